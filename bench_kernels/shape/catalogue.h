@@ -1,0 +1,57 @@
+// Catalogues of models and hardware. Unknown names are an error that lists the nearest ones.
+#pragma once
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schema/expected.h"
+#include "schema/model_spec.h"
+#include "schema/trial.h"
+
+namespace sweep::shape {
+
+struct Price {
+  double usd_per_node_hour = 0;
+  std::string source;  // where it was published
+  std::string date;    // ISO date of that price
+};
+
+struct Hardware {
+  std::string name;                            // h100-sxm-80gb, cpu, ...
+  std::string gpu;                             // as the driver names it; empty for cpu
+  i64 gpus_per_node = 1;
+  std::optional<i64> memory_bytes;             // per GPU; absent for cpu (host memory, or memory_cap_bytes)
+  std::map<std::string, double> peak_flops;    // dense, by precision: fp32 (tf32 apart), tf32, fp16, bf16, fp8
+  double memory_bandwidth = 0;                 // bytes/s per GPU
+  double intra_node_bandwidth = 0;             // bytes/s per GPU and direction
+  double inter_node_bandwidth = 0;             // bytes/s per GPU and direction
+  std::optional<Price> price;                  // absent where no public price is known
+  std::string compute_capability;              // "9.0"; empty for cpu
+  // Dense peak for a training precision (fp32 | bf16 | fp16 | fp8); absent: the hardware has no such units.
+  std::optional<double> peak_for(std::string_view precision) const;
+};
+
+struct NamedModel {
+  std::string name;
+  ModelSpec spec;
+  std::string source;  // the config.json it was read from
+};
+
+std::span<const Hardware> all_hardware();
+std::span<const NamedModel> all_models();
+Expected<Hardware> find_hardware(std::string_view name);
+Expected<ModelSpec> find_model(std::string_view name);
+
+// The dimensions from the text of a Hugging Face config.json (llama, mistral, qwen2, gpt2). Untrusted input: every
+// number is bounded; unsupported features (other activations, MoE, rope types) are refused by name.
+Expected<ModelSpec> model_from_config_json(std::string_view text);
+// Sets what the family implies (norm, positions, biases) and head_dim, then checks ranges and divisibility.
+Expected<ModelSpec> completed(ModelSpec);
+
+// The candidate with the smallest edit distance, if it is close enough to be a slip of the pen.
+std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);
+
+}  // namespace sweep::shape

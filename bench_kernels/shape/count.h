@@ -1,0 +1,16 @@
+// Counts of a model: parameters and FLOPs. Pure functions of the dimensions, never of how the model is split.
+#pragma once
+#include "schema/model_spec.h"
+#include "schema/trial.h"
+
+namespace sweep::shape {
+
+i64 parameter_count(const ModelSpec&);              // all, a tied table once
+i64 multiplied_parameter_count(const ModelSpec&);   // those in matmuls per token: head once, no input table, no norms/biases
+// Model FLOPs per token, forward + backward: 6 x multiplied parameters + 12 x layers x heads x head_dim x seq_len
+// (attention not halved for causality; Chowdhery et al. 2022, appendix B). No recomputation.
+double model_flops_per_token(const ModelSpec&, i64 seq_len);
+// As above plus the forward FLOPs that `recompute` runs again.
+double hardware_flops_per_token(const ModelSpec&, i64 seq_len, const std::string& recompute);
+
+}  // namespace sweep::shape

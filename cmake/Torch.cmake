@@ -1,0 +1,41 @@
+# LibTorch out of the PyPI wheel, without find_package(Torch) (which wants nvcc and drags libtorch_cuda into every program).
+# Gives: sweep_torch (CPU libraries only) and, where the CUDA headers are found, sweep_torch_cuda for the GPU plug-in.
+if(NOT SWEEP_TORCH)
+  file(GLOB candidates ${PROJECT_SOURCE_DIR}/build/venv/lib/python3*/site-packages/torch)
+  list(GET candidates 0 SWEEP_TORCH_DIR)
+else()
+  set(SWEEP_TORCH_DIR ${SWEEP_TORCH})
+endif()
+if(NOT EXISTS "${SWEEP_TORCH_DIR}/lib/libtorch_cpu.so")
+  message(FATAL_ERROR "LibTorch not found in '${SWEEP_TORCH_DIR}'. Run scripts/setup, name a torch folder with "
+    "-DSWEEP_TORCH=DIR, or build the torch-free half alone with -DSWEEP_WITH_RANK=OFF.")
+endif()
+if(EXISTS "${SWEEP_TORCH_DIR}/version.py")
+  file(STRINGS "${SWEEP_TORCH_DIR}/version.py" version_line REGEX "^__version__")
+  if(NOT version_line MATCHES "'2\\.11\\.")
+    message(FATAL_ERROR "LibTorch 2.11 is needed; '${SWEEP_TORCH_DIR}' says: ${version_line}")
+  endif()
+endif()
+
+add_library(sweep_torch INTERFACE)
+target_include_directories(sweep_torch SYSTEM INTERFACE
+  ${SWEEP_TORCH_DIR}/include ${SWEEP_TORCH_DIR}/include/torch/csrc/api/include)
+target_compile_definitions(sweep_torch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
+target_link_libraries(sweep_torch INTERFACE ${SWEEP_TORCH_DIR}/lib/libtorch_cpu.so ${SWEEP_TORCH_DIR}/lib/libc10.so)
+target_link_options(sweep_torch INTERFACE -Wl,-rpath,${SWEEP_TORCH_DIR}/lib)
+
+# CUDA: headers of a toolkit, or of the wheel completed by nvidia-cuda-crt and nvidia-cuda-cccl. No nvcc.
+get_filename_component(site_packages ${SWEEP_TORCH_DIR} DIRECTORY)
+set(cuda_home ${site_packages}/nvidia/cu13)
+set(SWEEP_HAVE_CUDA OFF)
+if(EXISTS ${cuda_home}/include/cuda_runtime.h AND EXISTS ${cuda_home}/include/crt/host_config.h)
+  set(SWEEP_HAVE_CUDA ON)
+  add_library(sweep_torch_cuda INTERFACE)
+  target_include_directories(sweep_torch_cuda SYSTEM INTERFACE ${cuda_home}/include ${cuda_home}/include/cccl
+    ${site_packages}/nvidia/nccl/include)
+  target_compile_definitions(sweep_torch_cuda INTERFACE USE_C10D_NCCL)
+  target_link_libraries(sweep_torch_cuda INTERFACE sweep_torch ${SWEEP_TORCH_DIR}/lib/libtorch_cuda.so
+    ${SWEEP_TORCH_DIR}/lib/libc10_cuda.so ${cuda_home}/lib/libcudart.so.13)
+else()
+  message(WARNING "CUDA headers not found beside LibTorch: the GPU plug-in is not built.")
+endif()

@@ -1,0 +1,45 @@
+// JSON <-> structs, the canonical form and the id of a trial. Readers refuse wrong types with a sentence; unknown keys
+// are ignored (a newer writer), absent keys take the default.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "schema/attempt.h"
+#include "schema/expected.h"
+#include "schema/metrics.h"
+#include "schema/plan_entry.h"
+#include "schema/records.h"
+#include "schema/result.h"
+
+namespace sweep {
+
+// Parses JSON text with bounds on size and depth (untrusted input); the error names the byte.
+Expected<nlohmann::json> parse_json(std::string_view bytes, std::size_t max_bytes = 64u << 20, int max_depth = 64);
+// One line, valid UTF-8 whatever the strings hold (invalid bytes replaced); non-finite numbers become null.
+std::string dump(const nlohmann::json&);
+
+nlohmann::json to_json(const ModelSpec&);
+nlohmann::json to_json(const Trial&);
+nlohmann::json to_json(const Metrics&);
+nlohmann::json to_json(const MeasurePlan&);
+nlohmann::json to_json(const Deadlines&);
+nlohmann::json to_json(const Attempt&);
+nlohmann::json to_json(const StepSample&);
+nlohmann::json to_json(const RankRecord&);
+nlohmann::json to_json(const RankExit&);
+nlohmann::json to_json(const AttemptEnd&);
+nlohmann::json to_json(const NodeRecord&);
+nlohmann::json to_json(const Result&);
+
+// from_json<T>: T is one of the types above.
+template <class T>
+Expected<T> from_json(const nlohmann::json&);
+
+// The configuration a trial id hashes: the model's dimensions and every axis that differs from its frozen default, keys
+// sorted, numbers in shortest form. Label, order of keys and spelt-out defaults leave it unchanged.
+std::string canonical(const Trial&);
+// 16 hexadecimal digits of the name-based UUID (version 5, SHA-1; RFC 4122) of canonical().
+std::string trial_id(const Trial&);
+
+}  // namespace sweep
