@@ -35,7 +35,7 @@ class Round:
     def planned(self):
         """False until the first `sweep run` has stored its plan: killed before that, there is nothing to resume."""
         try:
-            return bool(database.outcomes(self.db))
+            return bool(database.trials(self.db))
         except sqlite3.OperationalError:  # no file, or no tables yet
             return False
 
@@ -96,6 +96,7 @@ def play_rounds(bin_dir, grid, dice, kills):
                 processes.wait_until_none(played.mark)
                 database.check(played.db)
                 found = database.outcomes(played.db)
+                assert set(found) == database.trials(played.db), "a trial of the plan has no final result"
                 assert trials is None or set(found) == trials, f"trials differ between rounds: {set(found) ^ trials}"
                 trials = set(found)
             except BaseException:

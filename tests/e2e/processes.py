@@ -46,23 +46,22 @@ def of_mark(mark):
     return found
 
 
+def attempt_of(process):
+    """The attempt a process belongs to by its SWEEP_ATTEMPT (schema/attempt_token.h); 0: the agent's own, as the zygote."""
+    for variable in process.environment:
+        if variable.startswith(b"SWEEP_ATTEMPT="):
+            return int(variable.rpartition(b"/")[2] or b"0")
+    return 0
+
+
 def by_role(mark):
-    """role -> processes. A zygote's children look like it; the one that was there first is the zygote."""
+    """role -> processes. A zygote's children look like it but for the attempt in their mark."""
     roles = {"sweep": [], "agent": [], "zygote": [], "rank": []}
-    zygote_like = []
     for process in of_mark(mark):
-        if process.program == "sweep":
-            roles["sweep"].append(process)
-        elif process.program == "sweep-agent":
-            roles["agent"].append(process)
+        if process.program in ("sweep", "sweep-agent"):
+            roles[process.program.removeprefix("sweep-")].append(process)
         elif process.program == "sweep-rank":
-            (zygote_like if "zygote" in process.words else roles["rank"]).append(process)
-    first = {}
-    for process in sorted(zygote_like, key=lambda p: (p.started, p.pid)):
-        if first.setdefault(process.parent, process) is process:
-            roles["zygote"].append(process)
-        else:
-            roles["rank"].append(process)
+            roles["zygote" if "zygote" in process.words and not attempt_of(process) else "rank"].append(process)
     return roles
 
 
