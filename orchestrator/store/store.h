@@ -15,6 +15,7 @@
 #include "schema/plan_entry.h"
 #include "schema/records.h"
 #include "schema/result.h"
+#include "schema/result_row.h"
 
 namespace sweep::store {
 
@@ -74,22 +75,9 @@ struct IngestBatch {
   std::vector<Result> results;               // verdicts reached by this stretch
 };
 
-using Value = std::variant<std::monostate, i64, double, std::string>;
-struct Table {
-  std::vector<std::string> columns;
-  std::vector<std::vector<Value>> rows;
-};
-
-// One row of the public view `results`.
-struct ResultRow {
-  std::string sweep, trial_id, reason, evidence;
-  Outcome outcome = Outcome::kPruned;
-  std::optional<OomKind> oom_kind;
-  Trial trial;
-  Metrics metrics;
-  i64 attempts = 0;
-  std::optional<i64> finished_unix_ns;
-};
+using sweep::ResultRow;
+using sweep::Table;
+using sweep::Value;
 
 class Store {
  public:
