@@ -81,7 +81,10 @@ std::vector<Column> make_columns() {
   out.push_back(identity("outcome", "text",
                          "how it ended: ok, oom, hang, timeout, crash, invalid, node_lost, "
                          "unsupported, cancelled, pruned, failed_unknown",
-                         [](const ResultRow& r) { return Value{std::string(to_string(r.outcome))}; }));
+                         [](const ResultRow& r) {
+                           return r.state == State::kFinished ? Value{std::string(to_string(r.outcome))}
+                                                              : Value{};
+                         }));
   out.push_back(identity("oom_kind", "text", "device or host; of an oom only", [](const ResultRow& r) {
     return r.oom_kind ? Value{std::string(to_string(*r.oom_kind))} : Value{};
   }));

@@ -1,5 +1,5 @@
-// ResultRow: one trial of a sweep with its final answer, as the public view `results` shows it; the one row type that
-// tables, heatmaps and exports read. Value and Table: the answer to a person's own SQL.
+// ResultRow: one trial of a sweep with its final answer, as the public view `results` shows it; the one row
+// type that tables, heatmaps and exports read. Value and Table: the answer to a person's own SQL.
 #pragma once
 #include <optional>
 #include <string>
@@ -14,6 +14,7 @@ namespace sweep {
 
 struct ResultRow {
   std::string sweep, trial_id, reason, evidence;
+  State state = State::kFinished;  // the outcome means something only when finished; else: not run yet
   Outcome outcome = Outcome::kPruned;
   std::optional<OomKind> oom_kind;
   Trial trial;
