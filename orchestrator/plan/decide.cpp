@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <tuple>
@@ -42,9 +43,10 @@ void judge(PlanEntry& e, const MeasurePlan& measure, const Predictor& predictor)
 
 // Admitted first; by placement, so that one allocation serves neighbours; cheapest first; ties by id.
 auto place(const PlanEntry& e) {
+  constexpr double kLast = std::numeric_limits<double>::infinity();
+  const double seconds = e.predicted.seconds.value_or(kLast);
   return std::tuple(!e.admitted, std::string_view(e.trial.hardware), e.trial.nodes, e.trial.gpus_per_node,
-                    e.predicted.seconds.value_or(std::numeric_limits<double>::infinity()),
-                    std::string_view(e.id));
+                    std::isnan(seconds) ? kLast : seconds, std::string_view(e.id));
 }
 
 std::optional<Objection> beyond_machine(const Trial& t, const Resources& r) {
