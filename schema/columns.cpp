@@ -25,10 +25,6 @@ template <class T>
 Value value_of(const std::optional<T>& v) {
   return v ? value_of(*v) : Value{};
 }
-Value value_of(std::nullopt_t) {
-  return {};
-}
-
 Value text_or_null(const std::string& v) {
   return v.empty() ? Value{} : Value{v};
 }
