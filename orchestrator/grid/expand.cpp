@@ -10,13 +10,14 @@
 namespace sweep::grid {
 namespace {
 
+// One per type of fields.def, whichever of them it uses.
 void set(i64& member, Cell cell, bool held, const Words&) {
   member = held ? cell.i : 0;
 }
 void set(bool& member, Cell cell, bool held, const Words&) {
   member = held && cell.i != 0;
 }
-void set(double& member, Cell cell, bool held, const Words&) {
+[[maybe_unused]] void set(double& member, Cell cell, bool held, const Words&) {
   member = held ? cell.r : 0;
 }
 void set(std::string& member, Cell cell, bool held, const Words& words) {

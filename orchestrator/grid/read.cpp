@@ -102,6 +102,7 @@ class Reader {
       ++slot;
     });
   }
+  // One per type of fields.def.
   void set_default(Slot slot, i64 value) { spec_.start.cells[slot].i = value; }
   void set_default(Slot slot, bool value) { spec_.start.cells[slot].i = value ? 1 : 0; }
   void set_default(Slot slot, double value) { spec_.start.cells[slot].r = value; }
