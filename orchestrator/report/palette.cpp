@@ -9,8 +9,6 @@
 namespace sweep::report {
 namespace {
 
-constexpr double kLogRatio = 50;
-
 std::array<int, 3> channels(std::string_view hex) {
   std::array<int, 3> out{};
   for (std::size_t i = 0; i < 3; ++i)
