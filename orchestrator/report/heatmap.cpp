@@ -3,39 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 
 namespace sweep::report {
 namespace {
 
 constexpr std::size_t kMaxCells = 10'000;
-
-struct ValueLess {
-  bool operator()(const Value& a, const Value& b) const { return value_less(a, b); }
-};
-using Keys = std::map<Value, std::size_t, ValueLess>;
-
-// The place of each row's value among the distinct values in ascending order.
-std::vector<std::size_t> places(std::span<const ResultRow> rows, const Field& field,
-                                std::vector<Value>& keys) {
-  Keys seen;
-  for (const ResultRow& row : rows) seen.try_emplace(field.of(row), 0);
-  for (auto& [key, place] : seen) {
-    place = keys.size();
-    keys.push_back(key);
-  }
-  std::vector<std::size_t> out;
-  out.reserve(rows.size());
-  for (const ResultRow& row : rows) out.push_back(seen.find(field.of(row))->second);
-  return out;
-}
-
-std::size_t distinct(std::span<const ResultRow> rows, const Field& field) {
-  Keys seen;
-  for (const ResultRow& row : rows) seen.try_emplace(field.of(row), 0);
-  return seen.size();
-}
 
 // Without a wish: the two axes with most values, so that a cell hides as few configurations as possible.
 Expected<std::vector<Field>> chosen_axes(std::span<const ResultRow> rows, const HeatmapOptions& options,
@@ -51,7 +24,7 @@ Expected<std::vector<Field>> chosen_axes(std::span<const ResultRow> rows, const 
     return fail(fmt::format("--rows and --cols are both '{}'; give two different axes.", out[0].name()));
   }
   std::vector<std::pair<std::size_t, const Field*>> spread;
-  for (const Field& field : varying) spread.emplace_back(distinct(rows, field), &field);
+  for (const Field& field : varying) spread.emplace_back(index_of(rows, field).keys.size(), &field);
   std::stable_sort(spread.begin(), spread.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   const auto taken = [&](const Field& f) {
@@ -165,14 +138,16 @@ Expected<Heatmap> heatmap(std::span<const ResultRow> rows, const HeatmapOptions&
               .varying = std::move(differ),
               .low = {},
               .high = {}};
-  const auto row_at = places(rows, map.rows, map.row_keys), col_at = places(rows, map.cols, map.col_keys);
+  Indexed row_at = index_of(rows, map.rows), col_at = index_of(rows, map.cols);
+  map.row_keys = std::move(row_at.keys);
+  map.col_keys = std::move(col_at.keys);
   if (map.row_keys.size() * map.col_keys.size() > kMaxCells) {
     return fail(
         fmt::format("{} x {} values of '{}' and '{}' are more than {} cells; choose axes with fewer values.",
                     map.row_keys.size(), map.col_keys.size(), map.rows.name(), map.cols.name(), kMaxCells));
   }
   map.cells.resize(map.row_keys.size() * map.col_keys.size());
-  fill(map, rows, row_at, col_at);
+  fill(map, rows, row_at.of, col_at.of);
   return map;
 }
 
@@ -188,6 +163,11 @@ LayoutAxes layout_axes(const Heatmap& map) {
       out.second.push_back(field);
   }
   return out;
+}
+
+std::string title_of(const Heatmap& map) {
+  if (!map.title.empty()) return map.title;
+  return fmt::format("Best {} by {} and {}", map.value.name(), map.rows.name(), map.cols.name());
 }
 
 Table cells_table(const Heatmap& map) {

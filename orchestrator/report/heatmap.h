@@ -72,6 +72,8 @@ struct LayoutAxes {
 };
 LayoutAxes layout_axes(const Heatmap&);
 
+std::string title_of(const Heatmap&);  // the title given, else "Best mfu by model and nodes"
+
 std::string to_svg(const Heatmap&);
 // rows: those the heatmap was made from.
 std::string to_html(const Heatmap&, std::span<const ResultRow> rows);

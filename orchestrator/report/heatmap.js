@@ -257,7 +257,7 @@
   };
 
   const drawControls = () => {
-    const box = el("controls");
+    const box = el("controls"), focused = document.activeElement?.name;
     const pick = (label, key, list) => {
       const wrap = make("label", label), select = make("select");
       select.name = key;
@@ -277,17 +277,18 @@
     reset.addEventListener("click", () => { Object.assign(S, { rows: D.rows, cols: D.cols, value: D.value, best: D.objective, open: "", off: {} }); redraw(); });
     box.replaceChildren(pick("rows", "rows", D.axes), pick("columns", "cols", D.axes), pick("value", "value", D.metrics), pick("best by", "best", D.metrics), reset);
     const filters = el("filters"), off = D.axes.filter((a) => S.off[a.key]?.size);
-    filters.replaceChildren(make("summary", off.length ? `Filters: ${off.map((a) => `${a.key} = ${shownKeys(a).map((i) => a.values[i]).join(", ")}`).join("; ")}` : "Filters: none. Click a value to leave it out, double-click to keep only it."));
+    filters.replaceChildren(make("summary", off.length ? `Filters: ${off.map((a) => `${a.key} = ${shownKeys(a).map((i) => a.values[i]).join(", ")}`).join("; ")}` : "Filters: none. Click a value to leave it out, Shift-click to keep only it."));
     for (const a of D.axes) {
       const row = make("div", undefined, "filter");
       row.append(make("b", a.key));
       a.values.forEach((v, i) => {
         const chip = make("button", v, "chip");
         chip.type = "button";
+        chip.name = `${a.key}~${i}`;
         chip.setAttribute("aria-pressed", String(!S.off[a.key]?.has(i)));
         chip.addEventListener("click", (e) => {
           const set = (S.off[a.key] ??= new Set());
-          if (e.detail >= 2) a.values.forEach((_, k) => (k === i ? set.delete(k) : set.add(k)));
+          if (e.shiftKey) a.values.forEach((_, k) => (k === i ? set.delete(k) : set.add(k)));
           else if (!set.delete(i)) set.add(i);
           redraw();
         });
@@ -295,6 +296,7 @@
       });
       filters.append(row);
     }
+    if (focused) document.getElementsByName(focused)[0]?.focus();
   };
 
   const redraw = () => { hideTip(); compute(); drawControls(); drawMap(); drawLegend(); drawList(); toAddress(); };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
@@ -31,6 +30,11 @@ constexpr std::string_view kMetrics[] = {"tokens_per_s_gpu",
 // JSON text safe inside a script element: no '<', '>' or '&' survives in a string, so no `</script>` and no
 // `<!--`.
 std::string json_string(std::string_view text) {
+  const auto harmless = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '_' || c == '-';
+  };
+  if (std::all_of(text.begin(), text.end(), harmless))
+    return fmt::format("\"{}\"", text);  // ids: most of a page
   std::string out;
   for (const char c : nlohmann::json(safe_text(text)).dump()) {
     switch (c) {
@@ -49,10 +53,6 @@ std::string json_string(std::string_view text) {
   }
   return out;
 }
-
-struct ValueLess {
-  bool operator()(const Value& a, const Value& b) const { return value_less(a, b); }
-};
 
 class Page {
  public:
@@ -102,21 +102,14 @@ class Page {
         shown.push_back(*field);
     }
     list("axes", shown, [&](const Field& field) {
-      std::vector<Value> values;
-      values.reserve(rows_.size());
-      for (const ResultRow& row : rows_) values.push_back(field.of(row));
-      std::map<Value, std::size_t, ValueLess> places;
-      for (const Value& value : values) places.try_emplace(value, 0);
-      std::size_t next = 0;
-      bool numbers = true;
-      for (auto& [value, place] : places) {
-        place = next++;
-        numbers = numbers && !std::holds_alternative<std::string>(value);
-      }
+      const Indexed index = index_of(rows_, field);
+      const bool numbers = std::none_of(index.keys.begin(), index.keys.end(), [](const Value& v) {
+        return std::holds_alternative<std::string>(v);
+      });
       put("{{\"key\":{},\"short\":{},\"number\":{},", json_string(field.name()),
           json_string(short_name(field.name())), numbers);
-      list("values", places, [&](const auto& item) { out_ += json_string(show(item.first)); });
-      list("of", values, [&](const Value& value) { put("{}", places.find(value)->second); });
+      list("values", index.keys, [&](const Value& value) { out_ += json_string(show(value)); });
+      list("of", index.of, [&](std::size_t place) { put("{}", place); });
       out_.back() = '}';
     });
   }
@@ -202,9 +195,7 @@ class Page {
 }  // namespace
 
 std::string to_html(const Heatmap& map, std::span<const ResultRow> rows) {
-  const std::string title =
-      map.title.empty() ? fmt::format("{} by {} and {}", map.value.name(), map.rows.name(), map.cols.name())
-                        : map.title;
+  const std::string title = title_of(map);
   std::string out =
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"

@@ -11,7 +11,7 @@
 namespace sweep::report {
 namespace {
 
-constexpr double kMargin = 24, kLineHeight = 14, kCharWidth = 5.9;  // of the 10 px layout text
+constexpr double kMargin = 24, kLineHeight = 14, kCharWidth = 6.1;  // of the 10 px layout text
 constexpr std::size_t kTextColumns = 110;                           // of title and question, per line
 
 // The look of cells without a value: fill or pattern, text colour, words.
@@ -40,7 +40,7 @@ Look look_of(CellState state) {
 constexpr std::string_view kPatterns = R"svg(<defs>
 <pattern id="oom" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="7" height="7" fill="#fbe9e7"/><rect width="2" height="7" fill="#eeb9b3"/></pattern>
 <pattern id="failed" width="7" height="7" patternUnits="userSpaceOnUse"><rect width="7" height="7" fill="#fff3dc"/><circle cx="3.5" cy="3.5" r="1.2" fill="#e3b35f"/></pattern>
-<pattern id="mixed" width="8" height="8" patternUnits="userSpaceOnUse"><rect width="8" height="8" fill="#f1efec"/><rect width="8" height="1.5" fill="#d6d0c8"/></pattern>
+<pattern id="mixed" width="8" height="8" patternUnits="userSpaceOnUse"><rect width="8" height="8" fill="#f1efec"/><rect width="8" height="1" fill="#e0dbd3"/></pattern>
 </defs>
 )svg";
 
@@ -79,15 +79,11 @@ class Drawing {
                "{0:.0f} {1:.0f}\" "
                "role=\"img\" font-family=\"system-ui, 'Segoe UI', 'Liberation Sans', Arial, sans-serif\">\n"
                "<title>{2}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
-               width(), height, escape_xml(title())) +
+               width(), height, escape_xml(title_of(map_))) +
            std::string(kPatterns) + out_ + "</svg>\n";
   }
 
  private:
-  std::string title() const {
-    if (!map_.title.empty()) return map_.title;
-    return fmt::format("{} by {} and {}", map_.value.name(), map_.rows.name(), map_.cols.name());
-  }
   double width() const {
     const double cells = left_ + cell_w_ * double(map_.col_keys.size()) + kMargin;
     return std::max(cells, 560.0);
@@ -101,10 +97,11 @@ class Drawing {
       if (c.best)
         text = std::max({text, layout(*c.best, axes_.first).size(), layout(*c.best, axes_.second).size()});
     }
-    cell_w_ = double(text) * kCharWidth + 14;
+    cell_w_ = double(text) * kCharWidth + 18;
     cell_h_ = 40 + 12 * double(!axes_.first.empty()) + 12 * double(!axes_.second.empty()) - 6;
     left_ = kMargin + double(label) * 7.4 + 14;
-    top_ = kMargin + 22 * double(wrapped(title()).size()) + 16 * double(wrapped(map_.question).size()) + 66;
+    top_ = kMargin + 22 * double(wrapped(title_of(map_)).size()) +
+           16 * double(wrapped(map_.question).size()) + 66;
   }
 
   void text(double x, double y, std::string_view words, std::string_view attributes) {
@@ -114,7 +111,7 @@ class Drawing {
 
   void head() {
     double y = kMargin + 14;
-    for (const std::string& line : wrapped(title()))
+    for (const std::string& line : wrapped(title_of(map_)))
       text(kMargin, std::exchange(y, y + 22), line, "font-size=\"18\" font-weight=\"600\" fill=\"#16202a\"");
     for (const std::string& line : wrapped(map_.question))
       text(kMargin, std::exchange(y, y + 16), line, "font-size=\"12\" fill=\"#4d565f\"");

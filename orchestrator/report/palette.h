@@ -19,7 +19,7 @@ Paint paint(double share);  // 0: dark end, 1: bright end
 
 // Where a value stands between low and high: 0 to 1, brighter is better. Logarithmic when high is 50 times
 // low or more.
-inline constexpr double kLogRatio = 50;
+inline constexpr double kLogRatio = 1000;
 bool is_logarithmic(double low, double high);
 double share_of(double value, double low, double high, bool lower_is_better);
 
