@@ -50,7 +50,7 @@ int ingest(Io& io, const Where& where) {
   if (*holder)
     return refuse(io, {fmt::format("sweep {} is being run by process {} on {}, which ingests as it goes",
                                    opened->sweep.name, (*holder)->pid, (*holder)->host)});
-  Live live(io, opened->sweep.name, false);
+  Live live(io, opened->sweep.name, {}, false);
   const auto recovered = run::recover(*opened->store, opened->sweep.id, live);
   const auto released = opened->store->release_lease(opened->sweep.id);
   if (!recovered) return refuse(io, recovered.error());

@@ -100,13 +100,14 @@ int explain(Io& io, const Where& where, const std::string& prefix) {
   if (entry == plan->end()) return refuse(io, {fmt::format("trial {} is not in the plan", *id)});
   const auto attempts = store.attempts(opened->sweep.id, *id);
   if (!attempts) return refuse(io, attempts.error());
-  std::vector<report::AttemptNote> notes;
+  report::ExplainView view{*entry, {}, std::nullopt};
   for (const auto& row : *attempts) {
     const auto result = store.result_of(row.id);
     if (!result) return refuse(io, result.error());
-    notes.push_back({row.id, row.state, row.allocation, *result});
+    if (*result && !is_infrastructure((*result)->outcome)) view.final_attempt = row.id;
+    view.attempts.push_back({row.id, row.state, row.allocation, *result});
   }
-  io.out << report::explain(*entry, notes);
+  io.out << report::explain(view, io.out_is_terminal ? io.width : 0);
   return kAnswered;
 }
 

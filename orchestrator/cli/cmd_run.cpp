@@ -62,8 +62,8 @@ Expected<run::Settings> settings_for(const store::SweepRow& sweep, const RunOpti
   s.sweep = sweep.id;
   s.measure = *measure;
   s.start = o.start;
-  const plan::Resources here = local_resources();
-  s.slots = o.slots > 0 ? o.slots : here.gpus > 0 ? here.gpus : here.cpu_slots;
+  const i64 gpus = local_resources().gpus;
+  s.slots = o.slots > 0 ? o.slots : gpus > 0 ? gpus : cpu_cores();
   const auto db = std::filesystem::absolute(o.where.db);
   s.spool_root = db.string() + ".spool";
   if (kept->contains("trial_seconds")) s.trial_seconds = kept->at("trial_seconds").get<double>();
@@ -88,7 +88,9 @@ int attach(Io& io, store::Store& store, const store::SweepRow& sweep, const stor
            const RunOptions& o) {
   io.err << fmt::format("sweep {} is run by process {} on {}; watching it (interrupting stops only the watching)\n",
                         sweep.name, holder.pid, holder.host);
-  Live live(io, sweep.name, o.quiet);
+  auto shown = varying_axes(store, sweep.id);
+  if (!shown) return refuse(io, shown.error());
+  Live live(io, sweep.name, std::move(*shown), o.quiet);
   const auto end = run::watch(store, sweep.id, live);
   live.close();
   return end ? finish(io, store, sweep.id, *end) : refuse(io, end.error());
@@ -105,7 +107,9 @@ int drive(Io& io, store::Store& store, const store::SweepRow& sweep, const RunOp
     if (!std::filesystem::exists(program))
       return refuse(io, {fmt::format("{}: not found; build it (scripts/quickstart does) or name it with --agent and "
                                      "--rank", program.string())});
-  Live live(io, sweep.name, o.quiet);
+  auto shown = varying_axes(store, sweep.id);
+  if (!shown) return refuse(io, shown.error());
+  Live live(io, sweep.name, std::move(*shown), o.quiet);
   const auto make = [&](boost::asio::io_context& io_context, launch::Launcher::Sink sink) {
     return launch::make_local(io_context, local, std::move(sink));
   };
