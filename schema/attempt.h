@@ -1,4 +1,5 @@
-// Attempt: one try at running a trial, as it travels in an inbox line. It carries all that agent and ranks need.
+// Attempt: one try at running a trial, as it travels in an inbox line. It carries all that agent and ranks
+// need.
 #pragma once
 #include <string>
 
@@ -13,7 +14,8 @@ struct MeasurePlan {
   bool operator==(const MeasurePlan&) const = default;
 };
 
-// Seconds without progress after which the agent calls a phase hung; `total` bounds the whole attempt (timeout).
+// Seconds without progress after which the agent calls a phase hung; `total` bounds the whole attempt
+// (timeout).
 struct Deadlines {
   double startup_s = 120;
   double first_step_s = 120;
@@ -24,7 +26,7 @@ struct Deadlines {
 };
 
 struct Attempt {
-  i64 id = 0;              // attempt id of the database
+  i64 id = 0;  // attempt id of the database
   std::string trial_id;
   Trial trial;
   MeasurePlan measure;

@@ -1,5 +1,5 @@
-// JSON <-> structs, the canonical form and the id of a trial. Readers refuse wrong types with a sentence; unknown keys
-// are ignored (a newer writer), absent keys take the default.
+// JSON <-> structs, the canonical form and the id of a trial. Readers refuse wrong types with a sentence;
+// unknown keys are ignored (a newer writer), absent keys take the default.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -15,10 +15,12 @@
 namespace sweep {
 
 // Parses JSON text with bounds on size and depth (untrusted input); the error names the byte.
-Expected<nlohmann::json> parse_json(std::string_view bytes, std::size_t max_bytes = 64u << 20, int max_depth = 64);
+Expected<nlohmann::json> parse_json(std::string_view bytes, std::size_t max_bytes = 64u << 20,
+                                    int max_depth = 64);
 // One line, valid UTF-8 whatever the strings hold (invalid bytes replaced); non-finite numbers become null.
 std::string dump(const nlohmann::json&);
 
+nlohmann::json to_json(const RopeScaling&);
 nlohmann::json to_json(const ModelSpec&);
 nlohmann::json to_json(const Trial&);
 nlohmann::json to_json(const Metrics&);
@@ -35,9 +37,36 @@ nlohmann::json to_json(const Result&);
 // from_json<T>: T is one of the types above.
 template <class T>
 Expected<T> from_json(const nlohmann::json&);
+template <>
+Expected<RopeScaling> from_json<RopeScaling>(const nlohmann::json&);
+template <>
+Expected<ModelSpec> from_json<ModelSpec>(const nlohmann::json&);
+template <>
+Expected<Trial> from_json<Trial>(const nlohmann::json&);
+template <>
+Expected<Metrics> from_json<Metrics>(const nlohmann::json&);
+template <>
+Expected<MeasurePlan> from_json<MeasurePlan>(const nlohmann::json&);
+template <>
+Expected<Deadlines> from_json<Deadlines>(const nlohmann::json&);
+template <>
+Expected<Attempt> from_json<Attempt>(const nlohmann::json&);
+template <>
+Expected<StepSample> from_json<StepSample>(const nlohmann::json&);
+template <>
+Expected<RankRecord> from_json<RankRecord>(const nlohmann::json&);
+template <>
+Expected<RankExit> from_json<RankExit>(const nlohmann::json&);
+template <>
+Expected<AttemptEnd> from_json<AttemptEnd>(const nlohmann::json&);
+template <>
+Expected<NodeRecord> from_json<NodeRecord>(const nlohmann::json&);
+template <>
+Expected<Result> from_json<Result>(const nlohmann::json&);
 
-// The configuration a trial id hashes: the model's dimensions and every axis that differs from its frozen default, keys
-// sorted, numbers in shortest form. Label, order of keys and spelt-out defaults leave it unchanged.
+// The configuration a trial id hashes: the model's dimensions and every axis that differs from its frozen
+// default, keys sorted, numbers in shortest form. Label, order of keys and spelt-out defaults leave it
+// unchanged.
 std::string canonical(const Trial&);
 // 16 hexadecimal digits of the name-based UUID (version 5, SHA-1; RFC 4122) of canonical().
 std::string trial_id(const Trial&);

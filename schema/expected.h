@@ -1,5 +1,5 @@
-// Expected<T>: a value, or a sentence that names what went wrong and the way out. Orchestrator and agent return it;
-// exceptions stop at the edges of outside libraries.
+// Expected<T>: a value, or a sentence that names what went wrong and the way out. Orchestrator and agent
+// return it; exceptions stop at the edges of outside libraries.
 #pragma once
 #include <string>
 #include <tl/expected.hpp>

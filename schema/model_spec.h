@@ -1,4 +1,5 @@
-// ModelSpec: the dimensions of a decoder-only transformer, all that a step, a FLOP count or a trial id needs of it.
+// ModelSpec: the dimensions of a decoder-only transformer, all that a step, a FLOP count or a trial id needs
+// of it.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -16,21 +17,22 @@ struct RopeScaling {
 };
 
 struct ModelSpec {
-  std::string family = "llama";        // llama | mistral | qwen2 | gpt2; decides norm, positions, MLP and biases below
+  std::string family =
+      "llama";  // llama | mistral | qwen2 | gpt2; decides norm, positions, MLP and biases below
   std::int64_t layers = 0;
   std::int64_t hidden_size = 0;
   std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;           // == heads: MHA; 1: MQA; between: GQA
-  std::int64_t head_dim = 0;           // usually hidden_size / heads
+  std::int64_t kv_heads = 0;  // == heads: MHA; 1: MQA; between: GQA
+  std::int64_t head_dim = 0;  // usually hidden_size / heads
   std::int64_t intermediate_size = 0;
   std::int64_t vocab_size = 0;
-  std::int64_t max_positions = 0;      // rows of the learned position table (gpt2); 0 with RoPE
+  std::int64_t max_positions = 0;  // rows of the learned position table (gpt2); 0 with RoPE
   bool tie_embeddings = false;
-  bool attention_bias = false;         // bias on q, k, v (qwen2, gpt2)
-  bool linear_bias = false;            // bias on every other linear layer (gpt2)
-  bool rmsnorm = true;                 // else LayerNorm with bias
-  bool swiglu = true;                  // else GELU (tanh form, as gpt2's gelu_new)
-  bool rope = true;                    // else learned positions
+  bool attention_bias = false;  // bias on q, k, v (qwen2, gpt2)
+  bool linear_bias = false;     // bias on every other linear layer (gpt2)
+  bool rmsnorm = true;          // else LayerNorm with bias
+  bool swiglu = true;           // else GELU (tanh form, as gpt2's gelu_new)
+  bool rope = true;             // else learned positions
   double norm_eps = 1e-5;
   double rope_theta = 10000.0;
   std::optional<RopeScaling> rope_scaling;

@@ -36,8 +36,8 @@ std::string_view to_string(State);
 std::optional<Outcome> outcome_from(std::string_view);
 std::optional<OomKind> oom_kind_from(std::string_view);
 
-// Final: never run again unless asked. ok, oom, unsupported, pruned, invalid and failed_unknown are; a crash, hang or
-// timeout is after its retries; node_lost and cancelled never are.
+// Final: never run again unless asked. ok, oom, unsupported, pruned, invalid and failed_unknown are; a crash,
+// hang or timeout is after its retries; node_lost and cancelled never are.
 bool is_always_final(Outcome);
 // Answers that count as "has a final answer" for exit code 0: ok, oom, unsupported, pruned.
 bool is_answer(Outcome);

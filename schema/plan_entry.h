@@ -19,7 +19,7 @@ struct PlanEntry {
   Trial trial;
   bool admitted = true;
   Outcome verdict = Outcome::kPruned;  // of one that was not admitted: kPruned or kUnsupported
-  std::string rule;    // of a pruned one: rank_algebra, divisibility, memory, where, exclude, unsupported, ...
+  std::string rule;  // of a pruned one: rank_algebra, divisibility, memory, where, exclude, unsupported, ...
   std::string reason;  // of a pruned one: a sentence with the equation or the numbers
   Prediction predicted;
   i64 order = 0;       // place in the run order

@@ -1,15 +1,18 @@
-// How an agent starts one rank, by exec or through the zygote. The same fields either way, so both give the same records.
+// How an agent starts one rank, by exec or through the zygote. The same fields either way, so both give the
+// same records.
 //
 //   exec:    sweep-rank run --launch '<RankLaunch as JSON>'
-//   zygote:  sweep-rank zygote: speaks on file descriptor 3, a SOCK_SEQPACKET pair made by the agent, one JSON object per
-//            message. It first sends {"ready": true, "version": v}. Request: RankLaunch. Answer: {"pid": n} or
-//            {"error": sentence}. It forks twice, so that the agent, a subreaper, adopts the rank and waits for it; the
-//            rank's pid is sent once its process group is set. End of file on 3 ends the zygote.
+//   zygote:  sweep-rank zygote: speaks on file descriptor 3, a SOCK_SEQPACKET pair made by the agent, one
+//   JSON object per
+//            message. It first sends {"ready": true, "version": v}. Request: RankLaunch. Answer: {"pid": n}
+//            or
+//            {"error": sentence}. It forks twice, so that the agent, a subreaper, adopts the rank and waits
+//            for it; the rank's pid is sent once its process group is set. End of file on 3 ends the zygote.
 //
-// Either way the rank: leads or joins process group `pgid` (0: it becomes leader of a new one), sets PDEATHSIG to SIGKILL
-// after the last fork and checks that the agent is still alive, appends stdout and stderr to its log file, maps its
-// progress page (created by the agent, sizeof(ProgressPage) zero bytes), runs, writes its RankRecord, exits 0 when the
-// record is written, whatever the outcome.
+// Either way the rank: leads or joins process group `pgid` (0: it becomes leader of a new one), sets
+// PDEATHSIG to SIGKILL after the last fork and checks that the agent is still alive, appends stdout and
+// stderr to its log file, maps its progress page (created by the agent, sizeof(ProgressPage) zero bytes),
+// runs, writes its RankRecord, exits 0 when the record is written, whatever the outcome.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -21,7 +24,8 @@ namespace sweep {
 
 struct RankLaunch {
   std::string attempt_dir;     // absolute; attempt.json, logs, records, progress pages (spool.h)
-  std::string rendezvous_dir;  // absolute, on memory (/dev/shm/...), made and removed by the agent; FileStore, shm segments
+  std::string rendezvous_dir;  // absolute, on memory (/dev/shm/...), made and removed by the agent;
+                               // FileStore, shm segments
   i64 rank = 0;
   i64 local_rank = 0;
   i64 world = 1;

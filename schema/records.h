@@ -12,16 +12,16 @@ namespace sweep {
 // One optimizer step of one rank. Times are spans of the steady clock in nanoseconds.
 struct StepSample {
   i64 repeat = 0;
-  i64 step = 0;          // 0-based within the repeat, warm-up included
-  bool warmup = false;   // stored and marked, never averaged in
+  i64 step = 0;         // 0-based within the repeat, warm-up included
+  bool warmup = false;  // stored and marked, never averaged in
   i64 step_ns = 0;
   i64 forward_ns = 0;
   i64 backward_ns = 0;
   i64 optimizer_ns = 0;
   std::optional<i64> exposed_comm_ns;
-  i64 tokens = 0;        // of this rank
-  double loss = 0;       // mean over this rank's tokens of the step
-  i64 alloc_retries = 0; // in this step
+  i64 tokens = 0;         // of this rank
+  double loss = 0;        // mean over this rank's tokens of the step
+  i64 alloc_retries = 0;  // in this step
   bool operator==(const StepSample&) const = default;
 };
 
@@ -31,14 +31,14 @@ struct RankRecord {
   i64 rank = 0;
   Outcome outcome = Outcome::kCrash;  // ok, oom, invalid, crash, unsupported
   std::optional<OomKind> oom_kind;
-  std::string phase;                  // where it ended: init, build, first_step, step, done
+  std::string phase;  // where it ended: init, build, first_step, step, done
   i64 step = 0;
-  std::string message;                // of anything but ok
+  std::string message;  // of anything but ok
   std::optional<i64> oom_asked_bytes;
-  i64 ended_unix_ns = 0;              // to find the earliest; peers fail later with consequential errors
-  bool consequential = false;         // a communication error caused by a peer's end
+  i64 ended_unix_ns = 0;       // to find the earliest; peers fail later with consequential errors
+  bool consequential = false;  // a communication error caused by a peer's end
   std::vector<StepSample> samples;
-  std::optional<i64> startup_ns;      // process start to the first measured step
+  std::optional<i64> startup_ns;  // process start to the first measured step
   std::optional<i64> peak_allocated_bytes, peak_reserved_bytes, baseline_bytes;
   std::optional<i64> alloc_retries, ooms;
   std::optional<i64> host_peak_rss_bytes;
@@ -56,16 +56,17 @@ struct RankExit {
   bool killed_by_agent = false;  // ended by us (peer failed, hang, cancel), not by itself
   bool oom_killed = false;       // kernel or cgroup OOM kill recognised
   i64 ended_unix_ns = 0;
-  std::string log_tail;          // last lines of its log, when it did not end well
+  std::string log_tail;  // last lines of its log, when it did not end well
 };
 
 // The agent's closing word on an attempt.
 struct AttemptEnd {
   i64 attempt = 0;
-  std::string cause;     // done | rank_failed | hang | timeout | cancelled | agent_stopping | start_failed
-  std::string evidence;  // JSON: of a hang, each rank's phase, step, seconds without progress, stack where possible
-  bool clean = true;     // no process of the attempt left, device memory at its baseline
-  std::string dirt;      // of an unclean one: what was left
+  std::string cause;  // done | rank_failed | hang | timeout | cancelled | agent_stopping | start_failed
+  std::string
+      evidence;  // JSON: of a hang, each rank's phase, step, seconds without progress, stack where possible
+  bool clean = true;  // no process of the attempt left, device memory at its baseline
+  std::string dirt;   // of an unclean one: what was left
   std::optional<double> util_mean, util_sd, power_mean_w, sm_clock_mhz;  // sampled while measuring
   std::string throttle;
   i64 started_unix_ns = 0;
@@ -76,7 +77,8 @@ struct AttemptEnd {
 struct NodeRecord {
   i64 node = 0;
   std::string host;
-  std::string facts;  // JSON object: kernel, cpu, cores, memory_bytes, gpus, driver, cuda, nccl, libtorch, build, clocks
+  std::string facts;  // JSON object: kernel, cpu, cores, memory_bytes, gpus, driver, cuda, nccl, libtorch,
+                      // build, clocks
 };
 
 }  // namespace sweep

@@ -12,10 +12,10 @@ struct Result {
   std::string trial_id;
   Outcome outcome = Outcome::kCrash;
   std::optional<OomKind> oom_kind;
-  std::string reason;           // a sentence: cause, rank, phase; empty for ok
-  std::optional<i64> rank;      // of the earliest cause
+  std::string reason;       // a sentence: cause, rank, phase; empty for ok
+  std::optional<i64> rank;  // of the earliest cause
   std::string phase;
-  std::string evidence;         // JSON: testimonies that decided it, log tails
+  std::string evidence;  // JSON: testimonies that decided it, log tails
   Metrics metrics;
   i64 finished_unix_ns = 0;
 };

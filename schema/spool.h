@@ -1,17 +1,18 @@
-// The spool of an allocation: the only place that spells its paths, and the framing of its append-only mailbox files.
+// The spool of an allocation: the only place that spells its paths, and the framing of its append-only
+// mailbox files.
 //
 //   <spool>/inbox.jsonl               orchestrator -> agent: attempt, cancel, finish
-//   <spool>/outbox.jsonl              agent -> orchestrator: hello, started, rank_record, rank_exit, attempt_end, node, bye
-//   <spool>/agent.log
-//   <spool>/attempts/<id>/attempt.json        what a rank reads
+//   <spool>/outbox.jsonl              agent -> orchestrator: hello, started, rank_record, rank_exit,
+//   attempt_end, node, bye <spool>/agent.log <spool>/attempts/<id>/attempt.json        what a rank reads
 //   <spool>/attempts/<id>/rank_00000.json     a rank's own testimony
 //   <spool>/attempts/<id>/rank_00000.log      its stdout and stderr
 //   <spool>/attempts/<id>/rank_00000.progress its heartbeat page (progress.h)
 //
-// A line is  <crc32 as 8 hex digits> <space> <JSON object> \n  where the object holds {"allocation","incarnation","seq",
-// "kind","body"} and the checksum is over the JSON bytes. Every file has exactly one writer. A torn last line (no newline,
-// or a wrong checksum at the very end) is not an error: the reader stops before it and the writer, when it reopens the
-// file, cuts it off. A wrong line in the middle is reported with its offset and skipped.
+// A line is  <crc32 as 8 hex digits> <space> <JSON object> \n  where the object holds
+// {"allocation","incarnation","seq", "kind","body"} and the checksum is over the JSON bytes. Every file has
+// exactly one writer. A torn last line (no newline, or a wrong checksum at the very end) is not an error: the
+// reader stops before it and the writer, when it reopens the file, cuts it off. A wrong line in the middle is
+// reported with its offset and skipped.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -47,24 +48,26 @@ struct Line {
 // Inbox kinds.
 inline constexpr std::string_view kAttempt = "attempt";  // body: Attempt
 inline constexpr std::string_view kCancel = "cancel";    // body: {"attempt": id}
-inline constexpr std::string_view kFinish = "finish";    // body: {"now": bool}: no more attempts; now: end running ones
+inline constexpr std::string_view kFinish =
+    "finish";  // body: {"now": bool}: no more attempts; now: end running ones
 // Outbox kinds.
-inline constexpr std::string_view kHello = "hello";            // body: {"pid", "host", "version"}
-inline constexpr std::string_view kNode = "node";              // body: NodeRecord
-inline constexpr std::string_view kStarted = "started";        // body: {"attempt", "pids": [..], "unix_ns"}
-inline constexpr std::string_view kRankRecord = "rank_record"; // body: RankRecord
-inline constexpr std::string_view kRankExit = "rank_exit";     // body: RankExit
-inline constexpr std::string_view kAttemptEnd = "attempt_end"; // body: AttemptEnd
-inline constexpr std::string_view kBye = "bye";                // body: {"reason"}
+inline constexpr std::string_view kHello = "hello";             // body: {"pid", "host", "version"}
+inline constexpr std::string_view kNode = "node";               // body: NodeRecord
+inline constexpr std::string_view kStarted = "started";         // body: {"attempt", "pids": [..], "unix_ns"}
+inline constexpr std::string_view kRankRecord = "rank_record";  // body: RankRecord
+inline constexpr std::string_view kRankExit = "rank_exit";      // body: RankExit
+inline constexpr std::string_view kAttemptEnd = "attempt_end";  // body: AttemptEnd
+inline constexpr std::string_view kBye = "bye";                 // body: {"reason"}
 
 std::string frame(const Line&);  // the line's bytes, newline included
 
 struct Parsed {
   std::vector<Line> lines;
-  std::uint64_t consumed = 0;         // bytes up to the last whole line; read on from here
-  std::vector<std::string> damage;    // one sentence per skipped line: offset and cause
+  std::uint64_t consumed = 0;       // bytes up to the last whole line; read on from here
+  std::vector<std::string> damage;  // one sentence per skipped line: offset and cause
 };
-// Parses whole lines from the start of bytes; never throws on any input; a line longer than max_line is damage.
+// Parses whole lines from the start of bytes; never throws on any input; a line longer than max_line is
+// damage.
 Parsed parse(std::string_view bytes, std::size_t max_line = 64u << 20);
 
 // Writer: appends whole lines to one file and syncs. Owns the file's tail: opening cuts a torn last line.
@@ -86,7 +89,8 @@ class Writer {
 };
 
 // Reads from offset to the end of the file (reopened each time: NFS). An absent file reads as empty.
-Expected<std::string> read_from(const fs::path& file, std::uint64_t offset, std::size_t max_bytes = 64u << 20);
+Expected<std::string> read_from(const fs::path& file, std::uint64_t offset,
+                                std::size_t max_bytes = 64u << 20);
 // Writes bytes to a temporary beside path, syncs, renames over it, syncs the folder.
 Expected<void> write_atomically(const fs::path& path, std::string_view bytes);
 Expected<std::string> read_file(const fs::path& path, std::size_t max_bytes = 64u << 20);

@@ -21,11 +21,13 @@ struct Trial {
 #define AXIS(type, key, def, unit, sentence) type key = def;
 #include "schema/fields.def"
 #undef AXIS
-  // Axes computed by the grid's `derive:` that are no axis of the table; labels for grouping. Sorted by name; not hashed.
-  // (Kept as text so that a label never changes what runs.)
+  // Axes computed by the grid's `derive:` that are no axis of the table; labels for grouping. Sorted by name;
+  // not hashed. (Kept as text so that a label never changes what runs.)
   std::string labels;  // JSON object, or empty
 
-  i64 world() const { return dp * tp * pp * cp; }
+  i64 world() const {
+    return dp * tp * pp * cp;
+  }
   bool operator==(const Trial&) const = default;
 };
 
@@ -36,11 +38,11 @@ struct FieldInfo {
 // Calls f(const FieldInfo&, const T& default_value, T& member) for each axis of the table, in table order.
 template <class TrialRef, class F>
 void for_each_axis(TrialRef& t, F&& f) {
-#define AXIS(type, key, def, unit, sentence)                            \
-  {                                                                     \
-    static const FieldInfo info{#key, #type, unit, sentence};           \
-    static const type default_value = def;                              \
-    f(info, default_value, t.key);                                      \
+#define AXIS(type, key, def, unit, sentence)                  \
+  {                                                           \
+    static const FieldInfo info{#key, #type, unit, sentence}; \
+    static const type default_value = def;                    \
+    f(info, default_value, t.key);                            \
   }
 #include "schema/fields.def"
 #undef AXIS

@@ -20,16 +20,16 @@ struct Price {
 };
 
 struct Hardware {
-  std::string name;                            // h100-sxm-80gb, cpu, ...
-  std::string gpu;                             // as the driver names it; empty for cpu
+  std::string name;  // h100-sxm-80gb, cpu, ...
+  std::string gpu;   // as the driver names it; empty for cpu
   i64 gpus_per_node = 1;
-  std::optional<i64> memory_bytes;             // per GPU; absent for cpu (host memory, or memory_cap_bytes)
-  std::map<std::string, double> peak_flops;    // dense, by precision: fp32 (tf32 apart), tf32, fp16, bf16, fp8
-  double memory_bandwidth = 0;                 // bytes/s per GPU
-  double intra_node_bandwidth = 0;             // bytes/s per GPU and direction
-  double inter_node_bandwidth = 0;             // bytes/s per GPU and direction
-  std::optional<Price> price;                  // absent where no public price is known
-  std::string compute_capability;              // "9.0"; empty for cpu
+  std::optional<i64> memory_bytes;           // per GPU; absent for cpu (host memory, or memory_cap_bytes)
+  std::map<std::string, double> peak_flops;  // dense, by precision: fp32 (tf32 apart), tf32, fp16, bf16, fp8
+  double memory_bandwidth = 0;               // bytes/s per GPU
+  double intra_node_bandwidth = 0;           // bytes/s per GPU and direction
+  double inter_node_bandwidth = 0;           // bytes/s per GPU and direction
+  std::optional<Price> price;                // absent where no public price is known
+  std::string compute_capability;            // "9.0"; empty for cpu
   // Dense peak for a training precision (fp32 | bf16 | fp16 | fp8); absent: the hardware has no such units.
   std::optional<double> peak_for(std::string_view precision) const;
 };
@@ -45,8 +45,8 @@ std::span<const NamedModel> all_models();
 Expected<Hardware> find_hardware(std::string_view name);
 Expected<ModelSpec> find_model(std::string_view name);
 
-// The dimensions from the text of a Hugging Face config.json (llama, mistral, qwen2, gpt2). Untrusted input: every
-// number is bounded; unsupported features (other activations, MoE, rope types) are refused by name.
+// The dimensions from the text of a Hugging Face config.json (llama, mistral, qwen2, gpt2). Untrusted input:
+// every number is bounded; unsupported features (other activations, MoE, rope types) are refused by name.
 Expected<ModelSpec> model_from_config_json(std::string_view text);
 // Sets what the family implies (norm, positions, biases) and head_dim, then checks ranges and divisibility.
 Expected<ModelSpec> completed(ModelSpec);

@@ -1,4 +1,5 @@
-// ParallelDims: the rank algebra. world = dp x tp x pp x cp; ep divides dp x cp; an error prints the equation.
+// ParallelDims: the rank algebra. world = dp x tp x pp x cp; ep divides dp x cp; an error prints the
+// equation.
 #pragma once
 #include "schema/expected.h"
 #include "schema/trial.h"

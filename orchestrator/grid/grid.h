@@ -1,4 +1,5 @@
-// A grid file: the plural. Reading gives a GridSpec or an error with file:line:column; expanding gives trials.
+// A grid file: the plural. Reading gives a GridSpec or an error with file:line:column; expanding gives
+// trials.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -27,10 +28,10 @@ class GridSpec;  // private to the room: axes, expressions with their places in 
 struct Grid {
   std::string name, question;
   std::filesystem::path path;
-  std::string text;             // the file as read
+  std::string text;  // the file as read
   MeasurePlan measure;
   Limits limits;
-  std::string launch;           // JSON of the launch section, validated; empty: none
+  std::string launch;  // JSON of the launch section, validated; empty: none
   std::shared_ptr<const GridSpec> spec;
 };
 
@@ -39,16 +40,18 @@ struct ReadOptions {
 };
 
 Expected<Grid> read_file(const std::filesystem::path&, const ReadOptions& = {});
-Expected<Grid> read_text(std::string_view yaml, const std::filesystem::path& shown_as, const ReadOptions& = {});
+Expected<Grid> read_text(std::string_view yaml, const std::filesystem::path& shown_as,
+                         const ReadOptions& = {});
 
 std::uint64_t points(const Grid&);  // combinations before `where`, `include` and `exclude`
 
 // Every distinct trial the grid names, in grid order: admitted ones, and pruned ones (rule where | exclude |
-// rank_algebra | divisibility) with their reason. Points that `where` or `exclude` drops are counted, and listed up to
-// `list_dropped`. Calls sink for each; stops early when it returns false.
+// rank_algebra | divisibility) with their reason. Points that `where` or `exclude` drops are counted, and
+// listed up to `list_dropped`. Calls sink for each; stops early when it returns false.
 struct ExpandCounts {
   std::uint64_t points = 0, admitted = 0, dropped_where = 0, dropped_exclude = 0, pruned = 0, duplicates = 0;
 };
-Expected<ExpandCounts> expand(const Grid&, const std::function<bool(PlanEntry&&)>& sink, std::uint64_t list_dropped = 1000);
+Expected<ExpandCounts> expand(const Grid&, const std::function<bool(PlanEntry&&)>& sink,
+                              std::uint64_t list_dropped = 1000);
 
 }  // namespace sweep::grid

@@ -1,4 +1,5 @@
-// Spool bytes -> records -> verdict. Pure of SQLite. Records may come twice or out of order; the verdict is the same.
+// Spool bytes -> records -> verdict. Pure of SQLite. Records may come twice or out of order; the verdict is
+// the same.
 #pragma once
 #include <map>
 #include <optional>
@@ -22,9 +23,19 @@ struct Testimony {
 };
 
 // The typed content of outbox lines, in file order.
-struct Hello { i64 pid = 0; std::string host, version; i64 incarnation = 0; };
-struct Started { i64 attempt = 0; std::vector<i64> pids; i64 unix_ns = 0; };
-struct Bye { std::string reason; };
+struct Hello {
+  i64 pid = 0;
+  std::string host, version;
+  i64 incarnation = 0;
+};
+struct Started {
+  i64 attempt = 0;
+  std::vector<i64> pids;
+  i64 unix_ns = 0;
+};
+struct Bye {
+  std::string reason;
+};
 using Message = std::variant<Hello, NodeRecord, Started, RankRecord, RankExit, AttemptEnd, Bye>;
 
 struct Batch {
@@ -35,9 +46,10 @@ struct Batch {
 // Untrusted bytes: bad lines become damage, never an exception.
 Batch read(std::string_view outbox_bytes);
 
-// The verdict once `end` is there. Outcome order of precedence: cancelled / hang / timeout by the agent's cause; else the
-// earliest non-consequential failure among ranks (its own record first, then its exit: OOM kill, signal, exit code);
-// ok needs an ok record from every rank and a finite loss that does not rise when the same batch repeats (else invalid).
+// The verdict once `end` is there. Outcome order of precedence: cancelled / hang / timeout by the agent's
+// cause; else the earliest non-consequential failure among ranks (its own record first, then its exit: OOM
+// kill, signal, exit code); ok needs an ok record from every rank and a finite loss that does not rise when
+// the same batch repeats (else invalid).
 Result judge(const Attempt&, const Testimony&);
 
 }  // namespace sweep::ingest

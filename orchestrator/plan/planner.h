@@ -1,4 +1,5 @@
-// The planner decides for each trial: admitted, or pruned with a rule and a sentence; and in which order they run.
+// The planner decides for each trial: admitted, or pruned with a rule and a sentence; and in which order they
+// run.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,12 +12,13 @@ namespace sweep::plan {
 
 // What the machine or allocation offers; the planner prunes what cannot run there.
 struct Resources {
-  i64 cpu_slots = 1;      // CPU ranks at once on this machine
-  i64 gpus = 0;           // GPUs of this machine
+  i64 cpu_slots = 1;  // CPU ranks at once on this machine
+  i64 gpus = 0;       // GPUs of this machine
   i64 host_memory_bytes = 0;
 };
 
-// A predictor of memory and time. The crude roofline is the first; a calibrated one may replace it behind this seam.
+// A predictor of memory and time. The crude roofline is the first; a calibrated one may replace it behind
+// this seam.
 class Predictor {
  public:
   virtual ~Predictor() = default;
@@ -24,8 +26,8 @@ class Predictor {
 };
 const Predictor& roofline();
 
-// Fills admitted, rule, reason, predicted and order of each entry (already-pruned entries keep their reason). Order:
-// cheapest predicted first within equal placement, so that answers come early; ties by id. Pure.
+// Fills admitted, rule, reason, predicted and order of each entry (already-pruned entries keep their reason).
+// Order: cheapest predicted first within equal placement, so that answers come early; ties by id. Pure.
 void decide(std::vector<PlanEntry>&, const MeasurePlan&, const Predictor& = roofline());
 
 // Deadlines for a trial from its predicted time, with floors (first steps are slow: 120 s).

@@ -15,6 +15,7 @@
 #include "schema/plan_entry.h"
 #include "schema/records.h"
 #include "schema/result.h"
+#include "schema/result_row.h"
 
 namespace sweep::store {
 
@@ -26,7 +27,9 @@ struct SweepRow {
   i64 created_unix_ns = 0;
 };
 
-struct SyncCounts { i64 added = 0, kept = 0, retired = 0, reopened = 0, pruned = 0; };
+struct SyncCounts {
+  i64 added = 0, kept = 0, retired = 0, reopened = 0, pruned = 0;
+};
 
 struct PendingTrial {
   PlanEntry entry;
@@ -34,7 +37,10 @@ struct PendingTrial {
   i64 infra_attempts = 0;  // earlier attempts that failed for infrastructure reasons
 };
 
-struct LeaseHolder { std::string host, boot_id; i64 pid = 0, pid_start = 0, heartbeat_unix_ns = 0; };
+struct LeaseHolder {
+  std::string host, boot_id;
+  i64 pid = 0, pid_start = 0, heartbeat_unix_ns = 0;
+};
 
 struct Progress {
   i64 total = 0, pending = 0, running = 0, retired = 0;
@@ -42,8 +48,20 @@ struct Progress {
   std::optional<double> remaining_predicted_s;
 };
 
-struct AttemptRow { i64 id = 0; std::string trial_id; State state = State::kPending; Attempt attempt; std::string allocation; };
-struct AllocationRow { std::string id, spool, where, launcher; i64 incarnation = 1; std::uint64_t offset = 0; bool ended = false; i64 pid = 0; };
+struct AttemptRow {
+  i64 id = 0;
+  std::string trial_id;
+  State state = State::kPending;
+  Attempt attempt;
+  std::string allocation;
+};
+struct AllocationRow {
+  std::string id, spool, where, launcher;
+  i64 incarnation = 1;
+  std::uint64_t offset = 0;
+  bool ended = false;
+  i64 pid = 0;
+};
 
 // What one stretch of outbox bytes taught; applied with the new read offset in one transaction.
 struct IngestBatch {
@@ -57,19 +75,9 @@ struct IngestBatch {
   std::vector<Result> results;               // verdicts reached by this stretch
 };
 
-using Value = std::variant<std::monostate, i64, double, std::string>;
-struct Table { std::vector<std::string> columns; std::vector<std::vector<Value>> rows; };
-
-// One row of the public view `results`.
-struct ResultRow {
-  std::string sweep, trial_id, reason, evidence;
-  Outcome outcome = Outcome::kPruned;
-  std::optional<OomKind> oom_kind;
-  Trial trial;
-  Metrics metrics;
-  i64 attempts = 0;
-  std::optional<i64> finished_unix_ns;
-};
+using sweep::ResultRow;
+using sweep::Table;
+using sweep::Value;
 
 class Store {
  public:
@@ -79,10 +87,12 @@ class Store {
   // Sweeps.
   virtual Expected<SweepRow> ensure_sweep(const SweepRow&) = 0;  // by name; updates question, grid, options
   virtual Expected<std::vector<SweepRow>> sweeps() = 0;
-  virtual Expected<SweepRow> find_sweep(const std::optional<std::string>& name) = 0;  // absent: the latest; error lists them
+  virtual Expected<SweepRow> find_sweep(
+      const std::optional<std::string>& name) = 0;  // absent: the latest; error lists them
   virtual Expected<SyncCounts> sync_plan(i64 sweep, std::span<const PlanEntry>, const MeasurePlan&) = 0;
 
-  // Lease: who runs this sweep. take: held by a living other -> its holder; a dead or expired one is taken over.
+  // Lease: who runs this sweep. take: held by a living other -> its holder; a dead or expired one is taken
+  // over.
   virtual Expected<std::optional<LeaseHolder>> take_lease(i64 sweep, bool take_over = false) = 0;
   virtual Expected<std::optional<LeaseHolder>> lease(i64 sweep) = 0;
   virtual Expected<void> beat(i64 sweep) = 0;  // error: the lease was lost
@@ -94,14 +104,17 @@ class Store {
   // Work.
   virtual Expected<std::vector<PendingTrial>> pending(i64 sweep, i64 limit) = 0;  // in plan order
   virtual Expected<void> reopen(i64 sweep, std::span<const Outcome>) = 0;         // resume --retry
-  virtual Expected<AllocationRow> create_allocation(i64 sweep, const std::string& launcher, const std::filesystem::path& spool_root) = 0;
+  virtual Expected<AllocationRow> create_allocation(i64 sweep, const std::string& launcher,
+                                                    const std::filesystem::path& spool_root) = 0;
   virtual Expected<void> allocation_started(const std::string& id, const std::string& where, i64 pid) = 0;
   virtual Expected<void> end_allocation(const std::string& id, const std::string& reason) = 0;
-  virtual Expected<std::vector<AllocationRow>> open_allocations(i64 sweep) = 0;   // not ended: left by a crash
-  virtual Expected<Attempt> begin_attempt(i64 sweep, const std::string& allocation, const Attempt& without_id) = 0;
+  virtual Expected<std::vector<AllocationRow>> open_allocations(i64 sweep) = 0;  // not ended: left by a crash
+  virtual Expected<Attempt> begin_attempt(i64 sweep, const std::string& allocation,
+                                          const Attempt& without_id) = 0;
   virtual Expected<std::vector<AttemptRow>> unfinished_attempts(const std::string& allocation) = 0;
   virtual Expected<void> ingest(const IngestBatch&) = 0;
-  virtual Expected<void> finish_attempt(const Result&) = 0;  // a verdict without testimony: node_lost, cancelled
+  virtual Expected<void> finish_attempt(
+      const Result&) = 0;  // a verdict without testimony: node_lost, cancelled
   virtual Expected<void> add_event(i64 sweep, const std::string& kind, const std::string& text) = 0;
 
   // Answers.
@@ -110,12 +123,14 @@ class Store {
   virtual Expected<std::vector<PlanEntry>> plan(i64 sweep) = 0;
   virtual Expected<std::vector<AttemptRow>> attempts(i64 sweep, const std::string& trial_id) = 0;
   virtual Expected<std::optional<Result>> result_of(i64 attempt) = 0;
-  virtual Expected<std::string> find_trial(i64 sweep, std::string_view id_prefix) = 0;  // error: none, or several
+  virtual Expected<std::string> find_trial(i64 sweep,
+                                           std::string_view id_prefix) = 0;  // error: none, or several
   virtual Expected<Table> query(std::string_view sql) = 0;  // read-only, enforced by an authorizer
   virtual Expected<Table> events(i64 sweep, i64 limit) = 0;
   // The best `limit` ok trials of each group by a metric column of the view; indexed.
-  virtual Expected<std::vector<ResultRow>> best(i64 sweep, std::span<const std::string> group_by, const std::string& metric,
-                                                bool larger_is_better, i64 limit) = 0;
+  virtual Expected<std::vector<ResultRow>> best(i64 sweep, std::span<const std::string> group_by,
+                                                const std::string& metric, bool larger_is_better,
+                                                i64 limit) = 0;
 };
 
 // True on NFS, CIFS, Lustre, GPFS, BeeGFS, ...: WAL is not safe there (statfs).

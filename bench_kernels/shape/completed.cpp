@@ -1,0 +1,106 @@
+// What a family implies, and the ranges every model must keep. The bounds leave all parameter counts below
+// 2^62.
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+#include "bench_kernels/shape/catalogue.h"
+
+namespace sweep::shape {
+namespace {
+
+constexpr i64 kMaxLayers = 10'000, kMaxWidth = i64{1} << 20, kMaxVocab = i64{1} << 24;
+
+Expected<void> imply_family(ModelSpec& m) {
+  const bool gpt2 = m.family == "gpt2";
+  if (!gpt2 && m.family != "llama" && m.family != "mistral" && m.family != "qwen2") {
+    const std::array<std::string, 4> families{"llama", "mistral", "qwen2", "gpt2"};
+    const auto close = nearest(m.family, families);
+    return fail(fmt::format("unknown model family '{}'{}; known: llama, mistral, qwen2, gpt2", m.family,
+                            close ? fmt::format(" (did you mean '{}'?)", *close) : ""));
+  }
+  m.rmsnorm = m.swiglu = m.rope = !gpt2;
+  m.attention_bias = gpt2 || m.family == "qwen2";
+  m.linear_bias = gpt2;
+  if (m.kv_heads == 0) m.kv_heads = m.heads;
+  if (!gpt2) {
+    m.max_positions = 0;
+    return {};
+  }
+  if (m.max_positions == 0) m.max_positions = 1024;
+  if (m.intermediate_size == 0 && m.hidden_size <= kMaxWidth) m.intermediate_size = 4 * m.hidden_size;
+  m.rope_theta = ModelSpec{}.rope_theta;  // unused: one form for one model, so that its id is one
+  m.rope_scaling.reset();
+  return {};
+}
+
+Expected<void> in_range(const char* name, i64 value, i64 low, i64 high) {
+  if (value >= low && value <= high) return {};
+  return fail(fmt::format("{} = {} is outside {} .. {}", name, value, low, high));
+}
+
+Expected<void> check_ranges(const ModelSpec& m) {
+  struct Range {
+    const char* name;
+    i64 value, low, high;
+  };
+  const Range ranges[] = {
+      {"layers", m.layers, 1, kMaxLayers},
+      {"hidden_size", m.hidden_size, 1, kMaxWidth},
+      {"heads", m.heads, 1, 65536},
+      {"kv_heads", m.kv_heads, 1, 65536},
+      {"intermediate_size", m.intermediate_size, 1, 8 * kMaxWidth},
+      {"vocab_size", m.vocab_size, 1, kMaxVocab},
+      {"max_positions", m.max_positions, m.rope ? 0 : 1, kMaxVocab},
+      {"sliding_window", m.sliding_window.value_or(1), 1, i64{1} << 40},
+  };
+  for (const Range& r : ranges)
+    if (auto ok = in_range(r.name, r.value, r.low, r.high); !ok) return ok;
+  if (!(m.norm_eps > 0 && m.norm_eps <= 0.1))
+    return fail(fmt::format("norm_eps = {} is outside 0 (excluded) .. 0.1", m.norm_eps));
+  if (!(m.rope_theta >= 1 && m.rope_theta <= 1e12))
+    return fail(fmt::format("rope_theta = {} is outside 1 .. 1e12", m.rope_theta));
+  return {};
+}
+
+Expected<void> check_rope_scaling(const RopeScaling& s) {
+  if (!(s.factor >= 1 && s.factor <= 1e6))
+    return fail(fmt::format("rope factor = {} is outside 1 .. 1e6", s.factor));
+  if (!(s.low_freq_factor > 0 && s.high_freq_factor > s.low_freq_factor && s.high_freq_factor <= 1e6))
+    return fail(
+        fmt::format("rope low_freq_factor {} and high_freq_factor {} must satisfy 0 < low < high <= 1e6",
+                    s.low_freq_factor, s.high_freq_factor));
+  return in_range("rope original_max_positions", s.original_max_positions, 1, i64{1} << 40);
+}
+
+Expected<void> complete_head_dim(ModelSpec& m) {
+  if (m.head_dim == 0) {
+    if (m.hidden_size % m.heads != 0)
+      return fail(
+          fmt::format("hidden_size {} % heads {} = {}; give head_dim, or heads that divide hidden_size",
+                      m.hidden_size, m.heads, m.hidden_size % m.heads));
+    m.head_dim = m.hidden_size / m.heads;
+  }
+  if (auto ok = in_range("head_dim", m.head_dim, 1, 65536); !ok) return ok;
+  if (auto ok = in_range("heads x head_dim", m.heads * m.head_dim, 1, 4 * kMaxWidth); !ok) return ok;
+  if (m.heads % m.kv_heads != 0)
+    return fail(fmt::format("heads {} % kv_heads {} = {}; each key-value head serves equally many heads",
+                            m.heads, m.kv_heads, m.heads % m.kv_heads));
+  if (m.rope && m.head_dim % 2 != 0)
+    return fail(fmt::format("head_dim {} is odd; rotary positions turn pairs of numbers", m.head_dim));
+  return {};
+}
+
+}  // namespace
+
+Expected<ModelSpec> completed(ModelSpec m) {
+  if (auto ok = imply_family(m); !ok) return tl::unexpected(ok.error());
+  if (auto ok = check_ranges(m); !ok) return tl::unexpected(ok.error());
+  if (m.rope_scaling)
+    if (auto ok = check_rope_scaling(*m.rope_scaling); !ok) return tl::unexpected(ok.error());
+  if (auto ok = complete_head_dim(m); !ok) return tl::unexpected(ok.error());
+  return m;
+}
+
+}  // namespace sweep::shape

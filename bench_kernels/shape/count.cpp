@@ -1,0 +1,61 @@
+#include "bench_kernels/shape/count.h"
+
+namespace sweep::shape {
+namespace {
+
+i64 attention_weights(const ModelSpec& m) {
+  const i64 q = m.heads * m.head_dim, kv = m.kv_heads * m.head_dim;
+  return m.hidden_size * (q + 2 * kv) + q * m.hidden_size;
+}
+
+i64 mlp_weights(const ModelSpec& m) {
+  return (m.swiglu ? 3 : 2) * m.hidden_size * m.intermediate_size;
+}
+
+i64 layer_biases(const ModelSpec& m) {
+  i64 n = 0;
+  if (m.attention_bias) n += (m.heads + 2 * m.kv_heads) * m.head_dim;
+  if (m.linear_bias) n += m.hidden_size + (m.swiglu ? 2 : 1) * m.intermediate_size + m.hidden_size;
+  return n;
+}
+
+i64 norm_parameters(const ModelSpec& m) {
+  return (m.rmsnorm ? 1 : 2) * m.hidden_size;
+}
+
+// Scores and their use of the values, one layer, forward, per token: 2 matmuls x 2 FLOPs x seq_len x heads x
+// head_dim.
+double attention_forward_flops(const ModelSpec& m, i64 seq_len) {
+  return 4.0 * static_cast<double>(m.heads) * static_cast<double>(m.head_dim) * static_cast<double>(seq_len);
+}
+
+}  // namespace
+
+i64 parameter_count(const ModelSpec& m) {
+  const i64 layer = attention_weights(m) + mlp_weights(m) + layer_biases(m) + 2 * norm_parameters(m);
+  const i64 tables = (m.tie_embeddings ? 1 : 2) * m.vocab_size * m.hidden_size;
+  const i64 positions = m.rope ? 0 : m.max_positions * m.hidden_size;
+  return m.layers * layer + tables + positions + norm_parameters(m);
+}
+
+i64 multiplied_parameter_count(const ModelSpec& m) {
+  return m.layers * (attention_weights(m) + mlp_weights(m)) + m.vocab_size * m.hidden_size;
+}
+
+double model_flops_per_token(const ModelSpec& m, i64 seq_len) {
+  return 6.0 * static_cast<double>(multiplied_parameter_count(m)) +
+         3.0 * static_cast<double>(m.layers) * attention_forward_flops(m, seq_len);
+}
+
+double hardware_flops_per_token(const ModelSpec& m, i64 seq_len, const std::string& recompute) {
+  const double layers = static_cast<double>(m.layers);
+  double again = 0;
+  if (recompute == "selective") again = layers * attention_forward_flops(m, seq_len);
+  if (recompute == "full") {  // every layer once more; the head is not recomputed
+    const double weights = static_cast<double>(attention_weights(m) + mlp_weights(m));
+    again = layers * (2.0 * weights + attention_forward_flops(m, seq_len));
+  }
+  return model_flops_per_token(m, seq_len) + again;
+}
+
+}  // namespace sweep::shape

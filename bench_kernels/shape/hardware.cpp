@@ -1,0 +1,174 @@
+// The hardware catalogue. Peaks are DENSE: NVIDIA's data sheets print tensor-core numbers with 2:4 sparsity
+// from Ampere on, twice what training can use. Memory is what the driver reports (nvidia-smi memory.total),
+// not the marketing size. Inter-node bandwidth is the network of the priced node type divided by its GPUs,
+// else one 400 Gbit/s port per GPU.
+#include <fmt/format.h>
+
+#include "bench_kernels/shape/catalogue.h"
+
+namespace sweep::shape {
+namespace {
+
+constexpr double kTera = 1e12, kGiga = 1e9;
+constexpr i64 kMiB = i64{1} << 20;
+
+Hardware gpu(const char* name, const char* driver_name, i64 memory_mib, double memory_gb_s,
+             const char* capability) {
+  Hardware h;
+  h.name = name;
+  h.gpu = driver_name;
+  h.gpus_per_node = 8;
+  h.memory_bytes = memory_mib * kMiB;
+  h.memory_bandwidth = memory_gb_s * kGiga;
+  h.compute_capability = capability;
+  return h;
+}
+
+void links(Hardware& h, double intra_gb_s, double inter_gb_s) {
+  h.intra_node_bandwidth = intra_gb_s * kGiga;
+  h.inter_node_bandwidth = inter_gb_s * kGiga;
+}
+
+void price(Hardware& h, double usd, const char* source, const char* date) {
+  h.price = Price{usd, source, date};
+}
+
+// NVIDIA V100 Tensor Core GPU data sheet (Jan 2020), SXM2: fp32 15.7, tensor (fp16) 125 TFLOP/s, 900 GB/s,
+// NVLink 300 GB/s both ways. No bf16, no tf32.
+void add_v100(std::vector<Hardware>& v) {
+  Hardware h = gpu("v100-16gb", "Tesla V100-SXM2-16GB", 16160, 900, "7.0");
+  h.peak_flops = {{"fp32", 15.7 * kTera}, {"fp16", 125 * kTera}};
+  links(h, 150, 25.0 / 8 / 8);
+  price(h, 24.48, "AWS EC2 on-demand, p3.16xlarge, us-east-1", "2017-10-25");
+  v.push_back(h);
+  h.name = "v100-32gb";
+  h.gpu = "Tesla V100-SXM2-32GB";
+  h.memory_bytes = 32510 * kMiB;
+  links(h, 150, 100.0 / 8 / 8);
+  price(h, 31.212, "AWS EC2 on-demand, p3dn.24xlarge, us-east-1", "2018-12-07");
+  v.push_back(h);
+}
+
+// NVIDIA A10G data sheet (AWS, Feb 2022): fp32 35, tf32 35, bf16 and fp16 70 dense (140 sparse), 600 GB/s,
+// PCIe 4 x16. NVIDIA L4 data sheet (2023): fp32 30.3; sparse tf32 120, bf16/fp16 242, fp8 485; 300 GB/s, PCIe
+// 4 x16.
+void add_inference_cards(std::vector<Hardware>& v) {
+  Hardware a10g = gpu("a10g-24gb", "NVIDIA A10G", 23028, 600, "8.6");
+  a10g.peak_flops = {{"fp32", 35 * kTera}, {"tf32", 35 * kTera}, {"fp16", 70 * kTera}, {"bf16", 70 * kTera}};
+  links(a10g, 32, 100.0 / 8 / 8);
+  price(a10g, 16.288, "AWS EC2 on-demand, g5.48xlarge, us-east-1", "2021-11-11");
+  v.push_back(a10g);
+  Hardware l4 = gpu("l4-24gb", "NVIDIA L4", 23034, 300, "8.9");
+  l4.peak_flops = {{"fp32", 30.3 * kTera},
+                   {"tf32", 60 * kTera},
+                   {"fp16", 121 * kTera},
+                   {"bf16", 121 * kTera},
+                   {"fp8", 242.5 * kTera}};
+  links(l4, 32, 100.0 / 8 / 8);
+  price(l4, 13.3504, "AWS EC2 on-demand, g6.48xlarge, us-east-1", "2024-04-04");
+  v.push_back(l4);
+}
+
+// NVIDIA A100 data sheet (Jun 2021), SXM: fp32 19.5, dense tf32 156, bf16/fp16 312; 1555 (40 GB) and 2039
+// GB/s (80 GB); NVLink 600 GB/s both ways.
+void add_a100(std::vector<Hardware>& v) {
+  Hardware h = gpu("a100-40gb", "NVIDIA A100-SXM4-40GB", 40960, 1555, "8.0");
+  h.peak_flops = {
+      {"fp32", 19.5 * kTera}, {"tf32", 156 * kTera}, {"fp16", 312 * kTera}, {"bf16", 312 * kTera}};
+  links(h, 300, 400.0 / 8 / 8);
+  price(h, 32.77, "AWS EC2 on-demand, p4d.24xlarge, us-east-1", "2020-11-02");
+  v.push_back(h);
+  h.name = "a100-80gb";
+  h.gpu = "NVIDIA A100-SXM4-80GB";
+  h.memory_bytes = 81920 * kMiB;
+  h.memory_bandwidth = 2039 * kGiga;
+  price(h, 40.77, "AWS on-demand, p4de.24xlarge, as the Anyscale LLMForge guide states it", "2024-01");
+  v.push_back(h);
+}
+
+// NVIDIA H100 data sheet (2023), sparse: SXM tf32 989, bf16/fp16 1979, fp8 3958, fp32 67, 3.35 TB/s, NVLink
+// 900 GB/s; PCIe tf32 756, bf16/fp16 1513, fp8 3026, fp32 51, 2 TB/s, PCIe 5 128 GB/s. NVIDIA H200 data sheet
+// (2024): SXM as the H100 SXM with 141 GB at 4.8 TB/s.
+void add_hopper(std::vector<Hardware>& v) {
+  Hardware sxm = gpu("h100-sxm-80gb", "NVIDIA H100 80GB HBM3", 81559, 3350, "9.0");
+  sxm.peak_flops = {{"fp32", 67 * kTera},
+                    {"tf32", 494.7 * kTera},
+                    {"fp16", 989.4 * kTera},
+                    {"bf16", 989.4 * kTera},
+                    {"fp8", 1978.9 * kTera}};
+  links(sxm, 450, 3200.0 / 8 / 8);
+  price(sxm, 98.32, "AWS EC2 on-demand, p5.48xlarge, us-east-1", "2023-07-26");
+  v.push_back(sxm);
+
+  Hardware pcie = gpu("h100-pcie-80gb", "NVIDIA H100 PCIe", 81559, 2000, "9.0");
+  pcie.peak_flops = {{"fp32", 51 * kTera},
+                     {"tf32", 378 * kTera},
+                     {"fp16", 756 * kTera},
+                     {"bf16", 756 * kTera},
+                     {"fp8", 1513 * kTera}};
+  links(pcie, 64, 50);
+  v.push_back(pcie);
+
+  Hardware h200 = sxm;
+  h200.name = "h200-141gb";
+  h200.gpu = "NVIDIA H200";
+  h200.memory_bytes = 143771 * kMiB;
+  h200.memory_bandwidth = 4800 * kGiga;
+  h200.price.reset();
+  v.push_back(h200);
+}
+
+// NVIDIA HGX B200 data sheet (2025), 8 GPUs, sparse: tf32 18, bf16/fp16 36, fp8 72 PFLOP/s; fp32 600 TFLOP/s;
+// 8 TB/s and NVLink 1.8 TB/s both ways per GPU; 180 GB each (DGX B200: 1,440 GB).
+void add_blackwell(std::vector<Hardware>& v) {
+  Hardware h = gpu("b200-180gb", "NVIDIA B200", 183359, 8000, "10.0");
+  h.peak_flops = {{"fp32", 75 * kTera},
+                  {"tf32", 1125 * kTera},
+                  {"fp16", 2250 * kTera},
+                  {"bf16", 2250 * kTera},
+                  {"fp8", 4500 * kTera}};
+  links(h, 900, 50);
+  v.push_back(h);
+}
+
+std::vector<Hardware> build() {
+  std::vector<Hardware> v;
+  Hardware cpu;  // no peak: processors differ too much, so mfu stays absent; bandwidths: one core of a
+                 // server, copies
+  cpu.name = "cpu";
+  cpu.memory_bandwidth = 10 * kGiga;
+  links(cpu, 2, 1);
+  v.push_back(cpu);
+  add_v100(v);
+  add_inference_cards(v);
+  add_a100(v);
+  add_hopper(v);
+  add_blackwell(v);
+  return v;
+}
+
+}  // namespace
+
+std::optional<double> Hardware::peak_for(std::string_view precision) const {
+  const auto it = peak_flops.find(std::string(precision));
+  if (it == peak_flops.end()) return std::nullopt;
+  return it->second;
+}
+
+std::span<const Hardware> all_hardware() {
+  static const std::vector<Hardware> hardware = build();
+  return hardware;
+}
+
+Expected<Hardware> find_hardware(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Hardware& h : all_hardware()) {
+    if (h.name == name) return h;
+    names.push_back(h.name);
+  }
+  const auto close = nearest(name, names);
+  return fail(fmt::format("unknown hardware '{}'{}; known: {}", name,
+                          close ? fmt::format(" (did you mean '{}'?)", *close) : "", fmt::join(names, ", ")));
+}
+
+}  // namespace sweep::shape

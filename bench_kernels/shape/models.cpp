@@ -1,0 +1,142 @@
+// The model catalogue: dimensions as published in each model's config.json.
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "bench_kernels/shape/catalogue.h"
+
+namespace sweep::shape {
+namespace {
+
+ModelSpec decoder(const char* family, i64 layers, i64 hidden, i64 heads, i64 kv_heads, i64 intermediate,
+                  i64 vocab) {
+  ModelSpec m;
+  m.family = family;
+  m.layers = layers;
+  m.hidden_size = hidden;
+  m.heads = heads;
+  m.kv_heads = kv_heads;
+  m.intermediate_size = intermediate;
+  m.vocab_size = vocab;
+  return m;
+}
+
+ModelSpec tied(ModelSpec m) {
+  m.tie_embeddings = true;
+  return m;
+}
+
+ModelSpec llama3(i64 layers, i64 hidden, i64 heads, i64 intermediate, std::optional<double> factor = {}) {
+  ModelSpec m = decoder("llama", layers, hidden, heads, 8, intermediate, 128256);
+  m.rope_theta = 500000.0;
+  if (factor) m.rope_scaling = RopeScaling{*factor, 1.0, 4.0, 8192};
+  return m;
+}
+
+ModelSpec llama32(i64 layers, i64 hidden, i64 heads, i64 head_dim) {
+  ModelSpec m = tied(llama3(layers, hidden, heads, 8192, 32.0));
+  m.head_dim = head_dim;
+  return m;
+}
+
+ModelSpec mistral(i64 vocab, double theta, std::optional<i64> window) {
+  ModelSpec m = decoder("mistral", 32, 4096, 32, 8, 14336, vocab);
+  m.rope_theta = theta;
+  m.sliding_window = window;
+  return m;
+}
+
+ModelSpec qwen2(i64 layers, i64 hidden, i64 heads, i64 kv_heads, i64 intermediate, i64 vocab,
+                double eps = 1e-6) {
+  ModelSpec m = decoder("qwen2", layers, hidden, heads, kv_heads, intermediate, vocab);
+  m.rope_theta = 1e6;
+  m.norm_eps = eps;
+  return m;
+}
+
+ModelSpec gpt2(i64 layers, i64 hidden, i64 heads, i64 vocab = 50257, i64 positions = 1024) {
+  ModelSpec m = tied(decoder("gpt2", layers, hidden, heads, heads, 4 * hidden, vocab));
+  m.max_positions = positions;
+  return m;
+}
+
+void add_published(std::vector<NamedModel>& v) {
+  const auto hf = [](const char* repository) {
+    return fmt::format("huggingface.co/{} config.json", repository);
+  };
+  v.push_back(
+      {"llama2-7b", decoder("llama", 32, 4096, 32, 32, 11008, 32000), hf("meta-llama/Llama-2-7b-hf")});
+  v.push_back(
+      {"llama2-13b", decoder("llama", 40, 5120, 40, 40, 13824, 32000), hf("meta-llama/Llama-2-13b-hf")});
+  v.push_back(
+      {"llama2-70b", decoder("llama", 80, 8192, 64, 8, 28672, 32000), hf("meta-llama/Llama-2-70b-hf")});
+  v.push_back({"llama3-8b", llama3(32, 4096, 32, 14336), hf("meta-llama/Meta-Llama-3-8B")});
+  v.push_back({"llama3-70b", llama3(80, 8192, 64, 28672), hf("meta-llama/Meta-Llama-3-70B")});
+  v.push_back({"llama3.1-8b", llama3(32, 4096, 32, 14336, 8.0), hf("meta-llama/Llama-3.1-8B")});
+  v.push_back({"llama3.1-70b", llama3(80, 8192, 64, 28672, 8.0), hf("meta-llama/Llama-3.1-70B")});
+  v.push_back({"llama3.1-405b", llama3(126, 16384, 128, 53248, 8.0), hf("meta-llama/Llama-3.1-405B")});
+  v.push_back({"llama3.2-1b", llama32(16, 2048, 32, 64), hf("meta-llama/Llama-3.2-1B")});
+  v.push_back({"llama3.2-3b", llama32(28, 3072, 24, 128), hf("meta-llama/Llama-3.2-3B")});
+  v.push_back({"mistral-7b", mistral(32000, 10000.0, 4096), hf("mistralai/Mistral-7B-v0.1")});
+  v.push_back({"mistral-7b-v0.3", mistral(32768, 1e6, {}), hf("mistralai/Mistral-7B-v0.3")});
+  v.push_back({"qwen2-0.5b", tied(qwen2(24, 896, 14, 2, 4864, 151936)), hf("Qwen/Qwen2-0.5B")});
+  v.push_back({"qwen2-1.5b", tied(qwen2(28, 1536, 12, 2, 8960, 151936)), hf("Qwen/Qwen2-1.5B")});
+  v.push_back({"qwen2-7b", qwen2(28, 3584, 28, 4, 18944, 152064), hf("Qwen/Qwen2-7B")});
+  v.push_back({"qwen2.5-0.5b", tied(qwen2(24, 896, 14, 2, 4864, 151936)), hf("Qwen/Qwen2.5-0.5B")});
+  v.push_back({"qwen2.5-1.5b", tied(qwen2(28, 1536, 12, 2, 8960, 151936)), hf("Qwen/Qwen2.5-1.5B")});
+  v.push_back({"qwen2.5-3b", tied(qwen2(36, 2048, 16, 2, 11008, 151936)), hf("Qwen/Qwen2.5-3B")});
+  v.push_back({"qwen2.5-7b", qwen2(28, 3584, 28, 4, 18944, 152064), hf("Qwen/Qwen2.5-7B")});
+  v.push_back({"qwen2.5-14b", qwen2(48, 5120, 40, 8, 13824, 152064, 1e-5), hf("Qwen/Qwen2.5-14B")});
+  v.push_back({"qwen2.5-32b", qwen2(64, 5120, 40, 8, 27648, 152064, 1e-5), hf("Qwen/Qwen2.5-32B")});
+  v.push_back({"gpt2", gpt2(12, 768, 12), hf("openai-community/gpt2")});
+  v.push_back({"gpt2-medium", gpt2(24, 1024, 16), hf("openai-community/gpt2-medium")});
+  v.push_back({"gpt2-large", gpt2(36, 1280, 20), hf("openai-community/gpt2-large")});
+  v.push_back({"gpt2-xl", gpt2(48, 1600, 25), hf("openai-community/gpt2-xl")});
+}
+
+void add_benchmark_shapes(std::vector<NamedModel>& v) {
+  const std::string playbook =
+      "The Ultra-Scale Playbook (nanotron benchmark), 2025: no config.json published";
+  v.push_back({"playbook-1b", tied(decoder("llama", 16, 2048, 32, 32, 8192, 131072)), playbook});
+  v.push_back({"playbook-8b", decoder("llama", 32, 4096, 32, 32, 14336, 131072), playbook});
+  const std::string own = "made for CPU runs; no published model";
+  v.push_back({"tiny-llama", decoder("llama", 2, 64, 4, 2, 176, 256), own});
+  v.push_back({"tiny-mistral", decoder("mistral", 2, 64, 4, 2, 176, 256), own});
+  v.push_back({"tiny-qwen2", tied(decoder("qwen2", 2, 64, 4, 2, 176, 256)), own});
+  v.push_back({"tiny-gpt2", gpt2(2, 64, 4, 256, 256), own});
+  v.push_back({"small-llama", decoder("llama", 4, 256, 8, 8, 688, 4096), own});
+  v.push_back({"small-gpt2", gpt2(4, 256, 8, 4096, 1024), own});
+}
+
+std::vector<NamedModel> build() {
+  std::vector<NamedModel> v;
+  add_published(v);
+  add_benchmark_shapes(v);
+  for (NamedModel& m : v) {
+    auto spec = completed(m.spec);
+    if (!spec) throw std::logic_error(m.name + ": " + spec.error().message);
+    m.spec = *spec;
+  }
+  return v;
+}
+
+}  // namespace
+
+std::span<const NamedModel> all_models() {
+  static const std::vector<NamedModel> models = build();
+  return models;
+}
+
+Expected<ModelSpec> find_model(std::string_view name) {
+  std::vector<std::string> names;
+  for (const NamedModel& m : all_models()) {
+    if (m.name == name) return m.spec;
+    names.push_back(m.name);
+  }
+  const auto close = nearest(name, names);
+  return fail(
+      fmt::format("unknown model '{}'{}; known: {}. Another model: {{config_json: PATH}} or its dimensions",
+                  name, close ? fmt::format(" (did you mean '{}'?)", *close) : "", fmt::join(names, ", ")));
+}
+
+}  // namespace sweep::shape

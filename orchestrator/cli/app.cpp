@@ -1,0 +1,52 @@
+#include "orchestrator/cli/app.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <iostream>
+
+#include "orchestrator/cli/command.h"
+#include "schema/version.h"
+
+namespace sweep::cli {
+namespace {
+
+int terminal_width() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20) return size.ws_col;
+  return 100;
+}
+
+void add_commands(Registry registry) {
+  for (const auto add : {add_run, add_resume, add_plan, add_explain, add_status, add_stop, add_best, add_heatmap,
+                         add_query, add_export, add_logs, add_ingest, add_doctor, add_models, add_hardware,
+                         add_completion, add_manual})
+    add(registry);
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  Io io{std::cout, std::cerr, ::isatty(STDOUT_FILENO) == 1, ::isatty(STDERR_FILENO) == 1, terminal_width()};
+  CLI::App app("Benchmark sweeps of distributed training configurations.", "sweep");
+  app.footer(
+      "Exit codes: 0 every trial has a final answer, 1 any other outcome, 2 bad input, 130 interrupted.\n"
+      "Start here: sweep plan GRID, then sweep run GRID, then sweep best.");
+  app.set_version_flag("--version", std::string(kVersion) + " (" + kBuild + ")");
+  app.require_subcommand(1);
+  Action chosen;
+  add_commands({app, io, chosen});
+  try {
+    app.parse(argc, argv);
+    return chosen ? chosen() : kBadInput;
+  } catch (const CLI::ParseError& e) {
+    const int code = app.exit(e, io.out, io.err);
+    return code == 0 ? kAnswered : kBadInput;
+  } catch (const std::exception& e) {
+    return refuse(io, {std::string("internal fault: ") + e.what()});
+  }
+}
+
+}  // namespace sweep::cli

@@ -1,0 +1,81 @@
+// sweep logs, ingest: what ranks wrote, and taking in a spool by hand.
+#include <fmt/format.h>
+
+#include <ostream>
+
+#include "orchestrator/cli/command.h"
+#include "orchestrator/cli/live.h"
+#include "orchestrator/run/recovery.h"
+#include "schema/spool.h"
+
+namespace sweep::cli {
+namespace {
+
+struct LogOptions {
+  Where where;
+  std::string trial;
+  i64 rank = 0;
+  std::optional<i64> attempt;
+};
+
+int logs(Io& io, const LogOptions& o) {
+  auto opened = open_sweep(o.where, store::Mode::kReadOnly);
+  if (!opened) return refuse(io, opened.error());
+  const auto id = opened->store->find_trial(opened->sweep.id, o.trial);
+  if (!id) return refuse(io, id.error());
+  const auto attempts = opened->store->attempts(opened->sweep.id, *id);
+  if (!attempts) return refuse(io, attempts.error());
+  const store::AttemptRow* chosen = nullptr;
+  for (const auto& row : *attempts)
+    if (!o.attempt || row.id == *o.attempt) chosen = &row;
+  if (!chosen) return refuse(io, {fmt::format("trial {} has no attempt{}; it was never started", *id,
+                                              o.attempt ? fmt::format(" {}", *o.attempt) : "")});
+  if (o.rank < 0 || o.rank >= chosen->attempt.trial.world())
+    return refuse(io, {fmt::format("--rank {}: the trial has ranks 0 to {}", o.rank, chosen->attempt.trial.world() - 1)});
+  const auto spool_root = std::filesystem::absolute(o.where.db).string() + ".spool";
+  const auto dir = spool::attempt_dir(std::filesystem::path(spool_root) / chosen->allocation, chosen->id);
+  const auto bytes = spool::read_file(spool::rank_log(dir, o.rank));
+  if (!bytes) return refuse(io, bytes.error());
+  io.err << fmt::format("attempt {} of trial {}, rank {}: {}\n", chosen->id, *id, o.rank,
+                        spool::rank_log(dir, o.rank).string());
+  const auto written = write_output(io, "", *bytes);
+  return written ? kAnswered : refuse(io, written.error());
+}
+
+int ingest(Io& io, const Where& where) {
+  auto opened = open_sweep(where, store::Mode::kReadWrite);
+  if (!opened) return refuse(io, opened.error());
+  const auto holder = opened->store->take_lease(opened->sweep.id);
+  if (!holder) return refuse(io, holder.error());
+  if (*holder)
+    return refuse(io, {fmt::format("sweep {} is being run by process {} on {}, which ingests as it goes",
+                                   opened->sweep.name, (*holder)->pid, (*holder)->host)});
+  Live live(io, opened->sweep.name, false);
+  const auto recovered = run::recover(*opened->store, opened->sweep.id, live);
+  const auto released = opened->store->release_lease(opened->sweep.id);
+  if (!recovered) return refuse(io, recovered.error());
+  return released ? kAnswered : refuse(io, released.error());
+}
+
+}  // namespace
+
+void add_logs(Registry r) {
+  auto* c = r.app.add_subcommand("logs", "the log of one rank of a trial's last attempt");
+  auto o = std::make_shared<LogOptions>();
+  c->add_option("ID", o->trial, "trial id, or the start of one")->required();
+  add_sweep(*c, o->where);
+  add_db(*c, o->where);
+  c->add_option("--rank", o->rank, "which rank")->capture_default_str();
+  c->add_option("--attempt", o->attempt, "which attempt; absent: the last");
+  c->callback([r, o] { r.chosen = [r, o] { return logs(r.io, *o); }; });
+}
+
+void add_ingest(Registry r) {
+  auto* c = r.app.add_subcommand("ingest", "take in what allocations of a run that is gone have left in their spools");
+  auto where = std::make_shared<Where>();
+  add_sweep(*c, *where);
+  add_db(*c, *where);
+  c->callback([r, where] { r.chosen = [r, where] { return ingest(r.io, *where); }; });
+}
+
+}  // namespace sweep::cli

@@ -1,0 +1,135 @@
+// sweep plan, explain: what would run, what is pruned and why.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "orchestrator/cli/command.h"
+#include "orchestrator/cli/planning.h"
+#include "orchestrator/report/explain.h"
+#include "orchestrator/report/format.h"
+#include "orchestrator/report/tables.h"
+#include "schema/codec.h"
+
+namespace sweep::cli {
+namespace {
+
+struct PlanOptions {
+  std::string grid;
+  std::uint64_t max_points = grid::ReadOptions{}.max_points;
+  bool list = false, json = false;
+};
+
+ResultRow as_row(const PlanEntry& entry) {
+  ResultRow row;
+  row.trial_id = entry.id;
+  row.trial = entry.trial;
+  row.state = entry.admitted ? State::kPending : State::kFinished;
+  row.outcome = entry.verdict;
+  row.reason = entry.reason;
+  row.metrics.predicted_bytes = entry.predicted.bytes;
+  row.metrics.predicted_ms = entry.predicted.step_ms;
+  return row;
+}
+
+void print_json(Io& io, const std::vector<PlanEntry>& entries) {
+  for (const auto& entry : entries) {
+    nlohmann::json j = {{"id", entry.id},         {"trial", to_json(entry.trial)}, {"admitted", entry.admitted},
+                        {"source", entry.source}, {"order", entry.order}};
+    if (!entry.admitted) j.update({{"outcome", to_string(entry.verdict)}, {"rule", entry.rule}, {"reason", entry.reason}});
+    const auto number = [&](const char* key, const auto& value) { j[key] = value ? nlohmann::json(*value) : nullptr; };
+    number("predicted_bytes", entry.predicted.bytes);
+    number("predicted_ms", entry.predicted.step_ms);
+    number("predicted_seconds", entry.predicted.seconds);
+    io.out << dump(j) << '\n';
+  }
+}
+
+// Pruned trials by rule, with the first reason of each as an example.
+void print_pruned(Io& io, const std::vector<PlanEntry>& entries) {
+  std::map<std::string, std::pair<i64, std::string>> rules;
+  for (const auto& entry : entries) {
+    if (entry.admitted) continue;
+    auto& [count, example] = rules[entry.rule];
+    if (++count == 1) example = entry.reason;
+  }
+  for (const auto& [rule, seen] : rules)
+    io.out << fmt::format("  {:>6}  {:<14} e.g. {}\n", seen.first, rule, seen.second);
+}
+
+int plan_grid(Io& io, const PlanOptions& o) {
+  auto planned = make_plan(o.grid, o.max_points, std::nullopt);
+  if (!planned) return refuse(io, planned.error());
+  auto& entries = planned->entries;
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const PlanEntry& a, const PlanEntry& b) { return a.order < b.order; });
+  if (o.json) return print_json(io, entries), kAnswered;
+  double seconds = 0, gpu_hours = 0;
+  for (const auto& entry : entries) {
+    if (!entry.admitted || !entry.predicted.seconds) continue;
+    seconds += *entry.predicted.seconds;
+    gpu_hours += *entry.predicted.seconds / 3600.0 * static_cast<double>(entry.trial.world());
+  }
+  io.out << fmt::format("{}: {}\n", planned->grid.name, summary(*planned));
+  if (!planned->grid.question.empty()) io.out << planned->grid.question << '\n';
+  io.out << fmt::format("predicted, one after another: {} and {} GPU-hours (crude roofline)\n",
+                        report::duration(seconds), report::significant(gpu_hours));
+  print_pruned(io, entries);
+  if (!o.list) return kAnswered;
+  std::vector<ResultRow> rows;
+  for (const auto& entry : entries) rows.push_back(as_row(entry));
+  report::TableOptions options;
+  options.metrics = {"predicted_ms", "predicted_bytes"};
+  const auto table = report::select(rows, options);
+  if (!table) return refuse(io, table.error());
+  io.out << '\n' << report::to_text(*table, io.out_is_terminal ? io.width : 0);
+  return kAnswered;
+}
+
+int explain(Io& io, const Where& where, const std::string& prefix) {
+  auto opened = open_sweep(where, store::Mode::kReadOnly);
+  if (!opened) return refuse(io, opened.error());
+  auto& store = *opened->store;
+  const auto id = store.find_trial(opened->sweep.id, prefix);
+  if (!id) return refuse(io, id.error());
+  const auto plan = store.plan(opened->sweep.id);
+  if (!plan) return refuse(io, plan.error());
+  const auto entry = std::find_if(plan->begin(), plan->end(), [&](const PlanEntry& e) { return e.id == *id; });
+  if (entry == plan->end()) return refuse(io, {fmt::format("trial {} is not in the plan", *id)});
+  const auto attempts = store.attempts(opened->sweep.id, *id);
+  if (!attempts) return refuse(io, attempts.error());
+  std::vector<report::AttemptNote> notes;
+  for (const auto& row : *attempts) {
+    const auto result = store.result_of(row.id);
+    if (!result) return refuse(io, result.error());
+    notes.push_back({row.id, row.state, row.allocation, *result});
+  }
+  io.out << report::explain(*entry, notes);
+  return kAnswered;
+}
+
+}  // namespace
+
+void add_plan(Registry r) {
+  auto* c = r.app.add_subcommand("plan", "what would run, in which order, what is pruned and why; starts nothing");
+  auto o = std::make_shared<PlanOptions>();
+  c->add_option("GRID", o->grid, "the grid file (YAML)")->required();
+  c->add_flag("--list", o->list, "every trial, in run order");
+  c->add_flag("--json", o->json, "every trial as one JSON line");
+  c->add_option("--max-points", o->max_points, "largest number of combinations before `where`")->capture_default_str();
+  c->callback([r, o] { r.chosen = [r, o] { return plan_grid(r.io, *o); }; });
+}
+
+void add_explain(Registry r) {
+  auto* c = r.app.add_subcommand("explain", "why a trial was pruned, or how its attempts ended");
+  auto where = std::make_shared<Where>();
+  auto id = std::make_shared<std::string>();
+  c->add_option("ID", *id, "trial id, or the start of one")->required();
+  add_sweep(*c, *where);
+  add_db(*c, *where);
+  c->callback([r, where, id] { r.chosen = [r, where, id] { return explain(r.io, *where, *id); }; });
+}
+
+}  // namespace sweep::cli

@@ -1,0 +1,65 @@
+#include "orchestrator/cli/command.h"
+
+#include <fmt/format.h>
+
+#include <ostream>
+
+#include "schema/spool.h"
+
+namespace sweep::cli {
+
+int refuse(Io& io, const Error& error) {
+  io.err << "sweep: " << error.message << '\n';
+  return kBadInput;
+}
+
+void add_db(CLI::App& command, Where& where) {
+  command.add_option("--db", where.db, "the results database (SQLite file)")
+      ->envname("SWEEP_DB")
+      ->capture_default_str()
+      ->type_name("FILE");
+}
+
+void add_sweep(CLI::App& command, Where& where) {
+  command.add_option("SWEEP", where.sweep, "name of the sweep; absent: the latest of the database");
+}
+
+Expected<Opened> open_sweep(const Where& where, store::Mode mode) {
+  std::error_code ec;
+  if (!std::filesystem::exists(where.db, ec))
+    return fail(fmt::format("{}: no such database; `sweep run GRID --db {}` makes one", where.db, where.db));
+  auto store = store::Store::open(where.db, mode);
+  if (!store) return tl::unexpected(store.error());
+  auto sweep = (*store)->find_sweep(where.sweep);
+  if (!sweep) return tl::unexpected(sweep.error());
+  return Opened{std::move(*store), std::move(*sweep)};
+}
+
+Expected<void> write_output(Io& io, const std::string& path, const std::string& bytes) {
+  if (!path.empty() && path != "-") return spool::write_atomically(path, bytes);
+  io.out << bytes << std::flush;
+  if (!io.out) return fail("standard output cannot be written");
+  return {};
+}
+
+std::vector<std::string> split_list(const std::string& list) {
+  std::vector<std::string> words;
+  std::string word;
+  for (const char c : list + ',') {
+    if (c == ',') {
+      if (!word.empty()) words.push_back(std::move(word));
+      word.clear();
+    } else if (c != ' ') {
+      word += c;
+    }
+  }
+  return words;
+}
+
+std::filesystem::path program_dir() {
+  std::error_code ec;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", ec);
+  return ec ? std::filesystem::current_path() : self.parent_path();
+}
+
+}  // namespace sweep::cli

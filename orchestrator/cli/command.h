@@ -1,0 +1,80 @@
+// What every command shares: where text goes, how an error ends, how the database and the sweep are named.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "orchestrator/store/store.h"
+#include "schema/expected.h"
+
+namespace sweep::cli {
+
+inline constexpr int kAnswered = 0, kUnanswered = 1, kBadInput = 2, kInterrupted = 130;
+
+// Data goes to out, people's text to err.
+struct Io {
+  std::ostream& out;
+  std::ostream& err;
+  bool out_is_terminal = false;
+  bool err_is_terminal = false;
+  int width = 100;  // columns of the terminal, or what a pipe gets
+};
+
+using Action = std::function<int()>;
+
+// A command adds itself to the table and, when parsed, sets what is to be done.
+struct Registry {
+  CLI::App& app;
+  Io& io;
+  Action& chosen;
+};
+
+void add_run(Registry);
+void add_resume(Registry);
+void add_stop(Registry);
+void add_plan(Registry);
+void add_explain(Registry);
+void add_status(Registry);
+void add_best(Registry);
+void add_heatmap(Registry);
+void add_query(Registry);
+void add_export(Registry);
+void add_logs(Registry);
+void add_ingest(Registry);
+void add_doctor(Registry);
+void add_models(Registry);
+void add_hardware(Registry);
+void add_completion(Registry);
+void add_manual(Registry);
+
+// Prints the sentence and gives the exit code of bad input.
+int refuse(Io&, const Error&);
+
+// --db and the name of a sweep, as most commands take them.
+struct Where {
+  std::string db = "sweep.db";
+  std::optional<std::string> sweep;
+};
+void add_db(CLI::App& command, Where&);
+void add_sweep(CLI::App& command, Where&);  // optional positional: absent means the latest
+
+struct Opened {
+  std::unique_ptr<store::Store> store;
+  store::SweepRow sweep;
+};
+Expected<Opened> open_sweep(const Where&, store::Mode);
+
+// Writes to a file atomically, or to out when path is empty or "-".
+Expected<void> write_output(Io&, const std::string& path, const std::string& bytes);
+
+// "a,b , c" -> {"a","b","c"}
+std::vector<std::string> split_list(const std::string&);
+
+// The folder this program lies in: its companions sweep-agent and sweep-rank lie there too.
+std::filesystem::path program_dir();
+
+}  // namespace sweep::cli

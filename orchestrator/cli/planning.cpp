@@ -1,0 +1,54 @@
+#include "orchestrator/cli/planning.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <map>
+#include <thread>
+
+namespace sweep::cli {
+
+plan::Resources local_resources() {
+  plan::Resources here;
+  here.cpu_slots = std::max(1u, std::thread::hardware_concurrency());
+  here.host_memory_bytes = static_cast<i64>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
+  for (int gpu = 0; ::access(fmt::format("/dev/nvidia{}", gpu).c_str(), F_OK) == 0; ++gpu) ++here.gpus;
+  return here;
+}
+
+Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_points,
+                            const std::optional<plan::Resources>& here) {
+  auto read = grid::read_file(grid_file, {max_points});
+  if (!read) return tl::unexpected(read.error());
+  Planned planned{std::move(*read), {}, {}};
+  auto counts = grid::expand(planned.grid, [&](PlanEntry&& entry) {
+    planned.entries.push_back(std::move(entry));
+    return true;
+  });
+  if (!counts) return tl::unexpected(counts.error());
+  planned.counts = *counts;
+  if (here) plan::restrict_to(planned.entries, *here);
+  plan::decide(planned.entries, planned.grid.measure);
+  return planned;
+}
+
+std::string summary(const Planned& planned) {
+  std::map<std::string, i64> rules;
+  i64 admitted = 0;
+  for (const auto& entry : planned.entries) {
+    if (entry.admitted) ++admitted;
+    else ++rules[entry.verdict == Outcome::kUnsupported ? "unsupported" : entry.rule];
+  }
+  std::string by_rule;
+  for (const auto& [rule, count] : rules)
+    by_rule += fmt::format("{}{} {}", by_rule.empty() ? " (" : ", ", rule, count);
+  if (!by_rule.empty()) by_rule += ")";
+  std::string text = fmt::format("{} trials: {} admitted, {} pruned{}", planned.entries.size(), admitted,
+                                 static_cast<i64>(planned.entries.size()) - admitted, by_rule);
+  const auto dropped = planned.counts.dropped_where + planned.counts.dropped_exclude;
+  if (dropped > 0) text += fmt::format("; {} points dropped by where or exclude", dropped);
+  if (planned.counts.duplicates > 0) text += fmt::format("; {} duplicates merged", planned.counts.duplicates);
+  return text;
+}
+
+}  // namespace sweep::cli

@@ -1,0 +1,27 @@
+// From a grid file to a decided plan: what `plan`, `run` and `explain` share.
+#pragma once
+#include <vector>
+
+#include "orchestrator/cli/command.h"
+#include "orchestrator/grid/grid.h"
+#include "orchestrator/plan/planner.h"
+
+namespace sweep::cli {
+
+struct Planned {
+  grid::Grid grid;
+  grid::ExpandCounts counts;
+  std::vector<PlanEntry> entries;  // decided, in grid order; PlanEntry::order tells the run order
+};
+
+// Reads, expands and decides. `here` adds what only this machine can tell (absent: plan for any machine).
+Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_points,
+                            const std::optional<plan::Resources>& here);
+
+// What this machine offers to local runs.
+plan::Resources local_resources();
+
+// A sentence: "31 trials: 28 admitted, 3 pruned (divisibility 2, memory 1); 4 points dropped by where".
+std::string summary(const Planned&);
+
+}  // namespace sweep::cli

@@ -1,0 +1,64 @@
+#include "orchestrator/export/fields_doc.h"
+
+#include <fmt/format.h>
+
+#include "orchestrator/export/text.h"
+#include "schema/columns.h"
+
+namespace sweep::exports {
+namespace {
+
+std::string type_name(std::string_view type) {
+  if (type == "i64" || type == "opt_i64") return "integer";
+  if (type == "f64") return "number";
+  return type == "flag" ? "true or false" : "text";
+}
+
+std::string default_of(const Column& c) {
+  if (c.key == "model") return "(required)";
+  if (c.type == "flag") return std::get<i64>(c.default_value) != 0 ? "true" : "false";
+  if (const auto* v = std::get_if<i64>(&c.default_value)) return std::to_string(*v);
+  if (const auto* v = std::get_if<double>(&c.default_value)) return shortest(*v);
+  if (const auto* v = std::get_if<std::string>(&c.default_value)) return *v;
+  return "none";
+}
+
+std::string cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string section(Role role, bool defaults) {
+  std::string out = defaults ? "| key | type | unit | default | meaning |\n| --- | --- | --- | --- | --- |\n"
+                             : "| key | type | unit | meaning |\n| --- | --- | --- | --- |\n";
+  for (const Column& c : columns()) {
+    if (c.role != role) continue;
+    out += fmt::format("| `{}` | {} | {} |", c.key, type_name(c.type), cell(c.unit));
+    if (defaults) out += fmt::format(" {} |", cell(default_of(c)));
+    out += fmt::format(" {} |\n", cell(c.sentence));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string fields_markdown() {
+  return "# Fields\n\n"
+         "<!-- Written from schema/fields.def; do not edit. A test says when it is out of date and how to "
+         "renew it. -->\n\n"
+         "The same names are keys of grid files (axes), columns of the view `results`, columns of CSV files "
+         "and keys of JSON.\n"
+         "Not measured is NULL in SQL, an empty field in CSV, `null` in JSON and `-` in tables; never 0 or "
+         "-1.\n\n"
+         "## Axes\n\nParameters of a trial. An axis left at its default does not change the id of a "
+         "trial.\n\n" +
+         section(Role::kAxis, true) + "\n## Metrics\n\nNumbers of a result.\n\n" +
+         section(Role::kMetric, false) + "\n## Other columns\n\nWhich trial it is and how it ended.\n\n" +
+         section(Role::kIdentity, false);
+}
+
+}  // namespace sweep::exports

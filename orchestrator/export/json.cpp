@@ -1,0 +1,91 @@
+#include "orchestrator/export/json.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "orchestrator/export/text.h"
+#include "schema/codec.h"
+#include "schema/columns.h"
+
+namespace sweep::exports {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const Value& value, bool flag) {
+  if (const auto* v = std::get_if<i64>(&value)) return flag ? Json(*v != 0) : Json(*v);
+  if (const auto* v = std::get_if<double>(&value)) return std::isfinite(*v) ? Json(*v) : Json(nullptr);
+  if (const auto* v = std::get_if<std::string>(&value)) return *v;
+  return nullptr;
+}
+
+std::string dumped(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string object_of(const ResultRow& row) {
+  Json out = Json::object();
+  for (const Column& c : columns()) {
+    const std::string key(c.key);
+    if (c.key == "labels") {
+      auto labels =
+          nlohmann::json::parse(row.trial.labels.empty() ? "null" : row.trial.labels, nullptr, false);
+      out[key] = labels.is_object() ? Json(labels) : Json(nullptr);
+    } else {
+      out[key] = json_of(c.get(row), c.type == "flag");
+    }
+    if (c.key == "model") {
+      const bool known = row.trial.spec != ModelSpec{};
+      out["model_dimensions"] = known ? Json(to_json(row.trial.spec)) : Json(nullptr);
+    }
+  }
+  return dumped(out);
+}
+
+Expected<void> put(std::ostream& out, std::string_view text) {
+  out.write(text.data(), static_cast<std::streamsize>(text.size()));
+  return out ? Expected<void>{} : fail(std::string(kWriteFailed));
+}
+
+// Writes what `next` gives, an object as text each, between the brackets of an array.
+template <class Next>
+Expected<void> write_array(std::ostream& out, Next&& next) {
+  bool first = true;
+  if (auto done = put(out, "["); !done) return done;
+  while (const std::optional<std::string> object = next()) {
+    if (auto done = put(out, (first ? "\n" : ",\n") + *object); !done) return done;
+    first = false;
+  }
+  if (auto done = put(out, first ? "]\n" : "\n]\n"); !done) return done;
+  return out.flush() ? Expected<void>{} : fail(std::string(kWriteFailed));
+}
+
+}  // namespace
+
+Expected<void> write_json(std::ostream& out, const RowSource& next) {
+  return write_array(out, [&]() -> std::optional<std::string> {
+    const ResultRow* row = next();
+    return row ? std::optional(object_of(*row)) : std::nullopt;
+  });
+}
+
+Expected<void> write_json_lines(std::ostream& out, const RowSource& next) {
+  while (const ResultRow* row = next()) {
+    if (auto done = put(out, object_of(*row) + '\n'); !done) return done;
+  }
+  return out.flush() ? Expected<void>{} : fail(std::string(kWriteFailed));
+}
+
+Expected<void> write_json(std::ostream& out, const Table& table) {
+  return write_array(out, [&, at = std::size_t{0}]() mutable -> std::optional<std::string> {
+    if (at == table.rows.size()) return std::nullopt;
+    const auto& row = table.rows[at++];
+    Json object = Json::object();
+    for (std::size_t c = 0; c < row.size() && c < table.columns.size(); ++c)
+      object[table.columns[c]] = json_of(row[c], false);
+    return dumped(object);
+  });
+}
+
+}  // namespace sweep::exports

@@ -1,0 +1,62 @@
+// Best: the best configuration of each group of results by one metric, told apart from those it ties with,
+// and printed so that it can be pasted into a grid file.
+#pragma once
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "orchestrator/report/fields.h"
+#include "orchestrator/report/statistics.h"
+
+namespace sweep::report {
+
+// Device memory of a rank of this row: memory_cap_bytes, else what the hardware catalogue says; absent: not
+// known.
+std::optional<i64> device_memory(const ResultRow&);
+
+struct BestOptions {
+  std::vector<std::string> group_by = {"model"};
+  std::string metric = "tokens_per_s_gpu";
+  std::optional<double> headroom;  // a fraction of device memory that must stay free: 0.05
+  std::size_t runners_up = 3;      // next best kept per group, beside the ties
+  std::function<std::optional<i64>(const ResultRow&)> memory_of = device_memory;
+};
+
+struct BestOfGroup {
+  std::vector<Value> key;             // one per group_by name
+  const ResultRow* winner = nullptr;  // absent: nothing in the group could be ranked; `why_none` says why
+  double value = 0;
+  std::optional<Interval> interval;  // 95 %
+  std::vector<const ResultRow*>
+      ties;  // 95 % intervals overlap the winner's, or the values are equal; best first
+  std::vector<const ResultRow*> runners_up;  // best first, ties not among them
+  std::optional<double> median;              // of the metric over the ranked rows
+  i64 ranked = 0, not_ok = 0, not_measured = 0;
+  i64 too_full = 0;          // left out: less headroom than asked
+  i64 unknown_headroom = 0;  // left out: peak or device memory not known
+  std::string why_none;
+};
+
+// Groups in natural order of their keys. Error: an unknown name, or a headroom outside [0, 1). Pointers are
+// into rows.
+Expected<std::vector<BestOfGroup>> best(std::span<const ResultRow> rows, const BestOptions&);
+
+// "5%" or "0.05" -> 0.05; anything outside [0, 1) or unreadable is refused with a sentence.
+Expected<double> parse_headroom(std::string_view);
+
+// The groups as one table: keys, what varies among the winners, the metric, ties, memory.
+Table best_table(std::span<const ResultRow> rows, std::span<const BestOfGroup>, const BestOptions&);
+// People's text: the table, then ties and what was left out, then the configuration to paste.
+std::string best_text(std::span<const ResultRow> rows, std::span<const BestOfGroup>, const BestOptions&,
+                      std::size_t width);
+
+// A grid file with exactly this configuration: `name`, `model` (catalogue name, else its dimensions) and
+// `base`.
+std::string as_grid_yaml(const ResultRow&);
+// All groups as YAML documents, each with a comment saying what it won; and as one JSON array.
+std::string best_yaml(std::span<const BestOfGroup>, const BestOptions&);
+std::string best_json(std::span<const BestOfGroup>, const BestOptions&);
+
+}  // namespace sweep::report

@@ -1,0 +1,152 @@
+#include "orchestrator/report/explain.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "orchestrator/report/fields.h"
+#include "orchestrator/report/format.h"
+
+namespace sweep::report {
+namespace {
+
+constexpr std::size_t kLabel = 11;  // columns of the word at the left
+constexpr std::size_t kEvidenceLines = 20;
+
+class Lines {
+ public:
+  explicit Lines(std::size_t width) : width_(width) {}
+  void add(std::string_view label, const std::string& text) {
+    const std::string line = fmt::format("{:<{}}{}", label, kLabel, text);
+    out_ += (width_ == 0 ? line : fit(line, width_)) + "\n";
+  }
+  // Long sentences are wrapped at blanks, never cut.
+  void wrapped(std::string_view label, std::string_view text) {
+    std::string rest = safe_text(text);
+    const std::size_t room = width_ > kLabel + 20 ? width_ - kLabel : std::string::npos;
+    while (display_width(rest) > room) {
+      auto cut = rest.rfind(' ', room);
+      if (cut == std::string::npos || cut == 0) break;
+      out_ += fmt::format("{:<{}}{}\n", label, kLabel, rest.substr(0, cut));
+      rest.erase(0, cut + 1);
+      label = "";
+    }
+    out_ += fmt::format("{:<{}}{}\n", label, kLabel, rest);
+  }
+  std::string take() { return std::move(out_); }
+
+ private:
+  std::size_t width_;
+  std::string out_;
+};
+
+// Every axis that is not at its default, as key=value.
+std::string configuration(const Trial& trial) {
+  ResultRow row;
+  row.trial = trial;
+  std::string out = "model=" + safe_text(trial.model);
+  for (const Column& c : columns()) {
+    if (c.role != Role::kAxis || c.key == "model") continue;
+    const Value value = c.get(row);
+    if (value == c.default_value) continue;
+    out += fmt::format(" {}={}", c.key,
+                       c.type == "flag" ? (std::get<i64>(value) != 0 ? "true" : "false") : show(value));
+  }
+  return out;
+}
+
+std::string bytes(i64 n) {
+  const Scale scale = scale_for("bytes", static_cast<double>(n));
+  return fmt::format("{} {}", scale(static_cast<double>(n)), scale.unit);
+}
+
+std::string predicted(const Prediction& p) {
+  std::vector<std::string> parts;
+  if (p.bytes) parts.push_back(bytes(*p.bytes) + " on the fullest rank");
+  if (p.step_ms) parts.push_back(significant(*p.step_ms) + " ms a step");
+  if (p.seconds) parts.push_back(duration(*p.seconds) + " in all");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string verdict(const Result& r) {
+  std::string out(to_string(r.outcome));
+  if (r.oom_kind) out += fmt::format(" ({})", to_string(*r.oom_kind));
+  if (r.rank) out += fmt::format(", first at rank {}", *r.rank);
+  if (!r.phase.empty()) out += ", in " + safe_text(r.phase);
+  return out;
+}
+
+void add_metrics(Lines& lines, const Metrics& metrics) {
+  static constexpr std::string_view kShown[] = {"step_ms", "tokens_per_s_gpu", "mfu", "peak_allocated_bytes",
+                                                "cost_per_mt"};
+  ResultRow row;
+  row.metrics = metrics;
+  std::vector<std::string> parts;
+  for (const std::string_view key : kShown) {
+    const Column* c = find_column(key);
+    const auto value = number(c->get(row));
+    if (!value) continue;
+    const Scale scale = scale_for(c->unit, *value);
+    parts.push_back(fmt::format("{} {}{}{}", key, scale(*value), scale.unit.empty() ? "" : " ", scale.unit));
+  }
+  if (metrics.peak_allocated_bytes && metrics.predicted_bytes && *metrics.predicted_bytes > 0) {
+    const double ratio =
+        static_cast<double>(*metrics.peak_allocated_bytes) / static_cast<double>(*metrics.predicted_bytes);
+    parts.push_back(fmt::format("peak {} of the prediction", significant(ratio)));
+  }
+  if (!parts.empty()) lines.wrapped("", fmt::format("{}", fmt::join(parts, ", ")));
+}
+
+// The testimony, one member per line; long texts (log tails) with their own lines, bounded.
+void add_evidence(Lines& lines, const std::string& evidence) {
+  if (evidence.empty()) return;
+  const auto json = nlohmann::json::parse(evidence, nullptr, false);
+  if (!json.is_object()) return lines.wrapped("evidence", evidence);
+  std::size_t printed = 0;
+  for (const auto& [key, value] : json.items()) {
+    std::string text = value.is_string()
+                           ? value.get<std::string>()
+                           : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    std::string label = printed == 0 ? "evidence" : "";
+    for (std::size_t from = 0; from <= text.size() && printed < kEvidenceLines; ++printed) {
+      const std::size_t end = std::min(text.find('\n', from), text.size());
+      const std::string prefix = from == 0 ? safe_text(key) + ": " : "  ";
+      lines.wrapped(label, prefix + text.substr(from, end - from));
+      label = "";
+      from = end + 1;
+    }
+  }
+  if (printed >= kEvidenceLines) lines.add("", "... (`sweep logs` shows a rank's whole log)");
+}
+
+void add_attempt(Lines& lines, const ExplainAttempt& a, bool is_final) {
+  std::string head = fmt::format("{}: ", a.id);
+  head += a.result ? verdict(*a.result) + (is_final ? " (final)" : "") : std::string(to_string(a.state));
+  if (!a.where.empty()) head += "  " + safe_text(a.where);
+  lines.add("attempt", head);
+  if (!a.result) return;
+  if (!a.result->reason.empty()) lines.wrapped("", a.result->reason);
+  add_metrics(lines, a.result->metrics);
+  if (a.result->outcome != Outcome::kOk) add_evidence(lines, a.result->evidence);
+}
+
+}  // namespace
+
+std::string explain(const ExplainView& view, std::size_t width) {
+  Lines lines(width);
+  const PlanEntry& entry = view.entry;
+  lines.add("trial", safe_text(entry.id) + (entry.source.empty() ? "" : "  from " + safe_text(entry.source)));
+  lines.wrapped("", configuration(entry.trial));
+  if (entry.admitted) {
+    lines.add("plan", fmt::format("admitted, number {} in the run order", entry.order + 1));
+  } else {
+    lines.wrapped("plan", fmt::format("{} by {}: {}", to_string(entry.verdict), entry.rule, entry.reason));
+  }
+  if (const std::string text = predicted(entry.predicted); !text.empty()) lines.wrapped("predicted", text);
+  for (const auto& attempt : view.attempts) add_attempt(lines, attempt, view.final_attempt == attempt.id);
+  if (entry.admitted && view.attempts.empty()) lines.add("result", "not run yet");
+  return lines.take();
+}
+
+}  // namespace sweep::report

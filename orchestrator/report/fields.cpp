@@ -1,0 +1,148 @@
+#include "orchestrator/report/fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/report/format.h"
+
+namespace sweep::report {
+namespace {
+
+// Labels are a JSON object of scalars; anything else counts as no labels.
+nlohmann::json labels_of(const ResultRow& row) {
+  if (row.trial.labels.empty()) return nlohmann::json::object();
+  auto parsed = nlohmann::json::parse(row.trial.labels, nullptr, false);
+  return parsed.is_object() ? parsed : nlohmann::json::object();
+}
+
+Value value_of(const nlohmann::json& v) {
+  if (v.is_boolean()) return Value{std::string(v.get<bool>() ? "true" : "false")};
+  if (v.is_number_integer()) return Value{v.get<i64>()};
+  if (v.is_number()) return Value{v.get<double>()};
+  if (v.is_string()) return Value{v.get<std::string>()};
+  return {};
+}
+
+std::set<std::string> label_names(std::span<const ResultRow> rows) {
+  std::set<std::string> names;
+  for (const ResultRow& row : rows) {
+    if (row.trial.labels.empty()) continue;
+    const auto labels = labels_of(row);
+    for (const auto& item : labels.items()) names.insert(item.key());
+  }
+  return names;
+}
+
+std::string suggestion(std::string_view name, const std::vector<std::string>& known) {
+  const auto near = shape::nearest(name, known);
+  return near ? fmt::format("; did you mean '{}'?", *near)
+              : "; `sweep query \"select * from results limit 1\"` shows them all.";
+}
+
+}  // namespace
+
+Expected<Field> Field::resolve(std::string_view name, std::span<const ResultRow> rows) {
+  if (const Column* column = find_column(name)) return Field(*column);
+  const auto labels = label_names(rows);
+  if (labels.contains(std::string(name))) return Field(std::string(name));
+  std::vector<std::string> known(labels.begin(), labels.end());
+  for (const Column& c : columns()) known.emplace_back(c.key);
+  return fail(
+      fmt::format("There is no axis, label or metric '{}'{}", safe_text(name), suggestion(name, known)));
+}
+
+Value Field::of(const ResultRow& row) const {
+  if (column_) return column_->get(row);
+  const auto labels = labels_of(row);
+  const auto it = labels.find(name_);
+  return it == labels.end() ? Value{} : value_of(*it);
+}
+
+Expected<Field> resolve_metric(std::string_view name) {
+  const Column* column = find_column(name);
+  if (column && column->role == Role::kMetric && column->type != "text") return Field(*column);
+  std::vector<std::string> known;
+  for (const Column& c : columns()) {
+    if (c.role == Role::kMetric && c.type != "text") known.emplace_back(c.key);
+  }
+  return fail(fmt::format("'{}' is no metric with numbers{}", safe_text(name), suggestion(name, known)));
+}
+
+bool lower_is_better(std::string_view metric) {
+  static const std::set<std::string_view> kLower = {"step_ms",
+                                                    "step_ms_iqr",
+                                                    "step_ms_ci_low",
+                                                    "step_ms_ci_high",
+                                                    "forward_ms",
+                                                    "backward_ms",
+                                                    "optimizer_ms",
+                                                    "exposed_comm_ms",
+                                                    "startup_ms",
+                                                    "cost_per_mt",
+                                                    "predicted_ms",
+                                                    "peak_allocated_bytes",
+                                                    "peak_reserved_bytes",
+                                                    "predicted_bytes",
+                                                    "alloc_retries",
+                                                    "ooms",
+                                                    "oom_asked_bytes",
+                                                    "util_sd",
+                                                    "power_mean_w",
+                                                    "host_peak_rss_bytes",
+                                                    "loss_first",
+                                                    "loss_last"};
+  return kLower.contains(metric);
+}
+
+std::vector<Field> varying(std::span<const ResultRow> rows) {
+  std::vector<Field> out;
+  if (rows.empty()) return out;
+  const auto differs = [&](const Field& field) {
+    const Value first = field.of(rows.front());
+    return std::any_of(rows.begin() + 1, rows.end(),
+                       [&](const ResultRow& r) { return field.of(r) != first; });
+  };
+  for (const Column& column : columns()) {
+    if (column.role == Role::kAxis && differs(Field(column))) out.emplace_back(column);
+  }
+  for (const std::string& name : label_names(rows)) {
+    if (find_column(name)) continue;
+    const auto field = Field::resolve(name, rows);
+    if (field && differs(*field)) out.push_back(*field);
+  }
+  return out;
+}
+
+std::string_view short_name(std::string_view axis) {
+  static constexpr std::pair<std::string_view, std::string_view> kShort[] = {{"dp", "DP"},
+                                                                             {"tp", "TP"},
+                                                                             {"pp", "PP"},
+                                                                             {"cp", "CP"},
+                                                                             {"ep", "EP"},
+                                                                             {"grad_accum", "GAS"},
+                                                                             {"micro_batch_size", "MBS"},
+                                                                             {"zero", "ZeRO"}};
+  for (const auto& [name, brief] : kShort) {
+    if (name == axis) return brief;
+  }
+  return axis;
+}
+
+std::string layout(const ResultRow& row, std::span<const Field> shown) {
+  static constexpr std::string_view kOrder[] = {
+      "dp", "tp", "pp", "cp", "ep", "grad_accum", "micro_batch_size", "zero"};
+  std::string out;
+  for (const std::string_view axis : kOrder) {
+    const auto field =
+        std::find_if(shown.begin(), shown.end(), [&](const Field& f) { return f.name() == axis; });
+    if (field == shown.end()) continue;
+    out += fmt::format("{}{}{}", out.empty() ? "" : " ", short_name(axis), show(field->of(row)));
+  }
+  return out;
+}
+
+}  // namespace sweep::report

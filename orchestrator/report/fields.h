@@ -1,0 +1,43 @@
+// Field: a name people use for a value of a row (a column of schema/columns.h, or a label of the grid's
+// `derive:`), resolved once. It also knows which way a metric is better.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schema/columns.h"
+#include "schema/expected.h"
+
+namespace sweep::report {
+
+class Field {
+ public:
+  // Error: no such column, and no row carries such a label; names the nearest one.
+  static Expected<Field> resolve(std::string_view name, std::span<const ResultRow> rows);
+  explicit Field(const Column& column) : name_(column.key), column_(&column) {}
+
+  const std::string& name() const { return name_; }
+  std::string_view unit() const { return column_ ? column_->unit : std::string_view{}; }
+  bool is_metric() const { return column_ != nullptr && column_->role == Role::kMetric; }
+  Value of(const ResultRow&) const;
+
+ private:
+  explicit Field(std::string label) : name_(std::move(label)) {}
+  std::string name_;
+  const Column* column_ = nullptr;  // absent: a label
+};
+
+// A metric of the table with numbers; error: names the nearest metric.
+Expected<Field> resolve_metric(std::string_view name);
+// step_ms, cost_per_mt, peak_allocated_bytes, ...: less is better.
+bool lower_is_better(std::string_view metric);
+
+// The axes and labels whose value differs between rows (model among them), in table order.
+std::vector<Field> varying(std::span<const ResultRow> rows);
+
+// The layout in short, of the axes named: "DP8 TP4 GAS16 MBS2 Z1".
+std::string layout(const ResultRow&, std::span<const Field> shown);
+std::string_view short_name(std::string_view axis);  // DP, TP, GAS, ...; the axis itself where it has none
+
+}  // namespace sweep::report

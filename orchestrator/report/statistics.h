@@ -1,0 +1,28 @@
+// Statistics over results: order statistics, and the interval of a metric. Confidence intervals of the step
+// time itself come from the samples and are computed in metrics/; here they are only carried over to metrics
+// that follow from it.
+#pragma once
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "schema/result_row.h"
+
+namespace sweep::report {
+
+// Linear interpolation between order statistics (Hyndman & Fan 1996, type 7); absent for no values. q within
+// [0, 1].
+std::optional<double> quantile(std::vector<double> values, double q);
+std::optional<double> median(std::vector<double> values);
+
+struct Interval {
+  double low = 0, high = 0;
+  bool overlaps(const Interval& other) const { return low <= other.high && other.low <= high; }
+};
+
+// The 95 % interval of a metric of this row: of step_ms as measured; of rates (tokens/s, MFU, ...) and costs,
+// which are proportional to 1/step_ms and step_ms, carried over. Absent when the step time has none, or for
+// any other metric.
+std::optional<Interval> interval_of(const ResultRow&, std::string_view metric);
+
+}  // namespace sweep::report

@@ -1,0 +1,127 @@
+#include "orchestrator/report/status.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "orchestrator/report/fields.h"
+#include "orchestrator/report/format.h"
+
+namespace sweep::report {
+namespace {
+
+std::string bar(const StatusView& view, std::size_t cells) {
+  const i64 total = std::max<i64>(view.total, 1);
+  const i64 done = std::clamp<i64>(counts(view).done(), 0, total);
+  const auto full = static_cast<std::size_t>(static_cast<double>(done) / static_cast<double>(total) *
+                                             static_cast<double>(cells));
+  return "[" + std::string(full, '#') + std::string(cells - full, '-') + "]";
+}
+
+// Rounded down, so that 100 % means all.
+i64 percent(const StatusView& view) {
+  const double share =
+      static_cast<double>(counts(view).done()) / static_cast<double>(std::max<i64>(view.total, 1));
+  return std::clamp<i64>(static_cast<i64>(share * 100), 0, 100);
+}
+
+void add(std::vector<std::string>& parts, i64 count, std::string_view word) {
+  if (count > 0) parts.push_back(fmt::format("{} {}", count, word));
+}
+
+std::vector<std::string> count_parts(const StatusView& view) {
+  const StatusCounts c = counts(view);
+  std::vector<std::string> parts;
+  add(parts, c.ok, "ok");
+  add(parts, c.oom, "oom");
+  add(parts, c.failed, "failed");
+  add(parts, c.pruned, "pruned");
+  add(parts, view.running, "running");
+  return parts;
+}
+
+std::string best_part(const StatusView::Best& best) {
+  const Column* column = find_column(best.metric);
+  const Scale scale = scale_for(column ? column->unit : "", best.value);
+  std::string out = scale(best.value);
+  if (!scale.unit.empty()) out += " " + scale.unit;
+  if (!best.configuration.empty()) out += " (" + safe_text(best.configuration) + ")";
+  return out;
+}
+
+std::vector<std::string> all_parts(const StatusView& view) {
+  std::vector<std::string> parts = count_parts(view);
+  const bool finished = counts(view).done() >= view.total;
+  if (!finished && view.left_s) parts.push_back("about " + duration(*view.left_s) + " left");
+  if (finished && view.elapsed_s) parts.push_back("took " + duration(*view.elapsed_s));
+  if (view.best) parts.push_back("best " + best_part(*view.best));
+  return parts;
+}
+
+}  // namespace
+
+StatusCounts counts(const StatusView& view) {
+  StatusCounts out;
+  for (const auto& [outcome, count] : view.by_outcome) {
+    switch (outcome) {
+      case Outcome::kOk:
+        out.ok += count;
+        break;
+      case Outcome::kOom:
+        out.oom += count;
+        break;
+      case Outcome::kPruned:
+      case Outcome::kUnsupported:
+        out.pruned += count;
+        break;
+      default:
+        out.failed += count;
+    }
+  }
+  return out;
+}
+
+std::string status_bar(const StatusView& view, std::size_t width) {
+  const std::size_t cells = width == 0 || width >= 100 ? 20 : width >= 60 ? 12 : 6;
+  std::string out =
+      fmt::format("{} {:>3} %  {}/{}", bar(view, cells), percent(view), counts(view).done(), view.total);
+  for (const std::string& part : all_parts(view)) out += "  " + part;
+  return width == 0 ? out : fit(out, width);
+}
+
+std::string status_line(const StatusView& view) {
+  return fmt::format("{}: {}/{} done: {}\n", safe_text(view.sweep), counts(view).done(), view.total,
+                     fmt::join(all_parts(view), ", "));
+}
+
+std::string status_block(const StatusView& view, std::size_t width) {
+  const std::size_t cells = std::clamp<std::size_t>(width == 0 ? 40 : width / 2, 10, 60);
+  std::vector<std::string> lines;
+  lines.push_back(fmt::format("sweep    {}", safe_text(view.sweep)));
+  lines.push_back(fmt::format("done     {} {} %  {} of {}", bar(view, cells), percent(view),
+                              counts(view).done(), view.total));
+  auto sorted = view.by_outcome;
+  std::sort(sorted.begin(), sorted.end());
+  std::string outcomes;
+  for (const auto& [outcome, count] : sorted) {
+    if (count > 0)
+      outcomes += fmt::format("{}{} {}", outcomes.empty() ? "" : ", ", count, to_string(outcome));
+  }
+  if (!outcomes.empty()) lines.push_back("answers  " + outcomes);
+  lines.push_back(fmt::format("to do    {} pending, {} running", view.pending, view.running));
+  if (view.elapsed_s) lines.push_back("elapsed  " + duration(*view.elapsed_s));
+  if (view.left_s && counts(view).done() < view.total)
+    lines.push_back("left     about " + duration(*view.left_s) + ", as predicted");
+  if (view.best) {
+    lines.push_back(
+        fmt::format("best     {}{}", best_part(*view.best),
+                    view.best->trial_id.empty() ? "" : "  trial " + safe_text(view.best->trial_id)));
+  }
+  for (std::size_t i = 0; i < view.now.size(); ++i)
+    lines.push_back((i == 0 ? "now      " : "         ") + safe_text(view.now[i]));
+  std::string out;
+  for (const std::string& line : lines) out += (width == 0 ? line : fit(line, width)) + "\n";
+  return out;
+}
+
+}  // namespace sweep::report

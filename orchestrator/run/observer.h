@@ -1,0 +1,27 @@
+// Observer: the run loop's view for people. It is told what happens and decides nothing.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "orchestrator/store/store.h"
+#include "schema/plan_entry.h"
+#include "schema/result.h"
+
+namespace sweep::run {
+
+struct Snapshot {
+  store::Progress counts;
+  double elapsed_s = 0;
+  std::optional<double> seconds_left;
+  std::optional<ResultRow> best;  // by tokens per second and rank
+};
+
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void on_note(const std::string& sentence) = 0;
+  virtual void on_result(const PlanEntry&, const Result&) = 0;
+  virtual void on_snapshot(const Snapshot&) = 0;
+};
+
+}  // namespace sweep::run

@@ -1,0 +1,69 @@
+#include "orchestrator/run/recovery.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "orchestrator/launch/launcher.h"
+#include "orchestrator/run/flights.h"
+#include "schema/spool.h"
+
+namespace sweep::run {
+namespace {
+
+Expected<void> ingest_rest(store::Store& store, const store::AllocationRow& row, Flights& flights,
+                           Observer& observer) {
+  std::uint64_t offset = row.offset;
+  for (;;) {
+    auto bytes = spool::read_from(spool::outbox(row.spool), offset);
+    if (!bytes) return tl::unexpected(bytes.error());
+    auto absorbed = flights.absorb(row.id, offset, *bytes);
+    if (absorbed.batch.new_offset == offset) return {};
+    if (auto stored = store.ingest(absorbed.batch); !stored) return stored;
+    for (const auto& landing : absorbed.landed) observer.on_result(landing.flight.entry, landing.result);
+    offset = absorbed.batch.new_offset;
+  }
+}
+
+Expected<void> close(store::Store& store, const store::AllocationRow& row, Observer& observer) {
+  observer.on_note(fmt::format("closing allocation {} that an earlier run left behind", row.id));
+  if (auto cleaned = launch::clean_leftovers(row.spool); !cleaned) return tl::unexpected(cleaned.error());
+  const auto unfinished = store.unfinished_attempts(row.id);
+  if (!unfinished) return tl::unexpected(unfinished.error());
+  Flights flights;
+  for (const auto& each : *unfinished) {
+    PlanEntry entry;
+    entry.id = each.trial_id;
+    entry.trial = each.attempt.trial;
+    flights.add(each.attempt, entry);
+  }
+  if (auto rest = ingest_rest(store, row, flights, observer); !rest) return rest;
+  for (const Flight& flight : flights.abandon()) {
+    const auto result = abandoned(flight.attempt, Outcome::kCancelled, "the run that started it ended before it did");
+    if (auto stored = store.finish_attempt(result); !stored) return stored;
+  }
+  return store.end_allocation(row.id, "left behind by an earlier run");
+}
+
+}  // namespace
+
+Result abandoned(const Attempt& attempt, Outcome outcome, const std::string& reason) {
+  Result result;
+  result.attempt = attempt.id;
+  result.trial_id = attempt.trial_id;
+  result.outcome = outcome;
+  result.reason = reason;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  result.finished_unix_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  return result;
+}
+
+Expected<void> recover(store::Store& store, i64 sweep, Observer& observer) {
+  const auto open = store.open_allocations(sweep);
+  if (!open) return tl::unexpected(open.error());
+  for (const auto& row : *open)
+    if (auto closed = close(store, row, observer); !closed) return closed;
+  return {};
+}
+
+}  // namespace sweep::run

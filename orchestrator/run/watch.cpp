@@ -1,0 +1,93 @@
+// Watching: snapshots, status.json, and following a sweep that another process runs.
+#include <chrono>
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "orchestrator/run/conductor.h"
+#include "orchestrator/run/status_file.h"
+#include "schema/codec.h"
+#include "schema/spool.h"
+
+namespace sweep::run {
+
+Expected<Snapshot> take_snapshot(store::Store& store, i64 sweep, double elapsed_s, std::optional<double> trials_per_s) {
+  auto counts = store.progress(sweep);
+  if (!counts) return tl::unexpected(counts.error());
+  Snapshot shot;
+  shot.counts = std::move(*counts);
+  shot.elapsed_s = elapsed_s;
+  const auto left = shot.counts.pending + shot.counts.running;
+  if (trials_per_s && *trials_per_s > 0) shot.seconds_left = static_cast<double>(left) / *trials_per_s;
+  else shot.seconds_left = shot.counts.remaining_predicted_s;
+  auto best = store.best(sweep, {}, "tokens_per_s_gpu", true, 1);
+  if (best && !best->empty()) shot.best = std::move(best->front());
+  return shot;
+}
+
+void write_status_file(const std::filesystem::path& path, const Snapshot& shot) {
+  nlohmann::json outcomes = nlohmann::json::object();
+  for (const auto& [outcome, count] : shot.counts.by_outcome) outcomes[std::string(to_string(outcome))] = count;
+  nlohmann::json j = {{"total", shot.counts.total},     {"pending", shot.counts.pending},
+                      {"running", shot.counts.running}, {"outcomes", outcomes},
+                      {"elapsed_s", shot.elapsed_s},    {"best", nullptr}};
+  if (shot.best)
+    j["best"] = {{"trial", shot.best->trial_id}, {"metrics", to_json(shot.best->metrics)}};
+  if (!spool::write_atomically(path, dump(j) + "\n")) return;
+}
+
+namespace {
+
+class Watch {
+ public:
+  Watch(store::Store& store, i64 sweep, Observer& observer)
+      : store_(store), sweep_(sweep), observer_(observer), signals_(io_, SIGINT, SIGTERM), timer_(io_) {}
+
+  Expected<RunEnd> run() {
+    signals_.async_wait([this](const boost::system::error_code& error, int) {
+      if (error) return;
+      end_ = RunEnd{End::kInterrupted, "no longer watching; the sweep goes on"};
+      io_.stop();
+    });
+    look();
+    io_.run();
+    if (error_) return tl::unexpected(*error_);
+    return end_;
+  }
+
+ private:
+  void look() {
+    if (auto shot = take_snapshot(store_, sweep_, elapsed_s(), std::nullopt)) observer_.on_snapshot(*shot);
+    const auto holder = store_.lease(sweep_);
+    if (!holder) error_ = holder.error();
+    if (!holder || !holder->has_value()) return io_.stop();
+    timer_.expires_after(std::chrono::seconds(1));
+    timer_.async_wait([this](const boost::system::error_code& error) {
+      if (!error) look();
+    });
+  }
+  double elapsed_s() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+  }
+
+  store::Store& store_;
+  i64 sweep_;
+  Observer& observer_;
+  boost::asio::io_context io_;
+  boost::asio::signal_set signals_;
+  boost::asio::steady_timer timer_;
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  RunEnd end_;
+  std::optional<Error> error_;
+};
+
+}  // namespace
+
+Expected<RunEnd> watch(store::Store& store, i64 sweep, Observer& observer) {
+  return Watch(store, sweep, observer).run();
+}
+
+}  // namespace sweep::run

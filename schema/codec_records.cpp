@@ -1,0 +1,152 @@
+// JSON of what is testified: samples, records, exits, ends, nodes, results; and how a rank is launched.
+#include "schema/json_fields.h"
+#include "schema/rank_launch.h"
+
+namespace sweep {
+
+using fields::Reader;
+using fields::value;
+using nlohmann::json;
+
+namespace {
+
+template <class T, class F>
+void for_each_member(T& s, F&& f, const StepSample*) {
+  f("repeat", s.repeat), f("step", s.step), f("warmup", s.warmup), f("step_ns", s.step_ns);
+  f("forward_ns", s.forward_ns), f("backward_ns", s.backward_ns), f("optimizer_ns", s.optimizer_ns);
+  f("exposed_comm_ns", s.exposed_comm_ns), f("tokens", s.tokens), f("loss", s.loss);
+  f("alloc_retries", s.alloc_retries);
+}
+
+template <class T, class F>
+void for_each_member(T& r, F&& f, const RankRecord*) {
+  f("attempt", r.attempt), f("rank", r.rank), f("outcome", r.outcome), f("oom_kind", r.oom_kind);
+  f("phase", r.phase), f("step", r.step), f("message", r.message), f("oom_asked_bytes", r.oom_asked_bytes);
+  f("ended_unix_ns", r.ended_unix_ns), f("consequential", r.consequential), f("samples", r.samples);
+  f("startup_ns", r.startup_ns), f("peak_allocated_bytes", r.peak_allocated_bytes);
+  f("peak_reserved_bytes", r.peak_reserved_bytes), f("baseline_bytes", r.baseline_bytes);
+  f("alloc_retries", r.alloc_retries), f("ooms", r.ooms), f("host_peak_rss_bytes", r.host_peak_rss_bytes);
+  f("cpu_percent", r.cpu_percent), f("effective", r.effective);
+}
+
+template <class T, class F>
+void for_each_member(T& e, F&& f, const RankExit*) {
+  f("attempt", e.attempt), f("rank", e.rank), f("pid", e.pid), f("exit_code", e.exit_code);
+  f("signal", e.signal), f("killed_by_agent", e.killed_by_agent), f("oom_killed", e.oom_killed);
+  f("ended_unix_ns", e.ended_unix_ns), f("log_tail", e.log_tail);
+}
+
+template <class T, class F>
+void for_each_member(T& e, F&& f, const AttemptEnd*) {
+  f("attempt", e.attempt), f("cause", e.cause), f("evidence", e.evidence), f("clean", e.clean);
+  f("dirt", e.dirt), f("util_mean", e.util_mean), f("util_sd", e.util_sd), f("power_mean_w", e.power_mean_w);
+  f("sm_clock_mhz", e.sm_clock_mhz), f("throttle", e.throttle), f("started_unix_ns", e.started_unix_ns);
+  f("ended_unix_ns", e.ended_unix_ns);
+}
+
+template <class T, class F>
+void for_each_member(T& n, F&& f, const NodeRecord*) {
+  f("node", n.node), f("host", n.host), f("facts", n.facts);
+}
+
+template <class T, class F>
+void for_each_member(T& r, F&& f, const Result*) {
+  f("attempt", r.attempt), f("trial_id", r.trial_id), f("outcome", r.outcome), f("oom_kind", r.oom_kind);
+  f("reason", r.reason), f("rank", r.rank), f("phase", r.phase), f("evidence", r.evidence);
+  f("metrics", r.metrics), f("finished_unix_ns", r.finished_unix_ns);
+}
+
+template <class T, class F>
+void for_each_member(T& l, F&& f, const RankLaunch*) {
+  f("attempt_dir", l.attempt_dir), f("rendezvous_dir", l.rendezvous_dir), f("rank", l.rank);
+  f("local_rank", l.local_rank), f("world", l.world), f("agent_pid", l.agent_pid), f("pgid", l.pgid);
+}
+
+template <class T>
+json write(const T& object) {
+  json j = json::object();
+  for_each_member(
+      object, [&](const char* key, const auto& member) { j[key] = value(member); },
+      static_cast<const T*>(nullptr));
+  return j;
+}
+
+template <class T>
+Expected<T> read(const json& j, std::string_view what) {
+  T object;
+  Reader in(j, what);
+  for_each_member(
+      object, [&](const char* key, auto& member) { in.get(key, member); }, static_cast<const T*>(nullptr));
+  return in.done(std::move(object));
+}
+
+}  // namespace
+
+json to_json(const Metrics& m) {
+  json j = json::object();
+  for_each_metric(m, [&](const FieldInfo& info, const auto& member) {
+    if (member) j[info.key] = value(member);
+  });
+  return j;
+}
+
+template <>
+Expected<Metrics> from_json<Metrics>(const json& j) {
+  Metrics m;
+  Reader in(j, "metrics");
+  for_each_metric(
+      m, [&](const FieldInfo& info, auto& member) { in.get(std::string(info.key).c_str(), member); });
+  return in.done(std::move(m));
+}
+
+json to_json(const StepSample& s) {
+  return write(s);
+}
+json to_json(const RankRecord& r) {
+  return write(r);
+}
+json to_json(const RankExit& e) {
+  return write(e);
+}
+json to_json(const AttemptEnd& e) {
+  return write(e);
+}
+json to_json(const NodeRecord& n) {
+  return write(n);
+}
+json to_json(const Result& r) {
+  return write(r);
+}
+json to_json(const RankLaunch& l) {
+  return write(l);
+}
+
+template <>
+Expected<StepSample> from_json<StepSample>(const json& j) {
+  return read<StepSample>(j, "step sample");
+}
+template <>
+Expected<RankRecord> from_json<RankRecord>(const json& j) {
+  return read<RankRecord>(j, "rank record");
+}
+template <>
+Expected<RankExit> from_json<RankExit>(const json& j) {
+  return read<RankExit>(j, "rank exit");
+}
+template <>
+Expected<AttemptEnd> from_json<AttemptEnd>(const json& j) {
+  return read<AttemptEnd>(j, "attempt end");
+}
+template <>
+Expected<NodeRecord> from_json<NodeRecord>(const json& j) {
+  return read<NodeRecord>(j, "node record");
+}
+template <>
+Expected<Result> from_json<Result>(const json& j) {
+  return read<Result>(j, "result");
+}
+Expected<RankLaunch> rank_launch_from(const json& j) {
+  return read<RankLaunch>(j, "rank launch");
+}
+
+}  // namespace sweep

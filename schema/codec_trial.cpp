@@ -1,0 +1,132 @@
+// JSON of what is requested: model, trial, measuring plan, deadlines, attempt.
+#include "schema/json_fields.h"
+
+namespace sweep {
+
+using fields::Reader;
+using fields::value;
+using nlohmann::json;
+
+namespace {
+
+// Calls f(key, member) for every dimension of a model: the one list its JSON and its id follow.
+template <class Spec, class F>
+void for_each_dimension(Spec& s, F&& f) {
+  f("family", s.family), f("layers", s.layers), f("hidden_size", s.hidden_size), f("heads", s.heads);
+  f("kv_heads", s.kv_heads), f("head_dim", s.head_dim), f("intermediate_size", s.intermediate_size);
+  f("vocab_size", s.vocab_size), f("max_positions", s.max_positions), f("tie_embeddings", s.tie_embeddings);
+  f("attention_bias", s.attention_bias), f("linear_bias", s.linear_bias), f("rmsnorm", s.rmsnorm);
+  f("swiglu", s.swiglu), f("rope", s.rope), f("norm_eps", s.norm_eps), f("rope_theta", s.rope_theta);
+  f("rope_scaling", s.rope_scaling), f("sliding_window", s.sliding_window);
+}
+
+template <class T, class F>
+void for_each_measure(T& m, F&& f) {
+  f("warmup_steps", m.warmup_steps), f("steps", m.steps), f("repeats", m.repeats);
+}
+
+template <class T, class F>
+void for_each_deadline(T& d, F&& f) {
+  f("startup_s", d.startup_s), f("first_step_s", d.first_step_s), f("step_s", d.step_s);
+  f("total_s", d.total_s), f("grace_s", d.grace_s);
+}
+
+}  // namespace
+
+json to_json(const RopeScaling& r) {
+  return {{"factor", r.factor},
+          {"low_freq_factor", r.low_freq_factor},
+          {"high_freq_factor", r.high_freq_factor},
+          {"original_max_positions", r.original_max_positions}};
+}
+
+template <>
+Expected<RopeScaling> from_json<RopeScaling>(const json& j) {
+  RopeScaling r;
+  Reader in(j, "rope_scaling");
+  in.get("factor", r.factor).get("low_freq_factor", r.low_freq_factor);
+  in.get("high_freq_factor", r.high_freq_factor).get("original_max_positions", r.original_max_positions);
+  return in.done(r);
+}
+
+json to_json(const ModelSpec& s) {
+  json j = json::object();
+  for_each_dimension(s, [&](const char* key, const auto& member) { j[key] = value(member); });
+  return j;
+}
+
+template <>
+Expected<ModelSpec> from_json<ModelSpec>(const json& j) {
+  ModelSpec s;
+  Reader in(j, "model");
+  for_each_dimension(s, [&](const char* key, auto& member) { in.get(key, member); });
+  return in.done(s);
+}
+
+json to_json(const Trial& t) {
+  json j = {{"model", t.model}, {"spec", to_json(t.spec)}};
+  for_each_axis(t,
+                [&](const FieldInfo& info, const auto&, const auto& member) { j[info.key] = value(member); });
+  if (!t.labels.empty()) j["labels"] = t.labels;
+  return j;
+}
+
+template <>
+Expected<Trial> from_json<Trial>(const json& j) {
+  Trial t;
+  Reader in(j, "trial");
+  in.get("model", t.model).get("spec", t.spec).get("labels", t.labels);
+  for_each_axis(t, [&](const FieldInfo& info, const auto&, auto& member) {
+    in.get(std::string(info.key).c_str(), member);
+  });
+  return in.done(std::move(t));
+}
+
+json to_json(const MeasurePlan& m) {
+  json j;
+  for_each_measure(m, [&](const char* key, const auto& member) { j[key] = value(member); });
+  return j;
+}
+
+template <>
+Expected<MeasurePlan> from_json<MeasurePlan>(const json& j) {
+  MeasurePlan m;
+  Reader in(j, "measure");
+  for_each_measure(m, [&](const char* key, auto& member) { in.get(key, member); });
+  return in.done(m);
+}
+
+json to_json(const Deadlines& d) {
+  json j;
+  for_each_deadline(d, [&](const char* key, const auto& member) { j[key] = value(member); });
+  return j;
+}
+
+template <>
+Expected<Deadlines> from_json<Deadlines>(const json& j) {
+  Deadlines d;
+  Reader in(j, "deadlines");
+  for_each_deadline(d, [&](const char* key, auto& member) { in.get(key, member); });
+  return in.done(d);
+}
+
+json to_json(const Attempt& a) {
+  return {{"id", a.id},
+          {"trial_id", a.trial_id},
+          {"trial", to_json(a.trial)},
+          {"measure", to_json(a.measure)},
+          {"deadlines", to_json(a.deadlines)},
+          {"log_limit_bytes", a.log_limit_bytes},
+          {"start", a.start}};
+}
+
+template <>
+Expected<Attempt> from_json<Attempt>(const json& j) {
+  Attempt a;
+  Reader in(j, "attempt");
+  in.get("id", a.id).get("trial_id", a.trial_id).get("trial", a.trial).get("measure", a.measure);
+  in.get("deadlines", a.deadlines).get("log_limit_bytes", a.log_limit_bytes).get("start", a.start);
+  return in.done(std::move(a));
+}
+
+}  // namespace sweep

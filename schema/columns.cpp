@@ -1,0 +1,127 @@
+#include "schema/columns.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <unordered_map>
+
+namespace sweep {
+namespace {
+
+Value value_of(i64 v) {
+  return v;
+}
+Value value_of(bool v) {
+  return i64{v};
+}
+Value value_of(const std::string& v) {
+  return v;
+}
+Value value_of(double v) {
+  return std::isfinite(v) ? Value{v} : Value{};
+}
+template <class T>
+Value value_of(const std::optional<T>& v) {
+  return v ? value_of(*v) : Value{};
+}
+Value text_or_null(const std::string& v) {
+  return v.empty() ? Value{} : Value{v};
+}
+
+Column identity(std::string_view key, std::string_view type, std::string_view sentence,
+                Value (*get)(const ResultRow&)) {
+  return {key, type, "", sentence, Role::kIdentity, get, {}};
+}
+
+void add_axes(std::vector<Column>& out) {
+  out.push_back({"model",
+                 "text",
+                 "",
+                 "catalogue name of the model, or the name of its folder",
+                 Role::kAxis,
+                 [](const ResultRow& r) { return Value{r.trial.model}; },
+                 {}});
+#define AXIS(type, key, def, unit, sentence)                                                            \
+  {                                                                                                     \
+    static const type default_value = def;                                                              \
+    out.push_back({#key, #type, unit, sentence, Role::kAxis,                                            \
+                   [](const ResultRow& r) { return value_of(r.trial.key); }, value_of(default_value)}); \
+  }
+#include "schema/fields.def"
+#undef AXIS
+}
+
+void add_metrics(std::vector<Column>& out) {
+#define METRIC(type, key, unit, sentence)                                    \
+  out.push_back({#key,                                                       \
+                 #type,                                                      \
+                 unit,                                                       \
+                 sentence,                                                   \
+                 Role::kMetric,                                              \
+                 [](const ResultRow& r) { return value_of(r.metrics.key); }, \
+                 {}});
+#include "schema/fields.def"
+#undef METRIC
+}
+
+std::vector<Column> make_columns() {
+  std::vector<Column> out;
+  out.push_back(
+      identity("sweep", "text", "name of the sweep", [](const ResultRow& r) { return Value{r.sweep}; }));
+  out.push_back(identity("trial", "text", "id of the trial: a hash of its canonical configuration",
+                         [](const ResultRow& r) { return Value{r.trial_id}; }));
+  add_axes(out);
+  out.push_back(identity("labels", "text", "axes of the grid's `derive:` section, as a JSON object",
+                         [](const ResultRow& r) { return text_or_null(r.trial.labels); }));
+  out.push_back(identity("outcome", "text",
+                         "how it ended: ok, oom, hang, timeout, crash, invalid, node_lost, "
+                         "unsupported, cancelled, pruned, failed_unknown",
+                         [](const ResultRow& r) {
+                           return r.state == State::kFinished ? Value{std::string(to_string(r.outcome))}
+                                                              : Value{};
+                         }));
+  out.push_back(identity("oom_kind", "text", "device or host; of an oom only", [](const ResultRow& r) {
+    return r.oom_kind ? Value{std::string(to_string(*r.oom_kind))} : Value{};
+  }));
+  out.push_back(identity("reason", "text", "a sentence: cause, rank, phase; null for ok",
+                         [](const ResultRow& r) { return text_or_null(r.reason); }));
+  add_metrics(out);
+  out.push_back(identity("attempts", "i64", "tries at running the trial",
+                         [](const ResultRow& r) { return Value{r.attempts}; }));
+  out.push_back(
+      identity("finished_at", "text", "end of the final attempt, ISO 8601 in UTC", [](const ResultRow& r) {
+        return r.finished_unix_ns ? Value{utc_time(*r.finished_unix_ns)} : Value{};
+      }));
+  return out;
+}
+
+}  // namespace
+
+std::span<const Column> columns() {
+  static const std::vector<Column> table = make_columns();
+  return table;
+}
+
+const Column* find_column(std::string_view key) {
+  static const auto index = [] {
+    std::unordered_map<std::string_view, const Column*> map;
+    for (const Column& c : columns()) map.emplace(c.key, &c);
+    return map;
+  }();
+  const auto it = index.find(key);
+  return it == index.end() ? nullptr : it->second;
+}
+
+std::string utc_time(i64 unix_ns) {
+  using namespace std::chrono;
+  const auto ms = floor<milliseconds>(sys_time<nanoseconds>(nanoseconds(unix_ns)));
+  const auto day = floor<days>(ms);
+  const year_month_day date(day);
+  const hh_mm_ss time(ms - day);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", int(date.year()), unsigned(date.month()),
+                     unsigned(date.day()), time.hours().count(), time.minutes().count(),
+                     time.seconds().count(), time.subseconds().count());
+}
+
+}  // namespace sweep

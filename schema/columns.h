@@ -1,0 +1,27 @@
+// Column: one column of the public row. The table below is the one order and the one spelling that tables,
+// CSV, JSON and the documentation follow: who it is, the axes, how it ended, the metrics.
+#pragma once
+#include <span>
+#include <string_view>
+
+#include "schema/result_row.h"
+
+namespace sweep {
+
+enum class Role { kIdentity, kAxis, kMetric };
+
+struct Column {
+  std::string_view key, type, unit, sentence;
+  Role role;
+  Value (*get)(
+      const ResultRow&);  // NULL (monostate) for not measured and for non-finite numbers; a flag is 0 or 1
+  Value default_value;    // of an axis: the frozen default; else NULL
+};
+
+std::span<const Column> columns();
+const Column* find_column(std::string_view key);  // nullptr: no such column
+
+// Nanoseconds since 1970 as ISO 8601 in UTC with milliseconds: 2026-01-31T12:00:00.000Z.
+std::string utc_time(i64 unix_ns);
+
+}  // namespace sweep

@@ -1,0 +1,151 @@
+// Field-by-field JSON reading and writing shared by the codec's parts; private to schema/.
+#pragma once
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "schema/codec.h"
+#include "schema/expected.h"
+#include "schema/outcome.h"
+
+namespace sweep::fields {
+
+using nlohmann::json;
+
+template <class T>
+struct is_optional : std::false_type {};
+template <class T>
+struct is_optional<std::optional<T>> : std::true_type {};
+template <class T>
+struct is_vector : std::false_type {};
+template <class T>
+struct is_vector<std::vector<T>> : std::true_type {};
+
+template <class T>
+json value(const T& v) {
+  if constexpr (is_optional<T>::value) {
+    return v ? value(*v) : json(nullptr);
+  } else if constexpr (std::is_same_v<T, Outcome> || std::is_same_v<T, OomKind>) {
+    return std::string(to_string(v));
+  } else if constexpr (std::is_same_v<T, double>) {
+    return std::isfinite(v) ? json(v) : json(nullptr);
+  } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
+    return v;
+  } else if constexpr (is_vector<T>::value) {
+    json list = json::array();
+    for (const auto& each : v) list.push_back(value(each));
+    return list;
+  } else {
+    return to_json(v);
+  }
+}
+
+// Reads members of one JSON object; the first fault is kept and later reads do nothing.
+class Reader {
+ public:
+  Reader(const json& object, std::string_view what) : object_(object), what_(what) {
+    if (!object.is_object())
+      error_ = fmt::format("{}: an object is expected, found {}", what, object.type_name());
+  }
+
+  template <class T>
+  Reader& get(const char* key, T& out) {
+    if (error_) return *this;
+    const auto it = object_.find(key);
+    if (it == object_.end()) return *this;
+    if (!read(*it, out))
+      error_ = fmt::format("{}: '{}' has the wrong type or is out of range: {}", what_, key,
+                           dump(*it).substr(0, 80));
+    return *this;
+  }
+
+  template <class T>
+  Expected<T> done(T value) const {
+    if (error_) return fail(*error_);
+    return value;
+  }
+
+ private:
+  template <class T>
+  static bool read(const json& j, T& out) {
+    if constexpr (is_optional<T>::value) {
+      if (j.is_null()) return out.reset(), true;
+      typename T::value_type inner{};
+      if (!read(j, inner)) return false;
+      out = std::move(inner);
+      return true;
+    } else if constexpr (std::is_same_v<T, bool>) {
+      if (!j.is_boolean()) return false;
+      out = j.template get<bool>();
+      return true;
+    } else if constexpr (std::is_integral_v<T>) {
+      return read_integer(j, out);
+    } else if constexpr (std::is_same_v<T, double>) {
+      if (j.is_null()) return out = std::nan(""), true;  // how a non-finite number travels
+      if (!j.is_number()) return false;
+      out = j.template get<double>();
+      return true;
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      if (!j.is_string()) return false;
+      out = j.template get<std::string>();
+      return true;
+    } else if constexpr (std::is_same_v<T, Outcome>) {
+      return read_name(j, outcome_from, out);
+    } else if constexpr (std::is_same_v<T, OomKind>) {
+      return read_name(j, oom_kind_from, out);
+    } else if constexpr (is_vector<T>::value) {
+      return read_list(j, out);
+    } else {
+      auto inner = from_json<T>(j);
+      if (!inner) return false;
+      out = std::move(*inner);
+      return true;
+    }
+  }
+
+  template <class T>
+  static bool read_integer(const json& j, T& out) {
+    if (j.is_number_unsigned()) {
+      const auto v = j.template get<std::uint64_t>();
+      if (v > static_cast<std::uint64_t>(std::numeric_limits<T>::max())) return false;
+      out = static_cast<T>(v);
+      return true;
+    }
+    if (!j.is_number_integer()) return false;
+    const auto v = j.template get<std::int64_t>();
+    if (v < std::numeric_limits<T>::min() || v > std::numeric_limits<T>::max()) return false;
+    out = static_cast<T>(v);
+    return true;
+  }
+
+  template <class F, class T>
+  static bool read_name(const json& j, F lookup, T& out) {
+    if (!j.is_string()) return false;
+    const auto found = lookup(j.template get_ref<const std::string&>());
+    if (found) out = *found;
+    return found.has_value();
+  }
+
+  template <class T>
+  static bool read_list(const json& j, T& out) {
+    if (!j.is_array()) return false;
+    out.clear();
+    for (const auto& each : j) {
+      typename T::value_type inner{};
+      if (!read(each, inner)) return false;
+      out.push_back(std::move(inner));
+    }
+    return true;
+  }
+
+  const json& object_;
+  std::string_view what_;
+  std::optional<std::string> error_;
+};
+
+}  // namespace sweep::fields

@@ -1,0 +1,74 @@
+#include "schema/outcome.h"
+
+#include <array>
+#include <utility>
+
+namespace sweep {
+namespace {
+
+template <class E, std::size_t N>
+using Names = std::array<std::pair<E, std::string_view>, N>;
+
+constexpr Names<Outcome, 11> kOutcomes{{{Outcome::kOk, "ok"},
+                                        {Outcome::kOom, "oom"},
+                                        {Outcome::kHang, "hang"},
+                                        {Outcome::kTimeout, "timeout"},
+                                        {Outcome::kCrash, "crash"},
+                                        {Outcome::kInvalid, "invalid"},
+                                        {Outcome::kNodeLost, "node_lost"},
+                                        {Outcome::kUnsupported, "unsupported"},
+                                        {Outcome::kCancelled, "cancelled"},
+                                        {Outcome::kPruned, "pruned"},
+                                        {Outcome::kFailedUnknown, "failed_unknown"}}};
+constexpr Names<OomKind, 2> kOomKinds{{{OomKind::kDevice, "device"}, {OomKind::kHost, "host"}}};
+constexpr Names<State, 5> kStates{{{State::kPending, "pending"},
+                                   {State::kPosted, "posted"},
+                                   {State::kRunning, "running"},
+                                   {State::kFinished, "finished"},
+                                   {State::kRetired, "retired"}}};
+
+template <class E, std::size_t N>
+std::string_view name_of(const Names<E, N>& names, E value) {
+  for (const auto& [each, name] : names)
+    if (each == value) return name;
+  return "?";
+}
+
+template <class E, std::size_t N>
+std::optional<E> value_of(const Names<E, N>& names, std::string_view word) {
+  for (const auto& [each, name] : names)
+    if (name == word) return each;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view to_string(Outcome o) {
+  return name_of(kOutcomes, o);
+}
+std::string_view to_string(OomKind k) {
+  return name_of(kOomKinds, k);
+}
+std::string_view to_string(State s) {
+  return name_of(kStates, s);
+}
+std::optional<Outcome> outcome_from(std::string_view word) {
+  return value_of(kOutcomes, word);
+}
+std::optional<OomKind> oom_kind_from(std::string_view word) {
+  return value_of(kOomKinds, word);
+}
+
+bool is_infrastructure(Outcome o) {
+  return o == Outcome::kNodeLost || o == Outcome::kCancelled;
+}
+
+bool is_always_final(Outcome o) {
+  return is_answer(o) || o == Outcome::kInvalid || o == Outcome::kFailedUnknown;
+}
+
+bool is_answer(Outcome o) {
+  return o == Outcome::kOk || o == Outcome::kOom || o == Outcome::kUnsupported || o == Outcome::kPruned;
+}
+
+}  // namespace sweep

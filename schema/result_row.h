@@ -1,0 +1,32 @@
+// ResultRow: one trial of a sweep with its final answer, as the public view `results` shows it; the one row
+// type that tables, heatmaps and exports read. Value and Table: the answer to a person's own SQL.
+#pragma once
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "schema/metrics.h"
+#include "schema/outcome.h"
+#include "schema/trial.h"
+
+namespace sweep {
+
+struct ResultRow {
+  std::string sweep, trial_id, reason, evidence;
+  State state = State::kFinished;  // the outcome means something only when finished; else: not run yet
+  Outcome outcome = Outcome::kPruned;
+  std::optional<OomKind> oom_kind;
+  Trial trial;
+  Metrics metrics;
+  i64 attempts = 0;
+  std::optional<i64> finished_unix_ns;
+};
+
+using Value = std::variant<std::monostate, i64, double, std::string>;  // monostate: NULL
+struct Table {
+  std::vector<std::string> columns;
+  std::vector<std::vector<Value>> rows;
+};
+
+}  // namespace sweep

@@ -1,0 +1,94 @@
+// Spool paths, line framing and the tolerant parser.
+#include "schema/spool.h"
+
+#include <fmt/format.h>
+
+#include <boost/crc.hpp>
+
+#include "schema/codec.h"
+
+namespace sweep::spool {
+
+fs::path inbox(const fs::path& spool) {
+  return spool / "inbox.jsonl";
+}
+fs::path outbox(const fs::path& spool) {
+  return spool / "outbox.jsonl";
+}
+fs::path agent_log(const fs::path& spool) {
+  return spool / "agent.log";
+}
+fs::path attempt_dir(const fs::path& spool, i64 attempt) {
+  return spool / "attempts" / std::to_string(attempt);
+}
+fs::path attempt_file(const fs::path& attempt_dir) {
+  return attempt_dir / "attempt.json";
+}
+fs::path rank_record(const fs::path& dir, i64 rank) {
+  return dir / fmt::format("rank_{:05}.json", rank);
+}
+fs::path rank_log(const fs::path& dir, i64 rank) {
+  return dir / fmt::format("rank_{:05}.log", rank);
+}
+fs::path rank_progress(const fs::path& dir, i64 rank) {
+  return dir / fmt::format("rank_{:05}.progress", rank);
+}
+
+namespace {
+
+constexpr std::size_t kPrefix = 9;  // eight hexadecimal digits and a space
+
+std::string checksum(std::string_view bytes) {
+  boost::crc_32_type crc;
+  crc.process_bytes(bytes.data(), bytes.size());
+  return fmt::format("{:08x}", crc.checksum());
+}
+
+Expected<Line> parse_line(std::string_view row) {
+  if (row.size() <= kPrefix || row[kPrefix - 1] != ' ') return fail("no checksum");
+  const std::string_view bytes = row.substr(kPrefix);
+  if (checksum(bytes) != row.substr(0, kPrefix - 1)) return fail("wrong checksum");
+  auto parsed = parse_json(bytes);
+  if (!parsed) return fail(parsed.error().message);
+  const auto& object = *parsed;
+  const auto integer = [&](const char* key) {
+    return object.contains(key) && object[key].is_number_integer();
+  };
+  const auto string = [&](const char* key) { return object.contains(key) && object[key].is_string(); };
+  if (!object.is_object() || !string("allocation") || !string("kind") || !integer("incarnation") ||
+      !integer("seq") || !object.contains("body"))
+    return fail("not a mailbox line: allocation, incarnation, seq, kind and body are needed");
+  return Line{object["allocation"], object["incarnation"], object["seq"], object["kind"],
+              std::move((*parsed)["body"])};
+}
+
+}  // namespace
+
+std::string frame(const Line& line) {
+  const std::string bytes = dump({{"allocation", line.allocation},
+                                  {"incarnation", line.incarnation},
+                                  {"seq", line.seq},
+                                  {"kind", line.kind},
+                                  {"body", line.body}});
+  return checksum(bytes) + ' ' + bytes + '\n';
+}
+
+Parsed parse(std::string_view bytes, std::size_t max_line) {
+  Parsed out;
+  std::size_t start = 0;
+  while (start < bytes.size()) {
+    const std::size_t end = bytes.find('\n', start);
+    if (end == std::string_view::npos) break;  // torn tail
+    const std::string_view row = bytes.substr(start, end - start);
+    auto line = row.size() > max_line ? fail("the line is too long") : parse_line(row);
+    if (line)
+      out.lines.push_back(std::move(*line));
+    else
+      out.damage.push_back(fmt::format("at byte {}: {}", start, line.error().message));
+    start = end + 1;
+  }
+  out.consumed = start;
+  return out;
+}
+
+}  // namespace sweep::spool

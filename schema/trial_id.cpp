@@ -1,0 +1,43 @@
+// The canonical form and the id of a trial.
+#include <boost/uuid/name_generator_sha1.hpp>
+#include <boost/uuid/string_generator.hpp>
+#include <boost/uuid/uuid.hpp>
+#include <nlohmann/json.hpp>
+
+#include "schema/codec.h"
+#include "schema/json_fields.h"
+
+namespace sweep {
+namespace {
+
+// The namespace of trial ids: a random UUID fixed once; changing it changes every id.
+constexpr boost::uuids::uuid kNamespace{
+    {0x6b, 0x1f, 0x52, 0x0e, 0x27, 0x9d, 0x4c, 0x11, 0x9a, 0x60, 0x3d, 0x75, 0x8e, 0xc2, 0x04, 0xb7}};
+constexpr char kHex[] = "0123456789abcdef";
+
+}  // namespace
+
+std::string canonical(const Trial& t) {
+  nlohmann::json changed = nlohmann::json::object();  // std::map inside: keys come out sorted
+  for_each_axis(t, [&](const FieldInfo& info, const auto& frozen, const auto& member) {
+    if (member != frozen) changed[info.key] = fields::value(member);
+  });
+  const nlohmann::json plain = to_json(ModelSpec{}), spec = to_json(t.spec);
+  nlohmann::json model = nlohmann::json::object();
+  for (const auto& [key, dimension] : spec.items())
+    if (dimension != plain.at(key)) model[key] = dimension;
+  changed["model"] = std::move(model);
+  return dump(changed);
+}
+
+std::string trial_id(const Trial& t) {
+  const boost::uuids::uuid id = boost::uuids::name_generator_sha1(kNamespace)(canonical(t));
+  std::string hex;
+  for (std::size_t i = 0; i < 8; ++i) {
+    hex += kHex[id.data[i] >> 4];
+    hex += kHex[id.data[i] & 15];
+  }
+  return hex;
+}
+
+}  // namespace sweep

@@ -1,0 +1,124 @@
+#include "schema/codec.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "schema/rank_launch.h"
+
+namespace sweep {
+namespace {
+
+Trial sample_trial() {
+  Trial t;
+  t.model = "tiny";
+  t.spec.layers = 2;
+  t.spec.hidden_size = 64;
+  t.tp = 2;
+  t.memory_cap_bytes = 1 << 20;
+  return t;
+}
+
+TEST(TrialId, IgnoresLabelAndSpeltOutDefaults) {
+  Trial t = sample_trial();
+  const std::string id = trial_id(t);
+  t.model = "another label";
+  t.labels = R"({"x":1})";
+  t.optimizer = "fused";
+  EXPECT_EQ(trial_id(t), id);
+  EXPECT_EQ(id.size(), 16u);
+}
+
+TEST(TrialId, ChangesWithAnyAxisOrDimension) {
+  const Trial t = sample_trial();
+  Trial other = t;
+  other.micro_batch_size = 2;
+  EXPECT_NE(trial_id(other), trial_id(t));
+  other = t;
+  other.spec.norm_eps = 1e-6;
+  EXPECT_NE(trial_id(other), trial_id(t));
+}
+
+TEST(TrialId, IsFrozen) {
+  EXPECT_EQ(canonical(sample_trial()),
+            R"({"memory_cap_bytes":1048576,"model":{"hidden_size":64,"layers":2},"tp":2})");
+  EXPECT_EQ(trial_id(sample_trial()), "121ee2a7beaf51f1");
+}
+
+TEST(Codec, AttemptRoundTrips) {
+  Attempt a;
+  a.id = 7;
+  a.trial = sample_trial();
+  a.trial.spec.rope_scaling = RopeScaling{};
+  a.trial_id = trial_id(a.trial);
+  a.measure.steps = 5;
+  const auto back = from_json<Attempt>(to_json(a));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(*back, a);
+}
+
+TEST(Codec, RankRecordRoundTripsWithNullsAndNan) {
+  RankRecord r;
+  r.outcome = Outcome::kOom;
+  r.oom_kind = OomKind::kDevice;
+  r.samples.resize(2);
+  r.samples[1].loss = std::nan("");
+  const auto text = dump(to_json(r));
+  const auto back = from_json<RankRecord>(*parse_json(text));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->oom_kind, OomKind::kDevice);
+  EXPECT_FALSE(back->peak_allocated_bytes);
+  EXPECT_TRUE(std::isnan(back->samples[1].loss));
+}
+
+TEST(Codec, WrongTypesAreRefusedByName) {
+  auto j = to_json(sample_trial());
+  j["tp"] = "two";
+  const auto back = from_json<Trial>(j);
+  ASSERT_FALSE(back);
+  EXPECT_NE(back.error().message.find("'tp'"), std::string::npos);
+  j = to_json(sample_trial());
+  j["tp"] = std::numeric_limits<std::uint64_t>::max();
+  EXPECT_FALSE(from_json<Trial>(j));
+  EXPECT_FALSE(from_json<RankRecord>(nlohmann::json::array()));
+}
+
+TEST(Codec, UnknownKeysAreIgnoredAndAbsentOnesDefault) {
+  const auto back = from_json<Trial>(*parse_json(R"({"tp":4,"axis_of_tomorrow":9})"));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->tp, 4);
+  EXPECT_EQ(back->seq_len, 1024);
+}
+
+TEST(ParseJson, RefusesDepthAndSizeBeforeParsing) {
+  EXPECT_FALSE(parse_json(std::string(100000, '[')));
+  EXPECT_FALSE(parse_json("[1,2,3]", 3));
+  EXPECT_FALSE(parse_json("{\"a\":"));
+  EXPECT_TRUE(parse_json(R"({"brackets in strings":"[[[[[[[[[["})", 1000, 2));
+}
+
+TEST(Dump, InvalidUtf8IsReplaced) {
+  EXPECT_NO_THROW(dump(nlohmann::json(std::string("a\xff\xfe"))));
+}
+
+TEST(RankLaunch, RoundTrips) {
+  RankLaunch l{"/a", "/b", 1, 1, 2, 77, 0};
+  const auto back = rank_launch_from(to_json(l));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(*back, l);
+}
+
+TEST(Outcome, NamesRoundTripAndFinalityIsAsDocumented) {
+  for (int i = 0; i <= 10; ++i) {
+    const auto o = static_cast<Outcome>(i);
+    EXPECT_EQ(outcome_from(to_string(o)), o);
+    EXPECT_FALSE(is_answer(o) && is_infrastructure(o));
+  }
+  EXPECT_FALSE(outcome_from("OOM"));
+  EXPECT_FALSE(is_always_final(Outcome::kCrash));
+}
+
+}  // namespace
+}  // namespace sweep
