@@ -52,6 +52,14 @@ endfunction()
 
 # Walks what every room really links (whoever added it) and stops on a forbidden arrow.
 function(sweep_check_layering)
+  if(SWEEP_FORBIDDEN_FOR_TEST MATCHES "^(.+)->(.+)$")  # "room->room" or "room->library": tests/checks sees it refused
+    set(from sweep_${CMAKE_MATCH_1})
+    set(to ${CMAKE_MATCH_2})
+    if(to IN_LIST SWEEP_ROOMS)
+      set(to sweep_${to})
+    endif()
+    target_link_libraries(${from} INTERFACE ${to})
+  endif()
   get_property(rooms GLOBAL PROPERTY SWEEP_DECLARED_ROOMS)
   foreach(room IN LISTS rooms)
     set(linked "")

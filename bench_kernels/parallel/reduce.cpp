@@ -90,8 +90,8 @@ void check_reducible(c10::ScalarType type, Op op) {
                               static_cast<int>(op));
 }
 
-void reduce(c10::ScalarType type, Op op, std::span<const std::byte* const> sources, std::byte* to,
-            std::size_t count) {
+void reduce_in_order(c10::ScalarType type, Op op, std::span<const std::byte* const> sources, std::byte* to,
+                     std::size_t count) {
   check_reducible(type, op);
   reducer_for(type)(op, sources, to, count);
 }

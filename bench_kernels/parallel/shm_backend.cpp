@@ -114,7 +114,7 @@ std::shared_ptr<ShmOperation> allreduce_operation(const ShmSegment& segment, std
   if (bytes <= kOnePhase) {
     operation->copy_out = [=, &segment](std::uint32_t, std::uint32_t slot) {
       Sources storage;
-      reduce(type, op, sources_of(segment, slot, 0, storage), data, bytes / width);
+      reduce_in_order(type, op, sources_of(segment, slot, 0, storage), data, bytes / width);
     };
     return operation;
   }
@@ -123,8 +123,8 @@ std::shared_ptr<ShmOperation> allreduce_operation(const ShmSegment& segment, std
     const size_t share = ((count + ranks - 1) / ranks + kShareElements - 1) / kShareElements * kShareElements;
     const size_t begin = std::min(count, rank * share), end = std::min(count, begin + share);
     Sources storage;
-    reduce(type, op, sources_of(segment, slot, begin * width, storage), segment.area(slot, 0) + begin * width,
-           end - begin);
+    reduce_in_order(type, op, sources_of(segment, slot, begin * width, storage),
+                    segment.area(slot, 0) + begin * width, end - begin);
   };
   operation->copy_out = [=, &segment](std::uint32_t index, std::uint32_t slot) {
     std::memcpy(data + index * piece, segment.area(slot, 0), size_of(index));
@@ -322,7 +322,8 @@ ShmBackend::WorkPtr ShmBackend::start(OperationPtr operation, Milliseconds timeo
   }
   progress();
   return c10::make_intrusive<ShmWork>(c10::intrusive_ptr<ShmBackend>::reclaim_copy(this),
-                                      std::move(operation), timeout == kUnsetTimeout ? timeout_ : timeout);
+                                      std::move(operation),
+                                      timeout == c10d::kUnsetTimeout ? timeout_ : timeout);
 }
 
 ShmBackend::WorkPtr ShmBackend::allreduce(std::vector<at::Tensor>& tensors,
@@ -403,8 +404,8 @@ ShmBackend::WorkPtr ShmBackend::_reduce_scatter_base(at::Tensor& output, at::Ten
   };
   operation->copy_out = [=, this](std::uint32_t index, std::uint32_t slot) {
     Sources storage;
-    reduce(type, op, sources_of(segment_, slot, rank_ * part, storage), to + index * part,
-           std::min(part, bytes - index * part) / width);
+    reduce_in_order(type, op, sources_of(segment_, slot, rank_ * part, storage), to + index * part,
+                    std::min(part, bytes - index * part) / width);
   };
   return start(std::move(operation), options.timeout);
 }
@@ -465,7 +466,7 @@ ShmBackend::WorkPtr ShmBackend::send(std::vector<at::Tensor>& tensors, int to, i
   mail->tag = static_cast<std::uint32_t>(tag);
   mail->data = bytes_of(tensor);
   mail->bytes = tensor.nbytes();
-  return start(std::move(mail), kUnsetTimeout);
+  return start(std::move(mail), c10d::kUnsetTimeout);
 }
 
 ShmBackend::WorkPtr ShmBackend::recv(std::vector<at::Tensor>& tensors, int from, int tag) {
@@ -479,7 +480,7 @@ ShmBackend::WorkPtr ShmBackend::recv(std::vector<at::Tensor>& tensors, int from,
   mail->tag = static_cast<std::uint32_t>(tag);
   mail->data = bytes_of(tensor);
   mail->bytes = tensor.nbytes();
-  return start(std::move(mail), kUnsetTimeout);
+  return start(std::move(mail), c10d::kUnsetTimeout);
 }
 
 ShmBackend::WorkPtr ShmBackend::barrier(const c10d::BarrierOptions& options) {

@@ -1,0 +1,99 @@
+#include "orchestrator/grid/scope.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/count.h"
+#include "schema/axis_domain.h"
+
+namespace sweep::grid {
+
+std::string_view type_name(Type type) {
+  switch (type) {
+    case Type::kInt: return "a whole number";
+    case Type::kReal: return "a number";
+    case Type::kBool: return "true or false";
+    case Type::kText: return "a word";
+  }
+  return "";
+}
+
+i64 Words::id(std::string_view word) {
+  const auto [it, fresh] = ids_.emplace(std::string(word), static_cast<i64>(words_.size()));
+  if (fresh) words_.emplace_back(word);
+  return it->second;
+}
+
+std::optional<i64> Words::find(std::string_view word) const {
+  const auto it = ids_.find(word);
+  return it == ids_.end() ? std::nullopt : std::optional(it->second);
+}
+
+std::vector<std::pair<std::string_view, i64>> dimensions_of(const ModelSpec& m) {
+  return {{"layers", m.layers},
+          {"hidden_size", m.hidden_size},
+          {"heads", m.heads},
+          {"kv_heads", m.kv_heads},
+          {"head_dim", m.head_dim},
+          {"intermediate_size", m.intermediate_size},
+          {"vocab_size", m.vocab_size},
+          {"params", m.layers > 0 ? shape::parameter_count(m) : 0}};
+}
+
+Scope::Scope() {
+  Trial trial;
+  for_each_axis(trial, [&](const FieldInfo& info, const auto&, auto&) {
+    Symbol symbol{std::string(info.key), Type::kInt, Origin::kAxis, info.type == "opt_i64", {}};
+    if (info.type == "text") symbol.type = Type::kText;
+    if (info.type == "flag") symbol.type = Type::kBool;
+    if (info.type == "f64") symbol.type = Type::kReal;
+    if (const AxisDomain* domain = axis_domain(info.key)) {
+      symbol.values.assign(domain->words.begin(), domain->words.end());
+    }
+    if (info.key == "hardware") {
+      for (const auto& hardware : shape::all_hardware()) symbol.values.push_back(hardware.name);
+    }
+    symbols_.push_back(std::move(symbol));
+  });
+  axis_count_ = symbols_.size();
+  symbols_.push_back({"model", Type::kText, Origin::kModel, false, {}});
+  for (const auto& [name, value] : dimensions_of({})) {
+    symbols_.push_back({std::string(name), Type::kInt, Origin::kDimension, false, {}});
+  }
+  symbols_.push_back({"world", Type::kInt, Origin::kWorld, false, {}});
+  for (std::size_t i = 0; i < symbols_.size(); ++i) slots_[symbols_[i].name] = static_cast<Slot>(i);
+}
+
+std::optional<Slot> Scope::find(std::string_view name) const {
+  const auto it = slots_.find(name);
+  return it == slots_.end() ? std::nullopt : std::optional(it->second);
+}
+
+Slot Scope::slot(std::string_view name) const { return slots_.find(name)->second; }
+
+Slot Scope::add_label(std::string name) {
+  const auto slot = static_cast<Slot>(symbols_.size());
+  slots_[name] = slot;
+  symbols_.push_back({std::move(name), Type::kInt, Origin::kLabel, false, {}});
+  return slot;
+}
+
+std::vector<std::string> Scope::axis_names() const {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i <= axis_count_; ++i) out.push_back(symbols_[i].name);
+  return out;
+}
+
+std::vector<std::string> Scope::names() const {
+  std::vector<std::string> out;
+  for (const Symbol& symbol : symbols_) out.push_back(symbol.name);
+  return out;
+}
+
+std::string suggestion(std::string_view word, const std::vector<std::string>& candidates) {
+  if (const auto near = shape::nearest(word, candidates)) return fmt::format("; did you mean '{}'?", *near);
+  return fmt::format("; use one of: {}", fmt::join(candidates, ", "));
+}
+
+}  // namespace sweep::grid

@@ -1,0 +1,119 @@
+// GridSpec: a grid file as read and checked: dimensions to walk, steps that derive what follows, clauses that drop. Immutable
+// once read; expanding only reads it.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "orchestrator/grid/document.h"
+#include "orchestrator/grid/expression.h"
+#include "orchestrator/grid/grid.h"
+#include "orchestrator/grid/scope.h"
+
+namespace sweep::grid {
+
+// One odometer wheel: an axis of `grid`, or a group of `zip`. Each position sets a few slots at once (a model sets its
+// dimensions too).
+struct Dimension {
+  std::vector<Slot> slots;
+  std::vector<Cell> cells;  // positions x slots
+  std::vector<Held> held;
+  std::size_t count = 0;
+};
+
+struct ModelEntry {
+  i64 word = 0;  // its label
+  ModelSpec spec;
+};
+
+struct Derived {
+  std::string name;
+  Slot slot = 0;
+  Code code;
+  Place place;
+};
+
+// One thing that follows from others: the rank and batch algebra (design: rank algebra), or a `derive` entry.
+struct Step {
+  enum class Kind : std::uint8_t { kGpusPerNode, kDp, kWorld, kGradAccum, kGlobalBatch, kDerived, kCheckRanks, kCheckExperts, kCheckBatch };
+  Kind kind = Kind::kWorld;
+  std::uint16_t derived = 0;     // index of a kDerived
+  std::vector<Slot> reads;
+  std::optional<Slot> writes;    // a check writes nothing
+};
+
+using Program = std::vector<Step>;  // in an order in which every step finds what it reads
+
+struct Clause {
+  Code code;
+  Place place;
+};
+
+// A partial match: all of its axes hold one of the listed values.
+struct Exclusion {
+  struct Match {
+    Slot slot = 0;
+    std::vector<Cell> any_of;
+    bool or_absent = false;
+  };
+  std::vector<Match> matches;
+  Place place;
+  std::string text;
+};
+
+struct Included {
+  std::vector<std::pair<Slot, Cell>> cells;
+  std::vector<Slot> absent;  // optional axes set to null
+  Program program;
+  Place place;
+};
+
+class GridSpec {
+ public:
+  Scope scope;
+  std::vector<ModelEntry> models;
+  std::vector<std::int32_t> gpus_per_node;  // by word of a hardware name; 0: cpu or no hardware
+  Point start;                              // defaults and `base`
+  std::vector<bool> given;                  // slots set by base, grid, zip or derive (by size of the scope)
+  std::vector<Dimension> dimensions;        // outermost first
+  std::vector<Derived> derived;             // in file order
+  Program program;
+  std::vector<Clause> where;
+  std::vector<Exclusion> exclude;
+  std::vector<Included> include;
+  Place grid_place;
+  std::uint64_t points = 0;
+
+  i64 catalogue_gpus(i64 hardware_word) const {
+    const auto index = static_cast<std::size_t>(hardware_word);
+    return index < gpus_per_node.size() ? gpus_per_node[index] : 0;
+  }
+};
+
+// The slots the algebra works on, looked up once.
+struct AlgebraSlots {
+  explicit AlgebraSlots(const Scope&);
+  Slot hardware, nodes, gpus_per_node, dp, tp, pp, cp, ep, micro_batch_size, grad_accum, global_batch_size, world;
+};
+
+// Orders the algebra and `derive` for the slots that are given; `any_cpu`: a point may be on the hardware "cpu".
+// A cycle is refused by naming it.
+struct Cycle {
+  std::size_t derived = 0;  // an entry of `derive` on it
+  std::string path;         // "a -> b -> a"
+};
+tl::expected<Program, Cycle> order_steps(const GridSpec&, const std::vector<bool>& given, bool any_cpu,
+                                         const std::vector<std::vector<Slot>>& derived_reads);
+
+// Runs one step; false: it has no value (then its slot is kFailed). Overflow of an expression is an error of the grid.
+enum class StepResult { kDone, kNoValue, kOverflow };
+StepResult run_step(const Step&, const GridSpec&, const AlgebraSlots&, const std::vector<bool>& given, Point&, Failure&);
+
+// Why a step had no value: the rule and a sentence with the numbers.
+struct Reason {
+  std::string rule, sentence;
+};
+Reason explain_step(const Step&, const GridSpec&, const AlgebraSlots&, const std::vector<bool>& given, const Point&, const Failure&);
+
+}  // namespace sweep::grid

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Adds up the reports of one test run (ctest's JUnit files and notes.tsv) into `N passed, N failed, N skipped`.
+
+Skips and failures are named with their reasons. Exit code 1 when anything failed or nothing passed.
+"""
+import pathlib
+import re
+import sys
+import xml.etree.ElementTree as ElementTree
+
+
+def skip_reason(case):
+    """The sentence after GoogleTest's or a script's `Skipped`, else what ctest says."""
+    output = case.findtext("system-out") or ""
+    found = re.search(r"(?:: Skipped\n|^SKIPPED: )(.+)", output, re.MULTILINE)
+    if found:
+        return found.group(1).strip()
+    skipped = case.find("skipped")
+    return (skipped.get("message") if skipped is not None else "") or "no reason given"
+
+
+def read_junit(path):
+    """(status, name, reason) of each test case; ctest's statuses are run, fail, notrun and disabled."""
+    for case in ElementTree.parse(path).getroot().iter("testcase"):
+        name = f"{path.stem}: {case.get('name')}"
+        status = case.get("status")
+        if status == "run":
+            yield "passed", name, ""
+        elif status == "fail":
+            failure = case.find("failure")
+            yield "failed", name, (failure.get("message") if failure is not None else "") or "failed"
+        elif status == "notrun" and "SKIP_" in (case.find("skipped").get("message") if case.find("skipped") is not None
+                                                 else ""):
+            yield "skipped", name, skip_reason(case)
+        else:  # not built, disabled: a test that says nothing has not passed
+            yield "failed", name, f"did not run ({skip_reason(case)})"
+
+
+def read_notes(path):
+    for line in path.read_text().splitlines():
+        status, name, reason = line.split("\t")
+        yield status, name, reason
+
+
+def main():
+    reports = pathlib.Path(sys.argv[1])
+    results = []
+    for path in sorted(reports.glob("*.xml")):
+        results += read_junit(path)
+    if (reports / "notes.tsv").exists():
+        results += read_notes(reports / "notes.tsv")
+    count = {"passed": 0, "failed": 0, "skipped": 0}
+    for status, name, reason in results:
+        count[status] += 1
+        if status != "passed":
+            print(f"{status}: {name}: {reason}")
+    print(f"{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")
+    return 0 if count["passed"] and not count["failed"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

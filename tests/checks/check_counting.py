@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""check_counting.py CMAKE CTEST: the summary of scripts/test counts what ctest really writes, and the size check sees long functions."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import check_sizes
+import sources
+
+PROJECT = """cmake_minimum_required(VERSION 3.25)
+project(counting NONE)
+enable_testing()
+add_test(NAME good COMMAND ${CMAKE_COMMAND} -E true)
+add_test(NAME bad COMMAND ${CMAKE_COMMAND} -E false)
+add_test(NAME not_built COMMAND ${CMAKE_BINARY_DIR}/no-such-program)
+add_test(NAME off COMMAND ${CMAKE_COMMAND} -E true)
+set_tests_properties(off PROPERTIES DISABLED ON)
+add_test(NAME by_code COMMAND sh -c "echo SKIPPED: no such device; exit 77")
+set_tests_properties(by_code PROPERTIES SKIP_RETURN_CODE 77)
+add_test(NAME by_text COMMAND printf "a.cpp:3: Skipped\\nneeds two disks\\n[  SKIPPED ] x\\n")
+set_tests_properties(by_text PROPERTIES SKIP_REGULAR_EXPRESSION "\\\\[  SKIPPED \\\\]")
+add_test(NAME slow COMMAND sleep 5)
+set_tests_properties(slow PROPERTIES TIMEOUT 0.2)
+"""
+EXPECTED = ["1 of fuzz", "skipped: run: by_code: no such device", "skipped: run: by_text: needs two disks",
+            "failed: fuzz.x: 1 of fuzz", "failed: run: not_built", "failed: run: off", "failed: run: slow",
+            "3 passed, 5 failed, 2 skipped"]
+
+CPP = """namespace a {
+int table[] = {1,
+  2};
+struct S {
+  int f() const {
+    if (true) { return 1'000; }  // }
+    return '}' + *"{";
+  }
+};
+}
+int main() { return 0; }
+"""
+
+
+def summary(cmake, ctest, folder):
+    (folder / "CMakeLists.txt").write_text(PROJECT)
+    reports = folder / "reports"
+    reports.mkdir()
+    (reports / "notes.tsv").write_text("passed\tbuild.x\t\npassed\tfuzz.y\t\nfailed\tfuzz.x\t1 of fuzz\n")
+    subprocess.run([cmake, "-S", folder, "-B", folder / "b"], check=True, capture_output=True)
+    subprocess.run([ctest, "--test-dir", folder / "b", "--output-junit", reports / "run.xml"], capture_output=True)
+    return subprocess.run([sys.executable, sources.ROOT / "scripts" / "count_tests.py", reports], capture_output=True, text=True)
+
+
+def main():
+    problems = []
+    with tempfile.TemporaryDirectory(prefix="sweep-counting-") as folder:
+        done = summary(sys.argv[1], sys.argv[2], pathlib.Path(folder))
+    problems += [f"the summary lacks '{line}':\n{done.stdout}{done.stderr}" for line in EXPECTED if line not in done.stdout]
+    if done.returncode != 1 or not done.stdout.endswith(EXPECTED[-1] + "\n"):
+        problems.append(f"the summary must end with '{EXPECTED[-1]}' and exit 1, not {done.returncode}")
+    found = list(check_sizes.cpp_functions(CPP))
+    if found != [("f", 4), ("main", 1)]:
+        problems.append(f"the size check read {found}")
+    sources.finish(problems, len(EXPECTED) + 2)
+
+
+if __name__ == "__main__":
+    main()
