@@ -1,4 +1,5 @@
-// Recursive descent straight to code: operands carry their type and extent, so types are checked where they meet.
+// Recursive descent straight to code: operands carry their type and extent, so types are checked where they
+// meet.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,14 +28,18 @@ constexpr Arithmetic kTerms[] = {{"*", Op::kMul, Op::kMulR},
                                  {"/", Op::kDivExact, Op::kDivR},
                                  {"//", Op::kFloorDiv, Op::kFloorDiv},
                                  {"%", Op::kMod, Op::kMod}};
-constexpr Arithmetic kComparisons[] = {{"==", Op::kEq, Op::kEqR}, {"!=", Op::kNe, Op::kNeR}, {"<", Op::kLt, Op::kLtR},
-                                       {"<=", Op::kLe, Op::kLeR}, {">", Op::kGt, Op::kGtR},  {">=", Op::kGe, Op::kGeR}};
+constexpr Arithmetic kComparisons[] = {{"==", Op::kEq, Op::kEqR}, {"!=", Op::kNe, Op::kNeR},
+                                       {"<", Op::kLt, Op::kLtR},  {"<=", Op::kLe, Op::kLeR},
+                                       {">", Op::kGt, Op::kGtR},  {">=", Op::kGe, Op::kGeR}};
 
-bool is_number(Type type) { return type == Type::kInt || type == Type::kReal; }
+bool is_number(Type type) {
+  return type == Type::kInt || type == Type::kReal;
+}
 
 class Compiler {
  public:
-  Compiler(std::string_view text, Scope& scope, std::vector<Token> tokens) : scope_(scope), tokens_(std::move(tokens)) {
+  Compiler(std::string_view text, Scope& scope, std::vector<Token> tokens)
+      : scope_(scope), tokens_(std::move(tokens)) {
     code_.text = std::string(text);
   }
 
@@ -43,7 +48,8 @@ class Compiler {
     const Parsed whole = any();
     if (!whole) return tl::unexpected(whole.error());
     if (token().kind != Token::Kind::kEnd) {
-      return fail_at(token().span.begin, fmt::format("'{}' was not expected here; an operator or the end was", shown(token())));
+      return fail_at(token().span.begin,
+                     fmt::format("'{}' was not expected here; an operator or the end was", shown(token())));
     }
     code_.type = whole->type;
     for (const Instruction& op : code_.ops) {
@@ -62,7 +68,9 @@ class Compiler {
     ++at_;
     return true;
   }
-  std::string shown(const Token& t) const { return code_.text.substr(t.span.begin, t.span.end - t.span.begin); }
+  std::string shown(const Token& t) const {
+    return code_.text.substr(t.span.begin, t.span.end - t.span.begin);
+  }
   std::string shown(Span s) const { return code_.text.substr(s.begin, s.end - s.begin); }
   std::uint32_t last_end() const { return at_ == 0 ? 0 : tokens_[at_ - 1].span.end; }
   static tl::unexpected<ExpressionError> fail_at(std::size_t at, std::string message) {
@@ -77,18 +85,23 @@ class Compiler {
     emit(Op::kConst, span, static_cast<std::uint32_t>(code_.constants.size()));
     code_.constants.push_back(cell);
   }
-  // Evaluates an operand once more: for `a < b < c` and `a in [b, c]`. Jumps are relative, so a copy is as good.
+  // Evaluates an operand once more: for `a < b < c` and `a in [b, c]`. Jumps are relative, so a copy is as
+  // good.
   void emit_again(const Operand& operand, std::size_t code_end) {
-    for (std::size_t i = operand.code; i < code_end; ++i) emit(code_.ops[i].op, code_.spans[i], code_.ops[i].arg);
+    for (std::size_t i = operand.code; i < code_end; ++i)
+      emit(code_.ops[i].op, code_.spans[i], code_.ops[i].arg);
   }
   std::size_t emit_jump(Op op) {
     emit(op, {});
     return code_.ops.size() - 1;
   }
-  void land(std::size_t jump) { code_.ops[jump].arg = static_cast<std::uint32_t>(code_.ops.size() - jump - 1); }
+  void land(std::size_t jump) {
+    code_.ops[jump].arg = static_cast<std::uint32_t>(code_.ops.size() - jump - 1);
+  }
   tl::expected<void, ExpressionError> room() const {
     if (code_.ops.size() <= kMaxOps) return {};
-    return fail_at(token().span.begin, fmt::format("the expression needs more than {} steps; split it", kMaxOps));
+    return fail_at(token().span.begin,
+                   fmt::format("the expression needs more than {} steps; split it", kMaxOps));
   }
 
   Parsed any() { return logic("or", Op::kJumpIfTrue); }
@@ -166,9 +179,12 @@ class Compiler {
       return {};
     }
     if (a.type != b.type) {
-      return fail_at(span.begin, fmt::format("'{}' compares {} with {}", shown(span), type_name(a.type), type_name(b.type)));
+      return fail_at(span.begin, fmt::format("'{}' compares {} with {}", shown(span), type_name(a.type),
+                                             type_name(b.type)));
     }
-    if (!equality) return fail_at(span.begin, fmt::format("'{}': only == and != compare {}", shown(span), a.type == Type::kText ? "words" : "true and false"));
+    if (!equality)
+      return fail_at(span.begin, fmt::format("'{}': only == and != compare {}", shown(span),
+                                             a.type == Type::kText ? "words" : "true and false"));
     if (auto ok = known_word(a, b); !ok) return ok;
     if (auto ok = known_word(b, a); !ok) return ok;
     emit(row.whole, span);
@@ -180,12 +196,15 @@ class Compiler {
     if (name.symbol == nullptr || !word.word || name.symbol->values.empty()) return {};
     const auto& values = name.symbol->values;
     if (std::find(values.begin(), values.end(), *word.word) != values.end()) return {};
-    return fail_at(word.span.begin, fmt::format("'{}' is no value of {}{}", *word.word, name.symbol->name, suggestion(*word.word, values)));
+    return fail_at(word.span.begin, fmt::format("'{}' is no value of {}{}", *word.word, name.symbol->name,
+                                                suggestion(*word.word, values)));
   }
 
   Parsed membership(const Operand& left) {
     const bool negated = take_if("not");
-    if (!take_if("in")) return fail_at(token().span.begin, "'not' stands here without 'in'; write 'x not in [a, b]' or 'not (x)'");
+    if (!take_if("in"))
+      return fail_at(token().span.begin,
+                     "'not' stands here without 'in'; write 'x not in [a, b]' or 'not (x)'");
     if (!take_if("[")) return fail_at(token().span.begin, "a list follows 'in'; write it as [1, 2, 4]");
     const std::size_t left_end = code_.ops.size();
     std::vector<std::size_t> jumps;
@@ -247,7 +266,8 @@ class Compiler {
     if (!is_number(b.type)) return needs(b, Type::kReal, row.sign);
     Type type = to_common(a, b);
     if (row.whole == row.real && type == Type::kReal) {
-      return fail_at(span.begin, fmt::format("'{}': {} takes whole numbers; use floor(a / b)", shown(span), row.sign));
+      return fail_at(span.begin,
+                     fmt::format("'{}': {} takes whole numbers; use floor(a / b)", shown(span), row.sign));
     }
     Op op = type == Type::kReal ? row.real : row.whole;
     if (op == Op::kDivExact && rational_) {
@@ -289,11 +309,13 @@ class Compiler {
       case Token::Kind::kText:
         emit_constant(Cell{scope_.words.id(t.text)}, t.span);
         return Operand{Type::kText, t.span, begin, nullptr, t.text};
-      case Token::Kind::kName: return token().is("(") ? call(t) : name(t);
+      case Token::Kind::kName:
+        return token().is("(") ? call(t) : name(t);
       case Token::Kind::kSign:
         if (t.text == "(") return parentheses(t);
         return fail_at(t.span.begin, fmt::format("'{}' was not expected here; a value was", t.text));
-      case Token::Kind::kEnd: break;
+      case Token::Kind::kEnd:
+        break;
     }
     return fail_at(t.span.begin, "the expression ends where a value was expected");
   }
@@ -316,8 +338,9 @@ class Compiler {
     }
     const auto slot = scope_.find(t.text);
     if (!slot) {
-      return fail_at(t.span.begin, fmt::format("'{}' is not a name known here{}{}", t.text, suggestion(t.text, scope_.names()),
-                                               "; a word is written in quotes"));
+      return fail_at(t.span.begin,
+                     fmt::format("'{}' is not a name known here{}{}", t.text,
+                                 suggestion(t.text, scope_.names()), "; a word is written in quotes"));
     }
     emit(Op::kLoad, t.span, *slot);
     return Operand{scope_.at(*slot).type, t.span, begin, &scope_.at(*slot), {}};
@@ -326,7 +349,8 @@ class Compiler {
   Parsed call(const Token& t) {
     if (t.text == "min" || t.text == "max") return extremum(t);
     if (t.text == "ceil" || t.text == "floor") return rounding(t);
-    return fail_at(t.span.begin, fmt::format("'{}' is not a function{}", t.text, suggestion(t.text, {"min", "max", "ceil", "floor"})));
+    return fail_at(t.span.begin, fmt::format("'{}' is not a function{}", t.text,
+                                             suggestion(t.text, {"min", "max", "ceil", "floor"})));
   }
 
   Parsed extremum(const Token& t) {
@@ -342,7 +366,8 @@ class Compiler {
       if (!is_number(right->type)) return needs(*right, Type::kReal, t.text);
       const Type type = to_common(*left, *right);
       const bool real = type == Type::kReal;
-      emit(t.text == "min" ? (real ? Op::kMinR : Op::kMin) : (real ? Op::kMaxR : Op::kMax), {t.span.begin, right->span.end});
+      emit(t.text == "min" ? (real ? Op::kMinR : Op::kMin) : (real ? Op::kMaxR : Op::kMax),
+           {t.span.begin, right->span.end});
       left = Operand{type, {t.span.begin, right->span.end}, left->code, nullptr, {}};
       if (auto ok = room(); !ok) return tl::unexpected(ok.error());
     }
@@ -375,11 +400,13 @@ class Compiler {
   }
 
   tl::unexpected<ExpressionError> needs(const Operand& operand, Type type, std::string_view by) const {
-    return fail_at(operand.span.begin, fmt::format("'{}' is {}; '{}' takes {}", shown(operand.span), type_name(operand.type), by,
-                                                   type == Type::kBool ? "true or false" : "numbers"));
+    return fail_at(operand.span.begin,
+                   fmt::format("'{}' is {}; '{}' takes {}", shown(operand.span), type_name(operand.type), by,
+                               type == Type::kBool ? "true or false" : "numbers"));
   }
   tl::unexpected<ExpressionError> too_deep() const {
-    return fail_at(token().span.begin, fmt::format("nested deeper than {} levels; split the expression", kMaxDepth));
+    return fail_at(token().span.begin,
+                   fmt::format("nested deeper than {} levels; split the expression", kMaxDepth));
   }
 
   struct Deeper {

@@ -209,6 +209,7 @@ std::string best_json(std::span<const BestOfGroup> groups, const BestOptions& op
     nlohmann::json entry = {{"group", key},
                             {"metric", options.metric},
                             {"ranked", group.ranked},
+                            {"not_run", group.not_run},
                             {"not_ok", group.not_ok},
                             {"not_measured", group.not_measured},
                             {"too_full", group.too_full},
