@@ -22,7 +22,7 @@ namespace sweep::agent {
 namespace {
 constexpr auto kTick = std::chrono::milliseconds(50);
 constexpr auto kSweepTick = std::chrono::milliseconds(5);
-constexpr double kTestimony = 2.0;  // seconds the peers of a failed rank get
+constexpr double kTestimony = 1.0;   // seconds the peers of a failed rank get
 constexpr double kSweepLimit = 5.0;  // seconds after SIGKILL before a survivor taints the node
 }  // namespace
 
@@ -48,7 +48,7 @@ void AttemptRun::start() {
     stage_ = Stage::kSweeping;
     return set_deadline(kSweepLimit);
   }
-  const bool by_zygote = lent_.options.zygote && attempt_.start != "exec" && lent_.zygote.usable();
+  const bool by_zygote = lent_.options.zygote && attempt_.start != "exec" && !zygote_failed_ && lent_.zygote.usable();
   for (std::size_t i = 0; i < ranks_.size() && stage_ == Stage::kStarting; ++i)
     launch(static_cast<i64>(i), by_zygote);
 }
@@ -76,7 +76,10 @@ void AttemptRun::launch(i64 rank, bool by_zygote) {
   wanted.agent_pid = ::getpid();
   wanted.pgid = anchor_;
   if (by_zygote) {
-    lent_.zygote.start(wanted, [this, rank](const Expected<pid_t>& pid) { launched(rank, pid); });
+    lent_.zygote.start(wanted, [this, rank](const Expected<pid_t>& pid) {
+      zygote_failed_ = zygote_failed_ || !pid;
+      launched(rank, pid);
+    });
     return;
   }
   Spawn command;
@@ -245,11 +248,26 @@ void AttemptRun::sweep() {
   }
   const auto left = kill_leftovers();
   const std::string gpu = span_ && all_ended() && left.empty() ? span_->not_at_baseline() : "";
-  if (all_ended() && left.empty() && gpu.empty()) return finish();
+  if (all_ended() && left.empty() && gpu.empty()) return cause_ == "start_failed" && may_start_again() ? start() : finish();
   if (!past_deadline()) return;
   dirt_ = left.empty() ? gpu : fmt::format("survived SIGKILL: {}", fmt::join(left, ", "));
   if (dirt_.empty()) dirt_ = "a rank's end could not be waited for";
   finish();
+}
+
+// A zygote that died while it was asked may or may not have forked ranks: all of them are gone now, so the attempt starts
+// afresh, once, by exec.
+bool AttemptRun::may_start_again() {
+  if (!zygote_failed_ || started_again_) return false;
+  spdlog::warn("attempt {} starts again by exec: {}", attempt_.id, start_error_);
+  started_again_ = true;
+  stage_ = Stage::kStarting;
+  ranks_.clear();
+  files_.reset();
+  span_.reset();
+  cause_.clear();
+  start_error_.clear();
+  return true;
 }
 
 std::vector<std::string> AttemptRun::kill_leftovers() {

@@ -78,8 +78,8 @@ class AttemptRun {
   bool failed(const Rank& rank, i64 index) const;
   void terminate();
   void sweep();
+  bool may_start_again();
   std::vector<std::string> kill_leftovers();
-  void conclude();
   void finish();
   void relay_testimony();
   void send_exits();
@@ -98,6 +98,7 @@ class AttemptRun {
   std::vector<Rank> ranks_;
   Stage stage_ = Stage::kStarting;
   std::optional<std::chrono::steady_clock::time_point> deadline_;
+  bool zygote_failed_ = false, started_again_ = false;
   pid_t anchor_ = 0;            // leads the process group; 0: gone
   std::string cause_;           // empty: nothing went wrong yet
   nlohmann::json evidence_;

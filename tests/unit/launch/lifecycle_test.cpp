@@ -155,6 +155,7 @@ TEST_P(Lifecycle, KilledZygoteIsReplacedAndRunningRanksAreNotHurt) {
   ASSERT_TRUE(run_until([&] { return has_ended(2); }));
   EXPECT_EQ(end_of(2).cause, "done");
   EXPECT_FALSE(has_ended(1));
+  if (has_ended(1)) std::fprintf(stderr, "%s %s\n", said(spool::kAttemptEnd, 1)[0].dump().c_str(), said(spool::kRankExit, 1)[0].dump().c_str());
   EXPECT_NE(zygote(), first);
   EXPECT_EQ(pids_of(1).size(), 2u);
 }
