@@ -14,12 +14,14 @@ Expected<void> dry_run(std::istream& trials, std::ostream& peaks, bool cuda) {
   std::string line;
   for (i64 number = 1; std::getline(trials, line); ++number) {
     if (line.empty()) continue;
-    const auto answer = parse_json(line)
-                            .and_then([](const nlohmann::json& json) { return from_json<Trial>(json); })
-                            .and_then([&](const Trial& trial) { return step::dry_run_line(trial, backend); });
-    if (!answer)
-      return fail("line " + std::to_string(number) + " of standard input: " + answer.error().message);
-    peaks << *answer << "\n" << std::flush;
+    const auto trial =
+        parse_json(line).and_then([](const nlohmann::json& json) { return from_json<Trial>(json); });
+    if (!trial)
+      return fail("line " + std::to_string(number) + " of standard input: " + trial.error().message);
+    const auto answer = step::dry_run_line(*trial, backend);
+    peaks << (answer ? *answer : dump({{"trial", trial_id(*trial)}, {"error", answer.error().message}}))
+          << "\n"
+          << std::flush;
   }
   return {};
 }

@@ -6,7 +6,8 @@
 
 namespace sweep::rank {
 
-// Stops at the first line that is no trial, or that the step refuses, with a sentence that names the line.
+// A trial that the step refuses gets {"trial": id, "error": sentence}; the first line that is no trial ends
+// it, with an error that names the line.
 Expected<void> dry_run(std::istream& trials, std::ostream& peaks, bool cuda);
 
 }  // namespace sweep::rank

@@ -3,7 +3,6 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
-#include <malloc.h>
 
 #include <chrono>
 #include <cmath>
@@ -67,8 +66,9 @@ void RankRun::join(const Attempt& attempt) {
   const Trial& trial = attempt.trial;
   TORCH_CHECK(trial.world() == launch_.world, "the trial wants ", trial.world(), " ranks, the agent started ",
               launch_.world);
-  TORCH_CHECK_NOT_IMPLEMENTED(trial.dp == trial.world(),
-                              "tp, pp and cp other than 1 are not built into this sweep-rank; dp is");
+  const bool on_cpu = trial.hardware == "cpu";
+  const auto refusal = step::unsupported(trial, on_cpu ? c10::DeviceType::CPU : c10::DeviceType::CUDA);
+  TORCH_CHECK_NOT_IMPLEMENTED(!refusal, *refusal);
   at::set_num_threads(static_cast<int>(trial.threads));
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   generator.set_current_seed(kSeed);
