@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "orchestrator/grid/code_writer.h"
 #include "orchestrator/grid/expression.h"
 #include "orchestrator/grid/lexer.h"
 
@@ -36,12 +37,10 @@ bool is_number(Type type) {
   return type == Type::kInt || type == Type::kReal;
 }
 
-class Compiler {
+class Compiler : private CodeWriter {
  public:
   Compiler(std::string_view text, Scope& scope, std::vector<Token> tokens)
-      : scope_(scope), tokens_(std::move(tokens)) {
-    code_.text = std::string(text);
-  }
+      : CodeWriter(std::string(text)), scope_(scope), tokens_(std::move(tokens)) {}
 
   tl::expected<Code, ExpressionError> run() {
     if (token().kind == Token::Kind::kEnd) return fail_at(0, "the expression is empty");
@@ -51,13 +50,13 @@ class Compiler {
       return fail_at(token().span.begin,
                      fmt::format("'{}' was not expected here; an operator or the end was", shown(token())));
     }
-    code_.type = whole->type;
-    for (const Instruction& op : code_.ops) {
-      if (op.op == Op::kLoad) code_.reads.push_back(static_cast<Slot>(op.arg));
+    code.type = whole->type;
+    for (const Instruction& op : code.ops) {
+      if (op.op == Op::kLoad) code.reads.push_back(static_cast<Slot>(op.arg));
     }
-    std::sort(code_.reads.begin(), code_.reads.end());
-    code_.reads.erase(std::unique(code_.reads.begin(), code_.reads.end()), code_.reads.end());
-    return std::move(code_);
+    std::sort(code.reads.begin(), code.reads.end());
+    code.reads.erase(std::unique(code.reads.begin(), code.reads.end()), code.reads.end());
+    return std::move(code);
   }
 
  private:
@@ -69,37 +68,16 @@ class Compiler {
     return true;
   }
   std::string shown(const Token& t) const {
-    return code_.text.substr(t.span.begin, t.span.end - t.span.begin);
+    return code.text.substr(t.span.begin, t.span.end - t.span.begin);
   }
-  std::string shown(Span s) const { return code_.text.substr(s.begin, s.end - s.begin); }
+  std::string shown(Span s) const { return code.text.substr(s.begin, s.end - s.begin); }
   std::uint32_t last_end() const { return at_ == 0 ? 0 : tokens_[at_ - 1].span.end; }
   static tl::unexpected<ExpressionError> fail_at(std::size_t at, std::string message) {
     return tl::unexpected(ExpressionError{at, std::move(message)});
   }
 
-  void emit(Op op, Span span, std::uint32_t arg = 0) {
-    code_.ops.push_back({op, arg});
-    code_.spans.push_back(span);
-  }
-  void emit_constant(Cell cell, Span span) {
-    emit(Op::kConst, span, static_cast<std::uint32_t>(code_.constants.size()));
-    code_.constants.push_back(cell);
-  }
-  // Evaluates an operand once more: for `a < b < c` and `a in [b, c]`. Jumps are relative, so a copy is as
-  // good.
-  void emit_again(const Operand& operand, std::size_t code_end) {
-    for (std::size_t i = operand.code; i < code_end; ++i)
-      emit(code_.ops[i].op, code_.spans[i], code_.ops[i].arg);
-  }
-  std::size_t emit_jump(Op op) {
-    emit(op, {});
-    return code_.ops.size() - 1;
-  }
-  void land(std::size_t jump) {
-    code_.ops[jump].arg = static_cast<std::uint32_t>(code_.ops.size() - jump - 1);
-  }
   tl::expected<void, ExpressionError> room() const {
-    if (code_.ops.size() <= kMaxOps) return {};
+    if (code.ops.size() <= kMaxOps) return {};
     return fail_at(token().span.begin,
                    fmt::format("the expression needs more than {} steps; split it", kMaxOps));
   }
@@ -127,9 +105,9 @@ class Compiler {
   Parsed negation() {
     const Span at = token().span;
     if (!take_if("not")) return comparison();
-    const Deeper deeper(*this);
+    const Deeper deeper(depth_);
     if (!deeper.ok) return too_deep();
-    const std::size_t begin = code_.ops.size();
+    const std::size_t begin = code.ops.size();
     const Parsed inner = negation();
     if (!inner) return inner;
     if (inner->type != Type::kBool) return needs(*inner, Type::kBool, "not");
@@ -150,15 +128,14 @@ class Compiler {
       take();
       if (!first) {
         jumps.push_back(emit_jump(Op::kJumpIfFalse));
-        Operand again = previous;
-        again.code = code_.ops.size();
-        emit_again(previous, previous_end_);
-        previous = again;
+        const std::size_t again = code.ops.size();
+        emit_again(previous.code, previous_end_);
+        previous.code = again;
       }
       Parsed right = arithmetic(kSums);
       if (!right) return right;
       const std::size_t right_code = right->code;
-      const std::size_t right_end = code_.ops.size();
+      const std::size_t right_end = code.ops.size();
       if (auto ok = compare(previous, *right, *row); !ok) return tl::unexpected(ok.error());
       previous = *right;
       previous.code = right_code;
@@ -206,15 +183,15 @@ class Compiler {
       return fail_at(token().span.begin,
                      "'not' stands here without 'in'; write 'x not in [a, b]' or 'not (x)'");
     if (!take_if("[")) return fail_at(token().span.begin, "a list follows 'in'; write it as [1, 2, 4]");
-    const std::size_t left_end = code_.ops.size();
+    const std::size_t left_end = code.ops.size();
     std::vector<std::size_t> jumps;
     for (bool first = true;; first = false) {
       Operand item = left;
-      item.code = code_.ops.size();
+      item.code = code.ops.size();
       if (!first) {
         jumps.push_back(emit_jump(Op::kJumpIfTrue));
-        item.code = code_.ops.size();
-        emit_again(left, left_end);
+        item.code = code.ops.size();
+        emit_again(left.code, left_end);
       }
       const Parsed value = arithmetic(kSums);
       if (!value) return value;
@@ -288,7 +265,7 @@ class Compiler {
   Parsed unary() {
     const Span at = token().span;
     if (!take_if("-")) return primary();
-    const Deeper deeper(*this);
+    const Deeper deeper(depth_);
     if (!deeper.ok) return too_deep();
     const Parsed inner = unary();
     if (!inner) return inner;
@@ -299,7 +276,7 @@ class Compiler {
   }
 
   Parsed primary() {
-    const std::size_t begin = code_.ops.size();
+    const std::size_t begin = code.ops.size();
     const Token t = take();
     switch (t.kind) {
       case Token::Kind::kInt:
@@ -321,7 +298,7 @@ class Compiler {
   }
 
   Parsed parentheses(const Token& open) {
-    const Deeper deeper(*this);
+    const Deeper deeper(depth_);
     if (!deeper.ok) return too_deep();
     Parsed inner = any();
     if (!inner) return inner;
@@ -331,7 +308,7 @@ class Compiler {
   }
 
   Parsed name(const Token& t) {
-    const std::size_t begin = code_.ops.size();
+    const std::size_t begin = code.ops.size();
     if (t.text == "true" || t.text == "false") {
       emit_constant(Cell{t.text == "true" ? 1 : 0}, t.span);
       return Operand{Type::kBool, t.span, begin, nullptr, {}};
@@ -355,7 +332,7 @@ class Compiler {
 
   Parsed extremum(const Token& t) {
     take();  // (
-    const Deeper deeper(*this);
+    const Deeper deeper(depth_);
     if (!deeper.ok) return too_deep();
     Parsed left = arithmetic(kSums);
     if (left && !is_number(left->type)) return needs(*left, Type::kReal, t.text);
@@ -381,7 +358,7 @@ class Compiler {
 
   Parsed rounding(const Token& t) {
     take();  // (
-    const Deeper deeper(*this);
+    const Deeper deeper(depth_);
     if (!deeper.ok) return too_deep();
     const bool outer = std::exchange(rational_, true);
     Parsed inner = arithmetic(kSums);
@@ -390,9 +367,9 @@ class Compiler {
     if (!is_number(inner->type)) return needs(*inner, Type::kReal, t.text);
     if (!take_if(")")) return fail_at(token().span.begin, "')' was expected here");
     const Span span{t.span.begin, last_end()};
-    if (code_.ops.back().op == Op::kDivReal) {  // the last instruction is the root
-      code_.ops.back().op = t.text == "ceil" ? Op::kCeilDiv : Op::kFloorDiv;  // exact on 64 bits
-      code_.spans.back() = span;
+    if (code.ops.back().op == Op::kDivReal) {  // the last instruction is the root
+      code.ops.back().op = t.text == "ceil" ? Op::kCeilDiv : Op::kFloorDiv;  // exact on 64 bits
+      code.spans.back() = span;
     } else if (inner->type == Type::kReal) {
       emit(t.text == "ceil" ? Op::kCeilR : Op::kFloorR, span);
     }
@@ -409,19 +386,9 @@ class Compiler {
                    fmt::format("nested deeper than {} levels; split the expression", kMaxDepth));
   }
 
-  struct Deeper {
-    explicit Deeper(Compiler& c) : compiler(c), ok(++c.depth_ <= kMaxDepth) {}
-    ~Deeper() { --compiler.depth_; }
-    Deeper(const Deeper&) = delete;
-    Deeper& operator=(const Deeper&) = delete;
-    Compiler& compiler;
-    bool ok;
-  };
-
   Scope& scope_;
   std::vector<Token> tokens_;
   std::size_t at_ = 0;
-  Code code_;
   int depth_ = 0;
   bool rational_ = false;         // inside ceil() or floor()
   std::size_t previous_end_ = 0;  // end of the code of a chained comparison's last operand

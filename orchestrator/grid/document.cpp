@@ -178,11 +178,16 @@ std::size_t content_start(std::string_view text, std::size_t at) {
 
 }  // namespace
 
-const Node* Node::find(std::string_view key) const {
+const Entry* Node::entry(std::string_view key) const {
   for (const Entry& entry : entries) {
-    if (entry.key == key) return entry.value.get();
+    if (entry.key == key) return &entry;
   }
   return nullptr;
+}
+
+const Node* Node::find(std::string_view key) const {
+  const Entry* found = entry(key);
+  return found == nullptr ? nullptr : found->value.get();
 }
 
 std::string_view Node::kind_name() const {

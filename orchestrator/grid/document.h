@@ -51,6 +51,7 @@ struct Node {
   bool is_map() const { return kind == Kind::kMap; }
   bool is_list() const { return kind == Kind::kList; }
   bool is_scalar() const { return kind == Kind::kScalar; }
+  const Entry* entry(std::string_view key) const;  // nullptr: no such key
   const Node* find(std::string_view key) const;
   std::string_view kind_name() const;  // "a list", "a map", ... for messages
 };

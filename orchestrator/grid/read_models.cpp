@@ -70,6 +70,10 @@ Status ValueReader::remember(const ModelEntry& entry, Place at) {
                       label)));
     }
   }
+  if (spec_.models.size() >= kMaxModels) {
+    return tl::unexpected(
+        document_.error(at, fmt::format("more than {} models; split the grid", kMaxModels)));
+  }
   spec_.models.push_back(entry);
   return {};
 }
@@ -121,6 +125,20 @@ Expected<ModelEntry> ValueReader::model_from_map(const Node& node) {
   return ModelEntry{spec_.scope.words.id(label.empty() ? label_of(*spec) : label), *spec};
 }
 
+Expected<ModelSpec> ValueReader::config(const std::filesystem::path& path, Place at) {
+  if (const auto known = read_.find(path); known != read_.end()) return known->second;
+  const auto text = slurp(path);
+  if (!text) {
+    return tl::unexpected(document_.error(
+        at, fmt::format("config_json: {}; the path is relative to the grid file", text.error().message)));
+  }
+  const auto spec = shape::model_from_config_json(*text);
+  if (!spec)
+    return tl::unexpected(document_.error(at, fmt::format("{}: {}", path.string(), spec.error().message)));
+  read_[path] = *spec;
+  return spec;
+}
+
 Expected<ModelEntry> ValueReader::model_from_file(const Node& node) {
   SWEEP_GRID_TRY(check_keys(document_, node, std::array<std::string_view, 2>{"config_json", "name"},
                             "beside config_json"));
@@ -128,15 +146,8 @@ Expected<ModelEntry> ValueReader::model_from_file(const Node& node) {
   const auto written = read_word(document_, path_node, "config_json", 4096);
   if (!written) return tl::unexpected(written.error());
   const std::filesystem::path path = (folder_ / *written).lexically_normal();
-  const auto text = slurp(path);
-  if (!text)
-    return tl::unexpected(document_.error(
-        path_node.place,
-        fmt::format("config_json: {}; the path is relative to the grid file", text.error().message)));
-  const auto spec = shape::model_from_config_json(*text);
-  if (!spec)
-    return tl::unexpected(
-        document_.error(path_node.place, fmt::format("{}: {}", path.string(), spec.error().message)));
+  const auto spec = config(path, path_node.place);
+  if (!spec) return tl::unexpected(spec.error());
   std::string label = path.parent_path().filename().string();
   if (const Node* name = node.find("name")) {
     const auto word = read_word(document_, *name, "name", 100);

@@ -108,23 +108,17 @@ Status optional_int(const Document& document, const Node& map, std::string_view 
   return {};
 }
 
-const Entry* section(const Document& document, std::string_view key) {
-  for (const Entry& entry : document.root().entries) {
-    if (entry.key == key) return &entry;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 Status read_measure(const Document& document, Grid& grid) {
   SWEEP_GRID_TRY(optional_int(document, document.root(), "repeats", 1, kMaxRepeats, grid.measure.repeats));
-  const Entry* entry = section(document, "measure");
+  const Entry* entry = document.root().entry("measure");
   if (entry == nullptr) return {};
   const Node& map = *entry->value;
   SWEEP_GRID_TRY(need_map(document, map, entry->place, "measure"));
   SWEEP_GRID_TRY(check_keys(document, map, kMeasureKeys, "of measure"));
-  if (const Node* twice = map.find("repeats"); twice != nullptr && section(document, "repeats") != nullptr) {
+  if (const Node* twice = map.find("repeats");
+      twice != nullptr && document.root().entry("repeats") != nullptr) {
     return tl::unexpected(
         document.error(twice->place, "repeats is also given at the top of the file; keep one of them"));
   }
@@ -134,7 +128,7 @@ Status read_measure(const Document& document, Grid& grid) {
 }
 
 Status read_limits(const Document& document, Grid& grid) {
-  const Entry* entry = section(document, "limits");
+  const Entry* entry = document.root().entry("limits");
   if (entry == nullptr) return {};
   const Node& map = *entry->value;
   SWEEP_GRID_TRY(need_map(document, map, entry->place, "limits"));
@@ -155,7 +149,7 @@ Status read_limits(const Document& document, Grid& grid) {
 }
 
 Status read_launch(const Document& document, Grid& grid) {
-  const Entry* entry = section(document, "launch");
+  const Entry* entry = document.root().entry("launch");
   if (entry == nullptr) return {};
   SWEEP_GRID_TRY(need_map(document, *entry->value, entry->place, "launch"));
   SWEEP_GRID_TRY(check_keys(document, *entry->value, kLaunchers, "of launch"));

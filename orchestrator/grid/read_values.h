@@ -2,6 +2,7 @@
 // models by name, config.json or dimensions) and refuses every value that is not one of its axis.
 #pragma once
 #include <filesystem>
+#include <map>
 #include <span>
 
 #include "orchestrator/grid/spec.h"
@@ -9,6 +10,7 @@
 namespace sweep::grid {
 
 inline constexpr std::size_t kMaxAxisValues = 1'000'000;
+inline constexpr std::size_t kMaxModels = 1000;
 
 // Refuses keys that are not known, naming the nearest.
 Status check_keys(const Document&, const Node& map, std::span<const std::string_view> known,
@@ -44,12 +46,14 @@ class ValueReader {
   Expected<ModelEntry> model(const Node&);
   Expected<ModelEntry> model_from_map(const Node&);
   Expected<ModelEntry> model_from_file(const Node&);
+  Expected<ModelSpec> config(const std::filesystem::path&, Place);
   Status remember(const ModelEntry&, Place);
   std::string label_of(const ModelSpec&) const;
 
   const Document& document_;
   GridSpec& spec_;
-  std::filesystem::path folder_;  // config.json paths are relative to it
+  std::filesystem::path folder_;                     // config.json paths are relative to it
+  std::map<std::filesystem::path, ModelSpec> read_;  // config.json files read so far
 };
 
 // Joins two wheels that move together; both have the same count.
