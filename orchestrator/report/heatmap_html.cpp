@@ -148,7 +148,7 @@ class Page {
       std::vector<std::string_view> keys;
       std::copy_if(group.begin(), group.end(), std::back_inserter(keys), varies);
       out_ += '[';
-      for (std::size_t i = 0; i < keys.size(); ++i) out_ += (i > 0 ? "," : "") + json_string(keys[i]);
+      for (std::size_t i = 0; i < keys.size(); ++i) put("{}{}", i > 0 ? "," : "", json_string(keys[i]));
       out_ += ']';
     });
   }
