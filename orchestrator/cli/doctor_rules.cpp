@@ -24,14 +24,18 @@ std::pair<int, int> version(const std::string& dotted) {
 }
 
 Finding judge_driver(const json& node, const json& rank) {
-  const std::string has = text(node, "driver_cuda"), wants = text(rank, "cuda"), driver = text(node, "driver");
+  const std::string has = text(node, "driver_cuda"), wants = text(rank, "cuda"),
+                    driver = text(node, "driver");
   if (has.empty() || wants.empty())
-    return {"GPU driver", Health::kWarning, fmt::format("driver {}: which CUDA it supports is not known", driver)};
+    return {"GPU driver", Health::kWarning,
+            fmt::format("driver {}: which CUDA it supports is not known", driver)};
   // A newer minor version of the same major one runs on an older driver (CUDA minor version compatibility).
   if (version(has).first < version(wants).first)
     return {"GPU driver", Health::kBad,
-            fmt::format("driver {} supports CUDA {}, this build needs CUDA {}: install a newer driver, or build with "
-                        "-DSWEEP_TORCH naming a LibTorch of that CUDA", driver, has, wants)};
+            fmt::format(
+                "driver {} supports CUDA {}, this build needs CUDA {}: install a newer driver, or build with "
+                "-DSWEEP_TORCH naming a LibTorch of that CUDA",
+                driver, has, wants)};
   return {"GPU driver", Health::kGood, fmt::format("driver {} supports CUDA {}", driver, has)};
 }
 
@@ -60,9 +64,11 @@ std::vector<Finding> judge_gpus(const json& node, const json& rank) {
     if (has_code_for(archs, capability))
       findings.push_back({name, Health::kGood, fmt::format("compute capability {}", capability)});
     else
-      findings.push_back({name, Health::kBad,
-                          fmt::format("this build has no code for compute capability {} (it has {}): its trials can be "
-                                      "predicted but not run", capability.empty() ? "unknown" : capability, archs.dump())});
+      findings.push_back(
+          {name, Health::kBad,
+           fmt::format("this build has no code for compute capability {} (it has {}): its trials can be "
+                       "predicted but not run",
+                       capability.empty() ? "unknown" : capability, archs.dump())});
   }
   return findings;
 }
@@ -70,7 +76,8 @@ std::vector<Finding> judge_gpus(const json& node, const json& rank) {
 Finding judge_space(const std::string& what, double free_bytes, double needed_bytes) {
   const std::string detail = fmt::format("{:.1f} GiB free", free_bytes / (1 << 30));
   if (free_bytes >= needed_bytes) return {what, Health::kGood, detail};
-  return {what, Health::kWarning, fmt::format("{}; {:.1f} GiB are advised", detail, needed_bytes / (1 << 30))};
+  return {what, Health::kWarning,
+          fmt::format("{}; {:.1f} GiB are advised", detail, needed_bytes / (1 << 30))};
 }
 
 }  // namespace sweep::cli

@@ -14,8 +14,8 @@ struct Finding {
   std::string detail;  // of a warning or worse: the cause and the way out
 };
 
-// node: facts of `sweep-agent --probe` (gpus, driver, driver_cuda); rank: facts of `sweep-rank facts` (cuda, archs).
-// One finding for the driver, one per kind of GPU; "no GPU" is good news for CPU trials and says so.
+// node: facts of `sweep-agent --probe` (gpus, driver, driver_cuda); rank: facts of `sweep-rank facts` (cuda,
+// archs). One finding for the driver, one per kind of GPU; "no GPU" is good news for CPU trials and says so.
 std::vector<Finding> judge_gpus(const nlohmann::json& node, const nlohmann::json& rank);
 
 // free_bytes of /dev/shm and of the database's folder.

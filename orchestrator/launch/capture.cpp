@@ -70,7 +70,8 @@ Expected<std::string> capture(const std::filesystem::path& program, const std::v
   std::string text;
   char buffer[4096];
   for (;;) {
-    const auto left = std::chrono::duration<double, std::milli>(deadline - std::chrono::steady_clock::now()).count();
+    const auto left =
+        std::chrono::duration<double, std::milli>(deadline - std::chrono::steady_clock::now()).count();
     if (left <= 0) return fail(fmt::format("{} did not answer within {} s", program.string(), timeout_s));
     pollfd ready{child.out(), POLLIN, 0};
     if (::poll(&ready, 1, static_cast<int>(left) + 1) <= 0) continue;
@@ -78,12 +79,14 @@ Expected<std::string> capture(const std::filesystem::path& program, const std::v
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
     text.append(buffer, static_cast<std::size_t>(n));
-    if (text.size() > max_bytes) return fail(fmt::format("{} says more than {} bytes", program.string(), max_bytes));
+    if (text.size() > max_bytes)
+      return fail(fmt::format("{} says more than {} bytes", program.string(), max_bytes));
   }
   const int status = child.wait();
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return text;
-  return fail(WIFSIGNALED(status) ? fmt::format("{} was ended by signal {}", program.string(), WTERMSIG(status))
-                                  : fmt::format("{} ended with code {}", program.string(), WEXITSTATUS(status)));
+  return fail(WIFSIGNALED(status)
+                  ? fmt::format("{} was ended by signal {}", program.string(), WTERMSIG(status))
+                  : fmt::format("{} ended with code {}", program.string(), WEXITSTATUS(status)));
 }
 
 }  // namespace sweep::launch

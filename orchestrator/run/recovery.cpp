@@ -40,7 +40,8 @@ Expected<void> close(store::Store& store, const store::AllocationRow& row, Obser
   }
   if (auto rest = ingest_rest(store, row, flights, observer); !rest) return rest;
   for (const Flight& flight : flights.abandon()) {
-    const auto result = abandoned(flight.attempt, Outcome::kCancelled, "the run that started it ended before it did");
+    const auto result =
+        abandoned(flight.attempt, Outcome::kCancelled, "the run that started it ended before it did");
     if (auto stored = store.finish_attempt(result); !stored) return stored;
   }
   return store.end_allocation(row.id, "left behind by an earlier run");

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "schema/codec.h"
+#include "schema/version.h"
 
 namespace sweep::agent {
 
@@ -37,7 +38,7 @@ std::string whole(const char* file) {
 nlohmann::json gpus(const Nvml& nvml) {
   nlohmann::json out = nlohmann::json::array();
   for (int i = 0; i < nvml.count(); ++i) {
-    nlohmann::json gpu = {{"name", nvml.name(i)}};
+    nlohmann::json gpu = {{"name", nvml.name(i)}, {"compute_capability", nvml.compute_capability(i)}};
     if (const auto bytes = nvml.memory_total(i)) gpu["memory_bytes"] = *bytes;
     if (const auto mhz = nvml.sm_clock_mhz(i)) gpu["sm_clock_mhz"] = *mhz;
     if (const auto mhz = nvml.max_sm_clock_mhz(i)) gpu["max_sm_clock_mhz"] = *mhz;
@@ -58,7 +59,8 @@ NodeRecord probe_node(const Nvml* nvml) {
     facts["machine"] = names.machine;
   }
   if (const auto model = first_value("/proc/cpuinfo", "model name"); !model.empty()) facts["cpu"] = model;
-  if (const auto mhz = first_value("/proc/cpuinfo", "cpu MHz"); !mhz.empty()) facts["clocks"] = {{"cpu_mhz", mhz}};
+  if (const auto mhz = first_value("/proc/cpuinfo", "cpu MHz"); !mhz.empty())
+    facts["clocks"] = {{"cpu_mhz", mhz}};
   facts["cores"] = std::thread::hardware_concurrency();  // those this process may use
   const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
   if (pages > 0 && page > 0) facts["memory_bytes"] = static_cast<std::int64_t>(pages) * page;
@@ -66,7 +68,10 @@ NodeRecord probe_node(const Nvml* nvml) {
   if (nvml != nullptr) {
     facts["gpus"] = gpus(*nvml);
     facts["driver"] = nvml->driver();
+    facts["driver_cuda"] = nvml->driver_cuda();
   }
+  facts["version"] = kVersion;
+  facts["build"] = kBuild;
   out.facts = dump(facts);
   return out;
 }

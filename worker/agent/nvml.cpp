@@ -31,6 +31,8 @@ struct Nvml::Functions {
   int (*clock)(void*, unsigned, unsigned*) = nullptr;
   int (*max_clock)(void*, unsigned, unsigned*) = nullptr;
   int (*throttle)(void*, unsigned long long*) = nullptr;
+  int (*driver_cuda)(int*) = nullptr;
+  int (*capability)(void*, int*, int*) = nullptr;
 };
 
 std::unique_ptr<Nvml> Nvml::load(const std::string& library) {
@@ -55,6 +57,8 @@ std::unique_ptr<Nvml> Nvml::load(const std::string& library) {
   find(f.clock, "nvmlDeviceGetClockInfo");
   find(f.max_clock, "nvmlDeviceGetMaxClockInfo");
   find(f.throttle, "nvmlDeviceGetCurrentClocksThrottleReasons");
+  find(f.driver_cuda, "nvmlSystemGetCudaDriverVersion_v2");
+  find(f.capability, "nvmlDeviceGetCudaComputeCapability");
   unsigned devices = 0;
   if (!f.init || !f.shutdown || !f.count || !f.handle || f.init() != 0) {
     f.shutdown = nullptr;
@@ -71,6 +75,19 @@ std::unique_ptr<Nvml> Nvml::load(const std::string& library) {
 Nvml::~Nvml() {
   if (call_ && call_->shutdown) call_->shutdown();
   if (library_ != nullptr) ::dlclose(library_);
+}
+
+std::string Nvml::driver_cuda() const {
+  int version = 0;  // 1000 x major + 10 x minor
+  if (!call_->driver_cuda || call_->driver_cuda(&version) != 0) return "";
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+std::string Nvml::compute_capability(int gpu) const {
+  int major = 0, minor = 0;
+  void* device = devices_[static_cast<std::size_t>(gpu)];
+  if (!device || !call_->capability || call_->capability(device, &major, &minor) != 0) return "";
+  return std::to_string(major) + "." + std::to_string(minor);
 }
 
 std::string Nvml::driver() const {
@@ -133,8 +150,8 @@ std::uint64_t Nvml::throttle_reasons(int gpu) const {
 
 std::string throttle_names(std::uint64_t reasons) {
   static constexpr std::pair<std::uint64_t, const char*> names[] = {
-      {0x04, "sw_power_cap"},        {0x08, "hw_slowdown"},           {0x10, "sync_boost"},
-      {0x20, "sw_thermal_slowdown"}, {0x40, "hw_thermal_slowdown"},   {0x80, "hw_power_brake_slowdown"},
+      {0x04, "sw_power_cap"},          {0x08, "hw_slowdown"},         {0x10, "sync_boost"},
+      {0x20, "sw_thermal_slowdown"},   {0x40, "hw_thermal_slowdown"}, {0x80, "hw_power_brake_slowdown"},
       {0x100, "display_clock_setting"}};
   std::string out;
   for (const auto& [bit, name] : names)

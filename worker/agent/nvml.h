@@ -1,4 +1,5 @@
-// Nvml: NVIDIA's management library, loaded at run time; absent on machines without a GPU. Only what the agent reads.
+// Nvml: NVIDIA's management library, loaded at run time; absent on machines without a GPU. Only what the
+// agent reads.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -18,6 +19,8 @@ class Nvml {
 
   int count() const { return static_cast<int>(devices_.size()); }
   std::string driver() const;
+  std::string driver_cuda() const;                // newest CUDA the driver supports, "13.0"; empty: unknown
+  std::string compute_capability(int gpu) const;  // "9.0"; empty: unknown
   std::string name(int gpu) const;
   std::optional<std::uint64_t> memory_total(int gpu) const;
   std::optional<std::uint64_t> memory_used(int gpu) const;
@@ -35,7 +38,8 @@ class Nvml {
   std::vector<void*> devices_;
 };
 
-// Names of the throttle reasons that slow a run down, joined by commas; idle and user-set clocks are no reasons.
+// Names of the throttle reasons that slow a run down, joined by commas; idle and user-set clocks are no
+// reasons.
 std::string throttle_names(std::uint64_t reasons);
 
 }  // namespace sweep::agent

@@ -45,7 +45,8 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 }
 
 // In the child; only async-signal-safe calls.
-[[noreturn]] void execute(const Spawn& wanted, pid_t agent, char* const* argv, char* const* envp, int report) {
+[[noreturn]] void execute(const Spawn& wanted, pid_t agent, char* const* argv, char* const* envp,
+                          int report) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != agent) ::_exit(127);
   if (wanted.group >= 0) ::setpgid(0, wanted.group);
@@ -107,6 +108,8 @@ Expected<pid_t> spawn_anchor() {
   return pid;
 }
 
-int pidfd_open(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
+int pidfd_open(pid_t pid) {
+  return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+}
 
 }  // namespace sweep::agent

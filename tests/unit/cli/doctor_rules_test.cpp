@@ -14,7 +14,9 @@ const json kRank = {{"cuda", "13.0"}, {"archs", {"7.5", "8.0", "8.6", "9.0", "10
 json node(const char* driver_cuda, const char* capability) {
   return {{"driver", "1.2.3"},
           {"driver_cuda", driver_cuda},
-          {"gpus", {{{"name", "GPU"}, {"compute_capability", capability}}, {{"name", "GPU"}, {"compute_capability", capability}}}}};
+          {"gpus",
+           {{{"name", "GPU"}, {"compute_capability", capability}},
+            {{"name", "GPU"}, {"compute_capability", capability}}}}};
 }
 
 TEST(Doctor, ADriverOfAnOlderCudaIsBadAndTheWayOutIsNamed) {
