@@ -33,12 +33,15 @@ class Local final : public Launcher {
 
   Expected<void> request(const AllocationRequest& wanted) override {
     if (wanted.nodes != 1)
-      return fail(fmt::format("this machine is one node; allocation {} asks for {}", wanted.id, wanted.nodes));
-    if (const auto known = allocations_.find(wanted.id); known != allocations_.end() && !known->second->ended())
+      return fail(
+          fmt::format("this machine is one node; allocation {} asks for {}", wanted.id, wanted.nodes));
+    if (const auto known = allocations_.find(wanted.id);
+        known != allocations_.end() && !known->second->ended())
       return fail(fmt::format("allocation {} is running already", wanted.id));
     for (const auto& program : {options_.agent, options_.rank})
       if (::access(program.c_str(), X_OK) != 0)
-        return fail(fmt::format("{} is not there or cannot be executed; build it or name another", program.string()));
+        return fail(
+            fmt::format("{} is not there or cannot be executed; build it or name another", program.string()));
     auto made = std::make_shared<LocalAllocation>(io_, options_, wanted, sink_);
     if (auto started = made->start(); !started) return started;
     allocations_[wanted.id] = std::move(made);
@@ -57,7 +60,8 @@ class Local final : public Launcher {
     if (const auto known = allocations_.find(id); known != allocations_.end()) known->second->kill();
   }
   void acknowledge(const AllocationId& id, std::uint64_t offset) override {
-    if (const auto known = allocations_.find(id); known != allocations_.end()) known->second->acknowledge(offset);
+    if (const auto known = allocations_.find(id); known != allocations_.end())
+      known->second->acknowledge(offset);
   }
 
  private:

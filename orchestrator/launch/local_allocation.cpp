@@ -24,7 +24,7 @@ namespace sweep::launch {
 namespace {
 
 constexpr auto kPoll = std::chrono::milliseconds(50);
-constexpr std::size_t kChunk = 80u << 20;     // above the longest line
+constexpr std::size_t kChunk = 80u << 20;      // above the longest line
 constexpr std::size_t kByeWithin = 64u << 10;  // from the end of the outbox
 
 std::vector<char*> pointers(std::vector<std::string>& strings) {
@@ -43,8 +43,10 @@ std::vector<std::string> marked_environment(const std::string& token) {
   return out;
 }
 
-// A new session (a terminal's Ctrl-C is for `sweep` alone), agent.log for its words, none of our files or signal masks.
-int spawn_detached(pid_t& pid, std::vector<std::string> argv, std::vector<std::string> env, const std::string& log) {
+// A new session (a terminal's Ctrl-C is for `sweep` alone), agent.log for its words, none of our files or
+// signal masks.
+int spawn_detached(pid_t& pid, std::vector<std::string> argv, std::vector<std::string> env,
+                   const std::string& log) {
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;
   ::posix_spawn_file_actions_init(&files);
@@ -58,8 +60,10 @@ int spawn_detached(pid_t& pid, std::vector<std::string> argv, std::vector<std::s
   ::sigfillset(&all);
   ::posix_spawnattr_setsigmask(&attributes, &none);
   ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  const int error = ::posix_spawn(&pid, argv[0].c_str(), &files, &attributes, pointers(argv).data(), pointers(env).data());
+  ::posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  const int error =
+      ::posix_spawn(&pid, argv[0].c_str(), &files, &attributes, pointers(argv).data(), pointers(env).data());
   ::posix_spawn_file_actions_destroy(&files);
   ::posix_spawnattr_destroy(&attributes);
   return error;
@@ -67,8 +71,8 @@ int spawn_detached(pid_t& pid, std::vector<std::string> argv, std::vector<std::s
 
 }  // namespace
 
-LocalAllocation::LocalAllocation(boost::asio::io_context& io, const LocalOptions& options, AllocationRequest request,
-                                 Launcher::Sink report)
+LocalAllocation::LocalAllocation(boost::asio::io_context& io, const LocalOptions& options,
+                                 AllocationRequest request, Launcher::Sink report)
     : io_(io),
       options_(options),
       request_(std::move(request)),
@@ -79,7 +83,9 @@ LocalAllocation::LocalAllocation(boost::asio::io_context& io, const LocalOptions
       acknowledged_(request_.outbox_offset),
       delivered_(request_.outbox_offset) {}
 
-LocalAllocation::~LocalAllocation() { abandon(); }
+LocalAllocation::~LocalAllocation() {
+  abandon();
+}
 
 Expected<void> LocalAllocation::start() {
   auto writer = spool::Writer::open(spool::inbox(request_.spool), request_.id, request_.incarnation);
@@ -171,7 +177,8 @@ void LocalAllocation::deliver() {
   say(Outbox{request_.id, acknowledged_, std::move(*bytes)});
 }
 
-// The agent is gone: deliver until there is nothing new, giving the receiver a turn to acknowledge in between.
+// The agent is gone: deliver until there is nothing new, giving the receiver a turn to acknowledge in
+// between.
 void LocalAllocation::last_words(std::uint64_t before) {
   if (ended_) return;
   if (delivered_ == before) return conclude();
@@ -189,9 +196,10 @@ void LocalAllocation::conclude() {
   Ended out{request_.id, bye_reason(), false};
   out.lost = out.reason.empty();
   if (out.lost)
-    out.reason = WIFSIGNALED(status_) ? fmt::format("lost: the agent was ended by signal {}", WTERMSIG(status_))
-                                      : fmt::format("lost: the agent ended with exit code {} and no farewell; see {}",
-                                                    WEXITSTATUS(status_), spool::agent_log(request_.spool).string());
+    out.reason = WIFSIGNALED(status_)
+                     ? fmt::format("lost: the agent was ended by signal {}", WTERMSIG(status_))
+                     : fmt::format("lost: the agent ended with exit code {} and no farewell; see {}",
+                                   WEXITSTATUS(status_), spool::agent_log(request_.spool).string());
   say(out);
   ended_ = true;
 }
@@ -205,10 +213,12 @@ std::string LocalAllocation::bye_reason() const {
   const auto bytes = spool::read_from(file, size > kByeWithin ? size - kByeWithin : 0, kByeWithin);
   if (!bytes || bytes->empty() || bytes->back() != '\n') return {};
   const auto before = bytes->rfind('\n', bytes->size() - 2);
-  const auto parsed = spool::parse(std::string_view(*bytes).substr(before == std::string::npos ? 0 : before + 1));
+  const auto parsed =
+      spool::parse(std::string_view(*bytes).substr(before == std::string::npos ? 0 : before + 1));
   if (parsed.lines.empty()) return {};
   const auto& line = parsed.lines.back();
-  if (line.kind != spool::kBye || line.incarnation != request_.incarnation || !line.body.is_object()) return {};
+  if (line.kind != spool::kBye || line.incarnation != request_.incarnation || !line.body.is_object())
+    return {};
   return line.body.value("reason", std::string("finished"));
 }
 

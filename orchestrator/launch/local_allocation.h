@@ -1,5 +1,6 @@
-// LocalAllocation: one agent of this machine: its process, the writing end of its inbox, the reading end of its outbox.
-// It says what happens through `report`, from the event loop only; after an Ended it says nothing more.
+// LocalAllocation: one agent of this machine: its process, the writing end of its inbox, the reading end of
+// its outbox. It says what happens through `report`, from the event loop only; after an Ended it says nothing
+// more.
 #pragma once
 #include <array>
 #include <boost/asio/io_context.hpp>

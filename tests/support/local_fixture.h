@@ -1,5 +1,5 @@
-// LocalFixture: a spool in a temporary folder, the real local launcher and agent, fake ranks; collects what the outbox
-// says. After every test it asserts that nothing of the allocation is left on the machine.
+// LocalFixture: a spool in a temporary folder, the real local launcher and agent, fake ranks; collects what
+// the outbox says. After every test it asserts that nothing of the allocation is left on the machine.
 #pragma once
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -34,15 +34,16 @@ class LocalFixture : public ::testing::Test {
     launcher_.reset();
     EXPECT_TRUE(nothing_left());
     if (HasFailure())
-      std::fprintf(stderr, "agent.log:\n%s\n", spool::read_file(spool::agent_log(spool_)).value_or("").c_str());
+      std::fprintf(stderr, "agent.log:\n%s\n",
+                   spool::read_file(spool::agent_log(spool_)).value_or("").c_str());
     std::filesystem::remove_all(home_);
   }
 
   std::string key() const { return allocation_key("local-1", spool_); }
   ::testing::AssertionResult nothing_left() const {
     for (const auto& process : marked_processes(key()))
-      return ::testing::AssertionFailure() << "process " << process.pid << " (" << process.command << ") of attempt "
-                                           << process.attempt << " is left";
+      return ::testing::AssertionFailure() << "process " << process.pid << " (" << process.command
+                                           << ") of attempt " << process.attempt << " is left";
     if (std::filesystem::exists(rendezvous_root(key(), 1)))
       return ::testing::AssertionFailure() << rendezvous_root(key(), 1) << " is left";
     return ::testing::AssertionSuccess();

@@ -18,13 +18,16 @@
 namespace sweep::agent {
 
 namespace {
-constexpr auto kTick = std::chrono::milliseconds(50);  // inbox poll where inotify says nothing (network filesystems)
-constexpr int kTicksForDisk = 100;                     // how long a leaving agent waits for a full disk: 5 s
-constexpr i64 kMaxRanks = 4096;                        // of one attempt on one node: anything above is damage
+constexpr auto kTick =
+    std::chrono::milliseconds(50);  // inbox poll where inotify says nothing (network filesystems)
+constexpr int kTicksForDisk = 100;  // how long a leaving agent waits for a full disk: 5 s
+constexpr i64 kMaxRanks = 4096;     // of one attempt on one node: anything above is damage
 
-Lent lend(boost::asio::io_context& io, const Options& options, const Inside& inside, Zygote& zygote, NodeWatch& node) {
+Lent lend(boost::asio::io_context& io, const Options& options, const Inside& inside, Zygote& zygote,
+          NodeWatch& node) {
   const std::string key = allocation_key(options.allocation, options.spool);
-  return Lent{io, options, inside, zygote, node, key, rendezvous_root(key, options.incarnation), {}, {}, {}, {}};
+  return Lent{io, options, inside, zygote, node, key, rendezvous_root(key, options.incarnation),
+              {}, {},      {},     {}};
 }
 }  // namespace
 
@@ -113,11 +116,12 @@ void Agent::watch_inbox() {
     ::inotify_add_watch(fd, options_.spool.c_str(), IN_MODIFY | IN_CREATE | IN_MOVED_TO);
     inotify_.assign(fd);
   }
-  inotify_.async_read_some(boost::asio::buffer(events_), [this](const boost::system::error_code& error, std::size_t) {
-    if (error) return;
-    read_inbox();
-    watch_inbox();
-  });
+  inotify_.async_read_some(boost::asio::buffer(events_),
+                           [this](const boost::system::error_code& error, std::size_t) {
+                             if (error) return;
+                             read_inbox();
+                             watch_inbox();
+                           });
 }
 
 void Agent::arm() {
@@ -203,7 +207,8 @@ void Agent::start_next() {
       continue;
     }
     auto& run = running_[id];
-    run = std::make_unique<AttemptRun>(lent_, std::move(*attempt), [this](AttemptRun& done) { finished(done); });
+    run = std::make_unique<AttemptRun>(lent_, std::move(*attempt),
+                                       [this](AttemptRun& done) { finished(done); });
     run->start();
   }
 }

@@ -1,5 +1,6 @@
-// Agent: the nanny of one node. It reads the inbox, queues attempts by slots, runs them, and writes what happened to the
-// outbox; it ends with its orchestrator, on a signal, or when it is told to finish. It never computes.
+// Agent: the nanny of one node. It reads the inbox, queues attempts by slots, runs them, and writes what
+// happened to the outbox; it ends with its orchestrator, on a signal, or when it is told to finish. It never
+// computes.
 #pragma once
 #include <array>
 #include <boost/asio/io_context.hpp>
@@ -55,8 +56,8 @@ class Agent {
   boost::asio::steady_timer timer_;
   boost::asio::posix::stream_descriptor parent_, inotify_;
   std::array<char, 4096> events_{};
-  std::string leaving_;   // why no more attempts are started; empty: they are
-  bool hurry_ = false;    // leave without waiting for the disk
+  std::string leaving_;  // why no more attempts are started; empty: they are
+  bool hurry_ = false;   // leave without waiting for the disk
   bool tainted_ = false, finishing_ = false, bye_sent_ = false, left_ = false, signals_armed_ = false;
   int ticks_unwritten_ = 0;
 };

@@ -38,25 +38,30 @@ Expected<fs::path> make_rendezvous(const fs::path& root, const fs::path& attempt
   const fs::path beside = attempt_dir / "rendezvous";
   fs::remove_all(beside, ec);
   if (private_folder(beside)) return beside;
-  return fail(fmt::format("neither {} nor {} can be made: {}", wanted.string(), beside.string(), std::strerror(errno)));
+  return fail(fmt::format("neither {} nor {} can be made: {}", wanted.string(), beside.string(),
+                          std::strerror(errno)));
 }
 
 Expected<ProgressPage*> make_page(const fs::path& path) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) return fail(fmt::format("{}: {}", path.string(), std::strerror(errno)));
   const ProgressPage* none = nullptr;
-  const char zeros[sizeof *none] = {};  // written, not only sized: a full disk must show here and not as SIGBUS
+  const char zeros[sizeof *none] =
+      {};  // written, not only sized: a full disk must show here and not as SIGBUS
   const bool written = ::write(fd, zeros, sizeof zeros) == static_cast<ssize_t>(sizeof zeros);
   const int error = errno;
   void* at = written ? ::mmap(nullptr, sizeof(ProgressPage), PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
   ::close(fd);
-  if (at == MAP_FAILED) return fail(fmt::format("{}: {}", path.string(), std::strerror(written ? errno : error)));
+  if (at == MAP_FAILED)
+    return fail(fmt::format("{}: {}", path.string(), std::strerror(written ? errno : error)));
   return static_cast<ProgressPage*>(at);
 }
 
 }  // namespace
 
-void AttemptFiles::Unmap::operator()(ProgressPage* page) const { ::munmap(page, sizeof *page); }
+void AttemptFiles::Unmap::operator()(ProgressPage* page) const {
+  ::munmap(page, sizeof *page);
+}
 
 Expected<AttemptFiles> AttemptFiles::make(const fs::path& spool, const fs::path& rendezvous_root,
                                           const Attempt& attempt) {
@@ -80,7 +85,9 @@ Expected<AttemptFiles> AttemptFiles::make(const fs::path& spool, const fs::path&
   return out;
 }
 
-AttemptFiles::~AttemptFiles() { remove_rendezvous(); }
+AttemptFiles::~AttemptFiles() {
+  remove_rendezvous();
+}
 
 void AttemptFiles::remove_rendezvous() {
   if (rendezvous_.empty()) return;

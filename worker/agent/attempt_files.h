@@ -1,5 +1,6 @@
-// AttemptFiles: the folder of one attempt in the spool and its rendezvous folder on memory. It makes them before ranks
-// start, maps the heartbeat pages, reads the testimonies, and removes the rendezvous folder when it goes.
+// AttemptFiles: the folder of one attempt in the spool and its rendezvous folder on memory. It makes them
+// before ranks start, maps the heartbeat pages, reads the testimonies, and removes the rendezvous folder when
+// it goes.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -18,8 +19,8 @@ namespace sweep::agent {
 class AttemptFiles {
  public:
   // rendezvous_root is made with mode 0700; where /dev/shm does not serve, the spool does.
-  static Expected<AttemptFiles> make(const std::filesystem::path& spool, const std::filesystem::path& rendezvous_root,
-                                     const Attempt& attempt);
+  static Expected<AttemptFiles> make(const std::filesystem::path& spool,
+                                     const std::filesystem::path& rendezvous_root, const Attempt& attempt);
   AttemptFiles(AttemptFiles&&) noexcept = default;
   AttemptFiles& operator=(AttemptFiles&&) noexcept = default;
   ~AttemptFiles();

@@ -48,7 +48,8 @@ void AttemptRun::start() {
     stage_ = Stage::kSweeping;
     return set_deadline(kSweepLimit);
   }
-  const bool by_zygote = lent_.options.zygote && attempt_.start != "exec" && !zygote_failed_ && lent_.zygote.usable();
+  const bool by_zygote =
+      lent_.options.zygote && attempt_.start != "exec" && !zygote_failed_ && lent_.zygote.usable();
   for (std::size_t i = 0; i < ranks_.size() && stage_ == Stage::kStarting; ++i)
     launch(static_cast<i64>(i), by_zygote);
 }
@@ -94,7 +95,8 @@ void AttemptRun::launched(i64 index, const Expected<pid_t>& pid) {
   Rank& rank = ranks_[static_cast<std::size_t>(index)];
   rank.answered = true;
   if (!pid) {
-    if (start_error_.empty()) start_error_ = fmt::format("rank {} was not started: {}", index, pid.error().message);
+    if (start_error_.empty())
+      start_error_ = fmt::format("rank {} was not started: {}", index, pid.error().message);
   } else {
     rank.pid = *pid;
     const auto status = lent_.claim(*pid);
@@ -157,9 +159,15 @@ void AttemptRun::watch() {
   evidence["rank"] = found->rank;
   spdlog::warn("attempt {}: {}", attempt_.id, found->why);
   switch (found->verdict) {
-    case Watchdog::Verdict::kHang: set_cause("hang", std::move(evidence)); break;
-    case Watchdog::Verdict::kTimeout: set_cause("timeout", std::move(evidence)); break;
-    case Watchdog::Verdict::kLingers: set_cause("done", std::move(evidence)); break;
+    case Watchdog::Verdict::kHang:
+      set_cause("hang", std::move(evidence));
+      break;
+    case Watchdog::Verdict::kTimeout:
+      set_cause("timeout", std::move(evidence));
+      break;
+    case Watchdog::Verdict::kLingers:
+      set_cause("done", std::move(evidence));
+      break;
   }
   terminate();
 }
@@ -169,7 +177,8 @@ bool AttemptRun::exited(pid_t pid, int status) {
     anchor_ = 0;  // its number may be used again: no more signals to it
     return true;
   }
-  const auto rank = std::find_if(ranks_.begin(), ranks_.end(), [&](const Rank& r) { return r.pid == pid && !r.ended; });
+  const auto rank =
+      std::find_if(ranks_.begin(), ranks_.end(), [&](const Rank& r) { return r.pid == pid && !r.ended; });
   if (rank == ranks_.end() || pid <= 0) return false;
   rank->ended = true;
   rank->status = status;
@@ -207,7 +216,8 @@ void AttemptRun::advance() {
         break;
       }
   }
-  const bool before_sweep = stage_ == Stage::kRunning || stage_ == Stage::kTestifying || stage_ == Stage::kTerminating;
+  const bool before_sweep =
+      stage_ == Stage::kRunning || stage_ == Stage::kTestifying || stage_ == Stage::kTerminating;
   if (before_sweep && all_ended()) {
     stage_ = Stage::kSweeping;
     set_deadline(kSweepLimit);
@@ -239,7 +249,8 @@ void AttemptRun::end(const std::string& cause, bool at_once) {
   }
 }
 
-// SIGKILL to the group and to whatever else carries the attempt's mark, until nothing is left or the limit is reached.
+// SIGKILL to the group and to whatever else carries the attempt's mark, until nothing is left or the limit is
+// reached.
 void AttemptRun::sweep() {
   if (anchor_ > 0) {
     for (Rank& rank : ranks_)
@@ -248,15 +259,16 @@ void AttemptRun::sweep() {
   }
   const auto left = kill_leftovers();
   const std::string gpu = span_ && all_ended() && left.empty() ? span_->not_at_baseline() : "";
-  if (all_ended() && left.empty() && gpu.empty()) return cause_ == "start_failed" && may_start_again() ? start() : finish();
+  if (all_ended() && left.empty() && gpu.empty())
+    return cause_ == "start_failed" && may_start_again() ? start() : finish();
   if (!past_deadline()) return;
   dirt_ = left.empty() ? gpu : fmt::format("survived SIGKILL: {}", fmt::join(left, ", "));
   if (dirt_.empty()) dirt_ = "a rank's end could not be waited for";
   finish();
 }
 
-// A zygote that died while it was asked may or may not have forked ranks: all of them are gone now, so the attempt starts
-// afresh, once, by exec.
+// A zygote that died while it was asked may or may not have forked ranks: all of them are gone now, so the
+// attempt starts afresh, once, by exec.
 bool AttemptRun::may_start_again() {
   if (!zygote_failed_ || started_again_) return false;
   spdlog::warn("attempt {} starts again by exec: {}", attempt_.id, start_error_);
@@ -286,7 +298,8 @@ std::vector<std::string> AttemptRun::kill_leftovers() {
   }
   if (!alone) return left;
   for (const auto& child : children())  // adopted, its mark wiped
-    if (std::find(seen.begin(), seen.end(), child.pid) == seen.end()) end_it(child.pid, child.state, child.command);
+    if (std::find(seen.begin(), seen.end(), child.pid) == seen.end())
+      end_it(child.pid, child.state, child.command);
   return left;
 }
 
@@ -297,10 +310,13 @@ void AttemptRun::set_cause(const std::string& cause, nlohmann::json evidence) {
 }
 
 void AttemptRun::set_deadline(double seconds) {
-  deadline_ = std::chrono::steady_clock::now() +
-              std::chrono::duration_cast<std::chrono::steady_clock::duration>(Seconds(std::min(seconds, 1e7)));
+  deadline_ =
+      std::chrono::steady_clock::now() +
+      std::chrono::duration_cast<std::chrono::steady_clock::duration>(Seconds(std::min(seconds, 1e7)));
 }
 
-bool AttemptRun::past_deadline() const { return deadline_ && std::chrono::steady_clock::now() >= *deadline_; }
+bool AttemptRun::past_deadline() const {
+  return deadline_ && std::chrono::steady_clock::now() >= *deadline_;
+}
 
 }  // namespace sweep::agent

@@ -1,6 +1,7 @@
-// AttemptRun: one attempt on this node from its folder to its closing word: starts the ranks, watches them, lets peers of
-// a failed one testify, ends what does not end, checks that nothing is left, and sends the records. It never computes and
-// knows nothing of what ranks do. REQUIRES: used on the event loop only; `finished` is called exactly once.
+// AttemptRun: one attempt on this node from its folder to its closing word: starts the ranks, watches them,
+// lets peers of a failed one testify, ends what does not end, checks that nothing is left, and sends the
+// records. It never computes and knows nothing of what ranks do. REQUIRES: used on the event loop only;
+// `finished` is called exactly once.
 //
 //   starting -> running -> testifying -> terminating -> sweeping -> finished     (any of them may be skipped)
 #pragma once
@@ -35,9 +36,10 @@ struct Lent {
   std::string key;  // allocation_key()
   std::filesystem::path rendezvous_root;
   std::function<void(std::string_view kind, nlohmann::json body)> send;
-  std::function<bool()> alone;                      // no other attempt runs
-  std::function<void()> reap;                       // takes the ends of children that are due
-  std::function<std::optional<int>(pid_t)> claim;   // the status of a child that ended before its pid was known
+  std::function<bool()> alone;  // no other attempt runs
+  std::function<void()> reap;   // takes the ends of children that are due
+  std::function<std::optional<int>(pid_t)>
+      claim;  // the status of a child that ended before its pid was known
 };
 
 class AttemptRun {
@@ -99,8 +101,8 @@ class AttemptRun {
   Stage stage_ = Stage::kStarting;
   std::optional<std::chrono::steady_clock::time_point> deadline_;
   bool zygote_failed_ = false, started_again_ = false;
-  pid_t anchor_ = 0;            // leads the process group; 0: gone
-  std::string cause_;           // empty: nothing went wrong yet
+  pid_t anchor_ = 0;   // leads the process group; 0: gone
+  std::string cause_;  // empty: nothing went wrong yet
   nlohmann::json evidence_;
   std::string start_error_;
   std::string dirt_;

@@ -28,7 +28,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto kAfterParent = std::chrono::milliseconds(1500);  // for the inner one to end by itself
-constexpr auto kAfterClose = std::chrono::seconds(5);           // a rank in uninterruptible sleep holds the namespace
+constexpr auto kAfterClose = std::chrono::seconds(5);  // a rank in uninterruptible sleep holds the namespace
 
 bool write_text(const char* path, const std::string& text) {
   const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
@@ -119,7 +119,8 @@ class Outer {
   }
   void forward_signals() const {
     signalfd_siginfo info;
-    while (::read(signals_, &info, sizeof info) == sizeof info) ::kill(inner_, static_cast<int>(info.ssi_signo));
+    while (::read(signals_, &info, sizeof info) == sizeof info)
+      ::kill(inner_, static_cast<int>(info.ssi_signo));
   }
   // Whatever the inner one left: processes without a namespace to die with, rendezvous folders.
   int after(int status) const {
@@ -173,7 +174,8 @@ Expected<Inside> enter_enclosure(const Options& options) {
   if (options.parent_pid > 0) {
     inside.parent_pidfd = pidfd_open(options.parent_pid);
     if (::getppid() != options.parent_pid)
-      return fail(fmt::format("process {} is not the parent of this agent, or it is gone", options.parent_pid));
+      return fail(
+          fmt::format("process {} is not the parent of this agent, or it is gone", options.parent_pid));
   }
   inside.outer_pidfd = pidfd_open(::getpid());
   if (inside.outer_pidfd < 0)
@@ -201,7 +203,8 @@ i64 outside_pid(const Inside& inside, pid_t pid) {
   const int target = pidfd_open(pid);
   if (target < 0) return pid;
   i64 found = pid;
-  const int info = ::openat(inside.outer_proc, fmt::format("self/fdinfo/{}", target).c_str(), O_RDONLY | O_CLOEXEC);
+  const int info =
+      ::openat(inside.outer_proc, fmt::format("self/fdinfo/{}", target).c_str(), O_RDONLY | O_CLOEXEC);
   if (info >= 0) {
     char text[512] = {};
     if (::read(info, text, sizeof text - 1) > 0)

@@ -1,8 +1,9 @@
-// Enclosure: splits the agent in two processes, so that nothing of an allocation outlives it. The outer one only watches:
-// it forwards signals, ends the inner one when the orchestrator is gone, and cleans up after it. The inner one is the
-// agent. Where the system allows it (root, or an unprivileged user namespace) the inner one is the init of a new PID
-// namespace, which the kernel ends whole, whichever of the two is killed. Where it does not, ranks die by PDEATHSIG and
-// the outer one, a subreaper too, ends what carries the allocation's mark (schema/attempt_token.h).
+// Enclosure: splits the agent in two processes, so that nothing of an allocation outlives it. The outer one
+// only watches: it forwards signals, ends the inner one when the orchestrator is gone, and cleans up after
+// it. The inner one is the agent. Where the system allows it (root, or an unprivileged user namespace) the
+// inner one is the init of a new PID namespace, which the kernel ends whole, whichever of the two is killed.
+// Where it does not, ranks die by PDEATHSIG and the outer one, a subreaper too, ends what carries the
+// allocation's mark (schema/attempt_token.h).
 #pragma once
 #include <string>
 
@@ -19,9 +20,8 @@ struct Inside {
   int outer_proc = -1;        // /proc as the outer process sees it, for pids that mean something outside
 };
 
-// Forks. Returns in the inner process only, with SIGTERM, SIGINT and SIGCHLD blocked (so that none is lost before the
-// event loop takes them); the outer one exits with the inner one's code.
-// REQUIRES: one thread.
+// Forks. Returns in the inner process only, with SIGTERM, SIGINT and SIGCHLD blocked (so that none is lost
+// before the event loop takes them); the outer one exits with the inner one's code. REQUIRES: one thread.
 Expected<Inside> enter_enclosure(const Options&);
 
 // The pid of a child of this process as it is seen from outside the enclosure.

@@ -11,7 +11,8 @@ Mailbox::Mailbox(std::filesystem::path inbox, std::string allocation, i64 incarn
       incarnation_(incarnation),
       writer_(std::move(writer)) {}
 
-Expected<Mailbox> Mailbox::open(const std::filesystem::path& spool, const std::string& allocation, i64 incarnation) {
+Expected<Mailbox> Mailbox::open(const std::filesystem::path& spool, const std::string& allocation,
+                                i64 incarnation) {
   auto writer = spool::Writer::open(spool::outbox(spool), allocation, incarnation);
   if (!writer) return tl::unexpected(writer.error());
   return Mailbox(spool::inbox(spool), allocation, incarnation, std::move(*writer));
@@ -25,7 +26,8 @@ std::vector<spool::Line> Mailbox::poll() {
   }
   if (bytes->empty()) return {};
   auto parsed = spool::parse(*bytes);
-  for (const auto& damage : parsed.damage) spdlog::warn("{} from byte {}: {}", inbox_.string(), offset_, damage);
+  for (const auto& damage : parsed.damage)
+    spdlog::warn("{} from byte {}: {}", inbox_.string(), offset_, damage);
   offset_ += parsed.consumed;
   std::vector<spool::Line> out;
   for (auto& line : parsed.lines) {

@@ -1,5 +1,5 @@
-// Mailbox: the agent's end of the spool's two files. It reads each inbox line once and never loses an outbox line: one
-// that the disk does not take is kept, in order, until it does.
+// Mailbox: the agent's end of the spool's two files. It reads each inbox line once and never loses an outbox
+// line: one that the disk does not take is kept, in order, until it does.
 #pragma once
 #include <deque>
 #include <filesystem>
@@ -13,7 +13,8 @@ namespace sweep::agent {
 
 class Mailbox {
  public:
-  static Expected<Mailbox> open(const std::filesystem::path& spool, const std::string& allocation, i64 incarnation);
+  static Expected<Mailbox> open(const std::filesystem::path& spool, const std::string& allocation,
+                                i64 incarnation);
 
   // New inbox lines for this allocation and incarnation, in order, each once. The file is reopened (NFS).
   std::vector<spool::Line> poll();

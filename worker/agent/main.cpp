@@ -1,4 +1,5 @@
-// sweep-agent: serves one allocation on this node until it is told to finish. Started by a launcher, not by hand.
+// sweep-agent: serves one allocation on this node until it is told to finish. Started by a launcher, not by
+// hand.
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -35,10 +36,14 @@ int main(int argc, char** argv) {
   Options options;
   bool no_zygote = false, no_namespace = false;
   CLI::App app{"Serves one allocation of sweep on this node: starts, watches and ends ranks.", "sweep-agent"};
-  app.add_option("--spool", options.spool, "the allocation's folder")->required()->check(CLI::ExistingDirectory);
+  app.add_option("--spool", options.spool, "the allocation's folder")
+      ->required()
+      ->check(CLI::ExistingDirectory);
   app.add_option("--allocation", options.allocation, "the allocation's id")->required();
   app.add_option("--incarnation", options.incarnation, "which agent of the allocation this is")->required();
-  app.add_option("--slots", options.slots, "ranks that may run at once")->required()->check(CLI::PositiveNumber);
+  app.add_option("--slots", options.slots, "ranks that may run at once")
+      ->required()
+      ->check(CLI::PositiveNumber);
   app.add_option("--rank-program", options.rank_program, "sweep-rank")->required()->check(CLI::ExistingFile);
   app.add_option("--parent-pid", options.parent_pid, "the orchestrator: the agent ends when it does");
   app.add_flag("--no-zygote", no_zygote, "execute every rank instead of forking it from a warm one");

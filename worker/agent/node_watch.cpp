@@ -43,7 +43,8 @@ std::vector<int> devices_of(i64 ranks, int count) {
   const char* listed = std::getenv("CUDA_VISIBLE_DEVICES");
   std::istringstream items(listed == nullptr ? "" : listed);
   for (std::string item; std::getline(items, item, ',');)
-    if (!item.empty() && item.find_first_not_of("0123456789") == std::string::npos) visible.push_back(std::atoi(item.c_str()));
+    if (!item.empty() && item.find_first_not_of("0123456789") == std::string::npos)
+      visible.push_back(std::atoi(item.c_str()));
   if (listed == nullptr)
     for (int i = 0; i < count; ++i) visible.push_back(i);
   std::vector<int> out;
@@ -82,7 +83,8 @@ void NodeWatch::Span::sample_cpu(const std::vector<pid_t>& pids) {
     now.cpu_s += *used;
   }
   if (last_ && now.wall_s > last_->wall_s)
-    util_.push_back(100 * (now.cpu_s - last_->cpu_s) / (now.wall_s - last_->wall_s) / static_cast<double>(pids.size()));
+    util_.push_back(100 * (now.cpu_s - last_->cpu_s) / (now.wall_s - last_->wall_s) /
+                    static_cast<double>(pids.size()));
   last_ = now;
 }
 
@@ -99,7 +101,9 @@ void NodeWatch::Span::sample_gpus() {
   if (const auto value = mean(clock)) clock_mhz_.push_back(*value);
 }
 
-i64 NodeWatch::Span::oom_kills() const { return node_.oom_.kills() - oom_kills_before_; }
+i64 NodeWatch::Span::oom_kills() const {
+  return node_.oom_.kills() - oom_kills_before_;
+}
 
 bool NodeWatch::Span::oom_killed(i64 outside_pid) {
   return node_.oom_.kernel_named(outside_pid) || oom_kills() > 0;

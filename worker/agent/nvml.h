@@ -1,4 +1,5 @@
-// Nvml: NVIDIA's management library, loaded at run time; absent on machines without a GPU. Only what the agent reads.
+// Nvml: NVIDIA's management library, loaded at run time; absent on machines without a GPU. Only what the
+// agent reads.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -35,7 +36,8 @@ class Nvml {
   std::vector<void*> devices_;
 };
 
-// Names of the throttle reasons that slow a run down, joined by commas; idle and user-set clocks are no reasons.
+// Names of the throttle reasons that slow a run down, joined by commas; idle and user-set clocks are no
+// reasons.
 std::string throttle_names(std::uint64_t reasons);
 
 }  // namespace sweep::agent

@@ -25,7 +25,8 @@ i64 counter(const fs::path& file) {
   return 0;
 }
 
-// The nearest existing file on the way up from the cgroup: inside a container its own path may not be visible.
+// The nearest existing file on the way up from the cgroup: inside a container its own path may not be
+// visible.
 void add_nearest(std::vector<fs::path>& out, const fs::path& root, fs::path group, const char* file) {
   std::error_code ec;
   for (group = group.relative_path();; group = group.parent_path()) {
@@ -56,7 +57,8 @@ std::vector<fs::path> oom_counters(const std::string& proc_self_cgroup, const fs
 }
 
 i64 oom_victim(const std::string& message) {
-  // "Out of memory: Killed process 123 (name) ..." or "Memory cgroup out of memory: Killed process 123 (name) ..."
+  // "Out of memory: Killed process 123 (name) ..." or "Memory cgroup out of memory: Killed process 123 (name)
+  // ..."
   const auto at = message.find("Killed process ");
   if (at == std::string::npos || message.find("ut of memory") > at) return 0;
   return std::atoll(message.c_str() + at + 15);
@@ -88,7 +90,8 @@ bool OomWatch::kernel_named(i64 outside_pid) {
     const ssize_t got = ::read(kmsg_, message, sizeof message - 1);  // one message per read
     if (got < 0 && errno == EPIPE) continue;                         // messages were overwritten: read on
     if (got <= 0) break;
-    if (const i64 pid = oom_victim(std::string(message, static_cast<std::size_t>(got))); pid > 0) named_.insert(pid);
+    if (const i64 pid = oom_victim(std::string(message, static_cast<std::size_t>(got))); pid > 0)
+      named_.insert(pid);
   }
   return named_.count(outside_pid) > 0;
 }

@@ -1,6 +1,6 @@
-// OomWatch: tells an OOM kill of the kernel or of a cgroup from any other SIGKILL. It reads the kill counters of the
-// agent's cgroups (v2 memory.events, v1 memory.oom_control) and of the machine (/proc/vmstat), and, where it may, the
-// kernel's own messages, which name the pid.
+// OomWatch: tells an OOM kill of the kernel or of a cgroup from any other SIGKILL. It reads the kill counters
+// of the agent's cgroups (v2 memory.events, v1 memory.oom_control) and of the machine (/proc/vmstat), and,
+// where it may, the kernel's own messages, which name the pid.
 #pragma once
 #include <filesystem>
 #include <set>
@@ -18,8 +18,8 @@ class OomWatch {
   OomWatch(const OomWatch&) = delete;
   OomWatch& operator=(const OomWatch&) = delete;
 
-  i64 kills() const;  // sum of all counters that can be read; only its growth means anything
-  bool kernel_named(i64 outside_pid);      // whether a kernel message since our start names this pid
+  i64 kills() const;                   // sum of all counters that can be read; only its growth means anything
+  bool kernel_named(i64 outside_pid);  // whether a kernel message since our start names this pid
 
  private:
   std::vector<std::filesystem::path> counters_;

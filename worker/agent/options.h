@@ -10,14 +10,14 @@
 namespace sweep::agent {
 
 struct Options {
-  std::filesystem::path spool;         // absolute
+  std::filesystem::path spool;  // absolute
   std::string allocation;
   i64 incarnation = 1;
   i64 slots = 1;                       // ranks that may run at once; one attempt alone may exceed it
   std::filesystem::path rank_program;  // absolute
   pid_t parent_pid = 0;                // the orchestrator to die with; 0: none
   bool zygote = true;
-  bool pid_namespace = true;           // where the system allows it
+  bool pid_namespace = true;  // where the system allows it
 };
 
 }  // namespace sweep::agent

@@ -85,7 +85,8 @@ std::vector<ChildProcess> children() {
   std::vector<ChildProcess> out;
   for_each_process([&](const std::string& name) {
     const Status status = read_status(name);
-    if (status.parent == self && status.state != 'Z' && status.state != 'X' && status.pids.size() >= own_depth())
+    if (status.parent == self && status.state != 'Z' && status.state != 'X' &&
+        status.pids.size() >= own_depth())
       out.push_back({status.pids[own_depth() - 1], status.state, status.name});
     return true;
   });

@@ -1,5 +1,6 @@
-// Queue: attempts waiting for slots, first in first out. An attempt starts when its ranks fit beside the running ones;
-// one that needs more than all slots runs alone. Nobody overtakes, so a large attempt is never starved.
+// Queue: attempts waiting for slots, first in first out. An attempt starts when its ranks fit beside the
+// running ones; one that needs more than all slots runs alone. Nobody overtakes, so a large attempt is never
+// starved.
 #pragma once
 #include <algorithm>
 #include <deque>
@@ -28,7 +29,8 @@ class Queue {
   void release(const Attempt& attempt) { held_ -= attempt.trial.world(); }
   // Takes a waiting attempt out; none: it is not waiting.
   std::optional<Attempt> remove(i64 id) {
-    const auto at = std::find_if(waiting_.begin(), waiting_.end(), [&](const Attempt& a) { return a.id == id; });
+    const auto at =
+        std::find_if(waiting_.begin(), waiting_.end(), [&](const Attempt& a) { return a.id == id; });
     if (at == waiting_.end()) return std::nullopt;
     Attempt out = std::move(*at);
     waiting_.erase(at);

@@ -35,7 +35,9 @@ struct File {
   int fd;
 };
 
-std::string cut_line(i64 bytes) { return fmt::format("\n[{} bytes of this log were cut here]\n", bytes); }
+std::string cut_line(i64 bytes) {
+  return fmt::format("\n[{} bytes of this log were cut here]\n", bytes);
+}
 
 }  // namespace
 

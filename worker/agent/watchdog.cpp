@@ -13,7 +13,8 @@ constexpr double kExitLimit = 10.0;   // seconds between the record and the exit
 }  // namespace
 
 const char* name_of(Phase phase) {
-  static constexpr const char* names[] = {"start", "init", "build", "first_step", "warmup", "step", "report", "done"};
+  static constexpr const char* names[] = {"start",  "init", "build",  "first_step",
+                                          "warmup", "step", "report", "done"};
   const auto index = static_cast<std::uint32_t>(phase);
   return index < std::size(names) ? names[index] : "unknown";
 }

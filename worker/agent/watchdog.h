@@ -1,5 +1,6 @@
-// Watchdog: decides from heartbeats alone whether an attempt hangs. Pure: it is told what was seen and when, and knows no
-// process, file or clock. Time in which nobody looked (a paused machine, a stopped agent) counts as one look at most.
+// Watchdog: decides from heartbeats alone whether an attempt hangs. Pure: it is told what was seen and when,
+// and knows no process, file or clock. Time in which nobody looked (a paused machine, a stopped agent) counts
+// as one look at most.
 #pragma once
 #include <optional>
 #include <string>

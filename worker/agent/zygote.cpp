@@ -28,7 +28,9 @@ Zygote::~Zygote() {
   if (pid_ > 0) ::kill(pid_, SIGKILL);
 }
 
-bool Zygote::usable() { return !stopped_ && deaths_ < kMaxDeaths && (pid_ > 0 || spawn_it()); }
+bool Zygote::usable() {
+  return !stopped_ && deaths_ < kMaxDeaths && (pid_ > 0 || spawn_it());
+}
 
 bool Zygote::spawn_it() {
   int ends[2];
@@ -58,7 +60,8 @@ void Zygote::receive() {
   channel_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                       [this, life = life_](const boost::system::error_code& error) {
                         if (error || life != life_ || !channel_.is_open()) return;
-                        const ssize_t got = ::recv(channel_.native_handle(), buffer_.data(), buffer_.size(), 0);
+                        const ssize_t got =
+                            ::recv(channel_.native_handle(), buffer_.data(), buffer_.size(), 0);
                         if (got == 0) return;  // its end: exited() will follow
                         if (got > 0) received(static_cast<std::size_t>(got));
                         if (life == life_ && channel_.is_open()) receive();
@@ -101,7 +104,8 @@ void Zygote::send_next() {
   in_flight_ = true;
   const std::string& bytes = asked_.front().bytes;
   if (::send(channel_.native_handle(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-    spdlog::warn("the zygote does not take a request: {}", std::strerror(errno));  // it died: exited() will follow
+    spdlog::warn("the zygote does not take a request: {}",
+                 std::strerror(errno));  // it died: exited() will follow
 }
 
 bool Zygote::exited(pid_t pid) {
@@ -114,7 +118,8 @@ bool Zygote::exited(pid_t pid) {
   ready_ = false;
   boost::system::error_code ignored;
   channel_.close(ignored);
-  if (!stopped_) spdlog::warn("the zygote died; {}", ++deaths_ < kMaxDeaths ? "a new one starts" : "giving it up");
+  if (!stopped_)
+    spdlog::warn("the zygote died; {}", ++deaths_ < kMaxDeaths ? "a new one starts" : "giving it up");
   fail_all("the zygote died");
   usable();  // warm again before the next attempt
   return true;

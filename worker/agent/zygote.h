@@ -1,6 +1,7 @@
-// Zygote: a rank program kept loaded that forks ranks on request (schema/rank_launch.h). It owns the process and its
-// channel, restarts it when it dies, and gives up (usable() is false: ranks are executed instead) after three deaths in
-// a row without a single rank. REQUIRES: used on the event loop only; its owner tells it of its death by exited().
+// Zygote: a rank program kept loaded that forks ranks on request (schema/rank_launch.h). It owns the process
+// and its channel, restarts it when it dies, and gives up (usable() is false: ranks are executed instead)
+// after three deaths in a row without a single rank. REQUIRES: used on the event loop only; its owner tells
+// it of its death by exited().
 #pragma once
 #include <array>
 #include <boost/asio/io_context.hpp>
@@ -19,11 +20,11 @@ class Zygote {
 
   Zygote(boost::asio::io_context& io, std::string program, std::string token);
   ~Zygote();
-  bool usable();                              // starts it if need be
+  bool usable();  // starts it if need be
   void start(const RankLaunch& launch, Answer answer);
-  bool exited(pid_t pid);                     // true: it was this zygote
+  bool exited(pid_t pid);  // true: it was this zygote
   pid_t pid() const { return pid_; }
-  void stop();                                // kills it; every open request is answered with an error
+  void stop();  // kills it; every open request is answered with an error
 
  private:
   struct Request {
@@ -41,8 +42,8 @@ class Zygote {
   boost::asio::posix::stream_descriptor channel_;
   pid_t pid_ = 0;
   bool ready_ = false, stopped_ = false;
-  int deaths_ = 0;            // in a row, none of them after a rank was forked
-  std::uint64_t life_ = 0;    // of which process a late completion speaks
+  int deaths_ = 0;             // in a row, none of them after a rank was forked
+  std::uint64_t life_ = 0;     // of which process a late completion speaks
   std::deque<Request> asked_;  // the front one was sent when in_flight_
   bool in_flight_ = false;
   std::array<char, 65536> buffer_{};
