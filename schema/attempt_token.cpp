@@ -72,7 +72,9 @@ std::string allocation_key(std::string_view allocation, const fs::path& spool) {
   return fmt::format("{}-{:016x}", name, fnv1a((ec ? spool : whole).string()));
 }
 
-std::string attempt_token(std::string_view key, i64 attempt) { return fmt::format("{}/{:020}", key, attempt); }
+std::string attempt_token(std::string_view key, i64 attempt) {
+  return fmt::format("{}/{:020}", key, attempt);
+}
 
 void mark_this_process(i64 attempt) {
   char* value = std::getenv(kAttemptVariable);
@@ -108,7 +110,9 @@ std::vector<MarkedProcess> marked_processes(std::string_view key) {
   return out;
 }
 
-fs::path rendezvous_home() { return fmt::format("/dev/shm/sweep-{}", ::geteuid()); }
+fs::path rendezvous_home() {
+  return fmt::format("/dev/shm/sweep-{}", ::geteuid());
+}
 
 fs::path rendezvous_root(std::string_view key, i64 incarnation) {
   return rendezvous_home() / fmt::format("{}-{}", key, incarnation);

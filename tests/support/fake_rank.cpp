@@ -66,7 +66,8 @@ nlohmann::json fork_rank(const RankLaunch& launch) {
       ::close(ends[0]);
       ::close(ends[1]);
       ::close(kChannel);
-      for (int i = 0; ::getppid() != launch.agent_pid && i < 5000; ++i) ::usleep(100);  // the middle process ends
+      for (int i = 0; ::getppid() != launch.agent_pid && i < 5000; ++i)
+        ::usleep(100);  // the middle process ends
       become_rank(launch);
       std::exit(fake::run_trial(launch));
     }

@@ -46,7 +46,9 @@ Script script_of(const Attempt& attempt, i64 rank) {
   return out;
 }
 
-void sleep_ms(double ms) { std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(ms)); }
+void sleep_ms(double ms) {
+  std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(ms));
+}
 
 [[noreturn]] void hang() {
   while (true) ::pause();
@@ -103,8 +105,8 @@ class FakeTrial {
   void map_page() {
     const auto path = spool::rank_progress(launch_.attempt_dir, launch_.rank);
     const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-    void* at =
-        fd < 0 ? MAP_FAILED : ::mmap(nullptr, sizeof(ProgressPage), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void* at = fd < 0 ? MAP_FAILED
+                      : ::mmap(nullptr, sizeof(ProgressPage), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED) {
       std::fprintf(stderr, "fake_rank: no progress page %s\n", path.c_str());
       ::_exit(9);
@@ -152,7 +154,8 @@ class FakeTrial {
     const fs::path here(launch_.rendezvous_dir);
     page_->part = static_cast<std::uint32_t>(Part::kCommunication);
     page_->collective++;
-    const int fd = ::open((here / std::to_string(launch_.rank)).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    const int fd =
+        ::open((here / std::to_string(launch_.rank)).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     ::close(fd);
     for (i64 peer = 0; peer < launch_.world; ++peer)
       while (!fs::exists(here / std::to_string(peer))) sleep_ms(1);

@@ -21,8 +21,27 @@ namespace {
 
 constexpr int kChannel = 3;
 
-void reset_signals() {
-  for (const int signal : {SIGTERM, SIGINT, SIGCHLD, SIGPIPE, SIGHUP}) ::signal(signal, SIG_DFL);
+// Every signal is held back around a fork: the event loop's handlers write to a pipe that a child still
+// shares, so that a signal for the child would be taken for one of the agent's.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    sigset_t all;
+    sigfillset(&all);
+    ::sigprocmask(SIG_BLOCK, &all, &before_);
+  }
+  ~SignalsHeld() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+// In the child: back to the defaults, then nothing is held back any more.
+void reset_signals(int ignored = 0) {
+  for (const int signal : {SIGTERM, SIGINT, SIGCHLD, SIGPIPE, SIGHUP})
+    ::signal(signal, signal == ignored ? SIG_IGN : SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -47,6 +66,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 // In the child; only async-signal-safe calls.
 [[noreturn]] void execute(const Spawn& wanted, pid_t agent, char* const* argv, char* const* envp,
                           int report) {
+  reset_signals();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != agent) ::_exit(127);
   if (wanted.group >= 0) ::setpgid(0, wanted.group);
@@ -61,7 +81,6 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   if (wanted.channel >= 0 && wanted.channel != kChannel) ::dup2(wanted.channel, kChannel);
   if (wanted.channel == kChannel) ::fcntl(kChannel, F_SETFD, 0);
   ::close_range(wanted.channel >= 0 ? kChannel + 1 : kChannel, ~0U, CLOSE_RANGE_CLOEXEC);
-  reset_signals();
   ::execve(argv[0], argv, envp);
   const int cause = errno;
   (void)!::write(high_report, &cause, sizeof cause);
@@ -76,6 +95,7 @@ Expected<pid_t> spawn(const Spawn& wanted) {
   int report[2];
   if (::pipe2(report, O_CLOEXEC) != 0) return fail(fmt::format("no pipe: {}", std::strerror(errno)));
   const pid_t agent = ::getpid();
+  const SignalsHeld held;
   const pid_t pid = ::fork();
   if (pid == 0) execute(wanted, agent, argv_pointers.data(), env_pointers.data(), report[1]);
   ::close(report[1]);
@@ -94,12 +114,13 @@ Expected<pid_t> spawn(const Spawn& wanted) {
 
 Expected<pid_t> spawn_anchor() {
   const pid_t agent = ::getpid();
+  const SignalsHeld held;
   const pid_t pid = ::fork();
   if (pid < 0) return fail(fmt::format("cannot fork: {}", std::strerror(errno)));
   if (pid == 0) {
+    reset_signals(SIGTERM);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::setpgid(0, 0);
-    ::signal(SIGTERM, SIG_IGN);
     ::close_range(0, ~0U, 0);
     if (::getppid() != agent) ::_exit(0);
     while (true) ::pause();

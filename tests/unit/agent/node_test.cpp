@@ -46,7 +46,9 @@ TEST(NodeProbe, NamesTheMachine) {
   EXPECT_FALSE(facts.contains("gpus"));
 }
 
-TEST(Nvml, AbsentLibraryIsNoGpu) { EXPECT_EQ(Nvml::load("libnvidia-ml-that-is-not-there.so"), nullptr); }
+TEST(Nvml, AbsentLibraryIsNoGpu) {
+  EXPECT_EQ(Nvml::load("libnvidia-ml-that-is-not-there.so"), nullptr);
+}
 
 TEST(Nvml, NamesOnlyReasonsThatSlowDown) {
   EXPECT_EQ(throttle_names(0), "");

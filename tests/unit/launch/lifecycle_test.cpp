@@ -32,7 +32,8 @@ class Lifecycle : public LocalFixture, public ::testing::WithParamInterface<bool
   }
   pid_t inner_agent() const {
     for (const auto& process : marked_processes(key()))
-      if (process.command == "sweep-agent" && process.pid != agent_pid_ && ::getpgid(process.pid) == agent_pid_)
+      if (process.command == "sweep-agent" && process.pid != agent_pid_ &&
+          ::getpgid(process.pid) == agent_pid_)
         return process.pid;
     return 0;
   }
@@ -155,14 +156,14 @@ TEST_P(Lifecycle, KilledZygoteIsReplacedAndRunningRanksAreNotHurt) {
   ASSERT_TRUE(run_until([&] { return has_ended(2); }));
   EXPECT_EQ(end_of(2).cause, "done");
   EXPECT_FALSE(has_ended(1));
-  if (has_ended(1)) std::fprintf(stderr, "%s %s\n", said(spool::kAttemptEnd, 1)[0].dump().c_str(), said(spool::kRankExit, 1)[0].dump().c_str());
   EXPECT_NE(zygote(), first);
   EXPECT_EQ(pids_of(1).size(), 2u);
 }
 
 TEST_P(Lifecycle, ZygoteThatAlwaysDiesIsGivenUpForExec) {
   const auto broken = home_ / "broken_zygote";
-  std::ofstream(broken) << "#!/bin/sh\n[ \"$1\" = zygote ] && exit 1\nexec " << options_.rank.string() << " \"$@\"\n";
+  std::ofstream(broken) << "#!/bin/sh\n[ \"$1\" = zygote ] && exit 1\nexec " << options_.rank.string()
+                        << " \"$@\"\n";
   std::filesystem::permissions(broken, std::filesystem::perms::owner_all);
   options_.rank = broken;
   run_one(attempt(1, 2, {{"outcome", "ok"}}));

@@ -21,11 +21,11 @@ class Outcomes : public LocalFixture, public ::testing::WithParamInterface<std::
     return out;
   }
 };
-INSTANTIATE_TEST_SUITE_P(Start, Outcomes,
-                         ::testing::Combine(::testing::Values("zygote", "exec"), ::testing::Values(true, false)),
-                         [](const auto& info) {
-                           return std::get<0>(info.param) + (std::get<1>(info.param) ? "" : "_without_namespace");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Start, Outcomes, ::testing::Combine(::testing::Values("zygote", "exec"), ::testing::Values(true, false)),
+    [](const auto& info) {
+      return std::get<0>(info.param) + (std::get<1>(info.param) ? "" : "_without_namespace");
+    });
 
 TEST_P(Outcomes, OkRanksTestifyExitAndLeaveNothing) {
   run_one(scripted(3, {{"outcome", "ok"}}));
@@ -73,7 +73,8 @@ TEST_P(Outcomes, ExitCodeAndInvalidUtf8OfTheLogSurvive) {
   const auto exits = exits_of(7);
   ASSERT_EQ(exits.size(), 1u);
   EXPECT_EQ(exits[0].exit_code, 3);
-  EXPECT_NE(exits[0].log_tail.find("scripted exit with code 3, bad byte \xef\xbf\xbd here"), std::string::npos);
+  EXPECT_NE(exits[0].log_tail.find("scripted exit with code 3, bad byte \xef\xbf\xbd here"),
+            std::string::npos);
 }
 
 TEST_P(Outcomes, ExceptionIsTestifiedByTheRank) {
