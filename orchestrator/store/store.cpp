@@ -55,6 +55,9 @@ Expected<std::unique_ptr<Db>> open_writable(const fs::path& path, const Seams& s
       check_identity(**db, migrations());  // before anything is written into a stranger's file
   if (!identity) return tl::unexpected<Error>(identity.error());
   if (auto done = configure(**db, network); !done) return tl::unexpected<Error>(done.error());
+  if (seams.most_pages)
+    if (auto done = (*db)->pragma(fmt::format("max_page_count = {}", *seams.most_pages)); !done)
+      return tl::unexpected<Error>(done.error());
   if (auto done = bring_up_to_date(**db, migrations()); !done) return tl::unexpected<Error>(done.error());
   return db;
 }
