@@ -85,8 +85,8 @@ Expected<std::unique_ptr<Db>> open_for_reading(const fs::path& path, int busy_ti
   if (!db || (*db)->pragma("schema_version")) return db;
   const int code = sqlite3_errcode((*db)->handle()) & 0xff;
   std::error_code ignored;
-  if (code != SQLITE_CANTOPEN || fs::exists(path.string() + "-wal", ignored))
-    return fail((*db)->explain(code));
+  const bool no_log_possible = code == SQLITE_CANTOPEN || code == SQLITE_READONLY;
+  if (!no_log_possible || fs::exists(path.string() + "-wal", ignored)) return fail((*db)->explain(code));
   std::string name = "file:";
   for (const char c : fs::absolute(path).string())
     name += std::string_view("?#%").find(c) == std::string_view::npos

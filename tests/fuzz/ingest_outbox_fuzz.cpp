@@ -1,4 +1,5 @@
-// Any bytes as an outbox: read as they are, and as lines with a right checksum, then judged. Nothing may crash.
+// Any bytes as an outbox: read as they are, and as lines with a right checksum, then judged. Nothing may
+// crash.
 #include <boost/crc.hpp>
 #include <cstdio>
 #include <string>

@@ -87,7 +87,8 @@ TEST_F(JudgeTest, TheEarliestFailureIsTheCause) {
   EXPECT_EQ(r.rank, 2);
   EXPECT_EQ(r.phase, "first_step");
   EXPECT_EQ(r.metrics.oom_asked_bytes, 96 << 20);
-  EXPECT_EQ(r.reason, "rank 2 ran out of device memory (asked for 96.0 MiB): said rank 2 (in phase first_step)");
+  EXPECT_EQ(r.reason,
+            "rank 2 ran out of device memory (asked for 96.0 MiB): said rank 2 (in phase first_step)");
 }
 
 TEST_F(JudgeTest, PeersThatSufferFromTheCauseAreNotTheCause) {
@@ -173,7 +174,8 @@ TEST_F(JudgeTest, HangTimeoutAndCancelAreTheAgentsWord) {
     RankExit& e = silent(rank, 5);
     e.signal = SIGKILL, e.killed_by_agent = true;
   }
-  end("hang", R"({"rank": 3, "why": "rank 3 made no progress for 60 s", "ranks": [{"rank": 3, "phase": "first_step"}]})");
+  end("hang",
+      R"({"rank": 3, "why": "rank 3 made no progress for 60 s", "ranks": [{"rank": 3, "phase": "first_step"}]})");
   Result r = verdict();
   EXPECT_EQ(r.outcome, Outcome::kHang);
   EXPECT_EQ(r.rank, 3);

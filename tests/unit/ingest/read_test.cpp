@@ -28,8 +28,9 @@ TEST(Read, EveryKindBecomesItsType) {
   const std::string bytes = line(spool::kHello, {{"pid", 4}, {"host", "n1"}, {"version", "1"}}) +
                             line(spool::kNode, to_json(NodeRecord{0, "n1", "{}"})) +
                             line(spool::kStarted, {{"attempt", 7}, {"pids", {11, 12}}, {"unix_ns", 5}}) +
-                            line(spool::kRankRecord, to_json(record(1))) + line(spool::kRankExit, to_json(exit)) +
-                            line(spool::kAttemptEnd, to_json(end)) + line(spool::kBye, {{"reason", "finished"}});
+                            line(spool::kRankRecord, to_json(record(1))) +
+                            line(spool::kRankExit, to_json(exit)) + line(spool::kAttemptEnd, to_json(end)) +
+                            line(spool::kBye, {{"reason", "finished"}});
   const Batch batch = read(bytes);
   EXPECT_TRUE(batch.damage.empty());
   EXPECT_EQ(batch.consumed, bytes.size());
@@ -70,11 +71,11 @@ TEST(Read, WrongTypesAndAbsurdNumbersAreDamage) {
     j[key] = std::move(value);
     return line(spool::kRankRecord, j);
   };
-  const std::string bytes = with("rank", 1e300) + with("rank", 18446744073709551615ull) + with("rank", "0") +
-                            with("outcome", "splendid") + with("samples", {1, 2}) + line(spool::kRankRecord, json::array()) +
-                            line(spool::kStarted, {{"attempt", 1.5}}) +
-                            line(spool::kStarted, {{"attempt", 1}, {"pids", {"x"}}}) + line(spool::kHello, 3) +
-                            line("of_the_future", json::object());
+  const std::string bytes =
+      with("rank", 1e300) + with("rank", 18446744073709551615ull) + with("rank", "0") +
+      with("outcome", "splendid") + with("samples", {1, 2}) + line(spool::kRankRecord, json::array()) +
+      line(spool::kStarted, {{"attempt", 1.5}}) + line(spool::kStarted, {{"attempt", 1}, {"pids", {"x"}}}) +
+      line(spool::kHello, 3) + line("of_the_future", json::object());
   const Batch batch = read(bytes);
   EXPECT_TRUE(batch.messages.empty());
   EXPECT_EQ(batch.damage.size(), 10u);
