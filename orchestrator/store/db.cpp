@@ -15,7 +15,8 @@ void Statement::put(int at, double v) {
 }
 
 void Statement::put(int at, std::string_view v) {
-  sqlite3_bind_text64(handle_, at, v.data() ? v.data() : "", v.size(), SQLITE_STATIC, SQLITE_UTF8);
+  sqlite3_bind_text64(handle_, at, v.data() ? v.data() : "", v.size(),
+                      copies_ ? SQLITE_TRANSIENT : SQLITE_STATIC, SQLITE_UTF8);
 }
 
 Expected<std::unique_ptr<Db>> Db::open(const std::string& name, int flags, int busy_timeout_ms,

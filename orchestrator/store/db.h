@@ -30,7 +30,7 @@ class Statement {
   void put(int at, int v) { sqlite3_bind_int64(handle_, at, v); }
   void put(int at, i64 v) { sqlite3_bind_int64(handle_, at, v); }
   void put(int at, double v);
-  // The bytes must live until the next put or reset: the statement keeps a view.
+  // The bytes must live until the statement is done, unless it copies.
   void put(int at, std::string_view v);
   void put(int at, const std::string& v) { put(at, std::string_view(v)); }
   void put(int at, const char* v) { put(at, std::string_view(v)); }
@@ -50,12 +50,14 @@ class Statement {
     (put(++at, values), ...);
   }
 
+  void copies(bool on) { copies_ = on; }
   int step() { return sqlite3_step(handle_); }
   void reset() { sqlite3_reset(handle_); }
   sqlite3_stmt* handle() { return handle_; }
 
  private:
   sqlite3_stmt* handle_;
+  bool copies_ = false;
 };
 
 class Db {
@@ -146,7 +148,10 @@ class Work {
   template <class... A>
   Rows rows(std::string_view sql, const A&... values) {
     Statement* s = ready(sql);
-    if (s) s->put_all(values...);
+    if (s) {
+      s->copies(true);  // the values may be gone before the last row is read
+      s->put_all(values...);
+    }
     return Rows(*this, s);
   }
   // The first column of the first row; absent: no row, NULL, or failed.

@@ -10,8 +10,8 @@
 namespace sweep::store {
 namespace {
 
-constexpr std::array<std::string_view, 6> kPragmas{"table_info", "table_xinfo", "table_list",
-                                                   "index_list", "index_info",  "foreign_key_list"};
+constexpr std::array<std::string_view, 5> kPragmas{"table_info", "table_xinfo", "index_list", "index_info",
+                                                   "foreign_key_list"};
 
 int authorize(void*, int action, const char* first, const char* second, const char*, const char*) {
   switch (action) {

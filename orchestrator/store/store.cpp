@@ -55,6 +55,9 @@ Expected<std::unique_ptr<Db>> open_writable(const fs::path& path, const Seams& s
       check_identity(**db, migrations());  // before anything is written into a stranger's file
   if (!identity) return tl::unexpected<Error>(identity.error());
   if (auto done = configure(**db, network); !done) return tl::unexpected<Error>(done.error());
+  if (seams.most_pages)
+    if (auto done = (*db)->pragma(fmt::format("max_page_count = {}", *seams.most_pages)); !done)
+      return tl::unexpected<Error>(done.error());
   if (auto done = bring_up_to_date(**db, migrations()); !done) return tl::unexpected<Error>(done.error());
   return db;
 }
@@ -82,8 +85,8 @@ Expected<std::unique_ptr<Db>> open_for_reading(const fs::path& path, int busy_ti
   if (!db || (*db)->pragma("schema_version")) return db;
   const int code = sqlite3_errcode((*db)->handle()) & 0xff;
   std::error_code ignored;
-  if (code != SQLITE_CANTOPEN || fs::exists(path.string() + "-wal", ignored))
-    return fail((*db)->explain(code));
+  const bool no_log_possible = code == SQLITE_CANTOPEN || code == SQLITE_READONLY;
+  if (!no_log_possible || fs::exists(path.string() + "-wal", ignored)) return fail((*db)->explain(code));
   std::string name = "file:";
   for (const char c : fs::absolute(path).string())
     name += std::string_view("?#%").find(c) == std::string_view::npos

@@ -97,6 +97,7 @@ struct Seams {
       living_pid_start;             // start time of a living process (clock ticks after boot)
   std::optional<LeaseHolder> self;  // who takes leases
   int busy_timeout_ms = 10000;
+  std::optional<i64> most_pages;  // the file may not grow beyond; absent: what the disk holds
 };
 
 class Store {

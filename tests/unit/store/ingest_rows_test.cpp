@@ -1,5 +1,6 @@
 // Ingest counts every record exactly once, whatever comes.
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "store_fixture.h"
 
@@ -47,11 +48,14 @@ TEST_F(IngestRowsTest, TestimonyComesBackAsItWas) {
   RankRecord told = record(attempt, 1);
   told.samples[1].loss = std::nan("");
   told.samples[0].exposed_comm_ns = 4;
-  told.outcome = Outcome::kOom, told.oom_kind = OomKind::kDevice, told.oom_asked_bytes = 512, told.message = "caf\xc3\xa9";
+  told.outcome = Outcome::kOom, told.oom_kind = OomKind::kDevice, told.oom_asked_bytes = 512,
+  told.message = "caf\xc3\xa9";
   RankExit exit;
-  exit.attempt = attempt.id, exit.rank = 0, exit.signal = 9, exit.killed_by_agent = true, exit.log_tail = "last words";
+  exit.attempt = attempt.id, exit.rank = 0, exit.signal = 9, exit.killed_by_agent = true,
+  exit.log_tail = "last words";
   AttemptEnd end;
-  end.attempt = attempt.id, end.cause = "rank_failed", end.clean = false, end.dirt = "pid 7", end.util_mean = 50.5;
+  end.attempt = attempt.id, end.cause = "rank_failed", end.clean = false, end.dirt = "pid 7",
+  end.util_mean = 50.5;
   batch.rank_records = {told}, batch.rank_exits = {exit}, batch.ends = {end};
   must(store_->ingest(batch));
   store_ = open();

@@ -21,13 +21,16 @@ T must(Expected<T> answer) {
   if constexpr (!std::is_void_v<T>) return std::move(*answer);
 }
 
-inline std::string message_of(const auto& answer) { return answer ? std::string("(no error)") : answer.error().message; }
+inline std::string message_of(const auto& answer) {
+  return answer ? std::string("(no error)") : answer.error().message;
+}
 
 class StoreTest : public ::testing::Test {
  protected:
   void SetUp() override {
     static std::atomic<int> serial{0};
-    dir_ = fs::temp_directory_path() / ("sweep-store-" + std::to_string(::getpid()) + "-" + std::to_string(serial++));
+    dir_ = fs::temp_directory_path() /
+           ("sweep-store-" + std::to_string(::getpid()) + "-" + std::to_string(serial++));
     fs::remove_all(dir_);
     fs::create_directories(dir_);
     path_ = dir_ / "t.db";

@@ -60,7 +60,8 @@ TEST_F(WorkTest, ACrashIsTriedOnceMoreThenStands) {
   EXPECT_EQ(must(store_->progress(sweep_)).pending, 1);
   finish(plan_[0], Outcome::kCrash);
   EXPECT_TRUE(must(store_->pending(sweep_, 10)).empty());
-  EXPECT_EQ(must(store_->progress(sweep_)).by_outcome, (std::vector<std::pair<Outcome, i64>>{{Outcome::kCrash, 1}}));
+  EXPECT_EQ(must(store_->progress(sweep_)).by_outcome,
+            (std::vector<std::pair<Outcome, i64>>{{Outcome::kCrash, 1}}));
 }
 
 TEST_F(WorkTest, RetriesComeFromTheSweepsOptions) {
@@ -129,7 +130,8 @@ TEST_F(WorkTest, ReopenKeepsTheOldAnswerVisibleUntilTheNewOneIsThere) {
 TEST_F(WorkTest, PrunedTrialsAreRowsWithAReasonAndNoMeasurement) {
   start(1);
   PlanEntry pruned = entry(7);
-  pruned.admitted = false, pruned.verdict = Outcome::kPruned, pruned.rule = "memory", pruned.reason = "too big";
+  pruned.admitted = false, pruned.verdict = Outcome::kPruned, pruned.rule = "memory",
+  pruned.reason = "too big";
   PlanEntry unsupported = entry(8);
   unsupported.admitted = false, unsupported.verdict = Outcome::kUnsupported, unsupported.reason = "not yet";
   plan_.insert(plan_.end(), {pruned, unsupported});
@@ -148,7 +150,8 @@ TEST_F(WorkTest, AnEditedGridRetiresAndTakesBackWithoutLosingResults) {
   EXPECT_EQ(counts.retired, 1);
   EXPECT_EQ(counts.kept, 2);
   EXPECT_EQ(column("trial").size(), 2u);
-  EXPECT_TRUE(must(store_->best(sweep_, {}, "tokens_per_s", true, 1)).empty()) << "a retired trial is not ranked";
+  EXPECT_TRUE(must(store_->best(sweep_, {}, "tokens_per_s", true, 1)).empty())
+      << "a retired trial is not ranked";
   EXPECT_EQ(must(store_->progress(sweep_)).retired, 1);
   counts = must(store_->sync_plan(sweep_, plan_, {}));
   EXPECT_EQ(counts.reopened, 1);
