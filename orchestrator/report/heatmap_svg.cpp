@@ -11,9 +11,9 @@
 namespace sweep::report {
 namespace {
 
-constexpr double kMargin = 24, kLineHeight = 14, kCharWidth = 6.1;  // of the 10 px layout text
-constexpr double kNarrowest = 780;         // room for the lines at the top and the legend
-constexpr std::size_t kTextColumns = 110;  // of title and question, per line
+constexpr double kMargin = 24, kCharWidth = 6.1;  // of the 10 px layout text
+constexpr double kNarrowest = 780;                // room for the lines at the top and the legend
+constexpr std::size_t kTextColumns = 110;         // of title and question, per line
 
 // The look of cells without a value: fill or pattern, text colour, words.
 struct Look {
