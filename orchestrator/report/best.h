@@ -19,8 +19,8 @@ std::optional<i64> device_memory(const ResultRow&);
 struct BestOptions {
   std::vector<std::string> group_by = {"model"};
   std::string metric = "tokens_per_s_gpu";
-  std::optional<double> headroom;  // a fraction of device memory that must stay free: 0.05
-  std::size_t runners_up = 3;      // next best kept per group, beside the ties
+  std::optional<double> headroom = std::nullopt;  // a fraction of device memory that must stay free: 0.05
+  std::size_t runners_up = 3;                     // next best kept per group, beside the ties
   std::function<std::optional<i64>(const ResultRow&)> memory_of = device_memory;
 };
 

@@ -11,8 +11,9 @@
 namespace sweep::report {
 namespace {
 
-constexpr double kMargin = 24, kLineHeight = 14, kCharWidth = 6.1;  // of the 10 px layout text
-constexpr std::size_t kTextColumns = 110;                           // of title and question, per line
+constexpr double kMargin = 24, kCharWidth = 6.1;  // of the 10 px layout text
+constexpr double kNarrowest = 780;                // room for the lines at the top and the legend
+constexpr std::size_t kTextColumns = 110;         // of title and question, per line
 
 // The look of cells without a value: fill or pattern, text colour, words.
 struct Look {
@@ -86,7 +87,7 @@ class Drawing {
  private:
   double width() const {
     const double cells = left_ + cell_w_ * double(map_.col_keys.size()) + kMargin;
-    return std::max(cells, 560.0);
+    return std::max(cells, kNarrowest);
   }
 
   void measure() {
@@ -101,7 +102,7 @@ class Drawing {
     cell_h_ = 40 + 12 * double(!axes_.first.empty()) + 12 * double(!axes_.second.empty()) - 6;
     left_ = kMargin + double(label) * 7.4 + 14;
     top_ = kMargin + 22 * double(wrapped(title_of(map_)).size()) +
-           16 * double(wrapped(map_.question).size()) + 66;
+           16 * double(wrapped(map_.question).size()) + 81;
   }
 
   void text(double x, double y, std::string_view words, std::string_view attributes) {
@@ -122,13 +123,14 @@ class Drawing {
       if (map_.count[f] > 0)
         counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", map_.count[f], to_string(Fate(f)));
     }
-    const bool other = map_.objective.name() != map_.value.name();
+    static constexpr std::string_view kSmall = "font-size=\"11\" fill=\"#4d565f\"";
     text(kMargin, y,
-         fmt::format("{}{}{}: of the configuration with the {} {} in each cell. {} configurations: {}.",
-                     map_.value.name(), scale_.unit.empty() ? "" : " in ", scale_.unit,
-                     lower_is_better(map_.objective.name()) ? "lowest" : "highest",
-                     other ? map_.objective.name() : "value", total, counts.empty() ? "none" : counts),
-         "font-size=\"11\" fill=\"#4d565f\"");
+         fmt::format("{}{}{} of the configuration with the {} {} in each cell.", map_.value.name(),
+                     scale_.unit.empty() ? "" : " in ", scale_.unit,
+                     lower_is_better(map_.objective.name()) ? "lowest" : "highest", map_.objective.name()),
+         kSmall);
+    text(kMargin, y + 15, fmt::format("{} configurations: {}.", total, counts.empty() ? "none" : counts),
+         kSmall);
   }
 
   void cell(const Cell& c, double x, double y) {

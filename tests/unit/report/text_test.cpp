@@ -35,7 +35,7 @@ TEST(Tables, NarrowTerminalsCutTextFirstAndNameWhatIsLeftOut) {
   for (const std::size_t width : {90, 75, 60, 40}) {
     std::istringstream lines(to_text(*table, width));
     for (std::string line; std::getline(lines, line);) {
-      if (!line.starts_with("not shown")) EXPECT_LE(display_width(line), width) << line;
+      EXPECT_TRUE(line.starts_with("not shown") || display_width(line) <= width) << line;
     }
   }
   EXPECT_THAT(to_text(*table, 90), HasSubstr("…"));
