@@ -49,12 +49,34 @@ std::string yaml_value(const Value& value, std::string_view type) {
   return "null";
 }
 
-// Catalogue name when the dimensions are the catalogue's; else the dimensions, as a one-line map.
+// Catalogue name when the dimensions are the catalogue's; else a one-line map of the keys that grid files accept, with a
+// remark when those do not say all of the model.
 std::string model_yaml(const Trial& trial) {
+  const ModelSpec& m = trial.spec;
   const auto known = shape::find_model(trial.model);
-  const bool imported = trial.spec == ModelSpec{};  // a row without dimensions: the name is all there is
-  if ((known && *known == trial.spec) || imported) return yaml_text(trial.model);
-  return to_json(trial.spec).dump();
+  const bool imported = m == ModelSpec{};  // a row without dimensions: the name is all there is
+  if ((known && *known == m) || imported) return yaml_text(trial.model);
+  ModelSpec said;
+  said.family = m.family;
+  said.layers = m.layers;
+  said.hidden_size = m.hidden_size;
+  said.heads = m.heads;
+  said.kv_heads = m.kv_heads;
+  said.head_dim = m.head_dim;
+  said.intermediate_size = m.intermediate_size;
+  said.vocab_size = m.vocab_size;
+  said.max_positions = m.max_positions;
+  said.tie_embeddings = m.tie_embeddings;
+  const auto complete = shape::completed(said);
+  std::string out = fmt::format(
+      "{{name: {}, family: {}, layers: {}, hidden_size: {}, heads: {}, kv_heads: {}, head_dim: {}, "
+      "intermediate_size: {}, vocab_size: {}, {}tie_embeddings: {}}}",
+      yaml_text(trial.model), yaml_text(m.family), m.layers, m.hidden_size, m.heads, m.kv_heads, m.head_dim,
+      m.intermediate_size, m.vocab_size,
+      m.max_positions > 0 ? fmt::format("max_positions: {}, ", m.max_positions) : "", m.tie_embeddings);
+  if (!complete || !(*complete == m))
+    out += "  # norm, RoPE or window settings differ: use {config_json: PATH} for exactly this model";
+  return out;
 }
 
 nlohmann::json json_of(const Value& value, std::string_view type) {

@@ -166,8 +166,8 @@ TEST(BestYaml, AModelOfNoCatalogueIsWrittenByItsDimensions) {
   ResultRow row = ok_row("x", 1, 1);
   row.trial.model = "mine";
   row.trial.spec.layers = 3;
-  EXPECT_THAT(as_grid_yaml(row), HasSubstr("\"layers\":3"));
-  EXPECT_THAT(as_grid_yaml(row), Not(HasSubstr("model: mine")));
+  EXPECT_THAT(as_grid_yaml(row), HasSubstr("\nmodel: {name: mine, family: llama, layers: 3, "));
+  EXPECT_THAT(as_grid_yaml(row), HasSubstr("tie_embeddings: false}"));
 }
 
 TEST(BestJson, SaysWhoWonAndFromHowMany) {
