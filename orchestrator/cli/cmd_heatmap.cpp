@@ -22,7 +22,8 @@ bool ends_with(const std::string& text, std::string_view tail) {
 }
 
 int draw(Io& io, const HeatmapCommand& o) {
-  const bool html = ends_with(o.output, ".html"), svg = ends_with(o.output, ".svg"), csv = ends_with(o.output, ".csv");
+  const bool html = ends_with(o.output, ".html"), svg = ends_with(o.output, ".svg"),
+             csv = ends_with(o.output, ".csv");
   if (!html && !svg && !csv)
     return refuse(io, {fmt::format("-o {}: the ending tells the form: .html, .svg or .csv", o.output)});
   auto opened = open_sweep(o.where, store::Mode::kReadOnly);
@@ -36,8 +37,10 @@ int draw(Io& io, const HeatmapCommand& o) {
   if (!map) return refuse(io, map.error());
   std::ostringstream text;
   Expected<void> written;
-  if (csv) written = exports::write_csv(text, report::cells_table(*map), {});
-  else text << (html ? report::to_html(*map, *rows) : report::to_svg(*map));
+  if (csv)
+    written = exports::write_csv(text, report::cells_table(*map), {});
+  else
+    text << (html ? report::to_html(*map, *rows) : report::to_svg(*map));
   if (written) written = write_output(io, o.output, text.str());
   if (!written) return refuse(io, written.error());
   io.err << fmt::format("{}: {} by {}, {} x {} cells of {}\n", o.output, map->rows.name(), map->cols.name(),
@@ -55,7 +58,8 @@ void add_heatmap(Registry r) {
   c->add_option("--rows", o->options.rows, "axis of the rows; absent: the axis with most values");
   c->add_option("--cols", o->options.cols, "axis of the columns; absent: the axis with the second most");
   c->add_option("--value", o->options.value, "metric shown")->capture_default_str();
-  c->add_option("--by", o->options.objective, "metric that decides which configuration is best; absent: the value");
+  c->add_option("--by", o->options.objective,
+                "metric that decides which configuration is best; absent: the value");
   c->add_option("--title", o->options.title, "title; absent: the name of the sweep");
   c->add_option("-o,--output", o->output, "FILE.html (interactive), FILE.svg or FILE.csv")->required();
   c->callback([r, o] { r.chosen = [r, o] { return draw(r.io, *o); }; });

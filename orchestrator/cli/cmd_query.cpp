@@ -22,9 +22,12 @@ int query(Io& io, const QueryOptions& o) {
   const auto table = (*store)->query(o.sql);
   if (!table) return refuse(io, table.error());
   Expected<void> written;
-  if (o.json) written = exports::write_json(io.out, *table);
-  else if (o.csv) written = exports::write_csv(io.out, *table, {true});
-  else written = write_output(io, "", report::to_text_raw(*table, io.out_is_terminal ? io.width : 0));
+  if (o.json)
+    written = exports::write_json(io.out, *table);
+  else if (o.csv)
+    written = exports::write_csv(io.out, *table, {true});
+  else
+    written = write_output(io, "", report::to_text_raw(*table, io.out_is_terminal ? io.width : 0));
   return written ? kAnswered : refuse(io, written.error());
 }
 
@@ -63,7 +66,9 @@ void add_query(Registry r) {
 void add_export(Registry r) {
   auto* c = r.app.add_subcommand("export", "every trial with every axis and metric, for other programs");
   auto o = std::make_shared<ExportOptions>();
-  c->add_option("FORMAT", o->format, "csv, json or jsonl")->required()->check(CLI::IsMember({"csv", "json", "jsonl"}));
+  c->add_option("FORMAT", o->format, "csv, json or jsonl")
+      ->required()
+      ->check(CLI::IsMember({"csv", "json", "jsonl"}));
   add_sweep(*c, o->where);
   add_db(*c, o->where);
   c->add_option("-o,--output", o->output, "the file to write; absent: standard output");

@@ -13,7 +13,8 @@
 namespace sweep::cli {
 
 // The picture of a snapshot; `shown`: the axes that name the best configuration.
-report::StatusView status_view(const std::string& sweep, const run::Snapshot&, std::span<const report::Field> shown);
+report::StatusView status_view(const std::string& sweep, const run::Snapshot&,
+                               std::span<const report::Field> shown);
 
 class Live : public run::Observer {
  public:

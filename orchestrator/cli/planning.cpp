@@ -8,7 +8,9 @@
 
 namespace sweep::cli {
 
-i64 cpu_cores() { return std::max(1u, std::thread::hardware_concurrency()); }
+i64 cpu_cores() {
+  return std::max(1u, std::thread::hardware_concurrency());
+}
 
 plan::Resources local_resources() {
   plan::Resources here;
@@ -38,8 +40,10 @@ std::string summary(const Planned& planned) {
   std::map<std::string, i64> rules;
   i64 admitted = 0;
   for (const auto& entry : planned.entries) {
-    if (entry.admitted) ++admitted;
-    else ++rules[entry.verdict == Outcome::kUnsupported ? "unsupported" : entry.rule];
+    if (entry.admitted)
+      ++admitted;
+    else
+      ++rules[entry.verdict == Outcome::kUnsupported ? "unsupported" : entry.rule];
   }
   std::string by_rule;
   for (const auto& [rule, count] : rules)

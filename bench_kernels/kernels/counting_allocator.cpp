@@ -1,0 +1,134 @@
+#include "bench_kernels/kernels/counting_allocator.h"
+
+#include <c10/core/Allocator.h>
+#include <c10/util/Exception.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace sweep::memory {
+namespace {
+
+constexpr std::int64_t kGranule = 512;  // the CUDA caching allocator's smallest block
+constexpr std::size_t kAlignment = 64;  // what LibTorch's CPU kernels expect
+constexpr std::int64_t kNoCap = INT64_MAX;
+
+thread_local int scratch_depth = 0;
+
+struct Counters {
+  std::atomic<std::int64_t> current{0}, peak{0}, ooms{0}, asked{0}, cap{kNoCap};
+  std::atomic<std::uint32_t> epoch{0};
+};
+
+// Stands in front of the bytes of a CPU block; alone on kMeta.
+struct alignas(kAlignment) Header {
+  Counters* counters;
+  std::int64_t bytes;
+  std::uint32_t epoch;
+  bool scratch;
+};
+static_assert(sizeof(Header) == kAlignment);
+
+void enter(Counters& counters, std::int64_t rounded, std::size_t asked) {
+  const std::int64_t now = counters.current.fetch_add(rounded) + rounded;
+  const std::int64_t cap = counters.cap.load(std::memory_order_relaxed);
+  if (now > cap) {
+    counters.current.fetch_sub(rounded);
+    counters.ooms.fetch_add(1);
+    counters.asked.store(static_cast<std::int64_t>(asked));
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory: asked for ", asked, " bytes with ",
+                     now - rounded, " bytes allocated and a cap of ", cap, " bytes");
+  }
+  std::int64_t peak = counters.peak.load(std::memory_order_relaxed);
+  while (now > peak && !counters.peak.compare_exchange_weak(peak, now)) {
+  }
+}
+
+void leave(void* context) {
+  auto* header = static_cast<Header*>(context);
+  Counters& counters = *header->counters;
+  if (!header->scratch && header->epoch == counters.epoch.load(std::memory_order_relaxed)) {
+    counters.current.fetch_sub(header->bytes);
+  }
+  std::free(header);
+}
+
+class CountingAllocator final : public c10::Allocator {
+ public:
+  explicit CountingAllocator(c10::DeviceType type) : type_(type) {}
+
+  c10::DataPtr allocate(std::size_t n) override {
+    if (n == 0) return {nullptr, c10::Device(type_)};
+    const std::int64_t rounded = (static_cast<std::int64_t>(n) + kGranule - 1) / kGranule * kGranule;
+    const bool scratch = scratch_depth > 0;
+    if (!scratch) enter(counters, rounded, n);
+    void* memory = nullptr;
+    const bool has_data = type_ == c10::DeviceType::CPU;
+    if (posix_memalign(&memory, kAlignment, sizeof(Header) + (has_data ? n : 0)) != 0) {
+      if (!scratch) counters.current.fetch_sub(rounded);
+      throw std::bad_alloc();
+    }
+    auto* header =
+        new (memory) Header{&counters, rounded, counters.epoch.load(std::memory_order_relaxed), scratch};
+    return {has_data ? header + 1 : nullptr, header, &leave, c10::Device(type_)};
+  }
+
+  void copy_data(void* to, const void* from, std::size_t n) const override {
+    if (to != nullptr && from != nullptr) std::memcpy(to, from, n);
+  }
+
+  Counters counters;
+
+ private:
+  c10::DeviceType type_;
+};
+
+// Never destroyed: blocks may outlive main's statics.
+CountingAllocator& allocator_of(c10::DeviceType type) {
+  static auto* cpu = new CountingAllocator(c10::DeviceType::CPU);
+  static auto* meta = new CountingAllocator(c10::DeviceType::Meta);
+  TORCH_CHECK(type == c10::DeviceType::CPU || type == c10::DeviceType::Meta,
+              "the counting allocator stands in for kCPU and kMeta only, not ", c10::DeviceTypeName(type));
+  return type == c10::DeviceType::CPU ? *cpu : *meta;
+}
+
+}  // namespace
+
+void install(c10::DeviceType type) {
+  c10::SetAllocator(type, &allocator_of(type), /*priority=*/100);
+}
+
+Stats stats(c10::DeviceType type) {
+  const Counters& counters = allocator_of(type).counters;
+  return {counters.current.load(), counters.peak.load(), counters.ooms.load(), counters.asked.load(), 0};
+}
+
+void reset_peak(c10::DeviceType type) {
+  Counters& counters = allocator_of(type).counters;
+  counters.peak.store(counters.current.load());
+}
+
+void set_cap(c10::DeviceType type, std::optional<std::int64_t> bytes) {
+  allocator_of(type).counters.cap.store(bytes.value_or(kNoCap));
+}
+
+void start_clean(c10::DeviceType type) {
+  Counters& counters = allocator_of(type).counters;
+  counters.epoch.fetch_add(1);
+  counters.current = 0;
+  counters.peak = 0;
+  counters.ooms = 0;
+  counters.asked = 0;
+  counters.cap = kNoCap;
+}
+
+ScratchScope::ScratchScope() {
+  ++scratch_depth;
+}
+ScratchScope::~ScratchScope() {
+  --scratch_depth;
+}
+
+}  // namespace sweep::memory

@@ -1,0 +1,46 @@
+// The counting allocator: an allocator for kCPU or kMeta that counts live bytes as a GPU's caching allocator
+// would (blocks rounded up to 512 B), keeps their peak, and refuses with c10::OutOfMemoryError above a cap.
+// It owns no memory policy: bytes come from the allocator it wraps, and on kMeta there are none at all.
+//
+// Blocks allocated inside a ScratchScope are tagged scratch (casts around a matmul, kernel work space): they
+// are neither counted nor capped, because the device this stands for would not hold them.
+#pragma once
+#include <c10/core/DeviceType.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace sweep::memory {
+
+// Replaces the allocator of the device type for the whole process. REQUIRES: before the first tensor whose
+// bytes shall be counted; kCPU or kMeta. Installing twice is harmless.
+void install(c10::DeviceType);
+
+struct Stats {
+  std::int64_t current = 0;  // bytes of live device blocks
+  std::int64_t peak = 0;     // their high-water mark since the last reset_peak()
+  std::int64_t ooms = 0;     // allocations refused at the cap
+  std::int64_t asked = 0;    // size in bytes of the last one refused, as asked (not rounded)
+  std::int64_t retries = 0;  // a caching allocator's flush-and-retry; this one has nothing to flush: always 0
+};
+
+Stats stats(c10::DeviceType);
+void reset_peak(c10::DeviceType);
+// Bytes that live device blocks may take together; absent: no cap.
+void set_cap(c10::DeviceType, std::optional<std::int64_t>);
+// Forgets everything counted so far: blocks that live now stay uncounted, also when they are freed later; no
+// cap. What a forked rank calls first (its parent's blocks are not its own), and a rank started by exec after
+// the same warm-up.
+void start_clean(c10::DeviceType);
+
+// RAII, per thread, may nest: blocks allocated by this thread while one lives are tagged scratch for their
+// whole life.
+class ScratchScope {
+ public:
+  ScratchScope();
+  ~ScratchScope();
+  ScratchScope(const ScratchScope&) = delete;
+  ScratchScope& operator=(const ScratchScope&) = delete;
+};
+
+}  // namespace sweep::memory

@@ -1,0 +1,112 @@
+#include <ATen/ATen.h>
+
+#include "bench_kernels/kernels/counting_allocator.h"
+#include "bench_kernels/kernels/dispatch.h"
+
+namespace sweep::kernels {
+
+namespace {
+
+std::atomic<Path> g_path{Path::kFused};
+
+// bf16 on CPU: the library's bf16 products are some sixty times slower than fp32 ones there, so operands are
+// cast.
+bool needs_cast(const at::Tensor& t) {
+  return t.is_cpu() && t.scalar_type() == at::kBFloat16;
+}
+
+// out = a @ b (+ out when add): every product of the step goes through here.
+void product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, bool add) {
+  if (way(out) == Way::kNothing) return;
+  at::Tensor result = out;
+  if (out.is_cuda() || out.is_meta()) {
+    if (add)
+      at::addmm_out(result, out, a, b);
+    else
+      at::mm_out(result, a, b);
+    return;
+  }
+  memory::ScratchScope scratch;
+  if (needs_cast(out)) {
+    const at::Tensor value = at::mm(a.to(at::kFloat), b.to(at::kFloat));
+    if (add)
+      result.add_(value);
+    else
+      result.copy_(value);
+  } else if (add) {
+    at::addmm_out(result, out, a, b);
+  } else {
+    at::mm_out(result, a, b);
+  }
+}
+
+}  // namespace
+
+void set_path(Path p) {
+  g_path = p;
+}
+Path path() {
+  return g_path;
+}
+
+at::ScalarType accumulate_type(at::ScalarType t) {
+  return t == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+void put(const GradOut& to, const at::Tensor& value) {
+  at::Tensor grad = to.grad;
+  if (to.add)
+    grad.add_(value);
+  else
+    grad.copy_(value);
+}
+
+void linear(const at::Tensor& in, const Weight& weight, const at::Tensor& residual, const at::Tensor& out) {
+  if (way(out) == Way::kNothing) return;
+  const at::Tensor w = weight.transposed ? weight.w : weight.w.t();
+  at::Tensor result = out;
+  const bool both = residual.defined() && weight.bias.defined();
+  const at::Tensor& start = residual.defined() ? residual : weight.bias;
+  if (needs_cast(out)) {
+    memory::ScratchScope scratch;
+    at::Tensor value = at::mm(in.to(at::kFloat), w.to(at::kFloat));
+    if (weight.bias.defined()) value.add_(weight.bias);
+    if (residual.defined()) value.add_(residual);
+    result.copy_(value);
+    return;
+  }
+  std::optional<memory::ScratchScope> scratch;
+  if (out.is_cpu()) scratch.emplace();
+  if (start.defined())
+    at::addmm_out(result, start, in, w);
+  else
+    at::mm_out(result, in, w);
+  if (both) result.add_(weight.bias);
+}
+
+void linear_backward_input(const at::Tensor& dout, const Weight& weight, const at::Tensor& din) {
+  product(dout, weight.transposed ? weight.w.t() : weight.w, din, false);
+}
+
+void linear_backward_weight(const at::Tensor& dout, const at::Tensor& in, bool transposed,
+                            const GradOut& dw) {
+  if (transposed)
+    product(in.t(), dout, dw.grad, dw.add);
+  else
+    product(dout.t(), in, dw.grad, dw.add);
+}
+
+void bias_backward(const at::Tensor& dout, const GradOut& db) {
+  if (way(dout) == Way::kNothing) return;
+  if (way(dout) == Way::kPlain) return put(db, dout.sum(0));
+  const std::int64_t rows = dout.size(0), n = dout.size(1), stride = dout.stride(0);
+  by_type(dout, [&]<class T>() {
+    using A = typename RowKernels<T>::A;
+    const auto sums = over_rows_summing<A>(rows, n, [&](std::int64_t begin, std::int64_t end, A* out) {
+      row_kernels<T>().column_sums(data<T>(dout), stride, out, begin, end, n);
+    });
+    row_kernels<T>().store_sums(sums.data(), data<T>(db.grad), n, db.add);
+  });
+}
+
+}  // namespace sweep::kernels

@@ -1,0 +1,102 @@
+// The step's operations on tensors: each writes into tensors its caller allocated, so that what a step holds
+// is the same whatever computes it. On CPU they run the fused loops of rows.h; on CUDA compositions of
+// library operators (the plain equivalents, which CPU can be asked for too); on meta tensors nothing, or, for
+// a dry run on behalf of CUDA, what the CUDA composition would allocate.
+//
+// Temporaries of CPU kernels (casts around a bf16 matmul, packed operands) are scratch
+// (counting_allocator.h).
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace sweep::kernels {
+
+// Which implementation runs; one per process, set before the first step. kFused is the default.
+enum class Path { kFused, kPlain };
+void set_path(Path);
+Path path();
+
+// Where a parameter's gradient goes: into `grad` (allocated, same shape), on top of what is there when `add`.
+struct GradOut {
+  at::Tensor grad;
+  bool add = false;
+};
+
+// out[T, N] = in[T, K] @ w + bias + residual; w is [N, K], or [K, N] when `transposed` (GPT-2's Conv1D).
+// Undefined bias or residual: absent.
+struct Weight {
+  at::Tensor w, bias;
+  bool transposed = false;
+};
+void linear(const at::Tensor& in, const Weight&, const at::Tensor& residual, const at::Tensor& out);
+// din = dout @ w^T (din undefined: not wanted; din_add: on top of what is there).
+void linear_backward_input(const at::Tensor& dout, const Weight&, const at::Tensor& din);
+void linear_backward_weight(const at::Tensor& dout, const at::Tensor& in, bool transposed, const GradOut& dw);
+void bias_backward(const at::Tensor& dout, const GradOut& db);
+
+// Norm over the last dimension; mean and rstd are [T] in the accumulation type. RMSNorm has neither bias nor
+// mean.
+struct Norm {
+  at::Tensor w, b;
+  double eps = 1e-5;
+  bool rms() const { return !b.defined(); }
+};
+struct NormStats {
+  at::Tensor mean, rstd;
+};
+NormStats norm(const at::Tensor& x, const Norm&, const at::Tensor& y);
+// dx = residual + gradient of the norm; dx may be dy.
+void norm_backward(const at::Tensor& dy, const at::Tensor& x, const Norm&, const NormStats&,
+                   const at::Tensor& residual, const at::Tensor& dx, const GradOut& dw, const GradOut& db);
+
+// Rotary positions, in place on the first `heads` vectors of each row; cos and sin are [seq, head_dim / 2].
+void rope(const at::Tensor& rows, std::int64_t heads, std::int64_t head_dim, const at::Tensor& cos,
+          const at::Tensor& sin, bool backward);
+
+enum class Activation { kSwiglu, kGelu };  // in: [T, 2N] with the gate first, or [T, N]
+void activation(Activation, const at::Tensor& in, const at::Tensor& out);
+// in becomes its gradient; grad (of out) becomes out again.
+void activation_backward(Activation, const at::Tensor& in, const at::Tensor& grad);
+
+// Causal attention on qkv rows [B * S, (heads + 2 kv_heads) * head_dim].
+struct AttentionShape {
+  std::int64_t batch = 0, seq = 0, heads = 0, kv_heads = 0, head_dim = 0;
+  bool flash = true;
+  std::optional<std::int64_t> window;  // of keys a query sees, itself included; absent: all before it
+};
+struct AttentionState {
+  at::Tensor out;    // [B * S, heads * head_dim]
+  at::Tensor saved;  // flash: log-sum-exp [B, S, heads]; math: probabilities [B, heads, S, S]
+  at::Tensor mask;   // flash with a window on CPU: the additive [S, S] mask it was given
+};
+// The additive mask a windowed flash kernel on CPU needs, made once per model; undefined where none is
+// needed.
+at::Tensor window_mask(const AttentionShape&, const at::TensorOptions&);
+AttentionState attention(const at::Tensor& qkv, const AttentionShape&, const at::Tensor& mask);
+// dqkv is written whole. `dout` is [B * S, heads * head_dim].
+void attention_backward(const at::Tensor& dout, const at::Tensor& qkv, const AttentionShape&,
+                        const AttentionState&, const at::Tensor& dqkv);
+
+// Rows of the table (and of learned positions) for tokens [B * S]; positions undefined: none.
+void embed(const at::Tensor& table, const at::Tensor& positions, const at::Tensor& tokens, std::int64_t seq,
+           const at::Tensor& out);
+void embed_backward(const at::Tensor& dout, const at::Tensor& tokens, std::int64_t seq, const GradOut& dtable,
+                    const GradOut& dpositions);
+
+// Sum over rows of the negative log-likelihood, as a double scalar tensor on the CPU or the device's type;
+// lse [T]. total[0] grows by it.
+void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
+                   const at::Tensor& total);
+// logits become (softmax - onehot) * scale.
+void cross_entropy_backward(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
+                            double scale);
+
+// Fills with the values of fill_uniform for the key, wherever the tensor lives.
+void fill_uniform(const at::Tensor& out, std::uint64_t key, double bound);
+
+// The accumulation type of a stored type: float, or double for double.
+at::ScalarType accumulate_type(at::ScalarType);
+
+}  // namespace sweep::kernels

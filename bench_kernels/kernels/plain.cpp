@@ -1,0 +1,150 @@
+// Every operation of ops.h as a composition of library operators: what CUDA runs, and the reference for the
+// fused loops. Results in the stored type go through the accumulation type, as the fused loops do.
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "bench_kernels/kernels/dispatch.h"
+
+namespace sweep::kernels::plain {
+
+namespace {
+
+at::Tensor wide(const at::Tensor& t) {
+  return t.to(accumulate_type(t.scalar_type()));
+}
+
+void assign(const at::Tensor& target, const at::Tensor& value) {
+  at::Tensor t = target;
+  t.copy_(value);
+}
+
+at::Tensor gelu_tanh(const at::Tensor& x) {
+  return x.pow(3).mul_(0.044715).add_(x).mul_(std::sqrt(2.0 / M_PI)).tanh_();
+}
+
+}  // namespace
+
+NormStats norm(const at::Tensor& x, const Norm& p, const at::Tensor& y, const NormStats& stats) {
+  const at::Tensor wx = wide(x);
+  if (p.rms()) {
+    assign(stats.rstd, wx.square().mean(-1).add_(p.eps).rsqrt_());
+    assign(y, wx.mul(stats.rstd.unsqueeze(1)).mul_(p.w));
+    return stats;
+  }
+  assign(stats.mean, wx.mean(-1));
+  const at::Tensor centred = wx.sub(stats.mean.unsqueeze(1));
+  assign(stats.rstd, centred.square().mean(-1).add_(p.eps).rsqrt_());
+  assign(y, centred.mul(stats.rstd.unsqueeze(1)).mul_(p.w).add_(p.b));
+  return stats;
+}
+
+void norm_backward(const at::Tensor& dy, const at::Tensor& x, const Norm& p, const NormStats& stats,
+                   const at::Tensor& residual, const at::Tensor& dx, const GradOut& dw, const GradOut& db) {
+  const at::Tensor g = wide(dy), r = stats.rstd.unsqueeze(1);
+  const at::Tensor hat = p.rms() ? wide(x).mul(r) : wide(x).sub(stats.mean.unsqueeze(1)).mul_(r);
+  put(dw, g.mul(hat).sum(0));
+  if (!p.rms()) put(db, g.sum(0));
+  const at::Tensor gw = g.mul(p.w);
+  at::Tensor value = gw.sub(hat.mul(gw.mul(hat).mean(-1, true)));
+  if (!p.rms()) value.sub_(gw.mean(-1, true));
+  value.mul_(r);
+  if (residual.defined()) value.add_(residual);
+  assign(dx, value);
+}
+
+void rope(const at::Tensor& rows, std::int64_t heads, std::int64_t head_dim, const at::Tensor& cos,
+          const at::Tensor& sin, bool backward) {
+  const std::int64_t seq = cos.size(0), half = head_dim / 2;
+  const at::Tensor x =
+      rows.narrow(1, 0, heads * head_dim).unflatten(1, {heads, head_dim}).unflatten(0, {-1, seq});
+  const at::Tensor c = cos.unsqueeze(1), s = backward ? sin.neg().unsqueeze(1) : sin.unsqueeze(1);
+  const at::Tensor a = x.narrow(3, 0, half), b = x.narrow(3, half, half);
+  const at::Tensor turned_a = wide(a).mul(c).sub_(wide(b).mul(s));
+  const at::Tensor turned_b = wide(b).mul(c).add_(wide(a).mul(s));
+  assign(a, turned_a);
+  assign(b, turned_b);
+}
+
+void activation(Activation kind, const at::Tensor& in, const at::Tensor& out) {
+  if (kind == Activation::kSwiglu) {
+    const std::int64_t n = out.size(1);
+    const at::Tensor gate = wide(in.narrow(1, 0, n));
+    assign(out, gate.sigmoid().mul_(gate).mul_(in.narrow(1, n, n)));
+  } else {
+    const at::Tensor x = wide(in);
+    assign(out, gelu_tanh(x).add_(1).mul_(x).mul_(0.5));
+  }
+}
+
+// wide() may be the tensor itself: every value is computed before the first is stored.
+void activation_backward(Activation kind, const at::Tensor& in, const at::Tensor& grad) {
+  const at::Tensor d = wide(grad);
+  if (kind == Activation::kSwiglu) {
+    const std::int64_t n = grad.size(1);
+    const at::Tensor gate = in.narrow(1, 0, n), up = in.narrow(1, n, n);
+    const at::Tensor g = wide(gate), u = wide(up), s = g.sigmoid(), silu = g.mul(s);
+    const at::Tensor out = silu.mul(u);
+    const at::Tensor dgate = g.add(1).sub_(silu).mul_(s).mul_(u).mul_(d);
+    assign(up, silu.mul_(d));
+    assign(gate, dgate);
+    assign(grad, out);
+    return;
+  }
+  const at::Tensor x = wide(in), t = gelu_tanh(x);
+  const at::Tensor slope = x.square().mul_(3 * 0.044715).add_(1).mul_(std::sqrt(2.0 / M_PI));
+  const at::Tensor out = t.add(1).mul_(x).mul_(0.5);
+  assign(in, t.square().neg_().add_(1).mul_(x).mul_(slope).add_(t).add_(1).mul_(0.5).mul_(d));
+  assign(grad, out);
+}
+
+void causal_softmax(const at::Tensor& scores, std::int64_t window, double scale) {
+  const std::int64_t seq = scores.size(-1);
+  const auto index = scores.options().dtype(at::kLong);
+  const at::Tensor column = at::arange(seq, index).unsqueeze(0), row = at::arange(seq, index).unsqueeze(1);
+  const at::Tensor hidden = column.gt(row).logical_or_(column.le(row.sub(window)));
+  at::Tensor s = scores;
+  s.mul_(scale).masked_fill_(hidden, -INFINITY);
+  assign(scores, scores.softmax(-1));
+}
+
+void softmax_backward(const at::Tensor& probs, const at::Tensor& grad, double scale) {
+  const at::Tensor p = wide(probs), g = wide(grad);
+  assign(grad, g.sub(p.mul(g).sum(-1, true)).mul_(p).mul_(scale));
+}
+
+void embed(const at::Tensor& table, const at::Tensor& positions, const at::Tensor& tokens, std::int64_t seq,
+           const at::Tensor& out) {
+  at::Tensor result = out;
+  at::index_select_out(result, table, 0, tokens);
+  if (positions.defined()) result.unflatten(0, {-1, seq}).add_(positions.narrow(0, 0, seq));
+}
+
+void embed_backward(const at::Tensor& dout, const at::Tensor& tokens, std::int64_t seq, const GradOut& dtable,
+                    const GradOut& dpositions) {
+  at::Tensor table = dtable.grad;
+  if (!dtable.add) table.zero_();
+  table.index_add_(0, tokens, dout);
+  if (!dpositions.grad.defined()) return;
+  at::Tensor positions = dpositions.grad;
+  if (!dpositions.add) positions.zero_();
+  positions.narrow(0, 0, seq).add_(dout.unflatten(0, {-1, seq}).sum(0));
+}
+
+void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
+                   const at::Tensor& total) {
+  const at::Tensor l = wide(logits);
+  assign(lse, l.logsumexp(-1));
+  at::Tensor sum = total;
+  sum.add_(lse.sub(l.gather(1, labels.unsqueeze(1)).squeeze(1)).sum().to(total.scalar_type()));
+}
+
+void cross_entropy_backward(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
+                            double scale) {
+  const at::Tensor p = wide(logits).sub(lse.unsqueeze(1)).exp_();
+  at::Tensor at_labels = labels.unsqueeze(1);
+  p.scatter_add_(1, at_labels, at::full({1, 1}, -1.0, p.options()).expand(at_labels.sizes()));
+  assign(logits, p.mul(scale));
+}
+
+}  // namespace sweep::kernels::plain

@@ -1,0 +1,87 @@
+// RowKernels: the fused loops of the step on CPU, one table per instruction set, chosen at run time. Each
+// works on the rows [begin, end) of row-major arrays, allocates nothing, starts no thread and knows no tensor
+// library.
+//
+// T is the stored type (float, Bf16, double); sums and tables are in A (float, or double for double).
+#pragma once
+#include <cstdint>
+
+namespace sweep::kernels {
+
+struct Bf16 {
+  std::uint16_t bits;
+};
+
+template <class T>
+struct Accumulate {
+  using Type = float;
+};
+template <>
+struct Accumulate<double> {
+  using Type = double;
+};
+
+template <class T>
+struct RowKernels {
+  using A = typename Accumulate<T>::Type;
+  using Index = std::int64_t;
+
+  // y = x * rstd * w, rstd = 1 / sqrt(mean(x^2) + eps).
+  void (*rms_norm)(const T* x, const T* w, T* y, A* rstd, Index begin, Index end, Index n, double eps);
+  // dx = residual + d/dx of the above (residual may be null); dw[n] grows by this range's share. dx may be
+  // dy.
+  void (*rms_norm_backward)(const T* dy, const T* x, const T* w, const A* rstd, const T* residual, T* dx,
+                            A* dw, Index begin, Index end, Index n);
+  // y = (x - mean) * rstd * w + b.
+  void (*layer_norm)(const T* x, const T* w, const T* b, T* y, A* mean, A* rstd, Index begin, Index end,
+                     Index n, double eps);
+  void (*layer_norm_backward)(const T* dy, const T* x, const T* w, const A* mean, const A* rstd,
+                              const T* residual, T* dx, A* dw, A* db, Index begin, Index end, Index n);
+  // Rotates `heads` vectors of head_dim at the start of each row in place ("rotate half"); position = row %
+  // seq. cos and sin are [seq, head_dim / 2]; sign -1 turns back (the backward).
+  void (*rope)(T* rows, Index stride, Index begin, Index end, Index seq, Index heads, Index head_dim,
+               const A* cos, const A* sin, A sign);
+  // gate_up is [rows, 2n], gate first; out = silu(gate) * up.
+  void (*swiglu)(const T* gate_up, T* out, Index begin, Index end, Index n);
+  // gate_up becomes its gradient; grad (of out) becomes out again, so that the forward need not keep it.
+  void (*swiglu_backward)(T* gate_up, T* grad, Index begin, Index end, Index n);
+  // GELU in its tanh form; the backward as above: in becomes its gradient, grad becomes out.
+  void (*gelu)(const T* in, T* out, Index begin, Index end, Index n);
+  void (*gelu_backward)(T* in, T* grad, Index begin, Index end, Index n);
+  // lse[row] = log sum exp(logits); returns the sum over rows of lse - logits[label].
+  double (*cross_entropy)(const T* logits, const Index* labels, A* lse, Index begin, Index end, Index n);
+  // logits become (softmax - onehot) * scale.
+  void (*cross_entropy_backward)(T* logits, const Index* labels, const A* lse, A scale, Index begin,
+                                 Index end, Index n);
+  // Row r of each [seq, seq] score matrix: softmax of scale * scores over columns (r - window, r], zero
+  // elsewhere.
+  void (*causal_softmax)(T* scores, Index begin, Index end, Index seq, Index window, A scale);
+  // grad becomes probs * (grad - sum(grad * probs)) * scale.
+  void (*softmax_backward)(const T* probs, T* grad, Index begin, Index end, Index n, A scale);
+  // out[row] = table[token[row]] (+ positions[row % seq] when given).
+  void (*embed)(const T* table, const T* positions, const Index* tokens, T* out, Index begin, Index end,
+                Index seq, Index n);
+  // table_grad[token[row]] += grad[row] over all rows, columns [first, last) only.
+  void (*embed_backward)(const T* grad, const Index* tokens, T* table_grad, Index rows, Index n, Index first,
+                         Index last);
+  // sums[n] += column sums of the rows.
+  void (*column_sums)(const T* in, Index stride, A* sums, Index begin, Index end, Index n);
+  // grad (+)= sums.
+  void (*store_sums)(const A* sums, T* grad, Index n, bool add);
+  // out[i] uniform in [-bound, bound], a pure function of (key, first + i).
+  void (*fill_uniform)(T* out, Index first, Index count, std::uint64_t key, A bound);
+};
+
+// The table for this machine's best instruction set; `widest` false gives the plain one (for tests).
+template <class T>
+const RowKernels<T>& row_kernels(bool widest = true);
+
+// A stable 64-bit hash (splitmix64), for keys of fill_uniform and of the synthetic batch.
+constexpr std::uint64_t mix64(std::uint64_t z) {
+  z += 0x9e3779b97f4a7c15ull;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}
+
+}  // namespace sweep::kernels

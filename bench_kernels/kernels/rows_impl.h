@@ -1,0 +1,385 @@
+// The loops behind RowKernels, compiled once per instruction set into its own namespace (SWEEP_ISA).
+// Everything here is internal to one translation unit, so that no inline function built for a wide
+// instruction set can be shared by the linker with code that must run on a narrow one; for the same reason no
+// standard header with inline functions is used.
+#include <cstdint>
+
+#include "bench_kernels/kernels/rows.h"
+
+namespace sweep::kernels {
+namespace {
+
+using Index = std::int64_t;
+#define SWEEP_INLINE inline __attribute__((always_inline))
+// Iterations touch the same index of every array only, so arrays may coincide but never overlap shifted.
+#if defined(__clang__)
+#define SWEEP_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define SWEEP_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+SWEEP_INLINE float load(const float* p) {
+  return *p;
+}
+SWEEP_INLINE double load(const double* p) {
+  return *p;
+}
+SWEEP_INLINE float load(const Bf16* p) {
+  return __builtin_bit_cast(float, static_cast<std::uint32_t>(p->bits) << 16);
+}
+SWEEP_INLINE void store(float* p, float v) {
+  *p = v;
+}
+SWEEP_INLINE void store(double* p, double v) {
+  *p = v;
+}
+SWEEP_INLINE void store(Bf16* p, float v) {  // round to nearest even; NaN stays NaN
+  const auto u = __builtin_bit_cast(std::uint32_t, v);
+  const std::uint32_t rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+  p->bits = static_cast<std::uint16_t>((u & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : rounded);
+}
+
+// exp to about 1 ulp without a call, so that loops vectorise: 2^k * p(r), r in [-ln2/2, ln2/2] (Cody and
+// Waite 1980; coefficients of Cephes expf). Below -87.3 the result is the smallest normal number, above 88 it
+// stays finite; NaN stays NaN.
+SWEEP_INLINE float exponential(float x) {
+  float c = x < -87.3f ? -87.3f : x;
+  c = c > 88.0f ? 88.0f : c;
+  const float k = __builtin_rintf(c * 1.44269504088896341f);
+  float r = c - k * 0.693359375f;
+  r = r + k * 2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * r * r + r + 1.0f;
+  const auto bits = static_cast<std::uint32_t>(static_cast<std::int32_t>(k) + 127) << 23;
+  return p * __builtin_bit_cast(float, bits);
+}
+SWEEP_INLINE double exponential(double x) {
+  return __builtin_exp(x);
+}
+SWEEP_INLINE float root(float x) {
+  return __builtin_sqrtf(x);
+}
+SWEEP_INLINE double root(double x) {
+  return __builtin_sqrt(x);
+}
+SWEEP_INLINE float logarithm(float x) {
+  return __builtin_logf(x);
+}
+SWEEP_INLINE double logarithm(double x) {
+  return __builtin_log(x);
+}
+
+SWEEP_INLINE std::int32_t ordered(float x) {
+  const auto i = __builtin_bit_cast(std::int32_t, x);
+  return i ^ ((i >> 31) & 0x7fffffff);
+}
+SWEEP_INLINE float unordered(std::int32_t i) {
+  return __builtin_bit_cast(float, i ^ ((i >> 31) & 0x7fffffff));
+}
+SWEEP_INLINE std::int64_t ordered(double x) {
+  const auto i = __builtin_bit_cast(std::int64_t, x);
+  return i ^ ((i >> 63) & 0x7fffffffffffffff);
+}
+SWEEP_INLINE double unordered(std::int64_t i) {
+  return __builtin_bit_cast(double, i ^ ((i >> 63) & 0x7fffffffffffffff));
+}
+
+template <class T>
+struct Rows {
+  using A = typename Accumulate<T>::Type;
+
+  static void rms_norm(const T* x, const T* w, T* y, A* rstd, Index begin, Index end, Index n, double eps) {
+    for (Index row = begin; row < end; ++row) {
+      const T* xr = x + row * n;
+      T* yr = y + row * n;
+      A sum = 0;
+      for (Index i = 0; i < n; ++i) sum += load(xr + i) * load(xr + i);
+      const A r = A(1) / root(sum / A(n) + A(eps));
+      rstd[row] = r;
+      for (Index i = 0; i < n; ++i) store(yr + i, load(xr + i) * r * load(w + i));
+    }
+  }
+
+  static void rms_norm_backward(const T* dy, const T* x, const T* w, const A* rstd, const T* residual, T* dx,
+                                A* dw, Index begin, Index end, Index n) {
+    for (Index row = begin; row < end; ++row) {
+      const T *g = dy + row * n, *xr = x + row * n;
+      T* out = dx + row * n;
+      const A r = rstd[row];
+      A dot = 0;
+      for (Index i = 0; i < n; ++i) dot += load(g + i) * load(w + i) * load(xr + i);
+      const A c = dot * r * r * r / A(n);
+      const T* res = residual ? residual + row * n : nullptr;
+      SWEEP_INDEPENDENT
+      for (Index i = 0; i < n; ++i) {
+        const A gi = load(g + i), xi = load(xr + i);
+        dw[i] += gi * xi * r;
+        store(out + i, (res ? load(res + i) : A(0)) + r * gi * load(w + i) - c * xi);
+      }
+    }
+  }
+
+  static void layer_norm(const T* x, const T* w, const T* b, T* y, A* mean, A* rstd, Index begin, Index end,
+                         Index n, double eps) {
+    for (Index row = begin; row < end; ++row) {
+      const T* xr = x + row * n;
+      T* yr = y + row * n;
+      A sum = 0, squares = 0;
+      for (Index i = 0; i < n; ++i) sum += load(xr + i);
+      const A m = sum / A(n);
+      for (Index i = 0; i < n; ++i) squares += (load(xr + i) - m) * (load(xr + i) - m);
+      const A r = A(1) / root(squares / A(n) + A(eps));
+      mean[row] = m;
+      rstd[row] = r;
+      for (Index i = 0; i < n; ++i) store(yr + i, (load(xr + i) - m) * r * load(w + i) + load(b + i));
+    }
+  }
+
+  static void layer_norm_backward(const T* dy, const T* x, const T* w, const A* mean, const A* rstd,
+                                  const T* residual, T* dx, A* dw, A* db, Index begin, Index end, Index n) {
+    for (Index row = begin; row < end; ++row) {
+      const T *g = dy + row * n, *xr = x + row * n;
+      T* out = dx + row * n;
+      const A m = mean[row], r = rstd[row];
+      A sum = 0, dot = 0;
+      for (Index i = 0; i < n; ++i) {
+        const A gw = load(g + i) * load(w + i);
+        sum += gw;
+        dot += gw * (load(xr + i) - m) * r;
+      }
+      sum /= A(n);
+      dot /= A(n);
+      const T* res = residual ? residual + row * n : nullptr;
+      SWEEP_INDEPENDENT
+      for (Index i = 0; i < n; ++i) {
+        const A gi = load(g + i), hat = (load(xr + i) - m) * r;
+        dw[i] += gi * hat;
+        db[i] += gi;
+        store(out + i, (res ? load(res + i) : A(0)) + r * (gi * load(w + i) - sum - hat * dot));
+      }
+    }
+  }
+
+  static void rope(T* rows, Index stride, Index begin, Index end, Index seq, Index heads, Index head_dim,
+                   const A* cos, const A* sin, A sign) {
+    const Index half = head_dim / 2;
+    for (Index row = begin; row < end; ++row) {
+      const A *c = cos + (row % seq) * half, *s = sin + (row % seq) * half;
+      for (Index h = 0; h < heads; ++h) {
+        T* __restrict__ a = rows + row * stride + h * head_dim;
+        T* __restrict__ b = a + half;
+        for (Index i = 0; i < half; ++i) {
+          const A x = load(a + i), y = load(b + i), si = s[i] * sign;
+          store(a + i, x * c[i] - y * si);
+          store(b + i, y * c[i] + x * si);
+        }
+      }
+    }
+  }
+
+  static void swiglu(const T* gate_up, T* out, Index begin, Index end, Index n) {
+    for (Index row = begin; row < end; ++row) {
+      const T *gate = gate_up + row * 2 * n, *up = gate + n;
+      T* __restrict__ o = out + row * n;
+      for (Index i = 0; i < n; ++i) {
+        const A g = load(gate + i);
+        store(o + i, g / (A(1) + exponential(-g)) * load(up + i));
+      }
+    }
+  }
+
+  static void swiglu_backward(T* gate_up, T* grad, Index begin, Index end, Index n) {
+    for (Index row = begin; row < end; ++row) {
+      T* __restrict__ gate = gate_up + row * 2 * n;
+      T* __restrict__ up = gate + n;
+      T* __restrict__ d = grad + row * n;
+      for (Index i = 0; i < n; ++i) {
+        const A g = load(gate + i), u = load(up + i), di = load(d + i);
+        const A s = A(1) / (A(1) + exponential(-g));
+        const A silu = g * s;
+        store(gate + i, di * u * s * (A(1) + g - silu));
+        store(up + i, di * silu);
+        store(d + i, silu * u);
+      }
+    }
+  }
+
+  // tanh(v) = 1 - 2 / (exp(2v) + 1).
+  static SWEEP_INLINE A gelu_tanh(A x) {
+    return A(1) - A(2) / (exponential(A(2) * A(0.7978845608028654) * (x + A(0.044715) * x * x * x)) + A(1));
+  }
+
+  static void gelu(const T* in, T* out, Index begin, Index end, Index n) {
+    const T* p = in + begin * n;
+    T* __restrict__ o = out + begin * n;
+    const Index count = (end - begin) * n;
+    for (Index i = 0; i < count; ++i) {
+      const A x = load(p + i);
+      store(o + i, A(0.5) * x * (A(1) + gelu_tanh(x)));
+    }
+  }
+
+  static void gelu_backward(T* in, T* grad, Index begin, Index end, Index n) {
+    T* __restrict__ p = in + begin * n;
+    T* __restrict__ d = grad + begin * n;
+    const Index count = (end - begin) * n;
+    for (Index i = 0; i < count; ++i) {
+      const A x = load(p + i), t = gelu_tanh(x);
+      const A slope = A(0.7978845608028654) * (A(1) + A(3 * 0.044715) * x * x);
+      store(p + i, load(d + i) * A(0.5) * (A(1) + t + x * (A(1) - t * t) * slope));
+      store(d + i, A(0.5) * x * (A(1) + t));
+    }
+  }
+
+  // Through order-preserving integers: their maximum may be reordered, so it vectorises; a NaN counts as the
+  // largest.
+  static SWEEP_INLINE A largest(const T* row, Index n) {
+    auto m = ordered(load(row));
+    for (Index i = 1; i < n; ++i) {
+      const auto v = ordered(load(row + i));
+      m = v > m ? v : m;
+    }
+    return unordered(m);
+  }
+
+  static double cross_entropy(const T* logits, const Index* labels, A* lse, Index begin, Index end, Index n) {
+    double total = 0;
+    for (Index row = begin; row < end; ++row) {
+      const T* l = logits + row * n;
+      const A m = largest(l, n);
+      A sum = 0;
+      for (Index i = 0; i < n; ++i) sum += exponential(load(l + i) - m);
+      lse[row] = m + logarithm(sum);
+      total += static_cast<double>(lse[row]) - static_cast<double>(load(l + labels[row]));
+    }
+    return total;
+  }
+
+  static void cross_entropy_backward(T* logits, const Index* labels, const A* lse, A scale, Index begin,
+                                     Index end, Index n) {
+    for (Index row = begin; row < end; ++row) {
+      T* l = logits + row * n;
+      const A z = lse[row];
+      const A at_label = (exponential(load(l + labels[row]) - z) - A(1)) * scale;
+      for (Index i = 0; i < n; ++i) store(l + i, exponential(load(l + i) - z) * scale);
+      store(l + labels[row], at_label);
+    }
+  }
+
+  static void causal_softmax(T* scores, Index begin, Index end, Index seq, Index window, A scale) {
+    for (Index row = begin; row < end; ++row) {
+      T* s = scores + row * seq;
+      const Index last = row % seq, first = last >= window ? last - window + 1 : 0;
+      const Index count = last - first + 1;
+      const A m = largest(s + first, count) * scale;
+      A sum = 0;
+      for (Index i = first; i <= last; ++i) {
+        const A e = exponential(load(s + i) * scale - m);
+        sum += e;
+      }
+      const A inverse = A(1) / sum;
+      for (Index i = 0; i < first; ++i) store(s + i, A(0));
+      for (Index i = first; i <= last; ++i) store(s + i, exponential(load(s + i) * scale - m) * inverse);
+      for (Index i = last + 1; i < seq; ++i) store(s + i, A(0));
+    }
+  }
+
+  static void softmax_backward(const T* probs, T* grad, Index begin, Index end, Index n, A scale) {
+    for (Index row = begin; row < end; ++row) {
+      const T* p = probs + row * n;
+      T* g = grad + row * n;
+      A dot = 0;
+      for (Index i = 0; i < n; ++i) dot += load(p + i) * load(g + i);
+      for (Index i = 0; i < n; ++i) store(g + i, load(p + i) * (load(g + i) - dot) * scale);
+    }
+  }
+
+  static void embed(const T* table, const T* positions, const Index* tokens, T* out, Index begin, Index end,
+                    Index seq, Index n) {
+    for (Index row = begin; row < end; ++row) {
+      const T* from = table + tokens[row] * n;
+      T* __restrict__ o = out + row * n;
+      if (!positions) {
+        for (Index i = 0; i < n; ++i) o[i] = from[i];
+        continue;
+      }
+      const T* pos = positions + (row % seq) * n;
+      for (Index i = 0; i < n; ++i) store(o + i, load(from + i) + load(pos + i));
+    }
+  }
+
+  static void embed_backward(const T* grad, const Index* tokens, T* table_grad, Index rows, Index n,
+                             Index first, Index last) {
+    for (Index row = 0; row < rows; ++row) {
+      const T* g = grad + row * n;
+      T* __restrict__ to = table_grad + tokens[row] * n;
+      for (Index i = first; i < last; ++i) store(to + i, load(to + i) + load(g + i));
+    }
+  }
+
+  static void column_sums(const T* in, Index stride, A* sums, Index begin, Index end, Index n) {
+    for (Index row = begin; row < end; ++row) {
+      const T* p = in + row * stride;
+      for (Index i = 0; i < n; ++i) sums[i] += load(p + i);
+    }
+  }
+
+  static void store_sums(const A* sums, T* grad, Index n, bool add) {
+    for (Index i = 0; i < n; ++i) store(grad + i, add ? load(grad + i) + sums[i] : sums[i]);
+  }
+
+  // A 32-bit counter hash (lowbias32, C. Wellons) of the element's index, keyed; 24 bits of it make the
+  // value.
+  static void fill_uniform(T* out, Index first, Index count, std::uint64_t key, A bound) {
+    for (Index i = 0; i < count; ++i) {
+      const auto index = static_cast<std::uint64_t>(first + i);
+      auto h = static_cast<std::uint32_t>(index) + static_cast<std::uint32_t>(key) +
+               static_cast<std::uint32_t>(index >> 32) * 0x9e3779b9u;
+      h ^= h >> 16;
+      h *= 0x7feb352du;
+      h ^= (h >> 15) ^ static_cast<std::uint32_t>(key >> 32);
+      h *= 0x846ca68bu;
+      h ^= h >> 16;
+      store(out + i, (static_cast<A>(static_cast<std::int32_t>(h >> 8)) * A(1.0 / 8388608.0) - A(1)) * bound);
+    }
+  }
+
+  static constexpr RowKernels<T> table() {
+    return {rms_norm,
+            rms_norm_backward,
+            layer_norm,
+            layer_norm_backward,
+            rope,
+            swiglu,
+            swiglu_backward,
+            gelu,
+            gelu_backward,
+            cross_entropy,
+            cross_entropy_backward,
+            causal_softmax,
+            softmax_backward,
+            embed,
+            embed_backward,
+            column_sums,
+            store_sums,
+            fill_uniform};
+  }
+};
+
+}  // namespace
+
+namespace SWEEP_ISA {
+extern const RowKernels<float> kFloat;
+extern const RowKernels<Bf16> kBf16;
+extern const RowKernels<double> kDouble;
+const RowKernels<float> kFloat = Rows<float>::table();
+const RowKernels<Bf16> kBf16 = Rows<Bf16>::table();
+const RowKernels<double> kDouble = Rows<double>::table();
+}  // namespace SWEEP_ISA
+
+}  // namespace sweep::kernels

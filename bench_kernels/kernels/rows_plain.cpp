@@ -1,0 +1,3 @@
+// RowKernels for one instruction set; its compile options are in CMakeLists.txt.
+#define SWEEP_ISA isa_plain
+#include "bench_kernels/kernels/rows_impl.h"

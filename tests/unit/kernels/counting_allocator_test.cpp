@@ -1,0 +1,95 @@
+#include "bench_kernels/kernels/counting_allocator.h"
+
+#include <ATen/Context.h>
+#include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+
+namespace sweep::memory {
+namespace {
+
+class CountingAllocator : public ::testing::TestWithParam<c10::DeviceType> {
+ protected:
+  void SetUp() override {
+    install(type());
+    start_clean(type());
+  }
+  void TearDown() override { set_cap(type(), std::nullopt); }
+  c10::DeviceType type() const { return GetParam(); }
+  at::Tensor bytes(std::int64_t n) const { return at::empty({n}, at::TensorOptions(type()).dtype(at::kByte)); }
+};
+
+TEST_P(CountingAllocator, RoundsEveryBlockUpTo512Bytes) {
+  const at::Tensor one = bytes(1), full = bytes(512), more = bytes(513);
+  EXPECT_EQ(stats(type()).current, 512 + 512 + 1024);
+}
+
+TEST_P(CountingAllocator, AnEmptyTensorTakesNothing) {
+  const at::Tensor empty = bytes(0);
+  EXPECT_EQ(stats(type()).current, 0);
+}
+
+TEST_P(CountingAllocator, PeakIsTheHighWaterMarkSinceItsReset) {
+  { const at::Tensor large = bytes(10'240); }
+  EXPECT_EQ(stats(type()).current, 0);
+  EXPECT_EQ(stats(type()).peak, 10'240);
+  const at::Tensor small = bytes(1024);
+  reset_peak(type());
+  EXPECT_EQ(stats(type()).peak, 1024);
+}
+
+TEST_P(CountingAllocator, AtTheCapFitsAndAboveItIsOutOfMemory) {
+  const at::Tensor held = bytes(1024);
+  set_cap(type(), 2048);
+  { const at::Tensor fits = bytes(1024); }
+  EXPECT_THROW(bytes(1025), c10::OutOfMemoryError);
+  EXPECT_EQ(stats(type()).ooms, 1);
+  EXPECT_EQ(stats(type()).asked, 1025);
+  EXPECT_EQ(stats(type()).current, 1024) << "a refused block is not counted";
+  EXPECT_EQ(stats(type()).peak, 2048);
+}
+
+TEST_P(CountingAllocator, ScratchIsNeitherCountedNorCappedAlsoWhenFreedOutsideItsScope) {
+  set_cap(type(), 512);
+  std::optional<at::Tensor> scratch;
+  {
+    const ScratchScope outer;
+    { const ScratchScope inner; }
+    scratch = bytes(1 << 20);
+  }
+  EXPECT_EQ(stats(type()).current, 0);
+  scratch.reset();
+  EXPECT_EQ(stats(type()).current, 0);
+  const at::Tensor counted = bytes(512);
+  EXPECT_EQ(stats(type()).current, 512);
+}
+
+TEST_P(CountingAllocator, BlocksFromBeforeACleanStartAreNotSubtracted) {
+  std::optional<at::Tensor> before = bytes(4096);
+  start_clean(type());
+  const at::Tensor after = bytes(512);
+  before.reset();
+  EXPECT_EQ(stats(type()).current, 512);
+}
+
+TEST(CountingAllocatorOnMeta, HasNoData) {
+  install(c10::DeviceType::Meta);
+  const at::Tensor huge = at::empty({std::int64_t{1} << 40}, at::TensorOptions(at::kMeta).dtype(at::kByte));
+  EXPECT_EQ(huge.storage().data_ptr().get(), nullptr);
+  EXPECT_GE(stats(c10::DeviceType::Meta).current, std::int64_t{1} << 40);
+}
+
+TEST(CountingAllocatorOnCpu, GivesAlignedMemoryAndCopies) {
+  install(c10::DeviceType::CPU);
+  const at::Tensor tensor = at::empty({3}, at::kFloat).fill_(2.5);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(tensor.data_ptr()) % 64, 0u);
+  EXPECT_EQ(tensor.clone().sum().item<float>(), 7.5f);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, CountingAllocator, ::testing::Values(c10::DeviceType::CPU, c10::DeviceType::Meta),
+                         [](const auto& info) { return c10::DeviceTypeName(info.param); });
+
+}  // namespace
+}  // namespace sweep::memory
