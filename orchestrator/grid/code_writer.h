@@ -1,11 +1,27 @@
-// CodeWriter: appends instructions to a Code, each with the part of the text it computes.
+// CodeWriter: appends instructions to a Code, each with the part of the text it computes; and the operators
+// it knows.
 #pragma once
 #include <cstddef>
+#include <string_view>
 #include <utility>
 
 #include "orchestrator/grid/expression.h"
 
 namespace sweep::grid {
+
+// An operator of two values: its sign, and its instruction on whole and on real numbers.
+struct Arithmetic {
+  std::string_view sign;
+  Op whole, real;
+};
+inline constexpr Arithmetic kSums[] = {{"+", Op::kAdd, Op::kAddR}, {"-", Op::kSub, Op::kSubR}};
+inline constexpr Arithmetic kTerms[] = {{"*", Op::kMul, Op::kMulR},
+                                        {"/", Op::kDivExact, Op::kDivR},
+                                        {"//", Op::kFloorDiv, Op::kFloorDiv},
+                                        {"%", Op::kMod, Op::kMod}};
+inline constexpr Arithmetic kComparisons[] = {{"==", Op::kEq, Op::kEqR}, {"!=", Op::kNe, Op::kNeR},
+                                              {"<", Op::kLt, Op::kLtR},  {"<=", Op::kLe, Op::kLeR},
+                                              {">", Op::kGt, Op::kGtR},  {">=", Op::kGe, Op::kGeR}};
 
 // One more level of nesting for its lifetime; not ok beyond kMaxDepth.
 struct Deeper {

@@ -20,19 +20,6 @@ struct Operand {
 };
 using Parsed = tl::expected<Operand, ExpressionError>;
 
-struct Arithmetic {
-  std::string_view sign;
-  Op whole, real;
-};
-constexpr Arithmetic kSums[] = {{"+", Op::kAdd, Op::kAddR}, {"-", Op::kSub, Op::kSubR}};
-constexpr Arithmetic kTerms[] = {{"*", Op::kMul, Op::kMulR},
-                                 {"/", Op::kDivExact, Op::kDivR},
-                                 {"//", Op::kFloorDiv, Op::kFloorDiv},
-                                 {"%", Op::kMod, Op::kMod}};
-constexpr Arithmetic kComparisons[] = {{"==", Op::kEq, Op::kEqR}, {"!=", Op::kNe, Op::kNeR},
-                                       {"<", Op::kLt, Op::kLtR},  {"<=", Op::kLe, Op::kLeR},
-                                       {">", Op::kGt, Op::kGtR},  {">=", Op::kGe, Op::kGeR}};
-
 bool is_number(Type type) {
   return type == Type::kInt || type == Type::kReal;
 }

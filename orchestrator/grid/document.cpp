@@ -116,10 +116,17 @@ class Builder : public YAML::EventHandler {
     } else if (!frame.pending) {
       set_key(frame, *node, at);
     } else {
-      frame.pending->value = std::move(node);
+      frame.pending->value =
+          node->kind == Node::Kind::kNull ? null_at(frame.pending->place) : std::move(node);
       frame.node->entries.push_back(std::move(*frame.pending));
       frame.pending.reset();
     }
+  }
+  // `tp:` alone: yaml-cpp places the nothing behind it on a later line.
+  static NodePtr null_at(Place at) {
+    auto node = std::make_shared<Node>();
+    node->place = at;
+    return node;
   }
   void set_key(Frame& frame, const Node& key, Place at) {
     if (!key.is_scalar()) throw Refused{at, fmt::format("a key must be a word, not {}", key.kind_name())};

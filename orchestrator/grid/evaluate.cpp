@@ -151,6 +151,14 @@ Trouble single(Op op, Cell& top) {
   return Trouble::kNone;
 }
 
+// Operators of two values; the result replaces the left one.
+Trouble pair(Op op, Cell& left, Cell b, Failure& failure) {
+  const Cell a = left;
+  const Trouble trouble = op >= Op::kAddR ? real(op, a.r, b.r, left) : whole(op, a.i, b.i, left);
+  if (trouble != Trouble::kNone) failure.a = a, failure.b = b;
+  return trouble;
+}
+
 }  // namespace
 
 bool evaluate(const Code& code, const Point& point, Cell& value, Failure& failure) {
@@ -160,7 +168,6 @@ bool evaluate(const Code& code, const Point& point, Cell& value, Failure& failur
   const std::size_t count = code.ops.size();
   for (std::size_t at = 0; at < count; ++at) {
     const Instruction op = ops[at];
-    Trouble trouble = Trouble::kNone;
     switch (op.op) {
       case Op::kConst:
         stack[top++] = code.constants[op.arg];
@@ -189,18 +196,14 @@ bool evaluate(const Code& code, const Point& point, Cell& value, Failure& failur
       case Op::kNegR:
       case Op::kCeilR:
       case Op::kFloorR:
-        trouble = single(op.op, stack[top - 1]);
+        failure.trouble = single(op.op, stack[top - 1]);
         break;
-      default: {
-        const Cell b = stack[--top];
-        const Cell a = stack[top - 1];
-        trouble = op.op >= Op::kAddR ? real(op.op, a.r, b.r, stack[top - 1])
-                                     : whole(op.op, a.i, b.i, stack[top - 1]);
-        if (trouble != Trouble::kNone) failure.a = a, failure.b = b;
-      }
+      default:
+        --top;
+        failure.trouble = pair(op.op, stack[top - 1], stack[top], failure);
+        break;
     }
-    if (trouble != Trouble::kNone) {
-      failure.trouble = trouble;
+    if (failure.trouble != Trouble::kNone) {
       failure.op = static_cast<std::uint32_t>(at);
       return false;
     }

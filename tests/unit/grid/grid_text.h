@@ -1,0 +1,47 @@
+// What the grid tests share: reading a text, its error, and all entries of its expansion.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "orchestrator/grid/grid.h"
+
+namespace sweep::grid {
+
+inline const std::string kHead = "name: t\nmodel: llama3-8b\n";
+
+// The error of a text that must be refused; "" (and a failure) if it is not.
+inline std::string error_of(const std::string& text, const ReadOptions& options = {}) {
+  const auto grid = read_text(text, "g.yaml", options);
+  EXPECT_FALSE(grid) << text;
+  return grid ? "" : grid.error().message;
+}
+
+struct Expanded {
+  ExpandCounts counts;
+  std::vector<PlanEntry> entries;
+  std::vector<PlanEntry> with_rule(const std::string& rule) const {
+    std::vector<PlanEntry> out;
+    for (const PlanEntry& entry : entries) {
+      if (entry.rule == rule) out.push_back(entry);
+    }
+    return out;
+  }
+  std::vector<PlanEntry> admitted() const { return with_rule(""); }
+};
+
+inline Expanded expanded(const std::string& text, std::uint64_t list_dropped = 1000) {
+  Expanded out;
+  const auto grid = read_text(text, "g.yaml");
+  EXPECT_TRUE(grid) << (grid ? "" : grid.error().message);
+  if (!grid) return out;
+  const auto counts = expand(
+      *grid, [&out](PlanEntry&& entry) { return out.entries.push_back(std::move(entry)), true; },
+      list_dropped);
+  EXPECT_TRUE(counts) << (counts ? "" : counts.error().message);
+  if (counts) out.counts = *counts;
+  return out;
+}
+
+}  // namespace sweep::grid

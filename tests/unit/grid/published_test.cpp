@@ -1,0 +1,139 @@
+// What is published with the program: the example grids expand, and the JSON Schema knows what the reader
+// knows.
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "bench_kernels/shape/catalogue.h"
+#include "grid_text.h"
+#include "orchestrator/grid/keys.h"
+#include "orchestrator/grid/scope.h"
+#include "schema/axis_domain.h"
+
+namespace sweep::grid {
+namespace {
+
+using Json = nlohmann::json;
+
+const std::filesystem::path kSource = SWEEP_SOURCE_DIR;
+
+TEST(GridPublished, EveryExampleExpandsAndAsksAQuestion) {
+  int files = 0;
+  for (const auto& file : std::filesystem::directory_iterator(kSource / "sweeps")) {
+    if (file.path().extension() != ".yaml") continue;
+    ++files;
+    const auto grid = read_file(file.path());
+    ASSERT_TRUE(grid) << grid.error().message;
+    EXPECT_THAT(grid->question, testing::EndsWith("?")) << file.path();
+    const auto counts = expand(*grid, [](PlanEntry&&) { return true; });
+    ASSERT_TRUE(counts) << counts.error().message;
+    EXPECT_GT(counts->admitted, 0u) << file.path();
+    EXPECT_EQ(counts->duplicates, 0u) << file.path();
+  }
+  EXPECT_GE(files, 5);
+}
+
+TEST(GridPublished, TheQuickstartHasSomethingOfEverything) {
+  const auto grid = read_file(kSource / "sweeps" / "quickstart.yaml");
+  ASSERT_TRUE(grid) << grid.error().message;
+  const auto counts = expand(*grid, [](PlanEntry&& entry) {
+    EXPECT_LE(entry.trial.world(), 2);
+    EXPECT_TRUE(entry.trial.memory_cap_bytes);
+    return true;
+  });
+  ASSERT_TRUE(counts);
+  EXPECT_GE(counts->admitted, 24u);
+  EXPECT_LE(counts->admitted, 64u);
+  EXPECT_GE(counts->pruned, 1u);
+}
+
+class GridSchemaTest : public testing::Test {
+ protected:
+  GridSchemaTest() { schema_ = Json::parse(std::ifstream(kSource / "schema" / "json" / "grid.schema.json")); }
+
+  static std::set<std::string> keys(const Json& properties) {
+    std::set<std::string> out;
+    for (const auto& [key, value] : properties.items()) out.insert(key);
+    return out;
+  }
+  template <class Range>
+  static std::set<std::string> named(const Range& range) {
+    return {range.begin(), range.end()};
+  }
+  // Every map is closed, so that a misspelt key is underlined.
+  static void closed(const Json& node, const std::string& at) {
+    if (node.is_object() && node.contains("properties")) {
+      EXPECT_EQ(node.value("additionalProperties", true), false) << at;
+    }
+    for (const auto& [key, value] : node.items()) {
+      if (value.is_structured()) closed(value, at + "/" + key);
+    }
+  }
+  Json schema_;
+};
+
+TEST_F(GridSchemaTest, KnowsEveryKeyTheReaderAcceptsAndNoOther) {
+  const Json& top = schema_.at("properties");
+  EXPECT_EQ(keys(top), named(kTopKeys));
+  EXPECT_EQ(keys(top.at("measure").at("properties")), named(kMeasureKeys));
+  EXPECT_EQ(keys(top.at("limits").at("properties")), named(kLimitKeys));
+  const Json& launch = top.at("launch").at("properties");
+  EXPECT_EQ(keys(launch), named(kLaunchers));
+  std::map<std::string, std::set<std::string>> launchers;
+  for (const LaunchKey& key : kLaunchKeys) launchers[std::string(key.launcher)].emplace(key.key);
+  for (const auto& [name, known] : launchers)
+    EXPECT_EQ(keys(launch.at(name).at("properties")), known) << name;
+  for (const auto& [name, ask] :
+       launch.at("slurm").at("properties").at("hardware").at("properties").items()) {
+    EXPECT_EQ(keys(ask.at("properties")), named(kHardwareKeys)) << name;
+  }
+  std::set<std::string> model;
+  for (const Json& form : schema_.at("$defs").at("model").at("anyOf")) {
+    if (form.contains("properties")) model.merge(keys(form.at("properties")));
+  }
+  EXPECT_EQ(model, named(kModelKeys));
+  closed(schema_, "");
+}
+
+TEST_F(GridSchemaTest, KnowsEveryAxisWithItsValues) {
+  const Scope scope;
+  for (const char* form : {"one", "many"}) {
+    EXPECT_EQ(keys(schema_.at("$defs").at(form).at("properties")), named(scope.axis_names())) << form;
+  }
+  for (const auto& [key, axis] : schema_.at("$defs").at("one").at("properties").items()) {
+    const AxisDomain* domain = axis_domain(key);
+    if (domain == nullptr) continue;
+    if (!domain->words.empty()) {
+      EXPECT_EQ(axis.at("enum").get<std::set<std::string>>(), named(domain->words)) << key;
+    } else {
+      EXPECT_EQ(axis.at("minimum"), domain->min) << key;
+      EXPECT_EQ(axis.at("maximum"), domain->max) << key;
+    }
+  }
+  std::set<std::string> hardware;
+  for (const auto& h : shape::all_hardware()) hardware.insert(h.name);
+  EXPECT_EQ(
+      schema_.at("$defs").at("one").at("properties").at("hardware").at("enum").get<std::set<std::string>>(),
+      hardware);
+  EXPECT_EQ(keys(schema_.at("properties")
+                     .at("launch")
+                     .at("properties")
+                     .at("slurm")
+                     .at("properties")
+                     .at("hardware")
+                     .at("properties")),
+            hardware);
+}
+
+// The table of domains follows fields.def: a new number or word axis without one is caught here.
+TEST_F(GridSchemaTest, EveryAxisHasADomain) {
+  Trial trial;
+  for_each_axis(trial, [](const FieldInfo& info, const auto&, auto&) {
+    const bool without = info.key == "hardware" || info.type == "flag";
+    EXPECT_EQ(axis_domain(info.key) == nullptr, without) << info.key;
+  });
+}
+
+}  // namespace
+}  // namespace sweep::grid

@@ -1,0 +1,234 @@
+// Everything wrong is refused before anything starts, with file:line:column and what would be right.
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "grid_text.h"
+#include "orchestrator/grid/document.h"
+
+namespace sweep::grid {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+TEST(GridRead, AWholeFile) {
+  const auto grid = read_text(R"(
+name: full
+question: Which one?
+model: llama3-8b
+base: {hardware: h100-sxm-80gb, seq_len: 4096, global_batch_size: 256, precision: bf16}
+grid:
+  nodes: [1, 2]
+  tp: {pow2: [1, 8]}
+  bucket_mb: {range: [10, 31, 10]}
+zip:
+  - {zero: [0, 1], micro_batch_size: [4, 2]}
+where: ["tp <= gpus_per_node"]
+exclude: [{tp: 8, nodes: [1, 2]}]
+include: [{nodes: 4, tp: 2}]
+derive: {half: tp // 2}
+repeats: 3
+measure: {warmup_steps: 1, steps: 5}
+limits: {gpu_hours: 1.5, trial_seconds: 30, retries_crash: 0, retries_infra: 2}
+launch: {slurm: {partition: gpu, time: "02:00:00", extra: ["--exclusive"], hardware: {h100-sxm-80gb: {partition: h}}}, local: {slots: 2}}
+)",
+                              "g.yaml");
+  ASSERT_TRUE(grid) << grid.error().message;
+  EXPECT_EQ(grid->name, "full");
+  EXPECT_EQ(grid->question, "Which one?");
+  EXPECT_EQ(points(*grid), 2u * 4 * 3 * 2);
+  EXPECT_EQ(grid->measure, (MeasurePlan{1, 5, 3}));
+  EXPECT_EQ(grid->limits.gpu_hours, 1.5);
+  EXPECT_EQ(grid->limits.trial_seconds, 30);
+  EXPECT_EQ(grid->limits.retries_crash, 0);
+  EXPECT_EQ(grid->limits.retries_infra, 2);
+  EXPECT_EQ(
+      grid->launch,
+      R"({"local":{"slots":2},"slurm":{"extra":["--exclusive"],"hardware":{"h100-sxm-80gb":{"partition":"h"}},)"
+      R"("partition":"gpu","time":"02:00:00"}})");
+}
+
+TEST(GridRead, MisspeltKeysNameTheNearest) {
+  EXPECT_THAT(error_of(kHead + "grids: {tp: [1]}\n"),
+              AllOf(StartsWith("g.yaml:3:1: "), HasSubstr("did you mean 'grid'?")));
+  EXPECT_THAT(error_of(kHead + "grid:\n  micro_batchsize: [1]\n"),
+              AllOf(StartsWith("g.yaml:4:3: "), HasSubstr("did you mean 'micro_batch_size'?")));
+  EXPECT_THAT(error_of(kHead + "grid: {tp: [1]}\nmeasure: {step: 3}\n"), HasSubstr("did you mean 'steps'?"));
+  EXPECT_THAT(error_of(kHead + "grid: {tp: {pow: [1, 2]}}\n"), HasSubstr("did you mean 'pow2'?"));
+  EXPECT_THAT(error_of(kHead + "grid: {tp: [1]}\nlimits: {gpu_hour: 3}\n"),
+              HasSubstr("did you mean 'gpu_hours'?"));
+  EXPECT_THAT(error_of(kHead + "grid: {tp: [1]}\nlaunch: {slum: {}}\n"), HasSubstr("did you mean 'slurm'?"));
+  EXPECT_THAT(error_of(kHead + "grid: {tp: [1]}\nlaunch: {slurm: {partitoin: a}}\n"),
+              HasSubstr("did you mean 'partition'?"));
+  EXPECT_THAT(error_of("name: t\nmodel: lama3-8b\ngrid: {tp: [1]}\n"),
+              AllOf(StartsWith("g.yaml:2:8: "), HasSubstr("did you mean 'llama3-8b'?")));
+  EXPECT_THAT(error_of(kHead + "base: {hardware: h100-sxm-80g}\ngrid: {tp: [1]}\n"),
+              HasSubstr("did you mean 'h100-sxm-80gb'?"));
+  EXPECT_THAT(error_of(kHead + "grid: {precision: [fp32, bf166]}\n"),
+              AllOf(StartsWith("g.yaml:3:26: "), HasSubstr("did you mean 'bf16'?")));
+}
+
+TEST(GridRead, ExpressionErrorsPointIntoTheExpression) {
+  const std::string head = kHead + "grid: {tp: [1]}\n";
+  EXPECT_THAT(error_of(head + "where: [tp <= gpus_per_nod]\n"), StartsWith("g.yaml:4:15: 'gpus_per_nod'"));
+  EXPECT_THAT(error_of(head + "where: [\"tp <= gpus_per_nod\"]\n"), StartsWith("g.yaml:4:16: "));
+  EXPECT_THAT(error_of(head + "where:\n  - precision == 'bf16' and\n      tpp == 2\n"),
+              StartsWith("g.yaml:6:7: 'tpp'"));
+  EXPECT_THAT(error_of(head + "where:\n  - 'precision == ''bf16'' and tpp == 2'\n"),
+              StartsWith("g.yaml:5:32: 'tpp'"));
+  EXPECT_THAT(error_of(head + "where:\n  - \"precision == \\\"bf16\\\" and tpp == 2\"\n"),
+              StartsWith("g.yaml:5:32: 'tpp'"));
+  EXPECT_THAT(error_of(head + "where:\n  - >\n    tp == 1\n    and tpp == 2\n"),
+              StartsWith("g.yaml:7:9: 'tpp'"));
+  EXPECT_THAT(error_of(head + "where: [tp + 1]\n"),
+              AllOf(StartsWith("g.yaml:4:9: "), HasSubstr("not a condition")));
+  EXPECT_THAT(error_of(head + "where: [memory_cap_bytes > 1]\n"),
+              AllOf(StartsWith("g.yaml:4:9: "), HasSubstr("set it under base")));
+  EXPECT_THAT(error_of(head + "where: [model == 'llama3-80b']\n"), HasSubstr("did you mean 'llama3-8b'?"));
+}
+
+TEST(GridRead, NumbersThatAreNone) {
+  for (const std::string bad : {"nan",
+                                ".nan",
+                                "-1",
+                                "0",
+                                "1.5",
+                                "1e3",
+                                "0x10",
+                                "010",
+                                "\"8\"",
+                                "true",
+                                "null",
+                                "~",
+                                "[1]",
+                                "99999999999999999999999",
+                                "-99999999999999999999999",
+                                "1000001",
+                                "inf",
+                                "1_000",
+                                "",
+                                "+",
+                                "--1",
+                                "8 GPUs"}) {
+    EXPECT_THAT(error_of(kHead + "base:\n  tp: " + bad + "\ngrid: {pp: [1]}\n"), StartsWith("g.yaml:4:"))
+        << bad;
+    EXPECT_THAT(error_of(kHead + "grid:\n  tp: [1, " + (bad.empty() ? "null" : bad) + "]\n"),
+                StartsWith("g.yaml:4:"))
+        << bad;
+  }
+  for (const std::string bad : {"nan", "-1", "0", "inf", "1e400", "many"}) {
+    EXPECT_THAT(error_of(kHead + "grid: {tp: [1]}\nlimits: {gpu_hours: " + bad + "}\n"),
+                HasSubstr("gpu_hours is '" + bad))
+        << bad;
+  }
+  EXPECT_THAT(error_of(kHead + "grid: {packing: [yes]}\n"), HasSubstr("true or false"));
+  EXPECT_THAT(error_of(kHead + "grid: {tp: [1]}\nmeasure: {steps: 0}\n"), HasSubstr("steps is '0'"));
+}
+
+TEST(GridRead, FormsThatHoldNothingOrTooMuch) {
+  EXPECT_THAT(error_of(kHead + "grid: {}\n"), HasSubstr("grid is empty"));
+  EXPECT_THAT(error_of(kHead), HasSubstr("'grid' is missing"));
+  EXPECT_THAT(error_of(kHead + "grid: {tp: []}\n"), HasSubstr("tp has no values"));
+  EXPECT_THAT(error_of(kHead + "grid: {tp: {pow2: [8, 1]}}\n"), HasSubstr("holds nothing"));
+  EXPECT_THAT(error_of(kHead + "grid: {tp: {pow2: [1, 12]}}\n"), HasSubstr("12 is not a power of two"));
+  EXPECT_THAT(error_of(kHead + "grid: {tp: {range: [1, 8]}}\n"), HasSubstr("[first, last, step]"));
+  EXPECT_THAT(error_of(kHead + "grid: {tp: {range: [1, 8, 0]}}\n"), HasSubstr("step"));
+  EXPECT_THAT(error_of(kHead + "grid: {seq_len: {range: [1, 90000000, 1]}}\n"),
+              HasSubstr("at most 1000000 an axis"));
+  EXPECT_THAT(error_of(kHead + "grid: {precision: {pow2: [1, 2]}}\n"), HasSubstr("list its values"));
+  EXPECT_THAT(error_of(kHead + "base: {tp: [1, 2]}\ngrid: {pp: [1]}\n"),
+              HasSubstr("several values belong under grid"));
+  EXPECT_THAT(error_of(kHead + "zip: [{tp: [1, 2], pp: [1]}]\n"),
+              AllOf(StartsWith("g.yaml:3:20: "), HasSubstr("give each as many")));
+  EXPECT_THAT(error_of(kHead + "zip: [{tp: [1, 2]}]\n"), HasSubstr("two axes or more"));
+  EXPECT_THAT(error_of("name: t\ngrid: {tp: [1]}\n"), HasSubstr("'model' is missing"));
+  EXPECT_THAT(error_of("model: llama3-8b\ngrid: {tp: [1]}\n"), HasSubstr("'name' is missing"));
+  EXPECT_THAT(error_of("name: a/b\nmodel: llama3-8b\ngrid: {tp: [1]}\n"), HasSubstr("name takes letters"));
+}
+
+TEST(GridRead, AnAxisHasOneHome) {
+  EXPECT_THAT(error_of(kHead + "base: {tp: 1}\ngrid: {tp: [1]}\n"),
+              AllOf(StartsWith("g.yaml:4:8: "), HasSubstr("given twice")));
+  EXPECT_THAT(error_of(kHead + "grid: {tp: [1]}\nzip: [{tp: [1], pp: [1]}]\n"), HasSubstr("given twice"));
+  EXPECT_THAT(error_of(kHead + "grid: {model: [gpt2]}\n"), HasSubstr("given twice"));
+  EXPECT_THAT(error_of(kHead + "grid: {tp: [1]}\nderive: {tp: 2}\n"), HasSubstr("also set by derive"));
+  EXPECT_THAT(error_of(kHead + "grid: {pp: [1]}\nderive: {tp: 2}\ninclude: [{tp: 1}]\n"),
+              HasSubstr("set by derive"));
+  EXPECT_THAT(error_of(kHead + "grid: {world: [1]}\n"), HasSubstr("'world' follows"));
+  EXPECT_THAT(error_of(kHead + "grid: {layers: [1]}\n"), HasSubstr("dimension of the model"));
+  EXPECT_THAT(error_of(kHead + "grid: {tp: [1]}\nrepeats: 2\nmeasure: {repeats: 2}\n"),
+              HasSubstr("keep one"));
+}
+
+TEST(GridRead, DeriveRefusesCyclesByName) {
+  const std::string head = kHead + "grid: {pp: [1]}\n";
+  EXPECT_THAT(error_of(head + "derive: {a: b + 1, b: c, c: a}\n"),
+              HasSubstr("in a circle: a -> b -> c -> a"));
+  EXPECT_THAT(error_of(head + "derive: {a: a}\n"), HasSubstr("a -> a"));
+  EXPECT_THAT(error_of(head + "derive:\n  tp: world\n"),
+              AllOf(StartsWith("g.yaml:5:3: "), HasSubstr("in a circle"), HasSubstr("tp")));
+  EXPECT_THAT(error_of(head + "derive: {precision: 1}\n"), HasSubstr("cannot set 'precision'"));
+  EXPECT_THAT(error_of(head + "derive: {layers: 1}\n"), HasSubstr("cannot set 'layers'"));
+  EXPECT_THAT(error_of(head + "derive: {and: 1}\n"), HasSubstr("cannot name"));
+  EXPECT_THAT(error_of(head + "derive: {tp: 1.5}\n"), HasSubstr("use floor() or ceil()"));
+  EXPECT_THAT(error_of(head + "derive: {tp: [1]}\n"), HasSubstr("takes an expression, not a list"));
+}
+
+TEST(GridRead, ModelsByFileAndByDimensions) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / "grid_models" / "my-qwen";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "config.json")
+      << R"({"model_type": "qwen2", "hidden_size": 64, "intermediate_size": 128,
+    "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100, "rms_norm_eps": 1e-6,
+    "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": true, "max_position_embeddings": 512})";
+  const auto grid = read_text(R"(
+name: t
+grid:
+  model:
+    - gpt2
+    - {config_json: my-qwen/config.json}
+    - {family: llama, layers: 2, hidden_size: 64, heads: 4, kv_heads: 2, intermediate_size: 96, vocab_size: 100, tie_embeddings: true, name: mine}
+    - {layers: 2, hidden_size: 32, heads: 4, intermediate_size: 96, vocab_size: 100}
+where: [layers == 2]
+)",
+                              folder.parent_path() / "g.yaml");
+  ASSERT_TRUE(grid) << grid.error().message;
+  std::vector<Trial> trials;
+  ASSERT_TRUE(expand(
+      *grid, [&](PlanEntry&& e) { return trials.push_back(e.trial), true; }, 0));
+  ASSERT_EQ(trials.size(), 3u);
+  EXPECT_EQ(trials[0].model, "my-qwen");
+  EXPECT_EQ(trials[0].spec.family, "qwen2");
+  EXPECT_EQ(trials[1].model, "mine");
+  EXPECT_TRUE(trials[1].spec.tie_embeddings);
+  EXPECT_EQ(trials[2].model, "llama-2x32-h4-kv4-ff96-v100");
+  EXPECT_EQ(trials[2].spec.head_dim, 8);
+}
+
+TEST(GridRead, ModelsThatAreWrong) {
+  const auto with = [](const std::string& model) {
+    return error_of("name: t\nmodel: " + model + "\ngrid: {tp: [1]}\n");
+  };
+  EXPECT_THAT(with("{config_json: nowhere/config.json}"),
+              AllOf(StartsWith("g.yaml:2:22: "), HasSubstr("relative to the grid file")));
+  EXPECT_THAT(with("{config_json: /dev/zero}"), HasSubstr("there is no file"));
+  EXPECT_THAT(with("{family: llama, layrs: 2}"), HasSubstr("did you mean 'layers'?"));
+  EXPECT_THAT(with("{family: lama, layers: 2}"), HasSubstr("did you mean 'llama'?"));
+  EXPECT_THAT(with("{layers: 2, hidden_size: 63, heads: 4, intermediate_size: 9, vocab_size: 10}"),
+              HasSubstr("hidden_size 63 % heads 4"));
+  EXPECT_THAT(with("[gpt2]"), HasSubstr("belong under grid"));
+  EXPECT_THAT(error_of("name: t\ngrid: {model: [qwen2-7b, qwen2.5-7b]}\n"), HasSubstr("same dimensions"));
+  EXPECT_THAT(
+      with("{name: gpt2, layers: 2, hidden_size: 64, heads: 4, intermediate_size: 9, vocab_size: 10}"),
+      HasSubstr("its own name"));
+}
+
+TEST(GridRead, Files) {
+  EXPECT_THAT(read_file("/nowhere/g.yaml").error().message, HasSubstr("no such file"));
+  EXPECT_THAT(read_file(testing::TempDir()).error().message, HasSubstr("not a regular file"));
+}
+
+}  // namespace
+}  // namespace sweep::grid
