@@ -44,7 +44,8 @@ INSTANTIATE_TEST_SUITE_P(Namespace, Lifecycle, ::testing::Values(true, false),
 TEST_P(Lifecycle, SaysHelloNodeAndBye) {
   run_one(attempt(1, 1, {{"outcome", "ok"}}));
   EXPECT_EQ(said(spool::kHello).size(), 1u);
-  EXPECT_FALSE(!GetParam() && said(spool::kHello)[0]["pid_namespace"]);  // with one: where the system allows it
+  EXPECT_FALSE(!GetParam() &&
+               said(spool::kHello)[0]["pid_namespace"]);  // with one: where the system allows it
   const auto node = from_json<NodeRecord>(said(spool::kNode).at(0));
   ASSERT_TRUE(node);
   EXPECT_FALSE(node->host.empty());
