@@ -12,7 +12,7 @@
 namespace sweep::launch {
 
 namespace {
-constexpr int kRounds = 300;  // of 10 ms: a process in uninterruptible sleep is not waited for any longer
+constexpr int kRounds = 100;  // of 10 ms: a process in uninterruptible sleep is not waited for any longer
 }
 
 i64 clean_leftovers(const std::filesystem::path& spool, const std::string& allocation) {

@@ -176,7 +176,10 @@ class FakeTrial {
       std::fprintf(stderr, "scripted exit with code 3, bad byte \xff here\n");
       ::_exit(3);
     }
-    if (what == "crash_signal") ::raise(SIGSEGV);
+    if (what == "crash_signal") {
+      ::signal(SIGSEGV, SIG_DFL);  // a sanitizer's handler would exit instead
+      ::raise(SIGSEGV);
+    }
     if (what == "hang_ignore_sigterm") ::signal(SIGTERM, SIG_IGN);
     if (what == "hang" || what == "hang_ignore_sigterm") hang();
     if (what == "host_oom") eat_memory();

@@ -34,6 +34,7 @@ AttemptRun::AttemptRun(Lent& lent, Attempt attempt, std::function<void(AttemptRu
       timer_(lent.io) {}
 
 AttemptRun::~AttemptRun() {
+  lent_.zygote.withdraw(attempt_.id);
   if (anchor_ > 0) ::kill(-anchor_, SIGKILL);
 }
 
@@ -77,7 +78,7 @@ void AttemptRun::launch(i64 rank, bool by_zygote) {
   wanted.agent_pid = ::getpid();
   wanted.pgid = anchor_;
   if (by_zygote) {
-    lent_.zygote.start(wanted, [this, rank](const Expected<pid_t>& pid) {
+    lent_.zygote.start(wanted, attempt_.id, [this, rank](const Expected<pid_t>& pid) {
       zygote_failed_ = zygote_failed_ || !pid;
       launched(rank, pid);
     });
@@ -204,6 +205,8 @@ bool AttemptRun::failed(const Rank& rank, i64 index) const {
 void AttemptRun::advance() {
   if (stage_ == Stage::kStarting && past_deadline()) {
     start_error_ = fmt::format("the ranks were not started within {:.1f} s", attempt_.deadlines.startup_s);
+    zygote_failed_ = true;  // an exec does not wait for anybody
+    if (lent_.zygote.pid() > 0) ::kill(lent_.zygote.pid(), SIGKILL);
     set_cause("start_failed");
     terminate();
   }
@@ -232,6 +235,7 @@ void AttemptRun::advance() {
 }
 
 void AttemptRun::terminate() {
+  lent_.zygote.withdraw(attempt_.id);
   for (Rank& rank : ranks_)
     if (!rank.ended) rank.killed_by_agent = true;
   if (anchor_ > 0) ::kill(-anchor_, SIGTERM);

@@ -28,7 +28,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto kAfterParent = std::chrono::milliseconds(1500);  // for the inner one to end by itself
-constexpr auto kAfterClose = std::chrono::seconds(5);  // a rank in uninterruptible sleep holds the namespace
+constexpr auto kAfterClose = std::chrono::seconds(3);  // a rank in uninterruptible sleep holds the namespace
 
 bool write_text(const char* path, const std::string& text) {
   const int fd = ::open(path, O_WRONLY | O_CLOEXEC);

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
 #include <cerrno>
@@ -90,8 +91,18 @@ void Zygote::received(std::size_t bytes) {
   send_next();
 }
 
-void Zygote::start(const RankLaunch& launch, Answer answer) {
-  asked_.push_back({dump(to_json(launch)), std::move(answer)});
+void Zygote::withdraw(i64 owner) {
+  const auto sent = asked_.begin() + (in_flight_ ? 1 : 0);
+  if (in_flight_ && asked_.front().owner == owner)
+    asked_.front().answer = [](const Expected<pid_t>& pid) {
+      if (pid) ::kill(*pid, SIGKILL);
+    };
+  asked_.erase(std::remove_if(sent, asked_.end(), [&](const Request& r) { return r.owner == owner; }),
+               asked_.end());
+}
+
+void Zygote::start(const RankLaunch& launch, i64 owner, Answer answer) {
+  asked_.push_back({dump(to_json(launch)), owner, std::move(answer)});
   if (!usable()) {
     boost::asio::post(io_, [this] { fail_all("there is no zygote"); });
     return;

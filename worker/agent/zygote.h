@@ -21,7 +21,9 @@ class Zygote {
   Zygote(boost::asio::io_context& io, std::string program, std::string token);
   ~Zygote();
   bool usable();  // starts it if need be
-  void start(const RankLaunch& launch, Answer answer);
+  void start(const RankLaunch& launch, i64 owner, Answer answer);
+  // No answer of this owner's is called any more; a rank that is being forked for it all the same is killed.
+  void withdraw(i64 owner);
   bool exited(pid_t pid);  // true: it was this zygote
   pid_t pid() const { return pid_; }
   void stop();  // kills it; every open request is answered with an error
@@ -29,6 +31,7 @@ class Zygote {
  private:
   struct Request {
     std::string bytes;
+    i64 owner = 0;
     Answer answer;
   };
   bool spawn_it();
