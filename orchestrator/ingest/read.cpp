@@ -75,18 +75,34 @@ std::string_view part_at(std::string_view bytes, std::size_t start) {
   return bytes.substr(start, end == std::string_view::npos ? end : end + 1 - start);
 }
 
-void read_part(std::string_view part, std::size_t start, Batch& batch) {
+// Sentences of damage: the first ones are kept, the others counted.
+class Damage {
+ public:
+  void add(std::string sentence) {
+    if (++count_ <= kMostDamage) kept_.push_back(std::move(sentence));
+  }
+  std::vector<std::string> done() {
+    if (count_ > kMostDamage) kept_.push_back(fmt::format("and {} more damaged lines", count_ - kMostDamage));
+    return std::move(kept_);
+  }
+
+ private:
+  std::vector<std::string> kept_;
+  std::size_t count_ = 0;
+};
+
+void read_part(std::string_view part, std::size_t start, Batch& batch, Damage& damage) {
   spool::Parsed parsed = spool::parse(part);
   batch.consumed += parsed.consumed;
   for (const auto& sentence : parsed.damage)
-    batch.damage.push_back(start == 0 ? sentence : fmt::format("from byte {} on, {}", start, sentence));
+    damage.add(start == 0 ? sentence : fmt::format("from byte {} on, {}", start, sentence));
   for (const auto& line : parsed.lines) {
     auto read = message(line);
     if (read)
       batch.messages.push_back(std::move(*read));
     else
-      batch.damage.push_back(fmt::format("line {} ('{}'): {}", line.seq, line.kind.substr(0, kLongestQuote),
-                                         read.error().message));
+      damage.add(fmt::format("line {} ('{}'): {}", line.seq, line.kind.substr(0, kLongestQuote),
+                             read.error().message));
   }
 }
 
@@ -94,16 +110,13 @@ void read_part(std::string_view part, std::size_t start, Batch& batch) {
 
 Batch read(std::string_view outbox_bytes) {
   Batch batch;
+  Damage damage;
   while (batch.consumed < outbox_bytes.size()) {
     const std::size_t before = batch.consumed;
-    read_part(part_at(outbox_bytes, before), before, batch);
+    read_part(part_at(outbox_bytes, before), before, batch, damage);
     if (batch.consumed == before) break;  // a torn last line: its rest is still to come
   }
-  if (batch.damage.size() > kMostDamage) {
-    const std::size_t more = batch.damage.size() - kMostDamage;
-    batch.damage.resize(kMostDamage);
-    batch.damage.push_back(fmt::format("and {} more damaged lines", more));
-  }
+  batch.damage = damage.done();
   return batch;
 }
 
