@@ -15,6 +15,8 @@ using nlohmann::json;
 constexpr std::size_t kMostPids = 1u << 20;  // ranks one attempt may claim
 constexpr std::size_t kMostDamage = 100;     // sentences kept of one stretch; the rest is counted
 constexpr std::size_t kLongestQuote = 80;
+constexpr std::size_t kPartBytes = 64u
+                                   << 10;  // parsed at once: the tree of a parsed line is ten times its bytes
 
 std::optional<i64> integer(const json& body, const char* key) {
   const auto it = body.find(key);
@@ -67,26 +69,54 @@ Expected<Message> message(const spool::Line& line) {
   return fail("this kind of line is not known (written by a newer agent?)");
 }
 
-}  // namespace
+// Whole lines from `start` on, about kPartBytes of them.
+std::string_view part_at(std::string_view bytes, std::size_t start) {
+  const std::size_t end = bytes.find('\n', std::min(start + kPartBytes, bytes.size()));
+  return bytes.substr(start, end == std::string_view::npos ? end : end + 1 - start);
+}
 
-Batch read(std::string_view outbox_bytes) {
-  Batch batch;
-  spool::Parsed parsed = spool::parse(outbox_bytes);
-  batch.consumed = parsed.consumed;
-  batch.damage = std::move(parsed.damage);
+// Sentences of damage: the first ones are kept, the others counted.
+class Damage {
+ public:
+  void add(std::string sentence) {
+    if (++count_ <= kMostDamage) kept_.push_back(std::move(sentence));
+  }
+  std::vector<std::string> done() {
+    if (count_ > kMostDamage) kept_.push_back(fmt::format("and {} more damaged lines", count_ - kMostDamage));
+    return std::move(kept_);
+  }
+
+ private:
+  std::vector<std::string> kept_;
+  std::size_t count_ = 0;
+};
+
+void read_part(std::string_view part, std::size_t start, Batch& batch, Damage& damage) {
+  spool::Parsed parsed = spool::parse(part);
+  batch.consumed += parsed.consumed;
+  for (const auto& sentence : parsed.damage)
+    damage.add(start == 0 ? sentence : fmt::format("from byte {} on, {}", start, sentence));
   for (const auto& line : parsed.lines) {
     auto read = message(line);
     if (read)
       batch.messages.push_back(std::move(*read));
     else
-      batch.damage.push_back(fmt::format("line {} ('{}'): {}", line.seq, line.kind.substr(0, kLongestQuote),
-                                         read.error().message));
+      damage.add(fmt::format("line {} ('{}'): {}", line.seq, line.kind.substr(0, kLongestQuote),
+                             read.error().message));
   }
-  if (batch.damage.size() > kMostDamage) {
-    const std::size_t more = batch.damage.size() - kMostDamage;
-    batch.damage.resize(kMostDamage);
-    batch.damage.push_back(fmt::format("and {} more damaged lines", more));
+}
+
+}  // namespace
+
+Batch read(std::string_view outbox_bytes) {
+  Batch batch;
+  Damage damage;
+  while (batch.consumed < outbox_bytes.size()) {
+    const std::size_t before = batch.consumed;
+    read_part(part_at(outbox_bytes, before), before, batch, damage);
+    if (batch.consumed == before) break;  // a torn last line: its rest is still to come
   }
+  batch.damage = damage.done();
   return batch;
 }
 

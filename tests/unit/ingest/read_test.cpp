@@ -83,6 +83,22 @@ TEST(Read, WrongTypesAndAbsurdNumbersAreDamage) {
   EXPECT_EQ(batch.consumed, bytes.size());
 }
 
+TEST(Read, ALongStretchIsReadWholeHoweverItIsCut) {
+  std::string bytes;
+  for (i64 i = 0; i < 2000; ++i) {
+    RankRecord r = record(i);
+    r.message.assign(static_cast<std::size_t>(i % 7) * 40, 'm');
+    bytes += line(spool::kRankRecord, to_json(r), i);
+  }
+  bytes += line(spool::kBye, {{"reason", std::string(200000, 'x')}});
+  const std::size_t whole = bytes.size();
+  bytes += "0123";
+  const Batch batch = read(bytes);
+  EXPECT_EQ(batch.messages.size(), 2001u);
+  EXPECT_TRUE(batch.damage.empty());
+  EXPECT_EQ(batch.consumed, whole);
+}
+
 TEST(Read, BytesThatAreNoTextAreDamage) {
   std::string bytes;
   for (int i = 0; i < 4096; ++i) bytes += static_cast<char>(i * 197);
