@@ -1,5 +1,4 @@
 #include <ATen/ATen.h>
-#include <ATen/native/transformers/attention.h>
 
 #include <cmath>
 #include <limits>
@@ -47,38 +46,41 @@ void gather(const at::Tensor& spread_grad, const at::Tensor& to, const Attention
     if (!spread_grad.is_same(to)) target.copy_(spread_grad);
     return;
   }
-  auto sizes = spread_grad.sizes().vec();
-  sizes[dim] = s.kv_heads;
-  sizes.insert(sizes.begin() + dim + 1, s.heads / s.kv_heads);
-  target.copy_(spread_grad.view(sizes).sum(dim + 1));
+  target.copy_(at::sum(spread_grad.unflatten(dim, {s.kv_heads, s.heads / s.kv_heads}), {dim + 1}));
 }
 
-// ---- flash on CPU: the library's own kernels, called below the operator so that outputs can be placed
-// ----------------------
+// ---- flash on CPU: the library's operator, whose work space is scratch; what it returns is moved to device
+// blocks ----------
+
+std::optional<at::Tensor> given(const at::Tensor& mask) {
+  return mask.defined() ? std::optional<at::Tensor>(mask) : std::nullopt;
+}
 
 void cpu_flash(const at::Tensor& qkv, const AttentionShape& s, const AttentionState& state) {
   memory::ScratchScope scratch;
   const Heads h = split(qkv, s);
-  at::native::flash_attention_kernel(
-      at::kCPU, state.out.view({s.batch, s.seq, s.heads, s.head_dim}), state.saved, h.q.transpose(1, 2),
-      spread(h.k, s, 2).transpose(1, 2), spread(h.v, s, 2).transpose(1, 2), 0.0, !state.mask.defined(),
-      state.mask.defined() ? std::optional<at::Tensor>(state.mask) : std::nullopt, scale_of(s));
+  const auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(
+      h.q.transpose(1, 2), spread(h.k, s, 2).transpose(1, 2), spread(h.v, s, 2).transpose(1, 2), 0.0,
+      !state.mask.defined(), given(state.mask), scale_of(s));
+  state.out.view({s.batch, s.seq, s.heads, s.head_dim}).copy_(out.transpose(1, 2));
+  state.saved.copy_(lse.transpose(1, 2));
 }
 
 void cpu_flash_backward(const at::Tensor& dout, const at::Tensor& qkv, const AttentionShape& s,
                         const AttentionState& state, const at::Tensor& dqkv) {
   memory::ScratchScope scratch;
   const Heads h = split(qkv, s);
-  const at::Tensor dq = at::zeros({s.batch, s.seq, s.heads, s.head_dim}, qkv.options());
-  const at::Tensor dk = at::zeros_like(dq), dv = at::zeros_like(dq);
-  at::native::flash_attention_backward_kernel(
-      at::kCPU, dq, dk, dv, dout.view(dq.sizes()), h.q, spread(h.k, s, 2), spread(h.v, s, 2),
-      state.out.view(dq.sizes()), state.saved, 0.0, !state.mask.defined(),
-      state.mask.defined() ? std::optional<at::Tensor>(state.mask) : std::nullopt, scale_of(s));
-  Heads d = split(dqkv, s);
-  d.q.copy_(dq);
-  gather(dk, d.k, s, 2);
-  gather(dv, d.v, s, 2);
+  const auto heads_first = [&](const at::Tensor& t) {
+    return t.view({s.batch, s.seq, s.heads, s.head_dim}).transpose(1, 2);
+  };
+  const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+      heads_first(dout), h.q.transpose(1, 2), spread(h.k, s, 2).transpose(1, 2),
+      spread(h.v, s, 2).transpose(1, 2), heads_first(state.out), state.saved.transpose(1, 2), 0.0,
+      !state.mask.defined(), given(state.mask), scale_of(s));
+  const Heads d = split(dqkv, s);
+  d.q.copy_(dq.transpose(1, 2));
+  gather(dk.transpose(1, 2), d.k, s, 2);
+  gather(dv.transpose(1, 2), d.v, s, 2);
 }
 
 // ---- flash on CUDA (and what it would allocate, on meta)

@@ -77,21 +77,25 @@ void activation(Activation kind, const at::Tensor& in, const at::Tensor& out) {
   }
 }
 
+// wide() may be the tensor itself: every value is computed before the first is stored.
 void activation_backward(Activation kind, const at::Tensor& in, const at::Tensor& grad) {
   const at::Tensor d = wide(grad);
   if (kind == Activation::kSwiglu) {
     const std::int64_t n = grad.size(1);
     const at::Tensor gate = in.narrow(1, 0, n), up = in.narrow(1, n, n);
     const at::Tensor g = wide(gate), u = wide(up), s = g.sigmoid(), silu = g.mul(s);
-    assign(grad, silu.mul(u));
-    assign(gate, g.add(1).sub_(silu).mul_(s).mul_(u).mul_(d));
-    assign(up, silu.mul(d));
+    const at::Tensor out = silu.mul(u);
+    const at::Tensor dgate = g.add(1).sub_(silu).mul_(s).mul_(u).mul_(d);
+    assign(up, silu.mul_(d));
+    assign(gate, dgate);
+    assign(grad, out);
     return;
   }
   const at::Tensor x = wide(in), t = gelu_tanh(x);
   const at::Tensor slope = x.square().mul_(3 * 0.044715).add_(1).mul_(std::sqrt(2.0 / M_PI));
-  assign(grad, t.add(1).mul_(x).mul_(0.5));
+  const at::Tensor out = t.add(1).mul_(x).mul_(0.5);
   assign(in, t.square().neg_().add_(1).mul_(x).mul_(slope).add_(t).add_(1).mul_(0.5).mul_(d));
+  assign(grad, out);
 }
 
 void causal_softmax(const at::Tensor& scores, std::int64_t window, double scale) {

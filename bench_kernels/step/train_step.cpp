@@ -26,6 +26,12 @@ void keep_freed_memory() {
   mallopt(M_TOP_PAD, 64 << 20);
 }
 
+// Whose kernels run, or on meta tensors whose allocations are counted.
+c10::DeviceType stands_for(at::Device device) {
+  if (!device.is_meta()) return device.type();
+  return kernels::path() == kernels::Path::kPlain ? c10::DeviceType::CUDA : c10::DeviceType::CPU;
+}
+
 model::Attention attention_of(const Trial& t, c10::DeviceType device) {
   if (t.attention == "math") return model::Attention::kMath;
   // The library's flash kernel on CUDA takes half precisions only; auto falls back.
@@ -38,7 +44,7 @@ model::Options model_options(const Trial& t, at::Device device) {
   model::Options options;
   options.device = device;
   options.type = t.precision == "bf16" ? at::kBFloat16 : at::kFloat;
-  options.attention = attention_of(t, device.type());
+  options.attention = attention_of(t, stands_for(device));
   options.seq_len = t.seq_len;
   options.seed = kSeed;
   return options;
@@ -131,7 +137,7 @@ struct TrainStep::Impl {
 
 TrainStep::TrainStep(const Trial& t, at::Device device, std::int64_t dp_rank, parallel::GradientSync* sync,
                      std::function<void(Part)> on_part) {
-  if (const auto sentence = unsupported(t, device.type())) throw std::invalid_argument(*sentence);
+  if (const auto sentence = unsupported(t, stands_for(device))) throw std::invalid_argument(*sentence);
   if (device.is_cpu()) keep_freed_memory();
   impl_ = std::make_unique<Impl>(t, device, dp_rank, sync, std::move(on_part));
 }

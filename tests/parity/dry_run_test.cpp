@@ -1,0 +1,141 @@
+// The dry run on meta tensors against the run on CPU: peak bytes equal to the byte, for every shape and
+// option of one rank.
+#include "bench_kernels/step/dry_run.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "bench_kernels/kernels/counting_allocator.h"
+#include "bench_kernels/parallel/bucketed_sync.h"
+#include "bench_kernels/step/train_step.h"
+
+namespace sweep::step {
+namespace {
+
+Trial llama() {
+  Trial t;
+  t.spec.layers = 3, t.spec.hidden_size = 72, t.spec.heads = 6, t.spec.kv_heads = 2, t.spec.head_dim = 12;
+  t.spec.intermediate_size = 100, t.spec.vocab_size = 211;
+  t.seq_len = 48, t.micro_batch_size = 2, t.global_batch_size = 2;
+  return t;
+}
+Trial gpt2() {
+  Trial t = llama();
+  t.spec.family = "gpt2", t.spec.kv_heads = 6, t.spec.max_positions = 64, t.spec.tie_embeddings = true;
+  t.spec.attention_bias = t.spec.linear_bias = true;
+  t.spec.rmsnorm = t.spec.swiglu = t.spec.rope = false;
+  return t;
+}
+
+i64 dry(const Trial& t, Backend backend = Backend::kCpu) {
+  const auto line = dry_run_line(t, backend);
+  EXPECT_TRUE(line) << (line ? "" : line.error().message);
+  return line ? nlohmann::json::parse(*line)["peak_bytes"][0].get<i64>() : -1;
+}
+
+std::vector<i64> real(const Trial& t, int steps) {
+  memory::install(c10::DeviceType::CPU);
+  const i64 before = memory::stats(c10::DeviceType::CPU).current;
+  memory::reset_peak(c10::DeviceType::CPU);
+  std::unique_ptr<parallel::GradientSync> sync;
+  if (t.dp > 1)
+    sync = parallel::make_bucketed_sync(parallel::make_fake(0, static_cast<int>(t.dp)), t.bucket_mb << 20);
+  TrainStep step(t, at::kCPU, 0, sync.get(), nullptr);
+  std::vector<i64> peaks;
+  for (int i = 0; i < steps; ++i) {
+    step.run();
+    peaks.push_back(memory::stats(c10::DeviceType::CPU).peak - before);
+  }
+  return peaks;
+}
+
+void expect_equal(const Trial& t, const std::string& what) {
+  const auto peaks = real(t, 3);
+  EXPECT_EQ(dry(t), peaks[0]) << what;
+  EXPECT_EQ(peaks[0], peaks[2]) << what << ": the peak is there in the first step";
+}
+
+TEST(DryRun, EqualsTheCpuRunForEveryAttentionOptimizerPrecisionAndAccumulation) {
+  for (const Trial& model : {llama(), gpt2()}) {
+    for (const char* attention : {"math", "flash"}) {
+      for (const char* optimizer : {"plain", "foreach", "fused"}) {
+        for (const char* precision : {"fp32", "bf16"}) {
+          for (const i64 accumulation : {1, 3}) {
+            Trial t = model;
+            t.attention = attention, t.optimizer = optimizer, t.precision = precision,
+            t.grad_accum = accumulation;
+            expect_equal(t, t.spec.family + " " + attention + " " + optimizer + " " + precision + " " +
+                                std::to_string(accumulation));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(DryRun, EqualsTheCpuRunForOtherShapes) {
+  Trial window = llama();
+  window.spec.family = "mistral", window.spec.sliding_window = 16;
+  expect_equal(window, "sliding window");
+  window.attention = "math";
+  expect_equal(window, "sliding window, math");
+  Trial tied = llama();
+  tied.spec.family = "qwen2", tied.spec.attention_bias = tied.spec.tie_embeddings = true,
+  tied.spec.kv_heads = 6;
+  expect_equal(tied, "tied, biases, as many key heads");
+  Trial long_one = llama();
+  long_one.seq_len = 640, long_one.micro_batch_size = 1, long_one.spec.vocab_size = 1000;
+  expect_equal(long_one, "long sequence");
+}
+
+TEST(DryRun, EqualsTheCpuRunWithGradientBuckets) {
+  Trial t = llama();
+  t.dp = 4, t.grad_accum = 2;
+  expect_equal(t, "buckets");
+  Trial alone = t;
+  alone.dp = 1;
+  EXPECT_LE(std::abs(dry(t) - dry(alone)), 64 << 10) << "buckets are the gradients, not a second copy";
+}
+
+TEST(DryRun, MoreThreadsNeedNoMoreMemory) {
+  const Trial t = llama();
+  const int before = at::get_num_threads();
+  at::set_num_threads(2);
+  const auto peaks = real(t, 2);
+  at::set_num_threads(before);
+  EXPECT_EQ(dry(t), peaks[1]);
+}
+
+TEST(DryRun, CapAtThePeakFitsAndAByteBlockLessDoesNot) {
+  const Trial t = llama();
+  memory::install(c10::DeviceType::CPU);
+  const i64 peak = dry(t), before = memory::stats(c10::DeviceType::CPU).current;
+  memory::set_cap(c10::DeviceType::CPU, before + peak);
+  EXPECT_NO_THROW(TrainStep(t, at::kCPU, 0, nullptr, nullptr).run());
+  memory::set_cap(c10::DeviceType::CPU, before + peak - 512);
+  EXPECT_THROW(TrainStep(t, at::kCPU, 0, nullptr, nullptr).run(), c10::OutOfMemoryError);
+  memory::set_cap(c10::DeviceType::CPU, std::nullopt);
+  EXPECT_EQ(memory::stats(c10::DeviceType::CPU).current, before) << "everything is freed on the way out";
+}
+
+TEST(DryRun, OnBehalfOfCudaRunsThePlainCompositions) {
+  for (Trial t : {llama(), gpt2()}) {
+    for (const char* precision : {"fp32", "bf16"}) {
+      t.precision = precision;
+      EXPECT_GE(dry(t, Backend::kCuda), dry(t)) << "compositions hold temporaries that fused loops do not";
+    }
+  }
+}
+
+TEST(DryRun, RefusesWhatTheStepDoesNotRun) {
+  Trial t = llama();
+  t.tp = 2;
+  const auto line = dry_run_line(t, Backend::kCpu);
+  ASSERT_FALSE(line);
+  EXPECT_NE(line.error().message.find("tp = 2"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sweep::step

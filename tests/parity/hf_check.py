@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Loss and gradient norms of `sweep-rank check` against Hugging Face transformers, on tiny random checkpoints in fp32.
+
+usage: hf_check.py SWEEP_RANK [CASE ...]
+Loss within 1e-5 (relative); every gradient norm within 1e-4 (relative, with a floor of 1e-7 of the global norm).
+"""
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+import torch  # noqa: E402
+from safetensors import safe_open  # noqa: E402
+from transformers import (AutoModelForCausalLM, GPT2Config, LlamaConfig, MistralConfig, Qwen2Config)  # noqa: E402
+
+COMMON = dict(hidden_size=64, intermediate_size=112, num_hidden_layers=3, num_attention_heads=8, vocab_size=157,
+              max_position_embeddings=256)
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 32, "rope_theta": 500000.0}
+CASES = {
+    "llama": lambda: LlamaConfig(**COMMON, num_key_value_heads=2, tie_word_embeddings=False),
+    "llama3_rope_tied": lambda: LlamaConfig(**COMMON, num_key_value_heads=4, tie_word_embeddings=True, rope_theta=500000.0,
+                                            rope_scaling=dict(LLAMA3)),
+    "mistral_window": lambda: MistralConfig(**COMMON, num_key_value_heads=2, sliding_window=16, tie_word_embeddings=False),
+    "mistral": lambda: MistralConfig(**COMMON, num_key_value_heads=1, sliding_window=None, tie_word_embeddings=False),
+    "qwen2": lambda: Qwen2Config(**COMMON, num_key_value_heads=2, tie_word_embeddings=False),
+    "qwen2_tied": lambda: Qwen2Config(**COMMON, num_key_value_heads=8, tie_word_embeddings=True),
+    "gpt2": lambda: GPT2Config(n_embd=64, n_layer=3, n_head=8, vocab_size=157, n_positions=96, resid_pdrop=0.0, embd_pdrop=0.0,
+                               attn_pdrop=0.0),
+}
+
+
+def make_checkpoint(config, folder, shards):
+    torch.manual_seed(11)
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager")
+    with torch.no_grad():
+        for p in model.parameters():  # away from the start: biases and norms that are not 0 and 1
+            p.add_(torch.randn_like(p) * 0.05)
+    model.save_pretrained(folder, safe_serialization=True, max_shard_size="100KB" if shards else "5GB")
+    return model.train()
+
+
+def expected(model, tokens):
+    ids = torch.tensor(tokens)
+    logits = model(input_ids=ids[:, :-1], use_cache=False).logits
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), ids[:, 1:].flatten())
+    loss.backward()
+    return loss.item(), {name: p.grad.double().norm().item() for name, p in model.named_parameters()}
+
+
+def names_in(folder):
+    names = set()
+    for file in os.listdir(folder):
+        if file.endswith(".safetensors"):
+            with safe_open(os.path.join(folder, file), "pt") as f:
+                names |= set(f.keys())
+    return names
+
+
+def compare(case, binary, shards):
+    with tempfile.TemporaryDirectory() as folder:
+        model = make_checkpoint(CASES[case](), folder, shards)
+        generator = torch.Generator().manual_seed(5)
+        tokens = torch.randint(0, 157, (3, 65), generator=generator).tolist()
+        path = os.path.join(folder, "tokens.json")
+        with open(path, "w") as f:
+            json.dump(tokens, f)
+        loss, norms = expected(model, tokens)
+        run = subprocess.run([binary, "check", "--checkpoint", folder, "--tokens", path], capture_output=True, text=True)
+        if run.returncode != 0:
+            return [f"sweep-rank check ended with {run.returncode}: {run.stderr.strip()}"]
+        ours = json.loads(run.stdout)
+        wrong = []
+        if not math.isclose(ours["loss"], loss, rel_tol=1e-5):
+            wrong.append(f"loss {ours['loss']} instead of {loss}")
+        if not set(ours["grad_norms"]) <= names_in(folder) or len(ours["grad_norms"]) != len(norms):
+            wrong.append(f"names differ from the file's: {sorted(set(ours['grad_norms']) ^ set(norms))}")
+        floor = 1e-7 * math.sqrt(sum(n * n for n in norms.values()))
+        worst = 0.0
+        for name, norm in norms.items():
+            mine = ours["grad_norms"].get(name, float("nan"))
+            if not abs(mine - norm) <= max(1e-4 * norm, floor):
+                wrong.append(f"{name}: {mine} instead of {norm}")
+            worst = max(worst, abs(mine - norm) / max(norm, floor))
+        print(f"{case}: loss {ours['loss']:.6f} ({abs(ours['loss'] - loss) / loss:.1e} off), {len(norms)} gradients, "
+              f"worst {worst:.1e} off", flush=True)
+        return wrong
+
+
+def main():
+    binary, cases = sys.argv[1], sys.argv[2:] or list(CASES)
+    torch.set_num_threads(1)
+    failed = False
+    for case in cases:
+        for sentence in compare(case, binary, shards=case == "llama"):
+            failed = True
+            print(f"FAILED {case}: {sentence}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,198 @@
+// Every fused loop against its plain equivalent, in each type; and on meta tensors nothing is touched.
+#include "bench_kernels/kernels/ops.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "bench_kernels/kernels/rows.h"
+
+namespace sweep::kernels {
+namespace {
+
+struct PlainPath {
+  PlainPath() { set_path(Path::kPlain); }
+  ~PlainPath() { set_path(Path::kFused); }
+};
+
+class Ops : public ::testing::TestWithParam<at::ScalarType> {
+ protected:
+  void SetUp() override { at::manual_seed(7); }
+  at::Tensor random(at::IntArrayRef shape) const { return at::randn(shape, at::kDouble).to(GetParam()); }
+  double tolerance() const {
+    return GetParam() == at::kDouble ? 1e-12 : GetParam() == at::kFloat ? 2e-5 : 4e-2;
+  }
+  void expect_same(const at::Tensor& a, const at::Tensor& b) const {
+    EXPECT_LE((a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>(),
+              tolerance() * (1 + b.abs().max().item<double>()));
+  }
+};
+
+TEST_P(Ops, NormsForwardAndBackward) {
+  for (const bool rms : {true, false}) {
+    const at::Tensor x = random({37, 50}), w = random({50}), b = rms ? at::Tensor() : random({50}),
+                     dy = random({37, 50});
+    const at::Tensor residual = random({37, 50});
+    const auto run = [&] {
+      const Norm norm_layer{w, b, 1e-5};
+      const at::Tensor y = at::empty_like(x), dx = at::empty_like(x), dw = at::ones_like(w),
+                       db = at::ones_like(w);
+      const NormStats stats = norm(x, norm_layer, y);
+      norm_backward(dy, x, norm_layer, stats, residual, dx, {dw, true}, {db, false});
+      return std::vector<at::Tensor>{y, dx, dw, db};
+    };
+    const auto fused = run();
+    const PlainPath plain;
+    const auto expected = run();
+    for (std::size_t i = 0; i < fused.size(); ++i) expect_same(fused[i], expected[i]);
+  }
+}
+
+TEST_P(Ops, RopeTurnsAndTurnsBack) {
+  const at::Tensor rows = random({12, 40}),
+                   angles = at::rand({6, 4}, at::kDouble).to(accumulate_type(GetParam()));
+  const at::Tensor c = angles.cos(), s = angles.sin();
+  const at::Tensor fused = rows.clone(), plain = rows.clone();
+  rope(fused, 3, 8, c, s, false);
+  {
+    const PlainPath path;
+    rope(plain, 3, 8, c, s, false);
+  }
+  expect_same(fused, plain);
+  EXPECT_TRUE(fused.narrow(1, 24, 16).equal(rows.narrow(1, 24, 16)))
+      << "rows beyond the heads are not positions";
+  rope(fused, 3, 8, c, s, true);
+  expect_same(fused, rows);
+}
+
+TEST_P(Ops, ActivationsForwardAndBackward) {
+  for (const Activation kind : {Activation::kSwiglu, Activation::kGelu}) {
+    const at::Tensor in = random({9, kind == Activation::kSwiglu ? 66 : 33}), grad = random({9, 33});
+    const auto run = [&] {
+      const at::Tensor i = in.clone(), g = grad.clone(), out = at::empty_like(grad);
+      activation(kind, i, out);
+      activation_backward(kind, i, g);
+      return std::vector<at::Tensor>{out, i, g};
+    };
+    const auto fused = run();
+    expect_same(fused[2], fused[0]);
+    const PlainPath plain;
+    const auto expected = run();
+    for (std::size_t i = 0; i < 3; ++i) expect_same(fused[i], expected[i]);
+  }
+}
+
+TEST_P(Ops, CrossEntropyForwardAndBackward) {
+  const at::Tensor logits = random({21, 101}).mul_(5), labels = at::randint(101, {21}, at::kLong);
+  const auto run = [&] {
+    const at::Tensor l = logits.clone(), lse = at::empty({21}, accumulate_type(GetParam())),
+                     total = at::ones({1}, at::kDouble);
+    cross_entropy(l, labels, lse, total);
+    cross_entropy_backward(l, labels, lse, 0.25);
+    return std::vector<at::Tensor>{lse, total, l};
+  };
+  const auto fused = run();
+  const PlainPath plain;
+  const auto expected = run();
+  for (std::size_t i = 0; i < 3; ++i) expect_same(fused[i], expected[i]);
+}
+
+TEST_P(Ops, EmbeddingAddsRepeatedTokens) {
+  const at::Tensor table = random({11, 20}), positions = random({6, 20}),
+                   tokens = at::randint(3, {12}, at::kLong);
+  const at::Tensor grad = random({12, 20});
+  const auto run = [&] {
+    const at::Tensor out = at::empty_like(grad), dtable = at::ones_like(table),
+                     dpositions = at::ones_like(positions);
+    embed(table, positions, tokens, 4, out);
+    embed_backward(grad, tokens, 4, {dtable, true}, {dpositions, false});
+    return std::vector<at::Tensor>{out, dtable, dpositions};
+  };
+  const auto fused = run();
+  const PlainPath plain;
+  const auto expected = run();
+  for (std::size_t i = 0; i < 3; ++i) expect_same(fused[i], expected[i]);
+}
+
+TEST_P(Ops, AttentionKernelsAgreeAlsoWithGroupsAndWindow) {
+  if (GetParam() == at::kBFloat16) return;  // the two round at different places
+  for (const bool grouped : {false, true}) {
+    for (const auto& window : {std::optional<std::int64_t>(), std::optional<std::int64_t>(5)}) {
+      AttentionShape shape{2, 19, 4, grouped ? 2 : 4, 16, true, window};
+      const at::Tensor qkv = random({38, (4 + 2 * shape.kv_heads) * 16}), dout = random({38, 64});
+      const auto run = [&](bool flash) {
+        shape.flash = flash;
+        const at::Tensor dqkv = at::empty_like(qkv);
+        const AttentionState state = attention(qkv, shape, window_mask(shape, qkv.options()));
+        attention_backward(dout, qkv, shape, state, dqkv);
+        return std::vector<at::Tensor>{state.out, dqkv};
+      };
+      const auto flash = run(true), math = run(false);
+      expect_same(flash[0], math[0]);
+      expect_same(flash[1], math[1]);
+      const PlainPath plain;
+      const auto expected = run(false);
+      expect_same(math[0], expected[0]);
+      expect_same(math[1], expected[1]);
+    }
+  }
+}
+
+TEST_P(Ops, LinearWithBiasResidualAndBothLayouts) {
+  for (const bool transposed : {false, true}) {
+    const at::Tensor in = random({9, 7}), w = transposed ? random({7, 5}) : random({5, 7}),
+                     bias = random({5}), res = random({9, 5});
+    const at::Tensor matrix = transposed ? w : w.t();
+    const at::Tensor out = at::empty({9, 5}, in.options()), din = at::empty_like(in), dw = at::ones_like(w),
+                     db = at::ones_like(bias);
+    linear(in, {w, bias, transposed}, res, out);
+    const auto wide = [](const at::Tensor& t) { return t.to(at::kDouble); };
+    expect_same(out, wide(in).mm(wide(matrix)) + wide(bias) + wide(res));
+    linear_backward_input(res, {w, bias, transposed}, din);
+    expect_same(din, wide(res).mm(wide(matrix).t()));
+    linear_backward_weight(res, in, transposed, {dw, true});
+    const at::Tensor expected = transposed ? wide(in).t().mm(wide(res)) : wide(res).t().mm(wide(in));
+    expect_same(dw, expected + 1);
+    bias_backward(res, {db, true});
+    expect_same(db, wide(res).sum(0) + 1);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, Ops, ::testing::Values(at::kFloat, at::kBFloat16, at::kDouble),
+                         [](const auto& info) { return std::string(c10::toString(info.param)); });
+
+TEST(RowKernels, WideAndPlainInstructionSetsAgree) {
+  const at::Tensor x = at::randn({5, 333}), wide = at::empty({5, 166}), narrow = at::empty({5, 166});
+  const at::Tensor even = x.narrow(1, 0, 332).contiguous();
+  row_kernels<float>(true).swiglu(even.const_data_ptr<float>(), wide.mutable_data_ptr<float>(), 0, 5, 166);
+  row_kernels<float>(false).swiglu(even.const_data_ptr<float>(), narrow.mutable_data_ptr<float>(), 0, 5, 166);
+  EXPECT_LE((wide - narrow).abs().max().item<float>(), 1e-5f);
+}
+
+TEST(RowKernels, UniformValuesDependOnKeyAndIndexOnly) {
+  std::vector<float> all(1000), part(400), other(1000);
+  row_kernels<float>().fill_uniform(all.data(), 0, 1000, mix64(1), 1.0f);
+  row_kernels<float>().fill_uniform(part.data(), 600, 400, mix64(1), 1.0f);
+  row_kernels<float>().fill_uniform(other.data(), 0, 1000, mix64(2), 1.0f);
+  EXPECT_TRUE(std::equal(part.begin(), part.end(), all.begin() + 600));
+  EXPECT_NE(all, other);
+  double sum = 0, squares = 0;
+  for (const float v : all) {
+    EXPECT_LE(std::abs(v), 1.0f);
+    sum += v;
+    squares += v * v;
+  }
+  EXPECT_NEAR(sum / 1000, 0, 0.06);
+  EXPECT_NEAR(squares / 1000, 1.0 / 3, 0.04);
+}
+
+TEST(RowKernels, NotANumberReachesTheLoss) {
+  at::Tensor logits = at::zeros({1, 64}), total = at::zeros({1}, at::kDouble);
+  logits.index_put_({at::tensor({0}), at::tensor({40})}, at::tensor(NAN));
+  cross_entropy(logits, at::zeros({1}, at::kLong), at::empty({1}), total);
+  EXPECT_TRUE(std::isnan(total.item<double>()));
+}
+
+}  // namespace
+}  // namespace sweep::kernels

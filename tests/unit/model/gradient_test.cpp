@@ -1,0 +1,175 @@
+// The model's hand-written backward against the same model spelt in plain operators with automatic
+// differentiation, in fp64.
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <map>
+
+#include "bench_kernels/model/transformer.h"
+
+namespace sweep::model {
+namespace {
+
+using Named = std::map<std::string, at::Tensor>;
+
+class Reference {
+ public:
+  Reference(const ModelSpec& spec, Named weights)
+      : s_(spec), w_(std::move(weights)), gpt2_(spec.family == "gpt2") {}
+
+  at::Tensor loss(const at::Tensor& tokens, const at::Tensor& labels, std::int64_t seq) {
+    const std::string outer = gpt2_ ? "transformer." : "model.";
+    const std::string table = outer + (gpt2_ ? "wte" : "embed_tokens") + ".weight";
+    at::Tensor x = w_.at(table).index_select(0, tokens).view({-1, seq, s_.hidden_size});
+    if (!s_.rope) x = x + w_.at(outer + "wpe.weight").narrow(0, 0, seq);
+    for (std::int64_t layer = 0; layer < s_.layers; ++layer) {
+      const std::string block = outer + (gpt2_ ? "h." : "layers.") + std::to_string(layer) + ".";
+      x = x + attention(block, norm(block + (gpt2_ ? "ln_1" : "input_layernorm"), x));
+      x = x + mlp(block, norm(block + (gpt2_ ? "ln_2" : "post_attention_layernorm"), x));
+    }
+    x = norm(outer + (gpt2_ ? "ln_f" : "norm"), x);
+    const at::Tensor logits = x.matmul(w_.at(s_.tie_embeddings ? table : "lm_head.weight").t()).flatten(0, 1);
+    return logits.logsumexp(-1).sub(logits.gather(1, labels.unsqueeze(1)).squeeze(1)).mean();
+  }
+
+ private:
+  at::Tensor norm(const std::string& name, const at::Tensor& x) {
+    if (s_.rmsnorm) return x * (x.square().mean(-1, true) + s_.norm_eps).rsqrt() * w_.at(name + ".weight");
+    const at::Tensor c = x - x.mean(-1, true);
+    return c * (c.square().mean(-1, true) + s_.norm_eps).rsqrt() * w_.at(name + ".weight") +
+           w_.at(name + ".bias");
+  }
+  at::Tensor linear(const std::string& name, const at::Tensor& x) {
+    const at::Tensor& w = w_.at(name + ".weight");
+    const at::Tensor y = x.matmul(gpt2_ ? w : w.t());
+    return w_.count(name + ".bias") ? y + w_.at(name + ".bias") : y;
+  }
+  at::Tensor turned(const at::Tensor& x) {  // [B, S, H, D]
+    const std::int64_t half = s_.head_dim / 2;
+    // Frequencies and angles are rounded to float, as the model's tables (and the reference implementations')
+    // are.
+    const at::Tensor exponent = at::arange(half, at::kFloat).mul(2).div(static_cast<double>(s_.head_dim));
+    const at::Tensor f = at::pow(s_.rope_theta, exponent.to(at::kDouble)).to(at::kFloat).reciprocal();
+    const at::Tensor a = at::arange(x.size(1), at::kFloat).unsqueeze(1).mul(f).to(at::kDouble).unsqueeze(1);
+    const at::Tensor x1 = x.narrow(3, 0, half), x2 = x.narrow(3, half, half);
+    return at::cat({x1 * a.cos() - x2 * a.sin(), x2 * a.cos() + x1 * a.sin()}, 3);
+  }
+  at::Tensor attention(const std::string& block, const at::Tensor& x) {
+    const std::int64_t b = x.size(0), n = x.size(1), groups = s_.heads / s_.kv_heads;
+    at::Tensor q, k, v;
+    if (gpt2_) {
+      const auto parts = linear(block + "attn.c_attn", x).chunk(3, -1);
+      q = parts[0], k = parts[1], v = parts[2];
+    } else {
+      q = linear(block + "self_attn.q_proj", x), k = linear(block + "self_attn.k_proj", x),
+      v = linear(block + "self_attn.v_proj", x);
+    }
+    q = q.view({b, n, s_.heads, s_.head_dim}), k = k.view({b, n, s_.kv_heads, s_.head_dim}),
+    v = v.view(k.sizes());
+    if (s_.rope) q = turned(q), k = turned(k);
+    k = k.repeat_interleave(groups, 2), v = v.repeat_interleave(groups, 2);
+    const at::Tensor row = at::arange(n).unsqueeze(1), column = at::arange(n).unsqueeze(0);
+    at::Tensor hidden = column.gt(row);
+    if (s_.sliding_window) hidden = hidden.logical_or(column.le(row - *s_.sliding_window));
+    const at::Tensor scores =
+        q.transpose(1, 2).matmul(k.transpose(1, 2).transpose(2, 3)) / std::sqrt(s_.head_dim);
+    const at::Tensor out = scores.masked_fill(hidden, -INFINITY).softmax(-1).matmul(v.transpose(1, 2));
+    return linear(block + (gpt2_ ? "attn.c_proj" : "self_attn.o_proj"),
+                  out.transpose(1, 2).reshape({b, n, -1}));
+  }
+  at::Tensor mlp(const std::string& block, const at::Tensor& x) {
+    if (s_.swiglu) {
+      const at::Tensor gate = linear(block + "mlp.gate_proj", x);
+      return linear(block + "mlp.down_proj", gate * gate.sigmoid() * linear(block + "mlp.up_proj", x));
+    }
+    const at::Tensor u = linear(block + "mlp.c_fc", x);
+    return linear(block + "mlp.c_proj",
+                  0.5 * u * (1 + (std::sqrt(2 / M_PI) * (u + 0.044715 * u.pow(3))).tanh()));
+  }
+
+  ModelSpec s_;
+  Named w_;
+  bool gpt2_;
+};
+
+ModelSpec llama() {
+  ModelSpec s;
+  s.layers = 2, s.hidden_size = 32, s.heads = 4, s.kv_heads = 2, s.head_dim = 8, s.intermediate_size = 48,
+  s.vocab_size = 61;
+  return s;
+}
+ModelSpec gpt2() {
+  ModelSpec s = llama();
+  s.family = "gpt2", s.kv_heads = 4, s.max_positions = 16, s.tie_embeddings = true, s.attention_bias = true,
+  s.linear_bias = true;
+  s.rmsnorm = s.swiglu = s.rope = false;
+  return s;
+}
+
+struct Case {  // printed by its name
+  const char* name;
+  ModelSpec spec;
+  Attention attention;
+};
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.name;
+}
+
+class Gradient : public ::testing::TestWithParam<Case> {};
+
+// Two micro-steps with half the scale each are one step on both batches.
+TEST_P(Gradient, EqualsAutomaticDifferentiation) {
+  constexpr std::int64_t kSeq = 12;
+  const ModelSpec& spec = GetParam().spec;
+  at::manual_seed(3);
+  Transformer model(spec, {at::kCPU, at::kDouble, GetParam().attention, kSeq, 5});
+  Named weights;
+  {
+    const at::NoGradGuard no_grad;
+    for (const auto& [name, tensor] : model.parameters().all()) {
+      tensor.detach().add_(
+          at::randn(tensor.sizes(), at::kDouble).mul_(0.2));  // biases and norms away from their start
+      weights[name] = tensor.detach().clone().set_requires_grad(true);
+    }
+  }
+  const at::Tensor tokens = at::randint(spec.vocab_size, {2, 3 * kSeq}, at::kLong);
+  const at::Tensor labels = at::randint(spec.vocab_size, {2, 3 * kSeq}, at::kLong);
+  const at::Tensor expected = Reference(spec, weights).loss(tokens.flatten(), labels.flatten(), kSeq);
+  torch::autograd::backward({expected}, {at::ones({}, at::kDouble)});
+
+  model.parameters().allocate_gradients();
+  const at::Tensor total = at::zeros({1}, at::kDouble);
+  for (int micro = 0; micro < 2; ++micro) {
+    const at::Tensor loss = model.loss(tokens[micro], labels[micro], {micro == 0, 0.5, total});
+    torch::autograd::backward({loss}, {at::ones({}, at::kDouble)});
+  }
+  EXPECT_NEAR(total.item<double>() / (6 * kSeq), expected.item<double>(), 1e-10);
+  for (const auto& [name, tensor] : model.parameters().all()) {
+    const double scale = weights[name].grad().abs().max().item<double>();
+    EXPECT_LE((tensor.grad() - weights[name].grad()).abs().max().item<double>(), 1e-9 * (scale + 1e-3))
+        << name;
+  }
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const Attention a : {Attention::kFlash, Attention::kMath}) {
+    const bool flash = a == Attention::kFlash;
+    all.push_back({flash ? "llama_flash" : "llama_math", llama(), a});
+    all.push_back({flash ? "gpt2_flash" : "gpt2_math", gpt2(), a});
+    ModelSpec window = llama();
+    window.family = "mistral", window.sliding_window = 5;
+    all.push_back({flash ? "mistral_flash" : "mistral_math", window, a});
+  }
+  ModelSpec qwen2 = llama();
+  qwen2.family = "qwen2", qwen2.attention_bias = true, qwen2.tie_embeddings = true, qwen2.kv_heads = 1;
+  all.push_back({"qwen2", qwen2, Attention::kFlash});
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Models, Gradient, ::testing::ValuesIn(cases()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace sweep::model

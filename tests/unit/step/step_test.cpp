@@ -1,0 +1,136 @@
+// The training step on one rank: the batch, accumulation, that it learns, and what it refuses.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "bench_kernels/kernels/counting_allocator.h"
+#include "bench_kernels/model/transformer.h"
+#include "bench_kernels/step/batch.h"
+#include "bench_kernels/step/safetensors.h"
+#include "bench_kernels/step/train_step.h"
+
+namespace sweep::step {
+namespace {
+
+Trial small() {
+  Trial t;
+  t.spec.layers = 2, t.spec.hidden_size = 64, t.spec.heads = 4, t.spec.kv_heads = 2, t.spec.head_dim = 16;
+  t.spec.intermediate_size = 96, t.spec.vocab_size = 97;
+  t.seq_len = 32, t.micro_batch_size = 4, t.global_batch_size = 4;
+  return t;
+}
+
+TEST(Batch, EveryLayoutTakesTheSameGlobalRows) {
+  Trial whole = small();
+  const Batch all = make_batch(whole, at::kCPU, 0, 1);
+  const at::Tensor tokens = all.tokens[0].view({4, 32}), labels = all.labels[0].view({4, 32});
+  EXPECT_TRUE(labels.narrow(1, 0, 31).equal(tokens.narrow(1, 1, 31))) << "labels are the next tokens";
+  Trial parts = whole;
+  parts.dp = 2, parts.grad_accum = 2, parts.micro_batch_size = 1;
+  for (i64 rank = 0; rank < 2; ++rank) {
+    const Batch part = make_batch(parts, at::kCPU, rank, 1);
+    for (i64 micro = 0; micro < 2; ++micro) EXPECT_TRUE(part.tokens[micro].equal(tokens[rank * 2 + micro]));
+  }
+}
+
+TEST(TrainStep, LossFallsWithEveryOptimizerAttentionAndPrecision) {
+  for (const char* optimizer : {"plain", "foreach", "fused"}) {
+    for (const char* attention : {"math", "flash"}) {
+      for (const char* precision : {"fp32", "bf16"}) {
+        Trial t = small();
+        t.optimizer = optimizer, t.attention = attention, t.precision = precision;
+        TrainStep step(t, at::kCPU, 0, nullptr, nullptr);
+        const double first = step.run().loss;
+        double last = first;
+        for (int i = 0; i < 5; ++i) last = step.run().loss;
+        EXPECT_NEAR(first, std::log(97.0), 0.2) << optimizer << attention << precision;
+        EXPECT_LT(last, first - 0.02) << optimizer << attention << precision;
+      }
+    }
+  }
+}
+
+TEST(TrainStep, AccumulationGivesTheUpdateOfTheWholeBatch) {
+  const Trial whole = small();
+  Trial parts = whole;
+  parts.micro_batch_size = 1, parts.grad_accum = 4;
+  TrainStep a(whole, at::kCPU, 0, nullptr, nullptr), b(parts, at::kCPU, 0, nullptr, nullptr);
+  EXPECT_NEAR(a.run().loss, b.run().loss, 1e-6);
+  for (std::size_t i = 0; i < a.named_parameters().size(); ++i) {
+    const auto& [name, tensor] = a.named_parameters()[i];
+    EXPECT_LE((tensor.grad() - b.named_parameters()[i].second.grad()).abs().max().item<float>(), 1e-6f)
+        << name;
+  }
+}
+
+TEST(TrainStep, OptimizersAgree) {
+  std::vector<at::Tensor> results;
+  for (const char* optimizer : {"plain", "foreach", "fused"}) {
+    Trial t = small();
+    t.optimizer = optimizer;
+    TrainStep step(t, at::kCPU, 0, nullptr, nullptr);
+    for (int i = 0; i < 3; ++i) step.run();
+    results.push_back(step.named_parameters()[3].second.detach().clone());
+  }
+  EXPECT_LE((results[0] - results[1]).abs().max().item<float>(), 2e-5f);
+  EXPECT_LE((results[0] - results[2]).abs().max().item<float>(), 2e-5f);
+}
+
+TEST(TrainStep, TellsPartsInOrderAndTimesAddUp) {
+  Trial t = small();
+  t.grad_accum = 2, t.micro_batch_size = 2;
+  std::vector<Part> parts;
+  TrainStep step(t, at::kCPU, 0, nullptr, [&](Part p) { parts.push_back(p); });
+  const StepTimes times = step.run();
+  EXPECT_EQ(parts, (std::vector<Part>{Part::kForward, Part::kBackward, Part::kForward, Part::kBackward,
+                                      Part::kOptimizer, Part::kNone}));
+  EXPECT_EQ(times.tokens, 4 * 32);
+  EXPECT_FALSE(times.exposed_comm_ns);
+  EXPECT_LE(times.forward_ns + times.backward_ns + times.optimizer_ns, times.step_ns);
+}
+
+TEST(TrainStep, RefusesWhatItDoesNotRun) {
+  Trial t = small();
+  t.zero = 1;
+  EXPECT_THROW(TrainStep(t, at::kCPU, 0, nullptr, nullptr), std::invalid_argument);
+  t = small();
+  t.precision = "fp8";
+  EXPECT_NE(unsupported(t, c10::DeviceType::CPU)->find("precision = fp8"), std::string::npos);
+  t = small();
+  t.attention = "flash";
+  EXPECT_TRUE(unsupported(t, c10::DeviceType::CUDA));
+  EXPECT_FALSE(unsupported(t, c10::DeviceType::CPU));
+}
+
+class Weights : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(::testing::TempDir()) / ("weights_" + std::to_string(getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void write(const std::string& name, const std::string& bytes) {
+    std::ofstream(folder_ / name, std::ios::binary) << bytes;
+  }
+  std::string load() {
+    model::Options options;
+    options.seq_len = 8;
+    model::Transformer model(small().spec, options);
+    const auto names = load_weights(folder_, model.parameters());
+    return names ? "loaded" : names.error().message;
+  }
+  std::filesystem::path folder_;
+};
+
+TEST_F(Weights, AMissingFileAMissingTensorAndAPathOutOfTheFolderAreRefused) {
+  EXPECT_NE(load().find("has neither model.safetensors"), std::string::npos);
+  write("model.safetensors.index.json", R"({"weight_map": {"a": "../../etc/passwd"}})");
+  EXPECT_NE(load().find("is not the name of a file in this folder"), std::string::npos);
+  write("model.safetensors", std::string("\x02\0\0\0\0\0\0\0{}", 10));
+  EXPECT_NE(load().find("has no tensor 'model.embed_tokens.weight'"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sweep::step
