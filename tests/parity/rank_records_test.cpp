@@ -56,19 +56,17 @@ TEST(RankRecords, TestifyEveryStepAndWhatWasUsed) {
 
 TEST(RankRecords, AreTheSameByExecAndByZygote) {
   ZygoteProcess zygote;
-  for (const i64 dp : {1, 2}) {
-    for (const i64 threads : {1, 2}) {
-      Attempt attempt = small_attempt(dp);
-      attempt.trial.threads = threads;
-      const auto executed = run_by_exec(attempt), forked = run_by_zygote(attempt, zygote);
-      for (i64 rank = 0; rank < dp; ++rank) {
-        EXPECT_EQ(executed[rank].outcome, Outcome::kOk) << executed[rank].message;
-        EXPECT_EQ(executed[rank].outcome, forked[rank].outcome) << forked[rank].message;
-        EXPECT_EQ(losses(executed[rank]), losses(forked[rank]));
-        EXPECT_EQ(executed[rank].peak_allocated_bytes, forked[rank].peak_allocated_bytes);
-        EXPECT_EQ(executed[rank].baseline_bytes, forked[rank].baseline_bytes);
-        EXPECT_EQ(executed[rank].effective, forked[rank].effective);
-      }
+  for (const auto& [dp, threads] : std::vector<std::pair<i64, i64>>{{1, 1}, {2, 1}, {1, 2}}) {
+    Attempt attempt = small_attempt(dp);
+    attempt.trial.threads = threads;
+    const auto executed = run_by_exec(attempt), forked = run_by_zygote(attempt, zygote);
+    for (i64 rank = 0; rank < dp; ++rank) {
+      EXPECT_EQ(executed[rank].outcome, Outcome::kOk) << executed[rank].message;
+      EXPECT_EQ(executed[rank].outcome, forked[rank].outcome) << forked[rank].message;
+      EXPECT_EQ(losses(executed[rank]), losses(forked[rank]));
+      EXPECT_EQ(executed[rank].peak_allocated_bytes, forked[rank].peak_allocated_bytes);
+      EXPECT_EQ(executed[rank].baseline_bytes, forked[rank].baseline_bytes);
+      EXPECT_EQ(executed[rank].effective, forked[rank].effective);
     }
   }
   EXPECT_EQ(zygote.close_and_wait(), 0);
