@@ -15,7 +15,11 @@ if(EXISTS "${SWEEP_TORCH_DIR}/version.py")
   if(NOT version_line MATCHES "'2\\.11\\.")
     message(FATAL_ERROR "LibTorch 2.11 is needed; '${SWEEP_TORCH_DIR}' says: ${version_line}")
   endif()
+  file(STRINGS "${SWEEP_TORCH_DIR}/version.py" cuda_line REGEX "^cuda")
+  string(REGEX MATCH "[0-9]+\\.[0-9]+" SWEEP_TORCH_CUDA "${cuda_line}")
 endif()
+# GPU code in the wheel (cuobjdump of libtorch_cuda.so 2.11.0+cu130): no Volta.
+set(SWEEP_TORCH_ARCHS "7.5 8.0 8.6 9.0 10.0 12.0")
 
 add_library(sweep_torch INTERFACE)
 target_include_directories(sweep_torch SYSTEM INTERFACE

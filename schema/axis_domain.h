@@ -1,5 +1,6 @@
-// AxisDomain: the values an axis of fields.def may take: a range of whole numbers, or a closed list of words. The one
-// place that spells them; the grid reader, the JSON Schema test, the command line and the documentation read it.
+// AxisDomain: the values an axis of fields.def may take: a range of whole numbers, or a closed list of words.
+// The one place that spells them; the grid reader, the JSON Schema test, the command line and the
+// documentation read it.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -10,8 +11,9 @@ namespace sweep {
 
 struct AxisDomain {
   std::string_view key;
-  std::int64_t min = 0, max = 0;             // of a whole-number axis, both included
-  std::span<const std::string_view> words = {};  // of a word axis; empty: numbers, a flag, or a catalogue (hardware)
+  std::int64_t min = 0, max = 0;  // of a whole-number axis, both included
+  std::span<const std::string_view> words =
+      {};  // of a word axis; empty: numbers, a flag, or a catalogue (hardware)
 };
 
 namespace domain {

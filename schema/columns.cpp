@@ -74,13 +74,15 @@ std::vector<Column> make_columns() {
   add_axes(out);
   out.push_back(identity("labels", "text", "axes of the grid's `derive:` section, as a JSON object",
                          [](const ResultRow& r) { return text_or_null(r.trial.labels); }));
-  out.push_back(identity("outcome", "text",
-                         "how it ended: ok, oom, hang, timeout, crash, invalid, node_lost, "
-                         "unsupported, cancelled, pruned, failed_unknown",
-                         [](const ResultRow& r) {
-                           return r.state == State::kFinished ? Value{std::string(to_string(r.outcome))}
-                                                              : Value{};
-                         }));
+  out.push_back(identity("state", "text", "where it is: pending, posted, running, finished, retired",
+                         [](const ResultRow& r) { return Value{std::string(to_string(r.state))}; }));
+  out.push_back(
+      identity("outcome", "text",
+               "how it ended: ok, oom, hang, timeout, crash, invalid, node_lost, unsupported, cancelled, "
+               "pruned, failed_unknown; null while it has not",
+               [](const ResultRow& r) {
+                 return r.state == State::kFinished ? Value{std::string(to_string(r.outcome))} : Value{};
+               }));
   out.push_back(identity("oom_kind", "text", "device or host; of an oom only", [](const ResultRow& r) {
     return r.oom_kind ? Value{std::string(to_string(*r.oom_kind))} : Value{};
   }));

@@ -2,8 +2,10 @@
 // mailbox files.
 //
 //   <spool>/inbox.jsonl               orchestrator -> agent: attempt, cancel, finish
-//   <spool>/outbox.jsonl              agent -> orchestrator: hello, started, rank_record, rank_exit,
-//   attempt_end, node, bye <spool>/agent.log <spool>/attempts/<id>/attempt.json        what a rank reads
+//   <spool>/outbox.jsonl              agent -> orchestrator: hello, node, started, rank_record, rank_exit,
+//                                     attempt_end, bye
+//   <spool>/agent.log                 the agent's own log
+//   <spool>/attempts/<id>/attempt.json        what a rank reads
 //   <spool>/attempts/<id>/rank_00000.json     a rank's own testimony
 //   <spool>/attempts/<id>/rank_00000.log      its stdout and stderr
 //   <spool>/attempts/<id>/rank_00000.progress its heartbeat page (progress.h)

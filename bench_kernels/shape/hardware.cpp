@@ -82,7 +82,8 @@ void add_a100(std::vector<Hardware>& v) {
   h.gpu = "NVIDIA A100-SXM4-80GB";
   h.memory_bytes = 81920 * kMiB;
   h.memory_bandwidth = 2039 * kGiga;
-  price(h, 40.77, "AWS on-demand, p4de.24xlarge, as the Anyscale LLMForge guide states it", "2024-01");
+  // The LLMForge guide (Jan 2024) says 40.77 in words, but its own cost column comes out only with 40.97.
+  price(h, 40.97, "AWS EC2 on-demand, p4de.24xlarge, us-east-1", "2022-05-24");
   v.push_back(h);
 }
 
@@ -161,11 +162,10 @@ std::span<const Hardware> all_hardware() {
 }
 
 Expected<Hardware> find_hardware(std::string_view name) {
-  std::vector<std::string> names;
-  for (const Hardware& h : all_hardware()) {
+  for (const Hardware& h : all_hardware())
     if (h.name == name) return h;
-    names.push_back(h.name);
-  }
+  std::vector<std::string> names;
+  for (const Hardware& h : all_hardware()) names.push_back(h.name);
   const auto close = nearest(name, names);
   return fail(fmt::format("unknown hardware '{}'{}; known: {}", name,
                           close ? fmt::format(" (did you mean '{}'?)", *close) : "", fmt::join(names, ", ")));

@@ -128,11 +128,10 @@ std::span<const NamedModel> all_models() {
 }
 
 Expected<ModelSpec> find_model(std::string_view name) {
-  std::vector<std::string> names;
-  for (const NamedModel& m : all_models()) {
+  for (const NamedModel& m : all_models())
     if (m.name == name) return m.spec;
-    names.push_back(m.name);
-  }
+  std::vector<std::string> names;
+  for (const NamedModel& m : all_models()) names.push_back(m.name);
   const auto close = nearest(name, names);
   return fail(
       fmt::format("unknown model '{}'{}; known: {}. Another model: {{config_json: PATH}} or its dimensions",

@@ -1,4 +1,5 @@
-// The command line: one table of commands and options; parser, help, completion and manual page all come from it.
+// The command line: one table of commands and options; parser, help, completion and manual page all come from
+// it.
 #pragma once
 
 namespace CLI {

@@ -43,7 +43,8 @@ std::string roff(const std::string& text) {
 
 std::string manual_option(const CLI::Option& option) {
   const std::string name = option.get_name(option.get_positional(), true);
-  const std::string type = option.get_type_size() > 0 && !option.get_positional() ? " " + option.get_type_name() : "";
+  const std::string type =
+      option.get_type_size() > 0 && !option.get_positional() ? " " + option.get_type_name() : "";
   return fmt::format(".TP\n.B {}\n{}\n", roff(name + type), roff(option.get_description()));
 }
 
@@ -57,9 +58,11 @@ std::string bash_completion(const CLI::App& app) {
   }
   return fmt::format(
       "_sweep() {{\n  local cur=${{COMP_WORDS[COMP_CWORD]}} words\n"
-      "  if [ \"$COMP_CWORD\" -eq 1 ]; then COMPREPLY=($(compgen -W \"{}--help --version\" -- \"$cur\")); return; fi\n"
+      "  if [ \"$COMP_CWORD\" -eq 1 ]; then COMPREPLY=($(compgen -W \"{}--help --version\" -- \"$cur\")); "
+      "return; fi\n"
       "  case ${{COMP_WORDS[1]}} in\n{}  esac\n"
-      "  case $cur in -*) COMPREPLY=($(compgen -W \"$words\" -- \"$cur\")) ;; *) COMPREPLY=($(compgen -f -- \"$cur\")) ;; "
+      "  case $cur in -*) COMPREPLY=($(compgen -W \"$words\" -- \"$cur\")) ;; *) COMPREPLY=($(compgen -f -- "
+      "\"$cur\")) ;; "
       "esac\n}}\ncomplete -o filenames -F _sweep sweep\n",
       names, cases);
 }
@@ -68,11 +71,13 @@ std::string zsh_completion(const CLI::App& app) {
   std::string names, cases;
   for (const auto* command : commands(app)) {
     names += fmt::format("    '{}:{}'\n", command->get_name(), escaped(command->get_description(), '\''));
-    cases += fmt::format("    {}) compadd -- {}; _files ;;\n", command->get_name(), fmt::join(flags(*command), " "));
+    cases += fmt::format("    {}) compadd -- {}; _files ;;\n", command->get_name(),
+                         fmt::join(flags(*command), " "));
   }
   return fmt::format(
       "#compdef sweep\n_sweep() {{\n  local -a commands=(\n{}  )\n"
-      "  if (( CURRENT == 2 )); then _describe command commands; return; fi\n  case ${{words[2]}} in\n{}  esac\n}}\n"
+      "  if (( CURRENT == 2 )); then _describe command commands; return; fi\n  case ${{words[2]}} in\n{}  "
+      "esac\n}}\n"
       "compdef _sweep sweep\n",
       names, cases);
 }
@@ -92,7 +97,8 @@ std::string fish_completion(const CLI::App& app) {
 
 std::string manual_page(const CLI::App& app) {
   std::string out = fmt::format(
-      ".TH SWEEP 1 \"\" \"sweep {}\" \"User Commands\"\n.SH NAME\nsweep \\- {}\n.SH SYNOPSIS\n.B sweep\nCOMMAND "
+      ".TH SWEEP 1 \"\" \"sweep {}\" \"User Commands\"\n.SH NAME\nsweep \\- {}\n.SH SYNOPSIS\n.B "
+      "sweep\nCOMMAND "
       "[OPTIONS]\n.SH COMMANDS\n",
       kVersion, roff(app.get_description()));
   for (const auto* command : commands(app)) {

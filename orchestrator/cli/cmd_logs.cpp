@@ -28,10 +28,12 @@ int logs(Io& io, const LogOptions& o) {
   const store::AttemptRow* chosen = nullptr;
   for (const auto& row : *attempts)
     if (!o.attempt || row.id == *o.attempt) chosen = &row;
-  if (!chosen) return refuse(io, {fmt::format("trial {} has no attempt{}; it was never started", *id,
-                                              o.attempt ? fmt::format(" {}", *o.attempt) : "")});
+  if (!chosen)
+    return refuse(io, {fmt::format("trial {} has no attempt{}; it was never started", *id,
+                                   o.attempt ? fmt::format(" {}", *o.attempt) : "")});
   if (o.rank < 0 || o.rank >= chosen->attempt.trial.world())
-    return refuse(io, {fmt::format("--rank {}: the trial has ranks 0 to {}", o.rank, chosen->attempt.trial.world() - 1)});
+    return refuse(io, {fmt::format("--rank {}: the trial has ranks 0 to {}", o.rank,
+                                   chosen->attempt.trial.world() - 1)});
   const auto spool_root = std::filesystem::absolute(o.where.db).string() + ".spool";
   const auto dir = spool::attempt_dir(std::filesystem::path(spool_root) / chosen->allocation, chosen->id);
   const auto bytes = spool::read_file(spool::rank_log(dir, o.rank));
@@ -50,7 +52,7 @@ int ingest(Io& io, const Where& where) {
   if (*holder)
     return refuse(io, {fmt::format("sweep {} is being run by process {} on {}, which ingests as it goes",
                                    opened->sweep.name, (*holder)->pid, (*holder)->host)});
-  Live live(io, opened->sweep.name, false);
+  Live live(io, opened->sweep.name, {}, false);
   const auto recovered = run::recover(*opened->store, opened->sweep.id, live);
   const auto released = opened->store->release_lease(opened->sweep.id);
   if (!recovered) return refuse(io, recovered.error());
@@ -71,7 +73,8 @@ void add_logs(Registry r) {
 }
 
 void add_ingest(Registry r) {
-  auto* c = r.app.add_subcommand("ingest", "take in what allocations of a run that is gone have left in their spools");
+  auto* c = r.app.add_subcommand("ingest",
+                                 "take in what allocations of a run that is gone have left in their spools");
   auto where = std::make_shared<Where>();
   add_sweep(*c, *where);
   add_db(*c, *where);

@@ -36,10 +36,16 @@ ResultRow as_row(const PlanEntry& entry) {
 
 void print_json(Io& io, const std::vector<PlanEntry>& entries) {
   for (const auto& entry : entries) {
-    nlohmann::json j = {{"id", entry.id},         {"trial", to_json(entry.trial)}, {"admitted", entry.admitted},
-                        {"source", entry.source}, {"order", entry.order}};
-    if (!entry.admitted) j.update({{"outcome", to_string(entry.verdict)}, {"rule", entry.rule}, {"reason", entry.reason}});
-    const auto number = [&](const char* key, const auto& value) { j[key] = value ? nlohmann::json(*value) : nullptr; };
+    nlohmann::json j = {{"id", entry.id},
+                        {"trial", to_json(entry.trial)},
+                        {"admitted", entry.admitted},
+                        {"source", entry.source},
+                        {"order", entry.order}};
+    if (!entry.admitted)
+      j.update({{"outcome", to_string(entry.verdict)}, {"rule", entry.rule}, {"reason", entry.reason}});
+    const auto number = [&](const char* key, const auto& value) {
+      j[key] = value ? nlohmann::json(*value) : nullptr;
+    };
     number("predicted_bytes", entry.predicted.bytes);
     number("predicted_ms", entry.predicted.step_ms);
     number("predicted_seconds", entry.predicted.seconds);
@@ -96,29 +102,33 @@ int explain(Io& io, const Where& where, const std::string& prefix) {
   if (!id) return refuse(io, id.error());
   const auto plan = store.plan(opened->sweep.id);
   if (!plan) return refuse(io, plan.error());
-  const auto entry = std::find_if(plan->begin(), plan->end(), [&](const PlanEntry& e) { return e.id == *id; });
+  const auto entry =
+      std::find_if(plan->begin(), plan->end(), [&](const PlanEntry& e) { return e.id == *id; });
   if (entry == plan->end()) return refuse(io, {fmt::format("trial {} is not in the plan", *id)});
   const auto attempts = store.attempts(opened->sweep.id, *id);
   if (!attempts) return refuse(io, attempts.error());
-  std::vector<report::AttemptNote> notes;
+  report::ExplainView view{*entry, {}, std::nullopt};
   for (const auto& row : *attempts) {
     const auto result = store.result_of(row.id);
     if (!result) return refuse(io, result.error());
-    notes.push_back({row.id, row.state, row.allocation, *result});
+    if (*result && !is_infrastructure((*result)->outcome)) view.final_attempt = row.id;
+    view.attempts.push_back({row.id, row.state, row.allocation, *result});
   }
-  io.out << report::explain(*entry, notes);
+  io.out << report::explain(view, io.out_is_terminal ? io.width : 0);
   return kAnswered;
 }
 
 }  // namespace
 
 void add_plan(Registry r) {
-  auto* c = r.app.add_subcommand("plan", "what would run, in which order, what is pruned and why; starts nothing");
+  auto* c =
+      r.app.add_subcommand("plan", "what would run, in which order, what is pruned and why; starts nothing");
   auto o = std::make_shared<PlanOptions>();
   c->add_option("GRID", o->grid, "the grid file (YAML)")->required();
   c->add_flag("--list", o->list, "every trial, in run order");
   c->add_flag("--json", o->json, "every trial as one JSON line");
-  c->add_option("--max-points", o->max_points, "largest number of combinations before `where`")->capture_default_str();
+  c->add_option("--max-points", o->max_points, "largest number of combinations before `where`")
+      ->capture_default_str();
   c->callback([r, o] { r.chosen = [r, o] { return plan_grid(r.io, *o); }; });
 }
 

@@ -43,7 +43,8 @@ void add_run_options(CLI::App& c, RunOptions& o) {
 
 // Options a sweep keeps, so that `resume` needs no grid file.
 nlohmann::json kept_options(const grid::Grid& grid, const std::string& on, const RunOptions& o) {
-  nlohmann::json kept = {{"build", std::string(kVersion) + " " + kBuild}, {"launcher", on},
+  nlohmann::json kept = {{"build", std::string(kVersion) + " " + kBuild},
+                         {"launcher", on},
                          {"measure", to_json(grid.measure)},
                          {"retries_crash", grid.limits.retries_crash},
                          {"retries_infra", grid.limits.retries_infra}};
@@ -62,13 +63,15 @@ Expected<run::Settings> settings_for(const store::SweepRow& sweep, const RunOpti
   s.sweep = sweep.id;
   s.measure = *measure;
   s.start = o.start;
-  const plan::Resources here = local_resources();
-  s.slots = o.slots > 0 ? o.slots : here.gpus > 0 ? here.gpus : here.cpu_slots;
+  const i64 gpus = local_resources().gpus;
+  s.slots = o.slots > 0 ? o.slots : gpus > 0 ? gpus : cpu_cores();
   const auto db = std::filesystem::absolute(o.where.db);
   s.spool_root = db.string() + ".spool";
   if (kept->contains("trial_seconds")) s.trial_seconds = kept->at("trial_seconds").get<double>();
-  if (o.gpu_hours) s.gpu_hours = o.gpu_hours;
-  else if (kept->contains("gpu_hours")) s.gpu_hours = kept->at("gpu_hours").get<double>();
+  if (o.gpu_hours)
+    s.gpu_hours = o.gpu_hours;
+  else if (kept->contains("gpu_hours"))
+    s.gpu_hours = kept->at("gpu_hours").get<double>();
   if (store::on_network_filesystem(db)) s.status_file = db.string() + ".status.json";
   return s;
 }
@@ -86,9 +89,12 @@ int finish(Io& io, store::Store& store, i64 sweep, const run::RunEnd& end) {
 // Attaches to a sweep that another process runs.
 int attach(Io& io, store::Store& store, const store::SweepRow& sweep, const store::LeaseHolder& holder,
            const RunOptions& o) {
-  io.err << fmt::format("sweep {} is run by process {} on {}; watching it (interrupting stops only the watching)\n",
-                        sweep.name, holder.pid, holder.host);
-  Live live(io, sweep.name, o.quiet);
+  io.err << fmt::format(
+      "sweep {} is run by process {} on {}; watching it (interrupting stops only the watching)\n", sweep.name,
+      holder.pid, holder.host);
+  auto shown = varying_axes(store, sweep.id);
+  if (!shown) return refuse(io, shown.error());
+  Live live(io, sweep.name, std::move(*shown), o.quiet);
   const auto end = run::watch(store, sweep.id, live);
   live.close();
   return end ? finish(io, store, sweep.id, *end) : refuse(io, end.error());
@@ -98,14 +104,18 @@ int attach(Io& io, store::Store& store, const store::SweepRow& sweep, const stor
 int drive(Io& io, store::Store& store, const store::SweepRow& sweep, const RunOptions& o) {
   const auto settings = settings_for(sweep, o);
   if (!settings) return refuse(io, settings.error());
-  const launch::LocalOptions local{o.agent.empty() ? program_dir() / "sweep-agent" : std::filesystem::path(o.agent),
-                                   o.rank.empty() ? program_dir() / "sweep-rank" : std::filesystem::path(o.rank),
-                                   o.start == "zygote"};
+  const launch::LocalOptions local{
+      o.agent.empty() ? program_dir() / "sweep-agent" : std::filesystem::path(o.agent),
+      o.rank.empty() ? program_dir() / "sweep-rank" : std::filesystem::path(o.rank), o.start == "zygote"};
   for (const auto& program : {local.agent, local.rank})
     if (!std::filesystem::exists(program))
-      return refuse(io, {fmt::format("{}: not found; build it (scripts/quickstart does) or name it with --agent and "
-                                     "--rank", program.string())});
-  Live live(io, sweep.name, o.quiet);
+      return refuse(
+          io, {fmt::format("{}: not found; build it (scripts/quickstart does) or name it with --agent and "
+                           "--rank",
+                           program.string())});
+  auto shown = varying_axes(store, sweep.id);
+  if (!shown) return refuse(io, shown.error());
+  Live live(io, sweep.name, std::move(*shown), o.quiet);
   const auto make = [&](boost::asio::io_context& io_context, launch::Launcher::Sink sink) {
     return launch::make_local(io_context, local, std::move(sink));
   };
@@ -125,8 +135,10 @@ Expected<std::string> launcher_of(const grid::Grid& grid, const RunOptions& o) {
   }
   if (on.empty()) on = "local";
   if (on != "local")
-    return fail(fmt::format("the launcher '{}' is not built into this version; --on local runs on this machine, and "
-                            "`sweep plan` plans for any cluster", on));
+    return fail(
+        fmt::format("the launcher '{}' is not built into this version; --on local runs on this machine, and "
+                    "`sweep plan` plans for any cluster",
+                    on));
   return on;
 }
 
@@ -134,7 +146,8 @@ void say_changed_build(Io& io, const store::SweepRow& before, const std::string&
   const auto kept = parse_json(before.options_json);
   if (!kept || !kept->is_object()) return;
   const std::string then = kept->value("build", now);
-  if (then != now) io.err << fmt::format("note: earlier results of this sweep come from build {}; this is {}\n", then, now);
+  if (then != now)
+    io.err << fmt::format("note: earlier results of this sweep come from build {}; this is {}\n", then, now);
 }
 
 int run_grid(Io& io, const RunOptions& o) {
@@ -163,8 +176,10 @@ int run_grid(Io& io, const RunOptions& o) {
   if (*holder) return attach(io, **store, *sweep, **holder, o);
   const auto counts = (*store)->sync_plan(sweep->id, planned->entries, planned->grid.measure);
   if (!counts) return refuse(io, counts.error());
-  io.err << fmt::format("{}: {}; on {}, results in {}\n", planned->grid.name, summary(*planned), *on, o.where.db);
-  if (counts->retired > 0) io.err << fmt::format("{} trials are no longer in the grid and are retired\n", counts->retired);
+  io.err << fmt::format("{}: {}; on {}, results in {}\n", planned->grid.name, summary(*planned), *on,
+                        o.where.db);
+  if (counts->retired > 0)
+    io.err << fmt::format("{} trials are no longer in the grid and are retired\n", counts->retired);
   return drive(io, **store, *sweep, o);
 }
 
@@ -178,8 +193,10 @@ int resume(Io& io, const RunOptions& o) {
   for (const auto& word : o.retry) {
     const auto outcome = outcome_from(word);
     if (!outcome || *outcome == Outcome::kPruned || *outcome == Outcome::kFailedUnknown)
-      return refuse(io, {fmt::format("--retry {}: not an outcome of a run; one of ok, oom, hang, timeout, crash, "
-                                     "invalid, node_lost, unsupported, cancelled", word)});
+      return refuse(io,
+                    {fmt::format("--retry {}: not an outcome of a run; one of ok, oom, hang, timeout, crash, "
+                                 "invalid, node_lost, unsupported, cancelled",
+                                 word)});
     reopened.push_back(*outcome);
   }
   if (!reopened.empty())
@@ -197,7 +214,8 @@ int stop(Io& io, const Where& where, bool now) {
     io.err << fmt::format("sweep {} is not running\n", opened->sweep.name);
     return kAnswered;
   }
-  if (auto asked = opened->store->request_stop(opened->sweep.id, now); !asked) return refuse(io, asked.error());
+  if (auto asked = opened->store->request_stop(opened->sweep.id, now); !asked)
+    return refuse(io, asked.error());
   io.err << fmt::format("asked process {} on {} to stop sweep {}{}\n", (*holder)->pid, (*holder)->host,
                         opened->sweep.name, now ? " at once" : " after the running attempts");
   return kAnswered;
@@ -210,7 +228,8 @@ void add_run(Registry r) {
   auto o = std::make_shared<RunOptions>();
   c->add_option("GRID", o->grid, "the grid file (YAML)")->required();
   add_run_options(*c, *o);
-  c->add_option("--max-points", o->max_points, "largest number of combinations before `where`")->capture_default_str();
+  c->add_option("--max-points", o->max_points, "largest number of combinations before `where`")
+      ->capture_default_str();
   c->callback([r, o] { r.chosen = [r, o] { return run_grid(r.io, *o); }; });
 }
 
@@ -219,7 +238,8 @@ void add_resume(Registry r) {
   auto o = std::make_shared<RunOptions>();
   add_sweep(*c, o->where);
   add_run_options(*c, *o);
-  c->add_option("--retry", o->retry, "reopen trials with this outcome (oom, crash, ...); may be given several times");
+  c->add_option("--retry", o->retry,
+                "reopen trials with this outcome (oom, crash, ...); may be given several times");
   c->callback([r, o] { r.chosen = [r, o] { return resume(r.io, *o); }; });
 }
 

@@ -8,9 +8,13 @@
 
 namespace sweep::cli {
 
+i64 cpu_cores() {
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
 plan::Resources local_resources() {
   plan::Resources here;
-  here.cpu_slots = std::max(1u, std::thread::hardware_concurrency());
+  here.cpu_slots = cpu_cores() * kCpuOversubscription;
   here.host_memory_bytes = static_cast<i64>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
   for (int gpu = 0; ::access(fmt::format("/dev/nvidia{}", gpu).c_str(), F_OK) == 0; ++gpu) ++here.gpus;
   return here;
@@ -27,8 +31,8 @@ Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_poin
   });
   if (!counts) return tl::unexpected(counts.error());
   planned.counts = *counts;
-  if (here) plan::restrict_to(planned.entries, *here);
   plan::decide(planned.entries, planned.grid.measure);
+  if (here) plan::prune_beyond(planned.entries, *here);
   return planned;
 }
 
@@ -36,8 +40,10 @@ std::string summary(const Planned& planned) {
   std::map<std::string, i64> rules;
   i64 admitted = 0;
   for (const auto& entry : planned.entries) {
-    if (entry.admitted) ++admitted;
-    else ++rules[entry.verdict == Outcome::kUnsupported ? "unsupported" : entry.rule];
+    if (entry.admitted)
+      ++admitted;
+    else
+      ++rules[entry.verdict == Outcome::kUnsupported ? "unsupported" : entry.rule];
   }
   std::string by_rule;
   for (const auto& [rule, count] : rules)

@@ -18,6 +18,11 @@ struct Planned {
 Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_points,
                             const std::optional<plan::Resources>& here);
 
+i64 cpu_cores();
+
+// CPU ranks may share cores (they time-share, and their times say little): up to this many on each.
+inline constexpr i64 kCpuOversubscription = 8;
+
 // What this machine offers to local runs.
 plan::Resources local_resources();
 

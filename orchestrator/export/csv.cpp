@@ -60,7 +60,10 @@ RowSource rows_of(std::span<const ResultRow> rows) {
 
 Expected<void> write_csv(std::ostream& out, const RowSource& next, const CsvOptions& options) {
   std::string line;
-  for (const Column& c : columns()) line += (line.empty() ? "" : ",") + std::string(c.key);
+  for (const Column& c : columns()) {
+    if (!line.empty()) line += ',';
+    line += c.key;
+  }
   if (auto done = put(out, line); !done) return done;
   while (const ResultRow* row = next()) {
     bool first = true;

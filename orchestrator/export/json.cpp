@@ -54,7 +54,8 @@ Expected<void> write_array(std::ostream& out, Next&& next) {
   bool first = true;
   if (auto done = put(out, "["); !done) return done;
   while (const std::optional<std::string> object = next()) {
-    if (auto done = put(out, (first ? "\n" : ",\n") + *object); !done) return done;
+    if (auto done = put(out, first ? "\n" : ",\n"); !done) return done;
+    if (auto done = put(out, *object); !done) return done;
     first = false;
   }
   if (auto done = put(out, first ? "]\n" : "\n]\n"); !done) return done;
@@ -72,7 +73,7 @@ Expected<void> write_json(std::ostream& out, const RowSource& next) {
 
 Expected<void> write_json_lines(std::ostream& out, const RowSource& next) {
   while (const ResultRow* row = next()) {
-    if (auto done = put(out, object_of(*row) + '\n'); !done) return done;
+    if (auto done = put(out, object_of(*row).append(1, '\n')); !done) return done;
   }
   return out.flush() ? Expected<void>{} : fail(std::string(kWriteFailed));
 }

@@ -1,8 +1,10 @@
-// Recursive descent straight to code: operands carry their type and extent, so types are checked where they meet.
+// Recursive descent straight to code: operands carry their type and extent, so types are checked where they
+// meet.
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "orchestrator/grid/code_writer.h"
 #include "orchestrator/grid/expression.h"
 #include "orchestrator/grid/lexer.h"
 
@@ -27,31 +29,34 @@ constexpr Arithmetic kTerms[] = {{"*", Op::kMul, Op::kMulR},
                                  {"/", Op::kDivExact, Op::kDivR},
                                  {"//", Op::kFloorDiv, Op::kFloorDiv},
                                  {"%", Op::kMod, Op::kMod}};
-constexpr Arithmetic kComparisons[] = {{"==", Op::kEq, Op::kEqR}, {"!=", Op::kNe, Op::kNeR}, {"<", Op::kLt, Op::kLtR},
-                                       {"<=", Op::kLe, Op::kLeR}, {">", Op::kGt, Op::kGtR},  {">=", Op::kGe, Op::kGeR}};
+constexpr Arithmetic kComparisons[] = {{"==", Op::kEq, Op::kEqR}, {"!=", Op::kNe, Op::kNeR},
+                                       {"<", Op::kLt, Op::kLtR},  {"<=", Op::kLe, Op::kLeR},
+                                       {">", Op::kGt, Op::kGtR},  {">=", Op::kGe, Op::kGeR}};
 
-bool is_number(Type type) { return type == Type::kInt || type == Type::kReal; }
+bool is_number(Type type) {
+  return type == Type::kInt || type == Type::kReal;
+}
 
-class Compiler {
+class Compiler : private CodeWriter {
  public:
-  Compiler(std::string_view text, Scope& scope, std::vector<Token> tokens) : scope_(scope), tokens_(std::move(tokens)) {
-    code_.text = std::string(text);
-  }
+  Compiler(std::string_view text, Scope& scope, std::vector<Token> tokens)
+      : CodeWriter(std::string(text)), scope_(scope), tokens_(std::move(tokens)) {}
 
   tl::expected<Code, ExpressionError> run() {
     if (token().kind == Token::Kind::kEnd) return fail_at(0, "the expression is empty");
     const Parsed whole = any();
     if (!whole) return tl::unexpected(whole.error());
     if (token().kind != Token::Kind::kEnd) {
-      return fail_at(token().span.begin, fmt::format("'{}' was not expected here; an operator or the end was", shown(token())));
+      return fail_at(token().span.begin,
+                     fmt::format("'{}' was not expected here; an operator or the end was", shown(token())));
     }
-    code_.type = whole->type;
-    for (const Instruction& op : code_.ops) {
-      if (op.op == Op::kLoad) code_.reads.push_back(static_cast<Slot>(op.arg));
+    code.type = whole->type;
+    for (const Instruction& op : code.ops) {
+      if (op.op == Op::kLoad) code.reads.push_back(static_cast<Slot>(op.arg));
     }
-    std::sort(code_.reads.begin(), code_.reads.end());
-    code_.reads.erase(std::unique(code_.reads.begin(), code_.reads.end()), code_.reads.end());
-    return std::move(code_);
+    std::sort(code.reads.begin(), code.reads.end());
+    code.reads.erase(std::unique(code.reads.begin(), code.reads.end()), code.reads.end());
+    return std::move(code);
   }
 
  private:
@@ -62,33 +67,19 @@ class Compiler {
     ++at_;
     return true;
   }
-  std::string shown(const Token& t) const { return code_.text.substr(t.span.begin, t.span.end - t.span.begin); }
-  std::string shown(Span s) const { return code_.text.substr(s.begin, s.end - s.begin); }
+  std::string shown(const Token& t) const {
+    return code.text.substr(t.span.begin, t.span.end - t.span.begin);
+  }
+  std::string shown(Span s) const { return code.text.substr(s.begin, s.end - s.begin); }
   std::uint32_t last_end() const { return at_ == 0 ? 0 : tokens_[at_ - 1].span.end; }
   static tl::unexpected<ExpressionError> fail_at(std::size_t at, std::string message) {
     return tl::unexpected(ExpressionError{at, std::move(message)});
   }
 
-  void emit(Op op, Span span, std::uint32_t arg = 0) {
-    code_.ops.push_back({op, arg});
-    code_.spans.push_back(span);
-  }
-  void emit_constant(Cell cell, Span span) {
-    emit(Op::kConst, span, static_cast<std::uint32_t>(code_.constants.size()));
-    code_.constants.push_back(cell);
-  }
-  // Evaluates an operand once more: for `a < b < c` and `a in [b, c]`. Jumps are relative, so a copy is as good.
-  void emit_again(const Operand& operand, std::size_t code_end) {
-    for (std::size_t i = operand.code; i < code_end; ++i) emit(code_.ops[i].op, code_.spans[i], code_.ops[i].arg);
-  }
-  std::size_t emit_jump(Op op) {
-    emit(op, {});
-    return code_.ops.size() - 1;
-  }
-  void land(std::size_t jump) { code_.ops[jump].arg = static_cast<std::uint32_t>(code_.ops.size() - jump - 1); }
   tl::expected<void, ExpressionError> room() const {
-    if (code_.ops.size() <= kMaxOps) return {};
-    return fail_at(token().span.begin, fmt::format("the expression needs more than {} steps; split it", kMaxOps));
+    if (code.ops.size() <= kMaxOps) return {};
+    return fail_at(token().span.begin,
+                   fmt::format("the expression needs more than {} steps; split it", kMaxOps));
   }
 
   Parsed any() { return logic("or", Op::kJumpIfTrue); }
@@ -114,9 +105,9 @@ class Compiler {
   Parsed negation() {
     const Span at = token().span;
     if (!take_if("not")) return comparison();
-    const Deeper deeper(*this);
+    const Deeper deeper(depth_);
     if (!deeper.ok) return too_deep();
-    const std::size_t begin = code_.ops.size();
+    const std::size_t begin = code.ops.size();
     const Parsed inner = negation();
     if (!inner) return inner;
     if (inner->type != Type::kBool) return needs(*inner, Type::kBool, "not");
@@ -137,15 +128,14 @@ class Compiler {
       take();
       if (!first) {
         jumps.push_back(emit_jump(Op::kJumpIfFalse));
-        Operand again = previous;
-        again.code = code_.ops.size();
-        emit_again(previous, previous_end_);
-        previous = again;
+        const std::size_t again = code.ops.size();
+        emit_again(previous.code, previous_end_);
+        previous.code = again;
       }
       Parsed right = arithmetic(kSums);
       if (!right) return right;
       const std::size_t right_code = right->code;
-      const std::size_t right_end = code_.ops.size();
+      const std::size_t right_end = code.ops.size();
       if (auto ok = compare(previous, *right, *row); !ok) return tl::unexpected(ok.error());
       previous = *right;
       previous.code = right_code;
@@ -166,9 +156,12 @@ class Compiler {
       return {};
     }
     if (a.type != b.type) {
-      return fail_at(span.begin, fmt::format("'{}' compares {} with {}", shown(span), type_name(a.type), type_name(b.type)));
+      return fail_at(span.begin, fmt::format("'{}' compares {} with {}", shown(span), type_name(a.type),
+                                             type_name(b.type)));
     }
-    if (!equality) return fail_at(span.begin, fmt::format("'{}': only == and != compare {}", shown(span), a.type == Type::kText ? "words" : "true and false"));
+    if (!equality)
+      return fail_at(span.begin, fmt::format("'{}': only == and != compare {}", shown(span),
+                                             a.type == Type::kText ? "words" : "true and false"));
     if (auto ok = known_word(a, b); !ok) return ok;
     if (auto ok = known_word(b, a); !ok) return ok;
     emit(row.whole, span);
@@ -180,22 +173,25 @@ class Compiler {
     if (name.symbol == nullptr || !word.word || name.symbol->values.empty()) return {};
     const auto& values = name.symbol->values;
     if (std::find(values.begin(), values.end(), *word.word) != values.end()) return {};
-    return fail_at(word.span.begin, fmt::format("'{}' is no value of {}{}", *word.word, name.symbol->name, suggestion(*word.word, values)));
+    return fail_at(word.span.begin, fmt::format("'{}' is no value of {}{}", *word.word, name.symbol->name,
+                                                suggestion(*word.word, values)));
   }
 
   Parsed membership(const Operand& left) {
     const bool negated = take_if("not");
-    if (!take_if("in")) return fail_at(token().span.begin, "'not' stands here without 'in'; write 'x not in [a, b]' or 'not (x)'");
+    if (!take_if("in"))
+      return fail_at(token().span.begin,
+                     "'not' stands here without 'in'; write 'x not in [a, b]' or 'not (x)'");
     if (!take_if("[")) return fail_at(token().span.begin, "a list follows 'in'; write it as [1, 2, 4]");
-    const std::size_t left_end = code_.ops.size();
+    const std::size_t left_end = code.ops.size();
     std::vector<std::size_t> jumps;
     for (bool first = true;; first = false) {
       Operand item = left;
-      item.code = code_.ops.size();
+      item.code = code.ops.size();
       if (!first) {
         jumps.push_back(emit_jump(Op::kJumpIfTrue));
-        item.code = code_.ops.size();
-        emit_again(left, left_end);
+        item.code = code.ops.size();
+        emit_again(left.code, left_end);
       }
       const Parsed value = arithmetic(kSums);
       if (!value) return value;
@@ -247,7 +243,8 @@ class Compiler {
     if (!is_number(b.type)) return needs(b, Type::kReal, row.sign);
     Type type = to_common(a, b);
     if (row.whole == row.real && type == Type::kReal) {
-      return fail_at(span.begin, fmt::format("'{}': {} takes whole numbers; use floor(a / b)", shown(span), row.sign));
+      return fail_at(span.begin,
+                     fmt::format("'{}': {} takes whole numbers; use floor(a / b)", shown(span), row.sign));
     }
     Op op = type == Type::kReal ? row.real : row.whole;
     if (op == Op::kDivExact && rational_) {
@@ -268,7 +265,7 @@ class Compiler {
   Parsed unary() {
     const Span at = token().span;
     if (!take_if("-")) return primary();
-    const Deeper deeper(*this);
+    const Deeper deeper(depth_);
     if (!deeper.ok) return too_deep();
     const Parsed inner = unary();
     if (!inner) return inner;
@@ -279,7 +276,7 @@ class Compiler {
   }
 
   Parsed primary() {
-    const std::size_t begin = code_.ops.size();
+    const std::size_t begin = code.ops.size();
     const Token t = take();
     switch (t.kind) {
       case Token::Kind::kInt:
@@ -289,17 +286,19 @@ class Compiler {
       case Token::Kind::kText:
         emit_constant(Cell{scope_.words.id(t.text)}, t.span);
         return Operand{Type::kText, t.span, begin, nullptr, t.text};
-      case Token::Kind::kName: return token().is("(") ? call(t) : name(t);
+      case Token::Kind::kName:
+        return token().is("(") ? call(t) : name(t);
       case Token::Kind::kSign:
         if (t.text == "(") return parentheses(t);
         return fail_at(t.span.begin, fmt::format("'{}' was not expected here; a value was", t.text));
-      case Token::Kind::kEnd: break;
+      case Token::Kind::kEnd:
+        break;
     }
     return fail_at(t.span.begin, "the expression ends where a value was expected");
   }
 
   Parsed parentheses(const Token& open) {
-    const Deeper deeper(*this);
+    const Deeper deeper(depth_);
     if (!deeper.ok) return too_deep();
     Parsed inner = any();
     if (!inner) return inner;
@@ -309,15 +308,16 @@ class Compiler {
   }
 
   Parsed name(const Token& t) {
-    const std::size_t begin = code_.ops.size();
+    const std::size_t begin = code.ops.size();
     if (t.text == "true" || t.text == "false") {
       emit_constant(Cell{t.text == "true" ? 1 : 0}, t.span);
       return Operand{Type::kBool, t.span, begin, nullptr, {}};
     }
     const auto slot = scope_.find(t.text);
     if (!slot) {
-      return fail_at(t.span.begin, fmt::format("'{}' is not a name known here{}{}", t.text, suggestion(t.text, scope_.names()),
-                                               "; a word is written in quotes"));
+      return fail_at(t.span.begin,
+                     fmt::format("'{}' is not a name known here{}{}", t.text,
+                                 suggestion(t.text, scope_.names()), "; a word is written in quotes"));
     }
     emit(Op::kLoad, t.span, *slot);
     return Operand{scope_.at(*slot).type, t.span, begin, &scope_.at(*slot), {}};
@@ -326,12 +326,13 @@ class Compiler {
   Parsed call(const Token& t) {
     if (t.text == "min" || t.text == "max") return extremum(t);
     if (t.text == "ceil" || t.text == "floor") return rounding(t);
-    return fail_at(t.span.begin, fmt::format("'{}' is not a function{}", t.text, suggestion(t.text, {"min", "max", "ceil", "floor"})));
+    return fail_at(t.span.begin, fmt::format("'{}' is not a function{}", t.text,
+                                             suggestion(t.text, {"min", "max", "ceil", "floor"})));
   }
 
   Parsed extremum(const Token& t) {
     take();  // (
-    const Deeper deeper(*this);
+    const Deeper deeper(depth_);
     if (!deeper.ok) return too_deep();
     Parsed left = arithmetic(kSums);
     if (left && !is_number(left->type)) return needs(*left, Type::kReal, t.text);
@@ -342,7 +343,8 @@ class Compiler {
       if (!is_number(right->type)) return needs(*right, Type::kReal, t.text);
       const Type type = to_common(*left, *right);
       const bool real = type == Type::kReal;
-      emit(t.text == "min" ? (real ? Op::kMinR : Op::kMin) : (real ? Op::kMaxR : Op::kMax), {t.span.begin, right->span.end});
+      emit(t.text == "min" ? (real ? Op::kMinR : Op::kMin) : (real ? Op::kMaxR : Op::kMax),
+           {t.span.begin, right->span.end});
       left = Operand{type, {t.span.begin, right->span.end}, left->code, nullptr, {}};
       if (auto ok = room(); !ok) return tl::unexpected(ok.error());
     }
@@ -356,7 +358,7 @@ class Compiler {
 
   Parsed rounding(const Token& t) {
     take();  // (
-    const Deeper deeper(*this);
+    const Deeper deeper(depth_);
     if (!deeper.ok) return too_deep();
     const bool outer = std::exchange(rational_, true);
     Parsed inner = arithmetic(kSums);
@@ -365,9 +367,9 @@ class Compiler {
     if (!is_number(inner->type)) return needs(*inner, Type::kReal, t.text);
     if (!take_if(")")) return fail_at(token().span.begin, "')' was expected here");
     const Span span{t.span.begin, last_end()};
-    if (code_.ops.back().op == Op::kDivReal) {  // the last instruction is the root
-      code_.ops.back().op = t.text == "ceil" ? Op::kCeilDiv : Op::kFloorDiv;  // exact on 64 bits
-      code_.spans.back() = span;
+    if (code.ops.back().op == Op::kDivReal) {  // the last instruction is the root
+      code.ops.back().op = t.text == "ceil" ? Op::kCeilDiv : Op::kFloorDiv;  // exact on 64 bits
+      code.spans.back() = span;
     } else if (inner->type == Type::kReal) {
       emit(t.text == "ceil" ? Op::kCeilR : Op::kFloorR, span);
     }
@@ -375,26 +377,18 @@ class Compiler {
   }
 
   tl::unexpected<ExpressionError> needs(const Operand& operand, Type type, std::string_view by) const {
-    return fail_at(operand.span.begin, fmt::format("'{}' is {}; '{}' takes {}", shown(operand.span), type_name(operand.type), by,
-                                                   type == Type::kBool ? "true or false" : "numbers"));
+    return fail_at(operand.span.begin,
+                   fmt::format("'{}' is {}; '{}' takes {}", shown(operand.span), type_name(operand.type), by,
+                               type == Type::kBool ? "true or false" : "numbers"));
   }
   tl::unexpected<ExpressionError> too_deep() const {
-    return fail_at(token().span.begin, fmt::format("nested deeper than {} levels; split the expression", kMaxDepth));
+    return fail_at(token().span.begin,
+                   fmt::format("nested deeper than {} levels; split the expression", kMaxDepth));
   }
-
-  struct Deeper {
-    explicit Deeper(Compiler& c) : compiler(c), ok(++c.depth_ <= kMaxDepth) {}
-    ~Deeper() { --compiler.depth_; }
-    Deeper(const Deeper&) = delete;
-    Deeper& operator=(const Deeper&) = delete;
-    Compiler& compiler;
-    bool ok;
-  };
 
   Scope& scope_;
   std::vector<Token> tokens_;
   std::size_t at_ = 0;
-  Code code_;
   int depth_ = 0;
   bool rational_ = false;         // inside ceil() or floor()
   std::size_t previous_end_ = 0;  // end of the code of a chained comparison's last operand

@@ -21,7 +21,8 @@ Place place_from(const YAML::Mark& mark) {
   return mark.is_null() ? Place{} : Place{mark.line + 1, mark.column + 1};
 }
 
-// Builds the tree from yaml-cpp's events: its own node tree has no bound on depth and silently keeps repeated keys.
+// Builds the tree from yaml-cpp's events: its own node tree has no bound on depth and silently keeps repeated
+// keys.
 class Builder : public YAML::EventHandler {
  public:
   NodePtr root() const { return root_; }
@@ -81,7 +82,9 @@ class Builder : public YAML::EventHandler {
   }
   void open(Node::Kind kind, const YAML::Mark& mark, YAML::anchor_t anchor) {
     if (frames_.size() >= kMaxNesting) {
-      throw Refused{place_from(mark), fmt::format("nested deeper than {} levels; a grid file needs fewer than 10", kMaxNesting)};
+      throw Refused{
+          place_from(mark),
+          fmt::format("nested deeper than {} levels; a grid file needs fewer than 10", kMaxNesting)};
     }
     frames_.push_back({leaf(kind, mark), anchor, std::nullopt});
   }
@@ -104,7 +107,9 @@ class Builder : public YAML::EventHandler {
     Frame& frame = frames_.back();
     frame.node->weight += node->weight;  // each is at most kMaxYamlNodes: no overflow
     if (frame.node->weight > kMaxYamlNodes) {
-      throw Refused{at, fmt::format("more than {} values once aliases are spelt out; use ranges, or fewer aliases", kMaxYamlNodes)};
+      throw Refused{
+          at, fmt::format("more than {} values once aliases are spelt out; use ranges, or fewer aliases",
+                          kMaxYamlNodes)};
     }
     if (frame.node->is_list()) {
       frame.node->items.push_back(std::move(node));
@@ -119,7 +124,8 @@ class Builder : public YAML::EventHandler {
   void set_key(Frame& frame, const Node& key, Place at) {
     if (!key.is_scalar()) throw Refused{at, fmt::format("a key must be a word, not {}", key.kind_name())};
     if (const auto [first, fresh] = keys_[frame.node.get()].emplace(key.text, at); !fresh) {
-      throw Refused{at, fmt::format("the key '{}' is already given at line {}; keep one of them", key.text, first->second.line)};
+      throw Refused{at, fmt::format("the key '{}' is already given at line {}; keep one of them", key.text,
+                                    first->second.line)};
     }
     frame.pending = Entry{key.text, at, nullptr};
   }
@@ -130,7 +136,8 @@ class Builder : public YAML::EventHandler {
   NodePtr root_;
 };
 
-// Byte of the first thing that is not UTF-8 or is a control character; npos: none (RFC 3629, table 3-7 of Unicode).
+// Byte of the first thing that is not UTF-8 or is a control character; npos: none (RFC 3629, table 3-7 of
+// Unicode).
 std::size_t first_bad_byte(std::string_view s) {
   for (std::size_t i = 0; i < s.size();) {
     const auto byte = [&](std::size_t k) { return k < s.size() ? static_cast<unsigned char>(s[k]) : 0u; };
@@ -141,10 +148,11 @@ std::size_t first_bad_byte(std::string_view s) {
       i += 1;
     } else if (c >= 0xC2 && c <= 0xDF && tail(i + 1)) {
       i += 2;
-    } else if (c >= 0xE0 && c <= 0xEF && tail(i + 1) && tail(i + 2) && !(c == 0xE0 && d < 0xA0) && !(c == 0xED && d >= 0xA0)) {
+    } else if (c >= 0xE0 && c <= 0xEF && tail(i + 1) && tail(i + 2) && !(c == 0xE0 && d < 0xA0) &&
+               !(c == 0xED && d >= 0xA0)) {
       i += 3;
-    } else if (c >= 0xF0 && c <= 0xF4 && tail(i + 1) && tail(i + 2) && tail(i + 3) && !(c == 0xF0 && d < 0x90) &&
-               !(c == 0xF4 && d >= 0x90)) {
+    } else if (c >= 0xF0 && c <= 0xF4 && tail(i + 1) && tail(i + 2) && tail(i + 3) &&
+               !(c == 0xF0 && d < 0x90) && !(c == 0xF4 && d >= 0x90)) {
       i += 4;
     } else {
       return i;
@@ -153,7 +161,9 @@ std::size_t first_bad_byte(std::string_view s) {
   return std::string_view::npos;
 }
 
-bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+bool is_space(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
 
 // First byte of a scalar's own text: behind its anchor, and behind its quote or block header.
 std::size_t content_start(std::string_view text, std::size_t at) {
@@ -161,25 +171,35 @@ std::size_t content_start(std::string_view text, std::size_t at) {
     while (at < text.size() && !is_space(text[at])) ++at;
     while (at < text.size() && is_space(text[at])) ++at;
   }
-  if (at < text.size() && (text[at] == '|' || text[at] == '>')) return std::min(text.find('\n', at), text.size());
+  if (at < text.size() && (text[at] == '|' || text[at] == '>'))
+    return std::min(text.find('\n', at), text.size());
   return at;
 }
 
 }  // namespace
 
-const Node* Node::find(std::string_view key) const {
+const Entry* Node::entry(std::string_view key) const {
   for (const Entry& entry : entries) {
-    if (entry.key == key) return entry.value.get();
+    if (entry.key == key) return &entry;
   }
   return nullptr;
 }
 
+const Node* Node::find(std::string_view key) const {
+  const Entry* found = entry(key);
+  return found == nullptr ? nullptr : found->value.get();
+}
+
 std::string_view Node::kind_name() const {
   switch (kind) {
-    case Kind::kNull: return "nothing";
-    case Kind::kScalar: return "a single value";
-    case Kind::kList: return "a list";
-    case Kind::kMap: return "a map";
+    case Kind::kNull:
+      return "nothing";
+    case Kind::kScalar:
+      return "a single value";
+    case Kind::kList:
+      return "a list";
+    case Kind::kMap:
+      return "a map";
   }
   return "";
 }
@@ -197,7 +217,8 @@ Place Document::place_of(std::size_t offset) const {
   return place;
 }
 
-// Walks value and file side by side; blanks of the value stand for any run of blanks (folding), '' and \" for one quote.
+// Walks value and file side by side; blanks of the value stand for any run of blanks (folding), '' and \" for
+// one quote.
 Place Document::place_in(const Node& scalar, std::size_t index) const {
   std::size_t at = content_start(text_, scalar.offset);
   char quote = 0;
@@ -225,13 +246,15 @@ Expected<Document> Document::parse(std::string text, std::string shown_as) {
   Document document;
   document.shown_as_ = std::move(shown_as);
   if (text.size() > kMaxFileBytes) {
-    return tl::unexpected(document.error({}, fmt::format("the file is {} bytes; a grid file has at most {}", text.size(), kMaxFileBytes)));
+    return tl::unexpected(document.error(
+        {}, fmt::format("the file is {} bytes; a grid file has at most {}", text.size(), kMaxFileBytes)));
   }
   if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
   document.text_ = std::move(text);
   if (const auto bad = first_bad_byte(document.text_); bad != std::string_view::npos) {
-    return tl::unexpected(document.error(document.place_of(bad),
-        fmt::format("byte 0x{:02x} is not UTF-8 text; save the file as UTF-8", static_cast<unsigned char>(document.text_[bad]))));
+    return tl::unexpected(document.error(
+        document.place_of(bad), fmt::format("byte 0x{:02x} is not UTF-8 text; save the file as UTF-8",
+                                            static_cast<unsigned char>(document.text_[bad]))));
   }
   try {
     std::istringstream stream(document.text_);
@@ -246,8 +269,9 @@ Expected<Document> Document::parse(std::string text, std::string shown_as) {
     return tl::unexpected(document.error(place_from(e.mark), fmt::format("not valid YAML: {}", e.msg)));
   }
   if (!document.root_ || !document.root_->is_map()) {
-    return tl::unexpected(document.error({}, fmt::format("a grid file is a map of keys (name, model, grid, ...), this one holds {}",
-                                                         document.root_ ? document.root_->kind_name() : "nothing")));
+    return tl::unexpected(document.error(
+        {}, fmt::format("a grid file is a map of keys (name, model, grid, ...), this one holds {}",
+                        document.root_ ? document.root_->kind_name() : "nothing")));
   }
   return document;
 }

@@ -1,5 +1,6 @@
-// Document: a YAML file as a bounded tree that knows where everything stands. Owns the text; refuses what is too big, too
-// deep, not UTF-8, tagged, repeated (keys) or exploding (aliases), so that readers above never meet it.
+// Document: a YAML file as a bounded tree that knows where everything stands. Owns the text; refuses what is
+// too big, too deep, not UTF-8, tagged, repeated (keys) or exploding (aliases), so that readers above never
+// meet it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,10 +15,9 @@ namespace sweep::grid {
 
 using Status = tl::expected<void, Error>;
 
-#define SWEEP_GRID_TRY(expression)                                           \
-  do {                                                                       \
-    if (auto tried = (expression); !tried)                                   \
-      return tl::unexpected<::sweep::Error>(std::move(tried).error());       \
+#define SWEEP_GRID_TRY(expression)                                                                          \
+  do {                                                                                                      \
+    if (auto tried = (expression); !tried) return tl::unexpected<::sweep::Error>(std::move(tried).error()); \
   } while (false)
 
 inline constexpr std::size_t kMaxFileBytes = 1u << 20;
@@ -40,17 +40,18 @@ struct Entry {
 struct Node {
   enum class Kind { kNull, kScalar, kList, kMap };
   Kind kind = Kind::kNull;
-  std::string text;           // of a scalar
-  bool quoted = false;        // a quoted or block scalar is text, never a number
+  std::string text;     // of a scalar
+  bool quoted = false;  // a quoted or block scalar is text, never a number
   Place place;
-  std::size_t offset = 0;     // byte of the text where it starts
-  std::vector<NodePtr> items;   // of a list
-  std::vector<Entry> entries;   // of a map, in file order, keys distinct
-  std::uint64_t weight = 1;   // nodes in it, aliases spelt out
+  std::size_t offset = 0;      // byte of the text where it starts
+  std::vector<NodePtr> items;  // of a list
+  std::vector<Entry> entries;  // of a map, in file order, keys distinct
+  std::uint64_t weight = 1;    // nodes in it, aliases spelt out
 
   bool is_map() const { return kind == Kind::kMap; }
   bool is_list() const { return kind == Kind::kList; }
   bool is_scalar() const { return kind == Kind::kScalar; }
+  const Entry* entry(std::string_view key) const;  // nullptr: no such key
   const Node* find(std::string_view key) const;
   std::string_view kind_name() const;  // "a list", "a map", ... for messages
 };

@@ -10,12 +10,17 @@
 namespace sweep::grid {
 namespace {
 
-// Each open parenthesis, function or sign can hold at most four values back (compile.cpp); kMaxDepth of them can be open.
+// Each open parenthesis, function or sign can hold at most four values back (compile.cpp); kMaxDepth of them
+// can be open.
 constexpr std::size_t kStack = 4 * kMaxDepth + 8;
 constexpr i64 kLowest = std::numeric_limits<i64>::min();
 
-i64 floor_div(i64 a, i64 b) { return a / b - ((a % b != 0 && (a % b < 0) != (b < 0)) ? 1 : 0); }
-i64 ceil_div(i64 a, i64 b) { return a / b + ((a % b != 0 && (a % b < 0) == (b < 0)) ? 1 : 0); }
+i64 floor_div(i64 a, i64 b) {
+  return a / b - ((a % b != 0 && (a % b < 0) != (b < 0)) ? 1 : 0);
+}
+i64 ceil_div(i64 a, i64 b) {
+  return a / b + ((a % b != 0 && (a % b < 0) == (b < 0)) ? 1 : 0);
+}
 
 // Division of whole numbers; the quotient of the lowest number by -1 has no 64 bits.
 Trouble divide(Op op, i64 a, i64 b, Cell& out) {
@@ -30,47 +35,95 @@ Trouble divide(Op op, i64 a, i64 b, Cell& out) {
       if (a % b != 0) return Trouble::kNotWhole;
       out.i = a / b;
       break;
-    case Op::kFloorDiv: out.i = floor_div(a, b); break;
-    case Op::kCeilDiv: out.i = ceil_div(a, b); break;
-    default: out.i = a - floor_div(a, b) * b; break;  // kMod: the sign of b, as in Python
+    case Op::kFloorDiv:
+      out.i = floor_div(a, b);
+      break;
+    case Op::kCeilDiv:
+      out.i = ceil_div(a, b);
+      break;
+    default:
+      out.i = a - floor_div(a, b) * b;
+      break;  // kMod: the sign of b, as in Python
   }
   return Trouble::kNone;
 }
 
 Trouble whole(Op op, i64 a, i64 b, Cell& out) {
   switch (op) {
-    case Op::kAdd: return __builtin_add_overflow(a, b, &out.i) ? Trouble::kOverflow : Trouble::kNone;
-    case Op::kSub: return __builtin_sub_overflow(a, b, &out.i) ? Trouble::kOverflow : Trouble::kNone;
-    case Op::kMul: return __builtin_mul_overflow(a, b, &out.i) ? Trouble::kOverflow : Trouble::kNone;
-    case Op::kMin: out.i = std::min(a, b); return Trouble::kNone;
-    case Op::kMax: out.i = std::max(a, b); return Trouble::kNone;
-    case Op::kEq: out.i = a == b; return Trouble::kNone;
-    case Op::kNe: out.i = a != b; return Trouble::kNone;
-    case Op::kLt: out.i = a < b; return Trouble::kNone;
-    case Op::kLe: out.i = a <= b; return Trouble::kNone;
-    case Op::kGt: out.i = a > b; return Trouble::kNone;
-    case Op::kGe: out.i = a >= b; return Trouble::kNone;
-    default: return divide(op, a, b, out);
+    case Op::kAdd:
+      return __builtin_add_overflow(a, b, &out.i) ? Trouble::kOverflow : Trouble::kNone;
+    case Op::kSub:
+      return __builtin_sub_overflow(a, b, &out.i) ? Trouble::kOverflow : Trouble::kNone;
+    case Op::kMul:
+      return __builtin_mul_overflow(a, b, &out.i) ? Trouble::kOverflow : Trouble::kNone;
+    case Op::kMin:
+      out.i = std::min(a, b);
+      return Trouble::kNone;
+    case Op::kMax:
+      out.i = std::max(a, b);
+      return Trouble::kNone;
+    case Op::kEq:
+      out.i = a == b;
+      return Trouble::kNone;
+    case Op::kNe:
+      out.i = a != b;
+      return Trouble::kNone;
+    case Op::kLt:
+      out.i = a < b;
+      return Trouble::kNone;
+    case Op::kLe:
+      out.i = a <= b;
+      return Trouble::kNone;
+    case Op::kGt:
+      out.i = a > b;
+      return Trouble::kNone;
+    case Op::kGe:
+      out.i = a >= b;
+      return Trouble::kNone;
+    default:
+      return divide(op, a, b, out);
   }
 }
 
 Trouble real(Op op, double a, double b, Cell& out) {
   switch (op) {
-    case Op::kAddR: out.r = a + b; break;
-    case Op::kSubR: out.r = a - b; break;
-    case Op::kMulR: out.r = a * b; break;
-    case Op::kMinR: out.r = std::min(a, b); break;
-    case Op::kMaxR: out.r = std::max(a, b); break;
+    case Op::kAddR:
+      out.r = a + b;
+      break;
+    case Op::kSubR:
+      out.r = a - b;
+      break;
+    case Op::kMulR:
+      out.r = a * b;
+      break;
+    case Op::kMinR:
+      out.r = std::min(a, b);
+      break;
+    case Op::kMaxR:
+      out.r = std::max(a, b);
+      break;
     case Op::kDivR:
       if (b == 0) return Trouble::kDivisionByZero;
       out.r = a / b;
       break;
-    case Op::kEqR: out.i = a == b; return Trouble::kNone;
-    case Op::kNeR: out.i = a != b; return Trouble::kNone;
-    case Op::kLtR: out.i = a < b; return Trouble::kNone;
-    case Op::kLeR: out.i = a <= b; return Trouble::kNone;
-    case Op::kGtR: out.i = a > b; return Trouble::kNone;
-    default: out.i = a >= b; return Trouble::kNone;
+    case Op::kEqR:
+      out.i = a == b;
+      return Trouble::kNone;
+    case Op::kNeR:
+      out.i = a != b;
+      return Trouble::kNone;
+    case Op::kLtR:
+      out.i = a < b;
+      return Trouble::kNone;
+    case Op::kLeR:
+      out.i = a <= b;
+      return Trouble::kNone;
+    case Op::kGtR:
+      out.i = a > b;
+      return Trouble::kNone;
+    default:
+      out.i = a >= b;
+      return Trouble::kNone;
   }
   return std::isfinite(out.r) ? Trouble::kNone : Trouble::kOverflow;
 }
@@ -78,11 +131,19 @@ Trouble real(Op op, double a, double b, Cell& out) {
 // Operators of one value.
 Trouble single(Op op, Cell& top) {
   switch (op) {
-    case Op::kNot: top.i = top.i == 0; return Trouble::kNone;
-    case Op::kToReal: top.r = static_cast<double>(top.i); return Trouble::kNone;
-    case Op::kNegR: top.r = -top.r; return Trouble::kNone;
-    case Op::kNeg: return __builtin_sub_overflow(i64{0}, top.i, &top.i) ? Trouble::kOverflow : Trouble::kNone;
-    default: break;  // kCeilR, kFloorR
+    case Op::kNot:
+      top.i = top.i == 0;
+      return Trouble::kNone;
+    case Op::kToReal:
+      top.r = static_cast<double>(top.i);
+      return Trouble::kNone;
+    case Op::kNegR:
+      top.r = -top.r;
+      return Trouble::kNone;
+    case Op::kNeg:
+      return __builtin_sub_overflow(i64{0}, top.i, &top.i) ? Trouble::kOverflow : Trouble::kNone;
+    default:
+      break;  // kCeilR, kFloorR
   }
   const double rounded = op == Op::kCeilR ? std::ceil(top.r) : std::floor(top.r);
   if (!(std::abs(rounded) < 9.2e18)) return Trouble::kOverflow;
@@ -101,7 +162,9 @@ bool evaluate(const Code& code, const Point& point, Cell& value, Failure& failur
     const Instruction op = ops[at];
     Trouble trouble = Trouble::kNone;
     switch (op.op) {
-      case Op::kConst: stack[top++] = code.constants[op.arg]; continue;
+      case Op::kConst:
+        stack[top++] = code.constants[op.arg];
+        continue;
       case Op::kLoad:
         if (point.held[op.arg] != Held::kValue) {
           failure = {Trouble::kAbsent, static_cast<std::uint32_t>(at), {0}, {0}};
@@ -117,17 +180,22 @@ bool evaluate(const Code& code, const Point& point, Cell& value, Failure& failur
           --top;
         }
         continue;
-      case Op::kToRealUnder: stack[top - 2].r = static_cast<double>(stack[top - 2].i); continue;
+      case Op::kToRealUnder:
+        stack[top - 2].r = static_cast<double>(stack[top - 2].i);
+        continue;
       case Op::kNot:
       case Op::kToReal:
       case Op::kNeg:
       case Op::kNegR:
       case Op::kCeilR:
-      case Op::kFloorR: trouble = single(op.op, stack[top - 1]); break;
+      case Op::kFloorR:
+        trouble = single(op.op, stack[top - 1]);
+        break;
       default: {
         const Cell b = stack[--top];
         const Cell a = stack[top - 1];
-        trouble = op.op >= Op::kAddR ? real(op.op, a.r, b.r, stack[top - 1]) : whole(op.op, a.i, b.i, stack[top - 1]);
+        trouble = op.op >= Op::kAddR ? real(op.op, a.r, b.r, stack[top - 1])
+                                     : whole(op.op, a.i, b.i, stack[top - 1]);
         if (trouble != Trouble::kNone) failure.a = a, failure.b = b;
       }
     }
@@ -143,10 +211,14 @@ bool evaluate(const Code& code, const Point& point, Cell& value, Failure& failur
 
 std::string value_text(Cell cell, Type type, const Words& words) {
   switch (type) {
-    case Type::kInt: return fmt::format("{}", cell.i);
-    case Type::kReal: return fmt::format("{:.6g}", cell.r);
-    case Type::kBool: return cell.i != 0 ? "true" : "false";
-    case Type::kText: return fmt::format("\"{}\"", words.at(cell.i));
+    case Type::kInt:
+      return fmt::format("{}", cell.i);
+    case Type::kReal:
+      return fmt::format("{:.6g}", cell.r);
+    case Type::kBool:
+      return cell.i != 0 ? "true" : "false";
+    case Type::kText:
+      return fmt::format("\"{}\"", words.at(cell.i));
   }
   return "";
 }
@@ -166,11 +238,14 @@ std::string with_values(const Code& code, Span span, const Scope& scope, const P
   if (!tokens) return out;
   std::uint32_t copied = span.begin;
   for (const Token& token : *tokens) {
-    if (token.kind != Token::Kind::kName || token.span.begin < span.begin || token.span.end > span.end) continue;
+    if (token.kind != Token::Kind::kName || token.span.begin < span.begin || token.span.end > span.end)
+      continue;
     const auto slot = scope.find(token.text);
     if (!slot) continue;
     out += code.text.substr(copied, token.span.begin - copied);
-    out += point.held[*slot] == Held::kValue ? value_text(point.cells[*slot], scope.at(*slot).type, scope.words) : token.text;
+    out += point.held[*slot] == Held::kValue
+               ? value_text(point.cells[*slot], scope.at(*slot).type, scope.words)
+               : token.text;
     copied = token.span.end;
   }
   return out + code.text.substr(copied, span.end - copied);
@@ -189,10 +264,12 @@ std::string explain(const Failure& failure, const Code& code, const Scope& scope
                          quotient_text(failure.a.i, failure.b.i));
     case Trouble::kDivisionByZero:
       return fmt::format("{} = {} divides by zero", part, with_values(code, span, scope, point));
-    case Trouble::kAbsent: return fmt::format("{} has no value", part);
+    case Trouble::kAbsent:
+      return fmt::format("{} has no value", part);
     case Trouble::kOverflow:
       return fmt::format("{} = {} is too large for 64 bits", part, with_values(code, span, scope, point));
-    case Trouble::kNone: break;
+    case Trouble::kNone:
+      break;
   }
   return "";
 }

@@ -1,11 +1,12 @@
-// Expressions of `where` and `derive`: text is compiled once to a short typed program over the slots of a Point, then
-// run per point without allocation. Refuses unknown names, mixed types and overflow; names the place in the text.
+// Expressions of `where` and `derive`: text is compiled once to a short typed program over the slots of a
+// Point, then run per point without allocation. Refuses unknown names, mixed types and overflow; names the
+// place in the text.
 //
 //   or, and, not | == != < <= > >= (chained: 1 < tp <= 8), in [a, b], not in | + - | * / // % | -x
 //   min(a, b, ...) max(a, b, ...) ceil(x) floor(x) | names | 12, 1.5, "bf16", true, false
 //
-// `/` of whole numbers is exact: where it does not come out whole the point is pruned with the equation. Inside ceil and
-// floor it is the rational quotient. `//` and `%` round down, on whole numbers only.
+// `/` of whole numbers is exact: where it does not come out whole the point is pruned with the equation.
+// Inside ceil and floor it is the rational quotient. `//` and `%` round down, on whole numbers only.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -29,11 +30,45 @@ struct Point {
 };
 
 enum class Op : std::uint8_t {
-  kConst, kLoad, kToReal, kToRealUnder, kNot, kJumpIfFalse, kJumpIfTrue,
-  kNeg, kAdd, kSub, kMul, kDivExact, kDivReal, kFloorDiv, kMod, kCeilDiv, kMin, kMax,
-  kEq, kNe, kLt, kLe, kGt, kGe,
-  kNegR, kAddR, kSubR, kMulR, kDivR, kMinR, kMaxR, kCeilR, kFloorR,
-  kEqR, kNeR, kLtR, kLeR, kGtR, kGeR,
+  kConst,
+  kLoad,
+  kToReal,
+  kToRealUnder,
+  kNot,
+  kJumpIfFalse,
+  kJumpIfTrue,
+  kNeg,
+  kAdd,
+  kSub,
+  kMul,
+  kDivExact,
+  kDivReal,
+  kFloorDiv,
+  kMod,
+  kCeilDiv,
+  kMin,
+  kMax,
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,
+  kNegR,
+  kAddR,
+  kSubR,
+  kMulR,
+  kDivR,
+  kMinR,
+  kMaxR,
+  kCeilR,
+  kFloorR,
+  kEqR,
+  kNeR,
+  kLtR,
+  kLeR,
+  kGtR,
+  kGeR,
 };
 
 struct Instruction {
@@ -50,8 +85,8 @@ struct Code {
   Type type = Type::kBool;
   std::vector<Instruction> ops;
   std::vector<Cell> constants;
-  std::vector<Span> spans;   // of each instruction: the part of the text it computes
-  std::vector<Slot> reads;   // distinct slots, sorted
+  std::vector<Span> spans;  // of each instruction: the part of the text it computes
+  std::vector<Slot> reads;  // distinct slots, sorted
 };
 
 struct ExpressionError {

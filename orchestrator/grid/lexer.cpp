@@ -9,8 +9,12 @@
 namespace sweep::grid {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
 
 constexpr std::array<std::string_view, 18> kSigns{"==", "!=", "<=", ">=", "//", "<", ">", "+", "-",
                                                   "*",  "/",  "%",  "(",  ")",  "[", "]", ",", "**"};
@@ -76,7 +80,8 @@ class Lexer {
     } else {
       got = std::from_chars(digits.data(), end, token.number.i);
     }
-    if (got.ec == std::errc::result_out_of_range || (real && got.ec == std::errc{} && !std::isfinite(token.number.r))) {
+    if (got.ec == std::errc::result_out_of_range ||
+        (real && got.ec == std::errc{} && !std::isfinite(token.number.r))) {
       return refuse(begin, fmt::format("the number {} is too large", digits));
     }
     if (got.ec != std::errc{} || got.ptr != end) {
@@ -123,9 +128,10 @@ class Lexer {
       at_ += sign.size();
       return true;
     }
-    return refuse(at_, fmt::format("'{}' means nothing in an expression", static_cast<unsigned char>(rest[0]) < 0x80
-                                                                              ? std::string(rest.substr(0, 1))
-                                                                              : std::string("a character outside ASCII")));
+    return refuse(at_, fmt::format("'{}' means nothing in an expression",
+                                   static_cast<unsigned char>(rest[0]) < 0x80
+                                       ? std::string(rest.substr(0, 1))
+                                       : std::string("a character outside ASCII")));
   }
 
   std::string_view text_;
@@ -138,7 +144,8 @@ class Lexer {
 
 tl::expected<std::vector<Token>, ExpressionError> lex(std::string_view text) {
   if (text.size() > kMaxExpressionBytes) {
-    return tl::unexpected(ExpressionError{0, fmt::format("the expression has {} bytes; at most {}, split it", text.size(), kMaxExpressionBytes)});
+    return tl::unexpected(ExpressionError{0, fmt::format("the expression has {} bytes; at most {}, split it",
+                                                         text.size(), kMaxExpressionBytes)});
   }
   return Lexer(text).run();
 }

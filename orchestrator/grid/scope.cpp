@@ -11,10 +11,14 @@ namespace sweep::grid {
 
 std::string_view type_name(Type type) {
   switch (type) {
-    case Type::kInt: return "a whole number";
-    case Type::kReal: return "a number";
-    case Type::kBool: return "true or false";
-    case Type::kText: return "a word";
+    case Type::kInt:
+      return "a whole number";
+    case Type::kReal:
+      return "a number";
+    case Type::kBool:
+      return "true or false";
+    case Type::kText:
+      return "a word";
   }
   return "";
 }
@@ -31,14 +35,10 @@ std::optional<i64> Words::find(std::string_view word) const {
 }
 
 std::vector<std::pair<std::string_view, i64>> dimensions_of(const ModelSpec& m) {
-  return {{"layers", m.layers},
-          {"hidden_size", m.hidden_size},
-          {"heads", m.heads},
-          {"kv_heads", m.kv_heads},
-          {"head_dim", m.head_dim},
-          {"intermediate_size", m.intermediate_size},
-          {"vocab_size", m.vocab_size},
-          {"params", m.layers > 0 ? shape::parameter_count(m) : 0}};
+  return {{"layers", m.layers},         {"hidden_size", m.hidden_size},
+          {"heads", m.heads},           {"kv_heads", m.kv_heads},
+          {"head_dim", m.head_dim},     {"intermediate_size", m.intermediate_size},
+          {"vocab_size", m.vocab_size}, {"params", m.layers > 0 ? shape::parameter_count(m) : 0}};
 }
 
 Scope::Scope() {
@@ -70,7 +70,9 @@ std::optional<Slot> Scope::find(std::string_view name) const {
   return it == slots_.end() ? std::nullopt : std::optional(it->second);
 }
 
-Slot Scope::slot(std::string_view name) const { return slots_.find(name)->second; }
+Slot Scope::slot(std::string_view name) const {
+  return slots_.find(name)->second;
+}
 
 Slot Scope::add_label(std::string name) {
   const auto slot = static_cast<Slot>(symbols_.size());

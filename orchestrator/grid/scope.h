@@ -1,5 +1,6 @@
-// Scope: every name an expression may use, its type, and its slot in a Point: the axes of fields.def, `model` and its
-// dimensions, `world`, and the labels that `derive` adds. Owns names and interned words; holds no values.
+// Scope: every name an expression may use, its type, and its slot in a Point: the axes of fields.def, `model`
+// and its dimensions, `world`, and the labels that `derive` adds. Owns names and interned words; holds no
+// values.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -18,7 +19,8 @@ using Slot = std::uint16_t;
 enum class Type : std::uint8_t { kInt, kReal, kBool, kText };
 std::string_view type_name(Type);  // "a whole number", ...
 
-// A value: a whole number, a flag (0 or 1), a word (its id in Words), or a real number. The type lives beside it.
+// A value: a whole number, a flag (0 or 1), a word (its id in Words), or a real number. The type lives beside
+// it.
 union Cell {
   i64 i;
   double r;

@@ -1,5 +1,5 @@
-// GridSpec: a grid file as read and checked: dimensions to walk, steps that derive what follows, clauses that drop. Immutable
-// once read; expanding only reads it.
+// GridSpec: a grid file as read and checked: dimensions to walk, steps that derive what follows, clauses that
+// drop. Immutable once read; expanding only reads it.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,8 +13,8 @@
 
 namespace sweep::grid {
 
-// One odometer wheel: an axis of `grid`, or a group of `zip`. Each position sets a few slots at once (a model sets its
-// dimensions too).
+// One odometer wheel: an axis of `grid`, or a group of `zip`. Each position sets a few slots at once (a model
+// sets its dimensions too).
 struct Dimension {
   std::vector<Slot> slots;
   std::vector<Cell> cells;  // positions x slots
@@ -32,15 +32,26 @@ struct Derived {
   Slot slot = 0;
   Code code;
   Place place;
+  i64 min = 0, max = 0;  // of a whole-number axis; equal: a label or a flag, anything goes
 };
 
 // One thing that follows from others: the rank and batch algebra (design: rank algebra), or a `derive` entry.
 struct Step {
-  enum class Kind : std::uint8_t { kGpusPerNode, kDp, kWorld, kGradAccum, kGlobalBatch, kDerived, kCheckRanks, kCheckExperts, kCheckBatch };
+  enum class Kind : std::uint8_t {
+    kGpusPerNode,
+    kDp,
+    kWorld,
+    kGradAccum,
+    kGlobalBatch,
+    kDerived,
+    kCheckRanks,
+    kCheckExperts,
+    kCheckBatch
+  };
   Kind kind = Kind::kWorld;
-  std::uint16_t derived = 0;     // index of a kDerived
+  std::uint16_t derived = 0;  // index of a kDerived
   std::vector<Slot> reads;
-  std::optional<Slot> writes;    // a check writes nothing
+  std::optional<Slot> writes;  // a check writes nothing
 };
 
 using Program = std::vector<Step>;  // in an order in which every step finds what it reads
@@ -65,6 +76,7 @@ struct Exclusion {
 struct Included {
   std::vector<std::pair<Slot, Cell>> cells;
   std::vector<Slot> absent;  // optional axes set to null
+  std::vector<bool> given;
   Program program;
   Place place;
 };
@@ -94,11 +106,12 @@ class GridSpec {
 // The slots the algebra works on, looked up once.
 struct AlgebraSlots {
   explicit AlgebraSlots(const Scope&);
-  Slot hardware, nodes, gpus_per_node, dp, tp, pp, cp, ep, micro_batch_size, grad_accum, global_batch_size, world;
+  Slot hardware, nodes, gpus_per_node, dp, tp, pp, cp, ep, micro_batch_size, grad_accum, global_batch_size,
+      world;
 };
 
-// Orders the algebra and `derive` for the slots that are given; `any_cpu`: a point may be on the hardware "cpu".
-// A cycle is refused by naming it.
+// Orders the algebra and `derive` for the slots that are given; `any_cpu`: a point may be on the hardware
+// "cpu". A cycle is refused by naming it.
 struct Cycle {
   std::size_t derived = 0;  // an entry of `derive` on it
   std::string path;         // "a -> b -> a"
@@ -106,14 +119,17 @@ struct Cycle {
 tl::expected<Program, Cycle> order_steps(const GridSpec&, const std::vector<bool>& given, bool any_cpu,
                                          const std::vector<std::vector<Slot>>& derived_reads);
 
-// Runs one step; false: it has no value (then its slot is kFailed). Overflow of an expression is an error of the grid.
+// Runs one step; false: it has no value (then its slot is kFailed). Overflow of an expression is an error of
+// the grid.
 enum class StepResult { kDone, kNoValue, kOverflow };
-StepResult run_step(const Step&, const GridSpec&, const AlgebraSlots&, const std::vector<bool>& given, Point&, Failure&);
+StepResult run_step(const Step&, const GridSpec&, const AlgebraSlots&, const std::vector<bool>& given, Point&,
+                    Failure&);
 
 // Why a step had no value: the rule and a sentence with the numbers.
 struct Reason {
   std::string rule, sentence;
 };
-Reason explain_step(const Step&, const GridSpec&, const AlgebraSlots&, const std::vector<bool>& given, const Point&, const Failure&);
+Reason explain_step(const Step&, const GridSpec&, const AlgebraSlots&, const std::vector<bool>& given,
+                    const Point&, const Failure&);
 
 }  // namespace sweep::grid

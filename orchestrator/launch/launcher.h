@@ -67,7 +67,10 @@ struct LocalOptions {
   std::filesystem::path agent;  // sweep-agent; empty: beside this program
   std::filesystem::path rank;   // sweep-rank (or a fake one in tests); empty: beside this program
   bool allow_zygote = true;
+  bool allow_namespace = true;  // a PID namespace for the agent where the system allows it
 };
+// The agent is a child of the calling process, started in a session of its own. The destructor ends every
+// agent that still runs, at once and with all its ranks, and waits for it.
 std::unique_ptr<Launcher> make_local(boost::asio::io_context&, LocalOptions, Launcher::Sink);
 
 }  // namespace sweep::launch

@@ -30,6 +30,15 @@ const Predictor& roofline();
 // Order: cheapest predicted first within equal placement, so that answers come early; ties by id. Pure.
 void decide(std::vector<PlanEntry>&, const MeasurePlan&, const Predictor& = roofline());
 
+// Prunes admitted trials that this machine cannot hold at all: more ranks than slots, GPUs it lacks, host
+// memory below what the model states of the CPU ranks need. For the local launcher; an allocation elsewhere
+// has its own resources.
+void prune_beyond(std::vector<PlanEntry>&, const Resources&);
+
+// Sentences on an admitted trial that runs but is probably not meant so (tp across nodes). Never a reason to
+// prune.
+std::vector<std::string> warnings(const Trial&);
+
 // Deadlines for a trial from its predicted time, with floors (first steps are slow: 120 s).
 Deadlines deadlines_for(const Prediction&, const Trial&, const MeasurePlan&);
 

@@ -32,6 +32,7 @@ struct Group {
 // Files the row under what its group needs to know; true when it is to be ranked.
 bool admit(const ResultRow& row, const std::optional<double>& value, const BestOptions& options,
            BestOfGroup& group) {
+  if (row.state != State::kFinished) return ++group.not_run, false;
   if (row.outcome != Outcome::kOk) return ++group.not_ok, false;
   if (!value) return ++group.not_measured, false;
   if (!options.headroom) return true;
@@ -53,6 +54,7 @@ std::string why_none(const BestOfGroup& g) {
   }
   if (g.not_measured > 0) parts.push_back(fmt::format("{} without this metric", g.not_measured));
   if (g.not_ok > 0) parts.push_back(fmt::format("{} that did not end ok", g.not_ok));
+  if (g.not_run > 0) parts.push_back(fmt::format("{} not run yet", g.not_run));
   return fmt::format("nothing to rank: {}", fmt::join(parts, ", "));
 }
 

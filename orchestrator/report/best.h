@@ -19,8 +19,8 @@ std::optional<i64> device_memory(const ResultRow&);
 struct BestOptions {
   std::vector<std::string> group_by = {"model"};
   std::string metric = "tokens_per_s_gpu";
-  std::optional<double> headroom;  // a fraction of device memory that must stay free: 0.05
-  std::size_t runners_up = 3;      // next best kept per group, beside the ties
+  std::optional<double> headroom = std::nullopt;  // a fraction of device memory that must stay free: 0.05
+  std::size_t runners_up = 3;                     // next best kept per group, beside the ties
   std::function<std::optional<i64>(const ResultRow&)> memory_of = device_memory;
 };
 
@@ -33,7 +33,7 @@ struct BestOfGroup {
       ties;  // 95 % intervals overlap the winner's, or the values are equal; best first
   std::vector<const ResultRow*> runners_up;  // best first, ties not among them
   std::optional<double> median;              // of the metric over the ranked rows
-  i64 ranked = 0, not_ok = 0, not_measured = 0;
+  i64 ranked = 0, not_run = 0, not_ok = 0, not_measured = 0;
   i64 too_full = 0;          // left out: less headroom than asked
   i64 unknown_headroom = 0;  // left out: peak or device memory not known
   std::string why_none;

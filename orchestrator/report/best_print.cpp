@@ -12,6 +12,9 @@
 namespace sweep::report {
 namespace {
 
+constexpr std::size_t kPastedGroups = 4;  // more groups: only the overall best is spelt out
+constexpr std::size_t kNamedTies = 5;
+
 // Axes that the grid derives from others or from the hardware when they are not given: always spelt out, so
 // that the pasted configuration is exactly this one.
 constexpr std::string_view kAlways[] = {"hardware",         "nodes",      "gpus_per_node",     "dp",
@@ -46,12 +49,34 @@ std::string yaml_value(const Value& value, std::string_view type) {
   return "null";
 }
 
-// Catalogue name when the dimensions are the catalogue's; else the dimensions, as a one-line map.
+// Catalogue name when the dimensions are the catalogue's; else a one-line map of the keys that grid files accept, with a
+// remark when those do not say all of the model.
 std::string model_yaml(const Trial& trial) {
+  const ModelSpec& m = trial.spec;
   const auto known = shape::find_model(trial.model);
-  const bool imported = trial.spec == ModelSpec{};  // a row without dimensions: the name is all there is
-  if ((known && *known == trial.spec) || imported) return yaml_text(trial.model);
-  return to_json(trial.spec).dump();
+  const bool imported = m == ModelSpec{};  // a row without dimensions: the name is all there is
+  if ((known && *known == m) || imported) return yaml_text(trial.model);
+  ModelSpec said;
+  said.family = m.family;
+  said.layers = m.layers;
+  said.hidden_size = m.hidden_size;
+  said.heads = m.heads;
+  said.kv_heads = m.kv_heads;
+  said.head_dim = m.head_dim;
+  said.intermediate_size = m.intermediate_size;
+  said.vocab_size = m.vocab_size;
+  said.max_positions = m.max_positions;
+  said.tie_embeddings = m.tie_embeddings;
+  const auto complete = shape::completed(said);
+  std::string out = fmt::format(
+      "{{name: {}, family: {}, layers: {}, hidden_size: {}, heads: {}, kv_heads: {}, head_dim: {}, "
+      "intermediate_size: {}, vocab_size: {}, {}tie_embeddings: {}}}",
+      yaml_text(trial.model), yaml_text(m.family), m.layers, m.hidden_size, m.heads, m.kv_heads, m.head_dim,
+      m.intermediate_size, m.vocab_size,
+      m.max_positions > 0 ? fmt::format("max_positions: {}, ", m.max_positions) : "", m.tie_embeddings);
+  if (!complete || !(*complete == m))
+    out += "  # norm, RoPE or window settings differ: use {config_json: PATH} for exactly this model";
+  return out;
 }
 
 nlohmann::json json_of(const Value& value, std::string_view type) {
@@ -100,12 +125,46 @@ std::string value_text(const BestOfGroup& group, const BestOptions& options) {
   return out;
 }
 
+// What a winner's configuration is headed with, as comments of the YAML below it.
+std::string notes(const BestOfGroup& group, const BestOptions& options) {
+  std::string out = fmt::format("# {}: {}, best of {}", group_name(group, options),
+                                value_text(group, options), group.ranked);
+  if (group.median && group.ranked > 2 && *group.median != 0 && group.value != 0) {
+    const bool lower = lower_is_better(options.metric);
+    out += fmt::format(", {} times as good as the median",
+                       significant(lower ? *group.median / group.value : group.value / *group.median));
+  }
+  out += "\n";
+  if (!group.ties.empty()) {
+    std::vector<std::string> names;
+    for (const ResultRow* row : group.ties) {
+      if (names.size() < kNamedTies) names.push_back(safe_text(row->trial_id));
+    }
+    out +=
+        fmt::format("# not told apart from {} more (overlapping 95 % intervals): {}{}\n", group.ties.size(),
+                    fmt::join(names, ", "), group.ties.size() > names.size() ? ", ..." : "");
+  }
+  if (group.too_full > 0)
+    out += fmt::format("# left out: {} with less headroom than asked\n", group.too_full);
+  if (group.unknown_headroom > 0)
+    out += fmt::format("# left out: {} whose headroom is not known\n", group.unknown_headroom);
+  return out;
+}
+
+const BestOfGroup* overall_best(std::span<const BestOfGroup> groups, const BestOptions& options) {
+  const bool lower = lower_is_better(options.metric);
+  const BestOfGroup* out = nullptr;
+  for (const auto& group : groups) {
+    if (group.winner && (!out || (lower ? group.value < out->value : group.value > out->value))) out = &group;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string as_grid_yaml(const ResultRow& row) {
-  std::string out =
-      fmt::format("name: best-{}\nmodel: {}\nbase:\n",
-                  yaml_text(row.trial_id.empty() ? "trial" : safe_text(row.trial_id)), model_yaml(row.trial));
+  const std::string name = fmt::format("best-{}", row.trial_id.empty() ? "trial" : safe_text(row.trial_id));
+  std::string out = fmt::format("name: {}\nmodel: {}\nbase:\n", yaml_text(name), model_yaml(row.trial));
   for (const Column& c : columns()) {
     if (c.role != Role::kAxis || c.key == "model") continue;
     const Value value = c.get(row);
@@ -159,34 +218,16 @@ std::string best_text(std::span<const ResultRow> rows, std::span<const BestOfGro
                       const BestOptions& options, std::size_t width) {
   if (groups.empty()) return "No results yet: `sweep status` shows how far the sweep is.\n";
   std::string out = to_text(best_table(rows, groups, options), width);
+  const BestOfGroup* overall = overall_best(groups, options);
+  const bool all = groups.size() <= kPastedGroups;
   for (const auto& group : groups) {
-    const std::string name = group_name(group, options);
-    if (!group.winner) {
-      out += fmt::format("\n{}: {}\n", name, group.why_none);
-      continue;
-    }
-    out += fmt::format("\n# {}: {}, best of {}", name, value_text(group, options), group.ranked);
-    if (group.median && group.ranked > 2 && *group.median != 0) {
-      const bool lower = lower_is_better(options.metric);
-      const double ratio =
-          lower ? *group.median / (group.value == 0 ? 1 : group.value) : group.value / *group.median;
-      out += fmt::format(", {} times the median", significant(ratio));
-    }
-    out += "\n";
-    if (!group.ties.empty()) {
-      std::vector<std::string> names;
-      for (std::size_t i = 0; i < std::min<std::size_t>(group.ties.size(), 5); ++i)
-        names.push_back(safe_text(group.ties[i]->trial_id));
-      out +=
-          fmt::format("# not told apart from {} more (overlapping 95 % intervals): {}{}\n", group.ties.size(),
-                      fmt::join(names, ", "), group.ties.size() > names.size() ? ", ..." : "");
-    }
-    if (group.too_full > 0)
-      out += fmt::format("# left out: {} with less headroom than asked\n", group.too_full);
-    if (group.unknown_headroom > 0)
-      out += fmt::format("# left out: {} whose headroom is not known\n", group.unknown_headroom);
-    out += as_grid_yaml(*group.winner);
+    if (!group.winner) out += fmt::format("\n{}: {}\n", group_name(group, options), group.why_none);
+    if (group.winner && (all || &group == overall))
+      out += fmt::format("\n{}{}", notes(group, options), as_grid_yaml(*group.winner));
   }
+  if (!all)
+    out += fmt::format("\nThe best of all {} groups is above; --yaml prints the configuration of each.\n",
+                       groups.size());
   return out;
 }
 
@@ -209,6 +250,7 @@ std::string best_json(std::span<const BestOfGroup> groups, const BestOptions& op
     nlohmann::json entry = {{"group", key},
                             {"metric", options.metric},
                             {"ranked", group.ranked},
+                            {"not_run", group.not_run},
                             {"not_ok", group.not_ok},
                             {"not_measured", group.not_measured},
                             {"too_full", group.too_full},

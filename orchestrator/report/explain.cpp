@@ -44,7 +44,7 @@ class Lines {
 std::string configuration(const Trial& trial) {
   ResultRow row;
   row.trial = trial;
-  std::string out = "model=" + safe_text(trial.model);
+  std::string out = fmt::format("model={}", safe_text(trial.model));
   for (const Column& c : columns()) {
     if (c.role != Role::kAxis || c.key == "model") continue;
     const Value value = c.get(row);
@@ -72,7 +72,7 @@ std::string verdict(const Result& r) {
   std::string out(to_string(r.outcome));
   if (r.oom_kind) out += fmt::format(" ({})", to_string(*r.oom_kind));
   if (r.rank) out += fmt::format(", first at rank {}", *r.rank);
-  if (!r.phase.empty()) out += ", in " + safe_text(r.phase);
+  if (!r.phase.empty()) out += fmt::format(", in {}", safe_text(r.phase));
   return out;
 }
 
@@ -123,7 +123,7 @@ void add_evidence(Lines& lines, const std::string& evidence) {
 void add_attempt(Lines& lines, const ExplainAttempt& a, bool is_final) {
   std::string head = fmt::format("{}: ", a.id);
   head += a.result ? verdict(*a.result) + (is_final ? " (final)" : "") : std::string(to_string(a.state));
-  if (!a.where.empty()) head += "  " + safe_text(a.where);
+  if (!a.where.empty()) head += fmt::format("  {}", safe_text(a.where));
   lines.add("attempt", head);
   if (!a.result) return;
   if (!a.result->reason.empty()) lines.wrapped("", a.result->reason);
@@ -136,7 +136,8 @@ void add_attempt(Lines& lines, const ExplainAttempt& a, bool is_final) {
 std::string explain(const ExplainView& view, std::size_t width) {
   Lines lines(width);
   const PlanEntry& entry = view.entry;
-  lines.add("trial", safe_text(entry.id) + (entry.source.empty() ? "" : "  from " + safe_text(entry.source)));
+  lines.add("trial", fmt::format("{}{}{}", safe_text(entry.id), entry.source.empty() ? "" : "  from ",
+                                 safe_text(entry.source)));
   lines.wrapped("", configuration(entry.trial));
   if (entry.admitted) {
     lines.add("plan", fmt::format("admitted, number {} in the run order", entry.order + 1));

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
+#include <unordered_map>
 
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/report/format.h"
@@ -114,6 +116,28 @@ std::vector<Field> varying(std::span<const ResultRow> rows) {
     const auto field = Field::resolve(name, rows);
     if (field && differs(*field)) out.push_back(*field);
   }
+  return out;
+}
+
+Indexed index_of(std::span<const ResultRow> rows, const Field& field) {
+  Indexed out;
+  out.of.reserve(rows.size());
+  std::unordered_map<Value, std::size_t> first_seen;
+  std::vector<Value> seen;
+  for (const ResultRow& row : rows) {
+    const auto [it, added] = first_seen.try_emplace(field.of(row), seen.size());
+    if (added) seen.push_back(it->first);
+    out.of.push_back(it->second);
+  }
+  std::vector<std::size_t> order(seen.size()), place(seen.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return value_less(seen[a], seen[b]); });
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    place[order[i]] = i;
+    out.keys.push_back(seen[order[i]]);
+  }
+  for (std::size_t& at : out.of) at = place[at];
   return out;
 }
 

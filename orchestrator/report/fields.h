@@ -36,6 +36,14 @@ bool lower_is_better(std::string_view metric);
 // The axes and labels whose value differs between rows (model among them), in table order.
 std::vector<Field> varying(std::span<const ResultRow> rows);
 
+// The distinct values of a field, ascending (numbers by value, text in natural order), and each row's place
+// among them.
+struct Indexed {
+  std::vector<Value> keys;
+  std::vector<std::size_t> of;
+};
+Indexed index_of(std::span<const ResultRow> rows, const Field& field);
+
 // The layout in short, of the axes named: "DP8 TP4 GAS16 MBS2 Z1".
 std::string layout(const ResultRow&, std::span<const Field> shown);
 std::string_view short_name(std::string_view axis);  // DP, TP, GAS, ...; the axis itself where it has none

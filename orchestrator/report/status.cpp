@@ -15,7 +15,7 @@ std::string bar(const StatusView& view, std::size_t cells) {
   const i64 done = std::clamp<i64>(counts(view).done(), 0, total);
   const auto full = static_cast<std::size_t>(static_cast<double>(done) / static_cast<double>(total) *
                                              static_cast<double>(cells));
-  return "[" + std::string(full, '#') + std::string(cells - full, '-') + "]";
+  return fmt::format("[{}{}]", std::string(full, '#'), std::string(cells - full, '-'));
 }
 
 // Rounded down, so that 100 % means all.
@@ -45,16 +45,16 @@ std::string best_part(const StatusView::Best& best) {
   const Scale scale = scale_for(column ? column->unit : "", best.value);
   std::string out = scale(best.value);
   if (!scale.unit.empty()) out += " " + scale.unit;
-  if (!best.configuration.empty()) out += " (" + safe_text(best.configuration) + ")";
+  if (!best.configuration.empty()) out += fmt::format(" ({})", safe_text(best.configuration));
   return out;
 }
 
 std::vector<std::string> all_parts(const StatusView& view) {
   std::vector<std::string> parts = count_parts(view);
   const bool finished = counts(view).done() >= view.total;
-  if (!finished && view.left_s) parts.push_back("about " + duration(*view.left_s) + " left");
-  if (finished && view.elapsed_s) parts.push_back("took " + duration(*view.elapsed_s));
-  if (view.best) parts.push_back("best " + best_part(*view.best));
+  if (!finished && view.left_s) parts.push_back(fmt::format("about {} left", duration(*view.left_s)));
+  if (finished && view.elapsed_s) parts.push_back(fmt::format("took {}", duration(*view.elapsed_s)));
+  if (view.best) parts.push_back(fmt::format("best {}", best_part(*view.best)));
   return parts;
 }
 
@@ -109,16 +109,17 @@ std::string status_block(const StatusView& view, std::size_t width) {
   }
   if (!outcomes.empty()) lines.push_back("answers  " + outcomes);
   lines.push_back(fmt::format("to do    {} pending, {} running", view.pending, view.running));
-  if (view.elapsed_s) lines.push_back("elapsed  " + duration(*view.elapsed_s));
+  if (view.elapsed_s) lines.push_back(fmt::format("elapsed  {}", duration(*view.elapsed_s)));
   if (view.left_s && counts(view).done() < view.total)
-    lines.push_back("left     about " + duration(*view.left_s) + ", as predicted");
+    lines.push_back(fmt::format("left     about {}, as predicted", duration(*view.left_s)));
   if (view.best) {
-    lines.push_back(
-        fmt::format("best     {}{}", best_part(*view.best),
-                    view.best->trial_id.empty() ? "" : "  trial " + safe_text(view.best->trial_id)));
+    lines.push_back(fmt::format("best     {}{}", best_part(*view.best),
+                                view.best->trial_id.empty()
+                                    ? std::string()
+                                    : fmt::format("  trial {}", safe_text(view.best->trial_id))));
   }
   for (std::size_t i = 0; i < view.now.size(); ++i)
-    lines.push_back((i == 0 ? "now      " : "         ") + safe_text(view.now[i]));
+    lines.push_back(fmt::format("{}{}", i == 0 ? "now      " : "         ", safe_text(view.now[i])));
   std::string out;
   for (const std::string& line : lines) out += (width == 0 ? line : fit(line, width)) + "\n";
   return out;

@@ -182,12 +182,12 @@ std::string to_markdown(const Table& table) {
   };
   std::string head = "|", rule = "|", body;
   for (const auto& h : sheet.heads) {
-    head += " " + cell(h.title) + " |";
+    head += fmt::format(" {} |", cell(h.title));
     rule += h.right ? " ---: |" : " --- |";
   }
   for (const auto& row : sheet.rows) {
     body += "|";
-    for (const auto& text : row) body += " " + cell(text) + " |";
+    for (const auto& text : row) body += fmt::format(" {} |", cell(text));
     body += "\n";
   }
   return head + "\n" + rule + "\n" + body;

@@ -62,7 +62,7 @@ class Conductor {
   boost::asio::steady_timer timer_;
   std::unique_ptr<launch::Launcher> launcher_;
   Flights flights_;
-  std::string allocation_;    // empty: none
+  std::string allocation_;  // empty: none
   bool started_ = false, finishing_ = false;
   int signals_seen_ = 0;
   int lost_in_a_row_ = 0;
@@ -186,9 +186,10 @@ void Conductor::on_ended(const launch::Ended& ended) {
     if (landed_in_allocation_ == 0) ++lost_in_a_row_;
   }
   if (lost_in_a_row_ >= settings_.lost_in_a_row && !end_)
-    end_ = RunEnd{End::kBroken, fmt::format("{} allocations in a row were lost without one result; the last one: {}. "
-                                            "The trials stay pending; `sweep doctor` checks this machine",
-                                            lost_in_a_row_, ended.reason)};
+    end_ = RunEnd{End::kBroken,
+                  fmt::format("{} allocations in a row were lost without one result; the last one: {}. "
+                              "The trials stay pending; `sweep doctor` checks this machine",
+                              lost_in_a_row_, ended.reason)};
   next_allocation();
 }
 

@@ -1,6 +1,6 @@
-// The conductor runs a sweep: it keeps an allocation's inbox a little ahead, ingests what comes back, retries what may be
-// retried, and ends with every trial answered, or says why not. It owns no database and no process: Store and Launcher do.
-// REQUIRES: the caller holds the sweep's lease.
+// The conductor runs a sweep: it keeps an allocation's inbox a little ahead, ingests what comes back, retries
+// what may be retried, and ends with every trial answered, or says why not. It owns no database and no
+// process: Store and Launcher do. REQUIRES: the caller holds the sweep's lease.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -19,15 +19,16 @@ namespace sweep::run {
 struct Settings {
   i64 sweep = 0;
   MeasurePlan measure;
-  std::filesystem::path spool_root;      // absolute; each allocation makes a folder of its own in it
+  std::filesystem::path spool_root;  // absolute; each allocation makes a folder of its own in it
   std::string launcher = "local";
-  std::string start = "zygote";          // zygote | exec
-  i64 slots = 1;                         // CPU ranks or GPUs at once
-  i64 ahead = 2;                         // attempts in the inbox beyond the first
-  int lost_in_a_row = 3;                 // allocations lost without one result before the circuit breaker opens
-  std::optional<double> trial_seconds;   // bound on one attempt; absent: from the predicted time
-  std::optional<double> gpu_hours;       // bound on allocated time x slots
-  std::optional<std::filesystem::path> status_file;  // rewritten atomically for watchers that cannot open the database
+  std::string start = "zygote";  // zygote | exec
+  i64 slots = 1;                 // CPU ranks or GPUs at once
+  i64 ahead = 2;                 // attempts in the inbox beyond the first
+  int lost_in_a_row = 3;         // allocations lost without one result before the circuit breaker opens
+  std::optional<double> trial_seconds;  // bound on one attempt; absent: from the predicted time
+  std::optional<double> gpu_hours;      // bound on allocated time x slots
+  std::optional<std::filesystem::path>
+      status_file;  // rewritten atomically for watchers that cannot open the database
 };
 
 enum class End {
@@ -51,7 +52,8 @@ Expected<RunEnd> conduct(store::Store&, const Settings&, const MakeLauncher&, Ob
 Expected<RunEnd> watch(store::Store&, i64 sweep, Observer&);
 
 // The snapshot `status`, `run` and `watch` show.
-Expected<Snapshot> take_snapshot(store::Store&, i64 sweep, double elapsed_s, std::optional<double> trials_per_s);
+Expected<Snapshot> take_snapshot(store::Store&, i64 sweep, double elapsed_s,
+                                 std::optional<double> trials_per_s);
 
 // 0 when every trial has a final answer, else 1.
 int exit_code_for(const store::Progress&);

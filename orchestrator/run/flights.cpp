@@ -46,7 +46,8 @@ bool Flights::contains_trial(const std::string& trial_id) const {
   return false;
 }
 
-Flights::Absorbed Flights::absorb(const std::string& allocation, std::uint64_t offset, std::string_view bytes) {
+Flights::Absorbed Flights::absorb(const std::string& allocation, std::uint64_t offset,
+                                  std::string_view bytes) {
   Absorbed out;
   ingest::Batch read = ingest::read(bytes);
   out.batch.allocation = allocation;
@@ -60,7 +61,8 @@ Flights::Absorbed Flights::absorb(const std::string& allocation, std::uint64_t o
 void Flights::apply(const ingest::Message& message, Absorbed& out) {
   if (const auto* node = std::get_if<NodeRecord>(&message)) out.batch.nodes.push_back(*node);
   if (const auto* started = std::get_if<ingest::Started>(&message)) {
-    if (flights_.contains(started->attempt)) out.batch.started.emplace_back(started->attempt, started->unix_ns);
+    if (flights_.contains(started->attempt))
+      out.batch.started.emplace_back(started->attempt, started->unix_ns);
   }
   if (const auto* record = std::get_if<RankRecord>(&message)) {
     const auto it = flights_.find(record->attempt);

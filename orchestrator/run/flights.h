@@ -1,5 +1,5 @@
-// Flights: the attempts that are under way, with what has been testified about each. It turns outbox bytes into one store
-// batch and knows when an attempt's verdict is due.
+// Flights: the attempts that are under way, with what has been testified about each. It turns outbox bytes
+// into one store batch and knows when an attempt's verdict is due.
 #pragma once
 #include <map>
 #include <string>
@@ -46,7 +46,8 @@ class Flights {
   std::map<i64, Flight> flights_;
 };
 
-// The verdict with its metrics: all of them for `ok`, only memory for the others (a failed attempt has no speed).
+// The verdict with its metrics: all of them for `ok`, only memory for the others (a failed attempt has no
+// speed).
 Result verdict(const Flight&);
 
 }  // namespace sweep::run

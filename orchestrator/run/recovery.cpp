@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "orchestrator/launch/launcher.h"
+#include "orchestrator/launch/leftovers.h"
 #include "orchestrator/run/flights.h"
 #include "schema/spool.h"
 
@@ -27,7 +27,8 @@ Expected<void> ingest_rest(store::Store& store, const store::AllocationRow& row,
 
 Expected<void> close(store::Store& store, const store::AllocationRow& row, Observer& observer) {
   observer.on_note(fmt::format("closing allocation {} that an earlier run left behind", row.id));
-  if (auto cleaned = launch::clean_leftovers(row.spool); !cleaned) return tl::unexpected(cleaned.error());
+  if (const i64 ended = launch::clean_leftovers(row.spool, row.id); ended > 0)
+    observer.on_note(fmt::format("ended {} processes it had left running", ended));
   const auto unfinished = store.unfinished_attempts(row.id);
   if (!unfinished) return tl::unexpected(unfinished.error());
   Flights flights;
@@ -39,7 +40,8 @@ Expected<void> close(store::Store& store, const store::AllocationRow& row, Obser
   }
   if (auto rest = ingest_rest(store, row, flights, observer); !rest) return rest;
   for (const Flight& flight : flights.abandon()) {
-    const auto result = abandoned(flight.attempt, Outcome::kCancelled, "the run that started it ended before it did");
+    const auto result =
+        abandoned(flight.attempt, Outcome::kCancelled, "the run that started it ended before it did");
     if (auto stored = store.finish_attempt(result); !stored) return stored;
   }
   return store.end_allocation(row.id, "left behind by an earlier run");

@@ -1,5 +1,5 @@
-// Recovery: what a crash of an earlier orchestrator left behind is ended, ingested and closed, so that every attempt has
-// exactly one verdict before new work starts.
+// Recovery: what a crash of an earlier orchestrator left behind is ended, ingested and closed, so that every
+// attempt has exactly one verdict before new work starts.
 #pragma once
 #include "orchestrator/run/observer.h"
 #include "orchestrator/store/store.h"

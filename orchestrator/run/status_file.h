@@ -1,4 +1,5 @@
-// status.json: the snapshot for watchers that cannot open the database (another host of a network filesystem).
+// status.json: the snapshot for watchers that cannot open the database (another host of a network
+// filesystem).
 #pragma once
 #include <filesystem>
 

@@ -1,11 +1,10 @@
 // Watching: snapshots, status.json, and following a sweep that another process runs.
-#include <chrono>
-#include <csignal>
-#include <nlohmann/json.hpp>
-
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <csignal>
+#include <nlohmann/json.hpp>
 
 #include "orchestrator/run/conductor.h"
 #include "orchestrator/run/status_file.h"
@@ -14,15 +13,18 @@
 
 namespace sweep::run {
 
-Expected<Snapshot> take_snapshot(store::Store& store, i64 sweep, double elapsed_s, std::optional<double> trials_per_s) {
+Expected<Snapshot> take_snapshot(store::Store& store, i64 sweep, double elapsed_s,
+                                 std::optional<double> trials_per_s) {
   auto counts = store.progress(sweep);
   if (!counts) return tl::unexpected(counts.error());
   Snapshot shot;
   shot.counts = std::move(*counts);
   shot.elapsed_s = elapsed_s;
   const auto left = shot.counts.pending + shot.counts.running;
-  if (trials_per_s && *trials_per_s > 0) shot.seconds_left = static_cast<double>(left) / *trials_per_s;
-  else shot.seconds_left = shot.counts.remaining_predicted_s;
+  if (trials_per_s && *trials_per_s > 0)
+    shot.seconds_left = static_cast<double>(left) / *trials_per_s;
+  else
+    shot.seconds_left = shot.counts.remaining_predicted_s;
   auto best = store.best(sweep, {}, "tokens_per_s_gpu", true, 1);
   if (best && !best->empty()) shot.best = std::move(best->front());
   return shot;
@@ -30,12 +32,12 @@ Expected<Snapshot> take_snapshot(store::Store& store, i64 sweep, double elapsed_
 
 void write_status_file(const std::filesystem::path& path, const Snapshot& shot) {
   nlohmann::json outcomes = nlohmann::json::object();
-  for (const auto& [outcome, count] : shot.counts.by_outcome) outcomes[std::string(to_string(outcome))] = count;
+  for (const auto& [outcome, count] : shot.counts.by_outcome)
+    outcomes[std::string(to_string(outcome))] = count;
   nlohmann::json j = {{"total", shot.counts.total},     {"pending", shot.counts.pending},
                       {"running", shot.counts.running}, {"outcomes", outcomes},
                       {"elapsed_s", shot.elapsed_s},    {"best", nullptr}};
-  if (shot.best)
-    j["best"] = {{"trial", shot.best->trial_id}, {"metrics", to_json(shot.best->metrics)}};
+  if (shot.best) j["best"] = {{"trial", shot.best->trial_id}, {"metrics", to_json(shot.best->metrics)}};
   if (!spool::write_atomically(path, dump(j) + "\n")) return;
 }
 

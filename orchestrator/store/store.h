@@ -1,5 +1,7 @@
 // Store: every result in one SQLite file. One writer per sweep, holding its lease; any number of readers.
 // Migrations go forward only: an older file is upgraded after a backup, a newer one is refused.
+// REQUIRES: one thread at a time. Each writing call is one transaction: after an error nothing of it was
+// stored.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -75,24 +77,52 @@ struct IngestBatch {
   std::vector<Result> results;               // verdicts reached by this stretch
 };
 
+// All that was testified about one attempt and stored so far: what a verdict reached after a crash needs.
+struct StoredTestimony {
+  std::vector<RankRecord> records;  // by rank, samples included
+  std::vector<RankExit> exits;      // by rank
+  std::optional<AttemptEnd> end;
+};
+
 using sweep::ResultRow;
 using sweep::Table;
 using sweep::Value;
 
+// The outside world as the store sees it; empty members are the real thing. Tests replace them.
+struct Seams {
+  std::function<bool(const std::filesystem::path&)> network_filesystem;
+  std::function<i64()> now_unix_ns;  // wall clock
+  std::function<double()> steady_s;  // never jumps
+  std::function<std::optional<i64>(i64 pid)>
+      living_pid_start;             // start time of a living process (clock ticks after boot)
+  std::optional<LeaseHolder> self;  // who takes leases
+  int busy_timeout_ms = 10000;
+  std::optional<i64> most_pages;  // the file may not grow beyond; absent: what the disk holds
+};
+
 class Store {
  public:
   static Expected<std::unique_ptr<Store>> open(const std::filesystem::path&, Mode);
+  static Expected<std::unique_ptr<Store>> open(const std::filesystem::path&, Mode, Seams);
   virtual ~Store() = default;
 
   // Sweeps.
-  virtual Expected<SweepRow> ensure_sweep(const SweepRow&) = 0;  // by name; updates question, grid, options
+  // By name; updates question, grid, options. While another process holds the sweep's lease nothing is
+  // updated: the stored row comes back, so that a second `sweep run` can watch.
+  virtual Expected<SweepRow> ensure_sweep(const SweepRow&) = 0;
   virtual Expected<std::vector<SweepRow>> sweeps() = 0;
   virtual Expected<SweepRow> find_sweep(
       const std::optional<std::string>& name) = 0;  // absent: the latest; error lists them
+  // Adds new trials, keeps those known, retires those gone, takes back those that return, updates the plan's
+  // decisions. No result is ever deleted: a trial that was measured shows its result even when the plan
+  // prunes it now.
   virtual Expected<SyncCounts> sync_plan(i64 sweep, std::span<const PlanEntry>, const MeasurePlan&) = 0;
 
-  // Lease: who runs this sweep. take: held by a living other -> its holder; a dead or expired one is taken
-  // over.
+  // Lease: who runs this sweep. take: held by a living other -> its holder; a dead one is taken over. One of
+  // another host, on a network filesystem, that did not beat for 60 s is taken over only when take_over says
+  // so. Every writing call on a sweep fails once this store's lease on it was lost, or while another holds
+  // it. Taking the lease makes trials whose only answer is node_lost or cancelled pending again, and
+  // withdraws an old stop request.
   virtual Expected<std::optional<LeaseHolder>> take_lease(i64 sweep, bool take_over = false) = 0;
   virtual Expected<std::optional<LeaseHolder>> lease(i64 sweep) = 0;
   virtual Expected<void> beat(i64 sweep) = 0;  // error: the lease was lost
@@ -102,24 +132,35 @@ class Store {
   virtual Expected<std::optional<bool>> stop_requested(i64 sweep) = 0;  // absent: no; else `now`
 
   // Work.
-  virtual Expected<std::vector<PendingTrial>> pending(i64 sweep, i64 limit) = 0;  // in plan order
-  virtual Expected<void> reopen(i64 sweep, std::span<const Outcome>) = 0;         // resume --retry
+  // Admitted trials that are not under way and have no final answer, in plan order. A crash is pending again
+  // while its attempts are not more than "retries_crash" of the sweep's options (default 1; likewise
+  // retries_hang and retries_timeout, default 0); node_lost while not more than "retries_infra" (default 3)
+  // of them; cancelled always.
+  virtual Expected<std::vector<PendingTrial>> pending(i64 sweep, i64 limit) = 0;
+  // resume --retry: final answers of these outcomes become pending again; they stay visible until the new one
+  // is there.
+  virtual Expected<void> reopen(i64 sweep, std::span<const Outcome>) = 0;
   virtual Expected<AllocationRow> create_allocation(i64 sweep, const std::string& launcher,
                                                     const std::filesystem::path& spool_root) = 0;
   virtual Expected<void> allocation_started(const std::string& id, const std::string& where, i64 pid) = 0;
   virtual Expected<void> end_allocation(const std::string& id, const std::string& reason) = 0;
   virtual Expected<std::vector<AllocationRow>> open_allocations(i64 sweep) = 0;  // not ended: left by a crash
+  // Committed, state posted, when it returns: append the inbox line afterwards. Needs the sweep's lease.
   virtual Expected<Attempt> begin_attempt(i64 sweep, const std::string& allocation,
                                           const Attempt& without_id) = 0;
   virtual Expected<std::vector<AttemptRow>> unfinished_attempts(const std::string& allocation) = 0;
+  // Idempotent: a batch whose new_offset is not beyond the stored one changes nothing. Records of attempts
+  // that are not the allocation's, or of ranks out of 0..world-1, are left out and noted as an event.
   virtual Expected<void> ingest(const IngestBatch&) = 0;
-  virtual Expected<void> finish_attempt(
-      const Result&) = 0;  // a verdict without testimony: node_lost, cancelled
+  // A verdict without testimony: node_lost, cancelled. Changes nothing when the attempt has a verdict by
+  // testimony.
+  virtual Expected<void> finish_attempt(const Result&) = 0;
+  virtual Expected<StoredTestimony> testimony(i64 attempt) = 0;
   virtual Expected<void> add_event(i64 sweep, const std::string& kind, const std::string& text) = 0;
 
   // Answers.
   virtual Expected<Progress> progress(i64 sweep) = 0;
-  virtual Expected<std::vector<ResultRow>> results(i64 sweep) = 0;
+  virtual Expected<std::vector<ResultRow>> results(i64 sweep) = 0;  // rows with an outcome, in plan order
   virtual Expected<std::vector<PlanEntry>> plan(i64 sweep) = 0;
   virtual Expected<std::vector<AttemptRow>> attempts(i64 sweep, const std::string& trial_id) = 0;
   virtual Expected<std::optional<Result>> result_of(i64 attempt) = 0;
@@ -127,7 +168,9 @@ class Store {
                                            std::string_view id_prefix) = 0;  // error: none, or several
   virtual Expected<Table> query(std::string_view sql) = 0;  // read-only, enforced by an authorizer
   virtual Expected<Table> events(i64 sweep, i64 limit) = 0;
-  // The best `limit` ok trials of each group by a metric column of the view; indexed.
+  // The best `limit` ok trials of each group by a metric column of the view. group_by: model, axes, derived
+  // labels. Groups over model and nodes with a usual metric are looked up by index; anything else reads the
+  // sweep's results.
   virtual Expected<std::vector<ResultRow>> best(i64 sweep, std::span<const std::string> group_by,
                                                 const std::string& metric, bool larger_is_better,
                                                 i64 limit) = 0;

@@ -16,11 +16,11 @@ def clang_format_14():
 
 def main():
     program, paths = clang_format_14(), sources.files(".h", ".cpp", ".cu", ".cuh")
-    problems = []
-    for path in paths:
-        done = subprocess.run([program, "--dry-run", "-Werror", str(path)], capture_output=True, text=True)
-        if done.returncode:
-            problems.append(f"{path.relative_to(sources.ROOT)}: not formatted; run clang-format -i on it")
+    done = subprocess.run([program, "--dry-run", "-Werror", *map(str, paths)], capture_output=True, text=True)
+    wrong = {line.split(":")[0] for line in done.stderr.splitlines() if ": error:" in line}
+    problems = [f"{path}: not formatted; run clang-format -i on it" for path in sorted(wrong)]
+    if done.returncode and not problems:
+        problems.append(done.stderr)
     sources.finish(problems, len(paths))
 
 

@@ -15,7 +15,7 @@ HOMES = [
     (re.compile(r"sqlite3\.h$"), {"store"}),
     (re.compile(r"yaml-cpp/"), {"grid"}),
     (re.compile(r"curl/"), {"export"}),
-    (re.compile(r"CLI/"), {"cli"}),
+    (re.compile(r"CLI/"), {"cli", "agent", "rank"}),
     (re.compile(r"boost/process"), {"launch", "agent"}),
     (re.compile(r"(torch|ATen|c10|c10d)/"), TORCH_ROOMS),
     (re.compile(r"(cuda|nccl|nvml)[\w/]*\.h$"), TORCH_ROOMS | {"agent"}),

@@ -1,4 +1,5 @@
-// FakeLauncher: a Launcher with no process behind it. A script decides, attempt by attempt, what its outbox says.
+// FakeLauncher: a Launcher with no process behind it. A script decides, attempt by attempt, what its outbox
+// says.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>

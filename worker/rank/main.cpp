@@ -11,6 +11,7 @@
 #include "schema/codec.h"
 #include "schema/rank_launch.h"
 #include "worker/rank/dry_run.h"
+#include "worker/rank/facts.h"
 #include "worker/rank/process.h"
 #include "worker/rank/run_rank.h"
 #include "worker/rank/zygote.h"
@@ -69,6 +70,9 @@ int main(int argc, char** argv) {
   run_command->callback([&] { code = run(launch); });
   app.add_subcommand("zygote", "Stay loaded and fork ranks on request (on file descriptor 3)")->callback([&] {
     code = serve();
+  });
+  app.add_subcommand("facts", "Print the facts of this build as JSON")->callback([] {
+    std::cout << sweep::rank::facts() << "\n";
   });
   auto* check_command =
       app.add_subcommand("check", "Print loss and gradient norms of a Hugging Face checkpoint as JSON");

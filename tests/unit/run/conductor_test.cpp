@@ -11,8 +11,8 @@
 namespace sweep::run {
 namespace {
 
-using testing::Fate;
 using testing::FakeLauncher;
+using testing::Fate;
 
 class Silent : public Observer {
  public:
@@ -153,7 +153,8 @@ TEST_F(ConductorTest, TheCircuitBreakerOpensWhenEveryAllocationIsLost) {
 
 TEST_F(ConductorTest, AnInboxThatCannotBeWrittenEndsTheRunAndKeepsTheTrialsPending) {
   plan(3);
-  const auto end = conduct_with([](const Attempt& a) { return a.trial.seq_len == 65 ? Fate::kRefusePost : Fate::kOk; });
+  const auto end =
+      conduct_with([](const Attempt& a) { return a.trial.seq_len == 65 ? Fate::kRefusePost : Fate::kOk; });
   ASSERT_FALSE(end);
   EXPECT_NE(end.error().message.find("No space left"), std::string::npos);
   EXPECT_TRUE(store_->open_allocations(sweep_)->empty());

@@ -1,0 +1,52 @@
+// sweep best: the best configuration per group, ready to copy.
+#include <ostream>
+
+#include "orchestrator/cli/command.h"
+#include "orchestrator/report/best.h"
+
+namespace sweep::cli {
+namespace {
+
+struct BestCommand {
+  Where where;
+  std::string by = "model", metric = "tokens_per_s_gpu", headroom;
+  bool json = false, yaml = false;
+};
+
+int best(Io& io, const BestCommand& o) {
+  report::BestOptions options;
+  options.group_by = split_list(o.by);
+  options.metric = o.metric;
+  if (!o.headroom.empty()) {
+    const auto fraction = report::parse_headroom(o.headroom);
+    if (!fraction) return refuse(io, fraction.error());
+    options.headroom = *fraction;
+  }
+  auto opened = open_sweep(o.where, store::Mode::kReadOnly);
+  if (!opened) return refuse(io, opened.error());
+  const auto rows = opened->store->results(opened->sweep.id);
+  if (!rows) return refuse(io, rows.error());
+  const auto groups = report::best(*rows, options);
+  if (!groups) return refuse(io, groups.error());
+  io.out << (o.json   ? report::best_json(*groups, options)
+             : o.yaml ? report::best_yaml(*groups, options)
+                      : report::best_text(*rows, *groups, options, io.out_is_terminal ? io.width : 0));
+  return kAnswered;
+}
+
+}  // namespace
+
+void add_best(Registry r) {
+  auto* c = r.app.add_subcommand("best", "the best configuration per group, ready to copy");
+  auto o = std::make_shared<BestCommand>();
+  add_sweep(*c, o->where);
+  add_db(*c, o->where);
+  c->add_option("--by", o->by, "axes that make the groups, separated by commas")->capture_default_str();
+  c->add_option("--metric", o->metric, "what to rank by")->capture_default_str();
+  c->add_option("--headroom", o->headroom, "share of device memory that must stay free, as 5% or 0.05");
+  auto* json = c->add_flag("--json", o->json, "as JSON");
+  c->add_flag("--yaml", o->yaml, "as grid files")->excludes(json);
+  c->callback([r, o] { r.chosen = [r, o] { return best(r.io, *o); }; });
+}
+
+}  // namespace sweep::cli

@@ -1,0 +1,167 @@
+// Reading a grid file, section by section, into a GridSpec in which everything is known to be right.
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "orchestrator/grid/keys.h"
+#include "orchestrator/grid/read_sections.h"
+#include "orchestrator/grid/reader.h"
+
+namespace sweep::grid {
+namespace {
+
+bool is_name_char(char c, bool first) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         (!first && (c == '.' || c == '_' || c == '-'));
+}
+
+}  // namespace
+
+Status Reader::run(const ReadOptions& options) {
+  SWEEP_GRID_TRY(check_keys(document_, root_, kTopKeys, "of a grid file"));
+  SWEEP_GRID_TRY(header());
+  defaults();
+  SWEEP_GRID_TRY(add_labels());
+  SWEEP_GRID_TRY(model());
+  SWEEP_GRID_TRY(base());
+  SWEEP_GRID_TRY(axes());
+  SWEEP_GRID_TRY(zips());
+  SWEEP_GRID_TRY(count_points(options));
+  for (const Derived& derived : spec_.derived) spec_.given[derived.slot] = true;
+  SWEEP_GRID_TRY(included());
+  name_models();
+  SWEEP_GRID_TRY(derive());
+  SWEEP_GRID_TRY(where());
+  SWEEP_GRID_TRY(exclude());
+  SWEEP_GRID_TRY(order_included());
+  SWEEP_GRID_TRY(read_measure(document_, grid_));
+  SWEEP_GRID_TRY(read_limits(document_, grid_));
+  return read_launch(document_, grid_);
+}
+
+tl::unexpected<Error> Reader::refuse(Place at, std::string_view message) const {
+  return tl::unexpected(document_.error(at, message));
+}
+
+Status Reader::header() {
+  const Entry* name = section("name");
+  if (name == nullptr) return refuse({}, "'name' is missing; give the sweep a name, as in 'name: llama-8b'");
+  const auto text = read_word(document_, *name->value, "name", 100);
+  if (!text) return tl::unexpected(text.error());
+  for (std::size_t i = 0; i < text->size(); ++i) {
+    if (!is_name_char((*text)[i], i == 0))
+      return refuse(name->value->place,
+                    "name takes letters, digits, '.', '_' and '-', and starts with a letter or digit");
+  }
+  grid_.name = *text;
+  if (const Entry* question = section("question")) {
+    const auto words = read_word(document_, *question->value, "question", 4096);
+    if (!words) return tl::unexpected(words.error());
+    grid_.question = *words;
+  }
+  return {};
+}
+
+void Reader::defaults() {
+  spec_.start.cells.assign(spec_.scope.size(), Cell{0});
+  spec_.start.held.assign(spec_.scope.size(), Held::kValue);
+  Trial trial;
+  Slot slot = 0;
+  for_each_axis(trial, [&](const FieldInfo&, const auto& preset, auto&) {
+    set_default(slot, preset);
+    ++slot;
+  });
+}
+
+Status Reader::grow() {
+  spec_.start.cells.resize(spec_.scope.size(), Cell{0});
+  spec_.start.held.resize(spec_.scope.size(), Held::kValue);
+  spec_.given.assign(spec_.scope.size(), false);
+  return {};
+}
+
+Status Reader::claim(Slot slot, const Entry& entry, std::string_view section) {
+  const std::string& name = spec_.scope.at(slot).name;
+  for (const Derived& derived : spec_.derived) {
+    if (derived.slot == slot)
+      return refuse(entry.place, fmt::format("'{}' is also set by derive at line {}; keep one of them", name,
+                                             derived.place.line));
+  }
+  if (spec_.given[slot])
+    return refuse(entry.place,
+                  fmt::format("'{}' is given twice: here under {}, and under {}; keep one of them", name,
+                              section, homes_[slot]));
+  spec_.given[slot] = true;
+  homes_[slot] = std::string(section);
+  return {};
+}
+
+void Reader::set_start(const Dimension& one) {
+  for (std::size_t i = 0; i < one.slots.size(); ++i) {
+    spec_.start.cells[one.slots[i]] = one.cells[i];
+    spec_.start.held[one.slots[i]] = one.held[i];
+  }
+}
+
+Status Reader::model() {
+  const Entry* entry = section("model");
+  if (entry == nullptr) return {};
+  const Slot slot = spec_.scope.slot("model");
+  const auto one = values_.one(*entry->value, slot);
+  if (!one) return tl::unexpected(one.error());
+  SWEEP_GRID_TRY(claim(slot, *entry, "model"));
+  set_start(*one);
+  return {};
+}
+
+Status Reader::base() {
+  const Entry* entry = section("base");
+  if (entry == nullptr) return {};
+  SWEEP_GRID_TRY(need_map(document_, *entry->value, entry->place, "base"));
+  for (const Entry& item : entry->value->entries) {
+    const auto slot = values_.axis(item, "of base");
+    if (!slot) return tl::unexpected(slot.error());
+    const auto one = values_.one(*item.value, *slot);
+    if (!one) return tl::unexpected(one.error());
+    SWEEP_GRID_TRY(claim(*slot, item, "base"));
+    set_start(*one);
+  }
+  return {};
+}
+
+Expected<Grid> read_text(std::string_view yaml, const std::filesystem::path& shown_as,
+                         const ReadOptions& options) {
+  const auto document = Document::parse(std::string(yaml), shown_as.string());
+  if (!document) return tl::unexpected(document.error());
+  Grid grid;
+  grid.path = shown_as;
+  grid.text = std::string(yaml);
+  auto spec = std::make_shared<GridSpec>();
+  SWEEP_GRID_TRY(Reader(*document, grid, *spec).run(options));
+  grid.spec = std::move(spec);
+  return grid;
+}
+
+Expected<Grid> read_file(const std::filesystem::path& path, const ReadOptions& options) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error))
+    return fail(fmt::format("{}: there is no such file; give the path of a grid file", path.string()));
+  if (!std::filesystem::is_regular_file(path, error))
+    return fail(fmt::format("{}: not a regular file; give the path of a grid file", path.string()));
+  std::ifstream in(path, std::ios::binary);
+  std::string text(kMaxFileBytes + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (in.bad() || !in.is_open())
+    return fail(fmt::format("{}: cannot be read; check its permissions", path.string()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  if (text.size() > kMaxFileBytes)
+    return fail(
+        fmt::format("{}: larger than {} bytes, the most a grid file has", path.string(), kMaxFileBytes));
+  return read_text(text, path, options);
+}
+
+std::uint64_t points(const Grid& grid) {
+  return grid.spec == nullptr ? 0 : grid.spec->points;
+}
+
+}  // namespace sweep::grid

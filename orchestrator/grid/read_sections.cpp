@@ -1,0 +1,166 @@
+#include "orchestrator/grid/read_sections.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/grid/keys.h"
+#include "orchestrator/grid/read_values.h"
+
+namespace sweep::grid {
+namespace {
+
+constexpr i64 kMaxSteps = 1'000'000, kMaxRepeats = 1000, kMaxRetries = 100, kMaxCount = 1'000'000;
+
+using Json = nlohmann::json;
+
+// Slurm's own forms of a time limit: minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM, D-HH:MM:SS (sbatch(1), --time).
+bool is_slurm_time(const std::string& text) {
+  static const std::regex forms(R"(\d{1,6}(:\d{2}){0,2}|\d{1,4}-\d{1,2}(:\d{2}){0,2})");
+  return text.size() <= 20 && std::regex_match(text, forms);
+}
+
+Expected<Json> read_words(const Document& document, const Node& node, std::string_view what) {
+  SWEEP_GRID_TRY(need_list(document, node, what));
+  Json out = Json::array();
+  for (const NodePtr& item : node.items) {
+    const auto word = read_word(document, *item, what, 1024);
+    if (!word) return tl::unexpected(word.error());
+    out.push_back(*word);
+  }
+  if (out.empty())
+    return tl::unexpected(document.error(node.place, fmt::format("{} is empty; fill it or remove it", what)));
+  return out;
+}
+
+// hardware: {h100-sxm-80gb: {partition: h100, constraint: ib}, ...}
+Expected<Json> read_hardware(const Document& document, const Node& node, Place at) {
+  SWEEP_GRID_TRY(need_map(document, node, at, "hardware"));
+  Json out = Json::object();
+  for (const Entry& entry : node.entries) {
+    if (const auto known = shape::find_hardware(entry.key); !known)
+      return tl::unexpected(document.error(entry.place, known.error().message));
+    SWEEP_GRID_TRY(need_map(document, *entry.value, entry.place, entry.key));
+    SWEEP_GRID_TRY(check_keys(document, *entry.value, kHardwareKeys, fmt::format("of {}", entry.key)));
+    for (const Entry& ask : entry.value->entries) {
+      const auto word = read_word(document, *ask.value, ask.key, 1024);
+      if (!word) return tl::unexpected(word.error());
+      out[entry.key][ask.key] = *word;
+    }
+  }
+  return out;
+}
+
+Expected<Json> read_launch_value(const Document& document, const Entry& entry, LaunchKind kind) {
+  switch (kind) {
+    case LaunchKind::kCount: {
+      const auto count = read_int(document, *entry.value, entry.key, 1, kMaxCount);
+      if (!count) return tl::unexpected(count.error());
+      return Json(*count);
+    }
+    case LaunchKind::kTexts:
+      return read_words(document, *entry.value, entry.key);
+    case LaunchKind::kHardware:
+      return read_hardware(document, *entry.value, entry.place);
+    case LaunchKind::kText:
+    case LaunchKind::kTime:
+      break;
+  }
+  const auto word = read_word(document, *entry.value, entry.key, 1024);
+  if (!word) return tl::unexpected(word.error());
+  if (kind == LaunchKind::kTime && !is_slurm_time(*word)) {
+    return tl::unexpected(document.error(
+        entry.value->place, fmt::format("time is '{}'; write it as \"HH:MM:SS\" or \"D-HH:MM:SS\"", *word)));
+  }
+  return Json(*word);
+}
+
+Expected<Json> read_launcher(const Document& document, const Entry& launcher) {
+  Json out = Json::object();
+  if (launcher.value->kind == Node::Kind::kNull) return out;  // `local:` alone
+  SWEEP_GRID_TRY(need_map(document, *launcher.value, launcher.place, launcher.key));
+  std::vector<std::string_view> known;
+  for (const LaunchKey& key : kLaunchKeys) {
+    if (key.launcher == launcher.key) known.push_back(key.key);
+  }
+  SWEEP_GRID_TRY(check_keys(document, *launcher.value, known, fmt::format("of {}", launcher.key)));
+  for (const Entry& entry : launcher.value->entries) {
+    for (const LaunchKey& key : kLaunchKeys) {
+      if (key.launcher != launcher.key || key.key != entry.key) continue;
+      auto value = read_launch_value(document, entry, key.kind);
+      if (!value) return tl::unexpected(value.error());
+      out[entry.key] = std::move(*value);
+    }
+  }
+  return out;
+}
+
+// Sets `to` from a key that may be absent.
+Status optional_int(const Document& document, const Node& map, std::string_view key, i64 min, i64 max,
+                    i64& to) {
+  const Node* node = map.find(key);
+  if (node == nullptr) return {};
+  const auto value = read_int(document, *node, key, min, max);
+  if (!value) return tl::unexpected(value.error());
+  to = *value;
+  return {};
+}
+
+}  // namespace
+
+Status read_measure(const Document& document, Grid& grid) {
+  SWEEP_GRID_TRY(optional_int(document, document.root(), "repeats", 1, kMaxRepeats, grid.measure.repeats));
+  const Entry* entry = document.root().entry("measure");
+  if (entry == nullptr) return {};
+  const Node& map = *entry->value;
+  SWEEP_GRID_TRY(need_map(document, map, entry->place, "measure"));
+  SWEEP_GRID_TRY(check_keys(document, map, kMeasureKeys, "of measure"));
+  if (const Node* twice = map.find("repeats");
+      twice != nullptr && document.root().entry("repeats") != nullptr) {
+    return tl::unexpected(
+        document.error(twice->place, "repeats is also given at the top of the file; keep one of them"));
+  }
+  SWEEP_GRID_TRY(optional_int(document, map, "warmup_steps", 0, kMaxSteps, grid.measure.warmup_steps));
+  SWEEP_GRID_TRY(optional_int(document, map, "steps", 1, kMaxSteps, grid.measure.steps));
+  return optional_int(document, map, "repeats", 1, kMaxRepeats, grid.measure.repeats);
+}
+
+Status read_limits(const Document& document, Grid& grid) {
+  const Entry* entry = document.root().entry("limits");
+  if (entry == nullptr) return {};
+  const Node& map = *entry->value;
+  SWEEP_GRID_TRY(need_map(document, map, entry->place, "limits"));
+  SWEEP_GRID_TRY(check_keys(document, map, kLimitKeys, "of limits"));
+  if (const Node* node = map.find("gpu_hours")) {
+    const auto hours = read_real(document, *node, "gpu_hours", 1e-6, 1e9);
+    if (!hours) return tl::unexpected(hours.error());
+    grid.limits.gpu_hours = *hours;
+  }
+  if (const Node* node = map.find("trial_seconds");
+      node != nullptr && !(node->is_scalar() && node->text == "auto")) {
+    const auto seconds = read_real(document, *node, "trial_seconds", 1e-3, 1e7);
+    if (!seconds) return tl::unexpected(Error{seconds.error().message + ", or auto"});
+    grid.limits.trial_seconds = *seconds;
+  }
+  SWEEP_GRID_TRY(optional_int(document, map, "retries_crash", 0, kMaxRetries, grid.limits.retries_crash));
+  return optional_int(document, map, "retries_infra", 0, kMaxRetries, grid.limits.retries_infra);
+}
+
+Status read_launch(const Document& document, Grid& grid) {
+  const Entry* entry = document.root().entry("launch");
+  if (entry == nullptr) return {};
+  SWEEP_GRID_TRY(need_map(document, *entry->value, entry->place, "launch"));
+  SWEEP_GRID_TRY(check_keys(document, *entry->value, kLaunchers, "of launch"));
+  Json out = Json::object();
+  for (const Entry& launcher : entry->value->entries) {
+    auto value = read_launcher(document, launcher);
+    if (!value) return tl::unexpected(value.error());
+    out[launcher.key] = std::move(*value);
+  }
+  grid.launch = out.dump();
+  return {};
+}
+
+}  // namespace sweep::grid

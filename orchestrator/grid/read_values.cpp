@@ -1,0 +1,205 @@
+#include "orchestrator/grid/read_values.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "bench_kernels/shape/catalogue.h"
+#include "schema/axis_domain.h"
+
+namespace sweep::grid {
+namespace {
+
+struct Range {
+  i64 min, max;
+};
+
+Range range_of(const Symbol& symbol) {
+  const AxisDomain* domain = axis_domain(symbol.name);
+  return domain == nullptr ? Range{0, i64{1} << 50} : Range{domain->min, domain->max};
+}
+
+}  // namespace
+
+void join(Dimension& into, const Dimension& other) {
+  Dimension both;
+  both.count = into.count;
+  both.slots = into.slots;
+  both.slots.insert(both.slots.end(), other.slots.begin(), other.slots.end());
+  const std::size_t a = into.slots.size(), b = other.slots.size();
+  for (std::size_t row = 0; row < both.count; ++row) {
+    for (const auto& [from, width] : {std::pair(&std::as_const(into), a), std::pair(&other, b)}) {
+      const auto begin = static_cast<std::ptrdiff_t>(row * width),
+                 end = static_cast<std::ptrdiff_t>((row + 1) * width);
+      both.cells.insert(both.cells.end(), from->cells.begin() + begin, from->cells.begin() + end);
+      both.held.insert(both.held.end(), from->held.begin() + begin, from->held.begin() + end);
+    }
+  }
+  into = std::move(both);
+}
+
+Expected<Slot> ValueReader::axis(const Entry& entry, std::string_view section) const {
+  const auto slot = spec_.scope.find(entry.key);
+  if (slot && *slot <= spec_.scope.axis_count()) return *slot;
+  if (slot && spec_.scope.at(*slot).origin == Origin::kDimension) {
+    return tl::unexpected(document_.error(
+        entry.place,
+        fmt::format(
+            "'{}' is a dimension of the model, no axis; list models with their dimensions under grid: model",
+            entry.key)));
+  }
+  if (slot && spec_.scope.at(*slot).origin == Origin::kWorld) {
+    return tl::unexpected(document_.error(
+        entry.place, "'world' follows from dp x tp x pp x cp; give those, or use it in where"));
+  }
+  return tl::unexpected(
+      document_.error(entry.place, fmt::format("'{}' is no axis {}{}", entry.key, section,
+                                               suggestion(entry.key, spec_.scope.axis_names()))));
+}
+
+Expected<Dimension> ValueReader::one(const Node& node, Slot slot) {
+  Dimension out;
+  const std::string& name = spec_.scope.at(slot).name;
+  const bool model = spec_.scope.at(slot).origin == Origin::kModel;
+  if (node.is_list() || (node.is_map() && !model)) {
+    return tl::unexpected(document_.error(
+        node.place, fmt::format("{} takes a single value here, not {}; several values belong under grid",
+                                name, node.kind_name())));
+  }
+  SWEEP_GRID_TRY(append(node, slot, out));
+  return out;
+}
+
+Expected<Dimension> ValueReader::many(const Node& node, Slot slot) {
+  Dimension out;
+  const Symbol& symbol = spec_.scope.at(slot);
+  const bool forms = node.is_map() && symbol.origin != Origin::kModel;
+  if (node.is_list()) {
+    if (node.items.empty())
+      return tl::unexpected(
+          document_.error(node.place, fmt::format("{} has no values; list at least one", symbol.name)));
+    for (const NodePtr& item : node.items) SWEEP_GRID_TRY(append(*item, slot, out));
+  } else if (forms) {
+    SWEEP_GRID_TRY(check_keys(document_, node, std::array<std::string_view, 2>{"pow2", "range"},
+                              fmt::format("of {}", symbol.name)));
+    if (node.entries.size() != 1)
+      return tl::unexpected(document_.error(
+          node.place, fmt::format("{} takes one form: a list, {{pow2: [a, b]}} or {{range: [a, b, step]}}",
+                                  symbol.name)));
+    if (symbol.type != Type::kInt)
+      return tl::unexpected(document_.error(
+          node.place, fmt::format("{} holds no whole numbers; list its values", symbol.name)));
+    SWEEP_GRID_TRY(node.entries[0].key == "pow2" ? append_pow2(node, slot, out)
+                                                 : append_range(node, slot, out));
+  } else {
+    SWEEP_GRID_TRY(append(node, slot, out));
+  }
+  return out;
+}
+
+Expected<std::pair<i64, i64>> ValueReader::bounds(const Entry& entry, Slot slot, std::size_t numbers) const {
+  const Symbol& symbol = spec_.scope.at(slot);
+  const Node& list = *entry.value;
+  if (!list.is_list() || list.items.size() != numbers) {
+    return tl::unexpected(document_.error(
+        list.place, fmt::format("{} takes {}", entry.key,
+                                numbers == 2 ? "[first, last], both powers of two" : "[first, last, step]")));
+  }
+  const auto [min, max] = range_of(symbol);
+  const auto first = read_int(document_, *list.items[0], symbol.name, min, max);
+  if (!first) return tl::unexpected(first.error());
+  const auto last = read_int(document_, *list.items[1], symbol.name, min, max);
+  if (!last) return tl::unexpected(last.error());
+  if (*first > *last) {
+    return tl::unexpected(document_.error(
+        list.place, fmt::format("{} runs from {} to {} and holds nothing; the smaller comes first", entry.key,
+                                *first, *last)));
+  }
+  return std::pair(*first, *last);
+}
+
+Status ValueReader::append_pow2(const Node& node, Slot slot, Dimension& out) {
+  const auto ends = bounds(node.entries[0], slot, 2);
+  if (!ends) return tl::unexpected(ends.error());
+  const auto [first, last] = *ends;
+  for (const i64 end : {first, last}) {
+    if (end >= 1 && std::has_single_bit(static_cast<std::uint64_t>(end))) continue;
+    return tl::unexpected(
+        document_.error(node.entries[0].value->place,
+                        fmt::format("pow2: {} is not a power of two; take 1, 2, 4, 8, ...", end)));
+  }
+  out.slots = {slot};
+  for (i64 value = first; value <= last; value *= 2) out.cells.push_back({value});
+  out.count = out.cells.size();
+  out.held.assign(out.count, Held::kValue);
+  return {};
+}
+
+Status ValueReader::append_range(const Node& node, Slot slot, Dimension& out) {
+  const auto ends = bounds(node.entries[0], slot, 3);
+  if (!ends) return tl::unexpected(ends.error());
+  const auto [first, last] = *ends;
+  const auto step =
+      read_int(document_, *node.entries[0].value->items[2], "the step of range", 1, i64{1} << 50);
+  if (!step) return tl::unexpected(step.error());
+  if (static_cast<std::uint64_t>((last - first) / *step) >= kMaxAxisValues) {
+    return tl::unexpected(
+        document_.error(node.entries[0].value->place,
+                        fmt::format("range gives {} values; at most {} an axis, take a larger step",
+                                    (last - first) / *step + 1, kMaxAxisValues)));
+  }
+  out.slots = {slot};
+  for (i64 value = first; value <= last; value += *step) out.cells.push_back({value});
+  out.count = out.cells.size();
+  out.held.assign(out.count, Held::kValue);
+  return {};
+}
+
+Status ValueReader::append(const Node& node, Slot slot, Dimension& out) {
+  const Symbol& symbol = spec_.scope.at(slot);
+  if (symbol.origin == Origin::kModel) return append_model(node, out);
+  out.slots = {slot};
+  out.count++;
+  if (symbol.optional && node.kind == Node::Kind::kNull) {
+    out.cells.push_back({0});
+    out.held.push_back(Held::kAbsent);
+    return {};
+  }
+  const auto value = cell(node, slot);
+  if (!value) return tl::unexpected(value.error());
+  out.cells.push_back(*value);
+  out.held.push_back(Held::kValue);
+  return {};
+}
+
+Expected<Cell> ValueReader::cell(const Node& node, Slot slot) {
+  const Symbol& symbol = spec_.scope.at(slot);
+  Cell out{0};
+  if (symbol.type == Type::kInt) {
+    const auto [min, max] = range_of(symbol);
+    const auto value = read_int(document_, node, symbol.name, min, max);
+    if (!value) return tl::unexpected(value.error());
+    out.i = *value;
+  } else if (symbol.type == Type::kReal) {
+    const auto value = read_real(document_, node, symbol.name, -1e300, 1e300);
+    if (!value) return tl::unexpected(value.error());
+    out.r = *value;
+  } else if (symbol.type == Type::kBool) {
+    const auto value = read_flag(document_, node, symbol.name);
+    if (!value) return tl::unexpected(value.error());
+    out.i = *value ? 1 : 0;
+  } else {
+    const auto value = read_word(document_, node, symbol.name);
+    if (!value) return tl::unexpected(value.error());
+    if (!symbol.values.empty() &&
+        std::find(symbol.values.begin(), symbol.values.end(), *value) == symbol.values.end()) {
+      return tl::unexpected(document_.error(
+          node.place,
+          fmt::format("'{}' is no value of {}{}", *value, symbol.name, suggestion(*value, symbol.values))));
+    }
+    out.i = spec_.scope.words.id(*value);
+  }
+  return out;
+}
+
+}  // namespace sweep::grid

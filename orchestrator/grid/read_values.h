@@ -1,0 +1,62 @@
+// ValueReader: YAML nodes -> checked axis values. Owns the forms a value may take (single, list, pow2, range;
+// models by name, config.json or dimensions) and refuses every value that is not one of its axis.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <span>
+
+#include "orchestrator/grid/spec.h"
+
+namespace sweep::grid {
+
+inline constexpr std::size_t kMaxAxisValues = 1'000'000;
+inline constexpr std::size_t kMaxModels = 1000;
+
+// Refuses keys that are not known, naming the nearest.
+Status check_keys(const Document&, const Node& map, std::span<const std::string_view> known,
+                  std::string_view where);
+// Refuses anything but a map (list).
+Status need_map(const Document&, const Node&, Place at, std::string_view what);
+Status need_list(const Document&, const Node&, std::string_view what);
+
+Expected<i64> read_int(const Document&, const Node&, std::string_view what, i64 min, i64 max);
+Expected<double> read_real(const Document&, const Node&, std::string_view what, double min, double max);
+Expected<bool> read_flag(const Document&, const Node&, std::string_view what);
+Expected<std::string> read_word(const Document&, const Node&, std::string_view what,
+                                std::size_t max_bytes = 256);
+
+class ValueReader {
+ public:
+  ValueReader(const Document& document, GridSpec& spec, std::filesystem::path folder)
+      : document_(document), spec_(spec), folder_(std::move(folder)) {}
+
+  // The slot of an axis name (or `model`); unknown: an error that names the nearest.
+  Expected<Slot> axis(const Entry&, std::string_view section) const;
+  // All values of one axis as a Dimension of its own slots (a model brings its dimensions).
+  Expected<Dimension> many(const Node&, Slot);
+  Expected<Dimension> one(const Node&, Slot);
+
+ private:
+  Status append(const Node&, Slot, Dimension&);
+  Status append_range(const Node&, Slot, Dimension&);
+  Status append_pow2(const Node&, Slot, Dimension&);
+  Expected<std::pair<i64, i64>> bounds(const Entry&, Slot, std::size_t numbers) const;
+  Expected<Cell> cell(const Node&, Slot);
+  Status append_model(const Node&, Dimension&);
+  Expected<ModelEntry> model(const Node&);
+  Expected<ModelEntry> model_from_map(const Node&);
+  Expected<ModelEntry> model_from_file(const Node&);
+  Expected<ModelSpec> config(const std::filesystem::path&, Place);
+  Status remember(const ModelEntry&, Place);
+  std::string label_of(const ModelSpec&) const;
+
+  const Document& document_;
+  GridSpec& spec_;
+  std::filesystem::path folder_;                     // config.json paths are relative to it
+  std::map<std::filesystem::path, ModelSpec> read_;  // config.json files read so far
+};
+
+// Joins two wheels that move together; both have the same count.
+void join(Dimension& into, const Dimension& other);
+
+}  // namespace sweep::grid

@@ -1,0 +1,149 @@
+#include "orchestrator/ingest/evidence.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "schema/codec.h"
+
+namespace sweep::ingest {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kLogTailBytes = 8192;
+constexpr std::size_t kMessageBytes = 2000;
+constexpr std::size_t kHangBytes = 256u << 10;
+
+std::string bounded(const std::string& text, std::size_t bytes) {
+  return text.size() <= bytes ? text : text.substr(0, bytes) + "...";
+}
+
+std::string tail(const std::string& text) {
+  return text.size() <= kLogTailBytes ? text : "..." + text.substr(text.size() - kLogTailBytes);
+}
+
+std::string mebibytes(i64 bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / 1048576.0);
+}
+
+std::string signal_name(int signal) {
+  const char* name = ::sigabbrev_np(signal);
+  return name ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
+}
+
+struct StepLoss {
+  double sum = 0;
+  i64 ranks = 0;
+  double mean() const { return sum / static_cast<double>(ranks); }
+};
+using Losses = std::map<i64, std::map<i64, StepLoss>>;  // repeat, step
+
+std::optional<Cause> gather(const Testimony& t, i64 world, Losses& losses) {
+  for (const auto& [rank, record] : t.records) {
+    if (rank < 0 || rank >= world) continue;
+    for (const auto& sample : record.samples) {
+      if (!std::isfinite(sample.loss)) {
+        Cause cause{Outcome::kInvalid, rank, 0, "step", "", {}, {}, false};
+        cause.what =
+            fmt::format("had a loss that is not finite in step {} of repeat {}", sample.step, sample.repeat);
+        return cause;
+      }
+      StepLoss& at = losses[sample.repeat][sample.step];
+      at.sum += sample.loss, ++at.ranks;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string describe_record(const RankRecord& r) {
+  const std::string asked =
+      r.oom_asked_bytes ? fmt::format(" (asked for {})", mebibytes(*r.oom_asked_bytes)) : "";
+  std::string what;
+  if (r.outcome == Outcome::kOom)
+    what = fmt::format("ran out of {} memory{}", r.oom_kind == OomKind::kHost ? "host" : "device", asked);
+  else if (r.outcome == Outcome::kUnsupported)
+    what = "cannot run this configuration";
+  else if (r.outcome == Outcome::kInvalid)
+    what = "found its numbers invalid";
+  else
+    what = r.consequential ? "lost its peers" : "failed";
+  if (!r.message.empty()) what += ": " + bounded(r.message, kMessageBytes);
+  return what;
+}
+
+std::string describe_exit(const RankExit& e) {
+  if (e.oom_killed) return "was killed by the kernel or cgroup for host memory";
+  if (e.signal) return fmt::format("was ended by {} and left no record", signal_name(*e.signal));
+  if (e.exit_code) return fmt::format("exited with code {} and left no record", *e.exit_code);
+  return "ended and left no record";
+}
+
+std::string sentence(const Cause& cause) {
+  const std::string phase = cause.phase.empty() ? "" : fmt::format(" (in phase {})", cause.phase);
+  const bool agents_words = cause.outcome == Outcome::kHang || cause.outcome == Outcome::kTimeout;
+  if (!cause.rank || agents_words) return cause.what + phase;  // the agent's words name the rank themselves
+  return fmt::format("rank {} {}{}", *cause.rank, cause.what, phase);
+}
+
+AgentWord agent_word(const AttemptEnd& end) {
+  AgentWord word;
+  const auto parsed = parse_json(end.evidence, kHangBytes);
+  if (!parsed || !parsed->is_object()) return word;
+  const auto text = [](const json& object, const char* key) {
+    const auto it = object.find(key);
+    return it != object.end() && it->is_string() ? bounded(it->get<std::string>(), kMessageBytes)
+                                                 : std::string();
+  };
+  word.why = text(*parsed, "why");
+  const auto stuck = parsed->find("rank");
+  if (stuck != parsed->end() && stuck->is_number_integer()) word.rank = stuck->get<i64>();
+  const auto ranks = parsed->find("ranks");
+  if (!word.rank || ranks == parsed->end() || !ranks->is_array()) return word;
+  for (const auto& each : *ranks)
+    if (each.is_object() && each.contains("rank") && each["rank"] == *stuck) word.phase = text(each, "phase");
+  return word;
+}
+
+std::optional<Cause> check_losses(const Attempt& attempt, const Testimony& t) {
+  Losses losses;
+  if (auto bad = gather(t, attempt.trial.world(), losses)) return bad;
+  if (losses.empty())
+    return Cause{
+        Outcome::kInvalid, {}, 0, "step", "every rank says ok, but no step was recorded", {}, {}, false};
+  const double tolerance = attempt.trial.precision == "fp32" ? 1e-3 : 1e-2;
+  for (const auto& [repeat, steps] : losses) {
+    const double first = steps.begin()->second.mean(), last = steps.rbegin()->second.mean();
+    if (last <= first + tolerance * std::abs(first)) continue;
+    Cause cause{Outcome::kInvalid, {}, 0, "step", "", {}, {}, false};
+    cause.what = fmt::format("the loss rose from {:.6g} to {:.6g} over repeat {} although the batch repeats",
+                             first, last, repeat);
+    return cause;
+  }
+  return std::nullopt;
+}
+
+std::string evidence(const Testimony& t, const Result& result) {
+  json out = {{"testimonies", {{"records", t.records.size()}, {"exits", t.exits.size()}}},
+              {"phase", result.phase}};
+  if (t.end) {
+    out["cause"] = t.end->cause;
+    if (!t.end->clean) out["dirt"] = bounded(t.end->dirt, kMessageBytes);
+    const auto hang = parse_json(t.end->evidence, kHangBytes);
+    if (hang && !hang->is_null()) out["hang"] = *hang;
+  }
+  if (!result.rank) return dump(out);
+  out["cause_rank"] = *result.rank;
+  if (const auto exit = t.exits.find(*result.rank); exit != t.exits.end()) {
+    if (!exit->second.log_tail.empty()) out["log_tail"] = tail(exit->second.log_tail);
+    if (exit->second.signal) out["signal"] = signal_name(*exit->second.signal);
+    if (exit->second.exit_code) out["exit_code"] = *exit->second.exit_code;
+  }
+  return dump(out);
+}
+
+}  // namespace sweep::ingest

@@ -1,0 +1,42 @@
+// The cause of a failure, in words and as stored evidence; and the check of losses. Private to ingest/.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "orchestrator/ingest/ingest.h"
+
+namespace sweep::ingest {
+
+struct Cause {
+  Outcome outcome = Outcome::kCrash;
+  std::optional<i64> rank;
+  i64 unix_ns = 0;
+  std::string phase;
+  std::string what;  // follows "rank N"
+  std::optional<OomKind> oom_kind;
+  std::optional<i64> asked_bytes;
+  bool consequential = false;
+};
+
+std::string describe_record(const RankRecord&);
+std::string describe_exit(const RankExit&);
+std::string sentence(const Cause&);
+
+// What an agent's evidence names: why it ended the attempt, the rank, and that rank's phase. Each may be
+// missing.
+struct AgentWord {
+  std::string why;
+  std::optional<i64> rank;
+  std::string phase;
+};
+AgentWord agent_word(const AttemptEnd&);
+
+// Every step trains on the same batch, so the loss must fall. Absent: it does. The mean over ranks of a
+// repeat's last step may exceed that of its first by 0.1 % in fp32 and 1 % in bf16 (whose mantissa resolves
+// 0.4 %).
+std::optional<Cause> check_losses(const Attempt&, const Testimony&);
+
+// JSON object: cause, cause_rank, phase, testimonies (how many of what), log_tail of the cause, hang, dirt.
+std::string evidence(const Testimony&, const Result&);
+
+}  // namespace sweep::ingest

@@ -1,0 +1,164 @@
+// Testimony -> verdict, from typed records only. What each rule is for:
+//   cancelled, agent_stopping        the ranks were ended on purpose: cancelled, whatever they said while
+//   dying oom, unsupported, invalid        a rank that says so itself outranks the agent's hang or timeout:
+//   its peers hang because
+//                                    it is gone
+//   hang, timeout                    the agent's word
+//   a failure that is not a consequence of a peer's end: the earliest is the cause. Its own record speaks
+//   first, else how
+//                                    its process ended. Ends by the agent's hand are never a cause.
+//   start_failed without such a one  crash in phase start: a program that cannot be started is tried once
+//   more, as a crash only consequential failures      the earliest of them, as crash a rank without any
+//   testimony     crash a loss that is not finite, or rises by more than the tolerance, or no step at all:
+//   invalid
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "orchestrator/ingest/evidence.h"
+#include "orchestrator/ingest/ingest.h"
+#include "schema/codec.h"
+
+namespace sweep::ingest {
+namespace {
+
+// Stamps of unset or broken clocks sort last.
+i64 plausible(i64 unix_ns) {
+  return unix_ns > 0 ? unix_ns : std::numeric_limits<i64>::max();
+}
+
+Cause from_record(const RankRecord& r) {
+  Cause cause{r.outcome, r.rank,     plausible(r.ended_unix_ns), r.phase,
+              "",        r.oom_kind, r.oom_asked_bytes,          r.consequential};
+  if (r.outcome == Outcome::kOom && !cause.oom_kind) cause.oom_kind = OomKind::kDevice;
+  cause.what = describe_record(r);
+  return cause;
+}
+
+// How a process ended that left no failure record of its own. Absent: in order, or ended by the agent.
+std::optional<Cause> from_exit(const RankExit& e, const RankRecord* record) {
+  if (e.killed_by_agent || (record && record->outcome == Outcome::kOk)) return std::nullopt;
+  Cause cause{
+      Outcome::kCrash, e.rank, plausible(e.ended_unix_ns), record ? record->phase : "", "", {}, {}, false};
+  if (e.oom_killed) cause.outcome = Outcome::kOom, cause.oom_kind = OomKind::kHost;
+  cause.what = describe_exit(e);
+  return cause;
+}
+
+struct Causes {
+  std::optional<Cause> first;          // earliest that is no consequence
+  std::optional<Cause> consequential;  // earliest of the others
+};
+
+void keep_earliest(std::optional<Cause>& kept, Cause next) {
+  if (!kept || std::pair(next.unix_ns, next.rank) < std::pair(kept->unix_ns, kept->rank))
+    kept = std::move(next);
+}
+
+Causes find_causes(const Testimony& t, i64 world) {
+  Causes causes;
+  for (const auto& [rank, record] : t.records) {
+    if (rank < 0 || rank >= world || record.outcome == Outcome::kOk) continue;
+    keep_earliest(record.consequential ? causes.consequential : causes.first, from_record(record));
+  }
+  for (const auto& [rank, exit] : t.exits) {
+    if (rank < 0 || rank >= world) continue;
+    const auto record = t.records.find(rank);
+    const bool told = record != t.records.end();
+    // A record of failure speaks for its process, unless it only blames a peer and the kernel ended it for
+    // memory.
+    if (told && record->second.outcome != Outcome::kOk && !(record->second.consequential && exit.oom_killed))
+      continue;
+    if (auto cause = from_exit(exit, told ? &record->second : nullptr))
+      keep_earliest(causes.first, std::move(*cause));
+  }
+  return causes;
+}
+
+bool outranks_the_agent(const Cause& cause) {
+  return cause.outcome == Outcome::kOom || cause.outcome == Outcome::kUnsupported ||
+         cause.outcome == Outcome::kInvalid;
+}
+
+std::optional<Cause> silent_rank(const Testimony& t, i64 world) {
+  for (i64 rank = 0; rank < world; ++rank) {
+    if (t.records.contains(rank)) continue;
+    Cause cause{Outcome::kCrash, rank, 0, "", "", {}, {}, false};
+    cause.what = t.exits.contains(rank) ? "was ended before it left a record" : "left no testimony at all";
+    return cause;
+  }
+  return std::nullopt;
+}
+
+// The agent's verdict in its own words, where it gave some.
+Cause by_agent(Outcome outcome, const AttemptEnd& end, std::string otherwise) {
+  const AgentWord word = agent_word(end);
+  Cause cause{outcome, word.rank, end.ended_unix_ns, word.phase, "", {}, {}, false};
+  cause.what = word.why.empty() ? std::move(otherwise) : word.why;
+  return cause;
+}
+
+std::optional<Cause> decide(const Attempt& attempt, const Testimony& t) {
+  const i64 world = attempt.trial.world();
+  const std::string& word = t.end->cause;
+  if (word == "cancelled" || word == "agent_stopping")
+    return by_agent(Outcome::kCancelled, *t.end,
+                    word == "cancelled" ? "cancelled while it ran" : "the agent was stopping");
+  const Causes causes = find_causes(t, world);
+  if (word == "hang" || word == "timeout") {
+    if (causes.first && outranks_the_agent(*causes.first)) return causes.first;
+    if (word == "hang")
+      return by_agent(Outcome::kHang, *t.end, "no progress within the deadline of its phase");
+    return by_agent(Outcome::kTimeout, *t.end,
+                    fmt::format("not done within {} s", attempt.deadlines.total_s));
+  }
+  if (causes.first) return causes.first;
+  if (word == "start_failed") {
+    Cause cause = by_agent(Outcome::kCrash, *t.end, "its ranks could not be started");
+    cause.phase = "start";
+    return cause;
+  }
+  if (causes.consequential) return causes.consequential;
+  if (auto silent = silent_rank(t, world)) return silent;
+  return check_losses(attempt, t);
+}
+
+i64 finished(const Testimony& t) {
+  i64 last = t.end ? t.end->ended_unix_ns : 0;
+  if (last > 0) return last;
+  for (const auto& [rank, record] : t.records) last = std::max(last, record.ended_unix_ns);
+  for (const auto& [rank, exit] : t.exits) last = std::max(last, exit.ended_unix_ns);
+  return last;
+}
+
+}  // namespace
+
+Result judge(const Attempt& attempt, const Testimony& t) {
+  Result result;
+  result.attempt = attempt.id;
+  result.trial_id = attempt.trial_id;
+  result.finished_unix_ns = finished(t);
+  std::optional<Cause> cause;
+  if (t.end)
+    cause = decide(attempt, t);
+  else
+    cause = Cause{Outcome::kNodeLost, {}, 0, "", "the agent's closing word is missing", {}, {}, false};
+  if (!cause) {
+    result.outcome = Outcome::kOk;
+    result.phase = "done";
+  } else {
+    result.outcome = cause->outcome;
+    result.oom_kind = cause->oom_kind;
+    result.rank = cause->rank;
+    result.phase = cause->phase;
+    result.reason = sentence(*cause);
+    result.metrics.oom_asked_bytes = cause->asked_bytes;
+  }
+  result.evidence = evidence(t, result);
+  return result;
+}
+
+}  // namespace sweep::ingest

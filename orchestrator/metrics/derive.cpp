@@ -1,0 +1,161 @@
+// docs/metrics.md states each formula with its source; a change of meaning there or here raises
+// kFormulaVersion.
+#include "orchestrator/metrics/derive.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/count.h"
+#include "orchestrator/metrics/quantiles.h"
+#include "orchestrator/metrics/steps.h"
+
+namespace sweep::metrics {
+namespace {
+
+double real(i64 n) {
+  return static_cast<double>(n);
+}
+
+// Keeps a number only if it is one.
+std::optional<double> finite(std::optional<double> x) {
+  return x && std::isfinite(*x) ? x : std::nullopt;
+}
+
+std::optional<double> ratio(double numerator, double denominator) {
+  if (!(denominator > 0)) return std::nullopt;
+  return finite(numerator / denominator);
+}
+
+void times(Metrics& m, const Steps& steps) {
+  if (!steps.step.empty()) m.timed_steps = static_cast<i64>(steps.step.size());
+  m.step_ms = median(steps.step);
+  m.step_ms_iqr = interquartile_range(steps.step);
+  if (const auto interval = median_interval(steps.step)) {
+    m.step_ms_ci_low = interval->first;
+    m.step_ms_ci_high = interval->second;
+  }
+  m.forward_ms = median(steps.forward);
+  m.backward_ms = median(steps.backward);
+  m.optimizer_ms = median(steps.optimizer);
+  m.exposed_comm_ms = median(steps.exposed_comm);
+}
+
+// LLMForge's form: 2 x 3 x tokens of the device x all parameters, over forward and backward time only.
+std::optional<double> mfu_fwd_bwd(const Trial& t, const Steps& steps, double peak) {
+  const auto ms = median(steps.forward_backward);
+  if (t.pp > 1 || !ms) return std::nullopt;
+  const double tokens = real(t.seq_len) * real(t.micro_batch_size) * real(t.grad_accum);
+  const double parameters = real(shape::parameter_count(t.spec)) / (real(t.tp) * real(t.pp) * real(t.cp));
+  return ratio(2 * 3 * tokens * parameters, *ms / 1e3 * peak);
+}
+
+void rates(Metrics& m, const Trial& t, const Steps& steps) {
+  const auto hardware = shape::find_hardware(t.hardware);
+  const auto peak = hardware ? hardware->peak_for(t.precision) : std::nullopt;
+  m.peak_flops = peak;
+  if (!m.step_ms || t.world() < 1) return;
+  const double seconds = *m.step_ms / 1e3, ranks = real(t.world());
+  const double tokens = real(t.global_batch_size) * real(t.seq_len);
+  m.tokens_per_s = ratio(tokens, seconds);
+  if (!m.tokens_per_s) return;
+  m.tokens_per_s_gpu = *m.tokens_per_s / ranks;
+  m.mt_per_hour = *m.tokens_per_s * 3600 / 1e6;
+  if (hardware && hardware->price)
+    m.cost_per_mt = ratio(hardware->price->usd_per_node_hour * real(t.nodes), *m.mt_per_hour);
+  const double model_flops = shape::model_flops_per_token(t.spec, t.seq_len) * *m.tokens_per_s_gpu;
+  m.tflops_gpu = model_flops / 1e12;
+  if (!peak) return;
+  m.mfu = ratio(model_flops, *peak);
+  m.hfu = ratio(shape::hardware_flops_per_token(t.spec, t.seq_len, t.recompute) * *m.tokens_per_s_gpu, *peak);
+  m.mfu_fwd_bwd = mfu_fwd_bwd(t, steps, *peak);
+}
+
+void raise(std::optional<i64>& highest, std::optional<i64> value) {
+  if (value) highest = std::max(highest.value_or(*value), *value);
+}
+
+void memory(Metrics& m, std::span<const RankRecord> records) {
+  const RankRecord* earliest_oom = nullptr;
+  for (const RankRecord& r : records) {
+    const bool higher = r.peak_allocated_bytes && r.peak_allocated_bytes > m.peak_allocated_bytes;
+    const bool same_but_lower_rank =
+        r.peak_allocated_bytes && r.peak_allocated_bytes == m.peak_allocated_bytes && r.rank < *m.peak_rank;
+    if (higher || same_but_lower_rank) m.peak_rank = r.rank;
+    raise(m.peak_allocated_bytes, r.peak_allocated_bytes);
+    raise(m.peak_reserved_bytes, r.peak_reserved_bytes);
+    raise(m.host_peak_rss_bytes, r.host_peak_rss_bytes);
+    if (r.ooms) m.ooms = m.ooms.value_or(0) + *r.ooms;
+    if (r.alloc_retries) {  // the allocator counts them; those of the timed steps are in the samples
+      i64 timed = 0;
+      for (const StepSample& s : r.samples) timed += s.warmup ? 0 : s.alloc_retries;
+      m.alloc_retries = m.alloc_retries.value_or(0) + timed;
+    }
+    const bool earlier = !earliest_oom || r.ended_unix_ns < earliest_oom->ended_unix_ns;
+    if (r.outcome == Outcome::kOom && r.oom_asked_bytes && earlier) earliest_oom = &r;
+  }
+  if (earliest_oom) m.oom_asked_bytes = earliest_oom->oom_asked_bytes;
+}
+
+// Mean loss of one step over the tokens of all ranks that saw it.
+std::optional<double> loss_of(std::span<const RankRecord> records, std::pair<i64, i64> step) {
+  double sum = 0, tokens = 0;
+  for (const RankRecord& r : records)
+    for (const StepSample& s : r.samples)
+      if (std::pair(s.repeat, s.step) == step && s.tokens > 0) {
+        sum += s.loss * real(s.tokens);
+        tokens += real(s.tokens);
+      }
+  return ratio(sum, tokens);
+}
+
+void losses(Metrics& m, std::span<const RankRecord> records) {
+  std::optional<std::pair<i64, i64>> first, last;
+  for (const RankRecord& r : records)
+    for (const StepSample& s : r.samples) {
+      const std::pair key(s.repeat, s.step);
+      if (!first || key < *first) first = key;
+      if (!last || key > *last) last = key;
+    }
+  if (!first) return;
+  m.loss_first = loss_of(records, *first);
+  m.loss_last = loss_of(records, *last);
+}
+
+void utilisation(Metrics& m, std::span<const RankRecord> records, const AttemptEnd* end) {
+  if (end) {
+    m.util_mean = finite(end->util_mean);
+    m.util_sd = finite(end->util_sd);
+    m.power_mean_w = finite(end->power_mean_w);
+    m.sm_clock_mhz = finite(end->sm_clock_mhz);
+    if (!end->throttle.empty()) m.throttle = end->throttle;
+  }
+  if (m.util_mean) return;
+  double sum = 0;
+  i64 n = 0;
+  for (const RankRecord& r : records)
+    if (const auto percent = finite(r.cpu_percent)) {
+      sum += *percent;
+      ++n;
+    }
+  if (n > 0) m.util_mean = sum / real(n);
+}
+
+}  // namespace
+
+Metrics derive(const Trial& t, std::span<const RankRecord> records, const AttemptEnd* end) {
+  Metrics m;
+  m.formula_version = kFormulaVersion;
+  const Steps steps = timed_steps(records, t.world());
+  times(m, steps);
+  rates(m, t, steps);
+  memory(m, records);
+  losses(m, records);
+  utilisation(m, records, end);
+  std::optional<i64> startup;
+  for (const RankRecord& r : records) raise(startup, r.startup_ns);
+  if (startup) m.startup_ms = real(*startup) / 1e6;
+  return m;
+}
+
+}  // namespace sweep::metrics

@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <tuple>
+
+#include "orchestrator/plan/memory.h"
+#include "orchestrator/plan/planner.h"
+#include "orchestrator/plan/rules.h"
+
+namespace sweep::plan {
+namespace {
+
+void reject(PlanEntry& e, const Objection& o) {
+  e.admitted = false;
+  e.verdict = o.verdict;
+  e.rule = o.rule;
+  e.reason = o.reason;
+}
+
+// Only a certain no: the model states, which nothing avoids, against the budget. Close calls are run.
+std::optional<Objection> beyond_memory(const Trial& t) {
+  const auto h = shape::find_hardware(t.hardware);
+  const auto budget = memory_budget(t, *h);
+  const MemoryEstimate m = estimate_memory(t);
+  if (!budget || m.states() <= *budget) return {};
+  return Objection{"memory", memory_sentence(m, *budget), Outcome::kPruned};
+}
+
+// What can never be (rules, memory) comes before what is only not built yet, so that a plan stays true as
+// more is built.
+void judge(PlanEntry& e, const MeasurePlan& measure, const Predictor& predictor) {
+  if (!e.admitted) return;
+  const auto impossible = first_objection(e.trial);
+  if (impossible && impossible->rule != "precision") return reject(e, *impossible);
+  e.predicted = predictor.predict(e.trial, measure);
+  if (impossible) return reject(e, *impossible);
+  if (const auto o = beyond_memory(e.trial)) return reject(e, *o);
+  if (const auto o = not_built_yet(e.trial)) return reject(e, *o);
+}
+
+// Admitted first; by placement, so that one allocation serves neighbours; cheapest first; ties by id.
+auto place(const PlanEntry& e) {
+  constexpr double kLast = std::numeric_limits<double>::infinity();
+  const double seconds = e.predicted.seconds.value_or(kLast);
+  return std::tuple(!e.admitted, std::string_view(e.trial.hardware), e.trial.nodes, e.trial.gpus_per_node,
+                    std::isnan(seconds) ? kLast : seconds, std::string_view(e.id));
+}
+
+std::optional<Objection> beyond_machine(const Trial& t, const Resources& r) {
+  const auto no = [](std::string why) { return Objection{"resources", std::move(why), Outcome::kPruned}; };
+  if (t.nodes > 1) return no(fmt::format("nodes {} > 1, and this is one machine", t.nodes));
+  if (t.hardware != "cpu") {
+    if (t.gpus_per_node <= r.gpus) return {};
+    return no(fmt::format("needs {} GPUs, this machine has {}", t.gpus_per_node, r.gpus));
+  }
+  if (t.gpus_per_node > r.cpu_slots)
+    return no(
+        fmt::format("needs {} CPU ranks at once, this machine offers {}", t.gpus_per_node, r.cpu_slots));
+  const double all = estimate_memory(t).states() * static_cast<double>(t.gpus_per_node);
+  if (r.host_memory_bytes > 0 && all > static_cast<double>(r.host_memory_bytes))
+    return no(fmt::format("the model states of {} ranks need {}, this machine has {}", t.gpus_per_node,
+                          human_bytes(all), human_bytes(static_cast<double>(r.host_memory_bytes))));
+  return {};
+}
+
+}  // namespace
+
+void decide(std::vector<PlanEntry>& entries, const MeasurePlan& measure, const Predictor& predictor) {
+  for (PlanEntry& e : entries) judge(e, measure, predictor);
+  std::vector<std::size_t> order(entries.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return place(entries[a]) < place(entries[b]); });
+  for (std::size_t i = 0; i < order.size(); ++i) entries[order[i]].order = static_cast<i64>(i);
+}
+
+void prune_beyond(std::vector<PlanEntry>& entries, const Resources& resources) {
+  for (PlanEntry& e : entries)
+    if (e.admitted && !first_objection(e.trial))
+      if (const auto o = beyond_machine(e.trial, resources)) reject(e, *o);
+}
+
+std::vector<std::string> warnings(const Trial& t) {
+  std::vector<std::string> w;
+  if (t.tp > t.gpus_per_node)
+    w.push_back(fmt::format("tp {} > gpus_per_node {}: tensor parallelism goes over the network", t.tp,
+                            t.gpus_per_node));
+  return w;
+}
+
+Deadlines deadlines_for(const Prediction& p, const Trial& t, const MeasurePlan& measure) {
+  // Measured first steps took up to a hundred times a later one (Megatron: 5-264 s against 1-22 s), hence the
+  // floors.
+  constexpr double kFloor = 120, kStepFloor = 30, kSlack = 20, kUnknownStep = 300;
+  constexpr double kInitBytesPerSecond = 100e6;  // random weights made by one CPU thread
+  Deadlines d;
+  d.startup_s = kFloor;
+  if (t.hardware == "cpu") d.startup_s += static_cast<double>(p.bytes.value_or(0)) / kInitBytesPerSecond;
+  const double step = p.step_ms ? *p.step_ms / 1e3 : kUnknownStep / kSlack;
+  d.first_step_s = std::max(kFloor, kSlack * step);
+  d.step_s = std::max(kStepFloor, kSlack * step);
+  const double steps =
+      static_cast<double>(measure.warmup_steps + measure.steps) * static_cast<double>(measure.repeats);
+  d.total_s = d.startup_s + d.first_step_s + d.step_s + steps * std::max(1.0, kSlack * step);
+  return d;
+}
+
+}  // namespace sweep::plan

@@ -1,0 +1,102 @@
+#include "orchestrator/plan/memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "bench_kernels/shape/count.h"
+
+namespace sweep::plan {
+namespace {
+
+double real(i64 n) {
+  return static_cast<double>(n);
+}
+
+// Numbers one layer saves for its backward per token, without attention scores; split by what tp divides.
+// After Korthikanti et al. 2022 (arXiv 2205.05198, section 4.1), without dropout and with the MLP of the
+// family: norm inputs and outputs; q, k, v; the attention output; MLP: gate, up, silu(gate), product, or one
+// in and one out.
+struct LayerNumbers {
+  double whole = 0, split = 0;
+};
+LayerNumbers layer_numbers(const ModelSpec& m) {
+  const double qkv = real(m.head_dim) * real(m.heads + 2 * m.kv_heads);
+  const double out = real(m.head_dim) * real(m.heads);
+  return {4 * real(m.hidden_size), qkv + out + (m.swiglu ? 4 : 2) * real(m.intermediate_size)};
+}
+
+// Bytes the attention of one layer saves per token beyond q, k, v: the softmax of every pair, or one fp32
+// log-sum-exp per head where the kernel recomputes it (Dao et al. 2022).
+double score_bytes(const Trial& t) {
+  if (t.attention == "math" && t.recompute == "none")
+    return real(t.spec.heads) * real(t.seq_len) * element_bytes(t.precision);
+  return 4 * real(t.spec.heads);
+}
+
+double activation_bytes(const Trial& t) {
+  const ModelSpec& m = t.spec;
+  const double e = element_bytes(t.precision), tp = real(t.tp);
+  const double tokens = real(t.micro_batch_size) * real(t.seq_len) / real(t.cp);
+  const LayerNumbers n = layer_numbers(m);
+  const double layer = e * (n.whole + n.split / tp) + score_bytes(t) / tp;
+  const double stage_layers = real((m.layers + t.pp - 1) / t.pp);
+  const double in_flight =
+      real(std::min(t.pp, t.grad_accum));  // one-forward-one-backward: the first stage holds pp
+  const double kept = t.recompute == "full" ? e * real(m.hidden_size) * stage_layers * in_flight + layer
+                                            : layer * stage_layers * in_flight;
+  // Logits, their log-softmax in fp32 and their gradient; a stage that holds them holds no other stage's
+  // extra.
+  const double logits = (2 * e + 4) * real(m.vocab_size) / tp;
+  return tokens * (kept + logits);
+}
+
+}  // namespace
+
+double element_bytes(const std::string& precision) {
+  if (precision == "fp32") return 4;
+  if (precision == "fp8") return 1;
+  return 2;
+}
+
+MemoryEstimate estimate_memory(const Trial& t) {
+  MemoryEstimate bytes;
+  // fp32: 4 / 4 / 8 bytes a parameter; below it 2 / 2 / 4: nothing kept in fp32, which any other scheme
+  // exceeds.
+  const double e = std::max(2.0, element_bytes(t.precision));
+  // The average stage: the fullest has at least that.
+  const double parameters = real(shape::parameter_count(t.spec)) / (real(t.tp) * real(t.pp));
+  // ZeRO (Rajbhandari et al. 2020, arXiv 1910.02054): stage 1 shards the optimizer's, 2 gradients, 3 weights.
+  const double shards = real(t.dp) * real(t.cp);
+  bytes.optimizer = 2 * e * parameters / (t.zero >= 1 ? shards : 1);
+  bytes.gradients = e * parameters / (t.zero >= 2 ? shards : 1);
+  bytes.weights = e * parameters / (t.zero >= 3 ? shards : 1);
+  if (t.offload != "none") bytes.optimizer = bytes.gradients = 0;  // in host memory, or may be
+  if (t.offload == "parameters") bytes.weights = 0;
+  bytes.activations = activation_bytes(t);
+  return bytes;
+}
+
+std::optional<double> memory_budget(const Trial& t, const shape::Hardware& h) {
+  constexpr double kUsable = 0.95;
+  if (t.memory_cap_bytes) return real(*t.memory_cap_bytes);
+  if (h.memory_bytes) return kUsable * real(*h.memory_bytes);
+  return std::nullopt;
+}
+
+std::string human_bytes(double bytes) {
+  constexpr double kKiB = 1024, kMiB = kKiB * 1024, kGiB = kMiB * 1024;
+  if (bytes >= kGiB) return fmt::format("{:.1f} GiB", bytes / kGiB);
+  if (bytes >= kMiB) return fmt::format("{:.1f} MiB", bytes / kMiB);
+  return fmt::format("{:.1f} KiB", bytes / kKiB);
+}
+
+std::string memory_sentence(const MemoryEstimate& m, double budget) {
+  return fmt::format(
+      "needs {} per rank (weights {}, gradients {}, optimizer {}, activations {}), budget {}; "
+      "the model states alone exceed it",
+      human_bytes(m.total()), human_bytes(m.weights), human_bytes(m.gradients), human_bytes(m.optimizer),
+      human_bytes(m.activations), human_bytes(budget));
+}
+
+}  // namespace sweep::plan

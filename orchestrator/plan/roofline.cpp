@@ -1,0 +1,115 @@
+// The first predictor: a roofline for the step, plain formulas for the bytes. Good for order and deadlines,
+// not for claims.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "bench_kernels/shape/count.h"
+#include "orchestrator/plan/memory.h"
+#include "orchestrator/plan/planner.h"
+#include "orchestrator/plan/rules.h"
+
+namespace sweep::plan {
+namespace {
+
+// Share of the dense peak that large training matmuls reach.
+constexpr double kAttainable = 0.6;
+// A CPU thread in fp32, kept low on purpose. One thread of an AMD EPYC (AVX2) running linear layers forward
+// and backward in PyTorch 2.11: 28 GFLOP/s at width 64 and 64 tokens, 55 at 256 tokens, 86-94 at width 256
+// and more.
+constexpr double kCpuThreadFlops = 20e9;
+// Start-up until the first step: a forked CPU rank, a GPU rank with context and communicators.
+constexpr double kCpuStartupSeconds = 0.5, kGpuStartupSeconds = 20;
+
+double real(i64 n) {
+  return static_cast<double>(n);
+}
+
+// FLOP/s of one rank; absent when the hardware has no such units.
+std::optional<double> rank_flops(const Trial& t, const shape::Hardware& h) {
+  if (h.gpu.empty())
+    return kCpuThreadFlops * real(t.threads) * (t.precision == "fp32" ? 1.0 : 0.5);  // casts below fp32
+  const auto peak = h.peak_for(t.precision);
+  if (!peak) return std::nullopt;
+  return kAttainable * *peak;
+}
+
+// Bytes to and from device memory in a step: weights and gradients in each micro-step's passes, saved
+// activations written and read, and the optimizer's pass over all states.
+double traffic_bytes(const Trial& t, const MemoryEstimate& m) {
+  const double micro = 2 * m.weights + 2 * m.gradients + 2 * m.activations;
+  return real(t.grad_accum) * micro + 2 * m.weights + m.gradients + 2 * m.optimizer;
+}
+
+// A ring all-reduce sends 2 (n-1)/n of its bytes from each rank; a gather or a reduce-scatter half of that.
+double all_reduce_bytes(double payload, double n) {
+  return 2 * (n - 1) / n * payload;
+}
+
+// Ranks are placed tp innermost, then cp, dp, pp: a group that spans nodes goes at the network's speed.
+double bandwidth(const Trial& t, const shape::Hardware& h, i64 span) {
+  return span <= t.gpus_per_node ? h.intra_node_bandwidth : h.inter_node_bandwidth;
+}
+
+double communication_seconds(const Trial& t, const shape::Hardware& h) {
+  const double e = element_bytes(t.precision);
+  const double tokens = real(t.micro_batch_size) * real(t.seq_len) / real(t.cp);
+  const double activations = tokens * real(t.spec.hidden_size) * e;  // of one layer boundary
+  const double layers = real(t.spec.layers) / real(t.pp), micro_steps = real(t.grad_accum);
+  const double parameters = real(shape::parameter_count(t.spec)) / (real(t.tp) * real(t.pp));
+  double seconds = 0;
+  const double shards = real(t.dp) * real(t.cp);
+  if (shards > 1) {
+    double bytes = all_reduce_bytes(e * parameters, shards);
+    if (t.zero == 3) bytes = 1.5 * bytes * micro_steps;  // two gathers of the weights, one reduce-scatter
+    seconds += bytes / bandwidth(t, h, t.tp * t.cp * t.dp);
+  }
+  if (t.tp > 1)  // four all-reduces a layer: two forward, two backward (Shoeybi et al. 2019)
+    seconds += micro_steps * layers * 4 * all_reduce_bytes(activations, real(t.tp)) / bandwidth(t, h, t.tp);
+  if (t.cp > 1)  // keys and values around the ring, forward, and with their gradients backward
+    seconds += micro_steps * layers * 6 * (real(t.cp) - 1) * tokens *
+               real(t.spec.kv_heads * t.spec.head_dim) * e / real(t.tp) / bandwidth(t, h, t.tp * t.cp);
+  if (t.pp > 1) seconds += micro_steps * 2 * activations / bandwidth(t, h, t.world());
+  return seconds;
+}
+
+// The fill and drain of a pipeline, (p - 1) / m of the busy time (Huang et al. 2019).
+double bubble(const Trial& t) {
+  return real(t.pp - 1) / real(t.grad_accum);
+}
+
+i64 saturated(double x) {
+  return x < 9e18 ? static_cast<i64>(std::llround(x)) : std::numeric_limits<i64>::max();
+}
+
+class Roofline final : public Predictor {
+ public:
+  // An impossible trial (rules.h) gets no prediction, but for a missing precision: its bytes are still known.
+  Prediction predict(const Trial& t, const MeasurePlan& plan) const override {
+    Prediction p;
+    const auto objection = first_objection(t);
+    if (objection && objection->rule != "precision") return p;
+    const auto h = shape::find_hardware(t.hardware);
+    const MemoryEstimate memory = estimate_memory(t);
+    p.bytes = saturated(memory.total());
+    const auto flops = rank_flops(t, *h);
+    if (!flops) return p;
+    const double tokens = real(t.global_batch_size) * real(t.seq_len) / real(t.world());
+    const double compute = tokens * shape::hardware_flops_per_token(t.spec, t.seq_len, t.recompute) / *flops;
+    const double traffic = traffic_bytes(t, memory) / h->memory_bandwidth;
+    const double step = std::max(compute, traffic) * (1 + bubble(t)) + communication_seconds(t, *h);
+    p.step_ms = 1e3 * step;
+    const double startup = h->gpu.empty() ? kCpuStartupSeconds : kGpuStartupSeconds;
+    p.seconds = startup + step * real(plan.warmup_steps + plan.steps) * real(plan.repeats);
+    return p;
+  }
+};
+
+}  // namespace
+
+const Predictor& roofline() {
+  static const Roofline instance;
+  return instance;
+}
+
+}  // namespace sweep::plan

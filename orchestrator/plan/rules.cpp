@@ -1,0 +1,117 @@
+#include "orchestrator/plan/rules.h"
+
+#include <fmt/format.h>
+
+#include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/parallel_dims.h"
+
+namespace sweep::plan {
+namespace {
+
+using Verdict = std::optional<Objection>;
+
+Verdict pruned(const char* rule, std::string reason) {
+  return Objection{rule, std::move(reason), Outcome::kPruned};
+}
+
+Verdict range(const Trial& t) {
+  struct Range {
+    const char* name;
+    i64 value, low, high;
+  };
+  constexpr i64 kMany = i64{1} << 31;  // products of two stay within 64 bits
+  const Range ranges[] = {{"micro_batch_size", t.micro_batch_size, 1, kMany},
+                          {"grad_accum", t.grad_accum, 1, kMany},
+                          {"global_batch_size", t.global_batch_size, 1, kMany},
+                          {"seq_len", t.seq_len, 1, kMany},
+                          {"zero", t.zero, 0, 3},
+                          {"threads", t.threads, 1, 4096},
+                          {"bucket_mb", t.bucket_mb, 1, 1 << 20},
+                          {"memory_cap_bytes", t.memory_cap_bytes.value_or(1), 1, i64{1} << 60}};
+  for (const Range& r : ranges)
+    if (r.value < r.low || r.value > r.high)
+      return pruned("range", fmt::format("{} = {} is outside {} .. {}", r.name, r.value, r.low, r.high));
+  if (const auto spec = shape::completed(t.spec); !spec)
+    return pruned("range", "the model: " + spec.error().message);
+  return {};
+}
+
+Verdict hardware(const Trial& t) {
+  if (const auto h = shape::find_hardware(t.hardware); !h) return pruned("hardware", h.error().message);
+  return {};
+}
+
+Verdict rank_algebra(const Trial& t) {
+  if (const auto dims = shape::ParallelDims::make(t); !dims)
+    return pruned("rank_algebra", dims.error().message);
+  return {};
+}
+
+Verdict global_batch(const Trial& t) {
+  i64 sequences = 0;
+  if (!__builtin_mul_overflow(t.dp, t.micro_batch_size, &sequences) &&
+      !__builtin_mul_overflow(sequences, t.grad_accum, &sequences) && sequences == t.global_batch_size)
+    return {};
+  return pruned("divisibility",
+                fmt::format("dp {} x micro_batch_size {} x grad_accum {} is not global_batch_size {}", t.dp,
+                            t.micro_batch_size, t.grad_accum, t.global_batch_size));
+}
+
+Verdict divides(const char* whole, i64 value, const char* degree, i64 parts) {
+  if (value % parts == 0) return {};
+  return pruned("divisibility",
+                fmt::format("{} {} % {} {} = {}", whole, value, degree, parts, value % parts));
+}
+
+Verdict tensor_split(const Trial& t) {
+  if (auto v = divides("heads", t.spec.heads, "tp", t.tp)) return v;
+  if (t.spec.kv_heads % t.tp != 0 && t.tp % t.spec.kv_heads != 0)
+    return pruned("divisibility",
+                  fmt::format("kv_heads {} and tp {}: neither divides the other", t.spec.kv_heads, t.tp));
+  if (auto v = divides("intermediate_size", t.spec.intermediate_size, "tp", t.tp)) return v;
+  return divides("vocab_size", t.spec.vocab_size, "tp", t.tp);
+}
+
+// The causal mask is balanced over ranks by giving each an early and a late piece: 2 cp pieces.
+Verdict sequence_split(const Trial& t) {
+  if (t.cp == 1) return {};
+  return divides("seq_len", t.seq_len, "2 x cp", 2 * t.cp);
+}
+
+Verdict pipeline(const Trial& t) {
+  if (t.pp <= t.spec.layers) return {};
+  return pruned("pipeline", fmt::format("pp {} > layers {}: a stage would be empty", t.pp, t.spec.layers));
+}
+
+Verdict zero(const Trial& t) {
+  if (t.zero == 0 || t.dp * t.cp > 1) return {};
+  return pruned(
+      "zero", fmt::format("zero {} shards over dp {} x cp {} = 1 rank: nothing to shard; the same as zero 0",
+                          t.zero, t.dp, t.cp));
+}
+
+Verdict positions(const Trial& t) {
+  if (t.spec.rope || t.seq_len <= t.spec.max_positions) return {};
+  return pruned("positions", fmt::format("seq_len {} > {} learned positions of the model", t.seq_len,
+                                         t.spec.max_positions));
+}
+
+// A processor computes what it has no units for in software; a GPU without the units is not asked to.
+Verdict precision(const Trial& t) {
+  const auto h = shape::find_hardware(t.hardware);
+  if (!h || h->gpu.empty() || h->peak_for(t.precision)) return {};
+  return Objection{"precision", fmt::format("{} has no {} units", t.hardware, t.precision),
+                   Outcome::kUnsupported};
+}
+
+}  // namespace
+
+std::optional<Objection> first_objection(const Trial& t) {
+  // Later rules divide and multiply what earlier ones have bounded.
+  for (const auto rule : {range, hardware, rank_algebra, global_batch, tensor_split, sequence_split, pipeline,
+                          zero, positions, precision})
+    if (auto objection = rule(t)) return objection;
+  return {};
+}
+
+}  // namespace sweep::plan

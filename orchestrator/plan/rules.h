@@ -1,0 +1,26 @@
+// Rules: what makes a trial impossible whatever the memory, each small and named. Pure functions of the
+// trial.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "schema/outcome.h"
+#include "schema/trial.h"
+
+namespace sweep::plan {
+
+struct Objection {
+  std::string rule;
+  std::string reason;  // a sentence with the equation or the numbers
+  Outcome verdict = Outcome::kPruned;
+};
+
+// The first rule the trial breaks: range, hardware, rank_algebra, divisibility, pipeline, zero, positions,
+// precision.
+std::optional<Objection> first_objection(const Trial&);
+
+// What the training step does not build yet: rule "unsupported". One table; a strategy that gets built
+// deletes its line.
+std::optional<Objection> not_built_yet(const Trial&);
+
+}  // namespace sweep::plan

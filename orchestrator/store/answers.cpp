@@ -1,0 +1,146 @@
+// What people and other rooms ask: progress, results, one trial, events.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "orchestrator/store/sqlite_store.h"
+#include "orchestrator/store/trial_rows.h"
+
+namespace sweep::store {
+
+Expected<Progress> SqliteStore::progress(i64 sweep) {
+  Work work(*db_, Work::kRead);
+  Progress out;
+  {
+    auto rows = work.rows(
+        "SELECT state, outcome, count(*), sum(predicted_seconds) FROM plan_entry WHERE sweep = ? GROUP BY "
+        "state, outcome",
+        sweep);
+    while (rows.next()) {
+      const auto state = rows.get<State>(0);
+      const i64 count = rows.get<i64>(2);
+      if (state == State::kRetired) {
+        out.retired += count;
+        continue;
+      }
+      out.total += count;
+      if (state == State::kFinished) {
+        const Outcome outcome = rows.get<Outcome>(1);
+        const auto same = std::ranges::find(out.by_outcome, outcome, &std::pair<Outcome, i64>::first);
+        if (same == out.by_outcome.end())
+          out.by_outcome.emplace_back(outcome, count);
+        else
+          same->second += count;
+        continue;
+      }
+      (state == State::kRunning ? out.running : out.pending) += count;
+      if (!rows.null(3))
+        out.remaining_predicted_s = out.remaining_predicted_s.value_or(0) + rows.get<double>(3);
+    }
+  }
+  return work.commit(std::move(out));
+}
+
+std::vector<ResultRow> SqliteStore::result_rows(Work& work, const std::string& where, i64 key) {
+  std::vector<ResultRow> out;
+  SpecCache specs;
+  const std::string sql =
+      "SELECT s.name, t.id, CASE WHEN p.final_attempt IS NULL THEN p.reason ELSE r.reason END, r.evidence, "
+      "p.outcome, "
+      "r.oom_kind, p.attempts, r.finished_unix_ns, p.predicted_bytes, p.predicted_step_ms, t.spec, p.model, "
+      "p.labels, " +
+      selects_.axes + ", " + selects_.metrics +
+      " FROM plan_entry p JOIN sweep s ON s.id = p.sweep JOIN trial t ON t.key = p.trial "
+      "LEFT JOIN result r ON r.attempt = p.final_attempt WHERE p.state <> 4 AND p.outcome IS NOT NULL AND " +
+      where + " ORDER BY p.place, p.key";
+  auto rows = work.rows(sql, key);
+  while (rows.next()) {
+    ResultRow row;
+    rows.read(0, row.sweep), rows.read(1, row.trial_id), rows.read(2, row.reason), rows.read(3, row.evidence);
+    rows.read(4, row.outcome), rows.read(5, row.oom_kind), rows.read(6, row.attempts);
+    rows.read(7, row.finished_unix_ns);
+    row.trial.spec = spec_of(specs, rows.text(10));
+    rows.read(11, row.trial.model), rows.read(12, row.trial.labels);
+    read_metrics(rows, read_axes(rows, 13, row.trial), row.metrics);
+    if (!row.metrics.predicted_bytes) rows.read(8, row.metrics.predicted_bytes);
+    if (!row.metrics.predicted_ms) rows.read(9, row.metrics.predicted_ms);
+    out.push_back(std::move(row));
+  }
+  return out;
+}
+
+Expected<std::vector<ResultRow>> SqliteStore::results(i64 sweep) {
+  Work work(*db_, Work::kRead);
+  auto out = result_rows(work, "p.sweep = ?", sweep);
+  return work.commit(std::move(out));
+}
+
+Expected<std::optional<Result>> SqliteStore::result_of(i64 attempt) {
+  Work work(*db_, Work::kRead);
+  std::optional<Result> out;
+  {
+    auto rows = work.rows(
+        "SELECT t.id, r.outcome, r.oom_kind, r.reason, r.rank, r.phase, r.evidence, r.finished_unix_ns, " +
+            selects_.metrics +
+            " FROM result r JOIN attempt a ON a.id = r.attempt JOIN plan_entry p ON p.key = a.entry JOIN "
+            "trial t ON "
+            "t.key = p.trial WHERE r.attempt = ?",
+        attempt);
+    if (rows.next()) {
+      Result& r = out.emplace();
+      r.attempt = attempt;
+      rows.read(0, r.trial_id), rows.read(1, r.outcome), rows.read(2, r.oom_kind), rows.read(3, r.reason);
+      rows.read(4, r.rank), rows.read(5, r.phase), rows.read(6, r.evidence), rows.read(7, r.finished_unix_ns);
+      read_metrics(rows, 8, r.metrics);
+    }
+  }
+  return work.commit(std::move(out));
+}
+
+Expected<std::string> SqliteStore::find_trial(i64 sweep, std::string_view prefix) {
+  const bool hex =
+      std::ranges::all_of(prefix, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  if (prefix.empty() || !hex)
+    return fail(fmt::format(
+        "'{}' is no trial id: ids are hexadecimal digits (0-9, a-f), as `sweep plan --list` shows them",
+        prefix));
+  constexpr i64 kShown = 5;
+  Work work(*db_, Work::kRead);
+  std::vector<std::string> found;
+  {
+    auto rows = work.rows(
+        "SELECT t.id FROM trial t JOIN plan_entry p ON p.trial = t.key AND p.sweep = ? WHERE t.id >= ? AND "
+        "t.id < ? "
+        "ORDER BY t.id LIMIT ?",
+        sweep, prefix, std::string(prefix) + "g", kShown + 1);
+    while (rows.next()) found.push_back(rows.get<std::string>(0));
+  }
+  if (auto done = work.commit(); !done) return tl::unexpected<Error>(done.error());
+  if (found.empty())
+    return fail(fmt::format("no trial of this sweep has an id that begins with '{}'", prefix));
+  if (found.size() == 1) return found.front();
+  std::string list;
+  for (std::size_t i = 0; i < std::min<std::size_t>(found.size(), kShown); ++i)
+    list += (i ? ", " : "") + found[i];
+  return fail(fmt::format("several trials have ids that begin with '{}': {}{}; give more digits", prefix,
+                          list, found.size() > kShown ? ", ..." : ""));
+}
+
+Expected<Table> SqliteStore::events(i64 sweep, i64 limit) {
+  Work work(*db_, Work::kRead);
+  Table out;
+  out.columns = {"time", "kind", "text"};
+  {
+    auto rows = work.rows(
+        "SELECT strftime('%Y-%m-%dT%H:%M:%SZ', unix_ns / 1000000000, 'unixepoch'), kind, text FROM event "
+        "WHERE sweep = ? "
+        "ORDER BY id DESC LIMIT ?",
+        sweep, limit);
+    while (rows.next())
+      out.rows.push_back({rows.get<std::string>(0), rows.get<std::string>(1), rows.get<std::string>(2)});
+  }
+  std::ranges::reverse(out.rows);
+  return work.commit(std::move(out));
+}
+
+}  // namespace sweep::store

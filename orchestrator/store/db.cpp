@@ -1,0 +1,163 @@
+#include "orchestrator/store/db.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+
+namespace sweep::store {
+
+void Statement::put(int at, double v) {
+  if (std::isfinite(v))
+    sqlite3_bind_double(handle_, at, v);
+  else
+    sqlite3_bind_null(handle_, at);
+}
+
+void Statement::put(int at, std::string_view v) {
+  sqlite3_bind_text64(handle_, at, v.data() ? v.data() : "", v.size(),
+                      copies_ ? SQLITE_TRANSIENT : SQLITE_STATIC, SQLITE_UTF8);
+}
+
+Expected<std::unique_ptr<Db>> Db::open(const std::string& name, int flags, int busy_timeout_ms,
+                                       std::filesystem::path shown_as) {
+  sqlite3* handle = nullptr;
+  const int code = sqlite3_open_v2(name.c_str(), &handle, flags | SQLITE_OPEN_EXRESCODE, nullptr);
+  std::unique_ptr<Db> db(new Db(handle, std::move(shown_as), busy_timeout_ms));
+  if (code != SQLITE_OK) return fail(db->explain(code));
+  sqlite3_busy_timeout(handle, busy_timeout_ms);
+  return db;
+}
+
+Db::~Db() {
+  statements_.clear();
+  sqlite3_close(handle_);
+}
+
+Statement* Db::prepare(std::string_view sql) {
+  std::string key(sql);
+  const auto it = statements_.find(key);
+  if (it != statements_.end()) return it->second.get();
+  sqlite3_stmt* raw = nullptr;
+  const int code = sqlite3_prepare_v3(handle_, sql.data(), static_cast<int>(sql.size()),
+                                      SQLITE_PREPARE_PERSISTENT, &raw, nullptr);
+  if (code != SQLITE_OK || !raw) return nullptr;
+  return statements_.emplace(std::move(key), std::make_unique<Statement>(raw)).first->second.get();
+}
+
+Expected<void> Db::execute(const std::string& sql) {
+  const int code = sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr);
+  if (code != SQLITE_OK) return fail(explain(code));
+  return {};
+}
+
+Expected<i64> Db::pragma(const std::string& name) {
+  sqlite3_stmt* raw = nullptr;
+  const int code = sqlite3_prepare_v2(handle_, ("PRAGMA " + name).c_str(), -1, &raw, nullptr);
+  if (code != SQLITE_OK) return fail(explain(code));
+  Statement statement(raw);
+  const int stepped = statement.step();
+  if (stepped != SQLITE_ROW) return fail(explain(stepped));
+  return sqlite3_column_int64(raw, 0);
+}
+
+std::string Db::explain(int code) const {
+  const std::string file = fmt::format("database '{}'", path_.string());
+  const char* detail = handle_ ? sqlite3_errmsg(handle_) : sqlite3_errstr(code);
+  const int system = handle_ ? sqlite3_system_errno(handle_) : 0;
+  const std::string cause = system ? fmt::format("{}: {}", detail, std::strerror(system)) : detail;
+  switch (code & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return fmt::format(
+          "{} stayed locked by another process for {} s; wait for that process, or find it with `fuser {}`",
+          file, busy_timeout_ms_ / 1000.0, path_.string());
+    case SQLITE_FULL:
+      return fmt::format(
+          "{} cannot grow ({}); free space on its disk, or raise the quota, and run again: nothing of this "
+          "step was stored",
+          file, cause);
+    case SQLITE_IOERR:
+      return fmt::format(
+          "{} could not be read or written ({}); check its disk (free space, quota, file size limit) and "
+          "run again: nothing of this step was stored",
+          file, cause);
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+      return fmt::format(
+          "{} is read-only for this user ({}); change its permissions and its folder's, or name another "
+          "file with --db",
+          file, cause);
+    case SQLITE_CANTOPEN:
+      return fmt::format(
+          "{} could not be opened ({}); check that the folder exists and that you may write in it", file,
+          cause);
+    case SQLITE_NOTADB:
+      return fmt::format(
+          "'{}' is not a SQLite database, or its first page is damaged; name another file with --db",
+          path_.string());
+    case SQLITE_CORRUPT:
+      return fmt::format(
+          "{} is damaged ({}); restore a backup, or save what is readable with `sqlite3 {} .recover`", file,
+          cause, path_.string());
+    default:
+      return fmt::format("{}: {} (SQLite code {})", file, cause, code);
+  }
+}
+
+bool Rows::next() {
+  if (!statement_ || work_.failed()) return false;
+  const int code = statement_->step();
+  if (code == SQLITE_ROW) return true;
+  if (code != SQLITE_DONE) work_.refuse_code(code);
+  return false;
+}
+
+std::string_view Rows::text(int c) const {
+  const auto* bytes = reinterpret_cast<const char*>(sqlite3_column_text(statement_->handle(), c));
+  if (!bytes) return {};
+  return {bytes, static_cast<std::size_t>(sqlite3_column_bytes(statement_->handle(), c))};
+}
+
+Work::Work(Db& db, Kind kind) : db_(db) {
+  auto begun = db_.execute(kind == kWrite ? "BEGIN IMMEDIATE" : "BEGIN");
+  if (begun)
+    open_ = true;
+  else
+    failure_ = begun.error();
+}
+
+Work::~Work() {
+  if (open_ && !sqlite3_get_autocommit(db_.handle()))
+    sqlite3_exec(db_.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+}
+
+Statement* Work::ready(std::string_view sql) {
+  if (failed()) return nullptr;
+  Statement* statement = db_.prepare(sql);
+  if (!statement) refuse_code(sqlite3_extended_errcode(db_.handle()));
+  return statement;
+}
+
+void Work::finish(Statement& statement) {
+  int code = SQLITE_ROW;
+  while (code == SQLITE_ROW) code = statement.step();
+  if (code != SQLITE_DONE) refuse_code(code);
+  statement.reset();
+}
+
+void Work::refuse(std::string sentence) {
+  if (!failure_) failure_ = Error{std::move(sentence)};
+}
+
+Expected<void> Work::commit() {
+  if (failure_) return tl::unexpected<Error>(*failure_);
+  if (auto done = db_.execute("COMMIT"); !done) {
+    failure_ = done.error();
+    return done;
+  }
+  open_ = false;
+  return {};
+}
+
+}  // namespace sweep::store

@@ -1,0 +1,128 @@
+// Applying a stretch of an outbox, or a verdict without testimony, in one transaction.
+#include <fmt/format.h>
+
+#include <limits>
+#include <set>
+#include <unordered_map>
+
+#include "orchestrator/store/settle.h"
+#include "orchestrator/store/sqlite_store.h"
+#include "orchestrator/store/testimony_rows.h"
+
+namespace sweep::store {
+namespace {
+
+// Which attempts an allocation may testify about, and how many ranks they have.
+class Known {
+ public:
+  Known(Work& work, const std::string& allocation) : work_(work), allocation_(allocation) {}
+
+  bool attempt(i64 id) { return found(id).world > 0; }
+  bool rank(i64 id, i64 rank) { return rank >= 0 && rank < found(id).world; }
+  i64 entry(i64 id) { return found(id).entry; }
+  void stray(std::string_view what, i64 attempt) {
+    strays_.insert(fmt::format("{} of attempt {}", what, attempt));
+  }
+  const std::set<std::string>& strays() const { return strays_; }
+
+ private:
+  struct Facts {
+    i64 world = 0, entry = 0;  // world 0: not this allocation's
+  };
+  const Facts& found(i64 id) {
+    const auto it = facts_.find(id);
+    if (it != facts_.end()) return it->second;
+    Facts facts;
+    {
+      auto rows =
+          work_.rows("SELECT world, entry FROM attempt WHERE id = ? AND allocation = ?", id, allocation_);
+      if (rows.next()) facts = {rows.get<i64>(0), rows.get<i64>(1)};
+    }
+    return facts_[id] = facts;
+  }
+  Work& work_;
+  const std::string& allocation_;
+  std::unordered_map<i64, Facts> facts_;
+  std::set<std::string> strays_;
+};
+
+// 1 at most is told: a damaged or foreign spool must not fill the database with complaints.
+void note_strays(Work& work, i64 sweep, i64 now, const std::string& allocation, const Known& known) {
+  if (known.strays().empty()) return;
+  work.run(
+      "INSERT INTO event(sweep, unix_ns, kind, text) VALUES (?, ?, 'stray_records', ?)", sweep, now,
+      fmt::format("allocation {}: {} record(s) left out that belong to no rank of its attempts; first: {}",
+                  allocation, known.strays().size(), *known.strays().begin()));
+}
+
+void apply(Work& work, const IngestBatch& batch, Known& known) {
+  for (const auto& node : batch.nodes) write_node(work, batch.allocation, node);
+  for (const auto& [attempt, unix_ns] : batch.started)
+    known.attempt(attempt) ? write_started(work, attempt, unix_ns) : known.stray("start", attempt);
+  for (const auto& record : batch.rank_records)
+    known.rank(record.attempt, record.rank) ? write_record(work, record)
+                                            : known.stray("rank record", record.attempt);
+  for (const auto& exit : batch.rank_exits)
+    known.rank(exit.attempt, exit.rank) ? write_exit(work, exit) : known.stray("rank exit", exit.attempt);
+  for (const auto& end : batch.ends)
+    known.attempt(end.attempt) ? write_end(work, end) : known.stray("end", end.attempt);
+}
+
+}  // namespace
+
+Expected<void> SqliteStore::ingest(const IngestBatch& batch) {
+  if (batch.new_offset > static_cast<std::uint64_t>(std::numeric_limits<i64>::max()))
+    return fail(fmt::format("allocation '{}': the outbox offset {} is out of range", batch.allocation,
+                            batch.new_offset));
+  const auto offset = static_cast<i64>(batch.new_offset);
+  Work work(*db_, Work::kWrite);
+  const auto sweep = sweep_of_allocation(work, batch.allocation);
+  if (!sweep) return work.commit();
+  leases_.guard(work, *sweep);
+  work.run("UPDATE allocation SET read_offset = ?1 WHERE id = ?2 AND read_offset < ?1", offset,
+           batch.allocation);
+  if (work.failed() || work.changes() == 0) return work.commit();
+  Known known(work, batch.allocation);
+  apply(work, batch, known);
+  const Retries retries = retries_of(work, *sweep);
+  for (const auto& result : batch.results) {
+    if (!known.attempt(result.attempt)) {
+      known.stray("result", result.attempt);
+      continue;
+    }
+    write_result(work, result);
+    settle(work, known.entry(result.attempt), retries);
+  }
+  note_strays(work, *sweep, leases_.now(), batch.allocation, known);
+  return work.commit();
+}
+
+Expected<void> SqliteStore::finish_attempt(const Result& result) {
+  Work work(*db_, Work::kWrite);
+  i64 sweep = 0, entry = 0;
+  {
+    auto rows =
+        work.rows("SELECT p.sweep, p.key FROM attempt a JOIN plan_entry p ON p.key = a.entry WHERE a.id = ?",
+                  result.attempt);
+    if (rows.next())
+      sweep = rows.get<i64>(0), entry = rows.get<i64>(1);
+    else
+      work.refuse(fmt::format("database '{}' knows no attempt {}", db_->path().string(), result.attempt));
+  }
+  leases_.guard(work, sweep);
+  const auto before = work.one<Outcome>("SELECT outcome FROM result WHERE attempt = ?", result.attempt);
+  if (before && !is_infrastructure(*before)) return work.commit();
+  write_result(work, result);
+  work.run("UPDATE attempt SET ended_unix_ns = COALESCE(ended_unix_ns, ?) WHERE id = ?",
+           result.finished_unix_ns, result.attempt);
+  settle(work, entry, retries_of(work, sweep));
+  return work.commit();
+}
+
+Expected<StoredTestimony> SqliteStore::testimony(i64 attempt) {
+  Work work(*db_, Work::kRead);
+  StoredTestimony out{read_records(work, attempt), read_exits(work, attempt), read_end(work, attempt)};
+  return work.commit(std::move(out));
+}
+
+}  // namespace sweep::store

@@ -1,0 +1,149 @@
+// The plan of a sweep in the database: what came, stayed, went and returned; and what is still to be run.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "orchestrator/store/settle.h"
+#include "orchestrator/store/sqlite_store.h"
+#include "orchestrator/store/trial_rows.h"
+#include "schema/codec.h"
+
+namespace sweep::store {
+namespace {
+
+constexpr std::string_view kUpsertEntry =
+    "INSERT INTO plan_entry(sweep, trial, model, labels, admitted, verdict, rule, reason, predicted_bytes, "
+    "predicted_step_ms, predicted_seconds, place, source, state, outcome) VALUES "
+    "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, CASE WHEN ?5 THEN 0 ELSE 3 END, "
+    "CASE WHEN ?5 THEN NULL ELSE ?6 END) "
+    "ON CONFLICT(sweep, trial) DO UPDATE SET model = ?3, labels = ?4, admitted = ?5, verdict = ?6, rule = "
+    "?7, "
+    "reason = ?8, predicted_bytes = ?9, predicted_step_ms = ?10, predicted_seconds = ?11, place = ?12, "
+    "source = ?13 "
+    "WHERE model <> ?3 OR labels <> ?4 OR admitted <> ?5 OR verdict <> ?6 OR rule <> ?7 OR reason <> ?8 OR "
+    "predicted_bytes IS NOT ?9 OR predicted_step_ms IS NOT ?10 OR predicted_seconds IS NOT ?11 OR place <> "
+    "?12 OR "
+    "source <> ?13";
+
+struct Known {
+  i64 entry = 0;
+  bool retired = false, seen = false;
+};
+using KnownTrials = std::unordered_map<std::string, Known>;
+
+KnownTrials known_trials(Work& work, i64 sweep) {
+  KnownTrials known;
+  auto rows = work.rows(
+      "SELECT t.id, p.key, p.state FROM plan_entry p JOIN trial t ON t.key = p.trial WHERE p.sweep = ?",
+      sweep);
+  while (rows.next())
+    known[rows.get<std::string>(0)] = {rows.get<i64>(1), rows.get<State>(2) == State::kRetired, false};
+  return known;
+}
+
+i64 ensure_trial(Work& work, const PlanEntry& entry) {
+  if (Statement* insert = work.ready(insert_trial_sql())) {
+    const std::string spec = dump(to_json(entry.trial.spec));
+    insert->put(1, entry.id), insert->put(2, spec);
+    put_axes(*insert, 3, entry.trial);
+    work.finish(*insert);
+  }
+  return work.one<i64>("SELECT key FROM trial WHERE id = ?", entry.id).value_or(0);
+}
+
+void write_entry(Work& work, i64 sweep, i64 trial, const PlanEntry& e) {
+  work.run(kUpsertEntry, sweep, trial, e.trial.model, e.trial.labels, e.admitted, e.verdict, e.rule, e.reason,
+           e.predicted.bytes, e.predicted.step_ms, e.predicted.seconds, e.order, e.source);
+}
+
+void note_measure(Work& work, i64 sweep, const MeasurePlan& measure, i64 now) {
+  const std::string json = dump(to_json(measure));
+  const auto before = work.one<std::string>("SELECT measure_json FROM sweep WHERE id = ?", sweep);
+  if (!before) return work.refuse(fmt::format("there is no sweep number {}", sweep));
+  if (*before == json) return;
+  work.run("UPDATE sweep SET measure_json = ? WHERE id = ?", json, sweep);
+  if (!before->empty())
+    work.run(
+        "INSERT INTO event(sweep, unix_ns, kind, text) VALUES (?, ?, 'measure_changed', ?)", sweep, now,
+        fmt::format("the measuring plan changed from {} to {}; earlier results are kept", *before, json));
+}
+
+}  // namespace
+
+Expected<SyncCounts> SqliteStore::sync_plan(i64 sweep, std::span<const PlanEntry> plan,
+                                            const MeasurePlan& measure) {
+  Work work(*db_, Work::kWrite);
+  leases_.guard(work, sweep);
+  note_measure(work, sweep, measure, leases_.now());
+  const Retries retries = retries_of(work, sweep);
+  KnownTrials known = known_trials(work, sweep);
+  SyncCounts counts;
+  for (const PlanEntry& entry : plan) {
+    if (work.failed()) break;
+    counts.pruned += !entry.admitted;
+    const i64 trial = ensure_trial(work, entry);
+    const auto it = known.find(entry.id);
+    write_entry(work, sweep, trial, entry);
+    const bool changed = work.changes() > 0;
+    if (it == known.end()) {
+      ++counts.added;
+      known[entry.id] = {work.last_id(), false, true};
+      continue;
+    }
+    if (it->second.seen) continue;  // the same trial twice in one plan
+    it->second.seen = true;
+    ++(it->second.retired ? counts.reopened : counts.kept);
+    if (it->second.retired) work.run("UPDATE plan_entry SET state = 0 WHERE key = ?", it->second.entry);
+    if (changed || it->second.retired) settle(work, it->second.entry, retries);
+  }
+  for (const auto& [id, each] : known) {
+    if (each.seen || each.retired) continue;
+    ++counts.retired;
+    work.run("UPDATE plan_entry SET state = 4 WHERE key = ?", each.entry);
+    settle(work, each.entry, retries);
+  }
+  return work.commit(counts);
+}
+
+Expected<std::vector<PlanEntry>> SqliteStore::plan(i64 sweep) {
+  Work work(*db_, Work::kRead);
+  std::vector<PlanEntry> out;
+  SpecCache specs;
+  {
+    auto rows = work.rows(
+        plan_entry_select(selects_) + " WHERE p.sweep = ? AND p.state <> 4 ORDER BY p.place, p.key", sweep);
+    while (rows.next()) out.push_back(read_plan_entry(rows, specs));
+  }
+  return work.commit(std::move(out));
+}
+
+Expected<std::vector<PendingTrial>> SqliteStore::pending(i64 sweep, i64 limit) {
+  Work work(*db_, Work::kRead);
+  std::vector<PendingTrial> out;
+  std::vector<i64> keys;
+  SpecCache specs;
+  {
+    auto rows = work.rows(
+        plan_entry_select(selects_) + " WHERE p.sweep = ? AND p.state = 0 ORDER BY p.place, p.key LIMIT ?",
+        sweep, limit);
+    while (rows.next()) {
+      out.push_back({read_plan_entry(rows, specs), 0, 0});
+      keys.push_back(rows.get<i64>(0));
+    }
+  }
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const Tries tries = tries_of(work, keys[i]);
+    out[i].attempts = tries.counted, out[i].infra_attempts = tries.infra;
+  }
+  return work.commit(std::move(out));
+}
+
+Expected<void> SqliteStore::reopen(i64 sweep, std::span<const Outcome> outcomes) {
+  Work work(*db_, Work::kWrite);
+  leases_.guard(work, sweep);
+  reopen_entries(work, sweep, outcomes);
+  return work.commit();
+}
+
+}  // namespace sweep::store

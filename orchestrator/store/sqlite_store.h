@@ -1,0 +1,81 @@
+// SqliteStore: the Store on one SQLite file. Private to store/; its parts are spread by subject over the .cpp
+// files.
+#pragma once
+#include <map>
+
+#include "orchestrator/store/columns.h"
+#include "orchestrator/store/db.h"
+#include "orchestrator/store/lease.h"
+#include "orchestrator/store/store.h"
+
+namespace sweep::store {
+
+// A connection that cannot write, whatever the SQL.
+Expected<std::unique_ptr<Db>> open_for_reading(const std::filesystem::path&, int busy_timeout_ms);
+
+class SqliteStore final : public Store {
+ public:
+  SqliteStore(std::unique_ptr<Db> db, Mode mode, Seams seams, bool network, Selects selects);
+
+  Expected<SweepRow> ensure_sweep(const SweepRow&) override;
+  Expected<std::vector<SweepRow>> sweeps() override;
+  Expected<SweepRow> find_sweep(const std::optional<std::string>& name) override;
+  Expected<SyncCounts> sync_plan(i64 sweep, std::span<const PlanEntry>, const MeasurePlan&) override;
+
+  Expected<std::optional<LeaseHolder>> take_lease(i64 sweep, bool take_over) override;
+  Expected<std::optional<LeaseHolder>> lease(i64 sweep) override;
+  Expected<void> beat(i64 sweep) override;
+  Expected<void> release_lease(i64 sweep) override;
+  Expected<void> request_stop(i64 sweep, bool now) override;
+  Expected<std::optional<bool>> stop_requested(i64 sweep) override;
+
+  Expected<std::vector<PendingTrial>> pending(i64 sweep, i64 limit) override;
+  Expected<void> reopen(i64 sweep, std::span<const Outcome>) override;
+  Expected<AllocationRow> create_allocation(i64 sweep, const std::string& launcher,
+                                            const std::filesystem::path& spool_root) override;
+  Expected<void> allocation_started(const std::string& id, const std::string& where, i64 pid) override;
+  Expected<void> end_allocation(const std::string& id, const std::string& reason) override;
+  Expected<std::vector<AllocationRow>> open_allocations(i64 sweep) override;
+  Expected<Attempt> begin_attempt(i64 sweep, const std::string& allocation,
+                                  const Attempt& without_id) override;
+  Expected<std::vector<AttemptRow>> unfinished_attempts(const std::string& allocation) override;
+  Expected<void> ingest(const IngestBatch&) override;
+  Expected<void> finish_attempt(const Result&) override;
+  Expected<StoredTestimony> testimony(i64 attempt) override;
+  Expected<void> add_event(i64 sweep, const std::string& kind, const std::string& text) override;
+
+  Expected<Progress> progress(i64 sweep) override;
+  Expected<std::vector<ResultRow>> results(i64 sweep) override;
+  Expected<std::vector<PlanEntry>> plan(i64 sweep) override;
+  Expected<std::vector<AttemptRow>> attempts(i64 sweep, const std::string& trial_id) override;
+  Expected<std::optional<Result>> result_of(i64 attempt) override;
+  Expected<std::string> find_trial(i64 sweep, std::string_view id_prefix) override;
+  Expected<Table> query(std::string_view sql) override;
+  Expected<Table> events(i64 sweep, i64 limit) override;
+  Expected<std::vector<ResultRow>> best(i64 sweep, std::span<const std::string> group_by,
+                                        const std::string& metric, bool larger_is_better, i64 limit) override;
+
+ private:
+  struct Ranked {
+    i64 attempt = 0;
+    double value = 0;
+  };
+  using Leaders = std::map<std::vector<Value>, std::vector<Ranked>>;
+
+  std::optional<i64> sweep_of_allocation(Work&, const std::string& id);
+  std::vector<ResultRow> result_rows(Work&, const std::string& where, i64 key);
+  std::vector<AttemptRow> attempt_rows(Work&, const std::string& where, std::string_view key);
+  Leaders leaders_by_index(Work&, i64 sweep, std::span<const std::string> group_by, const std::string& metric,
+                           bool larger, i64 limit);
+  Leaders leaders_by_scan(Work&, i64 sweep, std::span<const std::string> group_by, const std::string& metric,
+                          bool larger, i64 limit);
+
+  std::unique_ptr<Db> db_;
+  Mode mode_;
+  Seams seams_;
+  Selects selects_;
+  Leases leases_;
+  std::unique_ptr<Db> query_db_;  // opened by the first query()
+};
+
+}  // namespace sweep::store

@@ -1,0 +1,19 @@
+// Reading plan entries and trials back out of rows.
+#pragma once
+#include <map>
+#include <string>
+
+#include "orchestrator/store/columns.h"
+#include "schema/plan_entry.h"
+
+namespace sweep::store {
+
+// Specs parsed once per distinct text: a sweep has few models and many trials.
+using SpecCache = std::map<std::string, ModelSpec, std::less<>>;
+const ModelSpec& spec_of(SpecCache&, std::string_view json);
+
+// SELECT ... FROM plan_entry p JOIN trial t; column 0 is the entry's key.
+std::string plan_entry_select(const Selects&);
+PlanEntry read_plan_entry(const Rows&, SpecCache&);
+
+}  // namespace sweep::store

@@ -1,0 +1,87 @@
+#include "orchestrator/store/upgrade.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "orchestrator/store/columns.h"
+
+namespace sweep::store {
+namespace {
+
+Expected<void> back_up(Db& db, i64 version) {
+  const std::string target = fmt::format("{}.v{}.bak", db.path().string(), version);
+  const std::string unfinished = target + ".part";
+  std::error_code ignored;
+  std::filesystem::remove(unfinished, ignored);
+  auto copy = Db::open(unfinished, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 1000, unfinished);
+  if (!copy) return tl::unexpected<Error>(copy.error());
+  sqlite3_backup* backup = sqlite3_backup_init((*copy)->handle(), "main", db.handle(), "main");
+  const int stepped = backup ? sqlite3_backup_step(backup, -1) : SQLITE_ERROR;
+  const int finished = backup ? sqlite3_backup_finish(backup) : SQLITE_ERROR;
+  if (stepped != SQLITE_DONE || finished != SQLITE_OK) {
+    const std::string why = (*copy)->explain(stepped != SQLITE_DONE ? stepped : finished);
+    copy->reset();
+    std::filesystem::remove(unfinished, ignored);
+    return fail(fmt::format("the backup before the upgrade of '{}' failed, so it was not upgraded: {}",
+                            db.path().string(), why));
+  }
+  copy->reset();
+  std::error_code error;
+  std::filesystem::rename(unfinished, target, error);
+  if (error)
+    return fail(fmt::format("the backup '{}' could not be put in place: {}", target, error.message()));
+  return {};
+}
+
+void migrate(Work& work, std::span<const Migration> steps, i64 from) {
+  for (const auto& step : steps) {
+    if (step.version <= from || work.failed()) continue;
+    if (auto done = work.db().execute(std::string(step.sql)); !done)
+      work.refuse(fmt::format("upgrade to version {} failed, the file is unchanged: {}", step.version,
+                              done.error().message));
+  }
+  if (work.failed()) return;
+  auto marked = work.db().execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
+                                              kApplicationId, steps.back().version));
+  if (!marked) work.refuse(marked.error().message);
+}
+
+}  // namespace
+
+Expected<i64> check_identity(Db& db, std::span<const Migration> steps) {
+  const auto application = db.pragma("application_id");
+  if (!application) return application;
+  const auto version = db.pragma("user_version");
+  if (!version) return version;
+  const auto schema = db.pragma("schema_version");
+  if (!schema) return schema;
+  if (*application == 0 && *version == 0 && *schema == 0) return 0;
+  if (*application != kApplicationId)
+    return fail(fmt::format("'{}' is a SQLite database, but not one of sweep's; name another file with --db",
+                            db.path().string()));
+  const i64 ours = steps.back().version;
+  if (*version > ours)
+    return fail(fmt::format(
+        "database '{}' has version {}, this sweep knows versions up to {}; use the newer sweep that "
+        "wrote it, or another file with --db",
+        db.path().string(), *version, ours));
+  return version;
+}
+
+Expected<void> bring_up_to_date(Db& db, std::span<const Migration> steps) {
+  const auto before = check_identity(db, steps);
+  if (!before) return tl::unexpected<Error>(before.error());
+  const i64 ours = steps.back().version;
+  if (*before > 0 && *before < ours)
+    if (auto saved = back_up(db, *before); !saved) return saved;
+  Work work(db, Work::kWrite);
+  if (work.failed()) return work.commit();
+  const auto now = check_identity(db, steps);  // another process may have been faster
+  if (!now) return tl::unexpected<Error>(now.error());
+  if (*now < ours) migrate(work, steps, *now);
+  complete_columns(work);
+  return work.commit();
+}
+
+}  // namespace sweep::store

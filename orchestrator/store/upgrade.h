@@ -1,0 +1,25 @@
+// Bringing a database file to this program's version: identity check, backup, migrations, generated columns.
+#pragma once
+#include <span>
+#include <string_view>
+
+#include "orchestrator/store/db.h"
+
+namespace sweep::store {
+
+inline constexpr i64 kApplicationId = 0x53574550;  // "SWEP", in the file's header
+
+struct Migration {
+  int version;  // of the file once it ran
+  std::string_view sql;
+};
+// Embedded from schema/sqlite, numbered 1, 2, ... without gaps.
+std::span<const Migration> migrations();
+
+// Refuses what is no sweep database, or a newer one. Returns the file's version (0: empty file).
+Expected<i64> check_identity(Db&, std::span<const Migration>);
+// An older file is copied to `<file>.v<N>.bak` first; all steps run in one transaction. A new file starts
+// from nothing.
+Expected<void> bring_up_to_date(Db&, std::span<const Migration>);
+
+}  // namespace sweep::store

@@ -1,0 +1,121 @@
+// Marks and finds the processes of an attempt.
+#include "schema/attempt_token.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+namespace sweep {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kDigits = 20;
+
+std::uint64_t fnv1a(std::string_view bytes) {  // FNV-1a, 64 bit: stable across builds and machines
+  std::uint64_t hash = 0xcbf29ce484222325ull;
+  for (const unsigned char byte : bytes) hash = (hash ^ byte) * 0x100000001b3ull;
+  return hash;
+}
+
+// Files of /proc report no size: read until the end, at most max bytes.
+std::string slurp(const std::string& path, std::size_t max) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  std::string out(max, '\0');
+  std::size_t used = 0;
+  while (used < max) {
+    const ssize_t got = ::read(fd, out.data() + used, max - used);
+    if (got <= 0) break;
+    used += static_cast<std::size_t>(got);
+  }
+  ::close(fd);
+  out.resize(used);
+  return out;
+}
+
+// The pids of a process from the namespace of this /proc down to its own ("NSpid:" of its status).
+std::vector<pid_t> namespace_pids(const std::string& status) {
+  std::vector<pid_t> out;
+  std::size_t at = status.find("\nNSpid:");
+  if (at == std::string::npos) return out;
+  const char* p = status.c_str() + at + 7;
+  while (*p == '\t' || *p == ' ') {
+    char* end = nullptr;
+    out.push_back(static_cast<pid_t>(std::strtol(p, &end, 10)));
+    p = end;
+  }
+  return out;
+}
+
+std::string status_field(const std::string& status, std::string_view name) {
+  std::size_t at = status.find(name);
+  if (at == std::string::npos) return {};
+  at = status.find_first_not_of("\t ", at + name.size());
+  return at == std::string::npos ? std::string() : status.substr(at, status.find('\n', at) - at);
+}
+
+}  // namespace
+
+std::string allocation_key(std::string_view allocation, const fs::path& spool) {
+  std::string name;
+  for (const unsigned char c : allocation.substr(0, 64))
+    name += std::isalnum(c) || c == '-' || c == '_' ? static_cast<char>(c) : '_';
+  std::error_code ec;
+  const fs::path whole = fs::weakly_canonical(spool, ec);
+  return fmt::format("{}-{:016x}", name, fnv1a((ec ? spool : whole).string()));
+}
+
+std::string attempt_token(std::string_view key, i64 attempt) {
+  return fmt::format("{}/{:020}", key, attempt);
+}
+
+void mark_this_process(i64 attempt) {
+  char* value = std::getenv(kAttemptVariable);
+  const std::size_t size = value == nullptr ? 0 : std::strlen(value);
+  if (size < kDigits) return;
+  const std::string digits = fmt::format("{:020}", attempt);
+  std::memcpy(value + size - kDigits, digits.data(), kDigits);
+}
+
+std::vector<MarkedProcess> marked_processes(std::string_view key) {
+  const std::string wanted = fmt::format("{}={}/", kAttemptVariable, key);
+  const std::size_t depth = namespace_pids(slurp("/proc/self/status", 1 << 14)).size();
+  std::vector<MarkedProcess> out;
+  std::error_code ec;
+  for (const auto& entry : fs::directory_iterator("/proc", ec)) {
+    const std::string name = entry.path().filename();
+    if (name.empty() || !std::isdigit(static_cast<unsigned char>(name[0]))) continue;
+    const std::string environment = '\0' + slurp("/proc/" + name + "/environ", 1 << 20);
+    const std::size_t at = environment.find('\0' + wanted);
+    if (at == std::string::npos) continue;
+    MarkedProcess found;
+    const char* digits = environment.c_str() + at + 1 + wanted.size();
+    std::from_chars(digits, digits + std::strlen(digits), found.attempt);
+    const std::string status = slurp("/proc/" + name + "/status", 1 << 14);
+    const auto pids = namespace_pids(status);
+    if (depth == 0 || pids.size() < depth) continue;  // ended meanwhile, or outside our namespace
+    found.pid = pids[depth - 1];
+    const std::string state = status_field(status, "State:");
+    found.state = state.empty() ? 'X' : state[0];
+    found.command = status_field(status, "Name:");
+    if (found.state != 'Z' && found.state != 'X' && found.pid != ::getpid()) out.push_back(std::move(found));
+  }
+  return out;
+}
+
+fs::path rendezvous_home() {
+  return fmt::format("/dev/shm/sweep-{}", ::geteuid());
+}
+
+fs::path rendezvous_root(std::string_view key, i64 incarnation) {
+  return rendezvous_home() / fmt::format("{}-{}", key, incarnation);
+}
+
+}  // namespace sweep

@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""cli_test.py BIN: the programs as people use them: answers, errors with the way out, exit codes, two runs at once, a disk
+that fills up. Exit 77: a case could not be set up here; its name and the reason are printed."""
+import json
+import os
+import pathlib
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+
+GRID = """
+name: small
+question: Which micro-batch is fastest?
+model: {family: llama, name: t, layers: 1, hidden_size: 32, heads: 2, kv_heads: 2, intermediate_size: 64, vocab_size: 64}
+base: {hardware: cpu, seq_len: 16, global_batch_size: 4}
+grid:
+  micro_batch_size: [1, 2, 3, 4]
+measure: {warmup_steps: 1, steps: STEPS}
+"""
+
+
+class Bench:
+    def __init__(self, bin_dir, folder):
+        self.bin, self.folder = bin_dir, folder
+        self.db = folder / "r.db"
+
+    def grid(self, steps=3, text=GRID, name="grid.yaml"):
+        path = self.folder / name
+        path.write_text(text.replace("STEPS", str(steps)))
+        return path
+
+    def command(self, *words):
+        return [str(self.bin / "sweep"), *map(str, words)]
+
+    def sweep(self, *words, code=0, **more):
+        done = subprocess.run(self.command(*words), capture_output=True, text=True, timeout=300, cwd=self.folder, **more)
+        assert done.returncode == code, f"sweep {words}: exit {done.returncode}, not {code}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def start(self, *words):
+        return subprocess.Popen(self.command(*words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.folder)
+
+
+def until(condition, seconds=120):
+    """Waits for something another process does; the deadline only ends a test that has failed."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.01)
+
+
+def wrong_input_is_refused_with_the_way_out(b):
+    grid = b.grid()
+    bad = b.grid(text=GRID.replace("micro_batch_size", "micro_batch_sise"), name="bad.yaml")
+    cases = [
+        (["run", "absent.yaml"], ["absent.yaml", "no such file"]),
+        (["run", bad], ["bad.yaml:7:", "micro_batch_size"]),
+        (["run", grid, "--on", "slurm"], ["slurm", "--on local"]),
+        (["run", grid, "--db", b.folder / "absent" / "r.db"], ["absent"]),
+        (["resume", "--db", "absent.db"], ["absent.db", "sweep run"]),
+        (["best", "--db", "absent.db"], ["absent.db"]),
+        (["models", "lama3-8b"], ["llama3-8b"]),
+        (["hardware", "h100"], ["h100-"]),
+        (["heatmap", "-o", "x.jpg"], [".svg"]),
+        (["completion", "tcsh"], ["bash"]),
+        (["runn"], []),
+        ([], []),
+    ]
+    for words, expected in cases:
+        said = b.sweep(*words, code=2).stderr
+        for text in expected:
+            assert text in said, f"sweep {words} does not say '{text}':\n{said}"
+        assert "internal fault" not in said, said
+    assert not b.db.exists(), "a refused command must leave nothing behind"
+
+
+def help_is_true_and_goes_to_standard_output(b):
+    overview = b.sweep("--help")
+    manual, completion = b.sweep("manual").stdout, b.sweep("completion", "bash").stdout
+    assert overview.stdout and not overview.stderr
+    for name in ["run", "resume", "plan", "explain", "status", "stop", "best", "heatmap", "query", "export", "logs", "doctor",
+                 "models", "hardware"]:
+        assert name in overview.stdout and f"sweep {name}" in manual and f" {name} " in completion + " ", name
+        text = b.sweep(name, "--help").stdout
+        for flag in [word for word in text.split() if word.startswith("--")]:
+            flag = flag.strip(",.[]()=")
+            assert flag in completion, f"completion of {name} lacks {flag}"
+    subprocess.run(["bash", "-n"], input=completion, text=True, check=True)
+
+
+def the_main_job_from_plan_to_answer(b):
+    grid = b.grid()
+    planned = [json.loads(line) for line in b.sweep("plan", grid, "--json").stdout.splitlines()]
+    assert len(planned) == 4 and sum(not p["admitted"] for p in planned) == 1
+    pruned = next(p for p in planned if not p["admitted"])
+    assert "4" in pruned["reason"] and "3" in pruned["reason"], pruned
+    b.sweep("run", grid, "--db", b.db)
+    rows = json.loads(b.sweep("query", "SELECT trial, outcome, step_ms, mfu FROM results", "--db", b.db, "--json").stdout)
+    assert sorted(r["outcome"] for r in rows) == ["ok", "ok", "ok", "pruned"], rows
+    assert all((r["step_ms"] is not None) == (r["outcome"] == "ok") for r in rows), "only what ran has a time"
+    again = b.sweep("run", grid, "--db", b.db)
+    assert len(attempts(b)) == 3, "a second run must not measure again"
+    assert "DELETE" not in again.stderr
+    for words in (["explain", pruned["id"][:6]], ["status"], ["best"], ["export", "csv"], ["export", "json"]):
+        assert b.sweep(*words, "--db", b.db).stdout
+    ok = next(r["trial"] for r in rows if r["outcome"] == "ok")
+    b.sweep("logs", ok, "--db", b.db)
+    for ending in ("html", "svg", "csv"):
+        b.sweep("heatmap", "--db", b.db, "--rows", "micro_batch_size", "--cols", "seq_len", "-o", b.folder / f"h.{ending}")
+        assert (b.folder / f"h.{ending}").stat().st_size > 100
+    b.sweep("query", "DELETE FROM result", "--db", b.db, code=2)
+
+
+def the_best_configuration_can_be_pasted_as_a_grid(b):
+    b.sweep("run", b.grid(), "--db", b.db)
+    best = json.loads(b.sweep("best", "--json", "--db", b.db).stdout)
+    pasted = b.folder / "pasted.yaml"
+    pasted.write_text(b.sweep("best", "--yaml", "--db", b.db).stdout)
+    planned = [json.loads(line) for line in b.sweep("plan", pasted, "--json").stdout.splitlines()]
+    assert len(planned) == 1 and planned[0]["id"] in json.dumps(best), (planned, best)
+
+
+def attempts(b):
+    with sqlite3.connect(b.db) as connection:
+        return connection.execute("SELECT * FROM attempt").fetchall()
+
+
+def running(b):
+    try:
+        return bool(attempts(b))
+    except sqlite3.OperationalError:
+        return False
+
+
+def a_second_run_watches_and_launches_nothing(b):
+    grid = b.grid(steps=400)
+    first = b.start("run", grid, "--db", b.db)
+    until(lambda: running(b))
+    second = b.start("run", grid, "--db", b.db)
+    said, _ = second.communicate(timeout=300)
+    first.communicate(timeout=300)
+    assert first.returncode == 0 and second.returncode == 0, said
+    assert "watching" in said, said
+    assert len(attempts(b)) == 3, attempts(b)
+
+
+def stop_ends_it_and_resume_goes_on(b):
+    first = b.start("run", b.grid(steps=20000), "--db", b.db)
+    until(lambda: running(b))
+    b.sweep("stop", "--now", "--db", b.db)
+    said, _ = first.communicate(timeout=120)
+    assert first.returncode == 1 and "sweep stop" in said, said
+    b.sweep("run", b.grid(steps=3), "--db", b.db)
+    outcomes = json.loads(b.sweep("query", "SELECT outcome FROM results", "--db", b.db, "--json").stdout)
+    assert sorted(r["outcome"] for r in outcomes) == ["ok", "ok", "ok", "pruned"], outcomes
+
+
+def a_full_disk_is_said_and_nothing_is_lost(b):
+    small = b.folder / "small"
+    small.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "none", small], capture_output=True, text=True)
+    if mounted.returncode != 0:
+        raise Skip("mounting a small tmpfs is not permitted: " + mounted.stderr.strip())
+    try:
+        db = small / "r.db"
+        done = subprocess.run(b.command("run", b.grid(steps=50), "--db", db), capture_output=True, text=True, timeout=300)
+        assert done.returncode in (1, 2), (done.returncode, done.stderr)
+        assert any(word in done.stderr for word in ("No space", "disk is full", "full")), done.stderr
+        subprocess.run(["mount", "-o", "remount,size=64m", small], check=True)
+        b.sweep("run", b.grid(steps=3), "--db", db)
+        with sqlite3.connect(db) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+            found = connection.execute("SELECT outcome, count(*) FROM results GROUP BY outcome").fetchall()
+        assert dict(found) == {"ok": 3, "pruned": 1}, found
+    finally:
+        subprocess.run(["umount", "-l", small], check=True)
+
+
+class Skip(Exception):
+    pass
+
+
+CASES = [wrong_input_is_refused_with_the_way_out, help_is_true_and_goes_to_standard_output, the_main_job_from_plan_to_answer,
+         the_best_configuration_can_be_pasted_as_a_grid, a_second_run_watches_and_launches_nothing,
+         stop_ends_it_and_resume_goes_on, a_full_disk_is_said_and_nothing_is_lost]
+
+
+def main():
+    bin_dir, only = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:]
+    skipped = False
+    for case in CASES:
+        if only and case.__name__ not in only:
+            continue
+        with tempfile.TemporaryDirectory(prefix="sweep-cli-") as name:
+            try:
+                case(Bench(bin_dir, pathlib.Path(name)))
+                print("ok      ", case.__name__, flush=True)
+            except Skip as reason:
+                skipped = True
+                print("skipped ", case.__name__, reason, flush=True)
+    return 77 if skipped else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

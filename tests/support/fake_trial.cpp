@@ -1,0 +1,248 @@
+// The script of a fake rank, played on a real heartbeat page with real files.
+#include "fake_trial.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "schema/codec.h"
+#include "schema/progress.h"
+#include "schema/spool.h"
+
+namespace sweep::fake {
+
+namespace {
+
+using nlohmann::json;
+
+struct Script {
+  std::string outcome = "ok";
+  std::string phase = "step";
+  double step_ms = 1;
+  i64 bytes = 64 << 20;
+};
+
+Script script_of(const Attempt& attempt, i64 rank) {
+  Script out;
+  const json labels = json::parse(attempt.trial.labels, nullptr, false);
+  if (!labels.is_object() || !labels.contains("fake")) return out;
+  const json& fake = labels["fake"];
+  out.step_ms = fake.value("step_ms", 1.0);
+  out.bytes = fake.value("bytes", out.bytes);
+  const i64 only = fake.value("rank", i64{-1});
+  if (only >= 0 && only != rank) return out;
+  out.outcome = fake.value("outcome", "ok");
+  out.phase = fake.value("phase", "step");
+  return out;
+}
+
+void sleep_ms(double ms) {
+  std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(ms));
+}
+
+[[noreturn]] void hang() {
+  while (true) ::pause();
+}
+
+i64 unix_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+// A daemon that left its session, group and parent, and ignores SIGTERM.
+void leave_daemon(bool bare) {
+  if (::fork() == 0) {
+    ::setsid();
+    if (::fork() == 0) {
+      ::signal(SIGTERM, SIG_IGN);
+      if (bare) {
+        const char* argv[] = {"sleep", "1000", nullptr};
+        char* none[] = {nullptr};
+        ::execve("/bin/sleep", const_cast<char**>(argv), none);
+      }
+      hang();
+    }
+    ::_exit(0);
+  }
+}
+
+class FakeTrial {
+ public:
+  FakeTrial(const RankLaunch& launch, Attempt attempt)
+      : launch_(launch), attempt_(std::move(attempt)), script_(script_of(attempt_, launch.rank)) {
+    record_.attempt = attempt_.id;
+    record_.rank = launch.rank;
+    record_.effective = R"({"backend": "fake"})";
+    map_page();
+  }
+
+  int run() {
+    enter(Phase::kInit, "init");
+    enter(Phase::kBuild, "build");
+    enter(Phase::kFirstStep, "first_step");
+    steps();
+    wait_for_peers();
+    enter(Phase::kReport, "report");
+    if (script_.outcome == "no_record") return 0;
+    if (script_.outcome == "double_fork" || script_.outcome == "bare_daemon")
+      leave_daemon(script_.outcome == "bare_daemon");
+    record_.phase = "done";
+    return testify(Outcome::kOk, "");
+  }
+
+ private:
+  void map_page() {
+    const auto path = spool::rank_progress(launch_.attempt_dir, launch_.rank);
+    const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    void* at = fd < 0 ? MAP_FAILED
+                      : ::mmap(nullptr, sizeof(ProgressPage), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED) {
+      std::fprintf(stderr, "fake_rank: no progress page %s\n", path.c_str());
+      ::_exit(9);
+    }
+    ::close(fd);
+    page_ = static_cast<ProgressPage*>(at);
+    page_->magic = kProgressMagic;
+  }
+
+  void enter(Phase phase, const char* name) {
+    record_.phase = name;
+    page_->phase = static_cast<std::uint32_t>(phase);
+    page_->beats++;
+    std::printf("rank %lld enters %s\n", static_cast<long long>(launch_.rank), name);
+    std::fflush(stdout);
+    if (script_.phase == name) misbehave();
+  }
+
+  void steps() {
+    const i64 count = attempt_.measure.warmup_steps + attempt_.measure.steps;
+    for (i64 i = 0; i < count; ++i) {
+      const bool warmup = i < attempt_.measure.warmup_steps;
+      page_->step = static_cast<std::uint64_t>(i + 1);
+      record_.step = i;
+      if (i > 0) enter(warmup ? Phase::kWarmup : Phase::kStep, warmup ? "warmup" : "step");
+      const auto from = std::chrono::steady_clock::now();
+      sleep_ms(script_.step_ms);
+      StepSample sample;
+      sample.step = i;
+      sample.warmup = warmup;
+      sample.step_ns = (std::chrono::steady_clock::now() - from).count();
+      sample.tokens = attempt_.trial.seq_len * attempt_.trial.micro_batch_size;
+      sample.loss = script_.outcome == "nan_loss" ? std::nan("") : 10.0 - 0.1 * static_cast<double>(i);
+      record_.samples.push_back(sample);
+    }
+    if (script_.outcome == "nan_loss") {
+      testify(Outcome::kInvalid, "the loss is not finite");
+      ::_exit(0);
+    }
+  }
+
+  // A collective: nobody leaves before everybody came. A peer that died keeps the others here for good.
+  void wait_for_peers() {
+    namespace fs = std::filesystem;
+    const fs::path here(launch_.rendezvous_dir);
+    page_->part = static_cast<std::uint32_t>(Part::kCommunication);
+    page_->collective++;
+    const int fd =
+        ::open((here / std::to_string(launch_.rank)).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    ::close(fd);
+    for (i64 peer = 0; peer < launch_.world; ++peer)
+      while (!fs::exists(here / std::to_string(peer))) sleep_ms(1);
+    page_->collective_done++;
+    page_->part = static_cast<std::uint32_t>(Part::kNone);
+  }
+
+  void misbehave() {
+    const std::string& what = script_.outcome;
+    if (what == "oom") {
+      record_.oom_kind = OomKind::kDevice;
+      record_.oom_asked_bytes = 1 << 30;
+      ::_exit(testify(Outcome::kOom, "out of memory: asked for 1 GiB"));
+    }
+    if (what == "exception") ::_exit(testify(Outcome::kCrash, "std::runtime_error: scripted"));
+    if (what == "unsupported") ::_exit(testify(Outcome::kUnsupported, "scripted"));
+    if (what == "crash_exit") {
+      std::fprintf(stderr, "scripted exit with code 3, bad byte \xff here\n");
+      ::_exit(3);
+    }
+    if (what == "crash_signal") ::raise(SIGSEGV);
+    if (what == "hang_ignore_sigterm") ::signal(SIGTERM, SIG_IGN);
+    if (what == "hang" || what == "hang_ignore_sigterm") hang();
+    if (what == "host_oom") eat_memory();
+    if (what == "huge_log" && !logged_) huge_log();
+    if (what == "bad_record") {
+      const auto path = spool::rank_record(launch_.attempt_dir, launch_.rank);
+      (void)spool::write_atomically(path, "{\"rank\": \"zero\", [[[");
+      ::_exit(0);
+    }
+    if (what == "record_then_hang") {
+      testify(Outcome::kOk, "");
+      hang();
+    }
+  }
+
+  void eat_memory() {
+    const auto size = static_cast<std::size_t>(script_.bytes);
+    void* at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at != MAP_FAILED) std::memset(at, 1, size);
+  }
+
+  void huge_log() {
+    logged_ = true;
+    const std::string row(1023, 'x');
+    for (i64 i = 0; i < script_.bytes / 1024; ++i) {
+      std::printf("%s\n", row.c_str());
+      page_->beats++;
+    }
+    std::printf("the last line\n");
+    std::fflush(stdout);
+  }
+
+  int testify(Outcome outcome, const std::string& message) {
+    record_.outcome = outcome;
+    record_.message = message;
+    record_.ended_unix_ns = unix_ns();
+    record_.host_peak_rss_bytes = 1 << 20;
+    const auto path = spool::rank_record(launch_.attempt_dir, launch_.rank);
+    const auto written = spool::write_atomically(path, dump(to_json(record_)));
+    if (!written) std::fprintf(stderr, "%s\n", written.error().message.c_str());
+    page_->phase = static_cast<std::uint32_t>(Phase::kDone);
+    page_->beats++;
+    return written ? 0 : 8;
+  }
+
+  const RankLaunch& launch_;
+  const Attempt attempt_;
+  const Script script_;
+  RankRecord record_;
+  ProgressPage* page_ = nullptr;
+  bool logged_ = false;
+};
+
+}  // namespace
+
+int run_trial(const RankLaunch& launch) {
+  const rlimit no_core{0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  const auto bytes = spool::read_file(spool::attempt_file(launch.attempt_dir));
+  const auto parsed = bytes ? parse_json(*bytes) : tl::unexpected(bytes.error());
+  auto attempt = parsed ? from_json<Attempt>(*parsed) : tl::unexpected(parsed.error());
+  if (!attempt) {
+    std::fprintf(stderr, "fake_rank: %s\n", attempt.error().message.c_str());
+    return 9;
+  }
+  return FakeTrial(launch, std::move(*attempt)).run();
+}
+
+}  // namespace sweep::fake

@@ -1,0 +1,15 @@
+// FakeTrial: what a fake rank does once it is started. Its script is the trial's label "fake":
+//   {"outcome": NAME, "rank": N (only this rank misbehaves), "phase": "init|first_step|step", "step_ms": 1,
+//   "bytes": N}
+// Names: ok oom host_oom crash_signal crash_exit exception hang hang_ignore_sigterm double_fork bare_daemon
+// huge_log slow no_record bad_record record_then_hang nan_loss unsupported.
+#pragma once
+#include "schema/attempt.h"
+#include "schema/rank_launch.h"
+
+namespace sweep::fake {
+
+// Runs the script of this rank and writes its record; the exit code of the process.
+int run_trial(const RankLaunch& launch);
+
+}  // namespace sweep::fake

@@ -1,0 +1,97 @@
+// What the agent reads of its machine: OOM kills, facts, load.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "worker/agent/node_probe.h"
+#include "worker/agent/node_watch.h"
+#include "worker/agent/oom_watch.h"
+#include "worker/agent/proc_facts.h"
+
+namespace sweep::agent {
+namespace {
+
+TEST(OomWatch, RecognisesTheKernelsOwnSentences) {
+  EXPECT_EQ(oom_victim("6,339,51,-;Out of memory: Killed process 4711 (sweep-rank) total-vm:1kB"), 4711);
+  EXPECT_EQ(oom_victim("3,1,2,-;Memory cgroup out of memory: Killed process 12 (a) total-vm:3kB"), 12);
+  EXPECT_EQ(oom_victim("6,1,2,-;somebody said: Killed process 12 (a), Out of memory"), 0);
+  EXPECT_EQ(oom_victim("6,1,2,-;usb 1-1: new device"), 0);
+}
+
+TEST(OomWatch, FindsTheCountersOfBothCgroupVersions) {
+  char folder[] = "/tmp/sweep-cgroup-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder), nullptr);
+  const std::filesystem::path root(folder);
+  std::filesystem::create_directories(root / "memory/job/7");
+  std::filesystem::create_directories(root / "slice");
+  std::ofstream(root / "memory/job/7/memory.oom_control") << "oom_kill 1\n";
+  std::ofstream(root / "slice/memory.events") << "oom_kill 1\n";
+  const auto found = oom_counters("4:cpu,memory:/job/7\n0::/slice/hidden\nno colons\n", root);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0], root / "memory/job/7/memory.oom_control");
+  EXPECT_EQ(found[1], root / "slice/memory.events");  // the nearest that is visible
+  std::filesystem::remove_all(root);
+}
+
+TEST(NodeProbe, NamesTheMachine) {
+  const NodeRecord node = probe_node(nullptr);
+  const auto facts = nlohmann::json::parse(node.facts);
+  EXPECT_FALSE(node.host.empty());
+  EXPECT_TRUE(facts.contains("kernel"));
+  EXPECT_GE(facts["cores"].get<int>(), 1);
+  EXPECT_FALSE(facts.contains("gpus"));
+}
+
+TEST(Nvml, AbsentLibraryIsNoGpu) {
+  EXPECT_EQ(Nvml::load("libnvidia-ml-that-is-not-there.so"), nullptr);
+}
+
+TEST(Nvml, NamesOnlyReasonsThatSlowDown) {
+  EXPECT_EQ(throttle_names(0), "");
+  EXPECT_EQ(throttle_names(0x1), "");  // idle
+  EXPECT_EQ(throttle_names(0x4 | 0x40), "sw_power_cap,hw_thermal_slowdown");
+}
+
+TEST(NodeWatch, UtilisationOfABusyProcessIsSampledOnlyWhileMeasuring) {
+  const pid_t busy = ::fork();
+  if (busy == 0)
+    while (::getppid() != 0) {
+    }
+  NodeWatch watch(nullptr);
+  auto span = watch.begin(1);
+  AttemptEnd before, after;
+  span.sample({busy}, false);
+  span.report(before);
+  EXPECT_FALSE(before.util_mean);
+  for (int i = 0; i < 3; ++i) {
+    span.sample({busy}, true);
+    ::usleep(50'000);  // lets CPU time pass
+  }
+  span.report(after);
+  ::kill(busy, SIGKILL);
+  ::waitpid(busy, nullptr, 0);
+  ASSERT_TRUE(after.util_mean);
+  EXPECT_GT(*after.util_mean, 0);
+  EXPECT_LT(*after.util_mean, 130);
+  EXPECT_TRUE(after.util_sd);
+  EXPECT_FALSE(after.power_mean_w);
+}
+
+TEST(ProcFacts, FindsChildrenAndSaysWhereTheyAre) {
+  const pid_t child = ::fork();
+  if (child == 0)
+    while (true) ::pause();
+  bool found = false;
+  for (const auto& one : children()) found = found || one.pid == child;
+  EXPECT_TRUE(found);
+  EXPECT_TRUE(where_it_is(child).contains("state"));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+}  // namespace
+}  // namespace sweep::agent

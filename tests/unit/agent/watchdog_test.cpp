@@ -1,0 +1,101 @@
+// The watchdog's deadlines, with a clock that only the test moves.
+#include "worker/agent/watchdog.h"
+
+#include <gtest/gtest.h>
+
+namespace sweep::agent {
+namespace {
+
+constexpr Deadlines kDeadlines{10, 5, 2, 100, 3};
+
+std::vector<Heartbeat> ranks(std::initializer_list<Phase> phases) {
+  std::vector<Heartbeat> out;
+  for (const Phase phase : phases) out.push_back({true, phase, Part::kNone, 0, 1, 0, 0});
+  return out;
+}
+
+// Looks every half second up to `until`; the time of the first finding.
+std::optional<double> first_finding(Watchdog& dog, const std::vector<Heartbeat>& seen, double until,
+                                    Watchdog::Finding* found = nullptr) {
+  for (double now = 0; now <= until; now += 0.5)
+    if (const auto finding = dog.look(seen, now)) {
+      if (found != nullptr) *found = *finding;
+      return now;
+    }
+  return std::nullopt;
+}
+
+TEST(Watchdog, EachPhaseHasItsOwnDeadline) {
+  const std::pair<Phase, double> cases[] = {{Phase::kStart, 10}, {Phase::kBuild, 10}, {Phase::kFirstStep, 5},
+                                            {Phase::kWarmup, 2}, {Phase::kStep, 2},   {Phase::kReport, 2}};
+  for (const auto& [phase, limit] : cases) {
+    Watchdog dog(kDeadlines, 1);
+    const auto when = first_finding(dog, ranks({phase}), 50);
+    ASSERT_TRUE(when) << name_of(phase);
+    EXPECT_NEAR(*when, limit + 0.5, 0.51) << name_of(phase);
+  }
+}
+
+TEST(Watchdog, AnyChangeIsProgress) {
+  Watchdog dog(kDeadlines, 1);
+  auto seen = ranks({Phase::kStep});
+  for (double now = 0; now < 50; now += 1) {
+    seen[0].beats++;
+    EXPECT_FALSE(dog.look(seen, now));
+  }
+}
+
+TEST(Watchdog, RankThatEndedIsNotWatched) {
+  Watchdog dog(kDeadlines, 2);
+  auto seen = ranks({Phase::kStep, Phase::kStep});
+  seen[0].alive = false;
+  Watchdog::Finding found{};
+  ASSERT_TRUE(first_finding(dog, seen, 50, &found));
+  EXPECT_EQ(found.rank, 1);
+}
+
+TEST(Watchdog, NamesTheRankThatIsSilentLongest) {
+  Watchdog dog(kDeadlines, 2);
+  auto seen = ranks({Phase::kStep, Phase::kStep});
+  (void)dog.look(seen, 0);
+  (void)dog.look(seen, 1);
+  seen[0].beats++;
+  std::optional<Watchdog::Finding> found;
+  for (double now = 1.5; !found && now < 10; now += 0.5) found = dog.look(seen, now);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->rank, 1);
+}
+
+TEST(Watchdog, TimeInWhichNobodyLookedIsNotAHang) {
+  Watchdog dog(kDeadlines, 1);
+  const auto seen = ranks({Phase::kStep});
+  EXPECT_FALSE(dog.look(seen, 0));
+  EXPECT_FALSE(dog.look(seen, 1000));
+}
+
+TEST(Watchdog, TotalIsATimeoutWhateverTheProgress) {
+  Watchdog dog({10, 5, 2, 20, 3}, 1);
+  auto seen = ranks({Phase::kStep});
+  std::optional<Watchdog::Finding> found;
+  for (double now = 0; !found && now < 50; now += 0.5) {
+    seen[0].beats++;
+    found = dog.look(seen, now);
+  }
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->verdict, Watchdog::Verdict::kTimeout);
+}
+
+TEST(Watchdog, TestifiedButNotExitedLingers) {
+  Watchdog dog(kDeadlines, 1);
+  Watchdog::Finding found{};
+  ASSERT_TRUE(first_finding(dog, ranks({Phase::kDone}), 50, &found));
+  EXPECT_EQ(found.verdict, Watchdog::Verdict::kLingers);
+}
+
+TEST(Watchdog, PhaseFromADamagedPageIsNamedUnknown) {
+  EXPECT_STREQ(name_of(static_cast<Phase>(77)), "unknown");
+  EXPECT_STREQ(name_of(static_cast<Part>(77)), "unknown");
+}
+
+}  // namespace
+}  // namespace sweep::agent

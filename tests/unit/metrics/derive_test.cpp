@@ -1,0 +1,276 @@
+// Numbers worked out by hand; what must stay absent; which reduction over ranks and steps each number is.
+#include "orchestrator/metrics/derive.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "bench_kernels/shape/catalogue.h"
+
+namespace sweep::metrics {
+namespace {
+
+StepSample sample(i64 step, double step_ms, bool warmup = false) {
+  StepSample s;
+  s.step = step;
+  s.warmup = warmup;
+  s.step_ns = std::llround(step_ms * 1e6);
+  s.forward_ns = s.step_ns / 4;
+  s.backward_ns = s.step_ns / 2;
+  s.optimizer_ns = s.step_ns / 8;
+  s.tokens = 100;
+  s.loss = 5.0 - 0.5 * static_cast<double>(step);
+  return s;
+}
+
+RankRecord rank(i64 number, std::vector<StepSample> samples) {
+  RankRecord r;
+  r.rank = number;
+  r.outcome = Outcome::kOk;
+  r.samples = std::move(samples);
+  return r;
+}
+
+Trial cpu_trial(i64 ranks = 1) {
+  Trial t;
+  t.model = "tiny-llama";
+  t.spec = *shape::find_model("tiny-llama");
+  t.dp = t.gpus_per_node = ranks;
+  t.micro_batch_size = 2;
+  t.grad_accum = 3;
+  t.global_batch_size = 6 * ranks;
+  t.seq_len = 50;
+  return t;
+}
+
+Trial gpu_trial(const char* model, const char* hardware) {
+  Trial t;
+  t.model = model;
+  t.spec = *shape::find_model(model);
+  t.hardware = hardware;
+  t.precision = "bf16";
+  t.dp = t.gpus_per_node = 8;
+  t.micro_batch_size = 1;
+  t.global_batch_size = 8;
+  t.seq_len = 4096;
+  return t;
+}
+
+std::vector<RankRecord> eight_ranks(double step_ms) {
+  std::vector<RankRecord> records;
+  for (i64 r = 0; r < 8; ++r) records.push_back(rank(r, {sample(0, step_ms)}));
+  return records;
+}
+
+TEST(Derive, StepTimeIsTheMedianOverStepsOfTheMaximumOverRanks) {
+  const std::vector<RankRecord> records{rank(0, {sample(0, 10), sample(1, 30), sample(2, 10)}),
+                                        rank(1, {sample(0, 20), sample(1, 10), sample(2, 60)})};
+  const Metrics m = derive(cpu_trial(2), records, nullptr);
+  EXPECT_DOUBLE_EQ(*m.step_ms, 30);  // maxima 20, 30, 60
+  EXPECT_DOUBLE_EQ(*m.step_ms_iqr, 20);
+  EXPECT_DOUBLE_EQ(*m.forward_ms, 7.5);
+  EXPECT_DOUBLE_EQ(*m.backward_ms, 15);
+  EXPECT_DOUBLE_EQ(*m.optimizer_ms, 3.75);
+  EXPECT_EQ(*m.timed_steps, 3);
+  EXPECT_FALSE(m.step_ms_ci_low.has_value());
+  EXPECT_EQ(*m.formula_version, kFormulaVersion);
+}
+
+TEST(Derive, WarmUpIsNeverAveragedIn) {
+  const std::vector<RankRecord> records{
+      rank(0, {sample(0, 9000, true), sample(1, 8000, true), sample(2, 10), sample(3, 12)})};
+  const Metrics m = derive(cpu_trial(), records, nullptr);
+  EXPECT_DOUBLE_EQ(*m.step_ms, 11);
+  EXPECT_EQ(*m.timed_steps, 2);
+  EXPECT_DOUBLE_EQ(*m.loss_first, 5.0);  // the first step of all is a warm-up step
+  EXPECT_DOUBLE_EQ(*m.loss_last, 3.5);
+}
+
+TEST(Derive, RepeatsArePooledAndKeptApart) {
+  std::vector<StepSample> samples;
+  for (i64 repeat = 0; repeat < 2; ++repeat)
+    for (i64 step = 0; step < 3; ++step) {
+      samples.push_back(sample(step, static_cast<double>(10 * (repeat * 3 + step + 1))));
+      samples.back().repeat = repeat;
+    }
+  const Metrics m = derive(cpu_trial(), std::vector{rank(0, samples)}, nullptr);
+  EXPECT_EQ(*m.timed_steps, 6);
+  EXPECT_DOUBLE_EQ(*m.step_ms, 35);
+  EXPECT_DOUBLE_EQ(*m.step_ms_ci_low, 10);
+  EXPECT_DOUBLE_EQ(*m.step_ms_ci_high, 60);
+}
+
+TEST(Derive, ThroughputByHand) {
+  const Metrics m =
+      derive(cpu_trial(2), std::vector{rank(0, {sample(0, 100)}), rank(1, {sample(0, 200)})}, nullptr);
+  EXPECT_DOUBLE_EQ(*m.tokens_per_s, 12 * 50 / 0.2);
+  EXPECT_DOUBLE_EQ(*m.tokens_per_s_gpu, 1500);
+  EXPECT_DOUBLE_EQ(*m.mt_per_hour, 3000 * 3600 / 1e6);
+}
+
+TEST(Derive, CpuHasNoPeakSoNoMfuAndNoPriceSoNoCost) {
+  const Metrics m = derive(cpu_trial(), std::vector{rank(0, {sample(0, 10)})}, nullptr);
+  EXPECT_TRUE(m.tflops_gpu.has_value());
+  EXPECT_FALSE(m.peak_flops || m.mfu || m.hfu || m.mfu_fwd_bwd || m.cost_per_mt);
+}
+
+TEST(Derive, MfuByHand) {
+  const Metrics m = derive(gpu_trial("llama3-8b", "h100-sxm-80gb"), eight_ranks(500), nullptr);
+  // Multiplied: 32 x (4096 x (4096 + 2 x 1024) + 4096^2 + 3 x 4096 x 14336) + 128256 x 4096.
+  const double multiplied = 32.0 * (4096.0 * 6144 + 4096.0 * 4096 + 3.0 * 4096 * 14336) + 128256.0 * 4096;
+  const double flops_per_token = 6 * multiplied + 12.0 * 32 * 4096 * 4096;
+  EXPECT_NEAR(*m.mfu, flops_per_token * 4096 / 0.5 / 989.4e12, 1e-12);
+  EXPECT_DOUBLE_EQ(*m.hfu, *m.mfu);
+  EXPECT_DOUBLE_EQ(*m.peak_flops, 989.4e12);
+  EXPECT_NEAR(*m.tflops_gpu, *m.mfu * 989.4, 1e-9);
+  // LLMForge's form: 6 x 4096 x 8030261248 over 375 ms of forward and backward.
+  EXPECT_NEAR(*m.mfu_fwd_bwd, 6 * 4096 * 8030261248.0 / 0.375 / 989.4e12, 1e-12);
+  EXPECT_DOUBLE_EQ(*m.cost_per_mt, 98.32 / (8 * 4096 / 0.5 * 3600 / 1e6));
+}
+
+TEST(Derive, MfuDoesNotDependOnHowTheModelIsSplit) {
+  Trial whole = gpu_trial("playbook-1b", "h100-sxm-80gb"), split = whole;
+  split.dp = 2;
+  split.pp = 4;
+  split.grad_accum = 4;
+  EXPECT_DOUBLE_EQ(*derive(whole, eight_ranks(500), nullptr).mfu,
+                   *derive(split, eight_ranks(500), nullptr).mfu);
+  EXPECT_FALSE(derive(split, eight_ranks(500), nullptr).mfu_fwd_bwd.has_value());
+}
+
+TEST(Derive, RecomputationRaisesHfuOnly) {
+  Trial none = gpu_trial("llama3-8b", "a100-80gb"), full = none;
+  full.recompute = "full";
+  const Metrics a = derive(none, eight_ranks(500), nullptr), b = derive(full, eight_ranks(500), nullptr);
+  EXPECT_DOUBLE_EQ(*a.mfu, *b.mfu);
+  EXPECT_NEAR(*b.hfu / *b.mfu, 4.0 / 3, 0.03);  // a forward more, less the head
+}
+
+// The LLMForge guide (Anyscale, Jan 2024), one p4de.24xlarge, Llama-2-70B: million tokens per hour and USD
+// per million tokens. The guide prints the cost column bottom up; price / throughput shows which row each
+// belongs to.
+TEST(Derive, CostEqualsTheLlmForgeTable) {
+  const std::pair<double, double> rows[] = {{11.23, 3.65}, {9.65, 4.25}, {8.58, 4.77}, {13.40, 3.05}};
+  for (const auto& [mt_per_hour, usd] : rows) {
+    const Trial t = gpu_trial("llama2-70b", "a100-80gb");
+    const double tokens = 8 * 4096;
+    const Metrics m = derive(t, eight_ranks(tokens * 3600 / 1e6 / mt_per_hour * 1e3), nullptr);
+    EXPECT_NEAR(*m.mt_per_hour, mt_per_hour, 1e-6);
+    EXPECT_NEAR(*m.cost_per_mt, usd, 0.01);
+  }
+}
+
+TEST(Derive, CostIsThatOfAllNodes) {
+  Trial one = gpu_trial("llama3-8b", "a100-80gb"), two = one;
+  two.nodes = 2;
+  two.gpus_per_node = 4;  // half of each node is used, all of it is paid
+  EXPECT_DOUBLE_EQ(*derive(two, eight_ranks(500), nullptr).cost_per_mt,
+                   2 * *derive(one, eight_ranks(500), nullptr).cost_per_mt);
+}
+
+TEST(Derive, MemoryIsTheMaximumOverRanksAndNamesTheRank) {
+  std::vector<RankRecord> records{rank(0, {}), rank(1, {}), rank(2, {})};
+  records[0].peak_allocated_bytes = 100;
+  records[1].peak_allocated_bytes = records[2].peak_allocated_bytes = 300;
+  records[0].peak_reserved_bytes = 900;
+  records[2].host_peak_rss_bytes = 7;
+  const Metrics m = derive(cpu_trial(3), records, nullptr);
+  EXPECT_EQ(*m.peak_allocated_bytes, 300);
+  EXPECT_EQ(*m.peak_rank, 1);
+  EXPECT_EQ(*m.peak_reserved_bytes, 900);
+  EXPECT_EQ(*m.host_peak_rss_bytes, 7);
+}
+
+TEST(Derive, AllocatorCountsAreSummedOverRanksAndTimedSteps) {
+  std::vector<RankRecord> records{rank(0, {sample(0, 10, true), sample(1, 10)}),
+                                  rank(1, {sample(0, 10, true), sample(1, 10)})};
+  for (RankRecord& r : records) {
+    r.alloc_retries = 9;  // warm-up included
+    r.ooms = 2;
+    r.samples[0].alloc_retries = 5;
+    r.samples[1].alloc_retries = 4;
+  }
+  const Metrics m = derive(cpu_trial(2), records, nullptr);
+  EXPECT_EQ(*m.alloc_retries, 8);
+  EXPECT_EQ(*m.ooms, 4);
+}
+
+TEST(Derive, AskedBytesAreThoseOfTheEarliestOom) {
+  std::vector<RankRecord> records{rank(0, {}), rank(1, {}), rank(2, {})};
+  for (RankRecord& r : records) r.outcome = Outcome::kOom;
+  records[0].oom_asked_bytes = 1;
+  records[0].ended_unix_ns = 30;
+  records[1].oom_asked_bytes = 2;
+  records[1].ended_unix_ns = 10;
+  records[2].outcome = Outcome::kCrash;
+  EXPECT_EQ(*derive(cpu_trial(3), records, nullptr).oom_asked_bytes, 2);
+}
+
+TEST(Derive, NothingMeasuredIsAbsentEverywhere) {
+  Metrics nothing;
+  nothing.formula_version = kFormulaVersion;
+  EXPECT_EQ(derive(cpu_trial(), {}, nullptr), nothing);
+}
+
+TEST(Derive, ZeroNegativeAndNotFiniteNeverReachAResult) {
+  std::vector<StepSample> samples{sample(0, 0), sample(1, -5), sample(2, 10)};
+  samples[2].forward_ns = 0;
+  samples[0].loss = std::numeric_limits<double>::quiet_NaN();
+  samples[2].loss = std::numeric_limits<double>::infinity();
+  std::vector<RankRecord> records{rank(0, samples)};
+  records[0].cpu_percent = std::numeric_limits<double>::quiet_NaN();
+  const Metrics m = derive(cpu_trial(), records, nullptr);
+  EXPECT_DOUBLE_EQ(*m.step_ms, 10);
+  EXPECT_EQ(*m.timed_steps, 1);
+  EXPECT_FALSE(m.forward_ms || m.loss_first || m.loss_last || m.util_mean);
+  EXPECT_TRUE(m.backward_ms.has_value());
+  for_each_metric(m, [](const FieldInfo& info, const auto& member) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(member)>, std::optional<double>>) {
+      EXPECT_TRUE(!member || std::isfinite(*member)) << info.key;
+    }
+  });
+}
+
+TEST(Derive, AStepThatARankDidNotReportIsNotTimed) {
+  const std::vector<RankRecord> records{rank(0, {sample(0, 10), sample(1, 10)}), rank(1, {sample(0, 20)})};
+  EXPECT_EQ(*derive(cpu_trial(2), records, nullptr).timed_steps, 1);
+  EXPECT_FALSE(derive(cpu_trial(3), records, nullptr).step_ms.has_value());
+}
+
+TEST(Derive, ExposedCommunicationOnlyWhereEveryRankSeparatedIt) {
+  std::vector<RankRecord> records{rank(0, {sample(0, 10)}), rank(1, {sample(0, 10)})};
+  records[0].samples[0].exposed_comm_ns = 2'000'000;
+  EXPECT_FALSE(derive(cpu_trial(2), records, nullptr).exposed_comm_ms.has_value());
+  records[1].samples[0].exposed_comm_ns = 0;
+  EXPECT_DOUBLE_EQ(*derive(cpu_trial(2), records, nullptr).exposed_comm_ms, 2);
+}
+
+TEST(Derive, LossIsWeightedByTokens) {
+  std::vector<RankRecord> records{rank(0, {sample(0, 10)}), rank(1, {sample(0, 10)})};
+  records[0].samples[0].loss = 1;
+  records[1].samples[0].loss = 4;
+  records[1].samples[0].tokens = 200;
+  EXPECT_DOUBLE_EQ(*derive(cpu_trial(2), records, nullptr).loss_first, 3);
+}
+
+TEST(Derive, UtilisationOfTheAgentElseProcessCpu) {
+  std::vector<RankRecord> records{rank(0, {}), rank(1, {})};
+  records[0].cpu_percent = 90;
+  records[1].cpu_percent = 70;
+  records[1].startup_ns = 5'000'000;
+  AttemptEnd end;
+  end.throttle = "power_cap";
+  Metrics m = derive(cpu_trial(2), records, &end);
+  EXPECT_DOUBLE_EQ(*m.util_mean, 80);
+  EXPECT_DOUBLE_EQ(*m.startup_ms, 5);
+  EXPECT_EQ(*m.throttle, "power_cap");
+  end.util_mean = 55;
+  end.util_sd = 3;
+  m = derive(cpu_trial(2), records, &end);
+  EXPECT_DOUBLE_EQ(*m.util_mean, 55);
+  EXPECT_DOUBLE_EQ(*m.util_sd, 3);
+}
+
+}  // namespace
+}  // namespace sweep::metrics

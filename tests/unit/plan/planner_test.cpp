@@ -1,0 +1,232 @@
+#include "orchestrator/plan/planner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/count.h"
+#include "orchestrator/plan/memory.h"
+
+namespace sweep::plan {
+namespace {
+
+using testing::HasSubstr;
+
+Trial trial(const char* model, const char* hardware, i64 nodes = 1, i64 ranks = 8) {
+  Trial t;
+  t.model = model;
+  t.spec = *shape::find_model(model);
+  t.hardware = hardware;
+  t.precision = "bf16";
+  t.nodes = nodes;
+  t.gpus_per_node = ranks;
+  t.dp = t.global_batch_size = nodes * ranks;
+  t.seq_len = 4096;
+  return t;
+}
+
+Trial tiny(i64 ranks = 1) {
+  Trial t = trial("tiny-llama", "cpu", 1, ranks);
+  t.precision = "fp32";
+  t.seq_len = 64;
+  return t;
+}
+
+PlanEntry entry(std::string id, Trial t) {
+  PlanEntry e;
+  e.id = std::move(id);
+  e.trial = std::move(t);
+  return e;
+}
+
+PlanEntry decided(Trial t) {
+  std::vector<PlanEntry> plan{entry("x", std::move(t))};
+  decide(plan, {});
+  return plan[0];
+}
+
+TEST(Planner, AdmitsWithAPrediction) {
+  const PlanEntry e = decided(tiny());
+  EXPECT_TRUE(e.admitted) << e.reason;
+  EXPECT_GT(e.predicted.bytes.value_or(0), 0);
+  EXPECT_GT(e.predicted.step_ms.value_or(0), 0);
+  EXPECT_GT(e.predicted.seconds.value_or(0), *e.predicted.step_ms / 1e3);
+}
+
+TEST(Planner, UnsupportedTrialsStillHavePredictions) {
+  Trial t = trial("llama3-8b", "h100-sxm-80gb");
+  t.tp = 4;
+  t.dp = t.global_batch_size = 2;
+  const PlanEntry e = decided(t);
+  EXPECT_FALSE(e.admitted);
+  EXPECT_EQ(e.verdict, Outcome::kUnsupported);
+  EXPECT_EQ(e.rule, "unsupported");
+  EXPECT_TRUE(e.predicted.bytes && e.predicted.step_ms && e.predicted.seconds);
+}
+
+TEST(Planner, PrecisionTheHardwareLacksHasBytesButNoTime) {
+  const PlanEntry e = decided(trial("gpt2", "v100-16gb"));
+  EXPECT_FALSE(e.admitted);
+  EXPECT_EQ(e.rule, "positions");  // 4096 > 1024
+  Trial t = trial("gpt2", "v100-16gb");
+  t.seq_len = 1024;
+  const PlanEntry v100 = decided(t);
+  EXPECT_EQ(v100.verdict, Outcome::kUnsupported);
+  EXPECT_EQ(v100.rule, "precision");
+  EXPECT_TRUE(v100.predicted.bytes.has_value());
+  EXPECT_FALSE(v100.predicted.step_ms.has_value());
+}
+
+TEST(Planner, PrunesWhatTheModelStatesAloneExceed) {
+  const PlanEntry e = decided(trial("llama3-70b", "h100-sxm-80gb"));  // 8 bytes a parameter: 525.7 GiB
+  EXPECT_FALSE(e.admitted);
+  EXPECT_EQ(e.verdict, Outcome::kPruned);
+  EXPECT_EQ(e.rule, "memory");
+  EXPECT_THAT(e.reason, HasSubstr("weights 131.4 GiB, gradients 131.4 GiB, optimizer 262.8 GiB"));
+  EXPECT_THAT(e.reason, HasSubstr("budget 75.7 GiB"));
+}
+
+TEST(Planner, CloseCallsRunSoThatTheyCanOom) {
+  Trial t = tiny();
+  const double states = estimate_memory(t).states();
+  t.memory_cap_bytes = static_cast<i64>(states);  // leaves nothing for activations: sure to OOM, but run
+  EXPECT_TRUE(decided(t).admitted);
+  t.memory_cap_bytes = static_cast<i64>(states) - 512;
+  EXPECT_EQ(decided(t).rule, "memory");
+}
+
+TEST(Planner, KeepsWhatTheGridHasPruned) {
+  PlanEntry e = entry("a", tiny());
+  e.admitted = false;
+  e.rule = "where";
+  e.reason = "dp <= 2 is false";
+  std::vector<PlanEntry> plan{e};
+  decide(plan, {});
+  EXPECT_EQ(plan[0].rule, "where");
+  EXPECT_EQ(plan[0].reason, "dp <= 2 is false");
+}
+
+TEST(Planner, CheapestFirstWithinOnePlacementThenById) {
+  Trial cheap = tiny(), costly = tiny(), wide = tiny(2), cheapest_wide = tiny(2);
+  costly.seq_len = 4096;
+  wide.seq_len = 128;
+  cheapest_wide.seq_len = 1;
+  std::vector<PlanEntry> plan{entry("d", wide),          entry("c", costly),
+                              entry("b", cheap),         entry("a", cheap),
+                              entry("e", cheapest_wide), entry("0", trial("llama3-70b", "h100-sxm-80gb"))};
+  decide(plan, {});
+  std::vector<std::string> ids(plan.size());
+  for (const PlanEntry& e : plan) ids[static_cast<std::size_t>(e.order)] = e.id;
+  EXPECT_THAT(ids, testing::ElementsAre("a", "b", "c", "e", "d", "0"));
+}
+
+TEST(Planner, PrunesBeyondThisMachine) {
+  std::vector<PlanEntry> plan{
+      entry("slots", tiny(8)), entry("fits", tiny(2)), entry("gpus", trial("gpt2", "a100-80gb")),
+      entry("nodes", trial("gpt2", "a100-80gb", 2)), entry("memory", trial("llama3-8b", "cpu", 1, 2))};
+  for (PlanEntry& e : plan) e.trial.seq_len = 512;
+  decide(plan, {});
+  prune_beyond(plan, Resources{4, 1, i64{16} << 30});
+  EXPECT_THAT(plan[0].reason, HasSubstr("needs 8 CPU ranks at once, this machine offers 4"));
+  EXPECT_TRUE(plan[1].admitted);
+  EXPECT_THAT(plan[2].reason, HasSubstr("needs 8 GPUs, this machine has 1"));
+  EXPECT_THAT(plan[3].reason, HasSubstr("one machine"));
+  EXPECT_THAT(plan[4].reason, HasSubstr("model states of 2 ranks"));
+  for (std::size_t i : {0u, 2u, 3u, 4u}) EXPECT_EQ(plan[i].rule, "resources");
+}
+
+TEST(Planner, TensorParallelismAcrossNodesIsWarnedOf) {
+  Trial t = trial("llama3-8b", "h100-sxm-80gb", 2);
+  EXPECT_TRUE(warnings(t).empty());
+  t.tp = 16;
+  EXPECT_THAT(warnings(t), testing::ElementsAre(HasSubstr("tp 16 > gpus_per_node 8")));
+}
+
+TEST(Memory, StatesFollowTheZeroFormulas) {
+  Trial t = trial("llama3-8b", "h100-sxm-80gb");
+  const double n = 8030261248.0;
+  EXPECT_DOUBLE_EQ(estimate_memory(t).states(), 8 * n);
+  t.precision = "fp32";
+  EXPECT_DOUBLE_EQ(estimate_memory(t).states(), 16 * n);
+  t.zero = 1;
+  EXPECT_DOUBLE_EQ(estimate_memory(t).states(), 8 * n + 8 * n / 8);
+  t.zero = 2;
+  EXPECT_DOUBLE_EQ(estimate_memory(t).states(), 4 * n + 12 * n / 8);
+  t.zero = 3;
+  EXPECT_DOUBLE_EQ(estimate_memory(t).states(), 16 * n / 8);
+}
+
+TEST(Memory, ActivationsGrowAsTheyMust) {
+  const Trial t = trial("llama3-8b", "h100-sxm-80gb");
+  const double one = estimate_memory(t).activations;
+  Trial twice = t, longer = t, math = t, full = t;
+  twice.micro_batch_size = 2;
+  longer.seq_len = 2 * t.seq_len;
+  math.attention = "math";
+  full.recompute = "full";
+  EXPECT_DOUBLE_EQ(estimate_memory(twice).activations, 2 * one);
+  EXPECT_DOUBLE_EQ(estimate_memory(longer).activations, 2 * one);  // flash attention: linear in the length
+  // 32 layers x 32 heads x 4096^2 pairs x 2 bytes of softmax, in place of 4 bytes of log-sum-exp per head and
+  // token.
+  EXPECT_DOUBLE_EQ(estimate_memory(math).activations - one, 32.0 * 32 * 4096 * (4096 * 2 - 4));
+  EXPECT_LT(estimate_memory(full).activations, one / 4);  // the logits stay
+}
+
+TEST(Roofline, ComputeBoundStepByHand) {
+  Trial t = trial("llama3-8b", "h100-sxm-80gb", 1, 1);
+  const Prediction p = roofline().predict(t, MeasurePlan{3, 10, 2});
+  const double seconds = 4096 * shape::model_flops_per_token(t.spec, 4096) / (0.6 * 989.4e12);
+  EXPECT_NEAR(*p.step_ms, 1e3 * seconds, 1e-6);
+  EXPECT_NEAR(*p.seconds, 20 + 13 * 2 * seconds, 1e-6);
+}
+
+TEST(Roofline, TwoNodesPayForTheNetwork) {
+  Trial one = trial("llama3-8b", "a100-80gb", 1), two = trial("llama3-8b", "a100-80gb", 2);
+  const auto a = roofline().predict(one, {}), b = roofline().predict(two, {});
+  EXPECT_GT(*b.step_ms, *a.step_ms);  // the same work per rank
+  const double gradients = 2 * 8030261248.0;
+  EXPECT_NEAR(*b.step_ms - *a.step_ms, 1e3 * gradients * (2 * 15.0 / 16 / 6.25e9 - 2 * 7.0 / 8 / 300e9),
+              1e-3);
+}
+
+TEST(Roofline, PipelineBubbleAndImpossibleTrials) {
+  Trial t = trial("llama3-8b", "h100-sxm-80gb");
+  t.pp = 8;
+  t.dp = 1;
+  t.grad_accum = t.global_batch_size = 8;
+  Trial fewer = t;
+  fewer.grad_accum = fewer.global_batch_size = 1;
+  EXPECT_GT(8 * *roofline().predict(fewer, {}).step_ms, 3 * *roofline().predict(t, {}).step_ms);
+  t.dp = 7;
+  EXPECT_FALSE(roofline().predict(t, {}).bytes.has_value());
+}
+
+TEST(Deadlines, HaveFloors) {
+  Prediction p;
+  p.step_ms = 1;
+  const Deadlines d = deadlines_for(p, trial("gpt2", "h200-141gb"), MeasurePlan{3, 10, 1});
+  EXPECT_DOUBLE_EQ(d.startup_s, 120);
+  EXPECT_DOUBLE_EQ(d.first_step_s, 120);
+  EXPECT_DOUBLE_EQ(d.step_s, 30);
+  EXPECT_DOUBLE_EQ(d.total_s, 120 + 120 + 30 + 13);
+}
+
+TEST(Deadlines, GrowWithThePrediction) {
+  Prediction p;
+  p.step_ms = 10'000;
+  p.bytes = i64{1} << 30;
+  const Deadlines d = deadlines_for(p, tiny(), MeasurePlan{1, 4, 2});
+  EXPECT_GT(d.startup_s, 120);
+  EXPECT_DOUBLE_EQ(d.first_step_s, 200);
+  EXPECT_DOUBLE_EQ(d.step_s, 200);
+  EXPECT_DOUBLE_EQ(d.total_s, d.startup_s + 400 + 10 * 200);
+}
+
+TEST(Deadlines, WithoutAPredictionAreGenerous) {
+  const Deadlines d = deadlines_for({}, tiny(), {});
+  EXPECT_GE(d.step_s, 300);
+  EXPECT_GT(d.total_s, d.startup_s + d.first_step_s + d.step_s);
+}
+
+}  // namespace
+}  // namespace sweep::plan

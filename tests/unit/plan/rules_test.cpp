@@ -1,0 +1,136 @@
+// Each rule by name, with the numbers in its sentence, and its nearest neighbour that is fine.
+#include "orchestrator/plan/rules.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "bench_kernels/shape/catalogue.h"
+
+namespace sweep::plan {
+namespace {
+
+using testing::HasSubstr;
+
+Trial base() {
+  Trial t;
+  t.model = "llama3-8b";
+  t.spec = *shape::find_model("llama3-8b");
+  t.hardware = "h100-sxm-80gb";
+  t.precision = "bf16";
+  t.gpus_per_node = t.dp = t.global_batch_size = 8;
+  t.seq_len = 4096;
+  return t;
+}
+
+// base() with a change; dp and the batch follow from the other degrees.
+Trial changed(const std::function<void(Trial&)>& change) {
+  Trial t = base();
+  change(t);
+  if (t.tp * t.pp * t.cp > 0) t.dp = std::max<i64>(1, t.nodes * t.gpus_per_node / (t.tp * t.pp * t.cp));
+  t.global_batch_size = t.dp * t.micro_batch_size * t.grad_accum;
+  return t;
+}
+
+struct Case {
+  const char* name;
+  std::function<void(Trial&)> change;
+  const char* rule;  // nullptr: no objection
+  const char* reason;
+  Outcome verdict = Outcome::kPruned;
+};
+
+class Rule : public testing::TestWithParam<Case> {};
+
+TEST_P(Rule, Objects) {
+  const auto o = first_objection(changed(GetParam().change));
+  if (!GetParam().rule) {
+    EXPECT_FALSE(o.has_value()) << o->rule << ": " << o->reason;
+    return;
+  }
+  ASSERT_TRUE(o.has_value());
+  EXPECT_EQ(o->rule, GetParam().rule) << o->reason;
+  EXPECT_THAT(o->reason, HasSubstr(GetParam().reason));
+  EXPECT_EQ(o->verdict, GetParam().verdict);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rules, Rule,
+    testing::Values(
+        Case{"fine", [](Trial&) {}, nullptr, ""},  //
+        Case{"tp_fine", [](Trial& t) { t.tp = 8; }, nullptr, ""},
+        Case{"tp_over_nodes_is_only_a_warning", [](Trial& t) { t.nodes = 2, t.tp = 16; }, nullptr, ""},
+        Case{"heads", [](Trial& t) { t.gpus_per_node = t.tp = 3; }, "divisibility", "heads 32 % tp 3 = 2"},
+        Case{"kv_heads",
+             [](Trial& t) { t.spec.heads = 12, t.spec.kv_heads = 6, t.spec.head_dim = 128, t.tp = 4; },
+             "divisibility", "kv_heads 6 and tp 4"},
+        Case{"intermediate", [](Trial& t) { t.spec.intermediate_size = 14337, t.tp = 2; }, "divisibility",
+             "intermediate_size 14337 % tp 2 = 1"},
+        Case{"vocabulary", [](Trial& t) { t.spec.vocab_size = 50257, t.tp = 2; }, "divisibility",
+             "vocab_size 50257 % tp 2 = 1"},
+        Case{"odd_vocabulary_is_fine_alone", [](Trial& t) { t.spec.vocab_size = 50257; }, nullptr, ""},
+        Case{"context", [](Trial& t) { t.cp = 4, t.seq_len = 4100; }, "divisibility",
+             "seq_len 4100 % 2 x cp 8 = 4"},
+        Case{"pipeline", [](Trial& t) { t.nodes = 8, t.pp = 64; }, "pipeline", "pp 64 > layers 32"},
+        Case{"pipeline_fine", [](Trial& t) { t.nodes = 4, t.pp = 32; }, nullptr, ""},
+        Case{"zero", [](Trial& t) { t.zero = 1, t.tp = 8; }, "zero", "nothing to shard"},
+        Case{"zero_over_context", [](Trial& t) { t.zero = 1, t.cp = 8; }, nullptr, ""},
+        Case{"positions", [](Trial& t) { t.spec = *shape::find_model("gpt2"), t.seq_len = 2048; },
+             "positions", "seq_len 2048 > 1024"},
+        Case{"bf16_on_v100", [](Trial& t) { t.hardware = "v100-16gb"; }, "precision", "v100-16gb has no bf16",
+             Outcome::kUnsupported},
+        Case{"fp8_on_a100", [](Trial& t) { t.hardware = "a100-80gb", t.precision = "fp8"; }, "precision",
+             "no fp8", Outcome::kUnsupported},
+        Case{"bf16_on_cpu", [](Trial& t) { t.hardware = "cpu"; }, nullptr, ""},
+        Case{"unknown_hardware", [](Trial& t) { t.hardware = "h100"; }, "hardware",
+             "unknown hardware 'h100'"},
+        Case{"stage", [](Trial& t) { t.zero = 4; }, "range", "zero = 4"},
+        Case{"sequence", [](Trial& t) { t.seq_len = 0; }, "range", "seq_len = 0"},
+        Case{"degree", [](Trial& t) { t.tp = 0; }, "rank_algebra", "tp = 0"},
+        Case{"model", [](Trial& t) { t.spec.kv_heads = 5; }, "range", "heads 32 % kv_heads 5 = 2"}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(Rules, RankAlgebraAndBatchPrintTheEquation) {
+  Trial t = base();
+  t.dp = 4;
+  EXPECT_EQ(first_objection(t)->rule, "rank_algebra");
+  EXPECT_THAT(first_objection(t)->reason, HasSubstr("= 4 ranks, but nodes 1 x gpus_per_node 8 = 8"));
+  t = base();
+  t.global_batch_size = 9;
+  EXPECT_EQ(first_objection(t)->rule, "divisibility");
+  EXPECT_THAT(first_objection(t)->reason,
+              HasSubstr("dp 8 x micro_batch_size 1 x grad_accum 1 is not global_batch_size 9"));
+  t = base();
+  t.ep = 3;
+  EXPECT_THAT(first_objection(t)->reason, HasSubstr("ep 3 does not divide"));
+}
+
+TEST(Rules, HugeNumbersAreOutOfRangeNotOverflow) {
+  Trial t = base();
+  t.seq_len = t.micro_batch_size = t.grad_accum = t.global_batch_size = std::numeric_limits<i64>::max();
+  EXPECT_EQ(first_objection(t)->rule, "range");
+  t = base();
+  t.dp = t.tp = t.pp = std::numeric_limits<i64>::max();
+  EXPECT_EQ(first_objection(t)->rule, "rank_algebra");
+}
+
+TEST(NotBuiltYet, PlainDataParallelismIsBuilt) {
+  EXPECT_FALSE(not_built_yet(base()).has_value());
+  Trial t = base();
+  t.precision = "fp32";
+  EXPECT_FALSE(not_built_yet(t).has_value());
+}
+
+TEST(NotBuiltYet, NamesEverythingThatIsMissing) {
+  const Trial t = changed([](Trial& x) { x.tp = 2, x.zero = 1, x.recompute = "full"; });
+  const auto o = not_built_yet(t);
+  ASSERT_TRUE(o.has_value());
+  EXPECT_EQ(o->verdict, Outcome::kUnsupported);
+  EXPECT_EQ(o->rule, "unsupported");
+  for (const char* gap : {"tp > 1", "zero > 0", "recompute"}) EXPECT_THAT(o->reason, HasSubstr(gap));
+  EXPECT_THAT(o->reason, Not(HasSubstr("pp > 1")));
+}
+
+}  // namespace
+}  // namespace sweep::plan

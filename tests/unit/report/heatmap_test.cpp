@@ -1,0 +1,169 @@
+#include "orchestrator/report/heatmap.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/unit/report/rows.h"
+
+namespace sweep::report {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+ResultRow with_zero(ResultRow row, i64 zero) {
+  row.trial.zero = zero;
+  return row;
+}
+
+Heatmap tp_by_zero(std::span<const ResultRow> rows, std::string value = "tokens_per_s_gpu") {
+  return heatmap(rows, {.rows = "tp",
+                        .cols = "zero",
+                        .value = std::move(value),
+                        .objective = "",
+                        .title = "",
+                        .question = ""})
+      .value();
+}
+
+TEST(Heatmap, TellsEveryStateApart) {
+  ResultRow pending = ok_row("p", 32, 1), unmeasured = ok_row("u", 64, 1);
+  pending.state = State::kPending;
+  unmeasured.metrics = {};
+  const std::vector<ResultRow> rows = {with_zero(ok_row("a", 1, 10), 1),
+                                       bad_row("b", 2, Outcome::kOom, ""),
+                                       bad_row("c", 4, Outcome::kPruned, ""),
+                                       bad_row("c2", 4, Outcome::kUnsupported, ""),
+                                       bad_row("d", 8, Outcome::kHang, ""),
+                                       bad_row("e", 16, Outcome::kOom, ""),
+                                       bad_row("f", 16, Outcome::kCrash, ""),
+                                       pending,
+                                       unmeasured};
+  const Heatmap map = tp_by_zero(rows);
+  ASSERT_EQ(map.row_keys.size(), 7u);
+  const std::vector<CellState> expected = {CellState::kEmpty,      CellState::kOom,   CellState::kPruned,
+                                           CellState::kFailed,     CellState::kMixed, CellState::kPending,
+                                           CellState::kNotMeasured};
+  for (std::size_t r = 0; r < expected.size(); ++r) EXPECT_EQ(map.at(r, 0).state, expected[r]) << r;
+  EXPECT_EQ(map.at(0, 1).state, CellState::kMeasured);
+  EXPECT_EQ(map.at(4, 0).total(), 2);
+}
+
+TEST(Heatmap, AFailedNeighbourDoesNotHideAMeasuredOne) {
+  const std::vector<ResultRow> rows = {bad_row("a", 1, Outcome::kOom, ""), ok_row("b", 1, 5),
+                                       ok_row("c", 1, 7)};
+  const Heatmap map = tp_by_zero(rows);
+  EXPECT_EQ(map.at(0, 0).best->trial_id, "c");
+  EXPECT_EQ(map.at(0, 0).count[0], 2);
+  EXPECT_EQ(map.at(0, 0).total(), 3);
+}
+
+TEST(Heatmap, LowerIsBetterForTimes) {
+  const std::vector<ResultRow> rows = {ok_row("slow", 1, 5), ok_row("fast", 1, 7)};
+  EXPECT_EQ(tp_by_zero(rows, "step_ms").at(0, 0).best->trial_id, "fast");
+}
+
+TEST(Heatmap, TheObjectiveMayDifferFromTheValueShown) {
+  std::vector<ResultRow> rows = {ok_row("slow", 1, 5), ok_row("fast", 1, 7)};
+  rows[0].metrics.mfu = 0.5;
+  rows[1].metrics.mfu = 0.25;
+  const auto map = heatmap(rows, {.rows = "tp",
+                                  .cols = "zero",
+                                  .value = "mfu",
+                                  .objective = "tokens_per_s_gpu",
+                                  .title = "",
+                                  .question = ""});
+  EXPECT_EQ(map->at(0, 0).value, 0.25);
+}
+
+TEST(Heatmap, AxisValuesAreInTheOrderOfNumbers) {
+  const std::vector<ResultRow> rows = {ok_row("a", 16, 1), ok_row("b", 2, 1), ok_row("c", 128, 1)};
+  const Heatmap map = tp_by_zero(rows);
+  EXPECT_EQ(map.row_keys, (std::vector<Value>{Value{i64{2}}, Value{i64{16}}, Value{i64{128}}}));
+}
+
+TEST(Heatmap, WithoutAWishTheAxesWithMostValuesAreTaken) {
+  std::vector<ResultRow> rows;
+  for (i64 i = 0; i < 6; ++i) {
+    rows.push_back(with_zero(ok_row(std::to_string(i), i, 1), i % 3));
+    rows.back().trial.micro_batch_size = i % 2;
+  }
+  const auto map = heatmap(rows, {});
+  EXPECT_EQ(map->rows.name(), "tp");
+  EXPECT_EQ(map->cols.name(), "zero");
+  EXPECT_TRUE(heatmap({}, {})) << "no results are an empty picture, not an error";
+}
+
+TEST(Heatmap, RefusesWhatMakesNoPicture) {
+  const std::vector<ResultRow> rows = {ok_row("a", 1, 1)};
+  const auto with = [&](HeatmapOptions options) { return heatmap(rows, options); };
+  EXPECT_THAT(with({.rows = "tp", .cols = "tp"}).error().message, HasSubstr("two different axes"));
+  EXPECT_THAT(with({.rows = "modell"}).error().message, HasSubstr("'model'"));
+  EXPECT_FALSE(with({.value = "outcome"}));
+  std::vector<ResultRow> many;
+  for (i64 i = 0; i < 200; ++i) many.push_back(with_zero(ok_row("x", i, 1), i));
+  EXPECT_THAT(heatmap(many, {.rows = "tp", .cols = "zero"}).error().message,
+              HasSubstr("more than 10000 cells"));
+}
+
+TEST(HeatmapTable, HasOneRowPerCellWithItsCounts) {
+  const std::vector<ResultRow> rows = {ok_row("a", 1, 10), bad_row("b", 2, Outcome::kOom, "")};
+  const Table table = cells_table(tp_by_zero(rows));
+  ASSERT_EQ(table.rows.size(), 2u);
+  EXPECT_EQ(table.columns[3], "tokens_per_s_gpu");
+  EXPECT_EQ(table.rows[1][2], Value{std::string("oom")});
+  EXPECT_EQ(table.rows[1][3], Value{});
+}
+
+// The JSON of the page's data element.
+nlohmann::json data_of(const std::string& html) {
+  const std::string open = "id=\"data\">";
+  const auto from = html.find(open) + open.size();
+  return nlohmann::json::parse(html.substr(from, html.find("</script>", from) - from));
+}
+
+TEST(HeatmapHtml, HostileTextNeverBecomesMarkup) {
+  std::vector<ResultRow> rows = {ok_row("a", 1, 10),
+                                 bad_row("b", 2, Outcome::kCrash, "</script><script>alert(1)</script><!--")};
+  rows[1].trial.model = "<img src=x onerror=alert(1)>\xff";
+  const auto map = heatmap(rows, {.rows = "model",
+                                  .cols = "tp",
+                                  .value = "tokens_per_s_gpu",
+                                  .objective = "",
+                                  .title = "</title><b>",
+                                  .question = "<i>&"});
+  for (const std::string& page : {to_html(*map, rows), to_svg(*map)}) {
+    for (const char* markup : {"<img", "alert(1)</script>", "<!--", "<b>", "<i>", "\xff"})
+      EXPECT_THAT(page, Not(HasSubstr(markup)));
+  }
+  const auto data = data_of(to_html(*map, rows));
+  EXPECT_EQ(data["reasons"][1], "</script><script>alert(1)</script><!--") << "the text itself is kept";
+}
+
+TEST(HeatmapHtml, HoldsEveryConfigurationInCompactColumns) {
+  const std::vector<ResultRow> rows = {ok_row("a", 16, 10), ok_row("b", 2, 20),
+                                       bad_row("c", 2, Outcome::kOom, "full")};
+  const auto data = data_of(to_html(tp_by_zero(rows), rows));
+  EXPECT_EQ(data["n"], 3);
+  EXPECT_EQ(data["axes"][0]["key"], "tp");
+  EXPECT_EQ(data["axes"][0]["values"], nlohmann::json({"2", "16"}));
+  EXPECT_EQ(data["axes"][0]["of"], nlohmann::json({1, 0, 0}));
+  EXPECT_EQ(data["metrics"][0]["of"], "10,20,");
+  EXPECT_EQ(data["fate"], "001");
+  EXPECT_EQ(data["ids"], nlohmann::json({"a", "b", "c"}));
+}
+
+TEST(HeatmapSvg, DrawsValuesCountsAndLegend) {
+  const std::vector<ResultRow> rows = {ok_row("a", 1, 12345), ok_row("a2", 1, 5),
+                                       bad_row("b", 2, Outcome::kOom, "")};
+  const std::string svg = to_svg(tp_by_zero(rows));
+  EXPECT_THAT(svg, HasSubstr(">12.3k<"));
+  EXPECT_THAT(svg, HasSubstr(">2 of 2<"));
+  EXPECT_THAT(svg, HasSubstr(">OOM<"));
+  EXPECT_THAT(svg, HasSubstr("brighter is better"));
+}
+
+}  // namespace
+}  // namespace sweep::report

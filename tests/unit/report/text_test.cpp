@@ -1,0 +1,176 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "orchestrator/report/explain.h"
+#include "orchestrator/report/format.h"
+#include "orchestrator/report/status.h"
+#include "orchestrator/report/tables.h"
+#include "tests/unit/report/rows.h"
+
+namespace sweep::report {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Tables, ShowOnlyWhatVaries) {
+  const std::vector<ResultRow> rows = {ok_row("aa", 1, 12345), ok_row("bb", 16, 9876),
+                                       bad_row("cc", 2, Outcome::kOom, "rank 3: out of memory")};
+  const auto table = select(rows);
+  ASSERT_TRUE(table);
+  EXPECT_EQ(to_text(*table),
+            "trial  tp  outcome  step [ms]  tokens_per_s_gpu [tokens/s]  reason\n"
+            "─────  ──  ───────  ─────────  ───────────────────────────  ─────────────────────\n"
+            "aa      1  ok            81.0                        12.3k  -\n"
+            "bb     16  ok             101                        9.88k  -\n"
+            "cc      2  oom              -                            -  rank 3: out of memory\n");
+}
+
+TEST(Tables, NarrowTerminalsCutTextFirstAndNameWhatIsLeftOut) {
+  const std::vector<ResultRow> rows = {
+      ok_row("aa", 1, 12345), bad_row("cc", 2, Outcome::kOom, "rank 3: out of device memory in backward")};
+  const auto table = select(rows);
+  for (const std::size_t width : {90, 75, 60, 40}) {
+    std::istringstream lines(to_text(*table, width));
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_TRUE(line.starts_with("not shown") || display_width(line) <= width) << line;
+    }
+  }
+  EXPECT_THAT(to_text(*table, 90), HasSubstr("…"));
+  EXPECT_THAT(to_text(*table, 40), HasSubstr("not shown for want of width: "));
+}
+
+TEST(Tables, MarkdownEscapesPipes) {
+  const std::vector<ResultRow> rows = {ok_row("aa", 1, 1), bad_row("bb", 2, Outcome::kCrash, "a|b <i>")};
+  const std::string text = to_markdown(*select(rows));
+  EXPECT_THAT(text, HasSubstr("a\\|b \\<i>"));
+  EXPECT_THAT(text, HasSubstr("| ---: |"));
+}
+
+TEST(Tables, AnswersToSqlAreShownAsStored) {
+  const Table table{{"n", "tokens_per_s_gpu"},
+                    {{Value{i64{3}}, Value{12345.678}}, {Value{}, Value{std::string("x\x1b")}}}};
+  const std::string text = to_text_raw(table);
+  EXPECT_THAT(text, HasSubstr("12345.7"));
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+}
+
+TEST(Tables, NoRowsAndUnknownColumns) {
+  EXPECT_TRUE(select({}));
+  EXPECT_FALSE(to_text(*select({})).empty());
+  TableOptions options;
+  options.metrics = {"stepms"};
+  EXPECT_THAT(select({}, options).error().message, HasSubstr("'step_ms'"));
+}
+
+StatusView half_way() {
+  StatusView view;
+  view.sweep = "llama-8b";
+  view.total = 50;
+  view.pending = 15;
+  view.running = 4;
+  view.by_outcome = {{Outcome::kOk, 24}, {Outcome::kOom, 2}, {Outcome::kCrash, 1}, {Outcome::kPruned, 4}};
+  view.elapsed_s = 100;
+  view.left_s = 200;
+  view.best = StatusView::Best{"tokens_per_s_gpu", 12345, "DP8 TP2", "00ff"};
+  return view;
+}
+
+TEST(Status, Bar) {
+  EXPECT_EQ(status_bar(half_way(), 0),
+            "[############--------]  62 %  31/50  24 ok  2 oom  1 failed  4 pruned  4 running  about 3 min "
+            "20 s left  "
+            "best 12.3k tokens/s (DP8 TP2)");
+  EXPECT_EQ(status_bar(half_way(), 40), "[###---]  62 %  31/50  24 ok  2 oom  1 …");
+}
+
+TEST(Status, PlainLine) {
+  EXPECT_EQ(status_line(half_way()),
+            "llama-8b: 31/50 done: 24 ok, 2 oom, 1 failed, 4 pruned, 4 running, about 3 min 20 s left, best "
+            "12.3k tokens/s "
+            "(DP8 TP2)\n");
+}
+
+TEST(Status, Block) {
+  StatusView view = half_way();
+  view.now = {"a90d TP8 step 3", "b1 TP2 build"};
+  EXPECT_EQ(status_block(view, 60),
+            "sweep    llama-8b\n"
+            "done     [##################------------] 62 %  31 of 50\n"
+            "answers  24 ok, 2 oom, 1 crash, 4 pruned\n"
+            "to do    15 pending, 4 running\n"
+            "elapsed  1 min 40 s\n"
+            "left     about 3 min 20 s, as predicted\n"
+            "best     12.3k tokens/s (DP8 TP2)  trial 00ff\n"
+            "now      a90d TP8 step 3\n"
+            "         b1 TP2 build\n");
+}
+
+TEST(Status, HundredPercentOnlyWhenAllIsDone) {
+  StatusView view = half_way();
+  view.total = 1000;
+  view.by_outcome = {{Outcome::kOk, 999}};
+  EXPECT_THAT(status_bar(view, 0), HasSubstr(" 99 %"));
+  view.by_outcome = {{Outcome::kOk, 1000}};
+  EXPECT_THAT(status_bar(view, 0), HasSubstr("[####################] 100 %"));
+  EXPECT_THAT(status_bar(view, 0), HasSubstr("took 1 min 40 s"));
+  EXPECT_THAT(status_bar(StatusView{}, 0), HasSubstr("0/0"));
+}
+
+TEST(Explain, APrunedTrialSaysWhyAndWithWhichNumbers) {
+  ExplainView view;
+  view.entry.id = "7c1e";
+  view.entry.source = "sweeps/tp_pp_8gpu.yaml:14";
+  view.entry.trial.model = "llama3-8b";
+  view.entry.trial.tp = 8;
+  view.entry.admitted = false;
+  view.entry.rule = "memory";
+  view.entry.reason = "needs 93.4 GiB per rank, budget 76.0 GiB";
+  view.entry.predicted.bytes = i64{100} << 30;
+  EXPECT_EQ(explain(view),
+            "trial      7c1e  from sweeps/tp_pp_8gpu.yaml:14\n"
+            "           model=llama3-8b tp=8\n"
+            "plan       pruned by memory: needs 93.4 GiB per rank, budget 76.0 GiB\n"
+            "predicted  100 GiB on the fullest rank\n");
+}
+
+TEST(Explain, AnAttemptShowsItsCauseAndEvidence) {
+  ExplainView view;
+  view.entry.id = "a90d";
+  view.entry.trial.model = "m";
+  Result result;
+  result.outcome = Outcome::kOom;
+  result.oom_kind = OomKind::kDevice;
+  result.rank = 5;
+  result.phase = "warm-up step 3";
+  result.reason = "rank 5 on n1, earliest of 8 testimonies";
+  result.evidence = R"({"log_tail":"line one\nline \u001b[31mtwo","asked_bytes":1024})";
+  view.attempts = {{1, State::kFinished, "spool/a90d/1", result}, {2, State::kRunning, "", std::nullopt}};
+  view.final_attempt = 1;
+  EXPECT_EQ(explain(view),
+            "trial      a90d\n"
+            "           model=m\n"
+            "plan       admitted, number 1 in the run order\n"
+            "attempt    1: oom (device), first at rank 5, in warm-up step 3 (final)  spool/a90d/1\n"
+            "           rank 5 on n1, earliest of 8 testimonies\n"
+            "evidence   asked_bytes: 1024\n"
+            "           log_tail: line one\n"
+            "             line  [31mtwo\n"
+            "attempt    2: running\n");
+}
+
+TEST(Explain, LongReasonsAreWrappedNeverCut) {
+  ExplainView view;
+  view.entry.id = "a";
+  view.entry.admitted = false;
+  view.entry.rule = "memory";
+  for (int i = 0; i < 60; ++i) view.entry.reason += "word" + std::to_string(i) + " ";
+  const std::string text = explain(view, 60);
+  EXPECT_THAT(text, HasSubstr("word59"));
+  EXPECT_THAT(text, Not(HasSubstr("…")));
+}
+
+}  // namespace
+}  // namespace sweep::report

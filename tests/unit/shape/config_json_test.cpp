@@ -1,0 +1,156 @@
+// The texts are what transformers 4.4x and 5.x write for these models, less keys that say nothing of the
+// shape.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/count.h"
+
+namespace sweep::shape {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kLlama31 =
+    R"({"architectures":["LlamaForCausalLM"],"attention_bias":false,"hidden_act":"silu",
+  "hidden_size":4096,"intermediate_size":14336,"max_position_embeddings":131072,"mlp_bias":false,"model_type":"llama",
+  "num_attention_heads":32,"num_hidden_layers":32,"num_key_value_heads":8,"pretraining_tp":1,"rms_norm_eps":1e-05,
+  "rope_scaling":{"factor":8.0,"low_freq_factor":1.0,"high_freq_factor":4.0,"original_max_position_embeddings":8192,
+  "rope_type":"llama3"},"rope_theta":500000.0,"tie_word_embeddings":false,"torch_dtype":"bfloat16","vocab_size":128256})";
+
+constexpr const char* kLlama5 = R"({"attention_bias":false,"head_dim":32,"hidden_act":"silu","hidden_size":64,
+  "intermediate_size":176,"mlp_bias":false,"model_type":"llama","num_attention_heads":4,"num_hidden_layers":2,
+  "num_key_value_heads":2,"pad_token_id":null,"rms_norm_eps":1e-06,"rope_parameters":{"factor":8.0,"high_freq_factor":4.0,
+  "low_freq_factor":1.0,"original_max_position_embeddings":8192,"rope_theta":500000.0,"rope_type":"llama3"},
+  "tie_word_embeddings":true,"transformers_version":"5.23.0","vocab_size":256})";
+
+constexpr const char* kMistral =
+    R"({"architectures":["MistralForCausalLM"],"hidden_act":"silu","hidden_size":4096,
+  "intermediate_size":14336,"model_type":"mistral","num_attention_heads":32,"num_hidden_layers":32,
+  "num_key_value_heads":8,"rms_norm_eps":1e-05,"rope_theta":10000.0,"sliding_window":4096,"vocab_size":32000})";
+
+constexpr const char* kQwen2 = R"({"architectures":["Qwen2ForCausalLM"],"hidden_act":"silu","hidden_size":896,
+  "intermediate_size":4864,"max_window_layers":24,"model_type":"qwen2","num_attention_heads":14,"num_hidden_layers":24,
+  "num_key_value_heads":2,"rms_norm_eps":1e-06,"rope_theta":1000000.0,"sliding_window":131072,
+  "tie_word_embeddings":true,"use_sliding_window":false,"vocab_size":151936})";
+
+constexpr const char* kGpt2 =
+    R"({"activation_function":"gelu_new","architectures":["GPT2LMHeadModel"],"attn_pdrop":0.1,
+  "layer_norm_epsilon":1e-05,"model_type":"gpt2","n_ctx":1024,"n_embd":768,"n_head":12,"n_inner":null,"n_layer":12,
+  "n_positions":1024,"vocab_size":50257})";
+
+// The text with one literal replaced; the test fails if it is not there.
+std::string with(std::string text, const std::string& from, const std::string& to) {
+  const auto at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+std::string error_of(const std::string& text) {
+  const auto spec = model_from_config_json(text);
+  return spec ? "no error" : spec.error().message;
+}
+
+TEST(ConfigJson, EqualsTheCatalogue) {
+  EXPECT_EQ(*model_from_config_json(kLlama31), *find_model("llama3.1-8b"));
+  EXPECT_EQ(*model_from_config_json(kMistral), *find_model("mistral-7b"));
+  EXPECT_EQ(*model_from_config_json(kQwen2), *find_model("qwen2-0.5b"));
+  EXPECT_EQ(*model_from_config_json(kGpt2), *find_model("gpt2"));
+}
+
+TEST(ConfigJson, NewerRopeParametersHoldTheta) {
+  const auto spec = model_from_config_json(kLlama5);
+  ASSERT_TRUE(spec.has_value()) << spec.error().message;
+  EXPECT_DOUBLE_EQ(spec->rope_theta, 500000.0);
+  EXPECT_EQ(spec->rope_scaling, (RopeScaling{8.0, 1.0, 4.0, 8192}));
+  EXPECT_EQ(spec->head_dim, 32);
+  EXPECT_TRUE(spec->tie_embeddings);
+}
+
+TEST(ConfigJson, OlderSpellingOfTheRopeType) {
+  EXPECT_EQ(*model_from_config_json(with(kLlama31, "\"rope_type\"", "\"type\"")), *find_model("llama3.1-8b"));
+  EXPECT_EQ(model_from_config_json(with(kQwen2, "\"vocab_size\"", "\"rope_scaling\":null,\"vocab_size\"")),
+            *find_model("qwen2-0.5b"));
+}
+
+TEST(ConfigJson, AbsentKeysTakeTheDefaultOfTheFamily) {
+  const auto llama = model_from_config_json(R"({"model_type":"llama","hidden_size":64,"intermediate_size":128,
+      "num_hidden_layers":1,"num_attention_heads":4,"vocab_size":10})");
+  ASSERT_TRUE(llama.has_value()) << llama.error().message;
+  EXPECT_EQ(llama->kv_heads, 4);
+  EXPECT_EQ(llama->head_dim, 16);
+  EXPECT_DOUBLE_EQ(llama->norm_eps, 1e-6);
+  EXPECT_DOUBLE_EQ(llama->rope_theta, 10000.0);
+  EXPECT_FALSE(llama->tie_embeddings);
+  EXPECT_FALSE(llama->sliding_window.has_value());
+  const auto mistral =
+      model_from_config_json(R"({"model_type":"mistral","hidden_size":128,"intermediate_size":128,
+      "num_hidden_layers":1,"num_attention_heads":16,"vocab_size":10})");
+  EXPECT_EQ(mistral->kv_heads, 8);
+  EXPECT_EQ(mistral->sliding_window, 4096);
+  const auto gpt2 = model_from_config_json(kGpt2);
+  EXPECT_TRUE(gpt2->tie_embeddings);
+  EXPECT_EQ(gpt2->intermediate_size, 4 * 768);
+}
+
+TEST(ConfigJson, ArchitectureStandsInForAnAbsentModelType) {
+  EXPECT_EQ(*model_from_config_json(with(kGpt2, "\"model_type\":\"gpt2\",", "")), *find_model("gpt2"));
+}
+
+TEST(ConfigJson, SlidingWindowOnlyWhereItIsUsed) {
+  EXPECT_FALSE(
+      model_from_config_json(with(kMistral, "4096,\"vocab", "null,\"vocab"))->sliding_window.has_value());
+  const std::string used = with(kQwen2, "\"use_sliding_window\":false", "\"use_sliding_window\":true");
+  EXPECT_FALSE(
+      model_from_config_json(used)->sliding_window.has_value());  // all 24 layers are below max_window_layers
+  EXPECT_EQ(model_from_config_json(with(used, "\"max_window_layers\":24", "\"max_window_layers\":0"))
+                ->sliding_window,
+            131072);
+  EXPECT_THAT(error_of(with(used, "\"max_window_layers\":24", "\"max_window_layers\":12")),
+              HasSubstr("mixes sliding"));
+  const std::string two =
+      with(with(used, "\"num_hidden_layers\":24", "\"num_hidden_layers\":2"), "\"vocab_size\"",
+           "\"layer_types\":[\"sliding_attention\",\"full_attention\"],\"vocab_size\"");
+  EXPECT_THAT(error_of(two), HasSubstr("mixes sliding"));
+}
+
+TEST(ConfigJson, UnsupportedFeaturesAreRefusedByName) {
+  EXPECT_THAT(error_of(with(kLlama31, "\"rope_type\":\"llama3\"", "\"rope_type\":\"yarn\"")),
+              HasSubstr("'yarn'"));
+  EXPECT_THAT(error_of(with(kLlama31, "\"rope_type\":\"llama3\"", "\"type\":\"linear\"")),
+              HasSubstr("'linear'"));
+  EXPECT_THAT(error_of(with(kLlama31, "\"low_freq_factor\":1.0,", "")), HasSubstr("low_freq_factor"));
+  EXPECT_THAT(error_of(with(kLlama31, "\"silu\"", "\"relu\"")), HasSubstr("'relu'"));
+  EXPECT_THAT(error_of(with(kGpt2, "\"gelu_new\"", "\"gelu\"")), HasSubstr("'gelu'"));
+  EXPECT_THAT(error_of(with(kLlama31, "\"attention_bias\":false", "\"attention_bias\":true")),
+              HasSubstr("attention_bias"));
+  EXPECT_THAT(error_of(with(kLlama31, "\"mlp_bias\":false", "\"mlp_bias\":true")), HasSubstr("mlp_bias"));
+  EXPECT_THAT(error_of(with(kLlama31, "\"model_type\":\"llama\"", "\"model_type\":\"mixtral\"")),
+              HasSubstr("'mixtral'"));
+  EXPECT_THAT(error_of(with(kLlama31, "\"mlp_bias\":false", "\"num_local_experts\":8")),
+              HasSubstr("mixture of experts"));
+  EXPECT_THAT(error_of(with(kGpt2, "\"n_ctx\":1024", "\"add_cross_attention\":true")),
+              HasSubstr("add_cross_attention"));
+}
+
+TEST(ConfigJson, HostileTextIsRefusedWithASentence) {
+  EXPECT_THAT(error_of(""), HasSubstr("config.json"));
+  EXPECT_THAT(error_of("[]"), HasSubstr("not a JSON object"));
+  EXPECT_THAT(error_of("{}"), HasSubstr("no 'model_type'"));
+  EXPECT_THAT(error_of(std::string(100, '[')), HasSubstr("nested deeper"));
+  EXPECT_THAT(error_of("{\"a\":\"" + std::string(2 << 20, 'x') + "\"}"), HasSubstr("longer than"));
+  EXPECT_THAT(error_of(with(kGpt2, "\"n_layer\":12", "\"n_layer\":\"12\"")),
+              HasSubstr("'n_layer' is \"12\""));
+  EXPECT_THAT(error_of(with(kGpt2, "\"n_layer\":12", "\"n_layer\":-12")), HasSubstr("layers = -12"));
+  EXPECT_THAT(error_of(with(kGpt2, "\"n_layer\":12", "\"n_layer\":18446744073709551615")),
+              HasSubstr("below 2^62"));
+  EXPECT_THAT(error_of(with(kGpt2, "\"n_layer\":12,", "")), HasSubstr("no 'n_layer'"));
+  EXPECT_THAT(error_of(with(kGpt2, "1e-05", "1e999")), HasSubstr("config.json"));
+  EXPECT_THAT(error_of(with(kGpt2, "1e-05", "-1")), HasSubstr("norm_eps"));
+  EXPECT_THAT(error_of(with(kGpt2, "\"gelu_new\"", "\"\xff\xfe\"")), HasSubstr("config.json"));
+  EXPECT_THAT(error_of(with(kLlama31, "\"rope_scaling\":{", "\"rope_scaling\":7,\"x\":{")),
+              HasSubstr("not an object"));
+}
+
+}  // namespace
+}  // namespace sweep::shape

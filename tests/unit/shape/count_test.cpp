@@ -1,0 +1,115 @@
+// Parameter totals are those the published checkpoints hold; FLOPs are worked out by hand.
+#include "bench_kernels/shape/count.h"
+
+#include <gtest/gtest.h>
+
+#include "bench_kernels/shape/catalogue.h"
+
+namespace sweep::shape {
+namespace {
+
+ModelSpec model(const char* name) {
+  const auto spec = find_model(name);
+  EXPECT_TRUE(spec.has_value()) << name;
+  return spec.value_or(ModelSpec{});
+}
+
+struct Total {
+  const char* model;
+  i64 parameters;
+};
+
+class PublishedTotal : public testing::TestWithParam<Total> {};
+
+TEST_P(PublishedTotal, EqualsTheCheckpoint) {
+  EXPECT_EQ(parameter_count(model(GetParam().model)), GetParam().parameters);
+}
+
+INSTANTIATE_TEST_SUITE_P(Count, PublishedTotal,
+                         testing::Values(Total{"llama2-7b", 6738415616}, Total{"llama2-13b", 13015864320},
+                                         Total{"llama2-70b", 68976648192}, Total{"llama3-8b", 8030261248},
+                                         Total{"llama3-70b", 70553706496}, Total{"llama3.1-8b", 8030261248},
+                                         Total{"llama3.1-405b", 405853388800},
+                                         Total{"llama3.2-1b", 1235814400}, Total{"llama3.2-3b", 3212749824},
+                                         Total{"mistral-7b", 7241732096},
+                                         Total{"mistral-7b-v0.3", 7248023552}, Total{"qwen2-0.5b", 494032768},
+                                         Total{"qwen2-1.5b", 1543714304}, Total{"qwen2-7b", 7615616512},
+                                         Total{"qwen2.5-3b", 3085938688}, Total{"qwen2.5-14b", 14770033664},
+                                         Total{"qwen2.5-32b", 32763876352}, Total{"gpt2", 124439808},
+                                         Total{"gpt2-medium", 354823168}, Total{"gpt2-large", 774030080},
+                                         Total{"gpt2-xl", 1557611200}),
+                         [](const auto& info) {
+                           std::string name = info.param.model;
+                           for (char& c : name)
+                             if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+                           return name;
+                         });
+
+ModelSpec hand() {  // small enough to count on paper
+  ModelSpec m;
+  m.family = "llama";
+  m.layers = 3;
+  m.hidden_size = 8;
+  m.heads = 4;
+  m.kv_heads = 2;
+  m.head_dim = 2;
+  m.intermediate_size = 10;
+  m.vocab_size = 20;
+  return m;
+}
+
+// One layer: q 8x8, k and v 8x4 each, o 8x8 = 192; MLP 3 x 80 = 240.
+constexpr i64 kLayerWeights = 192 + 240;
+
+TEST(Count, ByHand) {
+  EXPECT_EQ(parameter_count(hand()), 3 * (kLayerWeights + 16) + 2 * 160 + 8);
+  EXPECT_EQ(multiplied_parameter_count(hand()), 3 * kLayerWeights + 160);
+}
+
+TEST(Count, TiedTableCountsOnceInTheTotalAndOnceInTheMatmuls) {
+  ModelSpec tied = hand();
+  tied.tie_embeddings = true;
+  EXPECT_EQ(parameter_count(hand()) - parameter_count(tied), 160);
+  EXPECT_EQ(multiplied_parameter_count(hand()), multiplied_parameter_count(tied));
+}
+
+TEST(Count, BiasesAndPositionsAreParametersButNotMultiplied) {
+  ModelSpec m = hand();
+  m.attention_bias = m.linear_bias = true;
+  m.rmsnorm = m.rope = m.swiglu = false;
+  m.max_positions = 5;
+  const i64 layer = 192 + 160 + (8 + 4 + 4) + 8 + (10 + 8) + 2 * 16;
+  EXPECT_EQ(parameter_count(m), 3 * layer + 2 * 160 + 5 * 8 + 16);
+  EXPECT_EQ(multiplied_parameter_count(m), 3 * (192 + 160) + 160);
+}
+
+TEST(Count, ModelFlopsAreSixNPlusTwelveLHS) {
+  EXPECT_DOUBLE_EQ(model_flops_per_token(hand(), 16),
+                   6.0 * (3 * kLayerWeights + 160) + 12.0 * 3 * 4 * 2 * 16);
+}
+
+TEST(Count, RecomputationAddsOnlyToHardwareFlops) {
+  const double model_flops = model_flops_per_token(hand(), 16);
+  const double attention = 4.0 * 4 * 2 * 16;
+  EXPECT_DOUBLE_EQ(hardware_flops_per_token(hand(), 16, "none"), model_flops);
+  EXPECT_DOUBLE_EQ(hardware_flops_per_token(hand(), 16, "selective"), model_flops + 3 * attention);
+  EXPECT_DOUBLE_EQ(hardware_flops_per_token(hand(), 16, "full"),
+                   model_flops + 3 * (2.0 * kLayerWeights + attention));
+}
+
+TEST(Count, LargestAllowedModelStaysBelow64Bits) {
+  ModelSpec m;
+  m.layers = 10'000;
+  m.hidden_size = 1 << 20;
+  m.heads = m.kv_heads = 64;
+  m.head_dim = 65536;
+  m.intermediate_size = 8 << 20;
+  m.vocab_size = 1 << 24;
+  const auto spec = completed(m);
+  ASSERT_TRUE(spec.has_value()) << spec.error().message;
+  EXPECT_GT(parameter_count(*spec), 0);
+  EXPECT_LT(parameter_count(*spec), i64{1} << 62);
+}
+
+}  // namespace
+}  // namespace sweep::shape

@@ -1,0 +1,142 @@
+// best, query and the public view.
+#include <gmock/gmock.h>
+
+#include "store_fixture.h"
+
+namespace sweep::store {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using Text = std::string;
+
+class AnswersTest : public StoreTest {
+ protected:
+  void add(const PlanEntry& one) {
+    plan_.push_back(one);
+    must(store_->sync_plan(sweep_, plan_, {}));
+  }
+  std::vector<std::string> best(std::vector<std::string> by, const std::string& metric = "tokens_per_s",
+                                bool larger = true, i64 limit = 1) {
+    std::vector<std::string> out;
+    for (const auto& row : must(store_->best(sweep_, by, metric, larger, limit))) out.push_back(row.trial_id);
+    return out;
+  }
+};
+
+TEST_F(AnswersTest, BestPerGroupIsTheSameByIndexAndByScan) {
+  start(0);
+  for (i64 i = 1; i <= 12; ++i) add(entry(i, i % 2 ? "a" : "bb", 1 + i % 3));
+  for (std::size_t i = 0; i < plan_.size(); ++i) finish(plan_[i], Outcome::kOk, double((i * 7) % 12));
+  for (const bool larger : {true, false})
+    for (const i64 limit : {1, 2, 5}) {
+      const std::vector<std::string> none, model{"model"}, both{"model", "nodes"}, reversed{"nodes", "model"};
+      // zero is the same for all trials: grouping by it too forces the scan.
+      EXPECT_EQ(best({}, "tokens_per_s", larger, limit), best({"zero"}, "tokens_per_s", larger, limit));
+      EXPECT_EQ(best(model, "tokens_per_s", larger, limit),
+                best({"model", "zero"}, "tokens_per_s", larger, limit));
+      EXPECT_EQ(best(both, "tokens_per_s", larger, limit),
+                best({"model", "nodes", "zero"}, "tokens_per_s", larger, limit));
+      EXPECT_EQ(best(reversed, "tokens_per_s", larger, limit),
+                best({"nodes", "model", "zero"}, "tokens_per_s", larger, limit));
+    }
+  EXPECT_EQ(best({"model", "nodes"}).size(), 6u);
+}
+
+TEST_F(AnswersTest, OnlyOkTrialsWithTheMetricAreRanked) {
+  start(4);
+  finish(plan_[0], Outcome::kOk, 5);
+  finish(plan_[1], Outcome::kInvalid, 50);
+  finish(plan_[2], Outcome::kOk);
+  finish(plan_[3], Outcome::kOk, 4);
+  EXPECT_EQ(best({}, "tokens_per_s", true, 10), (std::vector<std::string>{plan_[0].id, plan_[3].id}));
+}
+
+TEST_F(AnswersTest, AnswersFollowRetries) {
+  start(1);
+  finish(plan_[0], Outcome::kOk, 5);
+  const Outcome which[] = {Outcome::kOk};
+  must(store_->reopen(sweep_, which));
+  finish(plan_[0], Outcome::kOom);
+  EXPECT_TRUE(best({}).empty());
+}
+
+TEST_F(AnswersTest, GroupsMayBeDerivedLabels) {
+  start(2);
+  plan_[0].trial.labels = R"({"tokens":4096})", plan_[1].trial.labels = R"({"tokens":8192})";
+  must(store_->sync_plan(sweep_, plan_, {}));
+  finish(plan_[0], Outcome::kOk, 5);
+  finish(plan_[1], Outcome::kOk, 4);
+  EXPECT_EQ(best({"tokens"}).size(), 2u);
+  EXPECT_EQ(best({"it's \"odd\""}).size(), 1u) << "a name no trial has is one group";
+}
+
+TEST_F(AnswersTest, AWrongMetricListsTheRightOnes) {
+  start(1);
+  EXPECT_THAT(message_of(store_->best(sweep_, {}, "mfuu", true, 1)), HasSubstr("tokens_per_s"));
+  EXPECT_THAT(message_of(store_->best(sweep_, {}, "1); DROP TABLE result; --", true, 1)),
+              HasSubstr("is no metric"));
+}
+
+TEST_F(AnswersTest, TheViewNamesEveryAxisAndMetric) {
+  start(1);
+  const Table table = must(store_->query("SELECT * FROM results"));
+  Trial trial;
+  for_each_axis(trial, [&](const FieldInfo& f, const auto&, const auto&) {
+    EXPECT_THAT(table.columns, Contains(Text(f.key)));
+  });
+  Metrics metrics;
+  for_each_metric(
+      metrics, [&](const FieldInfo& f, const auto&) { EXPECT_THAT(table.columns, Contains(Text(f.key))); });
+  for (const char* name : {"sweep", "trial", "outcome", "reason", "model", "attempts", "finished_at"})
+    EXPECT_THAT(table.columns, Contains(Text(name)));
+}
+
+TEST_F(AnswersTest, QueriesMayReadAndNothingElse) {
+  start(1);
+  for (const char* sql :
+       {"DELETE FROM result", "DROP TABLE trial", "UPDATE sweep SET name = 'x'", "PRAGMA user_version = 9",
+        "PRAGMA writable_schema = ON", "ATTACH 'other.db' AS o", "BEGIN", "VACUUM INTO 'copy.db'",
+        "CREATE TEMP TABLE x(a)", "INSERT INTO meta VALUES ('a', 'b')", "SELECT load_extension('x')",
+        "REINDEX", "DETACH main", "CREATE VIRTUAL TABLE v USING fts5(a)"})
+    EXPECT_FALSE(store_->query(sql)) << sql;
+  EXPECT_FALSE(fs::exists("copy.db"));
+  EXPECT_EQ(must(store_->query("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5) "
+                               "SELECT sum(i) FROM n; -- done"))
+                .rows[0][0],
+            Value(i64{15}));
+  EXPECT_EQ(must(store_->query("SELECT 1, 2.5, 'x', NULL")).rows[0],
+            (std::vector<Value>{i64{1}, 2.5, Text("x"), std::monostate{}}));
+}
+
+TEST_F(AnswersTest, SqlErrorsPointAtThePlace) {
+  start(1);
+  const std::string message = message_of(store_->query("SELECT trial,\n  mfuu FROM results"));
+  EXPECT_THAT(message, HasSubstr("no such column: mfuu"));
+  EXPECT_THAT(message, HasSubstr("  mfuu FROM results\n    ^"));
+  EXPECT_THAT(message_of(store_->query("SELECT 1; SELECT 2")), HasSubstr("one SQL statement"));
+  EXPECT_THAT(message_of(store_->query("  ")), HasSubstr("empty"));
+  EXPECT_THAT(message_of(store_->query("DELETE FROM result")), HasSubstr("only reading"));
+}
+
+TEST_F(AnswersTest, QueriesSeeWhatWasStoredSince) {
+  start(2);
+  EXPECT_EQ(column("outcome").size(), 2u);
+  finish(plan_[0], Outcome::kOk, 1);
+  EXPECT_EQ(must(store_->query("SELECT count(*) FROM results WHERE outcome = 'ok'")).rows[0][0],
+            Value(i64{1}));
+}
+
+TEST_F(AnswersTest, ProgressCountsAndPredictsWhatIsLeft) {
+  start(3);
+  finish(plan_[0], Outcome::kOk, 1);
+  begin(plan_[1]);
+  const Progress p = must(store_->progress(sweep_));
+  EXPECT_EQ(p.total, 3);
+  EXPECT_EQ(p.pending, 2);
+  EXPECT_EQ(p.remaining_predicted_s, 4.0);
+  EXPECT_EQ(p.by_outcome, (std::vector<std::pair<Outcome, i64>>{{Outcome::kOk, 1}}));
+}
+
+}  // namespace
+}  // namespace sweep::store

@@ -1,0 +1,169 @@
+// Who may run a sweep: this host, other hosts, dead holders, clocks that jump.
+#include "orchestrator/store/lease.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "store_fixture.h"
+
+namespace sweep::store {
+namespace {
+
+constexpr i64 kSecond = 1'000'000'000;
+
+class LeaseTest : public StoreTest {
+ protected:
+  // A store as process `pid` of `host` sees it. The table of living processes, the clocks and the filesystem
+  // are ours.
+  std::unique_ptr<Store> as(const std::string& host, i64 pid, bool network, const std::string& boot = "") {
+    Seams seams = quick();
+    seams.self = LeaseHolder{host, boot.empty() ? "boot-" + host : boot, pid, 1000 + pid, 0};
+    seams.network_filesystem = [network](const fs::path&) { return network; };
+    seams.now_unix_ns = [this] { return now_; };
+    seams.steady_s = [this] { return steady_; };
+    seams.living_pid_start = [this](i64 asked) -> std::optional<i64> {
+      return alive_.contains(asked) ? std::optional<i64>(alive_[asked]) : std::nullopt;
+    };
+    auto store = must(Store::open(path_, Mode::kReadWrite, seams));
+    SweepRow row;
+    row.name = "s";
+    sweep_ = must(store->ensure_sweep(row)).id;
+    return store;
+  }
+  i64 now_ = 1'000'000 * kSecond;
+  double steady_ = 100;
+  std::map<i64, i64> alive_{{1, 1001}, {2, 1002}};
+};
+
+TEST_F(LeaseTest, ASecondRunSeesWhoHoldsTheSweep) {
+  auto first = as("n1", 1, false), second = as("n1", 2, false);
+  EXPECT_FALSE(must(first->take_lease(sweep_)));
+  const auto holder = must(second->take_lease(sweep_));
+  ASSERT_TRUE(holder);
+  EXPECT_EQ(holder->pid, 1);
+  EXPECT_TRUE(must(second->take_lease(sweep_, true))) << "a living process is never robbed";
+  EXPECT_EQ(must(second->lease(sweep_))->host, "n1");
+}
+
+TEST_F(LeaseTest, ADeadHolderIsTakenOverSilently) {
+  auto first = as("n1", 1, false), second = as("n1", 2, false);
+  must(first->take_lease(sweep_));
+  alive_.erase(1);
+  EXPECT_FALSE(must(second->lease(sweep_)));
+  EXPECT_FALSE(must(second->take_lease(sweep_)));
+}
+
+TEST_F(LeaseTest, APidUsedAgainIsNotTheHolder) {
+  auto first = as("n1", 1, false), second = as("n1", 2, false);
+  must(first->take_lease(sweep_));
+  alive_[1] = 555555;
+  EXPECT_FALSE(must(second->take_lease(sweep_)));
+}
+
+TEST_F(LeaseTest, AHolderFromBeforeTheRebootIsDeadOnALocalDisk) {
+  auto first = as("n1", 1, false, "old-boot"), second = as("n1", 2, false, "new-boot");
+  must(first->take_lease(sweep_));
+  EXPECT_FALSE(must(second->take_lease(sweep_)));
+}
+
+TEST_F(LeaseTest, TheRobbedHolderCanWriteNothing) {
+  start(1);
+  auto first = as("n1", 1, false), second = as("n1", 2, false);
+  store_.reset();
+  sql("DELETE FROM lease");
+  must(first->take_lease(sweep_));
+  alive_.erase(1);
+  must(second->take_lease(sweep_));
+  Attempt wanted;
+  wanted.trial_id = plan_[0].id, wanted.trial = plan_[0].trial;
+  IngestBatch batch;
+  batch.allocation = allocation_, batch.new_offset = 5;
+  EXPECT_NE(message_of(first->beat(sweep_)).find("was lost"), std::string::npos);
+  EXPECT_FALSE(first->begin_attempt(sweep_, allocation_, wanted));
+  EXPECT_FALSE(first->ingest(batch));
+  EXPECT_FALSE(first->sync_plan(sweep_, plan_, {}));
+  EXPECT_FALSE(first->reopen(sweep_, {}));
+  EXPECT_FALSE(first->create_allocation(sweep_, "local", dir_));
+  EXPECT_FALSE(first->allocation_started(allocation_, "x", 1));
+  EXPECT_FALSE(first->end_allocation(allocation_, "x"));
+  EXPECT_FALSE(first->add_event(sweep_, "k", "t"));
+  EXPECT_TRUE(second->begin_attempt(sweep_, allocation_, wanted));
+  must(first->release_lease(sweep_));
+  EXPECT_TRUE(second->beat(sweep_)) << "a lost lease cannot be released for its new holder";
+}
+
+TEST_F(LeaseTest, NoAttemptBeginsWithoutALease) {
+  start(1);
+  must(store_->release_lease(sweep_));
+  Attempt wanted;
+  wanted.trial_id = plan_[0].id, wanted.trial = plan_[0].trial;
+  EXPECT_NE(message_of(store_->begin_attempt(sweep_, allocation_, wanted)).find("lease"), std::string::npos);
+}
+
+TEST_F(LeaseTest, AWatcherMayAskToStopAndChangesNothingElse) {
+  auto first = as("n1", 1, false), second = as("n1", 2, false);
+  must(first->take_lease(sweep_));
+  EXPECT_FALSE(second->sync_plan(sweep_, {}, {}));
+  SweepRow other;
+  other.name = "s", other.question = "changed?";
+  EXPECT_EQ(must(second->ensure_sweep(other)).question, "");
+  must(second->request_stop(sweep_, true));
+  EXPECT_EQ(must(first->stop_requested(sweep_)), std::optional<bool>(true));
+  must(first->release_lease(sweep_));
+  must(second->take_lease(sweep_));
+  EXPECT_FALSE(must(second->stop_requested(sweep_))) << "an old stop request does not stop a new run";
+}
+
+TEST_F(LeaseTest, AnotherHostOnANetworkDiskNeedsSilenceAndAnExplicitTakeover) {
+  auto first = as("n1", 1, true), second = as("n2", 2, true);
+  must(first->take_lease(sweep_));
+  EXPECT_TRUE(must(second->take_lease(sweep_, true))) << "it has just beaten";
+  now_ += 61 * kSecond;
+  EXPECT_TRUE(must(second->take_lease(sweep_))) << "not without being told to";
+  EXPECT_FALSE(must(second->take_lease(sweep_, true)));
+}
+
+TEST_F(LeaseTest, AClockThatJumpsBackMakesNoHolderImmortal) {
+  auto first = as("n1", 1, true), second = as("n2", 2, true);
+  must(first->take_lease(sweep_));
+  now_ -= 3600 * kSecond;
+  EXPECT_FALSE(must(second->take_lease(sweep_, true)));
+}
+
+TEST_F(LeaseTest, BeatsSeenToGrowProveLifeWhateverTheClockSays) {
+  auto first = as("n1", 1, true), second = as("n2", 2, true);
+  must(first->take_lease(sweep_));
+  EXPECT_TRUE(must(second->take_lease(sweep_)));
+  must(first->beat(sweep_));
+  now_ += 7200 * kSecond;
+  EXPECT_TRUE(must(second->take_lease(sweep_, true)));
+}
+
+TEST_F(LeaseTest, BeatsThatStandStillProveSilenceWhateverTheClockSays) {
+  auto first = as("n1", 1, true), second = as("n2", 2, true);
+  must(first->take_lease(sweep_));
+  EXPECT_TRUE(must(second->take_lease(sweep_, true)));
+  steady_ += 61;
+  EXPECT_FALSE(must(second->take_lease(sweep_, true)));
+}
+
+TEST_F(LeaseTest, AContainerThatSharesTheKernelIsJudgedByItsHeartbeat) {
+  auto first = as("c1", 1, false, "same-boot"), second = as("c2", 2, false, "same-boot");
+  must(first->take_lease(sweep_));
+  alive_.erase(1);  // its pids mean nothing here
+  EXPECT_TRUE(must(second->take_lease(sweep_)));
+}
+
+TEST(ProcessTable, AZombieIsNotAlive) {
+  EXPECT_TRUE(living_pid_start(::getpid()));
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  siginfo_t info;
+  ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);  // dead, not yet reaped
+  EXPECT_FALSE(living_pid_start(child));
+  ::waitpid(child, nullptr, 0);
+  EXPECT_FALSE(living_pid_start(child));
+}
+
+}  // namespace
+}  // namespace sweep::store

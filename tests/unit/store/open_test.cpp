@@ -1,0 +1,278 @@
+// Files that are not as one would wish: older, newer, foreign, damaged, locked, read-only, full disks.
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "orchestrator/store/upgrade.h"
+#include "store_fixture.h"
+
+namespace sweep::store {
+namespace {
+
+using ::testing::Test;
+
+std::string slurp(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+class OpenTest : public StoreTest {
+ protected:
+  std::string refusal(Mode mode = Mode::kReadWrite, Seams seams = quick()) {
+    return message_of(Store::open(path_, mode, std::move(seams)));
+  }
+  void spill(const std::string& bytes) { std::ofstream(path_, std::ios::binary) << bytes; }
+  i64 pragma(const std::string& name) {
+    auto db = must(Db::open(path_.string(), SQLITE_OPEN_READONLY, 1000, path_));
+    return must(db->pragma(name));
+  }
+  std::string text_pragma(const std::string& name) {
+    auto db = must(Db::open(path_.string(), SQLITE_OPEN_READONLY, 1000, path_));
+    Work work(*db, Work::kRead);
+    return work.one<std::string>("PRAGMA " + name).value_or("");
+  }
+};
+
+TEST_F(OpenTest, ANewFileSaysWhatItIs) {
+  open();
+  EXPECT_EQ(pragma("application_id"), kApplicationId);
+  EXPECT_EQ(pragma("user_version"), migrations().back().version);
+  EXPECT_EQ(text_pragma("journal_mode"), "wal");
+}
+
+TEST_F(OpenTest, EveryTableIsStrict) {
+  open();
+  auto db = must(Db::open(path_.string(), SQLITE_OPEN_READONLY, 1000, path_));
+  Work work(*db, Work::kRead);
+  const char* tables =
+      "SELECT count(*) FROM pragma_table_list WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND strict = "
+      "?";
+  EXPECT_EQ(work.one<i64>(tables, 0), 0);
+  EXPECT_GE(work.one<i64>(tables, 1).value_or(0), 10);
+}
+
+TEST_F(OpenTest, ANetworkFilesystemGetsARollbackJournal) {
+  Seams seams = quick();
+  seams.network_filesystem = [](const fs::path&) { return true; };
+  open(seams);
+  EXPECT_EQ(text_pragma("journal_mode"), "delete");
+  EXPECT_FALSE(fs::exists(path_.string() + "-wal"));
+}
+
+TEST_F(OpenTest, ALocalFilesystemIsNotTakenForANetworkOne) {
+  EXPECT_FALSE(on_network_filesystem(dir_ / "not" / "yet.db"));
+}
+
+TEST_F(OpenTest, ANewerFileIsRefusedNamingBothVersions) {
+  open();
+  sql("PRAGMA user_version = 99");
+  for (const Mode mode : {Mode::kReadWrite, Mode::kReadOnly}) {
+    const std::string message = refusal(mode);
+    EXPECT_NE(message.find("version 99"), std::string::npos) << message;
+    EXPECT_NE(message.find(fmt::format("up to {}", migrations().back().version)), std::string::npos)
+        << message;
+  }
+}
+
+TEST_F(OpenTest, AForeignDatabaseIsRefusedAndLeftAlone) {
+  sql("CREATE TABLE mine(a)");
+  const std::string before = slurp(path_);
+  EXPECT_NE(refusal().find("not one of sweep's"), std::string::npos);
+  EXPECT_EQ(slurp(path_), before);
+}
+
+TEST_F(OpenTest, AnOlderFileIsBackedUpThenUpgradedInOneTransaction) {
+  start(1);
+  finish(plan_[0], Outcome::kOk, 5);
+  store_.reset();
+  const std::vector<Migration> steps{
+      migrations()[0], {2, "CREATE TABLE added(a INTEGER) STRICT; INSERT INTO added VALUES (7)"}};
+  {
+    auto db = must(Db::open(path_.string(), SQLITE_OPEN_READWRITE, 1000, path_));
+    must(bring_up_to_date(*db, steps));
+    EXPECT_EQ(must(db->pragma("user_version")), 2);
+    Work work(*db, Work::kRead);
+    EXPECT_EQ(work.one<i64>("SELECT a FROM added"), 7);
+    EXPECT_EQ(work.one<std::string>("SELECT outcome FROM results"), "ok");
+  }
+  path_ = path_.string() + ".v1.bak";
+  EXPECT_EQ(pragma("user_version"), 1);
+  auto backup = open(quick(), Mode::kReadOnly);
+  EXPECT_EQ(must(backup->results(sweep_)).size(), 1u);
+}
+
+TEST_F(OpenTest, AFailedUpgradeLeavesTheFileAsItWas) {
+  open();
+  const std::vector<Migration> steps{migrations()[0], {2, "CREATE TABLE half(a) ; SELECT * FROM nowhere"}};
+  auto db = must(Db::open(path_.string(), SQLITE_OPEN_READWRITE, 1000, path_));
+  const auto done = bring_up_to_date(*db, steps);
+  EXPECT_NE(message_of(done).find("upgrade to version 2 failed"), std::string::npos);
+  EXPECT_EQ(must(db->pragma("user_version")), 1);
+  Work work(*db, Work::kRead);
+  EXPECT_FALSE(work.one<i64>("SELECT 1 FROM sqlite_schema WHERE name = 'half'"));
+}
+
+TEST_F(OpenTest, TheFirstReleasesDatabaseStillOpensWithAllItHolds) {
+  sql(slurp(fs::path(SWEEP_SOURCE_DIR) / "tests/golden/store_v1.sql"));
+  store_ = open();
+  EXPECT_EQ(pragma("user_version"), migrations().back().version);
+  const i64 sweep = must(store_->find_sweep("golden")).id;
+  const auto rows = must(store_->results(sweep));
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0].outcome, Outcome::kOk);
+  EXPECT_EQ(rows[0].metrics.tokens_per_s, 1234.5);
+  EXPECT_EQ(trial_id(rows[0].trial), rows[0].trial_id) << "columns the file lacks took their frozen default";
+  EXPECT_EQ(rows[1].outcome, Outcome::kOom);
+  EXPECT_EQ(rows[2].outcome, Outcome::kPruned);
+  EXPECT_EQ(must(store_->pending(sweep, 9)).size(), 1u);
+  const auto best = must(store_->best(sweep, {}, "tokens_per_s", true, 1));
+  ASSERT_EQ(best.size(), 1u);
+  EXPECT_EQ(best[0].trial_id, rows[0].trial_id);
+  must(store_->query("SELECT threads, throttle FROM results"));
+}
+
+TEST_F(OpenTest, ColumnsTheFileLacksAreReadAsTheirDefaultsWithoutWriting) {
+  sql(slurp(fs::path(SWEEP_SOURCE_DIR) / "tests/golden/store_v1.sql"));
+  store_ = open(quick(), Mode::kReadOnly);
+  const auto rows = must(store_->results(must(store_->find_sweep("golden")).id));
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0].trial.threads, Trial{}.threads);
+  EXPECT_EQ(trial_id(rows[0].trial), rows[0].trial_id);
+}
+
+TEST_F(OpenTest, AFolderIsNoDatabase) {
+  path_ = dir_;
+  EXPECT_NE(refusal().find("is a folder"), std::string::npos);
+}
+
+TEST_F(OpenTest, ReadingWhatIsNotThereNamesTheWayOut) {
+  EXPECT_NE(refusal(Mode::kReadOnly).find("there is no database"), std::string::npos);
+  EXPECT_FALSE(fs::exists(path_));
+  path_ = dir_ / "no" / "folder" / "x.db";
+  EXPECT_NE(refusal().find("check that the folder exists"), std::string::npos);
+}
+
+TEST_F(OpenTest, BytesThatAreNoDatabaseAreRefused) {
+  spill("step,mfu\n1,0.5\n" + std::string(5000, 'x'));
+  EXPECT_NE(refusal().find("is not a SQLite database"), std::string::npos);
+}
+
+TEST_F(OpenTest, ADamagedFileIsAnErrorNeverACrash) {
+  start(50);
+  store_.reset();
+  sql("PRAGMA wal_checkpoint(TRUNCATE)");
+  const std::string whole = slurp(path_);
+  for (std::size_t at = 100; at < whole.size(); at += 4096) {
+    std::string bytes = whole;
+    for (std::size_t i = at; i < std::min(at + 600, bytes.size()); ++i) bytes[i] = static_cast<char>(i * 131);
+    spill(bytes);
+    auto store = Store::open(path_, Mode::kReadWrite, quick());
+    if (!store) continue;
+    const auto rows = (*store)->results(sweep_);
+    const auto plan = (*store)->plan(sweep_);
+    if (!plan) {
+      EXPECT_NE(plan.error().message.find(path_.string()), std::string::npos) << plan.error().message;
+    }
+  }
+  spill(whole.substr(0, whole.size() / 2));
+  auto store = Store::open(path_, Mode::kReadWrite, quick());
+  EXPECT_FALSE(store && (*store)->plan(sweep_) && (*store)->results(sweep_));
+}
+
+TEST_F(OpenTest, AReadOnlyFileIsRefusedForWritingAndReadFromAReadOnlyFolder) {
+  start(1);
+  store_.reset();
+  sql("PRAGMA wal_checkpoint(TRUNCATE)");
+  fs::permissions(path_, fs::perms::owner_read);
+  fs::permissions(dir_, fs::perms::owner_read | fs::perms::owner_exec);
+  // Root may write anywhere: let an unprivileged child look.
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::geteuid() == 0) {
+      if (::chown(dir_.c_str(), 65534, 65534) || ::chown(path_.c_str(), 65534, 65534) || ::setgid(65534) ||
+          ::setuid(65534))
+        ::_exit(3);
+    }
+    const std::string message = refusal();
+    const bool refused = message.find("read-only") != std::string::npos ||
+                         message.find("could not be opened") != std::string::npos;
+    auto reader = Store::open(path_, Mode::kReadOnly, quick());
+    const bool read = reader && (*reader)->plan(sweep_) && (*reader)->query("SELECT count(*) FROM results");
+    ::_exit((refused ? 0 : 1) + (read ? 0 : 2));
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  fs::permissions(dir_, fs::perms::owner_all);
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "1: not refused, 2: not read, 3: no unprivileged user";
+}
+
+TEST_F(OpenTest, ALockedFileIsAClearErrorAfterTheTimeout) {
+  start(1);
+  auto other = must(Db::open(path_.string(), SQLITE_OPEN_READWRITE, 1000, path_));
+  must(other->execute("BEGIN IMMEDIATE"));
+  const std::string message = message_of(store_->beat(sweep_));
+  EXPECT_NE(message.find("stayed locked"), std::string::npos) << message;
+  EXPECT_NE(message.find(path_.string()), std::string::npos);
+  EXPECT_TRUE(store_->progress(sweep_)) << "readers go on";
+  must(other->execute("ROLLBACK"));
+  EXPECT_TRUE(store_->beat(sweep_));
+}
+
+TEST_F(OpenTest, AFullDiskStoresNothingOfTheBatchAndSaysWhatToDo) {
+  start(1);
+  const Attempt attempt = begin(plan_[0]);
+  store_.reset();
+  sql("PRAGMA wal_checkpoint(TRUNCATE)");
+  Seams seams = quick();
+  seams.most_pages = pragma("page_count") + 8;
+  store_ = must(Store::open(path_, Mode::kReadWrite, seams));
+  sql("DELETE FROM lease");
+  must(store_->take_lease(sweep_));
+  IngestBatch batch;
+  batch.allocation = allocation_, batch.new_offset = 77;
+  batch.rank_records = {record(attempt, 0, 20000), record(attempt, 1, 2)};
+  const std::string message = message_of(store_->ingest(batch));
+  EXPECT_NE(message.find("free space"), std::string::npos) << message;
+  EXPECT_NE(message.find(path_.string()), std::string::npos);
+  EXPECT_EQ(must(store_->open_allocations(sweep_)).at(0).offset, 0u);
+  EXPECT_TRUE(must(store_->testimony(attempt.id)).records.empty());
+  batch.rank_records = {record(attempt, 0, 2)};
+  EXPECT_TRUE(store_->ingest(batch)) << "smaller ones still fit";
+}
+
+TEST_F(OpenTest, AFileSizeLimitStoresNothingOfTheBatchAndSaysWhatToDo) {
+  start(1);
+  const Attempt attempt = begin(plan_[0]);
+  must(store_->release_lease(sweep_));
+  store_.reset();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto store = open();
+    if (must(store->take_lease(sweep_))) ::_exit(4);
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{200 << 10, 200 << 10};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    IngestBatch batch;
+    batch.allocation = allocation_, batch.new_offset = 77;
+    batch.rank_records = {record(attempt, 0, 50000)};
+    const std::string message = message_of(store->ingest(batch));
+    const bool clear = message.find("nothing of this step was stored") != std::string::npos;
+    const bool whole = must(store->testimony(attempt.id)).records.empty();
+    ::_exit((clear ? 0 : 1) + (whole ? 0 : 2));
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "1: no clear sentence, 2: something was stored, 4: no lease";
+  store_ = open();
+  EXPECT_EQ(must(store_->query("SELECT count(*) FROM step_sample")).rows[0][0], Value(i64{0}));
+}
+
+}  // namespace
+}  // namespace sweep::store

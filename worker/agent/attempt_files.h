@@ -1,0 +1,45 @@
+// AttemptFiles: the folder of one attempt in the spool and its rendezvous folder on memory. It makes them
+// before ranks start, maps the heartbeat pages, reads the testimonies, and removes the rendezvous folder when
+// it goes.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schema/attempt.h"
+#include "schema/expected.h"
+#include "schema/progress.h"
+#include "schema/records.h"
+#include "worker/agent/watchdog.h"
+
+namespace sweep::agent {
+
+class AttemptFiles {
+ public:
+  // rendezvous_root is made with mode 0700; where /dev/shm does not serve, the spool does.
+  static Expected<AttemptFiles> make(const std::filesystem::path& spool,
+                                     const std::filesystem::path& rendezvous_root, const Attempt& attempt);
+  AttemptFiles(AttemptFiles&&) noexcept = default;
+  AttemptFiles& operator=(AttemptFiles&&) noexcept = default;
+  ~AttemptFiles();
+
+  const std::filesystem::path& dir() const { return dir_; }
+  const std::filesystem::path& rendezvous() const { return rendezvous_; }
+  Heartbeat heartbeat(i64 rank) const;
+  // The rank's testimony, checked to be its own; none: it left none. Damage is an error.
+  Expected<std::optional<RankRecord>> record(i64 rank) const;
+  void remove_rendezvous();
+
+ private:
+  AttemptFiles() = default;
+  struct Unmap {
+    void operator()(ProgressPage* page) const;
+  };
+  i64 id_ = 0;
+  std::filesystem::path dir_, rendezvous_;
+  std::vector<std::unique_ptr<ProgressPage, Unmap>> pages_;
+};
+
+}  // namespace sweep::agent

@@ -1,0 +1,322 @@
+// The life of an attempt: start, watch, end.
+#include "worker/agent/attempt_run.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "schema/attempt_token.h"
+#include "schema/codec.h"
+#include "schema/rank_launch.h"
+#include "schema/spool.h"
+#include "worker/agent/clock.h"
+#include "worker/agent/proc_facts.h"
+#include "worker/agent/spawn.h"
+
+namespace sweep::agent {
+
+namespace {
+constexpr auto kTick = std::chrono::milliseconds(50);
+constexpr auto kSweepTick = std::chrono::milliseconds(5);
+constexpr double kTestimony = 1.0;   // seconds the peers of a failed rank get
+constexpr double kSweepLimit = 5.0;  // seconds after SIGKILL before a survivor taints the node
+}  // namespace
+
+AttemptRun::AttemptRun(Lent& lent, Attempt attempt, std::function<void(AttemptRun&)> finished)
+    : lent_(lent),
+      attempt_(std::move(attempt)),
+      finished_(std::move(finished)),
+      watchdog_(attempt_.deadlines, attempt_.trial.world()),
+      timer_(lent.io) {}
+
+AttemptRun::~AttemptRun() {
+  if (anchor_ > 0) ::kill(-anchor_, SIGKILL);
+}
+
+void AttemptRun::start() {
+  started_unix_ns_ = unix_ns();
+  ranks_.resize(static_cast<std::size_t>(attempt_.trial.world()));
+  set_deadline(attempt_.deadlines.startup_s);
+  arm();
+  if (const auto ready = prepare(); !ready) {
+    start_error_ = ready.error().message;
+    set_cause("start_failed");
+    stage_ = Stage::kSweeping;
+    return set_deadline(kSweepLimit);
+  }
+  const bool by_zygote =
+      lent_.options.zygote && attempt_.start != "exec" && !zygote_failed_ && lent_.zygote.usable();
+  for (std::size_t i = 0; i < ranks_.size() && stage_ == Stage::kStarting; ++i)
+    launch(static_cast<i64>(i), by_zygote);
+}
+
+Expected<void> AttemptRun::prepare() {
+  auto files = AttemptFiles::make(lent_.options.spool, lent_.rendezvous_root, attempt_);
+  if (!files) return tl::unexpected(files.error());
+  files_.emplace(std::move(*files));
+  for (std::size_t i = 0; i < ranks_.size(); ++i)
+    ranks_[i].log = std::make_unique<RankLog>(spool::rank_log(files_->dir(), static_cast<i64>(i)),
+                                              attempt_.log_limit_bytes);
+  const auto anchor = spawn_anchor();
+  if (!anchor) return tl::unexpected(anchor.error());
+  anchor_ = *anchor;
+  span_.emplace(lent_.node.begin(attempt_.trial.world()));
+  return {};
+}
+
+void AttemptRun::launch(i64 rank, bool by_zygote) {
+  RankLaunch wanted;
+  wanted.attempt_dir = files_->dir();
+  wanted.rendezvous_dir = files_->rendezvous();
+  wanted.rank = wanted.local_rank = rank;
+  wanted.world = attempt_.trial.world();
+  wanted.agent_pid = ::getpid();
+  wanted.pgid = anchor_;
+  if (by_zygote) {
+    lent_.zygote.start(wanted, [this, rank](const Expected<pid_t>& pid) {
+      zygote_failed_ = zygote_failed_ || !pid;
+      launched(rank, pid);
+    });
+    return;
+  }
+  Spawn command;
+  command.argv = {lent_.options.rank_program, "run", "--launch", dump(to_json(wanted))};
+  command.token = attempt_token(lent_.key, attempt_.id);
+  command.log = spool::rank_log(files_->dir(), rank);
+  command.group = anchor_;
+  launched(rank, spawn(command));
+}
+
+void AttemptRun::launched(i64 index, const Expected<pid_t>& pid) {
+  Rank& rank = ranks_[static_cast<std::size_t>(index)];
+  rank.answered = true;
+  if (!pid) {
+    if (start_error_.empty())
+      start_error_ = fmt::format("rank {} was not started: {}", index, pid.error().message);
+  } else {
+    rank.pid = *pid;
+    const auto status = lent_.claim(*pid);
+    rank.outside_pid = status ? *pid : outside_pid(lent_.inside, *pid);
+    if (status) exited(*pid, *status);
+    if (stage_ != Stage::kStarting) lent_.reap();  // it came too late to be wanted
+  }
+  if (std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.answered; })) all_answered();
+}
+
+void AttemptRun::all_answered() {
+  if (stage_ != Stage::kStarting) return;
+  if (!start_error_.empty()) {
+    set_cause("start_failed");
+    return terminate();
+  }
+  nlohmann::json pids = nlohmann::json::array();
+  for (const Rank& rank : ranks_) pids.push_back(rank.outside_pid);
+  lent_.send(spool::kStarted,
+             {{"attempt", attempt_.id}, {"pids", std::move(pids)}, {"unix_ns", started_unix_ns_}});
+  stage_ = Stage::kRunning;
+  deadline_.reset();
+  advance();
+}
+
+void AttemptRun::arm() {
+  timer_.expires_after(stage_ == Stage::kSweeping ? kSweepTick : kTick);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) tick();
+  });
+}
+
+void AttemptRun::tick() {
+  if (stage_ == Stage::kFinished) return;
+  watch();
+  advance();
+  if (stage_ != Stage::kFinished) arm();
+}
+
+// One look at the heartbeats, the logs and the load.
+void AttemptRun::watch() {
+  if (!files_ || stage_ == Stage::kStarting || stage_ == Stage::kSweeping) return;
+  std::vector<Heartbeat> seen;
+  std::vector<pid_t> pids;
+  bool measuring = true;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    seen.push_back(files_->heartbeat(static_cast<i64>(i)));
+    seen.back().alive = !ranks_[i].ended;
+    measuring = measuring && seen.back().alive && seen.back().phase == Phase::kStep;
+    pids.push_back(ranks_[i].pid);
+    ranks_[i].log->look();
+  }
+  span_->sample(pids, measuring);
+  const auto found = watchdog_.look(seen, steady_s());
+  if (!found || stage_ != Stage::kRunning) return;
+  lent_.reap();  // a dead child explains more than a silence does
+  if (stage_ != Stage::kRunning) return;
+  nlohmann::json evidence = collect_evidence();
+  evidence["why"] = found->why;
+  evidence["rank"] = found->rank;
+  spdlog::warn("attempt {}: {}", attempt_.id, found->why);
+  switch (found->verdict) {
+    case Watchdog::Verdict::kHang:
+      set_cause("hang", std::move(evidence));
+      break;
+    case Watchdog::Verdict::kTimeout:
+      set_cause("timeout", std::move(evidence));
+      break;
+    case Watchdog::Verdict::kLingers:
+      set_cause("done", std::move(evidence));
+      break;
+  }
+  terminate();
+}
+
+bool AttemptRun::exited(pid_t pid, int status) {
+  if (pid == anchor_ && pid > 0) {
+    anchor_ = 0;  // its number may be used again: no more signals to it
+    return true;
+  }
+  const auto rank =
+      std::find_if(ranks_.begin(), ranks_.end(), [&](const Rank& r) { return r.pid == pid && !r.ended; });
+  if (rank == ranks_.end() || pid <= 0) return false;
+  rank->ended = true;
+  rank->status = status;
+  rank->ended_unix_ns = unix_ns();
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !rank->killed_by_agent)
+    rank->oom_killed = span_->oom_killed(rank->outside_pid);
+  advance();
+  return true;
+}
+
+bool AttemptRun::all_ended() const {
+  return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.ended || r.pid == 0; });
+}
+
+bool AttemptRun::failed(const Rank& rank, i64 index) const {
+  if (!rank.ended) return false;
+  if (!WIFEXITED(rank.status) || WEXITSTATUS(rank.status) != 0) return true;
+  const auto record = files_->record(index);
+  return !record || !*record || (*record)->outcome != Outcome::kOk;
+}
+
+// The one place where the stage moves on.
+void AttemptRun::advance() {
+  if (stage_ == Stage::kStarting && past_deadline()) {
+    start_error_ = fmt::format("the ranks were not started within {:.1f} s", attempt_.deadlines.startup_s);
+    set_cause("start_failed");
+    terminate();
+  }
+  if (stage_ == Stage::kRunning) {
+    for (std::size_t i = 0; i < ranks_.size(); ++i)
+      if (failed(ranks_[i], static_cast<i64>(i))) {
+        set_cause("rank_failed");
+        stage_ = Stage::kTestifying;
+        set_deadline(kTestimony);
+        break;
+      }
+  }
+  const bool before_sweep =
+      stage_ == Stage::kRunning || stage_ == Stage::kTestifying || stage_ == Stage::kTerminating;
+  if (before_sweep && all_ended()) {
+    stage_ = Stage::kSweeping;
+    set_deadline(kSweepLimit);
+    arm();
+  } else if (stage_ == Stage::kTestifying && past_deadline()) {
+    terminate();
+  } else if (stage_ == Stage::kTerminating && past_deadline()) {
+    stage_ = Stage::kSweeping;
+    set_deadline(kSweepLimit);
+  }
+  if (stage_ == Stage::kSweeping) sweep();
+}
+
+void AttemptRun::terminate() {
+  for (Rank& rank : ranks_)
+    if (!rank.ended) rank.killed_by_agent = true;
+  if (anchor_ > 0) ::kill(-anchor_, SIGTERM);
+  stage_ = Stage::kTerminating;
+  set_deadline(attempt_.deadlines.grace_s);
+}
+
+void AttemptRun::end(const std::string& cause, bool at_once) {
+  if (stage_ == Stage::kFinished) return;
+  set_cause(cause);
+  if (stage_ < Stage::kTerminating) terminate();
+  if (at_once && stage_ == Stage::kTerminating) {
+    deadline_ = std::chrono::steady_clock::now();
+    advance();
+  }
+}
+
+// SIGKILL to the group and to whatever else carries the attempt's mark, until nothing is left or the limit is
+// reached.
+void AttemptRun::sweep() {
+  if (anchor_ > 0) {
+    for (Rank& rank : ranks_)
+      if (!rank.ended) rank.killed_by_agent = true;
+    ::kill(-anchor_, SIGKILL);
+  }
+  const auto left = kill_leftovers();
+  const std::string gpu = span_ && all_ended() && left.empty() ? span_->not_at_baseline() : "";
+  if (all_ended() && left.empty() && gpu.empty())
+    return cause_ == "start_failed" && may_start_again() ? start() : finish();
+  if (!past_deadline()) return;
+  dirt_ = left.empty() ? gpu : fmt::format("survived SIGKILL: {}", fmt::join(left, ", "));
+  if (dirt_.empty()) dirt_ = "a rank's end could not be waited for";
+  finish();
+}
+
+// A zygote that died while it was asked may or may not have forked ranks: all of them are gone now, so the
+// attempt starts afresh, once, by exec.
+bool AttemptRun::may_start_again() {
+  if (!zygote_failed_ || started_again_) return false;
+  spdlog::warn("attempt {} starts again by exec: {}", attempt_.id, start_error_);
+  started_again_ = true;
+  stage_ = Stage::kStarting;
+  ranks_.clear();
+  files_.reset();
+  span_.reset();
+  cause_.clear();
+  start_error_.clear();
+  return true;
+}
+
+std::vector<std::string> AttemptRun::kill_leftovers() {
+  std::vector<std::string> left;
+  const auto end_it = [&](pid_t pid, char state, const std::string& command) {
+    ::kill(pid, SIGKILL);
+    left.push_back(fmt::format("{} (pid {}, state {})", command, outside_pid(lent_.inside, pid), state));
+  };
+  const bool alone = lent_.alone();
+  std::vector<pid_t> seen = {lent_.zygote.pid(), ::getppid()};
+  for (const auto& process : marked_processes(lent_.key)) {
+    const bool ours = process.attempt == attempt_.id || (process.attempt == 0 && alone);
+    if (!ours || std::find(seen.begin(), seen.end(), process.pid) != seen.end()) continue;
+    seen.push_back(process.pid);
+    end_it(process.pid, process.state, process.command);
+  }
+  if (!alone) return left;
+  for (const auto& child : children())  // adopted, its mark wiped
+    if (std::find(seen.begin(), seen.end(), child.pid) == seen.end())
+      end_it(child.pid, child.state, child.command);
+  return left;
+}
+
+void AttemptRun::set_cause(const std::string& cause, nlohmann::json evidence) {
+  if (!cause_.empty()) return;  // the first one is the cause
+  cause_ = cause;
+  evidence_ = std::move(evidence);
+}
+
+void AttemptRun::set_deadline(double seconds) {
+  deadline_ =
+      std::chrono::steady_clock::now() +
+      std::chrono::duration_cast<std::chrono::steady_clock::duration>(Seconds(std::min(seconds, 1e7)));
+}
+
+bool AttemptRun::past_deadline() const {
+  return deadline_ && std::chrono::steady_clock::now() >= *deadline_;
+}
+
+}  // namespace sweep::agent

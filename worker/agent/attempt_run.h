@@ -1,0 +1,112 @@
+// AttemptRun: one attempt on this node from its folder to its closing word: starts the ranks, watches them,
+// lets peers of a failed one testify, ends what does not end, checks that nothing is left, and sends the
+// records. It never computes and knows nothing of what ranks do. REQUIRES: used on the event loop only;
+// `finished` is called exactly once.
+//
+//   starting -> running -> testifying -> terminating -> sweeping -> finished     (any of them may be skipped)
+#pragma once
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schema/attempt.h"
+#include "schema/records.h"
+#include "worker/agent/attempt_files.h"
+#include "worker/agent/enclosure.h"
+#include "worker/agent/node_watch.h"
+#include "worker/agent/options.h"
+#include "worker/agent/rank_log.h"
+#include "worker/agent/watchdog.h"
+#include "worker/agent/zygote.h"
+
+namespace sweep::agent {
+
+// What the agent lends to each attempt.
+struct Lent {
+  boost::asio::io_context& io;
+  const Options& options;
+  const Inside& inside;
+  Zygote& zygote;
+  NodeWatch& node;
+  std::string key;  // allocation_key()
+  std::filesystem::path rendezvous_root;
+  std::function<void(std::string_view kind, nlohmann::json body)> send;
+  std::function<bool()> alone;  // no other attempt runs
+  std::function<void()> reap;   // takes the ends of children that are due
+  std::function<std::optional<int>(pid_t)>
+      claim;  // the status of a child that ended before its pid was known
+};
+
+class AttemptRun {
+ public:
+  AttemptRun(Lent& lent, Attempt attempt, std::function<void(AttemptRun&)> finished);
+  ~AttemptRun();
+
+  void start();
+  // Told of every child that was reaped; true: it was one of this attempt's.
+  bool exited(pid_t pid, int status);
+  // Ends it for a cause of records.h (cancelled, agent_stopping). at_once: without the grace period.
+  void end(const std::string& cause, bool at_once);
+  const Attempt& attempt() const { return attempt_; }
+  bool clean() const { return dirt_.empty(); }
+  bool starting() const { return stage_ == Stage::kStarting; }
+
+ private:
+  enum class Stage { kStarting, kRunning, kTestifying, kTerminating, kSweeping, kFinished };
+  struct Rank {
+    pid_t pid = 0;        // 0: not started
+    i64 outside_pid = 0;  // as seen from outside the PID namespace
+    bool answered = false, ended = false, killed_by_agent = false, oom_killed = false;
+    int status = 0;
+    i64 ended_unix_ns = 0;
+    std::unique_ptr<RankLog> log;
+  };
+  using Seconds = std::chrono::duration<double>;
+
+  Expected<void> prepare();
+  void launch(i64 rank, bool by_zygote);
+  void launched(i64 rank, const Expected<pid_t>& pid);
+  void all_answered();
+  void arm();
+  void tick();
+  void watch();
+  void advance();
+  bool all_ended() const;
+  bool failed(const Rank& rank, i64 index) const;
+  void terminate();
+  void sweep();
+  bool may_start_again();
+  std::vector<std::string> kill_leftovers();
+  void finish();
+  void relay_testimony();
+  void send_exits();
+  nlohmann::json collect_evidence() const;
+  void set_cause(const std::string& cause, nlohmann::json evidence = nullptr);
+  void set_deadline(double seconds);
+  bool past_deadline() const;
+
+  Lent& lent_;
+  const Attempt attempt_;
+  std::function<void(AttemptRun&)> finished_;
+  std::optional<AttemptFiles> files_;
+  Watchdog watchdog_;
+  std::optional<NodeWatch::Span> span_;
+  boost::asio::steady_timer timer_;
+  std::vector<Rank> ranks_;
+  Stage stage_ = Stage::kStarting;
+  std::optional<std::chrono::steady_clock::time_point> deadline_;
+  bool zygote_failed_ = false, started_again_ = false;
+  pid_t anchor_ = 0;   // leads the process group; 0: gone
+  std::string cause_;  // empty: nothing went wrong yet
+  nlohmann::json evidence_;
+  std::string start_error_;
+  std::string dirt_;
+  i64 started_unix_ns_ = 0;
+};
+
+}  // namespace sweep::agent

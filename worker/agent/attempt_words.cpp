@@ -1,0 +1,88 @@
+// What an AttemptRun says: evidence of a hang, the ranks' testimonies, their ends, the closing word.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/wait.h>
+
+#include "schema/codec.h"
+#include "schema/spool.h"
+#include "worker/agent/attempt_run.h"
+#include "worker/agent/clock.h"
+#include "worker/agent/proc_facts.h"
+
+namespace sweep::agent {
+
+nlohmann::json AttemptRun::collect_evidence() const {
+  nlohmann::json out = {{"ranks", nlohmann::json::array()}};
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const Heartbeat seen = files_->heartbeat(static_cast<i64>(i));
+    nlohmann::json rank = {{"rank", i},
+                           {"pid", ranks_[i].outside_pid},
+                           {"alive", !ranks_[i].ended},
+                           {"phase", name_of(seen.phase)},
+                           {"part", name_of(seen.part)},
+                           {"step", seen.step},
+                           {"beats", seen.beats},
+                           {"collectives_entered", seen.collective},
+                           {"collectives_done", seen.collective_done},
+                           {"seconds_without_progress", watchdog_.idle_s(static_cast<i64>(i))}};
+    if (!ranks_[i].ended) rank["where"] = where_it_is(ranks_[i].pid);
+    out["ranks"].push_back(std::move(rank));
+  }
+  if (const i64 kills = span_->oom_kills(); kills > 0) out["oom_kills"] = kills;
+  return out;
+}
+
+void AttemptRun::relay_testimony() {
+  for (std::size_t i = 0; files_ && i < ranks_.size(); ++i) {
+    const auto record = files_->record(static_cast<i64>(i));
+    if (!record) {
+      spdlog::warn("{}", record.error().message);
+      if (!evidence_.is_object()) evidence_ = nlohmann::json::object();
+      evidence_["unreadable_records"].push_back(record.error().message);
+    } else if (*record) {
+      lent_.send(spool::kRankRecord, to_json(**record));
+    }
+  }
+}
+
+void AttemptRun::send_exits() {
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const Rank& rank = ranks_[i];
+    if (rank.pid == 0) continue;
+    RankExit out;
+    out.attempt = attempt_.id;
+    out.rank = static_cast<i64>(i);
+    out.pid = rank.outside_pid;
+    if (rank.ended && WIFEXITED(rank.status)) out.exit_code = WEXITSTATUS(rank.status);
+    if (rank.ended && WIFSIGNALED(rank.status)) out.signal = WTERMSIG(rank.status);
+    out.killed_by_agent = rank.killed_by_agent;
+    out.oom_killed = rank.oom_killed;
+    out.ended_unix_ns = rank.ended ? rank.ended_unix_ns : unix_ns();
+    if (!rank.ended || failed(rank, out.rank)) out.log_tail = rank.log->tail();
+    lent_.send(spool::kRankExit, to_json(out));
+  }
+}
+
+void AttemptRun::finish() {
+  stage_ = Stage::kFinished;
+  for (const Rank& rank : ranks_)
+    if (rank.log) rank.log->compact();
+  relay_testimony();
+  send_exits();
+  AttemptEnd out;
+  out.attempt = attempt_.id;
+  out.cause = cause_.empty() ? "done" : cause_;
+  if (!start_error_.empty()) evidence_ = {{"why", start_error_}};
+  if (!evidence_.is_null()) out.evidence = dump(evidence_);
+  out.clean = dirt_.empty();
+  out.dirt = dirt_;
+  out.started_unix_ns = started_unix_ns_;
+  out.ended_unix_ns = unix_ns();
+  if (span_) span_->report(out);
+  if (files_) files_->remove_rendezvous();
+  lent_.send(spool::kAttemptEnd, to_json(out));
+  timer_.cancel();
+  finished_(*this);
+}
+
+}  // namespace sweep::agent

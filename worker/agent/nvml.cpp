@@ -1,0 +1,162 @@
+// The NVML functions used, by their stable C names (nvml.h of the CUDA toolkit, API 12).
+#include "worker/agent/nvml.h"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <utility>
+
+namespace sweep::agent {
+
+namespace {
+constexpr unsigned kClockSm = 1;  // NVML_CLOCK_SM
+struct Memory {
+  unsigned long long total, free, used;
+};
+struct Utilisation {
+  unsigned gpu, memory;
+};
+}  // namespace
+
+struct Nvml::Functions {
+  int (*init)() = nullptr;
+  int (*shutdown)() = nullptr;
+  int (*count)(unsigned*) = nullptr;
+  int (*handle)(unsigned, void**) = nullptr;
+  int (*driver)(char*, unsigned) = nullptr;
+  int (*name)(void*, char*, unsigned) = nullptr;
+  int (*memory)(void*, Memory*) = nullptr;
+  int (*utilisation)(void*, Utilisation*) = nullptr;
+  int (*power)(void*, unsigned*) = nullptr;
+  int (*clock)(void*, unsigned, unsigned*) = nullptr;
+  int (*max_clock)(void*, unsigned, unsigned*) = nullptr;
+  int (*throttle)(void*, unsigned long long*) = nullptr;
+  int (*driver_cuda)(int*) = nullptr;
+  int (*capability)(void*, int*, int*) = nullptr;
+};
+
+std::unique_ptr<Nvml> Nvml::load(const std::string& library) {
+  void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) return nullptr;
+  std::unique_ptr<Nvml> out(new Nvml);
+  out->library_ = handle;
+  out->call_ = std::make_unique<Functions>();
+  Functions& f = *out->call_;
+  const auto find = [&](auto& function, const char* symbol) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(handle, symbol));
+  };
+  find(f.init, "nvmlInit_v2");
+  find(f.shutdown, "nvmlShutdown");
+  find(f.count, "nvmlDeviceGetCount_v2");
+  find(f.handle, "nvmlDeviceGetHandleByIndex_v2");
+  find(f.driver, "nvmlSystemGetDriverVersion");
+  find(f.name, "nvmlDeviceGetName");
+  find(f.memory, "nvmlDeviceGetMemoryInfo");
+  find(f.utilisation, "nvmlDeviceGetUtilizationRates");
+  find(f.power, "nvmlDeviceGetPowerUsage");
+  find(f.clock, "nvmlDeviceGetClockInfo");
+  find(f.max_clock, "nvmlDeviceGetMaxClockInfo");
+  find(f.throttle, "nvmlDeviceGetCurrentClocksThrottleReasons");
+  find(f.driver_cuda, "nvmlSystemGetCudaDriverVersion_v2");
+  find(f.capability, "nvmlDeviceGetCudaComputeCapability");
+  unsigned devices = 0;
+  if (!f.init || !f.shutdown || !f.count || !f.handle || f.init() != 0) {
+    f.shutdown = nullptr;
+    return nullptr;
+  }
+  if (f.count(&devices) != 0) return nullptr;
+  for (unsigned i = 0; i < devices; ++i) {
+    void* device = nullptr;
+    out->devices_.push_back(f.handle(i, &device) == 0 ? device : nullptr);
+  }
+  return out;
+}
+
+Nvml::~Nvml() {
+  if (call_ && call_->shutdown) call_->shutdown();
+  if (library_ != nullptr) ::dlclose(library_);
+}
+
+std::string Nvml::driver_cuda() const {
+  int version = 0;  // 1000 x major + 10 x minor
+  if (!call_->driver_cuda || call_->driver_cuda(&version) != 0) return "";
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+std::string Nvml::compute_capability(int gpu) const {
+  int major = 0, minor = 0;
+  void* device = devices_[static_cast<std::size_t>(gpu)];
+  if (!device || !call_->capability || call_->capability(device, &major, &minor) != 0) return "";
+  return std::to_string(major) + "." + std::to_string(minor);
+}
+
+std::string Nvml::driver() const {
+  std::array<char, 96> text{};
+  return call_->driver && call_->driver(text.data(), text.size()) == 0 ? text.data() : "";
+}
+
+std::string Nvml::name(int gpu) const {
+  std::array<char, 96> text{};
+  void* device = devices_[static_cast<std::size_t>(gpu)];
+  return device && call_->name && call_->name(device, text.data(), text.size()) == 0 ? text.data() : "";
+}
+
+namespace {
+// One number of a device, NULL when the function is missing or refuses.
+template <class Raw>
+std::optional<Raw> ask(int (*function)(void*, Raw*), void* device) {
+  Raw out{};
+  if (function == nullptr || device == nullptr || function(device, &out) != 0) return std::nullopt;
+  return out;
+}
+std::optional<double> ask_clock(int (*function)(void*, unsigned, unsigned*), void* device) {
+  unsigned mhz = 0;
+  if (function == nullptr || device == nullptr || function(device, kClockSm, &mhz) != 0) return std::nullopt;
+  return mhz;
+}
+}  // namespace
+
+std::optional<std::uint64_t> Nvml::memory_total(int gpu) const {
+  const auto memory = ask<Memory>(call_->memory, devices_[static_cast<std::size_t>(gpu)]);
+  return memory ? std::optional<std::uint64_t>(memory->total) : std::nullopt;
+}
+
+std::optional<std::uint64_t> Nvml::memory_used(int gpu) const {
+  const auto memory = ask<Memory>(call_->memory, devices_[static_cast<std::size_t>(gpu)]);
+  return memory ? std::optional<std::uint64_t>(memory->used) : std::nullopt;
+}
+
+std::optional<double> Nvml::utilisation(int gpu) const {
+  const auto rates = ask<Utilisation>(call_->utilisation, devices_[static_cast<std::size_t>(gpu)]);
+  return rates ? std::optional<double>(rates->gpu) : std::nullopt;
+}
+
+std::optional<double> Nvml::power_w(int gpu) const {
+  const auto milliwatts = ask<unsigned>(call_->power, devices_[static_cast<std::size_t>(gpu)]);
+  return milliwatts ? std::optional<double>(*milliwatts / 1000.0) : std::nullopt;
+}
+
+std::optional<double> Nvml::sm_clock_mhz(int gpu) const {
+  return ask_clock(call_->clock, devices_[static_cast<std::size_t>(gpu)]);
+}
+
+std::optional<double> Nvml::max_sm_clock_mhz(int gpu) const {
+  return ask_clock(call_->max_clock, devices_[static_cast<std::size_t>(gpu)]);
+}
+
+std::uint64_t Nvml::throttle_reasons(int gpu) const {
+  return ask<unsigned long long>(call_->throttle, devices_[static_cast<std::size_t>(gpu)]).value_or(0);
+}
+
+std::string throttle_names(std::uint64_t reasons) {
+  static constexpr std::pair<std::uint64_t, const char*> names[] = {
+      {0x04, "sw_power_cap"},          {0x08, "hw_slowdown"},         {0x10, "sync_boost"},
+      {0x20, "sw_thermal_slowdown"},   {0x40, "hw_thermal_slowdown"}, {0x80, "hw_power_brake_slowdown"},
+      {0x100, "display_clock_setting"}};
+  std::string out;
+  for (const auto& [bit, name] : names)
+    if ((reasons & bit) != 0) out += (out.empty() ? "" : ",") + std::string(name);
+  return out;
+}
+
+}  // namespace sweep::agent

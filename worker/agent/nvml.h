@@ -1,0 +1,45 @@
+// Nvml: NVIDIA's management library, loaded at run time; absent on machines without a GPU. Only what the
+// agent reads.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sweep::agent {
+
+class Nvml {
+ public:
+  // Null where the library is absent or finds no driver.
+  static std::unique_ptr<Nvml> load(const std::string& library = "libnvidia-ml.so.1");
+  ~Nvml();
+  Nvml(const Nvml&) = delete;
+  Nvml& operator=(const Nvml&) = delete;
+
+  int count() const { return static_cast<int>(devices_.size()); }
+  std::string driver() const;
+  std::string driver_cuda() const;                // newest CUDA the driver supports, "13.0"; empty: unknown
+  std::string compute_capability(int gpu) const;  // "9.0"; empty: unknown
+  std::string name(int gpu) const;
+  std::optional<std::uint64_t> memory_total(int gpu) const;
+  std::optional<std::uint64_t> memory_used(int gpu) const;
+  std::optional<double> utilisation(int gpu) const;  // percent
+  std::optional<double> power_w(int gpu) const;
+  std::optional<double> sm_clock_mhz(int gpu) const;
+  std::optional<double> max_sm_clock_mhz(int gpu) const;
+  std::uint64_t throttle_reasons(int gpu) const;  // bits of nvmlClocksEventReasons; 0: none, or unknown
+
+ private:
+  Nvml() = default;
+  struct Functions;
+  void* library_ = nullptr;
+  std::unique_ptr<Functions> call_;
+  std::vector<void*> devices_;
+};
+
+// Names of the throttle reasons that slow a run down, joined by commas; idle and user-set clocks are no
+// reasons.
+std::string throttle_names(std::uint64_t reasons);
+
+}  // namespace sweep::agent

@@ -1,0 +1,24 @@
+// What /proc tells of a process by its pid as seen from the agent, also where /proc shows another PID
+// namespace.
+#pragma once
+#include <sys/types.h>
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace sweep::agent {
+
+struct ChildProcess {
+  pid_t pid = 0;
+  char state = '?';
+  std::string command;
+};
+// Live children of this process, adopted ones included; zombies left out.
+std::vector<ChildProcess> children();
+
+// State, wait channel, kernel stack and system call of a process, as far as they are readable: evidence of a
+// hang.
+nlohmann::json where_it_is(pid_t pid);
+
+}  // namespace sweep::agent

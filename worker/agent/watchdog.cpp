@@ -1,0 +1,66 @@
+// The separate deadlines of start-up, first step, later steps and the whole.
+#include "worker/agent/watchdog.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sweep::agent {
+
+namespace {
+constexpr double kLongestLook = 1.0;  // seconds one look may add; see the header
+constexpr double kExitLimit = 10.0;   // seconds between the record and the exit, where step_s is longer
+}  // namespace
+
+const char* name_of(Phase phase) {
+  static constexpr const char* names[] = {"start",  "init", "build",  "first_step",
+                                          "warmup", "step", "report", "done"};
+  const auto index = static_cast<std::uint32_t>(phase);
+  return index < std::size(names) ? names[index] : "unknown";
+}
+
+const char* name_of(Part part) {
+  static constexpr const char* names[] = {"none", "forward", "backward", "optimizer", "communication"};
+  const auto index = static_cast<std::uint32_t>(part);
+  return index < std::size(names) ? names[index] : "unknown";
+}
+
+Watchdog::Watchdog(const Deadlines& deadlines, i64 ranks)
+    : deadlines_(deadlines), ranks_(static_cast<std::size_t>(ranks)) {}
+
+double Watchdog::limit(Phase phase) const {
+  if (phase < Phase::kFirstStep) return deadlines_.startup_s;
+  if (phase == Phase::kFirstStep) return deadlines_.first_step_s;
+  if (phase == Phase::kDone) return std::min(deadlines_.step_s, kExitLimit);
+  return deadlines_.step_s;
+}
+
+std::optional<Watchdog::Finding> Watchdog::look(const std::vector<Heartbeat>& seen, double now_s) {
+  const double passed = std::clamp(now_s - last_look_s_.value_or(now_s), 0.0, kLongestLook);
+  last_look_s_ = now_s;
+  total_s_ += passed;
+  std::optional<Finding> found;
+  double worst = 0;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    Watched& rank = ranks_[i];
+    if (seen[i] == rank.last)
+      rank.idle_s += passed;
+    else
+      rank.idle_s = 0;
+    rank.last = seen[i];
+    const double allowed = limit(seen[i].phase);
+    if (!seen[i].alive || rank.idle_s <= allowed || rank.idle_s - allowed <= worst) continue;
+    worst = rank.idle_s - allowed;
+    const bool lingers = seen[i].phase == Phase::kDone;
+    found = Finding{lingers ? Verdict::kLingers : Verdict::kHang, static_cast<i64>(i),
+                    fmt::format("rank {} made no progress in phase {} for {:.1f} s (allowed: {:.1f} s)", i,
+                                name_of(seen[i].phase), rank.idle_s, allowed)};
+  }
+  if (found) return found;
+  if (total_s_ > deadlines_.total_s)
+    return Finding{Verdict::kTimeout, 0,
+                   fmt::format("the attempt took longer than the {:.1f} s it was given", deadlines_.total_s)};
+  return std::nullopt;
+}
+
+}  // namespace sweep::agent

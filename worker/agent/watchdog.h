@@ -1,0 +1,53 @@
+// Watchdog: decides from heartbeats alone whether an attempt hangs. Pure: it is told what was seen and when,
+// and knows no process, file or clock. Time in which nobody looked (a paused machine, a stopped agent) counts
+// as one look at most.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schema/attempt.h"
+#include "schema/progress.h"
+
+namespace sweep::agent {
+
+// What one look at a rank's heartbeat page saw.
+struct Heartbeat {
+  bool alive = true;  // false: its process has ended, so it is watched no more
+  Phase phase = Phase::kStart;
+  Part part = Part::kNone;
+  std::uint64_t step = 0, beats = 0, collective = 0, collective_done = 0;
+  bool operator==(const Heartbeat&) const = default;
+};
+
+class Watchdog {
+ public:
+  enum class Verdict { kHang, kTimeout, kLingers };  // kLingers: it has testified and does not exit
+  struct Finding {
+    Verdict verdict;
+    i64 rank = 0;
+    std::string why;  // a sentence
+  };
+
+  Watchdog(const Deadlines& deadlines, i64 ranks);
+  // REQUIRES: one heartbeat per rank; now_s never goes back.
+  std::optional<Finding> look(const std::vector<Heartbeat>& seen, double now_s);
+  double idle_s(i64 rank) const { return ranks_[static_cast<std::size_t>(rank)].idle_s; }
+
+ private:
+  struct Watched {
+    Heartbeat last;
+    double idle_s = 0;
+  };
+  double limit(Phase phase) const;
+
+  Deadlines deadlines_;
+  std::vector<Watched> ranks_;
+  std::optional<double> last_look_s_;
+  double total_s_ = 0;
+};
+
+const char* name_of(Phase phase);
+const char* name_of(Part part);
+
+}  // namespace sweep::agent
