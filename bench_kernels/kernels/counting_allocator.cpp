@@ -46,13 +46,21 @@ void enter(Counters& counters, std::int64_t rounded, std::size_t asked) {
   }
 }
 
-void leave(void* context) {
-  auto* header = static_cast<Header*>(context);
+void leave(Header* header) {
   Counters& counters = *header->counters;
   if (!header->scratch && header->epoch == counters.epoch.load(std::memory_order_relaxed)) {
     counters.current.fetch_sub(header->bytes);
   }
   std::free(header);
+}
+
+// Some kernels ask for raw memory, which must be its own context: so a CPU block's context is its data, on
+// kMeta the header.
+void free_data(void* data) {
+  leave(static_cast<Header*>(data) - 1);
+}
+void free_header(void* header) {
+  leave(static_cast<Header*>(header));
 }
 
 class CountingAllocator final : public c10::Allocator {
@@ -72,7 +80,12 @@ class CountingAllocator final : public c10::Allocator {
     }
     auto* header =
         new (memory) Header{&counters, rounded, counters.epoch.load(std::memory_order_relaxed), scratch};
-    return {has_data ? header + 1 : nullptr, header, &leave, c10::Device(type_)};
+    if (has_data) return {header + 1, header + 1, &free_data, c10::Device(type_)};
+    return {nullptr, header, &free_header, c10::Device(type_)};
+  }
+
+  c10::DeleterFnPtr raw_deleter() const override {
+    return type_ == c10::DeviceType::CPU ? &free_data : nullptr;
   }
 
   void copy_data(void* to, const void* from, std::size_t n) const override {

@@ -149,10 +149,6 @@ void warm_up() {
 }  // namespace
 
 void prepare_process() {
-  // Freed blocks stay in the heap: a step's large tensors would else be mapped and cleared anew in every
-  // step.
-  mallopt(M_MMAP_MAX, 0);
-  mallopt(M_TRIM_THRESHOLD, -1);
   memory::install(c10::kCPU);
   at::set_num_threads(1);
   if (parallel::cuda_plugin() == nullptr) warm_up();

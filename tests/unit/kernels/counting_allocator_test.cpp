@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>
+#include <c10/core/Allocator.h>
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +19,9 @@ class CountingAllocator : public ::testing::TestWithParam<c10::DeviceType> {
   }
   void TearDown() override { set_cap(type(), std::nullopt); }
   c10::DeviceType type() const { return GetParam(); }
-  at::Tensor bytes(std::int64_t n) const { return at::empty({n}, at::TensorOptions(type()).dtype(at::kByte)); }
+  at::Tensor bytes(std::int64_t n) const {
+    return at::empty({n}, at::TensorOptions(type()).dtype(at::kByte));
+  }
 };
 
 TEST_P(CountingAllocator, RoundsEveryBlockUpTo512Bytes) {
@@ -88,7 +91,17 @@ TEST(CountingAllocatorOnCpu, GivesAlignedMemoryAndCopies) {
   EXPECT_EQ(tensor.clone().sum().item<float>(), 7.5f);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, CountingAllocator, ::testing::Values(c10::DeviceType::CPU, c10::DeviceType::Meta),
+TEST(CountingAllocatorOnCpu, RawMemoryIsCountedToo) {
+  install(c10::DeviceType::CPU);
+  start_clean(c10::DeviceType::CPU);
+  void* raw = c10::GetAllocator(c10::kCPU)->raw_allocate(100);
+  EXPECT_EQ(stats(c10::DeviceType::CPU).current, 512);
+  c10::GetAllocator(c10::kCPU)->raw_deallocate(raw);
+  EXPECT_EQ(stats(c10::DeviceType::CPU).current, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, CountingAllocator,
+                         ::testing::Values(c10::DeviceType::CPU, c10::DeviceType::Meta),
                          [](const auto& info) { return c10::DeviceTypeName(info.param); });
 
 }  // namespace
