@@ -116,7 +116,7 @@ void softmax_backward(const at::Tensor& probs, const at::Tensor& grad, double sc
 void embed(const at::Tensor& table, const at::Tensor& positions, const at::Tensor& tokens, std::int64_t seq,
            const at::Tensor& out) {
   at::Tensor result = out;
-  at::index_select_out(result, table, 0, tokens);
+  at::index_out(result, table, {std::optional<at::Tensor>(tokens)});
   if (positions.defined()) result.unflatten(0, {-1, seq}).add_(positions.narrow(0, 0, seq));
 }
 
@@ -134,7 +134,8 @@ void embed_backward(const at::Tensor& dout, const at::Tensor& tokens, std::int64
 void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
                    const at::Tensor& total) {
   const at::Tensor l = wide(logits);
-  assign(lse, l.logsumexp(-1));
+  const at::Tensor largest = l.amax(-1, true);
+  assign(lse, l.sub(largest).exp_().sum(-1).log_().add_(largest.squeeze(1)));
   at::Tensor sum = total;
   sum.add_(lse.sub(l.gather(1, labels.unsqueeze(1)).squeeze(1)).sum().to(total.scalar_type()));
 }
