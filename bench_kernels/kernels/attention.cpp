@@ -52,10 +52,6 @@ void gather(const at::Tensor& spread_grad, const at::Tensor& to, const Attention
 // ---- flash on CPU: the library's operator, whose work space is scratch; what it returns is moved to device
 // blocks ----------
 
-std::optional<at::Tensor> given(const at::Tensor& mask) {
-  return mask.defined() ? std::optional<at::Tensor>(mask) : std::nullopt;
-}
-
 // [B, heads, S, D] of rows or of heads, in the type the kernel is fast in (linear.cpp: no bf16 products on
 // CPU).
 at::Tensor heads_first(const at::Tensor& t, const AttentionShape& s) {

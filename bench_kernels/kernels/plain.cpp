@@ -102,7 +102,7 @@ void causal_softmax(const at::Tensor& scores, std::int64_t window, double scale)
   const std::int64_t seq = scores.size(-1);
   const auto index = scores.options().dtype(at::kLong);
   const at::Tensor column = at::arange(seq, index).unsqueeze(0), row = at::arange(seq, index).unsqueeze(1);
-  const at::Tensor hidden = column.gt(row).logical_or_(column.le(row.sub(window)));
+  const at::Tensor hidden = column.gt(row).bitwise_or_(column.le(row.sub(window)));
   at::Tensor s = scores;
   s.mul_(scale).masked_fill_(hidden, -INFINITY);
   assign(scores, scores.softmax(-1));
