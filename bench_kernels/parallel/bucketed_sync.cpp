@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 
@@ -99,10 +100,14 @@ void BucketedGradientSync::attach(const std::vector<at::Tensor>& params) {
     bucket.flat = at::zeros({bucket.elements}, first.options().requires_grad(false));
     bucket.missing = bucket.members.size();
     std::int64_t offset = 0;
+    // Buckets fill from the last parameter on, but inside one the order is the parameters' own: what is
+    // stacked in the model (q, k, v) stays adjacent, so one product can write all of it.
+    std::sort(bucket.members.begin(), bucket.members.end());
     for (const std::size_t i : bucket.members) {
       Parameter& parameter = parameters_[i];
       parameter.view = bucket.flat.narrow(0, offset, parameter.tensor.numel()).view(parameter.tensor.sizes());
       offset += aligned_elements(parameter.tensor);
+      parameter.tensor.mutable_grad() = parameter.view;
     }
   }
   for (std::size_t i = 0; i < parameters_.size(); ++i) {

@@ -12,8 +12,9 @@
 namespace sweep::parallel {
 
 struct CudaStats {
-  std::int64_t allocated = 0, peak_allocated = 0, peak_reserved = 0;  // bytes of the caching allocator
+  std::int64_t current = 0, peak_allocated = 0, peak_reserved = 0;  // bytes of the caching allocator
   std::int64_t retries = 0, ooms = 0;
+  std::int64_t asked = 0;  // size of the last allocation refused; 0: none was
 };
 
 // A table of functions; a member is never null. Errors come out as C++ exceptions (both sides use one

@@ -5,7 +5,9 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <mutex>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
@@ -20,7 +22,15 @@ constexpr std::size_t kAll = 0;  // the aggregate over block sizes, first of a s
 int device_count() {
   return c10::cuda::device_count();
 }
+std::atomic<std::int64_t> last_asked{0};
+
 void set_device(int device) {
+  static std::once_flag observed;
+  std::call_once(observed, [] {
+    allocator::attachOutOfMemoryObserver([](std::int64_t, std::size_t asked, std::size_t, std::size_t) {
+      last_asked = static_cast<std::int64_t>(asked);
+    });
+  });
   c10::cuda::set_device(static_cast<c10::DeviceIndex>(device));
 }
 
@@ -41,8 +51,12 @@ BackendPtr make_nccl_group(const GroupOptions& options) {
 
 CudaStats stats(int device) {
   const auto all = allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device));
-  return {all.allocated_bytes[kAll].current, all.allocated_bytes[kAll].peak, all.reserved_bytes[kAll].peak,
-          all.num_alloc_retries, all.num_ooms};
+  return {all.allocated_bytes[kAll].current,
+          all.allocated_bytes[kAll].peak,
+          all.reserved_bytes[kAll].peak,
+          all.num_alloc_retries,
+          all.num_ooms,
+          last_asked.load()};
 }
 
 void reset_peak(int device) {

@@ -1,0 +1,218 @@
+// What sweep-rank testifies, through its real processes: the same by exec and by zygote, the same bytes as
+// the dry run, and the right outcome at the cap, without a peer, and for what it does not support.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <nlohmann/json.hpp>
+
+#include "schema/codec.h"
+#include "tests/parity/rank_driver.h"
+
+namespace sweep::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::vector<double> losses(const RankRecord& record) {
+  std::vector<double> all;
+  for (const auto& sample : record.samples) all.push_back(sample.loss);
+  return all;
+}
+
+i64 dry_run_peak(const Trial& trial) {
+  const Output output = run_program({"dry-run", "--backend", "cpu"}, dump(to_json(trial)) + "\n");
+  EXPECT_EQ(output.status, 0) << output.err;
+  return nlohmann::json::parse(output.out).at("peak_rank_bytes").get<i64>();
+}
+
+TEST(RankRecords, TestifyEveryStepAndWhatWasUsed) {
+  const auto records = run_by_exec(small_attempt(2));
+  for (const auto& record : records) {
+    EXPECT_EQ(record.outcome, Outcome::kOk) << record.message;
+    EXPECT_EQ(record.attempt, 7);
+    EXPECT_EQ(record.phase, "done");
+    ASSERT_EQ(record.samples.size(), 6u) << "two repeats of one warm-up and two timed steps";
+    for (std::size_t i = 0; i < 6; ++i) {
+      const StepSample& sample = record.samples[i];
+      EXPECT_EQ(sample.repeat, static_cast<i64>(i / 3));
+      EXPECT_EQ(sample.step, static_cast<i64>(i % 3));
+      EXPECT_EQ(sample.warmup, i % 3 == 0);
+      EXPECT_EQ(sample.tokens, 64);
+      EXPECT_TRUE(sample.exposed_comm_ns);
+      EXPECT_GE(sample.step_ns, sample.forward_ns + sample.backward_ns);
+    }
+    EXPECT_LT(record.samples.back().loss, record.samples.front().loss);
+    EXPECT_GT(record.startup_ns.value_or(0), 0);
+    EXPECT_GT(record.cpu_percent.value_or(0), 0);
+    EXPECT_GT(record.host_peak_rss_bytes.value_or(0), 1 << 20);
+    EXPECT_EQ(record.ooms, 0);
+    EXPECT_FALSE(record.peak_reserved_bytes) << "the counting allocator reserves nothing";
+    EXPECT_EQ(nlohmann::json::parse(record.effective).at("backend"), "shm");
+  }
+}
+
+TEST(RankRecords, AreTheSameByExecAndByZygote) {
+  ZygoteProcess zygote;
+  for (const i64 dp : {1, 2}) {
+    for (const i64 threads : {1, 2}) {
+      Attempt attempt = small_attempt(dp);
+      attempt.trial.threads = threads;
+      const auto executed = run_by_exec(attempt), forked = run_by_zygote(attempt, zygote);
+      for (i64 rank = 0; rank < dp; ++rank) {
+        EXPECT_EQ(executed[rank].outcome, Outcome::kOk) << executed[rank].message;
+        EXPECT_EQ(executed[rank].outcome, forked[rank].outcome) << forked[rank].message;
+        EXPECT_EQ(losses(executed[rank]), losses(forked[rank]));
+        EXPECT_EQ(executed[rank].peak_allocated_bytes, forked[rank].peak_allocated_bytes);
+        EXPECT_EQ(executed[rank].baseline_bytes, forked[rank].baseline_bytes);
+        EXPECT_EQ(executed[rank].effective, forked[rank].effective);
+      }
+    }
+  }
+  EXPECT_EQ(zygote.close_and_wait(), 0);
+}
+
+TEST(RankRecords, PeakIsTheSameRunToRunAndEqualToTheDryRunToTheByteOnEveryRank) {
+  ZygoteProcess zygote;
+  for (const i64 dp : {1, 2, 4}) {
+    for (const char* precision : {"fp32", "bf16"}) {
+      for (const i64 micro_steps : {1, 2}) {
+        Attempt attempt = small_attempt(dp);
+        attempt.trial.precision = precision;
+        attempt.trial.grad_accum = micro_steps;
+        attempt.trial.global_batch_size *= micro_steps;
+        const i64 expected = dry_run_peak(attempt.trial);
+        for (int run = 0; run < 2; ++run) {
+          for (const auto& record : run_by_zygote(attempt, zygote)) {
+            EXPECT_EQ(record.outcome, Outcome::kOk) << record.message;
+            EXPECT_EQ(record.peak_allocated_bytes, expected)
+                << "dp " << dp << " " << precision << " grad_accum " << micro_steps << " rank "
+                << record.rank;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(RankRecords, ACapAtThePeakIsOkAndOneBlockLessIsOom) {
+  ZygoteProcess zygote;
+  Attempt attempt = small_attempt(1);
+  const i64 peak = run_by_zygote(attempt, zygote)[0].peak_allocated_bytes.value();
+  attempt.trial.memory_cap_bytes = peak;
+  EXPECT_EQ(run_by_zygote(attempt, zygote)[0].outcome, Outcome::kOk);
+  attempt.trial.memory_cap_bytes = peak - 512;
+  const RankRecord record = run_by_zygote(attempt, zygote)[0];
+  EXPECT_EQ(record.outcome, Outcome::kOom);
+  EXPECT_EQ(record.oom_kind, OomKind::kDevice);
+  EXPECT_GT(record.oom_asked_bytes.value_or(0), 0);
+  EXPECT_EQ(record.ooms, 1);
+  EXPECT_THAT(record.phase, ::testing::AnyOf("first_step", "step"));
+}
+
+TEST(RankRecords, OutOfMemoryOnTwoRanksLeavesNoOtherCause) {
+  ZygoteProcess zygote;
+  Attempt attempt = small_attempt(2);
+  const i64 peak = run_by_zygote(attempt, zygote)[0].peak_allocated_bytes.value();
+  attempt.trial.memory_cap_bytes = peak - 512;
+  int ooms = 0;
+  for (const auto& record : run_by_zygote(attempt, zygote)) {
+    ooms += record.outcome == Outcome::kOom;
+    EXPECT_TRUE(record.outcome == Outcome::kOom || record.consequential) << record.message;
+  }
+  EXPECT_GE(ooms, 1);
+}
+
+class DeadPeer : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(DeadPeer, MakesTheSurvivorsRecordConsequential) {
+  Attempt attempt = small_attempt(2);
+  attempt.trial.backend = GetParam();
+  attempt.measure.steps = 1'000'000;  // ends by the death, not by itself
+  const AttemptFiles files(attempt);
+  const pid_t survivor = start_by_exec(files.launch(0)), victim = start_by_exec(files.launch(1));
+  while (files.steps_begun(1) < 3) sched_yield();
+  kill(victim, SIGKILL);
+  EXPECT_EQ(wait_for(survivor), 0);
+  EXPECT_TRUE(WIFSIGNALED(wait_for(victim)));
+  const auto record = files.record(0);
+  ASSERT_TRUE(record) << files.log(0);
+  EXPECT_EQ(record->outcome, Outcome::kCrash);
+  EXPECT_TRUE(record->consequential) << record->message;
+  EXPECT_EQ(record->phase, "step");
+  EXPECT_FALSE(files.record(1)) << "a killed rank leaves no record";
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, DeadPeer, ::testing::Values("shm", "gloo"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(RankRecords, WhatIsNotBuiltIsUnsupportedWithItsSentence) {
+  Attempt attempt = small_attempt(1);
+  attempt.trial.recompute = "full";
+  RankRecord record = run_by_exec(attempt)[0];
+  EXPECT_EQ(record.outcome, Outcome::kUnsupported);
+  EXPECT_THAT(record.message, HasSubstr("recompute"));
+  EXPECT_EQ(record.phase, "init");
+
+  attempt = small_attempt(1);
+  attempt.trial.backend = "carrier-pigeon";
+  attempt.trial.gpus_per_node = attempt.trial.dp = 2;
+  for (const auto& each : run_by_exec(attempt))
+    EXPECT_EQ(each.outcome, Outcome::kUnsupported) << each.message;
+}
+
+TEST(RankRecords, ATornAttemptFileIsACrashThatNamesTheFile) {
+  const AttemptFiles files(small_attempt(1));
+  const RankLaunch launch = files.launch(0);
+  std::filesystem::resize_file(launch.attempt_dir + "/attempt.json", 40);
+  EXPECT_EQ(wait_for(start_by_exec(launch)), 0);
+  const auto record = files.record(0);
+  ASSERT_TRUE(record);
+  EXPECT_EQ(record->outcome, Outcome::kCrash);
+  EXPECT_THAT(record->message, HasSubstr("attempt.json"));
+}
+
+TEST(Zygote, AnswersNonsenseWithAnErrorAndGoesOn) {
+  ZygoteProcess zygote;
+  EXPECT_THAT(zygote.ask("{not json"), HasSubstr("error"));
+  EXPECT_THAT(zygote.ask("[]"), HasSubstr("error"));
+  EXPECT_EQ(run_by_zygote(small_attempt(1), zygote)[0].outcome, Outcome::kOk);
+}
+
+TEST(Zygote, RefusesARankWhoseAgentIsGone) {
+  ZygoteProcess zygote;
+  const AttemptFiles files(small_attempt(1));
+  RankLaunch launch = files.launch(0);
+  launch.attempt_dir += "/absent";
+  EXPECT_FALSE(zygote.start(launch)) << "no log file can be opened there";
+}
+
+TEST(CommandLine, HelpIsAnAnswerAndBadInputIsTwo) {
+  const Output help = run_program({"--help"});
+  EXPECT_EQ(help.status, 0);
+  EXPECT_THAT(help.out, HasSubstr("dry-run"));
+  for (const auto& arguments : std::vector<std::vector<std::string>>{{},
+                                                                     {"fly"},
+                                                                     {"run"},
+                                                                     {"run", "--launch", "{]"},
+                                                                     {"run", "--launch", "[]"},
+                                                                     {"dry-run", "--backend", "abacus"}}) {
+    const Output output = run_program(arguments);
+    EXPECT_EQ(WEXITSTATUS(output.status), 2) << ::testing::PrintToString(arguments);
+    EXPECT_FALSE(output.err.empty()) << ::testing::PrintToString(arguments);
+  }
+}
+
+TEST(CommandLine, DryRunNamesTheLineThatIsNoTrialAndAnswersForARefusedOne) {
+  Trial refused = small_attempt(1).trial;
+  refused.tp = 2;
+  const Output output = run_program({"dry-run"}, dump(to_json(refused)) + "\n{\"seq_len\": \"long\"}\n");
+  EXPECT_EQ(WEXITSTATUS(output.status), 2);
+  EXPECT_THAT(output.err, HasSubstr("line 2"));
+  EXPECT_THAT(nlohmann::json::parse(output.out).at("error").get<std::string>(), HasSubstr("tp"));
+}
+
+}  // namespace
+}  // namespace sweep::testing

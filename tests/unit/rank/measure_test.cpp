@@ -1,0 +1,66 @@
+#include "worker/rank/measure.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <stdexcept>
+
+namespace sweep::rank {
+namespace {
+
+class Measure : public ::testing::Test {
+ protected:
+  Measure() : device_(Trial{}, 0), progress_("") { record_.outcome = Outcome::kOk; }
+
+  void run(const MeasurePlan& plan, const RunStep& step) { measure(plan, step, device_, progress_, record_); }
+
+  Device device_;
+  ProgressWriter progress_;
+  RankRecord record_;
+};
+
+step::StepTimes step_with(double loss) {
+  step::StepTimes times;
+  times.step_ns = 10;
+  times.loss = loss;
+  return times;
+}
+
+TEST_F(Measure, MarksWarmUpInEveryRepeatAndKeepsEverySample) {
+  run({2, 3, 2}, [] { return step_with(1); });
+  ASSERT_EQ(record_.samples.size(), 10u);
+  EXPECT_TRUE(record_.samples[6].warmup);
+  EXPECT_FALSE(record_.samples[7].warmup);
+  EXPECT_EQ(record_.samples[7].repeat, 1);
+  EXPECT_EQ(record_.samples[7].step, 2);
+  EXPECT_EQ(progress_.page()->step.load(), 10u);
+}
+
+TEST_F(Measure, ALossThatIsNotFiniteIsInvalidButTheStepsGoOnBecauseThePeersDo) {
+  int n = 0;
+  run({0, 4, 1}, [&] { return step_with(n++ == 1 ? std::numeric_limits<double>::quiet_NaN() : 1.0); });
+  EXPECT_EQ(record_.outcome, Outcome::kInvalid);
+  EXPECT_EQ(record_.samples.size(), 4u);
+  EXPECT_NE(record_.message.find("step 1"), std::string::npos) << record_.message;
+}
+
+TEST_F(Measure, KeepsTheSamplesFromBeforeAFailure) {
+  int n = 0;
+  const auto failing = [&] {
+    if (n++ == 2) throw std::runtime_error("broken");
+    return step_with(1);
+  };
+  EXPECT_THROW(run({1, 5, 1}, failing), std::runtime_error);
+  EXPECT_EQ(record_.samples.size(), 2u);
+  EXPECT_EQ(record_.step, 2) << "where it ended";
+  EXPECT_EQ(progress_.current(), Phase::kStep);
+}
+
+TEST_F(Measure, WithoutTimedStepsThereIsNoUsage) {
+  run({2, 0, 1}, [] { return step_with(1); });
+  EXPECT_FALSE(record_.cpu_percent);
+  EXPECT_FALSE(record_.startup_ns);
+}
+
+}  // namespace
+}  // namespace sweep::rank

@@ -1,0 +1,93 @@
+// sweep-rank: one training process. Started by an agent (run, or forked by its zygote), or by hand (check,
+// dry-run).
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "bench_kernels/step/check.h"
+#include "schema/codec.h"
+#include "schema/rank_launch.h"
+#include "worker/rank/dry_run.h"
+#include "worker/rank/process.h"
+#include "worker/rank/run_rank.h"
+#include "worker/rank/zygote.h"
+
+namespace {
+
+constexpr int kBadInput = 2;
+constexpr int kZygoteChannel = 3;
+
+int refuse(const std::string& sentence) {
+  std::cerr << "sweep-rank: " << sentence << "\n";
+  return kBadInput;
+}
+
+int run(const std::string& launch_json) {
+  using namespace sweep;
+  const auto launch =
+      parse_json(launch_json).and_then([](const nlohmann::json& json) { return rank_launch_from(json); });
+  if (!launch) return refuse("--launch is no RankLaunch: " + launch.error().message);
+  rank::set_process_name(launch->rank);
+  const auto ready = rank::join_process_group(launch->pgid)
+                         .and_then([&] { return rank::follow_agent(launch->agent_pid); })
+                         .and_then([&] { return rank::redirect_output(*launch); });
+  if (!ready) return refuse(ready.error().message);
+  rank::prepare_process();
+  return rank::run_rank(*launch);
+}
+
+int check(const std::string& checkpoint, const std::string& tokens) {
+  const auto answer = sweep::step::check(checkpoint, tokens);
+  if (!answer) return refuse(answer.error().message);
+  std::cout << *answer << "\n";
+  return 0;
+}
+
+int dry_run(const std::string& backend) {
+  const auto done = sweep::rank::dry_run(std::cin, std::cout, backend == "cuda");
+  return done ? 0 : refuse(done.error().message);
+}
+
+int serve() {
+  sweep::rank::prepare_process();
+  return sweep::rank::serve_zygote(kZygoteChannel);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("One training process of a sweep: started by sweep-agent, or by hand to check and to predict.",
+               "sweep-rank");
+  app.require_subcommand(1);
+  int code = 0;
+  std::string launch, checkpoint, tokens, backend = "cpu";
+  auto* run_command = app.add_subcommand("run", "Run one rank of an attempt and write its record");
+  run_command->add_option("--launch", launch, "RankLaunch as JSON")->required();
+  run_command->callback([&] { code = run(launch); });
+  app.add_subcommand("zygote", "Stay loaded and fork ranks on request (on file descriptor 3)")->callback([&] {
+    code = serve();
+  });
+  auto* check_command =
+      app.add_subcommand("check", "Print loss and gradient norms of a Hugging Face checkpoint as JSON");
+  check_command->add_option("--checkpoint", checkpoint, "Folder with config.json and model.safetensors")
+      ->required();
+  check_command->add_option("--tokens", tokens, "JSON file: a list of equally long token lists")->required();
+  check_command->callback([&] { code = check(checkpoint, tokens); });
+  auto* dry_run_command = app.add_subcommand(
+      "dry-run", "Read trials (JSON lines) from standard input, print their peak bytes per rank");
+  dry_run_command->add_option("--backend", backend, "Whose kernels' saved tensors count")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  dry_run_command->callback([&] { code = dry_run(backend); });
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    code = app.exit(error) == 0 ? 0 : kBadInput;
+  }
+  std::cout.flush();
+  std::fflush(nullptr);
+  _exit(code);  // skips the libraries' destructors, which cost more than many a trial
+}

@@ -1,0 +1,76 @@
+#include "worker/rank/measure.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "worker/rank/process.h"
+
+namespace sweep::rank {
+namespace {
+
+StepSample sample_of(const step::StepTimes& times) {
+  StepSample sample;
+  sample.step_ns = times.step_ns;
+  sample.forward_ns = times.forward_ns;
+  sample.backward_ns = times.backward_ns;
+  sample.optimizer_ns = times.optimizer_ns;
+  sample.exposed_comm_ns = times.exposed_comm_ns;
+  sample.tokens = times.tokens;
+  sample.loss = times.loss;
+  return sample;
+}
+
+void check_loss(const StepSample& sample, RankRecord& record) {
+  if (std::isfinite(sample.loss) || record.outcome == Outcome::kInvalid) return;
+  record.outcome = Outcome::kInvalid;
+  record.step = sample.step;
+  record.message = "the loss of step " + std::to_string(sample.step) + " is " + std::to_string(sample.loss);
+}
+
+// Wall and processor time of the timed steps, over all repeats.
+struct Usage {
+  i64 wall_ns = 0, cpu_ns = 0;
+  void add(i64 wall, i64 cpu) {
+    wall_ns += wall;
+    cpu_ns += cpu;
+  }
+};
+
+i64 now_ns() {
+  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
+
+}  // namespace
+
+void measure(const MeasurePlan& plan, const RunStep& run_step, const Device& device, ProgressWriter& progress,
+             RankRecord& record) {
+  Usage usage;
+  i64 timed_retries = 0;
+  i64 retries = device.stats().retries;
+  for (i64 repeat = 0; repeat < plan.repeats; ++repeat) {
+    for (i64 step = 0; step < plan.warmup_steps + plan.steps; ++step) {
+      const bool warmup = step < plan.warmup_steps;
+      const bool first = repeat == 0 && step == 0;
+      progress.phase(first ? Phase::kFirstStep : warmup ? Phase::kWarmup : Phase::kStep);
+      progress.begin_step();
+      record.step = step;
+      if (!warmup && !record.startup_ns) record.startup_ns = age_ns();
+      const i64 wall_before = now_ns(), cpu_before = cpu_ns();
+      StepSample sample = sample_of(run_step());
+      if (!warmup) usage.add(now_ns() - wall_before, cpu_ns() - cpu_before);
+      sample.repeat = repeat;
+      sample.step = step;
+      sample.warmup = warmup;
+      sample.alloc_retries = device.stats().retries - retries;
+      retries += sample.alloc_retries;
+      if (!warmup) timed_retries += sample.alloc_retries;
+      check_loss(sample, record);
+      record.samples.push_back(sample);
+    }
+  }
+  record.alloc_retries = timed_retries;
+  if (usage.wall_ns > 0)
+    record.cpu_percent = 100.0 * static_cast<double>(usage.cpu_ns) / static_cast<double>(usage.wall_ns);
+}
+
+}  // namespace sweep::rank

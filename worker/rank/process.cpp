@@ -1,0 +1,101 @@
+#include "worker/rank/process.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "schema/spool.h"
+
+namespace sweep::rank {
+namespace {
+
+tl::unexpected<Error> failed(const std::string& what) {
+  return fail(what + ": " + std::strerror(errno));
+}
+
+constexpr auto kAdoption =
+    std::chrono::seconds(5);  // from the death of the parent in between until the agent adopts
+
+}  // namespace
+
+Expected<void> join_process_group(i64 pgid) {
+  if (setpgid(0, static_cast<pid_t>(pgid)) == 0) return {};
+  return failed("cannot join process group " + std::to_string(pgid));
+}
+
+Expected<void> follow_agent(i64 agent_pid) {
+  if (agent_pid == 0) return {};
+  const auto agent = static_cast<pid_t>(agent_pid);
+  const auto deadline = std::chrono::steady_clock::now() + kAdoption;
+  while (getppid() != agent && std::chrono::steady_clock::now() < deadline) sched_yield();
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return failed("cannot set PDEATHSIG");
+  // The agent may have died before the line above: then nobody would ever end this process.
+  if (getppid() == agent) return {};
+  return fail("the agent (pid " + std::to_string(agent_pid) +
+              ") is not the parent of this rank; its parent is pid " + std::to_string(getppid()));
+}
+
+Expected<void> redirect_output(const RankLaunch& launch) {
+  const auto path = spool::rank_log(launch.attempt_dir, launch.rank);
+  const int log = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (log < 0) return failed("cannot open the rank's log file " + path.string());
+  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  const bool done = nothing >= 0 && dup2(nothing, 0) == 0 && dup2(log, 1) == 1 && dup2(log, 2) == 2;
+  close(log);
+  if (nothing > 2) close(nothing);
+  if (!done) return failed("cannot redirect output to " + path.string());
+  setvbuf(stdout, nullptr, _IOLBF, 0);  // the agent reads the log while the rank runs
+  return {};
+}
+
+void set_process_name(i64 rank) {
+  char name[16];
+  std::snprintf(name, sizeof(name), "sweep-rank-%d", static_cast<int>(rank));
+  prctl(PR_SET_NAME, name);
+}
+
+i64 age_ns() {
+  std::ifstream file("/proc/self/stat");
+  std::string line;
+  std::getline(file, line);
+  const auto after_name = line.rfind(')');  // the name may hold spaces
+  if (after_name == std::string::npos) return 0;
+  std::istringstream fields(line.substr(after_name + 2));
+  std::string skipped;
+  for (int field = 3; field < 22; ++field) fields >> skipped;
+  i64 start_ticks = 0;
+  fields >> start_ticks;
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  const i64 tick_ns = 1'000'000'000 / sysconf(_SC_CLK_TCK);
+  return i64{now.tv_sec} * 1'000'000'000 + now.tv_nsec - start_ticks * tick_ns;
+}
+
+i64 cpu_ns() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto ns = [](const timeval& t) { return i64{t.tv_sec} * 1'000'000'000 + i64{t.tv_usec} * 1000; };
+  return ns(usage.ru_utime) + ns(usage.ru_stime);
+}
+
+i64 host_peak_rss_bytes() {
+  std::ifstream file("/proc/self/status");
+  for (std::string line; std::getline(file, line);) {
+    long kib = 0;
+    if (std::sscanf(line.c_str(), "VmHWM: %ld kB", &kib) == 1) return i64{kib} * 1024;
+  }
+  return 0;
+}
+
+}  // namespace sweep::rank

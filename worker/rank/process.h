@@ -1,0 +1,23 @@
+// What a rank does to its own process: who ends it, where its output goes, and what the kernel counted for
+// it.
+#pragma once
+#include "schema/expected.h"
+#include "schema/rank_launch.h"
+
+namespace sweep::rank {
+
+// Joins or leads the process group. First of all, so that the agent can end the rank from then on.
+Expected<void> join_process_group(i64 pgid);
+// Dies with the agent from now on (PDEATHSIG) and fails if the agent is gone already. REQUIRES: the agent is,
+// or is about to become, this process's parent: after a fork from the zygote it waits for that. agent_pid 0:
+// started by hand, nothing done.
+Expected<void> follow_agent(i64 agent_pid);
+// Standard output and error are appended to the rank's log file; standard input reads nothing.
+Expected<void> redirect_output(const RankLaunch&);
+void set_process_name(i64 rank);
+
+i64 age_ns();               // since the kernel started this process; resolution of a clock tick (10 ms)
+i64 cpu_ns();               // user and system time of this process so far
+i64 host_peak_rss_bytes();  // VmHWM; 0 if /proc does not say
+
+}  // namespace sweep::rank

@@ -1,0 +1,175 @@
+#include "worker/rank/run_rank.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bench_kernels/kernels/counting_allocator.h"
+#include "bench_kernels/parallel/bucketed_sync.h"
+#include "bench_kernels/parallel/cuda_plugin.h"
+#include "schema/codec.h"
+#include "schema/spool.h"
+#include "worker/rank/measure.h"
+#include "worker/rank/process.h"
+#include "worker/rank/testimony.h"
+
+namespace sweep::rank {
+namespace {
+
+constexpr std::uint64_t kSeed = 20'260'101;
+
+i64 unix_ns() {
+  return std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
+
+Attempt read_attempt(const RankLaunch& launch) {
+  const auto path = spool::attempt_file(launch.attempt_dir);
+  const auto attempt = spool::read_file(path)
+                           .and_then([](const std::string& bytes) { return parse_json(bytes); })
+                           .and_then([](const nlohmann::json& json) { return from_json<Attempt>(json); });
+  if (!attempt) throw std::runtime_error("cannot read " + path.string() + ": " + attempt.error().message);
+  return *attempt;
+}
+
+// One attempt's journey through this rank. The group outlives run(), so that a failure can be told to the
+// peers.
+class RankRun {
+ public:
+  RankRun(const RankLaunch& launch, RankRecord& record)
+      : launch_(launch),
+        record_(record),
+        progress_(spool::rank_progress(launch.attempt_dir, launch.rank).string()) {}
+
+  void run();
+  void testify_failure();
+  void report_usage();
+  ProgressWriter& progress() { return progress_; }
+
+ private:
+  void join(const Attempt&);
+  std::string effective(const step::TrainStep&) const;
+
+  const RankLaunch& launch_;
+  RankRecord& record_;
+  ProgressWriter progress_;
+  std::optional<Device> device_;
+  parallel::BackendPtr group_;
+};
+
+void RankRun::join(const Attempt& attempt) {
+  const Trial& trial = attempt.trial;
+  TORCH_CHECK(trial.world() == launch_.world, "the trial wants ", trial.world(), " ranks, the agent started ",
+              launch_.world);
+  const bool on_cpu = trial.hardware == "cpu";
+  const auto refusal = step::unsupported(trial, on_cpu ? c10::DeviceType::CPU : c10::DeviceType::CUDA);
+  TORCH_CHECK_NOT_IMPLEMENTED(!refusal, *refusal);
+  at::set_num_threads(static_cast<int>(trial.threads));
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  generator.set_current_seed(kSeed);
+  device_.emplace(trial, launch_.local_rank);
+  if (launch_.world == 1) return;
+  parallel::GroupOptions options;
+  options.directory = launch_.rendezvous_dir;
+  options.rank = static_cast<int>(launch_.rank);
+  options.world = static_cast<int>(launch_.world);
+  options.timeout =
+      std::chrono::milliseconds(std::llround(attempt.deadlines.total_s * 1000));  // the agent judges earlier
+  group_ = parallel::make_backend(parallel::resolved_backend(trial, device_->is_cuda()), options);
+}
+
+std::string RankRun::effective(const step::TrainStep& step) const {
+  auto parsed = nlohmann::json::parse(step.effective(), nullptr, /*allow_exceptions=*/false);
+  nlohmann::json effective = parsed.is_object() ? std::move(parsed) : nlohmann::json::object();
+  effective["device"] = device_->place().str();
+  effective["backend"] = group_ ? nlohmann::json(group_->getBackendName()) : nlohmann::json(nullptr);
+  effective["threads"] = at::get_num_threads();
+  return dump(effective);
+}
+
+void RankRun::run() {
+  progress_.phase(Phase::kInit);
+  const Attempt attempt = read_attempt(launch_);
+  record_.attempt = attempt.id;
+  join(attempt);
+  progress_.phase(Phase::kBuild);
+  device_->begin(attempt.trial);
+  record_.baseline_bytes = device_->stats().current;
+  std::unique_ptr<parallel::GradientSync> sync;
+  if (group_) sync = parallel::make_bucketed_sync(group_, attempt.trial.bucket_mb << 20, progress_.page());
+  step::TrainStep step(attempt.trial, device_->place(), launch_.rank, sync.get(),
+                       [this](Part part) { progress_.part(part); });
+  record_.effective = effective(step);
+  record_.outcome = Outcome::kOk;
+  measure(
+      attempt.measure, [&step] { return step.run(); }, *device_, progress_, record_);
+  progress_.phase(Phase::kReport);
+  if (record_.outcome == Outcome::kOk) record_.phase = name_of(Phase::kDone);
+  if (group_) parallel::wait(*group_->barrier());  // nobody leaves while a peer still reads from it
+}
+
+// Inside the catch block: the stamp first, then the peers are told, so that theirs are later.
+void RankRun::testify_failure() {
+  record_.ended_unix_ns = unix_ns();
+  record_.phase = name_of(progress_.current());
+  testify_exception(record_);
+  if (group_) group_->abort();
+  if (record_.oom_kind == OomKind::kDevice && device_) record_.oom_asked_bytes = device_->stats().asked;
+}
+
+void RankRun::report_usage() {
+  if (record_.ended_unix_ns == 0) record_.ended_unix_ns = unix_ns();
+  if (record_.phase.empty()) record_.phase = name_of(Phase::kStep);
+  if (const i64 rss = host_peak_rss_bytes(); rss > 0) record_.host_peak_rss_bytes = rss;
+  if (!device_ || !record_.baseline_bytes) return;
+  const DeviceStats stats = device_->stats();
+  record_.peak_allocated_bytes = stats.peak;
+  record_.peak_reserved_bytes = stats.peak_reserved;
+  record_.ooms = stats.ooms;
+}
+
+void warm_up() {
+  Trial trial;
+  trial.spec.layers = 1;
+  trial.spec.hidden_size = 16;
+  trial.spec.heads = trial.spec.kv_heads = 2;
+  trial.spec.head_dim = 8;
+  trial.spec.intermediate_size = 32;
+  trial.spec.vocab_size = 32;
+  trial.seq_len = 8;
+  step::TrainStep step(trial, c10::Device(c10::kCPU), 0, nullptr, [](Part) {});
+  step.run();
+}
+
+}  // namespace
+
+void prepare_process() {
+  memory::install(c10::kCPU);
+  at::set_num_threads(1);
+  if (parallel::cuda_plugin() == nullptr) warm_up();
+}
+
+int run_rank(const RankLaunch& launch) {
+  RankRecord record;
+  record.rank = launch.rank;
+  RankRun run(launch, record);
+  try {
+    run.run();
+  } catch (...) {
+    run.testify_failure();
+  }
+  run.report_usage();
+  const auto path = spool::rank_record(launch.attempt_dir, launch.rank);
+  const auto written = spool::write_atomically(path, dump(to_json(record)));
+  if (record.outcome != Outcome::kOk) std::fprintf(stderr, "sweep-rank: %s\n", record.message.c_str());
+  if (!written) std::fprintf(stderr, "sweep-rank: %s\n", written.error().message.c_str());
+  run.progress().phase(Phase::kDone);
+  return written ? 0 : 1;
+}
+
+}  // namespace sweep::rank
