@@ -52,15 +52,23 @@ void gather(const at::Tensor& spread_grad, const at::Tensor& to, const Attention
 // ---- flash on CPU: the library's operator, whose work space is scratch; what it returns is moved to device
 // blocks ----------
 
+// [B, heads, S, D] of rows or of heads, in the type the kernel is fast in (linear.cpp: no bf16 products on
+// CPU).
+at::Tensor heads_first(const at::Tensor& t, const AttentionShape& s) {
+  const at::Tensor split_heads = t.dim() == 4 ? t : t.view({s.batch, s.seq, s.heads, s.head_dim});
+  return split_heads.transpose(1, 2).to(accumulate_type(t.scalar_type()));
+}
+
 std::optional<at::Tensor> given(const at::Tensor& mask) {
-  return mask.defined() ? std::optional<at::Tensor>(mask) : std::nullopt;
+  if (!mask.defined()) return std::nullopt;
+  return mask.to(accumulate_type(mask.scalar_type()));
 }
 
 void cpu_flash(const at::Tensor& qkv, const AttentionShape& s, const AttentionState& state) {
   memory::ScratchScope scratch;
   const Heads h = split(qkv, s);
   const auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(
-      h.q.transpose(1, 2), spread(h.k, s, 2).transpose(1, 2), spread(h.v, s, 2).transpose(1, 2), 0.0,
+      heads_first(h.q, s), heads_first(spread(h.k, s, 2), s), heads_first(spread(h.v, s, 2), s), 0.0,
       !state.mask.defined(), given(state.mask), scale_of(s));
   state.out.view({s.batch, s.seq, s.heads, s.head_dim}).copy_(out.transpose(1, 2));
   state.saved.copy_(lse.transpose(1, 2));
@@ -70,12 +78,9 @@ void cpu_flash_backward(const at::Tensor& dout, const at::Tensor& qkv, const Att
                         const AttentionState& state, const at::Tensor& dqkv) {
   memory::ScratchScope scratch;
   const Heads h = split(qkv, s);
-  const auto heads_first = [&](const at::Tensor& t) {
-    return t.view({s.batch, s.seq, s.heads, s.head_dim}).transpose(1, 2);
-  };
   const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-      heads_first(dout), h.q.transpose(1, 2), spread(h.k, s, 2).transpose(1, 2),
-      spread(h.v, s, 2).transpose(1, 2), heads_first(state.out), state.saved.transpose(1, 2), 0.0,
+      heads_first(dout, s), heads_first(h.q, s), heads_first(spread(h.k, s, 2), s),
+      heads_first(spread(h.v, s, 2), s), heads_first(state.out, s), state.saved.transpose(1, 2), 0.0,
       !state.mask.defined(), given(state.mask), scale_of(s));
   const Heads d = split(dqkv, s);
   d.q.copy_(dq.transpose(1, 2));

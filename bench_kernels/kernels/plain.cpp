@@ -102,7 +102,7 @@ void causal_softmax(const at::Tensor& scores, std::int64_t window, double scale)
   const std::int64_t seq = scores.size(-1);
   const auto index = scores.options().dtype(at::kLong);
   const at::Tensor column = at::arange(seq, index).unsqueeze(0), row = at::arange(seq, index).unsqueeze(1);
-  const at::Tensor hidden = column.gt(row).logical_or_(column.le(row.sub(window)));
+  const at::Tensor hidden = column.gt(row).bitwise_or_(column.le(row.sub(window)));
   at::Tensor s = scores;
   s.mul_(scale).masked_fill_(hidden, -INFINITY);
   assign(scores, scores.softmax(-1));
@@ -116,7 +116,7 @@ void softmax_backward(const at::Tensor& probs, const at::Tensor& grad, double sc
 void embed(const at::Tensor& table, const at::Tensor& positions, const at::Tensor& tokens, std::int64_t seq,
            const at::Tensor& out) {
   at::Tensor result = out;
-  at::index_select_out(result, table, 0, tokens);
+  at::index_out(result, table, {std::optional<at::Tensor>(tokens)});
   if (positions.defined()) result.unflatten(0, {-1, seq}).add_(positions.narrow(0, 0, seq));
 }
 
@@ -134,7 +134,8 @@ void embed_backward(const at::Tensor& dout, const at::Tensor& tokens, std::int64
 void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
                    const at::Tensor& total) {
   const at::Tensor l = wide(logits);
-  assign(lse, l.logsumexp(-1));
+  const at::Tensor largest = l.amax(-1, true);
+  assign(lse, l.sub(largest).exp_().sum(-1).log_().add_(largest.squeeze(1)));
   at::Tensor sum = total;
   sum.add_(lse.sub(l.gather(1, labels.unsqueeze(1)).squeeze(1)).sum().to(total.scalar_type()));
 }
