@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <boost/crc.hpp>
+#include <cstdlib>
 
 #include "schema/codec.h"
 
@@ -20,6 +21,9 @@ fs::path agent_log(const fs::path& spool) {
 }
 fs::path attempt_dir(const fs::path& spool, i64 attempt) {
   return spool / "attempts" / std::to_string(attempt);
+}
+i64 attempt_of(const fs::path& dir) {
+  return std::atoll(dir.filename().c_str());
 }
 fs::path attempt_file(const fs::path& attempt_dir) {
   return attempt_dir / "attempt.json";

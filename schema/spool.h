@@ -34,6 +34,7 @@ fs::path inbox(const fs::path& spool);
 fs::path outbox(const fs::path& spool);
 fs::path agent_log(const fs::path& spool);
 fs::path attempt_dir(const fs::path& spool, i64 attempt);
+i64 attempt_of(const fs::path& attempt_dir);  // the id in the folder's name; 0: none
 fs::path attempt_file(const fs::path& attempt_dir);
 fs::path rank_record(const fs::path& attempt_dir, i64 rank);
 fs::path rank_log(const fs::path& attempt_dir, i64 rank);

@@ -24,10 +24,6 @@ using namespace sweep;
 
 constexpr int kChannel = 3;
 
-i64 attempt_of(const RankLaunch& launch) {
-  return std::atoll(std::filesystem::path(launch.attempt_dir).filename().c_str());
-}
-
 // Group, log and the promise to die with the agent; everything between the last fork and the trial.
 void become_rank(const RankLaunch& launch) {
   const auto log = spool::rank_log(launch.attempt_dir, launch.rank);
@@ -59,7 +55,7 @@ nlohmann::json fork_rank(const RankLaunch& launch) {
   const pid_t middle = ::fork();
   if (middle == 0) {
     if (::fork() == 0) {
-      mark_this_process(attempt_of(launch));
+      mark_this_process(spool::attempt_of(launch.attempt_dir));
       const int group = ::setpgid(0, static_cast<pid_t>(launch.pgid));
       const pid_t self = group == 0 ? ::getpid() : -1;
       (void)!::write(ends[1], &self, sizeof self);

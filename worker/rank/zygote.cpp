@@ -13,7 +13,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "schema/attempt_token.h"
 #include "schema/codec.h"
+#include "schema/spool.h"
 #include "worker/rank/process.h"
 #include "worker/rank/run_rank.h"
 
@@ -50,6 +52,7 @@ struct Pipe {
   }  // ends when the process in between has ended, so that PDEATHSIG is not about it
   close(parent_lives.read_end);
   set_process_name(launch.rank);
+  mark_this_process(spool::attempt_of(launch.attempt_dir));
   auto ready =
       join_process_group(launch.pgid).and_then([&] { return follow_agent(launch.agent_pid); }).and_then([&] {
         return redirect_output(launch);

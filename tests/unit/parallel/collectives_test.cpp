@@ -40,7 +40,9 @@ at::Tensor values(int rank, std::int64_t n, c10::ScalarType type) {
   return (at::arange(n, at::kLong).remainder(13) + rank + 1).to(type);
 }
 
-std::string name_of(c10::ScalarType type) { return c10::toString(type); }
+std::string name_of(c10::ScalarType type) {
+  return c10::toString(type);
+}
 
 const std::vector<c10::ScalarType> kTypes{at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kLong};
 // One element; below and above the one-round limit; several pieces and a ragged end; for one type more than the whole ring.
@@ -58,7 +60,8 @@ TEST_P(Collectives, AllreduceSumsAveragesAndFindsTheLargest) {
         at::Tensor sum = at::zeros({n}, type);
         for (int r = 0; r < world; ++r) sum += values(r, n, type);
         for (const auto op : {c10d::ReduceOp::SUM, c10d::ReduceOp::AVG, c10d::ReduceOp::MAX}) {
-          if (op == c10d::ReduceOp::AVG && type == at::kLong) continue;  // Gloo truncates otherwise than we do
+          if (op == c10d::ReduceOp::AVG && type == at::kLong)
+            continue;  // Gloo truncates otherwise than we do
           std::vector<at::Tensor> tensors{values(rank, n, type)};
           c10d::AllreduceOptions options;
           options.reduceOp = op;
@@ -118,12 +121,14 @@ TEST_P(Collectives, ExchangesUnevenParts) {
       in_rows += in.emplace_back(part(rank, r));
       out_rows += out.emplace_back(part(r, rank));
     }
-    at::Tensor input = at::full({in_rows, 3}, rank, at::kFloat), output = at::full({out_rows, 3}, -1, at::kFloat);
+    at::Tensor input = at::full({in_rows, 3}, rank, at::kFloat),
+               output = at::full({out_rows, 3}, -1, at::kFloat);
     auto out_splits = out;  // Gloo moves from its arguments
     wait(*backend.alltoall_base(output, input, out_splits, in));
     std::int64_t offset = 0;
     for (int r = 0; r < world; ++r) {
-      require(at::equal(output.narrow(0, offset, out[r]), at::full({out[r], 3}, r, at::kFloat)), "part of a rank");
+      require(at::equal(output.narrow(0, offset, out[r]), at::full({out[r], 3}, r, at::kFloat)),
+              "part of a rank");
       offset += out[r];
     }
   });
@@ -135,7 +140,8 @@ TEST_P(Collectives, SendsAroundARing) {
     const int next = (rank + 1) % world, previous = (rank + world - 1) % world;
     for (const auto n : sizes_for(at::kFloat)) {
       std::vector<at::Tensor> mine{values(rank, n, at::kFloat)}, theirs{at::zeros({n}, at::kFloat)};
-      const auto sending = backend.send(mine, next, 3);  // larger than a mailbox: both must move on while either waits
+      const auto sending =
+          backend.send(mine, next, 3);  // larger than a mailbox: both must move on while either waits
       const auto receiving = backend.recv(theirs, previous, 3);
       wait(*sending);
       wait(*receiving);
@@ -163,7 +169,9 @@ TEST_P(Collectives, ManyAtOnceKeepTheirOrder) {
 INSTANTIATE_TEST_SUITE_P(Backends, Collectives,
                          ::testing::Values(Case{"shm", 1}, Case{"shm", 2}, Case{"shm", 4}, Case{"gloo", 1},
                                            Case{"gloo", 2}, Case{"gloo", 4}),
-                         [](const auto& info) { return info.param.backend + std::to_string(info.param.world); });
+                         [](const auto& info) {
+                           return info.param.backend + std::to_string(info.param.world);
+                         });
 
 TEST(ShmBackend, SumsBf16InFp32AndRoundsOnce) {
   const auto statuses = run_ranks(4, [](const GroupOptions& options) {
@@ -242,7 +250,8 @@ TEST(ShmBackend, ALatePeerIsATimeoutThatNamesIt) {
     c10d::BarrierOptions soon;
     soon.timeout = std::chrono::milliseconds(50);
     const auto message = thrown_by([&] { wait(*backend->barrier(soon)); });
-    require(message.find("waited for rank 1 longer than 50 ms") != std::string::npos, "names the late rank: " + message);
+    require(message.find("waited for rank 1 longer than 50 ms") != std::string::npos,
+            "names the late rank: " + message);
     std::vector<at::Tensor> word{at::zeros({1})};
     wait(*backend->send(word, 1, 0));
   });
