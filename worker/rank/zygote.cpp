@@ -9,9 +9,10 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "schema/attempt_token.h"
 #include "schema/codec.h"
@@ -44,8 +45,14 @@ struct Pipe {
   }
 };
 
+// The attempt's number, from its folder's name (spool.h); 0 for a folder made by hand.
+i64 attempt_of(const RankLaunch& launch) {
+  return std::strtoll(std::filesystem::path(launch.attempt_dir).filename().c_str(), nullptr, 10);
+}
+
 // In the rank, after the last fork. Reports its pid, or why not, and becomes the rank.
 [[noreturn]] void become_rank(const RankLaunch& launch, const Pipe& report, const Pipe& parent_lives) {
+  mark_this_process(attempt_of(launch));
   close(parent_lives.write_end);
   char nothing = 0;
   while (read(parent_lives.read_end, &nothing, 1) < 0 && errno == EINTR) {
