@@ -52,7 +52,8 @@ std::string summary(const Planned& planned) {
   std::string text = fmt::format("{} trials: {} admitted, {} pruned{}", planned.entries.size(), admitted,
                                  static_cast<i64>(planned.entries.size()) - admitted, by_rule);
   const auto dropped = planned.counts.dropped_where + planned.counts.dropped_exclude;
-  if (dropped > 0) text += fmt::format("; {} points dropped by where or exclude", dropped);
+  const auto listed = static_cast<std::uint64_t>(rules["where"] + rules["exclude"]);
+  if (dropped > listed) text += fmt::format("; {} more points dropped by where or exclude", dropped - listed);
   if (planned.counts.duplicates > 0) text += fmt::format("; {} duplicates merged", planned.counts.duplicates);
   return text;
 }

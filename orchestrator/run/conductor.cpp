@@ -96,7 +96,14 @@ void Conductor::next_allocation() {
   allocation_ = row->id;
   started_ = finishing_ = false;
   landed_in_allocation_ = 0;
-  if (auto asked = launcher_->request(request); !asked) {
+  std::error_code ec;
+  std::filesystem::create_directories(row->spool, ec);
+  Expected<void> asked;
+  if (ec)
+    asked = fail(fmt::format("{}: the spool folder cannot be made: {}", row->spool, ec.message()));
+  else
+    asked = launcher_->request(request);
+  if (!asked) {
     stored(store_.end_allocation(allocation_, asked.error().message));
     allocation_.clear();
     fatal(asked.error());
