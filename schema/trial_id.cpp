@@ -22,7 +22,8 @@ std::string canonical(const Trial& t) {
   for_each_axis(t, [&](const FieldInfo& info, const auto& frozen, const auto& member) {
     if (member != frozen) changed[info.key] = fields::value(member);
   });
-  const nlohmann::json plain = to_json(ModelSpec{}), spec = to_json(t.spec);
+  static const nlohmann::json plain = to_json(ModelSpec{});
+  const nlohmann::json spec = to_json(t.spec);
   nlohmann::json model = nlohmann::json::object();
   for (const auto& [key, dimension] : spec.items())
     if (dimension != plain.at(key)) model[key] = dimension;

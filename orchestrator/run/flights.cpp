@@ -35,9 +35,9 @@ Result verdict(const Flight& flight) {
   return result;
 }
 
-void Flights::add(Attempt attempt, PlanEntry entry) {
+void Flights::add(Attempt attempt, PlanEntry entry, ingest::Testimony known) {
   const i64 id = attempt.id;
-  flights_[id] = Flight{std::move(attempt), std::move(entry), {}};
+  flights_[id] = Flight{std::move(attempt), std::move(entry), std::move(known)};
 }
 
 bool Flights::contains_trial(const std::string& trial_id) const {

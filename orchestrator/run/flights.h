@@ -25,7 +25,7 @@ struct Landing {
 
 class Flights {
  public:
-  void add(Attempt attempt, PlanEntry entry);
+  void add(Attempt attempt, PlanEntry entry, ingest::Testimony known = {});
   bool contains_trial(const std::string& trial_id) const;
   std::size_t size() const { return flights_.size(); }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <map>
 
 #include "orchestrator/launch/leftovers.h"
 #include "orchestrator/run/flights.h"
@@ -25,7 +26,28 @@ Expected<void> ingest_rest(store::Store& store, const store::AllocationRow& row,
   }
 }
 
-Expected<void> close(store::Store& store, const store::AllocationRow& row, Observer& observer) {
+using Plan = std::map<std::string, PlanEntry>;
+
+// Of a trial that is no longer in the plan.
+PlanEntry entry_of(const store::AttemptRow& row) {
+  PlanEntry entry;
+  entry.id = row.trial_id;
+  entry.trial = row.attempt.trial;
+  return entry;
+}
+
+// What had been ingested of an attempt before the crash; the rest of the outbox adds to it.
+Expected<ingest::Testimony> known_of(store::Store& store, i64 attempt) {
+  auto stored = store.testimony(attempt);
+  if (!stored) return tl::unexpected(stored.error());
+  ingest::Testimony known;
+  for (auto& record : stored->records) known.records[record.rank] = std::move(record);
+  for (auto& exit : stored->exits) known.exits[exit.rank] = std::move(exit);
+  return known;
+}
+
+Expected<void> close(store::Store& store, const store::AllocationRow& row, const Plan& plan,
+                     Observer& observer) {
   observer.on_note(fmt::format("closing allocation {} that an earlier run left behind", row.id));
   if (const i64 ended = launch::clean_leftovers(row.spool, row.id); ended > 0)
     observer.on_note(fmt::format("ended {} processes it had left running", ended));
@@ -33,10 +55,10 @@ Expected<void> close(store::Store& store, const store::AllocationRow& row, Obser
   if (!unfinished) return tl::unexpected(unfinished.error());
   Flights flights;
   for (const auto& each : *unfinished) {
-    PlanEntry entry;
-    entry.id = each.trial_id;
-    entry.trial = each.attempt.trial;
-    flights.add(each.attempt, entry);
+    auto known = known_of(store, each.id);
+    if (!known) return tl::unexpected(known.error());
+    const auto entry = plan.find(each.trial_id);
+    flights.add(each.attempt, entry != plan.end() ? entry->second : entry_of(each), std::move(*known));
   }
   if (auto rest = ingest_rest(store, row, flights, observer); !rest) return rest;
   for (const Flight& flight : flights.abandon()) {
@@ -63,8 +85,13 @@ Result abandoned(const Attempt& attempt, Outcome outcome, const std::string& rea
 Expected<void> recover(store::Store& store, i64 sweep, Observer& observer) {
   const auto open = store.open_allocations(sweep);
   if (!open) return tl::unexpected(open.error());
+  if (open->empty()) return {};
+  auto entries = store.plan(sweep);
+  if (!entries) return tl::unexpected(entries.error());
+  Plan plan;
+  for (auto& entry : *entries) plan[entry.id] = std::move(entry);
   for (const auto& row : *open)
-    if (auto closed = close(store, row, observer); !closed) return closed;
+    if (auto closed = close(store, row, plan, observer); !closed) return closed;
   return {};
 }
 
