@@ -18,9 +18,10 @@ Expected<Dimension> Reader::axis(const Entry& item, std::string_view section) {
 Status Reader::axes() {
   const Entry* entry = section("grid");
   if (entry == nullptr) {
-    if (section("zip") == nullptr && section("include") == nullptr)
-      return refuse({}, "'grid' is missing; list axes with their values, as in 'grid: {tp: [1, 2]}'");
-    return {};
+    if (section("zip") != nullptr || section("include") != nullptr) return {};
+    spec_.base_only = section("base") != nullptr;  // one point: what `best --yaml` prints
+    if (spec_.base_only) return {};
+    return refuse({}, "'grid' is missing; list axes with their values, as in 'grid: {tp: [1, 2]}'");
   }
   spec_.grid_place = entry->place;
   SWEEP_GRID_TRY(need_map(document_, *entry->value, entry->place, "grid"));
@@ -64,7 +65,7 @@ Status Reader::zips() {
 }
 
 Status Reader::count_points(const ReadOptions& options) {
-  spec_.points = spec_.dimensions.empty() ? 0 : 1;
+  spec_.points = spec_.dimensions.empty() && !spec_.base_only ? 0 : 1;
   bool saturated = false;
   for (const Dimension& d : spec_.dimensions)
     saturated = __builtin_mul_overflow(spec_.points, d.count, &spec_.points) || saturated;

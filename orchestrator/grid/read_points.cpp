@@ -118,7 +118,7 @@ Status Reader::order_included() {
     if (!program) return refuse_cycle(program.error());
     point.program = std::move(*program);
   }
-  if (!spec_.dimensions.empty() && !spec_.given[spec_.scope.slot("model")]) {
+  if ((!spec_.dimensions.empty() || spec_.base_only) && !spec_.given[spec_.scope.slot("model")]) {
     return refuse({}, "'model' is missing; name one, as in 'model: llama3-8b', or list several under grid");
   }
   return {};

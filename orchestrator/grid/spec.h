@@ -94,6 +94,7 @@ class GridSpec {
   std::vector<Clause> where;
   std::vector<Exclusion> exclude;
   std::vector<Included> include;
+  bool base_only = false;  // neither grid, zip nor include: the base itself is the one point
   Place grid_place;
   std::uint64_t points = 0;
 

@@ -82,7 +82,7 @@ def help_is_true_and_goes_to_standard_output(b):
     assert overview.stdout and not overview.stderr
     for name in ["run", "resume", "plan", "explain", "status", "stop", "best", "heatmap", "query", "export", "logs", "doctor",
                  "models", "hardware"]:
-        assert name in overview.stdout and f"sweep {name}" in manual and f" {name} " in completion + " ", name
+        assert name in overview.stdout and f"sweep {name}" in manual and f"    {name}) " in completion, name
         text = b.sweep(name, "--help").stdout
         for flag in [word for word in text.split() if word.startswith("--")]:
             flag = flag.strip(",.[]()=")

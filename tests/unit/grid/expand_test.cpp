@@ -37,6 +37,13 @@ TEST(GridExpand, ZipMovesTogetherAndRangesIncludeBothEnds) {
   EXPECT_EQ(e.entries.back().trial.threads, 4);
 }
 
+TEST(GridExpand, ABaseAloneIsOnePoint) {
+  const auto e = expanded(kHead + "base: {micro_batch_size: 2, grad_accum: 3}\n");
+  ASSERT_EQ(e.admitted().size(), 1u);
+  EXPECT_EQ(e.entries[0].trial.global_batch_size, 6);
+  EXPECT_EQ(e.counts.points, 1u);
+}
+
 TEST(GridExpand, OnGpusDpFollowsFromNodesAndTheOtherDegrees) {
   const auto e = expanded(kH100 + "}\ngrid: {nodes: [1, 2], tp: [4], pp: [2]}\n");
   ASSERT_EQ(e.admitted().size(), 2u);
