@@ -46,22 +46,26 @@ std::vector<ResultRow> SqliteStore::result_rows(Work& work, const std::string& w
   SpecCache specs;
   const std::string sql =
       "SELECT s.name, t.id, CASE WHEN p.final_attempt IS NULL THEN p.reason ELSE r.reason END, r.evidence, "
-      "p.outcome, "
-      "r.oom_kind, p.attempts, r.finished_unix_ns, p.predicted_bytes, p.predicted_step_ms, t.spec, p.model, "
-      "p.labels, " +
+      "p.outcome, r.oom_kind, p.attempts, r.finished_unix_ns, p.predicted_bytes, p.predicted_step_ms, "
+      "t.spec, p.model, "
+      "p.labels, p.state, " +
       selects_.axes + ", " + selects_.metrics +
       " FROM plan_entry p JOIN sweep s ON s.id = p.sweep JOIN trial t ON t.key = p.trial "
-      "LEFT JOIN result r ON r.attempt = p.final_attempt WHERE p.state <> 4 AND p.outcome IS NOT NULL AND " +
+      "LEFT JOIN result r ON r.attempt = p.final_attempt WHERE p.state <> 4 AND " +
       where + " ORDER BY p.place, p.key";
   auto rows = work.rows(sql, key);
   while (rows.next()) {
     ResultRow row;
     rows.read(0, row.sweep), rows.read(1, row.trial_id), rows.read(2, row.reason), rows.read(3, row.evidence);
-    rows.read(4, row.outcome), rows.read(5, row.oom_kind), rows.read(6, row.attempts);
+    if (rows.null(4))
+      rows.read(13, row.state);  // no answer yet: where it is
+    else
+      rows.read(4, row.outcome);
+    rows.read(5, row.oom_kind), rows.read(6, row.attempts);
     rows.read(7, row.finished_unix_ns);
     row.trial.spec = spec_of(specs, rows.text(10));
     rows.read(11, row.trial.model), rows.read(12, row.trial.labels);
-    read_metrics(rows, read_axes(rows, 13, row.trial), row.metrics);
+    read_metrics(rows, read_axes(rows, 14, row.trial), row.metrics);
     if (!row.metrics.predicted_bytes) rows.read(8, row.metrics.predicted_bytes);
     if (!row.metrics.predicted_ms) rows.read(9, row.metrics.predicted_ms);
     out.push_back(std::move(row));

@@ -160,7 +160,7 @@ class Store {
 
   // Answers.
   virtual Expected<Progress> progress(i64 sweep) = 0;
-  virtual Expected<std::vector<ResultRow>> results(i64 sweep) = 0;  // rows with an outcome, in plan order
+  virtual Expected<std::vector<ResultRow>> results(i64 sweep) = 0;  // every trial of the plan, in its order
   virtual Expected<std::vector<PlanEntry>> plan(i64 sweep) = 0;
   virtual Expected<std::vector<AttemptRow>> attempts(i64 sweep, const std::string& trial_id) = 0;
   virtual Expected<std::optional<Result>> result_of(i64 attempt) = 0;

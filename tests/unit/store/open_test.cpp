@@ -125,7 +125,8 @@ TEST_F(OpenTest, TheFirstReleasesDatabaseStillOpensWithAllItHolds) {
   EXPECT_EQ(pragma("user_version"), migrations().back().version);
   const i64 sweep = must(store_->find_sweep("golden")).id;
   const auto rows = must(store_->results(sweep));
-  ASSERT_EQ(rows.size(), 3u);
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[3].state, State::kPending);
   EXPECT_EQ(rows[0].outcome, Outcome::kOk);
   EXPECT_EQ(rows[0].metrics.tokens_per_s, 1234.5);
   EXPECT_EQ(trial_id(rows[0].trial), rows[0].trial_id) << "columns the file lacks took their frozen default";
@@ -142,7 +143,7 @@ TEST_F(OpenTest, ColumnsTheFileLacksAreReadAsTheirDefaultsWithoutWriting) {
   sql(slurp(fs::path(SWEEP_SOURCE_DIR) / "tests/golden/store_v1.sql"));
   store_ = open(quick(), Mode::kReadOnly);
   const auto rows = must(store_->results(must(store_->find_sweep("golden")).id));
-  ASSERT_EQ(rows.size(), 3u);
+  ASSERT_EQ(rows.size(), 4u);
   EXPECT_EQ(rows[0].trial.threads, Trial{}.threads);
   EXPECT_EQ(trial_id(rows[0].trial), rows[0].trial_id);
 }
