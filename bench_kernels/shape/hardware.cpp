@@ -132,7 +132,7 @@ void add_blackwell(std::vector<Hardware>& v) {
   v.push_back(h);
 }
 
-std::vector<Hardware> build() {
+std::vector<Hardware> build_hardware() {
   std::vector<Hardware> v;
   Hardware cpu;  // no peak: processors differ too much, so mfu stays absent; bandwidths: one core of a
                  // server, copies
@@ -157,7 +157,7 @@ std::optional<double> Hardware::peak_for(std::string_view precision) const {
 }
 
 std::span<const Hardware> all_hardware() {
-  static const std::vector<Hardware> hardware = build();
+  static const std::vector<Hardware> hardware = build_hardware();
   return hardware;
 }
 

@@ -108,7 +108,7 @@ void add_benchmark_shapes(std::vector<NamedModel>& v) {
   v.push_back({"small-gpt2", gpt2(4, 256, 8, 4096, 1024), own});
 }
 
-std::vector<NamedModel> build() {
+std::vector<NamedModel> build_models() {
   std::vector<NamedModel> v;
   add_published(v);
   add_benchmark_shapes(v);
@@ -123,7 +123,7 @@ std::vector<NamedModel> build() {
 }  // namespace
 
 std::span<const NamedModel> all_models() {
-  static const std::vector<NamedModel> models = build();
+  static const std::vector<NamedModel> models = build_models();
   return models;
 }
 

@@ -41,7 +41,7 @@ std::optional<std::uint64_t> bytes_per_element(std::string_view dtype) {
 // Reads the header as events, so that depth, duplicates and types are refused where they appear and nothing
 // but the entries is ever built. Depth 1: names; depth 2: a tensor's keys, or metadata; depth 3: shape or
 // data_offsets.
-class Reader {
+class HeaderReader {
  public:
   using number_integer_t = nlohmann::json::number_integer_t;
   using number_unsigned_t = nlohmann::json::number_unsigned_t;
@@ -199,7 +199,7 @@ Expected<SafetensorsHeader> parse_safetensors_header(std::string_view bytes, std
     return fail(fmt::format("the header has {} bytes, {} are there.", *data, bytes.size()));
   const std::string_view text = bytes.substr(8, *data - 8);
   if (text.empty() || text.front() != '{') return fail("the header does not begin with '{'.");
-  Reader reader;
+  HeaderReader reader;
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &reader)) return fail(reader.error + ".");
 
   SafetensorsHeader header{std::move(reader.entries)};

@@ -9,10 +9,6 @@
 namespace sweep::plan {
 namespace {
 
-double real(i64 n) {
-  return static_cast<double>(n);
-}
-
 // Numbers one layer saves for its backward per token, without attention scores; split by what tp divides.
 // After Korthikanti et al. 2022 (arXiv 2205.05198, section 4.1), without dropout and with the MLP of the
 // family: norm inputs and outputs; q, k, v; the attention output; MLP: gate, up, silu(gate), product, or one

@@ -9,6 +9,11 @@
 
 namespace sweep::plan {
 
+// A count in a floating-point formula.
+inline double real(i64 n) {
+  return static_cast<double>(n);
+}
+
 struct MemoryEstimate {
   double weights = 0, gradients = 0, optimizer = 0;  // model states: a lower bound
   double activations = 0;                            // of the fullest rank, logits included

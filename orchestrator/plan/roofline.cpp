@@ -21,10 +21,6 @@ constexpr double kCpuThreadFlops = 20e9;
 // Start-up until the first step: a forked CPU rank, a GPU rank with context and communicators.
 constexpr double kCpuStartupSeconds = 0.5, kGpuStartupSeconds = 20;
 
-double real(i64 n) {
-  return static_cast<double>(n);
-}
-
 // FLOP/s of one rank; absent when the hardware has no such units.
 std::optional<double> rank_flops(const Trial& t, const shape::Hardware& h) {
   if (h.gpu.empty())

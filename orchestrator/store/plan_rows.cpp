@@ -26,11 +26,11 @@ constexpr std::string_view kUpsertEntry =
     "?12 OR "
     "source <> ?13";
 
-struct Known {
+struct KnownTrial {
   i64 entry = 0;
   bool retired = false, seen = false;
 };
-using KnownTrials = std::unordered_map<std::string, Known>;
+using KnownTrials = std::unordered_map<std::string, KnownTrial>;
 
 KnownTrials known_trials(Work& work, i64 sweep) {
   KnownTrials known;

@@ -20,7 +20,7 @@
 namespace sweep::agent {
 
 namespace {
-constexpr auto kTick = std::chrono::milliseconds(50);
+constexpr auto kWatchTick = std::chrono::milliseconds(50);
 constexpr auto kSweepTick = std::chrono::milliseconds(5);
 constexpr double kTestimony = 1.0;   // seconds the peers of a failed rank get
 constexpr double kSweepLimit = 5.0;  // seconds after SIGKILL before a survivor taints the node
@@ -124,7 +124,7 @@ void AttemptRun::all_answered() {
 }
 
 void AttemptRun::arm() {
-  timer_.expires_after(stage_ == Stage::kSweeping ? kSweepTick : kTick);
+  timer_.expires_after(stage_ == Stage::kSweeping ? kSweepTick : kWatchTick);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) tick();
   });

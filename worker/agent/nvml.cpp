@@ -10,13 +10,15 @@ namespace sweep::agent {
 
 namespace {
 constexpr unsigned kClockSm = 1;  // NVML_CLOCK_SM
+}  // namespace
+namespace nvml_abi {
 struct Memory {
   unsigned long long total, free, used;
 };
 struct Utilisation {
   unsigned gpu, memory;
 };
-}  // namespace
+}  // namespace nvml_abi
 
 struct Nvml::Functions {
   int (*init)() = nullptr;
@@ -25,8 +27,8 @@ struct Nvml::Functions {
   int (*handle)(unsigned, void**) = nullptr;
   int (*driver)(char*, unsigned) = nullptr;
   int (*name)(void*, char*, unsigned) = nullptr;
-  int (*memory)(void*, Memory*) = nullptr;
-  int (*utilisation)(void*, Utilisation*) = nullptr;
+  int (*memory)(void*, nvml_abi::Memory*) = nullptr;
+  int (*utilisation)(void*, nvml_abi::Utilisation*) = nullptr;
   int (*power)(void*, unsigned*) = nullptr;
   int (*clock)(void*, unsigned, unsigned*) = nullptr;
   int (*max_clock)(void*, unsigned, unsigned*) = nullptr;
@@ -117,17 +119,17 @@ std::optional<double> ask_clock(int (*function)(void*, unsigned, unsigned*), voi
 }  // namespace
 
 std::optional<std::uint64_t> Nvml::memory_total(int gpu) const {
-  const auto memory = ask<Memory>(call_->memory, devices_[static_cast<std::size_t>(gpu)]);
+  const auto memory = ask<nvml_abi::Memory>(call_->memory, devices_[static_cast<std::size_t>(gpu)]);
   return memory ? std::optional<std::uint64_t>(memory->total) : std::nullopt;
 }
 
 std::optional<std::uint64_t> Nvml::memory_used(int gpu) const {
-  const auto memory = ask<Memory>(call_->memory, devices_[static_cast<std::size_t>(gpu)]);
+  const auto memory = ask<nvml_abi::Memory>(call_->memory, devices_[static_cast<std::size_t>(gpu)]);
   return memory ? std::optional<std::uint64_t>(memory->used) : std::nullopt;
 }
 
 std::optional<double> Nvml::utilisation(int gpu) const {
-  const auto rates = ask<Utilisation>(call_->utilisation, devices_[static_cast<std::size_t>(gpu)]);
+  const auto rates = ask<nvml_abi::Utilisation>(call_->utilisation, devices_[static_cast<std::size_t>(gpu)]);
   return rates ? std::optional<double>(rates->gpu) : std::nullopt;
 }
 
