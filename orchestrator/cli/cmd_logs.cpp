@@ -52,6 +52,9 @@ int ingest(Io& io, const Where& where) {
   if (*holder)
     return refuse(io, {fmt::format("sweep {} is being run by process {} on {}, which ingests as it goes",
                                    opened->sweep.name, (*holder)->pid, (*holder)->host)});
+  if (const auto left = opened->store->open_allocations(opened->sweep.id); left && left->empty())
+    io.err << fmt::format("nothing to take in: no run of sweep {} has left anything behind\n",
+                          opened->sweep.name);
   Live live(io, opened->sweep.name, {}, false);
   const auto recovered = run::recover(*opened->store, opened->sweep.id, live);
   const auto released = opened->store->release_lease(opened->sweep.id);

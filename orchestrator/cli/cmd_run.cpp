@@ -97,7 +97,12 @@ int attach(Io& io, store::Store& store, const store::SweepRow& sweep, const stor
   Live live(io, sweep.name, std::move(*shown), o.quiet);
   const auto end = run::watch(store, sweep.id, live);
   live.close();
-  return end ? finish(io, store, sweep.id, *end) : refuse(io, end.error());
+  if (!end) return refuse(io, end.error());
+  if (end->end == run::End::kInterrupted) {  // only the watching: there is nothing to resume
+    io.err << end->why << '\n';
+    return kInterrupted;
+  }
+  return finish(io, store, sweep.id, *end);
 }
 
 // Runs what is pending; REQUIRES the lease.
@@ -217,7 +222,7 @@ int stop(Io& io, const Where& where, bool now) {
   if (auto asked = opened->store->request_stop(opened->sweep.id, now); !asked)
     return refuse(io, asked.error());
   io.err << fmt::format("asked process {} on {} to stop sweep {}{}\n", (*holder)->pid, (*holder)->host,
-                        opened->sweep.name, now ? " at once" : " after the running attempts");
+                        opened->sweep.name, now ? " at once" : " after the attempts it has handed out");
   return kAnswered;
 }
 
@@ -249,7 +254,7 @@ void add_stop(Registry r) {
   auto now = std::make_shared<bool>(false);
   add_db(*c, *where);
   add_sweep(*c, *where);
-  c->add_flag("--now", *now, "end the running attempts too");
+  c->add_flag("--now", *now, "end the running attempts; absent: those handed out finish");
   c->callback([r, where, now] { r.chosen = [r, where, now] { return stop(r.io, *where, *now); }; });
 }
 
