@@ -73,7 +73,8 @@ Expected<void> write_json(std::ostream& out, const RowSource& next) {
 
 Expected<void> write_json_lines(std::ostream& out, const RowSource& next) {
   while (const ResultRow* row = next()) {
-    if (auto done = put(out, object_of(*row).append(1, '\n')); !done) return done;
+    if (auto done = put(out, object_of(*row)); !done) return done;
+    if (auto done = put(out, "\n"); !done) return done;
   }
   return out.flush() ? Expected<void>{} : fail(std::string(kWriteFailed));
 }
