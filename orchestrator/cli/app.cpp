@@ -1,11 +1,14 @@
 #include "orchestrator/cli/app.h"
 
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <iostream>
 
+#include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/cli/command.h"
 #include "schema/version.h"
 
@@ -25,6 +28,18 @@ void add_commands(Registry registry) {
     add(registry);
 }
 
+// A first word that is no command, with the nearest one.
+std::optional<Error> unknown_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return std::nullopt;
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return std::nullopt;
+  const auto close = shape::nearest(argv[1], names);
+  return Error{fmt::format("'{}' is not a command{}; `sweep --help` lists them", argv[1],
+                           close ? fmt::format("; did you mean '{}'?", *close) : "")};
+}
+
 }  // namespace
 
 int run(int argc, char** argv) {
@@ -38,6 +53,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   Action chosen;
   add_commands({app, io, chosen});
+  if (const auto unknown = unknown_command(app, argc, argv)) return refuse(io, *unknown);
   try {
     app.parse(argc, argv);
     return chosen ? chosen() : kBadInput;

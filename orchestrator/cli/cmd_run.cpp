@@ -1,6 +1,7 @@
 // sweep run, resume, stop: the main job.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -42,12 +43,20 @@ void add_run_options(CLI::App& c, RunOptions& o) {
 }
 
 // Options a sweep keeps, so that `resume` needs no grid file.
+// `slots` of the grid's section launch.local; 0: not given.
+i64 local_slots(const grid::Grid& grid) {
+  const auto section = parse_json(grid.launch.empty() ? "{}" : grid.launch);
+  if (!section || !section->contains("local")) return 0;
+  return section->at("local").value("slots", i64{0});
+}
+
 nlohmann::json kept_options(const grid::Grid& grid, const std::string& on, const RunOptions& o) {
   nlohmann::json kept = {{"build", std::string(kVersion) + " " + kBuild},
                          {"launcher", on},
                          {"measure", to_json(grid.measure)},
                          {"retries_crash", grid.limits.retries_crash},
                          {"retries_infra", grid.limits.retries_infra}};
+  if (const i64 slots = local_slots(grid); slots > 0) kept["slots"] = slots;
   if (grid.limits.trial_seconds) kept["trial_seconds"] = *grid.limits.trial_seconds;
   const auto hours = o.gpu_hours ? o.gpu_hours : grid.limits.gpu_hours;
   if (hours) kept["gpu_hours"] = *hours;
@@ -64,7 +73,8 @@ Expected<run::Settings> settings_for(const store::SweepRow& sweep, const RunOpti
   s.measure = *measure;
   s.start = o.start;
   const i64 gpus = local_resources().gpus;
-  s.slots = o.slots > 0 ? o.slots : gpus > 0 ? gpus : cpu_cores();
+  const i64 machine = gpus > 0 ? gpus : cpu_cores();
+  s.slots = o.slots > 0 ? o.slots : kept->value("slots", machine);
   const auto db = std::filesystem::absolute(o.where.db);
   s.spool_root = db.string() + ".spool";
   if (kept->contains("trial_seconds")) s.trial_seconds = kept->at("trial_seconds").get<double>();
@@ -132,24 +142,37 @@ int drive(Io& io, store::Store& store, const store::SweepRow& sweep, const RunOp
   return finish(io, store, sweep.id, *end);
 }
 
+Expected<void> check_launcher(const std::string& on) {
+  if (on.empty() || on == "local") return {};
+  return fail(
+      fmt::format("the launcher '{}' is not built into this version; --on local runs on this machine, and "
+                  "`sweep plan` plans for any cluster",
+                  on));
+}
+
 Expected<std::string> launcher_of(const grid::Grid& grid, const RunOptions& o) {
   std::string on = o.on;
   if (on.empty() && !grid.launch.empty()) {
     const auto section = parse_json(grid.launch);
-    if (section && section->is_object() && section->size() > 0) on = section->begin().key();
+    if (section && section->size() > 1)
+      return fail(fmt::format("{}: its launch section names several launchers; choose one with --on",
+                              grid.path.string()));
+    if (section && section->size() == 1) on = section->begin().key();
   }
-  if (on.empty()) on = "local";
-  if (on != "local")
-    return fail(
-        fmt::format("the launcher '{}' is not built into this version; --on local runs on this machine, and "
-                    "`sweep plan` plans for any cluster",
-                    on));
-  return on;
+  if (auto built = check_launcher(on); !built) return tl::unexpected(built.error());
+  return on.empty() ? "local" : on;
 }
 
-void say_changed_build(Io& io, const store::SweepRow& before, const std::string& now) {
+// What makes new results differ from those the sweep has: another build, another measuring plan.
+void say_changes(Io& io, const store::SweepRow& before, const MeasurePlan* measure) {
   const auto kept = parse_json(before.options_json);
   if (!kept || !kept->is_object()) return;
+  const std::string now = std::string(kVersion) + " " + kBuild;
+  const auto measured = from_json<MeasurePlan>(kept->value("measure", nlohmann::json::object()));
+  if (measure && measured && *measured != *measure)
+    io.err << "note: the measuring plan changed; earlier results are kept as they are (`sweep resume --retry "
+              "ok` "
+              "measures them again)\n";
   const std::string then = kept->value("build", now);
   if (then != now)
     io.err << fmt::format("note: earlier results of this sweep come from build {}; this is {}\n", then, now);
@@ -172,7 +195,7 @@ int run_grid(Io& io, const RunOptions& o) {
     const auto holder = (*store)->take_lease(before->id, o.take_over);
     if (!holder) return refuse(io, holder.error());
     if (*holder) return attach(io, **store, *before, **holder, o);
-    say_changed_build(io, *before, std::string(kVersion) + " " + kBuild);
+    say_changes(io, *before, &planned->grid.measure);
   }
   const auto sweep = (*store)->ensure_sweep(wanted);
   if (!sweep) return refuse(io, sweep.error());
@@ -183,12 +206,16 @@ int run_grid(Io& io, const RunOptions& o) {
   if (!counts) return refuse(io, counts.error());
   io.err << fmt::format("{}: {}; on {}, results in {}\n", planned->grid.name, summary(*planned), *on,
                         o.where.db);
+  if (std::none_of(planned->entries.begin(), planned->entries.end(),
+                   [](const PlanEntry& e) { return e.admitted; }))
+    io.err << fmt::format("nothing of it can run here; `sweep plan {}` says why, rule by rule\n", o.grid);
   if (counts->retired > 0)
     io.err << fmt::format("{} trials are no longer in the grid and are retired\n", counts->retired);
   return drive(io, **store, *sweep, o);
 }
 
 int resume(Io& io, const RunOptions& o) {
+  if (const auto built = check_launcher(o.on); !built) return refuse(io, built.error());
   auto opened = open_sweep(o.where, store::Mode::kReadWrite);
   if (!opened) return refuse(io, opened.error());
   const auto holder = opened->store->take_lease(opened->sweep.id, o.take_over);
@@ -206,7 +233,7 @@ int resume(Io& io, const RunOptions& o) {
   }
   if (!reopened.empty())
     if (auto done = opened->store->reopen(opened->sweep.id, reopened); !done) return refuse(io, done.error());
-  say_changed_build(io, opened->sweep, std::string(kVersion) + " " + kBuild);
+  say_changes(io, opened->sweep, nullptr);
   return drive(io, *opened->store, opened->sweep, o);
 }
 

@@ -30,6 +30,8 @@ int status(Io& io, const Where& where, bool watch) {
   const auto holder = opened->store->lease(opened->sweep.id);
   if (!holder) return refuse(io, holder.error());
   if (*holder) view.now.push_back(fmt::format("run by process {} on {}", (*holder)->pid, (*holder)->host));
+  if (!*holder && shot->counts.running > 0)
+    view.now.push_back("nobody runs it: the last run ended without a word; `sweep resume` goes on");
   io.out << report::status_block(view, io.out_is_terminal ? io.width : 0);
   const auto events = opened->store->events(opened->sweep.id, 5);
   if (events && !events->rows.empty()) io.out << "recent events\n" << report::to_text_raw(*events, io.width);

@@ -69,14 +69,17 @@ void Live::on_snapshot(const run::Snapshot& shot) {
     return;
   }
   const auto now = std::chrono::steady_clock::now();
+  unsaid_ = true;
   if (said_ != std::chrono::steady_clock::time_point{} && now - said_ < kPlainLineEvery) return;
   said_ = now;
+  unsaid_ = false;
   io_.err << report::status_line(view) << std::flush;
 }
 
 void Live::close() {
   clear_line();
-  if (!quiet_ && last_) io_.err << report::status_line(status_view(sweep_, *last_, shown_)) << std::flush;
+  if (!quiet_ && last_ && (io_.err_is_terminal || unsaid_))
+    io_.err << report::status_line(status_view(sweep_, *last_, shown_)) << std::flush;
 }
 
 }  // namespace sweep::cli

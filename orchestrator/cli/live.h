@@ -31,7 +31,7 @@ class Live : public run::Observer {
   Io& io_;
   std::string sweep_;
   std::vector<report::Field> shown_;
-  bool quiet_, drawn_ = false;
+  bool quiet_, drawn_ = false, unsaid_ = false;
   std::optional<run::Snapshot> last_;
   std::chrono::steady_clock::time_point said_{};
 };

@@ -86,6 +86,7 @@ std::string si(double value) {
 
 std::string duration(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "-";
+  if (seconds < 0.1) return "under 0.1 s";
   if (seconds < 10) return significant(seconds) + " s";
   const auto s = static_cast<i64>(std::min(seconds + 0.5, 9e15));
   if (s < 60) return fmt::format("{} s", s);

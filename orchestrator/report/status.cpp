@@ -45,6 +45,7 @@ std::string best_part(const StatusView::Best& best) {
   const Scale scale = scale_for(column ? column->unit : "", best.value);
   std::string out = scale(best.value);
   if (!scale.unit.empty()) out += " " + scale.unit;
+  if (best.metric.ends_with("_gpu")) out += " per rank";
   if (!best.configuration.empty()) out += fmt::format(" ({})", safe_text(best.configuration));
   return out;
 }

@@ -112,7 +112,7 @@ void Conductor::next_allocation() {
 
 void Conductor::fill() {
   while (started_ && !finishing_ && !end_ && !error_ &&
-         flights_.size() < static_cast<std::size_t>(1 + settings_.ahead))
+         flights_.size() < static_cast<std::size_t>(settings_.slots + settings_.ahead))
     if (!post_one()) break;
   if (flights_.size() == 0 && started_ && !finishing_ && !allocation_.empty()) {
     finishing_ = true;

@@ -23,7 +23,7 @@ struct Settings {
   std::string launcher = "local";
   std::string start = "zygote";  // zygote | exec
   i64 slots = 1;                 // CPU ranks or GPUs at once
-  i64 ahead = 2;                 // attempts in the inbox beyond the first
+  i64 ahead = 2;                 // attempts in the inbox beyond one for each slot
   int lost_in_a_row = 3;         // allocations lost without one result before the circuit breaker opens
   std::optional<double> trial_seconds;  // bound on one attempt; absent: from the predicted time
   std::optional<double> gpu_hours;      // bound on allocated time x slots

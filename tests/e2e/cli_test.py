@@ -65,7 +65,7 @@ def wrong_input_is_refused_with_the_way_out(b):
         (["hardware", "h100"], ["h100-"]),
         (["heatmap", "-o", "x.jpg"], [".svg"]),
         (["completion", "tcsh"], ["bash"]),
-        (["runn"], []),
+        (["runn"], ["runn", "'run'"]),
         ([], []),
     ]
     for words, expected in cases:

@@ -157,7 +157,7 @@ std::string throttle_names(std::uint64_t reasons) {
       {0x100, "display_clock_setting"}};
   std::string out;
   for (const auto& [bit, name] : names)
-    if ((reasons & bit) != 0) out += (out.empty() ? "" : ",") + std::string(name);
+    if ((reasons & bit) != 0) out += (out.empty() ? "" : "+") + std::string(name);
   return out;
 }
 

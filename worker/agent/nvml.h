@@ -38,7 +38,7 @@ class Nvml {
   std::vector<void*> devices_;
 };
 
-// Names of the throttle reasons that slow a run down, joined by commas; idle and user-set clocks are no
+// Names of the throttle reasons that slow a run down, joined by +; idle and user-set clocks are no
 // reasons.
 std::string throttle_names(std::uint64_t reasons);
 

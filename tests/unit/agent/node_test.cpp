@@ -53,7 +53,7 @@ TEST(Nvml, AbsentLibraryIsNoGpu) {
 TEST(Nvml, NamesOnlyReasonsThatSlowDown) {
   EXPECT_EQ(throttle_names(0), "");
   EXPECT_EQ(throttle_names(0x1), "");  // idle
-  EXPECT_EQ(throttle_names(0x4 | 0x40), "sw_power_cap,hw_thermal_slowdown");
+  EXPECT_EQ(throttle_names(0x4 | 0x40), "sw_power_cap+hw_thermal_slowdown");
 }
 
 TEST(NodeWatch, UtilisationOfABusyProcessIsSampledOnlyWhileMeasuring) {

@@ -82,14 +82,14 @@ TEST(Status, Bar) {
   EXPECT_EQ(status_bar(half_way(), 0),
             "[############--------]  62 %  31/50  24 ok  2 oom  1 failed  4 pruned  4 running  about 3 min "
             "20 s left  "
-            "best 12.3k tokens/s (DP8 TP2)");
+            "best 12.3k tokens/s per rank (DP8 TP2)");
   EXPECT_EQ(status_bar(half_way(), 40), "[###---]  62 %  31/50  24 ok  2 oom  1 …");
 }
 
 TEST(Status, PlainLine) {
   EXPECT_EQ(status_line(half_way()),
             "llama-8b: 31/50 done: 24 ok, 2 oom, 1 failed, 4 pruned, 4 running, about 3 min 20 s left, best "
-            "12.3k tokens/s "
+            "12.3k tokens/s per rank "
             "(DP8 TP2)\n");
 }
 
@@ -103,7 +103,7 @@ TEST(Status, Block) {
             "to do    15 pending, 4 running\n"
             "elapsed  1 min 40 s\n"
             "left     about 3 min 20 s, as predicted\n"
-            "best     12.3k tokens/s (DP8 TP2)  trial 00ff\n"
+            "best     12.3k tokens/s per rank (DP8 TP2)  trial 00ff\n"
             "now      a90d TP8 step 3\n"
             "         b1 TP2 build\n");
 }
