@@ -73,6 +73,53 @@ TEST(Codec, RankRecordRoundTripsWithNullsAndNan) {
   EXPECT_TRUE(std::isnan(back->samples[1].loss));
 }
 
+TEST(Codec, SamplesTravelAsColumns) {
+  RankRecord r;
+  r.samples.resize(3);
+  for (i64 i = 0; i < 3; ++i) {
+    StepSample& s = r.samples[static_cast<std::size_t>(i)];
+    s.repeat = i, s.step = 10 + i, s.warmup = i == 0, s.step_ns = 100 + i, s.forward_ns = 200 + i;
+    s.backward_ns = 300 + i, s.optimizer_ns = 400 + i, s.tokens = 500 + i, s.loss = 0.5 * double(i);
+    s.alloc_retries = 600 + i;
+  }
+  r.samples[1].exposed_comm_ns = 7;
+  const auto j = to_json(r);
+  EXPECT_EQ(dump(j.at("samples").at("step")), "[10,11,12]");
+  EXPECT_EQ(dump(j.at("samples").at("exposed_comm_ns")), "[null,7,null]");
+  const auto back = from_json<RankRecord>(*parse_json(dump(j)));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->samples, r.samples);
+}
+
+TEST(Codec, SamplesOfUnequalColumnsAreRefused) {
+  const auto read = [](const char* samples) {
+    nlohmann::json j = to_json(RankRecord{});
+    j["samples"] = *parse_json(samples);
+    return from_json<RankRecord>(j);
+  };
+  const auto fine = read(R"({"step":[4,5],"column_of_tomorrow":[]})");
+  ASSERT_TRUE(fine) << fine.error().message;
+  ASSERT_EQ(fine->samples.size(), 2u);
+  EXPECT_EQ(fine->samples[1].step, 5);
+  EXPECT_EQ(fine->samples[1].step_ns, 0);
+  EXPECT_TRUE(read("{}"));
+  for (const char* bad : {R"({"step":[4,5],"step_ns":[1]})", R"({"step":[1],"step_ns":[]})", R"({"step":4})",
+                          R"({"step":["4"]})", R"({"step":[null]})", R"({"warmup":[1]})", R"([{"step":4}])",
+                          R"({"step":[1],"loss":null})", "null"}) {
+    const auto back = read(bad);
+    ASSERT_FALSE(back) << bad;
+    EXPECT_NE(back.error().message.find("'samples'"), std::string::npos);
+  }
+}
+
+TEST(Codec, SamplesAreBounded) {
+  nlohmann::json j = to_json(RankRecord{});
+  j["samples"] = {{"step", nlohmann::json::array_t(std::size_t{1} << 20, 0)}};
+  EXPECT_TRUE(from_json<RankRecord>(j));
+  j["samples"]["step"].push_back(0);
+  EXPECT_FALSE(from_json<RankRecord>(j));
+}
+
 TEST(Codec, WrongTypesAreRefusedByName) {
   auto j = to_json(sample_trial());
   j["tp"] = "two";
