@@ -72,6 +72,7 @@ class SqliteStore final : public Store {
 
   std::unique_ptr<Db> db_;
   Mode mode_;
+  bool network_;
   Seams seams_;
   Selects selects_;
   Leases leases_;

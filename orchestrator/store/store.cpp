@@ -117,6 +117,7 @@ Expected<std::unique_ptr<Store>> Store::open(const fs::path& path, Mode mode, Se
 SqliteStore::SqliteStore(std::unique_ptr<Db> db, Mode mode, Seams seams, bool network, Selects selects)
     : db_(std::move(db)),
       mode_(mode),
+      network_(network),
       seams_(seams),
       selects_(std::move(selects)),
       leases_(std::move(seams), network) {}
