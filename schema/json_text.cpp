@@ -87,6 +87,7 @@ struct Builder {
     return true;
   }
   std::string whole(Text last) {
+    if (parts_.empty()) return std::string(last.data(), last.size());
     parts_.append(last.data(), last.size());
     return std::exchange(parts_, {});
   }
