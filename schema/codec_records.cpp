@@ -1,4 +1,5 @@
-// JSON of what is testified: samples, records, exits, ends, nodes, results; and how a rank is launched.
+// JSON of what is testified: records with their samples, exits, ends, nodes, results; and how a rank is
+// launched.
 #include "schema/json_fields.h"
 #include "schema/rank_launch.h"
 
@@ -62,6 +63,8 @@ void for_each_member(T& l, F&& f, const RankLaunch*) {
   f("local_rank", l.local_rank), f("world", l.world), f("agent_pid", l.agent_pid), f("pgid", l.pgid);
 }
 
+const StepSample kNoSample;  // stands for the list of members
+
 template <class T>
 json write(const T& object) {
   json j = json::object();
@@ -99,9 +102,6 @@ Expected<Metrics> from_json<Metrics>(const json& j) {
   return in.done(std::move(m));
 }
 
-json to_json(const StepSample& s) {
-  return write(s);
-}
 json to_json(const RankRecord& r) {
   return write(r);
 }
@@ -121,10 +121,58 @@ json to_json(const RankLaunch& l) {
   return write(l);
 }
 
-template <>
-Expected<StepSample> from_json<StepSample>(const json& j) {
-  return read<StepSample>(j, "step sample");
+namespace fields {
+
+json columns(const std::vector<StepSample>& samples) {
+  std::vector<std::pair<const char*, json::array_t>> lists;
+  for_each_member(
+      kNoSample, [&](const char* key, const auto&) { lists.emplace_back(key, json::array_t{}); },
+      static_cast<const StepSample*>(nullptr));
+  for (auto& [key, list] : lists) list.reserve(samples.size());
+  for (const StepSample& sample : samples) {
+    auto list = lists.begin();
+    for_each_member(
+        sample, [&](const char*, const auto& member) { (list++)->second.push_back(value(member)); },
+        static_cast<const StepSample*>(nullptr));
+  }
+  json out = json::object();
+  for (auto& [key, list] : lists) out[key] = std::move(list);
+  return out;
 }
+
+bool read_columns(const json& j, std::vector<StepSample>& out) {
+  out.clear();
+  if (!j.is_object()) return false;
+  std::vector<const json::array_t*> lists;  // nullptr: the column is absent, its member takes the default
+  std::optional<std::size_t> length;
+  bool sound = true;
+  for_each_member(
+      kNoSample,
+      [&](const char* key, const auto&) {
+        const auto it = j.find(key);
+        const auto* list = it == j.end() ? nullptr : it->get_ptr<const json::array_t*>();
+        lists.push_back(list);
+        if (it == j.end()) return;
+        if (list && !length) length = list->size();
+        sound = sound && list && list->size() == *length;
+      },
+      static_cast<const StepSample*>(nullptr));
+  if (!sound || length.value_or(0) > kMostSamples) return false;
+  out.resize(length.value_or(0));
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    auto list = lists.begin();
+    for_each_member(
+        out[i],
+        [&](const char*, auto& member) {
+          if (const auto* column = *list++) sound = sound && Reader::read((*column)[i], member);
+        },
+        static_cast<const StepSample*>(nullptr));
+  }
+  return sound;
+}
+
+}  // namespace fields
+
 template <>
 Expected<RankRecord> from_json<RankRecord>(const json& j) {
   return read<RankRecord>(j, "rank record");

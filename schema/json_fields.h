@@ -26,6 +26,11 @@ struct is_vector : std::false_type {};
 template <class T>
 struct is_vector<std::vector<T>> : std::true_type {};
 
+// Samples as columns. Reading refuses columns of different lengths and more than kMostSamples rows.
+inline constexpr std::size_t kMostSamples = std::size_t{1} << 20;
+json columns(const std::vector<StepSample>&);
+bool read_columns(const json&, std::vector<StepSample>&);
+
 template <class T>
 json value(const T& v) {
   if constexpr (is_optional<T>::value) {
@@ -36,6 +41,8 @@ json value(const T& v) {
     return std::isfinite(v) ? json(v) : json(nullptr);
   } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
     return v;
+  } else if constexpr (std::is_same_v<T, std::vector<StepSample>>) {
+    return columns(v);
   } else if constexpr (is_vector<T>::value) {
     json list = json::array();
     for (const auto& each : v) list.push_back(value(each));
@@ -70,7 +77,7 @@ class Reader {
     return value;
   }
 
- private:
+  // One value; false: wrong type or out of range.
   template <class T>
   static bool read(const json& j, T& out) {
     if constexpr (is_optional<T>::value) {
@@ -98,6 +105,8 @@ class Reader {
       return read_name(j, outcome_from, out);
     } else if constexpr (std::is_same_v<T, OomKind>) {
       return read_name(j, oom_kind_from, out);
+    } else if constexpr (std::is_same_v<T, std::vector<StepSample>>) {
+      return read_columns(j, out);
     } else if constexpr (is_vector<T>::value) {
       return read_list(j, out);
     } else {
@@ -108,6 +117,7 @@ class Reader {
     }
   }
 
+ private:
   template <class T>
   static bool read_integer(const json& j, T& out) {
     if (j.is_number_unsigned()) {

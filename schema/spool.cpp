@@ -2,8 +2,8 @@
 #include "schema/spool.h"
 
 #include <fmt/format.h>
+#include <zlib.h>
 
-#include <boost/crc.hpp>
 #include <cstdlib>
 
 #include "schema/codec.h"
@@ -43,9 +43,7 @@ namespace {
 constexpr std::size_t kPrefix = 9;  // eight hexadecimal digits and a space
 
 std::string checksum(std::string_view bytes) {
-  boost::crc_32_type crc;
-  crc.process_bytes(bytes.data(), bytes.size());
-  return fmt::format("{:08x}", crc.checksum());
+  return fmt::format("{:08x}", ::crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
 Expected<Line> parse_line(std::string_view row) {

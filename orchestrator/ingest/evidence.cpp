@@ -133,8 +133,8 @@ std::string evidence(const Testimony& t, const Result& result) {
   if (t.end) {
     out["cause"] = t.end->cause;
     if (!t.end->clean) out["dirt"] = bounded(t.end->dirt, kMessageBytes);
-    const auto hang = parse_json(t.end->evidence, kHangBytes);
-    if (hang && !hang->is_null()) out["hang"] = *hang;
+    auto hang = parse_json(t.end->evidence, kHangBytes);
+    if (hang && !hang->is_null()) out["hang"] = std::move(*hang);
   }
   if (!result.rank) return dump(out);
   out["cause_rank"] = *result.rank;

@@ -8,37 +8,46 @@
 
 namespace sweep::store {
 
+Progress SqliteStore::count_progress(Work& work, i64 sweep) {
+  Progress out;
+  auto rows = work.rows(
+      "SELECT state, outcome, count(*), sum(predicted_seconds) FROM plan_entry WHERE sweep = ? GROUP BY "
+      "state, outcome",
+      sweep);
+  while (rows.next()) {
+    const auto state = rows.get<State>(0);
+    const i64 count = rows.get<i64>(2);
+    if (state == State::kRetired) {
+      out.retired += count;
+      continue;
+    }
+    out.total += count;
+    if (state == State::kFinished) {
+      const Outcome outcome = rows.get<Outcome>(1);
+      const auto same = std::ranges::find(out.by_outcome, outcome, &std::pair<Outcome, i64>::first);
+      if (same == out.by_outcome.end())
+        out.by_outcome.emplace_back(outcome, count);
+      else
+        same->second += count;
+      continue;
+    }
+    (state == State::kRunning ? out.running : out.pending) += count;
+    if (!rows.null(3))
+      out.remaining_predicted_s = out.remaining_predicted_s.value_or(0) + rows.get<double>(3);
+  }
+  return out;
+}
+
 Expected<Progress> SqliteStore::progress(i64 sweep) {
   Work work(*db_, Work::kRead);
-  Progress out;
-  {
-    auto rows = work.rows(
-        "SELECT state, outcome, count(*), sum(predicted_seconds) FROM plan_entry WHERE sweep = ? GROUP BY "
-        "state, outcome",
-        sweep);
-    while (rows.next()) {
-      const auto state = rows.get<State>(0);
-      const i64 count = rows.get<i64>(2);
-      if (state == State::kRetired) {
-        out.retired += count;
-        continue;
-      }
-      out.total += count;
-      if (state == State::kFinished) {
-        const Outcome outcome = rows.get<Outcome>(1);
-        const auto same = std::ranges::find(out.by_outcome, outcome, &std::pair<Outcome, i64>::first);
-        if (same == out.by_outcome.end())
-          out.by_outcome.emplace_back(outcome, count);
-        else
-          same->second += count;
-        continue;
-      }
-      (state == State::kRunning ? out.running : out.pending) += count;
-      if (!rows.null(3))
-        out.remaining_predicted_s = out.remaining_predicted_s.value_or(0) + rows.get<double>(3);
-    }
-  }
-  return work.commit(std::move(out));
+  const i64 others = work.one<i64>("PRAGMA data_version").value_or(0);
+  const i64 own = sqlite3_total_changes64(db_->handle());
+  if (work.failed() || !counted_ || counted_->sweep != sweep || counted_->others != others ||
+      counted_->own != own)
+    counted_ = Counted{sweep, others, own, count_progress(work, sweep)};
+  if (work.failed()) counted_.reset();
+  if (auto done = work.commit(); !done) return tl::unexpected<Error>(done.error());
+  return counted_->progress;
 }
 
 std::vector<ResultRow> SqliteStore::result_rows(Work& work, const std::string& where, i64 key) {

@@ -22,7 +22,9 @@ void Statement::put(int at, std::string_view v) {
 Expected<std::unique_ptr<Db>> Db::open(const std::string& name, int flags, int busy_timeout_ms,
                                        std::filesystem::path shown_as) {
   sqlite3* handle = nullptr;
-  const int code = sqlite3_open_v2(name.c_str(), &handle, flags | SQLITE_OPEN_EXRESCODE, nullptr);
+  // No locks between threads: a store is used by one at a time.
+  const int code =
+      sqlite3_open_v2(name.c_str(), &handle, flags | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOMUTEX, nullptr);
   std::unique_ptr<Db> db(new Db(handle, std::move(shown_as), busy_timeout_ms));
   if (code != SQLITE_OK) return fail(db->explain(code));
   sqlite3_busy_timeout(handle, busy_timeout_ms);

@@ -46,6 +46,25 @@ class Known {
   std::set<std::string> strays_;
 };
 
+// While it lives, commits are not synced. After a power cut the file is as it was before them, read offset
+// included, and the outbox, which its writer syncs, is read again; any other commit syncs the log with what was
+// written there before. Without a log (network filesystems) every commit is synced as ever.
+class Unsynced {
+ public:
+  Unsynced(Db& db, bool network) : db_(network ? nullptr : &db) { set("NORMAL"); }
+  ~Unsynced() { set("FULL"); }
+  Unsynced(const Unsynced&) = delete;
+  Unsynced& operator=(const Unsynced&) = delete;
+
+ private:
+  void set(const char* level) {
+    if (db_)
+      sqlite3_exec(db_->handle(), fmt::format("PRAGMA synchronous = {}", level).c_str(), nullptr, nullptr,
+                   nullptr);
+  }
+  Db* db_;
+};
+
 // 1 at most is told: a damaged or foreign spool must not fill the database with complaints.
 void note_strays(Work& work, i64 sweep, i64 now, const std::string& allocation, const Known& known) {
   if (known.strays().empty()) return;
@@ -75,6 +94,7 @@ Expected<void> SqliteStore::ingest(const IngestBatch& batch) {
     return fail(fmt::format("allocation '{}': the outbox offset {} is out of range", batch.allocation,
                             batch.new_offset));
   const auto offset = static_cast<i64>(batch.new_offset);
+  const Unsynced unsynced(*db_, network_);
   Work work(*db_, Work::kWrite);
   const auto sweep = sweep_of_allocation(work, batch.allocation);
   if (!sweep) return work.commit();

@@ -62,6 +62,13 @@ class SqliteStore final : public Store {
   };
   using Leaders = std::map<std::vector<Value>, std::vector<Ranked>>;
 
+  // An answer of progress(), good while nobody has written since.
+  struct Counted {
+    i64 sweep = 0, others = 0, own = 0;  // what SQLite counts of writes by other connections and by this one
+    Progress progress;
+  };
+
+  Progress count_progress(Work&, i64 sweep);
   std::optional<i64> sweep_of_allocation(Work&, const std::string& id);
   std::vector<ResultRow> result_rows(Work&, const std::string& where, i64 key);
   std::vector<AttemptRow> attempt_rows(Work&, const std::string& where, std::string_view key);
@@ -72,9 +79,11 @@ class SqliteStore final : public Store {
 
   std::unique_ptr<Db> db_;
   Mode mode_;
+  bool network_;
   Seams seams_;
   Selects selects_;
   Leases leases_;
+  std::optional<Counted> counted_;
   std::unique_ptr<Db> query_db_;  // opened by the first query()
 };
 

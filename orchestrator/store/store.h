@@ -150,7 +150,9 @@ class Store {
                                           const Attempt& without_id) = 0;
   virtual Expected<std::vector<AttemptRow>> unfinished_attempts(const std::string& allocation) = 0;
   // Idempotent: a batch whose new_offset is not beyond the stored one changes nothing. Records of attempts
-  // that are not the allocation's, or of ranks out of 0..world-1, are left out and noted as an event.
+  // that are not the allocation's, or of ranks out of 0..world-1, are left out and noted as an event. Survives
+  // the death of this process at once, and a power cut from the next begin_attempt or end_allocation on: keep
+  // the outbox until then.
   virtual Expected<void> ingest(const IngestBatch&) = 0;
   // A verdict without testimony: node_lost, cancelled. Changes nothing when the attempt has a verdict by
   // testimony.

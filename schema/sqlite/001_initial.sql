@@ -131,7 +131,8 @@ CREATE TABLE rank_record (
   PRIMARY KEY (attempt, rank)
 ) STRICT, WITHOUT ROWID;
 
--- One optimizer step of one rank; warm-up steps are kept and marked. A loss of NULL was not finite.
+-- One optimizer step of one rank; warm-up steps are kept and marked. A loss of NULL was not finite. Written with its
+-- rank_record in one go, so no foreign key looks it up again for each of the many rows.
 CREATE TABLE step_sample (
   attempt         INTEGER NOT NULL,
   rank            INTEGER NOT NULL,
@@ -146,8 +147,7 @@ CREATE TABLE step_sample (
   tokens          INTEGER NOT NULL,
   loss            REAL,
   alloc_retries   INTEGER NOT NULL,
-  PRIMARY KEY (attempt, rank, repeat, step),
-  FOREIGN KEY (attempt, rank) REFERENCES rank_record(attempt, rank)
+  PRIMARY KEY (attempt, rank, repeat, step)
 ) STRICT, WITHOUT ROWID;
 
 -- Model and node count by which `best` looks results up.

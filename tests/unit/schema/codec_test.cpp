@@ -1,8 +1,9 @@
 #include "schema/codec.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -73,6 +74,53 @@ TEST(Codec, RankRecordRoundTripsWithNullsAndNan) {
   EXPECT_TRUE(std::isnan(back->samples[1].loss));
 }
 
+TEST(Codec, SamplesTravelAsColumns) {
+  RankRecord r;
+  r.samples.resize(3);
+  for (i64 i = 0; i < 3; ++i) {
+    StepSample& s = r.samples[static_cast<std::size_t>(i)];
+    s.repeat = i, s.step = 10 + i, s.warmup = i == 0, s.step_ns = 100 + i, s.forward_ns = 200 + i;
+    s.backward_ns = 300 + i, s.optimizer_ns = 400 + i, s.tokens = 500 + i, s.loss = 0.5 * double(i);
+    s.alloc_retries = 600 + i;
+  }
+  r.samples[1].exposed_comm_ns = 7;
+  const auto j = to_json(r);
+  EXPECT_EQ(dump(j.at("samples").at("step")), "[10,11,12]");
+  EXPECT_EQ(dump(j.at("samples").at("exposed_comm_ns")), "[null,7,null]");
+  const auto back = from_json<RankRecord>(*parse_json(dump(j)));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->samples, r.samples);
+}
+
+TEST(Codec, SamplesOfUnequalColumnsAreRefused) {
+  const auto read = [](const char* samples) {
+    nlohmann::json j = to_json(RankRecord{});
+    j["samples"] = *parse_json(samples);
+    return from_json<RankRecord>(j);
+  };
+  const auto fine = read(R"({"step":[4,5],"column_of_tomorrow":[]})");
+  ASSERT_TRUE(fine) << fine.error().message;
+  ASSERT_EQ(fine->samples.size(), 2u);
+  EXPECT_EQ(fine->samples[1].step, 5);
+  EXPECT_EQ(fine->samples[1].step_ns, 0);
+  EXPECT_TRUE(read("{}"));
+  for (const char* bad : {R"({"step":[4,5],"step_ns":[1]})", R"({"step":[1],"step_ns":[]})", R"({"step":4})",
+                          R"({"step":["4"]})", R"({"step":[null]})", R"({"warmup":[1]})", R"([{"step":4}])",
+                          R"({"step":[1],"loss":null})", "null"}) {
+    const auto back = read(bad);
+    ASSERT_FALSE(back) << bad;
+    EXPECT_NE(back.error().message.find("'samples'"), std::string::npos);
+  }
+}
+
+TEST(Codec, SamplesAreBounded) {
+  nlohmann::json j = to_json(RankRecord{});
+  j["samples"] = {{"step", nlohmann::json::array_t(std::size_t{1} << 20, 0)}};
+  EXPECT_TRUE(from_json<RankRecord>(j));
+  j["samples"]["step"].push_back(0);
+  EXPECT_FALSE(from_json<RankRecord>(j));
+}
+
 TEST(Codec, WrongTypesAreRefusedByName) {
   auto j = to_json(sample_trial());
   j["tp"] = "two";
@@ -97,6 +145,43 @@ TEST(ParseJson, RefusesDepthAndSizeBeforeParsing) {
   EXPECT_FALSE(parse_json("[1,2,3]", 3));
   EXPECT_FALSE(parse_json("{\"a\":"));
   EXPECT_TRUE(parse_json(R"({"brackets in strings":"[[[[[[[[[["})", 1000, 2));
+}
+
+TEST(ParseJson, NumbersAreTheNearestDouble) {
+  for (const char* text :
+       {"0.1", "1e23", "9.5367431640625e-07", "123456789.12345678", "1.7976931348623157e308", "5e-324",
+        "2.2250738585072011e-308", "0.30000000000000004", "100000000000000000000001"})
+    EXPECT_EQ(parse_json(text)->get<double>(), std::strtod(text, nullptr)) << text;
+  EXPECT_TRUE(std::signbit(parse_json("-0.0")->get<double>()));
+  EXPECT_EQ(parse_json("1e-999")->get<double>(), 0.0);
+  EXPECT_FALSE(parse_json("1e999"));
+  EXPECT_TRUE(parse_json("7")->is_number_unsigned());
+  EXPECT_EQ(parse_json("18446744073709551615")->get<std::uint64_t>(), 18446744073709551615ull);
+  EXPECT_EQ(parse_json("-9223372036854775808")->get<std::int64_t>(),
+            std::numeric_limits<std::int64_t>::min());
+  EXPECT_TRUE(parse_json("18446744073709551616")->is_number_float());
+}
+
+TEST(ParseJson, BuildsWhatNlohmannBuilds) {
+  const std::string longer(5000, 'x');
+  for (const std::string& text :
+       {std::string(
+            R"({"b":[1,-2,[],{},null,true,[[false]]],"a":{"c":{"d":"e"},"":[{"k":1},{"k":2}]},"z":0})"),
+        std::string(R"(["\"\\\/\b\f\n\r\t\u0041\u00e9\ud83d\ude00"])"), std::string("[\"\xc3\xa9\"]"),
+        std::string(R"({"twice":1,"twice":[2]})"),
+        "{\"" + longer + "\\n\":\"" + longer + "\\u0041" + longer + "\"}",
+        std::string("\xef\xbb\xbf [ 1 ]\r\n"), std::string("\"alone\""), std::string("null")}) {
+    const auto ours = parse_json(text);
+    ASSERT_TRUE(ours) << text << ours.error().message;
+    EXPECT_EQ(*ours, nlohmann::json::parse(text)) << text;
+  }
+}
+
+TEST(ParseJson, RefusesWhatIsNotJsonAndNamesTheByte) {
+  for (const char* text : {"", " ", "[1,]", "[1] 2", "{\"a\" 1}", "nul", "NaN", "+1", "01", "1.", "'a'",
+                           "[1 // no\n]", "\"\xff\"", "\"\\ud800\"", "\"a\nb\"", "\"open", "{1:2}"})
+    EXPECT_FALSE(parse_json(text)) << text;
+  EXPECT_THAT(parse_json("[1,x]").error().message, ::testing::HasSubstr("byte 4"));
 }
 
 TEST(Dump, InvalidUtf8IsReplaced) {

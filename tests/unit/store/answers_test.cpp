@@ -138,5 +138,29 @@ TEST_F(AnswersTest, ProgressCountsAndPredictsWhatIsLeft) {
   EXPECT_EQ(p.by_outcome, (std::vector<std::pair<Outcome, i64>>{{Outcome::kOk, 1}}));
 }
 
+TEST_F(AnswersTest, ProgressFollowsTheWritesOfEveryConnection) {
+  start(3);
+  auto watcher = open(quick(), Mode::kReadOnly);
+  const auto both_say = [&](i64 running, i64 pending) {
+    for (Store* store : {store_.get(), watcher.get(), store_.get(), watcher.get()}) {
+      const Progress p = must(store->progress(sweep_));
+      EXPECT_EQ(p.total, 3);
+      EXPECT_EQ(p.running, running);
+      EXPECT_EQ(p.pending, pending);
+    }
+  };
+  both_say(0, 3);
+  finish(plan_[0], Outcome::kOk, 1);
+  both_say(0, 2);
+  const Attempt attempt = begin(plan_[1]);
+  IngestBatch batch;
+  batch.allocation = allocation_, batch.new_offset = offset_ += 100;
+  batch.started.emplace_back(attempt.id, 5);
+  must(store_->ingest(batch));
+  both_say(1, 1);
+  EXPECT_EQ(must(store_->progress(sweep_ + 1)).total, 0);
+  both_say(1, 1);
+}
+
 }  // namespace
 }  // namespace sweep::store
