@@ -4,11 +4,18 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 namespace sweep::report {
 namespace {
 
 constexpr std::size_t kMaxCells = 10'000;
+
+// Axes that mostly follow from others: no one's first choice for a picture.
+bool follows(const Field& field) {
+  static const std::set<std::string_view> names = {"gpus_per_node", "grad_accum", "global_batch_size"};
+  return names.contains(field.name());
+}
 
 // Without a wish: the two axes with most values, so that a cell hides as few configurations as possible.
 Expected<std::vector<Field>> chosen_axes(std::span<const ResultRow> rows, const HeatmapOptions& options,
@@ -25,8 +32,9 @@ Expected<std::vector<Field>> chosen_axes(std::span<const ResultRow> rows, const 
   }
   std::vector<std::pair<std::size_t, const Field*>> spread;
   for (const Field& field : varying) spread.emplace_back(index_of(rows, field).keys.size(), &field);
-  std::stable_sort(spread.begin(), spread.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::stable_sort(spread.begin(), spread.end(), [](const auto& a, const auto& b) {
+    return follows(*a.second) != follows(*b.second) ? follows(*b.second) : a.first > b.first;
+  });
   const auto taken = [&](const Field& f) {
     return std::any_of(out.begin(), out.end(), [&](const Field& o) { return o.name() == f.name(); });
   };
