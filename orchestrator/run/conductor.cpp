@@ -47,6 +47,7 @@ class Conductor {
   void end_with(End, std::string why, bool now);
   void snapshot();
   void fatal(const Error&);
+  void close_after_failure();
   double elapsed_s() const { return std::chrono::duration<double>(Clock::now() - began_).count(); }
   // Stores' void answers: an error ends the run, since what cannot be stored must not be measured.
   bool stored(const Expected<void>& answer) {
@@ -155,6 +156,7 @@ void Conductor::on_event(const launch::Event& event) {
 }
 
 void Conductor::on_outbox(const launch::Outbox& outbox) {
+  if (error_) return;  // its bytes stay in the outbox for close_after_failure()
   auto absorbed = flights_.absorb(outbox.id, outbox.offset, outbox.bytes);
   if (!stored(store_.ingest(absorbed.batch))) return;
   launcher_->acknowledge(outbox.id, absorbed.batch.new_offset);
@@ -178,10 +180,21 @@ void Conductor::land(const Landing& landing) {
   observer_.on_result(landing.flight.entry, landing.result);
 }
 
+// After a failure to store: what the outbox still holds is taken in and the allocation closed as far as it goes; what
+// does not go stays open in the database, and the next run closes it.
+void Conductor::close_after_failure() {
+  flights_.abandon();
+  allocation_.clear();
+  if (auto closed = recover(store_, settings_.sweep, observer_); !closed)
+    observer_.on_note("the allocation stays open, the next run closes it: " + closed.error().message);
+  io_.stop();
+}
+
 void Conductor::on_ended(const launch::Ended& ended) {
+  if (error_) return close_after_failure();
   const bool unfinished = flights_.size() > 0;
   for (const Flight& flight : flights_.abandon()) {
-    const Outcome outcome = end_ || error_ ? Outcome::kCancelled : Outcome::kNodeLost;
+    const Outcome outcome = end_ ? Outcome::kCancelled : Outcome::kNodeLost;
     stored(store_.finish_attempt(abandoned(flight.attempt, outcome, ended.reason)));
   }
   stored(store_.end_allocation(ended.id, ended.reason));
