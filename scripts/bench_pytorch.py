@@ -100,12 +100,12 @@ def train(rank, a, rendezvous):
     model = Model(a)
     if a.ranks > 1:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-        dist.init_process_group("gloo", init_method="file://" + rendezvous, rank=rank, world_size=a.ranks)
+        dist.init_process_group("gloo", init_method=rendezvous, rank=rank, world_size=a.ranks)
         model = DistributedDataParallel(model, gradient_as_bucket_view=True, bucket_cap_mb=a.bucket_mb)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
     torch.manual_seed(100 + rank)
     data = torch.randint(0, a.vocab, (a.grad_accum, a.micro_batch_size, a.seq_len + 1))
-    samples, losses = [], []
+    samples, warmup, losses = [], [], []
     for step in range(a.warmup + a.steps):
         start = time.perf_counter()
         total = 0.0
@@ -118,19 +118,21 @@ def train(rank, a, rendezvous):
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         losses.append(float(total))
-        if step >= a.warmup:
-            samples.append((time.perf_counter() - start) * 1e3)
+        (samples if step >= a.warmup else warmup).append((time.perf_counter() - start) * 1e3)
     if rank == 0:
         print(json.dumps({"median_ms": statistics.median(samples), "samples_ms": samples, "loss_first": losses[0],
-                          "loss_last": losses[-1], "torch": torch.__version__, "args": vars(a)}))
+                          "loss_last": losses[-1], "warmup_samples_ms": warmup, "torch": torch.__version__, "args": vars(a)}))
     if a.ranks > 1:
         dist.destroy_process_group()
 
 
 def main():
     a = parse()
+    if "WORLD_SIZE" in os.environ:  # started by torchrun
+        a.ranks = int(os.environ["WORLD_SIZE"])
+        return train(int(os.environ["RANK"]), a, "env://")
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
-        rendezvous = os.path.join(folder, "store")
+        rendezvous = "file://" + os.path.join(folder, "store")
         if a.ranks == 1:
             train(0, a, rendezvous)
         else:
