@@ -45,39 +45,71 @@ std::span<const std::byte* const> sources_of(const ShmSegment& segment, std::uin
   return {storage.data(), static_cast<size_t>(segment.world())};
 }
 
-// The allreduce of `bytes` at `data`. Large pieces: each rank reduces its share in place into rank 0's area,
-// then all copy the whole. Small ones: each rank reduces all of it into its own tensor.
+// How one piece of an allreduce divides over the ranks; each reduces its share.
+struct Shares {
+  size_t count = 0, share = 0;  // elements
+  Shares(size_t elements, size_t ranks)
+      : count(elements),
+        share(((elements + ranks - 1) / ranks + kShareElements - 1) / kShareElements * kShareElements) {}
+  size_t begin(size_t rank) const { return std::min(count, rank * share); }
+  size_t size(size_t rank) const { return std::min(count, begin(rank) + share) - begin(rank); }
+};
+
+// Small: each rank reduces all of it into its own tensor.
+void reduce_at_once(ShmOperation& operation, const ShmSegment& segment, std::byte* data, size_t bytes,
+                    c10::ScalarType type, c10d::ReduceOp::RedOpType op) {
+  operation.copy_in = [=, &segment](std::uint32_t, std::uint32_t slot) {
+    std::memcpy(segment.area(slot, segment.rank()), data, bytes);
+  };
+  operation.copy_out = [=, &segment](std::uint32_t, std::uint32_t slot) {
+    Sources storage;
+    reduce_in_order(type, op, sources_of(segment, slot, 0, storage), data, bytes / c10::elementSize(type));
+  };
+}
+
+// Large: each rank reduces its share, where it stands in its own tensor, and shows the result in rank 0's area. Only
+// what the others reduce is copied in, and only what they reduced is copied out.
+void reduce_by_shares(ShmOperation& operation, const ShmSegment& segment, std::byte* data, size_t bytes,
+                      c10::ScalarType type, c10d::ReduceOp::RedOpType op) {
+  const size_t piece = segment.piece_bytes(), width = c10::elementSize(type);
+  const size_t ranks = segment.world(), own = segment.rank();
+  const auto shares_of = [=](std::uint32_t index) {
+    return Shares(std::min(piece, bytes - index * piece) / width, ranks);
+  };
+  const auto of_the_others = [=](std::uint32_t index, auto&& copy) {
+    const Shares shares = shares_of(index);
+    for (size_t rank = 0; rank < ranks; ++rank)
+      if (rank != own) copy(shares.begin(rank) * width, shares.size(rank) * width);
+  };
+  operation.copy_in = [=, &segment](std::uint32_t index, std::uint32_t slot) {
+    of_the_others(index, [&](size_t offset, size_t n) {
+      std::memcpy(segment.area(slot, own) + offset, data + index * piece + offset, n);
+    });
+  };
+  operation.reduce_share = [=, &segment](std::uint32_t index, std::uint32_t slot) {
+    const Shares shares = shares_of(index);
+    const size_t offset = shares.begin(own) * width, count = shares.size(own);
+    std::byte* share = data + index * piece + offset;
+    Sources storage;
+    const auto sources = sources_of(segment, slot, offset, storage);
+    storage[own] = share;
+    reduce_in_order(type, op, sources, share, count);
+    std::memcpy(segment.area(slot, 0) + offset, share, count * width);
+  };
+  operation.copy_out = [=, &segment](std::uint32_t index, std::uint32_t slot) {
+    of_the_others(index, [&](size_t offset, size_t n) {
+      std::memcpy(data + index * piece + offset, segment.area(slot, 0) + offset, n);
+    });
+  };
+}
+
 std::shared_ptr<ShmOperation> allreduce_operation(const ShmSegment& segment, std::byte* data, size_t bytes,
                                                   c10::ScalarType type, c10d::ReduceOp::RedOpType op) {
   check_reducible(type, op);
-  const size_t piece = segment.piece_bytes(), width = c10::elementSize(type);
-  const auto size_of = [=](std::uint32_t index) {
-    return std::min(piece, bytes - std::min(bytes, index * piece));
-  };
   auto operation = std::make_shared<ShmOperation>();
   operation->kind = c10d::OpType::ALLREDUCE;
-  operation->pieces = pieces_for(bytes, piece);
-  operation->copy_in = [=, &segment](std::uint32_t index, std::uint32_t slot) {
-    std::memcpy(segment.area(slot, segment.rank()), data + index * piece, size_of(index));
-  };
-  if (bytes <= kOnePhase) {
-    operation->copy_out = [=, &segment](std::uint32_t, std::uint32_t slot) {
-      Sources storage;
-      reduce_in_order(type, op, sources_of(segment, slot, 0, storage), data, bytes / width);
-    };
-    return operation;
-  }
-  operation->reduce_share = [=, &segment](std::uint32_t index, std::uint32_t slot) {
-    const size_t count = size_of(index) / width, ranks = segment.world(), rank = segment.rank();
-    const size_t share = ((count + ranks - 1) / ranks + kShareElements - 1) / kShareElements * kShareElements;
-    const size_t begin = std::min(count, rank * share), end = std::min(count, begin + share);
-    Sources storage;
-    reduce_in_order(type, op, sources_of(segment, slot, begin * width, storage),
-                    segment.area(slot, 0) + begin * width, end - begin);
-  };
-  operation->copy_out = [=, &segment](std::uint32_t index, std::uint32_t slot) {
-    std::memcpy(data + index * piece, segment.area(slot, 0), size_of(index));
-  };
+  operation->pieces = pieces_for(bytes, segment.piece_bytes());
+  (bytes <= kOnePhase ? reduce_at_once : reduce_by_shares)(*operation, segment, data, bytes, type, op);
   return operation;
 }
 
