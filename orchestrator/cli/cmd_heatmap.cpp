@@ -17,13 +17,9 @@ struct HeatmapCommand {
   std::string output;
 };
 
-bool ends_with(const std::string& text, std::string_view tail) {
-  return text.size() >= tail.size() && text.compare(text.size() - tail.size(), tail.size(), tail) == 0;
-}
-
 int draw(Io& io, const HeatmapCommand& o) {
-  const bool html = ends_with(o.output, ".html"), svg = ends_with(o.output, ".svg"),
-             csv = ends_with(o.output, ".csv");
+  const bool html = o.output.ends_with(".html"), svg = o.output.ends_with(".svg"),
+             csv = o.output.ends_with(".csv");
   if (!html && !svg && !csv)
     return refuse(io, {fmt::format("-o {}: the ending tells the form: .html, .svg or .csv", o.output)});
   auto opened = open_sweep(o.where, store::Mode::kReadOnly);
