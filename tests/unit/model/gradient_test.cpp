@@ -7,7 +7,7 @@
 
 #include <map>
 
-#include "bench_kernels/model/transformer.h"
+#include "bench_kernels/model/stage.h"
 
 namespace sweep::model {
 namespace {
@@ -124,14 +124,19 @@ TEST_P(Gradient, EqualsAutomaticDifferentiation) {
   constexpr std::int64_t kSeq = 12;
   const ModelSpec& spec = GetParam().spec;
   at::manual_seed(3);
-  Transformer model(spec, {at::kCPU, at::kDouble, GetParam().attention, kSeq, 5});
+  AloneLayout layout;
+  Stage model(spec, {at::kCPU, at::kDouble, GetParam().attention, kSeq, 5}, layout.value(),
+              {0, spec.layers, true, true});
+  Parameters& parameters = model.parameters();
+  parameters.layout({at::TensorOptions(at::kDouble)});
   Named weights;
   {
     const at::NoGradGuard no_grad;
-    for (const auto& [name, tensor] : model.parameters().all()) {
-      tensor.detach().add_(
+    for (const auto& named : parameters.all()) {
+      const at::Tensor tensor = parameters.value(named);
+      at::Tensor(tensor).add_(
           at::randn(tensor.sizes(), at::kDouble).mul_(0.2));  // biases and norms away from their start
-      weights[name] = tensor.detach().clone().set_requires_grad(true);
+      weights[named.name] = tensor.clone().set_requires_grad(true);
     }
   }
   const at::Tensor tokens = at::randint(spec.vocab_size, {2, 3 * kSeq}, at::kLong);
@@ -139,17 +144,20 @@ TEST_P(Gradient, EqualsAutomaticDifferentiation) {
   const at::Tensor expected = Reference(spec, weights).loss(tokens.flatten(), labels.flatten(), kSeq);
   torch::autograd::backward({expected}, {at::ones({}, at::kDouble)});
 
-  model.parameters().allocate_gradients();
+  parameters.allocate_gradients();
   const at::Tensor total = at::zeros({1}, at::kDouble);
   for (int micro = 0; micro < 2; ++micro) {
-    const at::Tensor loss = model.loss(tokens[micro], labels[micro], {micro == 0, 0.5, total});
-    torch::autograd::backward({loss}, {at::ones({}, at::kDouble)});
+    const MicroStep step{tokens[micro], labels[micro], 0.5, total};
+    Stage::Tape tape;
+    model.forward(step, {}, tape);
+    model.backward(step, {}, std::move(tape));
   }
   EXPECT_NEAR(total.item<double>() / (6 * kSeq), expected.item<double>(), 1e-10);
-  for (const auto& [name, tensor] : model.parameters().all()) {
-    const double scale = weights[name].grad().abs().max().item<double>();
-    EXPECT_LE((tensor.grad() - weights[name].grad()).abs().max().item<double>(), 1e-9 * (scale + 1e-3))
-        << name;
+  for (const auto& named : parameters.all()) {
+    const at::Tensor& wanted = weights[named.name].grad();
+    const double scale = wanted.abs().max().item<double>();
+    EXPECT_LE((parameters.gradient(named) - wanted).abs().max().item<double>(), 1e-9 * (scale + 1e-3))
+        << named.name;
   }
 }
 
