@@ -18,8 +18,8 @@ struct Chunk {
 // Channels are never null. They outlive the model.
 struct Layout {
   comm::Channel *tensor, *context, *expert;
-  bool sequence_parallel = false;  // residuals and norms on tokens / tensor->size()
-  bool tensor_overlap = false;     // tensor-parallel communication in pieces, beside the matmul
+  bool sequence_parallel = false;   // residuals and norms on tokens / tensor->size()
+  bool tensor_overlap = false;      // tensor-parallel communication in pieces, beside the matmul
   bool context_all_to_all = false;  // heads are exchanged; else K and V travel round the ring
   bool tied_elsewhere = false;      // tied embeddings, whose other end is on another stage
 

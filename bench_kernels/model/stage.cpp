@@ -40,8 +40,13 @@ Stage::Stage(const ModelSpec& spec, const Options& options, const Layout& layout
 
 void Stage::make_tables() {
   const Options& o = shared_.options;
-  const kernels::AttentionShape shape{1, o.seq_len, shared_.spec.heads, shared_.spec.kv_heads, shared_.spec.head_dim,
-                                      o.attention == Attention::kFlash, shared_.spec.sliding_window};
+  const kernels::AttentionShape shape{1,
+                                      o.seq_len,
+                                      shared_.spec.heads,
+                                      shared_.spec.kv_heads,
+                                      shared_.spec.head_dim,
+                                      o.attention == Attention::kFlash,
+                                      shared_.spec.sliding_window};
   shared_.mask = kernels::window_mask(shape, at::TensorOptions(o.device).dtype(o.type));
   if (!shared_.spec.rope) return;
   const auto positions = local_positions(o.seq_len, shared_.layout.context->rank(), shared_.layout.cp());

@@ -49,7 +49,8 @@ Mesh alone() {
 }
 
 Mesh pretend(const shape::ParallelDims& dims, i64 rank) {
-  return Mesh(dims, rank, [](const std::string&, int member, int size) { return comm::make_fake(member, size); });
+  return Mesh(dims, rank,
+              [](const std::string&, int member, int size) { return comm::make_fake(member, size); });
 }
 
 model::Layout layout_of(const Trial& t, const Mesh& mesh) {

@@ -8,7 +8,8 @@ namespace sweep::parallel {
 
 using model::Parameters;
 
-ModelState::ModelState(Parameters& parameters, const Mesh& mesh, const Trial& trial, at::TensorOptions options)
+ModelState::ModelState(Parameters& parameters, const Mesh& mesh, const Trial& trial,
+                       at::TensorOptions options)
     : parameters_(parameters), mesh_(mesh) {
   parameters.layout({options, trial.bucket_mb << 20, false, 1});
   parameters.allocate_gradients();
