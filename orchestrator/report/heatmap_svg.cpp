@@ -107,7 +107,7 @@ class Drawing {
         text = std::max({text, layout(*c.best, axes_.first).size(), layout(*c.best, axes_.second).size()});
     }
     cell_w_ = double(text) * kCharWidth + 18;
-    cell_h_ = 40 + 12 * double(!axes_.first.empty()) + 12 * double(!axes_.second.empty()) - 6;
+    cell_h_ = 44 + 12 * double(!axes_.first.empty()) + 12 * double(!axes_.second.empty()) - 6;
     left_ = kMargin + double(label) * 7.4 + 14;
     top_ = kMargin + 22 * double(wrapped(title_of(map_)).size()) +
            16 * double(wrapped(map_.question).size()) + 81;
@@ -173,7 +173,7 @@ class Drawing {
     for (const auto* fields : {&axes_.first, &axes_.second}) {
       if (!fields->empty()) put(std::exchange(dy, dy + 12), layout(*c.best, *fields), 10, false);
     }
-    put(h - 4, fmt::format("{} of {}", c.count[0], c.total()), 9, false);
+    put(h - 5, fmt::format("{} of {}", c.count[0], c.total()), 9, false);
   }
 
   template <class Put>

@@ -6,11 +6,13 @@ import base64
 import contextlib
 import json
 import os
+import select
 import shutil
 import subprocess
 import tempfile
 
 NAMES = ("chromium-headless-shell", "chromium", "google-chrome")
+SILENCE_S = 60
 
 
 def find():
@@ -42,6 +44,8 @@ class Page:
 
     def _read(self):
         while b"\0" not in self._buffer:
+            if not select.select([self._in], [], [], SILENCE_S)[0]:
+                raise RuntimeError(f"the browser said nothing for {SILENCE_S} s")
             more = os.read(self._in, 1 << 20)
             if not more:
                 raise RuntimeError("the browser has ended")
@@ -63,10 +67,11 @@ class Page:
 
     def open(self, url, width=1400, height=1000):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
-        self._loaded = False
-        self.call("Page.navigate", url=url)
-        while not self._loaded:
-            self._read()
+        for address in ("about:blank", url):  # the same page with another fragment would not load anew
+            self._loaded = False
+            self.call("Page.navigate", url=address)
+            while not self._loaded:
+                self._read()
         self.settle()
 
     def settle(self):

@@ -58,8 +58,9 @@ def check_nothing_injected(page, file):
     expect(page.problems == [], f"the page complains: {page.problems}")
     expect(all(url.startswith(("file:", "data:", "blob:", "about:")) for url in page.requests), f"the page loads {page.requests}")
     source = file.read_bytes().decode("utf-8")  # raises when it is not UTF-8
+    source = re.sub(r"<script>\n// Vega.*?</script>", "", source, count=1, flags=re.DOTALL)  # given; the page's policy holds it
     source = re.sub(r"http://www\.w3\.org/[\w/]+", "", source)
-    found = re.search(r"(?:src|href)=[\"']?https?:|@import|url\((?!#|\"|\+)", source)
+    found = re.search(r"(?:src|href)=[\"']?https?:|@import|url\((?!#)", source)
     expect(not found, f"the page names something outside itself: {found and source[found.start() - 60:found.end() + 60]}")
 
 
@@ -108,7 +109,7 @@ def clicking_lists_the_cell(page):
 def a_filter_reaches_the_cells(page):
     before = cell(page, FIRST)[1]
     page.click("#filters > summary")
-    page.click("[name='tp~3']", modifiers=8)  # Shift: only this one
+    page.click("[name='tp~2']", modifiers=8)  # Shift: only this one
     expect("tp = 8" in page.texts("#filters > summary")[0], page.texts("#filters > summary")[0])
     expect("; 2 ok" in cell(page, FIRST)[1] and cell(page, FIRST)[1] != before, f"the filter did not reach the cell: {cell(page, FIRST)[1]}")
     expect("f.tp=8" in page.evaluate("location.hash"), "the filter is not in the address")
@@ -138,7 +139,6 @@ def pictures_can_be_saved(page):
 def addresses_bring_back_a_view(page, file):
     page.open(file.as_uri() + "#value=peak_allocated_bytes&best=peak_allocated_bytes")
     expect(cell(page, FIRST)[1].startswith(FIRST + ": 3.75 GiB"), f"lowest peak of the cell is 3.75 GiB, the page shows {cell(page, FIRST)[1]}")
-    page.open("about:blank")
     page.open(file.as_uri() + "#cell=" + urllib.parse.quote("llama-8b~1"))
     expect("3 configurations" in page.texts("#list h2")[0], f"listing says {page.texts('#list h2')}")
     expect(any("out of device memory in backward" in text for text in page.texts("#list td")), "reasons are not listed")
