@@ -144,7 +144,7 @@ int conclude(Io& io, const exports::Deliveries& done, const Finished& trials, co
   io.err << '\n';
   if (done.complete()) return kAnswered;
   if (done.stopped_by) io.err << "sweep: " << done.stopped_by->sentence << '\n';
-  io.err << "the same command sends what is missing\n";
+  io.err << "run it again to send what is missing\n";
   return done.stopped_by && done.stopped_by->kind == exports::Trouble::kInterrupted ? kInterrupted
                                                                                     : kUnanswered;
 }

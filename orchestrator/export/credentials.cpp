@@ -28,9 +28,18 @@ fs::path key_file_of(const KeySources& sources) {
   return home ? fs::path(*home) / ".netrc" : fs::path();
 }
 
-// The entry of a host, or the file's default. Comments and macros are not part of what is read.
+std::string without_comments(const std::string& text) {
+  std::istringstream lines(text);
+  std::string out;
+  for (std::string line; std::getline(lines, line);)
+    if (const auto at = line.find_first_not_of(" \t"); at != std::string::npos && line[at] != '#')
+      out += line + '\n';
+  return out;
+}
+
+// The entry of a host, or the file's default.
 std::optional<Login> entry_of(const std::string& text, const std::string& host) {
-  std::istringstream words(text);
+  std::istringstream words(without_comments(text));
   std::optional<Login> exact, fallback;
   std::optional<Login>* current = nullptr;
   for (std::string word, value; words >> word;) {

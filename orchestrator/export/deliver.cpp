@@ -5,6 +5,8 @@
 namespace sweep::exports {
 namespace {
 
+constexpr int kMostRefusedInARow = 5;
+
 // One export: opens the tracker when there is first something to send.
 class Round {
  public:
@@ -22,6 +24,7 @@ class Round {
     if (!ready()) return false;
     const auto remote = tracker_.deliver(run, before);
     if (!remote) return go_on_after(remote.error());
+    refused_in_a_row_ = 0;
     const i64 revision = before ? before->revision + 1 : 0;
     if (auto kept = journal_.add(place_, run.id, {*remote, digest, revision}); !kept)
       return tl::unexpected(kept.error());
@@ -55,7 +58,11 @@ class Round {
   bool go_on_after(const Trouble& trouble) {
     if (trouble.kind == Trouble::kThisRun) {
       done.refused.push_back(trouble.sentence);
-      return true;
+      if (++refused_in_a_row_ < kMostRefusedInARow) return true;
+      done.stopped_by = Trouble{
+          Trouble::kAll,
+          fmt::format("{} were refused one after another; the rest is not tried", kMostRefusedInARow)};
+      return false;
     }
     done.stopped_by = trouble;
     return false;
@@ -67,6 +74,7 @@ class Round {
   const DeliveryPlan& plan_;
   std::string place_;
   bool opened_ = false;
+  int refused_in_a_row_ = 0;
 };
 
 }  // namespace

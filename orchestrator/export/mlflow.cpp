@@ -234,6 +234,7 @@ Delivered<void> Mlflow::set_status(const std::string& id, const std::string& sta
 
 Delivered<std::string> Mlflow::deliver(const TrackerRun& run, const std::optional<Receipt>& before) {
   Remote remote;
+  auto earlier = before;
   if (const auto known = children_.find(run.id); known != children_.end()) {
     remote = known->second;
   } else {
@@ -247,9 +248,10 @@ Delivered<std::string> Mlflow::deliver(const TrackerRun& run, const std::optiona
                                   tag("mlflow.source.type", "LOCAL")}}});
     if (!made) return tl::unexpected(made.error());
     remote = std::move(*made);
+    earlier.reset();  // what was delivered before is no longer there
   }
   delivered_[run.id] = remote.id;
-  if (auto done = log(run, remote.id, before); !done) return tl::unexpected(done.error());
+  if (auto done = log(run, remote.id, earlier); !done) return tl::unexpected(done.error());
   if (auto done = put_artifact(remote, "result.json", run.record); !done) return tl::unexpected(done.error());
   if (auto done = set_status(remote.id, mlflow_status(run.outcome), run.ended_unix_s); !done)
     return tl::unexpected(done.error());

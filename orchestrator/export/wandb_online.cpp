@@ -78,7 +78,10 @@ Delivered<nlohmann::json> WandbOnline::graphql(const std::string& name, const st
   if (!reply) return tl::unexpected(reply.error());
   if (reply->status != 200) return tl::unexpected(trouble_of(*reply, target_.base + "/graphql"));
   auto parsed = parse_json(reply->body);
-  if (!parsed || !parsed->is_object() || parsed->contains("errors") || !parsed->contains("data"))
+  if (!parsed || !parsed->is_object())
+    return tl::unexpected(Trouble{
+        Trouble::kAll, fmt::format("{}/graphql: this is no W&B server: {}", target_.base, words_of(*reply))});
+  if (parsed->contains("errors") || !parsed->contains("data"))
     return refused(fmt::format("{}/graphql: {}", target_.base, words_of(*reply)));
   return std::move((*parsed)["data"]);
 }

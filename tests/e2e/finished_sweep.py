@@ -5,7 +5,7 @@ import sqlite3
 import subprocess
 
 FLAGS = ("packing",)
-NAME = 'exported "sweep" ü'
+NAME = "exported-sweep.1"
 GRID = f"""name: '{NAME}'
 question: Does <b>every</b> value arrive?
 model: {{family: llama, name: "t<i>'", layers: 1, hidden_size: 32, heads: 2, kv_heads: 2, intermediate_size: 64,
@@ -32,6 +32,17 @@ def make(bin_dir, folder, steps=5):
         connection.execute("update step_sample set loss = null where attempt = ? and step = 2", (second,))
     connection.close()
     return db
+
+
+def correct(db):
+    """Other numbers for the same result, as a corrected formula gives: (trial, tokens_per_s)."""
+    connection = sqlite3.connect(db)
+    with connection:
+        attempt, trial = connection.execute("select r.attempt, t.id from result r join plan_entry p on p.final_attempt = r.attempt "
+                                            "join trial t on t.key = p.trial where r.outcome = 0 limit 1").fetchone()
+        connection.execute("update result set tokens_per_s = 4321.5 where attempt = ?", (attempt,))
+    connection.close()
+    return trial, 4321.5
 
 
 def columns(connection, table, without):

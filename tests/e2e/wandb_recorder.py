@@ -5,6 +5,7 @@ import base64
 import contextlib
 import http.server
 import json
+import math
 import re
 import socket
 import threading
@@ -16,6 +17,12 @@ ENTITY = "team"
 
 def rfc1123(seconds_from_now):
     return time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(time.time() + seconds_from_now))
+
+
+def worded(values):
+    """As W&B hands values out: JSON has no NaN, so it is a word there."""
+    odd = {math.inf: "Infinity", -math.inf: "-Infinity"}
+    return {k: "NaN" if v != v else odd.get(v, v) if isinstance(v, float) else v for k, v in values.items()}
 
 
 class Recorder:
@@ -39,6 +46,7 @@ class Recorder:
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
+        self.server.handle_error = lambda *args: None  # clients that hang up are part of the tests
         self.base = f"http://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
@@ -134,7 +142,10 @@ class Recorder:
             return 200, {"data": {"viewer": viewer, "serverInfo": SERVER}}
         if "serverInfo" in query:
             return 200, {"data": {"serverInfo": SERVER}}
-        run = self.runs.get(v.get("name") or v.get("run"))
+        run = self.runs.get(v.get("name") or v.get("run") or v.get("runName"))
+        if "parquetHistory" in query and run:
+            live = [worded(run["history"][i]) for i in sorted(run["history"])]
+            return 200, {"data": {"project": {"run": {"parquetHistory": {"parquetUrls": [], "liveData": live}}}}}
         if "project(" in query and run:
             return 200, {"data": {"project": {"internalId": "p1", "run": self.public(run, v, query)}}}
         if "model(" in query and "bucket(" in query:
@@ -163,14 +174,14 @@ class Recorder:
 
     def public(self, run, v, query):
         """A run as wandb.Api() wants it."""
-        history = [run["history"][i] for i in sorted(run["history"])]
+        history = [worded(run["history"][i]) for i in sorted(run["history"])]
         low, high = v.get("minStep", 0), v.get("maxStep", 1 << 60)
         page = [json.dumps(line) for line in history if low <= line["_step"] < high]
         return {"id": run["id"], "tags": run.get("tags", []), "name": run["name"], "displayName": run.get("displayName"),
                 "sweepName": None, "state": run["state"], "config": json.dumps(run["config"]), "group": run.get("groupName"),
                 "jobType": run.get("jobType"), "commit": None, "readOnly": False, "createdAt": "2026-01-01T00:00:00",
                 "heartbeatAt": "2026-01-01T00:00:00", "description": "", "notes": run.get("notes"), "systemMetrics": "{}",
-                "summaryMetrics": json.dumps(run["summary"]), "historyLineCount": len(history), "projectId": "1",
+                "summaryMetrics": json.dumps(worded(run["summary"])), "historyLineCount": len(history), "projectId": "1",
                 "user": {"name": "someone", "username": "someone"}, "historyKeys": {"lastStep": len(history) - 1, "keys": {}},
                 "history": page, "sampledHistory": [[json.loads(p) for p in page]], "internalId": "r1"}
 

@@ -41,8 +41,9 @@ TEST_F(CredentialsTest, TheEnvironmentComesFirst) {
 }
 
 TEST_F(CredentialsTest, TheEntryOfTheHostCountsThenTheDefault) {
-  file("machine other login a password " + std::string(40, 'o') + "\nmachine h\n  login user\n  password " +
-       kKey + "\ndefault login d password " + std::string(40, 'd') + "\n");
+  file("# machine h login x password old\nmachine other login a password " + std::string(40, 'o') +
+       "\nmachine h\n  login user\n  password " + kKey + "\ndefault login d password " +
+       std::string(40, 'd') + "\n");
   EXPECT_EQ(wandb_credentials(sources_, "h")->authorization, "Basic " + base64("api:" + kKey));
   EXPECT_EQ(wandb_credentials(sources_, "third")->authorization,
             "Basic " + base64("api:" + std::string(40, 'd')));
@@ -61,7 +62,7 @@ TEST_F(CredentialsTest, AFileOthersMayReadIsRefusedWithTheCommandThatMendsIt) {
 
 TEST_F(CredentialsTest, WhatIsNoKeyIsRefusedWithoutShowingIt) {
   EXPECT_NE(said(wandb_credentials(sources_, "h")).find("WANDB_API_KEY"), std::string::npos);
-  for (const std::string bad : {std::string("short"), kKey + "\r\nX-Other: 1", kKey + " "}) {
+  for (const std::string& bad : {std::string("short"), kKey + "\r\nX-Other: 1", kKey + " "}) {
     variables_["WANDB_API_KEY"] = bad;
     const std::string message = said(wandb_credentials(sources_, "h"));
     EXPECT_FALSE(message.empty());

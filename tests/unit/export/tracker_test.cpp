@@ -229,6 +229,16 @@ TEST_F(DeliverTest, ARefusedRunIsTriedAgainNextTime) {
   EXPECT_EQ(done.unchanged, 1);
 }
 
+TEST_F(DeliverTest, AServerThatRefusesEverythingIsNotAskedForever) {
+  Shelf shelf;
+  shelf.refuses = "aa";
+  rows_.assign(50, row_of("aa"));
+  const Deliveries done = go(shelf);
+  EXPECT_EQ(done.refused.size(), 5u);
+  EXPECT_TRUE(done.stopped_by);
+  EXPECT_EQ(shelf.closed, 0);
+}
+
 TEST_F(DeliverTest, ATornLastLineIsForgottenAndASecondExportRefused) {
   Shelf shelf;
   go(shelf);
