@@ -179,6 +179,8 @@ class Store {
   virtual Expected<std::vector<PlanEntry>> plan(i64 sweep) = 0;
   virtual Expected<std::vector<AttemptRow>> attempts(i64 sweep, const std::string& trial_id) = 0;
   virtual Expected<std::optional<Result>> result_of(i64 attempt) = 0;
+  // The attempt whose verdict is the trial's answer; absent: none yet, or the plan's verdict alone.
+  virtual Expected<std::optional<i64>> final_attempt(i64 sweep, const std::string& trial_id) = 0;
   virtual Expected<std::string> find_trial(i64 sweep,
                                            std::string_view id_prefix) = 0;  // error: none, or several
   virtual Expected<Table> query(std::string_view sql) = 0;  // read-only, enforced by an authorizer
