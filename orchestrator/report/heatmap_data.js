@@ -1,6 +1,7 @@
 // The data of the page and everything computed from it: the compact columns in #data, numbers and colours as C++ shows
 // them, what is chosen, and the cells under the filters. Part of one program with heatmap_chart.js and heatmap.js.
 const D = JSON.parse(document.getElementById("data").textContent);
+const SEP = "\n";  // between names in the address: no name holds a line end
 const byKey = (list) => Object.fromEntries(list.map((x) => [x.key, x]));
 const axes = byKey(D.axes), metrics = byKey(D.metrics);
 for (const m of D.metrics) m.of = Float64Array.from(m.of.split(","), (s) => (s === "" ? NaN : Number(s)));
@@ -63,14 +64,14 @@ const fromAddress = () => {
   S.open = p.get("cell") || "";
   for (const a of D.axes) {
     const keep = p.get("f." + a.key);
-    if (keep !== null) S.off[a.key] = new Set(a.values.map((_, i) => i).filter((i) => !keep.split("~").includes(a.values[i])));
+    if (keep !== null) S.off[a.key] = new Set(a.values.map((_, i) => i).filter((i) => !keep.split(SEP).includes(a.values[i])));
   }
 };
 const toAddress = () => {
   const p = new URLSearchParams();
   for (const [k, v, d] of [["rows", S.rows, D.rows], ["cols", S.cols, D.cols], ["value", S.value, D.value], ["best", S.best, D.objective]]) if (v !== d) p.set(k, v);
   if (S.open) p.set("cell", S.open);
-  for (const a of D.axes) if (S.off[a.key]?.size) p.set("f." + a.key, a.values.filter((_, i) => !S.off[a.key].has(i)).join("~"));
+  for (const a of D.axes) if (S.off[a.key]?.size) p.set("f." + a.key, a.values.filter((_, i) => !S.off[a.key].has(i)).join(SEP));
   try { history.replaceState(null, "", "#" + p); } catch (e) { /* some viewers forbid it; the view still works */ }
 };
 
@@ -113,7 +114,7 @@ const lines = (i) => D.layout.map((group) => group.filter((k) => k !== S.rows &&
 const unitOf = (s) => (s.unit ? " " + s.unit : "");
 const countText = (count) => count.map((n, f) => (n ? `${n} ${FATES[f]}` : "")).filter((s) => s).join(", ");
 const shownKeys = (axis) => axis.values.map((_, i) => i).filter((i) => !S.off[axis.key]?.has(i));
-const cellKey = (r, c) => `${view.R.values[r]}~${view.C.values[c]}`;
+const cellKey = (r, c) => view.R.values[r] + SEP + view.C.values[c];
 
 // The configurations of a cell, best first, those without a value behind them by what became of them.
 const members = (r, c) => {

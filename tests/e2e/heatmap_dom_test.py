@@ -139,7 +139,7 @@ def pictures_can_be_saved(page):
 def addresses_bring_back_a_view(page, file):
     page.open(file.as_uri() + "#value=peak_allocated_bytes&best=peak_allocated_bytes")
     expect(cell(page, FIRST)[1].startswith(FIRST + ": 3.75 GiB"), f"lowest peak of the cell is 3.75 GiB, the page shows {cell(page, FIRST)[1]}")
-    page.open(file.as_uri() + "#cell=" + urllib.parse.quote("llama-8b~1"))
+    page.open(file.as_uri() + "#cell=" + urllib.parse.quote("llama-8b\n1"))
     expect("3 configurations" in page.texts("#list h2")[0], f"listing says {page.texts('#list h2')}")
     expect(any("out of device memory in backward" in text for text in page.texts("#list td")), "reasons are not listed")
 
@@ -160,6 +160,10 @@ def hostile_names_stay_text(page, program, scratch):
     for i in range(1, len(labels(page)) + 1):
         page.hover(f"#chart .cells path:nth-child({i})")
         page.click(f"#chart .cells path:nth-child({i})")
+        if "no such configuration" not in labels(page)[i - 1]:
+            listed = page.texts("#list h2")[0]
+            expect(listed.endswith("1 configurations, best tokens_per_s_gpu first") and labels(page)[i - 1].startswith(listed.split(": 1 conf")[0]),
+                   f"a click on {labels(page)[i - 1]!r} lists {listed!r}")
     check_nothing_injected(page, file)
     svg = (scratch / "hostile.svg").read_text("utf-8")
     expect("<script" not in svg and "<img" not in svg, "markup in the SVG")
