@@ -88,13 +88,16 @@ const passing = () => {
 };
 const better = (a, i, b, j, lower) => (a !== b ? (lower ? a < b : a > b) : D.ids[i] < D.ids[j]);
 
+const MOST_CELLS = 10000;  // as heatmap.cpp
 let view = null;
 const compute = () => {
   const R = axes[S.rows], C = axes[S.cols], V = metrics[S.value], G = metrics[S.best], width = C.values.length;
-  const pass = passing(), cells = Array.from({ length: R.values.length * width }, () => ({ best: -1, count: [0, 0, 0, 0, 0], total: 0 }));
+  const many = R.values.length * width > MOST_CELLS;
+  const pass = passing(), cells = Array.from({ length: many ? 0 : R.values.length * width }, () => ({ best: -1, count: [0, 0, 0, 0, 0], total: 0 }));
   const sums = [0, 0, 0, 0, 0];
   for (let i = 0; i < D.n; ++i) {
     if (!pass[i]) continue;
+    if (many) { ++sums[fate[i]]; continue; }
     const c = cells[R.of[i] * width + C.of[i]];
     ++c.count[fate[i]]; ++c.total; ++sums[fate[i]];
     if (fate[i] !== 0 || Number.isNaN(V.of[i]) || Number.isNaN(G.of[i])) continue;
@@ -106,7 +109,7 @@ const compute = () => {
     c.state = c.best >= 0 ? "measured" : c.count[0] ? "unmeasured" : !c.total ? "empty" : kinds.length === 1 ? STATES[kinds[0]] : "mixed";
     if (c.best >= 0) { low = Math.min(low, V.of[c.best]); high = Math.max(high, V.of[c.best]); }
   }
-  view = { R, C, V, G, pass, cells, sums, low, high, width, scale: scaleFor(V.unit, Math.max(Math.abs(low), Math.abs(high))) };
+  view = { R, C, V, G, pass, cells, many, sums, low, high, width, scale: scaleFor(V.unit, Math.max(Math.abs(low), Math.abs(high))) };
 };
 
 const lines = (i) => D.layout.map((group) => group.filter((k) => k !== S.rows && k !== S.cols)

@@ -144,6 +144,20 @@ def addresses_bring_back_a_view(page, file):
     expect(any("out of device memory in backward" in text for text in page.texts("#list td")), "reasons are not listed")
 
 
+def too_many_cells_are_refused_in_words(page, program, scratch):
+    rows = scratch / "many.csv"
+    rows.write_text("trial,model,nodes,tp,outcome,tokens_per_s_gpu\n" + "".join(f"{i},m,{1 + i % 2},{i + 1},ok,{i}\n" for i in range(120))
+                    + "".join(f"{i},m,1,1,ok,{i}\n".replace("m,1", f"m{i},1") for i in range(200, 300)))
+    file = draw(program, rows, "nodes", "tokens_per_s_gpu", scratch / "many", "")
+    page.open(file.as_uri() + "#rows=model&cols=tp")
+    expect("101 x 120 values of model and tp are more than 10000 cells" in page.texts("#summary")[0], page.texts("#summary")[0])
+    expect(labels(page) == [] and page.problems == [], f"{len(labels(page))} cells, {page.problems}")
+    page.click("#filters > summary")
+    page.evaluate("(() => { const i = document.getElementsByName('tp~')[0]; i.value = '1..4, 9'; i.dispatchEvent(new Event('change')); })()")
+    page.settle()
+    expect("tp = 1, 2, 3, 4, 9" in page.texts("#filters > summary")[0], page.texts("#filters > summary")[0])
+
+
 def hostile_names_stay_text(page, program, scratch):
     """Quotes, markup, script ends and Unicode as model, label, reason, question."""
     quoted = ['"' + name.replace('"', '""') + '"' for name in HOSTILE]
@@ -197,6 +211,7 @@ def main(program, rows, pictures=None):
             page.picture(f"{pictures}/list.png")
         addresses_bring_back_a_view(page, file)
         nothing_at_all_is_a_clear_page(page, program, scratch)
+        too_many_cells_are_refused_in_words(page, program, scratch)
         hostile_names_stay_text(page, program, scratch)
         if pictures:
             page.picture(f"{pictures}/hostile.png")
