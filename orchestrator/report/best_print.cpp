@@ -54,7 +54,7 @@ std::string yaml_value(const Value& value, std::string_view type) {
 std::string model_yaml(const Trial& trial) {
   const ModelSpec& m = trial.spec;
   const auto known = shape::find_model(trial.model);
-  const bool imported = m == ModelSpec{};  // a row without dimensions: the name is all there is
+  const bool imported = m.layers == 0;  // a row without dimensions: the name is all there is
   if ((known && *known == m) || imported) return yaml_text(trial.model);
   ModelSpec said;
   said.family = m.family;

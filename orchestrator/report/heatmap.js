@@ -16,7 +16,7 @@ const button = (words, cls, press) => {
 
 const drawSummary = () => {
   const seen = view.sums.reduce((a, b) => a + b, 0);
-  el("summary").textContent = `${S.value}${view.scale.unit ? " in " + view.scale.unit : ""} of the configuration with the ${view.G.lower ? "lowest" : "highest"} ${S.best} in each cell. `
+  el("summary").textContent = view.many ? `${view.R.values.length} x ${view.C.values.length} values of ${S.rows} and ${S.cols} are more than ${MOST_CELLS} cells; choose axes with fewer values.` : `${S.value}${view.scale.unit ? " in " + view.scale.unit : ""} of the configuration with the ${view.G.lower ? "lowest" : "highest"} ${S.best} in each cell. `
     + `${seen} of ${D.n} configurations: ${countText(view.sums) || "none"}.`;
 };
 const drawKeys = () => {
@@ -70,7 +70,7 @@ const hideTip = () => { el("tip").hidden = true; tipAt = ""; };
 
 const MOST = 300;
 const drawList = () => {
-  const box = el("list"), [rk, ck] = S.open.split("~"), r = view.R.values.indexOf(rk), c = view.C.values.indexOf(ck);
+  const box = el("list"), [rk, ck] = S.open.split(SEP), r = view.R.values.indexOf(rk), c = view.C.values.indexOf(ck);
   box.hidden = r < 0 || c < 0;
   if (box.hidden) return;
   const all = members(r, c), shown = all.slice(0, MOST), table = make("table"), head = table.createTHead().insertRow();
@@ -191,12 +191,12 @@ const openCell = (r, c) => {
 el("chart").addEventListener("keydown", (e) => {
   const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[e.key];
   const rows = shownKeys(view.R), cols = shownKeys(view.C);
-  const [rk, ck] = here.split("~");
+  const [rk, ck] = here.split(SEP);
   let y = rows.findIndex((r) => view.R.values[r] === rk), x = cols.findIndex((c) => view.C.values[c] === ck);
   if (e.key === "Escape") { here = ""; hideTip(); drawChart(here); return; }
-  if (!rows.length || !cols.length || (!step && e.key !== "Enter" && e.key !== " ")) return;
+  if (view.many || !rows.length || !cols.length || (!step && e.key !== "Enter" && e.key !== " ")) return;
   e.preventDefault();
-  if (!step) { if (x >= 0 && y >= 0) openCell(rows[y], cols[x]); return; }
+  if (!step) { if (x >= 0 && y >= 0) { hideTip(); openCell(rows[y], cols[x]); } return; }
   y = Math.min(Math.max(y + (x < 0 ? 1 : step[0]), 0), rows.length - 1);
   x = Math.min(Math.max(x < 0 ? 0 : x + step[1], 0), cols.length - 1);
   here = cellKey(rows[y], cols[x]);

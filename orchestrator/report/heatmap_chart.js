@@ -135,7 +135,7 @@ const makeChart = (kind) => {
 
 // here: the key of the cell that the keyboard is on, or none. Answers when the picture stands.
 const drawChart = (here) => {
-  const rows = shownKeys(view.R), cols = shownKeys(view.C), { cells, words, w, h } = drawnCells(rows, cols, here);
+  const rows = view.many ? [] : shownKeys(view.R), cols = view.many ? [] : shownKeys(view.C), { cells, words, w, h } = drawnCells(rows, cols, here);
   const kind = cells.length > MANY_CELLS ? "canvas" : "svg";
   if (kind !== chartKind) makeChart(kind);
   const log = isLog(view.low, view.high), measured = view.low <= view.high;

@@ -1,6 +1,7 @@
 // The data of the page and everything computed from it: the compact columns in #data, numbers and colours as C++ shows
 // them, what is chosen, and the cells under the filters. Part of one program with heatmap_chart.js and heatmap.js.
 const D = JSON.parse(document.getElementById("data").textContent);
+const SEP = "\n";  // between names in the address: no name holds a line end
 const byKey = (list) => Object.fromEntries(list.map((x) => [x.key, x]));
 const axes = byKey(D.axes), metrics = byKey(D.metrics);
 for (const m of D.metrics) m.of = Float64Array.from(m.of.split(","), (s) => (s === "" ? NaN : Number(s)));
@@ -63,14 +64,14 @@ const fromAddress = () => {
   S.open = p.get("cell") || "";
   for (const a of D.axes) {
     const keep = p.get("f." + a.key);
-    if (keep !== null) S.off[a.key] = new Set(a.values.map((_, i) => i).filter((i) => !keep.split("~").includes(a.values[i])));
+    if (keep !== null) S.off[a.key] = new Set(a.values.map((_, i) => i).filter((i) => !keep.split(SEP).includes(a.values[i])));
   }
 };
 const toAddress = () => {
   const p = new URLSearchParams();
   for (const [k, v, d] of [["rows", S.rows, D.rows], ["cols", S.cols, D.cols], ["value", S.value, D.value], ["best", S.best, D.objective]]) if (v !== d) p.set(k, v);
   if (S.open) p.set("cell", S.open);
-  for (const a of D.axes) if (S.off[a.key]?.size) p.set("f." + a.key, a.values.filter((_, i) => !S.off[a.key].has(i)).join("~"));
+  for (const a of D.axes) if (S.off[a.key]?.size) p.set("f." + a.key, a.values.filter((_, i) => !S.off[a.key].has(i)).join(SEP));
   try { history.replaceState(null, "", "#" + p); } catch (e) { /* some viewers forbid it; the view still works */ }
 };
 
@@ -87,13 +88,16 @@ const passing = () => {
 };
 const better = (a, i, b, j, lower) => (a !== b ? (lower ? a < b : a > b) : D.ids[i] < D.ids[j]);
 
+const MOST_CELLS = 10000;  // as heatmap.cpp
 let view = null;
 const compute = () => {
   const R = axes[S.rows], C = axes[S.cols], V = metrics[S.value], G = metrics[S.best], width = C.values.length;
-  const pass = passing(), cells = Array.from({ length: R.values.length * width }, () => ({ best: -1, count: [0, 0, 0, 0, 0], total: 0 }));
+  const many = R.values.length * width > MOST_CELLS;
+  const pass = passing(), cells = Array.from({ length: many ? 0 : R.values.length * width }, () => ({ best: -1, count: [0, 0, 0, 0, 0], total: 0 }));
   const sums = [0, 0, 0, 0, 0];
   for (let i = 0; i < D.n; ++i) {
     if (!pass[i]) continue;
+    if (many) { ++sums[fate[i]]; continue; }
     const c = cells[R.of[i] * width + C.of[i]];
     ++c.count[fate[i]]; ++c.total; ++sums[fate[i]];
     if (fate[i] !== 0 || Number.isNaN(V.of[i]) || Number.isNaN(G.of[i])) continue;
@@ -105,7 +109,7 @@ const compute = () => {
     c.state = c.best >= 0 ? "measured" : c.count[0] ? "unmeasured" : !c.total ? "empty" : kinds.length === 1 ? STATES[kinds[0]] : "mixed";
     if (c.best >= 0) { low = Math.min(low, V.of[c.best]); high = Math.max(high, V.of[c.best]); }
   }
-  view = { R, C, V, G, pass, cells, sums, low, high, width, scale: scaleFor(V.unit, Math.max(Math.abs(low), Math.abs(high))) };
+  view = { R, C, V, G, pass, cells, many, sums, low, high, width, scale: scaleFor(V.unit, Math.max(Math.abs(low), Math.abs(high))) };
 };
 
 const lines = (i) => D.layout.map((group) => group.filter((k) => k !== S.rows && k !== S.cols)
@@ -113,7 +117,7 @@ const lines = (i) => D.layout.map((group) => group.filter((k) => k !== S.rows &&
 const unitOf = (s) => (s.unit ? " " + s.unit : "");
 const countText = (count) => count.map((n, f) => (n ? `${n} ${FATES[f]}` : "")).filter((s) => s).join(", ");
 const shownKeys = (axis) => axis.values.map((_, i) => i).filter((i) => !S.off[axis.key]?.has(i));
-const cellKey = (r, c) => `${view.R.values[r]}~${view.C.values[c]}`;
+const cellKey = (r, c) => view.R.values[r] + SEP + view.C.values[c];
 
 // The configurations of a cell, best first, those without a value behind them by what became of them.
 const members = (r, c) => {

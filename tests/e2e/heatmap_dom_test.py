@@ -139,9 +139,23 @@ def pictures_can_be_saved(page):
 def addresses_bring_back_a_view(page, file):
     page.open(file.as_uri() + "#value=peak_allocated_bytes&best=peak_allocated_bytes")
     expect(cell(page, FIRST)[1].startswith(FIRST + ": 3.75 GiB"), f"lowest peak of the cell is 3.75 GiB, the page shows {cell(page, FIRST)[1]}")
-    page.open(file.as_uri() + "#cell=" + urllib.parse.quote("llama-8b~1"))
+    page.open(file.as_uri() + "#cell=" + urllib.parse.quote("llama-8b\n1"))
     expect("3 configurations" in page.texts("#list h2")[0], f"listing says {page.texts('#list h2')}")
     expect(any("out of device memory in backward" in text for text in page.texts("#list td")), "reasons are not listed")
+
+
+def too_many_cells_are_refused_in_words(page, program, scratch):
+    rows = scratch / "many.csv"
+    rows.write_text("trial,model,nodes,tp,outcome,tokens_per_s_gpu\n" + "".join(f"{i},m,{1 + i % 2},{i + 1},ok,{i}\n" for i in range(120))
+                    + "".join(f"{i},m,1,1,ok,{i}\n".replace("m,1", f"m{i},1") for i in range(200, 300)))
+    file = draw(program, rows, "nodes", "tokens_per_s_gpu", scratch / "many", "")
+    page.open(file.as_uri() + "#rows=model&cols=tp")
+    expect("101 x 120 values of model and tp are more than 10000 cells" in page.texts("#summary")[0], page.texts("#summary")[0])
+    expect(labels(page) == [] and page.problems == [], f"{len(labels(page))} cells, {page.problems}")
+    page.click("#filters > summary")
+    page.evaluate("(() => { const i = document.getElementsByName('tp~')[0]; i.value = '1..4, 9'; i.dispatchEvent(new Event('change')); })()")
+    page.settle()
+    expect("tp = 1, 2, 3, 4, 9" in page.texts("#filters > summary")[0], page.texts("#filters > summary")[0])
 
 
 def hostile_names_stay_text(page, program, scratch):
@@ -160,6 +174,10 @@ def hostile_names_stay_text(page, program, scratch):
     for i in range(1, len(labels(page)) + 1):
         page.hover(f"#chart .cells path:nth-child({i})")
         page.click(f"#chart .cells path:nth-child({i})")
+        if "no such configuration" not in labels(page)[i - 1]:
+            listed = page.texts("#list h2")[0]
+            expect(listed.endswith("1 configurations, best tokens_per_s_gpu first") and labels(page)[i - 1].startswith(listed.split(": 1 conf")[0]),
+                   f"a click on {labels(page)[i - 1]!r} lists {listed!r}")
     check_nothing_injected(page, file)
     svg = (scratch / "hostile.svg").read_text("utf-8")
     expect("<script" not in svg and "<img" not in svg, "markup in the SVG")
@@ -193,6 +211,7 @@ def main(program, rows, pictures=None):
             page.picture(f"{pictures}/list.png")
         addresses_bring_back_a_view(page, file)
         nothing_at_all_is_a_clear_page(page, program, scratch)
+        too_many_cells_are_refused_in_words(page, program, scratch)
         hostile_names_stay_text(page, program, scratch)
         if pictures:
             page.picture(f"{pictures}/hostile.png")
