@@ -104,10 +104,10 @@ TEST(Best, HeadroomUsesTheMemoryOfTheHardware) {
 }
 
 TEST(Best, ReadsHeadroom) {
-  EXPECT_EQ(parse_headroom("5%").value(), 0.05);
-  EXPECT_EQ(parse_headroom("0.05").value(), 0.05);
+  EXPECT_EQ(parse_share("5%", "headroom").value(), 0.05);
+  EXPECT_EQ(parse_share("0.05", "headroom").value(), 0.05);
   for (const char* wrong : {"", "%", "five", "100%", "-1%", "nan", "5 %"})
-    EXPECT_FALSE(parse_headroom(wrong)) << wrong;
+    EXPECT_FALSE(parse_share(wrong, "headroom")) << wrong;
 }
 
 TEST(Best, UnknownNamesAreRefusedWithTheNearest) {
