@@ -94,7 +94,7 @@ class Plot {
     x_ = x, y_ = y;
     for (const auto& series : chart.series) named_ += series.name.empty() ? 0 : 1;
     rows_ = named_ > 1 ? (named_ + kPerRow - 1) / kPerRow : 0;
-    height_ = chart.height + double(rows_) * kLegendRow;
+    height_ = chart.height + (rows_ > 0 ? 10 + double(rows_) * kLegendRow : 0);
     floor_ = chart.height - kBottom;
   }
 
@@ -184,7 +184,8 @@ class Plot {
     if (series.line && series.points.size() > 1) {
       std::string path;
       for (const auto& p : series.points)
-        path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", sx.at(p.x), sy.at(p.y));
+        if (p.mark != "cross")
+          path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", sx.at(p.x), sy.at(p.y));
       fmt::format_to(
           std::back_inserter(out_),
           "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\" stroke-dasharray=\"{}\"/>\n", path,
@@ -213,7 +214,8 @@ class Plot {
 
   void across(const ChartLine& line, const Span& sx, const Span& sy) {
     const std::string how = fmt::format("stroke=\"{}\" stroke-width=\"1.5\" stroke-dasharray=\"5 4\"", kText);
-    const std::string small = fmt::format("font-size=\"11\" fill=\"{}\"", kText);
+    const std::string small = fmt::format(
+        "font-size=\"11\" fill=\"{}\" stroke=\"#ffffff\" stroke-width=\"4\" paint-order=\"stroke\"", kText);
     if (line.vertical) {
       const double x = sx.at(line.at);
       fmt::format_to(std::back_inserter(out_), "<path d=\"M{:.1f} {:.1f}V{:.1f}\" {}/>\n", x, kTop, floor_,
@@ -237,7 +239,7 @@ class Plot {
       const std::string_view ink = series.pale ? "#9aa5b1" : kInks[number % kInks.size()];
       const double wide = (chart_.width - kLeft - kRight) / double(kPerRow);
       const double x = kLeft + wide * double(at % kPerRow),
-                   y = chart_.height + double(at / kPerRow) * kLegendRow;
+                   y = chart_.height + 12 + double(at / kPerRow) * kLegendRow;
       if (series.line)
         fmt::format_to(
             std::back_inserter(out_),
@@ -245,7 +247,7 @@ class Plot {
             y, ink, kDashes[number % kDashes.size()]);
       fmt::format_to(std::back_inserter(out_), "<path d=\"{}\" fill=\"{}\"/>\n",
                      mark_path(series.pale ? 0 : number, x + 14, y, 4), ink);
-      put_text(out_, x + 34, y + 4, fit(safe_text(series.name), 46),
+      put_text(out_, x + 34, y + 4, fit(safe_text(series.name), 66),
                fmt::format("font-size=\"11\" fill=\"{}\"", kText));
       ++at;
     }

@@ -30,10 +30,10 @@ struct ChartLine {  // a vertical or horizontal line across the chart
 struct ChartAxis {
   std::string name;  // with its unit
   bool log2 = false;
-  std::vector<double> ticks = {};        // empty: chosen
+  std::vector<double> ticks = {};             // empty: chosen
   std::optional<double> low = {}, high = {};  // forced ends
-  double factor = 1;                // ticks show value x factor
-  bool suffix = false;              // 12.3k
+  double factor = 1;                          // ticks show value x factor
+  bool suffix = false;                        // 12.3k
 };
 
 struct Chart {
@@ -41,7 +41,7 @@ struct Chart {
   ChartAxis x, y;
   std::vector<ChartSeries> series;
   std::vector<ChartLine> lines;
-  double width = 720, height = 340;
+  double width = 960, height = 340;
 };
 std::string to_svg(const Chart&);
 
@@ -54,7 +54,7 @@ struct StackedBars {
   std::string unit;
   std::vector<std::string> names;
   std::vector<StackedBar> bars;
-  double width = 720;
+  double width = 960;
 };
 std::string to_svg(const StackedBars&);
 

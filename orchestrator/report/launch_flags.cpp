@@ -233,7 +233,7 @@ LaunchForm deepspeed(const ResultRow& row) {
   out.not_said.push_back(
       fmt::format("seq_len {}, the model and the optimizer: given to the training script", t.seq_len));
   out.not_said.push_back(
-      fmt::format("{} nodes of {} ranks: given to the `deepspeed` launcher (--num_nodes, --num_gpus)",
+      fmt::format("{} node(s) of {} ranks: given to the `deepspeed` launcher (--num_nodes, --num_gpus)",
                   t.nodes, t.gpus_per_node));
   common(t, out.not_said);
   return out;

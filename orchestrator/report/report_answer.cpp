@@ -1,6 +1,8 @@
 // The report's answer, its cost and its landscape.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/heatmap.h"
@@ -122,7 +124,7 @@ std::string price_of(const ResultRow& row) {
 
 std::string answer(const ReportInput& in, std::span<const BestOfGroup> groups, const BestOptions&) {
   if (groups.empty()) return paragraph("The sweep has no configurations yet.");
-  const auto differ = varying(in.rows);
+  const auto differ = varying_among_ok(in.rows);
   std::string out;
   for (std::size_t i = 0; i < std::min(groups.size(), kSpeltOut); ++i)
     out += one_answer(in, groups[i], differ, groups.size() > 1);
@@ -133,7 +135,7 @@ std::string answer(const ReportInput& in, std::span<const BestOfGroup> groups, c
 }
 
 std::string cost(const ReportInput& in) {
-  const auto differ = varying(in.rows);
+  const auto differ = varying_among_ok(in.rows);
   Table table;
   table.columns = {"",
                    "configuration",
@@ -151,8 +153,7 @@ std::string cost(const ReportInput& in) {
     const auto real = [](std::optional<double> v) { return v ? Value{significant(*v)} : Value{}; };
     table.rows.push_back({std::string(one.what), name_of(*row, differ), row->trial.nodes, real(speed),
                           real(price), speed && *speed > 0 ? real(kTrillion / 1e6 / *speed / 24) : Value{},
-                          price ? Value{fmt::format("{:.0f}", *price * kTrillion / 1e6)} : Value{},
-                          row->trial_id});
+                          price ? Value{si(*price * kTrillion / 1e6)} : Value{}, row->trial_id});
     const std::string text = price_of(*row);
     if (!text.empty() && prices.find(text) == std::string::npos) prices += (prices.empty() ? "" : " ") + text;
   }
@@ -164,12 +165,19 @@ std::string cost(const ReportInput& in) {
 
 std::string landscape(const ReportInput& in) {
   if (in.rows.empty()) return paragraph("No configurations to draw.");
-  const auto map = heatmap(in.rows, {.rows = in.heatmap_rows,
-                                     .cols = in.heatmap_cols,
-                                     .value = in.metric,
-                                     .objective = "",
-                                     .title = "",
-                                     .question = ""});
+  // Nodes across and models down where they vary, as people compare clusters; else the axes with most values.
+  const auto differs = [&](const char* axis) {
+    const Field field(*find_column(axis));
+    const Value first = field.of(in.rows.front());
+    return std::any_of(in.rows.begin(), in.rows.end(),
+                       [&](const ResultRow& r) { return field.of(r) != first; });
+  };
+  std::string across = in.heatmap_cols, down = in.heatmap_rows;
+  if (across.empty() && down != "nodes" && differs("nodes")) across = "nodes";
+  if (down.empty() && across != "model" && differs("model")) down = "model";
+  const auto map = heatmap(
+      in.rows,
+      {.rows = down, .cols = across, .value = in.metric, .objective = "", .title = "", .question = ""});
   if (!map) return paragraph(map.error().message);
   return fmt::format("<div class=\"wide chart\">{}</div>\n", to_svg(*map));
 }

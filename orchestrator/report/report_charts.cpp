@@ -23,8 +23,10 @@ std::string drawn(const std::string& svg) {
   return fmt::format("<div class=\"chart\">{}</div>\n", svg);
 }
 
+// 0 for not measured and for what is no number.
 double speed_of(const ResultRow& row) {
-  return row.metrics.tokens_per_s_gpu.value_or(0);
+  const double speed = row.metrics.tokens_per_s_gpu.value_or(0);
+  return std::isfinite(speed) ? speed : 0;
 }
 
 // From the least memory to the most: those that nothing with as little memory beats.
@@ -83,18 +85,19 @@ std::string memory_chart(const std::string& model, const std::vector<const Resul
     chart.lines.push_back(
         {double(memory) * kGiB, fmt::format("device memory {} GiB", significant(double(memory) * kGiB))});
     chart.lines.push_back(
-        {double(memory) * kGiB * (1 - headroom), fmt::format("{} % headroom", significant(headroom * 100))});
+        {double(memory) * kGiB * (1 - headroom), fmt::format("{:g} % headroom", headroom * 100)});
   }
   return drawn(to_svg(chart));
 }
 
-ChartSeries curve_series(const BatchCurve& curve, const std::string& name, double floor) {
+// Crosses stand on the floor of the chart, a little apart so that none hides another.
+ChartSeries curve_series(const BatchCurve& curve, const std::string& name, double floor, std::size_t number) {
   ChartSeries out{name, {}};
   for (std::size_t i = 0; i < curve.points.size(); ++i) {
     const BatchPoint& point = curve.points[i];
     const ResultRow& row = *point.row;
     const bool star = curve.star == i;
-    if (row.outcome == Outcome::kOk && row.metrics.tokens_per_s_gpu) {
+    if (row.outcome == Outcome::kOk && speed_of(row) > 0) {
       const i64 retries = row.metrics.alloc_retries.value_or(0);
       out.points.push_back({double(point.batch), speed_of(row),
                             fmt::format("{} batch {}: {} tokens/s per rank{}{}", name, point.batch,
@@ -102,9 +105,9 @@ ChartSeries curve_series(const BatchCurve& curve, const std::string& name, doubl
                                         retries > 0 ? fmt::format(", {} cudaMalloc retries", retries) : ""),
                             star ? "star" : ""});
     } else if (row.outcome == Outcome::kOom && curve.oom_at == point.batch) {
-      const double y = out.points.empty() ? floor : out.points.back().y;
-      out.points.push_back(
-          {double(point.batch), y, fmt::format("{} batch {}: out of memory", name, point.batch), "cross"});
+      const double apart = 1 + 0.025 * (static_cast<double>(number) - 2.5);
+      out.points.push_back({double(point.batch) * apart, floor,
+                            fmt::format("{} batch {}: out of memory", name, point.batch), "cross"});
     }
   }
   return out;
@@ -124,7 +127,7 @@ struct Parts {
                                     "optimizer", "bubble",   "other"};
   std::optional<StackedBar> of(const ResultRow& row, const std::string& label) const {
     const Metrics& m = row.metrics;
-    if (!m.step_ms || !m.forward_ms || !m.backward_ms) return std::nullopt;
+    if (!m.step_ms || !std::isfinite(*m.step_ms) || !m.forward_ms || !m.backward_ms) return std::nullopt;
     const double waited = std::min(m.exposed_comm_ms.value_or(0), *m.backward_ms),
                  optimizer = m.optimizer_ms.value_or(0);
     const Column* column = find_column("bubble_ms");
@@ -159,12 +162,12 @@ std::vector<const ResultRow*> rows_for_split(const ReportInput& in) {
 std::string memory_and_speed(const ReportInput& in) {
   std::map<std::string, std::vector<const ResultRow*>> models;
   for (const ResultRow& row : in.rows) {
-    if (fate_of(row) == Fate::kOk && row.metrics.peak_allocated_bytes && row.metrics.tokens_per_s_gpu)
+    if (fate_of(row) == Fate::kOk && row.metrics.peak_allocated_bytes && speed_of(row) > 0)
       models[row.trial.model].push_back(&row);
   }
   if (models.empty())
     return paragraph("No configuration ended ok with both its peak memory and its rate measured.");
-  const auto differ = varying(in.rows);
+  const auto differ = varying_among_ok(in.rows);
   std::string out;
   std::size_t drawn_models = 0;
   for (const auto& [model, rows] : models) {
@@ -184,6 +187,7 @@ std::string scaling(const ReportInput& in) {
   chart.y = {.name = "tokens/s per rank against the fewest nodes [%]", .low = 0, .high = 1.05, .factor = 100};
   chart.lines.push_back({1, "", false});
   std::set<double> ticks;
+  chart.height = 260;
   const auto curves = scaling_curves(in.rows);
   for (const auto& curve : curves) {
     ChartSeries series;
@@ -220,12 +224,21 @@ std::string batches(const ReportInput& in) {
   Chart chart;
   chart.title = "Tokens per second and rank by micro-batch size";
   chart.x = {.name = "micro-batch size (sequences per micro-step)", .log2 = true};
-  chart.y = {.name = "tokens/s per rank", .low = 0, .suffix = true};
+  double floor = best_rate(curves.front());
+  for (std::size_t i = 0; i < std::min(kCurves, curves.size()); ++i) {
+    for (const auto& point : curves[i].points) {
+      if (point.row->outcome == Outcome::kOk && speed_of(*point.row) > 0)
+        floor = std::min(floor, speed_of(*point.row));
+    }
+  }
+  floor *= 0.85;
+  chart.y = {.name = "tokens/s per rank (not from 0)", .low = floor, .suffix = true};
   std::set<double> ticks;
   std::map<std::string, int> unstarred;
   for (std::size_t i = 0; i < std::min(kCurves, curves.size()); ++i) {
-    chart.series.push_back(curve_series(curves[i], name_of(*curves[i].points.front().row, setting), 0));
-    for (const auto& point : chart.series.back().points) ticks.insert(point.x);
+    chart.series.push_back(
+        curve_series(curves[i], name_of(*curves[i].points.front().row, setting), floor, i));
+    for (const auto& point : curves[i].points) ticks.insert(double(point.batch));
     if (!curves[i].star) ++unstarred[curves[i].why_no_star];
   }
   chart.x.ticks.assign(ticks.begin(), ticks.end());
@@ -240,7 +253,7 @@ std::string batches(const ReportInput& in) {
 }
 
 std::string time_split(const ReportInput& in) {
-  const auto differ = varying(in.rows);
+  const auto differ = varying_among_ok(in.rows);
   const Parts parts;
   StackedBars bars{.title = "Where the time of a step goes", .unit = "ms", .names = parts.names, .bars = {}};
   bool waited = false;

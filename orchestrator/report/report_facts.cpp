@@ -182,8 +182,9 @@ std::string reproduce(const ReportInput& in) {
     const auto& value = options->at(key);
     return value.is_string() ? value.get<std::string>() : dump(value);
   };
-  std::string command = fmt::format("sweep run {} --db {}",
-                                    shell_word(in.grid_path.empty() ? "grid.yaml" : in.grid_path), shell_word(in.db));
+  std::string command =
+      fmt::format("sweep run {} --db {}", shell_word(in.grid_path.empty() ? "grid.yaml" : in.grid_path),
+                  shell_word(in.db));
   if (const auto launcher = said("launcher"); !launcher.empty()) command += " --on " + shell_word(launcher);
   if (const auto slots = said("slots"); !slots.empty()) command += " --slots " + shell_word(slots);
   if (const auto hours = said("gpu_hours"); !hours.empty()) command += " --gpu-hours " + shell_word(hours);
@@ -200,8 +201,8 @@ std::string reproduce(const ReportInput& in) {
                     escape_xml(measure.empty() ? "" : "Measuring plan " + measure + "."));
     out += "<h3>The grid file</h3>\n" + block(in.grid_text);
   }
-  out += "<h3>This page again</h3>\n" +
-         block(fmt::format("sweep report {} --db {} -o report.html\n", shell_word(in.sweep), shell_word(in.db)));
+  out += "<h3>This page again</h3>\n" + block(fmt::format("sweep report {} --db {} -o report.html\n",
+                                                          shell_word(in.sweep), shell_word(in.db)));
   return out;
 }
 

@@ -41,13 +41,14 @@ std::string name_of(const ResultRow& row, std::span<const Field> varying) {
 std::string html_table(const Table& table) {
   std::string out = "<div class=\"wide\"><table>\n<tr>";
   const auto cells = shown_cells(table);
-  for (const auto& head : cells.heads) out += fmt::format("<th>{}</th>", escape_xml(head));
+  for (std::size_t c = 0; c < cells.heads.size(); ++c)
+    out += fmt::format("<th{}>{}</th>", cells.numbers[c] ? " class=\"n\"" : "", escape_xml(cells.heads[c]));
   out += "</tr>\n";
   for (std::size_t r = 0; r < cells.rows.size(); ++r) {
     out += "<tr>";
     for (std::size_t c = 0; c < cells.rows[r].size(); ++c) {
-      const bool text = std::holds_alternative<std::string>(table.rows[r][c]);
-      out += fmt::format("<td{}>{}</td>", text ? "" : " class=\"n\"", escape_xml(cells.rows[r][c]));
+      out +=
+          fmt::format("<td{}>{}</td>", cells.numbers[c] ? " class=\"n\"" : "", escape_xml(cells.rows[r][c]));
     }
     out += "</tr>\n";
   }

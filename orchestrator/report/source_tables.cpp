@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 
 #include "orchestrator/report/batch_curve.h"
@@ -77,7 +78,8 @@ std::map<std::vector<Value>, const ResultRow*, PlaceLess> cheapest_of(const Plac
 SourceTableAnswer cost_table(std::span<const ResultRow> rows) {
   const std::vector<Field> place = {field_of("model"), field_of("hardware"), field_of("nodes"),
                                     field_of("seq_len"), field_of("micro_batch_size")};
-  const auto rest = without(varying(rows), {"model", "hardware", "nodes", "seq_len", "micro_batch_size"});
+  const auto rest =
+      without(varying_among_ok(rows), {"model", "hardware", "nodes", "seq_len", "micro_batch_size"});
   Places places;
   for (const ResultRow& row : rows) {
     const Fate fate = fate_of(row);
@@ -163,7 +165,7 @@ SourceTableAnswer batch_table(std::span<const ResultRow> rows) {
 }
 
 SourceTableAnswer scaling_table(std::span<const ResultRow> rows) {
-  const auto rest = without(varying(rows), {"model", "hardware", "seq_len", "nodes"});
+  const auto rest = without(varying_among_ok(rows), {"model", "hardware", "seq_len", "nodes"});
   SourceTableAnswer out;
   push_columns(out.table,
                {"model", "hardware", "seq_len", "nodes", "layout", "tokens_per_s_gpu", "tokens_per_s",
@@ -265,7 +267,7 @@ std::vector<ScalingCurve> scaling_curves(std::span<const ResultRow> rows) {
     point.nodes = row.trial.nodes;
     ++point.total;
     const auto& rate = row.metrics.tokens_per_s_gpu;
-    if (fate_of(row) != Fate::kOk || !rate) continue;
+    if (fate_of(row) != Fate::kOk || !rate || !std::isfinite(*rate)) continue;
     ++point.ok;
     if (!point.best || *rate > *point.best->metrics.tokens_per_s_gpu) point.best = &row;
   }

@@ -196,7 +196,10 @@ std::string to_markdown(const Table& table) {
 ShownTable shown_cells(const Table& table) {
   Sheet sheet = sheet_of(table, true);
   ShownTable out;
-  for (auto& head : sheet.heads) out.heads.push_back(std::move(head.title));
+  for (auto& head : sheet.heads) {
+    out.numbers.push_back(head.right);
+    out.heads.push_back(std::move(head.title));
+  }
   out.rows = std::move(sheet.rows);
   return out;
 }
