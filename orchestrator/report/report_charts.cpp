@@ -184,7 +184,7 @@ std::string scaling(const ReportInput& in) {
   Chart chart;
   chart.title = "Scaling efficiency by node count";
   chart.x = {.name = "nodes", .log2 = true};
-  chart.y = {.name = "tokens/s per rank against the fewest nodes [%]", .low = 0, .high = 1.05, .factor = 100};
+  chart.y = {.name = "rate per rank, fewest nodes = 100 %", .low = 0, .high = 1.05, .factor = 100};
   chart.lines.push_back({1, "", false});
   std::set<double> ticks;
   chart.height = 260;
@@ -209,7 +209,12 @@ std::string scaling(const ReportInput& in) {
     out += drawn(to_svg(chart));
   else
     out += paragraph("Only one node count was measured: there is nothing to compare it with.");
-  return out + html_table(for_people(source_table(SourceTable::kScaling, in.rows).table));
+  Table table = for_people(source_table(SourceTable::kScaling, in.rows).table);
+  if (curves.size() == 1) {  // model, hardware and seq_len are the same in every line
+    table.columns.erase(table.columns.begin(), table.columns.begin() + 3);
+    for (auto& row : table.rows) row.erase(row.begin(), row.begin() + 3);
+  }
+  return out + html_table(table);
 }
 
 std::string batches(const ReportInput& in) {
@@ -218,7 +223,7 @@ std::string batches(const ReportInput& in) {
   const std::size_t all = curves.size();
   std::erase_if(curves, [](const BatchCurve& c) { return c.points.size() < 2 || !c.largest; });
   if (curves.empty())
-    return paragraph(all == 0 ? "Nothing was run." : "No setting has two batch sizes of which one ended ok.");
+    return paragraph(all == 0 ? "Nothing was run: there are no batch sizes to compare." : "No setting has two batch sizes of which one ended ok.");
   std::stable_sort(curves.begin(), curves.end(),
                    [](const auto& a, const auto& b) { return best_rate(a) > best_rate(b); });
   Chart chart;

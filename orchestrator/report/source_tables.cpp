@@ -317,7 +317,7 @@ Table for_people(const Table& table) {
       const bool starred = c == batch && star < none && row[star].index() != 0;
       const auto value = number(row[c]);
       if (starred) {
-        line.emplace_back(fmt::format("{} {}", kStar, show(row[c])));
+        line.emplace_back(fmt::format("{} {}", show(row[c]), kStar));
       } else if (c == mean && value) {
         const auto spread = number(row[sd]);
         line.emplace_back(spread ? fmt::format("{:.1f} ± {:.1f}", *value, *spread)

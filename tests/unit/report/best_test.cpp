@@ -54,7 +54,7 @@ TEST(Best, OverlappingIntervalsAreTies) {
   ASSERT_EQ(groups->front().ties.size(), 1u);
   EXPECT_EQ(groups->front().ties.front()->trial_id, "a");
   EXPECT_THAT(best_text(rows, *groups, {}, 0),
-              HasSubstr("not told apart from 1 more (overlapping 95 % intervals): a"));
+              HasSubstr("TIED with 1 more (95 % intervals overlap; any of them may be the best): a"));
 }
 
 TEST(Best, EqualValuesAreBrokenByIdSoThatTheAnswerIsStable) {
