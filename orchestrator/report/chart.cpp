@@ -279,7 +279,7 @@ std::string to_svg(const Chart& chart) {
 }
 
 std::string to_svg(const StackedBars& bars) {
-  constexpr double kLabel = 250, kBar = 20, kStep = 30, kEnd = 84;
+  constexpr double kLabel = 320, kBar = 20, kStep = 30, kEnd = 84;
   double most = 0;
   for (const auto& bar : bars.bars) {
     double sum = 0;
@@ -297,7 +297,7 @@ std::string to_svg(const StackedBars& bars) {
                                                              "#8a6fb0", "#c9ced4", "#6b8e4e"};
   double y = kTop;
   for (const auto& bar : bars.bars) {
-    put_text(out, kLabel - 8, y + 14, fit(safe_text(bar.label), 38),
+    put_text(out, kLabel - 8, y + 14, fit(safe_text(bar.label), 48),
              fmt::format("font-size=\"11\" text-anchor=\"end\" fill=\"{}\"", kText));
     double x = kLabel, sum = 0;
     for (std::size_t i = 0; i < bar.parts.size(); ++i) {
@@ -317,6 +317,8 @@ std::string to_svg(const StackedBars& bars) {
   }
   double x = kLabel;
   for (std::size_t i = 0; i < bars.names.size(); ++i) {
+    const auto has = [i](const StackedBar& bar) { return i < bar.parts.size() && bar.parts[i] > 0; };
+    if (std::none_of(bars.bars.begin(), bars.bars.end(), has)) continue;
     fmt::format_to(std::back_inserter(out),
                    "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"12\" fill=\"{}\"/>\n", x, y + 4,
                    kFills[i % kFills.size()]);

@@ -223,7 +223,8 @@ std::string batches(const ReportInput& in) {
   const std::size_t all = curves.size();
   std::erase_if(curves, [](const BatchCurve& c) { return c.points.size() < 2 || !c.largest; });
   if (curves.empty())
-    return paragraph(all == 0 ? "Nothing was run: there are no batch sizes to compare." : "No setting has two batch sizes of which one ended ok.");
+    return paragraph(all == 0 ? "Nothing was run: there are no batch sizes to compare."
+                              : "No setting has two batch sizes of which one ended ok.");
   std::stable_sort(curves.begin(), curves.end(),
                    [](const auto& a, const auto& b) { return best_rate(a) > best_rate(b); });
   Chart chart;
