@@ -46,6 +46,7 @@ void add_report(Registry);
 void add_compare(Registry);
 void add_query(Registry);
 void add_export(Registry);
+void add_import(Registry);
 void add_logs(Registry);
 void add_ingest(Registry);
 void add_doctor(Registry);

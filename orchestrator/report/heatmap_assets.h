@@ -1,5 +1,4 @@
-// The style sheets of the pages and the program of the heatmap, embedded at build from heatmap.css, heatmap.js and
-// report.css.
+// The style sheets of the pages, the program of the heatmap, and the modules of Vega it draws with, embedded at build.
 #pragma once
 #include <string_view>
 
@@ -8,5 +7,6 @@ namespace sweep::report {
 std::string_view heatmap_css();
 std::string_view heatmap_js();
 std::string_view report_css();
+std::string_view vega_js();  // defines vegaRequire(name)
 
 }  // namespace sweep::report
