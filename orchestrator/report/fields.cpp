@@ -120,6 +120,21 @@ std::vector<Field> varying(std::span<const ResultRow> rows) {
   return out;
 }
 
+std::vector<Field> varying_among_ok(std::span<const ResultRow> rows) {
+  const auto ended_ok = [](const ResultRow& r) {
+    return r.state == State::kFinished && r.outcome == Outcome::kOk;
+  };
+  const auto first = std::find_if(rows.begin(), rows.end(), ended_ok);
+  std::vector<Field> out = varying(rows);
+  std::erase_if(out, [&](const Field& field) {
+    if (first == rows.end()) return false;
+    const Value value = field.of(*first);
+    return std::none_of(first, rows.end(),
+                        [&](const ResultRow& r) { return ended_ok(r) && field.of(r) != value; });
+  });
+  return out;
+}
+
 Indexed index_of(std::span<const ResultRow> rows, const Field& field) {
   Indexed out;
   out.of.reserve(rows.size());

@@ -53,8 +53,11 @@ class SqliteStore final : public Store {
   Expected<std::optional<Result>> result_of(i64 attempt) override;
   Expected<std::optional<i64>> final_attempt(i64 sweep, const std::string& trial_id) override;
   Expected<std::string> find_trial(i64 sweep, std::string_view id_prefix) override;
-  Expected<Table> query(std::string_view sql) override;
+  using Store::query;
+  Expected<Table> query(std::string_view sql, const QueryOptions&) override;
   Expected<Table> events(i64 sweep, i64 limit) override;
+  Expected<std::vector<Environment>> environments(i64 sweep) override;
+  Expected<std::vector<Provenance>> provenance(i64 sweep, std::span<const std::string> trial_ids) override;
   Expected<std::vector<ResultRow>> best(i64 sweep, std::span<const std::string> group_by,
                                         const std::string& metric, bool larger_is_better, i64 limit) override;
 

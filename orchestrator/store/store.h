@@ -9,6 +9,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -16,6 +18,7 @@
 #include "schema/expected.h"
 #include "schema/imported_row.h"
 #include "schema/plan_entry.h"
+#include "schema/provenance.h"
 #include "schema/records.h"
 #include "schema/result.h"
 #include "schema/result_row.h"
@@ -95,6 +98,16 @@ struct StoredTestimony {
 using sweep::ResultRow;
 using sweep::Table;
 using sweep::Value;
+
+// What a person's own SQL may take. `stop` is asked while it runs: true ends it.
+struct QueryOptions {
+  std::vector<std::pair<std::string, std::string>> values =
+      {};  // of :name in the SQL; numbers are bound as numbers
+  std::function<bool()> stop = {};
+  i64 most_rows = 10'000'000;
+  i64 most_bytes = i64{1} << 30;  // of the whole answer
+};
+inline constexpr std::string_view kStopped = "stopped before the answer was complete";
 
 // The outside world as the store sees it; empty members are the real thing. Tests replace them.
 struct Seams {
@@ -183,8 +196,14 @@ class Store {
   virtual Expected<std::optional<i64>> final_attempt(i64 sweep, const std::string& trial_id) = 0;
   virtual Expected<std::string> find_trial(i64 sweep,
                                            std::string_view id_prefix) = 0;  // error: none, or several
-  virtual Expected<Table> query(std::string_view sql) = 0;  // read-only, enforced by an authorizer
+  // One SELECT, read-only, enforced by an authorizer on a connection that cannot write.
+  virtual Expected<Table> query(std::string_view sql, const QueryOptions& options) = 0;
+  Expected<Table> query(std::string_view sql) { return query(sql, QueryOptions{}); }
   virtual Expected<Table> events(i64 sweep, i64 limit) = 0;
+  // Every node of every allocation that holds a final answer of the sweep, oldest first.
+  virtual Expected<std::vector<Environment>> environments(i64 sweep) = 0;
+  // Of the trials named, in their order; those without a final attempt are left out.
+  virtual Expected<std::vector<Provenance>> provenance(i64 sweep, std::span<const std::string> trial_ids) = 0;
   // The best `limit` ok trials of each group by a metric column of the view. group_by: model, axes, derived
   // labels. Groups over model and nodes with a usual metric are looked up by index; anything else reads the
   // sweep's results.
