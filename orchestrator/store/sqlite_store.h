@@ -22,6 +22,8 @@ class SqliteStore final : public Store {
   Expected<SweepRow> find_sweep(const std::optional<std::string>& name) override;
   Expected<SyncCounts> sync_plan(i64 sweep, std::span<const PlanEntry>, const MeasurePlan&) override;
 
+  Expected<ImportCounts> import_rows(const SweepRow&, std::span<const ImportedRow>) override;
+
   Expected<std::optional<LeaseHolder>> take_lease(i64 sweep, bool take_over) override;
   Expected<std::optional<LeaseHolder>> lease(i64 sweep) override;
   Expected<void> beat(i64 sweep) override;
