@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kDelivered = "delivered";
 
-std::string text_at(const nlohmann::json& body, const char* key) {
+std::string text_member(const nlohmann::json& body, const char* key) {
   const auto it = body.find(key);
   return it != body.end() && it->is_string() ? it->get<std::string>() : "";
 }
@@ -41,8 +41,9 @@ Expected<std::unique_ptr<Journal>> Journal::open(const std::filesystem::path& fi
     if (line.kind != kDelivered || !line.body.is_object()) continue;
     const auto revision = line.body.find("revision");
     const bool counted = revision != line.body.end() && revision->is_number_integer();
-    journal->receipts_[{text_at(line.body, "place"), text_at(line.body, "id")}] = {
-        text_at(line.body, "remote"), text_at(line.body, "digest"), counted ? revision->get<i64>() : 0};
+    journal->receipts_[{text_member(line.body, "place"), text_member(line.body, "id")}] = {
+        text_member(line.body, "remote"), text_member(line.body, "digest"),
+        counted ? revision->get<i64>() : 0};
   }
   return journal;
 }

@@ -17,12 +17,12 @@ constexpr const char* kArtifacts = "/api/2.0/mlflow-artifacts/artifacts/";
 constexpr const char* kProxied = "mlflow-artifacts:/";
 constexpr int kSearchPage = 1000;
 
-bool again(long status) {
+bool mlflow_again(long status) {
   constexpr long kStatuses[] = {408, 429, 500, 502, 503, 504};
   return std::ranges::find(kStatuses, status) != std::end(kStatuses);
 }
 
-Trouble trouble_of(const Reply& reply, const std::string& url) {
+Trouble mlflow_trouble(const Reply& reply, const std::string& url) {
   const bool everywhere = reply.status == 401 || reply.status == 403 || reply.status < 400;
   const char* hint = reply.status == 401   ? "; docs/exports.md says where keys come from"
                      : reply.status == 403 ? "; no permission, or a server that wants --allowed-hosts"
@@ -74,9 +74,9 @@ std::string Mlflow::digest(const TrackerSweep& sweep) const {
 Delivered<Answer> Mlflow::call(const std::string& method, const std::string& path, const Json& body,
                                const Courier::Look& look) {
   const std::string url = target_.base + kApi + path;
-  const auto reply = courier_.send({method, url, method == "GET" ? "" : body.dump()}, again, look);
+  const auto reply = courier_.send({method, url, method == "GET" ? "" : body.dump()}, mlflow_again, look);
   if (!reply) return tl::unexpected(reply.error());
-  if (reply->status != 200) return tl::unexpected(trouble_of(*reply, url));
+  if (reply->status != 200) return tl::unexpected(mlflow_trouble(*reply, url));
   auto parsed = parse_json(reply->body);
   if (!parsed || !parsed->is_object())
     return tl::unexpected(
@@ -88,7 +88,7 @@ Delivered<std::string> Mlflow::experiment_id() {
   const std::string url =
       target_.base + kApi + "experiments/get-by-name?experiment_name=" + escaped_for_url(target_.experiment);
   for (int tried = 0;; ++tried) {
-    const auto found = courier_.send({"GET", url, ""}, again);
+    const auto found = courier_.send({"GET", url, ""}, mlflow_again);
     if (!found) return tl::unexpected(found.error());
     const auto body = parse_json(found->body);
     if (found->status == 200 && body) {
@@ -103,17 +103,17 @@ Delivered<std::string> Mlflow::experiment_id() {
     }
     if (found->status != 404 || !body || text_at(*body, "/error_code") != "RESOURCE_DOES_NOT_EXIST" ||
         tried > 0)
-      return tl::unexpected(Trouble{Trouble::kAll, trouble_of(*found, url).sentence});
+      return tl::unexpected(Trouble{Trouble::kAll, mlflow_trouble(*found, url).sentence});
     // A conflict means that someone else was faster, or that an answer was lost: it is there either way.
     const auto made = courier_.send(
         {"POST", target_.base + kApi + "experiments/create", Json{{"name", target_.experiment}}.dump()},
-        again);
+        mlflow_again);
     if (!made) return tl::unexpected(made.error());
     const auto answer = parse_json(made->body);
     const bool raced = answer && text_at(*answer, "/error_code") == "RESOURCE_ALREADY_EXISTS";
     if (made->status != 200 && !raced)
       return tl::unexpected(
-          Trouble{Trouble::kAll, trouble_of(*made, target_.base + kApi + "experiments/create").sentence});
+          Trouble{Trouble::kAll, mlflow_trouble(*made, target_.base + kApi + "experiments/create").sentence});
   }
 }
 
@@ -217,9 +217,9 @@ Delivered<void> Mlflow::put_artifact(const Remote& to, const std::string& name, 
   }
   std::string url = target_.base + kArtifacts + to.artifacts.substr(std::string_view(kProxied).size());
   url += '/' + name;
-  const auto reply = courier_.send({"PUT", url, bytes, "application/octet-stream"}, again);
+  const auto reply = courier_.send({"PUT", url, bytes, "application/octet-stream"}, mlflow_again);
   if (!reply) return tl::unexpected(reply.error());
-  if (reply->status != 200) return tl::unexpected(trouble_of(*reply, url));
+  if (reply->status != 200) return tl::unexpected(mlflow_trouble(*reply, url));
   return {};
 }
 

@@ -34,7 +34,7 @@ bool stream_again(long status) {
   return !is_final_refusal(status);
 }
 
-Trouble trouble_of(const Reply& reply, const std::string& what) {
+Trouble wandb_trouble(const Reply& reply, const std::string& what) {
   const bool permission = reply.status == 401 || reply.status == 403;
   const bool elsewhere = reply.status >= 300 && reply.status < 400;
   const std::string hint = permission  ? "; is the key right for this server and project?"
@@ -76,7 +76,7 @@ Delivered<nlohmann::json> WandbOnline::graphql(const std::string& name, const st
   const Json body = {{"operationName", name}, {"query", query}, {"variables", variables}};
   const auto reply = courier_.send({"POST", target_.base + "/graphql", body.dump()}, graphql_again);
   if (!reply) return tl::unexpected(reply.error());
-  if (reply->status != 200) return tl::unexpected(trouble_of(*reply, target_.base + "/graphql"));
+  if (reply->status != 200) return tl::unexpected(wandb_trouble(*reply, target_.base + "/graphql"));
   auto parsed = parse_json(reply->body);
   if (!parsed || !parsed->is_object())
     return tl::unexpected(Trouble{
@@ -122,7 +122,7 @@ Delivered<void> WandbOnline::post_part(const Bucket& bucket, const Json& part) {
                   escaped_for_url(bucket.project), escaped_for_url(bucket.name));
   const auto reply = courier_.send({"POST", url, part.dump()}, stream_again);
   if (!reply) return tl::unexpected(reply.error());
-  if (reply->status != 200) return tl::unexpected(trouble_of(*reply, url));
+  if (reply->status != 200) return tl::unexpected(wandb_trouble(*reply, url));
   const auto body = parse_json(reply->body);
   if (body && body->is_object() && body->contains("error"))
     return refused(fmt::format("{}: {}", url, words_of(*reply)));

@@ -183,7 +183,7 @@ def faults_cost_nothing(b):
         recorder.faults = {("graphql", 1): "409", ("graphql", 3): "cut after", ("graphql", 5): "500",
                            ("file_stream", 1): "429", ("file_stream", 3): "no answer", ("file_stream", 5): "cut after",
                            ("file_stream", 6): "429 date", ("file_stream", 7): "cut"}
-        said = b.export(recorder, b.fresh(), "--timeout", "2")
+        said = b.export(recorder, b.fresh(), "--timeout", "4")
         assert not recorder.faults, f"not met: {recorder.faults}"
         assert "trying again in" in said, said
         assert_same(recorder.state(), ours)
