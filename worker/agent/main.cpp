@@ -55,7 +55,6 @@ sweep::Expected<int> serve(Options& options, const Arguments& asked, char** argv
   } else if (join || options.peers == "launcher") {
     options.ready_fd = ::dup(STDOUT_FILENO);
   }
-  set_up_log();
   const auto inside = enter_enclosure(options);  // from here on in the inner process
   if (!inside) return tl::unexpected(inside.error());
   if (join) return NodeAgent(options, *inside).run(*join);

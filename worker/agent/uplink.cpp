@@ -70,6 +70,7 @@ Expected<void> connect_within(tcp::socket& socket, const tcp::endpoint& to) {
     ec = boost::system::error_code(cause, boost::system::system_category());
   }
   if (ec) return fail(ec.message());
+  socket.non_blocking(false, ec);
   socket.native_non_blocking(false, ec);
   const timeval limit{kWithinMs / 1000, 0};
   ::setsockopt(socket.native_handle(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
