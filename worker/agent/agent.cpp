@@ -139,12 +139,16 @@ void Agent::tick() {
   }
   read_inbox();
   reap();
+  leave_when_idle();
   leave_when_done();
   if (!io_.stopped()) arm();
 }
 
 void Agent::read_inbox() {
-  for (const auto& line : mailbox_.poll()) obey(line);
+  for (const auto& line : mailbox_.poll()) {
+    busy_ = std::chrono::steady_clock::now();
+    obey(line);
+  }
   start_next();
   leave_when_done();
 }
@@ -239,6 +243,15 @@ void Agent::reap() {
     if (!known && starting) unclaimed_[pid] = status;
     if (!starting) unclaimed_.clear();
   }
+}
+
+// Its orchestrator may have died for good: nodes are not held for nobody.
+void Agent::leave_when_idle() {
+  const auto now = std::chrono::steady_clock::now();
+  if (!running_.empty() || !queue_.empty()) busy_ = now;
+  if (options_.idle_limit_s <= 0 || !leaving_.empty()) return;
+  if (std::chrono::duration<double>(now - busy_).count() > options_.idle_limit_s)
+    stop("idle", "cancelled", false);
 }
 
 void Agent::leave_when_done() {

@@ -7,6 +7,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -40,6 +41,7 @@ class Agent {
   void drop_queue(const std::string& cause);
   void reap();
   void stop(const std::string& reason, const std::string& cause, bool at_once);
+  void leave_when_idle();
   void leave_when_done();
 
   const Options& options_;
@@ -60,6 +62,7 @@ class Agent {
   bool hurry_ = false;   // leave without waiting for the disk
   bool tainted_ = false, finishing_ = false, bye_sent_ = false, left_ = false, signals_armed_ = false;
   int ticks_unwritten_ = 0;
+  std::chrono::steady_clock::time_point busy_ = std::chrono::steady_clock::now();  // last work or word
 };
 
 }  // namespace sweep::agent

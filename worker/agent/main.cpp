@@ -57,6 +57,9 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_option("--rank-program", options.rank_program, "sweep-rank")->required()->check(CLI::ExistingFile);
   app.add_option("--parent-pid", options.parent_pid, "the orchestrator: the agent ends when it does");
+  app.add_option("--idle-limit", options.idle_limit_s,
+                 "seconds without work and without word after which the agent ends; absent: it waits")
+      ->check(CLI::NonNegativeNumber);
   app.footer("sweep-agent --probe prints the facts of this machine as JSON and serves nothing.");
   app.add_flag("--no-zygote", no_zygote, "execute every rank instead of forking it from a warm one");
   app.add_flag("--no-namespace", no_namespace, "no PID namespace of its own");
