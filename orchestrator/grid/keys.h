@@ -19,7 +19,7 @@ inline constexpr std::array<std::string_view, 12> kModelKeys{
     "intermediate_size", "vocab_size", "max_positions", "tie_embeddings"};
 
 // Keys of `launch`, by launcher. What each means: docs of the launcher.
-enum class LaunchKind { kText, kCount, kTexts, kTime, kHardware };
+enum class LaunchKind { kText, kCount, kReal, kFlag, kTexts, kTime, kHardware, kAsks, kContainer };
 struct LaunchKey {
   std::string_view launcher, key;
   LaunchKind kind;
@@ -40,7 +40,24 @@ inline constexpr std::array kLaunchKeys{
     LaunchKey{"slurm", "nodelist", LaunchKind::kText},
     LaunchKey{"slurm", "exclude", LaunchKind::kText},
     LaunchKey{"slurm", "gres", LaunchKind::kText},
+    LaunchKey{"slurm", "licenses", LaunchKind::kText},
+    LaunchKey{"slurm", "switches", LaunchKind::kText},
+    LaunchKey{"slurm", "wckey", LaunchKind::kText},
+    LaunchKey{"slurm", "mem", LaunchKind::kText},
+    LaunchKey{"slurm", "gpus_per_node", LaunchKind::kText},
+    LaunchKey{"slurm", "cpus_per_task", LaunchKind::kCount},
+    LaunchKey{"slurm", "nice", LaunchKind::kCount},
+    LaunchKey{"slurm", "exclusive", LaunchKind::kFlag},
+    LaunchKey{"slurm", "colocate", LaunchKind::kFlag},
+    LaunchKey{"slurm", "head", LaunchKind::kAsks},
+    LaunchKey{"slurm", "prologue", LaunchKind::kTexts},
+    LaunchKey{"slurm", "container", LaunchKind::kContainer},
     LaunchKey{"slurm", "interface", LaunchKind::kText},
+    LaunchKey{"slurm", "signal_seconds", LaunchKind::kReal},
+    LaunchKey{"slurm", "idle_seconds", LaunchKind::kReal},
+    LaunchKey{"slurm", "max_pending_minutes", LaunchKind::kReal},
+    LaunchKey{"slurm", "poll_seconds", LaunchKind::kReal},
+    LaunchKey{"slurm", "confirm_gpu_hours", LaunchKind::kReal},
     LaunchKey{"slurm", "max_nodes", LaunchKind::kCount},
     LaunchKey{"slurm", "max_allocations", LaunchKind::kCount},
     LaunchKey{"slurm", "time", LaunchKind::kTime},
@@ -49,7 +66,13 @@ inline constexpr std::array kLaunchKeys{
 };
 inline constexpr std::array<std::string_view, 3> kLaunchers{"local", "ssh", "slurm"};
 // Of launch.slurm.hardware.<catalogue name>: what to ask Slurm for to get it.
-inline constexpr std::array<std::string_view, 6> kHardwareKeys{"partition",  "account",     "qos",
-                                                               "constraint", "reservation", "gres"};
+inline constexpr std::array<std::string_view, 8> kHardwareKeys{
+    "partition", "account", "qos", "constraint", "reservation", "gres", "gpus_per_node", "mem"};
+// Of launch.slurm.head: what the first node needs instead.
+inline constexpr std::array<std::string_view, 4> kHeadKeys{"partition", "constraint", "mem", "gres"};
+inline constexpr std::array<std::string_view, 3> kContainerKeys{"runtime", "image", "arguments"};
+// Of a site profile: launchers with the same keys as in a grid, and limits.
+inline constexpr std::array<std::string_view, 4> kSiteKeys{"local", "ssh", "slurm", "limits"};
+inline constexpr std::array<std::string_view, 1> kSiteLimitKeys{"gpu_hours"};
 
 }  // namespace sweep::grid

@@ -138,6 +138,7 @@ void Agent::watch_contact() {
   }
 }
 
+// Its orchestrator may have died for good: nodes are not held for nobody.
 void Agent::watch_idleness() {
   if (options_.idle_limit_s <= 0 || !leaving_.empty()) return;
   if (!serving_ || !running_.empty() || !placement_.empty()) busy_s_ = steady_s();
@@ -146,7 +147,10 @@ void Agent::watch_idleness() {
 }
 
 void Agent::read_inbox() {
-  for (const auto& line : mailbox_.poll()) obey(line);
+  for (const auto& line : mailbox_.poll()) {
+    busy_s_ = steady_s();
+    obey(line);
+  }
   start_next();
   leave_when_done();
 }

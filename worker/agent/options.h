@@ -17,6 +17,7 @@ struct Options {
   i64 slots = 1;                       // ranks that may run at once; one attempt alone may exceed it
   std::filesystem::path rank_program;  // absolute
   pid_t parent_pid = 0;                // the orchestrator to die with; 0: none
+  double idle_limit_s = 0;  // without work and without word for so long it ends by itself; 0: never
   bool zygote = true;
   bool pid_namespace = true;  // where the system allows it
 
@@ -27,7 +28,6 @@ struct Options {
   bool whole_nodes = false;    // an attempt has its nodes alone
   double lease_s = 15;         // silence between agents after which each side gives the other up
   double join_limit_s = 120;   // until every node agent has joined
-  double idle_limit_s = 0;     // without work after which the agent leaves; 0: no limit
   double contact_limit_s = 0;  // silence of the orchestrator after which the agent ends itself; 0: no limit
   int ready_fd = -1;           // one line of JSON is written there once the agent serves; -1: nowhere
 
