@@ -19,8 +19,8 @@ fs::path outbox(const fs::path& spool) {
 fs::path agent_log(const fs::path& spool) {
   return spool / "agent.log";
 }
-fs::path agent_lock(const fs::path& spool) {
-  return spool / "agent.lock";
+fs::path agent_lock(const fs::path& spool, i64 node) {
+  return spool / (node == 0 ? "agent.lock" : "agent.lock." + std::to_string(node));
 }
 
 fs::path contact(const fs::path& spool) {

@@ -30,7 +30,7 @@ struct RunOptions {
 void add_run_options(CLI::App& c, RunOptions& o) {
   add_db(c, o.where);
   c.add_option("--on", o.launch.on,
-               "where to run: local or slurm; absent: what the grid's launch section names, else local")
+               "where to run: local, ssh or slurm; absent: what the grid's launch section names, else local")
       ->check(CLI::IsMember({"local", "slurm", "ssh"}));
   c.add_option("--slots", o.launch.slots,
                "CPU ranks or GPUs that may be busy at once; absent: all of this machine")

@@ -8,6 +8,7 @@
 #include "orchestrator/cli/planning.h"
 #include "orchestrator/grid/site.h"
 #include "orchestrator/launch/slurm.h"
+#include "orchestrator/launch/ssh.h"
 #include "schema/codec.h"
 
 namespace sweep::cli {
@@ -47,6 +48,21 @@ Expected<run::MakeLauncher> slurm_maker(const nlohmann::json& settings, const la
       });
 }
 
+Expected<run::MakeLauncher> ssh_maker(const nlohmann::json& settings, const launch::Programs& programs,
+                                      run::Settings& s) {
+  auto options = launch::ssh_options_from(settings);
+  if (!options) return tl::unexpected(options.error());
+  s.by_need = true;
+  s.slots = options->hosts[0].slots;
+  for (const auto& host : options->hosts) s.slots = std::min(s.slots, host.slots);
+  const auto hosts = static_cast<i64>(options->hosts.size());
+  s.bounds = {hosts, hosts, std::nullopt};
+  return run::MakeLauncher(
+      [options = std::move(*options), programs](boost::asio::io_context& io, launch::Launcher::Sink sink) {
+        return launch::make_ssh(io, options, programs, std::move(sink));
+      });
+}
+
 Expected<std::string> named_by(const nlohmann::json& launch) {
   if (launch.size() > 1)
     return fail("the grid's launch section names several launchers; choose one with --on");
@@ -65,10 +81,6 @@ Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchWi
     if (!named) return tl::unexpected(named.error());
     choice.on = named->empty() ? "local" : *named;
   }
-  if (choice.on == "ssh")
-    return fail(
-        "the launcher 'ssh' is not built into this version; --on local runs on this machine, --on slurm on a "
-        "cluster");
   const auto site = grid::read_site(grid::site_files());
   if (!site) return tl::unexpected(site.error());
   choice.settings = grid::launch_settings(site->launch, launch, choice.on);
@@ -87,6 +99,7 @@ Expected<run::MakeLauncher> prepare_launcher(const LaunchChoice& choice, const L
   s.start = wish.start;
   if (choice.gpu_hours) s.gpu_hours = std::min(s.gpu_hours.value_or(*choice.gpu_hours), *choice.gpu_hours);
   if (choice.on == "slurm") return slurm_maker(*settings, *programs, wish, s);
+  if (choice.on == "ssh") return ssh_maker(*settings, *programs, s);
   const i64 gpus = local_resources().gpus;
   s.slots = wish.slots > 0 ? wish.slots : settings->value("slots", gpus > 0 ? gpus : cpu_cores());
   return local_maker(*programs);

@@ -19,19 +19,24 @@ inline constexpr std::array<std::string_view, 12> kModelKeys{
     "intermediate_size", "vocab_size", "max_positions", "tie_embeddings"};
 
 // Keys of `launch`, by launcher. What each means: docs of the launcher.
-enum class LaunchKind { kText, kCount, kReal, kFlag, kTexts, kTime, kHardware, kAsks, kContainer };
+enum class LaunchKind { kText, kCount, kReal, kFlag, kTexts, kTime, kHardware, kAsks, kContainer, kHosts };
 struct LaunchKey {
   std::string_view launcher, key;
   LaunchKind kind;
 };
 inline constexpr std::array kLaunchKeys{
     LaunchKey{"local", "slots", LaunchKind::kCount},
-    LaunchKey{"ssh", "hosts", LaunchKind::kTexts},
+    LaunchKey{"ssh", "hosts", LaunchKind::kHosts},
     LaunchKey{"ssh", "user", LaunchKind::kText},
     LaunchKey{"ssh", "port", LaunchKind::kCount},
     LaunchKey{"ssh", "interface", LaunchKind::kText},
     LaunchKey{"ssh", "directory", LaunchKind::kText},
     LaunchKey{"ssh", "slots", LaunchKind::kCount},
+    LaunchKey{"ssh", "agent", LaunchKind::kText},
+    LaunchKey{"ssh", "rank", LaunchKind::kText},
+    LaunchKey{"ssh", "config", LaunchKind::kText},
+    LaunchKey{"ssh", "lease_seconds", LaunchKind::kReal},
+    LaunchKey{"ssh", "silence_seconds", LaunchKind::kReal},
     LaunchKey{"slurm", "partition", LaunchKind::kText},
     LaunchKey{"slurm", "account", LaunchKind::kText},
     LaunchKey{"slurm", "qos", LaunchKind::kText},
@@ -64,6 +69,16 @@ inline constexpr std::array kLaunchKeys{
     LaunchKey{"slurm", "extra", LaunchKind::kTexts},
     LaunchKey{"slurm", "hardware", LaunchKind::kHardware},
 };
+// Of an item of launch.ssh.hosts that is more than a name.
+struct HostKey {
+  std::string_view key;
+  LaunchKind kind;
+};
+inline constexpr std::array kHostKeys{
+    HostKey{"host", LaunchKind::kText},           HostKey{"hardware", LaunchKind::kText},
+    HostKey{"slots", LaunchKind::kCount},         HostKey{"memory_gib", LaunchKind::kReal},
+    HostKey{"price_per_hour", LaunchKind::kReal}, HostKey{"interface", LaunchKind::kText},
+    HostKey{"agent", LaunchKind::kText},          HostKey{"rank", LaunchKind::kText}};
 inline constexpr std::array<std::string_view, 3> kLaunchers{"local", "ssh", "slurm"};
 // Of launch.slurm.hardware.<catalogue name>: what to ask Slurm for to get it.
 inline constexpr std::array<std::string_view, 8> kHardwareKeys{

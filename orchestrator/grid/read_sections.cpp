@@ -87,8 +87,12 @@ Expected<Json> read_container(const Document& document, const Node& node, Place 
   return out;
 }
 
+Expected<Json> read_hosts(const Document& document, const Node& node);
+
 Expected<Json> read_launch_value(const Document& document, const Entry& entry, LaunchKind kind) {
   switch (kind) {
+    case LaunchKind::kHosts:
+      return read_hosts(document, *entry.value);
     case LaunchKind::kCount: {
       const auto count = read_int(document, *entry.value, entry.key, 1, kMaxCount);
       if (!count) return tl::unexpected(count.error());
@@ -123,6 +127,45 @@ Expected<Json> read_launch_value(const Document& document, const Entry& entry, L
         entry.value->place, fmt::format("time is '{}'; write it as \"HH:MM:SS\" or \"D-HH:MM:SS\"", *word)));
   }
   return Json(*word);
+}
+
+// {host: gpu1, hardware: h100-sxm-80gb, slots: 8, ...}
+Expected<Json> read_host(const Document& document, const Node& item) {
+  std::vector<std::string_view> known;
+  for (const HostKey& key : kHostKeys) known.push_back(key.key);
+  SWEEP_GRID_TRY(check_keys(document, item, known, "of a host"));
+  Json out = Json::object();
+  for (const Entry& entry : item.entries)
+    for (const HostKey& key : kHostKeys) {
+      if (key.key != entry.key) continue;
+      auto value = read_launch_value(document, entry, key.kind);
+      if (!value) return value;
+      out[entry.key] = std::move(*value);
+    }
+  if (!out.contains("host"))
+    return tl::unexpected(document.error(item.place, "a host needs its name: {host: NAME}"));
+  if (!out.contains("hardware")) return out;
+  if (const auto hardware = shape::find_hardware(out["hardware"].get<std::string>()); !hardware)
+    return tl::unexpected(document.error(item.find("hardware")->place, hardware.error().message));
+  return out;
+}
+
+// hosts: [gpu1, {host: gpu2, slots: 8}]
+Expected<Json> read_hosts(const Document& document, const Node& node) {
+  SWEEP_GRID_TRY(need_list(document, node, "hosts"));
+  Json out = Json::array();
+  for (const NodePtr& item : node.items) {
+    Expected<Json> host;
+    if (item->kind == Node::Kind::kMap)
+      host = read_host(document, *item);
+    else
+      host =
+          read_word(document, *item, "hosts", 1024).map([](const std::string& name) { return Json(name); });
+    if (!host) return host;
+    out.push_back(std::move(*host));
+  }
+  if (out.empty()) return tl::unexpected(document.error(node.place, "hosts is empty; name at least one"));
+  return out;
 }
 
 Expected<Json> read_launcher(const Document& document, const Entry& launcher) {

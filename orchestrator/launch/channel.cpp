@@ -41,7 +41,8 @@ int spawn_piped(pid_t& pid, std::vector<std::string>& argv, int in, int out, int
   ::sigfillset(&all);
   ::posix_spawnattr_setsigmask(&attributes, &none);
   ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  ::posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   const int error = ::posix_spawnp(&pid, pointers[0], &files, &attributes, pointers.data(), environ);
   ::posix_spawn_file_actions_destroy(&files);
   ::posix_spawnattr_destroy(&attributes);
@@ -55,7 +56,13 @@ class Channel::Process : public std::enable_shared_from_this<Process> {
   using Stream = boost::asio::posix::stream_descriptor;
 
   Process(boost::asio::io_context& io, OnOutput on_output, OnEnded on_ended)
-      : io_(io), in_(io), out_(io), err_(io), gone_(io), on_output_(std::move(on_output)), on_ended_(std::move(on_ended)) {}
+      : io_(io),
+        in_(io),
+        out_(io),
+        err_(io),
+        gone_(io),
+        on_output_(std::move(on_output)),
+        on_ended_(std::move(on_ended)) {}
 
   void start(std::vector<std::string> argv) {
     std::array<int, 6> ends{-1, -1, -1, -1, -1, -1};
@@ -111,14 +118,16 @@ class Channel::Process : public std::enable_shared_from_this<Process> {
 
  private:
   void read(Stream& from, std::array<char, 65536>& buffer) {
-    from.async_read_some(boost::asio::buffer(buffer), [self = shared_from_this(), &from, &buffer](
-                                                          const boost::system::error_code& ec, std::size_t n) {
-      const bool output = &from == &self->out_;
-      if (ec) return output ? self->one_less() : void();
-      if (output && self->on_output_) self->on_output_({buffer.data(), n});
-      if (!output) self->keep_words({buffer.data(), n});
-      self->read(from, buffer);
-    });
+    from.async_read_some(
+        boost::asio::buffer(buffer),
+        [self = shared_from_this(), &from, &buffer](const boost::system::error_code& ec, std::size_t n) {
+          const bool output = &from == &self->out_;
+          if (ec) return output ? self->one_less() : void();
+          const auto hear = output ? self->on_output_ : nullptr;  // it may end this channel
+          if (hear) hear({buffer.data(), n});
+          if (!output) self->keep_words({buffer.data(), n});
+          self->read(from, buffer);
+        });
   }
   void write_more() {
     if (writing_ || !in_.is_open()) return;
@@ -171,7 +180,8 @@ class Channel::Process : public std::enable_shared_from_this<Process> {
   bool writing_ = false, closing_ = false, reaped_ = false;
 };
 
-Channel::Channel(boost::asio::io_context& io, std::vector<std::string> argv, OnOutput on_output, OnEnded on_ended)
+Channel::Channel(boost::asio::io_context& io, std::vector<std::string> argv, OnOutput on_output,
+                 OnEnded on_ended)
     : process_(std::make_shared<Process>(io, std::move(on_output), std::move(on_ended))) {
   process_->start(std::move(argv));
 }

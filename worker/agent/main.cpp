@@ -46,7 +46,7 @@ sweep::Expected<int> serve(Options& options, const Arguments& asked, char** argv
     options.node = join->node;
   }
   auto ready = mark_self(options, join, argv);
-  if (ready && !join) ready = lock_spool(options);
+  if (ready) ready = lock_spool(options);
   if (!ready) return tl::unexpected(ready.error());
   if (asked.detach) {
     const auto line = detach(options);

@@ -62,14 +62,14 @@ Expected<void> mark_self(const Options& options, const std::optional<Join>& join
 }
 
 Expected<void> lock_spool(const Options& options) {
-  const auto path = spool::agent_lock(options.spool);
+  const auto path = spool::agent_lock(options.spool, options.node);
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0) return fail(fmt::format("{}: {}", path.string(), std::strerror(errno)));
   const auto deadline = std::chrono::steady_clock::now() + kForTheLast;
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) return {};
     if (std::chrono::steady_clock::now() > deadline)
-      return fail(fmt::format("{}: another agent serves this allocation", path.string()));
+      return fail(fmt::format("{}: another agent serves this node of the allocation", path.string()));
     std::this_thread::sleep_for(kLockLook);
   }
   return {};  // held by the open file, until the last process that shares it is gone
