@@ -81,15 +81,18 @@ class Commands::Running : public std::enable_shared_from_this<Running> {
   // Both pipes are closed: the program has ended or does so now.
   void finished() {
     limit_.cancel();
+    if (!answer_) return;
     std::error_code error;
     child_.wait(error);
     if (!error && !said_.timed_out && WIFEXITED(child_.native_exit_code())) said_.code = child_.exit_code();
     tell();
   }
   void tell() {
+    if (!answer_) return;  // abandoned: the owner may be gone
     const auto self = shared_from_this();
+    const auto answer = std::exchange(answer_, nullptr);
     owner_.running_.erase(self);
-    if (const auto answer = std::exchange(answer_, nullptr)) answer(said_);
+    answer(said_);
   }
 
   Commands& owner_;

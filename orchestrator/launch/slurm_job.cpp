@@ -14,7 +14,7 @@ namespace {
 constexpr double kSbatchLimit = 90, kScancelLimit = 60;
 constexpr int kMostSubmissions = 5;
 constexpr int kDenials = 2;       // answers in a row that know no such job
-constexpr double kHopeless = 20;  // seconds of a reason that will not pass
+constexpr double kHopelessFor = 20;  // seconds of a reason that will not pass
 constexpr double kLastWords =
     5;  // after Slurm's word of the end, for a shared file system to show the outbox
 constexpr double kAfterBye = 30;  // then the job itself must be over
@@ -243,7 +243,7 @@ void SlurmJob::waits(const JobFacts& facts) {
   if (is_hopeless(facts.reason) && hopeless_since_s_ == 0) hopeless_since_s_ = now;
   const double limit = around_.options.pending_s;
   std::string why;
-  if (hopeless_since_s_ > 0 && now - hopeless_since_s_ > kHopeless)
+  if (hopeless_since_s_ > 0 && now - hopeless_since_s_ > kHopelessFor)
     why = fmt::format("Slurm job {} cannot start: {}", facts.id, facts.reason);
   else if (limit > 0 && now - born_s_ > limit)
     why = fmt::format("Slurm job {} waited longer than {} min ({})", facts.id, limit / 60, facts.reason);
