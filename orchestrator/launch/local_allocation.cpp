@@ -98,6 +98,7 @@ Expected<void> LocalAllocation::start() {
 
 Expected<void> LocalAllocation::spawn_agent() {
   std::vector<std::string> argv = {options_.agent,
+                                   "run",
                                    "--spool",
                                    request_.spool,
                                    "--allocation",
