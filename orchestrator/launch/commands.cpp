@@ -11,7 +11,6 @@
 #include <boost/process/child.hpp>
 #include <boost/process/exe.hpp>
 #include <boost/process/group.hpp>
-#include <boost/process/handles.hpp>
 #include <boost/process/io.hpp>
 #include <boost/process/search_path.hpp>
 #include <chrono>
@@ -32,9 +31,9 @@ class Commands::Running : public std::enable_shared_from_this<Running> {
     if (program.empty()) return refuse(argv[0] + ": there is no such program in PATH");
     argv.erase(argv.begin());
     std::error_code error;
-    // A group of its own: a terminal's Ctrl-C is for `sweep` alone. None of our other files.
+    // A group of its own: a terminal's Ctrl-C is for `sweep` alone. bp::limit_handles would close 1 and 2 too.
     child_ = bp::child(bp::exe = program, bp::args = argv, bp::std_in<bp::null, bp::std_out> out_,
-                       bp::std_err > err_, group_, bp::limit_handles, error);
+                       bp::std_err > err_, group_, error);
     if (error) return refuse(program.string() + ": " + error.message());
     read(out_, said_.out, out_buffer_);
     read(err_, said_.err, err_buffer_);
@@ -82,15 +81,18 @@ class Commands::Running : public std::enable_shared_from_this<Running> {
   // Both pipes are closed: the program has ended or does so now.
   void finished() {
     limit_.cancel();
+    if (!answer_) return;
     std::error_code error;
     child_.wait(error);
     if (!error && !said_.timed_out && WIFEXITED(child_.native_exit_code())) said_.code = child_.exit_code();
     tell();
   }
   void tell() {
+    if (!answer_) return;  // abandoned: the owner may be gone
     const auto self = shared_from_this();
+    const auto answer = std::exchange(answer_, nullptr);
     owner_.running_.erase(self);
-    if (const auto answer = std::exchange(answer_, nullptr)) answer(said_);
+    answer(said_);
   }
 
   Commands& owner_;

@@ -38,7 +38,8 @@ struct Holding {
   // not fit a fresh one either is let in as long as most of it is left.
   bool has_time_for(const PlanEntry& entry, Clock::time_point now) const {
     constexpr double kSlack = 2, kOverhead = 10, kMost = 0.8;
-    const double need = kSlack * entry.predicted.seconds.value_or(0) + kOverhead;
+    const double queued = flights.seconds() / static_cast<double>(request.nodes);
+    const double need = kSlack * (queued + entry.predicted.seconds.value_or(0)) + kOverhead;
     return seconds_left(now, need) >= std::min(need, kMost * lasts_s);
   }
 };

@@ -24,11 +24,11 @@ EXPECTED = ["ok", "oom", "crash", "crash", "unsupported", "timeout", "ok", "ok",
 GRID = """name: {name}
 question: Does it come back from Slurm as it was scripted?
 model: {{family: llama, layers: 2, hidden_size: 64, heads: 4, kv_heads: 4, intermediate_size: 172, vocab_size: 256, tie_embeddings: false}}
-base: {{hardware: cpu}}
-grid: {{seq_len: {{range: [64, {last}]}}}}
+base: {{hardware: cpu, gpus_per_node: 1}}
+grid: {{seq_len: {{range: [64, {last}, 1]}}, nodes: {nodes}}}
 derive: {{fake: "{fake}", fake_step_ms: "{step_ms}"}}
 measure: {{warmup_steps: 1, steps: 2}}
-limits: {{trial_seconds: 5}}
+limits: {{trial_seconds: 8}}
 launch: {{slurm: {{{launch}}}}}
 """
 LAUNCH = "partition: main, max_nodes: 2, max_allocations: 2, poll_seconds: 1, signal_seconds: 20"
@@ -37,11 +37,12 @@ LAUNCH = "partition: main, max_nodes: 2, max_allocations: 2, poll_seconds: 1, si
 class Sweep:
     """One sweep in a folder of its own, and what must hold at its end."""
 
-    def __init__(self, bin_dir, rank, cluster, name, trials, fake="0", step_ms=1, launch=LAUNCH):
+    def __init__(self, bin_dir, rank, cluster, name, trials, fake="0", step_ms=1, launch=LAUNCH, nodes=(1,)):
         self.sweep, self.rank, self.cluster = bin_dir / "sweep", rank, cluster
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"sweep-{name}-"))
         self.db, self.log, self.grid = self.folder / "r.db", self.folder / "log", self.folder / "grid.yaml"
-        self.grid.write_text(GRID.format(name=name, last=63 + trials, fake=fake, step_ms=step_ms, launch=launch))
+        self.grid.write_text(GRID.format(name=name, last=63 + trials, fake=fake, step_ms=step_ms, launch=launch,
+                                          nodes=list(nodes)))
         environment, self.mark = processes.marked_environment()
         self.environment = {**cluster.environment, **environment, "SLURM_CONF": cluster.environment["SLURM_CONF"],
                             "SWEEP_SITE": str(self.folder / "no-site.yaml")}
@@ -153,9 +154,20 @@ def cancelled_from_outside(sweep):
 def out_of_time(sweep):
     """The agent ends before Slurm's limit: no job times out, and what did not fit goes into the next one."""
     sweep.run(expected_code=0)
-    assert sweep.outcomes() == ["ok"] * 6, sweep.outcomes()
-    assert all(job[1] == "COMPLETED" for job in sweep.jobs()), sweep.jobs()
+    assert sweep.outcomes() == ["ok"] * 7, sweep.outcomes()
+    assert len(sweep.jobs()) >= 2 and all(job[1] == "COMPLETED" for job in sweep.jobs()), sweep.jobs()
     assert all(job[4] == "1:00" for job in sweep.jobs()), sweep.jobs()
+
+
+def over_two_nodes(sweep):
+    """Trials of one and of two nodes in one allocation of two: the small ones run side by side."""
+    sweep.run(expected_code=0)
+    assert sweep.outcomes() == ["ok"] * 8, sweep.outcomes()
+    assert [job[3] for job in sweep.jobs()] == ["2"], sweep.jobs()
+    spans = sweep.rows("select a.started_unix_ns, a.ended_unix_ns, a.world from attempt a order by a.started_unix_ns")
+    beside = [1 for one, other in zip(spans, spans[1:]) if other[0] < one[1]]
+    assert beside, f"nothing ran side by side: {spans}"
+    assert all(one[1] <= other[0] for one, other in zip(spans, spans[1:]) if 2 in (one[2], other[2])), spans
 
 
 def main():
@@ -171,7 +183,8 @@ def main():
                                     (killed_while_running, 8, {"step_ms": 300, "launch": one_job}),
                                     (killed_while_waiting, 2, {"launch": one_job}),
                                     (cancelled_from_outside, 6, {"step_ms": 300, "launch": one_job}),
-                                    (out_of_time, 6, {"step_ms": 300, "launch": short})]:
+                                    (over_two_nodes, 4, {"step_ms": 200, "launch": one_job, "nodes": (1, 2)}),
+                                    (out_of_time, 7, {"step_ms": 1500, "launch": short})]:
             if only and case.__name__ not in only:
                 continue
             with told(Sweep(bin_dir, rank, cluster, case.__name__.replace("_", "-"), trials, **words)) as sweep:

@@ -35,7 +35,9 @@ void expect_golden(const std::string& name, std::string text) {
   const auto mark = text.find("export SWEEP_ATTEMPT=");  // hashes the spool's canonical path
   if (mark != std::string::npos) text.replace(mark, text.find('\n', mark) - mark, "export SWEEP_ATTEMPT=...");
   const auto path = std::filesystem::path(SWEEP_SOURCE_DIR) / "tests/golden" / name;
-  if (std::getenv("SWEEP_UPDATE_GOLDEN") != nullptr) ASSERT_TRUE(spool::write_atomically(path, text));
+  if (std::getenv("SWEEP_UPDATE_GOLDEN") != nullptr) {
+    ASSERT_TRUE(spool::write_atomically(path, text));
+  }
   const auto golden = spool::read_file(path);
   ASSERT_TRUE(golden) << golden.error().message;
   EXPECT_EQ(text, *golden) << path;
@@ -89,8 +91,9 @@ TEST(SlurmScript, WhatCouldEndADirectiveIsRefused) {
                           R"({"hardware": {"cpu": {"gres": "a\"b"}}})"}) {
     const auto read = slurm_options_from(Json::parse(bad));
     EXPECT_FALSE(read) << bad;
-    if (!read)
-      EXPECT_NE(read.error().message.find("launch.slurm."), std::string::npos) << read.error().message;
+    if (!read) {
+      EXPECT_NE(read.error().message.find("launch.slurm"), std::string::npos) << read.error().message;
+    }
   }
 }
 
