@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kSbatchLimit = 90, kScancelLimit = 60;
 constexpr int kMostSubmissions = 5;
-constexpr int kDenials = 2;       // answers in a row that know no such job
+constexpr int kDenials = 2;          // answers in a row that know no such job
 constexpr double kHopelessFor = 20;  // seconds of a reason that will not pass
 constexpr double kLastWords =
     5;  // after Slurm's word of the end, for a shared file system to show the outbox

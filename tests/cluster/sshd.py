@@ -37,11 +37,13 @@ def free_port(address):
 
 
 class Cluster:
-    def __init__(self, folder, hosts=2, environment=None):
+    def __init__(self, folder, hosts=2, environment=None, session=None):
+        """session: variables of every session; sshd hands none of its own on."""
         self.folder = pathlib.Path(folder).resolve()
         self.hosts = [f"host{i + 1}" for i in range(hosts)]
         self.environment = environment or dict(os.environ)
         self.config = self.folder / "ssh_config"
+        self.session = "".join(f"SetEnv {name}={value}\n" for name, value in (session or {}).items())
         self.daemons, self.where = {}, {}
 
     def _write(self):
@@ -62,7 +64,8 @@ class Cluster:
             (self.folder / f"{host}.conf").write_text(
                 f"ListenAddress {address}:{port}\nHostKey {self.folder}/host\nAuthorizedKeysFile {self.folder}/authorized_keys\n"
                 f"PidFile {self.folder}/{host}.pid\nStrictModes no\nUsePAM no\nMaxStartups 100\nMaxSessions 100\n"
-                "PasswordAuthentication no\nKbdInteractiveAuthentication no\nClientAliveInterval 5\nClientAliveCountMax 2\n")
+                "PasswordAuthentication no\nKbdInteractiveAuthentication no\nClientAliveInterval 5\nClientAliveCountMax 2\n"
+                + self.session)
             known.append(f"[{address}]:{port} {' '.join(public)}\n")
             config.append(f"Host {host}\n  HostName {address}\n  Port {port}\n")
         (self.folder / "known_hosts").write_text("".join(known))
