@@ -32,6 +32,8 @@ class SqliteStore final : public Store {
   Expected<std::optional<bool>> stop_requested(i64 sweep) override;
 
   Expected<std::vector<PendingTrial>> pending(i64 sweep, i64 limit) override;
+  Expected<std::vector<PendingTrial>> pending(i64 sweep, i64 limit, const Fit&) override;
+  Expected<std::vector<Demand>> demand(i64 sweep) override;
   Expected<void> reopen(i64 sweep, std::span<const Outcome>) override;
   Expected<AllocationRow> create_allocation(i64 sweep, const std::string& launcher,
                                             const std::filesystem::path& spool_root) override;
@@ -74,6 +76,8 @@ class SqliteStore final : public Store {
     Progress progress;
   };
 
+  template <class... Bound>
+  Expected<std::vector<PendingTrial>> pending_where(const std::string& rest, const Bound&... bound);
   Progress count_progress(Work&, i64 sweep);
   std::optional<i64> sweep_of_allocation(Work&, const std::string& id);
   std::vector<ResultRow> result_rows(Work&, const std::string& where, i64 key);
