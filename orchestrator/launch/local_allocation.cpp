@@ -97,20 +97,13 @@ Expected<void> LocalAllocation::start() {
 }
 
 Expected<void> LocalAllocation::spawn_agent() {
-  std::vector<std::string> argv = {options_.agent,
-                                   "run",
-                                   "--spool",
-                                   request_.spool,
-                                   "--allocation",
-                                   request_.id,
-                                   "--incarnation",
-                                   std::to_string(request_.incarnation),
-                                   "--slots",
-                                   std::to_string(request_.slots),
-                                   "--rank-program",
-                                   options_.rank,
-                                   "--parent-pid",
-                                   std::to_string(::getpid())};
+  std::vector<std::string> argv = {options_.agent,   "run",
+                                   "--spool",        request_.spool,
+                                   "--allocation",   request_.id,
+                                   "--incarnation",  std::to_string(request_.incarnation),
+                                   "--slots",        std::to_string(request_.slots),
+                                   "--rank-program", options_.rank,
+                                   "--parent-pid",   std::to_string(::getpid())};
   if (!options_.allow_zygote) argv.emplace_back("--no-zygote");
   if (!options_.allow_namespace) argv.emplace_back("--no-namespace");
   const std::string token = attempt_token(allocation_key(request_.id, request_.spool), 0);
