@@ -40,6 +40,7 @@ class SqliteStore final : public Store {
   Expected<void> allocation_started(const std::string& id, const std::string& where, i64 pid) override;
   Expected<void> end_allocation(const std::string& id, const std::string& reason) override;
   Expected<std::vector<AllocationRow>> open_allocations(i64 sweep) override;
+  Expected<std::vector<AllocationRow>> allocations(i64 sweep) override;
   Expected<Attempt> begin_attempt(i64 sweep, const std::string& allocation,
                                   const Attempt& without_id) override;
   Expected<std::vector<AttemptRow>> unfinished_attempts(const std::string& allocation) override;

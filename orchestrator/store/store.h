@@ -188,6 +188,7 @@ class Store {
   virtual Expected<void> allocation_started(const std::string& id, const std::string& where, i64 pid) = 0;
   virtual Expected<void> end_allocation(const std::string& id, const std::string& reason) = 0;
   virtual Expected<std::vector<AllocationRow>> open_allocations(i64 sweep) = 0;  // not ended: left by a crash
+  virtual Expected<std::vector<AllocationRow>> allocations(i64 sweep) = 0;       // every one there was
   // Committed, state posted, when it returns: append the inbox line afterwards. Needs the sweep's lease.
   virtual Expected<Attempt> begin_attempt(i64 sweep, const std::string& allocation,
                                           const Attempt& without_id) = 0;
