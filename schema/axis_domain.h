@@ -18,7 +18,7 @@ struct AxisDomain {
 
 namespace domain {
 inline constexpr std::array<std::string_view, 6> kPrecision{"fp32",        "fp16",       "bf16",
-                                                               "bf16_master", "bf16_mixed", "fp8"};
+                                                            "bf16_master", "bf16_mixed", "fp8"};
 inline constexpr std::array<std::string_view, 3> kRecompute{"none", "selective", "full"};
 inline constexpr std::array<std::string_view, 4> kOffload{"none", "optimizer", "parameters", "disk"};
 inline constexpr std::array<std::string_view, 3> kOptimizer{"plain", "foreach", "fused"};

@@ -71,8 +71,10 @@ class AttentionUnit final : public Unit {
  private:
   kernels::AttentionShape shape(const at::Tensor& x) const {
     const std::int64_t seq = shared_.local_seq();
-    return {x.size(0) / seq, seq, spec().heads, spec().kv_heads, spec().head_dim,
-            shared_.options.attention == Attention::kFlash, spec().sliding_window};
+    return {x.size(0) / seq,      seq,
+            spec().heads,         spec().kv_heads,
+            spec().head_dim,      shared_.options.attention == Attention::kFlash,
+            spec().sliding_window};
   }
   void rotate(const at::Tensor& rows, bool back) const {
     if (spec().rope)

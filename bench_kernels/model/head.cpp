@@ -24,7 +24,8 @@ class Head final : public Unit {
           {{is_gpt2(spec()) ? "transformer.wte.weight" : "model.embed_tokens.weight", spec().vocab_size, {}}},
           spec().hidden_size, Parameters::Init::kUniform, Role::kTied);
     } else {
-      head_ = add_linear(parameters(), {{"lm_head", spec().vocab_size, {}}}, spec().hidden_size, false, false);
+      head_ =
+          add_linear(parameters(), {{"lm_head", spec().vocab_size, {}}}, spec().hidden_size, false, false);
     }
   }
 

@@ -20,8 +20,7 @@ Linear add_linear(Parameters& parameters, const std::vector<Parameters::Part>& p
     weights.push_back({part.name + ".weight", transposed ? inputs : part.rows, part.slice});
     biases.push_back({part.name + ".bias", part.rows, part.slice});
   }
-  linear.weight =
-      parameters.add(weights, transposed ? parts[0].rows : inputs, Parameters::Init::kUniform);
+  linear.weight = parameters.add(weights, transposed ? parts[0].rows : inputs, Parameters::Init::kUniform);
   if (bias) linear.bias = parameters.add(biases, 0, Parameters::Init::kZero);
   return linear;
 }

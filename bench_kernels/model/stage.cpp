@@ -27,11 +27,12 @@ void Stage::add_block(Make... make) {
 }
 
 Stage::Stage(const ModelSpec& spec, const Options& options, const Layout& layout, const Chunk& chunk)
-    : parameters_(options.seed), shared_{spec, options, layout, &parameters_, {}, {}, {}} {
+    : parameters_(options.seed), shared_{spec, options, layout, &parameters_, {}, {}, {}, &load_} {
   const Below below;
   if (chunk.embedding) add_block([&] { return make_embedding(shared_); });
   for (std::int64_t layer = chunk.first_layer; layer < chunk.first_layer + chunk.layers; ++layer) {
-    add_block([&] { return make_attention(shared_, layer); }, [&] { return make_mlp(shared_, layer); });
+    add_block([&] { return make_attention(shared_, layer); },
+              [&] { return spec.experts > 0 ? make_moe(shared_, layer) : make_mlp(shared_, layer); });
   }
   const bool tied_here = spec.tie_embeddings && chunk.embedding;
   if (chunk.head) add_block([&] { return make_head(shared_, tied_here ? kTable : Parameters::kNone); });
@@ -40,8 +41,13 @@ Stage::Stage(const ModelSpec& spec, const Options& options, const Layout& layout
 
 void Stage::make_tables() {
   const Options& o = shared_.options;
-  const kernels::AttentionShape shape{1, o.seq_len, shared_.spec.heads, shared_.spec.kv_heads, shared_.spec.head_dim,
-                                      o.attention == Attention::kFlash, shared_.spec.sliding_window};
+  const kernels::AttentionShape shape{1,
+                                      o.seq_len,
+                                      shared_.spec.heads,
+                                      shared_.spec.kv_heads,
+                                      shared_.spec.head_dim,
+                                      o.attention == Attention::kFlash,
+                                      shared_.spec.sliding_window};
   shared_.mask = kernels::window_mask(shape, at::TensorOptions(o.device).dtype(o.type));
   if (!shared_.spec.rope) return;
   const auto positions = local_positions(o.seq_len, shared_.layout.context->rank(), shared_.layout.cp());

@@ -47,8 +47,8 @@ Expected<ParallelDims> ParallelDims::make(const Trial& t) {
 }
 
 const char* name_of(Dimension dimension) {
-  constexpr std::array<const char*, kDimensions> kNames{
-      "world", "tp", "cp", "pp", "dp", "shard", "replicate", "ep", "expert_dp", "ends"};
+  constexpr std::array<const char*, kDimensions> kNames{"world", "tp",        "cp", "pp",        "dp",
+                                                        "shard", "replicate", "ep", "expert_dp", "ends"};
   return kNames[static_cast<std::size_t>(dimension)];
 }
 

@@ -20,7 +20,18 @@ struct Place {
 // The groups that the step communicates in. kData: the ranks that hold the same parameters and different
 // tokens (dp x cp). It is the product of kShard (ZeRO's shard set) and kReplicate. kExpert exchanges tokens;
 // kExpertData holds the same experts. kEnds: first and last pipeline stage (tied embeddings).
-enum class Dimension { kWorld, kTensor, kContext, kPipeline, kData, kShard, kReplicate, kExpert, kExpertData, kEnds };
+enum class Dimension {
+  kWorld,
+  kTensor,
+  kContext,
+  kPipeline,
+  kData,
+  kShard,
+  kReplicate,
+  kExpert,
+  kExpertData,
+  kEnds
+};
 inline constexpr std::size_t kDimensions = 10;
 const char* name_of(Dimension);
 

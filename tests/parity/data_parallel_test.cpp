@@ -21,7 +21,8 @@ TEST_P(DataParallel, GivesTheLossAndTheGradientsOfOneRank) {
   Trial one = tiny_trial();
   one.micro_batch_size = 8, one.grad_accum = 1;
   Trial trial = tiny_trial();
-  trial.micro_batch_size = layout.micro_batch, trial.bucket_mb = layout.bucket_mb, trial.backend = layout.backend;
+  trial.micro_batch_size = layout.micro_batch, trial.bucket_mb = layout.bucket_mb,
+  trial.backend = layout.backend;
   trial = with_degrees(trial, layout.dp, 1, 1, 1);
   const WholeRun ranks = run_layout(trial, kSteps);
   EXPECT_EQ(ranks.faults, std::vector<std::string>{});

@@ -2,8 +2,8 @@
 
 #include <c10/util/Exception.h>
 
-#include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/comm/cuda_plugin.h"
+#include "bench_kernels/kernels/counting_allocator.h"
 
 namespace sweep::rank {
 namespace {

@@ -10,8 +10,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/comm/cuda_plugin.h"
+#include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/parallel/mesh.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
