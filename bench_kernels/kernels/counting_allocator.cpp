@@ -12,7 +12,7 @@ namespace sweep::memory {
 namespace {
 
 constexpr std::int64_t kGranule = 512;  // the CUDA caching allocator's smallest block
-constexpr std::size_t kNumber = 16;           // the largest block that holds one number
+constexpr std::size_t kNumber = 16;     // the largest block that holds one number
 constexpr std::size_t kAlignment = 64;  // what LibTorch's CPU kernels expect
 constexpr std::int64_t kNoCap = INT64_MAX;
 
@@ -83,7 +83,9 @@ class CountingAllocator final : public c10::Allocator {
   c10::DataPtr allocate(std::size_t n) override {
     if (n == 0) return {nullptr, c10::Device(type_)};
     const std::int64_t rounded = (static_cast<std::int64_t>(n) + kGranule - 1) / kGranule * kGranule;
-    const Tag tag = scratch_depth > 0 || n <= kNumber ? Tag::kScratch : host_depth > 0 ? Tag::kHost : Tag::kDevice;
+    const Tag tag = scratch_depth > 0 || n <= kNumber ? Tag::kScratch
+                    : host_depth > 0                  ? Tag::kHost
+                                                      : Tag::kDevice;
     if (tag == Tag::kDevice) enter(counters, rounded, n);
     void* memory = nullptr;
     const bool has_data = type_ == c10::DeviceType::CPU;
@@ -92,7 +94,8 @@ class CountingAllocator final : public c10::Allocator {
       throw std::bad_alloc();
     }
     if (tag == Tag::kHost) enter_host(counters, rounded);
-    auto* header = new (memory) Header{&counters, rounded, counters.epoch.load(std::memory_order_relaxed), tag};
+    auto* header =
+        new (memory) Header{&counters, rounded, counters.epoch.load(std::memory_order_relaxed), tag};
     if (has_data) return {header + 1, header + 1, &free_data, c10::Device(type_)};
     return {nullptr, header, &free_header, c10::Device(type_)};
   }
@@ -128,8 +131,9 @@ void install(c10::DeviceType type) {
 
 Stats stats(c10::DeviceType type) {
   const Counters& counters = allocator_of(type).counters;
-  return {counters.current.load(), counters.peak.load(), counters.ooms.load(), counters.asked.load(), 0,
-          counters.host_current.load(), counters.host_peak.load()};
+  return {
+      counters.current.load(),      counters.peak.load(),     counters.ooms.load(), counters.asked.load(), 0,
+      counters.host_current.load(), counters.host_peak.load()};
 }
 
 void reset_peak(c10::DeviceType type) {

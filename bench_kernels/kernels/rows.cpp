@@ -27,7 +27,9 @@ Isa widest_isa() {
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
       return Isa::kAvx512;
     }
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c") ? Isa::kAvx2 : Isa::kPlain;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")
+               ? Isa::kAvx2
+               : Isa::kPlain;
   }();
   return isa;
 #else

@@ -341,10 +341,7 @@ struct Rows {
 
   static double squares(const T* in, Index begin, Index end) {
     double sum = 0;
-    for (Index i = begin; i < end; ++i) {
-      const auto value = static_cast<double>(load(in + i));
-      sum += value * value;
-    }
+    for (Index i = begin; i < end; ++i) sum += double{load(in + i)} * double{load(in + i)};
     return sum;
   }
 

@@ -132,8 +132,8 @@ class Parameters {
   std::size_t groups_ = 0;
   std::vector<Stack> stacks_;
   std::vector<Bucket> buckets_;
-  std::vector<at::Tensor> values_;     // one view per stack
-  mutable std::vector<bool> written_;  // per stack, since forget_gradients()
+  std::vector<at::Tensor> values_;          // one view per stack
+  mutable std::vector<bool> written_;       // per stack, since forget_gradients()
   mutable std::vector<at::Tensor> staged_;  // per stack: this micro-batch's gradient in the values' type
   std::vector<std::pair<std::size_t, Id>> also_read_;
   std::function<void(Id)> observer_;

@@ -115,7 +115,8 @@ struct TrainStep::Impl {
   }
   model::MicroStep micro_step(i64 micro) const {
     const auto i = static_cast<std::size_t>(micro);
-    return {batch.tokens[i], batch.labels[i], guard.loss_scale() / static_cast<double>(trial.grad_accum), total};
+    return {batch.tokens[i], batch.labels[i], guard.loss_scale() / static_cast<double>(trial.grad_accum),
+            total};
   }
 
   Trial trial;

@@ -30,7 +30,8 @@ std::optional<Objection> not_built_yet(const Trial& t) {
   for (const Gap& gap : kGaps)
     if (gap.asked(t)) gaps += (gaps.empty() ? "" : ", ") + std::string(gap.what);
   if (gaps.empty()) {
-    if (auto reason = shape::states_unsupported(t)) return Objection{"unsupported", *reason, Outcome::kUnsupported};
+    if (auto reason = shape::states_unsupported(t))
+      return Objection{"unsupported", *reason, Outcome::kUnsupported};
     return {};
   }
   return Objection{"unsupported", fmt::format("the training step does not build {} yet", gaps),

@@ -135,9 +135,12 @@ TEST(NotBuiltYet, NamesEverythingThatIsMissing) {
 TEST(NotBuiltYet, SaysWhyModelStatesDoNotGoTogether) {
   const auto reason = [](auto change) { return not_built_yet(changed(change)).value_or(Objection{}).reason; };
   EXPECT_THAT(reason([](Trial& t) { t.precision = "fp8"; }), HasSubstr("no fp8 matmuls"));
-  EXPECT_THAT(reason([](Trial& t) { t.precision = "fp16", t.grad_dtype = "bf16"; }), HasSubstr("grad_dtype bf16"));
-  EXPECT_THAT(reason([](Trial& t) { t.dp_shard = 2; }), HasSubstr("dp_shard 2 of dp 8 divides nothing at zero 0"));
-  EXPECT_THAT(reason([](Trial& t) { t.zero = 2, t.offload = "parameters"; }), HasSubstr("parameters with zero 2"));
+  EXPECT_THAT(reason([](Trial& t) { t.precision = "fp16", t.grad_dtype = "bf16"; }),
+              HasSubstr("grad_dtype bf16"));
+  EXPECT_THAT(reason([](Trial& t) { t.dp_shard = 2; }),
+              HasSubstr("dp_shard 2 of dp 8 divides nothing at zero 0"));
+  EXPECT_THAT(reason([](Trial& t) { t.zero = 2, t.offload = "parameters"; }),
+              HasSubstr("parameters with zero 2"));
   EXPECT_EQ(reason([](Trial& t) { t.zero = 3, t.offload = "parameters", t.dp_shard = 2; }), "");
 }
 
