@@ -143,7 +143,7 @@ void batch_product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& o
     return;
   }
   memory::ScratchScope scratch;
-  if (out.scalar_type() == at::kBFloat16)
+  if (at::isReducedFloatingType(out.scalar_type()))
     result.copy_(at::bmm(a.to(at::kFloat), b.to(at::kFloat)));
   else
     at::bmm_out(result, a, b);

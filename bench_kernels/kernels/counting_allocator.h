@@ -3,7 +3,10 @@
 // It owns no memory policy: bytes come from the allocator it wraps, and on kMeta there are none at all.
 //
 // Blocks allocated inside a ScratchScope are tagged scratch (casts around a matmul, kernel work space): they
-// are neither counted nor capped, because the device this stands for would not hold them.
+// are neither counted nor capped, because the device this stands for would not hold them. Blocks of a
+// HostScope stand for host memory beside a device (offloaded state): counted apart, never capped.
+// Blocks of at most 16 bytes are scratch too: the library wraps each number of an expression (x.mul_(0.5)) in a
+// CPU tensor, whatever the device.
 #pragma once
 #include <c10/core/DeviceType.h>
 
@@ -22,6 +25,7 @@ struct Stats {
   std::int64_t ooms = 0;     // allocations refused at the cap
   std::int64_t asked = 0;    // size in bytes of the last one refused, as asked (not rounded)
   std::int64_t retries = 0;  // a caching allocator's flush-and-retry; this one has nothing to flush: always 0
+  std::int64_t host_current = 0, host_peak = 0;  // bytes of live host blocks, and their high-water mark
 };
 
 Stats stats(c10::DeviceType);
@@ -41,6 +45,15 @@ class ScratchScope {
   ~ScratchScope();
   ScratchScope(const ScratchScope&) = delete;
   ScratchScope& operator=(const ScratchScope&) = delete;
+};
+
+// As ScratchScope, tagging blocks as host memory; a ScratchScope inside wins.
+class HostScope {
+ public:
+  HostScope();
+  ~HostScope();
+  HostScope(const HostScope&) = delete;
+  HostScope& operator=(const HostScope&) = delete;
 };
 
 }  // namespace sweep::memory

@@ -30,10 +30,12 @@ void by_type(const at::Tensor& t, F&& f) {
       return f.template operator()<float>();
     case at::kBFloat16:
       return f.template operator()<Bf16>();
+    case at::kHalf:
+      return f.template operator()<Fp16>();
     case at::kDouble:
       return f.template operator()<double>();
     default:
-      TORCH_CHECK(false, "the step computes in fp32, bf16 or fp64, not in ", t.scalar_type());
+      TORCH_CHECK(false, "the step computes in fp32, bf16, fp16 or fp64, not in ", t.scalar_type());
   }
 }
 
@@ -81,6 +83,7 @@ void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, const at:
                    const at::Tensor& total);
 void cross_entropy_backward(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
                             double scale);
+void add_squares(const at::Tensor& flat, double weight, const at::Tensor& total);
 }  // namespace plain
 
 // Adds or stores a gradient computed elsewhere.

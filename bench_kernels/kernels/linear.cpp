@@ -9,10 +9,10 @@ namespace {
 
 std::atomic<Path> g_path{Path::kFused};
 
-// bf16 on CPU: the library's bf16 products are some sixty times slower than fp32 ones there, so operands are
-// cast.
+// bf16 and fp16 on CPU: the library's products are some sixty times slower than fp32 ones there, so operands
+// are cast.
 bool needs_cast(const at::Tensor& t) {
-  return t.is_cpu() && t.scalar_type() == at::kBFloat16;
+  return t.is_cpu() && at::isReducedFloatingType(t.scalar_type());
 }
 
 // out = a @ b (+ out when add): every product of the step goes through here.

@@ -159,6 +159,18 @@ void cross_entropy_backward(const at::Tensor& logits, const at::Tensor& labels, 
   });
 }
 
+void add_squares(const at::Tensor& flat, double weight, const at::Tensor& total) {
+  if (way(flat) == Way::kNothing) return;
+  if (way(flat) == Way::kPlain) return plain::add_squares(flat, weight, total);
+  by_type(flat, [&]<class T>() {
+    const auto sum =
+        over_rows_summing<double>(flat.numel(), 1, [&](std::int64_t begin, std::int64_t end, double* out) {
+          *out += row_kernels<T>().squares(data<T>(flat), begin, end);
+        });
+    *data<double>(total) += weight * sum[0];
+  });
+}
+
 void fill_uniform(const at::Tensor& out, std::uint64_t key, double bound, const Region& region) {
   if (out.is_meta()) return;
   const at::Tensor host =

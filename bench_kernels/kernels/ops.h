@@ -93,6 +93,9 @@ void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, const at:
 void cross_entropy_backward(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
                             double scale);
 
+// total[0] (float64) grows by weight times the sum of the squares of a flat tensor.
+void add_squares(const at::Tensor& flat, double weight, const at::Tensor& total);
+
 // Which elements of a whole tensor a filled one is: row r starts at element first + r * columns; columns 0: one
 // run from first on.
 struct Region {

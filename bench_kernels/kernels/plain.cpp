@@ -148,4 +148,10 @@ void cross_entropy_backward(const at::Tensor& logits, const at::Tensor& labels, 
   assign(logits, p.mul(scale));
 }
 
+void add_squares(const at::Tensor& flat, double weight, const at::Tensor& total) {
+  const at::Tensor norm = at::linalg_vector_norm(flat, 2, std::nullopt, false, at::kDouble);
+  at::Tensor sum = total;
+  sum.add_(norm.square(), weight);
+}
+
 }  // namespace sweep::kernels::plain

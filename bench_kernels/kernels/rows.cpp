@@ -6,6 +6,7 @@ namespace sweep::kernels {
   namespace isa {                          \
   extern const RowKernels<float> kFloat;   \
   extern const RowKernels<Bf16> kBf16;     \
+  extern const RowKernels<Fp16> kFp16;     \
   extern const RowKernels<double> kDouble; \
   }
 SWEEP_DECLARE(isa_plain)
@@ -26,7 +27,9 @@ Isa widest_isa() {
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
       return Isa::kAvx512;
     }
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? Isa::kAvx2 : Isa::kPlain;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")
+               ? Isa::kAvx2
+               : Isa::kPlain;
   }();
   return isa;
 #else
@@ -62,6 +65,10 @@ const RowKernels<float>& row_kernels<float>(bool widest) {
 template <>
 const RowKernels<Bf16>& row_kernels<Bf16>(bool widest) {
   return SWEEP_PICK(kBf16);
+}
+template <>
+const RowKernels<Fp16>& row_kernels<Fp16>(bool widest) {
+  return SWEEP_PICK(kFp16);
 }
 template <>
 const RowKernels<double>& row_kernels<double>(bool widest) {

@@ -2,13 +2,16 @@
 // works on the rows [begin, end) of row-major arrays, allocates nothing, starts no thread and knows no tensor
 // library.
 //
-// T is the stored type (float, Bf16, double); sums and tables are in A (float, or double for double).
+// T is the stored type (float, Bf16, Fp16, double); sums and tables are in A (float, or double for double).
 #pragma once
 #include <cstdint>
 
 namespace sweep::kernels {
 
 struct Bf16 {
+  std::uint16_t bits;
+};
+struct Fp16 {
   std::uint16_t bits;
 };
 
@@ -68,6 +71,8 @@ struct RowKernels {
   void (*column_sums)(const T* in, Index stride, A* sums, Index begin, Index end, Index n);
   // grad (+)= sums.
   void (*store_sums)(const A* sums, T* grad, Index n, bool add);
+  // The sum of the squares of in[begin, end).
+  double (*squares)(const T* in, Index begin, Index end);
   // out[i] uniform in [-bound, bound], a pure function of (key, first + i).
   void (*fill_uniform)(T* out, Index first, Index count, std::uint64_t key, A bound);
 };

@@ -27,6 +27,12 @@ SWEEP_INLINE double load(const double* p) {
 SWEEP_INLINE float load(const Bf16* p) {
   return __builtin_bit_cast(float, static_cast<std::uint32_t>(p->bits) << 16);
 }
+SWEEP_INLINE float load(const Fp16* p) {
+  return static_cast<float>(__builtin_bit_cast(_Float16, p->bits));
+}
+SWEEP_INLINE void store(Fp16* p, float v) {
+  p->bits = __builtin_bit_cast(std::uint16_t, static_cast<_Float16>(v));
+}
 SWEEP_INLINE void store(float* p, float v) {
   *p = v;
 }
@@ -333,6 +339,12 @@ struct Rows {
     for (Index i = 0; i < n; ++i) store(grad + i, add ? load(grad + i) + sums[i] : sums[i]);
   }
 
+  static double squares(const T* in, Index begin, Index end) {
+    double sum = 0;
+    for (Index i = begin; i < end; ++i) sum += double{load(in + i)} * double{load(in + i)};
+    return sum;
+  }
+
   // A 32-bit counter hash (lowbias32, C. Wellons) of the element's index, keyed; 24 bits of it make the
   // value.
   static void fill_uniform(T* out, Index first, Index count, std::uint64_t key, A bound) {
@@ -367,6 +379,7 @@ struct Rows {
             embed_backward,
             column_sums,
             store_sums,
+            squares,
             fill_uniform};
   }
 };
@@ -376,9 +389,11 @@ struct Rows {
 namespace SWEEP_ISA {
 extern const RowKernels<float> kFloat;
 extern const RowKernels<Bf16> kBf16;
+extern const RowKernels<Fp16> kFp16;
 extern const RowKernels<double> kDouble;
 const RowKernels<float> kFloat = Rows<float>::table();
 const RowKernels<Bf16> kBf16 = Rows<Bf16>::table();
+const RowKernels<Fp16> kFp16 = Rows<Fp16>::table();
 const RowKernels<double> kDouble = Rows<double>::table();
 }  // namespace SWEEP_ISA
 

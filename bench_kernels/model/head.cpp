@@ -18,6 +18,7 @@ class Head final : public Unit {
     shares_table_ = table != Parameters::kNone;
     if (shares_table_) {
       head_.weight = table;
+      parameters().also_reads(table);
     } else if (spec().tie_embeddings) {  // a copy of the first stage's table
       head_.weight = parameters().add(
           {{is_gpt2(spec()) ? "transformer.wte.weight" : "model.embed_tokens.weight", spec().vocab_size, {}}},

@@ -5,7 +5,9 @@
 
 #include <cmath>
 #include <map>
+#include <set>
 
+#include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/kernels/rows.h"
 
 namespace sweep::model {
@@ -61,13 +63,27 @@ void Parameters::layout(const Layout& layout) {
     bucket.stacks.push_back(id);
     bucket.elements += elements;
   }
+  values_.resize(stacks_.size());
   for (Bucket& bucket : buckets_) {
     bucket.elements = round_up(bucket.elements, std::max<std::int64_t>(unit, layout.multiple));
     bucket.values = at::empty({bucket.elements}, layout.options);
-    fill(bucket, bucket.values);
+    for (const Id id : bucket.stacks) values_[id] = view(id, bucket.values);
+    if (layout.place)
+      layout.place(bucket);
+    else
+      fill(bucket, bucket.values);
   }
-  for (Id id = 0; id < stacks_.size(); ++id) values_.push_back(view(id, bucket_of(id).values));
   written_.assign(stacks_.size(), false);
+  staged_.resize(stacks_.size());
+}
+
+std::vector<std::size_t> Parameters::buckets_read_by(std::size_t group) const {
+  std::set<std::size_t> read;
+  for (const Stack& stack : stacks_)
+    if (stack.group == group) read.insert(stack.bucket);
+  for (const auto& [reader, id] : also_read_)
+    if (reader == group) read.insert(stacks_[id].bucket);
+  return {read.begin(), read.end()};
 }
 
 void Parameters::fill(const Bucket& bucket, const at::Tensor& flat) const {
@@ -116,9 +132,29 @@ at::Tensor Parameters::view(Id id, std::size_t part, const at::Tensor& flat) con
 kernels::GradOut Parameters::grad(Id id) const {
   const Bucket& bucket = bucket_of(id);
   TORCH_INTERNAL_ASSERT(bucket.grads.defined());
+  if (bucket.grads.scalar_type() != bucket.values.scalar_type()) {
+    at::Tensor& staged = staged_[id];
+    const bool again = staged.defined();
+    if (!again) staged = at::empty(values_[id].sizes(), values_[id].options());
+    return {staged, again};
+  }
   const bool add = written_[id];
   written_[id] = true;
   return {view(id, bucket.grads), add};
+}
+
+void Parameters::ready(Id id) const {
+  if (staged_[id].defined()) {
+    const memory::ScratchScope scratch;  // the library's cast of the operand on CPU
+    at::Tensor sum = view(id, bucket_of(id).grads);
+    if (written_[id])
+      sum.add_(staged_[id]);
+    else
+      sum.copy_(staged_[id]);
+    written_[id] = true;
+    staged_[id].reset();
+  }
+  if (observer_) observer_(id);
 }
 
 void Parameters::forget_gradients(const Bucket& bucket) {

@@ -71,12 +71,17 @@ class Parameters {
   // Stacks added from now on belong to this group (numbered from 0 in the order of use in forward).
   void begin_group() { ++groups_; }
   std::size_t groups() const { return groups_; }
+  // The group that is open reads this stack of an earlier group too (a head that shares the table).
+  void also_reads(Id id) { also_read_.emplace_back(groups_ - 1, id); }
 
   struct Layout {
     at::TensorOptions options;      // device and type of the values
     std::int64_t bucket_bytes = 0;  // a bucket is closed before it would grow larger (one stack alone may be)
     bool within_groups = false;     // a bucket never spans two groups
     std::int64_t multiple = 1;      // bucket sizes are multiples of this many elements
+    // Told of each bucket in turn, in the place of filling it: it may fill, copy or free the values before the
+    // next bucket's are allocated.
+    std::function<void(const Bucket&)> place = nullptr;
   };
   // Assigns stacks to buckets, last group first (the order in which backward completes them), allocates the
   // values and fills them.
@@ -88,6 +93,9 @@ class Parameters {
   // Writes the initial values of a bucket into a flat tensor of its size (any floating type).
   void fill(const Bucket&, const at::Tensor& flat) const;
 
+  // Buckets whose values a group reads, ascending. After layout().
+  std::vector<std::size_t> buckets_read_by(std::size_t group) const;
+
   // Values of a whole stack, [rows, columns] or [rows].
   const at::Tensor& operator[](Id id) const { return values_[id]; }
   // The view of a stack (or of one of its parts) in any flat tensor of its bucket's size.
@@ -95,14 +103,13 @@ class Parameters {
   at::Tensor view(Id id, std::size_t part, const at::Tensor& flat) const;
 
   // Where the gradient goes: overwritten by the first writer since forget_gradients(), added to by later
-  // ones.
+  // ones. Where the gradient buffer is of another type than the values, a temporary of the values' type takes
+  // what this micro-batch writes, and ready() adds it to the buffer.
   kernels::GradOut grad(Id id) const;
   void forget_gradients(const Bucket&);
   void forget_gradients();
   // Says that this micro-batch's part of the gradient is there: tells the observer.
-  void ready(Id id) const {
-    if (observer_) observer_(id);
-  }
+  void ready(Id id) const;
   void set_observer(std::function<void(Id)> observer) { observer_ = std::move(observer); }
   // Gives every bucket a gradient buffer of its own (plain single-rank use).
   void allocate_gradients();
@@ -125,8 +132,10 @@ class Parameters {
   std::size_t groups_ = 0;
   std::vector<Stack> stacks_;
   std::vector<Bucket> buckets_;
-  std::vector<at::Tensor> values_;     // one view per stack
-  mutable std::vector<bool> written_;  // per stack, since forget_gradients()
+  std::vector<at::Tensor> values_;          // one view per stack
+  mutable std::vector<bool> written_;       // per stack, since forget_gradients()
+  mutable std::vector<at::Tensor> staged_;  // per stack: this micro-batch's gradient in the values' type
+  std::vector<std::pair<std::size_t, Id>> also_read_;
   std::function<void(Id)> observer_;
 };
 

@@ -1,6 +1,6 @@
 // AdamW over a fixed list of parameters, in one of three implementations: plain (operators per tensor),
 // foreach (operators over lists), fused (one kernel). It owns the moments, in the parameters' type, allocated
-// at once; it never touches gradients. All three compute the same update (Loshchilov and Hutter 2019, as
+// at once; it never touches gradients. update() is the same without an owner, for moments kept elsewhere. All three compute the same update (Loshchilov and Hutter 2019, as
 // torch.optim.AdamW) up to rounding.
 #pragma once
 #include <ATen/core/Tensor.h>
@@ -18,22 +18,29 @@ struct AdamWOptions {
 enum class Kind { kPlain, kForeach, kFused };
 Kind kind_from(std::string_view name);  // throws std::invalid_argument for any other name
 
+// The values of one step, list by list; all of one type, on one device.
+struct Lists {
+  std::vector<at::Tensor> parameters, grads, mean, square;
+};
+// One update of all, the count-th; step_tensor (fp32 scalar on their device) is what the fused kernel reads.
+void update(Kind, const AdamWOptions&, std::int64_t count, const Lists&, const at::Tensor& step_tensor);
+
 class AdamW {
  public:
   AdamW(std::vector<at::Tensor> parameters, Kind, AdamWOptions = {});
-  // One update; one gradient per parameter, in their order, of the parameter's shape.
+  // One update; one gradient per parameter, in their order, of the parameter's shape and type.
   void step(const std::vector<at::Tensor>& grads);
+  // The same in parts: begin_step(), then each parameter once, in any order.
+  void begin_step() { ++count_; }
+  void step_one(std::size_t i, const at::Tensor& grad);
+  // Bytes of the moments (without the count of the fused kernel).
+  std::int64_t bytes() const;
 
  private:
-  void plain(const std::vector<at::Tensor>& grads);
-  void foreach (const std::vector<at::Tensor>& grads);
-  void fused(const std::vector<at::Tensor>& grads);
-
   Kind kind_;
   AdamWOptions options_;
-  std::vector<at::Tensor> parameters_, mean_, square_;
-  at::Tensor step_tensor_;                // fused: the count where the kernel reads it
-  std::vector<at::Tensor> step_tensors_;  // the same tensor once per parameter
+  Lists lists_;
+  at::Tensor step_tensor_;  // fused: the count where the kernel reads it
   std::int64_t count_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <chrono>
 
 namespace sweep::parallel {
@@ -9,68 +10,105 @@ namespace sweep::parallel {
 using model::Parameters;
 
 ModelState::ModelState(Parameters& parameters, const Mesh& mesh, const Trial& trial,
-                       at::TensorOptions options)
-    : parameters_(parameters), mesh_(mesh) {
-  parameters.layout({options, trial.bucket_mb << 20, false, 1});
-  parameters.allocate_gradients();
-  parameters.set_observer([this](Parameters::Id id) { gradient_ready(id); });
-  syncs_.resize(parameters.buckets().size());
-  std::vector<at::Tensor> values;
-  for (const auto& bucket : parameters.buckets()) values.push_back(bucket.values);
-  optimizer_.emplace(std::move(values), optim::kind_from(trial.optimizer));
+                       at::TensorOptions options, optim::AdamWOptions adamw)
+    : parameters_(parameters),
+      mesh_(mesh),
+      plan_(trial),
+      values_(parameters, plan_, mesh, alone_, options),
+      gradients_(parameters, plan_, values_),
+      optimizer_(plan_, values_, parameters.buckets().size(), optim::kind_from(trial.optimizer), adamw) {
+  parameters.set_observer([this](Parameters::Id id) { gradients_.ready(id); });
+  for (std::size_t b = 0; b < parameters.buckets().size(); ++b) runs_.push_back(runs_of(b));
 }
 
 ModelState::~ModelState() {
   parameters_.set_observer(nullptr);
 }
 
-void ModelState::need(std::size_t, model::Pass) {}
-void ModelState::done(std::size_t, model::Pass) {}
-
-void ModelState::begin_step() {
-  parameters_.forget_gradients();
-  seen_.assign(parameters_.stacks().size(), false);
-  next_to_launch_ = 0;
-  last_backward_ = false;
-  for (std::size_t b = 0; b < syncs_.size(); ++b) syncs_[b].missing = parameters_.buckets()[b].stacks.size();
+void ModelState::need(std::size_t group, model::Pass pass) {
+  gradients_.need(group, pass);
+  values_.need(group, pass);
 }
 
-void ModelState::begin_backward(bool last) {
-  last_backward_ = last;
-}
-
-void ModelState::gradient_ready(Parameters::Id id) {
-  if (!last_backward_ || seen_[id]) return;
-  seen_[id] = true;
-  --syncs_[parameters_.stacks()[id].bucket].missing;
-  while (next_to_launch_ < syncs_.size() && syncs_[next_to_launch_].missing == 0) launch(next_to_launch_++);
-}
-
-void ModelState::launch(std::size_t b) {
-  syncs_[b].pending =
-      mesh_[Dimension::kData].all_reduce(parameters_.buckets()[b].grads, comm::Channel::Op::kAverage);
+void ModelState::done(std::size_t group, model::Pass pass) {
+  values_.done(group, pass);
 }
 
 void ModelState::finish_gradients() {
   const auto start = std::chrono::steady_clock::now();
-  TORCH_CHECK(next_to_launch_ == syncs_.size(), "backward left ", syncs_.size() - next_to_launch_,
-              " gradient buckets incomplete");
-  for (Sync& sync : syncs_) sync.pending.wait();
+  gradients_.finish();
+  outstanding_ = 1;
   exposed_wait_ns_ = (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1);
 }
 
-void ModelState::update() {
-  std::vector<at::Tensor> grads;
-  for (const auto& bucket : parameters_.buckets()) grads.push_back(bucket.grads);
-  optimizer_->step(grads);
+void ModelState::update(double coefficient) {
+  if (!optimizer_.update(gradients_, coefficient)) outstanding_ = coefficient;
 }
 
-at::Tensor ModelState::gradient(const Parameters::Named& n) {
-  return parameters_.gradient(n);
+at::Tensor ModelState::gradient(const Parameters::Named& n) const {
+  const at::Tensor whole = gradients_.whole(parameters_.stacks()[n.stack].bucket);
+  const at::Tensor view = parameters_.view(n.stack, n.part, whole);
+  return outstanding_ == 1 ? view : view.to(at::kFloat).mul_(outstanding_);
 }
 
-at::Tensor ModelState::value(const Parameters::Named& n) {
-  return parameters_.value(n);
+at::Tensor ModelState::value(const Parameters::Named& n) const {
+  return parameters_.view(n.stack, n.part, values_.whole(parameters_.stacks()[n.stack].bucket));
+}
+
+// Over the ranks that average the gradient, and over those of the tensor group that hold the same rows.
+double ModelState::copies_of(const Parameters::Stack& stack, const Parameters::Part& part) const {
+  const auto size = [this](Dimension d) { return static_cast<double>(mesh_[d].size()); };
+  double copies = values_.peers(stack.bucket).copies->size();
+  if (stack.role == model::Role::kTied) copies *= size(Dimension::kEnds);
+  const model::Slice& slice = part.slice;
+  if (slice.whole == 0) return copies * size(Dimension::kTensor);
+  const std::int64_t held = slice.dimension == 1 ? stack.columns : part.rows;
+  return copies * size(Dimension::kTensor) * static_cast<double>(held) / static_cast<double>(slice.whole);
+}
+
+std::vector<ModelState::Run> ModelState::runs_of(std::size_t b) const {
+  const comm::Channel& shard = *values_.peers(b).shard;
+  const auto& bucket = parameters_.buckets()[b];
+  const std::int64_t size = bucket.elements / shard.size(), first = shard.rank() * size;
+  std::vector<Run> runs;
+  for (const Parameters::Id id : bucket.stacks) {
+    const auto& stack = parameters_.stacks()[id];
+    std::int64_t at = stack.offset;
+    for (const auto& part : stack.parts) {
+      const std::int64_t end = at + part.rows * (stack.columns ? stack.columns : 1);
+      const std::int64_t begin = std::max(at, first) - first, stop = std::min(end, first + size) - first;
+      const double copies = copies_of(stack, part);
+      at = end;
+      if (begin >= stop) continue;
+      if (!runs.empty() && runs.back().copies == copies)  // padding between them is zero
+        runs.back().size = stop - runs.back().begin;
+      else
+        runs.push_back({begin, stop - begin, copies});
+    }
+  }
+  return runs;
+}
+
+void ModelState::add_squares(const at::Tensor& total) const {
+  for (std::size_t b = 0; b < runs_.size(); ++b)
+    for (const Run& run : runs_[b])
+      kernels::add_squares(gradients_.part(b).narrow(0, run.begin, run.size), 1 / run.copies, total);
+}
+
+ModelState::Bytes ModelState::bytes() const {
+  return {values_.bytes(), gradients_.bytes(), optimizer_.bytes()};
+}
+
+std::int64_t ModelState::elements() const {
+  std::int64_t sum = 0;
+  for (const auto& bucket : parameters_.buckets()) sum += bucket.elements;
+  return sum;
+}
+
+std::int64_t ModelState::padding() const {
+  std::int64_t sum = elements();
+  for (const auto& stack : parameters_.stacks()) sum -= stack.elements();
+  return sum;
 }
 
 }  // namespace sweep::parallel

@@ -1,17 +1,20 @@
-// ModelState: values, gradients and optimizer state of one stage's parameters: where they lie, when they are
-// there, how gradients become the average over the data-parallel group, and the update. It owns the gradient
-// buffers and the optimizer; it knows nothing of what is computed with the values.
+// ModelState: values, gradients and optimizer state of one stage's parameters under a trial's ZeRO stage,
+// precision and offload: where they lie, when they are there, how gradients become the average over the
+// data-parallel group, and the update. It composes Values, Gradients and OptimizerState; it knows nothing of
+// what is computed with the values.
 //
 // One step: begin_step(); per micro-batch forward, then begin_backward(last) and backward; finish_gradients();
-// update(). Buckets leave for their all-reduce as soon as the last backward has completed them, in the same
-// order on every rank.
+// update(). Every rank of a group makes the same calls in the same order.
 #pragma once
-#include <optional>
 #include <vector>
 
 #include "bench_kernels/model/stage.h"
 #include "bench_kernels/optim/adamw.h"
+#include "bench_kernels/parallel/gradients.h"
 #include "bench_kernels/parallel/mesh.h"
+#include "bench_kernels/parallel/optimizer_state.h"
+#include "bench_kernels/parallel/state_plan.h"
+#include "bench_kernels/parallel/values.h"
 #include "schema/trial.h"
 
 namespace sweep::parallel {
@@ -19,7 +22,7 @@ namespace sweep::parallel {
 class ModelState final : public model::Keeper {
  public:
   // Lays the parameters out and fills them. Parameters and mesh must outlive the state.
-  ModelState(model::Parameters&, const Mesh&, const Trial&, at::TensorOptions);
+  ModelState(model::Parameters&, const Mesh&, const Trial&, at::TensorOptions, optim::AdamWOptions = {});
   ~ModelState() override;
   ModelState(const ModelState&) = delete;
   ModelState& operator=(const ModelState&) = delete;
@@ -27,35 +30,52 @@ class ModelState final : public model::Keeper {
   void need(std::size_t group, model::Pass) override;
   void done(std::size_t group, model::Pass) override;
 
-  void begin_step();
+  void begin_step() { gradients_.begin_step(); }
   // last: the step's last backward of this stage; its gradients are complete.
-  void begin_backward(bool last);
+  void begin_backward(bool last) { gradients_.begin_backward(last); }
   // Waits for what backward did not hide; gradients are then the average over all tokens of the step.
   void finish_gradients();
   std::int64_t exposed_wait_ns() const { return exposed_wait_ns_; }
-  void update();
+  // total[0] grows by the squares of this rank's gradients, each divided by the number of ranks that hold it.
+  void add_squares(const at::Tensor& total) const;
+  // With coefficient times the gradients.
+  void update(double coefficient = 1);
 
   // The gradient of a tensor as this rank's share of the model has it, whole even where ZeRO shards it: a
-  // collective that every rank of the data-parallel group calls after finish_gradients().
-  at::Tensor gradient(const model::Parameters::Named&);
-  at::Tensor value(const model::Parameters::Named&);
+  // collective that every rank of the data-parallel group calls after finish_gradients(). Times the
+  // coefficient after update().
+  at::Tensor gradient(const model::Parameters::Named&) const;
+  at::Tensor value(const model::Parameters::Named&) const;
+
+  // What lasts on this rank's device from step to step, in bytes, padding included; step counts are not.
+  struct Bytes {
+    std::int64_t weights = 0, gradients = 0, optimizer = 0;
+  };
+  Bytes bytes() const;
+  // Elements of all buckets, and how many of them are padding.
+  std::int64_t elements() const;
+  std::int64_t padding() const;
+  // Elements of buckets that more than one group reads (a tied table).
+  std::int64_t shared_elements() const { return values_.shared_elements(); }
 
  private:
-  struct Sync {
-    std::size_t missing = 0;  // stacks of the bucket without their gradient in the last backward
-    comm::Pending pending;
+  struct Run {  // consecutive elements of a part with as many copies over the world
+    std::int64_t begin = 0, size = 0;
+    double copies = 1;
   };
-  void gradient_ready(model::Parameters::Id);
-  void launch(std::size_t bucket);
+  std::vector<Run> runs_of(std::size_t bucket) const;
+  double copies_of(const model::Parameters::Stack&, const model::Parameters::Part&) const;
 
   model::Parameters& parameters_;
   const Mesh& mesh_;
-  std::vector<Sync> syncs_;  // per bucket
-  std::vector<bool> seen_;   // per stack, in the last backward
-  std::size_t next_to_launch_ = 0;
-  bool last_backward_ = false;
+  StatePlan plan_;
+  comm::Channel alone_{"alone"};
+  Values values_;
+  Gradients gradients_;
+  OptimizerState optimizer_;
+  std::vector<std::vector<Run>> runs_;  // per bucket
+  double outstanding_ = 1;              // coefficient that the gradients have not been multiplied by
   std::int64_t exposed_wait_ns_ = 0;
-  std::optional<optim::AdamW> optimizer_;
 };
 
 }  // namespace sweep::parallel

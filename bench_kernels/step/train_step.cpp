@@ -7,7 +7,8 @@
 #include <stdexcept>
 
 #include "bench_kernels/model/stage.h"
-#include "bench_kernels/parallel/model_state.h"
+#include "bench_kernels/parallel/step_guard.h"
+#include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/step/batch.h"
 #include "bench_kernels/step/part_clock.h"
 
@@ -47,7 +48,7 @@ model::Routing routing_of(const Trial& t) {
 model::Options model_options(const Trial& t, at::Device device) {
   model::Options options;
   options.device = device;
-  options.type = t.precision == "bf16" ? at::kBFloat16 : at::kFloat;
+  options.type = parallel::compute_type(t);
   options.attention = attention_of(t, stands_for(device));
   options.seq_len = t.seq_len;
   options.seed = kSeed;
@@ -66,11 +67,8 @@ std::optional<std::string> unsupported_axis(const Trial& t) {
   if (t.pp != 1) return only("pp", std::to_string(t.pp), "pp = 1");
   if (t.cp != 1) return only("cp", std::to_string(t.cp), "cp = 1");
   if (t.ep != 1) return only("ep", std::to_string(t.ep), "ep = 1");
-  if (t.zero != 0) return only("zero", std::to_string(t.zero), "zero = 0");
   if (t.recompute != "none") return only("recompute", t.recompute, "none");
-  if (t.offload != "none") return only("offload", t.offload, "none");
   if (t.packing) return only("packing", "true", "packing = false");
-  if (t.precision != "fp32" && t.precision != "bf16") return only("precision", t.precision, "fp32 and bf16");
   if (t.optimizer != "plain" && t.optimizer != "foreach" && t.optimizer != "fused") {
     return only("optimizer", t.optimizer, "plain, foreach and fused");
   }
@@ -84,6 +82,7 @@ std::optional<std::string> unsupported_axis(const Trial& t) {
 
 std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
   if (const auto sentence = unsupported_axis(t)) return sentence;
+  if (const auto sentence = shape::states_unsupported(t)) return sentence;
   if (!t.spec.rope && t.seq_len > t.spec.max_positions) {
     return "seq_len = " + std::to_string(t.seq_len) + " is longer than the model's table of " +
            std::to_string(t.spec.max_positions) + " learned positions.";
@@ -95,14 +94,16 @@ std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
 }
 
 struct TrainStep::Impl {
-  Impl(const Trial& t, at::Device device, const parallel::Mesh& mesh, std::function<void(Part)> on_part)
+  Impl(const Trial& t, at::Device device, const parallel::Mesh& mesh, std::function<void(Part)> on_part,
+       optim::AdamWOptions adamw)
       : trial(t),
         device(device),
         mesh(mesh),
         on_part(std::move(on_part)),
         options(model_options(t, device)),
         stage(t.spec, options, parallel::layout_of(t, mesh), {0, t.spec.layers, true, true}),
-        state(stage.parameters(), mesh, t, at::TensorOptions(device).dtype(options.type)),
+        state(stage.parameters(), mesh, t, at::TensorOptions(device).dtype(options.type), adamw),
+        guard(t, mesh, device),
         clock(device) {
     stage.set_keeper(&state);
     batch = make_batch(t, device, mesh.place(), kSeed);
@@ -114,7 +115,8 @@ struct TrainStep::Impl {
   }
   model::MicroStep micro_step(i64 micro) const {
     const auto i = static_cast<std::size_t>(micro);
-    return {batch.tokens[i], batch.labels[i], 1.0 / static_cast<double>(trial.grad_accum), total};
+    return {batch.tokens[i], batch.labels[i], guard.loss_scale() / static_cast<double>(trial.grad_accum),
+            total};
   }
 
   Trial trial;
@@ -124,16 +126,17 @@ struct TrainStep::Impl {
   model::Options options;
   model::Stage stage;
   parallel::ModelState state;
+  parallel::StepGuard guard;
   Batch batch;
   at::Tensor total;
   PartClock clock;
 };
 
 TrainStep::TrainStep(const Trial& t, at::Device device, const parallel::Mesh& mesh,
-                     std::function<void(Part)> on_part) {
+                     std::function<void(Part)> on_part, optim::AdamWOptions adamw) {
   if (const auto sentence = unsupported(t, stands_for(device))) throw std::invalid_argument(*sentence);
   if (device.is_cpu()) keep_freed_memory();
-  impl_ = std::make_unique<Impl>(t, device, mesh, std::move(on_part));
+  impl_ = std::make_unique<Impl>(t, device, mesh, std::move(on_part), adamw);
 }
 
 TrainStep::~TrainStep() = default;
@@ -166,7 +169,7 @@ StepTimes TrainStep::run() {
     times.exposed_comm_ns = s.state.exposed_wait_ns();
   }
   s.begin(Part::kOptimizer);
-  s.state.update();
+  if (const auto coefficient = s.guard.judge({&s.state})) s.state.update(*coefficient);
   const PartClock::Mark end = s.clock.mark();
   s.clock.wait(end);
   s.begin(Part::kNone);
@@ -192,6 +195,10 @@ std::vector<TrainStep::Tensor> TrainStep::tensors() {
                    impl_->state.gradient(named)});
   }
   return all;
+}
+
+const parallel::ModelState& TrainStep::state() const {
+  return impl_->state;
 }
 
 std::string TrainStep::effective() const {

@@ -13,6 +13,7 @@
 
 #include "bench_kernels/model/parameters.h"
 #include "bench_kernels/parallel/mesh.h"
+#include "bench_kernels/parallel/model_state.h"
 #include "schema/progress.h"
 #include "schema/trial.h"
 
@@ -36,7 +37,8 @@ class TrainStep {
  public:
   // The mesh must outlive the step. on_part is told at each change of part, from the calling thread. Throws
   // std::invalid_argument with the sentence of unsupported().
-  TrainStep(const Trial&, at::Device, const parallel::Mesh&, std::function<void(Part)> on_part);
+  TrainStep(const Trial&, at::Device, const parallel::Mesh&, std::function<void(Part)> on_part,
+            optim::AdamWOptions = {});
   ~TrainStep();
   TrainStep(const TrainStep&) = delete;
   TrainStep& operator=(const TrainStep&) = delete;
@@ -51,6 +53,7 @@ class TrainStep {
     at::Tensor value, gradient;
   };
   std::vector<Tensor> tensors();
+  const parallel::ModelState& state() const;
   std::string effective() const;  // JSON object: attention, optimizer, precision, device
 
  private:

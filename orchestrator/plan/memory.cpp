@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "bench_kernels/shape/count.h"
+#include "bench_kernels/shape/model_states.h"
 
 namespace sweep::plan {
 namespace {
@@ -57,18 +58,12 @@ double element_bytes(const std::string& precision) {
 
 MemoryEstimate estimate_memory(const Trial& t) {
   MemoryEstimate bytes;
-  // fp32: 4 / 4 / 8 bytes a parameter; below it 2 / 2 / 4: nothing kept in fp32, which any other scheme
-  // exceeds.
-  const double e = std::max(2.0, element_bytes(t.precision));
   // The average stage: the fullest has at least that.
   const double parameters = real(shape::parameter_count(t.spec)) / (real(t.tp) * real(t.pp));
-  // ZeRO (Rajbhandari et al. 2020, arXiv 1910.02054): stage 1 shards the optimizer's, 2 gradients, 3 weights.
-  const double shards = real(t.dp) * real(t.cp);
-  bytes.optimizer = 2 * e * parameters / (t.zero >= 1 ? shards : 1);
-  bytes.gradients = e * parameters / (t.zero >= 2 ? shards : 1);
-  bytes.weights = e * parameters / (t.zero >= 3 ? shards : 1);
-  if (t.offload != "none") bytes.optimizer = bytes.gradients = 0;  // in host memory, or may be
-  if (t.offload == "parameters") bytes.weights = 0;
+  const shape::StateBytes each = shape::state_bytes(t);
+  bytes.weights = each.weights * parameters;
+  bytes.gradients = each.gradients * parameters;
+  bytes.optimizer = each.optimizer * parameters;
   bytes.activations = activation_bytes(t);
   return bytes;
 }

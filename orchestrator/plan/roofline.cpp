@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "bench_kernels/shape/count.h"
+#include "bench_kernels/shape/model_states.h"
 #include "orchestrator/plan/memory.h"
 #include "orchestrator/plan/planner.h"
 #include "orchestrator/plan/rules.h"
@@ -53,13 +54,7 @@ double communication_seconds(const Trial& t, const shape::Hardware& h) {
   const double activations = tokens * real(t.spec.hidden_size) * e;  // of one layer boundary
   const double layers = real(t.spec.layers) / real(t.pp), micro_steps = real(t.grad_accum);
   const double parameters = real(shape::parameter_count(t.spec)) / (real(t.tp) * real(t.pp));
-  double seconds = 0;
-  const double shards = real(t.dp) * real(t.cp);
-  if (shards > 1) {
-    double bytes = all_reduce_bytes(e * parameters, shards);
-    if (t.zero == 3) bytes = 1.5 * bytes * micro_steps;  // two gathers of the weights, one reduce-scatter
-    seconds += bytes / bandwidth(t, h, t.tp * t.cp * t.dp);
-  }
+  double seconds = shape::state_traffic(t, parameters).total() / bandwidth(t, h, t.tp * t.cp * t.dp);
   if (t.tp > 1)  // four all-reduces a layer: two forward, two backward (Shoeybi et al. 2019)
     seconds += micro_steps * layers * 4 * all_reduce_bytes(activations, real(t.tp)) / bandwidth(t, h, t.tp);
   if (t.cp > 1)  // keys and values around the ring, forward, and with their gradients backward

@@ -92,10 +92,11 @@ Verdict pipeline(const Trial& t) {
 }
 
 Verdict zero(const Trial& t) {
-  if (t.zero == 0 || t.dp * t.cp > 1) return {};
+  const i64 sharding = t.dp_shard.value_or(t.dp);
+  if (t.zero == 0 || sharding * t.cp > 1) return {};
   return pruned(
-      "zero", fmt::format("zero {} shards over dp {} x cp {} = 1 rank: nothing to shard; the same as zero 0",
-                          t.zero, t.dp, t.cp));
+      "zero", fmt::format("zero {} shards over {} {} x cp {} = 1 rank: nothing to shard; the same as zero 0",
+                          t.zero, t.dp_shard ? "dp_shard" : "dp", sharding, t.cp));
 }
 
 Verdict positions(const Trial& t) {

@@ -25,7 +25,7 @@ class CountingAllocator : public ::testing::TestWithParam<c10::DeviceType> {
 };
 
 TEST_P(CountingAllocator, RoundsEveryBlockUpTo512Bytes) {
-  const at::Tensor one = bytes(1), full = bytes(512), more = bytes(513);
+  const at::Tensor one = bytes(17), full = bytes(512), more = bytes(513);
   EXPECT_EQ(stats(type()).current, 512 + 512 + 1024);
 }
 
@@ -67,6 +67,27 @@ TEST_P(CountingAllocator, ScratchIsNeitherCountedNorCappedAlsoWhenFreedOutsideIt
   EXPECT_EQ(stats(type()).current, 0);
   const at::Tensor counted = bytes(512);
   EXPECT_EQ(stats(type()).current, 512);
+}
+
+TEST_P(CountingAllocator, SingleNumbersAreNotCounted) {
+  const at::Tensor number = bytes(16);
+  EXPECT_EQ(stats(type()).current, 0);
+}
+
+TEST_P(CountingAllocator, HostBlocksAreCountedApartAndNeverCapped) {
+  set_cap(type(), 512);
+  {
+    const HostScope host;
+    const at::Tensor block = bytes(4096);
+    const ScratchScope scratch;
+    const at::Tensor uncounted = bytes(4096);
+    EXPECT_EQ(stats(type()).current, 0);
+    EXPECT_EQ(stats(type()).host_current, 4096);
+  }
+  EXPECT_EQ(stats(type()).host_current, 0);
+  EXPECT_EQ(stats(type()).host_peak, 4096);
+  reset_peak(type());
+  EXPECT_EQ(stats(type()).host_peak, 0);
 }
 
 TEST_P(CountingAllocator, BlocksFromBeforeACleanStartAreNotSubtracted) {

@@ -154,6 +154,8 @@ TEST(Memory, StatesFollowTheZeroFormulas) {
   EXPECT_DOUBLE_EQ(estimate_memory(t).states(), 4 * n + 12 * n / 8);
   t.zero = 3;
   EXPECT_DOUBLE_EQ(estimate_memory(t).states(), 16 * n / 8);
+  t.dp_shard = 4;
+  EXPECT_DOUBLE_EQ(estimate_memory(t).states(), 16 * n / 4) << "the shard set, not all of dp";
 }
 
 TEST(Memory, ActivationsGrowAsTheyMust) {

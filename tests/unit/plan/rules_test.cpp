@@ -123,13 +123,25 @@ TEST(NotBuiltYet, PlainDataParallelismIsBuilt) {
 }
 
 TEST(NotBuiltYet, NamesEverythingThatIsMissing) {
-  const Trial t = changed([](Trial& x) { x.tp = 2, x.zero = 1, x.recompute = "full"; });
+  const Trial t = changed([](Trial& x) { x.tp = 2, x.packing = true, x.recompute = "full"; });
   const auto o = not_built_yet(t);
   ASSERT_TRUE(o.has_value());
   EXPECT_EQ(o->verdict, Outcome::kUnsupported);
   EXPECT_EQ(o->rule, "unsupported");
-  for (const char* gap : {"tp > 1", "zero > 0", "recompute"}) EXPECT_THAT(o->reason, HasSubstr(gap));
+  for (const char* gap : {"tp > 1", "packing", "recompute"}) EXPECT_THAT(o->reason, HasSubstr(gap));
   EXPECT_THAT(o->reason, Not(HasSubstr("pp > 1")));
+}
+
+TEST(NotBuiltYet, SaysWhyModelStatesDoNotGoTogether) {
+  const auto reason = [](auto change) { return not_built_yet(changed(change)).value_or(Objection{}).reason; };
+  EXPECT_THAT(reason([](Trial& t) { t.precision = "fp8"; }), HasSubstr("no fp8 matmuls"));
+  EXPECT_THAT(reason([](Trial& t) { t.precision = "fp16", t.grad_dtype = "bf16"; }),
+              HasSubstr("grad_dtype bf16"));
+  EXPECT_THAT(reason([](Trial& t) { t.dp_shard = 2; }),
+              HasSubstr("dp_shard 2 of dp 8 divides nothing at zero 0"));
+  EXPECT_THAT(reason([](Trial& t) { t.zero = 2, t.offload = "parameters"; }),
+              HasSubstr("parameters with zero 2"));
+  EXPECT_EQ(reason([](Trial& t) { t.zero = 3, t.offload = "parameters", t.dp_shard = 2; }), "");
 }
 
 }  // namespace

@@ -1,0 +1,58 @@
+#include "bench_kernels/parallel/file_states.h"
+
+#include <ATen/ATen.h>
+
+#include "bench_kernels/kernels/counting_allocator.h"
+#include "bench_kernels/parallel/flat.h"
+
+namespace sweep::parallel {
+
+FileStates::FileStates(std::vector<at::Tensor> parts, const std::vector<at::Tensor>& masters,
+                       optim::Kind kind, optim::AdamWOptions options)
+    : parts_(std::move(parts)), kind_(kind), options_(options) {
+  if (parts_.empty()) return;
+  masters_ = masters[0].defined();
+  std::int64_t bytes = 0;
+  for (std::size_t b = 0; b < parts_.size(); ++b) {
+    offsets_.push_back(bytes);
+    bytes += masters_ ? 3 * static_cast<std::int64_t>(masters[b].nbytes())
+                      : 2 * static_cast<std::int64_t>(parts_[b].nbytes());
+  }
+  const memory::HostScope host;
+  const bool meta = parts_[0].is_meta();
+  step_tensor_ = at::zeros({}, at::TensorOptions(meta ? at::kMeta : at::kCPU).dtype(at::kFloat));
+  if (meta) return;
+  file_ = std::make_unique<ScratchFile>(bytes);  // reserved bytes read as zeros: the moments' start
+  for (std::size_t b = 0; masters_ && b < parts_.size(); ++b) write(b, 2, masters[b]);
+}
+
+void FileStates::write(std::size_t b, std::int64_t index, const at::Tensor& from) {
+  const auto bytes = static_cast<std::int64_t>(from.nbytes());
+  if (file_) file_->write(from.const_data_ptr(), bytes, offsets_[b] + index * bytes);
+}
+
+void FileStates::update(std::size_t b, const at::Tensor& grad) {
+  const memory::HostScope host;
+  const at::Tensor& part = parts_[b];
+  const auto buffer = [&](std::int64_t index) {
+    at::Tensor t = empty_outside(part.numel(), part.device(), masters_ ? at::kFloat : part.scalar_type());
+    const auto bytes = static_cast<std::int64_t>(t.nbytes());
+    if (file_) file_->read(t.mutable_data_ptr(), bytes, offsets_[b] + index * bytes);
+    return t;
+  };
+  at::Tensor parameter;
+  if (masters_) {
+    parameter = buffer(2);
+  } else {
+    parameter = empty_outside(part.numel(), part.device(), part.scalar_type());
+    parameter.copy_(part);
+  }
+  const optim::Lists lists{{parameter}, {grad}, {buffer(0)}, {buffer(1)}};
+  optim::update(kind_, options_, count_, lists, step_tensor_);
+  write(b, 0, lists.mean[0]);
+  write(b, 1, lists.square[0]);
+  if (masters_) write(b, 2, parameter);
+  at::Tensor(part).copy_(parameter);
+}
+
+}  // namespace sweep::parallel

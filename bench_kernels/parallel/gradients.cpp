@@ -1,0 +1,166 @@
+#include "bench_kernels/parallel/gradients.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "bench_kernels/parallel/flat.h"
+
+namespace sweep::parallel {
+
+using comm::Channel;
+using model::Parameters;
+
+namespace {
+
+std::vector<std::pair<std::int64_t, std::int64_t>> gaps_of(const Parameters& parameters,
+                                                           const Parameters::Bucket& bucket) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> gaps;
+  std::int64_t at = 0;
+  for (const Parameters::Id id : bucket.stacks) {  // in the order of their offsets
+    const auto& stack = parameters.stacks()[id];
+    if (stack.offset > at) gaps.emplace_back(at, stack.offset - at);
+    at = stack.offset + stack.elements();
+  }
+  if (bucket.elements > at) gaps.emplace_back(at, bucket.elements - at);
+  return gaps;
+}
+
+}  // namespace
+
+Gradients::Gradients(Parameters& parameters, const StatePlan& plan, const Values& values)
+    : parameters_(parameters), plan_(plan), values_(values) {
+  const at::NoGradGuard no_grad;
+  for (std::size_t b = 0; b < parameters.buckets().size(); ++b) {
+    auto& bucket = parameters.buckets()[b];
+    State& state = states_.emplace_back();
+    const auto options = bucket.values.options().dtype(plan.gradients);
+    if (plan.gradients_sharded()) {
+      state.shard = at::zeros({bucket.elements / values.peers(b).shard->size()}, options);
+      state.gaps = gaps_of(parameters, bucket);
+    } else {
+      bucket.grads = at::zeros({bucket.elements}, options);
+    }
+  }
+  for (std::size_t group = 0; group < parameters.groups(); ++group)
+    read_by_.push_back(parameters.buckets_read_by(group));
+}
+
+void Gradients::begin_step() {
+  parameters_.forget_gradients();
+  last_ = false;
+  for (State& s : states_) s.started = false;
+  begin_round();
+}
+
+void Gradients::begin_round() {
+  settle_flight();
+  seen_.assign(parameters_.stacks().size(), false);
+  next_to_launch_ = 0;
+  for (std::size_t b = 0; b < states_.size(); ++b)
+    states_[b].missing = parameters_.buckets()[b].stacks.size();
+}
+
+void Gradients::begin_backward(bool last) {
+  last_ = last;
+  if (plan_.gradients_sharded()) begin_round();
+}
+
+void Gradients::need(std::size_t group, model::Pass pass) {
+  if (!plan_.gradients_sharded()) return;
+  if (pass == model::Pass::kForward) return settle_flight();  // nothing of a backward is held in a forward
+  for (const std::size_t b : read_by_[group]) make_room(b);
+}
+
+void Gradients::make_room(std::size_t b) {
+  auto& bucket = parameters_.buckets()[b];
+  if (bucket.grads.defined()) return;
+  bucket.grads = at::empty({bucket.elements}, bucket.values.options().dtype(plan_.gradients));
+  for (const auto& [offset, size] : states_[b].gaps) bucket.grads.narrow(0, offset, size).zero_();
+  parameters_.forget_gradients(bucket);
+}
+
+void Gradients::ready(Parameters::Id id) {
+  if (!(last_ || plan_.gradients_sharded()) || seen_[id]) return;
+  seen_[id] = true;
+  --states_[parameters_.stacks()[id].bucket].missing;
+  while (next_to_launch_ < states_.size() && states_[next_to_launch_].missing == 0) launch(next_to_launch_++);
+}
+
+void Gradients::launch(std::size_t b) {
+  State& s = states_[b];
+  const at::Tensor& grads = parameters_.buckets()[b].grads;
+  const BucketPeers& peers = values_.peers(b);
+  if (plan_.gradients_sharded()) {
+    settle_flight();
+    flight_ = b;
+    if (s.started) s.addition = at::empty(s.shard.sizes(), s.shard.options());
+    s.reduction = peers.shard->reduce_scatter(grads, s.started ? s.addition : s.shard, Channel::Op::kAverage);
+  } else if (plan_.zero > 0) {
+    s.reduction = peers.shard->reduce_scatter(grads, part(b), Channel::Op::kAverage);
+  } else {
+    s.reduction = peers.copies->all_reduce(grads, Channel::Op::kAverage);
+  }
+  s.reducing = true;
+}
+
+void Gradients::settle_flight() {
+  if (flight_) settle(*flight_);
+  flight_.reset();
+}
+
+// Ends the reduction over the shard group; the copies' may start.
+void Gradients::settle(std::size_t b) {
+  State& s = states_[b];
+  if (!s.reducing) return;
+  s.reducing = false;
+  s.reduction.wait();
+  if (plan_.gradients_sharded()) {
+    if (s.addition.defined()) s.shard.add_(s.addition);
+    s.addition.reset();
+    s.started = true;
+    parameters_.buckets()[b].grads.reset();
+  }
+  if (plan_.zero > 0 && last_)
+    s.reduction = values_.peers(b).copies->all_reduce(part(b), Channel::Op::kAverage);
+}
+
+void Gradients::finish() {
+  TORCH_CHECK(next_to_launch_ == states_.size(), "backward left ", states_.size() - next_to_launch_,
+              " gradient buckets incomplete");
+  settle_flight();
+  for (std::size_t b = 0; b < states_.size(); ++b) settle(b);
+  for (std::size_t b = 0; b < states_.size(); ++b) {
+    states_[b].reduction.wait();
+    const BucketPeers& peers = values_.peers(b);
+    if (peers.scale != 1) part(b).mul_(peers.scale);
+  }
+  for (std::size_t b = 0; b < states_.size(); ++b)
+    for (Channel* sum : values_.peers(b).sums) sum->all_reduce(part(b), Channel::Op::kSum).wait();
+}
+
+at::Tensor Gradients::part(std::size_t b) const {
+  if (plan_.gradients_sharded()) return states_[b].shard;
+  const Channel& shard = *values_.peers(b).shard;
+  return share(parameters_.buckets()[b].grads, shard.rank(), shard.size());
+}
+
+at::Tensor Gradients::whole(std::size_t b) const {
+  const at::Tensor mine = part(b);
+  Channel& shard = *values_.peers(b).shard;
+  if (shard.alone()) return mine;
+  const at::Tensor all = at::empty({parameters_.buckets()[b].elements}, mine.options());
+  shard.all_gather(mine, all).wait();
+  return all;
+}
+
+std::int64_t Gradients::bytes() const {
+  std::int64_t sum = 0;
+  for (std::size_t b = 0; b < states_.size(); ++b) {
+    const at::Tensor& lasting = plan_.gradients_sharded() ? states_[b].shard : parameters_.buckets()[b].grads;
+    sum += static_cast<std::int64_t>(lasting.nbytes());
+  }
+  return sum;
+}
+
+}  // namespace sweep::parallel

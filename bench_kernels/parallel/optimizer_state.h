@@ -1,0 +1,35 @@
+// OptimizerState: the moments, and the values the optimizer updates where they are not the weights themselves
+// (an fp32 master, host memory, a file); and the update of this rank's part. It owns them; gradients and
+// weights belong to others.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "bench_kernels/optim/adamw.h"
+#include "bench_kernels/parallel/file_states.h"
+#include "bench_kernels/parallel/gradients.h"
+
+namespace sweep::parallel {
+
+class OptimizerState {
+ public:
+  OptimizerState(const StatePlan&, Values&, std::size_t buckets, optim::Kind, optim::AdamWOptions);
+
+  // Updates every part with coefficient times its gradient and sends it on. True: the gradients have been
+  // multiplied in place; false: in a copy.
+  bool update(const Gradients&, double coefficient);
+  std::int64_t bytes() const;  // on the device, without step counts
+
+ private:
+  bool needs_copies(const Gradients&) const;
+  at::Tensor copied_gradient(std::size_t bucket, const Gradients&, double coefficient) const;
+
+  const StatePlan& plan_;
+  Values& values_;
+  std::size_t buckets_;
+  std::vector<at::Tensor> updated_;  // what AdamW updates, per bucket; empty: in the file
+  std::optional<optim::AdamW> adamw_;
+  std::optional<FileStates> file_;
+};
+
+}  // namespace sweep::parallel

@@ -1,0 +1,67 @@
+#include "bench_kernels/parallel/state_plan.h"
+
+#include <limits>
+#include <numeric>
+
+#include "bench_kernels/shape/model_states.h"
+
+namespace sweep::parallel {
+namespace {
+
+at::ScalarType scalar_type(shape::Number number) {
+  switch (number) {
+    case shape::Number::kBf16:
+      return at::kBFloat16;
+    case shape::Number::kFp16:
+      return at::kHalf;
+    case shape::Number::kFp32:
+      break;
+  }
+  return at::kFloat;
+}
+
+}  // namespace
+
+StatePlan::StatePlan(const Trial& t) : zero(t.zero) {
+  const shape::StateTypes types = shape::state_types(t);
+  compute = scalar_type(types.compute);
+  weights = scalar_type(types.weights);
+  gradients = scalar_type(types.gradients);
+  master = types.master;
+  parameters_outside = t.offload == "parameters";
+  optimizer_in_file = t.offload == "disk";
+  optimizer_outside = parameters_outside || optimizer_in_file || t.offload == "optimizer";
+  copies = values_sharded() || types.casts() || parameters_outside;
+  reshard = t.reshard;
+  prefetch_forward = t.prefetch_forward;
+  prefetch_backward = t.prefetch_backward;
+  bucket_bytes = copies ? std::numeric_limits<i64>::max() : t.bucket_mb << 20;
+}
+
+BucketPeers peers_of(model::Role role, const StatePlan& plan, const Mesh& mesh, comm::Channel& alone) {
+  BucketPeers peers{&alone, &mesh[Dimension::kData], {}, 1};
+  if (role == model::Role::kExpert) {
+    // The average is over the ranks with the same experts; each of them has the sum of ep ranks' tokens.
+    peers.copies = &mesh[Dimension::kExpertData];
+    peers.scale = 1.0 / static_cast<double>(mesh[Dimension::kExpert].size());
+    if (plan.zero > 0) std::swap(peers.shard, peers.copies);
+  } else if (plan.zero > 0) {
+    peers.shard = &mesh[Dimension::kShard];
+    peers.copies = &mesh[Dimension::kReplicate];
+  }
+  if (role == model::Role::kPartial) peers.sums.push_back(&mesh[Dimension::kTensor]);
+  if (role == model::Role::kTied) peers.sums.push_back(&mesh[Dimension::kEnds]);
+  return peers;
+}
+
+i64 bucket_multiple(const StatePlan& plan, const Mesh& mesh) {
+  constexpr i64 kElements = 32;  // 64 bytes of the narrowest type
+  if (plan.zero == 0) return 1;
+  return kElements * std::lcm(i64{mesh[Dimension::kShard].size()}, i64{mesh[Dimension::kExpertData].size()});
+}
+
+at::ScalarType compute_type(const Trial& t) {
+  return scalar_type(shape::state_types(t).compute);
+}
+
+}  // namespace sweep::parallel

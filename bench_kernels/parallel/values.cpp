@@ -1,0 +1,143 @@
+#include "bench_kernels/parallel/values.h"
+
+#include <ATen/ATen.h>
+
+#include "bench_kernels/parallel/flat.h"
+
+namespace sweep::parallel {
+
+using model::Parameters;
+using model::Pass;
+
+Values::Values(Parameters& parameters, const StatePlan& plan, const Mesh& mesh, comm::Channel& alone,
+               at::TensorOptions options)
+    : parameters_(parameters), plan_(plan), mesh_(mesh), alone_(alone) {
+  const at::NoGradGuard no_grad;
+  Parameters::Layout layout{options, plan.bucket_bytes, plan.copies, bucket_multiple(plan, mesh), {}};
+  layout.place = [this](const Parameters::Bucket& bucket) { place(bucket); };
+  parameters.layout(layout);
+  for (std::size_t group = 0; group < parameters.groups(); ++group) {
+    read_by_.push_back(parameters.buckets_read_by(group));
+    for (const std::size_t b : read_by_.back()) ++states_[b].readers;
+  }
+}
+
+// One bucket at a time: the whole of it is here only while its share is taken.
+void Values::place(const Parameters::Bucket& bucket) {
+  const std::size_t b = peers_.size();
+  peers_.push_back(peers_of(bucket.role, plan_, mesh_, alone_));
+  State& state = states_.emplace_back();
+  masters_.emplace_back();
+  if (!plan_.copies) state.lasting = bucket.values;
+  if (!plan_.copies && !plan_.master) return parameters_.fill(bucket, bucket.values);
+  if (plan_.copies) release(bucket.values);
+  const at::Tensor full =
+      at::empty({bucket.elements}, bucket.values.options().dtype(plan_.master ? at::kFloat : plan_.weights));
+  parameters_.fill(bucket, full);
+  const auto kept_of = [&](const at::Tensor& from, bool outside, at::ScalarType type) {
+    if (!outside && from.is_same(full) && full.scalar_type() == type) return full;
+    at::Tensor kept = outside ? empty_outside(from.numel(), from.device(), type)
+                              : at::empty(from.sizes(), from.options().dtype(type));
+    return kept.copy_(from);
+  };
+  if (plan_.copies) {
+    const comm::Channel& g = gatherers(b);
+    state.lasting = kept_of(share(full, g.rank(), g.size()), plan_.parameters_outside, plan_.weights);
+  } else {
+    at::Tensor(bucket.values).copy_(full);
+  }
+  if (plan_.master)
+    masters_[b] = kept_of(share(full, peers_[b].shard->rank(), peers_[b].shard->size()),
+                          plan_.optimizer_outside, at::kFloat);
+}
+
+comm::Channel& Values::gatherers(std::size_t b) const {
+  return plan_.values_sharded() ? *peers_[b].shard : alone_;
+}
+
+void Values::start_copy(std::size_t b) {
+  State& s = states_[b];
+  if (s.copy != Copy::kAbsent) return;
+  const at::Tensor& values = parameters_.buckets()[b].values;
+  comm::Channel& g = gatherers(b);
+  allocate(values);
+  at::Tensor own = share(values, g.rank(), g.size());
+  own.copy_(s.lasting, /*non_blocking=*/true);
+  s.gather = g.all_gather(own, values);
+  s.copy = Copy::kUnderWay;
+}
+
+void Values::drop_copy(std::size_t b) {
+  release(parameters_.buckets()[b].values);
+  states_[b].copy = Copy::kAbsent;
+}
+
+void Values::need(std::size_t group, Pass pass) {
+  if (!plan_.copies) return;
+  const bool forward = pass == Pass::kForward;
+  const i64 ahead = forward ? plan_.prefetch_forward : plan_.prefetch_backward;
+  const auto last = static_cast<i64>(read_by_.size()) - 1, here = static_cast<i64>(group);
+  for (i64 i = 0; i <= ahead; ++i) {
+    const i64 next = forward ? here + i : here - i;
+    if (next < 0 || next > last) break;
+    for (const std::size_t b : read_by_[static_cast<std::size_t>(next)]) start_copy(b);
+  }
+  for (const std::size_t b : read_by_[group]) {
+    State& s = states_[b];
+    s.gather.wait();
+    s.copy = Copy::kThere;
+    if (forward && kept(s)) ++s.in_use;
+  }
+}
+
+void Values::done(std::size_t group, Pass pass) {
+  if (!plan_.copies) return;
+  for (const std::size_t b : read_by_[group]) {
+    State& s = states_[b];
+    if (kept(s) && (pass == Pass::kForward || --s.in_use > 0)) continue;
+    drop_copy(b);
+  }
+}
+
+at::Tensor Values::part(std::size_t b) const {
+  const at::Tensor& lasting = states_[b].lasting;
+  if (plan_.values_sharded()) return lasting;
+  return share(lasting, peers_[b].shard->rank(), peers_[b].shard->size());
+}
+
+void Values::start_spread(std::size_t b) {
+  if (plan_.values_sharded()) return;
+  states_[b].spread = peers_[b].shard->all_gather(part(b), states_[b].lasting);
+}
+
+void Values::finish_spread() {
+  for (State& s : states_) s.spread.wait();
+}
+
+at::Tensor Values::whole(std::size_t b) const {
+  const at::Tensor& lasting = states_[b].lasting;
+  const at::Tensor& values = parameters_.buckets()[b].values;
+  if (!plan_.copies) return lasting;
+  at::Tensor all = at::empty({values.numel()}, values.options().dtype(plan_.weights));
+  comm::Channel& g = gatherers(b);
+  at::Tensor own = share(all, g.rank(), g.size());
+  own.copy_(lasting);
+  g.all_gather(own, all).wait();
+  return all;
+}
+
+std::int64_t Values::bytes() const {
+  std::int64_t sum = 0;
+  if (plan_.parameters_outside) return sum;
+  for (const State& s : states_) sum += static_cast<std::int64_t>(s.lasting.nbytes());
+  return sum;
+}
+
+std::int64_t Values::shared_elements() const {
+  std::int64_t sum = 0;
+  for (std::size_t b = 0; b < states_.size(); ++b)
+    if (states_[b].readers > 1) sum += parameters_.buckets()[b].elements;
+  return sum;
+}
+
+}  // namespace sweep::parallel

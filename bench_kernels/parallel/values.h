@@ -1,0 +1,64 @@
+// Values: the weights of every bucket: where they last from step to step, and when the copy that the kernels
+// read is there. It owns what lasts (the bucket itself, or a shard, or a wider type, or host memory) and the
+// gathers under way; it knows nothing of gradients or updates.
+//
+// Where copies come and go, need() takes storage for a group's buckets and fills it (cast, gather), done()
+// gives it back, and the next groups in the order of use are started ahead. Storage is taken when a gather
+// starts, so that peaks do not depend on timing.
+#pragma once
+#include <vector>
+
+#include "bench_kernels/model/stage.h"
+#include "bench_kernels/parallel/state_plan.h"
+
+namespace sweep::parallel {
+
+class Values {
+ public:
+  // Lays the parameters out and fills them. REQUIRES: the plan, the mesh and alone outlive it.
+  Values(model::Parameters&, const StatePlan&, const Mesh&, comm::Channel& alone, at::TensorOptions);
+
+  void need(std::size_t group, model::Pass);
+  void done(std::size_t group, model::Pass);
+
+  // What this rank's optimizer updates: its part of the values that last.
+  at::Tensor part(std::size_t bucket) const;
+  // That part of the initial values in fp32, once, for a master copy; undefined where the plan has none.
+  at::Tensor take_master(std::size_t bucket) { return std::move(masters_[bucket]); }
+  // After the update of a part: sends it to those who keep the whole.
+  void start_spread(std::size_t bucket);
+  void finish_spread();
+  // All values of a bucket, as they last; a collective of the shard group.
+  at::Tensor whole(std::size_t bucket) const;
+
+  const BucketPeers& peers(std::size_t bucket) const { return peers_[bucket]; }
+  std::int64_t bytes() const;  // that last, on the device
+  // Elements of buckets that more than one group reads.
+  std::int64_t shared_elements() const;
+
+ private:
+  enum class Copy { kAbsent, kUnderWay, kThere };
+  struct State {
+    at::Tensor lasting;
+    Copy copy = Copy::kAbsent;
+    comm::Pending gather, spread;
+    std::size_t readers = 0;  // groups that read it
+    std::size_t in_use = 0;   // forward passes whose backward is to come, where the copy is kept for it
+  };
+  void place(const model::Parameters::Bucket&);
+  comm::Channel& gatherers(std::size_t bucket) const;
+  bool kept(const State& s) const { return !plan_.reshard || s.readers > 1; }
+  void start_copy(std::size_t bucket);
+  void drop_copy(std::size_t bucket);
+
+  model::Parameters& parameters_;
+  const StatePlan& plan_;
+  const Mesh& mesh_;
+  comm::Channel& alone_;
+  std::vector<BucketPeers> peers_;
+  std::vector<State> states_;
+  std::vector<at::Tensor> masters_;
+  std::vector<std::vector<std::size_t>> read_by_;  // buckets, per group
+};
+
+}  // namespace sweep::parallel

@@ -1,0 +1,94 @@
+#include "bench_kernels/shape/model_states.h"
+
+#include <fmt/format.h>
+
+namespace sweep::shape {
+namespace {
+
+Number half_type(const Trial& t) {
+  return t.precision == "fp16" ? Number::kFp16 : Number::kBf16;
+}
+
+i64 shard_ranks(const Trial& t) {
+  return t.dp_shard.value_or(t.dp) * t.cp;
+}
+
+// A ring sends (n - 1) / n of the whole; twice for an all-reduce.
+double share_sent(double elements, double n, double width) {
+  return elements / n * (n - 1) * width;
+}
+
+}  // namespace
+
+i64 bytes_of(Number number) {
+  return number == Number::kFp32 ? 4 : 2;
+}
+
+StateTypes state_types(const Trial& t) {
+  StateTypes types;
+  if (t.precision != "fp32") types.compute = half_type(t);
+  if (t.precision != "bf16_mixed") types.weights = types.compute;
+  types.master = t.precision == "bf16_master" || t.precision == "fp16";
+  types.moments = types.master ? Number::kFp32 : types.weights;
+  types.gradients = types.weights;
+  if (t.grad_dtype == "fp32") types.gradients = Number::kFp32;
+  if (t.grad_dtype == "bf16") types.gradients = Number::kBf16;
+  return types;
+}
+
+std::optional<std::string> states_unsupported(const Trial& t) {
+  if (t.precision == "fp8")
+    return "the training step has no fp8 matmuls: processors have no fp8 units, and those of GPUs are not "
+           "built yet; use bf16, bf16_master or bf16_mixed.";
+  if (t.precision == "fp16" && t.grad_dtype == "bf16")
+    return "precision fp16 with grad_dtype bf16: gradients scaled for fp16 would lose digits for nothing; "
+           "use "
+           "grad_dtype auto or fp32.";
+  if (t.dp_shard && *t.dp_shard != t.dp && t.zero == 0)
+    return fmt::format("dp_shard {} of dp {} divides nothing at zero 0; use zero 1, 2 or 3.", *t.dp_shard,
+                       t.dp);
+  if (t.offload == "parameters" && (t.zero == 1 || t.zero == 2))
+    return fmt::format(
+        "offload parameters with zero {}: updated values would have to be gathered outside the device; use "
+        "zero 3, where shards are gathered on it, or zero 0.",
+        t.zero);
+  return {};
+}
+
+StateSplit state_split(const Trial& t) {
+  const i64 n = shard_ranks(t);
+  return {t.zero >= 3 ? n : 1, t.zero >= 2 ? n : 1, t.zero >= 1 ? n : 1};
+}
+
+StateBytes state_bytes(const Trial& t) {
+  const StateTypes types = state_types(t);
+  const StateSplit split = state_split(t);
+  const auto per = [](i64 bytes, i64 ranks) {
+    return static_cast<double>(bytes) / static_cast<double>(ranks);
+  };
+  StateBytes bytes;
+  if (t.offload != "parameters") bytes.weights = per(bytes_of(types.weights), split.weights);
+  bytes.gradients = per(bytes_of(types.gradients), split.gradients);
+  if (t.offload == "none")
+    bytes.optimizer = per(2 * bytes_of(types.moments) + (types.master ? 4 : 0), split.optimizer);
+  return bytes;
+}
+
+StateTraffic state_traffic(const Trial& t, double elements, double shared) {
+  const StateTypes types = state_types(t);
+  const auto width = [](Number number) { return static_cast<double>(bytes_of(number)); };
+  const double n = t.zero == 0 ? 1 : static_cast<double>(shard_ranks(t));
+  const double copies = static_cast<double>(t.dp * t.cp) / n, micro_steps = static_cast<double>(t.grad_accum);
+  StateTraffic sent;
+  sent.all_reduce = 2 * share_sent(elements / n, copies, width(types.gradients));
+  if (t.zero == 0) return sent;
+  sent.reduce_scatter = share_sent(elements, n, width(types.gradients)) * (t.zero == 1 ? 1 : micro_steps);
+  sent.all_gather = share_sent(elements, n, width(types.weights));
+  if (t.zero < 3) return sent;
+  const double once = share_sent(elements, n, width(types.compute));
+  const double kept = share_sent(shared, n, width(types.compute));
+  sent.all_gather = micro_steps * (t.reshard ? 2 * once - kept : once);
+  return sent;
+}
+
+}  // namespace sweep::shape

@@ -1,0 +1,60 @@
+// Model states: in which types weights, gradients and optimizer state are kept, over how many ranks each is
+// divided, and what that costs in bytes and in traffic. The one place that says so: the training step builds
+// what state_types() answers, the planner counts with the same numbers.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "schema/trial.h"
+
+namespace sweep::shape {
+
+enum class Number { kFp32, kBf16, kFp16 };
+i64 bytes_of(Number);
+
+// fp32: all in fp32. bf16: all in bf16. bf16_master and fp16: weights and gradients in the half type, an fp32
+// copy that the optimizer updates beside them (Micikevicius et al. 2018, arXiv 1710.03740; DeepSpeed).
+// bf16_mixed: fp32 all, and a bf16 copy of a block for as long as it is used (PyTorch FSDP's MixedPrecision).
+struct StateTypes {
+  Number compute = Number::kFp32;    // of the values the kernels read, and of activations
+  Number weights = Number::kFp32;    // of the values that last from step to step
+  Number gradients = Number::kFp32;  // accumulated and reduced in
+  Number moments = Number::kFp32;
+  bool master = false;  // fp32 values beside the weights
+  // Values that last are not what the kernels read: a copy is made for each use.
+  bool casts() const { return compute != weights; }
+};
+// REQUIRES: no states_unsupported() (fp8 answers with the least it could be: all in bf16).
+StateTypes state_types(const Trial&);
+
+// Why precision, grad_dtype, zero, dp_shard and offload of this trial do not go together, as a sentence;
+// absent: they do.
+std::optional<std::string> states_unsupported(const Trial&);
+
+// Over how many ranks each part of the state of a dense tensor is divided (Rajbhandari et al. 2020, arXiv
+// 1910.02054: stage 1 the optimizer's, 2 gradients too, 3 weights too), and how many hold copies of a share.
+struct StateSplit {
+  i64 weights = 1, gradients = 1, optimizer = 1;
+};
+StateSplit state_split(const Trial&);
+
+// Bytes per parameter that one rank keeps on its device from step to step; padding and step counts not
+// included. The table of Rajbhandari et al. 2020, section 3, for the types above: 4/4/8, 2/2/4, 2/2/12.
+struct StateBytes {
+  double weights = 0, gradients = 0, optimizer = 0;
+  double total() const { return weights + gradients + optimizer; }
+};
+StateBytes state_bytes(const Trial&);
+
+// Bytes one rank sends in an optimizer step for gradients and values of `elements` dense numbers (padding
+// included) by ring algorithms: data parallelism and ZeRO 1 two passes over them, ZeRO 2 one reduce-scatter
+// each micro-step, ZeRO 3 a gather before forward and (resharded) before backward and a reduce-scatter, each
+// micro-step (Rajbhandari et al. 2020, section 7). `shared`: those of them used by two groups (a tied table
+// on one rank), kept gathered from forward to backward.
+struct StateTraffic {
+  double all_reduce = 0, reduce_scatter = 0, all_gather = 0;
+  double total() const { return all_reduce + reduce_scatter + all_gather; }
+};
+StateTraffic state_traffic(const Trial&, double elements, double shared = 0);
+
+}  // namespace sweep::shape

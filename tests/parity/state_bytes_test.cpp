@@ -1,0 +1,171 @@
+// Bytes of the model states: the dry run against the CPU run on every rank, what lasts against the formulas of
+// bench_kernels/shape, and bytes sent against theirs.
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "bench_kernels/kernels/counting_allocator.h"
+#include "bench_kernels/shape/count.h"
+#include "bench_kernels/shape/model_states.h"
+#include "bench_kernels/step/train_step.h"
+
+namespace sweep::step {
+namespace {
+
+Trial small_llama(i64 dp) {
+  Trial t;
+  t.spec.layers = 3, t.spec.hidden_size = 72, t.spec.heads = 6, t.spec.kv_heads = 2, t.spec.head_dim = 12;
+  t.spec.intermediate_size = 100, t.spec.vocab_size = 211;
+  t.seq_len = 48, t.micro_batch_size = 2, t.grad_accum = 2;
+  t.dp = t.gpus_per_node = dp;
+  t.global_batch_size = t.dp * t.micro_batch_size * t.grad_accum;
+  return t;
+}
+
+Trial shares_table(Trial t) {
+  t.spec.family = "qwen2", t.spec.attention_bias = t.spec.tie_embeddings = true;
+  return t;
+}
+
+struct Case {
+  std::string name;
+  Trial trial;
+};
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.name;
+}
+
+struct Peaks {
+  std::vector<i64> device, host;  // after each step
+};
+
+Peaks peaks_of(const Trial& t, at::Device device, i64 rank, int steps) {
+  memory::install(device.type());
+  const auto before = memory::stats(device.type());
+  memory::reset_peak(device.type());
+  const parallel::Mesh mesh = parallel::pretend(*shape::ParallelDims::make(t), rank);
+  TrainStep step(t, device, mesh, nullptr);
+  Peaks peaks;
+  for (int i = 0; i < steps; ++i) {
+    step.run();
+    const auto now = memory::stats(device.type());
+    peaks.device.push_back(now.peak - before.current);
+    peaks.host.push_back(now.host_peak - before.host_current);
+  }
+  return peaks;
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const i64 zero : {0, 1, 2, 3}) {
+    const std::string stage = "zero" + std::to_string(zero);
+    for (const char* precision : {"fp32", "bf16", "bf16_master", "bf16_mixed", "fp16"}) {
+      for (const char* grad_dtype : {"auto", "fp32"}) {
+        Trial t = small_llama(4);
+        t.zero = zero, t.precision = precision, t.grad_dtype = grad_dtype;
+        all.push_back({stage + "_" + precision + "_" + grad_dtype, t});
+      }
+    }
+    for (const char* offload : {"optimizer", "disk", "parameters"}) {
+      Trial t = small_llama(2);
+      t.zero = zero, t.offload = offload;
+      if (shape::states_unsupported(t)) continue;
+      all.push_back({stage + "_offload_" + offload, t});
+      t.precision = "bf16_master";
+      all.push_back({stage + "_offload_" + offload + "_bf16_master", t});
+    }
+    if (zero == 0) continue;
+    Trial hybrid = small_llama(4);
+    hybrid.zero = zero, hybrid.dp_shard = 2, hybrid.clip = true;
+    all.push_back({stage + "_hybrid_clipped", hybrid});
+    Trial plain = small_llama(2);
+    plain.zero = zero, plain.optimizer = "plain", plain.precision = "bf16_master";
+    all.push_back({stage + "_plain", plain});
+    Trial tied = shares_table(small_llama(2));
+    tied.zero = zero;
+    all.push_back({stage + "_tied", tied});
+  }
+  for (const bool reshard : {true, false}) {
+    for (const i64 prefetch : {0, 3}) {
+      Trial t = small_llama(2);
+      t.zero = 3, t.reshard = reshard, t.prefetch_forward = t.prefetch_backward = prefetch;
+      all.push_back(
+          {std::string(reshard ? "zero3_resharded" : "zero3_kept") + "_prefetch" + std::to_string(prefetch),
+           t});
+    }
+  }
+  return all;
+}
+
+class StateBytes : public ::testing::TestWithParam<Case> {};
+
+TEST_P(StateBytes, DryRunEqualsTheCpuRunOnEveryRank) {
+  const Trial& t = GetParam().trial;
+  for (i64 rank = 0; rank < t.world(); ++rank) {
+    const Peaks real = peaks_of(t, at::kCPU, rank, 3), dry = peaks_of(t, at::kMeta, rank, 2);
+    EXPECT_EQ(dry.device[1], real.device[2]) << "rank " << rank;
+    EXPECT_EQ(real.device[0], real.device[2]) << "the peak is there in the first step";
+    EXPECT_EQ(dry.host[1], real.host[2]) << "rank " << rank;
+    EXPECT_EQ(real.host[2] > 0, t.offload != "none");
+  }
+}
+
+TEST_P(StateBytes, WhatLastsIsTheFormulaPlusPadding) {
+  const Trial& t = GetParam().trial;
+  const parallel::Mesh mesh = parallel::pretend(*shape::ParallelDims::make(t), 0);
+  const TrainStep step(t, at::kMeta, mesh, nullptr);
+  const parallel::ModelState& state = step.state();
+  EXPECT_EQ(state.elements() - state.padding(), shape::parameter_count(t.spec));
+  const shape::StateBytes formula = shape::state_bytes(t);
+  const auto elements = static_cast<double>(state.elements());
+  EXPECT_EQ(static_cast<double>(state.bytes().weights), formula.weights * elements);
+  EXPECT_EQ(static_cast<double>(state.bytes().gradients), formula.gradients * elements);
+  EXPECT_EQ(static_cast<double>(state.bytes().optimizer), formula.optimizer * elements);
+}
+
+TEST_P(StateBytes, NothingElseLasts) {
+  const Trial& t = GetParam().trial;
+  memory::install(c10::DeviceType::Meta);
+  const auto allocated = [] { return memory::stats(c10::DeviceType::Meta).current; };
+  const i64 before = allocated();
+  const parallel::Mesh mesh = parallel::pretend(*shape::ParallelDims::make(t), 0);
+  TrainStep step(t, at::kMeta, mesh, nullptr);
+  const i64 built = allocated() - before;
+  step.run();
+  EXPECT_EQ(allocated() - before, built);
+  const auto bytes = step.state().bytes();
+  // Beside the states: tokens and labels, rotary tables, the loss, step counts; blocks are rounded to 512.
+  const i64 batch = t.grad_accum * 2 * t.micro_batch_size * t.seq_len * 8;
+  const i64 tables = 2 * t.seq_len * (t.spec.head_dim / 2) * 4;
+  const i64 rest = built - bytes.weights - bytes.gradients - bytes.optimizer - batch - tables;
+  EXPECT_GE(rest, 0);
+  EXPECT_LE(rest, 512 * 64);
+}
+
+TEST_P(StateBytes, SentBytesAreTheFormula) {
+  const Trial& t = GetParam().trial;
+  parallel::Mesh mesh = parallel::pretend(*shape::ParallelDims::make(t), 0);
+  TrainStep step(t, at::kMeta, mesh, nullptr);
+  step.run();
+  mesh.reset_traffic();
+  step.run();
+  const parallel::ModelState& state = step.state();
+  const shape::StateTraffic formula = shape::state_traffic(t, static_cast<double>(state.elements()),
+                                                           static_cast<double>(state.shared_elements()));
+  const comm::Traffic sent = mesh.traffic();
+  const bool agrees = t.clip || t.precision == "fp16";  // one float64 over the world
+  const i64 agreement = agrees ? 2 * 8 * (t.world() - 1) / t.world() : 0;
+  const auto bytes = [&](comm::Kind kind) { return static_cast<double>(sent.bytes_of(kind)); };
+  EXPECT_EQ(bytes(comm::Kind::kAllReduce), formula.all_reduce + static_cast<double>(agreement));
+  EXPECT_EQ(bytes(comm::Kind::kReduceScatter), formula.reduce_scatter);
+  EXPECT_EQ(bytes(comm::Kind::kAllGather), formula.all_gather);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, StateBytes, ::testing::ValuesIn(cases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace sweep::step

@@ -1,0 +1,83 @@
+// The table of bytes per parameter by precision, gradient type, stage and offload; and traffic by hand.
+#include "bench_kernels/shape/model_states.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace sweep::shape {
+namespace {
+
+Trial with(const char* precision, const char* grad_dtype = "auto", i64 zero = 0, i64 dp = 4) {
+  Trial t;
+  t.precision = precision, t.grad_dtype = grad_dtype, t.zero = zero, t.dp = dp;
+  return t;
+}
+
+std::array<double, 3> bytes(const Trial& t) {
+  const StateBytes b = state_bytes(t);
+  return {b.weights, b.gradients, b.optimizer};
+}
+using Row = std::array<double, 3>;
+
+TEST(StateBytes, ByPrecisionAndGradientType) {
+  EXPECT_EQ(bytes(with("fp32")), (Row{4, 4, 8}));
+  EXPECT_EQ(bytes(with("fp32", "bf16")), (Row{4, 2, 8}));
+  EXPECT_EQ(bytes(with("bf16")), (Row{2, 2, 4}));
+  EXPECT_EQ(bytes(with("bf16_master")), (Row{2, 2, 12}));
+  EXPECT_EQ(bytes(with("bf16_master", "fp32")), (Row{2, 4, 12}));
+  EXPECT_EQ(bytes(with("fp16")), (Row{2, 2, 12}));
+  EXPECT_EQ(bytes(with("bf16_mixed")), (Row{4, 4, 8}));
+}
+
+TEST(StateBytes, DividedAsTheStageSays) {
+  EXPECT_EQ(bytes(with("fp32", "auto", 1)), (Row{4, 4, 2}));
+  EXPECT_EQ(bytes(with("fp32", "auto", 2)), (Row{4, 1, 2}));
+  EXPECT_EQ(bytes(with("fp32", "auto", 3)), (Row{1, 1, 2}));
+  Trial hybrid = with("fp32", "auto", 3);
+  hybrid.dp_shard = 2;
+  EXPECT_EQ(bytes(hybrid), (Row{2, 2, 4}));
+  hybrid.cp = 2;  // context-parallel ranks hold the same parameters
+  EXPECT_EQ(bytes(hybrid), (Row{1, 1, 2}));
+}
+
+TEST(StateBytes, WhatIsOffloadedIsNotOnTheDevice) {
+  Trial t = with("bf16_master", "fp32", 2);
+  t.offload = "optimizer";
+  EXPECT_EQ(bytes(t), (Row{2, 1, 0}));
+  t.zero = 3, t.offload = "parameters";
+  EXPECT_EQ(bytes(t), (Row{0, 1, 0}));
+}
+
+TEST(StateTraffic, ByHand) {
+  Trial t = with("fp32", "auto", 0);
+  t.grad_accum = 3;
+  EXPECT_EQ(state_traffic(t, 1000).all_reduce, 2 * 3 * 1000.0);  // 2 x 3/4 x 4000
+  t.zero = 1;
+  EXPECT_EQ(state_traffic(t, 1000).reduce_scatter, 3000);
+  EXPECT_EQ(state_traffic(t, 1000).all_gather, 3000);
+  t.zero = 2;
+  EXPECT_EQ(state_traffic(t, 1000).reduce_scatter, 9000);
+  t.zero = 3;
+  EXPECT_EQ(state_traffic(t, 1000).all_gather, 2 * 9000);
+  EXPECT_EQ(state_traffic(t, 1000, 400).all_gather, 2 * 9000 - 3 * 1200);  // a shared table is kept
+  t.reshard = false;
+  EXPECT_EQ(state_traffic(t, 1000).all_gather, 9000);
+  t.dp_shard = 2;
+  EXPECT_EQ(state_traffic(t, 1000).reduce_scatter, 3 * 2000);
+  EXPECT_EQ(state_traffic(t, 1000).all_reduce, 2 * 1000);  // the half of each, between two copies
+}
+
+TEST(StateTypes, WhatDoesNotGoTogetherHasAReason) {
+  EXPECT_FALSE(states_unsupported(with("bf16_mixed", "bf16", 3)));
+  EXPECT_TRUE(states_unsupported(with("fp8")));
+  EXPECT_TRUE(states_unsupported(with("fp16", "bf16")));
+  Trial t = with("fp32");
+  t.dp_shard = 2;
+  EXPECT_TRUE(states_unsupported(t));
+  t.zero = 1;
+  EXPECT_FALSE(states_unsupported(t));
+}
+
+}  // namespace
+}  // namespace sweep::shape
