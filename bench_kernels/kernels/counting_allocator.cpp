@@ -1,5 +1,6 @@
 #include "bench_kernels/kernels/counting_allocator.h"
 
+#include <ATen/ops/empty.h>
 #include <c10/core/Allocator.h>
 #include <c10/util/Exception.h>
 
@@ -15,10 +16,16 @@ constexpr std::int64_t kGranule = 512;  // the CUDA caching allocator's smallest
 constexpr std::size_t kAlignment = 64;  // what LibTorch's CPU kernels expect
 constexpr std::int64_t kNoCap = INT64_MAX;
 
-thread_local int scratch_depth = 0;
+// What a block stands for.
+enum class Tag : std::uint8_t { kDevice, kScratch, kHost };
+thread_local int scratch_depth = 0, host_depth = 0;
+Tag tag_now() {
+  return host_depth > 0 ? Tag::kHost : scratch_depth > 0 ? Tag::kScratch : Tag::kDevice;
+}
 
 struct Counters {
   std::atomic<std::int64_t> current{0}, peak{0}, ooms{0}, asked{0}, cap{kNoCap};
+  std::atomic<std::int64_t> host_current{0}, host_peak{0};
   std::atomic<std::uint32_t> epoch{0};
 };
 
@@ -27,11 +34,20 @@ struct alignas(kAlignment) Header {
   Counters* counters;
   std::int64_t bytes;
   std::uint32_t epoch;
-  bool scratch;
+  Tag tag;
 };
 static_assert(sizeof(Header) == kAlignment);
 
-void enter(Counters& counters, std::int64_t rounded, std::size_t asked) {
+void raise_peak(std::atomic<std::int64_t>& peak, std::int64_t now) {
+  std::int64_t before = peak.load(std::memory_order_relaxed);
+  while (now > before && !peak.compare_exchange_weak(before, now)) {
+  }
+}
+
+void enter(Counters& counters, Tag tag, std::int64_t rounded, std::size_t asked) {
+  if (tag == Tag::kScratch) return;
+  if (tag == Tag::kHost)
+    return raise_peak(counters.host_peak, counters.host_current.fetch_add(rounded) + rounded);
   const std::int64_t now = counters.current.fetch_add(rounded) + rounded;
   const std::int64_t cap = counters.cap.load(std::memory_order_relaxed);
   if (now > cap) {
@@ -41,16 +57,18 @@ void enter(Counters& counters, std::int64_t rounded, std::size_t asked) {
     TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory: asked for ", asked, " bytes with ",
                      now - rounded, " bytes allocated and a cap of ", cap, " bytes");
   }
-  std::int64_t peak = counters.peak.load(std::memory_order_relaxed);
-  while (now > peak && !counters.peak.compare_exchange_weak(peak, now)) {
-  }
+  raise_peak(counters.peak, now);
+}
+
+void withdraw(Counters& counters, Tag tag, std::int64_t rounded) {
+  if (tag == Tag::kDevice) counters.current.fetch_sub(rounded);
+  if (tag == Tag::kHost) counters.host_current.fetch_sub(rounded);
 }
 
 void leave(Header* header) {
   Counters& counters = *header->counters;
-  if (!header->scratch && header->epoch == counters.epoch.load(std::memory_order_relaxed)) {
-    counters.current.fetch_sub(header->bytes);
-  }
+  if (header->epoch == counters.epoch.load(std::memory_order_relaxed))
+    withdraw(counters, header->tag, header->bytes);
   std::free(header);
 }
 
@@ -70,16 +88,16 @@ class CountingAllocator final : public c10::Allocator {
   c10::DataPtr allocate(std::size_t n) override {
     if (n == 0) return {nullptr, c10::Device(type_)};
     const std::int64_t rounded = (static_cast<std::int64_t>(n) + kGranule - 1) / kGranule * kGranule;
-    const bool scratch = scratch_depth > 0;
-    if (!scratch) enter(counters, rounded, n);
+    const Tag tag = tag_now();
+    enter(counters, tag, rounded, n);
     void* memory = nullptr;
     const bool has_data = type_ == c10::DeviceType::CPU;
     if (posix_memalign(&memory, kAlignment, sizeof(Header) + (has_data ? n : 0)) != 0) {
-      if (!scratch) counters.current.fetch_sub(rounded);
+      withdraw(counters, tag, rounded);
       throw std::bad_alloc();
     }
     auto* header =
-        new (memory) Header{&counters, rounded, counters.epoch.load(std::memory_order_relaxed), scratch};
+        new (memory) Header{&counters, rounded, counters.epoch.load(std::memory_order_relaxed), tag};
     if (has_data) return {header + 1, header + 1, &free_data, c10::Device(type_)};
     return {nullptr, header, &free_header, c10::Device(type_)};
   }
@@ -115,12 +133,15 @@ void install(c10::DeviceType type) {
 
 Stats stats(c10::DeviceType type) {
   const Counters& counters = allocator_of(type).counters;
-  return {counters.current.load(), counters.peak.load(), counters.ooms.load(), counters.asked.load(), 0};
+  return {
+      counters.current.load(),      counters.peak.load(),     counters.ooms.load(), counters.asked.load(), 0,
+      counters.host_current.load(), counters.host_peak.load()};
 }
 
 void reset_peak(c10::DeviceType type) {
   Counters& counters = allocator_of(type).counters;
   counters.peak.store(counters.current.load());
+  counters.host_peak.store(counters.host_current.load());
 }
 
 void set_cap(c10::DeviceType type, std::optional<std::int64_t> bytes) {
@@ -132,6 +153,8 @@ void start_clean(c10::DeviceType type) {
   counters.epoch.fetch_add(1);
   counters.current = 0;
   counters.peak = 0;
+  counters.host_current = 0;
+  counters.host_peak = 0;
   counters.ooms = 0;
   counters.asked = 0;
   counters.cap = kNoCap;
@@ -142,6 +165,20 @@ ScratchScope::ScratchScope() {
 }
 ScratchScope::~ScratchScope() {
   --scratch_depth;
+}
+
+HostScope::HostScope() {
+  ++host_depth;
+}
+HostScope::~HostScope() {
+  --host_depth;
+}
+
+at::Tensor empty_on_host(at::IntArrayRef sizes, const at::TensorOptions& of) {
+  const bool stands_in = of.device().is_cpu() || of.device().is_meta();
+  if (!stands_in) return at::empty(sizes, of.device(at::kCPU).pinned_memory(true));
+  const HostScope host;
+  return at::empty(sizes, of);
 }
 
 }  // namespace sweep::memory
