@@ -43,6 +43,7 @@ void add_best(Registry);
 void add_heatmap(Registry);
 void add_query(Registry);
 void add_export(Registry);
+void add_import(Registry);
 void add_logs(Registry);
 void add_ingest(Registry);
 void add_doctor(Registry);

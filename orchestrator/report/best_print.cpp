@@ -67,13 +67,18 @@ std::string model_yaml(const Trial& trial) {
   said.vocab_size = m.vocab_size;
   said.max_positions = m.max_positions;
   said.tie_embeddings = m.tie_embeddings;
+  said.experts = m.experts;
+  said.experts_per_token = m.experts_per_token;
   const auto complete = shape::completed(said);
   std::string out = fmt::format(
       "{{name: {}, family: {}, layers: {}, hidden_size: {}, heads: {}, kv_heads: {}, head_dim: {}, "
-      "intermediate_size: {}, vocab_size: {}, {}tie_embeddings: {}}}",
+      "intermediate_size: {}, vocab_size: {}, {}{}tie_embeddings: {}}}",
       yaml_text(trial.model), yaml_text(m.family), m.layers, m.hidden_size, m.heads, m.kv_heads, m.head_dim,
       m.intermediate_size, m.vocab_size,
-      m.max_positions > 0 ? fmt::format("max_positions: {}, ", m.max_positions) : "", m.tie_embeddings);
+      m.max_positions > 0 ? fmt::format("max_positions: {}, ", m.max_positions) : "",
+      m.experts > 0 ? fmt::format("experts: {}, experts_per_token: {}, ", m.experts, m.experts_per_token)
+                    : "",
+      m.tie_embeddings);
   if (!complete || !(*complete == m))
     out += "  # norm, RoPE or window settings differ: use {config_json: PATH} for exactly this model";
   return out;

@@ -95,6 +95,7 @@ bool lower_is_better(std::string_view metric) {
                                                     "util_sd",
                                                     "power_mean_w",
                                                     "host_peak_rss_bytes",
+                                                    "memory_reported_bytes",
                                                     "loss_first",
                                                     "loss_last"};
   return kLower.contains(metric);

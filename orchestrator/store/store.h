@@ -14,6 +14,7 @@
 
 #include "schema/attempt.h"
 #include "schema/expected.h"
+#include "schema/imported_row.h"
 #include "schema/plan_entry.h"
 #include "schema/records.h"
 #include "schema/result.h"
@@ -31,6 +32,13 @@ struct SweepRow {
 
 struct SyncCounts {
   i64 added = 0, kept = 0, retired = 0, reopened = 0, pruned = 0;
+};
+
+struct ImportCounts {
+  i64 trials = 0;    // distinct configurations of the file
+  i64 added = 0;     // results that were not there yet
+  i64 known = 0;     // results that were there already
+  i64 repeated = 0;  // configurations measured more than once; the last one counts
 };
 
 struct PendingTrial {
@@ -118,6 +126,11 @@ class Store {
   // prunes it now.
   virtual Expected<SyncCounts> sync_plan(i64 sweep, std::span<const PlanEntry>, const MeasurePlan&) = 0;
 
+  // Results that somebody brought, into the sweep of this name, which is made if need be; one that was run here
+  // takes none. One transaction. Again the same rows change nothing; rows of a configuration whose earlier results
+  // are the same only add what is new. Nothing is retired.
+  virtual Expected<ImportCounts> import_rows(const SweepRow&, std::span<const ImportedRow>) = 0;
+
   // Lease: who runs this sweep. take: held by a living other -> its holder; a dead one is taken over. One of
   // another host, on a network filesystem, that did not beat for 60 s is taken over only when take_over says
   // so. Every writing call on a sweep fails once this store's lease on it was lost, or while another holds
@@ -166,6 +179,8 @@ class Store {
   virtual Expected<std::vector<PlanEntry>> plan(i64 sweep) = 0;
   virtual Expected<std::vector<AttemptRow>> attempts(i64 sweep, const std::string& trial_id) = 0;
   virtual Expected<std::optional<Result>> result_of(i64 attempt) = 0;
+  // The attempt whose verdict is the trial's answer; absent: none yet, or the plan's verdict alone.
+  virtual Expected<std::optional<i64>> final_attempt(i64 sweep, const std::string& trial_id) = 0;
   virtual Expected<std::string> find_trial(i64 sweep,
                                            std::string_view id_prefix) = 0;  // error: none, or several
   virtual Expected<Table> query(std::string_view sql) = 0;  // read-only, enforced by an authorizer
