@@ -56,7 +56,14 @@ void ModelState::finish_gradients() {
   TORCH_CHECK(next_to_launch_ == syncs_.size(), "backward left ", syncs_.size() - next_to_launch_,
               " gradient buckets incomplete");
   for (Sync& sync : syncs_) sync.pending.wait();
+  sum_tied();
   exposed_wait_ns_ = (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1);
+}
+
+// First and last stage hold a copy each of tied embeddings: the gradient is the sum of what both saw.
+void ModelState::sum_tied() {
+  for (const auto& bucket : parameters_.buckets())
+    if (bucket.role == model::Role::kTied) mesh_[Dimension::kEnds].all_reduce(bucket.grads).wait();
 }
 
 void ModelState::update() {

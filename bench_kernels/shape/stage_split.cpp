@@ -1,5 +1,7 @@
 #include "bench_kernels/shape/stage_split.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <tuple>
 
@@ -53,6 +55,32 @@ std::vector<StageShare> split_stages(const ModelSpec& spec, i64 stages, i64 seq_
     shares[s].first_layer = shares[s - 1].first_layer + shares[s - 1].layers;
   shares.front().embedding = shares.back().head = true;
   return shares;
+}
+
+std::optional<std::string> pipeline_objection(const Trial& t) {
+  const i64 layers = t.spec.layers;
+  if (t.pp > layers) return fmt::format("pp {} > layers {}: a stage would be empty", t.pp, layers);
+  if (t.vpp > 1 && t.schedule != "interleaved")
+    return fmt::format("vpp {} > 1 with schedule {}: chunks need schedule interleaved", t.vpp, t.schedule);
+  if (t.pp == 1 && t.schedule != "1f1b")
+    return fmt::format("schedule {} with pp 1: there is no pipeline to schedule; the same as 1f1b",
+                       t.schedule);
+  if (t.vpp > layers / t.pp)
+    return fmt::format("pp {} x vpp {} > layers {}: a chunk would be empty", t.pp, t.vpp, layers);
+  if (t.schedule == "interleaved" && t.grad_accum % t.pp != 0)  // micro-batches go in groups of pp
+    return fmt::format("schedule interleaved: grad_accum {} % pp {} = {}", t.grad_accum, t.pp,
+                       t.grad_accum % t.pp);
+  return std::nullopt;
+}
+
+std::optional<std::string> recompute_objection(const Trial& t) {
+  if (t.recompute_every == 1) return std::nullopt;
+  if (t.recompute != "full")
+    return fmt::format("recompute_every {} with recompute {}: it counts layers of recompute full",
+                       t.recompute_every, t.recompute);
+  if (t.recompute_every > t.spec.layers)
+    return fmt::format("recompute_every {} > layers {}", t.recompute_every, t.spec.layers);
+  return std::nullopt;
 }
 
 i64 most_layers_of_a_rank(const Trial& t) {

@@ -1,6 +1,8 @@
 // The split of a model into pipeline stages: which layers each virtual stage computes. Contiguous, balanced by
 // cost, at least one layer each; the embedding is on the first stage and the head on the last. Pure.
 #pragma once
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "schema/model_spec.h"
@@ -18,6 +20,11 @@ struct StageShare {
 // one with fewer parameters (the embedding counts here), then to the latest, which holds the fewest
 // micro-batches. REQUIRES: 1 <= stages <= layers.
 std::vector<StageShare> split_stages(const ModelSpec&, i64 stages, i64 seq_len);
+
+// Why the trial's pipeline (pp, vpp, schedule, grad_accum), or its recomputation, cannot be: a sentence with the
+// numbers.
+std::optional<std::string> pipeline_objection(const Trial&);
+std::optional<std::string> recompute_objection(const Trial&);
 
 // The most layers a rank of the trial holds, over all its chunks.
 i64 most_layers_of_a_rank(const Trial&);

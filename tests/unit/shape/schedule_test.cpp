@@ -55,10 +55,11 @@ TEST(Schedule, MicroBatchesInFlightAreAsManyAsTheFormulaSays) {
     for (i64 rank = 0; rank < p.ranks; ++rank) {
       const double share = static_cast<double>(report->in_flight[static_cast<std::size_t>(rank)]) /
                            static_cast<double>(p.chunks);
-      if (p.kind == ScheduleKind::kZeroBubble)
+      if (p.kind == ScheduleKind::kZeroBubble) {
         EXPECT_LE(share, peak_in_flight(p, rank)) << described(p) << " rank " << rank;
-      else
+      } else {
         EXPECT_DOUBLE_EQ(share, peak_in_flight(p, rank)) << described(p) << " rank " << rank;
+      }
     }
   }
 }
