@@ -44,6 +44,11 @@ class ShmWork final : public c10d::Work {
   Milliseconds timeout_;
 };
 
+std::vector<ShmBackend*>& groups_of_this_thread() {
+  thread_local std::vector<ShmBackend*> groups;
+  return groups;
+}
+
 }  // namespace
 
 ShmBackend::ShmBackend(const GroupOptions& options)
@@ -51,9 +56,13 @@ ShmBackend::ShmBackend(const GroupOptions& options)
       segment_(options.directory + "/shm_" + options.name, options.rank, options.world, options.timeout),
       timeout_(options.timeout),
       sent_(options.world, 0),
-      received_(options.world, 0) {}
+      received_(options.world, 0) {
+  groups_of_this_thread().push_back(this);
+}
 
-ShmBackend::~ShmBackend() = default;
+ShmBackend::~ShmBackend() {
+  std::erase(groups_of_this_thread(), this);
+}
 
 bool ShmBackend::all_reached(std::atomic<std::uint32_t> ShmSegment::Line::*counter,
                              std::uint32_t goal) const {
@@ -159,6 +168,17 @@ void ShmBackend::progress() {
   }
 }
 
+// Whether any of the thread's other groups has something under way.
+bool ShmBackend::progress_others() {
+  bool busy = false;
+  for (ShmBackend* group : groups_of_this_thread()) {
+    if (group == this) continue;
+    group->progress();
+    busy = busy || !group->collectives_.empty() || !group->mail_.empty();
+  }
+  return busy;
+}
+
 bool ShmBackend::waits_for(const ShmOperation& operation, int peer) const {
   if (operation.done()) return false;
   const ShmSegment::Line& line = segment_.line(peer);
@@ -182,7 +202,6 @@ bool ShmBackend::waits_for(const ShmOperation& operation, int peer) const {
 void ShmBackend::finish(const ShmOperation& operation, Milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   const auto blocked_on = [&](int peer) { return peer != rank_ && waits_for(operation, peer); };
-  const Milliseconds longest(collectives_.empty() || mail_.empty() ? 20 : 1);
   while (true) {
     int peer = 0;
     while (peer < size_ && !blocked_on(peer)) ++peer;
@@ -190,7 +209,8 @@ void ShmBackend::finish(const ShmOperation& operation, Milliseconds timeout) {
     progress();
     if (operation.done()) return;
     if (peer == size_ || !blocked_on(peer)) continue;
-    segment_.sleep_on(peer, seen, blocked_on, longest);
+    const bool more = progress_others() || (!collectives_.empty() && !mail_.empty());
+    segment_.sleep_on(peer, seen, blocked_on, Milliseconds(more ? 1 : 20));
     if (std::chrono::steady_clock::now() > deadline && blocked_on(peer)) {
       C10D_THROW_ERROR(TimeoutError, c10d::opTypeToString(operation.kind), " waited for rank ", peer,
                        " longer than ", timeout.count(), " ms");

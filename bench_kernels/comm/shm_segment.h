@@ -19,7 +19,7 @@ namespace sweep::comm {
 class ShmSegment {
  public:
   static constexpr std::uint32_t kSlots = 16;
-  static constexpr std::uint32_t kMail = 4;            // pieces a mailbox holds
+  static constexpr std::uint32_t kMail = 32;           // pieces a mailbox holds
   static constexpr std::size_t kMailPiece = 64 << 10;  // bytes
 
   // How far one rank is, each word written by that rank only.

@@ -1,5 +1,6 @@
 #include "bench_kernels/kernels/counting_allocator.h"
 
+#include <ATen/ops/empty.h>
 #include <c10/core/Allocator.h>
 #include <c10/util/Exception.h>
 
@@ -16,9 +17,13 @@ constexpr std::size_t kNumber = 16;     // the largest block that holds one numb
 constexpr std::size_t kAlignment = 64;  // what LibTorch's CPU kernels expect
 constexpr std::int64_t kNoCap = INT64_MAX;
 
-thread_local int scratch_depth = 0, host_depth = 0;
-
+// What a block stands for. Numbers the library wraps (at most 16 bytes) are scratch on any device.
 enum class Tag : std::uint8_t { kDevice, kScratch, kHost };
+thread_local int scratch_depth = 0, host_depth = 0;
+Tag tag_of(std::size_t bytes) {
+  if (scratch_depth > 0 || bytes <= kNumber) return Tag::kScratch;
+  return host_depth > 0 ? Tag::kHost : Tag::kDevice;
+}
 
 struct Counters {
   std::atomic<std::int64_t> current{0}, peak{0}, ooms{0}, asked{0}, cap{kNoCap};
@@ -35,13 +40,16 @@ struct alignas(kAlignment) Header {
 };
 static_assert(sizeof(Header) == kAlignment);
 
-void raise(std::atomic<std::int64_t>& peak, std::int64_t now) {
+void raise_peak(std::atomic<std::int64_t>& peak, std::int64_t now) {
   std::int64_t before = peak.load(std::memory_order_relaxed);
   while (now > before && !peak.compare_exchange_weak(before, now)) {
   }
 }
 
-void enter(Counters& counters, std::int64_t rounded, std::size_t asked) {
+void enter(Counters& counters, Tag tag, std::int64_t rounded, std::size_t asked) {
+  if (tag == Tag::kScratch) return;
+  if (tag == Tag::kHost)
+    return raise_peak(counters.host_peak, counters.host_current.fetch_add(rounded) + rounded);
   const std::int64_t now = counters.current.fetch_add(rounded) + rounded;
   const std::int64_t cap = counters.cap.load(std::memory_order_relaxed);
   if (now > cap) {
@@ -51,19 +59,18 @@ void enter(Counters& counters, std::int64_t rounded, std::size_t asked) {
     TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory: asked for ", asked, " bytes with ",
                      now - rounded, " bytes allocated and a cap of ", cap, " bytes");
   }
-  raise(counters.peak, now);
+  raise_peak(counters.peak, now);
 }
 
-void enter_host(Counters& counters, std::int64_t rounded) {
-  raise(counters.host_peak, counters.host_current.fetch_add(rounded) + rounded);
+void withdraw(Counters& counters, Tag tag, std::int64_t rounded) {
+  if (tag == Tag::kDevice) counters.current.fetch_sub(rounded);
+  if (tag == Tag::kHost) counters.host_current.fetch_sub(rounded);
 }
 
 void leave(Header* header) {
   Counters& counters = *header->counters;
-  if (header->epoch == counters.epoch.load(std::memory_order_relaxed)) {
-    if (header->tag == Tag::kDevice) counters.current.fetch_sub(header->bytes);
-    if (header->tag == Tag::kHost) counters.host_current.fetch_sub(header->bytes);
-  }
+  if (header->epoch == counters.epoch.load(std::memory_order_relaxed))
+    withdraw(counters, header->tag, header->bytes);
   std::free(header);
 }
 
@@ -83,17 +90,14 @@ class CountingAllocator final : public c10::Allocator {
   c10::DataPtr allocate(std::size_t n) override {
     if (n == 0) return {nullptr, c10::Device(type_)};
     const std::int64_t rounded = (static_cast<std::int64_t>(n) + kGranule - 1) / kGranule * kGranule;
-    const Tag tag = scratch_depth > 0 || n <= kNumber ? Tag::kScratch
-                    : host_depth > 0                  ? Tag::kHost
-                                                      : Tag::kDevice;
-    if (tag == Tag::kDevice) enter(counters, rounded, n);
+    const Tag tag = tag_of(n);
+    enter(counters, tag, rounded, n);
     void* memory = nullptr;
     const bool has_data = type_ == c10::DeviceType::CPU;
     if (posix_memalign(&memory, kAlignment, sizeof(Header) + (has_data ? n : 0)) != 0) {
-      if (tag == Tag::kDevice) counters.current.fetch_sub(rounded);
+      withdraw(counters, tag, rounded);
       throw std::bad_alloc();
     }
-    if (tag == Tag::kHost) enter_host(counters, rounded);
     auto* header =
         new (memory) Header{&counters, rounded, counters.epoch.load(std::memory_order_relaxed), tag};
     if (has_data) return {header + 1, header + 1, &free_data, c10::Device(type_)};
@@ -170,6 +174,13 @@ HostScope::HostScope() {
 }
 HostScope::~HostScope() {
   --host_depth;
+}
+
+at::Tensor empty_on_host(at::IntArrayRef sizes, const at::TensorOptions& of) {
+  const bool stands_in = of.device().is_cpu() || of.device().is_meta();
+  if (!stands_in) return at::empty(sizes, of.device(at::kCPU).pinned_memory(true));
+  const HostScope host;
+  return at::empty(sizes, of);
 }
 
 }  // namespace sweep::memory

@@ -3,11 +3,12 @@
 // It owns no memory policy: bytes come from the allocator it wraps, and on kMeta there are none at all.
 //
 // Blocks allocated inside a ScratchScope are tagged scratch (casts around a matmul, kernel work space): they
-// are neither counted nor capped, because the device this stands for would not hold them. Blocks of a
-// HostScope stand for host memory beside a device (offloaded state): counted apart, never capped.
+// are neither counted nor capped, because the device this stands for would not hold them. Blocks allocated
+// inside a HostScope stand for (pinned) host memory: offloaded state. They are counted apart and never capped.
 // Blocks of at most 16 bytes are scratch too: the library wraps each number of an expression (x.mul_(0.5)) in a
 // CPU tensor, whatever the device.
 #pragma once
+#include <ATen/core/Tensor.h>
 #include <c10/core/DeviceType.h>
 
 #include <cstdint>
@@ -25,7 +26,8 @@ struct Stats {
   std::int64_t ooms = 0;     // allocations refused at the cap
   std::int64_t asked = 0;    // size in bytes of the last one refused, as asked (not rounded)
   std::int64_t retries = 0;  // a caching allocator's flush-and-retry; this one has nothing to flush: always 0
-  std::int64_t host_current = 0, host_peak = 0;  // bytes of live host blocks, and their high-water mark
+  std::int64_t host_current = 0;  // bytes of live host blocks
+  std::int64_t host_peak = 0;     // their high-water mark since the last reset_peak()
 };
 
 Stats stats(c10::DeviceType);
@@ -55,5 +57,9 @@ class HostScope {
   HostScope(const HostScope&) = delete;
   HostScope& operator=(const HostScope&) = delete;
 };
+
+// An uninitialised tensor of that size and type in host memory, for what is offloaded from `of`'s device: on
+// CUDA pinned, so that copies run beside the computation; on CPU and meta a block tagged host.
+at::Tensor empty_on_host(at::IntArrayRef sizes, const at::TensorOptions& of);
 
 }  // namespace sweep::memory

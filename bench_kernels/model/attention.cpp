@@ -10,6 +10,9 @@ struct AttentionSaved final : Saved {
   at::Tensor x, h, qkv;
   kernels::NormStats stats;
   kernels::AttentionState state;
+  std::vector<at::Tensor*> tensors() override {
+    return {&x, &h, &qkv, &stats.mean, &stats.rstd, &state.out, &state.saved};
+  }
 };
 
 class AttentionUnit final : public Unit {
@@ -46,12 +49,14 @@ class AttentionUnit final : public Unit {
     s.state = kernels::attention(s.qkv, shape(s.x), shared_.mask);
     const at::Tensor out = at::empty_like(s.x);
     kernels::linear(s.state.out, out_.value(parameters()), s.x, out);
+    if (shared_.options.recompute == Recompute::kSelective) s.state = {};
     saved = std::move(kept);
     return out;
   }
 
   at::Tensor backward(const MicroStep&, at::Tensor grad, SavedPtr saved) const override {
     auto& s = static_cast<AttentionSaved&>(*saved);
+    if (!s.state.out.defined()) s.state = kernels::attention(s.qkv, shape(s.x), shared_.mask);
     const at::Tensor dqkv = at::empty_like(s.qkv);
     {
       const at::Tensor dout = at::empty_like(s.state.out);

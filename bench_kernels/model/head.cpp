@@ -9,6 +9,7 @@ namespace {
 struct HeadSaved final : Saved {
   at::Tensor x, h, logits, lse;
   kernels::NormStats stats;
+  std::vector<at::Tensor*> tensors() override { return {&x, &h, &logits, &lse, &stats.mean, &stats.rstd}; }
 };
 
 class Head final : public Unit {

@@ -9,6 +9,7 @@ namespace {
 struct MlpSaved final : Saved {
   at::Tensor x, h, in;
   kernels::NormStats stats;
+  std::vector<at::Tensor*> tensors() override { return {&x, &h, &in, &stats.mean, &stats.rstd}; }
 };
 
 class MlpUnit final : public Unit {

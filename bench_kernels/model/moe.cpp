@@ -18,6 +18,10 @@ struct MoeSaved final : Saved {
   at::Tensor load;                // [experts]: share of the global tokens' choices, for the auxiliary loss
   kernels::NormStats stats;
   Dispatch dispatch;
+  std::vector<at::Tensor*> tensors() override {
+    return {&x,          &h,          &probs, &experts, &weights,  &order, &major,
+            &stats.mean, &stats.rstd, &rows,  &in,      &returned, &load};
+  }
 };
 
 class MoeUnit final : public Unit {

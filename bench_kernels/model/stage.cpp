@@ -4,6 +4,8 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 
+#include <utility>
+
 #include "bench_kernels/model/positions.h"
 
 namespace sweep::model {
@@ -18,24 +20,28 @@ struct Below {
 }  // namespace
 
 template <class... Make>
-void Stage::add_block(Make... make) {
+void Stage::add_block(std::int64_t layer, Make... make) {
   parameters_.begin_group();
   Block block;
+  block.layer = layer;
   block.group = parameters_.groups() - 1;
   (block.units.push_back(make()), ...);
   blocks_.push_back(std::move(block));
 }
 
 Stage::Stage(const ModelSpec& spec, const Options& options, const Layout& layout, const Chunk& chunk)
-    : parameters_(options.seed), shared_{spec, options, layout, &parameters_, {}, {}, {}, &load_} {
+    : parameters_(options.seed),
+      shared_{spec, options, layout, &parameters_, {}, {}, {}, &load_},
+      host_(options.device) {
   const Below below;
-  if (chunk.embedding) add_block([&] { return make_embedding(shared_); });
+  if (chunk.embedding) add_block(-1, [&] { return make_embedding(shared_); });
   for (std::int64_t layer = chunk.first_layer; layer < chunk.first_layer + chunk.layers; ++layer) {
-    add_block([&] { return make_attention(shared_, layer); },
-              [&] { return spec.experts > 0 ? make_moe(shared_, layer) : make_mlp(shared_, layer); });
+    add_block(
+        layer - chunk.first_layer, [&] { return make_attention(shared_, layer); },
+        [&] { return spec.experts > 0 ? make_moe(shared_, layer) : make_mlp(shared_, layer); });
   }
   const bool tied_here = spec.tie_embeddings && chunk.embedding;
-  if (chunk.head) add_block([&] { return make_head(shared_, tied_here ? kTable : Parameters::kNone); });
+  if (chunk.head) add_block(-1, [&] { return make_head(shared_, tied_here ? kTable : Parameters::kNone); });
   make_tables();
 }
 
@@ -57,26 +63,73 @@ void Stage::make_tables() {
   shared_.sin = tables.sin;
 }
 
+at::Tensor Stage::run(const MicroStep& micro, std::size_t b, at::Tensor in, Tape::Block& saved) const {
+  for (const UnitPtr& unit : blocks_[b].units)
+    in = unit->forward(micro, std::move(in), saved.units.emplace_back());
+  return in;
+}
+
+// Leaves of a block's forward what its backward will find: nothing that is computed again, and the rest of a
+// layer on its way to the host.
+void Stage::keep(std::size_t b, Tape& tape) {
+  Tape::Block& saved = tape.blocks[b];
+  if (recomputes(b)) saved.units.clear();
+  if (blocks_[b].layer < 0 || !shared_.options.activation_offload) return;
+  std::vector<at::Tensor*> tensors{&saved.in};
+  for (const SavedPtr& unit : saved.units)
+    if (unit)
+      for (at::Tensor* tensor : unit->tensors()) tensors.push_back(tensor);
+  saved.parcel = host_.send(tensors);
+}
+
+// What block b needs is there; what the block before it needs is on its way.
+void Stage::bring_back(std::size_t b, Tape& tape) {
+  host_.fetch(tape.blocks[b].parcel);
+  host_.arrive(tape.blocks[b].parcel);
+  if (b > 0) host_.fetch(tape.blocks[b - 1].parcel);
+}
+
+// Runs the layers from the kept input to block b again; nobody counts what they meet twice.
+void Stage::recompute(const MicroStep& micro, std::size_t b, Tape& tape) {
+  RoutingLoad* const load = std::exchange(shared_.load, nullptr);
+  const std::size_t first = start_of(b);
+  host_.fetch(tape.blocks[first].parcel);
+  host_.arrive(tape.blocks[first].parcel);
+  at::Tensor in = std::move(tape.blocks[first].in);
+  for (std::size_t i = first; i < b; ++i) {
+    need(i, Pass::kRecompute);
+    in = run(micro, i, std::move(in), tape.blocks[i]);
+    done(i, Pass::kRecompute);
+  }
+  run(micro, b, std::move(in), tape.blocks[b]);
+  shared_.load = load;
+}
+
 at::Tensor Stage::forward(const MicroStep& micro, at::Tensor in, Tape& tape) {
   const Below below;
   tape.blocks.clear();
-  for (const Block& block : blocks_) {
-    if (keeper_) keeper_->need(block.group, Pass::kForward);
+  tape.blocks.reserve(blocks_.size());
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    need(b, Pass::kForward);
     auto& saved = tape.blocks.emplace_back();
-    for (const UnitPtr& unit : block.units) in = unit->forward(micro, std::move(in), saved.emplace_back());
-    if (keeper_) keeper_->done(block.group, Pass::kForward);
+    if (recomputes(b) && start_of(b) == b) saved.in = in;
+    in = run(micro, b, std::move(in), saved);
+    keep(b, tape);
+    done(b, Pass::kForward);
   }
+  host_.settle();
   return in;
 }
 
 at::Tensor Stage::backward(const MicroStep& micro, at::Tensor grad, Tape tape) {
   const Below below;
   for (std::size_t b = blocks_.size(); b-- > 0;) {
-    const Block& block = blocks_[b];
-    if (keeper_) keeper_->need(block.group, Pass::kBackward);
-    for (std::size_t u = block.units.size(); u-- > 0;)
-      grad = block.units[u]->backward(micro, std::move(grad), std::move(tape.blocks[b][u]));
-    if (keeper_) keeper_->done(block.group, Pass::kBackward);
+    need(b, Pass::kBackward);
+    if (shared_.options.activation_offload) bring_back(b, tape);
+    if (recomputes(b) && tape.blocks[b].units.empty()) recompute(micro, b, tape);
+    for (std::size_t u = blocks_[b].units.size(); u-- > 0;)
+      grad = blocks_[b].units[u]->backward(micro, std::move(grad), std::move(tape.blocks[b].units[u]));
+    done(b, Pass::kBackward);
     tape.blocks.pop_back();
   }
   return grad;

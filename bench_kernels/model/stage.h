@@ -1,18 +1,21 @@
 // Stage: the consecutive part of a model that one rank computes: blocks of units, each block a group of the
-// parameters. Whole model on one rank: the default chunk. It owns units and parameters; it knows nothing of
+// parameters. Whole model on one rank: the default chunk. It owns units and parameters, and decides what of a
+// forward is kept for its backward, and where (Options: recompute, activation_offload); it knows nothing of
 // schedules, optimizers, gradient exchange or where tokens come from.
 #pragma once
 #include <memory>
 #include <vector>
 
+#include "bench_kernels/model/host_store.h"
 #include "bench_kernels/model/unit.h"
 
 namespace sweep::model {
 
-enum class Pass { kForward, kBackward };
+// kRecompute: a forward again, in backward. Only values are read, and the group's own backward comes soon.
+enum class Pass { kForward, kRecompute, kBackward };
 
 // Told around each use of a group's parameters; between need() and done() their values must be there, and
-// in backward also room for the gradients.
+// in kBackward also room for the gradients.
 class Keeper {
  public:
   virtual ~Keeper() = default;
@@ -29,7 +32,12 @@ class Stage {
 
   // What forward saved of one micro-batch, per block and unit.
   struct Tape {
-    std::vector<std::vector<SavedPtr>> blocks;
+    struct Block {
+      at::Tensor in;  // kept where a recomputation starts
+      std::vector<SavedPtr> units;
+      HostStore::Parcel parcel;  // of what waits in host memory
+    };
+    std::vector<Block> blocks;
   };
   // in: undefined when this stage embeds. The result is undefined when it has the head: the loss went to
   // micro.total.
@@ -45,17 +53,36 @@ class Stage {
  private:
   struct Block {
     std::size_t group = 0;
+    std::int64_t layer = -1;  // counted from the chunk's first; -1: embedding or head
     std::vector<UnitPtr> units;
   };
   template <class... Make>
-  void add_block(Make... make);
+  void add_block(std::int64_t layer, Make... make);
   void make_tables();
+  void need(std::size_t b, Pass pass) const {
+    if (keeper_) keeper_->need(blocks_[b].group, pass);
+  }
+  void done(std::size_t b, Pass pass) const {
+    if (keeper_) keeper_->done(blocks_[b].group, pass);
+  }
+  bool recomputes(std::size_t b) const {
+    return blocks_[b].layer >= 0 && shared_.options.recompute == Recompute::kFull;
+  }
+  // The block whose input is kept for the recomputation of block b.
+  std::size_t start_of(std::size_t b) const {
+    return b - static_cast<std::size_t>(blocks_[b].layer % shared_.options.recompute_every);
+  }
+  at::Tensor run(const MicroStep&, std::size_t b, at::Tensor in, Tape::Block&) const;
+  void keep(std::size_t b, Tape&);
+  void bring_back(std::size_t b, Tape&);
+  void recompute(const MicroStep&, std::size_t b, Tape&);
 
   Parameters parameters_;
   RoutingLoad load_;
   Shared shared_;
   std::vector<Block> blocks_;
   Keeper* keeper_ = nullptr;
+  HostStore host_;
 };
 
 }  // namespace sweep::model

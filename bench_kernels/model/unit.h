@@ -18,6 +18,8 @@ namespace sweep::model {
 
 enum class Attention { kMath, kFlash };
 enum class Routing { kBalanced, kLearned, kSkewed };
+// What backward computes again: nothing; the attention from q, k and v; all of a layer but its input.
+enum class Recompute { kNone, kSelective, kFull };
 
 struct Options {
   at::Device device = at::kCPU;
@@ -25,6 +27,9 @@ struct Options {
   Attention attention = Attention::kFlash;
   std::int64_t seq_len = 0;  // of a whole sequence
   std::uint64_t seed = 1;
+  Recompute recompute = Recompute::kNone;
+  std::int64_t recompute_every = 1;  // kFull: layers that share one kept input
+  bool activation_offload = false;   // what layers save waits in host memory
   // Mixture of experts: hot_percent of skewed choices go to the hot experts; capacity in percent of an even
   // share, 0: dropless.
   Routing routing = Routing::kBalanced;
@@ -59,6 +64,8 @@ struct Shared {
 
 struct Saved {
   virtual ~Saved() = default;
+  // Every tensor that is this unit's alone, so that it can wait elsewhere until backward.
+  virtual std::vector<at::Tensor*> tensors() = 0;
 };
 using SavedPtr = std::unique_ptr<Saved>;
 

@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "bench_kernels/kernels/counting_allocator.h"
@@ -39,6 +40,16 @@ i64 peak_of_rank(const Trial& trial, i64 rank) {
   return memory::stats(c10::DeviceType::Meta).peak - before;
 }
 
+// Ranks differ by their stage of the pipeline only.
+std::vector<i64> peaks_of_stages(const Trial& trial) {
+  std::vector<i64> peaks;
+  for (i64 stage = 0; stage < trial.pp; ++stage) {
+    const shape::ParallelDims dims{trial.dp, trial.tp, trial.pp, trial.cp, trial.ep, trial.dp};
+    peaks.push_back(peak_of_rank(trial, dims.rank_at({0, 0, 0, stage})));
+  }
+  return peaks;
+}
+
 }  // namespace
 
 Expected<std::string> dry_run_line(const Trial& trial, Backend backend) {
@@ -47,11 +58,11 @@ Expected<std::string> dry_run_line(const Trial& trial, Backend backend) {
   const PathScope path(backend);
   memory::install(c10::DeviceType::Meta);
   try {
-    const i64 peak = peak_of_rank(trial, 0);
+    const auto peaks = peaks_of_stages(trial);
     return dump({{"trial", trial_id(trial)},
                  {"backend", backend == Backend::kCuda ? "cuda" : "cpu"},
-                 {"peak_bytes", {peak}},
-                 {"peak_rank_bytes", peak}});
+                 {"peak_bytes", peaks},
+                 {"peak_rank_bytes", *std::max_element(peaks.begin(), peaks.end())}});
   } catch (const c10::Error& e) {
     return fail(std::string("the dry run failed: ") + e.what_without_backtrace());
   }

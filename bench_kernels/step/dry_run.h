@@ -10,11 +10,11 @@ namespace sweep::step {
 
 enum class Backend { kCpu, kCuda };  // whose kernels' allocations are counted
 
-// Runs two steps of each distinct rank of the trial (data parallelism has one kind) and returns one line of
-// JSON:
-// {"trial": id, "backend": "cpu" | "cuda", "peak_bytes": [per distinct rank], "peak_rank_bytes": their
-// maximum}. With cpu the peak is that of the CPU run to the byte (shm backend). Installs the counting
-// allocator for meta tensors.
+// Runs two steps of each distinct rank of the trial (one per stage of the pipeline; only as many micro-batches
+// as show the peak) and returns one line of JSON:
+// {"trial": id, "backend": "cpu" | "cuda", "peak_bytes": [per stage], "peak_rank_bytes": their maximum}. With
+// cpu the peak is that of the CPU run to the byte (shm backend). Installs the counting allocator for meta
+// tensors.
 Expected<std::string> dry_run_line(const Trial&, Backend);
 
 }  // namespace sweep::step

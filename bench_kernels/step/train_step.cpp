@@ -3,12 +3,14 @@
 #include <ATen/ATen.h>
 #include <malloc.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "bench_kernels/model/stage.h"
+#include "bench_kernels/parallel/pipeline.h"
 #include "bench_kernels/parallel/step_guard.h"
 #include "bench_kernels/shape/model_states.h"
+#include "bench_kernels/shape/stage_split.h"
 #include "bench_kernels/step/batch.h"
 #include "bench_kernels/step/part_clock.h"
 
@@ -45,6 +47,11 @@ model::Routing routing_of(const Trial& t) {
   return t.routing == "skewed" ? model::Routing::kSkewed : model::Routing::kBalanced;
 }
 
+model::Recompute recompute_of(const Trial& t) {
+  if (t.recompute == "selective") return model::Recompute::kSelective;
+  return t.recompute == "full" ? model::Recompute::kFull : model::Recompute::kNone;
+}
+
 model::Options model_options(const Trial& t, at::Device device) {
   model::Options options;
   options.device = device;
@@ -52,6 +59,9 @@ model::Options model_options(const Trial& t, at::Device device) {
   options.attention = attention_of(t, stands_for(device));
   options.seq_len = t.seq_len;
   options.seed = kSeed;
+  options.recompute = recompute_of(t);
+  options.recompute_every = t.recompute_every;
+  options.activation_offload = t.activation_offload;
   options.routing = routing_of(t);
   options.hot_percent = t.hot_percent;
   options.capacity_percent = t.capacity_percent;
@@ -64,10 +74,9 @@ std::optional<std::string> unsupported_axis(const Trial& t) {
                                       "; it runs " + known + ".");
   };
   if (t.tp != 1) return only("tp", std::to_string(t.tp), "tp = 1");
-  if (t.pp != 1) return only("pp", std::to_string(t.pp), "pp = 1");
+  if (t.schedule == "zero_bubble") return only("schedule", t.schedule, "afab, 1f1b and interleaved");
   if (t.cp != 1) return only("cp", std::to_string(t.cp), "cp = 1");
   if (t.ep != 1) return only("ep", std::to_string(t.ep), "ep = 1");
-  if (t.recompute != "none") return only("recompute", t.recompute, "none");
   if (t.packing) return only("packing", "true", "packing = false");
   if (t.optimizer != "plain" && t.optimizer != "foreach" && t.optimizer != "fused") {
     return only("optimizer", t.optimizer, "plain, foreach and fused");
@@ -78,11 +87,18 @@ std::optional<std::string> unsupported_axis(const Trial& t) {
   return std::nullopt;
 }
 
+// The micro-batches that run: all, or on meta tensors as many as show the peak.
+i64 micros_of(const Trial& t, at::Device device) {
+  return device.is_meta() ? shape::micros_with_same_peak(shape::Pipeline::of(t)) : t.grad_accum;
+}
+
 }  // namespace
 
 std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
   if (const auto sentence = unsupported_axis(t)) return sentence;
   if (const auto sentence = shape::states_unsupported(t)) return sentence;
+  if (const auto sentence = shape::pipeline_objection(t)) return sentence;
+  if (const auto sentence = shape::recompute_objection(t)) return sentence;
   if (!t.spec.rope && t.seq_len > t.spec.max_positions) {
     return "seq_len = " + std::to_string(t.seq_len) + " is longer than the model's table of " +
            std::to_string(t.spec.max_positions) + " learned positions.";
@@ -94,6 +110,12 @@ std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
 }
 
 struct TrainStep::Impl {
+  // Where in the step a wait or a computation began and ended.
+  struct Stretch {
+    PartClock::Mark begin = 0, end = 0;
+    parallel::Pipeline::Moment kind = parallel::Pipeline::Moment::kBegins;
+    shape::Act act = shape::Act::kForward;
+  };
   Impl(const Trial& t, at::Device device, const parallel::Mesh& mesh, std::function<void(Part)> on_part,
        optim::AdamWOptions adamw)
       : trial(t),
@@ -101,11 +123,9 @@ struct TrainStep::Impl {
         mesh(mesh),
         on_part(std::move(on_part)),
         options(model_options(t, device)),
-        stage(t.spec, options, parallel::layout_of(t, mesh), {0, t.spec.layers, true, true}),
-        state(stage.parameters(), mesh, t, at::TensorOptions(device).dtype(options.type), adamw),
+        pipeline(t, options, mesh, micros_of(t, device), adamw),
         guard(t, mesh, device),
         clock(device) {
-    stage.set_keeper(&state);
     batch = make_batch(t, device, mesh.place(), kSeed);
     total = at::zeros({1}, at::TensorOptions(device).dtype(at::kDouble));
   }
@@ -118,19 +138,56 @@ struct TrainStep::Impl {
     return {batch.tokens[i], batch.labels[i], guard.loss_scale() / static_cast<double>(trial.grad_accum),
             total};
   }
+  void watch(parallel::Pipeline::Moment, shape::Act);
+  StepTimes times(PartClock::Mark first, PartClock::Mark averaged, PartClock::Mark last) const;
 
   Trial trial;
   at::Device device;
   const parallel::Mesh& mesh;
   std::function<void(Part)> on_part;
   model::Options options;
-  model::Stage stage;
-  parallel::ModelState state;
+  parallel::Pipeline pipeline;
   parallel::StepGuard guard;
   Batch batch;
   at::Tensor total;
   PartClock clock;
+  std::vector<Stretch> stretches;
 };
+
+void TrainStep::Impl::watch(parallel::Pipeline::Moment moment, shape::Act act) {
+  using Moment = parallel::Pipeline::Moment;
+  const PartClock::Mark now = clock.mark();
+  if (moment == Moment::kWaitBegins || moment == Moment::kBegins) {
+    const Part computing = act == shape::Act::kForward ? Part::kForward : Part::kBackward;
+    begin(moment == Moment::kBegins ? computing : Part::kCommunication);
+    stretches.push_back({now, now, moment, act});
+  } else {
+    stretches.back().end = now;
+  }
+}
+
+// Forward and backward are computation; a wait for another stage is neither. Backward ends when its gradients
+// are averaged.
+StepTimes TrainStep::Impl::times(PartClock::Mark first, PartClock::Mark averaged,
+                                 PartClock::Mark last) const {
+  StepTimes times;
+  std::int64_t waited = 0;
+  for (const Stretch& s : stretches) {
+    const std::int64_t span = clock.span_ns(s.begin, s.end);
+    if (s.kind == parallel::Pipeline::Moment::kWaitBegins)
+      waited += span;
+    else
+      (s.act == shape::Act::kForward ? times.forward_ns : times.backward_ns) += span;
+  }
+  times.backward_ns += clock.span_ns(stretches.back().end, averaged);
+  times.optimizer_ns = clock.span_ns(averaged, last);
+  times.step_ns = clock.span_ns(first, last);
+  if (!mesh[shape::Dimension::kWorld].alone()) {
+    times.exposed_comm_ns = waited;
+    for (const auto& part : pipeline.parts()) *times.exposed_comm_ns += part->state.exposed_wait_ns();
+  }
+  return times;
+}
 
 TrainStep::TrainStep(const Trial& t, at::Device device, const parallel::Mesh& mesh,
                      std::function<void(Part)> on_part, optim::AdamWOptions adamw) {
@@ -143,56 +200,43 @@ TrainStep::~TrainStep() = default;
 
 StepTimes TrainStep::run() {
   Impl& s = *impl_;
-  const i64 micro_steps = s.trial.grad_accum;
-  StepTimes times;
   s.clock.restart();
+  s.stretches.clear();
   s.total.zero_();
-  s.stage.routing_load() = {};
-  s.state.begin_step();
-  std::vector<PartClock::Mark> marks{s.clock.mark()};  // before, then after each forward and each backward
-  for (i64 micro = 0; micro < micro_steps; ++micro) {
-    const model::MicroStep step = s.micro_step(micro);
-    model::Stage::Tape tape;
-    s.begin(Part::kForward);
-    at::Tensor out = s.stage.forward(step, {}, tape);
-    marks.push_back(s.clock.mark());
-    s.begin(Part::kBackward);
-    s.state.begin_backward(micro + 1 == micro_steps);
-    s.stage.backward(step, std::move(out), std::move(tape));
-    marks.push_back(s.clock.mark());
-  }
-  const bool alone = s.mesh[shape::Dimension::kWorld].alone();
-  if (!alone) s.begin(Part::kCommunication);
-  s.state.finish_gradients();
-  if (!alone) {
-    marks.back() = s.clock.mark();  // a backward ends when its gradients are averaged
-    times.exposed_comm_ns = s.state.exposed_wait_ns();
-  }
+  for (const auto& part : s.pipeline.parts()) part->stage.routing_load() = {};
+  const PartClock::Mark first = s.clock.mark();
+  s.pipeline.run([&s](i64 micro) { return s.micro_step(micro); },
+                 [&s](parallel::Pipeline::Moment moment, shape::Act act) { s.watch(moment, act); });
+  if (!s.mesh[shape::Dimension::kWorld].alone()) s.begin(Part::kCommunication);
+  for (const auto& part : s.pipeline.parts()) part->state.finish_gradients();
+  const PartClock::Mark averaged = s.clock.mark();
   s.begin(Part::kOptimizer);
-  if (const auto coefficient = s.guard.judge({&s.state})) s.state.update(*coefficient);
-  const PartClock::Mark end = s.clock.mark();
-  s.clock.wait(end);
+  if (const auto coefficient = s.guard.judge(s.pipeline.states()))
+    for (const auto& part : s.pipeline.parts()) part->state.update(*coefficient);
+  const PartClock::Mark last = s.clock.mark();
+  s.clock.wait(last);
   s.begin(Part::kNone);
-  for (i64 micro = 0; micro < micro_steps; ++micro) {
-    const auto i = static_cast<std::size_t>(micro);
-    times.forward_ns += s.clock.span_ns(marks[2 * i], marks[2 * i + 1]);
-    times.backward_ns += s.clock.span_ns(marks[2 * i + 1], marks[2 * i + 2]);
+  StepTimes times = s.times(first, averaged, last);
+  if (s.trial.spec.experts > 0) {
+    times.expert_load = 0;
+    for (const auto& part : s.pipeline.parts())
+      times.expert_load = std::max(*times.expert_load, part->stage.routing_load().worst);
   }
-  times.optimizer_ns = s.clock.span_ns(marks.back(), end);
-  times.step_ns = s.clock.span_ns(marks.front(), end);
-  if (s.trial.spec.experts > 0) times.expert_load = s.stage.routing_load().worst;
-  times.tokens = micro_steps * s.trial.micro_batch_size * s.trial.seq_len / s.trial.cp;
+  if (!s.pipeline.has_head()) return times;
+  times.tokens = s.trial.grad_accum * s.trial.micro_batch_size * s.trial.seq_len / s.trial.cp;
   if (!s.device.is_meta()) times.loss = s.total.item<double>() / static_cast<double>(times.tokens);
   return times;
 }
 
 std::vector<TrainStep::Tensor> TrainStep::tensors() {
   std::vector<Tensor> all;
-  const model::Parameters& parameters = impl_->stage.parameters();
-  for (const auto& named : parameters.all()) {
-    const auto& stack = parameters.stacks()[named.stack];
-    all.push_back({named.name, stack.parts[named.part].slice, stack.role, impl_->state.value(named),
-                   impl_->state.gradient(named)});
+  for (const auto& part : impl_->pipeline.parts()) {
+    const model::Parameters& parameters = part->stage.parameters();
+    for (const auto& named : parameters.all()) {
+      const auto& stack = parameters.stacks()[named.stack];
+      all.push_back({named.name, stack.parts[named.part].slice, stack.role, part->state.value(named),
+                     part->state.gradient(named)});
+    }
   }
   return all;
 }

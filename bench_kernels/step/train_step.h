@@ -22,7 +22,9 @@ namespace sweep::step {
 // Spans of the steady clock (on CUDA: of the device's stream, by events) over all micro-steps.
 struct StepTimes {
   std::int64_t step_ns = 0, forward_ns = 0, backward_ns = 0, optimizer_ns = 0;
-  std::optional<std::int64_t> exposed_comm_ns;  // absent for one rank
+  // Waited for: gradients on their way, and other stages of a pipeline (that wait is in step_ns only, else in no
+  // part). Absent for one rank.
+  std::optional<std::int64_t> exposed_comm_ns;
   // Mean over this rank's tokens of the step, before the update; 0 with tokens 0 on a rank without the head.
   double loss = 0;
   std::int64_t tokens = 0;

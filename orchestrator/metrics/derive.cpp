@@ -73,6 +73,19 @@ std::optional<double> tokens_per_s(const Trial& t, double step_ms) {
   return ratio(real(t.global_batch_size) * real(t.seq_len), step_ms / 1e3);
 }
 
+// What of the ranks' timed steps is neither computation nor the optimizer, over all but the optimizer.
+std::optional<double> bubble(const Trial& t, std::span<const RankRecord> records) {
+  if (t.pp == 1) return std::nullopt;
+  double waited = 0, all = 0;
+  for (const RankRecord& r : records)
+    for (const StepSample& s : r.samples) {
+      if (s.warmup) continue;
+      waited += real(s.step_ns - s.forward_ns - s.backward_ns - s.optimizer_ns);
+      all += real(s.step_ns - s.optimizer_ns);
+    }
+  return ratio(waited, all);
+}
+
 void rates(Metrics& m, const Trial& t, const Steps& steps) {
   if (m.step_ms && t.world() >= 1) m.tokens_per_s = tokens_per_s(t, *m.step_ms);
   follow_rate(m, t);
@@ -156,6 +169,7 @@ Metrics derive(const Trial& t, std::span<const RankRecord> records, const Attemp
   m.formula_version = kFormulaVersion;
   const Steps steps = timed_steps(records, t.world());
   times(m, steps);
+  m.bubble = bubble(t, records);
   rates(m, t, steps);
   memory(m, records);
   losses(m, records);

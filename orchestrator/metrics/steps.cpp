@@ -28,12 +28,12 @@ struct Gathering {
     whole.exposed_comm_ns = std::max(whole.exposed_comm_ns.value_or(0), s.exposed_comm_ns.value_or(0));
     whole.tokens += s.tokens;
     whole.alloc_retries += s.alloc_retries;
-    whole.loss += s.loss;
+    whole.loss += s.loss * static_cast<double>(s.tokens);
   }
 
   WholeStep done() const {
     WholeStep out = whole;
-    out.loss /= static_cast<double>(ranks.size());
+    if (out.tokens > 0) out.loss /= static_cast<double>(out.tokens);
     if (!comm_everywhere) out.exposed_comm_ns.reset();
     return out;
   }

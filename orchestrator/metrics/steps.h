@@ -9,7 +9,7 @@
 namespace sweep::metrics {
 
 // One step that every rank reported: times are the maximum over ranks, tokens and retries their sum, the loss
-// their mean. Absent communication: some rank could not separate it.
+// the mean over tokens. Absent communication: some rank could not separate it.
 struct WholeStep {
   i64 repeat = 0, step = 0;
   bool warmup = false;

@@ -6,6 +6,8 @@
 
 #include "bench_kernels/shape/count.h"
 #include "bench_kernels/shape/model_states.h"
+#include "bench_kernels/shape/schedule_check.h"
+#include "bench_kernels/shape/stage_split.h"
 
 namespace sweep::plan {
 namespace {
@@ -37,11 +39,14 @@ double activation_bytes(const Trial& t) {
   const double tokens = real(t.micro_batch_size) * real(t.seq_len) / real(t.cp);
   const LayerNumbers n = layer_numbers(m);
   const double layer = e * (n.whole + n.split / tp) + score_bytes(t) / tp;
-  const double stage_layers = real((m.layers + t.pp - 1) / t.pp);
-  const double in_flight =
-      real(std::min(t.pp, t.grad_accum));  // one-forward-one-backward: the first stage holds pp
-  const double kept = t.recompute == "full" ? e * real(m.hidden_size) * stage_layers * in_flight + layer
-                                            : layer * stage_layers * in_flight;
+  const double stage_layers = real(shape::most_layers_of_a_rank(t));
+  const double in_flight = shape::peak_in_flight(shape::Pipeline::of(t), 0);  // the first stage holds most
+  const double every =
+      real(t.recompute_every);  // layers that share one kept input, and are all there in backward
+  double kept = layer * stage_layers * in_flight;
+  if (t.recompute == "full")
+    kept = e * real(m.hidden_size) * stage_layers / every * in_flight + layer * every;
+  if (t.activation_offload) kept = 2 * layer;  // of the layer at work, and of the one on its way
   // Logits, their log-softmax in fp32 and their gradient; a stage that holds them holds no other stage's
   // extra.
   const double logits = (2 * e + 4) * real(m.vocab_size) / tp;

@@ -14,12 +14,11 @@ struct Gap {
 
 constexpr Gap kGaps[] = {
     {"tensor parallelism (tp > 1)", [](const Trial& t) { return t.tp > 1; }},
-    {"pipeline parallelism (pp > 1)", [](const Trial& t) { return t.pp > 1; }},
+    {"the split backward of schedule zero_bubble",
+     [](const Trial& t) { return t.schedule == "zero_bubble"; }},
     {"context parallelism (cp > 1)", [](const Trial& t) { return t.cp > 1; }},
     {"expert parallelism (ep > 1)", [](const Trial& t) { return t.ep > 1; }},
-    {"recomputation (recompute other than none)", [](const Trial& t) { return t.recompute != "none"; }},
     {"packed sequences (packing)", [](const Trial& t) { return t.packing; }},
-    {"offloaded activations (activation_offload)", [](const Trial& t) { return t.activation_offload; }},
     {"a workload other than step", [](const Trial& t) { return t.workload != "step"; }},
 };
 

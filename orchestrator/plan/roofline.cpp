@@ -6,6 +6,8 @@
 
 #include "bench_kernels/shape/count.h"
 #include "bench_kernels/shape/model_states.h"
+#include "bench_kernels/shape/schedule_check.h"
+#include "bench_kernels/shape/stage_split.h"
 #include "orchestrator/plan/memory.h"
 #include "orchestrator/plan/planner.h"
 #include "orchestrator/plan/rules.h"
@@ -60,13 +62,16 @@ double communication_seconds(const Trial& t, const shape::Hardware& h) {
   if (t.cp > 1)  // keys and values around the ring, forward, and with their gradients backward
     seconds += micro_steps * layers * 6 * (real(t.cp) - 1) * tokens *
                real(t.spec.kv_heads * t.spec.head_dim) * e / real(t.tp) / bandwidth(t, h, t.tp * t.cp);
-  if (t.pp > 1) seconds += micro_steps * 2 * activations / bandwidth(t, h, t.world());
+  // A rank in the middle: activations forward, their gradient backward, of each chunk.
+  if (t.pp > 1)
+    seconds += real(shape::pipeline_traffic(t, t.pp > 2 ? 1 : 0).bytes) / bandwidth(t, h, t.world());
   return seconds;
 }
 
-// The fill and drain of a pipeline, (p - 1) / m of the busy time (Huang et al. 2019).
+// The fill and drain of a pipeline over the busy time.
 double bubble(const Trial& t) {
-  return real(t.pp - 1) / real(t.grad_accum);
+  const double idle = shape::ideal_bubble(shape::Pipeline::of(t));
+  return idle / (1 - idle);
 }
 
 i64 saturated(double x) {

@@ -4,6 +4,7 @@
 
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/parallel_dims.h"
+#include "bench_kernels/shape/stage_split.h"
 
 namespace sweep::plan {
 namespace {
@@ -27,6 +28,8 @@ Verdict range(const Trial& t) {
                           {"zero", t.zero, 0, 3},
                           {"threads", t.threads, 1, 4096},
                           {"bucket_mb", t.bucket_mb, 1, 1 << 20},
+                          {"vpp", t.vpp, 1, 1 << 20},
+                          {"recompute_every", t.recompute_every, 1, kMany},
                           {"memory_cap_bytes", t.memory_cap_bytes.value_or(1), 1, i64{1} << 60}};
   for (const Range& r : ranges)
     if (r.value < r.low || r.value > r.high)
@@ -87,8 +90,13 @@ Verdict experts(const Trial& t) {
 }
 
 Verdict pipeline(const Trial& t) {
-  if (t.pp <= t.spec.layers) return {};
-  return pruned("pipeline", fmt::format("pp {} > layers {}: a stage would be empty", t.pp, t.spec.layers));
+  if (auto sentence = shape::pipeline_objection(t)) return pruned("pipeline", std::move(*sentence));
+  return {};
+}
+
+Verdict recomputation(const Trial& t) {
+  if (auto sentence = shape::recompute_objection(t)) return pruned("recompute", std::move(*sentence));
+  return {};
 }
 
 Verdict zero(const Trial& t) {
@@ -118,7 +126,7 @@ Verdict precision(const Trial& t) {
 std::optional<Objection> first_objection(const Trial& t) {
   // Later rules divide and multiply what earlier ones have bounded.
   for (const auto rule : {range, hardware, rank_algebra, global_batch, tensor_split, sequence_split, experts,
-                          pipeline, zero, positions, precision})
+                          pipeline, recomputation, zero, positions, precision})
     if (auto objection = rule(t)) return objection;
   return {};
 }

@@ -15,7 +15,7 @@ struct Objection {
   Outcome verdict = Outcome::kPruned;
 };
 
-// The first rule the trial breaks: range, hardware, rank_algebra, divisibility, pipeline, zero, positions,
+// The first rule the trial breaks: range, hardware, rank_algebra, divisibility, pipeline, recompute, zero, positions,
 // precision.
 std::optional<Objection> first_objection(const Trial&);
 

@@ -54,6 +54,19 @@ TEST_P(CountingAllocator, AtTheCapFitsAndAboveItIsOutOfMemory) {
   EXPECT_EQ(stats(type()).peak, 2048);
 }
 
+TEST_P(CountingAllocator, HostBlocksAreCountedApartAndNeverCapped) {
+  set_cap(type(), 512);
+  std::optional<at::Tensor> host = empty_on_host({2000}, bytes(1).options());
+  EXPECT_EQ(stats(type()).current, 0);
+  EXPECT_EQ(stats(type()).host_current, 2048);
+  EXPECT_NO_THROW(bytes(512)) << "a host block takes no room on the device";
+  host.reset();
+  EXPECT_EQ(stats(type()).host_current, 0);
+  EXPECT_EQ(stats(type()).host_peak, 2048);
+  reset_peak(type());
+  EXPECT_EQ(stats(type()).host_peak, 0);
+}
+
 TEST_P(CountingAllocator, ScratchIsNeitherCountedNorCappedAlsoWhenFreedOutsideItsScope) {
   set_cap(type(), 512);
   std::optional<at::Tensor> scratch;

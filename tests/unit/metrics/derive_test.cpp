@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/metrics/steps.h"
 
 namespace sweep::metrics {
 namespace {
@@ -244,6 +245,27 @@ TEST(Derive, ExposedCommunicationOnlyWhereEveryRankSeparatedIt) {
   EXPECT_FALSE(derive(cpu_trial(2), records, nullptr).exposed_comm_ms.has_value());
   records[1].samples[0].exposed_comm_ns = 0;
   EXPECT_DOUBLE_EQ(*derive(cpu_trial(2), records, nullptr).exposed_comm_ms, 2);
+}
+
+TEST(Derive, TheBubbleIsWhatIsNeitherComputationNorOptimizer) {
+  std::vector<RankRecord> records{rank(0, {sample(0, 10)}), rank(1, {sample(0, 10)})};
+  for (RankRecord& r : records) {
+    StepSample& s = r.samples[0];
+    s.step_ns = 10'000'000, s.forward_ns = 2'000'000, s.backward_ns = 4'000'000, s.optimizer_ns = 2'000'000;
+  }
+  records[1].samples[0].forward_ns = 3'000'000;
+  Trial t = cpu_trial(2);
+  EXPECT_FALSE(derive(t, records, nullptr).bubble.has_value());
+  t.dp = 1, t.pp = 2;
+  EXPECT_DOUBLE_EQ(*derive(t, records, nullptr).bubble, 3.0 / 16);
+}
+
+TEST(Derive, ARankWithoutTheHeadHasNoLoss) {
+  std::vector<RankRecord> records{rank(0, {sample(0, 10)}), rank(1, {sample(0, 10)})};
+  records[0].samples[0].loss = 0, records[0].samples[0].tokens = 0;
+  records[1].samples[0].loss = 4;
+  EXPECT_DOUBLE_EQ(*derive(cpu_trial(2), records, nullptr).loss_first, 4);
+  EXPECT_DOUBLE_EQ(whole_steps(records, 2).at(0).loss, 4);
 }
 
 TEST(Derive, LossIsWeightedByTokens) {

@@ -1,0 +1,101 @@
+#include "bench_kernels/parallel/pipeline.h"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+
+#include "bench_kernels/shape/stage_split.h"
+
+namespace sweep::parallel {
+
+using shape::Act;
+using shape::Action;
+
+Pipeline::Part::Part(const Trial& t, const model::Options& options, const Mesh& mesh,
+                     const model::Chunk& chunk, optim::AdamWOptions adamw)
+    : stage(t.spec, options, layout_of(t, mesh), chunk),
+      state(stage.parameters(), mesh, t, at::TensorOptions(options.device).dtype(options.type), adamw) {
+  stage.set_keeper(&state);
+}
+
+Pipeline::Pipeline(const Trial& t, const model::Options& options, const Mesh& mesh, i64 micros,
+                   optim::AdamWOptions adamw)
+    : plan_(shape::Pipeline::of(t)), channel_(mesh[Dimension::kPipeline]), place_(mesh.place().pp) {
+  plan_.micros = micros;
+  actions_ = shape::make_schedule(plan_)[static_cast<std::size_t>(place_)];
+  const auto shares = shape::split_stages(t.spec, plan_.stages(), t.seq_len);
+  for (i64 chunk = 0; chunk < plan_.chunks; ++chunk) {
+    const auto& share = shares[static_cast<std::size_t>(plan_.stage(place_, chunk))];
+    parts_.push_back(std::make_unique<Part>(
+        t, options, mesh, model::Chunk{share.first_layer, share.layers, share.embedding, share.head}, adamw));
+  }
+  const i64 rows = t.micro_batch_size * t.seq_len / t.cp / (t.sp ? t.tp : 1);
+  message_shape_ = {rows, t.spec.hidden_size};
+  message_options_ = at::TensorOptions(options.device).dtype(options.type);
+}
+
+std::vector<const ModelState*> Pipeline::states() const {
+  std::vector<const ModelState*> states;
+  for (const auto& part : parts_) states.push_back(&part->state);
+  return states;
+}
+
+void Pipeline::wait(comm::Pending& pending, const Action& action, const Watch& watch) {
+  if (!pending.under_way()) return;
+  watch(Moment::kWaitBegins, action.act);
+  pending.wait();
+  watch(Moment::kWaitEnds, action.act);
+}
+
+void Pipeline::post_send(const Action& action, const Watch& watch) {
+  const i64 peer = peer_of(plan_, place_, action);
+  comm::Pending& last = sends_[peer];
+  wait(last, action, watch);
+  const at::Tensor result = std::move(flight(action).result);
+  last =
+      channel_.send(result, static_cast<int>(peer), static_cast<int>(message_number(plan_, place_, action)));
+}
+
+void Pipeline::post_receive(const Action& action) {
+  Message& message = action.act == Act::kRecvForward ? flight(action).activation : flight(action).gradient;
+  message.tensor = at::empty(message_shape_, message_options_);
+  message.pending = channel_.recv(message.tensor, static_cast<int>(peer_of(plan_, place_, action)),
+                                  static_cast<int>(message_number(plan_, place_, action)));
+}
+
+void Pipeline::backward(const Action& action, const model::MicroStep& micro) {
+  Flight& now = flight(action);
+  Part& here = part(action);
+  here.state.begin_backward(--backwards_left_[static_cast<std::size_t>(action.chunk)] == 0);
+  now.result = here.stage.backward(micro, std::move(now.gradient.tensor), std::move(now.tape));
+}
+
+void Pipeline::compute(const Action& action, const model::MicroStep& micro, const Watch& watch) {
+  Flight& now = flight(action);
+  Message& input = action.act == Act::kForward ? now.activation : now.gradient;
+  wait(input.pending, action, watch);
+  watch(Moment::kBegins, action.act);
+  if (action.act == Act::kForward)
+    now.result = part(action).stage.forward(micro, std::move(input.tensor), now.tape);
+  else
+    backward(action, micro);
+  watch(Moment::kEnds, action.act);
+}
+
+void Pipeline::run(const std::function<model::MicroStep(i64)>& micro, const Watch& watch) {
+  flights_ = std::vector<Flight>(static_cast<std::size_t>(plan_.chunks * plan_.micros));
+  backwards_left_.assign(parts_.size(), plan_.micros);
+  for (const auto& part : parts_) part->state.begin_step();
+  for (const Action& action : actions_) {
+    if (shape::computes(action.act))
+      compute(action, micro(action.micro), watch);
+    else if (shape::sends(action.act))
+      post_send(action, watch);
+    else
+      post_receive(action);
+  }
+  for (auto& [peer, pending] : sends_) wait(pending, actions_.back(), watch);
+  flights_.clear();
+}
+
+}  // namespace sweep::parallel

@@ -1,0 +1,80 @@
+// Pipeline: the stages that one rank holds, run as the schedule's list of actions says (shape/schedule.h). It owns
+// stages, their states, the micro-batches in flight and the messages under way. One rank without peers is a
+// pipeline of one stage: there is no other way through a step. It knows nothing of batches and of time; whoever
+// does watches.
+//
+// Every buffer comes and goes at a fixed place of the list, never when a peer happens to be ready: a receive's is
+// there from its post to the end of its chunk's backward, a send's until the rank's next send to the same peer.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "bench_kernels/model/stage.h"
+#include "bench_kernels/parallel/mesh.h"
+#include "bench_kernels/parallel/model_state.h"
+#include "bench_kernels/shape/schedule.h"
+#include "schema/trial.h"
+
+namespace sweep::parallel {
+
+class Pipeline {
+ public:
+  // The mesh must outlive the pipeline. micros: how many of the trial's micro-batches run (fewer in a dry run).
+  Pipeline(const Trial&, const model::Options&, const Mesh&, i64 micros, optim::AdamWOptions = {});
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
+
+  enum class Moment { kWaitBegins, kWaitEnds, kBegins, kEnds };
+  // Told of each wait for a peer and of each computation, from the calling thread.
+  using Watch = std::function<void(Moment, shape::Act)>;
+  // Forward and backward of all micro-batches; micro(i) is the i-th. Gradients are complete but for
+  // finish_gradients() of the states.
+  void run(const std::function<model::MicroStep(i64)>& micro, const Watch&);
+
+  // One part per chunk, in order of their stages.
+  struct Part {
+    Part(const Trial&, const model::Options&, const Mesh&, const model::Chunk&, optim::AdamWOptions);
+    model::Stage stage;
+    ModelState state;
+  };
+  std::vector<std::unique_ptr<Part>>& parts() { return parts_; }
+  const std::vector<std::unique_ptr<Part>>& parts() const { return parts_; }
+  std::vector<const ModelState*> states() const;
+  // Whether this rank computes the loss.
+  bool has_head() const { return place_ == plan_.ranks - 1; }
+
+ private:
+  struct Message {
+    at::Tensor tensor;
+    comm::Pending pending;
+  };
+  struct Flight {                  // of one chunk and micro-batch
+    Message activation, gradient;  // on the way in
+    at::Tensor result;             // on the way out
+    model::Stage::Tape tape;
+  };
+  Flight& flight(const shape::Action& a) {
+    return flights_[static_cast<std::size_t>(a.chunk * plan_.micros + a.micro)];
+  }
+  Part& part(const shape::Action& a) { return *parts_[static_cast<std::size_t>(a.chunk)]; }
+  void compute(const shape::Action&, const model::MicroStep&, const Watch&);
+  void backward(const shape::Action&, const model::MicroStep&);
+  void post_send(const shape::Action&, const Watch&);
+  void post_receive(const shape::Action&);
+  void wait(comm::Pending&, const shape::Action&, const Watch&);
+
+  shape::Pipeline plan_;
+  comm::Channel& channel_;
+  i64 place_ = 0;  // this rank's in the pipeline
+  shape::ActionList actions_;
+  std::vector<std::unique_ptr<Part>> parts_;
+  std::vector<i64> backwards_left_;  // per chunk
+  std::vector<Flight> flights_;
+  std::map<i64, comm::Pending> sends_;  // the last one to each peer
+  std::vector<i64> message_shape_;
+  at::TensorOptions message_options_;
+};
+
+}  // namespace sweep::parallel

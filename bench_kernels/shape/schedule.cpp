@@ -1,0 +1,182 @@
+#include "bench_kernels/shape/schedule.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "bench_kernels/shape/schedule_check.h"
+
+namespace sweep::shape {
+namespace {
+
+// One forward then one backward after `warmup` forwards, until both lists are done.
+ActionList one_by_one(const ActionList& forward, const ActionList& backward, i64 warmup) {
+  ActionList order;
+  const std::size_t ahead = std::min(static_cast<std::size_t>(warmup), forward.size());
+  order.insert(order.end(), forward.begin(), forward.begin() + static_cast<std::ptrdiff_t>(ahead));
+  for (std::size_t i = 0; i < backward.size(); ++i) {
+    if (ahead + i < forward.size()) order.push_back(forward[ahead + i]);
+    order.push_back(backward[i]);
+  }
+  return order;
+}
+
+// Micro-batches go in groups of `ranks` through all chunks of a rank, the chunks of backward from the last.
+ActionList in_groups(const Pipeline& p, Act act) {
+  ActionList list;
+  for (i64 k = 0; k < p.micros * p.chunks; ++k) {
+    const i64 turn = k / p.ranks % p.chunks;
+    const i64 chunk = act == Act::kForward ? turn : p.chunks - 1 - turn;
+    list.push_back({act, chunk, k / (p.ranks * p.chunks) * p.ranks + k % p.ranks});
+  }
+  return list;
+}
+
+ActionList in_order(const Pipeline& p, Act act) {
+  ActionList list;
+  for (i64 micro = 0; micro < p.micros; ++micro) list.push_back({act, 0, micro});
+  return list;
+}
+
+// Weight parts run `rank` backwards late and fill what would be waiting: the later the stage, the more of them
+// are put off; no rank holds more micro-batches than 1f1b's first.
+ActionList with_late_weights(const ActionList& order, i64 rank) {
+  ActionList out;
+  i64 backwards = 0, weights = 0;
+  for (const Action& action : order) {
+    out.push_back(action);
+    if (action.act == Act::kBackward && ++backwards > rank)
+      out.push_back({Act::kBackwardWeight, 0, weights++});
+  }
+  while (weights < backwards) out.push_back({Act::kBackwardWeight, 0, weights++});
+  return out;
+}
+
+// The computations of one rank, in order.
+ActionList computations(const Pipeline& p, i64 rank) {
+  const i64 behind = p.ranks - 1 - rank;
+  switch (p.kind) {
+    case ScheduleKind::kAfab:
+      return one_by_one(in_order(p, Act::kForward), in_order(p, Act::kBackward), p.micros);
+    case ScheduleKind::k1f1b:
+      return one_by_one(in_order(p, Act::kForward), in_order(p, Act::kBackward), behind);
+    case ScheduleKind::kInterleaved:
+      return one_by_one(in_groups(p, Act::kForward), in_groups(p, Act::kBackward),
+                        p.chunks == 1 ? behind : 2 * behind + (p.chunks - 1) * p.ranks);
+    case ScheduleKind::kZeroBubble:
+      return with_late_weights(one_by_one(in_order(p, Act::kForward), in_order(p, Act::kBackward), behind),
+                               rank);
+  }
+  return {};
+}
+
+// A message, or a computation, at its place in the order of the whole pipeline.
+struct Posted {
+  double time = 0;
+  i64 number = 0;
+  Action action;
+};
+
+bool earlier(const Posted& a, const Posted& b) {
+  return std::tie(a.time, a.number) < std::tie(b.time, b.number);
+}
+
+// Receives are posted one computation before the one that needs them (so that data arrive beside it), as far
+// as the order of messages with the same peer allows.
+ActionList with_messages(const Pipeline& p, i64 rank, const std::vector<Span>& spans,
+                         std::vector<Posted> messages) {
+  std::sort(messages.begin(), messages.end(), earlier);
+  std::vector<ActionList> before(spans.size() + 1);  // messages before each computation, and at the end
+  std::map<i64, std::size_t> last;                   // with each peer
+  for (const Posted& m : messages) {
+    std::size_t place = 0;
+    if (sends(m.action.act)) {
+      while (place < spans.size() && spans[place].start < m.time) ++place;
+    } else {
+      const Act user = m.action.act == Act::kRecvForward ? Act::kForward : Act::kBackward;
+      while (spans[place].action != Action{user, m.action.chunk, m.action.micro}) ++place;
+      place = place > 0 ? place - 1 : 0;
+    }
+    std::size_t& least = last[peer_of(p, rank, m.action)];
+    least = std::max(least, place);
+    before[least].push_back(m.action);
+  }
+  ActionList out;
+  for (std::size_t i = 0; i <= spans.size(); ++i) {
+    out.insert(out.end(), before[i].begin(), before[i].end());
+    if (i < spans.size()) out.push_back(spans[i].action);
+  }
+  return out;
+}
+
+// What a computation of that rank sends on, if anything.
+std::optional<Act> result_goes(const Pipeline& p, i64 rank, const Action& a) {
+  const i64 stage = p.stage(rank, a.chunk);
+  if (a.act == Act::kForward && stage + 1 < p.stages()) return Act::kSendForward;
+  if (a.act == Act::kBackward && stage > 0) return Act::kSendBackward;
+  return std::nullopt;
+}
+
+}  // namespace
+
+ScheduleKind schedule_kind(const std::string& name) {
+  if (name == "afab") return ScheduleKind::kAfab;
+  if (name == "interleaved") return ScheduleKind::kInterleaved;
+  if (name == "zero_bubble") return ScheduleKind::kZeroBubble;
+  return ScheduleKind::k1f1b;
+}
+
+Pipeline Pipeline::of(const Trial& t) {
+  return {schedule_kind(t.schedule), t.pp, t.grad_accum, t.vpp};
+}
+
+i64 peer_of(const Pipeline& p, i64 rank, const Action& a) {
+  const i64 stage = p.stage(rank, a.chunk);
+  const bool down = a.act == Act::kSendForward || a.act == Act::kRecvBackward;
+  return p.rank_of(down ? stage + 1 : stage - 1);
+}
+
+i64 message_number(const Pipeline& p, i64 rank, const Action& a) {
+  const bool forward = a.act == Act::kSendForward || a.act == Act::kRecvForward;
+  // Named by the upper of the two stages it connects.
+  const bool lower = a.act == Act::kRecvForward || a.act == Act::kSendBackward;
+  const i64 upper = p.stage(rank, a.chunk) - (lower ? 1 : 0);
+  return (a.micro * p.stages() + upper) * 2 + (forward ? 0 : 1);
+}
+
+std::vector<ActionList> make_schedule(const Pipeline& p) {
+  std::vector<ActionList> order;
+  for (i64 rank = 0; rank < p.ranks; ++rank) order.push_back(computations(p, rank));
+  if (p.stages() == 1) return order;
+  const auto spans = run_computations(p, order, Costs{});
+  std::vector<std::vector<Posted>> messages(order.size());
+  for (i64 rank = 0; rank < p.ranks; ++rank) {
+    for (const Span& span : spans[static_cast<std::size_t>(rank)]) {
+      const auto send = result_goes(p, rank, span.action);
+      if (!send) continue;
+      const bool down = *send == Act::kSendForward;
+      const i64 other = p.stage(rank, span.action.chunk) + (down ? 1 : -1);
+      const Action sent{*send, span.action.chunk, span.action.micro};
+      const Action received{down ? Act::kRecvForward : Act::kRecvBackward, other / p.ranks,
+                            span.action.micro};
+      const Posted message{span.end, message_number(p, rank, sent), sent};
+      messages[static_cast<std::size_t>(rank)].push_back(message);
+      messages[static_cast<std::size_t>(p.rank_of(other))].push_back(
+          {message.time, message.number, received});
+    }
+  }
+  std::vector<ActionList> schedule;
+  for (std::size_t rank = 0; rank < order.size(); ++rank)
+    schedule.push_back(with_messages(p, static_cast<i64>(rank), spans[rank], std::move(messages[rank])));
+  return schedule;
+}
+
+i64 micros_with_same_peak(const Pipeline& p) {
+  if (p.kind == ScheduleKind::kAfab) return p.micros;
+  if (p.ranks == 1) return std::min<i64>(p.micros, 2);
+  const i64 turns = p.kind == ScheduleKind::kInterleaved ? p.chunks + 3 : 4;
+  return std::min(p.micros, turns * p.ranks);
+}
+
+}  // namespace sweep::shape

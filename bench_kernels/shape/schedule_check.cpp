@@ -1,0 +1,288 @@
+#include "bench_kernels/shape/schedule_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+
+namespace sweep::shape {
+namespace {
+
+double cost_of(const Pipeline& p, const Costs& costs, Act act) {
+  const double share = 1.0 / static_cast<double>(p.chunks);
+  const bool split = p.kind == ScheduleKind::kZeroBubble;
+  if (act == Act::kForward) return share * costs.forward;
+  if (act == Act::kBackwardWeight) return share * costs.backward_weight;
+  return share * (split ? costs.backward - costs.backward_weight : costs.backward);
+}
+
+const char* name_of(Act act) {
+  constexpr const char* kNames[] = {"forward",      "backward",      "backward_weight", "send_forward",
+                                    "recv_forward", "send_backward", "recv_backward"};
+  return kNames[static_cast<std::size_t>(act)];
+}
+
+std::string described(i64 rank, const Action& a) {
+  return fmt::format("rank {}: {} of chunk {}, micro-batch {}", rank, name_of(a.act), a.chunk, a.micro);
+}
+
+// When the forward and the backward of each virtual stage and micro-batch ended.
+class Ends {
+ public:
+  explicit Ends(const Pipeline& p) : p_(p), at_(static_cast<std::size_t>(2 * p.stages() * p.micros)) {}
+  std::optional<double>& of(i64 stage, i64 micro, bool forward) {
+    return at_[static_cast<std::size_t>((stage * p_.micros + micro) * 2 + (forward ? 0 : 1))];
+  }
+  // When the computation's input is there; nothing: not yet.
+  std::optional<double> ready(i64 rank, const Action& a) {
+    const i64 stage = p_.stage(rank, a.chunk);
+    if (a.act == Act::kForward) return stage == 0 ? 0.0 : of(stage - 1, a.micro, true);
+    if (a.act == Act::kBackwardWeight) return of(stage, a.micro, false);
+    const auto own = of(stage, a.micro, true);
+    if (stage + 1 == p_.stages() || !own) return own;
+    return of(stage + 1, a.micro, false);
+  }
+
+ private:
+  const Pipeline& p_;
+  std::vector<std::optional<double>> at_;
+};
+
+// The posts of one rank, as the strictest transport takes them: per peer one queue, both directions.
+struct Posts {
+  std::map<i64, std::deque<std::pair<i64, double>>> to;  // peer -> message number and time of posting
+};
+
+// All ranks at once, each at its place in its list.
+class Machine {
+ public:
+  Machine(const Pipeline& p, const std::vector<ActionList>& lists, const Costs& costs)
+      : p_(p), lists_(lists), costs_(costs), ranks_(lists.size()) {}
+
+  Expected<ScheduleReport> run();
+
+ private:
+  struct Rank {
+    std::size_t next = 0;
+    double clock = 0, busy = 0;
+    i64 held = 0, peak = 0;
+    std::set<std::tuple<Act, i64, i64>> done;
+    std::map<i64, i64> unsent;  // peer -> number of the last send posted to it
+    Posts posts;
+  };
+  bool advance(i64 rank);
+  bool post(i64 rank, const Action&);
+  bool compute(i64 rank, const Action&);
+  bool pass_messages();
+  std::optional<double> input_of(i64 rank, const Action&) const;
+  std::string order_fault(i64 rank, const Action&) const;
+  Expected<ScheduleReport> report() const;
+
+  const Pipeline& p_;
+  const std::vector<ActionList>& lists_;
+  const Costs& costs_;
+  std::vector<Rank> ranks_;
+  std::map<i64, double> passed_;  // message -> when both ends had posted it
+  std::string fault_;
+};
+
+std::string Machine::order_fault(i64 rank, const Action& a) const {
+  const Rank& r = ranks_[static_cast<std::size_t>(rank)];
+  if (a.chunk < 0 || a.chunk >= p_.chunks || a.micro < 0 || a.micro >= p_.micros) return "does not exist";
+  if (r.done.contains({a.act, a.chunk, a.micro})) return "comes twice";
+  const auto needs = [&](Act act) { return !r.done.contains({act, a.chunk, a.micro}); };
+  if (a.act == Act::kBackward && needs(Act::kForward)) return "comes before its forward";
+  if (a.act == Act::kBackwardWeight && needs(Act::kBackward)) return "comes before its backward";
+  if (a.act == Act::kSendForward && needs(Act::kForward)) return "comes before its forward";
+  if (a.act == Act::kSendBackward && needs(Act::kBackward)) return "comes before its backward";
+  const i64 stage = p_.stage(rank, a.chunk);
+  if (a.act == Act::kForward && stage > 0 && needs(Act::kRecvForward)) return "has no receive";
+  if (a.act == Act::kBackward && stage + 1 < p_.stages() && needs(Act::kRecvBackward))
+    return "has no receive";
+  const bool inward = a.act == Act::kRecvForward || a.act == Act::kSendBackward;
+  const bool outward = a.act == Act::kSendForward || a.act == Act::kRecvBackward;
+  if ((inward && stage == 0) || (outward && stage + 1 == p_.stages())) return "has no peer";
+  return {};
+}
+
+bool Machine::post(i64 rank, const Action& a) {
+  Rank& r = ranks_[static_cast<std::size_t>(rank)];
+  const i64 peer = peer_of(p_, rank, a), number = message_number(p_, rank, a);
+  if (sends(a.act)) {  // the buffer of the send before must be free
+    const auto last = r.unsent.find(peer);
+    if (last != r.unsent.end()) {
+      const auto passed = passed_.find(last->second);
+      if (passed == passed_.end()) return false;
+      r.clock = std::max(r.clock, passed->second);
+    }
+    r.unsent[peer] = number;
+  }
+  r.posts.to[peer].emplace_back(number, r.clock);
+  return true;
+}
+
+// When a computation's message is there; nothing: not yet.
+std::optional<double> Machine::input_of(i64 rank, const Action& a) const {
+  const i64 stage = p_.stage(rank, a.chunk);
+  const bool first = a.act == Act::kForward && stage == 0;
+  const bool last = a.act == Act::kBackward && stage + 1 == p_.stages();
+  if (first || last || a.act == Act::kBackwardWeight) return 0.0;
+  const Act receive = a.act == Act::kForward ? Act::kRecvForward : Act::kRecvBackward;
+  const auto passed = passed_.find(message_number(p_, rank, {receive, a.chunk, a.micro}));
+  if (passed == passed_.end()) return std::nullopt;
+  return passed->second;
+}
+
+bool Machine::compute(i64 rank, const Action& a) {
+  Rank& r = ranks_[static_cast<std::size_t>(rank)];
+  const auto ready = input_of(rank, a);
+  if (!ready) return false;
+  const double cost = cost_of(p_, costs_, a.act);
+  r.clock = std::max(r.clock, *ready) + cost;
+  r.busy += cost;
+  if (a.act == Act::kForward) r.peak = std::max(r.peak, ++r.held);
+  const Act frees = p_.kind == ScheduleKind::kZeroBubble ? Act::kBackwardWeight : Act::kBackward;
+  if (a.act == frees) --r.held;
+  return true;
+}
+
+bool Machine::advance(i64 rank) {
+  Rank& r = ranks_[static_cast<std::size_t>(rank)];
+  const ActionList& list = lists_[static_cast<std::size_t>(rank)];
+  bool moved = false;
+  while (r.next < list.size()) {
+    const Action& a = list[r.next];
+    if (const std::string why = order_fault(rank, a); !why.empty()) {
+      fault_ = described(rank, a) + " " + why;
+      return false;
+    }
+    if (computes(a.act) ? !compute(rank, a) : !post(rank, a)) return moved;
+    r.done.insert({a.act, a.chunk, a.micro});
+    ++r.next;
+    moved = true;
+  }
+  return moved;
+}
+
+bool Machine::pass_messages() {
+  bool moved = false;
+  for (std::size_t a = 0; a < ranks_.size(); ++a) {
+    for (auto& [b, queue] : ranks_[a].posts.to) {
+      if (b < static_cast<i64>(a)) continue;
+      auto& other = ranks_[static_cast<std::size_t>(b)].posts.to[static_cast<i64>(a)];
+      while (!queue.empty() && !other.empty()) {
+        if (queue.front().first != other.front().first) {
+          fault_ = fmt::format("ranks {} and {} post their messages in different orders", a, b);
+          return false;
+        }
+        passed_[queue.front().first] = std::max(queue.front().second, other.front().second);
+        queue.pop_front();
+        other.pop_front();
+        moved = true;
+      }
+    }
+  }
+  return moved;
+}
+
+Expected<ScheduleReport> Machine::report() const {
+  ScheduleReport out;
+  double busy = 0;
+  for (const Rank& r : ranks_) {
+    const auto count = static_cast<std::size_t>(p_.chunks * p_.micros);
+    for (const Act act : {Act::kForward, Act::kBackward, Act::kBackwardWeight}) {
+      const auto found = static_cast<std::size_t>(std::count_if(
+          r.done.begin(), r.done.end(), [&](const auto& done) { return std::get<0>(done) == act; }));
+      const bool wanted = act != Act::kBackwardWeight || p_.kind == ScheduleKind::kZeroBubble;
+      if (found != (wanted ? count : 0))
+        return fail(fmt::format("rank {} has {} of {} {} computations", &r - ranks_.data(), found,
+                                wanted ? count : 0, name_of(act)));
+    }
+    for (const auto& [peer, queue] : r.posts.to)
+      if (!queue.empty())
+        return fail(fmt::format("a message between ranks {} and {} never passes", &r - ranks_.data(), peer));
+    out.makespan = std::max(out.makespan, r.clock);
+    out.in_flight.push_back(r.peak);
+    busy += r.busy;
+  }
+  for (const Rank& r : ranks_) out.idle.push_back(out.makespan - r.busy);
+  out.bubble = 1 - busy / (out.makespan * static_cast<double>(ranks_.size()));
+  return out;
+}
+
+Expected<ScheduleReport> Machine::run() {
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t rank = 0; rank < ranks_.size() && fault_.empty(); ++rank)
+      moved = advance(static_cast<i64>(rank)) || moved;
+    if (fault_.empty()) moved = pass_messages() || moved;
+    if (!fault_.empty()) return fail(fault_);
+  }
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+    if (ranks_[rank].next < lists_[rank].size())
+      return fail(described(static_cast<i64>(rank), lists_[rank][ranks_[rank].next]) + " waits for ever");
+  return report();
+}
+
+}  // namespace
+
+std::vector<std::vector<Span>> run_computations(const Pipeline& p,
+                                                const std::vector<ActionList>& computations,
+                                                const Costs& costs) {
+  Ends ends(p);
+  std::vector<std::vector<Span>> spans(computations.size());
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t rank = 0; rank < computations.size(); ++rank) {
+      auto& mine = spans[rank];
+      while (mine.size() < computations[rank].size()) {
+        const Action& a = computations[rank][mine.size()];
+        const auto ready = ends.ready(static_cast<i64>(rank), a);
+        if (!ready) break;
+        const double start = std::max(*ready, mine.empty() ? 0.0 : mine.back().end);
+        mine.push_back({a, start, start + cost_of(p, costs, a.act)});
+        if (a.act != Act::kBackwardWeight)
+          ends.of(p.stage(static_cast<i64>(rank), a.chunk), a.micro, a.act == Act::kForward) =
+              mine.back().end;
+        moved = true;
+      }
+    }
+  }
+  return spans;
+}
+
+Expected<ScheduleReport> check_schedule(const Pipeline& p, const std::vector<ActionList>& lists,
+                                        const Costs& costs) {
+  if (static_cast<i64>(lists.size()) != p.ranks)
+    return fail(fmt::format("{} lists of actions for {} ranks", lists.size(), p.ranks));
+  return Machine(p, lists, costs).run();
+}
+
+double ideal_bubble(const Pipeline& p) {
+  const double fill = static_cast<double>(p.ranks - 1), turns = static_cast<double>(p.micros * p.chunks);
+  const double idle = p.kind == ScheduleKind::kZeroBubble ? fill / 3 : fill;
+  return idle / (turns + idle);
+}
+
+double peak_in_flight(const Pipeline& p, i64 rank) {
+  const i64 behind = p.ranks - 1 - rank;
+  switch (p.kind) {
+    case ScheduleKind::kAfab:
+      return static_cast<double>(p.micros);
+    case ScheduleKind::k1f1b:
+      return static_cast<double>(std::min(p.micros, behind + 1));
+    case ScheduleKind::kZeroBubble:
+      return static_cast<double>(std::min(p.micros, p.ranks));
+    case ScheduleKind::kInterleaved: {
+      const i64 warmup = p.chunks == 1 ? behind : 2 * behind + (p.chunks - 1) * p.ranks;
+      return static_cast<double>(std::min(p.micros * p.chunks, warmup + 1)) / static_cast<double>(p.chunks);
+    }
+  }
+  return 1;
+}
+
+}  // namespace sweep::shape

@@ -1,0 +1,73 @@
+#include "tests/parity/rank_costs.h"
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "bench_kernels/kernels/counting_allocator.h"
+#include "bench_kernels/step/dry_run.h"
+#include "bench_kernels/step/train_step.h"
+#include "tests/unit/comm/forked_ranks.h"
+
+namespace sweep::testing {
+namespace {
+
+RankCost cost_of(const Trial& trial, const comm::GroupOptions& options, int steps) {
+  const auto dims = shape::ParallelDims::make(trial);
+  require(dims.has_value(), dims ? "" : dims.error().message);
+  const parallel::Mesh mesh(*dims, options.rank, [&](const std::string& name, int rank, int size) {
+    comm::GroupOptions of_group = options;
+    of_group.name = name, of_group.rank = rank, of_group.world = size;
+    return comm::make_backend(trial.backend, of_group);
+  });
+  memory::install(c10::DeviceType::CPU);
+  const i64 before = memory::stats(c10::DeviceType::CPU).current;
+  memory::reset_peak(c10::DeviceType::CPU);
+  step::TrainStep step(trial, at::kCPU, mesh, nullptr);
+  RankCost cost;
+  for (int i = 0; i < steps; ++i) {
+    mesh[shape::Dimension::kPipeline].reset_traffic();
+    const auto times = step.run();
+    if (i == 0) continue;
+    cost.forward_ms += static_cast<double>(times.forward_ns) / 1e6;
+    cost.backward_ms += static_cast<double>(times.backward_ns) / 1e6;
+    cost.waited_ms += static_cast<double>(times.exposed_comm_ns.value_or(0)) / 1e6;
+  }
+  cost.peak_bytes = memory::stats(c10::DeviceType::CPU).peak - before;
+  const comm::Traffic& traffic = mesh[shape::Dimension::kPipeline].traffic();
+  cost.sends = traffic.calls_of(comm::Kind::kSend);
+  cost.receives = traffic.calls_of(comm::Kind::kRecv);
+  cost.pipeline_bytes = traffic.bytes_of(comm::Kind::kSend);
+  mesh[shape::Dimension::kWorld].barrier();
+  return cost;
+}
+
+}  // namespace
+
+std::vector<RankCost> costs_of_ranks(const Trial& trial, int steps) {
+  const ScratchFolder results;
+  const auto file = [&](int rank) { return results.path() + "/" + std::to_string(rank); };
+  const int world = static_cast<int>(trial.world());
+  const auto statuses = run_ranks(world, [&](const comm::GroupOptions& options) {
+    const RankCost cost = cost_of(trial, options, steps);
+    std::ofstream(file(options.rank), std::ios::binary)
+        .write(reinterpret_cast<const char*>(&cost), sizeof(cost));
+  });
+  std::vector<RankCost> costs(static_cast<std::size_t>(world));
+  for (int rank = 0; rank < world; ++rank) {
+    if (statuses[static_cast<std::size_t>(rank)] != 0)
+      throw std::runtime_error("rank " + std::to_string(rank) + " failed");
+    std::ifstream in(file(rank), std::ios::binary);
+    in.read(reinterpret_cast<char*>(&costs[static_cast<std::size_t>(rank)]), sizeof(RankCost));
+  }
+  return costs;
+}
+
+std::vector<i64> dry_peaks(const Trial& trial) {
+  const auto line = step::dry_run_line(trial, step::Backend::kCpu);
+  if (!line) throw std::runtime_error(line.error().message);
+  return nlohmann::json::parse(*line)["peak_bytes"].get<std::vector<i64>>();
+}
+
+}  // namespace sweep::testing

@@ -1,0 +1,129 @@
+// Every schedule over many pipelines: no rank waits for ever, each micro-batch goes forward before backward,
+// messages match, and time and memory are what the papers say.
+#include "bench_kernels/shape/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "bench_kernels/shape/schedule_check.h"
+
+namespace sweep::shape {
+namespace {
+
+std::vector<Pipeline> pipelines() {
+  std::vector<Pipeline> all;
+  for (const i64 p : {1, 2, 3, 4, 5, 8}) {
+    for (i64 m = 1; m <= 20; ++m) {
+      for (const auto kind : {ScheduleKind::kAfab, ScheduleKind::k1f1b, ScheduleKind::kZeroBubble})
+        all.push_back({kind, p, m, 1});
+      for (const i64 v : {1, 2, 3, 5})
+        if (m % p == 0 && (p > 1 || v == 1)) all.push_back({ScheduleKind::kInterleaved, p, m, v});
+    }
+  }
+  return all;
+}
+
+std::string described(const Pipeline& p) {
+  return "kind " + std::to_string(static_cast<int>(p.kind)) + " p " + std::to_string(p.ranks) + " m " +
+         std::to_string(p.micros) + " v " + std::to_string(p.chunks);
+}
+
+TEST(Schedule, NeverWaitsForEverWhateverTheComputationsCost) {
+  for (const Pipeline& p : pipelines()) {
+    const auto schedule = make_schedule(p);
+    for (const Costs& costs : {Costs{}, Costs{1, 1, 0.5}, Costs{3, 1, 0.1}, Costs{0.1, 4, 3}}) {
+      const auto report = check_schedule(p, schedule, costs);
+      ASSERT_TRUE(report) << described(p) << ": " << report.error().message;
+    }
+  }
+}
+
+TEST(Schedule, TheBubbleIsThatOfThePapers) {
+  for (const Pipeline& p : pipelines()) {
+    if (p.micros < p.ranks) continue;  // the formulas are for full pipelines
+    const auto report = check_schedule(p, make_schedule(p));
+    ASSERT_TRUE(report) << described(p);
+    EXPECT_NEAR(report->bubble, ideal_bubble(p), 1e-9) << described(p);
+  }
+}
+
+TEST(Schedule, MicroBatchesInFlightAreAsManyAsTheFormulaSays) {
+  for (const Pipeline& p : pipelines()) {
+    const auto report = check_schedule(p, make_schedule(p));
+    ASSERT_TRUE(report) << described(p);
+    for (i64 rank = 0; rank < p.ranks; ++rank) {
+      const double share = static_cast<double>(report->in_flight[static_cast<std::size_t>(rank)]) /
+                           static_cast<double>(p.chunks);
+      if (p.kind == ScheduleKind::kZeroBubble) {
+        EXPECT_LE(share, peak_in_flight(p, rank)) << described(p) << " rank " << rank;
+      } else {
+        EXPECT_DOUBLE_EQ(share, peak_in_flight(p, rank)) << described(p) << " rank " << rank;
+      }
+    }
+  }
+}
+
+TEST(Schedule, AfewMicroBatchesShowThePeakOfMany) {
+  for (const Pipeline& p : pipelines()) {
+    if (p.kind == ScheduleKind::kInterleaved && p.micros % p.ranks != 0) continue;
+    Pipeline many = p, few = p;
+    many.micros = 12 * p.ranks;
+    few.micros = micros_with_same_peak(many);
+    const auto a = check_schedule(many, make_schedule(many)), b = check_schedule(few, make_schedule(few));
+    ASSERT_TRUE(a && b) << described(p);
+    EXPECT_EQ(a->in_flight, b->in_flight) << described(p);
+  }
+}
+
+TEST(Schedule, OneRankRunsForwardAndBackwardInTurn) {
+  const auto lists = make_schedule({ScheduleKind::k1f1b, 1, 2, 1});
+  const ActionList expected{
+      {Act::kForward, 0, 0}, {Act::kBackward, 0, 0}, {Act::kForward, 0, 1}, {Act::kBackward, 0, 1}};
+  ASSERT_EQ(lists.size(), 1u);
+  EXPECT_EQ(lists[0], expected);
+}
+
+TEST(ScheduleCheck, NamesWhatIsWrong) {
+  const Pipeline p{ScheduleKind::k1f1b, 2, 3, 1};
+  const auto good = make_schedule(p);
+  const auto fault = [&](auto&& change) {
+    auto lists = good;
+    change(lists);
+    const auto report = check_schedule(p, lists);
+    return report ? std::string("none") : report.error().message;
+  };
+  const auto find = [](ActionList& list, Act act, i64 micro) {
+    return std::find(list.begin(), list.end(), Action{act, 0, micro});
+  };
+  EXPECT_EQ(fault([](auto&) {}), "none");
+  EXPECT_NE(fault([&](auto& l) { l[1].erase(find(l[1], Act::kSendBackward, 1)); }).find("different orders"),
+            std::string::npos);
+  EXPECT_NE(fault([&](auto& l) { l[1].erase(find(l[1], Act::kSendBackward, 2)); }).find("waits for ever"),
+            std::string::npos);
+  EXPECT_NE(fault([&](auto& l) { l[1].erase(find(l[1], Act::kRecvForward, 0)); }).find("has no receive"),
+            std::string::npos);
+  EXPECT_NE(fault([&](auto& l) { l[0].erase(find(l[0], Act::kForward, 2)); }).find("before its forward"),
+            std::string::npos);
+  EXPECT_NE(fault([&](auto& l) {
+              l[0].push_back({Act::kForward, 0, 0});
+            }).find("comes twice"),
+            std::string::npos);
+  EXPECT_NE(fault([&](auto& l) { l[1].pop_back(); }).find("waits for ever"), std::string::npos);
+  EXPECT_NE(fault([&](auto& l) { l.pop_back(); }).find("1 lists"), std::string::npos);
+}
+
+TEST(ScheduleCheck, SeesACircleOfReceives) {
+  const Pipeline p{ScheduleKind::k1f1b, 2, 1, 1};
+  std::vector<ActionList> lists(2);
+  // Rank 0 wants the gradient before it has sent the activation: both wait.
+  lists[0] = {
+      {Act::kForward, 0, 0}, {Act::kRecvBackward, 0, 0}, {Act::kBackward, 0, 0}, {Act::kSendForward, 0, 0}};
+  lists[1] = {
+      {Act::kRecvForward, 0, 0}, {Act::kForward, 0, 0}, {Act::kBackward, 0, 0}, {Act::kSendBackward, 0, 0}};
+  const auto report = check_schedule(p, lists);
+  ASSERT_FALSE(report);
+}
+
+}  // namespace
+}  // namespace sweep::shape
