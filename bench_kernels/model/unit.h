@@ -24,6 +24,7 @@ struct Options {
   Attention attention = Attention::kFlash;
   std::int64_t seq_len = 0;  // of a whole sequence
   std::uint64_t seed = 1;
+  Parameters::Source source;  // of the initial values; empty: drawn from the seed
 };
 
 // One micro-batch, as far as this rank sees it.
@@ -40,8 +41,15 @@ struct Shared {
   Layout layout;
   Parameters* parameters = nullptr;
   at::Tensor cos, sin, mask;
+  at::Tensor places;  // int64: this rank's positions, where learned ones are not taken from the first on
 
   std::int64_t local_seq() const { return options.seq_len / layout.cp(); }
+  // Heads that this rank computes.
+  std::int64_t heads() const { return spec.heads / layout.tp(); }
+  std::int64_t kv_heads() const { return spec.kv_heads / layout.tp(); }
+  // All rows of a micro-batch, of which the residual stream holds `rows`, and the reverse.
+  std::int64_t whole_rows(std::int64_t rows) const { return layout.rows_split() ? rows * layout.tp() : rows; }
+  std::int64_t held_rows(std::int64_t rows) const { return layout.rows_split() ? rows / layout.tp() : rows; }
 };
 
 struct Saved {

@@ -46,7 +46,13 @@ void ModelState::gradient_ready(Parameters::Id id) {
   while (next_to_launch_ < syncs_.size() && syncs_[next_to_launch_].missing == 0) launch(next_to_launch_++);
 }
 
+// Gradients of which each rank of the tensor group has a part (sequence parallelism).
+void ModelState::sum_partial(const Parameters::Bucket& bucket) {
+  if (bucket.role == model::Role::kPartial) mesh_[Dimension::kTensor].all_reduce(bucket.grads).wait();
+}
+
 void ModelState::launch(std::size_t b) {
+  sum_partial(parameters_.buckets()[b]);
   syncs_[b].pending =
       mesh_[Dimension::kData].all_reduce(parameters_.buckets()[b].grads, comm::Channel::Op::kAverage);
 }

@@ -46,6 +46,7 @@ class ModelState final : public model::Keeper {
     comm::Pending pending;
   };
   void gradient_ready(model::Parameters::Id);
+  void sum_partial(const model::Parameters::Bucket&);
   void launch(std::size_t bucket);
 
   model::Parameters& parameters_;

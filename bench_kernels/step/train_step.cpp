@@ -8,7 +8,7 @@
 
 #include "bench_kernels/model/stage.h"
 #include "bench_kernels/parallel/model_state.h"
-#include "bench_kernels/step/batch.h"
+#include "bench_kernels/shape/splits.h"
 #include "bench_kernels/step/part_clock.h"
 
 namespace sweep::step {
@@ -39,13 +39,14 @@ model::Attention attention_of(const Trial& t, c10::DeviceType device) {
   return model::Attention::kFlash;
 }
 
-model::Options model_options(const Trial& t, at::Device device) {
+model::Options model_options(const Trial& t, at::Device device, const Given& given) {
   model::Options options;
   options.device = device;
   options.type = t.precision == "bf16" ? at::kBFloat16 : at::kFloat;
   options.attention = attention_of(t, stands_for(device));
   options.seq_len = t.seq_len;
   options.seed = kSeed;
+  options.source = given.weights;
   return options;
 }
 
@@ -54,9 +55,7 @@ std::optional<std::string> unsupported_axis(const Trial& t) {
     return std::optional<std::string>("the training step does not run " + std::string(axis) + " = " + value +
                                       "; it runs " + known + ".");
   };
-  if (t.tp != 1) return only("tp", std::to_string(t.tp), "tp = 1");
   if (t.pp != 1) return only("pp", std::to_string(t.pp), "pp = 1");
-  if (t.cp != 1) return only("cp", std::to_string(t.cp), "cp = 1");
   if (t.ep != 1) return only("ep", std::to_string(t.ep), "ep = 1");
   if (t.zero != 0) return only("zero", std::to_string(t.zero), "zero = 0");
   if (t.recompute != "none") return only("recompute", t.recompute, "none");
@@ -76,6 +75,8 @@ std::optional<std::string> unsupported_axis(const Trial& t) {
 
 std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
   if (const auto sentence = unsupported_axis(t)) return sentence;
+  if (const auto sentence = shape::uneven_split(t)) return *sentence + ".";
+  if (const auto sentence = shape::split_not_built(t)) return *sentence + ".";
   if (!t.spec.rope && t.seq_len > t.spec.max_positions) {
     return "seq_len = " + std::to_string(t.seq_len) + " is longer than the model's table of " +
            std::to_string(t.spec.max_positions) + " learned positions.";
@@ -83,21 +84,28 @@ std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
   if (t.attention == "flash" && device == c10::DeviceType::CUDA && t.precision == "fp32") {
     return "flash attention on CUDA needs precision = bf16; use attention = math or auto for fp32.";
   }
+  if (t.cp > 1 && t.cp_form == "ring" && attention_of(t, device) != model::Attention::kFlash) {
+    return "cp = " + std::to_string(t.cp) +
+           " in a ring needs flash attention, which CUDA has for precision = bf16; use that, or cp_form = "
+           "all_to_all.";
+  }
   return std::nullopt;
 }
 
 struct TrainStep::Impl {
-  Impl(const Trial& t, at::Device device, const parallel::Mesh& mesh, std::function<void(Part)> on_part)
+  Impl(const Trial& t, at::Device device, const parallel::Mesh& mesh, std::function<void(Part)> on_part,
+       const Given& given)
       : trial(t),
         device(device),
         mesh(mesh),
         on_part(std::move(on_part)),
-        options(model_options(t, device)),
+        options(model_options(t, device, given)),
         stage(t.spec, options, parallel::layout_of(t, mesh), {0, t.spec.layers, true, true}),
         state(stage.parameters(), mesh, t, at::TensorOptions(device).dtype(options.type)),
         clock(device) {
     stage.set_keeper(&state);
-    batch = make_batch(t, device, mesh.place(), kSeed);
+    batch = make_batch(t, device, mesh.place(),
+                       given.tokens ? given.tokens : synthetic_tokens(kSeed, t.spec.vocab_size));
     total = at::zeros({1}, at::TensorOptions(device).dtype(at::kDouble));
   }
 
@@ -122,10 +130,10 @@ struct TrainStep::Impl {
 };
 
 TrainStep::TrainStep(const Trial& t, at::Device device, const parallel::Mesh& mesh,
-                     std::function<void(Part)> on_part) {
+                     std::function<void(Part)> on_part, const Given& given) {
   if (const auto sentence = unsupported(t, stands_for(device))) throw std::invalid_argument(*sentence);
   if (device.is_cpu()) keep_freed_memory();
-  impl_ = std::make_unique<Impl>(t, device, mesh, std::move(on_part));
+  impl_ = std::make_unique<Impl>(t, device, mesh, std::move(on_part), given);
 }
 
 TrainStep::~TrainStep() = default;

@@ -13,6 +13,7 @@
 
 #include "bench_kernels/model/parameters.h"
 #include "bench_kernels/parallel/mesh.h"
+#include "bench_kernels/step/batch.h"
 #include "schema/progress.h"
 #include "schema/trial.h"
 
@@ -30,11 +31,18 @@ struct StepTimes {
 // Why this step cannot run the trial on that kind of device, as a sentence; nothing when it can.
 std::optional<std::string> unsupported(const Trial&, c10::DeviceType);
 
+// Weights and tokens to take instead of those drawn from the step's seed.
+struct Given {
+  model::Parameters::Source weights;
+  TokenSource tokens;
+};
+
 class TrainStep {
  public:
   // The mesh must outlive the step. on_part is told at each change of part, from the calling thread. Throws
   // std::invalid_argument with the sentence of unsupported().
-  TrainStep(const Trial&, at::Device, const parallel::Mesh&, std::function<void(Part)> on_part);
+  TrainStep(const Trial&, at::Device, const parallel::Mesh&, std::function<void(Part)> on_part,
+            const Given& given = {});
   ~TrainStep();
   TrainStep(const TrainStep&) = delete;
   TrainStep& operator=(const TrainStep&) = delete;

@@ -1,6 +1,7 @@
 // What the training step does not build yet. A strategy that gets built deletes its line here, nothing else.
 #include <fmt/format.h>
 
+#include "bench_kernels/shape/splits.h"
 #include "orchestrator/plan/rules.h"
 
 namespace sweep::plan {
@@ -12,9 +13,7 @@ struct Gap {
 };
 
 constexpr Gap kGaps[] = {
-    {"tensor parallelism (tp > 1)", [](const Trial& t) { return t.tp > 1; }},
     {"pipeline parallelism (pp > 1)", [](const Trial& t) { return t.pp > 1; }},
-    {"context parallelism (cp > 1)", [](const Trial& t) { return t.cp > 1; }},
     {"expert parallelism (ep > 1)", [](const Trial& t) { return t.ep > 1; }},
     {"ZeRO sharding (zero > 0)", [](const Trial& t) { return t.zero > 0; }},
     {"recomputation (recompute other than none)", [](const Trial& t) { return t.recompute != "none"; }},
@@ -35,7 +34,11 @@ std::optional<Objection> not_built_yet(const Trial& t) {
   std::string gaps;
   for (const Gap& gap : kGaps)
     if (gap.asked(t)) gaps += (gaps.empty() ? "" : ", ") + std::string(gap.what);
-  if (gaps.empty()) return {};
+  if (gaps.empty()) {
+    if (auto sentence = shape::split_not_built(t))
+      return Objection{"unsupported", std::move(*sentence), Outcome::kUnsupported};
+    return {};
+  }
   return Objection{"unsupported", fmt::format("the training step does not build {} yet", gaps),
                    Outcome::kUnsupported};
 }
