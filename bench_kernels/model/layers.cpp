@@ -17,15 +17,16 @@ namespace {
 
 // Outputs of a part that this rank holds, and where they stand.
 Slice output_share(const Layout& layout, const LinearPart& part, std::int64_t dimension) {
+  if (layout.tp() == 1) return {};
   Slice slice;
   std::int64_t begin = 0;
   for (const std::int64_t section : part.sections) {
-    const Slice share = tensor_share(layout, dimension, section);
-    if (share.whole != 0) slice.ranges.emplace_back(begin + share.ranges[0].first, share.ranges[0].second);
+    const auto [first, size] = tensor_share(layout, dimension, section).ranges[0];
+    slice.ranges.emplace_back(begin + first, size);
     begin += section;
   }
   slice.dimension = dimension;
-  slice.whole = slice.ranges.empty() ? 0 : begin;
+  slice.whole = begin;
   return slice;
 }
 

@@ -9,7 +9,7 @@ namespace sweep::parallel {
 using model::Parameters;
 
 ModelState::ModelState(Parameters& parameters, const Mesh& mesh, const Trial& trial,
-                       at::TensorOptions options)
+                       at::TensorOptions options, optim::AdamWOptions adamw)
     : parameters_(parameters), mesh_(mesh) {
   parameters.layout({options, trial.bucket_mb << 20, false, 1});
   parameters.allocate_gradients();
@@ -17,7 +17,7 @@ ModelState::ModelState(Parameters& parameters, const Mesh& mesh, const Trial& tr
   syncs_.resize(parameters.buckets().size());
   std::vector<at::Tensor> values;
   for (const auto& bucket : parameters.buckets()) values.push_back(bucket.values);
-  optimizer_.emplace(std::move(values), optim::kind_from(trial.optimizer));
+  optimizer_.emplace(std::move(values), optim::kind_from(trial.optimizer), adamw);
 }
 
 ModelState::~ModelState() {

@@ -19,7 +19,7 @@ namespace sweep::parallel {
 class ModelState final : public model::Keeper {
  public:
   // Lays the parameters out and fills them. Parameters and mesh must outlive the state.
-  ModelState(model::Parameters&, const Mesh&, const Trial&, at::TensorOptions);
+  ModelState(model::Parameters&, const Mesh&, const Trial&, at::TensorOptions, optim::AdamWOptions = {});
   ~ModelState() override;
   ModelState(const ModelState&) = delete;
   ModelState& operator=(const ModelState&) = delete;

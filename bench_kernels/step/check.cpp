@@ -85,7 +85,7 @@ Expected<std::map<std::string, std::string>> names_of(const Checkpoint& checkpoi
 
 // One step of one rank: its mean loss and tokens, and of each share of a tensor name, place and squared norm.
 json step_of_rank(const Trial& t, const parallel::Mesh& mesh, const Given& given) {
-  TrainStep step(t, at::kCPU, mesh, nullptr, given);
+  TrainStep step(t, at::kCPU, mesh, nullptr, {}, given);
   const StepTimes times = step.run();
   json shares = json::array();
   for (const auto& tensor : step.tensors()) {

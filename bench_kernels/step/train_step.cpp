@@ -7,7 +7,6 @@
 #include <stdexcept>
 
 #include "bench_kernels/model/stage.h"
-#include "bench_kernels/parallel/model_state.h"
 #include "bench_kernels/shape/splits.h"
 #include "bench_kernels/step/part_clock.h"
 
@@ -94,14 +93,14 @@ std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
 
 struct TrainStep::Impl {
   Impl(const Trial& t, at::Device device, const parallel::Mesh& mesh, std::function<void(Part)> on_part,
-       const Given& given)
+       optim::AdamWOptions adamw, const Given& given)
       : trial(t),
         device(device),
         mesh(mesh),
         on_part(std::move(on_part)),
         options(model_options(t, device, given)),
         stage(t.spec, options, parallel::layout_of(t, mesh), {0, t.spec.layers, true, true}),
-        state(stage.parameters(), mesh, t, at::TensorOptions(device).dtype(options.type)),
+        state(stage.parameters(), mesh, t, at::TensorOptions(device).dtype(options.type), adamw),
         clock(device) {
     stage.set_keeper(&state);
     batch = make_batch(t, device, mesh.place(),
@@ -130,10 +129,11 @@ struct TrainStep::Impl {
 };
 
 TrainStep::TrainStep(const Trial& t, at::Device device, const parallel::Mesh& mesh,
-                     std::function<void(Part)> on_part, const Given& given) {
+                     std::function<void(Part)> on_part, optim::AdamWOptions adamw,
+                     const Given& given) {
   if (const auto sentence = unsupported(t, stands_for(device))) throw std::invalid_argument(*sentence);
   if (device.is_cpu()) keep_freed_memory();
-  impl_ = std::make_unique<Impl>(t, device, mesh, std::move(on_part), given);
+  impl_ = std::make_unique<Impl>(t, device, mesh, std::move(on_part), adamw, given);
 }
 
 TrainStep::~TrainStep() = default;

@@ -13,6 +13,7 @@
 
 #include "bench_kernels/model/parameters.h"
 #include "bench_kernels/parallel/mesh.h"
+#include "bench_kernels/parallel/model_state.h"
 #include "bench_kernels/step/batch.h"
 #include "schema/progress.h"
 #include "schema/trial.h"
@@ -42,7 +43,7 @@ class TrainStep {
   // The mesh must outlive the step. on_part is told at each change of part, from the calling thread. Throws
   // std::invalid_argument with the sentence of unsupported().
   TrainStep(const Trial&, at::Device, const parallel::Mesh&, std::function<void(Part)> on_part,
-            const Given& given = {});
+            optim::AdamWOptions = {}, const Given& = {});
   ~TrainStep();
   TrainStep(const TrainStep&) = delete;
   TrainStep& operator=(const TrainStep&) = delete;

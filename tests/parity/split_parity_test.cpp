@@ -5,7 +5,7 @@
 namespace sweep::testing {
 namespace {
 
-constexpr int kSteps = 3;
+constexpr int kSplitSteps = 3;
 
 Trial split(Trial t, i64 dp, i64 tp, i64 cp, bool sp = false, bool overlap = false) {
   t = with_degrees(t, dp, tp, 1, cp);
@@ -48,7 +48,7 @@ Trial larger_batches(Trial t) {
 }
 
 TEST(SplitParity, Tensor) {
-  ParityTable table(kSteps);
+  ParityTable table(kSplitSteps);
   const Trial llama = tiny_trial();
   table.expect_equal("tp 2", split(llama, 1, 2, 1));
   table.expect_equal("tp 4", split(llama, 1, 4, 1));
@@ -62,7 +62,7 @@ TEST(SplitParity, Tensor) {
 }
 
 TEST(SplitParity, Sequence) {
-  ParityTable table(kSteps);
+  ParityTable table(kSplitSteps);
   const Trial llama = tiny_trial();
   table.expect_equal("tp 2 + sp", split(llama, 1, 2, 1, true));
   table.expect_equal("tp 4 + sp", split(llama, 1, 4, 1, true));
@@ -76,7 +76,7 @@ TEST(SplitParity, Sequence) {
 }
 
 TEST(SplitParity, Context) {
-  ParityTable table(kSteps);
+  ParityTable table(kSplitSteps);
   const Trial llama = tiny_trial();
   table.expect_equal("cp 2", split(llama, 1, 1, 2));
   table.expect_equal("cp 4", split(llama, 1, 1, 4));
@@ -94,7 +94,7 @@ TEST(SplitParity, Context) {
 }
 
 TEST(SplitParity, Together) {
-  ParityTable table(kSteps);
+  ParityTable table(kSplitSteps);
   const Trial llama = tiny_trial();
   table.expect_equal("dp 2 x tp 2", split(llama, 2, 2, 1));
   table.expect_equal("dp 2 x tp 2 + sp", split(llama, 2, 2, 1, true));
