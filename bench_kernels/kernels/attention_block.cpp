@@ -41,14 +41,14 @@ void cuda_block_backward(const BlockInputs& in, const BlockGrads& out) {
     auto sizes = in.q.sizes().vec();
     const at::Tensor dq = at::empty(sizes, in.q.options()), dk = at::empty(in.k.sizes(), in.k.options()),
                      dv = at::empty_like(dk);
-    const at::Tensor sums = at::empty({sizes[0], sizes[2], sizes[1], sizes[3] + 1},
-                                      in.q.options().dtype(at::kFloat));
+    const at::Tensor sums =
+        at::empty({sizes[0], sizes[2], sizes[1], sizes[3] + 1}, in.q.options().dtype(at::kFloat));
     return;
   }
-  const auto [dq, dk, dv] = at::_flash_attention_backward(
-      in.dout, in.q, in.k, in.v, in.all.out, in.all.lse.contiguous(), at::Tensor(), at::Tensor(),
-      in.q.size(1), in.k.size(1), 0.0, in.causal,
-      at::zeros({2}, in.q.options().dtype(at::kLong)), at::Tensor(), in.scale);
+  const auto [dq, dk, dv] =
+      at::_flash_attention_backward(in.dout, in.q, in.k, in.v, in.all.out, in.all.lse.contiguous(),
+                                    at::Tensor(), at::Tensor(), in.q.size(1), in.k.size(1), 0.0, in.causal,
+                                    at::zeros({2}, in.q.options().dtype(at::kLong)), at::Tensor(), in.scale);
   deliver(dq, out.dq, out.add);
   deliver(dk, out.dk, out.add);
   deliver(dv, out.dv, out.add);

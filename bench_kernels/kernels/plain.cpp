@@ -136,7 +136,7 @@ void embed(const at::Tensor& table, const at::Tensor& positions, const Tokens& t
   held.clear(result);
   if (!positions.defined()) return;
   at::Tensor rows = result.unflatten(0, {-1, tokens.seq});
-  rows.add_(tokens.places.defined() ? positions.index_select(0, tokens.places)
+  rows.add_(tokens.places.defined() ? at::index(positions, {std::optional<at::Tensor>(tokens.places)})
                                     : positions.narrow(0, 0, tokens.seq));
 }
 

@@ -24,8 +24,13 @@ class WholeAttention final : public AttentionCore {
  private:
   kernels::AttentionShape shape(const at::Tensor& rows) const {
     const std::int64_t seq = shared_.local_seq();
-    return {rows.size(0) / seq, seq, shared_.heads(), shared_.kv_heads(), shared_.spec.head_dim,
-            shared_.options.attention == Attention::kFlash, shared_.spec.sliding_window};
+    return {rows.size(0) / seq,
+            seq,
+            shared_.heads(),
+            shared_.kv_heads(),
+            shared_.spec.head_dim,
+            shared_.options.attention == Attention::kFlash,
+            shared_.spec.sliding_window};
   }
   const Shared& shared_;
 };

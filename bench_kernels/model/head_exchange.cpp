@@ -17,7 +17,8 @@ class Exchange {
   // [B * local_seq, columns] -> [B * seq, columns / ranks], in the order of the positions.
   at::Tensor to_heads(const at::Tensor& rows) const {
     const at::Tensor packed = at::empty({ranks(), rows.size(0), width()}, rows.options());
-    each_share(packed, rows, [](const at::Tensor& share, const at::Tensor& columns) { copy(share, columns); });
+    each_share(packed, rows,
+               [](const at::Tensor& share, const at::Tensor& columns) { copy(share, columns); });
     const at::Tensor received = at::empty_like(packed);
     group_.all_to_all(packed, received).wait();
     each_piece(received, packed,
@@ -32,7 +33,8 @@ class Exchange {
     const at::Tensor received = at::empty_like(packed);
     group_.all_to_all(packed, received).wait();
     const at::Tensor out = packed.view({rows, width() * ranks()});
-    each_share(received, out, [](const at::Tensor& share, const at::Tensor& columns) { copy(columns, share); });
+    each_share(received, out,
+               [](const at::Tensor& share, const at::Tensor& columns) { copy(columns, share); });
     return out;
   }
 

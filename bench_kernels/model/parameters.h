@@ -65,7 +65,8 @@ class Parameters {
   // Writes the initial values of this rank's share of a tensor.
   using Source = std::function<void(const Part&, const at::Tensor& share)>;
   // source: where initial values come from; empty: drawn from the seed.
-  explicit Parameters(std::uint64_t seed, Source source = nullptr) : seed_(seed), source_(std::move(source)) {}
+  explicit Parameters(std::uint64_t seed, Source source = nullptr)
+      : seed_(seed), source_(std::move(source)) {}
   Parameters(const Parameters&) = delete;
   Parameters& operator=(const Parameters&) = delete;
 

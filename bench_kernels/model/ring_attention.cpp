@@ -38,8 +38,7 @@ class RingAttention final : public AttentionCore {
     const at::Tensor q = queries(qkv);
     at::Tensor kv = packed(qkv);
     Shift moving(ring(), kv, kKeysAndValues);
-    kernels::AttentionBlock sum =
-        kernels::attention_block(q, half(kv, 0), half(kv, 1), true, scale());
+    kernels::AttentionBlock sum = kernels::attention_block(q, half(kv, 0), half(kv, 1), true, scale());
     sum.out = sum.out.to(kernels::accumulate_type(qkv.scalar_type()));
     for (int step = 1; step < ring().size(); ++step) {
       kv = moving.finish();
@@ -47,8 +46,8 @@ class RingAttention final : public AttentionCore {
       const Pair pair = pair_of(step, kv.size(1));
       const auto part = kernels::attention_block(of(q, pair.queries), half(of(kv, pair.keys), 0),
                                                  half(of(kv, pair.keys), 1), false, scale());
-      kernels::merge_blocks({of(sum.out, pair.queries), sum.lse.narrow(2, pair.queries.begin, pair.queries.size)},
-                            part);
+      kernels::merge_blocks(
+          {of(sum.out, pair.queries), sum.lse.narrow(2, pair.queries.begin, pair.queries.size)}, part);
     }
     const at::Tensor out = sum.out.to(qkv.scalar_type()).view({qkv.size(0), -1});
     return {std::move(qkv), out, {out, sum.lse, {}}};

@@ -27,7 +27,8 @@ void Stage::add_block(Make... make) {
 }
 
 Stage::Stage(const ModelSpec& spec, const Options& options, const Layout& layout, const Chunk& chunk)
-    : parameters_(options.seed, options.source), shared_{spec, options, layout, &parameters_, {}, {}, {}, {}} {
+    : parameters_(options.seed, options.source), shared_{spec, options, layout, &parameters_,
+                                                         {},   {},      {},     {}} {
   const Below below;
   if (chunk.embedding) add_block([&] { return make_embedding(shared_); });
   for (std::int64_t layer = chunk.first_layer; layer < chunk.first_layer + chunk.layers; ++layer) {

@@ -3,7 +3,7 @@
 namespace sweep::shape {
 namespace {
 
-constexpr i64 kAccumulated = 4;  // bytes of a statistic
+constexpr i64 kAccumulated = 4;      // bytes of a statistic
 constexpr i64 kStackAlignment = 64;  // bytes: parameters.cpp pads each stack of a bucket to it
 
 i64 width(const Trial& t) {

@@ -19,8 +19,9 @@ Sentence tensor_split(const Trial& t) {
   if (auto s = divides("intermediate_size", t.spec.intermediate_size, "tp", t.tp)) return s;
   if (auto s = divides("vocab_size", t.spec.vocab_size, "tp", t.tp)) return s;
   if (!t.sp || t.tp == 1) return {};
-  return divides(fmt::format("sp: micro_batch_size {} x seq_len {} / cp {} =", t.micro_batch_size, t.seq_len, t.cp),
-                 t.micro_batch_size * (t.seq_len / t.cp), "tp", t.tp);
+  return divides(
+      fmt::format("sp: micro_batch_size {} x seq_len {} / cp {} =", t.micro_batch_size, t.seq_len, t.cp),
+      t.micro_batch_size * (t.seq_len / t.cp), "tp", t.tp);
 }
 
 // The causal mask is balanced over ranks by giving each an early and a late piece: 2 cp pieces.
@@ -36,21 +37,24 @@ Sentence sequence_split(const Trial& t) {
 
 std::optional<std::string> uneven_split(const Trial& t) {
   if (t.tp < 1 || t.cp < 1 || t.spec.kv_heads < 1)
-    return fmt::format("tp = {}, cp = {}, kv_heads = {}, but each is at least 1", t.tp, t.cp, t.spec.kv_heads);
+    return fmt::format("tp = {}, cp = {}, kv_heads = {}, but each is at least 1", t.tp, t.cp,
+                       t.spec.kv_heads);
   if (auto s = sequence_split(t)) return s;
   return tensor_split(t);
 }
 
 std::optional<std::string> split_not_built(const Trial& t) {
   if (t.spec.kv_heads % t.tp != 0)
-    return fmt::format("tp {} > kv_heads {}: several ranks would hold the same key-value head, which the "
-                       "training step does not build; take tp up to {}",
-                       t.tp, t.spec.kv_heads, t.spec.kv_heads);
+    return fmt::format(
+        "tp {} > kv_heads {}: several ranks would hold the same key-value head, which the "
+        "training step does not build; take tp up to {}",
+        t.tp, t.spec.kv_heads, t.spec.kv_heads);
   if (t.cp == 1 || t.cp_form != "ring") return {};
   if (t.attention == "math")
-    return fmt::format("cp {} in a ring needs the log-sum-exp that only flash attention gives; take attention "
-                       "flash or auto, or cp_form all_to_all",
-                       t.cp);
+    return fmt::format(
+        "cp {} in a ring needs the log-sum-exp that only flash attention gives; take attention "
+        "flash or auto, or cp_form all_to_all",
+        t.cp);
   if (t.spec.sliding_window && *t.spec.sliding_window < t.seq_len)
     return fmt::format("cp {} in a ring has no sliding window (of {} tokens here); take cp_form all_to_all",
                        t.cp, *t.spec.sliding_window);

@@ -64,8 +64,8 @@ Expected<Trial> trial_of(Trial t, const ModelSpec& spec, const Sequences& sequen
     return fail("a check runs on at most " + std::to_string(kMostRanks) + " ranks of this machine, not on " +
                 std::to_string(t.world()) + ".");
   if (t.global_batch_size % t.dp != 0)
-    return fail(std::to_string(t.global_batch_size) + " sequences do not divide over dp = " +
-                std::to_string(t.dp) + ".");
+    return fail(std::to_string(t.global_batch_size) +
+                " sequences do not divide over dp = " + std::to_string(t.dp) + ".");
   t.micro_batch_size = t.pp > 1 ? 1 : t.global_batch_size / t.dp;
   t.grad_accum = t.global_batch_size / (t.dp * t.micro_batch_size);
   if (const auto sentence = unsupported(t, c10::DeviceType::CPU)) return fail(*sentence);
@@ -110,9 +110,8 @@ json step_of_group(const Trial& t, const comm::GroupOptions& options, const Give
 Expected<std::vector<json>> run_all(const Trial& t, const Given& given) {
   if (t.world() == 1) return std::vector<json>{step_of_rank(t, parallel::alone(), given)};
   const auto ends =
-      comm::run_forked(static_cast<int>(t.world()), std::chrono::minutes(10), [&](const auto& options) {
-        return dump(step_of_group(t, options, given));
-      });
+      comm::run_forked(static_cast<int>(t.world()), std::chrono::minutes(10),
+                       [&](const auto& options) { return dump(step_of_group(t, options, given)); });
   std::vector<json> answers;
   for (const bool consequences : {false, true}) {
     for (std::size_t rank = 0; rank < ends.size(); ++rank)
@@ -143,7 +142,8 @@ json merged(const std::vector<json>& ranks, const std::map<std::string, std::str
 
 }  // namespace
 
-Expected<std::string> check(const fs::path& checkpoint_dir, const fs::path& tokens_json, const Trial& layout) {
+Expected<std::string> check(const fs::path& checkpoint_dir, const fs::path& tokens_json,
+                            const Trial& layout) {
   const auto config = spool::read_file(checkpoint_dir / "config.json");
   if (!config) return tl::unexpected(config.error());
   const auto spec = shape::model_from_config_json(*config);
@@ -156,11 +156,11 @@ Expected<std::string> check(const fs::path& checkpoint_dir, const fs::path& toke
   if (!checkpoint) return tl::unexpected(checkpoint.error());
   const auto names = names_of(*checkpoint, *trial);
   if (!names) return tl::unexpected(names.error());
-  const Given given{[&](const auto& part, const at::Tensor& share) { checkpoint->copy(part, share); },
-                    [&](i64 sequence, i64 position) {
-                      return sequences->rows[static_cast<std::size_t>(sequence)]
-                                            [static_cast<std::size_t>(position)];
-                    }};
+  const Given given{
+      [&](const auto& part, const at::Tensor& share) { checkpoint->copy(part, share); },
+      [&](i64 sequence, i64 position) {
+        return sequences->rows[static_cast<std::size_t>(sequence)][static_cast<std::size_t>(position)];
+      }};
   try {
     const auto ranks = run_all(*trial, given);
     if (!ranks) return tl::unexpected(ranks.error());

@@ -153,7 +153,8 @@ void Checkpoint::copy(const model::Parameters::Part& part, at::Tensor share) con
   in.seekg(static_cast<std::streamoff>(place.entry.begin));
   in.read(static_cast<char*>(value.mutable_data_ptr()),
           static_cast<std::streamsize>(place.entry.end - place.entry.begin));
-  if (!in) throw std::runtime_error(place.file.string() + " could not be read to the end of '" + part.name + "'.");
+  if (!in)
+    throw std::runtime_error(place.file.string() + " could not be read to the end of '" + part.name + "'.");
   copy_share(value, part.slice, share);
 }
 

@@ -129,8 +129,7 @@ struct TrainStep::Impl {
 };
 
 TrainStep::TrainStep(const Trial& t, at::Device device, const parallel::Mesh& mesh,
-                     std::function<void(Part)> on_part, optim::AdamWOptions adamw,
-                     const Given& given) {
+                     std::function<void(Part)> on_part, optim::AdamWOptions adamw, const Given& given) {
   if (const auto sentence = unsupported(t, stands_for(device))) throw std::invalid_argument(*sentence);
   if (device.is_cpu()) keep_freed_memory();
   impl_ = std::make_unique<Impl>(t, device, mesh, std::move(on_part), adamw, given);

@@ -93,7 +93,8 @@ Verdict precision(const Trial& t) {
 
 std::optional<Objection> first_objection(const Trial& t) {
   // Later rules divide and multiply what earlier ones have bounded.
-  for (const auto rule : {range, hardware, rank_algebra, global_batch, splits, pipeline, zero, positions, precision})
+  for (const auto rule :
+       {range, hardware, rank_algebra, global_batch, splits, pipeline, zero, positions, precision})
     if (auto objection = rule(t)) return objection;
   return {};
 }

@@ -2,8 +2,11 @@
 // each rank's memory equals the dry run's to the byte.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/shape/split_traffic.h"
+#include "bench_kernels/step/dry_run.h"
 #include "bench_kernels/step/train_step.h"
 #include "tests/parity/layouts.h"
 #include "tests/unit/comm/forked_ranks.h"
@@ -26,7 +29,8 @@ struct Case {
 Trial trial_of(const Case& c) {
   Trial t = tiny_trial();
   t.spec.kv_heads = c.gpt2 ? 4 : 2;
-  t.micro_batch_size = 2, t.precision = c.precision, t.sp = c.sp, t.tp_overlap = c.overlap, t.cp_form = c.form;
+  t.micro_batch_size = 2, t.precision = c.precision, t.sp = c.sp, t.tp_overlap = c.overlap,
+  t.cp_form = c.form;
   if (c.gpt2) {
     t.spec.family = "gpt2", t.spec.max_positions = 24, t.spec.tie_embeddings = true;
     t.spec.attention_bias = t.spec.linear_bias = true;
@@ -115,11 +119,24 @@ TEST_P(SplitVolume, PeakIsTheDryRunsOnEveryRank) {
     const i64 dry = peak_of(t, at::kMeta, parallel::pretend(*shape::ParallelDims::make(t), options.rank));
     const parallel::Mesh mesh = mesh_of(t, options);
     const i64 real = peak_of(t, at::kCPU, mesh);
-    require(dry == real, "rank " + std::to_string(options.rank) + ": the dry run says " + std::to_string(dry) +
-                             " bytes, the run took " + std::to_string(real));
+    require(dry == real, "rank " + std::to_string(options.rank) + ": the dry run says " +
+                             std::to_string(dry) + " bytes, the run took " + std::to_string(real));
     mesh[Dimension::kWorld].barrier();
   });
   for (const int status : statuses) EXPECT_EQ(status, 0);
+}
+
+TEST_P(SplitVolume, ADryRunOnBehalfOfCudaRunsThePlainCompositions) {
+  Trial t = trial_of(GetParam());
+  t.precision = "bf16";
+  const auto cuda = step::dry_run_line(t, step::Backend::kCuda),
+             cpu = step::dry_run_line(t, step::Backend::kCpu);
+  ASSERT_TRUE(cuda) << cuda.error().message;
+  ASSERT_TRUE(cpu) << cpu.error().message;
+  const auto peak = [](const std::string& line) {
+    return nlohmann::json::parse(line)["peak_rank_bytes"].get<i64>();
+  };
+  EXPECT_GE(peak(*cuda), peak(*cpu)) << "compositions hold temporaries that fused loops do not";
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, SplitVolume, ::testing::ValuesIn(cases()),

@@ -50,7 +50,8 @@ TEST_P(Shares, OfTheVocabularyGiveTheWholeCrossEntropy) {
 
 TEST_P(Shares, OfTheTableAddUpToTheEmbeddingAtGivenPlaces) {
   const at::Tensor table = random({kVocab, 8}), positions = random({20, 8}), grad = random({kRows, 8});
-  const at::Tensor ids = at::randint(kVocab, {kRows}, at::kLong), places = at::tensor({2, 3, 9, 10}, at::kLong);
+  const at::Tensor ids = at::randint(kVocab, {kRows}, at::kLong),
+                   places = at::tensor({2, 3, 9, 10}, at::kLong);
   const at::Tensor out = at::zeros({kRows, 8}, at::kDouble), dtable = at::zeros_like(table),
                    dpositions = at::zeros_like(positions);
   for (std::int64_t first = 0; first < kVocab; first += kHeld) {
