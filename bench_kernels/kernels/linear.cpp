@@ -109,4 +109,10 @@ void bias_backward(const at::Tensor& dout, const GradOut& db) {
   });
 }
 
+void add(const at::Tensor& to, const at::Tensor& what) {
+  if (!what.defined() || way(to) == Way::kNothing) return;
+  at::Tensor sum = to;
+  sum.add_(what);
+}
+
 }  // namespace sweep::kernels

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/kernels/dispatch.h"
 
 namespace sweep::kernels {
@@ -89,76 +90,6 @@ void activation_backward(Activation kind, const at::Tensor& in, const at::Tensor
   });
 }
 
-void embed(const at::Tensor& table, const at::Tensor& positions, const at::Tensor& tokens, std::int64_t seq,
-           const at::Tensor& out) {
-  if (way(out) == Way::kNothing) return;
-  if (way(out) == Way::kPlain) return plain::embed(table, positions, tokens, seq, out);
-  by_type(out, [&]<class T>() {
-    over_rows(out.size(0), out.size(1), [&](std::int64_t begin, std::int64_t end) {
-      row_kernels<T>().embed(data<T>(table), data<T>(positions), data<std::int64_t>(tokens), data<T>(out),
-                             begin, end, seq, out.size(1));
-    });
-  });
-}
-
-void embed_backward(const at::Tensor& dout, const at::Tensor& tokens, std::int64_t seq, const GradOut& dtable,
-                    const GradOut& dpositions) {
-  if (way(dout) == Way::kNothing) return;
-  if (way(dout) == Way::kPlain) return plain::embed_backward(dout, tokens, seq, dtable, dpositions);
-  const std::int64_t rows = dout.size(0), n = dout.size(1);
-  at::Tensor table = dtable.grad;
-  if (!dtable.add) table.zero_();
-  by_type(dout, [&]<class T>() {
-    // Split by columns: each thread adds all rows in order, so a repeated token's sum never depends on the
-    // threads.
-    at::parallel_for(0, n, 64, [&](std::int64_t first, std::int64_t last) {
-      row_kernels<T>().embed_backward(data<T>(dout), data<std::int64_t>(tokens), data<T>(table), rows, n,
-                                      first, last);
-    });
-    if (!dpositions.grad.defined()) return;
-    using A = typename RowKernels<T>::A;
-    at::Tensor positions = dpositions.grad;
-    if (!dpositions.add) positions.zero_();
-    at::parallel_for(0, seq, 16, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t s = begin; s < end; ++s) {
-        std::vector<A> sums(static_cast<std::size_t>(n), A(0));
-        row_kernels<T>().column_sums(data<T>(dout) + s * n, seq * n, sums.data(), 0, rows / seq, n);
-        row_kernels<T>().store_sums(sums.data(), data<T>(positions) + s * n, n, true);
-      }
-    });
-  });
-}
-
-void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
-                   const at::Tensor& total) {
-  if (way(logits) == Way::kNothing) return;
-  if (way(logits) == Way::kPlain) return plain::cross_entropy(logits, labels, lse, total);
-  const std::int64_t rows = logits.size(0), n = logits.size(1);
-  by_type(logits, [&]<class T>() {
-    using A = typename RowKernels<T>::A;
-    const auto sum =
-        over_rows_summing<double>(rows, 1, [&](std::int64_t begin, std::int64_t end, double* out) {
-          *out += row_kernels<T>().cross_entropy(data<T>(logits), data<std::int64_t>(labels), data<A>(lse),
-                                                 begin, end, n);
-        });
-    *data<double>(total) += sum[0];
-  });
-}
-
-void cross_entropy_backward(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
-                            double scale) {
-  if (way(logits) == Way::kNothing) return;
-  if (way(logits) == Way::kPlain) return plain::cross_entropy_backward(logits, labels, lse, scale);
-  const std::int64_t rows = logits.size(0), n = logits.size(1);
-  by_type(logits, [&]<class T>() {
-    using A = typename RowKernels<T>::A;
-    over_rows(rows, n, [&](std::int64_t begin, std::int64_t end) {
-      row_kernels<T>().cross_entropy_backward(data<T>(logits), data<std::int64_t>(labels), data<A>(lse),
-                                              static_cast<A>(scale), begin, end, n);
-    });
-  });
-}
-
 void add_squares(const at::Tensor& flat, double weight, const at::Tensor& total) {
   if (way(flat) == Way::kNothing) return;
   if (way(flat) == Way::kPlain) return plain::add_squares(flat, weight, total);
@@ -173,6 +104,7 @@ void add_squares(const at::Tensor& flat, double weight, const at::Tensor& total)
 
 void fill_uniform(const at::Tensor& out, std::uint64_t key, double bound, const Region& region) {
   if (out.is_meta()) return;
+  memory::ScratchScope scratch;
   const at::Tensor host =
       out.is_cpu() && out.is_contiguous() ? out : at::empty(out.sizes(), out.options().device(at::kCPU));
   const std::int64_t width = region.columns && host.dim() > 1 ? host.size(1) : host.numel();

@@ -35,6 +35,8 @@ void linear(const at::Tensor& in, const Weight&, const at::Tensor& residual, con
 void linear_backward_input(const at::Tensor& dout, const Weight&, const at::Tensor& din);
 void linear_backward_weight(const at::Tensor& dout, const at::Tensor& in, bool transposed, const GradOut& dw);
 void bias_backward(const at::Tensor& dout, const GradOut& db);
+// to += what (rows, or one row for all); undefined: nothing.
+void add(const at::Tensor& to, const at::Tensor& what);
 
 // Norm over the last dimension; mean and rstd are [T] in the accumulation type. RMSNorm has neither bias nor
 // mean.
@@ -79,19 +81,36 @@ AttentionState attention(const at::Tensor& qkv, const AttentionShape&, const at:
 void attention_backward(const at::Tensor& dout, const at::Tensor& qkv, const AttentionShape&,
                         const AttentionState&, const at::Tensor& dqkv);
 
-// Rows of the table (and of learned positions) for tokens [B * S]; positions undefined: none.
-void embed(const at::Tensor& table, const at::Tensor& positions, const at::Tensor& tokens, std::int64_t seq,
-           const at::Tensor& out);
-void embed_backward(const at::Tensor& dout, const at::Tensor& tokens, std::int64_t seq, const GradOut& dtable,
-                    const GradOut& dpositions);
+// The first entry of the share of the vocabulary that is held; absent: all of it is.
+using FirstEntry = std::optional<std::int64_t>;
+
+// Tokens [B * S]; one whose entry is not held has a row of zeros. places (int64 [S]; undefined: 0, 1, ...) are
+// the positions of a sequence's tokens.
+struct Tokens {
+  at::Tensor ids;
+  std::int64_t seq = 0;
+  FirstEntry first = {};
+  at::Tensor places = {};
+};
+// Rows of the table, plus learned positions; positions undefined: none.
+void embed(const at::Tensor& table, const at::Tensor& positions, const Tokens&, const at::Tensor& out);
+void embed_backward(const at::Tensor& dout, const Tokens&, const GradOut& dtable, const GradOut& dpositions);
 
 // Sum over rows of the negative log-likelihood, as a double scalar tensor on the CPU or the device's type;
 // lse [T]. total[0] grows by it.
 void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
                    const at::Tensor& total);
+// The same over a vocabulary in shares, whose logits begin at entry `first` here, in three steps: each share's
+// lse and picked (the label's logit, 0 where it is elsewhere) [T]; the shares' largest lse is to be found
+// between the first two, and the sums [2, T] over the shares between the last two.
+void cross_entropy_share(const at::Tensor& logits, const at::Tensor& labels, std::int64_t first,
+                         const at::Tensor& lse, const at::Tensor& picked);
+void cross_entropy_weigh(const at::Tensor& lse, const at::Tensor& largest, const at::Tensor& sums);
+void cross_entropy_join(const at::Tensor& largest, const at::Tensor& sums, const at::Tensor& lse,
+                        const at::Tensor& total);
 // logits become (softmax - onehot) * scale.
 void cross_entropy_backward(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
-                            double scale);
+                            double scale, FirstEntry first = {});
 
 // total[0] (float64) grows by weight times the sum of the squares of a flat tensor.
 void add_squares(const at::Tensor& flat, double weight, const at::Tensor& total);

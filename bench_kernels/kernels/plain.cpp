@@ -23,6 +23,21 @@ at::Tensor gelu_tanh(const at::Tensor& x) {
   return x.pow(3).mul_(0.044715).add_(x).mul_(std::sqrt(2.0 / M_PI)).tanh_();
 }
 
+// Where tokens stand in a share of the vocabulary, and which do not stand there (they index entry 0).
+struct HeldTokens {
+  at::Tensor index, outside;  // outside: undefined when all of the vocabulary is held
+  HeldTokens(const at::Tensor& ids, FirstEntry first, std::int64_t held) : index(ids) {
+    if (!first) return;
+    index = ids.sub(*first);
+    outside = index.lt(0).bitwise_or_(index.ge(held));
+    index.masked_fill_(outside, 0);
+  }
+  void clear(const at::Tensor& rows) const {
+    at::Tensor r = rows;
+    if (outside.defined()) r.masked_fill_(r.dim() > 1 ? outside.unsqueeze(1) : outside, 0.0);
+  }
+};
+
 }  // namespace
 
 NormStats norm(const at::Tensor& x, const Norm& p, const at::Tensor& y, const NormStats& stats) {
@@ -113,22 +128,35 @@ void softmax_backward(const at::Tensor& probs, const at::Tensor& grad, double sc
   assign(grad, g.sub(p.mul(g).sum(-1, true)).mul_(p).mul_(scale));
 }
 
-void embed(const at::Tensor& table, const at::Tensor& positions, const at::Tensor& tokens, std::int64_t seq,
+void embed(const at::Tensor& table, const at::Tensor& positions, const Tokens& tokens,
            const at::Tensor& out) {
   at::Tensor result = out;
-  at::index_out(result, table, {std::optional<at::Tensor>(tokens)});
-  if (positions.defined()) result.unflatten(0, {-1, seq}).add_(positions.narrow(0, 0, seq));
+  const HeldTokens held(tokens.ids, tokens.first, table.size(0));
+  at::index_out(result, table, {std::optional<at::Tensor>(held.index)});
+  held.clear(result);
+  if (!positions.defined()) return;
+  at::Tensor rows = result.unflatten(0, {-1, tokens.seq});
+  rows.add_(tokens.places.defined() ? at::index(positions, {std::optional<at::Tensor>(tokens.places)})
+                                    : positions.narrow(0, 0, tokens.seq));
 }
 
-void embed_backward(const at::Tensor& dout, const at::Tensor& tokens, std::int64_t seq, const GradOut& dtable,
+void embed_backward(const at::Tensor& dout, const Tokens& tokens, const GradOut& dtable,
                     const GradOut& dpositions) {
   at::Tensor table = dtable.grad;
   if (!dtable.add) table.zero_();
-  table.index_add_(0, tokens, dout);
+  const HeldTokens held(tokens.ids, tokens.first, table.size(0));
+  if (held.outside.defined())
+    table.index_add_(0, held.index, dout.masked_fill(held.outside.unsqueeze(1), 0.0));
+  else
+    table.index_add_(0, held.index, dout);
   if (!dpositions.grad.defined()) return;
   at::Tensor positions = dpositions.grad;
   if (!dpositions.add) positions.zero_();
-  positions.narrow(0, 0, seq).add_(dout.unflatten(0, {-1, seq}).sum(0));
+  const at::Tensor sums = dout.unflatten(0, {-1, tokens.seq}).sum(0);
+  if (tokens.places.defined())
+    positions.index_add_(0, tokens.places, sums);
+  else
+    positions.narrow(0, 0, tokens.seq).add_(sums);
 }
 
 void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
@@ -140,11 +168,25 @@ void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, const at:
   sum.add_(lse.sub(l.gather(1, labels.unsqueeze(1)).squeeze(1)).sum().to(total.scalar_type()));
 }
 
+void cross_entropy_share(const at::Tensor& logits, const at::Tensor& labels, std::int64_t first,
+                         const at::Tensor& lse, const at::Tensor& picked) {
+  const at::Tensor l = wide(logits);
+  const at::Tensor largest = l.amax(-1, true);
+  assign(lse, l.sub(largest).exp_().sum(-1).log_().add_(largest.squeeze(1)));
+  const HeldTokens held(labels, first, logits.size(1));
+  assign(picked, l.gather(1, held.index.unsqueeze(1)).squeeze(1));
+  held.clear(picked);
+}
+
 void cross_entropy_backward(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
-                            double scale) {
+                            double scale, FirstEntry first) {
   const at::Tensor p = wide(logits).sub(lse.unsqueeze(1)).exp_();
-  at::Tensor at_labels = labels.unsqueeze(1);
-  p.scatter_add_(1, at_labels, at::full({1, 1}, -1.0, p.options()).expand(at_labels.sizes()));
+  const HeldTokens held(labels, first, logits.size(1));
+  at::Tensor at_labels = held.index.unsqueeze(1);
+  const at::Tensor minus = held.outside.defined()
+                               ? held.outside.to(p.scalar_type()).sub_(1.0).unsqueeze(1)
+                               : at::full({1, 1}, -1.0, p.options()).expand(at_labels.sizes());
+  p.scatter_add_(1, at_labels, minus);
   assign(logits, p.mul(scale));
 }
 

@@ -24,6 +24,13 @@ struct Accumulate<double> {
   using Type = double;
 };
 
+// The tokens of some rows and what of the vocabulary is held: entries first .. first + held of the table. The
+// position of row r is places[r % seq], or r % seq without places.
+struct TokenRows {
+  const std::int64_t *ids = nullptr, *places = nullptr;
+  std::int64_t first = 0, held = 0, seq = 1;
+};
+
 template <class T>
 struct RowKernels {
   using A = typename Accumulate<T>::Type;
@@ -51,21 +58,23 @@ struct RowKernels {
   // GELU in its tanh form; the backward as above: in becomes its gradient, grad becomes out.
   void (*gelu)(const T* in, T* out, Index begin, Index end, Index n);
   void (*gelu_backward)(T* in, T* grad, Index begin, Index end, Index n);
-  // lse[row] = log sum exp(logits); returns the sum over rows of lse - logits[label].
-  double (*cross_entropy)(const T* logits, const Index* labels, A* lse, Index begin, Index end, Index n);
-  // logits become (softmax - onehot) * scale.
-  void (*cross_entropy_backward)(T* logits, const Index* labels, const A* lse, A scale, Index begin,
-                                 Index end, Index n);
+  // The logits are those of the vocabulary's entries first .. first + n. lse[row] = log sum exp(logits),
+  // picked[row] (may be null) the logit of the label, 0 where it is not here; returns the sum of lse - picked.
+  double (*cross_entropy)(const T* logits, const Index* labels, Index first, A* lse, A* picked, Index begin,
+                          Index end, Index n);
+  // logits become (exp(logits - lse) - onehot) * scale.
+  void (*cross_entropy_backward)(T* logits, const Index* labels, Index first, const A* lse, A scale,
+                                 Index begin, Index end, Index n);
   // Row r of each [seq, seq] score matrix: softmax of scale * scores over columns (r - window, r], zero
   // elsewhere.
   void (*causal_softmax)(T* scores, Index begin, Index end, Index seq, Index window, A scale);
   // grad becomes probs * (grad - sum(grad * probs)) * scale.
   void (*softmax_backward)(const T* probs, T* grad, Index begin, Index end, Index n, A scale);
-  // out[row] = table[token[row]] (+ positions[row % seq] when given).
-  void (*embed)(const T* table, const T* positions, const Index* tokens, T* out, Index begin, Index end,
-                Index seq, Index n);
-  // table_grad[token[row]] += grad[row] over all rows, columns [first, last) only.
-  void (*embed_backward)(const T* grad, const Index* tokens, T* table_grad, Index rows, Index n, Index first,
+  // out[row] = table[token of the row] (zero where it is not held), plus positions[its place] when given.
+  void (*embed)(const T* table, const T* positions, const TokenRows&, T* out, Index begin, Index end,
+                Index n);
+  // table_grad[token of the row] += grad[row] over all rows, columns [first, last) only.
+  void (*embed_backward)(const T* grad, const TokenRows&, T* table_grad, Index rows, Index n, Index first,
                          Index last);
   // sums[n] += column sums of the rows.
   void (*column_sums)(const T* in, Index stride, A* sums, Index begin, Index end, Index n);

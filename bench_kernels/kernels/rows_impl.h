@@ -253,7 +253,8 @@ struct Rows {
     return unordered(m);
   }
 
-  static double cross_entropy(const T* logits, const Index* labels, A* lse, Index begin, Index end, Index n) {
+  static double cross_entropy(const T* logits, const Index* labels, Index first, A* lse, A* picked,
+                              Index begin, Index end, Index n) {
     double total = 0;
     for (Index row = begin; row < end; ++row) {
       const T* l = logits + row * n;
@@ -261,19 +262,24 @@ struct Rows {
       A sum = 0;
       for (Index i = 0; i < n; ++i) sum += exponential(load(l + i) - m);
       lse[row] = m + logarithm(sum);
-      total += static_cast<double>(lse[row]) - static_cast<double>(load(l + labels[row]));
+      const Index at = labels[row] - first;
+      const A logit = at >= 0 && at < n ? load(l + at) : A(0);
+      if (picked) picked[row] = logit;
+      total += static_cast<double>(lse[row]) - static_cast<double>(logit);
     }
     return total;
   }
 
-  static void cross_entropy_backward(T* logits, const Index* labels, const A* lse, A scale, Index begin,
-                                     Index end, Index n) {
+  static void cross_entropy_backward(T* logits, const Index* labels, Index first, const A* lse, A scale,
+                                     Index begin, Index end, Index n) {
     for (Index row = begin; row < end; ++row) {
       T* l = logits + row * n;
       const A z = lse[row];
-      const A at_label = (exponential(load(l + labels[row]) - z) - A(1)) * scale;
+      const Index at = labels[row] - first;
+      const bool here = at >= 0 && at < n;
+      const A at_label = here ? (exponential(load(l + at) - z) - A(1)) * scale : A(0);
       for (Index i = 0; i < n; ++i) store(l + i, exponential(load(l + i) - z) * scale);
-      store(l + labels[row], at_label);
+      if (here) store(l + at, at_label);
     }
   }
 
@@ -305,25 +311,31 @@ struct Rows {
     }
   }
 
-  static void embed(const T* table, const T* positions, const Index* tokens, T* out, Index begin, Index end,
-                    Index seq, Index n) {
+  static void embed(const T* table, const T* positions, const TokenRows& tokens, T* out, Index begin,
+                    Index end, Index n) {
     for (Index row = begin; row < end; ++row) {
-      const T* from = table + tokens[row] * n;
+      const Index at = tokens.ids[row] - tokens.first;
       T* __restrict__ o = out + row * n;
-      if (!positions) {
+      if (at >= 0 && at < tokens.held) {
+        const T* from = table + at * n;
         for (Index i = 0; i < n; ++i) o[i] = from[i];
-        continue;
+      } else {
+        for (Index i = 0; i < n; ++i) store(o + i, A(0));
       }
-      const T* pos = positions + (row % seq) * n;
-      for (Index i = 0; i < n; ++i) store(o + i, load(from + i) + load(pos + i));
+      if (!positions) continue;
+      const Index step = row % tokens.seq;
+      const T* pos = positions + (tokens.places ? tokens.places[step] : step) * n;
+      for (Index i = 0; i < n; ++i) store(o + i, load(o + i) + load(pos + i));
     }
   }
 
-  static void embed_backward(const T* grad, const Index* tokens, T* table_grad, Index rows, Index n,
+  static void embed_backward(const T* grad, const TokenRows& tokens, T* table_grad, Index rows, Index n,
                              Index first, Index last) {
     for (Index row = 0; row < rows; ++row) {
+      const Index at = tokens.ids[row] - tokens.first;
+      if (at < 0 || at >= tokens.held) continue;
       const T* g = grad + row * n;
-      T* __restrict__ to = table_grad + tokens[row] * n;
+      T* __restrict__ to = table_grad + at * n;
       for (Index i = first; i < last; ++i) store(to + i, load(to + i) + load(g + i));
     }
   }

@@ -1,40 +1,40 @@
 // The attention half of a block: norm, q k v, rotary positions, causal attention, output, residual.
 #include <ATen/ATen.h>
 
-#include "bench_kernels/model/layers.h"
+#include "bench_kernels/model/attention_core.h"
+#include "bench_kernels/model/tensor_parallel.h"
 
 namespace sweep::model {
 namespace {
 
 struct AttentionSaved final : Saved {
-  at::Tensor x, h, qkv;
+  at::Tensor x, h;
   kernels::NormStats stats;
-  kernels::AttentionState state;
+  AttentionCore::Kept core;
   std::vector<at::Tensor*> tensors() override {
-    return {&x, &h, &qkv, &stats.mean, &stats.rstd, &state.out, &state.saved};
+    return {&x, &h, &core.qkv, &core.out, &stats.mean, &stats.rstd, &core.state.out, &core.state.saved};
   }
 };
 
 class AttentionUnit final : public Unit {
  public:
-  AttentionUnit(const Shared& shared, std::int64_t layer) : Unit(shared) {
+  AttentionUnit(const Shared& shared, std::int64_t layer) : Unit(shared), core_(make_attention_core(shared)) {
     const ModelSpec& s = spec();
     const auto name = [&](const char* llama, const char* gpt2) { return in_block(s, layer, llama, gpt2); };
     const std::int64_t q = s.heads * s.head_dim, kv = s.kv_heads * s.head_dim;
     norm_ = add_norm(shared, name("input_layernorm", "ln_1"));
     const bool conv = is_gpt2(s);  // one fused q, k, v tensor, weights [in, out]
+    std::vector<LinearPart> parts;
     if (conv) {
-      qkv_ = add_linear(parameters(), {{name("", "attn.c_attn"), q + 2 * kv, {}}}, s.hidden_size,
-                        s.attention_bias, true);
+      parts.push_back({name("", "attn.c_attn"), {q, kv, kv}});
     } else {
-      qkv_ = add_linear(parameters(),
-                        {{name("self_attn.q_proj", ""), q, {}},
-                         {name("self_attn.k_proj", ""), kv, {}},
-                         {name("self_attn.v_proj", ""), kv, {}}},
-                        s.hidden_size, s.attention_bias, false);
+      parts.push_back({name("self_attn.q_proj", ""), {q}});
+      parts.push_back({name("self_attn.k_proj", ""), {kv}});
+      parts.push_back({name("self_attn.v_proj", ""), {kv}});
     }
-    out_ = add_linear(parameters(), {{name("self_attn.o_proj", "attn.c_proj"), s.hidden_size, {}}}, q,
-                      s.linear_bias, conv);
+    qkv_ = add_linear(shared, parts, s.hidden_size, s.attention_bias, conv, Split::kColumns);
+    out_ = add_linear(shared, {{name("self_attn.o_proj", "attn.c_proj"), {s.hidden_size}}}, q, s.linear_bias,
+                      conv, Split::kRows);
   }
 
   at::Tensor forward(const MicroStep&, at::Tensor in, SavedPtr& saved) const override {
@@ -43,49 +43,42 @@ class AttentionUnit final : public Unit {
     s.x = std::move(in);
     s.h = at::empty_like(s.x);
     s.stats = kernels::norm(s.x, norm_of(shared_, norm_), s.h);
-    s.qkv = at::empty({s.x.size(0), (spec().heads + 2 * spec().kv_heads) * spec().head_dim}, s.x.options());
-    kernels::linear(s.h, qkv_.value(parameters()), {}, s.qkv);
-    rotate(s.qkv, false);
-    s.state = kernels::attention(s.qkv, shape(s.x), shared_.mask);
+    at::Tensor qkv = at::empty({shared_.whole_rows(s.x.size(0)), columns()}, s.x.options());
+    column_forward(shared_, qkv_, s.h, qkv);
+    rotate(qkv, false);
+    s.core = core_->forward(std::move(qkv));
     const at::Tensor out = at::empty_like(s.x);
-    kernels::linear(s.state.out, out_.value(parameters()), s.x, out);
-    if (shared_.options.recompute == Recompute::kSelective) s.state = {};
+    row_forward(shared_, out_, s.core.result(), s.x, out);
+    if (shared_.options.recompute == Recompute::kSelective) s.core = {std::move(s.core.qkv), {}, {}};
     saved = std::move(kept);
     return out;
   }
 
   at::Tensor backward(const MicroStep&, at::Tensor grad, SavedPtr saved) const override {
     auto& s = static_cast<AttentionSaved&>(*saved);
-    if (!s.state.out.defined()) s.state = kernels::attention(s.qkv, shape(s.x), shared_.mask);
-    const at::Tensor dqkv = at::empty_like(s.qkv);
+    if (!s.core.result().defined()) core_->recall(s.core);
+    at::Tensor dout = at::empty_like(s.core.result());
     {
-      const at::Tensor dout = at::empty_like(s.state.out);
-      kernels::linear_backward_input(grad, out_.value(parameters()), dout);
-      backward_weight(parameters(), out_, grad, s.state.out);
-      kernels::attention_backward(dout, s.qkv, shape(s.x), s.state, dqkv);
-      s.state = {};
-      s.qkv.reset();
+      WholeRows whole(layout(), grad);
+      row_backward_input(shared_, out_, whole, dout);
+      row_backward_weight(shared_, out_, whole, s.core.result());
     }
+    const at::Tensor dqkv = core_->backward(std::move(dout), std::move(s.core));
     rotate(dqkv, true);
-    backward_weight(parameters(), qkv_, dqkv, s.h);
-    kernels::linear_backward_input(dqkv, qkv_.value(parameters()), s.h);
+    column_backward(shared_, qkv_, dqkv, s.h);
     backward_norm(shared_, norm_, s.h, s.x, s.stats, grad, s.h);
     return std::move(s.h);
   }
 
  private:
-  kernels::AttentionShape shape(const at::Tensor& x) const {
-    const std::int64_t seq = shared_.local_seq();
-    return {x.size(0) / seq,      seq,
-            spec().heads,         spec().kv_heads,
-            spec().head_dim,      shared_.options.attention == Attention::kFlash,
-            spec().sliding_window};
-  }
+  std::int64_t columns() const { return (shared_.heads() + 2 * shared_.kv_heads()) * spec().head_dim; }
   void rotate(const at::Tensor& rows, bool back) const {
     if (spec().rope)
-      kernels::rope(rows, spec().heads + spec().kv_heads, spec().head_dim, shared_.cos, shared_.sin, back);
+      kernels::rope(rows, shared_.heads() + shared_.kv_heads(), spec().head_dim, shared_.cos, shared_.sin,
+                    back);
   }
 
+  std::unique_ptr<AttentionCore> core_;
   NormLayer norm_;
   Linear qkv_, out_;
 };

@@ -1,7 +1,7 @@
 // The embedding: rows of the token table, plus learned positions where the family has them.
 #include <ATen/ATen.h>
 
-#include "bench_kernels/model/layers.h"
+#include "bench_kernels/model/tensor_parallel.h"
 
 namespace sweep::model {
 namespace {
@@ -11,9 +11,10 @@ class Embedding final : public Unit {
   explicit Embedding(const Shared& shared) : Unit(shared) {
     const ModelSpec& s = spec();
     const bool gpt2 = is_gpt2(s);
-    table_ = parameters().add(
-        {{gpt2 ? "transformer.wte.weight" : "model.embed_tokens.weight", s.vocab_size, {}}}, s.hidden_size,
-        Parameters::Init::kUniform, s.tie_embeddings && layout().tied_elsewhere ? Role::kTied : Role::kDense);
+    const std::string name = gpt2 ? "transformer.wte.weight" : "model.embed_tokens.weight";
+    table_ = parameters().add({{name, s.vocab_size / layout().tp(), tensor_share(layout(), 0, s.vocab_size)}},
+                              s.hidden_size, Parameters::Init::kUniform,
+                              s.tie_embeddings && layout().tied_elsewhere ? Role::kTied : Role::kDense);
     TORCH_INTERNAL_ASSERT(table_ == kTable);
     if (s.rope) return;
     positions_ = parameters().add(
@@ -21,23 +22,34 @@ class Embedding final : public Unit {
         s.hidden_size, Parameters::Init::kUniform);
   }
 
+  // Each rank of the tensor group adds the rows that it holds, the first one the positions.
   at::Tensor forward(const MicroStep& micro, at::Tensor, SavedPtr&) const override {
     const at::Tensor& table = parameters()[table_];
-    const at::Tensor out = at::empty({micro.tokens.size(0), table.size(1)}, table.options());
-    kernels::embed(table, learned() ? parameters()[positions_] : at::Tensor(), micro.tokens,
-                   shared_.local_seq(), out);
+    const at::Tensor out =
+        at::empty({shared_.held_rows(micro.tokens.size(0)), table.size(1)}, table.options());
+    const bool adds = learned() && layout().tensor->rank() == 0;
+    const auto embed = [&](std::int64_t, const at::Tensor& to) {
+      kernels::embed(table, adds ? parameters()[positions_] : at::Tensor(), tokens_of(micro), to);
+    };
+    sum_rows(layout(), out, embed, false);
     return out;
   }
 
   at::Tensor backward(const MicroStep& micro, at::Tensor grad, SavedPtr) const override {
-    kernels::embed_backward(grad, micro.tokens, shared_.local_seq(), parameters().grad(table_),
-                            learned() ? parameters().grad(positions_) : kernels::GradOut());
+    WholeRows whole(layout(), grad, false);
+    whole.each([&](const at::Tensor& rows, std::int64_t) {
+      kernels::embed_backward(rows, tokens_of(micro), parameters().grad(table_),
+                              learned() ? parameters().grad(positions_) : kernels::GradOut());
+    });
     if (learned()) parameters().ready(positions_);
     parameters().ready(table_);
     return {};
   }
 
  private:
+  kernels::Tokens tokens_of(const MicroStep& micro) const {
+    return {micro.tokens, shared_.local_seq(), first_entry(shared_), shared_.places};
+  }
   bool learned() const { return positions_ != Parameters::kNone; }
   Parameters::Id table_ = Parameters::kNone, positions_ = Parameters::kNone;
 };

@@ -1,7 +1,7 @@
 // The head: final norm, logits, mean cross-entropy.
 #include <ATen/ATen.h>
 
-#include "bench_kernels/model/layers.h"
+#include "bench_kernels/model/tensor_parallel.h"
 
 namespace sweep::model {
 namespace {
@@ -16,17 +16,17 @@ class Head final : public Unit {
  public:
   Head(const Shared& shared, Parameters::Id table) : Unit(shared) {
     norm_ = add_norm(shared, is_gpt2(spec()) ? "transformer.ln_f" : "model.norm");
-    shares_table_ = table != Parameters::kNone;
-    if (shares_table_) {
+    head_.shared = table != Parameters::kNone;
+    if (head_.shared) {
       head_.weight = table;
       parameters().also_reads(table);
     } else if (spec().tie_embeddings) {  // a copy of the first stage's table
-      head_.weight = parameters().add(
-          {{is_gpt2(spec()) ? "transformer.wte.weight" : "model.embed_tokens.weight", spec().vocab_size, {}}},
-          spec().hidden_size, Parameters::Init::kUniform, Role::kTied);
+      const std::string name = is_gpt2(spec()) ? "transformer.wte.weight" : "model.embed_tokens.weight";
+      head_.weight = parameters().add({{name, held(), tensor_share(layout(), 0, spec().vocab_size)}},
+                                      spec().hidden_size, Parameters::Init::kUniform, Role::kTied);
     } else {
-      head_ =
-          add_linear(parameters(), {{"lm_head", spec().vocab_size, {}}}, spec().hidden_size, false, false);
+      head_ = add_linear(shared, {{"lm_head", {spec().vocab_size}}}, spec().hidden_size, false, false,
+                         Split::kColumns);
     }
   }
 
@@ -36,10 +36,11 @@ class Head final : public Unit {
     s.x = std::move(in);
     s.h = at::empty_like(s.x);
     s.stats = kernels::norm(s.x, norm_of(shared_, norm_), s.h);
-    s.logits = at::empty({s.x.size(0), spec().vocab_size}, s.x.options());
-    kernels::linear(s.h, head_.value(parameters()), {}, s.logits);
-    s.lse = at::empty({s.x.size(0)}, s.x.options().dtype(kernels::accumulate_type(s.x.scalar_type())));
-    kernels::cross_entropy(s.logits, micro.labels, s.lse, micro.total);
+    const std::int64_t rows = micro.labels.size(0);
+    s.logits = at::empty({rows, held()}, s.x.options());
+    column_forward(shared_, head_, s.h, s.logits);
+    s.lse = at::empty({rows}, s.x.options().dtype(kernels::accumulate_type(s.x.scalar_type())));
+    cross_entropy(micro, s);
     saved = std::move(kept);
     return {};
   }
@@ -47,19 +48,31 @@ class Head final : public Unit {
   at::Tensor backward(const MicroStep& micro, at::Tensor, SavedPtr saved) const override {
     auto& s = static_cast<HeadSaved&>(*saved);
     kernels::cross_entropy_backward(s.logits, micro.labels, s.lse,
-                                    micro.scale / static_cast<double>(s.x.size(0)));
-    kernels::linear_backward_weight(s.logits, s.h, false, parameters().grad(head_.weight));
-    if (!shares_table_) parameters().ready(head_.weight);  // else the embedding says so
-    kernels::linear_backward_input(s.logits, head_.value(parameters()), s.h);
+                                    micro.scale / static_cast<double>(s.logits.size(0)),
+                                    first_entry(shared_));
+    column_backward(shared_, head_, s.logits, s.h);
     s.logits.reset();
     backward_norm(shared_, norm_, s.h, s.x, s.stats, {}, s.h);
     return std::move(s.h);
   }
 
  private:
+  std::int64_t held() const { return spec().vocab_size / layout().tp(); }
+
+  // Over the vocabulary's shares: their largest log-sum-exp, then their weights and the label's logit, summed.
+  void cross_entropy(const MicroStep& micro, const HeadSaved& s) const {
+    if (layout().tp() == 1) return kernels::cross_entropy(s.logits, micro.labels, s.lse, micro.total);
+    const at::Tensor sums = at::empty({2, s.lse.size(0)}, s.lse.options()), largest = at::empty_like(s.lse);
+    kernels::cross_entropy_share(s.logits, micro.labels, *first_entry(shared_), s.lse, sums.select(0, 1));
+    at::Tensor(largest).copy_(s.lse);
+    layout().tensor->all_reduce(largest, comm::Channel::Op::kMax).wait();
+    kernels::cross_entropy_weigh(s.lse, largest, sums);
+    layout().tensor->all_reduce(sums).wait();
+    kernels::cross_entropy_join(largest, sums, s.lse, micro.total);
+  }
+
   NormLayer norm_;
   Linear head_;
-  bool shares_table_ = false;
 };
 
 }  // namespace

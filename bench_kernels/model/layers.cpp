@@ -1,5 +1,7 @@
 #include "bench_kernels/model/layers.h"
 
+#include <numeric>
+
 namespace sweep::model {
 
 bool is_gpt2(const ModelSpec& spec) {
@@ -11,26 +13,68 @@ std::string in_block(const ModelSpec& spec, std::int64_t layer, const char* llam
          (is_gpt2(spec) ? gpt2 : llama);
 }
 
-Linear add_linear(Parameters& parameters, const std::vector<Parameters::Part>& parts, std::int64_t inputs,
-                  bool bias, bool transposed) {
+namespace {
+
+// Outputs of a part that this rank holds, and where they stand.
+Slice output_share(const Layout& layout, const LinearPart& part, std::int64_t dimension) {
+  if (layout.tp() == 1) return {};
+  Slice slice;
+  std::int64_t begin = 0;
+  for (const std::int64_t section : part.sections) {
+    const auto [first, size] = tensor_share(layout, dimension, section).ranges[0];
+    slice.ranges.emplace_back(begin + first, size);
+    begin += section;
+  }
+  slice.dimension = dimension;
+  slice.whole = begin;
+  return slice;
+}
+
+std::int64_t outputs_of(const LinearPart& part) {
+  return std::accumulate(part.sections.begin(), part.sections.end(), std::int64_t{0});
+}
+
+}  // namespace
+
+Slice tensor_share(const Layout& layout, std::int64_t dimension, std::int64_t size) {
+  if (layout.tp() == 1) return {};
+  const std::int64_t share = size / layout.tp();
+  return {dimension, size, {{layout.tensor->rank() * share, share}}};
+}
+
+kernels::FirstEntry first_entry(const Shared& shared) {
+  if (shared.layout.tp() == 1) return {};
+  return tensor_share(shared.layout, 0, shared.spec.vocab_size).ranges[0].first;
+}
+
+Linear add_linear(const Shared& shared, const std::vector<LinearPart>& parts, std::int64_t inputs, bool bias,
+                  bool transposed, Split split) {
+  const Layout& layout = shared.layout;
+  const bool columns = split == Split::kColumns;
+  const std::int64_t held = columns ? inputs : inputs / layout.tp();
+  std::vector<Parameters::Part> weights, biases;
+  std::int64_t outputs = 0;
+  for (const LinearPart& part : parts) {
+    outputs = outputs_of(part) / (columns ? layout.tp() : 1);
+    const Slice slice = columns ? output_share(layout, part, transposed ? 1 : 0)
+                                : tensor_share(layout, transposed ? 0 : 1, inputs);
+    weights.push_back({part.name + ".weight", transposed ? held : outputs, slice});
+    biases.push_back({part.name + ".bias", outputs, columns ? output_share(layout, part, 0) : Slice()});
+  }
   Linear linear;
   linear.transposed = transposed;
-  std::vector<Parameters::Part> weights, biases;
-  for (const auto& part : parts) {
-    weights.push_back({part.name + ".weight", transposed ? inputs : part.rows, part.slice});
-    biases.push_back({part.name + ".bias", part.rows, part.slice});
-  }
-  linear.weight = parameters.add(weights, transposed ? parts[0].rows : inputs, Parameters::Init::kUniform);
-  if (bias) linear.bias = parameters.add(biases, 0, Parameters::Init::kZero);
+  linear.weight = shared.parameters->add(weights, transposed ? outputs : held, Parameters::Init::kUniform);
+  if (bias) linear.bias = shared.parameters->add(biases, 0, Parameters::Init::kZero);
   return linear;
 }
 
 NormLayer add_norm(const Shared& shared, const std::string& name) {
   const std::int64_t n = shared.spec.hidden_size;
+  const Role role = shared.layout.rows_split() ? Role::kPartial : Role::kDense;
   NormLayer norm;
-  norm.w = shared.parameters->add({{name + ".weight", n, {}}}, 0, Parameters::Init::kOne);
+  norm.w = shared.parameters->add({{name + ".weight", n, {}}}, 0, Parameters::Init::kOne, role);
   if (!shared.spec.rmsnorm)
-    norm.b = shared.parameters->add({{name + ".bias", n, {}}}, 0, Parameters::Init::kZero);
+    norm.b = shared.parameters->add({{name + ".bias", n, {}}}, 0, Parameters::Init::kZero, role);
   return norm;
 }
 
@@ -39,13 +83,9 @@ kernels::Norm norm_of(const Shared& shared, const NormLayer& norm) {
   return {p[norm.w], norm.b == Parameters::kNone ? at::Tensor() : p[norm.b], shared.spec.norm_eps};
 }
 
-void backward_weight(const Parameters& parameters, const Linear& linear, const at::Tensor& dout,
-                     const at::Tensor& in) {
-  kernels::linear_backward_weight(dout, in, linear.transposed, parameters.grad(linear.weight));
-  parameters.ready(linear.weight);
-  if (linear.bias == Parameters::kNone) return;
-  kernels::bias_backward(dout, parameters.grad(linear.bias));
-  parameters.ready(linear.bias);
+void say_ready(const Parameters& parameters, const Linear& linear) {
+  if (!linear.shared) parameters.ready(linear.weight);
+  if (linear.bias != Parameters::kNone) parameters.ready(linear.bias);
 }
 
 void backward_norm(const Shared& shared, const NormLayer& norm, const at::Tensor& dy, const at::Tensor& x,

@@ -10,6 +10,7 @@ namespace sweep::model {
 struct Linear {
   Parameters::Id weight = Parameters::kNone, bias = Parameters::kNone;
   bool transposed = false;
+  bool shared = false;  // tied: who writes the rest of the weight's gradient says that it is ready
   kernels::Weight value(const Parameters& p) const {
     return {p[weight], bias == Parameters::kNone ? at::Tensor() : p[bias], transposed};
   }
@@ -23,14 +24,26 @@ bool is_gpt2(const ModelSpec&);
 // The name of a module of a layer: by its family's Hugging Face module tree.
 std::string in_block(const ModelSpec&, std::int64_t layer, const char* llama, const char* gpt2);
 
+// One weight (and bias) of a stack. Its outputs are sections one after another (q, k and v in one tensor); of
+// each section every tensor-parallel rank holds an equal share when the columns are split.
+struct LinearPart {
+  std::string name;
+  std::vector<std::int64_t> sections;
+};
+enum class Split { kColumns, kRows };  // over the tensor group: the outputs, or the inputs
+
+// This rank's equal share of the size elements of a dimension; not split in a group of one.
+Slice tensor_share(const Layout&, std::int64_t dimension, std::int64_t size);
+// Where this rank's share of the vocabulary begins; absent: it holds all of it.
+kernels::FirstEntry first_entry(const Shared&);
 // Stacks `<name>.weight` (and `<name>.bias`) of the parts. transposed: weights are [in, out].
-Linear add_linear(Parameters&, const std::vector<Parameters::Part>&, std::int64_t inputs, bool bias,
-                  bool transposed);
+Linear add_linear(const Shared&, const std::vector<LinearPart>&, std::int64_t inputs, bool bias,
+                  bool transposed, Split);
 NormLayer add_norm(const Shared&, const std::string& name);
 
 kernels::Norm norm_of(const Shared&, const NormLayer&);
-// Both put the gradients where they belong and say that they are ready.
-void backward_weight(const Parameters&, const Linear&, const at::Tensor& dout, const at::Tensor& in);
+void say_ready(const Parameters&, const Linear&);
+// Puts the gradients where they belong and says that they are ready.
 void backward_norm(const Shared&, const NormLayer&, const at::Tensor& dy, const at::Tensor& x,
                    const kernels::NormStats&, const at::Tensor& residual, const at::Tensor& dx);
 

@@ -28,6 +28,8 @@ struct Layout {
   std::int64_t tp() const { return tensor->size(); }
   std::int64_t cp() const { return context->size(); }
   std::int64_t ep() const { return expert->size(); }
+  // The residual stream holds a share of the rows on each rank of the tensor group.
+  bool rows_split() const { return sequence_parallel && tp() > 1; }
 };
 
 // The layout of one rank that holds everything.

@@ -1,7 +1,7 @@
 // The dense MLP half of a block: norm, gate and up (or one input layer), activation, down, residual.
 #include <ATen/ATen.h>
 
-#include "bench_kernels/model/layers.h"
+#include "bench_kernels/model/tensor_parallel.h"
 
 namespace sweep::model {
 namespace {
@@ -19,17 +19,13 @@ class MlpUnit final : public Unit {
     const auto name = [&](const char* llama, const char* gpt2) { return in_block(s, layer, llama, gpt2); };
     const bool conv = is_gpt2(s);
     norm_ = add_norm(shared, name("post_attention_layernorm", "ln_2"));
-    if (s.swiglu) {
-      in_ = add_linear(parameters(),
-                       {{name("mlp.gate_proj", "mlp.gate_proj"), s.intermediate_size, {}},
-                        {name("mlp.up_proj", "mlp.up_proj"), s.intermediate_size, {}}},
-                       s.hidden_size, s.linear_bias, false);
-    } else {
-      in_ = add_linear(parameters(), {{name("mlp.up_proj", "mlp.c_fc"), s.intermediate_size, {}}},
-                       s.hidden_size, s.linear_bias, conv);
-    }
-    down_ = add_linear(parameters(), {{name("mlp.down_proj", "mlp.c_proj"), s.hidden_size, {}}},
-                       s.intermediate_size, s.linear_bias, conv);
+    const std::int64_t width = s.intermediate_size;
+    std::vector<LinearPart> in;
+    if (s.swiglu) in.push_back({name("mlp.gate_proj", "mlp.gate_proj"), {width}});
+    in.push_back({name("mlp.up_proj", "mlp.c_fc"), {width}});
+    in_ = add_linear(shared, in, s.hidden_size, s.linear_bias, conv && !s.swiglu, Split::kColumns);
+    down_ = add_linear(shared, {{name("mlp.down_proj", "mlp.c_proj"), {s.hidden_size}}}, width, s.linear_bias,
+                       conv, Split::kRows);
   }
 
   at::Tensor forward(const MicroStep&, at::Tensor in, SavedPtr& saved) const override {
@@ -38,13 +34,13 @@ class MlpUnit final : public Unit {
     s.x = std::move(in);
     s.h = at::empty_like(s.x);
     s.stats = kernels::norm(s.x, norm_of(shared_, norm_), s.h);
-    const std::int64_t width = spec().intermediate_size;
-    s.in = at::empty({s.x.size(0), spec().swiglu ? 2 * width : width}, s.x.options());
-    kernels::linear(s.h, in_.value(parameters()), {}, s.in);
-    const at::Tensor activated = at::empty({s.x.size(0), width}, s.x.options());
+    const std::int64_t rows = shared_.whole_rows(s.x.size(0)), held = width();
+    s.in = at::empty({rows, spec().swiglu ? 2 * held : held}, s.x.options());
+    column_forward(shared_, in_, s.h, s.in);
+    const at::Tensor activated = at::empty({rows, held}, s.x.options());
     kernels::activation(kind(), s.in, activated);
     const at::Tensor out = at::empty_like(s.x);
-    kernels::linear(activated, down_.value(parameters()), s.x, out);
+    row_forward(shared_, down_, activated, s.x, out);
     saved = std::move(kept);
     return out;
   }
@@ -52,19 +48,20 @@ class MlpUnit final : public Unit {
   at::Tensor backward(const MicroStep&, at::Tensor grad, SavedPtr saved) const override {
     auto& s = static_cast<MlpSaved&>(*saved);
     {
-      const at::Tensor wide = at::empty({s.x.size(0), spec().intermediate_size}, s.x.options());
-      kernels::linear_backward_input(grad, down_.value(parameters()), wide);
+      const at::Tensor wide = at::empty({s.in.size(0), width()}, s.x.options());
+      WholeRows whole(layout(), grad);
+      row_backward_input(shared_, down_, whole, wide);
       kernels::activation_backward(kind(), s.in, wide);
-      backward_weight(parameters(), down_, grad, wide);
+      row_backward_weight(shared_, down_, whole, wide);
     }
-    backward_weight(parameters(), in_, s.in, s.h);
-    kernels::linear_backward_input(s.in, in_.value(parameters()), s.h);
+    column_backward(shared_, in_, s.in, s.h);
     s.in.reset();
     backward_norm(shared_, norm_, s.h, s.x, s.stats, grad, s.h);
     return std::move(s.h);
   }
 
  private:
+  std::int64_t width() const { return spec().intermediate_size / layout().tp(); }
   kernels::Activation kind() const {
     return spec().swiglu ? kernels::Activation::kSwiglu : kernels::Activation::kGelu;
   }

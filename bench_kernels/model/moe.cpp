@@ -1,18 +1,21 @@
 // The mixture-of-experts half of a block (Mixtral): norm, router, top-k experts, weighted sum, residual. Under
 // expert parallelism a rank owns experts / ep of them: rows travel to their experts and back by all-to-all,
-// twice in forward and twice in backward. Under tensor parallelism every expert is split as a dense MLP is.
+// twice in forward and twice in backward. Under tensor parallelism every rank of the group routes all rows and
+// holds a share of each expert, split as a dense MLP is; the router is on each of them.
 #include "bench_kernels/kernels/moe.h"
 
 #include <ATen/ATen.h>
 
-#include "bench_kernels/model/layers.h"
 #include "bench_kernels/model/routing.h"
+#include "bench_kernels/model/tensor_parallel.h"
 
 namespace sweep::model {
 namespace {
 
 struct MoeSaved final : Saved {
-  at::Tensor x, h, probs, experts, weights, order;
+  at::Tensor x;  // this rank's rows of the residual stream
+  at::Tensor h;  // all rows, normalised
+  at::Tensor probs, experts, weights, order;
   at::Tensor major;               // undefined: rows arrive expert by expert already
   at::Tensor rows, in, returned;  // [received, hidden], [received, 2 width], [sent, hidden]
   at::Tensor load;                // [experts]: share of the global tokens' choices, for the auxiliary loss
@@ -30,14 +33,18 @@ class MoeUnit final : public Unit {
     const ModelSpec& s = spec();
     const std::string moe = in_block(s, layer, "block_sparse_moe.", "");
     norm_ = add_norm(shared, in_block(s, layer, "post_attention_layernorm", ""));
-    router_ = add_linear(parameters(), {{moe + "gate", s.experts, {}}}, s.hidden_size, false, false);
+    router_ =
+        parameters().add({{moe + "gate.weight", s.experts, {}}}, s.hidden_size, Parameters::Init::kUniform);
     std::vector<Parameters::Part> in, down;
     const std::int64_t first = layout().expert->rank() * local_experts();
     for (std::int64_t e = first; e < first + local_experts(); ++e) {
       const std::string expert = moe + "experts." + std::to_string(e) + ".";
-      in.push_back({expert + "w1.weight", width(), {}});
-      in.push_back({expert + "w3.weight", width(), {}});
-      down.push_back({expert + "w2.weight", s.hidden_size, {}});
+      const auto share = [&](std::int64_t dimension) {
+        return tensor_share(layout(), dimension, s.intermediate_size);
+      };
+      in.push_back({expert + "w1.weight", width(), share(0)});
+      in.push_back({expert + "w3.weight", width(), share(0)});
+      down.push_back({expert + "w2.weight", s.hidden_size, share(1)});
     }
     in_ = parameters().add(in, s.hidden_size, Parameters::Init::kUniform, Role::kExpert);
     down_ = parameters().add(down, width(), Parameters::Init::kUniform, Role::kExpert);
@@ -49,6 +56,7 @@ class MoeUnit final : public Unit {
     s.x = std::move(in);
     s.h = at::empty_like(s.x);
     s.stats = kernels::norm(s.x, norm_of(shared_, norm_), s.h);
+    s.h = whole(s.h);
     choose(s);
     dispatch(s);
     s.in = at::empty({s.rows.size(0), 2 * width()}, s.x.options());
@@ -75,8 +83,9 @@ class MoeUnit final : public Unit {
     auto& s = static_cast<MoeSaved&>(*saved);
     const at::Tensor dweights = at::empty_like(s.weights);
     at::Tensor drows = at::empty_like(s.returned);  // of the returned rows, in sending order
-    kernels::gather_rows(grad, s.order, spec().experts_per_token, drows);
+    kernels::gather_rows(whole(grad), s.order, spec().experts_per_token, drows);
     kernels::weight_gradients(drows, s.returned, s.order, dweights);
+    layout().tensor->all_reduce(dweights).wait();  // each rank has its share of the experts' results
     s.returned.reset();
     kernels::scale_rows(drows, s.weights, s.order);
     drows = to_experts(s, drows);
@@ -86,13 +95,30 @@ class MoeUnit final : public Unit {
     kernels::add_rows(drows, s.order, spec().experts_per_token, dh);
     drows.reset();
     backward_router(s, micro, dweights, dh);
-    backward_norm(shared_, norm_, dh, s.x, s.stats, grad, dh);
-    return dh;
+    const at::Tensor dx = summed(dh, s.x);
+    backward_norm(shared_, norm_, dx, s.x, s.stats, grad, dx);
+    return dx;
   }
 
  private:
   std::int64_t local_experts() const { return spec().experts / layout().ep(); }
-  std::int64_t width() const { return spec().intermediate_size; }
+  std::int64_t width() const { return spec().intermediate_size / layout().tp(); }
+  // All rows of which the residual stream holds `rows`.
+  at::Tensor whole(const at::Tensor& rows) const {
+    if (!layout().rows_split()) return rows;
+    const at::Tensor all = at::empty({shared_.whole_rows(rows.size(0)), rows.size(1)}, rows.options());
+    layout().tensor->all_gather(rows, all).wait();
+    return all;
+  }
+  // The sum over the tensor group of all rows, of which this rank keeps what it holds of the residual stream.
+  at::Tensor summed(const at::Tensor& all, const at::Tensor& like) const {
+    if (layout().tensor->alone()) return all;
+    const at::Tensor out = at::empty_like(like);
+    sum_rows(layout(), out, [&](std::int64_t begin, const at::Tensor& to) {
+      at::Tensor(to).copy_(all.narrow(0, begin, to.size(0)));
+    });
+    return out;
+  }
   // The rows of one local expert in a stack, of the values or of a gradient.
   at::Tensor part(const at::Tensor& stack, std::int64_t e) const {
     const std::int64_t rows = stack.size(0) / local_experts();
@@ -116,7 +142,7 @@ class MoeUnit final : public Unit {
     s.probs = at::empty({tokens, spec().experts}, exact);
     {
       const at::Tensor logits = at::empty({tokens, spec().experts}, s.h.options());
-      kernels::linear(s.h, router_.value(parameters()), {}, logits);
+      kernels::linear(s.h, {parameters()[router_], {}, false}, {}, logits);
       kernels::router_probabilities(logits, s.probs);
     }
     s.experts = at::empty({tokens, k}, s.h.options().dtype(at::kLong));
@@ -187,12 +213,11 @@ class MoeUnit final : public Unit {
   }
 
   at::Tensor combine(const MoeSaved& s) const {
-    const at::Tensor out = at::empty_like(s.x), weighted = at::empty_like(s.returned);
-    at::Tensor(out).copy_(s.x);
+    const at::Tensor all = at::zeros_like(s.h), weighted = at::empty_like(s.returned);
     at::Tensor(weighted).copy_(s.returned);
     kernels::scale_rows(weighted, s.weights, s.order);
-    kernels::add_rows(weighted, s.order, spec().experts_per_token, out);
-    return out;
+    kernels::add_rows(weighted, s.order, spec().experts_per_token, all);
+    return summed(all, s.x).add_(s.x);
   }
 
   // drows, of the experts' results, becomes that of their inputs.
@@ -237,14 +262,15 @@ class MoeUnit final : public Unit {
       auxiliary = s.load.mul_(scale);
     }
     kernels::router_backward(s.probs, s.experts, s.weights, dweights, auxiliary, dlogits);
-    backward_weight(parameters(), router_, dlogits, s.h);
-    kernels::linear_backward_input(dlogits, router_.value(parameters()), s.h);
+    kernels::linear_backward_weight(dlogits, s.h, false, parameters().grad(router_));
+    parameters().ready(router_);
+    if (layout().tensor->rank() != 0) return;  // the same on each rank of the group, and summed over it
+    kernels::linear_backward_input(dlogits, {parameters()[router_], {}, false}, s.h);
     at::Tensor(dh).add_(s.h);
   }
 
   NormLayer norm_;
-  Linear router_;
-  Parameters::Id in_ = Parameters::kNone, down_ = Parameters::kNone;
+  Parameters::Id router_ = Parameters::kNone, in_ = Parameters::kNone, down_ = Parameters::kNone;
 };
 
 }  // namespace

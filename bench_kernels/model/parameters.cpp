@@ -98,6 +98,7 @@ void Parameters::fill(const Bucket& bucket, const at::Tensor& flat) const {
 
 // Each range of the rank's share takes the values that the whole tensor has there.
 void Parameters::fill_part(const Part& part, Init init, const at::Tensor& out) const {
+  if (source_) return source_(part, out);
   if (init != Init::kUniform) {
     at::Tensor(out).fill_(init == Init::kOne ? 1.0 : 0.0);
     return;

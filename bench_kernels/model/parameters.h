@@ -27,7 +27,7 @@ struct Slice {
 };
 
 // Over which ranks a gradient must be summed beyond the data-parallel group: kPartial over the tensor group
-// (norms under sequence parallelism), kTied over first and last stage. kExpert: over the ranks that hold the
+// (norms under sequence parallelism, each rank's from its share of the rows), kTied over first and last stage. kExpert: over the ranks that hold the
 // same experts instead of the data-parallel group.
 enum class Role { kDense, kPartial, kTied, kExpert };
 
@@ -62,7 +62,11 @@ class Parameters {
     at::Tensor grads;           // flat, set by whoever owns the gradients; undefined: no room now
   };
 
-  explicit Parameters(std::uint64_t seed) : seed_(seed) {}
+  // Writes the initial values of this rank's share of a tensor.
+  using Source = std::function<void(const Part&, const at::Tensor& share)>;
+  // source: where initial values come from; empty: drawn from the seed.
+  explicit Parameters(std::uint64_t seed, Source source = nullptr)
+      : seed_(seed), source_(std::move(source)) {}
   Parameters(const Parameters&) = delete;
   Parameters& operator=(const Parameters&) = delete;
 
@@ -129,6 +133,7 @@ class Parameters {
   void fill_part(const Part&, Init, const at::Tensor& part) const;
 
   std::uint64_t seed_;
+  Source source_;
   std::size_t groups_ = 0;
   std::vector<Stack> stacks_;
   std::vector<Bucket> buckets_;

@@ -56,6 +56,15 @@ RotaryTables rotary_tables(const ModelSpec& spec, const std::vector<std::int64_t
   return tables;
 }
 
+at::Tensor position_tensor(const std::vector<std::int64_t>& positions, at::Device device) {
+  const at::Tensor out =
+      at::empty({static_cast<std::int64_t>(positions.size())}, at::TensorOptions(device).dtype(at::kLong));
+  if (out.is_meta()) return out;
+  std::vector<std::int64_t> host = positions;
+  at::Tensor(out).copy_(at::from_blob(host.data(), out.sizes(), at::kLong));
+  return out;
+}
+
 // Zig-zag: of 2 x size equal pieces a rank holds one early and one late, so that each has as much of the
 // causal mask (Zhu et al. 2024, ring-flash-attention; Llama 3, arXiv 2407.21783, section 3.3.2).
 std::vector<std::int64_t> local_positions(std::int64_t seq_len, std::int64_t rank, std::int64_t size) {

@@ -15,6 +15,9 @@ struct RotaryTables {
 RotaryTables rotary_tables(const ModelSpec&, const std::vector<std::int64_t>& positions,
                            const at::TensorOptions&);
 
+// As a tensor of whole numbers on the device.
+at::Tensor position_tensor(const std::vector<std::int64_t>& positions, at::Device);
+
 // The positions of a sequence that a rank of a context-parallel group holds, in order: all of them alone.
 std::vector<std::int64_t> local_positions(std::int64_t seq_len, std::int64_t rank, std::int64_t size);
 

@@ -30,8 +30,8 @@ void Stage::add_block(std::int64_t layer, Make... make) {
 }
 
 Stage::Stage(const ModelSpec& spec, const Options& options, const Layout& layout, const Chunk& chunk)
-    : parameters_(options.seed),
-      shared_{spec, options, layout, &parameters_, {}, {}, {}, &load_},
+    : parameters_(options.seed, options.source),
+      shared_{spec, options, layout, &parameters_, {}, {}, {}, {}, &load_},
       host_(options.device) {
   const Below below;
   if (chunk.embedding) add_block(-1, [&] { return make_embedding(shared_); });
@@ -55,8 +55,11 @@ void Stage::make_tables() {
                                       o.attention == Attention::kFlash,
                                       shared_.spec.sliding_window};
   shared_.mask = kernels::window_mask(shape, at::TensorOptions(o.device).dtype(o.type));
-  if (!shared_.spec.rope) return;
   const auto positions = local_positions(o.seq_len, shared_.layout.context->rank(), shared_.layout.cp());
+  if (!shared_.spec.rope) {
+    if (shared_.layout.cp() > 1) shared_.places = position_tensor(positions, o.device);
+    return;
+  }
   const auto tables = rotary_tables(shared_.spec, positions,
                                     at::TensorOptions(o.device).dtype(kernels::accumulate_type(o.type)));
   shared_.cos = tables.cos;

@@ -34,6 +34,7 @@ struct Options {
   // share, 0: dropless.
   Routing routing = Routing::kBalanced;
   std::int64_t hot_percent = 50, capacity_percent = 0;
+  Parameters::Source source;  // of the initial values; empty: drawn from the seed
 };
 
 // How unevenly tokens met experts since it was last reset: the largest, over layers and micro-batches, of an
@@ -57,9 +58,16 @@ struct Shared {
   Layout layout;
   Parameters* parameters = nullptr;
   at::Tensor cos, sin, mask;
+  at::Tensor places;  // int64: this rank's positions, where learned ones are not taken from the first on
   RoutingLoad* load = nullptr;
 
   std::int64_t local_seq() const { return options.seq_len / layout.cp(); }
+  // Heads that this rank computes.
+  std::int64_t heads() const { return spec.heads / layout.tp(); }
+  std::int64_t kv_heads() const { return spec.kv_heads / layout.tp(); }
+  // All rows of a micro-batch, of which the residual stream holds `rows`, and the reverse.
+  std::int64_t whole_rows(std::int64_t rows) const { return layout.rows_split() ? rows * layout.tp() : rows; }
+  std::int64_t held_rows(std::int64_t rows) const { return layout.rows_split() ? rows / layout.tp() : rows; }
 };
 
 struct Saved {

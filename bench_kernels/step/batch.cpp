@@ -7,17 +7,15 @@
 
 namespace sweep::step {
 
-namespace {
-
-i64 token(std::uint64_t seed, i64 sequence, i64 position, i64 vocab) {
-  const std::uint64_t h = kernels::mix64(kernels::mix64(seed ^ static_cast<std::uint64_t>(sequence) << 32) +
-                                         static_cast<std::uint64_t>(position));
-  return static_cast<i64>(h % static_cast<std::uint64_t>(vocab));
+TokenSource synthetic_tokens(std::uint64_t seed, i64 vocab_size) {
+  return [=](i64 sequence, i64 position) {
+    const std::uint64_t h = kernels::mix64(kernels::mix64(seed ^ static_cast<std::uint64_t>(sequence) << 32) +
+                                           static_cast<std::uint64_t>(position));
+    return static_cast<i64>(h % static_cast<std::uint64_t>(vocab_size));
+  };
 }
 
-}  // namespace
-
-Batch make_batch(const Trial& t, at::Device device, const shape::Place& place, std::uint64_t seed) {
+Batch make_batch(const Trial& t, at::Device device, const shape::Place& place, const TokenSource& token) {
   Batch batch;
   const auto options = at::TensorOptions(device).dtype(at::kLong);
   const auto positions = model::local_positions(t.seq_len, place.cp, t.cp);
@@ -33,8 +31,8 @@ Batch make_batch(const Trial& t, at::Device device, const shape::Place& place, s
     for (i64 row = 0; row < rows; ++row) {
       const i64 sequence = first_row + micro * rows + row;
       for (const i64 position : positions) {
-        inputs.push_back(token(seed, sequence, position, t.spec.vocab_size));
-        targets.push_back(token(seed, sequence, position + 1, t.spec.vocab_size));
+        inputs.push_back(token(sequence, position));
+        targets.push_back(token(sequence, position + 1));
       }
     }
     tokens.copy_(at::from_blob(inputs.data(), tokens.sizes(), at::kLong));

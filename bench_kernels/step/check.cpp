@@ -2,11 +2,14 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "bench_kernels/comm/forked_ranks.h"
 #include "bench_kernels/model/stage.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/step/safetensors.h"
+#include "bench_kernels/step/train_step.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
 
@@ -16,73 +19,155 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using nlohmann::json;
+
+constexpr i64 kMostRanks = 64;
+
 struct Sequences {
   i64 length = 0;  // of the inputs
-  std::vector<i64> inputs, labels;
+  std::vector<std::vector<i64>> rows;
 };
 
 Expected<Sequences> read_tokens(const fs::path& file, i64 vocab) {
   const auto text = spool::read_file(file);
   if (!text) return tl::unexpected(text.error());
-  const auto json = parse_json(*text);
-  if (!json) return fail(file.string() + ": " + json.error().message + ".");
+  const auto list = parse_json(*text);
+  if (!list) return fail(file.string() + ": " + list.error().message + ".");
   const auto wrong = [&](const std::string& why) { return fail(file.string() + ": " + why); };
-  if (!json->is_array() || json->empty()) return wrong("a list of token lists is needed.");
+  if (!list->is_array() || list->empty()) return wrong("a list of token lists is needed.");
   Sequences s;
-  for (const auto& row : *json) {
+  for (const auto& row : *list) {
     if (!row.is_array() || row.size() < 2) return wrong("each sequence is a list of at least two tokens.");
     if (s.length == 0) s.length = static_cast<i64>(row.size()) - 1;
     if (static_cast<i64>(row.size()) - 1 != s.length) return wrong("all sequences must be equally long.");
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      if (!row[i].is_number_unsigned() || row[i].get<std::uint64_t>() >= static_cast<std::uint64_t>(vocab)) {
+    for (const auto& token : row) {
+      if (!token.is_number_unsigned() || token.get<std::uint64_t>() >= static_cast<std::uint64_t>(vocab)) {
         return wrong("tokens are whole numbers from 0 to " + std::to_string(vocab - 1) + ", not " +
-                     dump(row[i]) + ".");
+                     dump(token) + ".");
       }
-      if (i + 1 < row.size()) s.inputs.push_back(row[i].get<i64>());
-      if (i > 0) s.labels.push_back(row[i].get<i64>());
     }
+    s.rows.push_back(row.get<std::vector<i64>>());
   }
   return s;
 }
 
-at::Tensor tensor_of(std::vector<i64>& values) {
-  return at::from_blob(values.data(), {static_cast<i64>(values.size())}, at::kLong).clone();
+// The layout's degrees with the files' model and batch. A pipeline gets as many micro-batches as there are
+// sequences.
+Expected<Trial> trial_of(Trial t, const ModelSpec& spec, const Sequences& sequences) {
+  t.spec = spec;
+  t.precision = "fp32", t.backend = "shm";
+  t.seq_len = sequences.length;
+  t.global_batch_size = static_cast<i64>(sequences.rows.size());
+  t.nodes = 1, t.gpus_per_node = t.world();
+  if (const auto dims = shape::ParallelDims::make(t); !dims) return tl::unexpected(dims.error());
+  if (t.world() > kMostRanks)
+    return fail("a check runs on at most " + std::to_string(kMostRanks) + " ranks of this machine, not on " +
+                std::to_string(t.world()) + ".");
+  if (t.global_batch_size % t.dp != 0)
+    return fail(std::to_string(t.global_batch_size) +
+                " sequences do not divide over dp = " + std::to_string(t.dp) + ".");
+  t.micro_batch_size = t.pp > 1 ? 1 : t.global_batch_size / t.dp;
+  t.grad_accum = t.global_batch_size / (t.dp * t.micro_batch_size);
+  if (const auto sentence = unsupported(t, c10::DeviceType::CPU)) return fail(*sentence);
+  return t;
+}
+
+// The names in the files, by the model's.
+Expected<std::map<std::string, std::string>> names_of(const Checkpoint& checkpoint, const Trial& t) {
+  model::Options options;
+  options.device = at::kMeta;
+  options.seq_len = t.seq_len;
+  model::AloneLayout layout;
+  model::Stage whole(t.spec, options, layout.value(), {0, t.spec.layers, true, true});
+  whole.parameters().layout({at::TensorOptions(at::kMeta).dtype(at::kFloat)});
+  return checkpoint.names(whole.parameters());
+}
+
+// One step of one rank: its mean loss and tokens, and of each share of a tensor name, place and squared norm.
+json step_of_rank(const Trial& t, const parallel::Mesh& mesh, const Given& given) {
+  TrainStep step(t, at::kCPU, mesh, nullptr, {}, given);
+  const StepTimes times = step.run();
+  json shares = json::array();
+  for (const auto& tensor : step.tensors()) {
+    const double norm = tensor.gradient.to(at::kDouble).norm().item<double>();
+    shares.push_back({tensor.name, tensor.slice.ranges, norm * norm});
+  }
+  return {{"loss", times.loss}, {"tokens", times.tokens}, {"shares", shares}};
+}
+
+json step_of_group(const Trial& t, const comm::GroupOptions& options, const Given& given) {
+  const parallel::Mesh mesh(*shape::ParallelDims::make(t), options.rank,
+                            [&](const std::string& name, int rank, int size) {
+                              comm::GroupOptions group = options;
+                              group.name = name, group.rank = rank, group.world = size;
+                              return comm::make_shm(group);
+                            });
+  json answer = step_of_rank(t, mesh, given);
+  mesh[shape::Dimension::kWorld].barrier();
+  return answer;
+}
+
+Expected<std::vector<json>> run_all(const Trial& t, const Given& given) {
+  if (t.world() == 1) return std::vector<json>{step_of_rank(t, parallel::alone(), given)};
+  const auto ends =
+      comm::run_forked(static_cast<int>(t.world()), std::chrono::minutes(10),
+                       [&](const auto& options) { return dump(step_of_group(t, options, given)); });
+  std::vector<json> answers;
+  for (const bool consequences : {false, true}) {
+    for (std::size_t rank = 0; rank < ends.size(); ++rank)
+      if (ends[rank].status != 0 && ends[rank].lost_peer == consequences)
+        return fail("rank " + std::to_string(rank) + " of the check failed: " + ends[rank].text);
+  }
+  for (const auto& end : ends) answers.push_back(json::parse(end.text));
+  return answers;
+}
+
+// Of the whole tensors: each share once, however many ranks hold it.
+json merged(const std::vector<json>& ranks, const std::map<std::string, std::string>& names) {
+  std::map<std::string, std::map<std::string, double>> squares;
+  double loss = 0, tokens = 0;
+  for (const json& rank : ranks) {
+    loss += rank["loss"].get<double>() * rank["tokens"].get<double>();
+    tokens += rank["tokens"].get<double>();
+    for (const json& share : rank["shares"]) squares[share[0]][dump(share[1])] = share[2];
+  }
+  json norms = json::object();
+  for (const auto& [name, shares] : squares) {
+    double sum = 0;
+    for (const auto& [place, square] : shares) sum += square;
+    norms[names.at(name)] = std::sqrt(sum);
+  }
+  return {{"loss", loss / tokens}, {"grad_norms", norms}};
 }
 
 }  // namespace
 
-Expected<std::string> check(const fs::path& checkpoint_dir, const fs::path& tokens_json) {
+Expected<std::string> check(const fs::path& checkpoint_dir, const fs::path& tokens_json,
+                            const Trial& layout) {
   const auto config = spool::read_file(checkpoint_dir / "config.json");
   if (!config) return tl::unexpected(config.error());
   const auto spec = shape::model_from_config_json(*config);
   if (!spec) return fail((checkpoint_dir / "config.json").string() + ": " + spec.error().message);
-  auto sequences = read_tokens(tokens_json, spec->vocab_size);
+  const auto sequences = read_tokens(tokens_json, spec->vocab_size);
   if (!sequences) return tl::unexpected(sequences.error());
-  if (!spec->rope && sequences->length > spec->max_positions) {
-    return fail(tokens_json.string() + ": sequences of " + std::to_string(sequences->length) +
-                " tokens exceed the model's " + std::to_string(spec->max_positions) + " positions.");
-  }
-  model::Options options;
-  options.seq_len = sequences->length;
-  model::AloneLayout layout;
-  model::Stage stage(*spec, options, layout.value(), {0, spec->layers, true, true});
-  model::Parameters& parameters = stage.parameters();
-  parameters.layout({at::TensorOptions(options.type)});
-  const auto names = load_weights(checkpoint_dir, parameters);
+  const auto trial = trial_of(layout, *spec, *sequences);
+  if (!trial) return tl::unexpected(trial.error());
+  const auto checkpoint = Checkpoint::open(checkpoint_dir);
+  if (!checkpoint) return tl::unexpected(checkpoint.error());
+  const auto names = names_of(*checkpoint, *trial);
   if (!names) return tl::unexpected(names.error());
-
-  parameters.allocate_gradients();
-  const model::MicroStep micro{tensor_of(sequences->inputs), tensor_of(sequences->labels), 1.0,
-                               at::zeros({1}, at::kDouble)};
-  model::Stage::Tape tape;
-  stage.forward(micro, {}, tape);
-  stage.backward(micro, {}, std::move(tape));
-
-  nlohmann::json norms = nlohmann::json::object();
-  for (const auto& named : parameters.all())
-    norms[names->at(named.name)] = parameters.gradient(named).to(at::kDouble).norm().item<double>();
-  return dump({{"loss", micro.total.item<double>() / static_cast<double>(sequences->labels.size())},
-               {"grad_norms", norms}});
+  const Given given{
+      [&](const auto& part, const at::Tensor& share) { checkpoint->copy(part, share); },
+      [&](i64 sequence, i64 position) {
+        return sequences->rows[static_cast<std::size_t>(sequence)][static_cast<std::size_t>(position)];
+      }};
+  try {
+    const auto ranks = run_all(*trial, given);
+    if (!ranks) return tl::unexpected(ranks.error());
+    return dump(merged(*ranks, *names));
+  } catch (const std::exception& error) {
+    return fail(std::string("the check failed: ") + error.what());
+  }
 }
 
 }  // namespace sweep::step

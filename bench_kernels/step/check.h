@@ -1,17 +1,21 @@
-// check: loss and gradient norms of a checkpoint on given tokens, for comparison with other implementations.
+// check: loss and gradient norms of a checkpoint on given tokens, for comparison with other implementations:
+// the training step itself, on one rank or as forked ranks of this machine.
 #pragma once
 #include <filesystem>
 #include <string>
 
 #include "schema/expected.h"
+#include "schema/trial.h"
 
 namespace sweep::step {
 
 // checkpoint_dir: a Hugging Face folder (config.json, safetensors). tokens_json: a list of equally long token
-// lists; inputs are all but the last token, labels all but the first. Computed in fp32 on the CPU. Returns
-// one line of JSON:
-// {"loss": mean cross-entropy, "grad_norms": {tensor name as in the safetensors file: Euclidean norm}}.
+// lists; inputs are all but the last token, labels all but the first. layout: a trial whose degrees and
+// strategies are taken; model, batch and lengths are the files'. Computed in fp32 on the CPU. Returns one
+// line of JSON:
+// {"loss": mean cross-entropy, "grad_norms": {tensor name as in the safetensors file: Euclidean norm}}, of the
+// whole tensors whatever the layout. REQUIRES for more than one rank: see comm/forked_ranks.h.
 Expected<std::string> check(const std::filesystem::path& checkpoint_dir,
-                            const std::filesystem::path& tokens_json);
+                            const std::filesystem::path& tokens_json, const Trial& layout = {});
 
 }  // namespace sweep::step

@@ -1,20 +1,40 @@
-// Reading weights from a Hugging Face folder: model.safetensors, or the shards its index names. Files are
-// untrusted: headers go through shape/safetensors_header.h, shapes must be the model's, and nothing is read
-// outside the folder.
+// Checkpoint: the weights of a Hugging Face folder: model.safetensors, or the shards its index names. It owns
+// where each tensor lies; files are untrusted: headers go through shape/safetensors_header.h, shapes must be
+// the model's, and nothing is read outside the folder.
 #pragma once
 #include <filesystem>
 #include <map>
 #include <string>
 
 #include "bench_kernels/model/parameters.h"
+#include "bench_kernels/shape/safetensors_header.h"
 #include "schema/expected.h"
 
 namespace sweep::step {
 
-// Copies every parameter's values (F32, BF16 or F16) from the folder. Returns, by the parameter's name, the
-// name the tensor has in the file (files of a bare model lack the leading "transformer." or "model."). A
-// missing tensor, another shape, or a tensor the model does not know is an error.
-Expected<std::map<std::string, std::string>> load_weights(const std::filesystem::path& folder,
-                                                          model::Parameters&);
+class Checkpoint {
+ public:
+  static Expected<Checkpoint> open(const std::filesystem::path& folder);
+
+  // By the parameter's name, the name its tensor has in the file (files of a bare model lack the leading
+  // "transformer." or "model."). A missing tensor, another shape, a type other than F32, BF16 and F16, or a
+  // tensor that the model does not know is an error. REQUIRES: the parameters of the whole model.
+  Expected<std::map<std::string, std::string>> names(const model::Parameters& whole) const;
+  // Copies the values of a rank's share of a tensor, for Parameters::Source. Throws std::runtime_error with a
+  // sentence.
+  void copy(const model::Parameters::Part&, at::Tensor share) const;
+
+ private:
+  struct Place {
+    std::filesystem::path file;
+    shape::SafetensorsEntry entry;
+  };
+  using Places = std::map<std::string, Place>;
+  Expected<void> add_file(const std::filesystem::path& file);
+  Places::const_iterator find(const std::string& name) const;
+
+  std::filesystem::path folder_;
+  Places places_;
+};
 
 }  // namespace sweep::step

@@ -10,8 +10,8 @@
 #include "bench_kernels/parallel/pipeline.h"
 #include "bench_kernels/parallel/step_guard.h"
 #include "bench_kernels/shape/model_states.h"
+#include "bench_kernels/shape/splits.h"
 #include "bench_kernels/shape/stage_split.h"
-#include "bench_kernels/step/batch.h"
 #include "bench_kernels/step/part_clock.h"
 
 namespace sweep::step {
@@ -52,7 +52,7 @@ model::Recompute recompute_of(const Trial& t) {
   return t.recompute == "full" ? model::Recompute::kFull : model::Recompute::kNone;
 }
 
-model::Options model_options(const Trial& t, at::Device device) {
+model::Options model_options(const Trial& t, at::Device device, const Given& given) {
   model::Options options;
   options.device = device;
   options.type = parallel::compute_type(t);
@@ -65,6 +65,7 @@ model::Options model_options(const Trial& t, at::Device device) {
   options.routing = routing_of(t);
   options.hot_percent = t.hot_percent;
   options.capacity_percent = t.capacity_percent;
+  options.source = given.weights;
   return options;
 }
 
@@ -73,10 +74,7 @@ std::optional<std::string> unsupported_axis(const Trial& t) {
     return std::optional<std::string>("the training step does not run " + std::string(axis) + " = " + value +
                                       "; it runs " + known + ".");
   };
-  if (t.tp != 1) return only("tp", std::to_string(t.tp), "tp = 1");
   if (t.schedule == "zero_bubble") return only("schedule", t.schedule, "afab, 1f1b and interleaved");
-  if (t.cp != 1) return only("cp", std::to_string(t.cp), "cp = 1");
-  if (t.ep != 1) return only("ep", std::to_string(t.ep), "ep = 1");
   if (t.packing) return only("packing", "true", "packing = false");
   if (t.optimizer != "plain" && t.optimizer != "foreach" && t.optimizer != "fused") {
     return only("optimizer", t.optimizer, "plain, foreach and fused");
@@ -96,6 +94,8 @@ i64 micros_of(const Trial& t, at::Device device) {
 
 std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
   if (const auto sentence = unsupported_axis(t)) return sentence;
+  if (const auto sentence = shape::uneven_split(t)) return *sentence + ".";
+  if (const auto sentence = shape::split_not_built(t)) return *sentence + ".";
   if (const auto sentence = shape::states_unsupported(t)) return sentence;
   if (const auto sentence = shape::pipeline_objection(t)) return sentence;
   if (const auto sentence = shape::recompute_objection(t)) return sentence;
@@ -105,6 +105,11 @@ std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
   }
   if (t.attention == "flash" && device == c10::DeviceType::CUDA && t.precision == "fp32") {
     return "flash attention on CUDA needs precision = bf16; use attention = math or auto for fp32.";
+  }
+  if (t.cp > 1 && t.cp_form == "ring" && attention_of(t, device) != model::Attention::kFlash) {
+    return "cp = " + std::to_string(t.cp) +
+           " in a ring needs flash attention, which CUDA has for precision = bf16; use that, or cp_form = "
+           "all_to_all.";
   }
   return std::nullopt;
 }
@@ -117,16 +122,17 @@ struct TrainStep::Impl {
     shape::Act act = shape::Act::kForward;
   };
   Impl(const Trial& t, at::Device device, const parallel::Mesh& mesh, std::function<void(Part)> on_part,
-       optim::AdamWOptions adamw)
+       optim::AdamWOptions adamw, const Given& given)
       : trial(t),
         device(device),
         mesh(mesh),
         on_part(std::move(on_part)),
-        options(model_options(t, device)),
+        options(model_options(t, device, given)),
         pipeline(t, options, mesh, micros_of(t, device), adamw),
         guard(t, mesh, device),
         clock(device) {
-    batch = make_batch(t, device, mesh.place(), kSeed);
+    batch = make_batch(t, device, mesh.place(),
+                       given.tokens ? given.tokens : synthetic_tokens(kSeed, t.spec.vocab_size));
     total = at::zeros({1}, at::TensorOptions(device).dtype(at::kDouble));
   }
 
@@ -190,10 +196,10 @@ StepTimes TrainStep::Impl::times(PartClock::Mark first, PartClock::Mark averaged
 }
 
 TrainStep::TrainStep(const Trial& t, at::Device device, const parallel::Mesh& mesh,
-                     std::function<void(Part)> on_part, optim::AdamWOptions adamw) {
+                     std::function<void(Part)> on_part, optim::AdamWOptions adamw, const Given& given) {
   if (const auto sentence = unsupported(t, stands_for(device))) throw std::invalid_argument(*sentence);
   if (device.is_cpu()) keep_freed_memory();
-  impl_ = std::make_unique<Impl>(t, device, mesh, std::move(on_part), adamw);
+  impl_ = std::make_unique<Impl>(t, device, mesh, std::move(on_part), adamw, given);
 }
 
 TrainStep::~TrainStep() = default;
@@ -242,7 +248,7 @@ std::vector<TrainStep::Tensor> TrainStep::tensors() {
 }
 
 const parallel::ModelState& TrainStep::state() const {
-  return impl_->state;
+  return impl_->pipeline.parts().front()->state;
 }
 
 std::string TrainStep::effective() const {

@@ -14,6 +14,7 @@
 #include "bench_kernels/model/parameters.h"
 #include "bench_kernels/parallel/mesh.h"
 #include "bench_kernels/parallel/model_state.h"
+#include "bench_kernels/step/batch.h"
 #include "schema/progress.h"
 #include "schema/trial.h"
 
@@ -35,12 +36,18 @@ struct StepTimes {
 // Why this step cannot run the trial on that kind of device, as a sentence; nothing when it can.
 std::optional<std::string> unsupported(const Trial&, c10::DeviceType);
 
+// Weights and tokens to take instead of those drawn from the step's seed.
+struct Given {
+  model::Parameters::Source weights;
+  TokenSource tokens;
+};
+
 class TrainStep {
  public:
   // The mesh must outlive the step. on_part is told at each change of part, from the calling thread. Throws
   // std::invalid_argument with the sentence of unsupported().
   TrainStep(const Trial&, at::Device, const parallel::Mesh&, std::function<void(Part)> on_part,
-            optim::AdamWOptions = {});
+            optim::AdamWOptions = {}, const Given& = {});
   ~TrainStep();
   TrainStep(const TrainStep&) = delete;
   TrainStep& operator=(const TrainStep&) = delete;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "bench_kernels/shape/model_states.h"
+#include "bench_kernels/shape/splits.h"
 #include "orchestrator/plan/rules.h"
 
 namespace sweep::plan {
@@ -13,11 +14,8 @@ struct Gap {
 };
 
 constexpr Gap kGaps[] = {
-    {"tensor parallelism (tp > 1)", [](const Trial& t) { return t.tp > 1; }},
     {"the split backward of schedule zero_bubble",
      [](const Trial& t) { return t.schedule == "zero_bubble"; }},
-    {"context parallelism (cp > 1)", [](const Trial& t) { return t.cp > 1; }},
-    {"expert parallelism (ep > 1)", [](const Trial& t) { return t.ep > 1; }},
     {"packed sequences (packing)", [](const Trial& t) { return t.packing; }},
     {"a workload other than step", [](const Trial& t) { return t.workload != "step"; }},
 };
@@ -29,8 +27,8 @@ std::optional<Objection> not_built_yet(const Trial& t) {
   for (const Gap& gap : kGaps)
     if (gap.asked(t)) gaps += (gaps.empty() ? "" : ", ") + std::string(gap.what);
   if (gaps.empty()) {
-    if (auto reason = shape::states_unsupported(t))
-      return Objection{"unsupported", *reason, Outcome::kUnsupported};
+    for (const auto& reason : {shape::states_unsupported(t), shape::split_not_built(t)})
+      if (reason) return Objection{"unsupported", *reason, Outcome::kUnsupported};
     return {};
   }
   return Objection{"unsupported", fmt::format("the training step does not build {} yet", gaps),

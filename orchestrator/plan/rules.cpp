@@ -4,6 +4,7 @@
 
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/parallel_dims.h"
+#include "bench_kernels/shape/splits.h"
 #include "bench_kernels/shape/stage_split.h"
 
 namespace sweep::plan {
@@ -60,25 +61,9 @@ Verdict global_batch(const Trial& t) {
                             t.micro_batch_size, t.grad_accum, t.global_batch_size));
 }
 
-Verdict divides(const char* whole, i64 value, const char* degree, i64 parts) {
-  if (value % parts == 0) return {};
-  return pruned("divisibility",
-                fmt::format("{} {} % {} {} = {}", whole, value, degree, parts, value % parts));
-}
-
-Verdict tensor_split(const Trial& t) {
-  if (auto v = divides("heads", t.spec.heads, "tp", t.tp)) return v;
-  if (t.spec.kv_heads % t.tp != 0 && t.tp % t.spec.kv_heads != 0)
-    return pruned("divisibility",
-                  fmt::format("kv_heads {} and tp {}: neither divides the other", t.spec.kv_heads, t.tp));
-  if (auto v = divides("intermediate_size", t.spec.intermediate_size, "tp", t.tp)) return v;
-  return divides("vocab_size", t.spec.vocab_size, "tp", t.tp);
-}
-
-// The causal mask is balanced over ranks by giving each an early and a late piece: 2 cp pieces.
-Verdict sequence_split(const Trial& t) {
-  if (t.cp == 1) return {};
-  return divides("seq_len", t.seq_len, "2 x cp", 2 * t.cp);
+Verdict splits(const Trial& t) {
+  if (auto sentence = shape::uneven_split(t)) return pruned("divisibility", std::move(*sentence));
+  return {};
 }
 
 Verdict experts(const Trial& t) {
@@ -86,7 +71,9 @@ Verdict experts(const Trial& t) {
   if (t.spec.experts == 0)
     return pruned("experts",
                   fmt::format("ep {} > 1, but {} is a dense model without experts", t.ep, t.model));
-  return divides("experts", t.spec.experts, "ep", t.ep);
+  if (t.spec.experts % t.ep == 0) return {};
+  return pruned("experts",
+                fmt::format("experts {} % ep {} = {}", t.spec.experts, t.ep, t.spec.experts % t.ep));
 }
 
 Verdict pipeline(const Trial& t) {
@@ -125,8 +112,8 @@ Verdict precision(const Trial& t) {
 
 std::optional<Objection> first_objection(const Trial& t) {
   // Later rules divide and multiply what earlier ones have bounded.
-  for (const auto rule : {range, hardware, rank_algebra, global_batch, tensor_split, sequence_split, experts,
-                          pipeline, recomputation, zero, positions, precision})
+  for (const auto rule : {range, hardware, rank_algebra, global_batch, splits, experts, pipeline,
+                          recomputation, zero, positions, precision})
     if (auto objection = rule(t)) return objection;
   return {};
 }

@@ -2,7 +2,7 @@
 """Loss and gradient norms of `sweep-rank check` against Hugging Face transformers, on tiny random checkpoints in fp32.
 
 usage: hf_check.py SWEEP_RANK [CASE ...]
-Loss within 1e-5 (relative); every gradient norm within 1e-4 (relative, with a floor of 1e-7 of the global norm).
+On one rank, then as several (LAYOUTS): the same loss and norms of the whole tensors. Loss within 1e-5 (relative); every gradient norm within 1e-4 (relative, with a floor of 1e-7 of the global norm).
 """
 import json
 import math
@@ -17,7 +17,7 @@ import torch  # noqa: E402
 from safetensors import safe_open  # noqa: E402
 from transformers import (AutoModelForCausalLM, GPT2Config, LlamaConfig, MistralConfig, Qwen2Config)  # noqa: E402
 
-COMMON = dict(hidden_size=64, intermediate_size=112, num_hidden_layers=3, num_attention_heads=8, vocab_size=157,
+COMMON = dict(hidden_size=64, intermediate_size=112, num_hidden_layers=3, num_attention_heads=8, vocab_size=156,
               max_position_embeddings=256)
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 32, "rope_theta": 500000.0}
@@ -29,8 +29,15 @@ CASES = {
     "mistral": lambda: MistralConfig(**COMMON, num_key_value_heads=1, sliding_window=None, tie_word_embeddings=False),
     "qwen2": lambda: Qwen2Config(**COMMON, num_key_value_heads=2, tie_word_embeddings=False),
     "qwen2_tied": lambda: Qwen2Config(**COMMON, num_key_value_heads=8, tie_word_embeddings=True),
-    "gpt2": lambda: GPT2Config(n_embd=64, n_layer=3, n_head=8, vocab_size=157, n_positions=96, resid_pdrop=0.0, embd_pdrop=0.0,
+    "gpt2": lambda: GPT2Config(n_embd=64, n_layer=3, n_head=8, vocab_size=156, n_positions=96, resid_pdrop=0.0, embd_pdrop=0.0,
                                attn_pdrop=0.0),
+}
+
+# Flags of sweep-rank check, by case.
+LAYOUTS = {
+    "llama": ["--tp 2", "--tp 2 --sp", "--cp 2", "--cp 2 --cp-form all_to_all", "--dp 2 --tp 2"],
+    "qwen2_tied": ["--tp 4 --sp", "--cp 4"],
+    "gpt2": ["--tp 2", "--cp 2", "--tp 2 --cp 2 --sp"],
 }
 
 
@@ -65,30 +72,38 @@ def compare(case, binary, shards):
     with tempfile.TemporaryDirectory() as folder:
         model = make_checkpoint(CASES[case](), folder, shards)
         generator = torch.Generator().manual_seed(5)
-        tokens = torch.randint(0, 157, (3, 65), generator=generator).tolist()
+        tokens = torch.randint(0, 156, (4, 65), generator=generator).tolist()
         path = os.path.join(folder, "tokens.json")
         with open(path, "w") as f:
             json.dump(tokens, f)
         loss, norms = expected(model, tokens)
-        run = subprocess.run([binary, "check", "--checkpoint", folder, "--tokens", path], capture_output=True, text=True)
-        if run.returncode != 0:
-            return [f"sweep-rank check ended with {run.returncode}: {run.stderr.strip()}"]
-        ours = json.loads(run.stdout)
         wrong = []
-        if not math.isclose(ours["loss"], loss, rel_tol=1e-5):
-            wrong.append(f"loss {ours['loss']} instead of {loss}")
-        if not set(ours["grad_norms"]) <= names_in(folder) or len(ours["grad_norms"]) != len(norms):
-            wrong.append(f"names differ from the file's: {sorted(set(ours['grad_norms']) ^ set(norms))}")
-        floor = 1e-7 * math.sqrt(sum(n * n for n in norms.values()))
-        worst = 0.0
-        for name, norm in norms.items():
-            mine = ours["grad_norms"].get(name, float("nan"))
-            if not abs(mine - norm) <= max(1e-4 * norm, floor):
-                wrong.append(f"{name}: {mine} instead of {norm}")
-            worst = max(worst, abs(mine - norm) / max(norm, floor))
-        print(f"{case}: loss {ours['loss']:.6f} ({abs(ours['loss'] - loss) / loss:.1e} off), {len(norms)} gradients, "
-              f"worst {worst:.1e} off", flush=True)
+        for flags in ["", *LAYOUTS.get(case, [])]:
+            wrong += compare_layout(case, [binary, "check", "--checkpoint", folder, "--tokens", path], flags, loss, norms,
+                                    names_in(folder))
         return wrong
+
+
+def compare_layout(case, command, flags, loss, norms, names):
+    run = subprocess.run(command + flags.split(), capture_output=True, text=True)
+    if run.returncode != 0:
+        return [f"sweep-rank check {flags} ended with {run.returncode}: {run.stderr.strip()}"]
+    ours = json.loads(run.stdout)
+    wrong = []
+    if not math.isclose(ours["loss"], loss, rel_tol=1e-5):
+        wrong.append(f"{flags}: loss {ours['loss']} instead of {loss}")
+    if not set(ours["grad_norms"]) <= names or len(ours["grad_norms"]) != len(norms):
+        wrong.append(f"{flags}: names differ from the file's: {sorted(set(ours['grad_norms']) ^ set(norms))}")
+    floor = 1e-7 * math.sqrt(sum(n * n for n in norms.values()))
+    worst = 0.0
+    for name, norm in norms.items():
+        mine = ours["grad_norms"].get(name, float("nan"))
+        if not abs(mine - norm) <= max(1e-4 * norm, floor):
+            wrong.append(f"{flags}: {name}: {mine} instead of {norm}")
+        worst = max(worst, abs(mine - norm) / max(norm, floor))
+    print(f"{case} {flags}: loss {ours['loss']:.6f} ({abs(ours['loss'] - loss) / loss:.1e} off), {len(norms)} gradients, "
+          f"worst {worst:.1e} off", flush=True)
+    return wrong
 
 
 def main():

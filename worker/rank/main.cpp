@@ -1,5 +1,6 @@
 // sweep-rank: one training process. Started by an agent (run, or forked by its zygote), or by hand (check,
 // dry-run).
+#include <ATen/Parallel.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -40,11 +41,27 @@ int run(const std::string& launch_json) {
   return rank::run_rank(*launch);
 }
 
-int check(const std::string& checkpoint, const std::string& tokens) {
-  const auto answer = sweep::step::check(checkpoint, tokens);
+// Forked ranks need a parent that has run no parallel region.
+int check(const std::string& checkpoint, const std::string& tokens, const sweep::Trial& layout) {
+  if (layout.world() > 1) at::set_num_threads(1);
+  const auto answer = sweep::step::check(checkpoint, tokens, layout);
   if (!answer) return refuse(answer.error().message);
   std::cout << *answer << "\n";
   return 0;
+}
+
+// The axes by which a check can be laid out over ranks of this machine.
+void add_layout(CLI::App& command, sweep::Trial& t) {
+  const CLI::Range degree(1, 64);
+  command.add_option("--tp", t.tp, "Tensor-parallel degree")->check(degree);
+  command.add_option("--pp", t.pp, "Pipeline-parallel degree")->check(degree);
+  command.add_option("--cp", t.cp, "Context-parallel degree")->check(degree);
+  command.add_option("--dp", t.dp, "Data-parallel degree")->check(degree);
+  command.add_option("--ep", t.ep, "Expert-parallel degree")->check(degree);
+  command.add_option("--zero", t.zero, "ZeRO stage")->check(CLI::Range(0, 3));
+  command.add_flag("--sp", t.sp, "Sequence parallelism beside tp");
+  command.add_option("--cp-form", t.cp_form, "Form of context parallelism")
+      ->check(CLI::IsMember({"ring", "all_to_all"}));
 }
 
 int dry_run(const std::string& backend) {
@@ -79,7 +96,9 @@ int main(int argc, char** argv) {
   check_command->add_option("--checkpoint", checkpoint, "Folder with config.json and model.safetensors")
       ->required();
   check_command->add_option("--tokens", tokens, "JSON file: a list of equally long token lists")->required();
-  check_command->callback([&] { code = check(checkpoint, tokens); });
+  sweep::Trial layout;
+  add_layout(*check_command, layout);
+  check_command->callback([&] { code = check(checkpoint, tokens, layout); });
   auto* dry_run_command = app.add_subcommand(
       "dry-run", "Read trials (JSON lines) from standard input, print their peak bytes per rank");
   dry_run_command->add_option("--backend", backend, "Whose kernels' saved tensors count")

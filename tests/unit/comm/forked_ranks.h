@@ -1,20 +1,18 @@
-// Runs a function as the ranks of a group: one forked process each, over a rendezvous folder on memory that is removed
-// afterwards. The parent computes nothing with LibTorch, so the children may.
+// Runs a function as the ranks of a group, one forked process each. The parent computes nothing with LibTorch, so the children
+// may.
 #pragma once
-#include <ATen/Parallel.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <filesystem>
 #include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "bench_kernels/comm/group.h"
+#include "bench_kernels/comm/forked_ranks.h"
 
 namespace sweep::testing {
 
@@ -44,35 +42,15 @@ using RankBody = std::function<void(const comm::GroupOptions&)>;
 
 // One exit status for each rank, as waitpid gives it; 0: the body returned.
 inline std::vector<int> run_ranks(int world, const RankBody& body) {
-  const ScratchFolder folder;
-  std::vector<pid_t> children;
-  for (int rank = 0; rank < world; ++rank) {
-    std::fflush(nullptr);
-    const pid_t child = fork();
-    if (child == 0) {
-      int code = 0;
-      try {
-        at::set_num_threads(1);
-        comm::GroupOptions options;
-        options.directory = folder.path();
-        options.rank = rank;
-        options.world = world;
-        options.timeout = std::chrono::seconds(60);
-        body(options);
-      } catch (const std::exception& error) {
-        std::fprintf(stderr, "rank %d of %d: %s\n", rank, world, error.what());
-        code = 1;
-      }
-      std::fflush(nullptr);
-      _exit(code);
-    }
-    children.push_back(child);
-  }
   std::vector<int> statuses;
-  for (const pid_t child : children) {
-    int status = -1;
-    waitpid(child, &status, 0);
-    statuses.push_back(status);
+  const auto ends = comm::run_forked(world, std::chrono::seconds(60), [&](const comm::GroupOptions& options) {
+    body(options);
+    return std::string();
+  });
+  for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+    if (ends[rank].status != 0)
+      std::fprintf(stderr, "rank %zu of %d: %s\n", rank, world, ends[rank].text.c_str());
+    statuses.push_back(ends[rank].status);
   }
   return statuses;
 }

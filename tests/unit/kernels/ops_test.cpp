@@ -105,8 +105,8 @@ TEST_P(Ops, EmbeddingAddsRepeatedTokens) {
   const auto run = [&] {
     const at::Tensor out = at::empty_like(grad), dtable = at::ones_like(table),
                      dpositions = at::ones_like(positions);
-    embed(table, positions, tokens, 4, out);
-    embed_backward(grad, tokens, 4, {dtable, true}, {dpositions, false});
+    embed(table, positions, {tokens, 4}, out);
+    embed_backward(grad, {tokens, 4}, {dtable, true}, {dpositions, false});
     return std::vector<at::Tensor>{out, dtable, dpositions};
   };
   const auto fused = run();

@@ -29,13 +29,13 @@ Trial small() {
 
 TEST(Batch, EveryLayoutTakesTheSameGlobalRows) {
   Trial whole = small();
-  const Batch all = make_batch(whole, at::kCPU, {}, 1);
+  const Batch all = make_batch(whole, at::kCPU, {}, synthetic_tokens(1, 97));
   const at::Tensor tokens = all.tokens[0].view({4, 32}), labels = all.labels[0].view({4, 32});
   EXPECT_TRUE(labels.narrow(1, 0, 31).equal(tokens.narrow(1, 1, 31))) << "labels are the next tokens";
   Trial parts = whole;
   parts.dp = 2, parts.grad_accum = 2, parts.micro_batch_size = 1;
   for (i64 rank = 0; rank < 2; ++rank) {
-    const Batch part = make_batch(parts, at::kCPU, {0, 0, rank, 0}, 1);
+    const Batch part = make_batch(parts, at::kCPU, {0, 0, rank, 0}, synthetic_tokens(1, 97));
     for (i64 micro = 0; micro < 2; ++micro) EXPECT_TRUE(part.tokens[micro].equal(tokens[rank * 2 + micro]));
   }
 }
@@ -124,7 +124,8 @@ class Weights : public ::testing::Test {
     model::AloneLayout layout;
     model::Stage stage(small().spec, options, layout.value(), {0, small().spec.layers, true, true});
     stage.parameters().layout({at::TensorOptions(at::kFloat)});
-    const auto names = load_weights(folder_, stage.parameters());
+    const auto names = Checkpoint::open(folder_).and_then(
+        [&](const Checkpoint& checkpoint) { return checkpoint.names(stage.parameters()); });
     return names ? "loaded" : names.error().message;
   }
   std::filesystem::path folder_;

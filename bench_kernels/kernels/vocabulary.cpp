@@ -1,0 +1,125 @@
+// What is indexed by tokens: the embedding and the cross-entropy, whole or over a share of the vocabulary.
+#include <ATen/ATen.h>
+
+#include "bench_kernels/kernels/counting_allocator.h"
+#include "bench_kernels/kernels/dispatch.h"
+
+namespace sweep::kernels {
+namespace {
+
+TokenRows rows_of(const Tokens& t, const at::Tensor& table) {
+  return {data<std::int64_t>(t.ids), data<std::int64_t>(t.places), t.first.value_or(0), table.size(0), t.seq};
+}
+
+// Adds each position's gradients, summed over the sequences.
+template <class T>
+void positions_backward(const at::Tensor& dout, const Tokens& tokens, const GradOut& dpositions) {
+  using A = typename RowKernels<T>::A;
+  const std::int64_t rows = dout.size(0), n = dout.size(1), seq = tokens.seq;
+  const auto* places = data<std::int64_t>(tokens.places);
+  at::Tensor positions = dpositions.grad;
+  if (!dpositions.add) positions.zero_();
+  at::parallel_for(0, seq, 16, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t s = begin; s < end; ++s) {
+      std::vector<A> sums(static_cast<std::size_t>(n), A(0));
+      row_kernels<T>().column_sums(data<T>(dout) + s * n, seq * n, sums.data(), 0, rows / seq, n);
+      row_kernels<T>().store_sums(sums.data(), data<T>(positions) + (places ? places[s] : s) * n, n, true);
+    }
+  });
+}
+
+}  // namespace
+
+void embed(const at::Tensor& table, const at::Tensor& positions, const Tokens& tokens,
+           const at::Tensor& out) {
+  if (way(out) == Way::kNothing) return;
+  if (way(out) == Way::kPlain) return plain::embed(table, positions, tokens, out);
+  by_type(out, [&]<class T>() {
+    over_rows(out.size(0), out.size(1), [&](std::int64_t begin, std::int64_t end) {
+      row_kernels<T>().embed(data<T>(table), data<T>(positions), rows_of(tokens, table), data<T>(out), begin,
+                             end, out.size(1));
+    });
+  });
+}
+
+void embed_backward(const at::Tensor& dout, const Tokens& tokens, const GradOut& dtable,
+                    const GradOut& dpositions) {
+  if (way(dout) == Way::kNothing) return;
+  if (way(dout) == Way::kPlain) return plain::embed_backward(dout, tokens, dtable, dpositions);
+  const std::int64_t rows = dout.size(0), n = dout.size(1);
+  at::Tensor table = dtable.grad;
+  if (!dtable.add) table.zero_();
+  by_type(dout, [&]<class T>() {
+    // Split by columns: each thread adds all rows in order, so a repeated token's sum never depends on the
+    // threads.
+    at::parallel_for(0, n, 64, [&](std::int64_t first, std::int64_t last) {
+      row_kernels<T>().embed_backward(data<T>(dout), rows_of(tokens, table), data<T>(table), rows, n, first,
+                                      last);
+    });
+    if (dpositions.grad.defined()) positions_backward<T>(dout, tokens, dpositions);
+  });
+}
+
+void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
+                   const at::Tensor& total) {
+  if (way(logits) == Way::kNothing) return;
+  if (way(logits) == Way::kPlain) return plain::cross_entropy(logits, labels, lse, total);
+  const std::int64_t rows = logits.size(0), n = logits.size(1);
+  by_type(logits, [&]<class T>() {
+    using A = typename RowKernels<T>::A;
+    const auto sum =
+        over_rows_summing<double>(rows, 1, [&](std::int64_t begin, std::int64_t end, double* out) {
+          *out += row_kernels<T>().cross_entropy(data<T>(logits), data<std::int64_t>(labels), 0, data<A>(lse),
+                                                 nullptr, begin, end, n);
+        });
+    *data<double>(total) += sum[0];
+  });
+}
+
+void cross_entropy_share(const at::Tensor& logits, const at::Tensor& labels, std::int64_t first,
+                         const at::Tensor& lse, const at::Tensor& picked) {
+  if (way(logits) == Way::kNothing) return;
+  if (way(logits) == Way::kPlain) return plain::cross_entropy_share(logits, labels, first, lse, picked);
+  const std::int64_t rows = logits.size(0), n = logits.size(1);
+  by_type(logits, [&]<class T>() {
+    using A = typename RowKernels<T>::A;
+    over_rows(rows, n, [&](std::int64_t begin, std::int64_t end) {
+      row_kernels<T>().cross_entropy(data<T>(logits), data<std::int64_t>(labels), first, data<A>(lse),
+                                     data<A>(picked), begin, end, n);
+    });
+  });
+}
+
+void cross_entropy_weigh(const at::Tensor& lse, const at::Tensor& largest, const at::Tensor& sums) {
+  if (way(lse) == Way::kNothing) return;
+  at::Tensor weight = sums.select(0, 0);
+  at::sub_out(weight, lse, largest);
+  weight.exp_();
+}
+
+void cross_entropy_join(const at::Tensor& largest, const at::Tensor& sums, const at::Tensor& lse,
+                        const at::Tensor& total) {
+  if (way(lse) == Way::kNothing) return;
+  std::optional<memory::ScratchScope> scratch;
+  if (lse.is_cpu()) scratch.emplace();
+  at::Tensor joined = lse, sum = total;
+  at::log_out(joined, sums.select(0, 0));
+  joined.add_(largest);
+  sum.add_(lse.sub(sums.select(0, 1)).to(total.scalar_type()).sum());
+}
+
+void cross_entropy_backward(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
+                            double scale, FirstEntry first) {
+  if (way(logits) == Way::kNothing) return;
+  if (way(logits) == Way::kPlain) return plain::cross_entropy_backward(logits, labels, lse, scale, first);
+  const std::int64_t rows = logits.size(0), n = logits.size(1);
+  by_type(logits, [&]<class T>() {
+    using A = typename RowKernels<T>::A;
+    over_rows(rows, n, [&](std::int64_t begin, std::int64_t end) {
+      row_kernels<T>().cross_entropy_backward(data<T>(logits), data<std::int64_t>(labels), first.value_or(0),
+                                              data<A>(lse), static_cast<A>(scale), begin, end, n);
+    });
+  });
+}
+
+}  // namespace sweep::kernels

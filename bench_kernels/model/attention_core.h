@@ -1,0 +1,38 @@
+// Attention proper: between rotated q, k, v rows of this rank's tokens and the rows its heads give. With a
+// context group the positions of a sequence lie on several ranks (positions.h): keys and values travel round
+// the ring, or heads are exchanged so that each rank has all positions of some. What is saved is what the
+// backward needs; nothing else is kept.
+#pragma once
+#include <memory>
+
+#include "bench_kernels/model/unit.h"
+
+namespace sweep::model {
+
+class AttentionCore {
+ public:
+  struct Kept {
+    at::Tensor qkv;  // [tokens, (heads + 2 kv_heads) * head_dim]; of the exchanged heads where they are
+    at::Tensor out;  // [this rank's tokens, heads * head_dim]; undefined: the state's
+    kernels::AttentionState state;
+    const at::Tensor& result() const { return out.defined() ? out : state.out; }
+  };
+  virtual ~AttentionCore() = default;
+  virtual Kept forward(at::Tensor qkv) const = 0;
+  // Of a Kept that has lost all but qkv: computes the rest again.
+  virtual void recall(Kept&) const = 0;
+  // The gradient of qkv as forward was given it.
+  virtual at::Tensor backward(at::Tensor dout, Kept) const = 0;
+};
+
+// The form that the layout and the axes ask for. Shared outlives the core.
+std::unique_ptr<AttentionCore> make_attention_core(const Shared&);
+
+// Keys and values (and their gradients) pass from rank to rank; partial results are merged by their
+// log-sum-exp (Liu et al. 2023, arXiv 2310.01889). Flash attention only, without a window.
+std::unique_ptr<AttentionCore> make_ring_attention(const Shared&);
+// All-to-all to all positions of a share of the heads, and back (Jacobs et al. 2023, arXiv 2309.14509).
+// REQUIRES: heads and key-value heads of a tensor-parallel rank are multiples of the context group's size.
+std::unique_ptr<AttentionCore> make_head_exchange(const Shared&);
+
+}  // namespace sweep::model

@@ -1,0 +1,55 @@
+// Tensor-parallel layers: how rows travel between the residual stream and a rank's share of a linear layer. A
+// column-parallel layer holds a share of its outputs and reads whole rows; a row-parallel layer holds a share
+// of its inputs and its results are summed over the group (Shoeybi et al. 2019, arXiv 1909.08053). Under
+// sequence parallelism the residual stream holds a share of the rows: they are gathered before, and summed
+// and scattered after; what was gathered is not kept but gathered again in backward (Korthikanti et al. 2022,
+// arXiv 2205.05198, section 4.2.2). With overlap both go in pieces beside the products. One rank alone: the
+// products and nothing else.
+#pragma once
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "bench_kernels/model/layers.h"
+
+namespace sweep::model {
+
+// All rows of a micro-batch, from this rank's rows of the residual stream; on their way from the constructor
+// on. REQUIRES: each() is called before it goes.
+class WholeRows {
+ public:
+  WholeRows(const Layout&, const at::Tensor& local, bool in_pieces = true);
+  // f(rows, begin) for blocks that together are all rows; `begin` is where a block's rows stand. May be called
+  // again.
+  template <class F>
+  void each(F&& f) {
+    for (Piece& piece : pieces_) {
+      piece.pending.wait();
+      for (const auto& [rows, begin] : piece.blocks) f(rows, begin);
+    }
+  }
+
+ private:
+  struct Piece {
+    comm::Pending pending;
+    std::vector<std::pair<at::Tensor, std::int64_t>> blocks;
+  };
+  std::vector<Piece> pieces_;
+};
+
+// compute(begin, to) writes this rank's part of the rows from `begin` on into `to`; out becomes their sum over
+// the group: all rows, or under sequence parallelism this rank's.
+using PartialRows = std::function<void(std::int64_t begin, const at::Tensor& to)>;
+void sum_rows(const Layout&, const at::Tensor& out, const PartialRows& compute, bool in_pieces = true);
+
+// out [whole rows, this rank's outputs] = whole rows of h @ weight + bias.
+void column_forward(const Shared&, const Linear&, const at::Tensor& h, const at::Tensor& out);
+// dout as out above; h (this rank's rows of the input) becomes its own gradient.
+void column_backward(const Shared&, const Linear&, const at::Tensor& dout, const at::Tensor& h);
+// out [this rank's rows] = in [whole rows, this rank's inputs] @ weight + bias + residual.
+void row_forward(const Shared&, const Linear&, const at::Tensor& in, const at::Tensor& residual,
+                 const at::Tensor& out);
+void row_backward_input(const Shared&, const Linear&, WholeRows& grad, const at::Tensor& din);
+void row_backward_weight(const Shared&, const Linear&, WholeRows& grad, const at::Tensor& in);
+
+}  // namespace sweep::model

@@ -1,0 +1,71 @@
+#include "bench_kernels/shape/splits.h"
+
+#include <fmt/format.h>
+
+namespace sweep::shape {
+namespace {
+
+using Sentence = std::optional<std::string>;
+
+Sentence divides(const std::string& whole, i64 value, const std::string& degree, i64 parts) {
+  if (value % parts == 0) return {};
+  return fmt::format("{} {} % {} {} = {}", whole, value, degree, parts, value % parts);
+}
+
+Sentence tensor_split(const Trial& t) {
+  if (auto s = divides("heads", t.spec.heads, "tp", t.tp)) return s;
+  if (t.spec.kv_heads % t.tp != 0 && t.tp % t.spec.kv_heads != 0)
+    return fmt::format("kv_heads {} and tp {}: neither divides the other", t.spec.kv_heads, t.tp);
+  if (auto s = divides("intermediate_size", t.spec.intermediate_size, "tp", t.tp)) return s;
+  if (auto s = divides("vocab_size", t.spec.vocab_size, "tp", t.tp)) return s;
+  if (!t.sp || t.tp == 1) return {};
+  return divides(
+      fmt::format("sp: micro_batch_size {} x seq_len {} / cp {} =", t.micro_batch_size, t.seq_len, t.cp),
+      t.micro_batch_size * (t.seq_len / t.cp), "tp", t.tp);
+}
+
+// The causal mask is balanced over ranks by giving each an early and a late piece: 2 cp pieces.
+Sentence sequence_split(const Trial& t) {
+  if (t.cp == 1) return {};
+  if (auto s = divides("seq_len", t.seq_len, "2 x cp", 2 * t.cp)) return s;
+  if (t.cp_form != "all_to_all" || t.spec.kv_heads % t.tp != 0) return {};
+  if (auto s = divides("cp_form all_to_all: heads / tp =", t.spec.heads / t.tp, "cp", t.cp)) return s;
+  return divides("cp_form all_to_all: kv_heads / tp =", t.spec.kv_heads / t.tp, "cp", t.cp);
+}
+
+}  // namespace
+
+std::optional<std::string> uneven_split(const Trial& t) {
+  if (t.tp < 1 || t.cp < 1 || t.spec.kv_heads < 1)
+    return fmt::format("tp = {}, cp = {}, kv_heads = {}, but each is at least 1", t.tp, t.cp,
+                       t.spec.kv_heads);
+  if (auto s = sequence_split(t)) return s;
+  return tensor_split(t);
+}
+
+std::optional<std::string> split_not_built(const Trial& t) {
+  if (t.ep > 1 && t.spec.experts == 0)
+    return fmt::format("ep {} > 1, but {} is a dense model without experts", t.ep, t.model);
+  if (t.ep > 1 && t.dp_shard)
+    return fmt::format(
+        "ep {} with hybrid sharding (dp_shard {}): experts are sharded over all their copies; leave "
+        "dp_shard out",
+        t.ep, *t.dp_shard);
+  if (t.spec.kv_heads % t.tp != 0)
+    return fmt::format(
+        "tp {} > kv_heads {}: several ranks would hold the same key-value head, which the "
+        "training step does not build; take tp up to {}",
+        t.tp, t.spec.kv_heads, t.spec.kv_heads);
+  if (t.cp == 1 || t.cp_form != "ring") return {};
+  if (t.attention == "math")
+    return fmt::format(
+        "cp {} in a ring needs the log-sum-exp that only flash attention gives; take attention "
+        "flash or auto, or cp_form all_to_all",
+        t.cp);
+  if (t.spec.sliding_window && *t.spec.sliding_window < t.seq_len)
+    return fmt::format("cp {} in a ring has no sliding window (of {} tokens here); take cp_form all_to_all",
+                       t.cp, *t.spec.sliding_window);
+  return {};
+}
+
+}  // namespace sweep::shape

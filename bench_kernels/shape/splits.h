@@ -1,0 +1,16 @@
+// Splits: whether a model and its batch divide over tensor and context parallelism, and which of their forms
+// are not combined; one sentence for the planner and for the step.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "schema/trial.h"
+
+namespace sweep::shape {
+
+// What does not divide, with its numbers ("heads 6 % tp 4 = 2"). REQUIRES: degrees are at least 1.
+std::optional<std::string> uneven_split(const Trial&);
+// A combination that divides and is not built, with the reason and the way out.
+std::optional<std::string> split_not_built(const Trial&);
+
+}  // namespace sweep::shape

@@ -1,0 +1,48 @@
+// ParityTable: strategies against the plain single-rank run, one row each, printed as the test goes: the
+// largest relative distances of loss, gradients and parameters over steps and tensors.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include "schema/codec.h"
+#include "tests/parity/layouts.h"
+
+namespace sweep::testing {
+
+class ParityTable {
+ public:
+  explicit ParityTable(int steps) : steps_(steps) {
+    std::printf("| %-36s | loss    | gradient | parameter |\n|%.38s|---------|----------|-----------|\n",
+                "strategy", "------------------------------------------------");
+  }
+  // The trial on its ranks against the same model and global batch on one.
+  void expect_equal(const std::string& name, const Trial& trial) {
+    const WholeRun ranks = run_layout(trial, steps_);
+    EXPECT_EQ(ranks.faults, std::vector<std::string>{}) << name;
+    const Distance d = distance(ranks, alone(trial));
+    std::printf("| %-36s | %.1e | %.1e  | %.1e   |\n", name.c_str(), d.loss, d.gradient, d.value);
+    std::fflush(stdout);
+    EXPECT_LT(d.loss, 1e-5) << name;
+    EXPECT_LT(d.gradient, 1e-5) << name << ": " << d.worst;
+    EXPECT_LT(d.value, 1e-5) << name;
+  }
+
+ private:
+  const WholeRun& alone(Trial trial) {
+    Trial one = with_degrees(trial, 1, 1, 1, 1);
+    one.micro_batch_size = one.global_batch_size, one.grad_accum = 1;
+    one.sp = one.tp_overlap = false, one.cp_form = "ring";
+    auto& run = references_[dump(to_json(one))];
+    if (run.losses.empty()) run = run_layout(one, steps_);
+    EXPECT_EQ(run.faults, std::vector<std::string>{});
+    return run;
+  }
+
+  int steps_;
+  std::map<std::string, WholeRun> references_;
+};
+
+}  // namespace sweep::testing

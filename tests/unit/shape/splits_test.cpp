@@ -1,0 +1,76 @@
+// What divides over tensor and context parallelism, what is not built, and the closed forms of the traffic.
+#include "bench_kernels/shape/splits.h"
+
+#include <gtest/gtest.h>
+
+#include "bench_kernels/shape/split_traffic.h"
+
+namespace sweep::shape {
+namespace {
+
+Trial trial() {
+  Trial t;
+  t.spec.layers = 3, t.spec.hidden_size = 64, t.spec.heads = 8, t.spec.kv_heads = 4, t.spec.head_dim = 8;
+  t.spec.intermediate_size = 128, t.spec.vocab_size = 256;
+  t.seq_len = 32, t.micro_batch_size = 2, t.grad_accum = 5;
+  return t;
+}
+
+TEST(Splits, NameWhatDoesNotDivideWithItsNumbers) {
+  Trial t = trial();
+  t.tp = 4, t.cp = 2, t.sp = true;
+  EXPECT_EQ(uneven_split(t), std::nullopt);
+  t.seq_len = 34;
+  EXPECT_EQ(uneven_split(t), "seq_len 34 % 2 x cp 4 = 2");
+  t = trial();
+  t.tp = 4, t.sp = true, t.micro_batch_size = 1, t.seq_len = 30;
+  EXPECT_EQ(uneven_split(t), "sp: micro_batch_size 1 x seq_len 30 / cp 1 = 30 % tp 4 = 2");
+  t.sp = false;
+  EXPECT_EQ(uneven_split(t), std::nullopt);
+  t = trial();
+  t.tp = 2, t.cp = 4, t.cp_form = "all_to_all";
+  EXPECT_EQ(uneven_split(t), "cp_form all_to_all: kv_heads / tp = 2 % cp 4 = 2");
+  t.tp = 0;
+  EXPECT_TRUE(uneven_split(t)) << "no division by a degree of zero";
+}
+
+TEST(Splits, SayWhatIsNotBuiltAndTheWayOut) {
+  Trial t = trial();
+  t.tp = 8;
+  EXPECT_NE(split_not_built(t)->find("take tp up to 4"), std::string::npos);
+  t = trial();
+  t.cp = 2, t.attention = "math";
+  EXPECT_NE(split_not_built(t)->find("take attention flash or auto"), std::string::npos);
+  t.cp_form = "all_to_all";
+  EXPECT_EQ(split_not_built(t), std::nullopt);
+  t = trial();
+  t.cp = 2, t.spec.sliding_window = 8;
+  EXPECT_NE(split_not_built(t)->find("no sliding window"), std::string::npos);
+  t.spec.sliding_window = 32;
+  EXPECT_EQ(split_not_built(t), std::nullopt) << "a window of the whole sequence hides nothing";
+}
+
+TEST(Splits, TensorTrafficIsFourAllReducesALayerAndMicroBatch) {
+  Trial t = trial();
+  t.tp = 4;
+  const i64 activations = 2 * 32 * 64 * 4, sent = activations * 3 / 4, row = 2 * 32 * 4 * 3 / 4;
+  EXPECT_EQ(tensor_traffic(t).all_reduce, (Volume{5 * (4 * 3 + 2 + 2), 5 * (14 * 2 * sent + 2 * 3 * row)}));
+  EXPECT_EQ(tensor_traffic(t).all_gather, Volume{});
+  t.sp = true;
+  const TensorTraffic split = tensor_traffic(t);
+  EXPECT_EQ(split.all_gather, (Volume{5 * 21, 5 * 21 * sent}));
+  EXPECT_EQ(split.reduce_scatter, (Volume{5 * 14, 5 * 14 * sent}));
+  EXPECT_EQ(split.all_reduce, (Volume{5 * 2 + 1, 5 * 2 * 3 * row + 2 * 7 * 64 * 4 * 3 / 4}));
+}
+
+TEST(Splits, ContextTrafficIsTheRingOrFourExchanges) {
+  Trial t = trial();
+  t.cp = 4;
+  const i64 tokens = 2 * 32 / 4, kv = 2 * 4 * 8 * 4, q = 8 * 8 * 4, uses = 5 * 3;
+  EXPECT_EQ(context_traffic(t).send, (Volume{uses * 3 * 3, uses * 3 * 3 * tokens * kv}));
+  t.cp_form = "all_to_all";
+  EXPECT_EQ(context_traffic(t).all_to_all, (Volume{uses * 4, uses * 2 * tokens * (2 * q + kv) * 3 / 4}));
+}
+
+}  // namespace
+}  // namespace sweep::shape
