@@ -18,6 +18,8 @@ struct Chunk {
 // Channels are never null. They outlive the model.
 struct Layout {
   comm::Channel *tensor, *context, *expert;
+  comm::Channel* data;              // the ranks with the same parameters and other tokens
+  std::int64_t token_rank = 0;      // this rank's number among them: dp rank x cp + cp rank
   bool sequence_parallel = false;   // residuals and norms on tokens / tensor->size()
   bool tensor_overlap = false;      // tensor-parallel communication in pieces, beside the matmul
   bool context_all_to_all = false;  // heads are exchanged; else K and V travel round the ring
@@ -33,10 +35,10 @@ struct Layout {
 // The layout of one rank that holds everything.
 class AloneLayout {
  public:
-  Layout value() { return {&tensor_, &context_, &expert_}; }
+  Layout value() { return {&tensor_, &context_, &expert_, &data_}; }
 
  private:
-  comm::Channel tensor_{"tp"}, context_{"cp"}, expert_{"ep"};
+  comm::Channel tensor_{"tp"}, context_{"cp"}, expert_{"ep"}, data_{"dp"};
 };
 
 }  // namespace sweep::model

@@ -27,12 +27,13 @@ void Stage::add_block(Make... make) {
 }
 
 Stage::Stage(const ModelSpec& spec, const Options& options, const Layout& layout, const Chunk& chunk)
-    : parameters_(options.seed, options.source), shared_{spec, options, layout, &parameters_,
-                                                         {},   {},      {},     {}} {
+    : parameters_(options.seed, options.source), shared_{spec, options, layout, &parameters_, {},
+                                                         {},   {},      {},     &load_} {
   const Below below;
   if (chunk.embedding) add_block([&] { return make_embedding(shared_); });
   for (std::int64_t layer = chunk.first_layer; layer < chunk.first_layer + chunk.layers; ++layer) {
-    add_block([&] { return make_attention(shared_, layer); }, [&] { return make_mlp(shared_, layer); });
+    add_block([&] { return make_attention(shared_, layer); },
+              [&] { return spec.experts > 0 ? make_moe(shared_, layer) : make_mlp(shared_, layer); });
   }
   const bool tied_here = spec.tie_embeddings && chunk.embedding;
   if (chunk.head) add_block([&] { return make_head(shared_, tied_here ? kTable : Parameters::kNone); });

@@ -40,6 +40,7 @@ class Stage {
   Parameters& parameters() { return parameters_; }
   const Parameters& parameters() const { return parameters_; }
   const Shared& shared() const { return shared_; }
+  RoutingLoad& routing_load() { return load_; }
 
  private:
   struct Block {
@@ -51,6 +52,7 @@ class Stage {
   void make_tables();
 
   Parameters parameters_;
+  RoutingLoad load_;
   Shared shared_;
   std::vector<Block> blocks_;
   Keeper* keeper_ = nullptr;

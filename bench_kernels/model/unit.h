@@ -17,6 +17,7 @@
 namespace sweep::model {
 
 enum class Attention { kMath, kFlash };
+enum class Routing { kBalanced, kLearned, kSkewed };
 
 struct Options {
   at::Device device = at::kCPU;
@@ -25,6 +26,17 @@ struct Options {
   std::int64_t seq_len = 0;  // of a whole sequence
   std::uint64_t seed = 1;
   Parameters::Source source;  // of the initial values; empty: drawn from the seed
+  // Mixture of experts: hot_percent of skewed choices go to the hot experts; capacity in percent of an even
+  // share, 0: dropless.
+  Routing routing = Routing::kBalanced;
+  std::int64_t hot_percent = 50, capacity_percent = 0;
+};
+
+// How unevenly tokens met experts since it was last reset: the largest, over layers and micro-batches, of an
+// expert's rows over the mean. 0: no experts here.
+struct RoutingLoad {
+  double worst = 0;
+  std::int64_t dropped = 0;  // choices that a capacity left out
 };
 
 // One micro-batch, as far as this rank sees it.
@@ -42,6 +54,7 @@ struct Shared {
   Parameters* parameters = nullptr;
   at::Tensor cos, sin, mask;
   at::Tensor places;  // int64: this rank's positions, where learned ones are not taken from the first on
+  RoutingLoad* load = nullptr;
 
   std::int64_t local_seq() const { return options.seq_len / layout.cp(); }
   // Heads that this rank computes.
@@ -79,6 +92,7 @@ using UnitPtr = std::unique_ptr<Unit>;
 UnitPtr make_embedding(const Shared&);
 UnitPtr make_attention(const Shared&, std::int64_t layer);
 UnitPtr make_mlp(const Shared&, std::int64_t layer);
+UnitPtr make_moe(const Shared&, std::int64_t layer);
 // table: the embedding's stack when it is tied and on this rank, else kNone.
 UnitPtr make_head(const Shared&, Parameters::Id table);
 

@@ -49,6 +49,11 @@ std::optional<std::string> split_not_built(const Trial& t) {
         "tp {} > kv_heads {}: several ranks would hold the same key-value head, which the "
         "training step does not build; take tp up to {}",
         t.tp, t.spec.kv_heads, t.spec.kv_heads);
+  if (t.tp > 1 && t.spec.experts > 0)
+    return fmt::format(
+        "tp {} with {} experts: the training step does not split experts over a tensor group; "
+        "take tp = 1",
+        t.tp, t.spec.experts);
   if (t.cp == 1 || t.cp_form != "ring") return {};
   if (t.attention == "math")
     return fmt::format(

@@ -38,6 +38,11 @@ model::Attention attention_of(const Trial& t, c10::DeviceType device) {
   return model::Attention::kFlash;
 }
 
+model::Routing routing_of(const Trial& t) {
+  if (t.routing == "learned") return model::Routing::kLearned;
+  return t.routing == "skewed" ? model::Routing::kSkewed : model::Routing::kBalanced;
+}
+
 model::Options model_options(const Trial& t, at::Device device, const Given& given) {
   model::Options options;
   options.device = device;
@@ -46,6 +51,9 @@ model::Options model_options(const Trial& t, at::Device device, const Given& giv
   options.seq_len = t.seq_len;
   options.seed = kSeed;
   options.source = given.weights;
+  options.routing = routing_of(t);
+  options.hot_percent = t.hot_percent;
+  options.capacity_percent = t.capacity_percent;
   return options;
 }
 
@@ -143,6 +151,7 @@ StepTimes TrainStep::run() {
   StepTimes times;
   s.clock.restart();
   s.total.zero_();
+  s.stage.routing_load() = {};
   s.state.begin_step();
   std::vector<PartClock::Mark> marks{s.clock.mark()};  // before, then after each forward and each backward
   for (i64 micro = 0; micro < micro_steps; ++micro) {
@@ -175,6 +184,7 @@ StepTimes TrainStep::run() {
   }
   times.optimizer_ns = s.clock.span_ns(marks.back(), end);
   times.step_ns = s.clock.span_ns(marks.front(), end);
+  if (s.trial.spec.experts > 0) times.expert_load = s.stage.routing_load().worst;
   times.tokens = micro_steps * s.trial.micro_batch_size * s.trial.seq_len / s.trial.cp;
   if (!s.device.is_meta()) times.loss = s.total.item<double>() / static_cast<double>(times.tokens);
   return times;

@@ -27,6 +27,8 @@ struct StepTimes {
   // Mean over this rank's tokens of the step, before the update; 0 with tokens 0 on a rank without the head.
   double loss = 0;
   std::int64_t tokens = 0;
+  // The busiest expert's rows over an expert's mean, the largest over layers and micro-steps; absent: dense.
+  std::optional<double> expert_load;
 };
 
 // Why this step cannot run the trial on that kind of device, as a sentence; nothing when it can.

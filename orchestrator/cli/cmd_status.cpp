@@ -5,6 +5,7 @@
 
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/live.h"
+#include "orchestrator/report/tables.h"
 #include "orchestrator/run/conductor.h"
 
 namespace sweep::cli {

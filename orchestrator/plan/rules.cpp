@@ -63,6 +63,16 @@ Verdict splits(const Trial& t) {
   return {};
 }
 
+Verdict experts(const Trial& t) {
+  if (t.ep == 1) return {};
+  if (t.spec.experts == 0)
+    return pruned("experts",
+                  fmt::format("ep {} > 1, but {} is a dense model without experts", t.ep, t.model));
+  if (t.spec.experts % t.ep == 0) return {};
+  return pruned("divisibility",
+                fmt::format("experts {} % ep {} = {}", t.spec.experts, t.ep, t.spec.experts % t.ep));
+}
+
 Verdict pipeline(const Trial& t) {
   if (t.pp <= t.spec.layers) return {};
   return pruned("pipeline", fmt::format("pp {} > layers {}: a stage would be empty", t.pp, t.spec.layers));
@@ -94,7 +104,7 @@ Verdict precision(const Trial& t) {
 std::optional<Objection> first_objection(const Trial& t) {
   // Later rules divide and multiply what earlier ones have bounded.
   for (const auto rule :
-       {range, hardware, rank_algebra, global_batch, splits, pipeline, zero, positions, precision})
+       {range, hardware, rank_algebra, global_batch, splits, experts, pipeline, zero, positions, precision})
     if (auto objection = rule(t)) return objection;
   return {};
 }

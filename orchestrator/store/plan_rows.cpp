@@ -12,20 +12,6 @@
 namespace sweep::store {
 namespace {
 
-constexpr std::string_view kUpsertEntry =
-    "INSERT INTO plan_entry(sweep, trial, model, labels, admitted, verdict, rule, reason, predicted_bytes, "
-    "predicted_step_ms, predicted_seconds, place, source, state, outcome) VALUES "
-    "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, CASE WHEN ?5 THEN 0 ELSE 3 END, "
-    "CASE WHEN ?5 THEN NULL ELSE ?6 END) "
-    "ON CONFLICT(sweep, trial) DO UPDATE SET model = ?3, labels = ?4, admitted = ?5, verdict = ?6, rule = "
-    "?7, "
-    "reason = ?8, predicted_bytes = ?9, predicted_step_ms = ?10, predicted_seconds = ?11, place = ?12, "
-    "source = ?13 "
-    "WHERE model <> ?3 OR labels <> ?4 OR admitted <> ?5 OR verdict <> ?6 OR rule <> ?7 OR reason <> ?8 OR "
-    "predicted_bytes IS NOT ?9 OR predicted_step_ms IS NOT ?10 OR predicted_seconds IS NOT ?11 OR place <> "
-    "?12 OR "
-    "source <> ?13";
-
 struct KnownTrial {
   i64 entry = 0;
   bool retired = false, seen = false;
@@ -40,21 +26,6 @@ KnownTrials known_trials(Work& work, i64 sweep) {
   while (rows.next())
     known[rows.get<std::string>(0)] = {rows.get<i64>(1), rows.get<State>(2) == State::kRetired, false};
   return known;
-}
-
-i64 ensure_trial(Work& work, const PlanEntry& entry) {
-  if (Statement* insert = work.ready(insert_trial_sql())) {
-    const std::string spec = dump(to_json(entry.trial.spec));
-    insert->put(1, entry.id), insert->put(2, spec);
-    put_axes(*insert, 3, entry.trial);
-    work.finish(*insert);
-  }
-  return work.one<i64>("SELECT key FROM trial WHERE id = ?", entry.id).value_or(0);
-}
-
-void write_entry(Work& work, i64 sweep, i64 trial, const PlanEntry& e) {
-  work.run(kUpsertEntry, sweep, trial, e.trial.model, e.trial.labels, e.admitted, e.verdict, e.rule, e.reason,
-           e.predicted.bytes, e.predicted.step_ms, e.predicted.seconds, e.order, e.source);
 }
 
 void note_measure(Work& work, i64 sweep, const MeasurePlan& measure, i64 now) {
@@ -118,23 +89,53 @@ Expected<std::vector<PlanEntry>> SqliteStore::plan(i64 sweep) {
   return work.commit(std::move(out));
 }
 
-Expected<std::vector<PendingTrial>> SqliteStore::pending(i64 sweep, i64 limit) {
+template <class... Bound>
+Expected<std::vector<PendingTrial>> SqliteStore::pending_where(const std::string& rest,
+                                                               const Bound&... bound) {
   Work work(*db_, Work::kRead);
   std::vector<PendingTrial> out;
   std::vector<i64> keys;
   SpecCache specs;
   {
-    auto rows = work.rows(
-        plan_entry_select(selects_) + " WHERE p.sweep = ? AND p.state = 0 ORDER BY p.place, p.key LIMIT ?",
-        sweep, limit);
+    auto rows =
+        work.rows(plan_entry_select(selects_) + " WHERE p.sweep = ? AND p.state = 0 " + rest, bound...);
     while (rows.next()) {
       out.push_back({read_plan_entry(rows, specs), 0, 0});
-      keys.push_back(rows.get<i64>(0));
+      keys.push_back(rows.template get<i64>(0));
     }
   }
   for (std::size_t i = 0; i < out.size(); ++i) {
     const Tries tries = tries_of(work, keys[i]);
     out[i].attempts = tries.counted, out[i].infra_attempts = tries.infra;
+  }
+  return work.commit(std::move(out));
+}
+
+Expected<std::vector<PendingTrial>> SqliteStore::pending(i64 sweep, i64 limit) {
+  return pending_where("ORDER BY p.place, p.key LIMIT ?", sweep, limit);
+}
+
+Expected<std::vector<PendingTrial>> SqliteStore::pending(i64 sweep, i64 limit, const Fit& fit) {
+  return pending_where(
+      "AND t.nodes <= ? AND t.hardware = ? AND t.gpus_per_node <= ? ORDER BY t.nodes DESC, p.place, p.key "
+      "LIMIT ?",
+      sweep, fit.nodes, fit.hardware, fit.gpus_per_node, limit);
+}
+
+Expected<std::vector<Demand>> SqliteStore::demand(i64 sweep) {
+  Work work(*db_, Work::kRead);
+  std::vector<Demand> out;
+  {
+    auto rows = work.rows(
+        "SELECT t.hardware, t.nodes, max(t.gpus_per_node), count(*), coalesce(sum(p.predicted_seconds), 0), "
+        "coalesce(max(p.predicted_seconds), 0), sum(p.predicted_seconds IS NULL) FROM plan_entry p JOIN "
+        "trial t "
+        "ON t.key = p.trial WHERE p.sweep = ? AND p.state = 0 GROUP BY t.hardware, t.nodes ORDER BY 2 DESC, "
+        "1",
+        sweep);
+    while (rows.next())
+      out.push_back({rows.get<std::string>(0), rows.get<i64>(1), rows.get<i64>(2), rows.get<i64>(3),
+                     rows.get<double>(4), rows.get<double>(5), rows.get<i64>(6)});
   }
   return work.commit(std::move(out));
 }

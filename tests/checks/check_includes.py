@@ -14,6 +14,8 @@ TORCH_ROOMS = {"comm", "model", "kernels", "optim", "parallel", "step", "rank"}
 HOMES = [
     (re.compile(r"sqlite3\.h$"), {"store"}),
     (re.compile(r"yaml-cpp/"), {"grid"}),
+    (re.compile(r"csv\.h$"), {"import"}),
+    (re.compile(r"(librsvg|cairo)/?.*\.h$"), {"report"}),
     (re.compile(r"curl/"), {"export"}),
     (re.compile(r"CLI/"), {"cli", "agent", "rank"}),
     (re.compile(r"boost/process"), {"launch", "agent"}),
