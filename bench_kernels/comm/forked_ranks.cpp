@@ -74,7 +74,14 @@ std::vector<RankEnd> run_forked(int world, std::chrono::milliseconds timeout, co
   for (int rank = 0; rank < world; ++rank) {
     std::fflush(nullptr);
     const pid_t child = fork();
-    if (child == 0) be_rank({folder.path(), "world", rank, world, timeout}, folder.answer_of(rank), body);
+    if (child == 0) {
+      GroupOptions options;
+      options.directory = folder.path();
+      options.rank = rank;
+      options.world = world;
+      options.timeout = timeout;
+      be_rank(options, folder.answer_of(rank), body);
+    }
     if (child < 0) {
       for (const pid_t started : children) kill(started, SIGKILL);
       for (const pid_t started : children) waitpid(started, nullptr, 0);

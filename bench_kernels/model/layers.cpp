@@ -50,14 +50,15 @@ kernels::FirstEntry first_entry(const Shared& shared) {
 Linear add_linear(const Shared& shared, const std::vector<LinearPart>& parts, std::int64_t inputs, bool bias,
                   bool transposed, Split split) {
   const Layout& layout = shared.layout;
-  const bool columns = split == Split::kColumns;
-  const std::int64_t held = columns ? inputs : inputs / layout.tp();
+  const bool columns = split == Split::kColumns, rows = split == Split::kRows;
+  const std::int64_t held = rows ? inputs / layout.tp() : inputs;
   std::vector<Parameters::Part> weights, biases;
   std::int64_t outputs = 0;
   for (const LinearPart& part : parts) {
     outputs = outputs_of(part) / (columns ? layout.tp() : 1);
-    const Slice slice = columns ? output_share(layout, part, transposed ? 1 : 0)
-                                : tensor_share(layout, transposed ? 0 : 1, inputs);
+    Slice slice;
+    if (columns) slice = output_share(layout, part, transposed ? 1 : 0);
+    if (rows) slice = tensor_share(layout, transposed ? 0 : 1, inputs);
     weights.push_back({part.name + ".weight", transposed ? held : outputs, slice});
     biases.push_back({part.name + ".bias", outputs, columns ? output_share(layout, part, 0) : Slice()});
   }

@@ -30,7 +30,7 @@ struct LinearPart {
   std::string name;
   std::vector<std::int64_t> sections;
 };
-enum class Split { kColumns, kRows };  // over the tensor group: the outputs, or the inputs
+enum class Split { kNone, kColumns, kRows };  // over the tensor group: nothing, the outputs, or the inputs
 
 // This rank's equal share of the size elements of a dimension; not split in a group of one.
 Slice tensor_share(const Layout&, std::int64_t dimension, std::int64_t size);

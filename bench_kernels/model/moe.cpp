@@ -33,8 +33,7 @@ class MoeUnit final : public Unit {
     const ModelSpec& s = spec();
     const std::string moe = in_block(s, layer, "block_sparse_moe.", "");
     norm_ = add_norm(shared, in_block(s, layer, "post_attention_layernorm", ""));
-    router_ =
-        parameters().add({{moe + "gate.weight", s.experts, {}}}, s.hidden_size, Parameters::Init::kUniform);
+    router_ = add_linear(shared, {{moe + "gate", {s.experts}}}, s.hidden_size, false, false, Split::kNone);
     std::vector<Parameters::Part> in, down;
     const std::int64_t first = layout().expert->rank() * local_experts();
     for (std::int64_t e = first; e < first + local_experts(); ++e) {
@@ -142,7 +141,7 @@ class MoeUnit final : public Unit {
     s.probs = at::empty({tokens, spec().experts}, exact);
     {
       const at::Tensor logits = at::empty({tokens, spec().experts}, s.h.options());
-      kernels::linear(s.h, {parameters()[router_], {}, false}, {}, logits);
+      kernels::linear(s.h, router_.value(parameters()), {}, logits);
       kernels::router_probabilities(logits, s.probs);
     }
     s.experts = at::empty({tokens, k}, s.h.options().dtype(at::kLong));
@@ -262,15 +261,16 @@ class MoeUnit final : public Unit {
       auxiliary = s.load.mul_(scale);
     }
     kernels::router_backward(s.probs, s.experts, s.weights, dweights, auxiliary, dlogits);
-    kernels::linear_backward_weight(dlogits, s.h, false, parameters().grad(router_));
-    parameters().ready(router_);
+    kernels::linear_backward_weight(dlogits, s.h, false, parameters().grad(router_.weight));
+    say_ready(parameters(), router_);
     if (layout().tensor->rank() != 0) return;  // the same on each rank of the group, and summed over it
-    kernels::linear_backward_input(dlogits, {parameters()[router_], {}, false}, s.h);
+    kernels::linear_backward_input(dlogits, router_.value(parameters()), s.h);
     at::Tensor(dh).add_(s.h);
   }
 
   NormLayer norm_;
-  Parameters::Id router_ = Parameters::kNone, in_ = Parameters::kNone, down_ = Parameters::kNone;
+  Linear router_;
+  Parameters::Id in_ = Parameters::kNone, down_ = Parameters::kNone;
 };
 
 }  // namespace

@@ -72,7 +72,7 @@ Verdict experts(const Trial& t) {
     return pruned("experts",
                   fmt::format("ep {} > 1, but {} is a dense model without experts", t.ep, t.model));
   if (t.spec.experts % t.ep == 0) return {};
-  return pruned("experts",
+  return pruned("divisibility",
                 fmt::format("experts {} % ep {} = {}", t.spec.experts, t.ep, t.spec.experts % t.ep));
 }
 
