@@ -66,7 +66,6 @@ std::optional<std::string> unsupported_axis(const Trial& t) {
   if (t.tp != 1) return only("tp", std::to_string(t.tp), "tp = 1");
   if (t.pp != 1) return only("pp", std::to_string(t.pp), "pp = 1");
   if (t.cp != 1) return only("cp", std::to_string(t.cp), "cp = 1");
-  if (t.ep != 1) return only("ep", std::to_string(t.ep), "ep = 1");
   if (t.recompute != "none") return only("recompute", t.recompute, "none");
   if (t.packing) return only("packing", "true", "packing = false");
   if (t.optimizer != "plain" && t.optimizer != "foreach" && t.optimizer != "fused") {

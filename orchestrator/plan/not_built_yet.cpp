@@ -16,7 +16,6 @@ constexpr Gap kGaps[] = {
     {"tensor parallelism (tp > 1)", [](const Trial& t) { return t.tp > 1; }},
     {"pipeline parallelism (pp > 1)", [](const Trial& t) { return t.pp > 1; }},
     {"context parallelism (cp > 1)", [](const Trial& t) { return t.cp > 1; }},
-    {"expert parallelism (ep > 1)", [](const Trial& t) { return t.ep > 1; }},
     {"recomputation (recompute other than none)", [](const Trial& t) { return t.recompute != "none"; }},
     {"packed sequences (packing)", [](const Trial& t) { return t.packing; }},
     {"offloaded activations (activation_offload)", [](const Trial& t) { return t.activation_offload; }},
