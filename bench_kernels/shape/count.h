@@ -5,7 +5,8 @@
 
 namespace sweep::shape {
 
-i64 parameter_count(const ModelSpec&);  // all, a tied table once
+i64 parameter_count(const ModelSpec&);         // all, a tied table once
+i64 expert_parameter_count(const ModelSpec&);  // those of all experts; 0 for a dense model
 i64 multiplied_parameter_count(
     const ModelSpec&);  // those in matmuls per token: head once, no input table, no norms/biases
 // Model FLOPs per token, forward + backward: 6 x multiplied parameters + 12 x layers x heads x head_dim x

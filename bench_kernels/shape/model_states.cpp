@@ -18,6 +18,19 @@ double share_sent(double elements, double n, double width) {
   return elements / n * (n - 1) * width;
 }
 
+StateBytes divided(const Trial& t, const StateSplit& split) {
+  const StateTypes types = state_types(t);
+  const auto per = [](i64 bytes, i64 ranks) {
+    return static_cast<double>(bytes) / static_cast<double>(ranks);
+  };
+  StateBytes bytes;
+  if (t.offload != "parameters") bytes.weights = per(bytes_of(types.weights), split.weights);
+  bytes.gradients = per(bytes_of(types.gradients), split.gradients);
+  if (t.offload == "none")
+    bytes.optimizer = per(2 * bytes_of(types.moments) + (types.master ? 4 : 0), split.optimizer);
+  return bytes;
+}
+
 }  // namespace
 
 i64 bytes_of(Number number) {
@@ -61,17 +74,12 @@ StateSplit state_split(const Trial& t) {
 }
 
 StateBytes state_bytes(const Trial& t) {
-  const StateTypes types = state_types(t);
-  const StateSplit split = state_split(t);
-  const auto per = [](i64 bytes, i64 ranks) {
-    return static_cast<double>(bytes) / static_cast<double>(ranks);
-  };
-  StateBytes bytes;
-  if (t.offload != "parameters") bytes.weights = per(bytes_of(types.weights), split.weights);
-  bytes.gradients = per(bytes_of(types.gradients), split.gradients);
-  if (t.offload == "none")
-    bytes.optimizer = per(2 * bytes_of(types.moments) + (types.master ? 4 : 0), split.optimizer);
-  return bytes;
+  return divided(t, state_split(t));
+}
+
+StateBytes expert_state_bytes(const Trial& t) {
+  const i64 all = t.dp * t.cp;
+  return divided(t, {t.zero >= 3 ? all : t.ep, t.zero >= 2 ? all : t.ep, t.zero >= 1 ? all : t.ep});
 }
 
 StateTraffic state_traffic(const Trial& t, double elements, double shared) {

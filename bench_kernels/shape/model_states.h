@@ -45,6 +45,9 @@ struct StateBytes {
   double total() const { return weights + gradients + optimizer; }
 };
 StateBytes state_bytes(const Trial&);
+// The same per parameter of the experts of all ranks: each is on one rank of ep, and what a stage shards is
+// divided over all the ranks that hold it, copies of shard sets included: over dp x cp in all.
+StateBytes expert_state_bytes(const Trial&);
 
 // Bytes one rank sends in an optimizer step for gradients and values of `elements` dense numbers (padding
 // included) by ring algorithms: data parallelism and ZeRO 1 two passes over them, ZeRO 2 one reduce-scatter

@@ -64,11 +64,12 @@ double element_bytes(const std::string& precision) {
 MemoryEstimate estimate_memory(const Trial& t) {
   MemoryEstimate bytes;
   // The average stage: the fullest has at least that.
-  const double parameters = real(shape::parameter_count(t.spec)) / (real(t.tp) * real(t.pp));
-  const shape::StateBytes each = shape::state_bytes(t);
-  bytes.weights = each.weights * parameters;
-  bytes.gradients = each.gradients * parameters;
-  bytes.optimizer = each.optimizer * parameters;
+  const double experts = real(shape::expert_parameter_count(t.spec)) / (real(t.tp) * real(t.pp));
+  const double dense = real(shape::parameter_count(t.spec)) / (real(t.tp) * real(t.pp)) - experts;
+  const shape::StateBytes of_dense = shape::state_bytes(t), of_expert = shape::expert_state_bytes(t);
+  bytes.weights = of_dense.weights * dense + of_expert.weights * experts;
+  bytes.gradients = of_dense.gradients * dense + of_expert.gradients * experts;
+  bytes.optimizer = of_dense.optimizer * dense + of_expert.optimizer * experts;
   bytes.activations = activation_bytes(t);
   return bytes;
 }

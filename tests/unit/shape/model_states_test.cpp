@@ -49,6 +49,17 @@ TEST(StateBytes, WhatIsOffloadedIsNotOnTheDevice) {
   EXPECT_EQ(bytes(t), (Row{0, 1, 0}));
 }
 
+TEST(StateBytes, OfExpertsOverTheRanksThatHoldThem) {
+  const auto experts = [](Trial t) {
+    t.ep = 2;
+    const StateBytes b = expert_state_bytes(t);
+    return Row{b.weights, b.gradients, b.optimizer};
+  };
+  EXPECT_EQ(experts(with("fp32")), (Row{2, 2, 4}));             // half of the experts
+  EXPECT_EQ(experts(with("fp32", "auto", 1)), (Row{2, 2, 2}));  // and their moments on 2 ranks each
+  EXPECT_EQ(experts(with("fp32", "auto", 3)), (Row{1, 1, 2}));
+}
+
 TEST(StateTraffic, ByHand) {
   Trial t = with("fp32", "auto", 0);
   t.grad_accum = 3;

@@ -39,8 +39,8 @@ TEST(Splits, SayWhatIsNotBuiltAndTheWayOut) {
   t.tp = 8;
   EXPECT_NE(split_not_built(t)->find("take tp up to 4"), std::string::npos);
   t = trial();
-  t.tp = 2, t.spec.experts = 4;
-  EXPECT_NE(split_not_built(t)->find("tp 2 with 4 experts"), std::string::npos);
+  t.ep = 2, t.dp_shard = 2, t.spec.experts = 4;
+  EXPECT_NE(split_not_built(t)->find("ep 2 with hybrid sharding"), std::string::npos);
   t = trial();
   t.cp = 2, t.attention = "math";
   EXPECT_NE(split_not_built(t)->find("take attention flash or auto"), std::string::npos);
