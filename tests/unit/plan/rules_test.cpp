@@ -81,8 +81,8 @@ INSTANTIATE_TEST_SUITE_P(
              [](Trial& t) { t.pp = 4, t.vpp = 9, t.schedule = "interleaved", t.grad_accum = 4; }, "pipeline",
              "pp 4 x vpp 9 > layers 32"},
         Case{"pipeline_groups",
-             [](Trial& t) { t.pp = 4, t.vpp = 2, t.schedule = "interleaved", t.grad_accum = 6; },
-             "pipeline", "grad_accum 6 % pp 4 = 2"},
+             [](Trial& t) { t.pp = 4, t.vpp = 2, t.schedule = "interleaved", t.grad_accum = 6; }, "pipeline",
+             "grad_accum 6 % pp 4 = 2"},
         Case{"pipeline_interleaved",
              [](Trial& t) { t.pp = 4, t.vpp = 8, t.schedule = "interleaved", t.grad_accum = 8; }, nullptr,
              ""},
@@ -140,12 +140,12 @@ TEST(NotBuiltYet, PlainDataParallelismIsBuilt) {
 }
 
 TEST(NotBuiltYet, NamesEverythingThatIsMissing) {
-  const Trial t = changed([](Trial& x) { x.tp = 2, x.zero = 1, x.recompute = "full"; });
+  const Trial t = changed([](Trial& x) { x.tp = 2, x.zero = 1, x.schedule = "zero_bubble"; });
   const auto o = not_built_yet(t);
   ASSERT_TRUE(o.has_value());
   EXPECT_EQ(o->verdict, Outcome::kUnsupported);
   EXPECT_EQ(o->rule, "unsupported");
-  for (const char* gap : {"tp > 1", "zero > 0", "recompute"}) EXPECT_THAT(o->reason, HasSubstr(gap));
+  for (const char* gap : {"tp > 1", "zero > 0", "zero_bubble"}) EXPECT_THAT(o->reason, HasSubstr(gap));
   EXPECT_THAT(o->reason, Not(HasSubstr("pp > 1")));
 }
 
