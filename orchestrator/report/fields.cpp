@@ -83,6 +83,7 @@ bool lower_is_better(std::string_view metric) {
                                                     "backward_ms",
                                                     "optimizer_ms",
                                                     "exposed_comm_ms",
+                                                    "bubble",
                                                     "startup_ms",
                                                     "cost_per_mt",
                                                     "predicted_ms",

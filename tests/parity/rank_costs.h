@@ -10,7 +10,6 @@ namespace sweep::testing {
 struct RankCost {
   i64 sends = 0, receives = 0, pipeline_bytes = 0;  // through the pipeline's channel, in the last step
   i64 peak_bytes = 0;                               // over all steps
-  double forward_ms = 0, backward_ms = 0, waited_ms = 0;  // of the steps after the first
 };
 // Of every rank, each a forked process. Throws std::runtime_error when one fails.
 std::vector<RankCost> costs_of_ranks(const Trial&, int steps = 3);

@@ -148,10 +148,10 @@ INSTANTIATE_TEST_SUITE_P(Backends, DeadPeer, ::testing::Values("shm", "gloo"),
 
 TEST(RankRecords, WhatIsNotBuiltIsUnsupportedWithItsSentence) {
   Attempt attempt = small_attempt(1);
-  attempt.trial.recompute = "full";
+  attempt.trial.packing = true;
   RankRecord record = run_by_exec(attempt)[0];
   EXPECT_EQ(record.outcome, Outcome::kUnsupported);
-  EXPECT_THAT(record.message, HasSubstr("recompute"));
+  EXPECT_THAT(record.message, HasSubstr("packing"));
   EXPECT_EQ(record.phase, "init");
 
   attempt = small_attempt(1);
