@@ -101,7 +101,9 @@ class Channel::Process : public std::enable_shared_from_this<Process> {
     closing_ = true;
     write_more();
   }
-  void kill() const {
+  // Whoever else holds its output (the shared connection of ssh does) is not waited for then.
+  void kill() {
+    killed_ = true;
     if (pid_ > 0 && !reaped_) ::kill(pid_, SIGKILL);
   }
   void abandon() {
@@ -149,7 +151,7 @@ class Channel::Process : public std::enable_shared_from_this<Process> {
     int status = 0;
     if (::waitpid(pid_, &status, 0) == pid_ && WIFEXITED(status)) ends_.code = WEXITSTATUS(status);
     reaped_ = true;
-    one_less();
+    killed_ ? conclude() : one_less();
   }
   void keep_words(std::string_view bytes) {
     ends_.words.append(bytes);
@@ -177,7 +179,7 @@ class Channel::Process : public std::enable_shared_from_this<Process> {
   Ends ends_;
   pid_t pid_ = 0;
   int open_ = 0;
-  bool writing_ = false, closing_ = false, reaped_ = false;
+  bool writing_ = false, closing_ = false, killed_ = false, reaped_ = false;
 };
 
 Channel::Channel(boost::asio::io_context& io, std::vector<std::string> argv, OnOutput on_output,

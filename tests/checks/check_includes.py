@@ -15,6 +15,7 @@ HOMES = [
     (re.compile(r"sqlite3\.h$"), {"store"}),
     (re.compile(r"yaml-cpp/"), {"grid"}),
     (re.compile(r"curl/"), {"export"}),
+    (re.compile(r"sodium\.h$"), {"agent"}),
     (re.compile(r"CLI/"), {"cli", "agent", "rank"}),
     (re.compile(r"boost/process"), {"launch", "agent"}),
     (re.compile(r"(torch|ATen|c10|c10d)/"), TORCH_ROOMS),
