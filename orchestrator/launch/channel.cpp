@@ -88,9 +88,7 @@ class Channel::Process : public std::enable_shared_from_this<Process> {
     err_.native_non_blocking(true);
     read(out_, out_buffer_);
     read(err_, err_buffer_);
-    gone_.async_wait(Stream::wait_read, [self = shared_from_this()](const boost::system::error_code& ec) {
-      if (!ec) self->reap();
-    });
+    watch();
   }
 
   void write(std::string bytes) {
@@ -147,9 +145,17 @@ class Channel::Process : public std::enable_shared_from_this<Process> {
                                self->write_more();
                              });
   }
+  // A process descriptor wakes its waiters before the end, too: only waitpid tells.
+  void watch() {
+    gone_.async_wait(Stream::wait_read, [self = shared_from_this()](const boost::system::error_code& ec) {
+      if (!ec) self->reap();
+    });
+  }
   void reap() {
     int status = 0;
-    if (::waitpid(pid_, &status, 0) == pid_ && WIFEXITED(status)) ends_.code = WEXITSTATUS(status);
+    const pid_t got = ::waitpid(pid_, &status, WNOHANG);
+    if (got == 0) return watch();
+    if (got == pid_ && WIFEXITED(status)) ends_.code = WEXITSTATUS(status);
     reaped_ = true;
     killed_ ? conclude() : one_less();
   }
