@@ -10,24 +10,27 @@ set(SWEEP_ARROWS_store schema)
 set(SWEEP_ARROWS_launch schema)
 set(SWEEP_ARROWS_ingest schema)
 set(SWEEP_ARROWS_export schema)
+set(SWEEP_ARROWS_import shape schema)
 set(SWEEP_ARROWS_run plan store launch ingest metrics schema)
-set(SWEEP_ARROWS_cli run grid plan store launch ingest metrics report export shape schema)
+set(SWEEP_ARROWS_cli run grid plan store launch ingest metrics report export import shape schema)
 set(SWEEP_ARROWS_agent schema)
-set(SWEEP_ARROWS_model kernels shape schema)
+set(SWEEP_ARROWS_comm schema)
+set(SWEEP_ARROWS_model comm kernels shape schema)
 set(SWEEP_ARROWS_kernels schema)
 set(SWEEP_ARROWS_optim schema)
-set(SWEEP_ARROWS_parallel model kernels shape schema)
-set(SWEEP_ARROWS_step parallel model optim kernels shape schema)
-set(SWEEP_ARROWS_rank step parallel model optim kernels shape schema)
-set(SWEEP_ROOMS schema shape grid plan metrics report store launch ingest export run cli agent
-    model kernels optim parallel step rank)
+set(SWEEP_ARROWS_parallel model optim comm kernels shape schema)
+set(SWEEP_ARROWS_step parallel model optim comm kernels shape schema)
+set(SWEEP_ARROWS_rank step parallel model optim comm kernels shape schema)
+set(SWEEP_ROOMS schema shape grid plan metrics report store launch ingest export import run cli agent
+    comm model kernels optim parallel step rank)
 
 # The one home of each outside library: target -> rooms that may link it.
 set(SWEEP_HOME_yaml-cpp grid)
 set(SWEEP_HOME_SQLite::SQLite3 store)
+set(SWEEP_HOME_libcsv import)
 set(SWEEP_HOME_CURL::libcurl export)
 set(SWEEP_HOME_PkgConfig::libsodium agent)
-set(SWEEP_HOME_sweep_torch model kernels optim parallel step rank)
+set(SWEEP_HOME_sweep_torch comm model kernels optim parallel step rank)
 
 # sweep_room(<name> [ROOMS a b ...] [LIBS x y ...]): a static library sweep_<name> from every *.cpp of the current folder
 # except main.cpp. Rooms are leaves; only what ARROWS names may be linked.

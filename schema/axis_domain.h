@@ -17,13 +17,18 @@ struct AxisDomain {
 };
 
 namespace domain {
-inline constexpr std::array<std::string_view, 2> kPrecision{"fp32", "bf16"};
+inline constexpr std::array<std::string_view, 6> kPrecision{"fp32",        "fp16",       "bf16",
+                                                            "bf16_master", "bf16_mixed", "fp8"};
 inline constexpr std::array<std::string_view, 3> kRecompute{"none", "selective", "full"};
-inline constexpr std::array<std::string_view, 3> kOffload{"none", "optimizer", "parameters"};
+inline constexpr std::array<std::string_view, 4> kOffload{"none", "optimizer", "parameters", "disk"};
 inline constexpr std::array<std::string_view, 3> kOptimizer{"plain", "foreach", "fused"};
 inline constexpr std::array<std::string_view, 3> kAttention{"math", "flash", "auto"};
 inline constexpr std::array<std::string_view, 4> kBackend{"auto", "nccl", "gloo", "shm"};
 inline constexpr std::array<std::string_view, 1> kWorkload{"step"};
+inline constexpr std::array<std::string_view, 3> kGradDtype{"auto", "fp32", "bf16"};
+inline constexpr std::array<std::string_view, 4> kSchedule{"afab", "1f1b", "interleaved", "zero_bubble"};
+inline constexpr std::array<std::string_view, 2> kCpForm{"ring", "all_to_all"};
+inline constexpr std::array<std::string_view, 3> kRouting{"balanced", "learned", "skewed"};
 
 // Upper ends are far above any machine that exists; they keep products of a few axes within 64 bits' reach.
 inline constexpr std::array kAll{
@@ -49,6 +54,17 @@ inline constexpr std::array kAll{
     AxisDomain{"attention", 0, 0, kAttention},
     AxisDomain{"backend", 0, 0, kBackend},
     AxisDomain{"workload", 0, 0, kWorkload},
+    AxisDomain{"dp_shard", 1, 1'000'000},
+    AxisDomain{"prefetch_forward", 0, 64},
+    AxisDomain{"prefetch_backward", 0, 64},
+    AxisDomain{"vpp", 1, 1024},
+    AxisDomain{"hot_percent", 0, 100},
+    AxisDomain{"capacity_percent", 0, 100'000},
+    AxisDomain{"recompute_every", 1, 100'000},
+    AxisDomain{"grad_dtype", 0, 0, kGradDtype},
+    AxisDomain{"schedule", 0, 0, kSchedule},
+    AxisDomain{"cp_form", 0, 0, kCpForm},
+    AxisDomain{"routing", 0, 0, kRouting},
 };
 }  // namespace domain
 

@@ -68,5 +68,7 @@ Expected<Result> from_json<Result>(const nlohmann::json&);
 std::string canonical(const Trial&);
 // 16 hexadecimal digits of the name-based UUID (version 5, SHA-1; RFC 4122) of canonical().
 std::string trial_id(const Trial&);
+// 16 hexadecimal digits of the name-based UUID of any text: for ids that must be the same everywhere.
+std::string name_hash(std::string_view text);
 
 }  // namespace sweep

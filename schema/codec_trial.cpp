@@ -18,6 +18,7 @@ void for_each_dimension(Spec& s, F&& f) {
   f("attention_bias", s.attention_bias), f("linear_bias", s.linear_bias), f("rmsnorm", s.rmsnorm);
   f("swiglu", s.swiglu), f("rope", s.rope), f("norm_eps", s.norm_eps), f("rope_theta", s.rope_theta);
   f("rope_scaling", s.rope_scaling), f("sliding_window", s.sliding_window);
+  f("experts", s.experts), f("experts_per_token", s.experts_per_token), f("router_aux_coef", s.router_aux_coef);
 }
 
 template <class T, class F>

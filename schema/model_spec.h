@@ -18,7 +18,7 @@ struct RopeScaling {
 
 struct ModelSpec {
   std::string family =
-      "llama";  // llama | mistral | qwen2 | gpt2; decides norm, positions, MLP and biases below
+      "llama";  // llama | mistral | qwen2 | gpt2 | mixtral; decides norm, positions, MLP and biases below
   std::int64_t layers = 0;
   std::int64_t hidden_size = 0;
   std::int64_t heads = 0;
@@ -37,6 +37,9 @@ struct ModelSpec {
   double rope_theta = 10000.0;
   std::optional<RopeScaling> rope_scaling;
   std::optional<std::int64_t> sliding_window;  // mistral; absent: full causal attention
+  std::int64_t experts = 0;            // of each MoE layer (mixtral), each intermediate_size wide; 0: a dense MLP
+  std::int64_t experts_per_token = 0;  // top-k
+  double router_aux_coef = 0;          // weight of the load-balancing loss
   bool operator==(const ModelSpec&) const = default;
 };
 

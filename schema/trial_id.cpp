@@ -32,7 +32,11 @@ std::string canonical(const Trial& t) {
 }
 
 std::string trial_id(const Trial& t) {
-  const boost::uuids::uuid id = boost::uuids::name_generator_sha1(kNamespace)(canonical(t));
+  return name_hash(canonical(t));
+}
+
+std::string name_hash(std::string_view text) {
+  const boost::uuids::uuid id = boost::uuids::name_generator_sha1(kNamespace)(text.data(), text.size());
   std::string hex;
   for (std::size_t i = 0; i < 8; ++i) {
     hex += kHex[id.data[i] >> 4];

@@ -159,14 +159,22 @@ void cross_entropy_backward(const at::Tensor& logits, const at::Tensor& labels, 
   });
 }
 
-void fill_uniform(const at::Tensor& out, std::uint64_t key, double bound) {
+void fill_uniform(const at::Tensor& out, std::uint64_t key, double bound, const Region& region) {
   if (out.is_meta()) return;
   const at::Tensor host =
       out.is_cpu() && out.is_contiguous() ? out : at::empty(out.sizes(), out.options().device(at::kCPU));
+  const std::int64_t width = region.columns && host.dim() > 1 ? host.size(1) : host.numel();
+  const std::int64_t stride = region.columns && host.dim() > 1 ? region.columns : width;
   by_type(host, [&]<class T>() {
     using A = typename RowKernels<T>::A;
     at::parallel_for(0, host.numel(), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
-      row_kernels<T>().fill_uniform(data<T>(host) + begin, begin, end - begin, key, static_cast<A>(bound));
+      while (begin < end) {  // row by row
+        const std::int64_t row = begin / width, column = begin % width;
+        const std::int64_t count = std::min(end - begin, width - column);
+        row_kernels<T>().fill_uniform(data<T>(host) + begin, region.first + row * stride + column, count, key,
+                                      static_cast<A>(bound));
+        begin += count;
+      }
     });
   });
   at::Tensor target = out;

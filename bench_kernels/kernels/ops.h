@@ -93,8 +93,13 @@ void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, const at:
 void cross_entropy_backward(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
                             double scale);
 
-// Fills with the values of fill_uniform for the key, wherever the tensor lives.
-void fill_uniform(const at::Tensor& out, std::uint64_t key, double bound);
+// Which elements of a whole tensor a filled one is: row r starts at element first + r * columns; columns 0: one
+// run from first on.
+struct Region {
+  std::int64_t first = 0, columns = 0;
+};
+// Fills with the values that fill_uniform gives the region's elements for the key, wherever the tensor lives.
+void fill_uniform(const at::Tensor& out, std::uint64_t key, double bound, const Region&);
 
 // The accumulation type of a stored type: float, or double for double.
 at::ScalarType accumulate_type(at::ScalarType);

@@ -1,12 +1,16 @@
-// Parameters: the named tensors of a model, as the Hugging Face safetensors file of its family names and
-// shapes them, and their gradients. It owns the storage; it knows nothing of what is computed with them.
+// Parameters: the named tensors of the model part that one rank holds, as the Hugging Face safetensors file
+// of the family names and shapes them, and where their gradients go. It owns the flat buffers of values; it
+// knows nothing of what is computed with them, of other ranks, or of who owns the gradients.
 //
-// Linear layers that read the same input (q, k, v; gate, up) are stacked: one storage, one product, and each
-// named tensor a leaf that views its rows. Values depend on (seed, name, element) only, never on the layout.
+// Linear layers that read the same input (q, k, v; gate, up) are one Stack: contiguous, one product. Stacks
+// lie in Buckets: flat buffers of one kind and group (a block, the embedding, the head), which is what ZeRO
+// shards, gathers and reduces. Values depend on (seed, name, element of the whole tensor) only, never on how
+// the tensor is split.
 #pragma once
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,54 +19,115 @@
 
 namespace sweep::model {
 
+// Where the rows (dimension 0) or columns (1) that a rank holds stand in the whole tensor, in order.
+struct Slice {
+  std::int64_t dimension = 0;
+  std::int64_t whole = 0;  // size of that dimension in the whole tensor; 0: not split
+  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;  // begin, size
+};
+
+// Over which ranks a gradient must be summed beyond the data-parallel group: kPartial over the tensor group
+// (norms under sequence parallelism), kTied over first and last stage. kExpert: over the ranks that hold the
+// same experts instead of the data-parallel group.
+enum class Role { kDense, kPartial, kTied, kExpert };
+
 class Parameters {
  public:
   using Id = std::size_t;
   static constexpr Id kNone = static_cast<Id>(-1);
-
-  Parameters(at::TensorOptions options, std::uint64_t seed) : options_(options), seed_(seed) {}
-
   enum class Init { kUniform, kZero, kOne };
-  // A tensor of its own storage.
-  Id add(std::string name, at::IntArrayRef shape, Init init);
 
   struct Part {
     std::string name;
-    std::int64_t rows = 0;
+    std::int64_t rows = 0;  // that this rank holds
+    Slice slice;            // of the whole tensor
   };
   struct Stack {
-    std::vector<Id> parts;
-    at::Tensor whole;  // over the storage of all parts, in their order; no leaf
+    std::vector<Part> parts;
+    std::int64_t columns = 0;  // 0: vectors
+    Init init = Init::kUniform;
+    Role role = Role::kDense;
+    std::size_t group = 0;
+    std::size_t bucket = 0;
+    std::int64_t offset = 0;  // elements, in the bucket
+    std::int64_t rows() const;
+    std::int64_t elements() const { return rows() * (columns ? columns : 1); }
   };
-  // Tensors stacked along their first dimension; columns 0: vectors.
-  Stack add_stack(const std::vector<Part>&, std::int64_t columns, Init init);
+  struct Bucket {
+    Role role = Role::kDense;
+    std::size_t group = 0;
+    std::vector<Id> stacks;
+    std::int64_t elements = 0;  // padded to the multiple that layout() was given
+    at::Tensor values;          // flat, in the type the kernels compute in
+    at::Tensor grads;           // flat, set by whoever owns the gradients; undefined: no room now
+  };
 
-  // Allocates the gradients, stacked like the parameters. Without this call they come from elsewhere
-  // (gradient buckets).
+  explicit Parameters(std::uint64_t seed) : seed_(seed) {}
+  Parameters(const Parameters&) = delete;
+  Parameters& operator=(const Parameters&) = delete;
+
+  // Tensors stacked along their first dimension; columns 0: vectors. Before layout() only.
+  Id add(std::vector<Part> parts, std::int64_t columns, Init, Role = Role::kDense);
+  // Stacks added from now on belong to this group (numbered from 0 in the order of use in forward).
+  void begin_group() { ++groups_; }
+  std::size_t groups() const { return groups_; }
+
+  struct Layout {
+    at::TensorOptions options;      // device and type of the values
+    std::int64_t bucket_bytes = 0;  // a bucket is closed before it would grow larger (one stack alone may be)
+    bool within_groups = false;     // a bucket never spans two groups
+    std::int64_t multiple = 1;      // bucket sizes are multiples of this many elements
+  };
+  // Assigns stacks to buckets, last group first (the order in which backward completes them), allocates the
+  // values and fills them.
+  void layout(const Layout&);
+
+  const std::vector<Stack>& stacks() const { return stacks_; }
+  std::vector<Bucket>& buckets() { return buckets_; }
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+  // Writes the initial values of a bucket into a flat tensor of its size (any floating type).
+  void fill(const Bucket&, const at::Tensor& flat) const;
+
+  // Values of a whole stack, [rows, columns] or [rows].
+  const at::Tensor& operator[](Id id) const { return values_[id]; }
+  // The view of a stack (or of one of its parts) in any flat tensor of its bucket's size.
+  at::Tensor view(Id id, const at::Tensor& flat) const;
+  at::Tensor view(Id id, std::size_t part, const at::Tensor& flat) const;
+
+  // Where the gradient goes: overwritten by the first writer since forget_gradients(), added to by later
+  // ones.
+  kernels::GradOut grad(Id id) const;
+  void forget_gradients(const Bucket&);
+  void forget_gradients();
+  // Says that this micro-batch's part of the gradient is there: tells the observer.
+  void ready(Id id) const {
+    if (observer_) observer_(id);
+  }
+  void set_observer(std::function<void(Id)> observer) { observer_ = std::move(observer); }
+  // Gives every bucket a gradient buffer of its own (plain single-rank use).
   void allocate_gradients();
 
-  const at::Tensor& operator[](Id id) const { return list_[id].second; }
-  const std::vector<std::pair<std::string, at::Tensor>>& all() const { return list_; }
-
-  // Where the gradient of one tensor, or of a stack (one entry per contiguous run), goes; begin and rows say
-  // which rows.
-  struct GradRows {
-    kernels::GradOut out;
-    std::int64_t begin = 0, rows = 0;
+  struct Named {
+    std::string name;
+    Id stack;
+    std::size_t part;
   };
-  kernels::GradOut grad(Id id, bool add) const { return {list_[id].second.grad(), add}; }
-  std::vector<GradRows> grads(const Stack&, bool add) const;
-  // Says that the gradient of this micro-step is complete: runs the tensor's post-accumulate hook.
-  void ready(Id id) const;
-  void ready(const Stack&) const;
+  // Every tensor, in the order of use in forward.
+  std::vector<Named> all() const;
+  at::Tensor value(const Named& n) const { return view(n.stack, n.part, bucket_of(n.stack).values); }
+  at::Tensor gradient(const Named& n) const { return view(n.stack, n.part, bucket_of(n.stack).grads); }
+  const Bucket& bucket_of(Id id) const { return buckets_[stacks_[id].bucket]; }
 
  private:
-  void fill(Id id, Init init);
+  void fill_part(const Part&, Init, const at::Tensor& part) const;
 
-  at::TensorOptions options_;
   std::uint64_t seed_;
-  std::vector<std::pair<std::string, at::Tensor>> list_;
+  std::size_t groups_ = 0;
   std::vector<Stack> stacks_;
+  std::vector<Bucket> buckets_;
+  std::vector<at::Tensor> values_;     // one view per stack
+  mutable std::vector<bool> written_;  // per stack, since forget_gradients()
+  std::function<void(Id)> observer_;
 };
 
 }  // namespace sweep::model

@@ -17,10 +17,9 @@ Kind kind_from(std::string_view name) {
 }
 
 AdamW::AdamW(std::vector<at::Tensor> parameters, Kind kind, AdamWOptions options)
-    : kind_(kind), options_(options), owners_(std::move(parameters)), parameters_(owners_) {
+    : kind_(kind), options_(options), parameters_(std::move(parameters)) {
   const at::NoGradGuard no_grad;
-  for (at::Tensor& p : parameters_) {
-    p = p.detach();  // the same storage, below autograd
+  for (const at::Tensor& p : parameters_) {
     mean_.push_back(at::zeros(p.sizes(), p.options()));
     square_.push_back(at::zeros(p.sizes(), p.options()));
   }
@@ -61,13 +60,10 @@ void AdamW::fused(const std::vector<at::Tensor>& grads) {
                     options_.beta2, options_.weight_decay, options_.eps, false, false);
 }
 
-void AdamW::step() {
+void AdamW::step(const std::vector<at::Tensor>& grads) {
   const at::NoGradGuard no_grad;
   const at::AutoDispatchBelowADInplaceOrView below;
   ++count_;
-  std::vector<at::Tensor> grads;
-  grads.reserve(parameters_.size());
-  for (const at::Tensor& p : owners_) grads.push_back(p.grad());
   switch (kind_) {
     case Kind::kPlain:
       return plain(grads);

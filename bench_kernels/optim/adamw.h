@@ -21,8 +21,8 @@ Kind kind_from(std::string_view name);  // throws std::invalid_argument for any 
 class AdamW {
  public:
   AdamW(std::vector<at::Tensor> parameters, Kind, AdamWOptions = {});
-  // One update from the parameters' gradients, which must all be defined.
-  void step();
+  // One update; one gradient per parameter, in their order, of the parameter's shape.
+  void step(const std::vector<at::Tensor>& grads);
 
  private:
   void plain(const std::vector<at::Tensor>& grads);
@@ -31,7 +31,6 @@ class AdamW {
 
   Kind kind_;
   AdamWOptions options_;
-  std::vector<at::Tensor> owners_;  // the leaves that hold the gradients
   std::vector<at::Tensor> parameters_, mean_, square_;
   at::Tensor step_tensor_;                // fused: the count where the kernel reads it
   std::vector<at::Tensor> step_tensors_;  // the same tensor once per parameter

@@ -2,6 +2,7 @@
 // 2^62.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -14,16 +15,21 @@ constexpr i64 kMaxLayers = 10'000, kMaxWidth = i64{1} << 20, kMaxVocab = i64{1} 
 
 Expected<void> imply_family(ModelSpec& m) {
   const bool gpt2 = m.family == "gpt2";
-  if (!gpt2 && m.family != "llama" && m.family != "mistral" && m.family != "qwen2") {
-    const std::array<std::string, 4> families{"llama", "mistral", "qwen2", "gpt2"};
+  const bool mixtral = m.family == "mixtral";
+  if (!gpt2 && !mixtral && m.family != "llama" && m.family != "mistral" && m.family != "qwen2") {
+    const std::array<std::string, 5> families{"llama", "mistral", "qwen2", "gpt2", "mixtral"};
     const auto close = nearest(m.family, families);
-    return fail(fmt::format("unknown model family '{}'{}; known: llama, mistral, qwen2, gpt2", m.family,
-                            close ? fmt::format(" (did you mean '{}'?)", *close) : ""));
+    return fail(fmt::format("unknown model family '{}'{}; known: llama, mistral, qwen2, gpt2, mixtral",
+                            m.family, close ? fmt::format(" (did you mean '{}'?)", *close) : ""));
   }
   m.rmsnorm = m.swiglu = m.rope = !gpt2;
   m.attention_bias = gpt2 || m.family == "qwen2";
   m.linear_bias = gpt2;
   if (m.kv_heads == 0) m.kv_heads = m.heads;
+  if (mixtral && m.experts == 0) m.experts = 8;  // as MixtralConfig
+  if (mixtral && m.experts_per_token == 0) m.experts_per_token = 2;
+  if (!mixtral && (m.experts != 0 || m.experts_per_token != 0 || m.router_aux_coef != 0))
+    return fail(fmt::format("family '{}' has no experts; use family: mixtral", m.family));
   if (!gpt2) {
     m.max_positions = 0;
     return {};
@@ -54,9 +60,13 @@ Expected<void> check_ranges(const ModelSpec& m) {
       {"vocab_size", m.vocab_size, 1, kMaxVocab},
       {"max_positions", m.max_positions, m.rope ? 0 : 1, kMaxVocab},
       {"sliding_window", m.sliding_window.value_or(1), 1, i64{1} << 40},
+      {"experts", m.experts, 0, 65536},
+      {"experts_per_token", m.experts_per_token, m.experts > 0 ? 1 : 0, std::min<i64>(m.experts, 64)},
   };
   for (const Range& r : ranges)
     if (auto ok = in_range(r.name, r.value, r.low, r.high); !ok) return ok;
+  if (!(m.router_aux_coef >= 0 && m.router_aux_coef <= 10))
+    return fail(fmt::format("router_aux_coef = {} is outside 0 .. 10", m.router_aux_coef));
   if (!(m.norm_eps > 0 && m.norm_eps <= 0.1))
     return fail(fmt::format("norm_eps = {} is outside 0 (excluded) .. 0.1", m.norm_eps));
   if (!(m.rope_theta >= 1 && m.rope_theta <= 1e12))

@@ -86,9 +86,9 @@ std::string clipped(const std::string& s) {
 std::optional<std::string> family_of(Reader& r) {
   const auto type = r.word("model_type");
   if (type) {
-    for (const char* known : {"llama", "mistral", "qwen2", "gpt2"})
+    for (const char* known : {"llama", "mistral", "qwen2", "gpt2", "mixtral"})
       if (*type == known) return *type;
-    r.refuse(fmt::format("model_type '{}' is not supported; supported: llama, mistral, qwen2, gpt2",
+    r.refuse(fmt::format("model_type '{}' is not supported; supported: llama, mistral, qwen2, gpt2, mixtral",
                          clipped(*type)));
     return std::nullopt;
   }
@@ -99,6 +99,7 @@ std::optional<std::string> family_of(Reader& r) {
     if (name == "MistralForCausalLM") return "mistral";
     if (name == "Qwen2ForCausalLM") return "qwen2";
     if (name == "GPT2LMHeadModel") return "gpt2";
+    if (name == "MixtralForCausalLM") return "mixtral";
     r.refuse(fmt::format("architecture '{}' is not supported", clipped(name)));
   }
   r.refuse("it has no 'model_type'");
@@ -114,7 +115,7 @@ void refuse_experts(Reader& r) {
 // rope_scaling (older writers; the type under "rope_type" or "type") or rope_parameters (newer, which hold
 // rope_theta).
 void read_rope(Reader& r, ModelSpec& m) {
-  m.rope_theta = r.number("rope_theta").value_or(10000.0);
+  m.rope_theta = r.number("rope_theta").value_or(m.family == "mixtral" ? 1e6 : 10000.0);
   if (r.number("partial_rotary_factor").value_or(1.0) != 1.0)
     r.refuse("'partial_rotary_factor' is not supported");
   for (const char* key : {"rope_parameters", "rope_scaling"}) {
@@ -163,7 +164,9 @@ void read_layer_types(Reader& r, ModelSpec& m) {
 }
 
 void read_sliding_window(Reader& r, ModelSpec& m) {
-  if (m.family == "mistral") {
+  if (m.family == "mixtral") {
+    m.sliding_window = r.integer("sliding_window");
+  } else if (m.family == "mistral") {
     m.sliding_window = r.null("sliding_window")
                            ? std::nullopt
                            : std::optional<i64>(r.integer("sliding_window").value_or(4096));
@@ -182,16 +185,28 @@ void read_sliding_window(Reader& r, ModelSpec& m) {
   read_layer_types(r, m);
 }
 
+// Defaults as MixtralConfig's. Jitter on the router's input is noise of training that the step does not have.
+void read_mixtral(Reader& r, ModelSpec& m) {
+  m.experts = r.integer("num_local_experts").value_or(8);
+  m.experts_per_token = r.integer("num_experts_per_tok").value_or(2);
+  if (r.flag("output_router_logits").value_or(false))  // else the reference leaves the auxiliary loss out
+    m.router_aux_coef = r.number("router_aux_loss_coef").value_or(0.001);
+  if (r.number("router_jitter_noise").value_or(0.0) != 0.0)
+    r.refuse("'router_jitter_noise' is not supported");
+}
+
 void read_llama_like(Reader& r, ModelSpec& m) {
+  const bool mixtral = m.family == "mixtral";
+  if (mixtral) read_mixtral(r, m);
   m.layers = r.required("num_hidden_layers");
   m.hidden_size = r.required("hidden_size");
   m.heads = r.required("num_attention_heads");
   m.intermediate_size = r.required("intermediate_size");
-  const i64 absent = m.family == "mistral" ? 8 : m.family == "qwen2" ? 32 : m.heads;
+  const i64 absent = m.family == "mistral" || mixtral ? 8 : m.family == "qwen2" ? 32 : m.heads;
   m.kv_heads = r.null("num_key_value_heads") ? m.heads : r.integer("num_key_value_heads").value_or(absent);
   m.head_dim = r.integer("head_dim").value_or(0);
   m.tie_embeddings = r.flag("tie_word_embeddings").value_or(false);
-  m.norm_eps = r.number("rms_norm_eps").value_or(1e-6);
+  m.norm_eps = r.number("rms_norm_eps").value_or(mixtral ? 1e-5 : 1e-6);
   const std::string act = r.word("hidden_act").value_or("silu");
   if (act != "silu" && act != "swish")
     r.refuse(fmt::format("hidden_act '{}' is not supported by {}; supported: silu", clipped(act), m.family));
@@ -231,7 +246,7 @@ Expected<ModelSpec> model_from_config_json(std::string_view text) {
   const auto family = family_of(r);
   if (!family) return fail("config.json: " + r.error());
   m.family = *family;
-  refuse_experts(r);
+  if (m.family != "mixtral") refuse_experts(r);
   m.vocab_size = r.required("vocab_size");
   if (m.family == "gpt2")
     read_gpt2(r, m);

@@ -8,8 +8,21 @@ i64 attention_weights(const ModelSpec& m) {
   return m.hidden_size * (q + 2 * kv) + q * m.hidden_size;
 }
 
+// Of one MLP: a dense layer's, or one expert's.
 i64 mlp_weights(const ModelSpec& m) {
   return (m.swiglu ? 3 : 2) * m.hidden_size * m.intermediate_size;
+}
+
+i64 router_weights(const ModelSpec& m) {
+  return m.experts * m.hidden_size;
+}
+
+// Of one layer: all that is there, and what multiplies one token (its top-k experts).
+i64 all_mlp_weights(const ModelSpec& m) {
+  return m.experts > 0 ? m.experts * mlp_weights(m) + router_weights(m) : mlp_weights(m);
+}
+i64 active_mlp_weights(const ModelSpec& m) {
+  return m.experts > 0 ? m.experts_per_token * mlp_weights(m) + router_weights(m) : mlp_weights(m);
 }
 
 i64 layer_biases(const ModelSpec& m) {
@@ -32,14 +45,14 @@ double attention_forward_flops(const ModelSpec& m, i64 seq_len) {
 }  // namespace
 
 i64 parameter_count(const ModelSpec& m) {
-  const i64 layer = attention_weights(m) + mlp_weights(m) + layer_biases(m) + 2 * norm_parameters(m);
+  const i64 layer = attention_weights(m) + all_mlp_weights(m) + layer_biases(m) + 2 * norm_parameters(m);
   const i64 tables = (m.tie_embeddings ? 1 : 2) * m.vocab_size * m.hidden_size;
   const i64 positions = m.rope ? 0 : m.max_positions * m.hidden_size;
   return m.layers * layer + tables + positions + norm_parameters(m);
 }
 
 i64 multiplied_parameter_count(const ModelSpec& m) {
-  return m.layers * (attention_weights(m) + mlp_weights(m)) + m.vocab_size * m.hidden_size;
+  return m.layers * (attention_weights(m) + active_mlp_weights(m)) + m.vocab_size * m.hidden_size;
 }
 
 double model_flops_per_token(const ModelSpec& m, i64 seq_len) {
@@ -52,7 +65,7 @@ double hardware_flops_per_token(const ModelSpec& m, i64 seq_len, const std::stri
   double again = 0;
   if (recompute == "selective") again = layers * attention_forward_flops(m, seq_len);
   if (recompute == "full") {  // every layer once more; the head is not recomputed
-    const double weights = static_cast<double>(attention_weights(m) + mlp_weights(m));
+    const double weights = static_cast<double>(attention_weights(m) + active_mlp_weights(m));
     again = layers * (2.0 * weights + attention_forward_flops(m, seq_len));
   }
   return model_flops_per_token(m, seq_len) + again;

@@ -46,6 +46,15 @@ ModelSpec mistral(i64 vocab, double theta, std::optional<i64> window) {
   return m;
 }
 
+ModelSpec mixtral(i64 layers, i64 hidden, i64 heads, i64 intermediate, i64 vocab) {
+  ModelSpec m = decoder("mixtral", layers, hidden, heads, 8, intermediate, vocab);
+  m.rope_theta = 1e6;
+  m.experts = 8;
+  m.experts_per_token = 2;
+  m.router_aux_coef = 0.02;
+  return m;
+}
+
 ModelSpec qwen2(i64 layers, i64 hidden, i64 heads, i64 kv_heads, i64 intermediate, i64 vocab,
                 double eps = 1e-6) {
   ModelSpec m = decoder("qwen2", layers, hidden, heads, kv_heads, intermediate, vocab);
@@ -79,6 +88,7 @@ void add_published(std::vector<NamedModel>& v) {
   v.push_back({"llama3.2-3b", llama32(28, 3072, 24, 128), hf("meta-llama/Llama-3.2-3B")});
   v.push_back({"mistral-7b", mistral(32000, 10000.0, 4096), hf("mistralai/Mistral-7B-v0.1")});
   v.push_back({"mistral-7b-v0.3", mistral(32768, 1e6, {}), hf("mistralai/Mistral-7B-v0.3")});
+  v.push_back({"mixtral-8x7b", mixtral(32, 4096, 32, 14336, 32000), hf("mistralai/Mixtral-8x7B-v0.1")});
   v.push_back({"qwen2-0.5b", tied(qwen2(24, 896, 14, 2, 4864, 151936)), hf("Qwen/Qwen2-0.5B")});
   v.push_back({"qwen2-1.5b", tied(qwen2(28, 1536, 12, 2, 8960, 151936)), hf("Qwen/Qwen2-1.5B")});
   v.push_back({"qwen2-7b", qwen2(28, 3584, 28, 4, 18944, 152064), hf("Qwen/Qwen2-7B")});

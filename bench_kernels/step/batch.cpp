@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "bench_kernels/kernels/rows.h"
+#include "bench_kernels/model/positions.h"
 
 namespace sweep::step {
 
@@ -16,20 +17,22 @@ i64 token(std::uint64_t seed, i64 sequence, i64 position, i64 vocab) {
 
 }  // namespace
 
-Batch make_batch(const Trial& t, at::Device device, i64 dp_rank, std::uint64_t seed) {
+Batch make_batch(const Trial& t, at::Device device, const shape::Place& place, std::uint64_t seed) {
   Batch batch;
   const auto options = at::TensorOptions(device).dtype(at::kLong);
-  const i64 first_row = dp_rank * t.grad_accum * t.micro_batch_size;
+  const auto positions = model::local_positions(t.seq_len, place.cp, t.cp);
+  const i64 rows = t.micro_batch_size, local = static_cast<i64>(positions.size());
+  const i64 first_row = place.dp * t.grad_accum * rows;
   for (i64 micro = 0; micro < t.grad_accum; ++micro) {
-    at::Tensor tokens = at::empty({t.micro_batch_size * t.seq_len}, options);
-    at::Tensor labels = at::empty({t.micro_batch_size * t.seq_len}, options);
+    at::Tensor tokens = at::empty({rows * local}, options);
+    at::Tensor labels = at::empty({rows * local}, options);
     batch.tokens.push_back(tokens);
     batch.labels.push_back(labels);
     if (device.is_meta()) continue;
     std::vector<i64> inputs, targets;
-    for (i64 row = 0; row < t.micro_batch_size; ++row) {
-      const i64 sequence = first_row + micro * t.micro_batch_size + row;
-      for (i64 position = 0; position < t.seq_len; ++position) {
+    for (i64 row = 0; row < rows; ++row) {
+      const i64 sequence = first_row + micro * rows + row;
+      for (const i64 position : positions) {
         inputs.push_back(token(seed, sequence, position, t.spec.vocab_size));
         targets.push_back(token(seed, sequence, position + 1, t.spec.vocab_size));
       }

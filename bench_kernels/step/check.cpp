@@ -1,11 +1,10 @@
 #include "bench_kernels/step/check.h"
 
 #include <ATen/ATen.h>
-#include <torch/csrc/autograd/autograd.h>
 
 #include <nlohmann/json.hpp>
 
-#include "bench_kernels/model/transformer.h"
+#include "bench_kernels/model/stage.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/step/safetensors.h"
 #include "schema/codec.h"
@@ -65,21 +64,24 @@ Expected<std::string> check(const fs::path& checkpoint_dir, const fs::path& toke
   }
   model::Options options;
   options.seq_len = sequences->length;
-  model::Transformer transformer(*spec, options);
-  const auto names = load_weights(checkpoint_dir, transformer.parameters());
+  model::AloneLayout layout;
+  model::Stage stage(*spec, options, layout.value(), {0, spec->layers, true, true});
+  model::Parameters& parameters = stage.parameters();
+  parameters.layout({at::TensorOptions(options.type)});
+  const auto names = load_weights(checkpoint_dir, parameters);
   if (!names) return tl::unexpected(names.error());
 
-  transformer.parameters().allocate_gradients();
-  const at::Tensor total = at::zeros({1}, at::kDouble);
-  const at::Tensor loss =
-      transformer.loss(tensor_of(sequences->inputs), tensor_of(sequences->labels), {true, 1.0, total});
-  torch::autograd::backward({loss}, {at::ones({})});
+  parameters.allocate_gradients();
+  const model::MicroStep micro{tensor_of(sequences->inputs), tensor_of(sequences->labels), 1.0,
+                               at::zeros({1}, at::kDouble)};
+  model::Stage::Tape tape;
+  stage.forward(micro, {}, tape);
+  stage.backward(micro, {}, std::move(tape));
 
   nlohmann::json norms = nlohmann::json::object();
-  for (const auto& [name, tensor] : transformer.parameters().all()) {
-    norms[names->at(name)] = tensor.grad().to(at::kDouble).norm().item<double>();
-  }
-  return dump({{"loss", total.item<double>() / static_cast<double>(sequences->labels.size())},
+  for (const auto& named : parameters.all())
+    norms[names->at(named.name)] = parameters.gradient(named).to(at::kDouble).norm().item<double>();
+  return dump({{"loss", micro.total.item<double>() / static_cast<double>(sequences->labels.size())},
                {"grad_norms", norms}});
 }
 

@@ -6,7 +6,7 @@
 
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/kernels/ops.h"
-#include "bench_kernels/parallel/bucketed_sync.h"
+#include "bench_kernels/parallel/mesh.h"
 #include "bench_kernels/step/train_step.h"
 #include "schema/codec.h"
 
@@ -28,14 +28,13 @@ class PathScope {
   kernels::Path before_;
 };
 
-i64 peak_of_one_rank(const Trial& trial) {
+i64 peak_of_rank(const Trial& trial, i64 rank) {
   const i64 before = memory::stats(c10::DeviceType::Meta).current;
   memory::reset_peak(c10::DeviceType::Meta);
-  std::unique_ptr<parallel::GradientSync> sync;
-  if (trial.dp > 1)
-    sync = parallel::make_bucketed_sync(parallel::make_fake(0, static_cast<int>(trial.dp)),
-                                        trial.bucket_mb << 20);
-  TrainStep step(trial, at::kMeta, 0, sync.get(), nullptr);
+  const auto dims = shape::ParallelDims::make(trial);
+  TORCH_CHECK(dims.has_value(), dims.error().message);
+  const parallel::Mesh mesh = parallel::pretend(*dims, rank);
+  TrainStep step(trial, at::kMeta, mesh, nullptr);
   for (int i = 0; i < 2; ++i) step.run();
   return memory::stats(c10::DeviceType::Meta).peak - before;
 }
@@ -48,7 +47,7 @@ Expected<std::string> dry_run_line(const Trial& trial, Backend backend) {
   const PathScope path(backend);
   memory::install(c10::DeviceType::Meta);
   try {
-    const i64 peak = peak_of_one_rank(trial);
+    const i64 peak = peak_of_rank(trial, 0);
     return dump({{"trial", trial_id(trial)},
                  {"backend", backend == Backend::kCuda ? "cuda" : "cpu"},
                  {"peak_bytes", {peak}},

@@ -94,21 +94,42 @@ std::optional<at::ScalarType> scalar_type(const std::string& dtype) {
   return std::nullopt;
 }
 
-Expected<void> copy_tensor(const std::string& name, const Place& place, at::Tensor target) {
-  if (place.entry.shape != target.sizes().vec()) {
+std::vector<i64> whole_shape(const at::Tensor& share, const model::Slice& slice) {
+  auto shape = share.sizes().vec();
+  if (slice.whole != 0) shape[static_cast<std::size_t>(slice.dimension)] = slice.whole;
+  return shape;
+}
+
+// Copies the rank's share of the tensor.
+void copy_share(const at::Tensor& whole, const model::Slice& slice, at::Tensor share) {
+  if (slice.whole == 0) {
+    share.copy_(whole);
+    return;
+  }
+  i64 at = 0;
+  for (const auto& [begin, size] : slice.ranges) {
+    share.narrow(slice.dimension, at, size).copy_(whole.narrow(slice.dimension, begin, size));
+    at += size;
+  }
+}
+
+Expected<void> copy_tensor(const std::string& name, const Place& place, const model::Slice& slice,
+                           const at::Tensor& share) {
+  const auto shape = whole_shape(share, slice);
+  if (place.entry.shape != shape) {
     return fail("tensor '" + name + "' has the shape [" + c10::str(c10::IntArrayRef(place.entry.shape)) +
-                "], the model needs " + c10::str(target.sizes()) + ".");
+                "], the model needs " + c10::str(c10::IntArrayRef(shape)) + ".");
   }
   const auto type = scalar_type(place.entry.dtype);
   if (!type)
     return fail("tensor '" + name + "' is " + place.entry.dtype + "; F32, BF16 and F16 can be read.");
-  const at::Tensor value = at::empty(target.sizes(), *type);
+  const at::Tensor value = at::empty(shape, *type);
   std::ifstream in(place.file, std::ios::binary);
   in.seekg(static_cast<std::streamoff>(place.entry.begin));
   in.read(static_cast<char*>(value.mutable_data_ptr()),
           static_cast<std::streamsize>(place.entry.end - place.entry.begin));
   if (!in) return fail(place.file.string() + " could not be read to the end of '" + name + "'.");
-  target.copy_(value);
+  copy_share(value, slice, share);
   return {};
 }
 
@@ -133,12 +154,13 @@ Expected<std::map<std::string, std::string>> load_weights(const fs::path& folder
   auto places = find_tensors(folder);
   if (!places) return tl::unexpected(places.error());
   std::map<std::string, std::string> names;
-  for (const auto& [name, tensor] : parameters.all()) {
-    const auto found = find(*places, name);
-    if (found == places->end()) return fail(folder.string() + " has no tensor '" + name + "'.");
-    if (auto copied = copy_tensor(found->first, found->second, tensor.detach()); !copied)
+  for (const auto& named : parameters.all()) {
+    const auto found = find(*places, named.name);
+    if (found == places->end()) return fail(folder.string() + " has no tensor '" + named.name + "'.");
+    const model::Slice& slice = parameters.stacks()[named.stack].parts[named.part].slice;
+    if (auto copied = copy_tensor(found->first, found->second, slice, parameters.value(named)); !copied)
       return tl::unexpected(copied.error());
-    names[name] = found->first;
+    names[named.name] = found->first;
     places->erase(found);
   }
   for (const auto& [name, place] : *places) {

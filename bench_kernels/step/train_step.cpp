@@ -2,13 +2,12 @@
 
 #include <ATen/ATen.h>
 #include <malloc.h>
-#include <torch/csrc/autograd/autograd.h>
 
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "bench_kernels/model/transformer.h"
-#include "bench_kernels/optim/adamw.h"
+#include "bench_kernels/model/stage.h"
+#include "bench_kernels/parallel/model_state.h"
 #include "bench_kernels/step/batch.h"
 #include "bench_kernels/step/part_clock.h"
 
@@ -40,6 +39,11 @@ model::Attention attention_of(const Trial& t, c10::DeviceType device) {
   return model::Attention::kFlash;
 }
 
+model::Routing routing_of(const Trial& t) {
+  if (t.routing == "learned") return model::Routing::kLearned;
+  return t.routing == "skewed" ? model::Routing::kSkewed : model::Routing::kBalanced;
+}
+
 model::Options model_options(const Trial& t, at::Device device) {
   model::Options options;
   options.device = device;
@@ -47,6 +51,9 @@ model::Options model_options(const Trial& t, at::Device device) {
   options.attention = attention_of(t, stands_for(device));
   options.seq_len = t.seq_len;
   options.seed = kSeed;
+  options.routing = routing_of(t);
+  options.hot_percent = t.hot_percent;
+  options.capacity_percent = t.capacity_percent;
   return options;
 }
 
@@ -88,58 +95,45 @@ std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
 }
 
 struct TrainStep::Impl {
-  Impl(const Trial& t, at::Device device, i64 dp_rank, parallel::GradientSync* sync,
-       std::function<void(Part)> on_part)
+  Impl(const Trial& t, at::Device device, const parallel::Mesh& mesh, std::function<void(Part)> on_part)
       : trial(t),
         device(device),
-        sync(sync),
+        mesh(mesh),
         on_part(std::move(on_part)),
-        model(t.spec, model_options(t, device)),
+        options(model_options(t, device)),
+        stage(t.spec, options, parallel::layout_of(t, mesh), {0, t.spec.layers, true, true}),
+        state(stage.parameters(), mesh, t, at::TensorOptions(device).dtype(options.type)),
         clock(device) {
-    std::vector<at::Tensor> leaves;
-    for (const auto& [name, tensor] : model.parameters().all()) leaves.push_back(tensor);
-    if (sync)
-      adopt_buckets(leaves);
-    else
-      model.parameters().allocate_gradients();
-    optimizer.emplace(std::move(leaves), optim::kind_from(t.optimizer));
-    batch = make_batch(t, device, dp_rank, kSeed);
+    stage.set_keeper(&state);
+    batch = make_batch(t, device, mesh.place(), kSeed);
     total = at::zeros({1}, at::TensorOptions(device).dtype(at::kDouble));
-    one = at::ones({}, at::TensorOptions(device).dtype(kernels::accumulate_type(model.options().type)));
-  }
-
-  // The buckets are the gradients: the sync turns a parameter without a gradient into one whose gradient is a
-  // view of its bucket when its post-accumulate hook runs outside a last micro-step.
-  void adopt_buckets(const std::vector<at::Tensor>& leaves) {
-    sync->attach(leaves);
-    sync->set_last_micro_step(false);
-    for (std::size_t id = 0; id < leaves.size(); ++id) {
-      model.parameters().ready(id);
-      TORCH_CHECK(leaves[id].grad().defined(), "the gradient sync gave no gradient for ",
-                  model.parameters().all()[id].first);
-    }
   }
 
   void begin(Part part) const {
     if (on_part) on_part(part);
   }
+  model::MicroStep micro_step(i64 micro) const {
+    const auto i = static_cast<std::size_t>(micro);
+    return {batch.tokens[i], batch.labels[i], 1.0 / static_cast<double>(trial.grad_accum), total};
+  }
 
   Trial trial;
   at::Device device;
-  parallel::GradientSync* sync;
+  const parallel::Mesh& mesh;
   std::function<void(Part)> on_part;
-  model::Transformer model;
-  std::optional<optim::AdamW> optimizer;
+  model::Options options;
+  model::Stage stage;
+  parallel::ModelState state;
   Batch batch;
-  at::Tensor total, one;
+  at::Tensor total;
   PartClock clock;
 };
 
-TrainStep::TrainStep(const Trial& t, at::Device device, std::int64_t dp_rank, parallel::GradientSync* sync,
+TrainStep::TrainStep(const Trial& t, at::Device device, const parallel::Mesh& mesh,
                      std::function<void(Part)> on_part) {
   if (const auto sentence = unsupported(t, stands_for(device))) throw std::invalid_argument(*sentence);
   if (device.is_cpu()) keep_freed_memory();
-  impl_ = std::make_unique<Impl>(t, device, dp_rank, sync, std::move(on_part));
+  impl_ = std::make_unique<Impl>(t, device, mesh, std::move(on_part));
 }
 
 TrainStep::~TrainStep() = default;
@@ -150,45 +144,58 @@ StepTimes TrainStep::run() {
   StepTimes times;
   s.clock.restart();
   s.total.zero_();
+  s.stage.routing_load() = {};
+  s.state.begin_step();
   std::vector<PartClock::Mark> marks{s.clock.mark()};  // before, then after each forward and each backward
   for (i64 micro = 0; micro < micro_steps; ++micro) {
+    const model::MicroStep step = s.micro_step(micro);
+    model::Stage::Tape tape;
     s.begin(Part::kForward);
-    if (s.sync) s.sync->set_last_micro_step(micro + 1 == micro_steps);
-    const at::Tensor loss = s.model.loss(s.batch.tokens[micro], s.batch.labels[micro],
-                                         {micro == 0, 1.0 / static_cast<double>(micro_steps), s.total});
+    at::Tensor out = s.stage.forward(step, {}, tape);
     marks.push_back(s.clock.mark());
     s.begin(Part::kBackward);
-    torch::autograd::backward({loss}, {s.one});
+    s.state.begin_backward(micro + 1 == micro_steps);
+    s.stage.backward(step, std::move(out), std::move(tape));
     marks.push_back(s.clock.mark());
   }
-  if (s.sync) {
-    s.begin(Part::kCommunication);
-    s.sync->finish();
+  const bool alone = s.mesh[shape::Dimension::kWorld].alone();
+  if (!alone) s.begin(Part::kCommunication);
+  s.state.finish_gradients();
+  if (!alone) {
     marks.back() = s.clock.mark();  // a backward ends when its gradients are averaged
-    times.exposed_comm_ns = s.sync->exposed_wait_ns();
+    times.exposed_comm_ns = s.state.exposed_wait_ns();
   }
   s.begin(Part::kOptimizer);
-  s.optimizer->step();
+  s.state.update();
   const PartClock::Mark end = s.clock.mark();
   s.clock.wait(end);
   s.begin(Part::kNone);
   for (i64 micro = 0; micro < micro_steps; ++micro) {
-    times.forward_ns += s.clock.span_ns(marks[2 * micro], marks[2 * micro + 1]);
-    times.backward_ns += s.clock.span_ns(marks[2 * micro + 1], marks[2 * micro + 2]);
+    const auto i = static_cast<std::size_t>(micro);
+    times.forward_ns += s.clock.span_ns(marks[2 * i], marks[2 * i + 1]);
+    times.backward_ns += s.clock.span_ns(marks[2 * i + 1], marks[2 * i + 2]);
   }
   times.optimizer_ns = s.clock.span_ns(marks.back(), end);
   times.step_ns = s.clock.span_ns(marks.front(), end);
-  times.tokens = micro_steps * s.trial.micro_batch_size * s.trial.seq_len;
+  if (s.trial.spec.experts > 0) times.expert_load = s.stage.routing_load().worst;
+  times.tokens = micro_steps * s.trial.micro_batch_size * s.trial.seq_len / s.trial.cp;
   if (!s.device.is_meta()) times.loss = s.total.item<double>() / static_cast<double>(times.tokens);
   return times;
 }
 
-const std::vector<std::pair<std::string, at::Tensor>>& TrainStep::named_parameters() const {
-  return impl_->model.parameters().all();
+std::vector<TrainStep::Tensor> TrainStep::tensors() {
+  std::vector<Tensor> all;
+  const model::Parameters& parameters = impl_->stage.parameters();
+  for (const auto& named : parameters.all()) {
+    const auto& stack = parameters.stacks()[named.stack];
+    all.push_back({named.name, stack.parts[named.part].slice, stack.role, impl_->state.value(named),
+                   impl_->state.gradient(named)});
+  }
+  return all;
 }
 
 std::string TrainStep::effective() const {
-  const bool flash = impl_->model.options().attention == model::Attention::kFlash;
+  const bool flash = impl_->options.attention == model::Attention::kFlash;
   return nlohmann::json{{"attention", flash ? "flash" : "math"},
                         {"optimizer", impl_->trial.optimizer},
                         {"precision", impl_->trial.precision},

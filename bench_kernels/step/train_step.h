@@ -1,6 +1,6 @@
 // TrainStep: one rank's training step, built once per trial and run once per step: grad_accum micro-steps of
 // forward and backward, then AdamW. It owns model, optimizer state and batch, and times its parts; it knows
-// nothing of deadlines, outcomes or files, and of other ranks only the GradientSync it is given.
+// nothing of deadlines, outcomes or files, and of other ranks only the mesh it is given.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -11,7 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "bench_kernels/parallel/gradient_sync.h"
+#include "bench_kernels/model/parameters.h"
+#include "bench_kernels/parallel/mesh.h"
 #include "schema/progress.h"
 #include "schema/trial.h"
 
@@ -21,8 +22,11 @@ namespace sweep::step {
 struct StepTimes {
   std::int64_t step_ns = 0, forward_ns = 0, backward_ns = 0, optimizer_ns = 0;
   std::optional<std::int64_t> exposed_comm_ns;  // absent for one rank
-  double loss = 0;                              // mean over this rank's tokens of the step, before the update
+  // Mean over this rank's tokens of the step, before the update; 0 with tokens 0 on a rank without the head.
+  double loss = 0;
   std::int64_t tokens = 0;
+  // The busiest expert's rows over an expert's mean, the largest over layers and micro-steps; absent: dense.
+  std::optional<double> expert_load;
 };
 
 // Why this step cannot run the trial on that kind of device, as a sentence; nothing when it can.
@@ -30,16 +34,23 @@ std::optional<std::string> unsupported(const Trial&, c10::DeviceType);
 
 class TrainStep {
  public:
-  // sync: null for one rank; it must outlive the step. on_part is told at each change of part, from the
-  // calling thread. Throws std::invalid_argument with the sentence of unsupported().
-  TrainStep(const Trial&, at::Device, std::int64_t dp_rank, parallel::GradientSync* sync,
-            std::function<void(Part)> on_part);
+  // The mesh must outlive the step. on_part is told at each change of part, from the calling thread. Throws
+  // std::invalid_argument with the sentence of unsupported().
+  TrainStep(const Trial&, at::Device, const parallel::Mesh&, std::function<void(Part)> on_part);
   ~TrainStep();
   TrainStep(const TrainStep&) = delete;
   TrainStep& operator=(const TrainStep&) = delete;
 
   StepTimes run();
-  const std::vector<std::pair<std::string, at::Tensor>>& named_parameters() const;
+  // This rank's share of every tensor it holds, whole even where ZeRO shards it: a collective of all ranks.
+  // Gradients are those of the last step, averaged over its tokens.
+  struct Tensor {
+    std::string name;
+    model::Slice slice;
+    model::Role role = model::Role::kDense;
+    at::Tensor value, gradient;
+  };
+  std::vector<Tensor> tensors();
   std::string effective() const;  // JSON object: attention, optimizer, precision, device
 
  private:

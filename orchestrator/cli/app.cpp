@@ -23,8 +23,9 @@ int terminal_width() {
 
 void add_commands(Registry registry) {
   for (const auto add :
-       {add_run, add_resume, add_plan, add_explain, add_status, add_stop, add_best, add_heatmap, add_query,
-        add_export, add_logs, add_ingest, add_doctor, add_models, add_hardware, add_completion, add_manual})
+       {add_run,     add_resume, add_plan,   add_explain,  add_status,     add_stop,   add_clean,  add_best,
+        add_heatmap, add_table,  add_report, add_compare,  add_query,      add_export, add_import, add_logs,
+        add_ingest,  add_doctor, add_models, add_hardware, add_completion, add_manual})
     add(registry);
 }
 
@@ -47,7 +48,9 @@ int run(int argc, char** argv) {
   Io io{std::cout, std::cerr, ::isatty(STDOUT_FILENO) == 1, ::isatty(STDERR_FILENO) == 1, terminal_width()};
   CLI::App app("Benchmark sweeps of distributed training configurations.", "sweep");
   app.footer(
-      "Exit codes: 0 every trial has a final answer, 1 any other outcome, 2 bad input, 130 interrupted.\n"
+      "Exit codes: 0 every trial has a final answer, 1 any other outcome, 2 bad input, 3 a regression found "
+      "by"
+      " compare, 130 interrupted.\n"
       "Start here: sweep plan GRID, then sweep run GRID, then sweep best.");
   app.set_version_flag("--version", std::string(kVersion) + " (" + kBuild + ")");
   app.require_subcommand(1);

@@ -1,4 +1,5 @@
 // sweep best: the best configuration per group, ready to copy.
+#include <map>
 #include <ostream>
 
 #include "orchestrator/cli/command.h"
@@ -13,12 +14,27 @@ struct BestCommand {
   bool json = false, yaml = false;
 };
 
+using ByTrial = std::map<std::string, Provenance>;
+
+Expected<ByTrial> provenance_of_winners(store::Store& store, i64 sweep,
+                                        std::span<const report::BestOfGroup> groups) {
+  std::vector<std::string> ids;
+  for (const auto& group : groups) {
+    if (group.winner) ids.push_back(group.winner->trial_id);
+  }
+  auto found = store.provenance(sweep, ids);
+  if (!found) return tl::unexpected(found.error());
+  ByTrial out;
+  for (Provenance& one : *found) out.insert_or_assign(one.trial_id, std::move(one));
+  return out;
+}
+
 int best(Io& io, const BestCommand& o) {
   report::BestOptions options;
   options.group_by = split_list(o.by);
   options.metric = o.metric;
   if (!o.headroom.empty()) {
-    const auto fraction = report::parse_headroom(o.headroom);
+    const auto fraction = report::parse_share(o.headroom, "headroom");
     if (!fraction) return refuse(io, fraction.error());
     options.headroom = *fraction;
   }
@@ -28,6 +44,12 @@ int best(Io& io, const BestCommand& o) {
   if (!rows) return refuse(io, rows.error());
   const auto groups = report::best(*rows, options);
   if (!groups) return refuse(io, groups.error());
+  const auto known = provenance_of_winners(*opened->store, opened->sweep.id, *groups);
+  if (!known) return refuse(io, known.error());
+  options.provenance_of = [&](const ResultRow& row) -> const Provenance* {
+    const auto it = known->find(row.trial_id);
+    return it == known->end() ? nullptr : &it->second;
+  };
   io.out << (o.json   ? report::best_json(*groups, options)
              : o.yaml ? report::best_yaml(*groups, options)
                       : report::best_text(*rows, *groups, options, io.out_is_terminal ? io.width : 0));
@@ -45,7 +67,8 @@ void add_best(Registry r) {
   c->add_option("--metric", o->metric, "what to rank by")->capture_default_str();
   c->add_option("--headroom", o->headroom, "share of device memory that must stay free, as 5% or 0.05");
   auto* json = c->add_flag("--json", o->json, "as JSON");
-  c->add_flag("--yaml", o->yaml, "as grid files, one YAML document per group")->excludes(json);
+  c->add_flag("--yaml", o->yaml, "as grid files: one YAML document per group, separated by ---")
+      ->excludes(json);
   c->callback([r, o] { r.chosen = [r, o] { return best(r.io, *o); }; });
 }
 

@@ -6,7 +6,9 @@
 
 #include "orchestrator/cli/command.h"
 #include "orchestrator/export/csv.h"
+#include "orchestrator/report/filter.h"
 #include "orchestrator/report/heatmap.h"
+#include "orchestrator/report/png.h"
 
 namespace sweep::cli {
 namespace {
@@ -14,31 +16,42 @@ namespace {
 struct HeatmapCommand {
   Where where;
   report::HeatmapOptions options;
+  std::vector<std::string> only;
   std::string output;
 };
 
+constexpr double kPngScale = 2;  // pixels per unit: sharp in print and on dense screens
+
+// The picture in the form that the ending of the file asks for.
+Expected<std::string> rendered(const std::string& ending, const report::Heatmap& map,
+                               const std::vector<ResultRow>& rows) {
+  if (ending == ".html") return report::to_html(map, rows);
+  if (ending == ".svg") return report::to_svg(map);
+  if (ending == ".png") return report::to_png(report::to_svg(map), kPngScale);
+  std::ostringstream text;
+  if (const auto done = exports::write_csv(text, report::cells_table(map), {}); !done)
+    return tl::unexpected<Error>(done.error());
+  return text.str();
+}
+
 int draw(Io& io, const HeatmapCommand& o) {
-  const bool html = o.output.ends_with(".html"), svg = o.output.ends_with(".svg"),
-             csv = o.output.ends_with(".csv");
-  if (!html && !svg && !csv)
-    return refuse(io, {fmt::format("-o {}: the ending tells the form: .html, .svg or .csv", o.output)});
+  const std::string ending = std::filesystem::path(o.output).extension().string();
+  if (ending != ".html" && ending != ".svg" && ending != ".png" && ending != ".csv")
+    return refuse(io, {fmt::format("-o {}: the ending tells the form: .html, .svg, .png or .csv", o.output)});
   auto opened = open_sweep(o.where, store::Mode::kReadOnly);
   if (!opened) return refuse(io, opened.error());
-  const auto rows = opened->store->results(opened->sweep.id);
+  auto all = opened->store->results(opened->sweep.id);
+  if (!all) return refuse(io, all.error());
+  const auto rows = report::keep_only(std::move(*all), o.only);
   if (!rows) return refuse(io, rows.error());
   auto options = o.options;
   if (options.title.empty()) options.title = opened->sweep.name;
   options.question = opened->sweep.question;
   const auto map = report::heatmap(*rows, options);
   if (!map) return refuse(io, map.error());
-  std::ostringstream text;
-  Expected<void> written;
-  if (csv)
-    written = exports::write_csv(text, report::cells_table(*map), {});
-  else
-    text << (html ? report::to_html(*map, *rows) : report::to_svg(*map));
-  if (written) written = write_output(io, o.output, text.str());
-  if (!written) return refuse(io, written.error());
+  auto picture = rendered(ending, *map, *rows);
+  if (!picture) return refuse(io, picture.error());
+  if (const auto written = write_output(io, o.output, *picture); !written) return refuse(io, written.error());
   io.err << fmt::format("{}: {} by {}, {} x {} cells of {}\n", o.output, map->rows.name(), map->cols.name(),
                         map->row_keys.size(), map->col_keys.size(), map->value.name());
   return kAnswered;
@@ -57,7 +70,12 @@ void add_heatmap(Registry r) {
   c->add_option("--by", o->options.objective,
                 "metric that decides which configuration is best; absent: the value");
   c->add_option("--title", o->options.title, "title; absent: the name of the sweep");
-  c->add_option("-o,--output", o->output, "FILE.html (interactive), FILE.svg or FILE.csv")->required();
+  c->add_option("--only", o->only,
+                "keep these values of an axis or label: tp=1,8 or nodes=4..64; may be repeated")
+      ->type_name("AXIS=VALUES")
+      ->allow_extra_args(false);
+  c->add_option("-o,--output", o->output, "FILE.html (interactive), FILE.svg, FILE.png or FILE.csv")
+      ->required();
   c->callback([r, o] { r.chosen = [r, o] { return draw(r.io, *o); }; });
 }
 

@@ -35,6 +35,9 @@ void add_run_options(CLI::App& c, RunOptions& o) {
   c.add_option("--slots", o.launch.slots,
                "CPU ranks or GPUs that may be busy at once; absent: all of this machine")
       ->check(CLI::PositiveNumber);
+  c.add_option("--jobid", o.launch.job,
+               "use the nodes of this Slurm allocation instead of asking for new ones")
+      ->check(CLI::PositiveNumber);
   c.add_option("--start", o.launch.start, "how ranks start: zygote (forked, fast) or exec")
       ->check(CLI::IsMember({"zygote", "exec"}))
       ->capture_default_str();

@@ -13,7 +13,7 @@
 
 namespace sweep::cli {
 
-inline constexpr int kAnswered = 0, kUnanswered = 1, kBadInput = 2, kInterrupted = 130;
+inline constexpr int kAnswered = 0, kUnanswered = 1, kBadInput = 2, kRegression = 3, kInterrupted = 130;
 
 // Data goes to out, people's text to err.
 struct Io {
@@ -41,10 +41,15 @@ void add_explain(Registry);
 void add_status(Registry);
 void add_best(Registry);
 void add_heatmap(Registry);
+void add_table(Registry);
+void add_report(Registry);
+void add_compare(Registry);
 void add_query(Registry);
 void add_export(Registry);
+void add_import(Registry);
 void add_logs(Registry);
 void add_ingest(Registry);
+void add_clean(Registry);
 void add_doctor(Registry);
 void add_models(Registry);
 void add_hardware(Registry);

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "orchestrator/cli/planning.h"
 #include "orchestrator/grid/site.h"
+#include "orchestrator/launch/commands.h"
 #include "orchestrator/launch/slurm.h"
 #include "orchestrator/launch/ssh.h"
 #include "schema/codec.h"
@@ -35,10 +38,29 @@ run::MakeLauncher local_maker(const launch::Programs& programs) {
   };
 }
 
-Expected<run::MakeLauncher> slurm_maker(const nlohmann::json& settings, const launch::Programs& programs,
-                                        const LaunchWish& wish, run::Settings& s) {
+// 0: it has none, or Slurm does not say.
+i64 standing_nodes(i64 job) {
+  boost::asio::io_context io;
+  launch::Commands commands(io);
+  launch::Said said;
+  commands.run({"squeue", "--noheader", fmt::format("--jobs={}", job), "--states=RUNNING", "--format=%D"}, 60,
+               [&](const launch::Said& answer) { said = answer; });
+  io.run();
+  return said.ok() ? std::atoll(said.out.c_str()) : 0;
+}
+
+Expected<run::MakeLauncher> slurm_maker(const LaunchChoice& choice, const nlohmann::json& settings,
+                                        const launch::Programs& programs, const LaunchWish& wish,
+                                        run::Settings& s) {
   auto options = launch::slurm_options_from(settings);
   if (!options) return tl::unexpected(options.error());
+  options->standing = choice.standing;
+  if (choice.standing > 0) {
+    options->max_allocations = 1;
+    options->max_nodes = standing_nodes(choice.standing);
+    if (options->max_nodes < 1)
+      return fail(fmt::format("Slurm tells of no nodes of job {}: is it running?", choice.standing));
+  }
   s.by_need = true;
   s.slots = options->colocate ? (wish.slots > 0 ? wish.slots : cpu_cores()) : 1;
   s.bounds = {options->max_nodes, options->max_allocations, options->time_s};
@@ -79,7 +101,12 @@ Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchWi
   if (choice.on.empty()) {
     const auto named = named_by(*section);
     if (!named) return tl::unexpected(named.error());
-    choice.on = named->empty() ? "local" : *named;
+    const char* inside = std::getenv("SLURM_JOB_ID");
+    const i64 standing = wish.job > 0 ? wish.job : inside != nullptr ? std::atoll(inside) : 0;
+    choice.on = !named->empty() ? *named : standing > 0 ? "slurm" : "local";
+    if (choice.on == "slurm") choice.standing = standing;
+  } else if (choice.on == "slurm") {
+    choice.standing = wish.job;
   }
   const auto site = grid::read_site(grid::site_files());
   if (!site) return tl::unexpected(site.error());
@@ -98,7 +125,7 @@ Expected<run::MakeLauncher> prepare_launcher(const LaunchChoice& choice, const L
   s.launcher = choice.on;
   s.start = wish.start;
   if (choice.gpu_hours) s.gpu_hours = std::min(s.gpu_hours.value_or(*choice.gpu_hours), *choice.gpu_hours);
-  if (choice.on == "slurm") return slurm_maker(*settings, *programs, wish, s);
+  if (choice.on == "slurm") return slurm_maker(choice, *settings, *programs, wish, s);
   if (choice.on == "ssh") return ssh_maker(*settings, *programs, s);
   const i64 gpus = local_resources().gpus;
   s.slots = wish.slots > 0 ? wish.slots : settings->value("slots", gpus > 0 ? gpus : cpu_cores());

@@ -16,6 +16,7 @@ struct LaunchWish {
   std::string agent, rank;  // programs; empty: beside sweep
   std::string start = "zygote";
   i64 slots = 0;  // 0: what the launcher has
+  i64 job = 0;    // a Slurm allocation that is there already; 0: none, or the one this process stands in
 };
 
 struct LaunchChoice {
@@ -23,6 +24,7 @@ struct LaunchChoice {
   std::string settings = "{}";      // JSON of this launcher: site profiles, and the grid's own on top
   std::optional<double> gpu_hours;  // what a site allows one run
   std::string sites;                // the profiles that were read, for people
+  i64 standing = 0;                 // the Slurm allocation whose nodes are used; 0: new jobs
 };
 
 // `launch`: the grid's section, or what a sweep has kept of it.

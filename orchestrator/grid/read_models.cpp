@@ -79,8 +79,9 @@ Status ValueReader::remember(const ModelEntry& entry, Place at) {
 }
 
 std::string ValueReader::label_of(const ModelSpec& m) const {
-  return fmt::format("{}-{}x{}-h{}-kv{}-ff{}-v{}", m.family, m.layers, m.hidden_size, m.heads, m.kv_heads,
-                     m.intermediate_size, m.vocab_size);
+  const std::string experts = m.experts > 0 ? fmt::format("-e{}x{}", m.experts_per_token, m.experts) : "";
+  return fmt::format("{}-{}x{}-h{}-kv{}-ff{}-v{}{}", m.family, m.layers, m.hidden_size, m.heads, m.kv_heads,
+                     m.intermediate_size, m.vocab_size, experts);
 }
 
 Expected<ModelEntry> ValueReader::model(const Node& node) {
@@ -113,7 +114,8 @@ Expected<ModelEntry> ValueReader::model_from_map(const Node& node) {
           {"layers", &m.layers},         {"hidden_size", &m.hidden_size},
           {"heads", &m.heads},           {"kv_heads", &m.kv_heads},
           {"head_dim", &m.head_dim},     {"intermediate_size", &m.intermediate_size},
-          {"vocab_size", &m.vocab_size}, {"max_positions", &m.max_positions}};
+          {"vocab_size", &m.vocab_size}, {"max_positions", &m.max_positions},
+          {"experts", &m.experts},       {"experts_per_token", &m.experts_per_token}};
       for (const auto& [key, member] : members) {
         if (key == entry.key) *member = *value;
       }

@@ -115,6 +115,7 @@ class Slurm final : public Launcher {
   // Round three: scontrol, one by one, about those whose number is known; its denial is a fact.
   void ask() {
     asking_ = true;
+    if (around_.options.standing > 0) return ask_standing();
     std::vector<std::string> names;
     for (const auto& [id, job] : jobs_) names.push_back(job->name());
     commands_->run(squeue_by_name(names), kAnswerLimit, [this](const Said& said) {
@@ -131,6 +132,35 @@ class Slurm final : public Launcher {
         deny(unlisted());
       });
     });
+  }
+
+  // The job is known; of its steps those we started are our children, and an adopted one is looked for.
+  void ask_standing() {
+    commands_->run(squeue_of_job(around_.options.standing), kAnswerLimit, [this](const Said& said) {
+      if (!said.ok()) return failed(said);
+      commands_->run(squeue_of_steps(around_.options.standing), kAnswerLimit,
+                     [this, facts = read_squeue(said.out)](const Said& steps) {
+                       if (!steps.ok()) return failed(steps);
+                       tell_of_steps(facts, read_steps(steps.out));
+                     });
+    });
+  }
+
+  void tell_of_steps(const std::vector<JobFacts>& facts, const std::vector<StepFacts>& steps) {
+    failures_ = 0;
+    known_.clear();
+    denied_.clear();
+    const bool runs = !facts.empty() && meaning_of(facts.front().state).phase != Phase::kEnded;
+    for (const auto& [id, job] : jobs_) {
+      const bool there = std::any_of(steps.begin(), steps.end(),
+                                     [&](const StepFacts& step) { return step.name == job->name(); });
+      if (runs && !there && job->adopted()) denied_.push_back(job->name());
+      if (facts.empty() || (runs && !there)) continue;
+      JobFacts own = facts.front();
+      own.name = job->name();
+      note({own});
+    }
+    answered();
   }
 
   void note(const std::vector<JobFacts>& facts) {

@@ -48,10 +48,11 @@ Expected<void> SlurmJob::write_files() const {
 
 // Written before the submission, so that one cut off by a crash is looked for by its name.
 Expected<void> SlurmJob::keep_record() const {
-  nlohmann::json record = {
-      {"launcher", "slurm"},         {"name", name()},        {"nodes", request_.nodes},
-      {"slots", request_.slots},     {"gpus", request_.gpus}, {"hardware", request_.hardware},
-      {"seconds", request_.seconds}, {"job", nullptr},        {"submitted", submitted_}};
+  nlohmann::json record = {{"launcher", "slurm"},         {"name", name()},
+                           {"nodes", request_.nodes},     {"slots", request_.slots},
+                           {"gpus", request_.gpus},       {"hardware", request_.hardware},
+                           {"seconds", request_.seconds}, {"job", nullptr},
+                           {"submitted", submitted_},     {"standing", around_.options.standing}};
   if (job_) record["job"] = *job_;
   return spool::write_atomically(record_path(request_.spool), dump(record) + "\n");
 }
@@ -59,9 +60,31 @@ Expected<void> SlurmJob::keep_record() const {
 Expected<void> SlurmJob::submit() {
   if (auto opened = mail_.open(); !opened) return opened;
   if (auto written = write_files(); !written) return written;
+  if (around_.options.standing > 0) job_ = around_.options.standing;
   if (auto kept = keep_record(); !kept) return kept;
-  send();
+  around_.options.standing > 0 ? send_step() : send();
   return {};
+}
+
+// The head agent as a step of the allocation that is there already; it ends when srun does.
+void SlurmJob::send_step() {
+  constexpr double kWithoutLimit = 1e8;
+  std::vector<std::string> words{"srun",
+                                 fmt::format("--jobid={}", *job_),
+                                 "--overlap",
+                                 "--nodes=1",
+                                 "--ntasks=1",
+                                 "--job-name=" + name(),
+                                 "--output=" + (request_.spool / "slurm.log").string()};
+  for (auto& word : head_agent_words(request_, around_.options, around_.programs))
+    words.push_back(std::move(word));
+  around_.commands.run(std::move(words), kWithoutLimit, [self = shared_from_this()](const Said& said) {
+    self->over_since_s_ = self->around_.now_s();
+    self->look();
+    self->end(fmt::format("the agent's step of Slurm job {} ended: {}", *self->job_, last_line(said.err)),
+              true, false);
+    self->closed_ = true;
+  });
 }
 
 Expected<bool> SlurmJob::take_up() {
@@ -77,6 +100,11 @@ Expected<bool> SlurmJob::take_up() {
   request_.hardware = record->value("hardware", "cpu");
   request_.seconds = record->value("seconds", 3600.0);
   submitted_ = record->value("submitted", "");
+  if (const i64 standing = record->value("standing", i64{0}); standing != around_.options.standing)
+    return fail(fmt::format(
+        "allocation {} of an earlier run {}", request_.id,
+        standing == 0 ? "is a Slurm job of its own; go on with --on slurm"
+                      : fmt::format("is a step of Slurm job {0}; go on with --jobid {0}", standing)));
   if (record->contains("job") && record->at("job").is_number_integer()) job_ = record->at("job").get<i64>();
   if (auto opened = mail_.open(); !opened) return tl::unexpected(opened.error());
   adopted_ = true;
@@ -127,6 +155,7 @@ Expected<void> SlurmJob::finish(bool now) {
 void SlurmJob::cancel() {
   if (closed_) return;
   cancel_wanted_ = true;
+  if (around_.options.standing > 0) return cancel_step();
   if (!job_ || cancelling_) return;  // not known yet: cancelled as soon as it is
   cancelling_ = true;
   around_.commands.run({"scancel", std::to_string(*job_)}, kScancelLimit,
@@ -134,6 +163,15 @@ void SlurmJob::cancel() {
                          self->cancelling_ = false;
                          if (said.ok()) self->around_.hurry();  // else: again when Slurm was asked next
                        });
+}
+
+// The allocation is somebody's: only our step of it ends.
+void SlurmJob::cancel_step() {
+  around_.commands.run(squeue_of_steps(*job_), kScancelLimit, [self = shared_from_this()](const Said& said) {
+    for (const auto& step : read_steps(said.out))
+      if (step.name == self->name())
+        self->around_.commands.run({"scancel", "--signal=TERM", step.id}, kScancelLimit, [](const Said&) {});
+  });
 }
 
 void SlurmJob::started() {

@@ -47,11 +47,14 @@ class SlurmJob : public std::enable_shared_from_this<SlurmJob> {
   std::string name() const { return slurm_job_name(request_.id); }
   std::optional<i64> number() const { return job_; }
   bool ended() const { return ended_; }
+  bool adopted() const { return adopted_; }
   bool closed() const { return closed_; }  // nothing more to ask about
   void abandon();                          // says nothing any more; the job lives on
 
  private:
   void send();
+  void send_step();
+  void cancel_step();
   void answered(const Said&);
   void accept(i64 job, const std::string& submitted);
   void apply(const JobFacts&);

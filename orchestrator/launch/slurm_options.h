@@ -36,6 +36,7 @@ struct SlurmOptions {
   double idle_s = 300;           // an agent without work and without word ends its allocation
   double pending_s = 0;          // the longest an allocation may wait in the queue; 0: for ever
   double poll_s = 30;            // the longest between two questions to Slurm while nothing changes
+  i64 standing = 0;              // number of an allocation that is there already: steps of it instead of jobs
   i64 max_nodes = 0;             // held at once, all allocations together; 0: what the largest trial needs
   i64 max_allocations = 4;
   double confirm_gpu_hours = 0;  // ask before a plan predicted above this; 0: never

@@ -176,6 +176,25 @@ std::vector<JobFacts> read_sacct(std::string_view answer) {
   return out;
 }
 
+std::vector<std::string> squeue_of_job(i64 job) {
+  return {"squeue", "--noheader", "--states=all", fmt::format("--jobs={}", job),
+          std::string("--format=") + kSqueueFormat};
+}
+
+std::vector<std::string> squeue_of_steps(i64 job) {
+  return {"squeue", "--noheader", "--steps", fmt::format("--jobs={}", job), "--format=%i|%j"};
+}
+
+std::vector<StepFacts> read_steps(std::string_view answer) {
+  std::vector<StepFacts> out;
+  for (const auto line : split(answer, '\n', answer.size() + 1)) {
+    const auto fields = split(line, '|', 2);
+    if (fields.size() == 2 && fields[0].find('.') != std::string_view::npos)
+      out.push_back({std::string(fields[0]), std::string(fields[1])});
+  }
+  return out;
+}
+
 std::optional<JobFacts> read_scontrol(std::string_view answer) {
   JobFacts facts;
   const auto line = answer.substr(0, answer.find('\n'));

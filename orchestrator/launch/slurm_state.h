@@ -46,6 +46,14 @@ std::vector<JobFacts> read_squeue(std::string_view answer);
 std::vector<JobFacts> read_sacct(std::string_view answer);
 std::optional<JobFacts> read_scontrol(std::string_view answer);  // of `scontrol show job -o ID`
 
+// Of a job that was not named by us, and of its steps: the facts of each step of the job, by the step's name.
+std::vector<std::string> squeue_of_job(i64 job);
+std::vector<std::string> squeue_of_steps(i64 job);
+struct StepFacts {
+  std::string id, name;  // "17.0"
+};
+std::vector<StepFacts> read_steps(std::string_view answer);
+
 // "1-02:03:04", "02:03:04", "03:04", "5" (minutes, of a limit given so); none: UNLIMITED, NOT_SET, INVALID.
 std::optional<double> slurm_seconds(std::string_view text);
 // "HH:MM:SS" or "D-HH:MM:SS", rounded up to a whole minute.

@@ -50,25 +50,33 @@ std::optional<double> mfu_fwd_bwd(const Trial& t, const Steps& steps, double pea
   return ratio(2 * 3 * tokens * parameters, *ms / 1e3 * peak);
 }
 
-void rates(Metrics& m, const Trial& t, const Steps& steps) {
+// Everything that follows from tokens per second, the configuration and the catalogues. A model whose dimensions
+// are not known has no FLOPs.
+void follow_rate(Metrics& m, const Trial& t) {
   const auto hardware = shape::find_hardware(t.hardware);
   const auto peak = hardware ? hardware->peak_for(t.precision) : std::nullopt;
   m.peak_flops = peak;
-  if (!m.step_ms || t.world() < 1) return;
-  const double seconds = *m.step_ms / 1e3, ranks = real(t.world());
-  const double tokens = real(t.global_batch_size) * real(t.seq_len);
-  m.tokens_per_s = ratio(tokens, seconds);
-  if (!m.tokens_per_s) return;
-  m.tokens_per_s_gpu = *m.tokens_per_s / ranks;
+  if (!m.tokens_per_s || t.world() < 1) return;
+  m.tokens_per_s_gpu = *m.tokens_per_s / real(t.world());
   m.mt_per_hour = *m.tokens_per_s * 3600 / 1e6;
   if (hardware && hardware->price)
     m.cost_per_mt = ratio(hardware->price->usd_per_node_hour * real(t.nodes), *m.mt_per_hour);
+  if (t.spec.layers < 1) return;
   const double model_flops = shape::model_flops_per_token(t.spec, t.seq_len) * *m.tokens_per_s_gpu;
   m.tflops_gpu = model_flops / 1e12;
   if (!peak) return;
   m.mfu = ratio(model_flops, *peak);
   m.hfu = ratio(shape::hardware_flops_per_token(t.spec, t.seq_len, t.recompute) * *m.tokens_per_s_gpu, *peak);
-  m.mfu_fwd_bwd = mfu_fwd_bwd(t, steps, *peak);
+}
+
+std::optional<double> tokens_per_s(const Trial& t, double step_ms) {
+  return ratio(real(t.global_batch_size) * real(t.seq_len), step_ms / 1e3);
+}
+
+void rates(Metrics& m, const Trial& t, const Steps& steps) {
+  if (m.step_ms && t.world() >= 1) m.tokens_per_s = tokens_per_s(t, *m.step_ms);
+  follow_rate(m, t);
+  if (m.tokens_per_s && m.peak_flops) m.mfu_fwd_bwd = mfu_fwd_bwd(t, steps, *m.peak_flops);
 }
 
 void raise(std::optional<i64>& highest, std::optional<i64> value) {
@@ -155,6 +163,17 @@ Metrics derive(const Trial& t, std::span<const RankRecord> records, const Attemp
   std::optional<i64> startup;
   for (const RankRecord& r : records) raise(startup, r.startup_ns);
   if (startup) m.startup_ms = real(*startup) / 1e6;
+  return m;
+}
+
+Metrics derive_from_rate(const Trial& t, const Metrics& stated) {
+  Metrics m = stated;
+  m.formula_version = kFormulaVersion;
+  const auto per_rank = m.tokens_per_s_gpu;
+  if (!m.tokens_per_s && per_rank) m.tokens_per_s = *per_rank * real(t.world());
+  if (!m.tokens_per_s && m.step_ms) m.tokens_per_s = tokens_per_s(t, *m.step_ms);
+  follow_rate(m, t);
+  if (per_rank) m.tokens_per_s_gpu = per_rank;
   return m;
 }
 

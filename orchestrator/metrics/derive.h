@@ -14,4 +14,8 @@ inline constexpr i64 kFormulaVersion = 1;
 // rates, MFU, cost. Fields that cannot be computed stay absent. Warm-up steps are never averaged in.
 Metrics derive(const Trial&, std::span<const RankRecord>, const AttemptEnd*);
 
+// Of a measurement that came without raw samples: what follows from its rate (tokens_per_s_gpu, else tokens_per_s,
+// else step_ms) by the same formulas. What is stated stays; step times and mfu_reported are never computed.
+Metrics derive_from_rate(const Trial&, const Metrics& stated);
+
 }  // namespace sweep::metrics

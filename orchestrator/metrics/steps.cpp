@@ -8,22 +8,34 @@
 namespace sweep::metrics {
 namespace {
 
-// The maximum over ranks of one step, in nanoseconds.
-struct Slowest {
+// A step as far as its ranks have been added. The loss is a sum until all are there.
+struct Gathering {
   std::set<i64> ranks;
-  i64 step = 0, forward = 0, backward = 0, forward_backward = 0, optimizer = 0, exposed_comm = 0;
   bool comm_everywhere = true;
+  WholeStep whole;
 
   void add(i64 rank, const StepSample& s) {
-    ranks.insert(rank);
-    step = std::max(step, s.step_ns);
-    forward = std::max(forward, s.forward_ns);
-    backward = std::max(backward, s.backward_ns);
+    if (!ranks.insert(rank).second) return;
+    whole.repeat = s.repeat, whole.step = s.step;
+    whole.warmup = whole.warmup || s.warmup;
+    whole.step_ns = std::max(whole.step_ns, s.step_ns);
+    whole.forward_ns = std::max(whole.forward_ns, s.forward_ns);
+    whole.backward_ns = std::max(whole.backward_ns, s.backward_ns);
     if (s.forward_ns > 0 && s.backward_ns > 0)
-      forward_backward = std::max(forward_backward, s.forward_ns + s.backward_ns);
-    optimizer = std::max(optimizer, s.optimizer_ns);
-    exposed_comm = std::max(exposed_comm, s.exposed_comm_ns.value_or(0));
+      whole.forward_backward_ns = std::max(whole.forward_backward_ns, s.forward_ns + s.backward_ns);
+    whole.optimizer_ns = std::max(whole.optimizer_ns, s.optimizer_ns);
     comm_everywhere = comm_everywhere && s.exposed_comm_ns && *s.exposed_comm_ns >= 0;
+    whole.exposed_comm_ns = std::max(whole.exposed_comm_ns.value_or(0), s.exposed_comm_ns.value_or(0));
+    whole.tokens += s.tokens;
+    whole.alloc_retries += s.alloc_retries;
+    whole.loss += s.loss;
+  }
+
+  WholeStep done() const {
+    WholeStep out = whole;
+    out.loss /= static_cast<double>(ranks.size());
+    if (!comm_everywhere) out.exposed_comm_ns.reset();
+    return out;
   }
 };
 
@@ -36,21 +48,27 @@ void append(std::vector<double>& column, bool& complete, i64 ns, bool measured) 
 
 }  // namespace
 
-Steps timed_steps(std::span<const RankRecord> records, i64 world) {
-  std::map<std::pair<i64, i64>, Slowest> by_step;  // (repeat, step)
+std::vector<WholeStep> whole_steps(std::span<const RankRecord> records, i64 world) {
+  std::map<std::pair<i64, i64>, Gathering> by_step;  // (repeat, step)
   for (const RankRecord& r : records)
-    for (const StepSample& s : r.samples)
-      if (!s.warmup) by_step[{s.repeat, s.step}].add(r.rank, s);
+    for (const StepSample& s : r.samples) by_step[{s.repeat, s.step}].add(r.rank, s);
+  std::vector<WholeStep> out;
+  for (const auto& [key, s] : by_step)
+    if (static_cast<i64>(s.ranks.size()) == world) out.push_back(s.done());
+  return out;
+}
+
+Steps timed_steps(std::span<const RankRecord> records, i64 world) {
   Steps out;
   bool step = true, forward = true, backward = true, both = true, optimizer = true, comm = true;
-  for (const auto& [key, s] : by_step) {
-    if (static_cast<i64>(s.ranks.size()) != world || s.step <= 0) continue;
-    append(out.step, step, s.step, true);
-    append(out.forward, forward, s.forward, s.forward > 0);
-    append(out.backward, backward, s.backward, s.backward > 0);
-    append(out.forward_backward, both, s.forward_backward, s.forward_backward > 0);
-    append(out.optimizer, optimizer, s.optimizer, s.optimizer > 0);
-    append(out.exposed_comm, comm, s.exposed_comm, s.comm_everywhere);
+  for (const WholeStep& s : whole_steps(records, world)) {
+    if (s.warmup || s.step_ns <= 0) continue;
+    append(out.step, step, s.step_ns, true);
+    append(out.forward, forward, s.forward_ns, s.forward_ns > 0);
+    append(out.backward, backward, s.backward_ns, s.backward_ns > 0);
+    append(out.forward_backward, both, s.forward_backward_ns, s.forward_backward_ns > 0);
+    append(out.optimizer, optimizer, s.optimizer_ns, s.optimizer_ns > 0);
+    append(out.exposed_comm, comm, s.exposed_comm_ns.value_or(0), s.exposed_comm_ns.has_value());
   }
   return out;
 }

@@ -78,6 +78,14 @@ Verdict sequence_split(const Trial& t) {
   return divides("seq_len", t.seq_len, "2 x cp", 2 * t.cp);
 }
 
+Verdict experts(const Trial& t) {
+  if (t.ep == 1) return {};
+  if (t.spec.experts == 0)
+    return pruned("experts",
+                  fmt::format("ep {} > 1, but {} is a dense model without experts", t.ep, t.model));
+  return divides("experts", t.spec.experts, "ep", t.ep);
+}
+
 Verdict pipeline(const Trial& t) {
   if (t.pp <= t.spec.layers) return {};
   return pruned("pipeline", fmt::format("pp {} > layers {}: a stage would be empty", t.pp, t.spec.layers));
@@ -108,8 +116,8 @@ Verdict precision(const Trial& t) {
 
 std::optional<Objection> first_objection(const Trial& t) {
   // Later rules divide and multiply what earlier ones have bounded.
-  for (const auto rule : {range, hardware, rank_algebra, global_batch, tensor_split, sequence_split, pipeline,
-                          zero, positions, precision})
+  for (const auto rule : {range, hardware, rank_algebra, global_batch, tensor_split, sequence_split, experts,
+                          pipeline, zero, positions, precision})
     if (auto objection = rule(t)) return objection;
   return {};
 }

@@ -80,6 +80,7 @@ void finish(Group& group, const BestOptions& options, bool lower) {
     const auto other = interval_of(*ranked[i].row, options.metric);
     const bool tie =
         ranked[i].value == out.value || (out.interval && other && out.interval->overlaps(*other));
+    if (!tie && (!out.interval || !other)) ++out.without_interval;
     if (tie) {
       out.ties.push_back(ranked[i].row);
     } else if (out.runners_up.size() < options.runners_up) {
@@ -126,7 +127,7 @@ Expected<std::vector<BestOfGroup>> best(std::span<const ResultRow> rows, const B
   return out;
 }
 
-Expected<double> parse_headroom(std::string_view text) {
+Expected<double> parse_share(std::string_view text, std::string_view what) {
   const bool percent = text.ends_with('%');
   const std::string_view digits = percent ? text.substr(0, text.size() - 1) : text;
   double value = 0;
@@ -134,9 +135,8 @@ Expected<double> parse_headroom(std::string_view text) {
   const bool read = error == std::errc{} && end == digits.data() + digits.size() && std::isfinite(value);
   if (percent) value /= 100;
   if (!read || value < 0 || value >= 1) {
-    return fail(fmt::format(
-        "'{}' is no headroom: give the share of device memory that must stay free, as 5% or 0.05.",
-        safe_text(text)));
+    return fail(
+        fmt::format("'{}' is no {}: give a share from 0 to below 1, as 5% or 0.05.", safe_text(text), what));
   }
   return value;
 }

@@ -9,6 +9,7 @@
 
 #include "orchestrator/report/fields.h"
 #include "orchestrator/report/statistics.h"
+#include "schema/provenance.h"
 
 namespace sweep::report {
 
@@ -22,6 +23,8 @@ struct BestOptions {
   std::optional<double> headroom = std::nullopt;  // a fraction of device memory that must stay free: 0.05
   std::size_t runners_up = 3;                     // next best kept per group, beside the ties
   std::function<std::optional<i64>(const ResultRow&)> memory_of = device_memory;
+  // Where a winner was measured; empty: nothing is said about it.
+  std::function<const Provenance*(const ResultRow&)> provenance_of = {};
 };
 
 struct BestOfGroup {
@@ -32,7 +35,8 @@ struct BestOfGroup {
   std::vector<const ResultRow*>
       ties;  // 95 % intervals overlap the winner's, or the values are equal; best first
   std::vector<const ResultRow*> runners_up;  // best first, ties not among them
-  std::optional<double> median;              // of the metric over the ranked rows
+  i64 without_interval = 0;  // ranked, but neither tied nor told apart: they, or the winner, have no interval
+  std::optional<double> median;  // of the metric over the ranked rows
   i64 ranked = 0, not_run = 0, not_ok = 0, not_measured = 0;
   i64 too_full = 0;          // left out: less headroom than asked
   i64 unknown_headroom = 0;  // left out: peak or device memory not known
@@ -43,8 +47,8 @@ struct BestOfGroup {
 // into rows.
 Expected<std::vector<BestOfGroup>> best(std::span<const ResultRow> rows, const BestOptions&);
 
-// "5%" or "0.05" -> 0.05; anything outside [0, 1) or unreadable is refused with a sentence.
-Expected<double> parse_headroom(std::string_view);
+// "5%" or "0.05" -> 0.05; anything outside [0, 1) or unreadable is refused with a sentence that names `what`.
+Expected<double> parse_share(std::string_view, std::string_view what);
 
 // The groups as one table: keys, what varies among the winners, the metric, ties, memory.
 Table best_table(std::span<const ResultRow> rows, std::span<const BestOfGroup>, const BestOptions&);

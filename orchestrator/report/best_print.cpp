@@ -6,6 +6,7 @@
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/report/best.h"
 #include "orchestrator/report/format.h"
+#include "orchestrator/report/measured.h"
 #include "orchestrator/report/tables.h"
 #include "schema/codec.h"
 
@@ -54,7 +55,7 @@ std::string yaml_value(const Value& value, std::string_view type) {
 std::string model_yaml(const Trial& trial) {
   const ModelSpec& m = trial.spec;
   const auto known = shape::find_model(trial.model);
-  const bool imported = m == ModelSpec{};  // a row without dimensions: the name is all there is
+  const bool imported = m.layers == 0;  // a row without dimensions: the name is all there is
   if ((known && *known == m) || imported) return yaml_text(trial.model);
   ModelSpec said;
   said.family = m.family;
@@ -67,13 +68,18 @@ std::string model_yaml(const Trial& trial) {
   said.vocab_size = m.vocab_size;
   said.max_positions = m.max_positions;
   said.tie_embeddings = m.tie_embeddings;
+  said.experts = m.experts;
+  said.experts_per_token = m.experts_per_token;
   const auto complete = shape::completed(said);
   std::string out = fmt::format(
       "{{name: {}, family: {}, layers: {}, hidden_size: {}, heads: {}, kv_heads: {}, head_dim: {}, "
-      "intermediate_size: {}, vocab_size: {}, {}tie_embeddings: {}}}",
+      "intermediate_size: {}, vocab_size: {}, {}{}tie_embeddings: {}}}",
       yaml_text(trial.model), yaml_text(m.family), m.layers, m.hidden_size, m.heads, m.kv_heads, m.head_dim,
       m.intermediate_size, m.vocab_size,
-      m.max_positions > 0 ? fmt::format("max_positions: {}, ", m.max_positions) : "", m.tie_embeddings);
+      m.max_positions > 0 ? fmt::format("max_positions: {}, ", m.max_positions) : "",
+      m.experts > 0 ? fmt::format("experts: {}, experts_per_token: {}, ", m.experts, m.experts_per_token)
+                    : "",
+      m.tie_embeddings);
   if (!complete || !(*complete == m))
     out += "  # norm, RoPE or window settings differ: use {config_json: PATH} for exactly this model";
   return out;
@@ -125,6 +131,29 @@ std::string value_text(const BestOfGroup& group, const BestOptions& options) {
   return out;
 }
 
+// How far the first place can be trusted: who ties with it, and what could not be told.
+std::string trust_notes(const BestOfGroup& group) {
+  std::string out;
+  if (!group.ties.empty()) {
+    std::vector<std::string> names;
+    for (const ResultRow* row : group.ties) {
+      if (names.size() < kNamedTies) names.push_back(safe_text(row->trial_id));
+    }
+    out += fmt::format("# TIED with {} more (95 % intervals overlap; any of them may be the best): {}{}\n",
+                       group.ties.size(), fmt::join(names, ", "),
+                       group.ties.size() > names.size() ? ", ..." : "");
+  }
+  if (group.ranked > 1 && !group.interval)
+    out +=
+        "# ties cannot be told: no confidence interval (fewer than 6 timed steps, or a metric without one)\n";
+  else if (group.without_interval > 0)
+    out += fmt::format("# {} more have no confidence interval: whether they tie cannot be told\n",
+                       group.without_interval);
+  else if (group.ranked > 1 && group.ties.empty())
+    out += "# ahead of the next by more than the 95 % intervals (spread of the steps of one attempt)\n";
+  return out;
+}
+
 // What a winner's configuration is headed with, as comments of the YAML below it.
 std::string notes(const BestOfGroup& group, const BestOptions& options) {
   std::string out = fmt::format("# {}: {}, best of {}", group_name(group, options),
@@ -135,19 +164,16 @@ std::string notes(const BestOfGroup& group, const BestOptions& options) {
                        significant(lower ? *group.median / group.value : group.value / *group.median));
   }
   out += "\n";
-  if (!group.ties.empty()) {
-    std::vector<std::string> names;
-    for (const ResultRow* row : group.ties) {
-      if (names.size() < kNamedTies) names.push_back(safe_text(row->trial_id));
-    }
-    out +=
-        fmt::format("# not told apart from {} more (overlapping 95 % intervals): {}{}\n", group.ties.size(),
-                    fmt::join(names, ", "), group.ties.size() > names.size() ? ", ..." : "");
-  }
+  out += trust_notes(group);
   if (group.too_full > 0)
     out += fmt::format("# left out: {} with less headroom than asked\n", group.too_full);
   if (group.unknown_headroom > 0)
     out += fmt::format("# left out: {} whose headroom is not known\n", group.unknown_headroom);
+  if (options.provenance_of) {
+    std::string_view head = "measured:";
+    for (const auto& line : measured_lines(*group.winner, options.provenance_of(*group.winner)))
+      out += fmt::format("# {} {}\n", std::exchange(head, "         "), line);
+  }
   return out;
 }
 
@@ -232,12 +258,22 @@ std::string best_text(std::span<const ResultRow> rows, std::span<const BestOfGro
 }
 
 std::string best_yaml(std::span<const BestOfGroup> groups, const BestOptions& options) {
+  const auto won = static_cast<std::size_t>(
+      std::count_if(groups.begin(), groups.end(), [](const BestOfGroup& g) { return g.winner != nullptr; }));
   std::string out;
+  if (won > 1)
+    out += fmt::format("# {} YAML documents, each a whole grid file: the best of each group by {}\n", won,
+                       fmt::join(options.group_by, ", "));
+  std::size_t shown = 0;
   for (const auto& group : groups) {
-    if (!out.empty()) out += "---\n";
-    out += fmt::format("# {}: {}\n", group_name(group, options),
-                       group.winner ? value_text(group, options) : group.why_none);
-    if (group.winner) out += as_grid_yaml(*group.winner);
+    if (!group.winner) {
+      out += fmt::format("# {}: {}\n", group_name(group, options), group.why_none);
+      continue;
+    }
+    if (won > 1) out += "---\n";
+    out += notes(group, options);
+    if (won > 1) out += fmt::format("# document {} of {}\n", ++shown, won);
+    out += as_grid_yaml(*group.winner);
   }
   return out;
 }
@@ -260,6 +296,9 @@ std::string best_json(std::span<const BestOfGroup> groups, const BestOptions& op
     entry["interval"] =
         group.interval ? nlohmann::json{group.interval->low, group.interval->high} : nlohmann::json(nullptr);
     entry["ties"] = ids(group.ties);
+    entry["without_interval"] = group.without_interval;
+    if (group.winner && options.provenance_of)
+      entry["measured"] = measured_json(*group.winner, options.provenance_of(*group.winner));
     entry["runners_up"] = ids(group.runners_up);
     if (!group.winner) entry["why_none"] = group.why_none;
     out.push_back(std::move(entry));

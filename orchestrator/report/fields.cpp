@@ -95,6 +95,7 @@ bool lower_is_better(std::string_view metric) {
                                                     "util_sd",
                                                     "power_mean_w",
                                                     "host_peak_rss_bytes",
+                                                    "memory_reported_bytes",
                                                     "loss_first",
                                                     "loss_last"};
   return kLower.contains(metric);
@@ -116,6 +117,21 @@ std::vector<Field> varying(std::span<const ResultRow> rows) {
     const auto field = Field::resolve(name, rows);
     if (field && differs(*field)) out.push_back(*field);
   }
+  return out;
+}
+
+std::vector<Field> varying_among_ok(std::span<const ResultRow> rows) {
+  const auto ended_ok = [](const ResultRow& r) {
+    return r.state == State::kFinished && r.outcome == Outcome::kOk;
+  };
+  const auto first = std::find_if(rows.begin(), rows.end(), ended_ok);
+  std::vector<Field> out = varying(rows);
+  std::erase_if(out, [&](const Field& field) {
+    if (first == rows.end()) return false;
+    const Value value = field.of(*first);
+    return std::none_of(first, rows.end(),
+                        [&](const ResultRow& r) { return ended_ok(r) && field.of(r) != value; });
+  });
   return out;
 }
 

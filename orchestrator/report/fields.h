@@ -35,6 +35,8 @@ bool lower_is_better(std::string_view metric);
 
 // The axes and labels whose value differs between rows (model among them), in table order.
 std::vector<Field> varying(std::span<const ResultRow> rows);
+// Those that differ between the rows that ended ok: what tells answers apart.
+std::vector<Field> varying_among_ok(std::span<const ResultRow> rows);
 
 // The distinct values of a field, ascending (numbers by value, text in natural order), and each row's place
 // among them.

@@ -1,4 +1,4 @@
-// The style sheet and the program of the heatmap page, embedded at build from heatmap.css and heatmap.js.
+// The style sheets of the pages, the program of the heatmap, and the modules of Vega it draws with, embedded at build.
 #pragma once
 #include <string_view>
 
@@ -6,5 +6,7 @@ namespace sweep::report {
 
 std::string_view heatmap_css();
 std::string_view heatmap_js();
+std::string_view report_css();
+std::string_view vega_js();  // defines vegaRequire(name)
 
 }  // namespace sweep::report

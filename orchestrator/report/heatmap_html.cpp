@@ -25,7 +25,8 @@ constexpr std::string_view kMetrics[] = {"tokens_per_s_gpu",
                                          "peak_allocated_bytes",
                                          "peak_reserved_bytes",
                                          "predicted_bytes",
-                                         "mfu_reported"};
+                                         "mfu_reported",
+                                         "memory_reported_bytes"};
 
 // JSON text safe inside a script element: no '<', '>' or '&' survives in a string, so no `</script>` and no
 // `<!--`.
@@ -208,15 +209,17 @@ std::string to_html(const Heatmap& map, std::span<const ResultRow> rows) {
   out +=
       "<p id=\"summary\"></p>\n</header>\n<div id=\"controls\"></div>\n<details "
       "id=\"filters\"></details>\n<main>\n"
-      "<div id=\"scroll\"><table id=\"map\"></table></div>\n<div id=\"legend\"></div>\n"
+      "<div id=\"chart\" tabindex=\"0\"></div>\n<div id=\"keys\"></div>\n"
       "<section id=\"list\" hidden></section>\n</main>\n<div id=\"tip\" role=\"tooltip\" "
       "hidden></div>\n<noscript>\n";
   out += to_svg(map);
   out += "</noscript>\n<script type=\"application/json\" id=\"data\">";
   out += Page(map, rows).data();
   out += "</script>\n<script>\n";
+  out += vega_js();
+  out += "</script>\n<script>\n(() => {\n\"use strict\";\n";
   out += heatmap_js();
-  out += "</script>\n</body>\n</html>\n";
+  out += "})();\n</script>\n</body>\n</html>\n";
   return out;
 }
 

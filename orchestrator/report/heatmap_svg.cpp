@@ -45,6 +45,14 @@ constexpr std::string_view kPatterns = R"svg(<defs>
 </defs>
 )svg";
 
+std::string ramp() {
+  std::string out = "<defs><linearGradient id=\"ramp\">";
+  for (std::size_t i = 0; i < kViridis.size(); ++i)
+    out += fmt::format("<stop offset=\"{:.4g}\" stop-color=\"{}\"/>", double(i) / double(kViridis.size() - 1),
+                       kViridis[i]);
+  return out + "</linearGradient></defs>\n";
+}
+
 std::vector<std::string> wrapped(std::string_view raw) {
   std::vector<std::string> lines;
   std::string rest = safe_text(raw);
@@ -81,7 +89,7 @@ class Drawing {
                "role=\"img\" font-family=\"system-ui, 'Segoe UI', 'Liberation Sans', Arial, sans-serif\">\n"
                "<title>{2}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
                width(), height, escape_xml(title_of(map_))) +
-           std::string(kPatterns) + out_ + "</svg>\n";
+           std::string(kPatterns) + ramp() + out_ + "</svg>\n";
   }
 
  private:
@@ -99,7 +107,7 @@ class Drawing {
         text = std::max({text, layout(*c.best, axes_.first).size(), layout(*c.best, axes_.second).size()});
     }
     cell_w_ = double(text) * kCharWidth + 18;
-    cell_h_ = 40 + 12 * double(!axes_.first.empty()) + 12 * double(!axes_.second.empty()) - 6;
+    cell_h_ = 44 + 12 * double(!axes_.first.empty()) + 12 * double(!axes_.second.empty()) - 6;
     left_ = kMargin + double(label) * 7.4 + 14;
     top_ = kMargin + 22 * double(wrapped(title_of(map_)).size()) +
            16 * double(wrapped(map_.question).size()) + 81;
@@ -129,7 +137,10 @@ class Drawing {
                      scale_.unit.empty() ? "" : " in ", scale_.unit,
                      lower_is_better(map_.objective.name()) ? "lowest" : "highest", map_.objective.name()),
          kSmall);
-    text(kMargin, y + 15, fmt::format("{} configurations: {}.", total, counts.empty() ? "none" : counts),
+    text(kMargin, y + 15,
+         fmt::format(
+             "{} configurations: {}.{}", total, counts.empty() ? "none" : counts,
+             map_.low ? " Below each value: its layout, and how many of the cell's configurations ran." : ""),
          kSmall);
   }
 
@@ -162,7 +173,7 @@ class Drawing {
     for (const auto* fields : {&axes_.first, &axes_.second}) {
       if (!fields->empty()) put(std::exchange(dy, dy + 12), layout(*c.best, *fields), 10, false);
     }
-    put(h - 4, fmt::format("{} of {}", c.count[0], c.total()), 8, false);
+    put(h - 5, fmt::format("{} of {}", c.count[0], c.total()), 9, false);
   }
 
   template <class Put>
@@ -200,11 +211,10 @@ class Drawing {
     double next = x;
     if (map_.low) {
       const bool lower = lower_is_better(map_.value.name());
-      for (int i = 0; i < 60; ++i) {
-        fmt::format_to(std::back_inserter(out_),
-                       "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"12\" fill=\"{}\"/>\n",
-                       x + w / 60 * i, y, w / 60 + 0.5, paint(i / 59.0).fill);
-      }
+      fmt::format_to(
+          std::back_inserter(out_),
+          "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"12\" rx=\"2\" fill=\"url(#ramp)\"/>\n",
+          x, y, w);
       const bool log = is_logarithmic(*map_.low, *map_.high);
       const double mid = log ? std::sqrt(*map_.low * *map_.high) : (*map_.low + *map_.high) / 2;
       const double ends[] = {lower ? *map_.high : *map_.low, mid, lower ? *map_.low : *map_.high};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "orchestrator/report/format.h"
@@ -39,6 +40,41 @@ std::optional<Interval> interval_of(const ResultRow& row, std::string_view metri
   if (kRates.contains(metric)) return Interval{*value * *step / *high, *value * *step / *low};
   if (metric == "cost_per_mt") return Interval{*value * *low / *step, *value * *high / *step};
   return std::nullopt;
+}
+
+std::optional<RatioChange> ratio_change(double before, const Interval& of_before, double after,
+                                        const Interval& of_after) {
+  const auto sound = [](double value, const Interval& i) {
+    return i.low > 0 && i.low <= value && value <= i.high && std::isfinite(i.high);
+  };
+  if (!sound(before, of_before) || !sound(after, of_after)) return std::nullopt;
+  const double change = std::log(after / before);
+  // How far each interval reaches in the direction that moves the ratio down, and up.
+  const double down = std::hypot(std::log(after / of_after.low), std::log(of_before.high / before));
+  const double up = std::hypot(std::log(of_after.high / after), std::log(before / of_before.low));
+  const double towards_zero = change > 0 ? down : up;
+  constexpr double kNormal95 = 1.959963984540054;
+  RatioChange out;
+  out.share = {std::expm1(change - down), std::expm1(change + up)};
+  if (towards_zero > 0)
+    out.p = std::erfc(std::fabs(change) / towards_zero * kNormal95 / std::sqrt(2.0));
+  else
+    out.p = change == 0 ? 1 : 0;
+  return out;
+}
+
+std::vector<double> benjamini_hochberg(const std::vector<double>& p) {
+  std::vector<std::size_t> order(p.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return p[a] > p[b]; });
+  std::vector<double> q(p.size());
+  double lowest = 1;
+  for (std::size_t i = 0; i < order.size(); ++i) {  // from the largest p down
+    const double rank = static_cast<double>(order.size() - i);
+    lowest = std::min(lowest, p[order[i]] * static_cast<double>(p.size()) / rank);
+    q[order[i]] = lowest;
+  }
+  return q;
 }
 
 }  // namespace sweep::report

@@ -25,4 +25,18 @@ struct Interval {
 // any other metric.
 std::optional<Interval> interval_of(const ResultRow&, std::string_view metric);
 
+// 95 % interval of after / before - 1 from an interval of each, by the method of variance estimates recovery (Zou and
+// Donner 2008) on the logarithms, and the two-sided p-value at which it would just touch 0. Absent unless every end is
+// above 0 and contains its value.
+struct RatioChange {
+  Interval share;
+  double p = 1;
+};
+std::optional<RatioChange> ratio_change(double before, const Interval& of_before, double after,
+                                        const Interval& of_after);
+
+// Adjusted p-values in the order given (Benjamini and Hochberg 1995): calling those at most r significant keeps the
+// expected share of false ones among them at r.
+std::vector<double> benjamini_hochberg(const std::vector<double>& p);
+
 }  // namespace sweep::report

@@ -193,4 +193,15 @@ std::string to_markdown(const Table& table) {
   return head + "\n" + rule + "\n" + body;
 }
 
+ShownTable shown_cells(const Table& table) {
+  Sheet sheet = sheet_of(table, true);
+  ShownTable out;
+  for (auto& head : sheet.heads) {
+    out.numbers.push_back(head.right);
+    out.heads.push_back(std::move(head.title));
+  }
+  out.rows = std::move(sheet.rows);
+  return out;
+}
+
 }  // namespace sweep::report

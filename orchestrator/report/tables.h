@@ -30,4 +30,12 @@ std::string to_markdown(const Table&);
 // `humanize` false (answers to a person's own SQL): values as stored, headers as named.
 std::string to_text_raw(const Table&, std::size_t width = 0);
 
+// Heads with units and cells as people read them, for other forms of page.
+struct ShownTable {
+  std::vector<std::string> heads;
+  std::vector<bool> numbers;  // one per column: no text in it
+  std::vector<std::vector<std::string>> rows;
+};
+ShownTable shown_cells(const Table&);
+
 }  // namespace sweep::report

@@ -167,6 +167,9 @@ void ConductorLoop::on_started(const launch::Started& started) {
     holding.lasts_s = started.held_s + *started.seconds_left;
   }
   stored(store_.allocation_started(started.id, started.where, started.pid));
+  if (settings_.by_need)
+    observer_.on_note(
+        fmt::format("allocation {} of {} nodes runs: {}", started.id, holding.request.nodes, started.where));
   fill(holding);
 }
 

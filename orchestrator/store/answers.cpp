@@ -110,6 +110,15 @@ Expected<std::optional<Result>> SqliteStore::result_of(i64 attempt) {
   return work.commit(std::move(out));
 }
 
+Expected<std::optional<i64>> SqliteStore::final_attempt(i64 sweep, const std::string& trial_id) {
+  Work work(*db_, Work::kRead);
+  auto out = work.one<i64>(
+      "SELECT p.final_attempt FROM plan_entry p JOIN trial t ON t.key = p.trial WHERE p.sweep = ? AND t.id = "
+      "?",
+      sweep, trial_id);
+  return work.commit(std::move(out));
+}
+
 Expected<std::string> SqliteStore::find_trial(i64 sweep, std::string_view prefix) {
   const bool hex =
       std::ranges::all_of(prefix, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });

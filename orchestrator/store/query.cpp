@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 #include "orchestrator/store/sqlite_store.h"
 
@@ -27,6 +28,18 @@ int authorize(void*, int action, const char* first, const char* second, const ch
     default:
       return SQLITE_DENY;
   }
+}
+
+// Nothing but reading; nothing that takes the machine's memory in one value; no SQL that a damaged file brings along.
+void harden(sqlite3* db) {
+  constexpr int kLongestValue = 64 << 20, kDeepest = 200, kMostVmSteps = 1 << 20;
+  sqlite3_limit(db, SQLITE_LIMIT_LENGTH, kLongestValue);
+  sqlite3_limit(db, SQLITE_LIMIT_EXPR_DEPTH, kDeepest);
+  sqlite3_limit(db, SQLITE_LIMIT_VDBE_OP, kMostVmSteps);
+  sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
+  sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, nullptr);
+  sqlite3_set_authorizer(db, authorize, nullptr);
 }
 
 // SQLite's own words, and a line with a caret under the offending place where SQLite knows it.
@@ -57,17 +70,78 @@ Value value_at(sqlite3_stmt* row, int column) {
   }
 }
 
-Expected<Table> read_all(Db& db, Statement& statement, std::string_view sql) {
+// While it lives, SQLite asks `stop` every few thousand steps of its virtual machine.
+class Watched {
+ public:
+  Watched(sqlite3* db, const std::function<bool()>& stop) : db_(db) {
+    constexpr int kSteps = 4000;
+    if (stop) sqlite3_progress_handler(db_, kSteps, ask, const_cast<std::function<bool()>*>(&stop));
+  }
+  ~Watched() { sqlite3_progress_handler(db_, 0, nullptr, nullptr); }
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+
+ private:
+  static int ask(void* stop) { return (*static_cast<const std::function<bool()>*>(stop))() ? 1 : 0; }
+  sqlite3* db_;
+};
+
+// Values for :name, @name and $name; a number is bound as one. A parameter without a value is an error, and so is a
+// value without a parameter.
+Expected<void> bind(sqlite3_stmt* statement, const QueryOptions& options) {
+  for (int i = 1; i <= sqlite3_bind_parameter_count(statement); ++i) {
+    const char* name = sqlite3_bind_parameter_name(statement, i);
+    const std::string plain = name ? name + 1 : fmt::format("{}", i);
+    const auto given = std::ranges::find(options.values, plain, &std::pair<std::string, std::string>::first);
+    if (given == options.values.end())
+      return fail(fmt::format("the SQL has a parameter '{}' without a value; give it with --set {}=VALUE",
+                              plain, plain));
+    const std::string& text = given->second;
+    i64 whole = 0;
+    double real = 0;
+    const char* end = text.data() + text.size();
+    if (const auto r = std::from_chars(text.data(), end, whole);
+        !text.empty() && r.ec == std::errc{} && r.ptr == end)
+      sqlite3_bind_int64(statement, i, whole);
+    else if (const auto f = std::from_chars(text.data(), end, real);
+             !text.empty() && f.ec == std::errc{} && f.ptr == end)
+      sqlite3_bind_double(statement, i, real);
+    else
+      sqlite3_bind_text(statement, i, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
+  }
+  for (const auto& [name, value] : options.values) {
+    const bool known = std::ranges::any_of(std::string_view(":@$"), [&, &key = name](char mark) {
+      return sqlite3_bind_parameter_index(statement, (mark + key).c_str()) > 0;
+    });
+    if (!known) return fail(fmt::format("the SQL has no parameter :{}", name));
+  }
+  return {};
+}
+
+i64 bytes_of(const Value& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  return static_cast<i64>(sizeof(Value)) + (text ? static_cast<i64>(text->size()) : 0);
+}
+
+Expected<Table> read_all(Db& db, Statement& statement, std::string_view sql, const QueryOptions& options) {
   Table table;
   const int width = sqlite3_column_count(statement.handle());
   for (int c = 0; c < width; ++c) table.columns.emplace_back(sqlite3_column_name(statement.handle(), c));
+  const Watched watched(db.handle(), options.stop);
   int code = SQLITE_ROW;
+  i64 bytes = 0;
   while ((code = statement.step()) == SQLITE_ROW) {
     auto& row = table.rows.emplace_back();
     row.reserve(static_cast<std::size_t>(width));
-    for (int c = 0; c < width; ++c) row.push_back(value_at(statement.handle(), c));
+    for (int c = 0; c < width; ++c) bytes += bytes_of(row.emplace_back(value_at(statement.handle(), c)));
+    if (static_cast<i64>(table.rows.size()) > options.most_rows || bytes > options.most_bytes)
+      return fail(
+          fmt::format("the answer is larger than {} rows or {} MiB; add a LIMIT, aggregate, or read the file "
+                      "with the sqlite3 shell",
+                      options.most_rows, options.most_bytes >> 20));
   }
   if (code == SQLITE_DONE) return table;
+  if ((code & 0xff) == SQLITE_INTERRUPT) return fail(std::string(kStopped));
   const bool of_file =
       (code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_IOERR || (code & 0xff) == SQLITE_CORRUPT;
   return fail(of_file ? db.explain(code) : explain_sql(db.handle(), sql, code));
@@ -89,7 +163,7 @@ bool only_one(Db& db, std::string_view rest) {
 
 }  // namespace
 
-Expected<Table> SqliteStore::query(std::string_view sql) {
+Expected<Table> SqliteStore::query(std::string_view sql, const QueryOptions& options) {
   constexpr std::size_t kLongest = 1u << 20;
   if (sql.size() > kLongest) return fail(fmt::format("the SQL is longer than {} bytes", kLongest));
   if (!query_db_) {
@@ -97,7 +171,7 @@ Expected<Table> SqliteStore::query(std::string_view sql) {
     if (!opened) return tl::unexpected<Error>(opened.error());
     if (auto done = (*opened)->execute("PRAGMA query_only = ON; PRAGMA trusted_schema = OFF"); !done)
       return tl::unexpected<Error>(done.error());
-    sqlite3_set_authorizer((*opened)->handle(), authorize, nullptr);
+    harden((*opened)->handle());
     query_db_ = std::move(*opened);
   }
   sqlite3* db = query_db_->handle();
@@ -110,7 +184,8 @@ Expected<Table> SqliteStore::query(std::string_view sql) {
     return fail("the SQL is empty; for example: SELECT trial, mfu FROM results ORDER BY mfu DESC LIMIT 5");
   if (!only_one(*query_db_, sql.substr(static_cast<std::size_t>(tail - sql.data()))))
     return fail("one SQL statement at a time, please: there is something after the first one");
-  return read_all(*query_db_, statement, sql);
+  if (auto bound = bind(raw, options); !bound) return tl::unexpected<Error>(bound.error());
+  return read_all(*query_db_, statement, sql, options);
 }
 
 }  // namespace sweep::store

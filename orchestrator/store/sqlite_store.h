@@ -22,6 +22,8 @@ class SqliteStore final : public Store {
   Expected<SweepRow> find_sweep(const std::optional<std::string>& name) override;
   Expected<SyncCounts> sync_plan(i64 sweep, std::span<const PlanEntry>, const MeasurePlan&) override;
 
+  Expected<ImportCounts> import_rows(const SweepRow&, std::span<const ImportedRow>) override;
+
   Expected<std::optional<LeaseHolder>> take_lease(i64 sweep, bool take_over) override;
   Expected<std::optional<LeaseHolder>> lease(i64 sweep) override;
   Expected<void> beat(i64 sweep) override;
@@ -38,6 +40,7 @@ class SqliteStore final : public Store {
   Expected<void> allocation_started(const std::string& id, const std::string& where, i64 pid) override;
   Expected<void> end_allocation(const std::string& id, const std::string& reason) override;
   Expected<std::vector<AllocationRow>> open_allocations(i64 sweep) override;
+  Expected<std::vector<AllocationRow>> allocations(i64 sweep) override;
   Expected<Attempt> begin_attempt(i64 sweep, const std::string& allocation,
                                   const Attempt& without_id) override;
   Expected<std::vector<AttemptRow>> unfinished_attempts(const std::string& allocation) override;
@@ -51,9 +54,13 @@ class SqliteStore final : public Store {
   Expected<std::vector<PlanEntry>> plan(i64 sweep) override;
   Expected<std::vector<AttemptRow>> attempts(i64 sweep, const std::string& trial_id) override;
   Expected<std::optional<Result>> result_of(i64 attempt) override;
+  Expected<std::optional<i64>> final_attempt(i64 sweep, const std::string& trial_id) override;
   Expected<std::string> find_trial(i64 sweep, std::string_view id_prefix) override;
-  Expected<Table> query(std::string_view sql) override;
+  using Store::query;
+  Expected<Table> query(std::string_view sql, const QueryOptions&) override;
   Expected<Table> events(i64 sweep, i64 limit) override;
+  Expected<std::vector<Environment>> environments(i64 sweep) override;
+  Expected<std::vector<Provenance>> provenance(i64 sweep, std::span<const std::string> trial_ids) override;
   Expected<std::vector<ResultRow>> best(i64 sweep, std::span<const std::string> group_by,
                                         const std::string& metric, bool larger_is_better, i64 limit) override;
 

@@ -9,12 +9,16 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "schema/attempt.h"
 #include "schema/expected.h"
+#include "schema/imported_row.h"
 #include "schema/plan_entry.h"
+#include "schema/provenance.h"
 #include "schema/records.h"
 #include "schema/result.h"
 #include "schema/result_row.h"
@@ -31,6 +35,13 @@ struct SweepRow {
 
 struct SyncCounts {
   i64 added = 0, kept = 0, retired = 0, reopened = 0, pruned = 0;
+};
+
+struct ImportCounts {
+  i64 trials = 0;    // distinct configurations of the file
+  i64 added = 0;     // results that were not there yet
+  i64 known = 0;     // results that were there already
+  i64 repeated = 0;  // configurations measured more than once; the last one counts
 };
 
 struct PendingTrial {
@@ -102,6 +113,16 @@ using sweep::ResultRow;
 using sweep::Table;
 using sweep::Value;
 
+// What a person's own SQL may take. `stop` is asked while it runs: true ends it.
+struct QueryOptions {
+  std::vector<std::pair<std::string, std::string>> values =
+      {};  // of :name in the SQL; numbers are bound as numbers
+  std::function<bool()> stop = {};
+  i64 most_rows = 10'000'000;
+  i64 most_bytes = i64{1} << 30;  // of the whole answer
+};
+inline constexpr std::string_view kStopped = "stopped before the answer was complete";
+
 // The outside world as the store sees it; empty members are the real thing. Tests replace them.
 struct Seams {
   std::function<bool(const std::filesystem::path&)> network_filesystem;
@@ -131,6 +152,11 @@ class Store {
   // decisions. No result is ever deleted: a trial that was measured shows its result even when the plan
   // prunes it now.
   virtual Expected<SyncCounts> sync_plan(i64 sweep, std::span<const PlanEntry>, const MeasurePlan&) = 0;
+
+  // Results that somebody brought, into the sweep of this name, which is made if need be; one that was run here
+  // takes none. One transaction. Again the same rows change nothing; rows of a configuration whose earlier results
+  // are the same only add what is new. Nothing is retired.
+  virtual Expected<ImportCounts> import_rows(const SweepRow&, std::span<const ImportedRow>) = 0;
 
   // Lease: who runs this sweep. take: held by a living other -> its holder; a dead one is taken over. One of
   // another host, on a network filesystem, that did not beat for 60 s is taken over only when take_over says
@@ -162,6 +188,7 @@ class Store {
   virtual Expected<void> allocation_started(const std::string& id, const std::string& where, i64 pid) = 0;
   virtual Expected<void> end_allocation(const std::string& id, const std::string& reason) = 0;
   virtual Expected<std::vector<AllocationRow>> open_allocations(i64 sweep) = 0;  // not ended: left by a crash
+  virtual Expected<std::vector<AllocationRow>> allocations(i64 sweep) = 0;       // every one there was
   // Committed, state posted, when it returns: append the inbox line afterwards. Needs the sweep's lease.
   virtual Expected<Attempt> begin_attempt(i64 sweep, const std::string& allocation,
                                           const Attempt& without_id) = 0;
@@ -183,10 +210,18 @@ class Store {
   virtual Expected<std::vector<PlanEntry>> plan(i64 sweep) = 0;
   virtual Expected<std::vector<AttemptRow>> attempts(i64 sweep, const std::string& trial_id) = 0;
   virtual Expected<std::optional<Result>> result_of(i64 attempt) = 0;
+  // The attempt whose verdict is the trial's answer; absent: none yet, or the plan's verdict alone.
+  virtual Expected<std::optional<i64>> final_attempt(i64 sweep, const std::string& trial_id) = 0;
   virtual Expected<std::string> find_trial(i64 sweep,
                                            std::string_view id_prefix) = 0;  // error: none, or several
-  virtual Expected<Table> query(std::string_view sql) = 0;  // read-only, enforced by an authorizer
+  // One SELECT, read-only, enforced by an authorizer on a connection that cannot write.
+  virtual Expected<Table> query(std::string_view sql, const QueryOptions& options) = 0;
+  Expected<Table> query(std::string_view sql) { return query(sql, QueryOptions{}); }
   virtual Expected<Table> events(i64 sweep, i64 limit) = 0;
+  // Every node of every allocation that holds a final answer of the sweep, oldest first.
+  virtual Expected<std::vector<Environment>> environments(i64 sweep) = 0;
+  // Of the trials named, in their order; those without a final attempt are left out.
+  virtual Expected<std::vector<Provenance>> provenance(i64 sweep, std::span<const std::string> trial_ids) = 0;
   // The best `limit` ok trials of each group by a metric column of the view. group_by: model, axes, derived
   // labels. Groups over model and nodes with a usual metric are looked up by index; anything else reads the
   // sweep's results.

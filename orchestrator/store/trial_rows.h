@@ -1,4 +1,4 @@
-// Reading plan entries and trials back out of rows.
+// Trials and plan entries as rows: written once per configuration and place in a plan, and read back.
 #pragma once
 #include <map>
 #include <string>
@@ -15,5 +15,10 @@ const ModelSpec& spec_of(SpecCache&, std::string_view json);
 // SELECT ... FROM plan_entry p JOIN trial t; column 0 is the entry's key.
 std::string plan_entry_select(const Selects&);
 PlanEntry read_plan_entry(const Rows&, SpecCache&);
+
+// The key of the entry's trial, made when it is new.
+i64 ensure_trial(Work&, const PlanEntry&);
+// Adds or updates the entry; changes() of the work tells whether anything was.
+void write_entry(Work&, i64 sweep, i64 trial, const PlanEntry&);
 
 }  // namespace sweep::store

@@ -10,10 +10,12 @@ import sources
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 
 # The homes of outside headers: pattern -> rooms that may include it.
-TORCH_ROOMS = {"model", "kernels", "optim", "parallel", "step", "rank"}
+TORCH_ROOMS = {"comm", "model", "kernels", "optim", "parallel", "step", "rank"}
 HOMES = [
     (re.compile(r"sqlite3\.h$"), {"store"}),
     (re.compile(r"yaml-cpp/"), {"grid"}),
+    (re.compile(r"csv\.h$"), {"import"}),
+    (re.compile(r"(librsvg|cairo)/?.*\.h$"), {"report"}),
     (re.compile(r"curl/"), {"export"}),
     (re.compile(r"sodium\.h$"), {"agent"}),
     (re.compile(r"CLI/"), {"cli", "agent", "rank"}),

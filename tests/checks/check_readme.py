@@ -15,7 +15,7 @@ import tempfile
 
 import sources
 
-DOCUMENTS = ["README.md", "docs/grid.md", "CONTRIBUTING.md"]
+DOCUMENTS = ["README.md", "docs/grid.md", "docs/import.md", "docs/heatmap.md", "CONTRIBUTING.md"]
 BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 

@@ -1,70 +1,21 @@
-"""The heatmap page in a headless browser: the cells that its program draws are those that C++ computed, filters and a
-click work, and nothing a result says becomes markup or code.
+"""The heatmap page in a headless browser, driven as people do: the cells that its program draws are those that C++ computed;
+filters, pointing, clicking and the keyboard work; and nothing a result says becomes markup or code.
 
-usage: heatmap_dom_test.py HEATMAP_PAGE ROWS.csv
+usage: heatmap_dom_test.py HEATMAP_PAGE ROWS.csv [PICTURES]     with a folder: screenshots go there
 """
-import html.parser
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 import urllib.parse
 
-BROWSERS = ("chromium-headless-shell", "chromium", "google-chrome")
+import browser
 
-
-class Dom(html.parser.HTMLParser):
-    """Cells of #map, rows of the listing, headings, and every element name with its attributes."""
-
-    def __init__(self):
-        super().__init__()
-        self.stack, self.cells, self.heads, self.listed, self.tags, self.text = [], [], [], [], [], {}
-
-    def handle_starttag(self, tag, attributes):
-        attributes = dict(attributes)
-        self.tags.append((tag, attributes))
-        if tag in ("meta", "br", "img", "input", "link"):
-            return
-        self.stack.append((tag, attributes))
-        if tag == "td" and "data-r" in attributes:
-            self.cells.append({"r": int(attributes["data-r"]), "c": int(attributes["data-c"]), "state": attributes["data-state"],
-                               "label": attributes.get("aria-label", ""), "parts": []})
-        if tag == "tr" and self.inside("list"):
-            self.listed.append([])
-
-    def handle_endtag(self, tag):
-        while self.stack and self.stack.pop()[0] != tag:
-            pass
-
-    def inside(self, element_id):
-        return any(a.get("id") == element_id for _, a in self.stack)
-
-    def handle_data(self, data):
-        if not self.stack:
-            return
-        tag = self.stack[-1][0]
-        if self.inside("map") and any("data-r" in a for _, a in self.stack):
-            self.cells[-1]["parts"].append(data)
-        elif tag == "th" and self.inside("map"):
-            self.heads.append(data)
-        elif tag in ("td", "th") and self.inside("list"):
-            self.listed[-1].append(data)
-        for element_id in ("summary", "legend", "filters", "tip"):
-            if self.inside(element_id):
-                self.text[element_id] = self.text.get(element_id, "") + data
-        if tag in ("h1", "h2", "title"):
-            self.text[tag] = self.text.get(tag, "") + data
-
-
-def dump(browser, page, fragment, scratch):
-    command = [browser, "--no-sandbox", "--disable-gpu", f"--user-data-dir={scratch}/profile", "--virtual-time-budget=5000",
-               "--dump-dom", page.as_uri() + ("#" + fragment if fragment else "")]
-    done = subprocess.run(command, capture_output=True, timeout=120, check=True)
-    dom = Dom()
-    dom.feed(done.stdout.decode("utf-8"))
-    return dom
+SCRIPTS = 3  # the data, Vega, the page's program
+HOSTILE = ["<b>bold</b>", "\"quoted\" & 'single'", "</script><script>document.title='pwned'</script>", "Größe 模型 🙂",
+           "<img src=x onerror=\"document.title='pwned'\">", "javascript:document.title='pwned'", "${document.title='pwned'}", "~",
+           "'];document.title='pwned';//"]
 
 
 def expect(condition, sentence):
@@ -72,63 +23,199 @@ def expect(condition, sentence):
         raise SystemExit("FAILED: " + sentence)
 
 
-def check_cells(dom, cells):
-    expect(len(dom.cells) == len(cells), f"{len(dom.cells)} cells in the page, {len(cells)} computed")
-    for shown, (row, col, state, value, *counts, trial, layout) in zip(dom.cells, cells):
-        where = f"cell ({row}, {col})"
-        expect(shown["state"] == state.replace("not measured", "unmeasured"), f"{where} is {shown['state']}, computed {state}")
+def labels(page):
+    return page.attributes("#chart .cells path", "aria-label")
+
+
+def cell(page, name):
+    """A selector of the cell with these keys, and what it says."""
+    said = labels(page)
+    at = next(i for i, label in enumerate(said) if label.startswith(name + ": "))
+    return f"#chart .cells path:nth-child({at + 1})", said[at]
+
+
+def check_cells(page, cells):
+    """Each cell says its keys, its value or state, its layout and its counts."""
+    shown = labels(page)
+    expect(len(shown) == len(cells), f"{len(shown)} cells in the page, {len(cells)} computed")
+    for label, (row, col, state, value, *counts, _, layout) in zip(shown, cells):
+        where = f"model {row}, nodes {col}: "
+        expect(label.startswith(where), f"cell '{label}', expected at {where}")
+        said = label[len(where):]
         if state == "measured":
-            expect(shown["parts"][0] == value, f"{where} shows {shown['parts'][0]}, computed {value}")
-            expect(" ".join(shown["parts"][1:-1]) == layout, f"{where} shows layout {shown['parts'][1:-1]}, computed {layout}")
-            expect(shown["parts"][-1] == f"{counts[0]} of {sum(map(int, counts))}", f"{where} counts {shown['parts'][-1]}")
-        expect(trial != "", where)
+            expect(re.match(re.escape(value) + r"( \S+)?; " + re.escape(layout) + "; " + counts[0] + " ok", said), f"{said}, computed {value}; {layout}")
+        else:
+            words = {"oom": "OOM", "pending": "not run yet", "mixed": "none ok", "empty": "–"}.get(state, state)
+            expect(said.startswith(words + "; "), f"{where}{said}, computed {state}")
+        total = sum(int(n) for n in re.findall(r"(\d+) (?:ok|OOM|pruned|failed|not run yet)", said))
+        expect(total == sum(map(int, counts)), f"{where}{said}, computed {counts}")
 
 
-def check_nothing_injected(dom, page):
-    scripts = [a for tag, a in dom.tags if tag == "script"]
-    expect(len(scripts) == 2, f"{len(scripts)} script elements in the page; it has two of its own")
-    expect(not any(tag in ("img", "b") and "onclick" in a for tag, a in dom.tags), "text of a result became an element")
-    expect("pwned" not in dom.text.get("title", ""), "text of a result ran as code")
-    source = page.read_bytes().decode("utf-8")  # raises when it is not UTF-8
-    body = source.replace("http://www.w3.org/2000/svg", "")
-    expect(not re.search(r"https?://|//[a-z0-9.-]+\.[a-z]{2,}/|@import|url\((?!#)", body), "the page names something outside itself")
+def check_nothing_injected(page, file):
+    expect(page.evaluate("document.scripts.length") == SCRIPTS, "a script element that is not the page's own")
+    expect(page.evaluate("document.querySelectorAll('img, b[onclick], iframe, object').length") == 0, "text of a result became an element")
+    expect("pwned" not in page.evaluate("document.title"), "text of a result ran as code")
+    expect(page.problems == [], f"the page complains: {page.problems}")
+    expect(all(url.startswith(("file:", "data:", "blob:", "about:")) for url in page.requests), f"the page loads {page.requests}")
+    source = file.read_bytes().decode("utf-8")  # raises when it is not UTF-8
+    source = re.sub(r"<script>\n// Vega.*?</script>", "", source, count=1, flags=re.DOTALL)  # given; the page's policy holds it
+    source = re.sub(r"http://www\.w3\.org/[\w/]+", "", source)
+    found = re.search(r"(?:src|href)=[\"']?https?:|@import|url\((?!#)", source)
+    expect(not found, f"the page names something outside itself: {found and source[found.start() - 60:found.end() + 60]}")
 
 
-def main(program, rows):
-    browser = next((b for b in map(shutil.which, BROWSERS) if b), None)
-    expect(browser, "no headless browser here; install the Debian package chromium-headless-shell (or chromium)")
-    with tempfile.TemporaryDirectory() as scratch:
-        prefix = pathlib.Path(scratch, "map")
-        subprocess.run([program, rows, "model", "nodes", "tokens_per_s_gpu", prefix, "Is <b>it</b> safe & sound?"], check=True)
-        page = prefix.with_suffix(".html")
-        cells = [line.split("\t") for line in prefix.with_suffix(".cells.tsv").read_text("utf-8").splitlines()]
+def draw(program, rows, cols, value, prefix, question):
+    subprocess.run([program, rows, "model", cols, value, prefix, question], check=True, stdout=subprocess.DEVNULL)
+    return prefix.with_suffix(".html")
 
-        dom = dump(browser, page, "", scratch)
-        check_cells(dom, cells)
-        check_nothing_injected(dom, page)
-        states = {c["state"] for c in dom.cells}
-        for state in ("measured", "oom", "pruned", "failed", "mixed", "pending", "unmeasured", "empty"):
-            expect(state in states, f"the fixture shows no cell of state {state}")
-        columns = [h for h in dom.heads if h.isdigit()]
-        expect(columns == ["1", "2", "4", "16"], f"columns are not in the order of numbers: {columns}")
-        expect("brighter is better" in dom.text["legend"], "the legend does not say which colour is better")
 
-        # A filter that leaves one value of tp: counts shrink, the summary says so.
-        dom = dump(browser, page, "f.tp=8", scratch)
-        expect("tp = 8" in dom.text["filters"], f"the filter is not shown: {dom.text['filters'][:80]}")
-        first = next(c for c in dom.cells if c["label"].startswith("model llama-1b, nodes 1:"))
-        expect("2 ok" in first["label"], f"the filter did not reach the cell: {first['label']}")
+def looks_right(page, file, cells):
+    page.open(file.as_uri())
+    check_cells(page, cells)
+    check_nothing_injected(page, file)
+    computed = {line[2] for line in cells}
+    for state in ("measured", "oom", "pruned", "failed", "mixed", "pending", "not measured", "empty"):
+        expect(state in computed, f"the fixture shows no cell of state {state}")
+    keys = page.texts("#keys .key")
+    expect(any("OOM" in key for key in keys) and any("several reasons" in key for key in keys), f"the key explains {keys}")
+    drawn = page.texts("#chart .role-axis-label text")
+    expect([t for t in drawn if t.isdigit()] == ["1", "2", "4", "16"], f"columns are not in the order of numbers: {drawn}")
+    expect(any("brighter is better" in t for t in page.texts("#chart text")), "the legend does not say which colour is better")
 
-        # Another metric, where less is better: the best cell is the lowest.
-        dom = dump(browser, page, "value=peak_allocated_bytes&best=peak_allocated_bytes", scratch)
-        first = next(c for c in dom.cells if c["label"].startswith("model llama-1b, nodes 1:"))
-        expect(first["parts"][0] == "3.75", f"lowest peak of the cell is 3.75 GiB, the page shows {first['parts'][0]}")
 
-        # A cell that is opened lists its configurations with their reasons.
-        dom = dump(browser, page, "cell=" + urllib.parse.quote("llama-8b~1"), scratch)
-        expect("3 configurations" in dom.text["h2"], f"listing says {dom.text.get('h2')}")
-        expect(any("out of device memory in backward" in text for row in dom.listed for text in row), "reasons are not listed")
-    print("heatmap page: cells, filters, metrics and listing as computed; nothing injected")
+FIRST = "model llama-1b, nodes 1"
+
+
+def pointing_shows_the_best_and_the_runners_up(page):
+    page.hover(cell(page, FIRST)[0])
+    tip = page.evaluate("document.getElementById('tip').innerText")
+    expect("model llama-1b · nodes 1" in tip and "micro_batch_size" in tip, f"the box under the pointer says {tip}")
+    next_ones = page.texts("#tip .next tr")
+    expect(len(next_ones) == 3, f"runners-up: {next_ones}")
+    expect(not page.evaluate("document.getElementById('tip').hidden"), "the box is hidden")
+
+
+def clicking_lists_the_cell(page):
+    page.click(cell(page, FIRST)[0])
+    title = page.texts("#list h2")[0]
+    count = int(re.search(r": (\d+) configurations", title)[1])
+    rows = page.texts("#list tbody tr")
+    expect(title.startswith("model llama-1b, nodes 1") and len(rows) == count, f"{title}, and {len(rows)} rows")
+    expect(page.evaluate("location.hash").find("cell=") > 0, "the open cell is not in the address")
+    page.click(cell(page, FIRST)[0])
+    expect(page.evaluate("document.getElementById('list').hidden"), "a second click does not close the list")
+
+
+def a_filter_reaches_the_cells(page):
+    before = cell(page, FIRST)[1]
+    page.click("#filters > summary")
+    page.click("[name='tp~2']", modifiers=8)  # Shift: only this one
+    expect("tp = 8" in page.texts("#filters > summary")[0], page.texts("#filters > summary")[0])
+    expect("; 2 ok" in cell(page, FIRST)[1] and cell(page, FIRST)[1] != before, f"the filter did not reach the cell: {cell(page, FIRST)[1]}")
+    expect("f.tp=8" in page.evaluate("location.hash"), "the filter is not in the address")
+    page.evaluate("Array.from(document.querySelectorAll('#controls button')).find((b) => b.textContent === 'Reset').click()")
+    page.settle()
+    expect(cell(page, FIRST)[1] == before, "Reset does not bring the first view back")
+
+
+def the_keyboard_reaches_every_cell(page):
+    page.evaluate("document.getElementById('chart').focus()")
+    for key in ("ArrowRight", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight"):
+        page.press(key)
+    tip = page.evaluate("document.getElementById('tip').innerText")
+    expect("model llama-8b · nodes 2" in tip, f"after right, three down and right: {tip[:60]}")
+    page.press("Enter")
+    expect(page.texts("#list h2")[0].startswith("model llama-8b, nodes 2"), "Enter does not list the cell")
+
+
+def pictures_can_be_saved(page):
+    drawn = page.evaluate("(async () => { const all = []; const real = URL.createObjectURL; URL.createObjectURL = (b) => { all.push(b); return real(b); };"
+                          "Array.from(document.querySelectorAll('#controls button')).find((b) => b.textContent === 'Save SVG').click();"
+                          "for (let i = 0; i < 200 && !all.length; ++i) await new Promise(requestAnimationFrame);"
+                          "URL.createObjectURL = real; return all[0].text(); })()")
+    expect(drawn.startswith("<svg") and "llama-8b" in drawn, f"Save SVG gives {drawn[:80]}")
+
+
+def addresses_bring_back_a_view(page, file):
+    page.open(file.as_uri() + "#value=peak_allocated_bytes&best=peak_allocated_bytes")
+    expect(cell(page, FIRST)[1].startswith(FIRST + ": 3.75 GiB"), f"lowest peak of the cell is 3.75 GiB, the page shows {cell(page, FIRST)[1]}")
+    page.open(file.as_uri() + "#cell=" + urllib.parse.quote("llama-8b\n1"))
+    expect("3 configurations" in page.texts("#list h2")[0], f"listing says {page.texts('#list h2')}")
+    expect(any("out of device memory in backward" in text for text in page.texts("#list td")), "reasons are not listed")
+
+
+def too_many_cells_are_refused_in_words(page, program, scratch):
+    rows = scratch / "many.csv"
+    rows.write_text("trial,model,nodes,tp,outcome,tokens_per_s_gpu\n" + "".join(f"{i},m,{1 + i % 2},{i + 1},ok,{i}\n" for i in range(120))
+                    + "".join(f"{i},m,1,1,ok,{i}\n".replace("m,1", f"m{i},1") for i in range(200, 300)))
+    file = draw(program, rows, "nodes", "tokens_per_s_gpu", scratch / "many", "")
+    page.open(file.as_uri() + "#rows=model&cols=tp")
+    expect("101 x 120 values of model and tp are more than 10000 cells" in page.texts("#summary")[0], page.texts("#summary")[0])
+    expect(labels(page) == [] and page.problems == [], f"{len(labels(page))} cells, {page.problems}")
+    page.click("#filters > summary")
+    page.evaluate("(() => { const i = document.getElementsByName('tp~')[0]; i.value = '1..4, 9'; i.dispatchEvent(new Event('change')); })()")
+    page.settle()
+    expect("tp = 1, 2, 3, 4, 9" in page.texts("#filters > summary")[0], page.texts("#filters > summary")[0])
+
+
+def hostile_names_stay_text(page, program, scratch):
+    """Quotes, markup, script ends and Unicode as model, label, reason, question."""
+    quoted = ['"' + name.replace('"', '""') + '"' for name in HOSTILE]
+    lines = ["trial,model,hardware,nodes,tp,outcome,tokens_per_s_gpu,reason"]
+    lines += [f"{i:016x},{name},{name},{1 + i % 2},{1 + i},{'ok' if i % 3 else 'crash'},{100 + i if i % 3 else ''},{name}" for i, name in enumerate(quoted)]
+    rows = scratch / "hostile.csv"
+    rows.write_text("\n".join(lines) + "\n", "utf-8")
+    file = draw(program, rows, "nodes", "tokens_per_s_gpu", scratch / "hostile", "".join(HOSTILE))
+    page.open(file.as_uri())
+    check_nothing_injected(page, file)
+    said = " ".join(labels(page))
+    for name in HOSTILE:
+        expect(name in said, f"the page does not show {name!r} as it is: {said[:300]}")
+    for i in range(1, len(labels(page)) + 1):
+        page.hover(f"#chart .cells path:nth-child({i})")
+        page.click(f"#chart .cells path:nth-child({i})")
+        if "no such configuration" not in labels(page)[i - 1]:
+            listed = page.texts("#list h2")[0]
+            expect(listed.endswith("1 configurations, best tokens_per_s_gpu first") and labels(page)[i - 1].startswith(listed.split(": 1 conf")[0]),
+                   f"a click on {labels(page)[i - 1]!r} lists {listed!r}")
+    check_nothing_injected(page, file)
+    svg = (scratch / "hostile.svg").read_text("utf-8")
+    expect("<script" not in svg and "<img" not in svg, "markup in the SVG")
+
+
+def nothing_at_all_is_a_clear_page(page, program, scratch):
+    rows = scratch / "none.csv"
+    rows.write_text("trial,model,nodes,outcome\n")
+    page.open(draw(program, rows, "nodes", "mfu", scratch / "none", "").as_uri())
+    expect("0 of 0 configurations: none" in page.texts("#summary")[0], page.texts("#summary")[0])
+    rows.write_text("trial,model,nodes,outcome\n1,a,1,oom\n2,a,2,oom\n")
+    page.open(draw(program, rows, "nodes", "mfu", scratch / "oom", "").as_uri())
+    expect(all(": OOM; 1 OOM" in label for label in labels(page)) and len(labels(page)) == 2, f"{labels(page)}")
+    expect(page.problems == [], f"the page complains: {page.problems}")
+
+
+def main(program, rows, pictures=None):
+    with tempfile.TemporaryDirectory() as scratch, browser.page() as page:
+        scratch = pathlib.Path(scratch)
+        file = draw(program, rows, "nodes", "tokens_per_s_gpu", scratch / "map", "Is <b>it</b> safe & sound?")
+        cells = [line.split("\t") for line in (scratch / "map.cells.tsv").read_text("utf-8").splitlines()]
+        looks_right(page, file, cells)
+        pointing_shows_the_best_and_the_runners_up(page)
+        if pictures:
+            page.picture(f"{pictures}/tip.png")
+        clicking_lists_the_cell(page)
+        a_filter_reaches_the_cells(page)
+        pictures_can_be_saved(page)
+        the_keyboard_reaches_every_cell(page)
+        if pictures:
+            page.picture(f"{pictures}/list.png")
+        addresses_bring_back_a_view(page, file)
+        nothing_at_all_is_a_clear_page(page, program, scratch)
+        too_many_cells_are_refused_in_words(page, program, scratch)
+        hostile_names_stay_text(page, program, scratch)
+        if pictures:
+            page.picture(f"{pictures}/hostile.png")
+    print("heatmap page: cells as computed; filters, pointing, clicking, keyboard and addresses work; nothing injected")
 
 
 if __name__ == "__main__":

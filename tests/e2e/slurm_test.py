@@ -170,6 +170,41 @@ def over_two_nodes(sweep):
     assert all(one[1] <= other[0] for one, other in zip(spans, spans[1:]) if 2 in (one[2], other[2])), spans
 
 
+def in_a_standing_allocation(sweep):
+    """salloc, then sweep: a step of the allocation instead of a job; killed with -9, the next run finds its step again."""
+    job = sweep.cluster.run("bash", "-c", "salloc --no-shell -N1 -J standing 2>&1").split()[-1]
+    try:
+        first = sweep.start("run", str(sweep.grid), "--jobid", job)
+        wait(lambda: sweep.db.exists() and sweep.rows("select name from sqlite_master where name = 'results'")
+             and any(sweep.outcomes()), "one result")
+        os.kill(first.pid, signal.SIGKILL)
+        first.wait()
+        assert sweep.start("resume").wait(END_SECONDS) == 2, "which allocation it was must be said"
+        assert sweep.start("resume", "--jobid", job).wait(END_SECONDS) == 0
+        assert sweep.outcomes() == ["ok"] * 6, sweep.outcomes()
+        assert not sweep.jobs() and len(sweep.rows("select id from allocation")) == 1, sweep.jobs()
+        assert [j[1] for j in sweep.cluster.jobs() if j[0] == job] == ["RUNNING"], "the allocation is not ours to end"
+    finally:
+        sweep.cluster.run("scancel", job)
+
+
+def cleaned_up(sweep):
+    """An orchestrator that is gone for good: clean shows its job, and ends it when told."""
+    first = sweep.start("run", str(sweep.grid))
+    wait(lambda: sweep.db.exists() and sweep.rows("select name from sqlite_master where name = 'results'")
+         and any(sweep.outcomes()), "one result")
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    clean = [str(sweep.sweep), "clean", "--db", str(sweep.db)]
+    shown = subprocess.run(clean, env=sweep.environment, capture_output=True, text=True, check=True).stdout
+    job = sweep.jobs()[0]
+    assert f"Slurm job {job[0]}" in shown and job[1] == "RUNNING", (shown, job)
+    subprocess.run([*clean, "--yes"], env=sweep.environment, capture_output=True, check=True)
+    wait(lambda: sweep.jobs()[0][1] == "CANCELLED", "the job is cancelled")
+    assert sweep.start("resume").wait(END_SECONDS) == 0
+    assert sweep.outcomes() == ["ok"] * 6, sweep.outcomes()
+
+
 def main():
     bin_dir, rank = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
     only = sys.argv[3:]
@@ -183,6 +218,8 @@ def main():
                                     (killed_while_running, 8, {"step_ms": 300, "launch": one_job}),
                                     (killed_while_waiting, 2, {"launch": one_job}),
                                     (cancelled_from_outside, 6, {"step_ms": 300, "launch": one_job}),
+                                    (in_a_standing_allocation, 6, {"step_ms": 300, "launch": one_job}),
+                                    (cleaned_up, 6, {"step_ms": 300, "launch": one_job}),
                                     (over_two_nodes, 4, {"step_ms": 200, "launch": one_job, "nodes": (1, 2)}),
                                     (out_of_time, 7, {"step_ms": 1500, "launch": short})]:
             if only and case.__name__ not in only:

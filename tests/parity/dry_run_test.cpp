@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench_kernels/kernels/counting_allocator.h"
-#include "bench_kernels/parallel/bucketed_sync.h"
+#include "bench_kernels/parallel/mesh.h"
 #include "bench_kernels/step/train_step.h"
 
 namespace sweep::step {
@@ -39,10 +39,8 @@ std::vector<i64> real(const Trial& t, int steps) {
   memory::install(c10::DeviceType::CPU);
   const i64 before = memory::stats(c10::DeviceType::CPU).current;
   memory::reset_peak(c10::DeviceType::CPU);
-  std::unique_ptr<parallel::GradientSync> sync;
-  if (t.dp > 1)
-    sync = parallel::make_bucketed_sync(parallel::make_fake(0, static_cast<int>(t.dp)), t.bucket_mb << 20);
-  TrainStep step(t, at::kCPU, 0, sync.get(), nullptr);
+  const parallel::Mesh mesh = parallel::pretend(*shape::ParallelDims::make(t), 0);
+  TrainStep step(t, at::kCPU, mesh, nullptr);
   std::vector<i64> peaks;
   for (int i = 0; i < steps; ++i) {
     step.run();
@@ -92,10 +90,10 @@ TEST(DryRun, EqualsTheCpuRunForOtherShapes) {
 
 TEST(DryRun, EqualsTheCpuRunWithGradientBuckets) {
   Trial t = llama();
-  t.dp = 4, t.grad_accum = 2;
+  t.dp = 4, t.gpus_per_node = 4, t.grad_accum = 2;
   expect_equal(t, "buckets");
   Trial alone = t;
-  alone.dp = 1;
+  alone.dp = alone.gpus_per_node = 1;
   EXPECT_LE(std::abs(dry(t) - dry(alone)), 64 << 10) << "buckets are the gradients, not a second copy";
 }
 
@@ -113,9 +111,10 @@ TEST(DryRun, CapAtThePeakFitsAndAByteBlockLessDoesNot) {
   memory::install(c10::DeviceType::CPU);
   const i64 peak = dry(t), before = memory::stats(c10::DeviceType::CPU).current;
   memory::set_cap(c10::DeviceType::CPU, before + peak);
-  EXPECT_NO_THROW(TrainStep(t, at::kCPU, 0, nullptr, nullptr).run());
+  const parallel::Mesh mesh = parallel::alone();
+  EXPECT_NO_THROW(TrainStep(t, at::kCPU, mesh, nullptr).run());
   memory::set_cap(c10::DeviceType::CPU, before + peak - 512);
-  EXPECT_THROW(TrainStep(t, at::kCPU, 0, nullptr, nullptr).run(), c10::OutOfMemoryError);
+  EXPECT_THROW(TrainStep(t, at::kCPU, mesh, nullptr).run(), c10::OutOfMemoryError);
   memory::set_cap(c10::DeviceType::CPU, std::nullopt);
   EXPECT_EQ(memory::stats(c10::DeviceType::CPU).current, before) << "everything is freed on the way out";
 }
@@ -131,10 +130,10 @@ TEST(DryRun, OnBehalfOfCudaRunsThePlainCompositions) {
 
 TEST(DryRun, RefusesWhatTheStepDoesNotRun) {
   Trial t = llama();
-  t.tp = 2;
+  t.packing = true;
   const auto line = dry_run_line(t, Backend::kCpu);
   ASSERT_FALSE(line);
-  EXPECT_NE(line.error().message.find("tp = 2"), std::string::npos);
+  EXPECT_NE(line.error().message.find("packing = true"), std::string::npos);
 }
 
 }  // namespace

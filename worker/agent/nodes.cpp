@@ -69,10 +69,12 @@ Expected<void> Agent::start_peers() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail("no pipe for srun");
   const auto others = std::to_string(options_.nodes - 1);
+  // A job whose first node is a part of its own has the others in its second part.
+  const bool in_parts = std::getenv("SLURM_HET_SIZE") != nullptr;
   Spawn step;
   step.argv = {srun,
                "--overlap",
-               "--relative=1",
+               in_parts ? "--het-group=1" : "--relative=1",
                "--nodes=" + others,
                "--ntasks=" + others,
                "--ntasks-per-node=1",

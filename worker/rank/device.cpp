@@ -2,15 +2,15 @@
 
 #include <c10/util/Exception.h>
 
+#include "bench_kernels/comm/cuda_plugin.h"
 #include "bench_kernels/kernels/counting_allocator.h"
-#include "bench_kernels/parallel/cuda_plugin.h"
 
 namespace sweep::rank {
 namespace {
 
 c10::Device place_for(const Trial& trial, i64 local_rank) {
   if (trial.hardware == "cpu") return c10::Device(c10::kCPU);
-  const auto* cuda = parallel::cuda_plugin();
+  const auto* cuda = comm::cuda_plugin();
   const int there = cuda == nullptr ? 0 : cuda->device_count();
   TORCH_CHECK_NOT_IMPLEMENTED(local_rank < there, "hardware ", trial.hardware, " needs GPU number ",
                               local_rank, " on this node, which has ", there, " of them");
@@ -28,7 +28,7 @@ void Device::begin(const Trial& trial) const {
     memory::set_cap(c10::kCPU, trial.memory_cap_bytes);
     return;
   }
-  const auto* cuda = parallel::cuda_plugin();
+  const auto* cuda = comm::cuda_plugin();
   if (trial.memory_cap_bytes) cuda->set_cap(place_.index(), *trial.memory_cap_bytes);
   cuda->reset_peak(place_.index());
 }
@@ -36,7 +36,7 @@ void Device::begin(const Trial& trial) const {
 DeviceStats Device::stats() const {
   DeviceStats stats;
   if (is_cuda()) {
-    const auto cuda = parallel::cuda_plugin()->stats(place_.index());
+    const auto cuda = comm::cuda_plugin()->stats(place_.index());
     stats = {cuda.current, cuda.peak_allocated, cuda.peak_reserved, cuda.retries, cuda.ooms, std::nullopt};
     if (cuda.asked > 0) stats.asked = cuda.asked;
   } else {

@@ -11,9 +11,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "bench_kernels/comm/cuda_plugin.h"
 #include "bench_kernels/kernels/counting_allocator.h"
-#include "bench_kernels/parallel/bucketed_sync.h"
-#include "bench_kernels/parallel/cuda_plugin.h"
+#include "bench_kernels/parallel/mesh.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
 #include "worker/rank/agent_store.h"
@@ -39,7 +39,7 @@ Attempt read_attempt(const RankLaunch& launch) {
   return *attempt;
 }
 
-// One attempt's journey through this rank. The group outlives run(), so that a failure can be told to the
+// One attempt's journey through this rank. The mesh outlives run(), so that a failure can be told to the
 // peers.
 class RankRun {
  public:
@@ -61,7 +61,7 @@ class RankRun {
   RankRecord& record_;
   ProgressWriter progress_;
   std::optional<Device> device_;
-  parallel::BackendPtr group_;
+  std::optional<parallel::Mesh> mesh_;
 };
 
 void RankRun::join(const Attempt& attempt) {
@@ -75,26 +75,35 @@ void RankRun::join(const Attempt& attempt) {
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   generator.set_current_seed(kSeed);
   device_.emplace(trial, launch_.local_rank);
-  if (launch_.world == 1) return;
-  parallel::GroupOptions options;
+  comm::GroupOptions options;
   options.directory = launch_.rendezvous_dir;
   options.address = launch_.address;
-  options.rank = static_cast<int>(launch_.rank);
-  options.world = static_cast<int>(launch_.world);
   options.timeout =
       std::chrono::milliseconds(std::llround(attempt.deadlines.total_s * 1000));  // the agent judges earlier
   if (!launch_.store.empty())
     options.rendezvous = c10::make_intrusive<AgentStore>(launch_.store, options.timeout);
   // NCCL opens sockets of its own: on the interface that the agents use, unless the user says otherwise.
   if (!launch_.interface.empty()) ::setenv("NCCL_SOCKET_IFNAME", ("=" + launch_.interface).c_str(), 0);
-  group_ = parallel::make_backend(parallel::resolved_backend(trial, device_->is_cuda()), options);
+  const std::string backend = comm::resolved_backend(trial, device_->is_cuda());
+  const auto dims = shape::ParallelDims::make(trial);
+  if (!dims) throw std::invalid_argument(dims.error().message);
+  mesh_.emplace(
+      *dims, launch_.rank,
+      [&](const std::string& name, int rank, int size) {
+        options.name = name;
+        options.rank = rank;
+        options.world = size;
+        return comm::make_backend(backend, options);
+      },
+      progress_.page());
 }
 
 std::string RankRun::effective(const step::TrainStep& step) const {
   auto parsed = nlohmann::json::parse(step.effective(), nullptr, /*allow_exceptions=*/false);
   nlohmann::json effective = parsed.is_object() ? std::move(parsed) : nlohmann::json::object();
   effective["device"] = device_->place().str();
-  effective["backend"] = group_ ? nlohmann::json(group_->getBackendName()) : nlohmann::json(nullptr);
+  const auto& world = (*mesh_)[shape::Dimension::kWorld].backend();
+  effective["backend"] = world ? nlohmann::json(world->getBackendName()) : nlohmann::json(nullptr);
   effective["threads"] = at::get_num_threads();
   return dump(effective);
 }
@@ -107,17 +116,14 @@ void RankRun::run() {
   progress_.phase(Phase::kBuild);
   device_->begin(attempt.trial);
   record_.baseline_bytes = device_->stats().current;
-  std::unique_ptr<parallel::GradientSync> sync;
-  if (group_) sync = parallel::make_bucketed_sync(group_, attempt.trial.bucket_mb << 20, progress_.page());
-  step::TrainStep step(attempt.trial, device_->place(), launch_.rank, sync.get(),
-                       [this](Part part) { progress_.part(part); });
+  step::TrainStep step(attempt.trial, device_->place(), *mesh_, [this](Part part) { progress_.part(part); });
   record_.effective = effective(step);
   record_.outcome = Outcome::kOk;
   measure(
       attempt.measure, [&step] { return step.run(); }, *device_, progress_, record_);
   progress_.phase(Phase::kReport);
   if (record_.outcome == Outcome::kOk) record_.phase = name_of(Phase::kDone);
-  if (group_) parallel::wait(*group_->barrier());  // nobody leaves while a peer still reads from it
+  (*mesh_)[shape::Dimension::kWorld].barrier();  // nobody leaves while a peer still reads from it
 }
 
 // Inside the catch block: the stamp first, then the peers are told, so that theirs are later.
@@ -125,7 +131,7 @@ void RankRun::testify_failure() {
   record_.ended_unix_ns = unix_ns();
   record_.phase = name_of(progress_.current());
   testify_exception(record_);
-  if (group_) group_->abort();
+  if (mesh_) mesh_->abort();
   if (record_.oom_kind == OomKind::kDevice && device_) record_.oom_asked_bytes = device_->stats().asked;
 }
 
@@ -149,8 +155,8 @@ void warm_up() {
   trial.spec.intermediate_size = 32;
   trial.spec.vocab_size = 32;
   trial.seq_len = 8;
-  step::TrainStep step(trial, c10::Device(c10::kCPU), 0, nullptr, [](Part) {});
-  step.run();
+  const parallel::Mesh mesh = parallel::alone();
+  step::TrainStep(trial, c10::Device(c10::kCPU), mesh, nullptr).run();
 }
 
 }  // namespace
@@ -158,7 +164,7 @@ void warm_up() {
 void prepare_process() {
   memory::install(c10::kCPU);
   at::set_num_threads(1);
-  if (parallel::cuda_plugin() == nullptr) warm_up();
+  if (comm::cuda_plugin() == nullptr) warm_up();
 }
 
 int run_rank(const RankLaunch& launch) {

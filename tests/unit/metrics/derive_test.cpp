@@ -272,5 +272,38 @@ TEST(Derive, UtilisationOfTheAgentElseProcessCpu) {
   EXPECT_DOUBLE_EQ(*m.util_sd, 3);
 }
 
+TEST(DeriveFromRate, FollowsTheSameFormulasAsMeasuredSteps) {
+  const Trial t = gpu_trial("playbook-8b", "h100-sxm-80gb");
+  const Metrics measured = derive(t, eight_ranks(500), nullptr);
+  Metrics stated;
+  stated.tokens_per_s_gpu = measured.tokens_per_s_gpu;
+  stated.mfu_reported = 0.9;
+  const Metrics followed = derive_from_rate(t, stated);
+  EXPECT_DOUBLE_EQ(*followed.mfu, *measured.mfu);
+  EXPECT_DOUBLE_EQ(*followed.cost_per_mt, *measured.cost_per_mt);
+  EXPECT_DOUBLE_EQ(*followed.tokens_per_s, *measured.tokens_per_s);
+  EXPECT_EQ(followed.mfu_reported, 0.9) << "a claim stays a claim";
+  EXPECT_FALSE(followed.step_ms) << "a step time is never made up";
+  EXPECT_EQ(followed.formula_version, kFormulaVersion);
+}
+
+TEST(DeriveFromRate, AStepTimeGivesARateAndNothingGivesNothing) {
+  const Trial t = gpu_trial("playbook-8b", "h100-sxm-80gb");
+  Metrics stated;
+  EXPECT_FALSE(derive_from_rate(t, stated).mfu);
+  stated.step_ms = 500;
+  EXPECT_DOUBLE_EQ(*derive_from_rate(t, stated).tokens_per_s, 8 * 4096 / 0.5);
+}
+
+TEST(DeriveFromRate, AModelWithoutDimensionsHasNoFlops) {
+  Trial t = gpu_trial("playbook-8b", "h100-sxm-80gb");
+  t.spec = {};
+  Metrics stated;
+  stated.tokens_per_s_gpu = 100;
+  const Metrics m = derive_from_rate(t, stated);
+  EXPECT_FALSE(m.mfu || m.hfu || m.tflops_gpu);
+  EXPECT_DOUBLE_EQ(*m.tokens_per_s, 800);
+}
+
 }  // namespace
 }  // namespace sweep::metrics

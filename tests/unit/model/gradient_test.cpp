@@ -7,7 +7,7 @@
 
 #include <map>
 
-#include "bench_kernels/model/transformer.h"
+#include "bench_kernels/model/stage.h"
 
 namespace sweep::model {
 namespace {
@@ -27,11 +27,12 @@ class Reference {
     for (std::int64_t layer = 0; layer < s_.layers; ++layer) {
       const std::string block = outer + (gpt2_ ? "h." : "layers.") + std::to_string(layer) + ".";
       x = x + attention(block, norm(block + (gpt2_ ? "ln_1" : "input_layernorm"), x));
-      x = x + mlp(block, norm(block + (gpt2_ ? "ln_2" : "post_attention_layernorm"), x));
+      x = x + (s_.experts > 0 ? moe(block, norm(block + "post_attention_layernorm", x))
+                              : mlp(block, norm(block + (gpt2_ ? "ln_2" : "post_attention_layernorm"), x)));
     }
     x = norm(outer + (gpt2_ ? "ln_f" : "norm"), x);
     const at::Tensor logits = x.matmul(w_.at(s_.tie_embeddings ? table : "lm_head.weight").t()).flatten(0, 1);
-    return logits.logsumexp(-1).sub(logits.gather(1, labels.unsqueeze(1)).squeeze(1)).mean();
+    return logits.logsumexp(-1).sub(logits.gather(1, labels.unsqueeze(1)).squeeze(1)).mean() + auxiliary_;
   }
 
  private:
@@ -89,9 +90,31 @@ class Reference {
                   0.5 * u * (1 + (std::sqrt(2 / M_PI) * (u + 0.044715 * u.pow(3))).tanh()));
   }
 
+  // Every expert on every token, weighed by the normalised top-k probabilities; the load-balancing loss on the
+  // side.
+  at::Tensor moe(const std::string& block, const at::Tensor& x) {
+    const at::Tensor flat = x.flatten(0, 1), name_of_router = w_.at(block + "block_sparse_moe.gate.weight");
+    const at::Tensor probs = flat.matmul(name_of_router.t()).softmax(-1);
+    const auto [top, chosen] = probs.topk(s_.experts_per_token, -1);
+    const at::Tensor weights = at::zeros_like(probs).scatter(1, chosen, top / top.sum(-1, true));
+    const at::Tensor load = at::zeros_like(probs).scatter(1, chosen, 1.0).mean(0);
+    auxiliary_ =
+        auxiliary_ + s_.router_aux_coef * static_cast<double>(s_.experts) * (load * probs.mean(0)).sum();
+    at::Tensor out = at::zeros_like(flat);
+    for (std::int64_t e = 0; e < s_.experts; ++e) {
+      const std::string expert = block + "block_sparse_moe.experts." + std::to_string(e) + ".";
+      const at::Tensor gate = flat.matmul(w_.at(expert + "w1.weight").t());
+      const at::Tensor up = flat.matmul(w_.at(expert + "w3.weight").t());
+      const at::Tensor result = (gate * gate.sigmoid() * up).matmul(w_.at(expert + "w2.weight").t());
+      out = out + result * weights.narrow(1, e, 1);
+    }
+    return out.view_as(x);
+  }
+
   ModelSpec s_;
   Named w_;
   bool gpt2_;
+  at::Tensor auxiliary_ = at::zeros({}, at::kDouble);
 };
 
 ModelSpec llama() {
@@ -124,32 +147,46 @@ TEST_P(Gradient, EqualsAutomaticDifferentiation) {
   constexpr std::int64_t kSeq = 12;
   const ModelSpec& spec = GetParam().spec;
   at::manual_seed(3);
-  Transformer model(spec, {at::kCPU, at::kDouble, GetParam().attention, kSeq, 5});
+  AloneLayout layout;
+  Stage model(spec, {at::kCPU, at::kDouble, GetParam().attention, kSeq, 5, Routing::kLearned}, layout.value(),
+              {0, spec.layers, true, true});
+  Parameters& parameters = model.parameters();
+  parameters.layout({at::TensorOptions(at::kDouble)});
   Named weights;
   {
     const at::NoGradGuard no_grad;
-    for (const auto& [name, tensor] : model.parameters().all()) {
-      tensor.detach().add_(
+    for (const auto& named : parameters.all()) {
+      const at::Tensor tensor = parameters.value(named);
+      at::Tensor(tensor).add_(
           at::randn(tensor.sizes(), at::kDouble).mul_(0.2));  // biases and norms away from their start
-      weights[name] = tensor.detach().clone().set_requires_grad(true);
+      weights[named.name] = tensor.clone().set_requires_grad(true);
     }
   }
   const at::Tensor tokens = at::randint(spec.vocab_size, {2, 3 * kSeq}, at::kLong);
   const at::Tensor labels = at::randint(spec.vocab_size, {2, 3 * kSeq}, at::kLong);
-  const at::Tensor expected = Reference(spec, weights).loss(tokens.flatten(), labels.flatten(), kSeq);
+  // Per micro-batch: the auxiliary loss of a batch is not the mean of its parts'.
+  const auto reference = [&](int micro) {
+    return Reference(spec, weights).loss(tokens[micro], labels[micro], kSeq);
+  };
+  const at::Tensor expected = (reference(0) + reference(1)) / 2;
   torch::autograd::backward({expected}, {at::ones({}, at::kDouble)});
 
-  model.parameters().allocate_gradients();
+  parameters.allocate_gradients();
   const at::Tensor total = at::zeros({1}, at::kDouble);
   for (int micro = 0; micro < 2; ++micro) {
-    const at::Tensor loss = model.loss(tokens[micro], labels[micro], {micro == 0, 0.5, total});
-    torch::autograd::backward({loss}, {at::ones({}, at::kDouble)});
+    const MicroStep step{tokens[micro], labels[micro], 0.5, total};
+    Stage::Tape tape;
+    model.forward(step, {}, tape);
+    model.backward(step, {}, std::move(tape));
   }
-  EXPECT_NEAR(total.item<double>() / (6 * kSeq), expected.item<double>(), 1e-10);
-  for (const auto& [name, tensor] : model.parameters().all()) {
-    const double scale = weights[name].grad().abs().max().item<double>();
-    EXPECT_LE((tensor.grad() - weights[name].grad()).abs().max().item<double>(), 1e-9 * (scale + 1e-3))
-        << name;
+  if (spec.router_aux_coef == 0) {  // it is no part of the loss that is shown
+    EXPECT_NEAR(total.item<double>() / (6 * kSeq), expected.item<double>(), 1e-10);
+  }
+  for (const auto& named : parameters.all()) {
+    const at::Tensor& wanted = weights[named.name].grad();
+    const double scale = wanted.abs().max().item<double>();
+    EXPECT_LE((parameters.gradient(named) - wanted).abs().max().item<double>(), 1e-9 * (scale + 1e-3))
+        << named.name;
   }
 }
 
@@ -166,6 +203,11 @@ std::vector<Case> cases() {
   ModelSpec qwen2 = llama();
   qwen2.family = "qwen2", qwen2.attention_bias = true, qwen2.tie_embeddings = true, qwen2.kv_heads = 1;
   all.push_back({"qwen2", qwen2, Attention::kFlash});
+  ModelSpec mixtral = llama();
+  mixtral.family = "mixtral", mixtral.experts = 4, mixtral.experts_per_token = 2;
+  all.push_back({"mixtral", mixtral, Attention::kFlash});
+  mixtral.router_aux_coef = 0.1;
+  all.push_back({"mixtral_auxiliary_loss", mixtral, Attention::kFlash});
   return all;
 }
 INSTANTIATE_TEST_SUITE_P(Models, Gradient, ::testing::ValuesIn(cases()),

@@ -54,7 +54,7 @@ TEST(Best, OverlappingIntervalsAreTies) {
   ASSERT_EQ(groups->front().ties.size(), 1u);
   EXPECT_EQ(groups->front().ties.front()->trial_id, "a");
   EXPECT_THAT(best_text(rows, *groups, {}, 0),
-              HasSubstr("not told apart from 1 more (overlapping 95 % intervals): a"));
+              HasSubstr("TIED with 1 more (95 % intervals overlap; any of them may be the best): a"));
 }
 
 TEST(Best, EqualValuesAreBrokenByIdSoThatTheAnswerIsStable) {
@@ -104,10 +104,10 @@ TEST(Best, HeadroomUsesTheMemoryOfTheHardware) {
 }
 
 TEST(Best, ReadsHeadroom) {
-  EXPECT_EQ(parse_headroom("5%").value(), 0.05);
-  EXPECT_EQ(parse_headroom("0.05").value(), 0.05);
+  EXPECT_EQ(parse_share("5%", "headroom").value(), 0.05);
+  EXPECT_EQ(parse_share("0.05", "headroom").value(), 0.05);
   for (const char* wrong : {"", "%", "five", "100%", "-1%", "nan", "5 %"})
-    EXPECT_FALSE(parse_headroom(wrong)) << wrong;
+    EXPECT_FALSE(parse_share(wrong, "headroom")) << wrong;
 }
 
 TEST(Best, UnknownNamesAreRefusedWithTheNearest) {

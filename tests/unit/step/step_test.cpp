@@ -6,13 +6,18 @@
 #include <nlohmann/json.hpp>
 
 #include "bench_kernels/kernels/counting_allocator.h"
-#include "bench_kernels/model/transformer.h"
+#include "bench_kernels/model/stage.h"
 #include "bench_kernels/step/batch.h"
 #include "bench_kernels/step/safetensors.h"
 #include "bench_kernels/step/train_step.h"
 
 namespace sweep::step {
 namespace {
+
+const parallel::Mesh& alone() {
+  static const parallel::Mesh mesh = parallel::alone();
+  return mesh;
+}
 
 Trial small() {
   Trial t;
@@ -24,13 +29,13 @@ Trial small() {
 
 TEST(Batch, EveryLayoutTakesTheSameGlobalRows) {
   Trial whole = small();
-  const Batch all = make_batch(whole, at::kCPU, 0, 1);
+  const Batch all = make_batch(whole, at::kCPU, {}, 1);
   const at::Tensor tokens = all.tokens[0].view({4, 32}), labels = all.labels[0].view({4, 32});
   EXPECT_TRUE(labels.narrow(1, 0, 31).equal(tokens.narrow(1, 1, 31))) << "labels are the next tokens";
   Trial parts = whole;
   parts.dp = 2, parts.grad_accum = 2, parts.micro_batch_size = 1;
   for (i64 rank = 0; rank < 2; ++rank) {
-    const Batch part = make_batch(parts, at::kCPU, rank, 1);
+    const Batch part = make_batch(parts, at::kCPU, {0, 0, rank, 0}, 1);
     for (i64 micro = 0; micro < 2; ++micro) EXPECT_TRUE(part.tokens[micro].equal(tokens[rank * 2 + micro]));
   }
 }
@@ -41,7 +46,7 @@ TEST(TrainStep, LossFallsWithEveryOptimizerAttentionAndPrecision) {
       for (const char* precision : {"fp32", "bf16"}) {
         Trial t = small();
         t.optimizer = optimizer, t.attention = attention, t.precision = precision;
-        TrainStep step(t, at::kCPU, 0, nullptr, nullptr);
+        TrainStep step(t, at::kCPU, alone(), nullptr);
         const double first = step.run().loss;
         double last = first;
         for (int i = 0; i < 5; ++i) last = step.run().loss;
@@ -56,12 +61,11 @@ TEST(TrainStep, AccumulationGivesTheUpdateOfTheWholeBatch) {
   const Trial whole = small();
   Trial parts = whole;
   parts.micro_batch_size = 1, parts.grad_accum = 4;
-  TrainStep a(whole, at::kCPU, 0, nullptr, nullptr), b(parts, at::kCPU, 0, nullptr, nullptr);
+  TrainStep a(whole, at::kCPU, alone(), nullptr), b(parts, at::kCPU, alone(), nullptr);
   EXPECT_NEAR(a.run().loss, b.run().loss, 1e-6);
-  for (std::size_t i = 0; i < a.named_parameters().size(); ++i) {
-    const auto& [name, tensor] = a.named_parameters()[i];
-    EXPECT_LE((tensor.grad() - b.named_parameters()[i].second.grad()).abs().max().item<float>(), 1e-6f)
-        << name;
+  const auto first = a.tensors(), second = b.tensors();
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    EXPECT_LE((first[i].gradient - second[i].gradient).abs().max().item<float>(), 1e-6f) << first[i].name;
   }
 }
 
@@ -70,9 +74,9 @@ TEST(TrainStep, OptimizersAgree) {
   for (const char* optimizer : {"plain", "foreach", "fused"}) {
     Trial t = small();
     t.optimizer = optimizer;
-    TrainStep step(t, at::kCPU, 0, nullptr, nullptr);
+    TrainStep step(t, at::kCPU, alone(), nullptr);
     for (int i = 0; i < 3; ++i) step.run();
-    results.push_back(step.named_parameters()[3].second.detach().clone());
+    results.push_back(step.tensors()[3].value.clone());
   }
   EXPECT_LE((results[0] - results[1]).abs().max().item<float>(), 2e-5f);
   EXPECT_LE((results[0] - results[2]).abs().max().item<float>(), 2e-5f);
@@ -82,7 +86,7 @@ TEST(TrainStep, TellsPartsInOrderAndTimesAddUp) {
   Trial t = small();
   t.grad_accum = 2, t.micro_batch_size = 2;
   std::vector<Part> parts;
-  TrainStep step(t, at::kCPU, 0, nullptr, [&](Part p) { parts.push_back(p); });
+  TrainStep step(t, at::kCPU, alone(), [&](Part p) { parts.push_back(p); });
   const StepTimes times = step.run();
   EXPECT_EQ(parts, (std::vector<Part>{Part::kForward, Part::kBackward, Part::kForward, Part::kBackward,
                                       Part::kOptimizer, Part::kNone}));
@@ -93,8 +97,8 @@ TEST(TrainStep, TellsPartsInOrderAndTimesAddUp) {
 
 TEST(TrainStep, RefusesWhatItDoesNotRun) {
   Trial t = small();
-  t.zero = 1;
-  EXPECT_THROW(TrainStep(t, at::kCPU, 0, nullptr, nullptr), std::invalid_argument);
+  t.packing = true;
+  EXPECT_THROW(TrainStep(t, at::kCPU, alone(), nullptr), std::invalid_argument);
   t = small();
   t.precision = "fp8";
   EXPECT_NE(unsupported(t, c10::DeviceType::CPU)->find("precision = fp8"), std::string::npos);
@@ -117,8 +121,10 @@ class Weights : public ::testing::Test {
   std::string load() {
     model::Options options;
     options.seq_len = 8;
-    model::Transformer model(small().spec, options);
-    const auto names = load_weights(folder_, model.parameters());
+    model::AloneLayout layout;
+    model::Stage stage(small().spec, options, layout.value(), {0, small().spec.layers, true, true});
+    stage.parameters().layout({at::TensorOptions(at::kFloat)});
+    const auto names = load_weights(folder_, stage.parameters());
     return names ? "loaded" : names.error().message;
   }
   std::filesystem::path folder_;

@@ -52,6 +52,15 @@ TEST_F(AnswersTest, OnlyOkTrialsWithTheMetricAreRanked) {
   EXPECT_EQ(best({}, "tokens_per_s", true, 10), (std::vector<std::string>{plan_[0].id, plan_[3].id}));
 }
 
+TEST_F(AnswersTest, TheFinalAttemptIsTheOneBehindTheAnswer) {
+  start(2);
+  finish(plan_[0], Outcome::kNodeLost);
+  const i64 second = finish(plan_[0], Outcome::kOk, 5);
+  EXPECT_EQ(must(store_->final_attempt(sweep_, plan_[0].id)), second);
+  EXPECT_EQ(must(store_->final_attempt(sweep_, plan_[1].id)), std::nullopt);
+  EXPECT_EQ(must(store_->final_attempt(sweep_, "no such trial")), std::nullopt);
+}
+
 TEST_F(AnswersTest, AnswersFollowRetries) {
   start(1);
   finish(plan_[0], Outcome::kOk, 5);

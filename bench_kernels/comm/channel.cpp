@@ -1,0 +1,125 @@
+#include "bench_kernels/comm/channel.h"
+
+#include <numeric>
+
+namespace sweep::comm {
+namespace {
+
+c10d::ReduceOp reduce_op(Channel::Op op) {
+  switch (op) {
+    case Channel::Op::kSum:
+      return c10d::ReduceOp::SUM;
+    case Channel::Op::kAverage:
+      return c10d::ReduceOp::AVG;
+    case Channel::Op::kMax:
+      return c10d::ReduceOp::MAX;
+  }
+  return c10d::ReduceOp::SUM;
+}
+
+std::int64_t payload(const at::Tensor& tensor) {
+  return tensor.numel() * static_cast<std::int64_t>(tensor.element_size());
+}
+
+}  // namespace
+
+const char* name_of(Kind kind) {
+  constexpr std::array<const char*, kKinds> kNames{"all_reduce", "reduce_scatter", "all_gather",
+                                                   "all_to_all", "send",           "recv"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::int64_t Traffic::total_bytes() const {
+  return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
+}
+
+void Pending::wait() {
+  if (!work_) return;
+  const auto work = std::move(work_);
+  comm::wait(*work);
+  if (page_ == nullptr) return;
+  page_->collective_done.fetch_add(1, std::memory_order_relaxed);
+  page_->beats.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Channel::enter(Kind kind) {
+  ++traffic_.calls[static_cast<std::size_t>(kind)];
+  if (page_ == nullptr) return;
+  page_->collective.fetch_add(1, std::memory_order_relaxed);
+  page_->beats.fetch_add(1, std::memory_order_relaxed);
+}
+
+Pending Channel::begin(Kind kind, std::int64_t bytes, c10::intrusive_ptr<c10d::Work> work) {
+  traffic_.bytes[static_cast<std::size_t>(kind)] += bytes;
+  return {std::move(work), page_};
+}
+
+Pending Channel::all_reduce(const at::Tensor& tensor, Op op) {
+  if (alone()) return {};
+  enter(Kind::kAllReduce);
+  std::vector<at::Tensor> tensors{tensor};
+  c10d::AllreduceOptions options;
+  options.reduceOp = reduce_op(op);
+  const std::int64_t bytes = 2 * payload(tensor) * (size() - 1) / size();
+  return begin(Kind::kAllReduce, bytes, backend_->allreduce(tensors, options));
+}
+
+Pending Channel::reduce_scatter(const at::Tensor& in, const at::Tensor& out, Op op) {
+  if (alone()) {
+    if (!in.is_alias_of(out)) at::Tensor(out).copy_(in.view_as(out));
+    return {};
+  }
+  enter(Kind::kReduceScatter);
+  at::Tensor from = in, to = out;
+  c10d::ReduceScatterOptions options;
+  options.reduceOp = reduce_op(op);
+  return begin(Kind::kReduceScatter, payload(out) * (size() - 1),
+               backend_->_reduce_scatter_base(to, from, options));
+}
+
+Pending Channel::all_gather(const at::Tensor& in, const at::Tensor& out) {
+  if (alone()) {
+    if (!in.is_alias_of(out)) at::Tensor(out).copy_(in.view_as(out));
+    return {};
+  }
+  enter(Kind::kAllGather);
+  at::Tensor from = in, to = out;
+  return begin(Kind::kAllGather, payload(in) * (size() - 1), backend_->_allgather_base(to, from, {}));
+}
+
+Pending Channel::all_to_all(const at::Tensor& in, const at::Tensor& out, std::vector<std::int64_t> in_splits,
+                            std::vector<std::int64_t> out_splits) {
+  if (alone()) {
+    if (!in.is_alias_of(out)) at::Tensor(out).copy_(in.view_as(out));
+    return {};
+  }
+  enter(Kind::kAllToAll);
+  const std::int64_t rows = in.dim() > 0 ? in.size(0) : 0;
+  const std::int64_t own = in_splits.empty() ? rows / size() : in_splits[static_cast<std::size_t>(rank())];
+  const std::int64_t row_bytes = rows == 0 ? 0 : payload(in) / rows;
+  at::Tensor from = in, to = out;
+  return begin(Kind::kAllToAll, (rows - own) * row_bytes,
+               backend_->alltoall_base(to, from, out_splits, in_splits, {}));
+}
+
+Pending Channel::send(const at::Tensor& tensor, int to, int tag) {
+  enter(Kind::kSend);
+  std::vector<at::Tensor> tensors{tensor};
+  return begin(Kind::kSend, payload(tensor), backend_->send(tensors, to, tag));
+}
+
+Pending Channel::recv(const at::Tensor& tensor, int from, int tag) {
+  enter(Kind::kRecv);
+  std::vector<at::Tensor> tensors{tensor};
+  return begin(Kind::kRecv, 0, backend_->recv(tensors, from, tag));
+}
+
+void Channel::barrier() {
+  if (!alone()) comm::wait(*backend_->barrier({}));
+}
+
+void Channel::abort() {
+  if (backend_) backend_->abort();
+}
+
+}  // namespace sweep::comm

@@ -1,0 +1,44 @@
+// The GPU plug-in: everything that needs CUDA or NCCL, in one module (libsweep_cuda.so beside the program)
+// that is loaded only on a machine with a GPU, so that the program starts and runs without a driver. This
+// header is the whole interface.
+//
+// REQUIRES: cuda_plugin() is first called before anything asks LibTorch about CUDA (its answer "none" would
+// be kept for good).
+#pragma once
+#include <cstdint>
+
+#include "bench_kernels/comm/group.h"
+
+namespace sweep::comm {
+
+struct CudaStats {
+  std::int64_t current = 0, peak_allocated = 0, peak_reserved = 0;  // bytes of the caching allocator
+  std::int64_t retries = 0, ooms = 0;
+  std::int64_t asked = 0;  // size of the last allocation refused; 0: none was
+};
+
+// A table of functions; a member is never null. Errors come out as C++ exceptions (both sides use one
+// LibTorch).
+struct CudaPlugin {
+  static constexpr int kVersion = 1;
+  int version;
+  int (*device_count)();
+  void (*set_device)(int device);
+  void (*synchronize)(int device);
+  BackendPtr (*make_nccl)(const GroupOptions&);
+  CudaStats (*stats)(int device);
+  void (*reset_peak)(int device);
+  void (*set_cap)(int device,
+                  std::int64_t bytes);  // on what the allocator reserves, not on what is allocated
+  // Events on the current stream, for timing: mark() returns one, elapsed_ns() waits for the later of the
+  // two.
+  void* (*mark)();
+  std::int64_t (*elapsed_ns)(void* from, void* to);
+  void (*release)(void* event);
+};
+
+// The plug-in, loaded at the first call; nullptr where there is no GPU. Throws c10::NotImplementedError where
+// there is one and the module is missing or of another build.
+const CudaPlugin* cuda_plugin();
+
+}  // namespace sweep::comm

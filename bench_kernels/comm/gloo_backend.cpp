@@ -1,0 +1,26 @@
+#include <torch/version.h>
+
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "bench_kernels/comm/group.h"
+
+namespace sweep::comm {
+
+// The stub headers stand in for Gloo's: these are the sizes with the real ones.
+static_assert(TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR == 11,
+              "check the Gloo stub headers against this LibTorch");
+static_assert(sizeof(c10d::ProcessGroupGloo) == 488 && sizeof(c10d::ProcessGroupGloo::Options) == 176);
+
+BackendPtr make_gloo(const GroupOptions& options) {
+  using Gloo = c10d::ProcessGroupGloo;
+  const auto store = group_store(options, "gloo");
+  const std::string address = options.address.empty() ? "127.0.0.1" : options.address;
+  auto gloo_options = Gloo::Options::create(options.timeout);
+  gloo_options->devices.push_back(Gloo::createDeviceForHostname(address, /*lazyInit=*/true));
+  gloo_options->threads = 1;
+  BackendPtr backend = c10::make_intrusive<Gloo>(store, options.rank, options.world, std::move(gloo_options));
+  wait(*backend->barrier());  // as with the other backends, whoever returns knows that all have joined
+  return backend;
+}
+
+}  // namespace sweep::comm

@@ -1,0 +1,41 @@
+// The operations of a mixture-of-experts layer that are not products: choosing experts, moving rows, weighing
+// them. Each writes into tensors its caller allocated, so that what a step holds is the same on every device;
+// on meta tensors nothing runs. Temporaries on the CPU are scratch.
+//
+// T tokens, E experts, k choices a token; a choice is numbered token * k + j.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace sweep::kernels {
+
+// probs [T, E] in the accumulation type = softmax of the logits.
+void router_probabilities(const at::Tensor& logits, const at::Tensor& probs);
+// experts int64 [T, k]: the k most probable of each token.
+void choose_experts(const at::Tensor& probs, const at::Tensor& experts);
+// weights [T, k]: probabilities of the chosen experts, scaled to sum to one (Jiang et al. 2024, Mixtral).
+void router_weights(const at::Tensor& probs, const at::Tensor& experts, const at::Tensor& weights);
+// dlogits [T, E] from dweights [T, k] and, when defined, dprobs [E] (the same for every token: the auxiliary
+// loss).
+void router_backward(const at::Tensor& probs, const at::Tensor& experts, const at::Tensor& weights,
+                     const at::Tensor& dweights, const at::Tensor& dprobs, const at::Tensor& dlogits);
+
+// How many choices each expert has. REQUIRES: no meta tensor.
+std::vector<std::int64_t> count_choices(const at::Tensor& experts, std::int64_t count);
+// order [n]: the choices sorted by expert, within an expert by token, of each expert only the first
+// kept[expert]; n is the sum of kept.
+void order_choices(const at::Tensor& experts, const std::vector<std::int64_t>& kept, const at::Tensor& order);
+
+// to[i] = from[index[i] / divisor].
+void gather_rows(const at::Tensor& from, const at::Tensor& index, std::int64_t divisor, const at::Tensor& to);
+// to[index[i] / divisor] += from[i].
+void add_rows(const at::Tensor& from, const at::Tensor& index, std::int64_t divisor, const at::Tensor& to);
+// rows[i] *= weights.flat[order[i]].
+void scale_rows(const at::Tensor& rows, const at::Tensor& weights, const at::Tensor& order);
+// dweights.flat[order[i]] = dot(a[i], b[i]); zero for choices that order leaves out.
+void weight_gradients(const at::Tensor& a, const at::Tensor& b, const at::Tensor& order,
+                      const at::Tensor& dweights);
+
+}  // namespace sweep::kernels

@@ -1,0 +1,21 @@
+// Positions: rotary tables for the positions that one rank holds.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "schema/model_spec.h"
+
+namespace sweep::model {
+
+struct RotaryTables {
+  at::Tensor cos, sin;  // [positions, head_dim / 2]
+};
+// Angles rounded to float, as the reference implementations' are. On meta tensors: sizes only.
+RotaryTables rotary_tables(const ModelSpec&, const std::vector<std::int64_t>& positions,
+                           const at::TensorOptions&);
+
+// The positions of a sequence that a rank of a context-parallel group holds, in order: all of them alone.
+std::vector<std::int64_t> local_positions(std::int64_t seq_len, std::int64_t rank, std::int64_t size);
+
+}  // namespace sweep::model

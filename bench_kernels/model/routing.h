@@ -1,0 +1,36 @@
+// Routing: which experts the tokens of a rank go to, and how many rows that sends where. Learned routing asks
+// the router's probabilities and its peers; balanced and skewed routing follow from a token's position alone,
+// so that load is a controlled variable and sizes are known without a device synchronisation (and on meta
+// tensors).
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "bench_kernels/model/unit.h"
+
+namespace sweep::model {
+
+// Rows a rank sends and receives in one dispatch. An expert's owner is expert / (experts / ep).
+struct Dispatch {
+  std::vector<std::int64_t> kept;  // [experts]: choices of this rank's tokens that are served
+  std::vector<std::vector<std::int64_t>> incoming;  // [ep][local experts]: rows from each peer
+  std::int64_t sent() const;
+  std::int64_t received() const;
+  std::vector<std::int64_t> send_splits(std::int64_t ep) const;  // rows to each peer
+  std::vector<std::int64_t> receive_splits() const;              // rows from each peer
+  std::int64_t rows_of(std::size_t local_expert) const;          // from all peers
+  // Where the received rows go so that each expert's are contiguous: int64 [received].
+  std::vector<std::int64_t> expert_major() const;
+};
+
+// int64 [tokens, k] of the forced routings, for tokens of `batch` sequences at these positions.
+std::vector<std::int64_t> forced_experts(const ModelSpec&, const Options&,
+                                         const std::vector<std::int64_t>& positions, std::int64_t batch);
+
+// Fills experts [T, k] (from probs when learned) and says what goes where. A collective of the expert channel
+// when learned on a real device; learned on meta tensors counts as balanced.
+Dispatch route(const Shared&, const at::Tensor& probs, const at::Tensor& experts);
+
+}  // namespace sweep::model

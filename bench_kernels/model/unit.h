@@ -1,0 +1,94 @@
+// Unit: a differentiable piece of a model on one rank: the embedding, half a block, the head. Its forward saves
+// what its backward, written by hand, needs; parameter gradients go straight where they belong. A unit with
+// peers (Layout) sends inside its forward and backward. It owns no tensors between the two calls: what it
+// saved belongs to the caller, who may drop it and call forward again.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench_kernels/kernels/ops.h"
+#include "bench_kernels/model/layout.h"
+#include "bench_kernels/model/parameters.h"
+#include "schema/model_spec.h"
+
+namespace sweep::model {
+
+enum class Attention { kMath, kFlash };
+enum class Routing { kBalanced, kLearned, kSkewed };
+
+struct Options {
+  at::Device device = at::kCPU;
+  at::ScalarType type = at::kFloat;  // of values and activations
+  Attention attention = Attention::kFlash;
+  std::int64_t seq_len = 0;  // of a whole sequence
+  std::uint64_t seed = 1;
+  // Mixture of experts: hot_percent of skewed choices go to the hot experts; capacity in percent of an even
+  // share, 0: dropless.
+  Routing routing = Routing::kBalanced;
+  std::int64_t hot_percent = 50, capacity_percent = 0;
+};
+
+// How unevenly tokens met experts since it was last reset: the largest, over layers and micro-batches, of an
+// expert's rows over the mean. 0: no experts here.
+struct RoutingLoad {
+  double worst = 0;
+  std::int64_t dropped = 0;  // choices that a capacity left out
+};
+
+// One micro-batch, as far as this rank sees it.
+struct MicroStep {
+  at::Tensor tokens, labels;  // int64 [batch * seq_len / cp]
+  double scale = 1.0;         // of the loss (mean over this rank's tokens), before its gradient is taken
+  at::Tensor total;           // float64 [1] on the device: grows by the sum of the tokens' losses
+};
+
+// What all units of a stage share. cos and sin: [positions of this rank, head_dim / 2].
+struct Shared {
+  ModelSpec spec;
+  Options options;
+  Layout layout;
+  Parameters* parameters = nullptr;
+  at::Tensor cos, sin, mask;
+  RoutingLoad* load = nullptr;
+
+  std::int64_t local_seq() const { return options.seq_len / layout.cp(); }
+};
+
+struct Saved {
+  virtual ~Saved() = default;
+};
+using SavedPtr = std::unique_ptr<Saved>;
+
+class Unit {
+ public:
+  explicit Unit(const Shared& shared) : shared_(shared) {}
+  virtual ~Unit() = default;
+  // in and the result are [rows, hidden_size]; rows are this rank's tokens (a share of them under sequence
+  // parallelism). in is undefined for an embedding, the result for a head.
+  virtual at::Tensor forward(const MicroStep&, at::Tensor in, SavedPtr&) const = 0;
+  // The gradient of the result (undefined for a head) becomes that of `in` (undefined for an embedding).
+  virtual at::Tensor backward(const MicroStep&, at::Tensor grad, SavedPtr) const = 0;
+
+ protected:
+  Parameters& parameters() const { return *shared_.parameters; }
+  const ModelSpec& spec() const { return shared_.spec; }
+  const Layout& layout() const { return shared_.layout; }
+  const Shared& shared_;
+};
+using UnitPtr = std::unique_ptr<Unit>;
+
+// `layer` counts from the first of the whole model: it names the parameters. The constructors add them.
+UnitPtr make_embedding(const Shared&);
+UnitPtr make_attention(const Shared&, std::int64_t layer);
+UnitPtr make_mlp(const Shared&, std::int64_t layer);
+UnitPtr make_moe(const Shared&, std::int64_t layer);
+// table: the embedding's stack when it is tied and on this rank, else kNone.
+UnitPtr make_head(const Shared&, Parameters::Id table);
+
+// The stack of the embedding table, added by make_embedding before anything else.
+inline constexpr Parameters::Id kTable = 0;
+
+}  // namespace sweep::model

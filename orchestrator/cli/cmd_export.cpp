@@ -1,0 +1,135 @@
+// sweep export: every row for other programs, and finished trials for the trackers people use.
+#include <fmt/format.h>
+
+#include <ostream>
+#include <sstream>
+
+#include "orchestrator/cli/command.h"
+#include "orchestrator/cli/export_trackers.h"
+#include "orchestrator/export/csv.h"
+#include "orchestrator/export/json.h"
+#include "orchestrator/report/fields.h"
+
+namespace sweep::cli {
+namespace {
+
+int export_benchmark(Io& io, const ExportOptions& o, const std::vector<ResultRow>& rows) {
+  const auto named = named_rows(rows, true);
+  std::string text;
+  if (o.format == "bencher") {
+    text = exports::bencher_json(named);
+  } else {
+    const auto metric = report::resolve_metric(o.metric);
+    if (!metric) return refuse(io, metric.error());
+    text = exports::github_benchmark_json(named, *find_column(metric->name()));
+    io.err << fmt::format(
+        "{}: give github-action-benchmark this file with tool: '{}'\n", metric->name(),
+        report::lower_is_better(metric->name()) ? "customSmallerIsBetter" : "customBiggerIsBetter");
+  }
+  const auto written = write_output(io, o.output, text);
+  return written ? kAnswered : refuse(io, written.error());
+}
+
+int export_rows(Io& io, const ExportOptions& o) {
+  auto opened = open_sweep(o.where, store::Mode::kReadOnly);
+  if (!opened) return refuse(io, opened.error());
+  const auto rows = opened->store->results(opened->sweep.id);
+  if (!rows) return refuse(io, rows.error());
+  if (o.format == "bencher" || o.format == "github-benchmark") return export_benchmark(io, o, *rows);
+  std::ostringstream text;
+  const auto source = exports::rows_of(*rows);
+  auto written = o.format == "csv"    ? exports::write_csv(text, source, {o.raw_text})
+                 : o.format == "json" ? exports::write_json(text, source)
+                                      : exports::write_json_lines(text, source);
+  if (written) written = write_output(io, o.output, text.str());
+  return written ? kAnswered : refuse(io, written.error());
+}
+
+// An option that the chosen format would silently ignore is refused.
+struct Limited {
+  const char* option;
+  std::vector<std::string> formats;
+};
+const std::vector<Limited>& limited_options() {
+  static const std::vector<Limited> table = {
+      {"--output", {"csv", "json", "jsonl", "bencher", "github-benchmark"}},
+      {"--raw-text", {"csv"}},
+      {"--metric", {"github-benchmark"}},
+      {"--uri", {"wandb", "mlflow"}},
+      {"--project", {"wandb"}},
+      {"--entity", {"wandb"}},
+      {"--offline", {"wandb"}},
+      {"--experiment", {"mlflow"}},
+      {"--ca", {"wandb", "mlflow"}},
+      {"--key-file", {"wandb", "mlflow"}},
+      {"--timeout", {"wandb", "mlflow"}},
+      {"--again", {"wandb", "mlflow"}},
+  };
+  return table;
+}
+
+std::optional<Error> misplaced_option(const CLI::App& command, const std::string& format) {
+  for (const Limited& limit : limited_options())
+    if (command.count(limit.option) > 0 &&
+        std::find(limit.formats.begin(), limit.formats.end(), format) == limit.formats.end())
+      return Error{fmt::format("{} says nothing to `sweep export {}`; it belongs to {}", limit.option, format,
+                               fmt::join(limit.formats, ", "))};
+  if (command.count("--offline") > 0)
+    for (const char* online : {"--uri", "--ca", "--key-file", "--timeout", "--again"})
+      if (command.count(online) > 0)
+        return Error{
+            fmt::format("--offline writes files and speaks to no server; {} says nothing to it", online)};
+  return std::nullopt;
+}
+
+int export_to(Io& io, const CLI::App& command, const ExportOptions& o) {
+  if (const auto wrong = misplaced_option(command, o.format)) return refuse(io, *wrong);
+  if (o.format == "mlflow") return export_mlflow(io, o);
+  if (o.format == "wandb")
+    return command.count("--offline") > 0 ? export_wandb_offline(io, o) : export_wandb(io, o);
+  return export_rows(io, o);
+}
+
+void add_tracker_options(CLI::App& c, ExportOptions& o) {
+  c.add_option("--uri", o.uri,
+               "wandb, mlflow: the server; absent: WANDB_BASE_URL (else api.wandb.ai), MLFLOW_TRACKING_URI")
+      ->type_name("URL");
+  c.add_option("--project", o.project, "wandb: the project; absent: WANDB_PROJECT, else sweep");
+  c.add_option("--entity", o.entity, "wandb: team or user; absent: WANDB_ENTITY, else the key's default");
+  c.add_option("--offline", o.offline,
+               "wandb: write .wandb files under this folder for `wandb sync`; no network")
+      ->type_name("DIR");
+  c.add_option("--experiment", o.experiment,
+               "mlflow: the experiment; absent: MLFLOW_EXPERIMENT_NAME, else sweep");
+  c.add_option("--ca", o.ca, "wandb, mlflow: trust the certificates of this PEM file")->type_name("FILE");
+  c.add_option("--key-file", o.key_file,
+               "wandb, mlflow: a file of mode 600 with 'machine HOST login NAME password KEY'; absent: "
+               "$NETRC, ~/.netrc")
+      ->type_name("FILE");
+  c.add_option("--timeout", o.timeout_s, "wandb, mlflow: seconds for one request")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  c.add_flag("--again", o.again,
+             "wandb, mlflow: forget what was sent there and compare with the server anew");
+}
+
+}  // namespace
+
+void add_export(Registry r) {
+  auto* c = r.app.add_subcommand(
+      "export", "every trial with every axis and metric as a file, or finished trials for W&B and MLflow");
+  auto o = std::make_shared<ExportOptions>();
+  c->add_option("FORMAT", o->format, "csv, json, jsonl, bencher, github-benchmark, wandb or mlflow")
+      ->required()
+      ->check(CLI::IsMember({"csv", "json", "jsonl", "bencher", "github-benchmark", "wandb", "mlflow"}));
+  add_sweep(*c, o->where);
+  add_db(*c, o->where);
+  c->add_option("-o,--output", o->output, "the file to write; absent: standard output");
+  c->add_flag("--raw-text", o->raw_text, "csv: do not guard text that a spreadsheet would run as a formula");
+  c->add_option("--metric", o->metric, "github-benchmark: the metric; one file holds one")
+      ->capture_default_str();
+  add_tracker_options(*c, *o);
+  c->callback([r, c, o] { r.chosen = [r, c, o] { return export_to(r.io, *c, *o); }; });
+}
+
+}  // namespace sweep::cli

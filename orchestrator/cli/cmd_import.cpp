@@ -1,0 +1,103 @@
+// sweep import: results that were measured elsewhere, from CSV, as a sweep of the database.
+#include <fmt/format.h>
+
+#include <ostream>
+
+#include "orchestrator/cli/command.h"
+#include "orchestrator/import/import.h"
+#include "orchestrator/metrics/derive.h"
+#include "schema/spool.h"
+
+namespace sweep::cli {
+namespace {
+
+struct ImportCommand {
+  std::string file, db = "sweep.db", sweep, question, hardware;
+  imports::Options options;
+};
+
+constexpr std::size_t kMostBytes = std::size_t{2} << 30;
+
+i64 derive_all(std::vector<ImportedRow>& rows) {
+  i64 measured = 0;
+  for (auto& row : rows) {
+    if (!row.result) continue;
+    if (row.result->outcome != Outcome::kOk) {
+      row.result->metrics.formula_version = metrics::kFormulaVersion;
+      continue;
+    }
+    row.result->metrics = metrics::derive_from_rate(row.entry.trial, row.result->metrics);
+    measured += row.result->metrics.mfu.has_value();
+  }
+  return measured;
+}
+
+std::string by_outcome(const std::vector<ImportedRow>& rows) {
+  std::map<Outcome, i64> counts;
+  for (const auto& row : rows) ++counts[row.result ? row.result->outcome : row.entry.verdict];
+  std::string out;
+  for (const auto& [outcome, count] : counts)
+    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", count, to_string(outcome));
+  return out.empty() ? "no rows" : out;
+}
+
+int import_file(Io& io, const ImportCommand& o) {
+  imports::Options options = o.options;
+  options.shown_as = o.file;
+  if (!o.hardware.empty()) options.set.push_back("hardware=" + o.hardware);
+  const auto text = spool::read_file(o.file, kMostBytes);
+  if (!text) return refuse(io, text.error());
+  auto read = imports::read(*text, options);
+  if (!read) return refuse(io, read.error());
+  const i64 with_mfu = derive_all(read->rows);
+  store::SweepRow sweep;
+  sweep.name = o.sweep.empty() ? std::filesystem::path(o.file).stem().string() : o.sweep;
+  sweep.question = o.question;
+  sweep.grid_path = o.file;
+  auto store = store::Store::open(o.db, store::Mode::kReadWrite);
+  if (!store) return refuse(io, store.error());
+  const auto counts = (*store)->import_rows(sweep, read->rows);
+  if (!counts) return refuse(io, counts.error());
+  for (const auto& note : read->notes) io.err << note << '\n';
+  if (read->left_out > 0) io.err << fmt::format("{} rows without an answer are left out\n", read->left_out);
+  if (counts->repeated > 0)
+    io.err << fmt::format("{} configurations are there more than once: all are kept, the last one counts\n",
+                          counts->repeated);
+  io.err << fmt::format(
+      "{}: sweep '{}' in {}: {} configurations ({}), {} results new, {} known; mfu computed for {}\n", o.file,
+      sweep.name, o.db, counts->trials, by_outcome(read->rows), counts->added, counts->known, with_mfu);
+  return kAnswered;
+}
+
+}  // namespace
+
+void add_import(Registry r) {
+  auto* c =
+      r.app.add_subcommand("import", "results measured elsewhere, from CSV, as a sweep of the database");
+  auto o = std::make_shared<ImportCommand>();
+  c->add_option("FILE", o->file, "the CSV file; its first row names the columns")
+      ->required()
+      ->type_name("FILE.csv");
+  c->add_option("--db", o->db, "the results database (SQLite file)")
+      ->envname("SWEEP_DB")
+      ->capture_default_str()
+      ->type_name("FILE");
+  c->add_option("--sweep", o->sweep, "name of the sweep; absent: the name of the file");
+  c->add_option("--question", o->question, "what the measurements were to answer");
+  c->add_option("--hardware", o->hardware, "hardware catalogue name, for every row");
+  c->add_option("--map", o->options.map,
+                "COLUMN=FIELD:UNIT; COLUMN=label:NAME keeps it for grouping, COLUMN=- leaves it out")
+      ->type_name("COLUMN=FIELD")
+      ->allow_extra_args(false);
+  c->add_option("--set", o->options.set, "AXIS=VALUE for every row: what the file does not say")
+      ->type_name("AXIS=VALUE")
+      ->allow_extra_args(false);
+  c->add_option("--model", o->options.models,
+                "LABEL=NAME: a label's dimensions, from the catalogue or a config.json")
+      ->type_name("LABEL=NAME")
+      ->allow_extra_args(false);
+  c->add_flag("--leave-rest", o->options.leave_rest, "leave out every column that is no field");
+  c->callback([r, o] { r.chosen = [r, o] { return import_file(r.io, *o); }; });
+}
+
+}  // namespace sweep::cli

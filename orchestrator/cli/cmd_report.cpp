@@ -1,0 +1,76 @@
+// sweep report: one HTML page that answers a sweep's question.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <ostream>
+
+#include "orchestrator/cli/command.h"
+#include "orchestrator/report/best.h"
+#include "orchestrator/report/report_page.h"
+#include "schema/columns.h"
+#include "schema/version.h"
+
+namespace sweep::cli {
+namespace {
+
+struct ReportCommand {
+  Where where;
+  std::string output, headroom = "5%";
+  report::ReportInput input;
+};
+
+int write_report(Io& io, const ReportCommand& o) {
+  report::ReportInput in = o.input;
+  const auto headroom = report::parse_share(o.headroom, "headroom");
+  if (!headroom) return refuse(io, headroom.error());
+  in.headroom = *headroom;
+  auto opened = open_sweep(o.where, store::Mode::kReadOnly);
+  if (!opened) return refuse(io, opened.error());
+  const auto rows = opened->store->results(opened->sweep.id);
+  if (!rows) return refuse(io, rows.error());
+  auto environments = opened->store->environments(opened->sweep.id);
+  if (!environments) return refuse(io, environments.error());
+  in.sweep = opened->sweep.name, in.question = opened->sweep.question;
+  in.grid_path = opened->sweep.grid_path, in.grid_text = opened->sweep.grid_text;
+  in.options_json = opened->sweep.options_json;
+  in.db = o.where.db;
+  in.version = std::string(kVersion) + " (" + kBuild + ")";
+  in.made_at = utc_time(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                            std::chrono::system_clock::now().time_since_epoch())
+                            .count())
+                   .substr(0, 16);
+  in.rows = *rows;
+  in.environments = std::move(*environments);
+  in.provenance_of = [&](const ResultRow& row) -> std::optional<Provenance> {
+    auto found = opened->store->provenance(opened->sweep.id, std::vector<std::string>{row.trial_id});
+    if (!found || found->empty()) return std::nullopt;
+    return std::move(found->front());
+  };
+  const auto page = report::report_html(in);
+  if (!page) return refuse(io, page.error());
+  if (const auto written = write_output(io, o.output, *page); !written) return refuse(io, written.error());
+  io.err << fmt::format("{}: {} configurations of {}\n", o.output, rows->size(), opened->sweep.name);
+  return kAnswered;
+}
+
+}  // namespace
+
+void add_report(Registry r) {
+  auto* c = r.app.add_subcommand("report", "one HTML page that answers the sweep's question");
+  auto o = std::make_shared<ReportCommand>();
+  add_sweep(*c, o->where);
+  add_db(*c, o->where);
+  c->add_option("--metric", o->input.metric, "what decides which configuration is best")
+      ->capture_default_str();
+  c->add_option("--headroom", o->headroom,
+                "share of device memory that should stay free: a line in the memory chart")
+      ->capture_default_str();
+  c->add_option("--rows", o->input.heatmap_rows,
+                "axis of the heatmap's rows; absent: the axis with most values");
+  c->add_option("--cols", o->input.heatmap_cols,
+                "axis of its columns; absent: the axis with the second most");
+  c->add_option("-o,--output", o->output, "FILE.html")->required();
+  c->callback([r, o] { r.chosen = [r, o] { return write_report(r.io, *o); }; });
+}
+
+}  // namespace sweep::cli

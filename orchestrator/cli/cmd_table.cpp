@@ -1,0 +1,71 @@
+// sweep table: the tables of published benchmarks, made from a sweep.
+#include <ostream>
+#include <sstream>
+
+#include "orchestrator/cli/command.h"
+#include "orchestrator/export/csv.h"
+#include "orchestrator/export/json.h"
+#include "orchestrator/report/source_tables.h"
+#include "orchestrator/report/tables.h"
+
+namespace sweep::cli {
+namespace {
+
+struct TableCommand {
+  Where where;
+  std::string kind, output;
+  report::SourceTableOptions options;
+  bool json = false, csv = false, markdown = false;
+};
+
+int print_table(Io& io, const TableCommand& o) {
+  if (o.options.epoch_tokens && !(*o.options.epoch_tokens > 0))
+    return refuse(io, {"--epoch-tokens wants a number of tokens above 0"});
+  auto opened = open_sweep(o.where, store::Mode::kReadOnly);
+  if (!opened) return refuse(io, opened.error());
+  const auto rows = opened->store->results(opened->sweep.id);
+  if (!rows) return refuse(io, rows.error());
+  const auto answer = report::source_table(*report::source_table_from(o.kind), *rows, o.options);
+  std::ostringstream text;
+  Expected<void> written;
+  if (o.json)
+    written = exports::write_json(text, answer.table);
+  else if (o.csv)
+    written = exports::write_csv(text, answer.table, {});
+  else if (o.markdown)
+    text << report::to_markdown(report::for_people(answer.table));
+  else
+    text << report::to_text(report::for_people(answer.table), io.out_is_terminal ? io.width : 0);
+  if (written) written = write_output(io, o.output, text.str());
+  if (!written) return refuse(io, written.error());
+  for (const auto& note : answer.notes) io.err << note << '\n';
+  return kAnswered;
+}
+
+}  // namespace
+
+void add_table(Registry r) {
+  auto* c = r.app.add_subcommand(
+      "table", "cost, batch, scaling and largest-batch tables as published benchmarks print them");
+  auto o = std::make_shared<TableCommand>();
+  std::vector<std::string> kinds(report::source_table_names().begin(), report::source_table_names().end());
+  c->add_option(
+       "KIND", o->kind,
+       "cost (context x batch: MT/hour, MFU, $/MT), batch (memory, usage, time, star), scaling (best by "
+       "nodes) or max-batch (DDP against ZeRO)")
+      ->required()
+      ->check(CLI::IsMember(kinds));
+  add_sweep(*c, o->where);
+  add_db(*c, o->where);
+  c->add_option("--epoch-tokens", o->options.epoch_tokens,
+                "max-batch: tokens of an epoch; adds the time one takes");
+  auto* json = c->add_flag("--json", o->json, "as a JSON array of objects, values as stored");
+  auto* csv = c->add_flag("--csv", o->csv, "as CSV, values as stored");
+  auto* markdown = c->add_flag("--markdown", o->markdown, "as a Markdown table");
+  csv->excludes(json);
+  markdown->excludes(json)->excludes(csv);
+  c->add_option("-o,--output", o->output, "the file to write; absent: standard output");
+  c->callback([r, o] { r.chosen = [r, o] { return print_table(r.io, *o); }; });
+}
+
+}  // namespace sweep::cli

@@ -1,0 +1,27 @@
+// Saved query: SQL with a name: those the program brings, and the user's own files NAME.sql in one folder, which come
+// first. It refuses names that are no plain words, so that a name is never a path.
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schema/expected.h"
+
+namespace sweep::cli {
+
+struct SavedQuery {
+  std::string name, sentence, sql;
+  std::string place;  // the file; "built in" for those of the program
+};
+
+// $XDG_CONFIG_HOME/sweep/queries, else ~/.config/sweep/queries; empty: neither is set.
+std::filesystem::path query_folder();
+
+std::vector<SavedQuery> saved_queries(const std::filesystem::path& folder);  // sorted by name
+// Letters, digits, - and _ only: never a whole SELECT, so a word of this form names a saved query.
+bool is_query_name(std::string_view);
+Expected<SavedQuery> find_query(const std::filesystem::path& folder, const std::string& name);
+
+}  // namespace sweep::cli

@@ -1,0 +1,33 @@
+// deliver: brings the finished trials of a sweep to a tracker, each once. What a journal says was delivered
+// unchanged costs no request; a run the server refuses does not stop the others; whatever is missing in the
+// end is sent by the next export.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "orchestrator/export/journal.h"
+#include "orchestrator/export/tracker.h"
+
+namespace sweep::exports {
+
+struct Deliveries {
+  i64 sent = 0, unchanged = 0, updated = 0;
+  std::vector<std::string> refused;   // a sentence each
+  std::optional<Trouble> stopped_by;  // the rest was not tried
+  bool complete() const { return refused.empty() && !stopped_by; }
+};
+
+struct DeliveryPlan {
+  i64 runs = 0;
+  std::function<Expected<TrackerRun>(i64 index)> run;  // read one at a time
+  std::function<void(const Deliveries&, i64 index)> progress;
+  std::function<bool()> interrupted;
+  bool again = false;  // believe the server instead of the journal
+};
+
+// Error: the database or the journal failed; what the tracker said is in Deliveries.
+Expected<Deliveries> deliver(Tracker&, Journal&, const TrackerSweep&, const DeliveryPlan&);
+
+}  // namespace sweep::exports

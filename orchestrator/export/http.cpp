@@ -1,0 +1,198 @@
+#include "orchestrator/export/http.h"
+
+#include <curl/curl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "schema/version.h"
+
+namespace sweep::exports {
+namespace {
+
+constexpr std::size_t kLargestReply = 64u << 20;
+
+struct HeaderList {
+  curl_slist* first = nullptr;
+  ~HeaderList() { curl_slist_free_all(first); }
+  void add(const std::string& line) { first = curl_slist_append(first, line.c_str()); }
+};
+
+std::size_t take_bytes(char* bytes, std::size_t size, std::size_t count, void* into) {
+  auto& body = *static_cast<std::string*>(into);
+  if (body.size() + size * count > kLargestReply) return 0;
+  body.append(bytes, size * count);
+  return size * count;
+}
+
+int look_for_interrupt(void* options, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  const auto& asked = static_cast<HttpOptions*>(options)->interrupted;
+  return asked && asked() ? 1 : 0;
+}
+
+WireError::Kind kind_of(CURLcode code) {
+  switch (code) {
+    case CURLE_ABORTED_BY_CALLBACK:
+      return WireError::kInterrupted;
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_COULDNT_CONNECT:
+      return WireError::kUnreachable;
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_URL_MALFORMAT:
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CIPHER:
+    case CURLE_SSL_ENGINE_NOTFOUND:
+    case CURLE_WRITE_ERROR:
+    case CURLE_OUT_OF_MEMORY:
+      return WireError::kFinal;
+    default:
+      return WireError::kLost;
+  }
+}
+
+std::string way_out(CURLcode code) {
+  if (code == CURLE_PEER_FAILED_VERIFICATION)
+    return "; if the server's certificate comes from your own authority, name its file with --ca";
+  if (code == CURLE_SSL_CACERT_BADFILE) return "; --ca takes a PEM file of certificates";
+  return "";
+}
+
+// W&B says when its limit ends in a header of its own.
+std::optional<double> asked_pause(CURL* curl, long status) {
+  curl_off_t seconds = 0;
+  if (curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &seconds) == CURLE_OK && seconds > 0)
+    return static_cast<double>(seconds);
+  curl_header* header = nullptr;
+  if (status == 429 && curl_easy_header(curl, "RateLimit-Reset", 0, CURLH_HEADER, -1, &header) == CURLHE_OK) {
+    const double value = std::strtod(header->value, nullptr);
+    if (value > 0) return value;
+  }
+  return std::nullopt;
+}
+
+void set_method(CURL* curl, const Request& request) {
+  if (request.method == "GET") {
+    curl_easy_setopt(curl, CURLOPT_HTTPGET, 1L);
+    return;
+  }
+  curl_easy_setopt(curl, CURLOPT_POST, 1L);
+  curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request.method.c_str());
+  curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
+  curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request.body.data());
+}
+
+void set_safety(CURL* curl, HttpOptions& options) {
+  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
+  curl_easy_setopt(curl, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
+  curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
+  curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);
+  curl_easy_setopt(curl, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+  if (!options.ca.empty()) {
+    curl_easy_setopt(curl, CURLOPT_CAINFO, options.ca.c_str());
+    curl_easy_setopt(curl, CURLOPT_CAPATH, nullptr);
+  }
+  const auto timeout_ms = static_cast<long>(options.timeout_s * 1000);
+  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, timeout_ms);
+  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, std::min(timeout_ms, 20000L));
+  curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+  curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, look_for_interrupt);
+  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &options);
+}
+
+}  // namespace
+
+Expected<std::unique_ptr<Http>> Http::make(HttpOptions options, Credentials credentials) {
+  static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
+  CURL* curl = started == CURLE_OK ? curl_easy_init() : nullptr;
+  if (!curl) return fail("libcurl does not start; is its installation whole?");
+  std::error_code ec;
+  if (!options.ca.empty() && !std::filesystem::is_regular_file(options.ca, ec))
+    return fail(
+        fmt::format("--ca {}: no such file; a PEM file of certificates is expected", options.ca.string()));
+  return std::unique_ptr<Http>(new Http(curl, std::move(options), std::move(credentials)));
+}
+
+Http::Http(void* curl, HttpOptions options, Credentials credentials)
+    : curl_(curl), options_(std::move(options)), credentials_(std::move(credentials)) {}
+
+Http::~Http() {
+  curl_easy_cleanup(static_cast<CURL*>(curl_));
+}
+
+tl::expected<Reply, WireError> Http::send(const Request& request) {
+  auto* curl = static_cast<CURL*>(curl_);
+  curl_easy_reset(curl);  // keeps the connection
+  Reply reply;
+  char error[CURL_ERROR_SIZE] = "";
+  HeaderList headers;
+  if (!credentials_.authorization.empty()) headers.add("Authorization: " + credentials_.authorization);
+  if (request.method != "GET") headers.add("Content-Type: " + request.content_type);
+  headers.add("Expect:");  // no pause before a large body
+  set_safety(curl, options_);
+  set_method(curl, request);
+  const std::string agent = std::string("sweep/") + kVersion;
+  curl_easy_setopt(curl, CURLOPT_URL, request.url.c_str());
+  curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers.first);
+  curl_easy_setopt(curl, CURLOPT_USERAGENT, agent.c_str());
+  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_bytes);
+  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &reply.body);
+  curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, error);
+  const CURLcode code = curl_easy_perform(curl);
+  if (code != CURLE_OK) {
+    const std::string why = *error ? error : curl_easy_strerror(code);
+    return tl::unexpected(
+        WireError{kind_of(code), credentials_.redacted(request.url + ": " + why) + way_out(code)});
+  }
+  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &reply.status);
+  reply.retry_after_s = asked_pause(curl, reply.status);
+  reply.body = credentials_.redacted(std::move(reply.body));
+  return reply;
+}
+
+Expected<std::string> checked_base(std::string_view url, std::string_view named_by) {
+  std::string base(url);
+  while (base.ends_with('/')) base.pop_back();
+  const auto scheme = base.find("://");
+  const bool known =
+      scheme != std::string::npos && (base.starts_with("https://") || base.starts_with("http://"));
+  const std::string rest = known ? base.substr(scheme + 3) : "";
+  const std::string authority = rest.substr(0, rest.find('/'));
+  if (authority.find('@') != std::string::npos)
+    return fail(
+        fmt::format("{}: an address with a user or password in it; keys come from the environment or a file "
+                    "(docs/exports.md)",
+                    named_by));
+  const bool odd =
+      std::any_of(base.begin(), base.end(), [](unsigned char c) { return c <= ' ' || c == 127; });
+  if (authority.empty() || odd || base.find_first_of("?#") != std::string::npos)
+    return fail(fmt::format("{}: '{}' is no address; https://HOST[:PORT][/PATH] is expected", named_by, url));
+  return base;
+}
+
+std::string host_of(std::string_view base) {
+  const auto start = base.find("://");
+  std::string_view host = base.substr(start == std::string_view::npos ? 0 : start + 3);
+  host = host.substr(0, host.find('/'));
+  if (host.starts_with('[')) return std::string(host.substr(1, host.find(']') - 1));
+  return std::string(host.substr(0, host.find(':')));
+}
+
+bool sends_in_the_clear(std::string_view base) {
+  const std::string host = host_of(base);
+  return base.starts_with("http://") && host != "localhost" && host != "::1" && !host.starts_with("127.");
+}
+
+std::string escaped_for_url(std::string_view text) {
+  char* escaped = curl_easy_escape(nullptr, text.data(), static_cast<int>(text.size()));
+  std::string out = escaped ? escaped : "";
+  curl_free(escaped);
+  return out;
+}
+
+}  // namespace sweep::exports

@@ -1,0 +1,23 @@
+// Interrupts: Ctrl-C and SIGTERM as something to ask about. While one lives the two signals end nothing by
+// themselves: transfers and pauses look here. REQUIRES: made before any thread is started.
+#pragma once
+#include <csignal>
+
+namespace sweep::exports {
+
+class Interrupts {
+ public:
+  Interrupts();
+  ~Interrupts();
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+
+  bool asked();                // once true, stays true
+  bool pause(double seconds);  // false: interrupted before the time was over
+
+ private:
+  sigset_t watched_, before_;
+  bool asked_ = false;
+};
+
+}  // namespace sweep::exports

@@ -1,0 +1,28 @@
+// How a run is spelled for MLflow: strings for parameters and tags, integers for stamps and steps, words for
+// numbers that JSON lacks. MLflow takes other types with a 200 and stores something else.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "orchestrator/export/tracker_run.h"
+
+namespace sweep::exports {
+
+inline constexpr const char* kMlflowKeyTag = "sweep.key";
+inline constexpr std::size_t kMlflowMetrics = 1000;  // of one request
+
+std::string mlflow_key(std::string key);  // characters that MLflow takes, at most 250
+std::string mlflow_text(const Json& value);
+Json mlflow_metric(const std::string& key, double value, double unix_s, i64 step);
+
+Json mlflow_params(const TrackerRun&);  // [{key, value}]
+Json mlflow_tags(const TrackerRun&);
+// Final numbers at step `revision`, then the history.
+std::vector<Json> mlflow_metrics(const TrackerRun&, i64 revision);
+std::string mlflow_status(Outcome);
+i64 unix_ms(double unix_s);
+
+// What the server lacks or has otherwise; empty: all is there.
+std::string mlflow_difference(const TrackerRun&, const nlohmann::json& run_data);
+
+}  // namespace sweep::exports

@@ -1,0 +1,192 @@
+#include "orchestrator/import/cells.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <map>
+
+#include "schema/axis_domain.h"
+
+namespace sweep::imports {
+namespace {
+
+constexpr double kLargestWhole = 9007199254740992.0;  // 2^53: whole numbers are exact up to here
+
+std::string quoted(std::string_view cell) {
+  constexpr std::size_t kShown = 60;
+  return cell.size() <= kShown ? fmt::format("'{}'", cell) : fmt::format("'{}...'", cell.substr(0, kShown));
+}
+
+// Dividing by 100 is exact where multiplying by 0.01 is not: 41.6 % is 0.416.
+double in_field_unit(double value, double factor) {
+  const double inverse = std::round(1 / factor);
+  return factor < 1 && std::abs(inverse * factor - 1) < 1e-12 ? value / inverse : value * factor;
+}
+
+// Files written by pandas hold whole numbers as 4.0 where a column has gaps.
+Expected<i64> read_whole(std::string_view cell, double factor) {
+  const auto number = read_number(cell);
+  if (!number) return tl::unexpected<Error>(number.error());
+  const double value = in_field_unit(*number, factor);
+  if (std::abs(value) > kLargestWhole || (factor == 1 && value != std::floor(value)))
+    return fail(fmt::format("{} is no whole number", quoted(cell)));
+  return static_cast<i64>(std::llround(value));
+}
+
+Expected<void> check_word(const Column& axis, std::string_view word) {
+  const AxisDomain* domain = axis_domain(axis.key);
+  if (!domain || domain->words.empty() || std::ranges::find(domain->words, word) != domain->words.end())
+    return {};
+  return fail(fmt::format("{} is no value of {}; there are: {}", quoted(word), axis.key,
+                          fmt::join(domain->words, ", ")));
+}
+
+Expected<i64> read_whole_axis(const Column& axis, double factor, std::string_view cell) {
+  const auto value = read_whole(cell, factor);
+  const AxisDomain* domain = axis_domain(axis.key);
+  if (value && domain && (*value < domain->min || *value > domain->max))
+    return fail(
+        fmt::format("{} is outside {} .. {} for {}", quoted(cell), domain->min, domain->max, axis.key));
+  return value;
+}
+
+Expected<bool> read_flag(std::string_view cell) {
+  const std::string word = lower_case(cell);
+  if (word == "true" || word == "1" || word == "yes") return true;
+  if (word == "false" || word == "0" || word == "no") return false;
+  return fail(fmt::format("{} is neither true nor false", quoted(cell)));
+}
+
+struct AxisWriter {
+  const Column& axis;
+  double factor;
+  std::string_view cell;
+  Expected<void> done;
+
+  void put(i64& member) { keep(read_whole_axis(axis, factor, cell), member); }
+  void put(std::optional<i64>& member) { keep(read_whole_axis(axis, factor, cell), member); }
+  void put(bool& member) { keep(read_flag(cell), member); }
+  void put(std::string& member) {
+    done = check_word(axis, cell);
+    if (done) member = cell;
+  }
+  template <class T, class Member>
+  void keep(const Expected<T>& value, Member& member) {
+    if (value)
+      member = *value;
+    else
+      done = tl::unexpected<Error>(value.error());
+  }
+};
+
+struct MetricWriter {
+  double factor;
+  std::string_view cell;
+  Expected<void> done;
+
+  void put(std::optional<std::string>& member) { member = std::string(cell); }
+  void put(std::optional<i64>& member) {
+    const auto value = read_whole(cell, factor);
+    keep(value, member);
+  }
+  void put(std::optional<double>& member) {
+    const auto value = read_number(cell);
+    keep(value, member);
+    if (value && member) member = in_field_unit(*member, factor);
+  }
+  template <class T>
+  void keep(const Expected<T>& value, std::optional<T>& member) {
+    if (!value)
+      done = tl::unexpected<Error>(value.error());
+    else if (*value < 0)
+      done =
+          fail(fmt::format("{} is negative; leave the field empty where nothing was measured", quoted(cell)));
+    else
+      member = *value;
+  }
+};
+
+}  // namespace
+
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
+std::string_view trimmed(std::string_view cell) {
+  const auto blank = [](char c) { return c == ' ' || c == '\t'; };
+  while (!cell.empty() && blank(cell.front())) cell.remove_prefix(1);
+  while (!cell.empty() && blank(cell.back())) cell.remove_suffix(1);
+  return cell;
+}
+
+bool says_nothing(std::string_view cell) {
+  static constexpr std::array<std::string_view, 7> kNothing = {"", "nan", "null", "none", "n/a", "na", "-"};
+  return cell.size() <= 4 && std::ranges::find(kNothing, lower_case(cell)) != kNothing.end();
+}
+
+Expected<double> read_number(std::string_view cell) {
+  std::string_view digits = cell;
+  if (digits.starts_with('+')) digits.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error == std::errc{} && end == digits.data() + digits.size() && std::isfinite(value)) return value;
+  const bool comma = cell.find(',') != std::string_view::npos;
+  return fail(fmt::format("{} is no number{}", quoted(cell),
+                          comma ? "; write it with a decimal point and without separators of thousands"
+                                : "; an empty field or nan means not measured"));
+}
+
+Expected<void> read_axis(const Column& axis, double factor, std::string_view cell, Trial& trial) {
+  AxisWriter writer{axis, factor, cell, {}};
+  for_each_axis(trial, [&](const FieldInfo& info, const auto&, auto& member) {
+    if (info.key == axis.key) writer.put(member);
+  });
+  return writer.done;
+}
+
+Expected<void> read_metric(const Column& metric, double factor, std::string_view cell, Metrics& metrics) {
+  MetricWriter writer{factor, cell, {}};
+  for_each_metric(metrics, [&](const FieldInfo& info, auto& member) {
+    if (info.key == metric.key) writer.put(member);
+  });
+  return writer.done;
+}
+
+Expected<std::optional<Outcome>> read_outcome(std::string_view cell) {
+  static const std::map<std::string_view, Outcome> kWords = {
+      {"success", Outcome::kOk},
+      {"succeeded", Outcome::kOk},
+      {"done", Outcome::kOk},
+      {"completed", Outcome::kOk},
+      {"finished", Outcome::kOk},
+      {"failed", Outcome::kFailedUnknown},
+      {"fail", Outcome::kFailedUnknown},
+      {"failure", Outcome::kFailedUnknown},
+      {"error", Outcome::kFailedUnknown},
+      {"out_of_memory", Outcome::kOom},
+      {"timed_out", Outcome::kTimeout},
+      {"crashed", Outcome::kCrash},
+  };
+  static constexpr std::array<std::string_view, 5> kOpen = {"pending", "posted", "running", "queued",
+                                                            "retired"};
+  const std::string word = lower_case(cell);
+  if (std::ranges::find(kOpen, word) != kOpen.end()) return std::nullopt;
+  if (const auto known = kWords.find(word); known != kWords.end()) return known->second;
+  const auto outcome = outcome_from(word);
+  if (!outcome)
+    return fail(
+        fmt::format("{} says nothing this tool knows; write ok, oom, timeout, hang, crash, or failed "
+                    "where no more is known",
+                    quoted(cell)));
+  if (is_infrastructure(*outcome))
+    return std::nullopt;  // cancelled, node_lost: no answer about the configuration
+  return outcome;
+}
+
+}  // namespace sweep::imports

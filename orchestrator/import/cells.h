@@ -1,0 +1,23 @@
+// Cells: one field of text -> a number, a flag or a word of an axis, or a sentence why not.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "schema/columns.h"
+#include "schema/expected.h"
+
+namespace sweep::imports {
+
+std::string lower_case(std::string_view);  // of ASCII letters
+std::string_view trimmed(std::string_view);
+bool says_nothing(std::string_view);  // empty, nan, null, none, n/a, -
+
+Expected<double> read_number(std::string_view);
+Expected<void> read_axis(const Column& axis, double factor, std::string_view cell, Trial&);
+Expected<void> read_metric(const Column& metric, double factor, std::string_view cell, Metrics&);
+
+// How a row says that it ended. absent: it has no answer (pending, cancelled).
+Expected<std::optional<Outcome>> read_outcome(std::string_view);
+
+}  // namespace sweep::imports

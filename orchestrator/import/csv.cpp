@@ -1,0 +1,146 @@
+#include "orchestrator/import/csv.h"
+
+#include <csv.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <new>
+
+namespace sweep::imports {
+namespace {
+
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+// Length of the well-formed UTF-8 sequence at the front (Unicode 15, table 3-7); 0: none.
+std::size_t sequence(std::string_view s) {
+  const auto at = [s](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
+  const auto tail = [&](std::size_t i) { return (at(i) & 0xC0u) == 0x80u; };
+  const unsigned a = at(0), b = at(1);
+  if (a < 0x80) return 1;
+  if (a >= 0xC2 && a <= 0xDF) return tail(1) ? 2 : 0;
+  if (a >= 0xE0 && a <= 0xEF) {
+    const bool shortest = a != 0xE0 || b >= 0xA0, no_surrogate = a != 0xED || b < 0xA0;
+    return tail(1) && tail(2) && shortest && no_surrogate ? 3 : 0;
+  }
+  if (a >= 0xF0 && a <= 0xF4) {
+    const bool shortest = a != 0xF0 || b >= 0x90, in_range = a != 0xF4 || b < 0x90;
+    return tail(1) && tail(2) && tail(3) && shortest && in_range ? 4 : 0;
+  }
+  return 0;
+}
+
+Expected<void> check_text(std::string_view text, const std::string& shown_as) {
+  std::size_t line = 1;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = text[i] == '\0' ? 0 : sequence(text.substr(i));
+    if (length == 0) {
+      return fail(fmt::format("{}{} (byte {:#04x}); save it as UTF-8, for example with `iconv -t UTF-8`",
+                              place(shown_as, line),
+                              text[i] == '\0' ? "the file holds a NUL byte, as UTF-16 and binary files do"
+                                              : "the text is not UTF-8",
+                              static_cast<unsigned char>(text[i])));
+    }
+    line += text[i] == '\n';
+    i += length;
+  }
+  return {};
+}
+
+}  // namespace
+
+struct CsvReader::Parser {
+  csv_parser state{};
+  std::size_t line = 0;  // being read
+  CsvRow row;            // being read
+  std::deque<CsvRow> done;
+  std::string refused;  // by a callback
+  bool finished = false;
+
+  Parser() {
+    if (csv_init(&state, CSV_STRICT | CSV_STRICT_FINI) != 0) throw std::bad_alloc();
+    csv_set_space_func(&state, [](unsigned char) { return 0; });  // blanks belong to a field
+  }
+  ~Parser() { csv_free(&state); }
+  Parser(const Parser&) = delete;
+  Parser& operator=(const Parser&) = delete;
+
+  static void on_cell(void* text, std::size_t length, void* self) {
+    auto& p = *static_cast<Parser*>(self);
+    if (length > kMostCellBytes)
+      p.refused = fmt::format("a field has {} bytes; the most is {}", length, kMostCellBytes);
+    else if (p.row.cells.size() >= kMostCells)
+      p.refused = fmt::format("a row has more than {} fields", kMostCells);
+    else if (p.refused.empty())
+      p.row.cells.emplace_back(static_cast<const char*>(text), length);
+  }
+  static void on_row(int, void* self) {
+    auto& p = *static_cast<Parser*>(self);
+    p.done.push_back(std::move(p.row));
+    p.row = {p.line, {}};
+  }
+};
+
+std::string place(const std::string& shown_as, std::size_t line) {
+  return fmt::format("{}:{}: ", shown_as, line);
+}
+
+CsvReader::CsvReader(std::string_view text, std::string shown_as)
+    : rest_(text), shown_as_(std::move(shown_as)), parser_(std::make_unique<Parser>()) {}
+CsvReader::CsvReader(CsvReader&&) noexcept = default;
+CsvReader::~CsvReader() = default;
+
+Expected<CsvReader> CsvReader::open(std::string_view text, std::string shown_as) {
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  if (auto fine = check_text(text, shown_as); !fine) return tl::unexpected<Error>(fine.error());
+  return CsvReader(text, std::move(shown_as));
+}
+
+// One line of the file, so that libcsv's callbacks happen on a known line.
+Expected<void> CsvReader::feed() {
+  Parser& p = *parser_;
+  const auto stop = [&](std::size_t line, const std::string& cause) {
+    p.finished = true;
+    return fail(place(shown_as_, line) + cause);
+  };
+  if (rest_.empty()) {
+    p.finished = true;
+    if (csv_fini(&p.state, Parser::on_cell, Parser::on_row, &p) != 0)
+      return stop(p.row.line, "a quoted field that begins in this row is never closed; end it with \"");
+    return p.refused.empty() ? Expected<void>{} : stop(p.row.line, p.refused);
+  }
+  const std::string_view chunk = rest_.substr(0, std::min(rest_.find('\n'), rest_.size() - 1) + 1);
+  ++p.line;
+  const bool between_rows = p.row.cells.empty() && p.state.pstate == 0;
+  if (between_rows) p.row.line = p.line;
+  const std::size_t read =
+      csv_parse(&p.state, chunk.data(), chunk.size(), Parser::on_cell, Parser::on_row, &p);
+  if (read != chunk.size()) {
+    if (csv_error(&p.state) != CSV_EPARSE) return stop(p.line, csv_strerror(csv_error(&p.state)));
+    return stop(p.line,
+                fmt::format("a quote where none may stand, at byte {} of the line; write a field that "
+                            "holds quotes as \"...\", each quote in it twice",
+                            read));
+  }
+  if (!p.refused.empty()) return stop(p.row.line, p.refused);
+  if (csv_get_buffer_size(&p.state) > 2 * kMostCellBytes && p.state.entry_pos > kMostCellBytes)
+    return stop(p.row.line, fmt::format("a field of this row has more than {} bytes; is a quote missing?",
+                                        kMostCellBytes));
+  rest_.remove_prefix(chunk.size());
+  return {};
+}
+
+Expected<std::optional<CsvRow>> CsvReader::next() {
+  Parser& p = *parser_;
+  while (p.done.empty() && !p.finished)
+    if (auto fed = feed(); !fed) {
+      p.done.clear();
+      return tl::unexpected<Error>(fed.error());
+    }
+  if (p.done.empty()) return std::nullopt;
+  CsvRow row = std::move(p.done.front());
+  p.done.pop_front();
+  return row;
+}
+
+}  // namespace sweep::imports

@@ -1,0 +1,49 @@
+// CsvReader: the rows of one CSV text (RFC 4180: commas, fields quoted with ", line ends LF or CRLF), each with
+// the line it begins on. Home of libcsv. It refuses what is no clean UTF-8 text, broken quoting and monstrous
+// rows, and knows nothing of what a column means.
+#pragma once
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schema/expected.h"
+
+namespace sweep::imports {
+
+struct CsvRow {
+  std::size_t line = 0;  // counted from 1
+  std::vector<std::string> cells;
+};
+
+inline constexpr std::size_t kMostCells = 4096;           // of a row
+inline constexpr std::size_t kMostCellBytes = 1u << 20u;  // of a cell
+
+class CsvReader {
+ public:
+  // The text must outlive the reader. Error: not UTF-8, or a NUL byte. A byte order mark is skipped.
+  static Expected<CsvReader> open(std::string_view text, std::string shown_as);
+  CsvReader(CsvReader&&) noexcept;
+  ~CsvReader();
+  CsvReader(const CsvReader&) = delete;
+  CsvReader& operator=(const CsvReader&) = delete;
+
+  // The next row that is not blank; absent: no more. After an error there is no more.
+  Expected<std::optional<CsvRow>> next();
+
+ private:
+  struct Parser;
+  CsvReader(std::string_view text, std::string shown_as);
+  Expected<void> feed();
+
+  std::string_view rest_;
+  std::string shown_as_;
+  std::unique_ptr<Parser> parser_;
+};
+
+// "results.csv:12: " before the cause of an error.
+std::string place(const std::string& shown_as, std::size_t line);
+
+}  // namespace sweep::imports

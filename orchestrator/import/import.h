@@ -1,0 +1,33 @@
+// Import: a CSV of somebody's measurements -> trials with results, each with the line it came from. Owns what a
+// file of measurements means; it refuses, with file and line, what it cannot be sure of. Nothing is derived
+// here: rates and MFU are metrics/.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schema/expected.h"
+#include "schema/imported_row.h"
+
+namespace sweep::imports {
+
+struct Options {
+  std::string shown_as;             // the file's name in errors and in PlanEntry::source
+  std::vector<std::string> map;     // --map, as map_columns takes them
+  std::vector<std::string> set;     // "AXIS=VALUE": what the file does not say, for every row
+  std::vector<std::string> models;  // "LABEL=NAME" of the catalogue, or "LABEL=config.json"
+  bool leave_rest = false;
+};
+
+struct Imported {
+  std::vector<ImportedRow> rows;   // in the order of the file
+  std::vector<std::string> notes;  // what people should know
+  i64 left_out = 0;                // rows without an answer: pending, cancelled
+};
+
+Expected<Imported> read(std::string_view text, const Options&);
+
+// The model's dimensions are known: rates become FLOP/s and MFU.
+bool knows_dimensions(const ModelSpec&);
+
+}  // namespace sweep::imports

@@ -1,0 +1,19 @@
+// Layout: what follows of a configuration from what a file states, by the rank algebra: the data-parallel degree,
+// nodes, gradient accumulation, global batch. What is stated is never changed.
+#pragma once
+#include <set>
+#include <string>
+
+#include "schema/expected.h"
+#include "schema/trial.h"
+
+namespace sweep::imports {
+
+using Stated = std::set<std::string_view>;  // keys of axes
+
+// Error: the equation that does not come out whole.
+Expected<void> complete(Trial&, const Stated&);
+// dp x micro_batch_size x grad_accum is the global batch.
+bool batch_multiplies_out(const Trial&);
+
+}  // namespace sweep::imports

@@ -1,0 +1,210 @@
+#include "orchestrator/import/mapping.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/import/cells.h"
+#include "orchestrator/import/units.h"
+
+namespace sweep::imports {
+namespace {
+
+// Names other files use: nanotron and the Ultra-Scale Playbook's chart first. Compared without case.
+struct Alias {
+  std::string_view column, field, unit;
+};
+constexpr Alias kAliases[] = {
+    {"gas", "grad_accum", ""},
+    {"gradient_accumulation_steps", "grad_accum", ""},
+    {"mbs", "micro_batch_size", ""},
+    {"gbs", "global_batch_size", ""},
+    {"zero_stage", "zero", ""},
+    {"sequence_length", "seq_len", ""},
+    {"status", "outcome", ""},
+    {"mfu", "mfu_reported", "fraction"},  // a claim of the file, never our own figure
+    {"mfu_pct", "mfu_reported", "%"},
+    {"tok_s_gpu", "tokens_per_s_gpu", "tokens/s"},
+    {"tok_s", "tokens_per_s", "tokens/s"},
+    {"mem_gb", "memory_reported_bytes", "GB"},
+    {"mem_gib", "memory_reported_bytes", "GiB"},
+};
+
+// Computed here from what the file measured, or of the other database only.
+constexpr std::string_view kOurs[] = {"tflops_gpu",  "hfu",        "mfu_fwd_bwd",     "mt_per_hour",
+                                      "cost_per_mt", "peak_flops", "formula_version", "sweep",
+                                      "trial",       "attempts",   "finished_at"};
+
+std::string fields_like(std::string_view name) {
+  std::vector<std::string> known;
+  for (const Column& c : columns()) known.emplace_back(c.key);
+  const auto close = shape::nearest(name, known);
+  return close ? fmt::format(" (did you mean '{}'?)", *close) : "";
+}
+
+struct Wish {
+  std::string field, unit;
+  bool stated_unit = false;
+};
+
+class Mapper {
+ public:
+  Mapper(const CsvRow& header, bool leave_rest, const std::string& shown_as)
+      : header_(header), leave_rest_(leave_rest), shown_as_(shown_as) {
+    for (const auto& name : header.cells) names_.insert(lower_case(name));
+  }
+
+  Expected<void> wish(const std::string& text) {
+    const auto equals = text.rfind('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+      return fail(fmt::format(
+          "--map {}: write COLUMN=FIELD, COLUMN=FIELD:UNIT, COLUMN=label:NAME or COLUMN=-", text));
+    const std::string column = text.substr(0, equals), what = text.substr(equals + 1);
+    if (std::ranges::find(header_.cells, column) == header_.cells.end())
+      return fail(fmt::format("--map {}: {} has no column '{}'; it has: {}", text, shown_as_, column,
+                              fmt::join(header_.cells, ", ")));
+    Wish wish{what, "", false};
+    if (const auto colon = what.find(':'); colon != std::string::npos && !what.starts_with("label:"))
+      wish = {what.substr(0, colon), what.substr(colon + 1), true};
+    if (!wishes_.emplace(column, wish).second)
+      return fail(fmt::format("--map names column '{}' twice; keep one", column));
+    return {};
+  }
+
+  Expected<Mapping> map() {
+    for (const auto& name : header_.cells)
+      if (auto done = column(name); !done) return tl::unexpected<Error>(done.error());
+    if (!left_out_.empty()) out_.notes.push_back(fmt::format("left out: {}", fmt::join(left_out_, ", ")));
+    return std::move(out_);
+  }
+
+ private:
+  tl::unexpected<Error> refuse(const std::string& name, const std::string& cause) const {
+    return fail(fmt::format("{}column '{}' {}", place(shown_as_, header_.line), name, cause));
+  }
+
+  Expected<void> column(const std::string& name) {
+    if (!seen_.insert(name).second)
+      return refuse(name, "is there twice; rename or remove one of them in the file");
+    const auto wished = wishes_.find(name);
+    if (wished != wishes_.end()) return place_as(name, wished->second);
+    if (name.empty())
+      return leave_rest_ ? leave(name)
+                         : refuse(name, "has no name; name it in the file, or give --leave-rest");
+    const std::string key = lower_case(name);
+    if (key == "mfu" && names_.contains("mfu_reported")) return leave(name);  // both: `mfu` was computed
+    if (std::ranges::find(kOurs, key) != std::end(kOurs)) return leave(name);
+    for (const Alias& alias : kAliases)
+      if (alias.column == key) {
+        if (!alias.unit.empty() && alias.field != key)
+          out_.notes.push_back(fmt::format("column '{}' is read as {} in {}", name, alias.field, alias.unit));
+        return place_as(name, {std::string(alias.field), std::string(alias.unit), !alias.unit.empty()});
+      }
+    if (const Column* field = find_column(key)) return place_as(name, {key, std::string(field->unit), true});
+    if (leave_rest_) return leave(name);
+    return refuse(name,
+                  fmt::format("is no field of this tool{}; say what it is with --map '{}=FIELD:UNIT', keep "
+                              "it for grouping with --map '{}=label:{}', or leave it out with --map "
+                              "'{}=-' (all such columns: --leave-rest)",
+                              fields_like(key), name, name, name, name));
+  }
+
+  Expected<void> leave(const std::string& name) {
+    left_out_.push_back(name.empty() ? "(no name)" : name);
+    out_.targets.push_back({Meaning::kIgnored, name, nullptr, "", 1});
+    return {};
+  }
+
+  Expected<void> place_as(const std::string& name, const Wish& wish) {
+    if (wish.field == "-") return leave(name);
+    Target target{meaning_of(wish.field), name, nullptr, "", 1};
+    if (target.meaning == Meaning::kLabel) target.label = wish.field.substr(6);
+    const std::string taken = target.meaning == Meaning::kLabel ? wish.field : canonical(wish.field);
+    const auto [other, free] = taken_.emplace(taken, name);
+    if (!free)
+      return refuse(name, fmt::format("and column '{}' are both '{}'; leave one out with --map '{}=-'",
+                                      other->second, taken, name));
+    if (target.meaning == Meaning::kIgnored) {
+      target.field = find_column(wish.field);
+      const bool ours = std::ranges::find(kOurs, wish.field) != std::end(kOurs) || wish.field == "mfu";
+      if (ours)
+        return refuse(name, fmt::format("cannot become '{}', which is computed here; a claim of the file is "
+                                        "'mfu_reported', a rate 'tokens_per_s_gpu'",
+                                        wish.field));
+      if (!target.field || target.field->role == Role::kIdentity)
+        return refuse(name,
+                      fmt::format("is mapped to '{}', which is no field{}; `sweep query \"select * from "
+                                  "results limit 1\"` and docs/fields.md list them",
+                                  wish.field, fields_like(wish.field)));
+      target.meaning = target.field->role == Role::kAxis ? Meaning::kAxis : Meaning::kMetric;
+      if (auto known = unit(name, wish, target); !known) return known;
+    } else if (wish.stated_unit && !wish.unit.empty()) {
+      return refuse(name, fmt::format("is mapped to '{}', which has no unit", wish.field));
+    }
+    out_.targets.push_back(std::move(target));
+    return {};
+  }
+
+  Expected<void> unit(const std::string& name, const Wish& wish, Target& target) {
+    const std::string_view unit = target.field->unit;
+    if (wish.stated_unit) {
+      const auto factor = factor_to(unit, wish.unit);
+      if (!factor) return refuse(name, fmt::format("({}): {}", wish.field, factor.error().message));
+      target.factor = *factor;
+      return {};
+    }
+    if (!is_ambiguous(unit)) return {};
+    return refuse(name,
+                  fmt::format("is mapped to '{0}' without a unit; state it, for example --map '{1}={0}:{2}'; "
+                              "units: {3}",
+                              wish.field, name, unit, units_for(unit)));
+  }
+
+  static std::string canonical(const std::string& field) { return field == "status" ? "outcome" : field; }
+
+  static Meaning meaning_of(const std::string& field) {
+    static const std::map<std::string_view, Meaning> kMeanings = {
+        {"model", Meaning::kModel},   {"outcome", Meaning::kOutcome}, {"status", Meaning::kOutcome},
+        {"state", Meaning::kState},   {"reason", Meaning::kReason},   {"oom_kind", Meaning::kOomKind},
+        {"labels", Meaning::kLabels},
+    };
+    if (field.starts_with("label:") && field.size() > 6) return Meaning::kLabel;
+    const auto it = kMeanings.find(field);
+    return it == kMeanings.end() ? Meaning::kIgnored : it->second;
+  }
+
+  const CsvRow& header_;
+  bool leave_rest_;
+  const std::string& shown_as_;
+  std::map<std::string, Wish> wishes_;
+  std::set<std::string> names_, seen_;
+  std::map<std::string, std::string> taken_;  // field -> column
+  std::vector<std::string> left_out_;
+  Mapping out_;
+};
+
+}  // namespace
+
+bool Mapping::has(std::string_view field) const {
+  return std::ranges::any_of(targets, [&](const Target& t) {
+    return (field == "model" && t.meaning == Meaning::kModel) || (t.field && t.field->key == field);
+  });
+}
+
+Expected<Mapping> map_columns(const CsvRow& header, std::span<const std::string> maps, bool leave_rest,
+                              const std::string& shown_as) {
+  if (header.cells.size() == 1 && header.cells[0].find_first_of(";\t") != std::string::npos)
+    return fail(
+        fmt::format("{}the columns are not separated by commas; save the file as comma-separated CSV "
+                    "(with a decimal point)",
+                    place(shown_as, header.line)));
+  Mapper mapper(header, leave_rest, shown_as);
+  for (const auto& text : maps)
+    if (auto done = mapper.wish(text); !done) return tl::unexpected<Error>(done.error());
+  return mapper.map();
+}
+
+}  // namespace sweep::imports

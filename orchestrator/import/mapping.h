@@ -1,0 +1,35 @@
+// Mapping: what each column of a file means and in which unit, decided from its header, the wishes of --map and
+// the names this tool and the known files use. It refuses a column it cannot place, two columns for one field,
+// and a number whose unit nobody states.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "orchestrator/import/csv.h"
+#include "schema/columns.h"
+
+namespace sweep::imports {
+
+enum class Meaning { kIgnored, kModel, kAxis, kMetric, kOutcome, kState, kReason, kOomKind, kLabel, kLabels };
+
+struct Target {
+  Meaning meaning = Meaning::kIgnored;
+  std::string column;             // its name in the file
+  const Column* field = nullptr;  // of kAxis and kMetric
+  std::string label;              // of kLabel
+  double factor = 1;              // from the file's unit to the field's
+};
+
+struct Mapping {
+  std::vector<Target> targets;     // one per column
+  std::vector<std::string> notes;  // what people should know: columns left out, units taken from a name
+  bool has(std::string_view field) const;
+};
+
+// maps: "COLUMN=FIELD", "COLUMN=FIELD:UNIT", "COLUMN=label:NAME", "COLUMN=-" (left out).
+// leave_rest: columns that cannot be placed are left out, with a note.
+Expected<Mapping> map_columns(const CsvRow& header, std::span<const std::string> maps, bool leave_rest,
+                              const std::string& shown_as);
+
+}  // namespace sweep::imports

@@ -1,0 +1,343 @@
+// Rows of a file -> trials with results.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/import/cells.h"
+#include "orchestrator/import/import.h"
+#include "orchestrator/import/layout.h"
+#include "orchestrator/import/mapping.h"
+#include "schema/codec.h"
+
+namespace sweep::imports {
+namespace {
+
+constexpr std::size_t kMostRows = 10'000'000;
+
+// A published chart whose columns tell it: what its text says of every row, and the models behind its labels.
+struct KnownFile {
+  std::string_view name;
+  std::vector<std::string_view> columns;
+  std::vector<std::pair<std::string_view, std::string_view>> set, models;
+};
+
+const KnownFile& playbook() {
+  static const KnownFile known{"the Ultra-Scale Playbook's chart",
+                               {"model", "nodes", "dp", "tp", "pp", "gas", "mbs", "gbs", "zero", "status",
+                                "mfu_pct", "tok_s_gpu", "mem_gb"},
+                               {{"hardware", "h100-sxm-80gb"}, {"seq_len", "4096"}, {"precision", "bf16"}},
+                               {{"1B", "playbook-1b"}, {"8B", "playbook-8b"}}};
+  return known;
+}
+
+Expected<std::pair<std::string, std::string>> split_wish(std::string_view flag, const std::string& text) {
+  const auto equals = text.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+    return fail(fmt::format("{} {}: write two words with = between them, as {} {}", flag, text, flag,
+                            flag == "--set" ? "seq_len=4096" : "8B=llama3-8b"));
+  return std::pair(text.substr(0, equals), text.substr(equals + 1));
+}
+
+Expected<ModelSpec> spec_from(const std::string& name) {
+  if (!name.ends_with(".json")) return shape::find_model(name);
+  std::ifstream in(name, std::ios::binary);
+  if (!in) return fail(fmt::format("{}: it cannot be read; name a Hugging Face config.json", name));
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  auto spec = shape::model_from_config_json(text);
+  return spec ? spec : fail(fmt::format("{}: {}", name, spec.error().message));
+}
+
+class Importer {
+ public:
+  Importer(const Options& options, Mapping mapping) : o_(options), mapping_(std::move(mapping)) {
+    out_.notes = mapping_.notes;
+  }
+
+  Expected<void> prepare() {
+    const KnownFile& known = playbook();
+    const bool is_known = mapping_.targets.size() == known.columns.size() &&
+                          std::ranges::equal(mapping_.targets, known.columns, {}, &Target::column);
+    if (auto done = own_words(); !done) return done;
+    if (is_known) assume(known);
+    for (const std::string_view needed : {"model", "hardware", "seq_len", "precision", "micro_batch_size"})
+      if (!mapping_.has(needed) && !stated_.contains(needed))
+        return fail(
+            fmt::format("{}nothing says {}; map a column to it with --map, or give --set {}=VALUE for "
+                        "every row",
+                        place(o_.shown_as, 1), needed, needed));
+    return {};
+  }
+
+  Expected<void> add(const CsvRow& row) {
+    const auto wrong = [&](const std::string& cause) { return fail(place(o_.shown_as, row.line) + cause); };
+    if (row.cells.size() != mapping_.targets.size())
+      return wrong(
+          fmt::format("{} fields, where the header names {}; a field that holds a comma needs quotes",
+                      row.cells.size(), mapping_.targets.size()));
+    if (out_.rows.size() >= kMostRows)
+      return wrong(fmt::format("more than {} rows; split the file", kMostRows));
+    if (const auto done = read_row(row); !done) return wrong(done.error().message);
+    return {};
+  }
+
+  Imported take() {
+    if (crooked_ > 0)
+      out_.notes.push_back(
+          fmt::format("{} rows whose dp x micro_batch_size x grad_accum is not their "
+                      "global_batch_size are kept as they are",
+                      crooked_));
+    for (const auto& [label, spec] : specs_)
+      if (!knows_dimensions(spec))
+        out_.notes.push_back(
+            fmt::format("the dimensions of model '{0}' are not known, so its mfu stays empty; give "
+                        "--model '{0}=NAME' (`sweep models` lists them) or --model "
+                        "'{0}=config.json'",
+                        label));
+    for (const auto& name : unknown_hardware_)
+      out_.notes.push_back(
+          fmt::format("hardware '{}' is not in the catalogue (`sweep hardware` lists it), so mfu and "
+                      "cost stay empty",
+                      name));
+    return std::move(out_);
+  }
+
+ private:
+  struct Draft {
+    Trial trial;
+    Metrics metrics;
+    std::string status, state, reason, oom_kind;
+    nlohmann::json labels = nlohmann::json::object();
+    Stated stated;
+  };
+
+  // --set and --model.
+  Expected<void> own_words() {
+    for (const auto& text : o_.set) {
+      const auto wish = split_wish("--set", text);
+      if (!wish) return tl::unexpected<Error>(wish.error());
+      if (auto done = set(wish->first, wish->second, "--set " + text); !done) return done;
+    }
+    for (const auto& text : o_.models) {
+      const auto wish = split_wish("--model", text);
+      if (!wish) return tl::unexpected<Error>(wish.error());
+      auto spec = spec_from(wish->second);
+      if (!spec) return fail(fmt::format("--model {}: {}", text, spec.error().message));
+      specs_[wish->first] = *spec;
+    }
+    return {};
+  }
+
+  Expected<void> set(std::string_view key, std::string_view value, const std::string& who) {
+    const Column* axis = find_column(key);
+    if (!axis || axis->role != Role::kAxis)
+      return fail(fmt::format("{}: '{}' is no axis; docs/fields.md lists them", who, key));
+    if (mapping_.has(key))
+      return fail(
+          fmt::format("{}: the file has a column for {}; leave that out with --map 'COLUMN=-', or drop the "
+                      "--set",
+                      who, key));
+    stated_.insert(axis->key);
+    if (key == "model") {
+      base_.model = value;
+      return {};
+    }
+    const auto done = read_axis(*axis, 1, value, base_);
+    return done ? done : fail(fmt::format("{}: {}", who, done.error().message));
+  }
+
+  void assume(const KnownFile& known) {
+    std::string list;
+    for (const auto& [key, value] : known.set) {
+      if (stated_.contains(key) || mapping_.has(key)) continue;
+      if (set(key, value, "")) list += fmt::format("{}{}={}", list.empty() ? "" : ", ", key, value);
+    }
+    for (const auto& [label, name] : known.models)
+      if (const auto spec = shape::find_model(name);
+          spec && specs_.try_emplace(std::string(label), *spec).second)
+        list += fmt::format("{}{}={}", list.empty() ? "" : ", ", label, name);
+    if (!list.empty())
+      out_.notes.push_back(
+          fmt::format("the columns are those of {}: taken from its text {}", known.name, list));
+  }
+
+  Expected<void> read_row(const CsvRow& row) {
+    Draft draft;
+    draft.trial = base_, draft.stated = stated_;
+    for (std::size_t i = 0; i < row.cells.size(); ++i)
+      if (auto done = read_cell(mapping_.targets[i], trimmed(row.cells[i]), draft); !done)
+        return fail(fmt::format("column '{}': {}", mapping_.targets[i].column, done.error().message));
+    if (draft.trial.model.empty()) return fail("the row names no model");
+    draft.trial.spec = spec_of(draft.trial.model);
+    if (auto done = complete(draft.trial, draft.stated); !done) return done;
+    note_hardware(draft.trial.hardware);
+    if (!draft.labels.empty()) draft.trial.labels = dump(draft.labels);
+    return finish(row, std::move(draft));
+  }
+
+  Expected<void> read_cell(const Target& target, std::string_view cell, Draft& draft) {
+    if (says_nothing(cell)) return {};
+    switch (target.meaning) {
+      case Meaning::kIgnored:
+        return {};
+      case Meaning::kModel:
+        draft.trial.model = cell;
+        return {};
+      case Meaning::kAxis:
+        draft.stated.insert(target.field->key);
+        return read_axis(*target.field, target.factor, cell, draft.trial);
+      case Meaning::kMetric:
+        return read_metric(*target.field, target.factor, cell, draft.metrics);
+      case Meaning::kOutcome:
+        draft.status = cell;
+        return {};
+      case Meaning::kState:
+        draft.state = cell;
+        return {};
+      case Meaning::kReason:
+        draft.reason = cell;
+        return {};
+      case Meaning::kOomKind:
+        draft.oom_kind = cell;
+        return {};
+      case Meaning::kLabel:
+        return read_label(target.label, cell, draft);
+      case Meaning::kLabels:
+        return read_labels(cell, draft);
+    }
+    return {};
+  }
+
+  static Expected<void> read_label(const std::string& name, std::string_view cell, Draft& draft) {
+    const auto number = read_number(cell);
+    if (number && *number == static_cast<double>(static_cast<i64>(std::clamp(*number, -9e15, 9e15))))
+      draft.labels[name] = static_cast<i64>(*number);
+    else if (number)
+      draft.labels[name] = *number;
+    else
+      draft.labels[name] = std::string(cell);
+    return {};
+  }
+
+  static Expected<void> read_labels(std::string_view cell, Draft& draft) {
+    const auto parsed = parse_json(cell, kMostCellBytes, 4);
+    if (!parsed || !parsed->is_object())
+      return fail("labels are a JSON object, as `sweep export csv` writes them");
+    draft.labels.update(*parsed);
+    return {};
+  }
+
+  Expected<void> finish(const CsvRow& row, Draft draft) {
+    const auto outcome = outcome_of(draft);
+    if (!outcome) return tl::unexpected<Error>(outcome.error());
+    if (!*outcome) return ++out_.left_out, Expected<void>{};
+    crooked_ += !batch_multiplies_out(draft.trial);
+    ImportedRow out;
+    out.entry.id = trial_id(draft.trial);
+    out.entry.trial = std::move(draft.trial);
+    out.entry.source = fmt::format("{}:{}", o_.shown_as, row.line);
+    out.entry.order = static_cast<i64>(row.line);
+    if (**outcome == Outcome::kPruned || **outcome == Outcome::kUnsupported) {
+      out.entry.admitted = false;
+      out.entry.verdict = **outcome;
+      out.entry.rule = "imported";
+      out.entry.reason =
+          draft.reason.empty() ? fmt::format("the imported row says {}", draft.status) : draft.reason;
+    } else {
+      out.result = result_of(**outcome, draft, out.entry.id);
+    }
+    out_.rows.push_back(std::move(out));
+    return {};
+  }
+
+  // Without a word for it: ok where a rate or a time was measured.
+  static Expected<std::optional<Outcome>> outcome_of(const Draft& draft) {
+    if (!draft.state.empty()) {
+      const auto state = read_outcome(draft.state);
+      if (!state || !*state) return state;
+    }
+    if (!draft.status.empty()) return read_outcome(draft.status);
+    const Metrics& m = draft.metrics;
+    const bool measured = m.step_ms || m.tokens_per_s || m.tokens_per_s_gpu || m.mfu_reported;
+    return measured ? Outcome::kOk : Outcome::kFailedUnknown;
+  }
+
+  Result result_of(Outcome outcome, const Draft& draft, const std::string& id) const {
+    Result out;
+    out.trial_id = id, out.outcome = outcome;
+    out.oom_kind = outcome == Outcome::kOom ? oom_kind_from(draft.oom_kind) : std::nullopt;
+    out.metrics = draft.metrics;
+    if (outcome == Outcome::kOk) return out;
+    Metrics memory;  // of a trial that did not end ok, its rates mean nothing
+    memory.peak_allocated_bytes = draft.metrics.peak_allocated_bytes;
+    memory.peak_reserved_bytes = draft.metrics.peak_reserved_bytes;
+    memory.memory_reported_bytes = draft.metrics.memory_reported_bytes;
+    memory.host_peak_rss_bytes = draft.metrics.host_peak_rss_bytes;
+    memory.oom_asked_bytes = draft.metrics.oom_asked_bytes;
+    out.metrics = memory;
+    out.reason = !draft.reason.empty()  ? draft.reason
+                 : draft.status.empty() ? "the imported row gives no figure and no reason"
+                                        : fmt::format("the imported row says '{}' and no more", draft.status);
+    return out;
+  }
+
+  // Of a label whose dimensions nobody states: none, and a family that keeps two such models apart.
+  const ModelSpec& spec_of(const std::string& label) {
+    const auto known = specs_.find(label);
+    if (known != specs_.end()) return known->second;
+    if (const auto spec = shape::find_model(label)) return specs_.emplace(label, *spec).first->second;
+    ModelSpec nameless;
+    nameless.family = "imported: " + label;
+    return specs_.emplace(label, nameless).first->second;
+  }
+
+  void note_hardware(const std::string& name) {
+    if (name == last_hardware_) return;
+    last_hardware_ = name;
+    if (!shape::find_hardware(name) && std::ranges::find(unknown_hardware_, name) == unknown_hardware_.end())
+      unknown_hardware_.push_back(name);
+  }
+
+  const Options& o_;
+  Mapping mapping_;
+  Trial base_;
+  Stated stated_;
+  std::map<std::string, ModelSpec> specs_;  // by label
+  std::vector<std::string> unknown_hardware_;
+  std::string last_hardware_;
+  i64 crooked_ = 0;
+  Imported out_;
+};
+
+}  // namespace
+
+bool knows_dimensions(const ModelSpec& spec) {
+  return spec.layers > 0;
+}
+
+Expected<Imported> read(std::string_view text, const Options& options) {
+  auto reader = CsvReader::open(text, options.shown_as);
+  if (!reader) return tl::unexpected<Error>(reader.error());
+  auto header = reader->next();
+  if (!header) return tl::unexpected<Error>(header.error());
+  if (!*header)
+    return fail(fmt::format("{}: the file is empty; its first row names the columns", options.shown_as));
+  for (auto& name : (*header)->cells) name = std::string(trimmed(name));
+  auto mapping = map_columns(**header, options.map, options.leave_rest, options.shown_as);
+  if (!mapping) return tl::unexpected<Error>(mapping.error());
+  Importer importer(options, std::move(*mapping));
+  if (auto ready = importer.prepare(); !ready) return tl::unexpected<Error>(ready.error());
+  for (;;) {
+    auto row = reader->next();
+    if (!row) return tl::unexpected<Error>(row.error());
+    if (!*row) break;
+    if (auto done = importer.add(**row); !done) return tl::unexpected<Error>(done.error());
+  }
+  return importer.take();
+}
+
+}  // namespace sweep::imports

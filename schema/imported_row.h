@@ -1,0 +1,16 @@
+// ImportedRow: one measurement that somebody brought: its configuration with the place it came from, and how it
+// ended. Without a result it was pruned: never run.
+#pragma once
+#include <optional>
+
+#include "schema/plan_entry.h"
+#include "schema/result.h"
+
+namespace sweep {
+
+struct ImportedRow {
+  PlanEntry entry;
+  std::optional<Result> result;
+};
+
+}  // namespace sweep

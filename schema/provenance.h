@@ -1,0 +1,28 @@
+// Provenance: where and with what a result was measured, as the machines testified; absent parts were not told.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "schema/trial.h"
+
+namespace sweep {
+
+// One node of one allocation.
+struct Environment {
+  std::string allocation, launcher, whereabouts;
+  i64 node = 0;
+  std::string host;
+  std::string facts;  // JSON object of NodeRecord; empty: the node never told
+  i64 created_unix_ns = 0;
+  i64 results = 0;  // trials of the sweep whose final attempt ran in this allocation
+};
+
+// Of one trial's final attempt.
+struct Provenance {
+  std::string trial_id;
+  std::string launcher;            // local, ssh, slurm, import, ...
+  std::vector<Environment> nodes;  // of its allocation
+  std::string effective;           // JSON object of rank 0: what was really used; empty: not told
+};
+
+}  // namespace sweep

@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""answers_test.py BIN: the commands that answer, on databases made by result_db: report in a headless browser, tables,
+compare and its exit codes, query and its saved queries, best. Hostile names, empty and all-OOM sweeps included."""
+import csv
+import io
+import json
+import os
+import pathlib
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+BROWSERS = ("chromium-headless-shell", "chromium", "google-chrome")
+HOSTILE = "\"'><script>document.title='pwned'</script><img src=x onerror=alert(1)>&é漢"
+SPEC = {"family": "llama", "layers": 2, "hidden_size": 64, "heads": 4, "kv_heads": 4, "head_dim": 16, "intermediate_size": 128,
+        "vocab_size": 256}
+
+
+def row(batch, tokens, outcome="ok", model="tiny", spread=0.01, **more):
+    trial = {"model": model, "spec": SPEC, "hardware": "h100-sxm-80gb", "nodes": 1, "gpus_per_node": 8, "dp": 8,
+             "micro_batch_size": batch, "global_batch_size": 8 * batch, "seq_len": 512, "precision": "bf16", **more}
+    line = {"trial": trial, "outcome": outcome, "reason": "" if outcome == "ok" else f"rank 0 ended with {outcome} {HOSTILE}"}
+    if outcome == "ok":
+        step = 8 * batch * 512 / (tokens * 8) * 1000
+        line["metrics"] = {"step_ms": step, "step_ms_ci_low": step * (1 - spread), "step_ms_ci_high": step * (1 + spread),
+                           "forward_ms": step * 0.3, "backward_ms": step * 0.6, "optimizer_ms": step * 0.05, "timed_steps": 20,
+                           "tokens_per_s": tokens * 8, "tokens_per_s_gpu": tokens, "mt_per_hour": tokens * 8 * 0.0036,
+                           "cost_per_mt": 98.32 / (tokens * 8 * 0.0036), "peak_allocated_bytes": batch << 32, "alloc_retries": 0}
+        line["effective"] = {"backend": "nccl"}
+    else:
+        line["evidence"] = json.dumps({"log_tail": HOSTILE})
+    return line
+
+
+class Bench:
+    def __init__(self, bin_dir, folder):
+        self.bin, self.folder, self.db = bin_dir, folder, folder / "r.db"
+
+    def make(self, name, rows, question="Which?", db=None):
+        lines, facts = self.folder / "rows.jsonl", self.folder / "facts.json"
+        lines.write_text("".join(json.dumps(r) + "\n" for r in rows))
+        facts.write_text(json.dumps({"gpus": [{"name": HOSTILE}], "driver": "550", "build": HOSTILE}))
+        subprocess.run([self.bin / "result_db", db or self.db, name, question, lines, facts], check=True)
+
+    def sweep(self, *words, code=0, db=True):
+        command = [str(self.bin / "sweep"), *map(str, words), *(["--db", str(self.db)] if db else [])]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=self.folder,
+                              env={**os.environ, "XDG_CONFIG_HOME": str(self.folder)})
+        assert done.returncode == code, f"{command}: exit {done.returncode}, not {code}\n{done.stdout}\n{done.stderr}"
+        assert "internal fault" not in done.stderr, done.stderr
+        return done
+
+
+def browser_dom(page, scratch):
+    browser = next((b for b in map(shutil.which, BROWSERS) if b), None)
+    assert browser, "no headless browser here; install the Debian package chromium-headless-shell (or chromium)"
+    done = subprocess.run([browser, "--no-sandbox", "--disable-gpu", f"--user-data-dir={scratch}/profile", "--dump-dom",
+                           page.as_uri()], capture_output=True, timeout=120, check=True)
+    return done.stdout.decode("utf-8")
+
+
+def the_report_answers_and_can_be_pasted(b):
+    rows = [row(n, 900 + 50 * n) for n in (1, 2, 4)] + [row(8, 0, "oom"), row(2, 1100, recompute="full")]
+    b.make("s", rows)
+    page = b.folder / "report.html"
+    b.sweep("report", "s", "-o", page)
+    dom = browser_dom(page, b.folder)
+    sections = re.findall(r'<section id="(\w+)">', dom)
+    assert sections == ["answer", "cost", "heatmap", "memory", "scaling", "batch", "time", "failures", "environment",
+                        "reproduce"], sections
+    assert dom.count("<svg") >= 4 and 'class="star"' in dom and 'class="oom"' in dom
+    assert "Pareto front" in dom and "headroom" in dom
+    pasted = b.folder / "pasted.yaml"
+    yaml = re.search(r"<h4>grid file</h4>\s*<pre>(.*?)</pre>", dom, re.DOTALL).group(1)
+    pasted.write_text(yaml)
+    planned = json.loads(b.sweep("plan", pasted, "--json", db=False).stdout.splitlines()[0])
+    winner = json.loads(b.sweep("best", "s", "--json").stdout)[0]["winner"]["trial"]
+    assert planned["id"] == winner and winner in dom
+    for tool in ("torchtitan", "Megatron-LM", "nanotron", "DeepSpeed"):
+        assert f"<h4>{tool}</h4>" in dom, tool
+    config = re.search(r"<h4>DeepSpeed</h4>\s*<pre>(.*?)</pre>", dom, re.DOTALL).group(1)
+    assert json.loads(config)["train_micro_batch_size_per_gpu"] == 2
+
+
+def nothing_of_a_result_becomes_markup(b):
+    labels = json.dumps({HOSTILE: HOSTILE})
+    b.make(HOSTILE, [row(n, 900 + n, model=HOSTILE, labels=labels if n > 1 else "") for n in (1, 2, 4)]
+           + [row(8, 0, "crash", model=HOSTILE)], question=HOSTILE)
+    page = b.folder / "report.html"
+    b.sweep("report", "-o", page)
+    source = page.read_text("utf-8")
+    assert "<script" not in source and "<img" not in source
+    outside = source.replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"https?://|@import|url\((?!#)", outside), "the page names something outside itself"
+    dom = browser_dom(page, b.folder)
+    assert "<title>pwned" not in dom and not re.search(r"<[^>]+ onerror=", dom)
+    for words in (["best"], ["best", "--json"], ["best", "--yaml"], ["table", "cost"], ["table", "batch", "--json"],
+                  ["table", "scaling", "--csv"], ["table", "max-batch", "--markdown"], ["query", "reasons"]):
+        said = b.sweep(*words).stdout
+        assert "\x1b" not in said, words
+    parsed = list(csv.DictReader(io.StringIO(b.sweep("table", "cost", "--csv").stdout)))
+    assert len(parsed) == 4, parsed
+
+
+def sweeps_without_answers_say_so(b):
+    b.make("oom", [row(n, 0, "oom") for n in (1, 2)])
+    b.make("pending", [row(1, 0, "pending")])
+    b.make("one", [row(1, 1000)])
+    b.make("none", [])
+    for name in ("oom", "pending", "one", "none"):
+        page = b.folder / f"{name}.html"
+        b.sweep("report", name, "-o", page)
+        assert page.read_text().count("<section") == 10
+        for kind in ("cost", "batch", "scaling", "max-batch"):
+            b.sweep("table", kind, name)
+        b.sweep("best", name)
+        json.loads(b.sweep("best", name, "--json").stdout)
+    assert "only configuration" in (b.folder / "one.html").read_text()
+    assert "nothing to rank" in (b.folder / "oom.html").read_text()
+    missing = b.sweep("report", "absent", "-o", b.folder / "x.html", code=2).stderr
+    assert "absent" in missing and not (b.folder / "x.html").exists()
+    empty = b.folder / "empty.db"
+    sqlite3.connect(empty).close()
+    b.sweep("report", "-o", b.folder / "x.html", "--db", empty, code=2, db=False)
+
+
+def compare_fails_on_regressions_only(b):
+    b.make("before", [row(n, 1000) for n in (1, 2, 4)] + [row(16, 500)])
+    b.make("same", [row(n, 1001) for n in (1, 2, 4)])
+    b.make("slower", [row(1, 1000), row(2, 800), row(4, 0, "hang")])
+    b.sweep("compare", "before", "same", "--fail-on-regression", "5%")
+    said = b.sweep("compare", "before", "slower", "--fail-on-regression", "5%", code=3)
+    first, second = [line for line in said.stdout.splitlines() if line.startswith(("broke !", "worse !"))]
+    assert first.startswith("broke !") and second.startswith("worse !") and "-20.0 %" in second, said.stdout
+    assert "1 configuration only in A" in said.stdout and "2 regressions" in said.stderr
+    b.sweep("compare", "before", "slower")  # without the flag a regression is no failure
+    b.sweep("compare", "before", "slower", "--fail-on-regression", "30%", code=3)  # broke counts whatever the share
+    rows = json.loads(b.sweep("compare", "before", "slower", "--json").stdout)
+    assert [r["change"] for r in rows] == ["broke", "worse", "unclear"] and abs(rows[1]["share"] + 0.2) < 1e-9, rows
+    other = b.folder / "other.db"
+    b.make("before", [row(1, 500)], db=other)
+    b.sweep("compare", "before", f"{other}:before", "--fail-on-regression", "0.1", code=3)
+    b.sweep("compare", "before", other, "--fail-on-regression", "0.1", code=3)
+    b.sweep("compare", "before", "absent", code=2)
+    b.make("unlike", [row(64, 1)])
+    assert "no configuration in common" in b.sweep("compare", "before", "unlike", code=2).stderr
+
+
+def saved_queries_and_a_file_that_stays_as_it_is(b):
+    b.make("s", [row(n, 1000 + n) for n in (1, 2)])
+    before = b.db.read_bytes()
+    listed = b.sweep("query", "--list", db=False).stdout
+    names = [line.split()[0] for line in listed.splitlines()[2:]]
+    assert "outcomes" in names and "best" in names
+    for name in names:
+        b.sweep("query", name, *(["--set", "trial=0"] if name == "steps" else []))
+    folder = b.folder / "sweep" / "queries"
+    folder.mkdir(parents=True)
+    (folder / "mine.sql").write_text("-- what I ask every day\nSELECT count(*) AS n FROM results WHERE micro_batch_size = :batch\n")
+    assert "what I ask every day" in b.sweep("query", "--list", db=False).stdout
+    assert json.loads(b.sweep("query", "mine", "--set", "batch=2", "--json").stdout) == [{"n": 1}]
+    assert "'outcomes'" in b.sweep("query", "outcome", code=2).stderr
+    b.sweep("query", "../mine", code=2)
+    b.sweep("query", f"ATTACH '{b.folder}/x.db' AS x", code=2)
+    assert b.db.read_bytes() == before, "a query changed the database"
+    with sqlite3.connect(f"file:{b.db}?mode=ro", uri=True) as connection:
+        assert connection.execute("SELECT count(*) FROM results WHERE outcome = 'ok'").fetchone() == (2,)
+    if shell := shutil.which("sqlite3"):
+        done = subprocess.run([shell, "-readonly", b.db, "SELECT count(*) FROM results"], capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == "2", done
+    assert b.db.read_bytes() == before, "the sqlite3 shell had to change the database"
+
+
+def best_says_ties_and_what_was_measured(b):
+    b.make("s", [row(1, 1000), row(2, 1005), row(4, 700), row(8, 990, spread=0.0001, model="other"), row(16, 1, model="other", spread=0)])
+    text = b.sweep("best", "s").stdout
+    assert "TIED with 1 more" in text and "transport nccl" in text and "node-a" in text, text
+    documents = b.sweep("best", "s", "--yaml").stdout
+    assert documents.count("\n---\n") == 2 and documents.startswith("# 2 YAML documents"), documents
+    for number, document in enumerate(documents.split("\n---\n")[1:]):
+        path = b.folder / f"{number}.yaml"
+        path.write_text(document)
+        assert len(b.sweep("plan", path, "--json", db=False).stdout.splitlines()) == 1
+    entry = json.loads(b.sweep("best", "s", "--json").stdout)[0]
+    assert entry["measured"]["nodes"][0]["host"] == "node-a"
+
+
+CASES = [the_report_answers_and_can_be_pasted, nothing_of_a_result_becomes_markup, sweeps_without_answers_say_so,
+         compare_fails_on_regressions_only, saved_queries_and_a_file_that_stays_as_it_is, best_says_ties_and_what_was_measured]
+
+
+def main():
+    bin_dir, only = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:]
+    for case in CASES:
+        if only and case.__name__ not in only:
+            continue
+        with tempfile.TemporaryDirectory(prefix="sweep-answers-") as name:
+            case(Bench(bin_dir, pathlib.Path(name)))
+            print("ok      ", case.__name__, flush=True)
+
+
+if __name__ == "__main__":
+    main()

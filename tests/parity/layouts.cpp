@@ -1,0 +1,187 @@
+#include "tests/parity/layouts.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "bench_kernels/step/train_step.h"
+#include "tests/unit/comm/forked_ranks.h"
+
+namespace sweep::testing {
+namespace {
+
+using nlohmann::json;
+
+std::vector<double> numbers(const at::Tensor& t) {
+  const at::Tensor flat = t.to(at::kDouble).contiguous();
+  const double* data = flat.const_data_ptr<double>();
+  return {data, data + flat.numel()};
+}
+
+json share_of(const step::TrainStep::Tensor& t) {
+  return {{"name", t.name},
+          {"shape", t.value.sizes().vec()},
+          {"dimension", t.slice.dimension},
+          {"whole", t.slice.whole},
+          {"ranges", t.slice.ranges},
+          {"value", numbers(t.value)},
+          {"gradient", numbers(t.gradient)}};
+}
+
+json run_rank(const Trial& trial, const comm::GroupOptions& options, int steps) {
+  const auto dims = shape::ParallelDims::make(trial);
+  require(dims.has_value(), dims ? "" : dims.error().message);
+  const parallel::Mesh mesh(*dims, options.rank, [&](const std::string& name, int rank, int size) {
+    comm::GroupOptions of_group = options;
+    of_group.name = name, of_group.rank = rank, of_group.world = size;
+    return comm::make_backend(trial.backend, of_group);
+  });
+  step::TrainStep step(trial, at::kCPU, mesh, nullptr);
+  json out{{"losses", json::array()}, {"tokens", 0}, {"tensors", json::array()}};
+  for (int i = 0; i < steps; ++i) {
+    const auto times = step.run();
+    out["losses"].push_back(times.loss);
+    out["tokens"] = times.tokens;
+  }
+  for (const auto& tensor : step.tensors()) out["tensors"].push_back(share_of(tensor));
+  mesh[shape::Dimension::kWorld].barrier();
+  return out;
+}
+
+// A whole tensor under construction: NaN where no rank has written yet.
+struct Assembly {
+  at::Tensor value, gradient;
+};
+
+at::Tensor tensor_of(const json& values, const std::vector<i64>& shape) {
+  auto data = values.get<std::vector<double>>();
+  return at::from_blob(data.data(), shape, at::kDouble).clone();
+}
+
+void put(at::Tensor whole, const at::Tensor& share, const std::string& name,
+         std::vector<std::string>& faults) {
+  const at::Tensor empty = whole.isnan();
+  const at::Tensor difference = at::where(empty, at::zeros({}, at::kDouble), (whole - share)).norm();
+  const double scale = share.norm().item<double>();
+  if (difference.item<double>() > 1e-6 * scale) faults.push_back("copies of " + name + " differ");
+  whole.copy_(share);
+}
+
+void assemble(const json& share, std::map<std::string, Assembly>& all, std::vector<std::string>& faults) {
+  const std::string name = share["name"];
+  const auto local = share["shape"].get<std::vector<i64>>();
+  const i64 dimension = share["dimension"], size = share["whole"];
+  auto shape = local;
+  if (size != 0) shape[static_cast<std::size_t>(dimension)] = size;
+  Assembly& whole = all[name];
+  if (!whole.value.defined()) {
+    whole.value = at::full(shape, NAN, at::kDouble);
+    whole.gradient = at::full(shape, NAN, at::kDouble);
+  }
+  auto ranges = share["ranges"].get<std::vector<std::pair<i64, i64>>>();
+  if (size == 0) ranges = {{0, local[0]}};
+  i64 at = 0;
+  for (const auto& [begin, count] : ranges) {
+    const auto piece = [&](const char* key) {
+      return tensor_of(share[key], local).narrow(dimension, at, count);
+    };
+    put(whole.value.narrow(dimension, begin, count), piece("value"), name, faults);
+    put(whole.gradient.narrow(dimension, begin, count), piece("gradient"), name + ".grad", faults);
+    at += count;
+  }
+}
+
+WholeRun merge(const std::vector<json>& ranks, std::vector<std::string> faults) {
+  WholeRun run;
+  std::map<std::string, Assembly> all;
+  double tokens = 0;
+  for (const json& rank : ranks) {
+    if (rank.is_null()) continue;
+    const double mine = rank["tokens"];
+    const auto losses = rank["losses"].get<std::vector<double>>();
+    run.losses.resize(losses.size(), 0.0);
+    for (std::size_t i = 0; i < losses.size(); ++i) run.losses[i] += losses[i] * mine;
+    tokens += mine;
+    for (const json& share : rank["tensors"]) assemble(share, all, faults);
+  }
+  for (double& loss : run.losses) loss /= tokens;
+  for (const auto& [name, whole] : all) {
+    if (whole.value.isnan().any().item<bool>()) faults.push_back(name + " has holes or NaN");
+    run.tensors[name] = {whole.value, whole.gradient};
+  }
+  run.faults = std::move(faults);
+  return run;
+}
+
+double relative(const at::Tensor& a, const at::Tensor& b, double floor) {
+  const double scale = std::max(b.norm().item<double>(), floor);
+  return (a - b).norm().item<double>() / scale;
+}
+
+}  // namespace
+
+WholeRun run_layout(const Trial& trial, int steps) {
+  const ScratchFolder results;
+  const auto file = [&](int rank) { return results.path() + "/" + std::to_string(rank); };
+  const int world = static_cast<int>(trial.world());
+  const auto statuses = run_ranks(world, [&](const comm::GroupOptions& options) {
+    const auto bytes = json::to_cbor(run_rank(trial, options, steps));
+    std::ofstream(file(options.rank), std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  });
+  std::vector<std::string> faults;
+  std::vector<json> ranks;
+  for (int rank = 0; rank < world; ++rank) {
+    if (statuses[static_cast<std::size_t>(rank)] != 0) {
+      faults.push_back("rank " + std::to_string(rank) + " failed");
+      continue;
+    }
+    std::ifstream in(file(rank), std::ios::binary);
+    ranks.push_back(json::from_cbor(std::vector<char>{std::istreambuf_iterator<char>(in), {}}));
+  }
+  return merge(ranks, std::move(faults));
+}
+
+Distance distance(const WholeRun& a, const WholeRun& reference) {
+  Distance d;
+  for (std::size_t i = 0; i < reference.losses.size(); ++i) {
+    const double there = reference.losses[i], here = i < a.losses.size() ? a.losses[i] : NAN;
+    const double off = std::abs(here - there) / std::abs(there);
+    if (!(off <= d.loss)) d.loss = off;
+  }
+  double squares = 0;
+  for (const auto& [name, whole] : reference.tensors)
+    squares += std::pow(whole.gradient.norm().item<double>(), 2);
+  const double floor = 1e-7 * std::sqrt(squares);
+  for (const auto& [name, whole] : reference.tensors) {
+    const auto found = a.tensors.find(name);
+    if (found == a.tensors.end()) return {INFINITY, INFINITY, INFINITY, name + " is missing"};
+    const double gradient = relative(found->second.gradient, whole.gradient, floor);
+    if (!(gradient <= d.gradient)) d.gradient = gradient, d.worst = name;
+    const double value = relative(found->second.value, whole.value, 1e-30);
+    if (!(value <= d.value)) d.value = value;
+  }
+  return d;
+}
+
+Trial tiny_trial() {
+  Trial t;
+  t.model = "tiny";
+  t.spec.layers = 4, t.spec.hidden_size = 32, t.spec.heads = 4, t.spec.kv_heads = 4, t.spec.head_dim = 8;
+  t.spec.intermediate_size = 48, t.spec.vocab_size = 64;
+  t.seq_len = 16, t.micro_batch_size = 1, t.grad_accum = 8, t.global_batch_size = 8;
+  t.backend = "shm";
+  return t;
+}
+
+Trial with_degrees(Trial t, i64 dp, i64 tp, i64 pp, i64 cp, i64 ep) {
+  t.dp = dp, t.tp = tp, t.pp = pp, t.cp = cp, t.ep = ep;
+  t.nodes = 1, t.gpus_per_node = t.world();
+  t.grad_accum = t.global_batch_size / (dp * t.micro_batch_size);
+  return t;
+}
+
+}  // namespace sweep::testing

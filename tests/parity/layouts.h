@@ -1,0 +1,38 @@
+// Runs a trial as its ranks, one forked process each, and puts the shares of all ranks together again: what
+// every layout's step did to the whole model, comparable with any other layout's.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "schema/trial.h"
+
+namespace sweep::testing {
+
+struct WholeTensor {
+  at::Tensor value, gradient;  // float64; value after the last step, gradient of the last step
+};
+struct WholeRun {
+  std::vector<double> losses;  // per step, mean over all tokens
+  std::map<std::string, WholeTensor> tensors;
+  std::vector<std::string> faults;  // a rank that failed, copies of one tensor that differ, holes
+};
+// backend: shm or gloo. Ranks that hold copies of a tensor must hold the same numbers (relative 1e-6).
+WholeRun run_layout(const Trial&, int steps);
+
+// The largest relative distances |a - b| / |b| over steps and tensors; a gradient below 1e-7 of the global
+// norm counts against that floor.
+struct Distance {
+  double loss = 0, gradient = 0, value = 0;
+  std::string worst;  // the tensor with the largest gradient distance
+};
+Distance distance(const WholeRun& a, const WholeRun& reference);
+
+// A tiny Llama-like trial whose dimensions every degree up to 4 divides; global batch 8.
+Trial tiny_trial();
+// Its nodes and gpus_per_node follow from the degrees; global_batch_size stays, grad_accum follows.
+Trial with_degrees(Trial, i64 dp, i64 tp, i64 pp, i64 cp, i64 ep = 1);
+
+}  // namespace sweep::testing

@@ -1,0 +1,199 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "orchestrator/import/import.h"
+
+namespace sweep::imports {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+constexpr std::string_view kPlaybook =
+    "model,nodes,dp,tp,pp,gas,mbs,gbs,zero,status,mfu_pct,tok_s_gpu,mem_gb\n";
+// What a file must say, in the tool's own names; seq_len and the rest by --set.
+const std::vector<std::string> kBase = {"hardware=h100-sxm-80gb", "seq_len=4096", "precision=bf16"};
+
+Options with(std::vector<std::string> map = {}, std::vector<std::string> set = kBase) {
+  return {
+      .shown_as = "f.csv", .map = std::move(map), .set = std::move(set), .models = {}, .leave_rest = false};
+}
+Imported must(std::string_view text, const Options& options = with()) {
+  auto read = imports::read(text, options);
+  if (!read) throw std::runtime_error(read.error().message);
+  return std::move(*read);
+}
+std::string error_of(std::string_view text, const Options& options = with()) {
+  const auto read = imports::read(text, options);
+  return read ? "(no error)" : read.error().message;
+}
+std::string playbook(std::string_view row) {
+  return std::string(kPlaybook) + std::string(row) + "\n";
+}
+const ImportedRow& only(const Imported& read) {
+  EXPECT_EQ(read.rows.size(), 1u);
+  return read.rows.front();
+}
+
+TEST(Import, TheShippedFileNeedsNoFlags) {
+  std::ifstream in(std::string(SWEEP_SOURCE_DIR) + "/sweeps/data/playbook_h100_1B_8B.csv", std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const Imported read = must(text, with({}, {}));
+  ASSERT_EQ(read.rows.size(), 1631u);
+  i64 ok = 0, unknown = 0;
+  for (const auto& row : read.rows) {
+    ok += row.result->outcome == Outcome::kOk, unknown += row.result->outcome == Outcome::kFailedUnknown;
+    EXPECT_EQ(row.entry.trial.world(), row.entry.trial.nodes * 8);
+    EXPECT_FALSE(row.result->metrics.mfu) << "ours is computed, never read";
+  }
+  EXPECT_EQ(ok, 1026);
+  EXPECT_EQ(unknown, 605);
+  EXPECT_THAT(read.notes, Contains(HasSubstr("seq_len=4096")));
+  EXPECT_THAT(read.notes, Contains(HasSubstr("20 rows whose dp x micro_batch_size x grad_accum")));
+}
+
+TEST(Import, ARowBecomesATrialWithItsClaims) {
+  const Imported read = must(playbook("8B,2,4,4,1,16,4,256,1,ok,43.9,7290,40.4"), with({}, {}));
+  const auto& [entry, result] = only(read);
+  const Trial& t = entry.trial;
+  EXPECT_EQ(t.model, "8B");
+  EXPECT_EQ(t.spec.layers, 32);
+  EXPECT_EQ(std::tuple(t.nodes, t.gpus_per_node, t.dp, t.tp, t.pp, t.grad_accum, t.micro_batch_size, t.zero),
+            std::tuple(2, 8, 4, 4, 1, 16, 4, 1));
+  EXPECT_EQ(std::tuple(t.hardware, t.precision, t.seq_len, t.global_batch_size),
+            std::tuple("h100-sxm-80gb", "bf16", 4096, 256));
+  EXPECT_DOUBLE_EQ(result->metrics.mfu_reported.value(), 0.439);
+  EXPECT_DOUBLE_EQ(result->metrics.tokens_per_s_gpu.value(), 7290);
+  EXPECT_EQ(result->metrics.memory_reported_bytes, 40'400'000'000);
+  EXPECT_FALSE(result->metrics.peak_allocated_bytes) << "the file does not say which memory it means";
+  EXPECT_EQ(entry.source, "f.csv:2");
+}
+
+TEST(Import, OwnWordsGoBeforeThoseOfTheKnownFile) {
+  Options options = with({}, {"seq_len=2048"});
+  options.models = {"8B=llama3-8b"};
+  const Imported read = must(playbook("8B,1,8,1,1,32,1,256,0,ok,1,1,1"), options);
+  EXPECT_EQ(only(read).entry.trial.seq_len, 2048);
+  EXPECT_EQ(only(read).entry.trial.spec.kv_heads, 8);
+}
+
+TEST(Import, FailedIsUnknownAndKeepsNoRates) {
+  const Imported read =
+      must(playbook("1B,1,1,4,2,1,256,256,0,failed,,,\n1B,1,8,1,1,32,1,256,0,oom,3,12,70"), with({}, {}));
+  ASSERT_EQ(read.rows.size(), 2u);
+  EXPECT_EQ(read.rows[0].result->outcome, Outcome::kFailedUnknown);
+  EXPECT_THAT(read.rows[0].result->reason, HasSubstr("says 'failed' and no more"));
+  EXPECT_EQ(read.rows[1].result->outcome, Outcome::kOom);
+  EXPECT_FALSE(read.rows[1].result->metrics.tokens_per_s_gpu);
+  EXPECT_EQ(read.rows[1].result->metrics.memory_reported_bytes, 70'000'000'000);
+}
+
+TEST(Import, NothingMeasuredIsAbsentHoweverItIsWritten) {
+  for (const char* nothing : {"", "nan", "NaN", "NULL", "n/a", "-", " "}) {
+    const Imported read =
+        must(playbook(std::string("1B,1,8,1,1,32,1,256,0,ok,1,2,") + nothing), with({}, {}));
+    EXPECT_FALSE(only(read).result->metrics.memory_reported_bytes) << nothing;
+  }
+}
+
+TEST(Import, ColumnsAreMappedByNameWithTheirUnit) {
+  const Options options = with({"arch=model", "t=step_ms:s", "peak=peak_reserved_bytes:GiB",
+                                "eff=mfu_reported:%", "run=label:run", "x=-"});
+  const Imported read =
+      must("arch,micro_batch_size,t,peak,eff,run,x\nmy-net,4,1.5,2,37.5,\"a, b\",?\n", options);
+  const auto& [entry, result] = only(read);
+  EXPECT_DOUBLE_EQ(result->metrics.step_ms.value(), 1500);
+  EXPECT_EQ(result->metrics.peak_reserved_bytes, i64{2} << 30);
+  EXPECT_DOUBLE_EQ(result->metrics.mfu_reported.value(), 0.375);
+  EXPECT_EQ(entry.trial.labels, R"({"run":"a, b"})");
+  EXPECT_EQ(result->outcome, Outcome::kOk) << "measured, and nothing says otherwise";
+  EXPECT_THAT(read.notes, Contains(HasSubstr("dimensions of model 'my-net' are not known")));
+}
+
+TEST(Import, ModelsWithoutDimensionsStayApart) {
+  const Imported read = must("model,micro_batch_size,tok_s_gpu\na,1,5\nb,1,6\n");
+  EXPECT_NE(read.rows[0].entry.id, read.rows[1].entry.id);
+  EXPECT_FALSE(knows_dimensions(read.rows[0].entry.trial.spec));
+}
+
+TEST(Import, TheLayoutIsCompletedByTheRankAlgebra) {
+  const Imported read = must("model,nodes,tp,mbs,gbs,tok_s_gpu\nm,2,4,2,256,5\n");
+  const Trial& t = only(read).entry.trial;
+  EXPECT_EQ(std::tuple(t.dp, t.gpus_per_node, t.grad_accum), std::tuple(4, 8, 32));
+  EXPECT_THAT(error_of("model,nodes,tp,mbs,tok_s_gpu\nm,1,3,2,5\n"),
+              HasSubstr("f.csv:2: dp = nodes x gpus_per_node / (tp x pp x cp) = 8 / 3 is not whole"));
+  EXPECT_THAT(error_of("model,dp,mbs,gbs,tok_s_gpu\nm,8,3,256,5\n"),
+              HasSubstr("grad_accum = global_batch_size"));
+}
+
+TEST(Import, RowsWithoutAnAnswerAreLeftOut) {
+  const Imported read =
+      must("model,mbs,status,tok_s_gpu\nm,1,cancelled,\nm,2,pending,\nm,4,pruned,\nm,8,ok,5\n");
+  EXPECT_EQ(read.left_out, 2);
+  ASSERT_EQ(read.rows.size(), 2u);
+  EXPECT_FALSE(read.rows[0].entry.admitted);
+  EXPECT_FALSE(read.rows[0].result);
+}
+
+struct Bad {
+  const char *text, *sentence;
+};
+
+TEST(Import, BadRowsNameFileLineColumnAndCause) {
+  const std::string good = "1B,1,8,1,1,16,2,256,0,ok,39.2,40150,50.2\n";
+  const Bad cases[] = {
+      {"1B,1,8", "f.csv:3: 3 fields, where the header names 13"},
+      {"1B,1,x,1,1,16,2,256,0,ok,1,1,1", "f.csv:3: column 'dp': 'x' is no number"},
+      {"1B,1,0,1,1,16,2,256,0,ok,1,1,1", "f.csv:3: column 'dp': '0' is outside 1 .. 1000000"},
+      {"1B,1,8,1,1,16,2,256,7,ok,1,1,1", "f.csv:3: column 'zero': '7' is outside 0 .. 3"},
+      {"1B,1,8,1,1,16,2.5,256,0,ok,1,1,1", "f.csv:3: column 'mbs': '2.5' is no whole number"},
+      {"1B,1,8,1,1,16,2,256,0,ok,1,\"40,150\",1", "without separators of thousands"},
+      {"1B,1,8,1,1,16,2,256,0,ok,1,-1,1", "f.csv:3: column 'tok_s_gpu': '-1' is negative"},
+      {"1B,1,8,1,1,16,2,256,0,ok,1,inf,1", "'inf' is no number"},
+      {"1B,1,8,1,1,16,2,256,0,great,1,1,1", "f.csv:3: 'great' says nothing this tool knows"},
+      {",1,8,1,1,16,2,256,0,ok,1,1,1", "f.csv:3: the row names no model"},
+      {"1B,3,8,1,1,16,2,256,0,ok,1,1,1", "do not share 3 nodes evenly"},
+      {"1B,1,1000000,1000000,1000000,1,1,1,0,ok,1,1,1", "more ranks than any machine has"},
+      {"1B,1,8,1,1,16,99999999999999999999,256,0,ok,1,1,1", "is no whole number"},
+  };
+  for (const auto& [text, sentence] : cases)
+    EXPECT_THAT(error_of(std::string(kPlaybook) + good + text + "\n", with({}, {})), HasSubstr(sentence))
+        << text;
+}
+
+TEST(Import, BadHeadersAndWishesSayTheWayOut) {
+  EXPECT_THAT(error_of(""), HasSubstr("f.csv: the file is empty"));
+  EXPECT_THAT(error_of("model;nodes\n1B;1\n"), HasSubstr("not separated by commas"));
+  EXPECT_THAT(error_of("model,model\n"), HasSubstr("f.csv:1: column 'model' is there twice"));
+  EXPECT_THAT(error_of("model,gas,grad_accum\n"), HasSubstr("are both 'grad_accum'"));
+  EXPECT_THAT(error_of("model,micro_batch_sise\n"), HasSubstr("did you mean 'micro_batch_size'?"));
+  EXPECT_THAT(error_of("model,,mbs\n"), HasSubstr("has no name"));
+  EXPECT_THAT(error_of("model,mbs,t\n", with({"t=step_ms"})), HasSubstr("without a unit"));
+  EXPECT_THAT(error_of("model,mbs,t\n", with({"t=step_ms:GB"})),
+              HasSubstr("'GB' is no unit for it; there are: ms"));
+  EXPECT_THAT(error_of("model,mbs,t\n", with({"t=mfu:%"})), HasSubstr("mfu_reported"));
+  EXPECT_THAT(error_of("model,mbs,t\n", with({"u=step_ms:s"})),
+              HasSubstr("has no column 'u'; it has: model, mbs, t"));
+  EXPECT_THAT(error_of("model,mbs,t\n", with({"t"})), HasSubstr("COLUMN=FIELD"));
+  EXPECT_THAT(error_of("mbs,tok_s_gpu\n"), HasSubstr("nothing says model"));
+  EXPECT_THAT(error_of("model,mbs,tok_s_gpu\n", with({}, {})), HasSubstr("nothing says hardware"));
+  EXPECT_THAT(error_of("model,mbs\n", with({}, {"mbs=3"})), HasSubstr("'mbs' is no axis"));
+  EXPECT_THAT(error_of("model,mbs\n", with({}, {"precision=int3"})), HasSubstr("there are: fp32, bf16"));
+  EXPECT_THAT(error_of("model,mbs,seq_len\n"), HasSubstr("the file has a column for seq_len"));
+  Options options = with();
+  options.models = {"a=no-such-model"};
+  EXPECT_THAT(error_of("model,mbs\n", options), HasSubstr("--model a=no-such-model"));
+}
+
+TEST(Import, OtherColumnsCanBeLeftOutAtOnce) {
+  Options options = with();
+  options.leave_rest = true;
+  EXPECT_THAT(must("model,mbs,foo,bar,tok_s_gpu\nm,1,?,?,5\n", options).notes,
+              Contains(HasSubstr("left out: foo, bar")));
+}
+
+}  // namespace
+}  // namespace sweep::imports

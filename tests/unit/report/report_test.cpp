@@ -1,0 +1,149 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "orchestrator/report/chart.h"
+#include "orchestrator/report/launch_flags.h"
+#include "orchestrator/report/measured.h"
+#include "orchestrator/report/report_page.h"
+#include "tests/unit/report/rows.h"
+
+namespace sweep::report {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kHostile = "\"'><script>pwned()</script>&é漢\x01\xff";
+
+std::string page_of(std::span<const ResultRow> rows) {
+  ReportInput in;
+  in.sweep = in.question = in.grid_path = in.grid_text = in.db = kHostile;
+  in.options_json = R"({"launcher":"<script>pwned()</script>"})";
+  in.rows = rows;
+  Environment node;
+  node.allocation = "a1", node.launcher = node.host = kHostile, node.results = 1;
+  node.facts = R"({"driver":"<script>pwned()</script>","gpus":[{"name":"<script>pwned()</script>"}]})";
+  in.environments = {node};
+  const auto page = report_html(in);
+  return page ? *page : "ERROR " + page.error().message;
+}
+
+ResultRow full_row(std::string id, i64 batch) {
+  ResultRow row = ok_row(std::move(id), 1, 1000 + double(batch));
+  row.trial.micro_batch_size = batch;
+  row.trial.model = kHostile;
+  row.trial.labels = nlohmann::json{{"<script>pwned()</script>", kHostile + std::to_string(batch)}}.dump(
+      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+  row.metrics.peak_allocated_bytes = batch << 30;
+  row.metrics.forward_ms = 1, row.metrics.backward_ms = 2, row.metrics.alloc_retries = 0;
+  return row;
+}
+
+TEST(Report, TextOfResultsNeverBecomesMarkup) {
+  std::vector<ResultRow> rows = {full_row("a", 1), full_row("b", 2),
+                                 bad_row(kHostile, 4, Outcome::kOom, kHostile)};
+  rows[2].evidence = R"({"log_tail":"<script>pwned()</script>"})";
+  const std::string page = page_of(rows);
+  EXPECT_THAT(page, Not(HasSubstr("<script")));
+  EXPECT_THAT(page, HasSubstr("&lt;script"));
+  EXPECT_THAT(page, Not(HasSubstr("ERROR ")));
+}
+
+TEST(Report, EverySectionSaysSomethingWhateverIsMissing) {
+  ResultRow nan = full_row("n", 1);
+  nan.metrics.tokens_per_s_gpu = std::numeric_limits<double>::quiet_NaN();
+  nan.metrics.step_ms = std::numeric_limits<double>::infinity();
+  ResultRow pending = full_row("p", 2);
+  pending.state = State::kPending;
+  const std::vector<ResultRow> cases[] = {
+      {},
+      {bad_row("a", 1, Outcome::kOom, "r"), bad_row("b", 2, Outcome::kOom, "r")},
+      {full_row("one", 1)},
+      {nan},
+      {pending}};
+  for (const auto& rows : cases) {
+    const std::string page = page_of(rows);
+    for (const char* id : {"answer", "cost", "heatmap", "memory", "scaling", "batch", "time", "failures",
+                           "environment", "reproduce"}) {
+      const auto at = page.find(std::string("<section id=\"") + id + "\"");
+      ASSERT_NE(at, std::string::npos) << id << "\n" << page.substr(0, 300);
+      const auto body =
+          page.substr(page.find("</h2>", at), page.find("</section>", at) - page.find("</h2>", at));
+      EXPECT_GT(body.size(), 30u) << id << " of " << rows.size() << " rows is empty";
+    }
+    EXPECT_THAT(page, Not(testing::ContainsRegex("[^a-z]nan[^a-z]")));
+  }
+}
+
+TEST(Report, AnUnknownMetricIsRefused) {
+  ReportInput in;
+  in.metric = "speed";
+  EXPECT_FALSE(report_html(in));
+}
+
+TEST(LaunchForms, SayWhatTheyCannotExpress) {
+  ResultRow row = ok_row("a", 2, 100);
+  row.trial.dp = 4, row.trial.pp = 2, row.trial.zero = 2, row.trial.micro_batch_size = 2,
+  row.trial.grad_accum = 8;
+  row.trial.global_batch_size = 64, row.trial.precision = "bf16", row.trial.recompute = "selective";
+  row.trial.nodes = 2, row.trial.gpus_per_node = 8;
+  const auto forms = launch_forms(row);
+  ASSERT_EQ(forms.size(), 4u);
+  EXPECT_THAT(forms[0].text, HasSubstr("--parallelism.pipeline_parallel_microbatch_size 2"));
+  EXPECT_THAT(forms[0].text, HasSubstr("--training.local_batch_size 16"));
+  EXPECT_THAT(forms[0].text, HasSubstr("--parallelism.data_parallel_shard_degree 4"));
+  EXPECT_THAT(forms[1].text, HasSubstr("--pipeline-model-parallel-size 2"));
+  EXPECT_THAT(forms[1].text, HasSubstr("--num-query-groups 8"));
+  EXPECT_THAT(forms[2].text, HasSubstr("batch_accumulation_per_replica: 8"));
+  EXPECT_THAT(forms[2].not_said, Contains(HasSubstr("ZeRO stage 2")));
+  const auto config = nlohmann::json::parse(forms[3].text);
+  EXPECT_EQ(config.at("train_batch_size"), 64);
+  EXPECT_EQ(config.at("zero_optimization").at("stage"), 2);
+  EXPECT_EQ(config.at("tensor_parallel").at("autotp_size"), 2);
+  EXPECT_THAT(forms[3].not_said, Contains(HasSubstr("pp 2")));
+}
+
+TEST(LaunchForms, AnImportedRowWithoutDimensionsIsNoError) {
+  ResultRow row = ok_row("a", 1, 100);
+  row.trial.spec = {};
+  for (const auto& form : launch_forms(row)) EXPECT_FALSE(form.text.empty());
+  EXPECT_THAT(launch_forms(row)[1].not_said, Contains(HasSubstr("the import did not give them")));
+}
+
+TEST(Measured, SaysWhatWasToldAndWhatWasNot) {
+  ResultRow row = ok_row("a", 2, 100);
+  row.trial.dp = 4;
+  EXPECT_THAT(measured_lines(row, nullptr), Contains(HasSubstr("not told")));
+  Provenance from{"a", "local", {}, R"({"backend":"nccl"})"};
+  Environment node;
+  node.host = "n1", node.facts = R"({"gpus":[{"name":"H100"},{"name":"H100"}]})";
+  from.nodes = {node};
+  row.metrics.sm_clock_mhz = 1755, row.metrics.throttle = "power_cap";
+  const auto lines = measured_lines(row, &from);
+  EXPECT_THAT(lines, Contains(HasSubstr("1 node: n1; 2 x H100")));
+  EXPECT_THAT(lines, Contains(HasSubstr("transport nccl; SM clock 1755 MHz mean, throttled (power_cap)")));
+  from.launcher = "import";
+  EXPECT_THAT(measured_lines(row, &from).front(), HasSubstr("an import"));
+}
+
+TEST(Chart, TicksAreRound) {
+  EXPECT_EQ(round_ticks(0, 10, 5), (std::vector<double>{0, 2, 4, 6, 8, 10}));
+  EXPECT_EQ(round_ticks(3, 3, 5), (std::vector<double>{3}));
+  EXPECT_LT(round_ticks(0, 1e300, 5).size(), 12u);
+}
+
+TEST(Chart, NothingToDrawIsSaid) {
+  EXPECT_THAT(to_svg(Chart{}), HasSubstr("nothing measured"));
+  EXPECT_THAT(to_svg(StackedBars{}), HasSubstr("nothing measured"));
+  Chart chart;
+  chart.series = {{"<b>", {{1, 1, "<i>", "star"}}}};
+  EXPECT_THAT(to_svg(chart), Not(HasSubstr("<i>")));
+  EXPECT_THAT(to_svg(chart), HasSubstr("class=\"star\""));
+}
+
+}  // namespace
+}  // namespace sweep::report

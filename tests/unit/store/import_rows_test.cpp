@@ -1,0 +1,101 @@
+#include <gmock/gmock.h>
+
+#include "tests/unit/store/store_fixture.h"
+
+namespace sweep::store {
+namespace {
+
+class ImportRows : public StoreTest {
+ protected:
+  void SetUp() override {
+    StoreTest::SetUp();
+    store_ = open();
+    brought_.name = "brought", brought_.grid_path = "f.csv";
+  }
+  static ImportedRow row(i64 micro_batch_size, Outcome outcome, std::optional<double> tokens = {}) {
+    ImportedRow out;
+    out.entry = entry(micro_batch_size);
+    Result r;
+    r.trial_id = out.entry.id, r.outcome = outcome, r.metrics.tokens_per_s_gpu = tokens;
+    if (outcome != Outcome::kOk) r.reason = "f.csv says so";
+    out.result = r;
+    return out;
+  }
+  ImportCounts bring(const std::vector<ImportedRow>& rows) {
+    return must(store_->import_rows(brought_, rows));
+  }
+  i64 count(const std::string& table) {
+    return std::get<i64>(must(store_->query("SELECT count(*) FROM " + table)).rows[0][0]);
+  }
+  SweepRow brought_;
+};
+
+TEST_F(ImportRows, AreAnsweredAsAnyOtherResult) {
+  const auto counts =
+      bring({row(1, Outcome::kOk, 10), row(2, Outcome::kOk, 30), row(4, Outcome::kFailedUnknown)});
+  EXPECT_EQ(std::tuple(counts.trials, counts.added, counts.known), std::tuple(3, 3, 0));
+  const i64 sweep = must(store_->find_sweep("brought")).id;
+  const std::string by[] = {"model"};
+  const auto best = must(store_->best(sweep, by, "tokens_per_s_gpu", true, 1));
+  ASSERT_EQ(best.size(), 1u);
+  EXPECT_EQ(best[0].trial.micro_batch_size, 2);
+  EXPECT_EQ(must(store_->results(sweep)).back().reason, "f.csv says so");
+  EXPECT_EQ(must(store_->pending(sweep, 10)).size(), 0u) << "nothing of it is to be run";
+}
+
+TEST_F(ImportRows, AgainTheSameChangesNothing) {
+  const std::vector<ImportedRow> rows = {row(1, Outcome::kOk, 10), row(1, Outcome::kOk, 11),
+                                         row(2, Outcome::kCrash)};
+  EXPECT_EQ(bring(rows).repeated, 1);
+  const auto again = bring(rows);
+  EXPECT_EQ(std::tuple(again.added, again.known), std::tuple(0, 3));
+  EXPECT_EQ(count("attempt"), 3);
+  EXPECT_EQ(count("allocation"), 1);
+  const auto results = must(store_->results(1));
+  EXPECT_EQ(results[0].metrics.tokens_per_s_gpu, 11) << "the last row of a configuration counts";
+  EXPECT_EQ(results[1].outcome, Outcome::kCrash) << "a crash of somebody else's is not tried again";
+}
+
+TEST_F(ImportRows, AGrownFileAddsWhatIsNew) {
+  bring({row(1, Outcome::kOk, 10)});
+  const auto grown = bring({row(1, Outcome::kOk, 10), row(1, Outcome::kOk, 12), row(2, Outcome::kOk, 5)});
+  EXPECT_EQ(std::tuple(grown.added, grown.known), std::tuple(2, 1));
+  EXPECT_EQ(must(store_->results(1))[0].metrics.tokens_per_s_gpu, 12);
+  bring({row(2, Outcome::kOk, 5)});
+  EXPECT_EQ(must(store_->results(1)).size(), 2u) << "a part of the file retires nothing";
+}
+
+TEST_F(ImportRows, PrunedOnesHaveNoAttempt) {
+  ImportedRow pruned = row(1, Outcome::kOk);
+  pruned.result.reset();
+  pruned.entry.admitted = false, pruned.entry.reason = "too large";
+  bring({pruned});
+  const auto results = must(store_->results(1));
+  EXPECT_EQ(results[0].outcome, Outcome::kPruned);
+  EXPECT_EQ(results[0].reason, "too large");
+  EXPECT_EQ(count("attempt"), 0);
+}
+
+TEST_F(ImportRows, ASweepThatWasRunHereTakesNone) {
+  store_.reset();
+  start(1);
+  brought_.name = "s";
+  const auto refused = store_->import_rows(brought_, std::vector{row(1, Outcome::kOk, 1)});
+  EXPECT_THAT(message_of(refused), testing::HasSubstr("name another with --sweep"));
+  EXPECT_EQ(count("attempt"), 0);
+}
+
+TEST_F(ImportRows, AFullDiskLeavesNothingHalfWritten) {
+  store_.reset();
+  Seams tight = quick();
+  tight.most_pages = 60;
+  store_ = open(tight);
+  std::vector<ImportedRow> rows;
+  for (i64 i = 1; i <= 5000; ++i) rows.push_back(row(i, Outcome::kOk, 1));
+  EXPECT_FALSE(store_->import_rows(brought_, rows));
+  EXPECT_EQ(count("sweep"), 0);
+  EXPECT_EQ(count("trial"), 0);
+}
+
+}  // namespace
+}  // namespace sweep::store

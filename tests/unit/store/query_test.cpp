@@ -1,0 +1,112 @@
+// People's own SQL: only reading, parameters, bounds, and an end on request.
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "tests/unit/store/store_fixture.h"
+
+namespace sweep::store {
+namespace {
+
+using testing::HasSubstr;
+
+std::string bytes_of(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST_F(StoreTest, NoTrickOfSqlWritesOrOpensAnotherFile) {
+  start(2);
+  finish(plan_[0], Outcome::kOk, 10.0);
+  store_.reset();
+  sql("PRAGMA wal_checkpoint(TRUNCATE)");
+  const std::string before = bytes_of(path_);
+  store_ = open(quick(), Mode::kReadOnly);
+  const std::string other = (dir_ / "other.db").string();
+  for (const std::string& statement : {std::string("DELETE FROM result"),
+                                       std::string("WITH x AS (SELECT 1) INSERT INTO meta SELECT 'a', 'b'"),
+                                       std::string("UPDATE sweep SET name = 'x'"),
+                                       std::string("CREATE TEMP TABLE t(a)"),
+                                       std::string("DROP VIEW results"),
+                                       "ATTACH '" + other + "' AS o",
+                                       std::string("DETACH main"),
+                                       "VACUUM INTO '" + other + "'",
+                                       std::string("VACUUM"),
+                                       std::string("REINDEX"),
+                                       std::string("ANALYZE"),
+                                       std::string("BEGIN IMMEDIATE"),
+                                       std::string("SAVEPOINT a"),
+                                       std::string("PRAGMA query_only = OFF"),
+                                       std::string("PRAGMA writable_schema = ON"),
+                                       std::string("PRAGMA journal_mode = DELETE"),
+                                       std::string("PRAGMA user_version = 99"),
+                                       std::string("PRAGMA trusted_schema = ON"),
+                                       std::string("SELECT * FROM pragma_journal_mode('delete')"),
+                                       std::string("SELECT load_extension('x')"),
+                                       std::string("SELECT writefile('" + other + "', 'x')"),
+                                       std::string("SELECT edit('x')"),
+                                       std::string("EXPLAIN DELETE FROM result; DELETE FROM result"),
+                                       std::string("SELECT 1; PRAGMA query_only = OFF"),
+                                       std::string("INSERT INTO results(trial) VALUES ('x')"),
+                                       std::string("SELECT zeroblob(1000000000)")})
+    EXPECT_FALSE(store_->query(statement)) << statement;
+  EXPECT_FALSE(fs::exists(other));
+  store_.reset();
+  EXPECT_EQ(bytes_of(path_), before);
+}
+
+TEST_F(StoreTest, ParametersAreBoundAndNeverPasted) {
+  start(3);
+  const auto ask = [&](const std::string& text, std::vector<std::pair<std::string, std::string>> values) {
+    QueryOptions options;
+    options.values = std::move(values);
+    return store_->query(text, options);
+  };
+  EXPECT_EQ(
+      must(ask("SELECT count(*) FROM results WHERE micro_batch_size >= :least", {{"least", "2"}})).rows[0][0],
+      Value(i64{2}));
+  EXPECT_EQ(must(ask("SELECT :word || ''", {{"word", "' OR 1=1 --"}})).rows[0][0],
+            Value(std::string("' OR 1=1 --")));
+  EXPECT_THAT(message_of(ask("SELECT :word", {})), HasSubstr("--set word=VALUE"));
+  EXPECT_THAT(message_of(ask("SELECT 1", {{"word", "x"}})), HasSubstr("no parameter :word"));
+}
+
+TEST_F(StoreTest, AnAnswerHasBoundsAndCanBeStopped) {
+  start(1);
+  const std::string endless =
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n";
+  QueryOptions few;
+  few.most_rows = 100;
+  EXPECT_THAT(message_of(store_->query(endless, few)), HasSubstr("larger than 100 rows"));
+  QueryOptions small;
+  small.most_bytes = 1 << 20;
+  EXPECT_THAT(message_of(store_->query(endless, small)), HasSubstr("1 MiB"));
+  int asked = 0;
+  QueryOptions stopped;
+  stopped.stop = [&] { return ++asked > 3; };
+  EXPECT_EQ(message_of(store_->query("SELECT count(*) FROM (" + endless + ")", stopped)), kStopped);
+  EXPECT_EQ(must(store_->query("SELECT 1")).rows.size(), 1u);  // the next one is not stopped
+}
+
+TEST_F(StoreTest, ProvenanceTellsWhereAResultWasMeasured) {
+  start(2);
+  finish(plan_[0], Outcome::kOk, 10.0);
+  IngestBatch batch;
+  batch.allocation = allocation_, batch.new_offset = offset_ += 100;
+  batch.nodes = {{0, "node-a", R"({"cpu":"x"})"}};
+  must(store_->ingest(batch));
+  const std::vector<std::string> ids = {plan_[1].id, plan_[0].id};
+  const auto found = must(store_->provenance(sweep_, ids));
+  ASSERT_EQ(found.size(), 1u);  // the other has no result yet
+  EXPECT_EQ(found[0].trial_id, plan_[0].id);
+  EXPECT_EQ(found[0].launcher, "local");
+  ASSERT_EQ(found[0].nodes.size(), 1u);
+  EXPECT_EQ(found[0].nodes[0].host, "node-a");
+  const auto nodes = must(store_->environments(sweep_));
+  ASSERT_EQ(nodes.size(), 1u);
+  EXPECT_EQ(nodes[0].results, 1);
+}
+
+}  // namespace
+}  // namespace sweep::store
