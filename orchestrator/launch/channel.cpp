@@ -88,9 +88,7 @@ class Channel::Process : public std::enable_shared_from_this<Process> {
     err_.native_non_blocking(true);
     read(out_, out_buffer_);
     read(err_, err_buffer_);
-    gone_.async_wait(Stream::wait_read, [self = shared_from_this()](const boost::system::error_code& ec) {
-      if (!ec) self->reap();
-    });
+    watch();
   }
 
   void write(std::string bytes) {
@@ -101,7 +99,9 @@ class Channel::Process : public std::enable_shared_from_this<Process> {
     closing_ = true;
     write_more();
   }
-  void kill() const {
+  // Whoever else holds its output (the shared connection of ssh does) is not waited for then.
+  void kill() {
+    killed_ = true;
     if (pid_ > 0 && !reaped_) ::kill(pid_, SIGKILL);
   }
   void abandon() {
@@ -145,11 +145,19 @@ class Channel::Process : public std::enable_shared_from_this<Process> {
                                self->write_more();
                              });
   }
+  // A process descriptor wakes its waiters before the end, too: only waitpid tells.
+  void watch() {
+    gone_.async_wait(Stream::wait_read, [self = shared_from_this()](const boost::system::error_code& ec) {
+      if (!ec) self->reap();
+    });
+  }
   void reap() {
     int status = 0;
-    if (::waitpid(pid_, &status, 0) == pid_ && WIFEXITED(status)) ends_.code = WEXITSTATUS(status);
+    const pid_t got = ::waitpid(pid_, &status, WNOHANG);
+    if (got == 0) return watch();
+    if (got == pid_ && WIFEXITED(status)) ends_.code = WEXITSTATUS(status);
     reaped_ = true;
-    one_less();
+    killed_ ? conclude() : one_less();
   }
   void keep_words(std::string_view bytes) {
     ends_.words.append(bytes);
@@ -177,7 +185,7 @@ class Channel::Process : public std::enable_shared_from_this<Process> {
   Ends ends_;
   pid_t pid_ = 0;
   int open_ = 0;
-  bool writing_ = false, closing_ = false, reaped_ = false;
+  bool writing_ = false, closing_ = false, killed_ = false, reaped_ = false;
 };
 
 Channel::Channel(boost::asio::io_context& io, std::vector<std::string> argv, OnOutput on_output,

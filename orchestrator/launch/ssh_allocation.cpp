@@ -18,7 +18,7 @@ namespace sweep::launch {
 
 namespace {
 
-constexpr double kShort = 30, kCopy = 300, kStart = 60, kCleanUp = 20;  // seconds
+constexpr double kShort = 30, kCopy = 300, kStart = 60, kCleanUp = 120;  // seconds
 constexpr double kAfterSilence = 20;  // for agents that end themselves, beyond their own limit
 
 // The build's own name on a host: two builds never share a file.
@@ -148,15 +148,14 @@ void SshAllocation::look_for_agent(std::size_t node) {
 void SshAllocation::bring_agent(std::size_t node) {
   auto bytes = spool::read_file(around_.programs.agent, std::size_t{1} << 30);
   if (!bytes) return give_up(bytes.error().message);
-  const std::string to = shell_word(places_[node].agent);
   // Two hosts may be one machine: whoever renames last puts the same bytes there.
+  const std::string line = fmt::format(
+      "umask 077; t={0}.$$; cat > \"$t\" && [ \"$(wc -c < \"$t\")\" -eq {1} ] && chmod 700 \"$t\" && mv -f "
+      "\"$t\" {0} || "
+      "{{ echo 'it arrived in part' >&2; rm -f \"$t\"; exit 1; }}",
+      shell_word(places_[node].agent), bytes->size());
   ask(
-      node,
-      fmt::format("umask 077; t={0}.$$; cat > \"$t\" && [ \"$(wc -c < \"$t\")\" -eq {1} ] && chmod 700 "
-                  "\"$t\" && mv -f "
-                  "\"$t\" {0}",
-                  to, bytes->size()),
-      std::move(*bytes), kCopy, [this, node](const std::string&) { probe(node); },
+      node, line, std::move(*bytes), kCopy, [this, node](const std::string&) { probe(node); },
       "the agent cannot be copied there");
 }
 

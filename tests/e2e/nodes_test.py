@@ -122,6 +122,7 @@ class NodesTest(unittest.TestCase):
         call(b"GET / HTTP/1.0\r\n\r\n" + b" " * 64)
         call(frame({"challenge": 7, "proof": None, "node": []}))
         silent = call(close=False)
+        self.addCleanup(silent.close)
         bad = it.start_node(1, token="0" * 64)
         self.assertIn("error", json.loads(bad.stdout.readline()))
         bad.wait(20)

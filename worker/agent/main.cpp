@@ -1,5 +1,6 @@
 // sweep-agent: serves an allocation, or one node of it, until it is told to finish. Started by a launcher or by
 // another agent, not by hand.
+#include <fcntl.h>
 #include <signal.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -45,15 +46,14 @@ sweep::Expected<int> serve(Options& options, const Arguments& asked, char** argv
     join = std::move(*read);
     options.node = join->node;
   }
-  auto ready = mark_self(options, join, argv);
-  if (ready) ready = lock_spool(options);
-  if (!ready) return tl::unexpected(ready.error());
+  if (const auto marked = mark_self(options, join, argv); !marked) return tl::unexpected(marked.error());
+  if (!asked.detach && (join || options.peers == "launcher"))
+    options.ready_fd = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+  if (const auto locked = lock_spool(options); !locked) return tl::unexpected(locked.error());
   if (asked.detach) {
     const auto line = detach(options);
     if (!line) return tl::unexpected(line.error());
     options.ready_fd = *line;
-  } else if (join || options.peers == "launcher") {
-    options.ready_fd = ::dup(STDOUT_FILENO);
   }
   const auto inside = enter_enclosure(options);  // from here on in the inner process
   if (!inside) return tl::unexpected(inside.error());
