@@ -206,6 +206,23 @@ def cleaned_up(sweep):
     assert sweep.outcomes() == ["ok"] * 6, sweep.outcomes()
 
 
+def node_powered_off(sweep):
+    """A node dies with all that runs on it: one attempt is lost, what only waited is not, and other nodes finish the sweep."""
+    run = sweep.start("run", str(sweep.grid))
+    wait(lambda: sweep.db.exists() and sweep.rows("select name from sqlite_master where name = 'results'")
+         and any(sweep.outcomes()), "one result")
+    node = sweep.cluster.run("squeue", "-h", "-t", "R", "-o", "%N")
+    sweep.cluster.kill_node(node)
+    try:
+        assert run.wait(END_SECONDS) == 0
+    finally:
+        sweep.cluster.start_node(node)
+    assert sweep.outcomes() == ["ok"] * 6, sweep.outcomes()
+    lost = sweep.rows("select count(*) from result where outcome = 6")
+    assert lost[0][0] <= 1, f"{lost} attempts burnt a retry"
+    assert [job[1] for job in sweep.jobs()].count("NODE_FAIL") == 1, sweep.jobs()
+
+
 def main():
     bin_dir, rank = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
     only = sys.argv[3:]
@@ -222,7 +239,10 @@ def main():
                                     (in_a_standing_allocation, 6, {"step_ms": 300, "launch": one_job}),
                                     (cleaned_up, 6, {"step_ms": 300, "launch": one_job}),
                                     (over_two_nodes, 4, {"step_ms": 200, "launch": one_job, "nodes": (1, 2)}),
+                                    (node_powered_off, 6, {"step_ms": 400, "launch": one_job}),
                                     (out_of_time, 7, {"step_ms": 1500, "launch": short})]:
+            if case is node_powered_off and not cluster.networks:
+                continue  # all nodes are this machine
             if only and case.__name__ not in only:
                 continue
             with told(Sweep(bin_dir, rank, cluster, case.__name__.replace("_", "-"), trials, **words)) as sweep:
