@@ -220,7 +220,8 @@ void ConductorLoop::on_ended(const launch::Ended& ended) {
   if (error_) return held_.empty() ? close_after_failure() : void();
   const bool unfinished = holding.flights.size() > 0;
   for (const Flight& flight : holding.flights.abandon()) {
-    const Outcome outcome = end_ || ended.blameless ? Outcome::kCancelled : Outcome::kNodeLost;
+    const bool blameless = end_ || ended.blameless || !flight.started;  // what only waited burns no retry
+    const Outcome outcome = blameless ? Outcome::kCancelled : Outcome::kNodeLost;
     stored(store_.finish_attempt(abandoned(flight.attempt, outcome, ended.reason)));
   }
   stored(store_.end_allocation(ended.id, ended.reason));

@@ -35,9 +35,9 @@ Result verdict(const Flight& flight) {
   return result;
 }
 
-void Flights::add(Attempt attempt, PlanEntry entry, ingest::Testimony known) {
+void Flights::add(Attempt attempt, PlanEntry entry, ingest::Testimony known, bool started) {
   const i64 id = attempt.id;
-  flights_[id] = Flight{std::move(attempt), std::move(entry), std::move(known)};
+  flights_[id] = Flight{std::move(attempt), std::move(entry), std::move(known), started};
 }
 
 std::vector<Attempt> Flights::attempts() const {
@@ -74,8 +74,10 @@ Flights::Absorbed Flights::absorb(const std::string& allocation, std::uint64_t o
 void Flights::apply(const ingest::Message& message, Absorbed& out) {
   if (const auto* node = std::get_if<NodeRecord>(&message)) out.batch.nodes.push_back(*node);
   if (const auto* started = std::get_if<ingest::Started>(&message)) {
-    if (flights_.contains(started->attempt))
-      out.batch.started.emplace_back(started->attempt, started->unix_ns);
+    const auto it = flights_.find(started->attempt);
+    if (it == flights_.end()) return;
+    it->second.started = true;
+    out.batch.started.emplace_back(started->attempt, started->unix_ns);
   }
   if (const auto* record = std::get_if<RankRecord>(&message)) {
     const auto it = flights_.find(record->attempt);

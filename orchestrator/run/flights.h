@@ -16,6 +16,7 @@ struct Flight {
   Attempt attempt;
   PlanEntry entry;
   ingest::Testimony testimony;
+  bool started = false;  // its ranks were; else it only waited in the inbox
 };
 
 struct Landing {
@@ -25,7 +26,7 @@ struct Landing {
 
 class Flights {
  public:
-  void add(Attempt attempt, PlanEntry entry, ingest::Testimony known = {});
+  void add(Attempt attempt, PlanEntry entry, ingest::Testimony known = {}, bool started = false);
   std::size_t size() const { return flights_.size(); }
   std::vector<Attempt> attempts() const;
   i64 nodes() const;       // that they need, one beside the other

@@ -57,7 +57,8 @@ Expected<Flights> flights_of(store::Store& store, const store::AllocationRow& ro
     auto known = known_of(store, each.id);
     if (!known) return tl::unexpected(known.error());
     const auto entry = plan.find(each.trial_id);
-    flights.add(each.attempt, entry != plan.end() ? entry->second : entry_of(each), std::move(*known));
+    flights.add(each.attempt, entry != plan.end() ? entry->second : entry_of(each), std::move(*known),
+                each.state == State::kRunning);
   }
   return flights;
 }

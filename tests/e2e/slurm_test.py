@@ -3,6 +3,7 @@
 
 Each scripted outcome comes back as itself; an orchestrator killed with -9 finds its job again, running or waiting; a job
 cancelled from outside or at its time limit burns no retry; and afterwards no process, no job and no drained node is left.
+SWEEP_CLUSTER_MODE=netns (root) gives every node its own network, host name and process ids. Further words choose cases.
 """
 import contextlib
 import os
@@ -49,7 +50,7 @@ class Sweep:
 
     def start(self, *words):
         with self.log.open("ab") as log:
-            return subprocess.Popen([str(self.sweep), *words, "--db", str(self.db), "--rank", str(self.rank)],
+            return subprocess.Popen([*self.cluster.inside(), str(self.sweep), *words, "--db", str(self.db), "--rank", str(self.rank)],
                                     stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment,
                                     start_new_session=True, cwd=self.folder)
 
@@ -163,7 +164,7 @@ def over_two_nodes(sweep):
     """Trials of one and of two nodes in one allocation of two: the small ones run side by side."""
     sweep.run(expected_code=0)
     assert sweep.outcomes() == ["ok"] * 8, sweep.outcomes()
-    assert [job[3] for job in sweep.jobs()] == ["2"], sweep.jobs()
+    assert len(sweep.jobs()) == 1 and " of 2 nodes runs: " in sweep.log.read_text(), sweep.jobs()
     spans = sweep.rows("select a.started_unix_ns, a.ended_unix_ns, a.world from attempt a order by a.started_unix_ns")
     beside = [1 for one, other in zip(spans, spans[1:]) if other[0] < one[1]]
     assert beside, f"nothing ran side by side: {spans}"
@@ -195,7 +196,7 @@ def cleaned_up(sweep):
          and any(sweep.outcomes()), "one result")
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
-    clean = [str(sweep.sweep), "clean", "--db", str(sweep.db)]
+    clean = [*sweep.cluster.inside(), str(sweep.sweep), "clean", "--db", str(sweep.db)]
     shown = subprocess.run(clean, env=sweep.environment, capture_output=True, text=True, check=True).stdout
     job = sweep.jobs()[0]
     assert f"Slurm job {job[0]}" in shown and job[1] == "RUNNING", (shown, job)
@@ -203,6 +204,23 @@ def cleaned_up(sweep):
     wait(lambda: sweep.jobs()[0][1] == "CANCELLED", "the job is cancelled")
     assert sweep.start("resume").wait(END_SECONDS) == 0
     assert sweep.outcomes() == ["ok"] * 6, sweep.outcomes()
+
+
+def node_powered_off(sweep):
+    """A node dies with all that runs on it: one attempt is lost, what only waited is not, and other nodes finish the sweep."""
+    run = sweep.start("run", str(sweep.grid))
+    wait(lambda: sweep.db.exists() and sweep.rows("select name from sqlite_master where name = 'results'")
+         and any(sweep.outcomes()), "one result")
+    node = sweep.cluster.run("squeue", "-h", "-t", "R", "-o", "%N")
+    sweep.cluster.kill_node(node)
+    try:
+        assert run.wait(END_SECONDS) == 0
+    finally:
+        sweep.cluster.start_node(node)
+    assert sweep.outcomes() == ["ok"] * 6, sweep.outcomes()
+    lost = sweep.rows("select count(*) from result where outcome = 6")
+    assert lost[0][0] <= 1, f"{lost} attempts burnt a retry"
+    assert [job[1] for job in sweep.jobs()].count("NODE_FAIL") == 1, sweep.jobs()
 
 
 def main():
@@ -213,7 +231,7 @@ def main():
         return 77
     one_job = LAUNCH.replace("max_allocations: 2", "max_allocations: 1")
     short = one_job.replace("signal_seconds: 20", 'signal_seconds: 35, time: "00:01:00"')
-    with slurm.Cluster(tempfile.mkdtemp(prefix="sweep-slurm-"), nodes=2) as cluster:
+    with slurm.Cluster(tempfile.mkdtemp(prefix="sweep-slurm-"), nodes=2, mode=os.environ.get("SWEEP_CLUSTER_MODE") or "plain") as cluster:
         for case, trials, words in [(scripted_outcomes, 10, {"fake": "seq_len - 64"}),
                                     (killed_while_running, 8, {"step_ms": 300, "launch": one_job}),
                                     (killed_while_waiting, 2, {"launch": one_job}),
@@ -221,7 +239,10 @@ def main():
                                     (in_a_standing_allocation, 6, {"step_ms": 300, "launch": one_job}),
                                     (cleaned_up, 6, {"step_ms": 300, "launch": one_job}),
                                     (over_two_nodes, 4, {"step_ms": 200, "launch": one_job, "nodes": (1, 2)}),
+                                    (node_powered_off, 6, {"step_ms": 400, "launch": one_job}),
                                     (out_of_time, 7, {"step_ms": 1500, "launch": short})]:
+            if case is node_powered_off and not cluster.networks:
+                continue  # all nodes are this machine
             if only and case.__name__ not in only:
                 continue
             with told(Sweep(bin_dir, rank, cluster, case.__name__.replace("_", "-"), trials, **words)) as sweep:
