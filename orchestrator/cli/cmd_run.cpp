@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "orchestrator/cli/command.h"
+#include "orchestrator/cli/driving.h"
 #include "orchestrator/cli/live.h"
 #include "orchestrator/cli/planning.h"
 #include "orchestrator/run/conductor.h"
@@ -116,26 +117,32 @@ int attach(Io& io, store::Store& store, const store::SweepRow& sweep, const stor
 }
 
 // Runs what is pending; REQUIRES the lease.
-int drive(Io& io, store::Store& store, const store::SweepRow& sweep, const RunOptions& o) {
+Expected<run::RunEnd> conduct(Io& io, store::Store& store, const store::SweepRow& sweep,
+                              const RunOptions& o) {
   const auto settings = settings_for(sweep, o);
-  if (!settings) return refuse(io, settings.error());
+  if (!settings) return tl::unexpected(settings.error());
   const launch::LocalOptions local{
       o.agent.empty() ? program_dir() / "sweep-agent" : std::filesystem::path(o.agent),
       o.rank.empty() ? program_dir() / "sweep-rank" : std::filesystem::path(o.rank), o.start == "zygote"};
   for (const auto& program : {local.agent, local.rank})
     if (!std::filesystem::exists(program))
-      return refuse(
-          io, {fmt::format("{}: not found; build it (scripts/quickstart does) or name it with --agent and "
-                           "--rank",
-                           program.string())});
+      return fail(
+          fmt::format("{}: not found; build it (scripts/quickstart does) or name it with --agent and "
+                      "--rank",
+                      program.string()));
   auto shown = varying_axes(store, sweep.id);
-  if (!shown) return refuse(io, shown.error());
+  if (!shown) return tl::unexpected(shown.error());
   Live live(io, sweep.name, std::move(*shown), o.quiet);
   const auto make = [&](boost::asio::io_context& io_context, launch::Launcher::Sink sink) {
     return launch::make_local(io_context, local, std::move(sink));
   };
-  const auto end = run::conduct(store, *settings, make, live);
+  auto end = run::conduct(store, *settings, make, live);
   live.close();
+  return end;
+}
+
+int drive(Io& io, store::Store& store, const store::SweepRow& sweep, const RunOptions& o) {
+  const auto end = conduct(io, store, sweep, o);
   const auto released = store.release_lease(sweep.id);
   if (!end) return refuse(io, end.error());
   if (!released) return refuse(io, released.error());
@@ -254,6 +261,14 @@ int stop(Io& io, const Where& where, bool now) {
 }
 
 }  // namespace
+
+Expected<run::RunEnd> drive_once(Io& io, store::Store& store, const std::string& db,
+                                 const store::SweepRow& sweep, const DriveOptions& wanted) {
+  RunOptions o;
+  o.where.db = db, o.agent = wanted.agent, o.rank = wanted.rank, o.slots = wanted.slots,
+  o.quiet = wanted.quiet;
+  return conduct(io, store, sweep, o);
+}
 
 void add_run(Registry r) {
   auto* c = r.app.add_subcommand("run", "expand, plan, launch, watch and store; run it again and it resumes");

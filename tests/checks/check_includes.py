@@ -17,6 +17,7 @@ HOMES = [
     (re.compile(r"csv\.h$"), {"import"}),
     (re.compile(r"(librsvg|cairo)/?.*\.h$"), {"report"}),
     (re.compile(r"curl/"), {"export"}),
+    (re.compile(r"boost/beast"), {"serve"}),
     (re.compile(r"CLI/"), {"cli", "agent", "rank"}),
     (re.compile(r"boost/process"), {"launch", "agent"}),
     (re.compile(r"(torch|ATen|c10|c10d)/"), TORCH_ROOMS),
