@@ -18,7 +18,8 @@ struct ConfirmCommand {
   Where where;
   std::string metric = "tokens_per_s_gpu";
   i64 top = 3, allocations = 3, repeats = 3, steps = 0;
-  DriveOptions drive;
+  LaunchWish launch;
+  bool quiet = false;
 };
 
 constexpr i64 kMoreSteps = 3;  // times the sweep's own
@@ -149,7 +150,7 @@ class Confirmation {
     io_.err << fmt::format("{}: allocation {} of {}, {} configurations, {} x {} steps each\n",
                            confirming_.name, visits + 1, o_.allocations, plan_.size(), measure_.repeats,
                            measure_.steps);
-    auto end = drive_once(io_, store_, o_.where.db, confirming_, o_.drive);
+    auto end = drive_once(io_, store_, o_.where.db, confirming_, o_.launch, o_.quiet);
     const auto released = store_.release_lease(confirming_.id);
     if (end && !released) return tl::unexpected(released.error());
     return end;
@@ -215,13 +216,13 @@ void add_confirm(Registry r) {
       ->capture_default_str();
   c->add_option("--steps", o->steps, "timed steps of a repeat; absent: three times the sweep's")
       ->check(CLI::PositiveNumber);
-  c->add_option("--slots", o->drive.slots,
+  c->add_option("--slots", o->launch.slots,
                 "CPU ranks or GPUs that may be busy at once; absent: as the sweep was run")
       ->check(CLI::PositiveNumber);
-  c->add_flag("--quiet", o->drive.quiet, "no progress, only problems");
-  c->add_option("--agent", o->drive.agent, "the sweep-agent program; absent: beside sweep")
+  c->add_flag("--quiet", o->quiet, "no progress, only problems");
+  c->add_option("--agent", o->launch.agent, "the sweep-agent program; absent: beside sweep")
       ->type_name("FILE");
-  c->add_option("--rank", o->drive.rank, "the sweep-rank program; absent: beside sweep")->type_name("FILE");
+  c->add_option("--rank", o->launch.rank, "the sweep-rank program; absent: beside sweep")->type_name("FILE");
   c->callback([r, o] { r.chosen = [r, o] { return confirm(r.io, *o); }; });
 }
 

@@ -52,6 +52,7 @@ void add_serve(Registry);
 void add_confirm(Registry);
 void add_logs(Registry);
 void add_ingest(Registry);
+void add_clean(Registry);
 void add_doctor(Registry);
 void add_models(Registry);
 void add_hardware(Registry);
