@@ -7,6 +7,7 @@
 
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/detach.h"
+#include "orchestrator/cli/driving.h"
 #include "orchestrator/cli/launchers.h"
 #include "orchestrator/cli/live.h"
 #include "orchestrator/cli/planning.h"
@@ -114,17 +115,23 @@ int attach(Io& io, store::Store& store, const store::SweepRow& sweep, const stor
 }
 
 // Runs what is pending; REQUIRES the lease.
+Expected<run::RunEnd> conduct(Io& io, store::Store& store, const store::SweepRow& sweep,
+                              const LaunchChoice& choice, const RunOptions& o) {
+  auto settings = settings_for(sweep, o);
+  if (!settings) return tl::unexpected(settings.error());
+  const auto make = prepare_launcher(choice, o.launch, *settings);
+  if (!make) return tl::unexpected(make.error());
+  auto shown = varying_axes(store, sweep.id);
+  if (!shown) return tl::unexpected(shown.error());
+  Live live(io, sweep.name, std::move(*shown), o.quiet);
+  auto end = run::conduct(store, *settings, *make, live);
+  live.close();
+  return end;
+}
+
 int drive(Io& io, store::Store& store, const store::SweepRow& sweep, const LaunchChoice& choice,
           const RunOptions& o) {
-  auto settings = settings_for(sweep, o);
-  if (!settings) return refuse(io, settings.error());
-  const auto make = prepare_launcher(choice, o.launch, *settings);
-  if (!make) return refuse(io, make.error());
-  auto shown = varying_axes(store, sweep.id);
-  if (!shown) return refuse(io, shown.error());
-  Live live(io, sweep.name, std::move(*shown), o.quiet);
-  const auto end = run::conduct(store, *settings, *make, live);
-  live.close();
+  const auto end = conduct(io, store, sweep, choice, o);
   const auto released = store.release_lease(sweep.id);
   if (!end) return refuse(io, end.error());
   if (!released) return refuse(io, released.error());
@@ -249,6 +256,15 @@ int stop(Io& io, const Where& where, bool now) {
 }
 
 }  // namespace
+
+Expected<run::RunEnd> drive_once(Io& io, store::Store& store, const std::string& db,
+                                 const store::SweepRow& sweep, const LaunchWish& wish, bool quiet) {
+  RunOptions o;
+  o.where.db = db, o.launch = wish, o.quiet = quiet;
+  const auto choice = kept_choice(sweep, o);
+  if (!choice) return tl::unexpected(choice.error());
+  return conduct(io, store, sweep, *choice, o);
+}
 
 void add_run(Registry r) {
   auto* c = r.app.add_subcommand("run", "expand, plan, launch, watch and store; run it again and it resumes");

@@ -3,18 +3,17 @@
 
 #include <ostream>
 
+#include "orchestrator/cli/board.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/live.h"
-#include "orchestrator/report/tables.h"
 #include "orchestrator/run/conductor.h"
 
 namespace sweep::cli {
 namespace {
 
 int watch_it(Io& io, Opened& opened, std::vector<report::Field> shown) {
-  Live live(io, opened.sweep.name, std::move(shown), false);
-  const auto end = run::watch(*opened.store, opened.sweep.id, live);
-  live.close();
+  Board board(io, *opened.store, opened.sweep, std::move(shown));
+  const auto end = run::watch(*opened.store, opened.sweep.id, board);
   if (!end) return refuse(io, end.error());
   return end->end == run::End::kInterrupted ? kInterrupted : kAnswered;
 }
@@ -28,14 +27,9 @@ int status(Io& io, const Where& where, bool watch) {
   const auto shot = run::take_snapshot(*opened->store, opened->sweep.id, 0, std::nullopt);
   if (!shot) return refuse(io, shot.error());
   auto view = status_view(opened->sweep.name, *shot, *shown);
-  const auto holder = opened->store->lease(opened->sweep.id);
-  if (!holder) return refuse(io, holder.error());
-  if (*holder) view.now.push_back(fmt::format("run by process {} on {}", (*holder)->pid, (*holder)->host));
-  if (!*holder && shot->counts.running > 0)
-    view.now.push_back("nobody runs it: the last run ended without a word; `sweep resume` goes on");
-  io.out << report::status_block(view, io.out_is_terminal ? io.width : 0);
-  const auto events = opened->store->events(opened->sweep.id, 5);
-  if (events && !events->rows.empty()) io.out << "recent events\n" << report::to_text_raw(*events, io.width);
+  if (auto added = add_details(view, *opened->store, opened->sweep, shot->counts.running, *shown); !added)
+    return refuse(io, added.error());
+  io.out << report::status_block(view, io.out_is_terminal ? static_cast<std::size_t>(io.width) : 0);
   return kAnswered;
 }
 
@@ -47,7 +41,8 @@ void add_status(Registry r) {
   auto watch = std::make_shared<bool>(false);
   add_db(*c, *where);
   add_sweep(*c, *where);
-  c->add_flag("--watch", *watch, "follow it while it runs");
+  c->add_flag("--watch", *watch,
+              "follow it while it runs: drawn in place on a terminal, else a line for each change");
   c->callback([r, where, watch] { r.chosen = [r, where, watch] { return status(r.io, *where, *watch); }; });
 }
 

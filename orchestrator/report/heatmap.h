@@ -77,6 +77,9 @@ std::string title_of(const Heatmap&);  // the title given, else "Best mfu by mod
 std::string to_svg(const Heatmap&);
 // rows: those the heatmap was made from.
 std::string to_html(const Heatmap&, std::span<const ResultRow> rows);
+// The same page as `sweep serve` shows it: it asks for `data.json` beside itself and draws what is new.
+std::string to_live_html(const Heatmap&, std::span<const ResultRow> rows);
+std::string page_data(const Heatmap&, std::span<const ResultRow> rows);  // that data.json
 // One row per cell: keys, state, value, counts by fate, the best trial and its layout. For CSV and JSON
 // (export/).
 Table cells_table(const Heatmap&);

@@ -1,12 +1,17 @@
 // The data of the page and everything computed from it: the compact columns in #data, numbers and colours as C++ shows
 // them, what is chosen, and the cells under the filters. Part of one program with heatmap_chart.js and heatmap.js.
-const D = JSON.parse(document.getElementById("data").textContent);
 const SEP = "\n";  // between names in the address: no name holds a line end
 const byKey = (list) => Object.fromEntries(list.map((x) => [x.key, x]));
-const axes = byKey(D.axes), metrics = byKey(D.metrics);
-for (const m of D.metrics) m.of = Float64Array.from(m.of.split(","), (s) => (s === "" ? NaN : Number(s)));
-for (const a of D.axes) a.of = Uint32Array.from(a.of);
-const fate = Uint8Array.from(D.fate, Number);
+let D, axes, metrics, fate;
+const take = (text) => {
+  D = JSON.parse(text);
+  axes = byKey(D.axes);
+  metrics = byKey(D.metrics);
+  for (const m of D.metrics) m.of = Float64Array.from(m.of.split(","), (s) => (s === "" ? NaN : Number(s)));
+  for (const a of D.axes) a.of = Uint32Array.from(a.of);
+  fate = Uint8Array.from(D.fate, Number);
+};
+take(document.getElementById("data").textContent);
 const FATES = ["ok", "OOM", "pruned", "failed", "not run yet"];
 const STATES = ["", "oom", "pruned", "failed", "pending"];
 const WORDS = { oom: "OOM", pruned: "pruned", failed: "failed", pending: "not run yet", mixed: "none ok", unmeasured: "not measured", empty: "–" };

@@ -193,16 +193,15 @@ class Page {
   std::string out_;
 };
 
-}  // namespace
-
-std::string to_html(const Heatmap& map, std::span<const ResultRow> rows) {
+std::string whole_page(const Heatmap& map, std::span<const ResultRow> rows, bool live) {
   const std::string title = title_of(map);
   std::string out =
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      // The page may not load or send anything, whatever a result says.
+      // The page may not load or send anything, whatever a result says; a live one asks its own server alone.
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-      "script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n";
+      "script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+  out += live ? "; connect-src 'self'\">\n" : "\">\n";
   out += fmt::format("<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n<header>\n<h1>{}</h1>\n",
                      escape_xml(title), heatmap_css(), escape_xml(title));
   if (!map.question.empty()) out += fmt::format("<p class=\"question\">{}</p>\n", escape_xml(map.question));
@@ -219,8 +218,23 @@ std::string to_html(const Heatmap& map, std::span<const ResultRow> rows) {
   out += vega_js();
   out += "</script>\n<script>\n(() => {\n\"use strict\";\n";
   out += heatmap_js();
+  if (live) out += heatmap_live_js();
   out += "})();\n</script>\n</body>\n</html>\n";
   return out;
+}
+
+}  // namespace
+
+std::string to_html(const Heatmap& map, std::span<const ResultRow> rows) {
+  return whole_page(map, rows, false);
+}
+
+std::string to_live_html(const Heatmap& map, std::span<const ResultRow> rows) {
+  return whole_page(map, rows, true);
+}
+
+std::string page_data(const Heatmap& map, std::span<const ResultRow> rows) {
+  return Page(map, rows).data();
 }
 
 }  // namespace sweep::report

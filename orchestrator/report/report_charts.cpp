@@ -128,10 +128,9 @@ struct Parts {
   std::optional<StackedBar> of(const ResultRow& row, const std::string& label) const {
     const Metrics& m = row.metrics;
     if (!m.step_ms || !std::isfinite(*m.step_ms) || !m.forward_ms || !m.backward_ms) return std::nullopt;
-    const double waited = std::min(m.exposed_comm_ms.value_or(0), *m.backward_ms),
-                 optimizer = m.optimizer_ms.value_or(0);
-    const Column* column = find_column("bubble_ms");
-    const double bubble = column ? number(column->get(row)).value_or(0) : 0;
+    const double bubble = m.bubble.value_or(0) * *m.step_ms;  // waits between stages, outside backward
+    const double optimizer = m.optimizer_ms.value_or(0);
+    const double waited = std::clamp(m.exposed_comm_ms.value_or(0) - bubble, 0.0, *m.backward_ms);
     const double other = std::max(0.0, *m.step_ms - *m.forward_ms - *m.backward_ms - optimizer - bubble);
     return StackedBar{label, {*m.forward_ms, *m.backward_ms - waited, waited, optimizer, bubble, other}};
   }

@@ -59,6 +59,12 @@ std::vector<std::string> all_parts(const StatusView& view) {
   return parts;
 }
 
+// A heading before the first of the texts, each on a line of its own.
+void list(std::vector<std::string>& lines, std::string_view heading, const std::vector<std::string>& texts) {
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    lines.push_back(fmt::format("{:<9}{}", i == 0 ? heading : "", safe_text(texts[i])));
+}
+
 }  // namespace
 
 StatusCounts counts(const StatusView& view) {
@@ -119,8 +125,9 @@ std::string status_block(const StatusView& view, std::size_t width) {
                                     ? std::string()
                                     : fmt::format("  trial {}", safe_text(view.best->trial_id))));
   }
-  for (std::size_t i = 0; i < view.now.size(); ++i)
-    lines.push_back(fmt::format("{}{}", i == 0 ? "now      " : "         ", safe_text(view.now[i])));
+  list(lines, "now", view.now);
+  list(lines, "held", view.held);
+  list(lines, "events", view.events);
   std::string out;
   for (const std::string& line : lines) out += (width == 0 ? line : fit(line, width)) + "\n";
   return out;

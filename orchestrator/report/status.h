@@ -23,7 +23,9 @@ struct StatusView {
     std::string trial_id;
   };
   std::optional<Best> best;
-  std::vector<std::string> now;  // what runs: one short line each
+  std::vector<std::string> now;     // what runs: one short line each
+  std::vector<std::string> held;    // allocations with their nodes: one short line each
+  std::vector<std::string> events;  // the last ones, oldest first
 };
 
 struct StatusCounts {

@@ -62,7 +62,12 @@ class Watch {
 
  private:
   void look() {
-    if (auto shot = take_snapshot(store_, sweep_, elapsed_s(), std::nullopt)) observer_.on_snapshot(*shot);
+    if (auto shot = take_snapshot(store_, sweep_, elapsed_s(), rate_)) {
+      const i64 done = shot->counts.total - shot->counts.pending - shot->counts.running;
+      if (!done_at_first_) done_at_first_ = done;
+      if (done > *done_at_first_) rate_ = static_cast<double>(done - *done_at_first_) / elapsed_s();
+      observer_.on_snapshot(*shot);
+    }
     const auto holder = store_.lease(sweep_);
     if (!holder) error_ = holder.error();
     if (!holder || !holder->has_value()) return io_.stop();
@@ -82,6 +87,8 @@ class Watch {
   boost::asio::signal_set signals_;
   boost::asio::steady_timer timer_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  std::optional<i64> done_at_first_;
+  std::optional<double> rate_;  // trials per second, as seen
   RunEnd end_;
   std::optional<Error> error_;
 };

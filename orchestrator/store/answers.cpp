@@ -38,6 +38,12 @@ Progress SqliteStore::count_progress(Work& work, i64 sweep) {
   return out;
 }
 
+Expected<i64> SqliteStore::version() {
+  Work work(*db_, Work::kRead);
+  const i64 others = work.one<i64>("PRAGMA data_version").value_or(0);
+  return work.commit((others << 32) + sqlite3_total_changes64(db_->handle()));
+}
+
 Expected<Progress> SqliteStore::progress(i64 sweep) {
   Work work(*db_, Work::kRead);
   const i64 others = work.one<i64>("PRAGMA data_version").value_or(0);
@@ -156,7 +162,7 @@ Expected<Table> SqliteStore::events(i64 sweep, i64 limit) {
     auto rows = work.rows(
         "SELECT strftime('%Y-%m-%dT%H:%M:%SZ', unix_ns / 1000000000, 'unixepoch'), kind, text FROM event "
         "WHERE sweep = ? "
-        "ORDER BY id DESC LIMIT ?",
+        "ORDER BY unix_ns DESC, id DESC LIMIT ?",
         sweep, limit);
     while (rows.next())
       out.rows.push_back({rows.get<std::string>(0), rows.get<std::string>(1), rows.get<std::string>(2)});

@@ -73,6 +73,8 @@ class Db {
   const std::filesystem::path& path() const { return path_; }
   // Prepared once and kept. Absent: the error is in explain(sqlite3_errcode).
   Statement* prepare(std::string_view sql);
+  // Ends what prepared statements hold; they are prepared anew when asked for.
+  void forget_statements() { statements_.clear(); }
   // Runs statements outside of any transaction of Work (pragmas, BEGIN, migrations).
   Expected<void> execute(const std::string& sql);
   Expected<i64> pragma(const std::string& name);

@@ -42,10 +42,11 @@ class Batch {
 
   void add(i64 entry, const ImportedRow& row) {
     if (id_.empty()) open();
-    work_.run(
+    static const std::string insert = fmt::format(
         "INSERT INTO attempt(entry, allocation, state, world, request, posted_unix_ns, ended_unix_ns) VALUES "
-        "(?1, ?2, ?3, ?4, '{}', ?5, ?5)",
-        entry, id_, State::kFinished, row.entry.trial.world(), now_);
+        "(?1, ?3, ?4, ?5, '{{}}', {}, ?2)",
+        kPostedAfter);
+    work_.run(insert, entry, now_, id_, State::kFinished, row.entry.trial.world());
     Result result = *row.result;
     result.attempt = work_.last_id();
     result.finished_unix_ns = now_;

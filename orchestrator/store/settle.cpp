@@ -25,31 +25,31 @@ struct Entry {
   std::optional<i64> final_attempt;
 };
 
+// In the order of posting: within one database stamps of a trial only grow (kPostedAfter), and between merged ones
+// they are the only order there is.
 Past look_back(Work& work, i64 entry, i64 reopened_after) {
   Past past;
+  bool fresh = reopened_after == 0;
   auto rows = work.rows(
       "SELECT a.id, a.state, r.outcome FROM attempt a LEFT JOIN result r ON r.attempt = a.id WHERE a.entry = "
       "? "
-      "ORDER BY a.id",
+      "ORDER BY a.posted_unix_ns, a.id",
       entry);
   while (rows.next()) {
     const i64 id = rows.get<i64>(0);
-    const bool fresh = id > reopened_after;
     ++past.attempts;
     if (rows.null(2)) {
       past.state = std::max(past.state, rows.get<State>(1));
-      continue;
-    }
-    const auto outcome = rows.get<Outcome>(2);
-    if (is_infrastructure(outcome)) {
+    } else if (const auto outcome = rows.get<Outcome>(2); is_infrastructure(outcome)) {
       past.tries.infra += fresh;
       past.lost += fresh && outcome == Outcome::kNodeLost;
       if (outcome == Outcome::kNodeLost) past.last_lost = id;
-      continue;
+    } else {
+      past.tries.counted += fresh;
+      past.final = {id, outcome};
+      past.final_is_fresh = fresh;
     }
-    past.tries.counted += fresh;
-    past.final = {id, outcome};
-    past.final_is_fresh = fresh;
+    fresh |= id == reopened_after;
   }
   return past;
 }
@@ -146,8 +146,9 @@ void settle(Work& work, i64 key, const Retries& retries) {
 void reopen_entries(Work& work, i64 sweep, std::span<const Outcome> outcomes) {
   for (const Outcome outcome : outcomes)
     work.run(
-        "UPDATE plan_entry SET state = 0, reopened_after = (SELECT max(a.id) FROM attempt a WHERE a.entry = "
-        "plan_entry.key), final_attempt = CASE WHEN outcome IN (6, 8) THEN NULL ELSE final_attempt END, "
+        "UPDATE plan_entry SET state = 0, reopened_after = (SELECT a.id FROM attempt a WHERE a.entry = "
+        "plan_entry.key ORDER BY a.posted_unix_ns DESC, a.id DESC LIMIT 1), final_attempt = CASE WHEN "
+        "outcome IN (6, 8) THEN NULL ELSE final_attempt END, "
         "outcome = CASE WHEN outcome IN (6, 8) THEN NULL ELSE outcome END "
         "WHERE sweep = ? AND state = 3 AND outcome = ? AND final_attempt IS NOT NULL AND admitted = 1",
         sweep, outcome);

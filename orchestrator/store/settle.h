@@ -15,6 +15,10 @@ struct Retries {
 Retries retries_from(std::string_view options_json);
 Retries retries_of(Work&, i64 sweep);
 
+// SQL of the stamp of a new attempt of entry ?1 at the time ?2: after every earlier one, whatever the clock did.
+inline constexpr const char* kPostedAfter =
+    "max(?2, (SELECT COALESCE(max(posted_unix_ns) + 1, 0) FROM attempt WHERE entry = ?1))";
+
 // Recomputes state, outcome, final attempt and ranking of one plan entry from its attempts. Idempotent.
 void settle(Work&, i64 entry, const Retries&);
 // Entries with these final outcomes are pending again, with fresh retries.

@@ -24,6 +24,8 @@ class SqliteStore final : public Store {
 
   Expected<ImportCounts> import_rows(const SweepRow&, std::span<const ImportedRow>) override;
 
+  Expected<std::vector<MergeCounts>> merge(std::span<const std::filesystem::path>) override;
+
   Expected<std::optional<LeaseHolder>> take_lease(i64 sweep, bool take_over) override;
   Expected<std::optional<LeaseHolder>> lease(i64 sweep) override;
   Expected<void> beat(i64 sweep) override;
@@ -50,6 +52,7 @@ class SqliteStore final : public Store {
   Expected<void> add_event(i64 sweep, const std::string& kind, const std::string& text) override;
 
   Expected<Progress> progress(i64 sweep) override;
+  Expected<i64> version() override;
   Expected<std::vector<ResultRow>> results(i64 sweep) override;
   Expected<std::vector<PlanEntry>> plan(i64 sweep) override;
   Expected<std::vector<AttemptRow>> attempts(i64 sweep, const std::string& trial_id) override;

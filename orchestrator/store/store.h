@@ -44,6 +44,15 @@ struct ImportCounts {
   i64 repeated = 0;  // configurations measured more than once; the last one counts
 };
 
+// What a merge brought; all zero but for `known` and `unfinished`: it changed nothing.
+struct MergeCounts {
+  i64 sweeps = 0, trials = 0, attempts = 0, events = 0;  // new here
+  i64 replaced = 0;                // answered only by the machine's fault here, by testimony there
+  i64 known = 0;                   // attempts that were here already
+  i64 unfinished = 0;              // attempts without a verdict there: left out
+  std::vector<std::string> notes;  // what of the other file does not agree with this one
+};
+
 struct PendingTrial {
   PlanEntry entry;
   i64 attempts = 0;        // earlier attempts that count (not infrastructure)
@@ -158,6 +167,12 @@ class Store {
   // are the same only add what is new. Nothing is retired.
   virtual Expected<ImportCounts> import_rows(const SweepRow&, std::span<const ImportedRow>) = 0;
 
+  // Joins other databases into this one, all of them in one transaction: sweeps by name, trials by id, attempts by
+  // allocation, trial and place among that allocation's attempts of the trial, so that the same file again changes
+  // nothing. What this database says of a sweep or a plan stands. The other files are only read (an older one is
+  // upgraded as a private copy); a sweep that is being run, here or there, is refused.
+  virtual Expected<std::vector<MergeCounts>> merge(std::span<const std::filesystem::path>) = 0;
+
   // Lease: who runs this sweep. take: held by a living other -> its holder; a dead one is taken over. One of
   // another host, on a network filesystem, that did not beat for 60 s is taken over only when take_over says
   // so. Every writing call on a sweep fails once this store's lease on it was lost, or while another holds
@@ -206,6 +221,8 @@ class Store {
 
   // Answers.
   virtual Expected<Progress> progress(i64 sweep) = 0;
+  // Differs from the answer before when anybody has written since.
+  virtual Expected<i64> version() = 0;
   virtual Expected<std::vector<ResultRow>> results(i64 sweep) = 0;  // every trial of the plan, in its order
   virtual Expected<std::vector<PlanEntry>> plan(i64 sweep) = 0;
   virtual Expected<std::vector<AttemptRow>> attempts(i64 sweep, const std::string& trial_id) = 0;

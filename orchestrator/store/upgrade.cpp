@@ -16,15 +16,11 @@ Expected<void> back_up(Db& db, i64 version) {
   std::filesystem::remove(unfinished, ignored);
   auto copy = Db::open(unfinished, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 1000, unfinished);
   if (!copy) return tl::unexpected<Error>(copy.error());
-  sqlite3_backup* backup = sqlite3_backup_init((*copy)->handle(), "main", db.handle(), "main");
-  const int stepped = backup ? sqlite3_backup_step(backup, -1) : SQLITE_ERROR;
-  const int finished = backup ? sqlite3_backup_finish(backup) : SQLITE_ERROR;
-  if (stepped != SQLITE_DONE || finished != SQLITE_OK) {
-    const std::string why = (*copy)->explain(stepped != SQLITE_DONE ? stepped : finished);
+  if (auto copied = copy_pages(db, **copy, "main"); !copied) {
     copy->reset();
     std::filesystem::remove(unfinished, ignored);
     return fail(fmt::format("the backup before the upgrade of '{}' failed, so it was not upgraded: {}",
-                            db.path().string(), why));
+                            db.path().string(), copied.error().message));
   }
   copy->reset();
   std::error_code error;
@@ -69,19 +65,31 @@ Expected<i64> check_identity(Db& db, std::span<const Migration> steps) {
   return version;
 }
 
+Expected<void> copy_pages(Db& from, Db& to, const char* to_schema) {
+  sqlite3_backup* backup = sqlite3_backup_init(to.handle(), to_schema, from.handle(), "main");
+  const int stepped = backup ? sqlite3_backup_step(backup, -1) : SQLITE_ERROR;
+  const int finished = backup ? sqlite3_backup_finish(backup) : SQLITE_ERROR;
+  if (stepped == SQLITE_DONE && finished == SQLITE_OK) return {};
+  return fail(to.explain(stepped != SQLITE_DONE ? stepped : finished));
+}
+
+Expected<void> upgrade_copy(Db& db, std::span<const Migration> steps) {
+  Work work(db, Work::kWrite);
+  if (work.failed()) return work.commit();
+  const auto now = check_identity(db, steps);  // another process may have been faster
+  if (!now) return tl::unexpected<Error>(now.error());
+  if (*now < steps.back().version) migrate(work, steps, *now);
+  complete_columns(work);
+  return work.commit();
+}
+
 Expected<void> bring_up_to_date(Db& db, std::span<const Migration> steps) {
   const auto before = check_identity(db, steps);
   if (!before) return tl::unexpected<Error>(before.error());
   const i64 ours = steps.back().version;
   if (*before > 0 && *before < ours)
     if (auto saved = back_up(db, *before); !saved) return saved;
-  Work work(db, Work::kWrite);
-  if (work.failed()) return work.commit();
-  const auto now = check_identity(db, steps);  // another process may have been faster
-  if (!now) return tl::unexpected<Error>(now.error());
-  if (*now < ours) migrate(work, steps, *now);
-  complete_columns(work);
-  return work.commit();
+  return upgrade_copy(db, steps);
 }
 
 }  // namespace sweep::store

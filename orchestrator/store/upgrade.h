@@ -21,5 +21,9 @@ Expected<i64> check_identity(Db&, std::span<const Migration>);
 // An older file is copied to `<file>.v<N>.bak` first; all steps run in one transaction. A new file starts
 // from nothing.
 Expected<void> bring_up_to_date(Db&, std::span<const Migration>);
+// The same without the backup, for a database that is a copy itself.
+Expected<void> upgrade_copy(Db&, std::span<const Migration>);
+// Every page of one database into another's schema (main, or an attached one).
+Expected<void> copy_pages(Db& from, Db& to, const char* to_schema);
 
 }  // namespace sweep::store

@@ -113,10 +113,13 @@ Expected<Attempt> SqliteStore::begin_attempt(i64 sweep, const std::string& alloc
       sweep, wanted.trial_id);
   if (!entry) work.refuse(fmt::format("trial {} is not waiting to be run in this sweep", wanted.trial_id));
   const std::string request = request_json(wanted);
-  work.run(
-      "INSERT INTO attempt(entry, allocation, state, world, request, posted_unix_ns) VALUES (?, ?, ?, ?, ?, "
-      "?)",
-      entry.value_or(0), allocation, State::kPosted, wanted.trial.world(), request, leases_.now());
+  static const std::string insert = fmt::format(
+      "INSERT INTO attempt(entry, allocation, state, world, request, posted_unix_ns) VALUES (?1, ?3, ?4, ?5, "
+      "?6, "
+      "{})",
+      kPostedAfter);
+  work.run(insert, entry.value_or(0), leases_.now(), allocation, State::kPosted, wanted.trial.world(),
+           request);
   Attempt begun = wanted;
   begun.id = work.last_id();
   work.run("UPDATE plan_entry SET state = ?, attempts = attempts + 1 WHERE key = ?", State::kPosted, entry);

@@ -18,6 +18,7 @@ HOMES = [
     (re.compile(r"(librsvg|cairo)/?.*\.h$"), {"report"}),
     (re.compile(r"curl/"), {"export"}),
     (re.compile(r"sodium\.h$"), {"agent"}),
+    (re.compile(r"boost/beast"), {"serve"}),
     (re.compile(r"CLI/"), {"cli", "agent", "rank"}),
     (re.compile(r"boost/process"), {"launch", "agent"}),
     (re.compile(r"(torch|ATen|c10|c10d)/"), TORCH_ROOMS),

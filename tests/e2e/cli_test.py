@@ -81,7 +81,7 @@ def help_is_true_and_goes_to_standard_output(b):
     manual, completion = b.sweep("manual").stdout, b.sweep("completion", "bash").stdout
     assert overview.stdout and not overview.stderr
     for name in ["run", "resume", "plan", "explain", "status", "stop", "best", "heatmap", "query", "export", "logs", "doctor",
-                 "models", "hardware"]:
+                 "models", "hardware", "merge", "confirm", "serve"]:
         assert name in overview.stdout and f"sweep {name}" in manual and f"    {name}) " in completion, name
         text = b.sweep(name, "--help").stdout
         for flag in [word for word in text.split() if word.startswith("--")]:

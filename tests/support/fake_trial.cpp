@@ -147,14 +147,16 @@ class FakeTrial {
 
   void steps() {
     const i64 count = attempt_.measure.warmup_steps + attempt_.measure.steps;
-    for (i64 i = 0; i < count; ++i) {
+    for (i64 done = 0; done < count * attempt_.measure.repeats; ++done) {
+      const i64 i = done % count;
       const bool warmup = i < attempt_.measure.warmup_steps;
-      page_->step = static_cast<std::uint64_t>(i + 1);
+      page_->step = static_cast<std::uint64_t>(done + 1);
       record_.step = i;
-      if (i > 0) enter(warmup ? Phase::kWarmup : Phase::kStep, warmup ? "warmup" : "step");
+      if (done > 0) enter(warmup ? Phase::kWarmup : Phase::kStep, warmup ? "warmup" : "step");
       const auto from = std::chrono::steady_clock::now();
       sleep_ms(script_.step_ms);
       StepSample sample;
+      sample.repeat = done / count;
       sample.step = i;
       sample.warmup = warmup;
       sample.step_ns = (std::chrono::steady_clock::now() - from).count();

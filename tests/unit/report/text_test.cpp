@@ -96,6 +96,8 @@ TEST(Status, PlainLine) {
 TEST(Status, Block) {
   StatusView view = half_way();
   view.now = {"a90d TP8 step 3", "b1 TP2 build"};
+  view.held = {"a0001-0f3c local, 1 node (n1), 12 results"};
+  view.events = {"2026-11-21T10:00:00Z  agent: a word\x1b[2J"};
   EXPECT_EQ(status_block(view, 60),
             "sweep    llama-8b\n"
             "done     [##################------------] 62 %  31 of 50\n"
@@ -105,7 +107,9 @@ TEST(Status, Block) {
             "left     about 3 min 20 s, as predicted\n"
             "best     12.3k tokens/s per rank (DP8 TP2)  trial 00ff\n"
             "now      a90d TP8 step 3\n"
-            "         b1 TP2 build\n");
+            "         b1 TP2 build\n"
+            "held     a0001-0f3c local, 1 node (n1), 12 results\n"
+            "events   2026-11-21T10:00:00Z  agent: a word [2J\n");
 }
 
 TEST(Status, HundredPercentOnlyWhenAllIsDone) {

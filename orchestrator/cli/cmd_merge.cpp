@@ -1,0 +1,55 @@
+// sweep merge: the results of colleagues' databases joined into one.
+#include <fmt/format.h>
+
+#include <ostream>
+
+#include "orchestrator/cli/command.h"
+
+namespace sweep::cli {
+namespace {
+
+struct MergeCommand {
+  std::string into;
+  std::vector<std::string> from;
+};
+
+int merge_files(Io& io, const MergeCommand& o) {
+  const std::vector<std::filesystem::path> files(o.from.begin(), o.from.end());
+  for (const auto& file : files) {  // before an INTO of a mistyped command is made
+    std::error_code ignored;
+    if (!std::filesystem::exists(file, ignored))
+      return refuse(io, {fmt::format("there is no database '{}' to merge", file.string())});
+  }
+  auto store = store::Store::open(o.into, store::Mode::kReadWrite);
+  if (!store) return refuse(io, store.error());
+  const auto merged = (*store)->merge(files);
+  if (!merged) return refuse(io, merged.error());
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const auto& c = (*merged)[i];
+    for (const auto& note : c.notes) io.err << "note: " << note << '\n';
+    if (c.unfinished > 0)
+      io.err << fmt::format(
+          "note: {} attempts of '{}' have no verdict and are left out; `sweep resume --db {}` settles them\n",
+          c.unfinished, o.from[i], o.from[i]);
+    io.err << fmt::format(
+        "{}: from {}: {} sweeps, {} trials, {} results new; {} results replaced, {} known\n", o.into,
+        o.from[i], c.sweeps, c.trials, c.attempts, c.replaced, c.known);
+  }
+  return kAnswered;
+}
+
+}  // namespace
+
+void add_merge(Registry r) {
+  auto* c = r.app.add_subcommand("merge", "join the results of other databases into one");
+  auto o = std::make_shared<MergeCommand>();
+  c->add_option("INTO", o->into, "the database that grows; made when it is not there")
+      ->required()
+      ->type_name("INTO.db");
+  c->add_option("FROM", o->from, "the databases whose results it takes; they are only read")
+      ->required()
+      ->type_name("FROM.db");
+  c->callback([r, o] { r.chosen = [r, o] { return merge_files(r.io, *o); }; });
+}
+
+}  // namespace sweep::cli

@@ -1,0 +1,101 @@
+// sweep serve: the heatmap page of a sweep on loopback, filling in while the sweep runs.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <ostream>
+
+#include "orchestrator/cli/command.h"
+#include "orchestrator/report/heatmap.h"
+#include "orchestrator/serve/server.h"
+
+namespace sweep::cli {
+namespace {
+
+struct ServeCommand {
+  Where where;
+  report::HeatmapOptions options;
+  int port = 0;
+};
+
+// The page and its data, made anew when the database has changed, and not more often than costs little.
+class LivePage {
+ public:
+  LivePage(Opened opened, report::HeatmapOptions options)
+      : opened_(std::move(opened)), options_(std::move(options)) {
+    if (options_.title.empty()) options_.title = opened_.sweep.name;
+    options_.question = opened_.sweep.question;
+  }
+
+  Expected<void> renew() {
+    const auto now = Clock::now();
+    if (made_ && now < next_look_) return {};
+    const auto version = opened_.store->version();
+    if (!version) return tl::unexpected<Error>(version.error());
+    if (made_ && *version == version_) return {};
+    const auto rows = opened_.store->results(opened_.sweep.id);
+    if (!rows) return tl::unexpected<Error>(rows.error());
+    const auto map = report::heatmap(*rows, options_);
+    if (!map) return tl::unexpected<Error>(map.error());
+    options_.rows = map->rows.name(), options_.cols = map->cols.name();  // the page keeps its axes
+    page_ = std::make_shared<const std::string>(report::to_live_html(*map, *rows));
+    data_ = std::make_shared<const std::string>(report::page_data(*map, *rows));
+    version_ = *version, made_ = true, ++made_times_;
+    next_look_ = Clock::now() + kCostShare * (Clock::now() - now);
+    return {};
+  }
+
+  Expected<serve::Document> find(std::string_view name) {
+    if (!name.empty() && name != "data.json") return serve::Document{};
+    if (auto fresh = renew(); !fresh) return tl::unexpected<Error>(fresh.error());
+    if (name.empty()) return serve::Document{"text/html; charset=utf-8", page_, ""};
+    return serve::Document{"application/json", data_, std::to_string(made_times_)};
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr int kCostShare = 10;  // at most a tenth of the time goes into making the page
+
+  Opened opened_;
+  report::HeatmapOptions options_;
+  std::shared_ptr<const std::string> page_, data_;
+  i64 version_ = 0, made_times_ = 0;
+  bool made_ = false;
+  Clock::time_point next_look_{};
+};
+
+int serve_sweep(Io& io, const ServeCommand& o) {
+  auto opened = open_sweep(o.where, store::Mode::kReadOnly);
+  if (!opened) return refuse(io, opened.error());
+  const std::string name = opened->sweep.name;
+  LivePage page(std::move(*opened), o.options);
+  if (auto fine = page.renew(); !fine) return refuse(io, fine.error());
+  const auto served = serve::serve_until_signal(
+      o.port, [&](std::string_view document) { return page.find(document); },
+      [&](const std::string& address) {
+        io.err << fmt::format("sweep {}: open this address in a browser on this machine; interrupt to end\n",
+                              name);
+        io.out << address << std::endl;
+      });
+  if (!served) return refuse(io, served.error());
+  return kAnswered;
+}
+
+}  // namespace
+
+void add_serve(Registry r) {
+  auto* c = r.app.add_subcommand("serve", "the heatmap page on loopback, filling in while the sweep runs");
+  auto o = std::make_shared<ServeCommand>();
+  add_sweep(*c, o->where);
+  add_db(*c, o->where);
+  c->add_option("--port", o->port, "port of 127.0.0.1; 0: a free one")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
+  c->add_option("--rows", o->options.rows, "axis of the rows; absent: the axis with most values");
+  c->add_option("--cols", o->options.cols, "axis of the columns; absent: the axis with the second most");
+  c->add_option("--value", o->options.value, "metric shown")->capture_default_str();
+  c->add_option("--by", o->options.objective,
+                "metric that decides which configuration is best; absent: the value");
+  c->callback([r, o] { r.chosen = [r, o] { return serve_sweep(r.io, *o); }; });
+}
+
+}  // namespace sweep::cli

@@ -1,0 +1,14 @@
+// Driving: one run of what is pending in a sweep, for commands that run more than once.
+#pragma once
+#include <string>
+
+#include "orchestrator/cli/launchers.h"
+
+namespace sweep::cli {
+
+// Runs what is pending in allocations of its own, until nothing is, by the launcher the sweep has kept unless the
+// wish names another. REQUIRES the lease, which stays with the caller.
+Expected<run::RunEnd> drive_once(Io&, store::Store&, const std::string& db, const store::SweepRow&,
+                                 const LaunchWish&, bool quiet);
+
+}  // namespace sweep::cli

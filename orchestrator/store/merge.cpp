@@ -1,0 +1,101 @@
+// Joining other databases: each is copied into a private temporary database (gone with this process, however it ends),
+// upgraded there if need be, and merged in one transaction.
+#include <fmt/format.h>
+
+#include "orchestrator/store/merge_rows.h"
+#include "orchestrator/store/sqlite_store.h"
+#include "orchestrator/store/upgrade.h"
+
+namespace sweep::store {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostFiles = 10;  // SQLite attaches no more
+
+std::string schema_name(std::size_t i) {
+  return fmt::format("merged{}", i);
+}
+
+// The file's pages, in this program's version, as an attached schema of `into`.
+Expected<void> attach_copy(Db& into, const fs::path& file, const std::string& schema, int busy_timeout_ms) {
+  auto from = open_for_reading(file, busy_timeout_ms);
+  if (!from) return tl::unexpected<Error>(from.error());
+  const auto version = check_identity(**from, migrations());
+  if (!version) return tl::unexpected<Error>(version.error());
+  if (*version == 0) return fail(fmt::format("'{}' is an empty file, not a results database", file.string()));
+  auto copy = Db::open("", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, busy_timeout_ms, file);
+  if (!copy) return tl::unexpected<Error>(copy.error());
+  if (*version < migrations().back().version) {
+    if (auto done = copy_pages(**from, **copy, "main"); !done) return done;
+    if (auto done = upgrade_copy(**copy, migrations()); !done) return done;
+    from = std::move(copy);
+  }
+  if (auto done = into.execute(fmt::format("ATTACH '' AS {}", schema)); !done) return done;
+  return copy_pages(**from, into, schema.c_str());
+}
+
+// Sweeps of the other file that a living process runs. It is asked about on the file itself: a lease's holder may be on
+// a host that shares its filesystem.
+Expected<void> refuse_running(const fs::path& file, const Seams& seams) {
+  auto db = open_for_reading(file, seams.busy_timeout_ms);
+  if (!db) return tl::unexpected<Error>(db.error());
+  Leases leases(seams, seams.network_filesystem(file));
+  Work work(**db, Work::kRead);
+  std::vector<std::pair<i64, std::string>> sweeps;
+  {
+    auto rows = work.rows("SELECT s.id, s.name FROM lease l JOIN sweep s ON s.id = l.sweep ORDER BY s.id");
+    while (rows.next()) sweeps.emplace_back(rows.get<i64>(0), rows.get<std::string>(1));
+  }
+  for (const auto& [id, name] : sweeps)
+    if (const auto holder = leases.holder(work, id))
+      work.refuse(fmt::format(
+          "sweep '{}' of '{}' is being run by process {} on host '{}'; let it end, or stop it with "
+          "`sweep stop {} --db {}`, then merge",
+          name, file.string(), holder->pid, holder->host, name, file.string()));
+  return work.commit();
+}
+
+Expected<void> check_files(const fs::path& into, std::span<const fs::path> files) {
+  if (files.size() > kMostFiles)
+    return fail(fmt::format("{} files at once are too many; merge at most {} with one command", files.size(),
+                            kMostFiles));
+  for (const auto& file : files) {
+    std::error_code ignored;
+    if (!fs::is_regular_file(file, ignored))
+      return fail(fmt::format("there is no database '{}' to merge", file.string()));
+    if (fs::equivalent(file, into, ignored))
+      return fail(fmt::format("'{}' is the database that is merged into; name another one", file.string()));
+  }
+  return {};
+}
+
+}  // namespace
+
+Expected<std::vector<MergeCounts>> SqliteStore::merge(std::span<const fs::path> files) {
+  if (auto fine = check_files(db_->path(), files); !fine) return tl::unexpected<Error>(fine.error());
+  std::size_t attached = 0;
+  Expected<std::vector<MergeCounts>> answer = std::vector<MergeCounts>{};
+  for (; answer && attached < files.size(); ++attached) {
+    auto ready = attach_copy(*db_, files[attached], schema_name(attached), seams_.busy_timeout_ms);
+    if (ready) ready = refuse_running(files[attached], seams_);
+    if (!ready) answer = tl::unexpected<Error>(ready.error());
+  }
+  if (answer) {
+    Work work(*db_, Work::kWrite);
+    for (std::size_t i = 0; i < files.size() && !work.failed(); ++i) {
+      check_mergeable(work, schema_name(i), files[i].string());
+      for (const i64 sweep : shared_sweeps(work, schema_name(i))) leases_.guard(work, sweep);
+      if (!work.failed())
+        answer->push_back(merge_rows(work, schema_name(i), files[i].string(), leases_.now()));
+    }
+    if (auto done = work.commit(); !done) answer = tl::unexpected<Error>(done.error());
+  }
+  db_->forget_statements();  // they hold the attached copies
+  for (std::size_t i = 0; i < attached; ++i)
+    if (auto gone = db_->execute("DETACH " + schema_name(i)); !gone && answer)
+      answer = tl::unexpected<Error>(gone.error());
+  return answer;
+}
+
+}  // namespace sweep::store

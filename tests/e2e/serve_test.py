@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""serve_test.py BIN [PICTURES]: `sweep serve` in a headless browser: the page shows, a new result appears without reload, what was
+chosen stays; the token is nowhere but in the address; another token, method, Host or a cut connection reach nothing."""
+import contextlib
+import http.client
+import json
+import pathlib
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+import browser
+from answers_test import row
+from heatmap_dom_test import expect, labels
+from processes import wait_for
+
+NAME = "live <b>&\"'</script><script>document.title='pwned'</script>"
+
+
+def make(bin_dir, folder):
+    lines = [row(1, 100.0, nodes=1), row(2, 150.0, nodes=1), row(4, 0, "pending", nodes=1), row(1, 90.0, nodes=2),
+             row(2, 0, "oom", nodes=2), row(4, 0, "pending", nodes=2, model=NAME)]
+    (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+    db = folder / "r.db"
+    subprocess.run([bin_dir / "result_db", db, NAME, "How fast?", folder / "rows.jsonl"], check=True, timeout=60)
+    return db
+
+
+def answer_one(db, tokens):
+    """What a run stores when the next trial ends."""
+    connection = sqlite3.connect(db)
+    with connection:
+        entry, = connection.execute("select key from plan_entry where state = 0 order by place limit 1").fetchone()
+        allocation, = connection.execute("select id from allocation limit 1").fetchone()
+        attempt = connection.execute("insert into attempt(entry, allocation, state, world, request, posted_unix_ns) values "
+                                     "(?, ?, 3, 8, '{}', 1)", (entry, allocation)).lastrowid
+        connection.execute("insert into result(attempt, outcome, finished_unix_ns, tokens_per_s_gpu, mfu) values (?, 0, 1, ?, 0.5)",
+                           (attempt, tokens))
+        connection.execute("update plan_entry set state = 3, outcome = 0, final_attempt = ?, attempts = 1 where key = ?",
+                           (attempt, entry))
+    connection.close()
+
+
+@contextlib.contextmanager
+def served(bin_dir, db, *options):
+    process = subprocess.Popen([bin_dir / "sweep", "serve", "--db", db, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True)
+    try:
+        yield process, process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def fills_in(page, db, address, pictures):
+    page.open(address)
+    wait_for(lambda: page.texts("#live")[0].startswith("live: "), 30, "the first answer")
+    expect(page.evaluate("document.querySelector('h1').textContent").startswith("live <b>"), "the name is text")
+    expect("4 of 6 have an answer" in page.texts("#live")[0], page.texts("#live"))
+    expect(not any("400" in label for label in labels(page)), labels(page))
+    page.evaluate("window.stays = 1; document.querySelector('#filters').open = true")
+    page.click("button[name='nodes~1']")
+    answer_one(db, 400.0)
+    wait_for(lambda: "5 of 6" in page.texts("#live")[0], 30, "the new result")
+    page.settle()
+    expect(any("400" in label for label in labels(page)), f"the new best is drawn: {labels(page)}")
+    expect(page.evaluate("window.stays === 1"), "the page was loaded anew")
+    expect(page.attributes("button[name='nodes~1']", "aria-pressed") == ["false"], "a filter was lost")
+    answer_one(db, 500.0)
+    wait_for(lambda: "nothing is left to run" in page.texts("#live")[0], 30, "the last result")
+    expect(page.evaluate("document.title").startswith("live") and page.evaluate("document.scripts.length") == 3, "nothing is injected")
+    expect(page.problems == [], page.problems)
+    origin = address.rsplit("/", 2)[0]
+    expect(all(url.startswith((origin, "data:", "blob:", "about:")) for url in page.requests), f"the page asks {page.requests}")
+    if pictures:
+        page.picture(f"{pictures}/serve.png")
+
+
+def refusals(address):
+    host, _, token = address.removeprefix("http://").rstrip("/").partition("/")
+
+    def ask(method, path, **headers):
+        connection = http.client.HTTPConnection(host, timeout=60)
+        connection.request(method, path, headers=headers)
+        answer = connection.getresponse()
+        answer.read()
+        connection.close()
+        return answer.status
+    expect(ask("GET", f"/{token}/data.json") == 200, "the whole address")
+    expect(ask("GET", f"/{'0' * len(token)}/data.json") == 404 and ask("GET", "/") == 404, "another token")
+    expect(ask("POST", f"/{token}/") == 405 and ask("HEAD", f"/{token}/") == 405, "another method")
+    expect(ask("GET", f"/{token}/", Host="evil.example") == 421, "another Host")
+    expect(ask("GET", f"/{token}/", X="x" * 50000) == 431, "a long header")
+    silent = socket.create_connection(host.split(":"))
+    silent.settimeout(60)
+    expect(silent.recv(1) == b"", "a silent connection is closed")
+    silent.close()
+
+
+def main(bin_dir, pictures=None):
+    bin_dir = pathlib.Path(bin_dir).resolve()
+    with tempfile.TemporaryDirectory() as scratch, browser.page() as page:
+        db = make(bin_dir, pathlib.Path(scratch))
+        with served(bin_dir, db, "--rows", "model", "--cols", "nodes") as (process, address):
+            expect(address.startswith("http://127.0.0.1:") and len(address.rstrip("/").rpartition("/")[2]) == 32, address)
+            fills_in(page, db, address, pictures)
+            refusals(address)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+            expect(process.returncode == 0, f"exit {process.returncode}: {said}")
+            expect(address.rstrip("/").rpartition("/")[2] not in said, "the token is in the log")
+        wait_for(lambda: "does not answer" in page.texts("#live")[0], 30, "the page says that the server is gone")
+        wrong = subprocess.run([bin_dir / "sweep", "serve", "--db", db, "--rows", "nonsense"], capture_output=True, text=True, timeout=60)
+        expect(wrong.returncode == 2 and "nonsense" in wrong.stderr, wrong.stderr)
+    print("serve: the page fills in by itself; only GET with the whole address on loopback is answered")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
