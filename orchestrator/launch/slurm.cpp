@@ -152,8 +152,9 @@ class Slurm final : public Launcher {
     denied_.clear();
     const bool runs = !facts.empty() && meaning_of(facts.front().state).phase != Phase::kEnded;
     for (const auto& [id, job] : jobs_) {
+      const auto name = job->name();
       const bool there = std::any_of(steps.begin(), steps.end(),
-                                     [&](const StepFacts& step) { return step.name == job->name(); });
+                                     [&name](const StepFacts& step) { return step.name == name; });
       if (runs && !there && job->adopted()) denied_.push_back(job->name());
       if (facts.empty() || (runs && !there)) continue;
       JobFacts own = facts.front();

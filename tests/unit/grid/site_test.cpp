@@ -59,8 +59,8 @@ TEST_F(SiteTest, MistakesAreNamedWithTheirPlace) {
                                    {"slurm: {head: {qos: high}}\n", "qos"},
                                    {"slurm: {exclusive: maybe}\n", "exclusive"},
                                    {"limits: {gpu_hours: -1}\n", "gpu_hours"},
-                                   {"[1, 2]\n", "site profile"},
-                                   {"", "site profile"}}) {
+                                   {"[1, 2]\n", ":1:1: "},
+                                   {"", ":1:1: "}}) {
     const auto site = read_site({file("bad.yaml", text)});
     ASSERT_FALSE(site) << text;
     EXPECT_NE(site.error().message.find("bad.yaml"), std::string::npos) << site.error().message;
