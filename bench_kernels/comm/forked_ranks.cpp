@@ -71,17 +71,13 @@ void write_answer(const std::string& file, const std::string& text) {
 std::vector<RankEnd> run_forked(int world, std::chrono::milliseconds timeout, const RankBody& body) {
   const RendezvousFolder folder;
   std::vector<pid_t> children;
+  GroupOptions options;
+  options.directory = folder.path(), options.world = world, options.timeout = timeout;
   for (int rank = 0; rank < world; ++rank) {
+    options.rank = rank;
     std::fflush(nullptr);
     const pid_t child = fork();
-    if (child == 0) {
-      GroupOptions options;
-      options.directory = folder.path();
-      options.rank = rank;
-      options.world = world;
-      options.timeout = timeout;
-      be_rank(options, folder.answer_of(rank), body);
-    }
+    if (child == 0) be_rank(options, folder.answer_of(rank), body);
     if (child < 0) {
       for (const pid_t started : children) kill(started, SIGKILL);
       for (const pid_t started : children) waitpid(started, nullptr, 0);

@@ -148,8 +148,13 @@ TEST_P(Gradient, EqualsAutomaticDifferentiation) {
   const ModelSpec& spec = GetParam().spec;
   at::manual_seed(3);
   AloneLayout layout;
-  Stage model(spec, {at::kCPU, at::kDouble, GetParam().attention, kSeq, 5, Routing::kLearned}, layout.value(),
-              {0, spec.layers, true, true});
+  Options options;
+  options.type = at::kDouble;
+  options.attention = GetParam().attention;
+  options.seq_len = kSeq;
+  options.seed = 5;
+  options.routing = Routing::kLearned;
+  Stage model(spec, options, layout.value(), {0, spec.layers, true, true});
   Parameters& parameters = model.parameters();
   parameters.layout({at::TensorOptions(at::kDouble)});
   Named weights;
