@@ -4,6 +4,8 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <algorithm>
+
 #include "bench_kernels/kernels/counting_allocator.h"
 
 namespace sweep::model {
@@ -39,9 +41,14 @@ HostStore::Parcel HostStore::send(const std::vector<at::Tensor*>& tensors) {
   Parcel parcel;
   for (at::Tensor* tensor : tensors) {
     if (!tensor->defined()) continue;
-    parcel.tensors.push_back(tensor);
-    parcel.host.push_back(memory::empty_on_host(tensor->sizes(), tensor->options()));
-    leaving_.push_back(std::move(*tensor));
+    const auto same = std::find_if(leaving_.begin(), leaving_.end(),
+                                   [&](const at::Tensor& other) { return other.is_same(*tensor); });
+    parcel.sent.push_back({tensor, static_cast<std::size_t>(same - leaving_.begin())});
+    if (same == leaving_.end()) {
+      parcel.host.push_back(memory::empty_on_host(tensor->sizes(), tensor->options()));
+      leaving_.push_back(*tensor);
+    }
+    tensor->reset();
   }
   left_ = copy(leaving_, parcel.host);
   parcel.place = Parcel::Place::kHost;
@@ -56,11 +63,9 @@ void HostStore::settle() {
 void HostStore::fetch(Parcel& parcel) {
   if (parcel.place != Parcel::Place::kHost) return;
   std::vector<at::Tensor> back;
-  for (std::size_t i = 0; i < parcel.host.size(); ++i) {
-    *parcel.tensors[i] =
-        at::empty(parcel.host[i].sizes(), parcel.host[i].options().device(device_).pinned_memory(false));
-    back.push_back(*parcel.tensors[i]);
-  }
+  for (const at::Tensor& host : parcel.host)
+    back.push_back(at::empty(host.sizes(), host.options().device(device_).pinned_memory(false)));
+  for (const Parcel::Sent& sent : parcel.sent) *sent.tensor = back[sent.copy];
   parcel.arrived = copy(parcel.host, back);
   parcel.place = Parcel::Place::kUnderWay;
 }

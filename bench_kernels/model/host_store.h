@@ -22,8 +22,12 @@ class HostStore {
   struct Parcel {
     enum class Place { kDevice, kHost, kUnderWay };
     Place place = Place::kDevice;
-    std::vector<at::Tensor*> tensors;  // theirs who sent it
-    std::vector<at::Tensor> host;      // the copies, until they have arrived
+    struct Sent {
+      at::Tensor* tensor = nullptr;  // theirs who sent it
+      std::size_t copy = 0;          // which of `host`; tensors that were one stay one
+    };
+    std::vector<Sent> sent;
+    std::vector<at::Tensor> host;  // the copies, until they have arrived
     std::optional<c10::Event> arrived;
   };
   // Starts the way to the host; undefined tensors are left out. The given tensors become undefined; the device

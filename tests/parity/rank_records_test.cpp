@@ -54,6 +54,31 @@ TEST(RankRecords, TestifyEveryStepAndWhatWasUsed) {
   }
 }
 
+TEST(RankRecords, OfAPipelineOnlyTheLastStageHasALoss) {
+  Attempt attempt = small_attempt(1);
+  Trial& t = attempt.trial;
+  t.pp = t.gpus_per_node = 2, t.grad_accum = 4, t.global_batch_size = 8;
+  const auto records = run_by_exec(attempt);
+  for (const auto& record : records) {
+    EXPECT_EQ(record.outcome, Outcome::kOk) << record.message;
+    for (const StepSample& sample : record.samples) {
+      EXPECT_EQ(sample.tokens, record.rank == 1 ? 4 * 64 : 0);
+      EXPECT_GT(sample.forward_ns, 0);
+      EXPECT_GE(sample.step_ns, sample.forward_ns + sample.backward_ns + sample.optimizer_ns);
+      EXPECT_TRUE(sample.exposed_comm_ns);
+    }
+  }
+  EXPECT_EQ(records[0].samples.back().loss, 0);
+  EXPECT_LT(records[1].samples.back().loss, records[1].samples.front().loss);
+  const Output output = run_program({"dry-run", "--backend", "cpu"}, dump(to_json(t)) + "\n");
+  const auto peaks = nlohmann::json::parse(output.out).at("peak_bytes").get<std::vector<i64>>();
+  ASSERT_EQ(peaks.size(), 2u) << "one per stage";
+  for (const auto& record : records) {
+    EXPECT_EQ(*record.peak_allocated_bytes - *record.baseline_bytes,
+              peaks[static_cast<std::size_t>(record.rank)]);
+  }
+}
+
 TEST(RankRecords, AreTheSameByExecAndByZygote) {
   ZygoteProcess zygote;
   for (const auto& [dp, threads] : std::vector<std::pair<i64, i64>>{{1, 1}, {2, 1}, {1, 2}}) {
