@@ -40,11 +40,13 @@ int best(Io& io, const BestCommand& o) {
   }
   auto opened = open_sweep(o.where, store::Mode::kReadOnly);
   if (!opened) return refuse(io, opened.error());
-  const auto rows = opened->store->results(opened->sweep.id);
-  if (!rows) return refuse(io, rows.error());
-  const auto groups = report::best(*rows, options);
+  store::Store& store = *opened->store;
+  const auto columns = store.result_columns(opened->sweep.id, report::best_wish_with_axes(options));
+  if (!columns) return refuse(io, columns.error());
+  const auto groups = report::best(*columns, options,
+                                   [&](std::span<const i64> entries) { return store.results_of(entries); });
   if (!groups) return refuse(io, groups.error());
-  const auto known = provenance_of_winners(*opened->store, opened->sweep.id, *groups);
+  const auto known = provenance_of_winners(store, opened->sweep.id, *groups);
   if (!known) return refuse(io, known.error());
   options.provenance_of = [&](const ResultRow& row) -> const Provenance* {
     const auto it = known->find(row.trial_id);
@@ -52,7 +54,8 @@ int best(Io& io, const BestCommand& o) {
   };
   io.out << (o.json   ? report::best_json(*groups, options)
              : o.yaml ? report::best_yaml(*groups, options)
-                      : report::best_text(*rows, *groups, options, io.out_is_terminal ? io.width : 0));
+                      : report::best_text(report::varying(*columns), *groups, options,
+                                          io.out_is_terminal ? io.width : 0));
   return kAnswered;
 }
 

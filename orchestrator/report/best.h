@@ -22,19 +22,18 @@ struct BestOptions {
   std::string metric = "tokens_per_s_gpu";
   std::optional<double> headroom = std::nullopt;  // a fraction of device memory that must stay free: 0.05
   std::size_t runners_up = 3;                     // next best kept per group, beside the ties
-  std::function<std::optional<i64>(const ResultRow&)> memory_of = device_memory;
   // Where a winner was measured; empty: nothing is said about it.
   std::function<const Provenance*(const ResultRow&)> provenance_of = {};
 };
 
 struct BestOfGroup {
-  std::vector<Value> key;             // one per group_by name
-  const ResultRow* winner = nullptr;  // absent: nothing in the group could be ranked; `why_none` says why
+  std::vector<Value> key;           // one per group_by name
+  std::optional<ResultRow> winner;  // absent: nothing in the group could be ranked; `why_none` says why
   double value = 0;
   std::optional<Interval> interval;  // 95 %
-  std::vector<const ResultRow*>
-      ties;  // 95 % intervals overlap the winner's, or the values are equal; best first
-  std::vector<const ResultRow*> runners_up;  // best first, ties not among them
+  // Ids of trials, best first.
+  std::vector<std::string> ties;        // 95 % intervals overlap the winner's, or the values are equal
+  std::vector<std::string> runners_up;  // ties not among them
   i64 without_interval = 0;  // ranked, but neither tied nor told apart: they, or the winner, have no interval
   std::optional<double> median;  // of the metric over the ranked rows
   i64 ranked = 0, not_run = 0, not_ok = 0, not_measured = 0;
@@ -43,17 +42,24 @@ struct BestOfGroup {
   std::string why_none;
 };
 
-// Groups in natural order of their keys. Error: an unknown name, or a headroom outside [0, 1). Pointers are
-// into rows.
+// Groups in natural order of their keys. Error: an unknown name, or a headroom outside [0, 1).
 Expected<std::vector<BestOfGroup>> best(std::span<const ResultRow> rows, const BestOptions&);
+
+// The same from columns of the results, so that a hundred thousand of them take milliseconds; only the winners are read
+// in full, by their entries.
+using ReadRows = std::function<Expected<std::vector<ResultRow>>(std::span<const i64> entries)>;
+Expected<std::vector<BestOfGroup>> best(const ResultColumns&, const BestOptions&, const ReadRows&);
+// What that needs of them, and with the axes also what varying() and the table below need.
+ColumnWish best_wish(const BestOptions&);
+ColumnWish best_wish_with_axes(const BestOptions&);
 
 // "5%" or "0.05" -> 0.05; anything outside [0, 1) or unreadable is refused with a sentence that names `what`.
 Expected<double> parse_share(std::string_view, std::string_view what);
 
-// The groups as one table: keys, what varies among the winners, the metric, ties, memory.
-Table best_table(std::span<const ResultRow> rows, std::span<const BestOfGroup>, const BestOptions&);
+// The groups as one table: keys, what differs between the results (varying()), the metric, ties, memory.
+Table best_table(std::span<const Field> differ, std::span<const BestOfGroup>, const BestOptions&);
 // People's text: the table, then ties and what was left out, then the configuration to paste.
-std::string best_text(std::span<const ResultRow> rows, std::span<const BestOfGroup>, const BestOptions&,
+std::string best_text(std::span<const Field> differ, std::span<const BestOfGroup>, const BestOptions&,
                       std::size_t width);
 
 // A grid file with exactly this configuration: `name`, `model` (catalogue name, else its dimensions) and

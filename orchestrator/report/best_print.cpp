@@ -107,12 +107,6 @@ nlohmann::json json_of(const ResultRow& row) {
           {"metrics", metrics}};
 }
 
-nlohmann::json ids(std::span<const ResultRow* const> rows) {
-  auto out = nlohmann::json::array();
-  for (const ResultRow* row : rows) out.push_back(row->trial_id);
-  return out;
-}
-
 std::string group_name(const BestOfGroup& group, const BestOptions& options) {
   std::string out;
   for (std::size_t i = 0; i < group.key.size(); ++i) {
@@ -136,8 +130,8 @@ std::string trust_notes(const BestOfGroup& group) {
   std::string out;
   if (!group.ties.empty()) {
     std::vector<std::string> names;
-    for (const ResultRow* row : group.ties) {
-      if (names.size() < kNamedTies) names.push_back(safe_text(row->trial_id));
+    for (const std::string& id : group.ties) {
+      if (names.size() < kNamedTies) names.push_back(safe_text(id));
     }
     out += fmt::format("# TIED with {} more (95 % intervals overlap; any of them may be the best): {}{}\n",
                        group.ties.size(), fmt::join(names, ", "),
@@ -201,7 +195,7 @@ std::string as_grid_yaml(const ResultRow& row) {
   return out;
 }
 
-Table best_table(std::span<const ResultRow> rows, std::span<const BestOfGroup> groups,
+Table best_table(std::span<const Field> differ, std::span<const BestOfGroup> groups,
                  const BestOptions& options) {
   std::vector<ResultRow> winners;
   for (const auto& group : groups) {
@@ -209,7 +203,7 @@ Table best_table(std::span<const ResultRow> rows, std::span<const BestOfGroup> g
   }
   // What varies in the whole sweep tells winners apart even where all winners agree.
   std::vector<Field> shown;
-  for (const Field& field : varying(rows)) {
+  for (const Field& field : differ) {
     if (std::find(options.group_by.begin(), options.group_by.end(), field.name()) == options.group_by.end())
       shown.push_back(field);
   }
@@ -240,10 +234,10 @@ Table best_table(std::span<const ResultRow> rows, std::span<const BestOfGroup> g
   return table;
 }
 
-std::string best_text(std::span<const ResultRow> rows, std::span<const BestOfGroup> groups,
+std::string best_text(std::span<const Field> differ, std::span<const BestOfGroup> groups,
                       const BestOptions& options, std::size_t width) {
   if (groups.empty()) return "No results yet: `sweep status` shows how far the sweep is.\n";
-  std::string out = to_text(best_table(rows, groups, options), width);
+  std::string out = to_text(best_table(differ, groups, options), width);
   const BestOfGroup* overall = overall_best(groups, options);
   const bool all = groups.size() <= kPastedGroups;
   for (const auto& group : groups) {
@@ -259,7 +253,7 @@ std::string best_text(std::span<const ResultRow> rows, std::span<const BestOfGro
 
 std::string best_yaml(std::span<const BestOfGroup> groups, const BestOptions& options) {
   const auto won = static_cast<std::size_t>(
-      std::count_if(groups.begin(), groups.end(), [](const BestOfGroup& g) { return g.winner != nullptr; }));
+      std::count_if(groups.begin(), groups.end(), [](const BestOfGroup& g) { return g.winner.has_value(); }));
   std::string out;
   if (won > 1)
     out += fmt::format("# {} YAML documents, each a whole grid file: the best of each group by {}\n", won,
@@ -295,11 +289,11 @@ std::string best_json(std::span<const BestOfGroup> groups, const BestOptions& op
     entry["value"] = group.winner ? nlohmann::json(group.value) : nlohmann::json(nullptr);
     entry["interval"] =
         group.interval ? nlohmann::json{group.interval->low, group.interval->high} : nlohmann::json(nullptr);
-    entry["ties"] = ids(group.ties);
+    entry["ties"] = group.ties;
     entry["without_interval"] = group.without_interval;
     if (group.winner && options.provenance_of)
       entry["measured"] = measured_json(*group.winner, options.provenance_of(*group.winner));
-    entry["runners_up"] = ids(group.runners_up);
+    entry["runners_up"] = group.runners_up;
     if (!group.winner) entry["why_none"] = group.why_none;
     out.push_back(std::move(entry));
   }

@@ -10,6 +10,7 @@
 
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/report/format.h"
+#include "orchestrator/report/grouping.h"
 
 namespace sweep::report {
 namespace {
@@ -29,12 +30,27 @@ Value value_of(const nlohmann::json& v) {
   return {};
 }
 
+void add_names(std::set<std::string>& names, const ResultRow& row) {
+  if (row.trial.labels.empty()) return;
+  const auto labels = labels_of(row);
+  for (const auto& item : labels.items()) names.insert(item.key());
+}
+
 std::set<std::string> label_names(std::span<const ResultRow> rows) {
   std::set<std::string> names;
-  for (const ResultRow& row : rows) {
-    if (row.trial.labels.empty()) continue;
-    const auto labels = labels_of(row);
-    for (const auto& item : labels.items()) names.insert(item.key());
+  for (const ResultRow& row : rows) add_names(names, row);
+  return names;
+}
+
+std::set<std::string> label_names(const ResultColumns& columns) {
+  std::set<std::string> names;
+  const auto labels = columns.coded.find("labels");
+  if (labels == columns.coded.end()) return names;
+  ResultRow row;
+  for (const Value& value : labels->second.values) {
+    const auto* text = std::get_if<std::string>(&value);
+    row.trial.labels = text ? *text : "";
+    add_names(names, row);
   }
   return names;
 }
@@ -49,7 +65,15 @@ std::string suggestion(std::string_view name, const std::vector<std::string>& kn
 
 Expected<Field> Field::resolve(std::string_view name, std::span<const ResultRow> rows) {
   if (const Column* column = find_column(name)) return Field(*column);
-  const auto labels = label_names(rows);
+  return among(name, label_names(rows));
+}
+
+Expected<Field> Field::resolve(std::string_view name, const ResultColumns& columns) {
+  if (const Column* column = find_column(name)) return Field(*column);
+  return among(name, label_names(columns));
+}
+
+Expected<Field> Field::among(std::string_view name, const std::set<std::string>& labels) {
   if (labels.contains(std::string(name))) return Field(std::string(name));
   std::vector<std::string> known(labels.begin(), labels.end());
   for (const Column& c : columns()) known.emplace_back(c.key);
@@ -117,6 +141,20 @@ std::vector<Field> varying(std::span<const ResultRow> rows) {
     if (find_column(name)) continue;
     const auto field = Field::resolve(name, rows);
     if (field && differs(*field)) out.push_back(*field);
+  }
+  return out;
+}
+
+std::vector<Field> varying(const ResultColumns& columns) {
+  std::vector<Field> out;
+  for (const Column& column : sweep::columns()) {
+    if (column.role == Role::kAxis && columns.coded.find(column.key)->second.values.size() > 1)
+      out.emplace_back(column);
+  }
+  for (const std::string& name : label_names(columns)) {
+    if (find_column(name)) continue;
+    const auto field = Field::resolve(name, columns);
+    if (field && coded_values(columns, *field).values.size() > 1) out.push_back(*field);
   }
   return out;
 }

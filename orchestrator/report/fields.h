@@ -1,6 +1,7 @@
 // Field: a name people use for a value of a row (a column of schema/columns.h, or a label of the grid's
 // `derive:`), resolved once. It also knows which way a metric is better.
 #pragma once
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 
 #include "schema/columns.h"
 #include "schema/expected.h"
+#include "schema/result_columns.h"
 
 namespace sweep::report {
 
@@ -15,14 +17,18 @@ class Field {
  public:
   // Error: no such column, and no row carries such a label; names the nearest one.
   static Expected<Field> resolve(std::string_view name, std::span<const ResultRow> rows);
+  // The same of columns, which hold `labels` where the name may be one.
+  static Expected<Field> resolve(std::string_view name, const ResultColumns&);
   explicit Field(const Column& column) : name_(column.key), column_(&column) {}
 
   const std::string& name() const { return name_; }
   std::string_view unit() const { return column_ ? column_->unit : std::string_view{}; }
   bool is_metric() const { return column_ != nullptr && column_->role == Role::kMetric; }
+  bool is_label() const { return column_ == nullptr; }
   Value of(const ResultRow&) const;
 
  private:
+  static Expected<Field> among(std::string_view name, const std::set<std::string>& labels);
   explicit Field(std::string label) : name_(std::move(label)) {}
   std::string name_;
   const Column* column_ = nullptr;  // absent: a label
@@ -35,6 +41,7 @@ bool lower_is_better(std::string_view metric);
 
 // The axes and labels whose value differs between rows (model among them), in table order.
 std::vector<Field> varying(std::span<const ResultRow> rows);
+std::vector<Field> varying(const ResultColumns&);  // of columns that hold every axis and `labels`, coded
 // Those that differ between the rows that ended ok: what tells answers apart.
 std::vector<Field> varying_among_ok(std::span<const ResultRow> rows);
 

@@ -44,7 +44,7 @@ std::string certainty(const BestOfGroup& group, const std::string& metric) {
   if (!group.ties.empty()) {
     std::string names;
     for (std::size_t i = 0; i < std::min<std::size_t>(5, group.ties.size()); ++i)
-      names += (i ? ", " : "") + safe_text(group.ties[i]->trial_id);
+      names += (i ? ", " : "") + safe_text(group.ties[i]);
     return out +
            fmt::format(
                "Tied with {} more: their 95 % intervals overlap, so any of them may be the best ({}{}).",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -26,20 +27,31 @@ std::optional<double> median(std::vector<double> values) {
   return quantile(std::move(values), 0.5);
 }
 
-std::optional<Interval> interval_of(const ResultRow& row, std::string_view metric) {
+FollowsStep follows_step(std::string_view metric) {
   static const std::set<std::string_view> kRates = {"tokens_per_s", "tokens_per_s_gpu", "tflops_gpu", "mfu",
                                                     "hfu",          "mt_per_hour"};
-  const auto& step = row.metrics.step_ms;
-  const auto& low = row.metrics.step_ms_ci_low;
-  const auto& high = row.metrics.step_ms_ci_high;
-  if (!step || !low || !high || *low <= 0 || *high < *low) return std::nullopt;
-  if (metric == "step_ms") return Interval{*low, *high};
+  if (metric == "step_ms") return FollowsStep::kIsIt;
+  if (metric == "cost_per_mt") return FollowsStep::kProportionally;
+  return kRates.contains(metric) ? FollowsStep::kInversely : FollowsStep::kNot;
+}
+
+std::optional<Interval> interval_of(FollowsStep how, double value, const StepTime& step) {
+  if (std::isnan(step.ms) || !(step.low > 0) || !(step.high >= step.low)) return std::nullopt;
+  if (how == FollowsStep::kIsIt) return Interval{step.low, step.high};
+  if (how == FollowsStep::kNot || std::isnan(value)) return std::nullopt;
+  if (how == FollowsStep::kInversely)
+    return Interval{value * step.ms / step.high, value * step.ms / step.low};
+  return Interval{value * step.low / step.ms, value * step.high / step.ms};
+}
+
+std::optional<Interval> interval_of(const ResultRow& row, std::string_view metric) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   const Column* column = find_column(metric);
   const auto value = column ? number(column->get(row)) : std::nullopt;
-  if (!value) return std::nullopt;
-  if (kRates.contains(metric)) return Interval{*value * *step / *high, *value * *step / *low};
-  if (metric == "cost_per_mt") return Interval{*value * *low / *step, *value * *high / *step};
-  return std::nullopt;
+  const auto& m = row.metrics;
+  return interval_of(
+      follows_step(metric), value.value_or(kNone),
+      {m.step_ms.value_or(kNone), m.step_ms_ci_low.value_or(kNone), m.step_ms_ci_high.value_or(kNone)});
 }
 
 std::optional<RatioChange> ratio_change(double before, const Interval& of_before, double after,

@@ -25,6 +25,14 @@ struct Interval {
 // any other metric.
 std::optional<Interval> interval_of(const ResultRow&, std::string_view metric);
 
+// The same of many rows: how the metric follows from the step time is asked once. NaN: not measured.
+enum class FollowsStep { kNot, kIsIt, kInversely, kProportionally };
+FollowsStep follows_step(std::string_view metric);
+struct StepTime {
+  double ms, low, high;
+};
+std::optional<Interval> interval_of(FollowsStep, double value, const StepTime&);
+
 // 95 % interval of after / before - 1 from an interval of each, by the method of variance estimates recovery (Zou and
 // Donner 2008) on the logarithms, and the two-sided p-value at which it would just touch 0. Absent unless every end is
 // above 0 and contains its value.

@@ -114,7 +114,7 @@ Expected<std::vector<ResultRow>> SqliteStore::best(i64 sweep, std::span<const st
   std::vector<ResultRow> out;
   for (const auto& [key, ranked] : leaders)
     for (const Ranked& each : ranked)
-      for (auto& row : result_rows(work, "p.key = (SELECT entry FROM attempt WHERE id = ?)", each.attempt))
+      for (auto& row : result_rows(work, "p.key = (SELECT entry FROM attempt WHERE id = ?)", {each.attempt}))
         out.push_back(std::move(row));
   return work.commit(std::move(out));
 }

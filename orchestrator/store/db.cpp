@@ -121,6 +121,12 @@ std::string_view Rows::text(int c) const {
   return {bytes, static_cast<std::size_t>(sqlite3_column_bytes(statement_->handle(), c))};
 }
 
+std::string_view Rows::blob(int c) const {
+  const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement_->handle(), c));
+  if (!bytes) return {};
+  return {bytes, static_cast<std::size_t>(sqlite3_column_bytes(statement_->handle(), c))};
+}
+
 Work::Work(Db& db, Kind kind) : db_(db) {
   auto begun = db_.execute(kind == kWrite ? "BEGIN IMMEDIATE" : "BEGIN");
   if (begun)

@@ -125,6 +125,8 @@ class Rows {
   bool null(int c) const { return sqlite3_column_type(statement_->handle(), c) == SQLITE_NULL; }
   // Valid until the next call of next().
   std::string_view text(int c) const;
+  // Bytes as they are; valid until the next call of next().
+  std::string_view blob(int c) const;
   sqlite3_stmt* handle() const { return statement_->handle(); }
 
  private:

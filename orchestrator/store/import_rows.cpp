@@ -127,6 +127,7 @@ Expected<ImportCounts> SqliteStore::import_rows(const SweepRow& wanted, std::spa
   work.run("INSERT INTO event(sweep, unix_ns, kind, text) VALUES (?, ?, 'imported', ?)", sweep, leases_.now(),
            fmt::format("{}: {} results, {} of them new", wanted.grid_path, counts.added + counts.known,
                        counts.added));
+  pack(work);
   return work.commit(counts);
 }
 

@@ -114,6 +114,7 @@ Expected<void> SqliteStore::ingest(const IngestBatch& batch) {
     settle(work, known.entry(result.attempt), retries);
   }
   note_strays(work, *sweep, leases_.now(), batch.allocation, known);
+  pack(work);
   return work.commit();
 }
 
@@ -136,6 +137,7 @@ Expected<void> SqliteStore::finish_attempt(const Result& result) {
   work.run("UPDATE attempt SET ended_unix_ns = COALESCE(ended_unix_ns, ?) WHERE id = ?",
            result.finished_unix_ns, result.attempt);
   settle(work, entry, retries_of(work, sweep));
+  pack(work);
   return work.commit();
 }
 

@@ -74,6 +74,7 @@ Expected<SyncCounts> SqliteStore::sync_plan(i64 sweep, std::span<const PlanEntry
     work.run("UPDATE plan_entry SET state = 4 WHERE key = ?", each.entry);
     settle(work, each.entry, retries);
   }
+  pack(work);
   return work.commit(counts);
 }
 
@@ -144,6 +145,7 @@ Expected<void> SqliteStore::reopen(i64 sweep, std::span<const Outcome> outcomes)
   Work work(*db_, Work::kWrite);
   leases_.guard(work, sweep);
   reopen_entries(work, sweep, outcomes);
+  pack(work);
   return work.commit();
 }
 

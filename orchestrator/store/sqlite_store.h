@@ -54,6 +54,8 @@ class SqliteStore final : public Store {
   Expected<Progress> progress(i64 sweep) override;
   Expected<i64> version() override;
   Expected<std::vector<ResultRow>> results(i64 sweep) override;
+  Expected<ResultColumns> result_columns(i64 sweep, const ColumnWish&) override;
+  Expected<std::vector<ResultRow>> results_of(std::span<const i64> entries) override;
   Expected<std::vector<PlanEntry>> plan(i64 sweep) override;
   Expected<std::vector<AttemptRow>> attempts(i64 sweep, const std::string& trial_id) override;
   Expected<std::optional<Result>> result_of(i64 attempt) override;
@@ -84,7 +86,12 @@ class SqliteStore final : public Store {
   Expected<std::vector<PendingTrial>> pending_where(const std::string& rest, const Bound&... bound);
   Progress count_progress(Work&, i64 sweep);
   std::optional<i64> sweep_of_allocation(Work&, const std::string& id);
-  std::vector<ResultRow> result_rows(Work&, const std::string& where, i64 key);
+  // where: over plan_entry p, with a parameter for each of the keys. entries: of each row, where wanted.
+  std::vector<ResultRow> result_rows(Work&, const std::string& where, std::initializer_list<i64> keys,
+                                     std::vector<i64>* entries = nullptr);
+  // Called at the end of every transaction that changes results or plan entries.
+  void pack(Work&);
+  void pack_block(Work&, i64 sweep, i64 block, const std::vector<i64>& loose);
   std::vector<AttemptRow> attempt_rows(Work&, const std::string& where, std::string_view key);
   Leaders leaders_by_index(Work&, i64 sweep, std::span<const std::string> group_by, const std::string& metric,
                            bool larger, i64 limit);

@@ -12,6 +12,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Version 2 adds only what follows from the tables of version 1, so reading does without.
+constexpr i64 kOldestReadable = 1;
+
 Seams with_defaults(Seams seams) {
   using namespace std::chrono;
   if (!seams.network_filesystem) seams.network_filesystem = on_network_filesystem;
@@ -70,7 +73,7 @@ Expected<std::unique_ptr<Db>> open_read_only(const fs::path& path, const Seams& 
   const auto version = check_identity(**db, migrations());
   if (!version) return tl::unexpected<Error>(version.error());
   const i64 ours = migrations().back().version;
-  if (*version < ours)
+  if (*version < kOldestReadable)
     return fail(fmt::format(
         "database '{}' has version {} and this sweep reads version {}; `sweep resume --db {}` upgrades "
         "it, keeping a backup beside it",

@@ -21,6 +21,7 @@
 #include "schema/provenance.h"
 #include "schema/records.h"
 #include "schema/result.h"
+#include "schema/result_columns.h"
 #include "schema/result_row.h"
 
 namespace sweep::store {
@@ -141,6 +142,7 @@ struct Seams {
       living_pid_start;             // start time of a living process (clock ticks after boot)
   std::optional<LeaseHolder> self;  // who takes leases
   int busy_timeout_ms = 10000;
+  i64 most_loose = 1000;          // entries outside the packed columns; more of them are packed
   std::optional<i64> most_pages;  // the file may not grow beyond; absent: what the disk holds
 };
 
@@ -224,6 +226,10 @@ class Store {
   // Differs from the answer before when anybody has written since.
   virtual Expected<i64> version() = 0;
   virtual Expected<std::vector<ResultRow>> results(i64 sweep) = 0;  // every trial of the plan, in its order
+  // Columns of every trial of the plan, in no promised order; what results() would say of them.
+  virtual Expected<ResultColumns> result_columns(i64 sweep, const ColumnWish&) = 0;
+  // Rows in full, by `entry` of the columns, in that order.
+  virtual Expected<std::vector<ResultRow>> results_of(std::span<const i64> entries) = 0;
   virtual Expected<std::vector<PlanEntry>> plan(i64 sweep) = 0;
   virtual Expected<std::vector<AttemptRow>> attempts(i64 sweep, const std::string& trial_id) = 0;
   virtual Expected<std::optional<Result>> result_of(i64 attempt) = 0;

@@ -88,33 +88,41 @@ TEST_F(OpenTest, AForeignDatabaseIsRefusedAndLeftAlone) {
   EXPECT_EQ(slurp(path_), before);
 }
 
+// The migrations there are, and one that is to come.
+std::vector<Migration> one_more(std::string_view sql) {
+  std::vector<Migration> steps(migrations().begin(), migrations().end());
+  steps.push_back({steps.back().version + 1, sql});
+  return steps;
+}
+
 TEST_F(OpenTest, AnOlderFileIsBackedUpThenUpgradedInOneTransaction) {
   start(1);
   finish(plan_[0], Outcome::kOk, 5);
   store_.reset();
-  const std::vector<Migration> steps{
-      migrations()[0], {2, "CREATE TABLE added(a INTEGER) STRICT; INSERT INTO added VALUES (7)"}};
+  const int now = migrations().back().version;
+  const auto steps = one_more("CREATE TABLE added(a INTEGER) STRICT; INSERT INTO added VALUES (7)");
   {
     auto db = must(Db::open(path_.string(), SQLITE_OPEN_READWRITE, 1000, path_));
     must(bring_up_to_date(*db, steps));
-    EXPECT_EQ(must(db->pragma("user_version")), 2);
+    EXPECT_EQ(must(db->pragma("user_version")), now + 1);
     Work work(*db, Work::kRead);
     EXPECT_EQ(work.one<i64>("SELECT a FROM added"), 7);
     EXPECT_EQ(work.one<std::string>("SELECT outcome FROM results"), "ok");
   }
-  path_ = path_.string() + ".v1.bak";
-  EXPECT_EQ(pragma("user_version"), 1);
+  path_ = path_.string() + fmt::format(".v{}.bak", now);
+  EXPECT_EQ(pragma("user_version"), now);
   auto backup = open(quick(), Mode::kReadOnly);
   EXPECT_EQ(must(backup->results(sweep_)).size(), 1u);
 }
 
 TEST_F(OpenTest, AFailedUpgradeLeavesTheFileAsItWas) {
   open();
-  const std::vector<Migration> steps{migrations()[0], {2, "CREATE TABLE half(a) ; SELECT * FROM nowhere"}};
+  const int now = migrations().back().version;
+  const auto steps = one_more("CREATE TABLE half(a) ; SELECT * FROM nowhere");
   auto db = must(Db::open(path_.string(), SQLITE_OPEN_READWRITE, 1000, path_));
   const auto done = bring_up_to_date(*db, steps);
-  EXPECT_NE(message_of(done).find("upgrade to version 2 failed"), std::string::npos);
-  EXPECT_EQ(must(db->pragma("user_version")), 1);
+  EXPECT_NE(message_of(done).find(fmt::format("upgrade to version {} failed", now + 1)), std::string::npos);
+  EXPECT_EQ(must(db->pragma("user_version")), now);
   Work work(*db, Work::kRead);
   EXPECT_FALSE(work.one<i64>("SELECT 1 FROM sqlite_schema WHERE name = 'half'"));
 }

@@ -1,0 +1,152 @@
+// A few columns of all results of a sweep: packed ones as they lie, loose entries from the tables.
+#include <algorithm>
+#include <limits>
+
+#include "orchestrator/store/packed_column.h"
+#include "orchestrator/store/sqlite_store.h"
+#include "schema/columns.h"
+
+namespace sweep::store {
+namespace {
+
+struct KeptRows {
+  i64 number;                       // of the block
+  std::size_t size;                 // as packed
+  std::vector<std::uint32_t> rows;  // those that are not loose
+};
+
+double number_of(const Word& word) {
+  if (const auto* whole = std::get_if<i64>(&word)) return static_cast<double>(*whole);
+  if (const auto* real = std::get_if<double>(&word)) return *real;
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+// Calls each(kept rows, the packed column or nothing where every value is the default) for every block, in order.
+template <class Each>
+void for_each_block(Work& work, i64 sweep, std::string_view name, const std::vector<KeptRows>& blocks,
+                    const Each& each) {
+  auto rows =
+      work.rows("SELECT block, data FROM packed WHERE sweep = ? AND name = ? ORDER BY block", sweep, name);
+  bool more = rows.next();
+  for (const KeptRows& block : blocks) {
+    while (more && rows.get<i64>(0) < block.number) more = rows.next();
+    if (!more || rows.get<i64>(0) != block.number) {
+      each(block, nullptr, std::string_view());
+      continue;
+    }
+    const std::string_view bytes = rows.blob(1);
+    const auto packed = PackedColumn::parse(bytes);
+    if (!packed || packed->size() != block.size) return work.refuse(std::string(kPackedDamaged));
+    each(block, &*packed, bytes);
+  }
+}
+
+// The blocks of the sweep and, into `entries`, the entries that are read from them.
+std::vector<KeptRows> kept_rows(Work& work, i64 sweep, std::vector<i64>& entries) {
+  std::vector<i64> loose;
+  {
+    auto rows = work.rows("SELECT entry FROM loose ORDER BY entry");
+    while (rows.next()) loose.push_back(rows.get<i64>(0));
+  }
+  std::vector<KeptRows> out;
+  auto next = loose.begin();
+  auto rows =
+      work.rows("SELECT block, data FROM packed WHERE sweep = ? AND name = 'entry' ORDER BY block", sweep);
+  while (rows.next()) {
+    const auto packed = PackedColumn::parse(rows.blob(1));
+    if (!packed) {
+      work.refuse(std::string(kPackedDamaged));
+      break;
+    }
+    KeptRows& block = out.emplace_back(KeptRows{rows.get<i64>(0), packed->size(), {}});
+    for (std::size_t row = 0; row < packed->size(); ++row) {
+      const Word word = packed->at(row);
+      const auto* entry = std::get_if<i64>(&word);
+      if (!entry) continue;
+      while (next != loose.end() && *next < *entry) ++next;
+      if (next != loose.end() && *next == *entry) continue;
+      block.rows.push_back(static_cast<std::uint32_t>(row));
+      entries.push_back(*entry);
+    }
+  }
+  return out;
+}
+
+void append_coded(CodedColumn& out, const KeptRows& block, const PackedColumn* packed, const Value& absent) {
+  if (block.rows.empty()) return;
+  if (!packed) {
+    out.of.insert(out.of.end(), block.rows.size(), out.code_of(absent));
+    return;
+  }
+  if (packed->words().empty()) {
+    for (const auto row : block.rows) out.append(value_of(packed->at(row)));
+    return;
+  }
+  constexpr auto kUnseen = std::numeric_limits<std::uint32_t>::max();
+  std::vector<std::uint32_t> codes(packed->words().size(), kUnseen);
+  for (const auto row : block.rows) {
+    std::uint32_t& code = codes[packed->code(row)];
+    if (code == kUnseen) code = out.code_of(value_of(packed->words()[packed->code(row)]));
+    out.of.push_back(code);
+  }
+}
+
+void append_ids(ResultColumns& out, const KeptRows& block, std::string_view bytes) {
+  out.held.push_back(std::make_shared<const std::string>(bytes));
+  const auto packed = PackedColumn::parse(*out.held.back());  // whole: it was parsed before
+  for (const auto row : block.rows) {
+    const Word word = packed->at(row);
+    const auto* id = std::get_if<std::string_view>(&word);
+    out.trial.push_back(id ? *id : std::string_view());
+  }
+}
+
+}  // namespace
+
+Expected<ResultColumns> SqliteStore::result_columns(i64 sweep, const ColumnWish& wish) {
+  ResultColumns out = ResultColumns::empty(wish);
+  Work work(*db_, Work::kRead);
+  if (!work.one<i64>("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'packed'")) {
+    std::vector<i64> entries;  // a file of version 1, opened for reading
+    out.append(result_rows(work, "p.sweep = ?", {sweep}, &entries), entries);
+    return work.commit(std::move(out));
+  }
+  const auto blocks = kept_rows(work, sweep, out.entry);
+  for_each_block(work, sweep, "trial", blocks,
+                 [&](const KeptRows& block, const PackedColumn* packed, std::string_view bytes) {
+                   if (packed)
+                     append_ids(out, block, bytes);
+                   else
+                     out.trial.insert(out.trial.end(), block.rows.size(), std::string_view());
+                 });
+  for (auto& [name, column] : out.coded) {
+    const Value& absent = find_column(name)->default_value;
+    for_each_block(work, sweep, name, blocks,
+                   [&, &into = column](const KeptRows& block, const PackedColumn* packed, std::string_view) {
+                     append_coded(into, block, packed, absent);
+                   });
+  }
+  for (auto& [name, column] : out.numbers) {
+    for_each_block(work, sweep, name, blocks,
+                   [&into = column](const KeptRows& block, const PackedColumn* packed, std::string_view) {
+                     for (const auto row : block.rows)
+                       into.push_back(number_of(packed ? packed->at(row) : Word{}));
+                   });
+  }
+  std::vector<i64> entries;
+  const auto loose =
+      result_rows(work, "p.key IN (SELECT entry FROM loose) AND +p.sweep = ?", {sweep}, &entries);
+  out.append(loose, entries);
+  return work.commit(std::move(out));
+}
+
+Expected<std::vector<ResultRow>> SqliteStore::results_of(std::span<const i64> entries) {
+  Work work(*db_, Work::kRead);
+  std::vector<ResultRow> out;
+  out.reserve(entries.size());
+  for (const i64 entry : entries)
+    for (auto& row : result_rows(work, "p.key = ?", {entry})) out.push_back(std::move(row));
+  return work.commit(std::move(out));
+}
+
+}  // namespace sweep::store

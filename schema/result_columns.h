@@ -1,0 +1,49 @@
+// ResultColumns: some columns of many results, each column in one piece, for answers that look at every result but at few
+// of its values. A CodedColumn holds each distinct value once. It names rows by their plan entry; whoever needs one in
+// full asks for it.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "schema/result_row.h"
+
+namespace sweep {
+
+struct CodedColumn {
+  std::vector<Value> values;      // distinct, in order of their first row; each is some row's
+  std::vector<std::uint32_t> of;  // of each row: its place among `values`
+
+  std::uint32_t code_of(const Value&);  // added when it is new
+  void append(const Value& value) { of.push_back(code_of(value)); }
+  const Value& at(std::size_t row) const { return values[of[row]]; }
+
+ private:
+  std::unordered_map<Value, std::uint32_t> codes_;
+};
+
+// Names of schema/columns.h.
+struct ColumnWish {
+  std::vector<std::string> coded, numbers;
+};
+
+struct ResultColumns {
+  std::vector<i64> entry;               // of each row
+  std::vector<std::string_view> trial;  // of each row: its id
+  std::map<std::string, CodedColumn, std::less<>> coded;
+  std::map<std::string, std::vector<double>, std::less<>> numbers;  // NaN: not measured
+  std::vector<std::shared_ptr<const std::string>> held;             // what `trial` points into
+
+  std::size_t size() const { return entry.size(); }
+  // Every wished column, empty; a wish that is no column is left out.
+  static ResultColumns empty(const ColumnWish&);
+  void append(std::span<const ResultRow>, std::span<const i64> entries);
+};
+
+}  // namespace sweep

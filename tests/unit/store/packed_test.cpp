@@ -1,0 +1,218 @@
+// Packed columns say what results() says, whatever happened to the rows and whoever did it.
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <limits>
+#include <random>
+#include <sstream>
+
+#include "orchestrator/store/packed_column.h"
+#include "schema/columns.h"
+#include "store_fixture.h"
+
+namespace sweep::store {
+namespace {
+
+using ::testing::HasSubstr;
+using Text = std::string;
+
+std::vector<Value> unpacked(const PackedColumn& column) {
+  std::vector<Value> out;
+  for (std::size_t row = 0; row < column.size(); ++row) out.push_back(value_of(column.at(row)));
+  return out;
+}
+
+TEST(PackedColumn, GivesBackWhatWasPacked) {
+  std::mt19937 random(7);
+  for (const unsigned distinct : {1u, 2u, 300u, 70'000u}) {
+    for (int kind = 0; kind < 4; ++kind) {
+      std::vector<Value> values;
+      for (int i = 0; i < 2'000; ++i) {
+        const i64 n = static_cast<i64>(random() % distinct);
+        const Value one[] = {Value{n - 1}, Value{static_cast<double>(n) / 3}, Value{Text(n % 40, 'x')}};
+        values.push_back(kind == 3 ? one[random() % 3] : one[kind]);
+        if (distinct > 1 && random() % 7 == 0) values.back() = {};
+      }
+      const Text bytes = pack_column(values);
+      const auto column = PackedColumn::parse(bytes);
+      ASSERT_TRUE(column) << distinct << ' ' << kind;
+      EXPECT_EQ(unpacked(*column), values) << distinct << ' ' << kind;
+    }
+  }
+}
+
+TEST(PackedColumn, TheExtremesOfANumberAreNumbers) {
+  std::vector<Value> values = {std::numeric_limits<i64>::min(), std::numeric_limits<i64>::max(), {}, 0.0};
+  for (i64 i = 0; i < 1'000; ++i) values.emplace_back(i);
+  values.emplace_back(std::numeric_limits<double>::denorm_min());
+  const Text bytes = pack_column(values);
+  EXPECT_EQ(unpacked(PackedColumn::parse(bytes).value()), values);
+}
+
+TEST(PackedColumn, BytesThatAreNotWholeAreRefused) {
+  const Text bytes = pack_column(std::vector<Value>{i64{1}, Text("two"), 3.0, {}, i64{1}});
+  for (std::size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_FALSE(PackedColumn::parse(std::string_view(bytes).substr(0, size))) << size;
+  EXPECT_FALSE(PackedColumn::parse(bytes + "x"));
+  Text wrong = bytes;
+  wrong.back() = '\x7f';  // a code without a word
+  EXPECT_FALSE(PackedColumn::parse(wrong));
+}
+
+class PackedRows : public StoreTest {
+ protected:
+  void SetUp() override {
+    StoreTest::SetUp();
+    seams_.most_loose = 5;
+  }
+  // Every column of every row, by trial, once from the tables and once from the packed columns.
+  using Rows = std::map<Text, std::vector<Value>>;
+  Rows from_tables(i64 sweep) {
+    Rows out;
+    for (const ResultRow& row : must(store_->results(sweep)))
+      for (const auto& column : columns()) out[row.trial_id].push_back(column.get(row));
+    return out;
+  }
+  Rows from_columns(i64 sweep) {
+    ColumnWish wish;
+    for (const auto& column : columns()) wish.coded.emplace_back(column.key);
+    const ResultColumns read = must(store_->result_columns(sweep, wish));
+    Rows out;
+    for (const auto& column : columns())
+      for (std::size_t row = 0; row < read.size(); ++row)
+        out[Text(read.trial[row])].push_back(read.coded.find(column.key)->second.at(row));
+    return out;
+  }
+  i64 count(const Text& table) {
+    return std::get<i64>(must(store_->query("SELECT count(*) FROM " + table)).rows[0][0]);
+  }
+  void expect_same(i64 sweep) { EXPECT_EQ(from_columns(sweep), from_tables(sweep)); }
+  Seams seams_ = quick();
+
+  // A sweep of its own with 300 rows, some pruned; numbers repeat, are missing or are no numbers.
+  i64 bring(unsigned seed) {
+    std::mt19937 random(seed);
+    std::vector<ImportedRow> rows;
+    for (i64 i = 0; i < 300; ++i) {
+      ImportedRow row;
+      row.entry = entry(i + 1, i % 3 ? "tiny" : "large", 1 + i % 4);
+      row.entry.trial.labels = i % 5 ? "" : R"({"size":"a \"<b>\" é"})";
+      if (random() % 8 == 0) row.entry.trial.memory_cap_bytes = 1 << 30;
+      row.entry.id = trial_id(row.entry.trial);
+      if (random() % 6 == 0) {
+        row.entry.admitted = false, row.entry.reason = "too large";
+      } else {
+        Result& r = row.result.emplace();
+        r.trial_id = row.entry.id, r.finished_unix_ns = i64(random());
+        r.outcome = random() % 4 ? Outcome::kOk : Outcome::kOom;
+        if (random() % 5) r.metrics.tokens_per_s_gpu = double(random() % 50);
+        if (random() % 3 == 0) r.metrics.mfu = std::numeric_limits<double>::quiet_NaN();
+        if (random() % 2) r.metrics.peak_allocated_bytes = i64(random());
+        if (r.outcome != Outcome::kOk) r.reason = "no room";
+      }
+      rows.push_back(std::move(row));
+    }
+    SweepRow sweep;
+    sweep.name = "brought-" + std::to_string(seed);
+    must(store_->import_rows(sweep, rows));
+    return must(store_->find_sweep(sweep.name)).id;
+  }
+};
+
+TEST_F(PackedRows, SayWhatTheTablesSay) {
+  store_ = open(seams_);
+  const i64 first = bring(1), second = bring(2);
+  EXPECT_EQ(count("loose"), 0);
+  EXPECT_GT(count("packed"), 10);
+  expect_same(first);
+  expect_same(second);
+}
+
+TEST_F(PackedRows, FollowEveryStepOfARun) {
+  start(40);
+  store_.reset();
+  store_ = open(seams_);
+  ASSERT_FALSE(must(store_->take_lease(sweep_)).has_value());
+  std::mt19937 random(3);
+  for (int step = 0; step < 60; ++step) {
+    const PlanEntry& of = plan_[random() % plan_.size()];
+    switch (random() % 5) {
+      case 0:
+        begin(of);
+        break;
+      case 1: {
+        std::vector<PlanEntry> smaller(plan_.begin(), plan_.begin() + 20 + i64(random() % 20));
+        must(store_->sync_plan(sweep_, smaller, {}));
+        must(store_->sync_plan(sweep_, random() % 2 ? plan_ : smaller, {}));
+        break;
+      }
+      case 2: {
+        const Outcome again[] = {Outcome::kOom};
+        must(store_->reopen(sweep_, again));
+        break;
+      }
+      default:
+        finish(of, random() % 3 ? Outcome::kOk : Outcome::kOom, double(random() % 9));
+    }
+    expect_same(sweep_);
+    EXPECT_LE(count("loose"), 5);
+  }
+}
+
+TEST_F(PackedRows, SeeWhatIsChangedByHand) {
+  store_ = open(seams_);
+  const i64 sweep = bring(4);
+  for (const char* change :
+       {"UPDATE result SET tokens_per_s_gpu = 1e6 WHERE attempt % 7 = 0",
+        "UPDATE plan_entry SET model = 'renamed' WHERE key % 11 = 0",
+        "UPDATE trial SET dp = 77 WHERE key % 13 = 0", "UPDATE sweep SET name = 'other'",
+        "DELETE FROM result WHERE attempt % 17 = 0", "DELETE FROM plan_entry WHERE key % 19 = 0"}) {
+    sql(Text("PRAGMA foreign_keys = OFF; ") + change);
+    expect_same(sweep);
+  }
+  bring(5);  // packs what was loose
+  EXPECT_EQ(count("loose"), 0);
+  expect_same(sweep);
+}
+
+TEST_F(PackedRows, RowsAreReadInFullByTheirEntry) {
+  store_ = open(seams_);
+  const i64 sweep = bring(6);
+  const ResultColumns read = must(store_->result_columns(sweep, {}));
+  ASSERT_GT(read.size(), 10u);
+  const i64 wanted[] = {read.entry[7], read.entry[2]};
+  const auto rows = must(store_->results_of(wanted));
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].trial_id, read.trial[7]);
+  EXPECT_EQ(rows[1].trial_id, read.trial[2]);
+}
+
+TEST_F(PackedRows, DamageIsASentence) {
+  store_ = open(seams_);
+  const i64 sweep = bring(8);
+  sql("UPDATE packed SET data = x'0102' WHERE name = 'model'");
+  EXPECT_THAT(message_of(store_->result_columns(sweep, {.coded = {"model"}, .numbers = {}})),
+              HasSubstr("packed columns of the database are damaged"));
+  sql("DELETE FROM packed; INSERT OR IGNORE INTO loose SELECT key FROM plan_entry");
+  expect_same(sweep);
+}
+
+TEST_F(PackedRows, AFileOfVersionOneIsReadAndUpgraded) {
+  std::ifstream file(fs::path(SWEEP_SOURCE_DIR) / "tests/golden/store_v1.sql");
+  std::ostringstream text;
+  text << file.rdbuf();
+  sql(text.str());
+  store_ = open(seams_, Mode::kReadOnly);
+  const i64 sweep = must(store_->find_sweep("golden")).id;
+  expect_same(sweep);
+  store_ = open(seams_);
+  EXPECT_EQ(count("loose"), 4);
+  EXPECT_EQ(count("packed"), 0);
+  expect_same(sweep);
+  bring(9);  // packs what was loose
+  EXPECT_EQ(count("loose"), 0);
+  expect_same(sweep);
+}
+
+}  // namespace
+}  // namespace sweep::store
