@@ -29,6 +29,7 @@ set(SWEEP_HOME_yaml-cpp grid)
 set(SWEEP_HOME_SQLite::SQLite3 store)
 set(SWEEP_HOME_libcsv import)
 set(SWEEP_HOME_CURL::libcurl export)
+set(SWEEP_HOME_PkgConfig::libsodium agent)
 set(SWEEP_HOME_sweep_torch comm model kernels optim parallel step rank)
 
 # sweep_room(<name> [ROOMS a b ...] [LIBS x y ...]): a static library sweep_<name> from every *.cpp of the current folder

@@ -3,12 +3,16 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cctype>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <set>
+#include <thread>
 
 namespace sweep {
 
@@ -72,6 +76,10 @@ std::string allocation_key(std::string_view allocation, const fs::path& spool) {
   return fmt::format("{}-{:016x}", name, fnv1a((ec ? spool : whole).string()));
 }
 
+std::string node_key(std::string_view key, i64 node) {
+  return node == 0 ? std::string(key) : fmt::format("{}+{}", key, node);
+}
+
 std::string attempt_token(std::string_view key, i64 attempt) {
   return fmt::format("{}/{:020}", key, attempt);
 }
@@ -84,8 +92,8 @@ void mark_this_process(i64 attempt) {
   std::memcpy(value + size - kDigits, digits.data(), kDigits);
 }
 
-std::vector<MarkedProcess> marked_processes(std::string_view key) {
-  const std::string wanted = fmt::format("{}={}/", kAttemptVariable, key);
+std::vector<MarkedProcess> marked_processes(std::string_view key, bool all_nodes) {
+  const std::string wanted = fmt::format("{}={}", kAttemptVariable, key);
   const std::size_t depth = namespace_pids(slurp("/proc/self/status", 1 << 14)).size();
   std::vector<MarkedProcess> out;
   std::error_code ec;
@@ -97,6 +105,8 @@ std::vector<MarkedProcess> marked_processes(std::string_view key) {
     if (at == std::string::npos) continue;
     MarkedProcess found;
     const char* digits = environment.c_str() + at + 1 + wanted.size();
+    if (all_nodes && *digits == '+') digits += std::strcspn(digits, "/");
+    if (*digits++ != '/') continue;  // another key that begins alike
     std::from_chars(digits, digits + std::strlen(digits), found.attempt);
     const std::string status = slurp("/proc/" + name + "/status", 1 << 14);
     const auto pids = namespace_pids(status);
@@ -108,6 +118,28 @@ std::vector<MarkedProcess> marked_processes(std::string_view key) {
     if (found.state != 'Z' && found.state != 'X' && found.pid != ::getpid()) out.push_back(std::move(found));
   }
   return out;
+}
+
+i64 end_marked_processes(std::string_view key, bool all_nodes, int rounds) {
+  std::set<pid_t> ended;
+  for (int round = 0; round < rounds; ++round) {
+    const auto found = marked_processes(key, all_nodes);
+    if (found.empty()) break;
+    for (const auto& process : found) {
+      ::kill(process.pid, SIGKILL);
+      ended.insert(process.pid);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  std::error_code ec;
+  for (const auto& entry : fs::directory_iterator(rendezvous_home(), ec)) {
+    const std::string name = entry.path().filename().string();
+    const bool ours = name.rfind(std::string(key) + "-", 0) == 0;
+    std::error_code ignored;
+    if (ours || (all_nodes && name.rfind(std::string(key) + "+", 0) == 0))
+      fs::remove_all(entry.path(), ignored);
+  }
+  return static_cast<i64>(ended.size());
 }
 
 fs::path rendezvous_home() {

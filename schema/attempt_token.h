@@ -24,6 +24,8 @@ inline constexpr const char* kAttemptVariable = "SWEEP_ATTEMPT";
 
 // "<allocation>-<16 hex digits>", safe as a file name.
 std::string allocation_key(std::string_view allocation, const std::filesystem::path& spool);
+// The key of one node's part: two nodes of an allocation may be one machine. Node 0: the key itself.
+std::string node_key(std::string_view key, i64 node);
 std::string attempt_token(std::string_view key, i64 attempt);
 // A rank of the zygote calls this right after its last fork. Without a mark in the environment it does
 // nothing.
@@ -35,8 +37,12 @@ struct MarkedProcess {
   char state = '?';  // of /proc/PID/stat; zombies are never listed
   std::string command;
 };
-// Every live process of this key that the caller may see and signal, itself left out.
-std::vector<MarkedProcess> marked_processes(std::string_view key);
+// Every live process of this key that the caller may see and signal, itself left out. all_nodes: of every
+// node_key() of it too.
+std::vector<MarkedProcess> marked_processes(std::string_view key, bool all_nodes = false);
+// Ends them with SIGKILL until none is found, at most `rounds` times 10 ms (a process in uninterruptible sleep
+// is not waited for any longer), and removes rendezvous folders of any incarnation. How many it ended.
+i64 end_marked_processes(std::string_view key, bool all_nodes, int rounds = 100);
 
 // /dev/shm/sweep-<uid>/<key>-<incarnation>: rendezvous folders of an allocation's attempts.
 std::filesystem::path rendezvous_root(std::string_view key, i64 incarnation);

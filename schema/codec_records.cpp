@@ -61,6 +61,7 @@ template <class T, class F>
 void for_each_member(T& l, F&& f, const RankLaunch*) {
   f("attempt_dir", l.attempt_dir), f("rendezvous_dir", l.rendezvous_dir), f("rank", l.rank);
   f("local_rank", l.local_rank), f("world", l.world), f("agent_pid", l.agent_pid), f("pgid", l.pgid);
+  f("store", l.store), f("address", l.address), f("interface", l.interface);
 }
 
 const StepSample kNoSample;  // stands for the list of members

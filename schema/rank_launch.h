@@ -31,6 +31,10 @@ struct RankLaunch {
   i64 world = 1;
   i64 agent_pid = 0;
   i64 pgid = 0;
+  // Of an attempt that spans nodes, else empty:
+  std::string store;      // absolute path of the agent's socket for the ranks' rendezvous (store_client.h)
+  std::string address;    // this node's address, by which the ranks of other nodes reach it
+  std::string interface;  // the network interface that has it
   bool operator==(const RankLaunch&) const = default;
 };
 

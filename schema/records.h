@@ -62,7 +62,8 @@ struct RankExit {
 // The agent's closing word on an attempt.
 struct AttemptEnd {
   i64 attempt = 0;
-  std::string cause;  // done | rank_failed | hang | timeout | cancelled | agent_stopping | start_failed
+  std::string cause;  // done | rank_failed | hang | timeout | cancelled | agent_stopping | start_failed |
+                      // node_lost
   std::string
       evidence;  // JSON: of a hang, each rank's phase, step, seconds without progress, stack where possible
   bool clean = true;  // no process of the attempt left, device memory at its baseline

@@ -19,6 +19,14 @@ fs::path outbox(const fs::path& spool) {
 fs::path agent_log(const fs::path& spool) {
   return spool / "agent.log";
 }
+fs::path agent_lock(const fs::path& spool, i64 node) {
+  return spool / (node == 0 ? "agent.lock" : "agent.lock." + std::to_string(node));
+}
+
+fs::path contact(const fs::path& spool) {
+  return spool / "contact";
+}
+
 fs::path attempt_dir(const fs::path& spool, i64 attempt) {
   return spool / "attempts" / std::to_string(attempt);
 }

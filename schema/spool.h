@@ -5,6 +5,8 @@
 //   <spool>/outbox.jsonl              agent -> orchestrator: hello, node, started, rank_record, rank_exit,
 //                                     attempt_end, bye
 //   <spool>/agent.log                 the agent's own log
+//   <spool>/agent.lock                locked as long as the agent lives; agent.lock.<node>: of a node agent
+//   <spool>/contact                   touched by a bridge while an orchestrator is at its other end
 //   <spool>/attempts/<id>/attempt.json        what a rank reads
 //   <spool>/attempts/<id>/rank_00000.json     a rank's own testimony
 //   <spool>/attempts/<id>/rank_00000.log      its stdout and stderr
@@ -33,6 +35,8 @@ namespace fs = std::filesystem;
 fs::path inbox(const fs::path& spool);
 fs::path outbox(const fs::path& spool);
 fs::path agent_log(const fs::path& spool);
+fs::path agent_lock(const fs::path& spool, i64 node = 0);
+fs::path contact(const fs::path& spool);
 fs::path attempt_dir(const fs::path& spool, i64 attempt);
 i64 attempt_of(const fs::path& attempt_dir);  // the id in the folder's name; 0: none
 fs::path attempt_file(const fs::path& attempt_dir);

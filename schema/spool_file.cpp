@@ -1,6 +1,7 @@
 // Spool files on disk: the appending writer, reading from an offset, atomic replacement.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -74,7 +75,9 @@ Expected<std::string> read_file(const fs::path& path, std::size_t max_bytes) {
 }
 
 Expected<void> write_atomically(const fs::path& path, std::string_view bytes) {
-  const fs::path temporary = fmt::format("{}.tmp.{}", path.string(), ::getpid());
+  std::uint64_t unique = 0;  // pids repeat: the agents of several nodes may write into one shared folder
+  (void)!::getrandom(&unique, sizeof unique, 0);
+  const fs::path temporary = fmt::format("{}.tmp.{}.{:016x}", path.string(), ::getpid(), unique);
   {
     Descriptor out{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
     if (out.fd < 0) return failed("cannot be written", temporary);

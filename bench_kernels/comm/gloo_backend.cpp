@@ -1,6 +1,5 @@
 #include <torch/version.h>
 
-#include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "bench_kernels/comm/group.h"
@@ -14,10 +13,10 @@ static_assert(sizeof(c10d::ProcessGroupGloo) == 488 && sizeof(c10d::ProcessGroup
 
 BackendPtr make_gloo(const GroupOptions& options) {
   using Gloo = c10d::ProcessGroupGloo;
-  auto store =
-      c10::make_intrusive<c10d::FileStore>(options.directory + "/gloo_" + options.name, options.world);
+  const auto store = group_store(options, "gloo");
+  const std::string address = options.address.empty() ? "127.0.0.1" : options.address;
   auto gloo_options = Gloo::Options::create(options.timeout);
-  gloo_options->devices.push_back(Gloo::createDeviceForHostname("127.0.0.1", /*lazyInit=*/true));
+  gloo_options->devices.push_back(Gloo::createDeviceForHostname(address, /*lazyInit=*/true));
   gloo_options->threads = 1;
   BackendPtr backend = c10::make_intrusive<Gloo>(store, options.rank, options.world, std::move(gloo_options));
   wait(*backend->barrier());  // as with the other backends, whoever returns knows that all have joined

@@ -6,10 +6,14 @@ namespace sweep::comm {
 
 std::string resolved_backend(const Trial& trial, bool on_cuda) {
   if (trial.backend != "auto") return trial.backend;
-  return on_cuda ? "nccl" : "shm";
+  if (on_cuda) return "nccl";
+  return trial.nodes > 1 ? "gloo" : "shm";
 }
 
 BackendPtr make_backend(const std::string& resolved, const GroupOptions& options) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      resolved != "shm" || !options.rendezvous,
+      "the backend 'shm' is for ranks of one machine; across nodes there are gloo and nccl");
   if (resolved == "shm") return make_shm(options);
   if (resolved == "gloo") return make_gloo(options);
   if (resolved == "nccl") return make_nccl(options);

@@ -11,6 +11,8 @@
 #include <chrono>
 #include <string>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "schema/trial.h"
 
@@ -19,6 +21,10 @@ namespace sweep::comm {
 using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
 
 struct GroupOptions {
+  // Of ranks on several nodes: how they find each other, and this node's address for the others. Null: one node,
+  // files in the directory serve.
+  c10::intrusive_ptr<c10d::Store> rendezvous;
+  std::string address;
   std::string directory;       // on memory, shared by the ranks, empty of earlier groups of this name
   std::string name = "world";  // tells groups in one directory apart
   int rank = 0;
@@ -26,11 +32,20 @@ struct GroupOptions {
   std::chrono::milliseconds timeout{600'000};  // of joining, and of each collective without its own
 };
 
-// What the trial's `backend` axis means on this device: "auto" is nccl on CUDA and shm on the CPU.
+// What the trial's `backend` axis means on this device: "auto" is nccl on CUDA; on the CPU it is shm within a node
+// and gloo across nodes.
 std::string resolved_backend(const Trial&, bool on_cuda);
 // Joins the group; returns once every rank has. Throws c10::DistError when a peer is lost or late,
 // c10::NotImplementedError for a backend this build or machine does not have.
 BackendPtr make_backend(const std::string& resolved, const GroupOptions&);
+
+// Where the ranks of this group find each other; `backend` keeps several backends of one name apart. Inline: the GPU
+// plug-in links no room.
+inline c10::intrusive_ptr<c10d::Store> group_store(const GroupOptions& options, const std::string& backend) {
+  const std::string name = backend + "_" + options.name;
+  if (options.rendezvous) return c10::make_intrusive<c10d::PrefixStore>(name, options.rendezvous);
+  return c10::make_intrusive<c10d::FileStore>(options.directory + "/" + name, options.world);
+}
 
 BackendPtr make_shm(const GroupOptions&);
 BackendPtr make_gloo(const GroupOptions&);

@@ -8,6 +8,7 @@
 
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/planning.h"
+#include "orchestrator/cli/show_scripts.h"
 #include "orchestrator/report/explain.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/tables.h"
@@ -19,7 +20,8 @@ namespace {
 struct PlanOptions {
   std::string grid;
   std::uint64_t max_points = grid::ReadOptions{}.max_points;
-  bool list = false, json = false;
+  bool list = false, json = false, sbatch = false;
+  Where where;
 };
 
 ResultRow as_row(const PlanEntry& entry) {
@@ -68,20 +70,18 @@ void print_pruned(Io& io, const std::vector<PlanEntry>& entries) {
 int plan_grid(Io& io, const PlanOptions& o) {
   auto planned = make_plan(o.grid, o.max_points, std::nullopt);
   if (!planned) return refuse(io, planned.error());
+  if (o.sbatch) return show_scripts(io, *planned, o.where.db);
   auto& entries = planned->entries;
   std::stable_sort(entries.begin(), entries.end(),
                    [](const PlanEntry& a, const PlanEntry& b) { return a.order < b.order; });
   if (o.json) return print_json(io, entries), kAnswered;
-  double seconds = 0, gpu_hours = 0;
-  for (const auto& entry : entries) {
-    if (!entry.admitted || !entry.predicted.seconds) continue;
-    seconds += *entry.predicted.seconds;
-    gpu_hours += *entry.predicted.seconds / 3600.0 * static_cast<double>(entry.trial.world());
-  }
+  double seconds = 0;
+  for (const auto& entry : entries)
+    if (entry.admitted) seconds += entry.predicted.seconds.value_or(0);
   io.out << fmt::format("{}: {}\n", planned->grid.name, summary(*planned));
   if (!planned->grid.question.empty()) io.out << planned->grid.question << '\n';
   io.out << fmt::format("predicted, one after another: {} and {} GPU-hours (crude roofline)\n",
-                        report::duration(seconds), report::significant(gpu_hours));
+                        report::duration(seconds), report::significant(predicted_gpu_hours(entries)));
   print_pruned(io, entries);
   if (!o.list) return kAnswered;
   std::vector<ResultRow> rows;
@@ -127,6 +127,10 @@ void add_plan(Registry r) {
   c->add_option("GRID", o->grid, "the grid file (YAML)")->required();
   c->add_flag("--list", o->list, "every trial, in run order");
   c->add_flag("--json", o->json, "every trial as one JSON line");
+  c->add_flag(
+      "--sbatch", o->sbatch,
+      "the batch scripts of the allocations asked for first, and what sbatch --test-only says of them");
+  add_db(*c, o->where);
   c->add_option("--max-points", o->max_points, "largest number of combinations before `where`")
       ->capture_default_str();
   c->callback([r, o] { r.chosen = [r, o] { return plan_grid(r.io, *o); }; });

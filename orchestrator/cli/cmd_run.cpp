@@ -6,6 +6,8 @@
 #include <ostream>
 
 #include "orchestrator/cli/command.h"
+#include "orchestrator/cli/detach.h"
+#include "orchestrator/cli/launchers.h"
 #include "orchestrator/cli/live.h"
 #include "orchestrator/cli/planning.h"
 #include "orchestrator/run/conductor.h"
@@ -17,46 +19,46 @@ namespace {
 
 struct RunOptions {
   Where where;
-  std::string grid, on, start = "zygote", agent, rank;
+  LaunchWish launch;
+  std::string grid;
   std::vector<std::string> retry;
   std::uint64_t max_points = grid::ReadOptions{}.max_points;
-  i64 slots = 0;  // 0: what this machine has
   std::optional<double> gpu_hours;
-  bool take_over = false, quiet = false;
+  bool take_over = false, quiet = false, detach = false, yes = false;
 };
 
 void add_run_options(CLI::App& c, RunOptions& o) {
   add_db(c, o.where);
-  c.add_option("--on", o.on, "where to run: local; absent: what the grid's launch section names, else local")
+  c.add_option("--on", o.launch.on,
+               "where to run: local, ssh or slurm; absent: what the grid's launch section names, else local")
       ->check(CLI::IsMember({"local", "slurm", "ssh"}));
-  c.add_option("--slots", o.slots, "CPU ranks or GPUs that may be busy at once; absent: all of this machine")
+  c.add_option("--slots", o.launch.slots,
+               "CPU ranks or GPUs that may be busy at once; absent: all of this machine")
       ->check(CLI::PositiveNumber);
-  c.add_option("--start", o.start, "how ranks start: zygote (forked, fast) or exec")
+  c.add_option("--jobid", o.launch.job,
+               "use the nodes of this Slurm allocation instead of asking for new ones")
+      ->check(CLI::PositiveNumber);
+  c.add_option("--start", o.launch.start, "how ranks start: zygote (forked, fast) or exec")
       ->check(CLI::IsMember({"zygote", "exec"}))
       ->capture_default_str();
   c.add_option("--gpu-hours", o.gpu_hours, "end the run when this much allocated time x slots is used")
       ->check(CLI::PositiveNumber);
   c.add_flag("--take-over", o.take_over, "take the lease of a run on another host that is known to be dead");
+  c.add_flag("--detach", o.detach, "go on apart from this terminal; words go to FILE.db.log");
+  c.add_flag("--yes", o.yes, "no question, however many GPU-hours are predicted (confirm_gpu_hours)");
   c.add_flag("--quiet", o.quiet, "no progress, only problems");
-  c.add_option("--agent", o.agent, "the sweep-agent program; absent: beside sweep")->type_name("FILE");
-  c.add_option("--rank", o.rank, "the sweep-rank program; absent: beside sweep")->type_name("FILE");
+  c.add_option("--agent", o.launch.agent, "the sweep-agent program; absent: beside sweep")->type_name("FILE");
+  c.add_option("--rank", o.launch.rank, "the sweep-rank program; absent: beside sweep")->type_name("FILE");
 }
 
 // Options a sweep keeps, so that `resume` needs no grid file.
-// `slots` of the grid's section launch.local; 0: not given.
-i64 local_slots(const grid::Grid& grid) {
-  const auto section = parse_json(grid.launch.empty() ? "{}" : grid.launch);
-  if (!section || !section->contains("local")) return 0;
-  return section->at("local").value("slots", i64{0});
-}
-
 nlohmann::json kept_options(const grid::Grid& grid, const std::string& on, const RunOptions& o) {
   nlohmann::json kept = {{"build", std::string(kVersion) + " " + kBuild},
                          {"launcher", on},
+                         {"launch", parse_json(grid.launch.empty() ? "{}" : grid.launch).value_or(nullptr)},
                          {"measure", to_json(grid.measure)},
                          {"retries_crash", grid.limits.retries_crash},
                          {"retries_infra", grid.limits.retries_infra}};
-  if (const i64 slots = local_slots(grid); slots > 0) kept["slots"] = slots;
   if (grid.limits.trial_seconds) kept["trial_seconds"] = *grid.limits.trial_seconds;
   const auto hours = o.gpu_hours ? o.gpu_hours : grid.limits.gpu_hours;
   if (hours) kept["gpu_hours"] = *hours;
@@ -71,10 +73,6 @@ Expected<run::Settings> settings_for(const store::SweepRow& sweep, const RunOpti
   run::Settings s;
   s.sweep = sweep.id;
   s.measure = *measure;
-  s.start = o.start;
-  const i64 gpus = local_resources().gpus;
-  const i64 machine = gpus > 0 ? gpus : cpu_cores();
-  s.slots = o.slots > 0 ? o.slots : kept->value("slots", machine);
   const auto db = std::filesystem::absolute(o.where.db);
   s.spool_root = db.string() + ".spool";
   if (kept->contains("trial_seconds")) s.trial_seconds = kept->at("trial_seconds").get<double>();
@@ -116,25 +114,16 @@ int attach(Io& io, store::Store& store, const store::SweepRow& sweep, const stor
 }
 
 // Runs what is pending; REQUIRES the lease.
-int drive(Io& io, store::Store& store, const store::SweepRow& sweep, const RunOptions& o) {
-  const auto settings = settings_for(sweep, o);
+int drive(Io& io, store::Store& store, const store::SweepRow& sweep, const LaunchChoice& choice,
+          const RunOptions& o) {
+  auto settings = settings_for(sweep, o);
   if (!settings) return refuse(io, settings.error());
-  const launch::LocalOptions local{
-      o.agent.empty() ? program_dir() / "sweep-agent" : std::filesystem::path(o.agent),
-      o.rank.empty() ? program_dir() / "sweep-rank" : std::filesystem::path(o.rank), o.start == "zygote"};
-  for (const auto& program : {local.agent, local.rank})
-    if (!std::filesystem::exists(program))
-      return refuse(
-          io, {fmt::format("{}: not found; build it (scripts/quickstart does) or name it with --agent and "
-                           "--rank",
-                           program.string())});
+  const auto make = prepare_launcher(choice, o.launch, *settings);
+  if (!make) return refuse(io, make.error());
   auto shown = varying_axes(store, sweep.id);
   if (!shown) return refuse(io, shown.error());
   Live live(io, sweep.name, std::move(*shown), o.quiet);
-  const auto make = [&](boost::asio::io_context& io_context, launch::Launcher::Sink sink) {
-    return launch::make_local(io_context, local, std::move(sink));
-  };
-  const auto end = run::conduct(store, *settings, make, live);
+  const auto end = run::conduct(store, *settings, *make, live);
   live.close();
   const auto released = store.release_lease(sweep.id);
   if (!end) return refuse(io, end.error());
@@ -142,25 +131,16 @@ int drive(Io& io, store::Store& store, const store::SweepRow& sweep, const RunOp
   return finish(io, store, sweep.id, *end);
 }
 
-Expected<void> check_launcher(const std::string& on) {
-  if (on.empty() || on == "local") return {};
+// Above what the site or the grid wants confirmed, --yes is needed.
+Expected<void> confirmed(const Planned& planned, const LaunchChoice& choice, bool yes) {
+  const auto settings = parse_json(choice.settings);
+  const double limit = settings ? settings->value("confirm_gpu_hours", 0.0) : 0.0;
+  const double predicted = predicted_gpu_hours(planned.entries);
+  if (yes || limit <= 0 || predicted <= limit) return {};
   return fail(
-      fmt::format("the launcher '{}' is not built into this version; --on local runs on this machine, and "
-                  "`sweep plan` plans for any cluster",
-                  on));
-}
-
-Expected<std::string> launcher_of(const grid::Grid& grid, const RunOptions& o) {
-  std::string on = o.on;
-  if (on.empty() && !grid.launch.empty()) {
-    const auto section = parse_json(grid.launch);
-    if (section && section->size() > 1)
-      return fail(fmt::format("{}: its launch section names several launchers; choose one with --on",
-                              grid.path.string()));
-    if (section && section->size() == 1) on = section->begin().key();
-  }
-  if (auto built = check_launcher(on); !built) return tl::unexpected(built.error());
-  return on.empty() ? "local" : on;
+      fmt::format("this is predicted to take {:.3g} GPU-hours, and more than {:.3g} want a yes "
+                  "(confirm_gpu_hours); say --yes, or bound it with --gpu-hours",
+                  predicted, limit));
 }
 
 // What makes new results differ from those the sweep has: another build, another measuring plan.
@@ -179,10 +159,13 @@ void say_changes(Io& io, const store::SweepRow& before, const MeasurePlan* measu
 }
 
 int run_grid(Io& io, const RunOptions& o) {
-  auto planned = make_plan(o.grid, o.max_points, local_resources());
+  auto planned = make_plan(o.grid, o.max_points, std::nullopt);
   if (!planned) return refuse(io, planned.error());
-  const auto on = launcher_of(planned->grid, o);
-  if (!on) return refuse(io, on.error());
+  const auto choice = choose_launcher(planned->grid.launch, o.launch);
+  if (!choice) return refuse(io, choice.error());
+  if (choice->on == "local") plan::prune_beyond(planned->entries, local_resources());
+  if (auto yes = confirmed(*planned, *choice, o.yes); !yes) return refuse(io, yes.error());
+  if (o.detach) return detach(io, "--detach", o.where, planned->grid.name, o.where.db + ".log");
   auto store = store::Store::open(o.where.db, store::Mode::kReadWrite);
   if (!store) return refuse(io, store.error());
   store::SweepRow wanted;
@@ -190,7 +173,7 @@ int run_grid(Io& io, const RunOptions& o) {
   wanted.question = planned->grid.question;
   wanted.grid_path = planned->grid.path.string();
   wanted.grid_text = planned->grid.text;
-  wanted.options_json = dump(kept_options(planned->grid, *on, o));
+  wanted.options_json = dump(kept_options(planned->grid, choice->on, o));
   if (const auto before = (*store)->find_sweep(wanted.name); before) {
     const auto holder = (*store)->take_lease(before->id, o.take_over);
     if (!holder) return refuse(io, holder.error());
@@ -204,20 +187,32 @@ int run_grid(Io& io, const RunOptions& o) {
   if (*holder) return attach(io, **store, *sweep, **holder, o);
   const auto counts = (*store)->sync_plan(sweep->id, planned->entries, planned->grid.measure);
   if (!counts) return refuse(io, counts.error());
-  io.err << fmt::format("{}: {}; on {}, results in {}\n", planned->grid.name, summary(*planned), *on,
+  io.err << fmt::format("{}: {}; on {}, results in {}\n", planned->grid.name, summary(*planned), choice->on,
                         o.where.db);
+  if (!choice->sites.empty()) io.err << fmt::format("site profile: {}\n", choice->sites);
   if (std::none_of(planned->entries.begin(), planned->entries.end(),
                    [](const PlanEntry& e) { return e.admitted; }))
     io.err << fmt::format("nothing of it can run here; `sweep plan {}` says why, rule by rule\n", o.grid);
   if (counts->retired > 0)
     io.err << fmt::format("{} trials are no longer in the grid and are retired\n", counts->retired);
-  return drive(io, **store, *sweep, o);
+  return drive(io, **store, *sweep, *choice, o);
+}
+
+// The launcher a sweep ran with, unless the command line names another.
+Expected<LaunchChoice> kept_choice(const store::SweepRow& sweep, const RunOptions& o) {
+  const auto kept = parse_json(sweep.options_json);
+  if (!kept) return fail("the sweep's stored options: " + kept.error().message);
+  LaunchWish wish = o.launch;
+  if (wish.on.empty()) wish.on = kept->value("launcher", "local");
+  return choose_launcher(dump(kept->value("launch", nlohmann::json::object())), wish);
 }
 
 int resume(Io& io, const RunOptions& o) {
-  if (const auto built = check_launcher(o.on); !built) return refuse(io, built.error());
   auto opened = open_sweep(o.where, store::Mode::kReadWrite);
   if (!opened) return refuse(io, opened.error());
+  const auto choice = kept_choice(opened->sweep, o);
+  if (!choice) return refuse(io, choice.error());
+  if (o.detach) return detach(io, "--detach", o.where, opened->sweep.name, o.where.db + ".log");
   const auto holder = opened->store->take_lease(opened->sweep.id, o.take_over);
   if (!holder) return refuse(io, holder.error());
   if (*holder) return attach(io, *opened->store, opened->sweep, **holder, o);
@@ -234,7 +229,7 @@ int resume(Io& io, const RunOptions& o) {
   if (!reopened.empty())
     if (auto done = opened->store->reopen(opened->sweep.id, reopened); !done) return refuse(io, done.error());
   say_changes(io, opened->sweep, nullptr);
-  return drive(io, *opened->store, opened->sweep, o);
+  return drive(io, *opened->store, opened->sweep, *choice, o);
 }
 
 int stop(Io& io, const Where& where, bool now) {

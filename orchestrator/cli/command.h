@@ -49,6 +49,7 @@ void add_export(Registry);
 void add_import(Registry);
 void add_logs(Registry);
 void add_ingest(Registry);
+void add_clean(Registry);
 void add_doctor(Registry);
 void add_models(Registry);
 void add_hardware(Registry);

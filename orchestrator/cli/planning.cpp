@@ -36,6 +36,14 @@ Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_poin
   return planned;
 }
 
+double predicted_gpu_hours(const std::vector<PlanEntry>& entries) {
+  double hours = 0;
+  for (const auto& entry : entries)
+    if (entry.admitted && entry.predicted.seconds)
+      hours += *entry.predicted.seconds / 3600 * static_cast<double>(entry.trial.world());
+  return hours;
+}
+
 std::string summary(const Planned& planned) {
   std::map<std::string, i64> rules;
   i64 admitted = 0;

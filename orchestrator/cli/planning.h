@@ -26,6 +26,9 @@ inline constexpr i64 kCpuOversubscription = 8;
 // What this machine offers to local runs.
 plan::Resources local_resources();
 
+// Of admitted trials, one after another; what nobody predicts counts nothing.
+double predicted_gpu_hours(const std::vector<PlanEntry>&);
+
 // A sentence: "31 trials: 28 admitted, 3 pruned (divisibility 2, memory 1); 4 points dropped by where".
 std::string summary(const Planned&);
 

@@ -29,19 +29,24 @@ inline constexpr std::array<std::string_view, 14> kModelKeys{"config_json",
                                                              "experts_per_token"};
 
 // Keys of `launch`, by launcher. What each means: docs of the launcher.
-enum class LaunchKind { kText, kCount, kTexts, kTime, kHardware };
+enum class LaunchKind { kText, kCount, kReal, kFlag, kTexts, kTime, kHardware, kAsks, kContainer, kHosts };
 struct LaunchKey {
   std::string_view launcher, key;
   LaunchKind kind;
 };
 inline constexpr std::array kLaunchKeys{
     LaunchKey{"local", "slots", LaunchKind::kCount},
-    LaunchKey{"ssh", "hosts", LaunchKind::kTexts},
+    LaunchKey{"ssh", "hosts", LaunchKind::kHosts},
     LaunchKey{"ssh", "user", LaunchKind::kText},
     LaunchKey{"ssh", "port", LaunchKind::kCount},
     LaunchKey{"ssh", "interface", LaunchKind::kText},
     LaunchKey{"ssh", "directory", LaunchKind::kText},
     LaunchKey{"ssh", "slots", LaunchKind::kCount},
+    LaunchKey{"ssh", "agent", LaunchKind::kText},
+    LaunchKey{"ssh", "rank", LaunchKind::kText},
+    LaunchKey{"ssh", "config", LaunchKind::kText},
+    LaunchKey{"ssh", "lease_seconds", LaunchKind::kReal},
+    LaunchKey{"ssh", "silence_seconds", LaunchKind::kReal},
     LaunchKey{"slurm", "partition", LaunchKind::kText},
     LaunchKey{"slurm", "account", LaunchKind::kText},
     LaunchKey{"slurm", "qos", LaunchKind::kText},
@@ -50,16 +55,49 @@ inline constexpr std::array kLaunchKeys{
     LaunchKey{"slurm", "nodelist", LaunchKind::kText},
     LaunchKey{"slurm", "exclude", LaunchKind::kText},
     LaunchKey{"slurm", "gres", LaunchKind::kText},
+    LaunchKey{"slurm", "licenses", LaunchKind::kText},
+    LaunchKey{"slurm", "switches", LaunchKind::kText},
+    LaunchKey{"slurm", "wckey", LaunchKind::kText},
+    LaunchKey{"slurm", "mem", LaunchKind::kText},
+    LaunchKey{"slurm", "gpus_per_node", LaunchKind::kText},
+    LaunchKey{"slurm", "cpus_per_task", LaunchKind::kCount},
+    LaunchKey{"slurm", "nice", LaunchKind::kCount},
+    LaunchKey{"slurm", "exclusive", LaunchKind::kFlag},
+    LaunchKey{"slurm", "colocate", LaunchKind::kFlag},
+    LaunchKey{"slurm", "head", LaunchKind::kAsks},
+    LaunchKey{"slurm", "prologue", LaunchKind::kTexts},
+    LaunchKey{"slurm", "container", LaunchKind::kContainer},
     LaunchKey{"slurm", "interface", LaunchKind::kText},
+    LaunchKey{"slurm", "signal_seconds", LaunchKind::kReal},
+    LaunchKey{"slurm", "idle_seconds", LaunchKind::kReal},
+    LaunchKey{"slurm", "max_pending_minutes", LaunchKind::kReal},
+    LaunchKey{"slurm", "poll_seconds", LaunchKind::kReal},
+    LaunchKey{"slurm", "confirm_gpu_hours", LaunchKind::kReal},
     LaunchKey{"slurm", "max_nodes", LaunchKind::kCount},
     LaunchKey{"slurm", "max_allocations", LaunchKind::kCount},
     LaunchKey{"slurm", "time", LaunchKind::kTime},
     LaunchKey{"slurm", "extra", LaunchKind::kTexts},
     LaunchKey{"slurm", "hardware", LaunchKind::kHardware},
 };
+// Of an item of launch.ssh.hosts that is more than a name.
+struct HostKey {
+  std::string_view key;
+  LaunchKind kind;
+};
+inline constexpr std::array kHostKeys{
+    HostKey{"host", LaunchKind::kText},           HostKey{"hardware", LaunchKind::kText},
+    HostKey{"slots", LaunchKind::kCount},         HostKey{"memory_gib", LaunchKind::kReal},
+    HostKey{"price_per_hour", LaunchKind::kReal}, HostKey{"interface", LaunchKind::kText},
+    HostKey{"agent", LaunchKind::kText},          HostKey{"rank", LaunchKind::kText}};
 inline constexpr std::array<std::string_view, 3> kLaunchers{"local", "ssh", "slurm"};
 // Of launch.slurm.hardware.<catalogue name>: what to ask Slurm for to get it.
-inline constexpr std::array<std::string_view, 6> kHardwareKeys{"partition",  "account",     "qos",
-                                                               "constraint", "reservation", "gres"};
+inline constexpr std::array<std::string_view, 8> kHardwareKeys{
+    "partition", "account", "qos", "constraint", "reservation", "gres", "gpus_per_node", "mem"};
+// Of launch.slurm.head: what the first node needs instead.
+inline constexpr std::array<std::string_view, 4> kHeadKeys{"partition", "constraint", "mem", "gres"};
+inline constexpr std::array<std::string_view, 3> kContainerKeys{"runtime", "image", "arguments"};
+// Of a site profile: launchers with the same keys as in a grid, and limits.
+inline constexpr std::array<std::string_view, 4> kSiteKeys{"local", "ssh", "slurm", "limits"};
+inline constexpr std::array<std::string_view, 1> kSiteLimitKeys{"gpu_hours"};
 
 }  // namespace sweep::grid

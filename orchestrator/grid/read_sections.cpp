@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <span>
 
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/grid/keys.h"
@@ -35,6 +37,20 @@ Expected<Json> read_words(const Document& document, const Node& node, std::strin
   return out;
 }
 
+// A map of texts with these keys.
+Expected<Json> read_asks(const Document& document, const Node& node, Place at, std::string_view what,
+                         std::span<const std::string_view> known) {
+  SWEEP_GRID_TRY(need_map(document, node, at, what));
+  SWEEP_GRID_TRY(check_keys(document, node, known, fmt::format("of {}", what)));
+  Json out = Json::object();
+  for (const Entry& ask : node.entries) {
+    const auto word = read_word(document, *ask.value, ask.key, 1024);
+    if (!word) return tl::unexpected(word.error());
+    out[ask.key] = *word;
+  }
+  return out;
+}
+
 // hardware: {h100-sxm-80gb: {partition: h100, constraint: ib}, ...}
 Expected<Json> read_hardware(const Document& document, const Node& node, Place at) {
   SWEEP_GRID_TRY(need_map(document, node, at, "hardware"));
@@ -42,19 +58,41 @@ Expected<Json> read_hardware(const Document& document, const Node& node, Place a
   for (const Entry& entry : node.entries) {
     if (const auto known = shape::find_hardware(entry.key); !known)
       return tl::unexpected(document.error(entry.place, known.error().message));
-    SWEEP_GRID_TRY(need_map(document, *entry.value, entry.place, entry.key));
-    SWEEP_GRID_TRY(check_keys(document, *entry.value, kHardwareKeys, fmt::format("of {}", entry.key)));
-    for (const Entry& ask : entry.value->entries) {
-      const auto word = read_word(document, *ask.value, ask.key, 1024);
-      if (!word) return tl::unexpected(word.error());
-      out[entry.key][ask.key] = *word;
-    }
+    auto asks = read_asks(document, *entry.value, entry.place, entry.key, kHardwareKeys);
+    if (!asks) return asks;
+    out[entry.key] = std::move(*asks);
   }
   return out;
 }
 
+// container: {runtime: apptainer, image: /images/torch.sif, arguments: [--nv]}
+Expected<Json> read_container(const Document& document, const Node& node, Place at) {
+  SWEEP_GRID_TRY(need_map(document, node, at, "container"));
+  SWEEP_GRID_TRY(check_keys(document, node, kContainerKeys, "of container"));
+  Json out = Json::object();
+  for (const Entry& entry : node.entries) {
+    if (entry.key == "arguments") {
+      auto words = read_words(document, *entry.value, entry.key);
+      if (!words) return words;
+      out[entry.key] = std::move(*words);
+      continue;
+    }
+    const auto word = read_word(document, *entry.value, entry.key, 4096);
+    if (!word) return tl::unexpected(word.error());
+    out[entry.key] = *word;
+  }
+  if (!out.contains("image"))
+    return tl::unexpected(
+        document.error(at, "container has no image; name the file or address it starts from"));
+  return out;
+}
+
+Expected<Json> read_hosts(const Document& document, const Node& node);
+
 Expected<Json> read_launch_value(const Document& document, const Entry& entry, LaunchKind kind) {
   switch (kind) {
+    case LaunchKind::kHosts:
+      return read_hosts(document, *entry.value);
     case LaunchKind::kCount: {
       const auto count = read_int(document, *entry.value, entry.key, 1, kMaxCount);
       if (!count) return tl::unexpected(count.error());
@@ -62,8 +100,22 @@ Expected<Json> read_launch_value(const Document& document, const Entry& entry, L
     }
     case LaunchKind::kTexts:
       return read_words(document, *entry.value, entry.key);
+    case LaunchKind::kReal: {
+      const auto number = read_real(document, *entry.value, entry.key, 0, 1e9);
+      if (!number) return tl::unexpected(number.error());
+      return Json(*number);
+    }
+    case LaunchKind::kFlag: {
+      const auto flag = read_flag(document, *entry.value, entry.key);
+      if (!flag) return tl::unexpected(flag.error());
+      return Json(*flag);
+    }
     case LaunchKind::kHardware:
       return read_hardware(document, *entry.value, entry.place);
+    case LaunchKind::kAsks:
+      return read_asks(document, *entry.value, entry.place, entry.key, kHeadKeys);
+    case LaunchKind::kContainer:
+      return read_container(document, *entry.value, entry.place);
     case LaunchKind::kText:
     case LaunchKind::kTime:
       break;
@@ -75,6 +127,45 @@ Expected<Json> read_launch_value(const Document& document, const Entry& entry, L
         entry.value->place, fmt::format("time is '{}'; write it as \"HH:MM:SS\" or \"D-HH:MM:SS\"", *word)));
   }
   return Json(*word);
+}
+
+// {host: gpu1, hardware: h100-sxm-80gb, slots: 8, ...}
+Expected<Json> read_host(const Document& document, const Node& item) {
+  std::vector<std::string_view> known;
+  for (const HostKey& key : kHostKeys) known.push_back(key.key);
+  SWEEP_GRID_TRY(check_keys(document, item, known, "of a host"));
+  Json out = Json::object();
+  for (const Entry& entry : item.entries)
+    for (const HostKey& key : kHostKeys) {
+      if (key.key != entry.key) continue;
+      auto value = read_launch_value(document, entry, key.kind);
+      if (!value) return value;
+      out[entry.key] = std::move(*value);
+    }
+  if (!out.contains("host"))
+    return tl::unexpected(document.error(item.place, "a host needs its name: {host: NAME}"));
+  if (!out.contains("hardware")) return out;
+  if (const auto hardware = shape::find_hardware(out["hardware"].get<std::string>()); !hardware)
+    return tl::unexpected(document.error(item.find("hardware")->place, hardware.error().message));
+  return out;
+}
+
+// hosts: [gpu1, {host: gpu2, slots: 8}]
+Expected<Json> read_hosts(const Document& document, const Node& node) {
+  SWEEP_GRID_TRY(need_list(document, node, "hosts"));
+  Json out = Json::array();
+  for (const NodePtr& item : node.items) {
+    Expected<Json> host;
+    if (item->kind == Node::Kind::kMap)
+      host = read_host(document, *item);
+    else
+      host =
+          read_word(document, *item, "hosts", 1024).map([](const std::string& name) { return Json(name); });
+    if (!host) return host;
+    out.push_back(std::move(*host));
+  }
+  if (out.empty()) return tl::unexpected(document.error(node.place, "hosts is empty; name at least one"));
+  return out;
 }
 
 Expected<Json> read_launcher(const Document& document, const Entry& launcher) {
@@ -148,18 +239,25 @@ Status read_limits(const Document& document, Grid& grid) {
   return optional_int(document, map, "retries_infra", 0, kMaxRetries, grid.limits.retries_infra);
 }
 
+Expected<Json> read_launchers(const Document& document, const Node& map) {
+  Json out = Json::object();
+  for (const Entry& launcher : map.entries) {
+    if (std::find(kLaunchers.begin(), kLaunchers.end(), launcher.key) == kLaunchers.end()) continue;
+    auto value = read_launcher(document, launcher);
+    if (!value) return tl::unexpected(value.error());
+    out[launcher.key] = std::move(*value);
+  }
+  return out;
+}
+
 Status read_launch(const Document& document, Grid& grid) {
   const Entry* entry = document.root().entry("launch");
   if (entry == nullptr) return {};
   SWEEP_GRID_TRY(need_map(document, *entry->value, entry->place, "launch"));
   SWEEP_GRID_TRY(check_keys(document, *entry->value, kLaunchers, "of launch"));
-  Json out = Json::object();
-  for (const Entry& launcher : entry->value->entries) {
-    auto value = read_launcher(document, launcher);
-    if (!value) return tl::unexpected(value.error());
-    out[launcher.key] = std::move(*value);
-  }
-  grid.launch = out.dump();
+  const auto out = read_launchers(document, *entry->value);
+  if (!out) return tl::unexpected(out.error());
+  grid.launch = out->dump();
   return {};
 }
 

@@ -1,5 +1,7 @@
 // The sections of a grid file that are no axes: measure, limits, launch.
 #pragma once
+#include <nlohmann/json_fwd.hpp>
+
 #include "orchestrator/grid/document.h"
 #include "orchestrator/grid/grid.h"
 
@@ -8,5 +10,8 @@ namespace sweep::grid {
 Status read_measure(const Document&, Grid&);  // also the top-level `repeats`
 Status read_limits(const Document&, Grid&);
 Status read_launch(const Document&, Grid&);  // to JSON, every key and type checked
+
+// The launchers among the keys of a map, each with its settings checked.
+Expected<nlohmann::json> read_launchers(const Document&, const Node& map);
 
 }  // namespace sweep::grid

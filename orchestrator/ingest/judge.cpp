@@ -1,4 +1,5 @@
 // Testimony -> verdict, from typed records only. What each rule is for:
+//   node_lost                        what the other nodes' ranks said of it follows from that: node_lost
 //   cancelled, agent_stopping        the ranks were ended on purpose: cancelled, whatever they said while
 //   dying oom, unsupported, invalid        a rank that says so itself outranks the agent's hang or timeout:
 //   its peers hang because
@@ -107,6 +108,7 @@ std::optional<Cause> decide(const Attempt& attempt, const Testimony& t) {
   if (word == "cancelled" || word == "agent_stopping")
     return by_agent(Outcome::kCancelled, *t.end,
                     word == "cancelled" ? "cancelled while it ran" : "the agent was stopping");
+  if (word == "node_lost") return by_agent(Outcome::kNodeLost, *t.end, "a node of it was lost");
   const Causes causes = find_causes(t, world);
   if (word == "hang" || word == "timeout") {
     if (causes.first && outranks_the_agent(*causes.first)) return causes.first;

@@ -1,12 +1,15 @@
 // A Launcher obtains an Allocation (nodes with one agent each), carries its mailbox bytes and says what
 // became of it. It knows nothing of SQLite, of what ranks compute, or of what a record means. REQUIRES: used
-// from the run loop's executor only; events are delivered there, and never after the destructor returned.
-// Every requested or adopted allocation ends in exactly one Ended.
+// from the run loop's executor only; events are delivered there, never from inside a call and never after the
+// destructor returned.
+// Every requested or adopted allocation ends in exactly one Ended. An allocation that can outlive the process
+// that asked for it (a Slurm job) is left alone by the destructor: the next run adopts it.
 #pragma once
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -27,15 +30,21 @@ struct AllocationRequest {
   std::filesystem::path spool;  // made by the caller's store step before this call; absolute
   i64 incarnation = 1;
   i64 nodes = 1;
-  i64 slots = 1;                    // CPU ranks or GPUs a node may hold at once
-  std::uint64_t outbox_offset = 0;  // read from here on
+  i64 slots = 1;                     // CPU ranks or GPUs a node may hold at once
+  std::uint64_t outbox_offset = 0;   // read from here on
+  std::string hardware = "cpu";      // catalogue name
+  i64 gpus = 0;                      // of each node; 0: none
+  double seconds = 3600;             // what its trials need, the slack included; a scheduler ends it then
+  std::vector<std::string> avoid{};  // hosts that get no more work
 };
 
 struct Started {
   AllocationId id;
   std::string where;
-  i64 pid = 0;
-};  // pid, Slurm job id, host list
+  i64 pid = 0;                           // pid, Slurm job id
+  std::optional<double> seconds_left{};  // until it is ended; absent: nobody ends it
+  double held_s = 0;                     // so long already: of an adopted one
+};
 struct Outbox {
   AllocationId id;
   std::uint64_t offset = 0;
@@ -43,16 +52,31 @@ struct Outbox {
 };  // bytes found at offset
 struct Ended {
   AllocationId id;
-  std::string reason;
+  std::string reason;  // finished, cancelled, lost, refused
   bool lost = false;
-};  // finished, cancelled, lost, refused
-using Event = std::variant<Started, Outbox, Ended>;
+  bool blameless = false;  // preempted, cancelled from outside, out of time: what it left burns no retry
+};
+// Worth telling people: why it waits, that the scheduler does not answer.
+struct Remark {
+  AllocationId id;
+  std::string text;
+};
+using Event = std::variant<Started, Outbox, Ended, Remark>;
 
 class Launcher {
  public:
   using Sink = std::function<void(const Event&)>;
   virtual ~Launcher() = default;
   virtual Expected<void> request(const AllocationRequest&) = 0;
+  // Takes over an allocation that an earlier process requested, where it can outlive that process: what was
+  // asked for then; Started and Ended follow as if it had been requested now. Absent: it cannot, or it was
+  // never asked for; its caller closes it.
+  virtual Expected<std::optional<AllocationRequest>> adopt(const AllocationId& id,
+                                                           const std::filesystem::path& spool,
+                                                           i64 incarnation, std::uint64_t outbox_offset) {
+    (void)id, (void)spool, (void)incarnation, (void)outbox_offset;
+    return std::optional<AllocationRequest>();
+  }
   virtual Expected<i64> post_attempt(const AllocationId&,
                                      const Attempt&) = 0;  // the inbox line's sequence number
   virtual Expected<void> post_cancel(const AllocationId&, i64 attempt) = 0;

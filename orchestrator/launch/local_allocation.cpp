@@ -24,8 +24,6 @@ namespace sweep::launch {
 namespace {
 
 constexpr auto kPoll = std::chrono::milliseconds(50);
-constexpr std::size_t kChunk = 80u << 20;      // above the longest line
-constexpr std::size_t kByeWithin = 64u << 10;  // from the end of the outbox
 
 std::vector<char*> pointers(std::vector<std::string>& strings) {
   std::vector<char*> out;
@@ -80,17 +78,14 @@ LocalAllocation::LocalAllocation(boost::asio::io_context& io, const LocalOptions
       pidfd_(io),
       inotify_(io),
       poll_(io),
-      acknowledged_(request_.outbox_offset),
-      delivered_(request_.outbox_offset) {}
+      mail_(request_) {}
 
 LocalAllocation::~LocalAllocation() {
   abandon();
 }
 
 Expected<void> LocalAllocation::start() {
-  auto writer = spool::Writer::open(spool::inbox(request_.spool), request_.id, request_.incarnation);
-  if (!writer) return tl::unexpected(writer.error());
-  inbox_.emplace(std::move(*writer));
+  if (auto opened = mail_.open(); !opened) return opened;
   if (auto spawned = spawn_agent(); !spawned) return spawned;
   watch_agent();
   watch_outbox();
@@ -102,19 +97,13 @@ Expected<void> LocalAllocation::start() {
 }
 
 Expected<void> LocalAllocation::spawn_agent() {
-  std::vector<std::string> argv = {options_.agent,
-                                   "--spool",
-                                   request_.spool,
-                                   "--allocation",
-                                   request_.id,
-                                   "--incarnation",
-                                   std::to_string(request_.incarnation),
-                                   "--slots",
-                                   std::to_string(request_.slots),
-                                   "--rank-program",
-                                   options_.rank,
-                                   "--parent-pid",
-                                   std::to_string(::getpid())};
+  std::vector<std::string> argv = {options_.agent,   "run",
+                                   "--spool",        request_.spool,
+                                   "--allocation",   request_.id,
+                                   "--incarnation",  std::to_string(request_.incarnation),
+                                   "--slots",        std::to_string(request_.slots),
+                                   "--rank-program", options_.rank,
+                                   "--parent-pid",   std::to_string(::getpid())};
   if (!options_.allow_zygote) argv.emplace_back("--no-zygote");
   if (!options_.allow_namespace) argv.emplace_back("--no-namespace");
   const std::string token = attempt_token(allocation_key(request_.id, request_.spool), 0);
@@ -138,7 +127,7 @@ void LocalAllocation::watch_agent() {
     if (error || self->ended_) return;
     self->reaped_ = ::waitpid(self->pid_, &self->status_, WNOHANG) == self->pid_;
     if (!self->reaped_) return self->watch_agent();
-    self->last_words(self->delivered_ + 1);
+    self->last_words(self->mail_.delivered() + 1);
   });
 }
 
@@ -166,23 +155,16 @@ void LocalAllocation::arm() {
   });
 }
 
-// Everything from the acknowledged offset on, when there is more than was delivered before.
 void LocalAllocation::deliver() {
-  std::error_code ec;
-  const auto size = std::filesystem::file_size(spool::outbox(request_.spool), ec);
-  if (ec || size <= delivered_) return;
-  auto bytes = spool::read_from(spool::outbox(request_.spool), acknowledged_, kChunk);
-  if (!bytes || acknowledged_ + bytes->size() <= delivered_) return;
-  delivered_ = acknowledged_ + bytes->size();
-  say(Outbox{request_.id, acknowledged_, std::move(*bytes)});
+  if (auto news = mail_.news()) say(*news);
 }
 
 // The agent is gone: deliver until there is nothing new, giving the receiver a turn to acknowledge in
 // between.
 void LocalAllocation::last_words(std::uint64_t before) {
   if (ended_) return;
-  if (delivered_ == before) return conclude();
-  const std::uint64_t now = delivered_;
+  if (mail_.delivered() == before) return conclude();
+  const std::uint64_t now = mail_.delivered();
   deliver();
   boost::asio::post(io_, [self = shared_from_this(), now] { self->last_words(now); });
 }
@@ -193,7 +175,7 @@ void LocalAllocation::conclude() {
   inotify_.close(ignored);
   poll_.cancel();
   clean_leftovers(request_.spool, request_.id);
-  Ended out{request_.id, bye_reason(), false};
+  Ended out{request_.id, mail_.bye_reason(), false, false};
   out.lost = out.reason.empty();
   if (out.lost)
     out.reason = WIFSIGNALED(status_)
@@ -204,32 +186,9 @@ void LocalAllocation::conclude() {
   ended_ = true;
 }
 
-// The reason of this incarnation's bye, when it is the last line of the outbox; empty: there is none.
-std::string LocalAllocation::bye_reason() const {
-  const auto file = spool::outbox(request_.spool);
-  std::error_code ec;
-  const auto size = std::filesystem::file_size(file, ec);
-  if (ec || size == 0) return {};
-  const auto bytes = spool::read_from(file, size > kByeWithin ? size - kByeWithin : 0, kByeWithin);
-  if (!bytes || bytes->empty() || bytes->back() != '\n') return {};
-  const auto before = bytes->rfind('\n', bytes->size() - 2);
-  const auto parsed =
-      spool::parse(std::string_view(*bytes).substr(before == std::string::npos ? 0 : before + 1));
-  if (parsed.lines.empty()) return {};
-  const auto& line = parsed.lines.back();
-  if (line.kind != spool::kBye || line.incarnation != request_.incarnation || !line.body.is_object())
-    return {};
-  return line.body.value("reason", std::string("finished"));
-}
-
 Expected<i64> LocalAllocation::post(std::string_view kind, const nlohmann::json& body) {
-  if (ended_ || !inbox_) return fail(fmt::format("allocation {} has ended", request_.id));
-  return inbox_->append(kind, body);
-}
-
-void LocalAllocation::acknowledge(std::uint64_t offset) {
-  acknowledged_ = std::max(acknowledged_, offset);
-  delivered_ = std::max(delivered_, acknowledged_);
+  if (ended_) return fail(fmt::format("allocation {} has ended", request_.id));
+  return mail_.post(kind, body);
 }
 
 void LocalAllocation::kill() {

@@ -9,8 +9,7 @@
 #include <memory>
 #include <optional>
 
-#include "orchestrator/launch/launcher.h"
-#include "schema/spool.h"
+#include "orchestrator/launch/mail.h"
 
 namespace sweep::launch {
 
@@ -24,7 +23,7 @@ class LocalAllocation : public std::enable_shared_from_this<LocalAllocation> {
 
   Expected<void> start();
   Expected<i64> post(std::string_view kind, const nlohmann::json& body);
-  void acknowledge(std::uint64_t offset);
+  void acknowledge(std::uint64_t offset) { mail_.acknowledge(offset); }
   void kill();
   void abandon();  // ends the agent and says nothing any more
   bool ended() const { return ended_; }
@@ -37,21 +36,19 @@ class LocalAllocation : public std::enable_shared_from_this<LocalAllocation> {
   void deliver();
   void last_words(std::uint64_t before);
   void conclude();
-  std::string bye_reason() const;
   void say(const Event& event);
 
   boost::asio::io_context& io_;
   const LocalOptions options_;
   const AllocationRequest request_;
   Launcher::Sink report_;
-  std::optional<spool::Writer> inbox_;
   boost::asio::posix::stream_descriptor pidfd_, inotify_;
   boost::asio::steady_timer poll_;
   std::array<char, 4096> events_{};
+  Mail mail_;
   pid_t pid_ = 0;
   int status_ = 0;
   bool reaped_ = false, ended_ = false;
-  std::uint64_t acknowledged_, delivered_;
 };
 
 }  // namespace sweep::launch

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "orchestrator/launch/launcher.h"
+#include "orchestrator/run/demand.h"
 #include "orchestrator/run/observer.h"
 #include "orchestrator/store/store.h"
 #include "schema/attempt.h"
@@ -22,11 +23,14 @@ struct Settings {
   std::filesystem::path spool_root;  // absolute; each allocation makes a folder of its own in it
   std::string launcher = "local";
   std::string start = "zygote";  // zygote | exec
-  i64 slots = 1;                 // CPU ranks or GPUs at once
-  i64 ahead = 2;                 // attempts in the inbox beyond one for each slot
-  int lost_in_a_row = 3;         // allocations lost without one result before the circuit breaker opens
+  i64 slots = 1;  // CPU ranks or GPUs of a node at once; 1: every trial has its nodes to itself
+  // Allocations by what trials need of nodes and hardware; else one allocation of this machine takes them all.
+  bool by_need = false;
+  Bounds bounds;
+  i64 ahead = 2;          // attempts in the inbox beyond one for each slot
+  int lost_in_a_row = 3;  // allocations lost without one result before the circuit breaker opens
   std::optional<double> trial_seconds;  // bound on one attempt; absent: from the predicted time
-  std::optional<double> gpu_hours;      // bound on allocated time x slots
+  std::optional<double> gpu_hours;      // bound on allocated time x GPUs (or slots) of what this run holds
   std::optional<std::filesystem::path>
       status_file;  // rewritten atomically for watchers that cannot open the database
 };
@@ -35,7 +39,7 @@ enum class End {
   kDone,         // nothing left to run
   kStopped,      // `sweep stop`, or the GPU-hour limit
   kInterrupted,  // a signal
-  kBroken,       // circuit breaker: the machine's fault, trials stay pending
+  kBroken,       // circuit breaker, or nothing that may be asked for fits: trials stay pending
 };
 
 struct RunEnd {

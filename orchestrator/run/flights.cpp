@@ -40,10 +40,23 @@ void Flights::add(Attempt attempt, PlanEntry entry, ingest::Testimony known) {
   flights_[id] = Flight{std::move(attempt), std::move(entry), std::move(known)};
 }
 
-bool Flights::contains_trial(const std::string& trial_id) const {
+std::vector<Attempt> Flights::attempts() const {
+  std::vector<Attempt> out;
+  for (const auto& [id, flight] : flights_) out.push_back(flight.attempt);
+  return out;
+}
+
+i64 Flights::nodes() const {
+  i64 sum = 0;
+  for (const auto& [id, flight] : flights_) sum += flight.attempt.trial.nodes;
+  return sum;
+}
+
+double Flights::seconds() const {
+  double sum = 0;
   for (const auto& [id, flight] : flights_)
-    if (flight.attempt.trial_id == trial_id) return true;
-  return false;
+    sum += flight.entry.predicted.seconds.value_or(0) * static_cast<double>(flight.attempt.trial.nodes);
+  return sum;
 }
 
 Flights::Absorbed Flights::absorb(const std::string& allocation, std::uint64_t offset,

@@ -26,8 +26,10 @@ struct Landing {
 class Flights {
  public:
   void add(Attempt attempt, PlanEntry entry, ingest::Testimony known = {});
-  bool contains_trial(const std::string& trial_id) const;
   std::size_t size() const { return flights_.size(); }
+  std::vector<Attempt> attempts() const;
+  i64 nodes() const;       // that they need, one beside the other
+  double seconds() const;  // predicted of all of them, in node-seconds
 
   struct Absorbed {
     store::IngestBatch batch;

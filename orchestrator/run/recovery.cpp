@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <set>
 
 #include "orchestrator/launch/leftovers.h"
 #include "orchestrator/run/flights.h"
@@ -46,11 +48,8 @@ Expected<ingest::Testimony> known_of(store::Store& store, i64 attempt) {
   return known;
 }
 
-Expected<void> close(store::Store& store, const store::AllocationRow& row, const Plan& plan,
-                     Observer& observer) {
-  observer.on_note(fmt::format("closing allocation {} that an earlier run left behind", row.id));
-  if (const i64 ended = launch::clean_leftovers(row.spool, row.id); ended > 0)
-    observer.on_note(fmt::format("ended {} processes it had left running", ended));
+// What was under way in it, as the store knows it.
+Expected<Flights> flights_of(store::Store& store, const store::AllocationRow& row, const Plan& plan) {
   const auto unfinished = store.unfinished_attempts(row.id);
   if (!unfinished) return tl::unexpected(unfinished.error());
   Flights flights;
@@ -60,13 +59,59 @@ Expected<void> close(store::Store& store, const store::AllocationRow& row, const
     const auto entry = plan.find(each.trial_id);
     flights.add(each.attempt, entry != plan.end() ? entry->second : entry_of(each), std::move(*known));
   }
-  if (auto rest = ingest_rest(store, row, flights, observer); !rest) return rest;
-  for (const Flight& flight : flights.abandon()) {
+  return flights;
+}
+
+Expected<void> close(store::Store& store, const store::AllocationRow& row, const Plan& plan,
+                     Observer& observer) {
+  observer.on_note(fmt::format("closing allocation {} that an earlier run left behind", row.id));
+  if (const i64 ended = launch::clean_leftovers(row.spool, row.id); ended > 0)
+    observer.on_note(fmt::format("ended {} processes it had left running", ended));
+  auto flights = flights_of(store, row, plan);
+  if (!flights) return tl::unexpected(flights.error());
+  if (auto rest = ingest_rest(store, row, *flights, observer); !rest) return rest;
+  for (const Flight& flight : flights->abandon()) {
     const auto result =
         abandoned(flight.attempt, Outcome::kCancelled, "the run that started it ended before it did");
     if (auto stored = store.finish_attempt(result); !stored) return stored;
   }
   return store.end_allocation(row.id, "left behind by an earlier run");
+}
+
+// Attempts that were committed and never reached the inbox: the crash came between.
+Expected<void> post_missing(const store::AllocationRow& row, const Flights& flights,
+                            launch::Launcher& launcher) {
+  const auto bytes = spool::read_from(spool::inbox(row.spool), 0);
+  if (!bytes) return tl::unexpected(bytes.error());
+  std::set<i64> posted;
+  for (const auto& line : spool::parse(*bytes).lines)
+    if (line.kind == spool::kAttempt && line.body.is_object()) posted.insert(line.body.value("id", i64{0}));
+  for (const Attempt& attempt : flights.attempts())
+    if (!posted.contains(attempt.id))
+      if (auto done = launcher.post_attempt(row.id, attempt); !done) return tl::unexpected(done.error());
+  return {};
+}
+
+Expected<std::optional<Holding>> adopt(store::Store& store, const store::AllocationRow& row, const Plan& plan,
+                                       Observer& observer, const Adopter& by) {
+  if (by.launcher == nullptr) return std::optional<Holding>();
+  if (row.launcher != by.name)
+    return fail(
+        fmt::format("allocation {} of an earlier run was obtained with --on {} and may still run; go on "
+                    "with --on {}, or `sweep stop` it there first",
+                    row.id, row.launcher, row.launcher));
+  auto taken = by.launcher->adopt(row.id, row.spool, row.incarnation, row.offset);
+  if (!taken) return tl::unexpected(taken.error());
+  if (!*taken) return std::optional<Holding>();
+  auto flights = flights_of(store, row, plan);
+  if (!flights) return tl::unexpected(flights.error());
+  if (auto posted = post_missing(row, *flights, *by.launcher); !posted) return tl::unexpected(posted.error());
+  observer.on_note(fmt::format("allocation {} of an earlier run is taken over ({})", row.id,
+                               row.where.empty() ? "not started yet" : row.where));
+  Holding holding;
+  holding.request = std::move(**taken);
+  holding.flights = std::move(*flights);
+  return std::optional<Holding>(std::move(holding));
 }
 
 }  // namespace
@@ -82,17 +127,25 @@ Result abandoned(const Attempt& attempt, Outcome outcome, const std::string& rea
   return result;
 }
 
-Expected<void> recover(store::Store& store, i64 sweep, Observer& observer) {
+Expected<std::vector<Holding>> recover(store::Store& store, i64 sweep, Observer& observer,
+                                       const Adopter& by) {
+  std::vector<Holding> adopted;
   const auto open = store.open_allocations(sweep);
   if (!open) return tl::unexpected(open.error());
-  if (open->empty()) return {};
+  if (open->empty()) return adopted;
   auto entries = store.plan(sweep);
   if (!entries) return tl::unexpected(entries.error());
   Plan plan;
   for (auto& entry : *entries) plan[entry.id] = std::move(entry);
-  for (const auto& row : *open)
-    if (auto closed = close(store, row, plan, observer); !closed) return closed;
-  return {};
+  for (const auto& row : *open) {
+    auto taken = adopt(store, row, plan, observer, by);
+    if (!taken) return tl::unexpected(taken.error());
+    if (*taken)
+      adopted.push_back(std::move(**taken));
+    else if (auto closed = close(store, row, plan, observer); !closed)
+      return tl::unexpected(closed.error());
+  }
+  return adopted;
 }
 
 }  // namespace sweep::run

@@ -1,13 +1,22 @@
-// Recovery: what a crash of an earlier orchestrator left behind is ended, ingested and closed, so that every
-// attempt has exactly one verdict before new work starts.
+// Recovery: what a crash of an earlier orchestrator left behind is adopted where it can live on; else it is
+// ended, ingested and closed, so that every attempt has exactly one verdict before new work starts.
 #pragma once
+#include <vector>
+
+#include "orchestrator/launch/launcher.h"
+#include "orchestrator/run/holding.h"
 #include "orchestrator/run/observer.h"
 #include "orchestrator/store/store.h"
 #include "schema/expected.h"
 
 namespace sweep::run {
 
-Expected<void> recover(store::Store&, i64 sweep, Observer&);
+// `by`: who may adopt, under the name that its allocations carry; nullptr: everything is closed.
+struct Adopter {
+  launch::Launcher* launcher = nullptr;
+  std::string name;
+};
+Expected<std::vector<Holding>> recover(store::Store&, i64 sweep, Observer&, const Adopter& by = {});
 
 // The result of an attempt that left no testimony.
 Result abandoned(const Attempt&, Outcome, const std::string& reason);

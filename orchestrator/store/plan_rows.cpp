@@ -89,23 +89,53 @@ Expected<std::vector<PlanEntry>> SqliteStore::plan(i64 sweep) {
   return work.commit(std::move(out));
 }
 
-Expected<std::vector<PendingTrial>> SqliteStore::pending(i64 sweep, i64 limit) {
+template <class... Bound>
+Expected<std::vector<PendingTrial>> SqliteStore::pending_where(const std::string& rest,
+                                                               const Bound&... bound) {
   Work work(*db_, Work::kRead);
   std::vector<PendingTrial> out;
   std::vector<i64> keys;
   SpecCache specs;
   {
-    auto rows = work.rows(
-        plan_entry_select(selects_) + " WHERE p.sweep = ? AND p.state = 0 ORDER BY p.place, p.key LIMIT ?",
-        sweep, limit);
+    auto rows =
+        work.rows(plan_entry_select(selects_) + " WHERE p.sweep = ? AND p.state = 0 " + rest, bound...);
     while (rows.next()) {
       out.push_back({read_plan_entry(rows, specs), 0, 0});
-      keys.push_back(rows.get<i64>(0));
+      keys.push_back(rows.template get<i64>(0));
     }
   }
   for (std::size_t i = 0; i < out.size(); ++i) {
     const Tries tries = tries_of(work, keys[i]);
     out[i].attempts = tries.counted, out[i].infra_attempts = tries.infra;
+  }
+  return work.commit(std::move(out));
+}
+
+Expected<std::vector<PendingTrial>> SqliteStore::pending(i64 sweep, i64 limit) {
+  return pending_where("ORDER BY p.place, p.key LIMIT ?", sweep, limit);
+}
+
+Expected<std::vector<PendingTrial>> SqliteStore::pending(i64 sweep, i64 limit, const Fit& fit) {
+  return pending_where(
+      "AND t.nodes <= ? AND t.hardware = ? AND t.gpus_per_node <= ? ORDER BY t.nodes DESC, p.place, p.key "
+      "LIMIT ?",
+      sweep, fit.nodes, fit.hardware, fit.gpus_per_node, limit);
+}
+
+Expected<std::vector<Demand>> SqliteStore::demand(i64 sweep) {
+  Work work(*db_, Work::kRead);
+  std::vector<Demand> out;
+  {
+    auto rows = work.rows(
+        "SELECT t.hardware, t.nodes, max(t.gpus_per_node), count(*), coalesce(sum(p.predicted_seconds), 0), "
+        "coalesce(max(p.predicted_seconds), 0), sum(p.predicted_seconds IS NULL) FROM plan_entry p JOIN "
+        "trial t "
+        "ON t.key = p.trial WHERE p.sweep = ? AND p.state = 0 GROUP BY t.hardware, t.nodes ORDER BY 2 DESC, "
+        "1",
+        sweep);
+    while (rows.next())
+      out.push_back({rows.get<std::string>(0), rows.get<i64>(1), rows.get<i64>(2), rows.get<i64>(3),
+                     rows.get<double>(4), rows.get<double>(5), rows.get<i64>(6)});
   }
   return work.commit(std::move(out));
 }

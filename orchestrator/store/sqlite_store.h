@@ -32,12 +32,15 @@ class SqliteStore final : public Store {
   Expected<std::optional<bool>> stop_requested(i64 sweep) override;
 
   Expected<std::vector<PendingTrial>> pending(i64 sweep, i64 limit) override;
+  Expected<std::vector<PendingTrial>> pending(i64 sweep, i64 limit, const Fit&) override;
+  Expected<std::vector<Demand>> demand(i64 sweep) override;
   Expected<void> reopen(i64 sweep, std::span<const Outcome>) override;
   Expected<AllocationRow> create_allocation(i64 sweep, const std::string& launcher,
                                             const std::filesystem::path& spool_root) override;
   Expected<void> allocation_started(const std::string& id, const std::string& where, i64 pid) override;
   Expected<void> end_allocation(const std::string& id, const std::string& reason) override;
   Expected<std::vector<AllocationRow>> open_allocations(i64 sweep) override;
+  Expected<std::vector<AllocationRow>> allocations(i64 sweep) override;
   Expected<Attempt> begin_attempt(i64 sweep, const std::string& allocation,
                                   const Attempt& without_id) override;
   Expected<std::vector<AttemptRow>> unfinished_attempts(const std::string& allocation) override;
@@ -74,6 +77,8 @@ class SqliteStore final : public Store {
     Progress progress;
   };
 
+  template <class... Bound>
+  Expected<std::vector<PendingTrial>> pending_where(const std::string& rest, const Bound&... bound);
   Progress count_progress(Work&, i64 sweep);
   std::optional<i64> sweep_of_allocation(Work&, const std::string& id);
   std::vector<ResultRow> result_rows(Work&, const std::string& where, i64 key);

@@ -50,6 +50,20 @@ struct PendingTrial {
   i64 infra_attempts = 0;  // earlier attempts that failed for infrastructure reasons
 };
 
+// Which trials an allocation can take.
+struct Fit {
+  i64 nodes = 1;          // at most
+  std::string hardware;   // exactly
+  i64 gpus_per_node = 1;  // at most
+};
+// Pending trials that need the same.
+struct Demand {
+  std::string hardware;
+  i64 nodes = 1, gpus_per_node = 1, trials = 0;
+  double predicted_s = 0, longest_s = 0;  // one after another; the longest one
+  i64 unpredicted = 0;
+};
+
 struct LeaseHolder {
   std::string host, boot_id;
   i64 pid = 0, pid_start = 0, heartbeat_unix_ns = 0;
@@ -163,6 +177,9 @@ class Store {
   // retries_hang and retries_timeout, default 0); node_lost while not more than "retries_infra" (default 3)
   // of them; cancelled always.
   virtual Expected<std::vector<PendingTrial>> pending(i64 sweep, i64 limit) = 0;
+  // Only what fits, the largest first: smaller ones fit elsewhere too.
+  virtual Expected<std::vector<PendingTrial>> pending(i64 sweep, i64 limit, const Fit&) = 0;
+  virtual Expected<std::vector<Demand>> demand(i64 sweep) = 0;  // of all that is pending
   // resume --retry: final answers of these outcomes become pending again; they stay visible until the new one
   // is there.
   virtual Expected<void> reopen(i64 sweep, std::span<const Outcome>) = 0;
@@ -171,6 +188,7 @@ class Store {
   virtual Expected<void> allocation_started(const std::string& id, const std::string& where, i64 pid) = 0;
   virtual Expected<void> end_allocation(const std::string& id, const std::string& reason) = 0;
   virtual Expected<std::vector<AllocationRow>> open_allocations(i64 sweep) = 0;  // not ended: left by a crash
+  virtual Expected<std::vector<AllocationRow>> allocations(i64 sweep) = 0;       // every one there was
   // Committed, state posted, when it returns: append the inbox line afterwards. Needs the sweep's lease.
   virtual Expected<Attempt> begin_attempt(i64 sweep, const std::string& allocation,
                                           const Attempt& without_id) = 0;

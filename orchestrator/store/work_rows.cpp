@@ -42,6 +42,14 @@ AllocationRow read_allocation(const Rows& rows) {
   return row;
 }
 
+std::vector<AllocationRow> allocation_rows(Work& work, const std::string& which, i64 sweep) {
+  std::vector<AllocationRow> out;
+  auto rows = work.rows(
+      fmt::format("{}WHERE sweep = ? {} ORDER BY created_unix_ns, id", kAllocationColumns, which), sweep);
+  while (rows.next()) out.push_back(read_allocation(rows));
+  return out;
+}
+
 }  // namespace
 
 std::optional<i64> SqliteStore::sweep_of_allocation(Work& work, const std::string& id) {
@@ -83,13 +91,13 @@ Expected<void> SqliteStore::end_allocation(const std::string& id, const std::str
 
 Expected<std::vector<AllocationRow>> SqliteStore::open_allocations(i64 sweep) {
   Work work(*db_, Work::kRead);
-  std::vector<AllocationRow> out;
-  {
-    auto rows = work.rows(std::string(kAllocationColumns) +
-                              "WHERE sweep = ? AND ended_unix_ns IS NULL ORDER BY created_unix_ns, id",
-                          sweep);
-    while (rows.next()) out.push_back(read_allocation(rows));
-  }
+  auto out = allocation_rows(work, "AND ended_unix_ns IS NULL", sweep);
+  return work.commit(std::move(out));
+}
+
+Expected<std::vector<AllocationRow>> SqliteStore::allocations(i64 sweep) {
+  Work work(*db_, Work::kRead);
+  auto out = allocation_rows(work, "", sweep);
   return work.commit(std::move(out));
 }
 

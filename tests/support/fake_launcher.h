@@ -3,7 +3,6 @@
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <deque>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -16,7 +15,16 @@
 namespace sweep::testing {
 
 // What becomes of one attempt.
-enum class Fate { kOk, kOom, kCrash, kHold /* says nothing, for good */, kLoseAllocation, kRefusePost };
+enum class Fate {
+  kOk,
+  kOom,
+  kCrash,
+  kDirty,  // ends badly and leaves a process behind
+  kHold,   // says nothing, for good
+  kLoseAllocation,
+  kPreempt,
+  kRefusePost
+};
 
 class FakeLauncher : public launch::Launcher {
  public:
@@ -26,41 +34,63 @@ class FakeLauncher : public launch::Launcher {
       : io_(io), sink_(std::move(sink)), script_(std::move(script)), chunk_(chunk) {}
 
   Expected<void> request(const launch::AllocationRequest& r) override {
-    ++allocations;
-    id_ = r.id;
-    bytes_.clear();
-    sent_ = 0;
-    seq_ = 0;
-    alive_ = true;
-    boost::asio::post(io_, [this, id = r.id] { sink_(launch::Started{id, "fake", 1}); });
+    if (requests_seen != nullptr) requests_seen->push_back(r);
+    begin(r);
     return {};
   }
-  Expected<i64> post_attempt(const launch::AllocationId&, const Attempt& attempt) override {
-    posted.push_back(attempt.trial_id);
+  // Takes over what `adoptable` names, as it was asked for then.
+  Expected<std::optional<launch::AllocationRequest>> adopt(const launch::AllocationId& id,
+                                                           const std::filesystem::path& spool,
+                                                           i64 incarnation, std::uint64_t offset) override {
+    const auto known = adoptable.find(id);
+    if (known == adoptable.end()) return std::optional<launch::AllocationRequest>();
+    auto r = known->second;
+    r.id = id, r.spool = spool, r.incarnation = incarnation, r.outbox_offset = offset;
+    begin(r);
+    return std::optional(r);
+  }
+  Expected<i64> post_attempt(const launch::AllocationId& id, const Attempt& attempt) override {
+    if (where_seen != nullptr) (*where_seen)[attempt.trial_id] = id;
     const Fate fate = script_(attempt);
     if (fate == Fate::kRefusePost) return fail("inbox.jsonl: No space left on device");
-    boost::asio::post(io_, [this, attempt, fate] { play(attempt, fate); });
+    boost::asio::post(io_, [this, id, attempt, fate] { play(held_[id], attempt, fate); });
     return ++seq_;
   }
   Expected<void> post_cancel(const launch::AllocationId&, i64) override { return {}; }
-  Expected<void> finish(const launch::AllocationId& id, bool now) override {
-    finished_now = now;
-    boost::asio::post(io_, [this, id] { end(id, "finished", false); });
+  Expected<void> finish(const launch::AllocationId& id, bool) override {
+    boost::asio::post(io_, [this, id] { end(held_[id], "finished", false, false); });
     return {};
   }
   void kill(const launch::AllocationId& id) override {
-    boost::asio::post(io_, [this, id] { end(id, "killed", true); });
+    boost::asio::post(io_, [this, id] { end(held_[id], "killed", true, false); });
   }
-  void acknowledge(const launch::AllocationId&, std::uint64_t offset) override { acknowledged_ = offset; }
+  void acknowledge(const launch::AllocationId& id, std::uint64_t offset) override {
+    held_[id].acknowledged = offset;
+  }
 
-  int allocations = 0;
-  bool finished_now = false;
-  std::vector<std::string> posted;
+  // What a test wants to see, written as it happens: the launcher does not outlive the run.
+  std::vector<launch::AllocationRequest>* requests_seen = nullptr;
+  std::map<std::string, launch::AllocationId>* where_seen = nullptr;  // trial -> allocation
+  std::map<launch::AllocationId, launch::AllocationRequest> adoptable;
 
  private:
-  void play(const Attempt& attempt, Fate fate) {
-    if (!alive_ || fate == Fate::kHold) return;
-    if (fate == Fate::kLoseAllocation) return end(id_, "the agent was killed by signal 9", true);
+  struct Held {
+    std::string id, bytes;
+    std::size_t sent = 0;
+    std::uint64_t acknowledged = 0;
+    i64 lines = 0;
+    bool alive = false;
+  };
+
+  void begin(const launch::AllocationRequest& r) {
+    held_[r.id] = {r.id, {}, 0, 0, 0, true};
+    boost::asio::post(io_, [this, id = r.id] { sink_(launch::Started{id, "fake", 1}); });
+  }
+
+  void play(Held& held, const Attempt& attempt, Fate fate) {
+    if (!held.alive || fate == Fate::kHold) return;
+    if (fate == Fate::kLoseAllocation) return end(held, "the agent was killed by signal 9", true, false);
+    if (fate == Fate::kPreempt) return end(held, "PREEMPTED", false, true);
     RankRecord record;
     record.attempt = attempt.id;
     record.outcome = fate == Fate::kOk ? Outcome::kOk : fate == Fate::kOom ? Outcome::kOom : Outcome::kCrash;
@@ -76,41 +106,44 @@ class FakeLauncher : public launch::Launcher {
     AttemptEnd last;
     last.attempt = attempt.id;
     last.cause = fate == Fate::kOk ? "done" : "rank_failed";
-    say(spool::kRankRecord, to_json(record));
-    say(spool::kRankExit, to_json(exit));
-    say(spool::kAttemptEnd, to_json(last));
-    deliver();
+    last.clean = fate != Fate::kDirty;
+    if (fate == Fate::kDirty) last.dirt = "process 7 survived SIGKILL";
+    say(held, spool::kRankRecord, to_json(record));
+    for (i64 rank = 0; rank < attempt.trial.world(); ++rank) {
+      record.rank = exit.rank = rank;
+      if (rank > 0) say(held, spool::kRankRecord, to_json(record));
+      say(held, spool::kRankExit, to_json(exit));
+    }
+    say(held, spool::kAttemptEnd, to_json(last));
+    deliver(held);
   }
 
-  void say(std::string_view kind, const nlohmann::json& body) {
-    bytes_ += spool::frame({id_, 1, ++lines_, std::string(kind), body});
+  void say(Held& held, std::string_view kind, const nlohmann::json& body) {
+    held.bytes += spool::frame({held.id, 1, ++held.lines, std::string(kind), body});
   }
 
   // Hands over what is new since the last delivery, from the acknowledged offset on, in torn pieces if asked.
-  void deliver() {
-    while (alive_ && sent_ < bytes_.size()) {
-      sent_ = chunk_ == 0 ? bytes_.size() : std::min(bytes_.size(), sent_ + chunk_);
-      const std::uint64_t from = acknowledged_;
-      sink_(launch::Outbox{id_, from, bytes_.substr(from, sent_ - from)});
+  void deliver(Held& held) {
+    while (held.alive && held.sent < held.bytes.size()) {
+      held.sent = chunk_ == 0 ? held.bytes.size() : std::min(held.bytes.size(), held.sent + chunk_);
+      const std::uint64_t from = held.acknowledged;
+      sink_(launch::Outbox{held.id, from, held.bytes.substr(from, held.sent - from)});
     }
   }
 
-  void end(const std::string& id, const std::string& reason, bool lost) {
-    if (!alive_ || id != id_) return;
-    alive_ = false;
-    acknowledged_ = 0;
-    sink_(launch::Ended{id, reason, lost});
+  void end(Held& held, const std::string& reason, bool lost, bool blameless) {
+    if (!held.alive) return;
+    held.alive = false;
+    const auto id = held.id;
+    sink_(launch::Ended{id, reason, lost, blameless});
   }
 
   boost::asio::io_context& io_;
   Sink sink_;
   Script script_;
   std::size_t chunk_;
-  std::string id_, bytes_;
-  std::size_t sent_ = 0;
-  std::uint64_t acknowledged_ = 0;
-  i64 seq_ = 0, lines_ = 0;
-  bool alive_ = false;
+  std::map<launch::AllocationId, Held> held_;
+  i64 seq_ = 0;
 };
 
 }  // namespace sweep::testing

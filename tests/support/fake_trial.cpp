@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -18,6 +19,7 @@
 #include "schema/codec.h"
 #include "schema/progress.h"
 #include "schema/spool.h"
+#include "schema/store_client.h"
 
 namespace sweep::fake {
 
@@ -32,11 +34,29 @@ struct Script {
   i64 bytes = 64 << 20;
 };
 
+struct Numbered {
+  const char *outcome, *phase;
+};
+// Outcomes by number, for grids: labels there are numbers.
+constexpr std::array kByNumber{
+    Numbered{"ok", "step"},          Numbered{"oom", "step"},
+    Numbered{"crash_exit", "step"},  Numbered{"exception", "build"},
+    Numbered{"unsupported", "init"}, Numbered{"hang_ignore_sigterm", "step"},
+    Numbered{"double_fork", "step"}, Numbered{"bare_daemon", "step"},
+    Numbered{"huge_log", "step"},    Numbered{"crash_signal", "first_step"},
+};
+
 Script script_of(const Attempt& attempt, i64 rank) {
   Script out;
   const json labels = json::parse(attempt.trial.labels, nullptr, false);
   if (!labels.is_object() || !labels.contains("fake")) return out;
   const json& fake = labels["fake"];
+  if (!fake.is_object()) {  // from a grid's `derive`: a number, an index into kByNumber
+    const auto index = fake.is_number_integer() ? fake.get<std::size_t>() : 0;
+    if (index < kByNumber.size()) out.outcome = kByNumber[index].outcome, out.phase = kByNumber[index].phase;
+    out.step_ms = labels.value("fake_step_ms", 1.0);
+    return out;
+  }
   out.step_ms = fake.value("step_ms", 1.0);
   out.bytes = fake.value("bytes", out.bytes);
   const i64 only = fake.value("rank", i64{-1});
@@ -150,17 +170,39 @@ class FakeTrial {
 
   // A collective: nobody leaves before everybody came. A peer that died keeps the others here for good.
   void wait_for_peers() {
-    namespace fs = std::filesystem;
-    const fs::path here(launch_.rendezvous_dir);
     page_->part = static_cast<std::uint32_t>(Part::kCommunication);
     page_->collective++;
+    if (launch_.store.empty())
+      meet_in_folder();
+    else
+      meet_in_store();
+    page_->collective_done++;
+    page_->part = static_cast<std::uint32_t>(Part::kNone);
+  }
+
+  void meet_in_folder() const {
+    namespace fs = std::filesystem;
+    const fs::path here(launch_.rendezvous_dir);
     const int fd =
         ::open((here / std::to_string(launch_.rank)).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     ::close(fd);
     for (i64 peer = 0; peer < launch_.world; ++peer)
       while (!fs::exists(here / std::to_string(peer))) sleep_ms(1);
-    page_->collective_done++;
-    page_->part = static_cast<std::uint32_t>(Part::kNone);
+  }
+
+  // Across nodes. A store that fails is a peer that is gone.
+  void meet_in_store() {
+    const auto long_enough = std::chrono::hours(24);
+    auto store = StoreClient::connect(launch_.store);
+    Expected<void> met = store ? store->set(std::to_string(launch_.rank), launch_.address, long_enough)
+                               : tl::unexpected(store.error());
+    for (i64 peer = 0; met && peer < launch_.world; ++peer)
+      met = store->get(std::to_string(peer), long_enough).map([&](const std::string& address) {
+        std::printf("rank %lld is at %s\n", static_cast<long long>(peer), address.c_str());
+      });
+    if (met) return;
+    record_.consequential = true;
+    ::_exit(testify(Outcome::kCrash, met.error().message));
   }
 
   void misbehave() {

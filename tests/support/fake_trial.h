@@ -1,6 +1,7 @@
 // FakeTrial: what a fake rank does once it is started. Its script is the trial's label "fake":
 //   {"outcome": NAME, "rank": N (only this rank misbehaves), "phase": "init|first_step|step", "step_ms": 1,
 //   "bytes": N}
+// or, as a grid's `derive` can say it, a number (its outcome in kByNumber) with the label "fake_step_ms".
 // Names: ok oom host_oom crash_signal crash_exit exception hang hang_ignore_sigterm double_fork bare_daemon
 // huge_log slow no_record bad_record record_then_hang nan_loss unsupported.
 #pragma once

@@ -1,16 +1,13 @@
-// The event loop: inbox, children, signals, orchestrator.
+// The event loop: inbox, attempts, the orchestrator's presence, the end.
 #include "worker/agent/agent.h"
 
-#include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/inotify.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
 
-#include "schema/attempt_token.h"
 #include "schema/codec.h"
 #include "schema/version.h"
 #include "worker/agent/clock.h"
@@ -22,92 +19,63 @@ namespace {
 constexpr auto kTick =
     std::chrono::milliseconds(50);  // inbox poll where inotify says nothing (network filesystems)
 constexpr int kTicksForDisk = 100;  // how long a leaving agent waits for a full disk: 5 s
-constexpr i64 kMaxRanks = 4096;     // of one attempt on one node: anything above is damage
+constexpr auto kForNodesToLeave = std::chrono::seconds(3);
 
-Lent lend(boost::asio::io_context& io, const Options& options, const Inside& inside, Zygote& zygote,
-          NodeWatch& node) {
-  const std::string key = allocation_key(options.allocation, options.spool);
-  return Lent{io, options, inside, zygote, node, key, rendezvous_root(key, options.incarnation),
-              {}, {},      {},     {}};
-}
 }  // namespace
 
 Agent::Agent(const Options& options, const Inside& inside, Mailbox mailbox)
     : options_(options),
       inside_(inside),
       mailbox_(std::move(mailbox)),
-      queue_(options.slots),
-      node_(Nvml::load()),
-      zygote_(io_, options.rank_program, attempt_token(allocation_key(options.allocation, options.spool), 0)),
-      lent_(lend(io_, options, inside, zygote_, node_)),
-      signals_(io_),
+      placement_(options.nodes, options.slots, options.whole_nodes),
+      crew_(io_, options, inside,
+            {[this](Frame frame) { hear(0, frame); }, [this](i64) { leave_when_done(); },
+             [this](const std::string& reason, bool again) {
+               stop(reason, "agent_stopping", again || reason != "signal");
+             }}),
       timer_(io_),
-      parent_(io_),
       inotify_(io_) {
-  lent_.send = [this](std::string_view kind, nlohmann::json body) { mailbox_.send(kind, std::move(body)); };
-  lent_.alone = [this] { return running_.size() <= 1; };
-  lent_.reap = [this] { reap(); };
-  lent_.claim = [this](pid_t pid) -> std::optional<int> {
-    const auto found = unclaimed_.find(pid);
-    if (found == unclaimed_.end()) return std::nullopt;
-    const int status = found->second;
-    unclaimed_.erase(found);
-    return status;
+  spread_lent_.write = [this](std::string_view kind, nlohmann::json body) {
+    mailbox_.send(kind, std::move(body));
   };
-}
-
-Agent::~Agent() {
-  std::error_code ec;
-  running_.clear();
-  std::filesystem::remove_all(lent_.rendezvous_root, ec);
+  spread_lent_.send = [this](i64 node, Frame frame) { tell(node, std::move(frame)); };
+  spread_lent_.clock_offset_ns = [this](i64 node) { return hub_ ? hub_->clock_offset_ns(node) : 0; };
+  spread_lent_.name = [this](i64 node) { return name_of(node); };
 }
 
 int Agent::run() {
-  watch_signals();
-  watch_parent();
-  watch_inbox();
-  if (options_.zygote) zygote_.usable();  // warm before the first attempt
-  hello();
+  began_s_ = contact_s_ = busy_s_ = steady_s();
+  crew_.begin();
+  auto opened = options_.nodes > 1 ? open_hub() : Expected<void>();
+  if (opened) say_ready();
+  if (opened && options_.peers == "slurm") opened = start_peers();
+  if (!opened) {
+    spdlog::error("{}", opened.error().message);
+    tell_launcher(options_.ready_fd, {{"error", opened.error().message}});
+    return 1;
+  }
   arm();
-  read_inbox();
+  check_joined();
   io_.run();
   return tainted_ ? 3 : 0;
 }
 
+void Agent::serve() {
+  serving_ = true;
+  hello();
+  watch_inbox();
+  read_inbox();
+}
+
 void Agent::hello() {
-  const NodeRecord node = probe_node(node_.nvml());
+  const NodeRecord node = probe_node(crew_.nvml());
+  hosts_[0] = node.host;
   mailbox_.send(spool::kHello, {{"pid", outside_pid(inside_, ::getpid())},
                                 {"host", node.host},
                                 {"version", kVersion},
+                                {"nodes", placement_.usable_count()},
                                 {"pid_namespace", inside_.pid_namespace}});
   mailbox_.send(spool::kNode, to_json(node));
-}
-
-void Agent::watch_signals() {
-  if (!signals_armed_) {
-    for (const int signal : {SIGTERM, SIGINT, SIGCHLD}) signals_.add(signal);
-    sigset_t ours;  // blocked since before the fork; the handlers stand now
-    sigemptyset(&ours);
-    for (const int signal : {SIGTERM, SIGINT, SIGCHLD}) sigaddset(&ours, signal);
-    ::sigprocmask(SIG_UNBLOCK, &ours, nullptr);
-    signals_armed_ = true;
-  }
-  signals_.async_wait([this](const boost::system::error_code& error, int signal) {
-    if (error) return;
-    if (signal == SIGCHLD)
-      reap();
-    else
-      stop("signal", "agent_stopping", !leaving_.empty());  // the second one: at once
-    watch_signals();
-  });
-}
-
-void Agent::watch_parent() {
-  if (inside_.parent_pidfd < 0) return;
-  parent_.assign(inside_.parent_pidfd);
-  parent_.async_wait(parent_.wait_read, [this](const boost::system::error_code& error) {
-    if (!error) stop("orchestrator gone", "agent_stopping", true);
-  });
 }
 
 void Agent::watch_inbox() {
@@ -137,14 +105,52 @@ void Agent::tick() {
     mailbox_.flush();
     start_next();
   }
-  read_inbox();
-  reap();
+  if (!serving_)
+    check_joined();
+  else
+    read_inbox();
+  crew_.reap();
+  watch_contact();
+  watch_idleness();
+  for (auto dead = dead_at_s_.begin(); dead != dead_at_s_.end();) {
+    const i64 node = dead->first;
+    dead = dead->second <= steady_s() ? dead_at_s_.erase(dead) : std::next(dead);
+    if (!dead_at_s_.contains(node))
+      for (auto run = running_.begin(); run != running_.end();) (run++)->second->part_is_dead(node);
+  }
   leave_when_done();
-  if (!io_.stopped()) arm();
+  if (!left_) arm();
+}
+
+// A bridge touches a file while an orchestrator is at its other end. Whoever relies on that gives a limit: after
+// it nobody counts on this allocation any more.
+void Agent::watch_contact() {
+  if (options_.contact_limit_s <= 0 || !leaving_.empty()) return;
+  std::error_code ec;
+  const auto touched = std::filesystem::last_write_time(spool::contact(options_.spool), ec);
+  if (!ec && touched != contact_file_) {
+    contact_file_ = touched;
+    contact_s_ = steady_s();
+  }
+  if (steady_s() - contact_s_ > options_.contact_limit_s) {
+    spdlog::warn("nothing was heard of the orchestrator for {} s", options_.contact_limit_s);
+    stop("orchestrator silent", "agent_stopping", false);
+  }
+}
+
+// Its orchestrator may have died for good: nodes are not held for nobody.
+void Agent::watch_idleness() {
+  if (options_.idle_limit_s <= 0 || !leaving_.empty()) return;
+  if (!serving_ || !running_.empty() || !placement_.empty()) busy_s_ = steady_s();
+  if (steady_s() - busy_s_ <= options_.idle_limit_s) return;
+  leaving_ = "idle";
 }
 
 void Agent::read_inbox() {
-  for (const auto& line : mailbox_.poll()) obey(line);
+  for (const auto& line : mailbox_.poll()) {
+    busy_s_ = steady_s();
+    obey(line);
+  }
   start_next();
   leave_when_done();
 }
@@ -154,8 +160,7 @@ void Agent::obey(const spool::Line& line) {
   if (line.kind == spool::kCancel && line.body.is_object() && line.body.contains("attempt") &&
       line.body["attempt"].is_number_integer())
     return cancel(line.body["attempt"].get<i64>(), "cancelled");
-  if (line.kind == spool::kFinish && line.body.is_object())
-    return finish(line.body.contains("now") && line.body["now"].is_boolean() && line.body["now"].get<bool>());
+  if (line.kind == spool::kFinish && line.body.is_object()) return finish(flag_of(line.body, "now"));
   spdlog::warn("inbox line {} is not understood (kind {})", line.seq, line.kind);
 }
 
@@ -167,13 +172,23 @@ void Agent::enqueue(const spool::Line& line) {
                   attempt ? "its id or its number of ranks" : attempt.error().message);
     return;
   }
-  queue_.push(std::move(*attempt));
+  if (const auto why = unplaceable(*attempt, options_.nodes); !why.empty()) return refuse(*attempt, why);
+  placement_.push(std::move(*attempt));
   if (!leaving_.empty()) drop_queue("cancelled");
+}
+
+void Agent::refuse(const Attempt& attempt, const std::string& why) {
+  AttemptEnd end;
+  end.attempt = attempt.id;
+  end.cause = "start_failed";
+  end.evidence = dump({{"why", why}});
+  end.started_unix_ns = end.ended_unix_ns = unix_ns();
+  mailbox_.send(spool::kAttemptEnd, to_json(end));
 }
 
 void Agent::cancel(i64 id, const std::string& cause) {
   if (const auto run = running_.find(id); run != running_.end()) return run->second->end(cause, false);
-  if (!queue_.remove(id)) return;  // unknown, or ended already
+  if (!placement_.remove(id)) return;  // unknown, or ended already
   AttemptEnd end;
   end.attempt = id;
   end.cause = cause;
@@ -182,7 +197,7 @@ void Agent::cancel(i64 id, const std::string& cause) {
 }
 
 void Agent::drop_queue(const std::string& cause) {
-  while (const auto id = queue_.first()) cancel(*id, cause);
+  while (const auto id = placement_.first()) cancel(*id, cause);
 }
 
 void Agent::finish(bool now) {
@@ -200,56 +215,63 @@ void Agent::stop(const std::string& reason, const std::string& cause, bool at_on
 
 // REQUIRES: nothing; safe to call at any time.
 void Agent::start_next() {
-  if (mailbox_.backlog() || !leaving_.empty()) return;  // a full disk must not pile up more to write
-  while (auto attempt = queue_.take()) {
-    const i64 id = attempt->id;
+  if (!serving_ || mailbox_.backlog() || !leaving_.empty())
+    return;  // a full disk must not pile up more to write
+  while (auto placed = placement_.take()) {
+    const i64 id = placed->attempt.id;
     if (running_.count(id) > 0) {  // posted twice
-      queue_.release(*attempt);
+      placement_.release(*placed);
       continue;
     }
     auto& run = running_[id];
-    run = std::make_unique<AttemptRun>(lent_, std::move(*attempt),
-                                       [this](AttemptRun& done) { finished(done); });
+    run =
+        std::make_unique<Spread>(spread_lent_, std::move(*placed), [this](Spread& done) { finished(done); });
     run->start();
   }
+  leave_if_stuck();
 }
 
-void Agent::finished(AttemptRun& run) {
-  queue_.release(run.attempt());
-  if (!run.clean()) {
+// Too many nodes get no more work: what waits stays unanswered.
+void Agent::leave_if_stuck() {
+  if (leaving_.empty() && placement_.stuck()) leaving_ = tainted_ ? "tainted" : "nodes lost";
+}
+
+void Agent::hear(i64 node, const Frame& frame) {
+  const auto body = frame.head.find("body");
+  if (body == frame.head.end() || !body->is_object() || !body->contains("attempt")) return;
+  const auto& id = (*body)["attempt"];
+  if (!id.is_number_integer()) return;
+  if (const auto run = running_.find(id.get<i64>()); run != running_.end()) run->second->hear(node, frame);
+}
+
+void Agent::finished(Spread& spread) {
+  for (const i64 node : spread.unclean_nodes()) {
     tainted_ = true;
-    if (leaving_.empty()) leaving_ = "tainted";  // this node gets no more work; what waits stays unanswered
+    placement_.give_up(node);
   }
-  boost::asio::post(io_, [this, id = run.attempt().id] {
+  placement_.release(spread.placed());
+  leave_if_stuck();
+  boost::asio::post(io_, [this, id = spread.id()] {
     running_.erase(id);
     start_next();
     leave_when_done();
   });
 }
 
-void Agent::reap() {
-  int status = 0;
-  for (pid_t pid = 0; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {
-    if (zygote_.exited(pid)) continue;
-    bool known = false, starting = false;
-    for (auto& [id, run] : running_) {
-      starting = starting || run->starting();
-      if ((known = run->exited(pid, status))) break;
-    }
-    if (!known && starting) unclaimed_[pid] = status;
-    if (!starting) unclaimed_.clear();
-  }
-}
-
 void Agent::leave_when_done() {
-  if (leaving_.empty() && finishing_ && queue_.empty()) leaving_ = "finished";
-  if (leaving_.empty() || !running_.empty() || left_) return;
+  if (leaving_.empty() && finishing_ && placement_.empty()) leaving_ = "finished";
+  if (leaving_.empty() || !running_.empty() || !crew_.idle() || left_) return;
   if (!bye_sent_) mailbox_.send(spool::kBye, {{"reason", leaving_}});
   bye_sent_ = true;
   if (mailbox_.backlog() && !hurry_ && ++ticks_unwritten_ < kTicksForDisk) return;
   left_ = true;
-  zygote_.stop();
-  io_.stop();
+  crew_.leave();
+  if (!hub_) return io_.stop();
+  for (i64 node = 1; node < options_.nodes; ++node)
+    hub_->send(node, {{{"kind", kLeave}, {"body", nlohmann::json::object()}}, {}});
+  if (!hub_->any_connected()) return io_.stop();
+  timer_.expires_after(kForNodesToLeave);  // else node_lost() stops the loop
+  timer_.async_wait([this](const boost::system::error_code&) { io_.stop(); });
 }
 
 }  // namespace sweep::agent

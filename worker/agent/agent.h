@@ -1,65 +1,85 @@
-// Agent: the nanny of one node. It reads the inbox, queues attempts by slots, runs them, and writes what
-// happened to the outbox; it ends with its orchestrator, on a signal, or when it is told to finish. It never
-// computes.
+// Agent: the nanny of an allocation, and of its own node. It reads the inbox, places attempts on free nodes, has
+// them run by its own crew and by the node agents, and writes what happened to the outbox; it ends with its
+// orchestrator, on a signal, or when it is told to finish. It never computes.
 #pragma once
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <map>
 #include <memory>
 #include <string>
 
-#include "worker/agent/attempt_run.h"
+#include "worker/agent/crew.h"
+#include "worker/agent/hub.h"
 #include "worker/agent/mailbox.h"
-#include "worker/agent/queue.h"
+#include "worker/agent/placement.h"
+#include "worker/agent/spread.h"
 
 namespace sweep::agent {
 
 class Agent {
  public:
   Agent(const Options& options, const Inside& inside, Mailbox mailbox);
-  ~Agent();
   int run();  // until the end; the exit code
 
  private:
+  // An allocation of several nodes (nodes.cpp).
+  Expected<void> open_hub();
+  Expected<void> start_peers();
+  void say_ready();
+  void node_joined(i64 node, const nlohmann::json& hello);
+  void node_lost(i64 node, const std::string& why);
+  void node_said(i64 node, Frame frame);
+  void tell(i64 node, Frame frame);
+  void check_joined();
+  void serve();
+  std::string name_of(i64 node) const;
+
   void hello();
-  void watch_signals();
   void watch_inbox();
-  void watch_parent();
   void arm();
   void tick();
   void read_inbox();
   void obey(const spool::Line& line);
   void enqueue(const spool::Line& line);
+  void refuse(const Attempt& attempt, const std::string& why);
   void cancel(i64 id, const std::string& cause);
   void finish(bool now);
   void start_next();
-  void finished(AttemptRun& run);
+  void hear(i64 node, const Frame& frame);
+  void finished(Spread& spread);
+  void leave_if_stuck();
   void drop_queue(const std::string& cause);
-  void reap();
   void stop(const std::string& reason, const std::string& cause, bool at_once);
+  void watch_contact();
+  void watch_idleness();
   void leave_when_done();
 
   const Options& options_;
   const Inside& inside_;
   boost::asio::io_context io_;
   Mailbox mailbox_;
-  Queue queue_;
-  NodeWatch node_;
-  Zygote zygote_;
-  Lent lent_;
-  std::map<i64, std::unique_ptr<AttemptRun>> running_;
-  std::map<pid_t, int> unclaimed_;  // ends of children nobody knows yet, while an attempt starts
-  boost::asio::signal_set signals_;
+  Placement placement_;
+  Crew crew_;
+  SpreadLent spread_lent_;
+  std::map<i64, std::unique_ptr<Spread>> running_;
   boost::asio::steady_timer timer_;
-  boost::asio::posix::stream_descriptor parent_, inotify_;
+  boost::asio::posix::stream_descriptor inotify_;
   std::array<char, 4096> events_{};
-  std::string leaving_;  // why no more attempts are started; empty: they are
-  bool hurry_ = false;   // leave without waiting for the disk
-  bool tainted_ = false, finishing_ = false, bye_sent_ = false, left_ = false, signals_armed_ = false;
+  std::unique_ptr<Hub> hub_;  // null: one node
+  std::string address_;       // where it listens
+  std::map<i64, std::string> hosts_;
+  std::map<i64, double> dead_at_s_;  // lost nodes whose ranks may run until then
+  std::string leaving_;              // why no more attempts are started; empty: they are
+  bool hurry_ = false;               // leave without waiting for the disk
+  bool serving_ = false, tainted_ = false, finishing_ = false, bye_sent_ = false, left_ = false;
   int ticks_unwritten_ = 0;
+  double began_s_ = 0, contact_s_ = 0, busy_s_ = 0;
+  std::filesystem::file_time_type contact_file_{};
 };
+
+// One line of JSON for whoever started this agent and waits for it; fd -1: nobody does. Closes fd.
+void tell_launcher(int fd, const nlohmann::json& line);
 
 }  // namespace sweep::agent

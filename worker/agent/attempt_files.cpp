@@ -64,16 +64,17 @@ void AttemptFiles::Unmap::operator()(ProgressPage* page) const {
 }
 
 Expected<AttemptFiles> AttemptFiles::make(const fs::path& spool, const fs::path& rendezvous_root,
-                                          const Attempt& attempt) {
+                                          const NodePart& part) {
+  const Attempt& attempt = part.attempt;
   AttemptFiles out;
   out.id_ = attempt.id;
   out.dir_ = spool::attempt_dir(spool, attempt.id);
   std::error_code ec;
   fs::create_directories(out.dir_, ec);
   if (ec) return fail(fmt::format("{}: {}", out.dir_.string(), ec.message()));
-  const auto written = spool::write_atomically(spool::attempt_file(out.dir_), dump(to_json(attempt)));
+  const auto written = spool::write_atomically(spool::attempt_file(out.dir_), dump(sweep::to_json(attempt)));
   if (!written) return tl::unexpected(written.error());
-  for (i64 rank = 0; rank < attempt.trial.world(); ++rank) {
+  for (i64 rank = part.first_rank; rank < part.first_rank + part.ranks; ++rank) {
     fs::remove(spool::rank_record(out.dir_, rank), ec);  // of an earlier incarnation
     const auto page = make_page(spool::rank_progress(out.dir_, rank));
     if (!page) return tl::unexpected(page.error());
@@ -96,8 +97,8 @@ void AttemptFiles::remove_rendezvous() {
   rendezvous_.clear();
 }
 
-Heartbeat AttemptFiles::heartbeat(i64 rank) const {
-  const ProgressPage& page = *pages_[static_cast<std::size_t>(rank)];
+Heartbeat AttemptFiles::heartbeat(i64 index) const {
+  const ProgressPage& page = *pages_[static_cast<std::size_t>(index)];
   Heartbeat out;
   out.phase = static_cast<Phase>(page.phase.load(std::memory_order_relaxed));
   out.part = static_cast<Part>(page.part.load(std::memory_order_relaxed));

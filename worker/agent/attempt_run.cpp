@@ -26,11 +26,12 @@ constexpr double kTestimony = 1.0;   // seconds the peers of a failed rank get
 constexpr double kSweepLimit = 5.0;  // seconds after SIGKILL before a survivor taints the node
 }  // namespace
 
-AttemptRun::AttemptRun(Lent& lent, Attempt attempt, std::function<void(AttemptRun&)> finished)
+AttemptRun::AttemptRun(Lent& lent, NodePart part, std::function<void(AttemptRun&)> finished)
     : lent_(lent),
-      attempt_(std::move(attempt)),
+      part_(std::move(part)),
+      attempt_(part_.attempt),
       finished_(std::move(finished)),
-      watchdog_(attempt_.deadlines, attempt_.trial.world()),
+      watchdog_(attempt_.deadlines, part_.ranks, part_.first_rank),
       timer_(lent.io) {}
 
 AttemptRun::~AttemptRun() {
@@ -40,7 +41,7 @@ AttemptRun::~AttemptRun() {
 
 void AttemptRun::start() {
   started_unix_ns_ = unix_ns();
-  ranks_.resize(static_cast<std::size_t>(attempt_.trial.world()));
+  ranks_.resize(static_cast<std::size_t>(part_.ranks));
   set_deadline(attempt_.deadlines.startup_s);
   arm();
   if (const auto ready = prepare(); !ready) {
@@ -56,40 +57,53 @@ void AttemptRun::start() {
 }
 
 Expected<void> AttemptRun::prepare() {
-  auto files = AttemptFiles::make(lent_.options.spool, lent_.rendezvous_root, attempt_);
+  auto files = AttemptFiles::make(lent_.options.spool, lent_.rendezvous_root, part_);
   if (!files) return tl::unexpected(files.error());
   files_.emplace(std::move(*files));
   for (std::size_t i = 0; i < ranks_.size(); ++i)
-    ranks_[i].log = std::make_unique<RankLog>(spool::rank_log(files_->dir(), static_cast<i64>(i)),
-                                              attempt_.log_limit_bytes);
+    ranks_[i].log =
+        std::make_unique<RankLog>(spool::rank_log(files_->dir(), world_rank(i)), attempt_.log_limit_bytes);
+  if (!part_.whole) {
+    auto door = StoreDoor::open(lent_.io, files_->rendezvous() / "store", [this](i64 client, Frame frame) {
+      lent_.ask_store(attempt_.id, client, std::move(frame));
+    });
+    if (!door) return tl::unexpected(door.error());
+    door_ = std::move(*door);
+  }
   const auto anchor = spawn_anchor();
   if (!anchor) return tl::unexpected(anchor.error());
   anchor_ = *anchor;
-  span_.emplace(lent_.node.begin(attempt_.trial.world()));
+  span_.emplace(lent_.node.begin(part_.ranks));
   return {};
 }
 
-void AttemptRun::launch(i64 rank, bool by_zygote) {
+void AttemptRun::launch(i64 index, bool by_zygote) {
   RankLaunch wanted;
   wanted.attempt_dir = files_->dir();
   wanted.rendezvous_dir = files_->rendezvous();
-  wanted.rank = wanted.local_rank = rank;
+  wanted.rank = part_.first_rank + index;
+  wanted.local_rank = index;
   wanted.world = attempt_.trial.world();
   wanted.agent_pid = ::getpid();
   wanted.pgid = anchor_;
+  if (door_) {
+    wanted.store = door_->socket();
+    wanted.address = lent_.here.address;
+    wanted.interface = lent_.here.interface;
+  }
   if (by_zygote) {
-    lent_.zygote.start(wanted, attempt_.id, [this, rank](const Expected<pid_t>& pid) {
+    lent_.zygote.start(wanted, attempt_.id, [this, index](const Expected<pid_t>& pid) {
       zygote_failed_ = zygote_failed_ || !pid;
-      launched(rank, pid);
+      launched(index, pid);
     });
     return;
   }
   Spawn command;
   command.argv = {lent_.options.rank_program, "run", "--launch", dump(to_json(wanted))};
   command.token = attempt_token(lent_.key, attempt_.id);
-  command.log = spool::rank_log(files_->dir(), rank);
+  command.log = spool::rank_log(files_->dir(), wanted.rank);
   command.group = anchor_;
-  launched(rank, spawn(command));
+  launched(index, spawn(command));
 }
 
 void AttemptRun::launched(i64 index, const Expected<pid_t>& pid) {
@@ -97,7 +111,8 @@ void AttemptRun::launched(i64 index, const Expected<pid_t>& pid) {
   rank.answered = true;
   if (!pid) {
     if (start_error_.empty())
-      start_error_ = fmt::format("rank {} was not started: {}", index, pid.error().message);
+      start_error_ =
+          fmt::format("rank {} was not started: {}", part_.first_rank + index, pid.error().message);
   } else {
     rank.pid = *pid;
     const auto status = lent_.claim(*pid);
@@ -197,7 +212,7 @@ bool AttemptRun::all_ended() const {
 bool AttemptRun::failed(const Rank& rank, i64 index) const {
   if (!rank.ended) return false;
   if (!WIFEXITED(rank.status) || WEXITSTATUS(rank.status) != 0) return true;
-  const auto record = files_->record(index);
+  const auto record = files_->record(part_.first_rank + index);
   return !record || !*record || (*record)->outcome != Outcome::kOk;
 }
 
@@ -253,6 +268,21 @@ void AttemptRun::end(const std::string& cause, bool at_once) {
   }
 }
 
+void AttemptRun::peer_ended(const std::string& cause) {
+  if (stage_ > Stage::kRunning || !cause_.empty()) return;
+  if (cause == "rank_failed" && stage_ == Stage::kRunning) {
+    set_cause(cause);
+    stage_ = Stage::kTestifying;
+    return set_deadline(kTestimony);
+  }
+  set_cause(cause, files_ && span_ ? collect_evidence() : nlohmann::json());
+  terminate();
+}
+
+void AttemptRun::store_answer(i64 client, const Frame& answer) {
+  if (door_) door_->answer(client, answer);
+}
+
 // SIGKILL to the group and to whatever else carries the attempt's mark, until nothing is left or the limit is
 // reached.
 void AttemptRun::sweep() {
@@ -279,6 +309,7 @@ bool AttemptRun::may_start_again() {
   started_again_ = true;
   stage_ = Stage::kStarting;
   ranks_.clear();
+  door_.reset();
   files_.reset();
   span_.reset();
   cause_.clear();
@@ -294,6 +325,8 @@ std::vector<std::string> AttemptRun::kill_leftovers() {
   };
   const bool alone = lent_.alone();
   std::vector<pid_t> seen = {lent_.zygote.pid(), ::getppid()};
+  for (const auto& child : children())
+    if (lent_.spared(child.pid)) seen.push_back(child.pid);
   for (const auto& process : marked_processes(lent_.key)) {
     const bool ours = process.attempt == attempt_.id || (process.attempt == 0 && alone);
     if (!ours || std::find(seen.begin(), seen.end(), process.pid) != seen.end()) continue;
@@ -311,6 +344,9 @@ void AttemptRun::set_cause(const std::string& cause, nlohmann::json evidence) {
   if (!cause_.empty()) return;  // the first one is the cause
   cause_ = cause;
   evidence_ = std::move(evidence);
+  // Whether a failed start is final is known later; the closing word says it then.
+  if (!part_.whole && cause != "start_failed")
+    lent_.send(kTrouble, {{"attempt", attempt_.id}, {"cause", cause}});
 }
 
 void AttemptRun::set_deadline(double seconds) {

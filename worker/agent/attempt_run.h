@@ -1,5 +1,5 @@
-// AttemptRun: one attempt on this node from its folder to its closing word: starts the ranks, watches them,
-// lets peers of a failed one testify, ends what does not end, checks that nothing is left, and sends the
+// AttemptRun: this node's part of one attempt from its folder to its closing word: starts the ranks, watches
+// them, lets peers of a failed one testify, ends what does not end, checks that nothing is left, and sends the
 // records. It never computes and knows nothing of what ranks do. REQUIRES: used on the event loop only;
 // `finished` is called exactly once.
 //
@@ -14,13 +14,15 @@
 #include <string>
 #include <vector>
 
-#include "schema/attempt.h"
 #include "schema/records.h"
 #include "worker/agent/attempt_files.h"
 #include "worker/agent/enclosure.h"
+#include "worker/agent/interface.h"
+#include "worker/agent/node_part.h"
 #include "worker/agent/node_watch.h"
 #include "worker/agent/options.h"
 #include "worker/agent/rank_log.h"
+#include "worker/agent/store_door.h"
 #include "worker/agent/watchdog.h"
 #include "worker/agent/zygote.h"
 
@@ -33,18 +35,21 @@ struct Lent {
   const Inside& inside;
   Zygote& zygote;
   NodeWatch& node;
-  std::string key;  // allocation_key()
+  std::string key;  // Options::key()
   std::filesystem::path rendezvous_root;
   std::function<void(std::string_view kind, nlohmann::json body)> send;
-  std::function<bool()> alone;  // no other attempt runs
-  std::function<void()> reap;   // takes the ends of children that are due
+  std::function<void(i64 attempt, i64 client, Frame)> ask_store;  // of a rank; answered by store_answer()
+  Endpoint here;                      // of an agent among several: its address for the ranks of other nodes
+  std::function<bool()> alone;        // no other attempt runs
+  std::function<bool(pid_t)> spared;  // a child that belongs to no attempt
+  std::function<void()> reap;         // takes the ends of children that are due
   std::function<std::optional<int>(pid_t)>
       claim;  // the status of a child that ended before its pid was known
 };
 
 class AttemptRun {
  public:
-  AttemptRun(Lent& lent, Attempt attempt, std::function<void(AttemptRun&)> finished);
+  AttemptRun(Lent& lent, NodePart part, std::function<void(AttemptRun&)> finished);
   ~AttemptRun();
 
   void start();
@@ -52,6 +57,9 @@ class AttemptRun {
   bool exited(pid_t pid, int status);
   // Ends it for a cause of records.h (cancelled, agent_stopping). at_once: without the grace period.
   void end(const std::string& cause, bool at_once);
+  // The part of another node is in trouble: as when a rank of this one failed, or ended with evidence.
+  void peer_ended(const std::string& cause);
+  void store_answer(i64 client, const Frame&);
   const Attempt& attempt() const { return attempt_; }
   bool clean() const { return dirt_.empty(); }
   bool starting() const { return stage_ == Stage::kStarting; }
@@ -69,8 +77,10 @@ class AttemptRun {
   using Seconds = std::chrono::duration<double>;
 
   Expected<void> prepare();
-  void launch(i64 rank, bool by_zygote);
-  void launched(i64 rank, const Expected<pid_t>& pid);
+  // Ranks are counted from 0 on this node; world_rank() says which of the attempt's each is.
+  i64 world_rank(std::size_t index) const { return part_.first_rank + static_cast<i64>(index); }
+  void launch(i64 index, bool by_zygote);
+  void launched(i64 index, const Expected<pid_t>& pid);
   void all_answered();
   void arm();
   void tick();
@@ -91,9 +101,11 @@ class AttemptRun {
   bool past_deadline() const;
 
   Lent& lent_;
-  const Attempt attempt_;
+  const NodePart part_;
+  const Attempt& attempt_;
   std::function<void(AttemptRun&)> finished_;
   std::optional<AttemptFiles> files_;
+  std::unique_ptr<StoreDoor> door_;  // of an attempt that spans nodes
   Watchdog watchdog_;
   std::optional<NodeWatch::Span> span_;
   boost::asio::steady_timer timer_;

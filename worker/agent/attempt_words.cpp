@@ -15,7 +15,7 @@ nlohmann::json AttemptRun::collect_evidence() const {
   nlohmann::json out = {{"ranks", nlohmann::json::array()}};
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const Heartbeat seen = files_->heartbeat(static_cast<i64>(i));
-    nlohmann::json rank = {{"rank", i},
+    nlohmann::json rank = {{"rank", world_rank(i)},
                            {"pid", ranks_[i].outside_pid},
                            {"alive", !ranks_[i].ended},
                            {"phase", name_of(seen.phase)},
@@ -34,7 +34,7 @@ nlohmann::json AttemptRun::collect_evidence() const {
 
 void AttemptRun::relay_testimony() {
   for (std::size_t i = 0; files_ && i < ranks_.size(); ++i) {
-    const auto record = files_->record(static_cast<i64>(i));
+    const auto record = files_->record(world_rank(i));
     if (!record) {
       spdlog::warn("{}", record.error().message);
       if (!evidence_.is_object()) evidence_ = nlohmann::json::object();
@@ -51,14 +51,14 @@ void AttemptRun::send_exits() {
     if (rank.pid == 0) continue;
     RankExit out;
     out.attempt = attempt_.id;
-    out.rank = static_cast<i64>(i);
+    out.rank = world_rank(i);
     out.pid = rank.outside_pid;
     if (rank.ended && WIFEXITED(rank.status)) out.exit_code = WEXITSTATUS(rank.status);
     if (rank.ended && WIFSIGNALED(rank.status)) out.signal = WTERMSIG(rank.status);
     out.killed_by_agent = rank.killed_by_agent;
     out.oom_killed = rank.oom_killed;
     out.ended_unix_ns = rank.ended ? rank.ended_unix_ns : unix_ns();
-    if (!rank.ended || failed(rank, out.rank)) out.log_tail = rank.log->tail();
+    if (!rank.ended || failed(rank, static_cast<i64>(i))) out.log_tail = rank.log->tail();
     lent_.send(spool::kRankExit, to_json(out));
   }
 }
@@ -79,6 +79,7 @@ void AttemptRun::finish() {
   out.started_unix_ns = started_unix_ns_;
   out.ended_unix_ns = unix_ns();
   if (span_) span_->report(out);
+  door_.reset();
   if (files_) files_->remove_rendezvous();
   lent_.send(spool::kAttemptEnd, to_json(out));
   timer_.cancel();

@@ -124,7 +124,7 @@ class Outer {
   }
   // Whatever the inner one left: processes without a namespace to die with, rendezvous folders.
   int after(int status) const {
-    const std::string key = allocation_key(options_.allocation, options_.spool);
+    const std::string key = options_.key();
     for (int i = 0; i < 200; ++i) {
       int left = 0;
       for (const auto& process : marked_processes(key))

@@ -1,36 +1,33 @@
-// sweep-agent: serves one allocation on this node until it is told to finish. Started by a launcher, not by
-// hand.
+// sweep-agent: serves an allocation, or one node of it, until it is told to finish. Started by a launcher or by
+// another agent, not by hand.
+#include <signal.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <iostream>
-#include <string_view>
+#include <nlohmann/json.hpp>
 
 #include "worker/agent/agent.h"
+#include "worker/agent/bridge.h"
+#include "worker/agent/node_agent.h"
 #include "worker/agent/node_probe.h"
+#include "worker/agent/process.h"
 
 namespace {
 
 using namespace sweep::agent;
 
+struct Arguments {
+  Options options;
+  bool no_zygote = false, no_namespace = false, join = false, detach = false;
+};
+
 void set_up_log() {
   spdlog::set_default_logger(spdlog::stderr_logger_st("agent"));
   spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
-}
-
-int serve(const Options& options) {
-  const auto inside = enter_enclosure(options);  // from here on in the inner process
-  if (!inside) {
-    spdlog::error("{}", inside.error().message);
-    return 1;
-  }
-  auto mailbox = Mailbox::open(options.spool, options.allocation, options.incarnation);
-  if (!mailbox) {
-    spdlog::error("{}", mailbox.error().message);
-    return 1;
-  }
-  return Agent(options, *inside, std::move(*mailbox)).run();
+  spdlog::flush_on(spdlog::level::info);
 }
 
 // The facts of this machine, for `sweep doctor`.
@@ -40,31 +37,116 @@ int probe() {
   return std::cout ? 0 : 1;
 }
 
+sweep::Expected<int> serve(Options& options, const Arguments& asked, char** argv) {
+  std::optional<Join> join;
+  if (asked.join) {
+    auto read = read_join(STDIN_FILENO);
+    if (!read) return tl::unexpected(read.error());
+    join = std::move(*read);
+    options.node = join->node;
+  }
+  auto ready = mark_self(options, join, argv);
+  if (ready) ready = lock_spool(options);
+  if (!ready) return tl::unexpected(ready.error());
+  if (asked.detach) {
+    const auto line = detach(options);
+    if (!line) return tl::unexpected(line.error());
+    options.ready_fd = *line;
+  } else if (join || options.peers == "launcher") {
+    options.ready_fd = ::dup(STDOUT_FILENO);
+  }
+  const auto inside = enter_enclosure(options);  // from here on in the inner process
+  if (!inside) return tl::unexpected(inside.error());
+  if (join) return NodeAgent(options, *inside).run(*join);
+  auto mailbox = Mailbox::open(options.spool, options.allocation, options.incarnation);
+  if (!mailbox) return tl::unexpected(mailbox.error());
+  return Agent(options, *inside, std::move(*mailbox)).run();
+}
+
+int run(Arguments& asked, char** argv) {
+  Options& options = asked.options;
+  options.spool = std::filesystem::absolute(options.spool);
+  options.rank_program = std::filesystem::absolute(options.rank_program);
+  options.zygote = !asked.no_zygote;
+  options.pid_namespace = !asked.no_namespace;
+  set_up_log();
+  const auto code = serve(options, asked, argv);
+  if (code) return *code;
+  spdlog::error("{}", code.error().message);
+  tell_launcher(options.ready_fd, {{"error", code.error().message}});
+  return 1;
+}
+
+void add_options(CLI::App& app, Arguments& a) {
+  Options& o = a.options;
+  app.add_option("--spool", o.spool, "the allocation's folder, or this node's of it")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  app.add_option("--allocation", o.allocation, "the allocation's id")->required();
+  app.add_option("--incarnation", o.incarnation, "which agent of the allocation this is")->required();
+  app.add_option("--slots", o.slots, "ranks that may run at once on a node")
+      ->required()
+      ->check(CLI::PositiveNumber);
+  app.add_option("--rank-program", o.rank_program, "sweep-rank")->required()->check(CLI::ExistingFile);
+  app.add_option("--parent-pid", o.parent_pid, "the orchestrator: the agent ends when it does");
+  app.add_option("--nodes", o.nodes, "nodes of the allocation")->check(CLI::Range(1, 65536));
+  app.add_option("--peers", o.peers, "who starts the agents of the other nodes")
+      ->check(CLI::IsMember({"slurm", "launcher"}));
+  app.add_option("--interface", o.interface,
+                 "network interface, or its address, for the agents and the ranks");
+  app.add_option("--lease", o.lease_s, "seconds of silence after which agents give each other up")
+      ->check(CLI::Range(0.5, 3600.0));
+  app.add_option("--join-limit", o.join_limit_s, "seconds the other nodes' agents have for joining")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--idle-limit", o.idle_limit_s, "seconds without work after which it leaves; 0: none");
+  app.add_option("--contact-limit", o.contact_limit_s,
+                 "seconds without an orchestrator after which all is ended");
+  app.add_flag("--whole-nodes", o.whole_nodes, "an attempt has its nodes alone");
+  app.add_flag("--join", a.join, "serve one node; where to join is read from standard input");
+  app.add_flag("--detach", a.detach, "print one line once it serves, and go on in the background");
+  app.add_flag("--no-zygote", a.no_zygote, "execute every rank instead of forking it from a warm one");
+  app.add_flag("--no-namespace", a.no_namespace, "no PID namespace of its own");
+}
+
+// Words behind the first one, which says what to do.
+int main_bridge(int argc, char** argv) {
+  std::filesystem::path spool;
+  CLI::App app{"Carries a spool's mailbox over standard input and output.", "sweep-agent bridge"};
+  app.add_option("--spool", spool, "the allocation's folder")->required()->check(CLI::ExistingDirectory);
+  CLI11_PARSE(app, argc, argv);
+  return run_bridge(std::filesystem::absolute(spool), STDIN_FILENO, STDOUT_FILENO);
+}
+
+// Ends an allocation's processes on this machine, agents and all, where its orchestrator is not their parent.
+int main_end(int argc, char** argv) {
+  std::filesystem::path spool;
+  std::string allocation;
+  CLI::App app{"Ends every process of an allocation on this machine.", "sweep-agent end"};
+  app.add_option("--spool", spool, "the allocation's folder, or the node's")->required();
+  app.add_option("--allocation", allocation, "the allocation's id")->required();
+  CLI11_PARSE(app, argc, argv);
+  const auto key = sweep::allocation_key(allocation, std::filesystem::absolute(spool));
+  std::cout << nlohmann::json{{"ended", sweep::end_marked_processes(key, true)}}.dump() << std::endl;
+  return sweep::marked_processes(key, true).empty() ? 0 : 1;
+}
+
+int main_run(int argc, char** argv, char** whole_argv) {
+  Arguments asked;
+  CLI::App app{"Serves an allocation of sweep on its nodes: starts, watches and ends ranks.",
+               "sweep-agent run"};
+  app.footer("sweep-agent --probe prints the facts of this machine as JSON and serves nothing.");
+  add_options(app, asked);
+  CLI11_PARSE(app, argc, argv);
+  return run(asked, whole_argv);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 2 && std::string_view(argv[1]) == "--probe") return probe();
-  Options options;
-  bool no_zygote = false, no_namespace = false;
-  CLI::App app{"Serves one allocation of sweep on this node: starts, watches and ends ranks.", "sweep-agent"};
-  app.add_option("--spool", options.spool, "the allocation's folder")
-      ->required()
-      ->check(CLI::ExistingDirectory);
-  app.add_option("--allocation", options.allocation, "the allocation's id")->required();
-  app.add_option("--incarnation", options.incarnation, "which agent of the allocation this is")->required();
-  app.add_option("--slots", options.slots, "ranks that may run at once")
-      ->required()
-      ->check(CLI::PositiveNumber);
-  app.add_option("--rank-program", options.rank_program, "sweep-rank")->required()->check(CLI::ExistingFile);
-  app.add_option("--parent-pid", options.parent_pid, "the orchestrator: the agent ends when it does");
-  app.footer("sweep-agent --probe prints the facts of this machine as JSON and serves nothing.");
-  app.add_flag("--no-zygote", no_zygote, "execute every rank instead of forking it from a warm one");
-  app.add_flag("--no-namespace", no_namespace, "no PID namespace of its own");
-  CLI11_PARSE(app, argc, argv);
-  options.spool = std::filesystem::absolute(options.spool);
-  options.rank_program = std::filesystem::absolute(options.rank_program);
-  options.zygote = !no_zygote;
-  options.pid_namespace = !no_namespace;
-  set_up_log();
-  return serve(options);
+  ::signal(SIGPIPE, SIG_IGN);
+  const std::string_view what = argc > 1 ? argv[1] : "";
+  if (what == "--probe" && argc == 2) return probe();
+  if (what == "bridge") return main_bridge(argc - 1, argv + 1);
+  if (what == "end") return main_end(argc - 1, argv + 1);
+  return what == "run" ? main_run(argc - 1, argv + 1, argv) : main_run(argc, argv, argv);
 }

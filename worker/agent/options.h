@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "schema/attempt_token.h"
 #include "schema/trial.h"
 
 namespace sweep::agent {
@@ -16,8 +17,22 @@ struct Options {
   i64 slots = 1;                       // ranks that may run at once; one attempt alone may exceed it
   std::filesystem::path rank_program;  // absolute
   pid_t parent_pid = 0;                // the orchestrator to die with; 0: none
+  double idle_limit_s = 0;  // without work and without word for so long it ends by itself; 0: never
   bool zygote = true;
   bool pid_namespace = true;  // where the system allows it
+
+  i64 nodes = 1;          // of the allocation; more than one: this is its head agent
+  i64 node = 0;           // which of them this is; 0: the head agent
+  std::string peers;      // who starts the node agents: "slurm": we do, with srun; "launcher": the launcher
+  std::string interface;  // its name or an address; empty: chosen (interface.h)
+  bool whole_nodes = false;    // an attempt has its nodes alone
+  double lease_s = 15;         // silence between agents after which each side gives the other up
+  double join_limit_s = 120;   // until every node agent has joined
+  double contact_limit_s = 0;  // silence of the orchestrator after which the agent ends itself; 0: no limit
+  int ready_fd = -1;           // one line of JSON is written there once the agent serves; -1: nowhere
+
+  // The mark of this node's processes (schema/attempt_token.h).
+  std::string key() const { return node_key(allocation_key(allocation, spool), node); }
 };
 
 }  // namespace sweep::agent

@@ -52,7 +52,7 @@ std::vector<std::string> environment(const std::string& token) {
   std::vector<std::string> out;
   for (char** entry = environ; *entry != nullptr; ++entry)
     if (std::strncmp(*entry, prefix.c_str(), prefix.size()) != 0) out.emplace_back(*entry);
-  out.push_back(prefix + token);
+  if (!token.empty()) out.push_back(prefix + token);
   return out;
 }
 
@@ -77,6 +77,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
       ::dup2(log, STDERR_FILENO);
     }
   }
+  if (wanted.input >= 0) ::dup2(wanted.input, STDIN_FILENO);
   const int high_report = ::fcntl(report, F_DUPFD_CLOEXEC, 10);
   if (wanted.channel >= 0 && wanted.channel != kChannel) ::dup2(wanted.channel, kChannel);
   if (wanted.channel == kChannel) ::fcntl(kChannel, F_SETFD, 0);

@@ -12,7 +12,8 @@ namespace sweep::agent {
 
 struct Spawn {
   std::vector<std::string> argv;  // argv[0]: absolute path of the program
-  std::string token;              // value of SWEEP_ATTEMPT (schema/attempt_token.h)
+  std::string token;              // value of SWEEP_ATTEMPT (schema/attempt_token.h); empty: not set
+  int input = -1;                 // becomes standard input; -1: the agent's own
   int channel = -1;               // becomes file descriptor 3; -1: none
   std::string log;                // stdout and stderr are appended there; empty: the agent's own
   pid_t group = -1;               // process group to join; 0: a new one; -1: the agent's

@@ -25,8 +25,8 @@ const char* name_of(Part part) {
   return index < std::size(names) ? names[index] : "unknown";
 }
 
-Watchdog::Watchdog(const Deadlines& deadlines, i64 ranks)
-    : deadlines_(deadlines), ranks_(static_cast<std::size_t>(ranks)) {}
+Watchdog::Watchdog(const Deadlines& deadlines, i64 ranks, i64 first_rank)
+    : deadlines_(deadlines), ranks_(static_cast<std::size_t>(ranks)), first_rank_(first_rank) {}
 
 double Watchdog::limit(Phase phase) const {
   if (phase < Phase::kFirstStep) return deadlines_.startup_s;
@@ -52,13 +52,14 @@ std::optional<Watchdog::Finding> Watchdog::look(const std::vector<Heartbeat>& se
     if (!seen[i].alive || rank.idle_s <= allowed || rank.idle_s - allowed <= worst) continue;
     worst = rank.idle_s - allowed;
     const bool lingers = seen[i].phase == Phase::kDone;
-    found = Finding{lingers ? Verdict::kLingers : Verdict::kHang, static_cast<i64>(i),
-                    fmt::format("rank {} made no progress in phase {} for {:.1f} s (allowed: {:.1f} s)", i,
+    const i64 name = first_rank_ + static_cast<i64>(i);
+    found = Finding{lingers ? Verdict::kLingers : Verdict::kHang, name,
+                    fmt::format("rank {} made no progress in phase {} for {:.1f} s (allowed: {:.1f} s)", name,
                                 name_of(seen[i].phase), rank.idle_s, allowed)};
   }
   if (found) return found;
   if (total_s_ > deadlines_.total_s)
-    return Finding{Verdict::kTimeout, 0,
+    return Finding{Verdict::kTimeout, first_rank_,
                    fmt::format("the attempt took longer than the {:.1f} s it was given", deadlines_.total_s)};
   return std::nullopt;
 }

@@ -29,10 +29,10 @@ class Watchdog {
     std::string why;  // a sentence
   };
 
-  Watchdog(const Deadlines& deadlines, i64 ranks);
+  Watchdog(const Deadlines& deadlines, i64 ranks, i64 first_rank = 0);
   // REQUIRES: one heartbeat per rank; now_s never goes back.
   std::optional<Finding> look(const std::vector<Heartbeat>& seen, double now_s);
-  double idle_s(i64 rank) const { return ranks_[static_cast<std::size_t>(rank)].idle_s; }
+  double idle_s(i64 index) const { return ranks_[static_cast<std::size_t>(index)].idle_s; }
 
  private:
   struct Watched {
@@ -43,6 +43,7 @@ class Watchdog {
 
   Deadlines deadlines_;
   std::vector<Watched> ranks_;
+  const i64 first_rank_;  // what the first of them is called
   std::optional<double> last_look_s_;
   double total_s_ = 0;
 };

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -15,6 +16,7 @@
 #include "bench_kernels/parallel/mesh.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
+#include "worker/rank/agent_store.h"
 #include "worker/rank/measure.h"
 #include "worker/rank/process.h"
 #include "worker/rank/testimony.h"
@@ -75,8 +77,13 @@ void RankRun::join(const Attempt& attempt) {
   device_.emplace(trial, launch_.local_rank);
   comm::GroupOptions options;
   options.directory = launch_.rendezvous_dir;
+  options.address = launch_.address;
   options.timeout =
       std::chrono::milliseconds(std::llround(attempt.deadlines.total_s * 1000));  // the agent judges earlier
+  if (!launch_.store.empty())
+    options.rendezvous = c10::make_intrusive<AgentStore>(launch_.store, options.timeout);
+  // NCCL opens sockets of its own: on the interface that the agents use, unless the user says otherwise.
+  if (!launch_.interface.empty()) ::setenv("NCCL_SOCKET_IFNAME", ("=" + launch_.interface).c_str(), 0);
   const std::string backend = comm::resolved_backend(trial, device_->is_cuda());
   const auto dims = shape::ParallelDims::make(trial);
   if (!dims) throw std::invalid_argument(dims.error().message);

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cmath>
 #include <mutex>
-#include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
 #include "bench_kernels/comm/cuda_plugin.h"
@@ -41,8 +40,7 @@ void synchronize(int device) {
 
 BackendPtr make_nccl_group(const GroupOptions& options) {
   using Nccl = c10d::ProcessGroupNCCL;
-  auto store =
-      c10::make_intrusive<c10d::FileStore>(options.directory + "/nccl_" + options.name, options.world);
+  const auto store = group_store(options, "nccl");
   auto nccl_options = Nccl::Options::create(/*is_high_priority_stream=*/true);
   nccl_options->timeout = options.timeout;
   nccl_options->group_name = options.name;

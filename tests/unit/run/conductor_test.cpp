@@ -47,10 +47,12 @@ class ConductorTest : public ::testing::Test {
     std::filesystem::remove_all(dir_);
   }
 
-  void plan(int trials) {
+  void plan(int trials, const std::vector<i64>& nodes = {}) {
     std::vector<PlanEntry> entries;
     for (int i = 0; i < trials; ++i) {
       PlanEntry e;
+      if (!nodes.empty()) e.trial.nodes = e.trial.dp = nodes[static_cast<std::size_t>(i)];
+      e.predicted.seconds = 60;
       e.trial.model = "tiny";
       e.trial.spec.layers = 1;
       e.trial.seq_len = 64 + i;
@@ -62,8 +64,15 @@ class ConductorTest : public ::testing::Test {
     ASSERT_TRUE(counts) << counts.error().message;
   }
 
+  Expected<RunEnd> conduct_by_need(FakeLauncher::Script script, Bounds bounds) {
+    settings_.by_need = true;
+    settings_.bounds = bounds;
+    settings_.launcher = "fake";
+    return conduct_with(std::move(script));
+  }
+
   Expected<RunEnd> conduct_with(FakeLauncher::Script script, std::size_t chunk = 0) {
-    Settings s;
+    Settings s = settings_;
     s.sweep = sweep_;
     s.spool_root = dir_ / "spool";
     s.measure.warmup_steps = 1;
@@ -72,8 +81,8 @@ class ConductorTest : public ::testing::Test {
         *store_, s,
         [&](boost::asio::io_context& io, launch::Launcher::Sink sink) {
           auto made = std::make_unique<FakeLauncher>(io, std::move(sink), std::move(script), chunk);
-          fake_ = made.get();
-          made_ = &made->allocations;
+          made->requests_seen = &requests_, made->where_seen = &where_;
+          made->adoptable = adoptable_;
           return made;
         },
         observer_);
@@ -90,8 +99,10 @@ class ConductorTest : public ::testing::Test {
   std::unique_ptr<store::Store> store_;
   i64 sweep_ = 0;
   Silent observer_;
-  FakeLauncher* fake_ = nullptr;
-  int* made_ = nullptr;
+  Settings settings_;
+  std::map<launch::AllocationId, launch::AllocationRequest> adoptable_;
+  std::vector<launch::AllocationRequest> requests_;    // of the last run
+  std::map<std::string, launch::AllocationId> where_;  // trial -> allocation, of the last run
 };
 
 TEST_F(ConductorTest, RunsEveryTrialOnceAndIsDone) {
@@ -174,6 +185,83 @@ TEST_F(ConductorTest, AStopRequestEndsTheRunningAttemptsAndLeavesTheRestPending)
   EXPECT_EQ(end->end, End::kStopped);
   EXPECT_EQ(count(Outcome::kOk), 2);
   EXPECT_EQ(store_->progress(sweep_)->pending, 7);
+}
+
+TEST_F(ConductorTest, AllocationsFollowWhatTrialsNeed) {
+  plan(6, {1, 1, 4, 1, 4, 1});
+  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {4, 3, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kDone);
+  EXPECT_EQ(count(Outcome::kOk), 6);
+  ASSERT_EQ(requests_.size(), 1u) << "one allocation of the largest takes the small ones too";
+  EXPECT_EQ(requests_[0].nodes, 4);
+  EXPECT_EQ(requests_[0].slots, 1) << "a trial has its nodes to itself";
+}
+
+TEST_F(ConductorTest, SeveralAllocationsAtOnceAndEveryTrialInOneThatHoldsIt) {
+  std::vector<i64> nodes(120, 1);
+  nodes[3] = 2;
+  plan(120, nodes);
+  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {5, 3, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(count(Outcome::kOk), 120);
+  ASSERT_GE(requests_.size(), 2u);
+  i64 nodes_at_first = 0;
+  for (std::size_t i = 0; i < 2; ++i) nodes_at_first += requests_[i].nodes;
+  EXPECT_LE(nodes_at_first, 5);
+  EXPECT_EQ(requests_[0].nodes, 2);
+  EXPECT_EQ(requests_[1].nodes, 3) << "two hours of single-node work go side by side";
+}
+
+TEST_F(ConductorTest, WhatMayNeverBeAskedForIsSaidAndStaysPending) {
+  plan(2, {8, 8});
+  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {4, 3, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kBroken);
+  EXPECT_NE(end->why.find("max_nodes is 4"), std::string::npos) << end->why;
+  EXPECT_EQ(store_->progress(sweep_)->pending, 2);
+}
+
+TEST_F(ConductorTest, APreemptedTrialBurnsNoRetry) {
+  plan(1);
+  int preempted = 0;
+  const auto end = conduct_by_need(
+      [&](const Attempt&) { return preempted++ < 2 ? Fate::kPreempt : Fate::kOk; }, {1, 1, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kDone);
+  EXPECT_EQ(count(Outcome::kOk), 1);
+  const auto table = store_->query("SELECT outcome FROM result ORDER BY attempt");
+  ASSERT_TRUE(table);
+  ASSERT_EQ(table->rows.size(), 3u);
+  EXPECT_EQ(std::get<i64>(table->rows[0][0]), static_cast<i64>(Outcome::kCancelled));
+}
+
+TEST_F(ConductorTest, AnAllocationOfAKilledRunIsAdoptedWithWhatRanInIt) {
+  plan(3);
+  const auto row = store_->create_allocation(sweep_, "fake", dir_ / "spool");
+  ASSERT_TRUE(row);
+  std::filesystem::create_directories(row->spool);
+  Attempt under_way;
+  under_way.trial = store_->plan(sweep_)->at(0).trial;
+  under_way.trial_id = store_->plan(sweep_)->at(0).id;
+  under_way.measure.warmup_steps = 1, under_way.measure.steps = 2;
+  ASSERT_TRUE(
+      store_->begin_attempt(sweep_, row->id, under_way));  // committed, never posted: the crash came between
+  adoptable_[row->id].seconds = 600;
+  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {1, 1, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(count(Outcome::kOk), 3);
+  EXPECT_TRUE(requests_.empty()) << "no second allocation is asked for";
+  EXPECT_EQ(where_.size(), 3u);
+}
+
+TEST_F(ConductorTest, AnAllocationOfAnotherLauncherIsNotTouched) {
+  plan(1);
+  ASSERT_TRUE(store_->create_allocation(sweep_, "slurm", dir_ / "spool"));
+  const auto end = conduct_with([](const Attempt&) { return Fate::kOk; });
+  ASSERT_FALSE(end);
+  EXPECT_NE(end.error().message.find("--on slurm"), std::string::npos) << end.error().message;
+  EXPECT_EQ(store_->open_allocations(sweep_)->size(), 1u);
 }
 
 }  // namespace

@@ -1,0 +1,15 @@
+// Detach: runs this very command again in a session of its own, which outlives the terminal.
+#pragma once
+#include <filesystem>
+#include <string>
+
+#include "orchestrator/cli/command.h"
+
+namespace sweep::cli {
+
+// Starts the command line of this process less `flag`, its words going to `log`, and waits until somebody
+// holds the lease of the sweep (its name) or the process has ended. The exit code of this command.
+int detach(Io&, const std::string& flag, const Where& db, const std::string& sweep,
+           const std::filesystem::path& log);
+
+}  // namespace sweep::cli

@@ -1,0 +1,135 @@
+#include "orchestrator/cli/launchers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "orchestrator/cli/planning.h"
+#include "orchestrator/grid/site.h"
+#include "orchestrator/launch/commands.h"
+#include "orchestrator/launch/slurm.h"
+#include "orchestrator/launch/ssh.h"
+#include "schema/codec.h"
+
+namespace sweep::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+Expected<launch::Programs> programs_for(const LaunchWish& wish) {
+  launch::Programs out{wish.agent.empty() ? program_dir() / "sweep-agent" : fs::absolute(wish.agent),
+                       wish.rank.empty() ? program_dir() / "sweep-rank" : fs::absolute(wish.rank),
+                       wish.start == "zygote"};
+  for (const auto& program : {out.agent, out.rank})
+    if (!fs::exists(program))
+      return fail(
+          fmt::format("{}: not found; build it (scripts/quickstart does) or name it with --agent and --rank",
+                      program.string()));
+  return out;
+}
+
+run::MakeLauncher local_maker(const launch::Programs& programs) {
+  return [local = launch::LocalOptions{programs.agent, programs.rank, programs.zygote}](
+             boost::asio::io_context& io, launch::Launcher::Sink sink) {
+    return launch::make_local(io, local, std::move(sink));
+  };
+}
+
+// 0: it has none, or Slurm does not say.
+i64 standing_nodes(i64 job) {
+  boost::asio::io_context io;
+  launch::Commands commands(io);
+  launch::Said said;
+  commands.run({"squeue", "--noheader", fmt::format("--jobs={}", job), "--states=RUNNING", "--format=%D"}, 60,
+               [&](const launch::Said& answer) { said = answer; });
+  io.run();
+  return said.ok() ? std::atoll(said.out.c_str()) : 0;
+}
+
+Expected<run::MakeLauncher> slurm_maker(const LaunchChoice& choice, const nlohmann::json& settings,
+                                        const launch::Programs& programs, const LaunchWish& wish,
+                                        run::Settings& s) {
+  auto options = launch::slurm_options_from(settings);
+  if (!options) return tl::unexpected(options.error());
+  options->standing = choice.standing;
+  if (choice.standing > 0) {
+    options->max_allocations = 1;
+    options->max_nodes = standing_nodes(choice.standing);
+    if (options->max_nodes < 1)
+      return fail(fmt::format("Slurm tells of no nodes of job {}: is it running?", choice.standing));
+  }
+  s.by_need = true;
+  s.slots = options->colocate ? (wish.slots > 0 ? wish.slots : cpu_cores()) : 1;
+  s.bounds = {options->max_nodes, options->max_allocations, options->time_s};
+  return run::MakeLauncher(
+      [options = std::move(*options), programs](boost::asio::io_context& io, launch::Launcher::Sink sink) {
+        return launch::make_slurm(io, options, programs, std::move(sink));
+      });
+}
+
+Expected<run::MakeLauncher> ssh_maker(const nlohmann::json& settings, const launch::Programs& programs,
+                                      run::Settings& s) {
+  auto options = launch::ssh_options_from(settings);
+  if (!options) return tl::unexpected(options.error());
+  s.by_need = true;
+  s.slots = options->hosts[0].slots;
+  for (const auto& host : options->hosts) s.slots = std::min(s.slots, host.slots);
+  const auto hosts = static_cast<i64>(options->hosts.size());
+  s.bounds = {hosts, hosts, std::nullopt};
+  return run::MakeLauncher(
+      [options = std::move(*options), programs](boost::asio::io_context& io, launch::Launcher::Sink sink) {
+        return launch::make_ssh(io, options, programs, std::move(sink));
+      });
+}
+
+Expected<std::string> named_by(const nlohmann::json& launch) {
+  if (launch.size() > 1)
+    return fail("the grid's launch section names several launchers; choose one with --on");
+  return launch.size() == 1 ? launch.begin().key() : std::string();
+}
+
+}  // namespace
+
+Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchWish& wish) {
+  const auto section = parse_json(launch.empty() ? "{}" : launch);
+  if (!section) return tl::unexpected(section.error());
+  LaunchChoice choice;
+  choice.on = wish.on;
+  if (choice.on.empty()) {
+    const auto named = named_by(*section);
+    if (!named) return tl::unexpected(named.error());
+    const char* inside = std::getenv("SLURM_JOB_ID");
+    const i64 standing = wish.job > 0 ? wish.job : inside != nullptr ? std::atoll(inside) : 0;
+    choice.on = !named->empty() ? *named : standing > 0 ? "slurm" : "local";
+    if (choice.on == "slurm") choice.standing = standing;
+  } else if (choice.on == "slurm") {
+    choice.standing = wish.job;
+  }
+  const auto site = grid::read_site(grid::site_files());
+  if (!site) return tl::unexpected(site.error());
+  choice.settings = grid::launch_settings(site->launch, launch, choice.on);
+  choice.gpu_hours = site->gpu_hours;
+  for (const auto& file : site->files) choice.sites += (choice.sites.empty() ? "" : ", ") + file.string();
+  return choice;
+}
+
+Expected<run::MakeLauncher> prepare_launcher(const LaunchChoice& choice, const LaunchWish& wish,
+                                             run::Settings& s) {
+  const auto programs = programs_for(wish);
+  if (!programs) return tl::unexpected(programs.error());
+  const auto settings = parse_json(choice.settings);
+  if (!settings) return tl::unexpected(settings.error());
+  s.launcher = choice.on;
+  s.start = wish.start;
+  if (choice.gpu_hours) s.gpu_hours = std::min(s.gpu_hours.value_or(*choice.gpu_hours), *choice.gpu_hours);
+  if (choice.on == "slurm") return slurm_maker(choice, *settings, *programs, wish, s);
+  if (choice.on == "ssh") return ssh_maker(*settings, *programs, s);
+  const i64 gpus = local_resources().gpus;
+  s.slots = wish.slots > 0 ? wish.slots : settings->value("slots", gpus > 0 ? gpus : cpu_cores());
+  return local_maker(*programs);
+}
+
+}  // namespace sweep::cli

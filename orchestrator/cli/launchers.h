@@ -1,0 +1,37 @@
+// Launchers: which one a run uses, with what settings: grid, site profiles and the command line brought
+// together. The only place that makes one.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "orchestrator/cli/command.h"
+#include "orchestrator/grid/grid.h"
+#include "orchestrator/run/conductor.h"
+
+namespace sweep::cli {
+
+struct LaunchWish {
+  std::string on;           // empty: what the grid names, an allocation this process stands in, else local
+  std::string agent, rank;  // programs; empty: beside sweep
+  std::string start = "zygote";
+  i64 slots = 0;  // 0: what the launcher has
+  i64 job = 0;    // a Slurm allocation that is there already; 0: none, or the one this process stands in
+};
+
+struct LaunchChoice {
+  std::string on;
+  std::string settings = "{}";      // JSON of this launcher: site profiles, and the grid's own on top
+  std::optional<double> gpu_hours;  // what a site allows one run
+  std::string sites;                // the profiles that were read, for people
+  i64 standing = 0;                 // the Slurm allocation whose nodes are used; 0: new jobs
+};
+
+// `launch`: the grid's section, or what a sweep has kept of it.
+Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchWish&);
+
+// Sets what the launcher decides of the settings and gives its maker. Errors: programs that are missing,
+// settings that no launcher takes.
+Expected<run::MakeLauncher> prepare_launcher(const LaunchChoice&, const LaunchWish&, run::Settings&);
+
+}  // namespace sweep::cli

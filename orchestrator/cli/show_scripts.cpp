@@ -1,0 +1,90 @@
+#include "orchestrator/cli/show_scripts.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "orchestrator/cli/launchers.h"
+#include "orchestrator/launch/commands.h"
+#include "orchestrator/launch/slurm_script.h"
+#include "orchestrator/run/demand.h"
+#include "schema/codec.h"
+#include "schema/spool.h"
+
+namespace sweep::cli {
+namespace {
+
+// What the store would say once the plan is in it.
+std::vector<store::Demand> demand_of(const std::vector<PlanEntry>& entries) {
+  std::map<std::pair<std::string, i64>, store::Demand> groups;
+  for (const auto& entry : entries) {
+    if (!entry.admitted) continue;
+    auto& group = groups[{entry.trial.hardware, entry.trial.nodes}];
+    group.hardware = entry.trial.hardware, group.nodes = entry.trial.nodes;
+    group.gpus_per_node = std::max(group.gpus_per_node, entry.trial.gpus_per_node);
+    ++group.trials;
+    group.predicted_s += entry.predicted.seconds.value_or(0);
+    group.longest_s = std::max(group.longest_s, entry.predicted.seconds.value_or(0));
+    group.unpredicted += entry.predicted.seconds ? 0 : 1;
+  }
+  std::vector<store::Demand> out;
+  for (auto& [key, group] : groups) out.push_back(std::move(group));
+  return out;
+}
+
+launch::Said test_only(const std::string& script) {
+  const auto file =
+      std::filesystem::temp_directory_path() / fmt::format("sweep-plan-{}.sh", static_cast<i64>(::getpid()));
+  launch::Said said;
+  if (auto written = spool::write_atomically(file, script); !written) {
+    said.err = written.error().message;
+    return said;
+  }
+  boost::asio::io_context io;
+  launch::Commands commands(io);
+  commands.run({"sbatch", "--test-only", file.string()}, 60,
+               [&](const launch::Said& answer) { said = answer; });
+  io.run();
+  std::error_code ignored;
+  std::filesystem::remove(file, ignored);
+  return said;
+}
+
+}  // namespace
+
+int show_scripts(Io& io, const Planned& planned, const std::string& db) {
+  LaunchWish wish;
+  wish.on = "slurm";
+  const auto choice = choose_launcher(planned.grid.launch, wish);
+  const auto settings = choice.and_then([](const LaunchChoice& c) { return parse_json(c.settings); });
+  const auto options =
+      settings.and_then([](const nlohmann::json& j) { return launch::slurm_options_from(j); });
+  if (!options) return refuse(io, options.error());
+  const run::Bounds bounds{options->max_nodes, options->max_allocations, options->time_s};
+  const auto groups = demand_of(planned.entries);
+  const auto wanted = run::allocations_wanted(groups, {}, bounds);
+  if (const auto beyond = run::beyond_bounds(groups, bounds)) return refuse(io, {*beyond});
+  const launch::Programs programs{program_dir() / "sweep-agent", program_dir() / "sweep-rank", true};
+  bool taken = true;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    launch::AllocationRequest request;
+    request.id = fmt::format("a{:04}-00000000", i + 1);
+    request.spool = std::filesystem::absolute(db + ".spool") / request.id;
+    request.nodes = wanted[i].nodes, request.hardware = wanted[i].hardware;
+    request.gpus = wanted[i].hardware == "cpu" ? 0 : wanted[i].gpus_per_node;
+    request.seconds = wanted[i].seconds;
+    const auto script = launch::slurm_script(request, *options, programs);
+    io.out << script << '\n' << std::flush;
+    const auto said = test_only(script);
+    io.err << (said.ok() ? "" : "sbatch would not take it: ") << said.err << said.out;
+    taken = taken && said.ok();
+  }
+  return taken ? kAnswered : kUnanswered;
+}
+
+}  // namespace sweep::cli

@@ -1,0 +1,11 @@
+// The batch scripts a plan would submit first, exactly as they would be, and what sbatch says of each.
+#pragma once
+#include "orchestrator/cli/command.h"
+#include "orchestrator/cli/planning.h"
+
+namespace sweep::cli {
+
+// Scripts to out; what `sbatch --test-only` answers to err. Nothing is submitted.
+int show_scripts(Io&, const Planned&, const std::string& db);
+
+}  // namespace sweep::cli

@@ -1,0 +1,82 @@
+#include "orchestrator/grid/site.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "orchestrator/grid/document.h"
+#include "orchestrator/grid/keys.h"
+#include "orchestrator/grid/read_sections.h"
+#include "orchestrator/grid/read_values.h"
+
+namespace sweep::grid {
+namespace {
+
+using Json = nlohmann::json;
+
+Status read_site_limits(const Document& document, Site& site) {
+  const Entry* entry = document.root().entry("limits");
+  if (entry == nullptr) return {};
+  SWEEP_GRID_TRY(need_map(document, *entry->value, entry->place, "limits"));
+  SWEEP_GRID_TRY(check_keys(document, *entry->value, kSiteLimitKeys, "of limits"));
+  if (const Node* node = entry->value->find("gpu_hours")) {
+    const auto hours = read_real(document, *node, "gpu_hours", 1e-6, 1e9);
+    if (!hours) return tl::unexpected(hours.error());
+    site.gpu_hours = *hours;
+  }
+  return {};
+}
+
+Status add_file(const std::filesystem::path& path, Site& site) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  text << in.rdbuf();
+  if (!in) return fail(path.string() + ": cannot be read; check its permissions");
+  const auto document = Document::parse(text.str(), path.string());
+  if (!document) return tl::unexpected(document.error());
+  SWEEP_GRID_TRY(need_map(*document, document->root(), {}, "a site profile"));
+  SWEEP_GRID_TRY(check_keys(*document, document->root(), kSiteKeys, "of a site profile"));
+  const auto launchers = read_launchers(*document, document->root());
+  if (!launchers) return tl::unexpected(launchers.error());
+  Json merged = Json::parse(site.launch);
+  for (const auto& [launcher, settings] : launchers->items()) merged[launcher].update(settings);
+  site.launch = merged.dump();
+  site.files.push_back(path);
+  return read_site_limits(*document, site);
+}
+
+}  // namespace
+
+std::vector<std::filesystem::path> site_files() {
+  if (const char* only = std::getenv("SWEEP_SITE"); only != nullptr && *only != '\0') return {only};
+  std::vector<std::filesystem::path> out{"/etc/sweep/site.yaml"};
+  const char* config = std::getenv("XDG_CONFIG_HOME");
+  const char* home = std::getenv("HOME");
+  if (config != nullptr && *config != '\0')
+    out.push_back(std::filesystem::path(config) / "sweep/site.yaml");
+  else if (home != nullptr && *home != '\0')
+    out.push_back(std::filesystem::path(home) / ".config/sweep/site.yaml");
+  return out;
+}
+
+Expected<Site> read_site(const std::vector<std::filesystem::path>& files) {
+  Site site;
+  for (const auto& path : files) {
+    std::error_code ec;
+    if (!std::filesystem::exists(path, ec)) continue;
+    if (auto added = add_file(path, site); !added) return tl::unexpected(added.error());
+  }
+  return site;
+}
+
+std::string launch_settings(const std::string& site, const std::string& grid, const std::string& launcher) {
+  Json out = Json::object();
+  for (const auto& text : {site, grid}) {
+    const Json section = Json::parse(text.empty() ? "{}" : text, nullptr, false);
+    if (section.is_object() && section.contains(launcher)) out.update(section.at(launcher));
+  }
+  return out.dump();
+}
+
+}  // namespace sweep::grid

@@ -1,0 +1,29 @@
+// Site: what a cluster's people set once (/etc/sweep/site.yaml) and a user on top of it
+// (~/.config/sweep/site.yaml), so that grid files can be shared. The same keys as `launch` of a grid; a grid's
+// own word wins.
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schema/expected.h"
+
+namespace sweep::grid {
+
+struct Site {
+  std::string launch = "{}";                 // JSON by launcher, validated
+  std::optional<double> gpu_hours;           // of one run, at most
+  std::vector<std::filesystem::path> files;  // that were read
+};
+
+// Files that do not exist are none; later ones win, key by key.
+Expected<Site> read_site(const std::vector<std::filesystem::path>& files);
+// The places looked at: $SWEEP_SITE alone if set, else the two above.
+std::vector<std::filesystem::path> site_files();
+
+// The settings of one launcher: the site's, overridden key by key by the grid's. Both are JSON by launcher,
+// validated.
+std::string launch_settings(const std::string& site, const std::string& grid, const std::string& launcher);
+
+}  // namespace sweep::grid

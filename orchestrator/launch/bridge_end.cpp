@@ -1,0 +1,184 @@
+#include "orchestrator/launch/bridge_end.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+namespace sweep::launch {
+
+namespace {
+
+constexpr auto kBridgeTick = std::chrono::milliseconds(200);
+constexpr double kBeatEvery = 2, kDeadAfter = 20;        // seconds; a bridge beats every second
+constexpr double kFirstPause = 0.2, kLongestPause = 10;  // between two attempts to connect
+constexpr std::size_t kInboxChunk = 4u << 20;
+
+std::uint64_t size_of(const std::filesystem::path& path) {
+  std::error_code ec;
+  const auto size = std::filesystem::file_size(path, ec);
+  return ec ? 0 : size;
+}
+
+bool append_bytes(const std::filesystem::path& path, std::string_view bytes) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  bool written = fd >= 0;
+  while (written && !bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    written = n > 0;
+    if (written) bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  if (fd >= 0) ::close(fd);
+  return written;
+}
+
+}  // namespace
+
+BridgeEnd::BridgeEnd(boost::asio::io_context& io, SshShell& shell, std::string host, std::string line,
+                     std::filesystem::path spool, double give_up_s, Events events)
+    : io_(io),
+      shell_(shell),
+      host_(std::move(host)),
+      line_(std::move(line)),
+      spool_(std::move(spool)),
+      give_up_s_(give_up_s),
+      events_(std::move(events)),
+      timer_(io),
+      contact_s_(now_s()) {}
+
+BridgeEnd::~BridgeEnd() {
+  stop();
+}
+
+double BridgeEnd::now_s() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void BridgeEnd::start() {
+  connect();
+  arm();
+}
+
+void BridgeEnd::stop() {
+  stopped_ = true;
+  timer_.cancel();
+  channel_.reset();
+}
+
+void BridgeEnd::connect() {
+  reader_ = FrameReader(kLongestFrame);
+  inbox_there_.reset();
+  again_s_ = 0;
+  beat_s_ = now_s();
+  channel_ = std::make_unique<Channel>(
+      io_, shell_.words(host_, line_), [this](std::string_view bytes) { heard(bytes); },
+      [this](const Channel::Ends& ends) {
+        boost::asio::post(io_, [this, ends, channel = std::shared_ptr<Channel>(std::move(channel_))] {
+          if (!stopped_) ended(ends);
+        });
+      });
+  channel_->write(encode({{{"attach", size_of(spool::outbox(spool_))}}, {}}));
+}
+
+void BridgeEnd::heard(std::string_view bytes) {
+  contact_s_ = now_s();
+  reader_.feed(bytes);
+  while (!stopped_) {
+    auto frame = reader_.next();
+    if (!frame)
+      return fail_for_good(fmt::format("{} sends what is no frame: {}", host_, frame.error().message));
+    if (!*frame) return;
+    obey(**frame);
+  }
+}
+
+void BridgeEnd::obey(const Frame& frame) {
+  const nlohmann::json& head = frame.head;
+  if (head.contains("error")) return fail_for_good(fmt::format("{}: {}", host_, text_of(head, "error")));
+  if (head.contains("attached")) {
+    inbox_there_ = static_cast<std::uint64_t>(std::max<i64>(integer_of(head, "attached"), 0));
+    if (*inbox_there_ > size_of(spool::inbox(spool_)))
+      return fail_for_good(
+          fmt::format("the inbox on {} is longer than ours: another orchestrator writes to it", host_));
+    if (lost_) events_.remark(fmt::format("connected to {} again; going on where it broke", host_));
+    lost_ = false;
+    pause_s_ = 0;
+    push();
+    events_.attached();
+  }
+  if (head.contains("outbox"))
+    keep(static_cast<std::uint64_t>(std::max<i64>(integer_of(head, "outbox"), 0)), frame.blob);
+  if (!stopped_ && flag_of(head, "gone")) events_.gone();
+}
+
+// What came twice is left out; a gap cannot be, since the bridge sends from the size we told it.
+void BridgeEnd::keep(std::uint64_t offset, std::string_view bytes) {
+  const auto path = spool::outbox(spool_);
+  const std::uint64_t size = size_of(path);
+  if (offset > size) return fail_for_good(fmt::format("bytes of the outbox on {} are missing", host_));
+  bytes.remove_prefix(std::min<std::size_t>(bytes.size(), size - offset));
+  if (bytes.empty()) return;
+  if (!append_bytes(path, bytes))
+    return fail_for_good(fmt::format("{}: {}", path.string(), std::strerror(errno)));
+  events_.news();
+}
+
+void BridgeEnd::push() {
+  while (channel_ && inbox_there_) {
+    const auto bytes = spool::read_from(spool::inbox(spool_), *inbox_there_, kInboxChunk);
+    if (!bytes || bytes->empty()) return;
+    channel_->write(encode({{{"inbox", *inbox_there_}}, *bytes}));
+    *inbox_there_ += bytes->size();
+  }
+}
+
+// ssh's own failure (255) and a bridge that was ended are tried again, anything else is final.
+void BridgeEnd::ended(const Channel::Ends& ends) {
+  inbox_there_.reset();
+  if (ends.code > 0 && ends.code != 255 && ends.code != 3 && ends.code < 128)
+    return fail_for_good(
+        fmt::format("the bridge on {} ended with code {}: {}", host_, ends.code, ends.words));
+  if (!lost_)
+    events_.remark(fmt::format("lost the connection to {}{}{}; its agents go on, connecting again", host_,
+                               ends.words.empty() ? "" : ": ", ends.words));
+  lost_ = true;
+  shell_.drop(host_);
+  pause_s_ = std::clamp(pause_s_ * 2, kFirstPause, kLongestPause);
+  again_s_ = now_s() + pause_s_;
+}
+
+void BridgeEnd::fail_for_good(const std::string& why) {
+  if (stopped_) return;
+  stopped_ = true;
+  timer_.cancel();
+  events_.failed(why);
+}
+
+void BridgeEnd::arm() {
+  timer_.expires_after(kBridgeTick);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error && !stopped_) tick();
+  });
+}
+
+void BridgeEnd::tick() {
+  const double now = now_s();
+  if (now - contact_s_ > give_up_s_)
+    return fail_for_good(fmt::format("no contact to {} for {:.0f} s", host_, give_up_s_));
+  if (channel_ && now - beat_s_ > kBeatEvery) {
+    beat_s_ = now;
+    channel_->write(encode({{{"beat", 1}}, {}}));
+  }
+  if (channel_ && inbox_there_ && now - contact_s_ > kDeadAfter)
+    channel_->kill();  // dead, and ssh does not know
+  if (!channel_ && again_s_ > 0 && now >= again_s_) connect();
+  arm();
+}
+
+}  // namespace sweep::launch

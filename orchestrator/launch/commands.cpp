@@ -1,0 +1,119 @@
+// The home of Boost.Process.
+#define BOOST_PROCESS_USE_STD_FS
+#include "orchestrator/launch/commands.h"
+
+#include <array>
+#include <boost/asio/post.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/process/args.hpp>
+#include <boost/process/async_pipe.hpp>
+#include <boost/process/child.hpp>
+#include <boost/process/exe.hpp>
+#include <boost/process/group.hpp>
+#include <boost/process/io.hpp>
+#include <boost/process/search_path.hpp>
+#include <chrono>
+#include <filesystem>
+
+namespace sweep::launch {
+
+namespace bp = boost::process;
+
+class Commands::Running : public std::enable_shared_from_this<Running> {
+ public:
+  Running(Commands& owner, Answer answer)
+      : owner_(owner), answer_(std::move(answer)), out_(owner.io_), err_(owner.io_), limit_(owner.io_) {}
+
+  void start(std::vector<std::string> argv, double limit_s) {
+    const bool named = argv[0].find('/') == std::string::npos;
+    const std::filesystem::path program = named ? bp::search_path(argv[0]) : std::filesystem::path(argv[0]);
+    if (program.empty()) return refuse(argv[0] + ": there is no such program in PATH");
+    argv.erase(argv.begin());
+    std::error_code error;
+    // A group of its own: a terminal's Ctrl-C is for `sweep` alone. bp::limit_handles would close 1 and 2 too.
+    child_ = bp::child(bp::exe = program, bp::args = argv, bp::std_in<bp::null, bp::std_out> out_,
+                       bp::std_err > err_, group_, error);
+    if (error) return refuse(program.string() + ": " + error.message());
+    read(out_, said_.out, out_buffer_);
+    read(err_, said_.err, err_buffer_);
+    limit_.expires_after(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(limit_s)));
+    limit_.async_wait([self = shared_from_this()](const boost::system::error_code& cancelled) {
+      if (cancelled) return;
+      self->said_.timed_out = true;
+      self->end();
+    });
+  }
+
+  // Ends it; nobody is called back.
+  void abandon() {
+    answer_ = nullptr;
+    limit_.cancel();
+    end();
+    std::error_code ignored;
+    if (child_.valid()) child_.wait(ignored);
+  }
+
+ private:
+  void refuse(std::string why) {
+    said_.err = std::move(why);
+    boost::asio::post(owner_.io_, [self = shared_from_this()] { self->tell(); });
+  }
+  void end() {
+    std::error_code ignored;
+    if (group_.valid()) group_.terminate(ignored);
+    boost::system::error_code closed;
+    out_.close(closed);
+    err_.close(closed);
+  }
+  void read(bp::async_pipe& from, std::string& into, std::array<char, 4096>& buffer) {
+    ++reading_;
+    from.async_read_some(boost::asio::buffer(buffer),
+                         [self = shared_from_this(), &from, &into, &buffer](
+                             const boost::system::error_code& error, std::size_t n) {
+                           --self->reading_;
+                           if (into.size() < kMostSaid) into.append(buffer.data(), n);
+                           if (!error) return self->read(from, into, buffer);
+                           if (self->reading_ == 0) self->finished();
+                         });
+  }
+  // Both pipes are closed: the program has ended or does so now.
+  void finished() {
+    limit_.cancel();
+    if (!answer_) return;
+    std::error_code error;
+    child_.wait(error);
+    if (!error && !said_.timed_out && WIFEXITED(child_.native_exit_code())) said_.code = child_.exit_code();
+    tell();
+  }
+  void tell() {
+    if (!answer_) return;  // abandoned: the owner may be gone
+    const auto self = shared_from_this();
+    const auto answer = std::exchange(answer_, nullptr);
+    owner_.running_.erase(self);
+    answer(said_);
+  }
+
+  Commands& owner_;
+  Answer answer_;
+  bp::async_pipe out_, err_;
+  boost::asio::steady_timer limit_;
+  bp::child child_;
+  bp::group group_;
+  Said said_;
+  std::array<char, 4096> out_buffer_{}, err_buffer_{};
+  int reading_ = 0;
+};
+
+Commands::~Commands() {
+  for (const auto& each : running_) each->abandon();
+}
+
+void Commands::run(std::vector<std::string> argv, double limit_s, Answer answer) {
+  auto made = std::make_shared<Running>(*this, std::move(answer));
+  running_.insert(made);
+  made->start(std::move(argv), limit_s);
+}
+
+}  // namespace sweep::launch

@@ -1,0 +1,39 @@
+// Commands: runs outside programs without a shell and without blocking the event loop; each is bounded in
+// time and in what it may say. Its destructor ends what still runs and calls nobody back. Refuses nothing: a
+// program that cannot be started is an answer too.
+#pragma once
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace sweep::launch {
+
+struct Said {
+  int code = -1;           // exit code; -1: it never ran, was ended by a signal, or by the time limit
+  bool timed_out = false;  // what it did before its end is not known
+  std::string out, err;    // at most kMostSaid bytes each
+  bool ok() const { return code == 0 && !timed_out; }
+};
+inline constexpr std::size_t kMostSaid = 16u << 20;
+
+class Commands {
+ public:
+  using Answer = std::function<void(const Said&)>;
+  explicit Commands(boost::asio::io_context& io) : io_(io) {}
+  virtual ~Commands();
+  Commands(const Commands&) = delete;
+  Commands& operator=(const Commands&) = delete;
+
+  // argv[0] is looked up in PATH. The answer comes from the event loop, exactly once.
+  virtual void run(std::vector<std::string> argv, double limit_s, Answer answer);
+
+ private:
+  class Running;
+  boost::asio::io_context& io_;
+  std::set<std::shared_ptr<Running>> running_;
+};
+
+}  // namespace sweep::launch

@@ -1,0 +1,16 @@
+// The Slurm launcher: every allocation is a Slurm job. One question about all of them, at a rate that decays
+// while nothing changes; an answer that fails concludes nothing.
+#pragma once
+#include <memory>
+
+#include "orchestrator/launch/commands.h"
+#include "orchestrator/launch/launcher.h"
+#include "orchestrator/launch/slurm_options.h"
+#include "orchestrator/launch/slurm_script.h"
+
+namespace sweep::launch {
+
+std::unique_ptr<Launcher> make_slurm(boost::asio::io_context&, SlurmOptions, Programs, Launcher::Sink,
+                                     std::unique_ptr<Commands> = nullptr);
+
+}  // namespace sweep::launch

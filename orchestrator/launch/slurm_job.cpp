@@ -1,0 +1,310 @@
+#include "orchestrator/launch/slurm_job.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "schema/codec.h"
+
+namespace sweep::launch {
+namespace {
+
+constexpr double kSbatchLimit = 90, kScancelLimit = 60;
+constexpr int kMostSubmissions = 5;
+constexpr int kDenials = 2;          // answers in a row that know no such job
+constexpr double kHopelessFor = 20;  // seconds of a reason that will not pass
+constexpr double kLastWords =
+    5;  // after Slurm's word of the end, for a shared file system to show the outbox
+constexpr double kAfterBye = 30;  // then the job itself must be over
+
+std::filesystem::path record_path(const std::filesystem::path& spool) {
+  return spool / "allocation.json";
+}
+
+std::string last_line(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  const auto at = text.rfind('\n');
+  return at == std::string::npos ? text : text.substr(at + 1);
+}
+
+}  // namespace
+
+SlurmJob::SlurmJob(SlurmSurroundings& around, AllocationRequest request)
+    : around_(around), request_(std::move(request)), mail_(request_), born_s_(around.now_s()) {}
+
+Expected<void> SlurmJob::write_files() const {
+  const auto script = slurm_script(request_, around_.options, around_.programs);
+  if (auto written = spool::write_atomically(request_.spool / "job.sh", script); !written) return written;
+  const auto& container = around_.options.container;
+  if (container.runtime.empty()) return {};
+  const auto wrapper = container_wrapper_path(request_.spool);
+  const auto text = container_wrapper(container, around_.programs.rank, request_.spool);
+  if (auto written = spool::write_atomically(wrapper, text); !written) return written;
+  ::chmod(wrapper.c_str(), 0755);
+  return {};
+}
+
+// Written before the submission, so that one cut off by a crash is looked for by its name.
+Expected<void> SlurmJob::keep_record() const {
+  nlohmann::json record = {{"launcher", "slurm"},         {"name", name()},
+                           {"nodes", request_.nodes},     {"slots", request_.slots},
+                           {"gpus", request_.gpus},       {"hardware", request_.hardware},
+                           {"seconds", request_.seconds}, {"job", nullptr},
+                           {"submitted", submitted_},     {"standing", around_.options.standing}};
+  if (job_) record["job"] = *job_;
+  return spool::write_atomically(record_path(request_.spool), dump(record) + "\n");
+}
+
+Expected<void> SlurmJob::submit() {
+  if (auto opened = mail_.open(); !opened) return opened;
+  if (auto written = write_files(); !written) return written;
+  if (around_.options.standing > 0) job_ = around_.options.standing;
+  if (auto kept = keep_record(); !kept) return kept;
+  around_.options.standing > 0 ? send_step() : send();
+  return {};
+}
+
+// The head agent as a step of the allocation that is there already; it ends when srun does.
+void SlurmJob::send_step() {
+  constexpr double kWithoutLimit = 1e8;
+  std::vector<std::string> words{"srun",
+                                 fmt::format("--jobid={}", *job_),
+                                 "--overlap",
+                                 "--nodes=1",
+                                 "--ntasks=1",
+                                 "--job-name=" + name(),
+                                 "--output=" + (request_.spool / "slurm.log").string()};
+  for (auto& word : head_agent_words(request_, around_.options, around_.programs))
+    words.push_back(std::move(word));
+  around_.commands.run(std::move(words), kWithoutLimit, [self = shared_from_this()](const Said& said) {
+    self->over_since_s_ = self->around_.now_s();
+    self->look();
+    self->end(fmt::format("the agent's step of Slurm job {} ended: {}", *self->job_, last_line(said.err)),
+              true, false);
+    self->closed_ = true;
+  });
+}
+
+Expected<bool> SlurmJob::take_up() {
+  std::error_code ec;
+  if (!std::filesystem::exists(record_path(request_.spool), ec)) return false;
+  const auto text = spool::read_file(record_path(request_.spool));
+  const auto record = text ? parse_json(*text) : tl::unexpected(text.error());
+  if (!record) return tl::unexpected(record.error());
+  if (!record->is_object() || record->value("launcher", "") != "slurm") return false;
+  request_.nodes = record->value("nodes", i64{1});
+  request_.slots = record->value("slots", i64{1});
+  request_.gpus = record->value("gpus", i64{0});
+  request_.hardware = record->value("hardware", "cpu");
+  request_.seconds = record->value("seconds", 3600.0);
+  submitted_ = record->value("submitted", "");
+  if (const i64 standing = record->value("standing", i64{0}); standing != around_.options.standing)
+    return fail(fmt::format(
+        "allocation {} of an earlier run {}", request_.id,
+        standing == 0 ? "is a Slurm job of its own; go on with --on slurm"
+                      : fmt::format("is a step of Slurm job {0}; go on with --jobid {0}", standing)));
+  if (record->contains("job") && record->at("job").is_number_integer()) job_ = record->at("job").get<i64>();
+  if (auto opened = mail_.open(); !opened) return tl::unexpected(opened.error());
+  adopted_ = true;
+  in_doubt_ = !job_;
+  submissions_ = kMostSubmissions;  // what an earlier process asked for is looked for, not asked for again
+  around_.hurry();
+  return true;
+}
+
+void SlurmJob::send() {
+  sending_ = true;
+  ++submissions_;
+  around_.commands.run({"sbatch", "--parsable", (request_.spool / "job.sh").string()}, kSbatchLimit,
+                       [self = shared_from_this()](const Said& said) { self->answered(said); });
+}
+
+void SlurmJob::answered(const Said& said) {
+  sending_ = false;
+  around_.hurry();
+  if (said.ok()) {
+    if (const auto job = read_sbatch(said.out)) return accept(*job, "");
+  }
+  in_doubt_ = said.ok() || said.timed_out || is_in_doubt(said.err);
+  if (in_doubt_)
+    return remark(fmt::format("sbatch did not say whether it took the job ({}); it is looked for by its name",
+                              said.timed_out ? "no answer in time" : last_line(said.err)));
+  end(fmt::format("refused by sbatch: {}", last_line(said.err)), true, false);
+  closed_ = true;
+}
+
+void SlurmJob::accept(i64 job, const std::string& submitted) {
+  job_ = job;
+  submitted_ = submitted;
+  in_doubt_ = false;
+  if (auto kept = keep_record(); !kept) remark(kept.error().message);
+}
+
+Expected<i64> SlurmJob::post(std::string_view kind, const nlohmann::json& body) {
+  if (ended_) return fail(fmt::format("allocation {} has ended", request_.id));
+  return mail_.post(kind, body);
+}
+
+Expected<void> SlurmJob::finish(bool now) {
+  if (!spoke_) cancel();  // nobody reads the inbox yet
+  return post(spool::kFinish, {{"now", now}}).map([](i64) {});
+}
+
+void SlurmJob::cancel() {
+  if (closed_) return;
+  cancel_wanted_ = true;
+  if (around_.options.standing > 0) return cancel_step();
+  if (!job_ || cancelling_) return;  // not known yet: cancelled as soon as it is
+  cancelling_ = true;
+  around_.commands.run({"scancel", std::to_string(*job_)}, kScancelLimit,
+                       [self = shared_from_this()](const Said& said) {
+                         self->cancelling_ = false;
+                         if (said.ok()) self->around_.hurry();  // else: again when Slurm was asked next
+                       });
+}
+
+// The allocation is somebody's: only our step of it ends.
+void SlurmJob::cancel_step() {
+  around_.commands.run(squeue_of_steps(*job_), kScancelLimit, [self = shared_from_this()](const Said& said) {
+    for (const auto& step : read_steps(said.out))
+      if (step.name == self->name())
+        self->around_.commands.run({"scancel", "--signal=TERM", step.id}, kScancelLimit, [](const Said&) {});
+  });
+}
+
+void SlurmJob::started() {
+  spoke_ = true;
+  Started out{request_.id, fmt::format("Slurm job {}", job_ ? std::to_string(*job_) : name()),
+              job_.value_or(0), std::nullopt, 0};
+  if (!nodes_.empty()) out.where += " on " + nodes_;
+  out.seconds_left = seconds_left_.value_or(request_.seconds) - around_.options.signal_s;
+  if (adopted_ && seconds_left_) out.held_s = std::max(0.0, request_.seconds - *seconds_left_);
+  around_.say(out);
+}
+
+void SlurmJob::look() {
+  bool any = false;
+  while (!ended_) {
+    auto news = mail_.news();
+    // How long an adopted one still has, Slurm must tell first.
+    const bool speaks = news.has_value() || mail_.delivered() > 0;
+    if (!spoke_ && speaks && (!adopted_ || runs_)) started();
+    if (!news) break;
+    any = true;
+    around_.say(*news);
+  }
+  if (ended_ || (!any && over_since_s_ == 0)) return;
+  const auto reason = mail_.bye_reason();
+  if (reason.empty()) return;
+  said_bye_s_ = around_.now_s();
+  around_.hurry();
+  end(reason, false, reason == "signal");
+}
+
+void SlurmJob::learn(const std::vector<JobFacts>& of_this_name, bool denied) {
+  if (sending_ || closed_) return;
+  const JobFacts* mine = nullptr;
+  for (const JobFacts& facts : of_this_name) {
+    if (job_ && (facts.id != *job_ || (!submitted_.empty() && facts.submitted != submitted_))) continue;
+    if (mine == nullptr || facts.id < mine->id) mine = &facts;
+  }
+  if (mine == nullptr) {
+    if (denied && ++denied_ >= kDenials) missing();
+    return;
+  }
+  denied_ = 0;
+  if (!job_ || submitted_.empty()) accept(mine->id, mine->submitted);
+  if (cancel_wanted_ && meaning_of(mine->state).phase != Phase::kEnded) cancel();
+  apply(*mine);
+}
+
+// Slurm has no such job: one in doubt is submitted again, one that was known is over.
+void SlurmJob::missing() {
+  denied_ = 0;
+  if (ended_) {
+    closed_ = true;
+  } else if (job_) {
+    end(fmt::format("Slurm no longer knows job {}, and its agent said no farewell", *job_), true, false);
+    closed_ = true;
+  } else if (cancel_wanted_ || submissions_ >= kMostSubmissions) {
+    end(adopted_ ? "it was never submitted" : "sbatch could not submit it; see the remarks", !cancel_wanted_,
+        adopted_);
+    closed_ = true;
+  } else {
+    send();
+  }
+}
+
+void SlurmJob::apply(const JobFacts& facts) {
+  const Meaning meaning = meaning_of(facts.state);
+  if (!facts.nodes.empty()) nodes_ = facts.nodes;
+  if (meaning.phase == Phase::kEnded) {
+    if (ended_) return void(closed_ = true);
+    if (over_since_s_ == 0) over_since_s_ = around_.now_s();
+    look();
+    if (ended_) return void(closed_ = true);
+    around_.hurry();
+    const bool cancelled = cancel_wanted_ && meaning.blame == Blame::kNobody;
+    if (!cancelled && around_.now_s() - over_since_s_ < kLastWords && (spoke_ || adopted_)) return;
+    const bool bare = facts.reason.empty() || facts.reason == "None";
+    end(fmt::format("Slurm job {} ended without its agent's farewell: {}{}", facts.id, facts.state,
+                    bare ? "" : " (" + facts.reason + ")"),
+        meaning.blame != Blame::kNobody, meaning.blame == Blame::kNobody);
+    closed_ = true;
+    return;
+  }
+  if (ended_) {  // it said its farewell: the job must go too
+    if (meaning.phase == Phase::kRunning && around_.now_s() - said_bye_s_ > kAfterBye) cancel();
+    return;
+  }
+  if (meaning.phase == Phase::kPending) return waits(facts);
+  runs_ = runs_ || meaning.phase == Phase::kRunning || meaning.phase == Phase::kSuspended;
+  if (meaning.phase == Phase::kRunning && facts.seconds_left) seconds_left_ = facts.seconds_left;
+  if (meaning.phase == Phase::kSuspended) remark(fmt::format("Slurm job {} is suspended", facts.id));
+  if (meaning.phase == Phase::kUnknown)
+    remark(fmt::format("Slurm job {} is in a state this version does not know: {}", facts.id, facts.state));
+}
+
+void SlurmJob::waits(const JobFacts& facts) {
+  if (spoke_) {  // it ran before: a second start would find a mailbox in use
+    cancel();
+    end(fmt::format("Slurm job {} was put back into the queue ({})", facts.id, facts.state), false, true);
+    return;
+  }
+  if (facts.reason != "None" && facts.reason != "Priority" && facts.reason != "Resources" &&
+      !facts.reason.empty())
+    remark(fmt::format("Slurm job {} waits: {}", facts.id, facts.reason));
+  const double now = around_.now_s();
+  if (!is_hopeless(facts.reason)) hopeless_since_s_ = 0;
+  if (is_hopeless(facts.reason) && hopeless_since_s_ == 0) hopeless_since_s_ = now;
+  const double limit = around_.options.pending_s;
+  std::string why;
+  if (hopeless_since_s_ > 0 && now - hopeless_since_s_ > kHopelessFor)
+    why = fmt::format("Slurm job {} cannot start: {}", facts.id, facts.reason);
+  else if (limit > 0 && now - born_s_ > limit)
+    why = fmt::format("Slurm job {} waited longer than {} min ({})", facts.id, limit / 60, facts.reason);
+  if (hopeless_since_s_ > 0) around_.hurry();
+  if (why.empty()) return;
+  cancel();
+  end(std::move(why), true, false);
+}
+
+void SlurmJob::end(std::string reason, bool lost, bool blameless) {
+  if (ended_) return;
+  ended_ = true;
+  around_.say(Ended{request_.id, std::move(reason), lost, blameless});
+}
+
+void SlurmJob::remark(std::string text) {
+  if (text == remarked_) return;
+  remarked_ = text;
+  around_.say(Remark{request_.id, std::move(text)});
+}
+
+void SlurmJob::abandon() {
+  ended_ = closed_ = true;
+}
+
+}  // namespace sweep::launch

@@ -1,0 +1,51 @@
+// SlurmOptions: what a site and a grid ask of Slurm, as `launch.slurm` of a grid file and `slurm` of a site
+// profile spell it. Values go to sbatch as they are; what could end a directive early is refused.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schema/expected.h"
+#include "schema/trial.h"
+
+namespace sweep::launch {
+
+struct SlurmContainer {
+  std::string runtime;  // apptainer, singularity, enroot, pyxis; empty: none
+  std::string image;
+  std::vector<std::string> arguments;  // of the runtime, before the image
+};
+
+struct SlurmOptions {
+  // Options of sbatch by their long names: partition, account, qos, ...; values as sbatch takes them.
+  std::map<std::string, std::string> ask;
+  // By catalogue name of the hardware: what is asked for instead.
+  std::map<std::string, std::map<std::string, std::string>> hardware;
+  std::map<std::string, std::string> head;  // of the first node alone: mem, constraint, ...
+  std::vector<std::string> extra;           // further directives, verbatim
+  std::vector<std::string> prologue;        // lines of the script before the agent starts
+  SlurmContainer container;
+  std::string interface;
+  bool exclusive = true;         // whole nodes
+  bool colocate = false;         // trials side by side on one node
+  std::optional<double> time_s;  // the longest an allocation may be asked for
+  double signal_s = 60;          // the agent is told so long before the time limit
+  double idle_s = 300;           // an agent without work and without word ends its allocation
+  double pending_s = 0;          // the longest an allocation may wait in the queue; 0: for ever
+  double poll_s = 30;            // the longest between two questions to Slurm while nothing changes
+  i64 standing = 0;              // number of an allocation that is there already: steps of it instead of jobs
+  i64 max_nodes = 0;             // held at once, all allocations together; 0: what the largest trial needs
+  i64 max_allocations = 4;
+  double confirm_gpu_hours = 0;  // ask before a plan predicted above this; 0: never
+};
+
+// Of the merged JSON of site profiles and grid (each validated by the grid room).
+Expected<SlurmOptions> slurm_options_from(const nlohmann::json& section);
+
+// The options of sbatch that may be named in `ask`, `hardware` and `head`.
+const std::vector<std::string>& slurm_asks();
+
+}  // namespace sweep::launch

@@ -1,0 +1,161 @@
+#include "orchestrator/launch/slurm_script.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "orchestrator/launch/slurm_state.h"
+#include "schema/attempt_token.h"
+
+namespace sweep::launch {
+namespace {
+
+bool plain(const std::string& text, const char* beyond) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [&](unsigned char c) {
+    return std::isalnum(c) || std::string_view(beyond).find(static_cast<char>(c)) != std::string_view::npos;
+  });
+}
+
+std::string directive(const std::string& name, const std::string& value) {
+  const bool bare = plain(value, "_./:,@%+=-[]");
+  return bare ? fmt::format("--{}={}", name, value) : fmt::format("--{}=\"{}\"", name, value);
+}
+
+// In a file name sbatch expands %j and its like.
+std::string literal(std::string path) {
+  for (std::size_t at = 0; (at = path.find('%', at)) != std::string::npos; at += 2) path.insert(at, 1, '%');
+  return path;
+}
+
+// What is asked for a kind of hardware: the general wishes, overridden by its own.
+std::map<std::string, std::string> asks_for(const AllocationRequest& wanted, const SlurmOptions& options) {
+  auto asks = options.ask;
+  if (const auto own = options.hardware.find(wanted.hardware); own != options.hardware.end())
+    for (const auto& [name, value] : own->second) asks[name] = value;
+  const bool names_gpus = asks.contains("gres") || asks.contains("gpus-per-node");
+  if (!names_gpus && wanted.gpus > 0) asks["gpus-per-node"] = std::to_string(wanted.gpus);
+  if (!wanted.avoid.empty()) {
+    auto& exclude = asks["exclude"];
+    for (const auto& host : wanted.avoid) exclude += (exclude.empty() ? "" : ",") + host;
+  }
+  return asks;
+}
+
+void add_asks(std::vector<std::string>& out, const std::map<std::string, std::string>& asks) {
+  for (const auto& name : slurm_asks())
+    if (const auto found = asks.find(name); found != asks.end())
+      out.push_back(directive(name, found->second));
+}
+
+}  // namespace
+
+std::string slurm_job_name(const AllocationId& id) {
+  return "sweep-" + id;
+}
+
+std::string shell_word(const std::string& text) {
+  if (plain(text, "_./:,@%+=-")) return text;
+  std::string out = "'";
+  for (const char c : text) c == '\'' ? out += "'\\''" : out += c;
+  return out + "'";
+}
+
+std::vector<std::string> slurm_directives(const AllocationRequest& wanted, const SlurmOptions& options) {
+  const bool parts = !options.head.empty();  // the first node is a part of its own
+  std::vector<std::string> out{
+      directive("job-name", slurm_job_name(wanted.id)),
+      fmt::format("--nodes={}", parts ? 1 : wanted.nodes),
+      "--ntasks-per-node=1",
+      directive("time", slurm_time(wanted.seconds)),
+      "--no-requeue",
+      "--open-mode=append",
+      directive("output", literal((wanted.spool / "slurm.log").string())),
+      fmt::format("--signal=B:TERM@{}", static_cast<i64>(std::ceil(options.signal_s)))};
+  if (options.exclusive) out.emplace_back("--exclusive");
+  auto asks = asks_for(wanted, options);
+  auto first = asks;
+  for (const auto& [name, value] : options.head) first[name] = value;
+  add_asks(out, first);
+  for (const auto& line : options.extra) out.push_back(line);
+  if (!parts || wanted.nodes == 1) return out;
+  out.emplace_back("hetjob");
+  out.push_back(fmt::format("--nodes={}", wanted.nodes - 1));
+  out.emplace_back("--ntasks-per-node=1");
+  if (options.exclusive) out.emplace_back("--exclusive");
+  add_asks(out, asks);
+  for (const auto& line : options.extra) out.push_back(line);
+  return out;
+}
+
+std::filesystem::path container_wrapper_path(const std::filesystem::path& spool) {
+  return spool / "rank-in-container";
+}
+
+std::string container_wrapper(const SlurmContainer& container, const std::filesystem::path& rank,
+                              const std::filesystem::path& spool) {
+  std::string words;
+  const auto add = [&](const std::string& word) { words += " " + shell_word(word); };
+  const bool enroot =
+      container.runtime == "enroot" || container.runtime == "pyxis";  // pyxis' images are enroot's
+  if (enroot) {
+    for (const char* word : {"enroot", "start", "--rw", "--mount"}) add(word);
+    add(spool.string() + ":" + spool.string());
+    add("--mount");
+    add("/dev/shm:/dev/shm");
+  } else {
+    for (const char* word : {container.runtime.c_str(), "exec", "--bind"}) add(word);
+    add(spool.string() + ",/dev/shm");
+  }
+  for (const auto& argument : container.arguments) add(argument);
+  add(container.image);
+  add(rank.string());
+  return "#!/bin/sh\n# Starts a rank in its container; the agent stays outside.\nexec" + words + " \"$@\"\n";
+}
+
+std::vector<std::string> head_agent_words(const AllocationRequest& wanted, const SlurmOptions& options,
+                                          const Programs& programs) {
+  const auto rank = options.container.runtime.empty() ? programs.rank : container_wrapper_path(wanted.spool);
+  std::vector<std::string> out{programs.agent.string(),
+                               "--spool",
+                               wanted.spool.string(),
+                               "--allocation",
+                               wanted.id,
+                               "--incarnation",
+                               std::to_string(wanted.incarnation),
+                               "--slots",
+                               std::to_string(wanted.slots),
+                               "--rank-program",
+                               rank.string(),
+                               "--idle-limit",
+                               std::to_string(static_cast<i64>(std::ceil(options.idle_s)))};
+  if (!programs.zygote) out.emplace_back("--no-zygote");
+  if (wanted.nodes > 1)
+    for (const auto& word :
+         {std::string("--nodes"), std::to_string(wanted.nodes), std::string("--peers"), std::string("slurm")})
+      out.push_back(word);
+  if (wanted.nodes > 1 && !options.interface.empty()) {
+    out.emplace_back("--interface");
+    out.push_back(options.interface);
+  }
+  return out;
+}
+
+std::string slurm_script(const AllocationRequest& wanted, const SlurmOptions& options,
+                         const Programs& programs) {
+  std::string out = "#!/bin/bash\n";
+  for (const auto& line : slurm_directives(wanted, options)) out += "#SBATCH " + line + "\n";
+  out += "# One allocation of sweep: many trials, one after another, until the agent is told to finish.\n";
+  // A second start would be a second agent on the same mailbox.
+  out +=
+      "if [ \"${SLURM_RESTART_COUNT:-0}\" -ne 0 ]; then echo 'started again by Slurm: nothing is done' >&2; "
+      "exit 0; fi\n";
+  for (const auto& line : options.prologue) out += line + "\n";
+  const std::string mark = attempt_token(allocation_key(wanted.id, wanted.spool), 0);
+  out += fmt::format("export {}={}\n", kAttemptVariable, shell_word(mark));
+  out += "exec";
+  for (const auto& word : head_agent_words(wanted, options, programs)) out += " " + shell_word(word);
+  return out + "\n";
+}
+
+}  // namespace sweep::launch

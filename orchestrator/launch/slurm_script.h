@@ -1,0 +1,36 @@
+// The batch script of one allocation: directives, prologue, and the head agent in place of the shell, so that
+// Slurm's signals reach it. Pure text; the same that `sweep plan --sbatch` shows.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "orchestrator/launch/launcher.h"
+#include "orchestrator/launch/slurm_options.h"
+
+namespace sweep::launch {
+
+struct Programs {
+  std::filesystem::path agent, rank;  // absolute, at the same path on every node
+  bool zygote = true;
+};
+
+// A job is known by this name, whatever became of its number.
+std::string slurm_job_name(const AllocationId&);
+
+// Every directive without "#SBATCH ", in order. A text is quoted the way sbatch reads it.
+std::vector<std::string> slurm_directives(const AllocationRequest&, const SlurmOptions&);
+std::string slurm_script(const AllocationRequest&, const SlurmOptions&, const Programs&);
+
+// The words that start the head agent.
+std::vector<std::string> head_agent_words(const AllocationRequest&, const SlurmOptions&, const Programs&);
+
+// The program that starts a rank inside the container, for the agent outside; written into the spool.
+std::string container_wrapper(const SlurmContainer&, const std::filesystem::path& rank,
+                              const std::filesystem::path& spool);
+std::filesystem::path container_wrapper_path(const std::filesystem::path& spool);
+
+// One word of a POSIX shell, whatever the text holds.
+std::string shell_word(const std::string& text);
+
+}  // namespace sweep::launch

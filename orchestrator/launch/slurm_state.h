@@ -1,0 +1,67 @@
+// What Slurm says of jobs: the answers of squeue, sacct and scontrol read into JobFacts, and every state of a
+// job mapped to a phase and a blame. Pure; an answer that cannot be read is no fact.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schema/trial.h"
+
+namespace sweep::launch {
+
+enum class Phase {
+  kPending,    // waits in the queue, again perhaps
+  kRunning,    // has its nodes, suspended ones too: its agent may speak at any time
+  kSuspended,  // has its nodes, but its processes stand still
+  kEnding,     // its end has begun
+  kEnded,
+  kUnknown,  // a state that this version has never heard of: nothing is concluded from it
+};
+enum class Blame {
+  kNone,     // it ended as it should
+  kNobody,   // preempted, cancelled, out of time: its trials burn no retry
+  kMachine,  // nodes failed, memory ran out, its script failed
+};
+struct Meaning {
+  Phase phase = Phase::kUnknown;
+  Blame blame = Blame::kNone;
+};
+// Of a state word as any of the commands writes it: "CANCELLED by 1000", "OUT_OF_ME+" too.
+Meaning meaning_of(std::string_view state);
+
+struct JobFacts {
+  i64 id = 0;
+  std::string name, state, reason, nodes;
+  std::string submitted;               // as Slurm writes it; the same in every answer of one cluster
+  std::optional<double> seconds_left;  // until its time limit
+};
+
+// The arguments that make squeue (sacct) say what read_squeue (read_sacct) understands, for exactly these names.
+std::vector<std::string> squeue_by_name(const std::vector<std::string>& names);
+std::vector<std::string> sacct_by_name(const std::vector<std::string>& names);
+std::optional<i64> read_sbatch(std::string_view answer);  // of `sbatch --parsable`: the job's number
+std::vector<JobFacts> read_squeue(std::string_view answer);
+std::vector<JobFacts> read_sacct(std::string_view answer);
+std::optional<JobFacts> read_scontrol(std::string_view answer);  // of `scontrol show job -o ID`
+
+// Of a job that was not named by us, and of its steps: the facts of each step of the job, by the step's name.
+std::vector<std::string> squeue_of_job(i64 job);
+std::vector<std::string> squeue_of_steps(i64 job);
+struct StepFacts {
+  std::string id, name;  // "17.0"
+};
+std::vector<StepFacts> read_steps(std::string_view answer);
+
+// "1-02:03:04", "02:03:04", "03:04", "5" (minutes, of a limit given so); none: UNLIMITED, NOT_SET, INVALID.
+std::optional<double> slurm_seconds(std::string_view text);
+// "HH:MM:SS" or "D-HH:MM:SS", rounded up to a whole minute.
+std::string slurm_time(double seconds);
+
+// A reason that will not pass by waiting: the request fits no node, no limit, or is held.
+bool is_hopeless(std::string_view pending_reason);
+// What sbatch says when the controller could not be asked rather than said no: the submission is in doubt.
+bool is_in_doubt(std::string_view error);
+
+}  // namespace sweep::launch

@@ -1,0 +1,327 @@
+#include "orchestrator/launch/ssh_allocation.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <boost/uuid/name_generator_sha1.hpp>
+#include <boost/uuid/uuid_io.hpp>
+#include <nlohmann/json.hpp>
+
+#include "orchestrator/launch/ssh_logs.h"
+#include "schema/attempt_token.h"
+#include "schema/codec.h"
+#include "schema/version.h"
+
+namespace sweep::launch {
+
+namespace {
+
+constexpr double kShort = 30, kCopy = 300, kStart = 60, kCleanUp = 20;  // seconds
+constexpr double kAfterSilence = 20;  // for agents that end themselves, beyond their own limit
+
+// The build's own name on a host: two builds never share a file.
+std::string agent_name(const std::string& bytes) {
+  const auto id = boost::uuids::name_generator_sha1(boost::uuids::ns::oid())(bytes);
+  return fmt::format("sweep-agent-{}-{}", kVersion, boost::uuids::to_string(id).substr(0, 13));
+}
+
+std::string last_line_of(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  const auto at = text.rfind('\n');
+  return at == std::string::npos ? text : text.substr(at + 1);
+}
+
+// The folder's name on the hosts: this allocation of this database of this machine.
+std::string spool_name(const AllocationRequest& request) {
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  return allocation_key(request.id, fmt::format("/{}{}", host, request.spool.string()));
+}
+
+std::filesystem::path record_file(const std::filesystem::path& spool) {
+  return spool / "ssh.json";
+}
+
+}  // namespace
+
+SshAllocation::SshAllocation(SshSurroundings& around, AllocationRequest request, std::vector<SshHost> hosts)
+    : around_(around),
+      request_(std::move(request)),
+      hosts_(std::move(hosts)),
+      places_(hosts_.size()),
+      mail_(request_) {}
+
+SshAllocation::~SshAllocation() = default;
+
+Expected<void> SshAllocation::start() {
+  if (auto opened = mail_.open(); !opened) return opened;
+  if (auto kept = keep_record(); !kept) return kept;
+  waited_for_ = hosts_.size();
+  for (std::size_t node = 0; node < hosts_.size(); ++node) prepare(node);
+  return {};
+}
+
+Expected<void> SshAllocation::keep_record() const {
+  nlohmann::json hosts = nlohmann::json::array();
+  for (std::size_t i = 0; i < hosts_.size(); ++i)
+    hosts.push_back({{"host", hosts_[i].name}, {"agent", places_[i].agent}, {"spool", places_[i].spool}});
+  return spool::write_atomically(record_file(request_.spool), dump({{"launcher", "ssh"},
+                                                                    {"hosts", std::move(hosts)},
+                                                                    {"nodes", request_.nodes},
+                                                                    {"slots", request_.slots},
+                                                                    {"gpus", request_.gpus},
+                                                                    {"hardware", request_.hardware}}) +
+                                                                  "\n");
+}
+
+Expected<std::optional<nlohmann::json>> SshAllocation::record_of(const std::filesystem::path& spool) {
+  std::error_code ec;
+  if (!std::filesystem::exists(record_file(spool), ec)) return std::optional<nlohmann::json>();
+  const auto text = spool::read_file(record_file(spool));
+  auto record = text ? parse_json(*text) : tl::unexpected(text.error());
+  if (!record) return fail(fmt::format("{}: {}", record_file(spool).string(), record.error().message));
+  if (!record->is_object() || !record->contains("hosts") || !(*record)["hosts"].is_array())
+    return fail(fmt::format("{}: it names no hosts", record_file(spool).string()));
+  return std::optional<nlohmann::json>(std::move(*record));
+}
+
+Expected<void> SshAllocation::take_up(const nlohmann::json& record) {
+  if (auto opened = mail_.open(); !opened) return opened;
+  adopted_ = true;
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    places_[i].agent = text_of(record["hosts"][i], "agent");
+    places_[i].spool = text_of(record["hosts"][i], "spool");
+  }
+  // Cut off before its agent was started: whatever was started is ended, and the next one starts afresh.
+  if (places_[0].spool.empty())
+    boost::asio::post(around_.io, [self = shared_from_this()] {
+      self->clean_up("the run that started it ended before its agents served", true);
+    });
+  else
+    open_bridge();
+  return {};
+}
+
+void SshAllocation::ask(std::size_t node, const std::string& line, std::string input, double limit_s,
+                        std::function<void(const std::string& out)> answer, const char* what) {
+  around_.shell.ask(
+      hosts_[node].name, line, std::move(input), limit_s,
+      [self = shared_from_this(), node, what, answer = std::move(answer)](const SshShell::Said& said) {
+        if (self->closing_ || self->abandoned_) return;
+        if (said.code == 0) return answer(said.out);
+        self->give_up(fmt::format(
+            "{}: {}: {}", self->hosts_[node].name, what,
+            said.timed_out ? "no answer in time" : last_line_of(said.err.empty() ? said.out : said.err)));
+      });
+}
+
+void SshAllocation::prepare(std::size_t node) {
+  const std::string home =
+      around_.options.directory.empty() ? "\"$HOME/.cache/sweep\"" : shell_word(around_.options.directory);
+  ask(
+      node, fmt::format("umask 077 && mkdir -p {0} && cd {0} && mkdir -p bin spool && pwd -P", home), "",
+      kShort,
+      [this, node](const std::string& out) {
+        Place& place = places_[node];
+        place.home = last_line_of(out);
+        place.spool = fmt::format("{}/spool/{}/n{}", place.home, spool_name(request_), node);
+        place.agent = hosts_[node].agent;
+        place.agent.empty() ? look_for_agent(node) : probe(node);
+      },
+      "its folder cannot be made");
+}
+
+void SshAllocation::look_for_agent(std::size_t node) {
+  const auto bytes = spool::read_file(around_.programs.agent, std::size_t{1} << 30);
+  if (!bytes) return give_up(bytes.error().message);
+  places_[node].agent = fmt::format("{}/bin/{}", places_[node].home, agent_name(*bytes));
+  ask(
+      node,
+      fmt::format("if [ -x {0} ]; then echo here; else echo absent; fi", shell_word(places_[node].agent)), "",
+      kShort,
+      [this, node](const std::string& out) { last_line_of(out) == "here" ? probe(node) : bring_agent(node); },
+      "it cannot be asked for the agent");
+}
+
+void SshAllocation::bring_agent(std::size_t node) {
+  auto bytes = spool::read_file(around_.programs.agent, std::size_t{1} << 30);
+  if (!bytes) return give_up(bytes.error().message);
+  const std::string to = shell_word(places_[node].agent);
+  // Two hosts may be one machine: whoever renames last puts the same bytes there.
+  ask(
+      node,
+      fmt::format("umask 077; t={0}.$$; cat > \"$t\" && [ \"$(wc -c < \"$t\")\" -eq {1} ] && chmod 700 "
+                  "\"$t\" && mv -f "
+                  "\"$t\" {0}",
+                  to, bytes->size()),
+      std::move(*bytes), kCopy, [this, node](const std::string&) { probe(node); },
+      "the agent cannot be copied there");
+}
+
+void SshAllocation::probe(std::size_t node) {
+  const auto rank = hosts_[node].rank.empty() ? around_.programs.rank.string() : hosts_[node].rank;
+  ask(
+      node,
+      fmt::format("{} --probe && {{ [ -x {} ] || {{ echo 'no rank program there: name it with rank' >&2; "
+                  "exit 7; }}; }}",
+                  shell_word(places_[node].agent), shell_word(rank)),
+      "", kShort, [this, node](const std::string& out) { probed(node, out); }, "its agent cannot be used");
+}
+
+void SshAllocation::probed(std::size_t node, const std::string& out) {
+  const auto facts = parse_json(last_line_of(out));
+  const std::string version = facts && facts->is_object() ? text_of(*facts, "version") : "";
+  if (version != kVersion)
+    return give_up(
+        fmt::format("{}: {} is version '{}', this is sweep {}: install the same one there, or name none "
+                    "and it is copied",
+                    hosts_[node].name, places_[node].agent, version, kVersion));
+  one_ready();
+}
+
+void SshAllocation::one_ready() {
+  if (--waited_for_ > 0) return;
+  if (auto kept = keep_record(); !kept) return give_up(kept.error().message);  // before anything is started
+  start_head();
+}
+
+std::string SshAllocation::agent_line(std::size_t node, const std::string& more) const {
+  const Place& place = places_[node];
+  const SshHost& host = hosts_[node];
+  const auto rank = host.rank.empty() ? around_.programs.rank.string() : host.rank;
+  return fmt::format(
+      "umask 077 && mkdir -p {0} && exec {1} run --detach --spool {0} --allocation {2} --incarnation {3} "
+      "--slots {4} "
+      "--rank-program {5} --lease {6}{7}{8}{9}",
+      shell_word(place.spool), shell_word(place.agent), shell_word(request_.id), request_.incarnation,
+      request_.slots, shell_word(rank), around_.options.lease_s,
+      around_.programs.zygote ? "" : " --no-zygote",
+      host.interface.empty() ? "" : " --interface " + shell_word(host.interface), more);
+}
+
+void SshAllocation::start_head() {
+  std::string more = fmt::format(" --nodes {} --contact-limit {}", hosts_.size(), around_.options.silence_s);
+  if (hosts_.size() > 1) more += " --peers launcher";
+  ask(
+      0, agent_line(0, more), "", kStart,
+      [this](const std::string& out) {
+        const auto ready = parse_json(last_line_of(out));
+        if (!ready || !flag_of(*ready, "ready"))
+          return give_up(fmt::format("{}: {}", hosts_[0].name, last_line_of(out)));
+        for (std::size_t node = 1; node < hosts_.size(); ++node)
+          start_node(node, dump({{"address", text_of(*ready, "address")},
+                                 {"port", integer_of(*ready, "port")},
+                                 {"token", text_of(*ready, "token")},
+                                 {"node", node}}));
+        open_bridge();
+      },
+      "the head agent does not start");
+}
+
+// The token goes from one agent's standard output to the others' standard input, and nowhere else.
+void SshAllocation::start_node(std::size_t node, const std::string& join) {
+  ask(
+      node, agent_line(node, " --join"), join + "\n", kStart, [](const std::string&) {},
+      "its agent does not join the head agent");
+}
+
+void SshAllocation::open_bridge() {
+  BridgeEnd::Events events;
+  events.attached = [this] {
+    if (std::exchange(spoke_, true)) return;
+    std::string names;
+    for (const auto& host : hosts_) names += (names.empty() ? "" : ", ") + host.name;
+    Started out;
+    out.id = request_.id;
+    out.where = names;
+    say(out);
+    news();
+  };
+  events.news = [this] { news(); };
+  events.gone = [this] {
+    news();
+    const auto reason = mail_.bye_reason();
+    clean_up(reason.empty() ? "lost: the head agent ended without a farewell" : reason, reason.empty());
+  };
+  events.failed = [this](const std::string& why) { give_up(why); };
+  events.remark = [this](const std::string& text) { say(Remark{request_.id, text}); };
+  bridge_ = std::make_unique<BridgeEnd>(
+      around_.io, around_.shell, hosts_[0].name,
+      fmt::format("exec {} bridge --spool {}", shell_word(places_[0].agent), shell_word(places_[0].spool)),
+      request_.spool, around_.options.silence_s + kAfterSilence, std::move(events));
+  bridge_->start();
+}
+
+void SshAllocation::news() {
+  while (!ended_ && spoke_) {
+    auto more = mail_.news();
+    if (!more) return;
+    say(*more);
+  }
+}
+
+Expected<i64> SshAllocation::post(std::string_view kind, const nlohmann::json& body) {
+  if (ended_ || closing_) return fail(fmt::format("allocation {} has ended", request_.id));
+  auto posted = mail_.post(kind, body);
+  if (posted && bridge_) bridge_->push();
+  return posted;
+}
+
+void SshAllocation::give_up(const std::string& why) {
+  if (closing_) return;
+  clean_up("lost: " + why, true);
+}
+
+void SshAllocation::kill() {
+  clean_up("killed", true);
+}
+
+// Ends what may be left on every host, brings the ranks' logs here, removes the folders there; then it has ended.
+void SshAllocation::clean_up(const std::string& reason, bool lost) {
+  if (std::exchange(closing_, true)) return;
+  if (bridge_) bridge_->stop();
+  waited_for_ = 1;
+  const auto one_less = [self = shared_from_this(), reason, lost] {
+    if (--self->waited_for_ > 0) return;
+    self->ended_ = true;  // its hosts are free from here on
+    if (!self->abandoned_) self->around_.say(Ended{self->request_.id, reason, lost});
+  };
+  for (std::size_t node = 0; node < hosts_.size(); ++node) {
+    const Place& place = places_[node];
+    if (place.agent.empty() || place.spool.empty()) continue;
+    ++waited_for_;
+    const std::string line = fmt::format(
+        "{1} end --spool {0} --allocation {2} >/dev/null; cd {0} 2>/dev/null || exit 0; tar -cf - "
+        "--exclude='*.progress' attempts agent.log 2>/dev/null; cd / && rm -rf {0} && rmdir \"$(dirname "
+        "{0})\" 2>/dev/null; exit 0",
+        shell_word(place.spool), shell_word(place.agent), shell_word(request_.id));
+    around_.shell.ask(
+        hosts_[node].name, line, "", kCleanUp,
+        [self = shared_from_this(), node, one_less](const SshShell::Said& said) {
+          if (self->abandoned_) return;
+          if (said.code != 0)
+            self->say(Remark{
+                self->request_.id,
+                fmt::format("{} could not be cleaned up ({}); its agents end by themselves after {:.0f} s "
+                            "without contact",
+                            self->hosts_[node].name, last_line_of(said.err),
+                            self->around_.options.silence_s)});
+          if (said.code != 0 || said.out.empty()) return one_less();
+          unpack_logs(self->around_.io, said.out, self->request_.spool, node, one_less);
+        });
+  }
+  boost::asio::post(around_.io, one_less);
+}
+
+void SshAllocation::abandon() {
+  abandoned_ = ended_ = true;
+  if (bridge_) bridge_->stop();
+}
+
+void SshAllocation::say(const Event& event) {
+  if (!ended_ && !abandoned_) around_.say(event);
+}
+
+}  // namespace sweep::launch

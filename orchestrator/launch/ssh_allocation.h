@@ -1,0 +1,80 @@
+// SshAllocation: one allocation on hosts reached by ssh: it brings the agent there where it is missing, starts the
+// head agent and the node agents, carries the mailbox, and cleans up. The agents outlive the connection and this
+// process; a record beside the mailbox lets the next one take them over. REQUIRES: used on the event loop only.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "orchestrator/launch/bridge_end.h"
+#include "orchestrator/launch/mail.h"
+#include "orchestrator/launch/slurm_script.h"
+#include "orchestrator/launch/ssh_shell.h"
+
+namespace sweep::launch {
+
+// What an allocation needs of its launcher.
+struct SshSurroundings {
+  boost::asio::io_context& io;
+  SshShell& shell;
+  SshOptions options;
+  Programs programs;
+  Launcher::Sink say;
+};
+
+class SshAllocation : public std::enable_shared_from_this<SshAllocation> {
+ public:
+  SshAllocation(SshSurroundings& around, AllocationRequest request, std::vector<SshHost> hosts);
+  ~SshAllocation();
+
+  Expected<void> start();
+  // Of an earlier process: the hosts it had. Error: its record cannot be read. Absent: there is none.
+  static Expected<std::optional<nlohmann::json>> record_of(const std::filesystem::path& spool);
+  Expected<void> take_up(const nlohmann::json& record);
+
+  Expected<i64> post(std::string_view kind, const nlohmann::json& body);
+  void acknowledge(std::uint64_t offset) { mail_.acknowledge(offset); }
+  void kill();
+  void abandon();  // says nothing any more; the agents live on
+  const AllocationRequest& request() const { return request_; }
+  const std::vector<SshHost>& hosts() const { return hosts_; }
+  bool ended() const { return ended_; }
+
+ private:
+  struct Place {
+    std::string home;   // folder of ours on the host
+    std::string agent;  // program there
+    std::string spool;  // of this node
+  };
+  using Then = std::function<void()>;
+
+  void ask(std::size_t node, const std::string& line, std::string input, double limit_s,
+           std::function<void(const std::string& out)> answer, const char* what);
+  void prepare(std::size_t node);
+  void look_for_agent(std::size_t node);
+  void bring_agent(std::size_t node);
+  void probe(std::size_t node);
+  void probed(std::size_t node, const std::string& out);
+  void one_ready();
+  void start_head();
+  void start_node(std::size_t node, const std::string& join);
+  std::string agent_line(std::size_t node, const std::string& more) const;
+  void open_bridge();
+  void news();
+  void give_up(const std::string& why);
+  void clean_up(const std::string& reason, bool lost);
+  Expected<void> keep_record() const;
+  void say(const Event& event);
+
+  SshSurroundings& around_;
+  AllocationRequest request_;
+  std::vector<SshHost> hosts_;
+  std::vector<Place> places_;
+  Mail mail_;
+  std::unique_ptr<BridgeEnd> bridge_;
+  std::size_t waited_for_ = 0;
+  bool adopted_ = false, spoke_ = false, closing_ = false, ended_ = false, abandoned_ = false;
+};
+
+}  // namespace sweep::launch

@@ -1,0 +1,35 @@
+// SshOptions: hosts that are reached by ssh, and what they have, as `launch.ssh` of a grid file spells it.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schema/expected.h"
+#include "schema/trial.h"
+
+namespace sweep::launch {
+
+struct SshHost {
+  std::string name;      // as ssh takes it: an alias of the configuration, a name, an address
+  std::string hardware;  // catalogue name; empty: runs whatever the hosts without one run
+  i64 slots = 1;         // trials side by side; 1: a trial has its nodes alone
+  std::optional<double> memory_gib, price_per_hour;
+  std::string interface;    // for agents and ranks; empty: the one ssh came in by
+  std::string agent, rank;  // programs on the host; empty: the agent is copied, the rank is where ours is
+};
+
+struct SshOptions {
+  std::vector<SshHost> hosts;
+  std::string user;
+  i64 port = 0;            // 0: what ssh thinks
+  std::string config;      // of ssh; empty: ~/.ssh/config and the machine's
+  std::string directory;   // on the hosts; empty: ~/.cache/sweep
+  double lease_s = 15;     // silence between agents after which each side gives the other up
+  double silence_s = 900;  // without contact for so long a host's agents end what they run, and are given up
+};
+
+// Of the JSON of a grid's section (validated by the grid room).
+Expected<SshOptions> ssh_options_from(const nlohmann::json& section);
+
+}  // namespace sweep::launch

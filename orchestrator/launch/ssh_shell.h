@@ -1,0 +1,49 @@
+// SshShell: runs words on one host over one shared connection (ControlMaster), never asking anybody anything: host
+// keys are checked by ssh as its configuration says, and what would need an answer fails. It knows nothing of
+// allocations.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "orchestrator/launch/channel.h"
+#include "orchestrator/launch/ssh_options.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace sweep::launch {
+
+class SshShell {
+ public:
+  SshShell(boost::asio::io_context& io, const SshOptions& options);
+  ~SshShell();  // ends the shared connections
+
+  struct Said {
+    int code = -1;  // the exit code; 255: ssh itself failed; -1: it was ended
+    bool timed_out = false;
+    std::string out, err;
+  };
+  using Answer = std::function<void(const Said&)>;
+  // Runs a line of /bin/sh there; the answer comes from the event loop, exactly once.
+  void ask(const std::string& host, const std::string& line, std::string input, double limit_s,
+           Answer answer);
+  // The words for a channel that stays open.
+  std::vector<std::string> words(const std::string& host, const std::string& line) const;
+  // Drops the shared connection, which may be dead without knowing; the next command makes a new one.
+  void drop(const std::string& host);
+
+ private:
+  std::vector<std::string> options() const;
+  struct Asking;
+  boost::asio::io_context& io_;
+  const SshOptions options_;
+  std::string control_;  // ControlPath
+  std::map<std::string, bool> used_;
+  std::map<int, std::shared_ptr<Asking>> asking_;
+  int last_ = 0;
+};
+
+}  // namespace sweep::launch

@@ -1,0 +1,84 @@
+// ConductorLoop: the run loop behind conduct(). Private to run/: conductor.cpp holds its beginning, ticks and
+// ends, conductor_work.cpp what it asks for, hands out and takes in.
+#pragma once
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <csignal>
+#include <map>
+
+#include "orchestrator/run/conductor.h"
+#include "orchestrator/run/holding.h"
+#include "orchestrator/run/quarantine.h"
+
+namespace sweep::run {
+
+class ConductorLoop {
+ public:
+  ConductorLoop(store::Store& store, const Settings& settings, const MakeLauncher& make, Observer& observer)
+      : store_(store),
+        settings_(settings),
+        observer_(observer),
+        signals_(io_, SIGINT, SIGTERM, SIGHUP),
+        timer_(io_),
+        launcher_(make(io_, [this](const launch::Event& event) { on_event(event); })) {}
+
+  Expected<RunEnd> run();
+
+ private:
+  Expected<void> take_over();
+  void obtain();
+  Expected<std::vector<store::Demand>> demand();
+  std::vector<Capacity> capacities(Holding::Clock::time_point now) const;
+  void request(const Wanted&);
+  void fill();
+  void fill(Holding&);
+  void release_unwanted();
+  bool post_one(Holding&);
+  Expected<std::vector<store::PendingTrial>> candidates(const Holding&, i64 limit);
+  void finish(Holding&, bool now);
+  void on_event(const launch::Event&);
+  void on_started(const launch::Started&);
+  void on_outbox(const launch::Outbox&);
+  void on_ended(const launch::Ended&);
+  void on_lost(const Holding&, const launch::Ended&);
+  void tainted(Holding&, const Flights::Absorbed&);
+  void note(const std::string& kind, const std::string& text);
+  void land(Holding&, const Landing&);
+  void on_signal();
+  void on_tick();
+  void wait_for_signal();
+  void wait_for_tick();
+  void check_limits();
+  void end_with(End, std::string why, bool now);
+  void finish_all(bool now);
+  void snapshot();
+  void fatal(const Error&);
+  void close_after_failure();
+  double elapsed_s() const { return std::chrono::duration<double>(Holding::Clock::now() - began_).count(); }
+  // Stores' void answers: an error ends the run, since what cannot be stored must not be measured.
+  bool stored(const Expected<void>& answer) {
+    if (!answer) fatal(answer.error());
+    return answer.has_value();
+  }
+
+  store::Store& store_;
+  const Settings& settings_;
+  Observer& observer_;
+  boost::asio::io_context io_;
+  boost::asio::signal_set signals_;
+  boost::asio::steady_timer timer_;
+  std::unique_ptr<launch::Launcher> launcher_;
+  std::map<std::string, Holding> held_;  // by allocation
+  Quarantine quarantine_;
+  double spent_gpu_s_ = 0;  // of allocations that have ended
+  int signals_seen_ = 0;
+  int lost_in_a_row_ = 0;
+  i64 landed_ = 0, ticks_ = 0;
+  Holding::Clock::time_point began_ = Holding::Clock::now();
+  std::optional<RunEnd> end_;
+  std::optional<Error> error_;
+};
+
+}  // namespace sweep::run

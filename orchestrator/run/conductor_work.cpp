@@ -1,0 +1,245 @@
+// What the run loop asks for, hands out and takes in.
+#include <fmt/format.h>
+
+#include "orchestrator/plan/planner.h"
+#include "orchestrator/run/conductor_loop.h"
+#include "orchestrator/run/flights.h"
+#include "orchestrator/run/recovery.h"
+
+namespace sweep::run {
+
+using Clock = Holding::Clock;
+
+// Pending trials by what they need; on this machine all of them need the same.
+Expected<std::vector<store::Demand>> ConductorLoop::demand() {
+  auto groups = store_.demand(settings_.sweep);
+  if (!groups || settings_.by_need || groups->empty()) return groups;
+  store::Demand all;
+  for (const auto& group : *groups) all.trials += group.trials, all.predicted_s += group.predicted_s;
+  return std::vector<store::Demand>{all};
+}
+
+std::vector<Capacity> ConductorLoop::capacities(Clock::time_point now) const {
+  std::vector<Capacity> out;
+  const double target = target_seconds(settings_.bounds);
+  for (const auto& [id, held] : held_) {
+    const double left = held.finishing ? 0 : std::min(target, held.seconds_left(now, target));
+    const auto nodes = static_cast<double>(held.request.nodes);
+    const i64 gpus = settings_.by_need ? held.gpus_per_node : 1;
+    out.push_back({settings_.by_need ? held.request.hardware : "", held.request.nodes, gpus,
+                   left * nodes - held.flights.seconds()});
+  }
+  return out;
+}
+
+// Asks for what the pending trials are worth; ends the run when nothing is held and nothing may be asked for.
+void ConductorLoop::obtain() {
+  if (!end_ && !error_) {
+    const auto groups = demand();
+    if (!groups) return fatal(groups.error());
+    for (const Wanted& wanted : allocations_wanted(*groups, capacities(Clock::now()), settings_.bounds)) {
+      request(wanted);
+      if (error_) return;
+    }
+    const auto beyond = beyond_bounds(*groups, settings_.bounds);
+    if (held_.empty() && beyond) end_ = RunEnd{End::kBroken, *beyond};
+  }
+  if (held_.empty()) io_.stop();
+}
+
+void ConductorLoop::request(const Wanted& wanted) {
+  auto row = store_.create_allocation(settings_.sweep, settings_.launcher, settings_.spool_root);
+  if (!row) return fatal(row.error());
+  Holding holding;
+  holding.gpus_per_node = wanted.gpus_per_node;
+  holding.request.id = row->id, holding.request.spool = row->spool;
+  holding.request.incarnation = row->incarnation, holding.request.outbox_offset = row->offset;
+  holding.request.nodes = wanted.nodes, holding.request.slots = settings_.slots;
+  if (settings_.by_need) {
+    holding.request.hardware = wanted.hardware;
+    holding.request.gpus = wanted.hardware == "cpu" ? 0 : wanted.gpus_per_node;
+    holding.request.seconds = wanted.seconds;
+    holding.request.avoid = quarantine_.hosts();
+  }
+  std::error_code ec;
+  std::filesystem::create_directories(row->spool, ec);
+  Expected<void> asked;
+  held_[row->id] = holding;
+  if (ec)
+    asked = fail(fmt::format("{}: the spool folder cannot be made: {}", row->spool, ec.message()));
+  else
+    asked = launcher_->request(holding.request);
+  if (asked) return;
+  stored(store_.end_allocation(row->id, asked.error().message));
+  held_.erase(row->id);
+  fatal(asked.error());
+}
+
+void ConductorLoop::finish(Holding& holding, bool now) {
+  holding.finishing = true;
+  if (auto told = launcher_->finish(holding.request.id, now); !told) launcher_->kill(holding.request.id);
+}
+
+void ConductorLoop::finish_all(bool now) {
+  std::vector<std::string> ids;  // a launcher may end one while it is told
+  for (const auto& [id, holding] : held_) ids.push_back(id);
+  for (const auto& id : ids)
+    if (const auto found = held_.find(id); found != held_.end()) finish(found->second, now);
+}
+
+void ConductorLoop::fill() {
+  for (auto& [id, holding] : held_) fill(holding);
+}
+
+void ConductorLoop::fill(Holding& holding) {
+  while (holding.started && !holding.finishing && !end_ && !error_ &&
+         holding.flights.nodes() < holding.width() + settings_.ahead)
+    if (!post_one(holding)) break;
+  if (holding.flights.size() == 0 && holding.started && !holding.finishing)
+    finish(holding, end_.has_value() || error_.has_value());
+}
+
+// Allocations still in the queue that no pending trial waits for any more.
+void ConductorLoop::release_unwanted() {
+  std::vector<std::string> unwanted;
+  for (const auto& [id, holding] : held_) {
+    if (holding.started || holding.finishing || holding.flights.size() > 0) continue;
+    const auto waiting = candidates(holding, 1);
+    if (!waiting) return fatal(waiting.error());
+    if (waiting->empty()) unwanted.push_back(id);
+  }
+  for (const auto& id : unwanted) finish(held_.at(id), false);
+}
+
+Expected<std::vector<store::PendingTrial>> ConductorLoop::candidates(const Holding& holding, i64 limit) {
+  if (!settings_.by_need) return store_.pending(settings_.sweep, limit);
+  return store_.pending(settings_.sweep, limit,
+                        {holding.request.nodes, holding.request.hardware, holding.gpus_per_node});
+}
+
+// Commits the next attempt, then appends it to the inbox. False: nothing to post.
+bool ConductorLoop::post_one(Holding& holding) {
+  constexpr i64 kLookAhead = 16;  // trials that do not fit the time that is left are passed over
+  const auto waiting = candidates(holding, holding.until ? kLookAhead : 1);
+  if (!waiting) return fatal(waiting.error()), false;
+  for (const auto& candidate : *waiting) {
+    if (!holding.has_time_for(candidate.entry, Clock::now())) continue;
+    Attempt wanted;
+    wanted.trial_id = candidate.entry.id;
+    wanted.trial = candidate.entry.trial;
+    wanted.measure = settings_.measure;
+    wanted.deadlines = plan::deadlines_for(candidate.entry.predicted, wanted.trial, wanted.measure);
+    if (settings_.trial_seconds) wanted.deadlines.total_s = *settings_.trial_seconds;
+    wanted.start = settings_.start;
+    auto attempt = store_.begin_attempt(settings_.sweep, holding.request.id, wanted);
+    if (!attempt) return fatal(attempt.error()), false;
+    holding.flights.add(*attempt, candidate.entry);
+    if (auto posted = launcher_->post_attempt(holding.request.id, *attempt); !posted)
+      return fatal(posted.error()), false;
+    return true;
+  }
+  return false;
+}
+
+void ConductorLoop::on_event(const launch::Event& event) {
+  if (const auto* started = std::get_if<launch::Started>(&event)) on_started(*started);
+  if (const auto* outbox = std::get_if<launch::Outbox>(&event)) on_outbox(*outbox);
+  if (const auto* ended = std::get_if<launch::Ended>(&event)) on_ended(*ended);
+  if (const auto* remark = std::get_if<launch::Remark>(&event)) note("launcher", remark->text);
+}
+
+void ConductorLoop::note(const std::string& kind, const std::string& text) {
+  observer_.on_note(text);
+  stored(store_.add_event(settings_.sweep, kind, text));
+}
+
+void ConductorLoop::on_started(const launch::Started& started) {
+  const auto found = held_.find(started.id);
+  if (found == held_.end()) return;
+  Holding& holding = found->second;
+  const auto span = [](double seconds) {
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  };
+  holding.started = true;
+  holding.since = Clock::now() - span(started.held_s);
+  if (started.seconds_left) {
+    holding.until = Clock::now() + span(*started.seconds_left);
+    holding.lasts_s = started.held_s + *started.seconds_left;
+  }
+  stored(store_.allocation_started(started.id, started.where, started.pid));
+  if (settings_.by_need)
+    observer_.on_note(
+        fmt::format("allocation {} of {} nodes runs: {}", started.id, holding.request.nodes, started.where));
+  fill(holding);
+}
+
+void ConductorLoop::on_outbox(const launch::Outbox& outbox) {
+  const auto found = held_.find(outbox.id);
+  if (error_ || found == held_.end()) return;  // its bytes stay in the outbox for close_after_failure()
+  Holding& holding = found->second;
+  auto absorbed = holding.flights.absorb(outbox.id, outbox.offset, outbox.bytes);
+  if (!stored(store_.ingest(absorbed.batch))) return;
+  launcher_->acknowledge(outbox.id, absorbed.batch.new_offset);
+  for (const auto& node : absorbed.batch.nodes) holding.hosts.insert(node.host);
+  for (const auto& text : absorbed.notes) note("agent", text);
+  for (const auto& landing : absorbed.landed) land(holding, landing);
+  if (absorbed.tainted) tainted(holding, absorbed);
+  if (!absorbed.landed.empty()) snapshot();
+  fill(holding);
+}
+
+// A process could not be ended: no more work for this allocation, nor for its node.
+void ConductorLoop::tainted(Holding& holding, const Flights::Absorbed& absorbed) {
+  for (const auto& end : absorbed.batch.ends)
+    if (!end.clean)
+      for (const auto& sentence : quarantine_.unclean(holding.hosts, end)) note("quarantine", sentence);
+  if (!holding.finishing) finish(holding, false);
+}
+
+void ConductorLoop::land(Holding& holding, const Landing& landing) {
+  ++landed_;
+  ++holding.landed;
+  lost_in_a_row_ = 0;
+  observer_.on_result(landing.flight.entry, landing.result);
+}
+
+// After a failure to store: what the outboxes still hold is taken in and the allocations closed as far as it goes; what
+// does not go stays open in the database, and the next run closes it.
+void ConductorLoop::close_after_failure() {
+  if (auto closed = recover(store_, settings_.sweep, observer_); !closed)
+    observer_.on_note("the allocation stays open, the next run closes it: " + closed.error().message);
+  io_.stop();
+}
+
+void ConductorLoop::on_ended(const launch::Ended& ended) {
+  const auto found = held_.find(ended.id);
+  if (found == held_.end()) return;
+  Holding holding = std::move(found->second);
+  held_.erase(found);
+  spent_gpu_s_ += holding.gpu_seconds(Clock::now());
+  if (error_) return held_.empty() ? close_after_failure() : void();
+  const bool unfinished = holding.flights.size() > 0;
+  for (const Flight& flight : holding.flights.abandon()) {
+    const Outcome outcome = end_ || ended.blameless ? Outcome::kCancelled : Outcome::kNodeLost;
+    stored(store_.finish_attempt(abandoned(flight.attempt, outcome, ended.reason)));
+  }
+  stored(store_.end_allocation(ended.id, ended.reason));
+  if (error_) return held_.empty() ? close_after_failure() : void();
+  if (!end_ && (ended.lost || unfinished || ended.blameless)) on_lost(holding, ended);
+  obtain();
+}
+
+void ConductorLoop::on_lost(const Holding& holding, const launch::Ended& ended) {
+  note("allocation_lost", fmt::format("allocation {} was lost: {}", ended.id, ended.reason));
+  if (holding.landed > 0) return;
+  if (!ended.blameless)
+    for (const auto& sentence : quarantine_.lost(holding.hosts, ended.reason)) note("quarantine", sentence);
+  if (++lost_in_a_row_ < settings_.lost_in_a_row) return;
+  end_with(End::kBroken,
+           fmt::format("{} allocations in a row were lost without one result; the last one: {}. "
+                       "The trials stay pending; `sweep doctor` checks this machine",
+                       lost_in_a_row_, ended.reason),
+           false);
+}
+
+}  // namespace sweep::run

@@ -1,0 +1,92 @@
+#include "orchestrator/run/demand.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace sweep::run {
+namespace {
+
+constexpr double kTarget = 1800;      // seconds
+constexpr double kSlack = 3;          // a roofline is crude, and start-up is not in it
+constexpr double kStart = 300;        // seconds for agents, modules, the first trial
+constexpr double kUnpredicted = 120;  // seconds of a trial that nobody predicted
+constexpr double kLeast = 1;          // seconds that any trial takes
+
+double seconds_of(const store::Demand& group) {
+  return std::max(kLeast * static_cast<double>(group.trials),
+                  group.predicted_s + kUnpredicted * static_cast<double>(group.unpredicted));
+}
+
+double ask_for(double work_s, double longest_s, const Bounds& bounds) {
+  const double wanted = kStart + kSlack * (work_s + longest_s);
+  return bounds.time_s ? std::min(wanted, *bounds.time_s) : wanted;
+}
+
+i64 largest(const std::vector<store::Demand>& groups) {
+  i64 nodes = 1;
+  for (const auto& group : groups) nodes = std::max(nodes, group.nodes);
+  return nodes;
+}
+
+// What the held ones can take of a group's node-seconds.
+double cover(const store::Demand& group, double work, std::vector<Capacity>& held) {
+  for (Capacity& each : held) {
+    if (each.hardware != group.hardware || each.nodes < group.nodes ||
+        each.gpus_per_node < group.gpus_per_node)
+      continue;
+    const double taken = std::min(work, std::max(0.0, each.spare_s));
+    each.spare_s -= taken;
+    work -= taken;
+  }
+  return work;
+}
+
+}  // namespace
+
+double target_seconds(const Bounds& bounds) {
+  return bounds.time_s ? std::min(kTarget, *bounds.time_s) : kTarget;
+}
+
+std::vector<Wanted> allocations_wanted(const std::vector<store::Demand>& groups, std::vector<Capacity> held,
+                                       const Bounds& bounds) {
+  const double target = target_seconds(bounds);
+  i64 nodes_left = bounds.max_nodes > 0 ? bounds.max_nodes : largest(groups);
+  i64 places_left = bounds.max_allocations - static_cast<i64>(held.size());
+  for (const Capacity& each : held) nodes_left -= each.nodes;
+  auto ordered = groups;
+  std::stable_sort(ordered.begin(), ordered.end(),
+                   [](const auto& a, const auto& b) { return a.nodes > b.nodes; });
+  std::vector<Wanted> out;
+  for (const store::Demand& group : ordered) {
+    const auto nodes = static_cast<double>(group.nodes);
+    double work = cover(group, seconds_of(group) * nodes, held);
+    while (work > 0 && places_left > 0 && group.nodes <= nodes_left) {
+      const i64 useful = std::min(group.trials, static_cast<i64>(std::ceil(work / (nodes * target))));
+      const i64 side_by_side = std::clamp<i64>(useful, 1, nodes_left / group.nodes);
+      const i64 total = side_by_side * group.nodes;
+      const double share = std::min(work, target * static_cast<double>(total));
+      out.push_back({group.hardware, total, group.gpus_per_node,
+                     ask_for(share / static_cast<double>(total), group.longest_s, bounds)});
+      held.push_back(
+          {group.hardware, total, group.gpus_per_node, target * static_cast<double>(total) - share});
+      work -= share;
+      nodes_left -= total;
+      --places_left;
+    }
+  }
+  return out;
+}
+
+std::optional<std::string> beyond_bounds(const std::vector<store::Demand>& groups, const Bounds& bounds) {
+  if (groups.empty() || bounds.max_nodes <= 0) return std::nullopt;
+  i64 smallest = groups.front().nodes;
+  for (const auto& group : groups) smallest = std::min(smallest, group.nodes);
+  if (smallest <= bounds.max_nodes) return std::nullopt;
+  return fmt::format(
+      "the trials that are left need {} nodes or more, and max_nodes is {}; raise it to run them", smallest,
+      bounds.max_nodes);
+}
+
+}  // namespace sweep::run

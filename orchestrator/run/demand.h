@@ -1,0 +1,42 @@
+// Demand: which allocations the pending trials are worth. Pure: groups by what they need, what is held, the
+// bounds; it asks neither the store nor a launcher.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "orchestrator/store/store.h"
+
+namespace sweep::run {
+
+struct Bounds {
+  i64 max_nodes = 0;             // held at once, all allocations together; 0: what the largest trial needs
+  i64 max_allocations = 1;       // held at once
+  std::optional<double> time_s;  // the longest one may be asked for
+};
+
+// An allocation that is held or asked for, and what it can still take on.
+struct Capacity {
+  std::string hardware;
+  i64 nodes = 1, gpus_per_node = 1;
+  double spare_s = 0;  // node-seconds
+};
+
+struct Wanted {
+  std::string hardware;
+  i64 nodes = 1, gpus_per_node = 1;
+  double seconds = 0;  // to ask for: the predicted time with slack
+};
+
+// The largest trials first: what their allocation has left takes smaller ones, several side by side. Small
+// trials get allocations of their own where there is more work than that, as far as the bounds allow.
+std::vector<Wanted> allocations_wanted(const std::vector<store::Demand>&, std::vector<Capacity> held,
+                                       const Bounds&);
+
+// How long an allocation should last: long enough to be worth its queue, short enough to be given soon.
+double target_seconds(const Bounds&);
+
+// Why nothing of this can ever be asked for; absent: something can.
+std::optional<std::string> beyond_bounds(const std::vector<store::Demand>&, const Bounds&);
+
+}  // namespace sweep::run

@@ -1,0 +1,28 @@
+// Quarantine: hosts that get no more work in this run, each with its reason. A host that could not be cleaned
+// is out at once; one that lost allocations without a result, at the second. It guesses no culprit among
+// several hosts.
+#pragma once
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "schema/records.h"
+
+namespace sweep::run {
+
+class Quarantine {
+ public:
+  // Both give a sentence for each host that is out from now on.
+  std::vector<std::string> unclean(const std::set<std::string>& hosts, const AttemptEnd&);
+  std::vector<std::string> lost(const std::set<std::string>& hosts, const std::string& reason);
+
+  std::vector<std::string> hosts() const;
+
+ private:
+  std::vector<std::string> add(const std::string& host, const std::string& why);
+  std::map<std::string, std::string> reasons_;
+  std::map<std::string, int> strikes_;
+};
+
+}  // namespace sweep::run

@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""A real Slurm of several nodes on this machine: munged, slurmctld and one slurmd per node, all state under one folder.
+
+  with slurm.Cluster(folder, nodes=4, gpus=8) as cluster:
+      cluster.run("sinfo")
+
+Modes: "plain" (any user; every node is this host on another port) and "netns" (root; each node has its own network, host
+name and process ids, so that links can be cut and nodes powered off). By hand: slurm.py up FOLDER [NODES [MODE]], then
+`. FOLDER/env`, until the terminal's Ctrl-C.
+"""
+import contextlib
+import getpass
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import zlib
+
+import daemons
+import networks
+
+PROGRAMS = ["munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scontrol"]
+FREEZER = pathlib.Path("/sys/fs/cgroup/freezer")
+
+
+def missing():
+    """Programs that a cluster needs and this machine lacks."""
+    return [name for name in PROGRAMS if program(name) is None]
+
+
+def program(name):
+    return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+
+
+def free_ports(count):
+    """Ports that nobody listens on now, one after another."""
+    for first in range(20000 + os.getpid() % 20000, 60000, count):
+        with contextlib.ExitStack() as stack:
+            try:
+                for port in range(first, first + count):
+                    stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return list(range(first, first + count))
+    raise RuntimeError("no free ports")
+
+
+class Cluster:
+    def __init__(self, folder, nodes=4, gpus=8, cpus=16, mode="plain", options=()):
+        self.folder = pathlib.Path(folder).resolve()
+        self.mode, self.gpus, self.cpus, self.options = mode, gpus, cpus, list(options)
+        stem = f"w{zlib.crc32(str(self.folder).encode()) % 46656:x}n"  # two clusters on one machine differ in cgroups and namespaces
+        self.nodes = [f"{stem}{i + 1}" for i in range(nodes)]
+        self.stem, self.root = stem, os.geteuid() == 0
+        self.networks = networks.Networks(stem, self.nodes) if mode == "netns" else None
+        self.environment = {**{k: v for k, v in os.environ.items() if not k.startswith("SLURM_")},
+                            "SLURM_CONF": str(self.folder / "slurm.conf"), daemons.MARK: str(self.folder)}
+        self.daemons = {}
+
+    # --- the folder
+
+    def _write_configuration(self):
+        for name in ("munge", "run", "log", "state", "dev"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        (self.folder / "munge").chmod(0o700 if not self.networks else 0o755)
+        key = self.folder / "munge" / "key"
+        key.write_bytes(os.urandom(1024))
+        key.chmod(0o600)
+        for i in range(self.gpus):
+            (self.folder / "dev" / f"nvidia{i}").touch()  # an empty file passes for a device
+        ports = free_ports(len(self.nodes) + 2)
+        host = self.networks.head if self.networks else socket.gethostname()
+        address = self.networks.head_address if self.networks else "127.0.0.1"
+        (self.folder / "slurm.conf").write_text(self._slurm_conf(host, address, ports))
+        gpus = f"Name=gpu File={self.folder}/dev/nvidia[0-{self.gpus - 1}]" if self.gpus else ""
+        (self.folder / "gres.conf").write_text(f"NodeName={','.join(self.nodes)} {gpus}\n" if gpus else "")
+        (self.folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\nCgroupMountpoint=/sys/fs/cgroup\n"
+                                                 "CgroupAutomount=no\nConstrainDevices=no\n")
+        if self.networks:
+            lines = [f"127.0.0.1 localhost", f"{self.networks.head_address} {self.networks.head}"]
+            lines += [f"{self.networks.address(node)} {node}" for node in self.nodes]
+            (self.folder / "hosts").write_text("\n".join(lines) + "\n")
+        (self.folder / "env").write_text("".join(f"export {name}='{self.environment[name]}'\n"
+                                                 for name in ("SLURM_CONF", daemons.MARK)))
+
+    def _slurm_conf(self, host, address, ports):
+        user = getpass.getuser()
+        track = "cgroup" if self.root and FREEZER.is_dir() else "linuxproc"
+        bind = "" if self.networks else "CommunicationParameters=NoInAddrAny,NoCtldInAddrAny"
+        lines = [
+            f"ClusterName={self.stem}", f"SlurmctldHost={host}({address})", f"SlurmctldPort={ports[0]}", bind,
+            f"SlurmUser={user}", f"SlurmdUser={user}", "AuthType=auth/munge", "CredType=cred/munge",
+            f"AuthInfo=socket={self.folder}/munge/sock", f"StateSaveLocation={self.folder}/state",
+            f"SlurmctldPidFile={self.folder}/run/slurmctld.pid", f"SlurmctldLogFile={self.folder}/log/slurmctld.log",
+            f"SlurmdSpoolDir={self.folder}/run/spool.%n", f"SlurmdPidFile={self.folder}/run/slurmd.%n.pid",
+            f"SlurmdLogFile={self.folder}/log/slurmd.%n.log", "SlurmdParameters=config_overrides", "MpiDefault=none",
+            "TaskPlugin=task/none", f"ProctrackType=proctrack/{track}", "SelectType=select/cons_tres",
+            "SelectTypeParameters=CR_Core", "GresTypes=gpu" if self.gpus else "", "ReturnToService=2",
+            "SlurmdTimeout=10", "SlurmctldTimeout=10", "KillWait=3", "UnkillableStepTimeout=10", "MessageTimeout=5",
+            "PropagateResourceLimits=NONE", "InactiveLimit=0",
+            "SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,bf_interval=1", *self.options]
+        for i, node in enumerate(self.nodes):
+            where = self.networks.address(node) if self.networks else "127.0.0.1"
+            name = node if self.networks else host
+            gres = f"Gres=gpu:{self.gpus}" if self.gpus else ""
+            lines.append(f"NodeName={node} NodeHostname={name} NodeAddr={where} Port={ports[2 + i]} CPUs={self.cpus} "
+                         f"SocketsPerBoard=1 CoresPerSocket={self.cpus} RealMemory=4000 {gres}")
+        lines.append(f"PartitionName=main Nodes={','.join(self.nodes)} Default=YES MaxTime=INFINITE OverSubscribe=NO")
+        lines.append(f"PartitionName=small Nodes={self.nodes[0]} MaxTime=10")
+        return "\n".join(line for line in lines if line) + "\n"
+
+    # --- daemons
+
+    def _daemon(self, name, command, where=None):
+        if self.networks and where:
+            command = [*self.networks.machine(where, self.folder / "hosts"), *command]
+        daemon = daemons.Daemon(name, command, self.folder / "log" / f"{name}.out", self.environment)
+        self.daemons[name] = daemon
+        daemon.start()
+        return daemon
+
+    def _start_once(self):
+        self._write_configuration()
+        if self.networks:
+            self.networks.make()
+        self._daemon("munged", [program("munged"), "--foreground", "--force", "--num-threads=2",
+                                f"--key-file={self.folder}/munge/key", f"--socket={self.folder}/munge/sock",
+                                f"--pid-file={self.folder}/munge/pid", f"--log-file={self.folder}/munge/log",
+                                f"--seed-file={self.folder}/munge/seed"])
+        daemons.wait_for((self.folder / "munge" / "sock").exists, 10, "munged listens")
+        self._daemon("slurmctld", [program("slurmctld"), "-D"], self.networks and self.networks.head)
+        for node in self.nodes:
+            self.start_node(node)
+        daemons.wait_for(lambda: set(self.states().values()) == {"idle"}, 20, f"every node idle: {self.tell()}", 0.05)
+        self.run("srun", f"-N{len(self.nodes)}", "true", timeout=20)  # the first step after a cold start fails at times
+        daemons.wait_for(lambda: set(self.states().values()) == {"idle"}, 20, "every node idle again", 0.05)
+
+    def start(self):
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for last in (False, True):
+            try:
+                self._start_once()
+                return self
+            except (TimeoutError, subprocess.SubprocessError):
+                told = self.tell()
+                self.stop()
+                if last:
+                    raise RuntimeError(f"the test cluster does not start:\n{told}") from None
+        raise AssertionError("not reached")
+
+    def stop(self):
+        """Ends every daemon, job and leftover, and the namespaces and cgroups."""
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            if self.daemons.get("slurmctld") and self.daemons["slurmctld"].alive():
+                self.run("scancel", "-u", getpass.getuser(), check=False, timeout=10)
+        for name in reversed(list(self.daemons)):
+            self.daemons[name].stop(number=signal.SIGKILL if self.networks and name != "munged" else signal.SIGTERM)
+        daemons.kill_marked(self.folder)
+        if self.networks:
+            self.networks.remove()
+        for node in self.nodes:
+            for path, folders, _ in os.walk(FREEZER / f"slurm_{node}", topdown=False):
+                for folder in folders:
+                    with contextlib.suppress(OSError):
+                        os.rmdir(os.path.join(path, folder))
+            with contextlib.suppress(OSError):
+                (FREEZER / f"slurm_{node}").rmdir()
+        for name in ("state", "run", "munge"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        self.daemons.clear()
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.stop()
+
+    # --- nodes
+
+    def start_node(self, node):
+        """slurmd of one node; also after kill_node and power_off."""
+        self._daemon(f"slurmd.{node}", [program("slurmd"), "-D", "-N", node], node)
+
+    def kill_node(self, node):
+        """kill -9 of the node's slurmd; with namespaces the whole node is off, its processes too."""
+        self.daemons[f"slurmd.{node}"].kill()
+
+    def cut(self, node):
+        self.networks.cut(node)
+
+    def heal(self, node):
+        self.networks.heal(node)
+
+    # --- questions
+
+    def inside(self):
+        """The beginning of a command line on the head node."""
+        return self.networks.inside(self.networks.head) if self.networks else []
+
+    def run(self, *words, check=True, timeout=60):
+        done = subprocess.run([*self.inside(), *words], env=self.environment, capture_output=True, text=True,
+                              check=check, timeout=timeout)
+        return done.stdout.strip()
+
+    def states(self):
+        with contextlib.suppress(subprocess.SubprocessError):
+            lines = self.run("sinfo", "-h", "-N", "-p", "main", "-o", "%N %t", timeout=10).splitlines()
+            return dict(line.split() for line in lines)
+        return {}
+
+    def jobs(self, states="all"):
+        lines = self.run("squeue", "-h", "-t", states, "-o", "%i|%T|%j|%D|%l").splitlines()
+        return [line.split("|") for line in lines if line]
+
+    def drained(self):
+        return [node for node, state in self.states().items() if "drain" in state or "down" in state]
+
+    def tell(self):
+        """Last words of every daemon, for a failed test."""
+        logs = sorted((self.folder / "log").glob("*"))
+        return "\n".join(f"== {log.name}\n" + "\n".join(log.read_text(errors="replace").splitlines()[-8:]) for log in logs)
+
+
+def main():
+    folder, nodes, mode = sys.argv[2], int((sys.argv[3:] + ["4"])[0]), (sys.argv[4:] + ["plain"])[0]
+    with Cluster(folder, nodes, mode=mode) as cluster:
+        print(f"{cluster.states()}; environment in {cluster.folder}/env", flush=True)
+        signal.sigwait({signal.SIGINT, signal.SIGTERM})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""nodes_test.py BIN_DIR: attempts over several node agents of this machine with fake ranks: every outcome, lost nodes,
+strangers at the port. Nothing may be left, whatever happens."""
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import socket
+import struct
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
+import agents  # noqa: E402  (found by the line above)
+
+BIN = pathlib.Path(sys.argv[1])
+
+
+def frame(head, blob=b""):
+    text = json.dumps(head).encode()
+    return struct.pack(">II", len(text), len(blob)) + text + blob
+
+
+class NodesTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="sweep-nodes-")
+        self.addCleanup(self.folder.cleanup)
+
+    def agents(self, nodes, **options):
+        made = agents.Agents(pathlib.Path(self.folder.name) / "spools", BIN, nodes, **options)
+        self.addCleanup(made.stop)
+        return made
+
+    def test_outcomes_over_nodes(self):
+        it = self.agents(3).start()
+        scripts = {1: {}, 2: {"outcome": "oom", "rank": 3}, 3: {"outcome": "crash_signal", "rank": 4, "phase": "build"},
+                   4: {"outcome": "hang", "rank": 2}, 5: {"outcome": "double_fork"},
+                   6: {"outcome": "huge_log", "bytes": 4 << 20, "phase": "build"}, 7: {"outcome": "hang_ignore_sigterm", "rank": 5}}
+        for number, script in scripts.items():
+            short = {"step_s": 1.0} if "hang" in script.get("outcome", "") else {}
+            it.post("attempt", agents.attempt(number, ranks=6, nodes=3, script=script, deadlines=short))
+        ends = {number: it.end_of(number) for number in scripts}
+        causes = {number: end["cause"] for number, end in ends.items()}
+        self.assertEqual(causes, {1: "done", 2: "rank_failed", 3: "rank_failed", 4: "hang", 5: "done", 6: "done", 7: "hang"},
+                         it.tell())
+        self.assertTrue(all(end["clean"] for end in ends.values()), ends)
+        for number in (1, 5, 6):
+            ranks = sorted(line["body"]["rank"] for line in it.lines("rank_record", number))
+            self.assertEqual(ranks, list(range(6)))
+        crashed = {line["body"]["rank"]: line["body"] for line in it.lines("rank_exit", 3)}
+        self.assertEqual(crashed[4].get("signal"), signal.SIGSEGV, crashed)
+        started = it.lines("started", 1)
+        self.assertEqual((len(started), len(started[0]["body"]["pids"])), (1, 6))
+        evidence = json.loads(ends[4]["evidence"])
+        self.assertEqual(sorted(rank["rank"] for rank in evidence["ranks"]), list(range(6)))  # where each one was
+        self.assertEqual(sorted(line["body"]["node"] for line in it.lines("node")), [0, 1, 2])
+        self.assertEqual(it.finish(), [0, 0, 0], it.tell())
+        self.assertEqual(it.lines()[-1]["body"]["reason"], "finished")
+
+    def test_smaller_attempts_run_side_by_side(self):
+        it = self.agents(3).start()
+        it.post("attempt", agents.attempt(1, ranks=2, nodes=2, script={"outcome": "hang"}))
+        it.post("attempt", agents.attempt(2, ranks=4, script={}))
+        self.assertEqual(it.end_of(2)["cause"], "done")
+        self.assertFalse(it.lines("attempt_end", 1))
+        it.post("attempt", agents.attempt(3, nodes=5, ranks=5))
+        self.assertEqual(it.end_of(3)["cause"], "start_failed")  # it can never fit: said at once
+        it.post("cancel", {"attempt": 1})
+        self.assertEqual(it.end_of(1)["cause"], "cancelled")
+        it.finish()
+
+    def test_lost_node(self):
+        it = self.agents(3, lease=1.0).start()
+        it.post("attempt", agents.attempt(1, ranks=3, nodes=3, script={"outcome": "hang"}))
+        it.expect(lambda line: line["kind"] == "started", "the first attempt started")
+        it.processes[2].kill()
+        end = it.end_of(1)
+        self.assertEqual(end["cause"], "node_lost", it.tell())
+        self.assertIn("node 2", json.loads(end["evidence"])["why"])
+        it.post("attempt", agents.attempt(2, ranks=2, nodes=2))  # the others go on
+        self.assertEqual(it.end_of(2)["cause"], "done")
+        it.post("attempt", agents.attempt(3, ranks=3, nodes=3))  # and this one waits for a node that does not come back
+        self.assertEqual(it.processes[0].wait(30), 0)
+        self.assertEqual(it.lines()[-1]["body"]["reason"], "nodes lost")
+        self.assertFalse(it.lines("attempt_end", 3))
+
+    def test_silent_node_ends_its_ranks_by_itself(self):
+        it = self.agents(2, lease=1.0).start()
+        it.post("attempt", agents.attempt(1, ranks=2, nodes=2, script={"outcome": "hang"}))
+        it.expect(lambda line: line["kind"] == "started", "the attempt started")
+        heads = it.roles()["agent", 0]
+        for pid in heads:
+            os.kill(pid, signal.SIGSTOP)  # the head goes silent; nobody closes anything
+        self.assertEqual(it.processes[1].wait(30), 4, it.tell())
+        agents.wait_for(lambda: ("agent", 1) not in it.roles(), 10, "nothing of node 1 left")
+        for pid in heads:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        self.assertEqual(it.end_of(1)["cause"], "node_lost")
+
+    def test_strangers(self):
+        it = self.agents(2)
+        ready = it.start_head()
+
+        def call(*said, close=True):
+            stranger = socket.create_connection((ready["address"], ready["port"]))
+            stranger.settimeout(20)
+            stranger.recv(4096)  # its challenge
+            for words in said:
+                stranger.sendall(words)
+            if close:
+                self.assertEqual(stranger.recv(4096), b"", "a stranger is told nothing")
+                stranger.close()
+            return stranger
+
+        wrong = frame({"challenge": "0" * 64, "proof": "1" * 64, "node": 1, "version": ready["version"]})
+        for _ in range(3):
+            call(wrong)
+        call(struct.pack(">II", 1 << 30, 1 << 30))
+        call(b"GET / HTTP/1.0\r\n\r\n" + b" " * 64)
+        call(frame({"challenge": 7, "proof": None, "node": []}))
+        silent = call(close=False)
+        bad = it.start_node(1, token="0" * 64)
+        self.assertIn("error", json.loads(bad.stdout.readline()))
+        bad.wait(20)
+        it.start_node(1)
+        it.expect(lambda line: line["kind"] == "hello", "the true node joined beside the strangers")
+        again = it.start_node(1)
+        self.assertIn("error", json.loads(again.stdout.readline()))
+        again.wait(20)
+        it.post("attempt", agents.attempt(1, ranks=2, nodes=2))
+        self.assertEqual(it.end_of(1)["cause"], "done")
+        self.assertEqual(silent.recv(4096), b"")  # it never spoke: closed
+        silent.close()
+        log = (it.spool(0) / "agent.log").read_text()
+        self.assertEqual(log.count("it does not know the token"), 1, log)
+        self.assertEqual(log.count("it did not speak in time"), 1, log)
+        self.assertEqual(log.count("bytes where 4096 are allowed"), 2, log)
+        self.no_token_anywhere(it, ready["token"])
+        it.finish()
+
+    def no_token_anywhere(self, it, token):
+        for pid in agents.marked(it.folder):
+            for name in ("cmdline", "environ"):
+                self.assertNotIn(token.encode(), pathlib.Path("/proc", str(pid), name).read_bytes())
+        for path in it.folder.rglob("*"):
+            if path.is_file():
+                self.assertNotIn(token.encode(), path.read_bytes(), path)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)

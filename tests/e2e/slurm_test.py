@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+"""slurm_test.py BIN FAKE_RANK: sweeps on a real Slurm of this machine, with ranks that play scripts instead of training.
+
+Each scripted outcome comes back as itself; an orchestrator killed with -9 finds its job again, running or waiting; a job
+cancelled from outside or at its time limit burns no retry; and afterwards no process, no job and no drained node is left.
+"""
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
+import daemons
+import database
+import processes
+import slurm
+
+END_SECONDS = 120
+EXPECTED = ["ok", "oom", "crash", "crash", "unsupported", "timeout", "ok", "ok", "ok", "crash"]  # by number: fake_trial.cpp
+
+GRID = """name: {name}
+question: Does it come back from Slurm as it was scripted?
+model: {{family: llama, layers: 2, hidden_size: 64, heads: 4, kv_heads: 4, intermediate_size: 172, vocab_size: 256, tie_embeddings: false}}
+base: {{hardware: cpu, gpus_per_node: 1}}
+grid: {{seq_len: {{range: [64, {last}, 1]}}, nodes: {nodes}}}
+derive: {{fake: "{fake}", fake_step_ms: "{step_ms}"}}
+measure: {{warmup_steps: 1, steps: 2}}
+limits: {{trial_seconds: 8}}
+launch: {{slurm: {{{launch}}}}}
+"""
+LAUNCH = "partition: main, max_nodes: 2, max_allocations: 2, poll_seconds: 1, signal_seconds: 20"
+
+
+class Sweep:
+    """One sweep in a folder of its own, and what must hold at its end."""
+
+    def __init__(self, bin_dir, rank, cluster, name, trials, fake="0", step_ms=1, launch=LAUNCH, nodes=(1,)):
+        self.sweep, self.rank, self.cluster = bin_dir / "sweep", rank, cluster
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"sweep-{name}-"))
+        self.db, self.log, self.grid = self.folder / "r.db", self.folder / "log", self.folder / "grid.yaml"
+        self.grid.write_text(GRID.format(name=name, last=63 + trials, fake=fake, step_ms=step_ms, launch=launch,
+                                          nodes=list(nodes)))
+        environment, self.mark = processes.marked_environment()
+        self.environment = {**cluster.environment, **environment, "SLURM_CONF": cluster.environment["SLURM_CONF"],
+                            "SWEEP_SITE": str(self.folder / "no-site.yaml")}
+
+    def start(self, *words):
+        with self.log.open("ab") as log:
+            return subprocess.Popen([str(self.sweep), *words, "--db", str(self.db), "--rank", str(self.rank)],
+                                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment,
+                                    start_new_session=True, cwd=self.folder)
+
+    def run(self, expected_code):
+        code = self.start("run", str(self.grid)).wait(END_SECONDS)
+        assert code == expected_code, f"exit {code}, {expected_code} expected\n{self.log.read_text()[-4000:]}"
+
+    def rows(self, sql):
+        return database.rows(self.db, sql)
+
+    def jobs(self):
+        """Numbers of the Slurm jobs that this sweep's allocations are, as Slurm tells them: id, state, name."""
+        own = {f"sweep-{name}" for (name,) in self.rows("select id from allocation")}
+        return [job for job in self.cluster.jobs() if job[2] in own]
+
+    def outcomes(self):
+        return [outcome for (outcome,) in self.rows("select outcome from results order by seq_len")]
+
+    def check_end(self):
+        processes.wait_until_none(self.mark)
+        daemons.wait_for(lambda: set(self.cluster.states().values()) == {"idle"}, 20, f"idle: {self.cluster.states()}")
+        database.check(self.db)
+        assert not self.rows("select id from allocation where ended_unix_ns is null"), "an allocation is still open"
+        assert all(job[1] not in ("RUNNING", "PENDING") for job in self.jobs()), self.jobs()
+
+    def tell(self):
+        spools = sorted(self.folder.glob("r.db.spool/*/*.log"))
+        logs = "".join(f"== {path.parent.name}/{path.name}\n{path.read_text(errors='replace')[-1500:]}\n" for path in spools)
+        return f"== sweep\n{self.log.read_text(errors='replace')[-4000:]}\n{logs}"
+
+
+@contextlib.contextmanager
+def told(sweep):
+    try:
+        yield sweep
+    except BaseException:
+        print(sweep.tell(), flush=True)
+        raise
+
+
+def wait(condition, what, seconds=60):
+    return daemons.wait_for(condition, seconds, what)
+
+
+def scripted_outcomes(sweep):
+    """Ten scripts on two nodes; crashes are tried twice, everything else once."""
+    sweep.run(expected_code=1)
+    assert sweep.outcomes() == EXPECTED, sweep.outcomes()
+    tries = dict(sweep.rows("select r.seq_len, p.attempts from results r join plan_entry p on p.trial = "
+                            "(select key from trial where id = r.trial)"))
+    assert [tries[64 + i] for i in range(10)] == [2 if e == "crash" else 1 for e in EXPECTED], tries
+
+
+def killed_while_running(sweep):
+    """kill -9 in the middle: the job runs on, and the next run takes up the same one."""
+    first = sweep.start("run", str(sweep.grid))
+    wait(lambda: sweep.db.exists() and sweep.rows("select name from sqlite_master where name = 'results'")
+         and len([o for o in sweep.outcomes() if o]) >= 2, "two results")
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    before = sweep.jobs()
+    assert [job[1] for job in before] == ["RUNNING"], before
+    code = sweep.start("resume").wait(END_SECONDS)
+    assert code == 0, f"resume ended with {code}"
+    assert sweep.outcomes() == ["ok"] * 8, sweep.outcomes()
+    assert [job[0] for job in sweep.jobs()] == [before[0][0]], f"{before} became {sweep.jobs()}"
+    twice = sweep.rows("select entry, count(*) from attempt group by entry having count(*) > 1")
+    assert not twice, f"trials that ran twice: {twice}"
+
+
+def killed_while_waiting(sweep):
+    """kill -9 while the job waits for a node: the next run finds it by its name and submits nothing."""
+    for node in sweep.cluster.nodes:
+        sweep.cluster.run("scontrol", "update", f"nodename={node}", "state=drain", "reason=test")
+    try:
+        first = sweep.start("run", str(sweep.grid))
+        wait(lambda: sweep.db.exists() and any(job[1] == "PENDING" for job in sweep.cluster.jobs()), "a waiting job")
+        os.kill(first.pid, signal.SIGKILL)
+        first.wait()
+    finally:
+        for node in sweep.cluster.nodes:
+            sweep.cluster.run("scontrol", "update", f"nodename={node}", "state=resume")
+    code = sweep.start("resume").wait(END_SECONDS)
+    assert code == 0, f"resume ended with {code}"
+    assert sweep.outcomes() == ["ok"] * 2 and len(sweep.jobs()) == 1, (sweep.outcomes(), sweep.jobs())
+
+
+def cancelled_from_outside(sweep):
+    """scancel by somebody: what ran is cancelled, not lost; another job finishes the sweep."""
+    run = sweep.start("run", str(sweep.grid))
+    wait(lambda: sweep.db.exists() and sweep.rows("select name from sqlite_master where name = 'results'")
+         and any(sweep.outcomes()), "one result")
+    for job in sweep.jobs():
+        sweep.cluster.run("scancel", job[0])
+    assert run.wait(END_SECONDS) == 0
+    assert sweep.outcomes() == ["ok"] * 6, sweep.outcomes()
+    assert len(sweep.jobs()) >= 2, sweep.jobs()
+    verdicts = {outcome for (outcome,) in sweep.rows("select distinct outcome from result")}
+    assert verdicts <= {0, 8}, f"ok and cancelled expected: {verdicts}"
+
+
+def out_of_time(sweep):
+    """The agent ends before Slurm's limit: no job times out, and what did not fit goes into the next one."""
+    sweep.run(expected_code=0)
+    assert sweep.outcomes() == ["ok"] * 7, sweep.outcomes()
+    assert len(sweep.jobs()) >= 2 and all(job[1] == "COMPLETED" for job in sweep.jobs()), sweep.jobs()
+    assert all(job[4] == "1:00" for job in sweep.jobs()), sweep.jobs()
+
+
+def over_two_nodes(sweep):
+    """Trials of one and of two nodes in one allocation of two: the small ones run side by side."""
+    sweep.run(expected_code=0)
+    assert sweep.outcomes() == ["ok"] * 8, sweep.outcomes()
+    assert [job[3] for job in sweep.jobs()] == ["2"], sweep.jobs()
+    spans = sweep.rows("select a.started_unix_ns, a.ended_unix_ns, a.world from attempt a order by a.started_unix_ns")
+    beside = [1 for one, other in zip(spans, spans[1:]) if other[0] < one[1]]
+    assert beside, f"nothing ran side by side: {spans}"
+    assert all(one[1] <= other[0] for one, other in zip(spans, spans[1:]) if 2 in (one[2], other[2])), spans
+
+
+def in_a_standing_allocation(sweep):
+    """salloc, then sweep: a step of the allocation instead of a job; killed with -9, the next run finds its step again."""
+    job = sweep.cluster.run("bash", "-c", "salloc --no-shell -N1 -J standing 2>&1").split()[-1]
+    try:
+        first = sweep.start("run", str(sweep.grid), "--jobid", job)
+        wait(lambda: sweep.db.exists() and sweep.rows("select name from sqlite_master where name = 'results'")
+             and any(sweep.outcomes()), "one result")
+        os.kill(first.pid, signal.SIGKILL)
+        first.wait()
+        assert sweep.start("resume").wait(END_SECONDS) == 2, "which allocation it was must be said"
+        assert sweep.start("resume", "--jobid", job).wait(END_SECONDS) == 0
+        assert sweep.outcomes() == ["ok"] * 6, sweep.outcomes()
+        assert not sweep.jobs() and len(sweep.rows("select id from allocation")) == 1, sweep.jobs()
+        assert [j[1] for j in sweep.cluster.jobs() if j[0] == job] == ["RUNNING"], "the allocation is not ours to end"
+    finally:
+        sweep.cluster.run("scancel", job)
+
+
+def cleaned_up(sweep):
+    """An orchestrator that is gone for good: clean shows its job, and ends it when told."""
+    first = sweep.start("run", str(sweep.grid))
+    wait(lambda: sweep.db.exists() and sweep.rows("select name from sqlite_master where name = 'results'")
+         and any(sweep.outcomes()), "one result")
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    clean = [str(sweep.sweep), "clean", "--db", str(sweep.db)]
+    shown = subprocess.run(clean, env=sweep.environment, capture_output=True, text=True, check=True).stdout
+    job = sweep.jobs()[0]
+    assert f"Slurm job {job[0]}" in shown and job[1] == "RUNNING", (shown, job)
+    subprocess.run([*clean, "--yes"], env=sweep.environment, capture_output=True, check=True)
+    wait(lambda: sweep.jobs()[0][1] == "CANCELLED", "the job is cancelled")
+    assert sweep.start("resume").wait(END_SECONDS) == 0
+    assert sweep.outcomes() == ["ok"] * 6, sweep.outcomes()
+
+
+def main():
+    bin_dir, rank = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+    only = sys.argv[3:]
+    if slurm.missing():
+        print(f"skipped: this machine lacks {', '.join(slurm.missing())}")
+        return 77
+    one_job = LAUNCH.replace("max_allocations: 2", "max_allocations: 1")
+    short = one_job.replace("signal_seconds: 20", 'signal_seconds: 35, time: "00:01:00"')
+    with slurm.Cluster(tempfile.mkdtemp(prefix="sweep-slurm-"), nodes=2) as cluster:
+        for case, trials, words in [(scripted_outcomes, 10, {"fake": "seq_len - 64"}),
+                                    (killed_while_running, 8, {"step_ms": 300, "launch": one_job}),
+                                    (killed_while_waiting, 2, {"launch": one_job}),
+                                    (cancelled_from_outside, 6, {"step_ms": 300, "launch": one_job}),
+                                    (in_a_standing_allocation, 6, {"step_ms": 300, "launch": one_job}),
+                                    (cleaned_up, 6, {"step_ms": 300, "launch": one_job}),
+                                    (over_two_nodes, 4, {"step_ms": 200, "launch": one_job, "nodes": (1, 2)}),
+                                    (out_of_time, 7, {"step_ms": 1500, "launch": short})]:
+            if only and case.__name__ not in only:
+                continue
+            with told(Sweep(bin_dir, rank, cluster, case.__name__.replace("_", "-"), trials, **words)) as sweep:
+                case(sweep)
+                sweep.check_end()
+                assert not cluster.drained(), cluster.states()
+                print(f"{case.__name__}: {len(sweep.jobs())} jobs, {len(sweep.outcomes())} trials", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

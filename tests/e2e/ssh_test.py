@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""ssh_test.py BIN_DIR: `sweep run --on ssh` over real sshd instances of this machine with fake ranks: every scripted
+outcome, a connection that is cut, an orchestrator that is killed. Nothing may be left, whatever happens."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
+import agents  # noqa: E402  (found by the line above)
+import sshd  # noqa: E402
+
+BIN = pathlib.Path(sys.argv[1])
+SKIP = 77
+EXPECTED = ["ok", "oom", "crash", "crash", "unsupported", "timeout", "ok", "ok", "ok", "crash"]  # by number: fake_trial.cpp
+
+GRID = """name: {name}
+model: {{family: llama, layers: 2, hidden_size: 64, heads: 4, kv_heads: 4, intermediate_size: 172, vocab_size: 256, tie_embeddings: false}}
+base: {{hardware: cpu, gpus_per_node: 1}}
+grid: {{seq_len: {{range: [64, {last}, 1]}}, nodes: {nodes}}}
+derive: {{fake: "{fake}", fake_step_ms: "{step_ms}"}}
+measure: {{warmup_steps: 1, steps: 2}}
+limits: {{trial_seconds: 8}}
+launch:
+  ssh:
+    hosts: [{hosts}]
+    config: {config}
+    directory: {directory}
+    lease_seconds: 3
+    silence_seconds: 60
+"""
+
+
+class SshTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory(prefix="sweep-ssh-e2e-")
+        cls.folder = pathlib.Path(cls.temporary.name)
+        cls.folder.chmod(0o711)
+        cls.environment = {**os.environ, agents.MARK: str(cls.folder)}
+        cls.cluster = sshd.Cluster(cls.folder / "sshd", hosts=2, environment=cls.environment,
+                                   session={agents.MARK: cls.folder}).start()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.cluster.stop()
+        cls.temporary.cleanup()
+
+    def tearDown(self):
+        own = {daemon.pid for daemon in self.cluster.daemons.values()}
+
+        def left():
+            return {pid: words for pid, words in agents.marked(self.folder).items() if pid not in own}
+        try:
+            agents.wait_for(lambda: not left(), 40, "no process left")  # a shared connection lingers after a kill
+        except TimeoutError:
+            self.fail(f"left behind: {left()}")
+        spools = self.folder / "far" / "spool"
+        self.assertEqual(list(spools.iterdir()) if spools.exists() else [], [], "spools left on the hosts")
+
+    def sweep(self, *words, **options):
+        command = [str(word) for word in (BIN / "sweep", *words)]
+        return subprocess.Popen(command, env={**self.environment, "SWEEP_SITE": str(self.folder / "no-site.yaml")}, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+
+    def grid(self, name, trials, fake="0", step_ms=1, nodes=(1,), hosts=None):
+        path = self.folder / f"{name}.yaml"
+        hosts = hosts or [f"{{host: {host}, slots: 1}}" for host in self.cluster.hosts]
+        path.write_text(GRID.format(name=name, last=63 + trials, fake=fake, step_ms=step_ms, nodes=list(nodes),
+                                    hosts=", ".join(hosts), config=self.cluster.config, directory=self.folder / "far"))
+        return path
+
+    def run_grid(self, path):
+        return self.sweep("run", path, "--db", self.db(path), "--rank", BIN / "fake_rank")
+
+    def db(self, path):
+        return self.folder / f"{path.stem}.db"
+
+    def outcomes(self, path):
+        """(sequence length, nodes) -> (outcome, attempts)"""
+        said = subprocess.run([BIN / "sweep", "query", "--db", self.db(path), "--json",
+                               "select seq_len, nodes, outcome, attempts from results order by 1, 2"],
+                              capture_output=True, text=True, check=True).stdout
+        return {(row["seq_len"], row["nodes"]): (row["outcome"], row["attempts"]) for row in json.loads(said)}
+
+    def started(self, path):
+        spools = pathlib.Path(f"{self.db(path)}.spool")
+        return sum(file.read_bytes().count(b'"kind":"started"') for file in spools.glob("*/outbox.jsonl"))
+
+    def finish(self, process, code, seconds=120):
+        try:
+            said, _ = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            said, _ = process.communicate()
+            self.fail(f"it does not end:\n{said}")
+        self.assertEqual(process.returncode, code, said)
+        return said
+
+    def test_outcomes(self):
+        path = self.grid("outcomes", len(EXPECTED), fake="seq_len - 64", nodes=(1, 2))
+        said = self.finish(self.run_grid(path), 1)
+        found = {key: outcome for key, (outcome, _) in self.outcomes(path).items()}
+        self.assertEqual(found, {(64 + i, nodes): outcome for i, outcome in enumerate(EXPECTED) for nodes in (1, 2)}, said)
+        logs = list(pathlib.Path(f"{self.db(path)}.spool").rglob("rank_00001.log"))
+        self.assertTrue(logs, "the ranks' logs were brought here when the folders there were removed")
+
+    def test_connection_cut(self):
+        path = self.grid("cut", 12, step_ms=200)
+        run = self.run_grid(path)
+        agents.wait_for(lambda: self.started(path) >= 1, 60, "the first attempt started")
+        self.assertGreater(sum(self.cluster.cut(host) for host in self.cluster.hosts), 0)
+        said = self.finish(run, 0)
+        self.assertEqual(list(self.outcomes(path).values()), [("ok", 1)] * 12, said)
+        self.assertIn("lost the connection", said)
+
+    def test_killed_orchestrator(self):
+        path = self.grid("killed", 12, step_ms=200, nodes=(2,))
+        run = self.run_grid(path)
+        agents.wait_for(lambda: self.started(path) >= 1, 60, "the first attempt started")
+        os.kill(run.pid, signal.SIGKILL)
+        run.communicate()
+        again = self.sweep("resume", "killed", "--db", self.db(path), "--rank", BIN / "fake_rank")
+        said = self.finish(again, 0)
+        self.assertEqual(list(self.outcomes(path).values()), [("ok", 1)] * 12, said)
+        self.assertIn("taken over", said)
+
+    def test_unknown_host(self):
+        path = self.grid("unknown", 1, hosts=["no-such-host.invalid"])
+        said = self.finish(self.run_grid(path), 1)
+        self.assertIn("no-such-host.invalid", said)
+
+
+if __name__ == "__main__":
+    if absent := sshd.missing():
+        print(f"skipped: this machine lacks {', '.join(absent)}")
+        sys.exit(SKIP)
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)

@@ -1,0 +1,110 @@
+// Placement: what runs beside what on which nodes, and that nobody overtakes.
+#include "worker/agent/placement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace sweep::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Attempt attempt(i64 id, i64 ranks, i64 nodes = 1) {
+  Attempt out;
+  out.id = id;
+  out.trial.dp = ranks;
+  out.trial.nodes = nodes;
+  return out;
+}
+
+TEST(Placement, FitsRanksIntoSlots) {
+  Placement placement(1, 4, false);
+  for (i64 id = 1; id <= 3; ++id) placement.push(attempt(id, 2));
+  const auto first = placement.take(), second = placement.take();
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(first->attempt.id, 1);
+  EXPECT_EQ(second->attempt.id, 2);
+  EXPECT_FALSE(placement.take());
+  placement.release(*first);
+  EXPECT_EQ(placement.take()->attempt.id, 3);
+}
+
+TEST(Placement, LargerThanAllSlotsRunsAlone) {
+  Placement placement(1, 2, false);
+  placement.push(attempt(1, 8));
+  placement.push(attempt(2, 1));
+  const auto large = placement.take();
+  ASSERT_TRUE(large);
+  EXPECT_FALSE(placement.take());
+  placement.release(*large);
+  EXPECT_EQ(placement.take()->attempt.id, 2);
+}
+
+TEST(Placement, SmallOnesDoNotOvertakeALargeOne) {
+  Placement placement(1, 4, false);
+  placement.push(attempt(1, 3));
+  placement.push(attempt(2, 4));
+  placement.push(attempt(3, 1));
+  ASSERT_TRUE(placement.take());
+  EXPECT_FALSE(placement.take());
+}
+
+TEST(Placement, RemovesOnlyWhatWaits) {
+  Placement placement(1, 1, false);
+  placement.push(attempt(1, 1));
+  placement.push(attempt(2, 1));
+  ASSERT_TRUE(placement.take());
+  EXPECT_FALSE(placement.remove(1));
+  EXPECT_EQ(placement.remove(2)->id, 2);
+  EXPECT_TRUE(placement.empty());
+}
+
+TEST(Placement, TrialsOfFewerNodesRunSideBySideOnDisjointOnes) {
+  Placement placement(4, 8, true);
+  placement.push(attempt(1, 16, 2));
+  placement.push(attempt(2, 1));
+  placement.push(attempt(3, 8));
+  placement.push(attempt(4, 1));
+  const auto two = placement.take(), one = placement.take(), other = placement.take();
+  ASSERT_TRUE(two && one && other);
+  EXPECT_THAT(two->nodes, ElementsAre(0, 1));
+  EXPECT_THAT(one->nodes, ElementsAre(2));
+  EXPECT_THAT(other->nodes, ElementsAre(3));
+  EXPECT_FALSE(placement.take());  // nodes are handed out whole
+  placement.release(*one);
+  EXPECT_THAT(placement.take()->nodes, ElementsAre(2));
+}
+
+TEST(Placement, AnAttemptOfSeveralNodesSharesNoneOfThem) {
+  Placement placement(2, 8, false);
+  placement.push(attempt(1, 2, 2));
+  placement.push(attempt(2, 1));
+  const auto wide = placement.take();
+  ASSERT_TRUE(wide);
+  EXPECT_FALSE(placement.take());
+  placement.release(*wide);
+  EXPECT_TRUE(placement.take());
+}
+
+TEST(Placement, LostNodesGetNoWork) {
+  Placement placement(2, 8, true);
+  placement.give_up(0);
+  EXPECT_FALSE(placement.stuck());
+  placement.push(attempt(1, 1));
+  EXPECT_THAT(placement.take()->nodes, ElementsAre(1));
+  placement.push(attempt(2, 2, 2));
+  EXPECT_TRUE(placement.stuck());  // it waits for a node that does not come back
+  placement.give_up(1);
+  EXPECT_EQ(placement.usable_count(), 0);
+  EXPECT_TRUE(placement.stuck());
+}
+
+TEST(Placement, SaysWhatCanNeverRun) {
+  EXPECT_EQ(unplaceable(attempt(1, 8, 4), 4), "");
+  EXPECT_THAT(unplaceable(attempt(1, 8, 4), 2), HasSubstr("needs 4 nodes, this allocation has 2"));
+  EXPECT_THAT(unplaceable(attempt(1, 7, 2), 2), HasSubstr("do not divide"));
+}
+
+}  // namespace
+}  // namespace sweep::agent

@@ -1,0 +1,131 @@
+// Spread: one attempt of several parts: what is passed on, who is told of trouble, and one closing word of all.
+#include "worker/agent/spread.h"
+
+#include <gtest/gtest.h>
+
+#include "schema/spool.h"
+
+namespace sweep::agent {
+namespace {
+
+using nlohmann::json;
+
+class SpreadTest : public ::testing::Test {
+ protected:
+  SpreadTest() {
+    lent_.write = [this](std::string_view kind, json body) { written_.emplace_back(kind, std::move(body)); };
+    lent_.send = [this](i64 node, Frame frame) { sent_.emplace_back(node, std::move(frame.head)); };
+    lent_.clock_offset_ns = [](i64 node) { return node * 1000; };
+    lent_.name = [](i64 node) { return "node " + std::to_string(node); };
+    Placement::Placed placed;
+    placed.attempt.id = 7;
+    placed.attempt.trial.dp = 4;
+    placed.attempt.trial.nodes = 2;
+    placed.nodes = {1, 3};
+    spread_ = std::make_unique<Spread>(lent_, std::move(placed), [this](Spread&) { ++finished_; });
+    spread_->start();
+  }
+  void say(i64 node, std::string_view kind, json body) {
+    body["attempt"] = 7;
+    spread_->hear(node, {{{"kind", kind}, {"body", std::move(body)}}, ""});
+  }
+  void end_part(i64 node, const std::string& cause, const json& evidence = nullptr, bool clean = true) {
+    AttemptEnd end;
+    end.attempt = 7;
+    end.cause = cause;
+    if (!evidence.is_null()) end.evidence = evidence.dump();
+    end.clean = clean;
+    end.dirt = clean ? "" : "a survivor";
+    end.ended_unix_ns = 50'000 + node;
+    say(node, spool::kAttemptEnd, sweep::to_json(end));
+  }
+  std::vector<json> written(std::string_view kind) const {
+    std::vector<json> out;
+    for (const auto& [each, body] : written_)
+      if (each == kind) out.push_back(body);
+    return out;
+  }
+  AttemptEnd closing() const {
+    const auto ends = written(spool::kAttemptEnd);
+    EXPECT_EQ(ends.size(), 1u);
+    return ends.empty() ? AttemptEnd{} : *from_json<AttemptEnd>(ends[0]);
+  }
+  std::vector<std::pair<i64, std::string>> told() const {
+    std::vector<std::pair<i64, std::string>> out;
+    for (const auto& [node, head] : sent_) out.emplace_back(node, text_of(head, "kind"));
+    return out;
+  }
+
+  SpreadLent lent_;
+  std::vector<std::pair<std::string, json>> written_;
+  std::vector<std::pair<i64, json>> sent_;
+  std::unique_ptr<Spread> spread_;
+  int finished_ = 0;
+};
+
+TEST_F(SpreadTest, EachNodeGetsItsRanksAndAllHaveToStart) {
+  ASSERT_EQ(sent_.size(), 2u);
+  const auto first = part_from(sent_[0].second["body"]), second = part_from(sent_[1].second["body"]);
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(first->first_rank, 0);
+  EXPECT_EQ(second->first_rank, 2);
+  EXPECT_FALSE(first->whole);
+  say(3, spool::kStarted, {{"pids", {30, 31}}, {"unix_ns", 13'000}});
+  EXPECT_TRUE(written(spool::kStarted).empty());
+  say(1, spool::kStarted, {{"pids", {10, 11}}, {"unix_ns", 12'000}});
+  ASSERT_EQ(written(spool::kStarted).size(), 1u);
+  EXPECT_EQ(written(spool::kStarted)[0]["pids"], json({10, 11, 30, 31}));
+  EXPECT_EQ(written(spool::kStarted)[0]["unix_ns"], 10'000);  // node 3's stamp by the head's clock
+}
+
+TEST_F(SpreadTest, RecordsArePassedOnByTheHeadsClockAndOnlyOfOnesOwnRanks) {
+  say(3, spool::kRankExit, {{"rank", 2}, {"ended_unix_ns", 9'000}});
+  say(3, spool::kRankExit, {{"rank", 1}, {"ended_unix_ns", 9'000}});  // node 1's
+  say(2, spool::kRankExit, {{"rank", 2}, {"ended_unix_ns", 9'000}});  // takes no part
+  ASSERT_EQ(written(spool::kRankExit).size(), 1u);
+  EXPECT_EQ(written(spool::kRankExit)[0]["ended_unix_ns"], 6'000);
+}
+
+TEST_F(SpreadTest, TroubleOfOneEndsTheOthersAndItsCauseIsTheAttempts) {
+  say(3, kTrouble, {{"cause", "hang"}});
+  EXPECT_EQ(told().back(), std::pair(i64{1}, std::string(kPeerEnded)));
+  end_part(1, "hang", {{"why", "a peer"}, {"ranks", {{{"rank", 0}}}}});
+  EXPECT_EQ(finished_, 0);
+  end_part(3, "hang", {{"why", "rank 3 made no progress"}, {"ranks", {{{"rank", 3}}}}});
+  EXPECT_EQ(finished_, 1);
+  EXPECT_EQ(closing().cause, "hang");
+  const auto evidence = json::parse(closing().evidence);
+  EXPECT_EQ(evidence["why"], "rank 3 made no progress");
+  EXPECT_EQ(evidence["ranks"].size(), 2u);
+}
+
+TEST_F(SpreadTest, ALostNodeIsWaitedForUntilItsRanksAreDeadForSure) {
+  spread_->node_lost(3, "nothing was heard");
+  end_part(1, "node_lost");
+  EXPECT_EQ(finished_, 0);  // its ranks may still run
+  spread_->part_is_dead(3);
+  EXPECT_EQ(finished_, 1);
+  EXPECT_EQ(closing().cause, "node_lost");
+  EXPECT_EQ(json::parse(closing().evidence)["why"], "node 3 was lost: nothing was heard");
+}
+
+TEST_F(SpreadTest, AnUncleanNodeIsNamed) {
+  end_part(1, "done");
+  end_part(3, "done", nullptr, false);
+  EXPECT_EQ(closing().cause, "done");
+  EXPECT_FALSE(closing().clean);
+  EXPECT_EQ(closing().dirt, "node 3: a survivor");
+  EXPECT_EQ(spread_->unclean_nodes(), std::vector<i64>{3});
+}
+
+TEST_F(SpreadTest, MeaninglessWordsChangeNothing) {
+  for (const json& body : {json(1), json("x"), json::array(), json{{"rank", "zero"}}})
+    spread_->hear(1, {{{"kind", spool::kRankRecord}, {"body", body}}, ""});
+  spread_->hear(1, {{{"kind", 5}, {"body", nullptr}}, ""});
+  say(1, kStore, {{"client", -1}, {"message", json::object()}});
+  EXPECT_TRUE(written_.empty() || written(spool::kAttemptEnd).empty());
+  EXPECT_EQ(finished_, 0);
+}
+
+}  // namespace
+}  // namespace sweep::agent

@@ -1,0 +1,113 @@
+// The ranks' store: what the map answers and when, and a client that reaches it through a real socket.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <boost/asio/io_context.hpp>
+#include <filesystem>
+#include <thread>
+
+#include "schema/store_client.h"
+#include "worker/agent/store_door.h"
+#include "worker/agent/store_map.h"
+
+namespace sweep::agent {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr milliseconds kLong(30'000);
+
+TEST(StoreMap, AWaitIsAnsweredWhenTheLastKeyComes) {
+  std::vector<std::pair<i64, Frame>> answers;
+  StoreMap map([&](i64 client, Frame answer) { answers.emplace_back(client, std::move(answer)); });
+  map.request(1, {{{"id", 5}, {"op", "wait"}, {"keys", {"a", "b"}}}, ""});
+  map.request(2, {{{"id", 1}, {"op", "set"}, {"keys", {"a"}}}, "x"});
+  ASSERT_EQ(answers.size(), 1u);  // of the set alone
+  map.request(2, {{{"id", 2}, {"op", "set"}, {"keys", {"b"}}}, "y"});
+  ASSERT_EQ(answers.size(), 3u);
+  EXPECT_EQ(answers[2].first, 1);
+  EXPECT_EQ(answers[2].second.head["id"], 5);
+}
+
+TEST(StoreMap, RefusesWhatItDoesNotUnderstandAndWhatItCannotHold) {
+  std::vector<Frame> answers;
+  StoreMap map([&](i64, Frame answer) { answers.push_back(std::move(answer)); }, 100);
+  for (const auto& head :
+       {nlohmann::json{{"op", 1}, {"keys", {"a"}}}, nlohmann::json{{"op", "get"}, {"keys", "a"}},
+        nlohmann::json{{"op", "get"}, {"keys", {"a", "b"}}}, nlohmann::json{{"op", "fly"}, {"keys", {"a"}}},
+        nlohmann::json{{"op", "set"}, {"keys", {std::string(5000, 'k')}}}, nlohmann::json::object()})
+    map.request(1, {head, ""});
+  map.request(1, {{{"op", "set"}, {"keys", {"a"}}}, std::string(101, 'x')});
+  ASSERT_EQ(answers.size(), 7u);
+  for (const Frame& answer : answers) EXPECT_TRUE(answer.head.contains("error")) << answer.head;
+}
+
+class StoreOverSocket : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/sweep-store-XXXXXX";
+    ASSERT_NE(::mkdtemp(name), nullptr);
+    folder_ = name;
+    const auto deep = folder_ / std::string(120, 'd');  // longer than a socket address holds
+    std::filesystem::create_directories(deep);
+    auto door = StoreDoor::open(io_, deep / "store",
+                                [this](i64 client, Frame asked) { map_.request(client, asked); });
+    ASSERT_TRUE(door) << door.error().message;
+    door_ = std::move(*door);
+    agent_ = std::thread([this] {
+      const auto keep = boost::asio::make_work_guard(io_);
+      io_.run();
+    });
+  }
+  void TearDown() override {
+    io_.stop();
+    agent_.join();
+    door_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+  StoreClient client() {
+    auto connected = StoreClient::connect(door_->socket());
+    EXPECT_TRUE(connected) << connected.error().message;
+    return std::move(*connected);
+  }
+
+  std::filesystem::path folder_;
+  boost::asio::io_context io_;
+  StoreMap map_{[this](i64 client, Frame answer) { door_->answer(client, answer); }};
+  std::unique_ptr<StoreDoor> door_;
+  std::thread agent_;
+};
+
+TEST_F(StoreOverSocket, KeepsValuesCountsAndCompares) {
+  auto one = client(), other = client();
+  const std::string bytes("\0binary\xff", 8);
+  ASSERT_TRUE(one.set("key", bytes, kLong));
+  EXPECT_EQ(other.get("key", kLong).value(), bytes);
+  EXPECT_EQ(one.add("sum", 5, kLong).value(), 5);
+  EXPECT_EQ(other.add("sum", -7, kLong).value(), -2);
+  EXPECT_TRUE(one.check({"key", "sum"}, kLong).value());
+  EXPECT_FALSE(one.check({"key", "none"}, kLong).value());
+  EXPECT_EQ(one.count(kLong).value(), 2);
+  EXPECT_EQ(one.compare_set("key", "wrong", "new", kLong).value(), bytes);
+  EXPECT_EQ(one.compare_set("key", bytes, "new", kLong).value(), "new");
+  EXPECT_EQ(one.compare_set("fresh", "expected", "new", kLong).value(), "expected");
+  EXPECT_EQ(one.compare_set("fresh", "", "new", kLong).value(), "new");
+  EXPECT_TRUE(one.remove("key", kLong).value());
+  EXPECT_FALSE(one.remove("key", kLong).value());
+}
+
+TEST_F(StoreOverSocket, AGetWaitsForItsKey) {
+  std::thread late([this] { ASSERT_TRUE(client().set("late", "here", kLong)); });
+  EXPECT_EQ(client().get("late", kLong).value(), "here");
+  late.join();
+}
+
+TEST_F(StoreOverSocket, AClientThatTimedOutGoesOn) {
+  auto one = client();
+  EXPECT_FALSE(one.get("never", milliseconds(1)));
+  ASSERT_TRUE(client().set("never", "after all", kLong));  // answers the old request
+  ASSERT_TRUE(one.set("mine", "1", kLong));
+  EXPECT_EQ(one.get("mine", kLong).value(), "1");
+}
+
+}  // namespace
+}  // namespace sweep::agent

@@ -1,0 +1,79 @@
+#include "orchestrator/grid/site.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace sweep::grid {
+namespace {
+
+using Json = nlohmann::json;
+
+class SiteTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char folder[] = "/tmp/sweep-site-XXXXXX";
+    ASSERT_NE(::mkdtemp(folder), nullptr);
+    folder_ = folder;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::filesystem::path file(const std::string& name, const std::string& text) {
+    std::ofstream(folder_ / name) << text;
+    return folder_ / name;
+  }
+  std::filesystem::path folder_;
+};
+
+TEST_F(SiteTest, TheUsersWordStandsBeforeTheClustersAndTheGridsBeforeBoth) {
+  const auto cluster =
+      file("cluster.yaml",
+           "slurm: {partition: gpu, account: all, prologue: [module load cuda], exclusive: false}\n"
+           "limits: {gpu_hours: 100}\n");
+  const auto user = file("user.yaml", "slurm: {account: mine, max_pending_minutes: 2.5}\n");
+  const auto site = read_site({cluster, folder_ / "absent.yaml", user});
+  ASSERT_TRUE(site) << site.error().message;
+  EXPECT_EQ(site->files.size(), 2u);
+  EXPECT_EQ(site->gpu_hours, 100);
+  const auto settings = Json::parse(
+      launch_settings(site->launch, R"({"slurm": {"partition": "h100"}, "local": {"slots": 3}})", "slurm"));
+  EXPECT_EQ(settings,
+            Json::parse(R"({"partition": "h100", "account": "mine", "prologue": ["module load cuda"],
+                                      "exclusive": false, "max_pending_minutes": 2.5})"));
+  EXPECT_EQ(Json::parse(launch_settings(site->launch, "", "ssh")), Json::object());
+}
+
+TEST_F(SiteTest, NoProfileIsNoSettings) {
+  const auto site = read_site({folder_ / "absent.yaml"});
+  ASSERT_TRUE(site) << site.error().message;
+  EXPECT_EQ(site->launch, "{}");
+  EXPECT_FALSE(site->gpu_hours);
+}
+
+TEST_F(SiteTest, MistakesAreNamedWithTheirPlace) {
+  for (const auto& [text, said] : {std::pair{"slurm: {partion: gpu}\n", ":1:9: "},
+                                   {"slurn: {partition: gpu}\n", ":1:1: "},
+                                   {"slurm: {container: {runtime: apptainer}}\n", "image"},
+                                   {"slurm: {head: {qos: high}}\n", "qos"},
+                                   {"slurm: {exclusive: maybe}\n", "exclusive"},
+                                   {"limits: {gpu_hours: -1}\n", "gpu_hours"},
+                                   {"[1, 2]\n", "site profile"},
+                                   {"", "site profile"}}) {
+    const auto site = read_site({file("bad.yaml", text)});
+    ASSERT_FALSE(site) << text;
+    EXPECT_NE(site.error().message.find("bad.yaml"), std::string::npos) << site.error().message;
+    EXPECT_NE(site.error().message.find(said), std::string::npos) << site.error().message;
+  }
+}
+
+TEST_F(SiteTest, OneFileByEnvironment) {
+  ::setenv("SWEEP_SITE", "/somewhere/site.yaml", 1);
+  EXPECT_EQ(site_files(), std::vector<std::filesystem::path>{"/somewhere/site.yaml"});
+  ::unsetenv("SWEEP_SITE");
+  EXPECT_EQ(site_files().front(), "/etc/sweep/site.yaml");
+}
+
+}  // namespace
+}  // namespace sweep::grid

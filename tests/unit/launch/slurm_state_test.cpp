@@ -1,0 +1,128 @@
+#include "orchestrator/launch/slurm_state.h"
+
+#include <gtest/gtest.h>
+
+namespace sweep::launch {
+namespace {
+
+// As Slurm 22.05 wrote them; the format is squeue_by_name()'s.
+constexpr const char* kSqueue =
+    "17|RUNNING|2026-11-21T10:00:00|9:41|n[1-2]|sweep-a0001-0badcafe|2|None\n"
+    "18|PENDING|2026-11-21T10:00:02|10:00||sweep-a0002-0badcafe|5|PartitionConfig\n"
+    "16|CANCELLED|2026-11-21T09:00:00|1-02:03:04|n3|sweep-a0000-0badcafe|1|None\n"
+    "19|PENDING|2026-11-21T10:00:03|UNLIMITED||sweep-a0003-0badcafe|1|Nodes required for job are DOWN, "
+    "DRAINED "
+    "or reserved | in higher priority partitions\n"
+    "20+0|RUNNING|2026-11-21T10:00:04|5:00|n4|sweep-a0004-0badcafe|1|None\n"
+    "20+1|RUNNING|2026-11-21T10:00:04|5:00|n5|sweep-a0004-0badcafe|1|None\n";
+
+TEST(SlurmState, SqueueIsReadLineByLine) {
+  const auto jobs = read_squeue(kSqueue);
+  ASSERT_EQ(jobs.size(), 5u);
+  EXPECT_EQ(jobs[0].id, 17);
+  EXPECT_EQ(jobs[0].name, "sweep-a0001-0badcafe");
+  EXPECT_EQ(jobs[0].nodes, "n[1-2]");
+  EXPECT_EQ(jobs[0].submitted, "2026-11-21T10:00:00");
+  EXPECT_EQ(jobs[0].seconds_left, 581);
+  EXPECT_EQ(jobs[1].reason, "PartitionConfig");
+  EXPECT_EQ(jobs[2].seconds_left, 86400 + 2 * 3600 + 3 * 60 + 4);
+  EXPECT_FALSE(jobs[3].seconds_left);
+  EXPECT_NE(jobs[3].reason.find("| in higher"), std::string::npos) << "the reason may hold the separator";
+  EXPECT_EQ(jobs[4].id, 20) << "a job of several parts is its first part";
+}
+
+TEST(SlurmState, WhatCannotBeReadIsNoFact) {
+  for (const char* answer :
+       {"", "\n", "slurm_load_jobs error: Unable to contact slurm controller\n", "17|RUNNING\n",
+        "x|RUNNING|a|b|c|d|1|None\n", "17||a|b|c|d|1|None\n", "-3|RUNNING|a|b|c|d|1|None\n"})
+    EXPECT_TRUE(read_squeue(answer).empty()) << answer;
+  EXPECT_TRUE(read_sacct("17|RUNNING\n").empty());
+  EXPECT_FALSE(read_scontrol("slurm_load_jobs error: Invalid job id specified\n"));
+  EXPECT_FALSE(read_scontrol(""));
+}
+
+TEST(SlurmState, SacctAndScontrol) {
+  const auto old = read_sacct(
+      "17|CANCELLED by 1000|2026-11-21T10:00:00|n[1-2]|sweep-a0001-0badcafe|None\n"
+      "18|OUT_OF_ME+|2026-11-21T10:00:00|n1|sweep-a0002-0badcafe|None\n");
+  ASSERT_EQ(old.size(), 2u);
+  EXPECT_EQ(meaning_of(old[0].state).blame, Blame::kNobody);
+  EXPECT_EQ(meaning_of(old[1].state).blame, Blame::kMachine);
+  const auto one = read_scontrol(
+      "JobId=17 JobName=sweep-a0001-0badcafe UserId=root(0) JobState=NODE_FAIL Reason=NodeDown "
+      "Dependency=(null) "
+      "SubmitTime=2026-11-21T10:00:00 EligibleTime=2026-11-21T10:00:00 NodeList=n[1-2] BatchHost=n1 \n");
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->id, 17);
+  EXPECT_EQ(one->state, "NODE_FAIL");
+  EXPECT_EQ(one->submitted, "2026-11-21T10:00:00");
+  EXPECT_EQ(one->nodes, "n[1-2]");
+}
+
+struct Expectation {
+  const char* state;
+  Phase phase;
+  Blame blame;
+};
+
+TEST(SlurmState, EveryStateHasAMeaning) {
+  for (const Expectation& e : {Expectation{"PENDING", Phase::kPending, Blame::kNone},
+                               {"CONFIGURING", Phase::kPending, Blame::kNone},
+                               {"REQUEUED", Phase::kPending, Blame::kNone},
+                               {"REQUEUE_HOLD", Phase::kPending, Blame::kNone},
+                               {"SPECIAL_EXIT", Phase::kPending, Blame::kNone},
+                               {"RUNNING", Phase::kRunning, Blame::kNone},
+                               {"RESIZING", Phase::kRunning, Blame::kNone},
+                               {"SUSPENDED", Phase::kSuspended, Blame::kNone},
+                               {"STOPPED", Phase::kSuspended, Blame::kNone},
+                               {"COMPLETING", Phase::kEnding, Blame::kNone},
+                               {"STAGE_OUT", Phase::kEnding, Blame::kNone},
+                               {"COMPLETED", Phase::kEnded, Blame::kNone},
+                               {"CANCELLED", Phase::kEnded, Blame::kNobody},
+                               {"CANCELLED by 0", Phase::kEnded, Blame::kNobody},
+                               {"DEADLINE", Phase::kEnded, Blame::kNobody},
+                               {"PREEMPTED", Phase::kEnded, Blame::kNobody},
+                               {"REVOKED", Phase::kEnded, Blame::kNobody},
+                               {"TIMEOUT", Phase::kEnded, Blame::kNobody},
+                               {"BOOT_FAIL", Phase::kEnded, Blame::kMachine},
+                               {"FAILED", Phase::kEnded, Blame::kMachine},
+                               {"NODE_FAIL", Phase::kEnded, Blame::kMachine},
+                               {"OUT_OF_MEMORY", Phase::kEnded, Blame::kMachine},
+                               {"OUT_OF_ME+", Phase::kEnded, Blame::kMachine},
+                               {"QUANTUM_FLUX", Phase::kUnknown, Blame::kNone},
+                               {"", Phase::kUnknown, Blame::kNone}}) {
+    EXPECT_EQ(meaning_of(e.state).phase, e.phase) << e.state;
+    EXPECT_EQ(meaning_of(e.state).blame, e.blame) << e.state;
+  }
+}
+
+TEST(SlurmState, TimesAreReadAndWritten) {
+  EXPECT_EQ(slurm_seconds("90"), 90 * 60);
+  EXPECT_EQ(slurm_seconds("02:30"), 150);
+  EXPECT_EQ(slurm_seconds("01:02:30"), 3750);
+  EXPECT_EQ(slurm_seconds("2-03"), 2 * 86400 + 3 * 3600);
+  EXPECT_EQ(slurm_seconds("2-03:04"), 2 * 86400 + 3 * 3600 + 4 * 60);
+  for (const char* none : {"UNLIMITED", "NOT_SET", "INVALID", "", "1:2:3:4", "-5", "x"})
+    EXPECT_FALSE(slurm_seconds(none)) << none;
+  EXPECT_EQ(slurm_time(61), "00:02:00") << "rounded up: a limit below what is needed ends a trial";
+  EXPECT_EQ(slurm_time(7200), "02:00:00");
+  EXPECT_EQ(slurm_time(90000), "1-01:00:00");
+}
+
+TEST(SlurmState, SubmissionsThatWereTakenRefusedOrAreInDoubt) {
+  EXPECT_EQ(read_sbatch("17\n"), 17);
+  EXPECT_EQ(read_sbatch("sbatch: the site says hello\n17;cluster\n"), 17);
+  EXPECT_FALSE(read_sbatch("Submitted\n"));
+  EXPECT_FALSE(read_sbatch(""));
+  EXPECT_TRUE(
+      is_in_doubt("sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"));
+  EXPECT_TRUE(is_in_doubt("sbatch: error: Batch job submission failed: Unable to contact slurm controller"));
+  EXPECT_FALSE(is_in_doubt("sbatch: error: invalid partition specified: gpuu"));
+  EXPECT_TRUE(is_hopeless("PartitionConfig"));
+  EXPECT_TRUE(is_hopeless("JobHeldUser"));
+  EXPECT_FALSE(is_hopeless("Resources"));
+  EXPECT_FALSE(is_hopeless("Priority"));
+}
+
+}  // namespace
+}  // namespace sweep::launch

@@ -1,0 +1,159 @@
+// The Slurm launcher's questions: one about all jobs, then about those that squeue no longer lists.
+#include "orchestrator/launch/slurm.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <map>
+
+namespace sweep::launch {
+namespace {
+
+using Script = std::function<Said(const std::vector<std::string>&)>;
+
+class AnsweringCommands final : public Commands {
+ public:
+  AnsweringCommands(boost::asio::io_context& io, Script script, std::map<std::string, int>& asked)
+      : Commands(io), loop_(io), script_(std::move(script)), asked_(asked) {}
+  void run(std::vector<std::string> argv, double, Answer answer) override {
+    ++asked_[argv[0]];
+    boost::asio::post(loop_, [answer, said = script_(argv)] { answer(said); });
+  }
+
+ private:
+  boost::asio::io_context& loop_;
+  Script script_;
+  std::map<std::string, int>& asked_;
+};
+
+Said fine(std::string out) {
+  Said said;
+  said.code = 0, said.out = std::move(out);
+  return said;
+}
+Said failing(std::string err) {
+  Said said;
+  said.code = 1, said.err = std::move(err);
+  return said;
+}
+
+class SlurmTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char folder[] = "/tmp/sweep-slurm-XXXXXX";
+    ASSERT_NE(::mkdtemp(folder), nullptr);
+    folder_ = folder;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // Runs until `enough` or, when something is amiss, half a minute.
+  void play(Script script, int allocations, const std::function<bool()>& enough) {
+    boost::asio::io_context io;
+    SlurmOptions options;
+    options.poll_s = 0.5;
+    auto launcher = make_slurm(
+        io, options, {"/bin/true", "/bin/true", true}, [&](const Event& event) { events_.push_back(event); },
+        std::make_unique<AnsweringCommands>(io, std::move(script), asked_));
+    for (int i = 1; i <= allocations; ++i) {
+      AllocationRequest request;
+      request.id = "a" + std::to_string(i);
+      request.spool = folder_ / request.id;
+      std::filesystem::create_directories(request.spool);
+      ASSERT_TRUE(launcher->request(request));
+    }
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!enough() && std::chrono::steady_clock::now() < until)
+      io.run_one_for(std::chrono::milliseconds(200));
+  }
+  int ended() const {
+    return static_cast<int>(std::count_if(events_.begin(), events_.end(), [](const Event& event) {
+      return std::holds_alternative<Ended>(event);
+    }));
+  }
+
+  std::filesystem::path folder_;
+  std::map<std::string, int> asked_;
+  std::vector<Event> events_;
+};
+
+TEST_F(SlurmTest, OneQuestionIsAboutAllJobs) {
+  std::size_t most_names = 0;
+  int number = 0;
+  play(
+      [&](const std::vector<std::string>& argv) {
+        if (argv[0] == "sbatch") return fine(std::to_string(++number) + "\n");
+        const auto names =
+            std::find_if(argv.begin(), argv.end(), [](const auto& w) { return w.rfind("--name=", 0) == 0; });
+        if (names != argv.end())
+          most_names = std::max<std::size_t>(most_names, 1 + std::count(names->begin(), names->end(), ','));
+        std::string out;
+        for (int i = 1; i <= 3; ++i)
+          out += std::to_string(i) + "|PENDING|t|10:00||sweep-a" + std::to_string(i) + "|1|Resources\n";
+        return fine(out);
+      },
+      3, [&] { return asked_["squeue"] >= 3; });
+  EXPECT_EQ(most_names, 3u);
+  EXPECT_EQ(asked_["sbatch"], 3);
+  EXPECT_EQ(asked_["sacct"] + asked_["scontrol"], 0);
+  EXPECT_EQ(ended(), 0);
+}
+
+TEST_F(SlurmTest, FailingAnswersConcludeNothingAndAreSaidOnce) {
+  play(
+      [](const std::vector<std::string>& argv) {
+        return argv[0] == "sbatch" ? fine("1\n")
+                                   : failing("slurm_load_jobs error: Unable to contact slurm controller\n");
+      },
+      1, [&] { return asked_["squeue"] >= 5; });
+  EXPECT_EQ(ended(), 0);
+  ASSERT_EQ(events_.size(), 1u);
+  EXPECT_NE(std::get<Remark>(events_[0]).text.find("nothing is concluded"), std::string::npos);
+}
+
+TEST_F(SlurmTest, AJobThatSqueueForgotIsLookedUpInTheAccounts) {
+  play(
+      [](const std::vector<std::string>& argv) {
+        if (argv[0] == "sbatch") return fine("1\n");
+        return fine(argv[0] == "sacct" ? "1|NODE_FAIL|t|n1|sweep-a1|None\n" : "");
+      },
+      1, [&] { return ended() == 1; });
+  ASSERT_EQ(ended(), 1);
+  EXPECT_NE(std::get<Ended>(events_.back()).reason.find("NODE_FAIL"), std::string::npos);
+  EXPECT_EQ(asked_["scontrol"], 0);
+}
+
+TEST_F(SlurmTest, WithoutAccountsItIsOverWhenTheControllerDeniesItsNumberTwice) {
+  play(
+      [](const std::vector<std::string>& argv) {
+        if (argv[0] == "sbatch") return fine("1\n");
+        if (argv[0] == "sacct") return failing("Slurm accounting storage is disabled\n");
+        return argv[0] == "scontrol" ? failing("slurm_load_jobs error: Invalid job id specified\n")
+                                     : fine("");
+      },
+      1, [&] { return ended() == 1; });
+  EXPECT_EQ(ended(), 1);
+  EXPECT_EQ(asked_["sacct"], 1) << "it is not asked again where there is none";
+  EXPECT_EQ(asked_["scontrol"], 2);
+}
+
+TEST_F(SlurmTest, ANumberThatWasGivenToAnotherJobIsADenial) {
+  play(
+      [](const std::vector<std::string>& argv) {
+        if (argv[0] == "sbatch") return fine("1\n");
+        if (argv[0] == "sacct") return failing("Slurm accounting storage is disabled\n");
+        return fine(argv[0] == "scontrol"
+                        ? "JobId=1 JobName=somebodys JobState=RUNNING SubmitTime=u NodeList=n1\n"
+                        : "");
+      },
+      1, [&] { return ended() == 1; });
+  ASSERT_EQ(ended(), 1);
+  EXPECT_TRUE(std::get<Ended>(events_.back()).lost);
+}
+
+}  // namespace
+}  // namespace sweep::launch

@@ -1,0 +1,66 @@
+#include "orchestrator/run/demand.h"
+
+#include <gtest/gtest.h>
+
+namespace sweep::run {
+namespace {
+
+store::Demand group(i64 nodes, i64 trials, double seconds_each, const char* hardware = "cpu") {
+  return {hardware, nodes, 1, trials, seconds_each * static_cast<double>(trials), seconds_each, 0};
+}
+
+TEST(Demand, NothingPendingWantsNothing) {
+  EXPECT_TRUE(allocations_wanted({}, {}, {8, 4, {}}).empty());
+}
+
+TEST(Demand, OneAllocationOfTheLargestByDefault) {
+  const auto wanted = allocations_wanted({group(1, 1000, 60), group(4, 3, 60)}, {}, {0, 4, {}});
+  ASSERT_EQ(wanted.size(), 1u);
+  EXPECT_EQ(wanted[0].nodes, 4);
+}
+
+TEST(Demand, LongWorkGoesSideBySideUpToTheBounds) {
+  const auto wanted = allocations_wanted({group(2, 100, 600)}, {}, {16, 4, {}});
+  ASSERT_EQ(wanted.size(), 1u);
+  EXPECT_EQ(wanted[0].nodes, 16) << "60000 s of two-node work, 1800 s each";
+  const auto odd = allocations_wanted({group(3, 100, 600)}, {}, {16, 4, {}});
+  ASSERT_EQ(odd.size(), 1u);
+  EXPECT_EQ(odd[0].nodes, 15) << "whole multiples of what a trial needs";
+  const auto few = allocations_wanted({group(2, 2, 3600)}, {}, {16, 4, {}});
+  EXPECT_EQ(few.at(0).nodes, 4) << "no more places than trials";
+}
+
+TEST(Demand, TimeFollowsThePredictionWithSlackAndIsBounded) {
+  const auto wanted = allocations_wanted({group(1, 10, 60)}, {}, {1, 1, {}});
+  ASSERT_EQ(wanted.size(), 1u);
+  EXPECT_GE(wanted[0].seconds, 3 * 600);
+  EXPECT_EQ(allocations_wanted({group(1, 10, 60)}, {}, {1, 1, 900}).at(0).seconds, 900);
+}
+
+TEST(Demand, WhatIsHeldCounts) {
+  const Capacity held{"cpu", 4, 1, 7200};
+  EXPECT_TRUE(allocations_wanted({group(1, 10, 60), group(4, 2, 60)}, {held}, {16, 4, {}}).empty());
+  EXPECT_EQ(allocations_wanted({group(8, 1, 60)}, {held}, {16, 4, {}}).size(), 1u)
+      << "it is too small for that";
+  EXPECT_TRUE(allocations_wanted({group(8, 1, 60)}, {held}, {8, 4, {}}).empty())
+      << "12 nodes are above the bound";
+  EXPECT_TRUE(allocations_wanted({group(8, 1, 60)}, {held}, {16, 1, {}}).empty()) << "one at a time";
+}
+
+TEST(Demand, EveryHardwareItsOwn) {
+  const auto wanted =
+      allocations_wanted({group(1, 5, 60, "h100-sxm-80gb"), group(1, 5, 60, "a100-80gb")}, {}, {4, 4, {}});
+  ASSERT_EQ(wanted.size(), 2u);
+  EXPECT_NE(wanted[0].hardware, wanted[1].hardware);
+}
+
+TEST(Demand, TrialsNobodyPredictedStillGetTime) {
+  store::Demand unknown = group(1, 4, 0);
+  unknown.unpredicted = 4;
+  const auto wanted = allocations_wanted({unknown}, {}, {1, 1, {}});
+  ASSERT_EQ(wanted.size(), 1u);
+  EXPECT_GE(wanted[0].seconds, 300 + 4 * 120);
+}
+
+}  // namespace
+}  // namespace sweep::run

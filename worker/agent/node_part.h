@@ -1,0 +1,52 @@
+// NodePart: what one node runs of an attempt: consecutive ranks, the whole attempt where it has one node. It travels
+// from the head agent to a node agent.
+#pragma once
+#include <nlohmann/json.hpp>
+
+#include "schema/attempt.h"
+#include "schema/codec.h"
+
+namespace sweep::agent {
+
+struct NodePart {
+  Attempt attempt;
+  i64 first_rank = 0;
+  i64 ranks = 1;
+  bool whole = true;  // no other node takes part
+};
+
+inline nlohmann::json to_json(const NodePart& part) {
+  return {{"attempt", sweep::to_json(part.attempt)}, {"first_rank", part.first_rank}, {"ranks", part.ranks}};
+}
+
+inline constexpr i64 kMaxRanks = 1 << 16;  // of one attempt: anything above is damage
+
+inline Expected<NodePart> part_from(const nlohmann::json& body) {
+  NodePart out;
+  if (!body.is_object() || !body.contains("attempt")) return fail("a part needs an attempt");
+  auto attempt = from_json<Attempt>(body["attempt"]);
+  if (!attempt) return tl::unexpected(attempt.error());
+  out.attempt = std::move(*attempt);
+  const auto first = body.find("first_rank"), ranks = body.find("ranks");
+  if (first == body.end() || ranks == body.end() || !first->is_number_integer() ||
+      !ranks->is_number_integer())
+    return fail("a part needs first_rank and ranks");
+  out.first_rank = first->get<i64>();
+  out.ranks = ranks->get<i64>();
+  const i64 world = out.attempt.trial.world();
+  if (world < 1 || world > kMaxRanks || out.ranks < 1 || out.first_rank < 0 ||
+      out.ranks > world - out.first_rank)
+    return fail("the ranks of the part are not among the attempt's");
+  out.whole = out.ranks == world;
+  return out;
+}
+
+// What agents say to each other beside the kinds of the outbox (schema/spool.h).
+inline constexpr std::string_view kStartPart = "start_part";  // head -> node, body: NodePart
+inline constexpr std::string_view kEndPart = "end_part";      // head -> node: {"attempt", "cause", "at_once"}
+inline constexpr std::string_view kPeerEnded = "peer_ended";  // head -> node: {"attempt", "cause"}
+inline constexpr std::string_view kTrouble = "trouble";       // node -> head: {"attempt", "cause"}
+inline constexpr std::string_view kStore = "store";  // both ways: {"attempt", "client", "message"}, blob
+inline constexpr std::string_view kLeave = "leave";  // head -> node: no more work
+
+}  // namespace sweep::agent

@@ -1,0 +1,80 @@
+#include "worker/agent/placement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sweep::agent {
+
+Placement::Placement(i64 nodes, i64 slots, bool whole_nodes)
+    : nodes_(static_cast<std::size_t>(nodes)), slots_(slots), whole_nodes_(whole_nodes) {}
+
+bool Placement::shares(const Attempt& attempt) const {
+  return !whole_nodes_ && attempt.trial.nodes <= 1;
+}
+
+bool Placement::fits(const Node& node, const Attempt& attempt) const {
+  if (!node.usable || node.whole) return false;
+  if (node.held == 0) return true;
+  return shares(attempt) && node.held + attempt.trial.world() <= slots_;
+}
+
+std::optional<Placement::Placed> Placement::take() {
+  if (waiting_.empty()) return std::nullopt;
+  const Attempt& next = waiting_.front();
+  const auto wanted = static_cast<std::size_t>(std::max<i64>(next.trial.nodes, 1));
+  Placed out;
+  for (std::size_t i = 0; i < nodes_.size() && out.nodes.size() < wanted; ++i)
+    if (fits(nodes_[i], next)) out.nodes.push_back(static_cast<i64>(i));
+  if (out.nodes.size() < wanted) return std::nullopt;
+  for (const i64 node : out.nodes) {
+    Node& taken = nodes_[static_cast<std::size_t>(node)];
+    taken.held += next.trial.world() / static_cast<i64>(wanted);
+    taken.whole = !shares(next);
+  }
+  out.attempt = std::move(waiting_.front());
+  waiting_.pop_front();
+  return out;
+}
+
+void Placement::release(const Placed& placed) {
+  for (const i64 node : placed.nodes) {
+    Node& freed = nodes_[static_cast<std::size_t>(node)];
+    freed.held -= placed.attempt.trial.world() / static_cast<i64>(placed.nodes.size());
+    freed.whole = false;
+  }
+}
+
+std::optional<Attempt> Placement::remove(i64 id) {
+  const auto at =
+      std::find_if(waiting_.begin(), waiting_.end(), [&](const Attempt& a) { return a.id == id; });
+  if (at == waiting_.end()) return std::nullopt;
+  Attempt out = std::move(*at);
+  waiting_.erase(at);
+  return out;
+}
+
+std::optional<i64> Placement::first() const {
+  return waiting_.empty() ? std::nullopt : std::optional<i64>(waiting_.front().id);
+}
+
+void Placement::give_up(i64 node) {
+  nodes_[static_cast<std::size_t>(node)].usable = false;
+}
+
+i64 Placement::usable_count() const {
+  return std::count_if(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.usable; });
+}
+
+bool Placement::stuck() const {
+  return usable_count() == 0 || (!waiting_.empty() && waiting_.front().trial.nodes > usable_count());
+}
+
+std::string unplaceable(const Attempt& attempt, i64 nodes) {
+  const i64 world = attempt.trial.world(), wanted = std::max<i64>(attempt.trial.nodes, 1);
+  if (wanted > nodes) return fmt::format("it needs {} nodes, this allocation has {}", wanted, nodes);
+  if (world % wanted != 0) return fmt::format("{} ranks do not divide over {} nodes", world, wanted);
+  return {};
+}
+
+}  // namespace sweep::agent

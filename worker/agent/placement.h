@@ -1,0 +1,52 @@
+// Placement: attempts waiting for nodes, first in first out. An attempt of several nodes takes whole, disjoint
+// nodes; one of a single node shares it with others while their ranks fit into its slots, unless nodes are
+// handed out whole. One that needs more than all slots of a node has it alone. Nobody overtakes, so a large
+// attempt is never starved. Pure bookkeeping.
+#pragma once
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schema/attempt.h"
+
+namespace sweep::agent {
+
+class Placement {
+ public:
+  Placement(i64 nodes, i64 slots, bool whole_nodes);
+
+  void push(Attempt attempt) { waiting_.push_back(std::move(attempt)); }
+  struct Placed {
+    Attempt attempt;
+    std::vector<i64> nodes;  // in rank order
+  };
+  // The next attempt, if it may start now; it holds its nodes until release().
+  std::optional<Placed> take();
+  void release(const Placed&);
+  std::optional<Attempt> remove(i64 id);  // takes a waiting attempt out; none: it is not waiting
+  std::optional<i64> first() const;
+  bool empty() const { return waiting_.empty(); }
+
+  void give_up(i64 node);  // no more work for this node
+  bool usable(i64 node) const { return nodes_[static_cast<std::size_t>(node)].usable; }
+  i64 usable_count() const;
+  bool stuck() const;  // the first one waiting needs more nodes than can be used
+
+ private:
+  struct Node {
+    i64 held = 0;  // ranks
+    bool whole = false, usable = true;
+  };
+  bool shares(const Attempt&) const;
+  bool fits(const Node&, const Attempt&) const;
+  std::vector<Node> nodes_;
+  const i64 slots_;
+  const bool whole_nodes_;
+  std::deque<Attempt> waiting_;
+};
+
+// Why no agent could ever run it; empty: it can be tried.
+std::string unplaceable(const Attempt&, i64 nodes);
+
+}  // namespace sweep::agent
