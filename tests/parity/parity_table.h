@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "schema/codec.h"
@@ -34,7 +35,11 @@ class ParityTable {
   const WholeRun& alone(Trial trial) {
     Trial one = with_degrees(trial, 1, 1, 1, 1);
     one.micro_batch_size = one.global_batch_size, one.grad_accum = 1;
-    one.sp = one.tp_overlap = false, one.cp_form = "ring";
+    const Trial plain;  // what says how, not what, is computed
+    one.sp = plain.sp, one.tp_overlap = plain.tp_overlap, one.cp_form = plain.cp_form;
+    one.schedule = plain.schedule, one.vpp = plain.vpp, one.zero = plain.zero, one.dp_shard = plain.dp_shard;
+    one.recompute = plain.recompute, one.recompute_every = plain.recompute_every;
+    one.offload = plain.offload, one.activation_offload = plain.activation_offload;
     auto& run = references_[dump(to_json(one))];
     if (run.losses.empty()) run = run_layout(one, steps_);
     EXPECT_EQ(run.faults, std::vector<std::string>{});

@@ -1,0 +1,115 @@
+// Products of strategies against one rank: every sound pair, and triples and larger ones at up to 8 ranks. What
+// the step refuses must say why; what it takes must give the same loss, gradients and parameters.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <vector>
+
+#include "bench_kernels/shape/parallel_dims.h"
+#include "bench_kernels/step/train_step.h"
+#include "tests/parity/parity_table.h"
+
+namespace sweep::testing {
+namespace {
+
+constexpr int kProductSteps = 2;
+constexpr i64 kMostRanks = 8;
+
+// One strategy, as what it changes. Strategies of one kind exclude each other.
+struct Strategy {
+  const char* name;
+  const char* kind;
+  void (*apply)(Trial&);
+};
+
+const Strategy kStrategies[] = {
+    {"dp 2", "dp", [](Trial& t) { t.dp = 2; }},
+    {"tp 2", "tp", [](Trial& t) { t.tp = 2; }},
+    {"tp 2 + sp", "tp", [](Trial& t) { t.tp = 2, t.sp = true; }},
+    {"tp 2 + sp + overlap", "tp", [](Trial& t) { t.tp = 2, t.sp = t.tp_overlap = true; }},
+    {"pp 2", "pp", [](Trial& t) { t.pp = 2; }},
+    {"pp 2 afab", "pp", [](Trial& t) { t.pp = 2, t.schedule = "afab"; }},
+    {"pp 2 x 2 chunks", "pp", [](Trial& t) { t.pp = 2, t.schedule = "interleaved", t.vpp = 2; }},
+    {"cp 2", "cp", [](Trial& t) { t.cp = 2; }},
+    {"cp 2 all-to-all", "cp", [](Trial& t) { t.cp = 2, t.cp_form = "all_to_all"; }},
+    {"ep 2", "ep",
+     [](Trial& t) {
+       t.spec.family = "mixtral", t.spec.experts = 4, t.spec.experts_per_token = 2;
+       t.ep = 2, t.routing = "learned";
+     }},
+    {"zero 1", "zero", [](Trial& t) { t.zero = 1; }},
+    {"zero 2", "zero", [](Trial& t) { t.zero = 2; }},
+    {"zero 3", "zero", [](Trial& t) { t.zero = 3; }},
+    {"recompute full", "recompute", [](Trial& t) { t.recompute = "full"; }},
+    {"recompute selective", "recompute", [](Trial& t) { t.recompute = "selective"; }},
+    {"offloaded activations", "activations", [](Trial& t) { t.activation_offload = true; }},
+    {"offloaded optimizer", "offload", [](Trial& t) { t.offload = "optimizer"; }},
+    {"tied embeddings", "model",
+     [](Trial& t) { t.spec.family = "qwen2", t.spec.attention_bias = t.spec.tie_embeddings = true; }},
+    {"clip", "clip", [](Trial& t) { t.clip = true; }},
+};
+constexpr std::size_t kNumber = std::size(kStrategies);
+
+struct Product {
+  std::string name;
+  Trial trial;
+};
+
+// Nothing when two are of one kind, the ranks are too many, or there is nothing to shard or to exchange.
+std::optional<Product> product_of(const std::vector<std::size_t>& members) {
+  Product product{"", tiny_trial()};
+  std::set<std::string> kinds;
+  for (const std::size_t i : members) {
+    if (!kinds.insert(kStrategies[i].kind).second) return std::nullopt;
+    kStrategies[i].apply(product.trial);
+    product.name += (product.name.empty() ? "" : ", ") + std::string(kStrategies[i].name);
+  }
+  if (kinds.contains("ep") && kinds.contains("model")) return std::nullopt;  // two models
+  Trial& t = product.trial;
+  t = with_degrees(t, t.dp, t.tp, t.pp, t.cp, t.ep);
+  const bool shards = t.dp * t.cp > 1;
+  if (t.world() > kMostRanks || (t.zero > 0 && !shards) || (t.ep > 1 && !shards)) return std::nullopt;
+  return product;
+}
+
+class Products : public ::testing::Test {
+ protected:
+  // True: it was run. What the step does not take must be refused with a sentence.
+  bool check(const std::vector<std::size_t>& members) {
+    const auto product = product_of(members);
+    if (!product) return false;
+    EXPECT_TRUE(shape::ParallelDims::make(product->trial).has_value()) << product->name;
+    if (const auto sentence = step::unsupported(product->trial, c10::DeviceType::CPU)) {
+      std::printf("| %s: unsupported: %s\n", product->name.c_str(), sentence->c_str());
+      return false;
+    }
+    table_.expect_equal(product->name, product->trial);
+    return true;
+  }
+  ParityTable table_{kProductSteps};
+};
+
+TEST_F(Products, EverySoundPair) {
+  int run = 0;
+  for (std::size_t a = 0; a < kNumber; ++a)
+    for (std::size_t b = a + 1; b < kNumber; ++b) run += check({a, b}) ? 1 : 0;
+  EXPECT_GE(run, 60);
+}
+
+// Every seventh triple, so that each strategy meets most others; then some of four and five.
+TEST_F(Products, TriplesAndLarger) {
+  int run = 0;
+  std::size_t number = 0;
+  for (std::size_t a = 0; a < kNumber; ++a)
+    for (std::size_t b = a + 1; b < kNumber; ++b)
+      for (std::size_t c = b + 1; c < kNumber; ++c)
+        if (product_of({a, b, c}) && number++ % 7 == 0) run += check({a, b, c}) ? 1 : 0;
+  const std::vector<std::vector<std::size_t>> larger{
+      {0, 2, 4, 12}, {0, 2, 7, 12}, {2, 4, 7, 13}, {0, 4, 7, 12, 18}, {0, 3, 6, 12, 13},
+      {0, 1, 9, 11}, {0, 4, 9, 12}, {7, 9, 4, 10}, {0, 2, 9, 12, 18}, {0, 2, 4, 12, 14, 15, 17, 18}};
+  for (const auto& members : larger) run += check(members) ? 1 : 0;
+  EXPECT_GE(run, 40);
+}
+
+}  // namespace
+}  // namespace sweep::testing
