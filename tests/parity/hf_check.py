@@ -15,7 +15,8 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 import torch  # noqa: E402
 from safetensors import safe_open  # noqa: E402
-from transformers import (AutoModelForCausalLM, GPT2Config, LlamaConfig, MistralConfig, Qwen2Config)  # noqa: E402
+from transformers import (AutoModelForCausalLM, GPT2Config, LlamaConfig, MistralConfig,
+                          MixtralConfig, Qwen2Config)  # noqa: E402
 
 COMMON = dict(hidden_size=64, intermediate_size=112, num_hidden_layers=3, num_attention_heads=8, vocab_size=156,
               max_position_embeddings=256)
@@ -31,13 +32,16 @@ CASES = {
     "qwen2_tied": lambda: Qwen2Config(**COMMON, num_key_value_heads=8, tie_word_embeddings=True),
     "gpt2": lambda: GPT2Config(n_embd=64, n_layer=3, n_head=8, vocab_size=156, n_positions=96, resid_pdrop=0.0, embd_pdrop=0.0,
                                attn_pdrop=0.0),
+    "mixtral": lambda: MixtralConfig(**COMMON, num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2,
+                                     sliding_window=None, tie_word_embeddings=False),
 }
 
 # Flags of sweep-rank check, by case.
 LAYOUTS = {
-    "llama": ["--tp 2", "--tp 2 --sp", "--cp 2", "--cp 2 --cp-form all_to_all", "--dp 2 --tp 2"],
+    "llama": ["--pp 2", "--dp 2 --zero 3", "--pp 2 --dp 2 --zero 1", "--tp 2", "--tp 2 --sp", "--cp 2", "--cp 2 --cp-form all_to_all", "--dp 2 --tp 2"],
     "qwen2_tied": ["--tp 4 --sp", "--cp 4"],
-    "gpt2": ["--tp 2", "--cp 2", "--tp 2 --cp 2 --sp"],
+    "mixtral": ["--dp 2 --ep 2", "--dp 4 --ep 4 --zero 3", "--tp 2 --sp", "--tp 2 --dp 2 --ep 2", "--pp 2 --cp 2 --ep 2"],
+    "gpt2": ["--pp 2", "--tp 2", "--cp 2", "--tp 2 --cp 2 --sp"],
 }
 
 
@@ -56,7 +60,23 @@ def expected(model, tokens):
     logits = model(input_ids=ids[:, :-1], use_cache=False).logits
     loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), ids[:, 1:].flatten())
     loss.backward()
-    return loss.item(), {name: p.grad.double().norm().item() for name, p in model.named_parameters()}
+    grads = {}
+    for name, p in model.named_parameters():
+        grads.update(as_in_the_file(name, p.grad.double()))
+    return loss.item(), {name: grad.norm().item() for name, grad in grads.items()}
+
+
+def as_in_the_file(name, grad):
+    """The model stacks all experts of a layer; the file has a tensor for each."""
+    layer = name.split(".mlp.")[0] + ".block_sparse_moe."
+    if name.endswith(".mlp.experts.gate_up_proj"):
+        parts = {}
+        for e in range(grad.shape[0]):
+            parts[f"{layer}experts.{e}.w1.weight"], parts[f"{layer}experts.{e}.w3.weight"] = grad[e].chunk(2)
+        return parts
+    if name.endswith(".mlp.experts.down_proj"):
+        return {f"{layer}experts.{e}.w2.weight": grad[e] for e in range(grad.shape[0])}
+    return {layer + "gate.weight" if name.endswith(".mlp.gate.weight") else name: grad}
 
 
 def names_in(folder):
