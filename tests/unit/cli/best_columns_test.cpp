@@ -48,7 +48,7 @@ class BestColumns : public store::StoreTest {
     std::mt19937 random(seed);
     std::vector<ImportedRow> rows;
     for (i64 i = 0; i < 400; ++i) rows.push_back(random_row(i, random));
-    SweepRow sweep;
+    store::SweepRow sweep;
     sweep.name = "s";
     must(store_->import_rows(sweep, rows));
     sweep_ = must(store_->find_sweep("s")).id;
