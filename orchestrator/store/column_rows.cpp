@@ -108,7 +108,8 @@ Expected<ResultColumns> SqliteStore::result_columns(i64 sweep, const ColumnWish&
   Work work(*db_, Work::kRead);
   if (!work.one<i64>("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'packed'")) {
     std::vector<i64> entries;  // a file of version 1, opened for reading
-    out.append(result_rows(work, "p.sweep = ?", {sweep}, &entries), entries);
+    const auto rows = result_rows(work, "p.sweep = ?", {sweep}, &entries);
+    out.append(rows, entries);
     return work.commit(std::move(out));
   }
   const auto blocks = kept_rows(work, sweep, out.entry);

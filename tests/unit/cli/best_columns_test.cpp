@@ -48,7 +48,7 @@ class BestColumns : public store::StoreTest {
     std::mt19937 random(seed);
     std::vector<ImportedRow> rows;
     for (i64 i = 0; i < 400; ++i) rows.push_back(random_row(i, random));
-    SweepRow sweep;
+    store::SweepRow sweep;
     sweep.name = "s";
     must(store_->import_rows(sweep, rows));
     sweep_ = must(store_->find_sweep("s")).id;
@@ -63,20 +63,25 @@ class BestColumns : public store::StoreTest {
   }
 };
 
+bool is_in(const report::BestOfGroup& group, const ResultRow& row, const std::vector<report::Field>& keys) {
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const auto value = keys[i].of(row);
+    if (report::value_less(value, group.key[i]) || report::value_less(group.key[i], value)) return false;
+  }
+  return true;
+}
+
 // Ranks one group the long way.
 void check_group(const report::BestOfGroup& group, const std::vector<ResultRow>& rows,
                  const report::BestOptions& options) {
   const auto metric = *report::resolve_metric(options.metric);
   const bool lower = report::lower_is_better(options.metric);
+  std::vector<report::Field> keys;
+  for (const auto& name : options.group_by) keys.push_back(*report::Field::resolve(name, rows));
   std::vector<std::pair<double, const ResultRow*>> ranked;
   i64 not_run = 0, not_ok = 0, not_measured = 0, too_full = 0, unknown = 0;
   for (const ResultRow& row : rows) {
-    bool inside = true;
-    for (std::size_t i = 0; i < options.group_by.size(); ++i) {
-      const auto value = report::Field::resolve(options.group_by[i], rows)->of(row);
-      inside = inside && !report::value_less(value, group.key[i]) && !report::value_less(group.key[i], value);
-    }
-    if (!inside) continue;
+    if (!is_in(group, row, keys)) continue;
     const auto value = report::number(metric.of(row));
     const auto memory = report::device_memory(row);
     const auto peak = row.metrics.peak_allocated_bytes;

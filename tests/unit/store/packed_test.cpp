@@ -130,7 +130,7 @@ TEST_F(PackedRows, SayWhatTheTablesSay) {
 
 TEST_F(PackedRows, FollowEveryStepOfARun) {
   start(40);
-  store_.reset();
+  must(store_->release_lease(sweep_));
   store_ = open(seams_);
   ASSERT_FALSE(must(store_->take_lease(sweep_)).has_value());
   std::mt19937 random(3);
