@@ -132,6 +132,7 @@ struct Seams {
       living_pid_start;             // start time of a living process (clock ticks after boot)
   std::optional<LeaseHolder> self;  // who takes leases
   int busy_timeout_ms = 10000;
+  bool durable = true;            // false: nothing in it has to outlive a power cut (a simulation)
   std::optional<i64> most_pages;  // the file may not grow beyond; absent: what the disk holds
 };
 
