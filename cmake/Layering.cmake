@@ -13,7 +13,8 @@ set(SWEEP_ARROWS_export schema)
 set(SWEEP_ARROWS_import shape schema)
 set(SWEEP_ARROWS_serve schema)
 set(SWEEP_ARROWS_run plan store launch ingest metrics schema)
-set(SWEEP_ARROWS_cli run grid plan store launch ingest metrics report export import serve shape schema)
+set(SWEEP_ARROWS_simulate run launch store schema)
+set(SWEEP_ARROWS_cli run simulate grid plan store launch ingest metrics report export import serve shape schema)
 set(SWEEP_ARROWS_agent schema)
 set(SWEEP_ARROWS_comm schema)
 set(SWEEP_ARROWS_model comm kernels shape schema)
@@ -22,7 +23,7 @@ set(SWEEP_ARROWS_optim schema)
 set(SWEEP_ARROWS_parallel model optim comm kernels shape schema)
 set(SWEEP_ARROWS_step parallel model optim comm kernels shape schema)
 set(SWEEP_ARROWS_rank step parallel model optim comm kernels shape schema)
-set(SWEEP_ROOMS schema shape grid plan metrics report store launch ingest export import serve run cli agent
+set(SWEEP_ROOMS schema shape grid plan metrics report store launch ingest export import serve run simulate cli agent
     comm model kernels optim parallel step rank)
 
 # The one home of each outside library: target -> rooms that may link it.

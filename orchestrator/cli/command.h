@@ -38,6 +38,7 @@ void add_resume(Registry);
 void add_stop(Registry);
 void add_plan(Registry);
 void add_explain(Registry);
+void add_simulate(Registry);
 void add_status(Registry);
 void add_best(Registry);
 void add_heatmap(Registry);

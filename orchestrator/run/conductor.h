@@ -9,6 +9,7 @@
 #include <string>
 
 #include "orchestrator/launch/launcher.h"
+#include "orchestrator/run/clock.h"
 #include "orchestrator/run/demand.h"
 #include "orchestrator/run/observer.h"
 #include "orchestrator/store/store.h"
@@ -33,6 +34,7 @@ struct Settings {
   std::optional<double> gpu_hours;      // bound on allocated time x GPUs (or slots) of what this run holds
   std::optional<std::filesystem::path>
       status_file;  // rewritten atomically for watchers that cannot open the database
+  Clock* clock = &steady_clock();
 };
 
 enum class End {

@@ -3,11 +3,11 @@
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <csignal>
 #include <map>
 
+#include "orchestrator/run/backlog.h"
 #include "orchestrator/run/conductor.h"
 #include "orchestrator/run/holding.h"
 #include "orchestrator/run/quarantine.h"
@@ -21,7 +21,8 @@ class ConductorLoop {
         settings_(settings),
         observer_(observer),
         signals_(io_, SIGINT, SIGTERM, SIGHUP),
-        timer_(io_),
+        clock_(*settings.clock),
+        backlog_(store, settings.sweep),
         launcher_(make(io_, [this](const launch::Event& event) { on_event(event); })) {}
 
   Expected<RunEnd> run();
@@ -30,13 +31,14 @@ class ConductorLoop {
   Expected<void> take_over();
   void obtain();
   Expected<std::vector<store::Demand>> demand();
-  std::vector<Capacity> capacities(Holding::Clock::time_point now) const;
+  std::vector<Capacity> capacities(Clock::Point now) const;
   void request(const Wanted&);
   void fill();
   void fill(Holding&);
   void release_unwanted();
   bool post_one(Holding&);
-  Expected<std::vector<store::PendingTrial>> candidates(const Holding&, i64 limit);
+  std::optional<store::Fit> fit_of(const Holding&) const;
+  Expected<void> post(Holding&, const PlanEntry&);
   void finish(Holding&, bool now);
   void on_event(const launch::Event&);
   void on_started(const launch::Started&);
@@ -54,9 +56,11 @@ class ConductorLoop {
   void end_with(End, std::string why, bool now);
   void finish_all(bool now);
   void snapshot();
+  void snapshot_if_due();
+  bool room_for_more() const;
   void fatal(const Error&);
   void close_after_failure();
-  double elapsed_s() const { return std::chrono::duration<double>(Holding::Clock::now() - began_).count(); }
+  double elapsed_s() const { return std::chrono::duration<double>(clock_.now() - began_).count(); }
   // Stores' void answers: an error ends the run, since what cannot be stored must not be measured.
   bool stored(const Expected<void>& answer) {
     if (!answer) fatal(answer.error());
@@ -68,7 +72,8 @@ class ConductorLoop {
   Observer& observer_;
   boost::asio::io_context io_;
   boost::asio::signal_set signals_;
-  boost::asio::steady_timer timer_;
+  Clock& clock_;
+  Backlog backlog_;
   std::unique_ptr<launch::Launcher> launcher_;
   std::map<std::string, Holding> held_;  // by allocation
   Quarantine quarantine_;
@@ -76,7 +81,8 @@ class ConductorLoop {
   int signals_seen_ = 0;
   int lost_in_a_row_ = 0;
   i64 landed_ = 0, ticks_ = 0;
-  Holding::Clock::time_point began_ = Holding::Clock::now();
+  Clock::Point began_ = clock_.now();
+  std::chrono::steady_clock::time_point drawn_;  // the last snapshot, on the clock of who looks at it
   std::optional<RunEnd> end_;
   std::optional<Error> error_;
 };

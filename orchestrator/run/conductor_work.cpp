@@ -8,18 +8,16 @@
 
 namespace sweep::run {
 
-using Clock = Holding::Clock;
-
 // Pending trials by what they need; on this machine all of them need the same.
 Expected<std::vector<store::Demand>> ConductorLoop::demand() {
-  auto groups = store_.demand(settings_.sweep);
+  auto groups = backlog_.demand();
   if (!groups || settings_.by_need || groups->empty()) return groups;
   store::Demand all;
   for (const auto& group : *groups) all.trials += group.trials, all.predicted_s += group.predicted_s;
   return std::vector<store::Demand>{all};
 }
 
-std::vector<Capacity> ConductorLoop::capacities(Clock::time_point now) const {
+std::vector<Capacity> ConductorLoop::capacities(Clock::Point now) const {
   std::vector<Capacity> out;
   const double target = target_seconds(settings_.bounds);
   for (const auto& [id, held] : held_) {
@@ -34,10 +32,10 @@ std::vector<Capacity> ConductorLoop::capacities(Clock::time_point now) const {
 
 // Asks for what the pending trials are worth; ends the run when nothing is held and nothing may be asked for.
 void ConductorLoop::obtain() {
-  if (!end_ && !error_) {
+  if (!end_ && !error_ && room_for_more()) {
     const auto groups = demand();
     if (!groups) return fatal(groups.error());
-    for (const Wanted& wanted : allocations_wanted(*groups, capacities(Clock::now()), settings_.bounds)) {
+    for (const Wanted& wanted : allocations_wanted(*groups, capacities(clock_.now()), settings_.bounds)) {
       request(wanted);
       if (error_) return;
     }
@@ -45,6 +43,14 @@ void ConductorLoop::obtain() {
     if (held_.empty() && beyond) end_ = RunEnd{End::kBroken, *beyond};
   }
   if (held_.empty()) io_.stop();
+}
+
+bool ConductorLoop::room_for_more() const {
+  i64 nodes = 0;
+  for (const auto& [id, holding] : held_) nodes += holding.request.nodes;
+  const auto& bounds = settings_.bounds;
+  return held_.empty() || (static_cast<i64>(held_.size()) < bounds.max_allocations &&
+                           (bounds.max_nodes <= 0 || nodes < bounds.max_nodes));
 }
 
 void ConductorLoop::request(const Wanted& wanted) {
@@ -104,41 +110,45 @@ void ConductorLoop::release_unwanted() {
   std::vector<std::string> unwanted;
   for (const auto& [id, holding] : held_) {
     if (holding.started || holding.finishing || holding.flights.size() > 0) continue;
-    const auto waiting = candidates(holding, 1);
+    const auto waiting = backlog_.next(fit_of(holding), 1, [](const PlanEntry&) { return true; });
     if (!waiting) return fatal(waiting.error());
-    if (waiting->empty()) unwanted.push_back(id);
+    if (!*waiting) unwanted.push_back(id);
   }
   for (const auto& id : unwanted) finish(held_.at(id), false);
 }
 
-Expected<std::vector<store::PendingTrial>> ConductorLoop::candidates(const Holding& holding, i64 limit) {
-  if (!settings_.by_need) return store_.pending(settings_.sweep, limit);
-  return store_.pending(settings_.sweep, limit,
-                        {holding.request.nodes, holding.request.hardware, holding.gpus_per_node});
+std::optional<store::Fit> ConductorLoop::fit_of(const Holding& holding) const {
+  if (!settings_.by_need) return std::nullopt;
+  return store::Fit{holding.request.nodes, holding.request.hardware, holding.gpus_per_node};
 }
 
 // Commits the next attempt, then appends it to the inbox. False: nothing to post.
 bool ConductorLoop::post_one(Holding& holding) {
   constexpr i64 kLookAhead = 16;  // trials that do not fit the time that is left are passed over
-  const auto waiting = candidates(holding, holding.until ? kLookAhead : 1);
-  if (!waiting) return fatal(waiting.error()), false;
-  for (const auto& candidate : *waiting) {
-    if (!holding.has_time_for(candidate.entry, Clock::now())) continue;
-    Attempt wanted;
-    wanted.trial_id = candidate.entry.id;
-    wanted.trial = candidate.entry.trial;
-    wanted.measure = settings_.measure;
-    wanted.deadlines = plan::deadlines_for(candidate.entry.predicted, wanted.trial, wanted.measure);
-    if (settings_.trial_seconds) wanted.deadlines.total_s = *settings_.trial_seconds;
-    wanted.start = settings_.start;
-    auto attempt = store_.begin_attempt(settings_.sweep, holding.request.id, wanted);
-    if (!attempt) return fatal(attempt.error()), false;
-    holding.flights.add(*attempt, candidate.entry);
-    if (auto posted = launcher_->post_attempt(holding.request.id, *attempt); !posted)
-      return fatal(posted.error()), false;
-    return true;
-  }
-  return false;
+  const auto now = clock_.now();
+  const auto next = backlog_.next(fit_of(holding), holding.until ? kLookAhead : 1,
+                                  [&](const PlanEntry& entry) { return holding.has_time_for(entry, now); });
+  if (!next) return fatal(next.error()), false;
+  if (!*next) return false;
+  if (auto posted = post(holding, **next); !posted) return fatal(posted.error()), false;
+  return true;
+}
+
+Expected<void> ConductorLoop::post(Holding& holding, const PlanEntry& entry) {
+  Attempt wanted;
+  wanted.trial_id = entry.id;
+  wanted.trial = entry.trial;
+  wanted.measure = settings_.measure;
+  wanted.deadlines = plan::deadlines_for(entry.predicted, wanted.trial, wanted.measure);
+  if (settings_.trial_seconds) wanted.deadlines.total_s = *settings_.trial_seconds;
+  wanted.start = settings_.start;
+  auto attempt = store_.begin_attempt(settings_.sweep, holding.request.id, wanted);
+  if (!attempt) return tl::unexpected(attempt.error());
+  backlog_.handed_out(entry);
+  holding.flights.add(*attempt, entry);
+  auto posted = launcher_->post_attempt(holding.request.id, *attempt);
+  if (!posted) return tl::unexpected(posted.error());
+  return {};
 }
 
 void ConductorLoop::on_event(const launch::Event& event) {
@@ -158,12 +168,12 @@ void ConductorLoop::on_started(const launch::Started& started) {
   if (found == held_.end()) return;
   Holding& holding = found->second;
   const auto span = [](double seconds) {
-    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    return std::chrono::duration_cast<Clock::Span>(std::chrono::duration<double>(seconds));
   };
   holding.started = true;
-  holding.since = Clock::now() - span(started.held_s);
+  holding.since = clock_.now() - span(started.held_s);
   if (started.seconds_left) {
-    holding.until = Clock::now() + span(*started.seconds_left);
+    holding.until = clock_.now() + span(*started.seconds_left);
     holding.lasts_s = started.held_s + *started.seconds_left;
   }
   stored(store_.allocation_started(started.id, started.where, started.pid));
@@ -184,7 +194,7 @@ void ConductorLoop::on_outbox(const launch::Outbox& outbox) {
   for (const auto& text : absorbed.notes) note("agent", text);
   for (const auto& landing : absorbed.landed) land(holding, landing);
   if (absorbed.tainted) tainted(holding, absorbed);
-  if (!absorbed.landed.empty()) snapshot();
+  if (!absorbed.landed.empty()) snapshot_if_due();
   fill(holding);
 }
 
@@ -200,6 +210,7 @@ void ConductorLoop::land(Holding& holding, const Landing& landing) {
   ++landed_;
   ++holding.landed;
   lost_in_a_row_ = 0;
+  if (!is_always_final(landing.result.outcome)) backlog_.changed();
   observer_.on_result(landing.flight.entry, landing.result);
 }
 
@@ -216,9 +227,10 @@ void ConductorLoop::on_ended(const launch::Ended& ended) {
   if (found == held_.end()) return;
   Holding holding = std::move(found->second);
   held_.erase(found);
-  spent_gpu_s_ += holding.gpu_seconds(Clock::now());
+  spent_gpu_s_ += holding.gpu_seconds(clock_.now());
   if (error_) return held_.empty() ? close_after_failure() : void();
   const bool unfinished = holding.flights.size() > 0;
+  if (unfinished) backlog_.changed();
   for (const Flight& flight : holding.flights.abandon()) {
     const bool blameless = end_ || ended.blameless || !flight.started;  // what only waited burns no retry
     const Outcome outcome = blameless ? Outcome::kCancelled : Outcome::kNodeLost;

@@ -13,6 +13,7 @@ struct Bounds {
   i64 max_nodes = 0;             // held at once, all allocations together; 0: what the largest trial needs
   i64 max_allocations = 1;       // held at once
   std::optional<double> time_s;  // the longest one may be asked for
+  i64 most_nodes_each = 0;       // of one allocation, unless a trial needs more; 0: what max_nodes leaves
 };
 
 // An allocation that is held or asked for, and what it can still take on.

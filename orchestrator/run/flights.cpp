@@ -37,7 +37,9 @@ Result verdict(const Flight& flight) {
 
 void Flights::add(Attempt attempt, PlanEntry entry, ingest::Testimony known, bool started) {
   const i64 id = attempt.id;
-  flights_[id] = Flight{std::move(attempt), std::move(entry), std::move(known), started};
+  const auto [at, added] =
+      flights_.try_emplace(id, Flight{std::move(attempt), std::move(entry), std::move(known), started});
+  if (added) count(at->second, 1);
 }
 
 std::vector<Attempt> Flights::attempts() const {
@@ -46,17 +48,11 @@ std::vector<Attempt> Flights::attempts() const {
   return out;
 }
 
-i64 Flights::nodes() const {
-  i64 sum = 0;
-  for (const auto& [id, flight] : flights_) sum += flight.attempt.trial.nodes;
-  return sum;
-}
-
-double Flights::seconds() const {
-  double sum = 0;
-  for (const auto& [id, flight] : flights_)
-    sum += flight.entry.predicted.seconds.value_or(0) * static_cast<double>(flight.attempt.trial.nodes);
-  return sum;
+void Flights::count(const Flight& flight, i64 sign) {
+  const auto& nodes = flight.attempt.trial.nodes;
+  nodes_ += sign * nodes;
+  seconds_ += static_cast<double>(sign * nodes) * flight.entry.predicted.seconds.value_or(0);
+  if (flights_.empty()) seconds_ = 0;  // what rounding left
 }
 
 Flights::Absorbed Flights::absorb(const std::string& allocation, std::uint64_t offset,
@@ -102,6 +98,7 @@ void Flights::apply(const ingest::Message& message, Absorbed& out) {
     }
     Landing landing{std::move(it->second), {}};
     flights_.erase(it);
+    count(landing.flight, -1);
     landing.result = verdict(landing.flight);
     out.landed.push_back(std::move(landing));
   }
@@ -111,6 +108,7 @@ std::vector<Flight> Flights::abandon() {
   std::vector<Flight> left;
   for (auto& [id, flight] : flights_) left.push_back(std::move(flight));
   flights_.clear();
+  nodes_ = 0, seconds_ = 0;
   return left;
 }
 

@@ -29,8 +29,8 @@ class Flights {
   void add(Attempt attempt, PlanEntry entry, ingest::Testimony known = {}, bool started = false);
   std::size_t size() const { return flights_.size(); }
   std::vector<Attempt> attempts() const;
-  i64 nodes() const;       // that they need, one beside the other
-  double seconds() const;  // predicted of all of them, in node-seconds
+  i64 nodes() const { return nodes_; }         // that they need, one beside the other
+  double seconds() const { return seconds_; }  // predicted of all of them, in node-seconds
 
   struct Absorbed {
     store::IngestBatch batch;
@@ -46,7 +46,10 @@ class Flights {
 
  private:
   void apply(const ingest::Message&, Absorbed&);
+  void count(const Flight&, i64 sign);
   std::map<i64, Flight> flights_;
+  i64 nodes_ = 0;
+  double seconds_ = 0;
 };
 
 // The verdict with its metrics: all of them for `ok`, only memory for the others (a failed attempt has no

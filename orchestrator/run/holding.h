@@ -1,42 +1,40 @@
 // Holding: one allocation as the conductor sees it: what was asked for, what is under way in it, how long it
 // lasts. It knows neither store nor launcher.
 #pragma once
-#include <chrono>
 #include <optional>
 #include <set>
 #include <string>
 
 #include "orchestrator/launch/launcher.h"
+#include "orchestrator/run/clock.h"
 #include "orchestrator/run/flights.h"
 
 namespace sweep::run {
 
 struct Holding {
-  using Clock = std::chrono::steady_clock;
-
   launch::AllocationRequest request;
   Flights flights;
   i64 gpus_per_node = 1;  // ranks of a trial on a node, at most
   bool started = false, finishing = false;
   i64 landed = 0;
-  std::set<std::string> hosts;             // that its agents told of
-  std::optional<Clock::time_point> since;  // its nodes are held
-  std::optional<Clock::time_point> until;  // its scheduler ends it
-  double lasts_s = 0;                      // from since to until
+  std::set<std::string> hosts;        // that its agents told of
+  std::optional<Clock::Point> since;  // its nodes are held
+  std::optional<Clock::Point> until;  // its scheduler ends it
+  double lasts_s = 0;                 // from since to until
 
   // Trials it keeps busy at once, in nodes (in slots where trials share a node).
   i64 width() const { return request.nodes * request.slots; }
-  double gpu_seconds(Clock::time_point now) const {
+  double gpu_seconds(Clock::Point now) const {
     if (!since) return 0;
     const auto each = request.gpus > 0 ? request.gpus : request.slots;
     return std::chrono::duration<double>(now - *since).count() * static_cast<double>(request.nodes * each);
   }
-  double seconds_left(Clock::time_point now, double otherwise) const {
+  double seconds_left(Clock::Point now, double otherwise) const {
     return until ? std::chrono::duration<double>(*until - now).count() : otherwise;
   }
   // Whether an attempt of so many predicted seconds is likely to end before the allocation does. What would
   // not fit a fresh one either is let in as long as most of it is left.
-  bool has_time_for(const PlanEntry& entry, Clock::time_point now) const {
+  bool has_time_for(const PlanEntry& entry, Clock::Point now) const {
     constexpr double kSlack = 2, kOverhead = 10, kMost = 0.8;
     const double queued = flights.seconds() / static_cast<double>(request.nodes);
     const double need = kSlack * (queued + entry.predicted.seconds.value_or(0)) + kOverhead;

@@ -51,7 +51,7 @@ class Known {
 // written there before. Without a log (network filesystems) every commit is synced as ever.
 class Unsynced {
  public:
-  Unsynced(Db& db, bool network) : db_(network ? nullptr : &db) { set("NORMAL"); }
+  Unsynced(Db& db, bool as_ever) : db_(as_ever ? nullptr : &db) { set("NORMAL"); }
   ~Unsynced() { set("FULL"); }
   Unsynced(const Unsynced&) = delete;
   Unsynced& operator=(const Unsynced&) = delete;
@@ -94,7 +94,7 @@ Expected<void> SqliteStore::ingest(const IngestBatch& batch) {
     return fail(fmt::format("allocation '{}': the outbox offset {} is out of range", batch.allocation,
                             batch.new_offset));
   const auto offset = static_cast<i64>(batch.new_offset);
-  const Unsynced unsynced(*db_, network_);
+  const Unsynced unsynced(*db_, network_ || !seams_.durable);
   Work work(*db_, Work::kWrite);
   const auto sweep = sweep_of_allocation(work, batch.allocation);
   if (!sweep) return work.commit();

@@ -32,12 +32,14 @@ Seams with_defaults(Seams seams) {
 // On a network filesystem the write-ahead log is not safe; see filesystem.cpp. Every commit is synced: an
 // inbox line must never outlive the row it stands for. The indices behind `best` scatter each batch over hundreds
 // of pages, so the log is copied into the file after 8192 pages (32 MiB), not after SQLite's 1000.
-Expected<void> configure(Db& db, bool network) {
+Expected<void> configure(Db& db, bool network, bool durable) {
   if (auto done =
           db.execute("PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA synchronous = FULL; "
                      "PRAGMA cache_size = -65536");
       !done)
     return done;
+  if (!durable)
+    if (auto done = db.execute("PRAGMA synchronous = OFF"); !done) return done;
   return db.execute(network ? "PRAGMA journal_mode = DELETE"
                             : "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 8192");
 }
@@ -59,7 +61,7 @@ Expected<std::unique_ptr<Db>> open_writable(const fs::path& path, const Seams& s
   const auto identity =
       check_identity(**db, migrations());  // before anything is written into a stranger's file
   if (!identity) return tl::unexpected<Error>(identity.error());
-  if (auto done = configure(**db, network); !done) return tl::unexpected<Error>(done.error());
+  if (auto done = configure(**db, network, seams.durable); !done) return tl::unexpected<Error>(done.error());
   if (seams.most_pages)
     if (auto done = (*db)->pragma(fmt::format("max_page_count = {}", *seams.most_pages)); !done)
       return tl::unexpected<Error>(done.error());

@@ -143,6 +143,7 @@ struct Seams {
   std::optional<LeaseHolder> self;  // who takes leases
   int busy_timeout_ms = 10000;
   i64 most_loose = 1000;          // entries outside the packed columns; more of them are packed
+  bool durable = true;            // false: nothing in it has to outlive a power cut (a simulation)
   std::optional<i64> most_pages;  // the file may not grow beyond; absent: what the disk holds
 };
 

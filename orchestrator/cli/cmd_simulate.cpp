@@ -1,0 +1,116 @@
+// sweep simulate: how long a grid would take on a cluster, and where its node time would go.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <ostream>
+
+#include "orchestrator/cli/command.h"
+#include "orchestrator/cli/planning.h"
+#include "orchestrator/simulate/simulation.h"
+
+namespace sweep::cli {
+namespace {
+
+struct SimulateOptions {
+  std::string grid;
+  std::uint64_t max_points = grid::ReadOptions{}.max_points;
+  bool json = false;
+  simulate::Assumptions assumed;
+};
+
+// A folder that goes with it.
+class Scratch {
+ public:
+  Scratch() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "sweep-simulate-XXXXXX").string();
+    if (::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+int simulate_grid(Io& io, const SimulateOptions& o) {
+  const auto planned = make_plan(o.grid, o.max_points, std::nullopt);
+  if (!planned) return refuse(io, planned.error());
+  const Scratch scratch;
+  if (scratch.path().empty())
+    return refuse(io,
+                  {fmt::format("{}: no folder for the simulation can be made there; set TMPDIR to another",
+                               std::filesystem::temp_directory_path().string())});
+  auto assumed = o.assumed;
+  assumed.retries_crash = planned->grid.limits.retries_crash;
+  assumed.retries_infra = planned->grid.limits.retries_infra;
+  const auto forecast = simulate::simulate(planned->entries, planned->grid.measure, assumed, scratch.path());
+  if (!forecast) return refuse(io, forecast.error());
+  io.out << (o.json ? simulate::to_json(*forecast) : simulate::to_text(*forecast));
+  return forecast->end.empty() ? kAnswered : kUnanswered;
+}
+
+void add_cluster(CLI::App& c, simulate::Assumptions& a) {
+  c.add_option("--nodes", a.nodes, "nodes that the sweep may hold at once")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  c.add_option("--spares", a.spares, "further nodes, which stand in for broken ones")
+      ->check(CLI::Range(0, 1000000))
+      ->capture_default_str();
+  c.add_option("--jobs", a.jobs, "allocations at once")->check(CLI::Range(1, 100000))->capture_default_str();
+  c.add_option("--job-nodes", a.job_nodes, "nodes of one allocation, unless a trial needs more")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  c.add_option("--job-seconds", a.job_s, "the longest an allocation may last; absent: what its work needs")
+      ->check(CLI::PositiveNumber);
+  c.add_option("--queue-seconds", a.queue_s, "mean wait of an allocation in the queue")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+}
+
+void add_failures(CLI::App& c, simulate::Assumptions& a) {
+  c.add_option("--mtbf", a.node_mtbf_h, "mean hours between failures of one node; 0: none fails")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  c.add_option("--repair", a.repair_h, "hours until a broken node is back")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  c.add_option("--preempted", a.preempted_per_h, "preemptions of each allocation, per hour")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  c.add_option("--oom", a.oom_percent, "percent of attempts that run out of memory")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  c.add_option("--crash", a.crash_percent, "percent of attempts that crash")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  c.add_option("--hang", a.hang_percent, "percent of attempts that hang")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  c.add_option("--spread", a.spread, "standard deviation of log(real / predicted time)")
+      ->check(CLI::Range(0.0, 3.0))
+      ->capture_default_str();
+  c.add_option("--seed", a.seed, "of the dice: the same seed gives the same simulation")
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_simulate(Registry r) {
+  auto* c = r.app.add_subcommand(
+      "simulate", "how long a grid would take on a cluster that fails now and then; starts nothing");
+  auto o = std::make_shared<SimulateOptions>();
+  c->add_option("GRID", o->grid, "the grid file (YAML)")->required();
+  c->add_flag("--json", o->json, "one JSON line");
+  add_cluster(*c, o->assumed);
+  add_failures(*c, o->assumed);
+  c->add_option("--max-points", o->max_points, "largest number of combinations before `where`")
+      ->capture_default_str();
+  c->callback([r, o] { r.chosen = [r, o] { return simulate_grid(r.io, *o); }; });
+}
+
+}  // namespace sweep::cli

@@ -1,0 +1,34 @@
+// SimClock: a clock that jumps to the next thing to do. It owns what was put off, in order of time and then of
+// asking, so that a simulation with the same seed is the same to the last event.
+#pragma once
+#include <map>
+#include <utility>
+
+#include "orchestrator/run/clock.h"
+
+namespace sweep::simulate {
+
+class SimClock final : public run::Clock {
+ public:
+  using Seconds = std::chrono::duration<double>;
+
+  Point now() const override { return now_; }
+  void after(boost::asio::io_context&, Span span, std::function<void()> then) override {
+    put(now_ + span, std::move(then));
+  }
+  void run(boost::asio::io_context&) override;
+
+  void after_s(double seconds, std::function<void()> then) {
+    put(now_ + std::chrono::duration_cast<Span>(Seconds(seconds)), std::move(then));
+  }
+  double seconds() const { return Seconds(now_.time_since_epoch()).count(); }  // since it was made
+
+ private:
+  void put(Point at, std::function<void()> then) { waiting_[{at, ++asked_}] = std::move(then); }
+
+  Point now_{};
+  long asked_ = 0;
+  std::map<std::pair<Point, long>, std::function<void()>> waiting_;
+};
+
+}  // namespace sweep::simulate

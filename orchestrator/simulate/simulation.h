@@ -1,0 +1,18 @@
+// Simulation: a plan carried out by the real run loop, on a clock and a cluster that are simulated. It answers how
+// long a sweep would take and where its node time would go; it owns a database of its own that goes with it.
+#pragma once
+#include <filesystem>
+#include <span>
+
+#include "orchestrator/simulate/account.h"
+#include "schema/attempt.h"
+#include "schema/expected.h"
+#include "schema/plan_entry.h"
+
+namespace sweep::simulate {
+
+// `scratch`: an empty folder for the database; its owner removes it.
+Expected<Forecast> simulate(std::span<const PlanEntry> plan, const MeasurePlan&, const Assumptions&,
+                            const std::filesystem::path& scratch);
+
+}  // namespace sweep::simulate

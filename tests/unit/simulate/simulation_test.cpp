@@ -1,0 +1,131 @@
+#include "orchestrator/simulate/simulation.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "schema/codec.h"
+
+namespace sweep::simulate {
+namespace {
+
+class SimulationTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "simulation_XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    dir_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(dir_); }
+
+  static std::vector<PlanEntry> plan(i64 trials) {
+    std::vector<PlanEntry> out;
+    for (i64 i = 0; i < trials; ++i) {
+      PlanEntry e;
+      e.trial.nodes = i64{1} << (i % 3);
+      e.trial.gpus_per_node = 2;
+      e.trial.dp = e.trial.nodes * e.trial.gpus_per_node;
+      e.trial.model = "tiny";
+      e.trial.hardware = "h100-sxm-80gb";
+      e.trial.spec.layers = 1;
+      e.trial.seq_len = 64 + i;
+      e.trial.global_batch_size = e.trial.dp;
+      e.predicted.step_ms = 500;
+      e.predicted.seconds = 20 + 0.5 * 13;
+      e.id = trial_id(e.trial);
+      e.order = i;
+      out.push_back(e);
+    }
+    return out;
+  }
+
+  Expected<Forecast> run(i64 trials, const Assumptions& assumed) {
+    const auto folder = dir_ / std::to_string(++runs_);
+    std::filesystem::create_directories(folder);
+    return simulate(plan(trials), MeasurePlan{}, assumed, folder);
+  }
+
+  static i64 count(const Forecast& f, Outcome wanted) {
+    for (const auto& [outcome, n] : f.outcomes)
+      if (outcome == wanted) return n;
+    return 0;
+  }
+
+  static Assumptions small() {
+    Assumptions a;
+    a.nodes = 16, a.spares = 2, a.jobs = 4, a.job_nodes = 4, a.seed = 7;
+    return a;
+  }
+
+  std::filesystem::path dir_;
+  int runs_ = 0;
+};
+
+TEST_F(SimulationTest, EveryTrialIsAnsweredAndAllNodeTimeIsAccountedFor) {
+  Assumptions a = small();
+  a.node_mtbf_h = 20, a.preempted_per_h = 1, a.crash_percent = 5, a.hang_percent = 2;
+  const auto f = run(400, a);
+  ASSERT_TRUE(f) << f.error().message;
+  EXPECT_EQ(f->end, "");
+  EXPECT_EQ(f->trials, 400);
+  EXPECT_EQ(f->pending, 0);
+  EXPECT_GT(count(*f, Outcome::kOk), 350);
+  EXPECT_GT(count(*f, Outcome::kOom), 0);
+  EXPECT_EQ(count(*f, Outcome::kInvalid), 0);
+  const auto& account = f->account;
+  EXPECT_GT(account.nodes_broken, 0);
+  EXPECT_GT(account.preempted, 0);
+  EXPECT_GT(account.attempts, 400) << "crashes are tried again";
+  EXPECT_GT(account.time.lost, 0);
+  EXPECT_GE(account.time.idle, 0);
+  EXPECT_LE(account.time.held(), f->available());
+}
+
+TEST_F(SimulationTest, WithoutFailuresOrSpreadTheTimeOfTrialsIsWhatWasPredicted) {
+  Assumptions a = small();
+  a.node_mtbf_h = 0, a.preempted_per_h = 0, a.oom_percent = a.crash_percent = a.hang_percent = 0,
+  a.spread = 0;
+  const auto f = run(90, a);
+  ASSERT_TRUE(f) << f.error().message;
+  EXPECT_EQ(count(*f, Outcome::kOk), 90);
+  EXPECT_EQ(f->account.attempts, 90);
+  EXPECT_NEAR(f->account.time.lost, 0, 1e-6);
+  EXPECT_NEAR(f->account.time.trials, 30 * (1 + 2 + 4) * 6.5, 1e-3);
+}
+
+TEST_F(SimulationTest, TheSameSeedIsTheSameSimulationAndAnotherIsNot) {
+  Assumptions a = small();
+  a.node_mtbf_h = 20;
+  const auto first = run(200, a), again = run(200, a);
+  a.seed = 8;
+  const auto other = run(200, a);
+  ASSERT_TRUE(first && again && other);
+  EXPECT_EQ(first->makespan_s, again->makespan_s);
+  EXPECT_EQ(first->account.time.lost, again->account.time.lost);
+  EXPECT_NE(first->makespan_s, other->makespan_s);
+}
+
+TEST_F(SimulationTest, NodesThatBreakAllTheTimeOpenTheCircuitBreaker) {
+  Assumptions a = small();
+  a.node_mtbf_h = 0.005, a.repair_h = 0.001;
+  const auto f = run(50, a);
+  ASSERT_TRUE(f) << f.error().message;
+  EXPECT_NE(f->end.find("in a row were lost"), std::string::npos) << f->end;
+  EXPECT_GT(f->pending, 0);
+}
+
+TEST_F(SimulationTest, TheReportNamesTheSharesInTextAndJson) {
+  const auto f = run(30, small());
+  ASSERT_TRUE(f) << f.error().message;
+  const auto text = to_text(*f);
+  for (const char* word : {"makespan", "efficiency", "trials", "start-up", "lost", "idle", "queue", "seed 7"})
+    EXPECT_NE(text.find(word), std::string::npos) << word << " in\n" << text;
+  const auto json = parse_json(to_json(*f));
+  ASSERT_TRUE(json);
+  double sum = 0;
+  for (const auto& [name, node_s] : json->at("node_s").items()) sum += node_s.get<double>();
+  EXPECT_NEAR(sum, json->at("available_node_s").get<double>(), 1e-3);
+}
+
+}  // namespace
+}  // namespace sweep::simulate
