@@ -180,6 +180,7 @@ int confirm(Io& io, const ConfirmCommand& o) {
                 o.metric)});
   auto opened = open_sweep(o.where, store::Mode::kReadWrite);
   if (!opened) return refuse(io, opened.error());
+  if (auto back = go_back_to_confirmed(*opened); !back) return refuse(io, back.error());
   const auto holder = opened->store->lease(opened->sweep.id);
   if (!holder) return refuse(io, holder.error());
   if (*holder)

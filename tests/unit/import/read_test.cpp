@@ -26,7 +26,7 @@ Imported must(std::string_view text, const Options& options = with()) {
   if (!read) throw std::runtime_error(read.error().message);
   return std::move(*read);
 }
-std::string error_of(std::string_view text, const Options& options = with()) {
+std::string refusal_of(std::string_view text, const Options& options = with()) {
   const auto read = imports::read(text, options);
   return read ? "(no error)" : read.error().message;
 }
@@ -123,9 +123,9 @@ TEST(Import, TheLayoutIsCompletedByTheRankAlgebra) {
   const Imported read = must("model,nodes,tp,mbs,gbs,tok_s_gpu\nm,2,4,2,256,5\n");
   const Trial& t = only(read).entry.trial;
   EXPECT_EQ(std::tuple(t.dp, t.gpus_per_node, t.grad_accum), std::tuple(4, 8, 32));
-  EXPECT_THAT(error_of("model,nodes,tp,mbs,tok_s_gpu\nm,1,3,2,5\n"),
+  EXPECT_THAT(refusal_of("model,nodes,tp,mbs,tok_s_gpu\nm,1,3,2,5\n"),
               HasSubstr("f.csv:2: dp = nodes x gpus_per_node / (tp x pp x cp) = 8 / 3 is not whole"));
-  EXPECT_THAT(error_of("model,dp,mbs,gbs,tok_s_gpu\nm,8,3,256,5\n"),
+  EXPECT_THAT(refusal_of("model,dp,mbs,gbs,tok_s_gpu\nm,8,3,256,5\n"),
               HasSubstr("grad_accum = global_batch_size"));
 }
 
@@ -160,32 +160,32 @@ TEST(Import, BadRowsNameFileLineColumnAndCause) {
       {"1B,1,8,1,1,16,99999999999999999999,256,0,ok,1,1,1", "is no whole number"},
   };
   for (const auto& [text, sentence] : cases)
-    EXPECT_THAT(error_of(std::string(kPlaybook) + good + text + "\n", with({}, {})), HasSubstr(sentence))
+    EXPECT_THAT(refusal_of(std::string(kPlaybook) + good + text + "\n", with({}, {})), HasSubstr(sentence))
         << text;
 }
 
 TEST(Import, BadHeadersAndWishesSayTheWayOut) {
-  EXPECT_THAT(error_of(""), HasSubstr("f.csv: the file is empty"));
-  EXPECT_THAT(error_of("model;nodes\n1B;1\n"), HasSubstr("not separated by commas"));
-  EXPECT_THAT(error_of("model,model\n"), HasSubstr("f.csv:1: column 'model' is there twice"));
-  EXPECT_THAT(error_of("model,gas,grad_accum\n"), HasSubstr("are both 'grad_accum'"));
-  EXPECT_THAT(error_of("model,micro_batch_sise\n"), HasSubstr("did you mean 'micro_batch_size'?"));
-  EXPECT_THAT(error_of("model,,mbs\n"), HasSubstr("has no name"));
-  EXPECT_THAT(error_of("model,mbs,t\n", with({"t=step_ms"})), HasSubstr("without a unit"));
-  EXPECT_THAT(error_of("model,mbs,t\n", with({"t=step_ms:GB"})),
+  EXPECT_THAT(refusal_of(""), HasSubstr("f.csv: the file is empty"));
+  EXPECT_THAT(refusal_of("model;nodes\n1B;1\n"), HasSubstr("not separated by commas"));
+  EXPECT_THAT(refusal_of("model,model\n"), HasSubstr("f.csv:1: column 'model' is there twice"));
+  EXPECT_THAT(refusal_of("model,gas,grad_accum\n"), HasSubstr("are both 'grad_accum'"));
+  EXPECT_THAT(refusal_of("model,micro_batch_sise\n"), HasSubstr("did you mean 'micro_batch_size'?"));
+  EXPECT_THAT(refusal_of("model,,mbs\n"), HasSubstr("has no name"));
+  EXPECT_THAT(refusal_of("model,mbs,t\n", with({"t=step_ms"})), HasSubstr("without a unit"));
+  EXPECT_THAT(refusal_of("model,mbs,t\n", with({"t=step_ms:GB"})),
               HasSubstr("'GB' is no unit for it; there are: ms"));
-  EXPECT_THAT(error_of("model,mbs,t\n", with({"t=mfu:%"})), HasSubstr("mfu_reported"));
-  EXPECT_THAT(error_of("model,mbs,t\n", with({"u=step_ms:s"})),
+  EXPECT_THAT(refusal_of("model,mbs,t\n", with({"t=mfu:%"})), HasSubstr("mfu_reported"));
+  EXPECT_THAT(refusal_of("model,mbs,t\n", with({"u=step_ms:s"})),
               HasSubstr("has no column 'u'; it has: model, mbs, t"));
-  EXPECT_THAT(error_of("model,mbs,t\n", with({"t"})), HasSubstr("COLUMN=FIELD"));
-  EXPECT_THAT(error_of("mbs,tok_s_gpu\n"), HasSubstr("nothing says model"));
-  EXPECT_THAT(error_of("model,mbs,tok_s_gpu\n", with({}, {})), HasSubstr("nothing says hardware"));
-  EXPECT_THAT(error_of("model,mbs\n", with({}, {"mbs=3"})), HasSubstr("'mbs' is no axis"));
-  EXPECT_THAT(error_of("model,mbs\n", with({}, {"precision=int3"})), HasSubstr("there are: fp32, bf16"));
-  EXPECT_THAT(error_of("model,mbs,seq_len\n"), HasSubstr("the file has a column for seq_len"));
+  EXPECT_THAT(refusal_of("model,mbs,t\n", with({"t"})), HasSubstr("COLUMN=FIELD"));
+  EXPECT_THAT(refusal_of("mbs,tok_s_gpu\n"), HasSubstr("nothing says model"));
+  EXPECT_THAT(refusal_of("model,mbs,tok_s_gpu\n", with({}, {})), HasSubstr("nothing says hardware"));
+  EXPECT_THAT(refusal_of("model,mbs\n", with({}, {"mbs=3"})), HasSubstr("'mbs' is no axis"));
+  EXPECT_THAT(refusal_of("model,mbs\n", with({}, {"precision=int3"})), HasSubstr("there are: fp32, bf16"));
+  EXPECT_THAT(refusal_of("model,mbs,seq_len\n"), HasSubstr("the file has a column for seq_len"));
   Options options = with();
   options.models = {"a=no-such-model"};
-  EXPECT_THAT(error_of("model,mbs\n", options), HasSubstr("--model a=no-such-model"));
+  EXPECT_THAT(refusal_of("model,mbs\n", options), HasSubstr("--model a=no-such-model"));
 }
 
 TEST(Import, OtherColumnsCanBeLeftOutAtOnce) {

@@ -87,7 +87,7 @@ TEST_P(CountingAllocator, SingleNumbersAreNotCounted) {
   EXPECT_EQ(stats(type()).current, 0);
 }
 
-TEST_P(CountingAllocator, HostBlocksAreCountedApartAndNeverCapped) {
+TEST_P(CountingAllocator, ScratchInsideAHostScopeStaysScratch) {
   set_cap(type(), 512);
   {
     const HostScope host;

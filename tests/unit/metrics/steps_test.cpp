@@ -9,7 +9,7 @@
 namespace sweep::metrics {
 namespace {
 
-StepSample sample(i64 repeat, i64 step, i64 ns, double loss) {
+StepSample step_of(i64 repeat, i64 step, i64 ns, double loss) {
   StepSample s;
   s.repeat = repeat, s.step = step, s.warmup = step == 0;
   s.step_ns = ns, s.forward_ns = ns / 4, s.backward_ns = ns / 2, s.optimizer_ns = ns / 8;
@@ -17,15 +17,15 @@ StepSample sample(i64 repeat, i64 step, i64 ns, double loss) {
   return s;
 }
 
-RankRecord rank(i64 number, std::vector<StepSample> samples) {
+RankRecord record_of(i64 number, std::vector<StepSample> samples) {
   RankRecord r;
   r.rank = number, r.samples = std::move(samples);
   return r;
 }
 
 TEST(WholeSteps, TimesAreTheSlowestRanksAndTokensAreSummed) {
-  const std::vector<RankRecord> records{rank(0, {sample(0, 0, 800, 4), sample(0, 1, 400, 3)}),
-                                        rank(1, {sample(0, 0, 1600, 2), sample(0, 1, 200, 1)})};
+  const std::vector<RankRecord> records{record_of(0, {step_of(0, 0, 800, 4), step_of(0, 1, 400, 3)}),
+                                        record_of(1, {step_of(0, 0, 1600, 2), step_of(0, 1, 200, 1)})};
   const auto steps = whole_steps(records, 2);
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_TRUE(steps[0].warmup);
@@ -41,8 +41,8 @@ TEST(WholeSteps, TimesAreTheSlowestRanksAndTokensAreSummed) {
 
 TEST(WholeSteps, AStepThatARankLacksIsLeftOutAndRepeatsAreKeptApart) {
   const std::vector<RankRecord> records{
-      rank(0, {sample(0, 0, 8, 1), sample(0, 1, 8, 1), sample(1, 0, 8, 1), sample(1, 1, 8, 1)}),
-      rank(1, {sample(0, 0, 8, 1), sample(1, 0, 8, 1), sample(1, 1, 8, 1)})};
+      record_of(0, {step_of(0, 0, 8, 1), step_of(0, 1, 8, 1), step_of(1, 0, 8, 1), step_of(1, 1, 8, 1)}),
+      record_of(1, {step_of(0, 0, 8, 1), step_of(1, 0, 8, 1), step_of(1, 1, 8, 1)})};
   const auto steps = whole_steps(records, 2);
   ASSERT_EQ(steps.size(), 3u);
   EXPECT_EQ(steps[0].repeat, 0);
@@ -51,9 +51,9 @@ TEST(WholeSteps, AStepThatARankLacksIsLeftOutAndRepeatsAreKeptApart) {
 }
 
 TEST(WholeSteps, WhatOneRankCannotSeparateIsAbsentAndNanStays) {
-  StepSample blind = sample(0, 1, 8, std::numeric_limits<double>::quiet_NaN());
+  StepSample blind = step_of(0, 1, 8, std::numeric_limits<double>::quiet_NaN());
   blind.exposed_comm_ns.reset();
-  const auto steps = whole_steps(std::vector{rank(0, {sample(0, 1, 8, 1)}), rank(1, {blind})}, 2);
+  const auto steps = whole_steps(std::vector{record_of(0, {step_of(0, 1, 8, 1)}), record_of(1, {blind})}, 2);
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_FALSE(steps[0].exposed_comm_ns);
   EXPECT_TRUE(std::isnan(steps[0].loss));
