@@ -27,14 +27,14 @@ struct Options {
   Attention attention = Attention::kFlash;
   std::int64_t seq_len = 0;  // of a whole sequence
   std::uint64_t seed = 1;
-  Recompute recompute = Recompute::kNone;
-  std::int64_t recompute_every = 1;  // kFull: layers that share one kept input
-  bool activation_offload = false;   // what layers save waits in host memory
   // Mixture of experts: hot_percent of skewed choices go to the hot experts; capacity in percent of an even
   // share, 0: dropless.
   Routing routing = Routing::kBalanced;
   std::int64_t hot_percent = 50, capacity_percent = 0;
-  Parameters::Source source;  // of the initial values; empty: drawn from the seed
+  Recompute recompute = Recompute::kNone;
+  std::int64_t recompute_every = 1;  // kFull: layers that share one kept input
+  bool activation_offload = false;   // what layers save waits in host memory
+  Parameters::Source source;         // of the initial values; empty: drawn from the seed
 };
 
 // How unevenly tokens met experts since it was last reset: the largest, over layers and micro-batches, of an
