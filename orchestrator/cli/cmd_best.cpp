@@ -70,8 +70,7 @@ void add_best(Registry r) {
   c->add_option("--metric", o->metric, "what to rank by")->capture_default_str();
   c->add_option("--headroom", o->headroom, "share of device memory that must stay free, as 5% or 0.05");
   auto* json = c->add_flag("--json", o->json, "as JSON");
-  c->add_flag("--yaml", o->yaml, "as grid files: one YAML document per group, separated by ---")
-      ->excludes(json);
+  c->add_flag("--yaml", o->yaml, "as grid files: one YAML document per group")->excludes(json);
   c->callback([r, o] { r.chosen = [r, o] { return best(r.io, *o); }; });
 }
 

@@ -127,9 +127,8 @@ void add_plan(Registry r) {
   c->add_option("GRID", o->grid, "the grid file (YAML)")->required();
   c->add_flag("--list", o->list, "every trial, in run order");
   c->add_flag("--json", o->json, "every trial as one JSON line");
-  c->add_flag(
-      "--sbatch", o->sbatch,
-      "the batch scripts of the allocations asked for first, and what sbatch --test-only says of them");
+  c->add_flag("--sbatch", o->sbatch,
+              "the batch scripts of the allocations asked for first, and whether sbatch would take them");
   add_db(*c, o->where);
   c->add_option("--max-points", o->max_points, "largest number of combinations before `where`")
       ->capture_default_str();

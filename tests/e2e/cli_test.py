@@ -57,7 +57,7 @@ def wrong_input_is_refused_with_the_way_out(b):
     cases = [
         (["run", "absent.yaml"], ["absent.yaml", "no such file"]),
         (["run", bad], ["bad.yaml:7:", "micro_batch_size"]),
-        (["run", grid, "--on", "slurm"], ["slurm", "--on local"]),
+        (["run", grid, "--on", "pbs"], ["pbs", "local"]),
         (["run", grid, "--db", b.folder / "absent" / "r.db"], ["absent"]),
         (["resume", "--db", "absent.db"], ["absent.db", "sweep run"]),
         (["best", "--db", "absent.db"], ["absent.db"]),
