@@ -4,7 +4,7 @@ import math
 import sqlite3
 import subprocess
 
-FLAGS = ("packing",)
+FLAGS = ("packing", "reshard", "sp", "tp_overlap", "activation_offload", "clip")
 NAME = "exported-sweep.1"
 GRID = f"""name: '{NAME}'
 question: Does <b>every</b> value arrive?
