@@ -16,28 +16,30 @@ CREATE TABLE loose (
 ) STRICT;
 INSERT INTO loose SELECT key FROM plan_entry;
 
+-- Not OR IGNORE: inside a trigger the conflict clause of the statement that fires it holds instead.
 CREATE TRIGGER loose_entry_added AFTER INSERT ON plan_entry BEGIN
-  INSERT OR IGNORE INTO loose VALUES (NEW.key);
+  INSERT INTO loose SELECT NEW.key WHERE NEW.key NOT IN (SELECT entry FROM loose);
 END;
 CREATE TRIGGER loose_entry_changed AFTER UPDATE ON plan_entry BEGIN
-  INSERT OR IGNORE INTO loose VALUES (NEW.key);
+  INSERT INTO loose SELECT NEW.key WHERE NEW.key NOT IN (SELECT entry FROM loose);
 END;
 CREATE TRIGGER loose_entry_gone AFTER DELETE ON plan_entry BEGIN
   DELETE FROM packed WHERE sweep = OLD.sweep AND block = OLD.key >> 12;
-  INSERT OR IGNORE INTO loose SELECT key FROM plan_entry WHERE key >> 12 = OLD.key >> 12 AND sweep = OLD.sweep;
+  INSERT INTO loose SELECT key FROM plan_entry
+    WHERE key >> 12 = OLD.key >> 12 AND sweep = OLD.sweep AND key NOT IN (SELECT entry FROM loose);
 END;
 CREATE TRIGGER loose_result_added AFTER INSERT ON result BEGIN
-  INSERT OR IGNORE INTO loose SELECT entry FROM attempt WHERE id = NEW.attempt;
+  INSERT INTO loose SELECT entry FROM attempt WHERE id = NEW.attempt AND entry NOT IN (SELECT entry FROM loose);
 END;
 CREATE TRIGGER loose_result_changed AFTER UPDATE ON result BEGIN
-  INSERT OR IGNORE INTO loose SELECT entry FROM attempt WHERE id = NEW.attempt;
+  INSERT INTO loose SELECT entry FROM attempt WHERE id = NEW.attempt AND entry NOT IN (SELECT entry FROM loose);
 END;
 CREATE TRIGGER loose_result_gone AFTER DELETE ON result BEGIN
-  INSERT OR IGNORE INTO loose SELECT entry FROM attempt WHERE id = OLD.attempt;
+  INSERT INTO loose SELECT entry FROM attempt WHERE id = OLD.attempt AND entry NOT IN (SELECT entry FROM loose);
 END;
 CREATE TRIGGER loose_trial_changed AFTER UPDATE ON trial BEGIN
-  INSERT OR IGNORE INTO loose SELECT key FROM plan_entry WHERE trial = NEW.key;
+  INSERT INTO loose SELECT key FROM plan_entry WHERE trial = NEW.key AND key NOT IN (SELECT entry FROM loose);
 END;
 CREATE TRIGGER loose_sweep_renamed AFTER UPDATE OF name ON sweep BEGIN
-  INSERT OR IGNORE INTO loose SELECT key FROM plan_entry WHERE sweep = NEW.id;
+  INSERT INTO loose SELECT key FROM plan_entry WHERE sweep = NEW.id AND key NOT IN (SELECT entry FROM loose);
 END;

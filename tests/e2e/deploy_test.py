@@ -50,7 +50,7 @@ class DeployTest(unittest.TestCase):
         cls.temporary = tempfile.TemporaryDirectory(prefix="sweep-deploy-")
         cls.folder = pathlib.Path(cls.temporary.name)
         cls.folder.chmod(0o711)
-        probe = subprocess.run([BIN / "sweep-agent", "probe"], capture_output=True, text=True, check=True).stdout
+        probe = subprocess.run([BIN / "sweep-agent", "--probe"], capture_output=True, text=True, check=True).stdout
         cls.version = json.loads(probe)["version"]
         cls.rank = compile_rank(cls.folder / "ours", cls.version)
         cls.cluster = sshd.Cluster(cls.folder / "sshd", hosts=2).start()

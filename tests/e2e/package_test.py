@@ -87,7 +87,7 @@ class PackageTest(unittest.TestCase):
             self.assertRegex(self.inside("sweep", "--version", place=place), r"^\d+\.\d+\.\d+ \(")
             self.assertIn("llama3-8b", self.inside("sweep", "models", place=place))
             self.assertIn("admitted", self.inside("sweep", "plan", f"/{place}/{self.name}/share/sweep/sweeps/llama-8b.yaml", place=place))
-            self.assertIn('"version"', self.inside("sweep-agent", "probe", place=place))
+            self.assertIn('"version"', self.inside("sweep-agent", "--probe", place=place))
 
     def test_a_sweep_runs(self):
         self.inside("sweep", "run", "/home/grid.yaml", "--db", "/home/r.db", "--slots", "2", "--rank", f"/opt/{self.name}/bin/fake_rank")

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <limits>
@@ -203,7 +204,8 @@ class DeliverTest : public ::testing::Test {
     EXPECT_TRUE(done);
     return *done;
   }
-  std::filesystem::path file_ = std::filesystem::path(::testing::TempDir()) / "deliver.exports.jsonl";
+  std::filesystem::path file_ = std::filesystem::path(::testing::TempDir()) /
+                                ("deliver-" + std::to_string(getpid()) + ".exports.jsonl");
   std::vector<ResultRow> rows_{row_of("aa"), row_of("bb")};
 };
 

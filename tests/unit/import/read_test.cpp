@@ -181,7 +181,8 @@ TEST(Import, BadHeadersAndWishesSayTheWayOut) {
   EXPECT_THAT(refusal_of("mbs,tok_s_gpu\n"), HasSubstr("nothing says model"));
   EXPECT_THAT(refusal_of("model,mbs,tok_s_gpu\n", with({}, {})), HasSubstr("nothing says hardware"));
   EXPECT_THAT(refusal_of("model,mbs\n", with({}, {"mbs=3"})), HasSubstr("'mbs' is no axis"));
-  EXPECT_THAT(refusal_of("model,mbs\n", with({}, {"precision=int3"})), HasSubstr("there are: fp32, bf16"));
+  EXPECT_THAT(refusal_of("model,mbs\n", with({}, {"precision=int3"})),
+              HasSubstr("there are: fp32, fp16, bf16"));
   EXPECT_THAT(refusal_of("model,mbs,seq_len\n"), HasSubstr("the file has a column for seq_len"));
   Options options = with();
   options.models = {"a=no-such-model"};

@@ -149,11 +149,8 @@ TEST_P(Gradient, EqualsAutomaticDifferentiation) {
   at::manual_seed(3);
   AloneLayout layout;
   Options options;
-  options.type = at::kDouble;
-  options.attention = GetParam().attention;
-  options.seq_len = kSeq;
-  options.seed = 5;
-  options.routing = Routing::kLearned;
+  options.type = at::kDouble, options.attention = GetParam().attention, options.seq_len = kSeq;
+  options.seed = 5, options.routing = Routing::kLearned;
   Stage model(spec, options, layout.value(), {0, spec.layers, true, true});
   Parameters& parameters = model.parameters();
   parameters.layout({at::TensorOptions(at::kDouble)});

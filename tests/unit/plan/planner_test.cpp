@@ -57,6 +57,7 @@ TEST(Planner, UnsupportedTrialsStillHavePredictions) {
   Trial t = trial("llama3-8b", "h100-sxm-80gb");
   t.tp = 4;
   t.dp = t.global_batch_size = 2;
+  t.packing = true;
   const PlanEntry e = decided(t);
   EXPECT_FALSE(e.admitted);
   EXPECT_EQ(e.verdict, Outcome::kUnsupported);

@@ -125,8 +125,8 @@ TEST(ConfigJson, UnsupportedFeaturesAreRefusedByName) {
   EXPECT_THAT(error_of(with(kLlama31, "\"attention_bias\":false", "\"attention_bias\":true")),
               HasSubstr("attention_bias"));
   EXPECT_THAT(error_of(with(kLlama31, "\"mlp_bias\":false", "\"mlp_bias\":true")), HasSubstr("mlp_bias"));
-  EXPECT_THAT(error_of(with(kLlama31, "\"model_type\":\"llama\"", "\"model_type\":\"mixtral\"")),
-              HasSubstr("'mixtral'"));
+  EXPECT_THAT(error_of(with(kLlama31, "\"model_type\":\"llama\"", "\"model_type\":\"deepseek_v3\"")),
+              HasSubstr("'deepseek_v3'"));
   EXPECT_THAT(error_of(with(kLlama31, "\"mlp_bias\":false", "\"num_local_experts\":8")),
               HasSubstr("mixture of experts"));
   EXPECT_THAT(error_of(with(kGpt2, "\"n_ctx\":1024", "\"add_cross_attention\":true")),

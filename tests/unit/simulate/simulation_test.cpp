@@ -63,7 +63,7 @@ class SimulationTest : public ::testing::Test {
 
 TEST_F(SimulationTest, EveryTrialIsAnsweredAndAllNodeTimeIsAccountedFor) {
   Assumptions a = small();
-  a.node_mtbf_h = 20, a.preempted_per_h = 1, a.crash_percent = 5, a.hang_percent = 2;
+  a.node_mtbf_h = 2, a.preempted_per_h = 1, a.crash_percent = 5, a.hang_percent = 2;
   const auto f = run(400, a);
   ASSERT_TRUE(f) << f.error().message;
   EXPECT_EQ(f->end, "");
