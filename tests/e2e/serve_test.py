@@ -33,7 +33,7 @@ def answer_one(db, tokens):
     """What a run stores when the next trial ends."""
     connection = sqlite3.connect(db)
     with connection:
-        entry, = connection.execute("select key from plan_entry where outcome is null order by key limit 1").fetchone()
+        entry, = connection.execute("select key from plan_entry where state < 3 order by place limit 1").fetchone()
         allocation, = connection.execute("select id from allocation limit 1").fetchone()
         attempt = connection.execute("insert into attempt(entry, allocation, state, world, request, posted_unix_ns) values "
                                      "(?, ?, 3, 8, '{}', 1)", (entry, allocation)).lastrowid

@@ -189,6 +189,15 @@ TEST_F(PackedRows, RowsAreReadInFullByTheirEntry) {
   EXPECT_EQ(rows[1].trial_id, read.trial[2]);
 }
 
+TEST_F(PackedRows, APlanThatChangesAgainBeforeItIsPackedIsTaken) {
+  start(3);
+  for (i64 round = 1; round <= 3; ++round) {
+    for (auto& each : plan_) each.order += round;
+    EXPECT_EQ(message_of(store_->sync_plan(sweep_, plan_, {})), "(no error)");
+  }
+  EXPECT_EQ(must(store_->plan(sweep_)).front().order, plan_.front().order);
+}
+
 TEST_F(PackedRows, DamageIsASentence) {
   store_ = open(seams_);
   const i64 sweep = bring(8);
