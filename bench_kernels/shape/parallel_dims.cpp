@@ -99,8 +99,4 @@ std::vector<i64> ParallelDims::group(Dimension dimension, i64 rank) const {
   return members;
 }
 
-i64 ParallelDims::group_number(Dimension dimension, i64 rank) const {
-  return group(dimension, rank).front();
-}
-
 }  // namespace sweep::shape

@@ -47,8 +47,6 @@ struct ParallelDims {
   i64 rank_at(const Place&) const;
   // The ranks of the group that `rank` belongs to, ascending, `rank` itself among them.
   std::vector<i64> group(Dimension, i64 rank) const;
-  // Among all groups of that dimension, which one: the same number on each member, different between groups.
-  i64 group_number(Dimension, i64 rank) const;
 
  private:
   bool together(Dimension, i64 left, i64 right) const;

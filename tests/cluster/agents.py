@@ -4,22 +4,9 @@ import json
 import os
 import pathlib
 import subprocess
-import time
 import zlib
 
-MARK = "SWEEP_TEST_CLUSTER"
-
-
-def wait_for(condition, seconds, what, pause=0.01):
-    """Polls until condition() is true; a TimeoutError that says what was waited for."""
-    until = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > until:
-            raise TimeoutError(f"after {seconds} s still not: {what}")
-        time.sleep(pause)
+from daemons import MARK, wait_for
 
 
 def marked(folder):
