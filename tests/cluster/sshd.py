@@ -57,11 +57,14 @@ class Cluster:
         self.port = 20000 + number % 40000  # ssh names shared connections by address and port: another cluster's differ
         self.environment = environment or dict(os.environ)
         self.config = self.folder / "ssh_config"
-        self.session = "".join(f"SetEnv {name}={value}\n" for name, value in (session or {}).items())
+        # A home of their own: a login shell's start-up files may take locks, and a shell that is killed leaves them.
+        session = {"HOME": self.folder / "home", **(session or {})}
+        self.session = "SetEnv " + " ".join(f"{name}={value}" for name, value in session.items()) + "\n"
         self.daemons, self.where = {}, {}
 
     def _write(self):
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o711)
+        (self.folder / "home").mkdir(exist_ok=True, mode=0o700)
         for name in ("id", "host"):
             if not (self.folder / name).exists():
                 subprocess.run([program("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-C", "sweep-test", "-f",
