@@ -23,21 +23,23 @@ std::int64_t payload(const at::Tensor& tensor) {
 
 }  // namespace
 
-const char* name_of(Kind kind) {
-  constexpr std::array<const char*, kKinds> kNames{"all_reduce", "reduce_scatter", "all_gather",
-                                                   "all_to_all", "send",           "recv"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
 std::int64_t Traffic::total_bytes() const {
   return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
 }
 
+std::int64_t Traffic::total_calls() const {
+  return std::accumulate(calls.begin(), calls.end(), std::int64_t{0}) - calls_of(Kind::kRecv) -
+         calls_of(Kind::kBarrier);
+}
+
+// A wait that fails stays on the page: it is what the rank died of.
 void Pending::wait() {
   if (!work_) return;
   const auto work = std::move(work_);
+  if (page_ != nullptr) page_->awaited.put(name_);
   comm::wait(*work);
   if (page_ == nullptr) return;
+  page_->awaited.put({});
   page_->collective_done.fetch_add(1, std::memory_order_relaxed);
   page_->beats.fetch_add(1, std::memory_order_relaxed);
 }
@@ -45,13 +47,15 @@ void Pending::wait() {
 void Channel::enter(Kind kind) {
   ++traffic_.calls[static_cast<std::size_t>(kind)];
   if (page_ == nullptr) return;
+  last_ = CollectiveName::of(kind, ++entered_, name_);
+  page_->entered.put(last_);
   page_->collective.fetch_add(1, std::memory_order_relaxed);
   page_->beats.fetch_add(1, std::memory_order_relaxed);
 }
 
 Pending Channel::begin(Kind kind, std::int64_t bytes, c10::intrusive_ptr<c10d::Work> work) {
   traffic_.bytes[static_cast<std::size_t>(kind)] += bytes;
-  return {std::move(work), page_};
+  return {std::move(work), page_, last_};
 }
 
 Pending Channel::all_reduce(const at::Tensor& tensor, Op op) {
@@ -115,7 +119,9 @@ Pending Channel::recv(const at::Tensor& tensor, int from, int tag) {
 }
 
 void Channel::barrier() {
-  if (!alone()) comm::wait(*backend_->barrier({}));
+  if (alone()) return;
+  enter(Kind::kBarrier);
+  begin(Kind::kBarrier, 0, backend_->barrier({})).wait();
 }
 
 void Channel::abort() {
