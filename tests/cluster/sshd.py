@@ -43,11 +43,14 @@ class Cluster:
         self.hosts = [f"host{i + 1}" for i in range(hosts)]
         self.environment = environment or dict(os.environ)
         self.config = self.folder / "ssh_config"
-        self.session = "".join(f"SetEnv {name}={value}\n" for name, value in (session or {}).items())
+        # A home of their own: what the user's shell does at its start (as locking something) is none of a test's business.
+        variables = {"HOME": self.folder / "home", **(session or {})}
+        self.session = "SetEnv " + " ".join(f"{name}={value}" for name, value in variables.items()) + "\n"  # of several lines one counts
         self.daemons, self.where = {}, {}
 
     def _write(self):
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o711)
+        (self.folder / "home").mkdir(exist_ok=True, mode=0o700)
         for name in ("id", "host"):
             if not (self.folder / name).exists():
                 subprocess.run([program("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-C", "sweep-test", "-f",
