@@ -57,9 +57,9 @@ class Cluster:
         self.port = 20000 + number % 40000  # ssh names shared connections by address and port: another cluster's differ
         self.environment = environment or dict(os.environ)
         self.config = self.folder / "ssh_config"
-        # A home of their own: a login shell's start-up files may take locks, and a shell that is killed leaves them.
-        session = {"HOME": self.folder / "home", **(session or {})}
-        self.session = "SetEnv " + " ".join(f"{name}={value}" for name, value in session.items()) + "\n"
+        # A home of their own: what the user's shell does at its start (as locking something) is none of a test's business.
+        variables = {"HOME": self.folder / "home", **(session or {})}
+        self.session = "SetEnv " + " ".join(f"{name}={value}" for name, value in variables.items()) + "\n"  # of several lines one counts
         self.daemons, self.where = {}, {}
 
     def _write(self):
