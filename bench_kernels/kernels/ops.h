@@ -23,6 +23,8 @@ struct GradOut {
   at::Tensor grad;
   bool add = false;
 };
+// Adds or stores a gradient computed elsewhere.
+void put(const GradOut& to, const at::Tensor& value);
 
 // out[T, N] = in[T, K] @ w + bias + residual; w is [N, K], or [K, N] when `transposed` (GPT-2's Conv1D).
 // Undefined bias or residual: absent.

@@ -59,15 +59,15 @@ class AttentionUnit final : public Unit {
     if (!s.core.result().defined()) core_->recall(s.core);
     at::Tensor dout = at::empty_like(s.core.result());
     {
-      WholeRows whole(layout(), grad);
-      row_backward_input(shared_, out_, whole, dout);
-      row_backward_weight(shared_, out_, whole, s.core.result());
+      auto whole = std::make_shared<WholeRows>(layout(), grad);
+      row_backward_input(shared_, out_, *whole, dout);
+      row_backward_weight(shared_, out_, std::move(whole), s.core.result());
     }
     const at::Tensor dqkv = core_->backward(std::move(dout), std::move(s.core));
     rotate(dqkv, true);
-    column_backward(shared_, qkv_, dqkv, s.h);
-    backward_norm(shared_, norm_, s.h, s.x, s.stats, grad, s.h);
-    return std::move(s.h);
+    const at::Tensor dh = column_backward(shared_, qkv_, dqkv, s.h);
+    backward_norm(shared_, norm_, dh, s.x, s.stats, grad, dh);
+    return dh;
   }
 
  private:

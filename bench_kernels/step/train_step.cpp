@@ -74,7 +74,6 @@ std::optional<std::string> unsupported_axis(const Trial& t) {
     return std::optional<std::string>("the training step does not run " + std::string(axis) + " = " + value +
                                       "; it runs " + known + ".");
   };
-  if (t.schedule == "zero_bubble") return only("schedule", t.schedule, "afab, 1f1b and interleaved");
   if (t.packing) return only("packing", "true", "packing = false");
   if (t.optimizer != "plain" && t.optimizer != "foreach" && t.optimizer != "fused") {
     return only("optimizer", t.optimizer, "plain, foreach and fused");

@@ -140,12 +140,12 @@ TEST(NotBuiltYet, PlainDataParallelismIsBuilt) {
 }
 
 TEST(NotBuiltYet, NamesEverythingThatIsMissing) {
-  const Trial t = changed([](Trial& x) { x.packing = true, x.pp = 2, x.schedule = "zero_bubble"; });
+  const Trial t = changed([](Trial& x) { x.packing = true, x.pp = 2, x.workload = "command"; });
   const auto o = not_built_yet(t);
   ASSERT_TRUE(o.has_value());
   EXPECT_EQ(o->verdict, Outcome::kUnsupported);
   EXPECT_EQ(o->rule, "unsupported");
-  for (const char* gap : {"packing", "zero_bubble"}) EXPECT_THAT(o->reason, HasSubstr(gap));
+  for (const char* gap : {"packing", "workload other than step"}) EXPECT_THAT(o->reason, HasSubstr(gap));
   EXPECT_THAT(o->reason, Not(HasSubstr("pp > 1")));
 }
 
