@@ -35,6 +35,7 @@ class AttentionUnit final : public Unit {
     qkv_ = add_linear(shared, parts, s.hidden_size, s.attention_bias, conv, Split::kColumns);
     out_ = add_linear(shared, {{name("self_attn.o_proj", "attn.c_proj"), {s.hidden_size}}}, q, s.linear_bias,
                       conv, Split::kRows);
+    qkv_.fp8 = out_.fp8 = shared.options.fp8;
   }
 
   at::Tensor forward(const MicroStep&, at::Tensor in, SavedPtr& saved) const override {

@@ -11,9 +11,10 @@ namespace sweep::model {
 struct Linear {
   Parameters::Id weight = Parameters::kNone, bias = Parameters::kNone;
   bool transposed = false;
+  bool fp8 = false;
   bool shared = false;  // tied: who writes the rest of the weight's gradient says that it is ready
   kernels::Weight value(const Parameters& p) const {
-    return {p[weight], bias == Parameters::kNone ? at::Tensor() : p[bias], transposed};
+    return {p[weight], bias == Parameters::kNone ? at::Tensor() : p[bias], transposed, fp8};
   }
 };
 

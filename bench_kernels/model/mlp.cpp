@@ -26,6 +26,7 @@ class MlpUnit final : public Unit {
     in_ = add_linear(shared, in, s.hidden_size, s.linear_bias, conv && !s.swiglu, Split::kColumns);
     down_ = add_linear(shared, {{name("mlp.down_proj", "mlp.c_proj"), {s.hidden_size}}}, width, s.linear_bias,
                        conv, Split::kRows);
+    in_.fp8 = down_.fp8 = shared.options.fp8;
   }
 
   at::Tensor forward(const MicroStep&, at::Tensor in, SavedPtr& saved) const override {

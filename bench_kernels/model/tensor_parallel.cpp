@@ -77,7 +77,7 @@ at::Tensor column_backward(const Shared& shared, const Linear& linear, const at:
       WholeRows whole(shared.layout, h);
       whole.each([&](const at::Tensor& rows, std::int64_t begin) {
         kernels::linear_backward_weight(dout.narrow(0, begin, rows.size(0)), rows, linear.transposed,
-                                        p.grad(linear.weight));
+                                        p.grad(linear.weight), linear.fp8);
       });
     }
     if (linear.bias != Parameters::kNone) kernels::bias_backward(dout, p.grad(linear.bias));
@@ -96,7 +96,7 @@ void row_forward(const Shared& shared, const Linear& linear, const at::Tensor& i
                  const at::Tensor& out) {
   const kernels::Weight weight = linear.value(*shared.parameters);
   const bool split = shared.layout.rows_split(), starts = !split && shared.layout.tensor->rank() == 0;
-  const kernels::Weight product{weight.w, starts ? weight.bias : at::Tensor(), weight.transposed};
+  const kernels::Weight product{weight.w, starts ? weight.bias : at::Tensor(), weight.transposed, weight.fp8};
   sum_rows(shared.layout, out, [&](std::int64_t begin, const at::Tensor& to) {
     const std::int64_t rows = to.size(0);
     const bool adds = starts && residual.defined();
@@ -121,7 +121,7 @@ void row_backward_weight(const Shared& shared, const Linear& linear, std::shared
   weights_part(shared, [&p, &linear, grad = std::move(grad), in] {
     grad->each([&](const at::Tensor& rows, std::int64_t begin) {
       kernels::linear_backward_weight(rows, in.narrow(0, begin, rows.size(0)), linear.transposed,
-                                      p.grad(linear.weight));
+                                      p.grad(linear.weight), linear.fp8);
       if (linear.bias != Parameters::kNone) kernels::bias_backward(rows, p.grad(linear.bias));
     });
     say_ready(p, linear);

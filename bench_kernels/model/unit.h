@@ -25,6 +25,7 @@ enum class Recompute { kNone, kSelective, kFull };
 struct Options {
   at::Device device = at::kCPU;
   at::ScalarType type = at::kFloat;  // of values and activations
+  bool fp8 = false;                  // products of the blocks' dense linear layers
   Attention attention = Attention::kFlash;
   std::int64_t seq_len = 0;  // of a whole sequence
   std::uint64_t seed = 1;

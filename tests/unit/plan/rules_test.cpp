@@ -97,6 +97,8 @@ INSTANTIATE_TEST_SUITE_P(
              "positions", "seq_len 2048 > 1024"},
         Case{"bf16_on_v100", [](Trial& t) { t.hardware = "v100-16gb"; }, "precision", "v100-16gb has no bf16",
              Outcome::kUnsupported},
+        Case{"fp8_on_cpu", [](Trial& t) { t.hardware = "cpu", t.precision = "fp8"; }, "precision", "no fp8",
+             Outcome::kUnsupported},
         Case{"fp8_on_a100", [](Trial& t) { t.hardware = "a100-80gb", t.precision = "fp8"; }, "precision",
              "no fp8", Outcome::kUnsupported},
         Case{"bf16_on_cpu", [](Trial& t) { t.hardware = "cpu"; }, nullptr, ""},
@@ -151,7 +153,8 @@ TEST(NotBuiltYet, NamesEverythingThatIsMissing) {
 
 TEST(NotBuiltYet, SaysWhyModelStatesDoNotGoTogether) {
   const auto reason = [](auto change) { return not_built_yet(changed(change)).value_or(Objection{}).reason; };
-  EXPECT_THAT(reason([](Trial& t) { t.precision = "fp8"; }), HasSubstr("no fp8 matmuls"));
+  EXPECT_THAT(reason([](Trial& t) { t.precision = "fp8", t.spec.intermediate_size += 8; }),
+              HasSubstr("multiples of 16"));
   EXPECT_THAT(reason([](Trial& t) { t.precision = "fp16", t.grad_dtype = "bf16"; }),
               HasSubstr("grad_dtype bf16"));
   EXPECT_THAT(reason([](Trial& t) { t.dp_shard = 2; }),
