@@ -11,8 +11,10 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -111,6 +113,8 @@ class FakeTrial {
     enter(Phase::kInit, "init");
     enter(Phase::kBuild, "build");
     enter(Phase::kFirstStep, "first_step");
+    if (attempt_.trial.workload == kScreen) record_.effective = screened();
+    if (const char* words = std::getenv("SWEEP_FAKE_NCCL"); words != nullptr) leave_nccl_words(words);
     steps();
     wait_for_peers();
     enter(Phase::kReport, "report");
@@ -122,6 +126,26 @@ class FakeTrial {
   }
 
  private:
+  // What a look at the node would measure, times SWEEP_FAKE_SLOW="RANK FACTOR" on that rank.
+  std::string screened() const {
+    double factor = 1;
+    if (const char* slow = std::getenv("SWEEP_FAKE_SLOW"); slow != nullptr) {
+      char* rest = nullptr;
+      if (std::strtoll(slow, &rest, 10) == launch_.rank) factor = std::strtod(rest, nullptr);
+    }
+    nlohmann::json links = nlohmann::json::array();
+    for (i64 peer = 0; peer < launch_.world; ++peer)
+      if (peer != launch_.rank) links.push_back({peer, 1.0});
+    const nlohmann::json said{
+        {"matmul_gflops", 100 * factor}, {"memory_gb_s", 10 * factor}, {"links", links}};
+    return dump({{"backend", "fake"}, {"screen", said}});
+  }
+
+  // As NCCL would with NCCL_DEBUG_FILE.
+  void leave_nccl_words(const char* words) const {
+    std::ofstream(spool::nccl_log(launch_.attempt_dir, launch_.rank)) << words << "\n";
+  }
+
   void map_page() {
     const auto path = spool::rank_progress(launch_.attempt_dir, launch_.rank);
     const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
