@@ -15,6 +15,7 @@
 #include "orchestrator/launch/slurm_script.h"
 #include "orchestrator/launch/ssh_shell.h"
 #include "schema/codec.h"
+#include "schema/frame.h"
 #include "schema/spool.h"
 #include "schema/version.h"
 

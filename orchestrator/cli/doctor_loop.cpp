@@ -6,6 +6,7 @@
 
 #include "orchestrator/cli/doctor_cluster.h"
 #include "schema/codec.h"
+#include "schema/frame.h"
 
 namespace sweep::cli {
 namespace {

@@ -43,7 +43,8 @@ class SelftestTest(unittest.TestCase):
         found = self.rows(self.sweep("selftest", "--json", "--quiet"))
         self.assertGreaterEqual(len(found), 20)
         for name, row in found.items():
-            self.assertEqual((row["verdict"], row["ground"], row["bytes_exact"]), ("proven", "shm", True), row)
+            exact = name not in ("ep_learned", "ep_skewed")  # what tokens choose decides their rows
+            self.assertEqual((row["verdict"], row["ground"], row["bytes_exact"]), ("proven", "shm", exact), row)
             if not name.startswith("bf16"):
                 self.assertLess(max(row["loss"], row["gradient"], row["parameter"]), 1e-5, row)
         table = self.sweep("doctor")
