@@ -45,6 +45,12 @@ fs::path rank_log(const fs::path& dir, i64 rank) {
 fs::path rank_progress(const fs::path& dir, i64 rank) {
   return dir / fmt::format("rank_{:05}.progress", rank);
 }
+fs::path nccl_log(const fs::path& dir, i64 rank) {
+  return dir / fmt::format("rank_{:05}.nccl", rank);
+}
+fs::path nccl_trace(const fs::path& dir) {
+  return dir / "nccl_trace_";
+}
 
 namespace {
 

@@ -15,6 +15,10 @@ using flag = bool;
 using text = std::string;
 using opt_i64 = std::optional<std::int64_t>;
 
+// Workloads that no grid names: a step compared with one rank's and with the formulas (`sweep selftest`), and the
+// look at what nodes can do before their first trial.
+inline constexpr std::string_view kProof = "proof", kScreen = "screen";
+
 struct Trial {
   std::string model;  // label: catalogue name, or the name of the config.json's folder; not hashed
   ModelSpec spec;     // hashed

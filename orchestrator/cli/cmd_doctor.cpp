@@ -5,7 +5,9 @@
 #include <ostream>
 
 #include "orchestrator/cli/command.h"
+#include "orchestrator/cli/doctor_cluster.h"
 #include "orchestrator/cli/doctor_rules.h"
+#include "orchestrator/cli/proofs.h"
 #include "orchestrator/launch/capture.h"
 #include "schema/codec.h"
 #include "schema/version.h"
@@ -58,15 +60,8 @@ const char* mark(Health health) {
   return health == Health::kGood ? "ok" : health == Health::kWarning ? "warning" : "bad";
 }
 
-int examine(Io& io, const Where& where) {
-  std::vector<Finding> findings;
-  const auto node = ask("sweep-agent", {"--probe"}, findings);
-  const auto rank = ask("sweep-rank", {"facts"}, findings);
-  if (rank.contains("libtorch"))
-    findings.push_back({"LibTorch", Health::kGood,
-                        fmt::format("{}, CUDA {}", rank.value("libtorch", "?"), rank.value("cuda", "none"))});
-  for (auto& finding : judge_gpus(node, rank)) findings.push_back(std::move(finding));
-  check_folders(where, findings);
+// One line each; the exit code.
+int tell(Io& io, const std::vector<Finding>& findings) {
   std::size_t width = 0;
   for (const auto& finding : findings) width = std::max(width, finding.what.size());
   bool bad = false;
@@ -77,14 +72,57 @@ int examine(Io& io, const Where& where) {
   return bad ? kUnanswered : kAnswered;
 }
 
+// What is proven of the strategies, by the project's tests and here.
+int tell_strategies(Io& io, int code) {
+  const auto here = read_proofs(state_folder() / "proven.json");
+  if (!here) return refuse(io, here.error());
+  io.out << "\n" << strategy_table(*here);
+  return code;
+}
+
+int examine_cluster(Io& io, const ClusterWish& wish) {
+  const auto section = launch_section_of(wish.proving.grid);
+  const auto choice =
+      section ? choose_launcher(*section, wish.proving.launch) : tl::unexpected(section.error());
+  if (!choice) return refuse(io, choice.error());
+  const auto findings =
+      choice->on == "ssh" ? examine_ssh(io, wish, *choice) : examine_slurm(io, wish, *choice);
+  return findings ? tell(io, *findings) : refuse(io, findings.error());
+}
+
+int examine(Io& io, const Where& where) {
+  std::vector<Finding> findings;
+  const auto node = ask("sweep-agent", {"--probe"}, findings);
+  const auto rank = ask("sweep-rank", {"facts"}, findings);
+  if (rank.contains("libtorch"))
+    findings.push_back({"LibTorch", Health::kGood,
+                        fmt::format("{}, CUDA {}", rank.value("libtorch", "?"), rank.value("cuda", "none"))});
+  for (auto& finding : judge_gpus(node, rank)) findings.push_back(std::move(finding));
+  check_folders(where, findings);
+  return tell_strategies(io, tell(io, findings));
+}
+
 }  // namespace
 
 void add_doctor(Registry r) {
-  auto* c =
-      r.app.add_subcommand("doctor", "whether this machine can run sweeps: programs, driver, GPUs, folders");
+  auto* c = r.app.add_subcommand("doctor",
+                                 "whether this machine, or a cluster, can run sweeps; what is proven where");
   auto where = std::make_shared<Where>();
+  auto wish = std::make_shared<ClusterWish>();
   add_db(*c, *where);
-  c->callback([r, where] { r.chosen = [r, where] { return examine(r.io, *where); }; });
+  add_proving_options(*c, wish->proving);
+  c->add_option("--nodes", wish->nodes, "nodes that are looked at, and that the small attempt spans (Slurm)")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  c->add_option("--hardware", wish->hardware, "what its ranks run on, a name of the catalogue")
+      ->capture_default_str();
+  c->callback([r, where, wish] {
+    r.chosen = [r, where, wish] {
+      const bool here = wish->proving.launch.on.empty() || wish->proving.launch.on == "local";
+      wish->proving.db = where->db;
+      return here ? examine(r.io, *where) : examine_cluster(r.io, *wish);
+    };
+  });
 }
 
 }  // namespace sweep::cli

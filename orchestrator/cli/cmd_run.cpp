@@ -44,6 +44,9 @@ void add_run_options(CLI::App& c, RunOptions& o) {
   c.add_option("--start", o.launch.start, "how ranks start: zygote (forked, fast) or exec")
       ->check(CLI::IsMember({"zygote", "exec"}))
       ->capture_default_str();
+  c.add_option("--screen", o.launch.screen,
+               "look at the nodes before the first trial: show those that stand out, or leave_out")
+      ->check(CLI::IsMember({"show", "leave_out"}));
   c.add_option("--gpu-hours", o.gpu_hours, "end the run when this much allocated time x slots is used")
       ->check(CLI::PositiveNumber);
   c.add_flag("--take-over", o.take_over, "take the lease of a run on another host that is known to be dead");

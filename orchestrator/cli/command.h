@@ -55,6 +55,7 @@ void add_logs(Registry);
 void add_ingest(Registry);
 void add_clean(Registry);
 void add_doctor(Registry);
+void add_selftest(Registry);
 void add_models(Registry);
 void add_hardware(Registry);
 void add_completion(Registry);

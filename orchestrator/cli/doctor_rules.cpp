@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "bench_kernels/shape/catalogue.h"
+
 namespace sweep::cli {
 namespace {
 
@@ -49,7 +51,96 @@ bool has_code_for(const json& archs, const std::string& capability) {
   });
 }
 
+constexpr double kClockLimit = 2;         // seconds
+constexpr double kShmNeeded = 256 << 20;  // bytes
+
+Finding judge_version(const json& probe, const NodeWants& wants) {
+  const std::string has = text(probe, "version");
+  if (has == wants.version) return {wants.node + " version", Health::kGood, has};
+  return {wants.node + " version", Health::kBad,
+          fmt::format("its sweep-agent is version '{}', this is {}: install the same build there, or name no "
+                      "agent and it is copied",
+                      has, wants.version)};
+}
+
+Finding judge_path(const json& probe, const NodeWants& wants, const std::string& path, const char* wanted) {
+  const json none = json::object();
+  const json& paths = probe.contains("paths") && probe["paths"].is_object() ? probe["paths"] : none;
+  const std::string is = text(paths, path.c_str());
+  const bool folder = std::string(wanted) == "writable";
+  const std::string what = wants.node + (folder ? " folder" : " rank program");
+  if (is == wanted) return {what, Health::kGood, path};
+  const char* way =
+      !folder ? "name the program as it is called there (rank, --rank), or bring it with scripts/deploy"
+      : wants.shared
+          ? "the database must lie on a filesystem that all nodes share: name another place with --db"
+          : "name another one with directory";
+  return {what, Health::kBad,
+          fmt::format("{} is {} there, not {}: {}", path, is.empty() ? "unknown" : is, wanted, way)};
+}
+
+// How far its clock is from this machine's, beyond what the question took.
+Finding judge_clock(const json& probe, const NodeWants& wants) {
+  const auto stamp = probe.find("unix_ns");
+  const std::string what = wants.node + " clock";
+  if (stamp == probe.end() || !stamp->is_number_integer())
+    return {what, Health::kWarning, "it did not tell the time"};
+  const auto now = stamp->get<std::int64_t>();
+  const double ahead = static_cast<double>(now - wants.answered_unix_ns) * 1e-9,
+               behind = static_cast<double>(wants.asked_unix_ns - now) * 1e-9;
+  const double off = std::max({ahead, behind, 0.0});
+  if (off <= kClockLimit) return {what, Health::kGood, fmt::format("within {:.1f} s", std::max(off, 0.1))};
+  return {
+      what, Health::kBad,
+      fmt::format("{:.1f} s {} this machine's: stamps of results would be in the wrong order; let chrony or "
+                  "ntpd set it",
+                  off, ahead > 0 ? "ahead of" : "behind")};
+}
+
+Finding judge_declared(const json& probe, const NodeWants& wants) {
+  const std::string what = wants.node + " GPUs";
+  const json none = json::array();
+  const json& gpus = probe.contains("gpus") && probe["gpus"].is_array() ? probe["gpus"] : none;
+  if (wants.hardware.empty() || wants.hardware == "cpu")
+    return {what, Health::kGood,
+            gpus.empty() ? "none" : fmt::format("{} x {}", gpus.size(), text(gpus[0], "name"))};
+  const auto declared = shape::find_hardware(wants.hardware);
+  if (!declared) return {what, Health::kBad, declared.error().message};
+  if (gpus.empty())
+    return {what, Health::kBad,
+            fmt::format(
+                "{} is declared, and no GPU answers there: look at nvidia-smi, the driver, and what the job "
+                "asks for (gres, gpus_per_node)",
+                wants.hardware)};
+  for (const json& gpu : gpus)
+    if (!declared->compute_capability.empty() &&
+        text(gpu, "compute_capability") != declared->compute_capability)
+      return {
+          what, Health::kBad,
+          fmt::format(
+              "{} is declared, which has compute capability {}; a {} is there, with {}: name the hardware "
+              "it is (`sweep hardware`)",
+              wants.hardware, declared->compute_capability, text(gpu, "name"),
+              text(gpu, "compute_capability"))};
+  if (static_cast<i64>(gpus.size()) < declared->gpus_per_node)
+    return {
+        what, Health::kWarning,
+        fmt::format("{} of {} GPUs of {} are visible", gpus.size(), declared->gpus_per_node, wants.hardware)};
+  return {what, Health::kGood, fmt::format("{} x {}", gpus.size(), text(gpus[0], "name"))};
+}
+
 }  // namespace
+
+std::vector<Finding> judge_node(const json& probe, const NodeWants& wants) {
+  std::vector<Finding> out{judge_version(probe, wants)};
+  if (!wants.folder.empty()) out.push_back(judge_path(probe, wants, wants.folder, "writable"));
+  if (!wants.rank.empty()) out.push_back(judge_path(probe, wants, wants.rank, "executable"));
+  out.push_back(judge_clock(probe, wants));
+  out.push_back(judge_declared(probe, wants));
+  if (const auto shm = probe.find("shm_bytes"); shm != probe.end() && shm->is_number())
+    out.push_back(judge_space(wants.node + " /dev/shm", shm->get<double>(), kShmNeeded));
+  return out;
+}
 
 std::vector<Finding> judge_gpus(const json& node, const json& rank) {
   const json none = json::array();

@@ -1,5 +1,6 @@
 // What `sweep doctor` concludes from facts: pure functions of what the companions and the machine answered.
 #pragma once
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -17,6 +18,19 @@ struct Finding {
 // node: facts of `sweep-agent --probe` (gpus, driver, driver_cuda); rank: facts of `sweep-rank facts` (cuda,
 // archs). One finding for the driver, one per kind of GPU; "no GPU" is good news for CPU trials and says so.
 std::vector<Finding> judge_gpus(const nlohmann::json& node, const nlohmann::json& rank);
+
+// What a node must be to the sweep: from its `sweep-agent --probe PATH...`, asked between two instants of this
+// machine's clock. Empty texts are not asked for.
+struct NodeWants {
+  std::string node;      // as it was asked, for people
+  std::string version;   // of this program
+  std::string folder;    // must be writable there
+  std::string rank;      // must be a program there
+  std::string hardware;  // catalogue name; its GPUs must be there
+  bool shared = false;   // the folder is this machine's own, seen from there
+  std::int64_t asked_unix_ns = 0, answered_unix_ns = 0;
+};
+std::vector<Finding> judge_node(const nlohmann::json& probe, const NodeWants&);
 
 // free_bytes of /dev/shm and of the database's folder.
 Finding judge_space(const std::string& what, double free_bytes, double needed_bytes);

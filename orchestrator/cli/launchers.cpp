@@ -32,7 +32,7 @@ Expected<launch::Programs> programs_for(const LaunchWish& wish) {
 }
 
 run::MakeLauncher local_maker(const launch::Programs& programs) {
-  return [local = launch::LocalOptions{programs.agent, programs.rank, programs.zygote}](
+  return [local = launch::LocalOptions{programs.agent, programs.rank, programs.zygote, programs.screen}](
              boost::asio::io_context& io, launch::Launcher::Sink sink) {
     return launch::make_local(io, local, std::move(sink));
   };
@@ -128,10 +128,12 @@ Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchWi
 
 Expected<run::MakeLauncher> prepare_launcher(const LaunchChoice& choice, const LaunchWish& wish,
                                              run::Settings& s) {
-  const auto programs = programs_for(wish);
+  auto programs = programs_for(wish);
   if (!programs) return tl::unexpected(programs.error());
   const auto settings = parse_json(choice.settings);
   if (!settings) return tl::unexpected(settings.error());
+  programs->screen = wish.screen.empty() ? settings->value("screen", "") : wish.screen;
+  s.leave_out_slow = programs->screen == "leave_out";
   s.launcher = choice.on;
   s.start = wish.start;
   s.usd_per_node_hour = choice.usd_per_node_hour;

@@ -16,8 +16,9 @@ struct LaunchWish {
   std::string on;           // empty: what the grid names, an allocation this process stands in, else local
   std::string agent, rank;  // programs; empty: beside sweep
   std::string start = "zygote";
-  i64 slots = 0;  // 0: what the launcher has
-  i64 job = 0;    // a Slurm allocation that is there already; 0: none, or the one this process stands in
+  std::string screen;  // show or leave_out; empty: what the launch section says
+  i64 slots = 0;       // 0: what the launcher has
+  i64 job = 0;         // a Slurm allocation that is there already; 0: none, or the one this process stands in
 };
 
 struct LaunchChoice {

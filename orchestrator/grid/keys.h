@@ -29,14 +29,28 @@ inline constexpr std::array<std::string_view, 14> kModelKeys{"config_json",
                                                              "experts_per_token"};
 
 // Keys of `launch`, by launcher. What each means: docs of the launcher.
-enum class LaunchKind { kText, kCount, kReal, kFlag, kTexts, kTime, kHardware, kAsks, kContainer, kHosts };
+enum class LaunchKind {
+  kText,
+  kCount,
+  kReal,
+  kFlag,
+  kTexts,
+  kTime,
+  kHardware,
+  kAsks,
+  kContainer,
+  kHosts,
+  kScreen
+};
 struct LaunchKey {
   std::string_view launcher, key;
   LaunchKind kind;
 };
 inline constexpr std::array kLaunchKeys{
     LaunchKey{"local", "slots", LaunchKind::kCount},
+    LaunchKey{"local", "screen", LaunchKind::kScreen},
     LaunchKey{"ssh", "hosts", LaunchKind::kHosts},
+    LaunchKey{"ssh", "screen", LaunchKind::kScreen},
     LaunchKey{"ssh", "user", LaunchKind::kText},
     LaunchKey{"ssh", "port", LaunchKind::kCount},
     LaunchKey{"ssh", "interface", LaunchKind::kText},
@@ -47,6 +61,7 @@ inline constexpr std::array kLaunchKeys{
     LaunchKey{"ssh", "config", LaunchKind::kText},
     LaunchKey{"ssh", "lease_seconds", LaunchKind::kReal},
     LaunchKey{"ssh", "silence_seconds", LaunchKind::kReal},
+    LaunchKey{"slurm", "screen", LaunchKind::kScreen},
     LaunchKey{"slurm", "partition", LaunchKind::kText},
     LaunchKey{"slurm", "account", LaunchKind::kText},
     LaunchKey{"slurm", "qos", LaunchKind::kText},

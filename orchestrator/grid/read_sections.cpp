@@ -118,6 +118,7 @@ Expected<Json> read_launch_value(const Document& document, const Entry& entry, L
       return read_container(document, *entry.value, entry.place);
     case LaunchKind::kText:
     case LaunchKind::kTime:
+    case LaunchKind::kScreen:
       break;
   }
   const auto word = read_word(document, *entry.value, entry.key, 1024);
@@ -125,6 +126,13 @@ Expected<Json> read_launch_value(const Document& document, const Entry& entry, L
   if (kind == LaunchKind::kTime && !is_slurm_time(*word)) {
     return tl::unexpected(document.error(
         entry.value->place, fmt::format("time is '{}'; write it as \"HH:MM:SS\" or \"D-HH:MM:SS\"", *word)));
+  }
+  if (kind == LaunchKind::kScreen && *word != "show" && *word != "leave_out") {
+    return tl::unexpected(document.error(
+        entry.value->place,
+        fmt::format(
+            "screen is '{}'; say show (nodes that stand out are shown) or leave_out (they get no work)",
+            *word)));
   }
   return Json(*word);
 }

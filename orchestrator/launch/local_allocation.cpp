@@ -105,6 +105,7 @@ Expected<void> LocalAllocation::spawn_agent() {
                                    "--rank-program", options_.rank,
                                    "--parent-pid",   std::to_string(::getpid())};
   if (!options_.allow_zygote) argv.emplace_back("--no-zygote");
+  if (!options_.screen.empty()) argv.insert(argv.end(), {"--screen", options_.screen});
   if (!options_.allow_namespace) argv.emplace_back("--no-namespace");
   const std::string token = attempt_token(allocation_key(request_.id, request_.spool), 0);
   const int error = spawn_detached(pid_, argv, marked_environment(token), spool::agent_log(request_.spool));

@@ -130,6 +130,7 @@ std::vector<std::string> head_agent_words(const AllocationRequest& wanted, const
                                std::to_string(static_cast<i64>(std::ceil(options.idle_s)))};
   if (options.colocate) out.emplace_back("--bind");
   if (!programs.zygote) out.emplace_back("--no-zygote");
+  if (!programs.screen.empty()) out.insert(out.end(), {"--screen", programs.screen});
   if (wanted.nodes > 1)
     for (const auto& word :
          {std::string("--nodes"), std::to_string(wanted.nodes), std::string("--peers"), std::string("slurm"),

@@ -13,6 +13,7 @@ namespace sweep::launch {
 struct Programs {
   std::filesystem::path agent, rank;  // absolute, at the same path on every node
   bool zygote = true;
+  std::string screen{};  // as the agent's --screen; empty: no look at the nodes
 };
 
 // A job is known by this name, whatever became of its number.

@@ -207,6 +207,7 @@ std::string SshAllocation::agent_line(std::size_t node, const std::string& more)
 void SshAllocation::start_head() {
   std::string more = fmt::format(" --nodes {} --contact-limit {}", hosts_.size(), around_.options.silence_s);
   if (hosts_.size() > 1) more += " --peers launcher";
+  if (!around_.programs.screen.empty()) more += " --screen " + shell_word(around_.programs.screen);
   ask(
       0, agent_line(0, more), "", kStart,
       [this](const std::string& out) {

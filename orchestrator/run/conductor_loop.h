@@ -45,6 +45,7 @@ class ConductorLoop {
   void on_outbox(const launch::Outbox&);
   void on_ended(const launch::Ended&);
   void on_lost(const Holding&, const launch::Ended&);
+  void seen_slow(const NodeRecord&);
   void tainted(Holding&, const Flights::Absorbed&);
   void note(const std::string& kind, const std::string& text);
   void land(Holding&, const Landing&);

@@ -196,12 +196,24 @@ void ConductorLoop::on_outbox(const launch::Outbox& outbox) {
   auto absorbed = holding.flights.absorb(outbox.id, outbox.offset, outbox.bytes);
   if (!stored(store_.ingest(absorbed.batch))) return;
   launcher_->acknowledge(outbox.id, absorbed.batch.new_offset);
-  for (const auto& node : absorbed.batch.nodes) holding.hosts.insert(node.host);
+  for (const auto& node : absorbed.batch.nodes) {
+    holding.hosts.insert(node.host);
+    seen_slow(node);
+  }
   for (const auto& text : absorbed.notes) note("agent", text);
   for (const auto& landing : absorbed.landed) land(holding, landing);
   if (absorbed.tainted) tainted(holding, absorbed);
   if (!absorbed.landed.empty()) snapshot_if_due();
   fill(holding);
+}
+
+// What the agents' look at the nodes found, where there was one.
+void ConductorLoop::seen_slow(const NodeRecord& node) {
+  const auto why = slow_in_screen(node);
+  if (why.empty()) return;
+  note("screen", fmt::format("node {} stands out: {}", node.host, why));
+  if (!settings_.leave_out_slow) return;
+  for (const auto& sentence : quarantine_.slow(node.host, why)) note("quarantine", sentence);
 }
 
 // A process could not be ended: no more work for this allocation, nor for its node.

@@ -2,10 +2,22 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "orchestrator/metrics/derive.h"
+#include "schema/codec.h"
+#include "schema/frame.h"
 
 namespace sweep::run {
 namespace {
+
+// As the agent read it in NCCL's own words.
+bool talks_over_sockets(const RankRecord& record) {
+  if (record.effective.find("\"sockets\"") == std::string::npos) return false;
+  const auto used = parse_json(record.effective);
+  if (!used || !used->is_object() || !used->contains("nccl") || !(*used)["nccl"].is_object()) return false;
+  return flag_of((*used)["nccl"], "sockets");
+}
 
 Metrics memory_only(const Metrics& all) {
   Metrics kept;
@@ -20,6 +32,13 @@ Metrics memory_only(const Metrics& all) {
 }
 
 }  // namespace
+
+std::string slow_in_screen(const NodeRecord& node) {
+  const auto facts = parse_json(node.facts);
+  const bool screened =
+      facts && facts->is_object() && facts->contains("screen") && (*facts)["screen"].is_object();
+  return screened ? text_of((*facts)["screen"], "slow") : std::string();
+}
 
 Result verdict(const Flight& flight) {
   Result result = ingest::judge(flight.attempt, flight.testimony);
@@ -80,6 +99,13 @@ void Flights::apply(const ingest::Message& message, Absorbed& out) {
     const auto it = flights_.find(record->attempt);
     if (it == flights_.end() || record->rank < 0 || record->rank >= it->second.attempt.trial.world()) return;
     it->second.testimony.records[record->rank] = *record;
+    if (!said_sockets_ && talks_over_sockets(*record)) {
+      said_sockets_ = true;
+      out.notes.push_back(
+          fmt::format("attempt {}: NCCL sends between nodes over TCP sockets, not over InfiniBand or RoCE; "
+                      "rank_{:05}.nccl beside its log says what it found (NCCL_IB_HCA, NCCL_SOCKET_IFNAME)",
+                      record->attempt, record->rank));
+    }
     out.batch.rank_records.push_back(*record);
   }
   if (const auto* exit = std::get_if<RankExit>(&message)) {

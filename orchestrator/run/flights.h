@@ -48,9 +48,13 @@ class Flights {
   void apply(const ingest::Message&, Absorbed&);
   void count(const Flight&, i64 sign);
   std::map<i64, Flight> flights_;
+  bool said_sockets_ = false;  // once for an allocation
   i64 nodes_ = 0;
   double seconds_ = 0;
 };
+
+// How a node stood out before the first trial, by its record; empty: it did not, or nobody looked.
+std::string slow_in_screen(const NodeRecord&);
 
 // The verdict with its metrics: all of them for `ok`, only memory for the others (a failed attempt has no
 // speed).

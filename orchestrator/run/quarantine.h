@@ -13,7 +13,9 @@ namespace sweep::run {
 
 class Quarantine {
  public:
-  // Both give a sentence for each host that is out from now on.
+  // A host that stood out in the look at the nodes.
+  std::vector<std::string> slow(const std::string& host, const std::string& why) { return add(host, why); }
+  // These give a sentence for each host that is out from now on.
   std::vector<std::string> unclean(const std::set<std::string>& hosts, const AttemptEnd&);
   std::vector<std::string> lost(const std::set<std::string>& hosts, const std::string& reason);
 

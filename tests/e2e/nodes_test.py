@@ -131,6 +131,34 @@ class NodesTest(unittest.TestCase):
                 os.kill(pid, signal.SIGCONT)
         self.assertEqual(it.end_of(1)["cause"], "node_lost")
 
+    def test_a_slow_node_is_found_before_the_first_attempt(self):
+        os.environ["SWEEP_FAKE_SLOW"] = "2 0.2"
+        self.addCleanup(os.environ.pop, "SWEEP_FAKE_SLOW")
+        for word, used in (("show", [0, 1, 2]), ("leave_out", [0, 1])):
+            it = agents.Agents(pathlib.Path(self.folder.name) / word, BIN, 3, options=["--screen", word])
+            self.addCleanup(it.stop)
+            it.start()
+            last = {line["body"]["node"]: json.loads(line["body"]["facts"])["screen"] for line in it.lines("node")
+                    if "screen" in json.loads(line["body"]["facts"])}
+            self.assertEqual([node for node in last if "slow" in last[node]], [2], last)
+            self.assertIn("matmul 20 GFLOP/s where the median node has 100", last[2]["slow"])
+            self.assertEqual(it.lines("hello")[0]["body"]["nodes"], len(used))
+            it.post("attempt", agents.attempt(1, ranks=len(used), nodes=len(used)))
+            self.assertEqual(it.end_of(1)["cause"], "done", it.tell())
+            self.assertFalse([line for line in it.lines() if line["body"].get("attempt", 1) != 1], "the look is no attempt of ours")
+            self.assertEqual(it.finish(), [0, 0, 0], it.tell())
+
+    def test_words_of_nccl(self):
+        os.environ["SWEEP_FAKE_NCCL"] = "n1:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/Socket/0"
+        self.addCleanup(os.environ.pop, "SWEEP_FAKE_NCCL")
+        it = self.agents(2).start()
+        it.post("attempt", agents.attempt(1, ranks=2, nodes=2))
+        it.end_of(1)
+        for line in it.lines("rank_record", 1):
+            said = json.loads(line["body"]["effective"])["nccl"]
+            self.assertEqual((said["transports"], said["sockets"]), (["NET/Socket"], True))
+        it.finish()
+
     def test_strangers(self):
         it = self.agents(2)
         ready = it.start_head()

@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -133,6 +134,8 @@ class FakeTrial {
     enter(Phase::kInit, "init");
     enter(Phase::kBuild, "build");
     enter(Phase::kFirstStep, "first_step");
+    if (attempt_.trial.workload == kScreen) record_.effective = screened();
+    if (const char* words = std::getenv("SWEEP_FAKE_NCCL"); words != nullptr) leave_nccl_words(words);
     steps();
     wait_for_peers();
     enter(Phase::kReport, "report");
@@ -151,6 +154,26 @@ class FakeTrial {
     ::execl(program.c_str(), program.c_str(), "run", "--launch", launch.c_str(), nullptr);
     std::fprintf(stderr, "fake_rank: %s: %s\n", program.c_str(), std::strerror(errno));
     ::_exit(9);
+  }
+
+  // What a look at the node would measure, times SWEEP_FAKE_SLOW="RANK FACTOR" on that rank.
+  std::string screened() const {
+    double factor = 1;
+    if (const char* slow = std::getenv("SWEEP_FAKE_SLOW"); slow != nullptr) {
+      char* rest = nullptr;
+      if (std::strtoll(slow, &rest, 10) == launch_.rank) factor = std::strtod(rest, nullptr);
+    }
+    nlohmann::json links = nlohmann::json::array();
+    for (i64 peer = 0; peer < launch_.world; ++peer)
+      if (peer != launch_.rank) links.push_back({peer, 1.0});
+    const nlohmann::json said{
+        {"matmul_gflops", 100 * factor}, {"memory_gb_s", 10 * factor}, {"links", links}};
+    return dump({{"backend", "fake"}, {"screen", said}});
+  }
+
+  // As NCCL would with NCCL_DEBUG_FILE.
+  void leave_nccl_words(const char* words) const {
+    std::ofstream(spool::nccl_log(launch_.attempt_dir, launch_.rank)) << words << "\n";
   }
 
   void map_page() {

@@ -45,6 +45,8 @@ Agent::Agent(const Options& options, const Inside& inside, Mailbox mailbox)
 
 int Agent::run() {
   began_s_ = contact_s_ = busy_s_ = steady_s();
+  records_[0] = probe_node(crew_.nvml());
+  hosts_[0] = records_[0].host;
   crew_.begin();
   auto opened = options_.nodes > 1 ? open_hub() : Expected<void>();
   if (opened) say_ready();
@@ -68,8 +70,7 @@ void Agent::serve() {
 }
 
 void Agent::hello() {
-  const NodeRecord node = probe_node(crew_.nvml());
-  hosts_[0] = node.host;
+  const NodeRecord& node = records_[0];
   mailbox_.send(spool::kHello, {{"pid", outside_pid(inside_, ::getpid())},
                                 {"host", node.host},
                                 {"version", kVersion},

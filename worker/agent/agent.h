@@ -14,6 +14,7 @@
 #include "worker/agent/hub.h"
 #include "worker/agent/mailbox.h"
 #include "worker/agent/placement.h"
+#include "worker/agent/screening.h"
 #include "worker/agent/spread.h"
 
 namespace sweep::agent {
@@ -34,6 +35,10 @@ class Agent {
   void tell(i64 node, Frame frame);
   void check_joined();
   void serve();
+  // The look at the nodes (screen_nodes.cpp); serves afterwards, whatever came of it.
+  void screen_nodes();
+  void screened(const std::vector<i64>& nodes);
+  void take_out(i64 node, const NodeScreen& screen);
   std::string name_of(i64 node) const;
 
   void hello();
@@ -70,10 +75,14 @@ class Agent {
   std::unique_ptr<Hub> hub_;  // null: one node
   std::string address_;       // where it listens
   std::map<i64, std::string> hosts_;
+  std::map<i64, NodeRecord> records_;      // of nodes that have joined
+  std::map<i64, RankRecord> screen_said_;  // by rank
+  std::unique_ptr<SpreadLent> screen_lent_;
   std::map<i64, double> dead_at_s_;  // lost nodes whose ranks may run until then
   std::string leaving_;              // why no more attempts are started; empty: they are
   bool hurry_ = false;               // leave without waiting for the disk
-  bool serving_ = false, tainted_ = false, finishing_ = false, bye_sent_ = false, left_ = false;
+  bool serving_ = false, screening_ = false, tainted_ = false, finishing_ = false, bye_sent_ = false,
+       left_ = false;
   int ticks_unwritten_ = 0;
   double began_s_ = 0, contact_s_ = 0, busy_s_ = 0;
   std::filesystem::file_time_type contact_file_{};

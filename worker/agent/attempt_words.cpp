@@ -7,9 +7,28 @@
 #include "schema/spool.h"
 #include "worker/agent/attempt_run.h"
 #include "worker/agent/clock.h"
+#include "worker/agent/nccl_log.h"
 #include "worker/agent/proc_facts.h"
 
 namespace sweep::agent {
+namespace {
+
+constexpr std::size_t kMostNcclWords = 8u << 20;
+
+// What NCCL wrote beside the rank's log goes into what the rank says it used.
+void add_nccl_words(const std::filesystem::path& dir, RankRecord& record) {
+  std::error_code ec;
+  const auto path = spool::nccl_log(dir, record.rank);
+  if (!std::filesystem::exists(path, ec)) return;
+  const auto text = spool::read_from(path, 0, kMostNcclWords);
+  auto used = parse_json(record.effective.empty() ? "{}" : record.effective);
+  const NcclLog log = read_nccl_log(text ? *text : "");
+  if (!used || !used->is_object() || log.empty()) return;
+  (*used)["nccl"] = to_json(log);
+  record.effective = dump(*used);
+}
+
+}  // namespace
 
 nlohmann::json AttemptRun::collect_evidence() const {
   nlohmann::json out = {{"ranks", nlohmann::json::array()}};
@@ -42,6 +61,7 @@ void AttemptRun::relay_testimony() {
       if (!evidence_.is_object()) evidence_ = nlohmann::json::object();
       evidence_["unreadable_records"].push_back(record.error().message);
     } else if (*record) {
+      add_nccl_words(files_->dir(), **record);
       lent_.send(spool::kRankRecord, to_json(**record));
     }
   }

@@ -31,10 +31,10 @@ void set_up_log() {
   spdlog::flush_on(spdlog::level::info);
 }
 
-// The facts of this machine, for `sweep doctor`.
-int probe() {
+// The facts of this machine, and what each path is to it, for `sweep doctor`.
+int probe(char** paths, char** end) {
   const auto nvml = Nvml::load();
-  std::cout << probe_node(nvml.get()).facts << std::endl;
+  std::cout << probe_machine(nvml.get(), {paths, end}) << std::endl;
   return std::cout ? 0 : 1;
 }
 
@@ -103,6 +103,8 @@ void add_options(CLI::App& app, Arguments& a) {
                  "seconds without an orchestrator after which all is ended");
   app.add_flag("--whole-nodes", o.whole_nodes, "an attempt has its nodes alone");
   app.add_flag("--bind", o.bind, "the ranks of attempts side by side keep to cores of their own");
+  app.add_option("--screen", o.screen, "look at the nodes first; what stands out is shown, or gets no work")
+      ->check(CLI::IsMember({"show", "leave_out"}));
   app.add_flag("--join", a.join, "serve one node; where to join is read from standard input");
   app.add_flag("--detach", a.detach, "print one line once it serves, and go on in the background");
   app.add_flag("--no-zygote", a.no_zygote, "execute every rank instead of forking it from a warm one");
@@ -135,7 +137,7 @@ int main_run(int argc, char** argv, char** whole_argv) {
   Arguments asked;
   CLI::App app{"Serves an allocation of sweep on its nodes: starts, watches and ends ranks.",
                "sweep-agent run"};
-  app.footer("sweep-agent --probe prints the facts of this machine as JSON and serves nothing.");
+  app.footer("sweep-agent --probe [PATH...] prints the facts of this machine as JSON and serves nothing.");
   add_options(app, asked);
   CLI11_PARSE(app, argc, argv);
   return run(asked, whole_argv);
@@ -146,7 +148,7 @@ int main_run(int argc, char** argv, char** whole_argv) {
 int main(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);
   const std::string_view what = argc > 1 ? argv[1] : "";
-  if (what == "--probe" && argc == 2) return probe();
+  if (what == "--probe") return probe(argv + 2, argv + argc);
   if (what == "bridge") return main_bridge(argc - 1, argv + 1);
   if (what == "end") return main_end(argc - 1, argv + 1);
   return what == "run" ? main_run(argc - 1, argv + 1, argv) : main_run(argc, argv, argv);

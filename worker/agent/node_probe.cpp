@@ -1,16 +1,23 @@
 // Reads the machine's facts from uname, /proc and NVML.
 #include "worker/agent/node_probe.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "schema/codec.h"
 #include "schema/version.h"
+#include "worker/agent/clock.h"
 
 namespace sweep::agent {
 
@@ -42,9 +49,35 @@ nlohmann::json gpus(const Nvml& nvml) {
     if (const auto bytes = nvml.memory_total(i)) gpu["memory_bytes"] = *bytes;
     if (const auto mhz = nvml.sm_clock_mhz(i)) gpu["sm_clock_mhz"] = *mhz;
     if (const auto mhz = nvml.max_sm_clock_mhz(i)) gpu["max_sm_clock_mhz"] = *mhz;
+    if (const auto errors = nvml.ecc_uncorrected(i)) gpu["ecc_uncorrected"] = *errors;
     out.push_back(std::move(gpu));
   }
   return out;
+}
+
+// GPU faults in the kernel's log since boot; absent where this user may not read it.
+std::optional<std::int64_t> xids() {
+  const int fd = ::open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  std::int64_t count = 0;
+  char line[8192];
+  while (true) {  // a message a read
+    const ssize_t got = ::read(fd, line, sizeof line);
+    if (got > 0 &&
+        std::string_view(line, static_cast<std::size_t>(got)).find("NVRM: Xid") != std::string_view::npos)
+      ++count;
+    if (got < 0 && errno == EPIPE) continue;  // overwritten meanwhile
+    if (got <= 0) break;
+  }
+  ::close(fd);
+  return count;
+}
+
+const char* standing_of(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return "absent";
+  if (S_ISDIR(info.st_mode)) return ::access(path.c_str(), W_OK | X_OK) == 0 ? "writable" : "readable";
+  return ::access(path.c_str(), X_OK) == 0 ? "executable" : "readable";
 }
 
 }  // namespace
@@ -69,11 +102,24 @@ NodeRecord probe_node(const Nvml* nvml) {
     facts["gpus"] = gpus(*nvml);
     facts["driver"] = nvml->driver();
     facts["driver_cuda"] = nvml->driver_cuda();
+    if (const auto faults = xids()) facts["xids"] = *faults;
   }
   facts["version"] = kVersion;
   facts["build"] = kBuild;
   out.facts = dump(facts);
   return out;
+}
+
+std::string probe_machine(const Nvml* nvml, const std::vector<std::string>& paths) {
+  const NodeRecord node = probe_node(nvml);
+  auto out = parse_json(node.facts).value_or(nlohmann::json::object());
+  out["host"] = node.host;
+  out["paths"] = nlohmann::json::object();
+  for (const auto& path : paths) out["paths"][path] = standing_of(path);
+  std::error_code ec;
+  if (const auto shm = std::filesystem::space("/dev/shm", ec); !ec) out["shm_bytes"] = shm.available;
+  out["unix_ns"] = unix_ns();  // last, so that it is as close to the answer as can be
+  return dump(out);
 }
 
 }  // namespace sweep::agent

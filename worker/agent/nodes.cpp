@@ -115,6 +115,7 @@ void Agent::node_joined(i64 node, const nlohmann::json& hello) {
   const auto record = hello.contains("record") ? from_json<NodeRecord>(hello["record"]) : fail("no record");
   if (record) {
     hosts_[node] = record->host;
+    records_[node] = *record;
     mailbox_.send(spool::kNode, to_json(*record));
   }
   spdlog::info("{} has joined", name_of(node));
@@ -123,7 +124,7 @@ void Agent::node_joined(i64 node, const nlohmann::json& hello) {
 
 // Serves once every node is there, or with those that are when the time for joining is over.
 void Agent::check_joined() {
-  if (serving_ || left_) return;
+  if (serving_ || screening_ || left_) return;
   if (hub_ && !hub_->all_joined()) {
     if (steady_s() - began_s_ < options_.join_limit_s && leaving_.empty()) return;
     for (i64 node = 1; node < options_.nodes; ++node)
@@ -133,7 +134,7 @@ void Agent::check_joined() {
       }
   }
   if (hub_) hub_->stop_listening();
-  serve();
+  options_.screen.empty() ? serve() : screen_nodes();
 }
 
 void Agent::node_lost(i64 node, const std::string& why) {

@@ -35,6 +35,7 @@ struct Nvml::Functions {
   int (*throttle)(void*, unsigned long long*) = nullptr;
   int (*driver_cuda)(int*) = nullptr;
   int (*capability)(void*, int*, int*) = nullptr;
+  int (*ecc)(void*, unsigned kind, unsigned counter, unsigned long long*) = nullptr;
 };
 
 std::unique_ptr<Nvml> Nvml::load(const std::string& library) {
@@ -61,6 +62,7 @@ std::unique_ptr<Nvml> Nvml::load(const std::string& library) {
   find(f.throttle, "nvmlDeviceGetCurrentClocksThrottleReasons");
   find(f.driver_cuda, "nvmlSystemGetCudaDriverVersion_v2");
   find(f.capability, "nvmlDeviceGetCudaComputeCapability");
+  find(f.ecc, "nvmlDeviceGetTotalEccErrors");
   unsigned devices = 0;
   if (!f.init || !f.shutdown || !f.count || !f.handle || f.init() != 0) {
     f.shutdown = nullptr;
@@ -144,6 +146,15 @@ std::optional<double> Nvml::sm_clock_mhz(int gpu) const {
 
 std::optional<double> Nvml::max_sm_clock_mhz(int gpu) const {
   return ask_clock(call_->max_clock, devices_[static_cast<std::size_t>(gpu)]);
+}
+
+std::optional<std::uint64_t> Nvml::ecc_uncorrected(int gpu) const {
+  constexpr unsigned kUncorrected = 1, kSinceLoaded = 0;  // nvmlMemoryErrorType_t, nvmlEccCounterType_t
+  void* device = devices_[static_cast<std::size_t>(gpu)];
+  unsigned long long errors = 0;
+  if (!device || !call_->ecc || call_->ecc(device, kUncorrected, kSinceLoaded, &errors) != 0)
+    return std::nullopt;
+  return errors;
 }
 
 std::uint64_t Nvml::throttle_reasons(int gpu) const {

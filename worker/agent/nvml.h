@@ -28,6 +28,7 @@ class Nvml {
   std::optional<double> power_w(int gpu) const;
   std::optional<double> sm_clock_mhz(int gpu) const;
   std::optional<double> max_sm_clock_mhz(int gpu) const;
+  std::optional<std::uint64_t> ecc_uncorrected(int gpu) const;  // since the driver was loaded
   std::uint64_t throttle_reasons(int gpu) const;  // bits of nvmlClocksEventReasons; 0: none, or unknown
 
  private:

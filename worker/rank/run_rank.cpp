@@ -13,12 +13,15 @@
 
 #include "bench_kernels/comm/cuda_plugin.h"
 #include "bench_kernels/kernels/counting_allocator.h"
+#include "bench_kernels/optim/adamw.h"
 #include "bench_kernels/parallel/mesh.h"
+#include "bench_kernels/step/proof.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
 #include "worker/rank/agent_store.h"
 #include "worker/rank/measure.h"
 #include "worker/rank/process.h"
+#include "worker/rank/screen.h"
 #include "worker/rank/testimony.h"
 
 namespace sweep::rank {
@@ -55,7 +58,11 @@ class RankRun {
 
  private:
   void join(const Attempt&);
-  std::string effective(const step::TrainStep&) const;
+  void keep_nccl_words(const Trial&) const;
+  void train(const Attempt&);
+  void screen_node();
+  std::string proof_of(const Attempt&, step::TrainStep&);
+  nlohmann::json effective() const;
 
   const RankLaunch& launch_;
   RankRecord& record_;
@@ -84,6 +91,7 @@ void RankRun::join(const Attempt& attempt) {
     options.rendezvous = c10::make_intrusive<AgentStore>(launch_.store, options.timeout);
   // NCCL opens sockets of its own: on the interface that the agents use, unless the user says otherwise.
   if (!launch_.interface.empty()) ::setenv("NCCL_SOCKET_IFNAME", ("=" + launch_.interface).c_str(), 0);
+  keep_nccl_words(trial);
   options.on_cuda = device_->is_cuda();
   const std::string backend = comm::resolved_backend(trial, options.on_cuda);
   const auto dims = shape::ParallelDims::make(trial);
@@ -99,14 +107,63 @@ void RankRun::join(const Attempt& attempt) {
       progress_.page());
 }
 
-std::string RankRun::effective(const step::TrainStep& step) const {
-  auto parsed = nlohmann::json::parse(step.effective(), nullptr, /*allow_exceptions=*/false);
-  nlohmann::json effective = parsed.is_object() ? std::move(parsed) : nlohmann::json::object();
-  effective["device"] = device_->place().str();
+// NCCL's own account of transports and algorithms goes to a file of this rank, which the agent reads afterwards; what
+// was under way is dumped beside it when NCCL itself sees a hang. A user's own settings stand. TUNING writes a line for
+// each collective, which a measured step must not pay for.
+void RankRun::keep_nccl_words(const Trial& trial) const {
+  ::setenv("NCCL_DEBUG", "INFO", 0);
+  ::setenv("NCCL_DEBUG_SUBSYS",
+           trial.workload == "step" ? "INIT,GRAPH,ENV,NET,P2P,SHM" : "INIT,GRAPH,ENV,NET,P2P,SHM,TUNING", 0);
+  ::setenv("NCCL_DEBUG_FILE", spool::nccl_log(launch_.attempt_dir, launch_.rank).c_str(), 0);
+  ::setenv("TORCH_NCCL_TRACE_BUFFER_SIZE", "2000", 0);
+  ::setenv("TORCH_NCCL_DUMP_ON_TIMEOUT", "1", 0);
+  ::setenv("TORCH_NCCL_DEBUG_INFO_TEMP_FILE", spool::nccl_trace(launch_.attempt_dir).c_str(), 0);
+}
+
+nlohmann::json RankRun::effective() const {
+  nlohmann::json effective{{"device", device_->place().str()}};
   const auto& world = (*mesh_)[shape::Dimension::kWorld].backend();
   effective["backend"] = world ? nlohmann::json(world->getBackendName()) : nlohmann::json(nullptr);
   effective["threads"] = at::get_num_threads();
-  return dump(effective);
+  return effective;
+}
+
+void RankRun::train(const Attempt& attempt) {
+  const bool proof = attempt.trial.workload == kProof;
+  optim::AdamWOptions adamw;
+  if (proof) adamw.eps = step::kProofEpsilon;
+  step::TrainStep step(
+      attempt.trial, device_->place(), *mesh_, [this](Part part) { progress_.part(part); }, adamw);
+  auto parsed = nlohmann::json::parse(step.effective(), nullptr, /*allow_exceptions=*/false);
+  nlohmann::json used = parsed.is_object() ? std::move(parsed) : nlohmann::json::object();
+  used.update(effective());
+  record_.effective = dump(used);
+  record_.outcome = Outcome::kOk;
+  const auto run_step = [&] {
+    mesh_->reset_traffic();
+    return step.run();
+  };
+  measure(attempt.measure, run_step, *device_, progress_, record_);
+  record_.sent = mesh_->sent();
+  if (!proof) return;
+  used["proof"] = nlohmann::json::parse(proof_of(attempt, step));
+  record_.effective = dump(used);
+}
+
+std::string RankRun::proof_of(const Attempt& attempt, step::TrainStep& step) {
+  step::ProofInput in{attempt.trial, device_->place(), *mesh_, step, {}, 0};
+  for (const StepSample& sample : record_.samples) in.losses.emplace_back(sample.loss, sample.tokens);
+  in.peak_bytes = device_->stats().peak - record_.baseline_bytes.value_or(0);
+  return step::prove(in);
+}
+
+// Nothing is trained: no samples, and the record says so by its outcome ok alone.
+void RankRun::screen_node() {
+  progress_.phase(Phase::kStep);
+  nlohmann::json used = effective();
+  used["screen"] = nlohmann::json::parse(screen(*device_, (*mesh_)[shape::Dimension::kWorld]));
+  record_.effective = dump(used);
+  record_.outcome = Outcome::kOk;
 }
 
 void RankRun::run() {
@@ -117,15 +174,7 @@ void RankRun::run() {
   progress_.phase(Phase::kBuild);
   device_->begin(attempt.trial);
   record_.baseline_bytes = device_->stats().current;
-  step::TrainStep step(attempt.trial, device_->place(), *mesh_, [this](Part part) { progress_.part(part); });
-  record_.effective = effective(step);
-  record_.outcome = Outcome::kOk;
-  const auto run_step = [&] {
-    mesh_->reset_traffic();
-    return step.run();
-  };
-  measure(attempt.measure, run_step, *device_, progress_, record_);
-  record_.sent = mesh_->sent();
+  attempt.trial.workload == kScreen ? screen_node() : train(attempt);
   progress_.phase(Phase::kReport);
   if (record_.outcome == Outcome::kOk) record_.phase = name_of(Phase::kDone);
   (*mesh_)[shape::Dimension::kWorld].barrier();  // nobody leaves while a peer still reads from it

@@ -50,5 +50,44 @@ TEST(Doctor, LittleSpaceIsAWarning) {
   EXPECT_EQ(judge_space("x", 2e9, 1e9).health, Health::kGood);
 }
 
+const json kProbe = {{"version", "1"},
+                     {"unix_ns", 1'000'000'000'000},
+                     {"shm_bytes", 1e12},
+                     {"paths", {{"/f", "writable"}, {"/r", "executable"}}}};
+const NodeWants kWants{"n1", "1", "/f", "/r", "cpu", true, 999'000'000'000, 1'001'000'000'000};
+
+std::string bad_of(const json& probe, const NodeWants& wants) {
+  std::string bad;
+  for (const auto& finding : judge_node(probe, wants))
+    if (finding.health == Health::kBad) bad += finding.what + ": " + finding.detail + "\n";
+  return bad;
+}
+
+TEST(DoctorOfNodes, AHealthyNodeIsGood) {
+  EXPECT_EQ(bad_of(kProbe, kWants), "");
+}
+
+TEST(DoctorOfNodes, EachFaultHasItsRowAndTheWayOut) {
+  const auto with = [](const char* key, const json& value) {
+    json probe = kProbe;
+    probe[key] = value;
+    return probe;
+  };
+  EXPECT_NE(bad_of(with("version", "2"), kWants).find("n1 version"), std::string::npos);
+  EXPECT_NE(bad_of(with("unix_ns", 1'010'000'000'000), kWants).find("9.0 s ahead of"), std::string::npos);
+  EXPECT_NE(bad_of(with("unix_ns", 900'000'000'000), kWants).find("99.0 s behind"), std::string::npos);
+  EXPECT_NE(bad_of(with("paths", {{"/f", "absent"}, {"/r", "executable"}}), kWants).find("--db"),
+            std::string::npos);
+  EXPECT_NE(bad_of(with("paths", {{"/f", "writable"}, {"/r", "readable"}}), kWants).find("n1 rank program"),
+            std::string::npos);
+  NodeWants gpus = kWants;
+  gpus.hardware = "h100-sxm-80gb";
+  EXPECT_NE(bad_of(kProbe, gpus).find("no GPU answers there"), std::string::npos);
+  EXPECT_NE(
+      bad_of(with("gpus", {{{"name", "A100"}, {"compute_capability", "8.0"}}}), gpus).find("a A100 is there"),
+      std::string::npos);
+  EXPECT_NE(bad_of(json::object(), kWants).find("n1 version"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace sweep::cli

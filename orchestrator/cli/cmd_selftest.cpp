@@ -1,0 +1,190 @@
+// sweep selftest: every strategy of the training step against the plain step of one rank and the formulas, on the
+// user's own machines, through the ordinary run loop.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/cli/command.h"
+#include "orchestrator/cli/planning.h"
+#include "orchestrator/cli/proofs.h"
+#include "orchestrator/cli/proving.h"
+#include "schema/codec.h"
+#include "schema/version.h"
+
+namespace sweep::cli {
+namespace {
+
+struct SelftestOptions {
+  ProvingWish wish;
+  Stage stage;
+  i64 ranks_per_node = 0;
+  std::vector<std::string> only;
+  bool json = false;
+};
+
+struct Row {
+  ProofTrial trial;
+  std::optional<Found> found;
+  bool good = false;
+};
+
+std::string distance(const Row& row, double value) {
+  return row.found && row.found->outcome == Outcome::kOk ? fmt::format("{:.1e}", value) : "-";
+}
+
+std::string list_cell(const Row& row, const std::vector<std::string>& faults) {
+  if (!row.found || row.found->outcome != Outcome::kOk) return "-";
+  return faults.empty() ? "equal" : "WRONG";
+}
+
+std::string bytes_cell(const Row& row) {
+  const std::string said = list_cell(row, row.found ? row.found->bytes : std::vector<std::string>{});
+  if (said != "equal" || row.found->bytes_exact) return said;
+  return fmt::format("{:+.1f} %", 100 * row.found->bytes_off);
+}
+
+// What is wrong, in one sentence.
+std::string why_of(const Row& row, const std::string& ended) {
+  if (!row.trial.trial) return row.trial.why;
+  if (!row.found) return ended.empty() ? "it has no answer" : ended;
+  if (row.found->outcome != Outcome::kOk)
+    return fmt::format("{}: {}", to_string(row.found->outcome), row.found->reason);
+  for (const auto* faults : {&row.found->bytes, &row.found->traffic, &row.found->collectives})
+    if (!faults->empty()) return faults->front();
+  return row.good ? "" : fmt::format("not equal to the step of one rank, most of all {}", row.found->worst);
+}
+
+const char* verdict_of(const Row& row) {
+  return !row.trial.trial ? "not run" : row.good ? "proven" : "FAILED";
+}
+
+void print_table(Io& io, const std::vector<Row>& rows, const std::string& ended) {
+  io.out << fmt::format("{:<16} {:<10} {:>8} {:>8} {:>9}  {:<8} {:<8} {:<11} {}\n", "strategy", "ground",
+                        "loss", "gradient", "parameter", "bytes", "traffic", "collectives", "verdict");
+  for (const Row& row : rows) {
+    const char* ground =
+        row.trial.trial ? kGroundNames[static_cast<std::size_t>(ground_of(*row.trial.trial))] : "-";
+    const Found none;
+    const Found& f = row.found ? *row.found : none;
+    const std::string why = why_of(row, ended);
+    io.out << fmt::format("{:<16} {:<10} {:>8} {:>8} {:>9}  {:<8} {:<8} {:<11} {}{}\n", row.trial.strategy,
+                          ground, distance(row, f.loss), distance(row, f.gradient), distance(row, f.value),
+                          bytes_cell(row), list_cell(row, f.traffic), list_cell(row, f.collectives),
+                          verdict_of(row), why.empty() ? "" : ": " + why);
+  }
+}
+
+void print_json(Io& io, const std::vector<Row>& rows, const std::string& ended) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const Row& row : rows) {
+    nlohmann::json each{
+        {"strategy", row.trial.strategy}, {"verdict", verdict_of(row)}, {"why", why_of(row, ended)}};
+    if (row.trial.trial) {
+      each["ground"] = kGroundNames[static_cast<std::size_t>(ground_of(*row.trial.trial))];
+      each["trial"] = trial_id(*row.trial.trial);
+    }
+    if (row.found && row.found->outcome == Outcome::kOk)
+      each.update({{"loss", row.found->loss},
+                   {"gradient", row.found->gradient},
+                   {"parameter", row.found->value},
+                   {"bytes_exact", row.found->bytes_exact},
+                   {"bytes_off", row.found->bytes_off},
+                   {"bytes", row.found->bytes},
+                   {"traffic", row.found->traffic},
+                   {"collectives", row.found->collectives},
+                   {"hosts", row.found->hosts}});
+    list.push_back(std::move(each));
+  }
+  io.out << dump({{"version", kVersion}, {"build", kBuild}, {"strategies", std::move(list)}}) << "\n";
+}
+
+Proofs proofs_of(const std::vector<Row>& rows) {
+  Proofs out;
+  const std::string today = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
+  for (const Row& row : rows)
+    if (row.found)
+      out[{row.trial.strategy, kGroundNames[static_cast<std::size_t>(ground_of(*row.trial.trial))]}] = {
+          today, row.good, row.found->hosts, std::string(kVersion) + " " + kBuild};
+  return out;
+}
+
+Expected<std::vector<ProofTrial>> wanted_trials(const SelftestOptions& o) {
+  Stage stage = o.stage;
+  const auto hardware = shape::find_hardware(stage.hardware);
+  if (!hardware) return tl::unexpected(hardware.error());
+  stage.ranks_per_node = o.ranks_per_node;
+  if (stage.ranks_per_node == 0) stage.ranks_per_node = stage.hardware == "cpu" ? 4 : hardware->gpus_per_node;
+  if (stage.backend == "shm" && (stage.nodes > 1 || stage.hardware != "cpu"))
+    return fail("--backend shm is for CPU ranks of one node; gloo and nccl go across nodes");
+  std::vector<ProofTrial> out;
+  std::vector<std::string> names;
+  for (auto& proof : proof_trials(stage)) {
+    names.push_back(proof.strategy);
+    if (o.only.empty() || std::find(o.only.begin(), o.only.end(), proof.strategy) != o.only.end())
+      out.push_back(std::move(proof));
+  }
+  for (const auto& name : o.only)
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      return fail(fmt::format("--only {}: there are {}", name, fmt::join(names, ", ")));
+  return out;
+}
+
+int selftest(Io& io, SelftestOptions o) {
+  auto wanted = wanted_trials(o);
+  if (!wanted) return refuse(io, wanted.error());
+  if (o.wish.db.empty()) o.wish.db = (state_folder() / "selftest.db").string();
+  std::vector<Trial> trials;
+  for (const auto& proof : *wanted)
+    if (proof.trial) trials.push_back(*proof.trial);
+  if (trials.empty()) return refuse(io, {"no strategy can be shown there: " + wanted->front().why});
+  const auto proved = run_proofs(io, o.wish, "selftest", trials);
+  if (!proved) return refuse(io, proved.error());
+  std::vector<Row> rows;
+  bool all_good = true;
+  for (auto& proof : *wanted) {
+    Row row{std::move(proof), std::nullopt, false};
+    if (row.trial.trial)
+      if (const auto found = proved->found.find(trial_id(*row.trial.trial)); found != proved->found.end())
+        row.found = found->second;
+    row.good = row.found && proven(*row.found, tolerance_of(*row.trial.trial));
+    all_good = all_good && (row.good || !row.trial.trial);
+    rows.push_back(std::move(row));
+  }
+  o.json ? print_json(io, rows, proved->why) : print_table(io, rows, proved->why);
+  const auto file = state_folder() / "proven.json";
+  if (auto kept = add_proofs(file, proofs_of(rows)); !kept) return refuse(io, kept.error());
+  io.err << fmt::format("kept in {}; `sweep doctor` shows it beside what the project's own tests prove\n",
+                        file.string());
+  return all_good ? kAnswered : kUnanswered;
+}
+
+}  // namespace
+
+void add_selftest(Registry r) {
+  auto* c = r.app.add_subcommand(
+      "selftest", "prove each parallel strategy on this machine or allocation: parity, bytes, collectives");
+  auto o = std::make_shared<SelftestOptions>();
+  add_proving_options(*c, o->wish);
+  c->add_option("--db", o->wish.db, "database of its runs; absent: selftest.db in the user's state folder")
+      ->type_name("FILE");
+  c->add_option("--hardware", o->stage.hardware, "what the ranks run on, a name of the catalogue")
+      ->capture_default_str();
+  c->add_option("--nodes", o->stage.nodes, "nodes each strategy spans")
+      ->check(CLI::IsMember({1, 2, 4}))
+      ->capture_default_str();
+  c->add_option("--ranks-per-node", o->ranks_per_node, "at most; absent: the hardware's GPUs, 4 on CPU")
+      ->check(CLI::Range(1, 64));
+  c->add_option("--backend", o->stage.backend, "communication backend")
+      ->check(CLI::IsMember({"auto", "shm", "gloo", "nccl"}))
+      ->capture_default_str();
+  c->add_option("--only", o->only, "strategies, by their names in the table")->delimiter(',');
+  c->add_flag("--json", o->json, "JSON to standard output");
+  c->add_flag("--quiet", o->wish.quiet, "no progress of the run, only the table");
+  c->callback([r, o] { r.chosen = [r, o] { return selftest(r.io, *o); }; });
+}
+
+}  // namespace sweep::cli

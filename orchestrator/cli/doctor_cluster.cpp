@@ -1,0 +1,280 @@
+#include "orchestrator/cli/doctor_cluster.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "orchestrator/launch/commands.h"
+#include "orchestrator/launch/slurm.h"
+#include "orchestrator/launch/slurm_options.h"
+#include "orchestrator/launch/slurm_script.h"
+#include "orchestrator/launch/ssh_shell.h"
+#include "schema/codec.h"
+#include "schema/frame.h"
+#include "schema/spool.h"
+#include "schema/version.h"
+
+namespace sweep::cli {
+namespace {
+
+constexpr double kReach = 20, kProbe = 120, kSrun = 120;  // seconds
+
+std::string first_line(const std::string& text) {
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);)
+    if (line.find_first_not_of(" \t\r") != std::string::npos) return line;
+  return {};
+}
+
+// Each line that is a JSON object; launchers and shells may say other things beside.
+std::vector<nlohmann::json> objects_in(const std::string& text) {
+  std::vector<nlohmann::json> out;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    const auto brace = line.find('{');
+    if (brace == std::string::npos) continue;
+    if (auto parsed = parse_json(line.substr(brace)); parsed && parsed->is_object())
+      out.push_back(std::move(*parsed));
+  }
+  return out;
+}
+
+launch::Said say(std::vector<std::string> words, double limit_s) {
+  boost::asio::io_context io;
+  launch::Commands commands(io);
+  launch::Said said;
+  commands.run(std::move(words), limit_s, [&](const launch::Said& answer) { said = answer; });
+  io.run();
+  return said;
+}
+
+launch::SshShell::Said ask_host(const launch::SshOptions& options, const std::string& host,
+                                const std::string& line, std::string input, double limit_s) {
+  boost::asio::io_context io;
+  launch::SshShell shell(io, options);
+  launch::SshShell::Said said;
+  shell.ask(host, line, std::move(input), limit_s,
+            [&](const launch::SshShell::Said& answer) { said = answer; });
+  io.run();
+  return said;
+}
+
+std::string cause_of(const launch::SshShell::Said& said) {
+  if (said.timed_out) return "no answer in time";
+  const std::string line = first_line(said.err.empty() ? said.out : said.err);
+  return line.empty() ? fmt::format("exit code {}", said.code) : line;
+}
+
+std::string rank_there(const ProvingWish& wish, const std::string& named) {
+  if (!named.empty()) return named;
+  return wish.launch.rank.empty() ? (program_dir() / "sweep-rank").string()
+                                  : std::filesystem::absolute(wish.launch.rank).string();
+}
+std::string agent_here(const ProvingWish& wish) {
+  return wish.launch.agent.empty() ? (program_dir() / "sweep-agent").string()
+                                   : std::filesystem::absolute(wish.launch.agent).string();
+}
+
+// The probe's shell line: the agent that is there, or ours, sent along and removed again.
+std::string probe_line(const launch::SshOptions& options, const launch::SshHost& host,
+                       const std::string& rank) {
+  const std::string home =
+      options.directory.empty() ? "\"$HOME/.cache/sweep\"" : launch::shell_word(options.directory);
+  const std::string enter = fmt::format("umask 077; mkdir -p {0} && cd {0} || exit 9; ", home);
+  const std::string words = fmt::format("--probe \"$(pwd -P)\" {}", launch::shell_word(rank));
+  if (!host.agent.empty()) return enter + "pwd -P; " + launch::shell_word(host.agent) + " " + words;
+  return enter +
+         fmt::format(
+             "pwd -P; t=$(mktemp ./doctor.XXXXXX) && cat > \"$t\" && chmod 700 \"$t\" && \"$t\" {}; c=$?; "
+             "rm -f \"$t\"; exit $c",
+             words);
+}
+
+std::vector<Finding> examine_host(const ClusterWish& wish, const launch::SshOptions& options,
+                                  const launch::SshHost& host, const std::string& agent) {
+  const auto reached = ask_host(options, host.name, "true", "", kReach);
+  if (reached.code != 0)
+    return {{host.name + " reach", Health::kBad,
+             fmt::format("{}: try `ssh {} true`; it must work without a question (keys, known_hosts, the ssh "
+                         "configuration)",
+                         cause_of(reached), host.name)}};
+  std::vector<Finding> out{{host.name + " reach", Health::kGood, "answers"}};
+  NodeWants wants;
+  wants.node = host.name, wants.version = kVersion, wants.hardware = host.hardware;
+  wants.rank = rank_there(wish.proving, host.rank);
+  wants.asked_unix_ns = unix_ns_now();
+  const auto said = ask_host(options, host.name, probe_line(options, host, wants.rank),
+                             host.agent.empty() ? agent : "", kProbe);
+  wants.answered_unix_ns = unix_ns_now();
+  const auto answers = objects_in(said.out);
+  if (said.code != 0 || answers.empty()) {
+    const char* way = said.code == 9
+                          ? "its folder cannot be made: name another one with directory"
+                          : "its sweep-agent does not run: build it for that machine, or name one with agent";
+    out.push_back({host.name + " agent", Health::kBad, fmt::format("{}; {}", cause_of(said), way)});
+    return out;
+  }
+  wants.folder = first_line(said.out);
+  for (auto& finding : judge_node(answers.back(), wants)) out.push_back(std::move(finding));
+  return out;
+}
+
+bool any_bad(const std::vector<Finding>& findings) {
+  for (const auto& finding : findings)
+    if (finding.health == Health::kBad) return true;
+  return false;
+}
+
+Expected<void> add_loop(Io& io, const ClusterWish& wish, i64 nodes, std::vector<Finding>& findings) {
+  if (any_bad(findings)) {
+    findings.push_back({"loop", Health::kWarning, "not tried: what is bad above comes first"});
+    return {};
+  }
+  auto loop = examine_loop(io, wish, nodes);
+  if (!loop) return tl::unexpected(loop.error());
+  for (auto& finding : *loop) findings.push_back(std::move(finding));
+  return {};
+}
+
+Finding judge_controller() {
+  const auto said = say({"scontrol", "ping"}, kReach);
+  const std::string line = first_line(said.out + said.err);
+  if (said.ok() && said.out.find("UP") != std::string::npos) return {"slurmctld", Health::kGood, line};
+  return {"slurmctld", Health::kBad,
+          fmt::format("{}: this must be a machine from which sbatch works (PATH, SLURM_CONF, a login node)",
+                      line.empty() ? "no answer" : line)};
+}
+
+std::vector<Finding> judge_partition(const launch::SlurmOptions& options, i64 nodes) {
+  std::vector<std::string> words{"sinfo", "--noheader", "--format=%R|%a|%D|%T"};
+  const auto named = options.ask.find("partition");
+  const std::string partition = named == options.ask.end() ? "" : named->second;
+  if (!partition.empty()) words.push_back("--partition=" + partition);
+  const auto said = say(words, kReach);
+  const std::string what = partition.empty() ? "partition" : "partition " + partition;
+  std::istringstream in(said.out);
+  i64 usable = 0, all = 0;
+  bool up = false;
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream cells(line);
+    std::string name, avail, count, state;
+    std::getline(cells, name, '|'), std::getline(cells, avail, '|'), std::getline(cells, count, '|'),
+        std::getline(cells, state);
+    up = up || avail == "up";
+    all += std::atoll(count.c_str());
+    for (const char* working : {"idle", "mixed", "allocated", "completing"})
+      if (state.starts_with(working)) usable += std::atoll(count.c_str());
+  }
+  if (!said.ok() || all == 0)
+    return {{what, Health::kBad,
+             fmt::format("Slurm has none of that name: {}; `sinfo -s` lists them",
+                         first_line(said.err.empty() ? "no nodes in it" : said.err))}};
+  if (!up)
+    return {{what, Health::kBad, "it is not up: choose another one with launch: {slurm: {partition: NAME}}"}};
+  if (usable < nodes)
+    return {{what, Health::kBad,
+             fmt::format("{} of its {} nodes work, {} are wanted: `sinfo -R` says why the others do not",
+                         usable, all, nodes)}};
+  return {{what, Health::kGood, fmt::format("up, {} of {} nodes work", usable, all)}};
+}
+
+// The script a run would submit, asked of sbatch without submitting it.
+Finding judge_submission(const ClusterWish& wish, const launch::SlurmOptions& options) {
+  launch::AllocationRequest request;
+  request.id = "a0001-00000000";
+  request.spool = std::filesystem::absolute(wish.proving.db + ".spool") / request.id;
+  request.nodes = wish.nodes, request.hardware = wish.hardware, request.seconds = 600;
+  const launch::Programs programs{agent_here(wish.proving), rank_there(wish.proving, ""), true};
+  const auto file = std::filesystem::temp_directory_path() / fmt::format("sweep-doctor-{}.sh", ::getpid());
+  if (auto written = spool::write_atomically(file, launch::slurm_script(request, options, programs));
+      !written)
+    return {"submission", Health::kBad, written.error().message};
+  const auto said = say({"sbatch", "--test-only", file.string()}, 60);
+  std::error_code ignored;
+  std::filesystem::remove(file, ignored);
+  const std::string line = first_line(said.err + said.out);
+  if (said.ok()) return {"submission", Health::kGood, "sbatch would take it"};
+  return {"submission", Health::kBad,
+          fmt::format("{}: `sweep plan GRID --sbatch` shows what was asked", line)};
+}
+
+// One task of the agent's probe on each node.
+std::vector<Finding> judge_nodes(const ClusterWish& wish, const launch::SlurmOptions& options,
+                                 const LaunchChoice& choice) {
+  const auto folder = std::filesystem::absolute(wish.proving.db).parent_path().string();
+  const std::string rank = rank_there(wish.proving, "");
+  std::vector<std::string> words{"srun", fmt::format("--nodes={}", wish.nodes), "--ntasks-per-node=1",
+                                 "--quiet", "--mpi=none"};
+  if (choice.standing > 0) {
+    words.push_back(fmt::format("--jobid={}", choice.standing));
+    words.emplace_back("--overlap");
+  } else {
+    words.insert(words.end(), {"--immediate=60", "--time=5", "--job-name=sweep-doctor"});
+    auto asks = options.ask;
+    if (const auto own = options.hardware.find(wish.hardware); own != options.hardware.end())
+      for (const auto& [name, value] : own->second) asks[name] = value;
+    for (const auto& [name, value] : asks) words.push_back(fmt::format("--{}={}", name, value));
+  }
+  for (const auto& word : {agent_here(wish.proving), std::string("--probe"), folder, rank})
+    words.push_back(word);
+  const auto asked = unix_ns_now();
+  const auto said = say(words, kSrun);
+  const auto answered = unix_ns_now();
+  const auto answers = objects_in(said.out);
+  if (answers.empty())
+    return {{"nodes", Health::kBad,
+             fmt::format("srun of sweep-agent: {}; the program must lie on a filesystem that all nodes "
+                         "share, and {} nodes "
+                         "must be free within a minute (or stand in an allocation: --jobid)",
+                         said.timed_out ? "no answer in time" : first_line(said.err), wish.nodes)}};
+  std::vector<Finding> out;
+  for (const auto& probe : answers) {
+    NodeWants wants{text_of(probe, "host"), kVersion, folder, rank, wish.hardware, true, asked, answered};
+    for (auto& finding : judge_node(probe, wants)) out.push_back(std::move(finding));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::int64_t unix_ns_now() {
+  return std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
+
+Expected<std::vector<Finding>> examine_ssh(Io& io, const ClusterWish& wish, const LaunchChoice& choice) {
+  const auto settings = parse_json(choice.settings);
+  if (!settings) return tl::unexpected(settings.error());
+  const auto options = launch::ssh_options_from(*settings);
+  if (!options) return tl::unexpected(options.error());
+  const auto agent = spool::read_file(agent_here(wish.proving), std::size_t{1} << 30);
+  if (!agent) return tl::unexpected(agent.error());
+  std::vector<Finding> findings;
+  for (const auto& host : options->hosts)
+    for (auto& finding : examine_host(wish, *options, host, *agent)) findings.push_back(std::move(finding));
+  if (auto added = add_loop(io, wish, static_cast<i64>(options->hosts.size()), findings); !added)
+    return tl::unexpected(added.error());
+  return findings;
+}
+
+Expected<std::vector<Finding>> examine_slurm(Io& io, const ClusterWish& wish, const LaunchChoice& choice) {
+  const auto settings = parse_json(choice.settings);
+  if (!settings) return tl::unexpected(settings.error());
+  const auto options = launch::slurm_options_from(*settings);
+  if (!options) return tl::unexpected(options.error());
+  std::vector<Finding> findings{judge_controller()};
+  if (!any_bad(findings) && choice.standing == 0) {
+    for (auto& finding : judge_partition(*options, wish.nodes)) findings.push_back(std::move(finding));
+    findings.push_back(judge_submission(wish, *options));
+  }
+  if (!any_bad(findings))
+    for (auto& finding : judge_nodes(wish, *options, choice)) findings.push_back(std::move(finding));
+  if (auto added = add_loop(io, wish, wish.nodes, findings); !added) return tl::unexpected(added.error());
+  return findings;
+}
+
+}  // namespace sweep::cli

@@ -1,0 +1,107 @@
+// The attempt of `sweep doctor --on`: agents that meet over TCP, ranks that train a tiny model over all the nodes.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "orchestrator/cli/doctor_cluster.h"
+#include "schema/codec.h"
+#include "schema/frame.h"
+
+namespace sweep::cli {
+namespace {
+
+constexpr i64 kMostNodes = 8;  // the tiny batch divides over no more
+
+// The strategy of the selftest that spans nodes with one rank each; every collective is run beside it.
+Expected<Trial> loop_trial(const ClusterWish& wish, i64 nodes) {
+  i64 spanned = 1;
+  while (spanned * 2 <= std::min(nodes, kMostNodes)) spanned *= 2;
+  Stage stage;
+  stage.hardware = wish.hardware, stage.nodes = spanned, stage.ranks_per_node = 2;
+  for (const auto& proof : proof_trials(stage))
+    if (proof.strategy == "dp" && proof.trial) return *proof.trial;
+  return fail("no attempt over the nodes can be made");
+}
+
+std::vector<Finding> judge_loop(const Proved& proved, const Trial& trial, const store::Table& seen,
+                                const std::string& events) {
+  const auto found = proved.found.find(trial_id(trial));
+  const auto there = static_cast<i64>(seen.rows.size());
+  std::vector<Finding> out;
+  if (there >= trial.nodes)
+    out.push_back({"ports", Health::kGood, fmt::format("the agents of {} nodes met", there)});
+  else
+    out.push_back(
+        {"ports", Health::kBad,
+         fmt::format(
+             "the agents of {} of {} nodes met: {}; they talk TCP on ephemeral ports of one interface: "
+             "name it with interface, and let the nodes reach each other on it",
+             there, trial.nodes, events.empty() ? proved.why : events)});
+  if (found == proved.found.end() || found->second.outcome != Outcome::kOk) {
+    out.push_back(
+        {"loop", Health::kBad,
+         found == proved.found.end()
+             ? fmt::format("no answer: {}", events.empty() ? proved.why : events)
+             : fmt::format("{}: {}; NCCL_DEBUG=INFO or GLOO_SOCKET_IFNAME, and the nodes' firewall, are next",
+                           to_string(found->second.outcome), found->second.reason)});
+    return out;
+  }
+  const std::string over = kGroundTitles[static_cast<std::size_t>(ground_of(trial))];
+  if (proven(found->second, tolerance_of(trial)))
+    out.push_back({"loop", Health::kGood,
+                   fmt::format("{} nodes trained equally ({}); collectives gave the right numbers",
+                               trial.nodes, over)});
+  else
+    out.push_back({"loop", Health::kBad,
+                   fmt::format("{} nodes did not compute what one does ({}): `sweep selftest` tells more",
+                               trial.nodes, over)});
+  return out;
+}
+
+Expected<std::vector<Finding>> read_loop(const std::string& db, const Proved& proved, const Trial& trial) {
+  auto store = store::Store::open(db, store::Mode::kReadOnly);
+  if (!store) return tl::unexpected(store.error());
+  const auto seen = (*store)->query("SELECT DISTINCT node, host, facts FROM environment GROUP BY node");
+  if (!seen) return tl::unexpected(seen.error());
+  const auto said = (*store)->query("SELECT text FROM event WHERE kind <> 'screen' ORDER BY id LIMIT 1");
+  if (!said) return tl::unexpected(said.error());
+  std::string first;
+  if (!said->rows.empty())
+    if (const auto* text = std::get_if<std::string>(&said->rows[0][0])) first = *text;
+  auto findings = judge_loop(proved, trial, *seen, first);
+  for (const auto& row : seen->rows) {
+    const auto* host = std::get_if<std::string>(&row[1]);
+    const auto* text = std::get_if<std::string>(&row[2]);
+    const auto facts = text == nullptr ? tl::unexpected(Error{""}) : parse_json(*text);
+    if (host == nullptr || !facts || !facts->contains("screen")) continue;
+    const auto& screen = (*facts)["screen"];
+    const std::string slow = text_of(screen, "slow");
+    findings.push_back({*host + " speed", slow.empty() ? Health::kGood : Health::kWarning,
+                        slow.empty()
+                            ? fmt::format("{:.0f} GFLOP/s, {:.1f} GB/s", screen.value("matmul_gflops", 0.0),
+                                          screen.value("memory_gb_s", 0.0))
+                            : slow});
+  }
+  return findings;
+}
+
+}  // namespace
+
+Expected<std::vector<Finding>> examine_loop(Io& io, const ClusterWish& wish, i64 nodes) {
+  const auto trial = loop_trial(wish, nodes);
+  if (!trial) return tl::unexpected(trial.error());
+  const auto folder =
+      std::filesystem::absolute(wish.proving.db).parent_path() / fmt::format("sweep-doctor-{}", ::getpid());
+  ClusterWish own = wish;
+  own.proving.db = (folder / "doctor.db").string();
+  own.proving.quiet = true;
+  own.proving.launch.screen = "show";
+  const auto proved = run_proofs(io, own.proving, "doctor", {*trial});
+  auto findings = proved ? read_loop(own.proving.db, *proved, *trial) : tl::unexpected(proved.error());
+  std::error_code ec;
+  std::filesystem::remove_all(folder, ec);
+  return findings;
+}
+
+}  // namespace sweep::cli

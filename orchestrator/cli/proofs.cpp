@@ -1,0 +1,92 @@
+#include "orchestrator/cli/proofs.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "schema/codec.h"
+#include "schema/frame.h"
+#include "schema/spool.h"
+
+namespace sweep::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string cell(const Strategy& strategy, std::size_t ground, const Proofs& here) {
+  const auto found = here.find({std::string(strategy.name), kGroundNames[ground]});
+  const std::string tested =
+      strategy.proven[ground].empty() ? "never run" : "tested " + std::string(strategy.proven[ground]);
+  if (found == here.end()) return tested;
+  return fmt::format("{} {}", found->second.proven ? "proven here" : "FAILED here", found->second.date);
+}
+
+}  // namespace
+
+fs::path state_folder() {
+  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && state[0] == '/')
+    return fs::path(state) / "sweep";
+  const char* home = std::getenv("HOME");
+  return fs::path(home == nullptr ? "/tmp" : home) / ".local" / "state" / "sweep";
+}
+
+Expected<Proofs> read_proofs(const fs::path& file) {
+  std::error_code ec;
+  Proofs out;
+  if (!fs::exists(file, ec)) return out;
+  const auto text = spool::read_file(file);
+  const auto parsed = text ? parse_json(*text) : tl::unexpected(text.error());
+  if (!parsed)
+    return fail(fmt::format("{}: {}; remove it and run `sweep selftest` again", file.string(),
+                            parsed.error().message));
+  if (!parsed->is_object() || !parsed->contains("proofs") || !(*parsed)["proofs"].is_array())
+    return fail(
+        fmt::format("{}: it holds no proofs; remove it and run `sweep selftest` again", file.string()));
+  for (const auto& each : (*parsed)["proofs"]) {
+    if (!each.is_object()) continue;
+    out[{text_of(each, "strategy"), text_of(each, "ground")}] = {
+        text_of(each, "date"), flag_of(each, "proven"), text_of(each, "where"), text_of(each, "build")};
+  }
+  return out;
+}
+
+Expected<void> add_proofs(const fs::path& file, const Proofs& found) {
+  auto all = read_proofs(file);
+  if (!all) return tl::unexpected(all.error());
+  for (const auto& [key, proof] : found) (*all)[key] = proof;
+  nlohmann::json list = nlohmann::json::array();
+  for (const auto& [key, proof] : *all)
+    list.push_back({{"strategy", key.first},
+                    {"ground", key.second},
+                    {"date", proof.date},
+                    {"proven", proof.proven},
+                    {"where", proof.where},
+                    {"build", proof.build}});
+  std::error_code ec;
+  fs::create_directories(file.parent_path(), ec);
+  if (ec) return fail(fmt::format("{}: {}", file.parent_path().string(), ec.message()));
+  return spool::write_atomically(file, dump({{"proofs", std::move(list)}}) + "\n");
+}
+
+std::string strategy_table(const Proofs& here) {
+  std::vector<std::array<std::string, kGrounds + 1>> rows{{"strategy"}};
+  for (std::size_t g = 0; g < kGrounds; ++g) rows[0][g + 1] = kGroundTitles[g];
+  for (const Strategy& strategy : all_strategies()) {
+    auto& row = rows.emplace_back();
+    row[0] = strategy.title;
+    for (std::size_t g = 0; g < kGrounds; ++g) row[g + 1] = cell(strategy, g, here);
+  }
+  std::array<std::size_t, kGrounds + 1> widths{};
+  for (const auto& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string out;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
+    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return out;
+}
+
+}  // namespace sweep::cli
