@@ -63,7 +63,7 @@ Expected<run::MakeLauncher> slurm_maker(const LaunchChoice& choice, const nlohma
   }
   s.by_need = true;
   s.slots = options->colocate ? (wish.slots > 0 ? wish.slots : cpu_cores()) : 1;
-  s.bounds = {options->max_nodes, options->max_allocations, options->time_s};
+  s.bounds = {options->max_nodes, options->max_allocations, options->time_s, options->allocation_nodes};
   return run::MakeLauncher(
       [options = std::move(*options), programs](boost::asio::io_context& io, launch::Launcher::Sink sink) {
         return launch::make_slurm(io, options, programs, std::move(sink));

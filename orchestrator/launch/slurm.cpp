@@ -10,16 +10,17 @@
 #include <nlohmann/json.hpp>
 
 #include "orchestrator/launch/slurm_job.h"
+#include "orchestrator/launch/slurm_pace.h"
 #include "schema/codec.h"
 
 namespace sweep::launch {
 namespace {
 
 using Seconds = std::chrono::duration<double>;
-constexpr double kLook = 0.1;      // between two looks into the outboxes
-constexpr double kFirstAsk = 0.5;  // after a change; then half as long again each time, up to options.poll_s
+constexpr double kLook = 0.1;        // between two looks into the outboxes
 constexpr double kAnswerLimit = 60;  // of one question
 constexpr int kFailuresToTell = 3;
+constexpr std::size_t kMostDenials = 5;  // of a round: each is a question of its own
 
 double steady_s() {
   return Seconds(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -31,13 +32,14 @@ class Slurm final : public Launcher {
         std::unique_ptr<Commands> commands)
       : commands_(commands ? std::move(commands) : std::make_unique<Commands>(io)),
         sink_(std::move(sink)),
+        pace_(options.poll_s),
         around_{*commands_,
                 std::move(options),
                 std::move(programs),
                 [this](const Event& event) {
                   if (sink_) sink_(event);
                 },
-                [this] { pause_ = kFirstAsk, next_ask_s_ = std::min(next_ask_s_, steady_s() + kFirstAsk); },
+                [this] { pace_.hurry(steady_s()); },
                 steady_s},
         timer_(io) {
     tick();
@@ -106,9 +108,14 @@ class Slurm final : public Launcher {
       const auto jobs = jobs_;  // what is said may request another
       for (const auto& [id, job] : jobs) job->look();
       std::erase_if(jobs_, [](const auto& each) { return each.second->closed(); });
-      if (!asking_ && !jobs_.empty() && steady_s() >= next_ask_s_) ask();
+      if (!asking_ && !jobs_.empty() && pace_.due(steady_s())) ask();
       tick();
     });
+  }
+
+  void question(std::vector<std::string> words, Commands::Answer answer) {
+    pace_.asked(steady_s());
+    commands_->run(std::move(words), kAnswerLimit, std::move(answer));
   }
 
   // Round one: squeue about all. Round two, about those it does not list: sacct, where there is accounting.
@@ -118,14 +125,14 @@ class Slurm final : public Launcher {
     if (around_.options.standing > 0) return ask_standing();
     std::vector<std::string> names;
     for (const auto& [id, job] : jobs_) names.push_back(job->name());
-    commands_->run(squeue_by_name(names), kAnswerLimit, [this](const Said& said) {
+    question(squeue_by_name(names), [this](const Said& said) {
       if (!said.ok()) return failed(said);
       failures_ = 0;
       known_.clear();
       note(read_squeue(said.out));
       const auto missing = unlisted();
       if (missing.empty() || no_accounting_) return deny(missing);
-      commands_->run(sacct_by_name(missing), kAnswerLimit, [this](const Said& old) {
+      question(sacct_by_name(missing), [this](const Said& old) {
         no_accounting_ = old.err.find("accounting storage is disabled") != std::string::npos;
         if (!old.ok() && !no_accounting_) return failed(old);
         note(read_sacct(old.out));
@@ -136,13 +143,13 @@ class Slurm final : public Launcher {
 
   // The job is known; of its steps those we started are our children, and an adopted one is looked for.
   void ask_standing() {
-    commands_->run(squeue_of_job(around_.options.standing), kAnswerLimit, [this](const Said& said) {
+    question(squeue_of_job(around_.options.standing), [this](const Said& said) {
       if (!said.ok()) return failed(said);
-      commands_->run(squeue_of_steps(around_.options.standing), kAnswerLimit,
-                     [this, facts = read_squeue(said.out)](const Said& steps) {
-                       if (!steps.ok()) return failed(steps);
-                       tell_of_steps(facts, read_steps(steps.out));
-                     });
+      question(squeue_of_steps(around_.options.standing),
+               [this, facts = read_squeue(said.out)](const Said& steps) {
+                 if (!steps.ok()) return failed(steps);
+                 tell_of_steps(facts, read_steps(steps.out));
+               });
     });
   }
 
@@ -184,6 +191,10 @@ class Slurm final : public Launcher {
       else
         denied_.push_back(job->name());
     }
+    if (numbers.size() > kMostDenials) {  // the others' turn comes; until then nothing is concluded of them
+      std::ranges::rotate(numbers, numbers.begin() + static_cast<std::ptrdiff_t>(turn_++ % numbers.size()));
+      numbers.resize(kMostDenials);
+    }
     deny_next(std::move(numbers));
   }
 
@@ -191,17 +202,17 @@ class Slurm final : public Launcher {
     if (numbers.empty()) return answered();
     const i64 number = numbers.back();
     numbers.pop_back();
-    commands_->run({"scontrol", "show", "job", "--oneliner", std::to_string(number)}, kAnswerLimit,
-                   [this, number, rest = std::move(numbers)](const Said& said) {
-                     const auto facts = said.ok() ? read_scontrol(said.out) : std::nullopt;
-                     const bool gone = facts ? facts->name != name_of(number)  // its number was given again
-                                             : said.err.find("Invalid job id") != std::string::npos;
-                     if (gone)
-                       denied_.push_back(name_of(number));
-                     else if (facts)
-                       note({*facts});
-                     deny_next(rest);
-                   });
+    question({"scontrol", "show", "job", "--oneliner", std::to_string(number)},
+             [this, number, rest = std::move(numbers)](const Said& said) {
+               const auto facts = said.ok() ? read_scontrol(said.out) : std::nullopt;
+               const bool gone = facts ? facts->name != name_of(number)  // its number was given again
+                                       : said.err.find("Invalid job id") != std::string::npos;
+               if (gone)
+                 denied_.push_back(name_of(number));
+               else if (facts)
+                 note({*facts});
+               deny_next(rest);
+             });
   }
   std::string name_of(i64 number) const {
     for (const auto& [id, job] : jobs_)
@@ -229,13 +240,12 @@ class Slurm final : public Launcher {
   }
   void rest() {
     asking_ = false;
-    next_ask_s_ = steady_s() + pause_;
-    pause_ = std::min(pause_ * 1.5, std::max(kFirstAsk, around_.options.poll_s));
+    pace_.round_over(steady_s());
   }
 
   std::unique_ptr<Commands> commands_;
   Sink sink_;
-  double next_ask_s_ = 0, pause_ = kFirstAsk;
+  SlurmPace pace_;
   SlurmSurroundings around_;
   boost::asio::steady_timer timer_;
   std::map<AllocationId, std::shared_ptr<SlurmJob>> jobs_;
@@ -243,6 +253,7 @@ class Slurm final : public Launcher {
   std::vector<std::string> denied_;
   bool asking_ = false, no_accounting_ = false;
   int failures_ = 0;
+  std::size_t turn_ = 0;
 };
 
 }  // namespace
