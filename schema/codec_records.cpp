@@ -27,7 +27,13 @@ void for_each_member(T& r, F&& f, const RankRecord*) {
   f("startup_ns", r.startup_ns), f("peak_allocated_bytes", r.peak_allocated_bytes);
   f("peak_reserved_bytes", r.peak_reserved_bytes), f("baseline_bytes", r.baseline_bytes);
   f("alloc_retries", r.alloc_retries), f("ooms", r.ooms), f("host_peak_rss_bytes", r.host_peak_rss_bytes);
-  f("cpu_percent", r.cpu_percent), f("effective", r.effective);
+  f("cpu_percent", r.cpu_percent), f("effective", r.effective), f("sent", r.sent);
+  f("expert_load", r.expert_load), f("skipped_steps", r.skipped_steps), f("loss_scale", r.loss_scale);
+}
+
+template <class T, class F>
+void for_each_member(T& s, F&& f, const SentTraffic*) {
+  f("strategy", s.strategy), f("calls", s.calls), f("bytes", s.bytes);
 }
 
 template <class T, class F>
@@ -115,6 +121,9 @@ Expected<Metrics> from_json<Metrics>(const json& j) {
   return in.done(std::move(m));
 }
 
+json to_json(const SentTraffic& s) {
+  return write(s);
+}
 json to_json(const RankRecord& r) {
   return write(r);
 }
@@ -199,6 +208,10 @@ bool read_columns(const json& j, std::vector<StepSample>& out) {
 
 }  // namespace fields
 
+template <>
+Expected<SentTraffic> from_json<SentTraffic>(const json& j) {
+  return read<SentTraffic>(j, "sent traffic");
+}
 template <>
 Expected<RankRecord> from_json<RankRecord>(const json& j) {
   return read<RankRecord>(j, "rank record");

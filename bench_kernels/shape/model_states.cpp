@@ -31,6 +31,27 @@ StateBytes divided(const Trial& t, const StateSplit& split) {
   return bytes;
 }
 
+struct Numbers {
+  double all = 0, shared = 0;
+};
+
+// Of numbers sharded over n ranks, of which there are so many copies.
+StateTraffic sent_by(const Trial& t, Numbers numbers, double n, double copies) {
+  const StateTypes types = state_types(t);
+  const auto width = [](Number number) { return static_cast<double>(bytes_of(number)); };
+  const auto micro_steps = static_cast<double>(t.grad_accum);
+  StateTraffic sent;
+  sent.all_reduce = 2 * share_sent(numbers.all / n, copies, width(types.gradients));
+  if (t.zero == 0) return sent;
+  sent.reduce_scatter = share_sent(numbers.all, n, width(types.gradients)) * (t.zero == 1 ? 1 : micro_steps);
+  sent.all_gather = share_sent(numbers.all, n, width(types.weights));
+  if (t.zero < 3) return sent;
+  const double once = share_sent(numbers.all, n, width(types.compute));
+  const double kept = share_sent(numbers.shared, n, width(types.compute));
+  sent.all_gather = micro_steps * (t.reshard ? 2 * once - kept : once);
+  return sent;
+}
+
 }  // namespace
 
 i64 bytes_of(Number number) {
@@ -83,20 +104,13 @@ StateBytes expert_state_bytes(const Trial& t) {
 }
 
 StateTraffic state_traffic(const Trial& t, double elements, double shared) {
-  const StateTypes types = state_types(t);
-  const auto width = [](Number number) { return static_cast<double>(bytes_of(number)); };
   const double n = t.zero == 0 ? 1 : static_cast<double>(shard_ranks(t));
-  const double copies = static_cast<double>(t.dp * t.cp) / n, micro_steps = static_cast<double>(t.grad_accum);
-  StateTraffic sent;
-  sent.all_reduce = 2 * share_sent(elements / n, copies, width(types.gradients));
-  if (t.zero == 0) return sent;
-  sent.reduce_scatter = share_sent(elements, n, width(types.gradients)) * (t.zero == 1 ? 1 : micro_steps);
-  sent.all_gather = share_sent(elements, n, width(types.weights));
-  if (t.zero < 3) return sent;
-  const double once = share_sent(elements, n, width(types.compute));
-  const double kept = share_sent(shared, n, width(types.compute));
-  sent.all_gather = micro_steps * (t.reshard ? 2 * once - kept : once);
-  return sent;
+  return sent_by(t, {elements, shared}, n, static_cast<double>(t.dp * t.cp) / n);
+}
+
+StateTraffic expert_state_traffic(const Trial& t, double elements) {
+  const auto ranks = static_cast<double>(t.dp * t.cp / t.ep);
+  return t.zero == 0 ? sent_by(t, {elements, 0}, 1, ranks) : sent_by(t, {elements, 0}, ranks, 1);
 }
 
 }  // namespace sweep::shape

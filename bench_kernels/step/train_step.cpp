@@ -217,12 +217,15 @@ StepTimes TrainStep::run() {
   for (const auto& part : s.pipeline.parts()) part->state.finish_gradients();
   const PartClock::Mark averaged = s.clock.mark();
   s.begin(Part::kOptimizer);
-  if (const auto coefficient = s.guard.judge(s.pipeline.states()))
+  const auto coefficient = s.guard.judge(s.pipeline.states());
+  if (coefficient)
     for (const auto& part : s.pipeline.parts()) part->state.update(*coefficient);
   const PartClock::Mark last = s.clock.mark();
   s.clock.wait(last);
   s.begin(Part::kNone);
   StepTimes times = s.times(first, averaged, last);
+  if (s.guard.scales()) times.loss_scale = s.guard.loss_scale();
+  times.skipped = !coefficient;
   if (s.trial.spec.experts > 0) {
     times.expert_load = 0;
     for (const auto& part : s.pipeline.parts())
@@ -247,8 +250,8 @@ std::vector<TrainStep::Tensor> TrainStep::tensors() {
   return all;
 }
 
-const parallel::ModelState& TrainStep::state() const {
-  return impl_->pipeline.parts().front()->state;
+std::vector<const parallel::ModelState*> TrainStep::states() const {
+  return impl_->pipeline.states();
 }
 
 std::string TrainStep::effective() const {

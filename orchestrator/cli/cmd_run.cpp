@@ -61,6 +61,7 @@ nlohmann::json kept_options(const grid::Grid& grid, const std::string& on, const
                          {"retries_crash", grid.limits.retries_crash},
                          {"retries_infra", grid.limits.retries_infra}};
   if (grid.limits.trial_seconds) kept["trial_seconds"] = *grid.limits.trial_seconds;
+  if (grid.limits.hang_seconds) kept["hang_seconds"] = *grid.limits.hang_seconds;
   const auto hours = o.gpu_hours ? o.gpu_hours : grid.limits.gpu_hours;
   if (hours) kept["gpu_hours"] = *hours;
   return kept;
@@ -77,6 +78,7 @@ Expected<run::Settings> settings_for(const store::SweepRow& sweep, const RunOpti
   const auto db = std::filesystem::absolute(o.where.db);
   s.spool_root = db.string() + ".spool";
   if (kept->contains("trial_seconds")) s.trial_seconds = kept->at("trial_seconds").get<double>();
+  if (kept->contains("hang_seconds")) s.hang_seconds = kept->at("hang_seconds").get<double>();
   if (o.gpu_hours)
     s.gpu_hours = o.gpu_hours;
   else if (kept->contains("gpu_hours"))

@@ -10,8 +10,8 @@ inline constexpr std::array<std::string_view, 14> kTopKeys{
     "name",    "question", "model",  "base",    "grid",    "zip",    "where",
     "include", "exclude",  "derive", "repeats", "measure", "limits", "launch"};
 inline constexpr std::array<std::string_view, 3> kMeasureKeys{"warmup_steps", "steps", "repeats"};
-inline constexpr std::array<std::string_view, 4> kLimitKeys{"gpu_hours", "trial_seconds", "retries_crash",
-                                                            "retries_infra"};
+inline constexpr std::array<std::string_view, 5> kLimitKeys{"gpu_hours", "trial_seconds", "hang_seconds",
+                                                            "retries_crash", "retries_infra"};
 inline constexpr std::array<std::string_view, 2> kValueForms{"pow2", "range"};
 inline constexpr std::array<std::string_view, 14> kModelKeys{"config_json",
                                                              "name",
@@ -70,6 +70,7 @@ inline constexpr std::array kLaunchKeys{
     LaunchKey{"slurm", "interface", LaunchKind::kText},
     LaunchKey{"slurm", "signal_seconds", LaunchKind::kReal},
     LaunchKey{"slurm", "idle_seconds", LaunchKind::kReal},
+    LaunchKey{"slurm", "lease_seconds", LaunchKind::kReal},
     LaunchKey{"slurm", "max_pending_minutes", LaunchKind::kReal},
     LaunchKey{"slurm", "poll_seconds", LaunchKind::kReal},
     LaunchKey{"slurm", "confirm_gpu_hours", LaunchKind::kReal},

@@ -34,6 +34,7 @@ struct SlurmOptions {
   std::optional<double> time_s;  // the longest an allocation may be asked for
   double signal_s = 60;          // the agent is told so long before the time limit
   double idle_s = 300;           // an agent without work and without word ends its allocation
+  double lease_s = 15;           // silence between agents after which each side gives the other up
   double pending_s = 0;          // the longest an allocation may wait in the queue; 0: for ever
   double poll_s = 30;            // the longest between two questions to Slurm while nothing changes
   i64 standing = 0;              // number of an allocation that is there already: steps of it instead of jobs

@@ -132,7 +132,8 @@ std::vector<std::string> head_agent_words(const AllocationRequest& wanted, const
   if (!programs.zygote) out.emplace_back("--no-zygote");
   if (wanted.nodes > 1)
     for (const auto& word :
-         {std::string("--nodes"), std::to_string(wanted.nodes), std::string("--peers"), std::string("slurm")})
+         {std::string("--nodes"), std::to_string(wanted.nodes), std::string("--peers"), std::string("slurm"),
+          std::string("--lease"), fmt::format("{}", options.lease_s)})
       out.push_back(word);
   if (wanted.nodes > 1 && !options.interface.empty()) {
     out.emplace_back("--interface");

@@ -31,6 +31,7 @@ struct Settings {
   i64 ahead = 2;          // attempts in the inbox beyond one for each slot; more where trials are short
   int lost_in_a_row = 3;  // allocations lost without one result before the circuit breaker opens
   std::optional<double> trial_seconds;  // bound on one attempt; absent: from the predicted time
+  std::optional<double> hang_seconds;   // without progress, in any phase; absent: from the predicted time
   std::optional<double> gpu_hours;      // bound on allocated time x GPUs (or slots) of what this run holds
   std::optional<std::filesystem::path>
       status_file;  // rewritten atomically for watchers that cannot open the database

@@ -140,6 +140,9 @@ Expected<void> ConductorLoop::post(Holding& holding, const PlanEntry& entry) {
   wanted.trial = entry.trial;
   wanted.measure = settings_.measure;
   wanted.deadlines = plan::deadlines_for(entry.predicted, wanted.trial, wanted.measure);
+  if (settings_.hang_seconds)
+    wanted.deadlines.startup_s = wanted.deadlines.first_step_s = wanted.deadlines.step_s =
+        *settings_.hang_seconds;
   if (settings_.trial_seconds) wanted.deadlines.total_s = *settings_.trial_seconds;
   wanted.start = settings_.start;
   auto attempt = store_.begin_attempt(settings_.sweep, holding.request.id, wanted);

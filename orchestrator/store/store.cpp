@@ -212,9 +212,13 @@ Expected<std::optional<LeaseHolder>> SqliteStore::lease(i64 sweep) {
 }
 
 Expected<void> SqliteStore::beat(i64 sweep) {
+  const i64 before = sqlite3_total_changes64(db_->handle());
   Work work(*db_, Work::kWrite);
   leases_.beat(work, sweep);
-  return work.commit();
+  auto done = work.commit();
+  // A beat is no progress: what was counted stands.
+  if (counted_ && counted_->own == before) counted_->own = sqlite3_total_changes64(db_->handle());
+  return done;
 }
 
 Expected<void> SqliteStore::release_lease(i64 sweep) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -44,6 +45,7 @@ constexpr std::array kByNumber{
     Numbered{"unsupported", "init"}, Numbered{"hang_ignore_sigterm", "step"},
     Numbered{"double_fork", "step"}, Numbered{"bare_daemon", "step"},
     Numbered{"huge_log", "step"},    Numbered{"crash_signal", "first_step"},
+    Numbered{"hang", "step"},        Numbered{"real", "start"},
 };
 
 Script script_of(const Attempt& attempt, i64 rank) {
@@ -53,8 +55,11 @@ Script script_of(const Attempt& attempt, i64 rank) {
   const json& fake = labels["fake"];
   if (!fake.is_object()) {  // from a grid's `derive`: a number, an index into kByNumber
     const auto index = fake.is_number_integer() ? fake.get<std::size_t>() : 0;
-    if (index < kByNumber.size()) out.outcome = kByNumber[index].outcome, out.phase = kByNumber[index].phase;
     out.step_ms = labels.value("fake_step_ms", 1.0);
+    const i64 only = labels.value("fake_rank", i64{-1});
+    if (index >= kByNumber.size()) return out;
+    const bool plays = only < 0 || only == rank || std::strcmp(kByNumber[index].outcome, "real") == 0;
+    if (plays) out.outcome = kByNumber[index].outcome, out.phase = kByNumber[index].phase;
     return out;
   }
   out.step_ms = fake.value("step_ms", 1.0);
@@ -108,6 +113,7 @@ class FakeTrial {
   }
 
   int run() {
+    if (script_.outcome == "real") become_real();
     enter(Phase::kInit, "init");
     enter(Phase::kBuild, "build");
     enter(Phase::kFirstStep, "first_step");
@@ -122,6 +128,15 @@ class FakeTrial {
   }
 
  private:
+  // The genuine sweep-rank beside this program takes over: same process, same group, same mark.
+  [[noreturn]] void become_real() const {
+    const auto program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "sweep-rank";
+    const std::string launch = dump(to_json(launch_));
+    ::execl(program.c_str(), program.c_str(), "run", "--launch", launch.c_str(), nullptr);
+    std::fprintf(stderr, "fake_rank: %s: %s\n", program.c_str(), std::strerror(errno));
+    ::_exit(9);
+  }
+
   void map_page() {
     const auto path = spool::rank_progress(launch_.attempt_dir, launch_.rank);
     const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);

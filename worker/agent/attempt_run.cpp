@@ -228,7 +228,7 @@ void AttemptRun::advance() {
   if (stage_ == Stage::kRunning) {
     for (std::size_t i = 0; i < ranks_.size(); ++i)
       if (failed(ranks_[i], static_cast<i64>(i))) {
-        set_cause("rank_failed");
+        set_cause("rank_failed", collect_evidence());
         stage_ = Stage::kTestifying;
         set_deadline(kTestimony);
         break;
@@ -253,7 +253,10 @@ void AttemptRun::terminate() {
   lent_.zygote.withdraw(attempt_.id);
   for (Rank& rank : ranks_)
     if (!rank.ended) rank.killed_by_agent = true;
-  if (anchor_ > 0) ::kill(-anchor_, SIGTERM);
+  if (anchor_ > 0) {
+    ::kill(-anchor_, SIGTERM);
+    ::kill(-anchor_, SIGCONT);  // a rank that was stopped can be asked only once it goes on
+  }
   stage_ = Stage::kTerminating;
   set_deadline(attempt_.deadlines.grace_s);
 }
@@ -271,7 +274,7 @@ void AttemptRun::end(const std::string& cause, bool at_once) {
 void AttemptRun::peer_ended(const std::string& cause) {
   if (stage_ > Stage::kRunning || !cause_.empty()) return;
   if (cause == "rank_failed" && stage_ == Stage::kRunning) {
-    set_cause(cause);
+    set_cause(cause, collect_evidence());
     stage_ = Stage::kTestifying;
     return set_deadline(kTestimony);
   }

@@ -327,5 +327,29 @@ TEST(DeriveFromRate, AModelWithoutDimensionsHasNoFlops) {
   EXPECT_DOUBLE_EQ(*m.tokens_per_s, 800);
 }
 
+TEST(Derive, WhatIsSentIsTheMostOfAnyRankAndAbsentWithoutAGroup) {
+  std::vector<RankRecord> records{rank(0, {sample(0, 10)}), rank(1, {sample(0, 10)})};
+  records[0].sent = {{"dp", 3, 700}, {"tp", 12, 50}, {"world", 1, 8}};
+  records[1].sent = {{"dp", 2, 900}, {"tp", 14, 40}, {"world", 1, 8}};
+  const Metrics m = derive(cpu_trial(2), records, nullptr);
+  EXPECT_EQ(m.sent_bytes_dp, 900);
+  EXPECT_EQ(m.calls_dp, 3);
+  EXPECT_EQ(m.sent_bytes_tp, 50);
+  EXPECT_EQ(m.calls_tp, 14);
+  EXPECT_EQ(m.sent_bytes, 948) << "the most of one rank, not the sum of the columns";
+  EXPECT_FALSE(m.sent_bytes_pp);
+  EXPECT_FALSE(derive(cpu_trial(1), std::vector{rank(0, {sample(0, 10)})}, nullptr).sent_bytes);
+}
+
+TEST(Derive, ExpertLoadLossScaleAndSkippedSteps) {
+  std::vector<RankRecord> records{rank(0, {sample(0, 10)}), rank(1, {sample(0, 10)})};
+  records[0].expert_load = 1.25, records[1].expert_load = 2.5;
+  for (RankRecord& r : records) r.skipped_steps = 2, r.loss_scale = 16384;
+  const Metrics m = derive(cpu_trial(2), records, nullptr);
+  EXPECT_EQ(m.expert_load, 2.5);
+  EXPECT_EQ(m.skipped_steps, 2) << "all ranks skip the same steps";
+  EXPECT_EQ(m.loss_scale, 16384);
+}
+
 }  // namespace
 }  // namespace sweep::metrics
