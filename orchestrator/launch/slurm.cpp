@@ -7,11 +7,10 @@
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "orchestrator/launch/held_allocations.h"
 #include "orchestrator/launch/slurm_job.h"
 #include "orchestrator/launch/slurm_pace.h"
-#include "schema/codec.h"
 
 namespace sweep::launch {
 namespace {
@@ -26,7 +25,7 @@ double steady_s() {
   return Seconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-class Slurm final : public Launcher {
+class Slurm final : public HeldAllocations<SlurmJob> {
  public:
   Slurm(boost::asio::io_context& io, SlurmOptions options, Programs programs, Sink sink,
         std::unique_ptr<Commands> commands)
@@ -46,19 +45,19 @@ class Slurm final : public Launcher {
   }
   ~Slurm() override {
     sink_ = nullptr;
-    for (auto& [id, job] : jobs_) job->abandon();
+    abandon_all();
     commands_.reset();
   }
 
   Expected<void> request(const AllocationRequest& wanted) override {
-    if (jobs_.contains(wanted.id)) return fail(fmt::format("allocation {} exists already", wanted.id));
+    if (held_.contains(wanted.id)) return fail(fmt::format("allocation {} exists already", wanted.id));
     for (const auto& program : {around_.programs.agent, around_.programs.rank})
       if (::access(program.c_str(), X_OK) != 0 && around_.options.container.runtime.empty())
         return fail(
             fmt::format("{} is not there or cannot be executed; build it or name another", program.string()));
     auto job = std::make_shared<SlurmJob>(around_, wanted);
     if (auto sent = job->submit(); !sent) return sent;
-    jobs_[wanted.id] = std::move(job);
+    held_[wanted.id] = std::move(job);
     return {};
   }
   Expected<std::optional<AllocationRequest>> adopt(const AllocationId& id, const std::filesystem::path& spool,
@@ -69,46 +68,19 @@ class Slurm final : public Launcher {
     const auto taken = job->take_up();
     if (!taken) return tl::unexpected(taken.error());
     if (!*taken) return std::optional<AllocationRequest>();
-    jobs_[id] = job;
+    held_[id] = job;
     return std::optional(job->request());
-  }
-  Expected<i64> post_attempt(const AllocationId& id, const Attempt& attempt) override {
-    const auto job = find(id);
-    if (!job) return tl::unexpected(job.error());
-    return (*job)->post(spool::kAttempt, to_json(attempt));
-  }
-  Expected<void> post_cancel(const AllocationId& id, i64 attempt) override {
-    const auto job = find(id);
-    if (!job) return tl::unexpected(job.error());
-    return (*job)->post(spool::kCancel, {{"attempt", attempt}}).map([](i64) {});
-  }
-  Expected<void> finish(const AllocationId& id, bool now) override {
-    const auto job = find(id);
-    if (!job) return tl::unexpected(job.error());
-    return (*job)->finish(now);
-  }
-  void kill(const AllocationId& id) override {
-    if (const auto job = find(id)) (*job)->cancel();
-  }
-  void acknowledge(const AllocationId& id, std::uint64_t offset) override {
-    if (const auto job = find(id)) (*job)->acknowledge(offset);
   }
 
  private:
-  Expected<std::shared_ptr<SlurmJob>> find(const AllocationId& id) const {
-    const auto known = jobs_.find(id);
-    if (known == jobs_.end()) return fail(fmt::format("there is no allocation {}", id));
-    return known->second;
-  }
-
   void tick() {
     timer_.expires_after(std::chrono::duration_cast<std::chrono::nanoseconds>(Seconds(kLook)));
     timer_.async_wait([this](const boost::system::error_code& error) {
       if (error) return;
-      const auto jobs = jobs_;  // what is said may request another
+      const auto jobs = held_;  // what is said may request another
       for (const auto& [id, job] : jobs) job->look();
-      std::erase_if(jobs_, [](const auto& each) { return each.second->closed(); });
-      if (!asking_ && !jobs_.empty() && pace_.due(steady_s())) ask();
+      std::erase_if(held_, [](const auto& each) { return each.second->closed(); });
+      if (!asking_ && !held_.empty() && pace_.due(steady_s())) ask();
       tick();
     });
   }
@@ -124,7 +96,7 @@ class Slurm final : public Launcher {
     asking_ = true;
     if (around_.options.standing > 0) return ask_standing();
     std::vector<std::string> names;
-    for (const auto& [id, job] : jobs_) names.push_back(job->name());
+    for (const auto& [id, job] : held_) names.push_back(job->name());
     question(squeue_by_name(names), [this](const Said& said) {
       if (!said.ok()) return failed(said);
       failures_ = 0;
@@ -158,7 +130,7 @@ class Slurm final : public Launcher {
     known_.clear();
     denied_.clear();
     const bool runs = !facts.empty() && meaning_of(facts.front().state).phase != Phase::kEnded;
-    for (const auto& [id, job] : jobs_) {
+    for (const auto& [id, job] : held_) {
       const auto name = job->name();
       const bool there = std::any_of(steps.begin(), steps.end(),
                                      [&name](const StepFacts& step) { return step.name == name; });
@@ -176,7 +148,7 @@ class Slurm final : public Launcher {
   }
   std::vector<std::string> unlisted() const {
     std::vector<std::string> out;
-    for (const auto& [id, job] : jobs_)
+    for (const auto& [id, job] : held_)
       if (!known_.contains(job->name())) out.push_back(job->name());
     return out;
   }
@@ -184,7 +156,7 @@ class Slurm final : public Launcher {
   void deny(const std::vector<std::string>& missing) {
     denied_.clear();
     std::vector<i64> numbers;
-    for (const auto& [id, job] : jobs_) {
+    for (const auto& [id, job] : held_) {
       if (std::find(missing.begin(), missing.end(), job->name()) == missing.end()) continue;
       if (job->number())
         numbers.push_back(*job->number());
@@ -215,14 +187,14 @@ class Slurm final : public Launcher {
              });
   }
   std::string name_of(i64 number) const {
-    for (const auto& [id, job] : jobs_)
+    for (const auto& [id, job] : held_)
       if (job->number() == number) return job->name();
     return {};
   }
 
   void answered() {
     rest();
-    const auto jobs = jobs_;
+    const auto jobs = held_;
     for (const auto& [id, job] : jobs) {
       const auto facts = known_.find(job->name());
       const bool denied = std::find(denied_.begin(), denied_.end(), job->name()) != denied_.end();
@@ -232,10 +204,10 @@ class Slurm final : public Launcher {
 
   void failed(const Said& said) {
     rest();
-    if (++failures_ != kFailuresToTell || jobs_.empty()) return;
+    if (++failures_ != kFailuresToTell || held_.empty()) return;
     const auto why = said.timed_out ? "no answer in time" : said.err.substr(0, said.err.find('\n'));
     if (sink_)
-      sink_(Remark{jobs_.begin()->first,
+      sink_(Remark{held_.begin()->first,
                    fmt::format("Slurm does not answer ({}); nothing is concluded from that", why)});
   }
   void rest() {
@@ -248,7 +220,6 @@ class Slurm final : public Launcher {
   SlurmPace pace_;
   SlurmSurroundings around_;
   boost::asio::steady_timer timer_;
-  std::map<AllocationId, std::shared_ptr<SlurmJob>> jobs_;
   std::map<std::string, std::vector<JobFacts>> known_;  // of the round that is being asked, by job name
   std::vector<std::string> denied_;
   bool asking_ = false, no_accounting_ = false;
