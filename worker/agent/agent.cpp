@@ -101,6 +101,7 @@ void Agent::arm() {
 }
 
 void Agent::tick() {
+  beat(inside_);
   if (mailbox_.backlog()) {
     mailbox_.flush();
     start_next();

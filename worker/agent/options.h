@@ -2,6 +2,7 @@
 #pragma once
 #include <sys/types.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 
@@ -31,6 +32,9 @@ struct Options {
   double contact_limit_s = 0;  // silence of the orchestrator after which the agent ends itself; 0: no limit
   int ready_fd = -1;           // one line of JSON is written there once the agent serves; -1: nowhere
 
+  // Without a beat of the agent's event loop for so long it is ended. A node agent has been given up by the head
+  // then; a head agent may wait for a slow file system, and nobody else tells of its attempts.
+  double stall_limit_s() const { return node > 0 ? lease_s : std::max(60.0, 4 * lease_s); }
   // The mark of this node's processes (schema/attempt_token.h).
   std::string key() const { return node_key(allocation_key(allocation, spool), node); }
 };

@@ -118,12 +118,15 @@ void Spread::trouble(const std::string& cause, i64 from_node) {
 void Spread::node_lost(i64 node, const std::string& why) {
   const auto part = parts_.find(node);
   if (part == parts_.end() || part->second.ended) return;
-  if (cause_.empty())
-    evidence_ = {{"why", fmt::format("{} was lost: {}", lent_.name(node), why)},
-                 {"rank", part->second.first_rank},
-                 {"node", node}};
   part->second.end.cause = "node_lost";
-  trouble("node_lost", node);
+  const bool on_purpose = cause_ == "cancelled" || cause_ == "agent_stopping";
+  if (on_purpose || cause_ == "node_lost") return;
+  evidence_ = {{"why", fmt::format("{} was lost: {}", lent_.name(node), why)},
+               {"rank", part->second.first_rank},
+               {"node", node}};
+  if (cause_.empty()) return trouble("node_lost", node);
+  cause_ = "node_lost";  // the hang or the broken connection that others told of followed from it
+  cause_node_ = node;
 }
 
 void Spread::part_is_dead(i64 node) {

@@ -109,6 +109,22 @@ TEST_F(SpreadTest, ALostNodeIsWaitedForUntilItsRanksAreDeadForSure) {
   EXPECT_EQ(json::parse(closing().evidence)["why"], "node 3 was lost: nothing was heard");
 }
 
+TEST_F(SpreadTest, AHangThatFollowedFromALostNodeIsNoHang) {
+  end_part(1, "hang");
+  spread_->node_lost(3, "nothing was heard");
+  spread_->part_is_dead(3);
+  EXPECT_EQ(closing().cause, "node_lost");
+  EXPECT_EQ(json::parse(closing().evidence)["why"], "node 3 was lost: nothing was heard");
+}
+
+TEST_F(SpreadTest, ANodeLostWhileAnAttemptIsCancelledChangesNothing) {
+  spread_->end("cancelled", false);
+  end_part(1, "cancelled");
+  spread_->node_lost(3, "nothing was heard");
+  spread_->part_is_dead(3);
+  EXPECT_EQ(closing().cause, "cancelled");
+}
+
 TEST_F(SpreadTest, AnUncleanNodeIsNamed) {
   end_part(1, "done");
   end_part(3, "done", nullptr, false);
