@@ -26,6 +26,7 @@ std::vector<std::string> agent_words(const AgentCall& call) {
   if (call.parent_pid > 0) add("--parent-pid", std::to_string(call.parent_pid));
   seconds("--idle-limit", call.idle_limit_s);
   seconds("--contact-limit", call.contact_limit_s);
+  flag(call.bind, "--bind");
   flag(!call.zygote, "--no-zygote");
   flag(!call.pid_namespace, "--no-namespace");
   if (call.nodes > 1) add("--nodes", std::to_string(call.nodes));

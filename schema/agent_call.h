@@ -20,6 +20,7 @@ struct AgentCall {
   std::optional<double> lease_s, idle_limit_s, contact_limit_s;
   bool join = false;    // serves one node; where to join comes by standard input
   bool detach = false;  // says that it serves, and goes on in the background
+  bool bind = false;    // ranks of trials side by side keep to cores of their own
   bool zygote = true, pid_namespace = true;
 };
 

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "orchestrator/launch/ssh_logs.h"
+#include "orchestrator/launch/ssh_refusal.h"
 #include "schema/agent_call.h"
 #include "schema/attempt_token.h"
 #include "schema/codec.h"
@@ -112,8 +113,11 @@ void SshAllocation::ask(std::size_t node, const std::string& line, std::string i
       [self = shared_from_this(), node, what, answer = std::move(answer)](const SshShell::Said& said) {
         if (self->closing_ || self->abandoned_) return;
         if (said.code == 0) return answer(said.out);
+        const auto& host = self->hosts_[node].name;
+        if (said.code == 255)
+          return self->give_up(fmt::format("{}: {}", host, why_ssh_failed(host, said.err)));
         self->give_up(fmt::format(
-            "{}: {}: {}", self->hosts_[node].name, what,
+            "{}: {}: {}", host, what,
             said.timed_out ? "no answer in time" : last_line_of(said.err.empty() ? said.out : said.err)));
       });
 }
@@ -200,6 +204,7 @@ std::string SshAllocation::agent_line(std::size_t node) const {
   call.rank_program = host.rank.empty() ? around_.programs.rank.string() : host.rank;
   call.lease_s = around_.options.lease_s;
   call.zygote = around_.programs.zygote;
+  call.bind = request_.slots > 1;
   call.interface = host.interface;
   if (node == 0) {
     call.nodes = static_cast<i64>(hosts_.size());

@@ -27,6 +27,8 @@ std::string nano_parallelism(const Trial& t, NotSaid& open) {
     open.emplace_back("selective recomputation: it recomputes whole layers or nothing");
   if (t.recompute == "full" && t.recompute_every > 1)
     open.push_back(fmt::format("one kept activation for {} layers: it keeps one a layer", t.recompute_every));
+  if (t.ep > 1)
+    open.emplace_back("expert-parallel ranks among the data-parallel ones: its ranks of experts come on top");
   if (t.cp > 1 && t.cp_form != "ring")
     open.emplace_back("context parallelism that exchanges heads: its ranks exchange keys and values");
   return out;

@@ -79,7 +79,7 @@ def as_png(raw):
     assert raw.startswith(b"\x89PNG")
 
 
-# words of a command -> how its standard output, or the file behind -o, is read
+# words of a command ("@": the name of the sweep) -> how its standard output, or the file behind -o, is read
 FORMS = [
     (["best"], as_text), (["best", "--json"], as_json), (["best", "--yaml"], as_text), (["best", "--by", "micro_batch_size"], as_text),
     (["best", "--by", "hardware,seq_len", "--metric", "peak_allocated_bytes", "--headroom", "5%"], as_text),
@@ -88,7 +88,7 @@ FORMS = [
     *[(["table", kind, "--json"], as_json) for kind in ("cost", "batch", "scaling", "max-batch")],
     *[(["table", kind, "--csv"], as_csv) for kind in ("cost", "batch", "scaling", "max-batch")],
     *[(["table", kind, "--markdown"], as_text) for kind in ("cost", "batch", "scaling", "max-batch")],
-    (["status"], as_text), (["query", "outcomes"], as_text), (["query", "reasons"], as_text), (["query", "best", "--json"], as_json),
+    (["compare", "@", "@"], as_text), (["compare", "@", "@", "--json"], as_json), (["status"], as_text), (["query", "outcomes"], as_text), (["query", "reasons"], as_text), (["query", "best", "--json"], as_json),
     (["query", "select * from results", "--csv"], as_csv), (["query", "select * from results", "--json"], as_json),
     (["export", "csv"], as_csv), (["export", "json"], as_json), (["export", "jsonl"], as_json_lines), (["export", "bencher"], as_json),
     (["export", "github-benchmark", "--metric", "step_ms"], as_json),
@@ -124,7 +124,7 @@ def every_command_on_every_database(b):
     for name, rows in DATABASES.items():
         b.db = b.folder / f"db{len(list(b.folder.glob('db*.db')))}.db"
         b.make(name, rows(), question=ODD)
-        answered = sum(looked_at(b, words, read, name[:12]) for words, read in FORMS)
+        answered = sum(looked_at(b, [name if w == "@" else w for w in words], read, name[:12]) for words, read in FORMS)
         print(f"   {name[:12]!r}: {answered} of {len(FORMS)} answered, the others said why not", flush=True)
         if name in ("one", ODD):
             assert answered == len(FORMS), name

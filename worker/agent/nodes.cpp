@@ -93,6 +93,7 @@ Expected<void> Agent::start_peers() {
   call.slots = options_.slots;
   call.rank_program = options_.rank_program;
   call.lease_s = options_.lease_s;
+  call.bind = options_.bind;
   call.zygote = options_.zygote;
   call.pid_namespace = options_.pid_namespace;
   for (auto& word : agent_words(call)) step.argv.push_back(std::move(word));

@@ -33,12 +33,12 @@ TEST(AgentCall, AHeadAgentTellsOfItsNodes) {
 
 TEST(AgentCall, EveryFlagIsAWordOfItsOwn) {
   AgentCall call = small();
-  call.join = call.detach = true, call.zygote = call.pid_namespace = false, call.parent_pid = 7;
+  call.join = call.detach = call.bind = true, call.zygote = call.pid_namespace = false, call.parent_pid = 7;
   call.contact_limit_s = 0.5;
   EXPECT_EQ(
       said(call),
       "run|--detach|--join|--spool|/s p|--allocation|a1|--incarnation|1|--slots|1|--rank-program|/bin/rank|"
-      "--parent-pid|7|--contact-limit|0.5|--no-zygote|--no-namespace");
+      "--parent-pid|7|--contact-limit|0.5|--bind|--no-zygote|--no-namespace");
 }
 
 }  // namespace
