@@ -74,10 +74,22 @@ void for_each_member(T& l, F&& f, const RankLaunch*) {
 const StepSample kNoSample;  // stands for the list of members
 
 template <class T>
+bool is_absent(const T& member) {
+  if constexpr (fields::is_optional<T>::value)
+    return !member;
+  else
+    return false;
+}
+
+// What is absent is left out: a reader takes the default, which is absent.
+template <class T>
 json write(const T& object) {
   json j = json::object();
   for_each_member(
-      object, [&](const char* key, const auto& member) { j[key] = value(member); },
+      object,
+      [&](const char* key, const auto& member) {
+        if (!is_absent(member)) j[key] = value(member);
+      },
       static_cast<const T*>(nullptr));
   return j;
 }
@@ -135,19 +147,32 @@ json to_json(const RankLaunch& l) {
 namespace fields {
 
 json columns(const std::vector<StepSample>& samples) {
-  std::vector<std::pair<const char*, json::array_t>> lists;
+  struct Column {
+    const char* key;
+    json::array_t values;
+    bool known;  // of any sample
+  };
+  std::vector<Column> lists;
   for_each_member(
-      kNoSample, [&](const char* key, const auto&) { lists.emplace_back(key, json::array_t{}); },
+      kNoSample,
+      [&](const char* key, const auto& none) {
+        lists.push_back({key, {}, !is_absent(none)});
+      },
       static_cast<const StepSample*>(nullptr));
-  for (auto& [key, list] : lists) list.reserve(samples.size());
+  for (Column& column : lists) column.values.reserve(samples.size());
   for (const StepSample& sample : samples) {
     auto list = lists.begin();
     for_each_member(
-        sample, [&](const char*, const auto& member) { (list++)->second.push_back(value(member)); },
+        sample,
+        [&](const char*, const auto& member) {
+          list->known |= !is_absent(member);
+          (list++)->values.push_back(value(member));
+        },
         static_cast<const StepSample*>(nullptr));
   }
   json out = json::object();
-  for (auto& [key, list] : lists) out[key] = std::move(list);
+  for (Column& column : lists)
+    if (column.known) out[column.key] = std::move(column.values);
   return out;
 }
 

@@ -70,7 +70,12 @@ inline constexpr std::string_view kRankExit = "rank_exit";      // body: RankExi
 inline constexpr std::string_view kAttemptEnd = "attempt_end";  // body: AttemptEnd
 inline constexpr std::string_view kBye = "bye";                 // body: {"reason"}
 
-std::string frame(const Line&);  // the line's bytes, newline included
+// The line's bytes, newline included.
+std::string frame(std::string_view allocation, i64 incarnation, i64 seq, std::string_view kind,
+                  const nlohmann::json& body);
+inline std::string frame(const Line& line) {
+  return frame(line.allocation, line.incarnation, line.seq, line.kind, line.body);
+}
 
 struct Parsed {
   std::vector<Line> lines;

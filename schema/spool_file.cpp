@@ -115,7 +115,7 @@ Expected<Writer> Writer::open(const fs::path& file, std::string allocation, i64 
 }
 
 Expected<i64> Writer::append(std::string_view kind, const nlohmann::json& body) {
-  const std::string bytes = frame({allocation_, incarnation_, seq_ + 1, std::string(kind), body});
+  const std::string bytes = frame(allocation_, incarnation_, seq_ + 1, kind, body);
   const off_t before = ::lseek(fd_, 0, SEEK_END);
   if (!write_all(fd_, bytes) || ::fdatasync(fd_) != 0) {
     const int error = errno;

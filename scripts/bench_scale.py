@@ -1,8 +1,10 @@
-"""Figures of scripts/bench that need no LibTorch: the run loop on a simulated cluster, and how well allocations are used on
-the Slurm of the tests, beside one job per trial."""
+"""Figures of scripts/bench that need no LibTorch: the run loop on a simulated cluster, how well allocations are used on
+the Slurm of the tests, beside one job per trial, what a run costs that only waits, and how often it asks Slurm."""
 import os
 import pathlib
 import shlex
+import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -35,6 +37,28 @@ launch: {{slurm: {{partition: main, max_nodes: {nodes}, max_allocations: 1, poll
 MEASURED_SQL = """select sum(ns * nodes) from (select s.attempt, sum(s.step_ns) as ns, max(t.nodes) as nodes from step_sample s
 join attempt a on a.id = s.attempt join plan_entry p on p.key = a.entry join trial t on t.key = p.trial where s.rank = 0 group by s.attempt)"""
 SPANS_SQL = "select (select min(started_unix_ns) from attempt) as first, (select max(ended_unix_ns) from allocation) as last"
+ALLOCATIONS, LOOKED_AT_S = 64, 60
+IDLE = """name: idle
+model: {{family: llama, layers: 2, hidden_size: 64, heads: 4, kv_heads: 4, intermediate_size: 172, vocab_size: 256, tie_embeddings: false}}
+base: {{hardware: cpu, gpus_per_node: 1, nodes: 1, seq_len: 64}}
+grid: {{micro_batch_size: {{range: [1, {trials}, 1]}}}}
+derive: {{fake: "0", fake_step_ms: "600000"}}
+limits: {{trial_seconds: 3600}}
+measure: {{warmup_steps: 0, steps: 2}}
+launch: {{slurm: {{partition: main, time: "02:00:00", max_nodes: {nodes}, max_allocations: {nodes}, allocation_nodes: 1}}}}
+"""
+PENDING = 10_000
+WAITING = """name: waiting
+model: {{family: llama, layers: 2, hidden_size: 64, heads: 4, kv_heads: 4, intermediate_size: 172, vocab_size: 256, tie_embeddings: false}}
+base: {{hardware: cpu, gpus_per_node: 1, nodes: 1}}
+grid: {{micro_batch_size: {{range: [1, 100, 1]}}, seq_len: {{range: [64, {last}, 1]}}}}
+derive: {{fake: "0", fake_step_ms: "1000"}}
+measure: {{warmup_steps: 0, steps: 10}}
+launch: {{slurm: {{partition: main, max_nodes: {nodes}, max_allocations: {nodes}, allocation_nodes: 1}}}}
+"""
+ASKS = ["squeue", "sacct", "scontrol", "sinfo", "sbatch", "scancel"]
+# Its time, to the left of what it is called with, and then the real one.
+COUNTING = "#!/bin/sh\necho \"$(date +%s.%N) {name} $*\" >>{log}\nexec {real} \"$@\"\n"
 JOB = "#!/bin/sh\ndate +%s.%N >{folder}/$SLURM_JOB_ID.start\nsleep {seconds}\ndate +%s.%N >{folder}/$SLURM_JOB_ID.end\n"
 
 
@@ -65,12 +89,12 @@ def simulation(emit, sweep, folder, parse):
              cpu_s=cpu, peak_rss_mb=peak / 1e6, peak_goal_mb=200, peak_met=peak <= 200e6, command=shown(command), forecast=figures)
 
 
-def slurm_cluster(folder):
+def slurm_cluster(folder, nodes=NODES):
     sys.path.insert(0, str(ROOT / "tests" / "cluster"))
     import slurm
     if slurm.missing():
         sys.exit("bench: this machine lacks " + ", ".join(slurm.missing()) + "; scripts/setup test brings them")
-    return slurm.Cluster(folder, nodes=NODES)
+    return slurm.Cluster(folder, nodes=nodes)
 
 
 def ours(cluster, build, folder, query):
@@ -116,3 +140,87 @@ def efficiency(emit, build, folder, query):
     emit("h", name=f"measured / allocated node time, {TRIALS} trials of {TRIAL_S:g} s on {NODES} nodes, after the first start",
          value=mine["efficiency"], unit="fraction", goal=">= 0.95", met=mine["efficiency"] >= 0.95, lost_time_ratio=less,
          ratio_goal=">= 10", ratio_met=less >= 10, ours=mine, one_job_each=theirs, load=os.getloadavg())
+
+
+class Started:
+    """`sweep run` in the background; interrupted, and waited for, at the end."""
+
+    def __init__(self, cluster, build, folder, text, environment=None):
+        grid, self.db = folder / "grid.yaml", folder / "run.db"
+        grid.write_text(text)
+        words = [build / "bin" / "sweep", "run", grid, "--on", "slurm", "--db", self.db, "--rank", build / "bin" / "fake_rank", "--quiet"]
+        self.command, self.log = shown(words), folder / "run.log"
+        with open(self.log, "w") as log:
+            self.process = subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            env={**cluster.environment, "SWEEP_SITE": str(folder / "none.yaml"), **(environment or {})})
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(120)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def wait_for(self, condition, what):
+        until = time.monotonic() + 300
+        while not condition():
+            if self.process.poll() is not None or time.monotonic() > until:
+                sys.exit(f"bench: waited in vain for {what}\n{self.log.read_text()[-3000:]}")
+            time.sleep(0.5)
+
+    def cpu_s(self):
+        """Its own CPU seconds, and those of the programs it started and that have ended."""
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        ticks = os.sysconf("SC_CLK_TCK")
+        return (int(fields[11]) + int(fields[12])) / ticks, (int(fields[13]) + int(fields[14])) / ticks
+
+
+def idle_cost(emit, build, folder, query):
+    """An orchestrator whose allocations all run one long trial each."""
+    with slurm_cluster(folder / "slurm-idle", ALLOCATIONS) as cluster:
+        with Started(cluster, build, folder, IDLE.format(trials=2 * ALLOCATIONS, nodes=ALLOCATIONS)) as run:
+            busy = "select count(distinct allocation) as n from attempt where state = 2"
+            run.wait_for(lambda: run.db.exists() and query(run.db, busy)[0]["n"] == ALLOCATIONS, f"{ALLOCATIONS} allocations")
+            before, begun = run.cpu_s(), time.monotonic()
+            time.sleep(LOOKED_AT_S)  # what it costs is looked at over this span
+            after, span = run.cpu_s(), time.monotonic() - begun
+            own, children = ((b - a) / span for a, b in zip(before, after))
+            still = query(run.db, busy)[0]["n"]
+    emit("l", name=f"orchestrator's CPU while {ALLOCATIONS} allocations run one long trial each", value=own, unit="cores",
+         goal="<= 0.01", met=own <= 0.01, programs_it_started=children, span_s=span, allocations=still, command=run.command,
+         load=os.getloadavg())
+
+
+def counting_programs(cluster, folder):
+    """A folder in front of PATH whose programs write down that they were called, and then are the real ones."""
+    counted, log = folder / "counted", folder / "asked.log"
+    counted.mkdir()
+    for name in ASKS:
+        if real := shutil.which(name, path=cluster.environment["PATH"]):
+            (counted / name).write_text(COUNTING.format(name=name, log=log, real=real))
+            (counted / name).chmod(0o755)
+    return {"PATH": f"{counted}:{cluster.environment['PATH']}"}, log
+
+
+def questions(emit, build, folder, query):
+    """What the scheduler is asked while ten thousand trials wait and short ones end all the time."""
+    with slurm_cluster(folder / "slurm-asked") as cluster:
+        environment, log = counting_programs(cluster, folder)
+        with Started(cluster, build, folder, WAITING.format(last=63 + PENDING // 100, nodes=NODES), environment) as run:
+            states = "select sum(state = 0) as waiting, sum(state = 2) as running from plan_entry"
+            run.wait_for(lambda: run.db.exists() and (query(run.db, states)[0]["running"] or 0) >= NODES, "trials that run")
+            begun = time.time()
+            time.sleep(2 * LOOKED_AT_S)  # counted over this span
+            ended, left = time.time(), query(run.db, states)[0]["waiting"]
+        calls = [line.split() for line in log.read_text().splitlines()]
+    # The agents' own calls are theirs (one srun each); whatever is asked from here is counted.
+    during = [call[1] for call in calls if begun <= float(call[0]) <= ended]
+    before = [call[1] for call in calls if float(call[0]) < begun]
+    rate = len(during) / (ended - begun)
+    emit("m", name=f"calls of Slurm's programs while {left} trials wait", value=rate, unit="1/s", goal="<= 0.2", met=rate <= 0.2,
+         span_s=ended - begun, calls={name: during.count(name) for name in ASKS if name in during},
+         until_all_ran={name: before.count(name) for name in ASKS if name in before}, command=run.command)

@@ -67,7 +67,7 @@ Expected<run::MakeLauncher> slurm_maker(const LaunchChoice& choice, const nlohma
     return fail(
         "launch.slurm.colocate: say with `slots` how many GPUs (CPU ranks) of a node may be busy at once");
   s.slots = options->colocate ? options->slots : 1;
-  s.bounds = {options->max_nodes, options->max_allocations, options->time_s};
+  s.bounds = {options->max_nodes, options->max_allocations, options->time_s, options->allocation_nodes};
   return run::MakeLauncher(
       [options = std::move(*options), programs](boost::asio::io_context& io, launch::Launcher::Sink sink) {
         return launch::make_slurm(io, options, programs, std::move(sink));

@@ -65,7 +65,8 @@ int show_scripts(Io& io, const Planned& planned, const std::string& db) {
   const auto options =
       settings.and_then([](const nlohmann::json& j) { return launch::slurm_options_from(j); });
   if (!options) return refuse(io, options.error());
-  const run::Bounds bounds{options->max_nodes, options->max_allocations, options->time_s};
+  const run::Bounds bounds{options->max_nodes, options->max_allocations, options->time_s,
+                           options->allocation_nodes};
   const auto groups = demand_of(planned.entries);
   const auto wanted = run::allocations_wanted(groups, {}, bounds);
   if (const auto beyond = run::beyond_bounds(groups, bounds)) return refuse(io, {*beyond});

@@ -92,6 +92,7 @@ inline constexpr std::array kLaunchKeys{
     LaunchKey{"slurm", "confirm_gpu_hours", LaunchKind::kReal},
     LaunchKey{"slurm", "max_nodes", LaunchKind::kCount},
     LaunchKey{"slurm", "max_allocations", LaunchKind::kCount},
+    LaunchKey{"slurm", "allocation_nodes", LaunchKind::kCount},
     LaunchKey{"slurm", "time", LaunchKind::kTime},
     LaunchKey{"slurm", "extra", LaunchKind::kTexts},
     LaunchKey{"slurm", "hardware", LaunchKind::kHardware},

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,37 +16,13 @@
 #include <cstring>
 #include <deque>
 
+#include "orchestrator/launch/detached_child.h"
+
 namespace sweep::launch {
 
 namespace {
 
 constexpr std::size_t kWordsKept = 4096;
-
-// A child in a session of its own (a terminal's Ctrl-C is for us alone) that inherits nothing but three pipes.
-int spawn_piped(pid_t& pid, std::vector<std::string>& argv, int in, int out, int err) {
-  std::vector<char*> pointers;
-  for (auto& word : argv) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
-  ::posix_spawn_file_actions_init(&files);
-  ::posix_spawnattr_init(&attributes);
-  ::posix_spawn_file_actions_adddup2(&files, in, STDIN_FILENO);
-  ::posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
-  ::posix_spawn_file_actions_adddup2(&files, err, STDERR_FILENO);
-  ::posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
-  sigset_t none, all;
-  ::sigemptyset(&none);
-  ::sigfillset(&all);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  const int error = ::posix_spawnp(&pid, pointers[0], &files, &attributes, pointers.data(), environ);
-  ::posix_spawn_file_actions_destroy(&files);
-  ::posix_spawnattr_destroy(&attributes);
-  return error;
-}
 
 }  // namespace
 
@@ -69,7 +44,7 @@ class Channel::Process : public std::enable_shared_from_this<Process> {
     int error = 0;
     for (int i = 0; i < 3 && error == 0; ++i)
       if (::pipe2(&ends[static_cast<std::size_t>(2 * i)], O_CLOEXEC) != 0) error = errno;
-    if (error == 0) error = spawn_piped(pid_, argv, ends[0], ends[3], ends[5]);
+    if (error == 0) error = spawn_detached(pid_, {argv, ends[0], ends[3], ends[5]});
     const int pidfd = error == 0 ? static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)) : -1;
     for (const int fd : {ends[0], ends[3], ends[5]})
       if (fd >= 0) ::close(fd);

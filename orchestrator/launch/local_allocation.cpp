@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/inotify.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -16,7 +15,9 @@
 #include <cstring>
 #include <vector>
 
+#include "orchestrator/launch/detached_child.h"
 #include "orchestrator/launch/leftovers.h"
+#include "schema/agent_call.h"
 #include "schema/attempt_token.h"
 
 namespace sweep::launch {
@@ -24,13 +25,6 @@ namespace sweep::launch {
 namespace {
 
 constexpr auto kPoll = std::chrono::milliseconds(50);
-
-std::vector<char*> pointers(std::vector<std::string>& strings) {
-  std::vector<char*> out;
-  for (auto& s : strings) out.push_back(s.data());
-  out.push_back(nullptr);
-  return out;
-}
 
 std::vector<std::string> marked_environment(const std::string& token) {
   const std::string prefix = std::string(kAttemptVariable) + "=";
@@ -41,29 +35,15 @@ std::vector<std::string> marked_environment(const std::string& token) {
   return out;
 }
 
-// A new session (a terminal's Ctrl-C is for `sweep` alone), agent.log for its words, none of our files or
-// signal masks.
-int spawn_detached(pid_t& pid, std::vector<std::string> argv, std::vector<std::string> env,
-                   const std::string& log) {
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
-  ::posix_spawn_file_actions_init(&files);
-  ::posix_spawnattr_init(&attributes);
-  ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
-  ::posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
-  ::posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
-  sigset_t none, all;
-  ::sigemptyset(&none);
-  ::sigfillset(&all);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  const int error =
-      ::posix_spawn(&pid, argv[0].c_str(), &files, &attributes, pointers(argv).data(), pointers(env).data());
-  ::posix_spawn_file_actions_destroy(&files);
-  ::posix_spawnattr_destroy(&attributes);
+// Of the agent: nothing to read, agent.log for its words.
+int spawn_logged(pid_t& pid, std::vector<std::string> argv, std::vector<std::string> environment,
+                 const std::string& log) {
+  const int in = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  int error = in < 0 || out < 0 ? errno : 0;
+  if (error == 0) error = spawn_detached(pid, {std::move(argv), in, out, out, std::move(environment)});
+  for (const int fd : {in, out})
+    if (fd >= 0) ::close(fd);
   return error;
 }
 
@@ -97,18 +77,20 @@ Expected<void> LocalAllocation::start() {
 }
 
 Expected<void> LocalAllocation::spawn_agent() {
-  std::vector<std::string> argv = {options_.agent,   "run",
-                                   "--spool",        request_.spool,
-                                   "--allocation",   request_.id,
-                                   "--incarnation",  std::to_string(request_.incarnation),
-                                   "--slots",        std::to_string(request_.slots),
-                                   "--rank-program", options_.rank,
-                                   "--parent-pid",   std::to_string(::getpid())};
-  if (!options_.allow_zygote) argv.emplace_back("--no-zygote");
-  if (!options_.screen.empty()) argv.insert(argv.end(), {"--screen", options_.screen});
-  if (!options_.allow_namespace) argv.emplace_back("--no-namespace");
+  AgentCall call;
+  call.spool = request_.spool;
+  call.allocation = request_.id;
+  call.incarnation = request_.incarnation;
+  call.slots = request_.slots;
+  call.rank_program = options_.rank;
+  call.parent_pid = ::getpid();
+  call.screen = options_.screen;
+  call.zygote = options_.allow_zygote;
+  call.pid_namespace = options_.allow_namespace;
+  auto argv = agent_words(call);
+  argv.insert(argv.begin(), options_.agent);
   const std::string token = attempt_token(allocation_key(request_.id, request_.spool), 0);
-  const int error = spawn_detached(pid_, argv, marked_environment(token), spool::agent_log(request_.spool));
+  const int error = spawn_logged(pid_, argv, marked_environment(token), spool::agent_log(request_.spool));
   if (error != 0) {
     pid_ = 0;
     return fail(fmt::format("cannot start the agent {}: {}", options_.agent.string(), std::strerror(error)));

@@ -7,56 +7,57 @@
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "orchestrator/launch/held_allocations.h"
 #include "orchestrator/launch/slurm_job.h"
-#include "schema/codec.h"
+#include "orchestrator/launch/slurm_pace.h"
 
 namespace sweep::launch {
 namespace {
 
 using Seconds = std::chrono::duration<double>;
-constexpr double kLook = 0.1;      // between two looks into the outboxes
-constexpr double kFirstAsk = 0.5;  // after a change; then half as long again each time, up to options.poll_s
+constexpr double kLook = 0.1;        // between two looks into the outboxes
 constexpr double kAnswerLimit = 60;  // of one question
 constexpr int kFailuresToTell = 3;
+constexpr std::size_t kMostDenials = 5;  // of a round: each is a question of its own
 
 double steady_s() {
   return Seconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-class Slurm final : public Launcher {
+class Slurm final : public HeldAllocations<SlurmJob> {
  public:
   Slurm(boost::asio::io_context& io, SlurmOptions options, Programs programs, Sink sink,
         std::unique_ptr<Commands> commands)
       : commands_(commands ? std::move(commands) : std::make_unique<Commands>(io)),
         sink_(std::move(sink)),
+        pace_(options.poll_s),
         around_{*commands_,
                 std::move(options),
                 std::move(programs),
                 [this](const Event& event) {
                   if (sink_) sink_(event);
                 },
-                [this] { pause_ = kFirstAsk, next_ask_s_ = std::min(next_ask_s_, steady_s() + kFirstAsk); },
+                [this] { pace_.hurry(steady_s()); },
                 steady_s},
         timer_(io) {
     tick();
   }
   ~Slurm() override {
     sink_ = nullptr;
-    for (auto& [id, job] : jobs_) job->abandon();
+    abandon_all();
     commands_.reset();
   }
 
   Expected<void> request(const AllocationRequest& wanted) override {
-    if (jobs_.contains(wanted.id)) return fail(fmt::format("allocation {} exists already", wanted.id));
+    if (held_.contains(wanted.id)) return fail(fmt::format("allocation {} exists already", wanted.id));
     for (const auto& program : {around_.programs.agent, around_.programs.rank})
       if (::access(program.c_str(), X_OK) != 0 && around_.options.container.runtime.empty())
         return fail(
             fmt::format("{} is not there or cannot be executed; build it or name another", program.string()));
     auto job = std::make_shared<SlurmJob>(around_, wanted);
     if (auto sent = job->submit(); !sent) return sent;
-    jobs_[wanted.id] = std::move(job);
+    held_[wanted.id] = std::move(job);
     return {};
   }
   Expected<std::optional<AllocationRequest>> adopt(const AllocationId& id, const std::filesystem::path& spool,
@@ -67,48 +68,26 @@ class Slurm final : public Launcher {
     const auto taken = job->take_up();
     if (!taken) return tl::unexpected(taken.error());
     if (!*taken) return std::optional<AllocationRequest>();
-    jobs_[id] = job;
+    held_[id] = job;
     return std::optional(job->request());
-  }
-  Expected<i64> post_attempt(const AllocationId& id, const Attempt& attempt) override {
-    const auto job = find(id);
-    if (!job) return tl::unexpected(job.error());
-    return (*job)->post(spool::kAttempt, to_json(attempt));
-  }
-  Expected<void> post_cancel(const AllocationId& id, i64 attempt) override {
-    const auto job = find(id);
-    if (!job) return tl::unexpected(job.error());
-    return (*job)->post(spool::kCancel, {{"attempt", attempt}}).map([](i64) {});
-  }
-  Expected<void> finish(const AllocationId& id, bool now) override {
-    const auto job = find(id);
-    if (!job) return tl::unexpected(job.error());
-    return (*job)->finish(now);
-  }
-  void kill(const AllocationId& id) override {
-    if (const auto job = find(id)) (*job)->cancel();
-  }
-  void acknowledge(const AllocationId& id, std::uint64_t offset) override {
-    if (const auto job = find(id)) (*job)->acknowledge(offset);
   }
 
  private:
-  Expected<std::shared_ptr<SlurmJob>> find(const AllocationId& id) const {
-    const auto known = jobs_.find(id);
-    if (known == jobs_.end()) return fail(fmt::format("there is no allocation {}", id));
-    return known->second;
-  }
-
   void tick() {
     timer_.expires_after(std::chrono::duration_cast<std::chrono::nanoseconds>(Seconds(kLook)));
     timer_.async_wait([this](const boost::system::error_code& error) {
       if (error) return;
-      const auto jobs = jobs_;  // what is said may request another
+      const auto jobs = held_;  // what is said may request another
       for (const auto& [id, job] : jobs) job->look();
-      std::erase_if(jobs_, [](const auto& each) { return each.second->closed(); });
-      if (!asking_ && !jobs_.empty() && steady_s() >= next_ask_s_) ask();
+      std::erase_if(held_, [](const auto& each) { return each.second->closed(); });
+      if (!asking_ && !held_.empty() && pace_.due(steady_s())) ask();
       tick();
     });
+  }
+
+  void question(std::vector<std::string> words, Commands::Answer answer) {
+    pace_.asked(steady_s());
+    commands_->run(std::move(words), kAnswerLimit, std::move(answer));
   }
 
   // Round one: squeue about all. Round two, about those it does not list: sacct, where there is accounting.
@@ -117,15 +96,15 @@ class Slurm final : public Launcher {
     asking_ = true;
     if (around_.options.standing > 0) return ask_standing();
     std::vector<std::string> names;
-    for (const auto& [id, job] : jobs_) names.push_back(job->name());
-    commands_->run(squeue_by_name(names), kAnswerLimit, [this](const Said& said) {
+    for (const auto& [id, job] : held_) names.push_back(job->name());
+    question(squeue_by_name(names), [this](const Said& said) {
       if (!said.ok()) return failed(said);
       failures_ = 0;
       known_.clear();
       note(read_squeue(said.out));
       const auto missing = unlisted();
       if (missing.empty() || no_accounting_) return deny(missing);
-      commands_->run(sacct_by_name(missing), kAnswerLimit, [this](const Said& old) {
+      question(sacct_by_name(missing), [this](const Said& old) {
         no_accounting_ = old.err.find("accounting storage is disabled") != std::string::npos;
         if (!old.ok() && !no_accounting_) return failed(old);
         note(read_sacct(old.out));
@@ -136,13 +115,13 @@ class Slurm final : public Launcher {
 
   // The job is known; of its steps those we started are our children, and an adopted one is looked for.
   void ask_standing() {
-    commands_->run(squeue_of_job(around_.options.standing), kAnswerLimit, [this](const Said& said) {
+    question(squeue_of_job(around_.options.standing), [this](const Said& said) {
       if (!said.ok()) return failed(said);
-      commands_->run(squeue_of_steps(around_.options.standing), kAnswerLimit,
-                     [this, facts = read_squeue(said.out)](const Said& steps) {
-                       if (!steps.ok()) return failed(steps);
-                       tell_of_steps(facts, read_steps(steps.out));
-                     });
+      question(squeue_of_steps(around_.options.standing),
+               [this, facts = read_squeue(said.out)](const Said& steps) {
+                 if (!steps.ok()) return failed(steps);
+                 tell_of_steps(facts, read_steps(steps.out));
+               });
     });
   }
 
@@ -151,7 +130,7 @@ class Slurm final : public Launcher {
     known_.clear();
     denied_.clear();
     const bool runs = !facts.empty() && meaning_of(facts.front().state).phase != Phase::kEnded;
-    for (const auto& [id, job] : jobs_) {
+    for (const auto& [id, job] : held_) {
       const auto name = job->name();
       const bool there = std::any_of(steps.begin(), steps.end(),
                                      [&name](const StepFacts& step) { return step.name == name; });
@@ -169,7 +148,7 @@ class Slurm final : public Launcher {
   }
   std::vector<std::string> unlisted() const {
     std::vector<std::string> out;
-    for (const auto& [id, job] : jobs_)
+    for (const auto& [id, job] : held_)
       if (!known_.contains(job->name())) out.push_back(job->name());
     return out;
   }
@@ -177,12 +156,16 @@ class Slurm final : public Launcher {
   void deny(const std::vector<std::string>& missing) {
     denied_.clear();
     std::vector<i64> numbers;
-    for (const auto& [id, job] : jobs_) {
+    for (const auto& [id, job] : held_) {
       if (std::find(missing.begin(), missing.end(), job->name()) == missing.end()) continue;
       if (job->number())
         numbers.push_back(*job->number());
       else
         denied_.push_back(job->name());
+    }
+    if (numbers.size() > kMostDenials) {  // the others' turn comes; until then nothing is concluded of them
+      std::ranges::rotate(numbers, numbers.begin() + static_cast<std::ptrdiff_t>(turn_++ % numbers.size()));
+      numbers.resize(kMostDenials);
     }
     deny_next(std::move(numbers));
   }
@@ -191,27 +174,27 @@ class Slurm final : public Launcher {
     if (numbers.empty()) return answered();
     const i64 number = numbers.back();
     numbers.pop_back();
-    commands_->run({"scontrol", "show", "job", "--oneliner", std::to_string(number)}, kAnswerLimit,
-                   [this, number, rest = std::move(numbers)](const Said& said) {
-                     const auto facts = said.ok() ? read_scontrol(said.out) : std::nullopt;
-                     const bool gone = facts ? facts->name != name_of(number)  // its number was given again
-                                             : said.err.find("Invalid job id") != std::string::npos;
-                     if (gone)
-                       denied_.push_back(name_of(number));
-                     else if (facts)
-                       note({*facts});
-                     deny_next(rest);
-                   });
+    question({"scontrol", "show", "job", "--oneliner", std::to_string(number)},
+             [this, number, rest = std::move(numbers)](const Said& said) {
+               const auto facts = said.ok() ? read_scontrol(said.out) : std::nullopt;
+               const bool gone = facts ? facts->name != name_of(number)  // its number was given again
+                                       : said.err.find("Invalid job id") != std::string::npos;
+               if (gone)
+                 denied_.push_back(name_of(number));
+               else if (facts)
+                 note({*facts});
+               deny_next(rest);
+             });
   }
   std::string name_of(i64 number) const {
-    for (const auto& [id, job] : jobs_)
+    for (const auto& [id, job] : held_)
       if (job->number() == number) return job->name();
     return {};
   }
 
   void answered() {
     rest();
-    const auto jobs = jobs_;
+    const auto jobs = held_;
     for (const auto& [id, job] : jobs) {
       const auto facts = known_.find(job->name());
       const bool denied = std::find(denied_.begin(), denied_.end(), job->name()) != denied_.end();
@@ -221,28 +204,27 @@ class Slurm final : public Launcher {
 
   void failed(const Said& said) {
     rest();
-    if (++failures_ != kFailuresToTell || jobs_.empty()) return;
+    if (++failures_ != kFailuresToTell || held_.empty()) return;
     const auto why = said.timed_out ? "no answer in time" : said.err.substr(0, said.err.find('\n'));
     if (sink_)
-      sink_(Remark{jobs_.begin()->first,
+      sink_(Remark{held_.begin()->first,
                    fmt::format("Slurm does not answer ({}); nothing is concluded from that", why)});
   }
   void rest() {
     asking_ = false;
-    next_ask_s_ = steady_s() + pause_;
-    pause_ = std::min(pause_ * 1.5, std::max(kFirstAsk, around_.options.poll_s));
+    pace_.round_over(steady_s());
   }
 
   std::unique_ptr<Commands> commands_;
   Sink sink_;
-  double next_ask_s_ = 0, pause_ = kFirstAsk;
+  SlurmPace pace_;
   SlurmSurroundings around_;
   boost::asio::steady_timer timer_;
-  std::map<AllocationId, std::shared_ptr<SlurmJob>> jobs_;
   std::map<std::string, std::vector<JobFacts>> known_;  // of the round that is being asked, by job name
   std::vector<std::string> denied_;
   bool asking_ = false, no_accounting_ = false;
   int failures_ = 0;
+  std::size_t turn_ = 0;
 };
 
 }  // namespace

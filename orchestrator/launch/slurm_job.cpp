@@ -148,11 +148,11 @@ Expected<i64> SlurmJob::post(std::string_view kind, const nlohmann::json& body) 
 }
 
 Expected<void> SlurmJob::finish(bool now) {
-  if (!spoke_) cancel();  // nobody reads the inbox yet
+  if (!spoke_) kill();  // nobody reads the inbox yet
   return post(spool::kFinish, {{"now", now}}).map([](i64) {});
 }
 
-void SlurmJob::cancel() {
+void SlurmJob::kill() {
   if (closed_) return;
   cancel_wanted_ = true;
   if (around_.options.standing > 0) return cancel_step();
@@ -216,7 +216,7 @@ void SlurmJob::learn(const std::vector<JobFacts>& of_this_name, bool denied) {
   }
   denied_ = 0;
   if (!job_ || submitted_.empty()) accept(mine->id, mine->submitted);
-  if (cancel_wanted_ && meaning_of(mine->state).phase != Phase::kEnded) cancel();
+  if (cancel_wanted_ && meaning_of(mine->state).phase != Phase::kEnded) kill();
   apply(*mine);
 }
 
@@ -256,7 +256,7 @@ void SlurmJob::apply(const JobFacts& facts) {
     return;
   }
   if (ended_) {  // it said its farewell: the job must go too
-    if (meaning.phase == Phase::kRunning && around_.now_s() - said_bye_s_ > kAfterBye) cancel();
+    if (meaning.phase == Phase::kRunning && around_.now_s() - said_bye_s_ > kAfterBye) kill();
     return;
   }
   if (meaning.phase == Phase::kPending) return waits(facts);
@@ -269,7 +269,7 @@ void SlurmJob::apply(const JobFacts& facts) {
 
 void SlurmJob::waits(const JobFacts& facts) {
   if (spoke_) {  // it ran before: a second start would find a mailbox in use
-    cancel();
+    kill();
     end(fmt::format("Slurm job {} was put back into the queue ({})", facts.id, facts.state), false, true);
     return;
   }
@@ -287,7 +287,7 @@ void SlurmJob::waits(const JobFacts& facts) {
     why = fmt::format("Slurm job {} waited longer than {} min ({})", facts.id, limit / 60, facts.reason);
   if (hopeless_since_s_ > 0) around_.hurry();
   if (why.empty()) return;
-  cancel();
+  kill();
   end(std::move(why), true, false);
 }
 

@@ -37,7 +37,7 @@ class SlurmJob : public std::enable_shared_from_this<SlurmJob> {
   Expected<i64> post(std::string_view kind, const nlohmann::json& body);
   Expected<void> finish(bool now);
   void acknowledge(std::uint64_t offset) { mail_.acknowledge(offset); }
-  void cancel();
+  void kill();
   void look();  // into the outbox
   // One round of questions was answered: every job of this name; `denied`: Slurm was asked for its number and
   // knows none such (or, without a number, was asked everywhere by name).

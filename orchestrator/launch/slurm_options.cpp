@@ -120,6 +120,7 @@ Expected<SlurmOptions> slurm_options_from(const Json& section) {
   out.poll_s = section.value("poll_seconds", out.poll_s);
   out.max_nodes = section.value("max_nodes", out.max_nodes);
   out.max_allocations = section.value("max_allocations", out.max_allocations);
+  out.allocation_nodes = section.value("allocation_nodes", out.allocation_nodes);
   out.confirm_gpu_hours = section.value("confirm_gpu_hours", 0.0);
   return out;
 }

@@ -41,6 +41,7 @@ struct SlurmOptions {
   i64 standing = 0;              // number of an allocation that is there already: steps of it instead of jobs
   i64 max_nodes = 0;             // held at once, all allocations together; 0: what the largest trial needs
   i64 max_allocations = 4;
+  i64 allocation_nodes = 0;      // of one allocation, unless a trial needs more; 0: what max_nodes leaves
   double confirm_gpu_hours = 0;  // ask before a plan predicted above this; 0: never
 };
 

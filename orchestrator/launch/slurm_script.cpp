@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "orchestrator/launch/slurm_state.h"
+#include "schema/agent_call.h"
 #include "schema/attempt_token.h"
 
 namespace sweep::launch {
@@ -114,32 +115,25 @@ std::string container_wrapper(const SlurmContainer& container, const std::filesy
 
 std::vector<std::string> head_agent_words(const AllocationRequest& wanted, const SlurmOptions& options,
                                           const Programs& programs) {
-  const auto rank = options.container.runtime.empty() ? programs.rank : container_wrapper_path(wanted.spool);
-  std::vector<std::string> out{programs.agent.string(),
-                               "--spool",
-                               wanted.spool.string(),
-                               "--allocation",
-                               wanted.id,
-                               "--incarnation",
-                               std::to_string(wanted.incarnation),
-                               "--slots",
-                               std::to_string(wanted.slots),
-                               "--rank-program",
-                               rank.string(),
-                               "--idle-limit",
-                               std::to_string(static_cast<i64>(std::ceil(options.idle_s)))};
-  if (options.colocate) out.emplace_back("--bind");
-  if (!programs.zygote) out.emplace_back("--no-zygote");
-  if (!programs.screen.empty()) out.insert(out.end(), {"--screen", programs.screen});
-  if (wanted.nodes > 1)
-    for (const auto& word :
-         {std::string("--nodes"), std::to_string(wanted.nodes), std::string("--peers"), std::string("slurm"),
-          std::string("--lease"), fmt::format("{}", options.lease_s)})
-      out.push_back(word);
-  if (wanted.nodes > 1 && !options.interface.empty()) {
-    out.emplace_back("--interface");
-    out.push_back(options.interface);
+  const bool contained = !options.container.runtime.empty();
+  AgentCall call;
+  call.spool = wanted.spool;
+  call.allocation = wanted.id;
+  call.incarnation = wanted.incarnation;
+  call.slots = wanted.slots;
+  call.rank_program = contained ? container_wrapper_path(wanted.spool) : programs.rank;
+  call.idle_limit_s = std::ceil(options.idle_s);
+  call.bind = options.colocate;
+  call.screen = programs.screen;
+  call.zygote = programs.zygote;
+  if (wanted.nodes > 1) {
+    call.nodes = wanted.nodes;
+    call.peers = "slurm";
+    call.lease_s = options.lease_s;
+    call.interface = options.interface;
   }
+  auto out = agent_words(call);
+  out.insert(out.begin(), programs.agent.string());
   return out;
 }
 

@@ -3,23 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <nlohmann/json.hpp>
 
+#include "orchestrator/launch/held_allocations.h"
 #include "orchestrator/launch/ssh_allocation.h"
-#include "schema/codec.h"
 
 namespace sweep::launch {
 
 namespace {
 
-class Ssh final : public Launcher {
+class Ssh final : public HeldAllocations<SshAllocation> {
  public:
   Ssh(boost::asio::io_context& io, SshOptions options, Programs programs, Sink sink)
       : shell_(io, options), around_{io, shell_, std::move(options), std::move(programs), std::move(sink)} {}
-  ~Ssh() override {
-    for (auto& [id, allocation] : allocations_) allocation->abandon();
-  }
+  ~Ssh() override { abandon_all(); }
 
   Expected<void> request(const AllocationRequest& wanted) override {
     if (busy_with(wanted.id)) return fail(fmt::format("allocation {} is running already", wanted.id));
@@ -35,7 +31,7 @@ class Ssh final : public Launcher {
                       return a.slots < b.slots;
                     })->slots;
     auto made = std::make_shared<SshAllocation>(around_, request, std::move(free));
-    allocations_[wanted.id] = made;
+    held_[wanted.id] = made;
     return made->start();
   }
 
@@ -63,40 +59,14 @@ class Ssh final : public Launcher {
     }
     if (hosts.empty()) return std::optional<AllocationRequest>();
     auto made = std::make_shared<SshAllocation>(around_, request, std::move(hosts));
-    allocations_[id] = made;
+    held_[id] = made;
     if (auto taken = made->take_up(**record); !taken) return tl::unexpected(taken.error());
     return std::optional<AllocationRequest>(std::move(request));
   }
 
-  Expected<i64> post_attempt(const AllocationId& id, const Attempt& attempt) override {
-    return post(id, spool::kAttempt, to_json(attempt));
-  }
-  Expected<void> post_cancel(const AllocationId& id, i64 attempt) override {
-    return post(id, spool::kCancel, {{"attempt", attempt}}).map([](i64) {});
-  }
-  Expected<void> finish(const AllocationId& id, bool now) override {
-    return post(id, spool::kFinish, {{"now", now}}).map([](i64) {});
-  }
-  void kill(const AllocationId& id) override {
-    if (const auto known = allocations_.find(id); known != allocations_.end()) known->second->kill();
-  }
-  void acknowledge(const AllocationId& id, std::uint64_t offset) override {
-    if (const auto known = allocations_.find(id); known != allocations_.end())
-      known->second->acknowledge(offset);
-  }
-
  private:
-  Expected<i64> post(const AllocationId& id, std::string_view kind, const nlohmann::json& body) {
-    const auto known = allocations_.find(id);
-    if (known == allocations_.end()) return fail(fmt::format("there is no allocation {}", id));
-    return known->second->post(kind, body);
-  }
-  bool busy_with(const AllocationId& id) const {
-    const auto known = allocations_.find(id);
-    return known != allocations_.end() && !known->second->ended();
-  }
   bool taken(const std::string& host) const {
-    return std::any_of(allocations_.begin(), allocations_.end(), [&](const auto& each) {
+    return std::any_of(held_.begin(), held_.end(), [&](const auto& each) {
       const auto& hosts = each.second->hosts();
       return !each.second->ended() &&
              std::any_of(hosts.begin(), hosts.end(), [&](const SshHost& h) { return h.name == host; });
@@ -109,7 +79,6 @@ class Ssh final : public Launcher {
 
   SshShell shell_;
   SshSurroundings around_;
-  std::map<AllocationId, std::shared_ptr<SshAllocation>> allocations_;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "orchestrator/launch/ssh_logs.h"
 #include "orchestrator/launch/ssh_refusal.h"
+#include "schema/agent_call.h"
 #include "schema/attempt_token.h"
 #include "schema/codec.h"
 #include "schema/version.h"
@@ -190,26 +191,36 @@ void SshAllocation::one_ready() {
   start_head();
 }
 
-std::string SshAllocation::agent_line(std::size_t node, const std::string& more) const {
+std::string SshAllocation::agent_line(std::size_t node) const {
   const Place& place = places_[node];
   const SshHost& host = hosts_[node];
-  const auto rank = host.rank.empty() ? around_.programs.rank.string() : host.rank;
-  return fmt::format(
-      "umask 077 && mkdir -p {0} && exec {1} run --detach --spool {0} --allocation {2} --incarnation {3} "
-      "--slots {4} "
-      "--rank-program {5} --lease {6}{7}{8}{9}",
-      shell_word(place.spool), shell_word(place.agent), shell_word(request_.id), request_.incarnation,
-      request_.slots, shell_word(rank), around_.options.lease_s,
-      std::string(around_.programs.zygote ? "" : " --no-zygote") + (request_.slots > 1 ? " --bind" : ""),
-      host.interface.empty() ? "" : " --interface " + shell_word(host.interface), more);
+  AgentCall call;
+  call.detach = true;
+  call.join = node > 0;
+  call.spool = place.spool;
+  call.allocation = request_.id;
+  call.incarnation = request_.incarnation;
+  call.slots = request_.slots;
+  call.rank_program = host.rank.empty() ? around_.programs.rank.string() : host.rank;
+  call.lease_s = around_.options.lease_s;
+  call.zygote = around_.programs.zygote;
+  call.bind = request_.slots > 1;
+  call.interface = host.interface;
+  if (node == 0) {
+    call.nodes = static_cast<i64>(hosts_.size());
+    call.contact_limit_s = around_.options.silence_s;
+    call.screen = around_.programs.screen;
+    if (hosts_.size() > 1) call.peers = "launcher";
+  }
+  std::string out =
+      fmt::format("umask 077 && mkdir -p {} && exec {}", shell_word(place.spool), shell_word(place.agent));
+  for (const auto& word : agent_words(call)) out += " " + shell_word(word);
+  return out;
 }
 
 void SshAllocation::start_head() {
-  std::string more = fmt::format(" --nodes {} --contact-limit {}", hosts_.size(), around_.options.silence_s);
-  if (hosts_.size() > 1) more += " --peers launcher";
-  if (!around_.programs.screen.empty()) more += " --screen " + shell_word(around_.programs.screen);
   ask(
-      0, agent_line(0, more), "", kStart,
+      0, agent_line(0), "", kStart,
       [this](const std::string& out) {
         const auto ready = parse_json(last_line_of(out));
         if (!ready || !flag_of(*ready, "ready"))
@@ -227,7 +238,7 @@ void SshAllocation::start_head() {
 // The token goes from one agent's standard output to the others' standard input, and nowhere else.
 void SshAllocation::start_node(std::size_t node, const std::string& join) {
   ask(
-      node, agent_line(node, " --join"), join + "\n", kStart, [](const std::string&) {},
+      node, agent_line(node), join + "\n", kStart, [](const std::string&) {},
       "its agent does not join the head agent");
 }
 

@@ -59,7 +59,7 @@ class SshAllocation : public std::enable_shared_from_this<SshAllocation> {
   void one_ready();
   void start_head();
   void start_node(std::size_t node, const std::string& join);
-  std::string agent_line(std::size_t node, const std::string& more) const;
+  std::string agent_line(std::size_t node) const;
   void open_bridge();
   void news();
   void give_up(const std::string& why);

@@ -12,6 +12,7 @@ namespace sweep::run {
 namespace {
 constexpr auto kTick = std::chrono::milliseconds(500);
 constexpr i64 kTicksToObtain = 6;  // the plan is asked what is still wanted at every so many ticks
+constexpr i64 kTicksToBeat = 10;   // a lease without a beat for a minute is in doubt
 }  // namespace
 
 Expected<RunEnd> ConductorLoop::run() {
@@ -68,12 +69,12 @@ void ConductorLoop::wait_for_tick() {
 
 void ConductorLoop::on_tick() {
   if (error_) return;
-  if (!stored(store_.beat(settings_.sweep))) return;
+  if (++ticks_ % kTicksToBeat == 0 && !stored(store_.beat(settings_.sweep))) return;
   const auto stop = store_.stop_requested(settings_.sweep);
   if (!stop) return fatal(stop.error());
   if (stop->has_value() && !end_) end_with(End::kStopped, "asked to stop by `sweep stop`", **stop);
   check_limits();
-  if (settings_.by_need && ++ticks_ % kTicksToObtain == 0) {
+  if (settings_.by_need && ticks_ % kTicksToObtain == 0) {
     release_unwanted();
     fill();
     obtain();

@@ -99,7 +99,7 @@ void ConductorLoop::fill() {
 
 void ConductorLoop::fill(Holding& holding) {
   while (holding.started && !holding.finishing && !end_ && !error_ &&
-         holding.flights.nodes() < holding.width() + settings_.ahead)
+         holding.flights.nodes() < holding.width() + holding.ahead(clock_.now(), settings_.ahead))
     if (!post_one(holding)) break;
   if (holding.flights.size() == 0 && holding.started && !holding.finishing)
     finish(holding, end_.has_value() || error_.has_value());

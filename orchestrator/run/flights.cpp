@@ -82,20 +82,21 @@ Flights::Absorbed Flights::absorb(const std::string& allocation, std::uint64_t o
   out.batch.allocation = allocation;
   out.batch.new_offset = offset + read.consumed;
   for (auto& damage : read.damage) out.notes.push_back("damaged outbox line " + damage);
-  for (const auto& message : read.messages) apply(message, out);
+  for (auto& message : read.messages) apply(message, out);
   for (const Landing& landing : out.landed) out.batch.results.push_back(landing.result);
   return out;
 }
 
-void Flights::apply(const ingest::Message& message, Absorbed& out) {
-  if (const auto* node = std::get_if<NodeRecord>(&message)) out.batch.nodes.push_back(*node);
+// What it holds is taken from the message.
+void Flights::apply(ingest::Message& message, Absorbed& out) {
+  if (auto* node = std::get_if<NodeRecord>(&message)) out.batch.nodes.push_back(std::move(*node));
   if (const auto* started = std::get_if<ingest::Started>(&message)) {
     const auto it = flights_.find(started->attempt);
     if (it == flights_.end()) return;
     it->second.started = true;
     out.batch.started.emplace_back(started->attempt, started->unix_ns);
   }
-  if (const auto* record = std::get_if<RankRecord>(&message)) {
+  if (auto* record = std::get_if<RankRecord>(&message)) {
     const auto it = flights_.find(record->attempt);
     if (it == flights_.end() || record->rank < 0 || record->rank >= it->second.attempt.trial.world()) return;
     it->second.testimony.records[record->rank] = *record;
@@ -106,13 +107,13 @@ void Flights::apply(const ingest::Message& message, Absorbed& out) {
                       "rank_{:05}.nccl beside its log says what it found (NCCL_IB_HCA, NCCL_SOCKET_IFNAME)",
                       record->attempt, record->rank));
     }
-    out.batch.rank_records.push_back(*record);
+    out.batch.rank_records.push_back(std::move(*record));
   }
-  if (const auto* exit = std::get_if<RankExit>(&message)) {
+  if (auto* exit = std::get_if<RankExit>(&message)) {
     const auto it = flights_.find(exit->attempt);
     if (it == flights_.end()) return;
     it->second.testimony.exits[exit->rank] = *exit;
-    out.batch.rank_exits.push_back(*exit);
+    out.batch.rank_exits.push_back(std::move(*exit));
   }
   if (const auto* end = std::get_if<AttemptEnd>(&message)) {
     const auto it = flights_.find(end->attempt);

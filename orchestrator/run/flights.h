@@ -45,7 +45,7 @@ class Flights {
   std::vector<Flight> abandon();
 
  private:
-  void apply(const ingest::Message&, Absorbed&);
+  void apply(ingest::Message&, Absorbed&);
   void count(const Flight&, i64 sign);
   std::map<i64, Flight> flights_;
   bool said_sockets_ = false;  // once for an allocation

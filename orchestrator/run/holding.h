@@ -1,6 +1,8 @@
 // Holding: one allocation as the conductor sees it: what was asked for, what is under way in it, how long it
 // lasts. It knows neither store nor launcher.
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <string>
@@ -24,6 +26,16 @@ struct Holding {
 
   // Trials it keeps busy at once, in nodes (in slots where trials share a node).
   i64 width() const { return request.nodes * request.slots; }
+  // Attempts to keep in the inbox beyond those: what ends, at the pace so far, until word of it has come and the
+  // next ones are there; short trials that end together must all find a next one.
+  i64 ahead(Clock::Point now, i64 least) const {
+    constexpr double kRoundTrip = 1;  // seconds, generously
+    if (!since) return least;
+    const double held = std::max(kRoundTrip, std::chrono::duration<double>(now - *since).count());
+    const double ends =
+        std::min(static_cast<double>(landed) / held * kRoundTrip, static_cast<double>(width()));
+    return std::max(least, static_cast<i64>(std::ceil(ends)));
+  }
   double gpu_seconds(Clock::Point now) const {
     if (!since) return 0;
     const auto each = request.gpus > 0 ? request.gpus : request.slots;

@@ -60,7 +60,7 @@ void SimLauncher::attempt_over(Job& job, i64 attempt, bool cancelled) {
 }
 
 void SimLauncher::say(Job& job, std::string_view kind, const nlohmann::json& body) {
-  job.unread += spool::frame({job.request.id, job.request.incarnation, ++job.lines, std::string(kind), body});
+  job.unread += spool::frame(job.request.id, job.request.incarnation, ++job.lines, kind, body);
 }
 
 // Every rank that measured says so; of a failure its first rank speaks, and the agent has the last word.

@@ -37,20 +37,29 @@ Db::~Db() {
 }
 
 Statement* Db::prepare(std::string_view sql) {
-  std::string key(sql);
-  const auto it = statements_.find(key);
+  const auto it = statements_.find(sql);
   if (it != statements_.end()) return it->second.get();
   sqlite3_stmt* raw = nullptr;
   const int code = sqlite3_prepare_v3(handle_, sql.data(), static_cast<int>(sql.size()),
                                       SQLITE_PREPARE_PERSISTENT, &raw, nullptr);
   if (code != SQLITE_OK || !raw) return nullptr;
-  return statements_.emplace(std::move(key), std::make_unique<Statement>(raw)).first->second.get();
+  return statements_.emplace(sql, std::make_unique<Statement>(raw)).first->second.get();
 }
 
 Expected<void> Db::execute(const std::string& sql) {
   const int code = sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr);
   if (code != SQLITE_OK) return fail(explain(code));
   return {};
+}
+
+Expected<void> Db::step(std::string_view sql) {
+  Statement* statement = prepare(sql);
+  if (!statement) return fail(explain(sqlite3_extended_errcode(handle_)));
+  const int code = statement->step();
+  if (code == SQLITE_DONE) return statement->reset(), Expected<void>();
+  auto failure = fail(explain(code));  // before reset() forgets it
+  statement->reset();
+  return failure;
 }
 
 Expected<i64> Db::pragma(const std::string& name) {
@@ -128,7 +137,7 @@ std::string_view Rows::blob(int c) const {
 }
 
 Work::Work(Db& db, Kind kind) : db_(db) {
-  auto begun = db_.execute(kind == kWrite ? "BEGIN IMMEDIATE" : "BEGIN");
+  auto begun = db_.step(kind == kWrite ? "BEGIN IMMEDIATE" : "BEGIN");
   if (begun)
     open_ = true;
   else
@@ -160,7 +169,7 @@ void Work::refuse(std::string sentence) {
 
 Expected<void> Work::commit() {
   if (failure_) return tl::unexpected<Error>(*failure_);
-  if (auto done = db_.execute("COMMIT"); !done) {
+  if (auto done = db_.step("COMMIT"); !done) {
     failure_ = done.error();
     return done;
   }

@@ -60,6 +60,12 @@ class Statement {
   bool copies_ = false;
 };
 
+// Looked up without a copy of the text.
+struct TextHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+};
+
 class Db {
  public:
   // flags as sqlite3_open_v2 takes them. shown_as: the path that error sentences name.
@@ -77,6 +83,7 @@ class Db {
   void forget_statements() { statements_.clear(); }
   // Runs statements outside of any transaction of Work (pragmas, BEGIN, migrations).
   Expected<void> execute(const std::string& sql);
+  Expected<void> step(std::string_view sql);  // one statement without values, prepared once
   Expected<i64> pragma(const std::string& name);
   // A sentence for people: what happened to the file and the way out.
   std::string explain(int code) const;
@@ -87,7 +94,7 @@ class Db {
   sqlite3* handle_;
   std::filesystem::path path_;
   int busy_timeout_ms_;
-  std::unordered_map<std::string, std::unique_ptr<Statement>> statements_;
+  std::unordered_map<std::string, std::unique_ptr<Statement>, TextHash, std::equal_to<>> statements_;
 };
 
 class Work;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "schema/agent_call.h"
 #include "schema/codec.h"
 #include "schema/version.h"
 #include "worker/agent/agent.h"
@@ -83,24 +84,19 @@ Expected<void> Agent::start_peers() {
                "--kill-on-bad-exit=0",
                "--wait=0",
                "--no-kill",
-               fs::read_symlink("/proc/self/exe").string(),
-               "run",
-               "--join",
-               "--spool",
-               options_.spool.string(),
-               "--allocation",
-               options_.allocation,
-               "--incarnation",
-               std::to_string(options_.incarnation),
-               "--slots",
-               std::to_string(options_.slots),
-               "--rank-program",
-               options_.rank_program.string(),
-               "--lease",
-               fmt::format("{}", options_.lease_s)};
-  if (options_.bind) step.argv.emplace_back("--bind");
-  if (!options_.zygote) step.argv.emplace_back("--no-zygote");
-  if (!options_.pid_namespace) step.argv.emplace_back("--no-namespace");
+               fs::read_symlink("/proc/self/exe").string()};
+  AgentCall call;
+  call.join = true;
+  call.spool = options_.spool;
+  call.allocation = options_.allocation;
+  call.incarnation = options_.incarnation;
+  call.slots = options_.slots;
+  call.rank_program = options_.rank_program;
+  call.lease_s = options_.lease_s;
+  call.bind = options_.bind;
+  call.zygote = options_.zygote;
+  call.pid_namespace = options_.pid_namespace;
+  for (auto& word : agent_words(call)) step.argv.push_back(std::move(word));
   step.input = ends[0];
   const auto pid = spawn(step);
   ::close(ends[0]);

@@ -109,6 +109,25 @@ TEST(Codec, SamplesTravelAsColumns) {
   EXPECT_EQ(back->samples, r.samples);
 }
 
+TEST(Codec, WhatIsAbsentIsLeftOutAndComesBackAbsent) {
+  RankRecord r;
+  r.samples.resize(2);
+  r.peak_allocated_bytes = 0;
+  const auto j = to_json(r);
+  for (const char* absent :
+       {"oom_kind", "oom_asked_bytes", "startup_ns", "peak_reserved_bytes", "cpu_percent"})
+    EXPECT_FALSE(j.contains(absent)) << absent;
+  EXPECT_EQ(j.at("peak_allocated_bytes"), 0);  // measured, and nothing
+  EXPECT_FALSE(j.at("samples").contains("exposed_comm_ns"));
+  EXPECT_EQ(j.at("samples").at("loss").size(), 2u);
+  const auto back = from_json<RankRecord>(*parse_json(dump(j)));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->samples, r.samples);
+  EXPECT_EQ(back->peak_allocated_bytes, 0);
+  EXPECT_FALSE(back->oom_kind || back->startup_ns || back->peak_reserved_bytes);
+  EXPECT_FALSE(to_json(RankExit{}).contains("signal"));
+}
+
 TEST(Codec, SamplesOfUnequalColumnsAreRefused) {
   const auto read = [](const char* samples) {
     nlohmann::json j = to_json(RankRecord{});
