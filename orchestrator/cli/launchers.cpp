@@ -79,6 +79,7 @@ Expected<run::MakeLauncher> ssh_maker(const nlohmann::json& settings, const laun
   for (const auto& host : options->hosts) s.slots = std::min(s.slots, host.slots);
   const auto hosts = static_cast<i64>(options->hosts.size());
   s.bounds = {hosts, hosts, std::nullopt};
+  s.bounds.named_hosts = true;
   return run::MakeLauncher(
       [options = std::move(*options), programs](boost::asio::io_context& io, launch::Launcher::Sink sink) {
         return launch::make_ssh(io, options, programs, std::move(sink));
