@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "bench_kernels/comm/group.h"
+#include "bench_kernels/kernels/counting_allocator.h"
 
 namespace sweep::comm {
 namespace {
@@ -77,6 +78,7 @@ class StagedBackend final : public c10d::Backend {
     return host;
   }
   static at::Tensor room(const at::Tensor& like) {
+    const memory::HostScope host;
     return at::empty(like.sizes(), like.options().device(at::kCPU));
   }
   static WorkPtr back(WorkPtr inner, const at::Tensor& device, const at::Tensor& host) {

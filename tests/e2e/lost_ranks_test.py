@@ -23,7 +23,7 @@ import time
 import database
 import processes
 
-HANG_SECONDS = 4    # without progress: a hang
+HANG_SECONDS = int(os.environ.get("SWEEP_HANG_SECONDS") or 4)  # without progress: a hang
 AIM_SECONDS = 30    # to find a rank at the wanted moment
 END_SECONDS = 60    # from the blow to the attempt's end
 ROUNDS = 8          # a moment that was missed comes again in the next one
@@ -50,7 +50,8 @@ SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 VERDICT = {"kill": "crash", "stop": "hang"}
 
 Case = collections.namedtuple("Case", "strategy moment blow")
-Page = collections.namedtuple("Page", "phase part waits")
+Page = collections.namedtuple("Page", "phase part beats waits")
+FILLERS = [Case("zero 0", "forward", "kill")] * 3
 
 
 class RankPage:
@@ -61,8 +62,8 @@ class RankPage:
 
     def look(self):
         """None before the rank has touched it."""
-        magic, phase, part = struct.unpack_from("<QII", self.memory)
-        return Page(phase, part, struct.unpack_from("<Q", self.memory, 72)[0] != 0) if magic else None
+        magic, phase, part, _, beats = struct.unpack_from("<QIIQQ", self.memory)
+        return Page(phase, part, beats, struct.unpack_from("<Q", self.memory, 72)[0] != 0) if magic else None
 
 
 def state_of(pid):
@@ -164,16 +165,23 @@ class Round:
 
     def strike(self, attempt, case):
         """Aims, strikes, and waits until the attempt is over and nothing of it is left."""
-        held = self.hold_at_meeting(attempt) if case.moment == "meeting" else None
-        self.go_on()
-        victim = held if held is not None else self.dice.randrange(2)
-        pid = attempt.pid_of(victim)
-        page = None if case.moment == "meeting" and held is None else self.aim(attempt, victim, pid, MOMENTS[case.moment])
+        held = case.moment == "meeting" and self.hold_at_meeting(attempt)
+        if not held:
+            self.go_on()
+        victim = 0 if held else self.dice.randrange(2)
+        pid, page = attempt.pid_of(victim), None
+        if held:
+            page = attempt.pages[victim].look()
+        elif case.moment != "meeting":
+            page = self.aim(attempt, victim, pid, MOMENTS[case.moment])
         if page is None:
             self.missed.append(case)
         os.kill(pid, SIGNALS[case.blow])
+        self.go_on()
         self.blows[attempt.trial["bucket_mb"]] = (attempt, victim, page)
-        self.keep_zygote_still()
+        if len(self.blows) < len(self.cases):
+            processes.wait_for(lambda: attempt.pages[1].look() or attempt.closing_word(), END_SECONDS, "both ranks were forked")
+            self.keep_zygote_still()
         word = processes.wait_for(attempt.closing_word, END_SECONDS, f"the end of attempt {attempt.number} ({case})")
         assert word["clean"], f"{case}: {word['dirt']}"
         left = attempt.living()
@@ -190,18 +198,18 @@ class Round:
             os.kill(self.zygote, signal.SIGCONT)
 
     def hold_at_meeting(self, attempt):
-        """Lets the zygote fork rank 0 and no other, so that it waits to be met; None when the zygote was faster."""
+        """Lets the zygote fork rank 0 and no other, so that it waits to be met; False when the zygote was faster."""
         if not self.zygote:
-            return None
+            return False
         self.go_on()
         until = time.monotonic() + AIM_SECONDS
         while attempt.pages[0].look() is None and time.monotonic() < until:
             pass  # a fork takes a millisecond: no time for a pause
         stop(self.zygote)
         if attempt.pages[1].look() is not None:
-            return None
+            return False
         processes.wait_for(lambda: attempt.pages[0].look().waits, AIM_SECONDS, "rank 0 waits to be met")
-        return 0
+        return True
 
     def aim(self, attempt, victim, pid, moment):
         """Stops the rank at that moment (phase, part) and returns its page; None when it never was there."""
@@ -212,7 +220,10 @@ class Round:
             if page and (page.phase, page.part) == moment:
                 return page
             os.kill(pid, signal.SIGCONT)
-            time.sleep(self.dice.uniform(0, 0.004))  # so that it stands elsewhere the next time
+            moved = time.monotonic() + 1  # it may wait for its peer, or for a core
+            while page and attempt.pages[victim].look().beats == page.beats and time.monotonic() < moved:
+                time.sleep(0.0005)
+            time.sleep(self.dice.uniform(0, 0.003))  # so that it stands elsewhere the next time
         return None
 
     def judge(self):
@@ -256,16 +267,28 @@ def play_round(bin_dir, cases, dice):
             raise
 
 
+def lasts(strategy, moment):
+    """Without gradients to reduce or stages to wait for, communication of its own is over in microseconds."""
+    return moment != "communication" or STRATEGIES[strategy].keys() & {"dp", "pp"}
+
+
 def dealt_out(dice):
     """Every strategy with both blows, every moment."""
     pairs = [(strategy, blow) for strategy in STRATEGIES for blow in SIGNALS]
     dice.shuffle(pairs)
-    moments = list(MOMENTS) * (len(pairs) // len(MOMENTS) + 1)
-    return [Case(strategy, moment, blow) for (strategy, blow), moment in zip(pairs, moments)]
+    cases, moments = [], []
+    for strategy, blow in pairs:
+        moments = moments or list(MOMENTS)
+        moment = next((m for m in moments if lasts(strategy, m)), "backward")
+        if moment in moments:
+            moments.remove(moment)
+        cases.append(Case(strategy, moment, blow))
+    return cases
 
 
 def every(dice):
-    cases = [Case(strategy, moment, blow) for strategy in STRATEGIES for moment in MOMENTS for blow in SIGNALS]
+    cases = [Case(strategy, moment, blow) for strategy in STRATEGIES for moment in MOMENTS for blow in SIGNALS
+             if lasts(strategy, moment)]
     dice.shuffle(cases)
     return cases
 
@@ -284,9 +307,11 @@ def main():
         missed = []
         for warm in (True, False):
             chosen = [case for case in pending if (MOMENTS[case.moment][0] == WARMUP) == warm]
+            if not warm and 0 < len(chosen) < len(FILLERS):
+                chosen = chosen + FILLERS  # a meeting cannot be aimed at in the first attempt of a run
             if chosen:
                 missed += play_round(options.bin_dir.resolve(), chosen, dice)
-        pending = missed
+        pending = [case for case in missed if case in pending]
         if not pending:
             break
     assert not pending, f"no rank was ever found there: {pending}"

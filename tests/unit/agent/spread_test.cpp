@@ -22,6 +22,7 @@ class SpreadTest : public ::testing::Test {
     placed.attempt.trial.dp = 4;
     placed.attempt.trial.nodes = 2;
     placed.nodes = {1, 3};
+    placed.slots = {{0, 1}, {0, 1}};
     spread_ = std::make_unique<Spread>(lent_, std::move(placed), [this](Spread&) { ++finished_; });
     spread_->start();
   }
