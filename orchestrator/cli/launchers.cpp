@@ -88,7 +88,6 @@ Expected<run::MakeLauncher> ssh_maker(const LaunchChoice& choice, const nlohmann
   }
   const auto hosts = static_cast<i64>(options->hosts.size());
   s.bounds = {hosts, hosts, std::nullopt};
-  s.bounds.named_hosts = true;
   return run::MakeLauncher(
       [options = std::move(*options), programs](boost::asio::io_context& io, launch::Launcher::Sink sink) {
         return launch::make_ssh(io, options, programs, std::move(sink));

@@ -55,7 +55,6 @@ struct Ended {
   std::string reason;  // finished, cancelled, lost, refused
   bool lost = false;
   bool blameless = false;  // preempted, cancelled from outside, out of time: what it left burns no retry
-  std::string host{};      // whose fault it was, as `avoid` would name it; empty: not known
 };
 // Worth telling people: why it waits, that the scheduler does not answer.
 struct Remark {

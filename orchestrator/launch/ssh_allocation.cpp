@@ -114,11 +114,10 @@ void SshAllocation::ask(std::size_t node, const std::string& line, std::string i
         if (said.code == 0) return answer(said.out);
         const auto& host = self->hosts_[node].name;
         if (said.code == 255)
-          return self->give_up(fmt::format("{}: {}", host, why_ssh_failed(host, said.err)), host);
-        self->give_up(fmt::format("{}: {}: {}", host, what,
-                                  said.timed_out ? "no answer in time"
-                                                 : last_line_of(said.err.empty() ? said.out : said.err)),
-                      host);
+          return self->give_up(fmt::format("{}: {}", host, why_ssh_failed(host, said.err)));
+        self->give_up(fmt::format(
+            "{}: {}: {}", host, what,
+            said.timed_out ? "no answer in time" : last_line_of(said.err.empty() ? said.out : said.err)));
       });
 }
 
@@ -249,7 +248,7 @@ void SshAllocation::open_bridge() {
     const auto reason = mail_.bye_reason();
     clean_up(reason.empty() ? "lost: the head agent ended without a farewell" : reason, reason.empty());
   };
-  events.failed = [this](const std::string& why) { give_up(why, hosts_[0].name); };
+  events.failed = [this](const std::string& why) { give_up(why); };
   events.remark = [this](const std::string& text) { say(Remark{request_.id, text}); };
   bridge_ = std::make_unique<BridgeEnd>(
       around_.io, around_.shell, hosts_[0].name,
@@ -273,9 +272,8 @@ Expected<i64> SshAllocation::post(std::string_view kind, const nlohmann::json& b
   return posted;
 }
 
-void SshAllocation::give_up(const std::string& why, const std::string& blamed) {
+void SshAllocation::give_up(const std::string& why) {
   if (closing_) return;
-  blamed_ = blamed;
   clean_up("lost: " + why, true);
 }
 
@@ -291,7 +289,7 @@ void SshAllocation::clean_up(const std::string& reason, bool lost) {
   const auto one_less = [self = shared_from_this(), reason, lost] {
     if (--self->waited_for_ > 0) return;
     self->ended_ = true;  // its hosts are free from here on
-    if (!self->abandoned_) self->around_.say(Ended{self->request_.id, reason, lost, false, self->blamed_});
+    if (!self->abandoned_) self->around_.say(Ended{self->request_.id, reason, lost});
   };
   for (std::size_t node = 0; node < hosts_.size(); ++node) {
     const Place& place = places_[node];

@@ -62,7 +62,7 @@ class SshAllocation : public std::enable_shared_from_this<SshAllocation> {
   std::string agent_line(std::size_t node, const std::string& more) const;
   void open_bridge();
   void news();
-  void give_up(const std::string& why, const std::string& blamed = {});
+  void give_up(const std::string& why);
   void clean_up(const std::string& reason, bool lost);
   Expected<void> keep_record() const;
   void say(const Event& event);
@@ -74,7 +74,6 @@ class SshAllocation : public std::enable_shared_from_this<SshAllocation> {
   Mail mail_;
   std::unique_ptr<BridgeEnd> bridge_;
   std::size_t waited_for_ = 0;
-  std::string blamed_;  // the host that it failed by
   bool adopted_ = false, spoke_ = false, closing_ = false, ended_ = false, abandoned_ = false;
 };
 

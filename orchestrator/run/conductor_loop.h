@@ -32,7 +32,6 @@ class ConductorLoop {
   void obtain();
   Expected<std::vector<store::Demand>> demand();
   std::vector<Capacity> capacities(Clock::Point now) const;
-  Bounds bounds() const;
   void request(const Wanted&);
   void fill();
   void fill(Holding&);
@@ -78,7 +77,6 @@ class ConductorLoop {
   std::unique_ptr<launch::Launcher> launcher_;
   std::map<std::string, Holding> held_;  // by allocation
   Quarantine quarantine_;
-  i64 hosts_out_ = 0;       // of those the launcher was given
   double spent_gpu_s_ = 0;  // of allocations that have ended
   int signals_seen_ = 0;
   int lost_in_a_row_ = 0;

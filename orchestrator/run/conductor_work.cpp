@@ -17,12 +17,6 @@ Expected<std::vector<store::Demand>> ConductorLoop::demand() {
   return std::vector<store::Demand>{all};
 }
 
-Bounds ConductorLoop::bounds() const {
-  Bounds out = settings_.bounds;
-  if (out.named_hosts) out.max_nodes -= hosts_out_;
-  return out;
-}
-
 std::vector<Capacity> ConductorLoop::capacities(Clock::Point now) const {
   std::vector<Capacity> out;
   const double target = target_seconds(settings_.bounds);
@@ -41,11 +35,11 @@ void ConductorLoop::obtain() {
   if (!end_ && !error_ && room_for_more()) {
     const auto groups = demand();
     if (!groups) return fatal(groups.error());
-    for (const Wanted& wanted : allocations_wanted(*groups, capacities(clock_.now()), bounds())) {
+    for (const Wanted& wanted : allocations_wanted(*groups, capacities(clock_.now()), settings_.bounds)) {
       request(wanted);
       if (error_) return;
     }
-    const auto beyond = beyond_bounds(*groups, bounds());
+    const auto beyond = beyond_bounds(*groups, settings_.bounds);
     if (held_.empty() && beyond) end_ = RunEnd{End::kBroken, *beyond};
   }
   if (held_.empty()) io_.stop();
@@ -54,9 +48,9 @@ void ConductorLoop::obtain() {
 bool ConductorLoop::room_for_more() const {
   i64 nodes = 0;
   for (const auto& [id, holding] : held_) nodes += holding.request.nodes;
-  const auto within = bounds();
-  return held_.empty() || (static_cast<i64>(held_.size()) < within.max_allocations &&
-                           (within.max_nodes <= 0 || nodes < within.max_nodes));
+  const auto& bounds = settings_.bounds;
+  return held_.empty() || (static_cast<i64>(held_.size()) < bounds.max_allocations &&
+                           (bounds.max_nodes <= 0 || nodes < bounds.max_nodes));
 }
 
 void ConductorLoop::request(const Wanted& wanted) {
@@ -257,14 +251,8 @@ void ConductorLoop::on_ended(const launch::Ended& ended) {
 void ConductorLoop::on_lost(const Holding& holding, const launch::Ended& ended) {
   note("allocation_lost", fmt::format("allocation {} was lost: {}", ended.id, ended.reason));
   if (holding.landed > 0) return;
-  if (!ended.blameless) {
-    const bool named = !ended.host.empty();
-    const auto hosts = named ? std::set<std::string>{ended.host} : holding.hosts;
-    for (const auto& sentence : quarantine_.lost(hosts, ended.reason)) {
-      note("quarantine", sentence);
-      hosts_out_ += named;
-    }
-  }
+  if (!ended.blameless)
+    for (const auto& sentence : quarantine_.lost(holding.hosts, ended.reason)) note("quarantine", sentence);
   if (++lost_in_a_row_ < settings_.lost_in_a_row) return;
   end_with(End::kBroken,
            fmt::format("{} allocations in a row were lost without one result; the last one: {}. "

@@ -52,7 +52,7 @@ double target_seconds(const Bounds& bounds) {
 std::vector<Wanted> allocations_wanted(const std::vector<store::Demand>& groups, std::vector<Capacity> held,
                                        const Bounds& bounds) {
   const double target = target_seconds(bounds);
-  i64 nodes_left = bounds.max_nodes > 0 || bounds.named_hosts ? bounds.max_nodes : largest(groups);
+  i64 nodes_left = bounds.max_nodes > 0 ? bounds.max_nodes : largest(groups);
   i64 places_left = bounds.max_allocations - static_cast<i64>(held.size());
   for (const Capacity& each : held) nodes_left -= each.nodes;
   auto ordered = groups;
@@ -81,13 +81,10 @@ std::vector<Wanted> allocations_wanted(const std::vector<store::Demand>& groups,
 }
 
 std::optional<std::string> beyond_bounds(const std::vector<store::Demand>& groups, const Bounds& bounds) {
-  if (groups.empty() || (bounds.max_nodes <= 0 && !bounds.named_hosts)) return std::nullopt;
+  if (groups.empty() || bounds.max_nodes <= 0) return std::nullopt;
   i64 smallest = groups.front().nodes;
   for (const auto& group : groups) smallest = std::min(smallest, group.nodes);
   if (smallest <= bounds.max_nodes) return std::nullopt;
-  if (bounds.named_hosts)
-    return fmt::format("the trials that are left need {} hosts or more, and {} are there that can be used",
-                       smallest, std::max<i64>(bounds.max_nodes, 0));
   return fmt::format(
       "the trials that are left need {} nodes or more, and max_nodes is {}; raise it to run them", smallest,
       bounds.max_nodes);

@@ -14,7 +14,6 @@ struct Bounds {
   i64 max_allocations = 1;       // held at once
   std::optional<double> time_s;  // the longest one may be asked for
   i64 most_nodes_each = 0;       // of one allocation, unless a trial needs more; 0: what max_nodes leaves
-  bool named_hosts = false;      // max_nodes counts given hosts: one in quarantine is one less, down to none
 };
 
 // An allocation that is held or asked for, and what it can still take on.

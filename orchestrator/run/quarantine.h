@@ -1,6 +1,6 @@
 // Quarantine: hosts that get no more work in this run, each with its reason. A host that could not be cleaned
 // is out at once; one that lost allocations without a result, at the second. It guesses no culprit among
-// several hosts: a launcher that knows names it.
+// several hosts.
 #pragma once
 #include <map>
 #include <set>
