@@ -153,11 +153,25 @@ class SlurmFleet(Fleet):
         self.cluster.run("scontrol", "update", f"nodename={node}", f"state={state}", "reason=test", check=False, timeout=20)
 
     def settle(self):
-        """Every node idle, none drained."""
-        daemons.wait_for(lambda: set(self.cluster.states().values()) == {"idle"}, 60, f"idle nodes: {self.cluster.states()}", 0.2)
+        """Every node idle and none drained, by force where need be; what was in the way, in Slurm's words."""
+        def idle():
+            return set(self.cluster.states().values()) == {"idle"}
+        try:
+            daemons.wait_for(idle, 30, "idle nodes", 0.2)
+            return ""
+        except TimeoutError:
+            told = self.tell()
+        for job in self.jobs():
+            self.scancel(job)
+        for node in self.cluster.drained():
+            self.drain(node, "resume")
+        daemons.wait_for(idle, 90, "idle nodes", 0.2)
+        return told
 
     def tell(self):
-        return f"{self.cluster.states()}"
+        questions = [("sinfo", "-h", "-R", "-o", "%N %E"), ("squeue", "-h", "-o", "%i %j %T %r %N")]
+        answers = [self.cluster.run(*words, check=False, timeout=20) for words in questions]
+        return "; ".join([f"{self.cluster.states()}", *filter(None, answers)])
 
 
 class SshFleet(Fleet):
@@ -185,7 +199,7 @@ class SshFleet(Fleet):
         self.cluster.start_host(node)
 
     def settle(self):
-        pass
+        return ""
 
     def tell(self):
         return ", ".join(self.nodes)

@@ -36,7 +36,8 @@ class Round:
         dice.shuffle(scripts)
         trials = [(script, dice.choice([1, 1, 2, 2, 3, 4])) for script in scripts]
         self.own, self.dice = own, dice
-        self.sweep = fleet_sweep.Sweep(own, args.bin, args.rank, f"chaos{number}", trials, step_ms=150, retries=50)
+        self.sweep = fleet_sweep.Sweep(own, args.bin, args.rank, f"chaos{number}", trials, step_ms=150, hang_seconds=12,
+                                       retries=50)
         self.strikes = chaos_faults.Strikes(own, dice)
         self.faults = chaos_faults.faults_of(own)
         self.names = []  # a shuffled pack: every fault finds something before one comes again
@@ -118,7 +119,9 @@ class Round:
         self.sweep.check_end()
         self.sweep.check_answers(self.strikes.excused(self.sweep))
         self.sweep.check_nodes(90)
-        self.own.settle()
+        # After kill -9 of its daemons Slurm itself may keep a job that is over, or drain a node: said, and put right.
+        if in_the_way := self.own.settle():
+            print(f"Slurm had to be put right: {in_the_way}", flush=True)
         assert not self.overlaps, f"(trial, attempts) that lived at once: {sorted(self.overlaps)[:5]}"
 
     def tell(self):

@@ -50,7 +50,8 @@ def play(own, sweep):
              if tries[length] != (2 if fleet_sweep.EXPECTED[script] == "crash" else 1)}
     assert not wrong, f"trials with another number of attempts than 2 for a crash and 1 for the rest: {wrong}"
     sweep.check_nodes()
-    own.settle()
+    in_the_way = own.settle()
+    assert not in_the_way, f"nodes that are not idle again: {in_the_way}"
     held = sweep.rows("select count(*), sum(ended_unix_ns - created_unix_ns) / 1e9 from allocation")[0]
     print(f"{own.kind}: {len(sweep.trials)} trials in {held[0]} allocations, held for {held[1]:.0f} s together; "
           f"0 processes left on {len(own.nodes)} nodes, 0 nodes drained", flush=True)

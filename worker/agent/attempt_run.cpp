@@ -22,6 +22,7 @@ namespace sweep::agent {
 namespace {
 constexpr auto kWatchTick = std::chrono::milliseconds(50);
 constexpr auto kSweepTick = std::chrono::milliseconds(5);
+constexpr double kHungGrace = 1.0;   // seconds between SIGTERM and SIGKILL, at most, after a hang
 constexpr double kTestimony = 1.0;   // seconds the peers of a failed rank get
 constexpr double kSweepLimit = 5.0;  // seconds after SIGKILL before a survivor taints the node
 }  // namespace
@@ -263,7 +264,9 @@ void AttemptRun::terminate() {
     ::kill(-anchor_, SIGCONT);  // a rank that was stopped can be asked only once it goes on
   }
   stage_ = Stage::kTerminating;
-  set_deadline(attempt_.deadlines.grace_s);
+  // A rank that stood still for its whole deadline has nothing more to say.
+  const double grace = attempt_.deadlines.grace_s;
+  set_deadline(cause_ == "hang" ? std::min(grace, kHungGrace) : grace);
 }
 
 void AttemptRun::end(const std::string& cause, bool at_once) {
