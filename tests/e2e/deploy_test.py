@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """deploy_test.py BIN FAKE_RANK REPOSITORY: scripts/deploy over real sshd, with a rank program that has a library of its own
 beside it: it arrives whole and starts without what it was built beside, a second time nothing is sent, another version, a damaged or
-foreign folder is refused and leaves what was there; and `sweep run --on ssh` runs with what was deployed."""
+foreign folder is refused and leaves what was there; `sweep run --on ssh` runs with what was deployed; and nodes of a Slurm
+allocation get it too."""
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
+import slurm  # noqa: E402
 import sshd  # noqa: E402
 
 BIN, FAKE_RANK, REPOSITORY = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
@@ -116,6 +118,22 @@ class DeployTest(unittest.TestCase):
         said = self.deploy(self.folder / "partly", code=1, hosts=["nowhere.invalid", self.cluster.hosts[0]])
         self.assertIn("host1: brought", said)
         self.assertIn("nowhere.invalid: failed", said)
+
+    def test_nodes_of_a_slurm_allocation_get_it(self):
+        if slurm.missing():
+            self.skipTest(f"this machine lacks {', '.join(slurm.missing())}")
+        to = self.folder / "local"
+        with slurm.Cluster(self.folder / "slurm", nodes=2) as cluster:
+            job = cluster.run("bash", "-c", "salloc --no-shell -N2 -J standing 2>&1").split()[-1]
+            command = [REPOSITORY / "scripts" / "deploy", "--job", job, "--to", to, "--rank", self.rank, "--agent", BIN / "sweep-agent"]
+            done = subprocess.run([str(word) for word in command], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                                  env=cluster.environment)
+            cluster.run("scancel", job)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        said = sorted(line.split(": ", 1)[1] for line in done.stderr.splitlines() if line[:3] in ("0: ", "1: "))
+        self.assertEqual(said, ["brought", "there already"], done.stderr)  # both nodes are this machine
+        self.assertEqual(self.version_at(to), self.version)
+        self.assertEqual(list(self.folder.glob("local.parcel.*")), [])
 
     def test_a_sweep_runs_with_it(self):
         to, grid = self.folder / "run", self.folder / "grid.yaml"

@@ -17,8 +17,8 @@ GLIBC = re.compile(r"^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|anl|mvec))\.
 GRID = """name: bare
 model: {family: llama, layers: 2, hidden_size: 64, heads: 4, kv_heads: 4, intermediate_size: 172, vocab_size: 256, tie_embeddings: false}
 base: {hardware: cpu, nodes: 1, gpus_per_node: 1}
-grid: {seq_len: [64, 65, 66]}
-derive: {fake: "seq_len == 66 ? 1 : 0", fake_step_ms: "1"}
+grid: {seq_len: [64, 65]}
+derive: {fake: "seq_len - 64", fake_step_ms: "1"}
 measure: {warmup_steps: 1, steps: 2}
 """
 
@@ -62,12 +62,12 @@ class PackageTest(unittest.TestCase):
     def inside(self, *words, code=0, place="opt"):
         """Runs a program of the tarball with this root as /, and a /proc and /dev of its own."""
         script = ('mount -t proc proc "$1/proc" && mount -t tmpfs tmpfs "$1/dev" && mkdir "$1/dev/shm" && for each in null zero urandom; do '
-                  ': >"$1/dev/$each" && mount --bind "/dev/$each" "$1/dev/$each" || exit 99; done && root=$1 && shift && exec chroot "$root" "$@"')
+                  ': >"$1/dev/$each" && mount --bind "/dev/$each" "$1/dev/$each" || exit 99; done && root=$1 && shift && '
+                  'chroot=$(command -v chroot) && exec env -i HOME=/home PATH=/nowhere LANG=C "$chroot" "$root" "$@"')
         own = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
         command = ["unshare", *own, "--mount", "--pid", "--fork", "--kill-child=KILL", "sh", "-c", script, "sh", str(self.root),
                    f"/{place}/{self.name}/bin/{words[0]}", *words[1:]]
-        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120,
-                              env={"HOME": "/home", "PATH": "/nowhere", "LANG": "C"})
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120)
         self.assertEqual(done.returncode, code, f"{words}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
         return done.stdout
 
@@ -92,7 +92,7 @@ class PackageTest(unittest.TestCase):
     def test_a_sweep_runs(self):
         self.inside("sweep", "run", "/home/grid.yaml", "--db", "/home/r.db", "--slots", "2", "--rank", f"/opt/{self.name}/bin/fake_rank")
         said = self.inside("sweep", "query", "select outcome from results order by seq_len", "--db", "/home/r.db", "--json")
-        self.assertEqual(re.findall(r'"outcome": ?"(\w+)"', said), ["ok", "ok", "oom"], said)
+        self.assertEqual(re.findall(r'"outcome": ?"(\w+)"', said), ["ok", "oom"], said)
 
 
 def can_unshare():

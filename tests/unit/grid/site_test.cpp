@@ -72,7 +72,7 @@ TEST_F(SiteTest, MistakesAreNamedWithTheirPlace) {
         {"limits: {gpu_hours: -1}\n", "gpu_hours"},
         {"prices: {h100: {node_hour: 30}}\n", ":1:10: "},
         {"prices: {h100-sxm-80gb: 30}\n", "map"},
-        {"prices: {h100-sxm-80gb: {}}\n", "node_hour"},
+        {"prices: {h100-sxm-80gb: {}}\n", "is empty"},
         {"prices: {h100-sxm-80gb: {node_hour: 30, gpu_hour: 4}}\n", "or as gpu_hour"},
         {"prices: {h100-sxm-80gb: {node_hour: 0}}\n", "a price"},
         {"[1, 2]\n", ":1:1: "},

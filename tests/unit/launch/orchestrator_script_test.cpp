@@ -18,8 +18,8 @@ OrchestratorJob job() {
   return {"sweep-run-x-1",
           "cpu",
           {{"account", "my project"}},
-          "/data/50%/r.db.log",
-          {"/opt/sweep", "resume", "it's $(mine)", "--db", "/data/50%/r.db"}};
+          "/data/50% mine/r.db.log",
+          {"/opt/sweep", "resume", "it's $(mine)", "--db", "/data/50% mine/r.db"}};
 }
 
 TEST(OrchestratorScript, AsksForLittleAndComesAgain) {
@@ -27,9 +27,10 @@ TEST(OrchestratorScript, AsksForLittleAndComesAgain) {
   for (const char* line :
        {"#SBATCH --job-name=sweep-run-x-1\n", "#SBATCH --partition=cpu\n",
         "#SBATCH --account=\"my project\"\n", "#SBATCH --requeue\n", "#SBATCH --open-mode=append\n",
-        "#SBATCH --output=\"/data/50%%/r.db.log\"\n", "#SBATCH --cpus-per-task=1\n"})
+        "#SBATCH --output=\"/data/50%% mine/r.db.log\"\n", "#SBATCH --cpus-per-task=1\n"})
     EXPECT_THAT(script, HasSubstr(line));
-  EXPECT_THAT(script, HasSubstr("/opt/sweep resume 'it'\\''s $(mine)' --db '/data/50%/r.db' $again &\n"));
+  EXPECT_THAT(script,
+              HasSubstr("/opt/sweep resume 'it'\\''s $(mine)' --db '/data/50% mine/r.db' $again &\n"));
   EXPECT_THAT(script, Not(HasSubstr("--exclusive")));
 }
 
