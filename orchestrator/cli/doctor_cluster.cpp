@@ -27,7 +27,8 @@ constexpr double kReach = 20, kProbe = 120, kSrun = 120;  // seconds
 std::string first_line(const std::string& text) {
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);)
-    if (line.find_first_not_of(" \t\r") != std::string::npos) return line;
+    if (const auto last = line.find_last_not_of(" \t\r"); last != std::string::npos)
+      return line.substr(0, last + 1);
   return {};
 }
 

@@ -55,7 +55,7 @@ nlohmann::json AttemptRun::collect_evidence() const {
 
 void AttemptRun::relay_testimony() {
   for (std::size_t i = 0; files_ && i < ranks_.size(); ++i) {
-    const auto record = files_->record(world_rank(i));
+    auto record = files_->record(world_rank(i));
     if (!record) {
       spdlog::warn("{}", record.error().message);
       if (!evidence_.is_object()) evidence_ = nlohmann::json::object();

@@ -79,7 +79,8 @@ Attempt screen_attempt(i64 nodes, i64 gpus_per_node, bool zygote) {
   trial.nodes = nodes;
   trial.gpus_per_node = std::max<i64>(1, gpus_per_node);
   trial.dp = trial.global_batch_size = trial.nodes * trial.gpus_per_node;
-  trial.spec.layers = 1, trial.spec.hidden_size = 16, trial.spec.heads = trial.spec.kv_heads = 2;  // nothing trains
+  trial.spec.layers = 1, trial.spec.hidden_size = 16,
+  trial.spec.heads = trial.spec.kv_heads = 2;  // nothing trains
   trial.spec.head_dim = 8, trial.spec.intermediate_size = 32, trial.spec.vocab_size = 32, trial.seq_len = 8;
   attempt.measure = {0, 1, 1};
   attempt.deadlines = {120, 60, 60, 180, 3};
