@@ -27,6 +27,7 @@ nlohmann::json to_json(const Metrics&);
 nlohmann::json to_json(const MeasurePlan&);
 nlohmann::json to_json(const Deadlines&);
 nlohmann::json to_json(const Attempt&);
+nlohmann::json to_json(const SentTraffic&);
 // The samples of a record are columns: one array per member of StepSample, all of one length.
 nlohmann::json to_json(const RankRecord&);
 nlohmann::json to_json(const RankExit&);
@@ -51,6 +52,8 @@ template <>
 Expected<Deadlines> from_json<Deadlines>(const nlohmann::json&);
 template <>
 Expected<Attempt> from_json<Attempt>(const nlohmann::json&);
+template <>
+Expected<SentTraffic> from_json<SentTraffic>(const nlohmann::json&);
 template <>
 Expected<RankRecord> from_json<RankRecord>(const nlohmann::json&);
 template <>

@@ -27,7 +27,13 @@ void for_each_member(T& r, F&& f, const RankRecord*) {
   f("startup_ns", r.startup_ns), f("peak_allocated_bytes", r.peak_allocated_bytes);
   f("peak_reserved_bytes", r.peak_reserved_bytes), f("baseline_bytes", r.baseline_bytes);
   f("alloc_retries", r.alloc_retries), f("ooms", r.ooms), f("host_peak_rss_bytes", r.host_peak_rss_bytes);
-  f("cpu_percent", r.cpu_percent), f("effective", r.effective);
+  f("cpu_percent", r.cpu_percent), f("effective", r.effective), f("sent", r.sent);
+  f("expert_load", r.expert_load), f("skipped_steps", r.skipped_steps), f("loss_scale", r.loss_scale);
+}
+
+template <class T, class F>
+void for_each_member(T& s, F&& f, const SentTraffic*) {
+  f("strategy", s.strategy), f("calls", s.calls), f("bytes", s.bytes);
 }
 
 template <class T, class F>
@@ -42,7 +48,7 @@ void for_each_member(T& e, F&& f, const AttemptEnd*) {
   f("attempt", e.attempt), f("cause", e.cause), f("evidence", e.evidence), f("clean", e.clean);
   f("dirt", e.dirt), f("util_mean", e.util_mean), f("util_sd", e.util_sd), f("power_mean_w", e.power_mean_w);
   f("sm_clock_mhz", e.sm_clock_mhz), f("throttle", e.throttle), f("started_unix_ns", e.started_unix_ns);
-  f("ended_unix_ns", e.ended_unix_ns);
+  f("ended_unix_ns", e.ended_unix_ns), f("neighbours", e.neighbours);
 }
 
 template <class T, class F>
@@ -62,6 +68,7 @@ void for_each_member(T& l, F&& f, const RankLaunch*) {
   f("attempt_dir", l.attempt_dir), f("rendezvous_dir", l.rendezvous_dir), f("rank", l.rank);
   f("local_rank", l.local_rank), f("world", l.world), f("agent_pid", l.agent_pid), f("pgid", l.pgid);
   f("store", l.store), f("address", l.address), f("interface", l.interface);
+  f("devices", l.devices), f("cores", l.cores);
 }
 
 const StepSample kNoSample;  // stands for the list of members
@@ -103,6 +110,9 @@ Expected<Metrics> from_json<Metrics>(const json& j) {
   return in.done(std::move(m));
 }
 
+json to_json(const SentTraffic& s) {
+  return write(s);
+}
 json to_json(const RankRecord& r) {
   return write(r);
 }
@@ -174,6 +184,10 @@ bool read_columns(const json& j, std::vector<StepSample>& out) {
 
 }  // namespace fields
 
+template <>
+Expected<SentTraffic> from_json<SentTraffic>(const json& j) {
+  return read<SentTraffic>(j, "sent traffic");
+}
 template <>
 Expected<RankRecord> from_json<RankRecord>(const json& j) {
   return read<RankRecord>(j, "rank record");

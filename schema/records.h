@@ -25,6 +25,14 @@ struct StepSample {
   bool operator==(const StepSample&) const = default;
 };
 
+// What a rank sent in one step through the groups of one strategy.
+struct SentTraffic {
+  std::string strategy;  // dp, tp, pp, cp, ep; world: what all ranks agree on
+  i64 calls = 0;         // collectives and sends it took part in
+  i64 bytes = 0;         // by the ring algorithms' lower bound (docs/metrics.md)
+  bool operator==(const SentTraffic&) const = default;
+};
+
 // A rank's own testimony, written by the rank to its file (temp, sync, rename) before it exits.
 struct RankRecord {
   i64 attempt = 0;
@@ -43,6 +51,10 @@ struct RankRecord {
   std::optional<i64> alloc_retries, ooms;
   std::optional<i64> host_peak_rss_bytes;
   std::optional<double> cpu_percent;  // process CPU over the timed steps
+  std::vector<SentTraffic> sent;      // of the last step; a strategy of one rank is not listed
+  std::optional<double> expert_load;  // busiest expert's rows over the mean; mean over the timed steps
+  std::optional<i64> skipped_steps;   // timed steps without an update; absent without a loss scale
+  std::optional<double> loss_scale;   // after the last step
   std::string effective;              // JSON object: what was really used (attention, backend, device, ...)
 };
 
@@ -70,6 +82,7 @@ struct AttemptEnd {
   std::string dirt;   // of an unclean one: what was left
   std::optional<double> util_mean, util_sd, power_mean_w, sm_clock_mhz;  // sampled while measuring
   std::string throttle;
+  i64 neighbours = 0;  // other attempts that ran on its nodes meanwhile
   i64 started_unix_ns = 0;
   i64 ended_unix_ns = 0;
 };

@@ -1,16 +1,22 @@
 #!/usr/bin/env python3
-"""A DDP trainer in plain eager PyTorch, as a competent user writes it: the yardstick for the training step's speed.
+"""A trainer in plain eager PyTorch, as a competent user writes it: the yardstick for the training step's speed.
 
 A Llama-like decoder (F.rms_norm, rotary positions from cached tables, F.scaled_dot_product_attention with grouped heads, SwiGLU,
-cross-entropy), fused AdamW, DistributedDataParallel over gloo with gradients as bucket views, gradient accumulation under
-no_sync. One process per rank; rank 0 prints one line of JSON with the median and every timed step.
+cross-entropy), fused AdamW, over gloo; how it is spread over the ranks is --parallel:
+  ddp   DistributedDataParallel with gradients as bucket views
+  fsdp  fully_shard (FSDP2) of embedding, each block, norm with head, and the root, as torchtitan groups them
+  tp    parallelize_module: column- and row-parallel linear layers, vocabulary-parallel embedding, head and loss
+One process per rank; rank 0 prints one line of JSON with the median, every timed step, and the first and last loss over all ranks.
+--dump DIR leaves the initial weights as a Hugging Face checkpoint, and the first micro-batches of all ranks as tokens.json, so that
+another implementation can be asked for its loss.
 
-usage: bench_pytorch.py --ranks 2 --layers 4 --hidden 256 --seq-len 256 --micro-batch-size 2
+usage: bench_pytorch.py --parallel fsdp --ranks 2 --layers 4 --hidden 256 --seq-len 256 --micro-batch-size 2
 """
 import argparse
 import contextlib
 import json
 import os
+import pathlib
 import statistics
 import tempfile
 import time
@@ -28,6 +34,8 @@ def parse():
     for name, default in dict(ranks=1, threads=1, layers=4, hidden=256, heads=4, kv_heads=4, intermediate=688, vocab=8192,
                               seq_len=256, micro_batch_size=2, grad_accum=1, warmup=3, steps=20, bucket_mb=25).items():
         p.add_argument("--" + name.replace("_", "-"), type=int, default=default)
+    p.add_argument("--parallel", choices=("ddp", "fsdp", "tp"), default="ddp")
+    p.add_argument("--dump")
     return p.parse_args()
 
 
@@ -42,9 +50,7 @@ class Attention(nn.Module):
 
     def forward(self, x, cos, sin):
         b, s, _ = x.shape
-        q = self.q_proj(x).view(b, s, self.heads, self.dim).transpose(1, 2)
-        k = self.k_proj(x).view(b, s, self.kv_heads, self.dim).transpose(1, 2)
-        v = self.v_proj(x).view(b, s, self.kv_heads, self.dim).transpose(1, 2)
+        q, k, v = (proj(x).view(b, s, -1, self.dim).transpose(1, 2) for proj in (self.q_proj, self.k_proj, self.v_proj))
         q, k = rotated(q, cos, sin), rotated(k, cos, sin)
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=self.heads != self.kv_heads)
         return self.o_proj(y.transpose(1, 2).reshape(b, s, -1))
@@ -94,31 +100,120 @@ class Model(nn.Module):
         return F.cross_entropy(self.lm_head(self.norm(x)).flatten(0, 1), labels.flatten())
 
 
+HUGGING_FACE = {"embed_tokens": "model.embed_tokens", "norm": "model.norm", "lm_head": "lm_head"}
+
+
+def dump(model, batches, a):
+    """The plain model's weights under the names of a Hugging Face Llama, its config, and every rank's first tokens."""
+    from safetensors.torch import save_file
+
+    def name(key):
+        module, rest = key.split(".", 1)
+        if module != "blocks":
+            return HUGGING_FACE[module] + "." + rest
+        layer, rest = rest.split(".", 1)
+        return f"model.layers.{layer}.{'mlp.' if rest.split('_')[0] in ('gate', 'up', 'down') else ''}{rest}"
+    folder = pathlib.Path(a.dump)
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file({name(key): value.detach() for key, value in model.named_parameters()}, folder / "model.safetensors")
+    config = dict(model_type="llama", architectures=["LlamaForCausalLM"], hidden_size=a.hidden, num_hidden_layers=a.layers,
+                  num_attention_heads=a.heads, num_key_value_heads=a.kv_heads, intermediate_size=a.intermediate, vocab_size=a.vocab,
+                  max_position_embeddings=a.seq_len, rms_norm_eps=1e-5, rope_theta=10000.0, tie_word_embeddings=False,
+                  hidden_act="silu", torch_dtype="float32")
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "tokens.json").write_text(json.dumps([row for batch in batches for row in batch[0].tolist()]))
+
+
+def sharded(model, mesh):
+    from torch.distributed.fsdp import fully_shard
+    fully_shard(model.embed_tokens, mesh=mesh)
+    for block in model.blocks:
+        fully_shard(block, mesh=mesh)
+    fully_shard([model.norm, model.lm_head], mesh=mesh, reshard_after_forward=False)  # backward needs them at once
+    return fully_shard(model, mesh=mesh)
+
+
+def tensor_parallel(model, mesh):
+    from torch.distributed.tensor import Replicate, Shard
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+    parallelize_module(model, mesh, {"embed_tokens": RowwiseParallel(input_layouts=Replicate()),
+                                     "lm_head": ColwiseParallel(output_layouts=Shard(-1), use_local_output=False)})
+    column, row = ColwiseParallel, RowwiseParallel
+    plan = {"self_attn.q_proj": column(), "self_attn.k_proj": column(), "self_attn.v_proj": column(), "self_attn.o_proj": row(),
+            "gate_proj": column(), "up_proj": column(), "down_proj": row()}
+    for block in model.blocks:
+        parallelize_module(block, mesh, plan)
+    return model
+
+
+def spread(model, a):
+    """The model over all ranks, and what the loss and its backward run under."""
+    if a.parallel == "ddp":
+        return DistributedDataParallel(model, gradient_as_bucket_view=True, bucket_cap_mb=a.bucket_mb), contextlib.nullcontext
+    mesh = dist.device_mesh.init_device_mesh("cpu", (a.ranks,))
+    if a.parallel == "fsdp":
+        return sharded(model, mesh), contextlib.nullcontext
+    from torch.distributed.tensor.parallel import loss_parallel
+    return tensor_parallel(model, mesh), loss_parallel
+
+
+def groups_of_one_kind(model):
+    """Plain and distributed parameters apart: one fused update takes one kind (under tp the norms are plain)."""
+    groups = {}
+    for p in model.parameters():
+        groups.setdefault(type(p.data), []).append(p)
+    return [{"params": params} for params in groups.values()]
+
+
+def tokens_of(a, rank):
+    generator = torch.Generator().manual_seed(100 + rank)
+    return torch.randint(0, a.vocab, (a.grad_accum, a.micro_batch_size, a.seq_len + 1), generator=generator)
+
+
+def gradients_stay(model, a, last):
+    """Under accumulation only the last micro-batch's backward exchanges gradients."""
+    if a.ranks == 1 or a.parallel == "tp":
+        return contextlib.nullcontext()
+    if a.parallel == "fsdp":
+        model.set_requires_gradient_sync(last)
+        return contextlib.nullcontext()
+    return contextlib.nullcontext() if last else model.no_sync()
+
+
+def mean_over_ranks(losses, a):
+    values = torch.tensor(losses, dtype=torch.float64)
+    if a.ranks > 1 and a.parallel != "tp":
+        dist.all_reduce(values)
+        values /= a.ranks
+    return values.tolist()
+
+
 def train(rank, a, rendezvous):
     torch.set_num_threads(a.threads)
     torch.manual_seed(1)
-    model = Model(a)
+    model, context = Model(a), contextlib.nullcontext
+    if a.dump and rank == 0:
+        dump(model, [tokens_of(a, other) for other in range(1 if a.parallel == "tp" else a.ranks)], a)
     if a.ranks > 1:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
         dist.init_process_group("gloo", init_method=rendezvous, rank=rank, world_size=a.ranks)
-        model = DistributedDataParallel(model, gradient_as_bucket_view=True, bucket_cap_mb=a.bucket_mb)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
-    torch.manual_seed(100 + rank)
-    data = torch.randint(0, a.vocab, (a.grad_accum, a.micro_batch_size, a.seq_len + 1))
+        model, context = spread(model, a)
+    optimizer = torch.optim.AdamW(groups_of_one_kind(model), lr=1e-3, fused=True)
+    data = tokens_of(a, 0 if a.parallel == "tp" else rank)
     samples, warmup, losses = [], [], []
     for step in range(a.warmup + a.steps):
         start = time.perf_counter()
         total = 0.0
         for micro in range(a.grad_accum):
-            last = micro + 1 == a.grad_accum
-            with contextlib.nullcontext() if last or a.ranks == 1 else model.no_sync():
+            with gradients_stay(model, a, micro + 1 == a.grad_accum), context():
                 loss = model(data[micro, :, :-1], data[micro, :, 1:]) / a.grad_accum
                 loss.backward()
-            total += loss.detach()
+            total += float(loss.detach())
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        losses.append(float(total))
+        losses.append(total)
         (samples if step >= a.warmup else warmup).append((time.perf_counter() - start) * 1e3)
+    losses = mean_over_ranks(losses, a)
     if rank == 0:
         print(json.dumps({"median_ms": statistics.median(samples), "samples_ms": samples, "loss_first": losses[0],
                           "loss_last": losses[-1], "warmup_samples_ms": warmup, "torch": torch.__version__, "args": vars(a)}))

@@ -1,6 +1,9 @@
 #include "bench_kernels/comm/channel.h"
 
 #include <numeric>
+#include <optional>
+
+#include "bench_kernels/kernels/counting_allocator.h"
 
 namespace sweep::comm {
 namespace {
@@ -21,23 +24,37 @@ std::int64_t payload(const at::Tensor& tensor) {
   return tensor.numel() * static_cast<std::int64_t>(tensor.element_size());
 }
 
-}  // namespace
+// Gloo copies whole tensors where NCCL and shm have no temporaries, and frees the copies on its own threads,
+// whenever those come to it: counted, a peak would depend on the moment.
+class HiddenCopies {
+ public:
+  explicit HiddenCopies(const c10d::Backend& backend) {
+    if (backend.getBackendName() == "gloo") scope_.emplace();
+  }
 
-const char* name_of(Kind kind) {
-  constexpr std::array<const char*, kKinds> kNames{"all_reduce", "reduce_scatter", "all_gather",
-                                                   "all_to_all", "send",           "recv"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
+ private:
+  std::optional<memory::ScratchScope> scope_;
+};
+
+}  // namespace
 
 std::int64_t Traffic::total_bytes() const {
   return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
 }
 
+std::int64_t Traffic::total_calls() const {
+  return std::accumulate(calls.begin(), calls.end(), std::int64_t{0}) - calls_of(Kind::kRecv) -
+         calls_of(Kind::kBarrier);
+}
+
+// A wait that fails stays on the page: it is what the rank died of.
 void Pending::wait() {
   if (!work_) return;
   const auto work = std::move(work_);
+  if (page_ != nullptr) page_->awaited.put(name_);
   comm::wait(*work);
   if (page_ == nullptr) return;
+  page_->awaited.put({});
   page_->collective_done.fetch_add(1, std::memory_order_relaxed);
   page_->beats.fetch_add(1, std::memory_order_relaxed);
 }
@@ -45,13 +62,15 @@ void Pending::wait() {
 void Channel::enter(Kind kind) {
   ++traffic_.calls[static_cast<std::size_t>(kind)];
   if (page_ == nullptr) return;
+  last_ = CollectiveName::of(kind, ++entered_, name_);
+  page_->entered.put(last_);
   page_->collective.fetch_add(1, std::memory_order_relaxed);
   page_->beats.fetch_add(1, std::memory_order_relaxed);
 }
 
 Pending Channel::begin(Kind kind, std::int64_t bytes, c10::intrusive_ptr<c10d::Work> work) {
   traffic_.bytes[static_cast<std::size_t>(kind)] += bytes;
-  return {std::move(work), page_};
+  return {std::move(work), page_, last_};
 }
 
 Pending Channel::all_reduce(const at::Tensor& tensor, Op op) {
@@ -61,6 +80,7 @@ Pending Channel::all_reduce(const at::Tensor& tensor, Op op) {
   c10d::AllreduceOptions options;
   options.reduceOp = reduce_op(op);
   const std::int64_t bytes = 2 * payload(tensor) * (size() - 1) / size();
+  const HiddenCopies copies(*backend_);
   return begin(Kind::kAllReduce, bytes, backend_->allreduce(tensors, options));
 }
 
@@ -73,6 +93,7 @@ Pending Channel::reduce_scatter(const at::Tensor& in, const at::Tensor& out, Op 
   at::Tensor from = in, to = out;
   c10d::ReduceScatterOptions options;
   options.reduceOp = reduce_op(op);
+  const HiddenCopies copies(*backend_);
   return begin(Kind::kReduceScatter, payload(out) * (size() - 1),
                backend_->_reduce_scatter_base(to, from, options));
 }
@@ -84,6 +105,7 @@ Pending Channel::all_gather(const at::Tensor& in, const at::Tensor& out) {
   }
   enter(Kind::kAllGather);
   at::Tensor from = in, to = out;
+  const HiddenCopies copies(*backend_);
   return begin(Kind::kAllGather, payload(in) * (size() - 1), backend_->_allgather_base(to, from, {}));
 }
 
@@ -98,6 +120,7 @@ Pending Channel::all_to_all(const at::Tensor& in, const at::Tensor& out, std::ve
   const std::int64_t own = in_splits.empty() ? rows / size() : in_splits[static_cast<std::size_t>(rank())];
   const std::int64_t row_bytes = rows == 0 ? 0 : payload(in) / rows;
   at::Tensor from = in, to = out;
+  const HiddenCopies copies(*backend_);
   return begin(Kind::kAllToAll, (rows - own) * row_bytes,
                backend_->alltoall_base(to, from, out_splits, in_splits, {}));
 }
@@ -115,7 +138,9 @@ Pending Channel::recv(const at::Tensor& tensor, int from, int tag) {
 }
 
 void Channel::barrier() {
-  if (!alone()) comm::wait(*backend_->barrier({}));
+  if (alone()) return;
+  enter(Kind::kBarrier);
+  begin(Kind::kBarrier, 0, backend_->barrier({})).wait();
 }
 
 void Channel::abort() {

@@ -17,9 +17,9 @@
 
 namespace sweep::comm {
 
-enum class Kind { kAllReduce, kReduceScatter, kAllGather, kAllToAll, kSend, kRecv };
-inline constexpr std::size_t kKinds = 6;
-const char* name_of(Kind);
+using Kind = Collective;
+inline constexpr std::size_t kKinds = kCollectives;
+using sweep::name_of;
 
 // What one rank has put on the wire, by kind of operation. Bytes follow the ring algorithms' lower bound
 // (Thakur et al. 2005; nccl-tests, PERFORMANCE.md): all-reduce 2 (n-1)/n of the payload, reduce-scatter,
@@ -27,6 +27,8 @@ const char* name_of(Kind);
 struct Traffic {
   std::array<std::int64_t, kKinds> calls{}, bytes{};
   std::int64_t total_bytes() const;
+  // Collectives and sends; a receive is its sender's call, a barrier carries nothing.
+  std::int64_t total_calls() const;
   std::int64_t calls_of(Kind k) const { return calls[static_cast<std::size_t>(k)]; }
   std::int64_t bytes_of(Kind k) const { return bytes[static_cast<std::size_t>(k)]; }
 };
@@ -36,7 +38,8 @@ struct Traffic {
 class Pending {
  public:
   Pending() = default;
-  Pending(c10::intrusive_ptr<c10d::Work> work, ProgressPage* page) : work_(std::move(work)), page_(page) {}
+  Pending(c10::intrusive_ptr<c10d::Work> work, ProgressPage* page, const CollectiveName& name)
+      : work_(std::move(work)), page_(page), name_(name) {}
   Pending(Pending&&) noexcept = default;
   Pending& operator=(Pending&&) noexcept = default;
   bool under_way() const { return static_cast<bool>(work_); }
@@ -45,6 +48,7 @@ class Pending {
  private:
   c10::intrusive_ptr<c10d::Work> work_;
   ProgressPage* page_ = nullptr;
+  CollectiveName name_;
 };
 
 class Channel {
@@ -90,6 +94,8 @@ class Channel {
   std::string name_;
   BackendPtr backend_;
   ProgressPage* page_ = nullptr;
+  CollectiveName last_;        // entered in this group
+  std::uint64_t entered_ = 0;  // how many
   Traffic traffic_;
 };
 

@@ -3,6 +3,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "bench_kernels/comm/group.h"
+#include "bench_kernels/kernels/counting_allocator.h"
 
 namespace sweep::comm {
 
@@ -15,6 +16,7 @@ BackendPtr make_gloo(const GroupOptions& options) {
   using Gloo = c10d::ProcessGroupGloo;
   const auto store = group_store(options, "gloo");
   const std::string address = options.address.empty() ? "127.0.0.1" : options.address;
+  memory::count_this_thread_only();  // Gloo's own threads flatten tensors at moments of their own
   auto gloo_options = Gloo::Options::create(options.timeout);
   gloo_options->devices.push_back(Gloo::createDeviceForHostname(address, /*lazyInit=*/true));
   gloo_options->threads = 1;

@@ -15,7 +15,7 @@ BackendPtr make_backend(const std::string& resolved, const GroupOptions& options
       resolved != "shm" || !options.rendezvous,
       "the backend 'shm' is for ranks of one machine; across nodes there are gloo and nccl");
   if (resolved == "shm") return make_shm(options);
-  if (resolved == "gloo") return make_gloo(options);
+  if (resolved == "gloo") return options.on_cuda ? make_staged(make_gloo(options)) : make_gloo(options);
   if (resolved == "nccl") return make_nccl(options);
   TORCH_CHECK_NOT_IMPLEMENTED(false, "unknown communication backend '", resolved,
                               "'; there are shm, gloo and nccl");

@@ -3,7 +3,7 @@
 // them; nothing here knows what is sent.
 //
 // Names (axis `backend`): shm, this program's own, for ranks of one machine (shm_backend.h); gloo,
-// LibTorch's, as a cross-check and across machines; nccl, through the GPU plug-in (cuda_plugin.h); fake,
+// LibTorch's, as a cross-check, across machines, and for ranks that share a GPU, which NCCL refuses; nccl, through the GPU plug-in (cuda_plugin.h); fake,
 // which sends nothing (dry runs of one rank).
 #pragma once
 #include <c10/util/intrusive_ptr.h>
@@ -29,6 +29,7 @@ struct GroupOptions {
   std::string name = "world";  // tells groups in one directory apart
   int rank = 0;
   int world = 1;
+  bool on_cuda = false;                        // tensors are on a GPU
   std::chrono::milliseconds timeout{600'000};  // of joining, and of each collective without its own
 };
 
@@ -50,6 +51,10 @@ inline c10::intrusive_ptr<c10d::Store> group_store(const GroupOptions& options, 
 BackendPtr make_shm(const GroupOptions&);
 BackendPtr make_gloo(const GroupOptions&);
 BackendPtr make_nccl(const GroupOptions&);
+// A backend of host memory made to serve device tensors: what is sent is copied to the host first, what arrives
+// is copied to the device in wait(). Slow, and right wherever the backend is: Gloo's own CUDA support lacks most
+// collectives.
+BackendPtr make_staged(BackendPtr);
 // One rank of a group of any size, alone: every collective succeeds at once and leaves its buffers as they
 // are.
 BackendPtr make_fake(int rank, int world);

@@ -20,8 +20,11 @@ constexpr std::int64_t kNoCap = INT64_MAX;
 // What a block stands for. Numbers the library wraps (at most 16 bytes) are scratch on any device.
 enum class Tag : std::uint8_t { kDevice, kScratch, kHost };
 thread_local int scratch_depth = 0, host_depth = 0;
+thread_local bool counted_thread = false;
+std::atomic<bool> only_counted_threads{false};
 Tag tag_of(std::size_t bytes) {
   if (scratch_depth > 0 || bytes <= kNumber) return Tag::kScratch;
+  if (only_counted_threads.load(std::memory_order_relaxed) && !counted_thread) return Tag::kScratch;
   return host_depth > 0 ? Tag::kHost : Tag::kDevice;
 }
 
@@ -160,6 +163,11 @@ void start_clean(c10::DeviceType type) {
   counters.ooms = 0;
   counters.asked = 0;
   counters.cap = kNoCap;
+}
+
+void count_this_thread_only() {
+  counted_thread = true;
+  only_counted_threads.store(true);
 }
 
 ScratchScope::ScratchScope() {

@@ -5,6 +5,7 @@
 // Blocks allocated inside a ScratchScope are tagged scratch (casts around a matmul, kernel work space): they
 // are neither counted nor capped, because the device this stands for would not hold them. Blocks allocated
 // inside a HostScope stand for (pinned) host memory: offloaded state. They are counted apart and never capped.
+// So are all blocks of other threads once count_this_thread_only() was called.
 // Blocks of at most 16 bytes are scratch too: the library wraps each number of an expression (x.mul_(0.5)) in a
 // CPU tensor, whatever the device.
 #pragma once
@@ -38,6 +39,10 @@ void set_cap(c10::DeviceType, std::optional<std::int64_t>);
 // cap. What a forked rank calls first (its parent's blocks are not its own), and a rank started by exec after
 // the same warm-up.
 void start_clean(c10::DeviceType);
+
+// From now on blocks that other threads allocate are scratch, for the whole process: a communication library
+// copies on threads of its own, and no GPU would hold those copies at a moment of that thread's choosing.
+void count_this_thread_only();
 
 // RAII, per thread, may nest: blocks allocated by this thread while one lives are tagged scratch for their
 // whole life.

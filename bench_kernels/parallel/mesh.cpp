@@ -3,6 +3,49 @@
 #include <map>
 
 namespace sweep::parallel {
+namespace {
+
+const char* strategy_of(Dimension dimension) {
+  switch (dimension) {
+    case Dimension::kWorld:
+      return "world";
+    case Dimension::kTensor:
+      return "tp";
+    case Dimension::kContext:
+      return "cp";
+    case Dimension::kPipeline:
+    case Dimension::kEnds:
+      return "pp";
+    case Dimension::kExpert:
+      return "ep";
+    case Dimension::kData:
+    case Dimension::kShard:
+    case Dimension::kReplicate:
+    case Dimension::kExpertData:
+      break;
+  }
+  return "dp";
+}
+
+// Says on the page that the rank is about to meet a group, and takes it back when it has.
+class Joining {
+ public:
+  Joining(ProgressPage* page, const std::string& group, std::uint64_t number) : page_(page) {
+    if (page_ == nullptr) return;
+    const auto name = CollectiveName::of(Collective::kJoin, number, group);
+    page_->entered.put(name);
+    page_->awaited.put(name);
+    page_->beats.fetch_add(1, std::memory_order_relaxed);
+  }
+  void done() {
+    if (page_ != nullptr) page_->awaited.put({});
+  }
+
+ private:
+  ProgressPage* page_;
+};
+
+}  // namespace
 
 Mesh::Mesh(const shape::ParallelDims& dims, i64 rank, const Join& join, ProgressPage* progress)
     : dims_(dims), rank_(rank) {
@@ -18,8 +61,10 @@ Mesh::Mesh(const shape::ParallelDims& dims, i64 rank, const Join& join, Progress
     comm::BackendPtr& backend = joined[members];
     if (!backend) {
       const auto mine = std::find(members.begin(), members.end(), rank) - members.begin();
+      Joining joining(progress, label, joined.size());
       backend = join(label + "_" + std::to_string(members.front()), static_cast<int>(mine),
                      static_cast<int>(members.size()));
+      joining.done();
     }
     channels_[d] = std::make_unique<comm::Channel>(label, backend, progress);
   }
@@ -34,6 +79,22 @@ comm::Traffic Mesh::traffic() const {
     }
   }
   return sum;
+}
+
+std::vector<SentTraffic> Mesh::sent() const {
+  std::map<std::string, SentTraffic> by_strategy;
+  for (std::size_t d = 0; d < shape::kDimensions; ++d) {
+    const comm::Channel& channel = *channels_[d];
+    if (channel.alone()) continue;
+    const std::string strategy = strategy_of(static_cast<Dimension>(d));
+    SentTraffic& sum = by_strategy[strategy];
+    sum.strategy = strategy;
+    sum.calls += channel.traffic().total_calls();
+    sum.bytes += channel.traffic().total_bytes();
+  }
+  std::vector<SentTraffic> all;
+  for (auto& [strategy, sum] : by_strategy) all.push_back(std::move(sum));
+  return all;
 }
 
 void Mesh::reset_traffic() {

@@ -6,10 +6,12 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "bench_kernels/comm/channel.h"
 #include "bench_kernels/model/layout.h"
 #include "bench_kernels/shape/parallel_dims.h"
+#include "schema/records.h"
 
 namespace sweep::parallel {
 
@@ -28,6 +30,9 @@ class Mesh {
   // What this rank sent since reset_traffic(), over all channels.
   comm::Traffic traffic() const;
   void reset_traffic();
+  // The same by strategy: dp (with what ZeRO shards over), tp, pp (with tied ends), cp, ep, world; those of one
+  // rank are left out.
+  std::vector<SentTraffic> sent() const;
   // Ends every operation of every group with an error, so that no peer waits for this rank.
   void abort();
 

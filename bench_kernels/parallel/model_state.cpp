@@ -105,6 +105,13 @@ std::int64_t ModelState::elements() const {
   return sum;
 }
 
+std::int64_t ModelState::expert_elements() const {
+  std::int64_t sum = 0;
+  for (const auto& bucket : parameters_.buckets())
+    if (bucket.role == model::Role::kExpert) sum += bucket.elements;
+  return sum;
+}
+
 std::int64_t ModelState::padding() const {
   std::int64_t sum = elements();
   for (const auto& stack : parameters_.stacks()) sum -= stack.elements();

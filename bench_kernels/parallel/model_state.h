@@ -55,6 +55,7 @@ class ModelState final : public model::Keeper {
   // Elements of all buckets, and how many of them are padding.
   std::int64_t elements() const;
   std::int64_t padding() const;
+  std::int64_t expert_elements() const;  // of those, in buckets of experts
   // Elements of buckets that more than one group reads (a tied table).
   std::int64_t shared_elements() const { return values_.shared_elements(); }
 

@@ -23,6 +23,7 @@ class StepGuard {
 
   // The loss is multiplied by it before its gradient is taken.
   double loss_scale() const { return scale_; }
+  bool scales() const { return scales_; }
   // After finish_gradients() of all states of this rank: what the gradients are to be multiplied by; absent:
   // the step is skipped. A collective of all ranks where there is something to agree on.
   std::optional<double> judge(const std::vector<const ModelState*>&);

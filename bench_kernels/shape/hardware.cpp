@@ -151,7 +151,7 @@ std::vector<Hardware> build_hardware() {
 }  // namespace
 
 std::optional<double> Hardware::peak_for(std::string_view precision) const {
-  const auto it = peak_flops.find(std::string(precision));
+  const auto it = peak_flops.find(std::string(precision.substr(0, precision.find('_'))));
   if (it == peak_flops.end()) return std::nullopt;
   return it->second;
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace sweep::shape {
 namespace {
 
@@ -31,6 +33,47 @@ StateBytes divided(const Trial& t, const StateSplit& split) {
   return bytes;
 }
 
+std::optional<std::string> fp8_unsupported(const Trial& t) {
+  if (t.precision != "fp8") return {};
+  if (t.spec.experts > 0)
+    return "precision fp8 with experts: an expert has any number of rows, and fp8 units take multiples of "
+           "16; "
+           "use bf16_master.";
+  const ModelSpec& m = t.spec;
+  const i64 pieces = t.tp_overlap ? 4 * t.tp : 1;
+  const std::pair<const char*, i64> sizes[] = {
+      {"rows of a piece (micro_batch_size x seq_len / cp)", t.micro_batch_size * t.seq_len / t.cp / pieces},
+      {"hidden_size", m.hidden_size},
+      {"heads x head_dim / tp", m.heads * m.head_dim / t.tp},
+      {"(heads + 2 kv_heads) x head_dim / tp", (m.heads + 2 * m.kv_heads) * m.head_dim / t.tp},
+      {"intermediate_size / tp", m.intermediate_size / t.tp}};
+  for (const auto& [what, size] : sizes)
+    if (size % 16 != 0)
+      return fmt::format("precision fp8: {} is {}, and fp8 units take multiples of 16.", what, size);
+  return {};
+}
+
+struct Numbers {
+  double all = 0, shared = 0;
+};
+
+// Of numbers sharded over n ranks, of which there are so many copies.
+StateTraffic sent_by(const Trial& t, Numbers numbers, double n, double copies) {
+  const StateTypes types = state_types(t);
+  const auto width = [](Number number) { return static_cast<double>(bytes_of(number)); };
+  const auto micro_steps = static_cast<double>(t.grad_accum);
+  StateTraffic sent;
+  sent.all_reduce = 2 * share_sent(numbers.all / n, copies, width(types.gradients));
+  if (t.zero == 0) return sent;
+  sent.reduce_scatter = share_sent(numbers.all, n, width(types.gradients)) * (t.zero == 1 ? 1 : micro_steps);
+  sent.all_gather = share_sent(numbers.all, n, width(types.weights));
+  if (t.zero < 3) return sent;
+  const double once = share_sent(numbers.all, n, width(types.compute));
+  const double kept = share_sent(numbers.shared, n, width(types.compute));
+  sent.all_gather = micro_steps * (t.reshard ? 2 * once - kept : once);
+  return sent;
+}
+
 }  // namespace
 
 i64 bytes_of(Number number) {
@@ -41,7 +84,7 @@ StateTypes state_types(const Trial& t) {
   StateTypes types;
   if (t.precision != "fp32") types.compute = half_type(t);
   if (t.precision != "bf16_mixed") types.weights = types.compute;
-  types.master = t.precision == "bf16_master" || t.precision == "fp16";
+  types.master = t.precision == "bf16_master" || t.precision == "fp16" || t.precision == "fp8";
   types.moments = types.master ? Number::kFp32 : types.weights;
   types.gradients = types.weights;
   if (t.grad_dtype == "fp32") types.gradients = Number::kFp32;
@@ -50,9 +93,7 @@ StateTypes state_types(const Trial& t) {
 }
 
 std::optional<std::string> states_unsupported(const Trial& t) {
-  if (t.precision == "fp8")
-    return "the training step has no fp8 matmuls: processors have no fp8 units, and those of GPUs are not "
-           "built yet; use bf16, bf16_master or bf16_mixed.";
+  if (auto sentence = fp8_unsupported(t)) return sentence;
   if (t.precision == "fp16" && t.grad_dtype == "bf16")
     return "precision fp16 with grad_dtype bf16: gradients scaled for fp16 would lose digits for nothing; "
            "use "
@@ -83,20 +124,13 @@ StateBytes expert_state_bytes(const Trial& t) {
 }
 
 StateTraffic state_traffic(const Trial& t, double elements, double shared) {
-  const StateTypes types = state_types(t);
-  const auto width = [](Number number) { return static_cast<double>(bytes_of(number)); };
   const double n = t.zero == 0 ? 1 : static_cast<double>(shard_ranks(t));
-  const double copies = static_cast<double>(t.dp * t.cp) / n, micro_steps = static_cast<double>(t.grad_accum);
-  StateTraffic sent;
-  sent.all_reduce = 2 * share_sent(elements / n, copies, width(types.gradients));
-  if (t.zero == 0) return sent;
-  sent.reduce_scatter = share_sent(elements, n, width(types.gradients)) * (t.zero == 1 ? 1 : micro_steps);
-  sent.all_gather = share_sent(elements, n, width(types.weights));
-  if (t.zero < 3) return sent;
-  const double once = share_sent(elements, n, width(types.compute));
-  const double kept = share_sent(shared, n, width(types.compute));
-  sent.all_gather = micro_steps * (t.reshard ? 2 * once - kept : once);
-  return sent;
+  return sent_by(t, {elements, shared}, n, static_cast<double>(t.dp * t.cp) / n);
+}
+
+StateTraffic expert_state_traffic(const Trial& t, double elements) {
+  const auto ranks = static_cast<double>(t.dp * t.cp / t.ep);
+  return t.zero == 0 ? sent_by(t, {elements, 0}, 1, ranks) : sent_by(t, {elements, 0}, ranks, 1);
 }
 
 }  // namespace sweep::shape

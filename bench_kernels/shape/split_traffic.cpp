@@ -1,57 +1,150 @@
 #include "bench_kernels/shape/split_traffic.h"
 
+#include <numeric>
+
+#include "bench_kernels/shape/model_states.h"
+#include "bench_kernels/shape/stage_split.h"
+
 namespace sweep::shape {
 namespace {
 
 constexpr i64 kAccumulated = 4;      // bytes of a statistic
+constexpr i64 kCount = 8;            // bytes of a number of rows
 constexpr i64 kStackAlignment = 64;  // bytes: parameters.cpp pads each stack of a bucket to it
+constexpr i64 kShareAlignment = 32;  // elements: state_plan.cpp makes every share a multiple of it
 
 i64 width(const Trial& t) {
   return t.precision == "fp32" ? 4 : 2;
 }
 
-i64 tokens(const Trial& t) {
+// Of one micro-batch, as a context-parallel rank sees it.
+i64 tokens_of(const Trial& t) {
   return t.micro_batch_size * t.seq_len / t.cp;
+}
+
+i64 passes_again(const Trial& t) {
+  return t.recompute == "full" ? 1 : 0;
 }
 
 Volume times(i64 calls, i64 bytes) {
   return {calls, calls * bytes};
 }
 
-Volume operator+(Volume a, Volume b) {
-  return {a.calls + b.calls, a.bytes + b.bytes};
+i64 rounded_up(i64 n, i64 multiple) {
+  return (n + multiple - 1) / multiple * multiple;
 }
 
-i64 norm_gradients(const Trial& t) {
-  const i64 bytes = (t.spec.hidden_size * width(t) + kStackAlignment - 1) / kStackAlignment * kStackAlignment;
-  return (2 * t.spec.layers + 1) * (t.spec.rmsnorm ? 1 : 2) * bytes;
+// What a rank of the pipeline computes, over all its chunks.
+struct Held {
+  i64 layers = 0, embeddings = 0, heads = 0;
+};
+
+Held held_by(const Trial& t, i64 rank) {
+  const auto shares = split_stages(t.spec, t.pp * t.vpp, t.seq_len);
+  Held held;
+  for (i64 stage = rank; stage < t.pp * t.vpp; stage += t.pp) {
+    const StageShare& share = shares[static_cast<std::size_t>(stage)];
+    held.layers += share.layers;
+    held.embeddings += share.embedding ? 1 : 0;
+    held.heads += share.head ? 1 : 0;
+  }
+  return held;
+}
+
+// Ranks over which the optimizer's share of a dense tensor is divided.
+i64 optimizer_ranks(const Trial& t) {
+  return state_split(t).optimizer;
+}
+
+// Elements of a bucket of norms on one rank.
+i64 share_of_norms(const Trial& t, i64 norms) {
+  const i64 alignment = kStackAlignment / width(t);
+  const i64 elements = norms * (t.spec.rmsnorm ? 1 : 2) * rounded_up(t.spec.hidden_size, alignment);
+  const i64 n = optimizer_ranks(t), of_experts = t.dp * t.cp / t.ep;
+  return t.zero == 0 ? elements : rounded_up(elements, kShareAlignment * std::lcm(n, of_experts)) / n;
+}
+
+// Each chunk has its norms in one bucket, or each block where the kernels read copies.
+Volume norm_gradients(const Trial& t, i64 rank) {
+  const bool by_block = t.zero >= 3 || state_types(t).casts() || t.offload == "parameters";
+  const i64 gradient = bytes_of(state_types(t).gradients);
+  const auto shares = split_stages(t.spec, t.pp * t.vpp, t.seq_len);
+  Volume sum;
+  const auto add = [&](i64 norms) {
+    sum += times(1, 2 * (share_of_norms(t, norms) * gradient * (t.tp - 1) / t.tp));
+  };
+  for (i64 stage = rank; stage < t.pp * t.vpp; stage += t.pp) {
+    const StageShare& share = shares[static_cast<std::size_t>(stage)];
+    if (!by_block) {
+      add(2 * share.layers + (share.head ? 1 : 0));
+      continue;
+    }
+    for (i64 layer = 0; layer < share.layers; ++layer) add(2);
+    if (share.head) add(1);
+  }
+  return sum;
 }
 
 }  // namespace
 
-TensorTraffic tensor_traffic(const Trial& t) {
+TensorTraffic tensor_traffic(const Trial& t, i64 rank) {
   const auto once = [&](i64 payload) { return payload * (t.tp - 1) / t.tp; };
-  const i64 rows = once(tokens(t) * t.spec.hidden_size * width(t));
-  const i64 statistics = once(tokens(t) * kAccumulated);
-  const i64 micro = t.grad_accum, layers = t.spec.layers;
+  const i64 tokens = tokens_of(t), rows = once(tokens * t.spec.hidden_size * width(t));
+  const i64 statistics = once(tokens * kAccumulated), micro = t.grad_accum;
+  const Held held = held_by(t, rank);
+  const bool experts = t.spec.experts > 0;
   TensorTraffic traffic;
-  traffic.all_reduce = Volume{2 * micro, micro * 2 * (statistics + 2 * statistics)};
+  traffic.all_reduce = {2 * micro * held.heads, micro * held.heads * 2 * (statistics + 2 * statistics)};
+  if (experts)
+    traffic.all_reduce +=
+        times(micro * held.layers, 2 * once(tokens * t.spec.experts_per_token * kAccumulated));
+  const i64 again = passes_again(t), sums = (4 + 2 * again) * held.layers + held.embeddings + held.heads;
   if (!t.sp) {
-    traffic.all_reduce = traffic.all_reduce + times(micro * (4 * layers + 2), 2 * rows);
+    traffic.all_reduce += times(micro * sums, 2 * rows);
     return traffic;
   }
-  traffic.all_reduce = traffic.all_reduce + times(1, 2 * once(norm_gradients(t)));
-  traffic.all_gather = times(micro * (6 * layers + 3), rows);
-  traffic.reduce_scatter = times(micro * (4 * layers + 2), rows);
+  const i64 gathers = ((experts ? 5 : 6) + 2 * again) * held.layers + held.embeddings + 2 * held.heads;
+  traffic.all_reduce += norm_gradients(t, rank);
+  traffic.all_gather = times(micro * gathers, rows);
+  traffic.reduce_scatter = times(micro * sums, rows);
   return traffic;
 }
 
-ContextTraffic context_traffic(const Trial& t) {
+ContextTraffic context_traffic(const Trial& t, i64 rank) {
   const i64 kv = 2 * t.spec.kv_heads / t.tp * t.spec.head_dim, q = t.spec.heads / t.tp * t.spec.head_dim;
-  const i64 row = tokens(t) * width(t), uses = t.grad_accum * t.spec.layers;
-  if (t.cp_form == "ring") return {times(3 * uses * (t.cp - 1), row * kv), {}};
-  const i64 bytes = (row * (q + kv) + row * q) * (t.cp - 1) / t.cp;
-  return {{}, {4 * uses, 2 * uses * bytes}};
+  const i64 row = tokens_of(t) * width(t), uses = t.grad_accum * held_by(t, rank).layers;
+  const bool selective = t.recompute == "selective";
+  if (t.cp_form == "ring") {
+    const i64 rounds = 3 + (selective ? 1 : passes_again(t));
+    return {times(rounds * uses * (t.cp - 1), row * kv), {}};
+  }
+  const auto once = [&](i64 payload) { return payload * (t.cp - 1) / t.cp; };
+  const i64 passes = 2 + passes_again(t);
+  ContextTraffic traffic;
+  traffic.all_to_all = {2 * passes * uses, passes * uses * once(row * (q + kv) + row * q)};
+  if (selective) traffic.all_to_all += times(uses, once(row * q));
+  return traffic;
+}
+
+ExpertTraffic expert_traffic(const Trial& t, i64 rank) {
+  const i64 row = t.spec.hidden_size * width(t), choices = tokens_of(t) * t.spec.experts_per_token;
+  const i64 uses = t.grad_accum * held_by(t, rank).layers, forwards = 1 + passes_again(t);
+  ExpertTraffic traffic;
+  if (t.ep > 1) {
+    traffic.all_to_all = times((2 + 2 * forwards) * uses, choices * row * (t.ep - 1) / t.ep);
+    if (t.routing == "learned") traffic.counts = times(forwards * uses, t.spec.experts * kCount * (t.ep - 1));
+  }
+  const i64 ranks = t.dp * t.cp;
+  if (ranks > 1 && t.spec.router_aux_coef > 0)
+    traffic.load = times(forwards * uses, 2 * t.spec.experts * kAccumulated * (ranks - 1) / ranks);
+  return traffic;
+}
+
+Volume tied_traffic(const Trial& t, i64 rank) {
+  const Held held = held_by(t, rank);
+  if (!t.spec.tie_embeddings || t.pp == 1 || held.embeddings + held.heads == 0) return {};
+  const i64 elements = t.spec.vocab_size / t.tp * t.spec.hidden_size / optimizer_ranks(t);
+  return times(1, elements * bytes_of(state_types(t).gradients));  // two ranks: twice a half
 }
 
 }  // namespace sweep::shape

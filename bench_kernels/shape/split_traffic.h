@@ -1,6 +1,7 @@
-// Split traffic: the bytes that one rank sends in one step for tensor and context parallelism, in closed form
-// (Channel counts the same in the step; a test compares). Payloads count (n-1)/n of the whole tensor, an
-// all-reduce twice that.
+// Split traffic: the bytes that one rank sends in one step for tensor, context and expert parallelism and for
+// tied embeddings, in closed form (Channel counts the same in the step; tests compare). Payloads count (n-1)/n
+// of the whole tensor, an all-reduce twice that. Of a pipeline's rank: what its own layers and ends send.
+// Data parallelism and ZeRO: model_states.h; activations between stages: stage_split.h.
 #pragma once
 #include "schema/trial.h"
 
@@ -9,25 +10,48 @@ namespace sweep::shape {
 struct Volume {
   i64 calls = 0, bytes = 0;
   bool operator==(const Volume&) const = default;
+  Volume& operator+=(const Volume& other) {
+    calls += other.calls, bytes += other.bytes;
+    return *this;
+  }
 };
 
 // Per layer and micro-batch four all-reduces of the activations (Shoeybi et al. 2019, section 3), or under
 // sequence parallelism six all-gathers and four reduce-scatters (two of the gathers are repeated in backward
-// instead of kept: Korthikanti et al. 2022, section 4.2.2); one or two of each for embedding and head; two
-// small all-reduces for the cross-entropy; and once a step the sum of the norms' gradients.
+// instead of kept: Korthikanti et al. 2022, section 4.2.2); recompute full runs forward again: two more of
+// each. An expert layer keeps its rows whole, which saves one gather, and sums the gradients of the choices'
+// weights over the group. One or two of each for embedding and head; two small all-reduces for the
+// cross-entropy; and once a step the sum of the norms' gradients, on the shard under ZeRO.
 struct TensorTraffic {
   Volume all_reduce, all_gather, reduce_scatter;
 };
-// REQUIRES: tp > 1, pp == 1, recompute none. Pieces of an overlapped exchange count as one call.
-TensorTraffic tensor_traffic(const Trial&);
+// REQUIRES: tp > 1; gradients and buckets at their defaults (grad_dtype auto, norms of a chunk in one bucket).
+// Pieces of an overlapped exchange count as one call.
+TensorTraffic tensor_traffic(const Trial&, i64 pipeline_rank = 0);
 
 // Ring: K and V go to the next rank cp - 1 times forward and backward, their gradients cp - 1 times backward
 // (Liu et al. 2023, section 3). All-to-all: q, k, v and the result, forward and backward (Jacobs et al. 2023,
-// section 3.1).
+// section 3.1). Recomputation repeats the forward's: of the attention alone (selective) the ring, or the
+// exchange of the result.
 struct ContextTraffic {
   Volume send, all_to_all;
 };
-// REQUIRES: cp > 1, pp == 1, recompute none.
-ContextTraffic context_traffic(const Trial&);
+// REQUIRES: cp > 1.
+ContextTraffic context_traffic(const Trial&, i64 pipeline_rank = 0);
+
+// Per expert layer and micro-batch rows go to their experts and back, forward and backward: four all-to-alls
+// (Lepikhin et al. 2020, GShard, section 3.2; Rajbhandari et al. 2022, DeepSpeed-MoE, section 5.2), six with
+// full recomputation. Learned routing asks the peers' counts before each dispatch. `load`: the auxiliary loss's
+// mean of the experts' shares over all data-parallel ranks (also where ep is 1).
+struct ExpertTraffic {
+  Volume all_to_all, counts, load;
+};
+// REQUIRES: experts > 0. The bytes of all_to_all are those of an even choice without capacity: routing balanced,
+// and experts divide the choices of each rank's positions.
+ExpertTraffic expert_traffic(const Trial&, i64 pipeline_rank = 0);
+
+// The table of tied embeddings that first and last stage both hold: the sum of its two gradients, once a step.
+// REQUIRES: vocabulary and ranks divide it without padding.
+Volume tied_traffic(const Trial&, i64 pipeline_rank);
 
 }  // namespace sweep::shape

@@ -31,6 +31,9 @@ struct StepTimes {
   std::int64_t tokens = 0;
   // The busiest expert's rows over an expert's mean, the largest over layers and micro-steps; absent: dense.
   std::optional<double> expert_load;
+  // fp16: the scale after the step, and whether its update was left out.
+  std::optional<double> loss_scale;
+  bool skipped = false;
 };
 
 // Why this step cannot run the trial on that kind of device, as a sentence; nothing when it can.
@@ -62,7 +65,9 @@ class TrainStep {
     at::Tensor value, gradient;
   };
   std::vector<Tensor> tensors();
-  const parallel::ModelState& state() const;
+  // Of each chunk of the model this rank holds; and of the first one.
+  std::vector<const parallel::ModelState*> states() const;
+  const parallel::ModelState& state() const { return *states().front(); }
   std::string effective() const;  // JSON object: attention, optimizer, precision, device
 
  private:

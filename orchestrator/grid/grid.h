@@ -19,6 +19,7 @@ namespace sweep::grid {
 struct Limits {
   std::optional<double> gpu_hours;
   std::optional<double> trial_seconds;  // absent: auto
+  std::optional<double> hang_seconds;   // absent: auto
   i64 retries_crash = 1;                // further tries after a crash
   i64 retries_infra = 3;                // further tries after node_lost
 };

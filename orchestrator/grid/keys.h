@@ -10,8 +10,8 @@ inline constexpr std::array<std::string_view, 14> kTopKeys{
     "name",    "question", "model",  "base",    "grid",    "zip",    "where",
     "include", "exclude",  "derive", "repeats", "measure", "limits", "launch"};
 inline constexpr std::array<std::string_view, 3> kMeasureKeys{"warmup_steps", "steps", "repeats"};
-inline constexpr std::array<std::string_view, 4> kLimitKeys{"gpu_hours", "trial_seconds", "retries_crash",
-                                                            "retries_infra"};
+inline constexpr std::array<std::string_view, 5> kLimitKeys{"gpu_hours", "trial_seconds", "hang_seconds",
+                                                            "retries_crash", "retries_infra"};
 inline constexpr std::array<std::string_view, 2> kValueForms{"pow2", "range"};
 inline constexpr std::array<std::string_view, 14> kModelKeys{"config_json",
                                                              "name",
@@ -64,12 +64,14 @@ inline constexpr std::array kLaunchKeys{
     LaunchKey{"slurm", "nice", LaunchKind::kCount},
     LaunchKey{"slurm", "exclusive", LaunchKind::kFlag},
     LaunchKey{"slurm", "colocate", LaunchKind::kFlag},
+    LaunchKey{"slurm", "slots", LaunchKind::kCount},
     LaunchKey{"slurm", "head", LaunchKind::kAsks},
     LaunchKey{"slurm", "prologue", LaunchKind::kTexts},
     LaunchKey{"slurm", "container", LaunchKind::kContainer},
     LaunchKey{"slurm", "interface", LaunchKind::kText},
     LaunchKey{"slurm", "signal_seconds", LaunchKind::kReal},
     LaunchKey{"slurm", "idle_seconds", LaunchKind::kReal},
+    LaunchKey{"slurm", "lease_seconds", LaunchKind::kReal},
     LaunchKey{"slurm", "max_pending_minutes", LaunchKind::kReal},
     LaunchKey{"slurm", "poll_seconds", LaunchKind::kReal},
     LaunchKey{"slurm", "confirm_gpu_hours", LaunchKind::kReal},
@@ -97,7 +99,9 @@ inline constexpr std::array<std::string_view, 8> kHardwareKeys{
 inline constexpr std::array<std::string_view, 4> kHeadKeys{"partition", "constraint", "mem", "gres"};
 inline constexpr std::array<std::string_view, 3> kContainerKeys{"runtime", "image", "arguments"};
 // Of a site profile: launchers with the same keys as in a grid, and limits.
-inline constexpr std::array<std::string_view, 4> kSiteKeys{"local", "ssh", "slurm", "limits"};
+inline constexpr std::array<std::string_view, 5> kSiteKeys{"local", "ssh", "slurm", "limits", "prices"};
 inline constexpr std::array<std::string_view, 1> kSiteLimitKeys{"gpu_hours"};
+// Of prices.<catalogue name>, in USD; one of them.
+inline constexpr std::array<std::string_view, 2> kPriceKeys{"node_hour", "gpu_hour"};
 
 }  // namespace sweep::grid

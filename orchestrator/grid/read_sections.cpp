@@ -218,6 +218,17 @@ Status read_measure(const Document& document, Grid& grid) {
   return optional_int(document, map, "repeats", 1, kMaxRepeats, grid.measure.repeats);
 }
 
+// Absent and `auto` leave it to the prediction.
+Status seconds_or_auto(const Document& document, const Node& map, std::string_view key,
+                       std::optional<double>& out) {
+  const Node* node = map.find(key);
+  if (node == nullptr || (node->is_scalar() && node->text == "auto")) return {};
+  const auto seconds = read_real(document, *node, key, 1e-3, 1e7);
+  if (!seconds) return tl::unexpected(Error{seconds.error().message + ", or auto"});
+  out = *seconds;
+  return {};
+}
+
 Status read_limits(const Document& document, Grid& grid) {
   const Entry* entry = document.root().entry("limits");
   if (entry == nullptr) return {};
@@ -229,12 +240,8 @@ Status read_limits(const Document& document, Grid& grid) {
     if (!hours) return tl::unexpected(hours.error());
     grid.limits.gpu_hours = *hours;
   }
-  if (const Node* node = map.find("trial_seconds");
-      node != nullptr && !(node->is_scalar() && node->text == "auto")) {
-    const auto seconds = read_real(document, *node, "trial_seconds", 1e-3, 1e7);
-    if (!seconds) return tl::unexpected(Error{seconds.error().message + ", or auto"});
-    grid.limits.trial_seconds = *seconds;
-  }
+  SWEEP_GRID_TRY(seconds_or_auto(document, map, "trial_seconds", grid.limits.trial_seconds));
+  SWEEP_GRID_TRY(seconds_or_auto(document, map, "hang_seconds", grid.limits.hang_seconds));
   SWEEP_GRID_TRY(optional_int(document, map, "retries_crash", 0, kMaxRetries, grid.limits.retries_crash));
   return optional_int(document, map, "retries_infra", 0, kMaxRetries, grid.limits.retries_infra);
 }

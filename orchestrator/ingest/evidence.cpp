@@ -133,8 +133,12 @@ std::string evidence(const Testimony& t, const Result& result) {
   if (t.end) {
     out["cause"] = t.end->cause;
     if (!t.end->clean) out["dirt"] = bounded(t.end->dirt, kMessageBytes);
-    auto hang = parse_json(t.end->evidence, kHangBytes);
-    if (hang && !hang->is_null()) out["hang"] = std::move(*hang);
+    auto word = parse_json(t.end->evidence, kHangBytes);
+    if (t.end->cause != "rank_failed") {
+      if (word && !word->is_null()) out["hang"] = std::move(*word);
+    } else if (word && word->is_object() && word->contains("ranks") && result.outcome == Outcome::kCrash) {
+      out["ranks"] = std::move((*word)["ranks"]);  // where the others were when the first one failed
+    }
   }
   if (!result.rank) return dump(out);
   out["cause_rank"] = *result.rank;

@@ -36,7 +36,8 @@ AgentWord agent_word(const AttemptEnd&);
 // 0.4 %).
 std::optional<Cause> check_losses(const Attempt&, const Testimony&);
 
-// JSON object: cause, cause_rank, phase, testimonies (how many of what), log_tail of the cause, hang, dirt.
+// JSON object: cause, cause_rank, phase, testimonies (how many of what), log_tail of the cause, dirt, and where each
+// rank was: in hang, or of a crash in ranks.
 std::string evidence(const Testimony&, const Result&);
 
 }  // namespace sweep::ingest

@@ -105,6 +105,7 @@ Expected<SlurmOptions> slurm_options_from(const Json& section) {
   out.interface = section.value("interface", "");
   out.exclusive = section.value("exclusive", true);
   out.colocate = section.value("colocate", false);
+  out.slots = section.value("slots", i64{0});
   if (section.contains("time")) {
     out.time_s = slurm_seconds(section.at("time").get<std::string>());
     if (!out.time_s || *out.time_s < 60)
@@ -114,6 +115,7 @@ Expected<SlurmOptions> slurm_options_from(const Json& section) {
   if (out.time_s && out.signal_s >= *out.time_s)
     return fail("launch.slurm: signal_seconds leaves nothing of time; make one smaller or the other larger");
   out.idle_s = section.value("idle_seconds", out.idle_s);
+  out.lease_s = section.value("lease_seconds", out.lease_s);
   out.pending_s = section.value("max_pending_minutes", 0.0) * 60;
   out.poll_s = section.value("poll_seconds", out.poll_s);
   out.max_nodes = section.value("max_nodes", out.max_nodes);

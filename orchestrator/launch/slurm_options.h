@@ -31,9 +31,11 @@ struct SlurmOptions {
   std::string interface;
   bool exclusive = true;         // whole nodes
   bool colocate = false;         // trials side by side on one node
+  i64 slots = 0;                 // with colocate: GPUs (CPU ranks) of a node that may be busy at once
   std::optional<double> time_s;  // the longest an allocation may be asked for
   double signal_s = 60;          // the agent is told so long before the time limit
   double idle_s = 300;           // an agent without work and without word ends its allocation
+  double lease_s = 15;           // silence between agents after which each side gives the other up
   double pending_s = 0;          // the longest an allocation may wait in the queue; 0: for ever
   double poll_s = 30;            // the longest between two questions to Slurm while nothing changes
   i64 standing = 0;              // number of an allocation that is there already: steps of it instead of jobs

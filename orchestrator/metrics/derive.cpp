@@ -59,8 +59,9 @@ void follow_rate(Metrics& m, const Trial& t) {
   if (!m.tokens_per_s || t.world() < 1) return;
   m.tokens_per_s_gpu = *m.tokens_per_s / real(t.world());
   m.mt_per_hour = *m.tokens_per_s * 3600 / 1e6;
-  if (hardware && hardware->price)
-    m.cost_per_mt = ratio(hardware->price->usd_per_node_hour * real(t.nodes), *m.mt_per_hour);
+  if (!m.usd_per_node_hour && hardware && hardware->price)
+    m.usd_per_node_hour = hardware->price->usd_per_node_hour;
+  if (m.usd_per_node_hour) m.cost_per_mt = ratio(*m.usd_per_node_hour * real(t.nodes), *m.mt_per_hour);
   if (t.spec.layers < 1) return;
   const double model_flops = shape::model_flops_per_token(t.spec, t.seq_len) * *m.tokens_per_s_gpu;
   m.tflops_gpu = model_flops / 1e12;
@@ -118,6 +119,42 @@ void memory(Metrics& m, std::span<const RankRecord> records) {
   if (earliest_oom) m.oom_asked_bytes = earliest_oom->oom_asked_bytes;
 }
 
+struct SentColumns {
+  const char* strategy;
+  std::optional<i64> Metrics::*bytes;
+  std::optional<i64> Metrics::*calls;
+};
+constexpr SentColumns kSent[] = {{"dp", &Metrics::sent_bytes_dp, &Metrics::calls_dp},
+                                 {"tp", &Metrics::sent_bytes_tp, &Metrics::calls_tp},
+                                 {"pp", &Metrics::sent_bytes_pp, &Metrics::calls_pp},
+                                 {"cp", &Metrics::sent_bytes_cp, &Metrics::calls_cp},
+                                 {"ep", &Metrics::sent_bytes_ep, &Metrics::calls_ep}};
+
+void sent(Metrics& m, std::span<const RankRecord> records) {
+  for (const RankRecord& r : records) {
+    i64 all = 0;
+    for (const SentTraffic& s : r.sent) {
+      all += s.bytes;
+      for (const SentColumns& c : kSent)
+        if (s.strategy == c.strategy) raise(m.*c.bytes, s.bytes), raise(m.*c.calls, s.calls);
+    }
+    if (!r.sent.empty()) raise(m.sent_bytes, all);
+  }
+}
+
+void raise_real(std::optional<double>& highest, std::optional<double> value) {
+  if (const auto number = finite(value)) highest = std::max(highest.value_or(*number), *number);
+}
+
+// Every rank skips the same steps and has the same scale; experts differ.
+void steps_said(Metrics& m, std::span<const RankRecord> records) {
+  for (const RankRecord& r : records) {
+    raise_real(m.expert_load, r.expert_load);
+    raise_real(m.loss_scale, r.loss_scale);
+    raise(m.skipped_steps, r.skipped_steps);
+  }
+}
+
 // Mean loss of one step over the tokens of all ranks that saw it.
 std::optional<double> loss_of(std::span<const RankRecord> records, std::pair<i64, i64> step) {
   double sum = 0, tokens = 0;
@@ -150,6 +187,7 @@ void utilisation(Metrics& m, std::span<const RankRecord> records, const AttemptE
     m.power_mean_w = finite(end->power_mean_w);
     m.sm_clock_mhz = finite(end->sm_clock_mhz);
     if (!end->throttle.empty()) m.throttle = end->throttle;
+    m.neighbours = end->neighbours;
   }
   if (m.util_mean) return;
   double sum = 0;
@@ -164,8 +202,10 @@ void utilisation(Metrics& m, std::span<const RankRecord> records, const AttemptE
 
 }  // namespace
 
-Metrics derive(const Trial& t, std::span<const RankRecord> records, const AttemptEnd* end) {
+Metrics derive(const Trial& t, std::span<const RankRecord> records, const AttemptEnd* end,
+               std::optional<double> usd_per_node_hour) {
   Metrics m;
+  m.usd_per_node_hour = usd_per_node_hour;
   m.formula_version = kFormulaVersion;
   const Steps steps = timed_steps(records, t.world());
   times(m, steps);
@@ -173,6 +213,8 @@ Metrics derive(const Trial& t, std::span<const RankRecord> records, const Attemp
   rates(m, t, steps);
   memory(m, records);
   losses(m, records);
+  sent(m, records);
+  steps_said(m, records);
   utilisation(m, records, end);
   std::optional<i64> startup;
   for (const RankRecord& r : records) raise(startup, r.startup_ns);

@@ -76,6 +76,25 @@ std::string verdict(const Result& r) {
   return out;
 }
 
+// What a rank sends in a step, by strategy.
+std::string sent_by(const Metrics& m) {
+  struct Sent {
+    const char* strategy;
+    const std::optional<i64>& bytes_sent;
+    const std::optional<i64>& calls;
+  };
+  const Sent all[] = {{"dp", m.sent_bytes_dp, m.calls_dp},
+                      {"tp", m.sent_bytes_tp, m.calls_tp},
+                      {"pp", m.sent_bytes_pp, m.calls_pp},
+                      {"cp", m.sent_bytes_cp, m.calls_cp},
+                      {"ep", m.sent_bytes_ep, m.calls_ep}};
+  std::vector<std::string> parts;
+  for (const Sent& s : all)
+    if (s.bytes_sent && s.calls)
+      parts.push_back(fmt::format("{} {} in {} calls", s.strategy, bytes(*s.bytes_sent), *s.calls));
+  return parts.empty() ? "" : fmt::format("a rank sends in a step: {}", fmt::join(parts, ", "));
+}
+
 void add_metrics(Lines& lines, const Metrics& metrics) {
   static constexpr std::string_view kShown[] = {"step_ms", "tokens_per_s_gpu", "mfu", "peak_allocated_bytes",
                                                 "cost_per_mt"};
@@ -95,14 +114,46 @@ void add_metrics(Lines& lines, const Metrics& metrics) {
     parts.push_back(fmt::format("peak {} of the prediction", significant(ratio)));
   }
   if (!parts.empty()) lines.wrapped("", fmt::format("{}", fmt::join(parts, ", ")));
+  if (const std::string sent = sent_by(metrics); !sent.empty()) lines.wrapped("", sent);
+}
+
+// Where a rank was when its attempt was given up. What a record lacks, or has in another type, is "?".
+std::string rank_line(const nlohmann::json& rank) {
+  const auto show = [&](const char* key) -> std::string {
+    const auto it = rank.find(key);
+    if (it == rank.end()) return "?";
+    return it->is_string() ? safe_text(it->get<std::string>()) : safe_text(it->dump());
+  };
+  std::string out =
+      fmt::format("rank {}: phase {}, part {}, step {}, {} of {} collectives done, last {}", show("rank"),
+                  show("phase"), show("part"), show("step"), show("collectives_done"),
+                  show("collectives_entered"), show("last_collective"));
+  if (rank.contains("waits_for")) out += ", waits for " + show("waits_for");
+  if (show("alive") == "false") out += "; gone";
+  return out;
+}
+
+// Takes the ranks out of an agent's evidence and shows each on a line of its own.
+void add_ranks(Lines& lines, nlohmann::json& evidence) {
+  std::size_t printed = 0;
+  for (nlohmann::json* of : {&evidence, evidence.contains("hang") ? &evidence["hang"] : nullptr}) {
+    if (of == nullptr || !of->is_object() || !of->contains("ranks") || !(*of)["ranks"].is_array()) continue;
+    for (const auto& rank : (*of)["ranks"]) {
+      if (++printed > kEvidenceLines || !rank.is_object()) continue;
+      lines.wrapped(printed == 1 ? "ranks" : "", rank_line(rank));
+    }
+    of->erase("ranks");
+  }
+  if (printed > kEvidenceLines) lines.add("", fmt::format("... and {} more", printed - kEvidenceLines));
 }
 
 // The testimony, one member per line; long texts (log tails) with their own lines, bounded.
 void add_evidence(Lines& lines, const std::string& evidence) {
   if (evidence.empty()) return;
-  const auto json = nlohmann::json::parse(evidence, nullptr, false);
+  auto json = nlohmann::json::parse(evidence, nullptr, false);
   if (!json.is_object()) return lines.wrapped("evidence", evidence);
   std::size_t printed = 0;
+  add_ranks(lines, json);
   for (const auto& [key, value] : json.items()) {
     std::string text = value.is_string()
                            ? value.get<std::string>()

@@ -4,6 +4,7 @@
 #pragma once
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,7 +32,9 @@ struct Settings {
   i64 ahead = 2;          // attempts in the inbox beyond one for each slot
   int lost_in_a_row = 3;  // allocations lost without one result before the circuit breaker opens
   std::optional<double> trial_seconds;  // bound on one attempt; absent: from the predicted time
+  std::optional<double> hang_seconds;   // without progress, in any phase; absent: from the predicted time
   std::optional<double> gpu_hours;      // bound on allocated time x GPUs (or slots) of what this run holds
+  std::map<std::string, double> usd_per_node_hour;  // by hardware, where the site has prices of its own
   std::optional<std::filesystem::path>
       status_file;  // rewritten atomically for watchers that cannot open the database
   Clock* clock = &steady_clock();

@@ -63,7 +63,7 @@ void ConductorLoop::request(const Wanted& wanted) {
   holding.request.nodes = wanted.nodes, holding.request.slots = settings_.slots;
   if (settings_.by_need) {
     holding.request.hardware = wanted.hardware;
-    holding.request.gpus = wanted.hardware == "cpu" ? 0 : wanted.gpus_per_node;
+    holding.request.gpus = wanted.hardware == "cpu" ? 0 : std::max(wanted.gpus_per_node, settings_.slots);
     holding.request.seconds = wanted.seconds;
     holding.request.avoid = quarantine_.hosts();
   }
@@ -140,8 +140,14 @@ Expected<void> ConductorLoop::post(Holding& holding, const PlanEntry& entry) {
   wanted.trial = entry.trial;
   wanted.measure = settings_.measure;
   wanted.deadlines = plan::deadlines_for(entry.predicted, wanted.trial, wanted.measure);
+  if (settings_.hang_seconds)
+    wanted.deadlines.startup_s = wanted.deadlines.first_step_s = wanted.deadlines.step_s =
+        *settings_.hang_seconds;
   if (settings_.trial_seconds) wanted.deadlines.total_s = *settings_.trial_seconds;
   wanted.start = settings_.start;
+  if (const auto price = settings_.usd_per_node_hour.find(wanted.trial.hardware);
+      price != settings_.usd_per_node_hour.end())
+    wanted.usd_per_node_hour = price->second;
   auto attempt = store_.begin_attempt(settings_.sweep, holding.request.id, wanted);
   if (!attempt) return tl::unexpected(attempt.error());
   backlog_.handed_out(entry);

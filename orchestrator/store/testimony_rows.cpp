@@ -1,8 +1,10 @@
 #include "orchestrator/store/testimony_rows.h"
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "orchestrator/store/columns.h"
+#include "schema/codec.h"
 
 namespace sweep::store {
 namespace {
@@ -12,8 +14,8 @@ constexpr std::string_view kWriteRecord =
     "ended_unix_ns, "
     "consequential, startup_ns, peak_allocated_bytes, peak_reserved_bytes, baseline_bytes, alloc_retries, "
     "ooms, "
-    "host_peak_rss_bytes, cpu_percent, effective) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-    "?, ?) "
+    "host_peak_rss_bytes, cpu_percent, effective, sent, expert_load, skipped_steps, loss_scale) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
     "ON CONFLICT(attempt, rank) DO UPDATE SET outcome = excluded.outcome, oom_kind = excluded.oom_kind, "
     "phase = excluded.phase, step = excluded.step, message = excluded.message, "
     "oom_asked_bytes = excluded.oom_asked_bytes, ended_unix_ns = excluded.ended_unix_ns, "
@@ -22,7 +24,8 @@ constexpr std::string_view kWriteRecord =
     "excluded.peak_reserved_bytes, "
     "baseline_bytes = excluded.baseline_bytes, alloc_retries = excluded.alloc_retries, ooms = excluded.ooms, "
     "host_peak_rss_bytes = excluded.host_peak_rss_bytes, cpu_percent = excluded.cpu_percent, "
-    "effective = excluded.effective";
+    "effective = excluded.effective, sent = excluded.sent, expert_load = excluded.expert_load, "
+    "skipped_steps = excluded.skipped_steps, loss_scale = excluded.loss_scale";
 
 constexpr std::string_view kWriteSample =
     "INSERT OR REPLACE INTO step_sample(attempt, rank, repeat, step, warmup, step_ns, forward_ns, "
@@ -56,6 +59,22 @@ std::vector<StepSample> read_samples(Work& work, i64 attempt, i64 rank) {
   return out;
 }
 
+std::string sent_text(const std::vector<SentTraffic>& sent) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const SentTraffic& each : sent) list.push_back(to_json(each));
+  return dump(list);
+}
+
+// What is no such list was not written here: nothing is known then.
+std::vector<SentTraffic> sent_from(const std::string& text) {
+  std::vector<SentTraffic> out;
+  const auto list = parse_json(text);
+  if (!list || !list->is_array()) return out;
+  for (const auto& item : *list)
+    if (auto each = from_json<SentTraffic>(item)) out.push_back(std::move(*each));
+  return out;
+}
+
 }  // namespace
 
 void write_record(Work& work, const RankRecord& r) {
@@ -63,7 +82,7 @@ void write_record(Work& work, const RankRecord& r) {
   work.run(kWriteRecord, r.attempt, r.rank, r.outcome, r.oom_kind, r.phase, r.step, r.message,
            r.oom_asked_bytes, r.ended_unix_ns, r.consequential, r.startup_ns, r.peak_allocated_bytes,
            r.peak_reserved_bytes, r.baseline_bytes, r.alloc_retries, r.ooms, r.host_peak_rss_bytes,
-           r.cpu_percent, r.effective);
+           r.cpu_percent, r.effective, sent_text(r.sent), r.expert_load, r.skipped_steps, r.loss_scale);
   Statement* insert = work.ready(kWriteSample);
   for (const StepSample& s : r.samples) {
     if (!insert || work.failed()) return;
@@ -120,7 +139,8 @@ std::vector<RankRecord> read_records(Work& work, i64 attempt) {
         "consequential, startup_ns, "
         "peak_allocated_bytes, peak_reserved_bytes, baseline_bytes, alloc_retries, ooms, "
         "host_peak_rss_bytes, "
-        "cpu_percent, effective FROM rank_record WHERE attempt = ? AND outcome IS NOT NULL ORDER BY rank",
+        "cpu_percent, effective, sent, expert_load, skipped_steps, loss_scale FROM rank_record WHERE attempt "
+        "= ? AND outcome IS NOT NULL ORDER BY rank",
         attempt);
     while (rows.next()) {
       RankRecord r;
@@ -131,7 +151,9 @@ std::vector<RankRecord> read_records(Work& work, i64 attempt) {
       rows.read(8, r.consequential), rows.read(9, r.startup_ns), rows.read(10, r.peak_allocated_bytes);
       rows.read(11, r.peak_reserved_bytes), rows.read(12, r.baseline_bytes), rows.read(13, r.alloc_retries);
       rows.read(14, r.ooms), rows.read(15, r.host_peak_rss_bytes), rows.read(16, r.cpu_percent);
-      rows.read(17, r.effective);
+      rows.read(17, r.effective), rows.read(19, r.expert_load), rows.read(20, r.skipped_steps);
+      rows.read(21, r.loss_scale);
+      if (!rows.null(18)) r.sent = sent_from(rows.get<std::string>(18));
       out.push_back(std::move(r));
     }
   }

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""check_layering.py CMAKE: a forbidden arrow, and an outside library away from its home, stop the configure step by name."""
+"""check_layering.py CMAKE: a forbidden arrow, and an outside library away from its home, stop the configure step by name;
+ARCHITECTURE.md's table of rooms names the arrows that the build enforces."""
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,8 +21,31 @@ def refusal(cmake, arrow, build):
          f"-DSWEEP_FORBIDDEN_FOR_TEST={arrow}"], capture_output=True, text=True)
 
 
+def enforced_arrows():
+    text = (sources.ROOT / "cmake" / "Layering.cmake").read_text()
+    return {room: set(may.strip('"').split()) for room, may in
+            re.findall(r'^set\(SWEEP_ARROWS_(\w+) ([^)]*)\)', text, re.MULTILINE)}
+
+
+def documented_arrows():
+    text = (sources.ROOT / "ARCHITECTURE.md").read_text()
+    rows = re.findall(r"^\| `(?:\w+/)?(\w+)` \|[^|]*\| ([^|`]+) \|$", text, re.MULTILINE)
+    return [(room, set() if may == "-" else set(may.split(", "))) for room, may in rows]
+
+
+def table_problems():
+    enforced, rows = enforced_arrows(), documented_arrows()
+    named = [room for room, _ in rows]
+    problems = [f"ARCHITECTURE.md: room '{room}' has {named.count(room)} rows in the table of rooms, not one"
+                for room in sorted(set(enforced) | set(named)) if named.count(room) != (room in enforced)]
+    for room, may in rows:
+        if may != enforced.get(room, may):
+            problems.append(f"ARCHITECTURE.md: '{room}' may use {sorted(may)}, but Layering.cmake says {sorted(enforced[room])}")
+    return problems
+
+
 def main():
-    problems = []
+    problems = table_problems()
     with tempfile.TemporaryDirectory(prefix="sweep-layering-") as build:
         for arrow, sentence in CASES:
             done = refusal(sys.argv[1], arrow, build)
@@ -29,7 +54,7 @@ def main():
                 problems.append(f"{arrow}: configure went through")
             elif sentence not in said:
                 problems.append(f"{arrow}: refused without saying '{sentence}':\n{done.stderr}")
-    sources.finish(problems, len(CASES))
+    sources.finish(problems, len(CASES) + len(enforced_arrows()))
 
 
 if __name__ == "__main__":

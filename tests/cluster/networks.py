@@ -1,4 +1,6 @@
 """One network namespace per node, joined by a bridge inside the head's namespace; nothing of it in the machine's own. Root only."""
+import os
+import pathlib
 import subprocess
 
 
@@ -45,8 +47,25 @@ class Networks:
         """The beginning of a command line that runs in this namespace. nsenter, since `ip netns exec` hides /sys/fs/cgroup."""
         return ["nsenter", f"--net=/run/netns/{name}", "--"]
 
+    def members(self, name):
+        """Pids of every living process in this namespace, whatever it is and whoever started it; zombies are dead."""
+        try:
+            wanted = f"net:[{os.stat(f'/run/netns/{name}').st_ino}]"
+        except OSError:
+            return []
+        found = []
+        for entry in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                state = pathlib.Path("/proc", entry, "stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+                if os.readlink(f"/proc/{entry}/ns/net") == wanted and state not in "ZX":
+                    found.append(int(entry))
+            except (OSError, IndexError):
+                continue  # gone meanwhile
+        return found
+
     def machine(self, name, hosts):
-        """A node of its own: network, host name, process ids (killed whole with the outer process), its view of /etc/hosts."""
-        setup = 'hostname "$1" && mount --bind "$2" /etc/hosts && shift 2 && exec "$@"'
+        """A node of its own: network, host name, process ids (killed whole with the outer process), its view of /etc/hosts;
+        its one service is started again whenever it ends."""
+        setup = 'hostname "$1" && mount --bind "$2" /etc/hosts && shift 2 && while :; do "$@"; sleep 0.2; done'
         return [*self.inside(name), "unshare", "--uts", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc",
                 "--", "sh", "-c", setup, "sh", name, str(hosts)]

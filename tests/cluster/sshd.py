@@ -17,6 +17,9 @@ import socket
 import subprocess
 import sys
 import time
+import zlib
+
+import networks
 
 PROGRAMS = ["sshd", "ssh", "ssh-keygen"]
 
@@ -36,18 +39,32 @@ def free_port(address):
         return probe.getsockname()[1]
 
 
+def _words(pid):
+    with contextlib.suppress(OSError):
+        return pathlib.Path("/proc", str(pid), "cmdline").read_bytes()
+    return b""
+
+
 class Cluster:
-    def __init__(self, folder, hosts=2, environment=None, session=None):
-        """session: variables of every session; sshd hands none of its own on."""
+    def __init__(self, folder, hosts=2, environment=None, session=None, mode="plain"):
+        """session: variables of every session; sshd hands none of its own on. mode netns (root): each host has its own network,
+        name and process ids, so that links can be cut and hosts powered off; ssh then runs on the head (inside())."""
         self.folder = pathlib.Path(folder).resolve()
-        self.hosts = [f"host{i + 1}" for i in range(hosts)]
+        number = zlib.crc32(str(self.folder).encode())
+        stem = f"s{number % 46656:x}n" if mode == "netns" else "host"
+        self.hosts = [f"{stem}{i + 1}" for i in range(hosts)]
+        self.networks = networks.Networks(stem, self.hosts) if mode == "netns" else None
+        self.port = 20000 + number % 40000  # ssh names shared connections by address and port: another cluster's differ
         self.environment = environment or dict(os.environ)
         self.config = self.folder / "ssh_config"
-        self.session = "".join(f"SetEnv {name}={value}\n" for name, value in (session or {}).items())
+        # A home of their own: what the user's shell does at its start (as locking something) is none of a test's business.
+        variables = {"HOME": self.folder / "home", **(session or {})}
+        self.session = "SetEnv " + " ".join(f"{name}={value}" for name, value in variables.items()) + "\n"  # of several lines one counts
         self.daemons, self.where = {}, {}
 
     def _write(self):
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o711)
+        (self.folder / "home").mkdir(exist_ok=True, mode=0o700)
         for name in ("id", "host"):
             if not (self.folder / name).exists():
                 subprocess.run([program("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-C", "sweep-test", "-f",
@@ -59,8 +76,8 @@ class Cluster:
         public = (self.folder / "host.pub").read_text().split()[:2]
         known, config = [], []
         for i, host in enumerate(self.hosts):
-            address = f"127.0.0.{11 + i}"
-            port = self.where.setdefault(host, (address, free_port(address)))[1]
+            address = self.networks.address(host) if self.networks else f"127.0.0.{11 + i}"
+            port = self.where.setdefault(host, (address, self.port if self.networks else free_port(address)))[1]
             (self.folder / f"{host}.conf").write_text(
                 f"ListenAddress {address}:{port}\nHostKey {self.folder}/host\nAuthorizedKeysFile {self.folder}/authorized_keys\n"
                 f"PidFile {self.folder}/{host}.pid\nStrictModes no\nUsePAM no\nMaxStartups 100\nMaxSessions 100\n"
@@ -73,16 +90,29 @@ class Cluster:
                                f"  IdentitiesOnly yes\n  UserKnownHostsFile {self.folder}/known_hosts\n"
                                "  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n"
                                "  KexAlgorithms curve25519-sha256\n")
+        (self.folder / "hosts").write_text("127.0.0.1 localhost\n")
+
+    def inside(self):
+        """The beginning of a command line that reaches the hosts."""
+        return self.networks.inside(self.networks.head) if self.networks else []
+
+    def _listens(self, host):
+        address, port = self.where[host]
+        if self.networks:
+            answer = subprocess.run([*self.inside(), "bash", "-c", f"exec 3<>/dev/tcp/{address}/{port}"], capture_output=True)
+            return answer.returncode == 0
+        with contextlib.suppress(OSError), socket.create_connection((address, port), timeout=1):
+            return True
+        return False
 
     def start_host(self, host):
+        machine = self.networks.machine(host, self.folder / "hosts") if self.networks else []
         with open(self.folder / f"{host}.log", "ab") as log:
             self.daemons[host] = subprocess.Popen(
-                [program("sshd"), "-D", "-e", "-f", self.folder / f"{host}.conf"], stdin=subprocess.DEVNULL, stdout=log,
-                stderr=log, env=self.environment, start_new_session=True)
+                [*machine, program("sshd"), "-D", "-e", "-f", self.folder / f"{host}.conf"], stdin=subprocess.DEVNULL,
+                stdout=log, stderr=log, env=self.environment, start_new_session=True)
         until = time.monotonic() + 20
-        while True:
-            with contextlib.suppress(OSError), socket.create_connection(self.where[host], timeout=1):
-                return
+        while not self._listens(host):
             assert self.daemons[host].poll() is None and time.monotonic() < until, \
                 (self.folder / f"{host}.log").read_text()
             time.sleep(0.02)
@@ -92,22 +122,26 @@ class Cluster:
         if host in self.daemons:
             self.cut(host)
             daemon = self.daemons.pop(host)
-            daemon.terminate()
+            daemon.kill() if self.networks else daemon.terminate()
             daemon.wait(10)
 
     def cut(self, host):
         """Ends every connection that came in through this host's sshd; the daemon goes on. How many there were."""
-        cut = 0
-        for entry in os.listdir("/proc"):
+        cut, listeners = 0, [self.daemons[host].pid]
+        if self.networks:
+            listeners = [pid for pid in self.networks.members(host) if b"[listener]" in _words(pid)]
+        for entry in filter(str.isdigit, os.listdir("/proc")):
             with contextlib.suppress(OSError, IndexError, ValueError):
                 fields = pathlib.Path("/proc", entry, "stat").read_text(errors="replace").rpartition(")")[2].split()
-                if int(fields[1]) == self.daemons[host].pid:  # a child of the listening one serves one connection
+                if int(fields[1]) in listeners:  # a child of the listening one serves one connection
                     os.kill(int(entry), signal.SIGKILL)
                     cut += 1
         return cut
 
     def start(self):
         self._write()
+        if self.networks:
+            self.networks.make()
         for host in self.hosts:
             self.start_host(host)
         return self
@@ -115,6 +149,8 @@ class Cluster:
     def stop(self):
         for host in list(self.daemons):
             self.stop_host(host)
+        if self.networks:
+            self.networks.remove()
 
     def __enter__(self):
         return self.start()

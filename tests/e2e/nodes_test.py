@@ -10,6 +10,7 @@ import socket
 import struct
 import sys
 import tempfile
+import threading
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
@@ -21,6 +22,14 @@ BIN = pathlib.Path(sys.argv[1])
 def frame(head, blob=b""):
     text = json.dumps(head).encode()
     return struct.pack(">II", len(text), len(blob)) + text + blob
+
+
+def gone(connection):
+    """The other side closes it."""
+    with contextlib.suppress(ConnectionResetError):  # closed with words of ours unread
+        while connection.recv(4096):
+            pass
+    return True
 
 
 class NodesTest(unittest.TestCase):
@@ -69,6 +78,28 @@ class NodesTest(unittest.TestCase):
         self.assertEqual(it.end_of(3)["cause"], "start_failed")  # it can never fit: said at once
         it.post("cancel", {"attempt": 1})
         self.assertEqual(it.end_of(1)["cause"], "cancelled")
+        it.finish()
+
+    def test_attempts_side_by_side_keep_to_their_own(self):
+        """Attempts of one rank and of two on one node: no GPU and no core is anybody else's meanwhile, and each says who was there."""
+        cores = len(os.sched_getaffinity(0))
+        it = self.agents(1, options=["--bind"], slots=cores, whole=False)
+        it.environment["CUDA_VISIBLE_DEVICES"] = ",".join(f"GPU-{letter}" for letter in "abcdefghijklmnop"[:cores])
+        it.start()
+        it.post("attempt", agents.attempt(1, script={"step_ms": 400}))
+        it.post("attempt", agents.attempt(2, script={"step_ms": 400}))
+        ends = [it.end_of(number) for number in (1, 2)]
+        self.assertEqual([end["cause"] for end in ends], ["done", "done"], it.tell())
+        places = [json.loads(line["body"]["effective"]) for number in (1, 2) for line in it.lines("rank_record", number)]
+        if cores > 1:
+            self.assertEqual([end["neighbours"] for end in ends], [1, 1])
+            self.assertEqual([place["devices"] for place in places], ["GPU-a", "GPU-b"])
+            self.assertFalse(set(places[0]["cores"]) & set(places[1]["cores"]), places)
+        it.post("attempt", agents.attempt(3, ranks=cores))  # the whole node: nobody beside it
+        alone = it.end_of(3)
+        self.assertEqual((alone["cause"], alone["neighbours"]), ("done", 0))
+        ranks = [json.loads(line["body"]["effective"]) for line in it.lines("rank_record", 3)]
+        self.assertTrue(all(len(rank["cores"]) == cores and len(rank["devices"].split(",")) == cores for rank in ranks), ranks)
         it.finish()
 
     def test_lost_node(self):
@@ -138,9 +169,73 @@ class NodesTest(unittest.TestCase):
         log = (it.spool(0) / "agent.log").read_text()
         self.assertEqual(log.count("it does not know the token"), 1, log)
         self.assertEqual(log.count("it did not speak in time"), 1, log)
-        self.assertEqual(log.count("bytes where 4096 are allowed"), 2, log)
+        self.assertEqual(log.count("its first words are no frame"), 1, log)
         self.no_token_anywhere(it, ready["token"])
         it.finish()
+
+    def test_a_crowd_of_strangers(self):
+        """Those that never speak, that speak a byte at a time, that hang up halfway or half: the true nodes join beside them."""
+        it = self.agents(3)
+        ready = it.start_head()
+
+        def stranger():
+            each = socket.create_connection((ready["address"], ready["port"]))
+            each.settimeout(20)
+            self.addCleanup(each.close)
+            return each
+
+        silent = [stranger() for _ in range(200)]  # more than the head keeps
+        slow = stranger()
+        stop = threading.Event()
+
+        def drip():
+            with contextlib.suppress(OSError):
+                for byte in frame({"challenge": "0" * 64, "proof": "1" * 64, "node": 1}):
+                    slow.sendall(bytes([byte]))
+                    if stop.wait(0.2):
+                        return
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        self.addCleanup(dripping.join)
+        self.addCleanup(stop.set)
+        for _ in range(3):
+            halves = stranger()
+            halves.sendall(frame({"challenge": "0" * 64})[:20])
+            halves.shutdown(socket.SHUT_WR)
+            self.assertTrue(gone(halves))
+        reset = stranger()
+        reset.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        reset.close()
+        for node in (1, 2):
+            it.start_node(node)
+        it.expect(lambda line: line["kind"] == "hello", "the true nodes joined in the crowd")
+        it.post("attempt", agents.attempt(1, ranks=3, nodes=3))
+        end = it.end_of(1)
+        self.assertEqual(end["cause"], "done", f"{end} {it.tell()}")
+        self.assertTrue(all(gone(each) for each in (*silent, slow)), "every one of them is closed")
+        with self.assertRaises(OSError):  # all have joined: nobody listens any more
+            socket.create_connection((ready["address"], ready["port"]))
+        log = (it.spool(0) / "agent.log").read_text()
+        for cause in ("too many connections", "it did not speak in time", "it left without a proof"):
+            self.assertEqual(log.count(cause), 1, log)
+        it.finish()
+
+    def test_an_impostor_head(self):
+        """A node agent that is sent to somebody else serves nobody, and gives nothing away."""
+        it = self.agents(2)
+        with socket.create_server(("127.0.0.1", 0)) as impostor:
+            it.ready = {"address": "127.0.0.1", "port": impostor.getsockname()[1], "token": "7" * 64}
+            node = it.start_node(1)
+            caller, _ = impostor.accept()
+            with caller:
+                caller.settimeout(20)
+                caller.sendall(frame({"sweep_agent": "0", "challenge": "0" * 64}))
+                heard = caller.recv(65536)
+                self.assertNotIn(b"7" * 64, heard)
+                caller.sendall(frame({"proof": "1" * 64}))
+                self.assertIn("does not know the token", json.loads(node.stdout.readline())["error"])
+        self.assertNotEqual(node.wait(20), 0)
+        self.no_token_anywhere(it, "7" * 64)
 
     def no_token_anywhere(self, it, token):
         for pid in agents.marked(it.folder):

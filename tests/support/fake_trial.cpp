@@ -2,15 +2,18 @@
 #include "fake_trial.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -44,6 +47,7 @@ constexpr std::array kByNumber{
     Numbered{"unsupported", "init"}, Numbered{"hang_ignore_sigterm", "step"},
     Numbered{"double_fork", "step"}, Numbered{"bare_daemon", "step"},
     Numbered{"huge_log", "step"},    Numbered{"crash_signal", "first_step"},
+    Numbered{"hang", "step"},        Numbered{"real", "start"},
 };
 
 Script script_of(const Attempt& attempt, i64 rank) {
@@ -53,8 +57,11 @@ Script script_of(const Attempt& attempt, i64 rank) {
   const json& fake = labels["fake"];
   if (!fake.is_object()) {  // from a grid's `derive`: a number, an index into kByNumber
     const auto index = fake.is_number_integer() ? fake.get<std::size_t>() : 0;
-    if (index < kByNumber.size()) out.outcome = kByNumber[index].outcome, out.phase = kByNumber[index].phase;
     out.step_ms = labels.value("fake_step_ms", 1.0);
+    const i64 only = labels.value("fake_rank", i64{-1});
+    if (index >= kByNumber.size()) return out;
+    const bool plays = only < 0 || only == rank || std::strcmp(kByNumber[index].outcome, "real") == 0;
+    if (plays) out.outcome = kByNumber[index].outcome, out.phase = kByNumber[index].phase;
     return out;
   }
   out.step_ms = fake.value("step_ms", 1.0);
@@ -80,6 +87,20 @@ i64 unix_ns() {
       .count();
 }
 
+std::string devices() {
+  const char* listed = std::getenv("CUDA_VISIBLE_DEVICES");
+  return listed == nullptr ? "" : listed;
+}
+
+std::vector<int> cores() {
+  cpu_set_t own;
+  std::vector<int> out;
+  if (::sched_getaffinity(0, sizeof own, &own) != 0) return out;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(static_cast<std::size_t>(core), &own)) out.push_back(core);
+  return out;
+}
+
 // A daemon that left its session, group and parent, and ignores SIGTERM.
 void leave_daemon(bool bare) {
   if (::fork() == 0) {
@@ -103,11 +124,12 @@ class FakeTrial {
       : launch_(launch), attempt_(std::move(attempt)), script_(script_of(attempt_, launch.rank)) {
     record_.attempt = attempt_.id;
     record_.rank = launch.rank;
-    record_.effective = R"({"backend": "fake"})";
+    record_.effective = json({{"backend", "fake"}, {"devices", devices()}, {"cores", cores()}}).dump();
     map_page();
   }
 
   int run() {
+    if (script_.outcome == "real") become_real();
     enter(Phase::kInit, "init");
     enter(Phase::kBuild, "build");
     enter(Phase::kFirstStep, "first_step");
@@ -122,6 +144,15 @@ class FakeTrial {
   }
 
  private:
+  // The genuine sweep-rank beside this program takes over: same process, same group, same mark.
+  [[noreturn]] void become_real() const {
+    const auto program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "sweep-rank";
+    const std::string launch = dump(to_json(launch_));
+    ::execl(program.c_str(), program.c_str(), "run", "--launch", launch.c_str(), nullptr);
+    std::fprintf(stderr, "fake_rank: %s: %s\n", program.c_str(), std::strerror(errno));
+    ::_exit(9);
+  }
+
   void map_page() {
     const auto path = spool::rank_progress(launch_.attempt_dir, launch_.rank);
     const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);

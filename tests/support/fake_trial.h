@@ -1,9 +1,11 @@
 // FakeTrial: what a fake rank does once it is started. Its script is the trial's label "fake":
 //   {"outcome": NAME, "rank": N (only this rank misbehaves), "phase": "init|first_step|step", "step_ms": 1,
 //   "bytes": N}
-// or, as a grid's `derive` can say it, a number (its outcome in kByNumber) with the label "fake_step_ms".
+// or, as a grid's `derive` can say it, a number (its outcome in kByNumber) with the labels "fake_step_ms" and
+// "fake_rank" (only this rank misbehaves).
 // Names: ok oom host_oom crash_signal crash_exit exception hang hang_ignore_sigterm double_fork bare_daemon
-// huge_log slow no_record bad_record record_then_hang nan_loss unsupported.
+// huge_log slow no_record bad_record record_then_hang nan_loss unsupported
+// real (every rank becomes the sweep-rank beside this program).
 #pragma once
 #include "schema/attempt.h"
 #include "schema/rank_launch.h"

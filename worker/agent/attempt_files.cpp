@@ -106,6 +106,8 @@ Heartbeat AttemptFiles::heartbeat(i64 index) const {
   out.beats = page.beats.load(std::memory_order_relaxed);
   out.collective = page.collective.load(std::memory_order_relaxed);
   out.collective_done = page.collective_done.load(std::memory_order_relaxed);
+  out.entered = page.entered.get();
+  out.awaited = page.awaited.get();
   return out;
 }
 

@@ -73,7 +73,7 @@ Expected<void> AttemptRun::prepare() {
   const auto anchor = spawn_anchor();
   if (!anchor) return tl::unexpected(anchor.error());
   anchor_ = *anchor;
-  span_.emplace(lent_.node.begin(part_.ranks));
+  span_.emplace(lent_.node.begin(part_.slots));
   return {};
 }
 
@@ -86,6 +86,11 @@ void AttemptRun::launch(i64 index, bool by_zygote) {
   wanted.world = attempt_.trial.world();
   wanted.agent_pid = ::getpid();
   wanted.pgid = anchor_;
+  if (part_.beside) {
+    wanted.devices = lent_.node.devices_of(part_.slots);
+    if (lent_.options.bind)
+      wanted.cores = cores_of_slot(part_.slots[static_cast<std::size_t>(index)], lent_.options.slots);
+  }
   if (door_) {
     wanted.store = door_->socket();
     wanted.address = lent_.here.address;
@@ -228,7 +233,7 @@ void AttemptRun::advance() {
   if (stage_ == Stage::kRunning) {
     for (std::size_t i = 0; i < ranks_.size(); ++i)
       if (failed(ranks_[i], static_cast<i64>(i))) {
-        set_cause("rank_failed");
+        set_cause("rank_failed", collect_evidence());
         stage_ = Stage::kTestifying;
         set_deadline(kTestimony);
         break;
@@ -253,7 +258,10 @@ void AttemptRun::terminate() {
   lent_.zygote.withdraw(attempt_.id);
   for (Rank& rank : ranks_)
     if (!rank.ended) rank.killed_by_agent = true;
-  if (anchor_ > 0) ::kill(-anchor_, SIGTERM);
+  if (anchor_ > 0) {
+    ::kill(-anchor_, SIGTERM);
+    ::kill(-anchor_, SIGCONT);  // a rank that was stopped can be asked only once it goes on
+  }
   stage_ = Stage::kTerminating;
   set_deadline(attempt_.deadlines.grace_s);
 }
@@ -271,7 +279,7 @@ void AttemptRun::end(const std::string& cause, bool at_once) {
 void AttemptRun::peer_ended(const std::string& cause) {
   if (stage_ > Stage::kRunning || !cause_.empty()) return;
   if (cause == "rank_failed" && stage_ == Stage::kRunning) {
-    set_cause(cause);
+    set_cause(cause, collect_evidence());
     stage_ = Stage::kTestifying;
     return set_deadline(kTestimony);
   }

@@ -24,7 +24,9 @@ nlohmann::json AttemptRun::collect_evidence() const {
                            {"beats", seen.beats},
                            {"collectives_entered", seen.collective},
                            {"collectives_done", seen.collective_done},
+                           {"last_collective", seen.entered.text()},
                            {"seconds_without_progress", watchdog_.idle_s(static_cast<i64>(i))}};
+    if (!seen.awaited.none()) rank["waits_for"] = seen.awaited.text();
     if (!ranks_[i].ended) rank["where"] = where_it_is(ranks_[i].pid);
     out["ranks"].push_back(std::move(rank));
   }

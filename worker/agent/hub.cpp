@@ -13,7 +13,9 @@ namespace sweep::agent {
 namespace {
 
 using boost::asio::ip::tcp;
-constexpr std::size_t kLongestHello = 4096, kMostCallers = 64, kMostRefusals = 256;
+constexpr std::size_t kLongestHello = 4096, kMostStrangers = 64, kMostRefusals = 256;
+constexpr auto kNoHello =
+    "its first words are no frame of at most 4096 bytes";  // never the caller's own numbers
 constexpr auto kSpeakWithin = std::chrono::seconds(5);
 
 }  // namespace
@@ -55,29 +57,30 @@ void Hub::stop_listening() {
 }
 
 void Hub::accept() {
-  acceptor_.async_accept([this](const boost::system::error_code& error, tcp::socket socket) {
+  acceptor_.async_accept(peer_, [this](const boost::system::error_code& error, tcp::socket socket) {
     if (!acceptor_.is_open()) return;
     if (!error) {
       const auto caller = std::make_shared<Caller>(std::move(socket), io_);
-      boost::system::error_code ec;
-      const auto at = caller->socket.remote_endpoint(ec);
-      caller->address = ec ? "unknown" : at.address().to_string();
-      callers_.insert(caller);
-      if (callers_.size() > kMostCallers) {
-        refuse(caller, "too many connections that have proven nothing");
-      } else {
-        caller->timer.expires_after(kSpeakWithin);
-        caller->timer.async_wait([this, caller](const boost::system::error_code& late) {
-          if (!late && !caller->done) refuse(caller, "it did not speak in time");
-        });
-        caller->out = encode({{{"sweep_agent", kVersion}, {"challenge", caller->challenge}}, {}});
-        boost::asio::async_write(caller->socket, boost::asio::buffer(caller->out),
-                                 [caller](const boost::system::error_code&, std::size_t) {});
-        hear(caller);
-      }
+      caller->address = peer_.address().to_string();
+      receive(caller);
     }
     accept();
   });
+}
+
+// Ours speak at once: where too many have proven nothing, the one that has been silent longest goes.
+void Hub::receive(const std::shared_ptr<Caller>& caller) {
+  callers_.push_back(caller);
+  if (callers_.size() > kMostStrangers + static_cast<std::size_t>(nodes_))
+    refuse(callers_.front(), "too many connections that have proven nothing");
+  caller->timer.expires_after(kSpeakWithin);
+  caller->timer.async_wait([this, caller](const boost::system::error_code& late) {
+    if (!late && !caller->done) refuse(caller, "it did not speak in time");
+  });
+  caller->out = encode({{{"sweep_agent", kVersion}, {"challenge", caller->challenge}}, {}});
+  boost::asio::async_write(caller->socket, boost::asio::buffer(caller->out),
+                           [caller](const boost::system::error_code&, std::size_t) {});
+  hear(caller);
 }
 
 void Hub::hear(const std::shared_ptr<Caller>& caller) {
@@ -87,7 +90,7 @@ void Hub::hear(const std::shared_ptr<Caller>& caller) {
                                    if (error) return refuse(caller, "it left without a proof");
                                    caller->reader.feed({caller->buffer.data(), n});
                                    const auto frame = caller->reader.next();
-                                   if (!frame) return refuse(caller, frame.error().message);
+                                   if (!frame) return refuse(caller, kNoHello);
                                    if (*frame) return judge(caller, **frame);
                                    hear(caller);
                                  });
@@ -108,12 +111,12 @@ void Hub::judge(const std::shared_ptr<Caller>& caller, const Frame& frame) {
          frame.head.value("hello", nlohmann::json::object()));
 }
 
-void Hub::refuse(const std::shared_ptr<Caller>& caller, const std::string& why) {
+void Hub::refuse(std::shared_ptr<Caller> caller, const std::string& why) {
   caller->done = true;
   caller->timer.cancel();
   boost::system::error_code ignored;
   caller->socket.close(ignored);
-  callers_.erase(caller);
+  callers_.remove(caller);
   if (refused_.size() < kMostRefusals && refused_.insert(caller->address + ": " + why).second)
     spdlog::warn("refused a connection from {}: {} (said once for this address and cause)", caller->address,
                  why);
@@ -123,7 +126,7 @@ void Hub::let_in(const std::shared_ptr<Caller>& caller, i64 node, const Frame& a
                  const nlohmann::json& hello) {
   caller->done = true;
   caller->timer.cancel();
-  callers_.erase(caller);
+  callers_.remove(caller);
   const auto link = std::make_shared<Link>(std::move(caller->socket), lease_s_, std::move(caller->reader));
   links_[node] = link;
   link->send(answer);

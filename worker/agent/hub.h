@@ -6,6 +6,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <set>
@@ -43,9 +44,10 @@ class Hub {
  private:
   struct Caller;  // somebody who has not proven anything yet
   void accept();
+  void receive(const std::shared_ptr<Caller>&);
   void hear(const std::shared_ptr<Caller>&);
   void judge(const std::shared_ptr<Caller>&, const Frame&);
-  void refuse(const std::shared_ptr<Caller>&, const std::string& why);
+  void refuse(std::shared_ptr<Caller>, const std::string& why);
   void let_in(const std::shared_ptr<Caller>&, i64 node, const Frame& answer, const nlohmann::json& hello);
 
   boost::asio::io_context& io_;
@@ -54,9 +56,10 @@ class Hub {
   Events events_;
   const Secret secret_ = Secret::random();
   boost::asio::ip::tcp::acceptor acceptor_;
+  boost::asio::ip::tcp::endpoint peer_;  // who was accepted last
   int port_ = 0;
-  std::set<std::shared_ptr<Caller>> callers_;
-  std::set<std::string> refused_;  // "address: cause", logged already
+  std::list<std::shared_ptr<Caller>> callers_;  // oldest first
+  std::set<std::string> refused_;               // "address: cause", logged already
   std::map<i64, std::shared_ptr<Link>> links_;
   std::set<i64> seen_;  // nodes that have joined at some time; a lost one does not come back
 };

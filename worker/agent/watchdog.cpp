@@ -40,7 +40,7 @@ std::optional<Watchdog::Finding> Watchdog::look(const std::vector<Heartbeat>& se
   last_look_s_ = now_s;
   total_s_ += passed;
   std::optional<Finding> found;
-  double worst = 0;
+  std::pair<bool, double> worst;  // waits for nobody; seconds past the deadline
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     Watched& rank = ranks_[i];
     if (seen[i] == rank.last)
@@ -49,8 +49,9 @@ std::optional<Watchdog::Finding> Watchdog::look(const std::vector<Heartbeat>& se
       rank.idle_s = 0;
     rank.last = seen[i];
     const double allowed = limit(seen[i].phase);
-    if (!seen[i].alive || rank.idle_s <= allowed || rank.idle_s - allowed <= worst) continue;
-    worst = rank.idle_s - allowed;
+    const std::pair late(seen[i].awaited.none(), rank.idle_s - allowed);
+    if (!seen[i].alive || late.second <= 0 || (found && late <= worst)) continue;
+    worst = late;
     const bool lingers = seen[i].phase == Phase::kDone;
     const i64 name = first_rank_ + static_cast<i64>(i);
     found = Finding{lingers ? Verdict::kLingers : Verdict::kHang, name,

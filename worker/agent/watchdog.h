@@ -17,6 +17,7 @@ struct Heartbeat {
   Phase phase = Phase::kStart;
   Part part = Part::kNone;
   std::uint64_t step = 0, beats = 0, collective = 0, collective_done = 0;
+  CollectiveName entered{}, awaited{};
   bool operator==(const Heartbeat&) const = default;
 };
 
@@ -30,7 +31,8 @@ class Watchdog {
   };
 
   Watchdog(const Deadlines& deadlines, i64 ranks, i64 first_rank = 0);
-  // REQUIRES: one heartbeat per rank; now_s never goes back.
+  // REQUIRES: one heartbeat per rank; now_s never goes back. Of several ranks past their deadline it names one
+  // that waits for nobody, if there is one: the others wait for it.
   std::optional<Finding> look(const std::vector<Heartbeat>& seen, double now_s);
   double idle_s(i64 index) const { return ranks_[static_cast<std::size_t>(index)].idle_s; }
 

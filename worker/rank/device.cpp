@@ -12,10 +12,13 @@ c10::Device place_for(const Trial& trial, i64 local_rank) {
   if (trial.hardware == "cpu") return c10::Device(c10::kCPU);
   const auto* cuda = comm::cuda_plugin();
   const int there = cuda == nullptr ? 0 : cuda->device_count();
-  TORCH_CHECK_NOT_IMPLEMENTED(local_rank < there, "hardware ", trial.hardware, " needs GPU number ",
-                              local_rank, " on this node, which has ", there, " of them");
-  cuda->set_device(static_cast<int>(local_rank));
-  return c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(local_rank));
+  const bool shares = trial.backend == "gloo" && there > 0;
+  TORCH_CHECK_NOT_IMPLEMENTED(shares || local_rank < there, "hardware ", trial.hardware, " needs GPU number ",
+                              local_rank, " on this node, which has ", there,
+                              " of them (ranks share one with backend gloo)");
+  const i64 index = shares ? local_rank % there : local_rank;
+  cuda->set_device(static_cast<int>(index));
+  return c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(index));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ struct DeviceStats {
 
 class Device {
  public:
-  // The CPU for hardware "cpu", else GPU number local_rank. Throws c10::NotImplementedError where that GPU is
+  // The CPU for hardware "cpu", else GPU number local_rank; with backend gloo ranks share what GPUs there are. Throws c10::NotImplementedError where that GPU is
   // not there.
   Device(const Trial&, i64 local_rank);
   c10::Device place() const { return place_; }

@@ -36,6 +36,25 @@ struct Usage {
   }
 };
 
+// What the timed steps say beside their times.
+class Findings {
+ public:
+  void add(const step::StepTimes& times) {
+    if (times.expert_load) load_ += *times.expert_load, ++loads_;
+    if (times.loss_scale) scale_ = times.loss_scale, skipped_ += times.skipped ? 1 : 0;
+  }
+  void tell(RankRecord& record) const {
+    if (loads_ > 0) record.expert_load = load_ / static_cast<double>(loads_);
+    record.loss_scale = scale_;
+    if (scale_) record.skipped_steps = skipped_;
+  }
+
+ private:
+  double load_ = 0;
+  i64 loads_ = 0, skipped_ = 0;
+  std::optional<double> scale_;
+};
+
 i64 now_ns() {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
@@ -45,6 +64,7 @@ i64 now_ns() {
 void measure(const MeasurePlan& plan, const RunStep& run_step, const Device& device, ProgressWriter& progress,
              RankRecord& record) {
   Usage usage;
+  Findings findings;
   i64 timed_retries = 0;
   i64 retries = device.stats().retries;
   for (i64 repeat = 0; repeat < plan.repeats; ++repeat) {
@@ -56,8 +76,10 @@ void measure(const MeasurePlan& plan, const RunStep& run_step, const Device& dev
       record.step = step;
       if (!warmup && !record.startup_ns) record.startup_ns = age_ns();
       const i64 wall_before = now_ns(), cpu_before = cpu_ns();
-      StepSample sample = sample_of(run_step());
+      const step::StepTimes times = run_step();
       if (!warmup) usage.add(now_ns() - wall_before, cpu_ns() - cpu_before);
+      if (!warmup) findings.add(times);
+      StepSample sample = sample_of(times);
       sample.repeat = repeat;
       sample.step = step;
       sample.warmup = warmup;
@@ -68,6 +90,7 @@ void measure(const MeasurePlan& plan, const RunStep& run_step, const Device& dev
       record.samples.push_back(sample);
     }
   }
+  findings.tell(record);
   record.alloc_retries = timed_retries;
   if (usage.wall_ns > 0)
     record.cpu_percent = 100.0 * static_cast<double>(usage.cpu_ns) / static_cast<double>(usage.wall_ns);

@@ -84,7 +84,8 @@ void RankRun::join(const Attempt& attempt) {
     options.rendezvous = c10::make_intrusive<AgentStore>(launch_.store, options.timeout);
   // NCCL opens sockets of its own: on the interface that the agents use, unless the user says otherwise.
   if (!launch_.interface.empty()) ::setenv("NCCL_SOCKET_IFNAME", ("=" + launch_.interface).c_str(), 0);
-  const std::string backend = comm::resolved_backend(trial, device_->is_cuda());
+  options.on_cuda = device_->is_cuda();
+  const std::string backend = comm::resolved_backend(trial, options.on_cuda);
   const auto dims = shape::ParallelDims::make(trial);
   if (!dims) throw std::invalid_argument(dims.error().message);
   mesh_.emplace(
@@ -119,8 +120,12 @@ void RankRun::run() {
   step::TrainStep step(attempt.trial, device_->place(), *mesh_, [this](Part part) { progress_.part(part); });
   record_.effective = effective(step);
   record_.outcome = Outcome::kOk;
-  measure(
-      attempt.measure, [&step] { return step.run(); }, *device_, progress_, record_);
+  const auto run_step = [&] {
+    mesh_->reset_traffic();
+    return step.run();
+  };
+  measure(attempt.measure, run_step, *device_, progress_, record_);
+  record_.sent = mesh_->sent();
   progress_.phase(Phase::kReport);
   if (record_.outcome == Outcome::kOk) record_.phase = name_of(Phase::kDone);
   (*mesh_)[shape::Dimension::kWorld].barrier();  // nobody leaves while a peer still reads from it

@@ -54,6 +54,20 @@ TEST(Watchdog, RankThatEndedIsNotWatched) {
   EXPECT_EQ(found.rank, 1);
 }
 
+TEST(Watchdog, NamesTheRankThatWaitsForNobodyBeforeThoseThatWaitForIt) {
+  Watchdog dog(kDeadlines, 3);
+  auto seen = ranks({Phase::kStep, Phase::kStep, Phase::kStep});
+  for (const int waiting : {0, 2})
+    seen[waiting].awaited = CollectiveName::of(Collective::kAllReduce, 3, "dp");
+  (void)dog.look(seen, 0);
+  (void)dog.look(seen, 1);
+  seen[1].beats++;
+  std::optional<Watchdog::Finding> found;
+  for (double now = 1.5; now < 10; now += 0.5) found = dog.look(seen, now);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->rank, 1);
+}
+
 TEST(Watchdog, NamesTheRankThatIsSilentLongest) {
   Watchdog dog(kDeadlines, 2);
   auto seen = ranks({Phase::kStep, Phase::kStep});

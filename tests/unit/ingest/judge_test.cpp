@@ -192,6 +192,15 @@ TEST_F(JudgeTest, HangTimeoutAndCancelAreTheAgentsWord) {
   EXPECT_EQ(verdict().outcome, Outcome::kCrash);
 }
 
+TEST_F(JudgeTest, ACrashKeepsWhereTheRanksWere) {
+  RankExit& e = silent(2, 5);
+  e.signal = SIGKILL;
+  end("rank_failed", R"({"ranks": [{"rank": 2, "last_collective": "all_reduce 7 of tp"}]})");
+  EXPECT_EQ(verdict().outcome, Outcome::kCrash);
+  EXPECT_EQ(evidence()["ranks"][0]["last_collective"], "all_reduce 7 of tp");
+  EXPECT_FALSE(evidence().contains("hang"));
+}
+
 TEST_F(JudgeTest, AProgramThatCannotBeStartedIsACrashInPhaseStart) {
   t_.records.clear();
   t_.exits.clear();

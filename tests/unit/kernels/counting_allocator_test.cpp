@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <thread>
 
 namespace sweep::memory {
 namespace {
@@ -132,6 +133,20 @@ TEST(CountingAllocatorOnCpu, RawMemoryIsCountedToo) {
   EXPECT_EQ(stats(c10::DeviceType::CPU).current, 512);
   c10::GetAllocator(c10::kCPU)->raw_deallocate(raw);
   EXPECT_EQ(stats(c10::DeviceType::CPU).current, 0);
+}
+
+TEST(CountingAllocatorOnCpu, OtherThreadsAreNotCountedOnceAsked) {
+  install(c10::DeviceType::CPU);
+  start_clean(c10::DeviceType::CPU);
+  const auto block = [] { return at::empty({4096}, at::kByte); };
+  at::Tensor theirs;
+  std::thread([&] { theirs = block(); }).join();
+  EXPECT_EQ(stats(c10::DeviceType::CPU).current, 4096);
+  count_this_thread_only();
+  std::thread([&] { theirs = block(); }).join();
+  EXPECT_EQ(stats(c10::DeviceType::CPU).current, 0);
+  const at::Tensor ours = block();
+  EXPECT_EQ(stats(c10::DeviceType::CPU).current, 4096);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, CountingAllocator,

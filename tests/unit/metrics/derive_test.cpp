@@ -162,6 +162,16 @@ TEST(Derive, CostEqualsTheLlmForgeTable) {
   }
 }
 
+TEST(Derive, TheSitesPriceStandsBeforeTheCataloguesAndIsKept) {
+  const Trial t = gpu_trial("llama3-8b", "a100-80gb");
+  const Metrics catalogue = derive(t, eight_ranks(500), nullptr),
+                site = derive(t, eight_ranks(500), nullptr, 10);
+  EXPECT_DOUBLE_EQ(*site.usd_per_node_hour, 10);
+  EXPECT_DOUBLE_EQ(*site.cost_per_mt / *catalogue.cost_per_mt, 10 / *catalogue.usd_per_node_hour);
+  EXPECT_DOUBLE_EQ(*derive(cpu_trial(), eight_ranks(500), nullptr, 1).usd_per_node_hour, 1);
+  EXPECT_FALSE(derive(cpu_trial(), eight_ranks(500), nullptr).usd_per_node_hour);
+}
+
 TEST(Derive, CostIsThatOfAllNodes) {
   Trial one = gpu_trial("llama3-8b", "a100-80gb"), two = one;
   two.nodes = 2;
@@ -325,6 +335,30 @@ TEST(DeriveFromRate, AModelWithoutDimensionsHasNoFlops) {
   const Metrics m = derive_from_rate(t, stated);
   EXPECT_FALSE(m.mfu || m.hfu || m.tflops_gpu);
   EXPECT_DOUBLE_EQ(*m.tokens_per_s, 800);
+}
+
+TEST(Derive, WhatIsSentIsTheMostOfAnyRankAndAbsentWithoutAGroup) {
+  std::vector<RankRecord> records{rank(0, {sample(0, 10)}), rank(1, {sample(0, 10)})};
+  records[0].sent = {{"dp", 3, 700}, {"tp", 12, 50}, {"world", 1, 8}};
+  records[1].sent = {{"dp", 2, 900}, {"tp", 14, 40}, {"world", 1, 8}};
+  const Metrics m = derive(cpu_trial(2), records, nullptr);
+  EXPECT_EQ(m.sent_bytes_dp, 900);
+  EXPECT_EQ(m.calls_dp, 3);
+  EXPECT_EQ(m.sent_bytes_tp, 50);
+  EXPECT_EQ(m.calls_tp, 14);
+  EXPECT_EQ(m.sent_bytes, 948) << "the most of one rank, not the sum of the columns";
+  EXPECT_FALSE(m.sent_bytes_pp);
+  EXPECT_FALSE(derive(cpu_trial(1), std::vector{rank(0, {sample(0, 10)})}, nullptr).sent_bytes);
+}
+
+TEST(Derive, ExpertLoadLossScaleAndSkippedSteps) {
+  std::vector<RankRecord> records{rank(0, {sample(0, 10)}), rank(1, {sample(0, 10)})};
+  records[0].expert_load = 1.25, records[1].expert_load = 2.5;
+  for (RankRecord& r : records) r.skipped_steps = 2, r.loss_scale = 16384;
+  const Metrics m = derive(cpu_trial(2), records, nullptr);
+  EXPECT_EQ(m.expert_load, 2.5);
+  EXPECT_EQ(m.skipped_steps, 2) << "all ranks skip the same steps";
+  EXPECT_EQ(m.loss_scale, 16384);
 }
 
 }  // namespace

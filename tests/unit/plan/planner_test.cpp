@@ -122,9 +122,13 @@ TEST(Planner, CheapestFirstWithinOnePlacementThenById) {
 }
 
 TEST(Planner, PrunesBeyondThisMachine) {
-  std::vector<PlanEntry> plan{
-      entry("slots", tiny(8)), entry("fits", tiny(2)), entry("gpus", trial("gpt2", "a100-80gb")),
-      entry("nodes", trial("gpt2", "a100-80gb", 2)), entry("memory", trial("llama3-8b", "cpu", 1, 2))};
+  std::vector<PlanEntry> plan{entry("slots", tiny(8)),
+                              entry("fits", tiny(2)),
+                              entry("gpus", trial("gpt2", "a100-80gb")),
+                              entry("nodes", trial("gpt2", "a100-80gb", 2)),
+                              entry("memory", trial("llama3-8b", "cpu", 1, 2)),
+                              entry("share", trial("gpt2", "a100-80gb"))};
+  plan[5].trial.backend = "gloo";
   for (PlanEntry& e : plan) e.trial.seq_len = 512;
   decide(plan, {});
   prune_beyond(plan, Resources{4, 1, i64{16} << 30});
@@ -133,6 +137,7 @@ TEST(Planner, PrunesBeyondThisMachine) {
   EXPECT_THAT(plan[2].reason, HasSubstr("needs 8 GPUs, this machine has 1"));
   EXPECT_THAT(plan[3].reason, HasSubstr("one machine"));
   EXPECT_THAT(plan[4].reason, HasSubstr("model states of 2 ranks"));
+  EXPECT_TRUE(plan[5].admitted) << "ranks over Gloo share a GPU: " << plan[5].reason;
   for (std::size_t i : {0u, 2u, 3u, 4u}) EXPECT_EQ(plan[i].rule, "resources");
 }
 

@@ -62,5 +62,27 @@ TEST_F(Measure, WithoutTimedStepsThereIsNoUsage) {
   EXPECT_FALSE(record_.startup_ns);
 }
 
+TEST_F(Measure, TellsOfTimedStepsTheExpertsLoadTheScaleAndWhatWasSkipped) {
+  int n = 0;
+  run({1, 4, 1}, [&] {
+    step::StepTimes times = step_with(1);
+    times.expert_load = n < 1 ? 100.0 : n;
+    times.loss_scale = 1 << n;
+    times.skipped = n < 2;
+    ++n;
+    return times;
+  });
+  EXPECT_EQ(record_.expert_load, 2.5) << "of the steps 1 to 4; warm-up is not in it";
+  EXPECT_EQ(record_.skipped_steps, 1);
+  EXPECT_EQ(record_.loss_scale, 16);
+}
+
+TEST_F(Measure, ADenseModelWithoutALossScaleHasNeither) {
+  run({0, 2, 1}, [] { return step_with(1); });
+  EXPECT_FALSE(record_.expert_load);
+  EXPECT_FALSE(record_.skipped_steps);
+  EXPECT_FALSE(record_.loss_scale);
+}
+
 }  // namespace
 }  // namespace sweep::rank

@@ -165,6 +165,30 @@ TEST(Explain, AnAttemptShowsItsCauseAndEvidence) {
             "attempt    2: running\n");
 }
 
+TEST(Explain, AHangShowsWhereEachRankWasAndAnOkTrialWhatARankSends) {
+  ExplainView view;
+  view.entry.id = "a90d";
+  view.entry.trial.model = "m";
+  Result hang;
+  hang.outcome = Outcome::kHang;
+  hang.evidence =
+      R"({"hang":{"ranks":[{"rank":0,"phase":"step","part":"backward","step":4,"alive":true,"collectives_done":6,
+      "collectives_entered":7,"last_collective":"all_reduce 7 of tp","waits_for":"all_reduce 7 of tp"},{"alive":false}],
+      "why":"too long"}})";
+  Result ok;
+  ok.outcome = Outcome::kOk;
+  ok.metrics.sent_bytes_tp = 3 << 20, ok.metrics.calls_tp = 12;
+  view.attempts = {{1, State::kFinished, "", hang}, {2, State::kFinished, "", ok}};
+  const std::string text = explain(view);
+  EXPECT_THAT(text,
+              HasSubstr("ranks      rank 0: phase step, part backward, step 4, 6 of 7 collectives done, last "
+                        "all_reduce 7 of tp, waits for all_reduce 7 of tp\n"
+                        "           rank ?: phase ?,"));
+  EXPECT_THAT(text, HasSubstr("last ?; gone\n"));
+  EXPECT_THAT(text, HasSubstr(R"(hang: {"why":"too long"})"));
+  EXPECT_THAT(text, HasSubstr("a rank sends in a step: tp 3.00 MiB in 12 calls"));
+}
+
 TEST(Explain, LongReasonsAreWrappedNeverCut) {
   ExplainView view;
   view.entry.id = "a";

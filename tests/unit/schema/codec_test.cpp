@@ -7,6 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "schema/progress.h"
 #include "schema/rank_launch.h"
 
 namespace sweep {
@@ -66,12 +67,28 @@ TEST(Codec, RankRecordRoundTripsWithNullsAndNan) {
   r.oom_kind = OomKind::kDevice;
   r.samples.resize(2);
   r.samples[1].loss = std::nan("");
+  r.sent = {{"tp", 12, 4096}, {"world", 1, 8}};
+  r.loss_scale = 65536;
   const auto text = dump(to_json(r));
   const auto back = from_json<RankRecord>(*parse_json(text));
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(back->oom_kind, OomKind::kDevice);
   EXPECT_FALSE(back->peak_allocated_bytes);
   EXPECT_TRUE(std::isnan(back->samples[1].loss));
+  EXPECT_EQ(back->sent, r.sent);
+  EXPECT_EQ(back->loss_scale, 65536);
+  EXPECT_FALSE(back->expert_load);
+}
+
+TEST(Codec, ACollectiveIsNamedAndNoPageContentBreaksTheText) {
+  EXPECT_EQ(CollectiveName::of(Collective::kReduceScatter, 17, "shard").text(), "reduce_scatter 17 of shard");
+  EXPECT_EQ(CollectiveName().text(), "none");
+  CollectiveSlot slot;
+  slot.put(CollectiveName::of(Collective::kJoin, 1, "a name of more than sixteen"));
+  EXPECT_EQ(slot.get().text(), "join 1 of a?name?of?more?t");
+  CollectiveName wild;
+  wild.what = ~std::uint64_t{0}, wild.group = {~std::uint64_t{0}, 7};
+  EXPECT_EQ(wild.text(), "unknown 72057594037927935 of ?????????");
 }
 
 TEST(Codec, SamplesTravelAsColumns) {

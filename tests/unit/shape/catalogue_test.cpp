@@ -32,6 +32,8 @@ TEST(Catalogue, PeaksAreDenseNotSparse) {
   EXPECT_DOUBLE_EQ(*find_hardware("a100-80gb")->peak_for("bf16"), 312e12);
   EXPECT_DOUBLE_EQ(*find_hardware("h100-sxm-80gb")->peak_for("bf16"), 989.4e12);
   EXPECT_DOUBLE_EQ(*find_hardware("l4-24gb")->peak_for("bf16"), 121e12);
+  EXPECT_DOUBLE_EQ(*find_hardware("l4-24gb")->peak_for("bf16_master"), 121e12);
+  EXPECT_DOUBLE_EQ(*find_hardware("l4-24gb")->peak_for("bf16_mixed"), 121e12);
   EXPECT_DOUBLE_EQ(*find_hardware("b200-180gb")->peak_for("fp8"), 4500e12);
 }
 

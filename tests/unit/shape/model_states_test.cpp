@@ -79,9 +79,28 @@ TEST(StateTraffic, ByHand) {
   EXPECT_EQ(state_traffic(t, 1000).all_reduce, 2 * 1000);  // the half of each, between two copies
 }
 
+TEST(StateTraffic, OfExpertsIsAmongTheRanksThatHoldThem) {
+  Trial t = with("fp32", "auto", 0);
+  t.ep = 2, t.grad_accum = 3;
+  EXPECT_EQ(expert_state_traffic(t, 1000).all_reduce, 2 * 2000.0);  // 2 x 1/2 x 4000
+  t.zero = 2;
+  EXPECT_EQ(expert_state_traffic(t, 1000).reduce_scatter, 3 * 2000.0);
+  EXPECT_EQ(expert_state_traffic(t, 1000).all_reduce, 0);
+  t.ep = 4, t.zero = 3;
+  EXPECT_EQ(expert_state_traffic(t, 1000).total(), 0) << "nobody else holds them";
+}
+
 TEST(StateTypes, WhatDoesNotGoTogetherHasAReason) {
   EXPECT_FALSE(states_unsupported(with("bf16_mixed", "bf16", 3)));
-  EXPECT_TRUE(states_unsupported(with("fp8")));
+  Trial eight = with("fp8");
+  eight.spec.hidden_size = 64, eight.spec.heads = eight.spec.kv_heads = 4, eight.spec.head_dim = 16;
+  eight.spec.intermediate_size = 96, eight.seq_len = 32;
+  EXPECT_FALSE(states_unsupported(eight)) << *states_unsupported(eight);
+  EXPECT_TRUE(state_types(eight).master);
+  eight.spec.intermediate_size = 100;
+  EXPECT_NE(states_unsupported(eight)->find("intermediate_size / tp is 100"), std::string::npos);
+  eight.spec.experts = 4;
+  EXPECT_NE(states_unsupported(eight)->find("experts"), std::string::npos);
   EXPECT_TRUE(states_unsupported(with("fp16", "bf16")));
   Trial t = with("fp32");
   t.dp_shard = 2;

@@ -75,5 +75,69 @@ TEST(Splits, ContextTrafficIsTheRingOrFourExchanges) {
   EXPECT_EQ(context_traffic(t).all_to_all, (Volume{uses * 4, uses * 2 * tokens * (2 * q + kv) * 3 / 4}));
 }
 
+TEST(Splits, FullRecomputationIsSixAllReducesALayerAndSelectiveNone) {
+  Trial t = trial();
+  t.tp = 4;
+  const i64 plain = tensor_traffic(t).all_reduce.calls, layers = 5 * 3;
+  t.recompute = "selective";
+  EXPECT_EQ(tensor_traffic(t).all_reduce.calls, plain);
+  t.recompute = "full";
+  EXPECT_EQ(tensor_traffic(t).all_reduce.calls, plain + 2 * layers);
+  t.sp = true;
+  EXPECT_EQ(tensor_traffic(t).all_gather.calls, 8 * layers + 3 * 5);
+  EXPECT_EQ(tensor_traffic(t).reduce_scatter.calls, 6 * layers + 2 * 5);
+}
+
+TEST(Splits, ARankOfAPipelineSendsForItsLayersAndItsEnds) {
+  Trial t = trial();
+  t.spec.layers = 4, t.tp = 2, t.pp = 2, t.grad_accum = 1;
+  const i64 whole = [&] {
+    Trial one = t;
+    one.pp = 1;
+    return tensor_traffic(one).all_reduce.calls;
+  }();
+  EXPECT_EQ(tensor_traffic(t, 0).all_reduce.calls + tensor_traffic(t, 1).all_reduce.calls, whole);
+  EXPECT_EQ(tied_traffic(t, 0), Volume{}) << "not tied";
+  t.spec.tie_embeddings = true;
+  EXPECT_EQ(tied_traffic(t, 0), (Volume{1, 256 / 2 * 64 * 4})) << "twice half of the share";
+  t.pp = 4;
+  EXPECT_EQ(tied_traffic(t, 1), Volume{}) << "in the middle";
+}
+
+TEST(Splits, RecomputedContextRepeatsTheForward) {
+  Trial t = trial();
+  t.cp = 4;
+  const i64 ring = context_traffic(t).send.calls;
+  for (const char* recompute : {"selective", "full"}) {
+    t.recompute = recompute;
+    EXPECT_EQ(context_traffic(t).send.calls, ring / 3 * 4) << recompute;
+  }
+  t.cp_form = "all_to_all";
+  EXPECT_EQ(context_traffic(t).all_to_all.calls, 6 * 5 * 3);
+  t.recompute = "selective";
+  EXPECT_EQ(context_traffic(t).all_to_all.calls, 5 * 5 * 3) << "the result's exchange once more";
+}
+
+TEST(Splits, ExpertTrafficIsFourExchangesALayerAndSixWithFullRecomputation) {
+  Trial t = trial();
+  t.spec.experts = 4, t.spec.experts_per_token = 2, t.dp = 4, t.ep = 2;
+  const i64 rows = 2 * 32 * 2 * 64 * 4 / 2;  // of two choices of 64 tokens half go to the other rank
+  EXPECT_EQ(expert_traffic(t).all_to_all, (Volume{4 * 15, 4 * 15 * rows}));
+  EXPECT_EQ(expert_traffic(t).counts, Volume{});
+  EXPECT_EQ(expert_traffic(t).load, Volume{});
+  t.routing = "learned", t.recompute = "full", t.spec.router_aux_coef = 0.01;
+  EXPECT_EQ(expert_traffic(t).all_to_all.calls, 6 * 15);
+  EXPECT_EQ(expert_traffic(t).counts, (Volume{2 * 15, 2 * 15 * 4 * 8}));
+  EXPECT_EQ(expert_traffic(t).load, (Volume{2 * 15, 2 * 15 * 2 * 4 * 4 * 3 / 4}));
+  t.tp = 2, t.recompute = "none";
+  const i64 weights = 2 * (2 * 32 * 2 * 4) / 2;  // gradients of the choices' weights, summed over tp
+  const i64 dense = [&] {
+    Trial plain = t;
+    plain.spec.experts = 0;
+    return tensor_traffic(plain).all_reduce.bytes;
+  }();
+  EXPECT_EQ(tensor_traffic(t).all_reduce.bytes, dense + 15 * weights);
+}
+
 }  // namespace
 }  // namespace sweep::shape

@@ -50,6 +50,7 @@ TEST_F(IngestRowsTest, TestimonyComesBackAsItWas) {
   told.samples[0].exposed_comm_ns = 4;
   told.outcome = Outcome::kOom, told.oom_kind = OomKind::kDevice, told.oom_asked_bytes = 512,
   told.message = "caf\xc3\xa9";
+  told.sent = {{"dp", 3, 7000}}, told.expert_load = 1.5, told.skipped_steps = 1, told.loss_scale = 32768;
   RankExit exit;
   exit.attempt = attempt.id, exit.rank = 0, exit.signal = 9, exit.killed_by_agent = true,
   exit.log_tail = "last words";

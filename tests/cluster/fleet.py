@@ -1,0 +1,224 @@
+"""Four nodes under Slurm or behind sshd, spoken to in one way: what to write into a grid to reach them, which processes
+stand where, and how nodes, links, daemons and disks are taken away and given back.
+
+As root every node has its own network, host name and process ids; as an ordinary user all nodes are this machine, and
+what needs more than that cannot be taken away (`can`).
+"""
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+
+import agents
+import daemons
+import slurm
+import sshd
+
+GPUS = 8
+SERVICES = {"slurmd", "slurmctld", "munged", "sshd", "sh", "sleep", "unshare", "nsenter"}  # of a node itself
+DISK_MIB = 192
+
+
+def signal_all(pids, number):
+    """To each of them that still lives; how many there were."""
+    reached = 0
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+            reached += 1
+    return reached
+
+
+class Fleet:
+    """Owns the folder, the small disk in it that the spools lie on, and the cluster; `kind` is its name for `--on`."""
+
+    kind, can = "", set()
+
+    def __init__(self, folder, cluster, mark):
+        self.folder, self.cluster, self.mark = pathlib.Path(folder), cluster, str(mark)
+        self.isolated = cluster.networks is not None
+        self.disk = self.folder / "disk"
+
+    def start(self):
+        self.disk.mkdir(mode=0o755)
+        if self.isolated:  # before the nodes are made: they see the mounts of that moment
+            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "sweep-test", self.disk], check=True)
+        self.cluster.start()
+        return self
+
+    def stop(self):
+        self.thaw()
+        self.cluster.stop()
+        daemons.kill_marked(self.mark)
+        if self.isolated:
+            subprocess.run(["umount", "--lazy", self.disk], check=False)
+
+    def __enter__(self):
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def inside(self):
+        return self.cluster.inside()
+
+    # --- who is there
+
+    def roles(self):
+        """role -> pids of what a sweep is made of: sweep, head, node, bridge, zygote, rank."""
+        found = {}
+        for pid, words in agents.marked(self.mark).items():
+            role = role_of(pid, words)
+            if role:
+                found.setdefault(role, []).append(pid)
+        return found
+
+    def left(self):
+        """What stands on the nodes and is no service of theirs, the orchestrator's machine apart; text for people."""
+        told = {pid: f"{pid} {' '.join(words)[:120]}" for pid, words in agents.marked(self.mark).items() if role_of(pid, words)}
+        for node in self.nodes if self.isolated else []:
+            for pid in self.cluster.networks.members(node):
+                words = words_of(pid)
+                if name_of(words) not in SERVICES or words[1:] == ["1000"]:  # a bare daemon is `sleep 1000`
+                    told[pid] = f"{pid} on {node}: {' '.join(words)[:120]}"
+        return told
+
+    def thaw(self):
+        """Nothing stays stopped."""
+        stopped = []
+        for pid in daemons.marked(self.mark):
+            with contextlib.suppress(OSError, IndexError):
+                if pathlib.Path("/proc", str(pid), "stat").read_text(errors="replace").rpartition(")")[2].split()[0] == "T":
+                    stopped.append(pid)
+        return signal_all(stopped, signal.SIGCONT)
+
+    # --- what can be taken away
+
+    def fill_disk(self):
+        """Not a byte more fits on the spools' disk."""
+        with contextlib.suppress(OSError), open(self.disk / "full", "wb") as full:
+            while True:
+                full.write(bytes(1 << 20))
+                full.flush()
+
+    def empty_disk(self):
+        (self.disk / "full").unlink(missing_ok=True)
+
+    def cut_link(self, node):
+        self.cluster.networks.cut(node)
+
+    def heal_link(self, node):
+        self.cluster.networks.heal(node)
+
+    def service(self, name, where):
+        """Pids of a daemon of this name on a node or the head."""
+        return [pid for pid in self.cluster.networks.members(where) if name_of(words_of(pid)) == name]
+
+
+class SlurmFleet(Fleet):
+    kind = "slurm"
+
+    def __init__(self, folder, nodes=4, most=2):
+        mode = "netns" if os.geteuid() == 0 else "plain"
+        cluster = slurm.Cluster(pathlib.Path(folder) / "slurm", nodes=nodes, gpus=GPUS, mode=mode)
+        super().__init__(folder, cluster, cluster.folder)
+        self.nodes, self.environment, self.most = cluster.nodes, cluster.environment, most
+        self.can = {"slurmd", "slurmctld", "link", "power", "disk"} if self.isolated else set()
+
+    def launch(self):
+        return {"slurm": {"partition": "main", "gres": f"gpu:{GPUS}", "max_nodes": len(self.nodes), "max_allocations": self.most,
+                          "poll_seconds": 1, "signal_seconds": 20, "idle_seconds": 60, "lease_seconds": 4}}
+
+    def power_off(self, node):
+        self.cluster.kill_node(node)
+
+    def power_on(self, node):
+        self.cluster.start_node(node)
+
+    def jobs(self):
+        """Numbers of the jobs that wait or run."""
+        with contextlib.suppress(subprocess.SubprocessError):
+            return [job[0] for job in self.cluster.jobs("PENDING,RUNNING")]
+        return []
+
+    def scancel(self, job):
+        self.cluster.run("scancel", job, check=False, timeout=20)
+
+    def drain(self, node, state):
+        self.cluster.run("scontrol", "update", f"nodename={node}", f"state={state}", "reason=test", check=False, timeout=20)
+
+    def settle(self):
+        """Every node idle, none drained."""
+        daemons.wait_for(lambda: set(self.cluster.states().values()) == {"idle"}, 60, f"idle nodes: {self.cluster.states()}", 0.2)
+
+    def tell(self):
+        return f"{self.cluster.states()}"
+
+
+class SshFleet(Fleet):
+    kind = "ssh"
+
+    def __init__(self, folder, nodes=4):
+        folder = pathlib.Path(folder)
+        folder.chmod(0o711)
+        mark = folder / "sshd"
+        self.environment = {**os.environ, daemons.MARK: str(mark)}
+        mode = "netns" if os.geteuid() == 0 else "plain"
+        cluster = sshd.Cluster(mark, nodes, self.environment, {daemons.MARK: mark}, mode)
+        super().__init__(folder, cluster, mark)
+        self.nodes = cluster.hosts
+        self.can = {"sshd", "link", "power", "disk"} if self.isolated else {"sshd"}
+
+    def launch(self):
+        return {"ssh": {"hosts": [{"host": host, "slots": 1} for host in self.nodes], "config": str(self.cluster.config),
+                        "directory": str(self.disk / "far"), "lease_seconds": 4, "silence_seconds": 8}}
+
+    def power_off(self, node):
+        self.cluster.stop_host(node)
+
+    def power_on(self, node):
+        self.cluster.start_host(node)
+
+    def settle(self):
+        pass
+
+    def tell(self):
+        return ", ".join(self.nodes)
+
+
+def words_of(pid):
+    with contextlib.suppress(OSError):
+        return [w.decode(errors="replace") for w in pathlib.Path("/proc", str(pid), "cmdline").read_bytes().split(b"\0") if w]
+    return []
+
+
+def name_of(words):
+    """The program; sshd writes a sentence over its command line."""
+    return os.path.basename(words[0].split()[0]).rstrip(":") if words and words[0].split() else ""
+
+
+def attempt_of(pid):
+    """(key of the allocation and node, attempt) a process belongs to by its mark (schema/attempt_token.h); 0: the agent's own."""
+    with contextlib.suppress(OSError):
+        for variable in pathlib.Path("/proc", str(pid), "environ").read_bytes().split(b"\0"):
+            if variable.startswith(b"SWEEP_ATTEMPT="):
+                key, _, number = variable[len(b"SWEEP_ATTEMPT="):].decode(errors="replace").rpartition("/")
+                return key, int(number or 0)
+    return "", 0
+
+
+def role_of(pid, words):
+    """None: neither the orchestrator nor anything that it made run."""
+    program = name_of(words)
+    if program == "sweep":
+        return "sweep"
+    if program.startswith("sweep-agent"):
+        return "bridge" if "bridge" in words else "node" if "--join" in words else "head"
+    if program not in ("fake_rank", "sweep-rank"):
+        return None
+    return "zygote" if "zygote" in words and attempt_of(pid)[1] == 0 else "rank"

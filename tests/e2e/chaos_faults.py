@@ -1,0 +1,184 @@
+"""What can be taken away while a sweep runs on a fleet (tests/cluster/fleet.py): each fault strikes once and says what it
+did, or None where nothing was there to be struck; what has to be given back goes to Strikes.later."""
+import os
+import signal
+import time
+
+from fleet import attempt_of, signal_all
+
+FOREVER = None
+
+
+class Strikes:
+    """Which faults were made, what is still to be given back, and which trials they excuse."""
+
+    def __init__(self, fleet, dice):
+        self.fleet, self.dice = fleet, dice
+        self.owed = []      # (when, what, give back)
+        self.struck = []    # names
+        self.attempts = set()  # whose ranks were struck: their verdict may be any
+        self.windows = []   # (from, to) in which nothing could be written: likewise
+
+    def later(self, seconds, what, give_back):
+        self.owed.append((time.monotonic() + seconds, what, give_back))
+
+    def give_back(self, everything=False):
+        due = [each for each in self.owed if everything or each[0] <= time.monotonic()]
+        self.owed = [each for each in self.owed if each not in due]
+        for _, _, action in sorted(due, key=lambda each: each[0]):
+            action()
+        if everything:
+            self.fleet.thaw()
+
+    def pick(self, pids, excuse=False):
+        if not pids:
+            return None
+        pid = self.dice.choice(sorted(pids))
+        if excuse:
+            self.attempts.add(attempt_of(pid)[1])
+        return pid
+
+    def kill(self, pids, **how):
+        pid = self.pick(pids, **how)
+        return pid if pid and signal_all([pid], signal.SIGKILL) else None
+
+    def freeze(self, pids, longest, **how):
+        """SIGSTOP, and SIGCONT after at most so many seconds; FOREVER: whoever misses it must end it."""
+        pid = self.pick(pids, **how)
+        if not pid or not signal_all([pid], signal.SIGSTOP):
+            return None
+        if longest is not FOREVER:
+            self.later(self.dice.uniform(0.2, longest), f"pid {pid} goes on", lambda: signal_all([pid], signal.SIGCONT))
+        return pid
+
+    def excused(self, sweep):
+        """seq_len of the trials that a fault may have ended in another way than their script."""
+        spans = sweep.rows("select t.seq_len, a.id, coalesce(a.started_unix_ns, a.posted_unix_ns) / 1e9, a.ended_unix_ns / 1e9 "
+                           "from attempt a join plan_entry p on p.key = a.entry join trial t on t.key = p.trial")
+        return {length for length, attempt, began, ended in spans if attempt in self.attempts
+                or any(began <= to and (ended is None or ended >= begin) for begin, to in self.windows)}
+
+
+def roles(strikes, name):
+    return strikes.fleet.roles().get(name, [])
+
+
+def kill_role(role, excuse=False):
+    return lambda s: s.kill(roles(s, role), excuse=excuse)
+
+
+def freeze_role(role, longest, excuse=False):
+    return lambda s: s.freeze(roles(s, role), longest, excuse=excuse)
+
+
+def kill_service(name, on_head=False):
+    def strike(s):
+        where = s.fleet.cluster.networks.head if on_head else s.dice.choice(s.fleet.nodes)
+        return s.kill(s.fleet.service(name, where))
+    return strike
+
+
+def freeze_service(name, longest, on_head=False):
+    def strike(s):
+        where = s.fleet.cluster.networks.head if on_head else s.dice.choice(s.fleet.nodes)
+        return s.freeze(s.fleet.service(name, where), longest)
+    return strike
+
+
+def in_order(s):
+    """A node that is on and within reach."""
+    return s.dice.choice([node for node in s.fleet.nodes if not any(node in what for _, what, _ in s.owed)] or [None])
+
+
+def link_down(s):
+    node = in_order(s)
+    if node is None:
+        return None
+    s.fleet.cut_link(node)
+    s.later(s.dice.uniform(0.5, 8), f"the link of {node} is up", lambda: s.fleet.heal_link(node))
+    return node
+
+
+def power_off(s):
+    node = in_order(s)
+    if node is None:
+        return None
+    s.fleet.power_off(node)
+    s.later(s.dice.uniform(0.5, 10), f"{node} is on", lambda: s.fleet.power_on(node))
+    return node
+
+
+def disk_full(s):
+    if any("disk" in what for _, what, _ in s.owed):
+        return None
+    began = time.time()
+    s.fleet.fill_disk()
+
+    def empty():
+        s.fleet.empty_disk()
+        s.windows.append((began, time.time() + 1))
+    s.later(s.dice.uniform(0.3, 3), "the disk has room", empty)
+    return "spools"
+
+
+def cut_connections(s):
+    host = s.dice.choice(s.fleet.nodes)
+    return host if host in s.fleet.cluster.daemons and s.fleet.cluster.cut(host) else None
+
+
+def scancel(s):
+    jobs = s.fleet.jobs()
+    if not jobs:
+        return None
+    job = s.dice.choice(jobs)
+    s.fleet.scancel(job)
+    return job
+
+
+def drain(s):
+    node = s.dice.choice(s.fleet.nodes)
+    s.fleet.drain(node, "drain")
+    s.later(s.dice.uniform(0.5, 6), f"{node} is no longer drained", lambda: s.fleet.drain(node, "resume"))
+    return node
+
+
+# name -> (what the fleet must be able to do, strike)
+EVERYWHERE = {
+    "kill sweep": (None, kill_role("sweep")), "freeze sweep": (None, freeze_role("sweep", 4)),
+    "kill head": (None, kill_role("head")), "freeze head": (None, freeze_role("head", 8)),
+    "kill node": (None, kill_role("node")), "freeze node": (None, freeze_role("node", 8)),
+    "freeze node for good": (None, freeze_role("node", FOREVER)),
+    "kill zygote": (None, kill_role("zygote")), "freeze zygote": (None, freeze_role("zygote", 3)),
+    "freeze zygote for good": (None, freeze_role("zygote", FOREVER)),
+    "kill rank": (None, kill_role("rank", True)), "freeze rank": (None, freeze_role("rank", 2, True)),
+    "freeze rank for good": (None, freeze_role("rank", FOREVER, True)),
+    "link down": ("link", link_down), "power off": ("power", power_off), "disk full": ("disk", disk_full),
+}
+OF_KIND = {
+    "slurm": {"kill slurmd": ("slurmd", kill_service("slurmd")), "freeze slurmd": ("slurmd", freeze_service("slurmd", 6)),
+              "kill slurmctld": ("slurmctld", kill_service("slurmctld", True)),
+              "freeze slurmctld": ("slurmctld", freeze_service("slurmctld", 6, True)),
+              "scancel": (None, scancel), "drain": (None, drain)},
+    "ssh": {"cut connections": ("sshd", cut_connections), "kill bridge": (None, kill_role("bridge")),
+            "freeze bridge": (None, freeze_role("bridge", 6))},
+}
+
+
+def faults_of(fleet):
+    return {name: strike for name, (needs, strike) in {**EVERYWHERE, **OF_KIND[fleet.kind]}.items()
+            if needs is None or needs in fleet.can}
+
+
+def ranks_by_attempt(fleet):
+    """attempt -> pids of its ranks that are alive and not stopped."""
+    found = {}
+    for pid in fleet.roles().get("rank", []):
+        try:
+            with open(f"/proc/{pid}/stat", errors="replace") as stat:
+                state = stat.read().rpartition(")")[2].split()[0]
+        except (OSError, IndexError):
+            continue
+        number = attempt_of(pid)[1]
+        if state not in "TZX" and number and os.path.exists(f"/proc/{pid}"):
+            found.setdefault(number, []).append(pid)
+    return found

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""chaos_test.py BIN FAKE_RANK slurm|ssh [--faults N] [--seed N]: random faults over sweeps on four nodes. Whatever is
+killed, frozen, cut off, filled up, cancelled or drained: in the end every trial has exactly one final result, nothing ran
+again after one, trials that no fault struck have the verdict of their script, and nothing is left on any node.
+
+The seed repeats a run's choices; the instants still depend on the machine. Faults are counted over as many sweeps as they
+take; `sweep resume` follows whenever the orchestrator is gone."""
+import argparse
+import collections
+import pathlib
+import random
+import signal
+import sys
+import tempfile
+import time
+import traceback
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
+import chaos_faults
+import fleet
+import fleet_sweep
+import slurm
+import sshd
+
+STUCK_SECONDS = 150     # so long without anything new in the database is a hang of ours
+QUIET_RESUMES = 6       # undisturbed runs that must be enough
+MIX = {"ok": 22, "oom": 3, "crash_exit": 2, "unsupported": 1, "hang": 1, "hang_ignore_sigterm": 1, "double_fork": 3,
+       "bare_daemon": 3, "huge_log": 2, "crash_signal": 1}
+
+
+class Round:
+    """One sweep in a database of its own, struck until it is finished or the faults are used up."""
+
+    def __init__(self, own, args, dice, number):
+        scripts = [script for script, count in MIX.items() for _ in range(count)]
+        dice.shuffle(scripts)
+        trials = [(script, dice.choice([1, 1, 2, 2, 3, 4])) for script in scripts]
+        self.own, self.dice = own, dice
+        self.sweep = fleet_sweep.Sweep(own, args.bin, args.rank, f"chaos{number}", trials, step_ms=150, retries=50)
+        self.strikes = chaos_faults.Strikes(own, dice)
+        self.faults = chaos_faults.faults_of(own)
+        self.names = []  # a shuffled pack: every fault finds something before one comes again
+        self.log, self.overlaps = [], set()
+        self.entries, self.seen = {}, (None, time.monotonic())
+        self.disk_struck = False
+
+    def say(self, text):
+        self.log.append(f"{time.strftime('%H:%M:%S')} {text}")
+
+    def strike(self):
+        """One fault that found something to strike; None: none did."""
+        if not self.names:
+            self.names = sorted(self.faults)
+            self.dice.shuffle(self.names)
+        for name in self.names:
+            hit = self.faults[name](self.strikes)
+            if hit is not None:
+                self.names.remove(name)
+                self.strikes.struck.append(name)
+                self.disk_struck = self.disk_struck or name == "disk full"
+                self.say(f"{name}: {hit}")
+                return name
+        return None
+
+    def look(self):
+        """Ends a run that no longer moves; notes trials of which two attempts live at once."""
+        now = time.monotonic()
+        alive = chaos_faults.ranks_by_attempt(self.own)
+        if len(alive) > 1 and self.sweep.planned():
+            if any(attempt not in self.entries for attempt in alive):
+                self.entries = dict(self.sweep.rows("select id, entry from attempt"))
+            counted = collections.Counter(self.entries.get(attempt) for attempt in alive)
+            for entry, count in counted.items():
+                if entry and count > 1:
+                    self.overlaps.add((entry, tuple(a for a in alive if self.entries.get(a) == entry)))
+        state = self.sweep.rows("select count(*), max(id), (select count(*) from result) from attempt")[0] \
+            if self.sweep.planned() else None
+        if state != self.seen[0]:
+            self.seen = (state, now)
+        return now - self.seen[1] < STUCK_SECONDS
+
+    def run_once(self, budget):
+        """One life of the orchestrator with at most so many faults; its exit code and how many there were."""
+        process, made = self.sweep.start(), 0
+        self.disk_struck = any("disk" in what for _, what, _ in self.strikes.owed)
+        next_strike = time.monotonic() + self.dice.uniform(0.2, 2)
+        next_look = 0
+        while process.poll() is None:
+            self.strikes.give_back()
+            if made < budget and time.monotonic() >= next_strike and len(self.strikes.owed) < 3:
+                made += self.strike() is not None
+                next_strike = time.monotonic() + self.dice.expovariate(1 / 1.2)
+            if time.monotonic() >= next_look:
+                next_look = time.monotonic() + 0.3
+                if not self.look():
+                    process.send_signal(signal.SIGABRT)
+                    process.wait()
+                    raise AssertionError(f"nothing new for {STUCK_SECONDS} s, {len(self.strikes.owed)} faults not given back")
+            time.sleep(0.02)
+        self.say(f"sweep exited with {process.returncode}")
+        allowed = {0, 1, -signal.SIGKILL} | ({2} if self.disk_struck else set())
+        assert process.returncode in allowed, f"sweep exited with {process.returncode}"
+        return made
+
+    def play(self, budget):
+        made = quiet = 0
+        while self.sweep.unfinished():
+            assert quiet < QUIET_RESUMES, f"{quiet} undisturbed runs left {self.sweep.unfinished()[:5]}"
+            if made >= budget:
+                self.strikes.give_back(everything=True)
+                quiet += 1
+            self.seen = (None, time.monotonic())
+            made += self.run_once(budget - made)
+        self.strikes.give_back(everything=True)
+        return made
+
+    def check(self):
+        self.sweep.check_end()
+        self.sweep.check_answers(self.strikes.excused(self.sweep))
+        self.sweep.check_nodes(90)
+        self.own.settle()
+        assert not self.overlaps, f"(trial, attempts) that lived at once: {sorted(self.overlaps)[:5]}"
+
+    def tell(self):
+        return "\n".join(["== faults", *self.log[-60:], self.sweep.tell()])
+
+
+def play_all(own, args, dice):
+    made, total, number = 0, collections.Counter(), 0
+    while made < args.faults:
+        number += 1
+        each = Round(own, args, dice, number)
+        try:
+            now = each.play(args.faults - made)
+            each.check()
+        except BaseException as failure:
+            print(each.tell(), flush=True)
+            traceback.print_exception(failure)
+            if args.keep:
+                input("kept; Return ends it ")
+            raise
+        made += now
+        total.update(each.strikes.struck)
+        attempts = sum(len(tries) for tries in each.sweep.attempts().values())
+        outcomes = dict(collections.Counter(each.sweep.results().values()))
+        print(f"sweep {number}: {now} faults, {made} of {args.faults}; {attempts} attempts for {len(each.sweep.trials)} trials, "
+              f"{len(each.strikes.excused(each.sweep))} excused; {outcomes}", flush=True)
+    return total
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("bin", type=lambda p: pathlib.Path(p).resolve())
+    parser.add_argument("rank", type=lambda p: pathlib.Path(p).resolve())
+    parser.add_argument("kind", choices=["slurm", "ssh"])
+    parser.add_argument("--faults", type=int, default=25)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    parser.add_argument("--keep", action="store_true", help="wait at a failure, with everything as it is")
+    args = parser.parse_args()
+    make, needs = {"slurm": (fleet.SlurmFleet, slurm), "ssh": (fleet.SshFleet, sshd)}[args.kind]
+    if needs.missing():
+        print(f"skipped: this machine lacks {', '.join(needs.missing())}")
+        return 77
+    print(f"{args.kind}: --faults {args.faults} --seed {args.seed}", flush=True)
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix=f"sweep-chaos-{args.kind}-") as folder, make(folder) as own:
+        total = play_all(own, args, random.Random(args.seed))
+    print(f"{total.total()} faults in {time.monotonic() - began:.0f} s: {dict(sorted(total.items()))}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

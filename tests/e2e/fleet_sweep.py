@@ -1,0 +1,129 @@
+"""A sweep of scripted trials on a fleet (tests/cluster/fleet.py), and what must hold of its database and of the nodes when
+it is over, whatever happened meanwhile."""
+import json
+import os
+import pathlib
+import sqlite3
+import subprocess
+
+import daemons
+import database
+
+# By number, as tests/support/fake_trial.cpp plays them: name, outcome.
+SCRIPTS = [("ok", "ok"), ("oom", "oom"), ("crash_exit", "crash"), ("exception", "crash"), ("unsupported", "unsupported"),
+           ("hang_ignore_sigterm", "hang"), ("double_fork", "ok"), ("bare_daemon", "ok"), ("huge_log", "ok"),
+           ("crash_signal", "crash"), ("hang", "hang"), ("real", "ok")]
+NUMBER = {name: number for number, (name, _) in enumerate(SCRIPTS)}
+EXPECTED = dict(SCRIPTS)
+OUTCOMES = ["ok", "oom", "hang", "timeout", "crash", "invalid", "node_lost", "unsupported", "cancelled"]  # schema/outcome.h
+AGAIN = {"crash", "node_lost", "cancelled"}  # what may be followed by another attempt
+RETRIES_CRASH, RETRIES_INFRA = 1, 3          # the defaults of a grid
+REAL_RANKS = 2  # of a node, at most: each loads LibTorch
+
+
+class Sweep:
+    """trials: (name of the script, nodes) each; the last rank of a trial is the one that misbehaves."""
+
+    def __init__(self, fleet, bin_dir, rank, name, trials, ranks_per_node=2, step_ms=1, hang_seconds=5, retries=RETRIES_INFRA):
+        self.fleet, self.program, self.rank, self.name = fleet, pathlib.Path(bin_dir) / "sweep", rank, name
+        self.trials = [(64 + i, script, nodes) for i, (script, nodes) in enumerate(trials)]
+        self.folder = fleet.folder / name
+        self.folder.mkdir(mode=0o755)
+        self.db, self.log, self.grid = self.folder / "r.db", self.folder / "log", self.folder / "grid.yaml"
+        (fleet.disk / name).mkdir()
+        pathlib.Path(f"{self.db}.spool").symlink_to(fleet.disk / name)
+        self.environment = {**fleet.environment, "SWEEP_SITE": str(self.folder / "no-site.yaml"), "OMP_NUM_THREADS": "1"}
+        self.grid.write_text(json.dumps({  # YAML knows JSON
+            "name": name,
+            "model": {"family": "llama", "layers": 2, "hidden_size": 64, "heads": 4, "kv_heads": 4, "intermediate_size": 172,
+                      "vocab_size": 256, "tie_embeddings": False},
+            "base": {"hardware": "cpu"},
+            "zip": [{"seq_len": [length for length, _, _ in self.trials], "nodes": [nodes for _, _, nodes in self.trials],
+                     "gpus_per_node": [min(ranks_per_node, REAL_RANKS if script == "real" else ranks_per_node)
+                                       for _, script, _ in self.trials],
+                     "micro_batch_size": [NUMBER[script] + 1 for _, script, _ in self.trials]}],
+            "derive": {"fake": "micro_batch_size - 1", "fake_rank": "nodes * gpus_per_node - 1", "fake_step_ms": str(step_ms)},
+            "measure": {"warmup_steps": 1, "steps": 2},
+            "limits": {"trial_seconds": 120, "hang_seconds": hang_seconds, "retries_infra": retries},
+            "launch": fleet.launch()}, indent=1))
+
+    def start(self):
+        """`sweep run`, or `resume` once the plan is stored."""
+        words = ["resume"] if self.planned() else ["run", str(self.grid)]
+        with self.log.open("ab") as log:
+            log.write(f"--- sweep {words[0]}\n".encode())
+            log.flush()
+            command = [*self.fleet.inside(), str(self.program), *words, "--db", str(self.db), "--rank", str(self.rank)]
+            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment,
+                                    start_new_session=True, cwd=self.folder)
+
+    # --- what the database says
+
+    def rows(self, sql):
+        return database.rows(self.db, sql)
+
+    def planned(self):
+        try:
+            return bool(self.rows("select 1 from plan_entry limit 1"))
+        except sqlite3.OperationalError:  # no file, or no tables yet
+            return False
+
+    def unfinished(self):
+        return database.unfinished(self.db) if self.planned() else [None]
+
+    def results(self):
+        """seq_len -> final outcome."""
+        return dict(self.rows("select seq_len, outcome from results where outcome is not null"))
+
+    def attempts(self):
+        """seq_len -> (attempt, outcome or None) of every attempt, in order."""
+        found = {}
+        for length, attempt, outcome in self.rows(
+                "select t.seq_len, a.id, r.outcome from attempt a join plan_entry p on p.key = a.entry join trial t "
+                "on t.key = p.trial left join result r on r.attempt = a.id order by a.id"):
+            found.setdefault(length, []).append((attempt, None if outcome is None else OUTCOMES[outcome]))
+        return found
+
+    # --- what must hold
+
+    def check_answers(self, forgiven=()):
+        """Each trial's verdict is what its script says; not of the trials whose seq_len is forgiven."""
+        found = self.results()
+        wrong = {(length, script, nodes): found.get(length) for length, script, nodes in self.trials
+                 if found.get(length) != EXPECTED[script] and length not in forgiven}
+        assert not wrong, f"(seq_len, script, nodes): outcome, where another was expected: {wrong}"
+
+    def check_attempts(self):
+        """Nothing ran again after a final result, and each attempt has one word."""
+        for length, attempts in self.attempts().items():
+            outcomes = [outcome for _, outcome in attempts]
+            assert None not in outcomes, f"seq_len {length}: an attempt without a word: {attempts}"
+            assert set(outcomes[:-1]) <= AGAIN, f"seq_len {length} ran again after a final result: {attempts}"
+            assert outcomes.count("crash") <= 1 + RETRIES_CRASH, f"seq_len {length} crashed too often: {attempts}"
+
+    def check_end(self):
+        database.check(self.db)
+        assert not self.unfinished(), f"without a final result: {self.unfinished()}"
+        assert len(self.results()) == len(self.trials), f"{len(self.results())} results of {len(self.trials)} trials"
+        self.check_attempts()
+        still_open = self.rows("select id from allocation where ended_unix_ns is null")
+        assert not still_open, f"open allocations: {still_open}"
+
+    def check_nodes(self, seconds=60):
+        """Nothing of it stands on any node."""
+        try:
+            daemons.wait_for(lambda: not self.fleet.left(), seconds, "no process left", 0.1)
+        except TimeoutError:
+            left = self.fleet.left()
+            assert not left, "processes left:\n  " + "\n  ".join(left.values())
+
+    def tell(self):
+        """Last words of everything, for a failed test."""
+        spools = sorted(pathlib.Path(f"{self.db}.spool").glob("*/*.log"))
+        logs = "".join(f"== {path.parent.name}/{path.name}\n{path.read_text(errors='replace')[-2500:]}\n" for path in spools[-6:])
+        return f"{logs}== sweep\n{self.log.read_text(errors='replace')[-5000:]}\n== fleet {self.fleet.tell()}"
+
+
+def has_real_rank(rank):
+    """Whether the genuine sweep-rank lies beside the fake one."""
+    return os.access(pathlib.Path(rank).parent / "sweep-rank", os.X_OK)
