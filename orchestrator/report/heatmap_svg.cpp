@@ -11,9 +11,21 @@
 namespace sweep::report {
 namespace {
 
-constexpr double kMargin = 24, kCharWidth = 6.1;  // of the 10 px layout text
-constexpr double kNarrowest = 780;                // room for the lines at the top and the legend
-constexpr std::size_t kTextColumns = 110;         // of title and question, per line
+constexpr double kMargin = 24, kCharWidth = 6.1;       // of the 10 px layout text
+constexpr double kBoldWidth = 7.2, kCountWidth = 5.5;  // of a state's 11 px words, and the 9 px below them
+constexpr double kNarrowest = 780;                     // room for the lines at the top and the legend
+constexpr std::size_t kTextColumns = 110;              // of title and question, per line
+
+// Of a cell where none ended ok: "2 OOM · 1 pruned".
+std::string mixed_counts(const Cell& c) {
+  std::string parts;
+  for (std::size_t f = 1; f < kFates; ++f) {
+    if (c.count[f] > 0)
+      parts += fmt::format("{}{} {}", parts.empty() ? "" : " · ", c.count[f],
+                           Fate(f) == Fate::kOom ? "OOM" : to_string(Fate(f)));
+  }
+  return parts;
+}
 
 // The look of cells without a value: fill or pattern, text colour, words.
 struct Look {
@@ -107,6 +119,12 @@ class Drawing {
         text = std::max({text, layout(*c.best, axes_.first).size(), layout(*c.best, axes_.second).size()});
     }
     cell_w_ = double(text) * kCharWidth + 18;
+    for (const Cell& c : map_.cells) {  // words instead of a value have sizes of their own
+      if (c.value) continue;
+      const double state = double(look_of(c.state).words.size()) * kBoldWidth;
+      const double counts = c.state == CellState::kMixed ? double(mixed_counts(c).size()) * kCountWidth : 0;
+      cell_w_ = std::max(cell_w_, std::max(state, counts) + 10);
+    }
     cell_h_ = 44 + 12 * double(!axes_.first.empty()) + 12 * double(!axes_.second.empty()) - 6;
     left_ = kMargin + double(label) * 7.4 + 14;
     top_ = kMargin + 22 * double(wrapped(title_of(map_)).size()) +
@@ -181,13 +199,7 @@ class Drawing {
     put(h / 2 + (c.total() > 0 ? -1 : 4), look_of(c.state).words, 11, c.state != CellState::kEmpty);
     if (c.total() == 0) return;
     if (c.state != CellState::kMixed) return put(h / 2 + 12, fmt::format("{}", c.total()), 10, false);
-    std::string parts;
-    for (std::size_t f = 1; f < kFates; ++f) {
-      if (c.count[f] > 0)
-        parts += fmt::format("{}{} {}", parts.empty() ? "" : " · ", c.count[f],
-                             Fate(f) == Fate::kOom ? "OOM" : to_string(Fate(f)));
-    }
-    put(h / 2 + 12, parts, 9, false);
+    put(h / 2 + 12, mixed_counts(c), 9, false);
   }
 
   void axis_labels() {
