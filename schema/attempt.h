@@ -1,6 +1,7 @@
 // Attempt: one try at running a trial, as it travels in an inbox line. It carries all that agent and ranks
 // need.
 #pragma once
+#include <optional>
 #include <string>
 
 #include "schema/trial.h"
@@ -33,6 +34,8 @@ struct Attempt {
   Deadlines deadlines;
   i64 log_limit_bytes = 16 << 20;  // per rank
   std::string start = "zygote";    // zygote | exec
+  std::optional<double>
+      usd_per_node_hour{};  // what the site says a node costs; absent: the catalogue's price
   bool operator==(const Attempt&) const = default;
 };
 

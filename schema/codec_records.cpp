@@ -48,7 +48,7 @@ void for_each_member(T& e, F&& f, const AttemptEnd*) {
   f("attempt", e.attempt), f("cause", e.cause), f("evidence", e.evidence), f("clean", e.clean);
   f("dirt", e.dirt), f("util_mean", e.util_mean), f("util_sd", e.util_sd), f("power_mean_w", e.power_mean_w);
   f("sm_clock_mhz", e.sm_clock_mhz), f("throttle", e.throttle), f("started_unix_ns", e.started_unix_ns);
-  f("ended_unix_ns", e.ended_unix_ns);
+  f("ended_unix_ns", e.ended_unix_ns), f("neighbours", e.neighbours);
 }
 
 template <class T, class F>
@@ -68,6 +68,7 @@ void for_each_member(T& l, F&& f, const RankLaunch*) {
   f("attempt_dir", l.attempt_dir), f("rendezvous_dir", l.rendezvous_dir), f("rank", l.rank);
   f("local_rank", l.local_rank), f("world", l.world), f("agent_pid", l.agent_pid), f("pgid", l.pgid);
   f("store", l.store), f("address", l.address), f("interface", l.interface);
+  f("devices", l.devices), f("cores", l.cores);
 }
 
 const StepSample kNoSample;  // stands for the list of members

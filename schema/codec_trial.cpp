@@ -119,7 +119,8 @@ json to_json(const Attempt& a) {
           {"measure", to_json(a.measure)},
           {"deadlines", to_json(a.deadlines)},
           {"log_limit_bytes", a.log_limit_bytes},
-          {"start", a.start}};
+          {"start", a.start},
+          {"usd_per_node_hour", value(a.usd_per_node_hour)}};
 }
 
 template <>
@@ -128,6 +129,7 @@ Expected<Attempt> from_json<Attempt>(const json& j) {
   Reader in(j, "attempt");
   in.get("id", a.id).get("trial_id", a.trial_id).get("trial", a.trial).get("measure", a.measure);
   in.get("deadlines", a.deadlines).get("log_limit_bytes", a.log_limit_bytes).get("start", a.start);
+  in.get("usd_per_node_hour", a.usd_per_node_hour);
   return in.done(std::move(a));
 }
 

@@ -35,8 +35,15 @@ struct RankLaunch {
   std::string store;      // absolute path of the agent's socket for the ranks' rendezvous (store_client.h)
   std::string address;    // this node's address, by which the ranks of other nodes reach it
   std::string interface;  // the network interface that has it
+  // Of an attempt that others may run beside, else empty:
+  std::string devices;  // CUDA_VISIBLE_DEVICES of the attempt on this node; local_rank counts in it
+  std::string cores;    // the only ones the rank may use, as numbers with commas
   bool operator==(const RankLaunch&) const = default;
 };
+
+// Of an attempt that others may run beside: sees its own GPUs alone and stays on its own cores. REQUIRES: before
+// the first CUDA call and the first further thread.
+Expected<void> keep_to_place(const RankLaunch&);
 
 nlohmann::json to_json(const RankLaunch&);
 Expected<RankLaunch> rank_launch_from(const nlohmann::json&);

@@ -82,6 +82,7 @@ struct AttemptEnd {
   std::string dirt;   // of an unclean one: what was left
   std::optional<double> util_mean, util_sd, power_mean_w, sm_clock_mhz;  // sampled while measuring
   std::string throttle;
+  i64 neighbours = 0;  // other attempts that ran on its nodes meanwhile
   i64 started_unix_ns = 0;
   i64 ended_unix_ns = 0;
 };

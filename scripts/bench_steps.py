@@ -22,7 +22,7 @@ LOSS_DISTANCE = 1e-5  # relative, of the first step's loss in fp32
 # Layers of equal cost, and next to no head: stages that are equal, as the formula of the bubble assumes.
 STAGES = dict(layers=8, hidden=512, heads=8, intermediate=1376, vocab=64, seq_len=256, micro_batch_size=1, warmup=2, steps=8)
 MICROS = (2, 4, 8)
-SCHEDULES = {"afab": 1, "1f1b": 1, "interleaved": 2}  # chunks a rank
+SCHEDULES = {"afab": 1, "1f1b": 1, "interleaved": 2, "zero_bubble": 1}  # chunks a rank
 BUBBLE_ROUNDS = 5
 
 GRID = """name: {name}
@@ -173,7 +173,8 @@ def bubble(ours, options):
         sides = {schedule: lambda chosen=chosen: ours.value(STAGES, "bubble", **chosen) for schedule, chosen in axes.items()}
         for schedule, values in in_turns(sides, BUBBLE_ROUNDS).items():
             chunks = SCHEDULES[schedule]
-            formula = (RANKS - 1) / (micros * chunks + RANKS - 1)
+            fill = (RANKS - 1) / (3 if schedule == "zero_bubble" else 1)
+            formula = fill / (micros * chunks + fill)
             value = statistics.median(values)
             emit("k", name=f"bubble of 2 stages, {schedule}, {micros} micro-batches", value=value, unit="fraction", formula=formula,
                  over=value - formula, each=values, shape=STAGES, axes=axes[schedule], ranks=RANKS, load=os.getloadavg()[0],

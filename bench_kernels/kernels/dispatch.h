@@ -86,7 +86,4 @@ void cross_entropy_backward(const at::Tensor& logits, const at::Tensor& labels, 
 void add_squares(const at::Tensor& flat, double weight, const at::Tensor& total);
 }  // namespace plain
 
-// Adds or stores a gradient computed elsewhere.
-void put(const GradOut& to, const at::Tensor& value);
-
 }  // namespace sweep::kernels

@@ -2,6 +2,7 @@
 
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/kernels/dispatch.h"
+#include "bench_kernels/kernels/fp8.h"
 
 namespace sweep::kernels {
 
@@ -15,7 +16,14 @@ bool needs_cast(const at::Tensor& t) {
   return t.is_cpu() && at::isReducedFloatingType(t.scalar_type());
 }
 
-// out = a @ b (+ out when add): every product of the step goes through here.
+void fp8_or_nothing(const Factor& a, const Factor& b, const at::Tensor& out, bool add) {
+  if (way(out) == Way::kNothing) return;
+  std::optional<memory::ScratchScope> scratch;
+  if (out.is_cpu()) scratch.emplace();
+  fp8_product(a, b, out, add);
+}
+
+// out = a @ b (+ out when add): every product of the step but those of fp8 goes through here.
 void product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, bool add) {
   if (way(out) == Way::kNothing) return;
   at::Tensor result = out;
@@ -65,6 +73,12 @@ void linear(const at::Tensor& in, const Weight& weight, const at::Tensor& residu
   if (way(out) == Way::kNothing) return;
   const at::Tensor w = weight.transposed ? weight.w : weight.w.t();
   at::Tensor result = out;
+  if (weight.fp8) {
+    fp8_or_nothing({in, Eight::kE4m3}, {w, Eight::kE4m3}, out, false);
+    if (weight.bias.defined()) result.add_(weight.bias);
+    if (residual.defined()) result.add_(residual);
+    return;
+  }
   const bool both = residual.defined() && weight.bias.defined();
   const at::Tensor& start = residual.defined() ? residual : weight.bias;
   if (needs_cast(out)) {
@@ -85,15 +99,19 @@ void linear(const at::Tensor& in, const Weight& weight, const at::Tensor& residu
 }
 
 void linear_backward_input(const at::Tensor& dout, const Weight& weight, const at::Tensor& din) {
-  product(dout, weight.transposed ? weight.w.t() : weight.w, din, false);
+  const at::Tensor w = weight.transposed ? weight.w.t() : weight.w;
+  if (weight.fp8) return fp8_or_nothing({dout, Eight::kE5m2}, {w, Eight::kE4m3}, din, false);
+  product(dout, w, din, false);
 }
 
-void linear_backward_weight(const at::Tensor& dout, const at::Tensor& in, bool transposed,
-                            const GradOut& dw) {
-  if (transposed)
-    product(in.t(), dout, dw.grad, dw.add);
-  else
-    product(dout.t(), in, dw.grad, dw.add);
+void linear_backward_weight(const at::Tensor& dout, const at::Tensor& in, bool transposed, const GradOut& dw,
+                            bool fp8) {
+  const at::Tensor left = transposed ? in.t() : dout.t();
+  const at::Tensor& right = transposed ? dout : in;
+  if (!fp8) return product(left, right, dw.grad, dw.add);
+  const Eight values = Eight::kE4m3, gradients = Eight::kE5m2;
+  fp8_or_nothing({left, transposed ? values : gradients}, {right, transposed ? gradients : values}, dw.grad,
+                 dw.add);
 }
 
 void bias_backward(const at::Tensor& dout, const GradOut& db) {

@@ -23,17 +23,22 @@ struct GradOut {
   at::Tensor grad;
   bool add = false;
 };
+// Adds or stores a gradient computed elsewhere.
+void put(const GradOut& to, const at::Tensor& value);
 
 // out[T, N] = in[T, K] @ w + bias + residual; w is [N, K], or [K, N] when `transposed` (GPT-2's Conv1D).
 // Undefined bias or residual: absent.
+// fp8: the product, and those of the gradients, on fp8 units (fp8.h).
 struct Weight {
   at::Tensor w, bias;
   bool transposed = false;
+  bool fp8 = false;
 };
 void linear(const at::Tensor& in, const Weight&, const at::Tensor& residual, const at::Tensor& out);
 // din = dout @ w^T (din undefined: not wanted; din_add: on top of what is there).
 void linear_backward_input(const at::Tensor& dout, const Weight&, const at::Tensor& din);
-void linear_backward_weight(const at::Tensor& dout, const at::Tensor& in, bool transposed, const GradOut& dw);
+void linear_backward_weight(const at::Tensor& dout, const at::Tensor& in, bool transposed, const GradOut& dw,
+                            bool fp8 = false);
 void bias_backward(const at::Tensor& dout, const GradOut& db);
 // to += what (rows, or one row for all); undefined: nothing.
 void add(const at::Tensor& to, const at::Tensor& what);

@@ -35,6 +35,7 @@ class AttentionUnit final : public Unit {
     qkv_ = add_linear(shared, parts, s.hidden_size, s.attention_bias, conv, Split::kColumns);
     out_ = add_linear(shared, {{name("self_attn.o_proj", "attn.c_proj"), {s.hidden_size}}}, q, s.linear_bias,
                       conv, Split::kRows);
+    qkv_.fp8 = out_.fp8 = shared.options.fp8;
   }
 
   at::Tensor forward(const MicroStep&, at::Tensor in, SavedPtr& saved) const override {
@@ -59,15 +60,15 @@ class AttentionUnit final : public Unit {
     if (!s.core.result().defined()) core_->recall(s.core);
     at::Tensor dout = at::empty_like(s.core.result());
     {
-      WholeRows whole(layout(), grad);
-      row_backward_input(shared_, out_, whole, dout);
-      row_backward_weight(shared_, out_, whole, s.core.result());
+      auto whole = std::make_shared<WholeRows>(layout(), grad);
+      row_backward_input(shared_, out_, *whole, dout);
+      row_backward_weight(shared_, out_, std::move(whole), s.core.result());
     }
     const at::Tensor dqkv = core_->backward(std::move(dout), std::move(s.core));
     rotate(dqkv, true);
-    column_backward(shared_, qkv_, dqkv, s.h);
-    backward_norm(shared_, norm_, s.h, s.x, s.stats, grad, s.h);
-    return std::move(s.h);
+    const at::Tensor dh = column_backward(shared_, qkv_, dqkv, s.h);
+    backward_norm(shared_, norm_, dh, s.x, s.stats, grad, dh);
+    return dh;
   }
 
  private:

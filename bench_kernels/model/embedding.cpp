@@ -36,13 +36,15 @@ class Embedding final : public Unit {
   }
 
   at::Tensor backward(const MicroStep& micro, at::Tensor grad, SavedPtr) const override {
-    WholeRows whole(layout(), grad, false);
-    whole.each([&](const at::Tensor& rows, std::int64_t) {
-      kernels::embed_backward(rows, tokens_of(micro), parameters().grad(table_),
-                              learned() ? parameters().grad(positions_) : kernels::GradOut());
+    weights_part(shared_, [this, micro, grad = std::move(grad)] {
+      WholeRows whole(layout(), grad, false);
+      whole.each([&](const at::Tensor& rows, std::int64_t) {
+        kernels::embed_backward(rows, tokens_of(micro), parameters().grad(table_),
+                                learned() ? parameters().grad(positions_) : kernels::GradOut());
+      });
+      if (learned()) parameters().ready(positions_);
+      parameters().ready(table_);
     });
-    if (learned()) parameters().ready(positions_);
-    parameters().ready(table_);
     return {};
   }
 

@@ -50,10 +50,10 @@ class Head final : public Unit {
     kernels::cross_entropy_backward(s.logits, micro.labels, s.lse,
                                     micro.scale / static_cast<double>(s.logits.size(0)),
                                     first_entry(shared_));
-    column_backward(shared_, head_, s.logits, s.h);
+    const at::Tensor dh = column_backward(shared_, head_, s.logits, s.h);
     s.logits.reset();
-    backward_norm(shared_, norm_, s.h, s.x, s.stats, {}, s.h);
-    return std::move(s.h);
+    backward_norm(shared_, norm_, dh, s.x, s.stats, {}, dh);
+    return dh;
   }
 
  private:

@@ -1,5 +1,7 @@
 #include "bench_kernels/model/layers.h"
 
+#include <ATen/ATen.h>
+
 #include <numeric>
 
 namespace sweep::model {
@@ -93,10 +95,26 @@ void backward_norm(const Shared& shared, const NormLayer& norm, const at::Tensor
                    const kernels::NormStats& stats, const at::Tensor& residual, const at::Tensor& dx) {
   const Parameters& p = *shared.parameters;
   const bool has_bias = norm.b != Parameters::kNone;
-  kernels::norm_backward(dy, x, norm_of(shared, norm), stats, residual, dx, p.grad(norm.w),
-                         has_bias ? p.grad(norm.b) : kernels::GradOut());
-  p.ready(norm.w);
-  if (has_bias) p.ready(norm.b);
+  if (!shared.later) {
+    kernels::norm_backward(dy, x, norm_of(shared, norm), stats, residual, dx, p.grad(norm.w),
+                           has_bias ? p.grad(norm.b) : kernels::GradOut());
+    p.ready(norm.w);
+    if (has_bias) p.ready(norm.b);
+    return;
+  }
+  const at::Tensor dw = at::empty_like(p[norm.w]), db = has_bias ? at::empty_like(p[norm.b]) : at::Tensor();
+  kernels::norm_backward(dy, x, norm_of(shared, norm), stats, residual, dx, {dw, false}, {db, false});
+  shared.later->emplace_back([&p, &norm, dw, db] {
+    kernels::put(p.grad(norm.w), dw);
+    p.ready(norm.w);
+    if (!db.defined()) return;
+    kernels::put(p.grad(norm.b), db);
+    p.ready(norm.b);
+  });
+}
+
+at::Tensor room_over(const Shared& shared, const at::Tensor& read) {
+  return shared.later ? at::empty_like(read) : read;
 }
 
 }  // namespace sweep::model

@@ -1,6 +1,7 @@
 // The layers units are made of: a linear layer and a norm, with the stacks that hold their parameters.
 #pragma once
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench_kernels/model/unit.h"
@@ -10,9 +11,10 @@ namespace sweep::model {
 struct Linear {
   Parameters::Id weight = Parameters::kNone, bias = Parameters::kNone;
   bool transposed = false;
+  bool fp8 = false;
   bool shared = false;  // tied: who writes the rest of the weight's gradient says that it is ready
   kernels::Weight value(const Parameters& p) const {
-    return {p[weight], bias == Parameters::kNone ? at::Tensor() : p[bias], transposed};
+    return {p[weight], bias == Parameters::kNone ? at::Tensor() : p[bias], transposed, fp8};
   }
 };
 
@@ -43,6 +45,16 @@ NormLayer add_norm(const Shared&, const std::string& name);
 
 kernels::Norm norm_of(const Shared&, const NormLayer&);
 void say_ready(const Parameters&, const Linear&);
+// The weights' part of a backward: now, or where the stage keeps it for later. It must hold what it reads.
+template <class Work>
+void weights_part(const Shared& shared, Work&& work) {
+  if (shared.later)
+    shared.later->emplace_back(std::forward<Work>(work));
+  else
+    work();
+}
+// Room for a gradient in the place of what the weights' part does not read any more, or beside what it still will.
+at::Tensor room_over(const Shared&, const at::Tensor& read);
 // Puts the gradients where they belong and says that they are ready.
 void backward_norm(const Shared&, const NormLayer&, const at::Tensor& dy, const at::Tensor& x,
                    const kernels::NormStats&, const at::Tensor& residual, const at::Tensor& dx);

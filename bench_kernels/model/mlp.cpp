@@ -26,6 +26,7 @@ class MlpUnit final : public Unit {
     in_ = add_linear(shared, in, s.hidden_size, s.linear_bias, conv && !s.swiglu, Split::kColumns);
     down_ = add_linear(shared, {{name("mlp.down_proj", "mlp.c_proj"), {s.hidden_size}}}, width, s.linear_bias,
                        conv, Split::kRows);
+    in_.fp8 = down_.fp8 = shared.options.fp8;
   }
 
   at::Tensor forward(const MicroStep&, at::Tensor in, SavedPtr& saved) const override {
@@ -49,15 +50,15 @@ class MlpUnit final : public Unit {
     auto& s = static_cast<MlpSaved&>(*saved);
     {
       const at::Tensor wide = at::empty({s.in.size(0), width()}, s.x.options());
-      WholeRows whole(layout(), grad);
-      row_backward_input(shared_, down_, whole, wide);
+      auto whole = std::make_shared<WholeRows>(layout(), grad);
+      row_backward_input(shared_, down_, *whole, wide);
       kernels::activation_backward(kind(), s.in, wide);
-      row_backward_weight(shared_, down_, whole, wide);
+      row_backward_weight(shared_, down_, std::move(whole), wide);
     }
-    column_backward(shared_, in_, s.in, s.h);
+    const at::Tensor dh = column_backward(shared_, in_, s.in, s.h);
     s.in.reset();
-    backward_norm(shared_, norm_, s.h, s.x, s.stats, grad, s.h);
-    return std::move(s.h);
+    backward_norm(shared_, norm_, dh, s.x, s.stats, grad, dh);
+    return dh;
   }
 
  private:

@@ -62,12 +62,12 @@ class MoeUnit final : public Unit {
     const at::Tensor results = at::empty_like(s.rows);
     {
       const at::Tensor activated = at::empty({s.rows.size(0), width()}, s.x.options());
-      for_each_expert(s, [&](std::int64_t begin, std::int64_t count, std::int64_t e) {
+      for_each_expert(s.dispatch, [&](std::int64_t begin, std::int64_t count, std::int64_t e) {
         kernels::linear(s.rows.narrow(0, begin, count), {weight(in_, e), {}, false}, {},
                         s.in.narrow(0, begin, count));
       });
       kernels::activation(kernels::Activation::kSwiglu, s.in, activated);
-      for_each_expert(s, [&](std::int64_t begin, std::int64_t count, std::int64_t e) {
+      for_each_expert(s.dispatch, [&](std::int64_t begin, std::int64_t count, std::int64_t e) {
         kernels::linear(activated.narrow(0, begin, count), {weight(down_, e), {}, false}, {},
                         results.narrow(0, begin, count));
       });
@@ -88,8 +88,7 @@ class MoeUnit final : public Unit {
     s.returned.reset();
     kernels::scale_rows(drows, s.weights, s.order);
     drows = to_experts(s, drows);
-    backward_experts(s, drows);
-    drows = send_back(s, drows);
+    drows = send_back(s, backward_experts(s, drows));
     const at::Tensor dh = at::zeros_like(s.h);
     kernels::add_rows(drows, s.order, spec().experts_per_token, dh);
     drows.reset();
@@ -126,10 +125,10 @@ class MoeUnit final : public Unit {
   at::Tensor weight(Parameters::Id id, std::int64_t e) const { return part(parameters()[id], e); }
 
   template <class F>
-  void for_each_expert(const MoeSaved& s, const F& f) const {
+  void for_each_expert(const Dispatch& rows, const F& f) const {
     std::int64_t begin = 0;
     for (std::int64_t e = 0; e < local_experts(); ++e) {
-      const std::int64_t count = s.dispatch.rows_of(static_cast<std::size_t>(e));
+      const std::int64_t count = rows.rows_of(static_cast<std::size_t>(e));
       f(begin, count, e);
       begin += count;
     }
@@ -158,7 +157,7 @@ class MoeUnit final : public Unit {
     if (shared_.load == nullptr) return;
     const double mean = static_cast<double>(tokens * layout().ep() * spec().experts_per_token) /
                         static_cast<double>(spec().experts);
-    for_each_expert(s, [&](std::int64_t, std::int64_t count, std::int64_t) {
+    for_each_expert(s.dispatch, [&](std::int64_t, std::int64_t count, std::int64_t) {
       shared_.load->worst = std::max(shared_.load->worst, static_cast<double>(count) / mean);
     });
     shared_.load->dropped += tokens * spec().experts_per_token - s.dispatch.sent();
@@ -219,36 +218,40 @@ class MoeUnit final : public Unit {
     return summed(all, s.x).add_(s.x);
   }
 
-  // drows, of the experts' results, becomes that of their inputs.
-  void backward_experts(MoeSaved& s, const at::Tensor& drows) const {
+  // Of drows, the gradient of the experts' results: that of their inputs.
+  at::Tensor backward_experts(MoeSaved& s, const at::Tensor& drows) const {
     const at::Tensor wide = at::empty({drows.size(0), width()}, drows.options());
-    for_each_expert(s, [&](std::int64_t begin, std::int64_t count, std::int64_t e) {
+    for_each_expert(s.dispatch, [&](std::int64_t begin, std::int64_t count, std::int64_t e) {
       kernels::linear_backward_input(drows.narrow(0, begin, count), {weight(down_, e), {}, false},
                                      wide.narrow(0, begin, count));
     });
     kernels::activation_backward(kernels::Activation::kSwiglu, s.in, wide);  // wide is the activation again
     backward_weights(s, down_, drows, wide);
     backward_weights(s, in_, s.in, s.rows);
-    for_each_expert(s, [&](std::int64_t begin, std::int64_t count, std::int64_t e) {
+    const at::Tensor din = room_over(shared_, drows);
+    for_each_expert(s.dispatch, [&](std::int64_t begin, std::int64_t count, std::int64_t e) {
       kernels::linear_backward_input(s.in.narrow(0, begin, count), {weight(in_, e), {}, false},
-                                     drows.narrow(0, begin, count));
+                                     din.narrow(0, begin, count));
     });
     s.in.reset();
     s.rows.reset();
+    return din;
   }
 
   void backward_weights(const MoeSaved& s, Parameters::Id id, const at::Tensor& dout,
                         const at::Tensor& in) const {
-    const kernels::GradOut all = parameters().grad(id);
-    for_each_expert(s, [&](std::int64_t begin, std::int64_t count, std::int64_t e) {
-      const at::Tensor grad = part(all.grad, e);
-      if (count > 0)
-        kernels::linear_backward_weight(dout.narrow(0, begin, count), in.narrow(0, begin, count), false,
-                                        {grad, all.add});
-      else if (!all.add)
-        at::Tensor(grad).zero_();
+    weights_part(shared_, [this, rows = s.dispatch, id, dout, in] {
+      const kernels::GradOut all = parameters().grad(id);
+      for_each_expert(rows, [&](std::int64_t begin, std::int64_t count, std::int64_t e) {
+        const at::Tensor grad = part(all.grad, e);
+        if (count > 0)
+          kernels::linear_backward_weight(dout.narrow(0, begin, count), in.narrow(0, begin, count), false,
+                                          {grad, all.add});
+        else if (!all.add)
+          at::Tensor(grad).zero_();
+      });
+      parameters().ready(id);
     });
-    parameters().ready(id);
   }
 
   void backward_router(MoeSaved& s, const MicroStep& micro, const at::Tensor& dweights,
@@ -261,11 +264,14 @@ class MoeUnit final : public Unit {
       auxiliary = s.load.mul_(scale);
     }
     kernels::router_backward(s.probs, s.experts, s.weights, dweights, auxiliary, dlogits);
-    kernels::linear_backward_weight(dlogits, s.h, false, parameters().grad(router_.weight));
-    say_ready(parameters(), router_);
+    weights_part(shared_, [this, dlogits, h = s.h] {
+      kernels::linear_backward_weight(dlogits, h, false, parameters().grad(router_.weight));
+      say_ready(parameters(), router_);
+    });
     if (layout().tensor->rank() != 0) return;  // the same on each rank of the group, and summed over it
-    kernels::linear_backward_input(dlogits, router_.value(parameters()), s.h);
-    at::Tensor(dh).add_(s.h);
+    const at::Tensor through_router = room_over(shared_, s.h);
+    kernels::linear_backward_input(dlogits, router_.value(parameters()), through_router);
+    at::Tensor(dh).add_(through_router);
   }
 
   NormLayer norm_;

@@ -31,7 +31,7 @@ void Stage::add_block(std::int64_t layer, Make... make) {
 
 Stage::Stage(const ModelSpec& spec, const Options& options, const Layout& layout, const Chunk& chunk)
     : parameters_(options.seed, options.source),
-      shared_{spec, options, layout, &parameters_, {}, {}, {}, {}, &load_},
+      shared_{spec, options, layout, &parameters_, {}, {}, {}, {}, &load_, nullptr},
       host_(options.device) {
   const Below below;
   if (chunk.embedding) add_block(-1, [&] { return make_embedding(shared_); });
@@ -125,16 +125,37 @@ at::Tensor Stage::forward(const MicroStep& micro, at::Tensor in, Tape& tape) {
 }
 
 at::Tensor Stage::backward(const MicroStep& micro, at::Tensor grad, Tape tape) {
+  return backward(micro, std::move(grad), std::move(tape), nullptr);
+}
+
+at::Tensor Stage::backward_input(const MicroStep& micro, at::Tensor grad, Tape tape, Later& later) {
+  later.assign(blocks_.size(), {});
+  return backward(micro, std::move(grad), std::move(tape), &later);
+}
+
+void Stage::backward_weights(Later later) {
   const Below below;
   for (std::size_t b = blocks_.size(); b-- > 0;) {
-    need(b, Pass::kBackward);
+    need(b, Pass::kBackwardWeights);
+    for (auto& work : later[b]) std::exchange(work, nullptr)();  // what it kept goes with it
+    done(b, Pass::kBackwardWeights);
+  }
+}
+
+at::Tensor Stage::backward(const MicroStep& micro, at::Tensor grad, Tape tape, Later* later) {
+  const Below below;
+  const Pass pass = later ? Pass::kBackwardInput : Pass::kBackward;
+  for (std::size_t b = blocks_.size(); b-- > 0;) {
+    need(b, pass);
+    shared_.later = later ? &(*later)[b] : nullptr;
     if (shared_.options.activation_offload) bring_back(b, tape);
     if (recomputes(b) && tape.blocks[b].units.empty()) recompute(micro, b, tape);
     for (std::size_t u = blocks_[b].units.size(); u-- > 0;)
       grad = blocks_[b].units[u]->backward(micro, std::move(grad), std::move(tape.blocks[b].units[u]));
-    done(b, Pass::kBackward);
+    done(b, pass);
     tape.blocks.pop_back();
   }
+  shared_.later = nullptr;
   return grad;
 }
 

@@ -12,10 +12,11 @@
 namespace sweep::model {
 
 // kRecompute: a forward again, in backward. Only values are read, and the group's own backward comes soon.
-enum class Pass { kForward, kRecompute, kBackward };
+// A backward in two parts: kBackwardInput reads values and writes no gradient, kBackwardWeights the reverse.
+enum class Pass { kForward, kRecompute, kBackward, kBackwardInput, kBackwardWeights };
 
 // Told around each use of a group's parameters; between need() and done() their values must be there, and
-// in kBackward also room for the gradients.
+// in kBackward also room for the gradients; in kBackwardWeights only that room.
 class Keeper {
  public:
   virtual ~Keeper() = default;
@@ -43,6 +44,11 @@ class Stage {
   // micro.total.
   at::Tensor forward(const MicroStep&, at::Tensor in, Tape&);
   at::Tensor backward(const MicroStep&, at::Tensor grad, Tape);
+
+  // The same in two parts: of each block, what the second part is to do.
+  using Later = std::vector<LaterWork>;
+  at::Tensor backward_input(const MicroStep&, at::Tensor grad, Tape, Later&);
+  void backward_weights(Later);
 
   void set_keeper(Keeper* keeper) { keeper_ = keeper; }
   Parameters& parameters() { return parameters_; }
@@ -76,6 +82,7 @@ class Stage {
   void keep(std::size_t b, Tape&);
   void bring_back(std::size_t b, Tape&);
   void recompute(const MicroStep&, std::size_t b, Tape&);
+  at::Tensor backward(const MicroStep&, at::Tensor grad, Tape, Later*);
 
   Parameters parameters_;
   RoutingLoad load_;

@@ -69,21 +69,25 @@ void column_forward(const Shared& shared, const Linear& linear, const at::Tensor
   });
 }
 
-void column_backward(const Shared& shared, const Linear& linear, const at::Tensor& dout,
-                     const at::Tensor& h) {
+at::Tensor column_backward(const Shared& shared, const Linear& linear, const at::Tensor& dout,
+                           const at::Tensor& h) {
   const Parameters& p = *shared.parameters;
-  {
-    WholeRows whole(shared.layout, h);
-    whole.each([&](const at::Tensor& rows, std::int64_t begin) {
-      kernels::linear_backward_weight(dout.narrow(0, begin, rows.size(0)), rows, linear.transposed,
-                                      p.grad(linear.weight));
-    });
-  }
-  if (linear.bias != Parameters::kNone) kernels::bias_backward(dout, p.grad(linear.bias));
-  say_ready(p, linear);
-  sum_rows(shared.layout, h, [&](std::int64_t begin, const at::Tensor& to) {
+  weights_part(shared, [&shared, &p, &linear, dout, h] {
+    {
+      WholeRows whole(shared.layout, h);
+      whole.each([&](const at::Tensor& rows, std::int64_t begin) {
+        kernels::linear_backward_weight(dout.narrow(0, begin, rows.size(0)), rows, linear.transposed,
+                                        p.grad(linear.weight), linear.fp8);
+      });
+    }
+    if (linear.bias != Parameters::kNone) kernels::bias_backward(dout, p.grad(linear.bias));
+    say_ready(p, linear);
+  });
+  const at::Tensor dh = room_over(shared, h);
+  sum_rows(shared.layout, dh, [&](std::int64_t begin, const at::Tensor& to) {
     kernels::linear_backward_input(dout.narrow(0, begin, to.size(0)), linear.value(p), to);
   });
+  return dh;
 }
 
 // Without sequence parallelism the first rank's product starts from bias and residual, so that the sum has
@@ -92,7 +96,7 @@ void row_forward(const Shared& shared, const Linear& linear, const at::Tensor& i
                  const at::Tensor& out) {
   const kernels::Weight weight = linear.value(*shared.parameters);
   const bool split = shared.layout.rows_split(), starts = !split && shared.layout.tensor->rank() == 0;
-  const kernels::Weight product{weight.w, starts ? weight.bias : at::Tensor(), weight.transposed};
+  const kernels::Weight product{weight.w, starts ? weight.bias : at::Tensor(), weight.transposed, weight.fp8};
   sum_rows(shared.layout, out, [&](std::int64_t begin, const at::Tensor& to) {
     const std::int64_t rows = to.size(0);
     const bool adds = starts && residual.defined();
@@ -111,14 +115,17 @@ void row_backward_input(const Shared& shared, const Linear& linear, WholeRows& g
   });
 }
 
-void row_backward_weight(const Shared& shared, const Linear& linear, WholeRows& grad, const at::Tensor& in) {
+void row_backward_weight(const Shared& shared, const Linear& linear, std::shared_ptr<WholeRows> grad,
+                         const at::Tensor& in) {
   const Parameters& p = *shared.parameters;
-  grad.each([&](const at::Tensor& rows, std::int64_t begin) {
-    kernels::linear_backward_weight(rows, in.narrow(0, begin, rows.size(0)), linear.transposed,
-                                    p.grad(linear.weight));
-    if (linear.bias != Parameters::kNone) kernels::bias_backward(rows, p.grad(linear.bias));
+  weights_part(shared, [&p, &linear, grad = std::move(grad), in] {
+    grad->each([&](const at::Tensor& rows, std::int64_t begin) {
+      kernels::linear_backward_weight(rows, in.narrow(0, begin, rows.size(0)), linear.transposed,
+                                      p.grad(linear.weight), linear.fp8);
+      if (linear.bias != Parameters::kNone) kernels::bias_backward(rows, p.grad(linear.bias));
+    });
+    say_ready(p, linear);
   });
-  say_ready(p, linear);
 }
 
 }  // namespace sweep::model

@@ -7,6 +7,7 @@
 // products and nothing else.
 #pragma once
 #include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -44,12 +45,13 @@ void sum_rows(const Layout&, const at::Tensor& out, const PartialRows& compute, 
 
 // out [whole rows, this rank's outputs] = whole rows of h @ weight + bias.
 void column_forward(const Shared&, const Linear&, const at::Tensor& h, const at::Tensor& out);
-// dout as out above; h (this rank's rows of the input) becomes its own gradient.
-void column_backward(const Shared&, const Linear&, const at::Tensor& dout, const at::Tensor& h);
+// dout as out above, h this rank's rows of the input: the gradient of h, in h itself unless the weights' part is
+// still to come.
+at::Tensor column_backward(const Shared&, const Linear&, const at::Tensor& dout, const at::Tensor& h);
 // out [this rank's rows] = in [whole rows, this rank's inputs] @ weight + bias + residual.
 void row_forward(const Shared&, const Linear&, const at::Tensor& in, const at::Tensor& residual,
                  const at::Tensor& out);
 void row_backward_input(const Shared&, const Linear&, WholeRows& grad, const at::Tensor& din);
-void row_backward_weight(const Shared&, const Linear&, WholeRows& grad, const at::Tensor& in);
+void row_backward_weight(const Shared&, const Linear&, std::shared_ptr<WholeRows> grad, const at::Tensor& in);
 
 }  // namespace sweep::model

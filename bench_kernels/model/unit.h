@@ -5,6 +5,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@ enum class Recompute { kNone, kSelective, kFull };
 struct Options {
   at::Device device = at::kCPU;
   at::ScalarType type = at::kFloat;  // of values and activations
+  bool fp8 = false;                  // products of the blocks' dense linear layers
   Attention attention = Attention::kFlash;
   std::int64_t seq_len = 0;  // of a whole sequence
   std::uint64_t seed = 1;
@@ -51,6 +53,10 @@ struct MicroStep {
   at::Tensor total;           // float64 [1] on the device: grows by the sum of the tokens' losses
 };
 
+// Work that writes parameters' gradients, put off: what a backward that is split in two leaves for its second part
+// (Qi et al. 2024, arXiv 2401.10241). Each piece keeps the tensors it reads, and is done once, in order.
+using LaterWork = std::vector<std::function<void()>>;
+
 // What all units of a stage share. cos and sin: [positions of this rank, head_dim / 2].
 struct Shared {
   ModelSpec spec;
@@ -60,6 +66,7 @@ struct Shared {
   at::Tensor cos, sin, mask;
   at::Tensor places;  // int64: this rank's positions, where learned ones are not taken from the first on
   RoutingLoad* load = nullptr;
+  LaterWork* later = nullptr;  // where a backward puts the weights' part; null: it does that part itself
 
   std::int64_t local_seq() const { return options.seq_len / layout.cp(); }
   // Heads that this rank computes.
@@ -84,7 +91,8 @@ class Unit {
   // in and the result are [rows, hidden_size]; rows are this rank's tokens (a share of them under sequence
   // parallelism). in is undefined for an embedding, the result for a head.
   virtual at::Tensor forward(const MicroStep&, at::Tensor in, SavedPtr&) const = 0;
-  // The gradient of the result (undefined for a head) becomes that of `in` (undefined for an embedding).
+  // The gradient of the result (undefined for a head) becomes that of `in` (undefined for an embedding). No
+  // parameter's gradient is touched before the weights' part.
   virtual at::Tensor backward(const MicroStep&, at::Tensor grad, SavedPtr) const = 0;
 
  protected:

@@ -68,7 +68,8 @@ void Gradients::begin_backward(bool last) {
 
 void Gradients::need(std::size_t group, model::Pass pass) {
   if (!plan_.gradients_sharded()) return;
-  if (pass == model::Pass::kForward) return settle_flight();  // nothing of a backward is held in a forward
+  // Where no gradient is written nothing of one is held.
+  if (pass == model::Pass::kForward || pass == model::Pass::kBackwardInput) return settle_flight();
   for (const std::size_t b : read_by_[group]) make_room(b);
 }
 

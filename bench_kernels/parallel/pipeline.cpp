@@ -63,22 +63,34 @@ void Pipeline::post_receive(const Action& action) {
                                   static_cast<int>(message_number(plan_, place_, action)));
 }
 
+void Pipeline::begin_gradients(const Action& action) {
+  part(action).state.begin_backward(--backwards_left_[static_cast<std::size_t>(action.chunk)] == 0);
+}
+
 void Pipeline::backward(const Action& action, const model::MicroStep& micro) {
   Flight& now = flight(action);
-  Part& here = part(action);
-  here.state.begin_backward(--backwards_left_[static_cast<std::size_t>(action.chunk)] == 0);
-  now.result = here.stage.backward(micro, std::move(now.gradient.tensor), std::move(now.tape));
+  model::Stage& stage = part(action).stage;
+  if (shape::splits_backward(plan_.kind)) {
+    now.result = stage.backward_input(micro, std::move(now.gradient.tensor), std::move(now.tape), now.later);
+    return;
+  }
+  begin_gradients(action);
+  now.result = stage.backward(micro, std::move(now.gradient.tensor), std::move(now.tape));
 }
 
 void Pipeline::compute(const Action& action, const model::MicroStep& micro, const Watch& watch) {
   Flight& now = flight(action);
-  Message& input = action.act == Act::kForward ? now.activation : now.gradient;
-  wait(input.pending, action, watch);
+  if (action.act == Act::kForward) wait(now.activation.pending, action, watch);
+  if (action.act == Act::kBackward) wait(now.gradient.pending, action, watch);
   watch(Moment::kBegins, action.act);
-  if (action.act == Act::kForward)
-    now.result = part(action).stage.forward(micro, std::move(input.tensor), now.tape);
-  else
+  if (action.act == Act::kForward) {
+    now.result = part(action).stage.forward(micro, std::move(now.activation.tensor), now.tape);
+  } else if (action.act == Act::kBackward) {
     backward(action, micro);
+  } else {
+    begin_gradients(action);
+    part(action).stage.backward_weights(std::move(now.later));
+  }
   watch(Moment::kEnds, action.act);
 }
 

@@ -54,6 +54,7 @@ class Pipeline {
     Message activation, gradient;  // on the way in
     at::Tensor result;             // on the way out
     model::Stage::Tape tape;
+    model::Stage::Later later;  // of a backward in two parts
   };
   Flight& flight(const shape::Action& a) {
     return flights_[static_cast<std::size_t>(a.chunk * plan_.micros + a.micro)];
@@ -61,6 +62,7 @@ class Pipeline {
   Part& part(const shape::Action& a) { return *parts_[static_cast<std::size_t>(a.chunk)]; }
   void compute(const shape::Action&, const model::MicroStep&, const Watch&);
   void backward(const shape::Action&, const model::MicroStep&);
+  void begin_gradients(const shape::Action&);
   void post_send(const shape::Action&, const Watch&);
   void post_receive(const shape::Action&);
   void wait(comm::Pending&, const shape::Action&, const Watch&);
@@ -70,7 +72,7 @@ class Pipeline {
   i64 place_ = 0;  // this rank's in the pipeline
   shape::ActionList actions_;
   std::vector<std::unique_ptr<Part>> parts_;
-  std::vector<i64> backwards_left_;  // per chunk
+  std::vector<i64> backwards_left_;  // that write gradients, per chunk
   std::vector<Flight> flights_;
   std::map<i64, comm::Pending> sends_;  // the last one to each peer
   std::vector<i64> message_shape_;

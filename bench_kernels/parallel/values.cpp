@@ -73,7 +73,7 @@ void Values::drop_copy(std::size_t b) {
 }
 
 void Values::need(std::size_t group, Pass pass) {
-  if (!plan_.copies) return;
+  if (!plan_.copies || pass == Pass::kBackwardWeights) return;
   const bool forward = pass == Pass::kForward;
   const i64 ahead = forward ? plan_.prefetch_forward : plan_.prefetch_backward;
   const auto last = static_cast<i64>(read_by_.size()) - 1, here = static_cast<i64>(group);
@@ -91,10 +91,11 @@ void Values::need(std::size_t group, Pass pass) {
 }
 
 void Values::done(std::size_t group, Pass pass) {
-  if (!plan_.copies) return;
+  if (!plan_.copies || pass == Pass::kBackwardWeights) return;
+  const bool over = pass == Pass::kBackward || pass == Pass::kBackwardInput;
   for (const std::size_t b : read_by_[group]) {
     State& s = states_[b];
-    if (kept(s) && (pass == Pass::kForward || --s.in_use > 0)) continue;
+    if (kept(s) && (!over || --s.in_use > 0)) continue;
     drop_copy(b);
   }
 }

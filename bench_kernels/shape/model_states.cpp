@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace sweep::shape {
 namespace {
 
@@ -29,6 +31,26 @@ StateBytes divided(const Trial& t, const StateSplit& split) {
   if (t.offload == "none")
     bytes.optimizer = per(2 * bytes_of(types.moments) + (types.master ? 4 : 0), split.optimizer);
   return bytes;
+}
+
+std::optional<std::string> fp8_unsupported(const Trial& t) {
+  if (t.precision != "fp8") return {};
+  if (t.spec.experts > 0)
+    return "precision fp8 with experts: an expert has any number of rows, and fp8 units take multiples of "
+           "16; "
+           "use bf16_master.";
+  const ModelSpec& m = t.spec;
+  const i64 pieces = t.tp_overlap ? 4 * t.tp : 1;
+  const std::pair<const char*, i64> sizes[] = {
+      {"rows of a piece (micro_batch_size x seq_len / cp)", t.micro_batch_size * t.seq_len / t.cp / pieces},
+      {"hidden_size", m.hidden_size},
+      {"heads x head_dim / tp", m.heads * m.head_dim / t.tp},
+      {"(heads + 2 kv_heads) x head_dim / tp", (m.heads + 2 * m.kv_heads) * m.head_dim / t.tp},
+      {"intermediate_size / tp", m.intermediate_size / t.tp}};
+  for (const auto& [what, size] : sizes)
+    if (size % 16 != 0)
+      return fmt::format("precision fp8: {} is {}, and fp8 units take multiples of 16.", what, size);
+  return {};
 }
 
 struct Numbers {
@@ -62,7 +84,7 @@ StateTypes state_types(const Trial& t) {
   StateTypes types;
   if (t.precision != "fp32") types.compute = half_type(t);
   if (t.precision != "bf16_mixed") types.weights = types.compute;
-  types.master = t.precision == "bf16_master" || t.precision == "fp16";
+  types.master = t.precision == "bf16_master" || t.precision == "fp16" || t.precision == "fp8";
   types.moments = types.master ? Number::kFp32 : types.weights;
   types.gradients = types.weights;
   if (t.grad_dtype == "fp32") types.gradients = Number::kFp32;
@@ -71,9 +93,7 @@ StateTypes state_types(const Trial& t) {
 }
 
 std::optional<std::string> states_unsupported(const Trial& t) {
-  if (t.precision == "fp8")
-    return "the training step has no fp8 matmuls: processors have no fp8 units, and those of GPUs are not "
-           "built yet; use bf16, bf16_master or bf16_mixed.";
+  if (auto sentence = fp8_unsupported(t)) return sentence;
   if (t.precision == "fp16" && t.grad_dtype == "bf16")
     return "precision fp16 with grad_dtype bf16: gradients scaled for fp16 would lose digits for nothing; "
            "use "

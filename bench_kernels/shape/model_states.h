@@ -14,6 +14,8 @@ i64 bytes_of(Number);
 
 // fp32: all in fp32. bf16: all in bf16. bf16_master and fp16: weights and gradients in the half type, an fp32
 // copy that the optimizer updates beside them (Micikevicius et al. 2018, arXiv 1710.03740; DeepSpeed).
+// fp8: as bf16_master, and the products of the blocks' dense linear layers on fp8 units (their factors are
+// rounded for each product; nothing is kept in eight bits: Micikevicius et al. 2022, arXiv 2209.05433).
 // bf16_mixed: fp32 all, and a bf16 copy of a block for as long as it is used (PyTorch FSDP's MixedPrecision).
 struct StateTypes {
   Number compute = Number::kFp32;    // of the values the kernels read, and of activations
@@ -24,7 +26,6 @@ struct StateTypes {
   // Values that last are not what the kernels read: a copy is made for each use.
   bool casts() const { return compute != weights; }
 };
-// REQUIRES: no states_unsupported() (fp8 answers with the least it could be: all in bf16).
 StateTypes state_types(const Trial&);
 
 // Why precision, grad_dtype, zero, dp_shard and offload of this trial do not go together, as a sentence;

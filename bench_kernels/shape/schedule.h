@@ -46,6 +46,10 @@ constexpr bool sends(Act act) {
 
 enum class ScheduleKind { kAfab, k1f1b, kInterleaved, kZeroBubble };
 ScheduleKind schedule_kind(const std::string& name);  // of the axis `schedule`
+// Weight gradients are actions of their own.
+constexpr bool splits_backward(ScheduleKind kind) {
+  return kind == ScheduleKind::kZeroBubble;
+}
 
 struct Pipeline {
   ScheduleKind kind = ScheduleKind::k1f1b;

@@ -14,7 +14,7 @@ namespace {
 
 double cost_of(const Pipeline& p, const Costs& costs, Act act) {
   const double share = 1.0 / static_cast<double>(p.chunks);
-  const bool split = p.kind == ScheduleKind::kZeroBubble;
+  const bool split = splits_backward(p.kind);
   if (act == Act::kForward) return share * costs.forward;
   if (act == Act::kBackwardWeight) return share * costs.backward_weight;
   return share * (split ? costs.backward - costs.backward_weight : costs.backward);
@@ -145,7 +145,7 @@ bool Machine::compute(i64 rank, const Action& a) {
   r.clock = std::max(r.clock, *ready) + cost;
   r.busy += cost;
   if (a.act == Act::kForward) r.peak = std::max(r.peak, ++r.held);
-  const Act frees = p_.kind == ScheduleKind::kZeroBubble ? Act::kBackwardWeight : Act::kBackward;
+  const Act frees = splits_backward(p_.kind) ? Act::kBackwardWeight : Act::kBackward;
   if (a.act == frees) --r.held;
   return true;
 }
@@ -197,7 +197,7 @@ Expected<ScheduleReport> Machine::report() const {
     for (const Act act : {Act::kForward, Act::kBackward, Act::kBackwardWeight}) {
       const auto found = static_cast<std::size_t>(std::count_if(
           r.done.begin(), r.done.end(), [&](const auto& done) { return std::get<0>(done) == act; }));
-      const bool wanted = act != Act::kBackwardWeight || p_.kind == ScheduleKind::kZeroBubble;
+      const bool wanted = act != Act::kBackwardWeight || splits_backward(p_.kind);
       if (found != (wanted ? count : 0))
         return fail(fmt::format("rank {} has {} of {} {} computations", &r - ranks_.data(), found,
                                 wanted ? count : 0, name_of(act)));

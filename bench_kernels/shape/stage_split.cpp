@@ -74,6 +74,10 @@ std::optional<std::string> pipeline_objection(const Trial& t) {
 }
 
 std::optional<std::string> recompute_objection(const Trial& t) {
+  if (t.schedule == "zero_bubble" && t.recompute != "none")
+    return fmt::format(
+        "schedule zero_bubble with recompute {}: weight gradients put off keep what recomputation would drop",
+        t.recompute);
   if (t.recompute_every == 1) return std::nullopt;
   if (t.recompute != "full")
     return fmt::format("recompute_every {} with recompute {}: it counts layers of recompute full",

@@ -56,6 +56,7 @@ model::Options model_options(const Trial& t, at::Device device, const Given& giv
   model::Options options;
   options.device = device;
   options.type = parallel::compute_type(t);
+  options.fp8 = t.precision == "fp8";
   options.attention = attention_of(t, stands_for(device));
   options.seq_len = t.seq_len;
   options.seed = kSeed;
@@ -74,7 +75,6 @@ std::optional<std::string> unsupported_axis(const Trial& t) {
     return std::optional<std::string>("the training step does not run " + std::string(axis) + " = " + value +
                                       "; it runs " + known + ".");
   };
-  if (t.schedule == "zero_bubble") return only("schedule", t.schedule, "afab, 1f1b and interleaved");
   if (t.packing) return only("packing", "true", "packing = false");
   if (t.optimizer != "plain" && t.optimizer != "foreach" && t.optimizer != "fused") {
     return only("optimizer", t.optimizer, "plain, foreach and fused");
@@ -103,6 +103,9 @@ std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
     return "seq_len = " + std::to_string(t.seq_len) + " is longer than the model's table of " +
            std::to_string(t.spec.max_positions) + " learned positions.";
   }
+  if (t.precision == "fp8" && device != c10::DeviceType::CUDA)
+    return "precision = fp8 needs a GPU with fp8 units: there are no fp8 matmuls on a processor; use "
+           "bf16_master.";
   if (t.attention == "flash" && device == c10::DeviceType::CUDA && t.precision == "fp32") {
     return "flash attention on CUDA needs precision = bf16; use attention = math or auto for fp32.";
   }

@@ -1,16 +1,20 @@
 // sweep best: the best configuration per group, ready to copy.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <map>
 #include <ostream>
 
 #include "orchestrator/cli/command.h"
 #include "orchestrator/report/best.h"
+#include "orchestrator/report/launch_flags.h"
 
 namespace sweep::cli {
 namespace {
 
 struct BestCommand {
   Where where;
-  std::string by = "model", metric = "tokens_per_s_gpu", headroom;
+  std::string by = "model", metric = "tokens_per_s_gpu", headroom, tool;
   bool json = false, yaml = false;
 };
 
@@ -27,6 +31,28 @@ Expected<ByTrial> provenance_of_winners(store::Store& store, i64 sweep,
   ByTrial out;
   for (Provenance& one : *found) out.insert_or_assign(one.trial_id, std::move(one));
   return out;
+}
+
+// The winners as another trainer takes them; what it cannot be told goes to people.
+int print_forms(Io& io, std::string_view tool, std::span<const report::BestOfGroup> groups) {
+  const auto won = std::ranges::count_if(
+      groups, [](const report::BestOfGroup& group) { return group.winner.has_value(); });
+  if (won == 0) return refuse(io, {"there is no winner to write for another trainer; `sweep best` says why"});
+  if (won > 1)
+    return refuse(
+        io,
+        {fmt::format("there are {} winners, and a form is of one: `--by recompute` or another axis of one "
+                     "value makes one group of all",
+                     won)});
+  for (const auto& group : groups) {
+    if (!group.winner) continue;
+    for (const report::LaunchForm& form : report::launch_forms(*group.winner)) {
+      if (form.tool != tool) continue;
+      io.out << form.text;
+      for (const std::string& sentence : form.not_said) io.err << "not expressed: " << sentence << "\n";
+    }
+  }
+  return kAnswered;
 }
 
 int best(Io& io, const BestCommand& o) {
@@ -46,6 +72,7 @@ int best(Io& io, const BestCommand& o) {
   const auto groups = report::best(*columns, options,
                                    [&](std::span<const i64> entries) { return store.results_of(entries); });
   if (!groups) return refuse(io, groups.error());
+  if (!o.tool.empty()) return print_forms(io, o.tool, *groups);
   const auto known = provenance_of_winners(store, opened->sweep.id, *groups);
   if (!known) return refuse(io, known.error());
   options.provenance_of = [&](const ResultRow& row) -> const Provenance* {
@@ -70,7 +97,11 @@ void add_best(Registry r) {
   c->add_option("--metric", o->metric, "what to rank by")->capture_default_str();
   c->add_option("--headroom", o->headroom, "share of device memory that must stay free, as 5% or 0.05");
   auto* json = c->add_flag("--json", o->json, "as JSON");
-  c->add_flag("--yaml", o->yaml, "as grid files: one YAML document per group")->excludes(json);
+  auto* yaml = c->add_flag("--yaml", o->yaml, "as a grid file: one point per group")->excludes(json);
+  c->add_option("--for", o->tool, "as another trainer takes it")
+      ->check(CLI::IsMember({"torchtitan", "Megatron-LM", "nanotron", "DeepSpeed"}, CLI::ignore_case))
+      ->excludes(json)
+      ->excludes(yaml);
   c->callback([r, o] { r.chosen = [r, o] { return best(r.io, *o); }; });
 }
 

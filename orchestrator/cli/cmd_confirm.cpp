@@ -9,6 +9,7 @@
 #include "orchestrator/cli/driving.h"
 #include "orchestrator/cli/remeasured.h"
 #include "orchestrator/report/confirm.h"
+#include "orchestrator/report/fields.h"
 #include "schema/codec.h"
 
 namespace sweep::cli {

@@ -9,6 +9,7 @@
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/planning.h"
 #include "orchestrator/cli/show_scripts.h"
+#include "orchestrator/grid/site.h"
 #include "orchestrator/report/explain.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/tables.h"
@@ -80,8 +81,12 @@ int plan_grid(Io& io, const PlanOptions& o) {
     if (entry.admitted) seconds += entry.predicted.seconds.value_or(0);
   io.out << fmt::format("{}: {}\n", planned->grid.name, summary(*planned));
   if (!planned->grid.question.empty()) io.out << planned->grid.question << '\n';
-  io.out << fmt::format("predicted, one after another: {} and {} GPU-hours (crude roofline)\n",
-                        report::duration(seconds), report::significant(predicted_gpu_hours(entries)));
+  const auto site = grid::read_site(grid::site_files());
+  if (!site) return refuse(io, site.error());
+  const auto usd = predicted_usd(entries, site->usd_per_node_hour);
+  io.out << fmt::format("predicted, one after another: {} and {} GPU-hours{} (crude roofline)\n",
+                        report::duration(seconds), report::significant(predicted_gpu_hours(entries)),
+                        usd ? fmt::format(", {} USD", report::significant(*usd)) : "");
   print_pruned(io, entries);
   if (!o.list) return kAnswered;
   std::vector<ResultRow> rows;

@@ -6,6 +6,7 @@
 
 #include "orchestrator/cli/command.h"
 #include "orchestrator/report/best.h"
+#include "orchestrator/report/format.h"
 #include "orchestrator/report/report_page.h"
 #include "schema/columns.h"
 #include "schema/version.h"
@@ -49,7 +50,8 @@ int write_report(Io& io, const ReportCommand& o) {
   const auto page = report::report_html(in);
   if (!page) return refuse(io, page.error());
   if (const auto written = write_output(io, o.output, *page); !written) return refuse(io, written.error());
-  io.err << fmt::format("{}: {} configurations of {}\n", o.output, rows->size(), opened->sweep.name);
+  io.err << fmt::format("{}: {} configurations of {}\n", o.output, rows->size(),
+                        report::safe_text(opened->sweep.name));
   return kAnswered;
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "orchestrator/cli/as_job.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/detach.h"
 #include "orchestrator/cli/driving.h"
@@ -22,6 +23,7 @@ struct RunOptions {
   Where where;
   LaunchWish launch;
   std::string grid;
+  std::string as_job;  // a partition; empty: this process runs it
   std::vector<std::string> retry;
   std::uint64_t max_points = grid::ReadOptions{}.max_points;
   std::optional<double> gpu_hours;
@@ -45,7 +47,11 @@ void add_run_options(CLI::App& c, RunOptions& o) {
   c.add_option("--gpu-hours", o.gpu_hours, "end the run when this much allocated time x slots is used")
       ->check(CLI::PositiveNumber);
   c.add_flag("--take-over", o.take_over, "take the lease of a run on another host that is known to be dead");
-  c.add_flag("--detach", o.detach, "go on apart from this terminal; words go to FILE.db.log");
+  auto* detach = c.add_flag("--detach", o.detach, "go on apart from this terminal; words go to FILE.db.log");
+  c.add_option("--as-job", o.as_job,
+               "run the sweep from a small Slurm job in this partition; words go to FILE.db.log")
+      ->type_name("PARTITION")
+      ->excludes(detach);
   c.add_flag("--yes", o.yes, "no question, however many GPU-hours are predicted (confirm_gpu_hours)");
   c.add_flag("--quiet", o.quiet, "no progress, only problems");
   c.add_option("--agent", o.launch.agent, "the sweep-agent program; absent: beside sweep")->type_name("FILE");
@@ -131,8 +137,45 @@ Expected<run::RunEnd> conduct(Io& io, store::Store& store, const store::SweepRow
   return end;
 }
 
+// The words that make `resume` in a job do what was asked of this command.
+std::vector<std::string> words_for_job(const LaunchChoice& choice, const RunOptions& o) {
+  std::vector<std::string> out{"--on", choice.on, "--start", o.launch.start, "--quiet"};
+  const auto add = [&out](const char* name, const std::string& value) {
+    if (!value.empty() && value != "0") out.insert(out.end(), {name, value});
+  };
+  const auto path = [](const std::string& file) {
+    return file.empty() ? file : std::filesystem::absolute(file).string();
+  };
+  add("--agent", path(o.launch.agent));
+  add("--rank", path(o.launch.rank));
+  add("--slots", std::to_string(o.launch.slots));
+  add("--jobid", std::to_string(choice.standing));
+  if (o.gpu_hours) add("--gpu-hours", fmt::format("{}", *o.gpu_hours));
+  return out;
+}
+
+Expected<void> fits_a_job(const std::string& partition, const LaunchChoice& choice) {
+  if (choice.on == "local")
+    return fail(
+        "--as-job is for sweeps that run elsewhere: its job computes nothing, and `--on local` would run the "
+        "trials in it; say --on slurm or --on ssh");
+  const bool named = std::all_of(partition.begin(), partition.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '_' || c == '-' || c == '.' || c == ',';
+  });
+  if (named) return {};
+  return fail(fmt::format("--as-job {}: that is no name of a partition", partition));
+}
+
+// Hands the sweep over to a job; REQUIRES the lease, which is given back.
+int hand_over(Io& io, store::Store& store, const store::SweepRow& sweep, const LaunchChoice& choice,
+              const RunOptions& o) {
+  if (auto released = store.release_lease(sweep.id); !released) return refuse(io, released.error());
+  return hand_to_job(io, o.as_job, o.where.db, sweep.name, choice, words_for_job(choice, o));
+}
+
 int drive(Io& io, store::Store& store, const store::SweepRow& sweep, const LaunchChoice& choice,
           const RunOptions& o) {
+  if (!o.as_job.empty()) return hand_over(io, store, sweep, choice, o);
   const auto end = conduct(io, store, sweep, choice, o);
   const auto released = store.release_lease(sweep.id);
   if (!end) return refuse(io, end.error());
@@ -174,6 +217,8 @@ int run_grid(Io& io, const RunOptions& o) {
   if (!choice) return refuse(io, choice.error());
   if (choice->on == "local") plan::prune_beyond(planned->entries, local_resources());
   if (auto yes = confirmed(*planned, *choice, o.yes); !yes) return refuse(io, yes.error());
+  if (!o.as_job.empty())
+    if (auto fits = fits_a_job(o.as_job, *choice); !fits) return refuse(io, fits.error());
   if (o.detach) return detach(io, "--detach", o.where, planned->grid.name, o.where.db + ".log");
   auto store = store::Store::open(o.where.db, store::Mode::kReadWrite);
   if (!store) return refuse(io, store.error());
@@ -184,14 +229,14 @@ int run_grid(Io& io, const RunOptions& o) {
   wanted.grid_text = planned->grid.text;
   wanted.options_json = dump(kept_options(planned->grid, choice->on, o));
   if (const auto before = (*store)->find_sweep(wanted.name); before) {
-    const auto holder = (*store)->take_lease(before->id, o.take_over);
+    const auto holder = obtain_lease(io, **store, before->id, o.take_over);
     if (!holder) return refuse(io, holder.error());
     if (*holder) return attach(io, **store, *before, **holder, o);
     say_changes(io, *before, &planned->grid.measure);
   }
   const auto sweep = (*store)->ensure_sweep(wanted);
   if (!sweep) return refuse(io, sweep.error());
-  const auto holder = (*store)->take_lease(sweep->id, o.take_over);
+  const auto holder = obtain_lease(io, **store, sweep->id, o.take_over);
   if (!holder) return refuse(io, holder.error());
   if (*holder) return attach(io, **store, *sweep, **holder, o);
   const auto counts = (*store)->sync_plan(sweep->id, planned->entries, planned->grid.measure);
@@ -221,8 +266,10 @@ int resume(Io& io, const RunOptions& o) {
   if (!opened) return refuse(io, opened.error());
   const auto choice = kept_choice(opened->sweep, o);
   if (!choice) return refuse(io, choice.error());
+  if (!o.as_job.empty())
+    if (auto fits = fits_a_job(o.as_job, *choice); !fits) return refuse(io, fits.error());
   if (o.detach) return detach(io, "--detach", o.where, opened->sweep.name, o.where.db + ".log");
-  const auto holder = opened->store->take_lease(opened->sweep.id, o.take_over);
+  const auto holder = obtain_lease(io, *opened->store, opened->sweep.id, o.take_over);
   if (!holder) return refuse(io, holder.error());
   if (*holder) return attach(io, *opened->store, opened->sweep, **holder, o);
   std::vector<Outcome> reopened;
@@ -241,15 +288,24 @@ int resume(Io& io, const RunOptions& o) {
   return drive(io, *opened->store, opened->sweep, *choice, o);
 }
 
+// Nobody runs it: a job that is to do so may wait in the queue, where the sweep was handed to one.
+int stop_waiting(Io& io, const Opened& opened, const std::string& db) {
+  std::error_code ec;
+  if (std::filesystem::exists(db + ".spool/orchestrator.sh", ec)) {
+    const auto cancelled = cancel_waiting_job(io, db, opened.sweep.name);
+    if (!cancelled) return refuse(io, cancelled.error());
+    if (*cancelled) return kAnswered;
+  }
+  io.err << fmt::format("sweep {} is not running\n", opened.sweep.name);
+  return kAnswered;
+}
+
 int stop(Io& io, const Where& where, bool now) {
   auto opened = open_sweep(where, store::Mode::kReadWrite);
   if (!opened) return refuse(io, opened.error());
   const auto holder = opened->store->lease(opened->sweep.id);
   if (!holder) return refuse(io, holder.error());
-  if (!*holder) {
-    io.err << fmt::format("sweep {} is not running\n", opened->sweep.name);
-    return kAnswered;
-  }
+  if (!*holder) return stop_waiting(io, *opened, where.db);
   if (auto asked = opened->store->request_stop(opened->sweep.id, now); !asked)
     return refuse(io, asked.error());
   io.err << fmt::format("asked process {} on {} to stop sweep {}{}\n", (*holder)->pid, (*holder)->host,

@@ -62,7 +62,11 @@ Expected<run::MakeLauncher> slurm_maker(const LaunchChoice& choice, const nlohma
       return fail(fmt::format("Slurm tells of no nodes of job {}: is it running?", choice.standing));
   }
   s.by_need = true;
-  s.slots = options->colocate ? (wish.slots > 0 ? wish.slots : cpu_cores()) : 1;
+  if (wish.slots > 0) options->slots = wish.slots;
+  if (options->colocate && options->slots < 1)
+    return fail(
+        "launch.slurm.colocate: say with `slots` how many GPUs (CPU ranks) of a node may be busy at once");
+  s.slots = options->colocate ? options->slots : 1;
   s.bounds = {options->max_nodes, options->max_allocations, options->time_s};
   return run::MakeLauncher(
       [options = std::move(*options), programs](boost::asio::io_context& io, launch::Launcher::Sink sink) {
@@ -70,13 +74,18 @@ Expected<run::MakeLauncher> slurm_maker(const LaunchChoice& choice, const nlohma
       });
 }
 
-Expected<run::MakeLauncher> ssh_maker(const nlohmann::json& settings, const launch::Programs& programs,
-                                      run::Settings& s) {
+Expected<run::MakeLauncher> ssh_maker(const LaunchChoice& choice, const nlohmann::json& settings,
+                                      const launch::Programs& programs, run::Settings& s) {
   auto options = launch::ssh_options_from(settings);
   if (!options) return tl::unexpected(options.error());
   s.by_need = true;
   s.slots = options->hosts[0].slots;
-  for (const auto& host : options->hosts) s.slots = std::min(s.slots, host.slots);
+  for (const auto& host : options->hosts) {
+    s.slots = std::min(s.slots, host.slots);
+    if (!host.price_per_hour || host.hardware.empty()) continue;  // of several the dearest
+    auto& price = s.usd_per_node_hour.try_emplace(host.hardware, *host.price_per_hour).first->second;
+    if (!choice.usd_per_node_hour.contains(host.hardware)) price = std::max(price, *host.price_per_hour);
+  }
   const auto hosts = static_cast<i64>(options->hosts.size());
   s.bounds = {hosts, hosts, std::nullopt};
   return run::MakeLauncher(
@@ -112,6 +121,7 @@ Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchWi
   if (!site) return tl::unexpected(site.error());
   choice.settings = grid::launch_settings(site->launch, launch, choice.on);
   choice.gpu_hours = site->gpu_hours;
+  choice.usd_per_node_hour = site->usd_per_node_hour;
   for (const auto& file : site->files) choice.sites += (choice.sites.empty() ? "" : ", ") + file.string();
   return choice;
 }
@@ -124,9 +134,10 @@ Expected<run::MakeLauncher> prepare_launcher(const LaunchChoice& choice, const L
   if (!settings) return tl::unexpected(settings.error());
   s.launcher = choice.on;
   s.start = wish.start;
+  s.usd_per_node_hour = choice.usd_per_node_hour;
   if (choice.gpu_hours) s.gpu_hours = std::min(s.gpu_hours.value_or(*choice.gpu_hours), *choice.gpu_hours);
   if (choice.on == "slurm") return slurm_maker(choice, *settings, *programs, wish, s);
-  if (choice.on == "ssh") return ssh_maker(*settings, *programs, s);
+  if (choice.on == "ssh") return ssh_maker(choice, *settings, *programs, s);
   const i64 gpus = local_resources().gpus;
   s.slots = wish.slots > 0 ? wish.slots : settings->value("slots", gpus > 0 ? gpus : cpu_cores());
   return local_maker(*programs);

@@ -1,6 +1,7 @@
 // Launchers: which one a run uses, with what settings: grid, site profiles and the command line brought
 // together. The only place that makes one.
 #pragma once
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -23,8 +24,9 @@ struct LaunchChoice {
   std::string on;
   std::string settings = "{}";      // JSON of this launcher: site profiles, and the grid's own on top
   std::optional<double> gpu_hours;  // what a site allows one run
-  std::string sites;                // the profiles that were read, for people
-  i64 standing = 0;                 // the Slurm allocation whose nodes are used; 0: new jobs
+  std::map<std::string, double> usd_per_node_hour;  // by hardware, where the site says
+  std::string sites;                                // the profiles that were read, for people
+  i64 standing = 0;                                 // the Slurm allocation whose nodes are used; 0: new jobs
 };
 
 // `launch`: the grid's section, or what a sweep has kept of it.

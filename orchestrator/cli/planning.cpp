@@ -6,6 +6,8 @@
 #include <map>
 #include <thread>
 
+#include "bench_kernels/shape/catalogue.h"
+
 namespace sweep::cli {
 
 i64 cpu_cores() {
@@ -42,6 +44,24 @@ double predicted_gpu_hours(const std::vector<PlanEntry>& entries) {
     if (entry.admitted && entry.predicted.seconds)
       hours += *entry.predicted.seconds / 3600 * static_cast<double>(entry.trial.world());
   return hours;
+}
+
+std::optional<double> predicted_usd(const std::vector<PlanEntry>& entries,
+                                    const std::map<std::string, double>& usd_per_node_hour) {
+  std::map<std::string, double> node_hours;
+  for (const auto& entry : entries)
+    if (entry.admitted && entry.predicted.seconds)
+      node_hours[entry.trial.hardware] +=
+          *entry.predicted.seconds / 3600 * static_cast<double>(entry.trial.nodes);
+  if (node_hours.empty()) return std::nullopt;
+  double usd = 0;
+  for (const auto& [name, hours] : node_hours) {
+    const auto own = usd_per_node_hour.find(name);
+    const auto hardware = shape::find_hardware(name);
+    if (own == usd_per_node_hour.end() && (!hardware || !hardware->price)) return std::nullopt;
+    usd += hours * (own != usd_per_node_hour.end() ? own->second : hardware->price->usd_per_node_hour);
+  }
+  return usd;
 }
 
 std::string summary(const Planned& planned) {

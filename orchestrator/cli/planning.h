@@ -1,5 +1,8 @@
 // From a grid file to a decided plan: what `plan`, `run` and `explain` share.
 #pragma once
+#include <map>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "orchestrator/cli/command.h"
@@ -28,6 +31,10 @@ plan::Resources local_resources();
 
 // Of admitted trials, one after another; what nobody predicts counts nothing.
 double predicted_gpu_hours(const std::vector<PlanEntry>&);
+
+// What they cost so, in whole nodes, at these prices (by hardware), else the catalogue's; absent: some have none.
+std::optional<double> predicted_usd(const std::vector<PlanEntry>&,
+                                    const std::map<std::string, double>& usd_per_node_hour);
 
 // A sentence: "31 trials: 28 admitted, 3 pruned (divisibility 2, memory 1); 4 points dropped by where".
 std::string summary(const Planned&);

@@ -64,6 +64,7 @@ inline constexpr std::array kLaunchKeys{
     LaunchKey{"slurm", "nice", LaunchKind::kCount},
     LaunchKey{"slurm", "exclusive", LaunchKind::kFlag},
     LaunchKey{"slurm", "colocate", LaunchKind::kFlag},
+    LaunchKey{"slurm", "slots", LaunchKind::kCount},
     LaunchKey{"slurm", "head", LaunchKind::kAsks},
     LaunchKey{"slurm", "prologue", LaunchKind::kTexts},
     LaunchKey{"slurm", "container", LaunchKind::kContainer},
@@ -98,7 +99,9 @@ inline constexpr std::array<std::string_view, 8> kHardwareKeys{
 inline constexpr std::array<std::string_view, 4> kHeadKeys{"partition", "constraint", "mem", "gres"};
 inline constexpr std::array<std::string_view, 3> kContainerKeys{"runtime", "image", "arguments"};
 // Of a site profile: launchers with the same keys as in a grid, and limits.
-inline constexpr std::array<std::string_view, 4> kSiteKeys{"local", "ssh", "slurm", "limits"};
+inline constexpr std::array<std::string_view, 5> kSiteKeys{"local", "ssh", "slurm", "limits", "prices"};
 inline constexpr std::array<std::string_view, 1> kSiteLimitKeys{"gpu_hours"};
+// Of prices.<catalogue name>, in USD; one of them.
+inline constexpr std::array<std::string_view, 2> kPriceKeys{"node_hour", "gpu_hour"};
 
 }  // namespace sweep::grid

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/grid/document.h"
 #include "orchestrator/grid/keys.h"
 #include "orchestrator/grid/read_sections.h"
@@ -28,6 +29,28 @@ Status read_site_limits(const Document& document, Site& site) {
   return {};
 }
 
+// prices: {h100-sxm-80gb: {node_hour: 25}, a100-80gb: {gpu_hour: 1.8}}. A GPU's price is for all of its node's.
+Status read_prices(const Document& document, Site& site) {
+  const Entry* entry = document.root().entry("prices");
+  if (entry == nullptr) return {};
+  SWEEP_GRID_TRY(need_map(document, *entry->value, entry->place, "prices"));
+  for (const Entry& each : entry->value->entries) {
+    const auto hardware = shape::find_hardware(each.key);
+    if (!hardware) return tl::unexpected(document.error(each.place, hardware.error().message));
+    SWEEP_GRID_TRY(need_map(document, *each.value, each.place, each.key));
+    SWEEP_GRID_TRY(check_keys(document, *each.value, kPriceKeys, "of a price"));
+    const Node *node = each.value->find("node_hour"), *gpu = each.value->find("gpu_hour");
+    if ((node == nullptr) == (gpu == nullptr))
+      return tl::unexpected(
+          document.error(each.place, "a price is given as node_hour or as gpu_hour, in USD"));
+    const auto usd = read_real(document, node != nullptr ? *node : *gpu, "a price", 1e-6, 1e6);
+    if (!usd) return tl::unexpected(usd.error());
+    site.usd_per_node_hour[each.key] =
+        *usd * (node != nullptr ? 1.0 : static_cast<double>(hardware->gpus_per_node));
+  }
+  return {};
+}
+
 Status add_file(const std::filesystem::path& path, Site& site) {
   std::ifstream in(path, std::ios::binary);
   std::stringstream text;
@@ -43,6 +66,7 @@ Status add_file(const std::filesystem::path& path, Site& site) {
   for (const auto& [launcher, settings] : launchers->items()) merged[launcher].update(settings);
   site.launch = merged.dump();
   site.files.push_back(path);
+  SWEEP_GRID_TRY(read_prices(*document, site));
   return read_site_limits(*document, site);
 }
 

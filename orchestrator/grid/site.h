@@ -3,6 +3,7 @@
 // own word wins.
 #pragma once
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,9 +13,10 @@
 namespace sweep::grid {
 
 struct Site {
-  std::string launch = "{}";                 // JSON by launcher, validated
-  std::optional<double> gpu_hours;           // of one run, at most
-  std::vector<std::filesystem::path> files;  // that were read
+  std::string launch = "{}";                        // JSON by launcher, validated
+  std::optional<double> gpu_hours;                  // of one run, at most
+  std::map<std::string, double> usd_per_node_hour;  // by hardware, where the site says
+  std::vector<std::filesystem::path> files;         // that were read
 };
 
 // Files that do not exist are none; later ones win, key by key.

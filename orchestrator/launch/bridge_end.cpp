@@ -10,6 +10,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "orchestrator/launch/ssh_refusal.h"
+
 namespace sweep::launch {
 
 namespace {
@@ -146,7 +148,8 @@ void BridgeEnd::ended(const Channel::Ends& ends) {
         fmt::format("the bridge on {} ended with code {}: {}", host_, ends.code, ends.words));
   if (!lost_)
     events_.remark(fmt::format("lost the connection to {}{}{}; its agents go on, connecting again", host_,
-                               ends.words.empty() ? "" : ": ", ends.words));
+                               ends.words.empty() ? "" : ": ",
+                               ends.words.empty() ? "" : why_ssh_failed(host_, ends.words)));
   lost_ = true;
   shell_.drop(host_);
   pause_s_ = std::clamp(pause_s_ * 2, kFirstPause, kLongestPause);

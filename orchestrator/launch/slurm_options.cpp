@@ -105,6 +105,7 @@ Expected<SlurmOptions> slurm_options_from(const Json& section) {
   out.interface = section.value("interface", "");
   out.exclusive = section.value("exclusive", true);
   out.colocate = section.value("colocate", false);
+  out.slots = section.value("slots", i64{0});
   if (section.contains("time")) {
     out.time_s = slurm_seconds(section.at("time").get<std::string>());
     if (!out.time_s || *out.time_s < 60)

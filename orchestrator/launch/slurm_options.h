@@ -31,6 +31,7 @@ struct SlurmOptions {
   std::string interface;
   bool exclusive = true;         // whole nodes
   bool colocate = false;         // trials side by side on one node
+  i64 slots = 0;                 // with colocate: GPUs (CPU ranks) of a node that may be busy at once
   std::optional<double> time_s;  // the longest an allocation may be asked for
   double signal_s = 60;          // the agent is told so long before the time limit
   double idle_s = 300;           // an agent without work and without word ends its allocation

@@ -17,17 +17,6 @@ bool plain(const std::string& text, const char* beyond) {
   });
 }
 
-std::string directive(const std::string& name, const std::string& value) {
-  const bool bare = plain(value, "_./:,@%+=-[]");
-  return bare ? fmt::format("--{}={}", name, value) : fmt::format("--{}=\"{}\"", name, value);
-}
-
-// In a file name sbatch expands %j and its like.
-std::string literal(std::string path) {
-  for (std::size_t at = 0; (at = path.find('%', at)) != std::string::npos; at += 2) path.insert(at, 1, '%');
-  return path;
-}
-
 // What is asked for a kind of hardware: the general wishes, overridden by its own.
 std::map<std::string, std::string> asks_for(const AllocationRequest& wanted, const SlurmOptions& options) {
   auto asks = options.ask;
@@ -45,10 +34,20 @@ std::map<std::string, std::string> asks_for(const AllocationRequest& wanted, con
 void add_asks(std::vector<std::string>& out, const std::map<std::string, std::string>& asks) {
   for (const auto& name : slurm_asks())
     if (const auto found = asks.find(name); found != asks.end())
-      out.push_back(directive(name, found->second));
+      out.push_back(slurm_directive(name, found->second));
 }
 
 }  // namespace
+
+std::string slurm_directive(const std::string& name, const std::string& value) {
+  const bool bare = plain(value, "_./:,@%+=-[]");
+  return bare ? fmt::format("--{}={}", name, value) : fmt::format("--{}=\"{}\"", name, value);
+}
+
+std::string slurm_file_name(std::string path) {
+  for (std::size_t at = 0; (at = path.find('%', at)) != std::string::npos; at += 2) path.insert(at, 1, '%');
+  return path;
+}
 
 std::string slurm_job_name(const AllocationId& id) {
   return "sweep-" + id;
@@ -64,13 +63,13 @@ std::string shell_word(const std::string& text) {
 std::vector<std::string> slurm_directives(const AllocationRequest& wanted, const SlurmOptions& options) {
   const bool parts = !options.head.empty();  // the first node is a part of its own
   std::vector<std::string> out{
-      directive("job-name", slurm_job_name(wanted.id)),
+      slurm_directive("job-name", slurm_job_name(wanted.id)),
       fmt::format("--nodes={}", parts ? 1 : wanted.nodes),
       "--ntasks-per-node=1",
-      directive("time", slurm_time(wanted.seconds)),
+      slurm_directive("time", slurm_time(wanted.seconds)),
       "--no-requeue",
       "--open-mode=append",
-      directive("output", literal((wanted.spool / "slurm.log").string())),
+      slurm_directive("output", slurm_file_name((wanted.spool / "slurm.log").string())),
       fmt::format("--signal=B:TERM@{}", static_cast<i64>(std::ceil(options.signal_s)))};
   if (options.exclusive) out.emplace_back("--exclusive");
   auto asks = asks_for(wanted, options);
@@ -129,6 +128,7 @@ std::vector<std::string> head_agent_words(const AllocationRequest& wanted, const
                                rank.string(),
                                "--idle-limit",
                                std::to_string(static_cast<i64>(std::ceil(options.idle_s)))};
+  if (options.colocate) out.emplace_back("--bind");
   if (!programs.zygote) out.emplace_back("--no-zygote");
   if (wanted.nodes > 1)
     for (const auto& word :

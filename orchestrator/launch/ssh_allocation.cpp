@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "orchestrator/launch/ssh_logs.h"
+#include "orchestrator/launch/ssh_refusal.h"
 #include "schema/attempt_token.h"
 #include "schema/codec.h"
 #include "schema/version.h"
@@ -111,8 +112,11 @@ void SshAllocation::ask(std::size_t node, const std::string& line, std::string i
       [self = shared_from_this(), node, what, answer = std::move(answer)](const SshShell::Said& said) {
         if (self->closing_ || self->abandoned_) return;
         if (said.code == 0) return answer(said.out);
+        const auto& host = self->hosts_[node].name;
+        if (said.code == 255)
+          return self->give_up(fmt::format("{}: {}", host, why_ssh_failed(host, said.err)));
         self->give_up(fmt::format(
-            "{}: {}: {}", self->hosts_[node].name, what,
+            "{}: {}: {}", host, what,
             said.timed_out ? "no answer in time" : last_line_of(said.err.empty() ? said.out : said.err)));
       });
 }
@@ -196,7 +200,7 @@ std::string SshAllocation::agent_line(std::size_t node, const std::string& more)
       "--rank-program {5} --lease {6}{7}{8}{9}",
       shell_word(place.spool), shell_word(place.agent), shell_word(request_.id), request_.incarnation,
       request_.slots, shell_word(rank), around_.options.lease_s,
-      around_.programs.zygote ? "" : " --no-zygote",
+      std::string(around_.programs.zygote ? "" : " --no-zygote") + (request_.slots > 1 ? " --bind" : ""),
       host.interface.empty() ? "" : " --interface " + shell_word(host.interface), more);
 }
 

@@ -59,8 +59,9 @@ void follow_rate(Metrics& m, const Trial& t) {
   if (!m.tokens_per_s || t.world() < 1) return;
   m.tokens_per_s_gpu = *m.tokens_per_s / real(t.world());
   m.mt_per_hour = *m.tokens_per_s * 3600 / 1e6;
-  if (hardware && hardware->price)
-    m.cost_per_mt = ratio(hardware->price->usd_per_node_hour * real(t.nodes), *m.mt_per_hour);
+  if (!m.usd_per_node_hour && hardware && hardware->price)
+    m.usd_per_node_hour = hardware->price->usd_per_node_hour;
+  if (m.usd_per_node_hour) m.cost_per_mt = ratio(*m.usd_per_node_hour * real(t.nodes), *m.mt_per_hour);
   if (t.spec.layers < 1) return;
   const double model_flops = shape::model_flops_per_token(t.spec, t.seq_len) * *m.tokens_per_s_gpu;
   m.tflops_gpu = model_flops / 1e12;
@@ -186,6 +187,7 @@ void utilisation(Metrics& m, std::span<const RankRecord> records, const AttemptE
     m.power_mean_w = finite(end->power_mean_w);
     m.sm_clock_mhz = finite(end->sm_clock_mhz);
     if (!end->throttle.empty()) m.throttle = end->throttle;
+    m.neighbours = end->neighbours;
   }
   if (m.util_mean) return;
   double sum = 0;
@@ -200,8 +202,10 @@ void utilisation(Metrics& m, std::span<const RankRecord> records, const AttemptE
 
 }  // namespace
 
-Metrics derive(const Trial& t, std::span<const RankRecord> records, const AttemptEnd* end) {
+Metrics derive(const Trial& t, std::span<const RankRecord> records, const AttemptEnd* end,
+               std::optional<double> usd_per_node_hour) {
   Metrics m;
+  m.usd_per_node_hour = usd_per_node_hour;
   m.formula_version = kFormulaVersion;
   const Steps steps = timed_steps(records, t.world());
   times(m, steps);

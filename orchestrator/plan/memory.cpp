@@ -57,7 +57,6 @@ double activation_bytes(const Trial& t) {
 
 double element_bytes(const std::string& precision) {
   if (precision == "fp32") return 4;
-  if (precision == "fp8") return 1;
   return 2;
 }
 

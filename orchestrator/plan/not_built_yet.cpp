@@ -14,8 +14,6 @@ struct Gap {
 };
 
 constexpr Gap kGaps[] = {
-    {"the split backward of schedule zero_bubble",
-     [](const Trial& t) { return t.schedule == "zero_bubble"; }},
     {"packed sequences (packing)", [](const Trial& t) { return t.packing; }},
     {"a workload other than step", [](const Trial& t) { return t.workload != "step"; }},
 };

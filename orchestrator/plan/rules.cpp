@@ -103,7 +103,8 @@ Verdict positions(const Trial& t) {
 // A processor computes what it has no units for in software; a GPU without the units is not asked to.
 Verdict precision(const Trial& t) {
   const auto h = shape::find_hardware(t.hardware);
-  if (!h || h->gpu.empty() || h->peak_for(t.precision)) return {};
+  if (!h || h->peak_for(t.precision)) return {};
+  if (h->gpu.empty() && t.precision != "fp8") return {};  // processors compute in any other type
   return Objection{"precision", fmt::format("{} has no {} units", t.hardware, t.precision),
                    Outcome::kUnsupported};
 }

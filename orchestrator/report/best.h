@@ -65,8 +65,9 @@ std::string best_text(std::span<const Field> differ, std::span<const BestOfGroup
 // A grid file with exactly this configuration: `name`, `model` (catalogue name, else its dimensions) and
 // `base`.
 std::string as_grid_yaml(const ResultRow&);
-// All groups as YAML documents, each with a comment saying what it won; and as one JSON array.
+// All winners as one grid file: alone a base, several its `include`, each under comments that say what it won.
 std::string best_yaml(std::span<const BestOfGroup>, const BestOptions&);
+// As one JSON array.
 std::string best_json(std::span<const BestOfGroup>, const BestOptions&);
 
 }  // namespace sweep::report

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/report/best.h"
+#include "orchestrator/report/best_parts.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/measured.h"
 #include "orchestrator/report/tables.h"
@@ -15,75 +15,6 @@ namespace {
 
 constexpr std::size_t kPastedGroups = 4;  // more groups: only the overall best is spelt out
 constexpr std::size_t kNamedTies = 5;
-
-// Axes that the grid derives from others or from the hardware when they are not given: always spelt out, so
-// that the pasted configuration is exactly this one.
-constexpr std::string_view kAlways[] = {"hardware",         "nodes",      "gpus_per_node",     "dp",
-                                        "micro_batch_size", "grad_accum", "global_batch_size", "seq_len",
-                                        "precision"};
-
-bool plain_yaml(std::string_view s) {
-  static constexpr std::string_view kWords[] = {"y",    "n",     "yes",  "no",  "on", "off",
-                                                "true", "false", "null", "nan", "inf"};
-  if (s.empty() || s.size() > 200) return false;
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-  const auto inner = [&](char c) {
-    return letter(c) || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
-  };
-  if (!letter(s.front()) || !std::all_of(s.begin(), s.end(), inner)) return false;
-  std::string lower(s);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
-  return std::find(std::begin(kWords), std::end(kWords), lower) == std::end(kWords);
-}
-
-// A JSON string is a double-quoted YAML scalar.
-std::string yaml_text(std::string_view s) {
-  return plain_yaml(s) ? std::string(s) : nlohmann::json(safe_text(s)).dump();
-}
-
-std::string yaml_value(const Value& value, std::string_view type) {
-  if (type == "flag") return std::get<i64>(value) != 0 ? "true" : "false";
-  if (const auto* v = std::get_if<i64>(&value)) return std::to_string(*v);
-  if (const auto* v = std::get_if<double>(&value)) return nlohmann::json(*v).dump();
-  if (const auto* v = std::get_if<std::string>(&value)) return yaml_text(*v);
-  return "null";
-}
-
-// Catalogue name when the dimensions are the catalogue's; else a one-line map of the keys that grid files accept, with a
-// remark when those do not say all of the model.
-std::string model_yaml(const Trial& trial) {
-  const ModelSpec& m = trial.spec;
-  const auto known = shape::find_model(trial.model);
-  const bool imported = m.layers == 0;  // a row without dimensions: the name is all there is
-  if ((known && *known == m) || imported) return yaml_text(trial.model);
-  ModelSpec said;
-  said.family = m.family;
-  said.layers = m.layers;
-  said.hidden_size = m.hidden_size;
-  said.heads = m.heads;
-  said.kv_heads = m.kv_heads;
-  said.head_dim = m.head_dim;
-  said.intermediate_size = m.intermediate_size;
-  said.vocab_size = m.vocab_size;
-  said.max_positions = m.max_positions;
-  said.tie_embeddings = m.tie_embeddings;
-  said.experts = m.experts;
-  said.experts_per_token = m.experts_per_token;
-  const auto complete = shape::completed(said);
-  std::string out = fmt::format(
-      "{{name: {}, family: {}, layers: {}, hidden_size: {}, heads: {}, kv_heads: {}, head_dim: {}, "
-      "intermediate_size: {}, vocab_size: {}, {}{}tie_embeddings: {}}}",
-      yaml_text(trial.model), yaml_text(m.family), m.layers, m.hidden_size, m.heads, m.kv_heads, m.head_dim,
-      m.intermediate_size, m.vocab_size,
-      m.max_positions > 0 ? fmt::format("max_positions: {}, ", m.max_positions) : "",
-      m.experts > 0 ? fmt::format("experts: {}, experts_per_token: {}, ", m.experts, m.experts_per_token)
-                    : "",
-      m.tie_embeddings);
-  if (!complete || !(*complete == m))
-    out += "  # norm, RoPE or window settings differ: use {config_json: PATH} for exactly this model";
-  return out;
-}
 
 nlohmann::json json_of(const Value& value, std::string_view type) {
   if (type == "flag" && std::holds_alternative<i64>(value)) return std::get<i64>(value) != 0;
@@ -105,14 +36,6 @@ nlohmann::json json_of(const ResultRow& row) {
           {"configuration", axes},
           {"model_dimensions", to_json(row.trial.spec)},
           {"metrics", metrics}};
-}
-
-std::string group_name(const BestOfGroup& group, const BestOptions& options) {
-  std::string out;
-  for (std::size_t i = 0; i < group.key.size(); ++i) {
-    out += fmt::format("{}{}={}", i > 0 ? " " : "", options.group_by[i], show(group.key[i]));
-  }
-  return out.empty() ? "all results" : out;
 }
 
 std::string value_text(const BestOfGroup& group, const BestOptions& options) {
@@ -148,8 +71,26 @@ std::string trust_notes(const BestOfGroup& group) {
   return out;
 }
 
-// What a winner's configuration is headed with, as comments of the YAML below it.
-std::string notes(const BestOfGroup& group, const BestOptions& options) {
+const BestOfGroup* overall_best(std::span<const BestOfGroup> groups, const BestOptions& options) {
+  const bool lower = lower_is_better(options.metric);
+  const BestOfGroup* out = nullptr;
+  for (const auto& group : groups) {
+    if (group.winner && (!out || (lower ? group.value < out->value : group.value > out->value))) out = &group;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string group_name(const BestOfGroup& group, const BestOptions& options) {
+  std::string out;
+  for (std::size_t i = 0; i < group.key.size(); ++i) {
+    out += fmt::format("{}{}={}", i > 0 ? " " : "", options.group_by[i], show(group.key[i]));
+  }
+  return out.empty() ? "all results" : out;
+}
+
+std::string winner_notes(const BestOfGroup& group, const BestOptions& options) {
   std::string out = fmt::format("# {}: {}, best of {}", group_name(group, options),
                                 value_text(group, options), group.ranked);
   if (group.median && group.ranked > 2 && *group.median != 0 && group.value != 0) {
@@ -167,30 +108,6 @@ std::string notes(const BestOfGroup& group, const BestOptions& options) {
     std::string_view head = "measured:";
     for (const auto& line : measured_lines(*group.winner, options.provenance_of(*group.winner)))
       out += fmt::format("# {} {}\n", std::exchange(head, "         "), line);
-  }
-  return out;
-}
-
-const BestOfGroup* overall_best(std::span<const BestOfGroup> groups, const BestOptions& options) {
-  const bool lower = lower_is_better(options.metric);
-  const BestOfGroup* out = nullptr;
-  for (const auto& group : groups) {
-    if (group.winner && (!out || (lower ? group.value < out->value : group.value > out->value))) out = &group;
-  }
-  return out;
-}
-
-}  // namespace
-
-std::string as_grid_yaml(const ResultRow& row) {
-  const std::string name = fmt::format("best-{}", row.trial_id.empty() ? "trial" : safe_text(row.trial_id));
-  std::string out = fmt::format("name: {}\nmodel: {}\nbase:\n", yaml_text(name), model_yaml(row.trial));
-  for (const Column& c : columns()) {
-    if (c.role != Role::kAxis || c.key == "model") continue;
-    const Value value = c.get(row);
-    const bool always = std::find(std::begin(kAlways), std::end(kAlways), c.key) != std::end(kAlways);
-    if (always || value != c.default_value)
-      out += fmt::format("  {}: {}\n", c.key, yaml_value(value, c.type));
   }
   return out;
 }
@@ -243,32 +160,11 @@ std::string best_text(std::span<const Field> differ, std::span<const BestOfGroup
   for (const auto& group : groups) {
     if (!group.winner) out += fmt::format("\n{}: {}\n", group_name(group, options), group.why_none);
     if (group.winner && (all || &group == overall))
-      out += fmt::format("\n{}{}", notes(group, options), as_grid_yaml(*group.winner));
+      out += fmt::format("\n{}{}", winner_notes(group, options), as_grid_yaml(*group.winner));
   }
   if (!all)
     out += fmt::format("\nThe best of all {} groups is above; --yaml prints the configuration of each.\n",
                        groups.size());
-  return out;
-}
-
-std::string best_yaml(std::span<const BestOfGroup> groups, const BestOptions& options) {
-  const auto won = static_cast<std::size_t>(
-      std::count_if(groups.begin(), groups.end(), [](const BestOfGroup& g) { return g.winner.has_value(); }));
-  std::string out;
-  if (won > 1)
-    out += fmt::format("# {} YAML documents, each a whole grid file: the best of each group by {}\n", won,
-                       fmt::join(options.group_by, ", "));
-  std::size_t shown = 0;
-  for (const auto& group : groups) {
-    if (!group.winner) {
-      out += fmt::format("# {}: {}\n", group_name(group, options), group.why_none);
-      continue;
-    }
-    if (won > 1) out += "---\n";
-    out += notes(group, options);
-    if (won > 1) out += fmt::format("# document {} of {}\n", ++shown, won);
-    out += as_grid_yaml(*group.winner);
-  }
   return out;
 }
 

@@ -1,5 +1,12 @@
-// Launch form: a configuration as another trainer takes it: flags of torchtitan and Megatron-LM, a config of nanotron,
-// a DeepSpeed JSON. What that trainer cannot be told is named, never dropped in silence. docs/report.md has the versions.
+// Launch form: a configuration as another trainer takes it: flags of torchtitan and Megatron-LM, keys of a nanotron
+// config, a DeepSpeed JSON. What that trainer cannot be told is named, never dropped in silence.
+//
+// Names, units and values were read in these sources, and the forms of layouts of every kind were given to the
+// parsers there:
+//   torchtitan   v0.2.2 (2026-02-20)       torchtitan/config/job_config.py, distributed/pipeline_parallel.py
+//   Megatron-LM  core_v0.19.0 (2026-08-19) megatron/training/arguments.py, core/transformer/transformer_config.py
+//   nanotron     2411b022 (2026-04-07)     src/nanotron/config/{config,parallelism_config,models_config}.py
+//   DeepSpeed    v0.19.5 (2026-08)         deepspeed/runtime/{config,precision_config}.py, runtime/zero/config.py
 #pragma once
 #include <string>
 #include <vector>
@@ -15,5 +22,10 @@ struct LaunchForm {
 };
 
 std::vector<LaunchForm> launch_forms(const ResultRow&);
+
+LaunchForm torchtitan_form(const Trial&);
+LaunchForm megatron_form(const Trial&);
+LaunchForm nanotron_form(const Trial&);
+LaunchForm deepspeed_form(const Trial&);
 
 }  // namespace sweep::report

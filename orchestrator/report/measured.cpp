@@ -102,11 +102,15 @@ std::vector<std::string> measured_lines(const ResultRow& row, const Provenance* 
                                                                : "transport " + backend;
   const std::string clocks = clocks_of(row, node);
   out.push_back(fmt::format("{}; {}", line, clocks.empty() ? "clocks not told" : clocks));
+  if (const i64 beside = row.metrics.neighbours.value_or(0); beside > 0)
+    out.push_back(fmt::format("beside {} other trial{} on the same node{}: its times are disturbed", beside,
+                              beside == 1 ? "" : "s", row.trial.nodes == 1 ? "" : "s"));
   return out;
 }
 
 nlohmann::json measured_json(const ResultRow& row, const Provenance* from) {
   nlohmann::json out = {{"what", is_import(row, from) ? "import" : row.trial.workload}};
+  if (row.metrics.neighbours) out["neighbours"] = *row.metrics.neighbours;
   nlohmann::json nodes = nlohmann::json::array();
   if (from) {
     for (const Environment& node : from->nodes)

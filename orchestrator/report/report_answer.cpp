@@ -115,6 +115,10 @@ const ResultRow* pick(std::span<const ResultRow> rows, const std::string& metric
 
 std::string price_of(const ResultRow& row) {
   const auto hardware = shape::find_hardware(row.trial.hardware);
+  const auto& used = row.metrics.usd_per_node_hour;
+  if (used && (!hardware || !hardware->price || hardware->price->usd_per_node_hour != *used))
+    return fmt::format("{}: {:.2f} USD per node and hour (the site's price), whole nodes.",
+                       row.trial.hardware, *used);
   if (!hardware || !hardware->price) return "";
   return fmt::format("{}: {:.2f} USD per node and hour ({}, {}), whole nodes.", row.trial.hardware,
                      hardware->price->usd_per_node_hour, hardware->price->source, hardware->price->date);
@@ -158,7 +162,8 @@ std::string cost(const ReportInput& in) {
     if (!text.empty() && prices.find(text) == std::string::npos) prices += (prices.empty() ? "" : " ") + text;
   }
   if (table.rows.empty()) return paragraph("Nothing was measured that a cost follows from.");
-  const std::string_view unpriced = "No cost: the hardware catalogue has no public price for this hardware.";
+  const std::string_view unpriced =
+      "No cost: neither the site profile nor the hardware catalogue has a price for this hardware.";
   return html_table(table) + fmt::format("<p class=\"small\">{}</p>\n",
                                          escape_xml(prices.empty() ? unpriced : std::string_view(prices)));
 }

@@ -38,11 +38,18 @@ std::string name_of(const ResultRow& row, std::span<const Field> varying) {
   return out.empty() ? safe_text(row.trial.model) : out;
 }
 
+// A heading may be cut behind an underscore, where the page is too narrow for its table.
+std::string breakable(std::string_view heading) {
+  std::string out;
+  for (const char c : escape_xml(heading)) out += c == '_' ? std::string("_<wbr>") : std::string(1, c);
+  return out;
+}
+
 std::string html_table(const Table& table) {
   std::string out = "<div class=\"wide\"><table>\n<tr>";
   const auto cells = shown_cells(table);
   for (std::size_t c = 0; c < cells.heads.size(); ++c)
-    out += fmt::format("<th{}>{}</th>", cells.numbers[c] ? " class=\"n\"" : "", escape_xml(cells.heads[c]));
+    out += fmt::format("<th{}>{}</th>", cells.numbers[c] ? " class=\"n\"" : "", breakable(cells.heads[c]));
   out += "</tr>\n";
   for (std::size_t r = 0; r < cells.rows.size(); ++r) {
     out += "<tr>";

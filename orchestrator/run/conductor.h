@@ -4,6 +4,7 @@
 #pragma once
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +34,7 @@ struct Settings {
   std::optional<double> trial_seconds;  // bound on one attempt; absent: from the predicted time
   std::optional<double> hang_seconds;   // without progress, in any phase; absent: from the predicted time
   std::optional<double> gpu_hours;      // bound on allocated time x GPUs (or slots) of what this run holds
+  std::map<std::string, double> usd_per_node_hour;  // by hardware, where the site has prices of its own
   std::optional<std::filesystem::path>
       status_file;  // rewritten atomically for watchers that cannot open the database
   Clock* clock = &steady_clock();

@@ -63,7 +63,7 @@ void ConductorLoop::request(const Wanted& wanted) {
   holding.request.nodes = wanted.nodes, holding.request.slots = settings_.slots;
   if (settings_.by_need) {
     holding.request.hardware = wanted.hardware;
-    holding.request.gpus = wanted.hardware == "cpu" ? 0 : wanted.gpus_per_node;
+    holding.request.gpus = wanted.hardware == "cpu" ? 0 : std::max(wanted.gpus_per_node, settings_.slots);
     holding.request.seconds = wanted.seconds;
     holding.request.avoid = quarantine_.hosts();
   }
@@ -145,6 +145,9 @@ Expected<void> ConductorLoop::post(Holding& holding, const PlanEntry& entry) {
         *settings_.hang_seconds;
   if (settings_.trial_seconds) wanted.deadlines.total_s = *settings_.trial_seconds;
   wanted.start = settings_.start;
+  if (const auto price = settings_.usd_per_node_hour.find(wanted.trial.hardware);
+      price != settings_.usd_per_node_hour.end())
+    wanted.usd_per_node_hour = price->second;
   auto attempt = store_.begin_attempt(settings_.sweep, holding.request.id, wanted);
   if (!attempt) return tl::unexpected(attempt.error());
   backlog_.handed_out(entry);

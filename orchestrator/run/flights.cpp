@@ -27,7 +27,8 @@ Result verdict(const Flight& flight) {
   for (const auto& [rank, record] : flight.testimony.records) records.push_back(record);
   const AttemptEnd* end = flight.testimony.end ? &*flight.testimony.end : nullptr;
   const auto asked = result.metrics.oom_asked_bytes;
-  const Metrics derived = metrics::derive(flight.attempt.trial, records, end);
+  const Metrics derived =
+      metrics::derive(flight.attempt.trial, records, end, flight.attempt.usd_per_node_hour);
   result.metrics = result.outcome == Outcome::kOk ? derived : memory_only(derived);
   result.metrics.oom_asked_bytes = asked;
   result.metrics.predicted_bytes = flight.entry.predicted.bytes;

@@ -17,7 +17,8 @@ std::string request_json(const Attempt& attempt) {
   return dump({{"measure", to_json(attempt.measure)},
                {"deadlines", to_json(attempt.deadlines)},
                {"log_limit_bytes", attempt.log_limit_bytes},
-               {"start", attempt.start}});
+               {"start", attempt.start},
+               {"usd_per_node_hour", to_json(attempt)["usd_per_node_hour"]}});
 }
 
 void read_request(std::string_view json, Attempt& attempt) {
@@ -26,6 +27,7 @@ void read_request(std::string_view json, Attempt& attempt) {
   if (auto read = from_json<Attempt>(*parsed)) {
     attempt.measure = read->measure, attempt.deadlines = read->deadlines;
     attempt.log_limit_bytes = read->log_limit_bytes, attempt.start = read->start;
+    attempt.usd_per_node_hour = read->usd_per_node_hour;
   }
 }
 

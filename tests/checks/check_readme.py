@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """check_readme.py BIN: the examples of the documents run as they stand there.
 
-In a ```console block every line that starts with "$ " is a command; the lines below it are what it prints, shown for the
-reader and not compared (numbers differ from machine to machine). "# exit N" behind a command states its exit code, else
-it must be 0. Commands of one document run in order in one scratch folder that holds sweeps/ and scripts/ of the
-repository, with BIN on the PATH. Other blocks (```sh) are not run: they install, or need a cluster.
+In a ```console block every line that starts with "$ " is a command; the lines below it are what it prints, and each must
+be among what it really prints, in this order. Figures differ from machine to machine: a number stands for any number, but counts of
+trials and of outcomes must be those shown; "..." stands for whatever follows, on its line or in lines of its own. "# exit N" behind
+a command states its exit code, else it must be 0. Commands of one document run in order in one scratch folder that holds
+sweeps/ and scripts/ of the repository, with BIN on the PATH. Other blocks (```sh) are not run: they install, or need a cluster.
 """
 import os
 import pathlib
@@ -19,19 +20,50 @@ DOCUMENTS = ["README.md", "docs/grid.md", "docs/import.md", "docs/heatmap.md", "
 BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
+COUNTED = re.compile(r"(?<![\w.])(\d+) (?=trials|admitted|pruned|ok\b|oom\b|configurations|results|points|x \d)")
+NUMBER = re.compile(r"\b[0-9a-f]*\d[0-9a-f]*(?:\.\d+)?(?:e[-+]?\d+)?[kMGT]?\b|\b[a-f0-9]{8,16}\b")
+
+
 def commands_of(text):
-    """(command, expected exit code) of each `$ ` line; a trailing backslash continues on the next line."""
+    """(command, expected exit code, lines shown) of each `$ ` line; a trailing backslash continues on the next line."""
     for block in BLOCK.findall(text):
+        command = None
         for line in block.replace("\\\n", " ").splitlines():
             if line.startswith("$ "):
+                if command:
+                    yield command
                 stated = re.search(r"#\s*exit\s+(\d+)\s*$", line)
-                yield line[2:], int(stated.group(1)) if stated else 0
+                command = (line[2:], int(stated.group(1)) if stated else 0, [])
+            elif command and line.strip(" .│"):
+                command[2].append(line)
+        if command:
+            yield command
+
+
+def compared(line):
+    """What must be the same of a line: words, counts; not figures, ids, widths of columns."""
+    kept = []
+    line = COUNTED.sub(lambda found: kept.append(found.group(1)) or "\0 ", line)
+    line = NUMBER.sub("#", re.sub(r"(?<=[A-Z])\d+", "#", line))
+    for count in kept:
+        line = line.replace("\0", count, 1)
+    return " ".join(re.sub(r"─+", "─", line).split())
+
+
+def not_printed(shown, printed):
+    """The first line shown that is not printed behind those before it; None: all are."""
+    real = iter([compared(line) for line in re.split(r"[\r\n]", printed)])
+    for line in shown:
+        start, cut, _ = compared(line).partition("...")
+        if not any(one.startswith(start.rstrip()) if cut else one == start for one in real):
+            return line
+    return None
 
 
 def run(command, folder, path):
     environment = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}", "COLUMNS": "120"}
-    return subprocess.run(["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True,
-                          timeout=600, stdin=subprocess.DEVNULL)
+    return subprocess.run(["bash", "-c", command], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, timeout=600, stdin=subprocess.DEVNULL)
 
 
 def main():
@@ -41,12 +73,14 @@ def main():
             folder = pathlib.Path(name)
             for linked in ("sweeps", "scripts"):
                 (folder / linked).symlink_to(sources.ROOT / linked)
-            for command, expected in commands_of((sources.ROOT / document).read_text()):
+            for command, expected, shown in commands_of((sources.ROOT / document).read_text()):
                 looked_at += 1
                 done = run(command, folder, sys.argv[1])
                 if done.returncode != expected:
                     problems.append(f"{document}: $ {command}\n  exit {done.returncode}, stated {expected}\n"
-                                    f"{done.stdout[-2000:]}{done.stderr[-2000:]}")
+                                    f"{done.stdout[-2000:]}")
+                elif (line := not_printed(shown, done.stdout)) is not None:
+                    problems.append(f"{document}: $ {command}\n  shows what it does not print (here): {line}\n{done.stdout[-2000:]}")
     sources.finish(problems, looked_at)
 
 

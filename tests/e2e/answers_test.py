@@ -18,6 +18,8 @@ HOSTILE = "\"'><script>document.title='pwned'</script><img src=x onerror=alert(1
 SPEC = {"family": "llama", "layers": 2, "hidden_size": 64, "heads": 4, "kv_heads": 4, "head_dim": 16, "intermediate_size": 128,
         "vocab_size": 256}
 
+OTHER = {**SPEC, "layers": 4}
+
 
 def row(batch, tokens, outcome="ok", model="tiny", spread=0.01, **more):
     trial = {"model": model, "spec": SPEC, "hardware": "h100-sxm-80gb", "nodes": 1, "gpus_per_node": 8, "dp": 8,
@@ -175,15 +177,18 @@ def saved_queries_and_a_file_that_stays_as_it_is(b):
 
 
 def best_says_ties_and_what_was_measured(b):
-    b.make("s", [row(1, 1000), row(2, 1005), row(4, 700), row(8, 990, spread=0.0001, model="other"), row(16, 1, model="other", spread=0)])
+    b.make("s", [row(1, 1000), row(2, 1005), row(4, 700), row(8, 990, spread=0.0001, model="other", spec=OTHER),
+                 row(16, 1, model="other", spread=0, spec=OTHER)])
     text = b.sweep("best", "s").stdout
     assert "TIED with 1 more" in text and "transport nccl" in text and "node-a" in text, text
-    documents = b.sweep("best", "s", "--yaml").stdout
-    assert documents.count("\n---\n") == 2 and documents.startswith("# 2 YAML documents"), documents
-    for number, document in enumerate(documents.split("\n---\n")[1:]):
-        path = b.folder / f"{number}.yaml"
-        path.write_text(document)
-        assert len(b.sweep("plan", path, "--json", db=False).stdout.splitlines()) == 1
+    path = b.folder / "winners.yaml"
+    path.write_text(b.sweep("best", "s", "--yaml").stdout)
+    planned = [json.loads(line)["id"] for line in b.sweep("plan", path, "--json", db=False).stdout.splitlines()]
+    winners = [group["winner"]["trial"] for group in json.loads(b.sweep("best", "s", "--json").stdout)]
+    assert len(planned) == 2 and sorted(planned) == sorted(winners), "one grid file plans exactly the winners"
+    assert "2 winners" in b.sweep("best", "s", "--for", "DeepSpeed", code=2).stderr
+    config = json.loads(b.sweep("best", "s", "--by", "hardware", "--for", "deepspeed").stdout)
+    assert config["gradient_accumulation_steps"] == 1, config
     entry = json.loads(b.sweep("best", "s", "--json").stdout)[0]
     assert entry["measured"]["nodes"][0]["host"] == "node-a"
 

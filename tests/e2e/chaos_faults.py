@@ -85,16 +85,23 @@ def freeze_service(name, longest, on_head=False):
     return strike
 
 
+def in_order(s):
+    """A node that is on and within reach."""
+    return s.dice.choice([node for node in s.fleet.nodes if not any(node in what for _, what, _ in s.owed)] or [None])
+
+
 def link_down(s):
-    node = s.dice.choice(s.fleet.nodes)
+    node = in_order(s)
+    if node is None:
+        return None
     s.fleet.cut_link(node)
     s.later(s.dice.uniform(0.5, 8), f"the link of {node} is up", lambda: s.fleet.heal_link(node))
     return node
 
 
 def power_off(s):
-    node = s.dice.choice(s.fleet.nodes)
-    if any(node in what for _, what, _ in s.owed):  # its link is down, or it is off already
+    node = in_order(s)
+    if node is None:
         return None
     s.fleet.power_off(node)
     s.later(s.dice.uniform(0.5, 10), f"{node} is on", lambda: s.fleet.power_on(node))

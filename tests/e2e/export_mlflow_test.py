@@ -4,7 +4,6 @@ MlflowClient, value by value; exporting again changes nothing; faults on the way
 middle leave each run once. Exit 77: the mlflow package is not here."""
 import contextlib
 import http.client
-import http.server
 import importlib.util
 import os
 import pathlib
@@ -14,12 +13,12 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import urllib.request
 
 import finished_sweep
 import processes
 from finished_sweep import assert_same
+from loopback_server import LoopbackServer
 
 START_SECONDS = 240  # the server imports much; on a busy machine that takes a while
 CREATE = "/api/2.0/mlflow/runs/create"
@@ -54,56 +53,30 @@ class Server:
         self.process.wait()
 
 
-class Gate:
+class Gate(LoopbackServer):
     """Stands before the server, hands requests through and spoils the ones it is told to."""
 
     def __init__(self, port):
-        self.faults, self.counts, self.headers, self.over = {}, {}, [], threading.Event()
-        gate = self
+        self.port, self.headers = port, []
+        super().__init__()
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *args):
-                pass
-
-            def do_GET(self):
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                path = self.path.partition("?")[0]
-                gate.headers.append(self.headers.get("Authorization"))
-                gate.counts[path] = gate.counts.get(path, 0) + 1
-                fault = gate.faults.pop((path, gate.counts[path]), None)
-                if fault in ("429", "500"):
-                    return self.say(int(fault), b"<html>injected</html>")
-                upstream = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-                upstream.request(self.command, self.path, body, {"Content-Type": self.headers.get("Content-Type", "")})
-                reply = upstream.getresponse()
-                raw = reply.read()
-                if fault == "no answer":
-                    gate.over.wait(60)
-                if fault:
-                    self.close_connection = True
-                    return self.connection.shutdown(socket.SHUT_RDWR)
-                self.say(reply.status, raw)
-
-            do_POST = do_PUT = do_GET
-
-            def say(self, status, raw):
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(raw)))
-                self.end_headers()
-                self.wfile.write(raw)
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.server.handle_error = lambda *args: None  # clients that hang up are part of the test
-        self.uri = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def close(self):
-        self.over.set()
-        self.server.shutdown()
-        self.server.server_close()
+    def answer(self, request, body):
+        path = request.path.partition("?")[0]
+        self.headers.append(request.headers.get("Authorization"))
+        fault = self.next_fault(path)
+        if fault in ("409", "429", "500"):
+            return self.say(request, int(fault), b"<html>injected</html>")
+        if fault == "cut":
+            return self.cut(request)
+        upstream = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        upstream.request(request.command, request.path, body, {"Content-Type": request.headers.get("Content-Type", "")})
+        reply = upstream.getresponse()
+        raw = reply.read()
+        if fault == "no answer":
+            self.over.wait(60)
+        if fault:
+            return self.cut(request)
+        self.say(request, reply.status, raw)
 
 
 class Bench:
@@ -203,7 +176,7 @@ def faults_and_lost_answers_leave_each_run_once(b):
     try:
         gate.faults = {(CREATE, 1): "cut after", (CREATE, 2): "429", (CREATE, 4): "cut after", (LOG, 1): "500",
                        (LOG, 2): "cut after", (LOG, 4): "no answer"}
-        said = b.export(db, experiment, "--timeout", "8", uri=gate.uri, MLFLOW_TRACKING_TOKEN="tok-en")
+        said = b.export(db, experiment, "--timeout", "8", uri=gate.base, MLFLOW_TRACKING_TOKEN="tok-en")
         assert not gate.faults, f"not met: {gate.faults}"
         assert "trying again" in said and "tok-en" not in said, said
         assert set(gate.headers) == {"Bearer tok-en"}, set(gate.headers)
@@ -217,7 +190,7 @@ def killed_in_the_middle_it_goes_on(b):
     gate = Gate(b.port)
     try:
         gate.faults = {(LOG, 5): "no answer"}  # in the middle of the second trial: three requests each
-        running = subprocess.Popen(b.words(db, experiment, gate.uri, []), stderr=subprocess.DEVNULL, env=b.environment(), cwd=b.folder)
+        running = subprocess.Popen(b.words(db, experiment, gate.base, []), stderr=subprocess.DEVNULL, env=b.environment(), cwd=b.folder)
         processes.wait_for(lambda: not gate.faults, 120, "the second trial is on its way")
         running.kill()
         running.wait()

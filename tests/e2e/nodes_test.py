@@ -24,6 +24,14 @@ def frame(head, blob=b""):
     return struct.pack(">II", len(text), len(blob)) + text + blob
 
 
+def gone(connection):
+    """The other side closes it."""
+    with contextlib.suppress(ConnectionResetError):  # closed with words of ours unread
+        while connection.recv(4096):
+            pass
+    return True
+
+
 class NodesTest(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory(prefix="sweep-nodes-")
@@ -70,6 +78,28 @@ class NodesTest(unittest.TestCase):
         self.assertEqual(it.end_of(3)["cause"], "start_failed")  # it can never fit: said at once
         it.post("cancel", {"attempt": 1})
         self.assertEqual(it.end_of(1)["cause"], "cancelled")
+        it.finish()
+
+    def test_attempts_side_by_side_keep_to_their_own(self):
+        """Attempts of one rank and of two on one node: no GPU and no core is anybody else's meanwhile, and each says who was there."""
+        cores = len(os.sched_getaffinity(0))
+        it = self.agents(1, options=["--bind"], slots=cores, whole=False)
+        it.environment["CUDA_VISIBLE_DEVICES"] = ",".join(f"GPU-{letter}" for letter in "abcdefghijklmnop"[:cores])
+        it.start()
+        it.post("attempt", agents.attempt(1, script={"step_ms": 400}))
+        it.post("attempt", agents.attempt(2, script={"step_ms": 400}))
+        ends = [it.end_of(number) for number in (1, 2)]
+        self.assertEqual([end["cause"] for end in ends], ["done", "done"], it.tell())
+        places = [json.loads(line["body"]["effective"]) for number in (1, 2) for line in it.lines("rank_record", number)]
+        if cores > 1:
+            self.assertEqual([end["neighbours"] for end in ends], [1, 1])
+            self.assertEqual([place["devices"] for place in places], ["GPU-a", "GPU-b"])
+            self.assertFalse(set(places[0]["cores"]) & set(places[1]["cores"]), places)
+        it.post("attempt", agents.attempt(3, ranks=cores))  # the whole node: nobody beside it
+        alone = it.end_of(3)
+        self.assertEqual((alone["cause"], alone["neighbours"]), ("done", 0))
+        ranks = [json.loads(line["body"]["effective"]) for line in it.lines("rank_record", 3)]
+        self.assertTrue(all(len(rank["cores"]) == cores and len(rank["devices"].split(",")) == cores for rank in ranks), ranks)
         it.finish()
 
     def test_lost_node(self):
@@ -154,12 +184,6 @@ class NodesTest(unittest.TestCase):
             self.addCleanup(each.close)
             return each
 
-        def gone(each):
-            with contextlib.suppress(ConnectionResetError):  # closed with words of ours unread
-                while each.recv(4096):
-                    pass
-            return True
-
         silent = [stranger() for _ in range(200)]  # more than the head keeps
         slow = stranger()
         stop = threading.Event()
@@ -186,7 +210,8 @@ class NodesTest(unittest.TestCase):
             it.start_node(node)
         it.expect(lambda line: line["kind"] == "hello", "the true nodes joined in the crowd")
         it.post("attempt", agents.attempt(1, ranks=3, nodes=3))
-        self.assertEqual(it.end_of(1)["cause"], "done")
+        end = it.end_of(1)
+        self.assertEqual(end["cause"], "done", f"{end} {it.tell()}")
         self.assertTrue(all(gone(each) for each in (*silent, slow)), "every one of them is closed")
         with self.assertRaises(OSError):  # all have joined: nobody listens any more
             socket.create_connection((ready["address"], ready["port"]))

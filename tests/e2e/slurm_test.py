@@ -6,6 +6,7 @@ cancelled from outside or at its time limit burns no retry; and afterwards no pr
 SWEEP_CLUSTER_MODE=netns (root) gives every node its own network, host name and process ids. Further words choose cases.
 """
 import contextlib
+import json
 import os
 import pathlib
 import signal
@@ -39,20 +40,26 @@ class Sweep:
     """One sweep in a folder of its own, and what must hold at its end."""
 
     def __init__(self, bin_dir, rank, cluster, name, trials, fake="0", step_ms=1, launch=LAUNCH, nodes=(1,)):
-        self.sweep, self.rank, self.cluster = bin_dir / "sweep", rank, cluster
+        self.sweep, self.rank, self.cluster, self.name = bin_dir / "sweep", rank, cluster, name
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"sweep-{name}-"))
         self.db, self.log, self.grid = self.folder / "r.db", self.folder / "log", self.folder / "grid.yaml"
         self.grid.write_text(GRID.format(name=name, last=63 + trials, fake=fake, step_ms=step_ms, launch=launch,
                                           nodes=list(nodes)))
         environment, self.mark = processes.marked_environment()
         self.environment = {**cluster.environment, **environment, "SLURM_CONF": cluster.environment["SLURM_CONF"],
-                            "SWEEP_SITE": str(self.folder / "no-site.yaml")}
+                            "SWEEP_SITE": str(self.folder / "site.yaml")}
+        (self.folder / "site.yaml").write_text("prices: {cpu: {node_hour: 7}}\n")
 
     def start(self, *words):
         with self.log.open("ab") as log:
             return subprocess.Popen([*self.cluster.inside(), str(self.sweep), *words, "--db", str(self.db), "--rank", str(self.rank)],
                                     stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment,
                                     start_new_session=True, cwd=self.folder)
+
+    def say(self, *words):
+        """What a command answers."""
+        return subprocess.run([*self.cluster.inside(), str(self.sweep), *words, "--db", str(self.db)], env=self.environment,
+                              capture_output=True, text=True, check=True, cwd=self.folder).stdout
 
     def run(self, expected_code):
         code = self.start("run", str(self.grid)).wait(END_SECONDS)
@@ -206,6 +213,77 @@ def cleaned_up(sweep):
     assert sweep.outcomes() == ["ok"] * 6, sweep.outcomes()
 
 
+def as_a_job(sweep):
+    """The orchestrator is a Slurm job of its own: followed from outside, put back into the queue in the middle, and stopped."""
+    assert sweep.start("run", str(sweep.grid), "--as-job", "main").wait(END_SECONDS) == 0, sweep.log.read_text()
+    own = orchestrators(sweep)
+    assert len(own) == 1, sweep.cluster.jobs()
+    assert sweep.start("resume", "--as-job", "main", "--on", "slurm").wait(END_SECONDS) in (0, 1)  # watches, or is told: no second job
+    assert len(orchestrators(sweep)) == 1, sweep.cluster.jobs()
+    wait(lambda: orchestrators(sweep)[0][1] == "COMPLETED", "the orchestrator's job ends with the sweep")
+    assert sweep.outcomes() == ["ok"] * 2, sweep.outcomes()
+
+
+def as_a_job_requeued(sweep):
+    """Slurm puts the orchestrator back into its queue: the allocation runs on, the next start takes it up, and asks for more."""
+    assert sweep.start("run", str(sweep.grid), "--as-job", "main").wait(END_SECONDS) == 0, sweep.log.read_text()
+    wait(lambda: len([o for o in sweep.outcomes() if o]) >= 2, "two results")
+    (number, *_), = orchestrators(sweep)
+    before = [job[0] for job in sweep.jobs()]
+    sweep.cluster.run("scontrol", "requeue", number)
+    wait(lambda: orchestrators(sweep)[0][1] == "PENDING", "the orchestrator waits")
+    assert [job[1] for job in sweep.jobs() if job[0] in before] == ["RUNNING"], sweep.jobs()
+    sweep.cluster.run("scontrol", "update", f"jobid={number}", "StartTime=now")
+    wait(lambda: orchestrators(sweep)[0][1] == "RUNNING", "the orchestrator runs again")
+    shown = sweep.say("status")
+    assert "done" in shown or "ok" in shown, shown
+    sweep.cluster.run("scancel", before[0])  # what comes next is asked for by the second start
+    wait(lambda: orchestrators(sweep)[0][1] in ("COMPLETED", "FAILED"), f"the sweep ends: {sweep.cluster.jobs()}", END_SECONDS)
+    assert sweep.outcomes() == ["ok"] * 12, sweep.outcomes()
+    assert orchestrators(sweep)[0][1] == "COMPLETED" and len(sweep.jobs()) >= 2, sweep.cluster.jobs()
+
+
+def as_a_job_stopped(sweep):
+    """`stop` from outside: of an orchestrator that waits in the queue, and of one that runs."""
+    for node in sweep.cluster.nodes:
+        sweep.cluster.run("scontrol", "update", f"nodename={node}", "state=drain", "reason=test")
+    try:
+        assert sweep.start("run", str(sweep.grid), "--as-job", "main").wait(END_SECONDS) == 0
+        assert sweep.start("run", str(sweep.grid), "--as-job", "main").wait(END_SECONDS) == 0  # the same once more
+        assert [job[1] for job in orchestrators(sweep)] == ["PENDING"], orchestrators(sweep)
+        sweep.say("stop")
+        assert [job[1] for job in orchestrators(sweep)] == ["CANCELLED"], orchestrators(sweep)
+    finally:
+        for node in sweep.cluster.nodes:
+            sweep.cluster.run("scontrol", "update", f"nodename={node}", "state=resume")
+    assert sweep.start("resume", "--as-job", "main").wait(END_SECONDS) == 0
+    wait(lambda: len([o for o in sweep.outcomes() if o]) >= 2, "two results")
+    sweep.say("stop", "--now")
+    wait(lambda: all(job[1] not in ("PENDING", "RUNNING", "COMPLETING") for job in orchestrators(sweep)), "the orchestrator ended")
+    assert None in sweep.outcomes(), sweep.outcomes()
+    assert sweep.start("resume").wait(END_SECONDS) == 0
+    assert sweep.outcomes() == ["ok"] * 12, sweep.outcomes()
+
+
+def orchestrators(sweep):
+    """Jobs that run this sweep's orchestrator, by their names."""
+    return [job for job in sweep.cluster.jobs() if job[2].startswith(f"sweep-run-{sweep.name}-")]
+
+
+def side_by_side(sweep):
+    """colocate: trials of one node share it, each on slots of its own, and their results say so."""
+    sweep.run(expected_code=0)
+    assert sweep.outcomes() == ["ok"] * 4 and len(sweep.jobs()) == 1, (sweep.outcomes(), sweep.jobs())
+    beside = [count for (count,) in sweep.rows("select neighbours from results")]
+    assert max(beside) >= 1, beside
+    places = [json.loads(text)["devices"] for (text,) in sweep.rows("select effective from rank_record")]
+    assert set(places) == {"4", "6"}, f"each had one of the two GPUs: {places}"
+    (price, cost), *_ = sweep.rows("select usd_per_node_hour, cost_per_mt from results")
+    assert price == 7 and cost > 0, (price, cost)
+    shown = sweep.say("best")
+    assert "its times are disturbed" in shown, shown
+
+
 def node_powered_off(sweep):
     """A node dies with all that runs on it: one attempt is lost, what only waited is not, and other nodes finish the sweep."""
     run = sweep.start("run", str(sweep.grid))
@@ -230,6 +308,7 @@ def main():
         print(f"skipped: this machine lacks {', '.join(slurm.missing())}")
         return 77
     one_job = LAUNCH.replace("max_allocations: 2", "max_allocations: 1")
+    one_node = one_job.replace("max_nodes: 2", "max_nodes: 1")  # the orchestrator's job holds the other
     short = one_job.replace("signal_seconds: 20", 'signal_seconds: 35, time: "00:01:00"')
     with slurm.Cluster(tempfile.mkdtemp(prefix="sweep-slurm-"), nodes=2, mode=os.environ.get("SWEEP_CLUSTER_MODE") or "plain") as cluster:
         for case, trials, words in [(scripted_outcomes, 10, {"fake": "seq_len - 64"}),
@@ -239,6 +318,10 @@ def main():
                                     (in_a_standing_allocation, 6, {"step_ms": 300, "launch": one_job}),
                                     (cleaned_up, 6, {"step_ms": 300, "launch": one_job}),
                                     (over_two_nodes, 4, {"step_ms": 200, "launch": one_job, "nodes": (1, 2)}),
+                                    (as_a_job, 2, {"launch": one_node}),
+                                    (as_a_job_requeued, 12, {"step_ms": 300, "launch": one_node}),
+                                    (as_a_job_stopped, 12, {"step_ms": 300, "launch": one_node}),
+                                    (side_by_side, 4, {"step_ms": 400, "launch": one_job + ", colocate: true, slots: 2, prologue: ['export CUDA_VISIBLE_DEVICES=4,6']"}),
                                     (node_powered_off, 6, {"step_ms": 400, "launch": one_job}),
                                     (out_of_time, 7, {"step_ms": 1500, "launch": short})]:
             if case is node_powered_off and not cluster.networks:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ssh_test.py BIN_DIR: `sweep run --on ssh` over real sshd instances of this machine with fake ranks: every scripted
+"""ssh_test.py BIN_DIR [--ordinary-user]: `sweep run --on ssh` over real sshd instances of this machine with fake ranks: every scripted
 outcome, a connection that is cut, an orchestrator that is killed. Nothing may be left, whatever happens."""
 import json
 import os
@@ -14,7 +14,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster
 import agents  # noqa: E402  (found by the line above)
 import sshd  # noqa: E402
 
-BIN = pathlib.Path(sys.argv[1])
+BIN = pathlib.Path(sys.argv[1]).resolve()
+USER, UID = "sweep-tester", 64123  # of --ordinary-user
 SKIP = 77
 EXPECTED = ["ok", "oom", "crash", "crash", "unsupported", "timeout", "ok", "ok", "ok", "crash"]  # by number: fake_trial.cpp
 
@@ -134,9 +135,52 @@ class SshTest(unittest.TestCase):
         said = self.finish(self.run_grid(path), 1)
         self.assertIn("no-such-host.invalid", said)
 
+    def test_changed_host_key(self):
+        """Another host answers where a known one was: refused before anything is said to it, with the place and the way out."""
+        known = self.cluster.folder / "known_hosts"
+        before = known.read_text()
+        other = self.cluster.folder / "other"
+        subprocess.run([sshd.program("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-f", other], check=True)
+        own, stranger = ((self.cluster.folder / name).read_text().split()[1] for name in ("host.pub", "other.pub"))
+        known.write_text(before.replace(own, stranger))
+        try:
+            path = self.grid("changed", 1)
+            said = self.finish(self.run_grid(path), 1)
+            self.assertIn(f"{known}:1", said)
+            self.assertIn("ssh-keygen -R", said)
+            known.write_text("")
+            path = self.grid("unknown-key", 1)
+            said = self.finish(self.run_grid(path), 1)
+            self.assertIn("host1: its host key is not known: log in once by hand (`ssh host1`)", said)
+        finally:
+            known.write_text(before)
+            other.unlink()
+        self.assertEqual([outcome for outcome, _ in self.outcomes(path).values()], [None], "it is pending, not failed")
+
+
+def as_ordinary_user():
+    """Runs this very test as an ordinary user, whom a copy of /etc/passwd in a mount namespace makes known."""
+    with tempfile.TemporaryDirectory(prefix="sweep-passwd-") as folder:
+        passwd = pathlib.Path(folder) / "passwd"
+        passwd.write_text(pathlib.Path("/etc/passwd").read_text() + f"{USER}:x:{UID}:{UID}::/nonexistent:/bin/sh\n")
+        passwd.chmod(0o644)
+        words = [word for word in sys.argv if word != "--ordinary-user"]
+        return subprocess.run(["unshare", "--mount", "sh", "-c", 'mount --bind "$1" /etc/passwd && shift && exec "$@"', "sh", passwd,
+                               "setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "--inh-caps=-all", sys.executable, pathlib.Path(__file__).resolve(), *words[1:]],
+                              check=False, cwd="/").returncode
+
+
+def usable_by_others(path):
+    return all(folder.stat().st_mode & 0o005 == 0o005 for folder in (path, *path.parents))
+
 
 if __name__ == "__main__":
     if absent := sshd.missing():
         print(f"skipped: this machine lacks {', '.join(absent)}")
         sys.exit(SKIP)
-    unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)
+    if "--ordinary-user" in sys.argv and os.geteuid() == 0:
+        if not usable_by_others(BIN):
+            print(f"skipped: other users cannot reach {BIN}")
+            sys.exit(SKIP)
+        sys.exit(as_ordinary_user())
+    unittest.main(argv=[word for word in sys.argv[:1] + sys.argv[2:] if word != "--ordinary-user"], verbosity=2)

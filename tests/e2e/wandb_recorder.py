@@ -2,14 +2,12 @@
 file_stream), the files the genuine client adds, and the queries by which `wandb.Api()` reads a run back. It applies history by
 offset, as the protocol says, and can be told to fail in given ways."""
 import base64
-import contextlib
-import http.server
 import json
 import math
 import re
-import socket
-import threading
 import time
+
+from loopback_server import LoopbackServer
 
 KEY = "0123456789abcdef0123456789abcdef01234567"  # of no account anywhere
 ENTITY = "team"
@@ -25,81 +23,38 @@ def worded(values):
     return {k: "NaN" if v != v else odd.get(v, v) if isinstance(v, float) else v for k, v in values.items()}
 
 
-class Recorder:
+class Recorder(LoopbackServer):
     def __init__(self):
         self.runs, self.calls, self.unknown = {}, [], []
-        self.faults, self.counts = {}, {}  # (kind, how manieth of its kind) -> what goes wrong
         self.rewritten = []  # history lines that were given twice with different values
-        self.lock, self.over = threading.Lock(), threading.Event()
-        recorder = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *args):
-                pass
-
-            def do_POST(self):
-                recorder.answer(self)
-
-            do_PUT = do_GET = do_POST
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.server.handle_error = lambda *args: None  # clients that hang up are part of the tests
-        self.base = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def close(self):
-        self.over.set()
-        self.server.shutdown()
-        self.server.server_close()
+        super().__init__()
 
     # What is asked, and how it fails when it shall.
 
-    def answer(self, request):
-        body = request.rfile.read(int(request.headers.get("Content-Length") or 0))
+    def answer(self, request, body):
         path = re.sub(r"^http://[^/]+", "", request.path)  # whole when this is asked as a proxy
         kind = "file_stream" if path.endswith("/file_stream") else "graphql" if path == "/graphql" else "other"
         expected = "Basic " + base64.b64encode(f"api:{KEY}".encode()).decode()
         with self.lock:
             self.calls.append((kind, request.path, body))
-            fault = self.next_fault(kind)
+        fault = self.next_fault(kind)
         if fault in ("400", "409", "429", "429 date", "500"):
             wait = {"429": "1", "429 date": rfc1123(1)}.get(fault)
-            return self.say(request, int(fault.split()[0]), {"error": f"injected {fault}"}, {"Retry-After": wait} if wait else {})
+            return self.reply(request, int(fault.split()[0]), {"error": f"injected {fault}"}, {"Retry-After": wait} if wait else {})
         if fault == "cut":
             return self.cut(request)
         if kind != "other" and request.headers.get("Authorization") != expected:
-            return self.say(request, 401, {"error": f"no such key: {request.headers.get('Authorization')}"})
+            return self.reply(request, 401, {"error": f"no such key: {request.headers.get('Authorization')}"})
         with self.lock:
             status, reply = self.carry_out(kind, path, body)
         if fault == "no answer":
             self.over.wait(60)  # until the test is over: the client gives up first
         if fault in ("cut after", "no answer"):
             return self.cut(request)
-        self.say(request, status, reply)
+        self.reply(request, status, reply)
 
-    def next_fault(self, kind):
-        self.counts[kind] = self.counts.get(kind, 0) + 1
-        return self.faults.pop((kind, self.counts[kind]), None)
-
-    @staticmethod
-    def cut(request):
-        request.close_connection = True
-        with contextlib.suppress(OSError):
-            request.connection.shutdown(socket.SHUT_RDWR)
-
-    @staticmethod
-    def say(request, status, body, headers=()):
-        raw = json.dumps(body).encode()
-        request.send_response(status)
-        for name, value in dict(headers).items():
-            request.send_header(name, value)
-        request.send_header("Content-Type", "application/json")
-        request.send_header("Content-Length", str(len(raw)))
-        request.end_headers()
-        request.wfile.write(raw)
+    def reply(self, request, status, body, headers=()):
+        self.say(request, status, json.dumps(body).encode(), {**dict(headers), "Content-Type": "application/json"})
 
     # What is kept.
 

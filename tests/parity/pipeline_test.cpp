@@ -134,5 +134,17 @@ TEST(Recomputation, NeedsLessMemoryTheMoreIsComputedAgain) {
   EXPECT_LT(peak("none", 1, true), none);
 }
 
+// A later step reads the updated values, not copies of an earlier step.
+TEST(Recomputation, ForgetsCopiesThatWereKeptForBackward) {
+  Trial t = tiny_trial();
+  t.spec.layers = 4, t.dp = 2, t.zero = 3, t.recompute = "full", t.recompute_every = 2;
+  t = with_degrees(t, 2, 1, 1, 1);
+  const WholeRun resharded = run_layout(t, kSteps);
+  t.reshard = false;
+  const Distance d = distance(run_layout(t, kSteps), resharded);
+  EXPECT_EQ(d.loss, 0);
+  EXPECT_EQ(d.value, 0) << d.worst;
+}
+
 }  // namespace
 }  // namespace sweep::testing

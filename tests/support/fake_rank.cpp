@@ -34,6 +34,10 @@ void become_rank(const RankLaunch& launch) {
   }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != launch.agent_pid) ::_exit(9);  // the agent died before the promise
+  if (const auto kept = keep_to_place(launch); !kept) {
+    std::fprintf(stderr, "fake_rank: %s\n", kept.error().message.c_str());
+    ::_exit(9);
+  }
 }
 
 int run_exec(const std::string& text) {

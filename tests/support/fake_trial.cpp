@@ -2,6 +2,7 @@
 #include "fake_trial.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -12,6 +13,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -85,6 +87,20 @@ i64 unix_ns() {
       .count();
 }
 
+std::string devices() {
+  const char* listed = std::getenv("CUDA_VISIBLE_DEVICES");
+  return listed == nullptr ? "" : listed;
+}
+
+std::vector<int> cores() {
+  cpu_set_t own;
+  std::vector<int> out;
+  if (::sched_getaffinity(0, sizeof own, &own) != 0) return out;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(static_cast<std::size_t>(core), &own)) out.push_back(core);
+  return out;
+}
+
 // A daemon that left its session, group and parent, and ignores SIGTERM.
 void leave_daemon(bool bare) {
   if (::fork() == 0) {
@@ -108,7 +124,7 @@ class FakeTrial {
       : launch_(launch), attempt_(std::move(attempt)), script_(script_of(attempt_, launch.rank)) {
     record_.attempt = attempt_.id;
     record_.rank = launch.rank;
-    record_.effective = R"({"backend": "fake"})";
+    record_.effective = json({{"backend", "fake"}, {"devices", devices()}, {"cores", cores()}}).dump();
     map_page();
   }
 

@@ -101,6 +101,7 @@ void Agent::arm() {
 }
 
 void Agent::tick() {
+  beat(inside_);
   if (mailbox_.backlog()) {
     mailbox_.flush();
     start_next();
@@ -226,6 +227,8 @@ void Agent::start_next() {
     auto& run = running_[id];
     run =
         std::make_unique<Spread>(spread_lent_, std::move(*placed), [this](Spread& done) { finished(done); });
+    for (auto& [other, beside] : running_)
+      if (other != id) run->meet(*beside);
     run->start();
   }
   leave_if_stuck();

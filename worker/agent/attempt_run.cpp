@@ -73,7 +73,7 @@ Expected<void> AttemptRun::prepare() {
   const auto anchor = spawn_anchor();
   if (!anchor) return tl::unexpected(anchor.error());
   anchor_ = *anchor;
-  span_.emplace(lent_.node.begin(part_.ranks));
+  span_.emplace(lent_.node.begin(part_.slots));
   return {};
 }
 
@@ -86,6 +86,11 @@ void AttemptRun::launch(i64 index, bool by_zygote) {
   wanted.world = attempt_.trial.world();
   wanted.agent_pid = ::getpid();
   wanted.pgid = anchor_;
+  if (part_.beside) {
+    wanted.devices = lent_.node.devices_of(part_.slots);
+    if (lent_.options.bind)
+      wanted.cores = cores_of_slot(part_.slots[static_cast<std::size_t>(index)], lent_.options.slots);
+  }
   if (door_) {
     wanted.store = door_->socket();
     wanted.address = lent_.here.address;

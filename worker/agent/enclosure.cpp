@@ -6,18 +6,21 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <spdlog/spdlog.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "schema/attempt_token.h"
 #include "worker/agent/spawn.h"
@@ -28,6 +31,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto kAfterParent = std::chrono::milliseconds(1500);  // for the inner one to end by itself
+constexpr int kOuterLookMs = 200;
 constexpr auto kAfterClose = std::chrono::seconds(3);  // a rank in uninterruptible sleep holds the namespace
 
 bool write_text(const char* path, const std::string& text) {
@@ -88,17 +92,14 @@ class Outer {
       pollfd watched[] = {{inner_pidfd_, POLLIN, 0},
                           {signals_, POLLIN, 0},
                           {parent_gone_ ? -1 : parent_pidfd_, POLLIN, 0},
-                          {closing_ ? -1 : inner_alive_, POLLIN, 0}};
-      ::poll(watched, 4, 200);
+                          {closing_ ? -1 : inner_alive_, 0, 0}};  // its end; beats are read at each look
+      ::poll(watched, 4, kOuterLookMs);
       int status = 0;
       for (pid_t ended = 0; (ended = ::waitpid(-1, &status, WNOHANG)) > 0;)  // others: orphans we adopted
         if (ended == inner_) return after(status);
       forward_signals();
       if (!parent_gone_ && options_.parent_pid > 0 && ::getppid() != options_.parent_pid) parent_is_gone();
-      if (watched[3].revents != 0 && !closing_) {  // its files are closed: it is exiting
-        closing_ = true;
-        set_deadline(kAfterClose);
-      }
+      watch_beats();
       if (deadline_ && Clock::now() > *deadline_) {
         if (killed_) return after(SIGKILL);
         ::kill(inner_, SIGKILL);
@@ -112,6 +113,25 @@ class Outer {
   void set_deadline(Clock::duration from_now) {
     const auto when = Clock::now() + from_now;
     if (!deadline_ || when < *deadline_) deadline_ = when;
+  }
+  // An inner process that stands still keeps its ranks running, which the other agents have given up: it is
+  // ended for it. Time in which this process itself did not run counts as one look.
+  void watch_beats() {
+    if (closing_) return;
+    char beats[256];
+    ssize_t got = 0;
+    while ((got = ::read(inner_alive_, beats, sizeof beats)) > 0) silent_s_ = 0, beaten_ = true;
+    const auto now = Clock::now();
+    const double passed = std::chrono::duration<double>(now - std::exchange(looked_, now)).count();
+    if (beaten_) silent_s_ += std::min(passed, 2 * kOuterLookMs / 1e3);
+    if (got == 0) {  // its files are closed: it is exiting
+      closing_ = true;
+      set_deadline(kAfterClose);
+    } else if (silent_s_ > options_.stall_limit_s()) {
+      spdlog::error("the agent has stood still for {:.0f} s and is ended", silent_s_);
+      closing_ = true;
+      set_deadline(Clock::duration::zero());
+    }
   }
   void parent_is_gone() {
     parent_gone_ = true;
@@ -142,7 +162,9 @@ class Outer {
   const Options& options_;
   pid_t inner_;
   int inner_pidfd_, parent_pidfd_, inner_alive_, signals_ = -1;
-  bool parent_gone_ = false, closing_ = false, killed_ = false;
+  bool parent_gone_ = false, closing_ = false, killed_ = false, beaten_ = false;
+  double silent_s_ = 0;
+  Clock::time_point looked_ = Clock::now();
   std::optional<Clock::time_point> deadline_;
 };
 
@@ -184,7 +206,8 @@ Expected<Inside> enter_enclosure(const Options& options) {
   inside.pid_namespace = options.pid_namespace && may_unshare_pids() && unshare_pids();
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   int alive[2];
-  if (::pipe2(alive, O_CLOEXEC) != 0) return fail(fmt::format("no pipe: {}", std::strerror(errno)));
+  if (::pipe2(alive, O_CLOEXEC | O_NONBLOCK) != 0)
+    return fail(fmt::format("no pipe: {}", std::strerror(errno)));
   std::fflush(nullptr);
   const pid_t inner = ::fork();
   if (inner < 0) return fail(fmt::format("cannot fork the agent: {}", std::strerror(errno)));
@@ -192,10 +215,15 @@ Expected<Inside> enter_enclosure(const Options& options) {
     ::close(alive[1]);
     std::_Exit(Outer(options, inner, inside.parent_pidfd, alive[0]).watch());
   }
-  ::close(alive[0]);  // alive[1] stays open as long as this process lives
+  ::close(alive[0]);
+  inside.beat = alive[1];  // open as long as this process lives
   if (const auto kept = promise_to_die_with(inside); !kept) return tl::unexpected(kept.error());
   inside.private_proc = inside.pid_namespace && mount_private_proc();
   return inside;
+}
+
+void beat(const Inside& inside) {
+  (void)!::write(inside.beat, "", 1);
 }
 
 i64 outside_pid(const Inside& inside, pid_t pid) {

@@ -57,13 +57,11 @@ void Hub::stop_listening() {
 }
 
 void Hub::accept() {
-  acceptor_.async_accept([this](const boost::system::error_code& error, tcp::socket socket) {
+  acceptor_.async_accept(peer_, [this](const boost::system::error_code& error, tcp::socket socket) {
     if (!acceptor_.is_open()) return;
     if (!error) {
       const auto caller = std::make_shared<Caller>(std::move(socket), io_);
-      boost::system::error_code ec;
-      const auto at = caller->socket.remote_endpoint(ec);
-      caller->address = ec ? "unknown" : at.address().to_string();
+      caller->address = peer_.address().to_string();
       receive(caller);
     }
     accept();

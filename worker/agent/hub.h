@@ -56,6 +56,7 @@ class Hub {
   Events events_;
   const Secret secret_ = Secret::random();
   boost::asio::ip::tcp::acceptor acceptor_;
+  boost::asio::ip::tcp::endpoint peer_;  // who was accepted last
   int port_ = 0;
   std::list<std::shared_ptr<Caller>> callers_;  // oldest first
   std::set<std::string> refused_;               // "address: cause", logged already

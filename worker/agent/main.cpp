@@ -102,6 +102,7 @@ void add_options(CLI::App& app, Arguments& a) {
   app.add_option("--contact-limit", o.contact_limit_s,
                  "seconds without an orchestrator after which all is ended");
   app.add_flag("--whole-nodes", o.whole_nodes, "an attempt has its nodes alone");
+  app.add_flag("--bind", o.bind, "the ranks of attempts side by side keep to cores of their own");
   app.add_flag("--join", a.join, "serve one node; where to join is read from standard input");
   app.add_flag("--detach", a.detach, "print one line once it serves, and go on in the background");
   app.add_flag("--no-zygote", a.no_zygote, "execute every rank instead of forking it from a warm one");

@@ -62,6 +62,7 @@ void NodeAgent::arm() {
   timer_.expires_after(kNodeTick);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (error) return;
+    beat(inside_);
     crew_.reap();
     leave_when_done();
     arm();

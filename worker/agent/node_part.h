@@ -12,11 +12,17 @@ struct NodePart {
   Attempt attempt;
   i64 first_rank = 0;
   i64 ranks = 1;
-  bool whole = true;  // no other node takes part
+  bool whole = true;       // no other node takes part
+  std::vector<i64> slots;  // of the node, one for each rank
+  bool beside = false;     // others may run on the node meanwhile
 };
 
 inline nlohmann::json to_json(const NodePart& part) {
-  return {{"attempt", sweep::to_json(part.attempt)}, {"first_rank", part.first_rank}, {"ranks", part.ranks}};
+  return {{"attempt", sweep::to_json(part.attempt)},
+          {"first_rank", part.first_rank},
+          {"ranks", part.ranks},
+          {"slots", part.slots},
+          {"beside", part.beside}};
 }
 
 inline constexpr i64 kMaxRanks = 1 << 16;  // of one attempt: anything above is damage
@@ -38,6 +44,10 @@ inline Expected<NodePart> part_from(const nlohmann::json& body) {
       out.ranks > world - out.first_rank)
     return fail("the ranks of the part are not among the attempt's");
   out.whole = out.ranks == world;
+  out.beside = body.value("beside", nlohmann::json()) == true;
+  for (const auto& slot : body.value("slots", nlohmann::json::array()))
+    if (slot.is_number_integer() && slot >= 0 && slot < kMaxRanks) out.slots.push_back(slot.get<i64>());
+  if (static_cast<i64>(out.slots.size()) != out.ranks) return fail("a part needs a slot for each rank");
   return out;
 }
 

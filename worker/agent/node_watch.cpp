@@ -2,6 +2,7 @@
 #include "worker/agent/node_watch.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <time.h>
 
 #include <cmath>
@@ -37,19 +38,27 @@ std::optional<double> deviation(const std::vector<double>& values) {  // of a sa
   return std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
-// The NVML indices of local ranks 0..n-1, through CUDA_VISIBLE_DEVICES where it lists numbers.
-std::vector<int> devices_of(i64 ranks, int count) {
-  std::vector<int> visible;
+// The node's GPUs that this process may use, as CUDA_VISIBLE_DEVICES lists them, else all by their numbers.
+std::vector<std::string> visible_gpus(int count) {
+  std::vector<std::string> out;
   const char* listed = std::getenv("CUDA_VISIBLE_DEVICES");
   std::istringstream items(listed == nullptr ? "" : listed);
   for (std::string item; std::getline(items, item, ',');)
-    if (!item.empty() && item.find_first_not_of("0123456789") == std::string::npos)
-      visible.push_back(std::atoi(item.c_str()));
-  if (listed == nullptr)
-    for (int i = 0; i < count; ++i) visible.push_back(i);
+    if (!item.empty()) out.push_back(item);
+  for (int i = 0; listed == nullptr && i < count; ++i) out.push_back(std::to_string(i));
+  return out;
+}
+
+// The NVML indices of these slots' GPUs, where they are listed as numbers.
+std::vector<int> indices_of(const std::vector<i64>& slots, int count) {
+  const auto visible = visible_gpus(count);
   std::vector<int> out;
-  for (const int gpu : visible)
-    if (gpu < count && static_cast<i64>(out.size()) < ranks) out.push_back(gpu);
+  for (const i64 slot : slots) {
+    if (slot >= static_cast<i64>(visible.size())) continue;
+    const auto& name = visible[static_cast<std::size_t>(slot)];
+    const bool number = name.find_first_not_of("0123456789") == std::string::npos;
+    if (number && std::atoi(name.c_str()) < count) out.push_back(std::atoi(name.c_str()));
+  }
   return out;
 }
 
@@ -58,9 +67,33 @@ std::vector<int> devices_of(i64 ranks, int count) {
 NodeWatch::NodeWatch(std::unique_ptr<Nvml> nvml) : nvml_(std::move(nvml)) {}
 NodeWatch::~NodeWatch() = default;
 
-NodeWatch::Span::Span(NodeWatch& node, i64 ranks) : node_(node), oom_kills_before_(node.oom_.kills()) {
+std::string NodeWatch::devices_of(const std::vector<i64>& slots) const {
+  const auto visible = visible_gpus(nvml_ ? nvml_->count() : 0);
+  std::string out;
+  for (const i64 slot : slots) {
+    if (slot >= static_cast<i64>(visible.size())) return {};
+    out += (out.empty() ? "" : ",") + visible[static_cast<std::size_t>(slot)];
+  }
+  return out;
+}
+
+std::string cores_of_slot(i64 slot, i64 slots) {
+  cpu_set_t mine;
+  if (slot < 0 || slot >= slots || ::sched_getaffinity(0, sizeof mine, &mine) != 0) return {};
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(static_cast<std::size_t>(core), &mine)) cores.push_back(core);
+  const auto count = static_cast<i64>(cores.size());
+  std::string out;
+  for (i64 i = slot * count / slots; count >= slots && i < (slot + 1) * count / slots; ++i)
+    out += fmt::format("{}{}", out.empty() ? "" : ",", cores[static_cast<std::size_t>(i)]);
+  return out;
+}
+
+NodeWatch::Span::Span(NodeWatch& node, const std::vector<i64>& slots)
+    : node_(node), oom_kills_before_(node.oom_.kills()) {
   if (!node_.nvml_) return;
-  gpus_ = devices_of(ranks, node_.nvml_->count());
+  gpus_ = indices_of(slots, node_.nvml_->count());
   for (const int gpu : gpus_) baseline_.push_back(node_.nvml_->memory_used(gpu).value_or(0));
 }
 

@@ -22,7 +22,7 @@ class NodeWatch {
   // What is observed during one attempt.
   class Span {
    public:
-    Span(NodeWatch& node, i64 ranks);
+    Span(NodeWatch& node, const std::vector<i64>& slots);
     // Called at every look; samples are taken only between two looks that both saw every rank measuring.
     void sample(const std::vector<pid_t>& pids, bool measuring);
     bool oom_killed(
@@ -45,12 +45,19 @@ class NodeWatch {
     std::vector<double> util_, power_w_, clock_mhz_;
     std::uint64_t throttle_ = 0;
   };
-  Span begin(i64 ranks) { return Span(*this, ranks); }
+  // slots: of the node, those the attempt holds.
+  Span begin(const std::vector<i64>& slots) { return Span(*this, slots); }
+  // These slots' GPUs as CUDA_VISIBLE_DEVICES names them; empty: the node has fewer.
+  std::string devices_of(const std::vector<i64>& slots) const;
   Nvml* nvml() const { return nvml_.get(); }
 
  private:
   std::unique_ptr<Nvml> nvml_;
   OomWatch oom_;
 };
+
+// The cores of one slot of several, of those this process may use: numbers with commas; empty: there are fewer
+// cores than slots, and nobody has any alone.
+std::string cores_of_slot(i64 slot, i64 slots);
 
 }  // namespace sweep::agent

@@ -98,6 +98,7 @@ Expected<void> Agent::start_peers() {
                options_.rank_program.string(),
                "--lease",
                fmt::format("{}", options_.lease_s)};
+  if (options_.bind) step.argv.emplace_back("--bind");
   if (!options_.zygote) step.argv.emplace_back("--no-zygote");
   if (!options_.pid_namespace) step.argv.emplace_back("--no-namespace");
   step.input = ends[0];

@@ -2,6 +2,7 @@
 #pragma once
 #include <sys/types.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 
@@ -26,11 +27,15 @@ struct Options {
   std::string peers;      // who starts the node agents: "slurm": we do, with srun; "launcher": the launcher
   std::string interface;  // its name or an address; empty: chosen (interface.h)
   bool whole_nodes = false;    // an attempt has its nodes alone
+  bool bind = false;           // each slot has cores of its own
   double lease_s = 15;         // silence between agents after which each side gives the other up
   double join_limit_s = 120;   // until every node agent has joined
   double contact_limit_s = 0;  // silence of the orchestrator after which the agent ends itself; 0: no limit
   int ready_fd = -1;           // one line of JSON is written there once the agent serves; -1: nowhere
 
+  // Without a beat of the agent's event loop for so long it is ended. A node agent has been given up by the head
+  // then; a head agent may wait for a slow file system, and nobody else tells of its attempts.
+  double stall_limit_s() const { return node > 0 ? lease_s : std::max(60.0, 4 * lease_s); }
   // The mark of this node's processes (schema/attempt_token.h).
   std::string key() const { return node_key(allocation_key(allocation, spool), node); }
 };

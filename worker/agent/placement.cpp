@@ -15,8 +15,8 @@ bool Placement::shares(const Attempt& attempt) const {
 
 bool Placement::fits(const Node& node, const Attempt& attempt) const {
   if (!node.usable || node.whole) return false;
-  if (node.held == 0) return true;
-  return shares(attempt) && node.held + attempt.trial.world() <= slots_;
+  if (node.taken.empty()) return true;
+  return shares(attempt) && static_cast<i64>(node.taken.size()) + attempt.trial.world() <= slots_;
 }
 
 std::optional<Placement::Placed> Placement::take() {
@@ -27,20 +27,24 @@ std::optional<Placement::Placed> Placement::take() {
   for (std::size_t i = 0; i < nodes_.size() && out.nodes.size() < wanted; ++i)
     if (fits(nodes_[i], next)) out.nodes.push_back(static_cast<i64>(i));
   if (out.nodes.size() < wanted) return std::nullopt;
-  for (const i64 node : out.nodes) {
-    Node& taken = nodes_[static_cast<std::size_t>(node)];
-    taken.held += next.trial.world() / static_cast<i64>(wanted);
-    taken.whole = !shares(next);
+  const i64 each = next.trial.world() / static_cast<i64>(wanted);
+  for (const i64 number : out.nodes) {
+    Node& node = nodes_[static_cast<std::size_t>(number)];
+    auto& held = out.slots.emplace_back();
+    for (i64 slot = 0; static_cast<i64>(held.size()) < each; ++slot)  // the lowest ones that are free
+      if (node.taken.insert(slot).second) held.push_back(slot);
+    node.whole = !shares(next);
   }
+  out.beside = shares(next) && each < slots_;
   out.attempt = std::move(waiting_.front());
   waiting_.pop_front();
   return out;
 }
 
 void Placement::release(const Placed& placed) {
-  for (const i64 node : placed.nodes) {
-    Node& freed = nodes_[static_cast<std::size_t>(node)];
-    freed.held -= placed.attempt.trial.world() / static_cast<i64>(placed.nodes.size());
+  for (std::size_t i = 0; i < placed.nodes.size(); ++i) {
+    Node& freed = nodes_[static_cast<std::size_t>(placed.nodes[i])];
+    for (const i64 slot : placed.slots[i]) freed.taken.erase(slot);
     freed.whole = false;
   }
 }

@@ -1,10 +1,11 @@
 // Placement: attempts waiting for nodes, first in first out. An attempt of several nodes takes whole, disjoint
 // nodes; one of a single node shares it with others while their ranks fit into its slots, unless nodes are
-// handed out whole. One that needs more than all slots of a node has it alone. Nobody overtakes, so a large
-// attempt is never starved. Pure bookkeeping.
+// handed out whole; no slot is held twice. One that needs more than all slots of a node has it alone. Nobody
+// overtakes, so a large attempt is never starved. Pure bookkeeping.
 #pragma once
 #include <deque>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,9 @@ class Placement {
   void push(Attempt attempt) { waiting_.push_back(std::move(attempt)); }
   struct Placed {
     Attempt attempt;
-    std::vector<i64> nodes;  // in rank order
+    std::vector<i64> nodes;               // in rank order
+    std::vector<std::vector<i64>> slots;  // of each of them, those it holds
+    bool beside = false;                  // others may run on its node meanwhile
   };
   // The next attempt, if it may start now; it holds its nodes until release().
   std::optional<Placed> take();
@@ -35,7 +38,7 @@ class Placement {
 
  private:
   struct Node {
-    i64 held = 0;  // ranks
+    std::set<i64> taken;  // slots
     bool whole = false, usable = true;
   };
   bool shares(const Attempt&) const;

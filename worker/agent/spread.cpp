@@ -35,9 +35,11 @@ Spread::Spread(SpreadLent& lent, Placement::Placed placed, std::function<void(Sp
       }) {
   const i64 each = placed_.attempt.trial.world() / static_cast<i64>(placed_.nodes.size());
   i64 first = 0;
-  for (const i64 node : placed_.nodes) {
-    parts_[node].first_rank = first;
-    parts_[node].ranks = each;
+  for (std::size_t i = 0; i < placed_.nodes.size(); ++i) {
+    PartState& part = parts_[placed_.nodes[i]];
+    part.first_rank = first;
+    part.ranks = each;
+    part.slots = placed_.slots[i];
     first += each;
   }
 }
@@ -45,7 +47,15 @@ Spread::Spread(SpreadLent& lent, Placement::Placed placed, std::function<void(Sp
 void Spread::start() {
   for (const auto& [node, part] : parts_)
     order(node, kStartPart,
-          to_json(NodePart{placed_.attempt, part.first_rank, part.ranks, parts_.size() == 1}));
+          to_json(NodePart{placed_.attempt, part.first_rank, part.ranks, parts_.size() == 1, part.slots,
+                           placed_.beside}));
+}
+
+bool Spread::meet(Spread& other) {
+  const bool met = std::any_of(parts_.begin(), parts_.end(),
+                               [&](const auto& part) { return other.parts_.contains(part.first); });
+  if (met) ++neighbours_, ++other.neighbours_;
+  return met;
 }
 
 void Spread::order(i64 node, std::string_view kind, nlohmann::json body, std::string blob) {
@@ -118,12 +128,15 @@ void Spread::trouble(const std::string& cause, i64 from_node) {
 void Spread::node_lost(i64 node, const std::string& why) {
   const auto part = parts_.find(node);
   if (part == parts_.end() || part->second.ended) return;
-  if (cause_.empty())
-    evidence_ = {{"why", fmt::format("{} was lost: {}", lent_.name(node), why)},
-                 {"rank", part->second.first_rank},
-                 {"node", node}};
   part->second.end.cause = "node_lost";
-  trouble("node_lost", node);
+  const bool on_purpose = cause_ == "cancelled" || cause_ == "agent_stopping";
+  if (on_purpose || cause_ == "node_lost") return;
+  evidence_ = {{"why", fmt::format("{} was lost: {}", lent_.name(node), why)},
+               {"rank", part->second.first_rank},
+               {"node", node}};
+  if (cause_.empty()) return trouble("node_lost", node);
+  cause_ = "node_lost";  // the hang or the broken connection that others told of followed from it
+  cause_node_ = node;
 }
 
 void Spread::part_is_dead(i64 node) {
@@ -185,6 +198,7 @@ void Spread::conclude() {
   concluded_ = true;
   AttemptEnd out = parts_.size() > 1 ? merged() : parts_.begin()->second.end;
   out.attempt = id();
+  out.neighbours = neighbours_;
   out.cause = all([](const PartState& part) { return part.end.cause == "done"; }) ? "done" : cause_;
   if (out.cause == "node_lost" && !evidence_.is_null()) out.evidence = dump(evidence_);
   if (out.ended_unix_ns <= 0) out.ended_unix_ns = unix_ns();

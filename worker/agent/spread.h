@@ -33,6 +33,8 @@ class Spread {
   void node_lost(i64 node, const std::string& why);
   void part_is_dead(i64 node);
   void end(const std::string& cause, bool at_once);
+  // Both run now: each counts the other if they share a node. Whether they do.
+  bool meet(Spread& other);
 
   const Placement::Placed& placed() const { return placed_; }
   i64 id() const { return placed_.attempt.id; }
@@ -41,6 +43,7 @@ class Spread {
  private:
   struct PartState {
     i64 first_rank = 0, ranks = 0;
+    std::vector<i64> slots;
     bool started = false, ended = false;
     nlohmann::json pids = nlohmann::json::array();
     i64 started_unix_ns = 0;
@@ -63,6 +66,7 @@ class Spread {
   i64 cause_node_ = -1;  // whose part was in trouble first; -1: none, it was ordered
   nlohmann::json evidence_;
   std::vector<i64> unclean_;
+  i64 neighbours_ = 0;
   bool concluded_ = false;
 };
 

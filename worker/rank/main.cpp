@@ -35,7 +35,8 @@ int run(const std::string& launch_json) {
   rank::set_process_name(launch->rank);
   const auto ready = rank::join_process_group(launch->pgid)
                          .and_then([&] { return rank::follow_agent(launch->agent_pid); })
-                         .and_then([&] { return rank::redirect_output(*launch); });
+                         .and_then([&] { return rank::redirect_output(*launch); })
+                         .and_then([&] { return keep_to_place(*launch); });
   if (!ready) return refuse(ready.error().message);
   rank::prepare_process();
   return rank::run_rank(*launch);

@@ -60,10 +60,10 @@ i64 attempt_of(const RankLaunch& launch) {
   close(parent_lives.read_end);
   set_process_name(launch.rank);
   mark_this_process(spool::attempt_of(launch.attempt_dir));
-  auto ready =
-      join_process_group(launch.pgid).and_then([&] { return follow_agent(launch.agent_pid); }).and_then([&] {
-        return redirect_output(launch);
-      });
+  auto ready = join_process_group(launch.pgid)
+                   .and_then([&] { return follow_agent(launch.agent_pid); })
+                   .and_then([&] { return redirect_output(launch); })
+                   .and_then([&] { return keep_to_place(launch); });
   const nlohmann::json answer =
       ready ? nlohmann::json{{"pid", getpid()}} : nlohmann::json{{"error", ready.error().message}};
   const std::string bytes = dump(answer);

@@ -4,8 +4,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
 
 #include "worker/agent/node_probe.h"
 #include "worker/agent/node_watch.h"
@@ -62,7 +66,7 @@ TEST(NodeWatch, UtilisationOfABusyProcessIsSampledOnlyWhileMeasuring) {
     while (::getppid() != 0) {
     }
   NodeWatch watch(nullptr);
-  auto span = watch.begin(1);
+  auto span = watch.begin({0});
   AttemptEnd before, after;
   span.sample({busy}, false);
   span.report(before);
@@ -79,6 +83,28 @@ TEST(NodeWatch, UtilisationOfABusyProcessIsSampledOnlyWhileMeasuring) {
   EXPECT_LT(*after.util_mean, 130);
   EXPECT_TRUE(after.util_sd);
   EXPECT_FALSE(after.power_mean_w);
+}
+
+TEST(NodeWatch, SlotsHaveGpusOfTheirOwnAmongThoseThatAreVisible) {
+  const NodeWatch watch(nullptr);
+  ::setenv("CUDA_VISIBLE_DEVICES", "4,GPU-1b2c,7", 1);
+  EXPECT_EQ(watch.devices_of({1, 2}), "GPU-1b2c,7");
+  EXPECT_EQ(watch.devices_of({0}), "4");
+  EXPECT_EQ(watch.devices_of({2, 3}), "");  // there is no fourth
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  EXPECT_EQ(watch.devices_of({0}), "");
+}
+
+TEST(NodeWatch, SlotsHaveCoresOfTheirOwn) {
+  const i64 cores = std::thread::hardware_concurrency();
+  std::set<std::string> seen;
+  for (i64 slot = 0; slot < cores; ++slot) seen.insert(cores_of_slot(slot, cores));
+  EXPECT_EQ(static_cast<i64>(seen.size()), cores);
+  EXPECT_FALSE(seen.contains(""));
+  const auto all = cores_of_slot(0, 1);
+  EXPECT_EQ(std::count(all.begin(), all.end(), ',') + 1, cores);
+  EXPECT_EQ(cores_of_slot(0, 1 << 20), "");  // fewer cores than slots
+  EXPECT_EQ(cores_of_slot(cores, cores), "");
 }
 
 TEST(ProcFacts, FindsChildrenAndSaysWhereTheyAre) {

@@ -30,6 +30,35 @@ TEST(Placement, FitsRanksIntoSlots) {
   EXPECT_EQ(placement.take()->attempt.id, 3);
 }
 
+TEST(Placement, NoSlotIsHeldTwice) {
+  Placement placement(1, 4, false);
+  for (const auto& [id, ranks] : {std::pair<i64, i64>{1, 1}, {2, 2}, {3, 1}, {4, 2}})
+    placement.push(attempt(id, ranks));
+  const auto first = placement.take(), second = placement.take(), third = placement.take();
+  ASSERT_TRUE(first && second && third);
+  EXPECT_THAT(first->slots, ElementsAre(ElementsAre(0)));
+  EXPECT_THAT(second->slots, ElementsAre(ElementsAre(1, 2)));
+  EXPECT_THAT(third->slots, ElementsAre(ElementsAre(3)));
+  EXPECT_TRUE(first->beside);
+  placement.release(*first);
+  placement.release(*third);
+  EXPECT_THAT(placement.take()->slots, ElementsAre(ElementsAre(0, 3)));
+}
+
+TEST(Placement, WhoHasTheNodeAloneHasNobodyBeside) {
+  Placement shared(2, 4, false), whole(1, 4, true);
+  shared.push(attempt(1, 4));
+  shared.push(attempt(2, 4, 2));
+  whole.push(attempt(3, 1));
+  const auto first = shared.take();
+  EXPECT_FALSE(first->beside);
+  shared.release(*first);
+  const auto second = shared.take();
+  EXPECT_FALSE(second->beside);
+  EXPECT_THAT(second->slots, ElementsAre(ElementsAre(0, 1), ElementsAre(0, 1)));
+  EXPECT_FALSE(whole.take()->beside);
+}
+
 TEST(Placement, LargerThanAllSlotsRunsAlone) {
   Placement placement(1, 2, false);
   placement.push(attempt(1, 8));

@@ -22,6 +22,7 @@ class SpreadTest : public ::testing::Test {
     placed.attempt.trial.dp = 4;
     placed.attempt.trial.nodes = 2;
     placed.nodes = {1, 3};
+    placed.slots = {{0, 1}, {0, 1}};
     spread_ = std::make_unique<Spread>(lent_, std::move(placed), [this](Spread&) { ++finished_; });
     spread_->start();
   }
@@ -107,6 +108,22 @@ TEST_F(SpreadTest, ALostNodeIsWaitedForUntilItsRanksAreDeadForSure) {
   EXPECT_EQ(finished_, 1);
   EXPECT_EQ(closing().cause, "node_lost");
   EXPECT_EQ(json::parse(closing().evidence)["why"], "node 3 was lost: nothing was heard");
+}
+
+TEST_F(SpreadTest, AHangThatFollowedFromALostNodeIsNoHang) {
+  end_part(1, "hang");
+  spread_->node_lost(3, "nothing was heard");
+  spread_->part_is_dead(3);
+  EXPECT_EQ(closing().cause, "node_lost");
+  EXPECT_EQ(json::parse(closing().evidence)["why"], "node 3 was lost: nothing was heard");
+}
+
+TEST_F(SpreadTest, ANodeLostWhileAnAttemptIsCancelledChangesNothing) {
+  spread_->end("cancelled", false);
+  end_part(1, "cancelled");
+  spread_->node_lost(3, "nothing was heard");
+  spread_->part_is_dead(3);
+  EXPECT_EQ(closing().cause, "cancelled");
 }
 
 TEST_F(SpreadTest, AnUncleanNodeIsNamed) {

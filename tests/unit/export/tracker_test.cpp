@@ -107,7 +107,8 @@ TEST(Wandb, AFileOfManyBlocksKeepsItsFraming) {
 }
 
 TEST(Wandb, ASyncedFileIsNeverRewritten) {
-  const auto dir = std::filesystem::path(::testing::TempDir()) / "wandb-offline-test";
+  const auto dir =
+      std::filesystem::path(::testing::TempDir()) / ("wandb-offline-" + std::to_string(getpid()));
   std::filesystem::remove_all(dir);
   const WandbOffline offline(dir, "", "p");
   EXPECT_EQ(offline.write(run_of()).value(), WandbOffline::Written::kNew);

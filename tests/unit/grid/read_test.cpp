@@ -1,5 +1,6 @@
 // Everything wrong is refused before anything starts, with file:line:column and what would be right.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -178,7 +179,8 @@ TEST(GridRead, DeriveRefusesCyclesByName) {
 }
 
 TEST(GridRead, ModelsByFileAndByDimensions) {
-  const auto folder = std::filesystem::path(testing::TempDir()) / "grid_models" / "my-qwen";
+  const auto folder =
+      std::filesystem::path(testing::TempDir()) / ("grid-models-" + std::to_string(getpid())) / "my-qwen";
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "config.json")
       << R"({"model_type": "qwen2", "hidden_size": 64, "intermediate_size": 128,
@@ -206,6 +208,7 @@ where: [layers == 2]
   EXPECT_TRUE(trials[1].spec.tie_embeddings);
   EXPECT_EQ(trials[2].model, "llama-2x32-h4-kv4-ff96-v100");
   EXPECT_EQ(trials[2].spec.head_dim, 8);
+  std::filesystem::remove_all(folder.parent_path());
 }
 
 TEST(GridRead, ModelsThatAreWrong) {

@@ -45,6 +45,16 @@ TEST_F(SiteTest, TheUsersWordStandsBeforeTheClustersAndTheGridsBeforeBoth) {
   EXPECT_EQ(Json::parse(launch_settings(site->launch, "", "ssh")), Json::object());
 }
 
+TEST_F(SiteTest, PricesAreOfNodesAndTheUsersStandBeforeTheClusters) {
+  const auto cluster =
+      file("cluster.yaml", "prices: {h100-sxm-80gb: {node_hour: 30}, a100-80gb: {gpu_hour: 1.5}}\n");
+  const auto user = file("user.yaml", "prices: {h100-sxm-80gb: {gpu_hour: 2}}\n");
+  const auto site = read_site({cluster, user});
+  ASSERT_TRUE(site) << site.error().message;
+  EXPECT_EQ(site->usd_per_node_hour,
+            (std::map<std::string, double>{{"h100-sxm-80gb", 16}, {"a100-80gb", 12}}));
+}
+
 TEST_F(SiteTest, NoProfileIsNoSettings) {
   const auto site = read_site({folder_ / "absent.yaml"});
   ASSERT_TRUE(site) << site.error().message;
@@ -53,14 +63,20 @@ TEST_F(SiteTest, NoProfileIsNoSettings) {
 }
 
 TEST_F(SiteTest, MistakesAreNamedWithTheirPlace) {
-  for (const auto& [text, said] : {std::pair{"slurm: {partion: gpu}\n", ":1:9: "},
-                                   {"slurn: {partition: gpu}\n", ":1:1: "},
-                                   {"slurm: {container: {runtime: apptainer}}\n", "image"},
-                                   {"slurm: {head: {qos: high}}\n", "qos"},
-                                   {"slurm: {exclusive: maybe}\n", "exclusive"},
-                                   {"limits: {gpu_hours: -1}\n", "gpu_hours"},
-                                   {"[1, 2]\n", ":1:1: "},
-                                   {"", ":1:1: "}}) {
+  for (const auto& [text, said] :
+       {std::pair{"slurm: {partion: gpu}\n", ":1:9: "},
+        {"slurn: {partition: gpu}\n", ":1:1: "},
+        {"slurm: {container: {runtime: apptainer}}\n", "image"},
+        {"slurm: {head: {qos: high}}\n", "qos"},
+        {"slurm: {exclusive: maybe}\n", "exclusive"},
+        {"limits: {gpu_hours: -1}\n", "gpu_hours"},
+        {"prices: {h100: {node_hour: 30}}\n", ":1:10: "},
+        {"prices: {h100-sxm-80gb: 30}\n", "map"},
+        {"prices: {h100-sxm-80gb: {}}\n", "node_hour"},
+        {"prices: {h100-sxm-80gb: {node_hour: 30, gpu_hour: 4}}\n", "or as gpu_hour"},
+        {"prices: {h100-sxm-80gb: {node_hour: 0}}\n", "a price"},
+        {"[1, 2]\n", ":1:1: "},
+        {"", ":1:1: "}}) {
     const auto site = read_site({file("bad.yaml", text)});
     ASSERT_FALSE(site) << text;
     EXPECT_NE(site.error().message.find("bad.yaml"), std::string::npos) << site.error().message;

@@ -162,6 +162,16 @@ TEST(Derive, CostEqualsTheLlmForgeTable) {
   }
 }
 
+TEST(Derive, TheSitesPriceStandsBeforeTheCataloguesAndIsKept) {
+  const Trial t = gpu_trial("llama3-8b", "a100-80gb");
+  const Metrics catalogue = derive(t, eight_ranks(500), nullptr),
+                site = derive(t, eight_ranks(500), nullptr, 10);
+  EXPECT_DOUBLE_EQ(*site.usd_per_node_hour, 10);
+  EXPECT_DOUBLE_EQ(*site.cost_per_mt / *catalogue.cost_per_mt, 10 / *catalogue.usd_per_node_hour);
+  EXPECT_DOUBLE_EQ(*derive(cpu_trial(), eight_ranks(500), nullptr, 1).usd_per_node_hour, 1);
+  EXPECT_FALSE(derive(cpu_trial(), eight_ranks(500), nullptr).usd_per_node_hour);
+}
+
 TEST(Derive, CostIsThatOfAllNodes) {
   Trial one = gpu_trial("llama3-8b", "a100-80gb"), two = one;
   two.nodes = 2;

@@ -97,6 +97,8 @@ INSTANTIATE_TEST_SUITE_P(
              "positions", "seq_len 2048 > 1024"},
         Case{"bf16_on_v100", [](Trial& t) { t.hardware = "v100-16gb"; }, "precision", "v100-16gb has no bf16",
              Outcome::kUnsupported},
+        Case{"fp8_on_cpu", [](Trial& t) { t.hardware = "cpu", t.precision = "fp8"; }, "precision", "no fp8",
+             Outcome::kUnsupported},
         Case{"fp8_on_a100", [](Trial& t) { t.hardware = "a100-80gb", t.precision = "fp8"; }, "precision",
              "no fp8", Outcome::kUnsupported},
         Case{"bf16_on_cpu", [](Trial& t) { t.hardware = "cpu"; }, nullptr, ""},
@@ -140,18 +142,19 @@ TEST(NotBuiltYet, PlainDataParallelismIsBuilt) {
 }
 
 TEST(NotBuiltYet, NamesEverythingThatIsMissing) {
-  const Trial t = changed([](Trial& x) { x.packing = true, x.pp = 2, x.schedule = "zero_bubble"; });
+  const Trial t = changed([](Trial& x) { x.packing = true, x.pp = 2, x.workload = "command"; });
   const auto o = not_built_yet(t);
   ASSERT_TRUE(o.has_value());
   EXPECT_EQ(o->verdict, Outcome::kUnsupported);
   EXPECT_EQ(o->rule, "unsupported");
-  for (const char* gap : {"packing", "zero_bubble"}) EXPECT_THAT(o->reason, HasSubstr(gap));
+  for (const char* gap : {"packing", "workload other than step"}) EXPECT_THAT(o->reason, HasSubstr(gap));
   EXPECT_THAT(o->reason, Not(HasSubstr("pp > 1")));
 }
 
 TEST(NotBuiltYet, SaysWhyModelStatesDoNotGoTogether) {
   const auto reason = [](auto change) { return not_built_yet(changed(change)).value_or(Objection{}).reason; };
-  EXPECT_THAT(reason([](Trial& t) { t.precision = "fp8"; }), HasSubstr("no fp8 matmuls"));
+  EXPECT_THAT(reason([](Trial& t) { t.precision = "fp8", t.spec.intermediate_size += 8; }),
+              HasSubstr("multiples of 16"));
   EXPECT_THAT(reason([](Trial& t) { t.precision = "fp16", t.grad_dtype = "bf16"; }),
               HasSubstr("grad_dtype bf16"));
   EXPECT_THAT(reason([](Trial& t) { t.dp_shard = 2; }),

@@ -92,7 +92,15 @@ TEST(StateTraffic, OfExpertsIsAmongTheRanksThatHoldThem) {
 
 TEST(StateTypes, WhatDoesNotGoTogetherHasAReason) {
   EXPECT_FALSE(states_unsupported(with("bf16_mixed", "bf16", 3)));
-  EXPECT_TRUE(states_unsupported(with("fp8")));
+  Trial eight = with("fp8");
+  eight.spec.hidden_size = 64, eight.spec.heads = eight.spec.kv_heads = 4, eight.spec.head_dim = 16;
+  eight.spec.intermediate_size = 96, eight.seq_len = 32;
+  EXPECT_FALSE(states_unsupported(eight)) << *states_unsupported(eight);
+  EXPECT_TRUE(state_types(eight).master);
+  eight.spec.intermediate_size = 100;
+  EXPECT_NE(states_unsupported(eight)->find("intermediate_size / tp is 100"), std::string::npos);
+  eight.spec.experts = 4;
+  EXPECT_NE(states_unsupported(eight)->find("experts"), std::string::npos);
   EXPECT_TRUE(states_unsupported(with("fp16", "bf16")));
   Trial t = with("fp32");
   t.dp_shard = 2;

@@ -8,6 +8,7 @@
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/model/stage.h"
 #include "bench_kernels/step/batch.h"
+#include "bench_kernels/step/dry_run.h"
 #include "bench_kernels/step/safetensors.h"
 #include "bench_kernels/step/train_step.h"
 
@@ -93,6 +94,20 @@ TEST(TrainStep, TellsPartsInOrderAndTimesAddUp) {
   EXPECT_EQ(times.tokens, 4 * 32);
   EXPECT_FALSE(times.exposed_comm_ns);
   EXPECT_LE(times.forward_ns + times.backward_ns + times.optimizer_ns, times.step_ns);
+}
+
+TEST(TrainStep, Fp8IsForGpusAndRoundsItsFactorsBesideTheBf16Step) {
+  Trial t = small();
+  t.precision = "fp8";
+  EXPECT_FALSE(unsupported(t, c10::DeviceType::CUDA)) << *unsupported(t, c10::DeviceType::CUDA);
+  const auto peak = [&](const char* precision) {
+    t.precision = precision;
+    const auto line = dry_run_line(t, Backend::kCuda);
+    EXPECT_TRUE(line) << (line ? "" : line.error().message);
+    return line ? nlohmann::json::parse(*line)["peak_bytes"][0].get<i64>() : 0;
+  };
+  EXPECT_GE(peak("fp8"), peak("bf16_master"));
+  EXPECT_FALSE(dry_run_line((t.precision = "fp8", t), Backend::kCpu));
 }
 
 TEST(TrainStep, RefusesWhatItDoesNotRun) {

@@ -1,0 +1,48 @@
+#include "orchestrator/launch/orchestrator_script.h"
+
+#include <fmt/format.h>
+
+#include "orchestrator/launch/slurm_script.h"
+#include "schema/attempt_token.h"
+
+namespace sweep::launch {
+namespace {
+
+// SIGKILL: it would end what runs on any other signal, and a killed one leaves its allocations to the next, which
+// takes them up. Nothing of this job's own surroundings may reach the jobs it submits.
+constexpr const char* kLife = R"(
+job=$SLURM_JOB_ID again=
+[ "${SLURM_RESTART_COUNT:-0}" -eq 0 ] || again=--take-over
+for name in $(compgen -e); do
+  case $name in SLURM_CONF) ;; SLURM_* | SLURMD_* | SBATCH_*) unset "$name" ;; esac
+done
+leave() { kill -KILL "$sweep" 2>/dev/null; wait "$sweep" 2>/dev/null; }
+trap 'leave; echo "ended by Slurm; what this sweep holds lives on" >&2; exit 143' TERM
+trap 'leave; echo "near its time limit: back into the queue" >&2; scontrol requeue "$job"; exit 0' USR1
+)";
+
+}  // namespace
+
+std::string orchestrator_job_name(const std::filesystem::path& absolute_db, const std::string& sweep) {
+  return "sweep-run-" + allocation_key(sweep, absolute_db);
+}
+
+std::string orchestrator_script(const OrchestratorJob& job) {
+  std::string out = "#!/bin/bash\n";
+  const auto add = [&out](const std::string& line) { out += "#SBATCH " + line + "\n"; };
+  add(slurm_directive("job-name", job.name));
+  add(slurm_directive("partition", job.partition));
+  for (const auto& [name, value] : job.asks) add(slurm_directive(name, value));
+  for (const char* line : {"--nodes=1", "--ntasks=1", "--cpus-per-task=1", "--mem=1G", "--requeue",
+                           "--open-mode=append", "--signal=B:USR1@120"})
+    add(line);
+  add(slurm_directive("output", slurm_file_name(job.log)));
+  out +=
+      "# The orchestrator of a sweep: asks for allocations, hands out trials, stores results; it computes "
+      "nothing.";
+  out += kLife;
+  for (const auto& word : job.words) out += shell_word(word) + " ";
+  return out + "$again &\nsweep=$!\nwait \"$sweep\"\n";
+}
+
+}  // namespace sweep::launch

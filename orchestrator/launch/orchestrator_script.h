@@ -1,0 +1,23 @@
+// The batch script of an orchestrator that is itself a small Slurm job: it takes up a sweep that is stored already, goes
+// with a signal and comes again when Slurm starts it once more; what it holds meanwhile lives on. Pure text.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace sweep::launch {
+
+struct OrchestratorJob {
+  std::string name;  // of the job: orchestrator_job_name()
+  std::string partition;
+  std::map<std::string, std::string> asks;  // further options of sbatch by their long names: account, ...
+  std::filesystem::path log;                // its words; absolute
+  std::vector<std::string> words;           // the command that takes the sweep up; absolute paths
+};
+
+// One for each sweep of each database.
+std::string orchestrator_job_name(const std::filesystem::path& absolute_db, const std::string& sweep);
+std::string orchestrator_script(const OrchestratorJob&);
+
+}  // namespace sweep::launch

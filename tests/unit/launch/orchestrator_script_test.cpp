@@ -1,0 +1,67 @@
+// The script of an orchestrator that is a job: its directives, what reaches its shell, and that a shell understands it.
+#include "orchestrator/launch/orchestrator_script.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace sweep::launch {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+OrchestratorJob job() {
+  return {"sweep-run-x-1",
+          "cpu",
+          {{"account", "my project"}},
+          "/data/50%/r.db.log",
+          {"/opt/sweep", "resume", "it's $(mine)", "--db", "/data/50%/r.db"}};
+}
+
+TEST(OrchestratorScript, AsksForLittleAndComesAgain) {
+  const auto script = orchestrator_script(job());
+  for (const char* line :
+       {"#SBATCH --job-name=sweep-run-x-1\n", "#SBATCH --partition=cpu\n",
+        "#SBATCH --account=\"my project\"\n", "#SBATCH --requeue\n", "#SBATCH --open-mode=append\n",
+        "#SBATCH --output=\"/data/50%%/r.db.log\"\n", "#SBATCH --cpus-per-task=1\n"})
+    EXPECT_THAT(script, HasSubstr(line));
+  EXPECT_THAT(script, HasSubstr("/opt/sweep resume 'it'\\''s $(mine)' --db '/data/50%/r.db' $again &\n"));
+  EXPECT_THAT(script, Not(HasSubstr("--exclusive")));
+}
+
+TEST(OrchestratorScript, OneNameForEachSweepOfEachDatabase) {
+  const auto name = orchestrator_job_name("/data/r.db", "mine");
+  EXPECT_EQ(name, orchestrator_job_name("/data/./r.db", "mine"));
+  EXPECT_NE(name, orchestrator_job_name("/data/other.db", "mine"));
+  EXPECT_NE(name, orchestrator_job_name("/data/r.db", "yours"));
+}
+
+// Started, started again, and told to go: as Slurm does it, without Slurm.
+TEST(OrchestratorScript, PassesItsSurroundingsToNobodyAndTakesOverWhenStartedAgain) {
+  char folder[] = "/tmp/sweep-orchestrator-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder), nullptr);
+  const std::filesystem::path here = folder;
+  auto told = job();
+  told.words = {"/bin/sh", "-c",
+                "printf '%s,' \"$SLURM_CONF\" \"$SLURM_JOB_ID\" \"$SLURM_RESTART_COUNT\" \"$@\" >" +
+                    (here / "said").string(),
+                "sh"};
+  std::ofstream(here / "script") << orchestrator_script(told);
+  const auto said = [&](const std::string& restarts) {
+    const auto line =
+        "SLURM_CONF=c SLURM_JOB_ID=7 SLURM_RESTART_COUNT=" + restarts + " bash " + (here / "script").string();
+    EXPECT_EQ(std::system(line.c_str()), 0);
+    std::ifstream in(here / "said");
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  EXPECT_EQ(said("0"), "c,,,");
+  EXPECT_EQ(said("2"), "c,,,--take-over,");
+  std::filesystem::remove_all(here);
+}
+
+}  // namespace
+}  // namespace sweep::launch

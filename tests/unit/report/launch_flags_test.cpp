@@ -1,0 +1,156 @@
+// The forms for other trainers: each name, unit and value as the trainer's own source has it (launch_flags.h names them).
+#include "orchestrator/report/launch_flags.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "rows.h"
+
+namespace sweep::report {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+Trial layout() {
+  Trial t = ok_row("a", 1, 100).trial;
+  t.nodes = 2, t.gpus_per_node = 8, t.dp = 16, t.precision = "bf16_master";
+  t.micro_batch_size = 2, t.grad_accum = 4, t.global_batch_size = 128, t.seq_len = 4096;
+  return t;
+}
+
+TEST(LaunchFlags, TorchtitanShardsByFsdp2) {
+  Trial t = layout();
+  t.zero = 3, t.dp_shard = 8, t.reshard = false, t.clip = true;
+  const auto form = torchtitan_form(t);
+  EXPECT_THAT(form.text, AllOf(HasSubstr("--parallelism.data_parallel_replicate_degree 2 "),
+                               HasSubstr("--parallelism.data_parallel_shard_degree 8 "),
+                               HasSubstr("--parallelism.fsdp_reshard_after_forward never "),
+                               HasSubstr("--training.dtype float32 "), HasSubstr("--training.max_norm 1.0"),
+                               HasSubstr("--training.mixed_precision_param bfloat16 "),
+                               HasSubstr("--training.local_batch_size 2 "),
+                               HasSubstr("--training.global_batch_size 128 ")));
+  t.zero = 1;
+  EXPECT_THAT(torchtitan_form(t).not_said, Contains(HasSubstr("ZeRO stage 1")));
+  t.precision = "bf16";
+  EXPECT_THAT(torchtitan_form(t).text, HasSubstr("--training.dtype bfloat16"));
+}
+
+TEST(LaunchFlags, TorchtitanSchedulesAndChunks) {
+  Trial t = layout();
+  t.dp = 4, t.pp = 4, t.schedule = "interleaved",
+  t.vpp = 4;  // 32 layers + 2 in 16 stages: 3 a stage are 12, so 2 of 32
+  EXPECT_THAT(torchtitan_form(t).text,
+              AllOf(HasSubstr("--parallelism.pipeline_parallel_schedule Interleaved1F1B"),
+                    HasSubstr("--parallelism.pipeline_parallel_first_stage_less_layers 0"),
+                    HasSubstr("--parallelism.pipeline_parallel_layers_per_stage 2"),
+                    HasSubstr("--parallelism.pipeline_parallel_microbatch_size 2"),
+                    HasSubstr("--training.local_batch_size 8 ")));
+  t.vpp = 2;  // its own default
+  EXPECT_THAT(torchtitan_form(t).text, Not(HasSubstr("layers_per_stage")));
+  t.vpp = 1, t.schedule = "afab";
+  EXPECT_THAT(torchtitan_form(t).text, HasSubstr("--parallelism.pipeline_parallel_schedule GPipe"));
+  t.schedule = "zero_bubble";
+  EXPECT_THAT(torchtitan_form(t).not_said, Contains(HasSubstr("zero_bubble")));
+}
+
+TEST(LaunchFlags, TorchtitanSplits) {
+  Trial t = layout();
+  t.dp = 2, t.tp = 2, t.cp = 4, t.ep = 2, t.zero = 3, t.sp = true, t.tp_overlap = true,
+  t.offload = "parameters";
+  EXPECT_THAT(torchtitan_form(t).text,
+              AllOf(HasSubstr("--parallelism.enable_async_tensor_parallel"), HasSubstr("--compile.enable"),
+                    HasSubstr("--parallelism.context_parallel_rotate_method alltoall"),
+                    HasSubstr("--parallelism.expert_tensor_parallel_degree 2"),
+                    HasSubstr("--debug.moe_force_load_balance"), HasSubstr("--training.enable_cpu_offload")));
+  t.cp_form = "all_to_all", t.offload = "optimizer", t.sp = false;
+  EXPECT_THAT(torchtitan_form(t).not_said,
+              AllOf(Contains(HasSubstr("exchanges heads")), Contains(HasSubstr("offload optimizer")),
+                    Contains(HasSubstr("without sequence parallelism"))));
+}
+
+TEST(LaunchFlags, MegatronSaysSplitsAndWhatItInsistsOn) {
+  Trial t = layout();
+  t.dp = 2, t.tp = 2, t.pp = 2, t.cp = 2, t.zero = 1, t.sp = true, t.schedule = "interleaved", t.vpp = 4;
+  t.offload = "optimizer", t.recompute = "full", t.recompute_every = 3;
+  const auto form = megatron_form(t);
+  EXPECT_THAT(form.text, testing::StartsWith("CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun "));
+  EXPECT_THAT(form.text,
+              AllOf(HasSubstr("--sequence-parallel"), HasSubstr("--cp-comm-type p2p"),
+                    HasSubstr("--num-virtual-stages-per-pipeline-rank 4"),
+                    HasSubstr("--use-distributed-optimizer"), HasSubstr("--optimizer-cpu-offload"),
+                    HasSubstr("--use-precision-aware-optimizer"), HasSubstr("--recompute-num-layers 3")));
+  EXPECT_THAT(form.text,
+              AllOf(HasSubstr("--bf16"), HasSubstr("--grad-reduce-in-bf16"), HasSubstr("--clip-grad 0.0"),
+                    HasSubstr("--attention-dropout 0.0"), HasSubstr("--hidden-dropout 0.0"),
+                    HasSubstr("--ddp-bucket-size 13107200")));  // 25 MiB of two bytes
+  t.grad_dtype = "fp32", t.cp_form = "all_to_all", t.clip = true, t.recompute = "selective";
+  EXPECT_THAT(megatron_form(t).text,
+              AllOf(HasSubstr("--accumulate-allreduce-grads-in-fp32"), HasSubstr("--cp-comm-type a2a"),
+                    HasSubstr("--clip-grad 1.0"), HasSubstr("--recompute-modules core_attn"),
+                    HasSubstr("--ddp-bucket-size 6553600")));
+}
+
+TEST(LaunchFlags, MegatronFsdpAndExperts) {
+  Trial t = layout();
+  t.zero = 3, t.dp_shard = 4, t.ep = 4, t.capacity_percent = 125, t.attention = "math";
+  t.spec = *shape::find_model("mixtral-8x7b");
+  const auto form = megatron_form(t);
+  EXPECT_THAT(form.text,
+              AllOf(HasSubstr("--data-parallel-sharding-strategy optim_grads_params"),
+                    HasSubstr("--ckpt-format fsdp_dtensor"), HasSubstr("--attention-backend unfused"),
+                    HasSubstr("--num-distributed-optimizer-instances 4"), HasSubstr("--num-experts 8"),
+                    HasSubstr("--moe-router-topk 2"), HasSubstr("--moe-expert-capacity-factor 1.25"),
+                    HasSubstr("--moe-router-force-load-balancing")));
+  EXPECT_THAT(form.text, Not(HasSubstr("CUDA_DEVICE_MAX_CONNECTIONS")));
+  t.pp = 2, t.schedule = "afab", t.precision = "fp16", t.activation_offload = true;
+  EXPECT_THAT(megatron_form(t).text, AllOf(HasSubstr("--fp16"), HasSubstr("--initial-loss-scale 65536")));
+  EXPECT_THAT(megatron_form(t).not_said, AllOf(Contains(HasSubstr("schedule afab")),
+                                               Contains(HasSubstr("--fine-grained-activation-offloading"))));
+}
+
+TEST(LaunchFlags, NanotronKeys) {
+  Trial t = layout();
+  t.dp = 4, t.tp = 2, t.pp = 2, t.zero = 1, t.sp = true, t.tp_overlap = true, t.schedule = "afab",
+  t.grad_dtype = "fp32";
+  const auto form = nanotron_form(t);
+  EXPECT_THAT(form.text, AllOf(HasSubstr("pp_engine: afab"), HasSubstr("tp_mode: REDUCE_SCATTER"),
+                               HasSubstr("tp_linear_async_communication: true"), HasSubstr("zero_stage: 1"),
+                               HasSubstr("accumulate_grad_in_fp32: true"), HasSubstr("clip_grad: null"),
+                               HasSubstr("ddp_bucket_cap_mb: 25"), HasSubstr("is_llama_config: true"),
+                               HasSubstr("batch_accumulation_per_replica: 4"), HasSubstr("dtype: bfloat16")));
+  t.cp = 2, t.zero = 3, t.schedule = "interleaved", t.vpp = 2, t.recompute = "selective";
+  EXPECT_THAT(nanotron_form(t).text,
+              AllOf(HasSubstr("is_qwen2_config: true"), HasSubstr("_attn_implementation: ring"),
+                    HasSubstr("pp_engine: 1f1b")));
+  EXPECT_THAT(nanotron_form(t).not_said,
+              AllOf(Contains(HasSubstr("ZeRO stage 3")), Contains(HasSubstr("schedule interleaved")),
+                    Contains(HasSubstr("selective recomputation"))));
+}
+
+TEST(LaunchFlags, DeepSpeedJson) {
+  Trial t = layout();
+  t.zero = 3, t.offload = "parameters", t.cp = 2, t.cp_form = "all_to_all", t.dp_shard = 4, t.clip = true;
+  const auto form = deepspeed_form(t);
+  const auto config = nlohmann::json::parse(form.text);
+  EXPECT_EQ(config.at("zero_optimization").at("mics_shard_size"), 8);
+  EXPECT_EQ(config.at("zero_optimization").at("reduce_bucket_size"), 13107200);
+  EXPECT_EQ(config.at("zero_optimization").at("offload_param").at("device"), "cpu");
+  EXPECT_EQ(config.at("sequence_parallel_size"), 2);
+  EXPECT_EQ(config.at("gradient_clipping"), 1.0);
+  EXPECT_EQ(config.at("data_types").at("grad_accum_dtype"), "bf16");
+  EXPECT_TRUE(config.at("bf16").at("enabled"));
+  t.precision = "bf16", t.offload = "disk", t.cp_form = "ring", t.ep = 2, t.recompute = "full";
+  const auto other = nlohmann::json::parse(deepspeed_form(t).text);
+  EXPECT_TRUE(other.at("bf16").at("bf16_optimizer_states"));
+  EXPECT_EQ(other.at("zero_optimization").at("offload_optimizer").at("device"), "nvme");
+  EXPECT_EQ(other.at("expert_parallel").at("autoep_size"), 2);
+  EXPECT_THAT(deepspeed_form(t).not_said,
+              AllOf(Contains(HasSubstr("cp 2 as a ring")), Contains(HasSubstr("full recomputation"))));
+}
+
+}  // namespace
+}  // namespace sweep::report
