@@ -171,7 +171,9 @@ class Round:
         victim = 0 if held else self.dice.randrange(2)
         pid, page = attempt.pid_of(victim), None
         if held:
+            stop(pid)
             page = attempt.pages[victim].look()
+            page = page if page.phase == INIT else None  # a fork that was under way may have let it go on
         elif case.moment != "meeting":
             page = self.aim(attempt, victim, pid, MOMENTS[case.moment])
         if page is None:
@@ -237,7 +239,7 @@ class Round:
             what = f"{case}: {outcome}, {reason}, {evidence}"
             assert outcome == VERDICT[case.blow], what
             told = json.loads(evidence)
-            ranks = (told["hang"] if case.blow == "stop" else told)["ranks"]
+            ranks = told.get("hang", told)["ranks"]
             assert sorted(r["rank"] for r in ranks) == [0, 1], what
             assert all(r["phase"] and r["last_collective"] for r in ranks), what
             if case.blow == "kill":
@@ -245,6 +247,8 @@ class Round:
             elif page and not page.waits:
                 assert rank == victim, what  # the one that waits for nobody
             if page:
+                there = next(r for r in ranks if r["rank"] == victim)
+                assert (there["phase"], there["part"]) == named(MOMENTS[case.moment]), what
                 tell(case, outcome, victim, ranks)
         return self.missed
 
@@ -252,6 +256,11 @@ class Round:
 def tell(case, outcome, victim, ranks):
     where = "; ".join(f"rank {r['rank']}: {r['phase']}/{r['part']}, last {r['last_collective']}" for r in ranks)
     print(f"| {case.strategy:11} | {case.moment:16} | {case.blow} rank {victim} | {outcome:5} | {where}", flush=True)
+
+
+def named(moment):
+    """A moment as evidence spells it."""
+    return {INIT: "init", WARMUP: "warmup", STEP: "step"}[moment[0]], ("none", "forward", "backward", "optimizer", "communication")[moment[1]]
 
 
 def play_round(bin_dir, cases, dice):

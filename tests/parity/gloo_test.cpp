@@ -17,7 +17,7 @@ Trial with(Trial t, void (*change)(Trial&)) {
 }
 void mixtral(Trial& t) {
   t.spec.family = "mixtral", t.spec.experts = 4, t.spec.experts_per_token = 2;
-  t.spec.router_aux_coef = 0.01, t.routing = "learned";
+  t.routing = "learned";
 }
 
 TEST(GlooParity, Splits) {
