@@ -22,6 +22,7 @@ constexpr Strategy kStrategies[] = {
     {"pp_afab", "pipeline: afab", kCpuOnly},
     {"pp_1f1b", "pipeline: 1f1b", kCpuOnly},
     {"pp_interleaved", "pipeline: interleaved", kCpuOnly},
+    {"pp_zero_bubble", "pipeline: zero_bubble", kCpuOnly},
     {"cp_ring", "context: ring", kCpuOnly},
     {"cp_heads", "context: exchange of heads", kCpuOnly},
     {"ep_balanced", "experts: balanced", kCpuOnly},
