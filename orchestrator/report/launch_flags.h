@@ -1,8 +1,8 @@
 // Launch form: a configuration as another trainer takes it: flags of torchtitan and Megatron-LM, keys of a nanotron
 // config, a DeepSpeed JSON. What that trainer cannot be told is named, never dropped in silence.
 //
-// Names, units and values were read in these sources, and the forms of layouts of every kind were given to the
-// parsers there:
+// Names, units and values were read in these sources; six layouts of different kinds were given to the parsers of the
+// first two, and nanotron's keys matched with its config classes:
 //   torchtitan   v0.2.2 (2026-02-20)       torchtitan/config/job_config.py, distributed/pipeline_parallel.py
 //   Megatron-LM  core_v0.19.0 (2026-08-19) megatron/training/arguments.py, core/transformer/transformer_config.py
 //   nanotron     2411b022 (2026-04-07)     src/nanotron/config/{config,parallelism_config,models_config}.py
