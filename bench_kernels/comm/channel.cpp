@@ -64,12 +64,14 @@ void Channel::enter(Kind kind) {
   if (page_ == nullptr) return;
   last_ = CollectiveName::of(kind, ++entered_, name_);
   page_->entered.put(last_);
+  page_->awaited.put(last_);  // a backend may wait for peers before it has begun
   page_->collective.fetch_add(1, std::memory_order_relaxed);
   page_->beats.fetch_add(1, std::memory_order_relaxed);
 }
 
 Pending Channel::begin(Kind kind, std::int64_t bytes, c10::intrusive_ptr<c10d::Work> work) {
   traffic_.bytes[static_cast<std::size_t>(kind)] += bytes;
+  if (page_ != nullptr) page_->awaited.put({});
   return {std::move(work), page_, last_};
 }
 

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <boost/asio/post.hpp>
+#include <numeric>
 
 #include "schema/codec.h"
 #include "worker/agent/agent.h"
@@ -16,6 +17,9 @@ void Agent::screen_nodes() {
     if (placement_.usable(node)) placed.nodes.push_back(node);
   const i64 gpus = crew_.nvml() == nullptr ? 0 : crew_.nvml()->count();
   placed.attempt = screen_attempt(static_cast<i64>(placed.nodes.size()), gpus, options_.zygote);
+  std::vector<i64> all(static_cast<std::size_t>(placed.attempt.trial.gpus_per_node));
+  std::iota(all.begin(), all.end(), 0);
+  placed.slots.assign(placed.nodes.size(), all);
   screen_lent_ = std::make_unique<SpreadLent>(spread_lent_);
   screen_lent_->write = [this](std::string_view kind,
                                const nlohmann::json& body) {  // none of it is the outbox's
