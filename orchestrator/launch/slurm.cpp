@@ -164,7 +164,8 @@ class Slurm final : public HeldAllocations<SlurmJob> {
         denied_.push_back(job->name());
     }
     if (numbers.size() > kMostDenials) {  // the others' turn comes; until then nothing is concluded of them
-      std::ranges::rotate(numbers, numbers.begin() + static_cast<std::ptrdiff_t>(turn_++ % numbers.size()));
+      const auto first = numbers.begin() + static_cast<std::ptrdiff_t>(turn_++ % numbers.size());
+      std::rotate(numbers.begin(), first, numbers.end());
       numbers.resize(kMostDenials);
     }
     deny_next(std::move(numbers));
