@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <boost/asio/io_context.hpp>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <thread>
@@ -20,11 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 launch::Said ask_slurm(std::vector<std::string> words) {
-  boost::asio::io_context io;
-  launch::Commands commands(io);
-  launch::Said said;
-  commands.run(std::move(words), 60, [&](const launch::Said& answer) { said = answer; });
-  io.run();
+  launch::Said said = launch::run_alone(std::move(words), 60);
   if (said.timed_out) said.err = "no answer in time";
   return said;
 }

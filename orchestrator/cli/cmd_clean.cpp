@@ -2,7 +2,6 @@
 // before it acts.
 #include <fmt/format.h>
 
-#include <boost/asio/io_context.hpp>
 #include <ostream>
 
 #include "orchestrator/cli/command.h"
@@ -15,14 +14,7 @@
 namespace sweep::cli {
 namespace {
 
-launch::Said ask(std::vector<std::string> words) {
-  boost::asio::io_context io;
-  launch::Commands commands(io);
-  launch::Said said;
-  commands.run(std::move(words), 60, [&](const launch::Said& answer) { said = answer; });
-  io.run();
-  return said;
-}
+constexpr double kAnswerLimit = 60;  // seconds
 
 struct Leftovers {
   std::vector<launch::JobFacts> jobs;
@@ -36,7 +28,7 @@ Expected<std::vector<launch::JobFacts>> living_jobs(const std::vector<store::All
   for (const auto& row : rows)
     if (row.launcher == "slurm") names.push_back(launch::slurm_job_name(row.id));
   if (names.empty()) return std::vector<launch::JobFacts>();
-  const auto said = ask(launch::squeue_by_name(names));
+  const auto said = launch::run_alone(launch::squeue_by_name(names), kAnswerLimit);
   if (!said.ok()) return fail("squeue does not answer, so nothing is known of Slurm jobs: " + said.err);
   auto jobs = launch::read_squeue(said.out);
   std::erase_if(jobs, [](const launch::JobFacts& job) {
@@ -86,7 +78,8 @@ int clean(Io& io, const Where& where, bool yes) {
     return kAnswered;
   }
   bool ended = true;
-  for (const auto& job : found->jobs) ended = ask({"scancel", std::to_string(job.id)}).ok() && ended;
+  for (const auto& job : found->jobs)
+    ended = launch::run_alone({"scancel", std::to_string(job.id)}, kAnswerLimit).ok() && ended;
   for (const auto& row : found->allocations) launch::clean_leftovers(row.spool, row.id);
   io.err << (ended ? "ended\n" : "scancel failed for some; ask again\n");
   return ended ? kAnswered : kUnanswered;

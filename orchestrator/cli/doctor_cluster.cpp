@@ -1,7 +1,6 @@
 #include "orchestrator/cli/doctor_cluster.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
 #include <chrono>
@@ -9,10 +8,12 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "orchestrator/cli/show_scripts.h"
 #include "orchestrator/launch/commands.h"
 #include "orchestrator/launch/slurm.h"
 #include "orchestrator/launch/slurm_options.h"
 #include "orchestrator/launch/slurm_script.h"
+#include "orchestrator/launch/slurm_state.h"
 #include "orchestrator/launch/ssh_shell.h"
 #include "schema/codec.h"
 #include "schema/frame.h"
@@ -43,15 +44,6 @@ std::vector<nlohmann::json> objects_in(const std::string& text) {
       out.push_back(std::move(*parsed));
   }
   return out;
-}
-
-launch::Said say(std::vector<std::string> words, double limit_s) {
-  boost::asio::io_context io;
-  launch::Commands commands(io);
-  launch::Said said;
-  commands.run(std::move(words), limit_s, [&](const launch::Said& answer) { said = answer; });
-  io.run();
-  return said;
 }
 
 launch::SshShell::Said ask_host(const launch::SshOptions& options, const std::string& host,
@@ -143,7 +135,7 @@ Expected<void> add_loop(Io& io, const ClusterWish& wish, i64 nodes, std::vector<
 }
 
 Finding judge_controller() {
-  const auto said = say({"scontrol", "ping"}, kReach);
+  const auto said = launch::run_alone({"scontrol", "ping"}, kReach);
   const std::string line = first_line(said.out + said.err);
   if (said.ok() && said.out.find("UP") != std::string::npos) return {"slurmctld", Health::kGood, line};
   return {"slurmctld", Health::kBad,
@@ -152,36 +144,23 @@ Finding judge_controller() {
 }
 
 std::vector<Finding> judge_partition(const launch::SlurmOptions& options, i64 nodes) {
-  std::vector<std::string> words{"sinfo", "--noheader", "--format=%R|%a|%D|%T"};
   const auto named = options.ask.find("partition");
   const std::string partition = named == options.ask.end() ? "" : named->second;
-  if (!partition.empty()) words.push_back("--partition=" + partition);
-  const auto said = say(words, kReach);
+  const auto said = launch::run_alone(launch::sinfo_of(partition), kReach);
   const std::string what = partition.empty() ? "partition" : "partition " + partition;
-  std::istringstream in(said.out);
-  i64 usable = 0, all = 0;
-  bool up = false;
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream cells(line);
-    std::string name, avail, count, state;
-    std::getline(cells, name, '|'), std::getline(cells, avail, '|'), std::getline(cells, count, '|'),
-        std::getline(cells, state);
-    up = up || avail == "up";
-    all += std::atoll(count.c_str());
-    for (const char* working : {"idle", "mixed", "allocated", "completing"})
-      if (state.starts_with(working)) usable += std::atoll(count.c_str());
-  }
-  if (!said.ok() || all == 0)
+  const auto facts = launch::read_sinfo(said.out);
+  if (!said.ok() || facts.nodes == 0)
     return {{what, Health::kBad,
              fmt::format("Slurm has none of that name: {}; `sinfo -s` lists them",
                          first_line(said.err.empty() ? "no nodes in it" : said.err))}};
-  if (!up)
+  if (!facts.up)
     return {{what, Health::kBad, "it is not up: choose another one with launch: {slurm: {partition: NAME}}"}};
-  if (usable < nodes)
+  if (facts.working < nodes)
     return {{what, Health::kBad,
-             fmt::format("{} of its {} nodes work, {} are wanted: `sinfo -R` says why the others do not",
-                         usable, all, nodes)}};
-  return {{what, Health::kGood, fmt::format("up, {} of {} nodes work", usable, all)}};
+             fmt::format("{} of its {} nodes work{}, {} are wanted: `sinfo -R` says why the others do not",
+                         facts.working, facts.nodes, facts.others.empty() ? "" : " (" + facts.others + ")",
+                         nodes)}};
+  return {{what, Health::kGood, fmt::format("up, {} of {} nodes work", facts.working, facts.nodes)}};
 }
 
 // The script a run would submit, asked of sbatch without submitting it.
@@ -191,15 +170,10 @@ Finding judge_submission(const ClusterWish& wish, const launch::SlurmOptions& op
   request.spool = std::filesystem::absolute(wish.proving.db + ".spool") / request.id;
   request.nodes = wish.nodes, request.hardware = wish.hardware, request.seconds = 600;
   const launch::Programs programs{agent_here(wish.proving), rank_there(wish.proving, ""), true};
-  const auto file = std::filesystem::temp_directory_path() / fmt::format("sweep-doctor-{}.sh", ::getpid());
-  if (auto written = spool::write_atomically(file, launch::slurm_script(request, options, programs));
-      !written)
-    return {"submission", Health::kBad, written.error().message};
-  const auto said = say({"sbatch", "--test-only", file.string()}, 60);
-  std::error_code ignored;
-  std::filesystem::remove(file, ignored);
-  const std::string line = first_line(said.err + said.out);
-  if (said.ok()) return {"submission", Health::kGood, "sbatch would take it"};
+  const auto said = test_only(launch::slurm_script(request, options, programs));
+  if (!said) return {"submission", Health::kBad, said.error().message};
+  if (said->ok()) return {"submission", Health::kGood, "sbatch would take it"};
+  const std::string line = first_line(said->err + said->out);
   return {"submission", Health::kBad,
           fmt::format("{}: `sweep plan GRID --sbatch` shows what was asked", line)};
 }
@@ -224,7 +198,7 @@ std::vector<Finding> judge_nodes(const ClusterWish& wish, const launch::SlurmOpt
   for (const auto& word : {agent_here(wish.proving), std::string("--probe"), folder, rank})
     words.push_back(word);
   const auto asked = unix_ns_now();
-  const auto said = say(words, kSrun);
+  const auto said = launch::run_alone(words, kSrun);
   const auto answered = unix_ns_now();
   const auto answers = objects_in(said.out);
   if (answers.empty())

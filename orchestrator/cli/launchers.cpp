@@ -40,12 +40,8 @@ run::MakeLauncher local_maker(const launch::Programs& programs) {
 
 // 0: it has none, or Slurm does not say.
 i64 standing_nodes(i64 job) {
-  boost::asio::io_context io;
-  launch::Commands commands(io);
-  launch::Said said;
-  commands.run({"squeue", "--noheader", fmt::format("--jobs={}", job), "--states=RUNNING", "--format=%D"}, 60,
-               [&](const launch::Said& answer) { said = answer; });
-  io.run();
+  const auto said = launch::run_alone(
+      {"squeue", "--noheader", fmt::format("--jobs={}", job), "--states=RUNNING", "--format=%D"}, 60);
   return said.ok() ? std::atoll(said.out.c_str()) : 0;
 }
 

@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <boost/asio/io_context.hpp>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "orchestrator/cli/launchers.h"
-#include "orchestrator/launch/commands.h"
 #include "orchestrator/launch/slurm_script.h"
 #include "orchestrator/run/demand.h"
 #include "schema/codec.h"
@@ -37,25 +35,17 @@ std::vector<store::Demand> demand_of(const std::vector<PlanEntry>& entries) {
   return out;
 }
 
-launch::Said test_only(const std::string& script) {
+}  // namespace
+
+Expected<launch::Said> test_only(const std::string& script) {
   const auto file =
-      std::filesystem::temp_directory_path() / fmt::format("sweep-plan-{}.sh", static_cast<i64>(::getpid()));
-  launch::Said said;
-  if (auto written = spool::write_atomically(file, script); !written) {
-    said.err = written.error().message;
-    return said;
-  }
-  boost::asio::io_context io;
-  launch::Commands commands(io);
-  commands.run({"sbatch", "--test-only", file.string()}, 60,
-               [&](const launch::Said& answer) { said = answer; });
-  io.run();
+      std::filesystem::temp_directory_path() / fmt::format("sweep-test-{}.sh", static_cast<i64>(::getpid()));
+  if (auto written = spool::write_atomically(file, script); !written) return tl::unexpected(written.error());
+  auto said = launch::run_alone({"sbatch", "--test-only", file.string()}, 60);
   std::error_code ignored;
   std::filesystem::remove(file, ignored);
   return said;
 }
-
-}  // namespace
 
 int show_scripts(Io& io, const Planned& planned, const std::string& db) {
   LaunchWish wish;
@@ -82,8 +72,10 @@ int show_scripts(Io& io, const Planned& planned, const std::string& db) {
     const auto script = launch::slurm_script(request, *options, programs);
     io.out << script << '\n' << std::flush;
     const auto said = test_only(script);
-    io.err << (said.ok() ? "" : "sbatch would not take it: ") << said.err << said.out;
-    taken = taken && said.ok();
+    const bool ok = said && said->ok();
+    io.err << (ok ? "" : "sbatch would not take it: ")
+           << (said ? said->err + said->out : said.error().message);
+    taken = taken && ok;
   }
   return taken ? kAnswered : kUnanswered;
 }

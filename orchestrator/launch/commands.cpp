@@ -116,4 +116,13 @@ void Commands::run(std::vector<std::string> argv, double limit_s, Answer answer)
   made->start(std::move(argv), limit_s);
 }
 
+Said run_alone(std::vector<std::string> argv, double limit_s) {
+  boost::asio::io_context io;
+  Commands commands(io);
+  Said said;
+  commands.run(std::move(argv), limit_s, [&](const Said& answer) { said = answer; });
+  io.run();
+  return said;
+}
+
 }  // namespace sweep::launch

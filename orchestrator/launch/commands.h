@@ -36,4 +36,7 @@ class Commands {
   std::set<std::shared_ptr<Running>> running_;
 };
 
+// One program, waited for: for commands that have no event loop of their own.
+Said run_alone(std::vector<std::string> argv, double limit_s);
+
 }  // namespace sweep::launch

@@ -45,6 +45,19 @@ constexpr std::array kStates{
     StateWord{"OUT_OF_MEMORY", {Phase::kEnded, Blame::kMachine}},
 };
 
+// slurm.schedmd.com/sinfo.html, "NODE STATE CODES": what runs jobs, promises to, or is only asleep.
+constexpr std::array<std::string_view, 9> kWorkingNodes{"idle",        "mixed",        "allocated",
+                                                        "completing",  "planned",      "reserved",
+                                                        "powering_up", "powered_down", "powering_down"};
+
+// A word may end in a sign: "*" says that the node does not answer, the others that it will come or is promised.
+bool is_working_node(std::string_view state) {
+  if (state.ends_with('*')) return false;
+  while (!state.empty() && std::string_view("~#!%$@^-+").find(state.back()) != std::string_view::npos)
+    state.remove_suffix(1);
+  return std::find(kWorkingNodes.begin(), kWorkingNodes.end(), state) != kWorkingNodes.end();
+}
+
 // Waiting does not help: slurm.schedmd.com/job_reason_codes.html.
 constexpr std::array<std::string_view, 18> kHopeless{"PartitionConfig",
                                                      "PartitionNodeLimit",
@@ -211,6 +224,28 @@ std::optional<JobFacts> read_scontrol(std::string_view answer) {
   }
   if (facts.id == 0 || facts.state.empty()) return std::nullopt;
   return facts;
+}
+
+std::vector<std::string> sinfo_of(std::string_view partition) {
+  std::vector<std::string> out{"sinfo", "--noheader", "--format=%a|%D|%T"};
+  if (!partition.empty()) out.push_back(fmt::format("--partition={}", partition));
+  return out;
+}
+
+PartitionFacts read_sinfo(std::string_view answer) {
+  PartitionFacts out;
+  for (const auto line : split(answer, '\n', answer.size() + 1)) {
+    const auto fields = split(line, '|', 3);
+    if (fields.size() != 3) continue;
+    const i64 count = number(fields[1]).value_or(0);
+    out.up = out.up || fields[0] == "up";
+    out.nodes += count;
+    if (is_working_node(fields[2]))
+      out.working += count;
+    else
+      out.others += fmt::format("{}{} {}", out.others.empty() ? "" : ", ", count, fields[2]);
+  }
+  return out;
 }
 
 std::optional<double> slurm_seconds(std::string_view text) {

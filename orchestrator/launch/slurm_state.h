@@ -54,6 +54,15 @@ struct StepFacts {
 };
 std::vector<StepFacts> read_steps(std::string_view answer);
 
+// A partition (empty: the default ones) and its nodes, as sinfo counts them.
+struct PartitionFacts {
+  bool up = false;
+  i64 nodes = 0, working = 0;  // working: they will run jobs, now or when those of others have ended
+  std::string others;          // "2 drained, 1 down*": those that do not work
+};
+std::vector<std::string> sinfo_of(std::string_view partition);
+PartitionFacts read_sinfo(std::string_view answer);
+
 // "1-02:03:04", "02:03:04", "03:04", "5" (minutes, of a limit given so); none: UNLIMITED, NOT_SET, INVALID.
 std::optional<double> slurm_seconds(std::string_view text);
 // "HH:MM:SS" or "D-HH:MM:SS", rounded up to a whole minute.

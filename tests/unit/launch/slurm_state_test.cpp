@@ -96,6 +96,20 @@ TEST(SlurmState, EveryStateHasAMeaning) {
   }
 }
 
+TEST(SlurmState, NodesThatWorkAreCountedThoughAnotherJobIsPromisedThem) {
+  const auto facts = read_sinfo("up|2|planned\nup|1|idle\nup|4|mixed-\nup|8|idle~\nup|16|allocated\n");
+  EXPECT_TRUE(facts.up);
+  EXPECT_EQ(facts.nodes, 31);
+  EXPECT_EQ(facts.working, 31);
+  const auto bad =
+      read_sinfo("down|1|idle*\ndown|2|drained\ndown|4|down\ndown|8|maint\ndown|16|inval\n\nnonsense\n");
+  EXPECT_FALSE(bad.up);
+  EXPECT_EQ(bad.nodes, 31);
+  EXPECT_EQ(bad.working, 0);
+  EXPECT_EQ(bad.others, "1 idle*, 2 drained, 4 down, 8 maint, 16 inval");
+  EXPECT_EQ(read_sinfo("").nodes, 0);
+}
+
 TEST(SlurmState, TimesAreReadAndWritten) {
   EXPECT_EQ(slurm_seconds("90"), 90 * 60);
   EXPECT_EQ(slurm_seconds("02:30"), 150);
