@@ -79,9 +79,10 @@ def version_1_of(db, old):
         tables = [name for (name,) in to.execute("select name from sqlite_master where type = 'table' and name not like 'sqlite_%'")]
         to.execute("attach ? as new", [str(db)])
         to.execute("pragma foreign_keys = off")
+        later = migrated_columns()
         for table in tables:
             have = {c[1] for c in to.execute(f"pragma table_info({table})")}
-            columns = [c for c in to.execute(f"pragma new.table_info({table})") if (table, c[1]) not in migrated_columns()]
+            columns = [c for c in to.execute(f"pragma new.table_info({table})") if (table, c[1]) not in later]
             for c in columns:
                 if c[1] not in have:
                     to.execute(f"alter table {table} add column \"{c[1]}\" {c[2]}" + (f" default {c[4]}" if c[4] else ""))

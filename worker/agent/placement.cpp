@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace sweep::agent {
 
@@ -38,6 +39,16 @@ std::optional<Placement::Placed> Placement::take() {
   out.beside = shares(next) && each < slots_;
   out.attempt = std::move(waiting_.front());
   waiting_.pop_front();
+  return out;
+}
+
+Placement::Placed Placement::over_all(Attempt attempt) const {
+  Placed out;
+  std::vector<i64> slots(static_cast<std::size_t>(attempt.trial.world() / usable_count()));
+  std::iota(slots.begin(), slots.end(), 0);
+  for (std::size_t i = 0; i < nodes_.size(); ++i)
+    if (nodes_[i].usable) out.nodes.push_back(static_cast<i64>(i)), out.slots.push_back(slots);
+  out.attempt = std::move(attempt);
   return out;
 }
 

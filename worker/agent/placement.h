@@ -27,6 +27,8 @@ class Placement {
   // The next attempt, if it may start now; it holds its nodes until release().
   std::optional<Placed> take();
   void release(const Placed&);
+  // An attempt over all nodes that can be used, before any other one runs: it holds nothing.
+  Placed over_all(Attempt) const;
   std::optional<Attempt> remove(i64 id);  // takes a waiting attempt out; none: it is not waiting
   std::optional<i64> first() const;
   bool empty() const { return waiting_.empty(); }

@@ -3,7 +3,6 @@
 #include <spdlog/spdlog.h>
 
 #include <boost/asio/post.hpp>
-#include <numeric>
 
 #include "schema/codec.h"
 #include "worker/agent/agent.h"
@@ -12,14 +11,8 @@ namespace sweep::agent {
 
 void Agent::screen_nodes() {
   screening_ = true;
-  Placement::Placed placed;
-  for (i64 node = 0; node < options_.nodes; ++node)
-    if (placement_.usable(node)) placed.nodes.push_back(node);
   const i64 gpus = crew_.nvml() == nullptr ? 0 : crew_.nvml()->count();
-  placed.attempt = screen_attempt(static_cast<i64>(placed.nodes.size()), gpus, options_.zygote);
-  std::vector<i64> all(static_cast<std::size_t>(placed.attempt.trial.gpus_per_node));
-  std::iota(all.begin(), all.end(), 0);
-  placed.slots.assign(placed.nodes.size(), all);
+  auto placed = placement_.over_all(screen_attempt(placement_.usable_count(), gpus, options_.zygote));
   screen_lent_ = std::make_unique<SpreadLent>(spread_lent_);
   screen_lent_->write = [this](std::string_view kind,
                                const nlohmann::json& body) {  // none of it is the outbox's

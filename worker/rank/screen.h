@@ -8,8 +8,7 @@
 
 namespace sweep::rank {
 
-// JSON object: matmul_gflops, memory_gb_s, links: a list of [rank it came from, GB/s], unix_ns (this machine's
-// clock right after a barrier). A collective of all ranks.
+// JSON object: matmul_gflops, memory_gb_s, links: a list of [rank it came from, GB/s]. A collective of all ranks.
 std::string screen(const Device&, comm::Channel& world);
 
 }  // namespace sweep::rank
