@@ -7,8 +7,9 @@
 namespace sweep::cli {
 namespace {
 
-constexpr std::string_view kTested = "2026-11-21", kNever = "";
-constexpr std::array<std::string_view, kGrounds> kCpuOnly = {kTested, kTested, kNever, kNever};
+constexpr std::string_view kNever = "";
+constexpr std::array<std::string_view, kGrounds> kCpuOnly = {"2026-11-21", "2026-11-21", kNever, kNever};
+constexpr std::array<std::string_view, kGrounds> kCpuSince22 = {"2026-11-22", "2026-11-22", kNever, kNever};
 
 constexpr Strategy kStrategies[] = {
     {"dp", "data parallel", kCpuOnly},
@@ -22,7 +23,7 @@ constexpr Strategy kStrategies[] = {
     {"pp_afab", "pipeline: afab", kCpuOnly},
     {"pp_1f1b", "pipeline: 1f1b", kCpuOnly},
     {"pp_interleaved", "pipeline: interleaved", kCpuOnly},
-    {"pp_zero_bubble", "pipeline: zero_bubble", kCpuOnly},
+    {"pp_zero_bubble", "pipeline: zero_bubble", kCpuSince22},
     {"cp_ring", "context: ring", kCpuOnly},
     {"cp_heads", "context: exchange of heads", kCpuOnly},
     {"ep_balanced", "experts: balanced", kCpuOnly},

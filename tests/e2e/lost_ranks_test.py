@@ -38,7 +38,7 @@ DEFAULTS = {"dp": 1, "tp": 1, "pp": 1, "cp": 1, "ep": 1, "zero": 0, "sp": "false
 STRATEGIES = {
     "zero 0": {"dp": 2}, "zero 1": {"dp": 2, "zero": 1}, "zero 2": {"dp": 2, "zero": 2}, "zero 3": {"dp": 2, "zero": 3},
     "tp": {"tp": 2}, "tp + sp": {"tp": 2, "sp": "true"}, "1f1b": {"pp": 2},
-    "interleaved": {"pp": 2, "schedule": "interleaved", "vpp": 2}, "ring": {"cp": 2},
+    "interleaved": {"pp": 2, "schedule": "interleaved", "vpp": 2}, "zero bubble": {"pp": 2, "schedule": "zero_bubble"}, "ring": {"cp": 2},
     "exchange": {"cp": 2, "cp_form": "all_to_all"}, "ep": {"dp": 2, "ep": 2, "routing": "learned"}}
 # schema/progress.h: Phase and Part
 INIT, WARMUP, STEP = 1, 4, 5

@@ -34,6 +34,9 @@ void tied(Trial& t) {
 void interleaved(Trial& t) {
   t.schedule = "interleaved", t.vpp = 2;
 }
+void zero_bubble(Trial& t) {
+  t.schedule = "zero_bubble";
+}
 void nothing(Trial&) {}
 
 const CostCase kCosts[] = {
@@ -63,6 +66,14 @@ const CostCase kCosts[] = {
     {"dp2_pp2_interleaved_zero3_full",
      {2, 1, 2},
      [](Trial& t) { interleaved(t), t.zero = 3, t.recompute = "full"; }},
+    {"pp2_zero_bubble", {1, 1, 2}, zero_bubble},
+    {"pp4_zero_bubble_tied", {1, 1, 4}, [](Trial& t) { tied(t), zero_bubble(t); }},
+    {"pp2_tp2_sp_zero_bubble", {1, 2, 2}, [](Trial& t) { zero_bubble(t), t.sp = true; }},
+    {"pp2_cp2_zero_bubble", {1, 1, 2, 2}, zero_bubble},
+    {"dp2_pp2_zero_bubble_zero1", {2, 1, 2}, [](Trial& t) { zero_bubble(t), t.zero = 1; }},
+    {"dp2_pp2_zero_bubble_zero2", {2, 1, 2}, [](Trial& t) { zero_bubble(t), t.zero = 2; }},
+    {"dp2_pp2_zero_bubble_zero3", {2, 1, 2}, [](Trial& t) { zero_bubble(t), t.zero = 3; }},
+    {"dp2_pp2_ep2_zero_bubble", {2, 1, 2, 1, 2}, [](Trial& t) { experts(t), zero_bubble(t); }},
     {"cp2_full", {1, 1, 1, 2}, [](Trial& t) { t.recompute = "full"; }},
     {"cp2_selective", {1, 1, 1, 2}, [](Trial& t) { t.recompute = "selective"; }},
     {"cp2_exchange_full", {1, 1, 1, 2}, [](Trial& t) { t.cp_form = "all_to_all", t.recompute = "full"; }},
