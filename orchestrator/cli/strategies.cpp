@@ -20,6 +20,7 @@ constexpr Strategy kStrategies[] = {
     {"tp", "tensor", kCpuOnly},
     {"tp_sp", "tensor and sequence", kCpuOnly},
     {"tp_overlap", "tensor and sequence, overlapped", kCpuOnly},
+    {"tp_kv", "tensor, ranks that share a key-value head", kCpuSince22},
     {"pp_afab", "pipeline: afab", kCpuOnly},
     {"pp_1f1b", "pipeline: 1f1b", kCpuOnly},
     {"pp_interleaved", "pipeline: interleaved", kCpuOnly},
@@ -56,7 +57,9 @@ void apply(std::string_view name, i64 n, Trial& t) {
   if (name == "zero2") t.dp = n, t.zero = 2;
   if (name == "zero3") t.dp = n, t.zero = 3;
   if (name == "hybrid") t.dp = 4, t.zero = 3, t.dp_shard = 2;
-  if (name.starts_with("tp")) t.tp = n, t.sp = name != "tp", t.tp_overlap = name == "tp_overlap";
+  if (name.starts_with("tp"))
+    t.tp = n, t.sp = name == "tp_sp" || name == "tp_overlap", t.tp_overlap = name == "tp_overlap";
+  if (name == "tp_kv") t.spec.kv_heads = 1;
   if (name.starts_with("pp")) t.pp = n, t.schedule = name.substr(3);
   if (name == "pp_interleaved") t.vpp = 2, t.spec.layers = 2 * n;
   if (name == "cp_ring") t.cp = n;

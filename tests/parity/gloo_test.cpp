@@ -29,6 +29,9 @@ TEST(GlooParity, Splits) {
   table.expect_equal("tp 2 + sp", with(over_gloo(1, 2, 1, 1), [](Trial& t) { t.sp = true; }));
   table.expect_equal("tp 4 + sp + overlap",
                      with(over_gloo(1, 4, 1, 1), [](Trial& t) { t.sp = t.tp_overlap = true; }));
+  table.expect_equal("tp 4, kv 2", with(over_gloo(1, 4, 1, 1), [](Trial& t) { t.spec.kv_heads = 2; }));
+  table.expect_equal("tp 2, kv 1 + sp",
+                     with(over_gloo(1, 2, 1, 1), [](Trial& t) { t.spec.kv_heads = 1, t.sp = true; }));
   table.expect_equal("cp 2", over_gloo(1, 1, 1, 2));
   table.expect_equal("cp 4", over_gloo(1, 1, 1, 4));
   table.expect_equal("cp 2 all-to-all",

@@ -21,6 +21,19 @@ Trial grouped() {  // two query heads to a key-value head
   t.spec.kv_heads = 2;
   return t;
 }
+Trial shared(i64 kv_heads) {  // a key-value head on several tensor-parallel ranks
+  Trial t = tiny_trial();
+  t.spec.kv_heads = kv_heads;
+  return t;
+}
+Trial at_stage(Trial t, i64 zero) {
+  t.zero = zero;
+  return t;
+}
+Trial changed(Trial t, void (*change)(Trial&)) {
+  change(t);
+  return t;
+}
 Trial gpt2() {  // biases, learned positions, transposed weights, q, k and v in one, tied
   Trial t = tiny_trial();
   t.spec.family = "gpt2", t.spec.max_positions = 24, t.spec.tie_embeddings = true;
@@ -91,6 +104,52 @@ TEST(SplitParity, Context) {
   table.expect_equal("cp 2 all-to-all, window", exchanging(split(windowed(), 1, 1, 2)));
   table.expect_equal("cp 2 all-to-all, math", exchanging(split(math(grouped()), 1, 1, 2)));
   table.expect_equal("cp 2 all-to-all, micro-batch 2", larger_batches(exchanging(split(llama, 1, 1, 2))));
+}
+
+TEST(SplitParity, SharedKeyValueHeads) {
+  ParityTable table(kSplitSteps);
+  table.expect_equal("tp 2, kv 1", split(shared(1), 1, 2, 1));
+  table.expect_equal("tp 4, kv 1", split(shared(1), 1, 4, 1));
+  table.expect_equal("tp 4, kv 2", split(shared(2), 1, 4, 1));
+  table.expect_equal("tp 4, kv 2, micro-batch 2", larger_batches(split(shared(2), 1, 4, 1)));
+  table.expect_equal("tp 4, kv 2 + sp", split(shared(2), 1, 4, 1, true));
+  table.expect_equal("tp 4, kv 2 + sp + overlap", split(shared(2), 1, 4, 1, true, true));
+  table.expect_equal("tp 4, kv 2, qwen2 tied + sp", split(qwen_tied(), 1, 4, 1, true));
+  table.expect_equal("tp 4, kv 2, math", split(math(shared(2)), 1, 4, 1));
+  table.expect_equal("tp 4, kv 2, window", split(windowed(), 1, 4, 1));
+  table.expect_equal("tp 4, kv 2, recompute full",
+                     changed(split(shared(2), 1, 4, 1), [](Trial& t) { t.recompute = "full"; }));
+  table.expect_equal("tp 4, kv 2, recompute selective",
+                     changed(split(shared(2), 1, 4, 1), [](Trial& t) { t.recompute = "selective"; }));
+  table.expect_equal("tp 4, kv 2, offloaded activations",
+                     changed(split(shared(2), 1, 4, 1), [](Trial& t) { t.activation_offload = true; }));
+}
+
+TEST(SplitParity, SharedKeyValueHeadsInProducts) {
+  ParityTable table(kSplitSteps);
+  const auto clip = [](Trial& t) { t.clip = true; };
+  table.expect_equal("tp 4, kv 2, clip", changed(split(shared(2), 1, 4, 1), clip));
+  for (const i64 zero : {0, 1, 2, 3})
+    table.expect_equal("dp 2 x tp 4, kv 2, zero " + std::to_string(zero),
+                       at_stage(split(shared(2), 2, 4, 1), zero));
+  table.expect_equal("dp 2 x tp 4, kv 2 + sp, zero 2, clip",
+                     changed(at_stage(split(shared(2), 2, 4, 1, true), 2), clip));
+  table.expect_equal("dp 2 x tp 4, kv 2 + sp, zero 3, clip",
+                     changed(at_stage(split(shared(2), 2, 4, 1, true), 3), clip));
+  for (const char* schedule : {"1f1b", "afab", "zero_bubble"}) {
+    Trial t = with_degrees(shared(2), 1, 4, 2, 1);
+    t.schedule = schedule;
+    table.expect_equal(std::string("tp 4, kv 2 x pp 2 ") + schedule, t);
+  }
+  table.expect_equal("tp 2, kv 1 x pp 2 x 2 chunks + sp",
+                     changed(with_degrees(shared(1), 1, 2, 2, 1),
+                             [](Trial& t) { t.schedule = "interleaved", t.vpp = 2, t.sp = true; }));
+  table.expect_equal("tp 4, kv 2 x cp 2 + sp", split(shared(2), 1, 4, 2, true));
+  table.expect_equal("dp 2 x ep 2 x tp 4, kv 2 + sp",
+                     changed(with_degrees(shared(2), 2, 4, 1, 1, 2), [](Trial& t) {
+                       t.spec.family = "mixtral", t.spec.experts = 4, t.spec.experts_per_token = 2;
+                       t.routing = "learned", t.sp = true;
+                     }));
 }
 
 TEST(SplitParity, Together) {
