@@ -35,6 +35,8 @@ class ConductorLoop {
   void request(const Wanted&);
   void fill();
   void fill(Holding&);
+  Expected<bool> wants_more(const Holding&);
+  double pace() const;
   void release_unwanted();
   bool post_one(Holding&);
   std::optional<store::Fit> fit_of(const Holding&) const;
@@ -79,6 +81,7 @@ class ConductorLoop {
   std::map<std::string, Holding> held_;  // by allocation
   Quarantine quarantine_;
   double spent_gpu_s_ = 0;  // of allocations that have ended
+  Pace past_;               // theirs
   int signals_seen_ = 0;
   int lost_in_a_row_ = 0;
   i64 landed_ = 0, ticks_ = 0;
