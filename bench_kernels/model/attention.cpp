@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 
 #include "bench_kernels/model/attention_core.h"
+#include "bench_kernels/model/key_value.h"
 #include "bench_kernels/model/tensor_parallel.h"
 
 namespace sweep::model {
@@ -46,6 +47,7 @@ class AttentionUnit final : public Unit {
     s.stats = kernels::norm(s.x, norm_of(shared_, norm_), s.h);
     at::Tensor qkv = at::empty({shared_.whole_rows(s.x.size(0)), columns()}, s.x.options());
     column_forward(shared_, qkv_, s.h, qkv);
+    qkv = gather_key_values(shared_, std::move(qkv));
     rotate(qkv, false);
     s.core = core_->forward(std::move(qkv));
     const at::Tensor out = at::empty_like(s.x);
@@ -64,15 +66,19 @@ class AttentionUnit final : public Unit {
       row_backward_input(shared_, out_, *whole, dout);
       row_backward_weight(shared_, out_, std::move(whole), s.core.result());
     }
-    const at::Tensor dqkv = core_->backward(std::move(dout), std::move(s.core));
+    at::Tensor dqkv = core_->backward(std::move(dout), std::move(s.core));
     rotate(dqkv, true);
+    dqkv = scatter_key_values(shared_, std::move(dqkv));
     const at::Tensor dh = column_backward(shared_, qkv_, dqkv, s.h);
     backward_norm(shared_, norm_, dh, s.x, s.stats, grad, dh);
     return dh;
   }
 
  private:
-  std::int64_t columns() const { return (shared_.heads() + 2 * shared_.kv_heads()) * spec().head_dim; }
+  // That this rank's weights give.
+  std::int64_t columns() const {
+    return (spec().heads + 2 * spec().kv_heads) * spec().head_dim / layout().tp();
+  }
   void rotate(const at::Tensor& rows, bool back) const {
     if (spec().rope)
       kernels::rope(rows, shared_.heads() + shared_.kv_heads(), spec().head_dim, shared_.cos, shared_.sin,

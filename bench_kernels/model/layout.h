@@ -19,6 +19,7 @@ struct Chunk {
 struct Layout {
   comm::Channel *tensor, *context, *expert;
   comm::Channel* data;              // the ranks with the same parameters and other tokens
+  comm::Channel* key_value;         // of the tensor group those whose queries read the same key-value head
   std::int64_t token_rank = 0;      // this rank's number among them: dp rank x cp + cp rank
   bool sequence_parallel = false;   // residuals and norms on tokens / tensor->size()
   bool tensor_overlap = false;      // tensor-parallel communication in pieces, beside the matmul
@@ -35,10 +36,10 @@ struct Layout {
 // The layout of one rank that holds everything.
 class AloneLayout {
  public:
-  Layout value() { return {&tensor_, &context_, &expert_, &data_}; }
+  Layout value() { return {&tensor_, &context_, &expert_, &data_, &key_value_}; }
 
  private:
-  comm::Channel tensor_{"tp"}, context_{"cp"}, expert_{"ep"}, data_{"dp"};
+  comm::Channel tensor_{"tp"}, context_{"cp"}, expert_{"ep"}, data_{"dp"}, key_value_{"kv"};
 };
 
 }  // namespace sweep::model

@@ -69,9 +69,9 @@ struct Shared {
   LaterWork* later = nullptr;  // where a backward puts the weights' part; null: it does that part itself
 
   std::int64_t local_seq() const { return options.seq_len / layout.cp(); }
-  // Heads that this rank computes.
+  // Heads that this rank attends with; one that several ranks share counts whole (key_value.h).
   std::int64_t heads() const { return spec.heads / layout.tp(); }
-  std::int64_t kv_heads() const { return spec.kv_heads / layout.tp(); }
+  std::int64_t kv_heads() const { return spec.kv_heads * layout.key_value->size() / layout.tp(); }
   // All rows of a micro-batch, of which the residual stream holds `rows`, and the reverse.
   std::int64_t whole_rows(std::int64_t rows) const { return layout.rows_split() ? rows * layout.tp() : rows; }
   std::int64_t held_rows(std::int64_t rows) const { return layout.rows_split() ? rows / layout.tp() : rows; }

@@ -10,6 +10,7 @@ const char* strategy_of(Dimension dimension) {
     case Dimension::kWorld:
       return "world";
     case Dimension::kTensor:
+    case Dimension::kKeyValue:
       return "tp";
     case Dimension::kContext:
       return "cp";
@@ -116,7 +117,8 @@ Mesh pretend(const shape::ParallelDims& dims, i64 rank) {
 
 model::Layout layout_of(const Trial& t, const Mesh& mesh) {
   model::Layout layout{&mesh[Dimension::kTensor], &mesh[Dimension::kContext], &mesh[Dimension::kExpert],
-                       &mesh[Dimension::kData], mesh.place().dp * t.cp + mesh.place().cp};
+                       &mesh[Dimension::kData], &mesh[Dimension::kKeyValue]};
+  layout.token_rank = mesh.place().dp * t.cp + mesh.place().cp;
   layout.sequence_parallel = t.sp;
   layout.tensor_overlap = t.tp_overlap;
   layout.context_all_to_all = t.cp_form == "all_to_all";

@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "bench_kernels/shape/splits.h"
+
 namespace sweep::shape {
 namespace {
 
@@ -43,12 +45,12 @@ Expected<ParallelDims> ParallelDims::make(const Trial& t) {
   const i64 dp_shard = t.dp_shard.value_or(t.dp);
   if (dp_shard < 1 || t.dp % dp_shard != 0)
     return fail(fmt::format("dp_shard {} does not divide dp {}", dp_shard, t.dp));
-  return ParallelDims{t.dp, t.tp, t.pp, t.cp, t.ep, dp_shard};
+  return ParallelDims{t.dp, t.tp, t.pp, t.cp, t.ep, dp_shard, shape::kv_sharers(t)};
 }
 
 const char* name_of(Dimension dimension) {
-  constexpr std::array<const char*, kDimensions> kNames{"world", "tp",        "cp", "pp",        "dp",
-                                                        "shard", "replicate", "ep", "expert_dp", "ends"};
+  constexpr std::array<const char*, kDimensions> kNames{"world",     "tp", "cp",        "pp",   "dp", "shard",
+                                                        "replicate", "ep", "expert_dp", "ends", "kv"};
   return kNames[static_cast<std::size_t>(dimension)];
 }
 
@@ -88,6 +90,8 @@ bool ParallelDims::together(Dimension dimension, i64 left, i64 right) const {
       const auto end = [this](const Place& p) { return p.pp == 0 || p.pp == pp - 1; };
       return left == right || (tensor && tokens && end(a) && end(b));
     }
+    case Dimension::kKeyValue:
+      return stage && tokens && a.tp / kv_sharers == b.tp / kv_sharers;
   }
   return false;
 }

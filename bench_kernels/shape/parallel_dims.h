@@ -19,7 +19,8 @@ struct Place {
 
 // The groups that the step communicates in. kData: the ranks that hold the same parameters and different
 // tokens (dp x cp). It is the product of kShard (ZeRO's shard set) and kReplicate. kExpert exchanges tokens;
-// kExpertData holds the same experts. kEnds: first and last pipeline stage (tied embeddings).
+// kExpertData holds the same experts. kEnds: first and last pipeline stage (tied embeddings). kKeyValue: the ranks of
+// a tensor group whose queries read the same key-value head (tp > kv_heads).
 enum class Dimension {
   kWorld,
   kTensor,
@@ -30,14 +31,16 @@ enum class Dimension {
   kReplicate,
   kExpert,
   kExpertData,
-  kEnds
+  kEnds,
+  kKeyValue
 };
-inline constexpr std::size_t kDimensions = 10;
+inline constexpr std::size_t kDimensions = 11;
 const char* name_of(Dimension);
 
 struct ParallelDims {
   i64 dp = 1, tp = 1, pp = 1, cp = 1, ep = 1;
-  i64 dp_shard = 1;  // divides dp
+  i64 dp_shard = 1;    // divides dp
+  i64 kv_sharers = 1;  // tensor-parallel ranks to a key-value head; divides tp
   i64 world() const { return dp * tp * pp * cp; }
   // nodes x ranks_per_node must equal the product; the error spells both sides with their numbers.
   static Expected<ParallelDims> make(const Trial&);

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "bench_kernels/shape/model_states.h"
+#include "bench_kernels/shape/splits.h"
 #include "bench_kernels/shape/stage_split.h"
 
 namespace sweep::shape {
@@ -110,8 +111,15 @@ TensorTraffic tensor_traffic(const Trial& t, i64 rank) {
   return traffic;
 }
 
+KeyValueTraffic key_value_traffic(const Trial& t, i64 rank) {
+  const i64 ranks = kv_sharers(t), uses = t.grad_accum * held_by(t, rank).layers;
+  if (ranks == 1) return {};
+  const i64 heads = tokens_of(t) * 2 * t.spec.head_dim * width(t) * (ranks - 1) / ranks;
+  return {times(uses * (1 + passes_again(t)), heads), times(uses, heads)};
+}
+
 ContextTraffic context_traffic(const Trial& t, i64 rank) {
-  const i64 kv = 2 * t.spec.kv_heads / t.tp * t.spec.head_dim, q = t.spec.heads / t.tp * t.spec.head_dim;
+  const i64 kv = 2 * kv_heads_of_rank(t) * t.spec.head_dim, q = t.spec.heads / t.tp * t.spec.head_dim;
   const i64 row = tokens_of(t) * width(t), uses = t.grad_accum * held_by(t, rank).layers;
   const bool selective = t.recompute == "selective";
   if (t.cp_form == "ring") {

@@ -29,6 +29,13 @@ struct TensorTraffic {
 // Pieces of an overlapped exchange count as one call.
 TensorTraffic tensor_traffic(const Trial&, i64 pipeline_rank = 0);
 
+// Where ranks share a key-value head (tp > kv_heads): per layer and micro-batch the head's k and v are gathered
+// from its ranks' pieces, once more by recompute full, and their gradients are summed and scattered.
+struct KeyValueTraffic {
+  Volume all_gather, reduce_scatter;
+};
+KeyValueTraffic key_value_traffic(const Trial&, i64 pipeline_rank = 0);
+
 // Ring: K and V go to the next rank cp - 1 times forward and backward, their gradients cp - 1 times backward
 // (Liu et al. 2023, section 3). All-to-all: q, k, v and the result, forward and backward (Jacobs et al. 2023,
 // section 3.1). Recomputation repeats the forward's: of the attention alone (selective) the ring, or the

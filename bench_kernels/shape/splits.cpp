@@ -16,6 +16,9 @@ Sentence tensor_split(const Trial& t) {
   if (auto s = divides("heads", t.spec.heads, "tp", t.tp)) return s;
   if (t.spec.kv_heads % t.tp != 0 && t.tp % t.spec.kv_heads != 0)
     return fmt::format("kv_heads {} and tp {}: neither divides the other", t.spec.kv_heads, t.tp);
+  if (t.spec.head_dim % kv_sharers(t) != 0)
+    return fmt::format("tp {} > kv_heads {}: head_dim {} % {} ranks to a key-value head = {}", t.tp,
+                       t.spec.kv_heads, t.spec.head_dim, kv_sharers(t), t.spec.head_dim % kv_sharers(t));
   if (auto s = divides("intermediate_size", t.spec.intermediate_size, "tp", t.tp)) return s;
   if (auto s = divides("vocab_size", t.spec.vocab_size, "tp", t.tp)) return s;
   if (!t.sp || t.tp == 1) return {};
@@ -28,12 +31,22 @@ Sentence tensor_split(const Trial& t) {
 Sentence sequence_split(const Trial& t) {
   if (t.cp == 1) return {};
   if (auto s = divides("seq_len", t.seq_len, "2 x cp", 2 * t.cp)) return s;
-  if (t.cp_form != "all_to_all" || t.spec.kv_heads % t.tp != 0) return {};
+  const bool whole_heads = t.spec.kv_heads % t.tp == 0 || t.tp % t.spec.kv_heads == 0;
+  if (t.cp_form != "all_to_all" || !whole_heads) return {};
   if (auto s = divides("cp_form all_to_all: heads / tp =", t.spec.heads / t.tp, "cp", t.cp)) return s;
-  return divides("cp_form all_to_all: kv_heads / tp =", t.spec.kv_heads / t.tp, "cp", t.cp);
+  return divides("cp_form all_to_all: key-value heads of a rank =", kv_heads_of_rank(t), "cp", t.cp);
 }
 
 }  // namespace
+
+i64 kv_sharers(const Trial& t) {
+  const bool shared = t.spec.kv_heads > 0 && t.tp > t.spec.kv_heads && t.tp % t.spec.kv_heads == 0;
+  return shared ? t.tp / t.spec.kv_heads : 1;
+}
+
+i64 kv_heads_of_rank(const Trial& t) {
+  return t.spec.kv_heads * kv_sharers(t) / t.tp;
+}
 
 std::optional<std::string> uneven_split(const Trial& t) {
   if (t.tp < 1 || t.cp < 1 || t.spec.kv_heads < 1)
@@ -51,11 +64,6 @@ std::optional<std::string> split_not_built(const Trial& t) {
         "ep {} with hybrid sharding (dp_shard {}): experts are sharded over all their copies; leave "
         "dp_shard out",
         t.ep, *t.dp_shard);
-  if (t.spec.kv_heads % t.tp != 0)
-    return fmt::format(
-        "tp {} > kv_heads {}: several ranks would hold the same key-value head, which the "
-        "training step does not build; take tp up to {}",
-        t.tp, t.spec.kv_heads, t.spec.kv_heads);
   if (t.cp == 1 || t.cp_form != "ring") return {};
   if (t.attention == "math")
     return fmt::format(

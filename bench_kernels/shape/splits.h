@@ -8,6 +8,11 @@
 
 namespace sweep::shape {
 
+// Tensor-parallel ranks whose queries read the same key-value head: tp / kv_heads where that is more than one.
+i64 kv_sharers(const Trial&);
+// Key-value heads that a rank attends with: kv_heads / tp, or the one it shares.
+i64 kv_heads_of_rank(const Trial&);
+
 // What does not divide, with its numbers ("heads 6 % tp 4 = 2"). REQUIRES: degrees are at least 1.
 std::optional<std::string> uneven_split(const Trial&);
 // A combination that divides and is not built, with the reason and the way out.

@@ -7,16 +7,14 @@
 #include <nlohmann/json.hpp>
 
 #include "bench_kernels/shape/model_states.h"
-#include "bench_kernels/shape/split_traffic.h"
-#include "bench_kernels/shape/stage_split.h"
 #include "bench_kernels/step/dry_run.h"
+#include "bench_kernels/step/traffic_check.h"
 #include "schema/codec.h"
 
 namespace sweep::step {
 
 namespace {
 
-using comm::Kind;
 using nlohmann::json;
 using shape::Dimension;
 using Sentences = std::vector<std::string>;
@@ -108,66 +106,25 @@ void expect_same(Sentences& faults, const std::string& what, double counted, dou
                    std::to_string(std::llround(expected)));
 }
 
-void expect_volume(Sentences& faults, const comm::Traffic& sent, Kind kind, const shape::Volume& expected,
-                   bool in_pieces) {
-  expect_same(faults, std::string(comm::name_of(kind)) + " bytes", static_cast<double>(sent.bytes_of(kind)),
-              static_cast<double>(expected.bytes));
-  if (!in_pieces)
-    expect_same(faults, std::string(comm::name_of(kind)) + " calls", static_cast<double>(sent.calls_of(kind)),
-                static_cast<double>(expected.calls));
-}
-
-// Of one step. Where one strategy is alone its closed form holds for the dimension it communicates in.
-Sentences traffic_faults(const ProofInput& in) {
-  Sentences faults;
-  const Trial& t = in.trial;
-  const bool plain_recompute = t.recompute == "none";
-  if (t.tp > 1 && t.pp == 1 && plain_recompute) {
-    const auto expected = shape::tensor_traffic(t);
-    const comm::Traffic& sent = in.mesh[Dimension::kTensor].traffic();
-    expect_volume(faults, sent, Kind::kAllReduce, expected.all_reduce, t.tp_overlap);
-    expect_volume(faults, sent, Kind::kAllGather, expected.all_gather, t.tp_overlap);
-    expect_volume(faults, sent, Kind::kReduceScatter, expected.reduce_scatter, t.tp_overlap);
-  }
-  if (t.cp > 1 && t.pp == 1 && plain_recompute) {
-    const auto expected = shape::context_traffic(t);
-    const comm::Traffic& sent = in.mesh[Dimension::kContext].traffic();
-    expect_volume(faults, sent, Kind::kSend, expected.send, false);
-    expect_volume(faults, sent, Kind::kAllToAll, expected.all_to_all, false);
-  }
-  if (t.pp > 1) {
-    const auto expected = shape::pipeline_traffic(t, in.mesh.place().pp);
-    const comm::Traffic& sent = in.mesh[Dimension::kPipeline].traffic();
-    expect_volume(faults, sent, Kind::kSend, {expected.sends, expected.bytes}, false);
-    expect_same(faults, "receives", static_cast<double>(sent.calls_of(Kind::kRecv)),
-                static_cast<double>(expected.receives));
-  }
-  if (t.dp > 1 && t.tp == 1 && t.pp == 1 && t.cp == 1 && t.spec.experts == 0 && !t.clip &&
-      t.precision != "fp16") {
-    const auto& state = in.step.state();
-    const auto expected = shape::state_traffic(t, static_cast<double>(state.elements()),
-                                               static_cast<double>(state.shared_elements()));
-    const comm::Traffic sent = in.mesh.traffic();
-    const auto bytes = [&](Kind kind) { return static_cast<double>(sent.bytes_of(kind)); };
-    expect_same(faults, "all_reduce bytes", bytes(Kind::kAllReduce), expected.all_reduce);
-    expect_same(faults, "reduce_scatter bytes", bytes(Kind::kReduceScatter), expected.reduce_scatter);
-    expect_same(faults, "all_gather bytes", bytes(Kind::kAllGather), expected.all_gather);
-  }
-  return faults;
-}
-
-// What lasts from step to step, against the ZeRO formulas; experts have a formula of their own.
+// What lasts from step to step, of all chunks, against the ZeRO formulas (of experts: per parameter of all ranks').
 Sentences state_faults(const ProofInput& in) {
   Sentences faults;
-  if (in.trial.spec.experts > 0) return faults;
-  const auto formula = shape::state_bytes(in.trial);
-  const auto held = in.step.state().bytes();
-  const auto elements = static_cast<double>(in.step.state().elements());
-  expect_same(faults, "bytes of weights", static_cast<double>(held.weights), formula.weights * elements);
-  expect_same(faults, "bytes of gradients", static_cast<double>(held.gradients),
-              formula.gradients * elements);
-  expect_same(faults, "bytes of optimizer state", static_cast<double>(held.optimizer),
-              formula.optimizer * elements);
+  const auto formula = shape::state_bytes(in.trial), of_expert = shape::expert_state_bytes(in.trial);
+  parallel::ModelState::Bytes held;
+  double dense = 0, experts = 0;
+  for (const parallel::ModelState* state : in.step.states()) {
+    const auto bytes = state->bytes();
+    held.weights += bytes.weights, held.gradients += bytes.gradients, held.optimizer += bytes.optimizer;
+    dense += static_cast<double>(state->elements() - state->expert_elements());
+    experts += static_cast<double>(state->expert_elements() * in.trial.ep);
+  }
+  const auto same = [&](const char* what, i64 counted, double shape::StateBytes::*part) {
+    expect_same(faults, what, static_cast<double>(counted),
+                formula.*part * dense + of_expert.*part * experts);
+  };
+  same("bytes of weights", held.weights, &shape::StateBytes::weights);
+  same("bytes of gradients", held.gradients, &shape::StateBytes::gradients);
+  same("bytes of optimizer state", held.optimizer, &shape::StateBytes::optimizer);
   return faults;
 }
 
@@ -238,7 +195,7 @@ std::string prove(const ProofInput& given) {
   in.mesh.reset_traffic();
   const StepTimes last = in.step.run();
   in.losses.emplace_back(last.loss, last.tokens);
-  out["traffic"] = traffic_faults(in);
+  out["traffic"] = traffic_faults(in.trial, in.mesh, in.step);
   out["sent_bytes"] = in.mesh.traffic().total_bytes();
   compare(in, out);
   out["collectives"] = collective_faults(in.mesh[Dimension::kWorld], in.device);

@@ -7,8 +7,9 @@
 namespace sweep::cli {
 namespace {
 
-constexpr std::string_view kTested = "2026-11-21", kNever = "";
-constexpr std::array<std::string_view, kGrounds> kCpuOnly = {kTested, kTested, kNever, kNever};
+constexpr std::string_view kNever = "";
+constexpr std::array<std::string_view, kGrounds> kCpuOnly = {"2026-11-21", "2026-11-21", kNever, kNever};
+constexpr std::array<std::string_view, kGrounds> kCpuSince22 = {"2026-11-22", "2026-11-22", kNever, kNever};
 
 constexpr Strategy kStrategies[] = {
     {"dp", "data parallel", kCpuOnly},
@@ -19,10 +20,11 @@ constexpr Strategy kStrategies[] = {
     {"tp", "tensor", kCpuOnly},
     {"tp_sp", "tensor and sequence", kCpuOnly},
     {"tp_overlap", "tensor and sequence, overlapped", kCpuOnly},
+    {"tp_kv", "tensor, ranks that share a key-value head", kCpuSince22},
     {"pp_afab", "pipeline: afab", kCpuOnly},
     {"pp_1f1b", "pipeline: 1f1b", kCpuOnly},
     {"pp_interleaved", "pipeline: interleaved", kCpuOnly},
-    {"pp_zero_bubble", "pipeline: zero_bubble", kCpuOnly},
+    {"pp_zero_bubble", "pipeline: zero_bubble", kCpuSince22},
     {"cp_ring", "context: ring", kCpuOnly},
     {"cp_heads", "context: exchange of heads", kCpuOnly},
     {"ep_balanced", "experts: balanced", kCpuOnly},
@@ -55,7 +57,9 @@ void apply(std::string_view name, i64 n, Trial& t) {
   if (name == "zero2") t.dp = n, t.zero = 2;
   if (name == "zero3") t.dp = n, t.zero = 3;
   if (name == "hybrid") t.dp = 4, t.zero = 3, t.dp_shard = 2;
-  if (name.starts_with("tp")) t.tp = n, t.sp = name != "tp", t.tp_overlap = name == "tp_overlap";
+  if (name.starts_with("tp"))
+    t.tp = n, t.sp = name == "tp_sp" || name == "tp_overlap", t.tp_overlap = name == "tp_overlap";
+  if (name == "tp_kv") t.spec.kv_heads = 1;
   if (name.starts_with("pp")) t.pp = n, t.schedule = name.substr(3);
   if (name == "pp_interleaved") t.vpp = 2, t.spec.layers = 2 * n;
   if (name == "cp_ring") t.cp = n;

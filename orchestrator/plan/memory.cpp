@@ -19,8 +19,10 @@ namespace {
 struct LayerNumbers {
   double whole = 0, split = 0;
 };
-LayerNumbers layer_numbers(const ModelSpec& m) {
-  const double qkv = real(m.head_dim) * real(m.heads + 2 * m.kv_heads);
+LayerNumbers layer_numbers(const Trial& t) {
+  const ModelSpec& m = t.spec;
+  const double qkv =
+      real(m.head_dim) * real(m.heads + 2 * std::max(m.kv_heads, t.tp));  // a rank has one at least
   const double out = real(m.head_dim) * real(m.heads);
   return {4 * real(m.hidden_size), qkv + out + (m.swiglu ? 4 : 2) * real(m.intermediate_size)};
 }
@@ -37,7 +39,7 @@ double activation_bytes(const Trial& t) {
   const ModelSpec& m = t.spec;
   const double e = element_bytes(t.precision), tp = real(t.tp);
   const double tokens = real(t.micro_batch_size) * real(t.seq_len) / real(t.cp);
-  const LayerNumbers n = layer_numbers(m);
+  const LayerNumbers n = layer_numbers(t);
   const double layer = e * (n.whole + n.split / tp) + score_bytes(t) / tp;
   const double stage_layers = real(shape::most_layers_of_a_rank(t));
   const double in_flight = shape::peak_in_flight(shape::Pipeline::of(t), 0);  // the first stage holds most

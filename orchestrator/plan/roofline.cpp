@@ -7,6 +7,8 @@
 #include "bench_kernels/shape/count.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/schedule_check.h"
+#include "bench_kernels/shape/split_traffic.h"
+#include "bench_kernels/shape/splits.h"
 #include "bench_kernels/shape/stage_split.h"
 #include "orchestrator/plan/memory.h"
 #include "orchestrator/plan/planner.h"
@@ -59,9 +61,11 @@ double communication_seconds(const Trial& t, const shape::Hardware& h) {
   double seconds = shape::state_traffic(t, parameters).total() / bandwidth(t, h, t.tp * t.cp * t.dp);
   if (t.tp > 1)  // four all-reduces a layer: two forward, two backward (Shoeybi et al. 2019)
     seconds += micro_steps * layers * 4 * all_reduce_bytes(activations, real(t.tp)) / bandwidth(t, h, t.tp);
+  const auto shared_heads = shape::key_value_traffic(t);
+  seconds += real(shared_heads.all_gather.bytes + shared_heads.reduce_scatter.bytes) / bandwidth(t, h, t.tp);
   if (t.cp > 1)  // keys and values around the ring, forward, and with their gradients backward
     seconds += micro_steps * layers * 6 * (real(t.cp) - 1) * tokens *
-               real(t.spec.kv_heads * t.spec.head_dim) * e / real(t.tp) / bandwidth(t, h, t.tp * t.cp);
+               real(shape::kv_heads_of_rank(t) * t.spec.head_dim) * e / bandwidth(t, h, t.tp * t.cp);
   // A rank in the middle: activations forward, their gradient backward, of each chunk.
   if (t.pp > 1)
     seconds += real(shape::pipeline_traffic(t, t.pp > 2 ? 1 : 0).bytes) / bandwidth(t, h, t.world());

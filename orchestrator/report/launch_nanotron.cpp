@@ -21,6 +21,8 @@ std::string nano_parallelism(const Trial& t, NotSaid& open) {
     open.push_back(fmt::format("schedule {}: it has afab and 1f1b; 1f1b above", safe_text(t.schedule)));
   out += fmt::format("  tp_mode: {}\n  tp_linear_async_communication: {}\n",
                      t.sp ? "REDUCE_SCATTER" : "ALL_REDUCE", t.tp_overlap);
+  if (t.tp > t.spec.kv_heads && t.spec.kv_heads > 0)
+    open.emplace_back("more tensor-parallel ranks than key-value heads: its ranks hold whole heads");
   out += fmt::format("  context_parallel_size: {}\n  expert_parallel_size: {}\n", t.cp, t.ep);
   out += fmt::format("  recompute_layer: {}\n", t.recompute == "full");
   if (t.recompute == "selective")

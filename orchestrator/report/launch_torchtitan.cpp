@@ -43,6 +43,8 @@ void titan_splits(const Trial& t, Flags& flags, NotSaid& open) {
   flags.add("--parallelism.tensor_parallel_degree", t.tp);
   if (t.tp > 1 && !t.sp)
     open.emplace_back("tensor parallelism without sequence parallelism: torchtitan always uses both");
+  if (t.tp > t.spec.kv_heads && t.spec.kv_heads > 0)
+    open.emplace_back("more tensor-parallel ranks than key-value heads: its ranks hold whole heads");
   if (t.tp_overlap) flags.add("--compile.enable").add("--parallelism.enable_async_tensor_parallel");
   if (t.tp_overlap)
     open.emplace_back("its asynchronous tensor parallelism needs torch.compile, which we do not use");

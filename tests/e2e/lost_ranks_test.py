@@ -32,14 +32,18 @@ FIRST_MARK = 1000   # of bucket_mb, which tells the cases apart: no bucket is ev
 MODELS = {
     "dense": "{name: dense, family: llama, layers: 4, hidden_size: 64, heads: 4, kv_heads: 4, intermediate_size: 128, vocab_size: 256}",
     "experts": "{name: experts, family: mixtral, layers: 4, hidden_size: 64, heads: 4, kv_heads: 4, intermediate_size: 64, "
-               "vocab_size: 256, experts: 4, experts_per_token: 2}"}
+               "vocab_size: 256, experts: 4, experts_per_token: 2}",
+    "one key": "{name: one-key, family: llama, layers: 4, hidden_size: 64, heads: 4, kv_heads: 1, intermediate_size: 128, vocab_size: 256}",
+    "small": "{name: small, family: llama, layers: 1, hidden_size: 32, heads: 4, kv_heads: 4, intermediate_size: 32, vocab_size: 64}"}
+MODEL_OF = {"ep": "experts", "tp, kv 1": "one key", "filler": "small"}  # of strategies that need one of their own
 DEFAULTS = {"dp": 1, "tp": 1, "pp": 1, "cp": 1, "ep": 1, "zero": 0, "sp": "false", "schedule": "1f1b", "vpp": 1, "cp_form": "ring",
             "routing": "balanced"}
 STRATEGIES = {
     "zero 0": {"dp": 2}, "zero 1": {"dp": 2, "zero": 1}, "zero 2": {"dp": 2, "zero": 2}, "zero 3": {"dp": 2, "zero": 3},
-    "tp": {"tp": 2}, "tp + sp": {"tp": 2, "sp": "true"}, "1f1b": {"pp": 2},
-    "interleaved": {"pp": 2, "schedule": "interleaved", "vpp": 2}, "ring": {"cp": 2},
+    "tp": {"tp": 2}, "tp + sp": {"tp": 2, "sp": "true"}, "tp, kv 1": {"tp": 2}, "1f1b": {"pp": 2},
+    "interleaved": {"pp": 2, "schedule": "interleaved", "vpp": 2}, "zero bubble": {"pp": 2, "schedule": "zero_bubble"}, "ring": {"cp": 2},
     "exchange": {"cp": 2, "cp_form": "all_to_all"}, "ep": {"dp": 2, "ep": 2, "routing": "learned"}}
+SETTINGS = {**STRATEGIES, "filler": {"dp": 2}}
 # schema/progress.h: Phase and Part
 INIT, WARMUP, STEP = 1, 4, 5
 NONE, FORWARD, BACKWARD, OPTIMIZER, COMMUNICATION = range(5)
@@ -51,7 +55,7 @@ VERDICT = {"kill": "crash", "stop": "hang"}
 
 Case = collections.namedtuple("Case", "strategy moment blow")
 Page = collections.namedtuple("Page", "phase part beats waits")
-FILLERS = [Case("zero 0", "forward", "kill")] * 3
+FILLERS = [Case("filler", "forward", "kill")] * 3  # small: what is predicted to be fast runs first
 
 
 class RankPage:
@@ -126,9 +130,9 @@ class Round:
         self.blows, self.missed, self.zygote = {}, [], None
 
     def grid(self):
-        axes = {key: [STRATEGIES[case.strategy].get(key, value) for case in self.cases.values()]
+        axes = {key: [SETTINGS[case.strategy].get(key, value) for case in self.cases.values()]
                 for key, value in DEFAULTS.items()}
-        models = [MODELS["experts" if case.strategy == "ep" else "dense"] for case in self.cases.values()]
+        models = [MODELS[MODEL_OF.get(case.strategy, "dense")] for case in self.cases.values()]
         warm = MOMENTS[next(iter(self.cases.values())).moment][0] == WARMUP
         lines = ["name: lost-ranks", "question: Does an attempt end as it must when one of its ranks is lost?",
                  "base: {hardware: cpu, nodes: 1, gpus_per_node: 2, seq_len: 32, micro_batch_size: 1, global_batch_size: 8}",

@@ -15,6 +15,9 @@ Trial with(Trial t, void (*change)(Trial&)) {
   change(t);
   return t;
 }
+void split_backward(Trial& t) {
+  t.schedule = "zero_bubble";
+}
 void mixtral(Trial& t) {
   t.spec.family = "mixtral", t.spec.experts = 4, t.spec.experts_per_token = 2;
   t.routing = "learned";
@@ -26,6 +29,9 @@ TEST(GlooParity, Splits) {
   table.expect_equal("tp 2 + sp", with(over_gloo(1, 2, 1, 1), [](Trial& t) { t.sp = true; }));
   table.expect_equal("tp 4 + sp + overlap",
                      with(over_gloo(1, 4, 1, 1), [](Trial& t) { t.sp = t.tp_overlap = true; }));
+  table.expect_equal("tp 4, kv 2", with(over_gloo(1, 4, 1, 1), [](Trial& t) { t.spec.kv_heads = 2; }));
+  table.expect_equal("tp 2, kv 1 + sp",
+                     with(over_gloo(1, 2, 1, 1), [](Trial& t) { t.spec.kv_heads = 1, t.sp = true; }));
   table.expect_equal("cp 2", over_gloo(1, 1, 1, 2));
   table.expect_equal("cp 4", over_gloo(1, 1, 1, 4));
   table.expect_equal("cp 2 all-to-all",
@@ -44,6 +50,12 @@ TEST(GlooParity, Pipelines) {
                        t.recompute = "full";
                      }));
   table.expect_equal("tp 2 x pp 2 x cp 2 + sp", with(over_gloo(1, 2, 2, 2), [](Trial& t) { t.sp = true; }));
+  table.expect_equal("pp 2 zero_bubble", with(over_gloo(1, 1, 2, 1), split_backward));
+  table.expect_equal("pp 4 zero_bubble", with(over_gloo(1, 1, 4, 1), split_backward));
+  table.expect_equal("dp 2 x pp 2 zero_bubble, zero 3",
+                     with(over_gloo(2, 1, 2, 1), [](Trial& t) { split_backward(t), t.zero = 3; }));
+  table.expect_equal("tp 2 x pp 2 zero_bubble + sp",
+                     with(over_gloo(1, 2, 2, 1), [](Trial& t) { split_backward(t), t.sp = true; }));
 }
 
 TEST(GlooParity, Experts) {

@@ -38,7 +38,8 @@ CASES = {
 
 # Flags of sweep-rank check, by case.
 LAYOUTS = {
-    "llama": ["--pp 2", "--dp 2 --zero 3", "--pp 2 --dp 2 --zero 1", "--tp 2", "--tp 2 --sp", "--cp 2", "--cp 2 --cp-form all_to_all", "--dp 2 --tp 2"],
+    "llama": ["--pp 2", "--dp 2 --zero 3", "--pp 2 --dp 2 --zero 1", "--tp 2", "--tp 2 --sp", "--tp 4", "--tp 4 --sp", "--cp 2", "--cp 2 --cp-form all_to_all", "--dp 2 --tp 2"],
+    "mistral": ["--tp 2", "--tp 4 --sp"],
     "qwen2_tied": ["--tp 4 --sp", "--cp 4"],
     "mixtral": ["--dp 2 --ep 2", "--dp 4 --ep 4 --zero 3", "--tp 2 --sp", "--tp 2 --dp 2 --ep 2", "--pp 2 --cp 2 --ep 2"],
     "gpt2": ["--pp 2", "--tp 2", "--cp 2", "--tp 2 --cp 2 --sp"],

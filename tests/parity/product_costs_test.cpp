@@ -1,19 +1,16 @@
 // What products of strategies cost each rank: the bytes and calls that it sends equal the closed forms of
 // bench_kernels/shape, dimension by dimension, and the peak of its memory equals the dry run's to the byte.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "bench_kernels/kernels/counting_allocator.h"
-#include "bench_kernels/shape/model_states.h"
-#include "bench_kernels/shape/split_traffic.h"
-#include "bench_kernels/shape/stage_split.h"
-#include "bench_kernels/step/train_step.h"
+#include "bench_kernels/step/traffic_check.h"
 #include "tests/parity/layouts.h"
 #include "tests/unit/comm/forked_ranks.h"
 
 namespace sweep::testing {
 namespace {
 
-using comm::Kind;
 using shape::Dimension;
 
 struct Degrees {
@@ -34,6 +31,16 @@ void tied(Trial& t) {
 void interleaved(Trial& t) {
   t.schedule = "interleaved", t.vpp = 2;
 }
+void zero_bubble(Trial& t) {
+  t.schedule = "zero_bubble";
+}
+// Of one key-value head for all queries, or of two.
+void multi_query(Trial& t) {
+  t.spec.kv_heads = 1;
+}
+void grouped_query(Trial& t) {
+  t.spec.kv_heads = 2;
+}
 void nothing(Trial&) {}
 
 const CostCase kCosts[] = {
@@ -49,6 +56,18 @@ const CostCase kCosts[] = {
     {"tp2_selective", {1, 2}, [](Trial& t) { t.recompute = "selective"; }},
     {"tp2_sp_full", {1, 2}, [](Trial& t) { t.sp = true, t.recompute = "full"; }},
     {"tp4_sp", {1, 4}, [](Trial& t) { t.sp = true; }},
+    {"tp2_kv1", {1, 2}, multi_query},
+    {"tp4_kv2", {1, 4}, grouped_query},
+    {"tp4_kv1_sp", {1, 4}, [](Trial& t) { multi_query(t), t.sp = true; }},
+    {"tp4_kv2_full", {1, 4}, [](Trial& t) { grouped_query(t), t.recompute = "full"; }},
+    {"tp4_kv2_selective", {1, 4}, [](Trial& t) { grouped_query(t), t.recompute = "selective"; }},
+    {"tp4_kv2_bf16_clip", {1, 4}, [](Trial& t) { grouped_query(t), t.precision = "bf16", t.clip = true; }},
+    {"dp2_tp4_kv2_zero2", {2, 4}, [](Trial& t) { grouped_query(t), t.zero = 2; }},
+    {"dp2_tp4_kv2_sp_zero3", {2, 4}, [](Trial& t) { grouped_query(t), t.sp = true, t.zero = 3; }},
+    {"pp2_tp4_kv2_tied", {1, 4, 2}, [](Trial& t) { tied(t), grouped_query(t); }},
+    {"pp2_tp2_kv1_zero_bubble", {1, 2, 2}, [](Trial& t) { multi_query(t), zero_bubble(t); }},
+    {"tp4_kv2_cp2_sp", {1, 4, 1, 2}, [](Trial& t) { grouped_query(t), t.sp = true; }},
+    {"dp2_tp2_kv1_ep2", {2, 2, 1, 1, 2}, [](Trial& t) { experts(t), multi_query(t); }},
     {"dp2_tp2_sp_zero1", {2, 2}, [](Trial& t) { t.sp = true, t.zero = 1; }},
     {"dp2_tp2_sp_zero3", {2, 2}, [](Trial& t) { t.sp = true, t.zero = 3; }},
     {"dp2_tp2_sp_zero3_mixed", {2, 2}, [](Trial& t) { t.sp = true, t.zero = 3, t.precision = "bf16_mixed"; }},
@@ -63,6 +82,14 @@ const CostCase kCosts[] = {
     {"dp2_pp2_interleaved_zero3_full",
      {2, 1, 2},
      [](Trial& t) { interleaved(t), t.zero = 3, t.recompute = "full"; }},
+    {"pp2_zero_bubble", {1, 1, 2}, zero_bubble},
+    {"pp4_zero_bubble_tied", {1, 1, 4}, [](Trial& t) { tied(t), zero_bubble(t); }},
+    {"pp2_tp2_sp_zero_bubble", {1, 2, 2}, [](Trial& t) { zero_bubble(t), t.sp = true; }},
+    {"pp2_cp2_zero_bubble", {1, 1, 2, 2}, zero_bubble},
+    {"dp2_pp2_zero_bubble_zero1", {2, 1, 2}, [](Trial& t) { zero_bubble(t), t.zero = 1; }},
+    {"dp2_pp2_zero_bubble_zero2", {2, 1, 2}, [](Trial& t) { zero_bubble(t), t.zero = 2; }},
+    {"dp2_pp2_zero_bubble_zero3", {2, 1, 2}, [](Trial& t) { zero_bubble(t), t.zero = 3; }},
+    {"dp2_pp2_ep2_zero_bubble", {2, 1, 2, 1, 2}, [](Trial& t) { experts(t), zero_bubble(t); }},
     {"cp2_full", {1, 1, 1, 2}, [](Trial& t) { t.recompute = "full"; }},
     {"cp2_selective", {1, 1, 1, 2}, [](Trial& t) { t.recompute = "selective"; }},
     {"cp2_exchange_full", {1, 1, 1, 2}, [](Trial& t) { t.cp_form = "all_to_all", t.recompute = "full"; }},
@@ -107,79 +134,6 @@ Trial trial_of(const CostCase& c) {
   return with_degrees(t, d.dp, d.tp, d.pp, d.cp, d.ep);
 }
 
-void equal(const std::string& what, i64 counted, i64 formula) {
-  require(counted == formula,
-          what + ": counted " + std::to_string(counted) + ", the formula says " + std::to_string(formula));
-}
-
-// Counted over some channels of the mesh.
-shape::Volume counted(const parallel::Mesh& mesh, std::initializer_list<Dimension> dimensions, Kind kind) {
-  shape::Volume sum;
-  for (const Dimension d : dimensions)
-    sum += {mesh[d].traffic().calls_of(kind), mesh[d].traffic().bytes_of(kind)};
-  return sum;
-}
-
-void equal(const std::string& what, const shape::Volume& counted, const shape::Volume& formula) {
-  equal(what + " calls", counted.calls, formula.calls);
-  equal(what + " bytes", counted.bytes, formula.bytes);
-}
-
-void check_splits(const Trial& t, const parallel::Mesh& mesh, i64 stage) {
-  const auto of = [&](Dimension d, Kind kind) { return counted(mesh, {d}, kind); };
-  if (t.tp > 1) {
-    const auto formula = shape::tensor_traffic(t, stage);
-    equal("tp all-reduce", of(Dimension::kTensor, Kind::kAllReduce), formula.all_reduce);
-    equal("tp all-gather", of(Dimension::kTensor, Kind::kAllGather), formula.all_gather);
-    equal("tp reduce-scatter", of(Dimension::kTensor, Kind::kReduceScatter), formula.reduce_scatter);
-  }
-  if (t.cp > 1) {
-    const auto formula = shape::context_traffic(t, stage);
-    equal("cp send", of(Dimension::kContext, Kind::kSend), formula.send);
-    equal("cp all-to-all", of(Dimension::kContext, Kind::kAllToAll), formula.all_to_all);
-  }
-  if (t.pp > 1) {
-    const auto formula = shape::pipeline_traffic(t, stage);
-    equal("pp send", of(Dimension::kPipeline, Kind::kSend), {formula.sends, formula.bytes});
-    equal("pp ends", of(Dimension::kEnds, Kind::kAllReduce), shape::tied_traffic(t, stage));
-  }
-  if (t.ep == 1) return;
-  const auto formula = shape::expert_traffic(t, stage);
-  const shape::Volume exchanged = of(Dimension::kExpert, Kind::kAllToAll);
-  equal("ep all-to-all calls", exchanged.calls, formula.all_to_all.calls);
-  if (t.routing == "balanced") equal("ep all-to-all bytes", exchanged.bytes, formula.all_to_all.bytes);
-  equal("ep counts", of(Dimension::kExpert, Kind::kAllGather), formula.counts);
-}
-
-// Gradients and parameters of all chunks, and the experts' load.
-void check_states(const Trial& t, const parallel::Mesh& mesh, const step::TrainStep& step, i64 stage) {
-  shape::StateTraffic formula;
-  const auto add = [&](const shape::StateTraffic& more) {
-    formula.all_reduce += more.all_reduce;
-    formula.reduce_scatter += more.reduce_scatter;
-    formula.all_gather += more.all_gather;
-  };
-  for (const parallel::ModelState* state : step.states()) {
-    const i64 of_experts = state->expert_elements();
-    add(shape::state_traffic(t, static_cast<double>(state->elements() - of_experts),
-                             static_cast<double>(state->shared_elements())));
-    add(shape::expert_state_traffic(t, static_cast<double>(of_experts)));
-  }
-  if (t.spec.experts > 0)
-    formula.all_reduce += static_cast<double>(shape::expert_traffic(t, stage).load.bytes);
-  const auto of = [&](Kind kind) {
-    return counted(mesh, {Dimension::kData, Dimension::kShard, Dimension::kReplicate, Dimension::kExpertData},
-                   kind)
-        .bytes;
-  };
-  equal("dp all-reduce", of(Kind::kAllReduce), static_cast<i64>(formula.all_reduce));
-  equal("dp reduce-scatter", of(Kind::kReduceScatter), static_cast<i64>(formula.reduce_scatter));
-  equal("dp all-gather", of(Kind::kAllGather), static_cast<i64>(formula.all_gather));
-  const bool agrees = t.clip || t.precision == "fp16";  // one float64 over the world
-  equal("world", counted(mesh, {Dimension::kWorld}, Kind::kAllReduce),
-        agrees ? shape::Volume{1, 2 * 8 * (t.world() - 1) / t.world()} : shape::Volume{});
-}
-
 // The peak of two steps over what was there before; the channels count the second.
 i64 peak_of(const Trial& t, at::Device device, parallel::Mesh& mesh,
             const std::function<void(const step::TrainStep&)>& then) {
@@ -213,16 +167,33 @@ TEST_P(ProductCosts, SendWhatTheFormulasSayAndPeakWhereTheDryRunSays) {
       group.name = name, group.rank = rank, group.world = size;
       return comm::make_backend(t.backend, group);
     });
-    const i64 stage = mesh.place().pp;
     const i64 real = peak_of(t, at::kCPU, mesh, [&](const step::TrainStep& step) {
-      check_splits(t, mesh, stage);
-      check_states(t, mesh, step, stage);
+      for (const std::string& fault : step::traffic_faults(t, mesh, step)) require(false, fault);
     });
     // A dry run foresees the rows of forced routings; of a learned one it takes an even choice.
-    if (t.routing != "learned") equal("peak bytes of rank " + std::to_string(options.rank), real, dry);
+    if (t.routing != "learned")
+      require(real == dry, "rank " + std::to_string(options.rank) + ": the peak is " + std::to_string(real) +
+                               " bytes, the dry run's " + std::to_string(dry));
     mesh[Dimension::kWorld].barrier();
   });
   for (const int status : statuses) EXPECT_EQ(status, 0);
+}
+
+TEST(TrafficCheck, TellsAStepTooMany) {
+  Trial t = tiny_trial();
+  grouped_query(t), t.sp = true, t.zero = 1;
+  t = with_degrees(t, 2, 4, 1, 1);
+  parallel::Mesh mesh = parallel::pretend(*shape::ParallelDims::make(t), 0);
+  step::TrainStep step(t, at::kCPU, mesh, nullptr);
+  step.run();
+  mesh.reset_traffic();
+  step.run();
+  EXPECT_EQ(step::traffic_faults(t, mesh, step), std::vector<std::string>{});
+  step.run();
+  const auto faults = step::traffic_faults(t, mesh, step);
+  for (const char* what :
+       {"tp all_gather calls", "kv all_gather bytes", "kv reduce_scatter calls", "dp all_gather bytes"})
+    EXPECT_THAT(faults, ::testing::Contains(::testing::HasSubstr(what)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Products, ProductCosts, ::testing::ValuesIn(kCosts),

@@ -1,5 +1,7 @@
 // Tensor, sequence and context parallelism, alone and with each other and data parallelism, against one rank:
 // the same loss, gradients and parameters.
+#include <ATen/ATen.h>
+
 #include "tests/parity/parity_table.h"
 
 namespace sweep::testing {
@@ -19,6 +21,19 @@ Trial exchanging(Trial t) {
 Trial grouped() {  // two query heads to a key-value head
   Trial t = tiny_trial();
   t.spec.kv_heads = 2;
+  return t;
+}
+Trial shared(i64 kv_heads) {  // a key-value head on several tensor-parallel ranks
+  Trial t = tiny_trial();
+  t.spec.kv_heads = kv_heads;
+  return t;
+}
+Trial at_stage(Trial t, i64 zero) {
+  t.zero = zero;
+  return t;
+}
+Trial changed(Trial t, void (*change)(Trial&)) {
+  change(t);
   return t;
 }
 Trial gpt2() {  // biases, learned positions, transposed weights, q, k and v in one, tied
@@ -91,6 +106,61 @@ TEST(SplitParity, Context) {
   table.expect_equal("cp 2 all-to-all, window", exchanging(split(windowed(), 1, 1, 2)));
   table.expect_equal("cp 2 all-to-all, math", exchanging(split(math(grouped()), 1, 1, 2)));
   table.expect_equal("cp 2 all-to-all, micro-batch 2", larger_batches(exchanging(split(llama, 1, 1, 2))));
+}
+
+TEST(SplitParity, SharedKeyValueHeads) {
+  ParityTable table(kSplitSteps);
+  table.expect_equal("tp 2, kv 1", split(shared(1), 1, 2, 1));
+  table.expect_equal("tp 4, kv 1", split(shared(1), 1, 4, 1));
+  table.expect_equal("tp 4, kv 2", split(shared(2), 1, 4, 1));
+  table.expect_equal("tp 4, kv 2, micro-batch 2", larger_batches(split(shared(2), 1, 4, 1)));
+  table.expect_equal("tp 4, kv 2 + sp", split(shared(2), 1, 4, 1, true));
+  table.expect_equal("tp 4, kv 2 + sp + overlap", split(shared(2), 1, 4, 1, true, true));
+  table.expect_equal("tp 4, kv 2, qwen2 tied + sp", split(qwen_tied(), 1, 4, 1, true));
+  table.expect_equal("tp 4, kv 2, math", split(math(shared(2)), 1, 4, 1));
+  table.expect_equal("tp 4, kv 2, window", split(windowed(), 1, 4, 1));
+  table.expect_equal("tp 4, kv 2, recompute full",
+                     changed(split(shared(2), 1, 4, 1), [](Trial& t) { t.recompute = "full"; }));
+  table.expect_equal("tp 4, kv 2, recompute selective",
+                     changed(split(shared(2), 1, 4, 1), [](Trial& t) { t.recompute = "selective"; }));
+  table.expect_equal("tp 4, kv 2, offloaded activations",
+                     changed(split(shared(2), 1, 4, 1), [](Trial& t) { t.activation_offload = true; }));
+}
+
+TEST(SplitParity, SharedKeyValueHeadsInProducts) {
+  ParityTable table(kSplitSteps);
+  for (const i64 zero : {0, 1, 2, 3})
+    table.expect_equal("dp 2 x tp 4, kv 2, zero " + std::to_string(zero),
+                       at_stage(split(shared(2), 2, 4, 1), zero));
+  for (const char* schedule : {"1f1b", "afab", "zero_bubble"}) {
+    Trial t = with_degrees(shared(2), 1, 4, 2, 1);
+    t.schedule = schedule;
+    table.expect_equal(std::string("tp 4, kv 2 x pp 2 ") + schedule, t);
+  }
+  table.expect_equal("tp 2, kv 1 x pp 2 x 2 chunks + sp",
+                     changed(with_degrees(shared(1), 1, 2, 2, 1),
+                             [](Trial& t) { t.schedule = "interleaved", t.vpp = 2, t.sp = true; }));
+  table.expect_equal("tp 4, kv 2 x cp 2 + sp", split(shared(2), 1, 4, 2, true));
+  table.expect_equal("dp 2 x ep 2 x tp 4, kv 2 + sp",
+                     changed(with_degrees(shared(2), 2, 4, 1, 1, 2), [](Trial& t) {
+                       t.spec.family = "mixtral", t.spec.experts = 4, t.spec.experts_per_token = 2;
+                       t.routing = "learned", t.sp = true;
+                     }));
+}
+
+// The norm over all ranks counts each piece once. So few tokens that it is above 1.
+TEST(SplitParity, SharedKeyValueHeadsClipped) {
+  ParityTable table(kSplitSteps);
+  Trial few = shared(2);
+  few.seq_len = 2, few.clip = true;
+  table.expect_equal("tp 4, kv 2, clip", split(few, 1, 4, 1));
+  table.expect_equal("dp 2 x tp 4, kv 2, zero 2, clip", at_stage(split(few, 2, 4, 1), 2));
+  few.seq_len = 4;
+  table.expect_equal("dp 2 x tp 4, kv 2 + sp, zero 3, clip", at_stage(split(few, 2, 4, 1, true), 3));
+  double squares = 0;
+  const WholeRun clipped = run_layout(split(few, 1, 4, 1), kSplitSteps);
+  for (const auto& [name, tensor] : clipped.tensors) squares += tensor.gradient.square().sum().item<double>();
+  EXPECT_NEAR(squares, 1, 2e-3);
 }
 
 TEST(SplitParity, Together) {

@@ -5,16 +5,14 @@
 #include <nlohmann/json.hpp>
 
 #include "bench_kernels/kernels/counting_allocator.h"
-#include "bench_kernels/shape/split_traffic.h"
 #include "bench_kernels/step/dry_run.h"
-#include "bench_kernels/step/train_step.h"
+#include "bench_kernels/step/traffic_check.h"
 #include "tests/parity/layouts.h"
 #include "tests/unit/comm/forked_ranks.h"
 
 namespace sweep::testing {
 namespace {
 
-using comm::Kind;
 using shape::Dimension;
 
 struct Case {
@@ -48,6 +46,8 @@ const std::vector<Case>& cases() {
       {"tp2_sp_overlap", 1, 2, 1, true, true},
       {"tp4_sp_gpt2", 1, 4, 1, true, false, "ring", "fp32", true},
       {"tp2_sp_bf16", 1, 2, 1, true, false, "ring", "bf16"},
+      {"tp4_kv2_overlap", 1, 4, 1, false, true},
+      {"tp4_kv2_sp_overlap", 1, 4, 1, true, true},
       {"cp2", 1, 1, 2},
       {"cp4_gpt2", 1, 1, 4, false, false, "ring", "fp32", true},
       {"cp2_bf16", 1, 1, 2, false, false, "ring", "bf16"},
@@ -70,14 +70,6 @@ parallel::Mesh mesh_of(const Trial& t, const comm::GroupOptions& options) {
 
 class SplitVolume : public ::testing::TestWithParam<Case> {};
 
-void same(const comm::Traffic& traffic, Kind kind, shape::Volume expected, bool in_pieces) {
-  const std::string what = std::string(comm::name_of(kind)) + ": ";
-  require(traffic.bytes_of(kind) == expected.bytes,
-          what + std::to_string(traffic.bytes_of(kind)) + " bytes, not " + std::to_string(expected.bytes));
-  require(in_pieces ? traffic.calls_of(kind) >= expected.calls : traffic.calls_of(kind) == expected.calls,
-          what + std::to_string(traffic.calls_of(kind)) + " calls, not " + std::to_string(expected.calls));
-}
-
 TEST_P(SplitVolume, TrafficIsTheClosedForm) {
   const Trial t = trial_of(GetParam());
   const auto statuses = run_ranks(static_cast<int>(t.world()), [&](const comm::GroupOptions& options) {
@@ -86,18 +78,7 @@ TEST_P(SplitVolume, TrafficIsTheClosedForm) {
     step.run();
     mesh.reset_traffic();
     step.run();
-    if (t.tp > 1) {
-      const auto expected = shape::tensor_traffic(t);
-      const comm::Traffic traffic = mesh[Dimension::kTensor].traffic();
-      same(traffic, Kind::kAllReduce, expected.all_reduce, t.tp_overlap);
-      same(traffic, Kind::kAllGather, expected.all_gather, t.tp_overlap);
-      same(traffic, Kind::kReduceScatter, expected.reduce_scatter, t.tp_overlap);
-    }
-    if (t.cp > 1) {
-      const auto expected = shape::context_traffic(t);
-      same(mesh[Dimension::kContext].traffic(), Kind::kSend, expected.send, false);
-      same(mesh[Dimension::kContext].traffic(), Kind::kAllToAll, expected.all_to_all, false);
-    }
+    for (const std::string& fault : step::traffic_faults(t, mesh, step)) require(false, fault);
     mesh[Dimension::kWorld].barrier();
   });
   for (const int status : statuses) EXPECT_EQ(status, 0);

@@ -65,6 +65,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"kv_heads",
              [](Trial& t) { t.spec.heads = 12, t.spec.kv_heads = 6, t.spec.head_dim = 128, t.tp = 4; },
              "divisibility", "kv_heads 6 and tp 4"},
+        Case{"pieces_of_a_kv_head",
+             [](Trial& t) { t.spec.heads = 8, t.spec.kv_heads = 1, t.spec.head_dim = 4, t.tp = 8; },
+             "divisibility", "head_dim 4 % 8 ranks to a key-value head = 4"},
         Case{"intermediate", [](Trial& t) { t.spec.intermediate_size = 14337, t.tp = 2; }, "divisibility",
              "intermediate_size 14337 % tp 2 = 1"},
         Case{"vocabulary", [](Trial& t) { t.spec.vocab_size = 50257, t.tp = 2; }, "divisibility",
@@ -139,6 +142,13 @@ TEST(NotBuiltYet, PlainDataParallelismIsBuilt) {
   Trial t = base();
   t.precision = "fp32";
   EXPECT_FALSE(not_built_yet(t).has_value());
+}
+
+TEST(NotBuiltYet, MoreTensorParallelRanksThanKeyValueHeadsAreBuilt) {
+  const Trial t = changed([](Trial& x) { x.nodes = 2, x.tp = 16; });
+  EXPECT_LT(t.spec.kv_heads, t.tp);
+  EXPECT_FALSE(not_built_yet(t).has_value());
+  EXPECT_FALSE(first_objection(t).has_value());
 }
 
 TEST(NotBuiltYet, NamesEverythingThatIsMissing) {

@@ -112,6 +112,16 @@ TEST(LaunchFlags, MegatronFsdpAndExperts) {
                                                Contains(HasSubstr("--fine-grained-activation-offloading"))));
 }
 
+TEST(LaunchFlags, SharedKeyValueHeadsAreMegatrons) {
+  Trial t = layout();
+  t.dp = 1, t.tp = 16, t.sp = true;
+  ASSERT_LT(t.spec.kv_heads, t.tp);
+  const auto says = Contains(HasSubstr("more tensor-parallel ranks than key-value heads"));
+  EXPECT_THAT(torchtitan_form(t).not_said, says);
+  EXPECT_THAT(nanotron_form(t).not_said, says);
+  EXPECT_THAT(megatron_form(t).not_said, Not(says));
+}
+
 TEST(LaunchFlags, NanotronKeys) {
   Trial t = layout();
   t.dp = 4, t.tp = 2, t.pp = 2, t.zero = 1, t.sp = true, t.tp_overlap = true, t.schedule = "afab",

@@ -39,6 +39,17 @@ TEST(ParallelDims, ExpertsDivideDataTimesContext) {
   EXPECT_THAT(ParallelDims::make(t).error().message, HasSubstr("ep 3 does not divide dp 4 x cp 1 = 4"));
 }
 
+TEST(ParallelDims, RanksThatShareAKeyValueHeadAreNeighbours) {
+  Trial t;
+  t.gpus_per_node = 16;
+  t.dp = 2, t.tp = 8, t.spec.kv_heads = 2;
+  const auto dims = *ParallelDims::make(t);
+  EXPECT_EQ(dims.group(Dimension::kKeyValue, 1), (std::vector<i64>{0, 1, 2, 3}));
+  EXPECT_EQ(dims.group(Dimension::kKeyValue, 15), (std::vector<i64>{12, 13, 14, 15}));
+  t.spec.kv_heads = 8;
+  EXPECT_EQ(ParallelDims::make(t)->group(Dimension::kKeyValue, 5), (std::vector<i64>{5}));
+}
+
 TEST(ParallelDims, ZeroNegativeAndHugeDegreesAreRefused) {
   Trial t;
   t.tp = 0;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "bench_kernels/shape/split_traffic.h"
 
 namespace sweep::shape {
@@ -29,16 +31,17 @@ TEST(Splits, NameWhatDoesNotDivideWithItsNumbers) {
   EXPECT_EQ(uneven_split(t), std::nullopt);
   t = trial();
   t.tp = 2, t.cp = 4, t.cp_form = "all_to_all";
-  EXPECT_EQ(uneven_split(t), "cp_form all_to_all: kv_heads / tp = 2 % cp 4 = 2");
+  EXPECT_EQ(uneven_split(t), "cp_form all_to_all: key-value heads of a rank = 2 % cp 4 = 2");
+  t.tp = 8, t.cp = 2;
+  EXPECT_EQ(uneven_split(t), "cp_form all_to_all: heads / tp = 1 % cp 2 = 1");
+  t.spec.heads = 16;
+  EXPECT_EQ(uneven_split(t), "cp_form all_to_all: key-value heads of a rank = 1 % cp 2 = 1");
   t.tp = 0;
   EXPECT_TRUE(uneven_split(t)) << "no division by a degree of zero";
 }
 
 TEST(Splits, SayWhatIsNotBuiltAndTheWayOut) {
   Trial t = trial();
-  t.tp = 8;
-  EXPECT_NE(split_not_built(t)->find("take tp up to 4"), std::string::npos);
-  t = trial();
   t.ep = 2, t.dp_shard = 2, t.spec.experts = 4;
   EXPECT_NE(split_not_built(t)->find("ep 2 with hybrid sharding"), std::string::npos);
   t = trial();
@@ -64,6 +67,27 @@ TEST(Splits, TensorTrafficIsFourAllReducesALayerAndMicroBatch) {
   EXPECT_EQ(split.all_gather, (Volume{5 * 21, 5 * 21 * sent}));
   EXPECT_EQ(split.reduce_scatter, (Volume{5 * 14, 5 * 14 * sent}));
   EXPECT_EQ(split.all_reduce, (Volume{5 * 2 + 1, 5 * 2 * 3 * row + 2 * 7 * 64 * 4 * 3 / 4}));
+}
+
+TEST(Splits, RanksShareAKeyValueHeadWhereThereAreMoreOfThem) {
+  Trial t = trial();
+  for (const auto& [tp, sharers, heads] : {std::array{1, 1, 4}, {2, 1, 2}, {4, 1, 1}, {8, 2, 1}}) {
+    t.tp = tp;
+    EXPECT_EQ(kv_sharers(t), sharers) << tp;
+    EXPECT_EQ(kv_heads_of_rank(t), heads) << tp;
+    EXPECT_EQ(uneven_split(t), std::nullopt) << tp;
+  }
+  EXPECT_EQ(split_not_built(t), std::nullopt);
+  const i64 pieces = 2 * 32 * 2 * 8 * 4 / 2;  // of k and v of every token the other rank's half of a head
+  EXPECT_EQ(key_value_traffic(t).all_gather, (Volume{15, 15 * pieces}));
+  EXPECT_EQ(key_value_traffic(t).reduce_scatter, (Volume{15, 15 * pieces}));
+  t.recompute = "full";
+  EXPECT_EQ(key_value_traffic(t).all_gather.calls, 30);
+  EXPECT_EQ(key_value_traffic(t).reduce_scatter.calls, 15);
+  t.tp = 4;
+  EXPECT_EQ(key_value_traffic(t).all_gather, Volume{});
+  t.tp = 8, t.spec.head_dim = 7;
+  EXPECT_EQ(uneven_split(t), "tp 8 > kv_heads 4: head_dim 7 % 2 ranks to a key-value head = 1");
 }
 
 TEST(Splits, ContextTrafficIsTheRingOrFourExchanges) {

@@ -1,0 +1,115 @@
+#include "bench_kernels/step/traffic_check.h"
+
+#include <initializer_list>
+
+#include "bench_kernels/shape/model_states.h"
+#include "bench_kernels/shape/split_traffic.h"
+#include "bench_kernels/shape/stage_split.h"
+
+namespace sweep::step {
+namespace {
+
+using comm::Kind;
+using shape::Dimension;
+
+class TrafficCheck {
+ public:
+  TrafficCheck(const Trial& trial, const parallel::Mesh& mesh)
+      : t_(trial), mesh_(mesh), stage_(mesh.place().pp) {}
+
+  void splits() {
+    if (t_.tp > 1) tensor();
+    if (t_.cp > 1) {
+      const auto formula = shape::context_traffic(t_, stage_);
+      volume(Dimension::kContext, Kind::kSend, formula.send);
+      volume(Dimension::kContext, Kind::kAllToAll, formula.all_to_all);
+    }
+    if (t_.pp > 1) {
+      const auto formula = shape::pipeline_traffic(t_, stage_);
+      volume(Dimension::kPipeline, Kind::kSend, {formula.sends, formula.bytes});
+      same("pp recv calls", traffic(Dimension::kPipeline).calls_of(Kind::kRecv), formula.receives);
+      volume(Dimension::kEnds, Kind::kAllReduce, shape::tied_traffic(t_, stage_));
+    }
+    if (t_.ep == 1) return;
+    const auto formula = shape::expert_traffic(t_, stage_);
+    volume(Dimension::kExpert, Kind::kAllToAll, formula.all_to_all, true, t_.routing == "balanced");
+    volume(Dimension::kExpert, Kind::kAllGather, formula.counts);
+  }
+
+  // Gradients and values of all chunks, the experts' load, and the one number that all ranks agree on.
+  void states(const TrainStep& step) {
+    shape::StateTraffic formula;
+    const auto add = [&formula](const shape::StateTraffic& more) {
+      formula.all_reduce += more.all_reduce;
+      formula.reduce_scatter += more.reduce_scatter;
+      formula.all_gather += more.all_gather;
+    };
+    for (const parallel::ModelState* state : step.states()) {
+      const i64 of_experts = state->expert_elements();
+      add(shape::state_traffic(t_, static_cast<double>(state->elements() - of_experts),
+                               static_cast<double>(state->shared_elements())));
+      add(shape::expert_state_traffic(t_, static_cast<double>(of_experts)));
+    }
+    if (t_.spec.experts > 0)
+      formula.all_reduce += static_cast<double>(shape::expert_traffic(t_, stage_).load.bytes);
+    data(Kind::kAllReduce, formula.all_reduce);
+    data(Kind::kReduceScatter, formula.reduce_scatter);
+    data(Kind::kAllGather, formula.all_gather);
+    const bool agrees = t_.clip || t_.precision == "fp16";  // on one float64
+    volume(Dimension::kWorld, Kind::kAllReduce,
+           agrees ? shape::Volume{1, 2 * 8 * (t_.world() - 1) / t_.world()} : shape::Volume{});
+  }
+
+  std::vector<std::string> faults() && { return std::move(faults_); }
+
+ private:
+  void tensor() {
+    const bool whole = !t_.tp_overlap;
+    const auto formula = shape::tensor_traffic(t_, stage_);
+    volume(Dimension::kTensor, Kind::kAllReduce, formula.all_reduce, whole);
+    volume(Dimension::kTensor, Kind::kAllGather, formula.all_gather, whole);
+    volume(Dimension::kTensor, Kind::kReduceScatter, formula.reduce_scatter, whole);
+    const auto heads = shape::key_value_traffic(t_, stage_);
+    volume(Dimension::kKeyValue, Kind::kAllGather, heads.all_gather);
+    volume(Dimension::kKeyValue, Kind::kReduceScatter, heads.reduce_scatter);
+  }
+
+  const comm::Traffic& traffic(Dimension dimension) const { return mesh_[dimension].traffic(); }
+
+  void same(const std::string& what, i64 counted, i64 formula) {
+    if (counted == formula) return;
+    faults_.push_back(what + ": " + std::to_string(counted) + " where the formula has " +
+                      std::to_string(formula));
+  }
+  void volume(Dimension dimension, Kind kind, const shape::Volume& formula, bool calls = true,
+              bool bytes = true) {
+    const std::string what = std::string(shape::name_of(dimension)) + " " + comm::name_of(kind);
+    if (calls) same(what + " calls", traffic(dimension).calls_of(kind), formula.calls);
+    if (bytes) same(what + " bytes", traffic(dimension).bytes_of(kind), formula.bytes);
+  }
+  // Over all the groups that share gradients and values.
+  void data(Kind kind, double formula) {
+    i64 bytes = 0;
+    for (const auto dimension :
+         {Dimension::kData, Dimension::kShard, Dimension::kReplicate, Dimension::kExpertData})
+      bytes += traffic(dimension).bytes_of(kind);
+    same(std::string("dp ") + comm::name_of(kind) + " bytes", bytes, static_cast<i64>(formula));
+  }
+
+  const Trial& t_;
+  const parallel::Mesh& mesh_;
+  i64 stage_;
+  std::vector<std::string> faults_;
+};
+
+}  // namespace
+
+std::vector<std::string> traffic_faults(const Trial& trial, const parallel::Mesh& mesh,
+                                        const TrainStep& step) {
+  TrafficCheck check(trial, mesh);
+  check.splits();
+  check.states(step);
+  return std::move(check).faults();
+}
+
+}  // namespace sweep::step

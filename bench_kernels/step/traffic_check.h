@@ -1,0 +1,17 @@
+// Traffic check: what a rank sent in one step, as its channels counted it, against the closed forms of
+// bench_kernels/shape, dimension by dimension. It owns nothing. Not judged, having no closed form: the bytes that
+// experts exchange unless their choices are balanced, and how many pieces an overlapped exchange has.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "bench_kernels/step/train_step.h"
+
+namespace sweep::step {
+
+// A sentence for each number that differs; empty: all are the formulas'.
+// REQUIRES: the mesh's traffic was reset before the step's last run(); gradients, buckets and recompute_every at their
+// defaults, the vocabulary divided without padding (split_traffic.h, model_states.h).
+std::vector<std::string> traffic_faults(const Trial&, const parallel::Mesh&, const TrainStep&);
+
+}  // namespace sweep::step
