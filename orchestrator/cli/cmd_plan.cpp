@@ -99,6 +99,21 @@ int plan_grid(Io& io, const PlanOptions& o) {
   return kAnswered;
 }
 
+// Hosts that got no more work, and what was left pending for it.
+Expected<void> add_waits(report::ExplainView& view, store::Store& store, i64 sweep) {
+  constexpr i64 kLookBack = 1000, kShown = 10;
+  const auto events = store.events(sweep, kLookBack);
+  if (!events) return tl::unexpected(events.error());
+  for (const auto& row : events->rows) {
+    const auto& kind = std::get<std::string>(row[1]);
+    if (kind == "quarantine" || kind == "pending")
+      view.waits.push_back(
+          fmt::format("{}  {}", std::get<std::string>(row[0]), std::get<std::string>(row[2])));
+  }
+  if (view.waits.size() > kShown) view.waits.erase(view.waits.begin(), view.waits.end() - kShown);
+  return {};
+}
+
 int explain(Io& io, const Where& where, const std::string& prefix) {
   auto opened = open_sweep(where, store::Mode::kReadOnly);
   if (!opened) return refuse(io, opened.error());
@@ -112,13 +127,15 @@ int explain(Io& io, const Where& where, const std::string& prefix) {
   if (entry == plan->end()) return refuse(io, {fmt::format("trial {} is not in the plan", *id)});
   const auto attempts = store.attempts(opened->sweep.id, *id);
   if (!attempts) return refuse(io, attempts.error());
-  report::ExplainView view{*entry, {}, std::nullopt};
+  report::ExplainView view{*entry, {}, std::nullopt, {}};
   for (const auto& row : *attempts) {
     const auto result = store.result_of(row.id);
     if (!result) return refuse(io, result.error());
     if (*result && !is_infrastructure((*result)->outcome)) view.final_attempt = row.id;
     view.attempts.push_back({row.id, row.state, row.allocation, *result});
   }
+  if (!view.final_attempt && entry->admitted)
+    if (auto added = add_waits(view, store, opened->sweep.id); !added) return refuse(io, added.error());
   io.out << report::explain(view, io.out_is_terminal ? io.width : 0);
   return kAnswered;
 }

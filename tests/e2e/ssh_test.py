@@ -68,11 +68,11 @@ class SshTest(unittest.TestCase):
         return subprocess.Popen(command, env={**self.environment, "SWEEP_SITE": str(self.folder / "no-site.yaml")}, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
 
-    def grid(self, name, trials, fake="0", step_ms=1, nodes=(1,), hosts=None):
+    def grid(self, name, trials, fake="0", step_ms=1, nodes=(1,), hosts=None, config=None):
         path = self.folder / f"{name}.yaml"
         hosts = hosts or [f"{{host: {host}, slots: 1}}" for host in self.cluster.hosts]
         path.write_text(GRID.format(name=name, last=63 + trials, fake=fake, step_ms=step_ms, nodes=list(nodes),
-                                    hosts=", ".join(hosts), config=self.cluster.config, directory=self.folder / "far"))
+                                    hosts=", ".join(hosts), config=config or self.cluster.config, directory=self.folder / "far"))
         return path
 
     def run_grid(self, path):
@@ -129,6 +129,29 @@ class SshTest(unittest.TestCase):
         said = self.finish(again, 0)
         self.assertEqual(list(self.outcomes(path).values()), [("ok", 1)] * 12, said)
         self.assertIn("taken over", said)
+
+    def test_dead_host(self):
+        """One of three hosts is down: asked for twice, then left alone; what fits the other two is run, what does not says why."""
+        with sshd.Cluster(self.folder / "three", hosts=3, environment=self.environment, session={agents.MARK: self.folder}) as three:
+            dead = three.hosts[1]
+            three.stop_host(dead)
+            path = self.grid("dead", 3, nodes=(1, 2, 3), hosts=[f"{{host: {host}, slots: 1}}" for host in three.hosts], config=three.config)
+            said = self.finish(self.run_grid(path), 1)
+        found = self.outcomes(path)
+        self.assertEqual([found[64 + i, nodes] for i in range(3) for nodes in (1, 2)], [("ok", 1)] * 6, said)
+        self.assertEqual([found[64 + i, 3][0] for i in range(3)], [None] * 3, said)
+        records = pathlib.Path(f"{self.db(path)}.spool").glob("*/ssh.json")
+        asked = [sum(host["host"] == dead for host in json.loads(record.read_text())["hosts"]) for record in records]
+        self.assertEqual((sum(asked), len(asked) > 2), (2, True), f"allocations with {dead}: {asked}\n{said}")
+        self.assertIn(f"node {dead} gets no more work in this run", said)
+        self.assertIn(f"3 of 3 cpu hosts, where 2 can be used. Out of this run: {dead}", said)
+        status = self.finish(self.sweep("status", "--db", self.db(path)), 0)
+        self.assertIn(f"quarantine: node {dead} gets no more work", status)
+        trial = json.loads(self.finish(self.sweep("query", "--db", self.db(path), "--json",
+                                                  "select id from trial where nodes = 3 limit 1"), 0))[0]["id"]
+        explained = self.finish(self.sweep("explain", trial, "--db", self.db(path)), 0)
+        self.assertIn(f"node {dead} gets no more work", explained)
+        self.assertIn("stay pending: 3 of 3 cpu hosts", explained)
 
     def test_unknown_host(self):
         path = self.grid("unknown", 1, hosts=["no-such-host.invalid"])
