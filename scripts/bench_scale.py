@@ -38,13 +38,14 @@ MEASURED_SQL = """select sum(ns * nodes) from (select s.attempt, sum(s.step_ns) 
 join attempt a on a.id = s.attempt join plan_entry p on p.key = a.entry join trial t on t.key = p.trial where s.rank = 0 group by s.attempt)"""
 SPANS_SQL = "select (select min(started_unix_ns) from attempt) as first, (select max(ended_unix_ns) from allocation) as last"
 ALLOCATIONS, LOOKED_AT_S = 64, 60
+# As many steps as make each trial's prediction long enough for an allocation of its own.
 IDLE = """name: idle
 model: {{family: llama, layers: 2, hidden_size: 64, heads: 4, kv_heads: 4, intermediate_size: 172, vocab_size: 256, tie_embeddings: false}}
-base: {{hardware: cpu, gpus_per_node: 1, nodes: 1, seq_len: 64}}
-grid: {{micro_batch_size: {{range: [1, {trials}, 1]}}}}
+base: {{hardware: cpu, gpus_per_node: 1, nodes: 1}}
+grid: {{seq_len: {{range: [64, {last}, 1]}}}}
 derive: {{fake: "0", fake_step_ms: "600000"}}
 limits: {{trial_seconds: 3600}}
-measure: {{warmup_steps: 0, steps: 2}}
+measure: {{warmup_steps: 0, steps: 500000}}
 launch: {{slurm: {{partition: main, time: "02:00:00", max_nodes: {nodes}, max_allocations: {nodes}, allocation_nodes: 1}}}}
 """
 PENDING = 10_000
@@ -89,12 +90,12 @@ def simulation(emit, sweep, folder, parse):
              cpu_s=cpu, peak_rss_mb=peak / 1e6, peak_goal_mb=200, peak_met=peak <= 200e6, command=shown(command), forecast=figures)
 
 
-def slurm_cluster(folder, nodes=NODES):
+def slurm_cluster(folder, nodes=NODES, options=()):
     sys.path.insert(0, str(ROOT / "tests" / "cluster"))
     import slurm
     if slurm.missing():
         sys.exit("bench: this machine lacks " + ", ".join(slurm.missing()) + "; scripts/setup test brings them")
-    return slurm.Cluster(folder, nodes=nodes)
+    return slurm.Cluster(folder, nodes=nodes, options=options)
 
 
 def ours(cluster, build, folder, query):
@@ -181,8 +182,9 @@ class Started:
 
 def idle_cost(emit, build, folder, query):
     """An orchestrator whose allocations all run one long trial each."""
-    with slurm_cluster(folder / "slurm-idle", ALLOCATIONS) as cluster:
-        with Started(cluster, build, folder, IDLE.format(trials=2 * ALLOCATIONS, nodes=ALLOCATIONS)) as run:
+    # So many daemons that start at once on two cores may be slow to answer.
+    with slurm_cluster(folder / "slurm-idle", ALLOCATIONS, ["SlurmdTimeout=120", "MessageTimeout=60"]) as cluster:
+        with Started(cluster, build, folder, IDLE.format(last=63 + 2 * ALLOCATIONS, nodes=ALLOCATIONS)) as run:
             busy = "select count(distinct allocation) as n from attempt where state = 2"
             run.wait_for(lambda: run.db.exists() and query(run.db, busy)[0]["n"] == ALLOCATIONS, f"{ALLOCATIONS} allocations")
             before, begun = run.cpu_s(), time.monotonic()

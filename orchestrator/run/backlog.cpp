@@ -53,6 +53,15 @@ Expected<std::vector<store::Demand>> Backlog::demand() {
   return *demand_;
 }
 
+Expected<i64> Backlog::waiting_nodes(const std::string& hardware) {
+  const auto groups = demand();
+  if (!groups) return tl::unexpected(groups.error());
+  i64 out = 0;
+  for (const auto& group : *groups)
+    if (group.hardware == hardware) out += group.trials * group.nodes;
+  return out;
+}
+
 void Backlog::handed_out(const PlanEntry& entry) {
   for (auto& [key, stretch] : stretches_) stretch.gone.insert(entry.id);
   if (!demand_) return;

@@ -25,6 +25,7 @@ class Backlog {
                                           const std::function<bool(const PlanEntry&)>& takes);
   // What waits, by what it needs.
   Expected<std::vector<store::Demand>> demand();
+  Expected<i64> waiting_nodes(const std::string& hardware);  // of its trials, one beside the other
 
   void handed_out(const PlanEntry&);
   void changed();  // trials may be pending again

@@ -29,9 +29,10 @@ struct Settings {
   // Allocations by what trials need of nodes and hardware; else one allocation of this machine takes them all.
   bool by_need = false;
   Bounds bounds;
-  i64 ahead = 2;                // attempts in the inbox beyond one for each slot; more where trials are short
-  int lost_in_a_row = 3;        // allocations lost without one result before the circuit breaker opens
-  bool leave_out_slow = false;  // hosts that stood out in the look at the nodes get no more work
+  i64 ahead = 2;  // attempts in the inbox beyond one for each slot; more where trials are short
+  int lost_in_a_row =
+      3;  // allocations lost without one result, and more than are at work: the circuit breaker opens
+  bool leave_out_slow = false;          // hosts that stood out in the look at the nodes get no more work
   std::optional<double> trial_seconds;  // bound on one attempt; absent: from the predicted time
   std::optional<double> hang_seconds;   // without progress, in any phase; absent: from the predicted time
   std::optional<double> gpu_hours;      // bound on allocated time x GPUs (or slots) of what this run holds

@@ -39,6 +39,8 @@ class ConductorLoop {
   void request(const Wanted&);
   void fill();
   void fill(Holding&);
+  Expected<bool> wants_more(const Holding&);
+  double pace() const;
   void release_unwanted();
   bool post_one(Holding&);
   std::optional<store::Fit> fit_of(const Holding&) const;
@@ -85,6 +87,7 @@ class ConductorLoop {
   Quarantine quarantine_;
   std::string left_out_;    // trials that no host is left for, as last said
   double spent_gpu_s_ = 0;  // of allocations that have ended
+  Pace past_;               // theirs
   int signals_seen_ = 0;
   int lost_in_a_row_ = 0;
   i64 landed_ = 0, ticks_ = 0;

@@ -1,6 +1,8 @@
 // What the run loop asks for, hands out and takes in.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "orchestrator/plan/planner.h"
 #include "orchestrator/run/conductor_loop.h"
 #include "orchestrator/run/flights.h"
@@ -8,10 +10,20 @@
 
 namespace sweep::run {
 
-// Pending trials by what they need; on this machine all of them need the same.
+// Over all allocations of this run: trials that take ten times as long as foretold are worth ten times the nodes.
+double ConductorLoop::pace() const {
+  Pace all = past_;
+  for (const auto& [id, holding] : held_) all.add(holding.pace(clock_.now()));
+  return all.factor();
+}
+
+// Pending trials by what they need, at the pace so far; on this machine all of them need the same.
 Expected<std::vector<store::Demand>> ConductorLoop::demand() {
   auto groups = backlog_.demand();
-  if (!groups || settings_.by_need || groups->empty()) return groups;
+  if (!groups || groups->empty()) return groups;
+  for (const double factor = pace(); auto& group : *groups)
+    group.predicted_s *= factor, group.longest_s *= factor;
+  if (settings_.by_need) return groups;
   store::Demand all;
   for (const auto& group : *groups) all.trials += group.trials, all.predicted_s += group.predicted_s;
   return std::vector<store::Demand>{all};
@@ -19,13 +31,13 @@ Expected<std::vector<store::Demand>> ConductorLoop::demand() {
 
 std::vector<Capacity> ConductorLoop::capacities(Clock::Point now) const {
   std::vector<Capacity> out;
-  const double target = target_seconds(settings_.bounds);
+  const double target = target_seconds(settings_.bounds), factor = pace();
   for (const auto& [id, held] : held_) {
     const double left = held.finishing ? 0 : std::min(target, held.seconds_left(now, target));
     const auto nodes = static_cast<double>(held.request.nodes);
     const i64 gpus = settings_.by_need ? held.gpus_per_node : 1;
     out.push_back({settings_.by_need ? held.request.hardware : "", held.request.nodes, gpus,
-                   left * nodes - held.flights.seconds()});
+                   left * nodes - factor * held.flights.seconds()});
   }
   return out;
 }
@@ -101,11 +113,30 @@ void ConductorLoop::fill() {
 }
 
 void ConductorLoop::fill(Holding& holding) {
-  while (holding.started && !holding.finishing && !end_ && !error_ &&
-         holding.flights.nodes() < holding.width() + holding.ahead(clock_.now(), settings_.ahead))
-    if (!post_one(holding)) break;
+  while (holding.started && !holding.finishing && !end_ && !error_) {
+    const auto more = wants_more(holding);
+    if (!more) return fatal(more.error());
+    if (!*more || !post_one(holding)) break;
+  }
   if (holding.flights.size() == 0 && holding.started && !holding.finishing)
     finish(holding, end_.has_value() || error_.has_value());
+}
+
+// Its nodes are to be busy and its inbox a little ahead, but with no more than its part of what is left to do: none
+// stands idle while trials queue in another one.
+Expected<bool> ConductorLoop::wants_more(const Holding& holding) {
+  const i64 has = holding.flights.nodes();
+  if (has < holding.width()) return true;
+  if (has >= holding.width() + holding.ahead(clock_.now(), settings_.ahead)) return false;
+  if (held_.size() == 1) return true;
+  const auto waiting = backlog_.waiting_nodes(holding.request.hardware);
+  if (!waiting) return tl::unexpected(waiting.error());
+  i64 work = *waiting, width = 0;
+  for (const auto& [id, each] : held_) {
+    if (each.finishing || each.request.hardware != holding.request.hardware) continue;
+    work += each.flights.nodes(), width += each.width();
+  }
+  return has < holding.width() * work / width;
 }
 
 // Allocations still in the queue that no pending trial waits for any more.
@@ -129,8 +160,10 @@ std::optional<store::Fit> ConductorLoop::fit_of(const Holding& holding) const {
 bool ConductorLoop::post_one(Holding& holding) {
   constexpr i64 kLookAhead = 16;  // trials that do not fit the time that is left are passed over
   const auto now = clock_.now();
-  const auto next = backlog_.next(fit_of(holding), holding.until ? kLookAhead : 1,
-                                  [&](const PlanEntry& entry) { return holding.has_time_for(entry, now); });
+  const double factor = pace();
+  const auto next =
+      backlog_.next(fit_of(holding), holding.until ? kLookAhead : 1,
+                    [&](const PlanEntry& entry) { return holding.has_time_for(entry, now, factor); });
   if (!next) return fatal(next.error()), false;
   if (!*next) return false;
   if (auto posted = post(holding, **next); !posted) return fatal(posted.error()), false;
@@ -181,6 +214,7 @@ void ConductorLoop::on_started(const launch::Started& started) {
   };
   holding.started = true;
   for (const auto& host : started.hosts) holding.hosts[static_cast<i64>(holding.hosts.size())] = host;
+  holding.watched = clock_.now();
   holding.since = clock_.now() - span(started.held_s);
   if (started.seconds_left) {
     holding.until = clock_.now() + span(*started.seconds_left);
@@ -229,6 +263,7 @@ void ConductorLoop::tainted(Holding& holding, const Flights::Absorbed& absorbed)
 void ConductorLoop::land(Holding& holding, const Landing& landing) {
   ++landed_;
   ++holding.landed;
+  holding.foretold_s += foretold_seconds(landing.flight.entry);
   lost_in_a_row_ = 0;
   if (!is_always_final(landing.result.outcome)) backlog_.changed();
   observer_.on_result(landing.flight.entry, landing.result);
@@ -248,6 +283,7 @@ void ConductorLoop::on_ended(const launch::Ended& ended) {
   Holding holding = std::move(found->second);
   held_.erase(found);
   spent_gpu_s_ += holding.gpu_seconds(clock_.now());
+  past_.add(holding.pace(clock_.now()));
   if (error_) return held_.empty() ? close_after_failure() : void();
   const bool unfinished = holding.flights.size() > 0;
   if (unfinished) backlog_.changed();
@@ -271,7 +307,10 @@ void ConductorLoop::on_lost(const Holding& holding, const launch::Ended& ended) 
          quarantine_.lost(named ? Hosts{{0, ended.host}} : holding.hosts, ended.reason))
       note("quarantine", sentence);
   if (named) return;  // who is at fault is known, and soon out
-  if (++lost_in_a_row_ < settings_.lost_in_a_row) return;
+  // Three of sixty that work say little of the machine.
+  const auto at_work = std::ranges::count_if(
+      held_, [](const auto& each) { return each.second.started && !each.second.finishing; });
+  if (++lost_in_a_row_ < std::max<i64>(settings_.lost_in_a_row, at_work + 1)) return;
   end_with(End::kBroken,
            fmt::format("{} allocations in a row were lost without one result; the last one: {}. "
                        "The trials stay pending; `sweep doctor` checks this machine",

@@ -45,6 +45,17 @@ double cover(const store::Demand& group, double work, std::vector<Capacity>& hel
 
 }  // namespace
 
+double Pace::factor() const {
+  constexpr double kSaysLittle = 120;  // node-seconds: programs start, the first trial warms up
+  if (held_s < kSaysLittle) return 1;
+  return std::max(1.0, held_s / std::max(foretold_s, kLeast));
+}
+
+double foretold_seconds(const PlanEntry& entry) {
+  return std::max(kLeast, entry.predicted.seconds.value_or(kUnpredicted)) *
+         static_cast<double>(entry.trial.nodes);
+}
+
 double target_seconds(const Bounds& bounds) {
   return bounds.time_s ? std::min(kTarget, *bounds.time_s) : kTarget;
 }

@@ -16,6 +16,16 @@ struct Bounds {
   i64 most_nodes_each = 0;       // of one allocation, unless a trial needs more; 0: what max_nodes leaves
 };
 
+// How long trials really take against what the plan foretold of them, in node-seconds.
+struct Pace {
+  double held_s = 0;      // nodes were there for the work
+  double foretold_s = 0;  // of what was done in that time or is under way
+  void add(const Pace& other) { held_s += other.held_s, foretold_s += other.foretold_s; }
+  double factor() const;  // 1 or more; 1 until enough has been seen
+};
+// Node-seconds that the plan foretells of a trial.
+double foretold_seconds(const PlanEntry&);
+
 // An allocation that is held or asked for, and what it can still take on.
 struct Capacity {
   std::string hardware;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "orchestrator/metrics/derive.h"
+#include "orchestrator/run/demand.h"
 #include "schema/codec.h"
 #include "schema/frame.h"
 
@@ -71,7 +72,7 @@ std::vector<Attempt> Flights::attempts() const {
 void Flights::count(const Flight& flight, i64 sign) {
   const auto& nodes = flight.attempt.trial.nodes;
   nodes_ += sign * nodes;
-  seconds_ += static_cast<double>(sign * nodes) * flight.entry.predicted.seconds.value_or(0);
+  seconds_ += static_cast<double>(sign) * foretold_seconds(flight.entry);
   if (flights_.empty()) seconds_ = 0;  // what rounding left
 }
 

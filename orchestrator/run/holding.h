@@ -8,6 +8,7 @@
 
 #include "orchestrator/launch/launcher.h"
 #include "orchestrator/run/clock.h"
+#include "orchestrator/run/demand.h"
 #include "orchestrator/run/flights.h"
 #include "orchestrator/run/quarantine.h"
 
@@ -19,10 +20,12 @@ struct Holding {
   i64 gpus_per_node = 1;  // ranks of a trial on a node, at most
   bool started = false, finishing = false;
   i64 landed = 0;
-  Hosts hosts;                        // that its launcher or its agents told of
-  std::optional<Clock::Point> since;  // its nodes are held
-  std::optional<Clock::Point> until;  // its scheduler ends it
-  double lasts_s = 0;                 // from since to until
+  Hosts hosts;                          // that its launcher or its agents told of
+  std::optional<Clock::Point> since;    // its nodes are held
+  std::optional<Clock::Point> until;    // its scheduler ends it
+  double lasts_s = 0;                   // from since to until
+  std::optional<Clock::Point> watched;  // this run has seen it work
+  double foretold_s = 0;                // node-seconds that the plan foretold of what has landed since
 
   // Trials it keeps busy at once, in nodes (in slots where trials share a node).
   i64 width() const { return request.nodes * request.slots; }
@@ -36,6 +39,11 @@ struct Holding {
         std::min(static_cast<double>(landed) / held * kRoundTrip, static_cast<double>(width()));
     return std::max(least, static_cast<i64>(std::ceil(ends)));
   }
+  Pace pace(Clock::Point now) const {
+    if (!watched) return {};
+    return {std::chrono::duration<double>(now - *watched).count() * static_cast<double>(width()),
+            foretold_s + flights.seconds()};
+  }
   double gpu_seconds(Clock::Point now) const {
     if (!since) return 0;
     const auto each = request.gpus > 0 ? request.gpus : request.slots;
@@ -44,12 +52,12 @@ struct Holding {
   double seconds_left(Clock::Point now, double otherwise) const {
     return until ? std::chrono::duration<double>(*until - now).count() : otherwise;
   }
-  // Whether an attempt of so many predicted seconds is likely to end before the allocation does. What would
-  // not fit a fresh one either is let in as long as most of it is left.
-  bool has_time_for(const PlanEntry& entry, Clock::Point now) const {
+  // Whether an attempt of so many predicted seconds, taken `pace` times, is likely to end before the allocation
+  // does. What would not fit a fresh one either is let in as long as most of it is left.
+  bool has_time_for(const PlanEntry& entry, Clock::Point now, double pace) const {
     constexpr double kSlack = 2, kOverhead = 10, kMost = 0.8;
     const double queued = flights.seconds() / static_cast<double>(request.nodes);
-    const double need = kSlack * (queued + entry.predicted.seconds.value_or(0)) + kOverhead;
+    const double need = kSlack * pace * (queued + entry.predicted.seconds.value_or(0)) + kOverhead;
     return seconds_left(now, need) >= std::min(need, kMost * lasts_s);
   }
 };

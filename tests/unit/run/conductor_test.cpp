@@ -177,6 +177,22 @@ TEST_F(ConductorTest, TheCircuitBreakerOpensWhenEveryAllocationIsLost) {
   EXPECT_EQ(exit_code_for(*store_->progress(sweep_)), 1);
 }
 
+TEST_F(ConductorTest, TheCircuitBreakerStaysShutWhereMostAllocationsWork) {
+  plan(16);
+  std::set<i64> lost;
+  Bounds bounds{8, 8, 120};
+  bounds.most_nodes_each = 1;
+  const auto end = conduct_by_need(
+      [&](const Attempt& a) {
+        const bool first = lost.size() < 3 && lost.insert(a.trial.seq_len).second;
+        return first ? Fate::kLoseAllocation : Fate::kOk;
+      },
+      bounds);
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kDone) << end->why;
+  EXPECT_EQ(count(Outcome::kOk), 16);
+}
+
 TEST_F(ConductorTest, AnInboxThatCannotBeWrittenEndsTheRunAndKeepsTheTrialsPending) {
   plan(3);
   const auto end =
@@ -226,6 +242,20 @@ TEST_F(ConductorTest, SeveralAllocationsAtOnceAndEveryTrialInOneThatHoldsIt) {
   EXPECT_LE(nodes_at_first, 5);
   EXPECT_EQ(requests_[0].nodes, 2);
   EXPECT_EQ(requests_[1].nodes, 3) << "two hours of single-node work go side by side";
+}
+
+TEST_F(ConductorTest, NoAllocationTakesMoreThanItsPartOfWhatIsLeft) {
+  plan(80);
+  Bounds bounds{40, 40, {}};
+  bounds.most_nodes_each = 1;
+  bounds.time_s = 120;  // two trials' worth
+  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, bounds);
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(count(Outcome::kOk), 80);
+  std::map<launch::AllocationId, i64> taken;
+  for (const auto& [trial, where] : where_) ++taken[where];
+  EXPECT_EQ(taken.size(), 40u);
+  for (const auto& [where, trials] : taken) EXPECT_EQ(trials, 2) << where;
 }
 
 TEST_F(ConductorTest, WhatMayNeverBeAskedForIsSaidAndStaysPending) {

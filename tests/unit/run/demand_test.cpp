@@ -62,5 +62,26 @@ TEST(Demand, TrialsNobodyPredictedStillGetTime) {
   EXPECT_GE(wanted[0].seconds, 300 + 4 * 120);
 }
 
+TEST(Pace, IsWhatWasHeldOverWhatWasForetold) {
+  EXPECT_EQ((Pace{60, 1}.factor()), 1) << "start-up says nothing yet";
+  EXPECT_EQ((Pace{3600, 360}.factor()), 10);
+  EXPECT_EQ((Pace{3600, 7200}.factor()), 1) << "faster than foretold asks for no less";
+  EXPECT_EQ((Pace{3600, 0}.factor()), 3600) << "no trial counts for less than a second";
+  Pace all{600, 60};
+  all.add({600, 540});
+  EXPECT_EQ(all.factor(), 2);
+}
+
+TEST(Pace, ATrialIsForetoldInNodeSecondsAndNeverAsNothing) {
+  PlanEntry entry;
+  entry.trial.nodes = 4;
+  entry.predicted.seconds = 30;
+  EXPECT_EQ(foretold_seconds(entry), 120);
+  entry.predicted.seconds = 0.01;
+  EXPECT_EQ(foretold_seconds(entry), 4);
+  entry.predicted.seconds.reset();
+  EXPECT_EQ(foretold_seconds(entry), 480);
+}
+
 }  // namespace
 }  // namespace sweep::run

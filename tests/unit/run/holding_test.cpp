@@ -38,5 +38,16 @@ TEST(Holding, AnAllocationThatHasNotStartedIsKeptAtTheLeast) {
   EXPECT_EQ(waiting.ahead(Clock::Point{} + 1h, kLeast), kLeast);
 }
 
+TEST(Holding, HasTimeForFewerTrialsWhereTheyTakeLongerThanForetold) {
+  Holding hour = holding(1, 0);
+  hour.until = Clock::Point{} + 1h;
+  hour.lasts_s = 3600;
+  PlanEntry entry;
+  entry.predicted.seconds = 100;
+  EXPECT_TRUE(hour.has_time_for(entry, Clock::Point{} + 50min, 1));
+  EXPECT_FALSE(hour.has_time_for(entry, Clock::Point{} + 50min, 4));
+  EXPECT_TRUE(hour.has_time_for(entry, Clock::Point{}, 4));
+}
+
 }  // namespace
 }  // namespace sweep::run
