@@ -99,7 +99,9 @@ void add_best(Registry r) {
   auto* json = c->add_flag("--json", o->json, "as JSON");
   auto* yaml = c->add_flag("--yaml", o->yaml, "as a grid file: one point per group")->excludes(json);
   c->add_option("--for", o->tool, "as another trainer takes it")
-      ->transform(CLI::IsMember({"torchtitan", "Megatron-LM", "nanotron", "DeepSpeed"}, CLI::ignore_case))
+      ->transform(
+          CLI::IsMember(std::vector<std::string>(report::kLaunchTools.begin(), report::kLaunchTools.end()),
+                        CLI::ignore_case))
       ->excludes(json)
       ->excludes(yaml);
   c->callback([r, o] { r.chosen = [r, o] { return best(r.io, *o); }; });

@@ -100,7 +100,7 @@ void speed_splits(const Trial& t, json& config, NotSaid& open) {
 }  // namespace
 
 LaunchForm deepspeed_form(const Trial& t) {
-  LaunchForm out{"DeepSpeed", "", {}};
+  LaunchForm out{kDeepSpeed, "", {}};
   json config;
   config["train_batch_size"] = t.global_batch_size;
   config["train_micro_batch_size_per_gpu"] = t.micro_batch_size;

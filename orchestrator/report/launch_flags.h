@@ -8,6 +8,7 @@
 //   nanotron     2411b022 (2026-04-07)     src/nanotron/config/{config,parallelism_config,models_config}.py
 //   DeepSpeed    v0.19.5 (2026-08)         deepspeed/runtime/{config,precision_config}.py, runtime/zero/config.py
 #pragma once
+#include <array>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,14 @@
 
 namespace sweep::report {
 
+inline constexpr const char* kTorchtitan = "torchtitan";
+inline constexpr const char* kMegatron = "Megatron-LM";
+inline constexpr const char* kNanotron = "nanotron";
+inline constexpr const char* kDeepSpeed = "DeepSpeed";
+inline constexpr std::array kLaunchTools{kTorchtitan, kMegatron, kNanotron, kDeepSpeed};
+
 struct LaunchForm {
-  std::string tool;                   // torchtitan, Megatron-LM, nanotron, DeepSpeed
+  std::string tool;                   // one of kLaunchTools
   std::string text;                   // ready to paste
   std::vector<std::string> not_said;  // sentences: what this form leaves open or cannot express
 };

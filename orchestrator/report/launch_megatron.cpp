@@ -137,7 +137,7 @@ void megatron_recompute(const Trial& t, Flags& flags) {
 }  // namespace
 
 LaunchForm megatron_form(const Trial& t) {
-  LaunchForm out{"Megatron-LM", "", {}};
+  LaunchForm out{kMegatron, "", {}};
   // It insists on this where tensor or context parallelism is used without its FSDP, and on its absence with it.
   const bool one_connection = (t.tp > 1 || t.cp > 1) && t.zero < 2;
   Flags flags((one_connection ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "") + torchrun(t) +

@@ -89,7 +89,7 @@ std::string nano_dimensions(const Trial& t, NotSaid& open) {
 }  // namespace
 
 LaunchForm nanotron_form(const Trial& t) {
-  LaunchForm out{"nanotron", "", {}};
+  LaunchForm out{kNanotron, "", {}};
   out.text = nano_parallelism(t, out.not_said);
   out.text += fmt::format(
       "tokens:\n  micro_batch_size: {}\n  batch_accumulation_per_replica: {}\n  sequence_length: {}\n",

@@ -124,7 +124,7 @@ void titan_recompute(const Trial& t, Flags& flags, NotSaid& open) {
 }  // namespace
 
 LaunchForm torchtitan_form(const Trial& t) {
-  LaunchForm out{"torchtitan", "", {}};
+  LaunchForm out{kTorchtitan, "", {}};
   Flags flags(torchrun(t) + " -m torchtitan.train");
   titan_sharding(t, flags, out.not_said);
   titan_splits(t, flags, out.not_said);
