@@ -2,13 +2,33 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "orchestrator/run/conductor_loop.h"
 
 namespace sweep::run {
 
+// Hosts that will be asked for once more, but not yet: an sshd that starts anew is back in some seconds.
+std::vector<std::string> ConductorLoop::resting() const {
+  std::vector<std::string> out;
+  const auto gone = quarantine_.hosts();
+  for (const auto& [host, until] : rests_)
+    if (clock_.now() < until && std::ranges::find(gone, host) == gone.end()) out.push_back(host);
+  return out;
+}
+
+std::vector<std::string> ConductorLoop::avoided() const {
+  auto out = quarantine_.hosts();
+  for (auto& host : resting()) out.push_back(std::move(host));
+  return out;
+}
+
+// Those at rest are there, but not now.
 std::optional<launch::Room> ConductorLoop::room_for(const store::Demand& group) const {
   if (!settings_.by_need) return std::nullopt;
-  return launcher_->room(group.hardware, quarantine_.hosts());
+  auto room = launcher_->room(group.hardware, quarantine_.hosts());
+  if (room) room->now = launcher_->room(group.hardware, avoided())->now;
+  return room;
 }
 
 // A host of one hardware helps no trial of another: each is asked for by itself, within the hosts that are free.

@@ -34,6 +34,8 @@ class ConductorLoop {
   Expected<std::vector<store::Demand>> demand();
   std::vector<Capacity> capacities(Clock::Point now) const;
   void ask_for(const std::vector<store::Demand>&);
+  std::vector<std::string> resting() const;
+  std::vector<std::string> avoided() const;
   std::optional<launch::Room> room_for(const store::Demand&) const;
   std::optional<std::string> beyond_hosts(const std::vector<store::Demand>&);
   void request(const Wanted&);
@@ -85,9 +87,10 @@ class ConductorLoop {
   std::unique_ptr<launch::Launcher> launcher_;
   std::map<std::string, Holding> held_;  // by allocation
   Quarantine quarantine_;
-  std::string left_out_;    // trials that no host is left for, as last said
-  double spent_gpu_s_ = 0;  // of allocations that have ended
-  Pace past_;               // theirs
+  std::map<std::string, Clock::Point> rests_;  // hosts, until when
+  std::string left_out_;                       // trials that no host is left for, as last said
+  double spent_gpu_s_ = 0;                     // of allocations that have ended
+  Pace past_;                                  // theirs
   int signals_seen_ = 0;
   int lost_in_a_row_ = 0;
   i64 landed_ = 0, ticks_ = 0;

@@ -9,6 +9,13 @@
 #include "orchestrator/run/recovery.h"
 
 namespace sweep::run {
+namespace {
+
+Clock::Span span_of(double seconds) {
+  return std::chrono::duration_cast<Clock::Span>(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
 
 // Over all allocations of this run: trials that take ten times as long as foretold are worth ten times the nodes.
 double ConductorLoop::pace() const {
@@ -44,6 +51,8 @@ std::vector<Capacity> ConductorLoop::capacities(Clock::Point now) const {
 
 // Asks for what the pending trials are worth; ends the run when nothing is held and nothing may be asked for.
 void ConductorLoop::obtain() {
+  const bool rests = !resting().empty();  // looked at first: what is passed over for it below is waited for
+  bool waits = false;
   if (!end_ && !error_ && room_for_more()) {
     const auto groups = demand();
     if (!groups) return fatal(groups.error());
@@ -52,8 +61,9 @@ void ConductorLoop::obtain() {
     auto beyond = beyond_hosts(*groups);
     if (!beyond) beyond = beyond_bounds(*groups, settings_.bounds);
     if (held_.empty() && beyond) end_ = RunEnd{End::kBroken, *beyond};
+    waits = rests && !end_ && !groups->empty();
   }
-  if (held_.empty()) io_.stop();
+  if (held_.empty() && !waits) io_.stop();
 }
 
 i64 ConductorLoop::nodes_held() const {
@@ -80,7 +90,7 @@ void ConductorLoop::request(const Wanted& wanted) {
     holding.request.hardware = wanted.hardware;
     holding.request.gpus = wanted.hardware == "cpu" ? 0 : std::max(wanted.gpus_per_node, settings_.slots);
     holding.request.seconds = wanted.seconds;
-    holding.request.avoid = quarantine_.hosts();
+    holding.request.avoid = avoided();
   }
   std::error_code ec;
   std::filesystem::create_directories(row->spool, ec);
@@ -209,15 +219,12 @@ void ConductorLoop::on_started(const launch::Started& started) {
   const auto found = held_.find(started.id);
   if (found == held_.end()) return;
   Holding& holding = found->second;
-  const auto span = [](double seconds) {
-    return std::chrono::duration_cast<Clock::Span>(std::chrono::duration<double>(seconds));
-  };
   holding.started = true;
   for (const auto& host : started.hosts) holding.hosts[static_cast<i64>(holding.hosts.size())] = host;
   holding.watched = clock_.now();
-  holding.since = clock_.now() - span(started.held_s);
+  holding.since = clock_.now() - span_of(started.held_s);
   if (started.seconds_left) {
-    holding.until = clock_.now() + span(*started.seconds_left);
+    holding.until = clock_.now() + span_of(*started.seconds_left);
     holding.lasts_s = started.held_s + *started.seconds_left;
   }
   stored(store_.allocation_started(started.id, started.where, started.pid));
@@ -300,8 +307,9 @@ void ConductorLoop::on_ended(const launch::Ended& ended) {
 
 void ConductorLoop::on_lost(const Holding& holding, const launch::Ended& ended) {
   note("allocation_lost", fmt::format("allocation {} was lost: {}", ended.id, ended.reason));
-  if (holding.landed > 0) return;
   const bool named = !ended.host.empty();
+  if (named) rests_[ended.host] = clock_.now() + span_of(settings_.rest_s);
+  if (holding.landed > 0) return;
   if (!ended.blameless)
     for (const auto& sentence :
          quarantine_.lost(named ? Hosts{{0, ended.host}} : holding.hosts, ended.reason))

@@ -312,6 +312,7 @@ TEST_F(ConductorTest, AnAllocationOfAnotherLauncherIsNotTouched) {
 TEST_F(ConductorTest, ADeadHostIsAskedForTwiceAndWhatFitsTheOthersGoesOn) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}, {"c", "cpu"}}, {"b"}, {}};
   plan(8, {1, 2, 1, 3, 2, 1, 3, 1});
+  settings_.rest_s = 0;
   const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {3, 3, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kBroken);
@@ -327,9 +328,30 @@ TEST_F(ConductorTest, ADeadHostIsAskedForTwiceAndWhatFitsTheOthersGoesOn) {
   EXPECT_EQ(events("pending").size(), 1u) << "said once";
 }
 
+TEST_F(ConductorTest, AHostThatFailedRestsWhileOthersWork) {
+  named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"a"}, {}};
+  plan(2);
+  settings_.rest_s = 1000;
+  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {2, 1, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kDone) << "nobody waits for it";
+  EXPECT_EQ(named_.asked, (std::vector<std::vector<std::string>>{{"a"}, {"b"}}));
+}
+
+TEST_F(ConductorTest, WithNothingElseToDoTheRestOfAHostIsWaitedFor) {
+  named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"a"}, {}};
+  plan(1, {2});
+  settings_.rest_s = 0.1;
+  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {2, 2, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kBroken);
+  EXPECT_EQ(asked_for("a"), 2);
+}
+
 TEST_F(ConductorTest, DeadHostsOneAfterAnotherOpenNoCircuitBreaker) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}, {"c", "cpu"}, {"d", "cpu"}}, {"a", "b", "c"}, {}};
   plan(3);
+  settings_.rest_s = 0;
   const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {4, 1, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kDone) << end->why;
@@ -340,6 +362,7 @@ TEST_F(ConductorTest, DeadHostsOneAfterAnotherOpenNoCircuitBreaker) {
 TEST_F(ConductorTest, WithNoHostLeftTheTrialsArePendingAndThatIsSaid) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"a", "b"}, {}};
   plan(2);
+  settings_.rest_s = 0;
   const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {2, 2, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kBroken);
