@@ -99,6 +99,26 @@ int plan_grid(Io& io, const PlanOptions& o) {
   return kAnswered;
 }
 
+// What the sweep's events say of its attempts; and, while it has no answer, of hosts that are out and of what waits.
+Expected<void> add_events(report::ExplainView& view, store::Store& store, i64 sweep) {
+  constexpr i64 kLookBack = 1000, kShown = 10;
+  const bool waits = view.entry.admitted && !view.final_attempt;
+  const auto concerns = [&](const std::string& kind, const std::string& text) {
+    if (waits && (kind == "quarantine" || kind == "pending")) return true;
+    return std::any_of(view.attempts.begin(), view.attempts.end(), [&](const auto& attempt) {
+      return text.starts_with(fmt::format("attempt {}:", attempt.id)) ||
+             text.starts_with(fmt::format("attempt {} ", attempt.id));
+    });
+  };
+  const auto events = store.events(sweep, kLookBack);
+  if (!events) return tl::unexpected(events.error());
+  for (const auto& row : events->rows)
+    if (const auto& text = std::get<std::string>(row[2]); concerns(std::get<std::string>(row[1]), text))
+      view.events.push_back(fmt::format("{}  {}", std::get<std::string>(row[0]), text));
+  if (view.events.size() > kShown) view.events.erase(view.events.begin(), view.events.end() - kShown);
+  return {};
+}
+
 int explain(Io& io, const Where& where, const std::string& prefix) {
   auto opened = open_sweep(where, store::Mode::kReadOnly);
   if (!opened) return refuse(io, opened.error());
@@ -112,13 +132,14 @@ int explain(Io& io, const Where& where, const std::string& prefix) {
   if (entry == plan->end()) return refuse(io, {fmt::format("trial {} is not in the plan", *id)});
   const auto attempts = store.attempts(opened->sweep.id, *id);
   if (!attempts) return refuse(io, attempts.error());
-  report::ExplainView view{*entry, {}, std::nullopt};
+  report::ExplainView view{*entry, {}, std::nullopt, {}};
   for (const auto& row : *attempts) {
     const auto result = store.result_of(row.id);
     if (!result) return refuse(io, result.error());
     if (*result && !is_infrastructure((*result)->outcome)) view.final_attempt = row.id;
     view.attempts.push_back({row.id, row.state, row.allocation, *result});
   }
+  if (auto added = add_events(view, store, opened->sweep.id); !added) return refuse(io, added.error());
   io.out << report::explain(view, io.out_is_terminal ? io.width : 0);
   return kAnswered;
 }

@@ -44,6 +44,7 @@ struct Started {
   i64 pid = 0;                           // pid, Slurm job id
   std::optional<double> seconds_left{};  // until it is ended; absent: nobody ends it
   double held_s = 0;                     // so long already: of an adopted one
+  std::vector<std::string> hosts{};      // by node, as `avoid` names them; empty: by the agents' own words
 };
 struct Outbox {
   AllocationId id;
@@ -55,11 +56,17 @@ struct Ended {
   std::string reason;  // finished, cancelled, lost, refused
   bool lost = false;
   bool blameless = false;  // preempted, cancelled from outside, out of time: what it left burns no retry
+  std::string host{};      // it was lost by this one, as `avoid` would name it; empty: nobody knows
 };
 // Worth telling people: why it waits, that the scheduler does not answer.
 struct Remark {
   AllocationId id;
   std::string text;
+};
+// Hosts of a kind where they are given by name instead of waited for in a queue.
+struct Room {
+  i64 now = 0;   // that no allocation has
+  i64 ever = 0;  // with those that one has
 };
 using Event = std::variant<Started, Outbox, Ended, Remark>;
 
@@ -76,6 +83,11 @@ class Launcher {
                                                            i64 incarnation, std::uint64_t outbox_offset) {
     (void)id, (void)spool, (void)incarnation, (void)outbox_offset;
     return std::optional<AllocationRequest>();
+  }
+  // What may be asked for beside `avoid`. Absent: a scheduler finds the nodes.
+  virtual std::optional<Room> room(const std::string& hardware, const std::vector<std::string>& avoid) const {
+    (void)hardware, (void)avoid;
+    return std::nullopt;
   }
   virtual Expected<i64> post_attempt(const AllocationId&,
                                      const Attempt&) = 0;  // the inbox line's sequence number

@@ -21,7 +21,8 @@ class Ssh final : public HeldAllocations<SshAllocation> {
     if (busy_with(wanted.id)) return fail(fmt::format("allocation {} is running already", wanted.id));
     std::vector<SshHost> free;
     for (const SshHost& host : around_.options.hosts)
-      if (suits(host, wanted) && !taken(host.name) && free.size() < static_cast<std::size_t>(wanted.nodes))
+      if (suits(host, wanted.hardware, wanted.avoid) && !taken(host.name) &&
+          free.size() < static_cast<std::size_t>(wanted.nodes))
         free.push_back(host);
     if (free.size() < static_cast<std::size_t>(wanted.nodes))
       return fail(fmt::format("allocation {} asks for {} hosts with hardware {}; {} are free", wanted.id,
@@ -33,6 +34,17 @@ class Ssh final : public HeldAllocations<SshAllocation> {
     auto made = std::make_shared<SshAllocation>(around_, request, std::move(free));
     held_[wanted.id] = made;
     return made->start();
+  }
+
+  std::optional<Room> room(const std::string& hardware,
+                           const std::vector<std::string>& avoid) const override {
+    Room out;
+    for (const SshHost& host : around_.options.hosts) {
+      if (!suits(host, hardware, avoid)) continue;
+      ++out.ever;
+      out.now += taken(host.name) ? 0 : 1;
+    }
+    return out;
   }
 
   Expected<std::optional<AllocationRequest>> adopt(const AllocationId& id, const std::filesystem::path& spool,
@@ -72,9 +84,9 @@ class Ssh final : public HeldAllocations<SshAllocation> {
              std::any_of(hosts.begin(), hosts.end(), [&](const SshHost& h) { return h.name == host; });
     });
   }
-  static bool suits(const SshHost& host, const AllocationRequest& wanted) {
-    const bool kind = host.hardware.empty() || host.hardware == wanted.hardware;
-    return kind && std::find(wanted.avoid.begin(), wanted.avoid.end(), host.name) == wanted.avoid.end();
+  static bool suits(const SshHost& host, const std::string& hardware, const std::vector<std::string>& avoid) {
+    const bool kind = host.hardware.empty() || host.hardware == hardware;
+    return kind && std::find(avoid.begin(), avoid.end(), host.name) == avoid.end();
   }
 
   SshShell shell_;

@@ -113,12 +113,12 @@ void SshAllocation::ask(std::size_t node, const std::string& line, std::string i
       [self = shared_from_this(), node, what, answer = std::move(answer)](const SshShell::Said& said) {
         if (self->closing_ || self->abandoned_) return;
         if (said.code == 0) return answer(said.out);
-        const auto& host = self->hosts_[node].name;
         if (said.code == 255)
-          return self->give_up(fmt::format("{}: {}", host, why_ssh_failed(host, said.err)));
-        self->give_up(fmt::format(
-            "{}: {}: {}", host, what,
-            said.timed_out ? "no answer in time" : last_line_of(said.err.empty() ? said.out : said.err)));
+          return self->give_up_on(node, why_ssh_failed(self->hosts_[node].name, said.err));
+        self->give_up_on(node,
+                         fmt::format("{}: {}", what,
+                                     said.timed_out ? "no answer in time"
+                                                    : last_line_of(said.err.empty() ? said.out : said.err)));
       });
 }
 
@@ -178,10 +178,10 @@ void SshAllocation::probed(std::size_t node, const std::string& out) {
   const auto facts = parse_json(last_line_of(out));
   const std::string version = facts && facts->is_object() ? text_of(*facts, "version") : "";
   if (version != kVersion)
-    return give_up(
-        fmt::format("{}: {} is version '{}', this is sweep {}: install the same one there, or name none "
-                    "and it is copied",
-                    hosts_[node].name, places_[node].agent, version, kVersion));
+    return give_up_on(
+        node, fmt::format("{} is version '{}', this is sweep {}: install the same one there, or name none "
+                          "and it is copied",
+                          places_[node].agent, version, kVersion));
   one_ready();
 }
 
@@ -223,8 +223,7 @@ void SshAllocation::start_head() {
       0, agent_line(0), "", kStart,
       [this](const std::string& out) {
         const auto ready = parse_json(last_line_of(out));
-        if (!ready || !flag_of(*ready, "ready"))
-          return give_up(fmt::format("{}: {}", hosts_[0].name, last_line_of(out)));
+        if (!ready || !flag_of(*ready, "ready")) return give_up_on(0, last_line_of(out));
         for (std::size_t node = 1; node < hosts_.size(); ++node)
           start_node(node, dump({{"address", text_of(*ready, "address")},
                                  {"port", integer_of(*ready, "port")},
@@ -247,8 +246,11 @@ void SshAllocation::open_bridge() {
   events.attached = [this] {
     if (std::exchange(spoke_, true)) return;
     std::string names;
-    for (const auto& host : hosts_) names += (names.empty() ? "" : ", ") + host.name;
     Started out;
+    for (const auto& host : hosts_) {
+      names += (names.empty() ? "" : ", ") + host.name;
+      out.hosts.push_back(host.name);
+    }
     out.id = request_.id;
     out.where = names;
     say(out);
@@ -289,6 +291,12 @@ void SshAllocation::give_up(const std::string& why) {
   clean_up("lost: " + why, true);
 }
 
+void SshAllocation::give_up_on(std::size_t node, const std::string& why) {
+  if (closing_) return;
+  lost_by_ = hosts_[node].name;
+  give_up(fmt::format("{}: {}", lost_by_, why));
+}
+
 void SshAllocation::kill() {
   clean_up("killed", true);
 }
@@ -301,7 +309,7 @@ void SshAllocation::clean_up(const std::string& reason, bool lost) {
   const auto one_less = [self = shared_from_this(), reason, lost] {
     if (--self->waited_for_ > 0) return;
     self->ended_ = true;  // its hosts are free from here on
-    if (!self->abandoned_) self->around_.say(Ended{self->request_.id, reason, lost});
+    if (!self->abandoned_) self->around_.say(Ended{self->request_.id, reason, lost, false, self->lost_by_});
   };
   for (std::size_t node = 0; node < hosts_.size(); ++node) {
     const Place& place = places_[node];

@@ -63,6 +63,7 @@ class SshAllocation : public std::enable_shared_from_this<SshAllocation> {
   void open_bridge();
   void news();
   void give_up(const std::string& why);
+  void give_up_on(std::size_t node, const std::string& why);  // by whose fault it is lost
   void clean_up(const std::string& reason, bool lost);
   Expected<void> keep_record() const;
   void say(const Event& event);
@@ -74,6 +75,7 @@ class SshAllocation : public std::enable_shared_from_this<SshAllocation> {
   Mail mail_;
   std::unique_ptr<BridgeEnd> bridge_;
   std::size_t waited_for_ = 0;
+  std::string lost_by_;  // host
   bool adopted_ = false, spoke_ = false, closing_ = false, ended_ = false, abandoned_ = false;
 };
 

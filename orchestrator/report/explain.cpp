@@ -198,6 +198,7 @@ std::string explain(const ExplainView& view, std::size_t width) {
   if (const std::string text = predicted(entry.predicted); !text.empty()) lines.wrapped("predicted", text);
   for (const auto& attempt : view.attempts) add_attempt(lines, attempt, view.final_attempt == attempt.id);
   if (entry.admitted && view.attempts.empty()) lines.add("result", "not run yet");
+  for (std::size_t i = 0; i < view.events.size(); ++i) lines.wrapped(i == 0 ? "events" : "", view.events[i]);
   return lines.take();
 }
 

@@ -32,7 +32,8 @@ struct Settings {
   i64 ahead = 2;  // attempts in the inbox beyond one for each slot; more where trials are short
   int lost_in_a_row =
       3;  // allocations lost without one result, and more than are at work: the circuit breaker opens
-  bool leave_out_slow = false;          // hosts that stood out in the look at the nodes get no more work
+  bool leave_out_slow = false;  // hosts that stood out in the look at the nodes get no more work
+  double rest_s = 10;           // a host by which an allocation was lost is not asked for, for so long
   std::optional<double> trial_seconds;  // bound on one attempt; absent: from the predicted time
   std::optional<double> hang_seconds;   // without progress, in any phase; absent: from the predicted time
   std::optional<double> gpu_hours;      // bound on allocated time x GPUs (or slots) of what this run holds

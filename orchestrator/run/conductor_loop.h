@@ -1,5 +1,6 @@
 // ConductorLoop: the run loop behind conduct(). Private to run/: conductor.cpp holds its beginning, ticks and
-// ends, conductor_work.cpp what it asks for, hands out and takes in.
+// ends, conductor_work.cpp what it asks for, hands out and takes in, conductor_hosts.cpp what it
+// asks for where hosts are given by name.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -32,6 +33,11 @@ class ConductorLoop {
   void obtain();
   Expected<std::vector<store::Demand>> demand();
   std::vector<Capacity> capacities(Clock::Point now) const;
+  void ask_for(const std::vector<store::Demand>&);
+  std::vector<std::string> resting() const;
+  std::vector<std::string> avoided() const;
+  std::optional<launch::Room> room_for(const store::Demand&) const;
+  std::optional<std::string> beyond_hosts(const std::vector<store::Demand>&);
   void request(const Wanted&);
   void fill();
   void fill(Holding&);
@@ -47,7 +53,7 @@ class ConductorLoop {
   void on_outbox(const launch::Outbox&);
   void on_ended(const launch::Ended&);
   void on_lost(const Holding&, const launch::Ended&);
-  void seen_slow(const NodeRecord&);
+  void seen_slow(const std::string& host, const NodeRecord&);
   void tainted(Holding&, const Flights::Absorbed&);
   void note(const std::string& kind, const std::string& text);
   void land(Holding&, const Landing&);
@@ -61,6 +67,7 @@ class ConductorLoop {
   void snapshot();
   void snapshot_if_due();
   bool room_for_more() const;
+  i64 nodes_held() const;
   void fatal(const Error&);
   void close_after_failure();
   double elapsed_s() const { return std::chrono::duration<double>(clock_.now() - began_).count(); }
@@ -80,8 +87,10 @@ class ConductorLoop {
   std::unique_ptr<launch::Launcher> launcher_;
   std::map<std::string, Holding> held_;  // by allocation
   Quarantine quarantine_;
-  double spent_gpu_s_ = 0;  // of allocations that have ended
-  Pace past_;               // theirs
+  std::map<std::string, Clock::Point> rests_;  // hosts, until when
+  std::string left_out_;                       // trials that no host is left for, as last said
+  double spent_gpu_s_ = 0;                     // of allocations that have ended
+  Pace past_;                                  // theirs
   int signals_seen_ = 0;
   int lost_in_a_row_ = 0;
   i64 landed_ = 0, ticks_ = 0;

@@ -9,6 +9,13 @@
 #include "orchestrator/run/recovery.h"
 
 namespace sweep::run {
+namespace {
+
+Clock::Span span_of(double seconds) {
+  return std::chrono::duration_cast<Clock::Span>(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
 
 // Over all allocations of this run: trials that take ten times as long as foretold are worth ten times the nodes.
 double ConductorLoop::pace() const {
@@ -44,25 +51,31 @@ std::vector<Capacity> ConductorLoop::capacities(Clock::Point now) const {
 
 // Asks for what the pending trials are worth; ends the run when nothing is held and nothing may be asked for.
 void ConductorLoop::obtain() {
+  const bool rests = !resting().empty();  // looked at first: what is passed over for it below is waited for
+  bool waits = false;
   if (!end_ && !error_ && room_for_more()) {
     const auto groups = demand();
     if (!groups) return fatal(groups.error());
-    for (const Wanted& wanted : allocations_wanted(*groups, capacities(clock_.now()), settings_.bounds)) {
-      request(wanted);
-      if (error_) return;
-    }
-    const auto beyond = beyond_bounds(*groups, settings_.bounds);
+    ask_for(*groups);
+    if (error_) return;
+    auto beyond = beyond_hosts(*groups);
+    if (!beyond) beyond = beyond_bounds(*groups, settings_.bounds);
     if (held_.empty() && beyond) end_ = RunEnd{End::kBroken, *beyond};
+    waits = rests && !end_ && !groups->empty();
   }
-  if (held_.empty()) io_.stop();
+  if (held_.empty() && !waits) io_.stop();
+}
+
+i64 ConductorLoop::nodes_held() const {
+  i64 nodes = 0;
+  for (const auto& [id, holding] : held_) nodes += holding.request.nodes;
+  return nodes;
 }
 
 bool ConductorLoop::room_for_more() const {
-  i64 nodes = 0;
-  for (const auto& [id, holding] : held_) nodes += holding.request.nodes;
   const auto& bounds = settings_.bounds;
   return held_.empty() || (static_cast<i64>(held_.size()) < bounds.max_allocations &&
-                           (bounds.max_nodes <= 0 || nodes < bounds.max_nodes));
+                           (bounds.max_nodes <= 0 || nodes_held() < bounds.max_nodes));
 }
 
 void ConductorLoop::request(const Wanted& wanted) {
@@ -77,7 +90,7 @@ void ConductorLoop::request(const Wanted& wanted) {
     holding.request.hardware = wanted.hardware;
     holding.request.gpus = wanted.hardware == "cpu" ? 0 : std::max(wanted.gpus_per_node, settings_.slots);
     holding.request.seconds = wanted.seconds;
-    holding.request.avoid = quarantine_.hosts();
+    holding.request.avoid = avoided();
   }
   std::error_code ec;
   std::filesystem::create_directories(row->spool, ec);
@@ -206,14 +219,12 @@ void ConductorLoop::on_started(const launch::Started& started) {
   const auto found = held_.find(started.id);
   if (found == held_.end()) return;
   Holding& holding = found->second;
-  const auto span = [](double seconds) {
-    return std::chrono::duration_cast<Clock::Span>(std::chrono::duration<double>(seconds));
-  };
   holding.started = true;
+  for (const auto& host : started.hosts) holding.hosts[static_cast<i64>(holding.hosts.size())] = host;
   holding.watched = clock_.now();
-  holding.since = clock_.now() - span(started.held_s);
+  holding.since = clock_.now() - span_of(started.held_s);
   if (started.seconds_left) {
-    holding.until = clock_.now() + span(*started.seconds_left);
+    holding.until = clock_.now() + span_of(*started.seconds_left);
     holding.lasts_s = started.held_s + *started.seconds_left;
   }
   stored(store_.allocation_started(started.id, started.where, started.pid));
@@ -230,10 +241,8 @@ void ConductorLoop::on_outbox(const launch::Outbox& outbox) {
   auto absorbed = holding.flights.absorb(outbox.id, outbox.offset, outbox.bytes);
   if (!stored(store_.ingest(absorbed.batch))) return;
   launcher_->acknowledge(outbox.id, absorbed.batch.new_offset);
-  for (const auto& node : absorbed.batch.nodes) {
-    holding.hosts.insert(node.host);
-    seen_slow(node);
-  }
+  for (const auto& node : absorbed.batch.nodes)
+    seen_slow(holding.hosts.try_emplace(node.node, node.host).first->second, node);
   for (const auto& text : absorbed.notes) note("agent", text);
   for (const auto& landing : absorbed.landed) land(holding, landing);
   if (absorbed.tainted) tainted(holding, absorbed);
@@ -242,12 +251,12 @@ void ConductorLoop::on_outbox(const launch::Outbox& outbox) {
 }
 
 // What the agents' look at the nodes found, where there was one.
-void ConductorLoop::seen_slow(const NodeRecord& node) {
+void ConductorLoop::seen_slow(const std::string& host, const NodeRecord& node) {
   const auto why = slow_in_screen(node);
   if (why.empty()) return;
-  note("screen", fmt::format("node {} stands out: {}", node.host, why));
+  note("screen", fmt::format("node {} stands out: {}", host, why));
   if (!settings_.leave_out_slow) return;
-  for (const auto& sentence : quarantine_.slow(node.host, why)) note("quarantine", sentence);
+  for (const auto& sentence : quarantine_.slow(host, why)) note("quarantine", sentence);
 }
 
 // A process could not be ended: no more work for this allocation, nor for its node.
@@ -298,9 +307,14 @@ void ConductorLoop::on_ended(const launch::Ended& ended) {
 
 void ConductorLoop::on_lost(const Holding& holding, const launch::Ended& ended) {
   note("allocation_lost", fmt::format("allocation {} was lost: {}", ended.id, ended.reason));
+  const bool named = !ended.host.empty();
+  if (named) rests_[ended.host] = clock_.now() + span_of(settings_.rest_s);
   if (holding.landed > 0) return;
   if (!ended.blameless)
-    for (const auto& sentence : quarantine_.lost(holding.hosts, ended.reason)) note("quarantine", sentence);
+    for (const auto& sentence :
+         quarantine_.lost(named ? Hosts{{0, ended.host}} : holding.hosts, ended.reason))
+      note("quarantine", sentence);
+  if (named) return;  // who is at fault is known, and soon out
   // Three of sixty that work say little of the machine.
   const auto at_work = std::ranges::count_if(
       held_, [](const auto& each) { return each.second.started && !each.second.finishing; });

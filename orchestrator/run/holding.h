@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "orchestrator/launch/launcher.h"
 #include "orchestrator/run/clock.h"
 #include "orchestrator/run/demand.h"
 #include "orchestrator/run/flights.h"
+#include "orchestrator/run/quarantine.h"
 
 namespace sweep::run {
 
@@ -20,7 +20,7 @@ struct Holding {
   i64 gpus_per_node = 1;  // ranks of a trial on a node, at most
   bool started = false, finishing = false;
   i64 landed = 0;
-  std::set<std::string> hosts;          // that its agents told of
+  Hosts hosts;                          // that its launcher or its agents told of
   std::optional<Clock::Point> since;    // its nodes are held
   std::optional<Clock::Point> until;    // its scheduler ends it
   double lasts_s = 0;                   // from since to until

@@ -7,10 +7,11 @@ namespace {
 constexpr int kStrikes = 2;
 }
 
-std::vector<std::string> Quarantine::unclean(const std::set<std::string>& hosts, const AttemptEnd& end) {
+std::vector<std::string> Quarantine::unclean(const Hosts& hosts, const AttemptEnd& end) {
   std::vector<std::string> named;
-  for (const auto& host : hosts)
-    if (hosts.size() == 1 || end.dirt.find(host) != std::string::npos) named.push_back(host);
+  for (const auto& [node, host] : hosts)  // the agents say "node 1 (its own name)"
+    if (hosts.size() == 1 || end.dirt.find(fmt::format("node {} (", node)) != std::string::npos)
+      named.push_back(host);
   std::vector<std::string> out;
   for (const auto& host : named)
     for (auto& sentence : add(host, fmt::format("attempt {} left it unclean: {}", end.attempt, end.dirt)))
@@ -18,10 +19,12 @@ std::vector<std::string> Quarantine::unclean(const std::set<std::string>& hosts,
   return out;
 }
 
-std::vector<std::string> Quarantine::lost(const std::set<std::string>& hosts, const std::string& reason) {
-  if (hosts.size() != 1 || ++strikes_[*hosts.begin()] < kStrikes) return {};
-  return add(*hosts.begin(), fmt::format("{} allocations were lost there without a result, the last one: {}",
-                                         kStrikes, reason));
+std::vector<std::string> Quarantine::lost(const Hosts& hosts, const std::string& reason) {
+  if (hosts.size() != 1) return {};
+  const std::string& host = hosts.begin()->second;
+  if (++strikes_[host] < kStrikes) return {};
+  return add(host, fmt::format("{} allocations were lost there without a result, the last one: {}", kStrikes,
+                               reason));
 }
 
 std::vector<std::string> Quarantine::hosts() const {

@@ -1,9 +1,8 @@
 // Quarantine: hosts that get no more work in this run, each with its reason. A host that could not be cleaned
 // is out at once; one that lost allocations without a result, at the second. It guesses no culprit among
-// several hosts.
+// several hosts. Names are those by which a launcher avoids hosts.
 #pragma once
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -11,13 +10,15 @@
 
 namespace sweep::run {
 
+using Hosts = std::map<i64, std::string>;  // of an allocation, by node
+
 class Quarantine {
  public:
   // A host that stood out in the look at the nodes.
   std::vector<std::string> slow(const std::string& host, const std::string& why) { return add(host, why); }
   // These give a sentence for each host that is out from now on.
-  std::vector<std::string> unclean(const std::set<std::string>& hosts, const AttemptEnd&);
-  std::vector<std::string> lost(const std::set<std::string>& hosts, const std::string& reason);
+  std::vector<std::string> unclean(const Hosts&, const AttemptEnd&);
+  std::vector<std::string> lost(const Hosts&, const std::string& reason);
 
   std::vector<std::string> hosts() const;
 

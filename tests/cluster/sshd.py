@@ -46,8 +46,8 @@ def _words(pid):
 
 
 class Cluster:
-    def __init__(self, folder, hosts=2, environment=None, session=None, mode="plain"):
-        """session: variables of every session; sshd hands none of its own on. mode netns (root): each host has its own network,
+    def __init__(self, folder, hosts=2, environment=None, session=None, mode="plain", own=None):
+        """session: variables of every session; sshd hands none of its own on. own: host's number -> variables of it alone. mode netns (root): each host has its own network,
         name and process ids, so that links can be cut and hosts powered off; ssh then runs on the head (inside())."""
         self.folder = pathlib.Path(folder).resolve()
         number = zlib.crc32(str(self.folder).encode())
@@ -58,8 +58,8 @@ class Cluster:
         self.environment = environment or dict(os.environ)
         self.config = self.folder / "ssh_config"
         # A home of their own: what the user's shell does at its start (as locking something) is none of a test's business.
-        variables = {"HOME": self.folder / "home", **(session or {})}
-        self.session = "SetEnv " + " ".join(f"{name}={value}" for name, value in variables.items()) + "\n"  # of several lines one counts
+        self.session = {"HOME": self.folder / "home", **(session or {})}
+        self.own = own or {}
         self.daemons, self.where = {}, {}
 
     def _write(self):
@@ -82,7 +82,7 @@ class Cluster:
                 f"ListenAddress {address}:{port}\nHostKey {self.folder}/host\nAuthorizedKeysFile {self.folder}/authorized_keys\n"
                 f"PidFile {self.folder}/{host}.pid\nStrictModes no\nUsePAM no\nMaxStartups 100\nMaxSessions 100\n"
                 "PasswordAuthentication no\nKbdInteractiveAuthentication no\nClientAliveInterval 5\nClientAliveCountMax 2\n"
-                + self.session)
+                + self._variables(i))
             known.append(f"[{address}]:{port} {' '.join(public)}\n")
             config.append(f"Host {host}\n  HostName {address}\n  Port {port}\n")
         (self.folder / "known_hosts").write_text("".join(known))
@@ -91,6 +91,10 @@ class Cluster:
                                "  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n"
                                "  KexAlgorithms curve25519-sha256\n")
         (self.folder / "hosts").write_text("127.0.0.1 localhost\n")
+
+    def _variables(self, number):
+        variables = {**self.session, **self.own.get(number, {})}
+        return "SetEnv " + " ".join(f'"{name}={value}"' for name, value in variables.items()) + "\n"  # of several lines one counts
 
     def inside(self):
         """The beginning of a command line that reaches the hosts."""

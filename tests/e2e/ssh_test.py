@@ -68,11 +68,11 @@ class SshTest(unittest.TestCase):
         return subprocess.Popen(command, env={**self.environment, "SWEEP_SITE": str(self.folder / "no-site.yaml")}, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
 
-    def grid(self, name, trials, fake="0", step_ms=1, nodes=(1,), hosts=None):
+    def grid(self, name, trials, fake="0", step_ms=1, nodes=(1,), hosts=None, config=None, more=""):
         path = self.folder / f"{name}.yaml"
         hosts = hosts or [f"{{host: {host}, slots: 1}}" for host in self.cluster.hosts]
         path.write_text(GRID.format(name=name, last=63 + trials, fake=fake, step_ms=step_ms, nodes=list(nodes),
-                                    hosts=", ".join(hosts), config=self.cluster.config, directory=self.folder / "far"))
+                                    hosts=", ".join(hosts), config=config or self.cluster.config, directory=self.folder / "far") + more)
         return path
 
     def run_grid(self, path):
@@ -91,6 +91,11 @@ class SshTest(unittest.TestCase):
     def started(self, path):
         spools = pathlib.Path(f"{self.db(path)}.spool")
         return sum(file.read_bytes().count(b'"kind":"started"') for file in spools.glob("*/outbox.jsonl"))
+
+    def asked(self, path):
+        """The hosts of every allocation, in the order in which they were asked for."""
+        records = sorted(pathlib.Path(f"{self.db(path)}.spool").glob("*/ssh.json"))
+        return [[host["host"] for host in json.loads(record.read_text())["hosts"]] for record in records]
 
     def finish(self, process, code, seconds=120):
         try:
@@ -129,6 +134,50 @@ class SshTest(unittest.TestCase):
         said = self.finish(again, 0)
         self.assertEqual(list(self.outcomes(path).values()), [("ok", 1)] * 12, said)
         self.assertIn("taken over", said)
+
+    def test_dead_host(self):
+        """One of three hosts is down: asked for twice, then left alone; what fits the other two is run, what does not says why."""
+        with sshd.Cluster(self.folder / "three", hosts=3, environment=self.environment, session={agents.MARK: self.folder}) as three:
+            dead = three.hosts[1]
+            three.stop_host(dead)
+            path = self.grid("dead", 3, nodes=(1, 2, 3), hosts=[f"{{host: {host}, slots: 1}}" for host in three.hosts], config=three.config)
+            said = self.finish(self.run_grid(path), 1)
+        found = self.outcomes(path)
+        self.assertEqual([found[64 + i, nodes] for i in range(3) for nodes in (1, 2)], [("ok", 1)] * 6, said)
+        self.assertEqual([found[64 + i, 3][0] for i in range(3)], [None] * 3, said)
+        asked = [dead in hosts for hosts in self.asked(path)]
+        self.assertEqual((sum(asked), len(asked) > 2), (2, True), f"allocations with {dead}: {asked}\n{said}")
+        self.assertIn(f"node {dead} gets no more work in this run", said)
+        self.assertIn(f"3 of 3 cpu hosts, where 2 can be used. Out of this run: {dead}", said)
+        status = self.finish(self.sweep("status", "--db", self.db(path)), 0)
+        self.assertIn(f"quarantine: node {dead} gets no more work", status)
+        trial = json.loads(self.finish(self.sweep("query", "--db", self.db(path), "--json",
+                                                  "select id from trial where nodes = 3 limit 1"), 0))[0]["id"]
+        explained = self.finish(self.sweep("explain", trial, "--db", self.db(path)), 0)
+        self.assertIn(f"node {dead} gets no more work", explained)
+        self.assertIn("stay pending: 3 of 3 cpu hosts", explained)
+
+    def test_slow_host(self):
+        """The look at the nodes finds one slow: it is avoided by the name it has in the grid. And NCCL's words are passed on."""
+        said_by_nccl = "n1:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/Socket/0"
+        with sshd.Cluster(self.folder / "slow", hosts=3, environment=self.environment, own={1: {"SWEEP_FAKE_SLOW": "1 0.2"}},
+                          session={agents.MARK: self.folder, "SWEEP_FAKE_NCCL": said_by_nccl}) as three:
+            slow = three.hosts[1]
+            path = self.grid("slow", 3, nodes=(1, 2), hosts=[f"{{host: {host}, slots: 1}}" for host in three.hosts], config=three.config,
+                             more="    screen: leave_out\n")
+            said = self.finish(self.run_grid(path), 0)
+        self.assertEqual([outcome for outcome, _ in self.outcomes(path).values()], ["ok"] * 6, said)
+        first, *later = self.asked(path)
+        self.assertIn(slow, first)
+        self.assertTrue(later and not any(slow in hosts for hosts in later), later)
+        self.assertRegex(said, f"node {slow} gets no more work in this run: matmul 20 GFLOP/s")
+        status = self.finish(self.sweep("status", "--db", self.db(path)), 0)
+        self.assertIn("NCCL sends between nodes over TCP sockets", status)
+        told = json.loads(self.finish(self.sweep("query", "--db", self.db(path), "--json", "select t.id from event e join attempt a on "
+                                      "e.text like 'attempt ' || a.id || ': NCCL%' join plan_entry p on p.key = a.entry "
+                                      "join trial t on t.key = p.trial limit 1"), 0))
+        explained = self.finish(self.sweep("explain", told[0]["id"], "--db", self.db(path)), 0)
+        self.assertIn("NCCL sends between nodes over TCP sockets", explained)
 
     def test_unknown_host(self):
         path = self.grid("unknown", 1, hosts=["no-such-host.invalid"])

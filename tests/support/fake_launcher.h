@@ -1,18 +1,30 @@
 // FakeLauncher: a Launcher with no process behind it. A script decides, attempt by attempt, what its outbox
 // says.
 #pragma once
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "orchestrator/launch/launcher.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
 
 namespace sweep::testing {
+
+// Hosts given by name, as over ssh; an allocation takes the first free ones, and one with a dead one is lost by it.
+struct NamedHosts {
+  std::vector<std::pair<std::string, std::string>> all;  // name, hardware
+  std::set<std::string> dead;
+  std::vector<std::vector<std::string>> asked;  // of every allocation
+};
 
 // What becomes of one attempt.
 enum class Fate {
@@ -37,6 +49,12 @@ class FakeLauncher : public launch::Launcher {
     if (requests_seen != nullptr) requests_seen->push_back(r);
     begin(r);
     return {};
+  }
+  std::optional<launch::Room> room(const std::string& hardware,
+                                   const std::vector<std::string>& avoid) const override {
+    if (named == nullptr) return std::nullopt;
+    return launch::Room{static_cast<i64>(free_hosts(hardware, avoid, false).size()),
+                        static_cast<i64>(free_hosts(hardware, avoid, true).size())};
   }
   // Takes over what `adoptable` names, as it was asked for then.
   Expected<std::optional<launch::AllocationRequest>> adopt(const launch::AllocationId& id,
@@ -72,6 +90,7 @@ class FakeLauncher : public launch::Launcher {
   std::vector<launch::AllocationRequest>* requests_seen = nullptr;
   std::map<std::string, launch::AllocationId>* where_seen = nullptr;  // trial -> allocation
   std::map<launch::AllocationId, launch::AllocationRequest> adoptable;
+  NamedHosts* named = nullptr;
 
  private:
   struct Held {
@@ -80,9 +99,44 @@ class FakeLauncher : public launch::Launcher {
     std::uint64_t acknowledged = 0;
     i64 lines = 0;
     bool alive = false;
+    std::vector<std::string> hosts{};
   };
 
+  std::vector<std::string> free_hosts(const std::string& hardware, const std::vector<std::string>& avoid,
+                                      bool taken_too) const {
+    std::vector<std::string> out;
+    for (const auto& [name, of] : named->all) {
+      bool taken = of != hardware || std::count(avoid.begin(), avoid.end(), name) > 0;
+      for (const auto& [id, held] : held_)
+        taken =
+            taken || (!taken_too && held.alive && std::count(held.hosts.begin(), held.hosts.end(), name) > 0);
+      if (!taken) out.push_back(name);
+    }
+    return out;
+  }
+
+  // Every agent says another name of its host than the one it was given by.
+  void begin_named(const launch::AllocationRequest& r) {
+    auto hosts = free_hosts(r.hardware, r.avoid, false);
+    ASSERT_LE(static_cast<std::size_t>(r.nodes), hosts.size()) << "more hosts are asked for than are free";
+    hosts.resize(static_cast<std::size_t>(r.nodes));
+    named->asked.push_back(hosts);
+    held_[r.id] = {r.id, {}, 0, 0, 0, true, hosts};
+    for (const auto& host : hosts)
+      if (named->dead.count(host) > 0)
+        return boost::asio::post(io_, [this, id = r.id, host] {
+          end(held_[id], "lost: " + host + ": refused", true, false, host);
+        });
+    boost::asio::post(io_, [this, id = r.id, hosts] {
+      sink_(launch::Started{id, "fake", 1, std::nullopt, 0, hosts});
+      for (std::size_t node = 0; node < hosts.size(); ++node)
+        say(held_[id], spool::kNode, to_json(NodeRecord{static_cast<i64>(node), "box", "{}"}));
+      deliver(held_[id]);
+    });
+  }
+
   void begin(const launch::AllocationRequest& r) {
+    if (named != nullptr) return begin_named(r);
     held_[r.id] = {r.id, {}, 0, 0, 0, true};
     boost::asio::post(io_, [this, id = r.id] { sink_(launch::Started{id, "fake", 1}); });
   }
@@ -131,11 +185,11 @@ class FakeLauncher : public launch::Launcher {
     }
   }
 
-  void end(Held& held, const std::string& reason, bool lost, bool blameless) {
+  void end(Held& held, const std::string& reason, bool lost, bool blameless, const std::string& host = {}) {
     if (!held.alive) return;
     held.alive = false;
     const auto id = held.id;
-    sink_(launch::Ended{id, reason, lost, blameless});
+    sink_(launch::Ended{id, reason, lost, blameless, host});
   }
 
   boost::asio::io_context& io_;

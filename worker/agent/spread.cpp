@@ -197,6 +197,8 @@ void Spread::conclude() {
   if (concluded_ || !all([](const PartState& part) { return part.ended; })) return;
   concluded_ = true;
   AttemptEnd out = parts_.size() > 1 ? merged() : parts_.begin()->second.end;
+  if (parts_.size() == 1 && !out.clean)
+    out.dirt = fmt::format("{}: {}", lent_.name(parts_.begin()->first), out.dirt);
   out.attempt = id();
   out.neighbours = neighbours_;
   out.cause = all([](const PartState& part) { return part.end.cause == "done"; }) ? "done" : cause_;

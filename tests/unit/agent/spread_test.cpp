@@ -126,6 +126,17 @@ TEST_F(SpreadTest, ANodeLostWhileAnAttemptIsCancelledChangesNothing) {
   EXPECT_EQ(closing().cause, "cancelled");
 }
 
+TEST_F(SpreadTest, AnUncleanNodeOfAnAttemptOfOneIsNamedToo) {
+  Placement::Placed placed;
+  placed.attempt.id = 7;
+  placed.nodes = {3};
+  placed.slots = {{0}};
+  spread_ = std::make_unique<Spread>(lent_, std::move(placed), [this](Spread&) { ++finished_; });
+  spread_->start();
+  end_part(3, "done", nullptr, false);
+  EXPECT_EQ(closing().dirt, "node 3: a survivor");
+}
+
 TEST_F(SpreadTest, AnUncleanNodeIsNamed) {
   end_part(1, "done");
   end_part(3, "done", nullptr, false);

@@ -140,6 +140,19 @@ TEST(Explain, APrunedTrialSaysWhyAndWithWhichNumbers) {
             "predicted  100 GiB on the fullest rank\n");
 }
 
+TEST(Explain, EventsThatConcernATrialStandAtItsEnd) {
+  ExplainView view;
+  view.entry.id = "a90d";
+  view.entry.trial.model = "m";
+  view.events = {"noon  node n2 gets no more work", "one  trials stay pending"};
+  const std::string text = explain(view);
+  EXPECT_NE(text.find("result     not run yet\n"
+                      "events     noon  node n2 gets no more work\n"
+                      "           one  trials stay pending\n"),
+            std::string::npos)
+      << text;
+}
+
 TEST(Explain, AnAttemptShowsItsCauseAndEvidence) {
   ExplainView view;
   view.entry.id = "a90d";

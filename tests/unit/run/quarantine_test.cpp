@@ -5,7 +5,7 @@
 namespace sweep::run {
 namespace {
 
-using Hosts = std::vector<std::string>;
+using Names = std::vector<std::string>;
 
 AttemptEnd dirty(const std::string& dirt) {
   AttemptEnd end;
@@ -17,31 +17,32 @@ AttemptEnd dirty(const std::string& dirt) {
 
 TEST(Quarantine, AHostThatCannotBeCleanedIsOutAtOnceAndSaidOnce) {
   Quarantine q;
-  const auto said = q.unclean({"n1"}, dirty("survived SIGKILL: a.out (pid 9, state D)"));
+  const auto said = q.unclean({{0, "n1"}}, dirty("survived SIGKILL: a.out (pid 9, state D)"));
   ASSERT_EQ(said.size(), 1u);
   EXPECT_NE(said[0].find("node n1 gets no more work"), std::string::npos) << said[0];
   EXPECT_NE(said[0].find("attempt 7 left it unclean: survived SIGKILL"), std::string::npos) << said[0];
-  EXPECT_TRUE(q.unclean({"n1"}, dirty("again")).empty());
-  EXPECT_EQ(q.hosts(), Hosts{"n1"});
+  EXPECT_TRUE(q.unclean({{0, "n1"}}, dirty("again")).empty());
+  EXPECT_EQ(q.hosts(), Names{"n1"});
 }
 
 TEST(Quarantine, OfSeveralHostsTheOneThatTheDirtNames) {
   Quarantine q;
-  EXPECT_EQ(q.unclean({"n1", "n2", "n3"}, dirty("node 1 (n2): GPU 0 holds 9 bytes")).size(), 1u);
-  EXPECT_EQ(q.hosts(), Hosts{"n2"});
-  EXPECT_TRUE(q.unclean({"n1", "n3"}, dirty("somewhere")).empty());
+  const Hosts hosts = {{0, "n1"}, {1, "n2"}, {11, "n3"}};
+  EXPECT_EQ(q.unclean(hosts, dirty("node 1 (its own name): GPU 0 holds 9 bytes")).size(), 1u);
+  EXPECT_EQ(q.hosts(), Names{"n2"});
+  EXPECT_TRUE(q.unclean(hosts, dirty("somewhere")).empty());
 }
 
 TEST(Quarantine, AllocationsLostOnAHostCountAtTheSecondAndNobodyIsGuessedAmongSeveral) {
   Quarantine q;
-  EXPECT_TRUE(q.lost({"n1", "n2"}, "gone").empty());
-  EXPECT_TRUE(q.lost({"n1", "n2"}, "gone").empty());
-  EXPECT_TRUE(q.lost({"n1"}, "no answer").empty());
-  EXPECT_TRUE(q.lost({"n2"}, "no answer").empty());
-  const auto said = q.lost({"n1"}, "refused");
+  EXPECT_TRUE(q.lost({{0, "n1"}, {1, "n2"}}, "gone").empty());
+  EXPECT_TRUE(q.lost({{0, "n1"}, {1, "n2"}}, "gone").empty());
+  EXPECT_TRUE(q.lost({{0, "n1"}}, "no answer").empty());
+  EXPECT_TRUE(q.lost({{0, "n2"}}, "no answer").empty());
+  const auto said = q.lost({{0, "n1"}}, "refused");
   ASSERT_EQ(said.size(), 1u);
   EXPECT_NE(said[0].find("the last one: refused"), std::string::npos) << said[0];
-  EXPECT_EQ(q.hosts(), Hosts{"n1"});
+  EXPECT_EQ(q.hosts(), Names{"n1"});
 }
 
 }  // namespace

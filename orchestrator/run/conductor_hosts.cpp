@@ -1,0 +1,72 @@
+// Where hosts are given by name: what is asked for of those that are left, and which trials none is left for.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "orchestrator/run/conductor_loop.h"
+
+namespace sweep::run {
+
+// Hosts that will be asked for once more, but not yet: an sshd that starts anew is back in some seconds.
+std::vector<std::string> ConductorLoop::resting() const {
+  std::vector<std::string> out;
+  const auto gone = quarantine_.hosts();
+  for (const auto& [host, until] : rests_)
+    if (clock_.now() < until && std::ranges::find(gone, host) == gone.end()) out.push_back(host);
+  return out;
+}
+
+std::vector<std::string> ConductorLoop::avoided() const {
+  auto out = quarantine_.hosts();
+  for (auto& host : resting()) out.push_back(std::move(host));
+  return out;
+}
+
+// Those at rest are there, but not now.
+std::optional<launch::Room> ConductorLoop::room_for(const store::Demand& group) const {
+  if (!settings_.by_need) return std::nullopt;
+  auto room = launcher_->room(group.hardware, quarantine_.hosts());
+  if (room) room->now = launcher_->room(group.hardware, avoided())->now;
+  return room;
+}
+
+// A host of one hardware helps no trial of another: each is asked for by itself, within the hosts that are free.
+void ConductorLoop::ask_for(const std::vector<store::Demand>& groups) {
+  std::map<std::string, std::vector<store::Demand>> kinds;  // all in one where a scheduler finds the nodes
+  for (const auto& group : groups) kinds[room_for(group) ? group.hardware : ""].push_back(group);
+  for (const auto& [hardware, kind] : kinds) {
+    Bounds within = settings_.bounds;
+    if (const auto room = room_for(kind.front())) {
+      if (room->now <= 0) continue;
+      within.max_nodes = nodes_held() + room->now;
+    }
+    for (const Wanted& wanted : allocations_wanted(kind, capacities(clock_.now()), within)) {
+      request(wanted);
+      if (error_) return;
+    }
+  }
+}
+
+// What no host is left for, said when it changes. The answer: the same where nothing else is left to run.
+std::optional<std::string> ConductorLoop::beyond_hosts(const std::vector<store::Demand>& groups) {
+  std::vector<std::string> beyond;
+  for (const auto& group : groups) {
+    const auto room = room_for(group);
+    if (!room || room->ever >= group.nodes) continue;
+    beyond.push_back(fmt::format("{} of {} {} hosts, where {} can be used", group.trials, group.nodes,
+                                 group.hardware, room->ever));
+  }
+  if (beyond.empty()) return std::nullopt;
+  const auto out = quarantine_.hosts();
+  const auto why = fmt::format(
+      "trials that need more hosts than there are stay pending: {}{}", fmt::join(beyond, "; "),
+      out.empty()
+          ? ". Name more hosts of that hardware in the grid's launch section"
+          : fmt::format(". Out of this run: {}. Mend them, then `sweep resume`", fmt::join(out, ", ")));
+  if (why != left_out_) note("pending", why);
+  left_out_ = why;
+  return beyond.size() == groups.size() ? std::optional(why) : std::nullopt;
+}
+
+}  // namespace sweep::run

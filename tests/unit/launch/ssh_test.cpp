@@ -1,0 +1,106 @@
+// The SSH launcher with a program in ssh's place that runs the line here, or reaches nobody.
+#include "orchestrator/launch/ssh.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+namespace sweep::launch {
+namespace {
+
+constexpr const char* kSshHere = R"(#!/bin/sh
+while [ "$1" != -- ]; do shift; done
+case $2 in dead*) echo "ssh: connect to host $2 port 22: Connection refused" >&2; exit 255 ;; esac
+[ "$#" -gt 2 ] || exit 0
+exec /bin/sh -c "$3"
+)";
+
+class SshTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char folder[] = "/tmp/sweep-ssh-test-XXXXXX";
+    ASSERT_NE(::mkdtemp(folder), nullptr);
+    home_ = folder;
+    std::ofstream(home_ / "ssh") << kSshHere;
+    std::filesystem::permissions(home_ / "ssh", std::filesystem::perms::owner_all);
+    path_ = ::getenv("PATH");
+    ::setenv("PATH", (home_.string() + ":" + path_).c_str(), 1);
+  }
+  void TearDown() override {
+    launcher_.reset();
+    ::setenv("PATH", path_.c_str(), 1);
+    std::filesystem::remove_all(home_);
+  }
+  void begin(const std::vector<std::string>& hosts) {
+    SshOptions options;
+    for (const auto& name : hosts) options.hosts.push_back({name, "", 1, {}, {}, "", "", ""});
+    options.directory = home_ / "far";
+    const std::filesystem::path bin = SWEEP_BIN_DIR;
+    launcher_ = make_ssh(io_, options, {bin / "sweep-agent", bin / "fake_rank"}, [this](const Event& event) {
+      if (const auto* started = std::get_if<Started>(&event)) started_ = *started;
+      if (const auto* ended = std::get_if<Ended>(&event)) ended_ = *ended;
+    });
+  }
+  Expected<void> request(i64 nodes, std::vector<std::string> avoid = {}) {
+    AllocationRequest wanted;
+    wanted.id = "a0001";
+    wanted.spool = home_ / "a0001";
+    wanted.nodes = nodes;
+    wanted.avoid = std::move(avoid);
+    std::filesystem::create_directories(wanted.spool);
+    return launcher_->request(wanted);
+  }
+  template <class Done>
+  ::testing::AssertionResult run_until(Done&& done) {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(90);
+    while (!done()) {
+      if (std::chrono::steady_clock::now() > limit) return ::testing::AssertionFailure() << "waited too long";
+      io_.restart();
+      io_.run_one_for(std::chrono::milliseconds(20));
+    }
+    return ::testing::AssertionSuccess();
+  }
+
+  std::filesystem::path home_;
+  std::string path_;
+  boost::asio::io_context io_;
+  std::unique_ptr<Launcher> launcher_;
+  std::optional<Started> started_;
+  std::optional<Ended> ended_;
+};
+
+TEST_F(SshTest, AnAllocationIsLostByTheHostThatCannotBeReached) {
+  begin({"here", "dead", "there"});
+  ASSERT_TRUE(request(2));
+  const auto busy = launcher_->room("cpu", {});
+  ASSERT_TRUE(busy);
+  EXPECT_EQ(busy->now, 1);
+  EXPECT_EQ(busy->ever, 3);
+  ASSERT_TRUE(run_until([&] { return ended_.has_value(); }));
+  EXPECT_TRUE(ended_->lost);
+  EXPECT_EQ(ended_->host, "dead");
+  EXPECT_NE(ended_->reason.find("dead: ssh: connect to host dead port 22: Connection refused"),
+            std::string::npos)
+      << ended_->reason;
+  EXPECT_EQ(launcher_->room("cpu", {"dead"})->now, 2);
+  EXPECT_FALSE(request(3, {"dead"})) << "two are left";
+}
+
+TEST_F(SshTest, HostsAreNamedAsTheyWereGiven) {
+  begin({"dead", "an-alias"});
+  ASSERT_TRUE(request(1, {"dead"}));
+  ASSERT_TRUE(run_until([&] { return started_ || ended_; }));
+  ASSERT_TRUE(started_) << ended_->reason;
+  EXPECT_EQ(started_->hosts, std::vector<std::string>{"an-alias"});
+  ASSERT_TRUE(launcher_->finish("a0001", false));
+  ASSERT_TRUE(run_until([&] { return ended_.has_value(); }));
+  EXPECT_EQ(ended_->reason, "finished");
+  EXPECT_EQ(ended_->host, "");
+}
+
+}  // namespace
+}  // namespace sweep::launch
