@@ -99,7 +99,7 @@ class Cluster:
             f"SlurmdLogFile={self.folder}/log/slurmd.%n.log", "SlurmdParameters=config_overrides", "MpiDefault=none",
             "TaskPlugin=task/none", f"ProctrackType=proctrack/{track}", "SelectType=select/cons_tres",
             "SelectTypeParameters=CR_Core", "GresTypes=gpu" if self.gpus else "", "ReturnToService=2",
-            "SlurmdTimeout=10", "SlurmctldTimeout=10", "KillWait=3", "UnkillableStepTimeout=10", "MessageTimeout=5",
+            "SlurmdTimeout=10", "SlurmctldTimeout=10", "KillWait=3", "UnkillableStepTimeout=30", "MessageTimeout=5",
             "PropagateResourceLimits=NONE", "InactiveLimit=0",
             "SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,bf_interval=1", *self.options]
         for i, node in enumerate(self.nodes):
