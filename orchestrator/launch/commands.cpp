@@ -125,4 +125,11 @@ Said run_alone(std::vector<std::string> argv, double limit_s) {
   return said;
 }
 
+std::string last_line(std::string_view said) {
+  const auto end = said.find_last_not_of(" \r\n");
+  if (end == std::string_view::npos) return {};
+  said = said.substr(0, end + 1);
+  return std::string(said.substr(said.find_last_of('\n') + 1));  // npos + 1 is 0
+}
+
 }  // namespace sweep::launch

@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sweep::launch {
@@ -38,5 +39,8 @@ class Commands {
 
 // One program, waited for: for commands that have no event loop of their own.
 Said run_alone(std::vector<std::string> argv, double limit_s);
+
+// The last line of what a program said: where it says why it failed, or its answer behind a greeting.
+std::string last_line(std::string_view said);
 
 }  // namespace sweep::launch

@@ -23,12 +23,6 @@ std::filesystem::path record_path(const std::filesystem::path& spool) {
   return spool / "allocation.json";
 }
 
-std::string last_line(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  const auto at = text.rfind('\n');
-  return at == std::string::npos ? text : text.substr(at + 1);
-}
-
 }  // namespace
 
 SlurmJob::SlurmJob(SlurmSurroundings& around, AllocationRequest request)

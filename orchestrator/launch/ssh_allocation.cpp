@@ -9,6 +9,7 @@
 #include <boost/uuid/uuid_io.hpp>
 #include <nlohmann/json.hpp>
 
+#include "orchestrator/launch/commands.h"
 #include "orchestrator/launch/ssh_logs.h"
 #include "orchestrator/launch/ssh_refusal.h"
 #include "schema/agent_call.h"
@@ -27,12 +28,6 @@ constexpr double kAfterSilence = 20;  // for agents that end themselves, beyond 
 std::string agent_name(const std::string& bytes) {
   const auto id = boost::uuids::name_generator_sha1(boost::uuids::ns::oid())(bytes);
   return fmt::format("sweep-agent-{}-{}", kVersion, boost::uuids::to_string(id).substr(0, 13));
-}
-
-std::string last_line_of(std::string text) {
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  const auto at = text.rfind('\n');
-  return at == std::string::npos ? text : text.substr(at + 1);
 }
 
 // The folder's name on the hosts: this allocation of this database of this machine.
@@ -118,7 +113,7 @@ void SshAllocation::ask(std::size_t node, const std::string& line, std::string i
         self->give_up_on(node,
                          fmt::format("{}: {}", what,
                                      said.timed_out ? "no answer in time"
-                                                    : last_line_of(said.err.empty() ? said.out : said.err)));
+                                                    : last_line(said.err.empty() ? said.out : said.err)));
       });
 }
 
@@ -130,7 +125,7 @@ void SshAllocation::prepare(std::size_t node) {
       kShort,
       [this, node](const std::string& out) {
         Place& place = places_[node];
-        place.home = last_line_of(out);
+        place.home = last_line(out);
         place.spool = fmt::format("{}/spool/{}/n{}", place.home, spool_name(request_), node);
         place.agent = hosts_[node].agent;
         place.agent.empty() ? look_for_agent(node) : probe(node);
@@ -146,7 +141,7 @@ void SshAllocation::look_for_agent(std::size_t node) {
       node,
       fmt::format("if [ -x {0} ]; then echo here; else echo absent; fi", shell_word(places_[node].agent)), "",
       kShort,
-      [this, node](const std::string& out) { last_line_of(out) == "here" ? probe(node) : bring_agent(node); },
+      [this, node](const std::string& out) { last_line(out) == "here" ? probe(node) : bring_agent(node); },
       "it cannot be asked for the agent");
 }
 
@@ -175,7 +170,7 @@ void SshAllocation::probe(std::size_t node) {
 }
 
 void SshAllocation::probed(std::size_t node, const std::string& out) {
-  const auto facts = parse_json(last_line_of(out));
+  const auto facts = parse_json(last_line(out));
   const std::string version = facts && facts->is_object() ? text_of(*facts, "version") : "";
   if (version != kVersion)
     return give_up_on(
@@ -222,8 +217,8 @@ void SshAllocation::start_head() {
   ask(
       0, agent_line(0), "", kStart,
       [this](const std::string& out) {
-        const auto ready = parse_json(last_line_of(out));
-        if (!ready || !flag_of(*ready, "ready")) return give_up_on(0, last_line_of(out));
+        const auto ready = parse_json(last_line(out));
+        if (!ready || !flag_of(*ready, "ready")) return give_up_on(0, last_line(out));
         for (std::size_t node = 1; node < hosts_.size(); ++node)
           start_node(node, dump({{"address", text_of(*ready, "address")},
                                  {"port", integer_of(*ready, "port")},
@@ -329,8 +324,7 @@ void SshAllocation::clean_up(const std::string& reason, bool lost) {
                 self->request_.id,
                 fmt::format("{} could not be cleaned up ({}); its agents end by themselves after {:.0f} s "
                             "without contact",
-                            self->hosts_[node].name, last_line_of(said.err),
-                            self->around_.options.silence_s)});
+                            self->hosts_[node].name, last_line(said.err), self->around_.options.silence_s)});
           if (said.code != 0 || said.out.empty()) return one_less();
           unpack_logs(self->around_.io, said.out, self->request_.spool, node, one_less);
         });

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "orchestrator/launch/commands.h"
+
 namespace sweep::launch {
 namespace {
 
@@ -13,12 +15,6 @@ std::string_view line_with(std::string_view said, std::string_view what) {
   const auto at = said.find(what);
   if (at == std::string_view::npos) return {};
   return said.substr(at, said.find_first_of("\r\n", at) - at);
-}
-
-std::string_view last_line(std::string_view said) {
-  while (!said.empty() && (said.back() == '\n' || said.back() == '\r')) said.remove_suffix(1);
-  const auto at = said.find_last_of('\n');
-  return at == std::string_view::npos ? said : said.substr(at + 1);
 }
 
 }  // namespace
@@ -41,7 +37,7 @@ std::string why_ssh_failed(const std::string& host, std::string_view said) {
         "no login without being asked ({}): `ssh -o BatchMode=yes {} true` must work; put a key into "
         "an ssh-agent or name it with IdentityFile",
         last_line(said), host);
-  return said.empty() ? "ssh ended without a word" : std::string(last_line(said));
+  return said.empty() ? "ssh ended without a word" : last_line(said);
 }
 
 }  // namespace sweep::launch

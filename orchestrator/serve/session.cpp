@@ -22,7 +22,8 @@ struct Answer {
 
 Answer plain(http::status status, std::string sentence) {
   sentence += '\n';
-  return {status, {"text/plain; charset=utf-8", std::make_shared<const std::string>(std::move(sentence)), ""}};
+  return {status,
+          {"text/plain; charset=utf-8", std::make_shared<const std::string>(std::move(sentence)), ""}};
 }
 
 // What follows the token and its slash in the target; absent: another token. A query is no part of the name.

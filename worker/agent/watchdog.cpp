@@ -35,11 +35,29 @@ double Watchdog::limit(Phase phase) const {
   return deadlines_.step_s;
 }
 
+Watchdog::Finding Watchdog::finding(std::size_t index) const {
+  const auto& [seen, idle_s] = ranks_[index];
+  const i64 name = first_rank_ + static_cast<i64>(index);
+  return {seen.phase == Phase::kDone ? Verdict::kLingers : Verdict::kHang, name,
+          fmt::format("rank {} made no progress in phase {} for {:.1f} s (allowed: {:.1f} s)", name,
+                      name_of(seen.phase), idle_s, limit(seen.phase))};
+}
+
+std::optional<std::size_t> Watchdog::waited_for() const {
+  std::optional<std::size_t> out;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const auto& [seen, idle_s] = ranks_[i];
+    const bool silent = seen.alive && seen.phase != Phase::kDone && idle_s >= limit(seen.phase) / 2;
+    if (silent && seen.awaited.none() && (!out || idle_s > ranks_[*out].idle_s)) out = i;
+  }
+  return out;
+}
+
 std::optional<Watchdog::Finding> Watchdog::look(const std::vector<Heartbeat>& seen, double now_s) {
   const double passed = std::clamp(now_s - last_look_s_.value_or(now_s), 0.0, kLongestLook);
   last_look_s_ = now_s;
   total_s_ += passed;
-  std::optional<Finding> found;
+  std::optional<std::size_t> named;
   std::pair<bool, double> worst;  // waits for nobody; seconds past the deadline
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     Watched& rank = ranks_[i];
@@ -48,17 +66,11 @@ std::optional<Watchdog::Finding> Watchdog::look(const std::vector<Heartbeat>& se
     else
       rank.idle_s = 0;
     rank.last = seen[i];
-    const double allowed = limit(seen[i].phase);
-    const std::pair late(seen[i].awaited.none(), rank.idle_s - allowed);
-    if (!seen[i].alive || late.second <= 0 || (found && late <= worst)) continue;
-    worst = late;
-    const bool lingers = seen[i].phase == Phase::kDone;
-    const i64 name = first_rank_ + static_cast<i64>(i);
-    found = Finding{lingers ? Verdict::kLingers : Verdict::kHang, name,
-                    fmt::format("rank {} made no progress in phase {} for {:.1f} s (allowed: {:.1f} s)", name,
-                                name_of(seen[i].phase), rank.idle_s, allowed)};
+    const std::pair late(seen[i].awaited.none(), rank.idle_s - limit(seen[i].phase));
+    if (!seen[i].alive || late.second <= 0 || (named && late <= worst)) continue;
+    worst = late, named = i;
   }
-  if (found) return found;
+  if (named) return finding(worst.first ? *named : waited_for().value_or(*named));
   if (total_s_ > deadlines_.total_s)
     return Finding{Verdict::kTimeout, first_rank_,
                    fmt::format("the attempt took longer than the {:.1f} s it was given", deadlines_.total_s)};

@@ -32,7 +32,7 @@ class Watchdog {
 
   Watchdog(const Deadlines& deadlines, i64 ranks, i64 first_rank = 0);
   // REQUIRES: one heartbeat per rank; now_s never goes back. Of several ranks past their deadline it names one
-  // that waits for nobody, if there is one: the others wait for it.
+  // that waits for nobody, or else one that is silent for half its time and waits for nobody: the others wait for it.
   std::optional<Finding> look(const std::vector<Heartbeat>& seen, double now_s);
   double idle_s(i64 index) const { return ranks_[static_cast<std::size_t>(index)].idle_s; }
 
@@ -42,6 +42,8 @@ class Watchdog {
     double idle_s = 0;
   };
   double limit(Phase phase) const;
+  Finding finding(std::size_t index) const;
+  std::optional<std::size_t> waited_for() const;  // the longest silent, though not past its deadline yet
 
   Deadlines deadlines_;
   std::vector<Watched> ranks_;

@@ -68,6 +68,22 @@ TEST(Watchdog, NamesTheRankThatWaitsForNobodyBeforeThoseThatWaitForIt) {
   EXPECT_EQ(found->rank, 1);
 }
 
+// A rank stopped just after its peer began to wait for it is not past its own deadline when the peer is.
+TEST(Watchdog, NamesTheRankThatIsWaitedForThoughItsOwnDeadlineIsNotPast) {
+  for (const double last_beat : {0.5, 1.0, 2.0}) {
+    Watchdog dog(kDeadlines, 2);
+    auto seen = ranks({Phase::kStep, Phase::kStep});
+    seen[0].awaited = CollectiveName::of(Collective::kReduceScatter, 6, "shard");
+    std::optional<Watchdog::Finding> found;
+    for (double now = 0; !found && now < 10; now += 0.5) {
+      if (now == last_beat) seen[1].beats++;
+      found = dog.look(seen, now);
+    }
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->rank, last_beat < 2.0 ? 1 : 0) << "at work a second ago: no hang of its own";
+  }
+}
+
 TEST(Watchdog, NamesTheRankThatIsSilentLongest) {
   Watchdog dog(kDeadlines, 2);
   auto seen = ranks({Phase::kStep, Phase::kStep});
