@@ -30,8 +30,8 @@ struct Settings {
   bool by_need = false;
   Bounds bounds;
   i64 ahead = 2;  // attempts in the inbox beyond one for each slot; more where trials are short
-  int lost_in_a_row =
-      3;  // allocations lost without one result, and more than are at work: the circuit breaker opens
+  // Allocations lost without one result, and more than are at work, before the circuit breaker opens.
+  int lost_in_a_row = 3;
   bool leave_out_slow = false;  // hosts that stood out in the look at the nodes get no more work
   double rest_s = 10;           // a host by which an allocation was lost is not asked for, for so long
   std::optional<double> trial_seconds;  // bound on one attempt; absent: from the predicted time

@@ -184,13 +184,15 @@ TEST_F(ConductorTest, TheCircuitBreakerStaysShutWhereMostAllocationsWork) {
   bounds.most_nodes_each = 1;
   const auto end = conduct_by_need(
       [&](const Attempt& a) {
-        const bool first = lost.size() < 3 && lost.insert(a.trial.seq_len).second;
+        const bool first =
+            lost.size() < 6 && lost.insert(a.trial.seq_len).second;  // three of eight, two each
         return first ? Fate::kLoseAllocation : Fate::kOk;
       },
       bounds);
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kDone) << end->why;
   EXPECT_EQ(count(Outcome::kOk), 16);
+  EXPECT_EQ(events("allocation_lost").size(), 3u);
 }
 
 TEST_F(ConductorTest, AnInboxThatCannotBeWrittenEndsTheRunAndKeepsTheTrialsPending) {
