@@ -148,12 +148,14 @@ void SshAllocation::look_for_agent(std::size_t node) {
 void SshAllocation::bring_agent(std::size_t node) {
   auto bytes = spool::read_file(around_.programs.agent, std::size_t{1} << 30);
   if (!bytes) return give_up(bytes.error().message);
-  // Two hosts may be one machine: whoever renames last puts the same bytes there.
+  // Two hosts may be one machine, or share a home: whoever renames last puts the same bytes there, and process numbers
+  // of two machines may be equal.
   const std::string line = fmt::format(
-      "umask 077; t={0}.$$; cat > \"$t\" && [ \"$(wc -c < \"$t\")\" -eq {1} ] && chmod 700 \"$t\" && mv -f "
+      "umask 077; t={0}.{2}.$$; cat > \"$t\" && [ \"$(wc -c < \"$t\")\" -eq {1} ] && chmod 700 \"$t\" && mv "
+      "-f "
       "\"$t\" {0} || "
       "{{ echo 'it arrived in part' >&2; rm -f \"$t\"; exit 1; }}",
-      shell_word(places_[node].agent), bytes->size());
+      shell_word(places_[node].agent), bytes->size(), shell_word(fmt::format("{}.{}", request_.id, node)));
   ask(
       node, line, std::move(*bytes), kCopy, [this, node](const std::string&) { probe(node); },
       "the agent cannot be copied there");

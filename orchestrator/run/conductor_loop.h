@@ -57,6 +57,7 @@ class ConductorLoop {
   void tainted(Holding&, const Flights::Absorbed&);
   void note(const std::string& kind, const std::string& text);
   void land(Holding&, const Landing&);
+  void given_back(Holding&, const Landing&);
   void on_signal();
   void on_tick();
   void wait_for_signal();

@@ -268,12 +268,22 @@ void ConductorLoop::tainted(Holding& holding, const Flights::Absorbed& absorbed)
 }
 
 void ConductorLoop::land(Holding& holding, const Landing& landing) {
+  if (!is_always_final(landing.result.outcome)) backlog_.changed();
+  observer_.on_result(landing.flight.entry, landing.result);
+  if (landing.result.outcome == Outcome::kCancelled) return given_back(holding, landing);
   ++landed_;
   ++holding.landed;
   holding.foretold_s += foretold_seconds(landing.flight.entry);
   lost_in_a_row_ = 0;
-  if (!is_always_final(landing.result.outcome)) backlog_.changed();
-  observer_.on_result(landing.flight.entry, landing.result);
+}
+
+// An agent that is leaving (a signal, lost nodes, the word of a run before this one) cancels whatever it is handed.
+void ConductorLoop::given_back(Holding& holding, const Landing& landing) {
+  if (end_ || error_ || holding.finishing) return;  // asked for
+  holding.gave_back = true;
+  note("agent", fmt::format("allocation {} gets no more work: attempt {} came back ({})", holding.request.id,
+                            landing.flight.attempt.id, landing.result.reason));
+  finish(holding, false);
 }
 
 // After a failure to store: what the outboxes still hold is taken in and the allocations closed as far as it goes; what
@@ -292,7 +302,7 @@ void ConductorLoop::on_ended(const launch::Ended& ended) {
   spent_gpu_s_ += holding.gpu_seconds(clock_.now());
   past_.add(holding.pace(clock_.now()));
   if (error_) return held_.empty() ? close_after_failure() : void();
-  const bool unfinished = holding.flights.size() > 0;
+  const bool unfinished = holding.flights.size() > 0 || holding.gave_back;
   if (unfinished) backlog_.changed();
   for (const Flight& flight : holding.flights.abandon()) {
     const bool blameless = end_ || ended.blameless || !flight.started;  // what only waited burns no retry

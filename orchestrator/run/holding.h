@@ -19,6 +19,7 @@ struct Holding {
   Flights flights;
   i64 gpus_per_node = 1;  // ranks of a trial on a node, at most
   bool started = false, finishing = false;
+  bool gave_back = false;  // its agent cancelled what nobody here asked it to: it takes no more
   i64 landed = 0;
   Hosts hosts;                          // that its launcher or its agents told of
   std::optional<Clock::Point> since;    // its nodes are held

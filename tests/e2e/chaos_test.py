@@ -22,6 +22,7 @@ import fleet_sweep
 import slurm
 import sshd
 
+TRIES_OF_A_FAULT = 16   # attempts that one fault may undo: four nodes of an allocation and its inbox, with a margin
 STUCK_SECONDS = 150     # so long without anything new in the database is a hang of ours
 QUIET_RESUMES = 6       # undisturbed runs that must be enough
 MIX = {"ok": 22, "oom": 3, "crash_exit": 2, "unsupported": 1, "hang": 1, "hang_ignore_sigterm": 1, "double_fork": 3,
@@ -117,6 +118,9 @@ class Round:
 
     def check(self):
         self.sweep.check_end()
+        attempts, struck = sum(len(each) for each in self.sweep.attempts().values()), len(self.strikes.struck)
+        assert attempts <= 2 * len(self.sweep.trials) + TRIES_OF_A_FAULT * struck, \
+            f"{attempts} attempts for {len(self.sweep.trials)} trials and {struck} faults: some go to and fro"
         self.sweep.check_answers(self.strikes.excused(self.sweep))
         self.sweep.check_nodes(90)
         # After kill -9 of its daemons Slurm itself may keep a job that is over, or drain a node: said, and put right.

@@ -31,8 +31,9 @@ enum class Fate {
   kOk,
   kOom,
   kCrash,
-  kDirty,  // ends badly and leaves a process behind
-  kHold,   // says nothing, for good
+  kDirty,     // ends badly and leaves a process behind
+  kHold,      // says nothing, for good
+  kGiveBack,  // cancelled by an agent that is leaving
   kLoseAllocation,
   kPreempt,
   kRefusePost
@@ -145,6 +146,7 @@ class FakeLauncher : public launch::Launcher {
     if (!held.alive || fate == Fate::kHold) return;
     if (fate == Fate::kLoseAllocation) return end(held, "the agent was killed by signal 9", true, false);
     if (fate == Fate::kPreempt) return end(held, "PREEMPTED", false, true);
+    if (fate == Fate::kGiveBack) return give_back(held, attempt);
     RankRecord record;
     record.attempt = attempt.id;
     record.outcome = fate == Fate::kOk ? Outcome::kOk : fate == Fate::kOom ? Outcome::kOom : Outcome::kCrash;
@@ -169,6 +171,15 @@ class FakeLauncher : public launch::Launcher {
       say(held, spool::kRankExit, to_json(exit));
     }
     say(held, spool::kAttemptEnd, to_json(last));
+    deliver(held);
+  }
+
+  void give_back(Held& held, const Attempt& attempt) {
+    AttemptEnd end;
+    end.attempt = attempt.id;
+    end.cause = "cancelled";
+    end.evidence = R"({"why":"it is leaving"})";
+    say(held, spool::kAttemptEnd, to_json(end));
     deliver(held);
   }
 

@@ -174,28 +174,31 @@ void Agent::enqueue(const spool::Line& line) {
                   attempt ? "its id or its number of ranks" : attempt.error().message);
     return;
   }
-  if (const auto why = unplaceable(*attempt, options_.nodes); !why.empty()) return refuse(*attempt, why);
+  if (!leaving_.empty()) return give_back(attempt->id, "cancelled");
+  if (const auto why = unplaceable(*attempt, options_.nodes); !why.empty())
+    return never_started(attempt->id, "start_failed", why);
   placement_.push(std::move(*attempt));
-  if (!leaving_.empty()) drop_queue("cancelled");
 }
 
-void Agent::refuse(const Attempt& attempt, const std::string& why) {
+void Agent::never_started(i64 attempt, const std::string& cause, const std::string& why) {
   AttemptEnd end;
-  end.attempt = attempt.id;
-  end.cause = "start_failed";
+  end.attempt = attempt;
+  end.cause = cause;
   end.evidence = dump({{"why", why}});
   end.started_unix_ns = end.ended_unix_ns = unix_ns();
   mailbox_.send(spool::kAttemptEnd, to_json(end));
 }
 
+void Agent::give_back(i64 attempt, const std::string& cause) {
+  never_started(attempt, cause,
+                leaving_.empty()
+                    ? "cancelled before it was started"
+                    : "given back before it was started, for its agent takes no more work: " + leaving_);
+}
+
 void Agent::cancel(i64 id, const std::string& cause) {
   if (const auto run = running_.find(id); run != running_.end()) return run->second->end(cause, false);
-  if (!placement_.remove(id)) return;  // unknown, or ended already
-  AttemptEnd end;
-  end.attempt = id;
-  end.cause = cause;
-  end.started_unix_ns = end.ended_unix_ns = unix_ns();
-  mailbox_.send(spool::kAttemptEnd, to_json(end));
+  if (placement_.remove(id)) give_back(id, cause);  // else unknown, or ended already
 }
 
 void Agent::drop_queue(const std::string& cause) {
@@ -235,9 +238,11 @@ void Agent::start_next() {
   leave_if_stuck();
 }
 
-// Too many nodes get no more work: what waits stays unanswered.
+// Too many nodes get no more work: what runs goes on, what waits may run elsewhere.
 void Agent::leave_if_stuck() {
-  if (leaving_.empty() && placement_.stuck()) leaving_ = tainted_ ? "tainted" : "nodes lost";
+  if (!leaving_.empty() || !placement_.stuck()) return;
+  leaving_ = tainted_ ? "tainted" : "nodes lost";
+  drop_queue("agent_stopping");
 }
 
 void Agent::hear(i64 node, const Frame& frame) {

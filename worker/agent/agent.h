@@ -48,7 +48,8 @@ class Agent {
   void read_inbox();
   void obey(const spool::Line& line);
   void enqueue(const spool::Line& line);
-  void refuse(const Attempt& attempt, const std::string& why);
+  void never_started(i64 attempt, const std::string& cause, const std::string& why);
+  void give_back(i64 attempt, const std::string& cause);
   void cancel(i64 id, const std::string& cause);
   void finish(bool now);
   void start_next();

@@ -107,6 +107,21 @@ TEST_P(Lifecycle, AttemptLargerThanTheSlotsRunsAlone) {
   EXPECT_EQ(records_of(1).size(), 3u);
 }
 
+TEST_P(Lifecycle, ALeavingAgentGivesBackWhatItIsHanded) {
+  begin(1);
+  start_hanging(1, 1);
+  const pid_t agent = inner_agent() > 0 ? inner_agent() : static_cast<pid_t>(agent_pid_);
+  ::kill(agent, SIGSTOP);  // it reads both lines in one look
+  ASSERT_TRUE(launcher_->finish("local-1", true));
+  post(attempt(2, 1, {{"outcome", "ok"}}));
+  ::kill(agent, SIGCONT);
+  ASSERT_TRUE(run_until_ended_by("cancelled"));
+  EXPECT_EQ(end_of(2).cause, "cancelled");
+  EXPECT_NE(end_of(2).evidence.find("its agent takes no more work: cancelled"), std::string::npos)
+      << end_of(2).evidence;
+  EXPECT_LT(end_of(2).ended_unix_ns, end_of(1).ended_unix_ns) << "at once, not when all is over";
+}
+
 TEST_P(Lifecycle, FinishNowEndsTheRunningAndTheWaiting) {
   begin(2);
   start_hanging(1, 2);

@@ -1,0 +1,93 @@
+// Hosts that are given by name: dead ones, resting ones, ones of another hardware.
+#include "tests/unit/run/conductor_fixture.h"
+
+namespace sweep::run {
+namespace {
+
+TEST_F(ConductorTest, ADeadHostIsAskedForTwiceAndWhatFitsTheOthersGoesOn) {
+  named_ = {{{"a", "cpu"}, {"b", "cpu"}, {"c", "cpu"}}, {"b"}, {}};
+  plan(8, {1, 2, 1, 3, 2, 1, 3, 1});
+  settings_.rest_s = 0;
+  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {3, 3, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kBroken);
+  EXPECT_NE(end->why.find("2 of 3 cpu hosts, where 2 can be used. Out of this run: b"), std::string::npos)
+      << end->why;
+  EXPECT_EQ(count(Outcome::kOk), 6);
+  EXPECT_EQ(store_->progress(sweep_)->pending, 2);
+  EXPECT_EQ(asked_for("b"), 2);
+  const auto out = events("quarantine");
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_NE(out[0].find("node b gets no more work"), std::string::npos) << out[0];
+  EXPECT_NE(out[0].find("b: refused"), std::string::npos) << out[0];
+  EXPECT_EQ(events("pending").size(), 1u) << "said once";
+}
+
+TEST_F(ConductorTest, AHostThatFailedRestsWhileOthersWork) {
+  named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"a"}, {}};
+  plan(2);
+  settings_.rest_s = 1000;
+  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {2, 1, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kDone) << "nobody waits for it";
+  EXPECT_EQ(named_.asked, (std::vector<std::vector<std::string>>{{"a"}, {"b"}}));
+}
+
+TEST_F(ConductorTest, WithNothingElseToDoTheRestOfAHostIsWaitedFor) {
+  named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"a"}, {}};
+  plan(1, {2});
+  settings_.rest_s = 0.1;
+  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {2, 2, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kBroken);
+  EXPECT_EQ(asked_for("a"), 2);
+}
+
+TEST_F(ConductorTest, DeadHostsOneAfterAnotherOpenNoCircuitBreaker) {
+  named_ = {{{"a", "cpu"}, {"b", "cpu"}, {"c", "cpu"}, {"d", "cpu"}}, {"a", "b", "c"}, {}};
+  plan(3);
+  settings_.rest_s = 0;
+  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {4, 1, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kDone) << end->why;
+  EXPECT_EQ(count(Outcome::kOk), 3);
+  EXPECT_EQ(asked_for("a") + asked_for("b") + asked_for("c"), 6);
+}
+
+TEST_F(ConductorTest, WithNoHostLeftTheTrialsArePendingAndThatIsSaid) {
+  named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"a", "b"}, {}};
+  plan(2);
+  settings_.rest_s = 0;
+  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {2, 2, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kBroken);
+  EXPECT_NE(end->why.find("where 0 can be used. Out of this run: a, b"), std::string::npos) << end->why;
+  EXPECT_EQ(store_->progress(sweep_)->pending, 2);
+}
+
+TEST_F(ConductorTest, HostsOfAnotherHardwareAreNoneForATrial) {
+  named_ = {{{"a", "cpu"}, {"b", "cpu"}, {"g", "h100-sxm-80gb"}}, {}, {}};
+  const std::string gpu = "h100-sxm-80gb";
+  plan(5, {1, 2, 1, 2, 1}, {"cpu", "cpu", gpu, gpu, "cpu"});
+  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {3, 3, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kBroken);
+  EXPECT_NE(end->why.find("1 of 2 h100-sxm-80gb hosts, where 1 can be used. Name more"), std::string::npos)
+      << end->why;
+  EXPECT_EQ(count(Outcome::kOk), 4);
+}
+
+TEST_F(ConductorTest, AHostIsAvoidedByTheNameItWasGivenBy) {
+  named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {}, {}};
+  plan(2);
+  bool dirty = false;
+  const auto end = conduct_by_need(
+      [&](const Attempt&) { return std::exchange(dirty, true) ? Fate::kOk : Fate::kDirty; }, {1, 1, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(count(Outcome::kOk), 2);
+  ASSERT_GE(requests_.size(), 2u);
+  EXPECT_EQ(requests_.back().avoid, std::vector<std::string>{"a"}) << "its agent calls it box";
+}
+
+}  // namespace
+}  // namespace sweep::run
