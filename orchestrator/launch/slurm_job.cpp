@@ -137,6 +137,7 @@ Expected<void> SlurmJob::finish(bool now) {
 void SlurmJob::kill() {
   if (closed_) return;
   cancel_wanted_ = true;
+  dismiss();
   if (around_.options.standing > 0) return cancel_step();
   if (!job_ || cancelling_) return;  // not known yet: cancelled as soon as it is
   cancelling_ = true;
@@ -145,6 +146,13 @@ void SlurmJob::kill() {
                          self->cancelling_ = false;
                          if (said.ok()) self->around_.hurry();  // else: again when Slurm was asked next
                        });
+}
+
+// Slurm's word is not all: one whose slurmctld lost its memory takes a running job for a waiting or an ended one, and an
+// agent that stood still comes back. Whatever lives of it then, or later, finds this in its inbox.
+void SlurmJob::dismiss() {
+  if (dismissed_ || !mail_.bye_reason().empty()) return;
+  dismissed_ = post(spool::kFinish, {{"now", true}}).has_value();
 }
 
 // The allocation is somebody's: only our step of it ends.
@@ -275,6 +283,7 @@ void SlurmJob::waits(const JobFacts& facts) {
 
 void SlurmJob::end(std::string reason, bool lost, bool blameless) {
   if (ended_) return;
+  dismiss();
   ended_ = true;
   around_.say(Ended{request_.id, std::move(reason), lost, blameless});
 }
