@@ -11,6 +11,7 @@ namespace sweep::cli {
 namespace {
 
 constexpr auto kPlainLineEvery = std::chrono::seconds(10);
+constexpr auto kSameLineEvery = std::chrono::minutes(5);  // a log of a night in the queue stays readable
 
 }  // namespace
 
@@ -69,11 +70,14 @@ void Live::on_snapshot(const run::Snapshot& shot) {
     return;
   }
   const auto now = std::chrono::steady_clock::now();
-  unsaid_ = true;
-  if (said_ != std::chrono::steady_clock::time_point{} && now - said_ < kPlainLineEvery) return;
+  auto line = report::status_line(view);
+  const bool same = line == line_;
+  unsaid_ = !same;
+  if (!line_.empty() && now - said_ < (same ? std::chrono::seconds(kSameLineEvery) : kPlainLineEvery)) return;
   said_ = now;
   unsaid_ = false;
-  io_.err << report::status_line(view) << std::flush;
+  line_ = std::move(line);
+  io_.err << line_ << std::flush;
 }
 
 void Live::close() {

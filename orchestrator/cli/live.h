@@ -34,6 +34,7 @@ class Live : public run::Observer {
   bool quiet_, drawn_ = false, unsaid_ = false;
   std::optional<run::Snapshot> last_;
   std::chrono::steady_clock::time_point said_{};
+  std::string line_;  // said then
 };
 
 // The axes that vary among the plan's trials.

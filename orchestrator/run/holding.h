@@ -17,7 +17,6 @@ namespace sweep::run {
 struct Holding {
   launch::AllocationRequest request;
   Flights flights;
-  i64 gpus_per_node = 1;  // ranks of a trial on a node, at most
   bool started = false, finishing = false;
   bool gave_back = false;  // its agent cancelled what nobody here asked it to: it takes no more
   i64 landed = 0;

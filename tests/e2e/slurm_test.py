@@ -26,7 +26,7 @@ EXPECTED = ["ok", "oom", "crash", "crash", "unsupported", "timeout", "ok", "ok",
 GRID = """name: {name}
 question: Does it come back from Slurm as it was scripted?
 model: {{family: llama, layers: 2, hidden_size: 64, heads: 4, kv_heads: 4, intermediate_size: 172, vocab_size: 256, tie_embeddings: false}}
-base: {{hardware: cpu, gpus_per_node: 1}}
+base: {{hardware: cpu, gpus_per_node: {ranks}}}
 grid: {{seq_len: {{range: [64, {last}, 1]}}, nodes: {nodes}}}
 derive: {{fake: "{fake}", fake_step_ms: "{step_ms}"}}
 measure: {{warmup_steps: 1, steps: 2}}
@@ -39,12 +39,12 @@ LAUNCH = "partition: main, max_nodes: 2, max_allocations: 2, poll_seconds: 1, si
 class Sweep:
     """One sweep in a folder of its own, and what must hold at its end."""
 
-    def __init__(self, bin_dir, rank, cluster, name, trials, fake="0", step_ms=1, launch=LAUNCH, nodes=(1,)):
+    def __init__(self, bin_dir, rank, cluster, name, trials, fake="0", step_ms=1, launch=LAUNCH, nodes=(1,), ranks=1):
         self.sweep, self.rank, self.cluster, self.name = bin_dir / "sweep", rank, cluster, name
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"sweep-{name}-"))
         self.db, self.log, self.grid = self.folder / "r.db", self.folder / "log", self.folder / "grid.yaml"
         self.grid.write_text(GRID.format(name=name, last=63 + trials, fake=fake, step_ms=step_ms, launch=launch,
-                                          nodes=list(nodes)))
+                                          nodes=list(nodes), ranks=ranks))
         environment, self.mark = processes.marked_environment()
         self.environment = {**cluster.environment, **environment, "SLURM_CONF": cluster.environment["SLURM_CONF"],
                             "SWEEP_SITE": str(self.folder / "site.yaml")}
@@ -314,8 +314,8 @@ def main():
     short = one_job.replace("signal_seconds: 20", 'signal_seconds: 35, time: "00:01:00"')
     with slurm.Cluster(tempfile.mkdtemp(prefix="sweep-slurm-"), nodes=2, mode=os.environ.get("SWEEP_CLUSTER_MODE") or "plain") as cluster:
         for case, trials, words in [(scripted_outcomes, 10, {"fake": "seq_len - 64"}),
-                                    (killed_while_running, 8, {"step_ms": 300, "launch": one_job}),
-                                    (killed_while_waiting, 2, {"launch": one_job}),
+                                    (killed_while_running, 8, {"step_ms": 300, "launch": one_job, "ranks": 2}),
+                                    (killed_while_waiting, 2, {"launch": one_job, "ranks": 2}),
                                     (cancelled_from_outside, 6, {"step_ms": 300, "launch": one_job}),
                                     (in_a_standing_allocation, 6, {"step_ms": 300, "launch": one_job}),
                                     (cleaned_up, 6, {"step_ms": 300, "launch": one_job}),
