@@ -50,6 +50,8 @@ function(sweep_room name)
     target_compile_options(sweep_${name} PRIVATE ${SWEEP_WARNINGS})
     if(SWEEP_FUZZERS AND name IN_LIST SWEEP_FUZZED)
       target_compile_options(sweep_${name} PRIVATE ${SWEEP_FUZZED_OPTIONS})
+    elseif(SWEEP_SANITIZE AND name MATCHES "^(report|store)$")
+      target_compile_options(sweep_${name} PRIVATE -O1)  # -O0 made e2e.playbook three times as long
     endif()
   else()
     add_library(sweep_${name} INTERFACE)
