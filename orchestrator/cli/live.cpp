@@ -73,13 +73,19 @@ void Live::on_snapshot(const run::Snapshot& shot) {
   if (said_ != std::chrono::steady_clock::time_point{} && now - said_ < kPlainLineEvery) return;
   said_ = now;
   unsaid_ = false;
-  io_.err << report::status_line(view) << std::flush;
+  say_line(report::status_line(view));
+}
+
+// A log gets no line twice in a row.
+void Live::say_line(const std::string& line) {
+  if (line != line_) io_.err << line << std::flush;
+  line_ = line;
 }
 
 void Live::close() {
   clear_line();
   if (!quiet_ && last_ && (io_.err_is_terminal || unsaid_))
-    io_.err << report::status_line(status_view(sweep_, *last_, shown_)) << std::flush;
+    say_line(report::status_line(status_view(sweep_, *last_, shown_)));
 }
 
 }  // namespace sweep::cli

@@ -28,8 +28,9 @@ class Live : public run::Observer {
 
  private:
   void clear_line();
+  void say_line(const std::string&);
   Io& io_;
-  std::string sweep_;
+  std::string sweep_, line_;
   std::vector<report::Field> shown_;
   bool quiet_, drawn_ = false, unsaid_ = false;
   std::optional<run::Snapshot> last_;

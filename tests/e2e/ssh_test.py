@@ -147,7 +147,7 @@ class SshTest(unittest.TestCase):
         self.assertEqual([found[64 + i, 3][0] for i in range(3)], [None] * 3, said)
         asked = [dead in hosts for hosts in self.asked(path)]
         self.assertEqual((sum(asked), len(asked) > 2), (2, True), f"allocations with {dead}: {asked}\n{said}")
-        self.assertIn(f"node {dead} gets no more work in this run", said)
+        self.assertIn(f"node {dead} gets no more work for now", said)
         self.assertIn(f"3 of 3 cpu hosts, where 2 can be used. Out of this run: {dead}", said)
         status = self.finish(self.sweep("status", "--db", self.db(path)), 0)
         self.assertIn(f"quarantine: node {dead} gets no more work", status)
