@@ -33,7 +33,7 @@ TEST_F(ConductorTest, AHostThatIsOutIsAskedForAgainLaterAndWorksOnceItIsBack) {
         if (++posted == 10) named_.dead.clear();
         return Fate::kOk;
       },
-      {2, 2, {}});
+      {2, 2, {}, 1});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kDone) << end->why;
   EXPECT_EQ(count(Outcome::kOk), 40);
