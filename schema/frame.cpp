@@ -42,6 +42,11 @@ i64 integer_of(const nlohmann::json& object, const char* name) {
   return found != object.end() && found->is_number_integer() ? found->get<i64>() : 0;
 }
 
+double number_of(const nlohmann::json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_number() ? found->get<double>() : 0;
+}
+
 bool flag_of(const nlohmann::json& object, const char* name) {
   const auto found = object.find(name);
   return found != object.end() && found->is_boolean() && found->get<bool>();

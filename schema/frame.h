@@ -28,6 +28,7 @@ std::string encode(const Frame&);
 // Members of what somebody else sent. Absent, or of another type: empty, 0, false.
 std::string text_of(const nlohmann::json& object, const char* name);
 i64 integer_of(const nlohmann::json& object, const char* name);
+double number_of(const nlohmann::json& object, const char* name);
 bool flag_of(const nlohmann::json& object, const char* name);
 
 class FrameReader {

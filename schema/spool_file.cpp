@@ -74,6 +74,24 @@ Expected<std::string> read_file(const fs::path& path, std::size_t max_bytes) {
   return bytes;
 }
 
+std::uint64_t size_of(const fs::path& file) {
+  std::error_code ec;
+  const auto size = fs::file_size(file, ec);
+  return ec ? 0 : size;
+}
+
+Expected<std::uint64_t> append_copy(const fs::path& file, std::uint64_t offset, std::string_view bytes) {
+  const std::uint64_t size = size_of(file);
+  if (offset > size)
+    return fail(fmt::format("{}: bytes {} to {} of it are missing", file.string(), size, offset));
+  bytes.remove_prefix(std::min<std::size_t>(bytes.size(), size - offset));
+  if (bytes.empty()) return size;
+  const Descriptor out{::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)};
+  if (out.fd < 0 || !write_all(out.fd, bytes) || ::fdatasync(out.fd) != 0)
+    return failed("cannot be written", file);
+  return size_of(file);
+}
+
 Expected<void> write_atomically(const fs::path& path, std::string_view bytes) {
   std::uint64_t unique = 0;  // pids repeat: the agents of several nodes may write into one shared folder
   (void)!::getrandom(&unique, sizeof unique, 0);

@@ -20,10 +20,6 @@ at::Tensor pieces_of(const at::Tensor& rows, const Columns& c) {
   return rows.narrow(1, c.q, 2 * c.kv).unflatten(1, {2, c.ranks, c.piece}).permute({2, 0, 1, 3});
 }
 
-void copy_into(at::Tensor to, const at::Tensor& from) {
-  to.copy_(from);
-}
-
 }  // namespace
 
 at::Tensor gather_key_values(const Shared& shared, at::Tensor rows) {
@@ -33,12 +29,12 @@ at::Tensor gather_key_values(const Shared& shared, at::Tensor rows) {
   const std::int64_t n = rows.size(0);
   const at::Tensor gathered = at::empty({c.ranks * n, 2 * c.piece}, rows.options());
   const at::Tensor mine = gathered.narrow(0, group.rank() * n, n);
-  copy_into(mine, rows.narrow(1, c.q, 2 * c.piece));
+  mine.copy_(rows.narrow(1, c.q, 2 * c.piece));
   const at::Tensor whole = at::empty({n, c.q + 2 * c.kv}, rows.options());
   comm::Pending pending = group.all_gather(mine, gathered);
-  copy_into(whole.narrow(1, 0, c.q), rows.narrow(1, 0, c.q));
+  whole.narrow(1, 0, c.q).copy_(rows.narrow(1, 0, c.q));
   pending.wait();
-  copy_into(pieces_of(whole, c), gathered.view({c.ranks, n, 2, c.piece}));
+  pieces_of(whole, c).copy_(gathered.view({c.ranks, n, 2, c.piece}));
   return whole;
 }
 
@@ -48,13 +44,13 @@ at::Tensor scatter_key_values(const Shared& shared, at::Tensor grad) {
   const Columns c = columns_of(shared);
   const std::int64_t n = grad.size(0);
   const at::Tensor packed = at::empty({c.ranks * n, 2 * c.piece}, grad.options());
-  copy_into(packed.view({c.ranks, n, 2, c.piece}), pieces_of(grad, c));
+  packed.view({c.ranks, n, 2, c.piece}).copy_(pieces_of(grad, c));
   const at::Tensor summed = at::empty({n, 2 * c.piece}, grad.options());
   const at::Tensor mine = at::empty({n, c.q + 2 * c.piece}, grad.options());
   comm::Pending pending = group.reduce_scatter(packed, summed);
-  copy_into(mine.narrow(1, 0, c.q), grad.narrow(1, 0, c.q));
+  mine.narrow(1, 0, c.q).copy_(grad.narrow(1, 0, c.q));
   pending.wait();
-  copy_into(mine.narrow(1, c.q, 2 * c.piece), summed);
+  mine.narrow(1, c.q, 2 * c.piece).copy_(summed);
   return mine;
 }
 

@@ -100,12 +100,6 @@ void compare(const ProofInput& in, json& out) {
   out.update({{"loss", loss}, {"gradient", gradient}, {"value", value}, {"worst", worst}});
 }
 
-void expect_same(Sentences& faults, const std::string& what, double counted, double expected) {
-  if (counted == expected) return;
-  faults.push_back(what + ": " + std::to_string(std::llround(counted)) + " where the formula has " +
-                   std::to_string(std::llround(expected)));
-}
-
 // What lasts from step to step, of all chunks, against the ZeRO formulas (of experts: per parameter of all ranks').
 Sentences state_faults(const ProofInput& in) {
   Sentences faults;
@@ -119,8 +113,7 @@ Sentences state_faults(const ProofInput& in) {
     experts += static_cast<double>(state->expert_elements() * in.trial.ep);
   }
   const auto same = [&](const char* what, i64 counted, double shape::StateBytes::*part) {
-    expect_same(faults, what, static_cast<double>(counted),
-                formula.*part * dense + of_expert.*part * experts);
+    expect_same(faults, what, counted, std::llround(formula.*part * dense + of_expert.*part * experts));
   };
   same("bytes of weights", held.weights, &shape::StateBytes::weights);
   same("bytes of gradients", held.gradients, &shape::StateBytes::gradients);

@@ -77,9 +77,7 @@ class TrafficCheck {
   const comm::Traffic& traffic(Dimension dimension) const { return mesh_[dimension].traffic(); }
 
   void same(const std::string& what, i64 counted, i64 formula) {
-    if (counted == formula) return;
-    faults_.push_back(what + ": " + std::to_string(counted) + " where the formula has " +
-                      std::to_string(formula));
+    expect_same(faults_, what, counted, formula);
   }
   void volume(Dimension dimension, Kind kind, const shape::Volume& formula, bool calls = true,
               bool bytes = true) {
@@ -103,6 +101,12 @@ class TrafficCheck {
 };
 
 }  // namespace
+
+void expect_same(std::vector<std::string>& faults, const std::string& what, i64 counted, i64 formula) {
+  if (counted == formula) return;
+  faults.push_back(what + ": " + std::to_string(counted) + " where the formula has " +
+                   std::to_string(formula));
+}
 
 std::vector<std::string> traffic_faults(const Trial& trial, const parallel::Mesh& mesh,
                                         const TrainStep& step) {

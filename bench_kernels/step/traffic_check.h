@@ -14,4 +14,7 @@ namespace sweep::step {
 // defaults, the vocabulary divided without padding (split_traffic.h, model_states.h).
 std::vector<std::string> traffic_faults(const Trial&, const parallel::Mesh&, const TrainStep&);
 
+// A sentence more where what was counted is not what a closed form has.
+void expect_same(std::vector<std::string>& faults, const std::string& what, i64 counted, i64 formula);
+
 }  // namespace sweep::step

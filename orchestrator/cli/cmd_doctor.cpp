@@ -10,6 +10,7 @@
 #include "orchestrator/cli/proofs.h"
 #include "orchestrator/launch/capture.h"
 #include "schema/codec.h"
+#include "schema/frame.h"
 #include "schema/version.h"
 
 namespace sweep::cli {
@@ -96,7 +97,8 @@ int examine(Io& io, const Where& where) {
   const auto rank = ask("sweep-rank", {"facts"}, findings);
   if (rank.contains("libtorch"))
     findings.push_back({"LibTorch", Health::kGood,
-                        fmt::format("{}, CUDA {}", rank.value("libtorch", "?"), rank.value("cuda", "none"))});
+                        fmt::format("{}, CUDA {}", text_of(rank, "libtorch"),
+                                    rank.contains("cuda") ? text_of(rank, "cuda") : "none")});
   for (auto& finding : judge_gpus(node, rank)) findings.push_back(std::move(finding));
   check_folders(where, findings);
   return tell_strategies(io, tell(io, findings));

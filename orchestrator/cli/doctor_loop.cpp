@@ -79,8 +79,8 @@ Expected<std::vector<Finding>> read_loop(const std::string& db, const Proved& pr
     const std::string slow = text_of(screen, "slow");
     findings.push_back({*host + " speed", slow.empty() ? Health::kGood : Health::kWarning,
                         slow.empty()
-                            ? fmt::format("{:.0f} GFLOP/s, {:.1f} GB/s", screen.value("matmul_gflops", 0.0),
-                                          screen.value("memory_gb_s", 0.0))
+                            ? fmt::format("{:.0f} GFLOP/s, {:.1f} GB/s", number_of(screen, "matmul_gflops"),
+                                          number_of(screen, "memory_gb_s"))
                             : slow});
   }
   return findings;

@@ -11,6 +11,7 @@ namespace sweep::cli {
 namespace {
 
 constexpr auto kPlainLineEvery = std::chrono::seconds(10);
+constexpr auto kSameLineEvery = std::chrono::minutes(5);  // a log of a night in the queue stays readable
 
 }  // namespace
 
@@ -69,23 +70,20 @@ void Live::on_snapshot(const run::Snapshot& shot) {
     return;
   }
   const auto now = std::chrono::steady_clock::now();
-  unsaid_ = true;
-  if (said_ != std::chrono::steady_clock::time_point{} && now - said_ < kPlainLineEvery) return;
+  auto line = report::status_line(view);
+  const bool same = line == line_;
+  unsaid_ = !same;
+  if (!line_.empty() && now - said_ < (same ? std::chrono::seconds(kSameLineEvery) : kPlainLineEvery)) return;
   said_ = now;
   unsaid_ = false;
-  say_line(report::status_line(view));
-}
-
-// A log gets no line twice in a row.
-void Live::say_line(const std::string& line) {
-  if (line != line_) io_.err << line << std::flush;
-  line_ = line;
+  line_ = std::move(line);
+  io_.err << line_ << std::flush;
 }
 
 void Live::close() {
   clear_line();
   if (!quiet_ && last_ && (io_.err_is_terminal || unsaid_))
-    say_line(report::status_line(status_view(sweep_, *last_, shown_)));
+    io_.err << report::status_line(status_view(sweep_, *last_, shown_)) << std::flush;
 }
 
 }  // namespace sweep::cli

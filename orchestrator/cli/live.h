@@ -28,13 +28,13 @@ class Live : public run::Observer {
 
  private:
   void clear_line();
-  void say_line(const std::string&);
   Io& io_;
-  std::string sweep_, line_;
+  std::string sweep_;
   std::vector<report::Field> shown_;
   bool quiet_, drawn_ = false, unsaid_ = false;
   std::optional<run::Snapshot> last_;
   std::chrono::steady_clock::time_point said_{};
+  std::string line_;  // said then
 };
 
 // The axes that vary among the plan's trials.

@@ -9,6 +9,7 @@
 #include "orchestrator/cli/driving.h"
 #include "orchestrator/grid/grid.h"
 #include "schema/codec.h"
+#include "schema/frame.h"
 
 namespace sweep::cli {
 namespace {
@@ -51,10 +52,10 @@ void add_rank(Found& found, const RankRecord& record, bool first) {
   keep_largest(found.loss, proof, "loss");
   keep_largest(found.gradient, proof, "gradient");
   keep_largest(found.value, proof, "value");
-  if (found.gradient > before && proof.contains("worst")) found.worst = proof.value("worst", "");
-  const bool exact = proof.value("exact", false);
+  if (found.gradient > before && proof.contains("worst")) found.worst = text_of(proof, "worst");
+  const bool exact = flag_of(proof, "exact");
   found.bytes_exact = first ? exact : found.bytes_exact && exact;
-  const double peak = proof.value("peak_bytes", 0.0), dry = proof.value("dry_bytes", 0.0);
+  const double peak = number_of(proof, "peak_bytes"), dry = number_of(proof, "dry_bytes");
   if (dry > 0) found.bytes_off = std::max(found.bytes_off, std::abs(peak - dry) / dry);
   append_once(found.bytes, proof, "bytes");
   append_once(found.traffic, proof, "traffic");

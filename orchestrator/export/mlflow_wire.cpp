@@ -6,6 +6,8 @@
 #include <cmath>
 #include <map>
 
+#include "schema/frame.h"
+
 namespace sweep::exports {
 namespace {
 
@@ -81,10 +83,11 @@ std::string mlflow_status(Outcome outcome) {
 std::string mlflow_difference(const TrackerRun& run, const nlohmann::json& data) {
   std::map<std::string, std::string> params;
   std::map<std::string, double> metrics;
-  for (const auto& p : data.value("params", nlohmann::json::array()))
-    params[p.value("key", "")] = p.value("value", "");
-  for (const auto& m : data.value("metrics", nlohmann::json::array()))
-    if (m.contains("value") && m["value"].is_number()) metrics[m.value("key", "")] = m["value"];
+  if (const auto kept = data.find("params"); kept != data.end())
+    for (const auto& p : *kept) params[text_of(p, "key")] = text_of(p, "value");
+  if (const auto kept = data.find("metrics"); kept != data.end())
+    for (const auto& m : *kept)
+      if (m.contains("value") && m["value"].is_number()) metrics[text_of(m, "key")] = m["value"];
   for (const Json& p : mlflow_params(run)) {
     const auto it = params.find(p["key"]);
     if (it == params.end() || it->second != p["value"].get<std::string>())

@@ -99,9 +99,12 @@ Delivered<WandbOnline::Bucket> WandbOnline::upsert(const TrackerRun& run) {
   out.name = text_in(*data, "/upsertBucket/bucket/name");
   out.project = text_in(*data, "/upsertBucket/bucket/project/name");
   out.entity = text_in(*data, "/upsertBucket/bucket/project/entity/name");
-  const auto& answer = data->value("upsertBucket", nlohmann::json::object());
-  out.inserted = answer.value("inserted", nlohmann::json(true)) != nlohmann::json(false);
-  const auto lines = answer.value("/bucket/historyLineCount"_json_pointer, nlohmann::json());
+  const auto at = [&data](const char* pointer) {
+    const nlohmann::json::json_pointer where(pointer);
+    return data->contains(where) ? (*data)[where] : nlohmann::json();
+  };
+  out.inserted = at("/upsertBucket/inserted") != nlohmann::json(false);
+  const auto lines = at("/upsertBucket/bucket/historyLineCount");
   if (lines.is_number_integer()) out.lines = lines.get<i64>();
   if (out.name.empty() || out.project.empty() || out.entity.empty())
     return refused(

@@ -1,14 +1,10 @@
 #include "orchestrator/launch/bridge_end.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 
 #include "orchestrator/launch/ssh_refusal.h"
 
@@ -20,25 +16,6 @@ constexpr auto kBridgeTick = std::chrono::milliseconds(200);
 constexpr double kBeatEvery = 2, kDeadAfter = 20;        // seconds; a bridge beats every second
 constexpr double kFirstPause = 0.2, kLongestPause = 10;  // between two attempts to connect
 constexpr std::size_t kInboxChunk = 4u << 20;
-
-std::uint64_t size_of(const std::filesystem::path& path) {
-  std::error_code ec;
-  const auto size = std::filesystem::file_size(path, ec);
-  return ec ? 0 : size;
-}
-
-bool append_bytes(const std::filesystem::path& path, std::string_view bytes) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  bool written = fd >= 0;
-  while (written && !bytes.empty()) {
-    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    written = n > 0;
-    if (written) bytes.remove_prefix(static_cast<std::size_t>(n));
-  }
-  if (fd >= 0) ::close(fd);
-  return written;
-}
 
 }  // namespace
 
@@ -85,7 +62,7 @@ void BridgeEnd::connect() {
           if (!stopped_) ended(ends);
         });
       });
-  channel_->write(encode({{{"attach", size_of(spool::outbox(spool_))}}, {}}));
+  channel_->write(encode({{{"attach", spool::size_of(spool::outbox(spool_))}}, {}}));
 }
 
 void BridgeEnd::heard(std::string_view bytes) {
@@ -105,7 +82,7 @@ void BridgeEnd::obey(const Frame& frame) {
   if (head.contains("error")) return fail_for_good(fmt::format("{}: {}", host_, text_of(head, "error")));
   if (head.contains("attached")) {
     inbox_there_ = static_cast<std::uint64_t>(std::max<i64>(integer_of(head, "attached"), 0));
-    if (*inbox_there_ > size_of(spool::inbox(spool_)))
+    if (*inbox_there_ > spool::size_of(spool::inbox(spool_)))
       return fail_for_good(
           fmt::format("the inbox on {} is longer than ours: another orchestrator writes to it", host_));
     if (lost_) events_.remark(fmt::format("connected to {} again; going on where it broke", host_));
@@ -119,15 +96,13 @@ void BridgeEnd::obey(const Frame& frame) {
   if (!stopped_ && flag_of(head, "gone")) events_.gone();
 }
 
-// What came twice is left out; a gap cannot be, since the bridge sends from the size we told it.
+// There is no gap, since the bridge sends from the size we told it.
 void BridgeEnd::keep(std::uint64_t offset, std::string_view bytes) {
   const auto path = spool::outbox(spool_);
-  const std::uint64_t size = size_of(path);
-  if (offset > size) return fail_for_good(fmt::format("bytes of the outbox on {} are missing", host_));
-  bytes.remove_prefix(std::min<std::size_t>(bytes.size(), size - offset));
-  if (bytes.empty()) return;
-  if (!append_bytes(path, bytes))
-    return fail_for_good(fmt::format("{}: {}", path.string(), std::strerror(errno)));
+  const std::uint64_t before = spool::size_of(path);
+  const auto size = spool::append_copy(path, offset, bytes);
+  if (!size) return fail_for_good(fmt::format("the outbox on {}: {}", host_, size.error().message));
+  if (*size == before) return;
   events_.news();
 }
 

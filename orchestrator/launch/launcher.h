@@ -34,6 +34,7 @@ struct AllocationRequest {
   std::uint64_t outbox_offset = 0;   // read from here on
   std::string hardware = "cpu";      // catalogue name
   i64 gpus = 0;                      // of each node; 0: none
+  i64 ranks_per_node = 1;            // of the trials it is for, at most
   double seconds = 3600;             // what its trials need, the slack included; a scheduler ends it then
   std::vector<std::string> avoid{};  // hosts that get no more work
 };

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "schema/frame.h"
+
 namespace sweep::launch {
 namespace {
 constexpr std::size_t kChunk = 80u << 20;      // above the longest line
@@ -36,9 +38,7 @@ void Mail::acknowledge(std::uint64_t offset) {
 }
 
 std::optional<Outbox> Mail::news() {
-  std::error_code ec;
-  const auto size = std::filesystem::file_size(spool::outbox(spool_), ec);
-  if (ec || size <= delivered_) return std::nullopt;
+  if (spool::size_of(spool::outbox(spool_)) <= delivered_) return std::nullopt;
   auto bytes = spool::read_from(spool::outbox(spool_), acknowledged_, kChunk);
   if (!bytes || acknowledged_ + bytes->size() <= delivered_) return std::nullopt;
   delivered_ = acknowledged_ + bytes->size();
@@ -47,9 +47,7 @@ std::optional<Outbox> Mail::news() {
 
 std::string Mail::bye_reason() const {
   const auto file = spool::outbox(spool_);
-  std::error_code ec;
-  const auto size = std::filesystem::file_size(file, ec);
-  if (ec || size == 0) return {};
+  const std::uint64_t size = spool::size_of(file);
   const auto bytes = spool::read_from(file, size > kByeWithin ? size - kByeWithin : 0, kByeWithin);
   if (!bytes || bytes->empty() || bytes->back() != '\n') return {};
   const auto before = bytes->rfind('\n', bytes->size() - 2);
@@ -58,7 +56,8 @@ std::string Mail::bye_reason() const {
   if (parsed.lines.empty()) return {};
   const auto& line = parsed.lines.back();
   if (line.kind != spool::kBye || line.incarnation != incarnation_ || !line.body.is_object()) return {};
-  return line.body.value("reason", std::string("finished"));
+  const auto reason = text_of(line.body, "reason");
+  return reason.empty() ? "finished" : reason;
 }
 
 }  // namespace sweep::launch

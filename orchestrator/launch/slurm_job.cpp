@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "schema/codec.h"
+#include "orchestrator/launch/allocation_record.h"
+#include "schema/frame.h"
 
 namespace sweep::launch {
 namespace {
@@ -18,10 +19,6 @@ constexpr double kHopelessFor = 20;  // seconds of a reason that will not pass
 constexpr double kLastWords =
     5;  // after Slurm's word of the end, for a shared file system to show the outbox
 constexpr double kAfterBye = 30;  // then the job itself must be over
-
-std::filesystem::path record_path(const std::filesystem::path& spool) {
-  return spool / "allocation.json";
-}
 
 }  // namespace
 
@@ -42,13 +39,10 @@ Expected<void> SlurmJob::write_files() const {
 
 // Written before the submission, so that one cut off by a crash is looked for by its name.
 Expected<void> SlurmJob::keep_record() const {
-  nlohmann::json record = {{"launcher", "slurm"},         {"name", name()},
-                           {"nodes", request_.nodes},     {"slots", request_.slots},
-                           {"gpus", request_.gpus},       {"hardware", request_.hardware},
-                           {"seconds", request_.seconds}, {"job", nullptr},
-                           {"submitted", submitted_},     {"standing", around_.options.standing}};
-  if (job_) record["job"] = *job_;
-  return spool::write_atomically(record_path(request_.spool), dump(record) + "\n");
+  nlohmann::json own = {
+      {"name", name()}, {"job", nullptr}, {"submitted", submitted_}, {"standing", around_.options.standing}};
+  if (job_) own["job"] = *job_;
+  return launch::keep_record(request_, "slurm", std::move(own));
 }
 
 Expected<void> SlurmJob::submit() {
@@ -82,24 +76,18 @@ void SlurmJob::send_step() {
 }
 
 Expected<bool> SlurmJob::take_up() {
-  std::error_code ec;
-  if (!std::filesystem::exists(record_path(request_.spool), ec)) return false;
-  const auto text = spool::read_file(record_path(request_.spool));
-  const auto record = text ? parse_json(*text) : tl::unexpected(text.error());
-  if (!record) return tl::unexpected(record.error());
-  if (!record->is_object() || record->value("launcher", "") != "slurm") return false;
-  request_.nodes = record->value("nodes", i64{1});
-  request_.slots = record->value("slots", i64{1});
-  request_.gpus = record->value("gpus", i64{0});
-  request_.hardware = record->value("hardware", "cpu");
-  request_.seconds = record->value("seconds", 3600.0);
-  submitted_ = record->value("submitted", "");
-  if (const i64 standing = record->value("standing", i64{0}); standing != around_.options.standing)
+  const auto found = read_record(request_.spool, "slurm");
+  if (!found) return tl::unexpected(found.error());
+  if (!*found) return false;
+  const nlohmann::json& record = **found;
+  restore(request_, record);
+  submitted_ = text_of(record, "submitted");
+  if (const i64 standing = integer_of(record, "standing"); standing != around_.options.standing)
     return fail(fmt::format(
         "allocation {} of an earlier run {}", request_.id,
         standing == 0 ? "is a Slurm job of its own; go on with --on slurm"
                       : fmt::format("is a step of Slurm job {0}; go on with --jobid {0}", standing)));
-  if (record->contains("job") && record->at("job").is_number_integer()) job_ = record->at("job").get<i64>();
+  if (const i64 job = integer_of(record, "job"); job > 0) job_ = job;
   if (auto opened = mail_.open(); !opened) return tl::unexpected(opened.error());
   adopted_ = true;
   in_doubt_ = !job_;
@@ -149,6 +137,7 @@ Expected<void> SlurmJob::finish(bool now) {
 void SlurmJob::kill() {
   if (closed_) return;
   cancel_wanted_ = true;
+  dismiss();
   if (around_.options.standing > 0) return cancel_step();
   if (!job_ || cancelling_) return;  // not known yet: cancelled as soon as it is
   cancelling_ = true;
@@ -157,6 +146,13 @@ void SlurmJob::kill() {
                          self->cancelling_ = false;
                          if (said.ok()) self->around_.hurry();  // else: again when Slurm was asked next
                        });
+}
+
+// Slurm's word is not all: one whose slurmctld lost its memory takes a running job for a waiting or an ended one, and an
+// agent that stood still comes back. Whatever lives of it then, or later, finds this in its inbox.
+void SlurmJob::dismiss() {
+  if (dismissed_ || !mail_.bye_reason().empty()) return;
+  dismissed_ = post(spool::kFinish, {{"now", true}}).has_value();
 }
 
 // The allocation is somebody's: only our step of it ends.
@@ -297,6 +293,7 @@ void SlurmJob::give_up(std::string reason, bool lost, bool blameless) {
 
 void SlurmJob::end(std::string reason, bool lost, bool blameless) {
   if (ended_) return;
+  dismiss();
   ended_ = true;
   around_.say(Ended{request_.id, std::move(reason), lost, blameless});
 }

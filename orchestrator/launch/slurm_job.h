@@ -55,6 +55,7 @@ class SlurmJob : public std::enable_shared_from_this<SlurmJob> {
   void send();
   void send_step();
   void cancel_step();
+  void dismiss();
   void answered(const Said&);
   void accept(i64 job, const std::string& submitted);
   void apply(const JobFacts&);
@@ -75,7 +76,7 @@ class SlurmJob : public std::enable_shared_from_this<SlurmJob> {
   std::optional<double> seconds_left_;
   double born_s_, said_bye_s_ = 0, hopeless_since_s_ = 0, over_since_s_ = 0;
   int submissions_ = 0, denied_ = 0;
-  bool sending_ = false, in_doubt_ = false, cancelling_ = false, cancel_wanted_ = false;
+  bool sending_ = false, in_doubt_ = false, cancelling_ = false, cancel_wanted_ = false, dismissed_ = false;
   struct Verdict {
     std::string reason;
     bool lost = false, blameless = false;

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
+#include "orchestrator/launch/allocation_record.h"
 #include "orchestrator/launch/held_allocations.h"
 #include "orchestrator/launch/ssh_allocation.h"
 
@@ -49,20 +51,19 @@ class Ssh final : public HeldAllocations<SshAllocation> {
 
   Expected<std::optional<AllocationRequest>> adopt(const AllocationId& id, const std::filesystem::path& spool,
                                                    i64 incarnation, std::uint64_t outbox_offset) override {
-    const auto record = SshAllocation::record_of(spool);
+    const auto record = read_record(spool, "ssh");
     if (!record) return tl::unexpected(record.error());
     if (!*record) return std::optional<AllocationRequest>();
+    const auto named = (*record)->find("hosts");
+    if (named == (*record)->end() || !named->is_array()) return std::optional<AllocationRequest>();
     AllocationRequest request;
     request.id = id;
     request.spool = spool;
     request.incarnation = incarnation;
     request.outbox_offset = outbox_offset;
-    request.nodes = integer_of(**record, "nodes");
-    request.slots = std::max<i64>(integer_of(**record, "slots"), 1);
-    request.gpus = integer_of(**record, "gpus");
-    request.hardware = text_of(**record, "hardware");
+    restore(request, **record);
     std::vector<SshHost> hosts;
-    for (const auto& each : (**record)["hosts"]) {
+    for (const auto& each : *named) {
       SshHost host;
       host.name = text_of(each, "host");
       for (const SshHost& known : around_.options.hosts)

@@ -9,6 +9,7 @@
 #include <boost/uuid/uuid_io.hpp>
 #include <nlohmann/json.hpp>
 
+#include "orchestrator/launch/allocation_record.h"
 #include "orchestrator/launch/commands.h"
 #include "orchestrator/launch/ssh_logs.h"
 #include "orchestrator/launch/ssh_refusal.h"
@@ -37,10 +38,6 @@ std::string spool_name(const AllocationRequest& request) {
   return allocation_key(request.id, fmt::format("/{}{}", host, request.spool.string()));
 }
 
-std::filesystem::path record_file(const std::filesystem::path& spool) {
-  return spool / "ssh.json";
-}
-
 }  // namespace
 
 SshAllocation::SshAllocation(SshSurroundings& around, AllocationRequest request, std::vector<SshHost> hosts)
@@ -64,24 +61,7 @@ Expected<void> SshAllocation::keep_record() const {
   nlohmann::json hosts = nlohmann::json::array();
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     hosts.push_back({{"host", hosts_[i].name}, {"agent", places_[i].agent}, {"spool", places_[i].spool}});
-  return spool::write_atomically(record_file(request_.spool), dump({{"launcher", "ssh"},
-                                                                    {"hosts", std::move(hosts)},
-                                                                    {"nodes", request_.nodes},
-                                                                    {"slots", request_.slots},
-                                                                    {"gpus", request_.gpus},
-                                                                    {"hardware", request_.hardware}}) +
-                                                                  "\n");
-}
-
-Expected<std::optional<nlohmann::json>> SshAllocation::record_of(const std::filesystem::path& spool) {
-  std::error_code ec;
-  if (!std::filesystem::exists(record_file(spool), ec)) return std::optional<nlohmann::json>();
-  const auto text = spool::read_file(record_file(spool));
-  auto record = text ? parse_json(*text) : tl::unexpected(text.error());
-  if (!record) return fail(fmt::format("{}: {}", record_file(spool).string(), record.error().message));
-  if (!record->is_object() || !record->contains("hosts") || !(*record)["hosts"].is_array())
-    return fail(fmt::format("{}: it names no hosts", record_file(spool).string()));
-  return std::optional<nlohmann::json>(std::move(*record));
+  return launch::keep_record(request_, "ssh", {{"hosts", std::move(hosts)}});
 }
 
 Expected<void> SshAllocation::take_up(const nlohmann::json& record) {

@@ -29,8 +29,7 @@ class SshAllocation : public std::enable_shared_from_this<SshAllocation> {
   ~SshAllocation();
 
   Expected<void> start();
-  // Of an earlier process: the hosts it had. Error: its record cannot be read. Absent: there is none.
-  static Expected<std::optional<nlohmann::json>> record_of(const std::filesystem::path& spool);
+  // Of an earlier process, with its record (allocation_record.h).
   Expected<void> take_up(const nlohmann::json& record);
 
   Expected<i64> post(std::string_view kind, const nlohmann::json& body);

@@ -35,7 +35,7 @@ std::vector<Capacity> ConductorLoop::capacities(Clock::Point now) const {
   for (const auto& [id, held] : held_) {
     const double left = held.finishing ? 0 : std::min(target, held.seconds_left(now, target));
     const auto nodes = static_cast<double>(held.request.nodes);
-    const i64 gpus = settings_.by_need ? held.gpus_per_node : 1;
+    const i64 gpus = settings_.by_need ? held.request.ranks_per_node : 1;
     out.push_back({settings_.by_need ? held.request.hardware : "", held.request.nodes, gpus,
                    left * nodes - factor * held.flights.seconds()});
   }
@@ -76,12 +76,12 @@ void ConductorLoop::request(const Wanted& wanted) {
   auto row = store_.create_allocation(settings_.sweep, settings_.launcher, settings_.spool_root);
   if (!row) return fatal(row.error());
   Holding holding;
-  holding.gpus_per_node = wanted.gpus_per_node;
   holding.request.id = row->id, holding.request.spool = row->spool;
   holding.request.incarnation = row->incarnation, holding.request.outbox_offset = row->offset;
   holding.request.nodes = wanted.nodes, holding.request.slots = settings_.slots;
   if (settings_.by_need) {
     holding.request.hardware = wanted.hardware;
+    holding.request.ranks_per_node = wanted.gpus_per_node;
     holding.request.gpus = wanted.gpus(settings_.slots);
     holding.request.seconds = wanted.seconds;
     holding.request.avoid = avoided();
@@ -157,7 +157,7 @@ void ConductorLoop::release_unwanted() {
 
 std::optional<store::Fit> ConductorLoop::fit_of(const Holding& holding) const {
   if (!settings_.by_need) return std::nullopt;
-  return store::Fit{holding.request.nodes, holding.request.hardware, holding.gpus_per_node};
+  return store::Fit{holding.request.nodes, holding.request.hardware, holding.request.ranks_per_node};
 }
 
 // Commits the next attempt, then appends it to the inbox. False: nothing to post.

@@ -17,7 +17,6 @@ namespace sweep::run {
 struct Holding {
   launch::AllocationRequest request;
   Flights flights;
-  i64 gpus_per_node = 1;  // ranks of a trial on a node, at most
   bool started = false, finishing = false;
   bool adopted = false;      // of an earlier run
   double held_before_s = 0;  // by that run's word

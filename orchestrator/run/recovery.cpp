@@ -10,6 +10,7 @@
 
 #include "orchestrator/launch/leftovers.h"
 #include "orchestrator/run/flights.h"
+#include "schema/frame.h"
 #include "schema/spool.h"
 
 namespace sweep::run {
@@ -87,7 +88,7 @@ Expected<void> post_missing(const store::AllocationRow& row, const Flights& flig
   if (!bytes) return tl::unexpected(bytes.error());
   std::set<i64> posted;
   for (const auto& line : spool::parse(*bytes).lines)
-    if (line.kind == spool::kAttempt && line.body.is_object()) posted.insert(line.body.value("id", i64{0}));
+    if (line.kind == spool::kAttempt && line.body.is_object()) posted.insert(integer_of(line.body, "id"));
   for (const Attempt& attempt : flights.attempts())
     if (!posted.contains(attempt.id))
       if (auto done = launcher.post_attempt(row.id, attempt); !done) return tl::unexpected(done.error());

@@ -82,11 +82,22 @@ class Fleet:
         """What stands on the nodes and is no service of theirs, the orchestrator's machine apart; text for people."""
         told = {pid: f"{pid} {' '.join(words)[:120]}" for pid, words in agents.marked(self.mark).items() if role_of(pid, words)}
         for node in self.nodes if self.isolated else []:
-            for pid in self.cluster.networks.members(node):
-                words = words_of(pid)
-                if name_of(words) not in SERVICES or words[1:] == ["1000"]:  # a bare daemon is `sleep 1000`
-                    told[pid] = f"{pid} on {node}: {' '.join(words)[:120]}"
+            told.update(self.left_on(node))
         return told
+
+    def left_on(self, node):
+        """The same of one isolated node."""
+        told = {}
+        for pid in self.cluster.networks.members(node):
+            words = words_of(pid)
+            if name_of(words) not in SERVICES or words[1:] == ["1000"]:  # a bare daemon is `sleep 1000`
+                told[pid] = f"{pid} on {node}: {' '.join(words)[:120]}"
+        return told
+
+    def tend(self, spared):
+        """What a patient administrator puts right while a sweep waits; `spared` text names the nodes that faults still hold.
+        What it was, for people."""
+        return ""
 
     def thaw(self):
         """Nothing stays stopped."""
@@ -151,6 +162,15 @@ class SlurmFleet(Fleet):
 
     def drain(self, node, state):
         self.cluster.run("scontrol", "update", f"nodename={node}", f"state={state}", "reason=test", check=False, timeout=20)
+
+    def tend(self, spared):
+        """Nodes back in service that Slurm keeps out by itself: a slurmctld that was killed forgets a `resume`, and one that
+        was away too long for the end of a step calls that "Kill task failed". Not where a process of a sweep still stands."""
+        back = [node for node in self.cluster.drained() if node not in spared and not self.left_on(node)]
+        told = self.tell() if back else ""
+        for node in back:
+            self.drain(node, "resume")
+        return told
 
     def settle(self):
         """Every node idle and none drained, by force where need be; what was in the way, in Slurm's words."""

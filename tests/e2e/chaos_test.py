@@ -24,6 +24,7 @@ import sshd
 
 TRIES_OF_A_FAULT = 16   # attempts that one fault may undo: four nodes of an allocation and its inbox, with a margin
 STUCK_SECONDS = 150     # so long without anything new in the database is a hang of ours
+TEND_SECONDS = 20       # so long without anything new, and an administrator looks after the nodes
 QUIET_RESUMES = 6       # undisturbed runs that must be enough
 MIX = {"ok": 22, "oom": 3, "crash_exit": 2, "unsupported": 1, "hang": 1, "hang_ignore_sigterm": 1, "double_fork": 3,
        "bare_daemon": 3, "huge_log": 2, "crash_signal": 1}
@@ -44,6 +45,7 @@ class Round:
         self.names = []  # a shuffled pack: every fault finds something before one comes again
         self.log, self.overlaps = [], set()
         self.entries, self.seen = {}, (None, time.monotonic())
+        self.tended = self.seen
         self.disk_struck = False
 
     def say(self, text):
@@ -78,7 +80,11 @@ class Round:
         state = self.sweep.rows("select count(*), max(id), (select count(*) from result) from attempt")[0] \
             if self.sweep.planned() else None
         if state != self.seen[0]:
-            self.seen = (state, now)
+            self.seen = self.tended = (state, now)
+        if now - self.tended[1] > TEND_SECONDS and self.own.isolated:
+            self.tended = (state, now)
+            if told := self.own.tend(" ".join(what for _, what, _ in self.strikes.owed)):
+                self.say(f"nodes put back into service: {told}")
         return now - self.seen[1] < STUCK_SECONDS
 
     def run_once(self, budget):
@@ -111,7 +117,7 @@ class Round:
             if made >= budget:
                 self.strikes.give_back(everything=True)
                 quiet += 1
-            self.seen = (None, time.monotonic())
+            self.seen = self.tended = (None, time.monotonic())
             made += self.run_once(budget - made)
         self.strikes.give_back(everything=True)
         return made

@@ -1,5 +1,6 @@
 """A sweep of scripted trials on a fleet (tests/cluster/fleet.py), and what must hold of its database and of the nodes when
 it is over, whatever happened meanwhile."""
+import contextlib
 import json
 import os
 import pathlib
@@ -116,6 +117,15 @@ class Sweep:
         except TimeoutError:
             left = self.fleet.left()
             assert not left, "processes left:\n  " + "\n  ".join(left.values())
+
+    @contextlib.contextmanager
+    def told(self):
+        """What fails within tells how everything stood."""
+        try:
+            yield
+        except BaseException:
+            print(self.tell(), flush=True)
+            raise
 
     def tell(self):
         """Last words of everything, for a failed test."""

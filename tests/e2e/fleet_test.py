@@ -65,11 +65,8 @@ def main():
         return 77
     with tempfile.TemporaryDirectory(prefix=f"sweep-fleet-{kind}-") as folder, make(folder) as own:
         sweep = fleet_sweep.Sweep(own, bin_dir, rank, "fleet", trials(rank), ranks_per_node=fleet.GPUS, hang_seconds=12)
-        try:
+        with sweep.told():
             play(own, sweep)
-        except BaseException:
-            print(sweep.tell(), flush=True)
-            raise
     return 0
 
 

@@ -55,11 +55,8 @@ def main():
         return 77
     with tempfile.TemporaryDirectory(prefix="sweep-back-") as folder, fleet.SshFleet(folder) as own:
         sweep = fleet_sweep.Sweep(own, bin_dir, rank, "back", TRIALS, ranks_per_node=1, hang_seconds=8)
-        try:
+        with sweep.told():
             play(own, sweep)
-        except BaseException:
-            print(sweep.tell(), flush=True)
-            raise
     return 0
 
 

@@ -9,7 +9,6 @@ import contextlib
 import json
 import os
 import pathlib
-import pty
 import signal
 import subprocess
 import sys
@@ -27,7 +26,7 @@ EXPECTED = ["ok", "oom", "crash", "crash", "unsupported", "timeout", "ok", "ok",
 GRID = """name: {name}
 question: Does it come back from Slurm as it was scripted?
 model: {{family: llama, layers: 2, hidden_size: 64, heads: 4, kv_heads: 4, intermediate_size: 172, vocab_size: 256, tie_embeddings: false}}
-base: {{hardware: cpu, gpus_per_node: 1}}
+base: {{hardware: cpu, gpus_per_node: {ranks}}}
 grid: {{seq_len: {{range: [64, {last}, 1]}}, nodes: {nodes}}}
 derive: {{fake: "{fake}", fake_step_ms: "{step_ms}"}}
 measure: {{warmup_steps: 1, steps: 2}}
@@ -40,13 +39,13 @@ LAUNCH = "partition: main, max_nodes: 2, max_allocations: 2, poll_seconds: 1, si
 class Sweep:
     """One sweep in a folder of its own, and what must hold at its end."""
 
-    def __init__(self, bin_dir, rank, cluster, folder, trials, fake="0", step_ms=1, launch=LAUNCH, nodes=(1,)):
+    def __init__(self, bin_dir, rank, cluster, folder, trials, fake="0", step_ms=1, launch=LAUNCH, nodes=(1,), ranks=1):
         self.sweep, self.rank, self.cluster, self.name = bin_dir / "sweep", rank, cluster, folder.name
         self.folder, name = folder, folder.name
         self.folder.mkdir()
         self.db, self.log, self.grid = self.folder / "r.db", self.folder / "log", self.folder / "grid.yaml"
         self.grid.write_text(GRID.format(name=name, last=63 + trials, fake=fake, step_ms=step_ms, launch=launch,
-                                          nodes=list(nodes)))
+                                          nodes=list(nodes), ranks=ranks))
         environment, self.mark = processes.marked_environment()
         self.environment = {**cluster.environment, **environment, "SLURM_CONF": cluster.environment["SLURM_CONF"],
                             "SWEEP_SITE": str(self.folder / "site.yaml")}
@@ -57,6 +56,14 @@ class Sweep:
             return subprocess.Popen([*self.cluster.inside(), str(self.sweep), *words, "--db", str(self.db), "--rank", str(self.rank)],
                                     stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment,
                                     start_new_session=True, cwd=self.folder)
+
+    def on_a_terminal(self, answer):
+        """The exit code of a run that is asked something on a terminal."""
+        command = [*self.cluster.inside(), str(self.sweep), "run", str(self.grid), "--db", str(self.db), "--rank", str(self.rank)]
+        code, said = processes.on_a_terminal(command, answer, self.environment, self.folder, END_SECONDS)
+        with self.log.open("ab") as log:
+            log.write(said)
+        return code
 
     def say(self, *words):
         """What a command answers."""
@@ -227,8 +234,8 @@ def asks_first(sweep):
     """Above confirm_gpu_hours a yes is wanted: an option where nobody can be asked, an answer on a terminal; or a bound."""
     sweep.run(expected_code=2)
     assert "say --yes, or end it at 1e-06 with --gpu-hours" in sweep.log.read_text() and not sweep.db.exists()
-    assert answered_on_a_terminal(sweep, "n") == 2 and not sweep.db.exists(), sweep.log.read_text()
-    assert answered_on_a_terminal(sweep, "y") == 0, sweep.log.read_text()
+    assert sweep.on_a_terminal("n") == 2 and not sweep.db.exists(), sweep.log.read_text()
+    assert sweep.on_a_terminal("y") == 0, sweep.log.read_text()
     assert sweep.outcomes() == ["ok"] * 2, sweep.outcomes()
     held, = sweep.rows("select sum((ended_unix_ns - started_unix_ns) / 1e9 * nodes * gpus) from allocation")[0]
     assert held > 0 and " GPU-hours held, all runs together" in sweep.say("status"), sweep.say("status")
@@ -236,20 +243,6 @@ def asks_first(sweep):
     assert sweep.start("run", str(sweep.grid), "--gpu-hours", "1e-6").wait(END_SECONDS) == 1, "it needs no yes"
     assert "the limit of 1e-06 GPU-hours is used up" in sweep.log.read_text() and len(sweep.jobs()) == 1, sweep.jobs()
     assert sweep.start("resume", "--gpu-hours", "1").wait(END_SECONDS) == 0, sweep.log.read_text()
-
-
-def answered_on_a_terminal(sweep, answer):
-    ours, theirs = pty.openpty()
-    run = subprocess.Popen([*sweep.cluster.inside(), str(sweep.sweep), "run", str(sweep.grid), "--db", str(sweep.db), "--rank",
-                            str(sweep.rank)], stdin=theirs, stdout=theirs, stderr=theirs, env=sweep.environment, start_new_session=True,
-                           cwd=sweep.folder)
-    os.close(theirs)
-    os.write(ours, f"{answer}\n".encode())
-    with sweep.log.open("ab") as log, contextlib.suppress(OSError):  # EIO: nobody holds the other side any more
-        while said := os.read(ours, 4096):
-            log.write(said)
-    os.close(ours)
-    return run.wait(END_SECONDS)
 
 
 def cleaned_up(sweep):
@@ -372,8 +365,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="sweep-slurm-") as root, \
             slurm.Cluster(pathlib.Path(root) / "cluster", nodes=2, mode=mode) as cluster:
         for case, trials, words in [(scripted_outcomes, 10, {"fake": "seq_len - 64"}),
-                                    (killed_while_running, 8, {"step_ms": 300, "launch": one_job}),
-                                    (killed_while_waiting, 2, {"launch": one_job}),
+                                    (killed_while_running, 8, {"step_ms": 300, "launch": one_job, "ranks": 2}),
+                                    (killed_while_waiting, 2, {"launch": one_job, "ranks": 2}),
                                     (cancelled_from_outside, 6, {"step_ms": 300, "launch": one_job}),
                                     (in_a_standing_allocation, 6, {"step_ms": 300, "launch": one_job}),
                                     (in_one_of_two_nodes, 4, {"step_ms": 100, "launch": "poll_seconds: 1", "nodes": (1, 2)}),

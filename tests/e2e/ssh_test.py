@@ -21,7 +21,7 @@ EXPECTED = ["ok", "oom", "crash", "crash", "unsupported", "timeout", "ok", "ok",
 
 GRID = """name: {name}
 model: {{family: llama, layers: 2, hidden_size: 64, heads: 4, kv_heads: 4, intermediate_size: 172, vocab_size: 256, tie_embeddings: false}}
-base: {{hardware: cpu, gpus_per_node: 1}}
+base: {{hardware: cpu, gpus_per_node: {ranks}}}
 grid: {{seq_len: {{range: [64, {last}, 1]}}, nodes: {nodes}}}
 derive: {{fake: "{fake}", fake_step_ms: "{step_ms}"}}
 measure: {{warmup_steps: 1, steps: 2}}
@@ -68,10 +68,10 @@ class SshTest(unittest.TestCase):
         return subprocess.Popen(command, env={**self.environment, "SWEEP_SITE": str(self.folder / "no-site.yaml")}, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
 
-    def grid(self, name, trials, fake="0", step_ms=1, nodes=(1,), hosts=None, config=None, more=""):
+    def grid(self, name, trials, fake="0", step_ms=1, nodes=(1,), hosts=None, config=None, more="", ranks=1):
         path = self.folder / f"{name}.yaml"
         hosts = hosts or [f"{{host: {host}, slots: 1}}" for host in self.cluster.hosts]
-        path.write_text(GRID.format(name=name, last=63 + trials, fake=fake, step_ms=step_ms, nodes=list(nodes),
+        path.write_text(GRID.format(name=name, last=63 + trials, fake=fake, step_ms=step_ms, nodes=list(nodes), ranks=ranks,
                                     hosts=", ".join(hosts), config=config or self.cluster.config, directory=self.folder / "far") + more)
         return path
 
@@ -94,7 +94,7 @@ class SshTest(unittest.TestCase):
 
     def asked(self, path):
         """The hosts of every allocation, in the order in which they were asked for."""
-        records = sorted(pathlib.Path(f"{self.db(path)}.spool").glob("*/ssh.json"))
+        records = sorted(pathlib.Path(f"{self.db(path)}.spool").glob("*/allocation.json"))
         return [[host["host"] for host in json.loads(record.read_text())["hosts"]] for record in records]
 
     def finish(self, process, code, seconds=120):
@@ -125,7 +125,7 @@ class SshTest(unittest.TestCase):
         self.assertIn("lost the connection", said)
 
     def test_killed_orchestrator(self):
-        path = self.grid("killed", 12, step_ms=200, nodes=(2,))
+        path = self.grid("killed", 12, step_ms=200, nodes=(2,), ranks=2)
         run = self.run_grid(path)
         agents.wait_for(lambda: self.started(path) >= 1, 60, "the first attempt started")
         os.kill(run.pid, signal.SIGKILL)
@@ -134,6 +134,7 @@ class SshTest(unittest.TestCase):
         said = self.finish(again, 0)
         self.assertEqual(list(self.outcomes(path).values()), [("ok", 1)] * 12, said)
         self.assertIn("taken over", said)
+        self.assertEqual(len(self.asked(path)), 1, said)
 
     def test_dead_host(self):
         """One of three hosts is down: asked for twice, then left alone; what fits the other two is run, what does not says why."""

@@ -66,34 +66,19 @@ class Bridge {
   void obey(const Frame& frame) {
     if (const auto from = frame.head.find("attach"); from != frame.head.end() && from->is_number_unsigned()) {
       offset_ = from->get<std::uint64_t>();
-      if (size_of(spool::outbox(spool_)) < *offset_)
+      if (spool::size_of(spool::outbox(spool_)) < *offset_)
         return refuse(fmt::format("{} is shorter than what was read of it before: it is not the same one",
                                   spool::outbox(spool_).string()));
-      send({{{"attached", size_of(spool::inbox(spool_))}, {"agent", agent_lives(spool_)}}, {}});
+      send({{{"attached", spool::size_of(spool::inbox(spool_))}, {"agent", agent_lives(spool_)}}, {}});
     }
     if (const auto at = frame.head.find("inbox"); at != frame.head.end() && at->is_number_unsigned())
       append(at->get<std::uint64_t>(), frame.blob);
   }
 
-  // The inbox grows only at its end, so that bytes that came twice change nothing.
   void append(std::uint64_t offset, std::string_view bytes) {
-    const auto path = spool::inbox(spool_);
-    const std::uint64_t size = size_of(path);
-    if (offset > size) return refuse("bytes of the inbox are missing");
-    bytes.remove_prefix(std::min<std::size_t>(bytes.size(), size - offset));
-    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    bool written = fd >= 0;
-    while (written && !bytes.empty()) {
-      const ssize_t n = ::write(fd, bytes.data(), bytes.size());
-      if (n < 0 && errno == EINTR) continue;
-      written = n > 0;
-      if (written) bytes.remove_prefix(static_cast<std::size_t>(n));
-    }
-    const int cause = errno;
-    if (fd >= 0) ::fdatasync(fd);
-    if (fd >= 0) ::close(fd);
-    if (!written) return refuse(fmt::format("{}: {}", path.string(), std::strerror(cause)));
-    send({{{"inbox_at", size_of(path)}}, {}});
+    const auto size = spool::append_copy(spool::inbox(spool_), offset, bytes);
+    if (!size) return refuse(size.error().message);
+    send({{{"inbox_at", *size}}, {}});
   }
 
   void look() {
@@ -101,7 +86,7 @@ class Bridge {
     const bool due = steady_s() - lives_s_ >= kLivesEvery;
     const bool gone = due && !agent_lives(spool_);  // asked before the outbox is read to its end
     if (due) lives_s_ = steady_s();
-    while (size_of(path) > *offset_ && open_) {
+    while (spool::size_of(path) > *offset_ && open_) {
       const auto bytes = spool::read_from(path, *offset_, kChunk);
       if (!bytes || bytes->empty()) break;
       send({{{"outbox", *offset_}}, *bytes});
@@ -135,12 +120,6 @@ class Bridge {
     send({{{"error", why}}, {}});
     code_ = 1;
     open_ = false;
-  }
-
-  static std::uint64_t size_of(const fs::path& path) {
-    std::error_code ec;
-    const auto size = fs::file_size(path, ec);
-    return ec ? 0 : size;
   }
 
   const fs::path spool_;

@@ -47,11 +47,14 @@ bool Mailbox::flush() {
   while (!kept_.empty()) {
     const auto written = writer_.append(kept_.front().kind, kept_.front().body);
     if (!written) {
-      spdlog::warn("{} lines wait: {}", kept_.size(), written.error().message);
+      if (!waits_) spdlog::warn("lines wait in memory: {}", written.error().message);
+      waits_ = true;
       return false;
     }
     kept_.pop_front();
   }
+  if (waits_) spdlog::info("every line is written again");
+  waits_ = false;
   return true;
 }
 

@@ -36,6 +36,7 @@ class Mailbox {
   std::uint64_t offset_ = 0;
   i64 last_seq_ = 0;
   std::deque<Kept> kept_;
+  bool waits_ = false;  // a full disk was said
 };
 
 }  // namespace sweep::agent

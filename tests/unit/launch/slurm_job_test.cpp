@@ -86,6 +86,12 @@ class SlurmJobTest : public ::testing::Test {
     for (const auto& event : events_) n += std::holds_alternative<T>(event);
     return n;
   }
+  i64 dismissals() const {  // told to its agent, should one still live
+    i64 n = 0;
+    for (const auto& line : spool::parse(spool::read_file(spool::inbox(request_.spool)).value_or("")).lines)
+      n += line.kind == spool::kFinish && line.body.value("now", false);
+    return n;
+  }
   i64 asked(const std::string& program) const {
     return std::count(commands_.asked.begin(), commands_.asked.end(), program);
   }
@@ -225,6 +231,37 @@ TEST_F(SlurmJobTest, AJobPutBackIntoTheQueueIsCancelledAndBurnsNoRetry) {
   ASSERT_NE(ended(), nullptr);
   EXPECT_TRUE(ended()->blameless);
   EXPECT_NE(ended()->reason.find("put back into the queue"), std::string::npos) << ended()->reason;
+}
+
+TEST_F(SlurmJobTest, AnAgentThatMayOutliveItsJobIsTold) {
+  submit(took("17\n"));
+  learn(facts("RUNNING"));
+  agent_says(spool::kHello, {{"pid", 1}});
+  EXPECT_EQ(dismissals(), 0);
+  learn(facts("PENDING", "None"));  // slurmctld came back with an older memory: the processes are there
+  ASSERT_NE(ended(), nullptr);
+  EXPECT_EQ(dismissals(), 1);
+}
+
+TEST_F(SlurmJobTest, AnAgentOnANodeThatSlurmGaveUpIsTold) {
+  submit(took("17\n"));
+  learn(facts("RUNNING"));
+  agent_says(spool::kHello, {{"pid", 1}});
+  learn(facts("NODE_FAIL"));
+  now_ += 30;
+  learn(facts("NODE_FAIL"));
+  ASSERT_NE(ended(), nullptr);
+  EXPECT_TRUE(ended()->lost);
+  EXPECT_EQ(dismissals(), 1);
+}
+
+TEST_F(SlurmJobTest, AnAgentThatSaidItsFarewellIsNotTold) {
+  submit(took("17\n"));
+  learn(facts("RUNNING"));
+  agent_says(spool::kHello, {{"pid", 1}});
+  agent_says(spool::kBye, {{"reason", "finished"}});
+  ASSERT_NE(ended(), nullptr);
+  EXPECT_EQ(dismissals(), 0);
 }
 
 TEST_F(SlurmJobTest, WaitingHasALimitAndHopelessReasonsAShorterOne) {

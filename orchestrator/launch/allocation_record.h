@@ -1,0 +1,20 @@
+// Allocation record: `allocation.json` in the spool of an allocation that can outlive the process that asked for it.
+// What was asked for stands in it in one form; each launcher adds what it finds its allocation again by.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string_view>
+
+#include "orchestrator/launch/launcher.h"
+
+namespace sweep::launch {
+
+// `own`: an object, whose names must not be those of the request.
+Expected<void> keep_record(const AllocationRequest&, std::string_view launcher, nlohmann::json own);
+// An object. Absent: there is none, or it is another launcher's. Error: it cannot be read, or is damaged.
+Expected<std::optional<nlohmann::json>> read_record(const std::filesystem::path& spool,
+                                                    std::string_view launcher);
+// What was asked for then; id, spool, incarnation and offset are the caller's.
+void restore(AllocationRequest&, const nlohmann::json& record);
+
+}  // namespace sweep::launch

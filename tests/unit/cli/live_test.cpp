@@ -1,0 +1,56 @@
+#include "orchestrator/cli/live.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+namespace sweep::cli {
+namespace {
+
+run::Snapshot of(i64 running) {
+  run::Snapshot out;
+  out.counts.total = 9;
+  out.counts.running = running;
+  return out;
+}
+
+i64 lines(const std::ostringstream& text) {
+  const std::string said = text.str();
+  return std::count(said.begin(), said.end(), '\n');
+}
+
+TEST(Live, APipeGetsALineOnceAndTheLastOneAtTheEnd) {
+  std::ostringstream out, err;
+  Io io{out, err};
+  Live live(io, "night", {}, false);
+  for (int i = 0; i < 3; ++i) live.on_snapshot(of(9));
+  EXPECT_EQ(lines(err), 1);
+  live.on_snapshot(of(8));
+  EXPECT_EQ(lines(err), 1) << "too soon";
+  live.close();
+  EXPECT_EQ(lines(err), 2);
+  EXPECT_EQ(out.str(), "");
+}
+
+TEST(Live, WhatWasSaidIsNotSaidAgainAtTheEnd) {
+  std::ostringstream out, err;
+  Io io{out, err};
+  Live live(io, "night", {}, false);
+  for (int i = 0; i < 2; ++i) live.on_snapshot(of(9));
+  live.close();
+  EXPECT_EQ(lines(err), 1) << err.str();
+}
+
+TEST(Live, QuietSaysNotesOnly) {
+  std::ostringstream out, err;
+  Io io{out, err};
+  Live live(io, "night", {}, true);
+  live.on_snapshot(of(9));
+  live.on_note("a note");
+  live.close();
+  EXPECT_EQ(err.str(), "a note\n");
+}
+
+}  // namespace
+}  // namespace sweep::cli
