@@ -239,6 +239,9 @@ TEST_F(SlurmJobTest, AnAgentThatMayOutliveItsJobIsTold) {
   agent_says(spool::kHello, {{"pid", 1}});
   EXPECT_EQ(dismissals(), 0);
   learn(facts("PENDING", "None"));  // slurmctld came back with an older memory: the processes are there
+  EXPECT_EQ(dismissals(), 1) << "at once";
+  EXPECT_EQ(ended(), nullptr);
+  learn(facts("CANCELLED"));
   ASSERT_NE(ended(), nullptr);
   EXPECT_EQ(dismissals(), 1);
 }
