@@ -19,13 +19,20 @@ def skip_reason(case):
     return (skipped.get("message") if skipped is not None else "") or "no reason given"
 
 
+def cases_of(case):
+    """How many a passed test stands for: a GoogleTest program says at its start how many cases it runs, others are one."""
+    found = re.search(r"^\[=+\] Running (\d+) tests? from ", case.findtext("system-out") or "", re.MULTILINE)
+    return int(found.group(1)) if found else 1
+
+
 def read_junit(path):
     """(status, name, reason) of each test case; ctest's statuses are run, fail, notrun and disabled."""
     for case in ElementTree.parse(path).getroot().iter("testcase"):
         name = f"{path.stem}: {case.get('name')}"
         status = case.get("status")
         if status == "run":
-            yield "passed", name, ""
+            for _ in range(cases_of(case)):
+                yield "passed", name, ""
         elif status == "fail":
             failure = case.find("failure")
             yield "failed", name, (failure.get("message") if failure is not None else "") or "failed"

@@ -288,7 +288,6 @@ void SlurmJob::waits(const JobFacts& facts) {
 // Said when Slurm has let go of it: a run that ends with this word must leave no job in the queue.
 void SlurmJob::give_up(std::string reason, bool lost, bool blameless) {
   verdict_ = Verdict{std::move(reason), lost, blameless};
-  if (spoke_) dismiss();
   kill();
 }
 

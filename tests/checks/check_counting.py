@@ -12,6 +12,7 @@ PROJECT = """cmake_minimum_required(VERSION 3.25)
 project(counting NONE)
 enable_testing()
 add_test(NAME good COMMAND ${CMAKE_COMMAND} -E true)
+add_test(NAME many COMMAND printf "[==========] Running 3 tests from 1 test suite.\\n[  PASSED  ] 3 tests.\\n")
 add_test(NAME bad COMMAND ${CMAKE_COMMAND} -E false)
 add_test(NAME not_built COMMAND ${CMAKE_BINARY_DIR}/no-such-program)
 add_test(NAME off COMMAND ${CMAKE_COMMAND} -E true)
@@ -25,7 +26,7 @@ set_tests_properties(slow PROPERTIES TIMEOUT 0.2)
 """
 EXPECTED = ["1 of fuzz", "skipped: run: by_code: no such device", "skipped: run: by_text: needs two disks",
             "failed: fuzz.x: 1 of fuzz", "failed: run: not_built", "failed: run: off", "failed: run: slow",
-            "3 passed, 5 failed, 2 skipped"]
+            "6 passed, 5 failed, 2 skipped"]
 
 CPP = """namespace a {
 int table[] = {1,
