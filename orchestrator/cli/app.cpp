@@ -47,6 +47,7 @@ std::optional<Error> unknown_command(const CLI::App& app, int argc, char** argv)
 int run(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   Io io{std::cout, std::cerr, ::isatty(STDOUT_FILENO) == 1, ::isatty(STDERR_FILENO) == 1, terminal_width()};
+  if (::isatty(STDIN_FILENO) == 1 && io.err_is_terminal) io.in = &std::cin;
   CLI::App app("Benchmark sweeps of distributed training configurations.", "sweep");
   app.footer(
       "Exit codes: 0 every trial has a final answer, 1 any other outcome, 2 bad input, 3 a regression found "

@@ -4,9 +4,13 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "orchestrator/cli/gpu_hours.h"
 #include "orchestrator/cli/live.h"
+#include "orchestrator/grid/site.h"
+#include "schema/codec.h"
 
 namespace sweep::cli {
 namespace {
@@ -71,6 +75,15 @@ Expected<void> add_allocations(report::StatusView& view, store::Store& store, i6
   return {};
 }
 
+// Of GPU-hours: what was said when the sweep was planned, and what the site allows.
+std::optional<double> limit_of(const store::SweepRow& sweep) {
+  const auto kept = parse_json(sweep.options_json);
+  const auto site = grid::read_site(grid::site_files());
+  std::optional<double> own;
+  if (kept && kept->is_object() && kept->contains("gpu_hours")) own = kept->at("gpu_hours").get<double>();
+  return smaller_limit(own, site ? site->gpu_hours : std::nullopt);
+}
+
 }  // namespace
 
 Expected<void> add_details(report::StatusView& view, store::Store& store, const store::SweepRow& sweep,
@@ -81,6 +94,9 @@ Expected<void> add_details(report::StatusView& view, store::Store& store, const 
   if (!*holder && running > 0)
     view.now.push_back("nobody runs it: the last run ended without a word; `sweep resume` goes on");
   if (auto added = add_allocations(view, store, sweep.id, shown); !added) return added;
+  auto held = held_hours(store, sweep, limit_of(sweep));
+  if (!held) return tl::unexpected(held.error());
+  view.gpu_hours = std::move(*held);
   const auto events = store.events(sweep.id, kEvents);
   if (!events) return tl::unexpected(events.error());
   for (const auto& row : events->rows)

@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "orchestrator/cli/command.h"
+#include "orchestrator/cli/gpu_hours.h"
 #include "orchestrator/cli/planning.h"
 #include "orchestrator/cli/show_scripts.h"
 #include "orchestrator/grid/site.h"
@@ -71,6 +72,10 @@ void print_pruned(Io& io, const std::vector<PlanEntry>& entries) {
 int plan_grid(Io& io, const PlanOptions& o) {
   auto planned = make_plan(o.grid, o.max_points, std::nullopt);
   if (!planned) return refuse(io, planned.error());
+  const auto choice = choose_launcher(planned->grid.launch, {});
+  if (choice)
+    if (auto fits = slots_fit(*choice, {}, hardware_of(planned->entries)); !fits)
+      return refuse(io, fits.error());
   if (o.sbatch) return show_scripts(io, *planned, o.where.db);
   auto& entries = planned->entries;
   std::stable_sort(entries.begin(), entries.end(),
@@ -87,6 +92,10 @@ int plan_grid(Io& io, const PlanOptions& o) {
   io.out << fmt::format("predicted, one after another: {} and {} GPU-hours{} (crude roofline)\n",
                         report::duration(seconds), report::significant(predicted_gpu_hours(entries)),
                         usd ? fmt::format(", {} USD", report::significant(*usd)) : "");
+  if (const auto held = held_hours_in(o.where.db, planned->grid.name,
+                                      smaller_limit(planned->grid.limits.gpu_hours, site->gpu_hours));
+      !held.empty())
+    io.out << "so far: " << held << '\n';
   print_pruned(io, entries);
   if (!o.list) return kAnswered;
   std::vector<ResultRow> rows;

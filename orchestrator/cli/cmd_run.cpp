@@ -9,6 +9,7 @@
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/detach.h"
 #include "orchestrator/cli/driving.h"
+#include "orchestrator/cli/gpu_hours.h"
 #include "orchestrator/cli/launchers.h"
 #include "orchestrator/cli/live.h"
 #include "orchestrator/cli/planning.h"
@@ -47,7 +48,9 @@ void add_run_options(CLI::App& c, RunOptions& o) {
   c.add_option("--screen", o.launch.screen,
                "look at the nodes before the first trial: show those that stand out, or leave_out")
       ->check(CLI::IsMember({"show", "leave_out"}));
-  c.add_option("--gpu-hours", o.gpu_hours, "end the run when this much allocated time x slots is used")
+  c.add_option(
+       "--gpu-hours", o.gpu_hours,
+       "hand out nothing more once all runs of the sweep have held so much: allocated time x GPUs (slots)")
       ->check(CLI::PositiveNumber);
   c.add_flag("--take-over", o.take_over, "take the lease of a run on another host that is known to be dead");
   auto* detach = c.add_flag("--detach", o.detach, "go on apart from this terminal; words go to FILE.db.log");
@@ -186,16 +189,13 @@ int drive(Io& io, store::Store& store, const store::SweepRow& sweep, const Launc
   return finish(io, store, sweep.id, *end);
 }
 
-// Above what the site or the grid wants confirmed, --yes is needed.
-Expected<void> confirmed(const Planned& planned, const LaunchChoice& choice, bool yes) {
-  const auto settings = parse_json(choice.settings);
-  const double limit = settings ? settings->value("confirm_gpu_hours", 0.0) : 0.0;
-  const double predicted = predicted_gpu_hours(planned.entries);
-  if (yes || limit <= 0 || predicted <= limit) return {};
-  return fail(
-      fmt::format("this is predicted to take {:.3g} GPU-hours, and more than {:.3g} want a yes "
-                  "(confirm_gpu_hours); say --yes, or bound it with --gpu-hours",
-                  predicted, limit));
+// What it would run on and with is possible, and wanted.
+Expected<void> may_run(Io& io, const Planned& planned, const LaunchChoice& choice, const RunOptions& o) {
+  if (auto fits = slots_fit(choice, o.launch, hardware_of(planned.entries)); !fits) return fits;
+  if (!o.as_job.empty())
+    if (auto fits = fits_a_job(o.as_job, choice); !fits) return fits;
+  const auto own = o.gpu_hours ? o.gpu_hours : planned.grid.limits.gpu_hours;
+  return confirmed(io, planned, choice, smaller_limit(own, choice.gpu_hours), o.yes);
 }
 
 // What makes new results differ from those the sweep has: another build, another measuring plan.
@@ -219,10 +219,8 @@ int run_grid(Io& io, const RunOptions& o) {
   const auto choice = choose_launcher(planned->grid.launch, o.launch);
   if (!choice) return refuse(io, choice.error());
   if (choice->on == "local") plan::prune_beyond(planned->entries, local_resources());
-  if (auto yes = confirmed(*planned, *choice, o.yes); !yes) return refuse(io, yes.error());
-  if (!o.as_job.empty())
-    if (auto fits = fits_a_job(o.as_job, *choice); !fits) return refuse(io, fits.error());
-  if (o.detach) return detach(io, "--detach", o.where, planned->grid.name, o.where.db + ".log");
+  if (auto may = may_run(io, *planned, *choice, o); !may) return refuse(io, may.error());
+  if (o.detach) return detach(io, "--detach", o.where, planned->grid.name, o.where.db + ".log", {"--yes"});
   auto store = store::Store::open(o.where.db, store::Mode::kReadWrite);
   if (!store) return refuse(io, store.error());
   store::SweepRow wanted;
@@ -271,6 +269,9 @@ int resume(Io& io, const RunOptions& o) {
   if (!choice) return refuse(io, choice.error());
   if (!o.as_job.empty())
     if (auto fits = fits_a_job(o.as_job, *choice); !fits) return refuse(io, fits.error());
+  const auto entries = opened->store->plan(opened->sweep.id);
+  if (!entries) return refuse(io, entries.error());
+  if (auto fits = slots_fit(*choice, o.launch, hardware_of(*entries)); !fits) return refuse(io, fits.error());
   if (o.detach) return detach(io, "--detach", o.where, opened->sweep.name, o.where.db + ".log");
   const auto holder = obtain_lease(io, *opened->store, opened->sweep.id, o.take_over);
   if (!holder) return refuse(io, holder.error());

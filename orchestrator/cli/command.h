@@ -21,7 +21,8 @@ struct Io {
   std::ostream& err;
   bool out_is_terminal = false;
   bool err_is_terminal = false;
-  int width = 100;  // columns of the terminal, or what a pipe gets
+  int width = 100;             // columns of the terminal, or what a pipe gets
+  std::istream* in = nullptr;  // where somebody can be asked: a terminal; null: nobody
 };
 
 using Action = std::function<int()>;

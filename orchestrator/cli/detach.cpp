@@ -60,9 +60,10 @@ std::optional<store::LeaseHolder> holder_of(const Where& db, const std::string& 
 }  // namespace
 
 int detach(Io& io, const std::string& flag, const Where& db, const std::string& sweep,
-           const std::filesystem::path& log) {
+           const std::filesystem::path& log, const std::vector<std::string>& more) {
   auto words = own_words();
   std::erase(words, flag);
+  words.insert(words.end(), more.begin(), more.end());
   pid_t pid = 0;
   if (const int error = spawn_session(pid, std::move(words), log); error != 0)
     return refuse(io, {fmt::format("cannot start it apart from the terminal: {}", std::strerror(error))});

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/cli/planning.h"
 #include "orchestrator/grid/site.h"
 #include "orchestrator/launch/commands.h"
@@ -59,11 +60,11 @@ Expected<run::MakeLauncher> slurm_maker(const LaunchChoice& choice, const nlohma
   }
   s.by_need = true;
   if (wish.slots > 0) options->slots = wish.slots;
-  if (options->colocate && options->slots < 1)
-    return fail(
-        "launch.slurm.colocate: say with `slots` how many GPUs (CPU ranks) of a node may be busy at once");
-  s.slots = options->colocate ? options->slots : 1;
-  s.bounds = {options->max_nodes, options->max_allocations, options->time_s, options->allocation_nodes};
+  const auto slots = slots_of(*options);
+  if (!slots) return tl::unexpected(slots.error());
+  s.slots = *slots;
+  s.bounds = {options->max_nodes, options->max_allocations, options->time_s, options->allocation_nodes,
+              choice.standing > 0};
   return run::MakeLauncher(
       [options = std::move(*options), programs](boost::asio::io_context& io, launch::Launcher::Sink sink) {
         return launch::make_slurm(io, options, programs, std::move(sink));
@@ -96,7 +97,81 @@ Expected<std::string> named_by(const nlohmann::json& launch) {
   return launch.size() == 1 ? launch.begin().key() : std::string();
 }
 
+// "gpu:h100:8(S:0-3)", "8", "h100:8" -> 8; absent: it says nothing of GPUs.
+std::optional<i64> gpus_in(const std::string& name, const std::string& asked) {
+  const auto from = name == "gres" ? asked.find("gpu") : 0;
+  if (from == std::string::npos) return std::nullopt;
+  const auto text = asked.substr(from, asked.find_first_of("(,", from) - from);
+  const auto digits = text.find_last_not_of("0123456789");
+  const auto number = digits == std::string::npos ? text : text.substr(digits + 1);
+  const i64 count = number.empty() ? 0 : std::atoll(number.c_str());
+  return count > 0 ? std::optional(count) : std::nullopt;
+}
+
+// GPUs of a node and who says so: what Slurm is asked for, else the catalogue.
+struct KnownGpus {
+  i64 count = 0;
+  std::string source;
+};
+std::optional<KnownGpus> gpus_of_node(const std::string& hardware, const launch::SlurmOptions& options) {
+  auto asks = options.ask;
+  if (const auto own = options.hardware.find(hardware); own != options.hardware.end())
+    for (const auto& [name, value] : own->second) asks[name] = value;
+  for (const char* name : {"gres", "gpus-per-node"})
+    if (const auto found = asks.find(name); found != asks.end())
+      if (const auto count = gpus_in(name, found->second))
+        return KnownGpus{*count, name + (" " + found->second)};
+  const auto known = shape::find_hardware(hardware);
+  if (!known || known->gpu.empty()) return std::nullopt;
+  return KnownGpus{known->gpus_per_node, "the catalogue; `gres` says what a node of yours has"};
+}
+
+// The largest number of slots that the settings name, and where; 1: trials have their nodes to themselves.
+Expected<std::pair<i64, std::string>> most_slots(const LaunchChoice& choice, const nlohmann::json& settings) {
+  if (choice.on == "slurm") {
+    const auto options = launch::slurm_options_from(settings);
+    if (!options) return tl::unexpected(options.error());
+    return slots_of(*options).map(
+        [](i64 slots) { return std::pair(slots, std::string("launch.slurm.slots")); });
+  }
+  const auto options = launch::ssh_options_from(settings);
+  std::pair<i64, std::string> out{1, ""};
+  if (!options) return out;  // a plan may be made where the hosts are not known
+  for (const auto& host : options->hosts)
+    if (host.slots > out.first && host.hardware != "cpu")
+      out = {host.slots, fmt::format("launch.ssh.hosts: slots of {}", host.name)};
+  return out;
+}
+
 }  // namespace
+
+Expected<i64> slots_of(const launch::SlurmOptions& options) {
+  if (options.colocate && options.slots < 1)
+    return fail(
+        "launch.slurm.colocate: say with `slots` how many GPUs (CPU ranks) of a node may be busy at once");
+  return options.colocate ? options.slots : 1;
+}
+
+Expected<void> slots_fit(const LaunchChoice& choice, const LaunchWish& wish,
+                         const std::set<std::string>& hardware) {
+  if (choice.on == "local") return {};
+  auto settings = parse_json(choice.settings);
+  if (!settings) return tl::unexpected(settings.error());
+  if (choice.on == "slurm" && wish.slots > 0) (*settings)["slots"] = wish.slots;
+  const auto slots = most_slots(choice, *settings);
+  if (!slots) return tl::unexpected(slots.error());
+  if (slots->first <= 1) return {};
+  const auto asked = choice.on == "slurm" ? launch::slurm_options_from(*settings) : launch::SlurmOptions{};
+  for (const auto& name : hardware) {
+    const auto gpus = name == "cpu" ? std::nullopt : gpus_of_node(name, *asked);
+    if (gpus && gpus->count < slots->first)
+      return fail(
+          fmt::format("{} is {}, but a node of {} has {} GPUs (by {}): trials side by side need one for each "
+                      "slot; make slots {} or fewer",
+                      slots->second, slots->first, name, gpus->count, gpus->source, gpus->count));
+  }
+  return {};
+}
 
 Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchWish& wish) {
   const auto section = parse_json(launch.empty() ? "{}" : launch);

@@ -4,10 +4,12 @@
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "orchestrator/cli/command.h"
 #include "orchestrator/grid/grid.h"
+#include "orchestrator/launch/slurm_options.h"
 #include "orchestrator/run/conductor.h"
 
 namespace sweep::cli {
@@ -24,7 +26,7 @@ struct LaunchWish {
 struct LaunchChoice {
   std::string on;
   std::string settings = "{}";      // JSON of this launcher: site profiles, and the grid's own on top
-  std::optional<double> gpu_hours;  // what a site allows one run
+  std::optional<double> gpu_hours;  // what a site allows one sweep
   std::map<std::string, double> usd_per_node_hour;  // by hardware, where the site says
   std::string sites;                                // the profiles that were read, for people
   i64 standing = 0;                                 // the Slurm allocation whose nodes are used; 0: new jobs
@@ -32,6 +34,13 @@ struct LaunchChoice {
 
 // `launch`: the grid's section, or what a sweep has kept of it.
 Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchWish&);
+
+// Trials side by side need a GPU for each slot: refuses more slots than nodes of these kinds of hardware have GPUs, as
+// far as that is known before a node is seen. On CPU slots are free.
+Expected<void> slots_fit(const LaunchChoice&, const LaunchWish&, const std::set<std::string>& hardware);
+
+// Slots of a node that jobs of these settings hand out.
+Expected<i64> slots_of(const launch::SlurmOptions&);
 
 // Sets what the launcher decides of the settings and gives its maker. Errors: programs that are missing,
 // settings that no launcher takes.

@@ -38,6 +38,13 @@ Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_poin
   return planned;
 }
 
+std::set<std::string> hardware_of(const std::vector<PlanEntry>& entries) {
+  std::set<std::string> out;
+  for (const auto& entry : entries)
+    if (entry.admitted) out.insert(entry.trial.hardware);
+  return out;
+}
+
 double predicted_gpu_hours(const std::vector<PlanEntry>& entries) {
   double hours = 0;
   for (const auto& entry : entries)

@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ i64 cpu_cores();
 
 // CPU ranks may share cores (they time-share, and their times say little): up to this many on each.
 inline constexpr i64 kCpuOversubscription = 8;
+
+// Catalogue names of what admitted trials run on.
+std::set<std::string> hardware_of(const std::vector<PlanEntry>&);
 
 // What this machine offers to local runs.
 plan::Resources local_resources();

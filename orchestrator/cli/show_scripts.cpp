@@ -60,14 +60,17 @@ int show_scripts(Io& io, const Planned& planned, const std::string& db) {
   const auto groups = demand_of(planned.entries);
   const auto wanted = run::allocations_wanted(groups, {}, bounds);
   if (const auto beyond = run::beyond_bounds(groups, bounds)) return refuse(io, {*beyond});
-  const launch::Programs programs{program_dir() / "sweep-agent", program_dir() / "sweep-rank", true};
+  const auto slots = slots_of(*options);
+  if (!slots) return refuse(io, slots.error());
+  launch::Programs programs{program_dir() / "sweep-agent", program_dir() / "sweep-rank", true};
+  programs.screen = settings->value("screen", "");
   bool taken = true;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     launch::AllocationRequest request;
     request.id = fmt::format("a{:04}-00000000", i + 1);
     request.spool = std::filesystem::absolute(db + ".spool") / request.id;
     request.nodes = wanted[i].nodes, request.hardware = wanted[i].hardware;
-    request.gpus = wanted[i].hardware == "cpu" ? 0 : wanted[i].gpus_per_node;
+    request.slots = *slots, request.gpus = wanted[i].gpus(*slots);
     request.seconds = wanted[i].seconds;
     const auto script = launch::slurm_script(request, *options, programs);
     io.out << script << '\n' << std::flush;

@@ -14,7 +14,7 @@ namespace sweep::grid {
 
 struct Site {
   std::string launch = "{}";                        // JSON by launcher, validated
-  std::optional<double> gpu_hours;                  // of one run, at most
+  std::optional<double> gpu_hours;                  // of one sweep, at most
   std::map<std::string, double> usd_per_node_hour;  // by hardware, where the site says
   std::vector<std::filesystem::path> files;         // that were read
 };

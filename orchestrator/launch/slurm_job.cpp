@@ -215,6 +215,9 @@ void SlurmJob::missing() {
   denied_ = 0;
   if (ended_) {
     closed_ = true;
+  } else if (verdict_) {
+    end(verdict_->reason, verdict_->lost, verdict_->blameless);
+    closed_ = true;
   } else if (job_) {
     end(fmt::format("Slurm no longer knows job {}, and its agent said no farewell", *job_), true, false);
     closed_ = true;
@@ -236,6 +239,10 @@ void SlurmJob::apply(const JobFacts& facts) {
     look();
     if (ended_) return void(closed_ = true);
     around_.hurry();
+    if (verdict_) {
+      end(verdict_->reason, verdict_->lost, verdict_->blameless);
+      return void(closed_ = true);
+    }
     const bool cancelled = cancel_wanted_ && meaning.blame == Blame::kNobody;
     if (!cancelled && around_.now_s() - over_since_s_ < kLastWords && (spoke_ || adopted_)) return;
     const bool bare = facts.reason.empty() || facts.reason == "None";
@@ -258,11 +265,10 @@ void SlurmJob::apply(const JobFacts& facts) {
 }
 
 void SlurmJob::waits(const JobFacts& facts) {
-  if (spoke_) {  // it ran before: a second start would find a mailbox in use
-    kill();
-    end(fmt::format("Slurm job {} was put back into the queue ({})", facts.id, facts.state), false, true);
-    return;
-  }
+  if (verdict_) return;
+  if (spoke_)  // it ran before: a second start would find a mailbox in use
+    return give_up(fmt::format("Slurm job {} was put back into the queue ({})", facts.id, facts.state), false,
+                   true);
   if (facts.reason != "None" && facts.reason != "Priority" && facts.reason != "Resources" &&
       !facts.reason.empty())
     remark(fmt::format("Slurm job {} waits: {}", facts.id, facts.reason));
@@ -276,9 +282,13 @@ void SlurmJob::waits(const JobFacts& facts) {
   else if (limit > 0 && now - born_s_ > limit)
     why = fmt::format("Slurm job {} waited longer than {} min ({})", facts.id, limit / 60, facts.reason);
   if (hopeless_since_s_ > 0) around_.hurry();
-  if (why.empty()) return;
+  if (!why.empty()) give_up(std::move(why), true, false);
+}
+
+// Said when Slurm has let go of it: a run that ends with this word must leave no job in the queue.
+void SlurmJob::give_up(std::string reason, bool lost, bool blameless) {
+  verdict_ = Verdict{std::move(reason), lost, blameless};
   kill();
-  end(std::move(why), true, false);
 }
 
 void SlurmJob::end(std::string reason, bool lost, bool blameless) {

@@ -62,6 +62,7 @@ class SlurmJob : public std::enable_shared_from_this<SlurmJob> {
   void waits(const JobFacts&);
   void missing();
   void started();
+  void give_up(std::string reason, bool lost, bool blameless);
   void end(std::string reason, bool lost, bool blameless);
   void remark(std::string text);
   Expected<void> keep_record() const;
@@ -76,6 +77,11 @@ class SlurmJob : public std::enable_shared_from_this<SlurmJob> {
   double born_s_, said_bye_s_ = 0, hopeless_since_s_ = 0, over_since_s_ = 0;
   int submissions_ = 0, denied_ = 0;
   bool sending_ = false, in_doubt_ = false, cancelling_ = false, cancel_wanted_ = false, dismissed_ = false;
+  struct Verdict {
+    std::string reason;
+    bool lost = false, blameless = false;
+  };
+  std::optional<Verdict> verdict_;  // said once Slurm has let go of the job
   bool spoke_ = false, runs_ = false, ended_ = false, closed_ = false, adopted_ = false;
 };
 

@@ -25,4 +25,8 @@ class Clock {
 
 Clock& steady_clock();
 
+inline Clock::Span span_of(double seconds) {
+  return std::chrono::duration_cast<Clock::Span>(std::chrono::duration<double>(seconds));
+}
+
 }  // namespace sweep::run

@@ -17,8 +17,10 @@ constexpr i64 kTicksToBeat = 10;   // a lease without a beat for a minute is in 
 
 Expected<RunEnd> ConductorLoop::run() {
   if (auto taken = take_over(); !taken) return tl::unexpected(taken.error());
+  if (auto counted = count_earlier_runs(); !counted) return tl::unexpected(counted.error());
   wait_for_signal();
   wait_for_tick();
+  check_limits();
   obtain();
   snapshot();
   if (!held_.empty()) clock_.run(io_);
@@ -34,6 +36,13 @@ Expected<void> ConductorLoop::take_over() {
     const auto id = each.request.id;
     held_[id] = std::move(each);
   }
+  return {};
+}
+
+Expected<void> ConductorLoop::count_earlier_runs() {
+  const auto held = store_.gpu_seconds(settings_.sweep);
+  if (!held) return tl::unexpected(held.error());
+  spent_gpu_s_ = held->ended;
   return {};
 }
 
@@ -87,7 +96,11 @@ void ConductorLoop::check_limits() {
   double used = spent_gpu_s_;
   for (const auto& [id, holding] : held_) used += holding.gpu_seconds(clock_.now());
   if (used / 3600 >= *settings_.gpu_hours)
-    end_with(End::kStopped, fmt::format("the limit of {} GPU-hours is used up", *settings_.gpu_hours), false);
+    end_with(End::kStopped,
+             fmt::format("the limit of {} GPU-hours is used up: all runs of this sweep held {:.3g}; "
+                         "--gpu-hours raises it",
+                         *settings_.gpu_hours, used / 3600),
+             false);
 }
 
 // Counting and ranking cost more than landing a trial; nobody looks more often than this.

@@ -34,9 +34,10 @@ struct Settings {
   int lost_in_a_row = 3;
   bool leave_out_slow = false;  // hosts that stood out in the look at the nodes get no more work
   double rest_s = 10;           // a host by which an allocation was lost is not asked for, for so long
+  double return_s = 300;  // one that is out for that is asked for again after so long, then twice that, ...
   std::optional<double> trial_seconds;  // bound on one attempt; absent: from the predicted time
   std::optional<double> hang_seconds;   // without progress, in any phase; absent: from the predicted time
-  std::optional<double> gpu_hours;      // bound on allocated time x GPUs (or slots) of what this run holds
+  std::optional<double> gpu_hours;  // bound on allocated time x GPUs (or slots), over all runs of the sweep
   std::map<std::string, double> usd_per_node_hour;  // by hardware, where the site has prices of its own
   std::optional<std::filesystem::path>
       status_file;  // rewritten atomically for watchers that cannot open the database

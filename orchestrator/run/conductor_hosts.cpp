@@ -17,6 +17,30 @@ std::vector<std::string> ConductorLoop::resting() const {
   return out;
 }
 
+// A host by which an allocation was lost without a result. Whoever mends it need not know of this run: it is asked
+// for again after a rest that doubles each time. Nobody waits for that: what fits it alone stays pending.
+void ConductorLoop::out_for_now(const Hosts& hosts, const std::string& reason) {
+  constexpr int kMostDoublings = 10;
+  for (const auto& sentence : quarantine_.lost(hosts, reason)) {
+    note("quarantine", sentence);
+    const auto& host = hosts.begin()->second;
+    const int doublings = std::min(quarantine_.times_out(host) - 1, kMostDoublings);
+    returns_[host] = clock_.now() + span_of(settings_.return_s * (1 << doublings));
+  }
+}
+
+void ConductorLoop::let_back() {
+  for (auto each = returns_.begin(); each != returns_.end();) {
+    const auto [host, at] = *each;
+    if (clock_.now() < at) {
+      ++each;
+      continue;
+    }
+    each = returns_.erase(each);
+    if (quarantine_.let_back(host)) note("quarantine", fmt::format("node {} is asked for once more", host));
+  }
+}
+
 std::vector<std::string> ConductorLoop::avoided() const {
   auto out = quarantine_.hosts();
   for (auto& host : resting()) out.push_back(std::move(host));

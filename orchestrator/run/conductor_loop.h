@@ -30,11 +30,14 @@ class ConductorLoop {
 
  private:
   Expected<void> take_over();
+  Expected<void> count_earlier_runs();
   void obtain();
   Expected<std::vector<store::Demand>> demand();
   std::vector<Capacity> capacities(Clock::Point now) const;
   void ask_for(const std::vector<store::Demand>&);
   std::vector<std::string> resting() const;
+  void out_for_now(const Hosts&, const std::string& reason);
+  void let_back();
   std::vector<std::string> avoided() const;
   std::optional<launch::Room> room_for(const store::Demand&) const;
   std::optional<std::string> beyond_hosts(const std::vector<store::Demand>&);
@@ -53,6 +56,7 @@ class ConductorLoop {
   void on_outbox(const launch::Outbox&);
   void on_ended(const launch::Ended&);
   void on_lost(const Holding&, const launch::Ended&);
+  bool close_allocation(const Holding&, const std::string& reason);
   void seen_slow(const std::string& host, const NodeRecord&);
   void tainted(Holding&, const Flights::Absorbed&);
   void note(const std::string& kind, const std::string& text);
@@ -88,10 +92,11 @@ class ConductorLoop {
   std::unique_ptr<launch::Launcher> launcher_;
   std::map<std::string, Holding> held_;  // by allocation
   Quarantine quarantine_;
-  std::map<std::string, Clock::Point> rests_;  // hosts, until when
-  std::string left_out_;                       // trials that no host is left for, as last said
-  double spent_gpu_s_ = 0;                     // of allocations that have ended
-  Pace past_;                                  // theirs
+  std::map<std::string, Clock::Point> rests_;    // hosts, until when
+  std::map<std::string, Clock::Point> returns_;  // those in quarantine that will be asked for again
+  std::string left_out_;                         // trials that no host is left for, as last said
+  double spent_gpu_s_ = 0;                       // of allocations that have ended, earlier runs' too
+  Pace past_;                                    // theirs
   int signals_seen_ = 0;
   int lost_in_a_row_ = 0;
   i64 landed_ = 0, ticks_ = 0;

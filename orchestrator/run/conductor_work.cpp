@@ -9,13 +9,6 @@
 #include "orchestrator/run/recovery.h"
 
 namespace sweep::run {
-namespace {
-
-Clock::Span span_of(double seconds) {
-  return std::chrono::duration_cast<Clock::Span>(std::chrono::duration<double>(seconds));
-}
-
-}  // namespace
 
 // Over all allocations of this run: trials that take ten times as long as foretold are worth ten times the nodes.
 double ConductorLoop::pace() const {
@@ -51,6 +44,7 @@ std::vector<Capacity> ConductorLoop::capacities(Clock::Point now) const {
 
 // Asks for what the pending trials are worth; ends the run when nothing is held and nothing may be asked for.
 void ConductorLoop::obtain() {
+  let_back();
   const bool rests = !resting().empty();  // looked at first: what is passed over for it below is waited for
   bool waits = false;
   if (!end_ && !error_ && room_for_more()) {
@@ -88,7 +82,7 @@ void ConductorLoop::request(const Wanted& wanted) {
   if (settings_.by_need) {
     holding.request.hardware = wanted.hardware;
     holding.request.ranks_per_node = wanted.gpus_per_node;
-    holding.request.gpus = wanted.hardware == "cpu" ? 0 : std::max(wanted.gpus_per_node, settings_.slots);
+    holding.request.gpus = wanted.gpus(settings_.slots);
     holding.request.seconds = wanted.seconds;
     holding.request.avoid = avoided();
   }
@@ -222,12 +216,14 @@ void ConductorLoop::on_started(const launch::Started& started) {
   holding.started = true;
   for (const auto& host : started.hosts) holding.hosts[static_cast<i64>(holding.hosts.size())] = host;
   holding.watched = clock_.now();
-  holding.since = clock_.now() - span_of(started.held_s);
+  const double held_s = std::max(started.held_s, holding.held_before_s);
+  holding.since = clock_.now() - span_of(held_s);
   if (started.seconds_left) {
     holding.until = clock_.now() + span_of(*started.seconds_left);
     holding.lasts_s = started.held_s + *started.seconds_left;
   }
-  stored(store_.allocation_started(started.id, started.where, started.pid));
+  stored(store_.allocation_started(started.id, started.where, started.pid,
+                                   {holding.request.nodes, holding.gpus_each(), held_s}));
   if (settings_.by_need)
     observer_.on_note(
         fmt::format("allocation {} of {} nodes runs: {}", started.id, holding.request.nodes, started.where));
@@ -309,10 +305,23 @@ void ConductorLoop::on_ended(const launch::Ended& ended) {
     const Outcome outcome = blameless ? Outcome::kCancelled : Outcome::kNodeLost;
     stored(store_.finish_attempt(abandoned(flight.attempt, outcome, ended.reason)));
   }
-  stored(store_.end_allocation(ended.id, ended.reason));
-  if (error_) return held_.empty() ? close_after_failure() : void();
+  if (!close_allocation(holding, ended.reason)) return held_.empty() ? close_after_failure() : void();
   if (!end_ && (ended.lost || unfinished || ended.blameless)) on_lost(holding, ended);
   obtain();
+}
+
+// One of an earlier run that ended while nobody watched has held its nodes until its last word.
+bool ConductorLoop::close_allocation(const Holding& holding, const std::string& reason) {
+  const auto& request = holding.request;
+  if (holding.started || !holding.adopted)
+    return stored(store_.end_allocation(request.id, reason)) && !error_;
+  if (!stored(store_.end_allocation(request.id, reason, last_word_unix_ns(request.spool)))) return false;
+  const auto rows = store_.allocations(settings_.sweep);
+  if (!rows) return fatal(rows.error()), false;
+  for (const auto& row : *rows)
+    if (row.id == request.id)
+      spent_gpu_s_ += row.held_s * static_cast<double>(request.nodes * holding.gpus_each());
+  return !error_;
 }
 
 void ConductorLoop::on_lost(const Holding& holding, const launch::Ended& ended) {
@@ -320,10 +329,7 @@ void ConductorLoop::on_lost(const Holding& holding, const launch::Ended& ended) 
   const bool named = !ended.host.empty();
   if (named) rests_[ended.host] = clock_.now() + span_of(settings_.rest_s);
   if (holding.landed > 0) return;
-  if (!ended.blameless)
-    for (const auto& sentence :
-         quarantine_.lost(named ? Hosts{{0, ended.host}} : holding.hosts, ended.reason))
-      note("quarantine", sentence);
+  if (!ended.blameless) out_for_now(named ? Hosts{{0, ended.host}} : holding.hosts, ended.reason);
   if (named) return;  // who is at fault is known, and soon out
   // Three of sixty that work say little of the machine.
   const auto at_work = std::ranges::count_if(
@@ -331,8 +337,9 @@ void ConductorLoop::on_lost(const Holding& holding, const launch::Ended& ended) 
   if (++lost_in_a_row_ < std::max<i64>(settings_.lost_in_a_row, at_work + 1)) return;
   end_with(End::kBroken,
            fmt::format("{} allocations in a row were lost without one result; the last one: {}. "
-                       "The trials stay pending; `sweep doctor` checks this machine",
-                       lost_in_a_row_, ended.reason),
+                       "The trials stay pending; `sweep doctor{}` checks {}",
+                       lost_in_a_row_, ended.reason, settings_.by_need ? " --on " + settings_.launcher : "",
+                       settings_.by_need ? "what it takes" : "this machine"),
            false);
 }
 

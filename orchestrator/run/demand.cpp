@@ -77,7 +77,7 @@ std::vector<Wanted> allocations_wanted(const std::vector<store::Demand>& groups,
       const i64 useful = std::min(group.trials, static_cast<i64>(std::ceil(work / (nodes * target))));
       const i64 each = bounds.most_nodes_each > 0 ? std::min(nodes_left, bounds.most_nodes_each) : nodes_left;
       const i64 side_by_side = std::clamp<i64>(useful, 1, std::max<i64>(1, each / group.nodes));
-      const i64 total = side_by_side * group.nodes;
+      const i64 total = bounds.all_nodes ? nodes_left : side_by_side * group.nodes;
       const double share = std::min(work, target * static_cast<double>(total));
       out.push_back({group.hardware, total, group.gpus_per_node,
                      ask_for(share / static_cast<double>(total), group.longest_s, bounds)});

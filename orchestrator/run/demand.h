@@ -1,6 +1,7 @@
 // Demand: which allocations the pending trials are worth. Pure: groups by what they need, what is held, the
 // bounds; it asks neither the store nor a launcher.
 #pragma once
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@ struct Bounds {
   i64 max_allocations = 1;       // held at once
   std::optional<double> time_s;  // the longest one may be asked for
   i64 most_nodes_each = 0;       // of one allocation, unless a trial needs more; 0: what max_nodes leaves
+  bool all_nodes = false;        // an allocation takes whatever max_nodes leaves: those nodes are held anyway
 };
 
 // How long trials really take against what the plan foretold of them, in node-seconds.
@@ -37,6 +39,8 @@ struct Wanted {
   std::string hardware;
   i64 nodes = 1, gpus_per_node = 1;
   double seconds = 0;  // to ask for: the predicted time with slack
+  // GPUs of each node to ask for, where so many slots of a node may be busy at once; 0: none.
+  i64 gpus(i64 slots) const { return hardware == "cpu" ? 0 : std::max(gpus_per_node, slots); }
 };
 
 // The largest trials first: what their allocation has left takes smaller ones, several side by side. Small

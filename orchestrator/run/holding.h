@@ -18,7 +18,9 @@ struct Holding {
   launch::AllocationRequest request;
   Flights flights;
   bool started = false, finishing = false;
-  bool gave_back = false;  // its agent cancelled what nobody here asked it to: it takes no more
+  bool adopted = false;      // of an earlier run
+  double held_before_s = 0;  // by that run's word
+  bool gave_back = false;    // its agent cancelled what nobody here asked it to: it takes no more
   i64 landed = 0;
   Hosts hosts;                          // that its launcher or its agents told of
   std::optional<Clock::Point> since;    // its nodes are held
@@ -44,10 +46,11 @@ struct Holding {
     return {std::chrono::duration<double>(now - *watched).count() * static_cast<double>(width()),
             foretold_s + flights.seconds()};
   }
+  i64 gpus_each() const { return request.gpus > 0 ? request.gpus : request.slots; }
   double gpu_seconds(Clock::Point now) const {
     if (!since) return 0;
-    const auto each = request.gpus > 0 ? request.gpus : request.slots;
-    return std::chrono::duration<double>(now - *since).count() * static_cast<double>(request.nodes * each);
+    return std::chrono::duration<double>(now - *since).count() *
+           static_cast<double>(request.nodes * gpus_each());
   }
   double seconds_left(Clock::Point now, double otherwise) const {
     return until ? std::chrono::duration<double>(*until - now).count() : otherwise;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace sweep::run {
 namespace {
 constexpr int kStrikes = 2;
@@ -22,9 +24,22 @@ std::vector<std::string> Quarantine::unclean(const Hosts& hosts, const AttemptEn
 std::vector<std::string> Quarantine::lost(const Hosts& hosts, const std::string& reason) {
   if (hosts.size() != 1) return {};
   const std::string& host = hosts.begin()->second;
-  if (++strikes_[host] < kStrikes) return {};
-  return add(host, fmt::format("{} allocations were lost there without a result, the last one: {}", kStrikes,
-                               reason));
+  const int strikes = ++strikes_[host];
+  if (strikes < kStrikes || reasons_.contains(host)) return {};
+  reasons_[host] = reason;
+  may_return_.insert(host);
+  return {fmt::format(
+      "node {} gets no more work for now: {} allocations were lost there without a result, the last one: {}",
+      host, strikes, reason)};
+}
+
+bool Quarantine::let_back(const std::string& host) {
+  return may_return_.erase(host) > 0 && reasons_.erase(host) > 0;
+}
+
+int Quarantine::times_out(const std::string& host) const {
+  const auto found = strikes_.find(host);
+  return found == strikes_.end() ? 0 : std::max(0, found->second - kStrikes + 1);
 }
 
 std::vector<std::string> Quarantine::hosts() const {
@@ -34,6 +49,7 @@ std::vector<std::string> Quarantine::hosts() const {
 }
 
 std::vector<std::string> Quarantine::add(const std::string& host, const std::string& why) {
+  may_return_.erase(host);
   if (!reasons_.emplace(host, why).second) return {};
   return {fmt::format("node {} gets no more work in this run: {}", host, why)};
 }

@@ -1,6 +1,7 @@
 #include "orchestrator/run/recovery.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <map>
@@ -77,7 +78,7 @@ Expected<void> close(store::Store& store, const store::AllocationRow& row, const
         abandoned(flight.attempt, Outcome::kCancelled, "the run that started it ended before it did");
     if (auto stored = store.finish_attempt(result); !stored) return stored;
   }
-  return store.end_allocation(row.id, "left behind by an earlier run");
+  return store.end_allocation(row.id, "left behind by an earlier run", last_word_unix_ns(row.spool));
 }
 
 // Attempts that were committed and never reached the inbox: the crash came between.
@@ -113,10 +114,17 @@ Expected<std::optional<Holding>> adopt(store::Store& store, const store::Allocat
   Holding holding;
   holding.request = std::move(**taken);
   holding.flights = std::move(*flights);
+  holding.adopted = true, holding.held_before_s = row.held_s;
   return std::optional<Holding>(std::move(holding));
 }
 
 }  // namespace
+
+i64 last_word_unix_ns(const std::filesystem::path& spool) {
+  struct stat found {};
+  if (::stat(spool::outbox(spool).c_str(), &found) != 0) return 0;
+  return i64{found.st_mtim.tv_sec} * 1'000'000'000 + found.st_mtim.tv_nsec;
+}
 
 Result abandoned(const Attempt& attempt, Outcome outcome, const std::string& reason) {
   Result result;

@@ -18,6 +18,9 @@ struct Adopter {
 };
 Expected<std::vector<Holding>> recover(store::Store&, i64 sweep, Observer&, const Adopter& by = {});
 
+// When an allocation's agent last said anything, by the outbox; 0: never.
+i64 last_word_unix_ns(const std::filesystem::path& spool);
+
 // The result of an attempt that left no testimony.
 Result abandoned(const Attempt&, Outcome, const std::string& reason);
 

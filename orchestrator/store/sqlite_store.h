@@ -39,8 +39,11 @@ class SqliteStore final : public Store {
   Expected<void> reopen(i64 sweep, std::span<const Outcome>) override;
   Expected<AllocationRow> create_allocation(i64 sweep, const std::string& launcher,
                                             const std::filesystem::path& spool_root) override;
-  Expected<void> allocation_started(const std::string& id, const std::string& where, i64 pid) override;
-  Expected<void> end_allocation(const std::string& id, const std::string& reason) override;
+  Expected<void> allocation_started(const std::string& id, const std::string& where, i64 pid,
+                                    const Held& held) override;
+  Expected<void> end_allocation(const std::string& id, const std::string& reason,
+                                std::optional<i64> last_word_unix_ns) override;
+  Expected<GpuSeconds> gpu_seconds(i64 sweep) override;
   Expected<std::vector<AllocationRow>> open_allocations(i64 sweep) override;
   Expected<std::vector<AllocationRow>> allocations(i64 sweep) override;
   Expected<Attempt> begin_attempt(i64 sweep, const std::string& allocation,

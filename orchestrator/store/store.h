@@ -74,6 +74,10 @@ struct Demand {
   i64 unpredicted = 0;
 };
 
+struct GpuSeconds {
+  double ended = 0, open = 0;  // of allocations that have ended; of those that have not, until now
+};
+
 struct LeaseHolder {
   std::string host, boot_id;
   i64 pid = 0, pid_start = 0, heartbeat_unix_ns = 0;
@@ -98,6 +102,12 @@ struct AllocationRow {
   std::uint64_t offset = 0;
   bool ended = false;
   i64 pid = 0;
+  double held_s = 0;  // since it started, by the clocks of those who wrote it down; 0: it has not
+};
+// What an allocation holds from its start on.
+struct Held {
+  i64 nodes = 1, gpus = 1;  // GPUs, or slots, of each node
+  double since_s = 0;       // it started so long ago
 };
 
 // What one stretch of outbox bytes taught; applied with the new read offset in one transaction.
@@ -203,8 +213,14 @@ class Store {
   virtual Expected<void> reopen(i64 sweep, std::span<const Outcome>) = 0;
   virtual Expected<AllocationRow> create_allocation(i64 sweep, const std::string& launcher,
                                                     const std::filesystem::path& spool_root) = 0;
-  virtual Expected<void> allocation_started(const std::string& id, const std::string& where, i64 pid) = 0;
-  virtual Expected<void> end_allocation(const std::string& id, const std::string& reason) = 0;
+  // The first start counts: one that is taken over has started already.
+  virtual Expected<void> allocation_started(const std::string& id, const std::string& where, i64 pid,
+                                            const Held& held) = 0;
+  // last_word_unix_ns: of one that ended while nobody watched; it ended then at the latest.
+  virtual Expected<void> end_allocation(const std::string& id, const std::string& reason,
+                                        std::optional<i64> last_word_unix_ns = std::nullopt) = 0;
+  // Allocated time x nodes x GPUs (or slots), over all runs of the sweep.
+  virtual Expected<GpuSeconds> gpu_seconds(i64 sweep) = 0;
   virtual Expected<std::vector<AllocationRow>> open_allocations(i64 sweep) = 0;  // not ended: left by a crash
   virtual Expected<std::vector<AllocationRow>> allocations(i64 sweep) = 0;       // every one there was
   // Committed, state posted, when it returns: append the inbox line afterwards. Needs the sweep's lease.

@@ -32,23 +32,34 @@ void read_request(std::string_view json, Attempt& attempt) {
 }
 
 constexpr const char* kAllocationColumns =
-    "SELECT id, spool, whereabouts, launcher, incarnation, read_offset, ended_unix_ns IS NOT NULL, pid FROM "
-    "allocation ";
+    "SELECT id, spool, whereabouts, launcher, incarnation, read_offset, ended_unix_ns IS NOT NULL, pid, "
+    "ended_unix_ns, {} FROM allocation WHERE sweep = ? {} ORDER BY created_unix_ns, id";
 
-AllocationRow read_allocation(const Rows& rows) {
+constexpr double kNsInSecond = 1e9;
+
+// A file of an earlier version, opened for reading alone, does not say what its allocations held.
+bool says_what_was_held(Work& work) {
+  return work.one<i64>("SELECT 1 FROM pragma_table_info('allocation') WHERE name = 'started_unix_ns'")
+      .has_value();
+}
+
+AllocationRow read_allocation(const Rows& rows, i64 now) {
   AllocationRow row;
   rows.read(0, row.id), rows.read(1, row.spool), rows.read(2, row.where), rows.read(3, row.launcher);
   rows.read(4, row.incarnation);
   row.offset = static_cast<std::uint64_t>(rows.get<i64>(5));
   rows.read(6, row.ended), rows.read(7, row.pid);
+  const auto ended = rows.get<std::optional<i64>>(8), started = rows.get<std::optional<i64>>(9);
+  if (started)
+    row.held_s = static_cast<double>(std::max<i64>(0, ended.value_or(now) - *started)) / kNsInSecond;
   return row;
 }
 
-std::vector<AllocationRow> allocation_rows(Work& work, const std::string& which, i64 sweep) {
+std::vector<AllocationRow> allocation_rows(Work& work, const std::string& which, i64 sweep, i64 now) {
   std::vector<AllocationRow> out;
   auto rows = work.rows(
-      fmt::format("{}WHERE sweep = ? {} ORDER BY created_unix_ns, id", kAllocationColumns, which), sweep);
-  while (rows.next()) out.push_back(read_allocation(rows));
+      fmt::format(kAllocationColumns, says_what_was_held(work) ? "started_unix_ns" : "NULL", which), sweep);
+  while (rows.next()) out.push_back(read_allocation(rows, now));
   return out;
 }
 
@@ -76,30 +87,53 @@ Expected<AllocationRow> SqliteStore::create_allocation(i64 sweep, const std::str
   return work.commit(std::move(row));
 }
 
-Expected<void> SqliteStore::allocation_started(const std::string& id, const std::string& where, i64 pid) {
+Expected<void> SqliteStore::allocation_started(const std::string& id, const std::string& where, i64 pid,
+                                               const Held& held) {
   Work work(*db_, Work::kWrite);
   if (const auto sweep = sweep_of_allocation(work, id)) leases_.guard(work, *sweep);
-  work.run("UPDATE allocation SET whereabouts = ?, pid = ? WHERE id = ?", where, pid, id);
+  const i64 started = leases_.now() - static_cast<i64>(held.since_s * kNsInSecond);
+  work.run(
+      "UPDATE allocation SET whereabouts = ?, pid = ?, nodes = ?, gpus = ?, started_unix_ns = "
+      "coalesce(started_unix_ns, ?) WHERE id = ?",
+      where, pid, held.nodes, held.gpus, started, id);
   return work.commit();
 }
 
-Expected<void> SqliteStore::end_allocation(const std::string& id, const std::string& reason) {
+Expected<void> SqliteStore::end_allocation(const std::string& id, const std::string& reason,
+                                           std::optional<i64> last_word_unix_ns) {
   Work work(*db_, Work::kWrite);
   if (const auto sweep = sweep_of_allocation(work, id)) leases_.guard(work, *sweep);
-  work.run("UPDATE allocation SET ended_unix_ns = ?, end_reason = ? WHERE id = ? AND ended_unix_ns IS NULL",
-           leases_.now(), reason, id);
+  const i64 now = leases_.now();
+  work.run(
+      "UPDATE allocation SET ended_unix_ns = max(?, coalesce(started_unix_ns, created_unix_ns)), end_reason "
+      "= "
+      "? WHERE id = ? AND ended_unix_ns IS NULL",
+      std::min(now, last_word_unix_ns.value_or(now)), reason, id);
   return work.commit();
+}
+
+Expected<GpuSeconds> SqliteStore::gpu_seconds(i64 sweep) {
+  Work work(*db_, Work::kRead);
+  GpuSeconds out;
+  if (!says_what_was_held(work)) return work.commit(out);
+  auto rows = work.rows(
+      "SELECT ended_unix_ns IS NOT NULL, sum(max(0, coalesce(ended_unix_ns, ?) - started_unix_ns) / 1e9 * "
+      "nodes "
+      "* gpus) FROM allocation WHERE sweep = ? AND started_unix_ns IS NOT NULL GROUP BY 1",
+      leases_.now(), sweep);
+  while (rows.next()) (rows.get<bool>(0) ? out.ended : out.open) = rows.get<double>(1);
+  return work.commit(out);
 }
 
 Expected<std::vector<AllocationRow>> SqliteStore::open_allocations(i64 sweep) {
   Work work(*db_, Work::kRead);
-  auto out = allocation_rows(work, "AND ended_unix_ns IS NULL", sweep);
+  auto out = allocation_rows(work, "AND ended_unix_ns IS NULL", sweep, leases_.now());
   return work.commit(std::move(out));
 }
 
 Expected<std::vector<AllocationRow>> SqliteStore::allocations(i64 sweep) {
   Work work(*db_, Work::kRead);
-  auto out = allocation_rows(work, "", sweep);
+  auto out = allocation_rows(work, "", sweep, leases_.now());
   return work.commit(std::move(out));
 }
 

@@ -19,6 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster
 import chaos_faults
 import fleet
 import fleet_sweep
+import ordinary_user
 import slurm
 import sshd
 
@@ -169,7 +170,13 @@ def main():
     parser.add_argument("--faults", type=int, default=25)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--keep", action="store_true", help="wait at a failure, with everything as it is")
+    parser.add_argument(ordinary_user.WORD, action="store_true", help="where root runs it: all nodes are then this machine")
     args = parser.parse_args()
+    if ordinary_user.asked():
+        if not ordinary_user.reaches(args.bin):
+            print(f"skipped: other users cannot reach {args.bin}")
+            return 77
+        return ordinary_user.again()
     make, needs = {"slurm": (fleet.SlurmFleet, slurm), "ssh": (fleet.SshFleet, sshd)}[args.kind]
     if needs.missing():
         print(f"skipped: this machine lacks {', '.join(needs.missing())}")

@@ -110,7 +110,7 @@ class SlurmTest(DoctorTest):
         return "slurm: {" + ", ".join(f"{key}: {value}" for key, value in words.items()) + "}"
 
     def test_cluster(self):
-        with slurm.Cluster(tempfile.mkdtemp(prefix="sweep-slurm-"), nodes=2) as cluster:
+        with slurm.Cluster(self.folder / "slurm", nodes=2) as cluster:
             self.environment["SLURM_CONF"] = cluster.environment["SLURM_CONF"]
             said = self.doctor(self.slurm())
             self.assertEqual(self.bad(said), "", said)

@@ -1,7 +1,10 @@
 """Finds and names the processes of one sweep by walking /proc, however often they were forked, reparented or put into a
 PID namespace: each inherits a mark in its environment (a forked rank shows the environment of its zygote)."""
+import contextlib
 import os
 import pathlib
+import pty
+import subprocess
 import time
 import uuid
 
@@ -12,6 +15,20 @@ def marked_environment():
     """(environment, mark): what to start `sweep` with, so that its processes can be found."""
     mark = uuid.uuid4().hex
     return {**os.environ, MARK: mark}, mark
+
+
+def on_a_terminal(command, answer, environment, folder, seconds):
+    """(exit code, what it said) of a command whose streams are a terminal at which this line is typed."""
+    ours, theirs = pty.openpty()
+    run = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True, cwd=folder)
+    os.close(theirs)
+    os.write(ours, f"{answer}\n".encode())
+    said = b""
+    with contextlib.suppress(OSError):  # EIO: nobody holds the other side any more
+        while now := os.read(ours, 4096):
+            said += now
+    os.close(ours)
+    return run.wait(seconds), said
 
 
 class Process:

@@ -63,7 +63,7 @@ class SelftestTest(unittest.TestCase):
             self.skipTest(f"this machine lacks {', '.join(slurm.missing())}")
         grid = self.folder / "grid.yaml"
         grid.write_text(GRID)
-        with slurm.Cluster(tempfile.mkdtemp(prefix="sweep-slurm-"), nodes=2) as cluster:
+        with slurm.Cluster(self.folder / "slurm", nodes=2) as cluster:
             said = self.sweep("selftest", "--json", "--quiet", "--on", "slurm", "--grid", grid, "--nodes", "2", before=cluster.inside(),
                               environment={key: cluster.environment[key] for key in ("SLURM_CONF",)})
         found = self.rows(said)

@@ -39,9 +39,10 @@ LAUNCH = "partition: main, max_nodes: 2, max_allocations: 2, poll_seconds: 1, si
 class Sweep:
     """One sweep in a folder of its own, and what must hold at its end."""
 
-    def __init__(self, bin_dir, rank, cluster, name, trials, fake="0", step_ms=1, launch=LAUNCH, nodes=(1,), ranks=1):
-        self.sweep, self.rank, self.cluster, self.name = bin_dir / "sweep", rank, cluster, name
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"sweep-{name}-"))
+    def __init__(self, bin_dir, rank, cluster, folder, trials, fake="0", step_ms=1, launch=LAUNCH, nodes=(1,), ranks=1):
+        self.sweep, self.rank, self.cluster, self.name = bin_dir / "sweep", rank, cluster, folder.name
+        self.folder, name = folder, folder.name
+        self.folder.mkdir()
         self.db, self.log, self.grid = self.folder / "r.db", self.folder / "log", self.folder / "grid.yaml"
         self.grid.write_text(GRID.format(name=name, last=63 + trials, fake=fake, step_ms=step_ms, launch=launch,
                                           nodes=list(nodes), ranks=ranks))
@@ -55,6 +56,14 @@ class Sweep:
             return subprocess.Popen([*self.cluster.inside(), str(self.sweep), *words, "--db", str(self.db), "--rank", str(self.rank)],
                                     stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment,
                                     start_new_session=True, cwd=self.folder)
+
+    def on_a_terminal(self, answer):
+        """The exit code of a run that is asked something on a terminal."""
+        command = [*self.cluster.inside(), str(self.sweep), "run", str(self.grid), "--db", str(self.db), "--rank", str(self.rank)]
+        code, said = processes.on_a_terminal(command, answer, self.environment, self.folder, END_SECONDS)
+        with self.log.open("ab") as log:
+            log.write(said)
+        return code
 
     def say(self, *words):
         """What a command answers."""
@@ -197,6 +206,46 @@ def in_a_standing_allocation(sweep):
         sweep.cluster.run("scancel", job)
 
 
+def in_one_of_two_nodes(sweep):
+    """--jobid from outside an allocation of two nodes: its other node is found too, and all of it is used."""
+    job = sweep.cluster.run("bash", "-c", "salloc --no-shell -N2 -J standing 2>&1").split()[-1]
+    try:
+        assert sweep.start("run", str(sweep.grid), "--jobid", job).wait(END_SECONDS) == 0, sweep.tell()
+        assert sweep.outcomes() == ["ok"] * 8, sweep.outcomes()
+        assert sweep.rows("select nodes from allocation") == [(2,)], sweep.rows("select * from allocation")
+    finally:
+        sweep.cluster.run("scancel", job)
+
+
+def waits_too_long(sweep):
+    """No node is free within max_pending_minutes: said, and not one of the jobs that were asked for stays in the queue."""
+    for node in sweep.cluster.nodes:
+        sweep.cluster.run("scontrol", "update", f"nodename={node}", "state=drain", "reason=test")
+    try:
+        sweep.run(expected_code=1)
+        states = [job[1] for job in sweep.jobs()]
+    finally:
+        for node in sweep.cluster.nodes:
+            sweep.cluster.run("scontrol", "update", f"nodename={node}", "state=resume")
+    assert states and set(states) == {"CANCELLED"}, states
+    assert "waited longer than 0.05 min" in sweep.log.read_text() and sweep.outcomes() == [None] * 2, sweep.outcomes()
+
+
+def asks_first(sweep):
+    """Above confirm_gpu_hours a yes is wanted: an option where nobody can be asked, an answer on a terminal; or a bound."""
+    sweep.run(expected_code=2)
+    assert "say --yes, or end it at 1e-06 with --gpu-hours" in sweep.log.read_text() and not sweep.db.exists()
+    assert sweep.on_a_terminal("n") == 2 and not sweep.db.exists(), sweep.log.read_text()
+    assert sweep.on_a_terminal("y") == 0, sweep.log.read_text()
+    assert sweep.outcomes() == ["ok"] * 2, sweep.outcomes()
+    held, = sweep.rows("select sum((ended_unix_ns - started_unix_ns) / 1e9 * nodes * gpus) from allocation")[0]
+    assert held > 0 and " GPU-hours held, all runs together" in sweep.say("status"), sweep.say("status")
+    sweep.grid.write_text(sweep.grid.read_text().replace("[64, 65, 1]", "[64, 66, 1]"))
+    assert sweep.start("run", str(sweep.grid), "--gpu-hours", "1e-6").wait(END_SECONDS) == 1, "it needs no yes"
+    assert "the limit of 1e-06 GPU-hours is used up" in sweep.log.read_text() and len(sweep.jobs()) == 1, sweep.jobs()
+    assert sweep.start("resume", "--gpu-hours", "1").wait(END_SECONDS) == 0, sweep.log.read_text()
+
+
 def cleaned_up(sweep):
     """An orchestrator that is gone for good: clean shows its job, and ends it when told."""
     first = sweep.start("run", str(sweep.grid))
@@ -313,12 +362,17 @@ def main():
     one_job = LAUNCH.replace("max_allocations: 2", "max_allocations: 1")
     one_node = one_job.replace("max_nodes: 2", "max_nodes: 1")  # the orchestrator's job holds the other
     short = one_job.replace("signal_seconds: 20", 'signal_seconds: 35, time: "00:01:00"')
-    with slurm.Cluster(tempfile.mkdtemp(prefix="sweep-slurm-"), nodes=2, mode=os.environ.get("SWEEP_CLUSTER_MODE") or "plain") as cluster:
+    mode = os.environ.get("SWEEP_CLUSTER_MODE") or "plain"
+    with tempfile.TemporaryDirectory(prefix="sweep-slurm-") as root, \
+            slurm.Cluster(pathlib.Path(root) / "cluster", nodes=2, mode=mode) as cluster:
         for case, trials, words in [(scripted_outcomes, 10, {"fake": "seq_len - 64"}),
                                     (killed_while_running, 8, {"step_ms": 300, "launch": one_job, "ranks": 2}),
                                     (killed_while_waiting, 2, {"launch": one_job, "ranks": 2}),
                                     (cancelled_from_outside, 6, {"step_ms": 300, "launch": one_job}),
                                     (in_a_standing_allocation, 6, {"step_ms": 300, "launch": one_job}),
+                                    (in_one_of_two_nodes, 4, {"step_ms": 100, "launch": "poll_seconds: 1", "nodes": (1, 2)}),
+                                    (waits_too_long, 2, {"launch": one_job + ", max_pending_minutes: 0.05"}),
+                                    (asks_first, 2, {"launch": one_job + ", confirm_gpu_hours: 1e-6"}),
                                     (cleaned_up, 6, {"step_ms": 300, "launch": one_job}),
                                     (over_two_nodes, 4, {"step_ms": 200, "launch": one_job, "nodes": (1, 2)}),
                                     (as_a_job, 2, {"launch": one_node}),
@@ -331,7 +385,8 @@ def main():
                 continue  # all nodes are this machine
             if only and case.__name__ not in only:
                 continue
-            with told(Sweep(bin_dir, rank, cluster, case.__name__.replace("_", "-"), trials, **words)) as sweep:
+            folder = pathlib.Path(root) / case.__name__.replace("_", "-")
+            with told(Sweep(bin_dir, rank, cluster, folder, trials, **words)) as sweep:
                 case(sweep)
                 sweep.check_end()
                 assert not cluster.drained(), cluster.states()

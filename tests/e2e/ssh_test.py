@@ -12,10 +12,10 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
 import agents  # noqa: E402  (found by the line above)
+import ordinary_user  # noqa: E402
 import sshd  # noqa: E402
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
-USER, UID = "sweep-tester", 64123  # of --ordinary-user
 SKIP = 77
 EXPECTED = ["ok", "oom", "crash", "crash", "unsupported", "timeout", "ok", "ok", "ok", "crash"]  # by number: fake_trial.cpp
 
@@ -148,7 +148,7 @@ class SshTest(unittest.TestCase):
         self.assertEqual([found[64 + i, 3][0] for i in range(3)], [None] * 3, said)
         asked = [dead in hosts for hosts in self.asked(path)]
         self.assertEqual((sum(asked), len(asked) > 2), (2, True), f"allocations with {dead}: {asked}\n{said}")
-        self.assertIn(f"node {dead} gets no more work in this run", said)
+        self.assertIn(f"node {dead} gets no more work for now", said)
         self.assertIn(f"3 of 3 cpu hosts, where 2 can be used. Out of this run: {dead}", said)
         status = self.finish(self.sweep("status", "--db", self.db(path)), 0)
         self.assertIn(f"quarantine: node {dead} gets no more work", status)
@@ -208,29 +208,13 @@ class SshTest(unittest.TestCase):
         self.assertEqual([outcome for outcome, _ in self.outcomes(path).values()], [None], "it is pending, not failed")
 
 
-def as_ordinary_user():
-    """Runs this very test as an ordinary user, whom a copy of /etc/passwd in a mount namespace makes known."""
-    with tempfile.TemporaryDirectory(prefix="sweep-passwd-") as folder:
-        passwd = pathlib.Path(folder) / "passwd"
-        passwd.write_text(pathlib.Path("/etc/passwd").read_text() + f"{USER}:x:{UID}:{UID}::/nonexistent:/bin/sh\n")
-        passwd.chmod(0o644)
-        words = [word for word in sys.argv if word != "--ordinary-user"]
-        return subprocess.run(["unshare", "--mount", "sh", "-c", 'mount --bind "$1" /etc/passwd && shift && exec "$@"', "sh", passwd,
-                               "setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "--inh-caps=-all", sys.executable, pathlib.Path(__file__).resolve(), *words[1:]],
-                              check=False, cwd="/").returncode
-
-
-def usable_by_others(path):
-    return all(folder.stat().st_mode & 0o005 == 0o005 for folder in (path, *path.parents))
-
-
 if __name__ == "__main__":
     if absent := sshd.missing():
         print(f"skipped: this machine lacks {', '.join(absent)}")
         sys.exit(SKIP)
-    if "--ordinary-user" in sys.argv and os.geteuid() == 0:
-        if not usable_by_others(BIN):
+    if ordinary_user.asked():
+        if not ordinary_user.reaches(BIN):
             print(f"skipped: other users cannot reach {BIN}")
             sys.exit(SKIP)
-        sys.exit(as_ordinary_user())
-    unittest.main(argv=[word for word in sys.argv[:1] + sys.argv[2:] if word != "--ordinary-user"], verbosity=2)
+        sys.exit(ordinary_user.again())
+    unittest.main(argv=[word for word in sys.argv[:1] + sys.argv[2:] if word != ordinary_user.WORD], verbosity=2)

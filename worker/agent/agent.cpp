@@ -241,7 +241,7 @@ void Agent::start_next() {
 // Too many nodes get no more work: what runs goes on, what waits may run elsewhere.
 void Agent::leave_if_stuck() {
   if (!leaving_.empty() || !placement_.stuck()) return;
-  leaving_ = tainted_ ? "tainted" : "nodes lost";
+  leaving_ = tainted_ ? "tainted" : "nodes lost" + absent_;
   drop_queue("agent_stopping");
 }
 

@@ -81,6 +81,8 @@ class Agent {
   std::unique_ptr<SpreadLent> screen_lent_;
   std::map<i64, double> dead_at_s_;  // lost nodes whose ranks may run until then
   std::string leaving_;              // why no more attempts are started; empty: they are
+  std::string absent_;               // nodes that never joined, for the farewell
+  bool step_over_ = false;           // that started the other nodes' agents
   bool hurry_ = false;               // leave without waiting for the disk
   bool serving_ = false, screening_ = false, tainted_ = false, finishing_ = false, bye_sent_ = false,
        left_ = false;

@@ -58,6 +58,8 @@ void AttemptRun::start() {
 }
 
 Expected<void> AttemptRun::prepare() {
+  if (part_.beside && attempt_.trial.hardware != "cpu")
+    if (const auto why = lent_.node.without_gpu(part_.slots); !why.empty()) return fail(why);
   auto files = AttemptFiles::make(lent_.options.spool, lent_.rendezvous_root, part_);
   if (!files) return tl::unexpected(files.error());
   files_.emplace(std::move(*files));

@@ -51,7 +51,7 @@ Crew::Crew(boost::asio::io_context& io, const Options& options, const Inside& in
 Crew::~Crew() {
   std::error_code ec;
   running_.clear();
-  for (const pid_t pid : spared_) ::kill(pid, SIGKILL);
+  for (const auto& [pid, ended] : spared_) ::kill(pid, SIGKILL);
   std::filesystem::remove_all(lent_.rendezvous_root, ec);
 }
 
@@ -129,7 +129,11 @@ void Crew::end_all(const std::string& cause, bool at_once) {
 void Crew::reap() {
   int status = 0;
   for (pid_t pid = 0; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {
-    if (zygote_.exited(pid) || spared_.erase(pid) > 0) continue;
+    if (zygote_.exited(pid)) continue;
+    if (const auto own = spared_.extract(pid)) {
+      boost::asio::post(io_, own.mapped());
+      continue;
+    }
     bool known = false, starting = false;
     for (auto& [id, run] : running_) {
       starting = starting || run->starting();

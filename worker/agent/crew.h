@@ -8,7 +8,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 
 #include "worker/agent/attempt_run.h"
@@ -35,7 +34,7 @@ class Crew {
   void set_endpoint(const Endpoint& here) { lent_.here = here; }
   Nvml* nvml() const { return node_.nvml(); }
   // A child of the agent's own, ended when it leaves and no attempt's business.
-  void spare(pid_t pid) { spared_.insert(pid); }
+  void spare(pid_t pid, std::function<void()> ended) { spared_[pid] = std::move(ended); }
 
  private:
   void watch_signals();
@@ -52,7 +51,7 @@ class Crew {
   Lent lent_;
   std::map<i64, std::unique_ptr<AttemptRun>> running_;
   std::map<pid_t, int> unclaimed_;  // ends of children nobody knows yet, while an attempt starts
-  std::set<pid_t> spared_;
+  std::map<pid_t, std::function<void()>> spared_;  // and who wants to hear of its end
   boost::asio::signal_set signals_;
   boost::asio::posix::stream_descriptor parent_;
   bool signals_armed_ = false, stopping_ = false;

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <numeric>
@@ -75,6 +76,17 @@ std::string NodeWatch::devices_of(const std::vector<i64>& slots) const {
     out += (out.empty() ? "" : ",") + visible[static_cast<std::size_t>(slot)];
   }
   return out;
+}
+
+std::string NodeWatch::without_gpu(const std::vector<i64>& slots) const {
+  const auto gpus = visible_gpus(nvml_ ? nvml_->count() : 0).size();
+  const i64 last = slots.empty() ? 0 : *std::max_element(slots.begin(), slots.end());
+  if (gpus == 0 || last < static_cast<i64>(gpus)) return {};
+  return fmt::format(
+      "trials side by side were to have slot {} of this node, which has {} GPUs: a slot needs one of its "
+      "own; make "
+      "`slots` {} or fewer",
+      last + 1, gpus, gpus);
 }
 
 std::string cores_of_slot(i64 slot, i64 slots) {

@@ -49,6 +49,8 @@ class NodeWatch {
   Span begin(const std::vector<i64>& slots) { return Span(*this, slots); }
   // These slots' GPUs as CUDA_VISIBLE_DEVICES names them; empty: the node has fewer.
   std::string devices_of(const std::vector<i64>& slots) const;
+  // Why these slots have no GPUs of their own on a node that has some; empty: they have, or there is none.
+  std::string without_gpu(const std::vector<i64>& slots) const;
   Nvml* nvml() const { return nvml_.get(); }
 
  private:

@@ -73,18 +73,21 @@ Expected<void> Agent::start_peers() {
   // A job whose first node is a part of its own has the others in its second part.
   const bool in_parts = std::getenv("SLURM_HET_SIZE") != nullptr;
   Spawn step;
-  step.argv = {srun,
-               "--overlap",
-               in_parts ? "--het-group=1" : "--relative=1",
-               "--nodes=" + others,
-               "--ntasks=" + others,
-               "--ntasks-per-node=1",
-               "--mpi=none",
-               "--cpu-bind=none",
-               "--kill-on-bad-exit=0",
-               "--wait=0",
-               "--no-kill",
-               fs::read_symlink("/proc/self/exe").string()};
+  // In a step, SLURM_JOB_NODELIST may name that step's node alone, and srun believes it before it asks about the job.
+  if (!in_parts) step.argv = {"/usr/bin/env", "-u", "SLURM_JOB_NODELIST"};
+  const std::vector<std::string> words{srun,
+                                       "--overlap",
+                                       in_parts ? "--het-group=1" : "--relative=1",
+                                       "--nodes=" + others,
+                                       "--ntasks=" + others,
+                                       "--ntasks-per-node=1",
+                                       "--mpi=none",
+                                       "--cpu-bind=none",
+                                       "--kill-on-bad-exit=0",
+                                       "--wait=0",
+                                       "--no-kill",
+                                       fs::read_symlink("/proc/self/exe").string()};
+  step.argv.insert(step.argv.end(), words.begin(), words.end());
   AgentCall call;
   call.join = true;
   call.spool = options_.spool;
@@ -103,7 +106,10 @@ Expected<void> Agent::start_peers() {
   tell_launcher(pid ? ends[1] : -1,
                 {{"address", address_}, {"port", hub_->port()}, {"token", hub_->secret().hex()}});
   if (!pid) return tl::unexpected(pid.error());
-  crew_.spare(*pid);
+  crew_.spare(*pid, [this] {  // no agent of another node is left, or none ever came
+    step_over_ = true;
+    check_joined();
+  });
   return {};
 }
 
@@ -122,12 +128,18 @@ void Agent::node_joined(i64 node, const nlohmann::json& hello) {
 void Agent::check_joined() {
   if (serving_ || screening_ || left_) return;
   if (hub_ && !hub_->all_joined()) {
-    if (steady_s() - began_s_ < options_.join_limit_s && leaving_.empty()) return;
+    if (!step_over_ && steady_s() - began_s_ < options_.join_limit_s && leaving_.empty()) return;
+    const auto why =
+        step_over_
+            ? std::string("the step that starts the other nodes' agents has ended; srun's words are above")
+            : fmt::format("not within {} s", options_.join_limit_s);
     for (i64 node = 1; node < options_.nodes; ++node)
       if (!hub_->joined(node)) {
         placement_.give_up(node);
-        spdlog::warn("node {} has not joined within {} s and gets no work", node, options_.join_limit_s);
+        spdlog::warn("node {} has not joined and gets no work: {}", node, why);
+        absent_ += fmt::format("{}node {}", absent_.empty() ? " (never joined, see slurm.log: " : ", ", node);
       }
+    if (!absent_.empty()) absent_ += ")";
   }
   if (hub_) hub_->stop_listening();
   options_.screen.empty() ? serve() : screen_nodes();

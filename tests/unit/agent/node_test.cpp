@@ -60,6 +60,17 @@ TEST(Nvml, NamesOnlyReasonsThatSlowDown) {
   EXPECT_EQ(throttle_names(0x4 | 0x40), "sw_power_cap+hw_thermal_slowdown");
 }
 
+TEST(NodeWatch, ASlotBeyondTheGpusThatAreThereIsRefused) {
+  const NodeWatch watch(nullptr);
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  EXPECT_EQ(watch.without_gpu({7}), "") << "no GPU: slots are CPU ranks";
+  ::setenv("CUDA_VISIBLE_DEVICES", "4,6", 1);
+  EXPECT_EQ(watch.without_gpu({0, 1}), "");
+  const auto why = watch.without_gpu({1, 2});
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  EXPECT_NE(why.find("slot 3 of this node, which has 2 GPUs"), std::string::npos) << why;
+}
+
 TEST(NodeWatch, UtilisationOfABusyProcessIsSampledOnlyWhileMeasuring) {
   const pid_t busy = ::fork();
   if (busy == 0)

@@ -225,9 +225,12 @@ TEST_F(SlurmJobTest, AJobPutBackIntoTheQueueIsCancelledAndBurnsNoRetry) {
   learn(facts("RUNNING"));
   agent_says(spool::kHello, {{"pid", 1}});
   learn(facts("PENDING", "BeginTime"));
+  EXPECT_EQ(asked("scancel"), 1);
+  EXPECT_EQ(ended(), nullptr) << "Slurm still has it";
+  learn(facts("CANCELLED"));
   ASSERT_NE(ended(), nullptr);
   EXPECT_TRUE(ended()->blameless);
-  EXPECT_EQ(asked("scancel"), 1);
+  EXPECT_NE(ended()->reason.find("put back into the queue"), std::string::npos) << ended()->reason;
 }
 
 TEST_F(SlurmJobTest, AnAgentThatMayOutliveItsJobIsTold) {
@@ -236,6 +239,9 @@ TEST_F(SlurmJobTest, AnAgentThatMayOutliveItsJobIsTold) {
   agent_says(spool::kHello, {{"pid", 1}});
   EXPECT_EQ(dismissals(), 0);
   learn(facts("PENDING", "None"));  // slurmctld came back with an older memory: the processes are there
+  EXPECT_EQ(dismissals(), 1) << "at once";
+  EXPECT_EQ(ended(), nullptr);
+  learn(facts("CANCELLED"));
   ASSERT_NE(ended(), nullptr);
   EXPECT_EQ(dismissals(), 1);
 }
@@ -269,9 +275,14 @@ TEST_F(SlurmJobTest, WaitingHasALimitAndHopelessReasonsAShorterOne) {
   EXPECT_EQ(ended(), nullptr);
   now_ += 2;
   learn(facts("PENDING", "Resources"));
+  EXPECT_EQ(asked("scancel"), 1);
+  EXPECT_EQ(ended(), nullptr) << "a run that ends now would leave it in the queue";
+  learn(facts("PENDING", "Resources"));
+  EXPECT_EQ(asked("scancel"), 2) << "the first one did not reach it";
+  learn(facts("CANCELLED"));
   ASSERT_NE(ended(), nullptr);
   EXPECT_NE(ended()->reason.find("10 min"), std::string::npos) << ended()->reason;
-  EXPECT_EQ(asked("scancel"), 1);
+  EXPECT_TRUE(ended()->lost);
 
   events_.clear();
   job_ = std::make_shared<SlurmJob>(around_, request_);
@@ -281,6 +292,7 @@ TEST_F(SlurmJobTest, WaitingHasALimitAndHopelessReasonsAShorterOne) {
   EXPECT_EQ(count<Remark>(), 1) << "and it is said";
   now_ += 30;
   learn(facts("PENDING", "PartitionConfig"));
+  job_->learn({}, true), job_->learn({}, true);  // cancelled, and forgotten at once
   ASSERT_NE(ended(), nullptr);
   EXPECT_NE(ended()->reason.find("PartitionConfig"), std::string::npos);
 }

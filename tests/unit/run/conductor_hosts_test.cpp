@@ -23,6 +23,37 @@ TEST_F(ConductorTest, ADeadHostIsAskedForTwiceAndWhatFitsTheOthersGoesOn) {
   EXPECT_EQ(events("pending").size(), 1u) << "said once";
 }
 
+TEST_F(ConductorTest, AHostThatIsOutIsAskedForAgainLaterAndWorksOnceItIsBack) {
+  named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"b"}, {}};
+  plan(40);
+  settings_.rest_s = settings_.return_s = 0;
+  int posted = 0;
+  const auto end = conduct_by_need(
+      [&](const Attempt&) {
+        if (++posted == 10) named_.dead.clear();
+        return Fate::kOk;
+      },
+      {2, 2, {}, 1});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kDone) << end->why;
+  EXPECT_EQ(count(Outcome::kOk), 40);
+  const auto said = events("quarantine");
+  const auto back = std::count(said.begin(), said.end(), "node b is asked for once more");
+  EXPECT_GE(back, 1);
+  EXPECT_EQ(asked_for("b"), back + 2) << "and after that it is not lost again";
+}
+
+TEST_F(ConductorTest, NobodyWaitsForAHostThatIsOut) {
+  named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"a"}, {}};
+  plan(3, {1, 2, 1});
+  settings_.rest_s = 0, settings_.return_s = 3600;
+  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {2, 2, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kBroken);
+  EXPECT_EQ(count(Outcome::kOk), 2);
+  EXPECT_EQ(asked_for("a"), 2);
+}
+
 TEST_F(ConductorTest, AHostThatFailedRestsWhileOthersWork) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"a"}, {}};
   plan(2);

@@ -1,3 +1,6 @@
+#include <fstream>
+
+#include "schema/spool.h"
 #include "tests/unit/run/conductor_fixture.h"
 
 namespace sweep::run {
@@ -119,6 +122,43 @@ TEST_F(ConductorTest, AnInboxThatCannotBeWrittenEndsTheRunAndKeepsTheTrialsPendi
   const auto again = conduct_with([](const Attempt&) { return Fate::kOk; });
   ASSERT_TRUE(again);
   EXPECT_EQ(count(Outcome::kOk), 3);
+}
+
+TEST_F(ConductorTest, TheLimitOfGpuHoursCountsEarlierRunsToo) {
+  plan(3);
+  // An earlier run held two nodes of eight GPUs for half an hour, and another allocation ended while nobody watched.
+  const auto earlier = store_->create_allocation(sweep_, "fake", dir_ / "spool");
+  ASSERT_TRUE(earlier && store_->allocation_started(earlier->id, "there", 1, {2, 8, 1800}));
+  ASSERT_TRUE(store_->end_allocation(earlier->id, "finished"));
+  settings_.gpu_hours = 7.9;
+  auto end = conduct_with([](const Attempt&) { return Fate::kOk; });
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kStopped);
+  EXPECT_NE(end->why.find("all runs of this sweep held 8"), std::string::npos) << end->why;
+  EXPECT_TRUE(requests_.empty()) << "nothing is asked for";
+  EXPECT_EQ(store_->progress(sweep_)->pending, 3);
+
+  settings_.gpu_hours = 8.1;
+  end = conduct_with([](const Attempt&) { return Fate::kOk; });
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kDone) << end->why;
+  EXPECT_EQ(count(Outcome::kOk), 3);
+}
+
+TEST_F(ConductorTest, AnAllocationThatAKilledRunLeftCountsUntilItsLastWord) {
+  plan(1);
+  const auto left = store_->create_allocation(sweep_, "fake", dir_ / "spool");
+  ASSERT_TRUE(left && store_->allocation_started(left->id, "there", 1, {1, 8, 7200}));
+  std::filesystem::create_directories(left->spool);
+  std::ofstream(spool::outbox(left->spool)) << "";
+  std::filesystem::last_write_time(spool::outbox(left->spool),
+                                   std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  settings_.launcher = "fake";
+  const auto end = conduct_with([](const Attempt&) { return Fate::kOk; });
+  ASSERT_TRUE(end) << end.error().message;
+  const auto held = store_->gpu_seconds(sweep_);
+  ASSERT_TRUE(held);
+  EXPECT_NEAR(held->ended, 3600 * 8, 60) << "not the hour after which somebody looked";
 }
 
 TEST_F(ConductorTest, AStopRequestEndsTheRunningAttemptsAndLeavesTheRestPending) {

@@ -30,6 +30,19 @@ TEST(Demand, LongWorkGoesSideBySideUpToTheBounds) {
   EXPECT_EQ(few.at(0).nodes, 4) << "no more places than trials";
 }
 
+TEST(Demand, NodesThatAreHeldAnywayAreAllTaken) {
+  const auto wanted = allocations_wanted({group(1, 3, 60), group(3, 3, 60)}, {}, {4, 1, {}, 0, true});
+  ASSERT_EQ(wanted.size(), 1u);
+  EXPECT_EQ(wanted[0].nodes, 4);
+}
+
+TEST(Demand, AsManyGpusAsTrialsNeedOrSlotsAre) {
+  const Wanted gpu{"h100-sxm-80gb", 1, 2, 60}, cpu{"cpu", 1, 2, 60};
+  EXPECT_EQ(gpu.gpus(1), 2);
+  EXPECT_EQ(gpu.gpus(8), 8);
+  EXPECT_EQ(cpu.gpus(8), 0);
+}
+
 TEST(Demand, TimeFollowsThePredictionWithSlackAndIsBounded) {
   const auto wanted = allocations_wanted({group(1, 10, 60)}, {}, {1, 1, {}});
   ASSERT_EQ(wanted.size(), 1u);

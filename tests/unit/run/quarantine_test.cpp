@@ -45,5 +45,30 @@ TEST(Quarantine, AllocationsLostOnAHostCountAtTheSecondAndNobodyIsGuessedAmongSe
   EXPECT_EQ(q.hosts(), Names{"n1"});
 }
 
+TEST(Quarantine, OneThatLostAllocationsIsLetBackAndOutAgainAtTheNextLoss) {
+  Quarantine q;
+  EXPECT_FALSE(q.let_back("n1")) << "it is not out";
+  EXPECT_TRUE(q.lost({{0, "n1"}}, "no answer").empty());
+  EXPECT_EQ(q.times_out("n1"), 0);
+  EXPECT_EQ(q.lost({{0, "n1"}}, "no answer").size(), 1u);
+  EXPECT_EQ(q.times_out("n1"), 1);
+  EXPECT_TRUE(q.let_back("n1"));
+  EXPECT_TRUE(q.hosts().empty());
+  const auto said = q.lost({{0, "n1"}}, "still none");
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_NE(said[0].find("for now: 3 allocations"), std::string::npos) << said[0];
+  EXPECT_EQ(q.times_out("n1"), 2);
+}
+
+TEST(Quarantine, OneThatIsDirtyOrSlowTooStaysOut) {
+  for (const bool slow : {false, true}) {
+    Quarantine q;
+    q.lost({{0, "n1"}}, "no answer"), q.lost({{0, "n1"}}, "no answer");
+    slow ? q.slow("n1", "matmul 20 GFLOP/s") : q.unclean({{0, "n1"}}, dirty("survived SIGKILL"));
+    EXPECT_FALSE(q.let_back("n1"));
+    EXPECT_EQ(q.hosts(), Names{"n1"});
+  }
+}
+
 }  // namespace
 }  // namespace sweep::run

@@ -35,6 +35,40 @@ class LeaseTest : public StoreTest {
   std::map<i64, i64> alive_{{1, 1001}, {2, 1002}};
 };
 
+TEST_F(LeaseTest, GpuSecondsCountEveryAllocationFromItsStartToItsEnd) {
+  auto store = as("n1", 1, false);
+  must(store->take_lease(sweep_));
+  const auto ended = must(store->create_allocation(sweep_, "slurm", dir_)).id;
+  const auto left = must(store->create_allocation(sweep_, "slurm", dir_)).id;
+  const auto waits = must(store->create_allocation(sweep_, "slurm", dir_)).id;
+  must(store->allocation_started(ended, "job 1", 1, {2, 8, 10}));  // ten seconds ago
+  must(store->allocation_started(left, "job 2", 2, {1, 4, 0}));
+  now_ += 90 * kSecond;
+  must(store->end_allocation(ended, "finished"));
+  EXPECT_EQ(must(store->gpu_seconds(sweep_)).ended, 100 * 2 * 8);
+  EXPECT_EQ(must(store->gpu_seconds(sweep_)).open, 90 * 4);
+  // A later run finds that it ended while nobody watched; and a second start is no new one.
+  const i64 last_word = now_;
+  now_ += 1000 * kSecond;
+  must(store->allocation_started(left, "job 2", 2, {1, 4, 0}));
+  EXPECT_EQ(must(store->open_allocations(sweep_)).front().held_s, 1090);
+  must(store->end_allocation(left, "over", last_word));
+  must(store->end_allocation(waits, "never started", 0));
+  EXPECT_EQ(must(store->gpu_seconds(sweep_)).ended, 100 * 2 * 8 + 90 * 4);
+  EXPECT_EQ(must(store->gpu_seconds(sweep_)).open, 0);
+}
+
+TEST_F(LeaseTest, AnAllocationEndsNoEarlierThanItStartedAndNoLaterThanNow) {
+  auto store = as("n1", 1, false);
+  must(store->take_lease(sweep_));
+  for (const i64 word : {i64{0}, now_ + 3600 * kSecond}) {
+    const auto id = must(store->create_allocation(sweep_, "local", dir_)).id;
+    must(store->allocation_started(id, "here", 1, {1, 1, 0}));
+    must(store->end_allocation(id, "over", word));
+  }
+  EXPECT_EQ(must(store->gpu_seconds(sweep_)).ended, 0);
+}
+
 TEST_F(LeaseTest, ASecondRunSeesWhoHoldsTheSweep) {
   auto first = as("n1", 1, false), second = as("n1", 2, false);
   EXPECT_FALSE(must(first->take_lease(sweep_)));
@@ -84,7 +118,7 @@ TEST_F(LeaseTest, TheRobbedHolderCanWriteNothing) {
   EXPECT_FALSE(first->sync_plan(sweep_, plan_, {}));
   EXPECT_FALSE(first->reopen(sweep_, {}));
   EXPECT_FALSE(first->create_allocation(sweep_, "local", dir_));
-  EXPECT_FALSE(first->allocation_started(allocation_, "x", 1));
+  EXPECT_FALSE(first->allocation_started(allocation_, "x", 1, {}));
   EXPECT_FALSE(first->end_allocation(allocation_, "x"));
   EXPECT_FALSE(first->add_event(sweep_, "k", "t"));
   EXPECT_TRUE(second->begin_attempt(sweep_, allocation_, wanted));

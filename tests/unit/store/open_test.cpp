@@ -154,6 +154,25 @@ TEST_F(OpenTest, ColumnsTheFileLacksAreReadAsTheirDefaultsWithoutWriting) {
   ASSERT_EQ(rows.size(), 4u);
   EXPECT_EQ(rows[0].trial.threads, Trial{}.threads);
   EXPECT_EQ(trial_id(rows[0].trial), rows[0].trial_id);
+  const i64 sweep = must(store_->find_sweep("golden")).id;
+  EXPECT_EQ(must(store_->gpu_seconds(sweep)).ended, 0) << "it does not say what its allocations held";
+  for (const auto& row : must(store_->allocations(sweep))) EXPECT_EQ(row.held_s, 0);
+}
+
+TEST_F(OpenTest, WhatAllocationsOfEarlierVersionsHeldIsNotKnownAfterTheUpgrade) {
+  sql(slurp(fs::path(SWEEP_SOURCE_DIR) / "tests/golden/store_v1.sql"));
+  store_ = open();
+  const i64 sweep = must(store_->find_sweep("golden")).id;
+  EXPECT_EQ(must(store_->gpu_seconds(sweep)).ended, 0);
+  must(store_->take_lease(sweep));
+  const auto id = must(store_->create_allocation(sweep, "slurm", dir_)).id;
+  must(store_->allocation_started(id, "job 1", 1, {2, 8, 10}));
+  EXPECT_GE(must(store_->gpu_seconds(sweep)).open, 160);
+  EXPECT_EQ(
+      must(store_->query("SELECT nodes, gpus FROM allocation WHERE started_unix_ns IS NULL AND nodes IS NOT "
+                         "NULL"))
+          .rows.size(),
+      0u);
 }
 
 TEST_F(OpenTest, AFolderIsNoDatabase) {

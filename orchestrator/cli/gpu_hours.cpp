@@ -1,0 +1,54 @@
+#include "orchestrator/cli/gpu_hours.h"
+
+#include <fmt/format.h>
+
+#include <istream>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "schema/codec.h"
+
+namespace sweep::cli {
+
+std::optional<double> smaller_limit(std::optional<double> one, std::optional<double> other) {
+  if (!one || !other) return one ? one : other;
+  return std::min(*one, *other);
+}
+
+Expected<void> confirmed(Io& io, const Planned& planned, const LaunchChoice& choice,
+                         std::optional<double> bound, bool yes) {
+  const auto settings = parse_json(choice.settings);
+  const double limit = settings ? settings->value("confirm_gpu_hours", 0.0) : 0.0;
+  const double predicted = predicted_gpu_hours(planned.entries);
+  if (yes || limit <= 0 || predicted <= limit || (bound && *bound <= limit)) return {};
+  const auto why = fmt::format(
+      "this is predicted to take {:.3g} GPU-hours, and more than {:.3g} want a yes (confirm_gpu_hours)",
+      predicted, limit);
+  if (io.in == nullptr)
+    return fail(fmt::format("{}; say --yes, or end it at {:.3g} with --gpu-hours", why, limit));
+  io.err << why << ". Go on? [y/N] " << std::flush;
+  std::string answer;
+  std::getline(*io.in, answer);
+  if (answer == "y" || answer == "Y" || answer == "yes") return {};
+  return fail("nothing was started");
+}
+
+Expected<std::string> held_hours(store::Store& store, const store::SweepRow& sweep,
+                                 std::optional<double> limit) {
+  constexpr double kSecondsInHour = 3600;
+  const auto held = store.gpu_seconds(sweep.id);
+  if (!held) return tl::unexpected(held.error());
+  const double hours = (held->ended + held->open) / kSecondsInHour;
+  if (hours <= 0) return std::string();
+  return fmt::format("{:.3g}{} GPU-hours held, all runs together", hours,
+                     limit ? fmt::format(" of {:.6g}", *limit) : "");
+}
+
+std::string held_hours_in(const std::string& db, const std::string& sweep, std::optional<double> limit) {
+  std::error_code ec;
+  if (!std::filesystem::exists(db, ec)) return {};
+  const auto opened = open_sweep({db, sweep}, store::Mode::kReadOnly);
+  return opened ? held_hours(*opened->store, opened->sweep, limit).value_or("") : "";
+}
+
+}  // namespace sweep::cli
