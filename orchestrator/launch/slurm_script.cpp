@@ -83,6 +83,7 @@ std::vector<std::string> slurm_directives(const AllocationRequest& wanted, const
   out.push_back(fmt::format("--nodes={}", wanted.nodes - 1));
   out.emplace_back("--ntasks-per-node=1");
   if (options.exclusive) out.emplace_back("--exclusive");
+  asks.erase("licenses");  // Slurm would take them once more
   add_asks(out, asks);
   for (const auto& line : options.extra) out.push_back(line);
   return out;

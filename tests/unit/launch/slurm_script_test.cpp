@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -64,6 +65,13 @@ TEST(SlurmScript, AHeadWithMoreMemoryIsAPartOfItsOwn) {
   expect_golden("slurm_head.sh", slurm_script(wanted, options(R"({"partition": "h100", "mem": "200G",
     "head": {"mem": "1T", "constraint": "bigmem"}})"),
                                               kPrograms));
+}
+
+TEST(SlurmScript, LicencesAreTakenOnceByAJobInParts) {
+  const auto lines =
+      slurm_directives(request(4), options(R"({"licenses": "x:2", "mem": "1G", "head": {"mem": "1T"}})"));
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "--licenses=x:2"), 1);
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "hetjob"), 1);
 }
 
 TEST(SlurmScript, RanksGoIntoTheContainerAndTheAgentStaysOutside) {
