@@ -26,6 +26,15 @@ def marked(folder):
     return found
 
 
+def ancestors(pid):
+    """pids of its parents, the nearest first."""
+    out = []
+    while pid > 1:
+        pid = int(pathlib.Path("/proc", str(pid), "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+        out.append(pid)
+    return out
+
+
 def attempt(number, ranks=1, nodes=1, script=None, deadlines=None):
     """An attempt whose fake ranks follow the script (tests/support/fake_trial.h)."""
     return {"id": number, "trial_id": f"{number:016x}",
@@ -131,6 +140,11 @@ class Agents:
             if words and words[0].endswith("sweep-agent"):
                 found.setdefault(("agent", node), []).append(pid)
         return found
+
+    def zygote(self, node):
+        """What the agent of a node forks its ranks from; it has one once an attempt ran there."""
+        agent = self.processes[node].pid
+        return next(pid for pid, words in marked(self.folder).items() if "zygote" in words and agent in ancestors(pid))
 
     def stop(self):
         for process in self.processes:

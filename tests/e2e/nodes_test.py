@@ -102,6 +102,18 @@ class NodesTest(unittest.TestCase):
         self.assertTrue(all(len(rank["cores"]) == cores and len(rank["devices"].split(",")) == cores for rank in ranks), ranks)
         it.finish()
 
+    def test_node_that_starts_late(self):
+        """A node's zygote stands still: its ranks come by exec once the deadline of starting is over. Who waits for them does not hang."""
+        it = self.agents(2).start()
+        it.post("attempt", agents.attempt(1, ranks=4, nodes=2))  # the zygotes are there afterwards
+        self.assertEqual(it.end_of(1)["cause"], "done")
+        zygote = it.zygote(1)
+        os.kill(zygote, signal.SIGSTOP)
+        it.post("attempt", agents.attempt(2, ranks=4, nodes=2, deadlines={"startup_s": 3.0, "first_step_s": 1.5, "step_s": 1.5}))
+        end = it.end_of(2)
+        self.assertEqual(end["cause"], "done", f"{end} {it.tell()}")
+        it.finish()
+
     def test_lost_node(self):
         it = self.agents(3, lease=1.0).start()
         it.post("attempt", agents.attempt(1, ranks=3, nodes=3, script={"outcome": "hang"}))

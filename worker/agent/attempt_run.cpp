@@ -33,6 +33,7 @@ AttemptRun::AttemptRun(Lent& lent, NodePart part, std::function<void(AttemptRun&
       attempt_(part_.attempt),
       finished_(std::move(finished)),
       watchdog_(attempt_.deadlines, part_.ranks, part_.first_rank),
+      peers_started_(part_.whole),
       timer_(lent.io) {}
 
 AttemptRun::~AttemptRun() {
@@ -175,6 +176,7 @@ void AttemptRun::watch() {
   }
   span_->sample(pids, measuring);
   const auto found = watchdog_.look(seen, steady_s());
+  if (!peers_started_) watchdog_.excuse();  // a node that starts late has a deadline of its own for that
   if (!found || stage_ != Stage::kRunning) return;
   lent_.reap();  // a dead child explains more than a silence does
   if (stage_ != Stage::kRunning) return;

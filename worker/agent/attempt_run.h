@@ -59,6 +59,8 @@ class AttemptRun {
   void end(const std::string& cause, bool at_once);
   // The part of another node is in trouble: as when a rank of this one failed, or ended with evidence.
   void peer_ended(const std::string& cause);
+  // The ranks of every node run: from here on a silent one is waited for in vain.
+  void peers_started() { peers_started_ = true; }
   void store_answer(i64 client, const Frame&);
   const Attempt& attempt() const { return attempt_; }
   bool clean() const { return dirt_.empty(); }
@@ -107,6 +109,7 @@ class AttemptRun {
   std::optional<AttemptFiles> files_;
   std::unique_ptr<StoreDoor> door_;  // of an attempt that spans nodes
   Watchdog watchdog_;
+  bool peers_started_;  // or there are none
   std::optional<NodeWatch::Span> span_;
   boost::asio::steady_timer timer_;
   std::vector<Rank> ranks_;

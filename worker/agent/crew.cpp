@@ -101,6 +101,7 @@ void Crew::obey(const Frame& frame) {
   if (run == running_.end()) return;  // ended meanwhile
   if (kind == kEndPart) run->second->end(text_of(*body, "cause"), flag_of(*body, "at_once"));
   if (kind == kPeerEnded) run->second->peer_ended(text_of(*body, "cause"));
+  if (kind == kAllStarted) run->second->peers_started();
   if (kind == kStore && body->contains("message") && (*body)["message"].is_object())
     run->second->store_answer(integer_of(*body, "client"), {(*body)["message"], frame.blob});
 }

@@ -55,7 +55,8 @@ inline Expected<NodePart> part_from(const nlohmann::json& body) {
 inline constexpr std::string_view kStartPart = "start_part";  // head -> node, body: NodePart
 inline constexpr std::string_view kEndPart = "end_part";      // head -> node: {"attempt", "cause", "at_once"}
 inline constexpr std::string_view kPeerEnded = "peer_ended";  // head -> node: {"attempt", "cause"}
-inline constexpr std::string_view kTrouble = "trouble";       // node -> head: {"attempt", "cause"}
+inline constexpr std::string_view kAllStarted = "all_started";  // head -> node: {"attempt"}
+inline constexpr std::string_view kTrouble = "trouble";         // node -> head: {"attempt", "cause"}
 inline constexpr std::string_view kStore = "store";  // both ways: {"attempt", "client", "message"}, blob
 inline constexpr std::string_view kLeave = "leave";  // head -> node: no more work
 

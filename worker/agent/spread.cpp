@@ -99,6 +99,8 @@ void Spread::heard_start(i64 node, const nlohmann::json& body) {
     first = std::min(first, state.started_unix_ns);
   }
   lent_.write(spool::kStarted, {{"attempt", id()}, {"pids", std::move(pids)}, {"unix_ns", first}});
+  if (parts_.size() == 1) return;
+  for (const auto& [each, state] : parts_) order(each, kAllStarted, {{"attempt", id()}});
 }
 
 void Spread::heard_end(i64 node, const nlohmann::json& body) {

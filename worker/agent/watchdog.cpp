@@ -53,6 +53,10 @@ std::optional<std::size_t> Watchdog::waited_for() const {
   return out;
 }
 
+void Watchdog::excuse() {
+  for (Watched& rank : ranks_) rank.idle_s = 0;
+}
+
 std::optional<Watchdog::Finding> Watchdog::look(const std::vector<Heartbeat>& seen, double now_s) {
   const double passed = std::clamp(now_s - last_look_s_.value_or(now_s), 0.0, kLongestLook);
   last_look_s_ = now_s;

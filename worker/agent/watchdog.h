@@ -34,6 +34,8 @@ class Watchdog {
   // REQUIRES: one heartbeat per rank; now_s never goes back. Of several ranks past their deadline it names one
   // that waits for nobody, or else one that is silent for half its time and waits for nobody: the others wait for it.
   std::optional<Finding> look(const std::vector<Heartbeat>& seen, double now_s);
+  // The silence so far counts for nothing: whoever is waited for had not begun.
+  void excuse();
   double idle_s(i64 index) const { return ranks_[static_cast<std::size_t>(index)].idle_s; }
 
  private:

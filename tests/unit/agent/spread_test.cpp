@@ -64,6 +64,17 @@ class SpreadTest : public ::testing::Test {
   int finished_ = 0;
 };
 
+TEST_F(SpreadTest, EveryNodeHearsThatAllHaveStarted) {
+  const auto before = told().size();
+  say(1, spool::kStarted, {{"pids", {11, 12}}, {"unix_ns", 5}});
+  EXPECT_EQ(told().size(), before) << "one of two";
+  say(3, spool::kStarted, {{"pids", {31, 32}}, {"unix_ns", 6}});
+  const auto all = told();
+  ASSERT_EQ(all.size(), before + 2);
+  EXPECT_EQ(all[before], (std::pair<i64, std::string>(1, kAllStarted)));
+  EXPECT_EQ(all[before + 1], (std::pair<i64, std::string>(3, kAllStarted)));
+}
+
 TEST_F(SpreadTest, EachNodeGetsItsRanksAndAllHaveToStart) {
   ASSERT_EQ(sent_.size(), 2u);
   const auto first = part_from(sent_[0].second["body"]), second = part_from(sent_[1].second["body"]);

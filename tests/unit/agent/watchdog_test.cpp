@@ -36,6 +36,20 @@ TEST(Watchdog, EachPhaseHasItsOwnDeadline) {
   }
 }
 
+TEST(Watchdog, AnExcusedSilenceBeginsAnew) {
+  Watchdog dog(kDeadlines, 1);
+  const auto seen = ranks({Phase::kStep});
+  for (double now = 0; now <= 20; now += 0.5) {
+    EXPECT_FALSE(dog.look(seen, now));
+    dog.excuse();
+  }
+  std::optional<double> when;
+  for (double now = 20.5; now <= 30 && !when; now += 0.5)
+    if (dog.look(seen, now)) when = now;
+  ASSERT_TRUE(when);
+  EXPECT_NEAR(*when, 22.5, 0.51);
+}
+
 TEST(Watchdog, AnyChangeIsProgress) {
   Watchdog dog(kDeadlines, 1);
   auto seen = ranks({Phase::kStep});
