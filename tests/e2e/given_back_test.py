@@ -8,7 +8,6 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
-import chaos_faults
 import daemons
 import fleet
 import fleet_sweep
@@ -28,14 +27,16 @@ def beside(own):
     return free[0] if len(busy) == 1 and len(free) > 1 else None
 
 
-def waits_for_all(sweep):
-    return sweep.planned() and len(sweep.attempts().get(64, [])) == 2
+def victim(own, sweep):
+    """The same, once every other trial has a result and the second attempt of the largest one waits for its nodes."""
+    waits = sweep.planned() and len(sweep.results()) == len(TRIALS) - 1 and len(sweep.attempts().get(64, [])) == 2
+    return beside(own) if waits else None
 
 
 def play(own, sweep):
     process = sweep.start()
-    daemons.wait_for(lambda: waits_for_all(sweep) and beside(own), 60, "the second attempt of the largest trial", 0.02)
-    os.kill(beside(own), signal.SIGKILL)
+    pid = daemons.wait_for(lambda: victim(own, sweep), 60, "the second attempt of the largest trial")
+    os.kill(pid, signal.SIGKILL)
     code = process.wait(120)
     assert code == 1, f"exit {code}; 1 expected, since a trial crashes"
     sweep.check_end()
@@ -54,7 +55,7 @@ def main():
         print(f"skipped: this machine lacks {', '.join(sshd.missing())}")
         return 77
     with tempfile.TemporaryDirectory(prefix="sweep-back-") as folder, fleet.SshFleet(folder) as own:
-        sweep = fleet_sweep.Sweep(own, bin_dir, rank, "back", TRIALS, ranks_per_node=1, hang_seconds=8)
+        sweep = fleet_sweep.Sweep(own, bin_dir, rank, "back", TRIALS, ranks_per_node=1, hang_seconds=15)
         with sweep.told():
             play(own, sweep)
     return 0
