@@ -107,9 +107,11 @@ class Writer {
 // Reads from offset to the end of the file (reopened each time: NFS). An absent file reads as empty.
 Expected<std::string> read_from(const fs::path& file, std::uint64_t offset,
                                 std::size_t max_bytes = 64u << 20);
-// Bytes of a file that is copied piece by piece, found there at offset: what of them is new is appended and synced, so that
-// pieces may come twice. The copy's size after it; a gap is an error. A new file is its owner's alone.
-Expected<std::uint64_t> append_copy(const fs::path& file, std::uint64_t offset, std::string_view bytes);
+// Bytes of a file that is copied piece by piece, found there at offset: what of them is new is appended, so that pieces
+// may come twice. The copy's size after it; a gap is an error. A new file is its owner's alone. Synced only where
+// the pieces cannot be asked for again.
+enum class Copy { kSynced, kUnsynced };
+Expected<std::uint64_t> append_copy(const fs::path& file, std::uint64_t offset, std::string_view bytes, Copy);
 std::uint64_t size_of(const fs::path& file);  // 0: absent
 // Writes bytes to a temporary beside path, syncs, renames over it, syncs the folder.
 Expected<void> write_atomically(const fs::path& path, std::string_view bytes);

@@ -80,16 +80,17 @@ std::uint64_t size_of(const fs::path& file) {
   return ec ? 0 : size;
 }
 
-Expected<std::uint64_t> append_copy(const fs::path& file, std::uint64_t offset, std::string_view bytes) {
+Expected<std::uint64_t> append_copy(const fs::path& file, std::uint64_t offset, std::string_view bytes,
+                                    Copy how) {
   const std::uint64_t size = size_of(file);
   if (offset > size)
     return fail(fmt::format("{}: bytes {} to {} of it are missing", file.string(), size, offset));
   bytes.remove_prefix(std::min<std::size_t>(bytes.size(), size - offset));
   if (bytes.empty()) return size;
   const Descriptor out{::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)};
-  if (out.fd < 0 || !write_all(out.fd, bytes) || ::fdatasync(out.fd) != 0)
+  if (out.fd < 0 || !write_all(out.fd, bytes) || (how == Copy::kSynced && ::fdatasync(out.fd) != 0))
     return failed("cannot be written", file);
-  return size_of(file);
+  return size + bytes.size();
 }
 
 Expected<void> write_atomically(const fs::path& path, std::string_view bytes) {

@@ -113,7 +113,8 @@ Sentences state_faults(const ProofInput& in) {
     experts += static_cast<double>(state->expert_elements() * in.trial.ep);
   }
   const auto same = [&](const char* what, i64 counted, double shape::StateBytes::*part) {
-    expect_same(faults, what, counted, std::llround(formula.*part * dense + of_expert.*part * experts));
+    expect_same(faults, what, static_cast<double>(counted),
+                formula.*part * dense + of_expert.*part * experts);
   };
   same("bytes of weights", held.weights, &shape::StateBytes::weights);
   same("bytes of gradients", held.gradients, &shape::StateBytes::gradients);

@@ -1,5 +1,6 @@
 #include "bench_kernels/step/traffic_check.h"
 
+#include <cmath>
 #include <initializer_list>
 
 #include "bench_kernels/shape/model_states.h"
@@ -77,7 +78,7 @@ class TrafficCheck {
   const comm::Traffic& traffic(Dimension dimension) const { return mesh_[dimension].traffic(); }
 
   void same(const std::string& what, i64 counted, i64 formula) {
-    expect_same(faults_, what, counted, formula);
+    expect_same(faults_, what, static_cast<double>(counted), static_cast<double>(formula));
   }
   void volume(Dimension dimension, Kind kind, const shape::Volume& formula, bool calls = true,
               bool bytes = true) {
@@ -102,10 +103,10 @@ class TrafficCheck {
 
 }  // namespace
 
-void expect_same(std::vector<std::string>& faults, const std::string& what, i64 counted, i64 formula) {
+void expect_same(std::vector<std::string>& faults, const std::string& what, double counted, double formula) {
   if (counted == formula) return;
-  faults.push_back(what + ": " + std::to_string(counted) + " where the formula has " +
-                   std::to_string(formula));
+  faults.push_back(what + ": " + std::to_string(std::llround(counted)) + " where the formula has " +
+                   std::to_string(std::llround(formula)));
 }
 
 std::vector<std::string> traffic_faults(const Trial& trial, const parallel::Mesh& mesh,

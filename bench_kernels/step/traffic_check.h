@@ -15,6 +15,6 @@ namespace sweep::step {
 std::vector<std::string> traffic_faults(const Trial&, const parallel::Mesh&, const TrainStep&);
 
 // A sentence more where what was counted is not what a closed form has.
-void expect_same(std::vector<std::string>& faults, const std::string& what, i64 counted, i64 formula);
+void expect_same(std::vector<std::string>& faults, const std::string& what, double counted, double formula);
 
 }  // namespace sweep::step

@@ -189,11 +189,16 @@ int drive(Io& io, store::Store& store, const store::SweepRow& sweep, const Launc
   return finish(io, store, sweep.id, *end);
 }
 
-// What it would run on and with is possible, and wanted.
+// What it would run on and with is possible.
+Expected<void> can_run(const std::vector<PlanEntry>& entries, const LaunchChoice& choice,
+                       const RunOptions& o) {
+  if (auto fits = slots_fit(choice, o.launch, hardware_of(entries)); !fits) return fits;
+  return o.as_job.empty() ? Expected<void>() : fits_a_job(o.as_job, choice);
+}
+
+// And wanted.
 Expected<void> may_run(Io& io, const Planned& planned, const LaunchChoice& choice, const RunOptions& o) {
-  if (auto fits = slots_fit(choice, o.launch, hardware_of(planned.entries)); !fits) return fits;
-  if (!o.as_job.empty())
-    if (auto fits = fits_a_job(o.as_job, choice); !fits) return fits;
+  if (auto can = can_run(planned.entries, choice, o); !can) return can;
   const auto own = o.gpu_hours ? o.gpu_hours : planned.grid.limits.gpu_hours;
   return confirmed(io, planned, choice, smaller_limit(own, choice.gpu_hours), o.yes);
 }
@@ -267,11 +272,9 @@ int resume(Io& io, const RunOptions& o) {
   if (!opened) return refuse(io, opened.error());
   const auto choice = kept_choice(opened->sweep, o);
   if (!choice) return refuse(io, choice.error());
-  if (!o.as_job.empty())
-    if (auto fits = fits_a_job(o.as_job, *choice); !fits) return refuse(io, fits.error());
   const auto entries = opened->store->plan(opened->sweep.id);
   if (!entries) return refuse(io, entries.error());
-  if (auto fits = slots_fit(*choice, o.launch, hardware_of(*entries)); !fits) return refuse(io, fits.error());
+  if (auto can = can_run(*entries, *choice, o); !can) return refuse(io, can.error());
   if (o.detach) return detach(io, "--detach", o.where, opened->sweep.name, o.where.db + ".log");
   const auto holder = obtain_lease(io, *opened->store, opened->sweep.id, o.take_over);
   if (!holder) return refuse(io, holder.error());

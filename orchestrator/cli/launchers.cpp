@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/cli/gpu_hours.h"
 #include "orchestrator/cli/planning.h"
 #include "orchestrator/grid/site.h"
 #include "orchestrator/launch/commands.h"
@@ -114,9 +115,7 @@ struct KnownGpus {
   std::string source;
 };
 std::optional<KnownGpus> gpus_of_node(const std::string& hardware, const launch::SlurmOptions& options) {
-  auto asks = options.ask;
-  if (const auto own = options.hardware.find(hardware); own != options.hardware.end())
-    for (const auto& [name, value] : own->second) asks[name] = value;
+  const auto asks = launch::slurm_asks_for(hardware, options);
   for (const char* name : {"gres", "gpus-per-node"})
     if (const auto found = asks.find(name); found != asks.end())
       if (const auto count = gpus_in(name, found->second))
@@ -208,7 +207,7 @@ Expected<run::MakeLauncher> prepare_launcher(const LaunchChoice& choice, const L
   s.launcher = choice.on;
   s.start = wish.start;
   s.usd_per_node_hour = choice.usd_per_node_hour;
-  if (choice.gpu_hours) s.gpu_hours = std::min(s.gpu_hours.value_or(*choice.gpu_hours), *choice.gpu_hours);
+  s.gpu_hours = smaller_limit(s.gpu_hours, choice.gpu_hours);
   if (choice.on == "slurm") return slurm_maker(choice, *settings, *programs, wish, s);
   if (choice.on == "ssh") return ssh_maker(choice, *settings, *programs, s);
   const i64 gpus = local_resources().gpus;

@@ -44,9 +44,14 @@ Trouble wandb_trouble(const Reply& reply, const std::string& what) {
           fmt::format("{}: {}{}", what, words_of(reply), hint)};
 }
 
-std::string text_in(const nlohmann::json& object, const char* pointer) {
+nlohmann::json value_in(const nlohmann::json& object, const char* pointer) {
   const nlohmann::json::json_pointer at(pointer);
-  return object.contains(at) && object[at].is_string() ? object[at].get<std::string>() : "";
+  return object.contains(at) ? object[at] : nlohmann::json();
+}
+
+std::string text_in(const nlohmann::json& object, const char* pointer) {
+  const auto found = value_in(object, pointer);
+  return found.is_string() ? found.get<std::string>() : "";
 }
 
 std::string wrapped_config(const TrackerRun& run) {
@@ -99,12 +104,8 @@ Delivered<WandbOnline::Bucket> WandbOnline::upsert(const TrackerRun& run) {
   out.name = text_in(*data, "/upsertBucket/bucket/name");
   out.project = text_in(*data, "/upsertBucket/bucket/project/name");
   out.entity = text_in(*data, "/upsertBucket/bucket/project/entity/name");
-  const auto at = [&data](const char* pointer) {
-    const nlohmann::json::json_pointer where(pointer);
-    return data->contains(where) ? (*data)[where] : nlohmann::json();
-  };
-  out.inserted = at("/upsertBucket/inserted") != nlohmann::json(false);
-  const auto lines = at("/upsertBucket/bucket/historyLineCount");
+  out.inserted = value_in(*data, "/upsertBucket/inserted") != nlohmann::json(false);
+  const auto lines = value_in(*data, "/upsertBucket/bucket/historyLineCount");
   if (lines.is_number_integer()) out.lines = lines.get<i64>();
   if (out.name.empty() || out.project.empty() || out.entity.empty())
     return refused(

@@ -96,11 +96,11 @@ void BridgeEnd::obey(const Frame& frame) {
   if (!stopped_ && flag_of(head, "gone")) events_.gone();
 }
 
-// There is no gap, since the bridge sends from the size we told it.
+// There is no gap, since the bridge sends from the size we told it; what a crash takes away it sends again.
 void BridgeEnd::keep(std::uint64_t offset, std::string_view bytes) {
   const auto path = spool::outbox(spool_);
   const std::uint64_t before = spool::size_of(path);
-  const auto size = spool::append_copy(path, offset, bytes);
+  const auto size = spool::append_copy(path, offset, bytes, spool::Copy::kUnsynced);
   if (!size) return fail_for_good(fmt::format("the outbox on {}: {}", host_, size.error().message));
   if (*size == before) return;
   events_.news();

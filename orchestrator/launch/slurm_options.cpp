@@ -125,4 +125,11 @@ Expected<SlurmOptions> slurm_options_from(const Json& section) {
   return out;
 }
 
+std::map<std::string, std::string> slurm_asks_for(const std::string& hardware, const SlurmOptions& options) {
+  auto asks = options.ask;
+  if (const auto own = options.hardware.find(hardware); own != options.hardware.end())
+    for (const auto& [name, value] : own->second) asks[name] = value;
+  return asks;
+}
+
 }  // namespace sweep::launch

@@ -48,6 +48,9 @@ struct SlurmOptions {
 // Of the merged JSON of site profiles and grid (each validated by the grid room).
 Expected<SlurmOptions> slurm_options_from(const nlohmann::json& section);
 
+// What is asked for a kind of hardware: the general wishes, overridden by its own.
+std::map<std::string, std::string> slurm_asks_for(const std::string& hardware, const SlurmOptions&);
+
 // The options of sbatch that may be named in `ask`, `hardware` and `head`.
 const std::vector<std::string>& slurm_asks();
 

@@ -18,11 +18,8 @@ bool plain(const std::string& text, const char* beyond) {
   });
 }
 
-// What is asked for a kind of hardware: the general wishes, overridden by its own.
 std::map<std::string, std::string> asks_for(const AllocationRequest& wanted, const SlurmOptions& options) {
-  auto asks = options.ask;
-  if (const auto own = options.hardware.find(wanted.hardware); own != options.hardware.end())
-    for (const auto& [name, value] : own->second) asks[name] = value;
+  auto asks = slurm_asks_for(wanted.hardware, options);
   const bool names_gpus = asks.contains("gres") || asks.contains("gpus-per-node");
   if (!names_gpus && wanted.gpus > 0) asks["gpus-per-node"] = std::to_string(wanted.gpus);
   if (!wanted.avoid.empty()) {

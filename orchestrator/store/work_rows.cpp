@@ -106,8 +106,7 @@ Expected<void> SqliteStore::end_allocation(const std::string& id, const std::str
   const i64 now = leases_.now();
   work.run(
       "UPDATE allocation SET ended_unix_ns = max(?, coalesce(started_unix_ns, created_unix_ns)), end_reason "
-      "= "
-      "? WHERE id = ? AND ended_unix_ns IS NULL",
+      "= ? WHERE id = ? AND ended_unix_ns IS NULL",
       std::min(now, last_word_unix_ns.value_or(now)), reason, id);
   return work.commit();
 }
@@ -118,8 +117,7 @@ Expected<GpuSeconds> SqliteStore::gpu_seconds(i64 sweep) {
   if (!says_what_was_held(work)) return work.commit(out);
   auto rows = work.rows(
       "SELECT ended_unix_ns IS NOT NULL, sum(max(0, coalesce(ended_unix_ns, ?) - started_unix_ns) / 1e9 * "
-      "nodes "
-      "* gpus) FROM allocation WHERE sweep = ? AND started_unix_ns IS NOT NULL GROUP BY 1",
+      "nodes * gpus) FROM allocation WHERE sweep = ? AND started_unix_ns IS NOT NULL GROUP BY 1",
       leases_.now(), sweep);
   while (rows.next()) (rows.get<bool>(0) ? out.ended : out.open) = rows.get<double>(1);
   return work.commit(out);

@@ -2,7 +2,6 @@
 """cli_test.py BIN: the programs as people use them: answers, errors with the way out, exit codes, two runs at once, a disk
 that fills up. Exit 77: a case could not be set up here; its name and the reason are printed."""
 import json
-import os
 import pathlib
 import sqlite3
 import subprocess

@@ -76,7 +76,7 @@ class Bridge {
   }
 
   void append(std::uint64_t offset, std::string_view bytes) {
-    const auto size = spool::append_copy(spool::inbox(spool_), offset, bytes);
+    const auto size = spool::append_copy(spool::inbox(spool_), offset, bytes, spool::Copy::kSynced);
     if (!size) return refuse(size.error().message);
     send({{{"inbox_at", *size}}, {}});
   }

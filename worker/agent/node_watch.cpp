@@ -84,8 +84,7 @@ std::string NodeWatch::without_gpu(const std::vector<i64>& slots) const {
   if (gpus == 0 || last < static_cast<i64>(gpus)) return {};
   return fmt::format(
       "trials side by side were to have slot {} of this node, which has {} GPUs: a slot needs one of its "
-      "own; make "
-      "`slots` {} or fewer",
+      "own; make `slots` {} or fewer",
       last + 1, gpus, gpus);
 }
 

@@ -88,16 +88,16 @@ TEST_F(SpoolFile, FullDiskKeepsNothingOfTheLine) {
 
 TEST_F(SpoolFile, PiecesOfACopyMayComeTwiceButNotLeaveAGap) {
   EXPECT_EQ(size_of(file_), 0u);
-  EXPECT_EQ(*append_copy(file_, 0, "abc"), 3u);
-  EXPECT_EQ(*append_copy(file_, 1, "bcde"), 5u);
-  EXPECT_EQ(*append_copy(file_, 0, "abc"), 5u);
-  EXPECT_EQ(*append_copy(file_, 5, ""), 5u);
-  const auto gap = append_copy(file_, 6, "g");
+  EXPECT_EQ(*append_copy(file_, 0, "abc", Copy::kSynced), 3u);
+  EXPECT_EQ(*append_copy(file_, 1, "bcde", Copy::kUnsynced), 5u);
+  EXPECT_EQ(*append_copy(file_, 0, "abc", Copy::kSynced), 5u);
+  EXPECT_EQ(*append_copy(file_, 5, "", Copy::kSynced), 5u);
+  const auto gap = append_copy(file_, 6, "g", Copy::kSynced);
   ASSERT_FALSE(gap);
   EXPECT_NE(gap.error().message.find("bytes 5 to 6"), std::string::npos) << gap.error().message;
   EXPECT_EQ(bytes(), "abcde");
   EXPECT_EQ(fs::status(file_).permissions() & fs::perms::others_all, fs::perms::none);
-  EXPECT_FALSE(append_copy(dir_ / "absent" / "file", 0, "x"));
+  EXPECT_FALSE(append_copy(dir_ / "absent" / "file", 0, "x", Copy::kSynced));
 }
 
 TEST_F(SpoolFile, AtomicWriteReplacesWholeAndLeavesNoTemporary) {
