@@ -32,6 +32,8 @@ struct Settings {
   i64 ahead = 2;  // attempts in the inbox beyond one for each slot; more where trials are short
   // Allocations lost without one result, and more than are at work, before the circuit breaker opens.
   int lost_in_a_row = 3;
+  int taken_in_a_row =
+      10;  // the same of those that were preempted or cancelled long before their time was up
   bool leave_out_slow = false;  // hosts that stood out in the look at the nodes get no more work
   double rest_s = 10;           // a host by which an allocation was lost is not asked for, for so long
   double return_s = 300;  // one that is out for that is asked for again after so long, then twice that, ...

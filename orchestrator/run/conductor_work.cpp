@@ -270,7 +270,7 @@ void ConductorLoop::land(Holding& holding, const Landing& landing) {
   ++landed_;
   ++holding.landed;
   holding.foretold_s += foretold_seconds(landing.flight.entry);
-  lost_in_a_row_ = 0;
+  lost_in_a_row_ = taken_in_a_row_ = 0;
 }
 
 // An agent that is leaving (a signal, lost nodes, the word of a run before this one) cancels whatever it is handed.
@@ -331,6 +331,14 @@ void ConductorLoop::on_lost(const Holding& holding, const launch::Ended& ended) 
   if (holding.landed > 0) return;
   if (!ended.blameless) out_for_now(named ? Hosts{{0, ended.host}} : holding.hosts, ended.reason);
   if (named) return;  // who is at fault is known, and soon out
+  if (ended.blameless && holding.had_time(clock_.now())) {
+    if (++taken_in_a_row_ < settings_.taken_in_a_row) return;
+    return end_with(End::kBroken,
+                    fmt::format("{} allocations in a row were preempted or cancelled without one result; the "
+                                "last one: {}. The trials stay pending; `sweep resume` goes on",
+                                taken_in_a_row_, ended.reason),
+                    false);
+  }
   // Three of sixty that work say little of the machine.
   const auto at_work = std::ranges::count_if(
       held_, [](const auto& each) { return each.second.started && !each.second.finishing; });

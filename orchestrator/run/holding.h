@@ -55,6 +55,11 @@ struct Holding {
   double seconds_left(Clock::Point now, double otherwise) const {
     return until ? std::chrono::duration<double>(*until - now).count() : otherwise;
   }
+  // It has begun, and its scheduler's word that the time is up is not due: Slurm may send that a minute early.
+  bool had_time(Clock::Point now) const {
+    constexpr double kWordOfTheEnd = 90;
+    return started && seconds_left(now, 2 * kWordOfTheEnd) > kWordOfTheEnd;
+  }
   // Whether an attempt of so many predicted seconds, taken `pace` times, is likely to end before the allocation
   // does. What would not fit a fresh one either is let in as long as most of it is left.
   bool has_time_for(const PlanEntry& entry, Clock::Point now, double pace) const {

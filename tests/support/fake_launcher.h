@@ -92,6 +92,7 @@ class FakeLauncher : public launch::Launcher {
   std::map<std::string, launch::AllocationId>* where_seen = nullptr;  // trial -> allocation
   std::map<launch::AllocationId, launch::AllocationRequest> adoptable;
   NamedHosts* named = nullptr;
+  std::optional<double> seconds_left;  // of each allocation, when it starts
 
  private:
   struct Held {
@@ -139,7 +140,7 @@ class FakeLauncher : public launch::Launcher {
   void begin(const launch::AllocationRequest& r) {
     if (named != nullptr) return begin_named(r);
     held_[r.id] = {r.id, {}, 0, 0, 0, true};
-    boost::asio::post(io_, [this, id = r.id] { sink_(launch::Started{id, "fake", 1}); });
+    boost::asio::post(io_, [this, id = r.id] { sink_(launch::Started{id, "fake", 1, seconds_left}); });
   }
 
   void play(Held& held, const Attempt& attempt, Fate fate) {

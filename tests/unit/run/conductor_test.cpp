@@ -237,6 +237,33 @@ TEST_F(ConductorTest, APreemptedTrialBurnsNoRetry) {
   EXPECT_EQ(std::get<i64>(table->rows[0][0]), static_cast<i64>(Outcome::kCancelled));
 }
 
+TEST_F(ConductorTest, AllocationsThatArePreemptedOneAfterTheOtherEndTheRunLate) {
+  plan(1);
+  int preempted = 0;
+  const auto end = conduct_by_need(
+      [&](const Attempt&) { return preempted++ < settings_.taken_in_a_row - 1 ? Fate::kPreempt : Fate::kOk; },
+      {1, 1, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kDone) << end->why;
+
+  plan(2);  // one trial more
+  const auto ended = conduct_by_need([](const Attempt&) { return Fate::kPreempt; }, {1, 1, {}});
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_EQ(ended->end, End::kBroken);
+  EXPECT_NE(ended->why.find("10 allocations in a row were preempted or cancelled"), std::string::npos)
+      << ended->why;
+  EXPECT_EQ(store_->progress(sweep_)->pending, 1);
+}
+
+TEST_F(ConductorTest, AllocationsWhoseTimeIsUpWithoutAResultOpenTheCircuitBreaker) {
+  plan(1);
+  seconds_left_ = 60;  // what is left when Slurm says that the end is near
+  const auto end = conduct_by_need([](const Attempt&) { return Fate::kPreempt; }, {1, 1, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kBroken);
+  EXPECT_NE(end->why.find("3 allocations in a row were lost"), std::string::npos) << end->why;
+}
+
 TEST_F(ConductorTest, AnAllocationOfAKilledRunIsAdoptedWithWhatRanInIt) {
   plan(3);
   const auto row = store_->create_allocation(sweep_, "fake", dir_ / "spool");
