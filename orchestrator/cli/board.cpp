@@ -69,7 +69,7 @@ Expected<void> add_allocations(report::StatusView& view, store::Store& store, i6
       if (attempt.state != State::kRunning || view.now.size() > kUnderWay) continue;
       ResultRow trial;
       trial.trial = attempt.attempt.trial;
-      view.now.push_back(fmt::format("{}  {}", attempt.trial_id, report::layout(trial, shown)));
+      view.now.push_back(fmt::format("{}  {}", attempt.trial_id, report::setting_text(trial, shown)));
     }
   }
   return {};

@@ -39,7 +39,7 @@ report::StatusView status_view(const std::string& sweep, const run::Snapshot& sh
   view.left_s = shot.seconds_left;
   if (shot.best && shot.best->metrics.tokens_per_s_gpu)
     view.best = report::StatusView::Best{"tokens_per_s_gpu", *shot.best->metrics.tokens_per_s_gpu,
-                                         report::layout(*shot.best, shown), shot.best->trial_id};
+                                         report::setting_text(*shot.best, shown), shot.best->trial_id};
   return view;
 }
 

@@ -65,7 +65,7 @@ Expected<std::vector<report::Remeasured>> remeasured(store::Store& store, i64 co
   for (const auto& row : best) {
     report::Remeasured each;
     each.trial_id = row.trial_id;
-    each.configuration = report::layout(row, shown);
+    each.configuration = report::setting_text(row, shown);
     each.before = value_of(row.metrics, metric).value_or(0);
     const auto attempts = store.attempts(confirming, row.trial_id);
     if (!attempts) return tl::unexpected(attempts.error());

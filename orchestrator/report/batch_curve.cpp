@@ -1,7 +1,5 @@
 #include "orchestrator/report/batch_curve.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 
@@ -89,15 +87,6 @@ std::vector<BatchCurve> batch_curves(std::span<const ResultRow> rows, std::span<
     curve.key = key;
     for (const auto& [batch, row] : points) curve.points.push_back({batch, row});
     find_star(curve);
-  }
-  return out;
-}
-
-std::string setting_text(const ResultRow& row, std::span<const Field> shown) {
-  std::string out = layout(row, shown);
-  for (const Field& field : shown) {
-    if (short_name(field.name()) != field.name()) continue;  // layout() has said it
-    out += fmt::format("{}{}={}", out.empty() ? "" : " ", safe_text(field.name()), show(field.of(row)));
   }
   return out;
 }

@@ -33,7 +33,4 @@ std::vector<Field> setting_fields(std::span<const ResultRow> rows);
 // One curve per distinct setting, in natural order; settings of which nothing was run are left out.
 std::vector<BatchCurve> batch_curves(std::span<const ResultRow> rows, std::span<const Field> setting);
 
-// What tells this row apart, in short: "TP2 ZeRO1 recompute=full"; empty for no fields.
-std::string setting_text(const ResultRow&, std::span<const Field> shown);
-
 }  // namespace sweep::report

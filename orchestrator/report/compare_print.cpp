@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "orchestrator/report/batch_curve.h"
 #include "orchestrator/report/compare.h"
+#include "orchestrator/report/fields.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/tables.h"
 

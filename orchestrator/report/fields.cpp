@@ -224,4 +224,13 @@ std::string layout(const ResultRow& row, std::span<const Field> shown) {
   return out;
 }
 
+std::string setting_text(const ResultRow& row, std::span<const Field> shown) {
+  std::string out = layout(row, shown);
+  for (const Field& field : shown) {
+    if (short_name(field.name()) != field.name()) continue;  // layout() has said it
+    out += fmt::format("{}{}={}", out.empty() ? "" : " ", safe_text(field.name()), show(field.of(row)));
+  }
+  return out;
+}
+
 }  // namespace sweep::report

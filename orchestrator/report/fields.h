@@ -55,6 +55,8 @@ Indexed index_of(std::span<const ResultRow> rows, const Field& field);
 
 // The layout in short, of the axes named: "DP8 TP4 GAS16 MBS2 Z1".
 std::string layout(const ResultRow&, std::span<const Field> shown);
+// What tells this row apart, in short: "TP2 ZeRO1 recompute=full"; empty for no fields.
+std::string setting_text(const ResultRow&, std::span<const Field> shown);
 std::string_view short_name(std::string_view axis);  // DP, TP, GAS, ...; the axis itself where it has none
 
 }  // namespace sweep::report

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "orchestrator/report/batch_curve.h"
+#include "orchestrator/report/fields.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/heatmap.h"
 #include "orchestrator/report/heatmap_assets.h"

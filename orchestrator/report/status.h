@@ -19,7 +19,7 @@ struct StatusView {
   struct Best {
     std::string metric;  // tokens_per_s_gpu
     double value = 0;
-    std::string configuration;  // as layout() gives it
+    std::string configuration;  // as setting_text() gives it
     std::string trial_id;
   };
   std::optional<Best> best;

@@ -121,6 +121,12 @@ def the_best_configuration_can_be_pasted_as_a_grid(b):
     assert len(planned) == 1 and planned[0]["id"] in json.dumps(best), (planned, best)
 
 
+def status_tells_the_best_apart_by_whatever_varies(b):
+    b.sweep("run", b.grid(text=GRID.replace("micro_batch_size: [1, 2, 3, 4]", "recompute: [none, full]")), "--db", b.db)
+    said = b.sweep("status", "--db", b.db).stdout
+    assert "(recompute=none)" in said or "(recompute=full)" in said, said
+
+
 def attempts(b):
     with sqlite3.connect(b.db) as connection:
         return connection.execute("SELECT * FROM attempt").fetchall()
@@ -182,7 +188,8 @@ class Skip(Exception):
 
 
 CASES = [wrong_input_is_refused_with_the_way_out, help_is_true_and_goes_to_standard_output, the_main_job_from_plan_to_answer,
-         the_best_configuration_can_be_pasted_as_a_grid, a_second_run_watches_and_launches_nothing,
+         the_best_configuration_can_be_pasted_as_a_grid, status_tells_the_best_apart_by_whatever_varies,
+         a_second_run_watches_and_launches_nothing,
          stop_ends_it_and_resume_goes_on, a_full_disk_is_said_and_nothing_is_lost]
 
 
