@@ -114,8 +114,9 @@ INSTANTIATE_TEST_SUITE_P(Cases, Pipeline, ::testing::ValuesIn(kCases),
 
 TEST(PipelineMessages, LargerThanAMailboxPassWhileGroupsWaitForEachOther) {
   Trial t = tiny_trial();
-  t.spec.hidden_size = 1024, t.spec.heads = t.spec.kv_heads = 8, t.spec.head_dim = 128, t.spec.layers = 2;
-  t.seq_len = 256, t.micro_batch_size = 4, t.bucket_mb = 1;  // 4 MiB a message
+  t.spec.hidden_size = 256, t.spec.heads = t.spec.kv_heads = 2, t.spec.head_dim = 128, t.spec.layers = 2;
+  t.seq_len = 32, t.micro_batch_size = 128, t.global_batch_size = 256;  // 4 MiB a message
+  t.bucket_mb = 1;                                                      // several buckets
   const WholeRun ranks = run_layout(with_degrees(t, 2, 1, 2, 1), 1);
   EXPECT_EQ(ranks.faults, std::vector<std::string>{});
 }
