@@ -112,7 +112,7 @@ const Case kCases[] = {
 INSTANTIATE_TEST_SUITE_P(Cases, Pipeline, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST(PipelineMessages, LargerThanAMailboxPassWhileGroupsWaitForEachOther) {
+TEST(PipelineMessages, LargerThanAMailboxPass) {
   Trial t = tiny_trial();
   t.spec.hidden_size = 256, t.spec.heads = t.spec.kv_heads = 2, t.spec.head_dim = 128, t.spec.layers = 2;
   t.seq_len = 32, t.micro_batch_size = 128, t.global_batch_size = 256;  // 4 MiB a message

@@ -211,6 +211,28 @@ std::string thrown_by(const std::function<void()>& body) {
 
 using Clock = std::chrono::steady_clock;
 
+// Rank 0 waits in one group for what rank 1 sends only once it has all of rank 0's message in the other group.
+TEST(ShmBackend, AWaitMovesTheOtherGroupsOn) {
+  const auto statuses = run_ranks(2, [](const GroupOptions& options) {
+    GroupOptions of_other = options;
+    of_other.name = "other", of_other.timeout = std::chrono::seconds(20);
+    const BackendPtr group = make_shm(options), other = make_shm(of_other);
+    const std::int64_t n = 1 << 20;  // 4 MiB, twice what a mailbox holds
+    std::vector<at::Tensor> large{values(0, n, at::kFloat)}, word{at::zeros({1})};
+    if (options.rank == 0) {
+      const auto sending = other->send(large, 1, 0);
+      wait(*group->recv(word, 1, 0));
+      wait(*sending);
+      return;
+    }
+    std::vector<at::Tensor> got{at::zeros({n})};
+    wait(*other->recv(got, 0, 0));
+    wait(*group->send(word, 0, 0));
+    require(at::equal(got[0], large[0]), "the message of the other group");
+  });
+  EXPECT_THAT(statuses, Each(0));
+}
+
 TEST(ShmBackend, SurvivorsNoticeADeadPeer) {
   const auto statuses = run_ranks(3, [](const GroupOptions& options) {
     const BackendPtr backend = make_shm(options);
