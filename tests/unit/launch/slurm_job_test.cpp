@@ -351,5 +351,14 @@ TEST_F(SlurmJobTest, OneThatWasNeverSubmittedIsNotTakenForRunning) {
   EXPECT_EQ(asked("sbatch"), 1) << "a later process submits nothing in its place";
 }
 
+TEST_F(SlurmJobTest, ASubmissionThatASignalEndedIsInDoubtAndLookedFor) {
+  Said killed;
+  killed.signal = 9;
+  submit(killed);
+  EXPECT_EQ(ended(), nullptr) << "slurmctld may have taken the job";
+  learn(facts("PENDING", "Resources"));
+  EXPECT_EQ(job_->number(), 17);
+}
+
 }  // namespace
 }  // namespace sweep::launch

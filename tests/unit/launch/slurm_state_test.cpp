@@ -1,6 +1,9 @@
 #include "orchestrator/launch/slurm_state.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
 
 namespace sweep::launch {
 namespace {
@@ -136,6 +139,12 @@ TEST(SlurmState, SubmissionsThatWereTakenRefusedOrAreInDoubt) {
   EXPECT_TRUE(is_hopeless("JobHeldUser"));
   EXPECT_FALSE(is_hopeless("Resources"));
   EXPECT_FALSE(is_hopeless("Priority"));
+}
+
+TEST(SlurmState, AStrangersJobOfTheSameNameIsNotAskedFor) {
+  const auto mine = "--user=" + std::to_string(::geteuid());
+  for (const auto& words : {squeue_by_name({"sweep-a"}), sacct_by_name({"sweep-a"})})
+    EXPECT_NE(std::find(words.begin(), words.end(), mine), words.end());
 }
 
 }  // namespace
