@@ -282,6 +282,24 @@ bool is_hopeless(std::string_view reason) {
                      [&](std::string_view known) { return reason.substr(0, known.size()) == known; });
 }
 
+// slurm.schedmd.com/resource_limits.html: AssocMaxSubmitJobLimit, QOSMaxSubmitJobPerUserLimit, AssocGrpSubmitJobsLimit, ...
+bool takes_no_more(std::string_view error) {
+  const auto at = error.find("SubmitJob");
+  return (at != std::string_view::npos && error.find("Limit", at) != std::string_view::npos) ||
+         error.find("temporarily unable to accept job") != std::string_view::npos;
+}
+
+std::string sbatch_refusal(std::string_view error) {
+  constexpr std::string_view kWho = "sbatch: ", kError = "error: ";
+  std::string out;
+  for (auto line : split(error, '\n', error.size() + 1)) {
+    for (const auto prefix : {kWho, kError})
+      if (line.starts_with(prefix)) line.remove_prefix(prefix.size());
+    if (!line.empty()) out += fmt::format("{}{}", out.empty() ? "" : "; ", line);
+  }
+  return out;
+}
+
 bool is_in_doubt(std::string_view error) {
   return std::any_of(kDoubt.begin(), kDoubt.end(),
                      [&](std::string_view known) { return error.find(known) != std::string_view::npos; });

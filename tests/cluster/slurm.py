@@ -154,6 +154,14 @@ class Cluster:
         self._daemon("slurmdbd", [program("slurmdbd"), "-D"], self.networks and self.networks.head)
         daemons.wait_for(self.accounting.answers, 30, "slurmdbd listens", 0.05)
 
+    def enforce_limits(self, wanted):
+        """Whether slurmctld keeps to the limits of the accounts; it must start anew for that."""
+        conf, line = self.folder / "slurm.conf", "AccountingStorageEnforce=limits\n"
+        conf.write_text(conf.read_text().replace(line, "") + (line if wanted else ""))
+        self.daemons["slurmctld"].stop()
+        self.daemons["slurmctld"].start()
+        daemons.wait_for(lambda: set(self.states().values()) == {"idle"}, 20, f"every node idle: {self.tell()}", 0.05)
+
     def start(self):
         self.folder.mkdir(parents=True, exist_ok=True)
         for last in (False, True):

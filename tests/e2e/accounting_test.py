@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """accounting_test.py BIN FAKE_RANK: sweeps on a real Slurm that keeps accounts, forgets jobs soon and preempts them.
 
-What squeue no longer knows sacct tells, and nothing is concluded while neither does; preempted jobs burn no retry, however
-often it happens. Further words choose cases.
+What squeue no longer knows sacct tells, and nothing is concluded while neither does; a user's limit on jobs is waited for;
+preempted jobs burn no retry, however often it happens. Further words choose cases.
 """
+import getpass
 import os
 import pathlib
 import signal
@@ -50,6 +51,19 @@ def told_by_sacct(sweep):
     assert f"Slurm job {number} ended without its agent's farewell: {state}" in reason, (reason, state)
 
 
+def takes_no_more(sweep):
+    """The user may have no further job: the run waits and says why, and goes on when he may."""
+    sweep.cluster.run("sacctmgr", "-i", "modify", "user", getpass.getuser(), "set", "maxsubmitjobs=0")
+    sweep.cluster.enforce_limits(True)
+    run = sweep.start("run", str(sweep.grid))
+    try:
+        wait(lambda: "Slurm takes no further job of yours now (AssocMaxSubmitJobLimit;" in sweep.log.read_text(), "it says so")
+    finally:
+        sweep.cluster.enforce_limits(False)
+    assert run.wait(END_SECONDS) == 0, sweep.log.read_text()
+    assert sweep.outcomes() == ["ok"] * 2 and len(sweep.rows("select 1 from allocation")) == 1, sweep.log.read_text()
+
+
 def preempted(sweep):
     """A job of more weight takes the node, again and again, before one result: the sweep waits and goes on."""
     run = sweep.start("run", str(sweep.grid))
@@ -75,7 +89,7 @@ def main():
     launch = LAUNCH.replace("max_allocations: 2", "max_allocations: 1")
     with tempfile.TemporaryDirectory(prefix="sweep-accounts-") as root, \
             slurm.Cluster(pathlib.Path(root) / "cluster", nodes=2, options=OPTIONS, with_accounting=True) as cluster:
-        for case, trials, step_ms in [(told_by_sacct, 6, 300), (preempted, 1, 1500)]:
+        for case, trials, step_ms in [(told_by_sacct, 6, 300), (takes_no_more, 2, 1), (preempted, 1, 1500)]:
             if sys.argv[3:] and case.__name__ not in sys.argv[3:]:
                 continue
             folder = pathlib.Path(root) / case.__name__.replace("_", "-")
