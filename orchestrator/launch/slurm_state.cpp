@@ -277,9 +277,13 @@ std::string slurm_time(double seconds) {
   return fmt::format("{}-{:02}:{:02}:00", minutes / 1440, minutes / 60 % 24, minutes % 60);
 }
 
+// A job stays in the queue for good where it is beyond a limit on one job or node (QOSMaxWallDurationPerJobLimit,
+// AssocMaxNodePerJobLimit, ...) or below a least size; limits on all jobs of a user or account (QOSMaxJobsPerUserLimit) pass.
 bool is_hopeless(std::string_view reason) {
-  return std::any_of(kHopeless.begin(), kHopeless.end(),
-                     [&](std::string_view known) { return reason.substr(0, known.size()) == known; });
+  const auto says = [&](std::string_view part) { return reason.find(part) != std::string_view::npos; };
+  return says("PerJob") || says("PerNode") || reason.starts_with("QOSMin") ||
+         std::any_of(kHopeless.begin(), kHopeless.end(),
+                     [&](std::string_view known) { return reason.starts_with(known); });
 }
 
 // slurm.schedmd.com/resource_limits.html: AssocMaxSubmitJobLimit, QOSMaxSubmitJobPerUserLimit, AssocGrpSubmitJobsLimit, ...
