@@ -155,6 +155,18 @@ TEST_F(SlurmTest, ANumberThatWasGivenToAnotherJobIsADenial) {
   EXPECT_TRUE(std::get<Ended>(events_.back()).lost);
 }
 
+TEST_F(SlurmTest, ASubmissionThatASignalEndedIsLookedForByItsName) {
+  play(
+      [](const std::vector<std::string>& argv) {
+        Said killed;
+        killed.signal = 9;
+        return argv[0] == "sbatch" ? killed : fine("17|PENDING|t|10:00||sweep-a1|1|Resources\n");
+      },
+      1, [&] { return asked_["squeue"] >= 3; });
+  EXPECT_EQ(ended(), 0) << "slurmctld may have taken the job";
+  EXPECT_EQ(asked_["sbatch"], 1);
+}
+
 TEST_F(SlurmTest, AStrangersJobOfOurNameHidesNoDenial) {
   play(
       [](const std::vector<std::string>& argv) {
