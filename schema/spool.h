@@ -93,8 +93,10 @@ class Writer {
   Writer(Writer&&) noexcept;
   Writer& operator=(Writer&&) noexcept;
   ~Writer();
-  // Appends one line. On a full disk the partial line is cut off again and the error says so.
+  // Appends one line. On a full disk the partial line is cut off again and the error says so; one that cannot be cut off
+  // is ended where the next one begins, so that it takes no other with it.
   Expected<i64> append(std::string_view kind, const nlohmann::json& body);  // its sequence number
+  bool displaced() const;  // its path leads to no file or to another one: nobody reads what is written
   i64 last_seq() const { return seq_; }  // highest sequence number in the file; 0: none
 
  private:
@@ -102,6 +104,7 @@ class Writer {
   int fd_ = -1;
   std::string path_, allocation_;
   i64 incarnation_ = 0, seq_ = 0;
+  bool torn_ = false;  // the file ends in a part of a line
 };
 
 // Reads from offset to the end of the file (reopened each time: NFS). An absent file reads as empty.

@@ -134,15 +134,26 @@ Expected<Writer> Writer::open(const fs::path& file, std::string allocation, i64 
 }
 
 Expected<i64> Writer::append(std::string_view kind, const nlohmann::json& body) {
-  const std::string bytes = frame(allocation_, incarnation_, seq_ + 1, kind, body);
+  const std::string bytes = (torn_ ? "\n" : "") + frame(allocation_, incarnation_, seq_ + 1, kind, body);
   const off_t before = ::lseek(fd_, 0, SEEK_END);
   if (!write_all(fd_, bytes) || ::fdatasync(fd_) != 0) {
     const int error = errno;
-    if (before >= 0 && ::ftruncate(fd_, before) != 0)
+    if (before >= 0 && ::ftruncate(fd_, before) != 0) {
+      torn_ = torn_ || ::lseek(fd_, 0, SEEK_END) != before;
       return failed("cannot be written nor cut back", path_, error);
+    }
     return failed("cannot be written (nothing was kept of the line)", path_, error);
   }
+  torn_ = false;
   return ++seq_;
+}
+
+bool Writer::displaced() const {
+  struct stat ours {
+  }, there{};
+  if (::fstat(fd_, &ours) != 0) return false;
+  if (::stat(path_.c_str(), &there) != 0) return errno == ENOENT || errno == ENOTDIR;
+  return ours.st_ino != there.st_ino || ours.st_dev != there.st_dev;
 }
 
 Writer::Writer(Writer&& other) noexcept {
@@ -155,6 +166,7 @@ Writer& Writer::operator=(Writer&& other) noexcept {
   std::swap(allocation_, other.allocation_);
   std::swap(incarnation_, other.incarnation_);
   std::swap(seq_, other.seq_);
+  std::swap(torn_, other.torn_);
   return *this;
 }
 

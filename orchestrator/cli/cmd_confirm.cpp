@@ -10,6 +10,7 @@
 #include "orchestrator/cli/remeasured.h"
 #include "orchestrator/report/confirm.h"
 #include "orchestrator/report/fields.h"
+#include "orchestrator/report/format.h"
 #include "schema/codec.h"
 
 namespace sweep::cli {
@@ -112,7 +113,7 @@ class Confirmation {
       const auto end = measure_round(*all);
       if (!end) return tl::unexpected(end.error());
       if (end->end == run::End::kDone) continue;
-      io_.err << end->why << "; the same command goes on from here\n";
+      io_.err << report::safe_text(end->why) << "; the same command goes on from here\n";
       return end->end == run::End::kInterrupted ? kInterrupted : kUnanswered;
     }
   }

@@ -13,6 +13,7 @@
 #include "orchestrator/cli/launchers.h"
 #include "orchestrator/cli/live.h"
 #include "orchestrator/cli/planning.h"
+#include "orchestrator/report/format.h"
 #include "orchestrator/run/conductor.h"
 #include "schema/codec.h"
 #include "schema/version.h"
@@ -101,10 +102,10 @@ Expected<run::Settings> settings_for(const store::SweepRow& sweep, const RunOpti
 
 int finish(Io& io, store::Store& store, i64 sweep, const run::RunEnd& end) {
   if (end.end == run::End::kInterrupted) {
-    io.err << end.why << "; `sweep resume` goes on from here\n";
+    io.err << report::safe_text(end.why) << "; `sweep resume` goes on from here\n";
     return kInterrupted;
   }
-  if (end.end != run::End::kDone) io.err << "sweep: " << end.why << '\n';
+  if (end.end != run::End::kDone) io.err << "sweep: " << report::safe_text(end.why) << '\n';
   const auto progress = store.progress(sweep);
   return progress ? run::exit_code_for(*progress) : refuse(io, progress.error());
 }
@@ -122,7 +123,7 @@ int attach(Io& io, store::Store& store, const store::SweepRow& sweep, const stor
   live.close();
   if (!end) return refuse(io, end.error());
   if (end->end == run::End::kInterrupted) {  // only the watching: there is nothing to resume
-    io.err << end->why << '\n';
+    io.err << report::safe_text(end->why) << '\n';
     return kInterrupted;
   }
   return finish(io, store, sweep.id, *end);

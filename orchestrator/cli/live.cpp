@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "orchestrator/report/fields.h"
+#include "orchestrator/report/format.h"
 #include "orchestrator/report/status.h"
 
 namespace sweep::cli {
@@ -50,13 +51,14 @@ void Live::clear_line() {
 
 void Live::on_note(const std::string& sentence) {
   clear_line();
-  io_.err << sentence << '\n';
+  io_.err << report::safe_text(sentence) << '\n';
 }
 
 void Live::on_result(const PlanEntry& entry, const Result& result) {
   if (quiet_ || is_answer(result.outcome)) return;
   clear_line();
-  io_.err << fmt::format("{} {}: {}\n", entry.id, to_string(result.outcome), result.reason);
+  io_.err << fmt::format("{} {}: {}\n", entry.id, to_string(result.outcome),
+                         report::safe_text(result.reason));
 }
 
 void Live::on_snapshot(const run::Snapshot& shot) {

@@ -46,6 +46,11 @@ class Channel::Process : public std::enable_shared_from_this<Process> {
       if (::pipe2(&ends[static_cast<std::size_t>(2 * i)], O_CLOEXEC) != 0) error = errno;
     if (error == 0) error = spawn_detached(pid_, {argv, ends[0], ends[3], ends[5]});
     const int pidfd = error == 0 ? static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)) : -1;
+    if (error == 0 && pidfd < 0) {  // no descriptor is left: nobody would hear of its end
+      error = errno;
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+    }
     for (const int fd : {ends[0], ends[3], ends[5]})
       if (fd >= 0) ::close(fd);
     if (error != 0) {

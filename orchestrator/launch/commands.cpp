@@ -2,6 +2,9 @@
 #define BOOST_PROCESS_USE_STD_FS
 #include "orchestrator/launch/commands.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <array>
 #include <boost/asio/post.hpp>
 #include <boost/asio/read.hpp>
@@ -9,34 +12,50 @@
 #include <boost/process/args.hpp>
 #include <boost/process/async_pipe.hpp>
 #include <boost/process/child.hpp>
+#include <boost/process/env.hpp>
+#include <boost/process/environment.hpp>
 #include <boost/process/exe.hpp>
 #include <boost/process/group.hpp>
 #include <boost/process/io.hpp>
 #include <boost/process/search_path.hpp>
 #include <chrono>
+#include <exception>
 #include <filesystem>
+
+#include "orchestrator/launch/slurm_environment.h"
 
 namespace sweep::launch {
 
 namespace bp = boost::process;
 
+namespace {
+
+bp::environment environment_for(const std::vector<std::string>& argv) {
+  bp::environment out;
+  for (const auto& entry : slurm_environment(argv, environ)) {
+    const auto equals = entry.find('=');
+    out[entry.substr(0, equals)] = entry.substr(std::min(equals, entry.size() - 1) + 1);
+  }
+  return out;
+}
+
+}  // namespace
+
 class Commands::Running : public std::enable_shared_from_this<Running> {
  public:
-  Running(Commands& owner, Answer answer)
-      : owner_(owner), answer_(std::move(answer)), out_(owner.io_), err_(owner.io_), limit_(owner.io_) {}
+  Running(Commands& owner, Answer answer) : owner_(owner), answer_(std::move(answer)), limit_(owner.io_) {}
 
   void start(std::vector<std::string> argv, double limit_s) {
     const bool named = argv[0].find('/') == std::string::npos;
     const std::filesystem::path program = named ? bp::search_path(argv[0]) : std::filesystem::path(argv[0]);
     if (program.empty()) return refuse(argv[0] + ": there is no such program in PATH");
-    argv.erase(argv.begin());
-    std::error_code error;
-    // A group of its own: a terminal's Ctrl-C is for `sweep` alone. bp::limit_handles would close 1 and 2 too.
-    child_ = bp::child(bp::exe = program, bp::args = argv, bp::std_in<bp::null, bp::std_out> out_,
-                       bp::std_err > err_, group_, error);
-    if (error) return refuse(program.string() + ": " + error.message());
-    read(out_, said_.out, out_buffer_);
-    read(err_, said_.err, err_buffer_);
+    try {
+      spawn(program, std::move(argv));
+    } catch (const std::exception& error) {  // no descriptor is left, no process may be made
+      return refuse(program.string() + ": " + error.what());
+    }
+    read(*out_, said_.out, out_buffer_);
+    read(*err_, said_.err, err_buffer_);
     limit_.expires_after(
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(limit_s)));
     limit_.async_wait([self = shared_from_this()](const boost::system::error_code& cancelled) {
@@ -56,6 +75,15 @@ class Commands::Running : public std::enable_shared_from_this<Running> {
   }
 
  private:
+  // A group of its own: a terminal's Ctrl-C is for `sweep` alone. bp::limit_handles would close 1 and 2 too.
+  void spawn(const std::filesystem::path& program, std::vector<std::string> argv) {
+    const auto environment = environment_for(argv);
+    argv.erase(argv.begin());
+    out_.emplace(owner_.io_);
+    err_.emplace(owner_.io_);
+    child_ = bp::child(bp::exe = program, bp::args = argv, environment,
+                       bp::std_in<bp::null, bp::std_out> * out_, bp::std_err > *err_, group_);
+  }
   void refuse(std::string why) {
     said_.err = std::move(why);
     boost::asio::post(owner_.io_, [self = shared_from_this()] { self->tell(); });
@@ -64,8 +92,8 @@ class Commands::Running : public std::enable_shared_from_this<Running> {
     std::error_code ignored;
     if (group_.valid()) group_.terminate(ignored);
     boost::system::error_code closed;
-    out_.close(closed);
-    err_.close(closed);
+    if (out_) out_->close(closed);
+    if (err_) err_->close(closed);
   }
   void read(bp::async_pipe& from, std::string& into, std::array<char, 4096>& buffer) {
     ++reading_;
@@ -84,7 +112,9 @@ class Commands::Running : public std::enable_shared_from_this<Running> {
     if (!answer_) return;
     std::error_code error;
     child_.wait(error);
-    if (!error && !said_.timed_out && WIFEXITED(child_.native_exit_code())) said_.code = child_.exit_code();
+    const int status = child_.native_exit_code();
+    if (!error && !said_.timed_out && WIFEXITED(status)) said_.code = WEXITSTATUS(status);
+    if (!error && WIFSIGNALED(status)) said_.signal = WTERMSIG(status);
     tell();
   }
   void tell() {
@@ -97,7 +127,7 @@ class Commands::Running : public std::enable_shared_from_this<Running> {
 
   Commands& owner_;
   Answer answer_;
-  bp::async_pipe out_, err_;
+  std::optional<bp::async_pipe> out_, err_;
   boost::asio::steady_timer limit_;
   bp::child child_;
   bp::group group_;

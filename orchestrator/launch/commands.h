@@ -1,10 +1,11 @@
-// Commands: runs outside programs without a shell and without blocking the event loop; each is bounded in
-// time and in what it may say. Its destructor ends what still runs and calls nobody back. Refuses nothing: a
+// Commands: runs Slurm's programs without a shell and without blocking the event loop, each bounded in time and in what
+// it may say, with the environment that slurm_environment.h leaves. Its destructor ends what still runs and calls nobody back. Refuses nothing: a
 // program that cannot be started is an answer too.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@ namespace sweep::launch {
 struct Said {
   int code = -1;           // exit code; -1: it never ran, was ended by a signal, or by the time limit
   bool timed_out = false;  // what it did before its end is not known
+  int signal = 0;          // that ended it: nor is it then
   std::string out, err;    // at most kMostSaid bytes each
   bool ok() const { return code == 0 && !timed_out; }
 };

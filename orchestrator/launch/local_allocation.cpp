@@ -160,7 +160,10 @@ void LocalAllocation::conclude() {
   clean_leftovers(request_.spool, request_.id);
   Ended out{request_.id, mail_.bye_reason(), false, false};
   out.lost = out.reason.empty();
-  if (out.lost)
+  std::error_code ec;
+  if (out.lost && !std::filesystem::exists(spool::outbox(request_.spool), ec))
+    out.reason = fmt::format("lost: {} was removed while its agent used it", request_.spool.string());
+  else if (out.lost)
     out.reason = WIFSIGNALED(status_)
                      ? fmt::format("lost: the agent was ended by signal {}", WTERMSIG(status_))
                      : fmt::format("lost: the agent ended with exit code {} and no farewell; see {}",

@@ -146,10 +146,15 @@ class Slurm final : public HeldAllocations<SlurmJob> {
   void note(const std::vector<JobFacts>& facts) {
     for (const auto& each : facts) known_[each.name].push_back(each);
   }
+  bool tells_of(const SlurmJob& job) const {
+    const auto found = known_.find(job.name());
+    return found != known_.end() && std::any_of(found->second.begin(), found->second.end(),
+                                                [&](const JobFacts& facts) { return job.is_this(facts); });
+  }
   std::vector<std::string> unlisted() const {
     std::vector<std::string> out;
     for (const auto& [id, job] : held_)
-      if (!known_.contains(job->name())) out.push_back(job->name());
+      if (!tells_of(*job)) out.push_back(job->name());
     return out;
   }
 

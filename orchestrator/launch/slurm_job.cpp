@@ -40,8 +40,10 @@ Expected<void> SlurmJob::write_files() const {
 
 // Written before the submission, so that one cut off by a crash is looked for by its name.
 Expected<void> SlurmJob::keep_record() const {
-  nlohmann::json own = {
-      {"name", name()}, {"job", nullptr}, {"submitted", submitted_}, {"standing", around_.options.standing}};
+  nlohmann::json own = {{"name", name()},
+                        {"job", nullptr},
+                        {"submitted_utc", submitted_},
+                        {"standing", around_.options.standing}};
   if (job_) own["job"] = *job_;
   return launch::keep_record(request_, "slurm", std::move(own));
 }
@@ -82,7 +84,7 @@ Expected<bool> SlurmJob::take_up() {
   if (!*found) return false;
   const nlohmann::json& record = **found;
   restore(request_, record);
-  submitted_ = text_of(record, "submitted");
+  submitted_ = text_of(record, "submitted_utc");
   if (const i64 standing = integer_of(record, "standing"); standing != around_.options.standing)
     return fail(fmt::format(
         "allocation {} of an earlier run {}", request_.id,
@@ -110,10 +112,12 @@ void SlurmJob::answered(const Said& said) {
   if (said.ok()) {
     if (const auto job = read_sbatch(said.out)) return accept(*job, "");
   }
-  in_doubt_ = said.ok() || said.timed_out || is_in_doubt(said.err);
+  in_doubt_ = said.ok() || said.timed_out || said.signal != 0 || is_in_doubt(said.err);
   if (in_doubt_)
     return remark(fmt::format("sbatch did not say whether it took the job ({}); it is looked for by its name",
-                              said.timed_out ? "no answer in time" : last_line(said.err)));
+                              said.timed_out     ? "no answer in time"
+                              : said.signal != 0 ? fmt::format("ended by signal {}", said.signal)
+                                                 : last_line(said.err)));
   const auto why = sbatch_refusal(said.err);
   if (takes_no_more(said.err)) return wait_for_room(why);
   end(fmt::format("refused by sbatch: {}", why), true, false);
@@ -218,14 +222,17 @@ void SlurmJob::look() {
   end(reason, false, reason == "signal");
 }
 
+bool SlurmJob::is_this(const JobFacts& facts) const {
+  if (facts.name != name()) return false;
+  return !job_ || (facts.id == *job_ && (submitted_.empty() || facts.submitted == submitted_));
+}
+
 void SlurmJob::learn(const std::vector<JobFacts>& of_this_name, bool denied) {
   if (sending_ || closed_) return;
   if (send_again_s_ > 0) return look_for_room();
   const JobFacts* mine = nullptr;
-  for (const JobFacts& facts : of_this_name) {
-    if (job_ && (facts.id != *job_ || (!submitted_.empty() && facts.submitted != submitted_))) continue;
-    if (mine == nullptr || facts.id < mine->id) mine = &facts;
-  }
+  for (const JobFacts& facts : of_this_name)
+    if (is_this(facts) && (mine == nullptr || facts.id < mine->id)) mine = &facts;
   if (mine == nullptr) {
     if (denied && ++denied_ >= kDenials) missing();
     return;

@@ -42,6 +42,7 @@ class SlurmJob : public std::enable_shared_from_this<SlurmJob> {
   // One round of questions was answered: every job of this name; `denied`: Slurm was asked for its number and
   // knows none such (or, without a number, was asked everywhere by name).
   void learn(const std::vector<JobFacts>& of_this_name, bool denied);
+  bool is_this(const JobFacts&) const;  // not another one that has its name
 
   const AllocationRequest& request() const { return request_; }
   std::string name() const { return slurm_job_name(request_.id); }

@@ -47,6 +47,13 @@ Expected<std::vector<std::string>> read_lines(const Json& section, const char* k
     if (directive && text.rfind("--", 0) != 0)
       return fail(
           fmt::format("launch.slurm.{}: '{}' is no option of sbatch; write it as --name=value", key, text));
+    if (directive)
+      for (const char* name : {"--array", "--clusters", "--job-name", "--wait"})
+        if (text.substr(0, text.find_first_of("= ")) == name)
+          return fail(fmt::format(
+              "launch.slurm.{}: with {} the job could not be told from others and would be lost; "
+              "leave it out{}",
+              key, name, name == std::string_view("--clusters") ? " and set SLURM_CLUSTERS" : ""));
     out.push_back(std::move(text));
   }
   return out;

@@ -22,10 +22,11 @@ std::map<std::string, std::string> asks_for(const AllocationRequest& wanted, con
   auto asks = slurm_asks_for(wanted.hardware, options);
   const bool names_gpus = asks.contains("gres") || asks.contains("gpus-per-node");
   if (!names_gpus && wanted.gpus > 0) asks["gpus-per-node"] = std::to_string(wanted.gpus);
-  if (!wanted.avoid.empty()) {
-    auto& exclude = asks["exclude"];
-    for (const auto& host : wanted.avoid) exclude += (exclude.empty() ? "" : ",") + host;
-  }
+  for (const auto& host : wanted.avoid)
+    if (plain(host, "_.-")) {  // a node's own word: nothing else may get into the script
+      auto& exclude = asks["exclude"];
+      exclude += (exclude.empty() ? "" : ",") + host;
+    }
   return asks;
 }
 

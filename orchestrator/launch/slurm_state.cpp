@@ -1,6 +1,7 @@
 #include "orchestrator/launch/slurm_state.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -77,7 +78,7 @@ constexpr std::array<std::string_view, 18> kHopeless{"PartitionConfig",
                                                      "NonZeroExitCode",
                                                      "ReservationDeleted",
                                                      "AssociationJobLimit"};
-constexpr std::array<std::string_view, 12> kDoubt{"Socket timed out",
+constexpr std::array<std::string_view, 14> kDoubt{"Socket timed out",
                                                   "Unable to contact slurm controller",
                                                   "Connection refused",
                                                   "Connection reset",
@@ -88,7 +89,9 @@ constexpr std::array<std::string_view, 12> kDoubt{"Socket timed out",
                                                   "Slurm controller in standby",
                                                   "Resource temporarily unavailable",
                                                   "Unexpected message received",
-                                                  "System call interrupted"};
+                                                  "System call interrupted",
+                                                  "Too many open files",
+                                                  "Cannot allocate memory"};
 
 std::vector<std::string_view> split(std::string_view text, char separator, std::size_t at_most) {
   std::vector<std::string_view> out;
@@ -120,6 +123,11 @@ constexpr std::size_t kSqueueFields = 8, kSacctFields = 6;
 constexpr const char* kSqueueFormat = "%i|%T|%V|%L|%N|%j|%D|%r";
 constexpr const char* kSacctFormat = "JobIDRaw,State,Submit,NodeList,JobName,Reason";
 
+// Others may give their jobs any name.
+std::string own_user() {
+  return fmt::format("--user={}", ::geteuid());
+}
+
 std::string joined(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, ","));
 }
@@ -136,7 +144,11 @@ Meaning meaning_of(std::string_view state) {
 }
 
 std::vector<std::string> squeue_by_name(const std::vector<std::string>& names) {
-  return {"squeue", "--noheader", "--states=all", "--name=" + joined(names),
+  return {"squeue",
+          "--noheader",
+          "--states=all",
+          own_user(),
+          "--name=" + joined(names),
           std::string("--format=") + kSqueueFormat};
 }
 
@@ -146,6 +158,7 @@ std::vector<std::string> sacct_by_name(const std::vector<std::string>& names) {
           "--noheader",
           "--parsable2",
           "--allocations",
+          own_user(),
           "--starttime=now-30days",
           "--name=" + joined(names),
           std::string("--format=") + kSacctFormat};

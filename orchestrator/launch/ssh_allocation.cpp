@@ -297,9 +297,10 @@ void SshAllocation::clean_up(const std::string& reason, bool lost) {
         "--exclude='*.progress' attempts agent.log 2>/dev/null; cd / && rm -rf {0} && rmdir \"$(dirname "
         "{0})\" 2>/dev/null; exit 0",
         shell_word(place.spool), shell_word(place.agent), shell_word(request_.id));
+    const auto archive = request_.spool / fmt::format("logs.n{}.tar", node);
     around_.shell.ask(
         hosts_[node].name, line, "", kCleanUp,
-        [self = shared_from_this(), node, one_less](const SshShell::Said& said) {
+        [self = shared_from_this(), node, archive, one_less](const SshShell::Said& said) {
           if (self->abandoned_) return;
           if (said.code != 0)
             self->say(Remark{
@@ -307,9 +308,9 @@ void SshAllocation::clean_up(const std::string& reason, bool lost) {
                 fmt::format("{} could not be cleaned up ({}); its agents end by themselves after {:.0f} s "
                             "without contact",
                             self->hosts_[node].name, last_line(said.err), self->around_.options.silence_s)});
-          if (said.code != 0 || said.out.empty()) return one_less();
-          unpack_logs(self->around_.io, said.out, self->request_.spool, node, one_less);
-        });
+          unpack_logs(self->around_.io, archive, self->request_.spool, node, one_less);
+        },
+        archive);
   }
   boost::asio::post(around_.io, one_less);
 }

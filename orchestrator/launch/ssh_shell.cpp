@@ -8,6 +8,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <filesystem>
+#include <fstream>
 
 #include "orchestrator/launch/capture.h"
 #include "orchestrator/launch/slurm_script.h"
@@ -34,6 +35,14 @@ std::string control_folder() {
 
 struct SshShell::Asking {
   explicit Asking(boost::asio::io_context& io) : timer(io) {}
+  void hear(std::string_view bytes) {
+    if (file.is_open()) return void(file.write(bytes.data(), static_cast<std::streamsize>(bytes.size())));
+    too_much = too_much || said.out.size() + bytes.size() > kMostKept;
+    if (too_much) return channel->kill();
+    said.out.append(bytes);
+  }
+  std::ofstream file;
+  bool too_much = false;
   boost::asio::steady_timer timer;
   std::unique_ptr<Channel> channel;
   Said said;
@@ -72,21 +81,22 @@ std::vector<std::string> SshShell::words(const std::string& host, const std::str
 }
 
 void SshShell::ask(const std::string& host, const std::string& line, std::string input, double limit_s,
-                   Answer answer) {
+                   Answer answer, const fs::path& into) {
   used_[host] = true;
   const int number = ++last_;
   const auto asking = std::make_shared<Asking>(io_);
   asking_[number] = asking;
+  if (!into.empty()) asking->file.open(into, std::ios::binary | std::ios::trunc);
   asking->channel = std::make_unique<Channel>(
-      io_, words(host, line),
-      [asking = asking.get()](std::string_view bytes) { asking->said.out.append(bytes); },
+      io_, words(host, line), [asking = asking.get()](std::string_view bytes) { asking->hear(bytes); },
       [this, number, answer = std::move(answer)](const Channel::Ends& ends) {
         const auto done = asking_.find(number);
         if (done == asking_.end()) return;
         const auto kept = done->second;  // the channel calls from inside itself
         kept->timer.cancel();
         kept->said.code = ends.code;
-        kept->said.err = ends.words;
+        kept->said.err = kept->too_much ? fmt::format("it says more than {} bytes", kMostKept) : ends.words;
+        kept->file.close();
         asking_.erase(done);
         boost::asio::post(io_, [kept] {});
         answer(kept->said);

@@ -2,6 +2,7 @@
 // keys are checked by ssh as its configuration says, and what would need an answer fails. It knows nothing of
 // allocations.
 #pragma once
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -27,9 +28,11 @@ class SshShell {
     std::string out, err;
   };
   using Answer = std::function<void(const Said&)>;
-  // Runs a line of /bin/sh there; the answer comes from the event loop, exactly once.
-  void ask(const std::string& host, const std::string& line, std::string input, double limit_s,
-           Answer answer);
+  // Runs a line of /bin/sh there; the answer comes from the event loop, exactly once. What it says is kept up to
+  // kMostKept bytes, beyond which it is ended; or written `into` a file as it comes.
+  void ask(const std::string& host, const std::string& line, std::string input, double limit_s, Answer answer,
+           const std::filesystem::path& into = {});
+  static constexpr std::size_t kMostKept = 16u << 20;
   // The words for a channel that stays open.
   std::vector<std::string> words(const std::string& host, const std::string& line) const;
   // Drops the shared connection, which may be dead without knowing; the next command makes a new one.

@@ -31,6 +31,11 @@ Expected<std::unique_ptr<Db>> Db::open(const std::string& name, int flags, int b
   return db;
 }
 
+void Db::wait_for_locks(int timeout_ms) {
+  busy_timeout_ms_ = timeout_ms;
+  sqlite3_busy_timeout(handle_, timeout_ms);
+}
+
 Db::~Db() {
   statements_.clear();
   sqlite3_close(handle_);

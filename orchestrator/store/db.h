@@ -75,6 +75,9 @@ class Db {
   Db(const Db&) = delete;
   Db& operator=(const Db&) = delete;
 
+  // How long others' locks are waited for from now on.
+  void wait_for_locks(int timeout_ms);
+
   sqlite3* handle() const { return handle_; }
   const std::filesystem::path& path() const { return path_; }
   // Prepared once and kept. Absent: the error is in explain(sqlite3_errcode).

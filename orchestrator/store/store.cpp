@@ -192,6 +192,9 @@ Expected<SweepRow> SqliteStore::find_sweep(const std::optional<std::string>& nam
       fmt::format("database '{}' holds no sweep '{}'; it holds: {}", db_->path().string(), *name, list));
 }
 
+// Who runs a sweep gives up what it holds rather than lose a result: other people's locks are worth a long wait.
+constexpr int kHoldersPatience = 12;
+
 Expected<std::optional<LeaseHolder>> SqliteStore::take_lease(i64 sweep, bool take_over) {
   Work work(*db_, Work::kWrite);
   const auto other = leases_.take(work, sweep, take_over);
@@ -201,7 +204,10 @@ Expected<std::optional<LeaseHolder>> SqliteStore::take_lease(i64 sweep, bool tak
     reopen_entries(work, sweep, lost);
   }
   auto done = work.commit(other);
-  if (done && !other) leases_.committed(sweep, true);
+  if (done && !other) {
+    leases_.committed(sweep, true);
+    db_->wait_for_locks(kHoldersPatience * seams_.busy_timeout_ms);
+  }
   return done;
 }
 

@@ -151,9 +151,9 @@ struct Seams {
   std::function<std::optional<i64>(i64 pid)>
       living_pid_start;             // start time of a living process (clock ticks after boot)
   std::optional<LeaseHolder> self;  // who takes leases
-  int busy_timeout_ms = 10000;
-  i64 most_loose = 1000;  // entries outside the packed columns; more of them are packed
-  bool durable = true;    // false: a simulation's: it need not outlive a crash, and nobody else opens it
+  int busy_timeout_ms = 10000;      // twelve times as long for who holds a lease
+  i64 most_loose = 1000;            // entries outside the packed columns; more of them are packed
+  bool durable = true;  // false: a simulation's: it need not outlive a crash, and nobody else opens it
   std::optional<i64> most_pages;  // the file may not grow beyond; absent: what the disk holds
 };
 

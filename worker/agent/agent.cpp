@@ -19,6 +19,8 @@ namespace {
 constexpr auto kTick =
     std::chrono::milliseconds(50);  // inbox poll where inotify says nothing (network filesystems)
 constexpr int kTicksForDisk = 100;  // how long a leaving agent waits for a full disk: 5 s
+constexpr int kTicksGone =
+    100;  // looks in a row that find no mailbox: a file system may be away for a moment
 constexpr auto kForNodesToLeave = std::chrono::seconds(3);
 
 }  // namespace
@@ -114,6 +116,7 @@ void Agent::tick() {
   crew_.reap();
   watch_contact();
   watch_idleness();
+  watch_mailbox();
   for (auto dead = dead_at_s_.begin(); dead != dead_at_s_.end();) {
     const i64 node = dead->first;
     dead = dead->second <= steady_s() ? dead_at_s_.erase(dead) : std::next(dead);
@@ -146,6 +149,15 @@ void Agent::watch_idleness() {
   if (!serving_ || !running_.empty() || !placement_.empty()) busy_s_ = steady_s();
   if (steady_s() - busy_s_ <= options_.idle_limit_s) return;
   leaving_ = "idle";
+}
+
+// Whoever removed the folder took away what was asked and what is answered: nobody waits for these ranks.
+void Agent::watch_mailbox() {
+  ticks_unread_ = mailbox_.gone() ? ticks_unread_ + 1 : 0;
+  if (ticks_unread_ != kTicksGone) return;
+  spdlog::error("{} is gone: somebody removed the folder while it was in use",
+                spool::outbox(options_.spool).string());
+  stop("mailbox gone", "agent_stopping", true);
 }
 
 void Agent::read_inbox() {

@@ -60,6 +60,7 @@ class Agent {
   void stop(const std::string& reason, const std::string& cause, bool at_once);
   void watch_contact();
   void watch_idleness();
+  void watch_mailbox();
   void leave_when_done();
 
   const Options& options_;
@@ -86,7 +87,7 @@ class Agent {
   bool hurry_ = false;               // leave without waiting for the disk
   bool serving_ = false, screening_ = false, tainted_ = false, finishing_ = false, bye_sent_ = false,
        left_ = false;
-  int ticks_unwritten_ = 0;
+  int ticks_unwritten_ = 0, ticks_unread_ = 0;
   double began_s_ = 0, contact_s_ = 0, busy_s_ = 0;
   std::filesystem::file_time_type contact_file_{};
 };

@@ -21,6 +21,7 @@ class Mailbox {
   void send(std::string_view kind, nlohmann::json body);
   bool flush();  // tries the kept lines again; true: none is kept
   bool backlog() const { return !kept_.empty(); }
+  bool gone() const { return writer_.displaced(); }  // somebody took the folder away
 
  private:
   struct Kept {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -86,8 +87,10 @@ NodeRecord probe_node(const Nvml* nvml) {
   NodeRecord out;
   nlohmann::json facts = nlohmann::json::object();
   utsname names{};
+  // Slurm's own name for the node is the one that its options understand.
+  const char* slurm = std::getenv("SLURMD_NODENAME");
   if (::uname(&names) == 0) {
-    out.host = names.nodename;
+    out.host = slurm != nullptr && *slurm != '\0' ? slurm : names.nodename;
     facts["kernel"] = std::string(names.sysname) + " " + names.release;
     facts["machine"] = names.machine;
   }

@@ -77,6 +77,7 @@ Expected<void> Agent::start_peers() {
   if (!in_parts) step.argv = {"/usr/bin/env", "-u", "SLURM_JOB_NODELIST"};
   const std::vector<std::string> words{srun,
                                        "--overlap",
+                                       "--export=ALL",  // what the prologue set, too
                                        in_parts ? "--het-group=1" : "--relative=1",
                                        "--nodes=" + others,
                                        "--ntasks=" + others,

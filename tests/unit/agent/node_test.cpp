@@ -130,5 +130,12 @@ TEST(ProcFacts, FindsChildrenAndSaysWhereTheyAre) {
   ::waitpid(child, nullptr, 0);
 }
 
+TEST(NodeProbe, InASlurmJobTheNameIsTheOneThatSlurmKnows) {
+  ::setenv("SLURMD_NODENAME", "n7", 1);
+  EXPECT_EQ(probe_node(nullptr).host, "n7");
+  ::unsetenv("SLURMD_NODENAME");
+  EXPECT_NE(probe_node(nullptr).host, "n7");
+}
+
 }  // namespace
 }  // namespace sweep::agent

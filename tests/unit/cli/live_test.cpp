@@ -52,5 +52,17 @@ TEST(Live, QuietSaysNotesOnly) {
   EXPECT_EQ(err.str(), "a note\n");
 }
 
+TEST(Live, WhatAMachineSaidDrawsNothingOnTheTerminal) {
+  std::ostringstream out, err;
+  Io io{out, err};
+  Live live(io, "night", {}, false);
+  live.on_note("lost: \x1b]0;owned\x07\x1b[2J\nsweep: all is well");
+  Result result;
+  result.outcome = Outcome::kCrash, result.reason = "\x1b[8mhidden\r\x9b";
+  live.on_result({}, result);
+  EXPECT_EQ(err.str().find_first_of("\x1b\x07\r\x9b"), std::string::npos) << err.str();
+  EXPECT_EQ(lines(err), 2);
+}
+
 }  // namespace
 }  // namespace sweep::cli

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
 
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
@@ -50,6 +52,42 @@ TEST(Commands, OneThatDoesNotEndIsEndedWithItsChildren) {
   const pid_t child = static_cast<pid_t>(std::stol(said.out));
   for (int i = 0; i < 500 && ::kill(child, 0) == 0; ++i) ::usleep(10000);  // until init has waited for it
   EXPECT_NE(::kill(child, 0), 0);
+}
+
+TEST(Commands, OneThatASignalEndedSaysWhich) {
+  const Said said = say({"sh", "-c", "kill -KILL $$"});
+  EXPECT_EQ(said.code, -1);
+  EXPECT_EQ(said.signal, SIGKILL);
+  EXPECT_FALSE(said.ok());
+}
+
+TEST(Commands, WithoutADescriptorLeftTheAnswerSaysSo) {
+  boost::asio::io_context io;
+  Commands commands(io);
+  boost::asio::steady_timer there(io);  // the loop's own descriptors are
+  Said out;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = ::dup(0);
+  ::close(next);
+  const rlimit none{static_cast<rlim_t>(next), before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  EXPECT_NO_THROW(commands.run({"true"}, 30, [&](const Said& said) { out = said; }));
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  io.run();
+  EXPECT_EQ(out.code, -1);
+  EXPECT_NE(out.err.find("Too many open files"), std::string::npos) << out.err;
+}
+
+TEST(Commands, VariablesThatChangeWhatSlurmDoesAreTakenAway) {
+  ::setenv("SCANCEL_INTERACTIVE", "1", 1);
+  ::setenv("SLURM_CONF", "/here", 1);
+  const Said said = say({"env"});
+  ::unsetenv("SCANCEL_INTERACTIVE");
+  ::unsetenv("SLURM_CONF");
+  EXPECT_EQ(said.out.find("SCANCEL_INTERACTIVE"), std::string::npos);
+  EXPECT_NE(said.out.find("SLURM_CONF=/here\n"), std::string::npos);
+  EXPECT_NE(said.out.find("PATH="), std::string::npos);
 }
 
 TEST(Commands, TheDestructorEndsWhatRunsAndCallsNobody) {

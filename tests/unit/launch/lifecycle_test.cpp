@@ -338,5 +338,15 @@ TEST(Local, RefusesWhatThisMachineIsNot) {
   EXPECT_FALSE(launcher->post_attempt("a", {}));
 }
 
+TEST_P(Lifecycle, WhoseFolderWasRemovedEndsAndIsLost) {
+  begin();
+  start_hanging(1, 1);
+  std::filesystem::rename(spool_, home_ / "taken away");
+  ASSERT_TRUE(run_until([&] { return ended_.has_value(); }));
+  EXPECT_TRUE(ended_->lost);
+  EXPECT_NE(ended_->reason.find("was removed"), std::string::npos) << ended_->reason;
+  EXPECT_TRUE(marked_processes(key()).empty());
+}
+
 }  // namespace
 }  // namespace sweep::launch

@@ -105,5 +105,19 @@ TEST(SlurmScript, WhatCouldEndADirectiveIsRefused) {
   }
 }
 
+TEST(SlurmScript, ANodesWordForItselfCannotBecomeADirectiveOrACommand) {
+  auto wanted = request();
+  wanted.avoid = {"n1\"\ntouch /tmp/owned\n#", "n2.cluster-a", "n3,n[4-9]", ""};
+  const auto script = slurm_script(wanted, options("{}"), {"/bin/agent", "/bin/rank", true});
+  EXPECT_EQ(script.find("owned"), std::string::npos) << script;
+  EXPECT_NE(script.find("#SBATCH --exclude=n2.cluster-a\n"), std::string::npos) << script;
+}
+
+TEST(SlurmScript, WhatWouldMakeAnotherKindOfJobIsRefused) {
+  for (const char* line : {"--array=0-3", "--job-name=mine", "--clusters=other", "--wait"})
+    EXPECT_FALSE(slurm_options_from(Json{{"extra", {line}}})) << line;
+  EXPECT_TRUE(slurm_options_from(Json{{"extra", {"--wait-all-nodes=1", "--mail-type=END"}}}));
+}
+
 }  // namespace
 }  // namespace sweep::launch

@@ -1,6 +1,9 @@
 #include "orchestrator/launch/slurm_state.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
 
 namespace sweep::launch {
 namespace {
@@ -155,6 +158,12 @@ TEST(SlurmState, ALimitOnAUsersJobsIsNoRefusalForGood) {
       "violates accounting/QOS policy (job submit limit, user's size and/or time limits)"));
   EXPECT_EQ(sbatch_refusal("sbatch: error: A\n\nsbatch: B\nC"), "A; B; C");
   EXPECT_EQ(sbatch_refusal(""), "");
+}
+
+TEST(SlurmState, AStrangersJobOfTheSameNameIsNotAskedFor) {
+  const auto mine = "--user=" + std::to_string(::geteuid());
+  for (const auto& words : {squeue_by_name({"sweep-a"}), sacct_by_name({"sweep-a"})})
+    EXPECT_NE(std::find(words.begin(), words.end(), mine), words.end());
 }
 
 }  // namespace

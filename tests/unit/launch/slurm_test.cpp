@@ -155,5 +155,30 @@ TEST_F(SlurmTest, ANumberThatWasGivenToAnotherJobIsADenial) {
   EXPECT_TRUE(std::get<Ended>(events_.back()).lost);
 }
 
+TEST_F(SlurmTest, ASubmissionThatASignalEndedIsLookedForByItsName) {
+  play(
+      [](const std::vector<std::string>& argv) {
+        Said killed;
+        killed.signal = 9;
+        return argv[0] == "sbatch" ? killed : fine("17|PENDING|t|10:00||sweep-a1|1|Resources\n");
+      },
+      1, [&] { return asked_["squeue"] >= 3; });
+  EXPECT_EQ(ended(), 0) << "slurmctld may have taken the job";
+  EXPECT_EQ(asked_["sbatch"], 1);
+}
+
+TEST_F(SlurmTest, AStrangersJobOfOurNameHidesNoDenial) {
+  play(
+      [](const std::vector<std::string>& argv) {
+        if (argv[0] == "sbatch") return fine("1\n");
+        if (argv[0] == "squeue") return fine("99|PENDING|t|10:00||sweep-a1|1|Resources\n");
+        if (argv[0] == "sacct") return failing("Slurm accounting storage is disabled\n");
+        return failing("slurm_load_jobs error: Invalid job id specified\n");
+      },
+      1, [&] { return ended() == 1; });
+  ASSERT_EQ(ended(), 1);
+  EXPECT_TRUE(std::get<Ended>(events_.back()).lost);
+}
+
 }  // namespace
 }  // namespace sweep::launch

@@ -102,5 +102,13 @@ TEST_F(SshTest, HostsAreNamedAsTheyWereGiven) {
   EXPECT_EQ(ended_->host, "");
 }
 
+TEST_F(SshTest, AHostThatTalksTooMuchIsLostAndFillsNoMemory) {
+  std::ofstream(home_ / "ssh") << "#!/bin/sh\nexec head -c 200000000 /dev/zero\n";
+  begin({"here"});
+  ASSERT_TRUE(request(1));
+  ASSERT_TRUE(run_until([&] { return ended_.has_value(); }));
+  EXPECT_NE(ended_->reason.find("it says more than"), std::string::npos) << ended_->reason.substr(0, 200);
+}
+
 }  // namespace
 }  // namespace sweep::launch

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -84,6 +85,31 @@ TEST_F(SpoolFile, FullDiskKeepsNothingOfTheLine) {
   EXPECT_NE(refused.error().message.find(file_.string()), std::string::npos);
   EXPECT_EQ(bytes(), whole);
   EXPECT_EQ(*w->append(kAttempt, {{"n", 2}}), 2);
+}
+
+// Where the file cannot be shortened (append-only, a server that fails), its torn line must not swallow the next one.
+TEST_F(SpoolFile, ATornLineThatCannotBeCutOffTakesNoOtherWithIt) {
+  const int fd = ::memfd_create("spool", MFD_ALLOW_SEALING);
+  ASSERT_GE(fd, 0);
+  ASSERT_EQ(::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  const fs::path file = "/proc/self/fd/" + std::to_string(fd);
+  auto w = Writer::open(file, "a1", 1);
+  ASSERT_TRUE(w) << w.error().message;
+  ASSERT_TRUE(w->append(kAttempt, {{"n", 1}}));
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  rlimit small{size_of(file) + 10, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  EXPECT_FALSE(w->append(kAttempt, {{"n", 2}}));
+  EXPECT_FALSE(w->append(kAttempt, {{"n", 2}}));
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(*w->append(kAttempt, {{"n", 2}}), 2);
+  EXPECT_EQ(*w->append(kAttempt, {{"n", 3}}), 3);
+  const auto parsed = parse(*read_file(file));
+  ::close(fd);
+  ASSERT_EQ(parsed.lines.size(), 3u);
+  EXPECT_EQ(parsed.lines[1].body["n"], 2);
 }
 
 TEST_F(SpoolFile, PiecesOfACopyMayComeTwiceButNotLeaveAGap) {

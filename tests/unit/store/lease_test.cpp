@@ -4,6 +4,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <future>
+#include <thread>
+
 #include "store_fixture.h"
 
 namespace sweep::store {
@@ -67,6 +71,24 @@ TEST_F(LeaseTest, AnAllocationEndsNoEarlierThanItStartedAndNoLaterThanNow) {
     must(store->end_allocation(id, "over", word));
   }
   EXPECT_EQ(must(store->gpu_seconds(sweep_)).ended, 0);
+}
+
+// quick() waits 50 ms for a lock; whoever runs a sweep does not end it because of a long merge or a backup.
+TEST_F(LeaseTest, TheHolderWaitsLongerForSomebodyElsesLock) {
+  auto store = as("n1", 1, false);
+  must(store->take_lease(sweep_));
+  std::promise<void> held;
+  std::thread somebody([&] {
+    sqlite3* other = nullptr;
+    EXPECT_EQ(sqlite3_open(path_.c_str(), &other), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+    held.set_value();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    sqlite3_close(other);
+  });
+  held.get_future().wait();
+  EXPECT_EQ(message_of(store->beat(sweep_)), "(no error)");
+  somebody.join();
 }
 
 TEST_F(LeaseTest, ASecondRunSeesWhoHoldsTheSweep) {
