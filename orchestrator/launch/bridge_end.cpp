@@ -52,6 +52,7 @@ void BridgeEnd::stop() {
 
 void BridgeEnd::connect() {
   reader_ = FrameReader(kLongestFrame);
+  greeting_ = {};
   inbox_there_.reset();
   again_s_ = 0;
   beat_s_ = now_s();
@@ -67,7 +68,7 @@ void BridgeEnd::connect() {
 
 void BridgeEnd::heard(std::string_view bytes) {
   contact_s_ = now_s();
-  reader_.feed(bytes);
+  reader_.feed(greeting_.take(bytes));
   while (!stopped_) {
     auto frame = reader_.next();
     if (!frame)

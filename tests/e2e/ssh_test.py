@@ -149,14 +149,14 @@ class SshTest(unittest.TestCase):
         asked = [dead in hosts for hosts in self.asked(path)]
         self.assertEqual((sum(asked), len(asked) > 2), (2, True), f"allocations with {dead}: {asked}\n{said}")
         self.assertIn(f"node {dead} gets no more work for now", said)
-        self.assertIn(f"3 of 3 cpu hosts, where 2 can be used. Out of this run: {dead}", said)
+        self.assertIn(f"3 that need 3 cpu hosts, of which 2 can be used. Out of this run: {dead}", said)
         status = self.finish(self.sweep("status", "--db", self.db(path)), 0)
         self.assertIn(f"quarantine: node {dead} gets no more work", status)
         trial = json.loads(self.finish(self.sweep("query", "--db", self.db(path), "--json",
                                                   "select id from trial where nodes = 3 limit 1"), 0))[0]["id"]
         explained = self.finish(self.sweep("explain", trial, "--db", self.db(path)), 0)
         self.assertIn(f"node {dead} gets no more work", explained)
-        self.assertIn("stay pending: 3 of 3 cpu hosts", explained)
+        self.assertIn("stay pending: 3 that need 3 cpu hosts", explained)
 
     def test_slow_host(self):
         """The look at the nodes finds one slow: it is avoided by the name it has in the grid. And NCCL's words are passed on."""
