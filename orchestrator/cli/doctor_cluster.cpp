@@ -83,11 +83,11 @@ std::string probe_line(const launch::SshOptions& options, const launch::SshHost&
                                         launch::far_word(options.directory), kNoFolder);
   const std::string words = fmt::format("--probe \"$(pwd -P)\" {}", launch::shell_word(rank));
   if (!host.agent.empty()) return enter + "pwd -P; " + launch::far_word(host.agent) + " " + words;
-  return enter +
-         fmt::format(
-             "pwd -P; t=$(mktemp ./doctor.XXXXXX) && cat > \"$t\" && chmod 700 \"$t\" || {{ rm -f \"$t\"; exit {}; "
-             "}}; \"$t\" {}; c=$?; rm -f \"$t\"; exit $c",
-             kNoFolder, words);
+  return enter + fmt::format(
+                     "pwd -P; t=$(mktemp ./doctor.XXXXXX) && cat > \"$t\" && chmod 700 \"$t\" || {{ rm -f "
+                     "\"$t\"; exit {}; "
+                     "}}; \"$t\" {}; c=$?; rm -f \"$t\"; exit $c",
+                     kNoFolder, words);
 }
 
 // Why the probe gave no answer, and what to do about it.
@@ -101,17 +101,22 @@ Finding no_probe(const launch::SshShell::Said& said, const launch::SshHost& host
       : said.code == 126
           ? "no program may be run from its folder (mounted noexec?): name another one with directory"
           : "build it for that machine, or name one with agent";
-  return {host.name + " agent", Health::kBad, fmt::format("its sweep-agent does not run: {}: {}", cause, way)};
+  return {host.name + " agent", Health::kBad,
+          fmt::format("its sweep-agent does not run: {}: {}", cause, way)};
 }
 
 std::vector<Finding> examine_host(const ClusterWish& wish, const launch::SshOptions& options,
                                   const launch::SshHost& host, const std::string& agent) {
   const auto reached = ask_host(options, host.name, "echo \"$HOME\"", "", kReach);
-  if (reached.code != 0)
-    return {{host.name + " reach", Health::kBad,
-             fmt::format("{}: try `ssh {} true`; it must work without a question (keys, known_hosts, the ssh "
-                         "configuration)",
-                         cause_of(reached, host.name), host.name)}};
+  if (reached.code != 0) {
+    auto cause = cause_of(reached, host.name);
+    if (cause.find("`ssh ") == std::string::npos)
+      cause += fmt::format(
+          ": try `ssh {} true`; it must work without a question (keys, known_hosts, the ssh "
+          "configuration)",
+          host.name);
+    return {{host.name + " reach", Health::kBad, cause}};
+  }
   std::vector<Finding> out{{host.name + " reach", Health::kGood, "answers"}};
   NodeWants wants;
   wants.node = host.name, wants.version = kVersion, wants.hardware = host.hardware;

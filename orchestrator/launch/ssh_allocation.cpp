@@ -135,7 +135,8 @@ void SshAllocation::bring_agent(std::size_t node) {
   // Two hosts may be one machine, or share a home: whoever renames last puts the same bytes there, and process numbers
   // of two machines may be equal.
   const std::string line = fmt::format(
-      "umask 077; t={0}.{2}.$$; cat > \"$t\" && {{ [ \"$(wc -c < \"$t\")\" -eq {1} ] || {{ echo 'it arrived in "
+      "umask 077; t={0}.{2}.$$; cat > \"$t\" && {{ [ \"$(wc -c < \"$t\")\" -eq {1} ] || {{ echo 'it arrived "
+      "in "
       "part' >&2; false; }}; }} && chmod 700 \"$t\" && mv -f \"$t\" {0} || {{ rm -f \"$t\"; exit 1; }}",
       shell_word(places_[node].agent), bytes->size(), shell_word(fmt::format("{}.{}", request_.id, node)));
   ask(
@@ -147,11 +148,12 @@ void SshAllocation::probe(std::size_t node) {
   const auto rank = hosts_[node].rank.empty() ? around_.programs.rank.string() : hosts_[node].rank;
   ask(
       node,
-      fmt::format("{} --probe && {{ [ -x {} ] || {{ echo {} >&2; exit 7; }}; }}",
-                  shell_word(places_[node].agent), shell_word(rank),
-                  shell_word(fmt::format("no rank program there at {}: bring it (scripts/deploy), or say where "
-                                         "it is with rank",
-                                         rank))),
+      fmt::format(
+          "{} --probe && {{ [ -x {} ] || {{ echo {} >&2; exit 7; }}; }}", shell_word(places_[node].agent),
+          shell_word(rank),
+          shell_word(fmt::format("no rank program there at {}: bring it (scripts/deploy), or say where "
+                                 "it is with rank",
+                                 rank))),
       "", kShort, [this, node](const std::string& out) { probed(node, out); },
       "it cannot run trials (`sweep doctor --on ssh` tells more)");
 }
@@ -297,13 +299,8 @@ void SshAllocation::clean_up(const std::string& reason, bool lost) {
     const Place& place = places_[node];
     if (place.agent.empty() || place.spool.empty()) continue;
     ++waited_for_;
-    const std::string line = fmt::format(
-        "{1} end --spool {0} --allocation {2} >/dev/null; cd {0} 2>/dev/null || exit 0; tar -cf - "
-        "--exclude='*.progress' attempts agent.log 2>/dev/null; cd / && rm -rf {0} && rmdir \"$(dirname "
-        "{0})\" 2>/dev/null; exit 0",
-        shell_word(place.spool), shell_word(place.agent), shell_word(request_.id));
     around_.shell.ask(
-        hosts_[node].name, line, "", kCleanUp,
+        hosts_[node].name, removal_line(place.agent, place.spool, request_.id), "", kCleanUp,
         [self = shared_from_this(), node, one_less](const SshShell::Said& said) {
           if (self->abandoned_) return;
           if (said.code != 0)

@@ -7,6 +7,10 @@
 
 namespace sweep::launch {
 
+// The shell line that ends what an allocation's part on a host still runs, says its logs as such an archive, and removes
+// its folder.
+std::string removal_line(const std::string& agent, const std::string& folder, const std::string& allocation);
+
 // Unpacks a tar archive of `attempts` and `agent.log` (agent.n<node>.log for a node agent's) into the spool; other
 // members are not taken. `done` is called once, whether it worked or not: logs are evidence, no results.
 void unpack_logs(boost::asio::io_context& io, const std::string& archive, const std::filesystem::path& spool,
