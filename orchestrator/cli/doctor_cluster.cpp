@@ -59,6 +59,7 @@ launch::SshShell::Said ask_host(const launch::SshOptions& options, const std::st
   return said;
 }
 
+// `host`: as one tries it by hand.
 std::string cause_of(const launch::SshShell::Said& said, const std::string& host) {
   if (said.code == 255) return launch::why_ssh_failed(host, said.err);
   if (said.timed_out) return "no answer in time";
@@ -91,8 +92,8 @@ std::string probe_line(const launch::SshOptions& options, const launch::SshHost&
 }
 
 // Why the probe gave no answer, and what to do about it.
-Finding no_probe(const launch::SshShell::Said& said, const launch::SshHost& host) {
-  const auto cause = cause_of(said, host.name);
+Finding no_probe(const launch::SshShell::Said& said, const launch::SshHost& host, const std::string& hand) {
+  const auto cause = cause_of(said, hand);
   if (said.code == kNoFolder)
     return {host.name + " folder", Health::kBad,
             fmt::format("{}: make room there, or name another folder with directory", cause)};
@@ -107,14 +108,15 @@ Finding no_probe(const launch::SshShell::Said& said, const launch::SshHost& host
 
 std::vector<Finding> examine_host(const ClusterWish& wish, const launch::SshOptions& options,
                                   const launch::SshHost& host, const std::string& agent) {
+  const auto hand = launch::by_hand(options, host.name);
   const auto reached = ask_host(options, host.name, "echo \"$HOME\"", "", kReach);
   if (reached.code != 0) {
-    auto cause = cause_of(reached, host.name);
+    auto cause = cause_of(reached, hand);
     if (cause.find("`ssh ") == std::string::npos)
       cause += fmt::format(
           ": try `ssh {} true`; it must work without a question (keys, known_hosts, the ssh "
           "configuration)",
-          host.name);
+          hand);
     return {{host.name + " reach", Health::kBad, cause}};
   }
   std::vector<Finding> out{{host.name + " reach", Health::kGood, "answers"}};
@@ -127,7 +129,7 @@ std::vector<Finding> examine_host(const ClusterWish& wish, const launch::SshOpti
   wants.answered_unix_ns = unix_ns_now();
   const auto answers = objects_in(said.out);
   if (said.code != 0 || answers.empty()) {
-    out.push_back(no_probe(said, host));
+    out.push_back(no_probe(said, host, hand));
     return out;
   }
   wants.folder = first_line(said.out);

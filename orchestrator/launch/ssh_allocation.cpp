@@ -89,7 +89,8 @@ void SshAllocation::ask(std::size_t node, const std::string& line, std::string i
         if (self->closing_ || self->abandoned_) return;
         if (said.code == 0) return answer(said.out);
         if (said.code == 255)
-          return self->give_up_on(node, why_ssh_failed(self->hosts_[node].name, said.err));
+          return self->give_up_on(
+              node, why_ssh_failed(by_hand(self->around_.options, self->hosts_[node].name), said.err));
         self->give_up_on(node,
                          fmt::format("{}: {}", what,
                                      said.timed_out ? "no answer in time"

@@ -21,6 +21,7 @@ namespace {
 
 constexpr double kForLooking = 60, kForEnding = 120;  // seconds
 
+// `host`: as one tries it by hand.
 std::string why_unanswered(const std::string& host, const SshShell::Said& said) {
   if (said.timed_out) return "no answer in time";
   if (said.code == 255) return why_ssh_failed(host, said.err);
@@ -71,7 +72,7 @@ class Ending {
         shell_word(node_.agent), shell_word(node_.folder), shell_word(node_.allocation), have + 1,
         shell_word(spool::outbox(node_.folder).string()));
     shell_.ask(node_.host, line, "", kForEnding, [this, have](const SshShell::Said& said) {
-      if (said.code != 0) return fail_with(why_unanswered(node_.host, said));
+      if (said.code != 0) return fail_with(why_unanswered(by_hand(shell_.settings(), node_.host), said));
       const auto kept = spool::append_copy(spool::outbox(node_.spool), have, said.out, spool::Copy::kSynced);
       if (!said.out.empty() && !kept) return fail_with(kept.error().message);
       remove();
@@ -82,7 +83,8 @@ class Ending {
   void remove() {
     shell_.ask(node_.host, removal_line(node_.agent, node_.folder, node_.allocation), "", kForEnding,
                [this](const SshShell::Said& said) {
-                 if (said.code != 0) return fail_with(why_unanswered(node_.host, said));
+                 if (said.code != 0)
+                   return fail_with(why_unanswered(by_hand(shell_.settings(), node_.host), said));
                  if (!said.out.empty()) unpack_logs(io_, said.out, node_.spool, node_.node, [] {});
                });
   }
@@ -117,9 +119,10 @@ FarHosts find_far(const SshOptions& options, const std::vector<FarNode>& all) {
   SshShell shell(io, options);
   for (const auto& [host, here] : by_host)
     shell.ask(host, "exec /bin/sh", looking_script(all, here), kForLooking,
-              [&out, &all, host = host](const SshShell::Said& said) {
+              [&out, &all, &options, host = host](const SshShell::Said& said) {
                 if (said.code == 255 || said.timed_out || said.out.find("part ") == std::string::npos)
-                  out.unanswered.push_back(fmt::format("{}: {}", host, why_unanswered(host, said)));
+                  out.unanswered.push_back(
+                      fmt::format("{}: {}", host, why_unanswered(by_hand(options, host), said)));
                 read_answer(said.out, all, out.left);
               });
   io.run();

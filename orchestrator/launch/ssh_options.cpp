@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "orchestrator/launch/slurm_script.h"
+
 namespace sweep::launch {
 namespace {
 
@@ -42,13 +44,22 @@ Expected<std::string> config_file(std::string path) {
   const char* home = std::getenv("HOME");
   if (path.starts_with("~/") && home != nullptr) path = home + path.substr(1);
   if (!path.empty() && ::access(path.c_str(), R_OK) != 0)
-    return fail(fmt::format("launch.ssh.config: {} cannot be read: {}; name a file as `ssh -F` takes it, or leave "
-                            "config out for ~/.ssh/config",
-                            path, std::strerror(errno)));
+    return fail(
+        fmt::format("launch.ssh.config: {} cannot be read: {}; name a file as `ssh -F` takes it, or leave "
+                    "config out for ~/.ssh/config",
+                    path, std::strerror(errno)));
   return path;
 }
 
 }  // namespace
+
+std::string by_hand(const SshOptions& options, const std::string& host) {
+  std::string out;
+  if (!options.config.empty()) out += "-F " + shell_word(options.config) + " ";
+  if (!options.user.empty()) out += "-l " + shell_word(options.user) + " ";
+  if (options.port > 0) out += fmt::format("-p {} ", options.port);
+  return out + host;
+}
 
 bool serves(const SshHost& host, const std::string& hardware) {
   return host.hardware.empty() || host.hardware == hardware;

@@ -32,6 +32,7 @@ class SshShell {
            Answer answer);
   // The words for a channel that stays open. Its output is read through a PastGreeting.
   std::vector<std::string> words(const std::string& host, const std::string& line) const;
+  const SshOptions& settings() const { return options_; }
   // Drops the shared connection, which may be dead without knowing; the next command makes a new one.
   void drop(const std::string& host);
 

@@ -251,7 +251,7 @@ class SshTest(unittest.TestCase):
             known.write_text("")
             path = self.grid("unknown-key", 1)
             said = self.finish(self.run_grid(path), 1)
-            self.assertIn("host1: its host key is not known: log in once by hand (`ssh host1`)", said)
+            self.assertIn(f"host1: its host key is not known: log in once by hand (`ssh -F {self.cluster.config} host1`)", said)
         finally:
             known.write_text(before)
             other.unlink()
