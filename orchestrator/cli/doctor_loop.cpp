@@ -62,7 +62,8 @@ std::vector<Finding> judge_loop(const Proved& proved, const Trial& trial, const 
 // The hosts by the names that a grid gives them, in the order of the nodes; empty: nodes have the names they give themselves.
 std::vector<std::string> named_hosts(store::Store& store) {
   std::vector<std::string> out;
-  const auto said = store.query("SELECT whereabouts FROM allocation WHERE launcher = 'ssh' ORDER BY id DESC LIMIT 1");
+  const auto said =
+      store.query("SELECT whereabouts FROM allocation WHERE launcher = 'ssh' ORDER BY id DESC LIMIT 1");
   if (!said || said->rows.empty()) return out;
   const auto* text = std::get_if<std::string>(&said->rows[0][0]);
   for (std::size_t at = 0; text != nullptr && at < text->size();) {

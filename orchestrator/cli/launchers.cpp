@@ -186,16 +186,16 @@ std::optional<std::string> hosts_short(const LaunchChoice& choice, const std::ve
   std::vector<std::string> beyond;
   for (const auto& [need, count] : trials) {
     const auto& [hardware, nodes] = need;
-    const auto there = std::ranges::count_if(options->hosts, [&](const launch::SshHost& host) {
-      return launch::serves(host, hardware);
-    });
+    const auto there = std::ranges::count_if(
+        options->hosts, [&](const launch::SshHost& host) { return launch::serves(host, hardware); });
     if (there < nodes)
       beyond.push_back(fmt::format("{} that need {} {} {}, of which {} {} named", count, nodes, hardware,
                                    nodes == 1 ? "host" : "hosts", there, there == 1 ? "is" : "are"));
   }
   if (beyond.empty()) return std::nullopt;
-  return fmt::format("these trials would stay pending: {}; name more hosts of that hardware in launch.ssh.hosts",
-                     fmt::join(beyond, "; "));
+  return fmt::format(
+      "these trials would stay pending: {}; name more hosts of that hardware in launch.ssh.hosts",
+      fmt::join(beyond, "; "));
 }
 
 Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchWish& wish) {

@@ -15,7 +15,8 @@
 namespace sweep::grid {
 namespace {
 
-constexpr i64 kMaxSteps = 1'000'000, kMaxRepeats = 1000, kMaxRetries = 100, kMaxCount = 1'000'000, kMaxPort = 65535;
+constexpr i64 kMaxSteps = 1'000'000, kMaxRepeats = 1000, kMaxRetries = 100, kMaxCount = 1'000'000,
+              kMaxPort = 65535;
 
 using Json = nlohmann::json;
 
@@ -90,31 +91,27 @@ Expected<Json> read_container(const Document& document, const Node& node, Place 
 
 Expected<Json> read_hosts(const Document& document, const Node& node);
 
+template <class T>
+Expected<Json> as_json(const Expected<T>& read) {
+  return read.map([](const T& value) { return Json(value); });
+}
+
 Expected<Json> read_launch_value(const Document& document, const Entry& entry, LaunchKind kind) {
   switch (kind) {
     case LaunchKind::kHosts:
       return read_hosts(document, *entry.value);
     case LaunchKind::kCount:
-    case LaunchKind::kPort: {
-      const auto count =
-          read_int(document, *entry.value, entry.key, 1, kind == LaunchKind::kPort ? kMaxPort : kMaxCount);
-      if (!count) return tl::unexpected(count.error());
-      return Json(*count);
-    }
+      return as_json(read_int(document, *entry.value, entry.key, 1, kMaxCount));
+    case LaunchKind::kPort:
+      return as_json(read_int(document, *entry.value, entry.key, 1, kMaxPort));
     case LaunchKind::kTexts:
       return read_words(document, *entry.value, entry.key);
     case LaunchKind::kReal:
-    case LaunchKind::kSpan: {
-      const auto number =
-          read_real(document, *entry.value, entry.key, kind == LaunchKind::kSpan ? 1 : 0, 1e9);
-      if (!number) return tl::unexpected(number.error());
-      return Json(*number);
-    }
-    case LaunchKind::kFlag: {
-      const auto flag = read_flag(document, *entry.value, entry.key);
-      if (!flag) return tl::unexpected(flag.error());
-      return Json(*flag);
-    }
+      return as_json(read_real(document, *entry.value, entry.key, 0, 1e9));
+    case LaunchKind::kSpan:
+      return as_json(read_real(document, *entry.value, entry.key, 1, 1e9));
+    case LaunchKind::kFlag:
+      return as_json(read_flag(document, *entry.value, entry.key));
     case LaunchKind::kHardware:
       return read_hardware(document, *entry.value, entry.place);
     case LaunchKind::kAsks:
@@ -168,13 +165,16 @@ Status check_host_name(const Document& document, const Node& node, const std::st
                        std::map<std::string, Place>& seen) {
   if (name[0] == '-' || name.find_first_of(" \t\r\n") != std::string::npos)
     return tl::unexpected(document.error(
-        node.place, fmt::format("'{}' is no name of a host; write it as ssh takes it: an alias, a name, an address", name)));
+        node.place,
+        fmt::format("'{}' is no name of a host; write it as ssh takes it: an alias, a name, an address",
+                    name)));
   const auto [first, is_new] = seen.emplace(name, node.place);
   if (is_new) return {};
   return tl::unexpected(document.error(
-      node.place, fmt::format("{} is named twice, first in line {}; trials side by side on one host are slots: "
-                              "{{host: {}, slots: 2}}",
-                              name, first->second.line, name)));
+      node.place,
+      fmt::format("{} is named twice, first in line {}; trials side by side on one host are slots: "
+                  "{{host: {}, slots: 2}}",
+                  name, first->second.line, name)));
 }
 
 // hosts: [gpu1, {host: gpu2, slots: 8}]
