@@ -18,6 +18,7 @@ constexpr int kDenials = 2;          // answers in a row that know no such job
 constexpr double kHopelessFor = 20;  // seconds of a reason that will not pass
 constexpr double kLastWords =
     5;  // after Slurm's word of the end, for a shared file system to show the outbox
+constexpr double kLongestRoomPause = 300;
 constexpr double kAfterBye = 30;  // then the job itself must be over
 
 }  // namespace
@@ -113,8 +114,31 @@ void SlurmJob::answered(const Said& said) {
   if (in_doubt_)
     return remark(fmt::format("sbatch did not say whether it took the job ({}); it is looked for by its name",
                               said.timed_out ? "no answer in time" : last_line(said.err)));
-  end(fmt::format("refused by sbatch: {}", last_line(said.err)), true, false);
+  const auto why = sbatch_refusal(said.err);
+  if (takes_no_more(said.err)) return wait_for_room(why);
+  end(fmt::format("refused by sbatch: {}", why), true, false);
   closed_ = true;
+}
+
+// The user has as many jobs in Slurm as he may: it is asked again when some may have ended.
+void SlurmJob::wait_for_room(const std::string& why) {
+  submissions_ = 0;
+  send_again_s_ = around_.now_s() + room_pause_;
+  room_pause_ = std::min(2 * room_pause_, kLongestRoomPause);
+  remark(fmt::format("Slurm takes no further job of yours now ({}); it is asked again, at most every {} min",
+                     why, kLongestRoomPause / 60));
+}
+
+void SlurmJob::look_for_room() {
+  const auto late = waits_too_long();
+  if (cancel_wanted_ || late) {
+    end(cancel_wanted_ ? "cancelled before Slurm took it" : *late + ", and Slurm never took it",
+        !cancel_wanted_, false);
+    closed_ = true;
+  } else if (around_.now_s() >= send_again_s_) {
+    send_again_s_ = 0;
+    send();
+  }
 }
 
 void SlurmJob::accept(i64 job, const std::string& submitted) {
@@ -139,6 +163,7 @@ void SlurmJob::kill() {
   cancel_wanted_ = true;
   dismiss();
   if (around_.options.standing > 0) return cancel_step();
+  if (send_again_s_ > 0) return around_.hurry();
   if (!job_ || cancelling_) return;  // not known yet: cancelled as soon as it is
   cancelling_ = true;
   around_.commands.run({"scancel", std::to_string(*job_)}, kScancelLimit,
@@ -195,6 +220,7 @@ void SlurmJob::look() {
 
 void SlurmJob::learn(const std::vector<JobFacts>& of_this_name, bool denied) {
   if (sending_ || closed_) return;
+  if (send_again_s_ > 0) return look_for_room();
   const JobFacts* mine = nullptr;
   for (const JobFacts& facts : of_this_name) {
     if (job_ && (facts.id != *job_ || (!submitted_.empty() && facts.submitted != submitted_))) continue;
@@ -275,14 +301,19 @@ void SlurmJob::waits(const JobFacts& facts) {
   const double now = around_.now_s();
   if (!is_hopeless(facts.reason)) hopeless_since_s_ = 0;
   if (is_hopeless(facts.reason) && hopeless_since_s_ == 0) hopeless_since_s_ = now;
-  const double limit = around_.options.pending_s;
   std::string why;
   if (hopeless_since_s_ > 0 && now - hopeless_since_s_ > kHopelessFor)
     why = fmt::format("Slurm job {} cannot start: {}", facts.id, facts.reason);
-  else if (limit > 0 && now - born_s_ > limit)
-    why = fmt::format("Slurm job {} waited longer than {} min ({})", facts.id, limit / 60, facts.reason);
+  else if (const auto late = waits_too_long())
+    why = fmt::format("Slurm job {} {} ({})", facts.id, *late, facts.reason);
   if (hopeless_since_s_ > 0) around_.hurry();
   if (!why.empty()) give_up(std::move(why), true, false);
+}
+
+std::optional<std::string> SlurmJob::waits_too_long() const {
+  const double limit = around_.options.pending_s;
+  if (limit <= 0 || around_.now_s() - born_s_ <= limit) return std::nullopt;
+  return fmt::format("waited longer than {} min", limit / 60);
 }
 
 // Said when Slurm has let go of it: a run that ends with this word must leave no job in the queue.

@@ -57,6 +57,9 @@ class SlurmJob : public std::enable_shared_from_this<SlurmJob> {
   void cancel_step();
   void dismiss();
   void answered(const Said&);
+  void wait_for_room(const std::string& why);
+  void look_for_room();
+  std::optional<std::string> waits_too_long() const;
   void accept(i64 job, const std::string& submitted);
   void apply(const JobFacts&);
   void waits(const JobFacts&);
@@ -75,6 +78,8 @@ class SlurmJob : public std::enable_shared_from_this<SlurmJob> {
   std::string submitted_, nodes_, remarked_;
   std::optional<double> seconds_left_;
   double born_s_, said_bye_s_ = 0, hopeless_since_s_ = 0, over_since_s_ = 0;
+  double send_again_s_ = 0,
+         room_pause_ = 15;  // where Slurm takes no further job of this user: when to ask again
   int submissions_ = 0, denied_ = 0;
   bool sending_ = false, in_doubt_ = false, cancelling_ = false, cancel_wanted_ = false, dismissed_ = false;
   struct Verdict {

@@ -277,9 +277,31 @@ std::string slurm_time(double seconds) {
   return fmt::format("{}-{:02}:{:02}:00", minutes / 1440, minutes / 60 % 24, minutes % 60);
 }
 
+// A job stays in the queue for good where it is beyond a limit on one job or node (QOSMaxWallDurationPerJobLimit,
+// AssocMaxNodePerJobLimit, ...) or below a least size; limits on all jobs of a user or account (QOSMaxJobsPerUserLimit) pass.
 bool is_hopeless(std::string_view reason) {
-  return std::any_of(kHopeless.begin(), kHopeless.end(),
-                     [&](std::string_view known) { return reason.substr(0, known.size()) == known; });
+  const auto says = [&](std::string_view part) { return reason.find(part) != std::string_view::npos; };
+  return says("PerJob") || says("PerNode") || reason.starts_with("QOSMin") ||
+         std::any_of(kHopeless.begin(), kHopeless.end(),
+                     [&](std::string_view known) { return reason.starts_with(known); });
+}
+
+// slurm.schedmd.com/resource_limits.html: AssocMaxSubmitJobLimit, QOSMaxSubmitJobPerUserLimit, AssocGrpSubmitJobsLimit, ...
+bool takes_no_more(std::string_view error) {
+  const auto at = error.find("SubmitJob");
+  return (at != std::string_view::npos && error.find("Limit", at) != std::string_view::npos) ||
+         error.find("temporarily unable to accept job") != std::string_view::npos;
+}
+
+std::string sbatch_refusal(std::string_view error) {
+  constexpr std::string_view kWho = "sbatch: ", kError = "error: ";
+  std::string out;
+  for (auto line : split(error, '\n', error.size() + 1)) {
+    for (const auto prefix : {kWho, kError})
+      if (line.starts_with(prefix)) line.remove_prefix(prefix.size());
+    if (!line.empty()) out += fmt::format("{}{}", out.empty() ? "" : "; ", line);
+  }
+  return out;
 }
 
 bool is_in_doubt(std::string_view error) {

@@ -72,5 +72,9 @@ std::string slurm_time(double seconds);
 bool is_hopeless(std::string_view pending_reason);
 // What sbatch says when the controller could not be asked rather than said no: the submission is in doubt.
 bool is_in_doubt(std::string_view error);
+// Or that this user (account, QOS) has as many jobs as he may: one more will be taken when some have ended.
+bool takes_no_more(std::string_view error);
+// Its reasons in one line: the first ones say more than "Batch job submission failed".
+std::string sbatch_refusal(std::string_view error);
 
 }  // namespace sweep::launch

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A real Slurm of several nodes on this machine: munged, slurmctld and one slurmd per node, all state under one folder.
+"""A real Slurm of several nodes on this machine: munged, slurmctld and one slurmd per node, all state under one folder; slurmdbd
+with a database too where accounting is asked for.
 
   with slurm.Cluster(folder, nodes=4, gpus=8) as cluster:
       cluster.run("sinfo")
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import zlib
 
+import accounting
 import daemons
 import networks
 
@@ -26,9 +28,9 @@ PROGRAMS = ["munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scontr
 FREEZER = pathlib.Path("/sys/fs/cgroup/freezer")
 
 
-def missing():
+def missing(more=()):
     """Programs that a cluster needs and this machine lacks."""
-    return [name for name in PROGRAMS if program(name) is None]
+    return [name for name in [*PROGRAMS, *more] if program(name) is None]
 
 
 def program(name):
@@ -49,14 +51,16 @@ def free_ports(count):
 
 
 class Cluster:
-    def __init__(self, folder, nodes=4, gpus=8, cpus=16, mode="plain", options=()):
+    def __init__(self, folder, nodes=4, gpus=8, cpus=16, mode="plain", options=(), with_accounting=False):
         self.folder = pathlib.Path(folder).resolve()
         self.mode, self.gpus, self.cpus, self.options = mode, gpus, cpus, list(options)
         stem = f"w{zlib.crc32(str(self.folder).encode()) % 46656:x}n"  # two clusters on one machine differ in cgroups and namespaces
         self.nodes = [f"{stem}{i + 1}" for i in range(nodes)]
         self.stem, self.root = stem, os.geteuid() == 0
         self.networks = networks.Networks(stem, self.nodes) if mode == "netns" else None
+        self.accounting = accounting.Accounting(self.folder) if with_accounting else None
         self.environment = {**{k: v for k, v in os.environ.items() if not k.startswith("SLURM_")},
+                            **(self.accounting.environment() if self.accounting else {}),
                             "SLURM_CONF": str(self.folder / "slurm.conf"), daemons.MARK: str(self.folder)}
         self.daemons = {}
 
@@ -75,6 +79,8 @@ class Cluster:
         host = self.networks.head if self.networks else socket.gethostname()
         address = self.networks.head_address if self.networks else "127.0.0.1"
         (self.folder / "slurm.conf").write_text(self._slurm_conf(host, address, ports))
+        if self.accounting:
+            self.accounting.write_configuration(ports[1])
         gpus = f"Name=gpu File={self.folder}/dev/nvidia[0-{self.gpus - 1}]" if self.gpus else ""
         (self.folder / "gres.conf").write_text(f"NodeName={','.join(self.nodes)} {gpus}\n" if gpus else "")
         (self.folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\nCgroupMountpoint=/sys/fs/cgroup\n"
@@ -101,7 +107,8 @@ class Cluster:
             "SelectTypeParameters=CR_Core", "GresTypes=gpu" if self.gpus else "", "ReturnToService=2",
             "SlurmdTimeout=10", "SlurmctldTimeout=10", "KillWait=3", "UnkillableStepTimeout=30", "MessageTimeout=5",
             "PropagateResourceLimits=NONE", "InactiveLimit=0",
-            "SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,bf_interval=1", *self.options]
+            "SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,bf_interval=1", *self.options,
+            *(self.accounting.options(ports[1]) if self.accounting else [])]
         for i, node in enumerate(self.nodes):
             where = self.networks.address(node) if self.networks else "127.0.0.1"
             name = node if self.networks else host
@@ -131,12 +138,29 @@ class Cluster:
                                 f"--pid-file={self.folder}/munge/pid", f"--log-file={self.folder}/munge/log",
                                 f"--seed-file={self.folder}/munge/seed"])
         daemons.wait_for((self.folder / "munge" / "sock").exists, 10, "munged listens")
+        if self.accounting:
+            self._daemon("mariadbd", self.accounting.database_command())
+            daemons.wait_for(self.accounting.database_answers, 30, "mariadbd answers", 0.05)
+            self.start_accounting()
         self._daemon("slurmctld", [program("slurmctld"), "-D"], self.networks and self.networks.head)
         for node in self.nodes:
             self.start_node(node)
         daemons.wait_for(lambda: set(self.states().values()) == {"idle"}, 20, f"every node idle: {self.tell()}", 0.05)
         self.run("srun", f"-N{len(self.nodes)}", "true", timeout=20)  # the first step after a cold start fails at times
         daemons.wait_for(lambda: set(self.states().values()) == {"idle"}, 20, "every node idle again", 0.05)
+
+    def start_accounting(self):
+        """slurmdbd; also after it was killed."""
+        self._daemon("slurmdbd", [program("slurmdbd"), "-D"], self.networks and self.networks.head)
+        daemons.wait_for(self.accounting.answers, 30, "slurmdbd listens", 0.05)
+
+    def enforce_limits(self, wanted):
+        """Whether slurmctld keeps to the limits of the accounts; it must start anew for that."""
+        conf, line = self.folder / "slurm.conf", "AccountingStorageEnforce=limits\n"
+        conf.write_text(conf.read_text().replace(line, "") + (line if wanted else ""))
+        self.daemons["slurmctld"].stop()
+        self.daemons["slurmctld"].start()
+        daemons.wait_for(lambda: set(self.states().values()) == {"idle"}, 20, f"every node idle: {self.tell()}", 0.05)
 
     def start(self):
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -168,7 +192,7 @@ class Cluster:
                         os.rmdir(os.path.join(path, folder))
             with contextlib.suppress(OSError):
                 (FREEZER / f"slurm_{node}").rmdir()
-        for name in ("state", "run", "munge"):
+        for name in ("state", "run", "munge", "accounting"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
         self.daemons.clear()
 

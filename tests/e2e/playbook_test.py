@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 
+import browser
 import database
 
 # model, nodes -> the layouts that are best by the MFU the book charts: tensor and pipeline parallelism on few nodes.
@@ -168,10 +169,24 @@ def empty_and_failed_databases_have_a_sentence(here):
     assert "0 configurations: none" in (here.folder / "header.svg").read_text()
 
 
+def the_report_fits_on_paper(here):
+    """A4 within its margins is 688 px wide: whatever is wider is cut off where it is printed."""
+    here.sweep("report", "playbook_h100_1B_8B", "-o", "report.html")
+    with browser.page() as page:
+        page.call("Emulation.setEmulatedMedia", media="print")
+        page.open((here.folder / "report.html").as_uri(), width=688)
+        wider = page.evaluate("Array.from(document.querySelectorAll('table, pre, svg, h1, h2, h3, p, li')).filter((e) => "
+                              "e.getBoundingClientRect().right > innerWidth || e.scrollWidth > e.clientWidth + 1 && e.tagName == 'PRE')"
+                              ".map((e) => e.tagName + ' ' + e.textContent.slice(0, 60))")
+        assert wider == [], wider
+        assert page.texts("table") and page.texts("pre"), "the page has tables and commands"
+
+
 def main(program, source):
     with tempfile.TemporaryDirectory() as folder:
         here = Here(program, source, folder)
         for case in (import_needs_no_flags_and_is_repeatable, the_books_cells_and_the_honest_ones, the_readmes_picture_is_drawn_from_it,
+                     the_report_fits_on_paper,
                      every_ending_writes_its_form, only_keeps_what_is_asked_for, exports_come_back, bad_files_change_nothing,
                      empty_and_failed_databases_have_a_sentence):
             case(here)

@@ -187,8 +187,58 @@ TEST_F(SlurmJobTest, ARefusalIsSaidAndNotRepeated) {
       "sbatch: error: invalid partition specified: gpuu\nsbatch: error: Batch job submission failed\n"));
   ASSERT_NE(ended(), nullptr);
   EXPECT_TRUE(ended()->lost);
+  EXPECT_EQ(ended()->reason,
+            "refused by sbatch: invalid partition specified: gpuu; Batch job submission failed");
   EXPECT_TRUE(job_->closed());
   EXPECT_EQ(asked("sbatch"), 1);
+}
+
+const char* const kNoMore =
+    "sbatch: error: QOSMaxSubmitJobPerUserLimit\nsbatch: error: Batch job submission failed: Job violates "
+    "accounting/QOS policy (job submit limit, user's size and/or time limits)\n";
+
+TEST_F(SlurmJobTest, WhereTheUserMayHaveNoMoreJobsItIsSubmittedLater) {
+  around_.options.pending_s = 0;
+  submit(refused(kNoMore));
+  for (int i = 0; i < 20; ++i) job_->learn({}, true);  // nobody knows it, and that is no wonder
+  settle();
+  EXPECT_EQ(ended(), nullptr);
+  EXPECT_EQ(asked("sbatch"), 1);
+  ASSERT_EQ(count<Remark>(), 1);
+  EXPECT_NE(std::get<Remark>(events_[0]).text.find("(QOSMaxSubmitJobPerUserLimit; Batch job submission"),
+            std::string::npos)
+      << std::get<Remark>(events_[0]).text;
+  for (int again = 0; again < 9; ++again) {
+    commands_.sbatch.push_back(refused(kNoMore));
+    now_ += 300, job_->learn({}, true);
+    settle();
+  }
+  EXPECT_EQ(asked("sbatch"), 10);
+  EXPECT_EQ(count<Remark>(), 1) << "once";
+  commands_.sbatch.push_back(took("17\n"));
+  now_ += 300, job_->learn({}, true);
+  settle();
+  learn(facts("RUNNING"));
+  agent_says(spool::kHello, {{"pid", 1}});
+  EXPECT_EQ(count<Started>(), 1);
+}
+
+TEST_F(SlurmJobTest, WaitingToBeSubmittedHasTheSameLimitAndIsCancelledAtOnce) {
+  submit(refused(kNoMore));
+  now_ += 601;
+  job_->learn({}, true);
+  ASSERT_NE(ended(), nullptr);
+  EXPECT_EQ(ended()->reason, "waited longer than 10 min, and Slurm never took it");
+  EXPECT_TRUE(ended()->lost && job_->closed());
+
+  events_.clear(), request_.id = "a0002-0badcafe";
+  job_ = std::make_shared<SlurmJob>(around_, request_);
+  submit(refused(kNoMore));
+  ASSERT_TRUE(job_->finish(true));
+  job_->learn({}, true);
+  ASSERT_NE(ended(), nullptr);
+  EXPECT_FALSE(ended()->lost);
+  EXPECT_EQ(asked("scancel"), 0);
 }
 
 TEST_F(SlurmJobTest, EndsOfNobodysFaultBurnNoRetryAndFailuresDo) {

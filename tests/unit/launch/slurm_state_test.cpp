@@ -134,8 +134,27 @@ TEST(SlurmState, SubmissionsThatWereTakenRefusedOrAreInDoubt) {
   EXPECT_FALSE(is_in_doubt("sbatch: error: invalid partition specified: gpuu"));
   EXPECT_TRUE(is_hopeless("PartitionConfig"));
   EXPECT_TRUE(is_hopeless("JobHeldUser"));
-  EXPECT_FALSE(is_hopeless("Resources"));
-  EXPECT_FALSE(is_hopeless("Priority"));
+  for (const char* beyond : {"QOSMaxWallDurationPerJobLimit", "QOSMaxNodePerJobLimit",
+                             "AssocMaxCpuMinutesPerJobLimit", "QOSMaxGRESPerNode", "QOSMinCpuNotSatisfied"})
+    EXPECT_TRUE(is_hopeless(beyond)) << beyond;
+  for (const char* passing : {"Resources", "Priority", "QOSMaxJobsPerUserLimit", "AssocMaxJobsLimit",
+                              "AssocGrpNodeLimit", "QOSMaxSubmitJobPerUserLimit", "QOSGrpCpuLimit"})
+    EXPECT_FALSE(is_hopeless(passing)) << passing;
+}
+
+TEST(SlurmState, ALimitOnAUsersJobsIsNoRefusalForGood) {
+  for (const char* reason :
+       {"AssocMaxSubmitJobLimit", "QOSMaxSubmitJobPerUserLimit", "QOSGrpSubmitJobsLimit"})
+    EXPECT_TRUE(
+        takes_no_more(std::string("sbatch: error: ") + reason +
+                      "\nsbatch: error: Batch job submission failed: Job violates accounting/QOS policy"))
+        << reason;
+  EXPECT_TRUE(takes_no_more("sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying."));
+  EXPECT_FALSE(takes_no_more(
+      "sbatch: error: QOSMaxWallDurationPerJobLimit\nsbatch: error: Batch job submission failed: Job "
+      "violates accounting/QOS policy (job submit limit, user's size and/or time limits)"));
+  EXPECT_EQ(sbatch_refusal("sbatch: error: A\n\nsbatch: B\nC"), "A; B; C");
+  EXPECT_EQ(sbatch_refusal(""), "");
 }
 
 }  // namespace
