@@ -1,26 +1,61 @@
-// sweep clean: what an earlier run of this database left: jobs by name, processes of this machine by mark. It shows
-// before it acts.
+// sweep clean: what an earlier run of this database left: jobs by name, processes of this machine and of hosts reached by
+// ssh by mark, folders there. It shows before it acts.
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "orchestrator/cli/command.h"
+#include "orchestrator/cli/launchers.h"
+#include "orchestrator/launch/allocation_record.h"
 #include "orchestrator/launch/commands.h"
 #include "orchestrator/launch/leftovers.h"
 #include "orchestrator/launch/slurm_script.h"
 #include "orchestrator/launch/slurm_state.h"
+#include "orchestrator/launch/ssh_leftovers.h"
 #include "schema/attempt_token.h"
+#include "schema/codec.h"
 
 namespace sweep::cli {
 namespace {
 
 constexpr double kAnswerLimit = 60;  // seconds
 
+// On hosts that one sweep has reached.
+struct Far {
+  launch::SshOptions options;
+  std::vector<launch::FarLeft> left;
+};
 struct Leftovers {
   std::vector<launch::JobFacts> jobs;
   std::vector<store::AllocationRow> allocations;  // with processes on this machine
-  bool any() const { return !jobs.empty() || !allocations.empty(); }
+  std::vector<Far> far;
+  std::vector<std::string> unanswered;  // hosts of which nothing is known, and why
+  bool any() const { return !jobs.empty() || !allocations.empty() || !far.empty(); }
 };
+
+// Hosts are asked with the settings that the sweep has kept, and the site profiles.
+Expected<void> look_far(const store::SweepRow& sweep, const std::vector<store::AllocationRow>& rows,
+                        Leftovers& out) {
+  std::vector<launch::FarNode> nodes;
+  for (const auto& row : rows)
+    if (row.launcher == "ssh")
+      for (auto& node : launch::far_nodes(row.spool, row.id)) nodes.push_back(std::move(node));
+  if (nodes.empty()) return {};
+  const auto kept = parse_json(sweep.options_json);
+  if (!kept) return fail("the sweep's stored options: " + kept.error().message);
+  LaunchWish wish;
+  wish.on = "ssh";
+  const auto choice = choose_launcher(dump(kept->value("launch", nlohmann::json::object())), wish);
+  if (!choice) return tl::unexpected(choice.error());
+  const auto settings = parse_json(choice->settings);
+  const auto options = settings ? launch::ssh_options_from(*settings) : tl::unexpected(settings.error());
+  if (!options) return tl::unexpected(options.error());
+  auto found = launch::find_far(*options, nodes);
+  if (!found.left.empty()) out.far.push_back({*options, std::move(found.left)});
+  out.unanswered.insert(out.unanswered.end(), found.unanswered.begin(), found.unanswered.end());
+  return {};
+}
 
 // Jobs in the queue or running that carry the name of one of these allocations.
 Expected<std::vector<launch::JobFacts>> living_jobs(const std::vector<store::AllocationRow>& rows) {
@@ -56,8 +91,46 @@ Expected<Leftovers> find(store::Store& store, Io& io) {
     out.jobs.insert(out.jobs.end(), jobs->begin(), jobs->end());
     for (const auto& row : *rows)
       if (!marked_processes(allocation_key(row.id, row.spool)).empty()) out.allocations.push_back(row);
+    if (auto looked = look_far(sweep, *rows, out); !looked) return tl::unexpected(looked.error());
   }
   return out;
+}
+
+void show(Io& io, const Leftovers& found) {
+  for (const auto& job : found.jobs)
+    io.out << fmt::format("Slurm job {}  {}  {}  {}\n", job.id, job.name, job.state, job.nodes);
+  for (const auto& row : found.allocations)
+    for (const auto& process : marked_processes(allocation_key(row.id, row.spool)))
+      io.out << fmt::format("process {}  {}  of allocation {}\n", process.pid, process.command, row.id);
+  for (const auto& far : found.far)
+    for (const auto& left : far.left) {
+      for (const auto& process : left.processes)
+        io.out << fmt::format("{}: process {}  of allocation {}\n", left.of.host, process,
+                              left.of.allocation);
+      io.out << fmt::format("{}: folder {}  of allocation {}\n", left.of.host, left.of.folder,
+                            left.of.allocation);
+    }
+  for (const auto& host : found.unanswered)
+    io.err << fmt::format(
+        "{}: what is left there is not known; agents there end by themselves once they were without "
+        "contact for silence_seconds\n",
+        host);
+  if (!found.any() && found.unanswered.empty()) io.err << "nothing is left\n";
+}
+
+// What did not end, and why; empty: all did.
+std::vector<std::string> end_all(const Leftovers& found) {
+  std::vector<std::string> failed;
+  for (const auto& job : found.jobs)
+    if (const auto said = launch::run_alone({"scancel", std::to_string(job.id)}, kAnswerLimit); !said.ok())
+      failed.push_back(fmt::format("scancel {}: {}", job.id, launch::last_line(said.err)));
+  for (const auto& row : found.allocations) launch::clean_leftovers(row.spool, row.id);
+  for (const auto& far : found.far)
+    for (auto& why : launch::end_far(far.options, far.left)) failed.push_back(std::move(why));
+  if (failed.empty() && found.unanswered.empty())  // then every part of theirs is over
+    for (const auto& far : found.far)
+      for (const auto& left : far.left) launch::drop_record(left.of.spool);
+  return failed;
 }
 
 int clean(Io& io, const Where& where, bool yes) {
@@ -67,29 +140,25 @@ int clean(Io& io, const Where& where, bool yes) {
   if (!store) return refuse(io, store.error());
   const auto found = find(**store, io);
   if (!found) return refuse(io, found.error());
-  for (const auto& job : found->jobs)
-    io.out << fmt::format("Slurm job {}  {}  {}  {}\n", job.id, job.name, job.state, job.nodes);
-  for (const auto& row : found->allocations)
-    for (const auto& process : marked_processes(allocation_key(row.id, row.spool)))
-      io.out << fmt::format("process {}  {}  of allocation {}\n", process.pid, process.command, row.id);
-  if (!found->any()) io.err << "nothing is left\n";
-  if (!found->any() || !yes) {
-    if (found->any()) io.err << "--yes ends these; `sweep resume` takes Slurm jobs over instead\n";
-    return kAnswered;
+  show(io, *found);
+  const int answer = found->unanswered.empty() ? kAnswered : kUnanswered;
+  if (!found->any()) return answer;
+  if (!yes) {
+    io.err << "--yes ends these; `sweep resume` takes Slurm jobs and agents on hosts over instead\n";
+    return answer;
   }
-  bool ended = true;
-  for (const auto& job : found->jobs)
-    ended = launch::run_alone({"scancel", std::to_string(job.id)}, kAnswerLimit).ok() && ended;
-  for (const auto& row : found->allocations) launch::clean_leftovers(row.spool, row.id);
-  io.err << (ended ? "ended\n" : "scancel failed for some; ask again\n");
-  return ended ? kAnswered : kUnanswered;
+  const auto failed = end_all(*found);
+  for (const auto& why : failed) io.err << why << '\n';
+  io.err << (failed.empty() ? "ended; `sweep resume` runs what has no final result\n"
+                            : "some did not end; ask again\n");
+  return failed.empty() ? answer : kUnanswered;
 }
 
 }  // namespace
 
 void add_clean(Registry r) {
-  auto* c =
-      r.app.add_subcommand("clean", "show, and with --yes end, what earlier runs left: jobs and processes");
+  auto* c = r.app.add_subcommand(
+      "clean", "show, and with --yes end, what earlier runs left: jobs, processes, folders on hosts");
   auto where = std::make_shared<Where>();
   auto yes = std::make_shared<bool>(false);
   add_db(*c, *where);

@@ -56,7 +56,7 @@ int ingest(Io& io, const Where& where) {
     io.err << fmt::format("nothing to take in: no run of sweep {} has left anything behind\n",
                           opened->sweep.name);
   Live live(io, opened->sweep.name, {}, false);
-  const auto recovered = run::recover(*opened->store, opened->sweep.id, live);
+  const auto recovered = run::recover(*opened->store, opened->sweep.id, live, {.leave = true});
   const auto released = opened->store->release_lease(opened->sweep.id);
   if (!recovered) return refuse(io, recovered.error());
   return released ? kAnswered : refuse(io, released.error());

@@ -76,6 +76,8 @@ int plan_grid(Io& io, const PlanOptions& o) {
   if (choice)
     if (auto fits = slots_fit(*choice, {}, hardware_of(planned->entries)); !fits)
       return refuse(io, fits.error());
+  if (const auto lacking = choice ? hosts_short(*choice, planned->entries) : std::nullopt)
+    io.err << fmt::format("sweep: {}\n", *lacking);
   if (o.sbatch) return show_scripts(io, *planned, o.where.db);
   auto& entries = planned->entries;
   std::stable_sort(entries.begin(), entries.end(),

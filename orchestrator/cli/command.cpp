@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <ostream>
 
 #include "schema/spool.h"
@@ -37,7 +38,9 @@ Expected<Opened> open_sweep(const Where& where, store::Mode mode) {
 
 Expected<void> write_output(Io& io, const std::string& path, const std::string& bytes) {
   if (!path.empty() && path != "-") return spool::write_atomically(path, bytes);
+  errno = 0;
   io.out << bytes << std::flush;
+  if (!io.out && errno == EPIPE) return {};  // who reads has seen enough
   if (!io.out) return fail("standard output cannot be written");
   return {};
 }

@@ -14,6 +14,7 @@
 #include "orchestrator/launch/slurm_options.h"
 #include "orchestrator/launch/slurm_script.h"
 #include "orchestrator/launch/slurm_state.h"
+#include "orchestrator/launch/ssh_refusal.h"
 #include "orchestrator/launch/ssh_shell.h"
 #include "schema/codec.h"
 #include "schema/frame.h"
@@ -24,6 +25,7 @@ namespace sweep::cli {
 namespace {
 
 constexpr double kReach = 20, kProbe = 120, kSrun = 120;  // seconds
+constexpr int kNoFolder = 9;                              // exit code of the probe's shell line
 
 std::string first_line(const std::string& text) {
   std::istringstream in(text);
@@ -57,7 +59,9 @@ launch::SshShell::Said ask_host(const launch::SshOptions& options, const std::st
   return said;
 }
 
-std::string cause_of(const launch::SshShell::Said& said) {
+// `host`: as one tries it by hand.
+std::string cause_of(const launch::SshShell::Said& said, const std::string& host) {
+  if (said.code == 255) return launch::why_ssh_failed(host, said.err);
   if (said.timed_out) return "no answer in time";
   const std::string line = first_line(said.err.empty() ? said.out : said.err);
   return line.empty() ? fmt::format("exit code {}", said.code) : line;
@@ -76,40 +80,56 @@ std::string agent_here(const ProvingWish& wish) {
 // The probe's shell line: the agent that is there, or ours, sent along and removed again.
 std::string probe_line(const launch::SshOptions& options, const launch::SshHost& host,
                        const std::string& rank) {
-  const std::string home =
-      options.directory.empty() ? "\"$HOME/.cache/sweep\"" : launch::shell_word(options.directory);
-  const std::string enter = fmt::format("umask 077; mkdir -p {0} && cd {0} || exit 9; ", home);
+  const std::string enter = fmt::format("umask 077; mkdir -p {0} && cd {0} || exit {1}; ",
+                                        launch::far_word(options.directory), kNoFolder);
   const std::string words = fmt::format("--probe \"$(pwd -P)\" {}", launch::shell_word(rank));
-  if (!host.agent.empty()) return enter + "pwd -P; " + launch::shell_word(host.agent) + " " + words;
-  return enter +
-         fmt::format(
-             "pwd -P; t=$(mktemp ./doctor.XXXXXX) && cat > \"$t\" && chmod 700 \"$t\" && \"$t\" {}; c=$?; "
-             "rm -f \"$t\"; exit $c",
-             words);
+  if (!host.agent.empty()) return enter + "pwd -P; " + launch::far_word(host.agent) + " " + words;
+  return enter + fmt::format(
+                     "pwd -P; t=$(mktemp ./doctor.XXXXXX) && cat > \"$t\" && chmod 700 \"$t\" || {{ rm -f "
+                     "\"$t\"; exit {}; "
+                     "}}; \"$t\" {}; c=$?; rm -f \"$t\"; exit $c",
+                     kNoFolder, words);
+}
+
+// Why the probe gave no answer, and what to do about it.
+Finding no_probe(const launch::SshShell::Said& said, const launch::SshHost& host, const std::string& hand) {
+  const auto cause = cause_of(said, hand);
+  if (said.code == kNoFolder)
+    return {host.name + " folder", Health::kBad,
+            fmt::format("{}: make room there, or name another folder with directory", cause)};
+  const char* way =
+      !host.agent.empty() ? "name one that runs there with agent, or none and it is copied"
+      : said.code == 126
+          ? "no program may be run from its folder (mounted noexec?): name another one with directory"
+          : "build it for that machine, or name one with agent";
+  return {host.name + " agent", Health::kBad,
+          fmt::format("its sweep-agent does not run: {}: {}", cause, way)};
 }
 
 std::vector<Finding> examine_host(const ClusterWish& wish, const launch::SshOptions& options,
                                   const launch::SshHost& host, const std::string& agent) {
-  const auto reached = ask_host(options, host.name, "true", "", kReach);
-  if (reached.code != 0)
-    return {{host.name + " reach", Health::kBad,
-             fmt::format("{}: try `ssh {} true`; it must work without a question (keys, known_hosts, the ssh "
-                         "configuration)",
-                         cause_of(reached), host.name)}};
+  const auto hand = launch::by_hand(options, host.name);
+  const auto reached = ask_host(options, host.name, "echo \"$HOME\"", "", kReach);
+  if (reached.code != 0) {
+    auto cause = cause_of(reached, hand);
+    if (cause.find("`ssh ") == std::string::npos)
+      cause += fmt::format(
+          ": try `ssh {} true`; it must work without a question (keys, known_hosts, the ssh "
+          "configuration)",
+          hand);
+    return {{host.name + " reach", Health::kBad, cause}};
+  }
   std::vector<Finding> out{{host.name + " reach", Health::kGood, "answers"}};
   NodeWants wants;
   wants.node = host.name, wants.version = kVersion, wants.hardware = host.hardware;
-  wants.rank = rank_there(wish.proving, host.rank);
+  wants.rank = launch::far_path(rank_there(wish.proving, host.rank), first_line(reached.out));
   wants.asked_unix_ns = unix_ns_now();
   const auto said = ask_host(options, host.name, probe_line(options, host, wants.rank),
                              host.agent.empty() ? agent : "", kProbe);
   wants.answered_unix_ns = unix_ns_now();
   const auto answers = objects_in(said.out);
   if (said.code != 0 || answers.empty()) {
-    const char* way = said.code == 9
-                          ? "its folder cannot be made: name another one with directory"
-                          : "its sweep-agent does not run: build it for that machine, or name one with agent";
-    out.push_back({host.name + " agent", Health::kBad, fmt::format("{}; {}", cause_of(said), way)});
+    out.push_back(no_probe(said, host, hand));
     return out;
   }
   wants.folder = first_line(said.out);

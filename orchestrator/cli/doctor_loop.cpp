@@ -59,6 +59,21 @@ std::vector<Finding> judge_loop(const Proved& proved, const Trial& trial, const 
   return out;
 }
 
+// The hosts by the names that a grid gives them, in the order of the nodes; empty: nodes have the names they give themselves.
+std::vector<std::string> named_hosts(store::Store& store) {
+  std::vector<std::string> out;
+  const auto said =
+      store.query("SELECT whereabouts FROM allocation WHERE launcher = 'ssh' ORDER BY id DESC LIMIT 1");
+  if (!said || said->rows.empty()) return out;
+  const auto* text = std::get_if<std::string>(&said->rows[0][0]);
+  for (std::size_t at = 0; text != nullptr && at < text->size();) {
+    const auto end = std::min(text->find(", ", at), text->size());
+    out.push_back(text->substr(at, end - at));
+    at = end + 2;
+  }
+  return out;
+}
+
 Expected<std::vector<Finding>> read_loop(const std::string& db, const Proved& proved, const Trial& trial) {
   auto store = store::Store::open(db, store::Mode::kReadOnly);
   if (!store) return tl::unexpected(store.error());
@@ -70,8 +85,11 @@ Expected<std::vector<Finding>> read_loop(const std::string& db, const Proved& pr
   if (!said->rows.empty())
     if (const auto* text = std::get_if<std::string>(&said->rows[0][0])) first = *text;
   auto findings = judge_loop(proved, trial, *seen, first);
+  const auto names = named_hosts(**store);
   for (const auto& row : seen->rows) {
-    const auto* host = std::get_if<std::string>(&row[1]);
+    const auto* node = std::get_if<std::int64_t>(&row[0]);
+    const bool named = node != nullptr && static_cast<std::size_t>(*node) < names.size();
+    const auto* host = named ? &names[static_cast<std::size_t>(*node)] : std::get_if<std::string>(&row[1]);
     const auto* text = std::get_if<std::string>(&row[2]);
     const auto facts = text == nullptr ? tl::unexpected(Error{""}) : parse_json(*text);
     if (host == nullptr || !facts || !facts->contains("screen")) continue;

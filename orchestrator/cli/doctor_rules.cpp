@@ -133,6 +133,7 @@ Finding judge_declared(const json& probe, const NodeWants& wants) {
 
 std::vector<Finding> judge_node(const json& probe, const NodeWants& wants) {
   std::vector<Finding> out{judge_version(probe, wants)};
+  if (out[0].health == Health::kBad) return out;  // another version's words mean what they meant to it
   if (!wants.folder.empty()) out.push_back(judge_path(probe, wants, wants.folder, "writable"));
   if (!wants.rank.empty()) out.push_back(judge_path(probe, wants, wants.rank, "executable"));
   out.push_back(judge_clock(probe, wants));

@@ -1,6 +1,7 @@
 #include "orchestrator/cli/launchers.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
@@ -20,6 +21,7 @@ namespace sweep::cli {
 namespace {
 
 namespace fs = std::filesystem;
+constexpr double kWorthAHost = 10;  // seconds of work: hosts wait in no queue, and start within some seconds
 
 Expected<launch::Programs> programs_for(const LaunchWish& wish) {
   launch::Programs out{wish.agent.empty() ? program_dir() / "sweep-agent" : fs::absolute(wish.agent),
@@ -86,6 +88,7 @@ Expected<run::MakeLauncher> ssh_maker(const LaunchChoice& choice, const nlohmann
   }
   const auto hosts = static_cast<i64>(options->hosts.size());
   s.bounds = {hosts, hosts, std::nullopt};
+  s.bounds.worth_s = kWorthAHost;
   return run::MakeLauncher(
       [options = std::move(*options), programs](boost::asio::io_context& io, launch::Launcher::Sink sink) {
         return launch::make_ssh(io, options, programs, std::move(sink));
@@ -170,6 +173,29 @@ Expected<void> slots_fit(const LaunchChoice& choice, const LaunchWish& wish,
                       slots->second, slots->first, name, gpus->count, gpus->source, gpus->count));
   }
   return {};
+}
+
+std::optional<std::string> hosts_short(const LaunchChoice& choice, const std::vector<PlanEntry>& entries) {
+  if (choice.on != "ssh") return std::nullopt;
+  const auto settings = parse_json(choice.settings);
+  const auto options = settings ? launch::ssh_options_from(*settings) : tl::unexpected(settings.error());
+  if (!options) return options.error().message;
+  std::map<std::pair<std::string, i64>, i64> trials;  // by hardware and nodes
+  for (const auto& entry : entries)
+    if (entry.admitted) ++trials[{entry.trial.hardware, entry.trial.nodes}];
+  std::vector<std::string> beyond;
+  for (const auto& [need, count] : trials) {
+    const auto& [hardware, nodes] = need;
+    const auto there = std::ranges::count_if(
+        options->hosts, [&](const launch::SshHost& host) { return launch::serves(host, hardware); });
+    if (there < nodes)
+      beyond.push_back(fmt::format("{} that need {} {} {}, of which {} {} named", count, nodes, hardware,
+                                   nodes == 1 ? "host" : "hosts", there, there == 1 ? "is" : "are"));
+  }
+  if (beyond.empty()) return std::nullopt;
+  return fmt::format(
+      "these trials would stay pending: {}; name more hosts of that hardware in launch.ssh.hosts",
+      fmt::join(beyond, "; "));
 }
 
 Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchWish& wish) {

@@ -39,6 +39,9 @@ Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchWi
 // far as that is known before a node is seen. On CPU slots are free.
 Expected<void> slots_fit(const LaunchChoice&, const LaunchWish&, const std::set<std::string>& hardware);
 
+// What a run would say of hosts reached by ssh before it starts anything: none are named, or too few for some trials.
+std::optional<std::string> hosts_short(const LaunchChoice&, const std::vector<PlanEntry>&);
+
 // Slots of a node that jobs of these settings hand out.
 Expected<i64> slots_of(const launch::SlurmOptions&);
 

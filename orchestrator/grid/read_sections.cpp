@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <span>
@@ -14,7 +15,8 @@
 namespace sweep::grid {
 namespace {
 
-constexpr i64 kMaxSteps = 1'000'000, kMaxRepeats = 1000, kMaxRetries = 100, kMaxCount = 1'000'000;
+constexpr i64 kMaxSteps = 1'000'000, kMaxRepeats = 1000, kMaxRetries = 100, kMaxCount = 1'000'000,
+              kMaxPort = 65535;
 
 using Json = nlohmann::json;
 
@@ -89,27 +91,27 @@ Expected<Json> read_container(const Document& document, const Node& node, Place 
 
 Expected<Json> read_hosts(const Document& document, const Node& node);
 
+template <class T>
+Expected<Json> as_json(const Expected<T>& read) {
+  return read.map([](const T& value) { return Json(value); });
+}
+
 Expected<Json> read_launch_value(const Document& document, const Entry& entry, LaunchKind kind) {
   switch (kind) {
     case LaunchKind::kHosts:
       return read_hosts(document, *entry.value);
-    case LaunchKind::kCount: {
-      const auto count = read_int(document, *entry.value, entry.key, 1, kMaxCount);
-      if (!count) return tl::unexpected(count.error());
-      return Json(*count);
-    }
+    case LaunchKind::kCount:
+      return as_json(read_int(document, *entry.value, entry.key, 1, kMaxCount));
+    case LaunchKind::kPort:
+      return as_json(read_int(document, *entry.value, entry.key, 1, kMaxPort));
     case LaunchKind::kTexts:
       return read_words(document, *entry.value, entry.key);
-    case LaunchKind::kReal: {
-      const auto number = read_real(document, *entry.value, entry.key, 0, 1e9);
-      if (!number) return tl::unexpected(number.error());
-      return Json(*number);
-    }
-    case LaunchKind::kFlag: {
-      const auto flag = read_flag(document, *entry.value, entry.key);
-      if (!flag) return tl::unexpected(flag.error());
-      return Json(*flag);
-    }
+    case LaunchKind::kReal:
+      return as_json(read_real(document, *entry.value, entry.key, 0, 1e9));
+    case LaunchKind::kSpan:
+      return as_json(read_real(document, *entry.value, entry.key, 1, 1e9));
+    case LaunchKind::kFlag:
+      return as_json(read_flag(document, *entry.value, entry.key));
     case LaunchKind::kHardware:
       return read_hardware(document, *entry.value, entry.place);
     case LaunchKind::kAsks:
@@ -158,10 +160,28 @@ Expected<Json> read_host(const Document& document, const Node& item) {
   return out;
 }
 
+// What ssh would take for an option, or for no name at all; and one host twice would serve two allocations at once.
+Status check_host_name(const Document& document, const Node& node, const std::string& name,
+                       std::map<std::string, Place>& seen) {
+  if (name[0] == '-' || name.find_first_of(" \t\r\n") != std::string::npos)
+    return tl::unexpected(document.error(
+        node.place,
+        fmt::format("'{}' is no name of a host; write it as ssh takes it: an alias, a name, an address",
+                    name)));
+  const auto [first, is_new] = seen.emplace(name, node.place);
+  if (is_new) return {};
+  return tl::unexpected(document.error(
+      node.place,
+      fmt::format("{} is named twice, first in line {}; trials side by side on one host are slots: "
+                  "{{host: {}, slots: 2}}",
+                  name, first->second.line, name)));
+}
+
 // hosts: [gpu1, {host: gpu2, slots: 8}]
 Expected<Json> read_hosts(const Document& document, const Node& node) {
   SWEEP_GRID_TRY(need_list(document, node, "hosts"));
   Json out = Json::array();
+  std::map<std::string, Place> seen;
   for (const NodePtr& item : node.items) {
     Expected<Json> host;
     if (item->kind == Node::Kind::kMap)
@@ -170,6 +190,9 @@ Expected<Json> read_hosts(const Document& document, const Node& node) {
       host =
           read_word(document, *item, "hosts", 1024).map([](const std::string& name) { return Json(name); });
     if (!host) return host;
+    const bool alone = host->is_string();
+    SWEEP_GRID_TRY(check_host_name(document, alone ? *item : *item->find("host"),
+                                   (alone ? *host : (*host)["host"]).get<std::string>(), seen));
     out.push_back(std::move(*host));
   }
   if (out.empty()) return tl::unexpected(document.error(node.place, "hosts is empty; name at least one"));

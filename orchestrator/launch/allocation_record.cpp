@@ -29,6 +29,16 @@ Expected<void> keep_record(const AllocationRequest& request, std::string_view la
   return spool::write_atomically(record_path(request.spool), dump(own) + "\n");
 }
 
+bool has_record(const std::filesystem::path& spool) {
+  std::error_code ec;
+  return std::filesystem::exists(record_path(spool), ec);
+}
+
+void drop_record(const std::filesystem::path& spool) {
+  std::error_code ec;
+  std::filesystem::remove(record_path(spool), ec);
+}
+
 Expected<std::optional<nlohmann::json>> read_record(const std::filesystem::path& spool,
                                                     std::string_view launcher) {
   const auto path = record_path(spool);

@@ -14,6 +14,10 @@ Expected<void> keep_record(const AllocationRequest&, std::string_view launcher, 
 // An object. Absent: there is none, or it is another launcher's. Error: it cannot be read, or is damaged.
 Expected<std::optional<nlohmann::json>> read_record(const std::filesystem::path& spool,
                                                     std::string_view launcher);
+// Whether this allocation may live on by itself, for all that is known here: its record is there.
+bool has_record(const std::filesystem::path& spool);
+// It is known to be over, and will not be looked for again.
+void drop_record(const std::filesystem::path& spool);
 // What was asked for then; id, spool, incarnation and offset are the caller's.
 void restore(AllocationRequest&, const nlohmann::json& record);
 

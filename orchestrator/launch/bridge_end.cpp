@@ -52,6 +52,7 @@ void BridgeEnd::stop() {
 
 void BridgeEnd::connect() {
   reader_ = FrameReader(kLongestFrame);
+  greeting_ = {};
   inbox_there_.reset();
   again_s_ = 0;
   beat_s_ = now_s();
@@ -67,7 +68,7 @@ void BridgeEnd::connect() {
 
 void BridgeEnd::heard(std::string_view bytes) {
   contact_s_ = now_s();
-  reader_.feed(bytes);
+  reader_.feed(greeting_.take(bytes));
   while (!stopped_) {
     auto frame = reader_.next();
     if (!frame)
@@ -122,9 +123,10 @@ void BridgeEnd::ended(const Channel::Ends& ends) {
     return fail_for_good(
         fmt::format("the bridge on {} ended with code {}: {}", host_, ends.code, ends.words));
   if (!lost_)
-    events_.remark(fmt::format("lost the connection to {}{}{}; its agents go on, connecting again", host_,
-                               ends.words.empty() ? "" : ": ",
-                               ends.words.empty() ? "" : why_ssh_failed(host_, ends.words)));
+    events_.remark(
+        fmt::format("lost the connection to {}{}{}; its agents go on, connecting again", host_,
+                    ends.words.empty() ? "" : ": ",
+                    ends.words.empty() ? "" : why_ssh_failed(by_hand(shell_.settings(), host_), ends.words)));
   lost_ = true;
   shell_.drop(host_);
   pause_s_ = std::clamp(pause_s_ * 2, kFirstPause, kLongestPause);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "orchestrator/launch/past_greeting.h"
 #include "orchestrator/launch/ssh_shell.h"
 #include "schema/frame.h"
 #include "schema/spool.h"
@@ -51,6 +52,7 @@ class BridgeEnd {
   Events events_;
   boost::asio::steady_timer timer_;
   std::unique_ptr<Channel> channel_;
+  PastGreeting greeting_;
   FrameReader reader_{kLongestFrame};
   std::optional<std::uint64_t> inbox_there_;  // how far the inbox has been sent; none: not attached
   double contact_s_, beat_s_ = 0, again_s_ = 0, pause_s_ = 0;

@@ -86,8 +86,7 @@ class Ssh final : public HeldAllocations<SshAllocation> {
     });
   }
   static bool suits(const SshHost& host, const std::string& hardware, const std::vector<std::string>& avoid) {
-    const bool kind = host.hardware.empty() || host.hardware == hardware;
-    return kind && std::find(avoid.begin(), avoid.end(), host.name) == avoid.end();
+    return serves(host, hardware) && std::find(avoid.begin(), avoid.end(), host.name) == avoid.end();
   }
 
   SshShell shell_;

@@ -89,7 +89,8 @@ void SshAllocation::ask(std::size_t node, const std::string& line, std::string i
         if (self->closing_ || self->abandoned_) return;
         if (said.code == 0) return answer(said.out);
         if (said.code == 255)
-          return self->give_up_on(node, why_ssh_failed(self->hosts_[node].name, said.err));
+          return self->give_up_on(
+              node, why_ssh_failed(by_hand(self->around_.options, self->hosts_[node].name), said.err));
         self->give_up_on(node,
                          fmt::format("{}: {}", what,
                                      said.timed_out ? "no answer in time"
@@ -98,19 +99,23 @@ void SshAllocation::ask(std::size_t node, const std::string& line, std::string i
 }
 
 void SshAllocation::prepare(std::size_t node) {
-  const std::string home =
-      around_.options.directory.empty() ? "\"$HOME/.cache/sweep\"" : shell_word(around_.options.directory);
   ask(
-      node, fmt::format("umask 077 && mkdir -p {0} && cd {0} && mkdir -p bin spool && pwd -P", home), "",
-      kShort,
+      node,
+      fmt::format("umask 077 && mkdir -p {0} && cd {0} && mkdir -p bin spool && echo \"$HOME\" && pwd -P",
+                  far_word(around_.options.directory)),
+      "", kShort,
       [this, node](const std::string& out) {
         Place& place = places_[node];
+        SshHost& host = hosts_[node];
+        const auto home = out.substr(0, out.find('\n'));
+        host.agent = far_path(host.agent, home);
+        host.rank = far_path(host.rank, home);
         place.home = last_line(out);
         place.spool = fmt::format("{}/spool/{}/n{}", place.home, spool_name(request_), node);
-        place.agent = hosts_[node].agent;
+        place.agent = host.agent;
         place.agent.empty() ? look_for_agent(node) : probe(node);
       },
-      "its folder cannot be made");
+      "its folder cannot be made (name another one with directory)");
 }
 
 void SshAllocation::look_for_agent(std::size_t node) {
@@ -131,10 +136,9 @@ void SshAllocation::bring_agent(std::size_t node) {
   // Two hosts may be one machine, or share a home: whoever renames last puts the same bytes there, and process numbers
   // of two machines may be equal.
   const std::string line = fmt::format(
-      "umask 077; t={0}.{2}.$$; cat > \"$t\" && [ \"$(wc -c < \"$t\")\" -eq {1} ] && chmod 700 \"$t\" && mv "
-      "-f "
-      "\"$t\" {0} || "
-      "{{ echo 'it arrived in part' >&2; rm -f \"$t\"; exit 1; }}",
+      "umask 077; t={0}.{2}.$$; cat > \"$t\" && {{ [ \"$(wc -c < \"$t\")\" -eq {1} ] || {{ echo 'it arrived "
+      "in "
+      "part' >&2; false; }}; }} && chmod 700 \"$t\" && mv -f \"$t\" {0} || {{ rm -f \"$t\"; exit 1; }}",
       shell_word(places_[node].agent), bytes->size(), shell_word(fmt::format("{}.{}", request_.id, node)));
   ask(
       node, line, std::move(*bytes), kCopy, [this, node](const std::string&) { probe(node); },
@@ -145,10 +149,14 @@ void SshAllocation::probe(std::size_t node) {
   const auto rank = hosts_[node].rank.empty() ? around_.programs.rank.string() : hosts_[node].rank;
   ask(
       node,
-      fmt::format("{} --probe && {{ [ -x {} ] || {{ echo 'no rank program there: name it with rank' >&2; "
-                  "exit 7; }}; }}",
-                  shell_word(places_[node].agent), shell_word(rank)),
-      "", kShort, [this, node](const std::string& out) { probed(node, out); }, "its agent cannot be used");
+      fmt::format(
+          "{} --probe && {{ [ -x {} ] || {{ echo {} >&2; exit 7; }}; }}", shell_word(places_[node].agent),
+          shell_word(rank),
+          shell_word(fmt::format("no rank program there at {}: bring it (scripts/deploy), or say where "
+                                 "it is with rank",
+                                 rank))),
+      "", kShort, [this, node](const std::string& out) { probed(node, out); },
+      "it cannot run trials (`sweep doctor --on ssh` tells more)");
 }
 
 void SshAllocation::probed(std::size_t node, const std::string& out) {
@@ -292,14 +300,9 @@ void SshAllocation::clean_up(const std::string& reason, bool lost) {
     const Place& place = places_[node];
     if (place.agent.empty() || place.spool.empty()) continue;
     ++waited_for_;
-    const std::string line = fmt::format(
-        "{1} end --spool {0} --allocation {2} >/dev/null; cd {0} 2>/dev/null || exit 0; tar -cf - "
-        "--exclude='*.progress' attempts agent.log 2>/dev/null; cd / && rm -rf {0} && rmdir \"$(dirname "
-        "{0})\" 2>/dev/null; exit 0",
-        shell_word(place.spool), shell_word(place.agent), shell_word(request_.id));
-    const auto archive = request_.spool / fmt::format("logs.n{}.tar", node);
+    const auto archive = logs_archive(request_.spool, node);
     around_.shell.ask(
-        hosts_[node].name, line, "", kCleanUp,
+        hosts_[node].name, removal_line(place.agent, place.spool, request_.id), "", kCleanUp,
         [self = shared_from_this(), node, archive, one_less](const SshShell::Said& said) {
           if (self->abandoned_) return;
           if (said.code != 0)

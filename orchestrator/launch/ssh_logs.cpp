@@ -7,6 +7,7 @@
 #include <boost/asio/post.hpp>
 
 #include "orchestrator/launch/channel.h"
+#include "orchestrator/launch/slurm_script.h"
 
 namespace sweep::launch {
 namespace {
@@ -39,6 +40,18 @@ void take_files(const fs::path& from, const fs::path& spool, const std::string& 
 }
 
 }  // namespace
+
+std::string removal_line(const std::string& agent, const std::string& folder, const std::string& allocation) {
+  return fmt::format(
+      "{1} end --spool {0} --allocation {2} >/dev/null; cd {0} 2>/dev/null || exit 0; tar -cf - "
+      "--exclude='*.progress' attempts agent.log 2>/dev/null; cd / && rm -rf {0} && rmdir \"$(dirname "
+      "{0})\" 2>/dev/null; exit 0",
+      shell_word(folder), shell_word(agent), shell_word(allocation));
+}
+
+fs::path logs_archive(const fs::path& spool, std::size_t node) {
+  return spool / fmt::format("logs.n{}.tar", node);
+}
 
 void unpack_logs(boost::asio::io_context& io, const fs::path& archive, const fs::path& spool,
                  std::size_t node, std::function<void()> done) {

@@ -7,6 +7,13 @@
 
 namespace sweep::launch {
 
+// The shell line that ends what an allocation's part on a host still runs, says its logs as such an archive, and removes
+// its folder.
+std::string removal_line(const std::string& agent, const std::string& folder, const std::string& allocation);
+
+// Where the archive of a node's logs is kept until it is unpacked.
+std::filesystem::path logs_archive(const std::filesystem::path& spool, std::size_t node);
+
 // Unpacks a tar archive, made by another machine, of `attempts` and `agent.log` (agent.n<node>.log for a node agent's)
 // into the spool: plain files under the names that a spool has, nothing else of it. The archive is removed. `done` is
 // called once, whether it worked or not: logs are evidence, no results.

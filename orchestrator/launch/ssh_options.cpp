@@ -1,9 +1,15 @@
 #include "orchestrator/launch/ssh_options.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
+
+#include "orchestrator/launch/slurm_script.h"
 
 namespace sweep::launch {
 namespace {
@@ -33,7 +39,31 @@ SshHost host_from(const nlohmann::json& item, const nlohmann::json& section) {
   return host;
 }
 
+// ssh reads it on this machine.
+Expected<std::string> config_file(std::string path) {
+  const char* home = std::getenv("HOME");
+  if (path.starts_with("~/") && home != nullptr) path = home + path.substr(1);
+  if (!path.empty() && ::access(path.c_str(), R_OK) != 0)
+    return fail(
+        fmt::format("launch.ssh.config: {} cannot be read: {}; name a file as `ssh -F` takes it, or leave "
+                    "config out for ~/.ssh/config",
+                    path, std::strerror(errno)));
+  return path;
+}
+
 }  // namespace
+
+std::string by_hand(const SshOptions& options, const std::string& host) {
+  std::string out;
+  if (!options.config.empty()) out += "-F " + shell_word(options.config) + " ";
+  if (!options.user.empty()) out += "-l " + shell_word(options.user) + " ";
+  if (options.port > 0) out += fmt::format("-p {} ", options.port);
+  return out + host;
+}
+
+bool serves(const SshHost& host, const std::string& hardware) {
+  return host.hardware.empty() || host.hardware == hardware;
+}
 
 Expected<SshOptions> ssh_options_from(const nlohmann::json& section) {
   SshOptions out;
@@ -49,8 +79,10 @@ Expected<SshOptions> ssh_options_from(const nlohmann::json& section) {
   }
   out.user = section.value("user", "");
   out.port = section.value("port", i64{0});
-  out.config = section.value("config", "");
-  out.directory = section.value("directory", "");
+  auto config = config_file(section.value("config", ""));
+  if (!config) return tl::unexpected(config.error());
+  out.config = std::move(*config);
+  out.directory = section.value("directory", out.directory);
   out.lease_s = section.value("lease_seconds", out.lease_s);
   out.silence_s = section.value("silence_seconds", out.silence_s);
   return out;

@@ -19,15 +19,21 @@ struct SshHost {
   std::string agent, rank;  // programs on the host; empty: the agent is copied, the rank is where ours is
 };
 
+// Whether trials of this hardware run there.
+bool serves(const SshHost&, const std::string& hardware);
+
 struct SshOptions {
   std::vector<SshHost> hosts;
   std::string user;
-  i64 port = 0;            // 0: what ssh thinks
-  std::string config;      // of ssh; empty: ~/.ssh/config and the machine's
-  std::string directory;   // on the hosts; empty: ~/.cache/sweep
+  i64 port = 0;                              // 0: what ssh thinks
+  std::string config;                        // of ssh; empty: ~/.ssh/config and the machine's
+  std::string directory = "~/.cache/sweep";  // on the hosts
   double lease_s = 15;     // silence between agents after which each side gives the other up
   double silence_s = 900;  // without contact for so long a host's agents end what they run, and are given up
 };
+
+// What follows `ssh` when a person tries the same by hand: the host, and what the grid says beside ssh's own configuration.
+std::string by_hand(const SshOptions&, const std::string& host);
 
 // Of the JSON of a grid's section (validated by the grid room).
 Expected<SshOptions> ssh_options_from(const nlohmann::json& section);

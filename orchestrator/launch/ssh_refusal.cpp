@@ -37,6 +37,11 @@ std::string why_ssh_failed(const std::string& host, std::string_view said) {
         "no login without being asked ({}): `ssh -o BatchMode=yes {} true` must work; put a key into "
         "an ssh-agent or name it with IdentityFile",
         last_line(said), host);
+  if (says(said, "UNKNOWN port 65535"))  // ssh's own word for the other end of a program
+    return fmt::format(
+        "nothing came through the jump host or the proxy command that ssh's configuration names for it: "
+        "`ssh -o BatchMode=yes {} true` says why",
+        host);
   return said.empty() ? "ssh ended without a word" : last_line(said);
 }
 

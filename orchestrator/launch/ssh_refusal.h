@@ -5,6 +5,7 @@
 
 namespace sweep::launch {
 
+// `host`: the words a person writes behind `ssh` to try the same (by_hand).
 std::string why_ssh_failed(const std::string& host, std::string_view said);
 
 }  // namespace sweep::launch

@@ -11,6 +11,8 @@
 #include <fstream>
 
 #include "orchestrator/launch/capture.h"
+#include "orchestrator/launch/commands.h"
+#include "orchestrator/launch/past_greeting.h"
 #include "orchestrator/launch/slurm_script.h"
 #include "schema/attempt_token.h"
 
@@ -19,7 +21,8 @@ namespace sweep::launch {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr double kForMasters = 5;  // seconds to end a shared connection
+constexpr double kForMasters = 5;     // seconds to end a shared connection
+constexpr int kAnotherCommand = 126;  // as shells say it of what cannot be run
 
 // A folder of ours alone with a path that is short enough for a socket; empty: no sharing then.
 std::string control_folder() {
@@ -31,11 +34,21 @@ std::string control_folder() {
   return ours ? path : std::string();
 }
 
+// A session in which our line was never read said something else, which is all there is to go by.
+void without_an_answer(SshShell::Said& said, const std::string& greeting) {
+  said.out = greeting;
+  if (said.code != 0) return;
+  said.code = kAnotherCommand;
+  said.err = fmt::format("the login there runs something else than what it is asked{}{}",
+                         greeting.empty() ? "" : ", and says: ", last_line(greeting));
+}
+
 }  // namespace
 
 struct SshShell::Asking {
   explicit Asking(boost::asio::io_context& io) : timer(io) {}
   void hear(std::string_view bytes) {
+    bytes = greeting.take(bytes);
     if (file.is_open()) return void(file.write(bytes.data(), static_cast<std::streamsize>(bytes.size())));
     too_much = too_much || said.out.size() + bytes.size() > kMostKept;
     if (too_much) return channel->kill();
@@ -45,6 +58,7 @@ struct SshShell::Asking {
   bool too_much = false;
   boost::asio::steady_timer timer;
   std::unique_ptr<Channel> channel;
+  PastGreeting greeting;
   Said said;
 };
 
@@ -72,11 +86,13 @@ std::vector<std::string> SshShell::options() const {
   return out;
 }
 
-// Whatever the login shell there is, /bin/sh reads the line.
+// Whatever the login shell there is, /bin/sh reads the line; whatever it prints at its start, the mark follows.
 std::vector<std::string> SshShell::words(const std::string& host, const std::string& line) const {
   std::vector<std::string> out = {"ssh", "-T"};
   for (auto& word : options()) out.push_back(std::move(word));
-  out.insert(out.end(), {"--", host, "exec /bin/sh -c " + shell_word(line)});
+  const std::string_view mark = PastGreeting::kMark;
+  const auto marked = fmt::format("echo '{}'; {}", mark.substr(0, mark.size() - 1), line);
+  out.insert(out.end(), {"--", host, "exec /bin/sh -c " + shell_word(marked)});
   return out;
 }
 
@@ -97,6 +113,7 @@ void SshShell::ask(const std::string& host, const std::string& line, std::string
         kept->said.code = ends.code;
         kept->said.err = kept->too_much ? fmt::format("it says more than {} bytes", kMostKept) : ends.words;
         kept->file.close();
+        if (!kept->greeting.past()) without_an_answer(kept->said, kept->greeting.said());
         asking_.erase(done);
         boost::asio::post(io_, [kept] {});
         answer(kept->said);
@@ -110,6 +127,14 @@ void SshShell::ask(const std::string& host, const std::string& line, std::string
     late->said.timed_out = true;
     late->channel->kill();
   });
+}
+
+std::string far_word(const std::string& path) {
+  return path.starts_with("~/") ? "\"$HOME\"" + shell_word(path.substr(1)) : shell_word(path);
+}
+
+std::string far_path(const std::string& path, const std::string& home) {
+  return path.starts_with("~/") && !home.empty() ? home + path.substr(1) : path;
 }
 
 void SshShell::drop(const std::string& host) {

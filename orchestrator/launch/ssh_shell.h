@@ -33,8 +33,9 @@ class SshShell {
   void ask(const std::string& host, const std::string& line, std::string input, double limit_s, Answer answer,
            const std::filesystem::path& into = {});
   static constexpr std::size_t kMostKept = 16u << 20;
-  // The words for a channel that stays open.
+  // The words for a channel that stays open. Its output is read through a PastGreeting.
   std::vector<std::string> words(const std::string& host, const std::string& line) const;
+  const SshOptions& settings() const { return options_; }
   // Drops the shared connection, which may be dead without knowing; the next command makes a new one.
   void drop(const std::string& host);
 
@@ -48,5 +49,9 @@ class SshShell {
   std::map<int, std::shared_ptr<Asking>> asking_;
   int last_ = 0;
 };
+
+// A path on a host, whose home folder `~/` at its beginning stands for: for its shell, and once the home is known.
+std::string far_word(const std::string& path);
+std::string far_path(const std::string& path, const std::string& home);
 
 }  // namespace sweep::launch

@@ -78,8 +78,8 @@ std::optional<std::string> ConductorLoop::beyond_hosts(const std::vector<store::
   for (const auto& group : groups) {
     const auto room = room_for(group);
     if (!room || room->ever >= group.nodes) continue;
-    beyond.push_back(fmt::format("{} of {} {} hosts, where {} can be used", group.trials, group.nodes,
-                                 group.hardware, room->ever));
+    beyond.push_back(fmt::format("{} that need {} {} {}, of which {} can be used", group.trials, group.nodes,
+                                 group.hardware, group.nodes == 1 ? "host" : "hosts", room->ever));
   }
   if (beyond.empty()) return std::nullopt;
   const auto out = quarantine_.hosts();

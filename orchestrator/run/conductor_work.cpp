@@ -325,18 +325,20 @@ bool ConductorLoop::close_allocation(const Holding& holding, const std::string& 
 }
 
 void ConductorLoop::on_lost(const Holding& holding, const launch::Ended& ended) {
-  note("allocation_lost", fmt::format("allocation {} was lost: {}", ended.id, ended.reason));
+  constexpr std::string_view kLost = "lost: ";
+  const auto why = ended.reason.substr(ended.reason.starts_with(kLost) ? kLost.size() : 0);
+  note("allocation_lost", fmt::format("allocation {} was lost: {}", ended.id, why));
   const bool named = !ended.host.empty();
   if (named) rests_[ended.host] = clock_.now() + span_of(settings_.rest_s);
   if (holding.landed > 0) return;
-  if (!ended.blameless) out_for_now(named ? Hosts{{0, ended.host}} : holding.hosts, ended.reason);
+  if (!ended.blameless) out_for_now(named ? Hosts{{0, ended.host}} : holding.hosts, why);
   if (named) return;  // who is at fault is known, and soon out
   if (ended.blameless && holding.had_time(clock_.now())) {
     if (++taken_in_a_row_ < settings_.taken_in_a_row) return;
     return end_with(End::kBroken,
                     fmt::format("{} allocations in a row were preempted or cancelled without one result; the "
                                 "last one: {}. The trials stay pending; `sweep resume` goes on",
-                                taken_in_a_row_, ended.reason),
+                                taken_in_a_row_, why),
                     false);
   }
   // Three of sixty that work say little of the machine.
@@ -346,7 +348,7 @@ void ConductorLoop::on_lost(const Holding& holding, const launch::Ended& ended) 
   end_with(End::kBroken,
            fmt::format("{} allocations in a row were lost without one result; the last one: {}. "
                        "The trials stay pending; `sweep doctor{}` checks {}",
-                       lost_in_a_row_, ended.reason, settings_.by_need ? " --on " + settings_.launcher : "",
+                       lost_in_a_row_, why, settings_.by_need ? " --on " + settings_.launcher : "",
                        settings_.by_need ? "what it takes" : "this machine"),
            false);
 }

@@ -8,7 +8,6 @@
 namespace sweep::run {
 namespace {
 
-constexpr double kTarget = 1800;      // seconds
 constexpr double kSlack = 3;          // a roofline is crude, and start-up is not in it
 constexpr double kStart = 300;        // seconds for agents, modules, the first trial
 constexpr double kUnpredicted = 120;  // seconds of a trial that nobody predicted
@@ -57,7 +56,7 @@ double foretold_seconds(const PlanEntry& entry) {
 }
 
 double target_seconds(const Bounds& bounds) {
-  return bounds.time_s ? std::min(kTarget, *bounds.time_s) : kTarget;
+  return bounds.time_s ? std::min(bounds.worth_s, *bounds.time_s) : bounds.worth_s;
 }
 
 std::vector<Wanted> allocations_wanted(const std::vector<store::Demand>& groups, std::vector<Capacity> held,

@@ -16,6 +16,7 @@ struct Bounds {
   std::optional<double> time_s;  // the longest one may be asked for
   i64 most_nodes_each = 0;       // of one allocation, unless a trial needs more; 0: what max_nodes leaves
   bool all_nodes = false;        // an allocation takes whatever max_nodes leaves: those nodes are held anyway
+  double worth_s = 1800;  // so much work is worth nodes of its own: half an hour where there is a queue
 };
 
 // How long trials really take against what the plan foretold of them, in node-seconds.

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "orchestrator/launch/allocation_record.h"
 #include "orchestrator/launch/leftovers.h"
 #include "orchestrator/run/flights.h"
 #include "schema/frame.h"
@@ -81,6 +82,19 @@ Expected<void> close(store::Store& store, const store::AllocationRow& row, const
   return store.end_allocation(row.id, "left behind by an earlier run", last_word_unix_ns(row.spool));
 }
 
+// Of one that goes on without us; whatever it says later is taken in by whoever adopts it.
+Expected<void> take_in(store::Store& store, const store::AllocationRow& row, const Plan& plan,
+                       Observer& observer) {
+  auto flights = flights_of(store, row, plan);
+  if (!flights) return tl::unexpected(flights.error());
+  if (auto rest = ingest_rest(store, row, *flights, observer); !rest) return rest;
+  observer.on_note(
+      fmt::format("allocation {} ({}) may still be there: what had come from it is taken in; `sweep resume` "
+                  "goes on with it, `sweep clean` ends it",
+                  row.id, row.launcher));
+  return {};
+}
+
 // Attempts that were committed and never reached the inbox: the crash came between.
 Expected<void> post_missing(const store::AllocationRow& row, const Flights& flights,
                             launch::Launcher& launcher) {
@@ -98,11 +112,13 @@ Expected<void> post_missing(const store::AllocationRow& row, const Flights& flig
 Expected<std::optional<Holding>> adopt(store::Store& store, const store::AllocationRow& row, const Plan& plan,
                                        Observer& observer, const Adopter& by) {
   if (by.launcher == nullptr) return std::optional<Holding>();
-  if (row.launcher != by.name)
+  if (row.launcher != by.name) {
+    if (!launch::has_record(row.spool)) return std::optional<Holding>();
     return fail(
         fmt::format("allocation {} of an earlier run was obtained with --on {} and may still run; go on "
-                    "with --on {}, or `sweep stop` it there first",
+                    "with --on {}, or end it first: `sweep clean` shows it, and ends it with --yes",
                     row.id, row.launcher, row.launcher));
+  }
   auto taken = by.launcher->adopt(row.id, row.spool, row.incarnation, row.offset);
   if (!taken) return tl::unexpected(taken.error());
   if (!*taken) return std::optional<Holding>();
@@ -150,9 +166,11 @@ Expected<std::vector<Holding>> recover(store::Store& store, i64 sweep, Observer&
   for (const auto& row : *open) {
     auto taken = adopt(store, row, plan, observer, by);
     if (!taken) return tl::unexpected(taken.error());
+    const bool left = by.leave && launch::has_record(row.spool);
     if (*taken)
       adopted.push_back(std::move(**taken));
-    else if (auto closed = close(store, row, plan, observer); !closed)
+    else if (auto closed = left ? take_in(store, row, plan, observer) : close(store, row, plan, observer);
+             !closed)
       return tl::unexpected(closed.error());
   }
   return adopted;

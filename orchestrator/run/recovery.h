@@ -11,10 +11,12 @@
 
 namespace sweep::run {
 
-// `by`: who may adopt, under the name that its allocations carry; nullptr: everything is closed.
+// `by`: who may adopt, under the name that its allocations carry; nullptr: everything is closed, or, with `leave`, what may
+// live on by itself is taken in as far as it has come, and left open.
 struct Adopter {
   launch::Launcher* launcher = nullptr;
-  std::string name;
+  std::string name{};
+  bool leave = false;
 };
 Expected<std::vector<Holding>> recover(store::Store&, i64 sweep, Observer&, const Adopter& by = {});
 

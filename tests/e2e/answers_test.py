@@ -107,6 +107,21 @@ def nothing_of_a_result_becomes_markup(b):
     assert len(parsed) == 4, parsed
 
 
+def a_reader_that_has_seen_enough_may_leave(b):
+    """`sweep query ... | head -1` says nothing and succeeds; a disk that is full does not."""
+    b.make("s", [row(1, 900)])
+    count = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 100000) select i from n"
+    command = [str(b.bin / "sweep"), "query", count, "--db", str(b.db)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as query:
+        assert query.stdout.readline().strip() == "i"
+        query.stdout.close()
+        assert query.stderr.read() == ""
+        assert query.wait(60) == 0
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 2 and "cannot be written" in done.stderr, done
+
+
 def sweeps_without_answers_say_so(b):
     b.make("oom", [row(n, 0, "oom") for n in (1, 2)])
     b.make("pending", [row(1, 0, "pending")])
@@ -194,6 +209,7 @@ def best_says_ties_and_what_was_measured(b):
 
 
 CASES = [the_report_answers_and_can_be_pasted, nothing_of_a_result_becomes_markup, sweeps_without_answers_say_so,
+         a_reader_that_has_seen_enough_may_leave,
          compare_fails_on_regressions_only, saved_queries_and_a_file_that_stays_as_it_is, best_says_ties_and_what_was_measured]
 
 

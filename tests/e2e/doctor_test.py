@@ -88,7 +88,7 @@ class SshTest(DoctorTest):
                 bad = self.bad(self.doctor(self.ssh(second), code=1))
                 self.assertRegex(bad, rf"bad +{other} {row} .*{way}")
         with self.subTest(row="folder"):
-            self.assertRegex(self.bad(self.doctor(self.ssh(directory="/proc/none"), code=1)), r"agent .*name another one with directory")
+            self.assertRegex(self.bad(self.doctor(self.ssh(directory="/proc/none"), code=1)), r"folder .*name another folder with directory")
         with self.subTest(row="ports"):
             self.assertRegex(self.bad(self.doctor(self.ssh(interface="nosuch0"), code=1)), r"ports .*nosuch0")
         with self.subTest(row="loop"):
@@ -96,7 +96,7 @@ class SshTest(DoctorTest):
         with self.subTest(row="reach"):
             self.cluster.stop_host(other)
             bad = self.bad(self.doctor(self.ssh(), code=1))
-            self.assertRegex(bad, rf"bad +{other} reach .*ssh {other} true")
+            self.assertRegex(bad, rf"bad +{other} reach .*`ssh -F {self.cluster.config} {other} true`")
 
 
 class SlurmTest(DoctorTest):

@@ -136,6 +136,56 @@ class SshTest(unittest.TestCase):
         self.assertIn("taken over", said)
         self.assertEqual(len(self.asked(path)), 1, said)
 
+    def test_clean(self):
+        """What a killed run left on the hosts is shown, then ended; results that no one had fetched are not lost by it."""
+        path = self.grid("clean", 12, step_ms=200, nodes=(2,), ranks=2)
+        run = self.run_grid(path)
+        agents.wait_for(lambda: self.started(path) >= 2, 60, "the second attempt started")
+        os.kill(run.pid, signal.SIGKILL)
+        run.communicate()
+        spool = next(pathlib.Path(f"{self.db(path)}.spool").iterdir())
+        far = json.loads((spool / "allocation.json").read_text())["hosts"][0]["spool"]
+        agents.wait_for(lambda: b'"kind":"attempt_end"' in (pathlib.Path(far) / "outbox.jsonl").read_bytes()[
+            (spool / "outbox.jsonl").stat().st_size:], 60, "an attempt ended that nobody here knows of")
+        self.assertIn("may still be there", self.finish(self.sweep("ingest", "--db", self.db(path)), 0))
+        elsewhere = self.sweep("resume", "--on", "local", "--db", self.db(path), "--rank", BIN / "fake_rank")
+        self.assertIn("`sweep clean` shows it", self.finish(elsewhere, 2))
+        shown = self.finish(self.sweep("clean", "--db", self.db(path)), 0)
+        for host in self.cluster.hosts:
+            self.assertRegex(shown, rf"{host}: process \d+ .*of allocation {spool.name}")
+            self.assertIn(f"{host}: folder ", shown)
+        self.assertTrue(pathlib.Path(far).exists(), "shown, not ended")
+        said = self.finish(self.sweep("clean", "--yes", "--db", self.db(path)), 0)
+        self.assertIn("ended", said)
+        self.assertFalse(pathlib.Path(far).exists())
+        self.assertIn("nothing is left", self.finish(self.sweep("clean", "--db", self.db(path)), 0))
+        self.assertGreaterEqual((spool / "outbox.jsonl").read_bytes().count(b'"kind":"attempt_end"'), 2)
+        said = self.finish(self.sweep("resume", "clean", "--db", self.db(path), "--rank", BIN / "fake_rank"), 0)
+        self.assertEqual({outcome for outcome, _ in self.outcomes(path).values()}, {"ok"}, said)
+        path.write_text("")  # of no use to clean: hosts and settings are the sweep's own
+        self.cluster.stop_host(self.cluster.hosts[1])
+        try:
+            said = self.finish(self.sweep("clean", "--db", self.db(path)), 1)
+            self.assertIn(f"{self.cluster.hosts[1]}: ssh: connect to host", said)
+            self.assertNotIn("nothing is left", said)
+        finally:
+            self.cluster.start_host(self.cluster.hosts[1])
+
+    def test_noisy_shell(self):
+        """Start files that print, a home folder in paths, and short trials that use every host there is."""
+        home = self.folder / "noisy-home"
+        (home / "bin").mkdir(parents=True)
+        (home / "bin" / "fake_rank").symlink_to(BIN / "fake_rank")
+        (home / ".bashrc").write_text("printf 'welcome to this host'\necho and its rules >&2\n")
+        with sshd.Cluster(self.folder / "noisy", hosts=2, environment=self.environment,
+                          session={agents.MARK: self.folder, "HOME": home}) as two:
+            path = self.grid("noisy", 24, step_ms=20, config=two.config,
+                             hosts=[f"{{host: {host}, rank: ~/bin/fake_rank}}" for host in two.hosts])
+            said = self.finish(self.run_grid(path), 0)
+        self.assertEqual([outcome for outcome, _ in self.outcomes(path).values()], ["ok"] * 24, said)
+        self.assertEqual(sorted(self.asked(path)[0]), two.hosts, said)
+        self.assertTrue(list(pathlib.Path(f"{self.db(path)}.spool").rglob("rank_00000.log")), "the logs came through, too")
+
     def test_dead_host(self):
         """One of three hosts is down: asked for twice, then left alone; what fits the other two is run, what does not says why."""
         with sshd.Cluster(self.folder / "three", hosts=3, environment=self.environment, session={agents.MARK: self.folder}) as three:
@@ -149,14 +199,14 @@ class SshTest(unittest.TestCase):
         asked = [dead in hosts for hosts in self.asked(path)]
         self.assertEqual((sum(asked), len(asked) > 2), (2, True), f"allocations with {dead}: {asked}\n{said}")
         self.assertIn(f"node {dead} gets no more work for now", said)
-        self.assertIn(f"3 of 3 cpu hosts, where 2 can be used. Out of this run: {dead}", said)
+        self.assertIn(f"3 that need 3 cpu hosts, of which 2 can be used. Out of this run: {dead}", said)
         status = self.finish(self.sweep("status", "--db", self.db(path)), 0)
         self.assertIn(f"quarantine: node {dead} gets no more work", status)
         trial = json.loads(self.finish(self.sweep("query", "--db", self.db(path), "--json",
                                                   "select id from trial where nodes = 3 limit 1"), 0))[0]["id"]
         explained = self.finish(self.sweep("explain", trial, "--db", self.db(path)), 0)
         self.assertIn(f"node {dead} gets no more work", explained)
-        self.assertIn("stay pending: 3 of 3 cpu hosts", explained)
+        self.assertIn("stay pending: 3 that need 3 cpu hosts", explained)
 
     def test_slow_host(self):
         """The look at the nodes finds one slow: it is avoided by the name it has in the grid. And NCCL's words are passed on."""
@@ -201,7 +251,7 @@ class SshTest(unittest.TestCase):
             known.write_text("")
             path = self.grid("unknown-key", 1)
             said = self.finish(self.run_grid(path), 1)
-            self.assertIn("host1: its host key is not known: log in once by hand (`ssh host1`)", said)
+            self.assertIn(f"host1: its host key is not known: log in once by hand (`ssh -F {self.cluster.config} host1`)", said)
         finally:
             known.write_text(before)
             other.unlink()

@@ -124,11 +124,20 @@ int main_bridge(int argc, char** argv) {
 int main_end(int argc, char** argv) {
   std::filesystem::path spool;
   std::string allocation;
+  bool show = false;
   CLI::App app{"Ends every process of an allocation on this machine.", "sweep-agent end"};
   app.add_option("--spool", spool, "the allocation's folder, or the node's")->required();
   app.add_option("--allocation", allocation, "the allocation's id")->required();
+  app.add_flag("--show", show, "a line of JSON for each; nothing is ended");
   CLI11_PARSE(app, argc, argv);
   const auto key = sweep::allocation_key(allocation, std::filesystem::absolute(spool));
+  if (show) {
+    for (const auto& process : sweep::marked_processes(key, true))
+      std::cout << nlohmann::json{{"pid", process.pid}, {"command", process.command}}.dump(
+                       -1, ' ', true, nlohmann::json::error_handler_t::replace)
+                << '\n';
+    return std::cout.flush() ? 0 : 1;
+  }
   std::cout << nlohmann::json{{"ended", sweep::end_marked_processes(key, true)}}.dump() << std::endl;
   return sweep::marked_processes(key, true).empty() ? 0 : 1;
 }

@@ -67,6 +67,12 @@ TEST(DoctorOfNodes, AHealthyNodeIsGood) {
   EXPECT_EQ(bad_of(kProbe, kWants), "");
 }
 
+TEST(DoctorOfNodes, OfAnotherVersionNothingElseIsBelieved) {
+  const auto findings = judge_node(json{{"version", "0"}}, kWants);
+  ASSERT_EQ(findings.size(), 1u) << "what it leaves unsaid is no fault of the node";
+  EXPECT_EQ(findings[0].what, "n1 version");
+}
+
 TEST(DoctorOfNodes, EachFaultHasItsRowAndTheWayOut) {
   const auto with = [](const char* key, const json& value) {
     json probe = kProbe;

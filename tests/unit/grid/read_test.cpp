@@ -129,6 +129,19 @@ TEST(GridRead, NumbersThatAreNone) {
   EXPECT_THAT(error_of(kHead + "grid: {tp: [1]}\nmeasure: {steps: 0}\n"), HasSubstr("steps is '0'"));
 }
 
+TEST(GridRead, HostsAreNamesEachOnce) {
+  const auto with = [](const std::string& ssh) {
+    return error_of(kHead + "grid: {tp: [1]}\nlaunch:\n  ssh:\n    hosts: " + ssh + "\n");
+  };
+  EXPECT_THAT(with("[a, b, {host: a}]"),
+              AllOf(StartsWith("g.yaml:6:26: a is named twice, first in line 6"), HasSubstr("slots")));
+  EXPECT_THAT(with("[-oProxyCommand=x]"), HasSubstr("no name of a host"));
+  EXPECT_THAT(with("['a b']"), HasSubstr("no name of a host"));
+  EXPECT_THAT(with("[a]\n    port: 65536"), HasSubstr("from 1 to 65535"));
+  EXPECT_THAT(with("[a]\n    lease_seconds: 0"), StartsWith("g.yaml:7:20: lease_seconds is '0'"));
+  EXPECT_THAT(with("[a]\n    silence_seconds: 0.5"), HasSubstr("silence_seconds is '0.5'"));
+}
+
 TEST(GridRead, FormsThatHoldNothingOrTooMuch) {
   EXPECT_THAT(error_of(kHead + "grid: {}\n"), HasSubstr("grid is empty"));
   EXPECT_THAT(error_of(kHead), HasSubstr("'grid' is missing"));

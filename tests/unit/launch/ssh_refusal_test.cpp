@@ -32,6 +32,13 @@ TEST(SshRefusal, AnUnknownKeyAndAClosedDoorHaveAWayOut) {
               AllOf(HasSubstr("(publickey)"), HasSubstr("BatchMode=yes gpu1 true")));
 }
 
+TEST(SshRefusal, AJumpHostThatLetsNobodyThroughIsNamedAsSuch) {
+  EXPECT_THAT(why_ssh_failed("-F /me/config gpu1",
+                             "kex_exchange_identification: Connection closed by remote host\r\n"
+                             "Connection closed by UNKNOWN port 65535\r\n"),
+              AllOf(HasSubstr("jump host"), HasSubstr("`ssh -o BatchMode=yes -F /me/config gpu1 true`")));
+}
+
 TEST(SshRefusal, AnythingElseIsSaidAsSshSaysIt) {
   EXPECT_EQ(why_ssh_failed("gpu1", "debug\nssh: connect to host gpu1 port 22: Connection refused\n"),
             "ssh: connect to host gpu1 port 22: Connection refused");

@@ -11,7 +11,8 @@ TEST_F(ConductorTest, ADeadHostIsAskedForTwiceAndWhatFitsTheOthersGoesOn) {
   const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {3, 3, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kBroken);
-  EXPECT_NE(end->why.find("2 of 3 cpu hosts, where 2 can be used. Out of this run: b"), std::string::npos)
+  EXPECT_NE(end->why.find("2 that need 3 cpu hosts, of which 2 can be used. Out of this run: b"),
+            std::string::npos)
       << end->why;
   EXPECT_EQ(count(Outcome::kOk), 6);
   EXPECT_EQ(store_->progress(sweep_)->pending, 2);
@@ -92,7 +93,7 @@ TEST_F(ConductorTest, WithNoHostLeftTheTrialsArePendingAndThatIsSaid) {
   const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {2, 2, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kBroken);
-  EXPECT_NE(end->why.find("where 0 can be used. Out of this run: a, b"), std::string::npos) << end->why;
+  EXPECT_NE(end->why.find("of which 0 can be used. Out of this run: a, b"), std::string::npos) << end->why;
   EXPECT_EQ(store_->progress(sweep_)->pending, 2);
 }
 
@@ -103,7 +104,8 @@ TEST_F(ConductorTest, HostsOfAnotherHardwareAreNoneForATrial) {
   const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {3, 3, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kBroken);
-  EXPECT_NE(end->why.find("1 of 2 h100-sxm-80gb hosts, where 1 can be used. Name more"), std::string::npos)
+  EXPECT_NE(end->why.find("1 that need 2 h100-sxm-80gb hosts, of which 1 can be used. Name more"),
+            std::string::npos)
       << end->why;
   EXPECT_EQ(count(Outcome::kOk), 4);
 }

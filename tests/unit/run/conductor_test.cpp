@@ -1,5 +1,7 @@
 #include <fstream>
 
+#include "orchestrator/launch/allocation_record.h"
+#include "orchestrator/run/recovery.h"
 #include "schema/spool.h"
 #include "tests/unit/run/conductor_fixture.h"
 
@@ -283,13 +285,45 @@ TEST_F(ConductorTest, AnAllocationOfAKilledRunIsAdoptedWithWhatRanInIt) {
   EXPECT_EQ(where_.size(), 3u);
 }
 
-TEST_F(ConductorTest, AnAllocationOfAnotherLauncherIsNotTouched) {
+TEST_F(ConductorTest, AnAllocationOfAnotherLauncherThatMayLiveOnIsNotTouched) {
   plan(1);
-  ASSERT_TRUE(store_->create_allocation(sweep_, "slurm", dir_ / "spool"));
+  const auto row = store_->create_allocation(sweep_, "slurm", dir_ / "spool");
+  ASSERT_TRUE(row);
+  launch::AllocationRequest request;
+  request.id = row->id, request.spool = row->spool;
+  std::filesystem::create_directories(row->spool);
+  ASSERT_TRUE(launch::keep_record(request, "slurm", nlohmann::json::object()));
   const auto end = conduct_with([](const Attempt&) { return Fate::kOk; });
   ASSERT_FALSE(end);
   EXPECT_NE(end.error().message.find("--on slurm"), std::string::npos) << end.error().message;
+  EXPECT_NE(end.error().message.find("sweep clean"), std::string::npos) << end.error().message;
   EXPECT_EQ(store_->open_allocations(sweep_)->size(), 1u);
+
+  launch::drop_record(row->spool);  // as `sweep clean --yes` does once it is over
+  const auto again = conduct_with([](const Attempt&) { return Fate::kOk; });
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(count(Outcome::kOk), 1);
+}
+
+TEST_F(ConductorTest, IngestLeavesAnAllocationOpenThatMayLiveOn) {
+  plan(1);
+  const auto row = store_->create_allocation(sweep_, "ssh", dir_ / "spool");
+  ASSERT_TRUE(row);
+  launch::AllocationRequest request;
+  request.id = row->id, request.spool = row->spool;
+  std::filesystem::create_directories(row->spool);
+  ASSERT_TRUE(launch::keep_record(request, "ssh", nlohmann::json::object()));
+  Attempt under_way;
+  under_way.trial = store_->plan(sweep_)->at(0).trial;
+  under_way.trial_id = store_->plan(sweep_)->at(0).id;
+  ASSERT_TRUE(store_->begin_attempt(sweep_, row->id, under_way));
+  ASSERT_TRUE(recover(*store_, sweep_, observer_, {.leave = true}));
+  EXPECT_EQ(store_->open_allocations(sweep_)->size(), 1u);
+  EXPECT_EQ(store_->unfinished_attempts(row->id)->size(), 1u) << "it may run there right now";
+  launch::drop_record(row->spool);
+  ASSERT_TRUE(recover(*store_, sweep_, observer_, {.leave = true}));
+  EXPECT_TRUE(store_->open_allocations(sweep_)->empty());
+  EXPECT_TRUE(store_->unfinished_attempts(row->id)->empty());
 }
 
 }  // namespace

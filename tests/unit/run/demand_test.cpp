@@ -30,6 +30,14 @@ TEST(Demand, LongWorkGoesSideBySideUpToTheBounds) {
   EXPECT_EQ(few.at(0).nodes, 4) << "no more places than trials";
 }
 
+TEST(Demand, WhereNobodyWaitsInAQueueAHostIsWorthLittleWork) {
+  Bounds hosts{4, 4, {}};
+  hosts.worth_s = 10;
+  EXPECT_EQ(allocations_wanted({group(1, 12, 3)}, {}, hosts).at(0).nodes, 4) << "36 s of work, 10 s each";
+  EXPECT_EQ(allocations_wanted({group(1, 2, 3)}, {}, hosts).at(0).nodes, 1);
+  EXPECT_EQ(allocations_wanted({group(1, 12, 3)}, {}, {4, 4, {}}).at(0).nodes, 1);
+}
+
 TEST(Demand, NodesThatAreHeldAnywayAreAllTaken) {
   const auto wanted = allocations_wanted({group(1, 3, 60), group(3, 3, 60)}, {}, {4, 1, {}, 0, true});
   ASSERT_EQ(wanted.size(), 1u);
