@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "orchestrator/launch/past_greeting.h"
+
 namespace sweep::launch {
 namespace {
 
@@ -103,7 +105,9 @@ TEST_F(SshTest, HostsAreNamedAsTheyWereGiven) {
 }
 
 TEST_F(SshTest, AHostThatTalksTooMuchIsLostAndFillsNoMemory) {
-  std::ofstream(home_ / "ssh") << "#!/bin/sh\nexec head -c 200000000 /dev/zero\n";
+  std::ofstream(home_ / "ssh") << "#!/bin/sh\necho '"
+                               << PastGreeting::kMark.substr(0, PastGreeting::kMark.size() - 1)
+                               << "'\nexec head -c 200000000 /dev/zero\n";
   begin({"here"});
   ASSERT_TRUE(request(1));
   ASSERT_TRUE(run_until([&] { return ended_.has_value(); }));

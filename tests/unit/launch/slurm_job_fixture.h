@@ -1,0 +1,118 @@
+// A Slurm job whose commands are scripted and whose clock stands still: what the tests of its life are played on.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <boost/asio/post.hpp>
+#include <cstdlib>
+#include <deque>
+
+#include "orchestrator/launch/slurm_job.h"
+
+namespace sweep::launch {
+
+class ScriptedCommands final : public Commands {
+ public:
+  explicit ScriptedCommands(boost::asio::io_context& io) : Commands(io), loop_(io) {}
+  void run(std::vector<std::string> argv, double, Answer answer) override {
+    asked.push_back(argv[0]);
+    Said said;
+    if (argv[0] == "sbatch" && !sbatch.empty()) said = sbatch.front(), sbatch.pop_front();
+    if (argv[0] == "scancel") said.code = 0;
+    boost::asio::post(loop_, [answer, said] { answer(said); });
+  }
+  std::vector<std::string> asked;
+  std::deque<Said> sbatch;
+
+ private:
+  boost::asio::io_context& loop_;
+};
+
+inline Said took(const char* out) {
+  Said said;
+  said.code = 0, said.out = out;
+  return said;
+}
+inline Said refused(const char* err) {
+  Said said;
+  said.code = 1, said.err = err;
+  return said;
+}
+
+class SlurmJobTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char folder[] = "/tmp/sweep-slurm-XXXXXX";
+    ASSERT_NE(::mkdtemp(folder), nullptr);
+    request_.id = "a0001-0badcafe", request_.spool = folder, request_.seconds = 600;
+    around_.options.signal_s = 60;
+    around_.options.pending_s = 600;
+    job_ = std::make_shared<SlurmJob>(around_, request_);
+  }
+  void TearDown() override { std::filesystem::remove_all(request_.spool); }
+
+  void settle() {
+    io_.restart();
+    io_.run();
+  }
+  void submit(Said said) {
+    commands_.sbatch.push_back(std::move(said));
+    ASSERT_TRUE(job_->submit());
+    settle();
+  }
+  JobFacts facts(const char* state, const char* reason = "None", i64 id = 17) const {
+    JobFacts out;
+    out.id = id, out.name = job_->name(), out.state = state, out.reason = reason;
+    out.submitted = "2026-11-21T10:00:00", out.nodes = "n1", out.seconds_left = 500;
+    return out;
+  }
+  void learn(const JobFacts& one) {
+    job_->learn({one}, false);
+    settle();
+  }
+  void agent_says(std::string_view kind, const nlohmann::json& body) {
+    if (!outbox_)
+      outbox_.emplace(std::move(*spool::Writer::open(spool::outbox(request_.spool), request_.id, 1)));
+    ASSERT_TRUE(outbox_->append(kind, body));
+    job_->look();
+  }
+  const Ended* ended() const {
+    for (const auto& event : events_)
+      if (const auto* out = std::get_if<Ended>(&event)) return out;
+    return nullptr;
+  }
+  template <class T>
+  i64 count() const {
+    i64 n = 0;
+    for (const auto& event : events_) n += std::holds_alternative<T>(event);
+    return n;
+  }
+  i64 dismissals() const {  // told to its agent, should one still live
+    i64 n = 0;
+    for (const auto& line : spool::parse(spool::read_file(spool::inbox(request_.spool)).value_or("")).lines)
+      n += line.kind == spool::kFinish && line.body.value("now", false);
+    return n;
+  }
+  i64 asked(const std::string& program) const {
+    return std::count(commands_.asked.begin(), commands_.asked.end(), program);
+  }
+
+  boost::asio::io_context io_;
+  ScriptedCommands commands_{io_};
+  std::vector<Event> events_;
+  double now_ = 1000;
+  SlurmSurroundings around_{commands_,
+                            {},
+                            {"/bin/true", "/bin/true", true},
+                            [this](const Event& event) {
+                              events_.push_back(event);
+                              if (const auto* box = std::get_if<Outbox>(&event))
+                                job_->acknowledge(box->offset + box->bytes.size());
+                            },
+                            [] {},
+                            [this] { return now_; }};
+  AllocationRequest request_;
+  std::shared_ptr<SlurmJob> job_;
+  std::optional<spool::Writer> outbox_;
+};
+
+}  // namespace sweep::launch
