@@ -2,8 +2,10 @@
 // ssh by mark, folders there. It shows before it acts.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <thread>
 
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/launchers.h"
@@ -29,6 +31,7 @@ struct Far {
 struct Leftovers {
   std::vector<launch::JobFacts> jobs;
   std::vector<store::AllocationRow> allocations;  // with processes on this machine
+  std::vector<store::AllocationRow> slurm;  // not closed yet: what a run takes over while its record is there
   std::vector<Far> far;
   std::vector<std::string> unanswered;  // hosts of which nothing is known, and why
   bool any() const { return !jobs.empty() || !allocations.empty() || !far.empty(); }
@@ -92,6 +95,10 @@ Expected<Leftovers> find(store::Store& store, Io& io) {
     for (const auto& row : *rows)
       if (!marked_processes(allocation_key(row.id, row.spool)).empty()) out.allocations.push_back(row);
     if (auto looked = look_far(sweep, *rows, out); !looked) return tl::unexpected(looked.error());
+    const auto open = store.open_allocations(sweep.id);
+    if (!open) return tl::unexpected(open.error());
+    for (const auto& row : *open)
+      if (row.launcher == "slurm") out.slurm.push_back(row);
   }
   return out;
 }
@@ -118,6 +125,20 @@ void show(Io& io, const Leftovers& found) {
   if (!found.any() && found.unanswered.empty()) io.err << "nothing is left\n";
 }
 
+// A job that is cancelled ends within seconds; until Slurm says so its allocation may live on.
+Expected<void> forget_jobs(const Leftovers& found) {
+  for (int looks = 0; looks < kAnswerLimit; ++looks) {
+    const auto living = living_jobs(found.slurm);
+    if (!living) return tl::unexpected(living.error());
+    if (living->empty()) {
+      for (const auto& row : found.slurm) launch::drop_record(row.spool);
+      return {};
+    }
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+  return fail("some of these jobs have not ended yet");
+}
+
 // What did not end, and why; empty: all did.
 std::vector<std::string> end_all(const Leftovers& found) {
   std::vector<std::string> failed;
@@ -130,6 +151,7 @@ std::vector<std::string> end_all(const Leftovers& found) {
   if (failed.empty() && found.unanswered.empty())  // then every part of theirs is over
     for (const auto& far : found.far)
       for (const auto& left : far.left) launch::drop_record(left.of.spool);
+  if (auto gone = forget_jobs(found); !gone) failed.push_back(gone.error().message);
   return failed;
 }
 
@@ -142,7 +164,11 @@ int clean(Io& io, const Where& where, bool yes) {
   if (!found) return refuse(io, found.error());
   show(io, *found);
   const int answer = found->unanswered.empty() ? kAnswered : kUnanswered;
-  if (!found->any()) return answer;
+  if (!found->any()) {
+    if (yes)
+      if (auto gone = forget_jobs(*found); !gone) return refuse(io, gone.error());
+    return answer;
+  }
   if (!yes) {
     io.err << "--yes ends these; `sweep resume` takes Slurm jobs and agents on hosts over instead\n";
     return answer;

@@ -257,9 +257,11 @@ def cleaned_up(sweep):
     shown = subprocess.run(clean, env=sweep.environment, capture_output=True, text=True, check=True).stdout
     job = sweep.jobs()[0]
     assert f"Slurm job {job[0]}" in shown and job[1] == "RUNNING", (shown, job)
+    assert sweep.start("resume", "--on", "local").wait(END_SECONDS) == 2, "the job may still run"
     subprocess.run([*clean, "--yes"], env=sweep.environment, capture_output=True, check=True)
-    wait(lambda: sweep.jobs()[0][1] == "CANCELLED", "the job is cancelled")
-    assert sweep.start("resume").wait(END_SECONDS) == 0
+    assert sweep.jobs()[0][1] == "CANCELLED", sweep.jobs()
+    assert sweep.start("resume", "--on", "local").wait(END_SECONDS) == 0
+    assert len(sweep.jobs()) == 1, sweep.jobs()
     assert sweep.outcomes() == ["ok"] * 6, sweep.outcomes()
 
 
