@@ -94,9 +94,11 @@ class Writer {
   Writer& operator=(Writer&&) noexcept;
   ~Writer();
   // Appends one line. On a full disk the partial line is cut off again and the error says so; one that cannot be cut off
-  // is ended where the next one begins, so that it takes no other with it.
+  // is ended where the next one begins, so that it takes no other with it. Nothing is appended to a file that somebody cut:
+  // its reader waits behind its end.
   Expected<i64> append(std::string_view kind, const nlohmann::json& body);  // its sequence number
-  bool displaced() const;  // its path leads to no file or to another one: nobody reads what is written
+  bool displaced()
+      const;  // its path leads to no file, another one or a part of it: nobody reads what is written
   i64 last_seq() const { return seq_; }  // highest sequence number in the file; 0: none
 
  private:
@@ -104,7 +106,8 @@ class Writer {
   int fd_ = -1;
   std::string path_, allocation_;
   i64 incarnation_ = 0, seq_ = 0;
-  bool torn_ = false;  // the file ends in a part of a line
+  std::uint64_t end_ = 0;  // of the last whole line
+  bool torn_ = false;      // the file ends in a part of a line
 };
 
 // Reads from offset to the end of the file (reopened each time: NFS). An absent file reads as empty.

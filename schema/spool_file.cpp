@@ -129,6 +129,7 @@ Expected<Writer> Writer::open(const fs::path& file, std::string allocation, i64 
   w.path_ = file.string();
   w.allocation_ = std::move(allocation);
   w.incarnation_ = incarnation;
+  w.end_ = parsed.consumed;
   for (const Line& line : parsed.lines) w.seq_ = std::max(w.seq_, line.seq);
   return w;
 }
@@ -136,6 +137,8 @@ Expected<Writer> Writer::open(const fs::path& file, std::string allocation, i64 
 Expected<i64> Writer::append(std::string_view kind, const nlohmann::json& body) {
   const std::string bytes = (torn_ ? "\n" : "") + frame(allocation_, incarnation_, seq_ + 1, kind, body);
   const off_t before = ::lseek(fd_, 0, SEEK_END);
+  if (before >= 0 && static_cast<std::uint64_t>(before) < end_)
+    return fail(fmt::format("{}: somebody cut it to {} bytes, of {} that were written", path_, before, end_));
   if (!write_all(fd_, bytes) || ::fdatasync(fd_) != 0) {
     const int error = errno;
     if (before >= 0 && ::ftruncate(fd_, before) != 0) {
@@ -145,6 +148,7 @@ Expected<i64> Writer::append(std::string_view kind, const nlohmann::json& body) 
     return failed("cannot be written (nothing was kept of the line)", path_, error);
   }
   torn_ = false;
+  if (before >= 0) end_ = static_cast<std::uint64_t>(before) + bytes.size();
   return ++seq_;
 }
 
@@ -153,7 +157,8 @@ bool Writer::displaced() const {
   }, there{};
   if (::fstat(fd_, &ours) != 0) return false;
   if (::stat(path_.c_str(), &there) != 0) return errno == ENOENT || errno == ENOTDIR;
-  return ours.st_ino != there.st_ino || ours.st_dev != there.st_dev;
+  return ours.st_ino != there.st_ino || ours.st_dev != there.st_dev ||
+         static_cast<std::uint64_t>(there.st_size) < end_;
 }
 
 Writer::Writer(Writer&& other) noexcept {
@@ -166,6 +171,7 @@ Writer& Writer::operator=(Writer&& other) noexcept {
   std::swap(allocation_, other.allocation_);
   std::swap(incarnation_, other.incarnation_);
   std::swap(seq_, other.seq_);
+  std::swap(end_, other.end_);
   std::swap(torn_, other.torn_);
   return *this;
 }

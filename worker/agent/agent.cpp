@@ -155,7 +155,7 @@ void Agent::watch_idleness() {
 void Agent::watch_mailbox() {
   ticks_unread_ = mailbox_.gone() ? ticks_unread_ + 1 : 0;
   if (ticks_unread_ != kTicksGone) return;
-  spdlog::error("{} is gone: somebody removed the folder while it was in use",
+  spdlog::error("{} is gone or was cut: somebody changed the folder while it was in use",
                 spool::outbox(options_.spool).string());
   stop("mailbox gone", "agent_stopping", true);
 }

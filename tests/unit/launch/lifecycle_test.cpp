@@ -348,5 +348,14 @@ TEST_P(Lifecycle, WhoseFolderWasRemovedEndsAndIsLost) {
   EXPECT_TRUE(marked_processes(key()).empty());
 }
 
+TEST_P(Lifecycle, WhoseOutboxWasCutEndsAndIsLost) {
+  begin();
+  start_hanging(1, 1);
+  std::filesystem::resize_file(spool::outbox(spool_), 10);
+  ASSERT_TRUE(run_until([&] { return ended_.has_value(); }));
+  EXPECT_TRUE(ended_->lost) << ended_->reason;
+  EXPECT_TRUE(marked_processes(key()).empty());
+}
+
 }  // namespace
 }  // namespace sweep::launch

@@ -87,6 +87,20 @@ TEST_F(SpoolFile, FullDiskKeepsNothingOfTheLine) {
   EXPECT_EQ(*w->append(kAttempt, {{"n", 2}}), 2);
 }
 
+TEST_F(SpoolFile, NothingIsAppendedToAFileThatSomebodyCut) {
+  auto w = Writer::open(file_, "a1", 1);
+  ASSERT_TRUE(w && w->append(kAttempt, {{"n", 1}}) && w->append(kAttempt, {{"n", 2}}));
+  EXPECT_FALSE(w->displaced());
+  fs::resize_file(file_, size_of(file_) / 2);
+  EXPECT_TRUE(w->displaced());
+  const auto refused = w->append(kAttempt, {{"n", 3}});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("somebody cut it"), std::string::npos) << refused.error().message;
+  auto next = Writer::open(file_, "a1", 2);  // what is left of it is a file like any other
+  ASSERT_TRUE(next && next->append(kAttempt, {{"n", 4}}));
+  EXPECT_FALSE(next->displaced());
+}
+
 // Where the file cannot be shortened (append-only, a server that fails), its torn line must not swallow the next one.
 TEST_F(SpoolFile, ATornLineThatCannotBeCutOffTakesNoOtherWithIt) {
   const int fd = ::memfd_create("spool", MFD_ALLOW_SEALING);
