@@ -187,7 +187,8 @@ std::optional<std::string> hosts_short(const LaunchChoice& choice, const std::ve
   for (const auto& [need, count] : trials) {
     const auto& [hardware, nodes] = need;
     const auto there = std::ranges::count_if(
-        options->hosts, [&](const launch::SshHost& host) { return launch::serves(host, hardware); });
+        options->hosts,
+        [&wanted = hardware](const launch::SshHost& host) { return launch::serves(host, wanted); });
     if (there < nodes)
       beyond.push_back(fmt::format("{} that need {} {} {}, of which {} {} named", count, nodes, hardware,
                                    nodes == 1 ? "host" : "hosts", there, there == 1 ? "is" : "are"));

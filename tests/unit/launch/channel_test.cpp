@@ -7,6 +7,9 @@
 
 #include <boost/asio/steady_timer.hpp>
 
+#include "tests/support/descriptors.h"
+
+#if SWEEP_WITHOUT_DESCRIPTORS
 namespace sweep::launch {
 namespace {
 
@@ -49,3 +52,4 @@ TEST(Channel, WhereDescriptorsRunOutItSaysSoAndLeavesNoProcess) {
 
 }  // namespace
 }  // namespace sweep::launch
+#endif
