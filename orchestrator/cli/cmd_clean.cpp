@@ -17,6 +17,7 @@
 #include "orchestrator/launch/ssh_leftovers.h"
 #include "schema/attempt_token.h"
 #include "schema/codec.h"
+#include "schema/frame.h"
 
 namespace sweep::cli {
 namespace {
@@ -31,7 +32,7 @@ struct Far {
 struct Leftovers {
   std::vector<launch::JobFacts> jobs;
   std::vector<store::AllocationRow> allocations;  // with processes on this machine
-  std::vector<store::AllocationRow> slurm;  // not closed yet: what a run takes over while its record is there
+  std::vector<store::AllocationRow> slurm;        // jobs of ours that a run would take over
   std::vector<Far> far;
   std::vector<std::string> unanswered;  // hosts of which nothing is known, and why
   bool any() const { return !jobs.empty() || !allocations.empty() || !far.empty(); }
@@ -75,6 +76,13 @@ Expected<std::vector<launch::JobFacts>> living_jobs(const std::vector<store::All
   return jobs;
 }
 
+// Not a step of an allocation that somebody else made: squeue says nothing of those by our names.
+bool is_own_job(const store::AllocationRow& row) {
+  if (row.launcher != "slurm") return false;
+  const auto record = launch::read_record(row.spool, "slurm");
+  return record && *record && integer_of(**record, "standing") == 0;
+}
+
 Expected<Leftovers> find(store::Store& store, Io& io) {
   Leftovers out;
   const auto sweeps = store.sweeps();
@@ -98,7 +106,7 @@ Expected<Leftovers> find(store::Store& store, Io& io) {
     const auto open = store.open_allocations(sweep.id);
     if (!open) return tl::unexpected(open.error());
     for (const auto& row : *open)
-      if (row.launcher == "slurm") out.slurm.push_back(row);
+      if (is_own_job(row)) out.slurm.push_back(row);
   }
   return out;
 }
