@@ -9,7 +9,6 @@ import os
 import pathlib
 import signal
 import subprocess
-import uuid
 
 import agents
 import daemons
@@ -40,14 +39,10 @@ class Fleet:
         self.folder, self.cluster, self.mark = pathlib.Path(folder), cluster, str(mark)
         self.isolated = cluster.networks is not None
         self.disk = self.folder / "disk"
-        # Where an orchestrator can run: one network, host names and boot ids of their own.
-        self.hosts = ["login-a", "login-b"] if self.isolated else []
-        self.boots = dict.fromkeys(self.hosts, 0)
+        self.hosts = ["login-a", "login-b"] if self.isolated else []  # where an orchestrator can run: names of their own
 
     def start(self):
         self.disk.mkdir(mode=0o755)
-        for host in self.hosts:
-            self.boot(host)
         if self.isolated:  # before the nodes are made: they see the mounts of that moment
             subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "sweep-test", self.disk], check=True)
         self.cluster.start()
@@ -74,14 +69,7 @@ class Fleet:
         """The beginning of a command line of a login host; none of them by name: of this machine."""
         if host is None:
             return self.cluster.inside()
-        setup = 'hostname "$1" && mount --bind "$2" /proc/sys/kernel/random/boot_id && shift 2 && exec "$@"'
-        return [*self.cluster.inside(), "unshare", "--uts", "--mount", "--", "sh", "-c", setup, "sh", host,
-                str(self.folder / f"{host}.{self.boots[host]}")]
-
-    def boot(self, host):
-        """It has been started anew: another boot id."""
-        self.boots[host] += 1
-        (self.folder / f"{host}.{self.boots[host]}").write_text(f"{uuid.uuid4()}\n")
+        return [*self.cluster.inside(), "unshare", "--uts", "--", "sh", "-c", 'hostname "$1" && shift && exec "$@"', "sh", host]
 
     # --- who is there
 

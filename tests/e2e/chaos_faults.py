@@ -166,13 +166,12 @@ def resume_elsewhere(s):
 
 
 def host_lost(s):
-    """The login host goes with the orchestrator on it and is started anew; the next `resume` runs on another one."""
+    """The login host goes with all that runs on it; the next `resume` runs on another one."""
     holder = living_holder(s)
     if not holder or holder[0] not in s.fleet.hosts:
         return None
     with_it = [pid for pid in roles(s, "sweep") if host_name_of(pid) == holder[0]]
     signal_all(with_it, signal.SIGKILL)
-    s.fleet.boot(holder[0])
     if s.host == holder[0]:
         s.host = elsewhere(s)
     return f"{holder[0]} with {len(with_it)} processes"

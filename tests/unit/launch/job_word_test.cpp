@@ -12,7 +12,8 @@ Said answer(int code, std::string out, std::string err = "") {
   return said;
 }
 
-const char* const kConfig = "Configuration data as of 2026-11-22T16:00:00\nClusterName             = main\nX = y\n";
+const char* const kConfig =
+    "Configuration data as of 2026-11-22T16:00:00\nClusterName             = main\nX = y\n";
 
 JobEnd asked(const Said& about_job, const Said& config = answer(0, kConfig), i64 job = 12,
              const std::string& cluster = "main") {
@@ -21,7 +22,8 @@ JobEnd asked(const Said& about_job, const Said& config = answer(0, kConfig), i64
   });
 }
 JobEnd in_state(const std::string& state, i64 job = 12) {
-  return asked(answer(0, "JobId=" + std::to_string(job) + " JobName=sweep-run JobState=" + state + " Reason=None\n"));
+  return asked(
+      answer(0, "JobId=" + std::to_string(job) + " JobName=sweep-run JobState=" + state + " Reason=None\n"));
 }
 
 TEST(JobWord, AFinalStateIsTheEndOfItsProcesses) {
@@ -45,7 +47,8 @@ TEST(JobWord, NothingFollowsFromSilenceAnotherClusterOrAnUnknownState) {
   EXPECT_EQ(in_state("COMPLETED", 13), JobEnd::kUnknown);
   EXPECT_EQ(asked(answer(1, "", "Unable to contact slurm controller")), JobEnd::kUnknown);
   EXPECT_EQ(asked(answer(0, "JobId=12 JobState=CANCELLED"), answer(-1, "")), JobEnd::kUnknown);
-  EXPECT_EQ(asked(answer(0, "JobId=12 JobState=CANCELLED"), answer(0, "ClusterName = other\n")), JobEnd::kUnknown);
+  EXPECT_EQ(asked(answer(0, "JobId=12 JobState=CANCELLED"), answer(0, "ClusterName = other\n")),
+            JobEnd::kUnknown);
   EXPECT_EQ(asked(answer(0, "JobId=12 JobState=CANCELLED"), answer(0, kConfig), 12, ""), JobEnd::kUnknown);
   EXPECT_EQ(asked(answer(0, "JobId=12 JobState=CANCELLED"), answer(0, kConfig), 0), JobEnd::kUnknown);
 }

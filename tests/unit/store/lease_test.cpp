@@ -20,7 +20,8 @@ class LeaseTest : public StoreTest {
  protected:
   // A store as process `pid` of `host` sees it. The table of living processes, the clocks and the filesystem
   // are ours.
-  std::unique_ptr<Store> as(const std::string& host, i64 pid, bool network, const std::string& boot = "", i64 job = 0) {
+  std::unique_ptr<Store> as(const std::string& host, i64 pid, bool network, const std::string& boot = "",
+                            i64 job = 0) {
     Seams seams = quick();
     seams.self = LeaseHolder{host, boot.empty() ? "boot-" + host : boot, pid, 1000 + pid, 0};
     if (job > 0) seams.self->slurm_job = job, seams.self->slurm_cluster = "main";
@@ -293,7 +294,8 @@ TEST_F(LeaseTest, AFileOfTheVersionBeforeSaysOfNoJob) {
   auto first = as("n1", 1, true, "", 77);
   must(first->take_lease(sweep_));
   first.reset();
-  sql("ALTER TABLE lease DROP COLUMN slurm_job; ALTER TABLE lease DROP COLUMN slurm_cluster; PRAGMA user_version = 4");
+  sql("ALTER TABLE lease DROP COLUMN slurm_job; ALTER TABLE lease DROP COLUMN slurm_cluster; PRAGMA "
+      "user_version = 4");
   Seams network = quick();
   network.network_filesystem = [](const fs::path&) { return true; };
   const auto read = must(open(network, Mode::kReadOnly)->lease(sweep_));
