@@ -95,7 +95,7 @@ class Obtaining {
   }
   void say_first(const LeaseHolder& holder) {
     const bool decided = claim_.take_over || known_gone(holder);
-    io_.err << fmt::format("sweep {}: {}. {}\n", sweep_.name, silence_text(holder),
+    io_.err << fmt::format("sweep {}: {}. {}\n", sweep_.name, standing_text(holder),
                            decided ? "It is taken over unless a heartbeat comes"
                                    : "If you know that it is gone, type `" +
                                          take_over_text(sweep_.name, where_.db) + "`")

@@ -30,7 +30,7 @@ STUCK_SECONDS = 150     # so long without anything new in the database is a hang
 TEND_SECONDS = 20       # so long without anything new, and an administrator looks after the nodes
 QUIET_RESUMES = 6       # undisturbed runs that must be enough
 CHANGE_OF_HOST = 0.3    # of the lives of an orchestrator that begin on any host; else on the one before
-AS_JOB = 0.4            # that are a job, on Slurm
+AS_JOB = 0.6            # that are a job, on Slurm; the first one of every second sweep is
 MIX = {"ok": 22, "oom": 3, "crash_exit": 2, "unsupported": 1, "hang": 1, "hang_ignore_sigterm": 1, "double_fork": 3,
        "bare_daemon": 3, "huge_log": 2, "crash_signal": 1}
 
@@ -42,7 +42,7 @@ class Round:
         scripts = [script for script, count in MIX.items() for _ in range(count)]
         dice.shuffle(scripts)
         trials = [(script, dice.choice([1, 1, 2, 2, 3, 4])) for script in scripts]
-        self.own, self.dice = own, dice
+        self.own, self.dice, self.number = own, dice, number
         self.sweep = fleet_sweep.Sweep(own, args.bin, args.rank, f"chaos{number}", trials, step_ms=150, hang_seconds=12,
                                        retries=50)
         self.strikes = chaos_faults.Strikes(own, dice)
@@ -100,8 +100,11 @@ class Round:
         if self.sweep.planned() and self.dice.random() < CHANGE_OF_HOST and self.own.hosts:
             self.strikes.host = self.dice.choice(self.own.hosts)
         host = self.strikes.host
-        if "as job" in self.own.can and not self.strikes.helpers and self.dice.random() < AS_JOB:
-            code = self.sweep.start("--as-job", "service", host=host).wait(STUCK_SECONDS)
+        planned = self.sweep.planned()
+        chosen = self.dice.random() < AS_JOB if planned else self.number % 2 == 1
+        if "as job" in self.own.can and chosen and all(each.poll() is not None for each in self.strikes.helpers):
+            more = ["--take-over"] if planned else []
+            code = self.sweep.start("--as-job", "service", *more, host=host).wait(2 * STUCK_SECONDS)
             self.say(f"handed to a job from {host}: exit {code}")
             with contextlib.suppress(TimeoutError):  # it may wait for its node
                 daemons.wait_for(lambda: (self.sweep.holder() or (0, 0, 0))[2], 15, "the job has the lease", 0.1)

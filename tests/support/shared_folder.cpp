@@ -129,7 +129,7 @@ int main(int argc, char** argv) {
   does.open = open_file, does.create = create_file, does.read = read_from, does.write = write_to;
   does.statfs = state_of, does.release = close_file, does.fsync = sync_file, does.readdir = list,
   does.lock = lock;
-  char name[] = "shared_folder", foreground[] = "-f";
-  char* words[] = {name, foreground, argv[2], nullptr};
-  return fuse_main(3, words, &does, nullptr);
+  char name[] = "shared_folder", foreground[] = "-f", option[] = "-o", threads[] = "max_threads=10";
+  char* words[] = {name, foreground, option, threads, argv[2], nullptr};
+  return fuse_main(5, words, &does, nullptr);
 }
