@@ -1,6 +1,7 @@
 // sweep status: how far a sweep is.
 #include <fmt/format.h>
 
+#include <csignal>
 #include <ostream>
 
 #include "orchestrator/cli/board.h"
@@ -12,6 +13,7 @@ namespace sweep::cli {
 namespace {
 
 int watch_it(Io& io, Opened& opened, std::vector<report::Field> shown) {
+  std::signal(SIGPIPE, SIG_DFL);  // `| head` ends it; it writes no file
   Board board(io, *opened.store, opened.sweep, std::move(shown));
   const auto end = run::watch(*opened.store, opened.sweep.id, board);
   if (!end) return refuse(io, end.error());

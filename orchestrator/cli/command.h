@@ -13,7 +13,13 @@
 
 namespace sweep::cli {
 
-inline constexpr int kAnswered = 0, kUnanswered = 1, kBadInput = 2, kRegression = 3, kInterrupted = 130;
+inline constexpr int kAnswered = 0, kUnanswered = 1, kBadInput = 2, kRegression = 3, kExitDiskFull = 4,
+                     kInterrupted = 130;
+// The same for people: help and the manual page.
+inline constexpr const char* kExitCodes =
+    "Exit codes: 0 done, and every trial has an answer; 1 done, but some trial has none, or a check failed; "
+    "2 wrong input, or something cannot be read or written; 3 a regression (compare --fail-on-regression); "
+    "4 the disk is full; 130 interrupted.";
 
 // Data goes to out, people's text to err.
 struct Io {
@@ -62,7 +68,7 @@ void add_hardware(Registry);
 void add_completion(Registry);
 void add_manual(Registry);
 
-// Prints the sentence and gives the exit code of bad input.
+// Prints the sentence and gives its exit code: bad input, or a full disk.
 int refuse(Io&, const Error&);
 
 // --db and the name of a sweep, as most commands take them.
