@@ -45,10 +45,15 @@ std::optional<Error> unknown_command(const CLI::App& app, int argc, char** argv)
                            close ? fmt::format("; did you mean '{}'?", *close) : "")};
 }
 
+std::string footer() {
+  std::string out = "Exit codes:\n";
+  for (const auto& [code, meaning] : kExitCodes) out += fmt::format("  {:>3}  {}\n", code, meaning);
+  return out + "Start here: sweep plan GRID, then sweep run GRID, then sweep best.";
+}
+
 int parse_and_do(Io& io, int argc, char** argv) {
   CLI::App app("Benchmark sweeps of distributed training configurations.", "sweep");
-  app.footer(std::string(kExitCodes) +
-             "\nStart here: sweep plan GRID, then sweep run GRID, then sweep best.");
+  app.footer(footer());
   app.set_version_flag("--version", std::string(kVersion) + " (" + kBuild + ")");
   app.require_subcommand(1);
   Action chosen;

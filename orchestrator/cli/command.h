@@ -15,11 +15,19 @@ namespace sweep::cli {
 
 inline constexpr int kAnswered = 0, kUnanswered = 1, kBadInput = 2, kRegression = 3, kExitDiskFull = 4,
                      kInterrupted = 130;
-// The same for people: help and the manual page.
-inline constexpr const char* kExitCodes =
-    "Exit codes: 0 done, and every trial has an answer; 1 done, but some trial has none, or a check failed; "
-    "2 wrong input, or something cannot be read or written; 3 a regression (compare --fail-on-regression); "
-    "4 the disk is full; 130 interrupted.";
+// The same for people: help, the manual page and README.md.
+struct ExitCode {
+  int code;
+  const char* meaning;
+};
+inline constexpr ExitCode kExitCodes[] = {
+    {kAnswered, "done; every trial has an answer"},
+    {kUnanswered, "done; some trial has no answer, or a check failed"},
+    {kBadInput, "wrong input, or something cannot be read or written"},
+    {kRegression, "compare --fail-on-regression found a regression"},
+    {kExitDiskFull, "the disk is full, or the quota used up; free space and run the command again"},
+    {kInterrupted, "interrupted"},
+};
 
 // Data goes to out, people's text to err.
 struct Io {

@@ -3,9 +3,12 @@
 reader that leaves, a database path that is no database, a disk that is full or read-only. Exit 77: a case could not be set
 up here; its name and the reason are printed."""
 import contextlib
+import importlib.util
+import json
 import os
 import pathlib
 import re
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -20,8 +23,10 @@ PRINTS = {
     "import": None, "merge": None, "confirm": None, "serve": None, "logs": ["TRIAL"], "ingest": None, "doctor": [],
     "selftest": None, "models": [], "hardware": [], "completion": ["bash"], "manual": [],
 }
-JSON = ("plan", "best", "query")
+JSON = ("plan", "explain", "status", "best", "table", "compare", "query", "logs", "doctor", "models", "hardware")
 CSV_HEAD = "precision,model,hardware,nodes,gpus_per_node,micro_batch_size,seq_len,tokens_per_s\n"
+DB = ["--db", "r.db"]
+SCHEMAS = pathlib.Path(__file__).resolve().parents[2] / "schema" / "json"
 NO_DB = ("simulate", "models", "hardware", "completion", "manual")
 
 
@@ -34,7 +39,7 @@ class Bench:
 
     def sweep(self, *words, stdout=subprocess.PIPE, **more):
         return subprocess.run([self.bin / "sweep", *words], stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=120,
-                              stdin=subprocess.DEVNULL, cwd=self.folder, **more)
+                              stdin=subprocess.DEVNULL, **{"cwd": self.folder, **more})
 
     def words(self, name, *more):
         words = [name, *(self.names.get(word, word) for word in PRINTS[name]), *more]
@@ -53,6 +58,50 @@ class Bench:
 def the_table_above_names_every_command(b):
     listed = re.search(r'compgen -W "([^"]*)--help', b.sweep("completion", "bash").stdout).group(1).split()
     assert sorted(listed) == sorted(PRINTS), f"differing: {set(listed) ^ set(PRINTS)}"
+
+
+def help_manual_and_readme_name_the_same_exit_codes(b):
+    codes = {"0", "1", "2", "3", "4", "130"}
+    readme = (pathlib.Path(__file__).resolve().parents[2] / "README.md").read_text()
+    manual = b.sweep("manual").stdout.split(".SH EXIT STATUS")[1]
+    assert set(re.findall(r"(?m)^ +(\d+)  \w", b.sweep("run", "--help").stdout)) == codes
+    assert set(re.findall(r"(?m)^\.B (\d+)$", manual)) == codes
+    assert set(re.findall(r"(?m)^\| `(\d+)` \|", readme)) == codes
+
+
+def each_document_follows_its_schema(b):
+    if importlib.util.find_spec("jsonschema") is None:
+        raise Skipped("the Python package jsonschema is not here (scripts/setup test installs it)")
+    import jsonschema
+    rows = json.loads(b.sweep("query", "select trial, outcome from results", "--json", "--db", b.db).stdout)
+    trials = {row["outcome"]: row["trial"] for row in rows}
+    cases = [("models", []), ("models", ["tiny-llama"]), ("hardware", []), ("hardware", ["cpu"]), ("doctor", DB), ("status", DB),
+             ("logs", [trials["ok"], *DB]), *(("explain", [trials[how], *DB]) for how in ("ok", "oom", "pruned"))]
+    seen = {(name, *words): json.loads(b.sweep(name, *words, "--json", cwd=b.folder).stdout) for name, words in cases}
+    as_if_it_ran(b.db)
+    seen["status", "running"] = json.loads(b.sweep("status", *DB, "--json").stdout)
+    for n, line in enumerate(b.sweep("plan", b.names["GRID"], "--json").stdout.splitlines()):
+        seen["plan", n] = json.loads(line)
+    for (name, *which), document in seen.items():
+        schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text())
+        jsonschema.Draft202012Validator.check_schema(schema)
+        jsonschema.Draft202012Validator(schema).validate(document)
+    done, running = seen["status", *DB], seen["status", "running"]
+    assert done["outcomes"]["ok"] == 2 and done["outcomes"]["hang"] == 0 and not done["allocations"], done
+    assert len(running["allocations"]) == 1 and running["attempts_running"], running
+    oom = seen["explain", trials["oom"], *DB]["attempts"][-1]
+    assert oom["final"] and oom["result"]["outcome"] == "oom" and oom["result"]["metrics"]["mfu"] is None, oom
+    pruned = seen["explain", trials["pruned"], *DB]
+    assert not pruned["admitted"] and pruned["rule"] == "divisibility" and not pruned["attempts"], pruned
+
+
+def as_if_it_ran(db):
+    """The database of a run that is at its last trial."""
+    with contextlib.closing(sqlite3.connect(db)) as connection, connection:
+        connection.execute("update allocation set ended_unix_ns = null")
+        last, = connection.execute("select max(id) from attempt").fetchone()
+        connection.execute("delete from result where attempt = ?", (last,))
+        connection.execute("update attempt set state = 2 where id = ?", (last,))
 
 
 def what_cannot_be_printed_is_an_error(b):
@@ -143,7 +192,8 @@ def a_read_only_file_system_is_named(b):
         assert b.sweep("status", "--db", disk / "r.db").returncode == 0
 
 
-CASES = [the_table_above_names_every_command, what_cannot_be_printed_is_an_error,
+CASES = [the_table_above_names_every_command, help_manual_and_readme_name_the_same_exit_codes, each_document_follows_its_schema,
+         what_cannot_be_printed_is_an_error,
          a_closed_standard_output_is_an_error_and_no_file_gets_its_number, a_reader_that_leaves_is_no_error,
          what_is_no_database_is_refused_and_left_alone, a_full_disk_has_an_exit_code_of_its_own_and_leaves_no_half_database,
          a_read_only_file_system_is_named]
