@@ -13,6 +13,7 @@
 
 #include "schema/codec.h"
 #include "schema/spool.h"
+#include "worker/agent/rendezvous.h"
 
 namespace sweep::agent {
 
@@ -21,14 +22,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kMaxRecord = 32u << 20;
-
-// A folder that is ours alone: somebody else's of the same name in /dev/shm is not used.
-bool private_folder(const fs::path& path) {
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return false;
-  struct stat info {};
-  return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid() &&
-         (info.st_mode & 0077) == 0;
-}
 
 Expected<fs::path> make_rendezvous(const fs::path& root, const fs::path& attempt_dir, i64 id) {
   std::error_code ec;
