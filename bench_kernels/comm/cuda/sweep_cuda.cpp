@@ -1,3 +1,4 @@
+#include <ATen/Context.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -23,9 +24,12 @@ int device_count() {
 }
 std::atomic<std::int64_t> last_asked{0};
 
+// LibTorch makes the caching allocator's devices at its lazy CUDA initialisation. Before that, each statistic, cap
+// and observer of the allocator is refused or lost, so it comes first.
 void set_device(int device) {
   static std::once_flag observed;
   std::call_once(observed, [] {
+    at::globalContext().lazyInitDevice(c10::kCUDA);
     allocator::attachOutOfMemoryObserver([](std::int64_t, std::size_t asked, std::size_t, std::size_t) {
       last_asked = static_cast<std::int64_t>(asked);
     });
