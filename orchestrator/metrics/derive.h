@@ -20,4 +20,7 @@ Metrics derive(const Trial&, std::span<const RankRecord>, const AttemptEnd*,
 // else step_ms) by the same formulas. What is stated stays; step times and mfu_reported are never computed.
 Metrics derive_from_rate(const Trial&, const Metrics& stated);
 
+// Why rates cannot be true, with the numbers: the FLOPs of a step would exceed the peak of the catalogue. Absent: they may be.
+std::optional<std::string> beyond_peak(const Trial&, const Metrics&);
+
 }  // namespace sweep::metrics

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "orchestrator/metrics/derive.h"
@@ -41,16 +42,30 @@ std::string slow_in_screen(const NodeRecord& node) {
   return screened ? text_of((*facts)["screen"], "slow") : std::string();
 }
 
+// Their kernels compute nothing, so their rates are no measurement and no peak bounds them.
+bool on_phantoms(const std::vector<RankRecord>& records) {
+  return std::any_of(records.begin(), records.end(), [](const RankRecord& record) {
+    const auto used = parse_json(record.effective);
+    return used && used->is_object() && flag_of(*used, "phantom");
+  });
+}
+
 Result verdict(const Flight& flight) {
   Result result = ingest::judge(flight.attempt, flight.testimony);
   std::vector<RankRecord> records;
   for (const auto& [rank, record] : flight.testimony.records) records.push_back(record);
   const AttemptEnd* end = flight.testimony.end ? &*flight.testimony.end : nullptr;
   const auto asked = result.metrics.oom_asked_bytes;
+  const auto part = result.metrics.oom_part;
   const Metrics derived =
       metrics::derive(flight.attempt.trial, records, end, flight.attempt.usd_per_node_hour);
+  const auto impossible = result.outcome == Outcome::kOk && !on_phantoms(records)
+                              ? metrics::beyond_peak(flight.attempt.trial, derived)
+                              : std::nullopt;
+  if (impossible) result.outcome = Outcome::kInvalid, result.phase = "step", result.reason = *impossible;
   result.metrics = result.outcome == Outcome::kOk ? derived : memory_only(derived);
   result.metrics.oom_asked_bytes = asked;
+  result.metrics.oom_part = part;
   result.metrics.predicted_bytes = flight.entry.predicted.bytes;
   result.metrics.predicted_ms = flight.entry.predicted.step_ms;
   return result;

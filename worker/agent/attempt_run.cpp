@@ -77,7 +77,7 @@ Expected<void> AttemptRun::prepare() {
   const auto anchor = spawn_anchor();
   if (!anchor) return tl::unexpected(anchor.error());
   anchor_ = *anchor;
-  span_.emplace(lent_.node.begin(part_.slots));
+  span_.emplace(lent_.node.begin(part_.slots, attempt_.trial.hardware != "cpu"));
   return {};
 }
 
@@ -180,22 +180,16 @@ void AttemptRun::watch() {
   if (!found || stage_ != Stage::kRunning) return;
   lent_.reap();  // a dead child explains more than a silence does
   if (stage_ != Stage::kRunning) return;
-  nlohmann::json evidence = collect_evidence();
-  evidence["why"] = found->why;
-  evidence["rank"] = found->rank;
   spdlog::warn("attempt {}: {}", attempt_.id, found->why);
+  nlohmann::json why = {{"why", found->why}, {"rank", found->rank}};
   switch (found->verdict) {
     case Watchdog::Verdict::kHang:
-      set_cause("hang", std::move(evidence));
-      break;
+      return ask_ranks("hang", std::move(why));
     case Watchdog::Verdict::kTimeout:
-      set_cause("timeout", std::move(evidence));
-      break;
+      return ask_ranks("timeout", std::move(why));
     case Watchdog::Verdict::kLingers:
-      set_cause("done", std::move(evidence));
-      break;
+      return ask_ranks("done", std::move(why));
   }
-  terminate();
 }
 
 bool AttemptRun::exited(pid_t pid, int status) {
@@ -213,6 +207,15 @@ bool AttemptRun::exited(pid_t pid, int status) {
     rank->oom_killed = span_->oom_killed(rank->outside_pid);
   advance();
   return true;
+}
+
+std::vector<i64> AttemptRun::process_ids() const {
+  std::vector<i64> pids;
+  for (const Rank& rank : ranks_) {
+    if (rank.pid > 0) pids.push_back(rank.pid);
+    if (rank.outside_pid > 0) pids.push_back(rank.outside_pid);
+  }
+  return pids;
 }
 
 bool AttemptRun::all_ended() const {
@@ -244,6 +247,7 @@ void AttemptRun::advance() {
         break;
       }
   }
+  if (stage_ == Stage::kAsking && (past_deadline() || all_ended() || answered())) give_up();
   const bool before_sweep =
       stage_ == Stage::kRunning || stage_ == Stage::kTestifying || stage_ == Stage::kTerminating;
   if (before_sweep && all_ended()) {
@@ -290,8 +294,7 @@ void AttemptRun::peer_ended(const std::string& cause) {
     stage_ = Stage::kTestifying;
     return set_deadline(kTestimony);
   }
-  set_cause(cause, files_ && span_ ? collect_evidence() : nlohmann::json());
-  terminate();
+  ask_ranks(cause, nlohmann::json::object());
 }
 
 void AttemptRun::store_answer(i64 client, const Frame& answer) {
@@ -307,7 +310,7 @@ void AttemptRun::sweep() {
     ::kill(-anchor_, SIGKILL);
   }
   const auto left = kill_leftovers();
-  const std::string gpu = span_ && all_ended() && left.empty() ? span_->not_at_baseline() : "";
+  const std::string gpu = span_ && all_ended() && left.empty() ? span_->still_on_gpu(process_ids()) : "";
   if (all_ended() && left.empty() && gpu.empty())
     return cause_ == "start_failed" && may_start_again() ? start() : finish();
   if (!past_deadline()) return;

@@ -19,12 +19,6 @@ const char* name_of(Phase phase) {
   return index < std::size(names) ? names[index] : "unknown";
 }
 
-const char* name_of(Part part) {
-  static constexpr const char* names[] = {"none", "forward", "backward", "optimizer", "communication"};
-  const auto index = static_cast<std::uint32_t>(part);
-  return index < std::size(names) ? names[index] : "unknown";
-}
-
 Watchdog::Watchdog(const Deadlines& deadlines, i64 ranks, i64 first_rank)
     : deadlines_(deadlines), ranks_(static_cast<std::size_t>(ranks)), first_rank_(first_rank) {}
 

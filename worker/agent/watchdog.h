@@ -55,6 +55,5 @@ class Watchdog {
 };
 
 const char* name_of(Phase phase);
-const char* name_of(Part part);
 
 }  // namespace sweep::agent
