@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 #include <ostream>
-#include <thread>
 
 #include "orchestrator/launch/commands.h"
 #include "orchestrator/launch/orchestrator_script.h"
@@ -98,20 +97,6 @@ Expected<bool> cancel_waiting_job(Io& io, const std::string& db, const std::stri
     return fail(fmt::format("scancel {}: {}", number, said.err));
   io.err << fmt::format("cancelled Slurm job {}, which was to run sweep {}\n", number, sweep);
   return true;
-}
-
-Expected<std::optional<store::LeaseHolder>> obtain_lease(Io& io, store::Store& store, i64 sweep,
-                                                         bool take_over) {
-  auto holder = store.take_lease(sweep, take_over);
-  if (!take_over || !holder || !*holder) return holder;
-  const auto first = (*holder)->heartbeat_unix_ns;
-  io.err << fmt::format("process {} on {} holds the sweep: looking whether it lives\n", (*holder)->pid,
-                        (*holder)->host);
-  while (holder && *holder && (*holder)->heartbeat_unix_ns == first) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    holder = store.take_lease(sweep, take_over);
-  }
-  return holder;
 }
 
 }  // namespace sweep::cli

@@ -25,6 +25,10 @@ namespace sweep::launch {
 
 using AllocationId = std::string;
 
+// Does what it is given, if this process may still run the sweep, and lets nobody else take the sweep over meanwhile;
+// otherwise refuses. Every line of an inbox and every order to end an allocation that others can adopt goes through it.
+using Fence = std::function<Expected<void>(const std::function<Expected<void>()>&)>;
+
 struct AllocationRequest {
   AllocationId id;              // also the spool folder's name
   std::filesystem::path spool;  // made by the caller's store step before this call; absolute
@@ -37,6 +41,7 @@ struct AllocationRequest {
   i64 ranks_per_node = 1;            // of the trials it is for, at most
   double seconds = 3600;             // what its trials need, the slack included; a scheduler ends it then
   std::vector<std::string> avoid{};  // hosts that get no more work
+  Fence fence{};                     // the launcher's own; empty: nobody else can run the sweep
 };
 
 struct Started {
@@ -75,6 +80,8 @@ class Launcher {
  public:
   using Sink = std::function<void(const Event&)>;
   virtual ~Launcher() = default;
+  // For what is requested and adopted from now on.
+  void use_fence(Fence fence) { fence_ = std::move(fence); }
   virtual Expected<void> request(const AllocationRequest&) = 0;
   // Takes over an allocation that an earlier process requested, where it can outlive that process: what was
   // asked for then; Started and Ended follow as if it had been requested now. Absent: it cannot, or it was
@@ -98,6 +105,15 @@ class Launcher {
   virtual void kill(const AllocationId&) = 0;   // at once; still nothing left behind
   // The offset that has been ingested and committed; the next Outbox starts here.
   virtual void acknowledge(const AllocationId&, std::uint64_t offset) = 0;
+
+ protected:
+  AllocationRequest fenced(AllocationRequest request) const {
+    request.fence = fence_;
+    return request;
+  }
+
+ private:
+  Fence fence_;
 };
 
 struct LocalOptions {

@@ -34,7 +34,7 @@ class Local final : public HeldAllocations<LocalAllocation> {
       if (::access(program.c_str(), X_OK) != 0)
         return fail(
             fmt::format("{} is not there or cannot be executed; build it or name another", program.string()));
-    auto made = std::make_shared<LocalAllocation>(io_, options_, wanted, sink_);
+    auto made = std::make_shared<LocalAllocation>(io_, options_, fenced(wanted), sink_);
     if (auto started = made->start(); !started) return started;
     held_[wanted.id] = std::move(made);
     return {};

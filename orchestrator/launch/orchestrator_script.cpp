@@ -8,11 +8,13 @@
 namespace sweep::launch {
 namespace {
 
-// SIGKILL: it would end what runs on any other signal, and a killed one leaves its allocations to the next, which
-// takes them up. Nothing of this job's own surroundings may reach the jobs it submits.
+// The variable tells the orchestrator which job it is: any signal then ends it alone, since proctrack/linuxproc signals
+// every process of a job. Where the signal reaches only this script, SIGKILL does the same. Nothing of this job's own
+// surroundings may reach the jobs it submits.
 constexpr const char* kLife = R"(
 job=$SLURM_JOB_ID again=
 [ "${SLURM_RESTART_COUNT:-0}" -eq 0 ] || again=--take-over
+export SWEEP_ORCHESTRATOR_JOB="$job@$SLURM_CLUSTER_NAME"
 for name in $(compgen -e); do
   case $name in SLURM_CONF) ;; SLURM_* | SLURMD_* | SBATCH_*) unset "$name" ;; esac
 done

@@ -164,7 +164,7 @@ Expected<void> SlurmJob::finish(bool now) {
 }
 
 void SlurmJob::kill() {
-  if (closed_) return;
+  if (closed_ || !mail_.ours()) return;
   cancel_wanted_ = true;
   dismiss();
   if (around_.options.standing > 0) return cancel_step();

@@ -101,6 +101,7 @@ void ConductorLoop::request(const Wanted& wanted) {
 }
 
 void ConductorLoop::finish(Holding& holding, bool now) {
+  if (left_) return;
   holding.finishing = true;
   if (auto told = launcher_->finish(holding.request.id, now); !told) launcher_->kill(holding.request.id);
 }
