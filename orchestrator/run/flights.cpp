@@ -47,8 +47,8 @@ Result verdict(const Flight& flight) {
   for (const auto& [rank, record] : flight.testimony.records) records.push_back(record);
   const AttemptEnd* end = flight.testimony.end ? &*flight.testimony.end : nullptr;
   const auto asked = result.metrics.oom_asked_bytes;
-  const Metrics derived =
-      metrics::derive(flight.attempt.trial, records, end, flight.attempt.usd_per_node_hour);
+  const Metrics derived = metrics::derive(flight.attempt.trial, records, end,
+                                          flight.attempt.usd_per_node_hour, flight.attempt.processes());
   result.metrics = result.outcome == Outcome::kOk ? derived : memory_only(derived);
   result.metrics.oom_asked_bytes = asked;
   result.metrics.predicted_bytes = flight.entry.predicted.bytes;
@@ -99,7 +99,7 @@ void Flights::apply(ingest::Message& message, Absorbed& out) {
   }
   if (auto* record = std::get_if<RankRecord>(&message)) {
     const auto it = flights_.find(record->attempt);
-    if (it == flights_.end() || record->rank < 0 || record->rank >= it->second.attempt.trial.world()) return;
+    if (it == flights_.end() || !it->second.attempt.starts(record->rank)) return;
     it->second.testimony.records[record->rank] = *record;
     if (!said_sockets_ && talks_over_sockets(*record)) {
       said_sockets_ = true;
