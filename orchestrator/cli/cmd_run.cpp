@@ -227,7 +227,9 @@ void say_changes(Io& io, const store::SweepRow& before, const MeasurePlan* measu
 int run_grid(Io& io, const RunOptions& o) {
   auto planned = make_plan(o.grid, o.max_points, std::nullopt);
   if (!planned) return refuse(io, planned.error());
-  if (auto named = o.rehearse ? make_rehearsal(*planned) : measured_name(planned->grid.name); !named)
+  if (auto named =
+          o.rehearse ? make_rehearsal(*planned, o.rehearse_ranks) : measured_name(planned->grid.name);
+      !named)
     return refuse(io, named.error());
   const auto choice = o.rehearse ? rehearsal_choice() : choose_launcher(planned->grid.launch, o.launch);
   if (!choice) return refuse(io, choice.error());
@@ -355,7 +357,7 @@ void add_run(Registry r) {
     rehearse->excludes(c->get_option(other));
   c->add_option("--rehearse-ranks", o->rehearse_ranks,
                 "of a trial of at most so many ranks all are started, of a larger one a rank for each role")
-      ->check(CLI::Range(1, 64))
+      ->check(CLI::Range(1, 16))
       ->capture_default_str();
   c->callback([r, o] { r.chosen = [r, o] { return run_grid(r.io, *o); }; });
 }

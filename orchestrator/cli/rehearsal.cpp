@@ -1,17 +1,21 @@
 #include "orchestrator/cli/rehearsal.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
+#include <nlohmann/json.hpp>
 
 #include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/plan/rehearsal.h"
 #include "schema/rehearsal.h"
 
 namespace sweep::cli {
 namespace {
 
 namespace fs = std::filesystem;
+constexpr i64 kMostGpus = 16;  // of a phantom node
 
 // Beside the programs; made with the LibTorch half.
 fs::path phantom_dir() {
@@ -19,10 +23,31 @@ fs::path phantom_dir() {
 }
 
 // What a process needs to find phantom GPUs of this kind instead of a driver (docs/phantom.md).
-std::vector<std::string> environment_for(const shape::Hardware& hardware, i64 devices) {
+std::vector<std::string> environment_for(const shape::Hardware& hardware) {
   const auto dir = phantom_dir();
+  const nlohmann::json device = {{"hardware", hardware.name},
+                                 {"name", hardware.gpu},
+                                 {"gpus", kMostGpus},
+                                 {"memory_bytes", hardware.memory_bytes.value_or(0)},
+                                 {"multiprocessors", hardware.multiprocessors},
+                                 {"compute_capability", hardware.compute_capability},
+                                 {"memory_bandwidth", hardware.memory_bandwidth},
+                                 {"peak_flops", hardware.peak_flops},
+                                 {"intra_node_bandwidth", hardware.intra_node_bandwidth},
+                                 {"inter_node_bandwidth", hardware.inter_node_bandwidth}};
   return {"LD_PRELOAD=" + (dir / "libsweep_phantom.so").string(), "LD_LIBRARY_PATH=" + dir.string(),
-          fmt::format("SWEEP_PHANTOM_DEVICES={}", devices), "SWEEP_PHANTOM_DEVICE=" + hardware.name};
+          "SWEEP_PHANTOM=" + device.dump(), fmt::format("SWEEP_PHANTOM_NODE=rehearsal-{}", ::getpid())};
+}
+
+// Why a trial cannot be rehearsed here; absent: it can.
+std::optional<std::string> not_rehearsed(const Trial& trial, i64 most) {
+  if (trial.hardware == "cpu")
+    return "hardware: cpu has no GPU to rehearse; `sweep run` runs it on this machine";
+  const auto ranks = plan::rehearsed_ranks(trial, most);
+  if (ranks && static_cast<i64>(ranks->size()) > kMostGpus)
+    return fmt::format("a rehearsal needs a rank for each of {} pipeline stages, and has {} phantom GPUs",
+                       trial.pp, kMostGpus);
+  return std::nullopt;
 }
 
 }  // namespace
@@ -37,19 +62,17 @@ std::optional<std::string> cannot_rehearse() {
       library.string());
 }
 
-Expected<void> make_rehearsal(Planned& planned) {
+Expected<void> make_rehearsal(Planned& planned, i64 most) {
   if (const auto why = cannot_rehearse()) return fail(*why);
   planned.grid.name = rehearsal_of(planned.grid.name);
   planned.grid.measure = kRehearsalMeasure;
   planned.grid.limits.gpu_hours.reset();  // no GPU is held
   bool any = false;
   for (PlanEntry& entry : planned.entries) {
-    if (entry.admitted && entry.trial.hardware == "cpu") {
-      entry.admitted = false;
-      entry.verdict = Outcome::kPruned;
-      entry.rule = "rehearsal";
-      entry.reason = "hardware: cpu has no GPU to rehearse; `sweep run` runs it on this machine";
-    }
+    if (!entry.admitted) continue;
+    const auto why = not_rehearsed(entry.trial, most);
+    if (why)
+      entry.admitted = false, entry.verdict = Outcome::kPruned, entry.rule = "rehearsal", entry.reason = *why;
     any = any || entry.admitted;
   }
   if (any) return {};
@@ -75,8 +98,7 @@ Expected<run::MakeLauncher> rehearsal_maker(const launch::Programs& programs, ru
   if (const auto why = cannot_rehearse()) return fail(*why);
   launch::LocalOptions options{programs.agent, programs.rank, programs.zygote};
   for (const auto& hardware : shape::all_hardware())
-    if (!hardware.gpu.empty())
-      options.rehearsal.emplace(hardware.name, environment_for(hardware, s.rehearse_most.value_or(1)));
+    if (!hardware.gpu.empty()) options.rehearsal.emplace(hardware.name, environment_for(hardware));
   s.by_need = true;
   s.slots = 1;  // one trial at a time: its ranks share this machine's cores
   s.bounds.max_allocations = 1;

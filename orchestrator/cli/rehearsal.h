@@ -11,9 +11,9 @@ namespace sweep::cli {
 // A rehearsal measures the same thing at every step, so a few of them are enough.
 inline constexpr MeasurePlan kRehearsalMeasure{2, 2, 1};
 
-// Turns a plan into its rehearsal: the name, the measuring plan, and trials on `hardware: cpu` pruned, since they need
-// no phantom. Error: no trial is left, or phantom GPUs cannot be had here.
-Expected<void> make_rehearsal(Planned&);
+// Turns a plan into its rehearsal: the name, the measuring plan, and trials pruned that cannot be rehearsed (`hardware: cpu`,
+// too many stages). Error: no trial is left, or phantom GPUs cannot be had here.
+Expected<void> make_rehearsal(Planned&, i64 most_ranks);
 
 // Why this machine cannot rehearse; absent: it can.
 std::optional<std::string> cannot_rehearse();
