@@ -125,7 +125,7 @@ void add_hopper(std::vector<Hardware>& v) {
 // NVIDIA HGX B200 data sheet (2025), 8 GPUs, sparse: tf32 18, bf16/fp16 36, fp8 72 PFLOP/s; fp32 600 TFLOP/s;
 // 8 TB/s and NVLink 1.8 TB/s both ways per GPU; 180 GB each (DGX B200: 1,440 GB).
 void add_blackwell(std::vector<Hardware>& v) {
-  Hardware h = gpu("b200-180gb", "NVIDIA B200", 183359, 8000, "10.0");
+  Hardware h = gpu("b200-180gb", "NVIDIA B200", 183359, 8000, "10.0", 148);
   h.peak_flops = {{"fp32", 75 * kTera},
                   {"tf32", 1125 * kTera},
                   {"fp16", 2250 * kTera},
