@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "orchestrator/store/settle.h"
 #include "orchestrator/store/sqlite_store.h"
 #include "orchestrator/store/upgrade.h"
+#include "schema/rehearsal.h"
 
 namespace sweep::store {
 namespace {
@@ -229,7 +231,13 @@ Expected<SweepRow> SqliteStore::find_sweep(const std::optional<std::string>& nam
   if (all->empty())
     return fail(
         fmt::format("database '{}' holds no sweep; `sweep run GRID` makes one", db_->path().string()));
-  if (!name) return all->back();
+  // Without a name: the latest one that was measured. A rehearsal is taken only by its name.
+  const auto measured =
+      std::find_if(all->rbegin(), all->rend(), [](const SweepRow& row) { return !is_rehearsal(row.name); });
+  if (!name && measured != all->rend()) return *measured;
+  if (!name)
+    return fail(fmt::format("database '{}' holds rehearsals only; name one, for example '{}'",
+                            db_->path().string(), all->back().name));
   std::string list;
   for (const auto& row : *all) {
     if (row.name == *name) return row;

@@ -67,7 +67,8 @@ Expected<AttemptFiles> AttemptFiles::make(const fs::path& spool, const fs::path&
   if (ec) return fail(fmt::format("{}: {}", out.dir_.string(), ec.message()));
   const auto written = spool::write_atomically(spool::attempt_file(out.dir_), dump(sweep::to_json(attempt)));
   if (!written) return tl::unexpected(written.error());
-  for (i64 rank = part.first_rank; rank < part.first_rank + part.ranks; ++rank) {
+  for (i64 index = 0; index < part.ranks; ++index) {
+    const i64 rank = part.rank(index);
     fs::remove(spool::rank_record(out.dir_, rank), ec);  // of an earlier incarnation
     const auto page = make_page(spool::rank_progress(out.dir_, rank));
     if (!page) return tl::unexpected(page.error());
