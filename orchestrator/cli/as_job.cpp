@@ -45,11 +45,13 @@ std::map<std::string, std::string> asks_of(const LaunchChoice& choice) {
 }
 
 Expected<fs::path> write_script(const launch::OrchestratorJob& job, const std::string& db) {
+  const auto script = launch::orchestrator_script(job);
+  if (!script) return tl::unexpected(script.error());
   const fs::path file = fs::absolute(db + ".spool") / "orchestrator.sh";
   std::error_code ec;
   fs::create_directories(file.parent_path(), ec);
   if (ec) return fail(fmt::format("{}: cannot be made: {}", file.parent_path().string(), ec.message()));
-  return spool::write_atomically(file, launch::orchestrator_script(job)).map([&] { return file; });
+  return spool::write_atomically(file, *script).map([&] { return file; });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <ostream>
 
+#include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/holder.h"
 #include "orchestrator/cli/live.h"
@@ -17,6 +18,7 @@ struct LogOptions {
   std::string trial;
   i64 rank = 0;
   std::optional<i64> attempt;
+  bool json = false;
 };
 
 int logs(Io& io, const LogOptions& o) {
@@ -39,6 +41,14 @@ int logs(Io& io, const LogOptions& o) {
   const auto dir = spool::attempt_dir(std::filesystem::path(spool_root) / chosen->allocation, chosen->id);
   const auto bytes = spool::read_file(spool::rank_log(dir, o.rank));
   if (!bytes) return refuse(io, bytes.error());
+  if (o.json) {
+    print_document(io, {{"trial", *id},
+                        {"attempt", chosen->id},
+                        {"rank", o.rank},
+                        {"file", spool::rank_log(dir, o.rank).string()},
+                        {"text", *bytes}});
+    return kAnswered;
+  }
   io.err << fmt::format("attempt {} of trial {}, rank {}: {}\n", chosen->id, *id, o.rank,
                         spool::rank_log(dir, o.rank).string());
   const auto written = write_output(io, "", *bytes);
@@ -73,6 +83,7 @@ void add_logs(Registry r) {
   add_db(*c, o->where);
   c->add_option("--rank", o->rank, "which rank")->capture_default_str();
   c->add_option("--attempt", o->attempt, "which attempt; absent: the last");
+  c->add_flag("--json", o->json, "as JSON (docs/json.md)");
   c->callback([r, o] { r.chosen = [r, o] { return logs(r.io, *o); }; });
 }
 

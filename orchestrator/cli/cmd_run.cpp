@@ -14,10 +14,12 @@
 #include "orchestrator/cli/launchers.h"
 #include "orchestrator/cli/live.h"
 #include "orchestrator/cli/planning.h"
+#include "orchestrator/cli/rehearsal.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/run/conductor.h"
 #include "schema/codec.h"
 #include "schema/own_job.h"
+#include "schema/rehearsal.h"
 #include "schema/version.h"
 
 namespace sweep::cli {
@@ -31,7 +33,8 @@ struct RunOptions {
   std::vector<std::string> retry;
   std::uint64_t max_points = grid::ReadOptions{}.max_points;
   std::optional<double> gpu_hours;
-  bool take_over = false, quiet = false, detach = false, yes = false;
+  i64 rehearse_ranks = 8;
+  bool rehearse = false, take_over = false, quiet = false, detach = false, yes = false;
 };
 
 void add_run_options(CLI::App& c, RunOptions& o) {
@@ -80,6 +83,7 @@ nlohmann::json kept_options(const grid::Grid& grid, const std::string& on, const
   if (grid.limits.hang_seconds) kept["hang_seconds"] = *grid.limits.hang_seconds;
   const auto hours = o.gpu_hours ? o.gpu_hours : grid.limits.gpu_hours;
   if (hours) kept["gpu_hours"] = *hours;
+  if (o.rehearse) kept["rehearse_ranks"] = o.rehearse_ranks;
   return kept;
 }
 
@@ -101,6 +105,7 @@ Expected<run::Settings> settings_for(const store::SweepRow& sweep, const RunOpti
     s.gpu_hours = o.gpu_hours;
   else if (kept->contains("gpu_hours"))
     s.gpu_hours = kept->at("gpu_hours").get<double>();
+  if (kept->contains("rehearse_ranks")) s.rehearse_most = kept->at("rehearse_ranks").get<i64>();
   if (store::on_network_filesystem(db)) s.status_file = db.string() + ".status.json";
   return s;
 }
@@ -244,7 +249,11 @@ void say_changes(Io& io, const store::SweepRow& before, const MeasurePlan* measu
 int run_grid(Io& io, const RunOptions& o) {
   auto planned = make_plan(o.grid, o.max_points, std::nullopt);
   if (!planned) return refuse(io, planned.error());
-  const auto choice = choose_launcher(planned->grid.launch, o.launch);
+  if (auto named =
+          o.rehearse ? make_rehearsal(*planned, o.rehearse_ranks) : measured_name(planned->grid.name);
+      !named)
+    return refuse(io, named.error());
+  const auto choice = o.rehearse ? rehearsal_choice() : choose_launcher(planned->grid.launch, o.launch);
   if (!choice) return refuse(io, choice.error());
   if (choice->on == "local") plan::prune_beyond(planned->entries, local_resources());
   if (auto may = may_run(io, *planned, *choice, o); !may) return refuse(io, may.error());
@@ -281,6 +290,7 @@ int run_grid(Io& io, const RunOptions& o) {
 Expected<LaunchChoice> kept_choice(const store::SweepRow& sweep, const RunOptions& o) {
   const auto kept = parse_json(sweep.options_json);
   if (!kept) return fail("the sweep's stored options: " + kept.error().message);
+  if (is_rehearsal(sweep.name)) return rehearsal_choice();
   LaunchWish wish = o.launch;
   if (wish.on.empty()) wish.on = kept->value("launcher", "local");
   return choose_launcher(dump(kept->value("launch", nlohmann::json::object())), wish);
@@ -365,6 +375,16 @@ void add_run(Registry r) {
   c->add_option("GRID", o->grid, "the grid file (YAML)")->required();
   add_run_options(*c, *o);
   c->add_option("--max-points", o->max_points, "largest number of combinations before `where`")
+      ->capture_default_str();
+  auto* rehearse =
+      c->add_flag("--rehearse", o->rehearse,
+                  "run the trials on phantom GPUs of this machine: do they start, do they fit, what do they "
+                  "allocate; kept apart from measurements, as the sweep NAME.rehearsal (docs/phantom.md)");
+  for (const char* other : {"--on", "--jobid", "--as-job", "--screen", "--slots", "--gpu-hours"})
+    rehearse->excludes(c->get_option(other));
+  c->add_option("--rehearse-ranks", o->rehearse_ranks,
+                "of a trial of at most so many ranks all are started, of a larger one a rank for each role")
+      ->check(CLI::Range(1, 16))
       ->capture_default_str();
   c->callback([r, o] { r.chosen = [r, o] { return run_grid(r.io, *o); }; });
 }

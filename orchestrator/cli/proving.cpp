@@ -107,7 +107,7 @@ Expected<std::string> launch_section_of(const std::string& grid) {
   return read->launch.empty() ? "{}" : read->launch;
 }
 
-bool proven(const Found& found, const Tolerance& allowed) {
+bool passed(const Found& found, const Tolerance& allowed) {
   return found.outcome == Outcome::kOk && found.loss <= allowed.loss && found.gradient <= allowed.gradient &&
          found.value <= allowed.value && found.bytes.empty() && found.traffic.empty() &&
          found.collectives.empty();

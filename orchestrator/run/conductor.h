@@ -40,6 +40,9 @@ struct Settings {
   std::optional<double> trial_seconds;  // bound on one attempt; absent: from the predicted time
   std::optional<double> hang_seconds;   // without progress, in any phase; absent: from the predicted time
   std::optional<double> gpu_hours;  // bound on allocated time x GPUs (or slots), over all runs of the sweep
+  // A rehearsal on phantom GPUs: every rank of a trial of at most so many is started, of larger ones one for each
+  // role. Absent: a real run.
+  std::optional<i64> rehearse_most;
   std::map<std::string, double> usd_per_node_hour;  // by hardware, where the site has prices of its own
   std::optional<std::filesystem::path>
       status_file;  // rewritten atomically for watchers that cannot open the database
