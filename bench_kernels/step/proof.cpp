@@ -30,6 +30,7 @@ Trial plain_trial(const Trial& t) {
   one.sp = plain.sp, one.tp_overlap = plain.tp_overlap, one.cp_form = plain.cp_form;
   one.schedule = plain.schedule, one.vpp = plain.vpp, one.zero = plain.zero, one.dp_shard = plain.dp_shard;
   one.recompute = plain.recompute, one.recompute_every = plain.recompute_every;
+  one.vocab_multiple = plain.vocab_multiple;
   one.offload = plain.offload, one.activation_offload = plain.activation_offload;
   return one;
 }
@@ -71,9 +72,7 @@ std::vector<double> mean_losses(const ProofInput& in) {
 
 void compare(const ProofInput& in, json& out) {
   const parallel::Mesh alone = parallel::alone();
-  optim::AdamWOptions adamw;
-  adamw.eps = kProofEpsilon;
-  TrainStep reference(plain_trial(in.trial), in.device, alone, nullptr, adamw);
+  TrainStep reference(plain_trial(in.trial), in.device, alone, nullptr, kProofOptimizer);
   const auto losses = mean_losses(in);
   double loss = 0;
   for (const double mine : losses) {

@@ -52,13 +52,15 @@ model::Recompute recompute_of(const Trial& t) {
   return t.recompute == "full" ? model::Recompute::kFull : model::Recompute::kNone;
 }
 
-model::Options model_options(const Trial& t, at::Device device, const Given& given) {
+model::Options model_options(const Trial& t, at::Device device, const Given& given,
+                             std::function<void()> filled) {
   model::Options options;
   options.device = device;
   options.type = parallel::compute_type(t);
   options.fp8 = t.precision == "fp8";
   options.attention = attention_of(t, stands_for(device));
   options.seq_len = t.seq_len;
+  options.vocab_multiple = t.vocab_multiple;
   options.seed = kSeed;
   options.recompute = recompute_of(t);
   options.recompute_every = t.recompute_every;
@@ -67,6 +69,7 @@ model::Options model_options(const Trial& t, at::Device device, const Given& giv
   options.hot_percent = t.hot_percent;
   options.capacity_percent = t.capacity_percent;
   options.source = given.weights;
+  options.filled = std::move(filled);
   return options;
 }
 
@@ -130,7 +133,7 @@ struct TrainStep::Impl {
         device(device),
         mesh(mesh),
         on_part(std::move(on_part)),
-        options(model_options(t, device, given)),
+        options(model_options(t, device, given, [this] { begin(Part::kNone); })),
         pipeline(t, options, mesh, micros_of(t, device), adamw),
         guard(t, mesh, device),
         clock(device) {

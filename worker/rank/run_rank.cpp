@@ -86,7 +86,7 @@ void RankRun::join(const Attempt& attempt) {
   const bool on_cpu = trial.hardware == "cpu";
   const auto refusal = step::unsupported(trial, on_cpu ? c10::DeviceType::CPU : c10::DeviceType::CUDA);
   TORCH_CHECK_NOT_IMPLEMENTED(!refusal, *refusal);
-  at::set_num_threads(static_cast<int>(trial.threads));
+  at::set_num_threads(static_cast<int>(threads_of(trial, usable_cores())));
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   generator.set_current_seed(kSeed);
   device_.emplace(trial, launch_.local_rank);
@@ -145,10 +145,9 @@ nlohmann::json RankRun::effective() const {
 
 void RankRun::train(const Attempt& attempt) {
   const bool proof = attempt.trial.workload == kProof;
-  optim::AdamWOptions adamw;
-  if (proof) adamw.eps = step::kProofEpsilon;
   step::TrainStep step(
-      attempt.trial, device_->place(), *mesh_, [this](Part part) { progress_.part(part); }, adamw);
+      attempt.trial, device_->place(), *mesh_, [this](Part part) { progress_.part(part); },
+      proof ? step::kProofOptimizer : optim::AdamWOptions());
   auto parsed = nlohmann::json::parse(step.effective(), nullptr, /*allow_exceptions=*/false);
   nlohmann::json used = parsed.is_object() ? std::move(parsed) : nlohmann::json::object();
   used.update(effective());
