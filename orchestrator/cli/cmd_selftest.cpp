@@ -59,7 +59,7 @@ std::string why_of(const Row& row, const std::string& ended) {
 }
 
 const char* result_of(const Row& row) {
-  return !row.trial.trial ? "not run" : row.good ? "passed" : "FAILED";
+  return !row.trial.trial ? "not run" : row.good ? "passed" : "failed";
 }
 
 void print_table(Io& io, const std::vector<Row>& rows, const std::string& ended) {
@@ -74,7 +74,8 @@ void print_table(Io& io, const std::vector<Row>& rows, const std::string& ended)
     io.out << fmt::format("{:<16} {:<10} {:>8} {:>8} {:>9}  {:<8} {:<8} {:<11} {}{}\n", row.trial.strategy,
                           backend, distance(row, f.loss), distance(row, f.gradient), distance(row, f.value),
                           bytes_cell(row), list_cell(row, f.traffic), list_cell(row, f.collectives),
-                          result_of(row), why.empty() ? "" : ": " + why);
+                          row.trial.trial && !row.good ? "FAILED" : result_of(row),
+                          why.empty() ? "" : ": " + why);
   }
 }
 
