@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "orchestrator/cli/gpu_hours.h"
+#include "orchestrator/cli/holder.h"
 #include "orchestrator/cli/live.h"
 #include "orchestrator/grid/site.h"
 #include "schema/codec.h"
@@ -104,9 +105,9 @@ std::optional<double> gpu_hour_limit(const store::SweepRow& sweep) {
 
 Expected<void> add_details(report::StatusView& view, store::Store& store, const store::SweepRow& sweep,
                            i64 running, const std::vector<report::Field>& shown) {
-  const auto holder = store.lease(sweep.id);
+  const auto holder = holder_of(store, sweep.id);
   if (!holder) return tl::unexpected(holder.error());
-  if (*holder) view.now.push_back(fmt::format("run by process {} on {}", (*holder)->pid, (*holder)->host));
+  if (*holder) view.now.push_back(standing_text(**holder));
   if (!*holder && running > 0)
     view.now.push_back("not running: the last run died unexpectedly; `sweep resume` continues it");
   if (auto added = add_allocations(view, store, sweep.id, shown); !added) return added;

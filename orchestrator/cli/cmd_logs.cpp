@@ -5,6 +5,7 @@
 
 #include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
+#include "orchestrator/cli/holder.h"
 #include "orchestrator/cli/live.h"
 #include "orchestrator/run/recovery.h"
 #include "schema/spool.h"
@@ -60,8 +61,8 @@ int ingest(Io& io, const Where& where) {
   const auto holder = opened->store->take_lease(opened->sweep.id);
   if (!holder) return refuse(io, holder.error());
   if (*holder)
-    return refuse(io, {fmt::format("sweep {} is running (process {} on {}), which stores its own results",
-                                   opened->sweep.name, (*holder)->pid, (*holder)->host)});
+    return refuse(io, {fmt::format("sweep {}: {}; it stores its results itself", opened->sweep.name,
+                                   standing_text(**holder))});
   if (const auto left = opened->store->open_allocations(opened->sweep.id); left && left->empty())
     io.err << fmt::format("nothing to store: no run of sweep {} left results behind\n", opened->sweep.name);
   Live live(io, opened->sweep.name, {}, false);

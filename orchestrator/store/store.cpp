@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "orchestrator/store/settle.h"
 #include "orchestrator/store/sqlite_store.h"
 #include "orchestrator/store/upgrade.h"
+#include "schema/rehearsal.h"
 
 namespace sweep::store {
 namespace {
@@ -229,7 +231,13 @@ Expected<SweepRow> SqliteStore::find_sweep(const std::optional<std::string>& nam
   if (all->empty())
     return fail(
         fmt::format("database '{}' holds no sweep; `sweep run GRID` makes one", db_->path().string()));
-  if (!name) return all->back();
+  // Without a name: the latest one that was measured. A rehearsal is taken only by its name.
+  const auto measured =
+      std::find_if(all->rbegin(), all->rend(), [](const SweepRow& row) { return !is_rehearsal(row.name); });
+  if (!name && measured != all->rend()) return *measured;
+  if (!name)
+    return fail(fmt::format("database '{}' holds rehearsals only; name one, for example '{}'",
+                            db_->path().string(), all->back().name));
   std::string list;
   for (const auto& row : *all) {
     if (row.name == *name) return row;
@@ -242,9 +250,9 @@ Expected<SweepRow> SqliteStore::find_sweep(const std::optional<std::string>& nam
 // Who runs a sweep gives up what it holds rather than lose a result: other people's locks are worth a long wait.
 constexpr int kHoldersPatience = 12;
 
-Expected<std::optional<LeaseHolder>> SqliteStore::take_lease(i64 sweep, bool take_over) {
+Expected<std::optional<LeaseHolder>> SqliteStore::take_lease(i64 sweep, const Claim& claim) {
   Work work(*db_, Work::kWrite);
-  const auto other = leases_.take(work, sweep, take_over);
+  const auto other = leases_.take(work, sweep, claim);
   if (!other) {
     work.run("DELETE FROM stop_request WHERE sweep = ?", sweep);
     const Outcome lost[] = {Outcome::kNodeLost};
@@ -258,10 +266,20 @@ Expected<std::optional<LeaseHolder>> SqliteStore::take_lease(i64 sweep, bool tak
   return done;
 }
 
-Expected<std::optional<LeaseHolder>> SqliteStore::lease(i64 sweep) {
+Expected<std::optional<LeaseHolder>> SqliteStore::lease(i64 sweep, const Claim& known) {
   Work work(*db_, Work::kRead);
-  auto holder = leases_.holder(work, sweep);
+  auto holder = leases_.holder(work, sweep, known);
   return work.commit(std::move(holder));
+}
+
+// Whoever wants the lease writes, and so waits for the end of this transaction.
+Expected<void> SqliteStore::while_held(i64 sweep, const std::function<Expected<void>()>& act) {
+  Work work(*db_, Work::kWrite);
+  leases_.require(work, sweep);
+  if (work.failed()) return work.commit();
+  auto done = act();
+  if (auto closed = work.commit(); !closed) return closed;
+  return done;
 }
 
 Expected<void> SqliteStore::beat(i64 sweep) {
