@@ -82,7 +82,7 @@ int hand_to_job(Io& io, const std::string& partition, const std::string& db, con
     return kUnanswered;
   }
   io.err << fmt::format(
-      "sweep {} is handed to Slurm job {} in partition {}; its words go to {}\n"
+      "sweep {} is handed to Slurm job {} in partition {}; its log goes to {}\n"
       "`sweep status`, `sweep stop` and `sweep resume` (which watches it) work from any node\n",
       sweep, *number, partition, job.log.string());
   return kAnswered;

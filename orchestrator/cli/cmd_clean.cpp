@@ -198,7 +198,7 @@ void add_clean(Registry r) {
   auto where = std::make_shared<Where>();
   auto yes = std::make_shared<bool>(false);
   add_db(*c, *where);
-  c->add_flag("--yes", *yes, "end them; absent: they are only shown");
+  c->add_flag("--yes", *yes, "end and remove them; absent: only show them");
   c->callback([r, where, yes] { r.chosen = [r, where, yes] { return clean(r.io, *where, *yes); }; });
 }
 

@@ -217,10 +217,9 @@ void add_confirm(Registry r) {
       ->capture_default_str();
   c->add_option("--steps", o->steps, "timed steps of a repeat; absent: three times the sweep's")
       ->check(CLI::PositiveNumber);
-  c->add_option("--slots", o->launch.slots,
-                "CPU ranks or GPUs that may be busy at once; absent: as the sweep was run")
+  c->add_option("--slots", o->launch.slots, "CPU ranks or GPUs to use at once; absent: as the sweep was run")
       ->check(CLI::PositiveNumber);
-  c->add_flag("--quiet", o->quiet, "no progress, only problems");
+  c->add_flag("--quiet", o->quiet, "print no progress, only problems");
   c->add_option("--agent", o->launch.agent, "the sweep-agent program; absent: beside sweep")
       ->type_name("FILE");
   c->add_option("--rank", o->launch.rank, "the sweep-rank program; absent: beside sweep")->type_name("FILE");

@@ -44,7 +44,7 @@ void check_folders(const Where& where, std::vector<Finding>& findings) {
   const auto shm = std::filesystem::space("/dev/shm", ec);
   if (ec)
     findings.push_back(
-        {"/dev/shm", Health::kBad, "not there: the shared-memory backend needs it: " + ec.message()});
+        {"/dev/shm", Health::kBad, "missing; the shared-memory backend needs it: " + ec.message()});
   else
     findings.push_back(judge_space("/dev/shm", static_cast<double>(shm.available), kGiB / 2));
   const auto folder = std::filesystem::absolute(where.db).parent_path();
@@ -108,10 +108,10 @@ void add_doctor(Registry r) {
   auto wish = std::make_shared<ClusterWish>();
   add_db(*c, *where);
   add_proving_options(*c, wish->proving);
-  c->add_option("--nodes", wish->nodes, "nodes that are looked at, and that the small attempt spans (Slurm)")
+  c->add_option("--nodes", wish->nodes, "nodes to check, and to run the test trial on (Slurm)")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  c->add_option("--hardware", wish->hardware, "what its ranks run on, a name of the catalogue")
+  c->add_option("--hardware", wish->hardware, "hardware of the test trial, a name of the catalogue")
       ->capture_default_str();
   auto json = std::make_shared<bool>(false);
   c->add_flag("--json", *json, "as JSON (docs/json.md)");

@@ -72,13 +72,12 @@ std::optional<Error> misplaced_option(const CLI::App& command, const std::string
   for (const Limited& limit : limited_options())
     if (command.count(limit.option) > 0 &&
         std::find(limit.formats.begin(), limit.formats.end(), format) == limit.formats.end())
-      return Error{fmt::format("{} says nothing to `sweep export {}`; it belongs to {}", limit.option, format,
+      return Error{fmt::format("{} does not apply to `sweep export {}`, only to {}", limit.option, format,
                                fmt::join(limit.formats, ", "))};
   if (command.count("--offline") > 0)
     for (const char* online : {"--uri", "--ca", "--key-file", "--timeout", "--again"})
       if (command.count(online) > 0)
-        return Error{
-            fmt::format("--offline writes files and speaks to no server; {} says nothing to it", online)};
+        return Error{fmt::format("--offline writes files and contacts no server; {} does not apply", online)};
   return std::nullopt;
 }
 
@@ -106,11 +105,11 @@ void add_tracker_options(CLI::App& c, ExportOptions& o) {
                "wandb, mlflow: a file of mode 600 with 'machine HOST login NAME password KEY'; absent: "
                "$NETRC, ~/.netrc")
       ->type_name("FILE");
-  c.add_option("--timeout", o.timeout_s, "wandb, mlflow: seconds for one request")
+  c.add_option("--timeout", o.timeout_s, "wandb, mlflow: timeout of a request, in seconds")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   c.add_flag("--again", o.again,
-             "wandb, mlflow: forget what was sent there and compare with the server anew");
+             "wandb, mlflow: ignore the local record of what was sent, and ask the server");
 }
 
 }  // namespace
@@ -125,7 +124,8 @@ void add_export(Registry r) {
   add_sweep(*c, o->where);
   add_db(*c, o->where);
   c->add_option("-o,--output", o->output, "the file to write; absent: standard output");
-  c->add_flag("--raw-text", o->raw_text, "csv: do not guard text that a spreadsheet would run as a formula");
+  c->add_flag("--raw-text", o->raw_text,
+              "csv: write text as it is, even where a spreadsheet would run it as a formula");
   c->add_option("--metric", o->metric, "github-benchmark: the metric; one file holds one")
       ->capture_default_str();
   add_tracker_options(*c, *o);

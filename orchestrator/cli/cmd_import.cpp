@@ -72,8 +72,7 @@ int import_file(Io& io, const ImportCommand& o) {
 }  // namespace
 
 void add_import(Registry r) {
-  auto* c =
-      r.app.add_subcommand("import", "results measured elsewhere, from CSV, as a sweep of the database");
+  auto* c = r.app.add_subcommand("import", "import results measured elsewhere, from a CSV file, as a sweep");
   auto o = std::make_shared<ImportCommand>();
   c->add_option("FILE", o->file, "the CSV file; its first row names the columns")
       ->required()
@@ -83,20 +82,20 @@ void add_import(Registry r) {
       ->capture_default_str()
       ->type_name("FILE");
   c->add_option("--sweep", o->sweep, "name of the sweep; absent: the name of the file");
-  c->add_option("--question", o->question, "what the measurements were to answer");
+  c->add_option("--question", o->question, "the question the measurements answer");
   c->add_option("--hardware", o->hardware, "hardware catalogue name, for every row");
   c->add_option("--map", o->options.map,
                 "COLUMN=FIELD:UNIT; COLUMN=label:NAME keeps it for grouping, COLUMN=- leaves it out")
       ->type_name("COLUMN=FIELD")
       ->allow_extra_args(false);
-  c->add_option("--set", o->options.set, "AXIS=VALUE for every row: what the file does not say")
+  c->add_option("--set", o->options.set, "AXIS=VALUE for every row, where the file has no such column")
       ->type_name("AXIS=VALUE")
       ->allow_extra_args(false);
   c->add_option("--model", o->options.models,
                 "LABEL=NAME: a label's dimensions, from the catalogue or a config.json")
       ->type_name("LABEL=NAME")
       ->allow_extra_args(false);
-  c->add_flag("--leave-rest", o->options.leave_rest, "leave out every column that is no field");
+  c->add_flag("--leave-rest", o->options.leave_rest, "ignore every column that is not a known field");
   c->callback([r, o] { r.chosen = [r, o] { return import_file(r.io, *o); }; });
 }
 

@@ -61,11 +61,10 @@ int ingest(Io& io, const Where& where) {
   const auto holder = opened->store->take_lease(opened->sweep.id);
   if (!holder) return refuse(io, holder.error());
   if (*holder)
-    return refuse(io, {fmt::format("sweep {}: {}; it ingests as it goes", opened->sweep.name,
+    return refuse(io, {fmt::format("sweep {}: {}; it stores its results itself", opened->sweep.name,
                                    standing_text(**holder))});
   if (const auto left = opened->store->open_allocations(opened->sweep.id); left && left->empty())
-    io.err << fmt::format("nothing to take in: no run of sweep {} has left anything behind\n",
-                          opened->sweep.name);
+    io.err << fmt::format("nothing to store: no run of sweep {} left results behind\n", opened->sweep.name);
   Live live(io, opened->sweep.name, {}, false);
   const auto recovered = run::recover(*opened->store, opened->sweep.id, live, {.leave = true});
   const auto released = opened->store->release_lease(opened->sweep.id);
@@ -78,18 +77,18 @@ int ingest(Io& io, const Where& where) {
 void add_logs(Registry r) {
   auto* c = r.app.add_subcommand("logs", "the log of one rank of a trial's last attempt");
   auto o = std::make_shared<LogOptions>();
-  c->add_option("ID", o->trial, "trial id, or the start of one")->required();
+  c->add_option("ID", o->trial, "trial id, or the beginning of one")->required();
   add_sweep(*c, o->where);
   add_db(*c, o->where);
   c->add_option("--rank", o->rank, "which rank")->capture_default_str();
-  c->add_option("--attempt", o->attempt, "which attempt; absent: the last");
+  c->add_option("--attempt", o->attempt, "which attempt; absent: the last one");
   c->add_flag("--json", o->json, "as JSON (docs/json.md)");
   c->callback([r, o] { r.chosen = [r, o] { return logs(r.io, *o); }; });
 }
 
 void add_ingest(Registry r) {
-  auto* c = r.app.add_subcommand("ingest",
-                                 "take in what allocations of a run that is gone have left in their spools");
+  auto* c = r.app.add_subcommand(
+      "ingest", "store the results that a run left in its spool when it died, without running anything");
   auto where = std::make_shared<Where>();
   add_sweep(*c, *where);
   add_db(*c, *where);

@@ -29,7 +29,7 @@ int merge_files(Io& io, const MergeCommand& o) {
     for (const auto& note : c.notes) io.err << "note: " << note << '\n';
     if (c.unfinished > 0)
       io.err << fmt::format(
-          "note: {} attempts of '{}' have no verdict and are left out; `sweep resume --db {}` settles them\n",
+          "note: {} attempts of '{}' are unfinished and left out; `sweep resume --db {}` finishes them\n",
           c.unfinished, o.from[i], o.from[i]);
     io.err << fmt::format(
         "{}: from {}: {} sweeps, {} trials, {} results new; {} results replaced, {} known\n", o.into,

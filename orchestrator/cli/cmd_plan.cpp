@@ -92,7 +92,7 @@ int plan_grid(Io& io, const PlanOptions& o) {
   const auto site = grid::read_site(grid::site_files());
   if (!site) return refuse(io, site.error());
   const auto usd = predicted_usd(entries, site->usd_per_node_hour);
-  io.out << fmt::format("predicted, one after another: {} and {} GPU-hours{} (crude roofline)\n",
+  io.out << fmt::format("estimated total, run serially: {} and {} GPU-hours{} (crude roofline)\n",
                         report::duration(seconds), report::significant(predicted_gpu_hours(entries)),
                         usd ? fmt::format(", {} USD", report::significant(*usd)) : "");
   if (const auto held = held_hours_in(o.where.db, planned->grid.name,
@@ -160,14 +160,14 @@ int explain(Io& io, const Where& where, const std::string& prefix, bool as_json)
 }  // namespace
 
 void add_plan(Registry r) {
-  auto* c =
-      r.app.add_subcommand("plan", "what would run, in which order, what is pruned and why; starts nothing");
+  auto* c = r.app.add_subcommand(
+      "plan", "show what would run, in which order, and what is pruned and why; starts nothing");
   auto o = std::make_shared<PlanOptions>();
   c->add_option("GRID", o->grid, "the grid file (YAML)")->required();
-  c->add_flag("--list", o->list, "every trial, in run order");
+  c->add_flag("--list", o->list, "list every trial, in run order");
   c->add_flag("--json", o->json, "every trial as one line of JSON (docs/json.md)");
   c->add_flag("--sbatch", o->sbatch,
-              "the batch scripts of the allocations asked for first, and whether sbatch would take them");
+              "print the batch scripts of the first allocations, and whether sbatch would accept them");
   add_db(*c, o->where);
   c->add_option("--max-points", o->max_points, "largest number of combinations before `where`")
       ->capture_default_str();
@@ -175,10 +175,11 @@ void add_plan(Registry r) {
 }
 
 void add_explain(Registry r) {
-  auto* c = r.app.add_subcommand("explain", "why a trial was pruned, or how its attempts ended");
+  auto* c = r.app.add_subcommand("explain",
+                                 "one trial: its configuration, why it was pruned or how its attempts ended");
   auto where = std::make_shared<Where>();
   auto id = std::make_shared<std::string>();
-  c->add_option("ID", *id, "trial id, or the start of one")->required();
+  c->add_option("ID", *id, "trial id, or the beginning of one")->required();
   add_sweep(*c, *where);
   add_db(*c, *where);
   auto json = std::make_shared<bool>(false);

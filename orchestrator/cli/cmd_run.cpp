@@ -43,7 +43,7 @@ void add_run_options(CLI::App& c, RunOptions& o) {
                "where to run: local, ssh or slurm; absent: what the grid's launch section names, else local")
       ->check(CLI::IsMember({"local", "slurm", "ssh"}));
   c.add_option("--slots", o.launch.slots,
-               "CPU ranks or GPUs that may be busy at once; absent: all of this machine")
+               "CPU ranks or GPUs to use at once; 1: one trial at a time; absent: all of this machine")
       ->check(CLI::PositiveNumber);
   c.add_option("--jobid", o.launch.job,
                "use the nodes of this Slurm allocation instead of asking for new ones")
@@ -51,22 +51,25 @@ void add_run_options(CLI::App& c, RunOptions& o) {
   c.add_option("--start", o.launch.start, "how ranks start: zygote (forked, fast) or exec")
       ->check(CLI::IsMember({"zygote", "exec"}))
       ->capture_default_str();
-  c.add_option("--screen", o.launch.screen,
-               "look at the nodes before the first trial: show those that stand out, or leave_out")
-      ->check(CLI::IsMember({"show", "leave_out"}));
   c.add_option(
-       "--gpu-hours", o.gpu_hours,
-       "hand out nothing more once all runs of the sweep have held so much: allocated time x GPUs (slots)")
+       "--screen", o.launch.screen,
+       "check the nodes before the first trial: show slow or faulty ones, or leave_out: use the others only")
+      ->check(CLI::IsMember({"show", "leave_out"}));
+  c.add_option("--gpu-hours", o.gpu_hours,
+               "start nothing more after this many GPU-hours (allocated time x GPUs or slots, all runs of "
+               "the sweep together)")
       ->check(CLI::PositiveNumber);
   c.add_flag("--take-over", o.take_over,
-             "take the sweep over from a run of which nothing is heard; you know that it is gone");
-  auto* detach = c.add_flag("--detach", o.detach, "go on apart from this terminal; words go to FILE.db.log");
+             "take the sweep over from a run that is silent; only when you know that it is gone");
+  auto* detach = c.add_flag("--detach", o.detach,
+                            "run in the background, without this terminal; the log goes to FILE.db.log");
   c.add_option("--as-job", o.as_job,
-               "run the sweep from a small Slurm job in this partition; words go to FILE.db.log")
+               "run the orchestrator in a small Slurm job in this partition; the log goes to FILE.db.log")
       ->type_name("PARTITION")
       ->excludes(detach);
-  c.add_flag("--yes", o.yes, "no question, however many GPU-hours are predicted (confirm_gpu_hours)");
-  c.add_flag("--quiet", o.quiet, "no progress, only problems");
+  c.add_flag("--yes", o.yes,
+             "do not ask for confirmation, however many GPU-hours are predicted (confirm_gpu_hours)");
+  c.add_flag("--quiet", o.quiet, "print no progress, only problems");
   c.add_option("--agent", o.launch.agent, "the sweep-agent program; absent: beside sweep")->type_name("FILE");
   c.add_option("--rank", o.launch.rank, "the sweep-rank program; absent: beside sweep")->type_name("FILE");
 }
@@ -322,42 +325,6 @@ int resume(Io& io, const RunOptions& o) {
   return drive(io, *opened->store, opened->sweep, *choice, o);
 }
 
-// Nobody runs it: a job that is to do so may wait in the queue, where the sweep was handed to one.
-int stop_waiting(Io& io, const Opened& opened, const std::string& db) {
-  std::error_code ec;
-  if (std::filesystem::exists(db + ".spool/orchestrator.sh", ec)) {
-    const auto cancelled = cancel_waiting_job(io, db, opened.sweep.name);
-    if (!cancelled) return refuse(io, cancelled.error());
-    if (*cancelled) return kAnswered;
-  }
-  io.err << fmt::format("sweep {} is not running\n", opened.sweep.name);
-  return kAnswered;
-}
-
-// The request waits in the database; whether anybody will read it is not known.
-int stop_unheard(Io& io, const Opened& opened, const store::LeaseHolder& holder, const std::string& db,
-                 bool now) {
-  if (auto asked = opened.store->request_stop(opened.sweep.id, now); !asked) return refuse(io, asked.error());
-  io.err << fmt::format(
-      "sweep {}: {}. If it lives, it stops; what it holds `{}` takes over, and `sweep clean` ends\n",
-      opened.sweep.name, standing_text(holder), take_over_text(opened.sweep.name, db));
-  return kUnanswered;
-}
-
-int stop(Io& io, const Where& where, bool now) {
-  auto opened = open_sweep(where, store::Mode::kReadWrite);
-  if (!opened) return refuse(io, opened.error());
-  const auto holder = holder_of(*opened->store, opened->sweep.id);
-  if (!holder) return refuse(io, holder.error());
-  if (!*holder) return stop_waiting(io, *opened, where.db);
-  if (!is_heard(**holder)) return stop_unheard(io, *opened, **holder, where.db, now);
-  if (auto asked = opened->store->request_stop(opened->sweep.id, now); !asked)
-    return refuse(io, asked.error());
-  io.err << fmt::format("asked {} to stop sweep {}{}\n", name_of(**holder), opened->sweep.name,
-                        now ? " at once" : " after the attempts it has handed out");
-  return kAnswered;
-}
-
 }  // namespace
 
 Expected<run::RunEnd> drive_once(Io& io, store::Store& store, const std::string& db,
@@ -370,7 +337,8 @@ Expected<run::RunEnd> drive_once(Io& io, store::Store& store, const std::string&
 }
 
 void add_run(Registry r) {
-  auto* c = r.app.add_subcommand("run", "expand, plan, launch, watch and store; run it again and it resumes");
+  auto* c = r.app.add_subcommand(
+      "run", "run a grid: plan it, launch its trials, store the results; run it again to resume");
   auto o = std::make_shared<RunOptions>();
   c->add_option("GRID", o->grid, "the grid file (YAML)")->required();
   add_run_options(*c, *o);
@@ -390,23 +358,12 @@ void add_run(Registry r) {
 }
 
 void add_resume(Registry r) {
-  auto* c = r.app.add_subcommand("resume", "run only what has no final result");
+  auto* c = r.app.add_subcommand("resume", "run the trials that have no final result yet");
   auto o = std::make_shared<RunOptions>();
   add_sweep(*c, o->where);
   add_run_options(*c, *o);
-  c->add_option("--retry", o->retry,
-                "reopen trials with this outcome (oom, crash, ...); may be given several times");
+  c->add_option("--retry", o->retry, "run trials with this outcome again (oom, crash, ...); may be repeated");
   c->callback([r, o] { r.chosen = [r, o] { return resume(r.io, *o); }; });
-}
-
-void add_stop(Registry r) {
-  auto* c = r.app.add_subcommand("stop", "ask the process that runs a sweep to stop");
-  auto where = std::make_shared<Where>();
-  auto now = std::make_shared<bool>(false);
-  add_db(*c, *where);
-  add_sweep(*c, *where);
-  c->add_flag("--now", *now, "end the running attempts; absent: those handed out finish");
-  c->callback([r, where, now] { r.chosen = [r, where, now] { return stop(r.io, *where, *now); }; });
 }
 
 }  // namespace sweep::cli

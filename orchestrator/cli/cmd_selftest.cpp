@@ -50,7 +50,7 @@ std::string bytes_cell(const Row& row) {
 // What is wrong, in one sentence.
 std::string why_of(const Row& row, const std::string& ended) {
   if (!row.trial.trial) return row.trial.why;
-  if (!row.found) return ended.empty() ? "it has no answer" : ended;
+  if (!row.found) return ended.empty() ? "no result" : ended;
   if (row.found->outcome != Outcome::kOk)
     return fmt::format("{}: {}", to_string(row.found->outcome), row.found->reason);
   for (const auto* faults : {&row.found->bytes, &row.found->traffic, &row.found->collectives})
@@ -59,7 +59,7 @@ std::string why_of(const Row& row, const std::string& ended) {
 }
 
 const char* result_of(const Row& row) {
-  return !row.trial.trial ? "not run" : row.good ? "passed" : "FAILED";
+  return !row.trial.trial ? "not run" : row.good ? "passed" : "failed";
 }
 
 void print_table(Io& io, const std::vector<Row>& rows, const std::string& ended) {
@@ -74,7 +74,8 @@ void print_table(Io& io, const std::vector<Row>& rows, const std::string& ended)
     io.out << fmt::format("{:<16} {:<10} {:>8} {:>8} {:>9}  {:<8} {:<8} {:<11} {}{}\n", row.trial.strategy,
                           backend, distance(row, f.loss), distance(row, f.gradient), distance(row, f.value),
                           bytes_cell(row), list_cell(row, f.traffic), list_cell(row, f.collectives),
-                          result_of(row), why.empty() ? "" : ": " + why);
+                          row.trial.trial && !row.good ? "FAILED" : result_of(row),
+                          why.empty() ? "" : ": " + why);
   }
 }
 
@@ -170,9 +171,10 @@ void add_selftest(Registry r) {
       "test each parallel strategy on this machine or allocation: parity, bytes, traffic, collectives");
   auto o = std::make_shared<SelftestOptions>();
   add_proving_options(*c, o->wish);
-  c->add_option("--db", o->wish.db, "database of its runs; absent: selftest.db in the user's state folder")
+  c->add_option("--db", o->wish.db,
+                "database of the test runs; absent: selftest.db in the user's state folder")
       ->type_name("FILE");
-  c->add_option("--hardware", o->stage.hardware, "what the ranks run on, a name of the catalogue")
+  c->add_option("--hardware", o->stage.hardware, "hardware of the ranks, a name of the catalogue")
       ->capture_default_str();
   c->add_option("--nodes", o->stage.nodes, "nodes each strategy spans")
       ->check(CLI::IsMember({1, 2, 4}))
@@ -182,9 +184,9 @@ void add_selftest(Registry r) {
   c->add_option("--backend", o->stage.backend, "communication backend")
       ->check(CLI::IsMember({"auto", "shm", "gloo", "nccl"}))
       ->capture_default_str();
-  c->add_option("--only", o->only, "strategies, by their names in the table")->delimiter(',');
-  c->add_flag("--json", o->json, "JSON to standard output");
-  c->add_flag("--quiet", o->wish.quiet, "no progress of the run, only the table");
+  c->add_option("--only", o->only, "only these strategies, by name, separated by commas")->delimiter(',');
+  c->add_flag("--json", o->json, "as JSON");
+  c->add_flag("--quiet", o->wish.quiet, "print no progress, only the table");
   c->callback([r, o] { r.chosen = [r, o] { return selftest(r.io, *o); }; });
 }
 

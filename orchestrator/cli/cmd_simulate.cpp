@@ -58,7 +58,7 @@ void add_cluster(CLI::App& c, simulate::Assumptions& a) {
   c.add_option("--nodes", a.nodes, "nodes that the sweep may hold at once")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
-  c.add_option("--spares", a.spares, "further nodes, which stand in for broken ones")
+  c.add_option("--spares", a.spares, "spare nodes, which replace broken ones")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
   c.add_option("--jobs", a.jobs, "allocations at once")->check(CLI::Range(1, 100000))->capture_default_str();
@@ -94,7 +94,7 @@ void add_failures(CLI::App& c, simulate::Assumptions& a) {
   c.add_option("--spread", a.spread, "standard deviation of log(real / predicted time)")
       ->check(CLI::Range(0.0, 3.0))
       ->capture_default_str();
-  c.add_option("--seed", a.seed, "of the dice: the same seed gives the same simulation")
+  c.add_option("--seed", a.seed, "seed of the random numbers: the same seed gives the same simulation")
       ->capture_default_str();
 }
 
@@ -102,10 +102,10 @@ void add_failures(CLI::App& c, simulate::Assumptions& a) {
 
 void add_simulate(Registry r) {
   auto* c = r.app.add_subcommand(
-      "simulate", "how long a grid would take on a cluster that fails now and then; starts nothing");
+      "simulate", "simulate how long a grid would take on a cluster with failures; starts nothing");
   auto o = std::make_shared<SimulateOptions>();
   c->add_option("GRID", o->grid, "the grid file (YAML)")->required();
-  c->add_flag("--json", o->json, "one JSON line");
+  c->add_flag("--json", o->json, "as one line of JSON");
   add_cluster(*c, o->assumed);
   add_failures(*c, o->assumed);
   c->add_option("--max-points", o->max_points, "largest number of combinations before `where`")

@@ -44,15 +44,15 @@ int status(Io& io, const Where& where, bool watch, bool as_json) {
 }  // namespace
 
 void add_status(Registry r) {
-  auto* c = r.app.add_subcommand("status", "how far a sweep is, by outcome, and the best so far");
+  auto* c = r.app.add_subcommand("status",
+                                 "progress of a sweep: trials by outcome, the best so far, what runs now");
   auto where = std::make_shared<Where>();
   auto watch = std::make_shared<bool>(false);
   auto json = std::make_shared<bool>(false);
   add_db(*c, *where);
   add_sweep(*c, *where);
-  auto* follow =
-      c->add_flag("--watch", *watch,
-                  "follow it while it runs: drawn in place on a terminal, else a line for each change");
+  auto* follow = c->add_flag("--watch", *watch,
+                             "follow it while it runs: redrawn on a terminal, else one line for each change");
   c->add_flag("--json", *json, "as JSON (docs/json.md)")->excludes(follow);
   c->callback([r, where, watch, json] {
     r.chosen = [r, where, watch, json] { return status(r.io, *where, *watch, *json); };

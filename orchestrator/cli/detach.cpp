@@ -66,17 +66,17 @@ int detach(Io& io, const std::string& flag, const Where& db, const std::string& 
   words.insert(words.end(), more.begin(), more.end());
   pid_t pid = 0;
   if (const int error = spawn_session(pid, std::move(words), log); error != 0)
-    return refuse(io, {fmt::format("cannot start it apart from the terminal: {}", std::strerror(error))});
+    return refuse(io, {fmt::format("cannot start it in the background: {}", std::strerror(error))});
   for (int status = 0;;) {
     if (::waitpid(pid, &status, WNOHANG) == pid) {
-      io.err << fmt::format("it has ended already; its words are in {}\n", log.string());
+      io.err << fmt::format("it has ended already; its log is {}\n", log.string());
       return WIFEXITED(status) ? WEXITSTATUS(status) : kUnanswered;
     }
     if (const auto holder = holder_of(db, sweep); holder && holder->pid == pid) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   io.err << fmt::format(
-      "sweep {} runs as process {}, apart from this terminal; its words go to {}\n"
+      "sweep {} runs in the background as process {}; its log goes to {}\n"
       "`sweep status`, `sweep stop` and `sweep run` or `resume` (which watch it) work from any shell\n",
       sweep, pid, log.string());
   return kAnswered;

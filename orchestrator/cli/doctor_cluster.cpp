@@ -145,7 +145,7 @@ bool any_bad(const std::vector<Finding>& findings) {
 
 Expected<void> add_loop(Io& io, const ClusterWish& wish, i64 nodes, std::vector<Finding>& findings) {
   if (any_bad(findings)) {
-    findings.push_back({"loop", Health::kWarning, "not tried: what is bad above comes first"});
+    findings.push_back({"loop", Health::kWarning, "skipped until the errors above are fixed"});
     return {};
   }
   auto loop = examine_loop(io, wish, nodes);

@@ -33,7 +33,7 @@ std::set<std::string> hardware_of(const std::vector<PlanEntry>&);
 // What this machine offers to local runs.
 plan::Resources local_resources();
 
-// Of admitted trials, one after another; what nobody predicts counts nothing.
+// Of admitted trials, one after another; those without a prediction count nothing.
 double predicted_gpu_hours(const std::vector<PlanEntry>&);
 
 // What they cost so, in whole nodes, at these prices (by hardware), else the catalogue's; absent: some have none.

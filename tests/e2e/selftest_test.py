@@ -53,7 +53,7 @@ class SelftestTest(unittest.TestCase):
 
     def test_what_proves_nothing_fails(self):
         found = self.rows(self.sweep("selftest", "--json", "--quiet", "--only", "dp,tp", "--rank", BIN / "fake_rank", code=1))
-        self.assertEqual({row["verdict"] for row in found.values()}, {"FAILED"}, found)
+        self.assertEqual({row["result"] for row in found.values()}, {"failed"}, found)
         self.assertIn("FAILED here", self.sweep("doctor"))
         self.sweep("selftest", "--only", "nonsense", code=2)
         self.sweep("selftest", "--backend", "shm", "--nodes", "2", code=2)

@@ -202,10 +202,9 @@ void Agent::never_started(i64 attempt, const std::string& cause, const std::stri
 }
 
 void Agent::give_back(i64 attempt, const std::string& cause) {
-  never_started(attempt, cause,
-                leaving_.empty()
-                    ? "cancelled before it was started"
-                    : "given back before it was started, for its agent takes no more work: " + leaving_);
+  never_started(
+      attempt, cause,
+      leaving_.empty() ? "cancelled before it was started" : "not started: its agent is ending: " + leaving_);
 }
 
 void Agent::cancel(i64 id, const std::string& cause) {

@@ -37,6 +37,9 @@ TEST(GridPublished, EveryExampleExpandsAndAsksAQuestion) {
 TEST(GridPublished, TheQuickstartHasSomethingOfEverything) {
   const auto grid = read_file(kSource / "sweeps" / "quickstart.yaml");
   ASSERT_TRUE(grid) << grid.error().message;
+  EXPECT_GE(grid->measure.steps, 6) << "fewer timed steps give no confidence interval";
+  EXPECT_EQ(Json::parse(grid->launch).at("local").at("slots"), 1)
+      << "trials side by side slow each other down";
   const auto counts = expand(*grid, [](PlanEntry&& entry) {
     EXPECT_LE(entry.trial.world(), 2);
     EXPECT_TRUE(entry.trial.memory_cap_bytes);

@@ -1,0 +1,62 @@
+// sweep stop: asks the process that runs a sweep to stop.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <ostream>
+
+#include "orchestrator/cli/as_job.h"
+#include "orchestrator/cli/command.h"
+#include "orchestrator/cli/holder.h"
+
+namespace sweep::cli {
+namespace {
+
+// No process runs it: a job that is to run it may still wait in the queue.
+int stop_waiting(Io& io, const Opened& opened, const std::string& db) {
+  std::error_code ec;
+  if (std::filesystem::exists(db + ".spool/orchestrator.sh", ec)) {
+    const auto cancelled = cancel_waiting_job(io, db, opened.sweep.name);
+    if (!cancelled) return refuse(io, cancelled.error());
+    if (*cancelled) return kAnswered;
+  }
+  io.err << fmt::format("sweep {} is not running\n", opened.sweep.name);
+  return kAnswered;
+}
+
+// The request waits in the database; whether anybody will read it is not known.
+int stop_unheard(Io& io, const Opened& opened, const store::LeaseHolder& holder, const std::string& db,
+                 bool now) {
+  if (auto asked = opened.store->request_stop(opened.sweep.id, now); !asked) return refuse(io, asked.error());
+  io.err << fmt::format(
+      "sweep {}: {}. If it lives, it stops; what it holds `{}` takes over, and `sweep clean` ends\n",
+      opened.sweep.name, standing_text(holder), take_over_text(opened.sweep.name, db));
+  return kUnanswered;
+}
+
+int stop(Io& io, const Where& where, bool now) {
+  auto opened = open_sweep(where, store::Mode::kReadWrite);
+  if (!opened) return refuse(io, opened.error());
+  const auto holder = holder_of(*opened->store, opened->sweep.id);
+  if (!holder) return refuse(io, holder.error());
+  if (!*holder) return stop_waiting(io, *opened, where.db);
+  if (!is_heard(**holder)) return stop_unheard(io, *opened, **holder, where.db, now);
+  if (auto asked = opened->store->request_stop(opened->sweep.id, now); !asked)
+    return refuse(io, asked.error());
+  io.err << fmt::format("asked {} to stop sweep {}{}\n", name_of(**holder), opened->sweep.name,
+                        now ? " at once" : " after the attempts it has handed out");
+  return kAnswered;
+}
+
+}  // namespace
+
+void add_stop(Registry r) {
+  auto* c = r.app.add_subcommand("stop", "stop a running sweep; `sweep resume` continues it");
+  auto where = std::make_shared<Where>();
+  auto now = std::make_shared<bool>(false);
+  add_db(*c, *where);
+  add_sweep(*c, *where);
+  c->add_flag("--now", *now, "end running attempts at once; absent: let them finish");
+  c->callback([r, where, now] { r.chosen = [r, where, now] { return stop(r.io, *where, *now); }; });
+}
+
+}  // namespace sweep::cli
