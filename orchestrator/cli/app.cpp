@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <csignal>
 #include <iostream>
+#include <sstream>
 
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/cli/command.h"
+#include "orchestrator/report/format.h"
 #include "schema/version.h"
 
 namespace sweep::cli {
@@ -63,7 +65,9 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
     return chosen ? chosen() : kBadInput;
   } catch (const CLI::ParseError& e) {
-    const int code = app.exit(e, io.out, io.err);
+    std::ostringstream words;
+    const int code = app.exit(e, io.out, words);
+    io.err << report::safe_lines(words.str());
     return code == 0 ? kAnswered : kBadInput;
   } catch (const std::exception& e) {
     return refuse(io, {std::string("internal fault: ") + e.what()});

@@ -5,12 +5,13 @@
 #include <cerrno>
 #include <ostream>
 
+#include "orchestrator/report/format.h"
 #include "schema/spool.h"
 
 namespace sweep::cli {
 
 int refuse(Io& io, const Error& error) {
-  io.err << "sweep: " << error.message << '\n';
+  io.err << "sweep: " << report::safe_lines(error.message) << '\n';
   return kBadInput;
 }
 
