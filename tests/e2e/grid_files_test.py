@@ -48,7 +48,7 @@ def a_grid_from_a_pipe_is_run_and_resumed(b):
     b.sweep("run", "-", "--db", b.db, "--on", "local", "--rank", b.fake, "--quiet", given=GRID)
     assert database.rows(b.db, "SELECT grid_path, grid_text FROM sweep") == [("", GRID)]
     assert database.rows(b.db, "SELECT count(*) FROM results WHERE outcome = 'ok'") == [(3,)]
-    trial = database.rows(b.db, "SELECT trial_id FROM results WHERE micro_batch_size = 2")[0][0]
+    trial = database.rows(b.db, "SELECT trial FROM results WHERE micro_batch_size = 2")[0][0]
     assert "<stdin>:4" in b.sweep("explain", trial, "--db", b.db).stdout
     b.sweep("resume", "--retry", "ok", "--db", b.db, "--rank", b.fake, "--quiet")
     assert database.rows(b.db, "SELECT count(*) FROM attempt") == [(6,)]
