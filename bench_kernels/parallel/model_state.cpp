@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <chrono>
 
 namespace sweep::parallel {
 
@@ -35,10 +34,8 @@ void ModelState::done(std::size_t group, model::Pass pass) {
 }
 
 void ModelState::finish_gradients() {
-  const auto start = std::chrono::steady_clock::now();
   gradients_.finish();
   outstanding_ = 1;
-  exposed_wait_ns_ = (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1);
 }
 
 void ModelState::update(double coefficient) {

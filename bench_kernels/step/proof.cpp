@@ -149,12 +149,9 @@ Sentences collective_faults(comm::Channel& world, at::Device device) {
   at::Tensor wanted = at::empty({n, each}, options);
   for (i64 r = 0; r < n; ++r) wanted[r].copy_(ramp.narrow(0, me * each, each) * static_cast<double>(r + 1));
   expect("all_to_all", exchanged, wanted);
-  const i64 next = (me + 1) % n, before = (me + n - 1) % n;
+  const i64 before = (me + n - 1) % n;
   at::Tensor received = at::empty({n * each}, options);
-  auto sending = world.send(mine, static_cast<int>(next), 7);
-  auto receiving = world.recv(received, static_cast<int>(before), 7);
-  receiving.wait();
-  sending.wait();
+  world.shift(mine, received, /*stride=*/1, /*tag=*/7).wait();
   expect("send and receive", received, ramp * static_cast<double>(before + 1));
   return faults;
 }

@@ -148,7 +148,11 @@ struct TrainStep::Impl {
             total};
   }
   void watch(parallel::Pipeline::Moment, shape::Act);
-  StepTimes times(PartClock::Mark first, PartClock::Mark averaged, PartClock::Mark last) const;
+  // Moments of a step, in order.
+  struct Marks {
+    PartClock::Mark first = 0, computed = 0, averaged = 0, last = 0;
+  };
+  StepTimes times(const Marks&) const;
 
   Trial trial;
   at::Device device;
@@ -176,9 +180,8 @@ void TrainStep::Impl::watch(parallel::Pipeline::Moment moment, shape::Act act) {
 }
 
 // Forward and backward are computation; a wait for another stage is neither. Backward ends when its gradients
-// are averaged.
-StepTimes TrainStep::Impl::times(PartClock::Mark first, PartClock::Mark averaged,
-                                 PartClock::Mark last) const {
+// are averaged; what of that comes after its last computation is exposed communication.
+StepTimes TrainStep::Impl::times(const Marks& at) const {
   StepTimes times;
   std::int64_t waited = 0;
   for (const Stretch& s : stretches) {
@@ -188,13 +191,11 @@ StepTimes TrainStep::Impl::times(PartClock::Mark first, PartClock::Mark averaged
     else
       (s.act == shape::Act::kForward ? times.forward_ns : times.backward_ns) += span;
   }
-  times.backward_ns += clock.span_ns(stretches.back().end, averaged);
-  times.optimizer_ns = clock.span_ns(averaged, last);
-  times.step_ns = clock.span_ns(first, last);
-  if (!mesh[shape::Dimension::kWorld].alone()) {
-    times.exposed_comm_ns = waited;
-    for (const auto& part : pipeline.parts()) *times.exposed_comm_ns += part->state.exposed_wait_ns();
-  }
+  times.backward_ns += clock.span_ns(stretches.back().end, at.averaged);
+  times.optimizer_ns = clock.span_ns(at.averaged, at.last);
+  times.step_ns = clock.span_ns(at.first, at.last);
+  if (!mesh[shape::Dimension::kWorld].alone())
+    times.exposed_comm_ns = waited + clock.span_ns(at.computed, at.averaged);
   return times;
 }
 
@@ -213,20 +214,22 @@ StepTimes TrainStep::run() {
   s.stretches.clear();
   s.total.zero_();
   for (const auto& part : s.pipeline.parts()) part->stage.routing_load() = {};
-  const PartClock::Mark first = s.clock.mark();
+  Impl::Marks at;
+  at.first = s.clock.mark();
   s.pipeline.run([&s](i64 micro) { return s.micro_step(micro); },
                  [&s](parallel::Pipeline::Moment moment, shape::Act act) { s.watch(moment, act); });
   if (!s.mesh[shape::Dimension::kWorld].alone()) s.begin(Part::kCommunication);
+  at.computed = s.clock.mark();
   for (const auto& part : s.pipeline.parts()) part->state.finish_gradients();
-  const PartClock::Mark averaged = s.clock.mark();
+  at.averaged = s.clock.mark();
   s.begin(Part::kOptimizer);
   const auto coefficient = s.guard.judge(s.pipeline.states());
   if (coefficient)
     for (const auto& part : s.pipeline.parts()) part->state.update(*coefficient);
-  const PartClock::Mark last = s.clock.mark();
-  s.clock.wait(last);
+  at.last = s.clock.mark();
+  s.clock.wait(at.last);
   s.begin(Part::kNone);
-  StepTimes times = s.times(first, averaged, last);
+  StepTimes times = s.times(at);
   if (s.guard.scales()) times.loss_scale = s.guard.loss_scale();
   times.skipped = !coefficient;
   if (s.trial.spec.experts > 0) {

@@ -162,9 +162,9 @@ TEST_P(ProductCosts, SendWhatTheFormulasSayAndPeakWhereTheDryRunSays) {
     const auto dims = *shape::ParallelDims::make(t);
     parallel::Mesh pretended = parallel::pretend(dims, options.rank);
     const i64 dry = peak_of(t, at::kMeta, pretended, [](const step::TrainStep&) {});
-    parallel::Mesh mesh(dims, options.rank, [&](const std::string& name, int rank, int size) {
+    parallel::Mesh mesh(dims, options.rank, [&](const parallel::Mesh::Meeting& met) {
       comm::GroupOptions group = options;
-      group.name = name, group.rank = rank, group.world = size;
+      group.name = met.name, group.rank = met.rank, group.world = met.size();
       return comm::make_backend(t.backend, group);
     });
     const i64 real = peak_of(t, at::kCPU, mesh, [&](const step::TrainStep& step) {

@@ -302,5 +302,17 @@ TEST_F(JudgeTest, EvidenceHoldsTheCausesLogTailBoundedAndAsText) {
   EXPECT_THAT(j["log_tail"].get<std::string>(), HasSubstr("the end"));
 }
 
+TEST_F(JudgeTest, ARehearsalNeedsTheRanksThatItStartedAndNoLoss) {
+  attempt_.trial.dp = 8, attempt_.trial.pp = 2;
+  attempt_.rehearsed_ranks = {0, 8};
+  t_.records.clear(), t_.exits.clear();
+  ok(0);
+  ok(8).samples[1].loss = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(verdict().outcome, Outcome::kOk);
+  t_.records.erase(8);
+  EXPECT_EQ(verdict().outcome, Outcome::kCrash);
+  EXPECT_EQ(verdict().rank, 8);
+}
+
 }  // namespace
 }  // namespace sweep::ingest
