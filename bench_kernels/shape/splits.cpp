@@ -9,7 +9,7 @@ using Sentence = std::optional<std::string>;
 
 Sentence divides(const std::string& whole, i64 value, const std::string& degree, i64 parts) {
   if (value % parts == 0) return {};
-  return fmt::format("{} {} % {} {} = {}", whole, value, degree, parts, value % parts);
+  return fmt::format("{} {} is not divisible by {}={}", whole, value, degree, parts);
 }
 
 // Every rank of tp must hold a token: one with padding alone would have no logit to compare.
@@ -25,12 +25,13 @@ Sentence vocabulary_split(const Trial& t) {
 }
 
 Sentence tensor_split(const Trial& t) {
-  if (auto s = divides("heads", t.spec.heads, "tp", t.tp)) return s;
+  if (t.spec.heads % t.tp != 0) return fmt::format("{} heads cannot be split over tp={}", t.spec.heads, t.tp);
   if (t.spec.kv_heads % t.tp != 0 && t.tp % t.spec.kv_heads != 0)
     return fmt::format("kv_heads {} and tp {}: neither divides the other", t.spec.kv_heads, t.tp);
   if (t.spec.head_dim % kv_sharers(t) != 0)
-    return fmt::format("tp {} > kv_heads {}: head_dim {} % {} ranks to a key-value head = {}", t.tp,
-                       t.spec.kv_heads, t.spec.head_dim, kv_sharers(t), t.spec.head_dim % kv_sharers(t));
+    return fmt::format(
+        "tp {} > kv_heads {}: head_dim {} is not divisible by the {} ranks that share a key-value head", t.tp,
+        t.spec.kv_heads, t.spec.head_dim, kv_sharers(t));
   if (auto s = divides("intermediate_size", t.spec.intermediate_size, "tp", t.tp)) return s;
   if (auto s = vocabulary_split(t)) return s;
   if (!t.sp || t.tp == 1) return {};
@@ -42,7 +43,7 @@ Sentence tensor_split(const Trial& t) {
 // The causal mask is balanced over ranks by giving each an early and a late piece: 2 cp pieces.
 Sentence sequence_split(const Trial& t) {
   if (t.cp == 1) return {};
-  if (auto s = divides("seq_len", t.seq_len, "2 x cp", 2 * t.cp)) return s;
+  if (auto s = divides("seq_len", t.seq_len, "2*cp", 2 * t.cp)) return s;
   const bool whole_heads = t.spec.kv_heads % t.tp == 0 || t.tp % t.spec.kv_heads == 0;
   if (t.cp_form != "all_to_all" || !whole_heads) return {};
   if (auto s = divides("cp_form all_to_all: heads / tp =", t.spec.heads / t.tp, "cp", t.cp)) return s;

@@ -9,10 +9,12 @@
 #include <csignal>
 #include <cstring>
 #include <iostream>
+#include <sstream>
 
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/standard_output.h"
+#include "orchestrator/report/format.h"
 #include "schema/version.h"
 
 namespace sweep::cli {
@@ -63,7 +65,9 @@ int parse_and_do(Io& io, int argc, char** argv) {
     app.parse(argc, argv);
     return chosen ? chosen() : kBadInput;
   } catch (const CLI::ParseError& e) {
-    const int code = app.exit(e, io.out, io.err);
+    std::ostringstream words;
+    const int code = app.exit(e, io.out, words);
+    io.err << report::safe_lines(words.str());
     return code == 0 ? kAnswered : kBadInput;
   } catch (const std::exception& e) {
     return refuse(io, {std::string("internal fault: ") + e.what()});

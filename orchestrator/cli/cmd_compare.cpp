@@ -101,7 +101,7 @@ int compare_sweeps(Io& io, CompareCommand o) {
   if (!written) return refuse(io, written.error());
   say_differences(io, *a, *b);
   if (o.json || o.csv)
-    io.err << fmt::format("{} configurations only in A, {} only in B, {} without an answer on both sides\n",
+    io.err << fmt::format("{} configurations only in A, {} only in B, {} not measured on both sides\n",
                           found->only_a.size(), found->only_b.size(), found->unanswered);
   if (!o.options.fail_on || found->regressions == 0) return kAnswered;
   io.err << fmt::format("{} regression{}: worse by {} or more and significant, or no longer ok\n",

@@ -6,7 +6,8 @@
 #include "orchestrator/cli/command.h"
 #include "orchestrator/import/import.h"
 #include "orchestrator/metrics/derive.h"
-#include "schema/spool.h"
+#include "orchestrator/report/format.h"
+#include "schema/input_file.h"
 
 namespace sweep::cli {
 namespace {
@@ -32,6 +33,27 @@ i64 derive_all(std::vector<ImportedRow>& rows) {
   return measured;
 }
 
+// A rate above what the hardware can do is a slip in a unit, in the model's dimensions or in the hardware.
+Expected<void> none_above_peak(const std::vector<ImportedRow>& rows) {
+  for (const auto& row : rows) {
+    if (!row.result || row.result->metrics.mfu.value_or(0) <= 1) continue;
+    const Metrics& m = row.result->metrics;
+    const auto& t = row.entry.trial;
+    return fail(
+        fmt::format("{}: {} tokens/s per rank are {} times what {} can compute in {} for model '{}'; check "
+                    "the unit of the "
+                    "column (--map COLUMN=FIELD:UNIT), the hardware and the model's dimensions (--model)",
+                    row.entry.source, report::significant(m.tokens_per_s_gpu.value_or(0)),
+                    report::significant(*m.mfu), t.hardware, t.precision, t.model));
+  }
+  return {};
+}
+
+// The name of the file without its ending; of what was piped in: imported.
+std::string name_of(const InputFile& file) {
+  return file.is_stream ? "imported" : std::filesystem::path(file.shown_as).stem().string();
+}
+
 std::string by_outcome(const std::vector<ImportedRow>& rows) {
   std::map<Outcome, i64> counts;
   for (const auto& row : rows) ++counts[row.result ? row.result->outcome : row.entry.verdict];
@@ -43,29 +65,31 @@ std::string by_outcome(const std::vector<ImportedRow>& rows) {
 
 int import_file(Io& io, const ImportCommand& o) {
   imports::Options options = o.options;
-  options.shown_as = o.file;
   if (!o.hardware.empty()) options.set.push_back("hardware=" + o.hardware);
-  const auto text = spool::read_file(o.file, kMostBytes);
-  if (!text) return refuse(io, text.error());
-  auto read = imports::read(*text, options);
+  const auto file = read_input(o.file, kMostBytes, Streams::kTaken);
+  if (!file) return refuse(io, file.error());
+  options.shown_as = file->shown_as;
+  auto read = imports::read(file->bytes, options);
   if (!read) return refuse(io, read.error());
   const i64 with_mfu = derive_all(read->rows);
+  if (const auto possible = none_above_peak(read->rows); !possible) return refuse(io, possible.error());
   store::SweepRow sweep;
-  sweep.name = o.sweep.empty() ? std::filesystem::path(o.file).stem().string() : o.sweep;
+  sweep.name = o.sweep.empty() ? name_of(*file) : o.sweep;
   sweep.question = o.question;
   sweep.grid_path = o.file;
   auto store = store::Store::open(o.db, store::Mode::kReadWrite);
   if (!store) return refuse(io, store.error());
   const auto counts = (*store)->import_rows(sweep, read->rows);
   if (!counts) return refuse(io, counts.error());
-  for (const auto& note : read->notes) io.err << note << '\n';
+  for (const auto& note : read->notes) io.err << report::safe_text(note) << '\n';
   if (read->left_out > 0) io.err << fmt::format("{} rows without an answer are left out\n", read->left_out);
   if (counts->repeated > 0)
     io.err << fmt::format("{} configurations are there more than once: all are kept, the last one counts\n",
                           counts->repeated);
   io.err << fmt::format(
-      "{}: sweep '{}' in {}: {} configurations ({}), {} results new, {} known; mfu computed for {}\n", o.file,
-      sweep.name, o.db, counts->trials, by_outcome(read->rows), counts->added, counts->known, with_mfu);
+      "{}: sweep '{}' in {}: {} configurations ({}), {} results new, {} known; mfu computed for {}\n",
+      report::safe_text(file->shown_as), report::safe_text(sweep.name), report::safe_text(o.db),
+      counts->trials, by_outcome(read->rows), counts->added, counts->known, with_mfu);
   return kAnswered;
 }
 

@@ -67,7 +67,7 @@ void print_pruned(Io& io, const std::vector<PlanEntry>& entries) {
     if (++count == 1) example = entry.reason;
   }
   for (const auto& [rule, seen] : rules)
-    io.out << fmt::format("  {:>6}  {:<14} e.g. {}\n", seen.first, rule, seen.second);
+    io.out << fmt::format("  {:>6}  {:<14} e.g. {}\n", seen.first, rule, report::safe_text(seen.second));
 }
 
 int plan_grid(Io& io, const PlanOptions& o) {
@@ -88,7 +88,7 @@ int plan_grid(Io& io, const PlanOptions& o) {
   for (const auto& entry : entries)
     if (entry.admitted) seconds += entry.predicted.seconds.value_or(0);
   io.out << fmt::format("{}: {}\n", planned->grid.name, summary(*planned));
-  if (!planned->grid.question.empty()) io.out << planned->grid.question << '\n';
+  if (!planned->grid.question.empty()) io.out << report::safe_lines(planned->grid.question) << '\n';
   const auto site = grid::read_site(grid::site_files());
   if (!site) return refuse(io, site.error());
   const auto usd = predicted_usd(entries, site->usd_per_node_hour);
@@ -163,7 +163,7 @@ void add_plan(Registry r) {
   auto* c = r.app.add_subcommand(
       "plan", "show what would run, in which order, and what is pruned and why; starts nothing");
   auto o = std::make_shared<PlanOptions>();
-  c->add_option("GRID", o->grid, "the grid file (YAML)")->required();
+  c->add_option("GRID", o->grid, "the grid file (YAML); - reads standard input")->required();
   c->add_flag("--list", o->list, "list every trial, in run order");
   c->add_flag("--json", o->json, "every trial as one line of JSON (docs/json.md)");
   c->add_flag("--sbatch", o->sbatch,

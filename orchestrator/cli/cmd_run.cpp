@@ -260,13 +260,15 @@ int run_grid(Io& io, const RunOptions& o) {
   if (!choice) return refuse(io, choice.error());
   if (choice->on == "local") plan::prune_beyond(planned->entries, local_resources());
   if (auto may = may_run(io, *planned, *choice, o); !may) return refuse(io, may.error());
+  if (o.detach && planned->grid.from_stream)
+    return refuse(io, {"--detach reads the grid again: save it in a file, or leave --detach out"});
   if (o.detach) return detach(io, "--detach", o.where, planned->grid.name, o.where.db + ".log", {"--yes"});
   auto store = store::Store::open(o.where.db, store::Mode::kReadWrite);
   if (!store) return refuse(io, store.error());
   store::SweepRow wanted;
   wanted.name = planned->grid.name;
   wanted.question = planned->grid.question;
-  wanted.grid_path = planned->grid.path.string();
+  if (!planned->grid.from_stream) wanted.grid_path = planned->grid.path.string();
   wanted.grid_text = planned->grid.text;
   wanted.options_json = dump(kept_options(planned->grid, choice->on, o));
   if (const auto before = (*store)->find_sweep(wanted.name); before) {
@@ -340,7 +342,7 @@ void add_run(Registry r) {
   auto* c = r.app.add_subcommand(
       "run", "run a grid: plan it, launch its trials, store the results; run it again to resume");
   auto o = std::make_shared<RunOptions>();
-  c->add_option("GRID", o->grid, "the grid file (YAML)")->required();
+  c->add_option("GRID", o->grid, "the grid file (YAML); - reads standard input")->required();
   add_run_options(*c, *o);
   c->add_option("--max-points", o->max_points, "largest number of combinations before `where`")
       ->capture_default_str();

@@ -4,12 +4,13 @@
 
 #include <ostream>
 
+#include "orchestrator/report/format.h"
 #include "schema/spool.h"
 
 namespace sweep::cli {
 
 int refuse(Io& io, const Error& error) {
-  io.err << "sweep: " << error.message << '\n';
+  io.err << "sweep: " << report::safe_lines(error.message) << '\n';
   return error.disk_full ? kExitDiskFull : kBadInput;
 }
 

@@ -87,19 +87,22 @@ std::optional<double> predicted_usd(const std::vector<PlanEntry>& entries,
 
 std::string summary(const Planned& planned) {
   std::map<std::string, i64> rules;
-  i64 admitted = 0;
+  i64 admitted = 0, unsupported = 0;
   for (const auto& entry : planned.entries) {
     if (entry.admitted)
       ++admitted;
+    else if (entry.verdict == Outcome::kUnsupported)
+      ++unsupported;
     else
-      ++rules[entry.verdict == Outcome::kUnsupported ? "unsupported" : entry.rule];
+      ++rules[entry.rule];
   }
   std::string by_rule;
   for (const auto& [rule, count] : rules)
     by_rule += fmt::format("{}{} {}", by_rule.empty() ? " (" : ", ", rule, count);
   if (!by_rule.empty()) by_rule += ")";
   std::string text = fmt::format("{} trials: {} admitted, {} pruned{}", planned.entries.size(), admitted,
-                                 static_cast<i64>(planned.entries.size()) - admitted, by_rule);
+                                 static_cast<i64>(planned.entries.size()) - admitted - unsupported, by_rule);
+  if (unsupported > 0) text += fmt::format(", {} unsupported", unsupported);
   const auto dropped = planned.counts.dropped_where + planned.counts.dropped_exclude;
   const auto listed = static_cast<std::uint64_t>(rules["where"] + rules["exclude"]);
   if (dropped > listed) text += fmt::format("; {} more points dropped by where or exclude", dropped - listed);

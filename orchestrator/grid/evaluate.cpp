@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "orchestrator/grid/expression.h"
 #include "orchestrator/grid/lexer.h"
@@ -252,6 +253,25 @@ std::string with_values(const Code& code, Span span, const Scope& scope, const P
     copied = token.span.end;
   }
   return out + code.text.substr(copied, span.end - copied);
+}
+
+std::string values_read(const Code& code, const Scope& scope, const Point& point) {
+  std::string out;
+  std::set<Slot> seen;
+  const auto tokens = lex(code.text);
+  if (!tokens) return out;
+  for (const Token& token : *tokens) {
+    const auto slot = token.kind == Token::Kind::kName ? scope.find(token.text) : std::nullopt;
+    if (!slot || !seen.insert(*slot).second) continue;
+    const Symbol& symbol = scope.at(*slot);
+    const bool held = point.held[*slot] == Held::kValue;
+    out +=
+        fmt::format("{}{} is {}", out.empty() ? "" : ", ", symbol.name,
+                    !held                        ? "null"
+                    : symbol.type == Type::kText ? scope.words.at(point.cells[*slot].i)
+                                                 : value_text(point.cells[*slot], symbol.type, scope.words));
+  }
+  return out.empty() ? "it is never true" : out;
 }
 
 std::string whole_with_values(const Code& code, const Scope& scope, const Point& point) {

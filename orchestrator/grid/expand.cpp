@@ -83,8 +83,8 @@ std::string Walker::at(Place place) const {
 
 Reason Walker::why_dropped(int clause) const {
   const Clause& c = spec_.where[static_cast<std::size_t>(clause)];
-  return {"where", fmt::format("where `{}` is false: {} ({})", c.code.text,
-                               whole_with_values(c.code, spec_.scope, point_), at(c.place))};
+  return {"where", fmt::format("excluded by where: {} (`{}`, {})", values_read(c.code, spec_.scope, point_),
+                               c.code.text, at(c.place))};
 }
 
 Reason Walker::why_excluded(const Exclusion& exclusion) const {

@@ -113,6 +113,8 @@ bool evaluate(const Code&, const Point&, Cell& value, Failure& failure);
 // The part of the text with every name replaced by its value: "256 / (3 * 2)".
 std::string with_values(const Code&, Span, const Scope&, const Point&);
 std::string whole_with_values(const Code&, const Scope&, const Point&);
+// What the expression reads: "tp is 2, optimizer is plain".
+std::string values_read(const Code&, const Scope&, const Point&);
 // A sentence without full stop: "global_batch_size / 6 = 256 / 6 = 42.67 is not whole".
 std::string explain(const Failure&, const Code&, const Scope&, const Point&);
 std::string value_text(Cell, Type, const Words&);

@@ -28,8 +28,9 @@ class GridSpec;  // private to the room: axes, expressions with their places in 
 
 struct Grid {
   std::string name, question;
-  std::filesystem::path path;
-  std::string text;  // the file as read
+  std::filesystem::path path;  // as shown: "<stdin>" or "<pipe>" for a stream
+  bool from_stream = false;    // it cannot be read again: what goes on later needs `text`
+  std::string text;            // the file as read
   MeasurePlan measure;
   Limits limits;
   std::string launch;  // JSON of the launch section, validated; empty: none
@@ -40,6 +41,7 @@ struct ReadOptions {
   std::uint64_t max_points = 100'000'000;  // before `where`
 };
 
+// A file, or a stream: "-", /dev/stdin, a pipe.
 Expected<Grid> read_file(const std::filesystem::path&, const ReadOptions& = {});
 Expected<Grid> read_text(std::string_view yaml, const std::filesystem::path& shown_as,
                          const ReadOptions& = {});

@@ -13,20 +13,10 @@ inline constexpr std::array<std::string_view, 3> kMeasureKeys{"warmup_steps", "s
 inline constexpr std::array<std::string_view, 5> kLimitKeys{"gpu_hours", "trial_seconds", "hang_seconds",
                                                             "retries_crash", "retries_infra"};
 inline constexpr std::array<std::string_view, 2> kValueForms{"pow2", "range"};
-inline constexpr std::array<std::string_view, 14> kModelKeys{"config_json",
-                                                             "name",
-                                                             "family",
-                                                             "layers",
-                                                             "hidden_size",
-                                                             "heads",
-                                                             "kv_heads",
-                                                             "head_dim",
-                                                             "intermediate_size",
-                                                             "vocab_size",
-                                                             "max_positions",
-                                                             "tie_embeddings",
-                                                             "experts",
-                                                             "experts_per_token"};
+inline constexpr std::array<std::string_view, 15> kModelKeys{
+    "base",        "config_json",   "name",           "family",   "layers",
+    "hidden_size", "heads",         "kv_heads",       "head_dim", "intermediate_size",
+    "vocab_size",  "max_positions", "tie_embeddings", "experts",  "experts_per_token"};
 
 // Keys of `launch`, by launcher. What each means: docs of the launcher.
 enum class LaunchKind {  // kSpan: seconds, one at least

@@ -1,11 +1,10 @@
 // Reading a grid file, section by section, into a GridSpec in which everything is known to be right.
 #include <fmt/format.h>
 
-#include <fstream>
-
 #include "orchestrator/grid/keys.h"
 #include "orchestrator/grid/read_sections.h"
 #include "orchestrator/grid/reader.h"
+#include "schema/input_file.h"
 
 namespace sweep::grid {
 namespace {
@@ -143,21 +142,11 @@ Expected<Grid> read_text(std::string_view yaml, const std::filesystem::path& sho
 }
 
 Expected<Grid> read_file(const std::filesystem::path& path, const ReadOptions& options) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error))
-    return fail(fmt::format("{}: there is no such file; give the path of a grid file", path.string()));
-  if (!std::filesystem::is_regular_file(path, error))
-    return fail(fmt::format("{}: not a regular file; give the path of a grid file", path.string()));
-  std::ifstream in(path, std::ios::binary);
-  std::string text(kMaxFileBytes + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (in.bad() || !in.is_open())
-    return fail(fmt::format("{}: cannot be read; check its permissions", path.string()));
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  if (text.size() > kMaxFileBytes)
-    return fail(
-        fmt::format("{}: larger than {} bytes, the most a grid file has", path.string(), kMaxFileBytes));
-  return read_text(text, path, options);
+  const auto file = read_input(path, kMaxFileBytes, Streams::kTaken);
+  if (!file) return tl::unexpected(file.error());
+  auto grid = read_text(file->bytes, file->shown_as, options);
+  if (grid) grid->from_stream = file->is_stream;
+  return grid;
 }
 
 std::uint64_t points(const Grid& grid) {

@@ -1,12 +1,18 @@
 // The sections that span the grid: grid and zip, and how many points they make.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/grid/reader.h"
 
 namespace sweep::grid {
+namespace {
+
+constexpr std::uint64_t kMostAllowed = 10'000'000'000;  // a day of expanding: beyond it nobody is told how
+
+}  // namespace
 
 Expected<Dimension> Reader::axis(const Entry& item, std::string_view section) {
   const auto slot = values_.axis(item, fmt::format("of {}", section));
@@ -64,6 +70,21 @@ Status Reader::zips() {
   return {};
 }
 
+// The lengths of the dimensions, the longest first: "dp 1000 x tp 500".
+std::string Reader::factors() const {
+  constexpr std::size_t kShown = 6;
+  std::vector<const Dimension*> longest;
+  for (const Dimension& d : spec_.dimensions)
+    if (d.count > 1) longest.push_back(&d);
+  std::stable_sort(longest.begin(), longest.end(),
+                   [](const Dimension* a, const Dimension* b) { return a->count > b->count; });
+  std::string out;
+  for (std::size_t i = 0; i < std::min(kShown, longest.size()); ++i)
+    out += fmt::format("{}{} {}", i == 0 ? "" : " x ", spec_.scope.at(longest[i]->slots.front()).name,
+                       longest[i]->count);
+  return longest.size() > kShown ? out + " x ..." : out;
+}
+
 Status Reader::count_points(const ReadOptions& options) {
   spec_.points = spec_.dimensions.empty() && !spec_.base_only ? 0 : 1;
   bool saturated = false;
@@ -71,10 +92,13 @@ Status Reader::count_points(const ReadOptions& options) {
     saturated = __builtin_mul_overflow(spec_.points, d.count, &spec_.points) || saturated;
   if (saturated) spec_.points = std::numeric_limits<std::uint64_t>::max();
   if (spec_.points <= options.max_points) return {};
-  return refuse(spec_.grid_place,
-                fmt::format("the grid has {}{} combinations before `where`, more than {}; narrow it, or "
-                            "allow it with --max-points {}",
-                            saturated ? "more than " : "", spec_.points, options.max_points, spec_.points));
+  return refuse(
+      spec_.grid_place,
+      fmt::format("the grid has {}{} combinations before `where`, more than {}: {}; {}",
+                  saturated ? "more than " : "", spec_.points, options.max_points, factors(),
+                  spec_.points <= kMostAllowed
+                      ? fmt::format("shorten an axis, or allow it with --max-points {}", spec_.points)
+                      : "shorten the first of these axes, or take them out"));
 }
 
 void Reader::name_models() {

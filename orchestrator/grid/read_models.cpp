@@ -1,32 +1,16 @@
 // Models of a grid: a catalogue name, {config_json: path}, or explicit dimensions.
 #include <fmt/format.h>
 
-#include <fstream>
-
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/grid/keys.h"
 #include "orchestrator/grid/read_values.h"
+#include "schema/input_file.h"
 
 namespace sweep::grid {
 namespace {
 
-constexpr std::uintmax_t kMaxConfigBytes = 1u << 20;
+constexpr std::size_t kMaxConfigBytes = 1u << 20;
 constexpr i64 kMaxDimension = i64{1} << 40;  // completed() knows the true bounds of each
-
-// The text of a regular file of bounded size.
-Expected<std::string> slurp(const std::filesystem::path& path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error))
-    return fail(fmt::format("there is no file {}", path.string()));
-  std::ifstream in(path, std::ios::binary);
-  std::string text(kMaxConfigBytes + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(in.gcount(), 0)));
-  if (in.bad() || (in.fail() && !in.eof())) return fail(fmt::format("{} cannot be read", path.string()));
-  if (text.size() > kMaxConfigBytes)
-    return fail(fmt::format("{} is larger than {} bytes", path.string(), kMaxConfigBytes));
-  return text;
-}
 
 }  // namespace
 
@@ -85,78 +69,126 @@ std::string ValueReader::label_of(const ModelSpec& m) const {
 }
 
 Expected<ModelEntry> ValueReader::model(const Node& node) {
-  if (node.is_map())
-    return node.find("config_json") != nullptr ? model_from_file(node) : model_from_map(node);
+  if (node.is_map()) return model_from_map(node);
   const auto name = read_word(document_, node, "model");
   if (!name) return tl::unexpected(name.error());
-  const auto spec = shape::find_model(*name);
-  if (!spec) return tl::unexpected(document_.error(node.place, spec.error().message));
-  return ModelEntry{spec_.scope.words.id(*name), *spec};
+  return named_model(*name, node.place);
 }
 
+// A label of this grid, or a name of the catalogue.
+Expected<ModelEntry> ValueReader::named_model(const std::string& name, Place at) {
+  std::string own;
+  for (const ModelEntry& known : spec_.models) {
+    const std::string& label = spec_.scope.words.at(known.word);
+    if (label == name) return known;
+    if (!shape::find_model(label)) own += fmt::format("{}{}", own.empty() ? "" : ", ", label);
+  }
+  const auto spec = shape::find_model(name);
+  if (!spec)
+    return tl::unexpected(document_.error(
+        at,
+        fmt::format("{}{}{}", spec.error().message, own.empty() ? "" : ". Own models of this grid: ", own)));
+  return ModelEntry{spec_.scope.words.id(name), *spec};
+}
+
+Status ValueReader::set_dimension(const Entry& entry, ModelSpec& m) {
+  if (entry.key == "family") {
+    auto word = read_word(document_, *entry.value, entry.key, 100);
+    if (!word) return tl::unexpected(word.error());
+    m.family = *word;
+    return {};
+  }
+  if (entry.key == "tie_embeddings") {
+    const auto flag = read_flag(document_, *entry.value, entry.key);
+    if (!flag) return tl::unexpected(flag.error());
+    m.tie_embeddings = *flag;
+    return {};
+  }
+  const auto value = read_int(document_, *entry.value, entry.key, 1, kMaxDimension);
+  if (!value) return tl::unexpected(value.error());
+  const std::pair<std::string_view, i64*> members[] = {
+      {"layers", &m.layers},         {"hidden_size", &m.hidden_size},
+      {"heads", &m.heads},           {"kv_heads", &m.kv_heads},
+      {"head_dim", &m.head_dim},     {"intermediate_size", &m.intermediate_size},
+      {"vocab_size", &m.vocab_size}, {"max_positions", &m.max_positions},
+      {"experts", &m.experts},       {"experts_per_token", &m.experts_per_token}};
+  for (const auto& [key, member] : members) {
+    if (key == entry.key) *member = *value;
+  }
+  return {};
+}
+
+// Explicit dimensions; with `base` or `config_json` those that differ from a model.
 Expected<ModelEntry> ValueReader::model_from_map(const Node& node) {
   SWEEP_GRID_TRY(check_keys(document_, node, kModelKeys, "of a model"));
-  ModelSpec m;
-  std::string label;
+  auto start = start_of(node);
+  if (!start) return tl::unexpected(start.error());
+  ModelSpec m = start->spec;
+  std::string label, changes;
   for (const Entry& entry : node.entries) {
-    if (entry.key == "name" || entry.key == "family") {
+    if (entry.key == "base" || entry.key == "config_json") continue;
+    if (entry.key == "name") {
       auto word = read_word(document_, *entry.value, entry.key, 100);
       if (!word) return tl::unexpected(word.error());
-      (entry.key == "name" ? label : m.family) = *word;
-    } else if (entry.key == "tie_embeddings") {
-      const auto flag = read_flag(document_, *entry.value, entry.key);
-      if (!flag) return tl::unexpected(flag.error());
-      m.tie_embeddings = *flag;
-    } else {
-      const auto value = read_int(document_, *entry.value, entry.key, 1, kMaxDimension);
-      if (!value) return tl::unexpected(value.error());
-      const std::pair<std::string_view, i64*> members[] = {
-          {"layers", &m.layers},         {"hidden_size", &m.hidden_size},
-          {"heads", &m.heads},           {"kv_heads", &m.kv_heads},
-          {"head_dim", &m.head_dim},     {"intermediate_size", &m.intermediate_size},
-          {"vocab_size", &m.vocab_size}, {"max_positions", &m.max_positions},
-          {"experts", &m.experts},       {"experts_per_token", &m.experts_per_token}};
-      for (const auto& [key, member] : members) {
-        if (key == entry.key) *member = *value;
-      }
+      label = *word;
+      continue;
     }
+    if (entry.key == "family" && start->given)
+      return tl::unexpected(
+          document_.error(entry.place, "the family comes from the model that is changed; remove it"));
+    SWEEP_GRID_TRY(set_dimension(entry, m));
+    changes += fmt::format("-{}-{}", entry.key, entry.value->text);
   }
   const auto spec = shape::completed(m);
   if (!spec)
     return tl::unexpected(document_.error(node.place, fmt::format("model: {}", spec.error().message)));
+  if (label.empty() && !start->label.empty()) label = start->label + changes;
   return ModelEntry{spec_.scope.words.id(label.empty() ? label_of(*spec) : label), *spec};
+}
+
+// The model that a map starts from. What follows from other dimensions there follows from the changed ones too.
+Expected<ValueReader::Start> ValueReader::start_of(const Node& node) {
+  const Node *base = node.find("base"), *file = node.find("config_json");
+  if (base != nullptr && file != nullptr)
+    return tl::unexpected(
+        document_.error(node.place, "a model starts from base or from config_json; keep one of them"));
+  Start start;
+  start.given = base != nullptr || file != nullptr;
+  if (base != nullptr) {
+    const auto name = read_word(document_, *base, "base");
+    if (!name) return tl::unexpected(name.error());
+    const auto entry = named_model(*name, base->place);
+    if (!entry) return tl::unexpected(entry.error());
+    start.spec = entry->spec;
+    start.label = *name;
+  } else if (file != nullptr) {
+    const auto written = read_word(document_, *file, "config_json", 4096);
+    if (!written) return tl::unexpected(written.error());
+    const std::filesystem::path path = (folder_ / *written).lexically_normal();
+    const auto spec = config(path, file->place);
+    if (!spec) return tl::unexpected(spec.error());
+    start.spec = *spec;
+    start.label = path.parent_path().filename().string();
+  }
+  ModelSpec& m = start.spec;
+  const bool resized = node.find("hidden_size") != nullptr || node.find("heads") != nullptr;
+  if (resized && m.heads > 0 && m.head_dim * m.heads == m.hidden_size) m.head_dim = 0;
+  if (node.find("heads") != nullptr && m.kv_heads == m.heads) m.kv_heads = 0;
+  if (resized && m.family == "gpt2" && m.intermediate_size == 4 * m.hidden_size) m.intermediate_size = 0;
+  return start;
 }
 
 Expected<ModelSpec> ValueReader::config(const std::filesystem::path& path, Place at) {
   if (const auto known = read_.find(path); known != read_.end()) return known->second;
-  const auto text = slurp(path);
-  if (!text) {
+  const auto text = read_input(path, kMaxConfigBytes, Streams::kRefused);
+  if (!text)
     return tl::unexpected(document_.error(
-        at, fmt::format("config_json: {}; the path is relative to the grid file", text.error().message)));
-  }
-  const auto spec = shape::model_from_config_json(*text);
+        at, fmt::format("config_json: {} (the path is relative to the grid file)", text.error().message)));
+  const auto spec = shape::model_from_config_json(text->bytes);
   if (!spec)
     return tl::unexpected(document_.error(at, fmt::format("{}: {}", path.string(), spec.error().message)));
   read_[path] = *spec;
   return spec;
-}
-
-Expected<ModelEntry> ValueReader::model_from_file(const Node& node) {
-  SWEEP_GRID_TRY(check_keys(document_, node, std::array<std::string_view, 2>{"config_json", "name"},
-                            "beside config_json"));
-  const Node& path_node = *node.find("config_json");
-  const auto written = read_word(document_, path_node, "config_json", 4096);
-  if (!written) return tl::unexpected(written.error());
-  const std::filesystem::path path = (folder_ / *written).lexically_normal();
-  const auto spec = config(path, path_node.place);
-  if (!spec) return tl::unexpected(spec.error());
-  std::string label = path.parent_path().filename().string();
-  if (const Node* name = node.find("name")) {
-    const auto word = read_word(document_, *name, "name", 100);
-    if (!word) return tl::unexpected(word.error());
-    label = *word;
-  }
-  return ModelEntry{spec_.scope.words.id(label.empty() ? label_of(*spec) : label), *spec};
 }
 
 }  // namespace sweep::grid

@@ -44,8 +44,15 @@ class ValueReader {
   Expected<Cell> cell(const Node&, Slot);
   Status append_model(const Node&, Dimension&);
   Expected<ModelEntry> model(const Node&);
+  struct Start {
+    ModelSpec spec;
+    std::string label;   // empty: none
+    bool given = false;  // by base or config_json
+  };
+  Expected<ModelEntry> named_model(const std::string& name, Place);
   Expected<ModelEntry> model_from_map(const Node&);
-  Expected<ModelEntry> model_from_file(const Node&);
+  Expected<Start> start_of(const Node&);
+  Status set_dimension(const Entry&, ModelSpec&);
   Expected<ModelSpec> config(const std::filesystem::path&, Place);
   Status remember(const ModelEntry&, Place);
   std::string label_of(const ModelSpec&) const;

@@ -53,6 +53,7 @@ class Reader {
   Expected<Dimension> axis(const Entry& item, std::string_view section);
   Status axes();
   Status zips();
+  std::string factors() const;
   Status count_points(const ReadOptions& options);
   Status included();
 

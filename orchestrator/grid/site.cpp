@@ -1,15 +1,14 @@
 #include "orchestrator/grid/site.h"
 
 #include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/grid/document.h"
 #include "orchestrator/grid/keys.h"
 #include "orchestrator/grid/read_sections.h"
 #include "orchestrator/grid/read_values.h"
+#include "schema/input_file.h"
 
 namespace sweep::grid {
 namespace {
@@ -52,11 +51,9 @@ Status read_prices(const Document& document, Site& site) {
 }
 
 Status add_file(const std::filesystem::path& path, Site& site) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  if (!in) return fail(path.string() + ": cannot be read; check its permissions");
-  const auto document = Document::parse(text.str(), path.string());
+  const auto file = read_input(path, kMaxFileBytes, Streams::kTaken);
+  if (!file) return tl::unexpected(file.error());
+  const auto document = Document::parse(file->bytes, path.string());
   if (!document) return tl::unexpected(document.error());
   SWEEP_GRID_TRY(need_map(*document, document->root(), {}, "a site profile"));
   SWEEP_GRID_TRY(check_keys(*document, document->root(), kSiteKeys, "of a site profile"));

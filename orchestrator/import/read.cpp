@@ -235,6 +235,8 @@ class Importer {
     const auto outcome = outcome_of(draft);
     if (!outcome) return tl::unexpected<Error>(outcome.error());
     if (!*outcome) return ++out_.left_out, Expected<void>{};
+    if (**outcome == Outcome::kOk)
+      if (auto done = rates_are_positive(draft.metrics); !done) return done;
     crooked_ += !batch_multiplies_out(draft.trial);
     ImportedRow out;
     out.entry.id = trial_id(draft.trial);
@@ -251,6 +253,21 @@ class Importer {
       out.result = result_of(**outcome, draft, out.entry.id);
     }
     out_.rows.push_back(std::move(out));
+    return {};
+  }
+
+  // What ended ok took time and trained on tokens.
+  static Expected<void> rates_are_positive(const Metrics& m) {
+    const std::pair<const char*, const std::optional<double>*> rates[] = {
+        {"tokens_per_s_gpu", &m.tokens_per_s_gpu},
+        {"tokens_per_s", &m.tokens_per_s},
+        {"step_ms", &m.step_ms}};
+    for (const auto& [name, value] : rates)
+      if (*value && **value <= 0)
+        return fail(fmt::format(
+            "{} is {} in a row that ended ok; leave the cell empty where it was not measured, or say "
+            "how the row ended",
+            name, **value));
     return {};
   }
 

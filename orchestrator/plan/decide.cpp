@@ -34,7 +34,7 @@ std::optional<Objection> beyond_memory(const Trial& t) {
 void judge(PlanEntry& e, const MeasurePlan& measure, const Predictor& predictor) {
   if (!e.admitted) return;
   const auto impossible = first_objection(e.trial);
-  if (impossible && impossible->rule != "precision") return reject(e, *impossible);
+  if (impossible && impossible->verdict != Outcome::kUnsupported) return reject(e, *impossible);
   e.predicted = predictor.predict(e.trial, measure);
   if (impossible) return reject(e, *impossible);
   if (const auto o = beyond_memory(e.trial)) return reject(e, *o);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/parallel_dims.h"
 #include "bench_kernels/shape/splits.h"
@@ -73,8 +75,7 @@ Verdict experts(const Trial& t) {
     return pruned("experts",
                   fmt::format("ep {} > 1, but {} is a dense model without experts", t.ep, t.model));
   if (t.spec.experts % t.ep == 0) return {};
-  return pruned("divisibility",
-                fmt::format("experts {} % ep {} = {}", t.spec.experts, t.ep, t.spec.experts % t.ep));
+  return pruned("divisibility", fmt::format("{} experts cannot be split over ep={}", t.spec.experts, t.ep));
 }
 
 Verdict pipeline(const Trial& t) {
@@ -110,12 +111,25 @@ Verdict precision(const Trial& t) {
                    Outcome::kUnsupported};
 }
 
+// FlashAttention-2 is written for compute capability 8.0 and above (Dao 2023, arXiv 2307.08691; its README). CPU ranks compute
+// it by other code.
+Verdict attention(const Trial& t) {
+  constexpr double kAmpere = 8.0;
+  const auto h = shape::find_hardware(t.hardware);
+  if (!h || t.attention != "flash" || h->compute_capability.empty()) return {};
+  if (std::strtod(h->compute_capability.c_str(), nullptr) >= kAmpere) return {};
+  return Objection{"attention",
+                   fmt::format("attention flash needs compute capability 8.0, {} has {}; take math or auto",
+                               t.hardware, h->compute_capability),
+                   Outcome::kUnsupported};
+}
+
 }  // namespace
 
 std::optional<Objection> first_objection(const Trial& t) {
   // Later rules divide and multiply what earlier ones have bounded.
   for (const auto rule : {range, hardware, rank_algebra, global_batch, splits, experts, pipeline,
-                          recomputation, zero, positions, precision})
+                          recomputation, zero, positions, precision, attention})
     if (auto objection = rule(t)) return objection;
   return {};
 }

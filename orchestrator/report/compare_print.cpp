@@ -135,7 +135,7 @@ std::string compare_text(const Comparison& found, const CompareOptions& options,
   std::string out = summary(found, options);
   if (!found.pairs.empty()) out += "\n" + to_text(table, width);
   if (found.unanswered > 0)
-    out += fmt::format("\n{} more without an answer on both sides\n", found.unanswered);
+    out += fmt::format("\n{} more were not measured on both sides: nothing to compare\n", found.unanswered);
   if (!found.only_a.empty() || !found.only_b.empty()) out += "\n";
   return out + alone("A", found.only_a) + alone("B", found.only_b);
 }

@@ -150,6 +150,17 @@ std::string safe_text(std::string_view s) {
   return out;
 }
 
+std::string safe_lines(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    out += safe_text(text.substr(at, end - at));
+    if (end < text.size()) out += '\n';
+    at = end + 1;
+  }
+  return out;
+}
+
 std::size_t display_width(std::string_view s) {
   std::size_t width = 0;
   for (std::size_t at = 0; at < s.size();) {

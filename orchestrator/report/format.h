@@ -38,6 +38,8 @@ std::optional<double> number(const Value&);  // of an i64 or a double
 
 // Valid UTF-8 on one line: invalid bytes become U+FFFD, control characters (terminal escapes too) a space.
 std::string safe_text(std::string_view);
+// The same line by line; line feeds stay.
+std::string safe_lines(std::string_view);
 std::size_t display_width(std::string_view utf8);             // terminal columns
 std::string fit(std::string_view utf8, std::size_t columns);  // cut with an ellipsis when wider
 std::string escape_xml(std::string_view);                     // safe_text, then & < > " ' as entities

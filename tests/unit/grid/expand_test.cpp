@@ -142,8 +142,9 @@ TEST(GridExpand, WhereDropsAndIsListedWithItsNumbers) {
   EXPECT_EQ(e.counts.dropped_where, 2u);
   ASSERT_EQ(e.with_rule("where").size(), 2u);
   EXPECT_EQ(e.with_rule("where")[0].reason,
-            "where `pp == 1 or tp > 1` is false: 2 == 1 or 1 > 1 (g.yaml:6:5)");
-  EXPECT_EQ(e.with_rule("where")[1].reason, "where `tp * pp <= 4` is false: 4 * 2 <= 4 (g.yaml:5:5)");
+            "excluded by where: pp is 2, tp is 1 (`pp == 1 or tp > 1`, g.yaml:6:5)");
+  EXPECT_EQ(e.with_rule("where")[1].reason,
+            "excluded by where: tp is 4, pp is 2 (`tp * pp <= 4`, g.yaml:5:5)");
   EXPECT_EQ(e.with_rule("where")[1].verdict, Outcome::kPruned);
   const auto unlisted = expanded(text, 0);
   EXPECT_EQ(unlisted.counts.dropped_where, 2u);

@@ -1,9 +1,11 @@
 // Everything wrong is refused before anything starts, with file:line:column and what would be right.
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
 
+#include "bench_kernels/shape/catalogue.h"
 #include "grid_text.h"
 #include "orchestrator/grid/document.h"
 
@@ -230,7 +232,7 @@ TEST(GridRead, ModelsThatAreWrong) {
   };
   EXPECT_THAT(with("{config_json: nowhere/config.json}"),
               AllOf(StartsWith("g.yaml:2:22: "), HasSubstr("relative to the grid file")));
-  EXPECT_THAT(with("{config_json: /dev/zero}"), HasSubstr("there is no file"));
+  EXPECT_THAT(with("{config_json: /dev/zero}"), HasSubstr("is a device"));
   EXPECT_THAT(with("{family: llama, layrs: 2}"), HasSubstr("did you mean 'layers'?"));
   EXPECT_THAT(with("{family: lama, layers: 2}"), HasSubstr("did you mean 'llama'?"));
   EXPECT_THAT(with("{layers: 2, hidden_size: 63, heads: 4, intermediate_size: 9, vocab_size: 10}"),
@@ -242,9 +244,103 @@ TEST(GridRead, ModelsThatAreWrong) {
       HasSubstr("its own name"));
 }
 
+TEST(GridRead, AModelWithOtherDimensions) {
+  const auto grid = read_text("name: t\nmodel: {base: gpt2, vocab_size: 50304}\nbase: {dp: 1}\n", "g.yaml");
+  ASSERT_TRUE(grid) << grid.error().message;
+  std::vector<Trial> trials;
+  ASSERT_TRUE(expand(
+      *grid, [&](PlanEntry&& e) { return trials.push_back(e.trial), true; }, 0));
+  ASSERT_EQ(trials.size(), 1u);
+  ModelSpec expected = *shape::find_model("gpt2");
+  expected.vocab_size = 50304;
+  EXPECT_EQ(trials[0].spec, expected);
+  EXPECT_EQ(trials[0].model, "gpt2-vocab_size-50304");
+}
+
+TEST(GridRead, WhatFollowsFromADimensionFollowsTheChangedOne) {
+  const auto spec_of = [](const std::string& model) {
+    const auto grid = read_text("name: t\nmodel: " + model + "\nbase: {dp: 1}\n", "g.yaml");
+    EXPECT_TRUE(grid) << (grid ? "" : grid.error().message);
+    ModelSpec spec;
+    if (grid)
+      (void)expand(
+          *grid, [&](PlanEntry&& e) { return spec = e.trial.spec, true; }, 0);
+    return spec;
+  };
+  const ModelSpec wide = spec_of("{base: gpt2, hidden_size: 1536}");
+  EXPECT_EQ(wide.head_dim, 128);
+  EXPECT_EQ(wide.intermediate_size, 4 * 1536);
+  const ModelSpec many = spec_of("{base: gpt2, heads: 24}");
+  EXPECT_EQ(many.head_dim, 32);
+  EXPECT_EQ(many.kv_heads, 24);
+  EXPECT_EQ(spec_of("{base: llama3-8b, heads: 64}").kv_heads,
+            8);  // its own number of groups, not a consequence
+}
+
+TEST(GridRead, ModelsThatStartFromAnotherAreRefusedWithTheirPlace) {
+  const auto with = [](const std::string& model) {
+    return error_of("name: t\nmodel: " + model + "\ngrid: {tp: [1]}\n");
+  };
+  EXPECT_THAT(with("{base: gpt3, layers: 2}"),
+              AllOf(StartsWith("g.yaml:2:15: "), HasSubstr("unknown model")));
+  EXPECT_THAT(with("{base: gpt2, family: llama}"), StartsWith("g.yaml:2:21: "));
+  EXPECT_THAT(with("{base: gpt2, config_json: x}"), StartsWith("g.yaml:2:8: "));
+}
+
+TEST(GridRead, IncludeTakesTheGridsOwnLabels) {
+  const std::string models =
+      "grid: {model: [{base: gpt2, layers: 2, name: two}, {base: gpt2, layers: 4}], seq_len: [64]}\n";
+  const auto e = expanded("name: t\n" + models +
+                          "include: [{model: two, seq_len: 128}, {model: gpt2-layers-4, seq_len: 256}]\n");
+  ASSERT_EQ(e.admitted().size(), 4u);
+  EXPECT_EQ(e.entries[0].trial.spec.layers, 2);
+  EXPECT_EQ(e.entries[0].trial.seq_len, 128);
+  EXPECT_EQ(e.entries[1].trial.spec.layers, 4);
+  EXPECT_THAT(error_of("name: t\n" + models + "include: [{model: too, seq_len: 128}]\n"),
+              AllOf(StartsWith("g.yaml:3:19: "), HasSubstr("two, gpt2-layers-4")));
+}
+
+class GridPaths : public testing::Test {
+ protected:
+  GridPaths()
+      : folder_(std::filesystem::path(testing::TempDir()) / ("grid-paths-" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~GridPaths() override { std::filesystem::remove_all(folder_); }
+  const std::filesystem::path folder_;
+};
+
+TEST_F(GridPaths, AreRefusedWithTheirCause) {
+  std::filesystem::create_symlink("loop", folder_ / "loop");
+  EXPECT_THAT(read_file(folder_ / "loop").error().message, HasSubstr("in a circle"));
+  EXPECT_THAT(read_file("/dev/zero").error().message, HasSubstr("is a device"));
+  const auto model = [&](const std::string& path) {
+    const auto grid = read_text("name: t\nmodel: {config_json: " + path + "}\n", folder_ / "g.yaml");
+    return grid ? "" : grid.error().message;
+  };
+  EXPECT_THAT(model("loop"), HasSubstr("in a circle"));
+  EXPECT_THAT(model("."), HasSubstr("is a directory"));
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT(model("pipe"), HasSubstr("not a file"));
+}
+
+TEST_F(GridPaths, APipeIsReadToItsEnd) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const std::string text = "name: t\nmodel: gpt2\nbase: {dp: 2}\n";
+  ASSERT_EQ(::write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  ::close(ends[1]);
+  const auto grid = read_file("/dev/fd/" + std::to_string(ends[0]));
+  ::close(ends[0]);
+  ASSERT_TRUE(grid) << grid.error().message;
+  EXPECT_TRUE(grid->from_stream);
+  EXPECT_EQ(grid->text, text);
+  EXPECT_EQ(grid->path, "<pipe>");
+}
+
 TEST(GridRead, Files) {
   EXPECT_THAT(read_file("/nowhere/g.yaml").error().message, HasSubstr("no such file"));
-  EXPECT_THAT(read_file(testing::TempDir()).error().message, HasSubstr("not a regular file"));
+  EXPECT_THAT(read_file(testing::TempDir()).error().message, HasSubstr("is a directory"));
 }
 
 }  // namespace

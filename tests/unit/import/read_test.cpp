@@ -91,6 +91,13 @@ TEST(Import, FailedIsUnknownAndKeepsNoRates) {
   EXPECT_EQ(read.rows[1].result->metrics.memory_reported_bytes, 70'000'000'000);
 }
 
+TEST(Import, ARateOfNothingInARowThatEndedOkIsRefused) {
+  const std::string head = "model,micro_batch_size,tokens_per_s_gpu,outcome\n";
+  EXPECT_THAT(refusal_of(head + "llama3-8b,1,0,ok\n"), testing::StartsWith("f.csv:2: "));
+  EXPECT_TRUE(imports::read(head + "llama3-8b,1,,ok\n", with()));
+  EXPECT_TRUE(imports::read(head + "llama3-8b,1,0,oom\n", with()));
+}
+
 TEST(Import, NothingMeasuredIsAbsentHoweverItIsWritten) {
   for (const char* nothing : {"", "nan", "NaN", "NULL", "n/a", "-", " "}) {
     const Imported read =

@@ -23,19 +23,19 @@ TEST(Splits, NameWhatDoesNotDivideWithItsNumbers) {
   t.tp = 4, t.cp = 2, t.sp = true;
   EXPECT_EQ(uneven_split(t), std::nullopt);
   t.seq_len = 34;
-  EXPECT_EQ(uneven_split(t), "seq_len 34 % 2 x cp 4 = 2");
+  EXPECT_EQ(uneven_split(t), "seq_len 34 is not divisible by 2*cp=4");
   t = trial();
   t.tp = 4, t.sp = true, t.micro_batch_size = 1, t.seq_len = 30;
-  EXPECT_EQ(uneven_split(t), "sp: micro_batch_size 1 x seq_len 30 / cp 1 = 30 % tp 4 = 2");
+  EXPECT_EQ(uneven_split(t), "sp: micro_batch_size 1 x seq_len 30 / cp 1 = 30 is not divisible by tp=4");
   t.sp = false;
   EXPECT_EQ(uneven_split(t), std::nullopt);
   t = trial();
   t.tp = 2, t.cp = 4, t.cp_form = "all_to_all";
-  EXPECT_EQ(uneven_split(t), "cp_form all_to_all: key-value heads of a rank = 2 % cp 4 = 2");
+  EXPECT_EQ(uneven_split(t), "cp_form all_to_all: key-value heads of a rank = 2 is not divisible by cp=4");
   t.tp = 8, t.cp = 2;
-  EXPECT_EQ(uneven_split(t), "cp_form all_to_all: heads / tp = 1 % cp 2 = 1");
+  EXPECT_EQ(uneven_split(t), "cp_form all_to_all: heads / tp = 1 is not divisible by cp=2");
   t.spec.heads = 16;
-  EXPECT_EQ(uneven_split(t), "cp_form all_to_all: key-value heads of a rank = 1 % cp 2 = 1");
+  EXPECT_EQ(uneven_split(t), "cp_form all_to_all: key-value heads of a rank = 1 is not divisible by cp=2");
   t.tp = 0;
   EXPECT_TRUE(uneven_split(t)) << "no division by a degree of zero";
 }
@@ -114,7 +114,8 @@ TEST(Splits, RanksShareAKeyValueHeadWhereThereAreMoreOfThem) {
   t.tp = 4;
   EXPECT_EQ(key_value_traffic(t).all_gather, Volume{});
   t.tp = 8, t.spec.head_dim = 7;
-  EXPECT_EQ(uneven_split(t), "tp 8 > kv_heads 4: head_dim 7 % 2 ranks to a key-value head = 1");
+  EXPECT_EQ(uneven_split(t),
+            "tp 8 > kv_heads 4: head_dim 7 is not divisible by the 2 ranks that share a key-value head");
 }
 
 TEST(Splits, ContextTrafficIsTheRingOrFourExchanges) {

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""grid_files_test.py BIN FAKE_RANK: grids that come through a pipe are planned, run and resumed; what a hostile grid, file name or
+CSV says reaches no terminal as a control sequence; measurements that cannot be are refused with their line."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import database
+
+GRID = """name: piped
+model: {base: tiny-llama, vocab_size: 320, name: mine}
+base: {hardware: cpu, dp: 1, seq_len: 64}
+grid: {micro_batch_size: [1, 2]}
+include: [{model: mine, micro_batch_size: 4}]
+measure: {warmup_steps: 1, steps: 2}
+"""
+ESCAPE = "\\e[2J\\e]0;x\\a"  # as a grid file in double quotes says it
+
+
+class Bench:
+    def __init__(self, bin_dir, fake_rank, folder):
+        self.bin, self.fake, self.folder, self.db = bin_dir, fake_rank, folder, folder / "r.db"
+
+    def sweep(self, *words, given="", code=0):
+        done = subprocess.run([str(self.bin / "sweep"), *map(str, words)], input=given, capture_output=True, text=True,
+                              timeout=300, cwd=self.folder)
+        assert done.returncode == code, f"{words} ended with {done.returncode}: {done.stdout}\n{done.stderr}"
+        return done
+
+    def said(self, *words, **more):
+        done = self.sweep(*words, **more)
+        return done.stdout + done.stderr
+
+
+def grids_from_pipes_are_planned(b):
+    for name in ("-", "/dev/stdin"):
+        assert '"source":"<stdin>:4"' in b.sweep("plan", name, "--json", given=GRID).stdout, name
+    script = f"printf '%s' \"$1\" | {b.bin}/sweep plan /dev/stdin --json && {b.bin}/sweep plan <(printf '%s' \"$1\") --json"
+    both = subprocess.run(["bash", "-ec", script, "bash", GRID], capture_output=True, text=True, timeout=300)
+    assert both.returncode == 0, both.stderr
+    assert '"source":"<pipe>:4"' in both.stdout, both.stdout
+    assert "<stdin>:1:1: " in b.sweep("plan", "-", given="", code=2).stderr
+
+
+def a_grid_from_a_pipe_is_run_and_resumed(b):
+    b.sweep("run", "-", "--detach", "--db", b.db, "--on", "local", given=GRID, code=2)
+    b.sweep("run", "-", "--db", b.db, "--on", "local", "--rank", b.fake, "--quiet", given=GRID)
+    assert database.rows(b.db, "SELECT grid_path, grid_text FROM sweep") == [("", GRID)]
+    assert database.rows(b.db, "SELECT count(*) FROM results WHERE outcome = 'ok'") == [(3,)]
+    trial = database.rows(b.db, "SELECT trial FROM results WHERE micro_batch_size = 2")[0][0]
+    assert "<stdin>:4" in b.sweep("explain", trial, "--db", b.db).stdout
+    b.sweep("resume", "--retry", "ok", "--db", b.db, "--rank", b.fake, "--quiet")
+    assert database.rows(b.db, "SELECT count(*) FROM attempt") == [(6,)]
+
+
+def nothing_hostile_reaches_a_terminal(b):
+    odd = b.folder / "\x1b[2Jodd.yaml"
+    texts = {
+        "question": GRID + f'question: "a{ESCAPE}b"\n',
+        "model": GRID.replace("mine", f'"m{ESCAPE}"'),
+        "word": GRID.replace("hardware: cpu", f'hardware: "{ESCAPE}"'),
+        "key": GRID + f'"{ESCAPE}": 1\n',
+        "path": GRID.replace("{base: tiny-llama", f'{{config_json: "{ESCAPE}"').replace(", vocab_size: 320", ""),
+        "where": GRID + f'where: ["micro_batch_size == 1", "model == \'{ESCAPE}\'"]\n',
+    }
+    for what, text in texts.items():
+        odd.write_text(text)
+        for words in (["plan", odd], ["plan", odd, "--list"], ["run", odd, "--db", b.folder / f"{what}.db", "--on", "local", "--rank", b.fake],
+                      ["status", "--db", b.folder / f"{what}.db"], ["\x1b[2J"], ["plan", "--\x1b[2J"]):
+            done = subprocess.run([str(b.bin / "sweep"), *map(str, words)], capture_output=True, timeout=300, cwd=b.folder)
+            for stream in (done.stdout, done.stderr):
+                assert not any(byte < 32 and byte != 10 for byte in stream), (what, words, stream)
+
+
+def imports_that_cannot_be_are_refused(b):
+    head = "model,hardware,seq_len,precision,micro_batch_size,tokens_per_s_gpu\n"
+    csv = b.folder / "f.csv"
+    for rate, code, needles in (("9000", 0, []), ("99999999999", 2, ["f.csv:3", "h100-sxm-80gb"]), ("0", 2, ["f.csv:3"])):
+        csv.write_text(head + "llama3-8b,h100-sxm-80gb,4096,bf16,1,9000\n" + f"llama3-8b,h100-sxm-80gb,4096,bf16,2,{rate}\n")
+        said = b.said("import", csv, "--db", b.folder / f"import-{rate}.db", code=code)
+        for needle in needles:
+            assert needle in said, said
+    assert "is a device" in b.said("import", "/dev/zero", "--db", b.folder / "zero.db", code=2)
+    csv.write_text(head + "\x1b[2Jx,\x1b[2Jy,4096,bf16,1,9000\n")
+    assert "\x1b" not in b.said("import", csv, "--db", b.folder / "odd.db")
+    b.sweep("import", "-", "--db", b.folder / "piped.db", given=head + "llama3-8b,h100-sxm-80gb,4096,bf16,1,9000\n")
+
+
+def main():
+    bin_dir, fake = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    for check in (grids_from_pipes_are_planned, a_grid_from_a_pipe_is_run_and_resumed, nothing_hostile_reaches_a_terminal,
+                  imports_that_cannot_be_are_refused):
+        with tempfile.TemporaryDirectory(prefix="sweep-grids-") as folder:
+            check(Bench(bin_dir, fake, pathlib.Path(folder)))
+        print(f"ok  {check.__name__}")
+
+
+if __name__ == "__main__":
+    main()
