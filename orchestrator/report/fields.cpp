@@ -174,13 +174,13 @@ std::vector<Field> varying_among_ok(std::span<const ResultRow> rows) {
   return out;
 }
 
-Indexed index_of(std::span<const ResultRow> rows, const Field& field) {
+Indexed index_of(std::span<const ResultRow* const> rows, const Field& field) {
   Indexed out;
   out.of.reserve(rows.size());
   std::unordered_map<Value, std::size_t> first_seen;
   std::vector<Value> seen;
-  for (const ResultRow& row : rows) {
-    const auto [it, added] = first_seen.try_emplace(field.of(row), seen.size());
+  for (const ResultRow* row : rows) {
+    const auto [it, added] = first_seen.try_emplace(field.of(*row), seen.size());
     if (added) seen.push_back(it->first);
     out.of.push_back(it->second);
   }
@@ -196,6 +196,13 @@ Indexed index_of(std::span<const ResultRow> rows, const Field& field) {
   }
   for (std::size_t& at : out.of) at = place[at];
   return out;
+}
+
+Indexed index_of(std::span<const ResultRow> rows, const Field& field) {
+  std::vector<const ResultRow*> pointers;
+  pointers.reserve(rows.size());
+  for (const ResultRow& row : rows) pointers.push_back(&row);
+  return index_of(pointers, field);
 }
 
 std::string_view short_name(std::string_view axis) {

@@ -30,7 +30,7 @@ def row(batch, tokens, outcome="ok", model="tiny", spread=0.01, **more):
         line["metrics"] = {"step_ms": step, "step_ms_ci_low": step * (1 - spread), "step_ms_ci_high": step * (1 + spread),
                            "forward_ms": step * 0.3, "backward_ms": step * 0.6, "optimizer_ms": step * 0.05, "timed_steps": 20,
                            "tokens_per_s": tokens * 8, "tokens_per_s_gpu": tokens, "mt_per_hour": tokens * 8 * 0.0036,
-                           "cost_per_mt": 98.32 / (tokens * 8 * 0.0036), "peak_allocated_bytes": batch << 32, "alloc_retries": 0}
+                           "cost_per_mt": 55.04 / (tokens * 8 * 0.0036), "peak_allocated_bytes": batch << 32, "alloc_retries": 0}
         line["effective"] = {"backend": "nccl"}
     else:
         line["evidence"] = json.dumps({"log_tail": HOSTILE})
