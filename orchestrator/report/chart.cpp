@@ -143,6 +143,7 @@ class Plot {
 
   static std::string tick_text(const ChartAxis& axis, double value) {
     const double shown = value * axis.factor;
+    if (std::fabs(shown) < 1e-12) return "0";
     return axis.suffix                                            ? si(shown)
            : shown == std::round(shown) && std::fabs(shown) < 1e6 ? fmt::format("{:.0f}", shown)
                                                                   : significant(shown);

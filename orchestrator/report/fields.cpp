@@ -237,7 +237,12 @@ std::string layout(const ResultRow& row, std::span<const Field> shown) {
 
 std::string setting_text(const ResultRow& row, std::span<const Field> shown) {
   std::string out = layout(row, shown);
+  const auto has = [&](std::string_view name) {
+    return std::ranges::any_of(shown, [&](const Field& f) { return f.name() == name; });
+  };
+  const bool batch_follows = has("micro_batch_size") && has("grad_accum");
   for (const Field& field : shown) {
+    if (field.name() == "global_batch_size" && batch_follows) continue;
     if (short_name(field.name()) != field.name()) continue;  // layout() has said it
     const Value value = field.of(row);
     if (value.index() != 0)

@@ -109,7 +109,7 @@ const cellLabel = (cell, r, c, best) => {
 };
 
 // How large cells are: what their text needs, and as much more as the page has room for; the text grows a little with them.
-const WIDEST = 260, TALLEST = 120, LARGEST = 1.35;
+const WIDEST = 420, TALLEST = 120, LARGEST = 1.35;
 const cellSize = (all, cols, rows, labels) => {
   const widest = all.reduce((most, a) => a.words.reduce((m, [words, size, weight]) => Math.max(m, textWidth(words, size, weight)), most), 44);
   const tallest = all.reduce((most, a) => Math.max(most, a.words.length), 2);

@@ -141,6 +141,12 @@ Table cost_of(std::span<const ResultRow* const> rows, std::span<const Field> dif
     if (!row) continue;
     const auto &speed = row->metrics.mt_per_hour, &price = row->metrics.cost_per_mt;
     const auto real = [](std::optional<double> v) { return v ? Value{significant(*v)} : Value{}; };
+    const auto same = std::ranges::find_if(
+        table.rows, [&](const auto& line) { return line.back() == Value{row->trial_id}; });
+    if (same != table.rows.end()) {
+      same->front() = fmt::format("{}, {}", show(same->front()), one.what);
+      continue;
+    }
     table.rows.push_back({std::string(one.what), name_of(*row, differ), row->trial.nodes, real(speed),
                           real(price), speed && *speed > 0 ? real(kTrillion / 1e6 / *speed / 24) : Value{},
                           price ? Value{si(*price * kTrillion / 1e6)} : Value{}, row->trial_id});
@@ -213,7 +219,11 @@ std::string cost(const ReportInput& in, std::span<const BestOfGroup> groups, con
   for (const std::string& price : prices)
     out += fmt::format("<p class=\"small price\">Price of {}. Whole nodes are counted.</p>\n",
                        escape_xml(price));
-  if (prices.empty()) {
+  const bool costed =
+      std::ranges::any_of(in.rows, [](const ResultRow& row) { return row.metrics.cost_per_mt.has_value(); });
+  if (prices.empty() && costed) {
+    out += "<p class=\"small\">The price behind these costs was not recorded.</p>\n";
+  } else if (prices.empty()) {
     out +=
         "<p class=\"small\">No cost: neither the site file nor the hardware catalogue has a price for this "
         "hardware.</p>\n";

@@ -163,10 +163,15 @@ std::vector<const ResultRow*> rows_for_split(const ReportInput& in) {
 }  // namespace
 
 std::string memory_and_speed(const ReportInput& in) {
-  std::map<std::string, std::vector<const ResultRow*>> models;
+  const auto keys = comparable_groups(varying(in.rows));
+  std::map<std::string, std::vector<const ResultRow*>> models;  // or parts of one that compare
   for (const ResultRow& row : in.rows) {
-    if (fate_of(row) == Fate::kOk && row.metrics.peak_allocated_bytes && speed_of(row) > 0)
-      models[row.trial.model].push_back(&row);
+    if (fate_of(row) != Fate::kOk || !row.metrics.peak_allocated_bytes || speed_of(row) <= 0) continue;
+    BestOfGroup group;
+    for (const auto& key : keys) group.key.push_back(find_column(key)->get(row));
+    BestOptions options;
+    options.group_by = keys;
+    models[heading_of(group, options)].push_back(&row);
   }
   if (models.empty())
     return paragraph("No configuration ended ok with both its peak memory and its rate measured.");
@@ -179,7 +184,7 @@ std::string memory_and_speed(const ReportInput& in) {
     out += memory_chart(model, rows, in.headroom, differ);
   }
   if (models.size() > kModels)
-    out += paragraph(fmt::format("{} more models are not drawn.", models.size() - kModels));
+    out += paragraph(fmt::format("{} more are not drawn.", models.size() - kModels));
   return out;
 }
 

@@ -42,7 +42,7 @@ std::string name_of(const ResultRow& row, std::span<const Field> varying) {
 
 namespace {
 
-// Takes away the axes whose value is the same in every row, and says so.
+// Takes away columns without any value, and the axes whose value is the same in every row; says what that is.
 std::string without_constants(Table& table, const Names& names) {
   std::string out;
   if (table.rows.size() < 2) return out;
@@ -50,8 +50,10 @@ std::string without_constants(Table& table, const Names& names) {
     const Column* column = find_column(table.columns[c]);
     const Value& first = table.rows.front()[c];
     const bool same = std::ranges::all_of(table.rows, [&](const auto& row) { return row[c] == first; });
-    if (!column || column->role != Role::kAxis || !same) continue;
-    out = fmt::format("{} {}{}{}", names.of(column->key), show(first), out.empty() ? "" : ", ", out);
+    const bool empty = same && first.index() == 0;
+    if (!empty && (!column || column->role != Role::kAxis || !same)) continue;
+    if (!empty)
+      out = fmt::format("{} {}{}{}", names.of(column->key), show(first), out.empty() ? "" : ", ", out);
     table.columns.erase(table.columns.begin() + std::ptrdiff_t(c));
     for (auto& row : table.rows) row.erase(row.begin() + std::ptrdiff_t(c));
   }
@@ -72,14 +74,15 @@ std::string html_table(Table table, const Names& names) {
   const auto cells = shown_cells(table);
   std::vector<const char*> how;
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    const bool numbers = cells.numbers[c] || std::ranges::all_of(cells.rows, [&](const auto& row) {
+    const Column* column = find_column(table.columns[c]);
+    const bool axis = column && column->role == Role::kAxis;  // a model may be called 8B
+    const bool numbers = cells.numbers[c] || (!axis && std::ranges::all_of(cells.rows, [&](const auto& row) {
                            return row[c] == "-" || reads_as_number(row[c]);
-                         });
+                         }));
     const bool id = table.columns[c] == "trial";
     const bool wide =
         table.columns[c] == "layout" || table.columns[c] == "configuration" || table.columns[c] == "setting";
     how.push_back(id ? " class=\"id\"" : numbers ? " class=\"n\"" : wide ? " class=\"conf\"" : "");
-    const Column* column = find_column(table.columns[c]);
     const std::string head =
         column ? names.with_unit(Field(*column), {1, cells.units[c], false}) : names.of(table.columns[c]);
     out += fmt::format("<th{}>{}</th>", how.back(), escape_xml(head));
