@@ -102,8 +102,7 @@ class Plot {
   std::string draw() {
     out_ = open_svg(chart_.width, empty_ ? 60 : height_, chart_.title);
     if (empty_) {
-      put_text(out_, 10, 34, "nothing measured to draw", fmt::format("font-size=\"13\" fill=\"{}\"", kSoft));
-      return out_ + "</svg>\n";
+      return out_ + nothing_drawn();
     }
     const Span sx(chart_.x, x_.low, x_.high, kLeft + 8, chart_.width - kRight),
         sy(chart_.y, y_.low, y_.high, floor_, kTop + 8);
@@ -278,6 +277,24 @@ class Plot {
   std::string out_;
 };
 
+std::vector<std::string> labels_of(const StackedBars& bars) {
+  std::vector<std::string> labels;
+  for (const auto& bar : bars.bars) labels.push_back(safe_text(bar.label));
+  return shortened(std::move(labels), 48);
+}
+
+double room_for(const std::vector<std::string>& labels) {
+  double out = 60;
+  for (const auto& label : labels) out = std::max(out, 6.2 * double(display_width(label)) + 16);
+  return out;
+}
+
+std::string nothing_drawn() {
+  return fmt::format(
+      "<text x=\"10.0\" y=\"34.0\" font-size=\"13\" fill=\"{}\">nothing measured to draw</text>\n</svg>\n",
+      kSoft);
+}
+
 }  // namespace
 
 std::vector<double> round_ticks(double low, double high, int count) {
@@ -296,25 +313,17 @@ std::string to_svg(const Chart& chart) {
 
 std::string to_svg(const StackedBars& bars) {
   constexpr double kBar = 20, kStep = 30, kEnd = 84;
-  std::vector<std::string> labels;
-  for (const auto& bar : bars.bars) labels.push_back(safe_text(bar.label));
-  labels = shortened(std::move(labels), 48);
-  double label_width = 60;
-  for (const auto& label : labels)
-    label_width = std::max(label_width, 6.2 * double(display_width(label)) + 16);
-  label_width = std::min(label_width, bars.width / 2);
+  const auto labels = labels_of(bars);
+  const double label_width = std::min(room_for(labels), bars.width / 2);
   double most = 0;
   for (const auto& bar : bars.bars) {
     double sum = 0;
     for (const double part : bar.parts) sum += part;
     most = std::max(most, sum);
   }
-  const double height = kTop + kStep * double(bars.bars.size()) + 30;
-  std::string out = open_svg(bars.width, most > 0 ? height : 60, bars.title);
-  if (!(most > 0)) {
-    put_text(out, 10, 34, "nothing measured to draw", fmt::format("font-size=\"13\" fill=\"{}\"", kSoft));
-    return out + "</svg>\n";
-  }
+  std::string out =
+      open_svg(bars.width, most > 0 ? kTop + kStep * double(bars.bars.size()) + 30 : 60, bars.title);
+  if (!(most > 0)) return out + nothing_drawn();
   const double per = (bars.width - label_width - kEnd) / most;
   static constexpr std::array<std::string_view, 7> kFills = {"#3b6ea5", "#8fb8de", "#e0a458", "#c0504d",
                                                              "#8a6fb0", "#c9ced4", "#6b8e4e"};

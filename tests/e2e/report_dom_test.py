@@ -8,13 +8,14 @@ import sys
 import tempfile
 
 import browser
-from answers_test import row
+from answers_test import SPEC, row
 from heatmap_dom_test import expect
 
 
 def make(bin_dir, folder):
-    lines = [row(batch, 100.0 + batch, nodes=nodes, model=model) for batch in (1, 2, 4) for nodes in (1, 2) for model in ("small-1B", "large-8B")]
-    lines += [row(8, 0, "oom", nodes=1, model="small-1B"), row(16, 0, "pruned", nodes=1, model="large-8B")]
+    models = [{"model": "small-1B", "spec": SPEC}, {"model": "large-8B", "spec": {**SPEC, "layers": SPEC["layers"] + 2}}]
+    lines = [row(batch, 100.0 + batch, nodes=nodes, **model) for batch in (1, 2, 4) for nodes in (1, 2) for model in models]
+    lines += [row(8, 0, "oom", nodes=1, **models[0]), row(16, 0, "pruned", nodes=1, **models[1])]
     (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
     subprocess.run([bin_dir / "result_db", folder / "r.db", "two models", "Which?", folder / "rows.jsonl"], check=True, timeout=60)
     subprocess.run([bin_dir / "sweep", "report", "--db", folder / "r.db", "-o", folder / "r.html"], check=True, timeout=120, stderr=subprocess.DEVNULL)
