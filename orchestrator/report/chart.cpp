@@ -47,6 +47,12 @@ std::string open_svg(double width, double height, std::string_view title) {
       width, height, escape_xml(title));
 }
 
+std::string nothing_drawn() {
+  return fmt::format(
+      "<text x=\"10.0\" y=\"34.0\" font-size=\"13\" fill=\"{}\">nothing measured to draw</text>\n</svg>\n",
+      kSoft);
+}
+
 // A path of its own for each series: circle, square, triangle, diamond, then again.
 std::string mark_path(std::size_t kind, double x, double y, double r) {
   switch (kind % 4) {
@@ -287,12 +293,6 @@ double room_for(const std::vector<std::string>& labels) {
   double out = 60;
   for (const auto& label : labels) out = std::max(out, 6.2 * double(display_width(label)) + 16);
   return out;
-}
-
-std::string nothing_drawn() {
-  return fmt::format(
-      "<text x=\"10.0\" y=\"34.0\" font-size=\"13\" fill=\"{}\">nothing measured to draw</text>\n</svg>\n",
-      kSoft);
 }
 
 }  // namespace
