@@ -61,6 +61,7 @@ inline constexpr std::array kAll{
     AxisDomain{"hot_percent", 0, 100},
     AxisDomain{"capacity_percent", 0, 100'000},
     AxisDomain{"recompute_every", 1, 100'000},
+    AxisDomain{"vocab_multiple", 1, 65'536},
     AxisDomain{"grad_dtype", 0, 0, kGradDtype},
     AxisDomain{"schedule", 0, 0, kSchedule},
     AxisDomain{"cp_form", 0, 0, kCpForm},

@@ -22,7 +22,8 @@ void for_each_member(T& s, F&& f, const StepSample*) {
 template <class T, class F>
 void for_each_member(T& r, F&& f, const RankRecord*) {
   f("attempt", r.attempt), f("rank", r.rank), f("outcome", r.outcome), f("oom_kind", r.oom_kind);
-  f("phase", r.phase), f("step", r.step), f("message", r.message), f("oom_asked_bytes", r.oom_asked_bytes);
+  f("phase", r.phase), f("part", r.part), f("step", r.step), f("message", r.message),
+      f("oom_asked_bytes", r.oom_asked_bytes);
   f("ended_unix_ns", r.ended_unix_ns), f("consequential", r.consequential), f("samples", r.samples);
   f("startup_ns", r.startup_ns), f("peak_allocated_bytes", r.peak_allocated_bytes);
   f("peak_reserved_bytes", r.peak_reserved_bytes), f("baseline_bytes", r.baseline_bytes);

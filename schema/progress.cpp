@@ -11,6 +11,13 @@ const char* name_of(Collective kind) {
   return index < kNames.size() ? kNames[index] : "unknown";
 }
 
+const char* name_of(Part part) {
+  static constexpr std::array<const char*, 5> kNames{"none", "forward", "backward", "optimizer",
+                                                     "communication"};
+  const auto index = static_cast<std::size_t>(part);
+  return index < kNames.size() ? kNames[index] : "unknown";
+}
+
 CollectiveName CollectiveName::of(Collective kind, std::uint64_t number, std::string_view group) {
   CollectiveName name;
   name.what = number << 8 | (static_cast<std::uint64_t>(kind) + 1);

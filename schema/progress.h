@@ -40,6 +40,7 @@ enum class Collective : std::uint8_t {
 };
 inline constexpr std::size_t kCollectives = 8;
 const char* name_of(Collective);
+const char* name_of(Part);
 
 // One collective by name: kind and number (in its group, from 1) in a word, the group's name in two. Default:
 // none.

@@ -41,7 +41,8 @@ struct RankLaunch {
   bool operator==(const RankLaunch&) const = default;
 };
 
-// Of an attempt that others may run beside: sees its own GPUs alone and stays on its own cores. REQUIRES: before
+// Sees GPUs in the order of their PCI addresses, as NVML does; of an attempt that others may run beside, its own GPUs alone,
+// and stays on its own cores. REQUIRES: before
 // the first CUDA call and the first further thread.
 Expected<void> keep_to_place(const RankLaunch&);
 

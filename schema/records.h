@@ -40,6 +40,7 @@ struct RankRecord {
   Outcome outcome = Outcome::kCrash;  // ok, oom, invalid, crash, unsupported
   std::optional<OomKind> oom_kind;
   std::string phase;  // where it ended: init, build, first_step, step, done
+  std::string part;   // of an oom, what was going on: build, forward, backward, optimizer, communication
   i64 step = 0;
   std::string message;  // of anything but ok
   std::optional<i64> oom_asked_bytes;

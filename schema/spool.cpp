@@ -48,8 +48,11 @@ fs::path rank_progress(const fs::path& dir, i64 rank) {
 fs::path nccl_log(const fs::path& dir, i64 rank) {
   return dir / fmt::format("rank_{:05}.nccl", rank);
 }
-fs::path nccl_trace(const fs::path& dir) {
-  return dir / "nccl_trace_";
+fs::path flight_trace(const fs::path& dir, i64 rank) {
+  return dir / fmt::format("rank_{:05}.flight", rank);
+}
+fs::path flight_request(const fs::path& dir, i64 rank) {
+  return dir / fmt::format("flight_{:05}", rank);
 }
 
 namespace {

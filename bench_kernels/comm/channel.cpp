@@ -20,6 +20,13 @@ c10d::ReduceOp reduce_op(Channel::Op op) {
   return c10d::ReduceOp::SUM;
 }
 
+// Steps of `stride` from the first member of the ring that this rank is in.
+int place_in_ring(int rank, int size, int stride) {
+  int place = 0;
+  for (int at = rank % std::gcd(size, stride); at != rank; at = (at + stride) % size) ++place;
+  return place;
+}
+
 std::int64_t payload(const at::Tensor& tensor) {
   return tensor.numel() * static_cast<std::int64_t>(tensor.element_size());
 }
@@ -137,6 +144,26 @@ Pending Channel::recv(const at::Tensor& tensor, int from, int tag) {
   enter(Kind::kRecv);
   std::vector<at::Tensor> tensors{tensor};
   return begin(Kind::kRecv, 0, backend_->recv(tensors, from, tag));
+}
+
+Exchange Channel::shift(const at::Tensor& mine, const at::Tensor& theirs, int stride, int tag) {
+  const int n = size(), to = (rank() + stride) % n, from = (rank() + n - stride) % n;
+  if (backend_->supportsCoalescing()) {
+    std::vector<at::Tensor> out{mine}, in{theirs};
+    enter(Kind::kSend);
+    backend_->startCoalescing();
+    backend_->send(out, to, tag);
+    begin(Kind::kSend, payload(mine), {});
+    enter(Kind::kRecv);
+    backend_->recv(in, from, tag);
+    return {begin(Kind::kRecv, 0, backend_->endCoalescing()), {}};
+  }
+  if (place_in_ring(rank(), n, stride) % 2 == 0) {
+    auto sending = send(mine, to, tag);
+    return {std::move(sending), recv(theirs, from, tag)};
+  }
+  auto receiving = recv(theirs, from, tag);
+  return {std::move(receiving), send(mine, to, tag)};
 }
 
 void Channel::barrier() {

@@ -17,24 +17,35 @@ struct CudaStats {
   std::int64_t asked = 0;  // size of the last allocation refused; 0: none was
 };
 
+struct CudaDevice {
+  std::string name;
+  std::string compute_capability;  // "9.0"
+  std::int64_t memory_bytes = 0;
+};
+
+// What the driver says when it is asked, after something failed.
+struct CudaCondition {
+  bool answers = false;         // it still does; false: an error sticks, and the memory is not known
+  std::int64_t free_bytes = 0;  // of the device, whoever holds the rest
+  bool cublas = false;          // a cuBLAS handle is there or could be made
+};
+
 // A table of functions; a member is never null. Errors come out as C++ exceptions (both sides use one
 // LibTorch).
 struct CudaPlugin {
-  static constexpr int kVersion = 1;
+  static constexpr int kVersion = 2;
   int version;
   int (*device_count)();
   void (*set_device)(int device);
   void (*synchronize)(int device);
   BackendPtr (*make_nccl)(const GroupOptions&);
+  CudaDevice (*describe)(int device);
   CudaStats (*stats)(int device);
   void (*reset_peak)(int device);
   void (*set_cap)(int device,
-                  std::int64_t bytes);  // on what the allocator reserves, not on what is allocated
-  // Events on the current stream, for timing: mark() returns one, elapsed_ns() waits for the later of the
-  // two.
-  void* (*mark)();
-  std::int64_t (*elapsed_ns)(void* from, void* to);
-  void (*release)(void* event);
+                  std::int64_t bytes);     // on what the allocator reserves, not on what is allocated
+  CudaCondition (*condition)(int device);  // never throws
+  std::string (*trace)();                  // NCCL's flight recorder as JSON; from any thread
 };
 
 // The plug-in, loaded at the first call; nullptr where there is no GPU. Throws c10::NotImplementedError where

@@ -25,8 +25,14 @@ struct GroupOptions {
   // files in the directory serve.
   c10::intrusive_ptr<c10d::Store> rendezvous;
   std::string address;
-  std::string directory;       // on memory, shared by the ranks, empty of earlier groups of this name
-  std::string name = "world";  // tells groups in one directory apart
+  std::string directory;              // on memory, shared by the ranks, empty of earlier groups of this name
+  std::string name = "world";         // tells groups in one directory apart
+  std::string label = "world";        // what people call it: its dimension
+  std::vector<std::int64_t> members;  // its ranks, as the world counts them
+  // NCCL: split the group from this one. REQUIRES: every rank of the parent makes a group now, of members that no other
+  // rank's group has. Null: the members make it alone.
+  BackendPtr parent;
+  int device = 0;  // of this rank's GPU
   int rank = 0;
   int world = 1;
   bool on_cuda = false;                        // tensors are on a GPU

@@ -184,9 +184,24 @@ HostScope::~HostScope() {
   --host_depth;
 }
 
+namespace {
+
+// Whatever the driver says about pinned memory, it is the host's: the device's is not asked for.
+at::Tensor empty_pinned(at::IntArrayRef sizes, const at::TensorOptions& of) {
+  try {
+    return at::empty(sizes, of.device(at::kCPU).pinned_memory(true));
+  } catch (const c10::AcceleratorError& error) {
+    constexpr int kMemoryAllocation = 2;  // cudaErrorMemoryAllocation
+    if (error.get_error_code() != kMemoryAllocation) throw;
+    throw HostMemoryRefused(c10::multiply_integers(sizes) * static_cast<std::int64_t>(of.dtype().itemsize()));
+  }
+}
+
+}  // namespace
+
 at::Tensor empty_on_host(at::IntArrayRef sizes, const at::TensorOptions& of) {
   const bool stands_in = of.device().is_cpu() || of.device().is_meta();
-  if (!stands_in) return at::empty(sizes, of.device(at::kCPU).pinned_memory(true));
+  if (!stands_in) return empty_pinned(sizes, of);
   const HostScope host;
   return at::empty(sizes, of);
 }

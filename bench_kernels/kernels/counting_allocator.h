@@ -13,6 +13,7 @@
 #include <c10/core/DeviceType.h>
 
 #include <cstdint>
+#include <new>
 #include <optional>
 
 namespace sweep::memory {
@@ -63,8 +64,20 @@ class HostScope {
   HostScope& operator=(const HostScope&) = delete;
 };
 
+// Host memory that the system or the driver refused, with the size asked for.
+class HostMemoryRefused : public std::bad_alloc {
+ public:
+  explicit HostMemoryRefused(std::int64_t asked) : asked_(asked) {}
+  const char* what() const noexcept override { return "host memory was refused"; }
+  std::int64_t asked() const { return asked_; }
+
+ private:
+  std::int64_t asked_;
+};
+
 // An uninitialised tensor of that size and type in host memory, for what is offloaded from `of`'s device: on
-// CUDA pinned, so that copies run beside the computation; on CPU and meta a block tagged host.
+// CUDA pinned, so that copies run beside the computation (throws HostMemoryRefused where the driver has no more); on
+// CPU and meta a block tagged host.
 at::Tensor empty_on_host(at::IntArrayRef sizes, const at::TensorOptions& of);
 
 }  // namespace sweep::memory

@@ -84,6 +84,7 @@ void cross_entropy_share(const at::Tensor& logits, const at::Tensor& labels, std
 void cross_entropy_backward(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
                             double scale, FirstEntry first);
 void add_squares(const at::Tensor& flat, double weight, const at::Tensor& total);
+void fill_uniform(const at::Tensor& out, std::uint64_t key, double bound, const Region&, at::Device on);
 }  // namespace plain
 
 }  // namespace sweep::kernels

@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/kernels/dispatch.h"
 
 namespace sweep::kernels {
@@ -102,27 +101,24 @@ void add_squares(const at::Tensor& flat, double weight, const at::Tensor& total)
   });
 }
 
-void fill_uniform(const at::Tensor& out, std::uint64_t key, double bound, const Region& region) {
-  if (out.is_meta()) return;
-  memory::ScratchScope scratch;
-  const at::Tensor host =
-      out.is_cpu() && out.is_contiguous() ? out : at::empty(out.sizes(), out.options().device(at::kCPU));
-  const std::int64_t width = region.columns && host.dim() > 1 ? host.size(1) : host.numel();
-  const std::int64_t stride = region.columns && host.dim() > 1 ? region.columns : width;
-  by_type(host, [&]<class T>() {
+void fill_uniform(const at::Tensor& out, std::uint64_t key, double bound, const Region& region,
+                  at::Device on) {
+  if (out.is_meta() && way(out) == Way::kNothing) return;
+  if (!on.is_cpu() || way(out) == Way::kPlain) return plain::fill_uniform(out, key, bound, region, on);
+  const std::int64_t width = out.size(1), stride = out.stride(0);
+  by_type(out, [&]<class T>() {
     using A = typename RowKernels<T>::A;
-    at::parallel_for(0, host.numel(), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+    at::parallel_for(0, out.numel(), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
       while (begin < end) {  // row by row
         const std::int64_t row = begin / width, column = begin % width;
         const std::int64_t count = std::min(end - begin, width - column);
-        row_kernels<T>().fill_uniform(data<T>(host) + begin, region.first + row * stride + column, count, key,
+        row_kernels<T>().fill_uniform(data<T>(out) + row * stride + column,
+                                      region.first + row * region.columns + column, count, key,
                                       static_cast<A>(bound));
         begin += count;
       }
     });
   });
-  at::Tensor target = out;
-  if (!host.is_same(out)) target.copy_(host);
 }
 
 }  // namespace sweep::kernels

@@ -101,6 +101,7 @@ struct Tokens {
 void embed(const at::Tensor& table, const at::Tensor& positions, const Tokens&, const at::Tensor& out);
 void embed_backward(const at::Tensor& dout, const Tokens&, const GradOut& dtable, const GradOut& dpositions);
 
+// Logits below are [T, entries]; their rows may lie further apart (columns of padding between them are not touched).
 // Sum over rows of the negative log-likelihood, as a double scalar tensor on the CPU or the device's type;
 // lse [T]. total[0] grows by it.
 void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
@@ -120,13 +121,13 @@ void cross_entropy_backward(const at::Tensor& logits, const at::Tensor& labels, 
 // total[0] (float64) grows by weight times the sum of the squares of a flat tensor.
 void add_squares(const at::Tensor& flat, double weight, const at::Tensor& total);
 
-// Which elements of a whole tensor a filled one is: row r starts at element first + r * columns; columns 0: one
-// run from first on.
+// Which elements of a whole tensor a filled one [rows, n] is: row r is n elements from first + r * columns on.
 struct Region {
   std::int64_t first = 0, columns = 0;
 };
-// Fills with the values that fill_uniform gives the region's elements for the key, wherever the tensor lives.
-void fill_uniform(const at::Tensor& out, std::uint64_t key, double bound, const Region&);
+// Fills rows (which may lie apart) with what the region's elements are for the key: uniform in [-bound, bound], the same
+// bits wherever they are drawn. A GPU draws its own, in pieces of 32 MiB; for host memory beside it `on` draws them.
+void fill_uniform(const at::Tensor& out, std::uint64_t key, double bound, const Region&, at::Device on);
 
 // The accumulation type of a stored type: float, or double for double.
 at::ScalarType accumulate_type(at::ScalarType);

@@ -196,4 +196,55 @@ void add_squares(const at::Tensor& flat, double weight, const at::Tensor& total)
   sum.add_(norm.square(), weight);
 }
 
+namespace {
+
+// The counter hash of rows_impl.h in whole numbers of 64 bits, of which 32 count: of index becomes 24 random bits.
+void hash_counters(at::Tensor& index, std::uint64_t key) {
+  constexpr std::int64_t kLow = 0xffffffff;
+  const at::Tensor high = at::bitwise_right_shift(index, 32).mul_(std::int64_t{0x9e3779b9});
+  index.bitwise_and_(kLow).add_(high).add_(static_cast<std::int64_t>(key & kLow)).bitwise_and_(kLow);
+  const auto fold = [&](std::int64_t bits) {
+    at::Tensor shifted = high;
+    at::bitwise_right_shift_out(shifted, index, bits);
+    index.bitwise_xor_(shifted);
+  };
+  fold(16);
+  index.mul_(std::int64_t{0x7feb352d}).bitwise_and_(kLow);
+  fold(15);
+  index.bitwise_xor_(static_cast<std::int64_t>(key >> 32));
+  index.mul_(std::int64_t{0x846ca68b}).bitwise_and_(kLow);
+  fold(16);
+  index.bitwise_right_shift_(8);
+}
+
+void fill_piece(at::Tensor out, std::uint64_t key, double bound, const Region& region, at::Device on) {
+  const auto whole = at::TensorOptions(on).dtype(at::kLong);
+  at::Tensor drawn;
+  {
+    at::Tensor index = at::arange(out.size(0), whole).mul_(region.columns).add_(region.first).unsqueeze(1) +
+                       at::arange(out.size(1), whole);
+    hash_counters(index, key);
+    drawn = index.to(accumulate_type(out.scalar_type()));
+  }
+  out.copy_(drawn.mul_(1.0 / 8388608.0).sub_(1.0).mul_(bound));
+}
+
+}  // namespace
+
+void fill_uniform(const at::Tensor& out, std::uint64_t key, double bound, const Region& region,
+                  at::Device on) {
+  constexpr std::int64_t kPiece = 1 << 21;  // elements: two words of eight bytes for each while it is drawn
+  const std::int64_t rows = out.size(0), columns = out.size(1);
+  const std::int64_t width = std::min(columns, kPiece), height = std::max<std::int64_t>(1, kPiece / width);
+  for (std::int64_t row = 0; row < rows; row += height) {
+    for (std::int64_t column = 0; column < columns; column += width) {
+      const at::Tensor piece = out.narrow(0, row, std::min(height, rows - row))
+                                   .narrow(1, column, std::min(width, columns - column));
+      const std::int64_t first = region.first + row * region.columns + column;
+      fill_piece(piece, key, bound, {first, region.columns}, on);
+      if (out.is_meta()) return;  // no piece takes more than the first
+    }
+  }
+}
+
 }  // namespace sweep::kernels::plain

@@ -31,6 +31,13 @@ struct TokenRows {
   std::int64_t first = 0, held = 0, seq = 1;
 };
 
+// Rows of n logits, of the vocabulary's entries first .. first + n; a row may be followed by padding.
+template <class T>
+struct LogitRows {
+  T* at = nullptr;
+  std::int64_t first = 0, n = 0, stride = 0;
+};
+
 template <class T>
 struct RowKernels {
   using A = typename Accumulate<T>::Type;
@@ -58,13 +65,13 @@ struct RowKernels {
   // GELU in its tanh form; the backward as above: in becomes its gradient, grad becomes out.
   void (*gelu)(const T* in, T* out, Index begin, Index end, Index n);
   void (*gelu_backward)(T* in, T* grad, Index begin, Index end, Index n);
-  // The logits are those of the vocabulary's entries first .. first + n. lse[row] = log sum exp(logits),
+  // lse[row] = log sum exp(logits),
   // picked[row] (may be null) the logit of the label, 0 where it is not here; returns the sum of lse - picked.
-  double (*cross_entropy)(const T* logits, const Index* labels, Index first, A* lse, A* picked, Index begin,
-                          Index end, Index n);
+  double (*cross_entropy)(LogitRows<T> logits, const Index* labels, A* lse, A* picked, Index begin,
+                          Index end);
   // logits become (exp(logits - lse) - onehot) * scale.
-  void (*cross_entropy_backward)(T* logits, const Index* labels, Index first, const A* lse, A scale,
-                                 Index begin, Index end, Index n);
+  void (*cross_entropy_backward)(LogitRows<T> logits, const Index* labels, const A* lse, A scale, Index begin,
+                                 Index end);
   // Row r of each [seq, seq] score matrix: softmax of scale * scores over columns (r - window, r], zero
   // elsewhere.
   void (*causal_softmax)(T* scores, Index begin, Index end, Index seq, Index window, A scale);

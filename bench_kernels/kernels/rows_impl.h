@@ -253,16 +253,17 @@ struct Rows {
     return unordered(m);
   }
 
-  static double cross_entropy(const T* logits, const Index* labels, Index first, A* lse, A* picked,
-                              Index begin, Index end, Index n) {
+  static double cross_entropy(LogitRows<T> logits, const Index* labels, A* lse, A* picked, Index begin,
+                              Index end) {
     double total = 0;
+    const Index n = logits.n;
     for (Index row = begin; row < end; ++row) {
-      const T* l = logits + row * n;
+      const T* l = logits.at + row * logits.stride;
       const A m = largest(l, n);
       A sum = 0;
       for (Index i = 0; i < n; ++i) sum += exponential(load(l + i) - m);
       lse[row] = m + logarithm(sum);
-      const Index at = labels[row] - first;
+      const Index at = labels[row] - logits.first;
       const A logit = at >= 0 && at < n ? load(l + at) : A(0);
       if (picked) picked[row] = logit;
       total += static_cast<double>(lse[row]) - static_cast<double>(logit);
@@ -270,12 +271,13 @@ struct Rows {
     return total;
   }
 
-  static void cross_entropy_backward(T* logits, const Index* labels, Index first, const A* lse, A scale,
-                                     Index begin, Index end, Index n) {
+  static void cross_entropy_backward(LogitRows<T> logits, const Index* labels, const A* lse, A scale,
+                                     Index begin, Index end) {
+    const Index n = logits.n;
     for (Index row = begin; row < end; ++row) {
-      T* l = logits + row * n;
+      T* l = logits.at + row * logits.stride;
       const A z = lse[row];
-      const Index at = labels[row] - first;
+      const Index at = labels[row] - logits.first;
       const bool here = at >= 0 && at < n;
       const A at_label = here ? (exponential(load(l + at) - z) - A(1)) * scale : A(0);
       for (Index i = 0; i < n; ++i) store(l + i, exponential(load(l + i) - z) * scale);

@@ -11,6 +11,11 @@ TokenRows rows_of(const Tokens& t, const at::Tensor& table) {
   return {data<std::int64_t>(t.ids), data<std::int64_t>(t.places), t.first.value_or(0), table.size(0), t.seq};
 }
 
+template <class T>
+LogitRows<T> logit_rows(const at::Tensor& logits, std::int64_t first) {
+  return {data<T>(logits), first, logits.size(1), logits.stride(0)};
+}
+
 // Adds each position's gradients, summed over the sequences.
 template <class T>
 void positions_backward(const at::Tensor& dout, const Tokens& tokens, const GradOut& dpositions) {
@@ -64,13 +69,13 @@ void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, const at:
                    const at::Tensor& total) {
   if (way(logits) == Way::kNothing) return;
   if (way(logits) == Way::kPlain) return plain::cross_entropy(logits, labels, lse, total);
-  const std::int64_t rows = logits.size(0), n = logits.size(1);
+  const std::int64_t rows = logits.size(0);
   by_type(logits, [&]<class T>() {
     using A = typename RowKernels<T>::A;
     const auto sum =
         over_rows_summing<double>(rows, 1, [&](std::int64_t begin, std::int64_t end, double* out) {
-          *out += row_kernels<T>().cross_entropy(data<T>(logits), data<std::int64_t>(labels), 0, data<A>(lse),
-                                                 nullptr, begin, end, n);
+          *out += row_kernels<T>().cross_entropy(logit_rows<T>(logits, 0), data<std::int64_t>(labels),
+                                                 data<A>(lse), nullptr, begin, end);
         });
     *data<double>(total) += sum[0];
   });
@@ -84,8 +89,8 @@ void cross_entropy_share(const at::Tensor& logits, const at::Tensor& labels, std
   by_type(logits, [&]<class T>() {
     using A = typename RowKernels<T>::A;
     over_rows(rows, n, [&](std::int64_t begin, std::int64_t end) {
-      row_kernels<T>().cross_entropy(data<T>(logits), data<std::int64_t>(labels), first, data<A>(lse),
-                                     data<A>(picked), begin, end, n);
+      row_kernels<T>().cross_entropy(logit_rows<T>(logits, first), data<std::int64_t>(labels), data<A>(lse),
+                                     data<A>(picked), begin, end);
     });
   });
 }
@@ -116,8 +121,9 @@ void cross_entropy_backward(const at::Tensor& logits, const at::Tensor& labels, 
   by_type(logits, [&]<class T>() {
     using A = typename RowKernels<T>::A;
     over_rows(rows, n, [&](std::int64_t begin, std::int64_t end) {
-      row_kernels<T>().cross_entropy_backward(data<T>(logits), data<std::int64_t>(labels), first.value_or(0),
-                                              data<A>(lse), static_cast<A>(scale), begin, end, n);
+      row_kernels<T>().cross_entropy_backward(logit_rows<T>(logits, first.value_or(0)),
+                                              data<std::int64_t>(labels), data<A>(lse), static_cast<A>(scale),
+                                              begin, end);
     });
   });
 }

@@ -12,8 +12,7 @@ class Embedding final : public Unit {
     const ModelSpec& s = spec();
     const bool gpt2 = is_gpt2(s);
     const std::string name = gpt2 ? "transformer.wte.weight" : "model.embed_tokens.weight";
-    table_ = parameters().add({{name, s.vocab_size / layout().tp(), tensor_share(layout(), 0, s.vocab_size)}},
-                              s.hidden_size, Parameters::Init::kUniform,
+    table_ = parameters().add({vocabulary_part(shared, name)}, s.hidden_size, Parameters::Init::kUniform,
                               s.tie_embeddings && layout().tied_elsewhere ? Role::kTied : Role::kDense);
     TORCH_INTERNAL_ASSERT(table_ == kTable);
     if (s.rope) return;

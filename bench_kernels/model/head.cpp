@@ -22,12 +22,13 @@ class Head final : public Unit {
       parameters().also_reads(table);
     } else if (spec().tie_embeddings) {  // a copy of the first stage's table
       const std::string name = is_gpt2(spec()) ? "transformer.wte.weight" : "model.embed_tokens.weight";
-      head_.weight = parameters().add({{name, held(), tensor_share(layout(), 0, spec().vocab_size)}},
-                                      spec().hidden_size, Parameters::Init::kUniform, Role::kTied);
+      head_.weight = parameters().add({vocabulary_part(shared, name)}, spec().hidden_size,
+                                      Parameters::Init::kUniform, Role::kTied);
     } else {
-      head_ = add_linear(shared, {{"lm_head", {spec().vocab_size}}}, spec().hidden_size, false, false,
-                         Split::kColumns);
+      head_.weight = parameters().add({vocabulary_part(shared, "lm_head.weight")}, spec().hidden_size,
+                                      Parameters::Init::kUniform);
     }
+    padding_ = parameters().stacks()[head_.weight].parts[0].padding;
   }
 
   at::Tensor forward(const MicroStep& micro, at::Tensor in, SavedPtr& saved) const override {
@@ -37,7 +38,7 @@ class Head final : public Unit {
     s.h = at::empty_like(s.x);
     s.stats = kernels::norm(s.x, norm_of(shared_, norm_), s.h);
     const std::int64_t rows = micro.labels.size(0);
-    s.logits = at::empty({rows, held()}, s.x.options());
+    s.logits = at::empty({rows, shared_.vocabulary_rows()}, s.x.options());
     column_forward(shared_, head_, s.h, s.logits);
     s.lse = at::empty({rows}, s.x.options().dtype(kernels::accumulate_type(s.x.scalar_type())));
     cross_entropy(micro, s);
@@ -47,9 +48,10 @@ class Head final : public Unit {
 
   at::Tensor backward(const MicroStep& micro, at::Tensor, SavedPtr saved) const override {
     auto& s = static_cast<HeadSaved&>(*saved);
-    kernels::cross_entropy_backward(s.logits, micro.labels, s.lse,
+    kernels::cross_entropy_backward(entries(s.logits), micro.labels, s.lse,
                                     micro.scale / static_cast<double>(s.logits.size(0)),
                                     first_entry(shared_));
+    if (padding_ > 0) s.logits.narrow(1, s.logits.size(1) - padding_, padding_).zero_();
     const at::Tensor dh = column_backward(shared_, head_, s.logits, s.h);
     s.logits.reset();
     backward_norm(shared_, norm_, dh, s.x, s.stats, {}, dh);
@@ -57,13 +59,17 @@ class Head final : public Unit {
   }
 
  private:
-  std::int64_t held() const { return spec().vocab_size / layout().tp(); }
+  // The logits without those of padding, which the softmax does not see.
+  at::Tensor entries(const at::Tensor& logits) const {
+    return padding_ > 0 ? logits.narrow(1, 0, logits.size(1) - padding_) : logits;
+  }
 
   // Over the vocabulary's shares: their largest log-sum-exp, then their weights and the label's logit, summed.
   void cross_entropy(const MicroStep& micro, const HeadSaved& s) const {
-    if (layout().tp() == 1) return kernels::cross_entropy(s.logits, micro.labels, s.lse, micro.total);
+    const at::Tensor logits = entries(s.logits);
+    if (layout().tp() == 1) return kernels::cross_entropy(logits, micro.labels, s.lse, micro.total);
     const at::Tensor sums = at::empty({2, s.lse.size(0)}, s.lse.options()), largest = at::empty_like(s.lse);
-    kernels::cross_entropy_share(s.logits, micro.labels, *first_entry(shared_), s.lse, sums.select(0, 1));
+    kernels::cross_entropy_share(logits, micro.labels, *first_entry(shared_), s.lse, sums.select(0, 1));
     at::Tensor(largest).copy_(s.lse);
     layout().tensor->all_reduce(largest, comm::Channel::Op::kMax).wait();
     kernels::cross_entropy_weigh(s.lse, largest, sums);
@@ -73,6 +79,7 @@ class Head final : public Unit {
 
   NormLayer norm_;
   Linear head_;
+  std::int64_t padding_ = 0;  // the last columns of the logits: rows of the table that are no entry
 };
 
 }  // namespace

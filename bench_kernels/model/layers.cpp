@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <numeric>
 
 namespace sweep::model {
@@ -44,9 +45,18 @@ Slice tensor_share(const Layout& layout, std::int64_t dimension, std::int64_t si
   return {dimension, size, {{layout.tensor->rank() * share, share}}};
 }
 
+Parameters::Part vocabulary_part(const Shared& shared, const std::string& name) {
+  const Layout& layout = shared.layout;
+  const std::int64_t size = shared.spec.vocab_size, share = shared.vocabulary_rows();
+  const std::int64_t begin = layout.tensor->rank() * share, real = std::min(share, size - begin);
+  Parameters::Part part{name, share, {}, share - real};
+  if (layout.tp() > 1) part.slice = {0, size, {{begin, real}}};
+  return part;
+}
+
 kernels::FirstEntry first_entry(const Shared& shared) {
   if (shared.layout.tp() == 1) return {};
-  return tensor_share(shared.layout, 0, shared.spec.vocab_size).ranges[0].first;
+  return shared.layout.tensor->rank() * shared.vocabulary_rows();
 }
 
 Linear add_linear(const Shared& shared, const std::vector<LinearPart>& parts, std::int64_t inputs, bool bias,

@@ -86,34 +86,67 @@ std::vector<std::size_t> Parameters::buckets_read_by(std::size_t group) const {
   return {read.begin(), read.end()};
 }
 
-void Parameters::fill(const Bucket& bucket, const at::Tensor& flat) const {
+void Parameters::fill(const Bucket& bucket, const at::Tensor& flat, std::int64_t first) const {
   const at::NoGradGuard no_grad;
   at::Tensor(flat).zero_();
+  if (source_) return fill_from_source(bucket, flat, first);
   for (const Id id : bucket.stacks) {
     const Stack& stack = stacks_[id];
-    for (std::size_t part = 0; part < stack.parts.size(); ++part)
-      fill_part(stack.parts[part], stack.init, view(id, part, flat));
+    const std::int64_t columns = std::max<std::int64_t>(1, stack.columns);
+    std::int64_t at = stack.offset;
+    for (const Part& part : stack.parts) {
+      const std::int64_t begin = std::max(at, first);
+      const std::int64_t end = std::min(at + part.real_rows() * columns, first + flat.numel());
+      if (begin < end && stack.init != Init::kZero) {
+        const at::Tensor run = flat.narrow(0, begin - first, end - begin);
+        if (stack.init == Init::kOne)
+          at::Tensor(run).fill_(1.0);
+        else
+          draw(part, stack.columns, begin - at, run, bucket.values.device());
+      }
+      at += part.rows * columns;
+      if (filled_) filled_();
+    }
   }
 }
 
-// Each range of the rank's share takes the values that the whole tensor has there.
-void Parameters::fill_part(const Part& part, Init init, const at::Tensor& out) const {
-  if (source_) return source_(part, out);
-  if (init != Init::kUniform) {
-    at::Tensor(out).fill_(init == Init::kOne ? 1.0 : 0.0);
-    return;
-  }
-  const std::uint64_t key = key_of(seed_, part.name);
-  const double bound = kStd * std::sqrt(3.0);
+void Parameters::fill_from_source(const Bucket& bucket, const at::Tensor& flat, std::int64_t first) const {
+  const bool whole = flat.numel() == bucket.elements;
+  const at::Tensor all = whole ? flat : at::zeros({bucket.elements}, flat.options());
+  for (const Id id : bucket.stacks)
+    for (std::size_t part = 0; part < stacks_[id].parts.size(); ++part)
+      source_(stacks_[id].parts[part], view(id, part, all));
+  if (!whole) at::Tensor(flat).copy_(all.narrow(0, first, flat.numel()));
+}
+
+// A run of the rank's share, from its element `first` on. The share is rows of `held` elements, each of the ranges of a
+// row of the whole tensor; split by rows it is one such row, of runs of whole rows.
+void Parameters::draw(const Part& part, std::int64_t columns, std::int64_t first, const at::Tensor& run,
+                      at::Device device) const {
   const Slice& slice = part.slice;
-  if (slice.whole == 0) return kernels::fill_uniform(out, key, bound, {});
-  const std::int64_t columns =
-      slice.dimension == 1 ? slice.whole : (out.dim() > 1 ? out.size(1) : 1);  // of the whole tensor
-  std::int64_t at = 0;
-  for (const auto& [begin, size] : slice.ranges) {
-    const std::int64_t first = slice.dimension == 1 ? begin : begin * columns;
-    kernels::fill_uniform(out.narrow(slice.dimension, at, size), key, bound, {first, columns});
-    at += size;
+  const bool by_columns = slice.whole != 0 && slice.dimension == 1;
+  const std::int64_t width = std::max<std::int64_t>(1, columns), scale = by_columns ? 1 : width;
+  const std::int64_t held = by_columns ? width : part.real_rows() * width;
+  const auto ranges = slice.whole != 0 ? slice.ranges : decltype(slice.ranges){{0, part.real_rows()}};
+  const std::uint64_t key = key_of(seed_, part.name);
+  // A block of rows from `row` on, of each the elements from `column` on.
+  const auto draw_block = [&](const at::Tensor& block, std::int64_t row, std::int64_t column) {
+    std::int64_t at = 0;
+    for (const auto& [range_begin, range_size] : ranges) {
+      const std::int64_t size = range_size * scale, begin = std::max(at, column);
+      const std::int64_t end = std::min(at + size, column + block.size(1));
+      if (begin < end)
+        kernels::fill_uniform(block.narrow(1, begin - column, end - begin), key, kStd * std::sqrt(3.0),
+                              {row * slice.whole + range_begin * scale + begin - at, slice.whole}, device);
+      at += size;
+    }
+  };
+  for (std::int64_t done = 0; done < run.numel();) {
+    const std::int64_t row = (first + done) / held, column = (first + done) % held;
+    const std::int64_t left = run.numel() - done, rows = column == 0 ? left / held : 0;
+    const std::int64_t size = rows > 0 ? rows * held : std::min(held - column, left);
+    draw_block(run.narrow(0, done, size).view({std::max<std::int64_t>(1, rows), -1}), row, column);
+    done += size;
   }
 }
 
@@ -127,7 +160,7 @@ at::Tensor Parameters::view(Id id, std::size_t part, const at::Tensor& flat) con
   const Stack& stack = stacks_[id];
   std::int64_t begin = 0;
   for (std::size_t i = 0; i < part; ++i) begin += stack.parts[i].rows;
-  return view(id, flat).narrow(0, begin, stack.parts[part].rows);
+  return view(id, flat).narrow(0, begin, stack.parts[part].real_rows());
 }
 
 kernels::GradOut Parameters::grad(Id id) const {

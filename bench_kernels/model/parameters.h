@@ -39,8 +39,10 @@ class Parameters {
 
   struct Part {
     std::string name;
-    std::int64_t rows = 0;  // that this rank holds
-    Slice slice;            // of the whole tensor
+    std::int64_t rows = 0;     // that this rank holds, padding included
+    Slice slice;               // of the whole tensor
+    std::int64_t padding = 0;  // of the rows, the last so many: zeros that are no part of the whole tensor
+    std::int64_t real_rows() const { return rows - padding; }
   };
   struct Stack {
     std::vector<Part> parts;
@@ -62,11 +64,12 @@ class Parameters {
     at::Tensor grads;           // flat, set by whoever owns the gradients; undefined: no room now
   };
 
-  // Writes the initial values of this rank's share of a tensor.
+  // Writes the initial values of this rank's share of a tensor (without its padding).
   using Source = std::function<void(const Part&, const at::Tensor& share)>;
-  // source: where initial values come from; empty: drawn from the seed.
-  explicit Parameters(std::uint64_t seed, Source source = nullptr)
-      : seed_(seed), source_(std::move(source)) {}
+  // source: where initial values come from; empty: drawn from the seed. filled: told after each tensor that has its
+  // initial values.
+  explicit Parameters(std::uint64_t seed, Source source = nullptr, std::function<void()> filled = nullptr)
+      : seed_(seed), source_(std::move(source)), filled_(std::move(filled)) {}
   Parameters(const Parameters&) = delete;
   Parameters& operator=(const Parameters&) = delete;
 
@@ -94,15 +97,16 @@ class Parameters {
   const std::vector<Stack>& stacks() const { return stacks_; }
   std::vector<Bucket>& buckets() { return buckets_; }
   const std::vector<Bucket>& buckets() const { return buckets_; }
-  // Writes the initial values of a bucket into a flat tensor of its size (any floating type).
-  void fill(const Bucket&, const at::Tensor& flat) const;
+  // Writes the initial values of a bucket's elements from `first` on into a flat tensor (of any floating type), drawn
+  // on the bucket's device.
+  void fill(const Bucket&, const at::Tensor& flat, std::int64_t first = 0) const;
 
   // Buckets whose values a group reads, ascending. After layout().
   std::vector<std::size_t> buckets_read_by(std::size_t group) const;
 
   // Values of a whole stack, [rows, columns] or [rows].
   const at::Tensor& operator[](Id id) const { return values_[id]; }
-  // The view of a stack (or of one of its parts) in any flat tensor of its bucket's size.
+  // The view of a stack (or of one of its parts, without its padding) in any flat tensor of its bucket's size.
   at::Tensor view(Id id, const at::Tensor& flat) const;
   at::Tensor view(Id id, std::size_t part, const at::Tensor& flat) const;
 
@@ -130,10 +134,12 @@ class Parameters {
   const Bucket& bucket_of(Id id) const { return buckets_[stacks_[id].bucket]; }
 
  private:
-  void fill_part(const Part&, Init, const at::Tensor& part) const;
+  void fill_from_source(const Bucket&, const at::Tensor& flat, std::int64_t first) const;
+  void draw(const Part&, std::int64_t columns, std::int64_t first, const at::Tensor& run, at::Device) const;
 
   std::uint64_t seed_;
   Source source_;
+  std::function<void()> filled_;
   std::size_t groups_ = 0;
   std::vector<Stack> stacks_;
   std::vector<Bucket> buckets_;

@@ -6,26 +6,20 @@
 namespace sweep::model {
 namespace {
 
-// A tensor on its way to the next rank of the ring, and the previous rank's on its way here. Every other rank
-// receives first, so that backends which run a rank's messages one after another do not wait in a circle.
+// A tensor on its way to the next rank of the ring, and the previous rank's on its way here.
 class Shift {
  public:
   Shift() = default;
-  Shift(comm::Channel& ring, at::Tensor tensor, int tag) : arriving_(at::empty_like(tensor)) {
-    const int size = ring.size(), next = (ring.rank() + 1) % size, previous = (ring.rank() + size - 1) % size;
-    if (ring.rank() % 2 == 0) sent_ = ring.send(tensor, next, tag);
-    received_ = ring.recv(arriving_, previous, tag);
-    if (ring.rank() % 2 != 0) sent_ = ring.send(tensor, next, tag);
-  }
+  Shift(comm::Channel& ring, at::Tensor tensor, int tag)
+      : arriving_(at::empty_like(tensor)), moving_(ring.shift(tensor, arriving_, /*stride=*/1, tag)) {}
   at::Tensor finish() {
-    sent_.wait();
-    received_.wait();
+    moving_.wait();
     return std::move(arriving_);
   }
 
  private:
   at::Tensor arriving_;
-  comm::Pending sent_, received_;
+  comm::Exchange moving_;
 };
 
 constexpr int kKeysAndValues = 1, kGradients = 2;  // tags

@@ -30,7 +30,7 @@ void Stage::add_block(std::int64_t layer, Make... make) {
 }
 
 Stage::Stage(const ModelSpec& spec, const Options& options, const Layout& layout, const Chunk& chunk)
-    : parameters_(options.seed, options.source),
+    : parameters_(options.seed, options.source, options.filled),
       shared_{spec, options, layout, &parameters_, {}, {}, {}, {}, &load_, nullptr},
       host_(options.device) {
   const Below below;

@@ -13,6 +13,7 @@
 #include "bench_kernels/kernels/ops.h"
 #include "bench_kernels/model/layout.h"
 #include "bench_kernels/model/parameters.h"
+#include "bench_kernels/shape/splits.h"
 #include "schema/model_spec.h"
 
 namespace sweep::model {
@@ -27,7 +28,8 @@ struct Options {
   at::ScalarType type = at::kFloat;  // of values and activations
   bool fp8 = false;                  // products of the blocks' dense linear layers
   Attention attention = Attention::kFlash;
-  std::int64_t seq_len = 0;  // of a whole sequence
+  std::int64_t seq_len = 0;         // of a whole sequence
+  std::int64_t vocab_multiple = 1;  // token tables are padded to a multiple of it x tp rows
   std::uint64_t seed = 1;
   // Mixture of experts: hot_percent of skewed choices go to the hot experts; capacity in percent of an even
   // share, 0: dropless.
@@ -37,6 +39,7 @@ struct Options {
   std::int64_t recompute_every = 1;  // kFull: layers that share one kept input
   bool activation_offload = false;   // what layers save waits in host memory
   Parameters::Source source;         // of the initial values; empty: drawn from the seed
+  std::function<void()> filled;      // told while the initial values are made, after each tensor
 };
 
 // How unevenly tokens met experts since it was last reset: the largest, over layers and micro-batches, of an
@@ -72,6 +75,10 @@ struct Shared {
   // Heads that this rank attends with; one that several ranks share counts whole (key_value.h).
   std::int64_t heads() const { return spec.heads / layout.tp(); }
   std::int64_t kv_heads() const { return spec.kv_heads * layout.key_value->size() / layout.tp(); }
+  // Of a token table, on each rank of the tensor group; padding included.
+  std::int64_t vocabulary_rows() const {
+    return shape::padded_vocab(spec.vocab_size, options.vocab_multiple, layout.tp()) / layout.tp();
+  }
   // All rows of a micro-batch, of which the residual stream holds `rows`, and the reverse.
   std::int64_t whole_rows(std::int64_t rows) const { return layout.rows_split() ? rows * layout.tp() : rows; }
   std::int64_t held_rows(std::int64_t rows) const { return layout.rows_split() ? rows / layout.tp() : rows; }

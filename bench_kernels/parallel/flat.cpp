@@ -21,10 +21,7 @@ void allocate(const at::Tensor& flat) {
 }
 
 at::Tensor empty_outside(std::int64_t elements, at::Device device, at::ScalarType type) {
-  const memory::HostScope host;
-  const at::TensorOptions options = at::TensorOptions().dtype(type);
-  if (device.is_cpu() || device.is_meta()) return at::empty({elements}, options.device(device));
-  return at::empty({elements}, options.device(at::kCPU).pinned_memory(true));
+  return memory::empty_on_host({elements}, at::TensorOptions().dtype(type).device(device));
 }
 
 at::Tensor share(const at::Tensor& flat, int rank, int size) {

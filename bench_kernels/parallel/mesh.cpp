@@ -63,8 +63,10 @@ Mesh::Mesh(const shape::ParallelDims& dims, i64 rank, const Join& join, Progress
     if (!backend) {
       const auto mine = std::find(members.begin(), members.end(), rank) - members.begin();
       Joining joining(progress, label, joined.size());
-      backend = join(label + "_" + std::to_string(members.front()), static_cast<int>(mine),
-                     static_cast<int>(members.size()));
+      // Stages in the middle of a pipeline have no tied table to share with the ends.
+      const bool by_all = dimension != Dimension::kEnds;
+      backend = join(
+          {label + "_" + std::to_string(members.front()), label, static_cast<int>(mine), members, by_all});
       joining.done();
     }
     channels_[d] = std::make_unique<comm::Channel>(label, backend, progress);
@@ -112,7 +114,7 @@ Mesh alone() {
 
 Mesh pretend(const shape::ParallelDims& dims, i64 rank) {
   return Mesh(dims, rank,
-              [](const std::string&, int member, int size) { return comm::make_fake(member, size); });
+              [](const Mesh::Meeting& group) { return comm::make_fake(group.rank, group.size()); });
 }
 
 model::Layout layout_of(const Trial& t, const Mesh& mesh) {

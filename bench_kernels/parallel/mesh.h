@@ -19,8 +19,17 @@ using shape::Dimension;
 
 class Mesh {
  public:
-  // Joins the group of that name as its rank-th member of size; called in the same order on every member.
-  using Join = std::function<comm::BackendPtr(const std::string& name, int rank, int size)>;
+  // A group to be joined.
+  struct Meeting {
+    std::string name;          // no other group has it
+    std::string label;         // its dimension
+    int rank = 0;              // this one, among the members
+    std::vector<i64> members;  // as the world counts them
+    bool by_all = false;       // every rank of the world joins one of this dimension now
+    int size() const { return static_cast<int>(members.size()); }
+  };
+  // Joins a group; called in the same order on every member.
+  using Join = std::function<comm::BackendPtr(const Meeting&)>;
   Mesh(const shape::ParallelDims&, i64 rank, const Join&, ProgressPage* progress = nullptr);
 
   const shape::ParallelDims& dims() const { return dims_; }

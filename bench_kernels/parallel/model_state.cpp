@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <chrono>
 
 namespace sweep::parallel {
 
@@ -35,10 +34,8 @@ void ModelState::done(std::size_t group, model::Pass pass) {
 }
 
 void ModelState::finish_gradients() {
-  const auto start = std::chrono::steady_clock::now();
   gradients_.finish();
   outstanding_ = 1;
-  exposed_wait_ns_ = (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1);
 }
 
 void ModelState::update(double coefficient) {
@@ -63,7 +60,8 @@ double ModelState::copies_of(const Parameters::Stack& stack, const Parameters::P
   const model::Slice& slice = part.slice;
   if (slice.whole == 0) return copies * size(Dimension::kTensor);
   const std::int64_t held = slice.dimension == 1 ? stack.columns : part.rows;
-  return copies * size(Dimension::kTensor) * static_cast<double>(held) / static_cast<double>(slice.whole);
+  // Rounded down: padding makes the shares of a token table a little more than the whole, never twice as much.
+  return copies * static_cast<double>(mesh_[Dimension::kTensor].size() * held / slice.whole);
 }
 
 std::vector<ModelState::Run> ModelState::runs_of(std::size_t b) const {

@@ -35,7 +35,6 @@ class ModelState final : public model::Keeper {
   void begin_backward(bool last) { gradients_.begin_backward(last); }
   // Waits for what backward did not hide; gradients are then the average over all tokens of the step.
   void finish_gradients();
-  std::int64_t exposed_wait_ns() const { return exposed_wait_ns_; }
   // total[0] grows by the squares of this rank's gradients, each divided by the number of ranks that hold it.
   void add_squares(const at::Tensor& total) const;
   // With coefficient times the gradients.
@@ -76,7 +75,6 @@ class ModelState final : public model::Keeper {
   OptimizerState optimizer_;
   std::vector<std::vector<Run>> runs_;  // per bucket
   double outstanding_ = 1;              // coefficient that the gradients have not been multiplied by
-  std::int64_t exposed_wait_ns_ = 0;
 };
 
 }  // namespace sweep::parallel

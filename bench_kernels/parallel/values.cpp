@@ -22,33 +22,27 @@ Values::Values(Parameters& parameters, const StatePlan& plan, const Mesh& mesh, 
   }
 }
 
-// One bucket at a time: the whole of it is here only while its share is taken.
+// Each rank draws what it keeps and nothing else.
 void Values::place(const Parameters::Bucket& bucket) {
   const std::size_t b = peers_.size();
   peers_.push_back(peers_of(bucket.role, plan_, mesh_, alone_));
   State& state = states_.emplace_back();
-  masters_.emplace_back();
-  if (!plan_.copies) state.lasting = bucket.values;
-  if (!plan_.copies && !plan_.master) return parameters_.fill(bucket, bucket.values);
-  if (plan_.copies) release(bucket.values);
-  const at::Tensor full =
-      at::empty({bucket.elements}, bucket.values.options().dtype(plan_.master ? at::kFloat : plan_.weights));
-  parameters_.fill(bucket, full);
-  const auto kept_of = [&](const at::Tensor& from, bool outside, at::ScalarType type) {
-    if (!outside && from.is_same(full) && full.scalar_type() == type) return full;
-    at::Tensor kept = outside ? empty_outside(from.numel(), from.device(), type)
-                              : at::empty(from.sizes(), from.options().dtype(type));
-    return kept.copy_(from);
+  const auto drawn = [&](const comm::Channel& group, bool outside, at::ScalarType type) {
+    const std::int64_t size = bucket.elements / group.size();
+    at::Tensor share = outside ? empty_outside(size, bucket.values.device(), type)
+                               : at::empty({size}, bucket.values.options().dtype(type));
+    parameters_.fill(bucket, share, group.rank() * size);
+    return share;
   };
   if (plan_.copies) {
-    const comm::Channel& g = gatherers(b);
-    state.lasting = kept_of(share(full, g.rank(), g.size()), plan_.parameters_outside, plan_.weights);
+    release(bucket.values);
+    state.lasting = drawn(gatherers(b), plan_.parameters_outside, plan_.weights);
   } else {
-    at::Tensor(bucket.values).copy_(full);
+    parameters_.fill(bucket, bucket.values);
+    state.lasting = bucket.values;
   }
-  if (plan_.master)
-    masters_[b] = kept_of(share(full, peers_[b].shard->rank(), peers_[b].shard->size()),
-                          plan_.optimizer_outside, at::kFloat);
+  masters_.push_back(plan_.master ? drawn(*peers_[b].shard, plan_.optimizer_outside, at::kFloat)
+                                  : at::Tensor());
 }
 
 comm::Channel& Values::gatherers(std::size_t b) const {

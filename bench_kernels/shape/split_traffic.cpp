@@ -151,7 +151,7 @@ ExpertTraffic expert_traffic(const Trial& t, i64 rank) {
 Volume tied_traffic(const Trial& t, i64 rank) {
   const Held held = held_by(t, rank);
   if (!t.spec.tie_embeddings || t.pp == 1 || held.embeddings + held.heads == 0) return {};
-  const i64 elements = t.spec.vocab_size / t.tp * t.spec.hidden_size / optimizer_ranks(t);
+  const i64 elements = padded_vocab(t) / t.tp * t.spec.hidden_size / optimizer_ranks(t);
   return times(1, elements * bytes_of(state_types(t).gradients));  // two ranks: twice a half
 }
 

@@ -58,7 +58,7 @@ struct ExpertTraffic {
 ExpertTraffic expert_traffic(const Trial&, i64 pipeline_rank = 0);
 
 // The table of tied embeddings that first and last stage both hold: the sum of its two gradients, once a step.
-// REQUIRES: vocabulary and ranks divide it without padding.
+// Rows of padding count: they are sent. REQUIRES: the ranks of the optimizer divide it without padding.
 Volume tied_traffic(const Trial&, i64 pipeline_rank);
 
 }  // namespace sweep::shape

@@ -12,6 +12,18 @@ Sentence divides(const std::string& whole, i64 value, const std::string& degree,
   return fmt::format("{} {} % {} {} = {}", whole, value, degree, parts, value % parts);
 }
 
+// Every rank of tp must hold a token: one with padding alone would have no logit to compare.
+Sentence vocabulary_split(const Trial& t) {
+  const i64 padded = padded_vocab(t), share = padded / t.tp;
+  if ((t.tp - 1) * share < t.spec.vocab_size) return {};
+  return fmt::format(
+      "vocab_size {} with vocab_multiple {} and tp {} is padded to {}: {} rows on each rank, so the last "
+      "rank "
+      "would hold padding only; use a smaller {}",
+      t.spec.vocab_size, t.vocab_multiple, t.tp, padded, share,
+      t.vocab_multiple > 1 ? "vocab_multiple" : "tp");
+}
+
 Sentence tensor_split(const Trial& t) {
   if (auto s = divides("heads", t.spec.heads, "tp", t.tp)) return s;
   if (t.spec.kv_heads % t.tp != 0 && t.tp % t.spec.kv_heads != 0)
@@ -20,7 +32,7 @@ Sentence tensor_split(const Trial& t) {
     return fmt::format("tp {} > kv_heads {}: head_dim {} % {} ranks to a key-value head = {}", t.tp,
                        t.spec.kv_heads, t.spec.head_dim, kv_sharers(t), t.spec.head_dim % kv_sharers(t));
   if (auto s = divides("intermediate_size", t.spec.intermediate_size, "tp", t.tp)) return s;
-  if (auto s = divides("vocab_size", t.spec.vocab_size, "tp", t.tp)) return s;
+  if (auto s = vocabulary_split(t)) return s;
   if (!t.sp || t.tp == 1) return {};
   return divides(
       fmt::format("sp: micro_batch_size {} x seq_len {} / cp {} =", t.micro_batch_size, t.seq_len, t.cp),
@@ -49,9 +61,9 @@ i64 kv_heads_of_rank(const Trial& t) {
 }
 
 std::optional<std::string> uneven_split(const Trial& t) {
-  if (t.tp < 1 || t.cp < 1 || t.spec.kv_heads < 1)
-    return fmt::format("tp = {}, cp = {}, kv_heads = {}, but each is at least 1", t.tp, t.cp,
-                       t.spec.kv_heads);
+  if (t.tp < 1 || t.cp < 1 || t.spec.kv_heads < 1 || t.vocab_multiple < 1)
+    return fmt::format("tp = {}, cp = {}, kv_heads = {}, vocab_multiple = {}, but each is at least 1", t.tp,
+                       t.cp, t.spec.kv_heads, t.vocab_multiple);
   if (auto s = sequence_split(t)) return s;
   return tensor_split(t);
 }

@@ -13,6 +13,16 @@ i64 kv_sharers(const Trial&);
 // Key-value heads that a rank attends with: kv_heads / tp, or the one it shares.
 i64 kv_heads_of_rank(const Trial&);
 
+// Rows of a token table: the vocabulary rounded up to a multiple of `multiple` x tp, as Megatron-LM's
+// vocab_size_with_padding does. The rows beyond the vocabulary are padding.
+constexpr i64 padded_vocab(i64 vocab_size, i64 multiple, i64 tp) {
+  const i64 unit = multiple * tp;
+  return (vocab_size + unit - 1) / unit * unit;
+}
+inline i64 padded_vocab(const Trial& t) {
+  return padded_vocab(t.spec.vocab_size, t.vocab_multiple, t.tp);
+}
+
 // What does not divide, with its numbers ("heads 6 % tp 4 = 2"). REQUIRES: degrees are at least 1.
 std::optional<std::string> uneven_split(const Trial&);
 // A combination that divides and is not built, with the reason and the way out.

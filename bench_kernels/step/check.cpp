@@ -97,9 +97,9 @@ json step_of_rank(const Trial& t, const parallel::Mesh& mesh, const Given& given
 
 json step_of_group(const Trial& t, const comm::GroupOptions& options, const Given& given) {
   const parallel::Mesh mesh(*shape::ParallelDims::make(t), options.rank,
-                            [&](const std::string& name, int rank, int size) {
+                            [&](const parallel::Mesh::Meeting& met) {
                               comm::GroupOptions group = options;
-                              group.name = name, group.rank = rank, group.world = size;
+                              group.name = met.name, group.rank = met.rank, group.world = met.size();
                               return comm::make_shm(group);
                             });
   json answer = step_of_rank(t, mesh, given);

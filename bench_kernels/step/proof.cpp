@@ -30,6 +30,7 @@ Trial plain_trial(const Trial& t) {
   one.sp = plain.sp, one.tp_overlap = plain.tp_overlap, one.cp_form = plain.cp_form;
   one.schedule = plain.schedule, one.vpp = plain.vpp, one.zero = plain.zero, one.dp_shard = plain.dp_shard;
   one.recompute = plain.recompute, one.recompute_every = plain.recompute_every;
+  one.vocab_multiple = plain.vocab_multiple;
   one.offload = plain.offload, one.activation_offload = plain.activation_offload;
   return one;
 }
@@ -71,9 +72,7 @@ std::vector<double> mean_losses(const ProofInput& in) {
 
 void compare(const ProofInput& in, json& out) {
   const parallel::Mesh alone = parallel::alone();
-  optim::AdamWOptions adamw;
-  adamw.eps = kProofEpsilon;
-  TrainStep reference(plain_trial(in.trial), in.device, alone, nullptr, adamw);
+  TrainStep reference(plain_trial(in.trial), in.device, alone, nullptr, kProofOptimizer);
   const auto losses = mean_losses(in);
   double loss = 0;
   for (const double mine : losses) {
@@ -149,12 +148,9 @@ Sentences collective_faults(comm::Channel& world, at::Device device) {
   at::Tensor wanted = at::empty({n, each}, options);
   for (i64 r = 0; r < n; ++r) wanted[r].copy_(ramp.narrow(0, me * each, each) * static_cast<double>(r + 1));
   expect("all_to_all", exchanged, wanted);
-  const i64 next = (me + 1) % n, before = (me + n - 1) % n;
+  const i64 before = (me + n - 1) % n;
   at::Tensor received = at::empty({n * each}, options);
-  auto sending = world.send(mine, static_cast<int>(next), 7);
-  auto receiving = world.recv(received, static_cast<int>(before), 7);
-  receiving.wait();
-  sending.wait();
+  world.shift(mine, received, /*stride=*/1, /*tag=*/7).wait();
   expect("send and receive", received, ramp * static_cast<double>(before + 1));
   return faults;
 }

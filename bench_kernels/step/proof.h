@@ -9,14 +9,15 @@
 
 namespace sweep::step {
 
-// A tiny gradient's update is a coin toss with the usual epsilon; with this one parameters can be compared.
-inline constexpr double kProofEpsilon = 1e-3;
+// A tiny gradient's update is a coin toss with the usual epsilon; with this one parameters can be compared. The learning
+// rate is large enough that an update shows.
+inline constexpr optim::AdamWOptions kProofOptimizer{.lr = 1e-3, .eps = 1e-3};
 
 struct ProofInput {
   const Trial& trial;
   at::Device device;
   parallel::Mesh& mesh;
-  TrainStep& step;                             // built with kProofEpsilon
+  TrainStep& step;                             // built with kProofOptimizer
   std::vector<std::pair<double, i64>> losses;  // of the steps it has run: this rank's mean and its tokens
   i64 peak_bytes = 0;                          // of this rank's device over them, its baseline taken off
 };

@@ -11,7 +11,7 @@ namespace sweep::step {
 
 // A sentence for each number that differs; empty: all are the formulas'.
 // REQUIRES: the mesh's traffic was reset before the step's last run(); gradients, buckets and recompute_every at their
-// defaults, the vocabulary divided without padding (split_traffic.h, model_states.h).
+// defaults, a tied table divided by the optimizer's ranks without padding (split_traffic.h, model_states.h).
 std::vector<std::string> traffic_faults(const Trial&, const parallel::Mesh&, const TrainStep&);
 
 // A sentence more where what was counted is not what a closed form has.

@@ -52,13 +52,15 @@ model::Recompute recompute_of(const Trial& t) {
   return t.recompute == "full" ? model::Recompute::kFull : model::Recompute::kNone;
 }
 
-model::Options model_options(const Trial& t, at::Device device, const Given& given) {
+model::Options model_options(const Trial& t, at::Device device, const Given& given,
+                             std::function<void()> filled) {
   model::Options options;
   options.device = device;
   options.type = parallel::compute_type(t);
   options.fp8 = t.precision == "fp8";
   options.attention = attention_of(t, stands_for(device));
   options.seq_len = t.seq_len;
+  options.vocab_multiple = t.vocab_multiple;
   options.seed = kSeed;
   options.recompute = recompute_of(t);
   options.recompute_every = t.recompute_every;
@@ -67,6 +69,7 @@ model::Options model_options(const Trial& t, at::Device device, const Given& giv
   options.hot_percent = t.hot_percent;
   options.capacity_percent = t.capacity_percent;
   options.source = given.weights;
+  options.filled = std::move(filled);
   return options;
 }
 
@@ -130,7 +133,7 @@ struct TrainStep::Impl {
         device(device),
         mesh(mesh),
         on_part(std::move(on_part)),
-        options(model_options(t, device, given)),
+        options(model_options(t, device, given, [this] { begin(Part::kNone); })),
         pipeline(t, options, mesh, micros_of(t, device), adamw),
         guard(t, mesh, device),
         clock(device) {
@@ -148,7 +151,11 @@ struct TrainStep::Impl {
             total};
   }
   void watch(parallel::Pipeline::Moment, shape::Act);
-  StepTimes times(PartClock::Mark first, PartClock::Mark averaged, PartClock::Mark last) const;
+  // Moments of a step, in order.
+  struct Marks {
+    PartClock::Mark first = 0, computed = 0, averaged = 0, last = 0;
+  };
+  StepTimes times(const Marks&) const;
 
   Trial trial;
   at::Device device;
@@ -176,9 +183,8 @@ void TrainStep::Impl::watch(parallel::Pipeline::Moment moment, shape::Act act) {
 }
 
 // Forward and backward are computation; a wait for another stage is neither. Backward ends when its gradients
-// are averaged.
-StepTimes TrainStep::Impl::times(PartClock::Mark first, PartClock::Mark averaged,
-                                 PartClock::Mark last) const {
+// are averaged; what of that comes after its last computation is exposed communication.
+StepTimes TrainStep::Impl::times(const Marks& at) const {
   StepTimes times;
   std::int64_t waited = 0;
   for (const Stretch& s : stretches) {
@@ -188,13 +194,11 @@ StepTimes TrainStep::Impl::times(PartClock::Mark first, PartClock::Mark averaged
     else
       (s.act == shape::Act::kForward ? times.forward_ns : times.backward_ns) += span;
   }
-  times.backward_ns += clock.span_ns(stretches.back().end, averaged);
-  times.optimizer_ns = clock.span_ns(averaged, last);
-  times.step_ns = clock.span_ns(first, last);
-  if (!mesh[shape::Dimension::kWorld].alone()) {
-    times.exposed_comm_ns = waited;
-    for (const auto& part : pipeline.parts()) *times.exposed_comm_ns += part->state.exposed_wait_ns();
-  }
+  times.backward_ns += clock.span_ns(stretches.back().end, at.averaged);
+  times.optimizer_ns = clock.span_ns(at.averaged, at.last);
+  times.step_ns = clock.span_ns(at.first, at.last);
+  if (!mesh[shape::Dimension::kWorld].alone())
+    times.exposed_comm_ns = waited + clock.span_ns(at.computed, at.averaged);
   return times;
 }
 
@@ -213,20 +217,22 @@ StepTimes TrainStep::run() {
   s.stretches.clear();
   s.total.zero_();
   for (const auto& part : s.pipeline.parts()) part->stage.routing_load() = {};
-  const PartClock::Mark first = s.clock.mark();
+  Impl::Marks at;
+  at.first = s.clock.mark();
   s.pipeline.run([&s](i64 micro) { return s.micro_step(micro); },
                  [&s](parallel::Pipeline::Moment moment, shape::Act act) { s.watch(moment, act); });
   if (!s.mesh[shape::Dimension::kWorld].alone()) s.begin(Part::kCommunication);
+  at.computed = s.clock.mark();
   for (const auto& part : s.pipeline.parts()) part->state.finish_gradients();
-  const PartClock::Mark averaged = s.clock.mark();
+  at.averaged = s.clock.mark();
   s.begin(Part::kOptimizer);
   const auto coefficient = s.guard.judge(s.pipeline.states());
   if (coefficient)
     for (const auto& part : s.pipeline.parts()) part->state.update(*coefficient);
-  const PartClock::Mark last = s.clock.mark();
-  s.clock.wait(last);
+  at.last = s.clock.mark();
+  s.clock.wait(at.last);
   s.begin(Part::kNone);
-  StepTimes times = s.times(first, averaged, last);
+  StepTimes times = s.times(at);
   if (s.guard.scales()) times.loss_scale = s.guard.loss_scale();
   times.skipped = !coefficient;
   if (s.trial.spec.experts > 0) {

@@ -47,7 +47,8 @@ struct Given {
 
 class TrainStep {
  public:
-  // The mesh must outlive the step. on_part is told at each change of part, from the calling thread. Throws
+  // The mesh must outlive the step. on_part is told at each change of part and, while this makes the weights, after
+  // each tensor (kNone), from the calling thread. Throws
   // std::invalid_argument with the sentence of unsupported().
   TrainStep(const Trial&, at::Device, const parallel::Mesh&, std::function<void(Part)> on_part,
             optim::AdamWOptions = {}, const Given& = {});

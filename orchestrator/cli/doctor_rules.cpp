@@ -8,6 +8,7 @@
 #include <set>
 
 #include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/found_gpu.h"
 
 namespace sweep::cli {
 namespace {
@@ -41,14 +42,18 @@ Finding judge_driver(const json& node, const json& rank) {
   return {"GPU driver", Health::kGood, fmt::format("driver {} supports CUDA {}", driver, has)};
 }
 
-// Code for X.y runs on X.z, z >= y (binary compatibility within a major version).
-bool has_code_for(const json& archs, const std::string& capability) {
-  const auto gpu = version(capability);
-  return std::any_of(archs.begin(), archs.end(), [&](const json& arch) {
-    if (!arch.is_string()) return false;
-    const auto code = version(arch.get<std::string>());
-    return code.first == gpu.first && code.second <= gpu.second;
-  });
+std::vector<std::string> texts_of(const json& list) {
+  std::vector<std::string> out;
+  for (const json& each : list)
+    if (each.is_string()) out.push_back(each.get<std::string>());
+  return out;
+}
+
+shape::FoundGpu gpu_of(const json& gpu) {
+  shape::FoundGpu out{text(gpu, "name"), text(gpu, "compute_capability"), {}};
+  const auto bytes = gpu.find("memory_bytes");
+  if (bytes != gpu.end() && bytes->is_number_integer()) out.memory_bytes = bytes->get<i64>();
+  return out;
 }
 
 constexpr double kClockLimit = 2;         // seconds
@@ -113,15 +118,7 @@ Finding judge_declared(const json& probe, const NodeWants& wants) {
                 "asks for (gres, gpus_per_node)",
                 wants.hardware)};
   for (const json& gpu : gpus)
-    if (!declared->compute_capability.empty() &&
-        text(gpu, "compute_capability") != declared->compute_capability)
-      return {
-          what, Health::kBad,
-          fmt::format(
-              "{} is declared, which has compute capability {}; a {} is there, with {}: name the hardware "
-              "it is (`sweep hardware`)",
-              wants.hardware, declared->compute_capability, text(gpu, "name"),
-              text(gpu, "compute_capability"))};
+    if (const auto why = shape::not_the_declared(*declared, gpu_of(gpu))) return {what, Health::kBad, *why};
   if (static_cast<i64>(gpus.size()) < declared->gpus_per_node)
     return {
         what, Health::kWarning,
@@ -130,6 +127,10 @@ Finding judge_declared(const json& probe, const NodeWants& wants) {
 }
 
 }  // namespace
+
+std::string_view to_string(Health health) {
+  return health == Health::kGood ? "ok" : health == Health::kWarning ? "warning" : "bad";
+}
 
 std::vector<Finding> judge_node(const json& probe, const NodeWants& wants) {
   std::vector<Finding> out{judge_version(probe, wants)};
@@ -153,7 +154,7 @@ std::vector<Finding> judge_gpus(const json& node, const json& rank) {
   for (const json& gpu : gpus) {
     const std::string name = text(gpu, "name"), capability = text(gpu, "compute_capability");
     if (!seen.insert(name).second) continue;
-    if (has_code_for(archs, capability))
+    if (shape::has_code_for(texts_of(archs), capability))
       findings.push_back({name, Health::kGood, fmt::format("compute capability {}", capability)});
     else
       findings.push_back(

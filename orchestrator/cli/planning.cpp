@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <thread>
 
@@ -15,11 +17,23 @@ i64 cpu_cores() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
+namespace {
+
+// Phantom GPUs have no device files: the environment that describes them says how many there are.
+i64 phantom_gpus() {
+  if (std::getenv("SWEEP_PHANTOM") == nullptr) return 0;
+  const char* told = std::getenv("SWEEP_PHANTOM_GPUS");
+  return told == nullptr ? 1 : std::max(0, std::atoi(told));
+}
+
+}  // namespace
+
 plan::Resources local_resources() {
   plan::Resources here;
   here.cpu_slots = cpu_cores() * kCpuOversubscription;
   here.host_memory_bytes = static_cast<i64>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
   for (int gpu = 0; ::access(fmt::format("/dev/nvidia{}", gpu).c_str(), F_OK) == 0; ++gpu) ++here.gpus;
+  here.gpus = std::max(here.gpus, phantom_gpus());
   return here;
 }
 

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "orchestrator/ingest/standstill.h"
 #include "schema/codec.h"
 
 namespace sweep::ingest {
@@ -15,7 +17,9 @@ using nlohmann::json;
 
 constexpr std::size_t kLogTailBytes = 8192;
 constexpr std::size_t kMessageBytes = 2000;
-constexpr std::size_t kHangBytes = 256u << 10;
+constexpr std::size_t kLongestPart = 40;
+constexpr std::size_t kHangBytes = 1u << 20;
+constexpr double kLeastRise = 0.01;  // nats: what rounding does to a loss of any size
 
 std::string bounded(const std::string& text, std::size_t bytes) {
   return text.size() <= bytes ? text : text.substr(0, bytes) + "...";
@@ -46,7 +50,7 @@ std::optional<Cause> gather(const Testimony& t, i64 world, Losses& losses) {
     if (rank < 0 || rank >= world) continue;
     for (const auto& sample : record.samples) {
       if (!std::isfinite(sample.loss)) {
-        Cause cause{Outcome::kInvalid, rank, 0, "step", "", {}, {}, false};
+        Cause cause{Outcome::kInvalid, rank, 0, "step", "", {}, {}, false, {}};
         cause.what =
             fmt::format("had a loss that is not finite in step {} of repeat {}", sample.step, sample.repeat);
         return cause;
@@ -65,7 +69,8 @@ std::string describe_record(const RankRecord& r) {
       r.oom_asked_bytes ? fmt::format(" (asked for {})", mebibytes(*r.oom_asked_bytes)) : "";
   std::string what;
   if (r.outcome == Outcome::kOom)
-    what = fmt::format("ran out of {} memory{}", r.oom_kind == OomKind::kHost ? "host" : "device", asked);
+    what = fmt::format("ran out of {} memory{}{}", r.oom_kind == OomKind::kHost ? "host" : "device",
+                       r.part.empty() ? "" : " in " + bounded(r.part, kLongestPart), asked);
   else if (r.outcome == Outcome::kUnsupported)
     what = "cannot run this configuration";
   else if (r.outcome == Outcome::kInvalid)
@@ -103,9 +108,14 @@ AgentWord agent_word(const AttemptEnd& end) {
   const auto stuck = parsed->find("rank");
   if (stuck != parsed->end() && stuck->is_number_integer()) word.rank = stuck->get<i64>();
   const auto ranks = parsed->find("ranks");
-  if (!word.rank || ranks == parsed->end() || !ranks->is_array()) return word;
+  if (ranks == parsed->end() || !ranks->is_array()) return word;
+  if (const auto found = standstill(*ranks)) {
+    word.why = found->what + (word.why.empty() ? "" : ". " + word.why);
+    if (found->rank) word.rank = found->rank;
+  }
   for (const auto& each : *ranks)
-    if (each.is_object() && each.contains("rank") && each["rank"] == *stuck) word.phase = text(each, "phase");
+    if (word.rank && each.is_object() && each.contains("rank") && each["rank"] == *word.rank)
+      word.phase = text(each, "phase");
   return word;
 }
 
@@ -114,17 +124,15 @@ std::optional<Cause> check_losses(const Attempt& attempt, const Testimony& t) {
   if (auto bad = gather(t, attempt.trial.world(), losses)) return bad;
   if (losses.empty())
     return Cause{
-        Outcome::kInvalid, {}, 0, "step", "every rank says ok, but no step was recorded", {}, {}, false};
+        Outcome::kInvalid, {}, 0, "step", "every rank says ok, but no step was recorded", {}, {}, false, {}};
+  // Only of the first repeat: later ones go on from what it learnt, and a loss near zero varies by more than its size.
+  const auto& steps = losses.begin()->second;
   const double tolerance = attempt.trial.precision == "fp32" ? 1e-3 : 1e-2;
-  for (const auto& [repeat, steps] : losses) {
-    const double first = steps.begin()->second.mean(), last = steps.rbegin()->second.mean();
-    if (last <= first + tolerance * std::abs(first)) continue;
-    Cause cause{Outcome::kInvalid, {}, 0, "step", "", {}, {}, false};
-    cause.what = fmt::format("the loss rose from {:.6g} to {:.6g} over repeat {} although the batch repeats",
-                             first, last, repeat);
-    return cause;
-  }
-  return std::nullopt;
+  const double first = steps.begin()->second.mean(), last = steps.rbegin()->second.mean();
+  if (last <= first + std::max(kLeastRise, tolerance * std::abs(first))) return std::nullopt;
+  Cause cause{Outcome::kInvalid, {}, 0, "step", "", {}, {}, false, {}};
+  cause.what = fmt::format("the loss rose from {:.6g} to {:.6g} although the batch repeats", first, last);
+  return cause;
 }
 
 std::string evidence(const Testimony& t, const Result& result) {

@@ -16,14 +16,15 @@ struct Cause {
   std::optional<OomKind> oom_kind;
   std::optional<i64> asked_bytes;
   bool consequential = false;
+  std::string part;  // of an oom
 };
 
 std::string describe_record(const RankRecord&);
 std::string describe_exit(const RankExit&);
 std::string sentence(const Cause&);
 
-// What an agent's evidence names: why it ended the attempt, the rank, and that rank's phase. Each may be
-// missing.
+// What an agent's evidence names: why it ended the attempt, the rank, and that rank's phase. Where ranks' flight
+// recorders tell who waits for whom, that comes first. Each may be missing.
 struct AgentWord {
   std::string why;
   std::optional<i64> rank;

@@ -32,8 +32,8 @@ i64 plausible(i64 unix_ns) {
 }
 
 Cause from_record(const RankRecord& r) {
-  Cause cause{r.outcome, r.rank,     plausible(r.ended_unix_ns), r.phase,
-              "",        r.oom_kind, r.oom_asked_bytes,          r.consequential};
+  Cause cause{r.outcome,       r.rank, plausible(r.ended_unix_ns), r.phase, "", r.oom_kind, r.oom_asked_bytes,
+              r.consequential, r.part};
   if (r.outcome == Outcome::kOom && !cause.oom_kind) cause.oom_kind = OomKind::kDevice;
   cause.what = describe_record(r);
   return cause;
@@ -42,8 +42,8 @@ Cause from_record(const RankRecord& r) {
 // How a process ended that left no failure record of its own. Absent: in order, or ended by the agent.
 std::optional<Cause> from_exit(const RankExit& e, const RankRecord* record) {
   if (e.killed_by_agent || (record && record->outcome == Outcome::kOk)) return std::nullopt;
-  Cause cause{
-      Outcome::kCrash, e.rank, plausible(e.ended_unix_ns), record ? record->phase : "", "", {}, {}, false};
+  Cause cause{Outcome::kCrash, e.rank, plausible(e.ended_unix_ns), record ? record->phase : "", "", {}, {},
+              false,           {}};
   if (e.oom_killed) cause.outcome = Outcome::kOom, cause.oom_kind = OomKind::kHost;
   cause.what = describe_exit(e);
   return cause;
@@ -84,10 +84,11 @@ bool outranks_the_agent(const Cause& cause) {
          cause.outcome == Outcome::kInvalid;
 }
 
-std::optional<Cause> silent_rank(const Testimony& t, i64 world) {
-  for (i64 rank = 0; rank < world; ++rank) {
+std::optional<Cause> silent_rank(const Attempt& attempt, const Testimony& t) {
+  for (i64 index = 0; index < attempt.processes(); ++index) {
+    const i64 rank = attempt.rank_of(index);
     if (t.records.contains(rank)) continue;
-    Cause cause{Outcome::kCrash, rank, 0, "", "", {}, {}, false};
+    Cause cause{Outcome::kCrash, rank, 0, "", "", {}, {}, false, {}};
     cause.what = t.exits.contains(rank) ? "was ended before it left a record" : "left no testimony at all";
     return cause;
   }
@@ -97,7 +98,7 @@ std::optional<Cause> silent_rank(const Testimony& t, i64 world) {
 // The agent's verdict in its own words, where it gave some.
 Cause by_agent(Outcome outcome, const AttemptEnd& end, std::string otherwise) {
   const AgentWord word = agent_word(end);
-  Cause cause{outcome, word.rank, end.ended_unix_ns, word.phase, "", {}, {}, false};
+  Cause cause{outcome, word.rank, end.ended_unix_ns, word.phase, "", {}, {}, false, {}};
   cause.what = word.why.empty() ? std::move(otherwise) : word.why;
   return cause;
 }
@@ -124,7 +125,8 @@ std::optional<Cause> decide(const Attempt& attempt, const Testimony& t) {
     return cause;
   }
   if (causes.consequential) return causes.consequential;
-  if (auto silent = silent_rank(t, world)) return silent;
+  if (auto silent = silent_rank(attempt, t)) return silent;
+  if (attempt.is_rehearsal()) return std::nullopt;  // phantom kernels compute nothing: its losses are no losses
   return check_losses(attempt, t);
 }
 
@@ -147,7 +149,7 @@ Result judge(const Attempt& attempt, const Testimony& t) {
   if (t.end)
     cause = decide(attempt, t);
   else
-    cause = Cause{Outcome::kNodeLost, {}, 0, "", "the agent's closing word is missing", {}, {}, false};
+    cause = Cause{Outcome::kNodeLost, {}, 0, "", "the agent's closing word is missing", {}, {}, false, {}};
   if (!cause) {
     result.outcome = Outcome::kOk;
     result.phase = "done";
@@ -158,6 +160,7 @@ Result judge(const Attempt& attempt, const Testimony& t) {
     result.phase = cause->phase;
     result.reason = sentence(*cause);
     result.metrics.oom_asked_bytes = cause->asked_bytes;
+    if (!cause->part.empty()) result.metrics.oom_part = cause->part;
   }
   result.evidence = evidence(t, result);
   return result;

@@ -2,6 +2,8 @@
 // kFormulaVersion.
 #include "orchestrator/metrics/derive.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -180,7 +182,8 @@ void losses(Metrics& m, std::span<const RankRecord> records) {
   m.loss_last = loss_of(records, *last);
 }
 
-void utilisation(Metrics& m, std::span<const RankRecord> records, const AttemptEnd* end) {
+// A GPU's load is the agent's word alone: that of the processor says nothing about it.
+void utilisation(Metrics& m, const Trial& t, std::span<const RankRecord> records, const AttemptEnd* end) {
   if (end) {
     m.util_mean = finite(end->util_mean);
     m.util_sd = finite(end->util_sd);
@@ -189,7 +192,7 @@ void utilisation(Metrics& m, std::span<const RankRecord> records, const AttemptE
     if (!end->throttle.empty()) m.throttle = end->throttle;
     m.neighbours = end->neighbours;
   }
-  if (m.util_mean) return;
+  if (m.util_mean || t.hardware != "cpu") return;
   double sum = 0;
   i64 n = 0;
   for (const RankRecord& r : records)
@@ -203,11 +206,11 @@ void utilisation(Metrics& m, std::span<const RankRecord> records, const AttemptE
 }  // namespace
 
 Metrics derive(const Trial& t, std::span<const RankRecord> records, const AttemptEnd* end,
-               std::optional<double> usd_per_node_hour) {
+               std::optional<double> usd_per_node_hour, std::optional<i64> ranks) {
   Metrics m;
   m.usd_per_node_hour = usd_per_node_hour;
   m.formula_version = kFormulaVersion;
-  const Steps steps = timed_steps(records, t.world());
+  const Steps steps = timed_steps(records, ranks.value_or(t.world()));
   times(m, steps);
   m.bubble = bubble(t, records);
   rates(m, t, steps);
@@ -215,7 +218,7 @@ Metrics derive(const Trial& t, std::span<const RankRecord> records, const Attemp
   losses(m, records);
   sent(m, records);
   steps_said(m, records);
-  utilisation(m, records, end);
+  utilisation(m, t, records, end);
   std::optional<i64> startup;
   for (const RankRecord& r : records) raise(startup, r.startup_ns);
   if (startup) m.startup_ms = real(*startup) / 1e6;
@@ -231,6 +234,18 @@ Metrics derive_from_rate(const Trial& t, const Metrics& stated) {
   follow_rate(m, t);
   if (per_rank) m.tokens_per_s_gpu = per_rank;
   return m;
+}
+
+std::optional<std::string> beyond_peak(const Trial& t, const Metrics& m) {
+  if (!m.tflops_gpu || !m.peak_flops || !m.mfu) return std::nullopt;
+  const double highest = std::max(*m.mfu, m.hfu.value_or(0));
+  if (highest <= 1) return std::nullopt;
+  return fmt::format(
+      "a step of {:.4g} ms would be {:.4g} TFLOP/s per rank, {:.2f} times what {} can do in {} ({:.4g} "
+      "TFLOP/s): its "
+      "GPU did not do this work, or is not the hardware declared",
+      m.step_ms.value_or(0), *m.tflops_gpu * highest / *m.mfu, highest, t.hardware, t.precision,
+      *m.peak_flops / 1e12);
 }
 
 }  // namespace sweep::metrics

@@ -7,6 +7,7 @@
 #include "bench_kernels/shape/count.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/schedule_check.h"
+#include "bench_kernels/shape/splits.h"
 #include "bench_kernels/shape/stage_split.h"
 
 namespace sweep::plan {
@@ -51,8 +52,14 @@ double activation_bytes(const Trial& t) {
   if (t.activation_offload) kept = 2 * layer;  // of the layer at work, and of the one on its way
   // Logits, their log-softmax in fp32 and their gradient; a stage that holds them holds no other stage's
   // extra.
-  const double logits = (2 * e + 4) * real(m.vocab_size) / tp;
+  const double logits = (2 * e + 4) * real(shape::padded_vocab(t)) / tp;
   return tokens * (kept + logits);
+}
+
+// Rows of the token tables beyond the vocabulary: no parameters of the model, but allocated.
+i64 padding_parameters(const Trial& t) {
+  const i64 tables = t.spec.tie_embeddings ? 1 : 2;
+  return tables * (shape::padded_vocab(t) - t.spec.vocab_size) * t.spec.hidden_size;
 }
 
 }  // namespace
@@ -66,7 +73,8 @@ MemoryEstimate estimate_memory(const Trial& t) {
   MemoryEstimate bytes;
   // The average stage: the fullest has at least that.
   const double experts = real(shape::expert_parameter_count(t.spec)) / (real(t.tp) * real(t.pp));
-  const double dense = real(shape::parameter_count(t.spec)) / (real(t.tp) * real(t.pp)) - experts;
+  const double dense =
+      real(shape::parameter_count(t.spec) + padding_parameters(t)) / (real(t.tp) * real(t.pp)) - experts;
   const shape::StateBytes of_dense = shape::state_bytes(t), of_expert = shape::expert_state_bytes(t);
   bytes.weights = of_dense.weights * dense + of_expert.weights * experts;
   bytes.gradients = of_dense.gradients * dense + of_expert.gradients * experts;

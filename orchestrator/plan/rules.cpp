@@ -31,6 +31,7 @@ Verdict range(const Trial& t) {
                           {"bucket_mb", t.bucket_mb, 1, 1 << 20},
                           {"vpp", t.vpp, 1, 1 << 20},
                           {"recompute_every", t.recompute_every, 1, kMany},
+                          {"vocab_multiple", t.vocab_multiple, 1, 65'536},
                           {"memory_cap_bytes", t.memory_cap_bytes.value_or(1), 1, i64{1} << 60}};
   for (const Range& r : ranges)
     if (r.value < r.low || r.value > r.high)

@@ -73,6 +73,7 @@ std::string verdict(const Result& r) {
   if (r.oom_kind) out += fmt::format(" ({})", to_string(*r.oom_kind));
   if (r.rank) out += fmt::format(", first at rank {}", *r.rank);
   if (!r.phase.empty()) out += fmt::format(", in {}", safe_text(r.phase));
+  if (r.metrics.oom_part) out += fmt::format(" ({})", safe_text(*r.metrics.oom_part));
   return out;
 }
 

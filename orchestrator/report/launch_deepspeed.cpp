@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench_kernels/shape/model_states.h"
+#include "bench_kernels/shape/splits.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/launch_flags.h"
 #include "orchestrator/report/launch_parts.h"
@@ -76,6 +77,9 @@ json speed_zero(const Trial& t, NotSaid& open) {
 }
 
 void speed_splits(const Trial& t, json& config, NotSaid& open) {
+  if (vocabulary_padded(t))
+    open.push_back(fmt::format("a vocabulary padded to {}: model.resize_token_embeddings({}) in the script",
+                               shape::padded_vocab(t), shape::padded_vocab(t)));
   if (t.tp > 1) {
     config["tensor_parallel"] = {{"autotp_size", t.tp}};
     if (t.sp) open.emplace_back("sequence parallelism beside tp: its automatic tensor parallelism has none");

@@ -1,6 +1,7 @@
 #include "orchestrator/report/launch_flags.h"
 
 #include "bench_kernels/shape/model_states.h"
+#include "bench_kernels/shape/splits.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/launch_parts.h"
 
@@ -26,6 +27,10 @@ void say_what_none_takes(const Trial& t, NotSaid& open) {
     open.emplace_back("fp32 was measured; the sizes fit, the speed of bf16 will differ");
   if (t.routing == "skewed")
     open.push_back(fmt::format("routing with {} % of the choices on hot experts", t.hot_percent));
+}
+
+bool vocabulary_padded(const Trial& t) {
+  return shape::padded_vocab(t) != t.spec.vocab_size;
 }
 
 bool dimensions_known(const Trial& t, NotSaid& open) {

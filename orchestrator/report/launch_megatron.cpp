@@ -48,6 +48,7 @@ void megatron_model(const Trial& t, Flags& flags, NotSaid& open) {
   if (m.sliding_window) flags.add("--window-size", fmt::format("{},0", *m.sliding_window - 1));
   flags.add("--attention-dropout", "0.0").add("--hidden-dropout", "0.0");
   megatron_experts(m, t, flags, open);
+  flags.add("--make-vocab-size-divisible-by", t.vocab_multiple);
   open.push_back(fmt::format("the vocabulary of {} comes from the tokenizer (--tokenizer-type, --vocab-size)",
                              m.vocab_size));
 }

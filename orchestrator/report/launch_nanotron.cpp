@@ -97,11 +97,12 @@ LaunchForm nanotron_form(const Trial& t) {
       "tokens:\n  micro_batch_size: {}\n  batch_accumulation_per_replica: {}\n  sequence_length: {}\n",
       t.micro_batch_size, t.grad_accum, t.seq_len);
   out.text += nano_optimizer(t, out.not_said);
-  out.text += fmt::format("model:\n  dtype: {}\n  ddp_bucket_cap_mb: {}\n",
-                          t.precision == "fp32"   ? "float32"
-                          : t.precision == "fp16" ? "float16"
-                                                  : "bfloat16",
-                          t.bucket_mb);
+  out.text +=
+      fmt::format("model:\n  dtype: {}\n  make_vocab_size_divisible_by: {}\n  ddp_bucket_cap_mb: {}\n",
+                  t.precision == "fp32"   ? "float32"
+                  : t.precision == "fp16" ? "float16"
+                                          : "bfloat16",
+                  t.vocab_multiple, t.bucket_mb);
   if (dimensions_known(t, out.not_said)) out.text += nano_dimensions(t, out.not_said);
   if (t.precision == "fp8") out.not_said.emplace_back("fp8: it is not in its published code; bfloat16 above");
   if (t.offload != "none") out.not_said.push_back(fmt::format("offload {}", safe_text(t.offload)));

@@ -37,6 +37,8 @@ std::string torchrun(const Trial&);
 i64 bucket_elements(const Trial&);
 // What no trainer takes as a flag and our step fixes.
 void say_what_none_takes(const Trial&, NotSaid&);
+// The token tables have more rows than the vocabulary has tokens.
+bool vocabulary_padded(const Trial&);
 // Where the dimensions of the model are not known: a sentence, and false.
 bool dimensions_known(const Trial&, NotSaid&);
 

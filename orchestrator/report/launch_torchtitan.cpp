@@ -1,6 +1,7 @@
 // Flags of torchtitan v0.2.2 (torchtitan/config/job_config.py). FSDP2 is its only sharding, so ZeRO 1 has no flag and ZeRO
 // 2 is FSDP2 that keeps parameters; a pipeline's micro-batches are cut from the local batch.
 #include "bench_kernels/shape/model_states.h"
+#include "bench_kernels/shape/splits.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/launch_flags.h"
 #include "orchestrator/report/launch_parts.h"
@@ -43,6 +44,9 @@ void titan_splits(const Trial& t, Flags& flags, NotSaid& open) {
   flags.add("--parallelism.tensor_parallel_degree", t.tp);
   if (t.tp > 1 && !t.sp)
     open.emplace_back("tensor parallelism without sequence parallelism: torchtitan always uses both");
+  if (vocabulary_padded(t))
+    open.push_back(fmt::format("a vocabulary padded to {}: its ranks hold unequal shares of {} instead",
+                               shape::padded_vocab(t), t.spec.vocab_size));
   if (t.tp > t.spec.kv_heads && t.spec.kv_heads > 0)
     open.emplace_back("more tensor-parallel ranks than key-value heads: its ranks hold whole heads");
   if (t.tp_overlap) flags.add("--compile.enable").add("--parallelism.enable_async_tensor_parallel");

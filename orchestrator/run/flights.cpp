@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "orchestrator/metrics/derive.h"
@@ -41,16 +42,31 @@ std::string slow_in_screen(const NodeRecord& node) {
   return screened ? text_of((*facts)["screen"], "slow") : std::string();
 }
 
+// Their kernels compute nothing, so their rates are no measurement and no peak bounds them.
+bool on_phantoms(const std::vector<RankRecord>& records) {
+  return std::any_of(records.begin(), records.end(), [](const RankRecord& record) {
+    const auto used = parse_json(record.effective);
+    return used && used->is_object() && flag_of(*used, "phantom");
+  });
+}
+
 Result verdict(const Flight& flight) {
   Result result = ingest::judge(flight.attempt, flight.testimony);
   std::vector<RankRecord> records;
   for (const auto& [rank, record] : flight.testimony.records) records.push_back(record);
   const AttemptEnd* end = flight.testimony.end ? &*flight.testimony.end : nullptr;
   const auto asked = result.metrics.oom_asked_bytes;
+  const auto part = result.metrics.oom_part;
   const Metrics derived =
-      metrics::derive(flight.attempt.trial, records, end, flight.attempt.usd_per_node_hour);
+      metrics::derive(flight.attempt.trial, records, end, flight.attempt.usd_per_node_hour,
+                      flight.attempt.processes());
+  const auto impossible = result.outcome == Outcome::kOk && !on_phantoms(records)
+                              ? metrics::beyond_peak(flight.attempt.trial, derived)
+                              : std::nullopt;
+  if (impossible) result.outcome = Outcome::kInvalid, result.phase = "step", result.reason = *impossible;
   result.metrics = result.outcome == Outcome::kOk ? derived : memory_only(derived);
   result.metrics.oom_asked_bytes = asked;
+  result.metrics.oom_part = part;
   result.metrics.predicted_bytes = flight.entry.predicted.bytes;
   result.metrics.predicted_ms = flight.entry.predicted.step_ms;
   return result;
@@ -99,7 +115,7 @@ void Flights::apply(ingest::Message& message, Absorbed& out) {
   }
   if (auto* record = std::get_if<RankRecord>(&message)) {
     const auto it = flights_.find(record->attempt);
-    if (it == flights_.end() || record->rank < 0 || record->rank >= it->second.attempt.trial.world()) return;
+    if (it == flights_.end() || !it->second.attempt.starts(record->rank)) return;
     it->second.testimony.records[record->rank] = *record;
     if (!said_sockets_ && talks_over_sockets(*record)) {
       said_sockets_ = true;

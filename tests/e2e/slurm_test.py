@@ -172,7 +172,7 @@ def out_of_time(sweep):
     """The agent ends before Slurm's limit: no job times out, and what did not fit goes into the next one."""
     sweep.run(expected_code=0)
     assert sweep.outcomes() == ["ok"] * 7, sweep.outcomes()
-    wait(lambda: all(job[1] != "COMPLETING" for job in sweep.jobs()), "Slurm has cleaned up after the last job")
+    wait(lambda: all(job[1] == "COMPLETED" for job in sweep.jobs()), "Slurm has cleaned up after the last job")
     assert len(sweep.jobs()) >= 2 and all(job[1] == "COMPLETED" for job in sweep.jobs()), sweep.jobs()
     assert all(job[4] == "1:00" for job in sweep.jobs()), sweep.jobs()
 

@@ -86,6 +86,12 @@ TEST(DryRun, EqualsTheCpuRunForOtherShapes) {
   Trial long_one = llama();
   long_one.seq_len = 640, long_one.micro_batch_size = 1, long_one.spec.vocab_size = 1000;
   expect_equal(long_one, "long sequence");
+  for (Trial padded : {llama(), gpt2()}) {
+    padded.vocab_multiple = 128;
+    expect_equal(padded, "padded vocabulary");
+    padded.precision = "bf16", padded.tp = 2, padded.gpus_per_node = 2;
+    expect_equal(padded, "padded vocabulary, bf16, tp 2");
+  }
 }
 
 TEST(DryRun, EqualsTheCpuRunWithGradientBuckets) {

@@ -30,7 +30,7 @@ CASES = {
     "mistral": lambda: MistralConfig(**COMMON, num_key_value_heads=1, sliding_window=None, tie_word_embeddings=False),
     "qwen2": lambda: Qwen2Config(**COMMON, num_key_value_heads=2, tie_word_embeddings=False),
     "qwen2_tied": lambda: Qwen2Config(**COMMON, num_key_value_heads=8, tie_word_embeddings=True),
-    "gpt2": lambda: GPT2Config(n_embd=64, n_layer=3, n_head=8, vocab_size=156, n_positions=96, resid_pdrop=0.0, embd_pdrop=0.0,
+    "gpt2": lambda: GPT2Config(n_embd=64, n_layer=3, n_head=8, vocab_size=157, n_positions=96, resid_pdrop=0.0, embd_pdrop=0.0,
                                attn_pdrop=0.0),
     "mixtral": lambda: MixtralConfig(**COMMON, num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2,
                                      sliding_window=None, tie_word_embeddings=False),
@@ -42,7 +42,9 @@ LAYOUTS = {
     "mistral": ["--tp 2", "--tp 4 --sp"],
     "qwen2_tied": ["--tp 4 --sp", "--cp 4"],
     "mixtral": ["--dp 2 --ep 2", "--dp 4 --ep 4 --zero 3", "--tp 2 --sp", "--tp 2 --dp 2 --ep 2", "--pp 2 --cp 2 --ep 2"],
-    "gpt2": ["--pp 2", "--tp 2", "--cp 2", "--tp 2 --cp 2 --sp"],
+    # 157 tokens: padded to 158 and 160 rows over 2 and 4 ranks, to more with a multiple.
+    "gpt2": ["--pp 2", "--tp 2", "--tp 4", "--cp 2", "--tp 2 --cp 2 --sp", "--tp 4 --sp", "--pp 2 --tp 2", "--vocab-multiple 64",
+             "--tp 2 --vocab-multiple 64 --dp 2 --zero 3"],
 }
 
 
@@ -93,7 +95,7 @@ def compare(case, binary, shards):
     with tempfile.TemporaryDirectory() as folder:
         model = make_checkpoint(CASES[case](), folder, shards)
         generator = torch.Generator().manual_seed(5)
-        tokens = torch.randint(0, 156, (4, 65), generator=generator).tolist()
+        tokens = torch.randint(0, model.config.vocab_size, (4, 65), generator=generator).tolist()
         path = os.path.join(folder, "tokens.json")
         with open(path, "w") as f:
             json.dump(tokens, f)

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "bench_kernels/step/train_step.h"
+#include "bench_kernels/step/proof.h"
 #include "tests/unit/comm/forked_ranks.h"
 
 namespace sweep::testing {
@@ -34,14 +34,12 @@ json share_of(const step::TrainStep::Tensor& t) {
 json run_rank(const Trial& trial, const comm::GroupOptions& options, int steps) {
   const auto dims = shape::ParallelDims::make(trial);
   require(dims.has_value(), dims ? "" : dims.error().message);
-  const parallel::Mesh mesh(*dims, options.rank, [&](const std::string& name, int rank, int size) {
+  const parallel::Mesh mesh(*dims, options.rank, [&](const parallel::Mesh::Meeting& met) {
     comm::GroupOptions of_group = options;
-    of_group.name = name, of_group.rank = rank, of_group.world = size;
+    of_group.name = met.name, of_group.rank = met.rank, of_group.world = met.size();
     return comm::make_backend(trial.backend, of_group);
   });
-  optim::AdamWOptions adamw;
-  adamw.eps = 1e-3;  // with the usual 1e-8 the update of a tiny gradient hangs on its sign alone
-  step::TrainStep step(trial, at::kCPU, mesh, nullptr, adamw);
+  step::TrainStep step(trial, at::kCPU, mesh, nullptr, step::kProofOptimizer);
   json out{{"losses", json::array()}, {"tokens", 0}, {"tensors", json::array()}};
   for (int i = 0; i < steps; ++i) {
     const auto times = step.run();

@@ -39,6 +39,7 @@ class ParityTable {
     one.sp = plain.sp, one.tp_overlap = plain.tp_overlap, one.cp_form = plain.cp_form;
     one.schedule = plain.schedule, one.vpp = plain.vpp, one.zero = plain.zero, one.dp_shard = plain.dp_shard;
     one.recompute = plain.recompute, one.recompute_every = plain.recompute_every;
+    one.vocab_multiple = plain.vocab_multiple;
     one.offload = plain.offload, one.activation_offload = plain.activation_offload;
     auto& run = references_[dump(to_json(one))];
     if (run.losses.empty()) run = run_layout(one, steps_);

@@ -41,6 +41,9 @@ void multi_query(Trial& t) {
 void grouped_query(Trial& t) {
   t.spec.kv_heads = 2;
 }
+void padded(Trial& t) {
+  t.spec.vocab_size = 57, t.vocab_multiple = 4;
+}
 void nothing(Trial&) {}
 
 const CostCase kCosts[] = {
@@ -72,6 +75,21 @@ const CostCase kCosts[] = {
     {"dp2_tp2_sp_zero3", {2, 2}, [](Trial& t) { t.sp = true, t.zero = 3; }},
     {"dp2_tp2_sp_zero3_mixed", {2, 2}, [](Trial& t) { t.sp = true, t.zero = 3, t.precision = "bf16_mixed"; }},
     {"dp2_tp2_fp16_zero2", {2, 2}, [](Trial& t) { t.zero = 2, t.precision = "fp16"; }},
+    {"tp2_padded", {1, 2}, padded},
+    {"tp4_padded_sp_clip", {1, 4}, [](Trial& t) { padded(t), t.sp = t.clip = true; }},
+    {"padded_alone", {1}, padded},
+    {"dp2_tp2_padded_zero1", {2, 2}, [](Trial& t) { padded(t), t.zero = 1; }},
+    {"dp2_tp2_padded_zero2_bf16", {2, 2}, [](Trial& t) { padded(t), t.zero = 2, t.precision = "bf16"; }},
+    {"dp2_tp2_padded_zero3", {2, 2}, [](Trial& t) { padded(t), t.zero = 3; }},
+    {"dp2_tp2_padded_zero3_mixed_sp",
+     {2, 2},
+     [](Trial& t) { padded(t), t.zero = 3, t.sp = true, t.precision = "bf16_mixed"; }},
+    {"pp2_tp2_padded_tied", {1, 2, 2}, [](Trial& t) { tied(t), padded(t); }},
+    {"dp2_pp2_tp2_padded_tied_master",
+     {2, 2, 2},
+     [](Trial& t) { tied(t), padded(t), t.precision = "bf16_master"; }},
+    {"pp2_tp2_padded_zero_bubble", {1, 2, 2}, [](Trial& t) { padded(t), zero_bubble(t); }},
+    {"tp2_cp2_padded", {1, 2, 1, 2}, padded},
     {"pp2_tp2", {1, 2, 2}, nothing},
     {"pp2_tp2_sp_interleaved", {1, 2, 2}, [](Trial& t) { t.sp = true, interleaved(t); }},
     {"pp2_interleaved_full", {1, 1, 2}, [](Trial& t) { interleaved(t), t.recompute = "full"; }},
@@ -162,9 +180,9 @@ TEST_P(ProductCosts, SendWhatTheFormulasSayAndPeakWhereTheDryRunSays) {
     const auto dims = *shape::ParallelDims::make(t);
     parallel::Mesh pretended = parallel::pretend(dims, options.rank);
     const i64 dry = peak_of(t, at::kMeta, pretended, [](const step::TrainStep&) {});
-    parallel::Mesh mesh(dims, options.rank, [&](const std::string& name, int rank, int size) {
+    parallel::Mesh mesh(dims, options.rank, [&](const parallel::Mesh::Meeting& met) {
       comm::GroupOptions group = options;
-      group.name = name, group.rank = rank, group.world = size;
+      group.name = met.name, group.rank = met.rank, group.world = met.size();
       return comm::make_backend(t.backend, group);
     });
     const i64 real = peak_of(t, at::kCPU, mesh, [&](const step::TrainStep& step) {

@@ -47,6 +47,11 @@ const Strategy kStrategies[] = {
     {"tied embeddings", "model",
      [](Trial& t) { t.spec.family = "qwen2", t.spec.attention_bias = t.spec.tie_embeddings = true; }},
     {"clip", "clip", [](Trial& t) { t.clip = true; }},
+    {"odd vocabulary, tied", "model",
+     [](Trial& t) {
+       t.spec.family = "qwen2", t.spec.attention_bias = t.spec.tie_embeddings = true, t.spec.vocab_size = 61;
+     }},
+    {"padded vocabulary", "vocabulary", [](Trial& t) { t.spec.vocab_size = 59, t.vocab_multiple = 3; }},
 };
 constexpr std::size_t kNumber = std::size(kStrategies);
 
@@ -104,9 +109,13 @@ TEST_F(Products, TriplesAndLarger) {
     for (std::size_t b = a + 1; b < kNumber; ++b)
       for (std::size_t c = b + 1; c < kNumber; ++c)
         if (product_of({a, b, c}) && number++ % 7 == 0) run += check({a, b, c}) ? 1 : 0;
-  const std::vector<std::vector<std::size_t>> larger{
-      {0, 2, 4, 12}, {0, 2, 7, 12}, {2, 4, 7, 13}, {0, 4, 7, 12, 18}, {0, 3, 6, 12, 13},
-      {0, 1, 9, 11}, {0, 4, 9, 12}, {7, 9, 4, 10}, {0, 2, 9, 12, 18}, {0, 2, 4, 12, 14, 15, 17, 18}};
+  const std::vector<std::vector<std::size_t>> larger{{0, 2, 4, 12},         {0, 2, 7, 12},
+                                                     {2, 4, 7, 13},         {0, 4, 7, 12, 18},
+                                                     {0, 3, 6, 12, 13},     {0, 1, 9, 11},
+                                                     {0, 4, 9, 12},         {7, 9, 4, 10},
+                                                     {0, 2, 9, 12, 18},     {0, 2, 4, 12, 14, 15, 17, 18},
+                                                     {0, 2, 4, 10, 18, 19}, {0, 1, 4, 12, 18, 20},
+                                                     {1, 7, 11, 20}};
   for (const auto& members : larger) run += check(members) ? 1 : 0;
   EXPECT_GE(run, 40);
 }

@@ -16,9 +16,9 @@ namespace {
 RankCost cost_of(const Trial& trial, const comm::GroupOptions& options, int steps) {
   const auto dims = shape::ParallelDims::make(trial);
   require(dims.has_value(), dims ? "" : dims.error().message);
-  const parallel::Mesh mesh(*dims, options.rank, [&](const std::string& name, int rank, int size) {
+  const parallel::Mesh mesh(*dims, options.rank, [&](const parallel::Mesh::Meeting& met) {
     comm::GroupOptions of_group = options;
-    of_group.name = name, of_group.rank = rank, of_group.world = size;
+    of_group.name = met.name, of_group.rank = met.rank, of_group.world = met.size();
     return comm::make_backend(trial.backend, of_group);
   });
   memory::install(c10::DeviceType::CPU);

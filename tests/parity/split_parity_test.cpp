@@ -76,6 +76,28 @@ TEST(SplitParity, Tensor) {
   table.expect_equal("tp 2, micro-batch 2", larger_batches(split(llama, 1, 2, 1)));
 }
 
+// 61 tokens on 2 and 4 ranks, and with a multiple that pads more: the last rank holds the padding.
+TEST(SplitParity, PaddedVocabulary) {
+  ParityTable table(kSplitSteps);
+  Trial odd = gpt2(), untied = tiny_trial();
+  odd.spec.vocab_size = untied.spec.vocab_size = 61;
+  table.expect_equal("tp 2, gpt2", split(odd, 1, 2, 1));
+  table.expect_equal("tp 4, gpt2", split(odd, 1, 4, 1));
+  table.expect_equal("tp 4, untied", split(untied, 1, 4, 1));
+  table.expect_equal("tp 2 + sp + overlap, gpt2", split(odd, 1, 2, 1, true, true));
+  table.expect_equal("tp 2 x cp 2 + sp, gpt2", split(odd, 1, 2, 2, true));
+  table.expect_equal("tp 2 x pp 2, gpt2", with_degrees(odd, 1, 2, 2, 1));
+  for (const i64 zero : {1, 2, 3})
+    table.expect_equal("dp 2 x tp 2, gpt2, zero " + std::to_string(zero),
+                       at_stage(split(odd, 2, 2, 1), zero));
+  odd.vocab_multiple = untied.vocab_multiple = 10;  // 70 rows alone, 80 on two ranks
+  table.expect_equal("multiple 10, gpt2", split(odd, 1, 1, 1));
+  table.expect_equal("multiple 10, tp 2, gpt2", split(odd, 1, 2, 1));
+  table.expect_equal("multiple 10, tp 2 x pp 2, untied", with_degrees(untied, 1, 2, 2, 1));
+  odd.seq_len = 2, odd.clip = true;
+  table.expect_equal("multiple 10, dp 2 x tp 2, zero 2, clip", at_stage(split(odd, 2, 2, 1), 2));
+}
+
 TEST(SplitParity, Sequence) {
   ParityTable table(kSplitSteps);
   const Trial llama = tiny_trial();

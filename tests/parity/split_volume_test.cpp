@@ -61,9 +61,9 @@ const std::vector<Case>& cases() {
 
 parallel::Mesh mesh_of(const Trial& t, const comm::GroupOptions& options) {
   return parallel::Mesh(*shape::ParallelDims::make(t), options.rank,
-                        [&](const std::string& name, int rank, int size) {
+                        [&](const parallel::Mesh::Meeting& met) {
                           comm::GroupOptions group = options;
-                          group.name = name, group.rank = rank, group.world = size;
+                          group.name = met.name, group.rank = met.rank, group.world = met.size();
                           return comm::make_backend(t.backend, group);
                         });
 }

@@ -25,6 +25,12 @@ constexpr auto kSweepTick = std::chrono::milliseconds(5);
 constexpr double kHungGrace = 1.0;   // seconds between SIGTERM and SIGKILL, at most, after a hang
 constexpr double kTestimony = 1.0;   // seconds the peers of a failed rank get
 constexpr double kSweepLimit = 5.0;  // seconds after SIGKILL before a survivor taints the node
+
+std::vector<i64> ranks_of(const NodePart& part) {
+  std::vector<i64> out;
+  for (i64 index = 0; index < part.ranks; ++index) out.push_back(part.rank(index));
+  return out;
+}
 }  // namespace
 
 AttemptRun::AttemptRun(Lent& lent, NodePart part, std::function<void(AttemptRun&)> finished)
@@ -32,7 +38,7 @@ AttemptRun::AttemptRun(Lent& lent, NodePart part, std::function<void(AttemptRun&
       part_(std::move(part)),
       attempt_(part_.attempt),
       finished_(std::move(finished)),
-      watchdog_(attempt_.deadlines, part_.ranks, part_.first_rank),
+      watchdog_(attempt_.deadlines, ranks_of(part_)),
       peers_started_(part_.whole),
       timer_(lent.io) {}
 
@@ -77,7 +83,7 @@ Expected<void> AttemptRun::prepare() {
   const auto anchor = spawn_anchor();
   if (!anchor) return tl::unexpected(anchor.error());
   anchor_ = *anchor;
-  span_.emplace(lent_.node.begin(part_.slots));
+  span_.emplace(lent_.node.begin(part_.slots, attempt_.trial.hardware != "cpu"));
   return {};
 }
 
@@ -85,7 +91,7 @@ void AttemptRun::launch(i64 index, bool by_zygote) {
   RankLaunch wanted;
   wanted.attempt_dir = files_->dir();
   wanted.rendezvous_dir = files_->rendezvous();
-  wanted.rank = part_.first_rank + index;
+  wanted.rank = part_.rank(index);
   wanted.local_rank = index;
   wanted.world = attempt_.trial.world();
   wanted.agent_pid = ::getpid();
@@ -120,8 +126,7 @@ void AttemptRun::launched(i64 index, const Expected<pid_t>& pid) {
   rank.answered = true;
   if (!pid) {
     if (start_error_.empty())
-      start_error_ =
-          fmt::format("rank {} was not started: {}", part_.first_rank + index, pid.error().message);
+      start_error_ = fmt::format("rank {} was not started: {}", part_.rank(index), pid.error().message);
   } else {
     rank.pid = *pid;
     const auto status = lent_.claim(*pid);
@@ -180,22 +185,16 @@ void AttemptRun::watch() {
   if (!found || stage_ != Stage::kRunning) return;
   lent_.reap();  // a dead child explains more than a silence does
   if (stage_ != Stage::kRunning) return;
-  nlohmann::json evidence = collect_evidence();
-  evidence["why"] = found->why;
-  evidence["rank"] = found->rank;
   spdlog::warn("attempt {}: {}", attempt_.id, found->why);
+  nlohmann::json why = {{"why", found->why}, {"rank", found->rank}};
   switch (found->verdict) {
     case Watchdog::Verdict::kHang:
-      set_cause("hang", std::move(evidence));
-      break;
+      return ask_ranks("hang", std::move(why));
     case Watchdog::Verdict::kTimeout:
-      set_cause("timeout", std::move(evidence));
-      break;
+      return ask_ranks("timeout", std::move(why));
     case Watchdog::Verdict::kLingers:
-      set_cause("done", std::move(evidence));
-      break;
+      return ask_ranks("done", std::move(why));
   }
-  terminate();
 }
 
 bool AttemptRun::exited(pid_t pid, int status) {
@@ -215,6 +214,15 @@ bool AttemptRun::exited(pid_t pid, int status) {
   return true;
 }
 
+std::vector<i64> AttemptRun::process_ids() const {
+  std::vector<i64> pids;
+  for (const Rank& rank : ranks_) {
+    if (rank.pid > 0) pids.push_back(rank.pid);
+    if (rank.outside_pid > 0) pids.push_back(rank.outside_pid);
+  }
+  return pids;
+}
+
 bool AttemptRun::all_ended() const {
   return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.ended || r.pid == 0; });
 }
@@ -222,7 +230,7 @@ bool AttemptRun::all_ended() const {
 bool AttemptRun::failed(const Rank& rank, i64 index) const {
   if (!rank.ended) return false;
   if (!WIFEXITED(rank.status) || WEXITSTATUS(rank.status) != 0) return true;
-  const auto record = files_->record(part_.first_rank + index);
+  const auto record = files_->record(part_.rank(index));
   return !record || !*record || (*record)->outcome != Outcome::kOk;
 }
 
@@ -244,6 +252,7 @@ void AttemptRun::advance() {
         break;
       }
   }
+  if (stage_ == Stage::kAsking && (past_deadline() || all_ended() || answered())) give_up();
   const bool before_sweep =
       stage_ == Stage::kRunning || stage_ == Stage::kTestifying || stage_ == Stage::kTerminating;
   if (before_sweep && all_ended()) {
@@ -290,8 +299,7 @@ void AttemptRun::peer_ended(const std::string& cause) {
     stage_ = Stage::kTestifying;
     return set_deadline(kTestimony);
   }
-  set_cause(cause, files_ && span_ ? collect_evidence() : nlohmann::json());
-  terminate();
+  ask_ranks(cause, nlohmann::json::object());
 }
 
 void AttemptRun::store_answer(i64 client, const Frame& answer) {
@@ -307,7 +315,7 @@ void AttemptRun::sweep() {
     ::kill(-anchor_, SIGKILL);
   }
   const auto left = kill_leftovers();
-  const std::string gpu = span_ && all_ended() && left.empty() ? span_->not_at_baseline() : "";
+  const std::string gpu = span_ && all_ended() && left.empty() ? span_->still_on_gpu(process_ids()) : "";
   if (all_ended() && left.empty() && gpu.empty())
     return cause_ == "start_failed" && may_start_again() ? start() : finish();
   if (!past_deadline()) return;

@@ -3,7 +3,7 @@
 // records. It never computes and knows nothing of what ranks do. REQUIRES: used on the event loop only;
 // `finished` is called exactly once.
 //
-//   starting -> running -> testifying -> terminating -> sweeping -> finished     (any of them may be skipped)
+//   starting -> running -> asking or testifying -> terminating -> sweeping -> finished   (any of them may be skipped)
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -67,11 +67,12 @@ class AttemptRun {
   bool starting() const { return stage_ == Stage::kStarting; }
 
  private:
-  enum class Stage { kStarting, kRunning, kTestifying, kTerminating, kSweeping, kFinished };
+  enum class Stage { kStarting, kRunning, kAsking, kTestifying, kTerminating, kSweeping, kFinished };
   struct Rank {
     pid_t pid = 0;        // 0: not started
     i64 outside_pid = 0;  // as seen from outside the PID namespace
     bool answered = false, ended = false, killed_by_agent = false, oom_killed = false;
+    bool asked = false;  // for its flight recorder
     int status = 0;
     i64 ended_unix_ns = 0;
     std::unique_ptr<RankLog> log;
@@ -80,7 +81,7 @@ class AttemptRun {
 
   Expected<void> prepare();
   // Ranks are counted from 0 on this node; world_rank() says which of the attempt's each is.
-  i64 world_rank(std::size_t index) const { return part_.first_rank + static_cast<i64>(index); }
+  i64 world_rank(std::size_t index) const { return part_.rank(static_cast<i64>(index)); }
   void launch(i64 index, bool by_zygote);
   void launched(i64 index, const Expected<pid_t>& pid);
   void all_answered();
@@ -88,6 +89,12 @@ class AttemptRun {
   void tick();
   void watch();
   void advance();
+  // attempt_hang.cpp: ends the attempt for that cause, with what was found and the ranks' flight recorders.
+  void ask_ranks(const std::string& cause, nlohmann::json found);
+  bool answered() const;
+  void give_up();
+  void add_flight(std::size_t index, nlohmann::json& rank) const;
+  std::vector<i64> process_ids() const;
   bool all_ended() const;
   bool failed(const Rank& rank, i64 index) const;
   void terminate();
@@ -119,6 +126,10 @@ class AttemptRun {
   pid_t anchor_ = 0;   // leads the process group; 0: gone
   std::string cause_;  // empty: nothing went wrong yet
   nlohmann::json evidence_;
+  struct {
+    std::string cause;
+    nlohmann::json found;
+  } giving_up_;  // while ranks are asked
   std::string start_error_;
   std::string dirt_;
   i64 started_unix_ns_ = 0;

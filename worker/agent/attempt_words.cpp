@@ -15,14 +15,19 @@ namespace {
 
 constexpr std::size_t kMostNcclWords = 8u << 20;
 
-// What NCCL wrote beside the rank's log goes into what the rank says it used.
-void add_nccl_words(const std::filesystem::path& dir, RankRecord& record) {
+// What NCCL wrote beside a rank's log.
+NcclLog nccl_words(const std::filesystem::path& dir, i64 rank) {
   std::error_code ec;
-  const auto path = spool::nccl_log(dir, record.rank);
-  if (!std::filesystem::exists(path, ec)) return;
+  const auto path = spool::nccl_log(dir, rank);
+  if (!std::filesystem::exists(path, ec)) return {};
   const auto text = spool::read_from(path, 0, kMostNcclWords);
+  return read_nccl_log(text ? *text : "");
+}
+
+// It goes into what the rank says it used.
+void add_nccl_words(const std::filesystem::path& dir, RankRecord& record) {
+  const NcclLog log = nccl_words(dir, record.rank);
   auto used = parse_json(record.effective.empty() ? "{}" : record.effective);
-  const NcclLog log = read_nccl_log(text ? *text : "");
   if (!used || !used->is_object() || log.empty()) return;
   (*used)["nccl"] = to_json(log);
   record.effective = dump(*used);
@@ -47,6 +52,7 @@ nlohmann::json AttemptRun::collect_evidence() const {
                            {"seconds_without_progress", watchdog_.idle_s(static_cast<i64>(i))}};
     if (!seen.awaited.none()) rank["waits_for"] = seen.awaited.text();
     if (!ranks_[i].ended) rank["where"] = where_it_is(ranks_[i].pid);
+    add_flight(i, rank);
     out["ranks"].push_back(std::move(rank));
   }
   if (const i64 kills = span_->oom_kills(); kills > 0) out["oom_kills"] = kills;
@@ -63,6 +69,11 @@ void AttemptRun::relay_testimony() {
     } else if (*record) {
       add_nccl_words(files_->dir(), **record);
       lent_.send(spool::kRankRecord, to_json(**record));
+    } else if (const NcclLog log = nccl_words(files_->dir(), world_rank(i)); !log.empty()) {
+      if (!evidence_.is_object()) evidence_ = nlohmann::json::object();
+      nlohmann::json words = to_json(log);
+      words["rank"] = world_rank(i);
+      evidence_["nccl_logs"].push_back(std::move(words));
     }
   }
 }

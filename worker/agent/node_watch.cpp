@@ -17,8 +17,6 @@ namespace sweep::agent {
 
 namespace {
 
-constexpr std::uint64_t kBaselineSlack = 64ull << 20;  // drivers keep a little
-
 // CPU seconds a process has used, all its threads; none: it is gone.
 std::optional<double> cpu_s(pid_t pid) {
   clockid_t clock = 0;
@@ -50,15 +48,15 @@ std::vector<std::string> visible_gpus(int count) {
   return out;
 }
 
-// The NVML indices of these slots' GPUs, where they are listed as numbers.
-std::vector<int> indices_of(const std::vector<i64>& slots, int count) {
-  const auto visible = visible_gpus(count);
+// What NVML calls these slots' GPUs; empty: one of them is not known to it.
+std::vector<int> gpus_of(const Nvml& nvml, const std::vector<i64>& slots) {
+  const auto visible = visible_gpus(nvml.count());
   std::vector<int> out;
   for (const i64 slot : slots) {
-    if (slot >= static_cast<i64>(visible.size())) continue;
-    const auto& name = visible[static_cast<std::size_t>(slot)];
-    const bool number = name.find_first_not_of("0123456789") == std::string::npos;
-    if (number && std::atoi(name.c_str()) < count) out.push_back(std::atoi(name.c_str()));
+    const bool listed = slot < static_cast<i64>(visible.size());
+    const auto gpu = listed ? nvml.named(visible[static_cast<std::size_t>(slot)]) : std::nullopt;
+    if (!gpu) return {};
+    out.push_back(*gpu);
   }
   return out;
 }
@@ -101,22 +99,20 @@ std::string cores_of_slot(i64 slot, i64 slots) {
   return out;
 }
 
-NodeWatch::Span::Span(NodeWatch& node, const std::vector<i64>& slots)
-    : node_(node), oom_kills_before_(node.oom_.kills()) {
-  if (!node_.nvml_) return;
-  gpus_ = indices_of(slots, node_.nvml_->count());
-  for (const int gpu : gpus_) baseline_.push_back(node_.nvml_->memory_used(gpu).value_or(0));
+NodeWatch::Span::Span(NodeWatch& node, const std::vector<i64>& slots, bool on_gpu)
+    : node_(node), on_gpu_(on_gpu), oom_kills_before_(node.oom_.kills()) {
+  if (!on_gpu || !node_.nvml_) return;
+  gpus_ = gpus_of(*node_.nvml_, slots);
+  if (!gpus_.empty()) sampler_ = std::make_unique<GpuSampler>(*node_.nvml_, gpus_);
 }
 
 void NodeWatch::Span::sample(const std::vector<pid_t>& pids, bool measuring) {
-  if (!measuring) {
-    last_.reset();
-    return;
-  }
-  if (node_.nvml_ && !gpus_.empty())
-    sample_gpus();
-  else
+  if (sampler_) sampler_->measuring(measuring);
+  if (on_gpu_) return;
+  if (measuring)
     sample_cpu(pids);
+  else
+    last_.reset();
 }
 
 void NodeWatch::Span::sample_cpu(const std::vector<pid_t>& pids) {
@@ -132,19 +128,6 @@ void NodeWatch::Span::sample_cpu(const std::vector<pid_t>& pids) {
   last_ = now;
 }
 
-void NodeWatch::Span::sample_gpus() {
-  std::vector<double> util, power, clock;
-  for (const int gpu : gpus_) {
-    if (const auto value = node_.nvml_->utilisation(gpu)) util.push_back(*value);
-    if (const auto value = node_.nvml_->power_w(gpu)) power.push_back(*value);
-    if (const auto value = node_.nvml_->sm_clock_mhz(gpu)) clock.push_back(*value);
-    throttle_ |= node_.nvml_->throttle_reasons(gpu);
-  }
-  if (const auto value = mean(util)) util_.push_back(*value);
-  if (const auto value = mean(power)) power_w_.push_back(*value);
-  if (const auto value = mean(clock)) clock_mhz_.push_back(*value);
-}
-
 i64 NodeWatch::Span::oom_kills() const {
   return node_.oom_.kills() - oom_kills_before_;
 }
@@ -153,21 +136,22 @@ bool NodeWatch::Span::oom_killed(i64 outside_pid) {
   return node_.oom_.kernel_named(outside_pid) || oom_kills() > 0;
 }
 
-std::string NodeWatch::Span::not_at_baseline() const {
-  for (std::size_t i = 0; i < gpus_.size(); ++i) {
-    const auto used = node_.nvml_->memory_used(gpus_[i]);
-    if (used && *used > baseline_[i] + kBaselineSlack)
-      return fmt::format("GPU {} holds {} bytes, {} before the attempt", gpus_[i], *used, baseline_[i]);
-  }
+std::string NodeWatch::Span::still_on_gpu(const std::vector<i64>& pids) const {
+  for (const int gpu : gpus_)
+    for (const i64 pid : node_.nvml_->processes(gpu))
+      if (std::find(pids.begin(), pids.end(), pid) != pids.end())
+        return fmt::format("GPU {} still holds memory of process {}, which has ended", gpu, pid);
   return {};
 }
 
 void NodeWatch::Span::report(AttemptEnd& end) const {
-  end.util_mean = mean(util_);
-  end.util_sd = deviation(util_);
-  end.power_mean_w = mean(power_w_);
-  end.sm_clock_mhz = mean(clock_mhz_);
-  end.throttle = throttle_names(throttle_);
+  const GpuSampler::Samples of_gpus = sampler_ ? sampler_->samples() : GpuSampler::Samples{};
+  const std::vector<double>& util = on_gpu_ ? of_gpus.util : util_;
+  end.util_mean = mean(util);
+  end.util_sd = deviation(util);
+  end.power_mean_w = mean(of_gpus.power_w);
+  end.sm_clock_mhz = mean(of_gpus.clock_mhz);
+  end.throttle = throttle_names(of_gpus.throttle);
 }
 
 }  // namespace sweep::agent

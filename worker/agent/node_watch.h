@@ -1,5 +1,5 @@
 // NodeWatch: what the agent observes of its node beside the ranks' own words: OOM kills of the kernel, the
-// load while measuring, GPU memory back at its baseline. It owns counters and NVML, never a process.
+// load while measuring, GPU memory that an ended rank still holds. It owns counters and NVML, never a process.
 #pragma once
 #include <sys/types.h>
 
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "schema/records.h"
+#include "worker/agent/gpu_sampler.h"
 #include "worker/agent/nvml.h"
 #include "worker/agent/oom_watch.h"
 
@@ -22,31 +23,34 @@ class NodeWatch {
   // What is observed during one attempt.
   class Span {
    public:
-    Span(NodeWatch& node, const std::vector<i64>& slots);
+    // on_gpu: the load is that of the slots' GPUs, and not known where NVML does not know them; else the ranks' own
+    // of the processor.
+    Span(NodeWatch& node, const std::vector<i64>& slots, bool on_gpu);
     // Called at every look; samples are taken only between two looks that both saw every rank measuring.
     void sample(const std::vector<pid_t>& pids, bool measuring);
     bool oom_killed(
         i64 outside_pid);  // whether the kernel names it, or counted an OOM kill since the span began
     i64 oom_kills() const;
-    std::string not_at_baseline() const;  // which GPU still holds memory; empty: none
-    void report(AttemptEnd& end) const;   // util_mean, util_sd, power_mean_w, sm_clock_mhz, throttle
+    // A GPU that still holds memory of one of these processes, which have ended; empty: none does. Memory of other
+    // people's processes is not looked at.
+    std::string still_on_gpu(const std::vector<i64>& pids) const;
+    void report(AttemptEnd& end) const;  // util_mean, util_sd, power_mean_w, sm_clock_mhz, throttle
 
    private:
     void sample_cpu(const std::vector<pid_t>& pids);
-    void sample_gpus();
     NodeWatch& node_;
+    bool on_gpu_;
     i64 oom_kills_before_;
-    std::vector<int> gpus_;                // NVML indices of the attempt's devices
-    std::vector<std::uint64_t> baseline_;  // bytes used before it
+    std::vector<int> gpus_;  // the attempt's, as NVML numbers them
+    std::unique_ptr<GpuSampler> sampler_;
     struct CpuPoint {
       double wall_s = 0, cpu_s = 0;
     };
     std::optional<CpuPoint> last_;
-    std::vector<double> util_, power_w_, clock_mhz_;
-    std::uint64_t throttle_ = 0;
+    std::vector<double> util_;
   };
   // slots: of the node, those the attempt holds.
-  Span begin(const std::vector<i64>& slots) { return Span(*this, slots); }
+  Span begin(const std::vector<i64>& slots, bool on_gpu) { return Span(*this, slots, on_gpu); }
   // These slots' GPUs as CUDA_VISIBLE_DEVICES names them; empty: the node has fewer.
   std::string devices_of(const std::vector<i64>& slots) const;
   // Why these slots have no GPUs of their own on a node that has some; empty: they have, or there is none.

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <cstdlib>
 #include <utility>
 
 namespace sweep::agent {
@@ -17,6 +18,11 @@ struct Memory {
 };
 struct Utilisation {
   unsigned gpu, memory;
+};
+struct Process {  // nvmlProcessInfo_t
+  unsigned pid;
+  unsigned long long used;
+  unsigned gpu_instance, compute_instance;
 };
 }  // namespace nvml_abi
 
@@ -35,6 +41,8 @@ struct Nvml::Functions {
   int (*throttle)(void*, unsigned long long*) = nullptr;
   int (*driver_cuda)(int*) = nullptr;
   int (*capability)(void*, int*, int*) = nullptr;
+  int (*uuid)(void*, char*, unsigned) = nullptr;
+  int (*processes)(void*, unsigned*, nvml_abi::Process*) = nullptr;
   int (*ecc)(void*, unsigned kind, unsigned counter, unsigned long long*) = nullptr;
 };
 
@@ -62,6 +70,8 @@ std::unique_ptr<Nvml> Nvml::load(const std::string& library) {
   find(f.throttle, "nvmlDeviceGetCurrentClocksThrottleReasons");
   find(f.driver_cuda, "nvmlSystemGetCudaDriverVersion_v2");
   find(f.capability, "nvmlDeviceGetCudaComputeCapability");
+  find(f.uuid, "nvmlDeviceGetUUID");
+  find(f.processes, "nvmlDeviceGetComputeRunningProcesses_v3");
   find(f.ecc, "nvmlDeviceGetTotalEccErrors");
   unsigned devices = 0;
   if (!f.init || !f.shutdown || !f.count || !f.handle || f.init() != 0) {
@@ -71,7 +81,8 @@ std::unique_ptr<Nvml> Nvml::load(const std::string& library) {
   if (f.count(&devices) != 0) return nullptr;
   for (unsigned i = 0; i < devices; ++i) {
     void* device = nullptr;
-    out->devices_.push_back(f.handle(i, &device) == 0 ? device : nullptr);
+    if (f.handle(i, &device) == 0 && device != nullptr)
+      out->devices_.push_back(device);  // else not ours to use
   }
   return out;
 }
@@ -79,6 +90,37 @@ std::unique_ptr<Nvml> Nvml::load(const std::string& library) {
 Nvml::~Nvml() {
   if (call_ && call_->shutdown) call_->shutdown();
   if (library_ != nullptr) ::dlclose(library_);
+}
+
+std::optional<int> Nvml::named(const std::string& name) const {
+  if (name.empty()) return std::nullopt;
+  if (name.find_first_not_of("0123456789") == std::string::npos) {
+    const int number = name.size() > 4 ? count() : std::atoi(name.c_str());
+    return number < count() ? std::optional(number) : std::nullopt;
+  }
+  std::optional<int> found;
+  for (int i = 0; i < count(); ++i) {
+    if (uuid(i).rfind(name, 0) != 0) continue;
+    if (found) return std::nullopt;
+    found = i;
+  }
+  return found;
+}
+
+std::string Nvml::uuid(int gpu) const {
+  std::array<char, 96> text{};
+  void* device = devices_[static_cast<std::size_t>(gpu)];
+  return call_->uuid && call_->uuid(device, text.data(), text.size()) == 0 ? text.data() : "";
+}
+
+std::vector<std::int64_t> Nvml::processes(int gpu) const {
+  std::array<nvml_abi::Process, 256> found{};
+  unsigned count = found.size();
+  void* device = devices_[static_cast<std::size_t>(gpu)];
+  std::vector<std::int64_t> pids;
+  if (call_->processes == nullptr || call_->processes(device, &count, found.data()) != 0) return pids;
+  for (unsigned i = 0; i < count && i < found.size(); ++i) pids.push_back(found[i].pid);
+  return pids;
 }
 
 std::string Nvml::driver_cuda() const {

@@ -17,7 +17,11 @@ class Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
+  // The GPUs that this process may use, in the order of their PCI addresses: as CUDA numbers them for the ranks.
   int count() const { return static_cast<int>(devices_.size()); }
+  // The one that CUDA_VISIBLE_DEVICES names: by number, or by the beginning of its UUID. None: no such GPU, or several.
+  std::optional<int> named(const std::string& name) const;
+  std::string uuid(int gpu) const;  // "GPU-..."; empty: unknown
   std::string driver() const;
   std::string driver_cuda() const;                // newest CUDA the driver supports, "13.0"; empty: unknown
   std::string compute_capability(int gpu) const;  // "9.0"; empty: unknown
@@ -29,6 +33,8 @@ class Nvml {
   std::optional<double> sm_clock_mhz(int gpu) const;
   std::optional<double> max_sm_clock_mhz(int gpu) const;
   std::optional<std::uint64_t> ecc_uncorrected(int gpu) const;  // since the driver was loaded
+  // Process ids that hold memory of it; none: the driver does not say.
+  std::vector<std::int64_t> processes(int gpu) const;
   std::uint64_t throttle_reasons(int gpu) const;  // bits of nvmlClocksEventReasons; 0: none, or unknown
 
  private:

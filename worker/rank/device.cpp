@@ -2,11 +2,43 @@
 
 #include <c10/util/Exception.h>
 
+#include <cstdlib>
+#include <iterator>
+#include <sstream>
+#include <vector>
+
 #include "bench_kernels/comm/cuda_plugin.h"
 #include "bench_kernels/kernels/counting_allocator.h"
+#include "bench_kernels/shape/found_gpu.h"
 
 namespace sweep::rank {
 namespace {
+
+std::vector<std::string> torch_archs() {
+  std::istringstream words(SWEEP_TORCH_ARCHS);
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
+// A rehearsal computes nothing, so it needs no code for its GPU.
+bool rehearses() {
+  return std::getenv("SWEEP_REHEARSE") != nullptr;
+}
+
+// Results of a GPU under another one's name would be compared with the wrong peak and price; kernels that the build lacks
+// would fail in the middle of a step. Memory of a phantom GPU is what the experiment says.
+void refuse_other_gpu(const std::string& hardware, const comm::CudaDevice& gpu) {
+  const bool phantom = std::getenv("SWEEP_PHANTOM") != nullptr;
+  std::optional<i64> memory;
+  if (!phantom) memory = gpu.memory_bytes;
+  const auto declared = shape::find_hardware(hardware);
+  const auto why = declared ? shape::not_the_declared(*declared, {gpu.name, gpu.compute_capability, memory})
+                            : std::nullopt;
+  TORCH_CHECK_NOT_IMPLEMENTED(!why, *why);
+  TORCH_CHECK_NOT_IMPLEMENTED(rehearses() || shape::has_code_for(torch_archs(), gpu.compute_capability),
+                              "this build has no code for ", gpu.name, ", compute capability ",
+                              gpu.compute_capability, "; it has code for ", SWEEP_TORCH_ARCHS,
+                              ": build with -DSWEEP_TORCH naming a LibTorch that has it");
+}
 
 c10::Device place_for(const Trial& trial, i64 local_rank) {
   if (trial.hardware == "cpu") return c10::Device(c10::kCPU);
@@ -17,6 +49,7 @@ c10::Device place_for(const Trial& trial, i64 local_rank) {
                               local_rank, " on this node, which has ", there,
                               " of them (ranks share one with backend gloo)");
   const i64 index = shares ? local_rank % there : local_rank;
+  refuse_other_gpu(trial.hardware, cuda->describe(static_cast<int>(index)));
   cuda->set_device(static_cast<int>(index));
   return c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(index));
 }
@@ -34,6 +67,18 @@ void Device::begin(const Trial& trial) const {
   const auto* cuda = comm::cuda_plugin();
   if (trial.memory_cap_bytes) cuda->set_cap(place_.index(), *trial.memory_cap_bytes);
   cuda->reset_peak(place_.index());
+}
+
+FailureFacts Device::facts() const {
+  FailureFacts out;
+  out.status = last_library_status();
+  if (!is_cuda()) return out;
+  const auto condition = comm::cuda_plugin()->condition(place_.index());
+  out.on_gpu = true;
+  out.driver_answers = condition.answers;
+  out.free_bytes = condition.free_bytes;
+  out.cublas = condition.cublas;
+  return out;
 }
 
 DeviceStats Device::stats() const {

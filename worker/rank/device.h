@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "schema/trial.h"
+#include "worker/rank/testimony.h"
 
 namespace sweep::rank {
 
@@ -27,6 +28,7 @@ class Device {
   // Forgets the peak and sets the trial's cap on what is allocated from now on.
   void begin(const Trial&) const;
   DeviceStats stats() const;
+  FailureFacts facts() const;  // asked after something failed; never throws
 
  private:
   c10::Device place_;

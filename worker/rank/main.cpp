@@ -60,6 +60,9 @@ void add_layout(CLI::App& command, sweep::Trial& t) {
   command.add_option("--dp", t.dp, "Data-parallel degree")->check(degree);
   command.add_option("--ep", t.ep, "Expert-parallel degree")->check(degree);
   command.add_option("--zero", t.zero, "ZeRO stage")->check(CLI::Range(0, 3));
+  command
+      .add_option("--vocab-multiple", t.vocab_multiple, "Pad the token tables to a multiple of this times tp")
+      ->check(CLI::Range(1, 65'536));
   command.add_flag("--sp", t.sp, "Sequence parallelism beside tp");
   command.add_option("--cp-form", t.cp_form, "Form of context parallelism")
       ->check(CLI::IsMember({"ring", "all_to_all"}));

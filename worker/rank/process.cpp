@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -63,6 +64,19 @@ void set_process_name(i64 rank) {
   char name[16];
   std::snprintf(name, sizeof(name), "sweep-rank-%d", static_cast<int>(rank));
   prctl(PR_SET_NAME, name);
+}
+
+i64 usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  return CPU_COUNT(&set);
+}
+
+i64 threads_of(const Trial& trial, i64 cores) {
+  const bool updates_on_host = trial.hardware != "cpu" && trial.offload != "none";
+  if (trial.threads > 1 || !updates_on_host) return trial.threads;
+  return std::max<i64>(1, cores / trial.gpus_per_node);
 }
 
 i64 age_ns() {

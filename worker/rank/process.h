@@ -3,6 +3,7 @@
 #pragma once
 #include "schema/expected.h"
 #include "schema/rank_launch.h"
+#include "schema/trial.h"
 
 namespace sweep::rank {
 
@@ -15,6 +16,11 @@ Expected<void> follow_agent(i64 agent_pid);
 // Standard output and error are appended to the rank's log file; standard input reads nothing.
 Expected<void> redirect_output(const RankLaunch&);
 void set_process_name(i64 rank);
+
+i64 usable_cores();  // by this process's affinity
+// Intra-op threads of a rank: those of the trial; where a GPU's optimizer is updated on the host and the trial leaves
+// them at 1, this rank's share of the cores.
+i64 threads_of(const Trial&, i64 cores);
 
 i64 age_ns();               // since the kernel started this process; resolution of a clock tick (10 ms)
 i64 cpu_ns();               // user and system time of this process so far

@@ -18,6 +18,7 @@ class ProgressWriter {
   void part(Part);
   void begin_step();  // one more step, warm-up included
   Phase current() const { return static_cast<Phase>(page_->phase.load(std::memory_order_relaxed)); }
+  Part part() const { return static_cast<Part>(page_->part.load(std::memory_order_relaxed)); }
   ProgressPage* page() { return page_; }
 
  private:

@@ -3,6 +3,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cmath>
@@ -19,6 +20,7 @@
 #include "schema/codec.h"
 #include "schema/spool.h"
 #include "worker/rank/agent_store.h"
+#include "worker/rank/flight_door.h"
 #include "worker/rank/measure.h"
 #include "worker/rank/process.h"
 #include "worker/rank/screen.h"
@@ -54,6 +56,8 @@ class RankRun {
   void run();
   void testify_failure();
   void report_usage();
+  void tell_peers();
+  bool on_gpu() const { return device_ && device_->is_cuda(); }
   ProgressWriter& progress() { return progress_; }
 
  private:
@@ -61,6 +65,8 @@ class RankRun {
   void keep_nccl_words(const Trial&) const;
   void train(const Attempt&);
   void screen_node();
+  void leave_together();
+  std::string part_that_failed() const;
   std::string proof_of(const Attempt&, step::TrainStep&);
   nlohmann::json effective() const;
 
@@ -68,6 +74,8 @@ class RankRun {
   RankRecord& record_;
   ProgressWriter progress_;
   std::optional<Device> device_;
+  comm::GroupOptions meeting_;  // how this rank's groups find each other
+  std::optional<FlightDoor> flight_door_;
   std::optional<parallel::Mesh> mesh_;
 };
 
@@ -78,11 +86,11 @@ void RankRun::join(const Attempt& attempt) {
   const bool on_cpu = trial.hardware == "cpu";
   const auto refusal = step::unsupported(trial, on_cpu ? c10::DeviceType::CPU : c10::DeviceType::CUDA);
   TORCH_CHECK_NOT_IMPLEMENTED(!refusal, *refusal);
-  at::set_num_threads(static_cast<int>(trial.threads));
+  at::set_num_threads(static_cast<int>(threads_of(trial, usable_cores())));
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   generator.set_current_seed(kSeed);
   device_.emplace(trial, launch_.local_rank);
-  comm::GroupOptions options;
+  comm::GroupOptions& options = meeting_;
   options.directory = launch_.rendezvous_dir;
   options.address = launch_.address;
   options.timeout =
@@ -93,31 +101,37 @@ void RankRun::join(const Attempt& attempt) {
   if (!launch_.interface.empty()) ::setenv("NCCL_SOCKET_IFNAME", ("=" + launch_.interface).c_str(), 0);
   keep_nccl_words(trial);
   options.on_cuda = device_->is_cuda();
+  options.device = device_->place().index();
   const std::string backend = comm::resolved_backend(trial, options.on_cuda);
+  if (backend == "nccl") flight_door_.emplace(launch_, comm::cuda_plugin()->trace);
   const auto dims = shape::ParallelDims::make(trial);
   if (!dims) throw std::invalid_argument(dims.error().message);
   mesh_.emplace(
       *dims, launch_.rank,
-      [&](const std::string& name, int rank, int size) {
-        options.name = name;
-        options.rank = rank;
-        options.world = size;
-        return comm::make_backend(backend, options);
+      [&](const parallel::Mesh::Meeting& group) {
+        options.name = group.name;
+        options.label = group.label;
+        options.rank = group.rank;
+        options.world = group.size();
+        options.members = group.members;
+        comm::GroupOptions wanted = options;
+        if (!group.by_all) wanted.parent.reset();
+        auto made = comm::make_backend(backend, wanted);
+        if (group.size() == launch_.world) options.parent = made;
+        return made;
       },
       progress_.page());
 }
 
-// NCCL's own account of transports and algorithms goes to a file of this rank, which the agent reads afterwards; what
-// was under way is dumped beside it when NCCL itself sees a hang. A user's own settings stand. TUNING writes a line for
+// NCCL's own account of transports and algorithms goes to a file of this rank, which the agent reads afterwards; its flight
+// recorder is kept for when the agent asks (FlightDoor). A user's own settings stand. TUNING writes a line for
 // each collective, which a measured step must not pay for.
 void RankRun::keep_nccl_words(const Trial& trial) const {
   ::setenv("NCCL_DEBUG", "INFO", 0);
   ::setenv("NCCL_DEBUG_SUBSYS",
            trial.workload == "step" ? "INIT,GRAPH,ENV,NET,P2P,SHM" : "INIT,GRAPH,ENV,NET,P2P,SHM,TUNING", 0);
   ::setenv("NCCL_DEBUG_FILE", spool::nccl_log(launch_.attempt_dir, launch_.rank).c_str(), 0);
-  ::setenv("TORCH_NCCL_TRACE_BUFFER_SIZE", "2000", 0);
-  ::setenv("TORCH_NCCL_DUMP_ON_TIMEOUT", "1", 0);
-  ::setenv("TORCH_NCCL_DEBUG_INFO_TEMP_FILE", spool::nccl_trace(launch_.attempt_dir).c_str(), 0);
+  ::setenv("TORCH_FR_BUFFER_SIZE", "2000", 0);
 }
 
 nlohmann::json RankRun::effective() const {
@@ -125,15 +139,15 @@ nlohmann::json RankRun::effective() const {
   const auto& world = (*mesh_)[shape::Dimension::kWorld].backend();
   effective["backend"] = world ? nlohmann::json(world->getBackendName()) : nlohmann::json(nullptr);
   effective["threads"] = at::get_num_threads();
+  if (device_->is_cuda() && std::getenv("SWEEP_PHANTOM") != nullptr) effective["phantom"] = true;
   return effective;
 }
 
 void RankRun::train(const Attempt& attempt) {
   const bool proof = attempt.trial.workload == kProof;
-  optim::AdamWOptions adamw;
-  if (proof) adamw.eps = step::kProofEpsilon;
   step::TrainStep step(
-      attempt.trial, device_->place(), *mesh_, [this](Part part) { progress_.part(part); }, adamw);
+      attempt.trial, device_->place(), *mesh_, [this](Part part) { progress_.part(part); },
+      proof ? step::kProofOptimizer : optim::AdamWOptions());
   auto parsed = nlohmann::json::parse(step.effective(), nullptr, /*allow_exceptions=*/false);
   nlohmann::json used = parsed.is_object() ? std::move(parsed) : nlohmann::json::object();
   used.update(effective());
@@ -177,16 +191,46 @@ void RankRun::run() {
   attempt.trial.workload == kScreen ? screen_node() : train(attempt);
   progress_.phase(Phase::kReport);
   if (record_.outcome == Outcome::kOk) record_.phase = name_of(Phase::kDone);
-  (*mesh_)[shape::Dimension::kWorld].barrier();  // nobody leaves while a peer still reads from it
+  leave_together();
 }
 
-// Inside the catch block: the stamp first, then the peers are told, so that theirs are later.
+// Nobody leaves while a peer still reads from it. Over the store where groups are NCCL's: a collective of all ranks would
+// take memory and time of the GPU for nothing but this.
+void RankRun::leave_together() {
+  comm::Channel& world = (*mesh_)[shape::Dimension::kWorld];
+  if (world.alone()) return;
+  if (world.backend()->getBackendName() != "nccl") return world.barrier();
+  meeting_.name = "leave";
+  meeting_.world = world.size();
+  const auto store = comm::group_store(meeting_, "end");
+  progress_.page()->awaited.put(CollectiveName::of(Collective::kBarrier, 1, "world"));
+  if (store->add("ready", 1) == world.size()) store->set("all", std::vector<std::uint8_t>{1});
+  store->wait({"all"}, meeting_.timeout);
+  progress_.page()->awaited.put({});
+}
+
+std::string RankRun::part_that_failed() const {
+  if (progress_.current() == Phase::kBuild) return "build";
+  if (progress_.current() < Phase::kBuild) return name_of(Part::kCommunication);  // it was joining its groups
+  const Part part = progress_.part();
+  return part == Part::kNone ? std::string() : name_of(part);
+}
+
+// Inside the catch block: the stamp first, so that those of peers are later.
 void RankRun::testify_failure() {
   record_.ended_unix_ns = unix_ns();
   record_.phase = name_of(progress_.current());
-  testify_exception(record_);
-  if (mesh_) mesh_->abort();
-  if (record_.oom_kind == OomKind::kDevice && device_) record_.oom_asked_bytes = device_->stats().asked;
+  testify_exception(record_, device_ ? device_->facts() : FailureFacts{});
+  if (record_.outcome != Outcome::kOom) return;
+  record_.part = part_that_failed();
+  if (record_.oom_kind == OomKind::kDevice && device_ && !record_.oom_asked_bytes)
+    record_.oom_asked_bytes = device_->stats().asked;
+}
+
+// Peers of the CPU's backends wait in this process for the rank that failed. On a GPU the agent ends them: a one-sided abort
+// of NCCL may hang itself.
+void RankRun::tell_peers() {
+  if (mesh_ && !on_gpu()) mesh_->abort();
 }
 
 void RankRun::report_usage() {
@@ -198,6 +242,16 @@ void RankRun::report_usage() {
   record_.peak_allocated_bytes = stats.peak;
   record_.peak_reserved_bytes = stats.peak_reserved;
   record_.ooms = stats.ooms;
+}
+
+// A GPU whose plug-in cannot be loaded serves nobody, but is no reason to refuse trials on the CPU: a trial that needs it
+// says so itself.
+bool gpu_here() {
+  try {
+    return comm::cuda_plugin() != nullptr;
+  } catch (const c10::NotImplementedError&) {
+    return false;
+  }
 }
 
 void warm_up() {
@@ -218,25 +272,31 @@ void warm_up() {
 void prepare_process() {
   memory::install(c10::kCPU);
   at::set_num_threads(1);
-  if (comm::cuda_plugin() == nullptr) warm_up();
+  if (!gpu_here()) warm_up();
 }
 
 int run_rank(const RankLaunch& launch) {
   RankRecord record;
   record.rank = launch.rank;
   RankRun run(launch, record);
+  bool failed = false;
   try {
     run.run();
   } catch (...) {
+    failed = true;
     run.testify_failure();
   }
   run.report_usage();
   const auto path = spool::rank_record(launch.attempt_dir, launch.rank);
   const auto written = spool::write_atomically(path, dump(to_json(record)));
+  if (failed) run.tell_peers();
   if (record.outcome != Outcome::kOk) std::fprintf(stderr, "sweep-rank: %s\n", record.message.c_str());
   if (!written) std::fprintf(stderr, "sweep-rank: %s\n", written.error().message.c_str());
   run.progress().phase(Phase::kDone);
-  return written ? 0 : 1;
+  const int code = written ? 0 : 1;
+  if (!run.on_gpu()) return code;
+  std::fflush(nullptr);
+  _exit(code);  // no destructors: those of NCCL's groups wait for peers that may be gone
 }
 
 }  // namespace sweep::rank

@@ -53,21 +53,15 @@ double memory_gb_s(const Device& device) {
   return 2.0 * static_cast<double>(bytes) / seconds * 1e-9;
 }
 
-// In turn each rank sends to the one `stride` after it and hears from the one before: no two share a link's end.
+// Each rank sends to the one `stride` after it and hears from the one before: no two share a link's end.
 double link_gb_s(const Device& device, comm::Channel& world, i64 stride) {
-  const i64 n = world.size(), bytes = device.is_cuda() ? i64{32} << 20 : i64{2} << 20;
-  const int to = static_cast<int>((world.rank() + stride) % n),
-            from = static_cast<int>((world.rank() + n - stride) % n);
+  const i64 bytes = device.is_cuda() ? i64{32} << 20 : i64{2} << 20;
   const auto options = at::TensorOptions(device.place()).dtype(at::kFloat);
   const at::Tensor mine = at::ones({bytes / 4}, options);
   at::Tensor theirs = at::empty_like(mine);
   world.barrier();
-  const double seconds = best_seconds(device, [&] {
-    auto sending = world.send(mine, to);
-    auto receiving = world.recv(theirs, from);
-    receiving.wait();
-    sending.wait();
-  });
+  const double seconds =
+      best_seconds(device, [&] { world.shift(mine, theirs, static_cast<int>(stride)).wait(); });
   return static_cast<double>(bytes) / seconds * 1e-9;
 }
 

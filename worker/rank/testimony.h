@@ -1,17 +1,33 @@
-// From an exception to the outcome a rank testifies: the only place that does. Decided by type, never by
+// From an exception to the outcome a rank testifies: the only place that does. Decided by types and codes, never by
 // message.
 #pragma once
+#include <optional>
+
 #include "schema/records.h"
+#include "worker/rank/library_status.h"
 
 namespace sweep::rank {
 
-// REQUIRES: called inside a catch block. Sets outcome, oom_kind, consequential and message of the record from
-// the exception being handled:
+// What a rank on a GPU knows beside the exception. Default: a rank without a GPU.
+struct FailureFacts {
+  bool on_gpu = false;
+  bool driver_answers = false;  // false: an error of the GPU sticks
+  i64 free_bytes = 0;           // of the device, as the driver says
+  bool cublas = true;           // a cuBLAS handle is there or can be made
+  LibraryStatus status;
+  bool memory_scarce() const;  // less is free than a library needs to begin its work
+};
+
+// REQUIRES: called inside a catch block. Sets outcome, oom_kind, oom_asked_bytes (where the exception carries it),
+// consequential and message of the record from the exception being handled:
 //   c10::OutOfMemoryError       oom (device)
-//   std::bad_alloc              oom (host)
+//   memory::HostMemoryRefused, std::bad_alloc   oom (host)
+//   c10::AcceleratorError       oom (device) for the driver's code of a refused allocation, else crash
 //   c10::NotImplementedError    unsupported
-//   c10::DistError              crash, consequential: a peer ended, aborted or is late
+//   c10::DistError              oom (device) where NCCL failed in CUDA and memory is scarce; crash where NCCL was called
+//                               wrongly or its GPU is broken; else crash, consequential: a peer ended, aborted or is late
+//   any other c10::Error        oom (device) where cuBLAS had no memory, else crash
 //   anything else               crash
-void testify_exception(RankRecord&);
+void testify_exception(RankRecord&, const FailureFacts& = {});
 
 }  // namespace sweep::rank

@@ -1,12 +1,11 @@
-#include <ATen/cuda/CUDAEvent.h>
+#include <ATen/Context.h>
+#include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
-#include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <mutex>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
@@ -23,9 +22,12 @@ int device_count() {
 }
 std::atomic<std::int64_t> last_asked{0};
 
+// LibTorch makes the caching allocator's devices at its lazy CUDA initialisation. Before that, each statistic, cap
+// and observer of the allocator is refused or lost, so it comes first.
 void set_device(int device) {
   static std::once_flag observed;
   std::call_once(observed, [] {
+    at::globalContext().lazyInitDevice(c10::kCUDA);
     allocator::attachOutOfMemoryObserver([](std::int64_t, std::size_t asked, std::size_t, std::size_t) {
       last_asked = static_cast<std::int64_t>(asked);
     });
@@ -38,13 +40,36 @@ void synchronize(int device) {
   c10::cuda::device_synchronize();
 }
 
+// Bound to its device and connected at once, so that NCCL's memory is there before the model is built and no
+// communicator is made in the middle of a step. Groups that every rank of the world makes at the same time are split
+// from the world's communicator, and share its resources.
 BackendPtr make_nccl_group(const GroupOptions& options) {
   using Nccl = c10d::ProcessGroupNCCL;
+  const c10::Device device(c10::kCUDA, static_cast<c10::DeviceIndex>(options.device));
   const auto store = group_store(options, "nccl");
   auto nccl_options = Nccl::Options::create(/*is_high_priority_stream=*/true);
   nccl_options->timeout = options.timeout;
   nccl_options->group_name = options.name;
-  return c10::make_intrusive<Nccl>(store, options.rank, options.world, std::move(nccl_options));
+  nccl_options->group_desc = options.label;
+  for (const std::int64_t member : options.members)
+    nccl_options->global_ranks_in_group.push_back(static_cast<std::uint64_t>(member));
+  if (const auto parent = c10::dynamic_intrusive_pointer_cast<Nccl>(options.parent)) {
+    nccl_options->split_from = parent;
+    nccl_options->split_color = static_cast<int>(options.members.front());
+    nccl_options->config.splitShare = 1;
+  }
+  auto group = c10::make_intrusive<Nccl>(store, options.rank, options.world, std::move(nccl_options));
+  group->setBoundDeviceId(device);
+  group->eagerConnectSingleDevice(device);
+  return group;
+}
+
+CudaDevice describe(int device) {
+  cudaDeviceProp properties{};
+  TORCH_CHECK(cudaGetDeviceProperties(&properties, device) == cudaSuccess,
+              "the driver does not describe device ", device);
+  return {properties.name, std::to_string(properties.major) + "." + std::to_string(properties.minor),
+          static_cast<std::int64_t>(properties.totalGlobalMem)};
 }
 
 CudaStats stats(int device) {
@@ -72,25 +97,28 @@ void set_cap(int device, std::int64_t bytes) {
   allocator::setMemoryFraction(fraction, static_cast<c10::DeviceIndex>(device));
 }
 
-void* mark() {
-  auto* event = new at::cuda::CUDAEvent(cudaEventDefault);
-  event->record(c10::cuda::getCurrentCUDAStream());
-  return event;
+CudaCondition condition(int device) {
+  CudaCondition out;
+  std::size_t free_bytes = 0, total_bytes = 0;
+  const bool set = cudaSetDevice(device) == cudaSuccess;
+  out.answers = set && cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess;
+  if (!out.answers) return out;
+  out.free_bytes = static_cast<std::int64_t>(free_bytes);
+  try {
+    out.cublas = at::cuda::getCurrentCUDABlasHandle() != nullptr;
+  } catch (const std::exception&) {
+    out.cublas = false;
+  }
+  return out;
 }
 
-std::int64_t elapsed_ns(void* from, void* to) {
-  auto* end = static_cast<at::cuda::CUDAEvent*>(to);
-  end->synchronize();
-  return std::llround(static_cast<double>(static_cast<at::cuda::CUDAEvent*>(from)->elapsed_time(*end)) * 1e6);
-}
-
-void release(void* event) {
-  delete static_cast<at::cuda::CUDAEvent*>(event);
+std::string trace() {
+  return c10d::dump_nccl_trace_json(/*includeCollectives=*/true, /*onlyActive=*/false);
 }
 
 constexpr CudaPlugin kPlugin{
-    CudaPlugin::kVersion, &device_count, &set_device, &synchronize, &make_nccl_group, &stats,
-    &reset_peak,          &set_cap,      &mark,       &elapsed_ns,  &release};
+    CudaPlugin::kVersion, &device_count, &set_device, &synchronize, &make_nccl_group, &describe, &stats,
+    &reset_peak,          &set_cap,      &condition,  &trace};
 
 }  // namespace
 }  // namespace sweep::comm

@@ -77,7 +77,7 @@ TEST(NodeWatch, UtilisationOfABusyProcessIsSampledOnlyWhileMeasuring) {
     while (::getppid() != 0) {
     }
   NodeWatch watch(nullptr);
-  auto span = watch.begin({0});
+  auto span = watch.begin({0}, /*on_gpu=*/false);
   AttemptEnd before, after;
   span.sample({busy}, false);
   span.report(before);

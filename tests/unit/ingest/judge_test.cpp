@@ -246,10 +246,30 @@ TEST_F(JudgeTest, ALossThatRisesIsInvalidBeyondTheTolerance) {
   };
   EXPECT_EQ(last(5.0), Outcome::kOk) << "flat is not rising";
   EXPECT_EQ(last(5.004), Outcome::kOk);
-  EXPECT_EQ(last(5.006), Outcome::kInvalid);
+  EXPECT_EQ(last(5.009), Outcome::kOk) << "rounding, whatever the size of the loss";
+  EXPECT_EQ(last(5.011), Outcome::kInvalid);
   attempt_.trial.precision = "bf16";
   EXPECT_EQ(last(5.04), Outcome::kOk);
   EXPECT_EQ(last(5.06), Outcome::kInvalid);
+}
+
+TEST_F(JudgeTest, TheLossOfTheFirstRepeatAloneIsJudged) {
+  for (auto& [rank, record] : t_.records) {
+    const auto first = record.samples;
+    for (StepSample sample : first) {
+      sample.repeat = 1,
+      sample.loss = 0.001 * static_cast<double>(1 + sample.step);  // learnt by heart: it wanders
+      record.samples.push_back(sample);
+    }
+  }
+  EXPECT_EQ(verdict().outcome, Outcome::kOk);
+  for (auto& [rank, record] : t_.records) record.samples.back().loss = 3;
+  EXPECT_EQ(verdict().outcome, Outcome::kOk);
+  for (auto& [rank, record] : t_.records) {
+    for (StepSample& sample : record.samples)
+      if (sample.repeat == 0) sample.loss = 5 + static_cast<double>(sample.step);
+  }
+  EXPECT_EQ(verdict().outcome, Outcome::kInvalid);
 }
 
 TEST_F(JudgeTest, TheLossIsJudgedOverAllRanks) {
@@ -300,6 +320,18 @@ TEST_F(JudgeTest, EvidenceHoldsTheCausesLogTailBoundedAndAsText) {
   EXPECT_EQ(j["signal"], "SIGABRT");
   EXPECT_LT(j["log_tail"].get<std::string>().size(), 10000u);
   EXPECT_THAT(j["log_tail"].get<std::string>(), HasSubstr("the end"));
+}
+
+TEST_F(JudgeTest, ARehearsalNeedsTheRanksThatItStartedAndNoLoss) {
+  attempt_.trial.dp = 8, attempt_.trial.pp = 2;
+  attempt_.rehearsed_ranks = {0, 8};
+  t_.records.clear(), t_.exits.clear();
+  ok(0);
+  ok(8).samples[1].loss = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(verdict().outcome, Outcome::kOk);
+  t_.records.erase(8);
+  EXPECT_EQ(verdict().outcome, Outcome::kCrash);
+  EXPECT_EQ(verdict().rank, 8);
 }
 
 }  // namespace

@@ -48,6 +48,33 @@ TEST_P(Shares, OfTheVocabularyGiveTheWholeCrossEntropy) {
   expect_near(at::cat(parts, 1), logits);
 }
 
+// Padding behind each row of logits takes no probability, gets no gradient and is not touched.
+TEST_P(Shares, PaddingBehindTheLogitsIsNotSeen) {
+  constexpr std::int64_t kPadding = 3;
+  const at::Tensor labels = at::randint(kVocab, {kRows}, at::kLong), logits = random({kRows, kVocab}).mul_(4);
+  const at::Tensor padded = at::full({kRows, kVocab + kPadding}, 1e9, at::kDouble);
+  const at::Tensor entries = padded.narrow(1, 0, kVocab);
+  at::Tensor(entries).copy_(logits);
+  const auto stats = [&] {
+    return std::array{at::empty({kRows}, at::kDouble), at::empty({kRows}, at::kDouble),
+                      at::zeros({1}, at::kDouble)};
+  };
+  const auto [lse, picked, total] = stats();
+  cross_entropy(logits, labels, lse, total);
+  const auto [lse_beside, picked_beside, total_beside] = stats();
+  cross_entropy(entries, labels, lse_beside, total_beside);
+  expect_near(lse_beside, lse);
+  expect_near(total_beside, total);
+  cross_entropy_share(logits, labels, 5, lse, picked);
+  cross_entropy_share(entries, labels, 5, lse_beside, picked_beside);
+  expect_near(lse_beside, lse);
+  expect_near(picked_beside, picked);
+  cross_entropy_backward(logits, labels, lse, 0.5);
+  cross_entropy_backward(entries, labels, lse, 0.5);
+  expect_near(entries, logits);
+  expect_near(padded.narrow(1, kVocab, kPadding), at::full({kRows, kPadding}, 1e9, at::kDouble));
+}
+
 TEST_P(Shares, OfTheTableAddUpToTheEmbeddingAtGivenPlaces) {
   const at::Tensor table = random({kVocab, 8}), positions = random({20, 8}), grad = random({kRows, 8});
   const at::Tensor ids = at::randint(kVocab, {kRows}, at::kLong),

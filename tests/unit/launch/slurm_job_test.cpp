@@ -38,6 +38,31 @@ TEST_F(SlurmJobTest, AnEmptyAnswerConcludesNothingUntilSlurmDeniesTheJobTwice) {
   EXPECT_TRUE(ended()->lost);
 }
 
+// Another process runs the sweep now: Slurm's word on the job gives no reason to tell its agent anything, nor to cancel it.
+TEST_F(SlurmJobTest, WhatIsSomebodyElsesByNowIsLeftAlone) {
+  bool ours = true;
+  request_.fence = [&](const std::function<Expected<void>()>& act) {
+    return ours ? act() : fail("replaced");
+  };
+  job_ = std::make_shared<SlurmJob>(around_, request_);
+  submit(took("17\n"));
+  learn(facts("RUNNING"));
+  ASSERT_TRUE(job_->post(spool::kCancel, {{"attempt", 1}}));
+  ours = false;
+  EXPECT_FALSE(job_->post(spool::kCancel, {{"attempt", 2}}));
+  EXPECT_FALSE(job_->finish(true));
+  job_->kill();
+  learn(facts("PENDING"));  // was put back into the queue
+  job_->learn({}, true);
+  job_->learn({}, true);
+  settle();
+  EXPECT_EQ(asked("scancel"), 0);
+  EXPECT_EQ(dismissals(), 0);
+  const auto inbox = spool::read_file(spool::inbox(request_.spool));
+  ASSERT_TRUE(inbox);
+  EXPECT_EQ(spool::parse(*inbox).lines.size(), 1u);
+}
+
 TEST_F(SlurmJobTest, AReusedNumberIsNotOurs) {
   submit(took("17\n"));
   learn(facts("RUNNING"));

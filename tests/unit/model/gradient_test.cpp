@@ -212,6 +212,43 @@ std::vector<Case> cases() {
   all.push_back({"mixtral_auxiliary_loss", mixtral, Attention::kFlash});
   return all;
 }
+// Whatever the rows beyond the vocabulary hold, they take no probability, and their gradient is zero.
+TEST(PaddedVocabulary, TakesNoProbabilityAndGetsNoGradient) {
+  constexpr std::int64_t kSeq = 12;
+  for (ModelSpec spec : {llama(), gpt2()}) {
+    double loss[2];
+    for (const bool padded : {false, true}) {
+      AloneLayout layout;
+      Options options;
+      options.type = at::kDouble, options.seq_len = kSeq, options.vocab_multiple = padded ? 8 : 1;
+      Stage model(spec, options, layout.value(), {0, spec.layers, true, true});
+      Parameters& p = model.parameters();
+      p.layout({at::TensorOptions(at::kDouble)});
+      p.allocate_gradients();
+      const auto rows_beyond = [&](Parameters::Id id, const at::Tensor& flat) {
+        return p.view(id, flat).narrow(0, spec.vocab_size, p.stacks()[id].rows() - spec.vocab_size);
+      };
+      std::vector<Parameters::Id> tables{kTable};
+      for (const auto& named : p.all())
+        if (named.name == "lm_head.weight") tables.push_back(named.stack);
+      ASSERT_EQ(tables.size(), spec.tie_embeddings ? 1u : 2u);
+      for (const auto id : tables) {
+        ASSERT_EQ(rows_beyond(id, p.bucket_of(id).values).size(0), padded ? 3 : 0);
+        rows_beyond(id, p.bucket_of(id).values).fill_(100.0);
+      }
+      const at::Tensor total = at::zeros({1}, at::kDouble);
+      const at::Tensor tokens = at::arange(2 * kSeq, at::kLong), labels = tokens.add(1);
+      Stage::Tape tape;
+      model.forward({tokens, labels, 1, total}, {}, tape);
+      model.backward({tokens, labels, 1, total}, {}, std::move(tape));
+      loss[padded ? 1 : 0] = total.item<double>();
+      for (const auto id : tables)
+        EXPECT_EQ(rows_beyond(id, p.bucket_of(id).grads).abs().sum().item<double>(), 0) << spec.family;
+    }
+    EXPECT_DOUBLE_EQ(loss[0], loss[1]) << spec.family;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, Gradient, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return std::string(info.param.name); });
 

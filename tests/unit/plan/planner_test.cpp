@@ -164,6 +164,15 @@ TEST(Memory, StatesFollowTheZeroFormulas) {
   EXPECT_DOUBLE_EQ(estimate_memory(t).states(), 16 * n / 4) << "the shard set, not all of dp";
 }
 
+TEST(Memory, RowsOfPaddingCount) {
+  Trial t = trial("gpt2", "h100-sxm-80gb");
+  t.seq_len = 1024, t.tp = 4, t.dp = 2;
+  const MemoryEstimate least = estimate_memory(t);  // 50,260 rows
+  t.vocab_multiple = 128;                           // 50,688 rows, of one tied table
+  EXPECT_DOUBLE_EQ(estimate_memory(t).weights - least.weights, 2 * 428.0 * 768 / 4);
+  EXPECT_DOUBLE_EQ(estimate_memory(t).activations - least.activations, 1024 * 428.0 * (2 * 2 + 4) / 4);
+}
+
 TEST(Memory, ActivationsGrowAsTheyMust) {
   const Trial t = trial("llama3-8b", "h100-sxm-80gb");
   const double one = estimate_memory(t).activations;

@@ -122,6 +122,22 @@ TEST(LaunchFlags, SharedKeyValueHeadsAreMegatrons) {
   EXPECT_THAT(megatron_form(t).not_said, Not(says));
 }
 
+TEST(LaunchFlags, PaddingOfTheVocabularyWhereTheTrainerHasAFlag) {
+  Trial t = layout();
+  t.spec.vocab_size = 50257, t.tp = 2, t.dp = 8;
+  EXPECT_THAT(megatron_form(t).text, HasSubstr("--make-vocab-size-divisible-by 1 "));
+  EXPECT_THAT(nanotron_form(t).text, HasSubstr("make_vocab_size_divisible_by: 1\n"));
+  EXPECT_THAT(torchtitan_form(t).not_said, Contains(HasSubstr("50258")));
+  EXPECT_THAT(deepspeed_form(t).not_said, Contains(HasSubstr("resize_token_embeddings(50258)")));
+  t.vocab_multiple = 128;
+  EXPECT_THAT(megatron_form(t).text, HasSubstr("--make-vocab-size-divisible-by 128 "));
+  EXPECT_THAT(nanotron_form(t).text, HasSubstr("make_vocab_size_divisible_by: 128\n"));
+  EXPECT_THAT(torchtitan_form(t).not_said, Contains(HasSubstr("50432")));
+  t.spec.vocab_size = 50432;  // nothing to pad
+  EXPECT_THAT(torchtitan_form(t).not_said, Not(Contains(HasSubstr("vocabulary padded"))));
+  EXPECT_THAT(deepspeed_form(t).not_said, Not(Contains(HasSubstr("vocabulary padded"))));
+}
+
 TEST(LaunchFlags, NanotronKeys) {
   Trial t = layout();
   t.dp = 4, t.tp = 2, t.pp = 2, t.zero = 1, t.sp = true, t.tp_overlap = true, t.schedule = "afab",

@@ -40,6 +40,33 @@ TEST(Splits, NameWhatDoesNotDivideWithItsNumbers) {
   EXPECT_TRUE(uneven_split(t)) << "no division by a degree of zero";
 }
 
+// Megatron-LM's vocab_size_with_padding(): the multiple times tp.
+TEST(Splits, PadTheVocabularyToTheMultipleTimesTp) {
+  Trial t = trial();
+  t.spec.vocab_size = 50257;
+  for (const auto& [multiple, tp, rows] : {std::array{1, 1, 50257},
+                                           {1, 2, 50258},
+                                           {1, 4, 50260},
+                                           {128, 1, 50304},
+                                           {128, 2, 50432},
+                                           {128, 8, 51200}}) {
+    t.vocab_multiple = multiple, t.tp = tp;
+    EXPECT_EQ(padded_vocab(t), rows) << multiple << " x " << tp;
+    EXPECT_EQ(uneven_split(t), std::nullopt) << multiple << " x " << tp;
+  }
+  t.spec.vocab_size = 100, t.tp = 2;
+  for (const i64 multiple : {1, 32, 64, 99}) {
+    t.vocab_multiple = multiple;
+    EXPECT_EQ(uneven_split(t), std::nullopt) << multiple;
+  }
+  t.vocab_multiple = 100;
+  EXPECT_TRUE(uneven_split(t)) << "the second rank would hold padding only";
+  t.spec.vocab_size = 5, t.vocab_multiple = 1, t.tp = 4;
+  EXPECT_TRUE(uneven_split(t)) << "2 rows on each of 4 ranks";
+  t.tp = 1, t.vocab_multiple = 0;
+  EXPECT_TRUE(uneven_split(t)) << "no division by zero";
+}
+
 TEST(Splits, SayWhatIsNotBuiltAndTheWayOut) {
   Trial t = trial();
   t.ep = 2, t.dp_shard = 2, t.spec.experts = 4;
@@ -124,6 +151,8 @@ TEST(Splits, ARankOfAPipelineSendsForItsLayersAndItsEnds) {
   EXPECT_EQ(tied_traffic(t, 0), Volume{}) << "not tied";
   t.spec.tie_embeddings = true;
   EXPECT_EQ(tied_traffic(t, 0), (Volume{1, 256 / 2 * 64 * 4})) << "twice half of the share";
+  t.spec.vocab_size = 255, t.vocab_multiple = 8;
+  EXPECT_EQ(tied_traffic(t, 0), (Volume{1, 256 / 2 * 64 * 4})) << "padding travels too";
   t.pp = 4;
   EXPECT_EQ(tied_traffic(t, 1), Volume{}) << "in the middle";
 }

@@ -41,13 +41,35 @@ TEST(Batch, EveryLayoutTakesTheSameGlobalRows) {
   }
 }
 
+// The watchdog of a rank sees no other sign of life while billions of weights are made.
+TEST(TrainStep, MakingTheWeightsBeatsAfterEachTensor) {
+  for (const i64 zero : {0, 3}) {
+    Trial t = small();
+    t.zero = zero;
+    int beats = 0;
+    const TrainStep step(t, at::kCPU, alone(), [&](Part part) { beats += part == Part::kNone ? 1 : 0; });
+    EXPECT_GE(beats, 2 * 9 + 3) << "tensors of two layers, embedding, norm and head; zero " << zero;
+  }
+}
+
+// A model of any size must not diverge in the steps that are timed.
+TEST(TrainStep, TheTimedLearningRateMovesAWeightByAHundredThousandthAtMost) {
+  TrainStep step(small(), at::kCPU, alone(), nullptr);
+  std::vector<at::Tensor> before;
+  for (const auto& tensor : step.tensors()) before.push_back(tensor.value.clone());
+  step.run();
+  std::size_t i = 0;
+  for (const auto& tensor : step.tensors())
+    EXPECT_LE((tensor.value - before[i++]).abs().max().item<double>(), 1.2e-5) << tensor.name;
+}
+
 TEST(TrainStep, LossFallsWithEveryOptimizerAttentionAndPrecision) {
   for (const char* optimizer : {"plain", "foreach", "fused"}) {
     for (const char* attention : {"math", "flash"}) {
       for (const char* precision : {"fp32", "bf16"}) {
         Trial t = small();
         t.optimizer = optimizer, t.attention = attention, t.precision = precision;
-        TrainStep step(t, at::kCPU, alone(), nullptr);
+        TrainStep step(t, at::kCPU, alone(), nullptr, {.lr = 1e-3});
         const double first = step.run().loss;
         double last = first;
         for (int i = 0; i < 5; ++i) last = step.run().loss;
@@ -88,6 +110,7 @@ TEST(TrainStep, TellsPartsInOrderAndTimesAddUp) {
   t.grad_accum = 2, t.micro_batch_size = 2;
   std::vector<Part> parts;
   TrainStep step(t, at::kCPU, alone(), [&](Part p) { parts.push_back(p); });
+  parts.clear();  // those of making the weights
   const StepTimes times = step.run();
   EXPECT_EQ(parts, (std::vector<Part>{Part::kForward, Part::kBackward, Part::kForward, Part::kBackward,
                                       Part::kOptimizer, Part::kNone}));

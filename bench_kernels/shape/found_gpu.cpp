@@ -1,0 +1,50 @@
+#include "bench_kernels/shape/found_gpu.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace sweep::shape {
+namespace {
+
+// "13.0" -> {13, 0}; unreadable parts are 0.
+std::pair<int, int> version(const std::string& dotted) {
+  const auto dot = dotted.find('.');
+  return {std::atoi(dotted.c_str()), dot == std::string::npos ? 0 : std::atoi(dotted.c_str() + dot + 1)};
+}
+
+// Drivers keep a few per cent, and catalogues round; products of one architecture differ by more than that.
+constexpr double kMemoryTolerance = 0.12;
+
+}  // namespace
+
+bool has_code_for(const std::vector<std::string>& archs, const std::string& compute_capability) {
+  const auto gpu = version(compute_capability);
+  return std::any_of(archs.begin(), archs.end(), [&](const std::string& arch) {
+    const auto code = version(arch);
+    return code.first == gpu.first && code.second <= gpu.second;
+  });
+}
+
+std::optional<std::string> not_the_declared(const Hardware& declared, const FoundGpu& found) {
+  const bool other_kind = !declared.compute_capability.empty() && !found.compute_capability.empty() &&
+                          declared.compute_capability != found.compute_capability;
+  if (other_kind)
+    return fmt::format(
+        "{} is declared, which has compute capability {}; a {} is there, with {}: name the hardware it is "
+        "(`sweep hardware`)",
+        declared.name, declared.compute_capability, found.name, found.compute_capability);
+  if (!declared.memory_bytes || !found.memory_bytes) return std::nullopt;
+  constexpr double kGib = 1u << 30;
+  const double wanted = static_cast<double>(*declared.memory_bytes) / kGib,
+               has = static_cast<double>(*found.memory_bytes) / kGib;
+  if (has >= wanted * (1 - kMemoryTolerance) && has <= wanted * (1 + kMemoryTolerance)) return std::nullopt;
+  return fmt::format(
+      "{} is declared, which has {:.0f} GiB of memory; a {} is there, with {:.0f} GiB: name the hardware it "
+      "is "
+      "(`sweep hardware`)",
+      declared.name, wanted, found.name, has);
+}
+
+}  // namespace sweep::shape

@@ -1,0 +1,24 @@
+// FoundGpu: a GPU that is really there, as its driver describes it, held against the one that a grid declares and against
+// the GPUs that a build has code for. Pure; used where a node is judged before a run and by each rank before its trial.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench_kernels/shape/catalogue.h"
+
+namespace sweep::shape {
+
+struct FoundGpu {
+  std::string name;
+  std::string compute_capability;   // "9.0"; empty: unknown
+  std::optional<i64> memory_bytes;  // absent: unknown, or not to be compared
+};
+
+// Code for X.y runs on X.z, z >= y (binary compatibility within a major version).
+bool has_code_for(const std::vector<std::string>& archs, const std::string& compute_capability);
+
+// Why it is not the declared hardware, with what is there and what to do; absent: it may be.
+std::optional<std::string> not_the_declared(const Hardware& declared, const FoundGpu&);
+
+}  // namespace sweep::shape

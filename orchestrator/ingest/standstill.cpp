@@ -1,0 +1,172 @@
+#include "orchestrator/ingest/standstill.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <vector>
+
+namespace sweep::ingest {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kLongestWord = 80, kMostMembers = 65536;
+
+std::string word_of(const json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_string() ? it->get<std::string>().substr(0, kLongestWord)
+                                               : std::string();
+}
+
+std::optional<i64> number_of(const json& object, const char* key) {
+  const auto it = object.find(key);
+  if (it == object.end() || !it->is_number_integer()) return std::nullopt;
+  return it->get<i64>();
+}
+
+// "0-7", "0-24/8" (every eighth), "3"; with commas between them.
+std::set<i64> expanded(const std::string& list) {
+  std::set<i64> out;
+  const char *at = list.data(), *end = at + list.size();
+  const auto take = [&](i64& value) { at = std::from_chars(at, end, value).ptr; };
+  while (at != end && out.size() < kMostMembers) {
+    i64 first = -1, last = -1, stride = 1;
+    take(first), last = first;
+    if (at != end && *at == '-') ++at, take(last);
+    if (at != end && *at == '/') ++at, take(stride);
+    for (i64 i = first; i >= 0 && i <= last && stride > 0 && out.size() < kMostMembers; i += stride)
+      out.insert(i);
+    at = std::find(at, end, ',');
+    if (at != end) ++at;
+  }
+  return out;
+}
+
+// "rank 3", "ranks 0-2, 5".
+std::string named(const std::set<i64>& ranks) {
+  std::vector<std::string> parts;
+  for (auto it = ranks.begin(); it != ranks.end();) {
+    const i64 first = *it;
+    i64 last = first;
+    while (++it != ranks.end() && *it == last + 1) last = *it;
+    parts.push_back(last == first ? fmt::format("{}", first) : fmt::format("{}-{}", first, last));
+  }
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(parts, ", "));
+}
+
+struct View {  // of a group, by one rank
+  i64 begun = 0;
+  std::string last;
+};
+struct Operation {  // that some ranks wait in
+  std::string group, label, name;
+  i64 number = 0;
+  bool message = false;
+  bool operator<(const Operation& o) const {
+    return std::tie(group, number, name) < std::tie(o.group, o.number, o.name);
+  }
+};
+struct Waits {
+  std::set<i64> waiting, missing;
+};
+
+class Picture {
+ public:
+  explicit Picture(const json& ranks) {
+    for (const json& rank : ranks) {
+      const auto number = rank.is_object() ? number_of(rank, "rank") : std::nullopt;
+      const auto flight = number ? rank.find("flight") : rank.end();
+      if (!number || flight == rank.end()) continue;
+      if (flight->is_array())
+        for (const json& group : *flight) add(*number, group);
+      else
+        silent_[*number] = word_of(rank, "last_collective");
+    }
+    for (auto& [operation, waits] : all_)
+      if (!operation.message) find_missing(operation, waits);
+  }
+
+  std::optional<Standstill> told() const {
+    const std::pair<const Operation, Waits>* worst = nullptr;
+    std::pair<int, std::size_t> best;
+    std::optional<i64> rank;
+    for (const auto& each : all_) {
+      const auto culprit = culprit_of(each.second);
+      const std::pair<int, std::size_t> weight(culprit ? weight_of(*culprit) : 0, each.second.waiting.size());
+      if (worst == nullptr || weight > best) worst = &each, best = weight, rank = culprit;
+    }
+    if (worst == nullptr) return std::nullopt;
+    return Standstill{rank, sentence(worst->first, worst->second, rank)};
+  }
+
+ private:
+  void add(i64 rank, const json& group) {
+    if (!group.is_object()) return;
+    const std::string name = word_of(group, "name");
+    members_[name] = expanded(word_of(group, "ranks"));
+    views_[name][rank] = {number_of(group, "begun").value_or(0), word_of(group, "last")};
+    const std::string operation = word_of(group, "waits_in");
+    if (operation.empty()) return;
+    waits_.insert(rank);
+    const auto peer = number_of(group, "peer");
+    Waits& waits = all_[{name, word_of(group, "group"), operation, number_of(group, "number").value_or(0),
+                         peer.has_value()}];
+    waits.waiting.insert(rank);
+    if (peer) waits.missing.insert(*peer);
+  }
+
+  void find_missing(const Operation& operation, Waits& waits) const {
+    const auto& views = views_.at(operation.group);
+    for (const i64 member : members_.at(operation.group)) {
+      const auto view = views.find(member);
+      const bool behind = view != views.end() && view->second.begun < operation.number;
+      if (behind || silent_.contains(member)) waits.missing.insert(member);
+    }
+  }
+
+  // A rank that says nothing explains more than one that works on, and that one more than one that waits itself.
+  int weight_of(i64 rank) const { return silent_.contains(rank) ? 3 : !waits_.contains(rank) ? 2 : 1; }
+
+  std::optional<i64> culprit_of(const Waits& waits) const {
+    std::optional<i64> out;
+    for (const i64 rank : waits.missing)
+      if (!out || weight_of(rank) > weight_of(*out)) out = rank;
+    return out;
+  }
+
+  std::string sentence(const Operation& operation, const Waits& waits, std::optional<i64> rank) const {
+    std::string out = fmt::format("{} {} in {} {} of group {}", named(waits.waiting),
+                                  waits.waiting.size() == 1 ? "waits" : "wait", operation.name,
+                                  operation.number, operation.label);
+    if (!rank) return out + "; every rank of the group has entered it, and it does not end";
+    if (const auto silent = silent_.find(*rank); silent != silent_.end()) {
+      out += fmt::format("; rank {} does not say where it is", *rank);
+      return silent->second.empty() ? out
+                                    : out + fmt::format("; the last that it entered was {}", silent->second);
+    }
+    out += fmt::format("; {} {} not entered it", named(waits.missing),
+                       waits.missing.size() == 1 ? "has" : "have");
+    const auto& views = views_.at(operation.group);
+    const auto view = views.find(*rank);
+    if (view == views.end() || view->second.last.empty()) return out;
+    return out + fmt::format("; the last of rank {} was {} {}", *rank, view->second.last, view->second.begun);
+  }
+
+  std::map<std::string, std::set<i64>> members_;      // by group
+  std::map<std::string, std::map<i64, View>> views_;  // by group and rank
+  std::map<i64, std::string> silent_;                 // asked, and did not answer
+  std::set<i64> waits_;                               // in any group
+  std::map<Operation, Waits> all_;
+};
+
+}  // namespace
+
+std::optional<Standstill> standstill(const json& ranks) {
+  return ranks.is_array() ? Picture(ranks).told() : std::nullopt;
+}
+
+}  // namespace sweep::ingest
