@@ -29,6 +29,7 @@ struct Hardware {
   double intra_node_bandwidth = 0;           // bytes/s per GPU and direction
   double inter_node_bandwidth = 0;           // bytes/s per GPU and direction
   std::optional<Price> price;                // absent where no public price is known
+  std::vector<Price> earlier_prices;         // the oldest first
   std::string compute_capability;            // "9.0"; empty for cpu
   i64 multiprocessors = 0;                   // of a GPU; 0 for cpu
   // Dense peak for a training precision (fp32, bf16, fp16, fp8, and forms of one such as bf16_master); absent: the
@@ -46,6 +47,11 @@ std::span<const Hardware> all_hardware();
 std::span<const NamedModel> all_models();
 Expected<Hardware> find_hardware(std::string_view name);
 Expected<ModelSpec> find_model(std::string_view name);
+
+// The catalogue's price of this amount, now or earlier; absent: the amount is somebody's own.
+std::optional<Price> published_price(std::string_view hardware, double usd_per_node_hour);
+// By the day, as ISO dates; today may be a longer ISO time.
+bool older_than_a_year(const Price&, std::string_view today);
 
 // The dimensions from the text of a Hugging Face config.json (llama, mistral, qwen2, gpt2). Untrusted input:
 // every number is bounded; unsupported features (other activations, MoE, rope types) are refused by name.

@@ -4,11 +4,17 @@
 // else one 400 Gbit/s port per GPU.
 #include <fmt/format.h>
 
+#include <charconv>
+
 #include "bench_kernels/shape/catalogue.h"
 
 namespace sweep::shape {
 namespace {
 
+// Prices are list prices, Linux, on demand. A date is the day on which somebody read the price and published it: of
+// 2026-11-09 the table of github.com/datareceipts/data-receipts (109-gpu-pricing), of 2026-08-06 the offers listed in
+// github.com/dstackai/dstack pull request 4110, of 2026-01-21 the copy of instances.vantage.sh in
+// github.com/tsaol/aws-gpu (data/). Earlier dates are those on which AWS announced an instance with its price.
 constexpr double kTera = 1e12, kGiga = 1e9;
 constexpr i64 kMiB = i64{1} << 20;
 
@@ -32,8 +38,15 @@ void links(Hardware& h, double intra_gb_s, double inter_gb_s) {
   h.inter_node_bandwidth = inter_gb_s * kGiga;
 }
 
+// The latest price is the one used; those before it tell what older results were reckoned with.
 void price(Hardware& h, double usd, const char* source, const char* date) {
+  if (h.price) h.earlier_prices.push_back(*h.price);
   h.price = Price{usd, source, date};
+}
+
+void no_price(Hardware& h) {
+  h.price.reset();
+  h.earlier_prices.clear();
 }
 
 // NVIDIA V100 Tensor Core GPU data sheet (Jan 2020), SXM2: fp32 15.7, tensor (fp16) 125 TFLOP/s, 900 GB/s,
@@ -43,12 +56,15 @@ void add_v100(std::vector<Hardware>& v) {
   h.peak_flops = {{"fp32", 15.7 * kTera}, {"fp16", 125 * kTera}};
   links(h, 150, 25.0 / 8 / 8);
   price(h, 24.48, "AWS EC2 on-demand, p3.16xlarge, us-east-1", "2017-10-25");
+  price(h, 24.48, "AWS EC2 on-demand, p3.16xlarge, us-east-1", "2026-01-21");
   v.push_back(h);
+  no_price(h);
   h.name = "v100-32gb";
   h.gpu = "Tesla V100-SXM2-32GB";
   h.memory_bytes = 32510 * kMiB;
   links(h, 150, 100.0 / 8 / 8);
   price(h, 31.212, "AWS EC2 on-demand, p3dn.24xlarge, us-east-1", "2018-12-07");
+  price(h, 31.212, "AWS EC2 on-demand, p3dn.24xlarge, us-east-1", "2026-01-21");
   v.push_back(h);
 }
 
@@ -60,6 +76,7 @@ void add_inference_cards(std::vector<Hardware>& v) {
   a10g.peak_flops = {{"fp32", 35 * kTera}, {"tf32", 35 * kTera}, {"fp16", 70 * kTera}, {"bf16", 70 * kTera}};
   links(a10g, 32, 100.0 / 8 / 8);
   price(a10g, 16.288, "AWS EC2 on-demand, g5.48xlarge, us-east-1", "2021-11-11");
+  price(a10g, 16.288, "AWS EC2 on-demand, g5.48xlarge, us-east-1", "2026-01-21");
   v.push_back(a10g);
   Hardware l4 = gpu("l4-24gb", "NVIDIA L4", 23034, 300, "8.9", 58);
   l4.peak_flops = {{"fp32", 30.3 * kTera},
@@ -69,6 +86,7 @@ void add_inference_cards(std::vector<Hardware>& v) {
                    {"fp8", 242.5 * kTera}};
   links(l4, 32, 100.0 / 8 / 8);
   price(l4, 13.3504, "AWS EC2 on-demand, g6.48xlarge, us-east-1", "2024-04-04");
+  price(l4, 13.3504, "AWS EC2 on-demand, g6.48xlarge, us-east-1", "2026-01-21");
   v.push_back(l4);
 }
 
@@ -80,13 +98,16 @@ void add_a100(std::vector<Hardware>& v) {
       {"fp32", 19.5 * kTera}, {"tf32", 156 * kTera}, {"fp16", 312 * kTera}, {"bf16", 312 * kTera}};
   links(h, 300, 400.0 / 8 / 8);
   price(h, 32.77, "AWS EC2 on-demand, p4d.24xlarge, us-east-1", "2020-11-02");
+  price(h, 21.957642, "AWS EC2 on-demand, p4d.24xlarge, us-east-1", "2026-11-09");
   v.push_back(h);
+  no_price(h);
   h.name = "a100-80gb";
   h.gpu = "NVIDIA A100-SXM4-80GB";
   h.memory_bytes = 81920 * kMiB;
   h.memory_bandwidth = 2039 * kGiga;
   // The LLMForge guide (Jan 2024) says 40.77 in words, but its own cost column comes out only with 40.97.
   price(h, 40.97, "AWS EC2 on-demand, p4de.24xlarge, us-east-1", "2022-05-24");
+  price(h, 27.44705, "AWS EC2 on-demand, p4de.24xlarge, us-east-1", "2026-11-09");
   v.push_back(h);
 }
 
@@ -102,6 +123,7 @@ void add_hopper(std::vector<Hardware>& v) {
                     {"fp8", 1978.9 * kTera}};
   links(sxm, 450, 3200.0 / 8 / 8);
   price(sxm, 98.32, "AWS EC2 on-demand, p5.48xlarge, us-east-1", "2023-07-26");
+  price(sxm, 55.04, "AWS EC2 on-demand, p5.48xlarge, us-east-1", "2026-11-09");
   v.push_back(sxm);
 
   Hardware pcie = gpu("h100-pcie-80gb", "NVIDIA H100 PCIe", 81559, 2000, "9.0", 114);
@@ -118,7 +140,8 @@ void add_hopper(std::vector<Hardware>& v) {
   h200.gpu = "NVIDIA H200";
   h200.memory_bytes = 143771 * kMiB;
   h200.memory_bandwidth = 4800 * kGiga;
-  h200.price.reset();
+  no_price(h200);
+  price(h200, 63.296, "AWS EC2 on-demand, p5en.48xlarge, us-east-1", "2026-08-06");
   v.push_back(h200);
 }
 
@@ -132,6 +155,7 @@ void add_blackwell(std::vector<Hardware>& v) {
                   {"bf16", 2250 * kTera},
                   {"fp8", 4500 * kTera}};
   links(h, 900, 50);
+  price(h, 113.9328, "AWS EC2 on-demand, p6-b200.48xlarge, us-east-1", "2026-01-21");
   v.push_back(h);
 }
 
@@ -157,6 +181,24 @@ std::optional<double> Hardware::peak_for(std::string_view precision) const {
   const auto it = peak_flops.find(std::string(precision.substr(0, precision.find('_'))));
   if (it == peak_flops.end()) return std::nullopt;
   return it->second;
+}
+
+std::optional<Price> published_price(std::string_view hardware, double usd_per_node_hour) {
+  const auto found = find_hardware(hardware);
+  if (!found || !found->price) return std::nullopt;
+  if (found->price->usd_per_node_hour == usd_per_node_hour) return found->price;
+  for (const Price& price : found->earlier_prices)
+    if (price.usd_per_node_hour == usd_per_node_hour) return price;
+  return std::nullopt;
+}
+
+bool older_than_a_year(const Price& price, std::string_view today) {
+  if (price.date.size() != 10 || today.size() < 10) return false;
+  std::string limit = price.date;  // ISO dates compare as text
+  int year = 0;
+  std::from_chars(limit.data(), limit.data() + 4, year);
+  limit.replace(0, 4, fmt::format("{:04}", year + 1));
+  return limit < today.substr(0, 10);
 }
 
 std::span<const Hardware> all_hardware() {

@@ -14,7 +14,7 @@ namespace {
 
 struct BestCommand {
   Where where;
-  std::string by = "model", metric = "tokens_per_s_gpu", headroom, tool;
+  std::string by, metric = "tokens_per_s_gpu", headroom, tool;
   bool json = false, yaml = false;
 };
 
@@ -33,7 +33,7 @@ Expected<ByTrial> provenance_of_winners(store::Store& store, i64 sweep,
   return out;
 }
 
-// The winners as another trainer takes them; what it cannot be told goes to people.
+// The winners as another trainer takes them; what its flags do not cover goes to stderr.
 int print_forms(Io& io, std::string_view tool, std::span<const report::BestOfGroup> groups) {
   const auto won = std::ranges::count_if(
       groups, [](const report::BestOfGroup& group) { return group.winner.has_value(); });
@@ -49,7 +49,7 @@ int print_forms(Io& io, std::string_view tool, std::span<const report::BestOfGro
     for (const report::LaunchForm& form : report::launch_forms(*group.winner)) {
       if (form.tool != tool) continue;
       io.out << form.text;
-      for (const std::string& sentence : form.not_said) io.err << "not expressed: " << sentence << "\n";
+      for (const std::string& sentence : form.not_said) io.err << "not covered: " << sentence << "\n";
     }
   }
   return kAnswered;
@@ -57,7 +57,7 @@ int print_forms(Io& io, std::string_view tool, std::span<const report::BestOfGro
 
 int best(Io& io, const BestCommand& o) {
   report::BestOptions options;
-  options.group_by = split_list(o.by);
+  if (!o.by.empty()) options.group_by = split_list(o.by);
   options.metric = o.metric;
   if (!o.headroom.empty()) {
     const auto fraction = report::parse_share(o.headroom, "headroom");
@@ -69,6 +69,10 @@ int best(Io& io, const BestCommand& o) {
   store::Store& store = *opened->store;
   const auto columns = store.result_columns(opened->sweep.id, report::best_wish_with_axes(options));
   if (!columns) return refuse(io, columns.error());
+  const auto differ = report::varying(*columns);
+  if (o.by.empty()) options.group_by = report::comparable_groups(differ);
+  for (const auto& field : differ) options.form.swept.push_back(field.name());
+  options.form.measure = report::measure_of(opened->sweep.options_json);
   const auto groups = report::best(*columns, options,
                                    [&](std::span<const i64> entries) { return store.results_of(entries); });
   if (!groups) return refuse(io, groups.error());
@@ -81,8 +85,7 @@ int best(Io& io, const BestCommand& o) {
   };
   io.out << (o.json   ? report::best_json(*groups, options)
              : o.yaml ? report::best_yaml(*groups, options)
-                      : report::best_text(report::varying(*columns), *groups, options,
-                                          io.out_is_terminal ? io.width : 0));
+                      : report::best_text(differ, *groups, options, io.out_is_terminal ? io.width : 0));
   return kAnswered;
 }
 
@@ -93,7 +96,9 @@ void add_best(Registry r) {
   auto o = std::make_shared<BestCommand>();
   add_sweep(*c, o->where);
   add_db(*c, o->where);
-  c->add_option("--by", o->by, "axes that make the groups, separated by commas")->capture_default_str();
+  c->add_option("--by", o->by,
+                "axes that make the groups, separated by commas; absent: model, and hardware and seq_len "
+                "where they vary");
   c->add_option("--metric", o->metric, "what to rank by")->capture_default_str();
   c->add_option("--headroom", o->headroom, "share of device memory that must stay free, as 5% or 0.05");
   auto* json = c->add_flag("--json", o->json, "as JSON");

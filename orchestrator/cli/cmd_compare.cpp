@@ -67,8 +67,8 @@ void say_differences(Io& io, const Side& a, const Side& b) {
     const auto before = values_of(a, fact), after = values_of(b, fact);
     if (before == after) continue;
     io.err << fmt::format("{}: {} in A, {} in B\n", fact,
-                          before.empty() ? "not told" : fmt::format("{}", fmt::join(before, ", ")),
-                          after.empty() ? "not told" : fmt::format("{}", fmt::join(after, ", ")));
+                          before.empty() ? "unknown" : fmt::format("{}", fmt::join(before, ", ")),
+                          after.empty() ? "unknown" : fmt::format("{}", fmt::join(after, ", ")));
   }
 }
 

@@ -47,6 +47,7 @@ int draw(Io& io, const HeatmapCommand& o) {
   auto options = o.options;
   if (options.title.empty()) options.title = opened->sweep.name;
   options.question = opened->sweep.question;
+  for (const auto& wish : o.only) options.chosen.push_back(wish.substr(0, wish.find('=')));
   const auto map = report::heatmap(*rows, options);
   if (!map) return refuse(io, map.error());
   auto picture = rendered(ending, *map, *rows);
@@ -54,6 +55,12 @@ int draw(Io& io, const HeatmapCommand& o) {
   if (const auto written = write_output(io, o.output, *picture); !written) return refuse(io, written.error());
   io.err << fmt::format("{}: {} by {}, {} x {} cells of {}\n", o.output, map->rows.name(), map->cols.name(),
                         map->row_keys.size(), map->col_keys.size(), map->value.name());
+  if (const auto text = report::slices_text(*map); !text.empty()) {
+    io.err << fmt::format(
+        "cells are of {} alone, for they would not compare; --only {}=VALUES chooses, several mix{}\n", text,
+        map->slices.front().axis.name(), ending == ".html" ? ", and so does the page" : "");
+  }
+  if (const auto text = report::mix_warning(*map); !text.empty()) io.err << text << "\n";
   return kAnswered;
 }
 

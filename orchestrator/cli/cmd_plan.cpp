@@ -95,6 +95,10 @@ int plan_grid(Io& io, const PlanOptions& o) {
   io.out << fmt::format("estimated total, run serially: {} and {} GPU-hours{} (crude roofline)\n",
                         report::duration(seconds), report::significant(predicted_gpu_hours(entries)),
                         usd ? fmt::format(", {} USD", report::significant(*usd)) : "");
+  if (usd) {
+    for (const auto& price : prices_of(entries, site->usd_per_node_hour))
+      io.out << "price: " << price << '\n';
+  }
   if (const auto held = held_hours_in(o.where.db, planned->grid.name,
                                       smaller_limit(planned->grid.limits.gpu_hours, site->gpu_hours));
       !held.empty())

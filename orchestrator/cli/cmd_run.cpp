@@ -86,6 +86,9 @@ nlohmann::json kept_options(const grid::Grid& grid, const std::string& on, const
   if (grid.limits.hang_seconds) kept["hang_seconds"] = *grid.limits.hang_seconds;
   const auto hours = o.gpu_hours ? o.gpu_hours : grid.limits.gpu_hours;
   if (hours) kept["gpu_hours"] = *hours;
+  if (o.launch.slots > 0) kept["slots"] = o.launch.slots;
+  if (o.launch.start != LaunchWish{}.start) kept["start"] = o.launch.start;
+  if (!o.launch.screen.empty()) kept["screen"] = o.launch.screen;
   if (o.rehearse) kept["rehearse_ranks"] = o.rehearse_ranks;
   return kept;
 }

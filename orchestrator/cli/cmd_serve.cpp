@@ -1,10 +1,12 @@
 // sweep serve: the heatmap page of a sweep on loopback, filling in while the sweep runs.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <ostream>
 
 #include "orchestrator/cli/command.h"
+#include "orchestrator/report/format.h"
 #include "orchestrator/report/heatmap.h"
 #include "orchestrator/serve/server.h"
 
@@ -63,6 +65,16 @@ class LivePage {
   Clock::time_point next_look_{};
 };
 
+// How a browser on another machine reaches it.
+std::string tunnel_line(const std::string& address) {
+  const auto from = address.rfind(':') + 1;
+  const std::string port = address.substr(from, address.find('/', from) - from);
+  char host[256] = "HOST";
+  if (::gethostname(host, sizeof host) == 0) host[sizeof host - 1] = '\0';
+  return fmt::format("from another machine: ssh -L {0}:127.0.0.1:{0} {1}, then the same address there\n",
+                     port, report::safe_text(host));
+}
+
 int serve_sweep(Io& io, const ServeCommand& o) {
   auto opened = open_sweep(o.where, store::Mode::kReadOnly);
   if (!opened) return refuse(io, opened.error());
@@ -72,8 +84,8 @@ int serve_sweep(Io& io, const ServeCommand& o) {
   const auto served = serve::serve_until_signal(
       o.port, [&](std::string_view document) { return page.find(document); },
       [&](const std::string& address) {
-        io.err << fmt::format("sweep {}: open this address in a browser on this machine; interrupt to end\n",
-                              name);
+        io.err << fmt::format("sweep {}: open this address in a browser on this machine; Ctrl-C ends\n", name)
+               << tunnel_line(address);
         io.out << address << std::endl;
       });
   if (!served) return refuse(io, served.error());
@@ -87,7 +99,7 @@ void add_serve(Registry r) {
   auto o = std::make_shared<ServeCommand>();
   add_sweep(*c, o->where);
   add_db(*c, o->where);
-  c->add_option("--port", o->port, "port of 127.0.0.1; 0: a free one")
+  c->add_option("--port", o->port, "port of 127.0.0.1; 0: any free port")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
   c->add_option("--rows", o->options.rows, "axis of the rows; absent: the axis with most values");

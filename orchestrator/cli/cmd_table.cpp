@@ -1,10 +1,12 @@
 // sweep table: the tables of published benchmarks, made from a sweep.
+#include <algorithm>
 #include <ostream>
 #include <sstream>
 
 #include "orchestrator/cli/command.h"
 #include "orchestrator/export/csv.h"
 #include "orchestrator/export/json.h"
+#include "orchestrator/report/prices.h"
 #include "orchestrator/report/source_tables.h"
 #include "orchestrator/report/tables.h"
 
@@ -39,6 +41,10 @@ int print_table(Io& io, const TableCommand& o) {
   if (written) written = write_output(io, o.output, text.str());
   if (!written) return refuse(io, written.error());
   for (const auto& note : answer.notes) io.err << note << '\n';
+  if (std::ranges::find(answer.table.columns, "cost_per_mt") != answer.table.columns.end()) {
+    for (const auto& price : report::price_sentences(*rows, report::today()))
+      io.err << "price: " << price << '\n';
+  }
   return kAnswered;
 }
 

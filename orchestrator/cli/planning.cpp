@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/report/prices.h"
 
 namespace sweep::cli {
 
@@ -83,6 +84,24 @@ std::optional<double> predicted_usd(const std::vector<PlanEntry>& entries,
     usd += hours * (own != usd_per_node_hour.end() ? own->second : hardware->price->usd_per_node_hour);
   }
   return usd;
+}
+
+std::vector<std::string> prices_of(const std::vector<PlanEntry>& entries,
+                                   const std::map<std::string, double>& usd_per_node_hour) {
+  std::map<std::string, double> used;
+  for (const auto& entry : entries) {
+    if (!entry.admitted || !entry.predicted.seconds) continue;
+    const std::string& name = entry.trial.hardware;
+    const auto own = usd_per_node_hour.find(name);
+    const auto hardware = shape::find_hardware(name);
+    if (own != usd_per_node_hour.end())
+      used.emplace(name, own->second);
+    else if (hardware && hardware->price)
+      used.emplace(name, hardware->price->usd_per_node_hour);
+  }
+  std::vector<std::string> out;
+  for (const auto& [name, usd] : used) out.push_back(report::price_sentence(name, usd, report::today()));
+  return out;
 }
 
 std::string summary(const Planned& planned) {

@@ -39,6 +39,9 @@ double predicted_gpu_hours(const std::vector<PlanEntry>&);
 // What they cost so, in whole nodes, at these prices (by hardware), else the catalogue's; absent: some have none.
 std::optional<double> predicted_usd(const std::vector<PlanEntry>&,
                                     const std::map<std::string, double>& usd_per_node_hour);
+// Those prices, a sentence each, with their dates.
+std::vector<std::string> prices_of(const std::vector<PlanEntry>&,
+                                   const std::map<std::string, double>& usd_per_node_hour);
 
 // A sentence: "31 trials: 28 admitted, 3 pruned (divisibility 2, memory 1); 4 points dropped by where".
 std::string summary(const Planned&);

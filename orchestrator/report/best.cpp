@@ -164,6 +164,15 @@ Expected<void> check(const BestOptions& options) {
 
 }  // namespace
 
+std::vector<std::string> comparable_groups(std::span<const Field> differ) {
+  std::vector<std::string> out = {"model"};
+  for (const char* name : {"hardware", "seq_len"}) {
+    if (std::ranges::any_of(differ, [&](const Field& field) { return field.name() == name; }))
+      out.emplace_back(name);
+  }
+  return out;
+}
+
 std::optional<i64> device_memory(const ResultRow& row) {
   if (row.trial.memory_cap_bytes) return row.trial.memory_cap_bytes;
   const auto hardware = shape::find_hardware(row.trial.hardware);

@@ -9,6 +9,7 @@
 
 #include "orchestrator/report/fields.h"
 #include "orchestrator/report/statistics.h"
+#include "schema/attempt.h"
 #include "schema/provenance.h"
 
 namespace sweep::report {
@@ -17,6 +18,17 @@ namespace sweep::report {
 // known.
 std::optional<i64> device_memory(const ResultRow&);
 
+// How a configuration is written as a grid file.
+struct GridForm {
+  std::vector<std::string> swept = {};  // axes that are written though they are at their default
+  std::optional<MeasurePlan> measure = {};
+};
+// How the sweep measured, of the options it keeps; absent: it does not say.
+std::optional<MeasurePlan> measure_of(const std::string& options_json);
+
+// What makes results comparable, to group by: the model, and hardware and sequence length where they are among `differ`.
+std::vector<std::string> comparable_groups(std::span<const Field> differ);
+
 struct BestOptions {
   std::vector<std::string> group_by = {"model"};
   std::string metric = "tokens_per_s_gpu";
@@ -24,6 +36,7 @@ struct BestOptions {
   std::size_t runners_up = 3;                     // next best kept per group, beside the ties
   // Where a winner was measured; empty: nothing is said about it.
   std::function<const Provenance*(const ResultRow&)> provenance_of = {};
+  GridForm form = {};
 };
 
 struct BestOfGroup {
@@ -64,7 +77,7 @@ std::string best_text(std::span<const Field> differ, std::span<const BestOfGroup
 
 // A grid file with exactly this configuration: `name`, `model` (catalogue name, else its dimensions) and
 // `base`.
-std::string as_grid_yaml(const ResultRow&);
+std::string as_grid_yaml(const ResultRow&, const GridForm& = {});
 // All winners as one grid file: alone a base, several its `include`, each under comments that say what it won.
 std::string best_yaml(std::span<const BestOfGroup>, const BestOptions&);
 // As one JSON array.

@@ -7,6 +7,7 @@
 #include "orchestrator/report/best_parts.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/measured.h"
+#include "orchestrator/report/prices.h"
 #include "orchestrator/report/tables.h"
 #include "schema/codec.h"
 
@@ -61,10 +62,9 @@ std::string trust_notes(const BestOfGroup& group) {
                        group.ties.size() > names.size() ? ", ..." : "");
   }
   if (group.ranked > 1 && !group.interval)
-    out +=
-        "# ties cannot be told: no confidence interval (fewer than 6 timed steps, or a metric without one)\n";
+    out += "# ties unknown: no confidence interval (fewer than 6 timed steps, or a metric without one)\n";
   else if (group.without_interval > 0)
-    out += fmt::format("# {} more have no confidence interval: whether they tie cannot be told\n",
+    out += fmt::format("# {} more have no confidence interval: whether they tie is unknown\n",
                        group.without_interval);
   else if (group.ranked > 1 && group.ties.empty())
     out += "# ahead of the next by more than the 95 % intervals (spread of the steps of one attempt)\n";
@@ -104,6 +104,10 @@ std::string winner_notes(const BestOfGroup& group, const BestOptions& options) {
     out += fmt::format("# left out: {} with less headroom than asked\n", group.too_full);
   if (group.unknown_headroom > 0)
     out += fmt::format("# left out: {} whose headroom is not known\n", group.unknown_headroom);
+  if (find_column(options.metric)->unit == "USD") {
+    for (const auto& sentence : price_sentences(std::span(&*group.winner, 1), today()))
+      out += "# price: " + sentence + "\n";
+  }
   if (options.provenance_of) {
     std::string_view head = "measured:";
     for (const auto& line : measured_lines(*group.winner, options.provenance_of(*group.winner)))
@@ -160,7 +164,7 @@ std::string best_text(std::span<const Field> differ, std::span<const BestOfGroup
   for (const auto& group : groups) {
     if (!group.winner) out += fmt::format("\n{}: {}\n", group_name(group, options), group.why_none);
     if (group.winner && (all || &group == overall))
-      out += fmt::format("\n{}{}", winner_notes(group, options), as_grid_yaml(*group.winner));
+      out += fmt::format("\n{}{}", winner_notes(group, options), as_grid_yaml(*group.winner, options.form));
   }
   if (!all)
     out += fmt::format("\nThe best of all {} groups is above; --yaml prints the configuration of each.\n",
@@ -185,6 +189,8 @@ std::string best_json(std::span<const BestOfGroup> groups, const BestOptions& op
     entry["value"] = group.winner ? nlohmann::json(group.value) : nlohmann::json(nullptr);
     entry["interval"] =
         group.interval ? nlohmann::json{group.interval->low, group.interval->high} : nlohmann::json(nullptr);
+    entry["prices"] =
+        group.winner ? price_sentences(std::span(&*group.winner, 1), today()) : std::vector<std::string>{};
     entry["ties"] = group.ties;
     entry["without_interval"] = group.without_interval;
     if (group.winner && options.provenance_of)

@@ -8,6 +8,7 @@
 #include "orchestrator/report/best.h"
 #include "orchestrator/report/best_parts.h"
 #include "orchestrator/report/format.h"
+#include "schema/codec.h"
 
 namespace sweep::report {
 namespace {
@@ -81,8 +82,22 @@ std::string model_yaml(const Trial& trial) {
   return out;
 }
 
-bool always_said(const Column& c) {
-  return std::find(std::begin(kAlways), std::end(kAlways), c.key) != std::end(kAlways);
+bool always_said(const Column& c, const GridForm& form) {
+  return std::find(std::begin(kAlways), std::end(kAlways), c.key) != std::end(kAlways) ||
+         std::ranges::find(form.swept, c.key) != form.swept.end();
+}
+
+std::string measure_yaml(const GridForm& form) {
+  if (!form.measure) return "";
+  return fmt::format("measure: {{warmup_steps: {}, steps: {}, repeats: {}}}\n", form.measure->warmup_steps,
+                     form.measure->steps, form.measure->repeats);
+}
+
+// The lines of a base; NULL has no spelling, and is the default where it can stand.
+std::string axis_yaml(const Column& c, const ResultRow& row, const GridForm& form) {
+  const Value value = c.get(row);
+  const bool said = value.index() != 0 && (always_said(c, form) || value != c.default_value);
+  return said ? fmt::format("  {}: {}\n", c.key, yaml_value(value, c.type)) : "";
 }
 
 // A name that grid files take: letters, digits, '.', '_', '-'.
@@ -97,18 +112,15 @@ std::string grid_name(std::string_view s) {
 }
 
 // What all winners agree on, as the base; the model too where it is one.
-std::string common_yaml(std::span<const ResultRow* const> winners, const std::vector<const Column*>& shared) {
+std::string common_yaml(std::span<const ResultRow* const> winners, const std::vector<const Column*>& shared,
+                        const GridForm& form) {
   std::string out;
   const bool one_model = std::all_of(winners.begin(), winners.end(), [&](const ResultRow* row) {
     return row->trial.model == winners[0]->trial.model && row->trial.spec == winners[0]->trial.spec;
   });
   if (one_model) out += fmt::format("model: {}\n", model_yaml(winners[0]->trial));
   out += "base:\n";
-  for (const Column* c : shared) {
-    const Value value = c->get(*winners[0]);
-    if (always_said(*c) || value != c->default_value)
-      out += fmt::format("  {}: {}\n", c->key, yaml_value(value, c->type));
-  }
+  for (const Column* c : shared) out += axis_yaml(*c, *winners[0], form);
   return out;
 }
 
@@ -124,10 +136,11 @@ std::string points_yaml(std::span<const BestOfGroup> groups, const BestOptions& 
                                   [&](const ResultRow* row) { return c.get(*row) == c.get(*winners[0]); });
     (same ? shared : differ).push_back(&c);
   }
-  const std::string base = common_yaml(winners, shared);
+  const std::string base = common_yaml(winners, shared, options.form);
   const bool say_model = !base.starts_with("model:");
-  std::string out = fmt::format("name: {}\n{}include:\n",
-                                grid_name(fmt::format("best-by-{}", fmt::join(options.group_by, "-"))), base);
+  std::string out = fmt::format("name: {}\n{}{}include:\n",
+                                grid_name(fmt::format("best-by-{}", fmt::join(options.group_by, "-"))),
+                                measure_yaml(options.form), base);
   for (const auto& group : groups) {
     if (!group.winner) continue;
     out += winner_notes(group, options);
@@ -147,14 +160,19 @@ std::string points_yaml(std::span<const BestOfGroup> groups, const BestOptions& 
 
 }  // namespace
 
-std::string as_grid_yaml(const ResultRow& row) {
+std::optional<MeasurePlan> measure_of(const std::string& options_json) {
+  const auto options = parse_json(options_json.empty() ? "{}" : options_json);
+  if (!options || !options->is_object() || !options->contains("measure")) return std::nullopt;
+  const auto measure = from_json<MeasurePlan>(options->at("measure"));
+  return measure ? std::optional(*measure) : std::nullopt;
+}
+
+std::string as_grid_yaml(const ResultRow& row, const GridForm& form) {
   const std::string name = fmt::format("best-{}", row.trial_id.empty() ? "trial" : safe_text(row.trial_id));
-  std::string out = fmt::format("name: {}\nmodel: {}\nbase:\n", yaml_text(name), model_yaml(row.trial));
+  std::string out = fmt::format("name: {}\nmodel: {}\n{}base:\n", yaml_text(name), model_yaml(row.trial),
+                                measure_yaml(form));
   for (const Column& c : columns()) {
-    if (c.role != Role::kAxis || c.key == "model") continue;
-    const Value value = c.get(row);
-    if (always_said(c) || value != c.default_value)
-      out += fmt::format("  {}: {}\n", c.key, yaml_value(value, c.type));
+    if (c.role == Role::kAxis && c.key != "model") out += axis_yaml(c, row, form);
   }
   return out;
 }
@@ -169,7 +187,8 @@ std::string best_yaml(std::span<const BestOfGroup> groups, const BestOptions& op
       out += fmt::format("# {}: {}\n", group_name(group, options), group.why_none);
   }
   if (won.empty()) return out;
-  if (won.size() == 1) return out + winner_notes(*won[0], options) + as_grid_yaml(*won[0]->winner);
+  if (won.size() == 1)
+    return out + winner_notes(*won[0], options) + as_grid_yaml(*won[0]->winner, options.form);
   return out +
          fmt::format("# {} points: the best of each group by {}\n", won.size(),
                      fmt::join(options.group_by, ", ")) +

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "orchestrator/report/format.h"
+#include "orchestrator/report/names.h"
 
 namespace sweep::report {
 namespace {
@@ -44,6 +45,12 @@ std::string open_svg(double width, double height, std::string_view title) {
       "height=\"{1:.0f}\" "
       "role=\"img\" font-family=\"system-ui, 'DejaVu Sans', sans-serif\"><title>{2}</title>\n",
       width, height, escape_xml(title));
+}
+
+std::string nothing_drawn() {
+  return fmt::format(
+      "<text x=\"10.0\" y=\"34.0\" font-size=\"13\" fill=\"{}\">nothing measured to draw</text>\n</svg>\n",
+      kSoft);
 }
 
 // A path of its own for each series: circle, square, triangle, diamond, then again.
@@ -101,8 +108,7 @@ class Plot {
   std::string draw() {
     out_ = open_svg(chart_.width, empty_ ? 60 : height_, chart_.title);
     if (empty_) {
-      put_text(out_, 10, 34, "nothing measured to draw", fmt::format("font-size=\"13\" fill=\"{}\"", kSoft));
-      return out_ + "</svg>\n";
+      return out_ + nothing_drawn();
     }
     const Span sx(chart_.x, x_.low, x_.high, kLeft + 8, chart_.width - kRight),
         sy(chart_.y, y_.low, y_.high, floor_, kTop + 8);
@@ -113,6 +119,7 @@ class Plot {
       }
     }
     for (const auto& line : chart_.lines) across(line, sx, sy);
+    for (const auto& line : chart_.lines) name_line(line, sx, sy);  // no line runs through a name
     legend();
     return std::move(out_) + "</svg>\n";
   }
@@ -141,6 +148,7 @@ class Plot {
 
   static std::string tick_text(const ChartAxis& axis, double value) {
     const double shown = value * axis.factor;
+    if (std::fabs(shown) < 1e-12) return "0";
     return axis.suffix                                            ? si(shown)
            : shown == std::round(shown) && std::fabs(shown) < 1e6 ? fmt::format("{:.0f}", shown)
                                                                   : significant(shown);
@@ -180,12 +188,14 @@ class Plot {
   }
 
   void draw_series(const ChartSeries& series, std::size_t number, const Span& sx, const Span& sy) {
-    const std::string_view ink = series.pale ? "#9aa5b1" : kInks[number % kInks.size()];
+    const std::string_view ink = series.pale ? "#6b7785" : kInks[number % kInks.size()];
     if (series.line && series.points.size() > 1) {
       std::string path;
       for (const auto& p : series.points)
         if (p.mark != "cross")
-          path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", sx.at(p.x), sy.at(p.y));
+          path += series.step && !path.empty()
+                      ? fmt::format("H{:.1f}V{:.1f}", sx.at(p.x), sy.at(p.y))
+                      : fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", sx.at(p.x), sy.at(p.y));
       fmt::format_to(
           std::back_inserter(out_),
           "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\" stroke-dasharray=\"{}\"/>\n", path,
@@ -206,37 +216,49 @@ class Plot {
       shape = fmt::format("<path class=\"star\" d=\"{}\" fill=\"{}\" stroke=\"#ffffff\"", star_path(x, y, 10),
                           ink);
     else
-      shape = fmt::format("<path d=\"{}\" fill=\"{}\"{}", mark_path(pale ? 0 : number, x, y, pale ? 2.2 : 4),
+      shape = fmt::format("<path d=\"{}\" fill=\"{}\"{}", mark_path(pale ? 0 : number, x, y, pale ? 3 : 4),
                           ink, pale ? " fill-opacity=\"0.55\"" : " stroke=\"#ffffff\"");
     out_ += shape;
     out_ += p.hover.empty() ? "/>\n" : fmt::format("><title>{}</title></path>\n", escape_xml(p.hover));
   }
 
   void across(const ChartLine& line, const Span& sx, const Span& sy) {
-    const std::string how = fmt::format("stroke=\"{}\" stroke-width=\"1.5\" stroke-dasharray=\"5 4\"", kText);
-    const std::string small = fmt::format(
-        "font-size=\"11\" fill=\"{}\" stroke=\"#ffffff\" stroke-width=\"4\" paint-order=\"stroke\"", kText);
+    const std::string path =
+        line.vertical ? fmt::format("M{:.1f} {:.1f}V{:.1f}", sx.at(line.at), kTop, floor_)
+                      : fmt::format("M{:.1f} {:.1f}H{:.1f}", kLeft, sy.at(line.at), chart_.width - kRight);
+    fmt::format_to(std::back_inserter(out_),
+                   "<path d=\"{}\" stroke=\"{}\" stroke-width=\"1.5\" stroke-dasharray=\"5 4\"/>\n", path,
+                   kText);
+  }
+
+  // On paper of its own, left of a vertical line where there is room.
+  void name_line(const ChartLine& line, const Span& sx, const Span& sy) {
+    if (line.name.empty()) return;
+    const double wide = 6.4 * double(display_width(line.name)) + 8;
+    double x = line.vertical ? sx.at(line.at) - 6 : chart_.width - kRight - 4, y = sy.at(line.at) - 5;
     if (line.vertical) {
-      const double x = sx.at(line.at);
-      fmt::format_to(std::back_inserter(out_), "<path d=\"M{:.1f} {:.1f}V{:.1f}\" {}/>\n", x, kTop, floor_,
-                     how);
-      put_text(out_, x - 5, kTop + 9 + 13 * double(said_++), line.name, small + " text-anchor=\"end\"");
-    } else {
-      const double y = sy.at(line.at);
-      fmt::format_to(std::back_inserter(out_), "<path d=\"M{:.1f} {:.1f}H{:.1f}\" {}/>\n", kLeft, y,
-                     chart_.width - kRight, how);
-      put_text(out_, chart_.width - kRight - 4, y - 5, line.name, small + " text-anchor=\"end\"");
+      y = kTop + 11 + 17 * double(said_++);
+      if (x - wide < kLeft) x += wide + 12;
     }
+    fmt::format_to(std::back_inserter(out_),
+                   "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"15\" fill=\"#ffffff\"/>\n",
+                   x - wide + 4, y - 11, wide);
+    put_text(out_, x, y, line.name, fmt::format("font-size=\"11\" fill=\"{}\" text-anchor=\"end\"", kText));
   }
 
   void legend() {
     if (rows_ == 0) return;
+    std::vector<std::string> names;
+    for (const ChartSeries& series : chart_.series) {
+      if (!series.name.empty()) names.push_back(safe_text(series.name));
+    }
+    names = shortened(std::move(names), 60);
     std::size_t at = 0;
     for (std::size_t i = 0; i < chart_.series.size(); ++i) {
       const ChartSeries& series = chart_.series[i];
       if (series.name.empty()) continue;
       const std::size_t number = ink_of(i);
-      const std::string_view ink = series.pale ? "#9aa5b1" : kInks[number % kInks.size()];
+      const std::string_view ink = series.pale ? "#6b7785" : kInks[number % kInks.size()];
       const double wide = (chart_.width - kLeft - kRight) / double(kPerRow);
       const double x = kLeft + wide * double(at % kPerRow),
                    y = chart_.height + 12 + double(at / kPerRow) * kLegendRow;
@@ -247,8 +269,7 @@ class Plot {
             y, ink, kDashes[number % kDashes.size()]);
       fmt::format_to(std::back_inserter(out_), "<path d=\"{}\" fill=\"{}\"/>\n",
                      mark_path(series.pale ? 0 : number, x + 14, y, 4), ink);
-      put_text(out_, x + 34, y + 4, fit(safe_text(series.name), 66),
-               fmt::format("font-size=\"11\" fill=\"{}\"", kText));
+      put_text(out_, x + 34, y + 4, names[at], fmt::format("font-size=\"11\" fill=\"{}\"", kText));
       ++at;
     }
   }
@@ -261,6 +282,18 @@ class Plot {
   double height_ = 0, floor_ = 0;
   std::string out_;
 };
+
+std::vector<std::string> labels_of(const StackedBars& bars) {
+  std::vector<std::string> labels;
+  for (const auto& bar : bars.bars) labels.push_back(safe_text(bar.label));
+  return shortened(std::move(labels), 48);
+}
+
+double room_for(const std::vector<std::string>& labels) {
+  double out = 60;
+  for (const auto& label : labels) out = std::max(out, 6.2 * double(display_width(label)) + 16);
+  return out;
+}
 
 }  // namespace
 
@@ -279,27 +312,26 @@ std::string to_svg(const Chart& chart) {
 }
 
 std::string to_svg(const StackedBars& bars) {
-  constexpr double kLabel = 320, kBar = 20, kStep = 30, kEnd = 84;
+  constexpr double kBar = 20, kStep = 30, kEnd = 84;
+  const auto labels = labels_of(bars);
+  const double label_width = std::min(room_for(labels), bars.width / 2);
   double most = 0;
   for (const auto& bar : bars.bars) {
     double sum = 0;
     for (const double part : bar.parts) sum += part;
     most = std::max(most, sum);
   }
-  const double height = kTop + kStep * double(bars.bars.size()) + 30;
-  std::string out = open_svg(bars.width, most > 0 ? height : 60, bars.title);
-  if (!(most > 0)) {
-    put_text(out, 10, 34, "nothing measured to draw", fmt::format("font-size=\"13\" fill=\"{}\"", kSoft));
-    return out + "</svg>\n";
-  }
-  const double per = (bars.width - kLabel - kEnd) / most;
+  std::string out =
+      open_svg(bars.width, most > 0 ? kTop + kStep * double(bars.bars.size()) + 30 : 60, bars.title);
+  if (!(most > 0)) return out + nothing_drawn();
+  const double per = (bars.width - label_width - kEnd) / most;
   static constexpr std::array<std::string_view, 7> kFills = {"#3b6ea5", "#8fb8de", "#e0a458", "#c0504d",
                                                              "#8a6fb0", "#c9ced4", "#6b8e4e"};
   double y = kTop;
   for (const auto& bar : bars.bars) {
-    put_text(out, kLabel - 8, y + 14, fit(safe_text(bar.label), 48),
+    put_text(out, label_width - 8, y + 14, labels[std::size_t(&bar - bars.bars.data())],
              fmt::format("font-size=\"11\" text-anchor=\"end\" fill=\"{}\"", kText));
-    double x = kLabel, sum = 0;
+    double x = label_width, sum = 0;
     for (std::size_t i = 0; i < bar.parts.size(); ++i) {
       const double wide = bar.parts[i] * per;
       sum += bar.parts[i];
@@ -315,7 +347,7 @@ std::string to_svg(const StackedBars& bars) {
              fmt::format("font-size=\"11\" fill=\"{}\"", kSoft));
     y += kStep;
   }
-  double x = kLabel;
+  double x = label_width;
   for (std::size_t i = 0; i < bars.names.size(); ++i) {
     const auto has = [i](const StackedBar& bar) { return i < bar.parts.size() && bar.parts[i] > 0; };
     if (std::none_of(bars.bars.begin(), bars.bars.end(), has)) continue;

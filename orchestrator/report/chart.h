@@ -19,6 +19,7 @@ struct ChartSeries {
   std::vector<ChartPoint> points;
   bool line = true;
   bool pale = false;  // background: many points, drawn first
+  bool step = false;  // the line keeps its height up to the next point
 };
 
 struct ChartLine {  // a vertical or horizontal line across the chart

@@ -174,13 +174,13 @@ std::vector<Field> varying_among_ok(std::span<const ResultRow> rows) {
   return out;
 }
 
-Indexed index_of(std::span<const ResultRow> rows, const Field& field) {
+Indexed index_of(std::span<const ResultRow* const> rows, const Field& field) {
   Indexed out;
   out.of.reserve(rows.size());
   std::unordered_map<Value, std::size_t> first_seen;
   std::vector<Value> seen;
-  for (const ResultRow& row : rows) {
-    const auto [it, added] = first_seen.try_emplace(field.of(row), seen.size());
+  for (const ResultRow* row : rows) {
+    const auto [it, added] = first_seen.try_emplace(field.of(*row), seen.size());
     if (added) seen.push_back(it->first);
     out.of.push_back(it->second);
   }
@@ -196,6 +196,13 @@ Indexed index_of(std::span<const ResultRow> rows, const Field& field) {
   }
   for (std::size_t& at : out.of) at = place[at];
   return out;
+}
+
+Indexed index_of(std::span<const ResultRow> rows, const Field& field) {
+  std::vector<const ResultRow*> pointers;
+  pointers.reserve(rows.size());
+  for (const ResultRow& row : rows) pointers.push_back(&row);
+  return index_of(pointers, field);
 }
 
 std::string_view short_name(std::string_view axis) {
@@ -230,7 +237,12 @@ std::string layout(const ResultRow& row, std::span<const Field> shown) {
 
 std::string setting_text(const ResultRow& row, std::span<const Field> shown) {
   std::string out = layout(row, shown);
+  const auto has = [&](std::string_view name) {
+    return std::ranges::any_of(shown, [&](const Field& f) { return f.name() == name; });
+  };
+  const bool batch_follows = has("micro_batch_size") && has("grad_accum");
   for (const Field& field : shown) {
+    if (field.name() == "global_batch_size" && batch_follows) continue;
     if (short_name(field.name()) != field.name()) continue;  // layout() has said it
     const Value value = field.of(row);
     if (value.index() != 0)

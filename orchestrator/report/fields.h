@@ -52,6 +52,7 @@ struct Indexed {
   std::vector<std::size_t> of;
 };
 Indexed index_of(std::span<const ResultRow> rows, const Field& field);
+Indexed index_of(std::span<const ResultRow* const> rows, const Field& field);
 
 // The layout in short, of the axes named: "DP8 TP4 GAS16 MBS2 Z1".
 std::string layout(const ResultRow&, std::span<const Field> shown);

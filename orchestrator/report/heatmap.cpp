@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
+#include <unordered_map>
 
 namespace sweep::report {
 namespace {
@@ -58,40 +60,125 @@ CellState state_of(const Cell& cell) {
   if (cell.count[std::size_t(Fate::kOk)] > 0) return CellState::kNotMeasured;
   const i64 total = cell.total();
   if (total == 0) return CellState::kEmpty;
+  if (cell.count[std::size_t(Fate::kPending)] > 0) return CellState::kPending;
   static constexpr std::pair<Fate, CellState> kPure[] = {{Fate::kOom, CellState::kOom},
                                                          {Fate::kPruned, CellState::kPruned},
-                                                         {Fate::kFailed, CellState::kFailed},
-                                                         {Fate::kPending, CellState::kPending}};
+                                                         {Fate::kFailed, CellState::kFailed}};
   for (const auto& [fate, state] : kPure) {
     if (cell.count[std::size_t(fate)] == total) return state;
   }
   return CellState::kMixed;
 }
 
-void fill(Heatmap& map, std::span<const ResultRow> rows, const std::vector<std::size_t>& row_at,
-          const std::vector<std::size_t>& col_at) {
-  const bool lower = lower_is_better(map.objective.name());
-  std::vector<double> best(map.cells.size());
+// Whether rows of one cell differ in it.
+bool differs_within(const Indexed& of, const std::vector<std::size_t>& cell_of) {
+  std::unordered_map<std::size_t, std::size_t> first;
+  for (std::size_t i = 0; i < cell_of.size(); ++i) {
+    if (first.try_emplace(cell_of[i], of.of[i]).first->second != of.of[i]) return true;
+  }
+  return false;
+}
+
+std::vector<std::size_t> places(const Indexed& rows, const Indexed& cols) {
+  std::vector<std::size_t> out = rows.of;
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = out[i] * cols.keys.size() + cols.of[i];
+  return out;
+}
+
+// The axes that cells would mix, each fixed to its value in the combination with most results.
+std::vector<Slice> slices_of(std::span<const ResultRow> rows, const Heatmap& map) {
+  std::vector<Slice> out;
+  std::vector<Indexed> indices;
+  const auto cell_of = places(index_of(rows, map.rows), index_of(rows, map.cols));
+  for (const std::string& key : map.apart) {
+    const Field field(*find_column(key));
+    Indexed index = index_of(rows, field);
+    if (index.keys.size() < 2 || !differs_within(index, cell_of)) continue;
+    out.push_back({field, index.keys, 0});
+    indices.push_back(std::move(index));
+  }
+  // The first of equals wins: combinations are ascending.
+  std::map<std::vector<std::size_t>, std::pair<i64, i64>> results;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const std::size_t at = row_at[i] * map.col_keys.size() + col_at[i];
-    Cell& cell = map.cells[at];
-    const auto fate = std::size_t(fate_of(rows[i]));
+    std::vector<std::size_t> at;
+    for (const Indexed& index : indices) at.push_back(index.of[i]);
+    const bool measured = fate_of(rows[i]) == Fate::kOk && number(map.value.of(rows[i]));
+    auto& [ok, all] = results[std::move(at)];
+    ok += measured, ++all;
+  }
+  const auto most = std::ranges::max_element(results, {}, [](const auto& one) { return one.second; });
+  for (std::size_t s = 0; s < out.size(); ++s) out[s].kept = most->first[s];
+  return out;
+}
+
+std::vector<ResultRow const*> passing(std::span<const ResultRow> rows, const std::vector<Slice>& slices) {
+  std::vector<ResultRow const*> out;
+  for (const ResultRow& row : rows) {
+    if (std::ranges::all_of(slices, [&](const Slice& s) { return s.axis.of(row) == s.values[s.kept]; }))
+      out.push_back(&row);
+  }
+  return out;
+}
+
+// The axes that differ between rows of one cell, each with its number of values.
+std::vector<Hidden> hidden_of(const Heatmap& map, const std::vector<const ResultRow*>& rows,
+                              const std::vector<std::size_t>& cell_of) {
+  std::vector<Hidden> out;
+  for (const Field& field : map.varying) {
+    if (field.name() == map.rows.name() || field.name() == map.cols.name()) continue;
+    std::vector<std::optional<Value>> first(map.cells.size());
+    std::set<Value> values;
+    bool differs = false;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      Value value = field.of(*rows[i]);
+      if (value.index() == 0) continue;
+      auto& seen = first[cell_of[i]];
+      if (!seen) seen = value;
+      differs |= *seen != value;
+      values.insert(std::move(value));
+    }
+    if (differs) out.push_back({field, values.size()});
+  }
+  return out;
+}
+
+void fill(Heatmap& map, const std::vector<const ResultRow*>& rows, const std::vector<std::size_t>& cell_of) {
+  const bool lower = lower_is_better(map.objective.name());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const ResultRow& row = *rows[i];
+    Cell& cell = map.cells[cell_of[i]];
+    const auto fate = std::size_t(fate_of(row));
     ++cell.count[fate];
     ++map.count[fate];
     if (fate != std::size_t(Fate::kOk)) continue;
-    const auto value = number(map.value.of(rows[i])), goal = number(map.objective.of(rows[i]));
+    const auto value = number(map.value.of(row)), goal = number(map.objective.of(row));
     if (!value || !goal) continue;
-    if (cell.best && !better(*goal, rows[i], best[at], *cell.best, lower)) continue;
-    cell.best = &rows[i];
-    cell.value = value;
-    best[at] = *goal;
+    if (cell.best && !better(*goal, row, *cell.goal, *cell.best, lower)) continue;
+    cell.best = &row, cell.value = value, cell.goal = goal;
   }
-  for (Cell& cell : map.cells) {
+}
+
+// Extremes, states, colours, and the best cell of all, of each row and of each column.
+void finish(Heatmap& map) {
+  const bool lower = lower_is_better(map.objective.name());
+  const auto take = [&](std::optional<std::size_t>& best, std::size_t at) {
+    const Cell &cell = map.cells[at], *before = best ? &map.cells[*best] : nullptr;
+    if (!before || better(*cell.goal, *cell.best, *before->goal, *before->best, lower)) best = at;
+  };
+  map.best_of_row.resize(map.row_keys.size()), map.best_of_col.resize(map.col_keys.size());
+  std::vector<double> values;
+  for (std::size_t at = 0; at < map.cells.size(); ++at) {
+    Cell& cell = map.cells[at];
     cell.state = state_of(cell);
     if (!cell.value) continue;
+    values.push_back(*cell.value);
     map.low = std::min(map.low.value_or(*cell.value), *cell.value);
     map.high = std::max(map.high.value_or(*cell.value), *cell.value);
+    for (auto* best :
+         {&map.best, &map.best_of_row[at / map.col_keys.size()], &map.best_of_col[at % map.col_keys.size()]})
+      take(*best, at);
   }
+  map.colours = colours_for(std::move(values), lower_is_better(map.value.name()));
 }
 
 }  // namespace
@@ -138,15 +225,29 @@ Expected<Heatmap> heatmap(std::span<const ResultRow> rows, const HeatmapOptions&
               .cols = axes->at(1),
               .value = *value,
               .objective = *objective,
+              .names = Names(rows),
               .title = options.title,
               .question = options.question,
               .row_keys = {},
               .col_keys = {},
               .cells = {},
               .varying = std::move(differ),
+              .apart = {},
+              .slices = {},
+              .hidden = {},
+              .colours = {},
               .low = {},
-              .high = {}};
-  Indexed row_at = index_of(rows, map.rows), col_at = index_of(rows, map.cols);
+              .high = {},
+              .best = {},
+              .best_of_row = {},
+              .best_of_col = {}};
+  for (const std::string_view key : kKeptApart) {
+    if (std::ranges::find(options.chosen, key) == options.chosen.end()) map.apart.emplace_back(key);
+  }
+  if (!rows.empty()) map.slices = slices_of(rows, map);
+  const auto shown = passing(rows, map.slices);
+  Indexed row_at = index_of(shown, map.rows), col_at = index_of(shown, map.cols);
+  const std::vector<std::size_t> cell_of = places(row_at, col_at);
   map.row_keys = std::move(row_at.keys);
   map.col_keys = std::move(col_at.keys);
   if (map.row_keys.size() * map.col_keys.size() > kMaxCells) {
@@ -155,32 +256,15 @@ Expected<Heatmap> heatmap(std::span<const ResultRow> rows, const HeatmapOptions&
                     map.row_keys.size(), map.col_keys.size(), map.rows.name(), map.cols.name(), kMaxCells));
   }
   map.cells.resize(map.row_keys.size() * map.col_keys.size());
-  fill(map, rows, row_at.of, col_at.of);
+  fill(map, shown, cell_of);
+  finish(map);
+  map.hidden = hidden_of(map, shown, cell_of);
   return map;
-}
-
-LayoutAxes layout_axes(const Heatmap& map) {
-  static constexpr std::string_view kFirst[] = {"dp", "tp", "pp", "cp", "ep"};
-  static constexpr std::string_view kSecond[] = {"grad_accum", "micro_batch_size", "zero"};
-  LayoutAxes out;
-  for (const Field& field : map.varying) {
-    if (field.name() == map.rows.name() || field.name() == map.cols.name()) continue;
-    if (std::find(std::begin(kFirst), std::end(kFirst), field.name()) != std::end(kFirst))
-      out.first.push_back(field);
-    if (std::find(std::begin(kSecond), std::end(kSecond), field.name()) != std::end(kSecond))
-      out.second.push_back(field);
-  }
-  return out;
-}
-
-std::string title_of(const Heatmap& map) {
-  if (!map.title.empty()) return map.title;
-  return fmt::format("Best {} by {} and {}", map.value.name(), map.rows.name(), map.cols.name());
 }
 
 Table cells_table(const Heatmap& map) {
   Table table;
-  const LayoutAxes axes = layout_axes(map);
+  const CellLines lines = cell_lines(map);
   table.columns = {map.rows.name(), map.cols.name(), "state", map.value.name()};
   for (std::size_t f = 0; f < kFates; ++f) table.columns.emplace_back(to_string(Fate(f)));
   for (const char* name : {"trial", "layout"}) table.columns.emplace_back(name);
@@ -191,9 +275,8 @@ Table cells_table(const Heatmap& map) {
                                  cell.value ? Value{*cell.value} : Value{}};
       for (const i64 count : cell.count) line.emplace_back(count);
       line.push_back(cell.best ? Value{cell.best->trial_id} : Value{});
-      std::string text = cell.best ? layout(*cell.best, axes.first) : "";
-      const std::string batch = cell.best ? layout(*cell.best, axes.second) : "";
-      text += (text.empty() || batch.empty() ? "" : " ") + batch;
+      std::string text;
+      if (cell.best) text = fmt::format("{}", fmt::join(cell_text(*cell.best, lines), " "));
       line.push_back(text.empty() ? Value{} : Value{text});
       table.rows.push_back(std::move(line));
     }

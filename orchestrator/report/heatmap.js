@@ -7,6 +7,7 @@ const make = (tag, words, cls) => {
   if (cls) node.className = cls;
   return node;
 };
+const titled = (node, words) => { node.title = words; return node; };
 const button = (words, cls, press) => {
   const node = make("button", words, cls);
   node.type = "button";
@@ -14,18 +15,29 @@ const button = (words, cls, press) => {
   return node;
 };
 
+const plural = (a) => (a.key === "hardware" ? "kinds of hardware" : a.name + "s");
 const drawSummary = () => {
-  const seen = view.sums.reduce((a, b) => a + b, 0);
-  el("summary").textContent = view.many ? `${view.R.values.length} x ${view.C.values.length} values of ${S.rows} and ${S.cols} are more than ${MOST_CELLS} cells; choose axes with fewer values.` : `${S.value}${view.scale.unit ? " in " + view.scale.unit : ""} of the configuration with the ${view.G.lower ? "lowest" : "highest"} ${S.best} in each cell. `
-    + `${seen} of ${D.n} configurations: ${countText(view.sums) || "none"}.`;
+  const seen = view.sums.reduce((a, b) => a + b, 0), out = [];
+  if (view.many) out.push(make("p", `${view.rows.length} x ${view.cols.length} values of ${view.R.name} and ${view.C.name} are more than ${MOST_CELLS} cells; choose axes with fewer values.`));
+  else out.push(make("p", `${withUnit(view.V, view.scale.unit)}, best configuration in each cell${S.best !== S.value ? " by " + view.G.name : ""}.`));
+  if (view.hidden.length) out.push(make("p", `Each cell is the best over ${view.hidden.map(([a, n]) => `${a.name} (${n} values)`).join(", ")}.`));
+  const mixed = view.hidden.filter(([a]) => D.apart.includes(a.key) || ["model", "hardware", "seq_len"].includes(a.key));
+  if (mixed.length) out.push(make("p", `⚠ Cells mix ${mixed.map(([a, n]) => `${n} ${plural(a)}`).join(", ")}: their values are not of equal work.`, "warn"));
+  if (view.V.unit === "USD" || view.G.unit === "USD") for (const price of D.prices) out.push(make("p", `Price of ${price}.`, price.includes("WARNING") ? "warn" : ""));
+  out.push(make("p", `${seen} of ${D.n} configurations: ${countText(view.sums) || "none"}.`
+    + (view.measured ? " In a cell: the value, its configuration, and how many of the cell's configurations ended ok. ★ the best of all." : "")));
+  el("summary").replaceChildren(...out);
 };
 const drawKeys = () => {
-  const keys = el("keys"), words = { ...WORDS, mixed: "none ok, for several reasons", empty: "no such configuration" };
+  const keys = el("keys");
+  const words = { oom: "out of memory", pruned: "pruned: not run, the plan says why", failed: "failed", mixed: "none succeeded, for several reasons", pending: "not run yet",
+    unmeasured: "ran, without this metric", empty: "no such configuration" };
   keys.replaceChildren();
+  const shown = view.many ? [] : view.rows.flatMap((r) => view.cols.map((c) => view.cells[r * view.width + c].state));
   for (const state of Object.keys(words)) {
-    if (!view.cells.some((c) => c.state === state)) continue;
+    if (!shown.includes(state)) continue;
     const key = make("div", undefined, "key");
-    key.append(make("span", undefined, "swatch " + state), make("span", words[state]));
+    key.append(make("span", state === "empty" ? "–" : "", "swatch " + state), make("span", words[state]));
     keys.append(key);
   }
 };
@@ -34,11 +46,11 @@ const RUNNERS_UP = 3;
 const tipOfBest = (cell, all) => {
   const body = make("table"), out = [make("div", `${view.scale.show(view.V.of[cell.best])}${unitOf(view.scale)}`, "big"), body];
   const row = (key, value, cls) => { const tr = body.insertRow(); tr.append(make("td", key, "soft"), make("td", value, cls)); };
-  for (const a of D.axes) if (a.key !== S.rows && a.key !== S.cols) row(a.key, a.values[a.of[cell.best]]);
+  for (const a of D.axes) if (a.key !== S.rows && a.key !== S.cols) row(a.name, a.values[a.of[cell.best]] + (a.unit && a.unit !== "bytes" ? " " + a.unit : ""));
   for (const m of D.metrics) {
     if (m.key === S.value || Number.isNaN(m.of[cell.best])) continue;
     const s = scaleFor(m.unit, largestOf(m));
-    row(m.key, s.show(m.of[cell.best]) + unitOf(s));
+    row(m.name, s.show(m.of[cell.best]) + unitOf(s));
   }
   row("trial", D.ids[cell.best], "mono");
   const next = all.slice(1, 1 + RUNNERS_UP).filter((i) => fate[i] === 0 && !Number.isNaN(view.V.of[i]));
@@ -52,7 +64,7 @@ const tipOfBest = (cell, all) => {
 let tipAt = "";
 const fillTip = (r, c) => {
   const cell = view.cells[r * view.width + c], all = members(r, c), tip = el("tip");
-  tip.replaceChildren(make("div", `${S.rows} ${view.R.values[r]} · ${S.cols} ${view.C.values[c]}`, "at"));
+  tip.replaceChildren(make("div", `${view.R.name} ${view.R.values[r]} · ${view.C.name} ${view.C.values[c]}`, "at"));
   if (cell.best >= 0) tip.append(...tipOfBest(cell, all));
   else if (D.reasons[D.reason[all[0]]]) tip.append(make("div", D.reasons[D.reason[all[0]]]));
   tip.append(make("div", `${countText(cell.count)}. Click to list them.`, "soft"));
@@ -74,11 +86,11 @@ const drawList = () => {
   box.hidden = r < 0 || c < 0;
   if (box.hidden) return;
   const all = members(r, c), shown = all.slice(0, MOST), table = make("table"), head = table.createTHead().insertRow();
-  const cols = D.axes.filter((a) => a.key !== S.rows && a.key !== S.cols);
+  const cols = D.axes.filter((a) => a.key !== S.rows && a.key !== S.cols && all.some((i) => a.of[i] !== a.of[all[0]]));
   const nums = D.metrics.filter((m) => shown.some((i) => !Number.isNaN(m.of[i]))).map((m) => [m, scaleFor(m.unit, largestOf(m))]);
-  for (const a of cols) head.append(make("th", a.key, a.number ? "" : "t"));
+  for (const a of cols) head.append(titled(make("th", a.name, a.number ? "" : "t"), a.key));
   head.append(make("th", "outcome", "t"));
-  for (const [m, s] of nums) head.append(make("th", m.key.replace(/_bytes$|_ms$/, "") + (s.unit ? ` [${s.unit}]` : "")));
+  for (const [m, s] of nums) head.append(titled(make("th", withUnit(m, s.unit)), m.key));
   const reasons = shown.some((i) => D.reason[i]);
   head.append(make("th", "trial", "t"));
   if (reasons) head.append(make("th", "reason", "t"));
@@ -94,7 +106,7 @@ const drawList = () => {
   }
   const wide = make("div", undefined, "wide");
   wide.append(table);
-  box.replaceChildren(make("h2", `${S.rows} ${rk}, ${S.cols} ${ck}: ${all.length} configurations${all.length > MOST ? `, the first ${MOST}` : ""}, best ${S.best} first`), wide);
+  box.replaceChildren(make("h2", `${view.R.name} ${rk}, ${view.C.name} ${ck}: ${all.length} configuration${all.length === 1 ? "" : "s"}${all.length > MOST ? `, the first ${MOST}` : ""}, best ${view.G.name} first`), wide);
 };
 
 const MOST_CHIPS = 40;
@@ -127,12 +139,13 @@ const typed = (a) => {
   return [input];
 };
 const drawFilters = () => {
-  const filters = el("filters"), off = D.axes.filter((a) => S.off[a.key]?.size);
+  const single = apart().filter((a) => keptOf(a) >= 0), filters = el("filters"), off = D.axes.filter((a) => S.off[a.key]?.size);
   const kept = (a) => { const keys = shownKeys(a); return keys.length > 8 ? `${keys.length} values` : keys.map((i) => a.values[i]).join(", ") || "none"; };
-  filters.replaceChildren(make("summary", off.length ? `Filters: ${off.map((a) => `${a.key} = ${kept(a)}`).join("; ")}` : "Filters: none. Click a value to leave it out, Shift-click to keep only it."));
+  filters.replaceChildren(make("summary", off.length ? `Filters: ${off.map((a) => `${a.name} = ${kept(a)}`).join("; ")}` : "Filters: none. Click a value to leave it out, Shift-click to keep only it."));
   for (const a of D.axes) {
+    if (single.includes(a)) continue;  // one value of it is chosen above
     const row = make("div", undefined, "filter");
-    row.append(make("b", a.key), ...(a.values.length > MOST_CHIPS ? typed(a) : chips(a)));
+    row.append(titled(make("b", a.name), a.key), ...(a.values.length > MOST_CHIPS ? typed(a) : chips(a)));
     filters.append(row);
   }
 };
@@ -144,24 +157,32 @@ const save = async (kind) => {
   link.download = `heatmap.${kind}`;
   link.click();
 };
+const choice = (label, name, entries, chosen, change) => {
+  const wrap = make("label", label), select = make("select");
+  select.name = name;
+  for (const [value, words, note] of entries) {
+    const o = make("option", words);
+    o.value = value;
+    o.selected = String(value) === String(chosen);
+    if (note) o.title = note;
+    select.append(o);
+  }
+  select.addEventListener("change", () => { change(select.value); redraw(); });
+  wrap.append(select);
+  return wrap;
+};
 const drawControls = () => {
-  const pick = (label, key, list) => {
-    const wrap = make("label", label), select = make("select");
-    select.name = key;
-    for (const x of list) { const o = make("option", x.key); o.selected = x.key === S[key]; select.append(o); }
-    select.addEventListener("change", () => {
-      const other = { rows: "cols", cols: "rows" }[key];
-      if (other && select.value === S[other]) S[other] = S[key];
-      if (key === "value" && S.best === S.value) S.best = select.value;
-      S[key] = select.value; S.open = other ? "" : S.open;
-      redraw();
-    });
-    wrap.append(select);
-    return wrap;
-  };
-  const reset = () => { Object.assign(S, { rows: D.rows, cols: D.cols, value: D.value, best: D.objective, open: "", off: {} }); redraw(); };
-  el("controls").replaceChildren(pick("rows", "rows", D.axes), pick("columns", "cols", D.axes), pick("value", "value", D.metrics), pick("best by", "best", D.metrics),
-    button("Reset", "", reset), button("Save SVG", "", () => save("svg")), button("Save PNG", "", () => save("png")));
+  const pick = (label, key, list) => choice(label, key, list.map((x) => [x.key, x.name, x.key]), S[key], (chosen) => {
+    const other = { rows: "cols", cols: "rows" }[key];
+    if (other && chosen === S[other]) S[other] = S[key];
+    if (key === "value" && S.best === S.value) S.best = chosen;
+    S[key] = chosen; S.open = other ? "" : S.open;
+  });
+  const only = apart().map((a) => choice(a.name, "only." + a.key,
+    [...a.values.map((v, i) => [i, v]), [-1, "all, mixed"]], keptOf(a), (chosen) => { S.keep[a.key] = Number(chosen); S.open = ""; }));
+  const colours = choice("colours", "colours", Object.entries(COLOURS), S.colours, (chosen) => { S.colours = chosen; });
+  el("controls").replaceChildren(...only, pick("rows", "rows", D.axes), pick("columns", "cols", D.axes), pick("value", "value", D.metrics), pick("best by", "best", D.metrics), colours,
+    button("Reset", "", () => { startView(); redraw(); }), button("Save SVG", "", () => save("svg")), button("Save PNG", "", () => save("png")));
 };
 
 let here = "";  // the cell the keyboard is on
@@ -205,5 +226,8 @@ el("chart").addEventListener("keydown", (e) => {
 });
 el("chart").addEventListener("mouseleave", hideTip);
 addEventListener("keydown", (e) => { if (e.key === "Escape") hideTip(); });
+// Cells grow with the page.
+let asked = 0;
+addEventListener("resize", () => { cancelAnimationFrame(asked); asked = requestAnimationFrame(() => drawChart(here)); });
 fromAddress();
 redraw();

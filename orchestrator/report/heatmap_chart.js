@@ -1,12 +1,14 @@
 // The drawing: one Vega view for the page's life, fed with the cells as they are computed. Vega owns scales, axes, the
 // legend's ramp and which cell is under the pointer; expressions go through its interpreter, so that the page needs no
 // permission to make code from text.
+const MARGIN = 10, SIDE = 78, FOOT = 26;  // of the row and column bests
 const LINE = 12, GAP = 3, LABEL = 12, FONT = "system-ui, 'Segoe UI', 'Liberation Sans', Arial, sans-serif";
 const LOOKS = {
   oom: ["#fbe9e7", "#7a1f1f", "#e3a49c"], pruned: ["#e6e8eb", "#4d565f", null], failed: ["#fff3dc", "#5b3a00", "#e3b35f"],
-  mixed: ["#f1efec", "#3d3d3d", "#d3ccc2"], pending: ["#ffffff", "#4d565f", null], unmeasured: ["#ffffff", "#4d565f", null],
+  mixed: ["#f1efec", "#3d3d3d", "#d3ccc2"], pending: ["#e8f1fb", "#1d4f80", null], unmeasured: ["#ffffff", "#4d565f", null],
   empty: ["#ffffff", "#8a939c", null],
 };
+const BEST = "#d1007f", EDGES = { pending: "#5b93c7", unmeasured: "#8a939c" };
 
 // Stripes of a cell that tell states apart without colour: OOM rising, failed falling, mixed level.
 const hatch = (state, w, h) => {
@@ -29,9 +31,9 @@ const chartSpec = () => ({
   signals: [
     { name: "cellW", value: 90 }, { name: "cellH", value: 50 }, { name: "nRows", value: 1 }, { name: "nCols", value: 1 },
     { name: "width", update: "nCols * cellW" }, { name: "height", update: "nRows * cellH" },
-    { name: "rowName", value: "" }, { name: "colName", value: "" }, { name: "valueName", value: "" },
+    { name: "rowName", value: "" }, { name: "colName", value: "" }, { name: "valueName", value: "" }, { name: "foot", value: 0 },
   ],
-  data: [{ name: "rows" }, { name: "cols" }, { name: "drawn" }, { name: "said" }, { name: "ramp" }, { name: "ends" }],
+  data: [{ name: "rows" }, { name: "cols" }, { name: "drawn" }, { name: "said" }, { name: "side" }, { name: "foots" }, { name: "heads" }, { name: "ramp" }, { name: "ends" }],
   scales: [
     { name: "x", type: "band", domain: { data: "cols", field: "at" }, range: "width" },
     { name: "y", type: "band", domain: { data: "rows", field: "at" }, range: "height" },
@@ -39,18 +41,18 @@ const chartSpec = () => ({
   ],
   axes: [
     { scale: "x", orient: "top", domain: false, ticks: false, title: { signal: "colName" }, titlePadding: 8, titleFont: FONT, titleFontSize: 13,
-      labelFont: FONT, labelFontSize: LABEL, labelPadding: 6, labelOverlap: false, labelLimit: 160,
+      labelFont: FONT, labelFontSize: LABEL, labelPadding: 6, labelOverlap: false, labelLimit: 0,
       encode: { labels: { update: { text: { signal: "data('cols')[datum.value].name" } } } } },
     { scale: "y", orient: "left", domain: false, ticks: false, title: { signal: "rowName" }, titleAngle: 0, titleAlign: "right", titleAnchor: "start",
       titleY: -18, titleX: -8, titleFont: FONT, titleFontSize: 13, labelFont: FONT, labelFontSize: LABEL, labelPadding: 8,
-      labelOverlap: false, labelLimit: 240, encode: { labels: { update: { text: { signal: "data('rows')[datum.value].name" } } } } },
+      labelOverlap: false, labelLimit: 0, encode: { labels: { update: { text: { signal: "data('rows')[datum.value].name" } } } } },
   ],
   marks: [
     { name: "cells", type: "rect", from: { data: "drawn" }, encode: { update: {
       x: { scale: "x", field: "c" }, y: { scale: "y", field: "r" }, width: { signal: `cellW - ${GAP}` }, height: { signal: `cellH - ${GAP}` },
       cornerRadius: { value: 3 }, fill: [{ test: "datum.share >= 0", scale: "colour", field: "share" }, { field: "fill" }],
-      stroke: [{ test: "datum.open", value: "#16202a" }, { field: "edge" }], strokeWidth: [{ test: "datum.open || datum.here", value: 2.5 }, { value: 1 }],
-      strokeDash: [{ test: "datum.dashed", value: [3, 3] }, { value: [] }], cursor: { value: "pointer" }, description: { field: "label" } } } },
+      stroke: [{ test: "datum.open", value: "#16202a" }, { field: "edge" }], strokeWidth: [{ test: "datum.open || datum.here || datum.best", value: 3 }, { value: 1 }],
+      strokeDash: [{ test: "datum.state === 'pending'", value: [4, 3] }, { value: [] }], cursor: { value: "pointer" }, description: { field: "label" } } } },
     { name: "hatches", type: "path", from: { data: "drawn" }, interactive: false, encode: { update: {
       x: { scale: "x", field: "c" }, y: { scale: "y", field: "r" }, path: { field: "hatch" }, stroke: { field: "stripe" }, strokeWidth: { value: 1.6 },
       aria: { value: false } } } },
@@ -61,11 +63,23 @@ const chartSpec = () => ({
       x: { scale: "x", field: "c", offset: { signal: `(cellW - ${GAP}) / 2` } }, y: { scale: "y", field: "r", offset: { field: "dy" } },
       align: { value: "center" }, text: { field: "text" }, font: { value: FONT }, fontSize: { field: "size" }, fontWeight: { field: "weight" },
       fill: { field: "ink" } } } },
-    { type: "rect", from: { data: "ramp" }, interactive: false, encode: { update: { x: { field: "x" }, width: { field: "w" }, y: { signal: "height + 16" },
+    { name: "sideCells", type: "rect", from: { data: "side" }, interactive: false, encode: { update: { x: { signal: `width + ${MARGIN}` }, width: { value: SIDE - GAP },
+      y: { scale: "y", field: "at" }, height: { signal: `cellH - ${GAP}` }, cornerRadius: { value: 3 }, fill: { scale: "colour", field: "share" }, aria: { value: false } } } },
+    { name: "footCells", type: "rect", from: { data: "foots" }, interactive: false, encode: { update: { x: { scale: "x", field: "at" }, width: { signal: `cellW - ${GAP}` },
+      y: { signal: `height + ${MARGIN - GAP}` }, height: { value: FOOT - GAP }, cornerRadius: { value: 3 }, fill: { scale: "colour", field: "share" }, aria: { value: false } } } },
+    { type: "text", from: { data: "side" }, interactive: false, encode: { update: { x: { signal: `width + ${MARGIN + (SIDE - GAP) / 2}` },
+      y: { scale: "y", field: "at", offset: { signal: `(cellH - ${GAP}) / 2 + 4` } }, text: { field: "text" }, fill: { field: "ink" }, align: { value: "center" },
+      font: { value: FONT }, fontSize: { value: LABEL } } } },
+    { type: "text", from: { data: "foots" }, interactive: false, encode: { update: { x: { scale: "x", field: "at", offset: { signal: `(cellW - ${GAP}) / 2` } },
+      y: { signal: `height + ${MARGIN - GAP + 16}` }, text: { field: "text" }, fill: { field: "ink" }, align: { value: "center" }, font: { value: FONT }, fontSize: { value: LABEL } } } },
+    { type: "text", from: { data: "heads" }, interactive: false, encode: { update: { x: { signal: `datum.side ? width + ${MARGIN + (SIDE - GAP) / 2} : -8` },
+      y: { signal: `datum.side ? -8 : height + ${MARGIN - GAP + 16}` }, text: { field: "text" }, align: { signal: "datum.side ? 'center' : 'right'" },
+      font: { value: FONT }, fontSize: { value: 11 }, fill: { value: "#4d565f" } } } },
+    { type: "rect", from: { data: "ramp" }, interactive: false, encode: { update: { x: { field: "x" }, width: { field: "w" }, y: { signal: "height + foot + 16" },
       height: { value: 12 }, fill: { scale: "colour", field: "share" }, aria: { value: false } } } },
-    { type: "text", from: { data: "ends" }, interactive: false, encode: { update: { x: { field: "x" }, y: { signal: "height + 43" }, text: { field: "text" },
+    { type: "text", from: { data: "ends" }, interactive: false, encode: { update: { x: { field: "x" }, y: { signal: "height + foot + 43" }, text: { field: "text" },
       align: { field: "align" }, font: { value: FONT }, fontSize: { value: LABEL } } } },
-    { type: "text", interactive: false, encode: { update: { y: { signal: "height + 60" }, text: { signal: "valueName" }, font: { value: FONT },
+    { type: "text", interactive: false, encode: { update: { y: { signal: "height + foot + 60" }, text: { signal: "valueName" }, font: { value: FONT },
       fontSize: { value: LABEL }, fill: { value: "#4d565f" } } } },
   ],
 });
@@ -81,42 +95,59 @@ const textWidth = (() => {
 })();
 
 // The lines of one cell: [words, size, weight].
-const cellWords = (cell) => {
+const cellWords = (cell, best) => {
   if (cell.best >= 0)
-    return [[view.scale.show(view.V.of[cell.best]), 15, 600], ...lines(cell.best).map((l) => [l, 10.5, 400]), [`${cell.count[0]} of ${cell.total}`, 9, 400]];
+    return [[(best ? "★ " : "") + view.scale.show(view.V.of[cell.best]), 15, 600], ...lines(cell.best).map((l) => [l, 10.5, 400]), [`${cell.count[0]} of ${cell.total} ok`, 9, 400]];
   if (!cell.total) return [[WORDS.empty, 12, 400]];
-  const parts = cell.state === "mixed" ? countText(cell.count).replaceAll(", ", " · ") : String(cell.total);
-  return [[WORDS[cell.state], 12, 600], [parts, 9.5, 400]];
+  return [[WORDS[cell.state], 12, 600], [countText(cell.count).replaceAll(", ", " · ").replace("not run yet", "to run"), 9.5, 400]];
 };
-const cellLabel = (cell, r, c) => {
-  const name = `${S.rows} ${view.R.values[r]}, ${S.cols} ${view.C.values[c]}`;
+const cellLabel = (cell, r, c, best) => {
+  const name = `${view.R.name} ${view.R.values[r]}, ${view.C.name} ${view.C.values[c]}`;
   if (cell.best >= 0)
-    return `${name}: ${view.scale.show(view.V.of[cell.best])}${unitOf(view.scale)}; ${lines(cell.best).join(" ")}; ${countText(cell.count)}`;
+    return `${name}: ${view.scale.show(view.V.of[cell.best])}${unitOf(view.scale)}; ${lines(cell.best).join(" ")}; ${countText(cell.count)}${best ? "; the best of all" : ""}`;
   return `${name}: ${WORDS[cell.state]}; ${cell.total ? countText(cell.count) : "no such configuration"}`;
 };
 
-const drawnCells = (rows, cols, here) => {
-  const all = rows.flatMap((r, y) => cols.map((c, x) => ({ cell: view.cells[r * view.width + c], r, c, x, y })));
-  for (const a of all) a.words = cellWords(a.cell);
-  const widest = all.reduce((most, a) => a.words.reduce((m, [words, size, weight]) => Math.max(m, textWidth(words, size, weight)), most), 60);
+// How large cells are: what their text needs, and as much more as the page has room for; the text grows a little with them.
+const WIDEST = 420, TALLEST = 120, LARGEST = 1.35;
+const cellSize = (all, cols, rows, labels) => {
+  const widest = all.reduce((most, a) => a.words.reduce((m, [words, size, weight]) => Math.max(m, textWidth(words, size, weight)), most), 44);
   const tallest = all.reduce((most, a) => Math.max(most, a.words.length), 2);
-  const w = Math.min(Math.ceil(widest) + 20, 320), h = 22 + LINE * (tallest - 1) + 8, cells = [], words = [];
-  for (const { cell, r, c, x, y, words: own } of all) {
-    const share = cell.best >= 0 ? shareOf(view.V.of[cell.best], view.low, view.high, view.V.lower) : -1;
+  const needW = Math.ceil(Math.max(widest, labels.cols)) + 16, needH = 22 + LINE * (tallest - 1) + 8;
+  const room = el("chart").parentElement.clientWidth - labels.rows - 24 - (cols > 1 ? MARGIN + SIDE : 0);
+  const w = Math.max(needW, Math.min(Math.floor(room / Math.max(cols, 1)), WIDEST));
+  const h = Math.max(needH, Math.min(Math.floor((innerHeight * 0.7) / Math.max(rows, 1)), TALLEST, w * 0.6));
+  return { w, h, grown: Math.max(1, Math.min(LARGEST, w / needW, h / needH)) };
+};
+
+const drawnCells = (rows, cols, here, labels) => {
+  const all = rows.flatMap((r, y) => cols.map((c, x) => ({ at: r * view.width + c, r, c, x, y })));
+  for (const a of all) a.words = cellWords(view.cells[a.at], a.at === view.best);
+  const { w, h, grown } = cellSize(all, cols.length, rows.length, labels), line = LINE * grown, cells = [], words = [];
+  for (const { at, r, c, x, y, words: own } of all) {
+    const cell = view.cells[at], best = at === view.best;
+    const share = cell.best >= 0 ? view.colours.share(view.V.of[cell.best]) : -1;
     const [fill, ink, stripe] = share >= 0 ? ["", paint(share).ink, null] : LOOKS[cell.state];
-    const dashed = ["empty", "pending", "unmeasured"].includes(cell.state);
     const open = S.open === cellKey(r, c), isHere = here === cellKey(r, c);
-    cells.push({ r: y, c: x, row: r, col: c, share, fill, dashed, open, here: isHere, edge: isHere ? "#16202a" : dashed ? "#c3cad1" : null,
-      hatch: hatch(cell.state, w - GAP, h - GAP), stripe, label: cellLabel(cell, r, c), state: cell.state });
-    let dy = (h - GAP - (own.length * LINE + 3)) / 2 + 12;
-    own.forEach(([words_, size, weight], i) => {
-      words.push({ r: y, c: x, dy, text: words_, size, weight, ink, back: stripe && i === 0 ? 0.8 : 0, backY: dy - 4,
-        backW: stripe ? textWidth(words_, size, weight) + 8 : 0, backH: stripe ? 15 : 0 });
-      dy += LINE + (i === 0 ? 1 : 0);
+    cells.push({ r: y, c: x, row: r, col: c, share, fill, open, here: isHere, best, edge: isHere ? "#16202a" : best ? BEST : EDGES[cell.state] ?? null,
+      hatch: hatch(cell.state, w - GAP, h - GAP), stripe, label: cellLabel(cell, r, c, best), state: cell.state });
+    let dy = (h - GAP - (own.length * line + 3)) / 2 + 12 * grown;
+    own.forEach(([words_, base, weight], i) => {
+      const size = base * grown, wide = stripe ? textWidth(words_, size, weight) : 0;
+      words.push({ r: y, c: x, dy, text: words_, size, weight, ink, back: stripe ? 0.85 : 0, backY: dy - 4 * grown, backW: wide + 8, backH: stripe ? size + 3 : 0 });
+      dy += line + (i === 0 ? 1 : 0);
     });
   }
   return { cells, words, w, h };
 };
+
+// The best of each row and column; none where there is but one to choose from.
+const marginals = (keys, bests, others) => (others.length < 2 || !view.measured ? [] : keys.flatMap((key, at) => {
+  const cell = view.cells[bests.get(key) ?? -1];
+  if (!cell) return [];
+  const value = view.V.of[cell.best], share = view.colours.share(value);
+  return [{ at, share, ink: paint(share).ink, text: view.scale.show(value) }];
+}));
 
 const MANY_CELLS = 1500;  // beyond: a canvas, whose redrawing does not grow with the number of nodes
 let chart = null, chartKind = "";
@@ -133,24 +164,40 @@ const makeChart = (kind) => {
   chart.addEventListener("click", (e, item) => { const d = at(item); if (d) openCell(d.row, d.col); });
 };
 
+// The legend's ends, low colours first, and what it says.
+const legend = () => {
+  if (!view.measured) return { ends: [], words: "" };
+  const { low, high, log, rank, below, above, lower } = view.colours, show = view.scale.show;
+  const lowest = (below ? "≤ " : "") + show(low), highest = (above ? "≥ " : "") + show(high);
+  const mid = rank ? "" : show(log ? Math.sqrt(low * high) : (low + high) / 2);
+  const how = log ? "; logarithmic" : rank ? "; colours by rank" : below || above ? "; outliers share an end" : "";
+  const ends = (lower ? [highest, mid, lowest] : [lowest, mid, highest]).map((text, i) => ({ x: (RAMP / 2) * i, text, align: ["left", "center", "right"][i] }));
+  return { ends, words: `${withUnit(view.V, view.scale.unit)}; brighter is better${how}` };
+};
+
+const LONGEST_ROW = 44, LONGEST_COL = 26;
 // here: the key of the cell that the keyboard is on, or none. Answers when the picture stands.
 const drawChart = (here) => {
-  const rows = view.many ? [] : shownKeys(view.R), cols = view.many ? [] : shownKeys(view.C), { cells, words, w, h } = drawnCells(rows, cols, here);
+  const rows = view.many ? [] : view.rows, cols = view.many ? [] : view.cols;
+  const rowNames = shortened(rows.map((r) => view.R.values[r]), LONGEST_ROW), colNames = shortened(cols.map((c) => view.C.values[c]), LONGEST_COL);
+  const widest = (names, first) => names.reduce((m, s) => Math.max(m, textWidth(s, LABEL, 400)), first);
+  const { cells, words, w, h } = drawnCells(rows, cols, here, { rows: widest(rowNames, textWidth(view.R.name, 13, 600)), cols: widest(colNames, 0) });
   const kind = cells.length > MANY_CELLS ? "canvas" : "svg";
   if (kind !== chartKind) makeChart(kind);
-  const log = isLog(view.low, view.high), measured = view.low <= view.high;
-  const mid = log ? Math.sqrt(view.low * view.high) : (view.low + view.high) / 2;
-  const ends = view.V.lower ? [view.high, mid, view.low] : [view.low, mid, view.high];
   const { changeset } = vegaRequire("vega-dataflow");
   const replace = (name, values) => chart.change(name, changeset().remove(() => true).insert(values));
-  replace("rows", rows.map((r, at) => ({ at, name: view.R.values[r] })));
-  replace("cols", cols.map((c, at) => ({ at, name: view.C.values[c] })));
+  const side = marginals(rows, view.rowBest, cols), foots = marginals(cols, view.colBest, rows), { ends, words: said } = legend();
+  replace("rows", rowNames.map((name, at) => ({ at, name })));
+  replace("cols", colNames.map((name, at) => ({ at, name })));
   replace("drawn", cells);
   replace("said", words);
+  replace("side", side);
+  replace("foots", foots);
+  replace("heads", [...(side.length ? [{ side: true, text: "row best" }] : []), ...(foots.length ? [{ side: false, text: "column best" }] : [])]);
   chart.signal("cellW", w).signal("cellH", h).signal("nRows", Math.max(rows.length, 1)).signal("nCols", Math.max(cols.length, 1));
-  replace("ramp", measured ? rampStripes() : []);
-  replace("ends", measured ? ends.map((v, i) => ({ x: (RAMP / 2) * i, text: view.scale.show(v), align: ["left", "center", "right"][i] })) : []);
-  chart.signal("rowName", S.rows).signal("colName", S.cols);
-  chart.signal("valueName", measured ? `${S.value}${view.scale.unit ? ", " + view.scale.unit : ""}; brighter is better${log ? "; logarithmic" : ""}` : "");
+  chart.signal("foot", foots.length ? MARGIN + FOOT - GAP : 0);
+  replace("ramp", view.measured ? rampStripes() : []);
+  replace("ends", ends);
+  chart.signal("rowName", view.R.name).signal("colName", withUnit(view.C, view.C.unit)).signal("valueName", said);
   return chart.runAsync();
 };

@@ -8,6 +8,7 @@
 #include "orchestrator/report/heatmap.h"
 #include "orchestrator/report/heatmap_assets.h"
 #include "orchestrator/report/palette.h"
+#include "orchestrator/report/prices.h"
 
 namespace sweep::report {
 namespace {
@@ -62,10 +63,17 @@ class Page {
   }
 
   std::string data() {
-    put("{{\"n\":{},\"rows\":{},\"cols\":{},\"value\":{},\"objective\":{},\"log_ratio\":{},", rows_.size(),
-        json_string(map_.rows.name()), json_string(map_.cols.name()), json_string(map_.value.name()),
-        json_string(map_.objective.name()), kLogRatio);
+    put("{{\"n\":{},\"rows\":{},\"cols\":{},\"value\":{},\"objective\":{},\"log_ratio\":{},\"unresolved\":{}"
+        ",",
+        rows_.size(), json_string(map_.rows.name()), json_string(map_.cols.name()),
+        json_string(map_.value.name()), json_string(map_.objective.name()), kLogRatio,
+        json_string(kNotResolved));
     list("palette", kViridis, [&](std::string_view colour) { out_ += json_string(colour); });
+    list("prices", price_sentences(rows_, today()),
+         [&](const std::string& price) { out_ += json_string(price); });
+    list("apart", map_.apart, [&](const std::string& key) { out_ += json_string(key); });
+    list("kept", map_.slices,
+         [&](const Slice& slice) { put("[{},{}]", json_string(slice.axis.name()), slice.kept); });
     axes();
     metrics();
     layouts();
@@ -107,9 +115,12 @@ class Page {
       const bool numbers = std::none_of(index.keys.begin(), index.keys.end(), [](const Value& v) {
         return std::holds_alternative<std::string>(v);
       });
-      put("{{\"key\":{},\"short\":{},\"number\":{},", json_string(field.name()),
-          json_string(short_name(field.name())), numbers);
-      list("values", index.keys, [&](const Value& value) { out_ += json_string(show(value)); });
+      put("{{\"key\":{},\"name\":{},\"unit\":{},\"short\":{},\"number\":{},", json_string(field.name()),
+          json_string(map_.names.of(field)), json_string(field.unit()), json_string(short_name(field.name())),
+          numbers);
+      list("values", index.keys, [&](const Value& value) {
+        out_ += json_string(value.index() == 0 ? std::string(kNotResolved) : show(value));
+      });
       list("of", index.of, [&](std::size_t place) { put("{}", place); });
       out_.back() = '}';
     });
@@ -127,8 +138,8 @@ class Page {
       if (!there && measured) shown.push_back(field);
     }
     list("metrics", shown, [&](const Field& field) {
-      put("{{\"key\":{},\"unit\":{},\"lower\":{},\"of\":\"", json_string(field.name()),
-          json_string(field.unit()), lower_is_better(field.name()));
+      put("{{\"key\":{},\"name\":{},\"unit\":{},\"lower\":{},\"of\":\"", json_string(field.name()),
+          json_string(map_.names.of(field)), json_string(field.unit()), lower_is_better(field.name()));
       for (std::size_t i = 0; i < rows_.size(); ++i) {
         if (i > 0) out_ += ',';
         if (const auto value = number(field.of(rows_[i]))) put("{:.9g}", *value);
@@ -137,19 +148,12 @@ class Page {
     });
   }
 
+  // What may stand in a cell, line by line; the page leaves out rows, columns and what its cells agree on.
   void layouts() {
-    static constexpr std::string_view kFirst[] = {"dp", "tp", "pp", "cp", "ep"};
-    static constexpr std::string_view kSecond[] = {"grad_accum", "micro_batch_size", "zero"};
-    const auto varies = [&](std::string_view key) {
-      return std::any_of(map_.varying.begin(), map_.varying.end(),
-                         [&](const Field& f) { return f.name() == key; });
-    };
-    const std::span<const std::string_view> groups[] = {kFirst, kSecond};
-    list("layout", groups, [&](const auto& group) {
-      std::vector<std::string_view> keys;
-      std::copy_if(group.begin(), group.end(), std::back_inserter(keys), varies);
+    list("layout", possible_cell_lines(map_), [&](const std::vector<Field>& line) {
       out_ += '[';
-      for (std::size_t i = 0; i < keys.size(); ++i) put("{}{}", i > 0 ? "," : "", json_string(keys[i]));
+      for (std::size_t i = 0; i < line.size(); ++i)
+        put("{}{}", i > 0 ? "," : "", json_string(line[i].name()));
       out_ += ']';
     });
   }
@@ -195,18 +199,21 @@ class Page {
 
 std::string whole_page(const Heatmap& map, std::span<const ResultRow> rows, bool live) {
   const std::string title = title_of(map);
+  const Script program = live ? heatmap_live_script() : heatmap_script();
   std::string out =
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      // The page may not load or send anything, whatever a result says; a live one asks its own server alone.
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
+  // The page may not load or send anything and runs its own two scripts alone, whatever a result says; a live one asks
+  // its own server alone.
+  out += fmt::format(
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-      "script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
-  out += live ? "; connect-src 'self'\">\n" : "\">\n";
+      "script-src {} {}; base-uri 'none'; form-action 'none'{}\">\n",
+      csp_hash(vega_script()), csp_hash(program), live ? "; connect-src 'self'" : "");
   out += fmt::format("<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n<header>\n<h1>{}</h1>\n",
                      escape_xml(title), heatmap_css(), escape_xml(title));
   if (!map.question.empty()) out += fmt::format("<p class=\"question\">{}</p>\n", escape_xml(map.question));
   out +=
-      "<p id=\"summary\"></p>\n</header>\n<div id=\"controls\"></div>\n<details "
+      "<div id=\"summary\"></div>\n</header>\n<div id=\"controls\"></div>\n<details "
       "id=\"filters\"></details>\n<main>\n"
       "<div id=\"chart\" tabindex=\"0\"></div>\n<div id=\"keys\"></div>\n"
       "<section id=\"list\" hidden></section>\n</main>\n<div id=\"tip\" role=\"tooltip\" "
@@ -214,12 +221,8 @@ std::string whole_page(const Heatmap& map, std::span<const ResultRow> rows, bool
   out += to_svg(map);
   out += "</noscript>\n<script type=\"application/json\" id=\"data\">";
   out += Page(map, rows).data();
-  out += "</script>\n<script>\n";
-  out += vega_js();
-  out += "</script>\n<script>\n(() => {\n\"use strict\";\n";
-  out += heatmap_js();
-  if (live) out += heatmap_live_js();
-  out += "})();\n</script>\n</body>\n</html>\n";
+  out += fmt::format("</script>\n<script>{}</script>\n<script>{}</script>\n</body>\n</html>\n",
+                     vega_script().text, program.text);
   return out;
 }
 

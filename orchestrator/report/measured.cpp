@@ -90,7 +90,7 @@ std::vector<std::string> measured_lines(const ResultRow& row, const Provenance* 
   const Environment* node = from && !from->nodes.empty() ? &from->nodes.front() : nullptr;
   const std::string hosts = from ? hosts_of(*from) : "", devices = node ? devices_of(*node) : "";
   if (hosts.empty() && devices.empty())
-    out.emplace_back("the nodes were not told");
+    out.emplace_back("nodes unknown");
   else
     out.push_back(fmt::format(
         "on {}{}{}{}", hosts.empty() ? "nodes not named" : hosts, devices.empty() ? "" : "; ", devices,
@@ -98,10 +98,10 @@ std::vector<std::string> measured_lines(const ResultRow& row, const Provenance* 
   const auto effective = from ? object_of(from->effective) : nlohmann::json::object();
   const std::string backend = effective.contains("backend") ? text_of(effective.at("backend")) : "";
   std::string line = backend.empty() && row.trial.world() == 1 ? "one rank, no transport"
-                     : backend.empty()                         ? "transport not told"
+                     : backend.empty()                         ? "transport unknown"
                                                                : "transport " + backend;
   const std::string clocks = clocks_of(row, node);
-  out.push_back(fmt::format("{}; {}", line, clocks.empty() ? "clocks not told" : clocks));
+  out.push_back(fmt::format("{}; {}", line, clocks.empty() ? "clocks unknown" : clocks));
   if (const i64 beside = row.metrics.neighbours.value_or(0); beside > 0)
     out.push_back(fmt::format("beside {} other trial{} on the same node{}: its times are disturbed", beside,
                               beside == 1 ? "" : "s", row.trial.nodes == 1 ? "" : "s"));

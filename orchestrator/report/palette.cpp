@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "orchestrator/report/statistics.h"
+
 namespace sweep::report {
 namespace {
 
@@ -41,14 +43,28 @@ Paint paint(double share) {
   return {fmt::format("#{:02x}{:02x}{:02x}", mix[0], mix[1], mix[2]), 1.05 / (l + 0.05) > (l + 0.05) / 0.06};
 }
 
-bool is_logarithmic(double low, double high) {
-  return low > 0 && high / low >= kLogRatio;
+Colours colours_for(std::vector<double> values, bool lower_is_better) {
+  constexpr std::size_t kFewest = 5;  // fewer have no quartiles worth the name
+  std::erase_if(values, [](double v) { return !std::isfinite(v); });
+  Colours out{.lower_is_better = lower_is_better};
+  if (values.empty()) return out;
+  std::ranges::sort(values);
+  out.low = values.front(), out.high = values.back();
+  out.log = out.low > 0 && out.high / out.low >= kLogRatio;
+  if (out.log || values.size() < kFewest) return out;
+  const double first = *quantile(values, 0.25), third = *quantile(values, 0.75),
+               reach = 1.5 * (third - first);
+  if (!(reach > 0)) return out;
+  out.low = *std::ranges::lower_bound(values, first - reach);
+  out.high = *(std::ranges::upper_bound(values, third + reach) - 1);
+  out.below = out.low > values.front(), out.above = out.high < values.back();
+  return out;
 }
 
-double share_of(double value, double low, double high, bool lower_is_better) {
+double Colours::share(double value) const {
   if (!(high > low)) return 1;
-  const bool log = is_logarithmic(low, high);
-  const double share = log ? std::log(value / low) / std::log(high / low) : (value - low) / (high - low);
+  const double at = std::clamp(value, low, high);
+  const double share = log ? std::log(at / low) / std::log(high / low) : (at - low) / (high - low);
   return std::clamp(lower_is_better ? 1 - share : share, 0.0, 1.0);
 }
 

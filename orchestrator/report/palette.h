@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace sweep::report {
 
@@ -17,10 +18,15 @@ struct Paint {
 };
 Paint paint(double share);  // 0: dark end, 1: bright end
 
-// Where a value stands between low and high: 0 to 1, brighter is better. Logarithmic when high is 50 times
-// low or more.
+// Which colours the values of a picture take. Of many magnitudes the scale is logarithmic. Else, where outliers (beyond
+// the whiskers of a box plot, 1.5 interquartile ranges) would take the colours from the rest, they share the end colours.
 inline constexpr double kLogRatio = 1000;
-bool is_logarithmic(double low, double high);
-double share_of(double value, double low, double high, bool lower_is_better);
+struct Colours {
+  double low = 0, high = 0;                        // the ends of the scale
+  bool log = false, below = false, above = false;  // values lie below or above the ends
+  bool lower_is_better = false;
+  double share(double value) const;  // 0: dark end, 1: bright end; brighter is better
+};
+Colours colours_for(std::vector<double> values, bool lower_is_better);
 
 }  // namespace sweep::report

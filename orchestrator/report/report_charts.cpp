@@ -17,7 +17,6 @@ namespace sweep::report::parts {
 namespace {
 
 constexpr std::size_t kModels = 4, kCurves = 6, kBars = 10, kFewBars = 4;
-constexpr double kGiB = 1.0 / double(i64{1} << 30);
 
 std::string drawn(const std::string& svg) {
   return fmt::format("<div class=\"chart\">{}</div>\n", svg);
@@ -42,57 +41,62 @@ std::vector<const ResultRow*> pareto_front(std::vector<const ResultRow*> rows) {
   return out;
 }
 
-ChartPoint memory_point(const ResultRow& row, std::span<const Field> differ) {
+ChartPoint memory_point(const ResultRow& row, std::span<const Field> differ, const Scale& memory) {
   const double bytes = double(*row.metrics.peak_allocated_bytes);
-  return {bytes * kGiB, speed_of(row),
-          fmt::format("{}: {} GiB, {} tokens/s per rank, trial {}", name_of(row, differ),
-                      significant(bytes * kGiB), si(speed_of(row)), row.trial_id),
+  return {bytes * memory.factor, speed_of(row),
+          fmt::format("{}: {} {}, {} tokens/s per rank, trial {}", name_of(row, differ), memory(bytes),
+                      memory.unit, si(speed_of(row)), row.trial_id),
           ""};
 }
 
 // At most one point for each place on the paper, so that a hundred thousand rows stay a small picture.
-ChartSeries background(const std::vector<const ResultRow*>& rows, std::span<const Field> differ) {
+ChartSeries background(const std::vector<const ResultRow*>& rows, std::span<const Field> differ,
+                       const Scale& scale) {
   double memory = 1, speed = 1;
   for (const ResultRow* row : rows) {
     memory = std::max(memory, double(*row->metrics.peak_allocated_bytes));
     speed = std::max(speed, speed_of(*row));
   }
-  ChartSeries out{"configurations that ended ok", {}, false, true};
+  ChartSeries out{.name = "configurations that ended ok", .points = {}, .line = false, .pale = true};
   std::set<std::pair<int, int>> taken;
   for (const ResultRow* row : rows) {
     const int x = int(double(*row->metrics.peak_allocated_bytes) / memory * 120),
               y = int(speed_of(*row) / speed * 80);
-    if (taken.emplace(x, y).second) out.points.push_back(memory_point(*row, differ));
+    if (taken.emplace(x, y).second) out.points.push_back(memory_point(*row, differ, scale));
   }
   return out;
 }
 
 std::string memory_chart(const std::string& model, const std::vector<const ResultRow*>& rows, double headroom,
                          std::span<const Field> differ) {
-  Chart chart;
-  chart.title = fmt::format("Peak memory against tokens per second and rank, {}", model);
-  chart.x = {.name = "peak allocated memory of the fullest rank [GiB]"};
-  chart.y = {.name = "tokens/s per rank", .suffix = true};
-  chart.series.push_back(background(rows, differ));
-  ChartSeries front{"Pareto front: nothing faster in as little memory", {}};
-  for (const ResultRow* row : pareto_front(rows)) front.points.push_back(memory_point(*row, differ));
-  chart.series.push_back(std::move(front));
   std::set<i64> memories;
+  double largest = 0;
   for (const ResultRow* row : rows) {
+    largest = std::max(largest, double(*row->metrics.peak_allocated_bytes));
     if (const auto memory = device_memory(*row); memory && memories.size() < 3) memories.insert(*memory);
   }
+  const Scale scale = scale_for("bytes", largest);
+  Chart chart;
+  chart.title = fmt::format("Throughput vs. memory, {}", model);
+  chart.x = {.name = fmt::format("peak memory allocated, fullest rank [{}]", scale.unit)};
+  chart.y = {.name = "tokens/s per rank", .suffix = true};
+  chart.series.push_back(background(rows, differ, scale));
+  ChartSeries front{.name = "Pareto front: nothing faster in as little memory", .points = {}, .step = true};
+  for (const ResultRow* row : pareto_front(rows)) front.points.push_back(memory_point(*row, differ, scale));
+  chart.series.push_back(std::move(front));
   for (const i64 memory : memories) {
+    const double bytes = double(memory);
     chart.lines.push_back(
-        {double(memory) * kGiB, fmt::format("device memory {} GiB", significant(double(memory) * kGiB))});
+        {bytes * scale.factor, fmt::format("device memory {} {}", scale(bytes), scale.unit)});
     chart.lines.push_back(
-        {double(memory) * kGiB * (1 - headroom), fmt::format("{:g} % headroom", headroom * 100)});
+        {bytes * scale.factor * (1 - headroom), fmt::format("{:g} % headroom", headroom * 100)});
   }
   return drawn(to_svg(chart));
 }
 
 // Crosses stand on the floor of the chart, a little apart so that none hides another.
 ChartSeries curve_series(const BatchCurve& curve, const std::string& name, double floor, std::size_t number) {
-  ChartSeries out{name, {}};
+  ChartSeries out{.name = name, .points = {}};
   for (std::size_t i = 0; i < curve.points.size(); ++i) {
     const BatchPoint& point = curve.points[i];
     const ResultRow& row = *point.row;
@@ -159,10 +163,15 @@ std::vector<const ResultRow*> rows_for_split(const ReportInput& in) {
 }  // namespace
 
 std::string memory_and_speed(const ReportInput& in) {
-  std::map<std::string, std::vector<const ResultRow*>> models;
+  const auto keys = comparable_groups(varying(in.rows));
+  std::map<std::string, std::vector<const ResultRow*>> models;  // or parts of one that compare
   for (const ResultRow& row : in.rows) {
-    if (fate_of(row) == Fate::kOk && row.metrics.peak_allocated_bytes && speed_of(row) > 0)
-      models[row.trial.model].push_back(&row);
+    if (fate_of(row) != Fate::kOk || !row.metrics.peak_allocated_bytes || speed_of(row) <= 0) continue;
+    BestOfGroup group;
+    for (const auto& key : keys) group.key.push_back(find_column(key)->get(row));
+    BestOptions options;
+    options.group_by = keys;
+    models[heading_of(group, options)].push_back(&row);
   }
   if (models.empty())
     return paragraph("No configuration ended ok with both its peak memory and its rate measured.");
@@ -175,7 +184,7 @@ std::string memory_and_speed(const ReportInput& in) {
     out += memory_chart(model, rows, in.headroom, differ);
   }
   if (models.size() > kModels)
-    out += paragraph(fmt::format("{} more models are not drawn.", models.size() - kModels));
+    out += paragraph(fmt::format("{} more are not drawn.", models.size() - kModels));
   return out;
 }
 
@@ -208,12 +217,7 @@ std::string scaling(const ReportInput& in) {
     out += drawn(to_svg(chart));
   else
     out += paragraph("Only one node count was measured: there is nothing to compare it with.");
-  Table table = for_people(source_table(SourceTable::kScaling, in.rows).table);
-  if (curves.size() == 1) {  // model, hardware and seq_len are the same in every line
-    table.columns.erase(table.columns.begin(), table.columns.begin() + 3);
-    for (auto& row : table.rows) row.erase(row.begin(), row.begin() + 3);
-  }
-  return out + html_table(table);
+  return out + html_table(for_people(source_table(SourceTable::kScaling, in.rows).table), Names(in.rows));
 }
 
 std::string batches(const ReportInput& in) {

@@ -55,7 +55,7 @@ std::string failure_row(const ReportInput& in, const std::string& outcome, const
   return fmt::format(
       "<tr><td>{}</td><td class=\"n\">{}</td><td>{}{}</td><td>{}<br><span "
       "class=\"small\">{}</span></td></tr>\n",
-      escape_xml(outcome), failure.count, escape_xml(row.reason.empty() ? "no reason was given" : row.reason),
+      escape_xml(outcome), failure.count, escape_xml(row.reason.empty() ? "no reason recorded" : row.reason),
       evidence, escape_xml(name_of(row, differ)), escape_xml(row.trial_id));
 }
 
@@ -107,6 +107,16 @@ std::string shell_word(std::string_view word) {
   return out + "'";
 }
 
+// "Measured: 10 steps after 3 warm-up steps, 1 repeat."
+std::string measuring_text(const std::optional<MeasurePlan>& plan) {
+  if (!plan) return "";
+  const auto count = [](i64 n, std::string_view word) {
+    return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s");
+  };
+  return fmt::format("Measured: {} after {}, {}.", count(plan->steps, "step"),
+                     count(plan->warmup_steps, "warm-up step"), count(plan->repeats, "repeat"));
+}
+
 }  // namespace
 
 std::string failures(const ReportInput& in) {
@@ -131,8 +141,8 @@ std::string failures(const ReportInput& in) {
   });
   const auto differ = varying(in.rows);
   std::string out =
-      "<div class=\"wide\"><table>\n<tr><th>outcome</th><th>how many</th><th>for "
-      "example</th><th>configuration</th></tr>\n";
+      "<div class=\"wide\"><table>\n<tr><th>outcome</th><th class=\"n\">count</th><th>example</th>"
+      "<th>its configuration</th></tr>\n";
   for (std::size_t i = 0; i < std::min(kKinds, sorted.size()); ++i)
     out += failure_row(in, sorted[i].first, sorted[i].second, differ);
   out += "</table></div>\n";
@@ -154,7 +164,7 @@ std::string environment(const ReportInput& in) {
   Table table;
   table.columns = {"nodes", "devices", "driver", "software", "launcher", "allocations", "results"};
   const auto text = [](std::string words) {
-    return words.empty() ? Value{"not told"} : Value{std::move(words)};
+    return words.empty() ? Value{"unknown"} : Value{std::move(words)};
   };
   for (const auto& [machine, seen] : machines) {
     if (table.rows.size() == kEnvironments) break;
@@ -162,7 +172,7 @@ std::string environment(const ReportInput& in) {
                           text(machine.software), text(machine.launcher),
                           static_cast<i64>(seen.allocations.size()), seen.results});
   }
-  std::string out = html_table(table);
+  std::string out = html_table(table, Names(in.rows));
   if (machines.size() > kEnvironments)
     out += paragraph(fmt::format("{} more kinds of node are not listed.", machines.size() - kEnvironments));
   std::set<std::string> throttled;
@@ -185,9 +195,14 @@ std::string reproduce(const ReportInput& in) {
   std::string command =
       fmt::format("sweep run {} --db {}", shell_word(in.grid_path.empty() ? "grid.yaml" : in.grid_path),
                   shell_word(in.db));
-  if (const auto launcher = said("launcher"); !launcher.empty()) command += " --on " + shell_word(launcher);
-  if (const auto slots = said("slots"); !slots.empty()) command += " --slots " + shell_word(slots);
-  if (const auto hours = said("gpu_hours"); !hours.empty()) command += " --gpu-hours " + shell_word(hours);
+  constexpr std::pair<const char*, std::string_view> kFlags[] = {{"launcher", " --on "},
+                                                                 {"slots", " --slots "},
+                                                                 {"start", " --start "},
+                                                                 {"screen", " --screen "},
+                                                                 {"gpu_hours", " --gpu-hours "}};
+  for (const auto& [key, flag] : kFlags) {
+    if (const auto value = said(key); !value.empty()) command += std::string(flag) + shell_word(value);
+  }
   std::string out;
   if (in.grid_text.empty()) {
     out += paragraph(
@@ -195,10 +210,9 @@ std::string reproduce(const ReportInput& in) {
         "again.");
   } else {
     out += block(command + "\n");
-    const std::string measure = said("measure"), build = said("build");
-    out +=
-        fmt::format("<p class=\"small\">{}{}</p>\n", escape_xml(build.empty() ? "" : "Build " + build + ". "),
-                    escape_xml(measure.empty() ? "" : "Measuring plan " + measure + "."));
+    const std::string build = said("build"), measure = measuring_text(measure_of(in.options_json));
+    out += fmt::format("<p class=\"small\">{}{}</p>\n",
+                       escape_xml(build.empty() ? "" : "Build " + build + ". "), escape_xml(measure));
     out += "<h3>The grid file</h3>\n" + block(in.grid_text);
   }
   out += "<h3>This page again</h3>\n" + block(fmt::format("sweep report {} --db {} -o report.html\n",

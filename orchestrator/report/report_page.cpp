@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "orchestrator/report/fields.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/heatmap.h"
@@ -38,24 +40,61 @@ std::string name_of(const ResultRow& row, std::span<const Field> varying) {
   return out.empty() ? safe_text(row.trial.model) : out;
 }
 
-// A heading may be cut behind an underscore, where the page is too narrow for its table.
-std::string breakable(std::string_view heading) {
+namespace {
+
+// Takes away columns without any value, and the axes whose value is the same in every row; says what that is.
+std::string without_constants(Table& table, const Names& names) {
   std::string out;
-  for (const char c : escape_xml(heading)) out += c == '_' ? std::string("_<wbr>") : std::string(1, c);
-  return out;
+  if (table.rows.size() < 2) return out;
+  for (std::size_t c = table.columns.size(); c-- > 0;) {
+    const Column* column = find_column(table.columns[c]);
+    const Value& first = table.rows.front()[c];
+    const bool same = std::ranges::all_of(table.rows, [&](const auto& row) { return row[c] == first; });
+    const bool empty = same && first.index() == 0;
+    if (!empty && (!column || column->role != Role::kAxis || !same)) continue;
+    if (!empty)
+      out = fmt::format("{} {}{}{}", names.of(column->key), show(first), out.empty() ? "" : ", ", out);
+    table.columns.erase(table.columns.begin() + std::ptrdiff_t(c));
+    for (auto& row : table.rows) row.erase(row.begin() + std::ptrdiff_t(c));
+  }
+  return out.empty() ? "" : fmt::format("<p class=\"small\">In every row: {}.</p>\n", escape_xml(out));
 }
 
-std::string html_table(const Table& table) {
-  std::string out = "<div class=\"wide\"><table>\n<tr>";
+constexpr std::size_t kIdShown = 8;  // digits of a trial's id; commands take its beginning
+
+// Text that is a figure with a mark or a spread, as "16 ★" or "98.1 ± 0.2".
+bool reads_as_number(const std::string& text) {
+  return text.find_first_of("0123456789") == 0 && text.size() < 20;
+}
+
+}  // namespace
+
+std::string html_table(Table table, const Names& names) {
+  std::string out = without_constants(table, names) + "<div class=\"wide\"><table>\n<tr>";
   const auto cells = shown_cells(table);
-  for (std::size_t c = 0; c < cells.heads.size(); ++c)
-    out += fmt::format("<th{}>{}</th>", cells.numbers[c] ? " class=\"n\"" : "", breakable(cells.heads[c]));
+  std::vector<const char*> how;
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    const Column* column = find_column(table.columns[c]);
+    const bool axis = column && column->role == Role::kAxis;  // a model may be called 8B
+    const bool numbers = cells.numbers[c] || (!axis && std::ranges::all_of(cells.rows, [&](const auto& row) {
+                           return row[c] == "-" || reads_as_number(row[c]);
+                         }));
+    const bool id = table.columns[c] == "trial";
+    const bool wide =
+        table.columns[c] == "layout" || table.columns[c] == "configuration" || table.columns[c] == "setting";
+    how.push_back(id ? " class=\"id\"" : numbers ? " class=\"n\"" : wide ? " class=\"conf\"" : "");
+    const std::string head =
+        column ? names.with_unit(Field(*column), {1, cells.units[c], false}) : names.of(table.columns[c]);
+    out += fmt::format("<th{}>{}</th>", how.back(), escape_xml(head));
+  }
   out += "</tr>\n";
-  for (std::size_t r = 0; r < cells.rows.size(); ++r) {
+  for (const auto& row : cells.rows) {
     out += "<tr>";
-    for (std::size_t c = 0; c < cells.rows[r].size(); ++c) {
-      out +=
-          fmt::format("<td{}>{}</td>", cells.numbers[c] ? " class=\"n\"" : "", escape_xml(cells.rows[r][c]));
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      const bool id = table.columns[c] == "trial" && row[c].size() > kIdShown;
+      out += id ? fmt::format("<td{} title=\"{}\">{}</td>", how[c], escape_xml(row[c]),
+                              escape_xml(row[c].substr(0, kIdShown)))
+                : fmt::format("<td{}>{}</td>", how[c], escape_xml(row[c]));
     }
     out += "</tr>\n";
   }
@@ -72,7 +111,8 @@ std::string counts_line(const ReportInput& in) {
   std::string parts;
   for (std::size_t f = 0; f < kFates; ++f) {
     if (count[f] > 0)
-      parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", count[f], to_string(Fate(f)));
+      parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", count[f],
+                           Fate(f) == Fate::kPending ? "not run yet" : to_string(Fate(f)));
   }
   return fmt::format("{} configurations{}{}. Made {} by sweep {}.", in.rows.size(), parts.empty() ? "" : ": ",
                      parts, in.made_at, in.version);
@@ -86,15 +126,18 @@ std::string page(const ReportInput& in, const std::string& sections) {
   const std::string name = escape_xml(in.sweep);
   std::string out = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
   out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-  out +=
+  // One script of known text may run, nothing may be loaded or sent.
+  out += fmt::format(
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-      "img-src data:\">\n";
+      "script-src {}; img-src data:; base-uri 'none'; form-action 'none'\">\n",
+      csp_hash(report_script()));
   out += fmt::format("<title>{} - sweep report</title>\n<style>\n{}</style>\n</head>\n<body>\n", name,
                      report_css());
   out += fmt::format("<header>\n<h1>{}</h1>\n", name);
   if (!in.question.empty()) out += fmt::format("<p class=\"question\">{}</p>\n", escape_xml(in.question));
   out += fmt::format("<p class=\"meta\">{}</p>\n</header>\n<main>\n", escape_xml(counts_line(in)));
-  return out + sections + "</main>\n</body>\n</html>\n";
+  return out + sections +
+         fmt::format("</main>\n<script>{}</script>\n</body>\n</html>\n", report_script().text);
 }
 
 }  // namespace
@@ -105,20 +148,24 @@ Expected<std::string> report_html(const ReportInput& in) {
     if (axis.empty()) continue;
     if (const auto field = Field::resolve(axis, in.rows); !field) return tl::unexpected(field.error());
   }
+  const auto differ = varying(in.rows);
   BestOptions options;
   options.metric = in.metric;
+  options.group_by = comparable_groups(differ);
+  options.form.measure = measure_of(in.options_json);
+  for (const Field& field : differ) options.form.swept.push_back(field.name());
   const auto groups = best(in.rows, options);
   if (!groups) return tl::unexpected(groups.error());
   std::string out = section("answer", "Answer", parts::answer(in, *groups, options));
-  out += section("cost", "What it costs", parts::cost(in));
-  out += section("heatmap", "Landscape", parts::landscape(in));
-  out += section("memory", "Memory against speed", parts::memory_and_speed(in));
+  out += section("cost", "Cost", parts::cost(in, *groups, options));
+  out += section("heatmap", "Heatmap", parts::landscape(in));
+  out += section("failures", "Failed and skipped configurations", parts::failures(in));
+  out += section("memory", "Throughput vs. memory", parts::memory_and_speed(in));
   out += section("scaling", "Scaling by nodes", parts::scaling(in));
   out += section("batch", "Batch size", parts::batches(in));
   out += section("time", "Where the time goes", parts::time_split(in));
-  out += section("failures", "What did not work, and why", parts::failures(in));
   out += section("environment", "Where it was measured", parts::environment(in));
-  out += section("reproduce", "How to repeat it", parts::reproduce(in));
+  out += section("reproduce", "Reproduce", parts::reproduce(in));
   return page(in, out);
 }
 

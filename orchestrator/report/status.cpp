@@ -50,12 +50,18 @@ std::string best_part(const StatusView::Best& best) {
   return out;
 }
 
-std::vector<std::string> all_parts(const StatusView& view) {
-  std::vector<std::string> parts = count_parts(view);
+std::vector<std::string> time_and_best(const StatusView& view) {
+  std::vector<std::string> parts;
   const bool finished = counts(view).done() >= view.total;
   if (!finished && view.left_s) parts.push_back(fmt::format("about {} left", duration(*view.left_s)));
   if (finished && view.elapsed_s) parts.push_back(fmt::format("took {}", duration(*view.elapsed_s)));
   if (view.best) parts.push_back(fmt::format("best {}", best_part(*view.best)));
+  return parts;
+}
+
+std::vector<std::string> all_parts(const StatusView& view) {
+  std::vector<std::string> parts = count_parts(view);
+  for (auto& part : time_and_best(view)) parts.push_back(std::move(part));
   return parts;
 }
 
@@ -90,10 +96,17 @@ StatusCounts counts(const StatusView& view) {
 
 std::string status_bar(const StatusView& view, std::size_t width) {
   const std::size_t cells = width == 0 || width >= 100 ? 20 : width >= 60 ? 12 : 6;
-  std::string out =
+  const std::string head =
       fmt::format("{} {:>3} %  {}/{}", bar(view, cells), percent(view), counts(view).done(), view.total);
-  for (const std::string& part : all_parts(view)) out += "  " + part;
-  return width == 0 ? out : fit(out, width);
+  const auto with = [&](const std::vector<std::string>& parts) {
+    return fmt::format("{}  {}", head, fmt::join(parts, "  "));
+  };
+  const auto parts = all_parts(view);
+  const std::string out = parts.empty() ? head : with(parts);
+  if (width == 0 || display_width(out) <= width) return out;
+  // Counts give way before the best configuration is cut where it differs from others.
+  if (const std::string brief = with(time_and_best(view)); display_width(brief) <= width) return brief;
+  return fit(out, width);
 }
 
 std::string status_line(const StatusView& view) {

@@ -20,6 +20,7 @@ struct Sheet {
     std::string title;
     bool right = true;  // numbers
     std::size_t width = 0;
+    std::string unit = {};
   };
   std::vector<Head> heads;
   std::vector<std::vector<std::string>> rows;
@@ -44,12 +45,13 @@ std::string title_of(const std::string& key, const Column* column, const Scale& 
 
 Sheet sheet_of(const Table& table, bool humanize) {
   Sheet sheet;
-  for (const std::string& key : table.columns) sheet.heads.push_back({safe_text(key), true, 0});
+  for (const std::string& key : table.columns) sheet.heads.push_back({safe_text(key), true, 0, ""});
   sheet.rows.resize(table.rows.size());
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
     const Column* column = humanize ? find_column(table.columns[c]) : nullptr;
     const Scale scale = column ? scale_for(column->unit, largest(table, c)) : Scale{};
-    if (column) sheet.heads[c].title = title_of(table.columns[c], column, scale);
+    if (column)
+      sheet.heads[c].title = title_of(table.columns[c], column, scale), sheet.heads[c].unit = scale.unit;
     sheet.heads[c].width = display_width(sheet.heads[c].title);
     for (std::size_t r = 0; r < table.rows.size(); ++r) {
       const Value& value = table.rows[r][c];
@@ -198,6 +200,7 @@ ShownTable shown_cells(const Table& table) {
   ShownTable out;
   for (auto& head : sheet.heads) {
     out.numbers.push_back(head.right);
+    out.units.push_back(std::move(head.unit));
     out.heads.push_back(std::move(head.title));
   }
   out.rows = std::move(sheet.rows);

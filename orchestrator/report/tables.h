@@ -34,6 +34,7 @@ std::string to_text_raw(const Table&, std::size_t width = 0);
 struct ShownTable {
   std::vector<std::string> heads;
   std::vector<bool> numbers;  // one per column: no text in it
+  std::vector<std::string> units;
   std::vector<std::vector<std::string>> rows;
 };
 ShownTable shown_cells(const Table&);

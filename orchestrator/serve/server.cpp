@@ -6,6 +6,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 #include <random>
+#include <vector>
 
 #include "orchestrator/serve/session.h"
 
@@ -49,9 +50,9 @@ class Core : public std::enable_shared_from_this<Core> {
   const std::string& token() const { return shared_.token; }
 
  private:
-  // While all connections are taken, new ones wait in the kernel's queue.
+  // Where all connections are taken and none waits for a request, new ones wait in the kernel's queue.
   void accept() {
-    if (closed_ || accepting_ || open_ >= shared_.limits.connections) return;
+    if (closed_ || accepting_ || !has_room()) return;
     accepting_ = true;
     acceptor_.async_accept(
         [self = shared_from_this()](const boost::system::error_code& error, tcp::socket socket) {
@@ -60,16 +61,30 @@ class Core : public std::enable_shared_from_this<Core> {
           self->accept();
         });
   }
+  // Half-open connections, however many, do not keep a request waiting: the oldest gives way.
+  bool has_room() {
+    std::erase_if(connections_, [](const auto& one) { return one.expired(); });
+    if (open_ < shared_.limits.connections) return true;
+    for (auto one = connections_.begin(); one != connections_.end(); ++one) {
+      const auto connection = one->lock();
+      if (!connection || !connection->waits_for_request()) continue;
+      connections_.erase(one);
+      connection->close();
+      return true;
+    }
+    return false;
+  }
   void serve(tcp::socket socket) {
     ++open_;
-    start_session(std::move(socket), shared_, [self = shared_from_this()] {
+    connections_.push_back(start_session(std::move(socket), shared_, [self = shared_from_this()] {
       --self->open_;
       self->accept();
-    });
+    }));
   }
 
   tcp::acceptor acceptor_;
   Shared shared_;
+  std::vector<std::weak_ptr<Connection>> connections_;  // the oldest first
   int open_ = 0;
   bool accepting_ = false, closed_ = false;
 };

@@ -1,5 +1,5 @@
 // Server: a few documents over HTTP on this machine's loopback address, for whoever knows the token in their address. It
-// owns sockets and no data, and refuses every method but GET, foreign Host names, long headers and silence.
+// owns sockets and no data, and refuses every method but GET and HEAD, foreign Host names, long headers and silence.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <chrono>
@@ -24,7 +24,7 @@ using Site = std::function<Expected<Document>(std::string_view name)>;
 
 struct Limits {
   std::size_t header_bytes = 8192;
-  int connections = 32;  // more wait until one ends
+  int connections = 64;  // beyond: the one that has waited longest without a request is closed
   std::chrono::milliseconds silence{
       15000};  // for a whole request, for the client to take an answer, and between requests
 };

@@ -42,9 +42,9 @@ std::string_view view(beast::string_view text) {
 Answer answer_to(const Request& request, bool has_body, const Shared& shared) {
   if (request.count(http::field::host) != 1 || !names_loopback(view(request[http::field::host])))
     return plain(http::status::misdirected_request, "this server answers to 127.0.0.1 and localhost only");
-  if (request.method() != http::verb::get)
-    return plain(http::status::method_not_allowed, "nothing but GET is answered");
-  if (has_body) return plain(http::status::bad_request, "a GET brings nothing");
+  if (request.method() != http::verb::get && request.method() != http::verb::head)
+    return plain(http::status::method_not_allowed, "only GET and HEAD are answered");
+  if (has_body) return plain(http::status::bad_request, "a GET or HEAD has no body");
   const auto name = name_behind(view(request.target()), shared.token);
   if (!name)
     return plain(http::status::not_found,
@@ -57,17 +57,21 @@ Answer answer_to(const Request& request, bool has_body, const Shared& shared) {
   return {known ? http::status::not_modified : http::status::ok, std::move(*document)};
 }
 
-class Session : public std::enable_shared_from_this<Session> {
+class Session final : public Connection, public std::enable_shared_from_this<Session> {
  public:
   Session(boost::asio::ip::tcp::socket socket, const Shared& shared, std::function<void()> ended)
       : stream_(std::move(socket)), shared_(shared), ended_(std::move(ended)) {}
-  ~Session() { ended_(); }
+  ~Session() override { ended_(); }
+
+  bool waits_for_request() const override { return reading_; }
+  void close() override { stream_.close(); }
 
   void read() {
     parser_.emplace();
     parser_->header_limit(static_cast<std::uint32_t>(shared_.limits.header_bytes));
     parser_->body_limit(boost::none);  // a body is never read
     stream_.expires_after(shared_.limits.silence);
+    reading_ = true;
     http::async_read_header(
         stream_, buffer_, *parser_,
         [self = shared_from_this()](beast::error_code error, std::size_t) { self->on_header(error); });
@@ -75,6 +79,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
  private:
   void on_header(beast::error_code error) {
+    reading_ = false;
     if (error == http::error::header_limit)
       return write(plain(http::status::request_header_fields_too_large, "the request's header is too long"),
                    false);
@@ -98,14 +103,15 @@ class Session : public std::enable_shared_from_this<Session> {
     response_->set("X-Frame-Options", "DENY");
     response_->set("Referrer-Policy", "no-referrer");
     response_->set("Cross-Origin-Resource-Policy", "same-origin");
-    if (answer_.status == http::status::method_not_allowed) response_->set(http::field::allow, "GET");
+    if (answer_.status == http::status::method_not_allowed) response_->set(http::field::allow, "GET, HEAD");
     if (!answer_.document.version.empty())
       response_->set(http::field::etag, "\"" + answer_.document.version + "\"");
-    const bool empty = answer_.status == http::status::not_modified;
+    const bool unchanged = answer_.status == http::status::not_modified;
+    const bool head = parser_->is_header_done() && parser_->get().method() == http::verb::head;
     const std::string& body = *answer_.document.body;
-    response_->body() = {body.data(), empty ? 0 : body.size()};
+    response_->body() = {body.data(), unchanged || head ? 0 : body.size()};
     response_->keep_alive(keep_alive);
-    if (!empty) response_->prepare_payload();
+    if (!unchanged) response_->content_length(body.size());  // what a GET would bring
     stream_.expires_after(shared_.limits.silence);
     http::async_write(stream_, *response_,
                       [self = shared_from_this(), keep_alive](beast::error_code error, std::size_t) {
@@ -134,12 +140,16 @@ class Session : public std::enable_shared_from_this<Session> {
   Answer answer_;
   std::array<char, 4096> scrap_{};
   std::size_t drained_ = 0;
+  bool reading_ = false;
 };
 
 }  // namespace
 
-void start_session(boost::asio::ip::tcp::socket socket, const Shared& shared, std::function<void()> ended) {
-  std::make_shared<Session>(std::move(socket), shared, std::move(ended))->read();
+std::weak_ptr<Connection> start_session(boost::asio::ip::tcp::socket socket, const Shared& shared,
+                                        std::function<void()> ended) {
+  const auto session = std::make_shared<Session>(std::move(socket), shared, std::move(ended));
+  session->read();
+  return session;
 }
 
 }  // namespace sweep::serve

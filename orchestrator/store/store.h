@@ -135,7 +135,8 @@ struct QueryOptions {
       {};  // of :name in the SQL; numbers are bound as numbers
   std::function<bool()> stop = {};
   i64 most_rows = 10'000'000;
-  i64 most_bytes = i64{1} << 30;  // of the whole answer
+  i64 most_bytes = i64{256} << 20;  // of the whole answer
+  i64 most_heap = 0;                // of SQLite in the whole process: values, sorting, caches; 0: no bound
 };
 inline constexpr std::string_view kStopped = "stopped before the answer was complete";
 

@@ -45,7 +45,7 @@ def check_cells(page, cells):
         if state == "measured":
             expect(re.match(re.escape(value) + r"( \S+)?; " + re.escape(layout) + "; " + counts[0] + " ok", said), f"{said}, computed {value}; {layout}")
         else:
-            words = {"oom": "OOM", "pending": "not run yet", "mixed": "none ok", "empty": "–"}.get(state, state)
+            words = {"oom": "OOM", "pending": "not run yet", "mixed": "none succeeded", "empty": "–"}.get(state, state)
             expect(said.startswith(words + "; "), f"{where}{said}, computed {state}")
         total = sum(int(n) for n in re.findall(r"(\d+) (?:ok|OOM|pruned|failed|not run yet)", said))
         expect(total == sum(map(int, counts)), f"{where}{said}, computed {counts}")
@@ -77,7 +77,7 @@ def looks_right(page, file, cells):
     for state in ("measured", "oom", "pruned", "failed", "mixed", "pending", "not measured", "empty"):
         expect(state in computed, f"the fixture shows no cell of state {state}")
     keys = page.texts("#keys .key")
-    expect(any("OOM" in key for key in keys) and any("several reasons" in key for key in keys), f"the key explains {keys}")
+    expect(any("out of memory" in key for key in keys) and any("several reasons" in key for key in keys), f"the key explains {keys}")
     drawn = page.texts("#chart .role-axis-label text")
     expect([t for t in drawn if t.isdigit()] == ["1", "2", "4", "16"], f"columns are not in the order of numbers: {drawn}")
     expect(any("brighter is better" in t for t in page.texts("#chart text")), "the legend does not say which colour is better")
@@ -86,10 +86,48 @@ def looks_right(page, file, cells):
 FIRST = "model llama-1b, nodes 1"
 
 
+def grows_with_the_page_and_marks_the_best(page, file):
+    """At every width: nothing beyond the page, whole labels, one best cell, and a best of each row and column."""
+    sizes = []
+    for width in (420, 1000, 1600):
+        page.open(file.as_uri(), width=width)
+        expect(page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"the page is wider than its window of {width}")
+        expect(sum("; the best of all" in label for label in labels(page)) == 1, f"one best cell, not {labels(page)}")
+        expect(sum(t.startswith("★ ") for t in page.texts("#chart text")) == 1, "the best cell has no star")
+        drawn = page.texts("#chart .role-axis-label text")
+        expect({"llama-1b", "llama-8b"} <= set(drawn) and not any("…" in t for t in drawn), f"labels are cut: {drawn}")
+        sizes.append(page.evaluate("document.querySelector('#chart .cells path').getBoundingClientRect().width"))
+    expect(sizes[2] > sizes[1] * 1.2, f"cells do not grow with the page: {sizes}")
+    expect("row best" in page.texts("#chart text") and "column best" in page.texts("#chart text"), "no best of rows and columns")
+    expect("how many of the cell's configurations" in page.texts("#summary")[0], "'4 of 65 ok' is not explained")
+
+
+def states_look_different(page):
+    """Not run yet, pruned, failed and no such configuration have swatches of their own."""
+    looks = page.evaluate("Array.from(document.querySelectorAll('#keys .swatch'), (e) => { const s = getComputedStyle(e); "
+                          "return [e.className, s.backgroundColor + s.backgroundImage + s.borderStyle + s.borderColor + e.textContent]; })")
+    expect({"swatch pending", "swatch pruned", "swatch failed", "swatch empty"} <= {name for name, _ in looks}, f"the key has {looks}")
+    expect(len({look for _, look in looks}) == len(looks), f"two states look the same: {looks}")
+
+
+def one_model_at_a_time(page, program, scratch):
+    """Cells that would mix models hold one; the choice is on the page, and a mix says so."""
+    rows = scratch / "mix.csv"
+    rows.write_text("trial,model,nodes,tp,outcome,tokens_per_s_gpu\n1,small,1,1,ok,900\n2,big,1,1,ok,10\n3,big,1,2,ok,20\n4,big,2,1,ok,30\n")
+    subprocess.run([program, rows, "tp", "nodes", "tokens_per_s_gpu", scratch / "mix"], check=True, stdout=subprocess.DEVNULL)
+    page.open((scratch / "mix.html").as_uri())
+    expect(not any("900" in label for label in labels(page)) and page.texts(".warn") == [], f"a cell mixes models: {labels(page)}")
+    page.evaluate("(() => { const s = document.getElementsByName('only.model')[0]; s.value = -1; s.dispatchEvent(new Event('change')); })()")
+    page.settle()
+    expect(any("900" in label and "small" in label for label in labels(page)), f"a mixed cell does not name its model: {labels(page)}")
+    expect("2 models" in page.texts(".warn")[0], "a mix is not said")
+    expect("only.model=" in page.evaluate("location.hash"), "the mix is not in the address")
+
+
 def pointing_shows_the_best_and_the_runners_up(page):
     page.hover(cell(page, FIRST)[0])
     tip = page.evaluate("document.getElementById('tip').innerText")
-    expect("model llama-1b · nodes 1" in tip and "micro_batch_size" in tip, f"the box under the pointer says {tip}")
+    expect("model llama-1b · nodes 1" in tip and "micro-batch size" in tip, f"the box under the pointer says {tip}")
     next_ones = page.texts("#tip .next tr")
     expect(len(next_ones) == 3, f"runners-up: {next_ones}")
     expect(not page.evaluate("document.getElementById('tip').hidden"), "the box is hidden")
@@ -110,7 +148,7 @@ def a_filter_reaches_the_cells(page):
     before = cell(page, FIRST)[1]
     page.click("#filters > summary")
     page.click("[name='tp~2']", modifiers=8)  # Shift: only this one
-    expect("tp = 8" in page.texts("#filters > summary")[0], page.texts("#filters > summary")[0])
+    expect("tensor parallel = 8" in page.texts("#filters > summary")[0], page.texts("#filters > summary")[0])
     expect("; 2 ok" in cell(page, FIRST)[1] and cell(page, FIRST)[1] != before, f"the filter did not reach the cell: {cell(page, FIRST)[1]}")
     expect("f.tp=8" in page.evaluate("location.hash"), "the filter is not in the address")
     page.evaluate("Array.from(document.querySelectorAll('#controls button')).find((b) => b.textContent === 'Reset').click()")
@@ -150,12 +188,12 @@ def too_many_cells_are_refused_in_words(page, program, scratch):
                     + "".join(f"{i},m,1,1,ok,{i}\n".replace("m,1", f"m{i},1") for i in range(200, 300)))
     file = draw(program, rows, "nodes", "tokens_per_s_gpu", scratch / "many", "")
     page.open(file.as_uri() + "#rows=model&cols=tp")
-    expect("101 x 120 values of model and tp are more than 10000 cells" in page.texts("#summary")[0], page.texts("#summary")[0])
+    expect("101 x 120 values of model and tensor parallel are more than 10000 cells" in page.texts("#summary")[0], page.texts("#summary")[0])
     expect(labels(page) == [] and page.problems == [], f"{len(labels(page))} cells, {page.problems}")
     page.click("#filters > summary")
     page.evaluate("(() => { const i = document.getElementsByName('tp~')[0]; i.value = '1..4, 9'; i.dispatchEvent(new Event('change')); })()")
     page.settle()
-    expect("tp = 1, 2, 3, 4, 9" in page.texts("#filters > summary")[0], page.texts("#filters > summary")[0])
+    expect("tensor parallel = 1, 2, 3, 4, 9" in page.texts("#filters > summary")[0], page.texts("#filters > summary")[0])
 
 
 def hostile_names_stay_text(page, program, scratch):
@@ -176,7 +214,7 @@ def hostile_names_stay_text(page, program, scratch):
         page.click(f"#chart .cells path:nth-child({i})")
         if "no such configuration" not in labels(page)[i - 1]:
             listed = page.texts("#list h2")[0]
-            expect(listed.endswith("1 configurations, best tokens_per_s_gpu first") and labels(page)[i - 1].startswith(listed.split(": 1 conf")[0]),
+            expect(re.search("1 configuration, best tokens/s per (GPU|rank) first$", listed) and labels(page)[i - 1].startswith(listed.split(": 1 conf")[0]),
                    f"a click on {labels(page)[i - 1]!r} lists {listed!r}")
     check_nothing_injected(page, file)
     svg = (scratch / "hostile.svg").read_text("utf-8")
@@ -200,6 +238,10 @@ def main(program, rows, pictures=None):
         file = draw(program, rows, "nodes", "tokens_per_s_gpu", scratch / "map", "Is <b>it</b> safe & sound?")
         cells = [line.split("\t") for line in (scratch / "map.cells.tsv").read_text("utf-8").splitlines()]
         looks_right(page, file, cells)
+        states_look_different(page)
+        grows_with_the_page_and_marks_the_best(page, file)
+        one_model_at_a_time(page, program, scratch)
+        page.open(file.as_uri())
         pointing_shows_the_best_and_the_runners_up(page)
         if pictures:
             page.picture(f"{pictures}/tip.png")

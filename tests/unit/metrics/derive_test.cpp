@@ -127,7 +127,7 @@ TEST(Derive, MfuByHand) {
   EXPECT_NEAR(*m.tflops_gpu, *m.mfu * 989.4, 1e-9);
   // LLMForge's form: 6 x 4096 x 8030261248 over 375 ms of forward and backward.
   EXPECT_NEAR(*m.mfu_fwd_bwd, 6 * 4096 * 8030261248.0 / 0.375 / 989.4e12, 1e-12);
-  EXPECT_DOUBLE_EQ(*m.cost_per_mt, 98.32 / (8 * 4096 / 0.5 * 3600 / 1e6));
+  EXPECT_DOUBLE_EQ(*m.cost_per_mt, 55.04 / (8 * 4096 / 0.5 * 3600 / 1e6));
 }
 
 TEST(Derive, MfuDoesNotDependOnHowTheModelIsSplit) {
@@ -156,7 +156,7 @@ TEST(Derive, CostEqualsTheLlmForgeTable) {
   for (const auto& [mt_per_hour, usd] : rows) {
     const Trial t = gpu_trial("llama2-70b", "a100-80gb");
     const double tokens = 8 * 4096;
-    const Metrics m = derive(t, eight_ranks(tokens * 3600 / 1e6 / mt_per_hour * 1e3), nullptr);
+    const Metrics m = derive(t, eight_ranks(tokens * 3600 / 1e6 / mt_per_hour * 1e3), nullptr, 40.97);
     EXPECT_NEAR(*m.mt_per_hour, mt_per_hour, 1e-6);
     EXPECT_NEAR(*m.cost_per_mt, usd, 0.01);
   }

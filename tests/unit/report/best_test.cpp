@@ -151,6 +151,23 @@ base:
 )");
 }
 
+// The pasted file measured otherwise, and did not say what was swept at its default.
+TEST(BestYaml, KeepsTheMeasuringPlanAndEverySweptAxis) {
+  GridForm form{.swept = {"optimizer"},
+                .measure = measure_of(R"({"measure":{"warmup_steps":1,"steps":4,"repeats":2}})")};
+  const std::string yaml = as_grid_yaml(ok_row("a", 1, 10), form);
+  EXPECT_NE(yaml.find("measure: {warmup_steps: 1, steps: 4, repeats: 2}\n"), std::string::npos) << yaml;
+  EXPECT_NE(yaml.find("  optimizer: fused\n"), std::string::npos) << yaml;
+  EXPECT_FALSE(measure_of("").has_value());
+}
+
+TEST(Best, ByDefaultGroupsByWhatMakesResultsComparable) {
+  std::vector<ResultRow> rows = {ok_row("a", 1, 10), ok_row("b", 2, 20)};
+  EXPECT_EQ(comparable_groups(varying(rows)), std::vector<std::string>{"model"});
+  rows[0].trial.seq_len = 64, rows[1].trial.hardware = "h100-sxm-80gb";
+  EXPECT_EQ(comparable_groups(varying(rows)), (std::vector<std::string>{"model", "hardware", "seq_len"}));
+}
+
 TEST(BestYaml, TextThatYamlWouldReadOtherwiseIsQuoted) {
   ResultRow row = ok_row("x", 1, 1);
   row.trial.spec = {};

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "orchestrator/report/names.h"
 #include "orchestrator/report/palette.h"
 
 namespace sweep::report {
@@ -96,11 +97,32 @@ TEST(Palette, TextIsReadableOnEveryColour) {
 }
 
 TEST(Palette, BrighterIsBetterWhicheverWayTheMetricGoes) {
-  EXPECT_EQ(share_of(10, 10, 20, false), 0);
-  EXPECT_EQ(share_of(10, 10, 20, true), 1);
-  EXPECT_EQ(share_of(5, 5, 5, false), 1);
-  EXPECT_TRUE(is_logarithmic(1, 1000));
-  EXPECT_FALSE(is_logarithmic(0, 1000));
+  EXPECT_EQ(colours_for({10, 20}, false).share(10), 0);
+  EXPECT_EQ(colours_for({10, 20}, true).share(10), 1);
+  EXPECT_EQ(colours_for({5}, false).share(5), 1);
+  EXPECT_TRUE(colours_for({1, 1000}, false).log);
+  EXPECT_FALSE(colours_for({0, 1000}, false).log);
+}
+
+// 4.5 % at 64 nodes took a third of the colours from the 25 to 45 % of all others.
+TEST(Palette, AnOutlierDoesNotTakeTheColoursFromTheRest) {
+  const Colours of = colours_for({4.5, 27, 29, 31, 33, 36, 38, 40, 43}, false);
+  EXPECT_EQ(of.low, 27);
+  EXPECT_EQ(of.high, 43);
+  EXPECT_TRUE(of.below);
+  EXPECT_FALSE(of.above);
+  EXPECT_EQ(of.share(4.5), 0);
+  EXPECT_EQ(of.share(35), 0.5);
+  EXPECT_FALSE(colours_for({10, 12, 14, 16, 18}, false).below) << "nothing sticks out";
+}
+
+TEST(Names, LongLabelsLoseWhatTheyShareNotWhereTheyDiffer) {
+  const std::vector<std::string> short_ones = {"a", "b"};
+  EXPECT_EQ(shortened(short_ones, 8), short_ones);
+  EXPECT_EQ(shortened({"nodes=1 gpus_per_node=8 a", "nodes=1 gpus_per_node=8 b"}, 10),
+            (std::vector<std::string>{"…a", "…b"}));
+  const std::vector<std::string> unlike = {"a long label of one kind", "another that is long too"};
+  EXPECT_EQ(shortened(unlike, 10), unlike);
 }
 
 }  // namespace

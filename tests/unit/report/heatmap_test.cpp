@@ -78,6 +78,61 @@ TEST(Heatmap, TheObjectiveMayDifferFromTheValueShown) {
   EXPECT_EQ(map->at(0, 0).value, 0.25);
 }
 
+// A cell held the best over two models without a word.
+TEST(Heatmap, ACellComparesOneModelUnlessSeveralAreAskedFor) {
+  std::vector<ResultRow> rows = {ok_row("a", 1, 10), ok_row("b", 2, 20), ok_row("c", 2, 30),
+                                 ok_row("other", 1, 99)};
+  rows[3].trial.model = "tiny";
+  const Heatmap map = tp_by_zero(rows);
+  ASSERT_EQ(map.slices.size(), 1u);
+  EXPECT_EQ(map.slices[0].axis.name(), "model");
+  EXPECT_EQ(map.slices[0].values[map.slices[0].kept], Value{std::string("llama3-8b")});
+  EXPECT_EQ(map.at(0, 0).best->trial_id, "a");
+  EXPECT_EQ(map.count[0], 3);
+  const auto mixed = heatmap(rows, {.rows = "tp", .cols = "zero", .chosen = {"model"}});
+  EXPECT_TRUE(mixed->slices.empty());
+  EXPECT_EQ(mixed->at(0, 0).best->trial_id, "other");
+  EXPECT_FALSE(mix_warning(*mixed).empty());
+  EXPECT_EQ(cell_text(*mixed->at(0, 0).best, cell_lines(*mixed)).front(), "tiny")
+      << "the cell names its model";
+  const auto by_model = heatmap(rows, {.rows = "model", .cols = "tp"});
+  EXPECT_TRUE(by_model->slices.empty()) << "rows keep them apart already";
+  EXPECT_TRUE(mix_warning(*by_model).empty());
+}
+
+TEST(Heatmap, SaysOverWhatACellIsTheBest) {
+  std::vector<ResultRow> rows = {ok_row("a", 1, 10), ok_row("b", 1, 20), ok_row("c", 2, 30)};
+  rows[1].trial.nodes = 4;
+  const Heatmap map = tp_by_zero(rows);
+  ASSERT_EQ(map.hidden.size(), 1u);
+  EXPECT_EQ(map.hidden[0].axis.name(), "nodes");
+  EXPECT_EQ(map.hidden[0].values, 2u);
+}
+
+TEST(Heatmap, MarksTheBestOfAllOfEachRowAndOfEachColumn) {
+  const std::vector<ResultRow> rows = {ok_row("a", 1, 10), with_zero(ok_row("b", 1, 20), 1),
+                                       ok_row("c", 2, 30), with_zero(bad_row("d", 2, Outcome::kOom, ""), 1)};
+  const Heatmap map = tp_by_zero(rows);
+  EXPECT_EQ(map.best, 2u);
+  EXPECT_EQ(map.best_of_row, (std::vector<std::optional<std::size_t>>{1, 2}));
+  EXPECT_EQ(map.best_of_col, (std::vector<std::optional<std::size_t>>{2, 1}));
+}
+
+TEST(Heatmap, ACellThatWaitsIsNotOneThatFailed) {
+  ResultRow pending = ok_row("p", 1, 1);
+  pending.state = State::kPending;
+  const std::vector<ResultRow> rows = {bad_row("a", 1, Outcome::kPruned, ""), pending};
+  EXPECT_EQ(tp_by_zero(rows).at(0, 0).state, CellState::kPending);
+}
+
+TEST(Heatmap, AnAxisThatWasNeverResolvedStandsLast) {
+  std::vector<ResultRow> rows = {bad_row("a", 1, Outcome::kPruned, ""), ok_row("b", 1, 20)};
+  rows[0].trial.dp = 0;
+  const auto map = heatmap(rows, {.rows = "dp", .cols = "tp"});
+  EXPECT_EQ(map->row_keys, (std::vector<Value>{Value{i64{1}}, Value{}}));
+  EXPECT_EQ(cells_table(*map).rows[1][0], Value{});
+}
+
 TEST(Heatmap, AxisValuesAreInTheOrderOfNumbers) {
   const std::vector<ResultRow> rows = {ok_row("a", 16, 1), ok_row("b", 2, 1), ok_row("c", 128, 1)};
   const Heatmap map = tp_by_zero(rows);
@@ -159,8 +214,9 @@ TEST(HeatmapSvg, DrawsValuesCountsAndLegend) {
   const std::vector<ResultRow> rows = {ok_row("a", 1, 12345), ok_row("a2", 1, 5),
                                        bad_row("b", 2, Outcome::kOom, "")};
   const std::string svg = to_svg(tp_by_zero(rows));
-  EXPECT_THAT(svg, HasSubstr(">12.3k<"));
-  EXPECT_THAT(svg, HasSubstr(">2 of 2<"));
+  EXPECT_THAT(svg, HasSubstr(">★ 12.3k<")) << "the best cell is marked";
+  EXPECT_THAT(svg, HasSubstr("class=\"best\""));
+  EXPECT_THAT(svg, HasSubstr(">2 of 2 ok<"));
   EXPECT_THAT(svg, HasSubstr(">OOM<"));
   EXPECT_THAT(svg, HasSubstr("brighter is better"));
 }

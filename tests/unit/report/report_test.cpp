@@ -7,6 +7,7 @@
 #include "orchestrator/report/chart.h"
 #include "orchestrator/report/launch_flags.h"
 #include "orchestrator/report/measured.h"
+#include "orchestrator/report/prices.h"
 #include "orchestrator/report/report_page.h"
 #include "tests/unit/report/rows.h"
 
@@ -48,7 +49,7 @@ TEST(Report, TextOfResultsNeverBecomesMarkup) {
                                  bad_row(kHostile, 4, Outcome::kOom, kHostile)};
   rows[2].evidence = R"({"log_tail":"<script>pwned()</script>"})";
   const std::string page = page_of(rows);
-  EXPECT_THAT(page, Not(HasSubstr("<script")));
+  EXPECT_EQ(page.find("<script"), page.rfind("<script")) << "one script, the page's own";
   EXPECT_THAT(page, HasSubstr("&lt;script"));
   EXPECT_THAT(page, Not(HasSubstr("ERROR ")));
 }
@@ -77,6 +78,65 @@ TEST(Report, EverySectionSaysSomethingWhateverIsMissing) {
     }
     EXPECT_THAT(page, Not(testing::ContainsRegex("[^a-z]nan[^a-z]")));
   }
+}
+
+// The inside of a section.
+std::string section_of(const std::string& page, const std::string& id) {
+  const auto at = page.find("<section id=\"" + id + "\"");
+  return page.substr(at, page.find("</section>", at) - at);
+}
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t out = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++out;
+  return out;
+}
+
+// With 1B and 8B in one sweep the table showed the 1B alone.
+TEST(Report, AnswerAndCostCompareLikeWithLike) {
+  std::vector<ResultRow> rows = {ok_row("a", 1, 100), ok_row("b", 2, 90), ok_row("c", 1, 70),
+                                 ok_row("d", 2, 60)};
+  for (auto& row : rows) row.metrics.tokens_per_s = 1, row.metrics.mt_per_hour = 1;
+  rows[2].trial.model = rows[3].trial.model = "tiny";
+  for (const char* id : {"answer", "cost"}) {
+    const std::string part = section_of(page_of(rows), id);
+    EXPECT_EQ(count_of(part, "<h3>"), 2u) << part;
+    EXPECT_THAT(part, HasSubstr("<h3>tiny</h3>"));
+  }
+  for (std::size_t i = 1; i < rows.size(); i += 2) rows[i].trial.seq_len = 4096;
+  EXPECT_EQ(count_of(section_of(page_of(rows), "cost"), "<h3>"), 4u) << "sequence lengths are not equal work";
+}
+
+TEST(Report, BeginsWithAnswerGainCostHeatmapAndFailures) {
+  const std::vector<ResultRow> rows = {ok_row("a", 1, 100), ok_row("b", 2, 300), ok_row("c", 4, 200),
+                                       bad_row("d", 8, Outcome::kOom, "full")};
+  const std::string page = page_of(rows);
+  std::size_t last = 0;
+  for (const char* id : {"answer", "cost", "heatmap", "failures", "memory"}) {
+    const auto at = page.find(std::string("<section id=\"") + id + "\"");
+    EXPECT_GT(at, last) << id;
+    last = at;
+  }
+  const std::string answer = section_of(page, "answer");
+  EXPECT_THAT(answer, HasSubstr("<b>1.50×</b> the median of 3"));
+  EXPECT_THAT(answer, HasSubstr("<b>3.00×</b> the first guess"));
+  EXPECT_EQ(count_of(answer, "<details class=\"form\">"), 5u);
+  EXPECT_EQ(count_of(answer, " open"), 0u) << "configurations are folded away";
+}
+
+TEST(Report, ItsPolicyLetsItsOwnScriptRunAlone) {
+  const std::string page = page_of({});
+  EXPECT_THAT(page, HasSubstr("script-src 'sha256-"));
+  EXPECT_THAT(page.substr(0, page.find("<body>")), Not(HasSubstr("script-src 'unsafe-inline'")));
+}
+
+TEST(Prices, StandWithTheirDateAndWarnWhenOld) {
+  EXPECT_THAT(price_sentence("h100-sxm-80gb", 55.04, "2026-11-22"),
+              testing::AllOf(HasSubstr("2026-11-09"), Not(HasSubstr("WARNING"))));
+  EXPECT_THAT(price_sentence("h100-sxm-80gb", 55.04, "2027-11-10"), HasSubstr("WARNING"));
+  EXPECT_THAT(price_sentence("h100-sxm-80gb", 98.32, "2026-11-22"),
+              testing::AllOf(HasSubstr("2023-07-26"), HasSubstr("WARNING: superseded by 55.04")));
+  EXPECT_THAT(price_sentence("h100-sxm-80gb", 20, "2026-11-22"), HasSubstr("own price"));
 }
 
 TEST(Report, AnUnknownMetricIsRefused) {
@@ -117,7 +177,7 @@ TEST(LaunchForms, AnImportedRowWithoutDimensionsIsNoError) {
 TEST(Measured, SaysWhatWasToldAndWhatWasNot) {
   ResultRow row = ok_row("a", 2, 100);
   row.trial.dp = 4;
-  EXPECT_THAT(measured_lines(row, nullptr), Contains(HasSubstr("not told")));
+  EXPECT_THAT(measured_lines(row, nullptr), Contains(HasSubstr("unknown")));
   Provenance from{"a", "local", {}, R"({"backend":"nccl"})"};
   Environment node;
   node.host = "n1", node.facts = R"({"gpus":[{"name":"H100"},{"name":"H100"}]})";

@@ -86,6 +86,12 @@ TEST(Status, Bar) {
   EXPECT_EQ(status_bar(half_way(), 40), "[###---]  62 %  31/50  24 ok  2 oom  1 …");
 }
 
+TEST(Status, CountsGiveWayBeforeTheBestConfigurationIsCut) {
+  const std::string bar = status_bar(half_way(), 99);
+  EXPECT_THAT(bar, HasSubstr("(DP8 TP2)"));
+  EXPECT_LE(bar.size(), 99u);
+}
+
 TEST(Status, PlainLine) {
   EXPECT_EQ(status_line(half_way()),
             "llama-8b: 31/50 done: 24 ok, 2 oom, 1 failed, 4 pruned, 4 running, about 3 min 20 s left, best "

@@ -56,6 +56,16 @@ TEST_F(StoreTest, NoTrickOfSqlWritesOrOpensAnotherFile) {
   EXPECT_EQ(bytes_of(path_), before);
 }
 
+TEST_F(StoreTest, LabelsAreReadWithJsonEach) {
+  start(2);
+  sql("UPDATE plan_entry SET labels = '{\"size\":\"small\"}'");
+  const auto found = must(store_->query(
+      "SELECT value, count(*) FROM results, json_each(results.labels) WHERE json_each.key = 'size' "
+      "GROUP BY value"));
+  EXPECT_EQ(found.rows, (std::vector<std::vector<Value>>{{std::string("small"), i64{2}}}));
+  must(store_->query("SELECT count(*) FROM json_tree('[1,[2]]')"));
+}
+
 TEST_F(StoreTest, ParametersAreBoundAndNeverPasted) {
   start(3);
   const auto ask = [&](const std::string& text, std::vector<std::pair<std::string, std::string>> values) {

@@ -1,0 +1,162 @@
+// What is chosen, and the cells under it.
+// `keep`: of an axis that cells must not mix, the place of the one value shown, or -1 for all. `off`: values left out.
+const S = { rows: D.rows, cols: D.cols, value: D.value, best: D.objective, colours: "auto", open: "", keep: {}, off: {} };
+let held = [];  // the axes of D.apart that cells would mix under these rows and columns
+const apart = () => held;
+const wouldMix = () => {
+  const R = axes[S.rows], C = axes[S.cols];
+  return D.apart.map((key) => axes[key]).filter((a) => {
+    if (!a || a === R || a === C) return false;
+    const first = new Map();
+    for (let i = 0; i < D.n; ++i) {
+      const at = R.of[i] * C.values.length + C.of[i], seen = first.get(at);
+      if (seen === undefined) first.set(at, a.of[i]);
+      else if (seen !== a.of[i]) return true;
+    }
+    return false;
+  });
+};
+// The value with most results, unless the page was made with one.
+const usualKeep = (a) => {
+  const given = D.kept.find(([key]) => key === a.key);
+  if (given) return given[1];
+  const ok = a.values.map(() => 0);
+  for (let i = 0; i < D.n; ++i) ok[a.of[i]] += fate[i] === 0;
+  return ok.indexOf(Math.max(...ok));
+};
+const keptOf = (a) => S.keep[a.key] ?? usualKeep(a);
+const startView = () => Object.assign(S, { rows: D.rows, cols: D.cols, value: D.value, best: D.objective, colours: "auto", open: "", keep: {}, off: {} });
+
+// The part of the address after # is the view, so that it can be linked.
+const fromAddress = () => {
+  const p = new URLSearchParams(location.hash.slice(1));
+  if (axes[p.get("rows")]) S.rows = p.get("rows");
+  if (axes[p.get("cols")]) S.cols = p.get("cols");
+  if (metrics[p.get("value")]) S.value = p.get("value");
+  if (metrics[p.get("best")]) S.best = p.get("best");
+  if (COLOURS[p.get("colours")]) S.colours = p.get("colours");
+  S.open = p.get("cell") || "";
+  for (const a of D.axes) {
+    const only = p.get("only." + a.key), keep = p.get("f." + a.key);
+    if (only !== null && D.apart.includes(a.key)) S.keep[a.key] = only === "*" ? -1 : Math.max(a.values.indexOf(only), 0);
+    if (keep !== null) S.off[a.key] = new Set(a.values.map((_, i) => i).filter((i) => !keep.split(SEP).includes(a.values[i])));
+  }
+};
+const toAddress = () => {
+  const p = new URLSearchParams();
+  for (const [k, v, d] of [["rows", S.rows, D.rows], ["cols", S.cols, D.cols], ["value", S.value, D.value], ["best", S.best, D.objective], ["colours", S.colours, "auto"]]) if (v !== d) p.set(k, v);
+  if (S.open) p.set("cell", S.open);
+  for (const a of apart()) if (keptOf(a) !== usualKeep(a)) p.set("only." + a.key, keptOf(a) < 0 ? "*" : a.values[keptOf(a)]);
+  for (const a of D.axes) if (S.off[a.key]?.size) p.set("f." + a.key, a.values.filter((_, i) => !S.off[a.key].has(i)).join(SEP));
+  try { history.replaceState(null, "", "#" + p); } catch (e) { /* some viewers forbid it; the view still works */ }
+};
+
+// One byte a row: 1 passes every filter.
+const passing = () => {
+  held = wouldMix();
+  const pass = new Uint8Array(D.n).fill(1), kept = new Map(held.map((a) => [a.key, keptOf(a)]));
+  for (const a of D.axes) {
+    const off = S.off[a.key], only = kept.get(a.key) ?? -1;
+    if (!off?.size && only < 0) continue;
+    const keep = Uint8Array.from(a.values, (_, i) => (only >= 0 ? i === only : !off.has(i)) ? 1 : 0), of = a.of;
+    for (let i = 0; i < D.n; ++i) pass[i] &= keep[of[i]];
+  }
+  return pass;
+};
+const better = (a, i, b, j, lower) => (a !== b ? (lower ? a < b : a > b) : D.ids[i] < D.ids[j]);
+
+const MOST_CELLS = 10000;  // as heatmap.cpp
+let view = null;
+// The values of an axis that some passing configuration has.
+const present = (axis, pass) => {
+  const seen = new Uint8Array(axis.values.length);
+  for (let i = 0; i < D.n; ++i) if (pass[i]) seen[axis.of[i]] = 1;
+  return axis.values.map((_, i) => i).filter((i) => seen[i]);
+};
+// The axes that differ within a cell: [axis, number of values].
+const hiddenAxes = (pass, cellOf, cells) => {
+  const out = [];
+  for (const a of D.axes) {
+    if (a.key === S.rows || a.key === S.cols) continue;
+    const first = new Int32Array(cells).fill(-1), seen = new Uint8Array(a.values.length);
+    let differs = false;
+    for (let i = 0; i < D.n; ++i) {
+      if (!pass[i] || a.values[a.of[i]] === D.unresolved) continue;
+      const at = cellOf(i);
+      if (first[at] < 0) first[at] = a.of[i];
+      differs ||= first[at] !== a.of[i];
+      seen[a.of[i]] = 1;
+    }
+    if (differs) out.push([a, seen.reduce((n, x) => n + x, 0)]);
+  }
+  return out;
+};
+const stateOf = (c) => {
+  const kinds = c.count.map((n, f) => (n ? f : -1)).filter((f) => f >= 0);
+  if (c.best >= 0) return "measured";
+  if (c.count[0]) return "unmeasured";
+  if (!c.total) return "empty";
+  return c.count[4] ? "pending" : kinds.length === 1 ? STATES[kinds[0]] : "mixed";
+};
+const countCells = () => {
+  const { R, C, V, G, pass, cells, width, sums } = view;
+  for (let i = 0; i < D.n; ++i) {
+    if (!pass[i]) continue;
+    ++sums[fate[i]];
+    if (view.many) continue;
+    const c = cells[R.of[i] * width + C.of[i]];
+    ++c.count[fate[i]]; ++c.total;
+    if (fate[i] !== 0 || Number.isNaN(V.of[i]) || Number.isNaN(G.of[i])) continue;
+    if (c.best < 0 || better(G.of[i], i, G.of[c.best], c.best, G.lower)) c.best = i;
+  }
+};
+const compute = () => {
+  const R = axes[S.rows], C = axes[S.cols], V = metrics[S.value], G = metrics[S.best], width = C.values.length, pass = passing();
+  const rows = present(R, pass), cols = present(C, pass), many = rows.length * cols.length > MOST_CELLS || R.values.length * width > 100 * MOST_CELLS;
+  const cells = Array.from({ length: many ? 0 : R.values.length * width }, () => ({ best: -1, count: [0, 0, 0, 0, 0], total: 0 }));
+  view = { R, C, V, G, pass, rows, cols, cells, many, width, sums: [0, 0, 0, 0, 0], best: -1, rowBest: new Map(), colBest: new Map() };
+  countCells();
+  const first = (at, before) => before === undefined || before < 0 || better(G.of[cells[at].best], cells[at].best, G.of[cells[before].best], cells[before].best, G.lower);
+  const values = [];
+  cells.forEach((c, at) => {
+    c.state = stateOf(c);
+    if (c.best < 0) return;
+    values.push(V.of[c.best]);
+    const r = Math.floor(at / width), k = at % width;
+    if (first(at, view.best)) view.best = at;
+    if (first(at, view.rowBest.get(r))) view.rowBest.set(r, at);
+    if (first(at, view.colBest.get(k))) view.colBest.set(k, at);
+  });
+  view.measured = values.length > 0;
+  view.scale = scaleFor(V.unit, values.reduce((most, v) => Math.max(most, Math.abs(v)), 0));
+  view.colours = coloursFor(values, V.lower, S.colours);
+  view.hidden = many ? [] : hiddenAxes(pass, (i) => R.of[i] * width + C.of[i], cells.length);
+  view.lines = many ? [] : cellLines();
+};
+
+// The axes of a cell's lines (heatmap_words.cpp): the first and the last line only what differs between the cells' bests.
+const MOST_OTHERS = 3;
+const cellLines = () => {
+  const bests = view.cells.filter((c) => c.best >= 0).map((c) => c.best);
+  const differs = (a) => bests.some((i) => a.of[i] !== a.of[bests[0]]);
+  return D.layout.map((line, at) => {
+    const shown = line.filter((k) => k !== S.rows && k !== S.cols).map((k) => axes[k]);
+    if (at === 0) return shown.filter(differs);
+    return at + 1 === D.layout.length ? shown.filter(differs).slice(0, MOST_OTHERS) : shown;
+  });
+};
+const lines = (i) => view.lines.map((line) => line.filter((a) => a.values[a.of[i]] !== D.unresolved)
+  .map((a) => { const v = a.values[a.of[i]]; return a.short !== a.key ? a.short + v : a.key === "model" || a.key === "hardware" ? v : `${a.key}=${v}`; })
+  .join(" ")).filter((s) => s);
+const unitOf = (s) => (s.unit ? " " + s.unit : "");
+const countText = (count) => count.map((n, f) => (n ? `${n} ${FATES[f]}` : "")).filter((s) => s).join(", ");
+const shownKeys = (axis) => (axis === view.R ? view.rows : axis === view.C ? view.cols : axis.values.map((_, i) => i).filter((i) => !S.off[axis.key]?.has(i)));
+const cellKey = (r, c) => view.R.values[r] + SEP + view.C.values[c];
+
+// The configurations of a cell, best first, those without a value behind them by how they ended.
+const members = (r, c) => {
+  const out = [];
+  for (let i = 0; i < D.n; ++i) if (view.pass[i] && view.R.of[i] === r && view.C.of[i] === c) out.push(i);
+  const rank = (i) => (fate[i] === 0 && !Number.isNaN(view.G.of[i]) ? 0 : 1 + fate[i]);
+  return out.sort((i, j) => rank(i) - rank(j) || (rank(i) === 0 ? (better(view.G.of[i], i, view.G.of[j], j, view.G.lower) ? -1 : 1) : i - j));
+};

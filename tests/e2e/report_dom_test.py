@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""report_dom_test.py BIN [PICTURES]: the report in a headless browser at three widths: nothing beyond the page, configurations folded away
+with a button that copies, no script but the page's own, whole labels, figures aligned, two models apart."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import browser
+from answers_test import SPEC, row
+from heatmap_dom_test import expect
+
+
+def make(bin_dir, folder):
+    models = [{"model": "small-1B", "spec": SPEC}, {"model": "large-8B", "spec": {**SPEC, "layers": SPEC["layers"] + 2}}]
+    lines = [row(batch, 100.0 + batch, nodes=nodes, **model) for batch in (1, 2, 4) for nodes in (1, 2) for model in models]
+    lines += [row(8, 0, "oom", nodes=1, **models[0]), row(16, 0, "pruned", nodes=1, **models[1])]
+    (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+    subprocess.run([bin_dir / "result_db", folder / "r.db", "two models", "Which?", folder / "rows.jsonl"], check=True, timeout=60)
+    subprocess.run([bin_dir / "sweep", "report", "--db", folder / "r.db", "-o", folder / "r.html"], check=True, timeout=120, stderr=subprocess.DEVNULL)
+    return folder / "r.html"
+
+
+def fits(page, file, pictures):
+    for width in (420, 1000, 1600):
+        page.open(file.as_uri(), width=width)
+        expect(page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"the report is wider than its window of {width}")
+        if pictures:
+            page.picture(f"{pictures}/report_{width}.png")
+        inside = page.evaluate("Array.from(document.querySelectorAll('.chart:not(.wide) svg'), (s) => { const b = s.getBoundingClientRect(); "
+                               "return Array.from(s.querySelectorAll('text')).filter((t) => { const c = t.getBoundingClientRect(); "
+                               "return c.left < b.left - 1 || c.right > b.right + 1; }).map((t) => t.textContent); }).flat()")
+        expect(inside == [], f"labels beyond their chart: {inside}")
+
+
+def compares_like_with_like(page):
+    for section in ("answer", "cost"):
+        expect(page.texts(f"#{section} h3") == ["large-8B", "small-1B"], f"#{section} has {page.texts(f'#{section} h3')}")
+    order = page.attributes("section[id]", "id")
+    expect(order[:4] == ["answer", "cost", "heatmap", "failures"], f"sections: {order}")
+    expect(len(page.texts("#answer .gain")) == 2, "no gain over the median and the first guess")
+    expect(page.evaluate("document.querySelectorAll('#heatmap rect.best').length") == 1, "the best cell is not marked")
+    heads = page.texts("th")
+    expect(not any("_" in head for head in heads), f"identifiers as heads: {heads}")
+    right = page.evaluate("Array.from(document.querySelectorAll('#cost td'), (c) => [c.textContent, getComputedStyle(c).textAlign])")
+    expect(all(align == "right" for text, align in right if text.replace(".", "").replace("k", "").isdigit()), f"figures are not aligned: {right}")
+
+
+def folds_and_copies(page):
+    expect(page.evaluate("document.querySelectorAll('details.form').length >= 10 && !document.querySelector('details.form[open]')"), "configurations are open")
+    page.click("details.form > summary")
+    expect(page.evaluate("document.querySelector('details.form').open"), "a click does not unfold")
+    page.evaluate("window.copied = null; Object.defineProperty(navigator, 'clipboard', { value: { writeText: async (t) => { window.copied = t; } } })")
+    page.click("details.form[open] .copy")
+    page.settle()
+    expect((page.evaluate("window.copied") or "").startswith("name: best-"), f"the button copies {page.evaluate('window.copied')!r}")
+    page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.pwned = 1\">'); "
+                  "const s = document.createElement('script'); s.textContent = 'window.pwned = 1'; document.body.append(s)")
+    page.settle()
+    expect(page.evaluate("window.pwned") is None, "a script runs that is not the page's own")
+
+
+def main(bin_dir, pictures=None):
+    with tempfile.TemporaryDirectory() as scratch, browser.page() as page:
+        file = make(pathlib.Path(bin_dir), pathlib.Path(scratch))
+        fits(page, file, pictures)
+        compares_like_with_like(page)
+        expect(page.problems == [], f"the page complains: {page.problems}")
+        folds_and_copies(page)
+    print("report page: fits three widths, two models apart, configurations fold and copy, no other script runs")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
