@@ -4,13 +4,15 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 namespace sweep::comm {
 namespace {
 
 const CudaPlugin* load() {
-  if (access("/dev/nvidiactl", F_OK) != 0) return nullptr;
+  // SWEEP_PHANTOM: phantom GPUs answer here (docs/phantom.md); they have no device file.
+  if (access("/dev/nvidiactl", F_OK) != 0 && std::getenv("SWEEP_PHANTOM") == nullptr) return nullptr;
   const auto path = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "libsweep_cuda.so";
   void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   TORCH_CHECK_NOT_IMPLEMENTED(
