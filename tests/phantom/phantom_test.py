@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """phantom_test.py BUILD: LibTorch's own allocator, streams, ProcessGroupNCCL, watchdog and FSDP2 on phantom GPUs."""
-import glob
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,8 +28,7 @@ class PhantomTest(unittest.TestCase):
             if process.poll() is None:
                 process.kill()
             process.communicate()
-        for left in glob.glob(f"/dev/shm/sweep-phantom-{os.getuid()}-node-{self.node}"):
-            os.unlink(left)
+        shutil.rmtree(self.folder)
 
     def start(self, case, ranks=1, gpus=None, device="h100-sxm-80gb", faults="", **variables):
         """One process per rank, under scripts/phantom."""
@@ -114,6 +113,14 @@ class PhantomTest(unittest.TestCase):
         self.assertEqual(got["used"], 500 << 20)
         self.assertEqual(self.nvml(), (0, 0))
 
+    def test_files_of_the_dead_are_removed(self):
+        self.start("use")[0].wait(SECONDS)
+        mine = pathlib.Path(f"/dev/shm/sweep-phantom-{os.getuid()}-node-{self.node}")
+        self.assertTrue(mine.exists())
+        self.node += "-next"
+        self.run_case("use")
+        self.assertFalse(mine.exists())
+
     def test_clock(self):
         (got,), _ = self.run_case("clock")
         flops = 2 * 8192**3
@@ -134,11 +141,9 @@ class PhantomTest(unittest.TestCase):
             self.assertEqual(got["all_to_all"], [0.0 + rank, 10.0 + rank, 20.0 + rank])
             self.assertEqual(got["ring"], (rank - 1) % 3)
             self.assertEqual(got.get("split"), 14.0 if rank < 2 else None)
-            self.assertAlmostEqual(got["large_ms"], answers[0]["large_ms"])
         size = 128 << 20
         self.assertAlmostEqual(answers[0]["large_ms"], size * 2 * 2 / 3 / (450e9 * 0.969) * 1e3, delta=0.05)
         self.assertEqual(self.counters(2)["collectives"]["all_to_all"]["count"], 1)
-        self.assertFalse(glob.glob(f"/dev/shm/sweep-phantom-{os.getuid()}-nccl-*{self.node}*"))
 
     def test_hang_is_real_and_recorded(self):
         dump = self.folder / "trace"
@@ -187,7 +192,7 @@ class PhantomTest(unittest.TestCase):
         cases = {
             "malloc_oom:at=1:rank=1": "out of memory",
             "cublas_oom:at=2:rank=1": "CUBLAS_STATUS_ALLOC_FAILED",
-            "nccl_oom:rank=1": "unhandled cuda error",
+            "nccl_oom:rank=1": "Cuda failure 2 'out of memory'",
             "launch_failure:at=3:rank=1": "illegal memory access",
             "nccl_error:at=2:rank=1": "remote process exited",
         }

@@ -109,11 +109,10 @@ def collectives():
         out["split"] = seven.item()
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     large = torch.empty(128 << 20, dtype=torch.uint8, **on)
-    torch.cuda.synchronize()
+    dist.all_reduce(torch.empty(128 << 20, dtype=torch.uint8, **on))  # all have come to the same time
     begin.record()
     dist.all_reduce(large)
     end.record()
-    dist.barrier()
     torch.cuda.synchronize()
     out["large_ms"] = begin.elapsed_time(end)
     dist.destroy_process_group()

@@ -10,7 +10,7 @@
 #include <climits>
 #include <random>
 
-#include "worker/phantom/node.h"
+#include "worker/phantom/shared_file.h"
 
 namespace sweep::phantom {
 namespace {

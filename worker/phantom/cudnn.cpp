@@ -88,7 +88,7 @@ Ns plan_time(const Piece& plan) {
 
 // Bytes of one element of an attribute, of those that the phantom reads; 0: others.
 std::size_t element_size(cudnnBackendAttributeType_t type) {
-  return type == CUDNN_TYPE_INT64 ? 8 : type == CUDNN_TYPE_POINTWISE_MODE ? 4 : 0;
+  return type == CUDNN_TYPE_INT64 ? 8 : type == CUDNN_TYPE_INT32 || type == CUDNN_TYPE_POINTWISE_MODE ? 4 : 0;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <limits>
 #include <sstream>
 #include <stdexcept>
 
@@ -26,6 +27,8 @@ void read_key(const std::string& word, FaultRule& rule) {
     throw std::runtime_error("\"" + word + "\" is not KEY=NUMBER");
   if (key == "at")
     rule.at = static_cast<std::int64_t>(number);
+  else if (key == "times")
+    rule.times = static_cast<std::int64_t>(number);
   else if (key == "rank")
     rule.rank = static_cast<int>(number);
   else if (key == "device")
@@ -35,7 +38,7 @@ void read_key(const std::string& word, FaultRule& rule) {
   else if (key == "code")
     rule.code = static_cast<std::uint64_t>(number);
   else
-    throw std::runtime_error("\"" + key + "\" is none of at, rank, device, factor, code");
+    throw std::runtime_error("\"" + key + "\" is none of at, times, rank, device, factor, code");
 }
 
 bool concerns(const FaultRule& rule, int device) {
@@ -57,6 +60,8 @@ std::deque<FaultRule> Faults::parse(const std::string& text) {
       ++kind;
     if (kind == static_cast<int>(Fault::kCount)) throw std::runtime_error("\"" + word + "\" is no fault");
     rule.fault = static_cast<Fault>(kind);
+    // The allocator tries again after giving memory back: a device that is full refuses that too.
+    if (rule.fault == Fault::kMallocOom) rule.times = std::numeric_limits<std::int64_t>::max();
     while (std::getline(words, word, ':')) read_key(word, rule);
     out.push_back(rule);
   }
@@ -80,7 +85,8 @@ const FaultRule* Faults::strikes(Fault fault, int device) {
   if (rules_.empty()) return nullptr;
   const std::int64_t n = ++seen_[static_cast<int>(fault)];
   for (const FaultRule& rule : rules_)
-    if (rule.fault == fault && rule.at == n && concerns(rule, device)) return &rule;
+    if (rule.fault == fault && n >= rule.at && n - rule.at < rule.times && concerns(rule, device))
+      return &rule;
   return nullptr;
 }
 

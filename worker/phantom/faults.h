@@ -8,7 +8,7 @@
 namespace sweep::phantom {
 
 enum class Fault : int {
-  kMallocOom,      // the driver refuses the n-th cudaMalloc or cuMemCreate
+  kMallocOom,      // the driver refuses every cudaMalloc and cuMemCreate from the n-th on
   kCublasOom,      // the n-th cuBLAS call: CUBLAS_STATUS_ALLOC_FAILED
   kNcclOom,        // the n-th communicator: ncclUnhandledCudaError, out of memory
   kLaunchFailure,  // the n-th kernel accesses an illegal address: every later call fails

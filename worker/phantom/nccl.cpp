@@ -6,6 +6,7 @@
 #include "worker/phantom/bell.h"
 #include "worker/phantom/nccl_calls.h"
 #include "worker/phantom/runtime.h"
+#include "worker/phantom/shared_file.h"
 
 using namespace sweep::phantom;
 
@@ -23,12 +24,12 @@ std::string name_of(const ncclUniqueId& id) {
 
 ncclResult_t make(ncclComm_t* out, const std::string& name, int ranks, int rank, const ncclConfig_t* config) {
   *out = nullptr;
-  if (Runtime::get().begin() != cudaSuccess) return ncclUnhandledCudaError;
+  if (const auto error = Runtime::get().begin()) return cuda_failure(error);
   if (ranks < 1 || rank < 0 || rank >= ranks) return ncclInvalidArgument;
   const bool blocking = config == nullptr || config->blocking != 0;  // "undefined" blocks
   CommunicatorPtr made;
   const ncclResult_t result = Communicator::make(made, name, ranks, rank, blocking);
-  if (result == ncclUnhandledCudaError) last_message = "Cuda failure 2 'out of memory'";
+  if (result == ncclUnhandledCudaError) return cuda_failure(cudaErrorMemoryAllocation);
   if (made) *out = reinterpret_cast<ncclComm_t>(new CommunicatorPtr(made));
   return result;
 }
@@ -62,13 +63,19 @@ ncclResult_t split(const CommunicatorPtr& parent, int color, int key, ncclComm_t
 
 }  // namespace
 
+ncclResult_t sweep::phantom::cuda_failure(int error) {
+  last_message = "Cuda failure " + std::to_string(error) + " '" +
+                 cudaGetErrorString(static_cast<cudaError_t>(error)) + "'";
+  return ncclUnhandledCudaError;
+}
+
 PHANTOM_API ncclResult_t ncclGetVersion(int* version) {
   *version = NCCL_VERSION_CODE;
   return ncclSuccess;
 }
 
 PHANTOM_API ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
-  Segment::remove_left_over();
+  remove_left_over("nccl-");
   std::random_device random;
   for (char& byte : id->internal) byte = static_cast<char>(random());
   return ncclSuccess;

@@ -46,7 +46,7 @@ void strike(Part& part) {
 
 ncclResult_t call(ncclComm_t comm, cudaStream_t handle, const void* from, void* to,
                   const Operation& operation) {
-  if (Runtime::get().begin() != cudaSuccess) return ncclUnhandledCudaError;
+  if (const auto error = Runtime::get().begin()) return cuda_failure(error);
   if (comm == nullptr) return ncclInvalidArgument;
   Part part;
   part.comm = comm_of(comm);

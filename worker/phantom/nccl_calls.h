@@ -9,4 +9,7 @@ inline CommunicatorPtr& comm_of(ncclComm_t handle) {
   return *reinterpret_cast<CommunicatorPtr*>(handle);
 }
 
+// ncclUnhandledCudaError, with the text that NCCL gives this error.
+ncclResult_t cuda_failure(int error);
+
 }  // namespace sweep::phantom

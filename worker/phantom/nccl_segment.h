@@ -72,11 +72,8 @@ class Segment {
   int nodes() const;
   int ranks() const { return ranks_; }
 
-  static void remove_left_over();  // of processes that are gone
-
  private:
   Segment() = default;
-  bool open();
   int fd_ = -1;
   std::string path_;
   std::size_t bytes_ = 0;

@@ -2,12 +2,12 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <fstream>
 #include <sstream>
+
+#include "worker/phantom/shared_file.h"
 
 namespace sweep::phantom {
 namespace {
@@ -50,21 +50,11 @@ pid_t outer_pid() {
 
 }  // namespace
 
-std::string shared_prefix() {
-  return "/dev/shm/sweep-phantom-" + std::to_string(::geteuid()) + "-";
-}
-
 Node* Node::open() {
   static Node* node = []() -> Node* {
-    const std::string path = shared_prefix() + "node-" + description().node;
-    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0 || ::ftruncate(fd, sizeof(NodeFile)) != 0) {
-      say("the node's file " + path + " cannot be made: " + std::strerror(errno));
-      return nullptr;
-    }
-    void* at = ::mmap(nullptr, sizeof(NodeFile), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (at == MAP_FAILED) return nullptr;
-    return new Node(fd, static_cast<NodeFile*>(at));
+    remove_left_over("node-");
+    const SharedFile file = open_shared(shared_prefix() + "node-" + description().node, sizeof(NodeFile));
+    return file.at == nullptr ? nullptr : new Node(file.fd, static_cast<NodeFile*>(file.at));
   }();
   return node;
 }

@@ -66,7 +66,4 @@ class Node {
   int entry_ = -1;
 };
 
-// "sweep-phantom-UID-": the beginning of every shared file of this user's phantoms, in /dev/shm.
-std::string shared_prefix();
-
 }  // namespace sweep::phantom
