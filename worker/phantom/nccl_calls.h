@@ -1,0 +1,15 @@
+// From NCCL's handles to the phantom's objects.
+#pragma once
+#include "worker/phantom/export.h"
+#include "worker/phantom/nccl_comm.h"
+
+namespace sweep::phantom {
+
+inline CommunicatorPtr& comm_of(ncclComm_t handle) {
+  return *reinterpret_cast<CommunicatorPtr*>(handle);
+}
+
+// ncclUnhandledCudaError, with the text that NCCL gives this error.
+ncclResult_t cuda_failure(int error);
+
+}  // namespace sweep::phantom
