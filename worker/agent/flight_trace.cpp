@@ -74,6 +74,8 @@ void add_entry(const json& entry, FlightTrace& trace) {
   const auto found = trace.groups.find((*name)[0].get<std::string>().substr(0, kLongestLabel));
   if (found == trace.groups.end()) return;
   FlightTrace::Group& group = found->second;
+  if (group.label.empty() && name->size() > 1 && (*name)[1].is_string())
+    group.label = (*name)[1].get<std::string>().substr(0, kLongestLabel);
   const bool done = text(entry, "state") == "completed";
   const auto kind = entry.find("is_p2p");
   const bool message = kind != entry.end() && kind->is_boolean() && kind->get<bool>();

@@ -9,7 +9,7 @@ namespace sweep::agent {
 namespace {
 
 constexpr const char* kRecorded = R"({"version": "2.10", "nccl_version": "2.28.9",
- "pg_config": {"world_0": {"name": "world_0", "desc": "world", "ranks": "[0, 1, 2, 3]"},
+ "pg_config": {"world_0": {"name": "world_0", "desc": "", "ranks": "[0, 1, 2, 3]"},
                "pipeline_1": {"name": "pipeline_1", "desc": "pp", "ranks": "[1, 3]"}},
  "pg_status": {},
  "entries": [
@@ -25,6 +25,7 @@ constexpr const char* kRecorded = R"({"version": "2.10", "nccl_version": "2.28.9
 TEST(FlightTrace, SaysWhatARankBeganFinishedAndWaitsIn) {
   const FlightTrace trace = read_flight_trace(kRecorded);
   const auto& world = trace.groups.at("world_0");
+  EXPECT_EQ(world.label, "world");
   EXPECT_EQ(world.begun, 48);
   EXPECT_EQ(world.done, 46);
   EXPECT_EQ(world.last, "all_reduce");
