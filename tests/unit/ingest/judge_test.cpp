@@ -328,6 +328,22 @@ TEST_F(JudgeTest, OfAHangTheRankThatDidNotComeIsNamed) {
   EXPECT_THAT(r.reason, HasSubstr("ranks 0-2 wait in all_reduce 47 of group dp; rank 3 has not entered it"));
 }
 
+// A host that hangs inside the call: its event was never recorded, which LibTorch takes for a finished one.
+TEST_F(JudgeTest, ARankThatCalledAnOperationAndIsNotInItIsNamed) {
+  nlohmann::json ranks = nlohmann::json::array();
+  for (i64 rank = 0; rank < 3; ++rank) {
+    nlohmann::json group{{"name", "a"}, {"group", "dp"}, {"ranks", "0-2"},
+                         {"begun", 12}, {"done", 11},    {"last", "all_reduce"}};
+    if (rank != 1) group["waits_in"] = "all_reduce", group["number"] = 12;
+    if (rank == 1) group["done"] = 12;
+    ranks.push_back({{"rank", rank}, {"flight", nlohmann::json::array({group})}});
+  }
+  end("hang", nlohmann::json{{"why", "w"}, {"rank", 0}, {"ranks", ranks}}.dump());
+  t_.records.clear();
+  EXPECT_EQ(verdict().rank, 1);
+  EXPECT_THAT(verdict().reason, HasSubstr("ranks 0, 2 wait in all_reduce 12 of group dp; rank 1 called it"));
+}
+
 TEST_F(JudgeTest, ARankThatDoesNotAnswerExplainsThoseThatWait) {
   const auto group = [](i64 begun, const char* name, const char* ranks, bool waits) {
     nlohmann::json out{
