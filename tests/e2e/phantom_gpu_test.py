@@ -60,8 +60,9 @@ class PhantomGpuTest(unittest.TestCase):
 
     def test_layouts_run(self):
         """G1, G9, G14: the allocator is asked after CUDA is initialised; groups are split from the world's; time is the stream's."""
-        trials = self.run_grid("[{gpus_per_node: [1]}, {gpus_per_node: [2], dp: [2], zero: [0, 3]}, {gpus_per_node: [2], tp: [2]},"
-                               " {gpus_per_node: [2], pp: [2]}, {gpus_per_node: [2], cp: [2]}]")
+        trials = self.run_grid("{gpus_per_node: [1, 2], tp: [1, 2], pp: [1, 2], cp: [1, 2], zero: [0, 3]}\n"
+                               "where: [tp * pp * cp <= gpus_per_node, zero == 0 or tp * pp * cp < gpus_per_node]")
+        self.assertEqual(len(trials), 6, trials)
         self.assertEqual({trial["outcome"] for trial in trials}, {"ok"}, trials)
         self.assertEqual([trial["util_mean"] for trial in trials if (trial["util_mean"] or 0) > 100], [], trials)
 
