@@ -28,7 +28,6 @@ set(SWEEP_ROOMS schema shape grid plan metrics report store launch ingest export
     comm model kernels optim parallel step rank phantom)
 
 # The one home of each outside library: target -> rooms that may link it.
-set(SWEEP_HOME_yaml-cpp grid)
 set(SWEEP_HOME_SQLite::SQLite3 store)
 set(SWEEP_HOME_libcsv import)
 set(SWEEP_HOME_CURL::libcurl export)

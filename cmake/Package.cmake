@@ -14,7 +14,3 @@ add_library(sweep_spdlog INTERFACE)
 target_compile_definitions(sweep_spdlog INTERFACE SPDLOG_FMT_EXTERNAL)
 target_link_libraries(sweep_spdlog INTERFACE sweep_fmt)
 add_library(spdlog::spdlog ALIAS sweep_spdlog)
-
-find_package(yaml-cpp REQUIRED)
-find_library(SWEEP_YAML_ARCHIVE NAMES libyaml-cpp.a REQUIRED)
-set_target_properties(yaml-cpp PROPERTIES IMPORTED_LOCATION_NONE ${SWEEP_YAML_ARCHIVE})

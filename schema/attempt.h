@@ -1,8 +1,10 @@
 // Attempt: one try at running a trial, as it travels in an inbox line. It carries all that agent and ranks
 // need.
 #pragma once
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "schema/trial.h"
 
@@ -34,9 +36,25 @@ struct Attempt {
   Deadlines deadlines;
   i64 log_limit_bytes = 16 << 20;  // per rank
   std::string start = "zygote";    // zygote | exec
-  std::optional<double>
-      usd_per_node_hour{};  // what the site says a node costs; absent: the catalogue's price
+  // What the site says a node costs; absent: the catalogue's price.
+  std::optional<double> usd_per_node_hour{};
+  // Of a rehearsal on phantom GPUs: the ranks that are started, ascending, all of them on one node. Empty: a real
+  // run, which starts every rank.
+  std::vector<i64> rehearsed_ranks{};
   bool operator==(const Attempt&) const = default;
+
+  bool is_rehearsal() const { return !rehearsed_ranks.empty(); }
+  i64 nodes_needed() const { return is_rehearsal() ? 1 : std::max<i64>(trial.nodes, 1); }
+  // Ranks that are started, on all nodes together.
+  i64 processes() const { return is_rehearsal() ? static_cast<i64>(rehearsed_ranks.size()) : trial.world(); }
+  // The rank that the index-th process is. REQUIRES: 0 <= index < processes().
+  i64 rank_of(i64 index) const {
+    return is_rehearsal() ? rehearsed_ranks[static_cast<std::size_t>(index)] : index;
+  }
+  bool starts(i64 rank) const {
+    if (!is_rehearsal()) return rank >= 0 && rank < trial.world();
+    return std::binary_search(rehearsed_ranks.begin(), rehearsed_ranks.end(), rank);
+  }
 };
 
 }  // namespace sweep

@@ -76,4 +76,11 @@ constexpr const AxisDomain* axis_domain(std::string_view key) {
   return nullptr;
 }
 
+// Whole-number axes that start at 1. A Trial holds 0 there when the grid pruned it before the value was resolved;
+// everything people read (database, tables, pages) has NULL.
+constexpr bool zero_is_unresolved(std::string_view key) {
+  const AxisDomain* d = axis_domain(key);
+  return d && d->words.empty() && d->min >= 1;
+}
+
 }  // namespace sweep

@@ -4,7 +4,10 @@
 
 #include <chrono>
 #include <cmath>
+#include <type_traits>
 #include <unordered_map>
+
+#include "schema/axis_domain.h"
 
 namespace sweep {
 namespace {
@@ -25,6 +28,14 @@ template <class T>
 Value value_of(const std::optional<T>& v) {
   return v ? value_of(*v) : Value{};
 }
+// Of an axis: NULL where it was never resolved.
+template <bool kZeroIsUnresolved, class T>
+Value axis_value(const T& v) {
+  if constexpr (kZeroIsUnresolved && std::is_same_v<T, i64>) {
+    if (v == 0) return {};
+  }
+  return value_of(v);
+}
 Value text_or_null(const std::string& v) {
   return v.empty() ? Value{} : Value{v};
 }
@@ -42,11 +53,12 @@ void add_axes(std::vector<Column>& out) {
                  Role::kAxis,
                  [](const ResultRow& r) { return Value{r.trial.model}; },
                  {}});
-#define AXIS(type, key, def, unit, sentence)                                                            \
-  {                                                                                                     \
-    static const type default_value = def;                                                              \
-    out.push_back({#key, #type, unit, sentence, Role::kAxis,                                            \
-                   [](const ResultRow& r) { return value_of(r.trial.key); }, value_of(default_value)}); \
+#define AXIS(type, key, def, unit, sentence)                                                             \
+  {                                                                                                      \
+    static const type default_value = def;                                                               \
+    out.push_back({#key, #type, unit, sentence, Role::kAxis,                                             \
+                   [](const ResultRow& r) { return axis_value<zero_is_unresolved(#key)>(r.trial.key); }, \
+                   value_of(default_value)});                                                            \
   }
 #include "schema/fields.def"
 #undef AXIS

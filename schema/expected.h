@@ -1,6 +1,7 @@
 // Expected<T>: a value, or a sentence that names what went wrong and the way out. Orchestrator and agent
 // return it; exceptions stop at the edges of outside libraries.
 #pragma once
+#include <cerrno>
 #include <string>
 #include <tl/expected.hpp>
 #include <utility>
@@ -8,8 +9,14 @@
 namespace sweep {
 
 struct Error {
-  std::string message;  // a full sentence: file, line, cause and the way out where they are known
+  std::string message;     // a full sentence: file, line, cause and the way out where they are known
+  bool disk_full = false;  // nothing is wrong but that: free space, and the same command goes on
 };
+
+// errno of a write: no space, the quota, or the limit of the file's size.
+inline bool is_disk_full(int error) {
+  return error == ENOSPC || error == EDQUOT || error == EFBIG;
+}
 
 template <class T>
 using Expected = tl::expected<T, Error>;

@@ -30,6 +30,7 @@ struct Hardware {
   double inter_node_bandwidth = 0;           // bytes/s per GPU and direction
   std::optional<Price> price;                // absent where no public price is known
   std::string compute_capability;            // "9.0"; empty for cpu
+  i64 multiprocessors = 0;                   // of a GPU; 0 for cpu
   // Dense peak for a training precision (fp32, bf16, fp16, fp8, and forms of one such as bf16_master); absent: the
   // hardware has no such units.
   std::optional<double> peak_for(std::string_view precision) const;

@@ -12,9 +12,12 @@ namespace {
 constexpr double kTera = 1e12, kGiga = 1e9;
 constexpr i64 kMiB = i64{1} << 20;
 
+// Multiprocessors: NVIDIA's architecture white papers (GV100, GA100, GA102, AD104, GH100); of the A10G what the driver
+// reports.
 Hardware gpu(const char* name, const char* driver_name, i64 memory_mib, double memory_gb_s,
-             const char* capability) {
+             const char* capability, i64 multiprocessors) {
   Hardware h;
+  h.multiprocessors = multiprocessors;
   h.name = name;
   h.gpu = driver_name;
   h.gpus_per_node = 8;
@@ -36,7 +39,7 @@ void price(Hardware& h, double usd, const char* source, const char* date) {
 // NVIDIA V100 Tensor Core GPU data sheet (Jan 2020), SXM2: fp32 15.7, tensor (fp16) 125 TFLOP/s, 900 GB/s,
 // NVLink 300 GB/s both ways. No bf16, no tf32.
 void add_v100(std::vector<Hardware>& v) {
-  Hardware h = gpu("v100-16gb", "Tesla V100-SXM2-16GB", 16160, 900, "7.0");
+  Hardware h = gpu("v100-16gb", "Tesla V100-SXM2-16GB", 16160, 900, "7.0", 80);
   h.peak_flops = {{"fp32", 15.7 * kTera}, {"fp16", 125 * kTera}};
   links(h, 150, 25.0 / 8 / 8);
   price(h, 24.48, "AWS EC2 on-demand, p3.16xlarge, us-east-1", "2017-10-25");
@@ -53,12 +56,12 @@ void add_v100(std::vector<Hardware>& v) {
 // PCIe 4 x16. NVIDIA L4 data sheet (2023): fp32 30.3; sparse tf32 120, bf16/fp16 242, fp8 485; 300 GB/s, PCIe
 // 4 x16.
 void add_inference_cards(std::vector<Hardware>& v) {
-  Hardware a10g = gpu("a10g-24gb", "NVIDIA A10G", 23028, 600, "8.6");
+  Hardware a10g = gpu("a10g-24gb", "NVIDIA A10G", 23028, 600, "8.6", 80);
   a10g.peak_flops = {{"fp32", 35 * kTera}, {"tf32", 35 * kTera}, {"fp16", 70 * kTera}, {"bf16", 70 * kTera}};
   links(a10g, 32, 100.0 / 8 / 8);
   price(a10g, 16.288, "AWS EC2 on-demand, g5.48xlarge, us-east-1", "2021-11-11");
   v.push_back(a10g);
-  Hardware l4 = gpu("l4-24gb", "NVIDIA L4", 23034, 300, "8.9");
+  Hardware l4 = gpu("l4-24gb", "NVIDIA L4", 23034, 300, "8.9", 58);
   l4.peak_flops = {{"fp32", 30.3 * kTera},
                    {"tf32", 60 * kTera},
                    {"fp16", 121 * kTera},
@@ -72,7 +75,7 @@ void add_inference_cards(std::vector<Hardware>& v) {
 // NVIDIA A100 data sheet (Jun 2021), SXM: fp32 19.5, dense tf32 156, bf16/fp16 312; 1555 (40 GB) and 2039
 // GB/s (80 GB); NVLink 600 GB/s both ways.
 void add_a100(std::vector<Hardware>& v) {
-  Hardware h = gpu("a100-40gb", "NVIDIA A100-SXM4-40GB", 40960, 1555, "8.0");
+  Hardware h = gpu("a100-40gb", "NVIDIA A100-SXM4-40GB", 40960, 1555, "8.0", 108);
   h.peak_flops = {
       {"fp32", 19.5 * kTera}, {"tf32", 156 * kTera}, {"fp16", 312 * kTera}, {"bf16", 312 * kTera}};
   links(h, 300, 400.0 / 8 / 8);
@@ -91,7 +94,7 @@ void add_a100(std::vector<Hardware>& v) {
 // 900 GB/s; PCIe tf32 756, bf16/fp16 1513, fp8 3026, fp32 51, 2 TB/s, PCIe 5 128 GB/s. NVIDIA H200 data sheet
 // (2024): SXM as the H100 SXM with 141 GB at 4.8 TB/s.
 void add_hopper(std::vector<Hardware>& v) {
-  Hardware sxm = gpu("h100-sxm-80gb", "NVIDIA H100 80GB HBM3", 81559, 3350, "9.0");
+  Hardware sxm = gpu("h100-sxm-80gb", "NVIDIA H100 80GB HBM3", 81559, 3350, "9.0", 132);
   sxm.peak_flops = {{"fp32", 67 * kTera},
                     {"tf32", 494.7 * kTera},
                     {"fp16", 989.4 * kTera},
@@ -101,7 +104,7 @@ void add_hopper(std::vector<Hardware>& v) {
   price(sxm, 98.32, "AWS EC2 on-demand, p5.48xlarge, us-east-1", "2023-07-26");
   v.push_back(sxm);
 
-  Hardware pcie = gpu("h100-pcie-80gb", "NVIDIA H100 PCIe", 81559, 2000, "9.0");
+  Hardware pcie = gpu("h100-pcie-80gb", "NVIDIA H100 PCIe", 81559, 2000, "9.0", 114);
   pcie.peak_flops = {{"fp32", 51 * kTera},
                      {"tf32", 378 * kTera},
                      {"fp16", 756 * kTera},
@@ -122,7 +125,7 @@ void add_hopper(std::vector<Hardware>& v) {
 // NVIDIA HGX B200 data sheet (2025), 8 GPUs, sparse: tf32 18, bf16/fp16 36, fp8 72 PFLOP/s; fp32 600 TFLOP/s;
 // 8 TB/s and NVLink 1.8 TB/s both ways per GPU; 180 GB each (DGX B200: 1,440 GB).
 void add_blackwell(std::vector<Hardware>& v) {
-  Hardware h = gpu("b200-180gb", "NVIDIA B200", 183359, 8000, "10.0");
+  Hardware h = gpu("b200-180gb", "NVIDIA B200", 183359, 8000, "10.0", 148);
   h.peak_flops = {{"fp32", 75 * kTera},
                   {"tf32", 1125 * kTera},
                   {"fp16", 2250 * kTera},

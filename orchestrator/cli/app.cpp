@@ -5,11 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <iostream>
 
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/cli/command.h"
+#include "orchestrator/cli/standard_output.h"
 #include "schema/version.h"
 
 namespace sweep::cli {
@@ -42,18 +45,15 @@ std::optional<Error> unknown_command(const CLI::App& app, int argc, char** argv)
                            close ? fmt::format("; did you mean '{}'?", *close) : "")};
 }
 
-}  // namespace
+std::string footer() {
+  std::string out = "Exit codes:\n";
+  for (const auto& [code, meaning] : kExitCodes) out += fmt::format("  {:>3}  {}\n", code, meaning);
+  return out + "Start here: sweep plan GRID, then sweep run GRID, then sweep best.";
+}
 
-int run(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);
-  Io io{std::cout, std::cerr, ::isatty(STDOUT_FILENO) == 1, ::isatty(STDERR_FILENO) == 1, terminal_width()};
-  if (::isatty(STDIN_FILENO) == 1 && io.err_is_terminal) io.in = &std::cin;
+int parse_and_do(Io& io, int argc, char** argv) {
   CLI::App app("Benchmark sweeps of distributed training configurations.", "sweep");
-  app.footer(
-      "Exit codes: 0 every trial has a final answer, 1 any other outcome, 2 bad input, 3 a regression found "
-      "by"
-      " compare, 130 interrupted.\n"
-      "Start here: sweep plan GRID, then sweep run GRID, then sweep best.");
+  app.footer(footer());
   app.set_version_flag("--version", std::string(kVersion) + " (" + kBuild + ")");
   app.require_subcommand(1);
   Action chosen;
@@ -68,6 +68,32 @@ int run(int argc, char** argv) {
   } catch (const std::exception& e) {
     return refuse(io, {std::string("internal fault: ") + e.what()});
   }
+}
+
+// What the command could not write changes its exit code, unless that names a greater fault.
+int checked(Io& io, const StandardOutput& output, int code) {
+  io.out.flush();
+  if (output.error() == 0 || output.error() == EPIPE) return code;
+  const int told =
+      refuse(io, {fmt::format("standard output cannot be written ({}); what was to be printed is incomplete",
+                              std::strerror(output.error()))});
+  return code == kExitDiskFull || code == kInterrupted ? code : told;
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  fill_closed_descriptors();
+  StandardOutput output(STDOUT_FILENO);
+  std::ostream out(&output);
+  Io io{out, std::cerr, ::isatty(STDOUT_FILENO) == 1, ::isatty(STDERR_FILENO) == 1, terminal_width()};
+  if (io.out_is_terminal) out << std::unitbuf;
+  std::ostream* const before = std::cerr.tie(&out);  // on one terminal both keep their order
+  if (::isatty(STDIN_FILENO) == 1 && io.err_is_terminal) io.in = &std::cin;
+  const int code = checked(io, output, parse_and_do(io, argc, argv));
+  std::cerr.tie(before);
+  return code;
 }
 
 }  // namespace sweep::cli

@@ -8,7 +8,7 @@ class App;
 
 namespace sweep::cli {
 
-// Exit codes: 0 every trial has a final answer, 1 any other outcome, 2 bad input, 130 interrupted.
+// The exit code: one of those in command.h.
 int run(int argc, char** argv);
 
 }  // namespace sweep::cli

@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 #include <ostream>
-#include <thread>
 
 #include "orchestrator/launch/commands.h"
 #include "orchestrator/launch/orchestrator_script.h"
@@ -46,11 +45,13 @@ std::map<std::string, std::string> asks_of(const LaunchChoice& choice) {
 }
 
 Expected<fs::path> write_script(const launch::OrchestratorJob& job, const std::string& db) {
+  const auto script = launch::orchestrator_script(job);
+  if (!script) return tl::unexpected(script.error());
   const fs::path file = fs::absolute(db + ".spool") / "orchestrator.sh";
   std::error_code ec;
   fs::create_directories(file.parent_path(), ec);
   if (ec) return fail(fmt::format("{}: cannot be made: {}", file.parent_path().string(), ec.message()));
-  return spool::write_atomically(file, launch::orchestrator_script(job)).map([&] { return file; });
+  return spool::write_atomically(file, *script).map([&] { return file; });
 }
 
 }  // namespace
@@ -96,20 +97,6 @@ Expected<bool> cancel_waiting_job(Io& io, const std::string& db, const std::stri
     return fail(fmt::format("scancel {}: {}", number, said.err));
   io.err << fmt::format("cancelled Slurm job {}, which was to run sweep {}\n", number, sweep);
   return true;
-}
-
-Expected<std::optional<store::LeaseHolder>> obtain_lease(Io& io, store::Store& store, i64 sweep,
-                                                         bool take_over) {
-  auto holder = store.take_lease(sweep, take_over);
-  if (!take_over || !holder || !*holder) return holder;
-  const auto first = (*holder)->heartbeat_unix_ns;
-  io.err << fmt::format("process {} on {} holds the sweep: looking whether it lives\n", (*holder)->pid,
-                        (*holder)->host);
-  while (holder && *holder && (*holder)->heartbeat_unix_ns == first) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    holder = store.take_lease(sweep, take_over);
-  }
-  return holder;
 }
 
 }  // namespace sweep::cli

@@ -16,8 +16,4 @@ int hand_to_job(Io&, const std::string& partition, const std::string& db, const 
 // Cancels the sweep's orchestrator while it waits in Slurm's queue. True: there was one.
 Expected<bool> cancel_waiting_job(Io&, const std::string& db, const std::string& sweep);
 
-// As Store::take_lease. With take_over, a holder on another host is watched: until it shows that it lives, or has
-// been silent for long enough to be taken for dead.
-Expected<std::optional<store::LeaseHolder>> obtain_lease(Io&, store::Store&, i64 sweep, bool take_over);
-
 }  // namespace sweep::cli

@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "orchestrator/cli/gpu_hours.h"
+#include "orchestrator/cli/holder.h"
 #include "orchestrator/cli/live.h"
 #include "orchestrator/grid/site.h"
 #include "schema/codec.h"
@@ -35,7 +36,18 @@ std::string count_of(i64 count, std::string_view word) {
 }
 
 // "a0001-0f3c local, 2 nodes (n1, n2), 12 results"
-Expected<std::string> held_line(store::Store& store, const store::AllocationRow& row) {
+std::string held_line(const HeldAllocation& held) {
+  std::string names;
+  for (std::size_t i = 0; i < std::min(held.hosts.size(), kHosts); ++i)
+    names += (i ? ", " : "") + held.hosts[i];
+  if (held.hosts.size() > kHosts) names += ", ...";
+  const auto nodes = static_cast<i64>(held.hosts.size());
+  return fmt::format("{} {}{}, {}", held.row.id, held.row.launcher,
+                     nodes ? fmt::format(", {} ({})", count_of(nodes, "node"), names) : ", not started yet",
+                     count_of(held.results, "result"));
+}
+
+Expected<HeldAllocation> held_allocation(store::Store& store, store::AllocationRow row) {
   store::QueryOptions of;
   of.values = {{"allocation", row.id}};
   const auto hosts =
@@ -45,28 +57,22 @@ Expected<std::string> held_line(store::Store& store, const store::AllocationRow&
       "SELECT count(*) FROM attempt a JOIN result r ON r.attempt = a.id WHERE a.allocation = :allocation",
       of);
   if (!results) return tl::unexpected(results.error());
-  std::string names;
-  for (std::size_t i = 0; i < std::min(hosts->rows.size(), kHosts); ++i)
-    names += (i ? ", " : "") + std::get<std::string>(hosts->rows[i][0]);
-  if (hosts->rows.size() > kHosts) names += ", ...";
-  const i64 nodes = static_cast<i64>(hosts->rows.size());
-  return fmt::format("{} {}{}, {}", row.id, row.launcher,
-                     nodes ? fmt::format(", {} ({})", count_of(nodes, "node"), names) : ", not started yet",
-                     count_of(std::get<i64>(results->rows[0][0]), "result"));
+  auto attempts = store.unfinished_attempts(row.id);
+  if (!attempts) return tl::unexpected(attempts.error());
+  std::erase_if(*attempts, [](const auto& attempt) { return attempt.state != State::kRunning; });
+  HeldAllocation out{std::move(row), {}, std::get<i64>(results->rows[0][0]), std::move(*attempts)};
+  for (const auto& host : hosts->rows) out.hosts.push_back(std::get<std::string>(host[0]));
+  return out;
 }
 
 Expected<void> add_allocations(report::StatusView& view, store::Store& store, i64 sweep,
                                const std::vector<report::Field>& shown) {
-  const auto open = store.open_allocations(sweep);
-  if (!open) return tl::unexpected(open.error());
-  for (const auto& row : *open) {
-    auto line = held_line(store, row);
-    if (!line) return tl::unexpected(line.error());
-    view.held.push_back(std::move(*line));
-    const auto under_way = store.unfinished_attempts(row.id);
-    if (!under_way) return tl::unexpected(under_way.error());
-    for (const auto& attempt : *under_way) {
-      if (attempt.state != State::kRunning || view.now.size() > kUnderWay) continue;
+  const auto held = held_allocations(store, sweep);
+  if (!held) return tl::unexpected(held.error());
+  for (const auto& each : *held) {
+    view.held.push_back(held_line(each));
+    for (const auto& attempt : each.running) {
+      if (view.now.size() > kUnderWay) break;
       ResultRow trial;
       trial.trial = attempt.attempt.trial;
       view.now.push_back(fmt::format("{}  {}", attempt.trial_id, report::setting_text(trial, shown)));
@@ -75,8 +81,21 @@ Expected<void> add_allocations(report::StatusView& view, store::Store& store, i6
   return {};
 }
 
-// Of GPU-hours: what was said when the sweep was planned, and what the site allows.
-std::optional<double> limit_of(const store::SweepRow& sweep) {
+}  // namespace
+
+Expected<std::vector<HeldAllocation>> held_allocations(store::Store& store, i64 sweep) {
+  auto open = store.open_allocations(sweep);
+  if (!open) return tl::unexpected(open.error());
+  std::vector<HeldAllocation> out;
+  for (auto& row : *open) {
+    auto held = held_allocation(store, std::move(row));
+    if (!held) return tl::unexpected(held.error());
+    out.push_back(std::move(*held));
+  }
+  return out;
+}
+
+std::optional<double> gpu_hour_limit(const store::SweepRow& sweep) {
   const auto kept = parse_json(sweep.options_json);
   const auto site = grid::read_site(grid::site_files());
   std::optional<double> own;
@@ -84,17 +103,15 @@ std::optional<double> limit_of(const store::SweepRow& sweep) {
   return smaller_limit(own, site ? site->gpu_hours : std::nullopt);
 }
 
-}  // namespace
-
 Expected<void> add_details(report::StatusView& view, store::Store& store, const store::SweepRow& sweep,
                            i64 running, const std::vector<report::Field>& shown) {
-  const auto holder = store.lease(sweep.id);
+  const auto holder = holder_of(store, sweep.id);
   if (!holder) return tl::unexpected(holder.error());
-  if (*holder) view.now.push_back(fmt::format("run by process {} on {}", (*holder)->pid, (*holder)->host));
+  if (*holder) view.now.push_back(standing_text(**holder));
   if (!*holder && running > 0)
-    view.now.push_back("nobody runs it: the last run ended without a word; `sweep resume` goes on");
+    view.now.push_back("not running: the last run died unexpectedly; `sweep resume` continues it");
   if (auto added = add_allocations(view, store, sweep.id, shown); !added) return added;
-  auto held = held_hours(store, sweep, limit_of(sweep));
+  auto held = held_hours(store, sweep, gpu_hour_limit(sweep));
   if (!held) return tl::unexpected(held.error());
   view.gpu_hours = std::move(*held);
   const auto events = store.events(sweep.id, kEvents);

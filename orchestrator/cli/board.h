@@ -16,6 +16,18 @@ namespace sweep::cli {
 Expected<void> add_details(report::StatusView&, store::Store&, const store::SweepRow&, i64 running,
                            const std::vector<report::Field>& shown);
 
+// An allocation that is held: its hosts, its results so far, the attempts that run in it.
+struct HeldAllocation {
+  store::AllocationRow row;
+  std::vector<std::string> hosts;
+  i64 results = 0;
+  std::vector<store::AttemptRow> running;
+};
+Expected<std::vector<HeldAllocation>> held_allocations(store::Store&, i64 sweep);
+
+// Of GPU-hours: what was set when the sweep was planned, or what the site allows, whichever is smaller.
+std::optional<double> gpu_hour_limit(const store::SweepRow&);
+
 class Board : public run::Observer {
  public:
   Board(Io& io, store::Store& store, store::SweepRow sweep, std::vector<report::Field> shown)

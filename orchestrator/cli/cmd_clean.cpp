@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "orchestrator/cli/command.h"
+#include "orchestrator/cli/holder.h"
 #include "orchestrator/cli/launchers.h"
 #include "orchestrator/launch/allocation_record.h"
 #include "orchestrator/launch/commands.h"
@@ -83,16 +84,17 @@ bool is_own_job(const store::AllocationRow& row) {
   return record && *record && integer_of(**record, "standing") == 0;
 }
 
-Expected<Leftovers> find(store::Store& store, Io& io) {
+Expected<Leftovers> find(store::Store& store, const std::string& db, Io& io) {
   Leftovers out;
   const auto sweeps = store.sweeps();
   if (!sweeps) return tl::unexpected(sweeps.error());
   for (const auto& sweep : *sweeps) {
-    const auto holder = store.lease(sweep.id);
+    const auto holder = holder_of(store, sweep.id, true);
     if (!holder) return tl::unexpected(holder.error());
     if (*holder) {
-      io.err << fmt::format("sweep {} is being run by process {} on {}: left alone\n", sweep.name,
-                            (*holder)->pid, (*holder)->host);
+      io.err << fmt::format("sweep {}: {}: left alone\n", sweep.name, standing_text(**holder));
+      if (!is_heard(**holder))
+        io.err << fmt::format("if you know that it is gone, type `{}`\n", take_over_text(sweep.name, db));
       continue;
     }
     const auto rows = store.allocations(sweep.id);
@@ -168,7 +170,7 @@ int clean(Io& io, const Where& where, bool yes) {
   if (!std::filesystem::exists(where.db, ec)) return refuse(io, {where.db + ": no such database"});
   auto store = store::Store::open(where.db, store::Mode::kReadOnly);
   if (!store) return refuse(io, store.error());
-  const auto found = find(**store, io);
+  const auto found = find(**store, where.db, io);
   if (!found) return refuse(io, found.error());
   show(io, *found);
   const int answer = found->unanswered.empty() ? kAnswered : kUnanswered;

@@ -105,7 +105,9 @@ std::string manual_page(const CLI::App& app) {
     out += fmt::format(".SS sweep {}\n{}\n", roff(command->get_name()), roff(command->get_description()));
     for (const CLI::Option* option : command->get_options()) out += manual_option(*option);
   }
-  return out + fmt::format(".SH NOTES\n{}\n", roff(app.get_footer()));
+  out += ".SH EXIT STATUS\n";
+  for (const auto& [code, meaning] : kExitCodes) out += fmt::format(".TP\n.B {}\n{}\n", code, roff(meaning));
+  return out + ".SH NOTES\nStart here: sweep plan GRID, then sweep run GRID, then sweep best.\n";
 }
 
 void add_completion(Registry r) {

@@ -7,6 +7,7 @@
 
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/driving.h"
+#include "orchestrator/cli/holder.h"
 #include "orchestrator/cli/remeasured.h"
 #include "orchestrator/report/confirm.h"
 #include "orchestrator/report/fields.h"
@@ -141,10 +142,8 @@ class Confirmation {
     const auto holder = store_.take_lease(confirming_.id);
     if (!holder) return tl::unexpected(holder.error());
     if (*holder)
-      return fail(fmt::format(
-          "sweep '{}' is being run by process {} on {}; let it end, or watch it with `sweep status {} "
-          "--watch`",
-          confirming_.name, (*holder)->pid, (*holder)->host, confirming_.name));
+      return fail(fmt::format("sweep '{}': {}; let it end, or watch it with `sweep status {} --watch`",
+                              confirming_.name, standing_text(**holder), confirming_.name));
     const auto synced = store_.sync_plan(confirming_.id, rotated(plan_, visits), measure_);
     if (!synced) return tl::unexpected(synced.error());
     const Outcome ok[] = {Outcome::kOk};
@@ -186,9 +185,8 @@ int confirm(Io& io, const ConfirmCommand& o) {
   const auto holder = opened->store->lease(opened->sweep.id);
   if (!holder) return refuse(io, holder.error());
   if (*holder)
-    return refuse(
-        io, {fmt::format("sweep '{}' is still being run by process {} on {}: its best are not known yet",
-                         opened->sweep.name, (*holder)->pid, (*holder)->host)});
+    return refuse(io, {fmt::format("sweep '{}': {}; its best are not known yet", opened->sweep.name,
+                                   standing_text(**holder))});
   auto best = opened->store->best(opened->sweep.id, {}, o.metric, !report::lower_is_better(o.metric), o.top);
   if (!best) return refuse(io, best.error());
   if (best->empty()) {

@@ -1,9 +1,11 @@
 // sweep doctor: whether this machine can run sweeps, before anything is queued.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/doctor_cluster.h"
 #include "orchestrator/cli/doctor_rules.h"
@@ -57,41 +59,34 @@ void check_folders(const Where& where, std::vector<Finding>& findings) {
          folder.string() + " is on a network filesystem: no WAL; one host at a time holds the lease"});
 }
 
-const char* mark(Health health) {
-  return health == Health::kGood ? "ok" : health == Health::kWarning ? "warning" : "bad";
-}
-
-// One line each; the exit code.
-int tell(Io& io, const std::vector<Finding>& findings) {
+// One line each, or JSON; the exit code. `strategies`: with the table of what was tested where.
+int tell(Io& io, const std::vector<Finding>& findings, bool as_json, bool strategies) {
+  const auto here = read_proofs(state_folder() / "selftest.json");
+  if (!here) return refuse(io, here.error());
+  const bool bad = std::any_of(findings.begin(), findings.end(),
+                               [](const Finding& finding) { return finding.health == Health::kBad; });
+  const int code = bad ? kUnanswered : kAnswered;
+  if (as_json) return print_document(io, doctor_json(findings, *here)), code;
   std::size_t width = 0;
   for (const auto& finding : findings) width = std::max(width, finding.what.size());
-  bool bad = false;
-  for (const auto& finding : findings) {
-    io.out << fmt::format("{:<8} {:<{}}  {}\n", mark(finding.health), finding.what, width, finding.detail);
-    bad = bad || finding.health == Health::kBad;
-  }
-  return bad ? kUnanswered : kAnswered;
-}
-
-// What is proven of the strategies, by the project's tests and here.
-int tell_strategies(Io& io, int code) {
-  const auto here = read_proofs(state_folder() / "proven.json");
-  if (!here) return refuse(io, here.error());
-  io.out << "\n" << strategy_table(*here);
+  for (const auto& finding : findings)
+    io.out << fmt::format("{:<8} {:<{}}  {}\n", to_string(finding.health), finding.what, width,
+                          finding.detail);
+  if (strategies) io.out << "\n" << strategy_table(*here);
   return code;
 }
 
-int examine_cluster(Io& io, const ClusterWish& wish) {
+int examine_cluster(Io& io, const ClusterWish& wish, bool as_json) {
   const auto section = launch_section_of(wish.proving.grid);
   const auto choice =
       section ? choose_launcher(*section, wish.proving.launch) : tl::unexpected(section.error());
   if (!choice) return refuse(io, choice.error());
   const auto findings =
       choice->on == "ssh" ? examine_ssh(io, wish, *choice) : examine_slurm(io, wish, *choice);
-  return findings ? tell(io, *findings) : refuse(io, findings.error());
+  return findings ? tell(io, *findings, as_json, false) : refuse(io, findings.error());
 }
 
-int examine(Io& io, const Where& where) {
+int examine(Io& io, const Where& where, bool as_json) {
   std::vector<Finding> findings;
   const auto node = ask("sweep-agent", {"--probe"}, findings);
   const auto rank = ask("sweep-rank", {"facts"}, findings);
@@ -101,14 +96,14 @@ int examine(Io& io, const Where& where) {
                                     rank.contains("cuda") ? text_of(rank, "cuda") : "none")});
   for (auto& finding : judge_gpus(node, rank)) findings.push_back(std::move(finding));
   check_folders(where, findings);
-  return tell_strategies(io, tell(io, findings));
+  return tell(io, findings, as_json, true);
 }
 
 }  // namespace
 
 void add_doctor(Registry r) {
-  auto* c = r.app.add_subcommand("doctor",
-                                 "whether this machine, or a cluster, can run sweeps; what is proven where");
+  auto* c = r.app.add_subcommand(
+      "doctor", "whether this machine, or a cluster, can run sweeps; which strategies were tested where");
   auto where = std::make_shared<Where>();
   auto wish = std::make_shared<ClusterWish>();
   add_db(*c, *where);
@@ -118,11 +113,13 @@ void add_doctor(Registry r) {
       ->capture_default_str();
   c->add_option("--hardware", wish->hardware, "what its ranks run on, a name of the catalogue")
       ->capture_default_str();
-  c->callback([r, where, wish] {
-    r.chosen = [r, where, wish] {
+  auto json = std::make_shared<bool>(false);
+  c->add_flag("--json", *json, "as JSON (docs/json.md)");
+  c->callback([r, where, wish, json] {
+    r.chosen = [r, where, wish, json] {
       const bool here = wish->proving.launch.on.empty() || wish->proving.launch.on == "local";
       wish->proving.db = where->db;
-      return here ? examine(r.io, *where) : examine_cluster(r.io, *wish);
+      return here ? examine(r.io, *where, *json) : examine_cluster(r.io, *wish, *json);
     };
   });
 }

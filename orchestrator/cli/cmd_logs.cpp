@@ -3,7 +3,9 @@
 
 #include <ostream>
 
+#include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
+#include "orchestrator/cli/holder.h"
 #include "orchestrator/cli/live.h"
 #include "orchestrator/run/recovery.h"
 #include "schema/spool.h"
@@ -16,6 +18,7 @@ struct LogOptions {
   std::string trial;
   i64 rank = 0;
   std::optional<i64> attempt;
+  bool json = false;
 };
 
 int logs(Io& io, const LogOptions& o) {
@@ -38,6 +41,14 @@ int logs(Io& io, const LogOptions& o) {
   const auto dir = spool::attempt_dir(std::filesystem::path(spool_root) / chosen->allocation, chosen->id);
   const auto bytes = spool::read_file(spool::rank_log(dir, o.rank));
   if (!bytes) return refuse(io, bytes.error());
+  if (o.json) {
+    print_document(io, {{"trial", *id},
+                        {"attempt", chosen->id},
+                        {"rank", o.rank},
+                        {"file", spool::rank_log(dir, o.rank).string()},
+                        {"text", *bytes}});
+    return kAnswered;
+  }
   io.err << fmt::format("attempt {} of trial {}, rank {}: {}\n", chosen->id, *id, o.rank,
                         spool::rank_log(dir, o.rank).string());
   const auto written = write_output(io, "", *bytes);
@@ -50,8 +61,8 @@ int ingest(Io& io, const Where& where) {
   const auto holder = opened->store->take_lease(opened->sweep.id);
   if (!holder) return refuse(io, holder.error());
   if (*holder)
-    return refuse(io, {fmt::format("sweep {} is being run by process {} on {}, which ingests as it goes",
-                                   opened->sweep.name, (*holder)->pid, (*holder)->host)});
+    return refuse(io, {fmt::format("sweep {}: {}; it ingests as it goes", opened->sweep.name,
+                                   standing_text(**holder))});
   if (const auto left = opened->store->open_allocations(opened->sweep.id); left && left->empty())
     io.err << fmt::format("nothing to take in: no run of sweep {} has left anything behind\n",
                           opened->sweep.name);
@@ -72,6 +83,7 @@ void add_logs(Registry r) {
   add_db(*c, o->where);
   c->add_option("--rank", o->rank, "which rank")->capture_default_str();
   c->add_option("--attempt", o->attempt, "which attempt; absent: the last");
+  c->add_flag("--json", o->json, "as JSON (docs/json.md)");
   c->callback([r, o] { r.chosen = [r, o] { return logs(r.io, *o); }; });
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/gpu_hours.h"
 #include "orchestrator/cli/planning.h"
@@ -130,7 +131,7 @@ Expected<void> add_events(report::ExplainView& view, store::Store& store, i64 sw
   return {};
 }
 
-int explain(Io& io, const Where& where, const std::string& prefix) {
+int explain(Io& io, const Where& where, const std::string& prefix, bool as_json) {
   auto opened = open_sweep(where, store::Mode::kReadOnly);
   if (!opened) return refuse(io, opened.error());
   auto& store = *opened->store;
@@ -151,6 +152,7 @@ int explain(Io& io, const Where& where, const std::string& prefix) {
     view.attempts.push_back({row.id, row.state, row.allocation, *result});
   }
   if (auto added = add_events(view, store, opened->sweep.id); !added) return refuse(io, added.error());
+  if (as_json) return print_document(io, explain_json(view, opened->sweep.name)), kAnswered;
   io.out << report::explain(view, io.out_is_terminal ? io.width : 0);
   return kAnswered;
 }
@@ -163,7 +165,7 @@ void add_plan(Registry r) {
   auto o = std::make_shared<PlanOptions>();
   c->add_option("GRID", o->grid, "the grid file (YAML)")->required();
   c->add_flag("--list", o->list, "every trial, in run order");
-  c->add_flag("--json", o->json, "every trial as one JSON line");
+  c->add_flag("--json", o->json, "every trial as one line of JSON (docs/json.md)");
   c->add_flag("--sbatch", o->sbatch,
               "the batch scripts of the allocations asked for first, and whether sbatch would take them");
   add_db(*c, o->where);
@@ -179,7 +181,11 @@ void add_explain(Registry r) {
   c->add_option("ID", *id, "trial id, or the start of one")->required();
   add_sweep(*c, *where);
   add_db(*c, *where);
-  c->callback([r, where, id] { r.chosen = [r, where, id] { return explain(r.io, *where, *id); }; });
+  auto json = std::make_shared<bool>(false);
+  c->add_flag("--json", *json, "as JSON (docs/json.md)");
+  c->callback([r, where, id, json] {
+    r.chosen = [r, where, id, json] { return explain(r.io, *where, *id, *json); };
+  });
 }
 
 }  // namespace sweep::cli

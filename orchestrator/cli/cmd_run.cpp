@@ -10,12 +10,16 @@
 #include "orchestrator/cli/detach.h"
 #include "orchestrator/cli/driving.h"
 #include "orchestrator/cli/gpu_hours.h"
+#include "orchestrator/cli/holder.h"
 #include "orchestrator/cli/launchers.h"
 #include "orchestrator/cli/live.h"
 #include "orchestrator/cli/planning.h"
+#include "orchestrator/cli/rehearsal.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/run/conductor.h"
 #include "schema/codec.h"
+#include "schema/own_job.h"
+#include "schema/rehearsal.h"
 #include "schema/version.h"
 
 namespace sweep::cli {
@@ -29,7 +33,8 @@ struct RunOptions {
   std::vector<std::string> retry;
   std::uint64_t max_points = grid::ReadOptions{}.max_points;
   std::optional<double> gpu_hours;
-  bool take_over = false, quiet = false, detach = false, yes = false;
+  i64 rehearse_ranks = 8;
+  bool rehearse = false, take_over = false, quiet = false, detach = false, yes = false;
 };
 
 void add_run_options(CLI::App& c, RunOptions& o) {
@@ -53,7 +58,8 @@ void add_run_options(CLI::App& c, RunOptions& o) {
        "--gpu-hours", o.gpu_hours,
        "hand out nothing more once all runs of the sweep have held so much: allocated time x GPUs (slots)")
       ->check(CLI::PositiveNumber);
-  c.add_flag("--take-over", o.take_over, "take the lease of a run on another host that is known to be dead");
+  c.add_flag("--take-over", o.take_over,
+             "take the sweep over from a run of which nothing is heard; you know that it is gone");
   auto* detach = c.add_flag("--detach", o.detach, "go on apart from this terminal; words go to FILE.db.log");
   c.add_option("--as-job", o.as_job,
                "run the sweep from a small Slurm job in this partition; words go to FILE.db.log")
@@ -77,6 +83,7 @@ nlohmann::json kept_options(const grid::Grid& grid, const std::string& on, const
   if (grid.limits.hang_seconds) kept["hang_seconds"] = *grid.limits.hang_seconds;
   const auto hours = o.gpu_hours ? o.gpu_hours : grid.limits.gpu_hours;
   if (hours) kept["gpu_hours"] = *hours;
+  if (o.rehearse) kept["rehearse_ranks"] = o.rehearse_ranks;
   return kept;
 }
 
@@ -88,6 +95,8 @@ Expected<run::Settings> settings_for(const store::SweepRow& sweep, const RunOpti
   run::Settings s;
   s.sweep = sweep.id;
   s.measure = *measure;
+  const auto job = own_job();
+  s.leave_on_signal = job && job->is_orchestrator;
   const auto db = std::filesystem::absolute(o.where.db);
   s.spool_root = db.string() + ".spool";
   if (kept->contains("trial_seconds")) s.trial_seconds = kept->at("trial_seconds").get<double>();
@@ -96,11 +105,16 @@ Expected<run::Settings> settings_for(const store::SweepRow& sweep, const RunOpti
     s.gpu_hours = o.gpu_hours;
   else if (kept->contains("gpu_hours"))
     s.gpu_hours = kept->at("gpu_hours").get<double>();
+  if (kept->contains("rehearse_ranks")) s.rehearse_most = kept->at("rehearse_ranks").get<i64>();
   if (store::on_network_filesystem(db)) s.status_file = db.string() + ".status.json";
   return s;
 }
 
 int finish(Io& io, store::Store& store, i64 sweep, const run::RunEnd& end) {
+  if (end.end == run::End::kLeft) {
+    io.err << report::safe_text(end.why) << '\n';
+    return kInterrupted;
+  }
   if (end.end == run::End::kInterrupted) {
     io.err << report::safe_text(end.why) << "; `sweep resume` goes on from here\n";
     return kInterrupted;
@@ -110,12 +124,11 @@ int finish(Io& io, store::Store& store, i64 sweep, const run::RunEnd& end) {
   return progress ? run::exit_code_for(*progress) : refuse(io, progress.error());
 }
 
-// Attaches to a sweep that another process runs.
-int attach(Io& io, store::Store& store, const store::SweepRow& sweep, const store::LeaseHolder& holder,
-           const RunOptions& o) {
-  io.err << fmt::format(
-      "sweep {} is run by process {} on {}; watching it (interrupting stops only the watching)\n", sweep.name,
-      holder.pid, holder.host);
+// Attaches to a sweep that another process runs. Absent: nothing is heard of that process any more.
+std::optional<int> attach(Io& io, store::Store& store, const store::SweepRow& sweep,
+                          const store::LeaseHolder& holder, const RunOptions& o) {
+  io.err << fmt::format("sweep {} is run by {}; watching it (interrupting stops only the watching)\n",
+                        sweep.name, name_of(holder));
   auto shown = varying_axes(store, sweep.id);
   if (!shown) return refuse(io, shown.error());
   Live live(io, sweep.name, std::move(*shown), o.quiet);
@@ -126,7 +139,20 @@ int attach(Io& io, store::Store& store, const store::SweepRow& sweep, const stor
     io.err << report::safe_text(end->why) << '\n';
     return kInterrupted;
   }
+  if (end->end == run::End::kSilent) return std::nullopt;
   return finish(io, store, sweep.id, *end);
+}
+
+// Takes the lease, or watches whoever holds it. Absent: taken; else the exit code of this command.
+std::optional<int> take_or_watch(Io& io, store::Store& store, const store::SweepRow& sweep,
+                                 const RunOptions& o) {
+  for (;;) {
+    const auto holder = obtain_lease(io, store, sweep, o.where, o.take_over);
+    if (!holder) return refuse(io, holder.error());
+    if (!*holder) return std::nullopt;
+    if (uncertain(*holder)) return kUnanswered;
+    if (const auto code = attach(io, store, sweep, **holder, o)) return code;
+  }
 }
 
 // Runs what is pending; REQUIRES the lease.
@@ -184,6 +210,7 @@ int drive(Io& io, store::Store& store, const store::SweepRow& sweep, const Launc
           const RunOptions& o) {
   if (!o.as_job.empty()) return hand_over(io, store, sweep, choice, o);
   const auto end = conduct(io, store, sweep, choice, o);
+  if (end && end->end == run::End::kLeft) return finish(io, store, sweep.id, *end);
   const auto released = store.release_lease(sweep.id);
   if (!end) return refuse(io, end.error());
   if (!released) return refuse(io, released.error());
@@ -222,7 +249,11 @@ void say_changes(Io& io, const store::SweepRow& before, const MeasurePlan* measu
 int run_grid(Io& io, const RunOptions& o) {
   auto planned = make_plan(o.grid, o.max_points, std::nullopt);
   if (!planned) return refuse(io, planned.error());
-  const auto choice = choose_launcher(planned->grid.launch, o.launch);
+  if (auto named =
+          o.rehearse ? make_rehearsal(*planned, o.rehearse_ranks) : measured_name(planned->grid.name);
+      !named)
+    return refuse(io, named.error());
+  const auto choice = o.rehearse ? rehearsal_choice() : choose_launcher(planned->grid.launch, o.launch);
   if (!choice) return refuse(io, choice.error());
   if (choice->on == "local") plan::prune_beyond(planned->entries, local_resources());
   if (auto may = may_run(io, *planned, *choice, o); !may) return refuse(io, may.error());
@@ -236,16 +267,12 @@ int run_grid(Io& io, const RunOptions& o) {
   wanted.grid_text = planned->grid.text;
   wanted.options_json = dump(kept_options(planned->grid, choice->on, o));
   if (const auto before = (*store)->find_sweep(wanted.name); before) {
-    const auto holder = obtain_lease(io, **store, before->id, o.take_over);
-    if (!holder) return refuse(io, holder.error());
-    if (*holder) return attach(io, **store, *before, **holder, o);
+    if (const auto code = take_or_watch(io, **store, *before, o)) return *code;
     say_changes(io, *before, &planned->grid.measure);
   }
   const auto sweep = (*store)->ensure_sweep(wanted);
   if (!sweep) return refuse(io, sweep.error());
-  const auto holder = obtain_lease(io, **store, sweep->id, o.take_over);
-  if (!holder) return refuse(io, holder.error());
-  if (*holder) return attach(io, **store, *sweep, **holder, o);
+  if (const auto code = take_or_watch(io, **store, *sweep, o)) return *code;
   const auto counts = (*store)->sync_plan(sweep->id, planned->entries, planned->grid.measure);
   if (!counts) return refuse(io, counts.error());
   io.err << fmt::format("{}: {}; on {}, results in {}\n", planned->grid.name, summary(*planned), choice->on,
@@ -263,6 +290,7 @@ int run_grid(Io& io, const RunOptions& o) {
 Expected<LaunchChoice> kept_choice(const store::SweepRow& sweep, const RunOptions& o) {
   const auto kept = parse_json(sweep.options_json);
   if (!kept) return fail("the sweep's stored options: " + kept.error().message);
+  if (is_rehearsal(sweep.name)) return rehearsal_choice();
   LaunchWish wish = o.launch;
   if (wish.on.empty()) wish.on = kept->value("launcher", "local");
   return choose_launcher(dump(kept->value("launch", nlohmann::json::object())), wish);
@@ -277,9 +305,7 @@ int resume(Io& io, const RunOptions& o) {
   if (!entries) return refuse(io, entries.error());
   if (auto can = can_run(*entries, *choice, o); !can) return refuse(io, can.error());
   if (o.detach) return detach(io, "--detach", o.where, opened->sweep.name, o.where.db + ".log");
-  const auto holder = obtain_lease(io, *opened->store, opened->sweep.id, o.take_over);
-  if (!holder) return refuse(io, holder.error());
-  if (*holder) return attach(io, *opened->store, opened->sweep, **holder, o);
+  if (const auto code = take_or_watch(io, *opened->store, opened->sweep, o)) return *code;
   std::vector<Outcome> reopened;
   for (const auto& word : o.retry) {
     const auto outcome = outcome_from(word);
@@ -308,16 +334,27 @@ int stop_waiting(Io& io, const Opened& opened, const std::string& db) {
   return kAnswered;
 }
 
+// The request waits in the database; whether anybody will read it is not known.
+int stop_unheard(Io& io, const Opened& opened, const store::LeaseHolder& holder, const std::string& db,
+                 bool now) {
+  if (auto asked = opened.store->request_stop(opened.sweep.id, now); !asked) return refuse(io, asked.error());
+  io.err << fmt::format(
+      "sweep {}: {}. If it lives, it stops; what it holds `{}` takes over, and `sweep clean` ends\n",
+      opened.sweep.name, standing_text(holder), take_over_text(opened.sweep.name, db));
+  return kUnanswered;
+}
+
 int stop(Io& io, const Where& where, bool now) {
   auto opened = open_sweep(where, store::Mode::kReadWrite);
   if (!opened) return refuse(io, opened.error());
-  const auto holder = opened->store->lease(opened->sweep.id);
+  const auto holder = holder_of(*opened->store, opened->sweep.id);
   if (!holder) return refuse(io, holder.error());
   if (!*holder) return stop_waiting(io, *opened, where.db);
+  if (!is_heard(**holder)) return stop_unheard(io, *opened, **holder, where.db, now);
   if (auto asked = opened->store->request_stop(opened->sweep.id, now); !asked)
     return refuse(io, asked.error());
-  io.err << fmt::format("asked process {} on {} to stop sweep {}{}\n", (*holder)->pid, (*holder)->host,
-                        opened->sweep.name, now ? " at once" : " after the attempts it has handed out");
+  io.err << fmt::format("asked {} to stop sweep {}{}\n", name_of(**holder), opened->sweep.name,
+                        now ? " at once" : " after the attempts it has handed out");
   return kAnswered;
 }
 
@@ -338,6 +375,16 @@ void add_run(Registry r) {
   c->add_option("GRID", o->grid, "the grid file (YAML)")->required();
   add_run_options(*c, *o);
   c->add_option("--max-points", o->max_points, "largest number of combinations before `where`")
+      ->capture_default_str();
+  auto* rehearse =
+      c->add_flag("--rehearse", o->rehearse,
+                  "run the trials on phantom GPUs of this machine: do they start, do they fit, what do they "
+                  "allocate; kept apart from measurements, as the sweep NAME.rehearsal (docs/phantom.md)");
+  for (const char* other : {"--on", "--jobid", "--as-job", "--screen", "--slots", "--gpu-hours"})
+    rehearse->excludes(c->get_option(other));
+  c->add_option("--rehearse-ranks", o->rehearse_ranks,
+                "of a trial of at most so many ranks all are started, of a larger one a rank for each role")
+      ->check(CLI::Range(1, 16))
       ->capture_default_str();
   c->callback([r, o] { r.chosen = [r, o] { return run_grid(r.io, *o); }; });
 }

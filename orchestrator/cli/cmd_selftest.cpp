@@ -58,23 +58,23 @@ std::string why_of(const Row& row, const std::string& ended) {
   return row.good ? "" : fmt::format("not equal to the step of one rank, most of all {}", row.found->worst);
 }
 
-const char* verdict_of(const Row& row) {
-  return !row.trial.trial ? "not run" : row.good ? "proven" : "FAILED";
+const char* result_of(const Row& row) {
+  return !row.trial.trial ? "not run" : row.good ? "passed" : "FAILED";
 }
 
 void print_table(Io& io, const std::vector<Row>& rows, const std::string& ended) {
-  io.out << fmt::format("{:<16} {:<10} {:>8} {:>8} {:>9}  {:<8} {:<8} {:<11} {}\n", "strategy", "ground",
-                        "loss", "gradient", "parameter", "bytes", "traffic", "collectives", "verdict");
+  io.out << fmt::format("{:<16} {:<10} {:>8} {:>8} {:>9}  {:<8} {:<8} {:<11} {}\n", "strategy", "backend",
+                        "loss", "gradient", "parameter", "bytes", "traffic", "collectives", "result");
   for (const Row& row : rows) {
-    const char* ground =
-        row.trial.trial ? kGroundNames[static_cast<std::size_t>(ground_of(*row.trial.trial))] : "-";
+    const char* backend =
+        row.trial.trial ? kBackendNames[static_cast<std::size_t>(backend_of(*row.trial.trial))] : "-";
     const Found none;
     const Found& f = row.found ? *row.found : none;
     const std::string why = why_of(row, ended);
     io.out << fmt::format("{:<16} {:<10} {:>8} {:>8} {:>9}  {:<8} {:<8} {:<11} {}{}\n", row.trial.strategy,
-                          ground, distance(row, f.loss), distance(row, f.gradient), distance(row, f.value),
+                          backend, distance(row, f.loss), distance(row, f.gradient), distance(row, f.value),
                           bytes_cell(row), list_cell(row, f.traffic), list_cell(row, f.collectives),
-                          verdict_of(row), why.empty() ? "" : ": " + why);
+                          result_of(row), why.empty() ? "" : ": " + why);
   }
 }
 
@@ -82,9 +82,9 @@ void print_json(Io& io, const std::vector<Row>& rows, const std::string& ended) 
   nlohmann::json list = nlohmann::json::array();
   for (const Row& row : rows) {
     nlohmann::json each{
-        {"strategy", row.trial.strategy}, {"verdict", verdict_of(row)}, {"why", why_of(row, ended)}};
+        {"strategy", row.trial.strategy}, {"result", result_of(row)}, {"why", why_of(row, ended)}};
     if (row.trial.trial) {
-      each["ground"] = kGroundNames[static_cast<std::size_t>(ground_of(*row.trial.trial))];
+      each["backend"] = kBackendNames[static_cast<std::size_t>(backend_of(*row.trial.trial))];
       each["trial"] = trial_id(*row.trial.trial);
     }
     if (row.found && row.found->outcome == Outcome::kOk)
@@ -107,7 +107,7 @@ Proofs proofs_of(const std::vector<Row>& rows) {
   const std::string today = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
   for (const Row& row : rows)
     if (row.found)
-      out[{row.trial.strategy, kGroundNames[static_cast<std::size_t>(ground_of(*row.trial.trial))]}] = {
+      out[{row.trial.strategy, kBackendNames[static_cast<std::size_t>(backend_of(*row.trial.trial))]}] = {
           today, row.good, row.found->hosts, std::string(kVersion) + " " + kBuild};
   return out;
 }
@@ -150,14 +150,14 @@ int selftest(Io& io, SelftestOptions o) {
     if (row.trial.trial)
       if (const auto found = proved->found.find(trial_id(*row.trial.trial)); found != proved->found.end())
         row.found = found->second;
-    row.good = row.found && proven(*row.found, tolerance_of(*row.trial.trial));
+    row.good = row.found && passed(*row.found, tolerance_of(*row.trial.trial));
     all_good = all_good && (row.good || !row.trial.trial);
     rows.push_back(std::move(row));
   }
   o.json ? print_json(io, rows, proved->why) : print_table(io, rows, proved->why);
-  const auto file = state_folder() / "proven.json";
+  const auto file = state_folder() / "selftest.json";
   if (auto kept = add_proofs(file, proofs_of(rows)); !kept) return refuse(io, kept.error());
-  io.err << fmt::format("kept in {}; `sweep doctor` shows it beside what the project's own tests prove\n",
+  io.err << fmt::format("kept in {}; `sweep doctor` shows it beside the dates of the project's own tests\n",
                         file.string());
   return all_good ? kAnswered : kUnanswered;
 }
@@ -166,7 +166,8 @@ int selftest(Io& io, SelftestOptions o) {
 
 void add_selftest(Registry r) {
   auto* c = r.app.add_subcommand(
-      "selftest", "prove each parallel strategy on this machine or allocation: parity, bytes, collectives");
+      "selftest",
+      "test each parallel strategy on this machine or allocation: parity, bytes, traffic, collectives");
   auto o = std::make_shared<SelftestOptions>();
   add_proving_options(*c, o->wish);
   c->add_option("--db", o->wish.db, "database of its runs; absent: selftest.db in the user's state folder")

@@ -1,8 +1,10 @@
 // sweep status: how far a sweep is.
 #include <fmt/format.h>
 
+#include <csignal>
 #include <ostream>
 
+#include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/board.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/live.h"
@@ -12,13 +14,14 @@ namespace sweep::cli {
 namespace {
 
 int watch_it(Io& io, Opened& opened, std::vector<report::Field> shown) {
+  std::signal(SIGPIPE, SIG_DFL);  // `| head` ends it; it writes no file
   Board board(io, *opened.store, opened.sweep, std::move(shown));
   const auto end = run::watch(*opened.store, opened.sweep.id, board);
   if (!end) return refuse(io, end.error());
   return end->end == run::End::kInterrupted ? kInterrupted : kAnswered;
 }
 
-int status(Io& io, const Where& where, bool watch) {
+int status(Io& io, const Where& where, bool watch, bool as_json) {
   auto opened = open_sweep(where, store::Mode::kReadOnly);
   if (!opened) return refuse(io, opened.error());
   auto shown = varying_axes(*opened->store, opened->sweep.id);
@@ -26,6 +29,11 @@ int status(Io& io, const Where& where, bool watch) {
   if (watch) return watch_it(io, *opened, std::move(*shown));
   const auto shot = run::take_snapshot(*opened->store, opened->sweep.id, 0, std::nullopt);
   if (!shot) return refuse(io, shot.error());
+  if (as_json) {
+    const auto document = status_json(*opened, *shot);
+    if (!document) return refuse(io, document.error());
+    return print_document(io, *document), kAnswered;
+  }
   auto view = status_view(opened->sweep.name, *shot, *shown);
   if (auto added = add_details(view, *opened->store, opened->sweep, shot->counts.running, *shown); !added)
     return refuse(io, added.error());
@@ -39,11 +47,16 @@ void add_status(Registry r) {
   auto* c = r.app.add_subcommand("status", "how far a sweep is, by outcome, and the best so far");
   auto where = std::make_shared<Where>();
   auto watch = std::make_shared<bool>(false);
+  auto json = std::make_shared<bool>(false);
   add_db(*c, *where);
   add_sweep(*c, *where);
-  c->add_flag("--watch", *watch,
-              "follow it while it runs: drawn in place on a terminal, else a line for each change");
-  c->callback([r, where, watch] { r.chosen = [r, where, watch] { return status(r.io, *where, *watch); }; });
+  auto* follow =
+      c->add_flag("--watch", *watch,
+                  "follow it while it runs: drawn in place on a terminal, else a line for each change");
+  c->add_flag("--json", *json, "as JSON (docs/json.md)")->excludes(follow);
+  c->callback([r, where, watch, json] {
+    r.chosen = [r, where, watch, json] { return status(r.io, *where, *watch, *json); };
+  });
 }
 
 }  // namespace sweep::cli

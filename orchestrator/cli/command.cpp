@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <ostream>
 
 #include "schema/spool.h"
@@ -11,7 +10,7 @@ namespace sweep::cli {
 
 int refuse(Io& io, const Error& error) {
   io.err << "sweep: " << error.message << '\n';
-  return kBadInput;
+  return error.disk_full ? kExitDiskFull : kBadInput;
 }
 
 void add_db(CLI::App& command, Where& where) {
@@ -38,10 +37,7 @@ Expected<Opened> open_sweep(const Where& where, store::Mode mode) {
 
 Expected<void> write_output(Io& io, const std::string& path, const std::string& bytes) {
   if (!path.empty() && path != "-") return spool::write_atomically(path, bytes);
-  errno = 0;
   io.out << bytes << std::flush;
-  if (!io.out && errno == EPIPE) return {};  // who reads has seen enough
-  if (!io.out) return fail("standard output cannot be written");
   return {};
 }
 

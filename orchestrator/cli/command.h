@@ -13,7 +13,21 @@
 
 namespace sweep::cli {
 
-inline constexpr int kAnswered = 0, kUnanswered = 1, kBadInput = 2, kRegression = 3, kInterrupted = 130;
+inline constexpr int kAnswered = 0, kUnanswered = 1, kBadInput = 2, kRegression = 3, kExitDiskFull = 4,
+                     kInterrupted = 130;
+// The same for people: help, the manual page and README.md.
+struct ExitCode {
+  int code;
+  const char* meaning;
+};
+inline constexpr ExitCode kExitCodes[] = {
+    {kAnswered, "done; every trial has an answer"},
+    {kUnanswered, "done; some trial has no answer, or a check failed"},
+    {kBadInput, "wrong input, or something cannot be read or written"},
+    {kRegression, "compare --fail-on-regression found a regression"},
+    {kExitDiskFull, "the disk is full, or the quota used up; free space and run the command again"},
+    {kInterrupted, "interrupted"},
+};
 
 // Data goes to out, people's text to err.
 struct Io {
@@ -62,7 +76,7 @@ void add_hardware(Registry);
 void add_completion(Registry);
 void add_manual(Registry);
 
-// Prints the sentence and gives the exit code of bad input.
+// Prints the sentence and gives its exit code: bad input, or a full disk.
 int refuse(Io&, const Error&);
 
 // --db and the name of a sweep, as most commands take them.

@@ -190,7 +190,7 @@ Finding judge_submission(const ClusterWish& wish, const launch::SlurmOptions& op
   request.spool = std::filesystem::absolute(wish.proving.db + ".spool") / request.id;
   request.nodes = wish.nodes, request.hardware = wish.hardware, request.seconds = 600;
   const launch::Programs programs{agent_here(wish.proving), rank_there(wish.proving, ""), true};
-  const auto said = test_only(launch::slurm_script(request, options, programs));
+  const auto said = launch::slurm_script(request, options, programs).and_then(test_only);
   if (!said) return {"submission", Health::kBad, said.error().message};
   if (said->ok()) return {"submission", Health::kGood, "sbatch would take it"};
   const std::string line = first_line(said->err + said->out);

@@ -47,8 +47,8 @@ std::vector<Finding> judge_loop(const Proved& proved, const Trial& trial, const 
                            to_string(found->second.outcome), found->second.reason)});
     return out;
   }
-  const std::string over = kGroundTitles[static_cast<std::size_t>(ground_of(trial))];
-  if (proven(found->second, tolerance_of(trial)))
+  const std::string over = kBackendTitles[static_cast<std::size_t>(backend_of(trial))];
+  if (passed(found->second, tolerance_of(trial)))
     out.push_back({"loop", Health::kGood,
                    fmt::format("{} nodes trained equally ({}); collectives gave the right numbers",
                                trial.nodes, over)});

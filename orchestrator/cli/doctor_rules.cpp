@@ -128,6 +128,10 @@ Finding judge_declared(const json& probe, const NodeWants& wants) {
 
 }  // namespace
 
+std::string_view to_string(Health health) {
+  return health == Health::kGood ? "ok" : health == Health::kWarning ? "warning" : "bad";
+}
+
 std::vector<Finding> judge_node(const json& probe, const NodeWants& wants) {
   std::vector<Finding> out{judge_version(probe, wants)};
   if (out[0].health == Health::kBad) return out;  // another version's words mean what they meant to it

@@ -3,11 +3,14 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sweep::cli {
 
 enum class Health { kGood, kWarning, kBad };
+
+std::string_view to_string(Health);  // ok, warning, bad
 
 struct Finding {
   std::string what;

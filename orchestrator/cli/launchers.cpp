@@ -11,11 +11,13 @@
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/cli/gpu_hours.h"
 #include "orchestrator/cli/planning.h"
+#include "orchestrator/cli/rehearsal.h"
 #include "orchestrator/grid/site.h"
 #include "orchestrator/launch/commands.h"
 #include "orchestrator/launch/slurm.h"
 #include "orchestrator/launch/ssh.h"
 #include "schema/codec.h"
+#include "schema/rehearsal.h"
 
 namespace sweep::cli {
 namespace {
@@ -156,7 +158,7 @@ Expected<i64> slots_of(const launch::SlurmOptions& options) {
 
 Expected<void> slots_fit(const LaunchChoice& choice, const LaunchWish& wish,
                          const std::set<std::string>& hardware) {
-  if (choice.on == "local") return {};
+  if (choice.on == "local" || choice.on == kRehearsalLauncher) return {};
   auto settings = parse_json(choice.settings);
   if (!settings) return tl::unexpected(settings.error());
   if (choice.on == "slurm" && wish.slots > 0) (*settings)["slots"] = wish.slots;
@@ -235,6 +237,7 @@ Expected<run::MakeLauncher> prepare_launcher(const LaunchChoice& choice, const L
   s.start = wish.start;
   s.usd_per_node_hour = choice.usd_per_node_hour;
   s.gpu_hours = smaller_limit(s.gpu_hours, choice.gpu_hours);
+  if (choice.on == kRehearsalLauncher) return rehearsal_maker(*programs, s);
   if (choice.on == "slurm") return slurm_maker(choice, *settings, *programs, wish, s);
   if (choice.on == "ssh") return ssh_maker(choice, *settings, *programs, s);
   const i64 gpus = local_resources().gpus;

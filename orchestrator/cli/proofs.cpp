@@ -14,12 +14,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string cell(const Strategy& strategy, std::size_t ground, const Proofs& here) {
-  const auto found = here.find({std::string(strategy.name), kGroundNames[ground]});
+std::string cell(const Strategy& strategy, std::size_t backend, const Proofs& here) {
+  const auto found = here.find({std::string(strategy.name), kBackendNames[backend]});
   const std::string tested =
-      strategy.proven[ground].empty() ? "never run" : "tested " + std::string(strategy.proven[ground]);
+      strategy.tested[backend].empty() ? "never run" : "tested " + std::string(strategy.tested[backend]);
   if (found == here.end()) return tested;
-  return fmt::format("{} {}", found->second.proven ? "proven here" : "FAILED here", found->second.date);
+  return fmt::format("{} {}", found->second.passed ? "passed here" : "FAILED here", found->second.date);
 }
 
 }  // namespace
@@ -41,12 +41,12 @@ Expected<Proofs> read_proofs(const fs::path& file) {
     return fail(fmt::format("{}: {}; remove it and run `sweep selftest` again", file.string(),
                             parsed.error().message));
   if (!parsed->is_object() || !parsed->contains("proofs") || !(*parsed)["proofs"].is_array())
-    return fail(
-        fmt::format("{}: it holds no proofs; remove it and run `sweep selftest` again", file.string()));
+    return fail(fmt::format("{}: it holds no results of a selftest; remove it and run `sweep selftest` again",
+                            file.string()));
   for (const auto& each : (*parsed)["proofs"]) {
     if (!each.is_object()) continue;
-    out[{text_of(each, "strategy"), text_of(each, "ground")}] = {
-        text_of(each, "date"), flag_of(each, "proven"), text_of(each, "where"), text_of(each, "build")};
+    out[{text_of(each, "strategy"), text_of(each, "backend")}] = {
+        text_of(each, "date"), flag_of(each, "passed"), text_of(each, "where"), text_of(each, "build")};
   }
   return out;
 }
@@ -58,9 +58,9 @@ Expected<void> add_proofs(const fs::path& file, const Proofs& found) {
   nlohmann::json list = nlohmann::json::array();
   for (const auto& [key, proof] : *all)
     list.push_back({{"strategy", key.first},
-                    {"ground", key.second},
+                    {"backend", key.second},
                     {"date", proof.date},
-                    {"proven", proof.proven},
+                    {"passed", proof.passed},
                     {"where", proof.where},
                     {"build", proof.build}});
   std::error_code ec;
@@ -70,14 +70,14 @@ Expected<void> add_proofs(const fs::path& file, const Proofs& found) {
 }
 
 std::string strategy_table(const Proofs& here) {
-  std::vector<std::array<std::string, kGrounds + 1>> rows{{"strategy"}};
-  for (std::size_t g = 0; g < kGrounds; ++g) rows[0][g + 1] = kGroundTitles[g];
+  std::vector<std::array<std::string, kBackends + 1>> rows{{"strategy"}};
+  for (std::size_t g = 0; g < kBackends; ++g) rows[0][g + 1] = kBackendTitles[g];
   for (const Strategy& strategy : all_strategies()) {
     auto& row = rows.emplace_back();
     row[0] = strategy.title;
-    for (std::size_t g = 0; g < kGrounds; ++g) row[g + 1] = cell(strategy, g, here);
+    for (std::size_t g = 0; g < kBackends; ++g) row[g + 1] = cell(strategy, g, here);
   }
-  std::array<std::size_t, kGrounds + 1> widths{};
+  std::array<std::size_t, kBackends + 1> widths{};
   for (const auto& row : rows)
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   std::string out;

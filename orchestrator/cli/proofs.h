@@ -1,4 +1,4 @@
-// Proofs: what `sweep selftest` found here: which strategy was proven on which ground, and when. It owns a file in the
+// Proofs: what `sweep selftest` found here: which strategy passed on which backend, and when. It owns a file in the
 // user's state folder; a later run replaces what it ran again and nothing else.
 #pragma once
 #include <filesystem>
@@ -15,18 +15,18 @@ namespace sweep::cli {
 std::filesystem::path state_folder();
 
 struct Proof {
-  std::string date;     // UTC, ISO
-  bool proven = false;  // false: it was run and is not equal
-  std::string where;    // hosts it ran on
+  std::string date;  // UTC, ISO
+  bool passed = false;
+  std::string where;  // hosts it ran on
   std::string build;
 };
-using Proofs = std::map<std::pair<std::string, std::string>, Proof>;  // strategy, ground
+using Proofs = std::map<std::pair<std::string, std::string>, Proof>;  // strategy, backend
 
 // An absent file holds none.
 Expected<Proofs> read_proofs(const std::filesystem::path& file);
 Expected<void> add_proofs(const std::filesystem::path& file, const Proofs& found);
 
-// The table strategy x ground: what the project's tests prove, and what was found here.
+// The table strategy x backend: when the project's tests passed, and what was found here.
 std::string strategy_table(const Proofs& here);
 
 }  // namespace sweep::cli

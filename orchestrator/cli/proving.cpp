@@ -7,6 +7,7 @@
 #include <set>
 
 #include "orchestrator/cli/driving.h"
+#include "orchestrator/cli/holder.h"
 #include "orchestrator/grid/grid.h"
 #include "schema/codec.h"
 #include "schema/frame.h"
@@ -106,7 +107,7 @@ Expected<std::string> launch_section_of(const std::string& grid) {
   return read->launch.empty() ? "{}" : read->launch;
 }
 
-bool proven(const Found& found, const Tolerance& allowed) {
+bool passed(const Found& found, const Tolerance& allowed) {
   return found.outcome == Outcome::kOk && found.loss <= allowed.loss && found.gradient <= allowed.gradient &&
          found.value <= allowed.value && found.bytes.empty() && found.traffic.empty() &&
          found.collectives.empty();
@@ -149,8 +150,7 @@ Expected<Proved> run_proofs(Io& io, const ProvingWish& wish, const std::string& 
   const auto holder = (*store)->take_lease(sweep->id);
   if (!holder) return tl::unexpected(holder.error());
   if (*holder)
-    return fail(
-        fmt::format("process {} on {} is at it already, in {}", (*holder)->pid, (*holder)->host, wish.db));
+    return fail(fmt::format("the proofs in {} are already under way: {}", wish.db, standing_text(**holder)));
   const auto entries = entries_of(trials);
   const auto counts = (*store)->sync_plan(sweep->id, entries, kMeasure);
   if (!counts) return tl::unexpected(counts.error());

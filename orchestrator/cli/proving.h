@@ -31,7 +31,7 @@ struct Found {
   std::vector<std::string> bytes, traffic, collectives;
   std::string hosts;
 };
-bool proven(const Found&, const Tolerance&);
+bool passed(const Found&, const Tolerance&);
 
 // By trial id; trials without an answer are absent. `why` is of a run that ended early.
 struct Proved {

@@ -73,8 +73,9 @@ int show_scripts(Io& io, const Planned& planned, const std::string& db) {
     request.slots = *slots, request.gpus = wanted[i].gpus(*slots);
     request.seconds = wanted[i].seconds;
     const auto script = launch::slurm_script(request, *options, programs);
-    io.out << script << '\n' << std::flush;
-    const auto said = test_only(script);
+    if (!script) return refuse(io, script.error());
+    io.out << *script << '\n' << std::flush;
+    const auto said = test_only(*script);
     const bool ok = said && said->ok();
     io.err << (ok ? "" : "sbatch would not take it: ")
            << (said ? said->err + said->out : said.error().message);

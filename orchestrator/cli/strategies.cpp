@@ -8,8 +8,8 @@ namespace sweep::cli {
 namespace {
 
 constexpr std::string_view kNever = "";
-constexpr std::array<std::string_view, kGrounds> kCpuOnly = {"2026-11-21", "2026-11-21", kNever, kNever};
-constexpr std::array<std::string_view, kGrounds> kCpuSince22 = {"2026-11-22", "2026-11-22", kNever, kNever};
+constexpr std::array<std::string_view, kBackends> kCpuOnly = {"2026-11-21", "2026-11-21", kNever, kNever};
+constexpr std::array<std::string_view, kBackends> kCpuSince22 = {"2026-11-22", "2026-11-22", kNever, kNever};
 
 constexpr Strategy kStrategies[] = {
     {"dp", "data parallel", kCpuOnly},
@@ -20,13 +20,13 @@ constexpr Strategy kStrategies[] = {
     {"tp", "tensor", kCpuOnly},
     {"tp_sp", "tensor and sequence", kCpuOnly},
     {"tp_overlap", "tensor and sequence, overlapped", kCpuOnly},
-    {"tp_kv", "tensor, ranks that share a key-value head", kCpuSince22},
+    {"tp_kv", "tensor, TP > KV heads", kCpuSince22},
     {"pp_afab", "pipeline: afab", kCpuOnly},
     {"pp_1f1b", "pipeline: 1f1b", kCpuOnly},
     {"pp_interleaved", "pipeline: interleaved", kCpuOnly},
     {"pp_zero_bubble", "pipeline: zero_bubble", kCpuSince22},
     {"cp_ring", "context: ring", kCpuOnly},
-    {"cp_heads", "context: exchange of heads", kCpuOnly},
+    {"cp_heads", "context: Ulysses (all-to-all)", kCpuOnly},
     {"ep_balanced", "experts: balanced", kCpuOnly},
     {"ep_learned", "experts: learned", kCpuOnly},
     {"ep_skewed", "experts: skewed", kCpuOnly},
@@ -81,10 +81,10 @@ std::span<const Strategy> all_strategies() {
   return kStrategies;
 }
 
-Ground ground_of(const Trial& t) {
-  if (t.hardware == "cpu") return t.backend == "gloo" || t.nodes > 1 ? Ground::kGloo : Ground::kShm;
-  if (t.backend == "gloo") return Ground::kGloo;
-  return t.nodes > 1 ? Ground::kNcclNodes : Ground::kNcclNode;
+Backend backend_of(const Trial& t) {
+  if (t.hardware == "cpu") return t.backend == "gloo" || t.nodes > 1 ? Backend::kGloo : Backend::kShm;
+  if (t.backend == "gloo") return Backend::kGloo;
+  return t.nodes > 1 ? Backend::kNcclNodes : Backend::kNcclNode;
 }
 
 Tolerance tolerance_of(const Trial& t) {

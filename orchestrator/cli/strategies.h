@@ -1,5 +1,5 @@
 // Strategies: the parallel strategies of the training step, the smallest trials that show each, and where the
-// project's own tests have proven it. The one table behind `sweep selftest`, `sweep doctor` and docs/strategies.md.
+// project's own tests have passed. The one table behind `sweep selftest`, `sweep doctor` and docs/strategies.md.
 #pragma once
 #include <array>
 #include <optional>
@@ -13,18 +13,18 @@
 namespace sweep::cli {
 
 // What a strategy sends over.
-enum class Ground { kShm, kGloo, kNcclNode, kNcclNodes };
-inline constexpr std::size_t kGrounds = 4;
-inline constexpr std::array<const char*, kGrounds> kGroundNames = {"shm", "gloo", "nccl", "nccl-nodes"};
-inline constexpr std::array<const char*, kGrounds> kGroundTitles = {"CPU, shared memory", "CPU, Gloo",
-                                                                    "NCCL, one node", "NCCL, several nodes"};
-Ground ground_of(const Trial&);
+enum class Backend { kShm, kGloo, kNcclNode, kNcclNodes };
+inline constexpr std::size_t kBackends = 4;
+inline constexpr std::array<const char*, kBackends> kBackendNames = {"shm", "gloo", "nccl", "nccl-nodes"};
+inline constexpr std::array<const char*, kBackends> kBackendTitles = {
+    "CPU, shared memory", "CPU, Gloo", "NCCL, one node", "NCCL, several nodes"};
+Backend backend_of(const Trial&);
 
 struct Strategy {
   std::string_view name;   // of selftest's rows
   std::string_view title;  // for people
-  // When the project's tests last proved it there, an ISO date; empty: never.
-  std::array<std::string_view, kGrounds> proven;
+  // When the project's tests last passed there, an ISO date; empty: never.
+  std::array<std::string_view, kBackends> tested;
 };
 std::span<const Strategy> all_strategies();
 

@@ -84,8 +84,9 @@ bool outranks_the_agent(const Cause& cause) {
          cause.outcome == Outcome::kInvalid;
 }
 
-std::optional<Cause> silent_rank(const Testimony& t, i64 world) {
-  for (i64 rank = 0; rank < world; ++rank) {
+std::optional<Cause> silent_rank(const Attempt& attempt, const Testimony& t) {
+  for (i64 index = 0; index < attempt.processes(); ++index) {
+    const i64 rank = attempt.rank_of(index);
     if (t.records.contains(rank)) continue;
     Cause cause{Outcome::kCrash, rank, 0, "", "", {}, {}, false, {}};
     cause.what = t.exits.contains(rank) ? "was ended before it left a record" : "left no testimony at all";
@@ -124,7 +125,9 @@ std::optional<Cause> decide(const Attempt& attempt, const Testimony& t) {
     return cause;
   }
   if (causes.consequential) return causes.consequential;
-  if (auto silent = silent_rank(t, world)) return silent;
+  if (auto silent = silent_rank(attempt, t)) return silent;
+  if (attempt.is_rehearsal())
+    return std::nullopt;  // phantom kernels compute nothing: its losses are no losses
   return check_losses(attempt, t);
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +26,10 @@ namespace sweep::launch {
 
 using AllocationId = std::string;
 
+// Does what it is given, if this process may still run the sweep, and lets nobody else take the sweep over meanwhile;
+// otherwise refuses. Every line of an inbox and every order to end an allocation that others can adopt goes through it.
+using Fence = std::function<Expected<void>(const std::function<Expected<void>()>&)>;
+
 struct AllocationRequest {
   AllocationId id;              // also the spool folder's name
   std::filesystem::path spool;  // made by the caller's store step before this call; absolute
@@ -37,6 +42,7 @@ struct AllocationRequest {
   i64 ranks_per_node = 1;            // of the trials it is for, at most
   double seconds = 3600;             // what its trials need, the slack included; a scheduler ends it then
   std::vector<std::string> avoid{};  // hosts that get no more work
+  Fence fence{};                     // the launcher's own; empty: nobody else can run the sweep
 };
 
 struct Started {
@@ -75,6 +81,8 @@ class Launcher {
  public:
   using Sink = std::function<void(const Event&)>;
   virtual ~Launcher() = default;
+  // For what is requested and adopted from now on.
+  void use_fence(Fence fence) { fence_ = std::move(fence); }
   virtual Expected<void> request(const AllocationRequest&) = 0;
   // Takes over an allocation that an earlier process requested, where it can outlive that process: what was
   // asked for then; Started and Ended follow as if it had been requested now. Absent: it cannot, or it was
@@ -98,6 +106,15 @@ class Launcher {
   virtual void kill(const AllocationId&) = 0;   // at once; still nothing left behind
   // The offset that has been ingested and committed; the next Outbox starts here.
   virtual void acknowledge(const AllocationId&, std::uint64_t offset) = 0;
+
+ protected:
+  AllocationRequest fenced(AllocationRequest request) const {
+    request.fence = fence_;
+    return request;
+  }
+
+ private:
+  Fence fence_;
 };
 
 struct LocalOptions {
@@ -106,6 +123,9 @@ struct LocalOptions {
   bool allow_zygote = true;
   std::string screen{};         // as the agent's --screen; empty: no look at the node
   bool allow_namespace = true;  // a PID namespace for the agent where the system allows it
+  // A rehearsal: what the agent's environment gets (NAME=value), by the hardware that an allocation is for. This
+  // machine then stands for any number of nodes. Empty: a real run.
+  std::map<std::string, std::vector<std::string>> rehearsal{};
 };
 // The agent is a child of the calling process, started in a session of its own. The destructor ends every
 // agent that still runs, at once and with all its ranks, and waits for it.

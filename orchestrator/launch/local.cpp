@@ -26,7 +26,7 @@ class Local final : public HeldAllocations<LocalAllocation> {
   ~Local() override { abandon_all(); }
 
   Expected<void> request(const AllocationRequest& wanted) override {
-    if (wanted.nodes != 1)
+    if (wanted.nodes != 1 && options_.rehearsal.empty())
       return fail(
           fmt::format("this machine is one node; allocation {} asks for {}", wanted.id, wanted.nodes));
     if (busy_with(wanted.id)) return fail(fmt::format("allocation {} is running already", wanted.id));
@@ -34,7 +34,7 @@ class Local final : public HeldAllocations<LocalAllocation> {
       if (::access(program.c_str(), X_OK) != 0)
         return fail(
             fmt::format("{} is not there or cannot be executed; build it or name another", program.string()));
-    auto made = std::make_shared<LocalAllocation>(io_, options_, wanted, sink_);
+    auto made = std::make_shared<LocalAllocation>(io_, options_, fenced(wanted), sink_);
     if (auto started = made->start(); !started) return started;
     held_[wanted.id] = std::move(made);
     return {};

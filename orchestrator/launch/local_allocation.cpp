@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
 #include <cerrno>
@@ -26,12 +27,13 @@ namespace {
 
 constexpr auto kPoll = std::chrono::milliseconds(50);
 
-std::vector<std::string> marked_environment(const std::string& token) {
-  const std::string prefix = std::string(kAttemptVariable) + "=";
-  std::vector<std::string> out;
+// This process's environment with these variables (NAME=value) set.
+std::vector<std::string> environment_with(const std::vector<std::string>& set) {
+  const auto name_of = [](std::string_view entry) { return entry.substr(0, entry.find('=')); };
+  std::vector<std::string> out = set;
   for (char** entry = environ; *entry != nullptr; ++entry)
-    if (std::strncmp(*entry, prefix.c_str(), prefix.size()) != 0) out.emplace_back(*entry);
-  out.push_back(prefix + token);
+    if (std::ranges::none_of(set, [&](const auto& wanted) { return name_of(wanted) == name_of(*entry); }))
+      out.emplace_back(*entry);
   return out;
 }
 
@@ -89,8 +91,12 @@ Expected<void> LocalAllocation::spawn_agent() {
   call.pid_namespace = options_.allow_namespace;
   auto argv = agent_words(call);
   argv.insert(argv.begin(), options_.agent);
-  const std::string token = attempt_token(allocation_key(request_.id, request_.spool), 0);
-  const int error = spawn_logged(pid_, argv, marked_environment(token), spool::agent_log(request_.spool));
+  std::vector<std::string> set;
+  if (const auto found = options_.rehearsal.find(request_.hardware); found != options_.rehearsal.end())
+    set = found->second;
+  set.push_back(std::string(kAttemptVariable) + "=" +
+                attempt_token(allocation_key(request_.id, request_.spool), 0));
+  const int error = spawn_logged(pid_, argv, environment_with(set), spool::agent_log(request_.spool));
   if (error != 0) {
     pid_ = 0;
     return fail(fmt::format("cannot start the agent {}: {}", options_.agent.string(), std::strerror(error)));

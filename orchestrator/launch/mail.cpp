@@ -18,7 +18,8 @@ Mail::Mail(const AllocationRequest& request)
       id_(request.id),
       incarnation_(request.incarnation),
       acknowledged_(request.outbox_offset),
-      delivered_(request.outbox_offset) {}
+      delivered_(request.outbox_offset),
+      fence_(request.fence) {}
 
 Expected<void> Mail::open() {
   auto writer = spool::Writer::open(spool::inbox(spool_), id_, incarnation_);
@@ -29,7 +30,17 @@ Expected<void> Mail::open() {
 
 Expected<i64> Mail::post(std::string_view kind, const nlohmann::json& body) {
   if (!inbox_) return fail(fmt::format("allocation {} has no inbox", id_));
-  return inbox_->append(kind, body);
+  if (!fence_) return inbox_->append(kind, body);
+  Expected<i64> posted = fail("nothing was written");
+  const auto done = fence_([&]() -> Expected<void> {
+    posted = inbox_->append(kind, body);
+    return {};
+  });
+  return done ? posted : tl::unexpected(done.error());
+}
+
+bool Mail::ours() const {
+  return !fence_ || fence_([]() -> Expected<void> { return {}; }).has_value();
 }
 
 void Mail::acknowledge(std::uint64_t offset) {

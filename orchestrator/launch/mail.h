@@ -16,6 +16,8 @@ class Mail {
   Expected<void> open();  // the inbox; its torn last line is cut
 
   Expected<i64> post(std::string_view kind, const nlohmann::json& body);
+  // Whether this process may still end the allocation.
+  bool ours() const;
   void acknowledge(std::uint64_t offset);
   // Everything from the acknowledged offset on, when there is more than was delivered before.
   std::optional<Outbox> news();
@@ -29,6 +31,7 @@ class Mail {
   i64 incarnation_;
   std::uint64_t acknowledged_, delivered_;
   std::optional<spool::Writer> inbox_;
+  Fence fence_;
 };
 
 }  // namespace sweep::launch

@@ -8,11 +8,13 @@
 namespace sweep::launch {
 namespace {
 
-// SIGKILL: it would end what runs on any other signal, and a killed one leaves its allocations to the next, which
-// takes them up. Nothing of this job's own surroundings may reach the jobs it submits.
+// The variable tells the orchestrator which job it is: any signal then ends it alone, since proctrack/linuxproc signals
+// every process of a job. Where the signal reaches only this script, SIGKILL does the same. Nothing of this job's own
+// surroundings may reach the jobs it submits.
 constexpr const char* kLife = R"(
 job=$SLURM_JOB_ID again=
 [ "${SLURM_RESTART_COUNT:-0}" -eq 0 ] || again=--take-over
+export SWEEP_ORCHESTRATOR_JOB="$job@$SLURM_CLUSTER_NAME"
 for name in $(compgen -e); do
   case $name in SLURM_CONF) ;; SLURM_* | SLURMD_* | SBATCH_*) unset "$name" ;; esac
 done
@@ -27,16 +29,17 @@ std::string orchestrator_job_name(const std::filesystem::path& absolute_db, cons
   return "sweep-run-" + allocation_key(sweep, absolute_db);
 }
 
-std::string orchestrator_script(const OrchestratorJob& job) {
-  std::string out = "#!/bin/bash\n";
-  const auto add = [&out](const std::string& line) { out += "#SBATCH " + line + "\n"; };
-  add(slurm_directive("job-name", job.name));
-  add(slurm_directive("partition", job.partition));
-  for (const auto& [name, value] : job.asks) add(slurm_directive(name, value));
+Expected<std::string> orchestrator_script(const OrchestratorJob& job) {
+  std::vector<std::string> lines{slurm_directive("job-name", job.name),
+                                 slurm_directive("partition", job.partition)};
+  for (const auto& [name, value] : job.asks) lines.push_back(slurm_directive(name, value));
   for (const char* line : {"--nodes=1", "--ntasks=1", "--cpus-per-task=1", "--mem=1G", "--requeue",
                            "--open-mode=append", "--signal=B:USR1@120"})
-    add(line);
-  add(slurm_directive("output", slurm_file_name(job.log)));
+    lines.emplace_back(line);
+  lines.push_back(slurm_directive("output", slurm_file_name(job.log)));
+  auto head = batch_script_head(lines);
+  if (!head) return head;
+  std::string out = std::move(*head);
   out +=
       "# The orchestrator of a sweep: asks for allocations, hands out trials, stores results; it computes "
       "nothing.";

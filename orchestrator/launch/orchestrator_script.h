@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "schema/expected.h"
+
 namespace sweep::launch {
 
 struct OrchestratorJob {
@@ -18,6 +20,7 @@ struct OrchestratorJob {
 
 // One for each sweep of each database.
 std::string orchestrator_job_name(const std::filesystem::path& absolute_db, const std::string& sweep);
-std::string orchestrator_script(const OrchestratorJob&);
+// Error: a path or setting holds a control character.
+Expected<std::string> orchestrator_script(const OrchestratorJob&);
 
 }  // namespace sweep::launch

@@ -55,7 +55,7 @@ class Slurm final : public HeldAllocations<SlurmJob> {
       if (::access(program.c_str(), X_OK) != 0 && around_.options.container.runtime.empty())
         return fail(
             fmt::format("{} is not there or cannot be executed; build it or name another", program.string()));
-    auto job = std::make_shared<SlurmJob>(around_, wanted);
+    auto job = std::make_shared<SlurmJob>(around_, fenced(wanted));
     if (auto sent = job->submit(); !sent) return sent;
     held_[wanted.id] = std::move(job);
     return {};
@@ -64,7 +64,7 @@ class Slurm final : public HeldAllocations<SlurmJob> {
                                                    i64 incarnation, std::uint64_t offset) override {
     AllocationRequest known;
     known.id = id, known.spool = spool, known.incarnation = incarnation, known.outbox_offset = offset;
-    auto job = std::make_shared<SlurmJob>(around_, known);
+    auto job = std::make_shared<SlurmJob>(around_, fenced(known));
     const auto taken = job->take_up();
     if (!taken) return tl::unexpected(taken.error());
     if (!*taken) return std::optional<AllocationRequest>();

@@ -6,12 +6,15 @@
 #include <set>
 #include <string_view>
 
+#include "schema/own_job.h"
+
 namespace sweep::launch {
 namespace {
 
 // The commands' own, and those of a job that this process may be part of (sbatch(1), squeue(1), ...: ENVIRONMENT).
-constexpr std::array<std::string_view, 9> kTheirs{"SLURM_",    "SLURMD_", "SBATCH_", "SQUEUE_", "SCANCEL_",
-                                                  "SCONTROL_", "SACCT_",  "SINFO_",  "SRUN_"};
+constexpr std::array<std::string_view, 10> kTheirs{
+    "SLURM_",    "SLURMD_", "SBATCH_", "SQUEUE_", "SCANCEL_",
+    "SCONTROL_", "SACCT_",  "SINFO_",  "SRUN_",   kOrchestratorJobVariable};
 constexpr std::array<std::string_view, 4> kReach{"SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT",
                                                  "SLURM_CLUSTERS"};
 struct Open {

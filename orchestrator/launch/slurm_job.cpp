@@ -28,7 +28,8 @@ SlurmJob::SlurmJob(SlurmSurroundings& around, AllocationRequest request)
 
 Expected<void> SlurmJob::write_files() const {
   const auto script = slurm_script(request_, around_.options, around_.programs);
-  if (auto written = spool::write_atomically(request_.spool / "job.sh", script); !written) return written;
+  if (!script) return tl::unexpected(script.error());
+  if (auto written = spool::write_atomically(request_.spool / "job.sh", *script); !written) return written;
   const auto& container = around_.options.container;
   if (container.runtime.empty()) return {};
   const auto wrapper = container_wrapper_path(request_.spool);
@@ -66,7 +67,7 @@ void SlurmJob::send_step() {
                                  "--nodes=1",
                                  "--ntasks=1",
                                  "--job-name=" + name(),
-                                 "--output=" + (request_.spool / "slurm.log").string()};
+                                 "--output=" + slurm_file_name((request_.spool / "slurm.log").string())};
   for (auto& word : head_agent_words(request_, around_.options, around_.programs))
     words.push_back(std::move(word));
   around_.commands.run(std::move(words), kWithoutLimit, [self = shared_from_this()](const Said& said) {
@@ -163,7 +164,7 @@ Expected<void> SlurmJob::finish(bool now) {
 }
 
 void SlurmJob::kill() {
-  if (closed_) return;
+  if (closed_ || !mail_.ours()) return;
   cancel_wanted_ = true;
   dismiss();
   if (around_.options.standing > 0) return cancel_step();

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "orchestrator/launch/slurm_state.h"
 #include "schema/agent_call.h"
 #include "schema/attempt_token.h"
+#include "schema/codec.h"
 
 namespace sweep::launch {
 namespace {
@@ -39,13 +41,36 @@ void add_asks(std::vector<std::string>& out, const std::map<std::string, std::st
 }  // namespace
 
 std::string slurm_directive(const std::string& name, const std::string& value) {
-  const bool bare = plain(value, "_./:,@%+=-[]");
-  return bare ? fmt::format("--{}={}", name, value) : fmt::format("--{}=\"{}\"", name, value);
+  if (plain(value, "_./:,@%+=-[]")) return fmt::format("--{}={}", name, value);
+  std::string quoted;
+  for (const char c : value) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return fmt::format("--{}=\"{}\"", name, quoted);
 }
 
+// Slurm expands no % in a name that holds a backslash, and takes one backslash of each pair away.
 std::string slurm_file_name(std::string path) {
-  for (std::size_t at = 0; (at = path.find('%', at)) != std::string::npos; at += 2) path.insert(at, 1, '%');
+  const char doubled = path.find('\\') == std::string::npos ? '%' : '\\';
+  for (std::size_t at = 0; (at = path.find(doubled, at)) != std::string::npos; at += 2)
+    path.insert(at, 1, doubled);
   return path;
+}
+
+Expected<std::string> batch_script_head(const std::vector<std::string>& directives) {
+  std::string out = "#!/bin/bash\n";
+  for (const auto& line : directives) {
+    const bool broken = std::any_of(line.begin(), line.end(), [](unsigned char c) {
+      return (c < 0x20 && c != '\t') || c == 0x7f;  // sbatch takes a tab as it is
+    });
+    if (broken)
+      return fail(fmt::format(
+          "a batch script cannot hold the control character in {}: rename that folder, file or setting",
+          dump(nlohmann::json(line))));
+    out += "#SBATCH " + line + "\n";
+  }
+  return out;
 }
 
 std::string slurm_job_name(const AllocationId& id) {
@@ -136,10 +161,16 @@ std::vector<std::string> head_agent_words(const AllocationRequest& wanted, const
   return out;
 }
 
-std::string slurm_script(const AllocationRequest& wanted, const SlurmOptions& options,
-                         const Programs& programs) {
-  std::string out = "#!/bin/bash\n";
-  for (const auto& line : slurm_directives(wanted, options)) out += "#SBATCH " + line + "\n";
+Expected<std::string> slurm_script(const AllocationRequest& wanted, const SlurmOptions& options,
+                                   const Programs& programs) {
+  auto head = batch_script_head(slurm_directives(wanted, options));
+  if (!head) return head;
+  if (!options.container.runtime.empty() && wanted.spool.string().find_first_of(":,") != std::string::npos)
+    return fail(
+        fmt::format("{}: a container's list of folders cannot hold a path with a colon or a comma; "
+                    "put the database into another folder",
+                    wanted.spool.string()));
+  std::string out = std::move(*head);
   out += "# One allocation of sweep: many trials, one after another, until the agent is told to finish.\n";
   // A second start would be a second agent on the same mailbox.
   out +=

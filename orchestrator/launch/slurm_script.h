@@ -21,7 +21,12 @@ std::string slurm_job_name(const AllocationId&);
 
 // Every directive without "#SBATCH ", in order. A text is quoted the way sbatch reads it.
 std::vector<std::string> slurm_directives(const AllocationRequest&, const SlurmOptions&);
-std::string slurm_script(const AllocationRequest&, const SlurmOptions&, const Programs&);
+// Error: a path or setting holds a control character.
+Expected<std::string> slurm_script(const AllocationRequest&, const SlurmOptions&, const Programs&);
+
+// The first lines of a batch script. A directive is one line: a line break in it would start a line of shell, so a
+// control character anywhere is an error.
+Expected<std::string> batch_script_head(const std::vector<std::string>& directives);
 
 // The words that start the head agent.
 std::vector<std::string> head_agent_words(const AllocationRequest&, const SlurmOptions&, const Programs&);

@@ -29,7 +29,7 @@ class Ssh final : public HeldAllocations<SshAllocation> {
     if (free.size() < static_cast<std::size_t>(wanted.nodes))
       return fail(fmt::format("allocation {} asks for {} hosts with hardware {}; {} are free", wanted.id,
                               wanted.nodes, wanted.hardware, free.size()));
-    auto request = wanted;
+    auto request = fenced(wanted);
     request.slots = std::min_element(free.begin(), free.end(), [](const SshHost& a, const SshHost& b) {
                       return a.slots < b.slots;
                     })->slots;
@@ -56,7 +56,7 @@ class Ssh final : public HeldAllocations<SshAllocation> {
     if (!*record) return std::optional<AllocationRequest>();
     const auto named = (*record)->find("hosts");
     if (named == (*record)->end() || !named->is_array()) return std::optional<AllocationRequest>();
-    AllocationRequest request;
+    AllocationRequest request = fenced({});
     request.id = id;
     request.spool = spool;
     request.incarnation = incarnation;

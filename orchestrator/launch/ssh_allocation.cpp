@@ -289,6 +289,7 @@ void SshAllocation::kill() {
 // Ends what may be left on every host, brings the ranks' logs here, removes the folders there; then it has ended.
 void SshAllocation::clean_up(const std::string& reason, bool lost) {
   if (std::exchange(closing_, true)) return;
+  if (!mail_.ours()) return abandon();
   if (bridge_) bridge_->stop();
   waited_for_ = 1;
   const auto one_less = [self = shared_from_this(), reason, lost] {

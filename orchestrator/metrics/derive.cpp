@@ -206,11 +206,11 @@ void utilisation(Metrics& m, const Trial& t, std::span<const RankRecord> records
 }  // namespace
 
 Metrics derive(const Trial& t, std::span<const RankRecord> records, const AttemptEnd* end,
-               std::optional<double> usd_per_node_hour) {
+               std::optional<double> usd_per_node_hour, std::optional<i64> ranks) {
   Metrics m;
   m.usd_per_node_hour = usd_per_node_hour;
   m.formula_version = kFormulaVersion;
-  const Steps steps = timed_steps(records, t.world());
+  const Steps steps = timed_steps(records, ranks.value_or(t.world()));
   times(m, steps);
   m.bubble = bubble(t, records);
   rates(m, t, steps);

@@ -186,8 +186,10 @@ Indexed index_of(std::span<const ResultRow> rows, const Field& field) {
   }
   std::vector<std::size_t> order(seen.size()), place(seen.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(),
-            [&](std::size_t a, std::size_t b) { return value_less(seen[a], seen[b]); });
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const bool a_null = seen[a].index() == 0, b_null = seen[b].index() == 0;
+    return a_null != b_null ? b_null : value_less(seen[a], seen[b]);
+  });
   for (std::size_t i = 0; i < order.size(); ++i) {
     place[order[i]] = i;
     out.keys.push_back(seen[order[i]]);
@@ -219,7 +221,9 @@ std::string layout(const ResultRow& row, std::span<const Field> shown) {
     const auto field =
         std::find_if(shown.begin(), shown.end(), [&](const Field& f) { return f.name() == axis; });
     if (field == shown.end()) continue;
-    out += fmt::format("{}{}{}", out.empty() ? "" : " ", short_name(axis), show(field->of(row)));
+    const Value value = field->of(row);
+    if (value.index() != 0)
+      out += fmt::format("{}{}{}", out.empty() ? "" : " ", short_name(axis), show(value));
   }
   return out;
 }
@@ -228,7 +232,9 @@ std::string setting_text(const ResultRow& row, std::span<const Field> shown) {
   std::string out = layout(row, shown);
   for (const Field& field : shown) {
     if (short_name(field.name()) != field.name()) continue;  // layout() has said it
-    out += fmt::format("{}{}={}", out.empty() ? "" : " ", safe_text(field.name()), show(field.of(row)));
+    const Value value = field.of(row);
+    if (value.index() != 0)
+      out += fmt::format("{}{}={}", out.empty() ? "" : " ", safe_text(field.name()), show(value));
   }
   return out;
 }

@@ -12,7 +12,8 @@ namespace sweep::run {
 namespace {
 constexpr auto kTick = std::chrono::milliseconds(500);
 constexpr i64 kTicksToObtain = 6;  // the plan is asked what is still wanted at every so many ticks
-constexpr i64 kTicksToBeat = 10;   // a lease without a beat for a minute is in doubt
+constexpr i64 kTicksToBeat = 10;   // store::kBeatEverySeconds
+static_assert(kTick * kTicksToBeat == std::chrono::duration<double>(store::kBeatEverySeconds));
 }  // namespace
 
 Expected<RunEnd> ConductorLoop::run() {
@@ -23,8 +24,8 @@ Expected<RunEnd> ConductorLoop::run() {
   check_limits();
   obtain();
   snapshot();
-  if (!held_.empty()) clock_.run(io_);
-  snapshot();
+  if (!held_.empty() && !left_) clock_.run(io_);
+  if (!left_) snapshot();
   if (error_) return tl::unexpected(*error_);
   return end_.value_or(RunEnd{});
 }
@@ -52,7 +53,18 @@ void ConductorLoop::end_with(End end, std::string why, bool now) {
   finish_all(now);
 }
 
+// The launcher's destructor leaves alone what can outlive this process.
+void ConductorLoop::leave() {
+  left_ = true;
+  io_.stop();
+}
+
 void ConductorLoop::on_signal() {
+  if (settings_.leave_on_signal) {
+    end_ = RunEnd{End::kLeft,
+                  "ended by Slurm; the allocations go on, and the next start of the job takes them over"};
+    return leave();
+  }
   if (++signals_seen_ == 1) {
     observer_.on_note("interrupted: ending the running attempts (interrupt again to end at once)");
     return end_with(End::kInterrupted, "interrupted", true);
@@ -123,6 +135,7 @@ void ConductorLoop::snapshot() {
 void ConductorLoop::fatal(const Error& error) {
   if (error_) return;
   error_ = error;
+  if (store_.lease_lost(settings_.sweep)) return leave();
   if (held_.empty()) return io_.stop();
   finish_all(true);
 }

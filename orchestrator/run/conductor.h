@@ -40,9 +40,14 @@ struct Settings {
   std::optional<double> trial_seconds;  // bound on one attempt; absent: from the predicted time
   std::optional<double> hang_seconds;   // without progress, in any phase; absent: from the predicted time
   std::optional<double> gpu_hours;  // bound on allocated time x GPUs (or slots), over all runs of the sweep
+  // A rehearsal on phantom GPUs: every rank of a trial of at most so many is started, of larger ones one for each
+  // role. Absent: a real run.
+  std::optional<i64> rehearse_most;
   std::map<std::string, double> usd_per_node_hour;  // by hardware, where the site has prices of its own
   std::optional<std::filesystem::path>
       status_file;  // rewritten atomically for watchers that cannot open the database
+  bool leave_on_signal =
+      false;  // this process is a job that its scheduler ends: what it holds is the next one's
   Clock* clock = &steady_clock();
 };
 
@@ -51,6 +56,8 @@ enum class End {
   kStopped,      // `sweep stop`, or the GPU-hour limit
   kInterrupted,  // a signal
   kBroken,       // circuit breaker, or nothing that may be asked for fits: trials stay pending
+  kLeft,         // a signal that ends this process alone; nothing was written since
+  kSilent,       // of watch(): nothing is heard of who runs it
 };
 
 struct RunEnd {

@@ -24,7 +24,11 @@ class ConductorLoop {
         signals_(io_, SIGINT, SIGTERM, SIGHUP),
         clock_(*settings.clock),
         backlog_(store, settings.sweep),
-        launcher_(make(io_, [this](const launch::Event& event) { on_event(event); })) {}
+        launcher_(make(io_, [this](const launch::Event& event) { on_event(event); })) {
+    launcher_->use_fence([&store, sweep = settings.sweep](const std::function<Expected<void>()>& act) {
+      return store.while_held(sweep, act);
+    });
+  }
 
   Expected<RunEnd> run();
 
@@ -74,6 +78,7 @@ class ConductorLoop {
   bool room_for_more() const;
   i64 nodes_held() const;
   void fatal(const Error&);
+  void leave();
   void close_after_failure();
   double elapsed_s() const { return std::chrono::duration<double>(clock_.now() - began_).count(); }
   // Stores' void answers: an error ends the run, since what cannot be stored must not be measured.
@@ -98,6 +103,7 @@ class ConductorLoop {
   double spent_gpu_s_ = 0;                       // of allocations that have ended, earlier runs' too
   Pace past_;                                    // theirs
   int signals_seen_ = 0;
+  bool left_ = false;  // the allocations are somebody else's now: nothing more is asked, told or stored
   int lost_in_a_row_ = 0, taken_in_a_row_ = 0;
   i64 landed_ = 0, ticks_ = 0;
   Clock::Point began_ = clock_.now();

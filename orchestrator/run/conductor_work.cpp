@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "orchestrator/plan/planner.h"
+#include "orchestrator/plan/rehearsal.h"
 #include "orchestrator/run/conductor_loop.h"
 #include "orchestrator/run/flights.h"
 #include "orchestrator/run/recovery.h"
@@ -101,6 +102,7 @@ void ConductorLoop::request(const Wanted& wanted) {
 }
 
 void ConductorLoop::finish(Holding& holding, bool now) {
+  if (left_) return;
   holding.finishing = true;
   if (auto told = launcher_->finish(holding.request.id, now); !told) launcher_->kill(holding.request.id);
 }
@@ -185,6 +187,11 @@ Expected<void> ConductorLoop::post(Holding& holding, const PlanEntry& entry) {
         *settings_.hang_seconds;
   if (settings_.trial_seconds) wanted.deadlines.total_s = *settings_.trial_seconds;
   wanted.start = settings_.start;
+  if (settings_.rehearse_most) {
+    auto ranks = plan::rehearsed_ranks(entry.trial, *settings_.rehearse_most);
+    if (!ranks) return tl::unexpected(ranks.error());
+    wanted.rehearsed_ranks = std::move(*ranks);
+  }
   if (const auto price = settings_.usd_per_node_hour.find(wanted.trial.hardware);
       price != settings_.usd_per_node_hour.end())
     wanted.usd_per_node_hour = price->second;

@@ -57,8 +57,8 @@ Result verdict(const Flight& flight) {
   const AttemptEnd* end = flight.testimony.end ? &*flight.testimony.end : nullptr;
   const auto asked = result.metrics.oom_asked_bytes;
   const auto part = result.metrics.oom_part;
-  const Metrics derived =
-      metrics::derive(flight.attempt.trial, records, end, flight.attempt.usd_per_node_hour);
+  const Metrics derived = metrics::derive(flight.attempt.trial, records, end,
+                                          flight.attempt.usd_per_node_hour, flight.attempt.processes());
   const auto impossible = result.outcome == Outcome::kOk && !on_phantoms(records)
                               ? metrics::beyond_peak(flight.attempt.trial, derived)
                               : std::nullopt;
@@ -114,7 +114,7 @@ void Flights::apply(ingest::Message& message, Absorbed& out) {
   }
   if (auto* record = std::get_if<RankRecord>(&message)) {
     const auto it = flights_.find(record->attempt);
-    if (it == flights_.end() || record->rank < 0 || record->rank >= it->second.attempt.trial.world()) return;
+    if (it == flights_.end() || !it->second.attempt.starts(record->rank)) return;
     it->second.testimony.records[record->rank] = *record;
     if (!said_sockets_ && talks_over_sockets(*record)) {
       said_sockets_ = true;

@@ -71,6 +71,10 @@ class Watch {
     const auto holder = store_.lease(sweep_);
     if (!holder) error_ = holder.error();
     if (!holder || !holder->has_value()) return io_.stop();
+    if ((*holder)->standing == store::Standing::kUncertain) {
+      end_ = RunEnd{End::kSilent, "nothing is heard of the process that runs it"};
+      return io_.stop();
+    }
     timer_.expires_after(std::chrono::seconds(1));
     timer_.async_wait([this](const boost::system::error_code& error) {
       if (!error) look();

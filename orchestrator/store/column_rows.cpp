@@ -4,6 +4,7 @@
 
 #include "orchestrator/store/packed_column.h"
 #include "orchestrator/store/sqlite_store.h"
+#include "schema/axis_domain.h"
 #include "schema/columns.h"
 
 namespace sweep::store {
@@ -126,6 +127,8 @@ Expected<ResultColumns> SqliteStore::result_columns(i64 sweep, const ColumnWish&
                    [&, &into = column](const KeptRows& block, const PackedColumn* packed, std::string_view) {
                      append_coded(into, block, packed, absent);
                    });
+    if (zero_is_unresolved(name))  // packed by a version that kept 0, in a file that is only read
+      std::ranges::replace(column.values, Value{i64{0}}, Value{});
   }
   for (auto& [name, column] : out.numbers) {
     for_each_block(work, sweep, name, blocks,

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <set>
+#include <type_traits>
+
+#include "schema/axis_domain.h"
 
 namespace sweep::store {
 namespace {
@@ -15,10 +18,11 @@ std::string text_literal(std::string_view text) {
 }
 
 Column column_of(std::string_view key, i64 v) {
-  return {std::string(key), fmt::format("INTEGER NOT NULL DEFAULT {}", v), std::to_string(v)};
+  const std::string_view may_be_null = zero_is_unresolved(key) ? "" : " NOT NULL";
+  return {std::string(key), fmt::format("INTEGER{} DEFAULT {}", may_be_null, v), std::to_string(v)};
 }
 Column column_of(std::string_view key, bool v) {
-  return column_of(key, static_cast<i64>(v));
+  return {std::string(key), fmt::format("INTEGER NOT NULL DEFAULT {:d}", v), fmt::format("{:d}", v)};
 }
 [[maybe_unused]] Column column_of(std::string_view key, double v) {
   return {std::string(key), fmt::format("REAL NOT NULL DEFAULT {:#}", v), fmt::format("{:#}", v)};
@@ -137,6 +141,34 @@ bool add_columns(Work& work, const char* table, const std::vector<Column>& wante
   return added;
 }
 
+// Files of versions before unresolved axes were NULL hold 0 there, in columns that refuse NULL. Such a column is made
+// anew. The trigger that marks packed rows as out of date is off meanwhile: it is asked for the changed rows alone.
+bool let_unresolved_be_null(Work& work) {
+  std::vector<const Column*> strict;
+  for (const auto& column : axis_columns()) {
+    const auto refuses =
+        work.one<i64>("SELECT \"notnull\" FROM pragma_table_info('trial') WHERE name = ?", column.name);
+    if (refuses == 1 && zero_is_unresolved(column.name)) strict.push_back(&column);
+  }
+  if (strict.empty()) return false;
+  constexpr std::string_view kTrigger = "loose_trial_changed";
+  const auto trigger = work.one<std::string>("SELECT sql FROM sqlite_schema WHERE name = ?", kTrigger);
+  work.run("DROP VIEW IF EXISTS results");
+  work.run("DROP TRIGGER IF EXISTS loose_trial_changed");
+  for (const Column* column : strict) {
+    const std::string name = sql_name(column->name), old = sql_name(column->name + " before");
+    work.run(fmt::format("ALTER TABLE trial RENAME COLUMN {} TO {}", name, old));
+    work.run(fmt::format("ALTER TABLE trial ADD COLUMN {} {}", name, column->declaration));
+    work.run(
+        fmt::format("UPDATE trial SET {0} = NULLIF({1}, 0) WHERE {1} <> {2}", name, old, column->absent));
+    work.run(fmt::format("ALTER TABLE trial DROP COLUMN {}", old));
+  }
+  if (trigger) work.run(*trigger);
+  for (const Column* column : strict)
+    work.run(fmt::format("UPDATE trial SET {0} = NULL WHERE {0} IS NULL", sql_name(column->name)));
+  return true;
+}
+
 }  // namespace
 
 const std::vector<Column>& axis_columns() {
@@ -175,7 +207,8 @@ Selects selects_for(Work& work) {
 }
 
 void complete_columns(Work& work) {
-  bool added = add_columns(work, "trial", axis_columns());
+  bool added = let_unresolved_be_null(work);
+  added |= add_columns(work, "trial", axis_columns());
   added |= add_columns(work, "result", metric_columns());
   for (const auto& metric : ranked_metrics())
     work.run(fmt::format("CREATE INDEX IF NOT EXISTS {0} ON result(ranking, {1}) WHERE ranking IS NOT NULL",
@@ -203,8 +236,12 @@ const std::string& insert_result_sql() {
 }
 
 void put_axes(Statement& statement, int first, const Trial& trial) {
-  for_each_axis(trial,
-                [&](const FieldInfo&, const auto&, const auto& member) { statement.put(first++, member); });
+  for_each_axis(trial, [&](const FieldInfo& info, const auto&, const auto& member) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(member)>, i64>) {
+      if (member == 0 && zero_is_unresolved(info.key)) return statement.put(first++, nullptr);
+    }
+    statement.put(first++, member);
+  });
 }
 
 void put_metrics(Statement& statement, int first, const Metrics& metrics) {

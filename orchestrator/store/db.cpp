@@ -1,11 +1,24 @@
 #include "orchestrator/store/db.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 
 namespace sweep::store {
+namespace {
+
+// "Read-only file system", "Permission denied": the file's own answer, else its folder's, else SQLite's.
+std::string why_not_writable(const std::filesystem::path& file, const char* otherwise) {
+  const auto folder = std::filesystem::absolute(file).parent_path();
+  for (const auto& path : {file, folder})
+    if (::access(path.c_str(), W_OK) != 0 && errno != ENOENT) return std::strerror(errno);
+  return otherwise;
+}
+
+}  // namespace
 
 void Statement::put(int at, double v) {
   if (std::isfinite(v))
@@ -26,7 +39,7 @@ Expected<std::unique_ptr<Db>> Db::open(const std::string& name, int flags, int b
   const int code =
       sqlite3_open_v2(name.c_str(), &handle, flags | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOMUTEX, nullptr);
   std::unique_ptr<Db> db(new Db(handle, std::move(shown_as), busy_timeout_ms));
-  if (code != SQLITE_OK) return fail(db->explain(code));
+  if (code != SQLITE_OK) return tl::unexpected(db->explain(code));
   sqlite3_busy_timeout(handle, busy_timeout_ms);
   return db;
 }
@@ -53,16 +66,16 @@ Statement* Db::prepare(std::string_view sql) {
 
 Expected<void> Db::execute(const std::string& sql) {
   const int code = sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr);
-  if (code != SQLITE_OK) return fail(explain(code));
+  if (code != SQLITE_OK) return tl::unexpected(explain(code));
   return {};
 }
 
 Expected<void> Db::step(std::string_view sql) {
   Statement* statement = prepare(sql);
-  if (!statement) return fail(explain(sqlite3_extended_errcode(handle_)));
+  if (!statement) return tl::unexpected(explain(sqlite3_extended_errcode(handle_)));
   const int code = statement->step();
   if (code == SQLITE_DONE) return statement->reset(), Expected<void>();
-  auto failure = fail(explain(code));  // before reset() forgets it
+  auto failure = tl::unexpected(explain(code));  // before reset() forgets it
   statement->reset();
   return failure;
 }
@@ -70,17 +83,23 @@ Expected<void> Db::step(std::string_view sql) {
 Expected<i64> Db::pragma(const std::string& name) {
   sqlite3_stmt* raw = nullptr;
   const int code = sqlite3_prepare_v2(handle_, ("PRAGMA " + name).c_str(), -1, &raw, nullptr);
-  if (code != SQLITE_OK) return fail(explain(code));
+  if (code != SQLITE_OK) return tl::unexpected(explain(code));
   Statement statement(raw);
   const int stepped = statement.step();
-  if (stepped != SQLITE_ROW) return fail(explain(stepped));
+  if (stepped != SQLITE_ROW) return tl::unexpected(explain(stepped));
   return sqlite3_column_int64(raw, 0);
 }
 
-std::string Db::explain(int code) const {
-  const std::string file = fmt::format("database '{}'", path_.string());
-  const char* detail = handle_ ? sqlite3_errmsg(handle_) : sqlite3_errstr(code);
+Error Db::explain(int code) const {
   const int system = handle_ ? sqlite3_system_errno(handle_) : 0;
+  const bool full = (code & 0xff) == SQLITE_FULL || ((code & 0xff) == SQLITE_IOERR && is_disk_full(system));
+  return {sentence(code, system), full};
+}
+
+std::string Db::sentence(int code, int system) const {
+  const std::string file = fmt::format("database '{}'", path_.string());
+  const bool told = handle_ && sqlite3_errcode(handle_) != SQLITE_OK;
+  const char* detail = told ? sqlite3_errmsg(handle_) : sqlite3_errstr(code);
   const std::string cause = system ? fmt::format("{}: {}", detail, std::strerror(system)) : detail;
   switch (code & 0xff) {
     case SQLITE_BUSY:
@@ -101,9 +120,9 @@ std::string Db::explain(int code) const {
     case SQLITE_READONLY:
     case SQLITE_PERM:
       return fmt::format(
-          "{} is read-only for this user ({}); change its permissions and its folder's, or name another "
-          "file with --db",
-          file, cause);
+          "{} cannot be written ({}); change its permissions and its folder's, or name another file with "
+          "--db",
+          file, why_not_writable(path_, detail));
     case SQLITE_CANTOPEN:
       return fmt::format(
           "{} could not be opened ({}); check that the folder exists and that you may write in it", file,
@@ -168,8 +187,8 @@ void Work::finish(Statement& statement) {
   statement.reset();
 }
 
-void Work::refuse(std::string sentence) {
-  if (!failure_) failure_ = Error{std::move(sentence)};
+void Work::refuse(Error error) {
+  if (!failure_) failure_ = std::move(error);
 }
 
 Expected<void> Work::commit() {

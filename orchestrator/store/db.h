@@ -89,12 +89,13 @@ class Db {
   Expected<void> step(std::string_view sql);  // one statement without values, prepared once
   Expected<i64> pragma(const std::string& name);
   // A sentence for people: what happened to the file and the way out.
-  std::string explain(int code) const;
+  Error explain(int code) const;
 
  private:
   Db(sqlite3* handle, std::filesystem::path path, int busy_timeout_ms)
       : handle_(handle), path_(std::move(path)), busy_timeout_ms_(busy_timeout_ms) {}
   sqlite3* handle_;
+  std::string sentence(int code, int system) const;
   std::filesystem::path path_;
   int busy_timeout_ms_;
   std::unordered_map<std::string, std::unique_ptr<Statement>, TextHash, std::equal_to<>> statements_;
@@ -181,7 +182,8 @@ class Work {
   i64 changes() const { return sqlite3_changes64(db_.handle()); }
   i64 last_id() const { return sqlite3_last_insert_rowid(db_.handle()); }
 
-  void refuse(std::string sentence);
+  void refuse(Error);
+  void refuse(std::string sentence) { refuse(Error{std::move(sentence)}); }
   void refuse_code(int code) { refuse(db_.explain(code)); }
   bool failed() const { return failure_.has_value(); }
   Expected<void> commit();

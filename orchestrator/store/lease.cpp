@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <random>
 #include <sstream>
+
+#include "schema/own_job.h"
 
 namespace sweep::store {
 namespace {
@@ -17,6 +21,11 @@ std::string random_token() {
 
 std::string describe(const LeaseHolder& holder) {
   return fmt::format("process {} on host '{}'", holder.pid, holder.host);
+}
+
+// Files of versions before 5, opened for reading, do not say it.
+bool says_job(Work& work) {
+  return work.one<i64>("SELECT 1 FROM pragma_table_info('lease') WHERE name = 'slurm_job'").has_value();
 }
 
 }  // namespace
@@ -44,103 +53,114 @@ LeaseHolder this_process() {
   std::ifstream("/proc/sys/kernel/random/boot_id") >> self.boot_id;
   self.pid = ::getpid();
   self.pid_start = living_pid_start(self.pid).value_or(0);
+  if (auto job = own_job()) self.slurm_job = job->id, self.slurm_cluster = std::move(job->cluster);
   return self;
 }
 
-std::optional<Leases::Row> Leases::read(Work& work, i64 sweep) {
-  auto rows = work.rows(
-      "SELECT host, boot_id, pid, pid_start, heartbeat_unix_ns, token, beats FROM lease WHERE sweep = ?",
-      sweep);
+std::optional<LeaseHolder> Leases::read(Work& work, i64 sweep) {
+  auto rows = work.rows(fmt::format("SELECT host, boot_id, pid, pid_start, heartbeat_unix_ns, token, beats, "
+                                    "{} FROM lease WHERE sweep = ?",
+                                    says_job(work) ? "slurm_job, slurm_cluster" : "0, ''"),
+                        sweep);
   if (!rows.next()) return std::nullopt;
-  Row row;
-  rows.read(0, row.holder.host), rows.read(1, row.holder.boot_id), rows.read(2, row.holder.pid);
-  rows.read(3, row.holder.pid_start), rows.read(4, row.holder.heartbeat_unix_ns);
-  rows.read(5, row.token), rows.read(6, row.beats);
-  return row;
+  LeaseHolder holder;
+  rows.read(0, holder.host), rows.read(1, holder.boot_id), rows.read(2, holder.pid);
+  rows.read(3, holder.pid_start), rows.read(4, holder.heartbeat_unix_ns);
+  rows.read(5, holder.token), rows.read(6, holder.beats);
+  rows.read(7, holder.slurm_job), rows.read(8, holder.slurm_cluster);
+  return holder;
 }
 
-// On this host and boot the process table knows. A boot that is over, on a filesystem of this machine alone,
-// is dead. Else (another host; a container that shares our kernel but not our process table) only the
-// heartbeat speaks.
-Leases::Health Leases::judge(const Row& row, i64 sweep) {
-  const LeaseHolder self = *seams_.self;
-  if (row.holder.boot_id == self.boot_id && row.holder.host == self.host)
-    return seams_.living_pid_start(row.holder.pid) == row.holder.pid_start ? Health::kAlive : Health::kDead;
-  if (!network_ && row.holder.boot_id != self.boot_id) return Health::kDead;
-  return judge_by_heartbeat(row, sweep);
+// The process table knows the processes of this host and boot. A boot that is over, on a filesystem of this machine
+// alone, took its processes along. Of another host, and of a container that shares the kernel but not the process
+// table, nothing is seen.
+Process Leases::process_of(const LeaseHolder& holder) const {
+  const LeaseHolder& self = *seams_.self;
+  if (holder.boot_id == self.boot_id && holder.host == self.host)
+    return seams_.living_pid_start(holder.pid) == holder.pid_start ? Process::kAlive : Process::kGone;
+  if (holder.boot_id == self.boot_id) return Process::kOutOfSight;
+  if (!network_) return Process::kGone;
+  return holder.host == self.host ? Process::kRebooted : Process::kOutOfSight;
 }
 
-// Two witnesses: the wall clocks of two hosts (which may jump), and the beats seen to grow against our steady
-// clock.
-Leases::Health Leases::judge_by_heartbeat(const Row& row, i64 sweep) {
+// Heartbeats that come while we look are timed by our own clock. Until one comes, the wall clocks of two hosts speak,
+// which may differ or jump either way, and how long we have looked.
+void Leases::judge(LeaseHolder& holder, i64 sweep, const Claim& claim) {
   const double now = seams_.steady_s();
-  const auto seen = looks_.find(sweep);
-  if (seen == looks_.end() || seen->second.token != row.token) {
-    looks_[sweep] = Look{row.token, row.beats, now};
-  } else if (seen->second.beats != row.beats) {
-    looks_[sweep] = Look{row.token, row.beats, now};
-    return Health::kAlive;
-  } else if (now - seen->second.first_seen_s > static_cast<double>(kLeaseSilenceNs) * 1e-9) {
-    return Health::kSilent;
-  }
-  const i64 silence = seams_.now_unix_ns() - row.holder.heartbeat_unix_ns;
-  return silence > kLeaseSilenceNs || silence < -kLeaseSilenceNs ? Health::kSilent : Health::kAlive;
+  auto [at, first] = looks_.try_emplace(sweep, Look{holder.token, holder.beats, now, false});
+  Look& look = at->second;
+  if (look.token != holder.token) look = Look{holder.token, holder.beats, now, false};
+  if (look.beats != holder.beats) look = Look{holder.token, holder.beats, now, true};
+  const double looked_s = now - look.since_s;
+  const double by_clocks_s =
+      std::abs(static_cast<double>(seams_.now_unix_ns() - holder.heartbeat_unix_ns)) * 1e-9;
+  holder.silent_s = look.changed ? looked_s : std::max(looked_s, by_clocks_s);
+  holder.watched = looked_s >= kQuietSeconds;
+  holder.process = process_of(holder);
+  holder.beat = beat_of(holder.silent_s);
+  holder.heartbeats = look.changed && holder.beat == Beat::kRecent;
+  if (claim.job_of == holder.token) holder.job = claim.job;
+  holder.standing = standing_of(holder.process, holder.job, holder.beat, holder.watched);
 }
 
-std::optional<LeaseHolder> Leases::take(Work& work, i64 sweep, bool take_over) {
-  const auto row = read(work, sweep);
+std::optional<LeaseHolder> Leases::take(Work& work, i64 sweep, const Claim& claim) {
+  auto row = read(work, sweep);
   const auto mine = tokens_.find(sweep);
   const bool ours = row && mine != tokens_.end() && mine->second == row->token;
   if (row && !ours) {
-    const Health health = judge(*row, sweep);
-    if (health == Health::kAlive || (health == Health::kSilent && !take_over)) return row->holder;
+    judge(*row, sweep, claim);
+    const bool given_up = claim.take_over && row->standing == Standing::kUncertain && row->watched;
+    if (row->standing != Standing::kFree && !given_up) return row;
   }
   pending_token_ = ours ? row->token : random_token();
   const LeaseHolder self = *seams_.self;
   work.run(
-      "INSERT OR REPLACE INTO lease(sweep, host, boot_id, pid, pid_start, token, beats, heartbeat_unix_ns) "
-      "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+      "INSERT OR REPLACE INTO lease(sweep, host, boot_id, pid, pid_start, token, beats, heartbeat_unix_ns, "
+      "slurm_job, "
+      "slurm_cluster) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
       sweep, self.host, self.boot_id, self.pid, self.pid_start, pending_token_, row ? row->beats + 1 : i64{1},
-      seams_.now_unix_ns());
+      seams_.now_unix_ns(), self.slurm_job, self.slurm_cluster);
   return std::nullopt;
 }
 
 void Leases::committed(i64 sweep, bool held) {
   if (held)
-    tokens_[sweep] = pending_token_;
+    tokens_[sweep] = pending_token_, lost_.erase(sweep);
   else
     tokens_.erase(sweep);
 }
 
-std::optional<LeaseHolder> Leases::holder(Work& work, i64 sweep) {
-  const auto row = read(work, sweep);
-  if (!row || judge(*row, sweep) == Health::kDead) return std::nullopt;
-  return row->holder;
+std::optional<LeaseHolder> Leases::holder(Work& work, i64 sweep, const Claim& known) {
+  auto row = read(work, sweep);
+  if (!row) return std::nullopt;
+  judge(*row, sweep, known);
+  return row->standing == Standing::kFree ? std::nullopt : row;
 }
 
 bool Leases::held_by_other(Work& work, i64 sweep) {
-  const auto row = read(work, sweep);
-  if (!row) return false;
+  const auto row = holder(work, sweep);
   const auto mine = tokens_.find(sweep);
-  if (mine != tokens_.end() && mine->second == row->token) return false;
-  return judge(*row, sweep) != Health::kDead;
+  return row && (mine == tokens_.end() || mine->second != row->token);
 }
 
 void Leases::guard(Work& work, i64 sweep) {
-  const auto row = read(work, sweep);
   const auto mine = tokens_.find(sweep);
   if (mine != tokens_.end()) {
+    const auto row = read(work, sweep);
     if (row && row->token == mine->second) return;
+    if (work.failed()) return;  // it could not be read
+    lost_.insert(sweep);
     return work.refuse(
         fmt::format("the lease on this sweep in '{}' was lost{}; nothing was written. Only the holder may "
                     "go on: end this run",
-                    work.db().path().string(), row ? " to " + describe(row->holder) : ""));
+                    work.db().path().string(), row ? " to " + describe(*row) : ""));
   }
-  if (row && judge(*row, sweep) != Health::kDead)
-    work.refuse(fmt::format(
-        "this sweep in '{}' is being run by {}; stop that run first (`sweep stop`), or watch it with "
-        "`sweep status`",
-        work.db().path().string(), describe(row->holder)));
+  if (const auto row = holder(work, sweep))
+    work.refuse(
+        fmt::format("this sweep in '{}' is held by {}, last heard of {:.0f} s ago; stop that run first "
+                    "(`sweep stop`), or look at it "
+                    "with `sweep status`",
+                    work.db().path().string(), describe(*row), row->silent_s));
 }
 
 void Leases::require(Work& work, i64 sweep) {

@@ -144,7 +144,8 @@ Expected<Table> read_all(Db& db, Statement& statement, std::string_view sql, con
   if ((code & 0xff) == SQLITE_INTERRUPT) return fail(std::string(kStopped));
   const bool of_file =
       (code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_IOERR || (code & 0xff) == SQLITE_CORRUPT;
-  return fail(of_file ? db.explain(code) : explain_sql(db.handle(), sql, code));
+  if (of_file) return tl::unexpected(db.explain(code));
+  return fail(explain_sql(db.handle(), sql, code));
 }
 
 // What follows the first statement: only spaces, semicolons and comments may.

@@ -26,8 +26,12 @@ class SqliteStore final : public Store {
 
   Expected<std::vector<MergeCounts>> merge(std::span<const std::filesystem::path>) override;
 
-  Expected<std::optional<LeaseHolder>> take_lease(i64 sweep, bool take_over) override;
-  Expected<std::optional<LeaseHolder>> lease(i64 sweep) override;
+  using Store::lease;
+  using Store::take_lease;
+  Expected<std::optional<LeaseHolder>> take_lease(i64 sweep, const Claim& claim) override;
+  Expected<std::optional<LeaseHolder>> lease(i64 sweep, const Claim& known) override;
+  bool lease_lost(i64 sweep) const override { return leases_.lost(sweep); }
+  Expected<void> while_held(i64 sweep, const std::function<Expected<void>()>& act) override;
   Expected<void> beat(i64 sweep) override;
   Expected<void> release_lease(i64 sweep) override;
   Expected<void> request_stop(i64 sweep, bool now) override;

@@ -1,19 +1,19 @@
 // Opening a database file, sweeps, leases and stop requests.
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "orchestrator/store/settle.h"
 #include "orchestrator/store/sqlite_store.h"
 #include "orchestrator/store/upgrade.h"
+#include "schema/rehearsal.h"
 
 namespace sweep::store {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Version 2 adds only what follows from the tables of version 1, so reading does without.
-constexpr i64 kOldestReadable = 1;
 
 Seams with_defaults(Seams seams) {
   using namespace std::chrono;
@@ -46,23 +46,50 @@ Expected<void> configure(Db& db, bool network, bool durable) {
                             : "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 8192");
 }
 
-Expected<void> check_path(const fs::path& path, Mode mode) {
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored))
-    return fail(fmt::format("'{}' is a folder; name a database file with --db", path.string()));
-  if (mode == Mode::kReadOnly && !fs::exists(path, ignored))
-    return fail(fmt::format(
-        "there is no database '{}'; `sweep run` makes one, or name another file with --db", path.string()));
-  return {};
+// What is at the path, before SQLite opens it: opening a FIFO would wait for a writer for ever.
+Expected<void> check_path(const fs::path& path, bool may_be_absent) {
+  std::error_code error;
+  const auto kind = fs::status(path, error).type();
+  const auto refuse = [&](const char* what) {
+    return fail(
+        fmt::format("'{}' is {}, not a database; name a database file with --db", path.string(), what));
+  };
+  switch (kind) {
+    case fs::file_type::regular:
+      if (fs::file_size(path, error) == 0 && !error) return refuse("an empty file");
+      return {};
+    case fs::file_type::not_found:
+      if (may_be_absent) return {};
+      return fail(fmt::format(
+          "there is no database '{}'; `sweep run` makes one, or name another file with --db", path.string()));
+    case fs::file_type::directory:
+      return refuse("a folder");
+    case fs::file_type::fifo:
+      return refuse("a FIFO");
+    case fs::file_type::socket:
+      return refuse("a socket");
+    case fs::file_type::character:
+    case fs::file_type::block:
+      return refuse("a device");
+    default:
+      return fail(fmt::format("'{}' cannot be looked at: {}", path.string(), error.message()));
+  }
 }
 
-Expected<std::unique_ptr<Db>> open_writable(const fs::path& path, const Seams& seams, bool network) {
-  auto db = Db::open(path.string(), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, seams.busy_timeout_ms, path);
+enum class Found { kNew, kExisting };
+
+// shown_as: what errors call it.
+Expected<std::unique_ptr<Db>> open_file(const fs::path& path, const fs::path& shown_as, Found found,
+                                        const Seams& seams, bool network) {
+  const int flags = SQLITE_OPEN_READWRITE | (found == Found::kNew ? SQLITE_OPEN_CREATE : 0);
+  auto db = Db::open(path.string(), flags, seams.busy_timeout_ms, shown_as);
   if (!db) return db;
-  if (sqlite3_db_readonly((*db)->handle(), "main") == 1) return fail((*db)->explain(SQLITE_READONLY));
+  if (sqlite3_db_readonly((*db)->handle(), "main") == 1)
+    return tl::unexpected((*db)->explain(SQLITE_READONLY));
   const auto identity =
       check_identity(**db, migrations());  // before anything is written into a stranger's file
   if (!identity) return tl::unexpected<Error>(identity.error());
+  if (found == Found::kExisting && *identity == 0) return fail(not_ours(path));
   if (auto done = configure(**db, network, seams.durable); !done) return tl::unexpected<Error>(done.error());
   if (seams.most_pages)
     if (auto done = (*db)->pragma(fmt::format("max_page_count = {}", *seams.most_pages)); !done)
@@ -71,17 +98,36 @@ Expected<std::unique_ptr<Db>> open_writable(const fs::path& path, const Seams& s
   return db;
 }
 
+// A new database gets its name once it is complete, so that others meet it whole or not at all, and a full disk leaves
+// nothing. Whoever names it first has made it.
+Expected<void> create(const fs::path& path, const Seams& seams, bool network) {
+  const fs::path unfinished = fmt::format("{}.new-{}", path.string(), ::getpid());
+  std::error_code error, ignored;
+  for (const char* part : {"", "-wal", "-shm", "-journal"}) fs::remove(unfinished.string() + part, ignored);
+  auto db = open_file(unfinished, path, Found::kNew, seams, network);
+  const auto made = db ? Expected<void>() : tl::unexpected(db.error());
+  if (db) db->reset();  // what its log holds goes into the file
+  if (made) fs::create_hard_link(unfinished, path, error);
+  const bool no_links = error && error != std::errc::file_exists;
+  if (no_links && !fs::exists(path, ignored)) fs::rename(unfinished, path, error);
+  for (const char* part : {"", "-wal", "-shm", "-journal"}) fs::remove(unfinished.string() + part, ignored);
+  if (!made || !error || fs::exists(path, ignored)) return made;
+  return fail(fmt::format("database '{}' could not be created: {}", path.string(), error.message()));
+}
+
+Expected<std::unique_ptr<Db>> open_writable(const fs::path& path, const Seams& seams, bool network) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored))
+    if (auto made = create(path, seams, network); !made) return tl::unexpected(made.error());
+  return open_file(path, path, Found::kExisting, seams, network);
+}
+
 Expected<std::unique_ptr<Db>> open_read_only(const fs::path& path, const Seams& seams) {
   auto db = open_for_reading(path, seams.busy_timeout_ms);
   if (!db) return db;
   const auto version = check_identity(**db, migrations());
   if (!version) return tl::unexpected<Error>(version.error());
-  const i64 ours = migrations().back().version;
-  if (*version < kOldestReadable)
-    return fail(fmt::format(
-        "database '{}' has version {} and this sweep reads version {}; `sweep resume --db {}` upgrades "
-        "it, keeping a backup beside it",
-        path.string(), *version, ours, path.string()));
+  if (*version == 0) return fail(not_ours(path));
   return db;
 }
 
@@ -90,12 +136,14 @@ Expected<std::unique_ptr<Db>> open_read_only(const fs::path& path, const Seams& 
 // A write-ahead log needs its shared-memory file; where the folder cannot be written and no log is there, the
 // file is read as it stands.
 Expected<std::unique_ptr<Db>> open_for_reading(const fs::path& path, int busy_timeout_ms) {
+  if (auto fine = check_path(path, false); !fine) return tl::unexpected(fine.error());
   auto db = Db::open(path.string(), SQLITE_OPEN_READONLY, busy_timeout_ms, path);
   if (!db || (*db)->pragma("schema_version")) return db;
   const int code = sqlite3_errcode((*db)->handle()) & 0xff;
   std::error_code ignored;
   const bool no_log_possible = code == SQLITE_CANTOPEN || code == SQLITE_READONLY;
-  if (!no_log_possible || fs::exists(path.string() + "-wal", ignored)) return fail((*db)->explain(code));
+  if (!no_log_possible || fs::exists(path.string() + "-wal", ignored))
+    return tl::unexpected((*db)->explain(code));
   std::string name = "file:";
   for (const char c : fs::absolute(path).string())
     name += std::string_view("?#%").find(c) == std::string_view::npos
@@ -109,7 +157,8 @@ Expected<std::unique_ptr<Store>> Store::open(const fs::path& path, Mode mode) {
 }
 
 Expected<std::unique_ptr<Store>> Store::open(const fs::path& path, Mode mode, Seams given) {
-  if (auto fine = check_path(path, mode); !fine) return tl::unexpected<Error>(fine.error());
+  if (auto fine = check_path(path, mode == Mode::kReadWrite); !fine)
+    return tl::unexpected<Error>(fine.error());
   Seams seams = with_defaults(std::move(given));
   const bool network = seams.network_filesystem(path);
   auto db = mode == Mode::kReadWrite ? open_writable(path, seams, network) : open_read_only(path, seams);
@@ -182,7 +231,13 @@ Expected<SweepRow> SqliteStore::find_sweep(const std::optional<std::string>& nam
   if (all->empty())
     return fail(
         fmt::format("database '{}' holds no sweep; `sweep run GRID` makes one", db_->path().string()));
-  if (!name) return all->back();
+  // Without a name: the latest one that was measured. A rehearsal is taken only by its name.
+  const auto measured =
+      std::find_if(all->rbegin(), all->rend(), [](const SweepRow& row) { return !is_rehearsal(row.name); });
+  if (!name && measured != all->rend()) return *measured;
+  if (!name)
+    return fail(fmt::format("database '{}' holds rehearsals only; name one, for example '{}'",
+                            db_->path().string(), all->back().name));
   std::string list;
   for (const auto& row : *all) {
     if (row.name == *name) return row;
@@ -195,9 +250,9 @@ Expected<SweepRow> SqliteStore::find_sweep(const std::optional<std::string>& nam
 // Who runs a sweep gives up what it holds rather than lose a result: other people's locks are worth a long wait.
 constexpr int kHoldersPatience = 12;
 
-Expected<std::optional<LeaseHolder>> SqliteStore::take_lease(i64 sweep, bool take_over) {
+Expected<std::optional<LeaseHolder>> SqliteStore::take_lease(i64 sweep, const Claim& claim) {
   Work work(*db_, Work::kWrite);
-  const auto other = leases_.take(work, sweep, take_over);
+  const auto other = leases_.take(work, sweep, claim);
   if (!other) {
     work.run("DELETE FROM stop_request WHERE sweep = ?", sweep);
     const Outcome lost[] = {Outcome::kNodeLost};
@@ -211,10 +266,20 @@ Expected<std::optional<LeaseHolder>> SqliteStore::take_lease(i64 sweep, bool tak
   return done;
 }
 
-Expected<std::optional<LeaseHolder>> SqliteStore::lease(i64 sweep) {
+Expected<std::optional<LeaseHolder>> SqliteStore::lease(i64 sweep, const Claim& known) {
   Work work(*db_, Work::kRead);
-  auto holder = leases_.holder(work, sweep);
+  auto holder = leases_.holder(work, sweep, known);
   return work.commit(std::move(holder));
+}
+
+// Whoever wants the lease writes, and so waits for the end of this transaction.
+Expected<void> SqliteStore::while_held(i64 sweep, const std::function<Expected<void>()>& act) {
+  Work work(*db_, Work::kWrite);
+  leases_.require(work, sweep);
+  if (work.failed()) return work.commit();
+  auto done = act();
+  if (auto closed = work.commit(); !closed) return closed;
+  return done;
 }
 
 Expected<void> SqliteStore::beat(i64 sweep) {

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "orchestrator/store/holder.h"
 #include "schema/attempt.h"
 #include "schema/expected.h"
 #include "schema/imported_row.h"
@@ -76,11 +77,6 @@ struct Demand {
 
 struct GpuSeconds {
   double ended = 0, open = 0;  // of allocations that have ended; of those that have not, until now
-};
-
-struct LeaseHolder {
-  std::string host, boot_id;
-  i64 pid = 0, pid_start = 0, heartbeat_unix_ns = 0;
 };
 
 struct Progress {
@@ -186,13 +182,19 @@ class Store {
   // upgraded as a private copy); a sweep that is being run, here or there, is refused.
   virtual Expected<std::vector<MergeCounts>> merge(std::span<const std::filesystem::path>) = 0;
 
-  // Lease: who runs this sweep. take: held by a living other -> its holder; a dead one is taken over. One of
-  // another host, on a network filesystem, that did not beat for 60 s is taken over only when take_over says
-  // so. Every writing call on a sweep fails once this store's lease on it was lost, or while another holds
-  // it. Taking the lease makes trials whose only answer is node_lost or cancelled pending again, and
-  // withdraws an old stop request.
-  virtual Expected<std::optional<LeaseHolder>> take_lease(i64 sweep, bool take_over = false) = 0;
-  virtual Expected<std::optional<LeaseHolder>> lease(i64 sweep) = 0;
+  // Lease: who runs this sweep. take: the holder that keeps us from it; absent: taken. A holder that is known to be gone is
+  // taken over (holder.h), a silent one only when the claim says so and it was watched. Every writing call on a sweep
+  // fails once this store's lease on it was lost, or while another holds it. Taking the lease makes trials whose only
+  // answer is node_lost or cancelled pending again, and withdraws an old stop request.
+  virtual Expected<std::optional<LeaseHolder>> take_lease(i64 sweep, const Claim& claim) = 0;
+  Expected<std::optional<LeaseHolder>> take_lease(i64 sweep) { return take_lease(sweep, Claim{}); }
+  virtual Expected<std::optional<LeaseHolder>> lease(i64 sweep,
+                                                     const Claim& known) = 0;  // absent: none, or gone
+  Expected<std::optional<LeaseHolder>> lease(i64 sweep) { return lease(sweep, Claim{}); }
+  // Another process has taken the lease that this store held.
+  virtual bool lease_lost(i64 sweep) const = 0;
+  // Does `act` while nobody can take the lease from us; refuses without the lease. `act` must not use the store.
+  virtual Expected<void> while_held(i64 sweep, const std::function<Expected<void>()>& act) = 0;
   virtual Expected<void> beat(i64 sweep) = 0;  // error: the lease was lost
   virtual Expected<void> release_lease(i64 sweep) = 0;
   // Stop requests reach the lease holder through the database.

@@ -19,8 +19,10 @@ Expected<void> back_up(Db& db, i64 version) {
   if (auto copied = copy_pages(db, **copy, "main"); !copied) {
     copy->reset();
     std::filesystem::remove(unfinished, ignored);
-    return fail(fmt::format("the backup before the upgrade of '{}' failed, so it was not upgraded: {}",
-                            db.path().string(), copied.error().message));
+    return tl::unexpected(
+        Error{fmt::format("the backup before the upgrade of '{}' failed, so it was not upgraded: {}",
+                          db.path().string(), copied.error().message),
+              copied.error().disk_full});
   }
   copy->reset();
   std::error_code error;
@@ -34,16 +36,22 @@ void migrate(Work& work, std::span<const Migration> steps, i64 from) {
   for (const auto& step : steps) {
     if (step.version <= from || work.failed()) continue;
     if (auto done = work.db().execute(std::string(step.sql)); !done)
-      work.refuse(fmt::format("upgrade to version {} failed, the file is unchanged: {}", step.version,
-                              done.error().message));
+      work.refuse(Error{fmt::format("upgrade to version {} failed, the file is unchanged: {}", step.version,
+                                    done.error().message),
+                        done.error().disk_full});
   }
   if (work.failed()) return;
   auto marked = work.db().execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
                                               kApplicationId, steps.back().version));
-  if (!marked) work.refuse(marked.error().message);
+  if (!marked) work.refuse(marked.error());
 }
 
 }  // namespace
+
+std::string not_ours(const std::filesystem::path& path) {
+  return fmt::format("'{}' is a SQLite database, but not one of sweep's; name another file with --db",
+                     path.string());
+}
 
 Expected<i64> check_identity(Db& db, std::span<const Migration> steps) {
   const auto application = db.pragma("application_id");
@@ -53,9 +61,7 @@ Expected<i64> check_identity(Db& db, std::span<const Migration> steps) {
   const auto schema = db.pragma("schema_version");
   if (!schema) return schema;
   if (*application == 0 && *version == 0 && *schema == 0) return 0;
-  if (*application != kApplicationId)
-    return fail(fmt::format("'{}' is a SQLite database, but not one of sweep's; name another file with --db",
-                            db.path().string()));
+  if (*application != kApplicationId) return fail(not_ours(db.path()));
   const i64 ours = steps.back().version;
   if (*version > ours)
     return fail(fmt::format(
@@ -70,7 +76,7 @@ Expected<void> copy_pages(Db& from, Db& to, const char* to_schema) {
   const int stepped = backup ? sqlite3_backup_step(backup, -1) : SQLITE_ERROR;
   const int finished = backup ? sqlite3_backup_finish(backup) : SQLITE_ERROR;
   if (stepped == SQLITE_DONE && finished == SQLITE_OK) return {};
-  return fail(to.explain(stepped != SQLITE_DONE ? stepped : finished));
+  return tl::unexpected(to.explain(stepped != SQLITE_DONE ? stepped : finished));
 }
 
 Expected<void> upgrade_copy(Db& db, std::span<const Migration> steps) {

@@ -16,7 +16,9 @@ struct Migration {
 // Embedded from schema/sqlite, numbered 1, 2, ... without gaps.
 std::span<const Migration> migrations();
 
-// Refuses what is no sweep database, or a newer one. Returns the file's version (0: empty file).
+std::string not_ours(const std::filesystem::path&);  // the sentence that refuses a stranger's database
+// Refuses what is no sweep database, or a newer one. Returns the file's version; 0: a database without a table, which
+// only a new one may be.
 Expected<i64> check_identity(Db&, std::span<const Migration>);
 // An older file is copied to `<file>.v<N>.bak` first; all steps run in one transaction. A new file starts
 // from nothing.

@@ -13,7 +13,6 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 TORCH_ROOMS = {"comm", "model", "kernels", "optim", "parallel", "step", "rank"}
 HOMES = [
     (re.compile(r"sqlite3\.h$"), {"store"}),
-    (re.compile(r"yaml-cpp/"), {"grid"}),
     (re.compile(r"csv\.h$"), {"import"}),
     (re.compile(r"(librsvg|cairo)/?.*\.h$"), {"report"}),
     (re.compile(r"curl/"), {"export"}),

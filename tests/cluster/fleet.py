@@ -39,6 +39,7 @@ class Fleet:
         self.folder, self.cluster, self.mark = pathlib.Path(folder), cluster, str(mark)
         self.isolated = cluster.networks is not None
         self.disk = self.folder / "disk"
+        self.hosts = ["login-a", "login-b"] if self.isolated else []  # where an orchestrator can run: names of their own
 
     def start(self):
         self.disk.mkdir(mode=0o755)
@@ -64,8 +65,11 @@ class Fleet:
     def __exit__(self, *_):
         self.stop()
 
-    def inside(self):
-        return self.cluster.inside()
+    def inside(self, host=None):
+        """The beginning of a command line of a login host; none of them by name: of this machine."""
+        if host is None:
+            return self.cluster.inside()
+        return [*self.cluster.inside(), "unshare", "--uts", "--", "sh", "-c", 'hostname "$1" && shift && exec "$@"', "sh", host]
 
     # --- who is there
 
@@ -134,12 +138,16 @@ class Fleet:
 class SlurmFleet(Fleet):
     kind = "slurm"
 
-    def __init__(self, folder, nodes=4, most=2):
+    def __init__(self, folder, nodes=4, most=2, track=None):
         mode = "netns" if os.geteuid() == 0 else "plain"
-        cluster = slurm.Cluster(pathlib.Path(folder) / "slurm", nodes=nodes, gpus=GPUS, mode=mode)
+        options = ["PreemptType=preempt/partition_prio", "PreemptMode=REQUEUE"]
+        cluster = slurm.Cluster(pathlib.Path(folder) / "slurm", nodes=nodes, gpus=GPUS, mode=mode, services=1, track=track,
+                                options=[*options, "PartitionName=urgent Nodes=ALL PriorityTier=10 PreemptMode=OFF"])
         super().__init__(folder, cluster, cluster.folder)
-        self.nodes, self.environment, self.most = cluster.nodes, cluster.environment, most
-        self.can = {"slurmd", "slurmctld", "link", "power", "disk"} if self.isolated else set()
+        self.nodes, self.service_node = cluster.nodes[:nodes], cluster.nodes[nodes]
+        self.environment, self.most = cluster.environment, most
+        self.can = {"slurmd", "slurmctld", "link", "power", "disk", "hosts"} if self.isolated else set()
+        self.can |= {"as job"}
 
     def launch(self):
         return {"slurm": {"partition": "main", "gres": f"gpu:{GPUS}", "max_nodes": len(self.nodes), "max_allocations": self.most,
@@ -156,6 +164,26 @@ class SlurmFleet(Fleet):
         with contextlib.suppress(subprocess.SubprocessError):
             return [job[0] for job in self.cluster.jobs("PENDING,RUNNING")]
         return []
+
+    def orchestrators(self):
+        """The jobs that run an orchestrator, or wait to: number, state."""
+        with contextlib.suppress(subprocess.SubprocessError):
+            return [job[:2] for job in self.cluster.jobs("PENDING,RUNNING") if job[2].startswith("sweep-run-")]
+        return []
+
+    def preempt(self, node):
+        """A job of more weight takes this node for a moment."""
+        self.cluster.run("sbatch", "-p", "urgent", "-w", node, "--exclusive", "-o", "/dev/null", "--wrap", "sleep 1",
+                         check=False, timeout=20)
+
+    def requeue(self, job):
+        self.cluster.run("scontrol", "requeue", job, check=False, timeout=20)
+
+    def start_soon(self):
+        """Orchestrators that were put back into the queue need not wait Slurm's two minutes."""
+        for job, state in self.orchestrators():
+            if state == "PENDING":
+                self.cluster.run("scontrol", "update", f"jobid={job}", "StartTime=now+2", check=False, timeout=20)
 
     def scancel(self, job):
         self.cluster.run("scancel", job, check=False, timeout=20)
@@ -206,7 +234,7 @@ class SshFleet(Fleet):
         cluster = sshd.Cluster(mark, nodes, self.environment, {daemons.MARK: mark}, mode)
         super().__init__(folder, cluster, mark)
         self.nodes = cluster.hosts
-        self.can = {"sshd", "link", "power", "disk"} if self.isolated else {"sshd"}
+        self.can = {"sshd", "link", "power", "disk", "hosts"} if self.isolated else {"sshd"}
 
     def launch(self):
         return {"ssh": {"hosts": [{"host": host, "slots": 1} for host in self.nodes], "config": str(self.cluster.config),
@@ -244,6 +272,14 @@ def attempt_of(pid):
                 key, _, number = variable[len(b"SWEEP_ATTEMPT="):].decode(errors="replace").rpartition("/")
                 return key, int(number or 0)
     return "", 0
+
+
+def host_name_of(pid):
+    """In its own UTS namespace."""
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        return subprocess.run(["nsenter", f"--target={pid}", "--uts", "--", "hostname"], capture_output=True, text=True,
+                              check=True).stdout.strip()
+    return ""
 
 
 def role_of(pid, words):

@@ -51,12 +51,15 @@ def free_ports(count):
 
 
 class Cluster:
-    def __init__(self, folder, nodes=4, gpus=8, cpus=16, mode="plain", options=(), with_accounting=False):
+    def __init__(self, folder, nodes=4, gpus=8, cpus=16, mode="plain", options=(), with_accounting=False,
+                 track=None, services=0):
         self.folder = pathlib.Path(folder).resolve()
+        self.services = services  # nodes more, of partition `service`
         self.mode, self.gpus, self.cpus, self.options = mode, gpus, cpus, list(options)
         stem = f"w{zlib.crc32(str(self.folder).encode()) % 46656:x}n"  # two clusters on one machine differ in cgroups and namespaces
-        self.nodes = [f"{stem}{i + 1}" for i in range(nodes)]
-        self.stem, self.root = stem, os.geteuid() == 0
+        self.nodes = [f"{stem}{i + 1}" for i in range(nodes + services)]
+        self.stem = stem
+        self.track = track or ("cgroup" if os.geteuid() == 0 and FREEZER.is_dir() else "linuxproc")
         self.networks = networks.Networks(stem, self.nodes) if mode == "netns" else None
         self.accounting = accounting.Accounting(self.folder) if with_accounting else None
         self.environment = {**{k: v for k, v in os.environ.items() if not k.startswith("SLURM_")},
@@ -94,7 +97,6 @@ class Cluster:
 
     def _slurm_conf(self, host, address, ports):
         user = getpass.getuser()
-        track = "cgroup" if self.root and FREEZER.is_dir() else "linuxproc"
         bind = "" if self.networks else "CommunicationParameters=NoInAddrAny,NoCtldInAddrAny"
         lines = [
             f"ClusterName={self.stem}", f"SlurmctldHost={host}({address})", f"SlurmctldPort={ports[0]}", bind,
@@ -103,7 +105,7 @@ class Cluster:
             f"SlurmctldPidFile={self.folder}/run/slurmctld.pid", f"SlurmctldLogFile={self.folder}/log/slurmctld.log",
             f"SlurmdSpoolDir={self.folder}/run/spool.%n", f"SlurmdPidFile={self.folder}/run/slurmd.%n.pid",
             f"SlurmdLogFile={self.folder}/log/slurmd.%n.log", "SlurmdParameters=config_overrides", "MpiDefault=none",
-            "TaskPlugin=task/none", f"ProctrackType=proctrack/{track}", "SelectType=select/cons_tres",
+            "TaskPlugin=task/none", f"ProctrackType=proctrack/{self.track}", "SelectType=select/cons_tres",
             "SelectTypeParameters=CR_Core", "GresTypes=gpu" if self.gpus else "", "ReturnToService=2",
             "SlurmdTimeout=10", "SlurmctldTimeout=10", "KillWait=3", "UnkillableStepTimeout=30", "MessageTimeout=5",
             "PropagateResourceLimits=NONE", "InactiveLimit=0",
@@ -115,7 +117,10 @@ class Cluster:
             gres = f"Gres=gpu:{self.gpus}" if self.gpus else ""
             lines.append(f"NodeName={node} NodeHostname={name} NodeAddr={where} Port={ports[2 + i]} CPUs={self.cpus} "
                          f"SocketsPerBoard=1 CoresPerSocket={self.cpus} RealMemory=4000 {gres}")
-        lines.append(f"PartitionName=main Nodes={','.join(self.nodes)} Default=YES MaxTime=INFINITE OverSubscribe=NO")
+        main = self.nodes[:len(self.nodes) - self.services]
+        if self.services:
+            lines.append(f"PartitionName=service Nodes={','.join(self.nodes[len(main):])} MaxTime=INFINITE OverSubscribe=NO")
+        lines.append(f"PartitionName=main Nodes={','.join(main)} Default=YES MaxTime=INFINITE OverSubscribe=NO")
         lines.append(f"PartitionName=small Nodes={self.nodes[0]} MaxTime=10")
         return "\n".join(line for line in lines if line) + "\n"
 
@@ -146,7 +151,7 @@ class Cluster:
         for node in self.nodes:
             self.start_node(node)
         daemons.wait_for(lambda: set(self.states().values()) == {"idle"}, 20, f"every node idle: {self.tell()}", 0.05)
-        self.run("srun", f"-N{len(self.nodes)}", "true", timeout=20)  # the first step after a cold start fails at times
+        self.run("srun", f"-N{len(self.nodes) - self.services}", "true", timeout=20)  # the first step after a cold start fails at times
         daemons.wait_for(lambda: set(self.states().values()) == {"idle"}, 20, "every node idle again", 0.05)
 
     def start_accounting(self):

@@ -4,7 +4,7 @@ import os
 import signal
 import time
 
-from fleet import attempt_of, signal_all
+from fleet import attempt_of, host_name_of, signal_all
 
 FOREVER = None
 
@@ -18,6 +18,8 @@ class Strikes:
         self.struck = []    # names
         self.attempts = set()  # whose ranks were struck: their verdict may be any
         self.windows = []   # (from, to) in which nothing could be written: likewise
+        self.sweep, self.host = None, None  # what is struck, and the login host that it was started on
+        self.helpers = []   # further `resume`s: they watch, or have taken over
 
     def later(self, seconds, what, give_back):
         self.owed.append((time.monotonic() + seconds, what, give_back))
@@ -142,6 +144,70 @@ def drain(s):
     return node
 
 
+def living_holder(s):
+    """(host, pid on this machine, its Slurm job or 0) of the orchestrator; None: there is none, or it is a watcher's turn."""
+    found = s.sweep.holder()
+    return found if found and (found[2] or found[1] in roles(s, "sweep")) else None
+
+
+def elsewhere(s):
+    """A login host that nothing of the sweep's orchestrator was started on."""
+    return s.dice.choice([host for host in s.fleet.hosts if host != s.host])
+
+
+def resume_elsewhere(s):
+    """A second `resume` on another host: it watches, and takes over only what is known to be gone."""
+    s.helpers = [each for each in s.helpers if each.poll() is None]
+    if len(s.helpers) >= 2 or not living_holder(s):
+        return None
+    host = elsewhere(s)
+    s.helpers.append(s.sweep.start(host=host))
+    return host
+
+
+def host_lost(s):
+    """The login host goes with all that runs on it; the next `resume` runs on another one."""
+    holder = living_holder(s)
+    if not holder or holder[0] not in s.fleet.hosts:
+        return None
+    with_it = [pid for pid in roles(s, "sweep") if host_name_of(pid) == holder[0]]
+    signal_all(with_it, signal.SIGKILL)
+    if s.host == holder[0]:
+        s.host = elsewhere(s)
+    return f"{holder[0]} with {len(with_it)} processes"
+
+
+def robbed(s):
+    """The orchestrator stands still for longer than the silence limit, a person takes the sweep over on another host, and then it
+    wakes up: it must stop by itself and cancel nothing."""
+    holder = living_holder(s)
+    if not holder or holder[2] or any("wakes up" in what for _, what, _ in s.owed):
+        return None
+    if not signal_all([holder[1]], signal.SIGSTOP):
+        return None
+    host = s.host = next(each for each in s.fleet.hosts if each != holder[0])
+    s.helpers.append(s.sweep.start("--take-over", host=host))
+    s.later(s.dice.uniform(66, 80), f"pid {holder[1]} wakes up", lambda: signal_all([holder[1]], signal.SIGCONT))
+    return f"{holder[1]} on {holder[0]}, by {host}"
+
+
+def of_job(strike):
+    """On the Slurm job that runs the orchestrator."""
+    def on_it(s):
+        holder = living_holder(s)
+        if not holder or not holder[2] or str(holder[2]) not in [job for job, state in s.fleet.orchestrators() if state == "RUNNING"]:
+            return None
+        strike(s, str(holder[2]))
+        s.later(s.dice.uniform(3, 6), "a waiting orchestrator starts", s.fleet.start_soon)
+        return f"job {holder[2]}"
+    return on_it
+
+
+def node_of_job_lost(s, _):
+    s.fleet.power_off(s.fleet.service_node)
+    s.later(s.dice.uniform(1, 12), f"{s.fleet.service_node} is on", lambda: s.fleet.power_on(s.fleet.service_node))
+
+
 # name -> (what the fleet must be able to do, strike)
 EVERYWHERE = {
     "kill sweep": (None, kill_role("sweep")), "freeze sweep": (None, freeze_role("sweep", 4)),
@@ -152,13 +218,18 @@ EVERYWHERE = {
     "freeze zygote for good": (None, freeze_role("zygote", FOREVER)),
     "kill rank": (None, kill_role("rank", True)), "freeze rank": (None, freeze_role("rank", 2, True)),
     "freeze rank for good": (None, freeze_role("rank", FOREVER, True)),
+    "resume elsewhere": ("hosts", resume_elsewhere), "login host lost": ("hosts", host_lost), "robbed": ("hosts", robbed),
     "link down": ("link", link_down), "power off": ("power", power_off), "disk full": ("disk", disk_full),
 }
 OF_KIND = {
     "slurm": {"kill slurmd": ("slurmd", kill_service("slurmd")), "freeze slurmd": ("slurmd", freeze_service("slurmd", 6)),
               "kill slurmctld": ("slurmctld", kill_service("slurmctld", True)),
               "freeze slurmctld": ("slurmctld", freeze_service("slurmctld", 6, True)),
-              "scancel": (None, scancel), "drain": (None, drain)},
+              "scancel": (None, scancel), "drain": (None, drain),
+              "scancel orchestrator": ("as job", of_job(lambda s, job: s.fleet.scancel(job))),
+              "requeue orchestrator": ("as job", of_job(lambda s, job: s.fleet.requeue(job))),
+              "preempt orchestrator": ("as job", of_job(lambda s, job: s.fleet.preempt(s.fleet.service_node))),
+              "orchestrator's node lost": ("power", of_job(node_of_job_lost))},
     "ssh": {"cut connections": ("sshd", cut_connections), "kill bridge": (None, kill_role("bridge")),
             "freeze bridge": (None, freeze_role("bridge", 6))},
 }

@@ -7,6 +7,7 @@ The seed repeats a run's choices; the instants still depend on the machine. Faul
 take; `sweep resume` follows whenever the orchestrator is gone."""
 import argparse
 import collections
+import contextlib
 import pathlib
 import random
 import signal
@@ -17,6 +18,7 @@ import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
 import chaos_faults
+import daemons
 import fleet
 import fleet_sweep
 import ordinary_user
@@ -27,6 +29,8 @@ TRIES_OF_A_FAULT = 16   # attempts that one fault may undo: four nodes of an all
 STUCK_SECONDS = 150     # so long without anything new in the database is a hang of ours
 TEND_SECONDS = 20       # so long without anything new, and an administrator looks after the nodes
 QUIET_RESUMES = 6       # undisturbed runs that must be enough
+CHANGE_OF_HOST = 0.3    # of the lives of an orchestrator that begin on any host; else on the one before
+AS_JOB = 0.4            # that are a job, on Slurm
 MIX = {"ok": 22, "oom": 3, "crash_exit": 2, "unsupported": 1, "hang": 1, "hang_ignore_sigterm": 1, "double_fork": 3,
        "bare_daemon": 3, "huge_log": 2, "crash_signal": 1}
 
@@ -42,6 +46,8 @@ class Round:
         self.sweep = fleet_sweep.Sweep(own, args.bin, args.rank, f"chaos{number}", trials, step_ms=150, hang_seconds=12,
                                        retries=50)
         self.strikes = chaos_faults.Strikes(own, dice)
+        self.strikes.sweep = self.sweep
+        self.strikes.host = dice.choice(own.hosts) if own.hosts else None
         self.faults = chaos_faults.faults_of(own)
         self.names = []  # a shuffled pack: every fault finds something before one comes again
         self.log, self.overlaps = [], set()
@@ -88,9 +94,22 @@ class Round:
                 self.say(f"nodes put back into service: {told}")
         return now - self.seen[1] < STUCK_SECONDS
 
+    def begin(self):
+        """The process that is waited for: an orchestrator on some login host, or who watches one that is a Slurm job. A person
+        who comes back to a sweep takes it over from what is gone."""
+        if self.sweep.planned() and self.dice.random() < CHANGE_OF_HOST and self.own.hosts:
+            self.strikes.host = self.dice.choice(self.own.hosts)
+        host = self.strikes.host
+        if "as job" in self.own.can and not self.strikes.helpers and self.dice.random() < AS_JOB:
+            code = self.sweep.start("--as-job", "service", host=host).wait(STUCK_SECONDS)
+            self.say(f"handed to a job from {host}: exit {code}")
+            with contextlib.suppress(TimeoutError):  # it may wait for its node
+                daemons.wait_for(lambda: (self.sweep.holder() or (0, 0, 0))[2], 15, "the job has the lease", 0.1)
+        return self.sweep.start(*(["--take-over"] if self.sweep.planned() else []), host=host)
+
     def run_once(self, budget):
         """One life of the orchestrator with at most so many faults; its exit code and how many there were."""
-        process, made = self.sweep.start(), 0
+        process, made = self.begin(), 0
         self.disk_struck = any("disk" in what for _, what, _ in self.strikes.owed)
         next_strike = time.monotonic() + self.dice.uniform(0.2, 2)
         next_look = 0
@@ -107,7 +126,7 @@ class Round:
                     raise AssertionError(f"nothing new for {STUCK_SECONDS} s, {len(self.strikes.owed)} faults not given back")
             time.sleep(0.02)
         self.say(f"sweep exited with {process.returncode}")
-        allowed = {0, 1, -signal.SIGKILL} | ({2} if self.disk_struck else set())
+        allowed = {0, 1, -signal.SIGKILL} | ({2} if self.disk_struck or "robbed" in self.strikes.struck else set())
         assert process.returncode in allowed, f"sweep exited with {process.returncode}"
         return made
 
@@ -121,7 +140,16 @@ class Round:
             self.seen = self.tended = (None, time.monotonic())
             made += self.run_once(budget - made)
         self.strikes.give_back(everything=True)
+        self.end_helpers()
         return made
+
+    def end_helpers(self):
+        """Who watches, or has taken over, ends with the sweep; so do orchestrators that Slurm was to start again."""
+        for each in self.strikes.helpers:
+            assert each.wait(STUCK_SECONDS) in {0, 1, 2, -signal.SIGKILL}, f"a second resume exited with {each.returncode}"
+        if "as job" in self.own.can:
+            daemons.wait_for(lambda: self.own.start_soon() or not self.own.orchestrators(), STUCK_SECONDS,
+                             "no orchestrator's job is left", 1)
 
     def check(self):
         self.sweep.check_end()

@@ -48,15 +48,20 @@ class Sweep:
             "limits": {"trial_seconds": 120, "hang_seconds": hang_seconds, "retries_infra": retries},
             "launch": fleet.launch()}, indent=1))
 
-    def start(self):
-        """`sweep run`, or `resume` once the plan is stored."""
-        words = ["resume"] if self.planned() else ["run", str(self.grid)]
+    def start(self, *more, host=None):
+        """`sweep run`, or `resume` once the plan is stored; on this login host."""
+        words = [*(["resume"] if self.planned() else ["run", str(self.grid)]), *more]
         with self.log.open("ab") as log:
-            log.write(f"--- sweep {words[0]}\n".encode())
+            log.write(f"--- sweep {' '.join([words[0], *more])} on {host or 'this machine'}\n".encode())
             log.flush()
-            command = [*self.fleet.inside(), str(self.program), *words, "--db", str(self.db), "--rank", str(self.rank)]
+            command = [*self.fleet.inside(host), str(self.program), *words, "--db", str(self.db), "--rank", str(self.rank)]
             return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment,
                                     start_new_session=True, cwd=self.folder)
+
+    def holder(self):
+        """(host, pid, its Slurm job or 0) of whoever holds the lease."""
+        found = self.rows("select host, pid, slurm_job from lease") if self.planned() else []
+        return found[0] if found else None
 
     # --- what the database says
 

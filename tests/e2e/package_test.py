@@ -79,7 +79,7 @@ class PackageTest(unittest.TestCase):
         folder = self.root / "opt" / self.name
         for name in needed(folder / "bin" / "sweep"):
             self.assertTrue(GLIBC.match(name) or (folder / "lib" / name).exists(), name)
-        for name in ("libtorch", "libcuda", "libstdc++", "libfmt", "libspdlog", "libsqlite3", "libyaml-cpp", "libsodium"):
+        for name in ("libtorch", "libcuda", "libstdc++", "libfmt", "libspdlog", "libsqlite3", "libsodium"):
             self.assertFalse(list((folder / "lib").glob(f"{name}*")), f"{name} is linked in, or not there at all")
 
     def test_it_answers_at_two_places(self):

@@ -44,11 +44,11 @@ class SelftestTest(unittest.TestCase):
         self.assertGreaterEqual(len(found), 20)
         for name, row in found.items():
             exact = name not in ("ep_learned", "ep_skewed")  # what tokens choose decides their rows
-            self.assertEqual((row["verdict"], row["ground"], row["bytes_exact"]), ("proven", "shm", exact), row)
+            self.assertEqual((row["result"], row["backend"], row["bytes_exact"]), ("passed", "shm", exact), row)
             if not name.startswith("bf16"):
                 self.assertLess(max(row["loss"], row["gradient"], row["parameter"]), 1e-5, row)
         table = self.sweep("doctor")
-        self.assertEqual(table.count("proven here"), len(found), table)
+        self.assertEqual(table.count("passed here"), len(found), table)
         self.assertIn("never run", table)
 
     def test_what_proves_nothing_fails(self):
@@ -67,7 +67,7 @@ class SelftestTest(unittest.TestCase):
             said = self.sweep("selftest", "--json", "--quiet", "--on", "slurm", "--grid", grid, "--nodes", "2", before=cluster.inside(),
                               environment={key: cluster.environment[key] for key in ("SLURM_CONF",)})
         found = self.rows(said)
-        self.assertEqual({(row["verdict"], row["ground"]) for row in found.values()}, {("proven", "gloo")}, found)
+        self.assertEqual({(row["result"], row["backend"]) for row in found.values()}, {("passed", "gloo")}, found)
 
 
 if __name__ == "__main__":

@@ -77,10 +77,12 @@ class FakeLauncher : public launch::Launcher {
   }
   Expected<void> post_cancel(const launch::AllocationId&, i64) override { return {}; }
   Expected<void> finish(const launch::AllocationId& id, bool) override {
+    if (told_seen != nullptr) told_seen->push_back("finish");
     boost::asio::post(io_, [this, id] { end(held_[id], "finished", false, false); });
     return {};
   }
   void kill(const launch::AllocationId& id) override {
+    if (told_seen != nullptr) told_seen->push_back("kill");
     boost::asio::post(io_, [this, id] { end(held_[id], "killed", true, false); });
   }
   void acknowledge(const launch::AllocationId& id, std::uint64_t offset) override {
@@ -90,6 +92,7 @@ class FakeLauncher : public launch::Launcher {
   // What a test wants to see, written as it happens: the launcher does not outlive the run.
   std::vector<launch::AllocationRequest>* requests_seen = nullptr;
   std::map<std::string, launch::AllocationId>* where_seen = nullptr;  // trial -> allocation
+  std::vector<std::string>* told_seen = nullptr;                      // that an allocation is to end
   std::map<launch::AllocationId, launch::AllocationRequest> adoptable;
   NamedHosts* named = nullptr;
   std::optional<double> seconds_left;  // of each allocation, when it starts

@@ -13,6 +13,7 @@
 
 #include "schema/codec.h"
 #include "schema/spool.h"
+#include "worker/agent/rendezvous.h"
 
 namespace sweep::agent {
 
@@ -21,14 +22,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kMaxRecord = 32u << 20;
-
-// A folder that is ours alone: somebody else's of the same name in /dev/shm is not used.
-bool private_folder(const fs::path& path) {
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return false;
-  struct stat info {};
-  return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid() &&
-         (info.st_mode & 0077) == 0;
-}
 
 Expected<fs::path> make_rendezvous(const fs::path& root, const fs::path& attempt_dir, i64 id) {
   std::error_code ec;
@@ -74,7 +67,8 @@ Expected<AttemptFiles> AttemptFiles::make(const fs::path& spool, const fs::path&
   if (ec) return fail(fmt::format("{}: {}", out.dir_.string(), ec.message()));
   const auto written = spool::write_atomically(spool::attempt_file(out.dir_), dump(sweep::to_json(attempt)));
   if (!written) return tl::unexpected(written.error());
-  for (i64 rank = part.first_rank; rank < part.first_rank + part.ranks; ++rank) {
+  for (i64 index = 0; index < part.ranks; ++index) {
+    const i64 rank = part.rank(index);
     fs::remove(spool::rank_record(out.dir_, rank), ec);  // of an earlier incarnation
     const auto page = make_page(spool::rank_progress(out.dir_, rank));
     if (!page) return tl::unexpected(page.error());

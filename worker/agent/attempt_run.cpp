@@ -25,6 +25,12 @@ constexpr auto kSweepTick = std::chrono::milliseconds(5);
 constexpr double kHungGrace = 1.0;   // seconds between SIGTERM and SIGKILL, at most, after a hang
 constexpr double kTestimony = 1.0;   // seconds the peers of a failed rank get
 constexpr double kSweepLimit = 5.0;  // seconds after SIGKILL before a survivor taints the node
+
+std::vector<i64> ranks_of(const NodePart& part) {
+  std::vector<i64> out;
+  for (i64 index = 0; index < part.ranks; ++index) out.push_back(part.rank(index));
+  return out;
+}
 }  // namespace
 
 AttemptRun::AttemptRun(Lent& lent, NodePart part, std::function<void(AttemptRun&)> finished)
@@ -32,7 +38,7 @@ AttemptRun::AttemptRun(Lent& lent, NodePart part, std::function<void(AttemptRun&
       part_(std::move(part)),
       attempt_(part_.attempt),
       finished_(std::move(finished)),
-      watchdog_(attempt_.deadlines, part_.ranks, part_.first_rank),
+      watchdog_(attempt_.deadlines, ranks_of(part_)),
       peers_started_(part_.whole),
       timer_(lent.io) {}
 
@@ -85,7 +91,7 @@ void AttemptRun::launch(i64 index, bool by_zygote) {
   RankLaunch wanted;
   wanted.attempt_dir = files_->dir();
   wanted.rendezvous_dir = files_->rendezvous();
-  wanted.rank = part_.first_rank + index;
+  wanted.rank = part_.rank(index);
   wanted.local_rank = index;
   wanted.world = attempt_.trial.world();
   wanted.agent_pid = ::getpid();
@@ -120,8 +126,7 @@ void AttemptRun::launched(i64 index, const Expected<pid_t>& pid) {
   rank.answered = true;
   if (!pid) {
     if (start_error_.empty())
-      start_error_ =
-          fmt::format("rank {} was not started: {}", part_.first_rank + index, pid.error().message);
+      start_error_ = fmt::format("rank {} was not started: {}", part_.rank(index), pid.error().message);
   } else {
     rank.pid = *pid;
     const auto status = lent_.claim(*pid);
@@ -225,7 +230,7 @@ bool AttemptRun::all_ended() const {
 bool AttemptRun::failed(const Rank& rank, i64 index) const {
   if (!rank.ended) return false;
   if (!WIFEXITED(rank.status) || WEXITSTATUS(rank.status) != 0) return true;
-  const auto record = files_->record(part_.first_rank + index);
+  const auto record = files_->record(part_.rank(index));
   return !record || !*record || (*record)->outcome != Outcome::kOk;
 }
 

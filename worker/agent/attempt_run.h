@@ -81,7 +81,7 @@ class AttemptRun {
 
   Expected<void> prepare();
   // Ranks are counted from 0 on this node; world_rank() says which of the attempt's each is.
-  i64 world_rank(std::size_t index) const { return part_.first_rank + static_cast<i64>(index); }
+  i64 world_rank(std::size_t index) const { return part_.rank(static_cast<i64>(index)); }
   void launch(i64 index, bool by_zygote);
   void launched(i64 index, const Expected<pid_t>& pid);
   void all_answered();

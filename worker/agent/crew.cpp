@@ -29,6 +29,7 @@ Crew::Crew(boost::asio::io_context& io, const Options& options, const Inside& in
       node_(Nvml::load()),
       zygote_(io_, options.rank_program, attempt_token(options.key(), 0)),
       lent_(lend(io_, options, inside, zygote_, node_)),
+      rendezvous_(lent_.rendezvous_root),
       signals_(io_),
       parent_(io_) {
   lent_.send = [this](std::string_view kind, nlohmann::json body) { say(kind, std::move(body)); };
@@ -49,13 +50,14 @@ Crew::Crew(boost::asio::io_context& io, const Options& options, const Inside& in
 }
 
 Crew::~Crew() {
-  std::error_code ec;
   running_.clear();
   for (const auto& [pid, ended] : spared_) ::kill(pid, SIGKILL);
-  std::filesystem::remove_all(lent_.rendezvous_root, ec);
 }
 
 void Crew::begin() {
+  if (const i64 removed = remove_dead_rendezvous(rendezvous_.root().parent_path()); removed > 0)
+    spdlog::info("removed {} folders in {} whose agents are dead", removed,
+                 rendezvous_.root().parent_path().string());
   watch_signals();
   watch_parent();
   if (options_.zygote) zygote_.usable();  // warm before the first attempt

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "worker/agent/attempt_run.h"
+#include "worker/agent/rendezvous.h"
 
 namespace sweep::agent {
 
@@ -49,6 +50,7 @@ class Crew {
   NodeWatch node_;
   Zygote zygote_;
   Lent lent_;
+  RendezvousFolder rendezvous_;
   std::map<i64, std::unique_ptr<AttemptRun>> running_;
   std::map<pid_t, int> unclaimed_;  // ends of children nobody knows yet, while an attempt starts
   std::map<pid_t, std::function<void()>> spared_;  // and who wants to hear of its end

@@ -15,6 +15,9 @@ struct NodePart {
   bool whole = true;       // no other node takes part
   std::vector<i64> slots;  // of the node, one for each rank
   bool beside = false;     // others may run on the node meanwhile
+
+  // The attempt's rank that the index-th process of this node is.
+  i64 rank(i64 index) const { return attempt.rank_of(first_rank + index); }
 };
 
 inline nlohmann::json to_json(const NodePart& part) {
@@ -39,7 +42,7 @@ inline Expected<NodePart> part_from(const nlohmann::json& body) {
     return fail("a part needs first_rank and ranks");
   out.first_rank = first->get<i64>();
   out.ranks = ranks->get<i64>();
-  const i64 world = out.attempt.trial.world();
+  const i64 world = out.attempt.processes();
   if (world < 1 || world > kMaxRanks || out.ranks < 1 || out.first_rank < 0 ||
       out.ranks > world - out.first_rank)
     return fail("the ranks of the part are not among the attempt's");

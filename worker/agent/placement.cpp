@@ -11,24 +11,24 @@ Placement::Placement(i64 nodes, i64 slots, bool whole_nodes)
     : nodes_(static_cast<std::size_t>(nodes)), slots_(slots), whole_nodes_(whole_nodes) {}
 
 bool Placement::shares(const Attempt& attempt) const {
-  return !whole_nodes_ && attempt.trial.nodes <= 1;
+  return !whole_nodes_ && attempt.nodes_needed() <= 1;
 }
 
 bool Placement::fits(const Node& node, const Attempt& attempt) const {
   if (!node.usable || node.whole) return false;
   if (node.taken.empty()) return true;
-  return shares(attempt) && static_cast<i64>(node.taken.size()) + attempt.trial.world() <= slots_;
+  return shares(attempt) && static_cast<i64>(node.taken.size()) + attempt.processes() <= slots_;
 }
 
 std::optional<Placement::Placed> Placement::take() {
   if (waiting_.empty()) return std::nullopt;
   const Attempt& next = waiting_.front();
-  const auto wanted = static_cast<std::size_t>(std::max<i64>(next.trial.nodes, 1));
+  const auto wanted = static_cast<std::size_t>(next.nodes_needed());
   Placed out;
   for (std::size_t i = 0; i < nodes_.size() && out.nodes.size() < wanted; ++i)
     if (fits(nodes_[i], next)) out.nodes.push_back(static_cast<i64>(i));
   if (out.nodes.size() < wanted) return std::nullopt;
-  const i64 each = next.trial.world() / static_cast<i64>(wanted);
+  const i64 each = next.processes() / static_cast<i64>(wanted);
   for (const i64 number : out.nodes) {
     Node& node = nodes_[static_cast<std::size_t>(number)];
     auto& held = out.slots.emplace_back();
@@ -44,7 +44,7 @@ std::optional<Placement::Placed> Placement::take() {
 
 Placement::Placed Placement::over_all(Attempt attempt) const {
   Placed out;
-  std::vector<i64> slots(static_cast<std::size_t>(attempt.trial.world() / usable_count()));
+  std::vector<i64> slots(static_cast<std::size_t>(attempt.processes() / usable_count()));
   std::iota(slots.begin(), slots.end(), 0);
   for (std::size_t i = 0; i < nodes_.size(); ++i)
     if (nodes_[i].usable) out.nodes.push_back(static_cast<i64>(i)), out.slots.push_back(slots);
@@ -82,13 +82,13 @@ i64 Placement::usable_count() const {
 }
 
 bool Placement::stuck() const {
-  return usable_count() == 0 || (!waiting_.empty() && waiting_.front().trial.nodes > usable_count());
+  return usable_count() == 0 || (!waiting_.empty() && waiting_.front().nodes_needed() > usable_count());
 }
 
 std::string unplaceable(const Attempt& attempt, i64 nodes) {
-  const i64 world = attempt.trial.world(), wanted = std::max<i64>(attempt.trial.nodes, 1);
+  const i64 ranks = attempt.processes(), wanted = attempt.nodes_needed();
   if (wanted > nodes) return fmt::format("it needs {} nodes, this allocation has {}", wanted, nodes);
-  if (world % wanted != 0) return fmt::format("{} ranks do not divide over {} nodes", world, wanted);
+  if (ranks % wanted != 0) return fmt::format("{} ranks do not divide over {} nodes", ranks, wanted);
   return {};
 }
 

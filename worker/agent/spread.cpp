@@ -33,7 +33,7 @@ Spread::Spread(SpreadLent& lent, Placement::Placed placed, std::function<void(Sp
               {{"attempt", id()}, {"client", client % kClientsPerNode}, {"message", std::move(answer.head)}},
               std::move(answer.blob));
       }) {
-  const i64 each = placed_.attempt.trial.world() / static_cast<i64>(placed_.nodes.size());
+  const i64 each = placed_.attempt.processes() / static_cast<i64>(placed_.nodes.size());
   i64 first = 0;
   for (std::size_t i = 0; i < placed_.nodes.size(); ++i) {
     PartState& part = parts_[placed_.nodes[i]];
@@ -49,6 +49,11 @@ void Spread::start() {
     order(node, kStartPart,
           to_json(NodePart{placed_.attempt, part.first_rank, part.ranks, parts_.size() == 1, part.slots,
                            placed_.beside}));
+}
+
+bool Spread::runs(const PartState& part, i64 rank) const {
+  if (placed_.attempt.is_rehearsal()) return placed_.attempt.starts(rank);  // it has one part
+  return rank >= part.first_rank && rank < part.first_rank + part.ranks;
 }
 
 bool Spread::meet(Spread& other) {
@@ -79,7 +84,7 @@ void Spread::hear(i64 node, const Frame& frame) {
   if (kind == kTrouble) return trouble(text_of(body, "cause"), node);
   if (kind != spool::kRankRecord && kind != spool::kRankExit) return;
   const i64 rank = integer_of(body, "rank");
-  if (rank < part->second.first_rank || rank >= part->second.first_rank + part->second.ranks) return;
+  if (!runs(part->second, rank)) return;
   if (const i64 stamp = integer_of(body, "ended_unix_ns");
       stamp > 0)  // by the head's clock: the earliest is the cause
     body["ended_unix_ns"] = stamp - lent_.clock_offset_ns(node);

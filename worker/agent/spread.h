@@ -49,6 +49,7 @@ class Spread {
     i64 started_unix_ns = 0;
     AttemptEnd end;
   };
+  bool runs(const PartState&, i64 rank) const;
   void heard_start(i64 node, const nlohmann::json& body);
   void heard_end(i64 node, const nlohmann::json& body);
   void trouble(const std::string& cause, i64 from_node);

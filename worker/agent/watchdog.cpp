@@ -4,12 +4,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace sweep::agent {
 
 namespace {
 constexpr double kLongestLook = 1.0;  // seconds one look may add; see the header
 constexpr double kExitLimit = 10.0;   // seconds between the record and the exit, where step_s is longer
+
+std::vector<i64> first_numbers(i64 count) {
+  std::vector<i64> out(static_cast<std::size_t>(count));
+  std::iota(out.begin(), out.end(), 0);
+  return out;
+}
 }  // namespace
 
 const char* name_of(Phase phase) {
@@ -19,8 +26,10 @@ const char* name_of(Phase phase) {
   return index < std::size(names) ? names[index] : "unknown";
 }
 
-Watchdog::Watchdog(const Deadlines& deadlines, i64 ranks, i64 first_rank)
-    : deadlines_(deadlines), ranks_(static_cast<std::size_t>(ranks)), first_rank_(first_rank) {}
+Watchdog::Watchdog(const Deadlines& deadlines, std::vector<i64> names)
+    : deadlines_(deadlines), ranks_(names.size()), names_(std::move(names)) {}
+
+Watchdog::Watchdog(const Deadlines& deadlines, i64 ranks) : Watchdog(deadlines, first_numbers(ranks)) {}
 
 double Watchdog::limit(Phase phase) const {
   if (phase < Phase::kFirstStep) return deadlines_.startup_s;
@@ -31,7 +40,7 @@ double Watchdog::limit(Phase phase) const {
 
 Watchdog::Finding Watchdog::finding(std::size_t index) const {
   const auto& [seen, idle_s] = ranks_[index];
-  const i64 name = first_rank_ + static_cast<i64>(index);
+  const i64 name = names_[index];
   return {seen.phase == Phase::kDone ? Verdict::kLingers : Verdict::kHang, name,
           fmt::format("rank {} made no progress in phase {} for {:.1f} s (allowed: {:.1f} s)", name,
                       name_of(seen.phase), idle_s, limit(seen.phase))};
@@ -70,7 +79,7 @@ std::optional<Watchdog::Finding> Watchdog::look(const std::vector<Heartbeat>& se
   }
   if (named) return finding(worst.first ? *named : waited_for().value_or(*named));
   if (total_s_ > deadlines_.total_s)
-    return Finding{Verdict::kTimeout, first_rank_,
+    return Finding{Verdict::kTimeout, names_.front(),
                    fmt::format("the attempt took longer than the {:.1f} s it was given", deadlines_.total_s)};
   return std::nullopt;
 }

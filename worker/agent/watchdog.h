@@ -30,7 +30,9 @@ class Watchdog {
     std::string why;  // a sentence
   };
 
-  Watchdog(const Deadlines& deadlines, i64 ranks, i64 first_rank = 0);
+  // `names`: what each rank is called.
+  Watchdog(const Deadlines& deadlines, std::vector<i64> names);
+  Watchdog(const Deadlines& deadlines, i64 ranks);  // called 0 to ranks - 1
   // REQUIRES: one heartbeat per rank; now_s never goes back. Of several ranks past their deadline it names one
   // that waits for nobody, or else one that is silent for half its time and waits for nobody: the others wait for it.
   std::optional<Finding> look(const std::vector<Heartbeat>& seen, double now_s);
@@ -49,7 +51,7 @@ class Watchdog {
 
   Deadlines deadlines_;
   std::vector<Watched> ranks_;
-  const i64 first_rank_;  // what the first of them is called
+  const std::vector<i64> names_;
   std::optional<double> last_look_s_;
   double total_s_ = 0;
 };

@@ -135,5 +135,14 @@ TEST(Placement, SaysWhatCanNeverRun) {
   EXPECT_THAT(unplaceable(attempt(1, 7, 2), 2), HasSubstr("do not divide"));
 }
 
+TEST(Placement, ARehearsalTakesOneNodeAndItsProcesses) {
+  Placement placement(1, 4, false);
+  Attempt rehearsed = attempt(1, 64, 8);
+  rehearsed.rehearsed_ranks = {0, 32};
+  EXPECT_EQ(unplaceable(rehearsed, 1), "");
+  placement.push(rehearsed);
+  EXPECT_THAT(placement.take()->slots, ElementsAre(ElementsAre(0, 1)));
+}
+
 }  // namespace
 }  // namespace sweep::agent

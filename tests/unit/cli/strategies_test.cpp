@@ -19,7 +19,7 @@ namespace {
 
 std::string document_row(const Strategy& strategy) {
   std::string row = "| " + std::string(strategy.title) + " |";
-  for (const auto& date : strategy.proven)
+  for (const auto& date : strategy.tested)
     row += " " + (date.empty() ? "never run" : std::string(date)) + " |";
   return row;
 }
@@ -45,7 +45,7 @@ TEST(Strategies, EachCanBeLaidOutOnOneNodeAndOverTwoAndFour) {
       EXPECT_EQ(t.global_batch_size, t.dp * t.micro_batch_size * t.grad_accum) << proof.strategy;
       EXPECT_EQ(shape::uneven_split(t).value_or(""), "") << proof.strategy;
       EXPECT_EQ(shape::pipeline_objection(t).value_or(""), "") << proof.strategy;
-      EXPECT_EQ(ground_of(t), nodes > 1 ? Ground::kGloo : Ground::kShm);
+      EXPECT_EQ(backend_of(t), nodes > 1 ? Backend::kGloo : Backend::kShm);
     }
   }
 }
@@ -59,7 +59,7 @@ TEST(Strategies, TooFewRanksAreSaidNotHidden) {
 
 TEST(Strategies, ALaterProofReplacesWhatItRanAgainAndNothingElse) {
   const auto folder = std::filesystem::temp_directory_path() / ("sweep-proofs-" + std::to_string(::getpid()));
-  const auto file = folder / "deep" / "proven.json";
+  const auto file = folder / "deep" / "selftest.json";
   ASSERT_TRUE(add_proofs(file, {{{"tp", "shm"}, {"2026-01-01", true, "n1", "b"}},
                                 {{"dp", "shm"}, {"2026-01-01", true, "n1", "b"}}}));
   ASSERT_TRUE(add_proofs(file, {{{"tp", "shm"}, {"2026-02-02", false, "n2", "b"}}}));
@@ -68,7 +68,7 @@ TEST(Strategies, ALaterProofReplacesWhatItRanAgainAndNothingElse) {
   EXPECT_EQ(read->size(), 2u);
   const std::string table = strategy_table(*read);
   EXPECT_NE(table.find("FAILED here 2026-02-02"), std::string::npos) << table;
-  EXPECT_NE(table.find("proven here 2026-01-01"), std::string::npos);
+  EXPECT_NE(table.find("passed here 2026-01-01"), std::string::npos);
   EXPECT_NE(table.find("never run"), std::string::npos);
   std::ofstream(file) << "not json";
   EXPECT_FALSE(read_proofs(file));

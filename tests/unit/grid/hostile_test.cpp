@@ -76,6 +76,35 @@ TEST(GridHostile, BytesThatAreNotText) {
   EXPECT_TRUE(read_text("\xEF\xBB\xBF" + kHead + "question: \xE2\x82\xAC?\ngrid: {tp: [1]}\n", "g.yaml"));
 }
 
+TEST(GridHostile, AQuoteThatIsNeverClosedIsNamedWhereItOpens) {
+  EXPECT_THAT(error_of(kHead + "grid: {seq_len: [64]}\nquestion: \"abc\nwhere: [seq_len > 100]\n"),
+              StartsWith("g.yaml:5:1: "));  // the first line that cannot be inside the quotes
+  EXPECT_THAT(error_of(kHead + "grid: {seq_len: [64]}\nquestion: 'abc\n"), StartsWith("g.yaml:4:11: "));
+  EXPECT_THAT(error_of(kHead + "grid: {seq_len: [64, \n"), StartsWith("g.yaml:3:17: "));
+}
+
+TEST(GridHostile, TabsInTheIndentationAreCalledThat) {
+  for (const std::string lines :
+       {"base:\n\ttp: 1\n", "base:\n  tp: 1\n\tpp: 1\n", "base:\n  tp: 1\n  \tpp: 1\n"})
+    EXPECT_THAT(error_of(kHead + lines), HasSubstr("a tab in the indentation")) << lines;
+}
+
+TEST(GridHostile, ControlCharactersAreCalledThat) {
+  EXPECT_THAT(error_of(std::string("name: a\0b", 9)), HasSubstr("NUL"));
+  EXPECT_THAT(error_of("name: \x1b[2J"), HasSubstr("ESC"));
+  EXPECT_THAT(error_of("name: \xC2\x9B"), StartsWith("g.yaml:1:7: "));
+}
+
+TEST(GridHostile, LinesMayEndAsOnOtherSystems) {
+  for (const std::string end : {"\r\n", "\r"}) {
+    const auto grid = read_text("name: t" + end + "model: llama3-8b" + end + "question: |" + end + "  a" +
+                                    end + "  b" + end + "grid: {tp: [1]}" + end,
+                                "g.yaml");
+    ASSERT_TRUE(grid) << grid.error().message;
+    EXPECT_EQ(grid->question, "a\nb\n");
+  }
+}
+
 TEST(GridHostile, RepeatedKeys) {
   EXPECT_THAT(error_of(kHead + "name: u\n"),
               AllOf(StartsWith("g.yaml:3:1: "), HasSubstr("already given at line 1")));
@@ -90,7 +119,8 @@ TEST(GridHostile, NotAGridAtAll) {
   EXPECT_THAT(error_of("name: 'open"), HasSubstr("not valid YAML"));
   EXPECT_THAT(error_of("name: t\n---\nname: u\n"), HasSubstr("second document"));
   EXPECT_THAT(error_of("name: !!python/object x\n"), HasSubstr("tag"));
-  EXPECT_THAT(error_of("? [a]\n: b\n"), HasSubstr("a key must be a word"));
+  EXPECT_THAT(error_of("? [a]\n: b\n"), HasSubstr("keys with '?' are not used"));
+  EXPECT_THAT(error_of("[a]: b\n"), HasSubstr("a key must be a word"));
   EXPECT_THAT(error_of("<<: {name: t}\n"), HasSubstr("'<<' is not a key"));
   EXPECT_THAT(error_of(std::string(kMaxFileBytes + 1, '#')), HasSubstr("a grid file has at most 1048576"));
 }

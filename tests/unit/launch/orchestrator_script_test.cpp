@@ -23,7 +23,7 @@ OrchestratorJob job() {
 }
 
 TEST(OrchestratorScript, AsksForLittleAndComesAgain) {
-  const auto script = orchestrator_script(job());
+  const auto script = orchestrator_script(job()).value();
   for (const char* line :
        {"#SBATCH --job-name=sweep-run-x-1\n", "#SBATCH --partition=cpu\n",
         "#SBATCH --account=\"my project\"\n", "#SBATCH --requeue\n", "#SBATCH --open-mode=append\n",
@@ -51,7 +51,7 @@ TEST(OrchestratorScript, PassesItsSurroundingsToNobodyAndTakesOverWhenStartedAga
                 "printf '%s,' \"$SLURM_CONF\" \"$SLURM_JOB_ID\" \"$SLURM_RESTART_COUNT\" \"$@\" >" +
                     (here / "said").string(),
                 "sh"};
-  std::ofstream(here / "script") << orchestrator_script(told);
+  std::ofstream(here / "script") << orchestrator_script(told).value();
   const auto said = [&](const std::string& restarts) {
     const auto line =
         "SLURM_CONF=c SLURM_JOB_ID=7 SLURM_RESTART_COUNT=" + restarts + " bash " + (here / "script").string();

@@ -7,11 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "orchestrator/launch/capture.h"
+#include "orchestrator/launch/orchestrator_script.h"
 #include "schema/spool.h"
 
 namespace sweep::launch {
 namespace {
 
+namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 AllocationRequest request(i64 nodes = 1) {
@@ -31,6 +33,12 @@ SlurmOptions options(const char* json) {
 
 const Programs kPrograms{"/opt/sweep/bin/sweep-agent", "/opt/sweep/bin/sweep-rank", true};
 
+std::string script_of(const AllocationRequest& wanted, const SlurmOptions& slurm, const Programs& programs) {
+  auto script = slurm_script(wanted, slurm, programs);
+  EXPECT_TRUE(script) << script.error().message;
+  return script.value_or("");
+}
+
 // SWEEP_UPDATE_GOLDEN=1 writes the file anew.
 void expect_golden(const std::string& name, std::string text) {
   const auto mark = text.find("export SWEEP_ATTEMPT=");  // hashes the spool's canonical path
@@ -45,7 +53,7 @@ void expect_golden(const std::string& name, std::string text) {
 }
 
 TEST(SlurmScript, Plain) {
-  expect_golden("slurm_plain.sh", slurm_script(request(), options("{}"), kPrograms));
+  expect_golden("slurm_plain.sh", script_of(request(), options("{}"), kPrograms));
 }
 
 TEST(SlurmScript, EverythingASiteCanSay) {
@@ -56,15 +64,15 @@ TEST(SlurmScript, EverythingASiteCanSay) {
     "wckey": "k", "mem": "0", "nice": 100, "cpus_per_task": 96, "interface": "ib0", "signal_seconds": 120,
     "hardware": {"h100-sxm-80gb": {"partition": "h100", "gres": "gpu:h100:8"}},
     "extra": ["--mail-type=END", "--comment=\"a b\""], "prologue": ["module load cuda/13", "export NCCL_DEBUG=INFO"]})");
-  expect_golden("slurm_everything.sh", slurm_script(wanted, all, kPrograms));
+  expect_golden("slurm_everything.sh", script_of(wanted, all, kPrograms));
 }
 
 TEST(SlurmScript, AHeadWithMoreMemoryIsAPartOfItsOwn) {
   auto wanted = request(4);
   wanted.hardware = "h100-sxm-80gb", wanted.gpus = 8;
-  expect_golden("slurm_head.sh", slurm_script(wanted, options(R"({"partition": "h100", "mem": "200G",
+  expect_golden("slurm_head.sh", script_of(wanted, options(R"({"partition": "h100", "mem": "200G",
     "head": {"mem": "1T", "constraint": "bigmem"}})"),
-                                              kPrograms));
+                                           kPrograms));
 }
 
 TEST(SlurmScript, LicencesAreTakenOnceByAJobInParts) {
@@ -77,7 +85,7 @@ TEST(SlurmScript, LicencesAreTakenOnceByAJobInParts) {
 TEST(SlurmScript, RanksGoIntoTheContainerAndTheAgentStaysOutside) {
   const auto apptainer = options(R"({"container": {"image": "/images/torch 2.sif", "arguments": ["--nv"]}})");
   expect_golden("slurm_apptainer.sh",
-                slurm_script(request(), apptainer, kPrograms) + "--- rank-in-container\n" +
+                script_of(request(), apptainer, kPrograms) + "--- rank-in-container\n" +
                     container_wrapper(apptainer.container, kPrograms.rank, request().spool));
   const auto pyxis = options(R"({"container": {"runtime": "pyxis", "image": "torch"}})");
   expect_golden("slurm_pyxis.sh", container_wrapper(pyxis.container, kPrograms.rank, request().spool));
@@ -108,9 +116,86 @@ TEST(SlurmScript, WhatCouldEndADirectiveIsRefused) {
 TEST(SlurmScript, ANodesWordForItselfCannotBecomeADirectiveOrACommand) {
   auto wanted = request();
   wanted.avoid = {"n1\"\ntouch /tmp/owned\n#", "n2.cluster-a", "n3,n[4-9]", ""};
-  const auto script = slurm_script(wanted, options("{}"), {"/bin/agent", "/bin/rank", true});
+  const auto script = script_of(wanted, options("{}"), {"/bin/agent", "/bin/rank", true});
   EXPECT_EQ(script.find("owned"), std::string::npos) << script;
   EXPECT_NE(script.find("#SBATCH --exclude=n2.cluster-a\n"), std::string::npos) << script;
+}
+
+// A folder in which each script is run, with a program in the agent's place that writes down its words.
+class RunScript : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char folder[] = "/tmp/sweep-script-XXXXXX";
+    ASSERT_NE(::mkdtemp(folder), nullptr);
+    home_ = folder;
+    std::filesystem::create_directory(home_ / "cwd");
+  }
+  void TearDown() override { std::filesystem::remove_all(home_); }
+
+  fs::path recorder(const fs::path& folder) {
+    fs::create_directories(folder);
+    const auto file = folder / "agent";
+    EXPECT_TRUE(spool::write_atomically(
+        file, "#!/bin/sh\nprintf '%s\\0' \"$0\" \"$@\" >" + shell_word((home_ / "words").string()) + "\n"));
+    fs::permissions(file, fs::perms::owner_all);
+    return file;
+  }
+  // The words that reach the agent, and "dirty" where anything else came to be.
+  std::vector<std::string> run(const std::string& script) {
+    EXPECT_TRUE(spool::write_atomically(home_ / "job.sh", script));
+    const auto said =
+        capture("/bin/bash", {"-c", "cd \"$0\" && bash \"$1\"", home_ / "cwd", home_ / "job.sh"});
+    EXPECT_TRUE(said) << said.error().message;
+    std::vector<std::string> out;
+    const auto words = spool::read_file(home_ / "words").value_or("");
+    for (std::size_t at = 0, end; (end = words.find('\0', at)) != std::string::npos; at = end + 1)
+      out.push_back(words.substr(at, end - at));
+    if (!fs::is_empty(home_ / "cwd")) out.emplace_back("dirty");
+    return out;
+  }
+  fs::path home_;
+};
+
+TEST_F(RunScript, EveryPathReachesTheAgentAsItIs) {
+  for (const char* name : {"plain", "a b", "-dash", "it's", "a\"b", "'\"", "$(touch owned)", "`touch owned`",
+                           "back\\slash", "\\\"; touch owned; \"", "x;touch owned", "#x", "50%j", "*"}) {
+    auto wanted = request(2);
+    wanted.spool = home_ / name / "r.db.spool";
+    auto slurm = options("{}");
+    slurm.interface = name;
+    const Programs programs{recorder(home_ / name), home_ / name / "rank", true};
+    EXPECT_EQ(run(script_of(wanted, slurm, programs)), head_agent_words(wanted, slurm, programs)) << name;
+    const OrchestratorJob job{"n",
+                              "p",
+                              {{"account", name}},
+                              home_ / name / "r.db.log",
+                              {programs.agent.string(), "resume", name, "--db", home_ / name / "r.db"}};
+    const auto script = orchestrator_script(job);
+    ASSERT_TRUE(script) << script.error().message;
+    EXPECT_EQ(run(*script), job.words) << name;
+  }
+}
+
+// A line break in a directive begins a line of shell.
+TEST_F(RunScript, NoPathOrSettingStartsALineOfItsOwn) {
+  for (const std::string name : {"a\ntouch owned;#", "a\rb", "a\x01", "a\x7f"}) {
+    auto wanted = request();
+    wanted.spool = home_ / name / "r.db.spool";
+    EXPECT_FALSE(slurm_script(wanted, options("{}"), kPrograms)) << name;
+    const fs::path log = home_ / name / "r.db.log";
+    EXPECT_FALSE(orchestrator_script({"n", "p", {}, log, {"/bin/true"}})) << name;
+    EXPECT_FALSE(orchestrator_script({"n", name, {}, "/x", {"/bin/true"}})) << name;
+    EXPECT_FALSE(orchestrator_script({name, "p", {}, "/x", {"/bin/true"}})) << name;
+    EXPECT_FALSE(orchestrator_script({"n", "p", {{"account", name}}, "/x", {"/bin/true"}})) << name;
+  }
+}
+
+TEST(SlurmScript, AFolderListOfAContainerTakesNoPathThatWouldBeTwo) {
+  auto wanted = request();
+  const auto contained = options(R"({"container": {"image": "/i.sif"}})");
+  EXPECT_TRUE(slurm_script(wanted, contained, kPrograms));
+  wanted.spool = "/data/a:b/r.db.spool";
+  EXPECT_FALSE(slurm_script(wanted, contained, kPrograms));
 }
 
 TEST(SlurmScript, WhatWouldMakeAnotherKindOfJobIsRefused) {

@@ -94,7 +94,7 @@ class ConductorTest : public ::testing::Test {
         *store_, s,
         [&](boost::asio::io_context& io, launch::Launcher::Sink sink) {
           auto made = std::make_unique<FakeLauncher>(io, std::move(sink), std::move(script), chunk);
-          made->requests_seen = &requests_, made->where_seen = &where_;
+          made->requests_seen = &requests_, made->where_seen = &where_, made->told_seen = &told_;
           made->adoptable = adoptable_, made->seconds_left = seconds_left_;
           if (!named_.all.empty()) made->named = &named_;
           return made;
@@ -118,6 +118,7 @@ class ConductorTest : public ::testing::Test {
   testing::NamedHosts named_;
   std::optional<double> seconds_left_;                 // of an allocation when it starts
   std::vector<launch::AllocationRequest> requests_;    // of the last run
+  std::vector<std::string> told_;                      // that an allocation is to end, of the last run
   std::map<std::string, launch::AllocationId> where_;  // trial -> allocation, of the last run
 };
 

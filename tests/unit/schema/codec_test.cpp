@@ -56,6 +56,7 @@ TEST(Codec, AttemptRoundTrips) {
   a.trial.spec.rope_scaling = RopeScaling{};
   a.trial_id = trial_id(a.trial);
   a.measure.steps = 5;
+  a.rehearsed_ranks = {0, 8};
   const auto back = from_json<Attempt>(to_json(a));
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(*back, a);

@@ -14,14 +14,17 @@ namespace sweep::store {
 namespace {
 
 constexpr i64 kSecond = 1'000'000'000;
+const Claim kTakeOver{.take_over = true};
 
 class LeaseTest : public StoreTest {
  protected:
   // A store as process `pid` of `host` sees it. The table of living processes, the clocks and the filesystem
   // are ours.
-  std::unique_ptr<Store> as(const std::string& host, i64 pid, bool network, const std::string& boot = "") {
+  std::unique_ptr<Store> as(const std::string& host, i64 pid, bool network, const std::string& boot = "",
+                            i64 job = 0) {
     Seams seams = quick();
     seams.self = LeaseHolder{host, boot.empty() ? "boot-" + host : boot, pid, 1000 + pid, 0};
+    if (job > 0) seams.self->slurm_job = job, seams.self->slurm_cluster = "main";
     seams.network_filesystem = [network](const fs::path&) { return network; };
     seams.now_unix_ns = [this] { return now_; };
     seams.steady_s = [this] { return steady_; };
@@ -33,6 +36,10 @@ class LeaseTest : public StoreTest {
     row.name = "s";
     sweep_ = must(store->ensure_sweep(row)).id;
     return store;
+  }
+  void pass(i64 seconds) {
+    now_ += seconds * kSecond;
+    steady_ += static_cast<double>(seconds);
   }
   i64 now_ = 1'000'000 * kSecond;
   double steady_ = 100;
@@ -97,7 +104,7 @@ TEST_F(LeaseTest, ASecondRunSeesWhoHoldsTheSweep) {
   const auto holder = must(second->take_lease(sweep_));
   ASSERT_TRUE(holder);
   EXPECT_EQ(holder->pid, 1);
-  EXPECT_TRUE(must(second->take_lease(sweep_, true))) << "a living process is never robbed";
+  EXPECT_TRUE(must(second->take_lease(sweep_, kTakeOver))) << "a living process is never robbed";
   EXPECT_EQ(must(second->lease(sweep_))->host, "n1");
 }
 
@@ -173,17 +180,38 @@ TEST_F(LeaseTest, AWatcherMayAskToStopAndChangesNothingElse) {
 TEST_F(LeaseTest, AnotherHostOnANetworkDiskNeedsSilenceAndAnExplicitTakeover) {
   auto first = as("n1", 1, true), second = as("n2", 2, true);
   must(first->take_lease(sweep_));
-  EXPECT_TRUE(must(second->take_lease(sweep_, true))) << "it has just beaten";
-  now_ += 61 * kSecond;
-  EXPECT_TRUE(must(second->take_lease(sweep_))) << "not without being told to";
-  EXPECT_FALSE(must(second->take_lease(sweep_, true)));
+  EXPECT_TRUE(must(second->take_lease(sweep_, kTakeOver))) << "it has just beaten";
+  pass(61);
+  const auto holder = must(second->take_lease(sweep_));
+  ASSERT_TRUE(holder) << "not without being told to";
+  EXPECT_EQ(holder->standing, Standing::kUncertain);
+  EXPECT_DOUBLE_EQ(holder->silent_s, 61);
+  EXPECT_FALSE(must(second->take_lease(sweep_, kTakeOver)));
+}
+
+// Two hosts' clocks differ by more than the silence limit: a person's word is not enough without a look.
+TEST_F(LeaseTest, ALivingHolderBehindADifferentClockIsNotRobbed) {
+  auto first = as("n1", 1, true), second = as("n2", 2, true);
+  must(first->take_lease(sweep_));
+  now_ += 3600 * kSecond;
+  EXPECT_TRUE(must(second->take_lease(sweep_, kTakeOver)));
+  for (int i = 0; i < 20; ++i) {
+    steady_ += 5, now_ -= 3600 * kSecond;
+    must(first->beat(sweep_));
+    now_ += 3600 * kSecond;
+    const auto holder = must(second->take_lease(sweep_, kTakeOver));
+    ASSERT_TRUE(holder);
+    EXPECT_TRUE(holder->heartbeats);
+  }
 }
 
 TEST_F(LeaseTest, AClockThatJumpsBackMakesNoHolderImmortal) {
   auto first = as("n1", 1, true), second = as("n2", 2, true);
   must(first->take_lease(sweep_));
   now_ -= 3600 * kSecond;
-  EXPECT_FALSE(must(second->take_lease(sweep_, true)));
+  EXPECT_TRUE(must(second->take_lease(sweep_, kTakeOver))) << "it was not looked at yet";
+  steady_ += 15;
+  EXPECT_FALSE(must(second->take_lease(sweep_, kTakeOver)));
 }
 
 TEST_F(LeaseTest, BeatsSeenToGrowProveLifeWhateverTheClockSays) {
@@ -192,15 +220,90 @@ TEST_F(LeaseTest, BeatsSeenToGrowProveLifeWhateverTheClockSays) {
   EXPECT_TRUE(must(second->take_lease(sweep_)));
   must(first->beat(sweep_));
   now_ += 7200 * kSecond;
-  EXPECT_TRUE(must(second->take_lease(sweep_, true)));
+  const auto holder = must(second->take_lease(sweep_, kTakeOver));
+  ASSERT_TRUE(holder);
+  EXPECT_TRUE(holder->heartbeats);
+  EXPECT_EQ(holder->beat, Beat::kRecent);
 }
 
 TEST_F(LeaseTest, BeatsThatStandStillProveSilenceWhateverTheClockSays) {
   auto first = as("n1", 1, true), second = as("n2", 2, true);
   must(first->take_lease(sweep_));
-  EXPECT_TRUE(must(second->take_lease(sweep_, true)));
+  EXPECT_TRUE(must(second->take_lease(sweep_, kTakeOver)));
   steady_ += 61;
-  EXPECT_FALSE(must(second->take_lease(sweep_, true)));
+  EXPECT_FALSE(must(second->take_lease(sweep_, kTakeOver)));
+}
+
+TEST_F(LeaseTest, AHolderWhoseJobIsOverIsTakenOverOnceItIsQuiet) {
+  auto first = as("n1", 1, true, "", 77), second = as("n2", 2, true);
+  must(first->take_lease(sweep_));
+  Claim claim{.job = JobWord::kOver};
+  const auto holder = must(second->take_lease(sweep_, claim));
+  ASSERT_TRUE(holder);
+  EXPECT_EQ(holder->slurm_job, 77);
+  EXPECT_EQ(holder->slurm_cluster, "main");
+  pass(16);
+  EXPECT_TRUE(must(second->take_lease(sweep_, claim))) << "of which lease Slurm spoke was not said";
+  claim.job_of = holder->token;
+  EXPECT_FALSE(must(second->take_lease(sweep_, claim)));
+}
+
+// The node failed, Slurm says; if its process lives and goes on, it writes nothing and tells no agent anything.
+TEST_F(LeaseTest, OneWhoseJobWasLostIsTakenOverWhenSilentAndDoesNothingWhenItWakes) {
+  auto first = as("n1", 1, true, "", 77), second = as("n2", 2, true);
+  must(first->take_lease(sweep_));
+  const auto token = must(second->take_lease(sweep_))->token;
+  const Claim claim{.job = JobWord::kLost, .job_of = token};
+  pass(30);
+  EXPECT_TRUE(must(second->take_lease(sweep_, claim)));
+  pass(31);
+  EXPECT_FALSE(must(second->take_lease(sweep_, claim)));
+  int done = 0;
+  const auto act = [&]() -> Expected<void> { return ++done, Expected<void>(); };
+  EXPECT_FALSE(first->lease_lost(sweep_));
+  EXPECT_FALSE(first->while_held(sweep_, act));
+  EXPECT_TRUE(first->lease_lost(sweep_));
+  EXPECT_EQ(done, 0);
+  must(second->while_held(sweep_, act));
+  EXPECT_EQ(done, 1);
+  EXPECT_FALSE(second->lease_lost(sweep_));
+}
+
+// An inbox line is appended under the fence: until it is, nobody takes the sweep over.
+TEST_F(LeaseTest, NobodyTakesTheLeaseWhileSomethingIsDoneUnderIt) {
+  auto first = as("n1", 1, true), second = as("n2", 2, true);
+  must(first->take_lease(sweep_));
+  must(second->take_lease(sweep_));
+  pass(61);
+  must(first->while_held(sweep_, [&]() -> Expected<void> {
+    EXPECT_FALSE(second->take_lease(sweep_, kTakeOver)) << "the file is locked";
+    return {};
+  }));
+  EXPECT_FALSE(must(second->take_lease(sweep_, kTakeOver)));
+}
+
+TEST_F(LeaseTest, AHostThatWasStartedAnewHasLostItsHolderOnANetworkDiskToo) {
+  auto first = as("n1", 1, true, "old-boot"), second = as("n1", 2, true, "new-boot");
+  must(first->take_lease(sweep_));
+  EXPECT_TRUE(must(second->take_lease(sweep_))) << "two hosts may have one name: its heartbeat is recent";
+  pass(16);
+  EXPECT_FALSE(must(second->take_lease(sweep_)));
+}
+
+TEST_F(LeaseTest, AFileOfTheVersionBeforeSaysOfNoJob) {
+  auto first = as("n1", 1, true, "", 77);
+  must(first->take_lease(sweep_));
+  first.reset();
+  sql("ALTER TABLE lease DROP COLUMN slurm_job; ALTER TABLE lease DROP COLUMN slurm_cluster; PRAGMA "
+      "user_version = 4");
+  Seams network = quick();
+  network.network_filesystem = [](const fs::path&) { return true; };
+  const auto read = must(open(network, Mode::kReadOnly)->lease(sweep_));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->slurm_job, 0);
+  const auto upgraded = must(as("n2", 2, true)->lease(sweep_));
+  ASSERT_TRUE(upgraded);
+  EXPECT_EQ(upgraded->slurm_job, 0);
 }
 
 TEST_F(LeaseTest, AContainerThatSharesTheKernelIsJudgedByItsHeartbeat) {

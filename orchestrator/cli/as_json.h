@@ -1,0 +1,21 @@
+// What commands print with --json, one document each; schema/json/ holds the schema of each, docs/json.md explains them.
+// Keys are always there; null: not measured, not known, or not so.
+#pragma once
+#include <nlohmann/json.hpp>
+
+#include "orchestrator/cli/command.h"
+#include "orchestrator/cli/doctor_rules.h"
+#include "orchestrator/cli/proofs.h"
+#include "orchestrator/report/explain.h"
+#include "orchestrator/run/observer.h"
+
+namespace sweep::cli {
+
+// One line for each key, then a line end.
+void print_document(Io&, const nlohmann::json&);
+
+Expected<nlohmann::json> status_json(const Opened&, const run::Snapshot&);
+nlohmann::json explain_json(const report::ExplainView&, const std::string& sweep);
+nlohmann::json doctor_json(const std::vector<Finding>&, const Proofs& here);
+
+}  // namespace sweep::cli

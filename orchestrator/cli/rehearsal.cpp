@@ -1,0 +1,111 @@
+#include "orchestrator/cli/rehearsal.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <nlohmann/json.hpp>
+
+#include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/plan/rehearsal.h"
+#include "schema/rehearsal.h"
+
+namespace sweep::cli {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr i64 kMostGpus = 16;  // of a phantom node
+
+// Beside the programs; made with the LibTorch half.
+fs::path phantom_dir() {
+  return program_dir() / "phantom";
+}
+
+// What a process needs to find phantom GPUs of this kind instead of a driver (docs/phantom.md).
+std::vector<std::string> environment_for(const shape::Hardware& hardware) {
+  const auto dir = phantom_dir();
+  const nlohmann::json device = {{"hardware", hardware.name},
+                                 {"name", hardware.gpu},
+                                 {"gpus", kMostGpus},
+                                 {"memory_bytes", hardware.memory_bytes.value_or(0)},
+                                 {"multiprocessors", hardware.multiprocessors},
+                                 {"compute_capability", hardware.compute_capability},
+                                 {"memory_bandwidth", hardware.memory_bandwidth},
+                                 {"peak_flops", hardware.peak_flops},
+                                 {"intra_node_bandwidth", hardware.intra_node_bandwidth},
+                                 {"inter_node_bandwidth", hardware.inter_node_bandwidth}};
+  return {"LD_PRELOAD=" + (dir / "libsweep_phantom.so").string(), "LD_LIBRARY_PATH=" + dir.string(),
+          "SWEEP_PHANTOM=" + device.dump(), fmt::format("SWEEP_PHANTOM_NODE=rehearsal-{}", ::getpid())};
+}
+
+// Why a trial cannot be rehearsed here; absent: it can.
+std::optional<std::string> not_rehearsed(const Trial& trial, i64 most) {
+  if (trial.hardware == "cpu")
+    return "hardware: cpu has no GPU to rehearse; `sweep run` runs it on this machine";
+  const auto ranks = plan::rehearsed_ranks(trial, most);
+  if (ranks && static_cast<i64>(ranks->size()) > kMostGpus)
+    return fmt::format("a rehearsal needs a rank for each of {} pipeline stages, and has {} phantom GPUs",
+                       trial.pp, kMostGpus);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> cannot_rehearse() {
+  std::error_code ec;
+  const auto library = phantom_dir() / "libsweep_phantom.so";
+  if (fs::exists(library, ec)) return std::nullopt;
+  return fmt::format(
+      "{}: not found, so there are no phantom GPUs; build the LibTorch half with its CUDA headers "
+      "(scripts/quickstart does)",
+      library.string());
+}
+
+Expected<void> make_rehearsal(Planned& planned, i64 most) {
+  if (const auto why = cannot_rehearse()) return fail(*why);
+  planned.grid.name = rehearsal_of(planned.grid.name);
+  planned.grid.measure = kRehearsalMeasure;
+  planned.grid.limits.gpu_hours.reset();  // no GPU is held
+  bool any = false;
+  for (PlanEntry& entry : planned.entries) {
+    if (!entry.admitted) continue;
+    const auto why = not_rehearsed(entry.trial, most);
+    if (why)
+      entry.admitted = false, entry.verdict = Outcome::kPruned, entry.rule = "rehearsal", entry.reason = *why;
+    any = any || entry.admitted;
+  }
+  if (any) return {};
+  return fail(
+      fmt::format("{}: no trial can be rehearsed: a rehearsal needs a grid with `hardware` of the catalogue "
+                  "that has GPUs",
+                  planned.grid.path.string()));
+}
+
+Expected<void> measured_name(const std::string& sweep) {
+  if (!is_rehearsal(sweep)) return {};
+  return fail(fmt::format("name '{}': names that end in {} are for rehearsals; choose another", sweep,
+                          kRehearsalSuffix));
+}
+
+Expected<LaunchChoice> rehearsal_choice() {
+  LaunchChoice choice;
+  choice.on = std::string(kRehearsalLauncher);
+  return choice;
+}
+
+Expected<run::MakeLauncher> rehearsal_maker(const launch::Programs& programs, run::Settings& s) {
+  if (const auto why = cannot_rehearse()) return fail(*why);
+  launch::LocalOptions options{programs.agent, programs.rank, programs.zygote};
+  for (const auto& hardware : shape::all_hardware())
+    if (!hardware.gpu.empty()) options.rehearsal.emplace(hardware.name, environment_for(hardware));
+  s.by_need = true;
+  s.slots = 1;  // one trial at a time: its ranks share this machine's cores
+  s.bounds.max_allocations = 1;
+  return run::MakeLauncher(
+      [options = std::move(options)](boost::asio::io_context& io, launch::Launcher::Sink sink) {
+        return launch::make_local(io, options, std::move(sink));
+      });
+}
+
+}  // namespace sweep::cli

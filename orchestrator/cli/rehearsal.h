@@ -1,0 +1,27 @@
+// Rehearsals: the trials of a grid run on phantom GPUs of this machine. What they bring is kept in a sweep of its own.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "orchestrator/cli/launchers.h"
+#include "orchestrator/cli/planning.h"
+
+namespace sweep::cli {
+
+// A rehearsal measures the same thing at every step, so a few of them are enough.
+inline constexpr MeasurePlan kRehearsalMeasure{2, 2, 1};
+
+// Turns a plan into its rehearsal: the name, the measuring plan, and trials pruned that cannot be rehearsed (`hardware: cpu`,
+// too many stages). Error: no trial is left, or phantom GPUs cannot be had here.
+Expected<void> make_rehearsal(Planned&, i64 most_ranks);
+
+// Why this machine cannot rehearse; absent: it can.
+std::optional<std::string> cannot_rehearse();
+
+// Error: the name is one that only a rehearsal may have.
+Expected<void> measured_name(const std::string& sweep);
+
+Expected<LaunchChoice> rehearsal_choice();
+Expected<run::MakeLauncher> rehearsal_maker(const launch::Programs&, run::Settings&);
+
+}  // namespace sweep::cli

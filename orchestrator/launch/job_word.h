@@ -1,0 +1,24 @@
+// JobEnd: whether a job that somebody else was part of is over, in Slurm's word.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "orchestrator/launch/commands.h"
+#include "schema/trial.h"
+
+namespace sweep::launch {
+
+enum class JobEnd {
+  kUnknown,  // Slurm does not answer, or is another cluster
+  kAlive,    // it runs, or its processes are about to end
+  kOver,     // it has ended, and Slurm has seen its processes end
+  kLost,  // it is over, but nobody saw its processes end: its node failed, it was put back into the queue, or Slurm has
+  // forgotten it
+};
+
+using AskSlurm = std::function<Said(std::vector<std::string> words)>;
+// cluster: that the job belongs to; a number means nothing to another one.
+JobEnd end_of_job(i64 job, const std::string& cluster, const AskSlurm& ask);
+
+}  // namespace sweep::launch

@@ -1,0 +1,62 @@
+// Holder: who runs a sweep, what is known of whether it lives, and what follows from that. Pure.
+#pragma once
+#include <string>
+
+#include "schema/trial.h"
+
+namespace sweep::store {
+
+inline constexpr double kBeatEverySeconds = 5;      // a holder's heartbeats
+inline constexpr double kQuietSeconds = 15;         // three of them
+inline constexpr double kLeaseSilenceSeconds = 60;  // without a heartbeat: the lease is in doubt
+
+// The holder's process, as this host sees it.
+enum class Process {
+  kAlive,
+  kGone,
+  kRebooted,  // another boot id under the same host name, on a network filesystem: two hosts may share a name
+  kOutOfSight,
+};
+// Slurm's word on the job that the holder is part of.
+enum class JobWord {
+  kUnknown,  // it is part of none, or Slurm does not answer
+  kAlive,    // the job runs, or ends just now
+  kOver,     // the job has ended, and Slurm has seen its processes end
+  kLost,     // the job is over, but nobody saw its processes end: its node failed, or Slurm has forgotten it
+};
+enum class Beat { kRecent, kQuiet, kSilent };
+enum class Standing {
+  kHeld,       // the sweep is being run, as far as is known
+  kUncertain,  // silent for longer than the limit, and nothing says that it is gone: a person must decide
+  kFree,       // the holder is gone
+};
+
+Beat beat_of(double silent_s);
+// watched: the lease was looked at for kQuietSeconds here and no heartbeat came, whatever the clocks of two hosts say.
+Standing standing_of(Process, JobWord, Beat, bool watched);
+
+struct LeaseHolder {
+  std::string host, boot_id;
+  i64 pid = 0, pid_start = 0, heartbeat_unix_ns = 0;
+  i64 slurm_job = 0;  // that it is part of; 0: none
+  std::string slurm_cluster{};
+  // What is known of it now.
+  std::string token{};
+  i64 beats = 0;
+  Process process = Process::kOutOfSight;
+  JobWord job = JobWord::kUnknown;
+  Beat beat = Beat::kRecent;
+  Standing standing = Standing::kHeld;
+  double silent_s = 0;      // since its last heartbeat
+  bool watched = false;     // as standing_of()
+  bool heartbeats = false;  // they come while this process looks
+};
+
+// What somebody who wants a lease knows or wishes beyond what the store sees.
+struct Claim {
+  bool take_over = false;  // a person says that a silent holder is gone
+  JobWord job = JobWord::kUnknown;
+  std::string job_of{};  // the token of the lease that `job` speaks of
+};
+
+}  // namespace sweep::store

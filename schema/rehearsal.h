@@ -1,0 +1,19 @@
+// A rehearsal runs a sweep's trials on phantom GPUs (docs/phantom.md). Its bytes come from the real allocator, its times
+// from a model, so its results are kept apart from measurements: in a sweep of their own, whose name says it.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace sweep {
+
+inline constexpr std::string_view kRehearsalSuffix = ".rehearsal";
+inline constexpr std::string_view kRehearsalLauncher = "rehearsal";  // of its allocations
+
+inline bool is_rehearsal(std::string_view sweep) {
+  return sweep.ends_with(kRehearsalSuffix);
+}
+inline std::string rehearsal_of(std::string_view sweep) {
+  return std::string(sweep) + std::string(kRehearsalSuffix);
+}
+
+}  // namespace sweep

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""orchestrator_job_test.py BIN FAKE_RANK: an orchestrator that is a Slurm job (--as-job) is ended by Slurm in every way, where Slurm
+finds a job's processes by their parents (proctrack/linuxproc: all of them get the signal) and, as root, by their cgroup.
+
+Whatever ended it, no attempt is cancelled, and the next orchestrator takes the same allocation over: the job's next start, or a
+`resume` on another host. As root every node has a host name of its own. Further words choose cases.
+"""
+import os
+import pathlib
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
+import slurm
+from slurm_test import END_SECONDS, LAUNCH, Sweep, orchestrators, told, wait
+
+CANCELLED = 8  # schema/outcome.h
+OPTIONS = ["PreemptType=preempt/partition_prio", "PreemptMode=REQUEUE",
+           "PartitionName=urgent Nodes=ALL PriorityTier=10 MaxTime=INFINITE PreemptMode=OFF"]
+TRIALS = 14
+
+
+def handed_over(sweep):
+    """The orchestrator's job, once it has two results; one allocation runs."""
+    assert sweep.start("run", str(sweep.grid), "--as-job", "main").wait(END_SECONDS) == 0, sweep.log.read_text()
+    wait(lambda: len([o for o in sweep.outcomes() if o]) >= 2, "two results")
+    (number, *_), = orchestrators(sweep)
+    return number
+
+
+def nothing_lost(sweep):
+    assert sweep.outcomes() == ["ok"] * TRIALS, sweep.outcomes()
+    again = sweep.rows("select outcome, count(*) from result where outcome <> 0 group by outcome")
+    assert not again, f"(outcome, attempts) that were not ok, {CANCELLED} is cancelled: {again}"
+    assert len(sweep.jobs()) == 1, f"one allocation, taken over: {sweep.jobs()}"
+
+
+def starts_again(sweep, number):
+    wait(lambda: orchestrators(sweep)[0][1] == "PENDING", f"the orchestrator waits: {orchestrators(sweep)}")
+    sweep.cluster.run("scontrol", "update", f"jobid={number}", "StartTime=now+2")  # Slurm itself waits two minutes
+    wait(lambda: orchestrators(sweep)[0][1] in ("COMPLETED", "FAILED"), f"the sweep ends: {sweep.cluster.jobs()}", END_SECONDS)
+    nothing_lost(sweep)
+
+
+def cancelled(sweep):
+    """scancel of the job; `resume` from the head node asks Slurm, and takes over."""
+    sweep.cluster.run("scancel", handed_over(sweep))
+    wait(lambda: orchestrators(sweep)[0][1] == "CANCELLED", f"Slurm has ended it: {orchestrators(sweep)}")
+    assert sweep.start("resume").wait(END_SECONDS) == 0, sweep.log.read_text()
+    nothing_lost(sweep)
+
+
+def requeued(sweep):
+    number = handed_over(sweep)
+    sweep.cluster.run("scontrol", "requeue", number)
+    starts_again(sweep, number)
+
+
+def preempted(sweep):
+    """A job of more weight takes its node."""
+    number = handed_over(sweep)
+    node = sweep.cluster.run("squeue", "-h", "-j", number, "-o", "%N")
+    sweep.cluster.run("sbatch", "-p", "urgent", "-w", node, "--exclusive", "-o", "/dev/null", "--wrap", "sleep 2")
+    starts_again(sweep, number)
+
+
+def main():
+    bin_dir, rank = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+    if slurm.missing():
+        print(f"skipped: this machine lacks {', '.join(slurm.missing())}")
+        return 77
+    mode = "netns" if os.geteuid() == 0 else "plain"
+    tracks = ["linuxproc", "cgroup"] if os.geteuid() == 0 and slurm.FREEZER.is_dir() else ["linuxproc"]
+    launch = LAUNCH.replace("max_allocations: 2", "max_allocations: 1").replace("max_nodes: 2", "max_nodes: 1")
+    for track in tracks:
+        with tempfile.TemporaryDirectory(prefix="sweep-asjob-") as root, \
+                slurm.Cluster(pathlib.Path(root) / "cluster", nodes=2, mode=mode, options=OPTIONS, track=track) as cluster:
+            for case in (cancelled, requeued, preempted):
+                if sys.argv[3:] and case.__name__ not in sys.argv[3:]:
+                    continue
+                with told(Sweep(bin_dir, rank, cluster, pathlib.Path(root) / case.__name__, TRIALS, step_ms=300, launch=launch)) as sweep:
+                    case(sweep)
+                    sweep.check_end()
+                    print(f"{track}, {case.__name__}: {TRIALS} trials, nothing lost", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

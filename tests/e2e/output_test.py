@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""output_test.py BIN: what the command line does when its surroundings fail: a standard output that cannot be written, a
+reader that leaves, a database path that is no database, a disk that is full or read-only. Exit 77: a case could not be set
+up here; its name and the reason are printed."""
+import contextlib
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+import finished_sweep
+
+# Every command, and words that make it print data; None: it prints none without a cluster, LibTorch or a browser.
+PRINTS = {
+    "run": None, "resume": None, "plan": ["GRID"], "explain": ["TRIAL"], "simulate": ["GRID", "--nodes", "1"], "status": [],
+    "stop": None, "clean": None, "best": [], "heatmap": None,
+    "table": ["batch"], "report": ["-o", "-"], "compare": ["SWEEP", "SWEEP"], "query": ["select 1"], "export": ["csv"],
+    "import": None, "merge": None, "confirm": None, "serve": None, "logs": ["TRIAL"], "ingest": None, "doctor": [],
+    "selftest": None, "models": [], "hardware": [], "completion": ["bash"], "manual": [],
+}
+JSON = ("plan", "explain", "status", "best", "table", "compare", "query", "logs", "doctor", "models", "hardware")
+CSV_HEAD = "precision,model,hardware,nodes,gpus_per_node,micro_batch_size,seq_len,tokens_per_s\n"
+DB = ["--db", "r.db"]
+SCHEMAS = pathlib.Path(__file__).resolve().parents[2] / "schema" / "json"
+NO_DB = ("simulate", "models", "hardware", "completion", "manual")
+
+
+class Bench:
+    def __init__(self, bin_dir, folder):
+        self.bin, self.folder = bin_dir, folder
+        self.db = finished_sweep.make(bin_dir, folder)
+        said = self.sweep("query", "select trial from results where outcome = 'ok' limit 1", "--csv", "--db", self.db)
+        self.names = {"GRID": folder / "grid.yaml", "SWEEP": finished_sweep.NAME, "TRIAL": said.stdout.split()[1]}
+
+    def sweep(self, *words, stdout=subprocess.PIPE, **more):
+        return subprocess.run([self.bin / "sweep", *words], stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=120,
+                              stdin=subprocess.DEVNULL, **{"cwd": self.folder, **more})
+
+    def words(self, name, *more):
+        words = [name, *(self.names.get(word, word) for word in PRINTS[name]), *more]
+        return words if name in NO_DB else [*words, "--db", self.db]
+
+    def printing(self):
+        """Every command line that prints: the help of each command, its data, its data as JSON."""
+        for name, words in PRINTS.items():
+            yield [name, "--help"]
+            if words is not None:
+                yield self.words(name)
+            if name in JSON:
+                yield self.words(name, "--json")
+
+
+def the_table_above_names_every_command(b):
+    listed = re.search(r'compgen -W "([^"]*)--help', b.sweep("completion", "bash").stdout).group(1).split()
+    assert sorted(listed) == sorted(PRINTS), f"differing: {set(listed) ^ set(PRINTS)}"
+
+
+def help_manual_and_readme_name_the_same_exit_codes(b):
+    codes = {"0", "1", "2", "3", "4", "130"}
+    readme = (pathlib.Path(__file__).resolve().parents[2] / "README.md").read_text()
+    manual = b.sweep("manual").stdout.split(".SH EXIT STATUS")[1]
+    assert set(re.findall(r"(?m)^ +(\d+)  \w", b.sweep("run", "--help").stdout)) == codes
+    assert set(re.findall(r"(?m)^\.B (\d+)$", manual)) == codes
+    assert set(re.findall(r"(?m)^\| `(\d+)` \|", readme)) == codes
+
+
+def each_document_follows_its_schema(b):
+    if importlib.util.find_spec("jsonschema") is None:
+        raise Skipped("the Python package jsonschema is not here (scripts/setup test installs it)")
+    import jsonschema
+    rows = json.loads(b.sweep("query", "select trial, outcome from results", "--json", "--db", b.db).stdout)
+    trials = {row["outcome"]: row["trial"] for row in rows}
+    cases = [("models", []), ("models", ["tiny-llama"]), ("hardware", []), ("hardware", ["cpu"]), ("doctor", DB), ("status", DB),
+             ("logs", [trials["ok"], *DB]), *(("explain", [trials[how], *DB]) for how in ("ok", "oom", "pruned"))]
+    seen = {(name, *words): json.loads(b.sweep(name, *words, "--json", cwd=b.folder).stdout) for name, words in cases}
+    as_if_it_ran(b.db)
+    seen["status", "running"] = json.loads(b.sweep("status", *DB, "--json").stdout)
+    for n, line in enumerate(b.sweep("plan", b.names["GRID"], "--json").stdout.splitlines()):
+        seen["plan", n] = json.loads(line)
+    for (name, *which), document in seen.items():
+        schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text())
+        jsonschema.Draft202012Validator.check_schema(schema)
+        jsonschema.Draft202012Validator(schema).validate(document)
+    done, running = seen["status", *DB], seen["status", "running"]
+    assert done["outcomes"]["ok"] == 2 and done["outcomes"]["hang"] == 0 and not done["allocations"], done
+    assert len(running["allocations"]) == 1 and running["attempts_running"], running
+    oom = seen["explain", trials["oom"], *DB]["attempts"][-1]
+    assert oom["final"] and oom["result"]["outcome"] == "oom" and oom["result"]["metrics"]["mfu"] is None, oom
+    pruned = seen["explain", trials["pruned"], *DB]
+    assert not pruned["admitted"] and pruned["rule"] == "divisibility" and not pruned["attempts"], pruned
+
+
+def as_if_it_ran(db):
+    """The database of a run that is at its last trial."""
+    with contextlib.closing(sqlite3.connect(db)) as connection, connection:
+        connection.execute("update allocation set ended_unix_ns = null")
+        last, = connection.execute("select max(id) from attempt").fetchone()
+        connection.execute("delete from result where attempt = ?", (last,))
+        connection.execute("update attempt set state = 2 where id = ?", (last,))
+
+
+def what_cannot_be_printed_is_an_error(b):
+    for words in [["--help"], ["--version"], *b.printing()]:
+        with open("/dev/full", "w") as full:
+            done = b.sweep(*words, stdout=full)
+        assert done.returncode == 2 and "No space left on device" in done.stderr, (words, done)
+
+
+def a_closed_standard_output_is_an_error_and_no_file_gets_its_number(b):
+    before = b.db.read_bytes()
+    for words in b.printing():
+        done = b.sweep(*words, stdout=None, preexec_fn=lambda: os.close(1))
+        assert done.returncode == 2 and "standard output" in done.stderr, (words, done)
+    assert b.db.read_bytes() == before
+
+
+def a_reader_that_leaves_is_no_error(b):
+    for words in b.printing():
+        into, out = os.pipe()
+        os.close(into)
+        try:
+            done = b.sweep(*words, stdout=out)
+        finally:
+            os.close(out)
+        expected = b.sweep(*words)
+        assert (done.returncode, done.stderr) == (expected.returncode, expected.stderr), (words, done)
+
+
+def what_is_no_database_is_refused_and_left_alone(b):
+    folder = b.folder / "strangers"
+    folder.mkdir()
+    os.mkfifo(folder / "fifo")
+    (folder / "empty").touch()
+    (folder / "text").write_text("no database")
+    (folder / "folder").mkdir()
+    subprocess.run([sys.executable, "-c", "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('create table t(a)')",
+                    folder / "foreign"], check=True)
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    rows = b.folder / "rows.csv"
+    rows.write_text(CSV_HEAD + "bf16,tiny-llama,h100-sxm-80gb,1,8,1,4096,1000\n")
+    for name in [*(folder / n for n in ("fifo", "empty", "text", "folder", "foreign")), "/dev/null", "/dev/zero"]:
+        for words in (["status"], ["query", "select 1"], ["resume"], ["run", b.names["GRID"], "--on", "local"],
+                      ["import", rows], ["best"]):
+            done = b.sweep(*words, "--db", name)
+            assert done.returncode == 2 and str(name) in done.stderr and "version 0" not in done.stderr, (words, name, done)
+    assert before == {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    assert len(list(folder.iterdir())) == 5, list(folder.iterdir())
+
+
+@contextlib.contextmanager
+def small_disk(folder, *options):
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", ",".join(options), "tmpfs", folder], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Skipped("a file system of its own cannot be mounted here: " + done.stderr.strip())
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+class Skipped(Exception):
+    pass
+
+
+def a_full_disk_has_an_exit_code_of_its_own_and_leaves_no_half_database(b):
+    rows = b.folder / "many.csv"
+    rows.write_text(CSV_HEAD + "".join(f"bf16,tiny-llama,h100-sxm-80gb,1,8,{n},4096,1000\n" for n in range(1, 4000)))
+    with small_disk(b.folder / "full", "size=600k") as disk:
+        for words in (["import", rows], ["merge"]):
+            more = [disk / "r.db", b.db] if words == ["merge"] else ["--db", disk / "r.db"]
+            with open(disk / "filler", "wb") as filler, contextlib.suppress(OSError):
+                filler.write(b"x" * (1 << 20))
+            done = b.sweep(*words, *more)
+            assert done.returncode == 4, (words, done)
+        assert [path.name for path in disk.iterdir()] == ["filler"], list(disk.iterdir())
+        done = b.sweep("export", "csv", "--db", b.db, "-o", disk / "r.csv")
+        assert done.returncode == 4, done
+
+
+def a_read_only_file_system_is_named(b):
+    with small_disk(b.folder / "ro", "size=4m") as disk:
+        (disk / "r.db").write_bytes(b.db.read_bytes())
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        done = b.sweep("resume", "--db", disk / "r.db")
+        assert done.returncode == 2 and "Read-only file system" in done.stderr and "not an error" not in done.stderr, done
+        assert b.sweep("status", "--db", disk / "r.db").returncode == 0
+
+
+CASES = [the_table_above_names_every_command, help_manual_and_readme_name_the_same_exit_codes, each_document_follows_its_schema,
+         what_cannot_be_printed_is_an_error,
+         a_closed_standard_output_is_an_error_and_no_file_gets_its_number, a_reader_that_leaves_is_no_error,
+         what_is_no_database_is_refused_and_left_alone, a_full_disk_has_an_exit_code_of_its_own_and_leaves_no_half_database,
+         a_read_only_file_system_is_named]
+
+
+def main():
+    bin_dir, only, skipped = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:], False
+    for case in CASES:
+        if only and case.__name__ not in only:
+            continue
+        with tempfile.TemporaryDirectory(prefix="sweep-output-") as name:
+            try:
+                case(Bench(bin_dir, pathlib.Path(name)))
+                print("ok      ", case.__name__, flush=True)
+            except Skipped as why:
+                print("skipped ", case.__name__, "-", why, flush=True)
+                skipped = True
+    sys.exit(77 if skipped else 0)
+
+
+if __name__ == "__main__":
+    main()
