@@ -126,7 +126,8 @@ std::optional<Cause> decide(const Attempt& attempt, const Testimony& t) {
   }
   if (causes.consequential) return causes.consequential;
   if (auto silent = silent_rank(attempt, t)) return silent;
-  if (attempt.is_rehearsal()) return std::nullopt;  // phantom kernels compute nothing: its losses are no losses
+  if (attempt.is_rehearsal())
+    return std::nullopt;  // phantom kernels compute nothing: its losses are no losses
   return check_losses(attempt, t);
 }
 

@@ -57,9 +57,8 @@ Result verdict(const Flight& flight) {
   const AttemptEnd* end = flight.testimony.end ? &*flight.testimony.end : nullptr;
   const auto asked = result.metrics.oom_asked_bytes;
   const auto part = result.metrics.oom_part;
-  const Metrics derived =
-      metrics::derive(flight.attempt.trial, records, end, flight.attempt.usd_per_node_hour,
-                      flight.attempt.processes());
+  const Metrics derived = metrics::derive(flight.attempt.trial, records, end,
+                                          flight.attempt.usd_per_node_hour, flight.attempt.processes());
   const auto impossible = result.outcome == Outcome::kOk && !on_phantoms(records)
                               ? metrics::beyond_peak(flight.attempt.trial, derived)
                               : std::nullopt;

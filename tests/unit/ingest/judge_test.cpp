@@ -322,6 +322,14 @@ TEST_F(JudgeTest, EvidenceHoldsTheCausesLogTailBoundedAndAsText) {
   EXPECT_THAT(j["log_tail"].get<std::string>(), HasSubstr("the end"));
 }
 
+TEST_F(JudgeTest, AnOomSaysWhatWasGoingOn) {
+  RankRecord& record = failed(1, Outcome::kOom, 5);
+  record.oom_kind = OomKind::kDevice, record.part = "backward", record.oom_asked_bytes = 1 << 20;
+  const Result r = verdict();
+  EXPECT_EQ(r.metrics.oom_part, "backward");
+  EXPECT_THAT(r.reason, HasSubstr("in backward (asked for 1.0 MiB)"));
+}
+
 TEST_F(JudgeTest, ARehearsalNeedsTheRanksThatItStartedAndNoLoss) {
   attempt_.trial.dp = 8, attempt_.trial.pp = 2;
   attempt_.rehearsed_ranks = {0, 8};
