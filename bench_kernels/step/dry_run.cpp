@@ -8,6 +8,7 @@
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/kernels/ops.h"
 #include "bench_kernels/parallel/mesh.h"
+#include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/step/train_step.h"
 #include "schema/codec.h"
 
@@ -28,6 +29,16 @@ class PathScope {
  private:
   kernels::Path before_;
 };
+
+// What LibTorch's cuBLAS handle takes from the caching allocator at its first product and keeps: 4096 KiB x 8 on compute
+// capability 9.0 and 10.x, else 4096 KiB x 2 + 16 KiB x 8 (at::cuda::getChosenWorkspaceSize without
+// CUBLAS_WORKSPACE_CONFIG). Unknown hardware: the larger.
+i64 cublas_workspace(const Trial& trial) {
+  const auto hardware = shape::find_hardware(trial.hardware);
+  const std::string capability = hardware ? hardware->compute_capability : "";
+  const bool large = capability.empty() || capability == "9.0" || capability.starts_with("10.");
+  return large ? i64{4096 * 8} << 10 : i64{4096 * 2 + 16 * 8} << 10;
+}
 
 i64 peak_of_rank(const Trial& trial, i64 rank) {
   const i64 before = memory::stats(c10::DeviceType::Meta).current;
@@ -58,7 +69,9 @@ Expected<std::string> dry_run_line(const Trial& trial, Backend backend) {
   const PathScope path(backend);
   memory::install(c10::DeviceType::Meta);
   try {
-    const auto peaks = peaks_of_stages(trial);
+    auto peaks = peaks_of_stages(trial);
+    if (backend == Backend::kCuda)
+      for (i64& peak : peaks) peak += cublas_workspace(trial);
     return dump({{"trial", trial_id(trial)},
                  {"backend", backend == Backend::kCuda ? "cuda" : "cpu"},
                  {"peak_bytes", peaks},

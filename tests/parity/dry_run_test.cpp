@@ -134,6 +134,21 @@ TEST(DryRun, OnBehalfOfCudaRunsThePlainCompositions) {
   }
 }
 
+// 32 MiB on Hopper and Blackwell data-centre GPUs, 8.125 MiB on others: as seen in the allocator's statistics.
+TEST(DryRun, OnBehalfOfCudaCountsTheWorkspaceOfCublas) {
+  Trial t = llama();
+  t.precision = "bf16";
+  const auto on = [&](const char* hardware) {
+    t.hardware = hardware;
+    return dry(t, Backend::kCuda);
+  };
+  const i64 h100 = on("h100-sxm-80gb");
+  EXPECT_EQ(on("b200-180gb"), h100);
+  EXPECT_EQ(h100 - on("a100-80gb"), (32 << 20) - (8192 << 10) - (128 << 10));
+  EXPECT_EQ(on("l4-24gb"), on("a100-80gb"));
+  EXPECT_GT(h100, 32 << 20);
+}
+
 TEST(DryRun, RefusesWhatTheStepDoesNotRun) {
   Trial t = llama();
   t.packing = true;
