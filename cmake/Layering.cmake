@@ -23,15 +23,16 @@ set(SWEEP_ARROWS_optim schema)
 set(SWEEP_ARROWS_parallel model optim comm kernels shape schema)
 set(SWEEP_ARROWS_step parallel model optim comm kernels shape schema)
 set(SWEEP_ARROWS_rank step parallel model optim comm kernels shape schema)
+set(SWEEP_ARROWS_phantom "")
 set(SWEEP_ROOMS schema shape grid plan metrics report store launch ingest export import serve run simulate cli agent
-    comm model kernels optim parallel step rank)
+    comm model kernels optim parallel step rank phantom)
 
 # The one home of each outside library: target -> rooms that may link it.
 set(SWEEP_HOME_SQLite::SQLite3 store)
 set(SWEEP_HOME_libcsv import)
 set(SWEEP_HOME_CURL::libcurl export)
 set(SWEEP_HOME_PkgConfig::libsodium agent)
-set(SWEEP_HOME_sweep_torch comm model kernels optim parallel step rank)
+set(SWEEP_HOME_sweep_torch comm model kernels optim parallel step rank phantom)
 
 # Rooms under the fuzzers (tests/fuzz; of agent one file): branches are counted, and -O1 gives five times as many runs a second.
 set(SWEEP_FUZZED schema shape grid ingest import)

@@ -35,8 +35,9 @@ set(SWEEP_HAVE_CUDA OFF)
 if(EXISTS ${cuda_home}/include/cuda_runtime.h AND EXISTS ${cuda_home}/include/crt/host_config.h)
   set(SWEEP_HAVE_CUDA ON)
   add_library(sweep_torch_cuda INTERFACE)
-  target_include_directories(sweep_torch_cuda SYSTEM INTERFACE ${cuda_home}/include ${cuda_home}/include/cccl
-    ${site_packages}/nvidia/nccl/include)
+  set(SWEEP_CUDA_INCLUDES ${cuda_home}/include ${cuda_home}/include/cccl ${site_packages}/nvidia/nccl/include)
+  set(SWEEP_CUDNN_INCLUDE ${site_packages}/nvidia/cudnn/include)
+  target_include_directories(sweep_torch_cuda SYSTEM INTERFACE ${SWEEP_CUDA_INCLUDES})
   target_compile_definitions(sweep_torch_cuda INTERFACE USE_C10D_NCCL)
   target_link_libraries(sweep_torch_cuda INTERFACE sweep_torch ${SWEEP_TORCH_DIR}/lib/libtorch_cuda.so
     ${SWEEP_TORCH_DIR}/lib/libc10_cuda.so ${cuda_home}/lib/libcudart.so.13)

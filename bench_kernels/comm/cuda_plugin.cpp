@@ -11,6 +11,7 @@ namespace sweep::comm {
 namespace {
 
 const CudaPlugin* load() {
+  // SWEEP_PHANTOM: phantom GPUs answer here (docs/phantom.md); they have no device file.
   if (access("/dev/nvidiactl", F_OK) != 0 && std::getenv("SWEEP_PHANTOM") == nullptr) return nullptr;
   const auto path = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "libsweep_cuda.so";
   void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);

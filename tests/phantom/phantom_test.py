@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""phantom_test.py BUILD: LibTorch's own allocator, streams, ProcessGroupNCCL, watchdog and FSDP2 on phantom GPUs."""
+import glob
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+RANKS = pathlib.Path(__file__).with_name("ranks.py")
+BUILD = pathlib.Path()
+GIB = 1 << 30
+SECONDS = 240  # for a process that must end by itself
+
+
+class PhantomTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sweep-phantom-test-"))
+        self.node = f"test-{os.getpid()}-{self.id().rsplit('.', 1)[-1]}"
+        self.begun = []
+
+    def tearDown(self):
+        for process in self.begun:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+        for left in glob.glob(f"/dev/shm/sweep-phantom-{os.getuid()}-node-{self.node}"):
+            os.unlink(left)
+
+    def start(self, case, ranks=1, gpus=None, device="h100-sxm-80gb", faults="", **variables):
+        """One process per rank, under scripts/phantom."""
+        rendezvous = self.folder / f"rendezvous-{len(self.begun)}"
+        phantom = [str(ROOT / "scripts/phantom"), "--build", str(BUILD), "--gpus", str(gpus or ranks), "--node", self.node,
+                   "--device", device, "--counters", str(self.folder / "counters-%r.json")]
+        if faults:
+            phantom += ["--faults", faults]
+        processes = []
+        for rank in range(ranks):
+            env = {**os.environ, "RANK": str(rank), "WORLD_SIZE": str(ranks), "PHANTOM_RENDEZVOUS": str(rendezvous),
+                   "OMP_NUM_THREADS": "1", **{k: str(v) for k, v in variables.items()}}
+            processes.append(subprocess.Popen([*phantom, "--", sys.executable, str(RANKS), case], env=env, text=True,
+                                              stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+        self.begun += processes
+        return processes
+
+    def finish(self, process):
+        out, err = process.communicate(timeout=SECONDS)
+        lines = [line for line in out.splitlines() if line.startswith("{")]
+        return (json.loads(lines[-1]) if lines else None), err
+
+    def run_case(self, case, ranks=1, **options):
+        """The answers and the error streams of all ranks, every one of which ended well."""
+        processes = self.start(case, ranks, **options)
+        answers = [self.finish(process) for process in processes]
+        for process, (answer, err) in zip(processes, answers):
+            self.assertEqual(process.returncode, 0, err)
+            self.assertIsNotNone(answer, err)
+        return [answer for answer, _ in answers], "".join(err for _, err in answers)
+
+    def counters(self, rank=0):
+        return json.loads((self.folder / f"counters-{rank}.json").read_text())
+
+    def test_memory_is_the_real_allocators(self):
+        for segments in ("", "expandable_segments:True"):
+            with self.subTest(segments=segments):
+                (got,), err = self.run_case("memory", PYTORCH_CUDA_ALLOC_CONF=segments)
+                self.assertEqual(got["peak"], 10 * GIB, err)
+                self.assertEqual(got["used"], 10 * GIB + (500 << 20))  # the context is counted
+                self.assertEqual(got["after"], 500 << 20)
+                self.assertIn("Tried to allocate 75.00 GiB", got["text"])
+                self.assertEqual(got["back"], [0, 1, 2, 3, 4])
+                self.assertTrue(got["pinned"])
+
+    def test_described_device(self):
+        (got,), _ = self.run_case("memory", device="h200-141gb")
+        self.assertEqual(got["name"], "NVIDIA H200")
+        self.assertEqual(got["text"], "")  # 75 GiB fit
+
+    def test_unknown_description_is_refused(self):
+        wrong = self.folder / "wrong.json"
+        wrong.write_text('{"memory": 1}')
+        process = self.start("use", device=str(wrong))[0]
+        _, err = self.finish(process)
+        self.assertEqual(process.returncode, 2)
+        self.assertIn('"memory"', err)
+
+    def nvml(self):
+        """(bytes used, processes) of device 0, as another program asks NVML."""
+        code = ("import ctypes, json\n"
+                "nvml = ctypes.CDLL('libnvidia-ml.so.1'); assert nvml.nvmlInit_v2() == 0\n"
+                "d = ctypes.c_void_p(); assert nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(d)) == 0\n"
+                "m = (ctypes.c_ulonglong * 3)(); assert nvml.nvmlDeviceGetMemoryInfo(d, m) == 0\n"
+                "n = ctypes.c_uint(64); p = (ctypes.c_ulonglong * 192)()\n"
+                "assert nvml.nvmlDeviceGetComputeRunningProcesses_v3(d, ctypes.byref(n), p) == 0\n"
+                "print(json.dumps([m[2], n.value]))\n")
+        done = subprocess.run([str(ROOT / "scripts/phantom"), "--build", str(BUILD), "--node", self.node, "--", sys.executable, "-c", code],
+                              capture_output=True, text=True, timeout=SECONDS)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return tuple(json.loads(done.stdout))
+
+    def test_left_over_process_is_seen(self):
+        holder = self.start("hold")[0]
+        self.assertEqual(json.loads(holder.stdout.readline()), {"held": 40 * GIB})
+        self.assertEqual(self.nvml(), (40 * GIB + (500 << 20), 1))
+        (got,), _ = self.run_case("use")
+        self.assertEqual(got["used"], 40 * GIB + 2 * (500 << 20))
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+        (got,), _ = self.run_case("use")
+        self.assertEqual(got["used"], 500 << 20)
+        self.assertEqual(self.nvml(), (0, 0))
+
+    def test_clock(self):
+        (got,), _ = self.run_case("clock")
+        flops = 2 * 8192**3
+        self.assertAlmostEqual(got["product"], flops / (989.4e12 * 0.75) * 1e3, delta=0.1)
+        self.assertGreaterEqual(got["waits"], 0)
+        self.assertLess(got["early"], 0)  # what does not wait is earlier
+        self.assertAlmostEqual(got["graph"], 2 * got["product"], delta=0.05)
+        self.assertEqual(self.counters()["graph_launches"], 1)
+
+    def test_collectives(self):
+        answers, _ = self.run_case("collectives", ranks=3)
+        for rank, got in enumerate(answers):
+            self.assertEqual(got["all_reduce"], [6.0, 6.0])
+            self.assertEqual(got["avg"], [1.5])
+            self.assertEqual(got["all_gather"], [0, 10, 20])
+            self.assertEqual(got["broadcast"], 1)
+            self.assertEqual(got["reduce_scatter"], 3.0 * (1 + rank) + 3)
+            self.assertEqual(got["all_to_all"], [0.0 + rank, 10.0 + rank, 20.0 + rank])
+            self.assertEqual(got["ring"], (rank - 1) % 3)
+            self.assertEqual(got.get("split"), 14.0 if rank < 2 else None)
+            self.assertAlmostEqual(got["large_ms"], answers[0]["large_ms"])
+        size = 128 << 20
+        self.assertAlmostEqual(answers[0]["large_ms"], size * 2 * 2 / 3 / (450e9 * 0.969) * 1e3, delta=0.05)
+        self.assertEqual(self.counters(2)["collectives"]["all_to_all"]["count"], 1)
+        self.assertFalse(glob.glob(f"/dev/shm/sweep-phantom-{os.getuid()}-nccl-*{self.node}*"))
+
+    def test_hang_is_real_and_recorded(self):
+        dump = self.folder / "trace"
+        absent, waits = (lambda p: (p[1], p[0]))(self.start(
+            "hang", 2, TORCH_NCCL_TRACE_BUFFER_SIZE=100, TORCH_NCCL_DUMP_ON_TIMEOUT=1, TORCH_NCCL_DEBUG_INFO_TEMP_FILE=dump,
+            TORCH_FR_DUMP_TEMP_FILE=dump, TORCH_FR_BUFFER_SIZE=100))
+        answer, err = self.finish(waits)
+        self.assertNotEqual(waits.returncode, 0)
+        self.assertIsNone(answer)
+        self.assertIn("Watchdog caught collective operation timeout", err)
+        self.assertTrue((self.folder / "trace0").stat().st_size > 0)
+        absent.kill()
+
+    def test_mismatch_names_both_ranks(self):
+        processes = self.start("mismatch", 2)
+        answers = [self.finish(process) for process in processes]
+        err = "".join(err for _, err in answers)
+        self.assertIn("rank 0 calls all_reduce of 64 float32 (sum), rank 1 calls all_reduce of 128 float32 (sum)", err)
+        self.assertTrue(all(process.returncode != 0 for process in processes), err)
+
+    def test_sends_are_unbuffered_above_a_size(self):
+        answers, _ = self.run_case("both_send", 2, PHANTOM_BYTES=1024)
+        self.assertEqual(answers, [{"came": True}] * 2)
+        processes = self.start("both_send", 2, PHANTOM_BYTES=1 << 20)
+        answers = [self.finish(process) for process in processes]
+        self.assertEqual([answer for answer, _ in answers], [None, None])
+        self.assertTrue(any("timeout" in err for _, err in answers))
+
+    def test_fsdp_twice_is_the_same(self):
+        seen = []
+        for _ in range(2):
+            answers, _ = self.run_case("train", 2)
+            counted = [self.counters(rank) for rank in range(2)]
+            for one in counted:
+                del one["pid"]
+            seen.append((answers, counted))
+        self.assertEqual(seen[0], seen[1])
+        self.assertGreater(seen[0][1][0]["launches"], 100)
+        self.assertGreater(seen[0][1][0]["collectives"]["all_gather"]["count"], 0)
+
+    def test_attention_of_every_backend_answers(self):
+        (got,), err = self.run_case("attention")
+        self.assertEqual(got["shape"], [2, 16, 1024, 128], err)
+
+    def test_faults(self):
+        cases = {
+            "malloc_oom:at=1:rank=1": "out of memory",
+            "cublas_oom:at=2:rank=1": "CUBLAS_STATUS_ALLOC_FAILED",
+            "nccl_oom:rank=1": "unhandled cuda error",
+            "launch_failure:at=3:rank=1": "illegal memory access",
+            "nccl_error:at=2:rank=1": "remote process exited",
+        }
+        for fault, text in cases.items():
+            with self.subTest(fault=fault):
+                processes = self.start("work", 2, faults=fault)
+                answer, err = self.finish(processes[1])
+                self.assertIn(text, (answer or {}).get("text", "") + err)
+                processes[0].kill()
+
+    def test_hangs_by_instruction(self):
+        for fault in ("hang:at=4:rank=1", "host_hang:at=4:rank=1"):
+            with self.subTest(fault=fault):
+                processes = self.start("work", 2, faults=fault)
+                answer, err = self.finish(processes[0])
+                self.assertIn("timeout", (answer or {}).get("text", "") + err)
+                processes[1].kill()
+
+    def test_slow_gpu_and_xid(self):
+        (plain, _), _ = self.run_case("work", 2)
+        answers, err = self.run_case("work", 2, faults="slow_gpu:factor=4:rank=0;xid:at=2:rank=0:code=79")
+        self.assertGreater(answers[0]["ms"], 2 * plain["ms"])
+        self.assertAlmostEqual(answers[1]["ms"], plain["ms"], delta=0.2 * plain["ms"])
+        self.assertIn("Xid (PCI:0000:01:00.0): 79", err)
+
+
+if __name__ == "__main__":
+    BUILD = pathlib.Path(sys.argv.pop(1)).resolve()
+    unittest.main(verbosity=2)

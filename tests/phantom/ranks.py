@@ -1,0 +1,215 @@
+"""ranks.py CASE: what one process of a case of phantom_test.py does. It prints one JSON object. RANK, WORLD_SIZE and
+PHANTOM_RENDEZVOUS (a file) as phantom_test.py gives them."""
+import datetime
+import json
+import os
+import signal
+import sys
+
+import torch
+import torch.distributed as dist
+
+RANK, WORLD = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+GIB = 1 << 30
+
+
+def join(seconds=600, **options):
+    torch.cuda.set_device(RANK)
+    dist.init_process_group("nccl", init_method="file://" + os.environ["PHANTOM_RENDEZVOUS"], rank=RANK, world_size=WORLD,
+                            timeout=datetime.timedelta(seconds=seconds), **options)
+
+
+def memory():
+    """The allocator's peak, what the device says, and the text of an OutOfMemoryError."""
+    block = torch.empty(10 * GIB, dtype=torch.uint8, device="cuda")
+    held = torch.cuda.mem_get_info()
+    text = ""
+    try:
+        torch.empty(75 * GIB, dtype=torch.uint8, device="cuda")
+    except torch.OutOfMemoryError as error:
+        text = str(error)
+    del block
+    torch.cuda.empty_cache()
+    pinned = torch.arange(5).pin_memory()
+    return {"name": torch.cuda.get_device_name(), "peak": torch.cuda.max_memory_allocated(), "used": held[1] - held[0],
+            "after": held[1] - torch.cuda.mem_get_info()[0], "text": text, "retries": torch.cuda.memory_stats()["num_alloc_retries"],
+            "back": pinned.cuda(non_blocking=True).cpu().tolist(), "pinned": pinned.is_pinned()}
+
+
+def hold():
+    """Holds 40 GiB until it is killed."""
+    block = torch.empty(40 * GIB, dtype=torch.uint8, device="cuda")
+    print(json.dumps({"held": block.numel()}), flush=True)
+    signal.pause()
+
+
+def use():
+    free, total = torch.cuda.mem_get_info()
+    return {"used": total - free}
+
+
+def clock():
+    """A product's modelled time; streams that wait for each other; a graph of two products."""
+    a = torch.empty(8192, 8192, dtype=torch.bfloat16, device="cuda")
+    marks = [torch.cuda.Event(enable_timing=True) for _ in range(6)]
+    side = torch.cuda.Stream()
+    a @ a
+    torch.cuda.synchronize()
+    marks[0].record()
+    a @ a
+    marks[1].record()
+    with torch.cuda.stream(side):
+        marks[2].record()
+        side.wait_event(marks[1])
+        marks[3].record()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=side):
+        a @ a
+        a @ a
+    torch.cuda.synchronize()
+    marks[4].record()
+    graph.replay()
+    marks[5].record()
+    torch.cuda.synchronize()
+    return {"product": marks[0].elapsed_time(marks[1]), "waits": marks[1].elapsed_time(marks[3]),
+            "early": marks[1].elapsed_time(marks[2]), "graph": marks[4].elapsed_time(marks[5])}
+
+
+def collectives():
+    join(device_id=torch.device("cuda", RANK))
+    on = {"device": "cuda"}
+    out = {}
+    total = torch.tensor([RANK + 1.0, 2.0], **on)
+    dist.all_reduce(total)
+    out["all_reduce"] = total.tolist()
+    half = torch.tensor([RANK + 0.5], dtype=torch.bfloat16, **on)
+    dist.all_reduce(half, op=dist.ReduceOp.AVG)
+    out["avg"] = half.tolist()
+    gathered = [torch.empty(1, dtype=torch.int64, **on) for _ in range(WORLD)]
+    dist.all_gather(gathered, torch.tensor([RANK * 10], **on))
+    out["all_gather"] = [t.item() for t in gathered]
+    from_root = torch.tensor([RANK], **on)
+    dist.broadcast(from_root, src=1)
+    out["broadcast"] = from_root.item()
+    part = torch.empty(1, **on)
+    dist.reduce_scatter_tensor(part, torch.tensor([1.0 + i + RANK for i in range(WORLD)], **on))
+    out["reduce_scatter"] = part.item()
+    swapped = torch.empty(WORLD, **on)
+    dist.all_to_all_single(swapped, torch.tensor([10.0 * RANK + i for i in range(WORLD)], **on))
+    out["all_to_all"] = swapped.tolist()
+    ring = torch.empty(1, **on)
+    for work in dist.batch_isend_irecv([dist.P2POp(dist.isend, torch.tensor([float(RANK)], **on), (RANK + 1) % WORLD),
+                                        dist.P2POp(dist.irecv, ring, (RANK - 1) % WORLD)]):
+        work.wait()
+    out["ring"] = ring.item()
+    pair = dist.split_group(split_ranks=[[0, 1], list(range(2, WORLD))] if WORLD > 2 else [[0, 1]])
+    if RANK < 2:
+        seven = torch.tensor([7.0], **on)
+        dist.all_reduce(seven, group=pair)
+        out["split"] = seven.item()
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    large = torch.empty(128 << 20, dtype=torch.uint8, **on)
+    torch.cuda.synchronize()
+    begin.record()
+    dist.all_reduce(large)
+    end.record()
+    dist.barrier()
+    torch.cuda.synchronize()
+    out["large_ms"] = begin.elapsed_time(end)
+    dist.destroy_process_group()
+    return out
+
+
+def hang():
+    """Rank 1 leaves the second all-reduce out; the real watchdog ends rank 0."""
+    join(seconds=4)
+    x = torch.ones(1 << 20, device="cuda")
+    dist.all_reduce(x)
+    torch.cuda.synchronize()
+    if RANK == 1:
+        print(json.dumps({"left_out": True}), flush=True)
+        signal.pause()
+    dist.all_reduce(x)
+    torch.cuda.synchronize()
+    return {"came": True}
+
+
+def mismatch():
+    join(seconds=20)
+    x = torch.ones(64 if RANK == 0 else 128, device="cuda")
+    dist.all_reduce(x)
+    torch.cuda.synchronize()
+    return {"came": True}
+
+
+def both_send():
+    """Both ranks send before they receive: that ends where the message is buffered."""
+    join(seconds=4)
+    x = torch.ones(int(os.environ["PHANTOM_BYTES"]), dtype=torch.uint8, device="cuda")
+    dist.send(x, 1 - RANK)
+    dist.recv(x, 1 - RANK)
+    torch.cuda.synchronize()
+    return {"came": True}
+
+
+def train():
+    """FSDP2 on a small transformer, three steps; what the steps allocated and how long they are modelled to take."""
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+    join()
+    torch.manual_seed(0)
+    layers = [torch.nn.TransformerEncoderLayer(512, 8, 2048, dropout=0.0, batch_first=True, device="meta") for _ in range(4)]
+    model = torch.nn.Sequential(*layers)
+    for layer in layers:
+        fully_shard(layer, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32))
+    fully_shard(model)
+    model.to_empty(device="cuda")
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+    x = torch.zeros(4, 256, 512, device="cuda")
+    times = []
+    for _ in range(3):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        model(x).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(begin.elapsed_time(end))
+    out = {"ms": times, "allocated": torch.cuda.max_memory_allocated(), "reserved": torch.cuda.max_memory_reserved()}
+    dist.destroy_process_group()
+    return out
+
+
+def work():
+    """Something of everything that faults strike; which exception ended it."""
+    try:
+        join(seconds=6)
+        a = torch.empty(512, 512, device="cuda")
+        for _ in range(10):
+            a = a @ a
+            dist.all_reduce(a)
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize()
+        begin.record()
+        for _ in range(10):
+            a = a @ a
+        end.record()
+        torch.cuda.synchronize()
+        return {"error": "", "ms": begin.elapsed_time(end)}
+    except Exception as error:  # noqa: BLE001: what it is, is the answer
+        return {"error": type(error).__name__, "text": str(error)}
+
+
+def attention():
+    q = torch.empty(2, 16, 1024, 128, dtype=torch.bfloat16, device="cuda", requires_grad=True)
+    out = torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True)
+    out.sum().backward()
+    torch.cuda.synchronize()
+    return {"shape": list(q.grad.shape)}
+
+
+if __name__ == "__main__":
+    answer = globals()[sys.argv[1]]()
+    print(json.dumps(answer), flush=True)
+    if sys.argv[1] == "work":
+        os._exit(0)  # a watchdog that still waits ends nothing more

@@ -1,0 +1,22 @@
+// Bell: how a process learns that a peer has come to a meeting: a word in a file that the user's phantoms
+// share. A bell may be shared by chance, so one that rings means: look again.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+namespace sweep::phantom {
+
+class Bell {
+ public:
+  static Bell& mine();
+  static void ring(std::uint32_t number);
+  std::uint32_t number() const { return number_; }
+  std::uint32_t heard() const;
+  void wait(std::uint32_t heard, int limit_ms);  // returns at once where it has rung since
+
+ private:
+  explicit Bell(std::uint32_t number) : number_(number) {}
+  std::uint32_t number_;
+};
+
+}  // namespace sweep::phantom

@@ -1,0 +1,40 @@
+// Counters of this process, as SWEEP_PHANTOM_COUNTERS asks for them: a JSON file written when the process
+// ends, and on the signal that SWEEP_PHANTOM_COUNTERS_SIGNAL names.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+namespace sweep::phantom {
+
+enum class Kind : int {
+  kAllReduce,
+  kBroadcast,
+  kReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kGather,
+  kScatter,
+  kSend,
+  kRecv,
+  kCount
+};
+const char* name_of(Kind kind);
+
+struct Counters {
+  std::atomic<std::uint64_t> launches, matmuls, graph_launches, host_syncs, event_queries, memcpys,
+      memcpy_bytes, memsets, mallocs, frees, malloc_failures, pinned_bytes;
+  std::atomic<std::uint64_t> collectives[static_cast<int>(Kind::kCount)],
+      collective_bytes[static_cast<int>(Kind::kCount)];
+  std::atomic<std::int64_t> host_ns, device_ns;            // modelled clocks
+  std::atomic<std::uint64_t> held_bytes, peak_held_bytes;  // device memory of this process, contexts too
+  std::atomic<int> rank, device;                           // -1: not known
+};
+
+Counters& counters();
+int rank_of_process();
+
+// Writes the file; only calls that a signal handler may make.
+void write_counters();
+
+}  // namespace sweep::phantom

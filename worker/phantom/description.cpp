@@ -1,0 +1,145 @@
+#include "worker/phantom/description.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+
+namespace sweep::phantom {
+namespace {
+
+using Json = nlohmann::json;
+
+// Reads the members of one object and refuses what it does not know.
+class Members {
+ public:
+  Members(const Json& object, std::string what) : object_(object), what_(std::move(what)) {
+    if (!object_.is_object()) throw std::runtime_error(what_ + " is not a JSON object");
+  }
+  template <class T>
+  void read(const char* name, T& into) {
+    known_.insert(name);
+    if (const auto found = object_.find(name); found != object_.end()) into = found->get<T>();
+  }
+  void finish() const {
+    for (const auto& [name, value] : object_.items())
+      if (!known_.contains(name)) throw std::runtime_error(what_ + " has an unknown member \"" + name + "\"");
+  }
+
+ private:
+  const Json& object_;
+  std::string what_;
+  std::set<std::string> known_;
+};
+
+void read_device(const Json& json, Description& out) {
+  Device& d = out.device;
+  Members m(json, "the device description");
+  std::string capability = std::to_string(d.major) + "." + std::to_string(d.minor), hardware;
+  m.read("hardware", hardware);  // the catalogue's name, for people
+  m.read("name", d.name);
+  m.read("gpus", out.gpus);
+  m.read("memory_bytes", d.memory_bytes);
+  m.read("multiprocessors", d.multiprocessors);
+  m.read("compute_capability", capability);
+  m.read("memory_bandwidth", d.memory_bandwidth);
+  m.read("peak_flops", d.peak_flops);
+  m.read("intra_node_bandwidth", d.intra_node_bandwidth);
+  m.read("inter_node_bandwidth", d.inter_node_bandwidth);
+  m.read("context_bytes", d.context_bytes);
+  m.read("nccl_bytes", d.nccl_bytes);
+  m.finish();
+  if (std::sscanf(capability.c_str(), "%d.%d", &d.major, &d.minor) != 2)
+    throw std::runtime_error("compute_capability is \"9.0\" or the like, not \"" + capability + "\"");
+  if (d.multiprocessors < 1 || d.memory_bandwidth <= 0 || d.intra_node_bandwidth <= 0 ||
+      d.inter_node_bandwidth <= 0)
+    throw std::runtime_error("multiprocessors and bandwidths must be above 0");
+}
+
+void read_profile(const Json& json, Profile& p) {
+  Members m(json, "the profile");
+  m.read("launch_host_ns", p.launch_host);
+  m.read("copy_host_ns", p.copy_host);
+  m.read("event_host_ns", p.event_host);
+  m.read("query_host_ns", p.query_host);
+  m.read("sync_host_ns", p.sync_host);
+  m.read("malloc_host_ns", p.malloc_host);
+  m.read("nccl_host_ns", p.nccl_host);
+  m.read("graph_host_ns", p.graph_host);
+  m.read("kernel_floor_ns", p.kernel_floor);
+  m.read("copy_latency_ns", p.copy_latency);
+  m.read("bytes_per_thread", p.bytes_per_thread);
+  m.read("matmul_efficiency", p.matmul_efficiency);
+  m.read("attention_efficiency", p.attention_efficiency);
+  m.read("pcie_bandwidth", p.pcie_bandwidth);
+  m.read("intra_latency_ns", p.intra_latency);
+  m.read("inter_latency_ns", p.inter_latency);
+  m.read("hop_latency_ns", p.hop_latency);
+  m.read("all_reduce_share", p.all_reduce_share);
+  m.read("other_share", p.other_share);
+  m.finish();
+  if (p.all_reduce_share.empty() || p.other_share.empty())
+    throw std::runtime_error("all_reduce_share and other_share need at least one entry");
+}
+
+// The text itself where it is JSON, else that of the file it names.
+std::string text_of(const char* variable) {
+  const char* value = std::getenv(variable);
+  const std::string text = value == nullptr ? "" : value;
+  if (text.empty() || text == "1" || text.front() == '{') return text == "1" ? "" : text;
+  std::ifstream file(text);
+  std::ostringstream out;
+  if (!(out << file.rdbuf())) throw std::runtime_error("the file " + text + " cannot be read");
+  return out.str();
+}
+
+Description from_environment() {
+  Description out = described(text_of("SWEEP_PHANTOM"), text_of("SWEEP_PHANTOM_PROFILE"));
+  if (const char* gpus = std::getenv("SWEEP_PHANTOM_GPUS")) out.gpus = std::atoi(gpus);
+  const char* node = std::getenv("SWEEP_PHANTOM_NODE");
+  out.node = node == nullptr ? "node0" : node;
+  if (out.node.empty() || out.node.find('/') != std::string::npos || out.node.size() > 100)
+    throw std::runtime_error("SWEEP_PHANTOM_NODE must be a short name without '/'");
+  if (out.gpus < 0 || out.gpus > 16) throw std::runtime_error("a node has 0 to 16 GPUs");
+  return out;
+}
+
+}  // namespace
+
+Description described(const std::string& device_json, const std::string& profile_json) {
+  Description out;
+  if (!device_json.empty()) read_device(Json::parse(device_json), out);
+  if (!profile_json.empty()) read_profile(Json::parse(profile_json), out.profile);
+  return out;
+}
+
+const Description& description() {
+  static const Description* read = [] {
+    try {
+      return new Description(from_environment());
+    } catch (const std::exception& e) {
+      say(std::string("SWEEP_PHANTOM or SWEEP_PHANTOM_PROFILE cannot be used: ") + e.what());
+      ::_exit(2);
+    }
+  }();
+  return *read;
+}
+
+void say(const std::string& text) {
+  const std::string line = "phantom: " + text + "\n";
+  (void)!::write(STDERR_FILENO, line.data(), line.size());
+}
+
+void say_lacking(const char* name) {
+  static auto* mutex = new std::mutex;
+  static auto* said = new std::set<std::string>;
+  const std::lock_guard lock(*mutex);
+  if (said->insert(name).second) say(std::string(name) + " is not answered by phantom GPUs");
+}
+
+}  // namespace sweep::phantom

@@ -1,0 +1,60 @@
+// Description: what a phantom GPU is said to be, and what its work is modelled to cost. Read once per process
+// from the environment (docs/phantom.md); the defaults are an H100 SXM 80 GB. Times in nanoseconds, sizes in
+// bytes, rates per second.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace sweep::phantom {
+
+using Ns = std::int64_t;
+
+struct Device {
+  std::string name = "NVIDIA H100 80GB HBM3";
+  std::uint64_t memory_bytes = 81559ull << 20;  // nvidia-smi memory.total
+  int multiprocessors = 132;
+  int major = 9, minor = 0;
+  double memory_bandwidth = 3.35e12;
+  std::map<std::string, double> peak_flops = {
+      {"fp32", 67e12}, {"tf32", 494.7e12}, {"fp16", 989.4e12}, {"bf16", 989.4e12}, {"fp8", 1978.9e12}};
+  double intra_node_bandwidth = 450e9, inter_node_bandwidth = 50e9;  // one direction of one GPU
+  std::uint64_t context_bytes = 500ull << 20;                        // held by each process that uses it
+  std::uint64_t nccl_bytes = 160ull << 20;                           // held by each communicator of a rank
+};
+
+// The model's constants. What each means: docs/phantom.md, "Time".
+struct Profile {
+  Ns launch_host = 4000, copy_host = 4000, event_host = 800, query_host = 800, sync_host = 4000;
+  Ns malloc_host = 200000, nccl_host = 12000, graph_host = 8000;
+  Ns kernel_floor = 2000, copy_latency = 1500;
+  double bytes_per_thread = 32;
+  double matmul_efficiency = 0.75, attention_efficiency = 0.55;
+  double pcie_bandwidth = 50e9;
+  Ns intra_latency = 8000, inter_latency = 20000, hop_latency = 1000;
+  // Share of the link that a collective reaches, by nodes (1, 2, 4, ...); measured on H100 nodes at 256 MB.
+  std::vector<double> all_reduce_share = {0.969, 0.904, 0.400, 0.249, 0.212, 0.162, 0.082};
+  std::vector<double> other_share = {0.555, 0.458, 0.293, 0.172, 0.137, 0.070, 0.028};
+};
+
+struct Description {
+  Device device;
+  Profile profile;
+  int gpus = 1;      // of this node
+  std::string node;  // names the node's shared file; ranks of one node name the same
+};
+
+// From SWEEP_PHANTOM, SWEEP_PHANTOM_GPUS, SWEEP_PHANTOM_NODE and SWEEP_PHANTOM_PROFILE. A description that
+// cannot be read ends the process (exit 2) with the reason on stderr: it must not pass for another device.
+const Description& description();
+
+// The default, changed by a JSON text. Throws std::exception with the reason. For tests and description().
+Description described(const std::string& device_json, const std::string& profile_json);
+
+// One line on stderr, marked as the phantom's.
+void say(const std::string& text);
+// "NAME is not answered: ...", once per name and process.
+void say_lacking(const char* name);
+
+}  // namespace sweep::phantom

@@ -1,0 +1,236 @@
+// NCCL's communicators: made, split, shrunk, aborted, asked.
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include "worker/phantom/bell.h"
+#include "worker/phantom/nccl_calls.h"
+#include "worker/phantom/runtime.h"
+
+using namespace sweep::phantom;
+
+namespace {
+
+thread_local std::string last_message;
+
+std::string name_of(const ncclUniqueId& id) {
+  std::uint64_t hash = 14695981039346656037ull;  // FNV-1a
+  for (const char byte : id.internal) hash = (hash ^ static_cast<unsigned char>(byte)) * 1099511628211ull;
+  char out[17];
+  std::snprintf(out, sizeof out, "%016llx", static_cast<unsigned long long>(hash));
+  return out;
+}
+
+ncclResult_t make(ncclComm_t* out, const std::string& name, int ranks, int rank, const ncclConfig_t* config) {
+  *out = nullptr;
+  if (Runtime::get().begin() != cudaSuccess) return ncclUnhandledCudaError;
+  if (ranks < 1 || rank < 0 || rank >= ranks) return ncclInvalidArgument;
+  const bool blocking = config == nullptr || config->blocking != 0;  // "undefined" blocks
+  CommunicatorPtr made;
+  const ncclResult_t result = Communicator::make(made, name, ranks, rank, blocking);
+  if (result == ncclUnhandledCudaError) last_message = "Cuda failure 2 'out of memory'";
+  if (made) *out = reinterpret_cast<ncclComm_t>(new CommunicatorPtr(made));
+  return result;
+}
+
+// The new ranks of those with this rank's color, by key, then by rank.
+ncclResult_t split(const CommunicatorPtr& parent, int color, int key, ncclComm_t* out,
+                   const ncclConfig_t* config) {
+  const std::uint64_t number = parent->splits++;
+  Segment& segment = *parent->segment;
+  Member& me = segment.member(parent->rank);
+  me.split[number % 2] = {color, key};
+  me.splits = number + 1;
+  segment.ring_all();
+  Clocks::get().wait_until([&] {
+    for (int rank = 0; rank < parent->ranks; ++rank)
+      if (segment.member(rank).splits <= number) return parent->aborted;
+    return true;
+  });
+  *out = nullptr;
+  if (parent->aborted) return ncclInvalidUsage;
+  std::vector<std::pair<int, int>> members;  // key, rank in the parent
+  for (int rank = 0; rank < parent->ranks; ++rank)
+    if (segment.member(rank).split[number % 2].color == color)
+      members.emplace_back(segment.member(rank).split[number % 2].key, rank);
+  if (color == NCCL_SPLIT_NOCOLOR) return ncclSuccess;
+  std::sort(members.begin(), members.end());
+  const auto mine = std::find(members.begin(), members.end(), std::pair(key, parent->rank)) - members.begin();
+  const std::string name = parent->name + "-" + std::to_string(number) + "." + std::to_string(color);
+  return make(out, name, static_cast<int>(members.size()), static_cast<int>(mine), config);
+}
+
+}  // namespace
+
+PHANTOM_API ncclResult_t ncclGetVersion(int* version) {
+  *version = NCCL_VERSION_CODE;
+  return ncclSuccess;
+}
+
+PHANTOM_API ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  Segment::remove_left_over();
+  std::random_device random;
+  for (char& byte : id->internal) byte = static_cast<char>(random());
+  return ncclSuccess;
+}
+
+PHANTOM_API ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
+                                                ncclConfig_t* config) {
+  return make(comm, name_of(id), ranks, rank, config);
+}
+
+PHANTOM_API ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) {
+  return make(comm, name_of(id), ranks, rank, nullptr);
+}
+
+PHANTOM_API ncclResult_t ncclCommInitRankScalable(ncclComm_t* comm, int ranks, int rank, int,
+                                                  ncclUniqueId* ids, ncclConfig_t* config) {
+  return make(comm, name_of(*ids), ranks, rank, config);
+}
+
+PHANTOM_API ncclResult_t ncclCommInitAll(ncclComm_t*, int, const int*) {
+  say_lacking("ncclCommInitAll");
+  return ncclInvalidUsage;
+}
+
+PHANTOM_API ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* out,
+                                       ncclConfig_t* config) {
+  return split(comm_of(comm), color, key, out, config);
+}
+
+PHANTOM_API ncclResult_t ncclCommShrink(ncclComm_t comm, int* excluded, int count, ncclComm_t* out,
+                                        ncclConfig_t* config, int) {
+  const CommunicatorPtr parent = comm_of(comm);
+  std::string name = parent->name + "-without";
+  for (int i = 0; i < count; ++i) name += "." + std::to_string(excluded[i]);
+  const int before =
+      static_cast<int>(std::count_if(excluded, excluded + count, [&](int r) { return r < parent->rank; }));
+  return make(out, name, parent->ranks - count, parent->rank - before, config);
+}
+
+PHANTOM_API ncclResult_t ncclCommFinalize(ncclComm_t) {
+  return ncclSuccess;
+}
+
+PHANTOM_API ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  delete reinterpret_cast<CommunicatorPtr*>(comm);
+  return ncclSuccess;
+}
+
+// Its operations end at once; the handle is gone.
+PHANTOM_API ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  {
+    auto held = Clocks::get().lock();
+    comm_of(comm)->aborted = true;
+    Clocks::get().progress(held);
+  }
+  Bell::ring(Bell::mine().number());
+  return ncclCommDestroy(comm);
+}
+
+PHANTOM_API ncclResult_t ncclCommRevoke(ncclComm_t comm, int) {
+  auto held = Clocks::get().lock();
+  comm_of(comm)->aborted = true;
+  Clocks::get().progress(held);
+  return ncclSuccess;
+}
+
+PHANTOM_API ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
+  const auto held = Clocks::get().lock();
+  *error = comm_of(comm)->error();
+  return ncclSuccess;
+}
+
+PHANTOM_API ncclResult_t ncclCommCount(const ncclComm_t comm, int* count) {
+  *count = comm_of(comm)->ranks;
+  return ncclSuccess;
+}
+
+PHANTOM_API ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
+  *rank = comm_of(comm)->rank;
+  return ncclSuccess;
+}
+
+PHANTOM_API ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int* device) {
+  *device = Runtime::get().ordinal_of(comm_of(comm)->device);
+  return ncclSuccess;
+}
+
+PHANTOM_API const char* ncclGetErrorString(ncclResult_t result) {
+  switch (result) {
+    case ncclSuccess:
+      return "no error";
+    case ncclUnhandledCudaError:
+      return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
+    case ncclSystemError:
+      return "unhandled system error (run with NCCL_DEBUG=INFO for details)";
+    case ncclInternalError:
+      return "internal error - please report this issue to the NCCL developers";
+    case ncclInvalidArgument:
+      return "invalid argument (run with NCCL_DEBUG=WARN for details)";
+    case ncclInvalidUsage:
+      return "invalid usage (run with NCCL_DEBUG=WARN for details)";
+    case ncclRemoteError:
+      return "remote process exited or there was a network error";
+    case ncclInProgress:
+      return "NCCL operation in progress";
+    default:
+      return "unknown result code";
+  }
+}
+
+PHANTOM_API const char* ncclGetLastError(ncclComm_t comm) {
+  if (comm != nullptr && comm_of(comm)->segment->shared().error != 0)
+    last_message = comm_of(comm)->segment->shared().message;
+  return last_message.c_str();
+}
+
+PHANTOM_API ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t type,
+                                                  ncclScalarResidence_t, ncclComm_t comm) {
+  const auto held = Clocks::get().lock();
+  auto& scalars = comm_of(comm)->scalars;
+  scalars.push_back(number_of(type, scalar));
+  *op = static_cast<ncclRedOp_t>(ncclNumOps + static_cast<int>(scalars.size()) - 1);
+  return ncclSuccess;
+}
+
+PHANTOM_API ncclResult_t ncclRedOpDestroy(ncclRedOp_t, ncclComm_t) {
+  return ncclSuccess;
+}
+
+PHANTOM_API ncclResult_t ncclMemAlloc(void** at, std::size_t bytes) {
+  return cudaMalloc(at, bytes) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+PHANTOM_API ncclResult_t ncclMemFree(void* at) {
+  return cudaFree(at) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+// Registered buffers make transfers faster on a GPU; here they change nothing.
+PHANTOM_API ncclResult_t ncclCommRegister(const ncclComm_t, void*, std::size_t, void** handle) {
+  *handle = nullptr;
+  return ncclSuccess;
+}
+
+PHANTOM_API ncclResult_t ncclCommDeregister(const ncclComm_t, void*) {
+  return ncclSuccess;
+}
+
+PHANTOM_API ncclResult_t ncclCommWindowRegister(ncclComm_t, void*, std::size_t, ncclWindow_t* window, int) {
+  *window = nullptr;
+  return ncclSuccess;
+}
+
+PHANTOM_API ncclResult_t ncclCommWindowDeregister(ncclComm_t, ncclWindow_t) {
+  return ncclSuccess;
+}
+
+// Communication out of kernels: kernels do nothing.
+PHANTOM_API int ncclDevCommCreate(...) {
+  say_lacking("ncclDevCommCreate");
+  return ncclInvalidUsage;
+}
+
+PHANTOM_API int ncclDevCommDestroy(...) {
+  return ncclSuccess;
+}

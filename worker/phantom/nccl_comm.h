@@ -1,0 +1,91 @@
+// Communicator: one rank's side of a communicator, and the operations on it as meetings of a stream. Its state
+// is under the clocks' lock.
+#pragma once
+#include <nccl.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "worker/phantom/nccl_segment.h"
+
+namespace sweep::phantom {
+
+class Communicator {
+ public:
+  // Waits until all ranks have come, unless `blocking` is false.
+  static ncclResult_t make(std::shared_ptr<Communicator>& out, const std::string& name, int ranks, int rank,
+                           bool blocking);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  std::string name;
+  std::unique_ptr<Segment> segment;
+  int ranks = 1, rank = 0, device = 0;
+  bool aborted = false;
+  std::uint64_t issued = 0, done = 0;  // collectives
+  std::vector<std::uint64_t> sent, sends_done, received, receives_done;
+  std::uint64_t splits = 0;
+  std::vector<double> scalars;  // of the reductions made by ncclRedOpCreatePreMulSum
+  ncclResult_t own_error = ncclSuccess;
+
+  ncclResult_t error() const;
+  // All ranks are told that two of them do not agree.
+  void disagree(const std::string& what, int other, const Operation& mine, const Operation& theirs);
+
+ private:
+  Communicator() = default;
+};
+using CommunicatorPtr = std::shared_ptr<Communicator>;
+
+// One call on a communicator. `lasts`: where nobody is late.
+struct Part {
+  CommunicatorPtr comm;
+  const void* from = nullptr;
+  void* to = nullptr;
+  Operation operation{};  // root: of a collective; the peer of a send or receive
+  Ns lasts = 0;
+  bool never_met = false;  // by instruction
+  // where it is
+  std::uint64_t number = 0;
+  bool posted = false;
+  std::optional<Ns> end;
+
+  void issue();
+  bool poll(Ns ready);  // true: it moved
+
+ private:
+  void collective(Ns ready);
+  void send(Ns ready);
+  void receive(Ns ready);
+  bool all_have_come();
+  void deliver();
+};
+
+class Batch : public Meeting {  // the calls of one group on one stream: they go on side by side
+ public:
+  explicit Batch(std::vector<Part> parts) : parts_(std::move(parts)) {}
+  void issue() override;
+  std::optional<Ns> poll(Ns ready) override;
+  Ns least() const override;
+  std::shared_ptr<Meeting> again() const override;
+
+ private:
+  std::vector<Part> parts_;
+};
+
+std::size_t size_of(int type);
+std::string described(const Operation& operation, int ranks);
+// Payload of this rank, and how long the operation takes on this communicator.
+std::size_t payload_of(const Operation& operation, int ranks);
+Ns collective_time(const Communicator& comm, const Operation& operation);
+
+// Sums and the like of small payloads: `count` elements, starting with the `skip`-th, of each source.
+void reduce(const Operation& operation, double scalar_sum, const std::vector<const std::byte*>& sources,
+            std::size_t skip, std::size_t count, void* out);
+
+double number_of(int type, const void* element);
+
+}  // namespace sweep::phantom

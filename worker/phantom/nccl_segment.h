@@ -1,0 +1,90 @@
+// Segment: what the ranks of one communicator share: who has come, each rank's word about the collective it
+// is in, and a lane of messages for each pair. No locks: every field has one writer, and a sequence number
+// that is written last. A rank that has come to collective k+1 has taken what it needs of collective k-1, so
+// two places per rank are enough.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "worker/phantom/clock.h"
+#include "worker/phantom/counters.h"
+
+namespace sweep::phantom {
+
+constexpr std::size_t kPayload = 64 << 10;  // what is at most really sent
+constexpr int kLane = 8;                    // messages under way for a pair
+
+struct Operation {  // plain data, the same on all ranks that agree
+  Kind kind;
+  std::int32_t type, op, root;
+  std::uint64_t count;
+};
+
+struct alignas(64) Place {              // a rank's word about one collective, or one end of a message
+  std::atomic<std::uint64_t> sequence;  // 1 + the number of what it is about; written last
+  Operation operation;
+  Ns ready, lasts;
+  std::byte payload[kPayload];
+};
+
+struct alignas(64) Post {  // a receiver that waits
+  std::atomic<std::uint64_t> sequence;
+  Operation operation;
+  Ns ready;
+};
+
+struct alignas(64) Lane {            // of one pair, one direction
+  std::atomic<std::uint64_t> taken;  // messages that have ended for the receiver
+  Post posts[2];
+  Place messages[kLane];
+};
+
+struct alignas(64) Member {
+  std::atomic<std::uint32_t> joined;
+  std::uint32_t bell;
+  std::int32_t pid, device;
+  std::uint64_t node;
+  std::atomic<std::uint64_t> splits;
+  struct {
+    std::int32_t color, key;
+  } split[2];
+  Place places[2];
+};
+
+struct Shared {
+  std::atomic<std::uint32_t> claimed, error;  // an ncclResult_t that all ranks are told, and who tells it
+  char message[1024];
+};
+
+class Segment {
+ public:
+  // Makes or joins the segment of this name. Null, said on stderr, where the system refuses.
+  static std::unique_ptr<Segment> join(const std::string& name, int ranks, int rank, int device);
+  ~Segment();
+  bool complete() const;  // all have come; the first to see it removes the name
+  Shared& shared() const { return *shared_; }
+  Member& member(int rank) const { return members_[rank]; }
+  Lane& lane(int from, int to) const;
+  void ring(int rank) const;
+  void ring_all() const;
+  int nodes() const;
+  int ranks() const { return ranks_; }
+
+  static void remove_left_over();  // of processes that are gone
+
+ private:
+  Segment() = default;
+  bool open();
+  int fd_ = -1;
+  std::string path_;
+  std::size_t bytes_ = 0;
+  int ranks_ = 0, rank_ = 0;
+  Shared* shared_ = nullptr;
+  Member* members_ = nullptr;
+  Lane* lanes_ = nullptr;
+  mutable std::atomic<bool> complete_{false};
+};
+
+}  // namespace sweep::phantom

@@ -1,0 +1,156 @@
+#include "worker/phantom/node.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+namespace sweep::phantom {
+namespace {
+
+// Holds the file's lock, that of all processes of the node.
+class FileLock {
+ public:
+  explicit FileLock(int fd) : fd_(fd) {
+    while (::flock(fd_, LOCK_EX) != 0) {
+    }
+  }
+  ~FileLock() { ::flock(fd_, LOCK_UN); }
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+ private:
+  int fd_;
+};
+
+struct flock byte_of(int entry, short kind) {
+  struct flock range {};
+  range.l_type = kind;
+  range.l_whence = SEEK_SET;
+  range.l_start = entry;
+  range.l_len = 1;
+  return range;
+}
+
+// This process as seen from outside its PID namespace, where /proc tells.
+pid_t outer_pid() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.rfind("NSpid:", 0) == 0) {
+      std::istringstream words(line.substr(6));
+      pid_t pid = 0;
+      if (words >> pid) return pid;
+    }
+  return ::getpid();
+}
+
+}  // namespace
+
+std::string shared_prefix() {
+  return "/dev/shm/sweep-phantom-" + std::to_string(::geteuid()) + "-";
+}
+
+Node* Node::open() {
+  static Node* node = []() -> Node* {
+    const std::string path = shared_prefix() + "node-" + description().node;
+    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 || ::ftruncate(fd, sizeof(NodeFile)) != 0) {
+      say("the node's file " + path + " cannot be made: " + std::strerror(errno));
+      return nullptr;
+    }
+    void* at = ::mmap(nullptr, sizeof(NodeFile), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED) return nullptr;
+    return new Node(fd, static_cast<NodeFile*>(at));
+  }();
+  return node;
+}
+
+bool Node::lives(int entry) const {
+  if (entry == entry_) return true;
+  auto range = byte_of(entry, F_WRLCK);
+  return ::fcntl(fd_, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
+}
+
+void Node::drop_the_dead() {
+  for (int i = 0; i < kMostProcesses; ++i) {
+    NodeEntry& entry = file_->entries[i];
+    if (entry.pid == 0 || lives(i)) continue;
+    for (int d = 0; d < kMostDevices; ++d) {
+      file_->busy_of_dead[d] += entry.busy[d].exchange(0);
+      file_->clock_of_dead[d] += entry.clock[d].exchange(0);
+      entry.bytes[d] = 0;
+    }
+    entry.context = 0;
+    entry.pid = 0;
+  }
+}
+
+NodeEntry* Node::mine() {
+  if (entry_ >= 0) return &file_->entries[entry_];
+  for (int i = 0; i < kMostProcesses; ++i) {
+    auto range = byte_of(i, F_WRLCK);
+    if (file_->entries[i].pid != 0 || ::fcntl(fd_, F_OFD_SETLK, &range) != 0) continue;
+    entry_ = i;
+    file_->entries[i].pid = outer_pid();
+    return &file_->entries[i];
+  }
+  return nullptr;
+}
+
+bool Node::charge(int device, std::uint64_t bytes) {
+  const FileLock lock(fd_);
+  drop_the_dead();
+  NodeEntry* entry = mine();
+  if (entry == nullptr) return false;
+  const Device& of = description().device;
+  const bool first = (entry->context & (1u << device)) == 0;
+  const std::uint64_t asked = bytes + (first ? of.context_bytes : 0);
+  std::uint64_t used = 0;
+  for (const NodeEntry& other : file_->entries) used += other.bytes[device];
+  if (asked > of.memory_bytes || used > of.memory_bytes - asked) return false;
+  entry->bytes[device] += asked;
+  entry->context |= 1u << device;
+  return true;
+}
+
+void Node::release(int device, std::uint64_t bytes) {
+  if (entry_ >= 0) file_->entries[entry_].bytes[device] -= bytes;
+}
+
+DeviceUse Node::use(int device) {
+  const FileLock lock(fd_);
+  drop_the_dead();
+  DeviceUse out;
+  out.busy = file_->busy_of_dead[device];
+  out.clock = file_->clock_of_dead[device];
+  for (const NodeEntry& entry : file_->entries) {
+    if (entry.pid == 0 || (entry.context & (1u << device)) == 0) continue;
+    out.used += entry.bytes[device];
+    out.busy += entry.busy[device];
+    out.clock += entry.clock[device];
+    out.processes.push_back({entry.pid, entry.bytes[device]});
+  }
+  return out;
+}
+
+void Node::report_time(int device, std::int64_t busy, std::int64_t clock) {
+  if (entry_ < 0) return;
+  file_->entries[entry_].busy[device] = busy;
+  file_->entries[entry_].clock[device] = clock;
+}
+
+void Node::raise_xid(int device, std::uint64_t code) {
+  file_->xid[device] = code;
+  ++file_->xid_count[device];
+}
+
+void Node::after_fork_in_child() {
+  ::close(fd_);  // else the entry would live as long as this child
+  entry_ = -1;
+}
+
+}  // namespace sweep::phantom

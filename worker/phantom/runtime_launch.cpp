@@ -1,0 +1,138 @@
+// Kernels as the compiler's code and the CUDA runtime launch them: registered by name, counted, modelled,
+// never carried out.
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+
+#include "worker/phantom/counters.h"
+#include "worker/phantom/kernels.h"
+
+using namespace sweep::phantom;
+
+namespace {
+
+// The kernels that matter to the model, by the address that launches name them with.
+class KernelNames {
+ public:
+  static KernelNames& get() {
+    static auto* names = new KernelNames;
+    return *names;
+  }
+  void add(const void* function, const char* mangled) {
+    if (std::strstr(mangled, "flash_") == nullptr) return;
+    const std::lock_guard lock(mutex_);
+    models_.emplace(function, KernelModel(mangled));
+  }
+  KernelModel model(const void* function) {
+    const std::lock_guard lock(mutex_);
+    const auto found = models_.find(function);
+    return found == models_.end() ? KernelModel() : found->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<const void*, KernelModel> models_;
+};
+
+thread_local struct {
+  dim3 grid, block;
+  std::size_t shared = 0;
+  cudaStream_t stream = nullptr;
+} pushed;
+
+Grid grid_of(const dim3& d) {
+  return {d.x, d.y, d.z};
+}
+
+cudaError_t launch(const void* function, dim3 grid, dim3 block, cudaStream_t stream) {
+  if (const auto error = Runtime::get().begin()) return error;
+  const Ns lasts = KernelNames::get().model(function).time(grid_of(grid), grid_of(block));
+  return run_kernel(stream_of(stream), lasts);
+}
+
+}  // namespace
+
+PHANTOM_API unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, std::size_t shared,
+                                                 cudaStream_t stream) {
+  pushed = {grid, block, shared, stream};
+  return 0;
+}
+
+PHANTOM_API cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, std::size_t* shared,
+                                                   void* stream) {
+  *grid = pushed.grid;
+  *block = pushed.block;
+  *shared = pushed.shared;
+  *static_cast<cudaStream_t*>(stream) = pushed.stream;
+  return cudaSuccess;
+}
+
+PHANTOM_API cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
+  *kernel = static_cast<cudaKernel_t>(const_cast<void*>(function));
+  return cudaSuccess;
+}
+
+PHANTOM_API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void**, std::size_t,
+                                           cudaStream_t stream) {
+  return launch(kernel, grid, block, stream);
+}
+
+PHANTOM_API cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void**, std::size_t,
+                                         cudaStream_t stream) {
+  return launch(function, grid, block, stream);
+}
+
+PHANTOM_API cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void**,
+                                                    std::size_t, cudaStream_t stream) {
+  return launch(function, grid, block, stream);
+}
+
+PHANTOM_API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void**) {
+  return launch(function, config->gridDim, config->blockDim, config->stream);
+}
+
+PHANTOM_API void** __cudaRegisterFatBinary(void*) {
+  static void* handle[4];
+  return handle;
+}
+
+PHANTOM_API void __cudaRegisterFatBinaryEnd(void**) {}
+
+PHANTOM_API void __cudaUnregisterFatBinary(void**) {}
+
+PHANTOM_API void __cudaRegisterFunction(void**, const char* host, char*, const char* name, int, uint3*,
+                                        uint3*, dim3*, dim3*, int*) {
+  KernelNames::get().add(host, name);
+}
+
+PHANTOM_API void __cudaRegisterVar(void**, char*, char*, const char*, int, std::size_t, int, int) {}
+
+PHANTOM_API cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* out, const void*) {
+  std::memset(out, 0, sizeof *out);
+  const Device& device = description().device;
+  out->maxThreadsPerBlock = 1024;
+  out->numRegs = 32;
+  out->binaryVersion = out->ptxVersion = device.major * 10 + device.minor;
+  out->maxDynamicSharedSizeBytes = 49152;
+  return cudaSuccess;
+}
+
+PHANTOM_API cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) {
+  return Runtime::get().begin();
+}
+
+PHANTOM_API cudaError_t cudaFuncSetCacheConfig(const void*, cudaFuncCache) {
+  return cudaSuccess;
+}
+
+PHANTOM_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void*, int,
+                                                                               std::size_t, unsigned) {
+  *blocks = 2;
+  return cudaSuccess;
+}
+
+PHANTOM_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*, int,
+                                                                      std::size_t) {
+  *blocks = 2;
+  return cudaSuccess;
+}

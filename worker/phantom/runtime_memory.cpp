@@ -1,0 +1,243 @@
+// The CUDA runtime's memory: allocation, copies, pinned memory. At most kMovedBytes are really copied.
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "worker/phantom/counters.h"
+#include "worker/phantom/memory.h"
+#include "worker/phantom/node.h"
+
+using namespace sweep::phantom;
+
+namespace {
+
+bool on_device(const void* at) {
+  const auto range = Memory::get().find(at);
+  return range && range->device >= 0;
+}
+
+cudaMemcpyKind direction(void* to, const void* from, cudaMemcpyKind said) {
+  if (said != cudaMemcpyDefault) return said;
+  if (on_device(to)) return on_device(from) ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice;
+  return on_device(from) ? cudaMemcpyDeviceToHost : cudaMemcpyHostToHost;
+}
+
+// A copy as work of the stream. What comes from the host is read at once: a program may change it afterwards.
+void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, Stream& stream) {
+  ++counters().memcpys;
+  counters().memcpy_bytes += bytes;
+  kind = direction(to, from, kind);
+  Work work;
+  work.lasts = copy_time(bytes, kind);
+  if (bytes > 0 && bytes <= kMovedBytes) {
+    if (kind == cudaMemcpyHostToDevice) {
+      const auto* begin = static_cast<const char*>(from);
+      work.act = [to, staged = std::vector<char>(begin, begin + bytes)] {
+        std::memcpy(to, staged.data(), staged.size());
+      };
+    } else {
+      work.act = [=] { std::memmove(to, from, bytes); };
+    }
+  }
+  Clocks::get().add(stream, std::move(work), description().profile.copy_host);
+  const bool blocks = kind == cudaMemcpyDeviceToHost && !stream.capture && !Memory::get().find(to);
+  if (blocks) Clocks::get().synchronize(stream);  // pageable memory is copied before the call returns
+}
+
+cudaError_t fill(void* at, int value, std::size_t bytes, Stream& stream) {
+  if (const auto error = Runtime::get().begin()) return error;
+  ++counters().memsets;
+  Work work;
+  work.lasts = copy_time(bytes, cudaMemcpyDeviceToDevice);
+  if (bytes <= kMovedBytes) work.act = [=] { std::memset(at, value, bytes); };
+  Clocks::get().add(stream, std::move(work), description().profile.launch_host);
+  return cudaSuccess;
+}
+
+}  // namespace
+
+PHANTOM_API cudaError_t cudaMalloc(void** at, std::size_t bytes) {
+  if (const auto error = Runtime::get().begin()) return error;
+  return result(Memory::get().allocate(at, bytes, current_device()));
+}
+
+PHANTOM_API cudaError_t cudaFree(void* at) {
+  if (const auto error = Runtime::get().begin()) return error;
+  if (at == nullptr) {
+    (void)current_device();
+    return cudaSuccess;
+  }
+  Clocks::get().synchronize_device(current_device());  // cudaFree waits for the device
+  return result(Memory::get().free(at));
+}
+
+PHANTOM_API cudaError_t cudaMallocAsync(void** at, std::size_t bytes, cudaStream_t) {
+  return cudaMalloc(at, bytes);
+}
+
+PHANTOM_API cudaError_t cudaFreeAsync(void* at, cudaStream_t stream) {
+  if (const auto error = Runtime::get().begin()) return error;
+  if (!Memory::get().find(at)) return result(cudaErrorInvalidValue);
+  Work work;
+  work.caller = [at] { (void)Memory::get().free(at); };
+  Clocks::get().add(stream_of(stream), std::move(work), description().profile.launch_host);
+  return cudaSuccess;
+}
+
+PHANTOM_API cudaError_t cudaMallocManaged(void** at, std::size_t bytes, unsigned) {
+  return cudaMalloc(at, bytes);
+}
+
+PHANTOM_API cudaError_t cudaHostAlloc(void** at, std::size_t bytes, unsigned) {
+  if (const auto error = Runtime::get().begin()) return error;
+  *at = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  if (*at == nullptr) return result(cudaErrorMemoryAllocation);
+  Clocks::get().spend(description().profile.malloc_host);
+  Memory::get().pin(*at, bytes);
+  return cudaSuccess;
+}
+
+PHANTOM_API cudaError_t cudaMallocHost(void** at, std::size_t bytes) {
+  return cudaHostAlloc(at, bytes, 0);
+}
+
+PHANTOM_API cudaError_t cudaFreeHost(void* at) {
+  if (at != nullptr && !Memory::get().unpin(at)) return result(cudaErrorInvalidValue);
+  std::free(at);
+  return cudaSuccess;
+}
+
+PHANTOM_API cudaError_t cudaHostRegister(void* at, std::size_t bytes, unsigned) {
+  if (const auto error = Runtime::get().begin()) return error;
+  if (Memory::get().find(at)) return result(cudaErrorHostMemoryAlreadyRegistered);
+  Memory::get().pin(at, bytes);
+  return cudaSuccess;
+}
+
+PHANTOM_API cudaError_t cudaHostUnregister(void* at) {
+  return Memory::get().unpin(at) ? cudaSuccess : result(cudaErrorHostMemoryNotRegistered);
+}
+
+PHANTOM_API cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
+  *device = host;
+  return cudaSuccess;
+}
+
+PHANTOM_API cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  if (const auto error = Runtime::get().begin()) return error;
+  Stream& stream = stream_of(nullptr);
+  copy(to, from, bytes, kind, stream);
+  Clocks::get().synchronize(stream);
+  ++counters().host_syncs;
+  return Runtime::get().begin();
+}
+
+PHANTOM_API cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                                        cudaStream_t stream) {
+  if (const auto error = Runtime::get().begin()) return error;
+  copy(to, from, bytes, kind, stream_of(stream));
+  return cudaSuccess;
+}
+
+PHANTOM_API cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes,
+                                            cudaStream_t stream) {
+  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
+}
+
+PHANTOM_API cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from,
+                                          std::size_t from_pitch, std::size_t width, std::size_t height,
+                                          cudaMemcpyKind kind, cudaStream_t stream) {
+  if (const auto error = Runtime::get().begin()) return error;
+  ++counters().memcpys;
+  counters().memcpy_bytes += width * height;
+  Work work;
+  work.lasts = copy_time(width * height, direction(to, from, kind));
+  if (width * height <= kMovedBytes)
+    work.act = [=] {
+      for (std::size_t row = 0; row < height; ++row)
+        std::memmove(static_cast<char*>(to) + row * to_pitch,
+                     static_cast<const char*>(from) + row * from_pitch, width);
+    };
+  Clocks::get().add(stream_of(stream), std::move(work), description().profile.copy_host);
+  return cudaSuccess;
+}
+
+PHANTOM_API cudaError_t cudaMemcpyToSymbol(const void*, const void*, std::size_t, std::size_t,
+                                           cudaMemcpyKind) {
+  return Runtime::get().begin();
+}
+
+PHANTOM_API cudaError_t cudaGetSymbolAddress(void** at, const void*) {
+  static char nothing[1 << 16];
+  *at = nothing;
+  return cudaSuccess;
+}
+
+PHANTOM_API cudaError_t cudaMemset(void* at, int value, std::size_t bytes) {
+  return fill(at, value, bytes, stream_of(nullptr));
+}
+
+PHANTOM_API cudaError_t cudaMemsetAsync(void* at, int value, std::size_t bytes, cudaStream_t stream) {
+  return fill(at, value, bytes, stream_of(stream));
+}
+
+PHANTOM_API cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* out, const void* at) {
+  std::memset(out, 0, sizeof *out);
+  const auto range = Memory::get().find(at);
+  out->type = !range              ? cudaMemoryTypeUnregistered
+              : range->device < 0 ? cudaMemoryTypeHost
+                                  : cudaMemoryTypeDevice;
+  out->device = range && range->device >= 0 ? Runtime::get().ordinal_of(range->device) : 0;
+  if (range) out->devicePointer = const_cast<void*>(at);
+  if (!range || range->device < 0) out->hostPointer = const_cast<void*>(at);
+  return cudaSuccess;
+}
+
+// Handles to another process's memory: not offered, and LibTorch is told so.
+PHANTOM_API cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t*, void*) {
+  say_lacking("cudaIpcGetMemHandle");
+  return result(cudaErrorNotSupported);
+}
+
+PHANTOM_API cudaError_t cudaIpcOpenMemHandle(void**, cudaIpcMemHandle_t, unsigned) {
+  say_lacking("cudaIpcOpenMemHandle");
+  return result(cudaErrorNotSupported);
+}
+
+PHANTOM_API cudaError_t cudaIpcCloseMemHandle(void*) {
+  return result(cudaErrorNotSupported);
+}
+
+PHANTOM_API cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t*, cudaEvent_t) {
+  say_lacking("cudaIpcGetEventHandle");
+  return result(cudaErrorNotSupported);
+}
+
+PHANTOM_API cudaError_t cudaIpcOpenEventHandle(cudaEvent_t*, cudaIpcEventHandle_t) {
+  say_lacking("cudaIpcOpenEventHandle");
+  return result(cudaErrorNotSupported);
+}
+
+// cudaMallocAsync's pools: one without settings.
+PHANTOM_API cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
+  *pool = nullptr;
+  return cudaSuccess;
+}
+
+PHANTOM_API cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) {
+  return cudaSuccess;
+}
+
+PHANTOM_API cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t, cudaMemPoolAttr, void* value) {
+  std::memset(value, 0, 8);
+  return cudaSuccess;
+}
+
+PHANTOM_API cudaError_t cudaMemPoolSetAccess(cudaMemPool_t, const cudaMemAccessDesc*, std::size_t) {
+  return cudaSuccess;
+}
+
+PHANTOM_API cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, std::size_t) {
+  return cudaSuccess;
+}
