@@ -17,9 +17,9 @@ namespace {
 namespace fs = std::filesystem;
 constexpr i64 kMostGpus = 16;  // of a phantom node
 
-// Beside the programs; made with the LibTorch half.
+// Beside the programs' folder; made with the LibTorch half.
 fs::path phantom_dir() {
-  return program_dir() / "phantom";
+  return program_dir().parent_path() / "phantom";
 }
 
 // What a process needs to find phantom GPUs of this kind instead of a driver (docs/phantom.md).
