@@ -28,6 +28,16 @@ const char* strategy_of(Dimension dimension) {
   return "dp";
 }
 
+// What people call a group of several dimensions: by the first that says more than "world".
+std::string label_of(const shape::ParallelDims& dims, i64 rank, const std::vector<i64>& members) {
+  for (std::size_t d = 0; d < shape::kDimensions; ++d) {
+    const auto dimension = static_cast<Dimension>(d);
+    if (dimension != Dimension::kWorld && dims.group(dimension, rank) == members)
+      return shape::name_of(dimension);
+  }
+  return shape::name_of(Dimension::kWorld);
+}
+
 // Says on the page that the rank is about to meet a group, and takes it back when it has.
 class Joining {
  public:
@@ -65,8 +75,8 @@ Mesh::Mesh(const shape::ParallelDims& dims, i64 rank, const Join& join, Progress
       Joining joining(progress, label, joined.size());
       // Stages in the middle of a pipeline have no tied table to share with the ends.
       const bool by_all = dimension != Dimension::kEnds;
-      backend = join(
-          {label + "_" + std::to_string(members.front()), label, static_cast<int>(mine), members, by_all});
+      backend = join({label + "_" + std::to_string(members.front()), label_of(dims_, rank, members),
+                      static_cast<int>(mine), members, by_all});
       joining.done();
     }
     channels_[d] = std::make_unique<comm::Channel>(label, backend, progress);

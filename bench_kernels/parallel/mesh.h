@@ -22,7 +22,7 @@ class Mesh {
   // A group to be joined.
   struct Meeting {
     std::string name;          // no other group has it
-    std::string label;         // its dimension
+    std::string label;         // its dimension, as people call it
     int rank = 0;              // this one, among the members
     std::vector<i64> members;  // as the world counts them
     bool by_all = false;       // every rank of the world joins one of this dimension now

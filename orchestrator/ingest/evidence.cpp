@@ -107,13 +107,14 @@ AgentWord agent_word(const AttemptEnd& end) {
   if (stuck != parsed->end() && stuck->is_number_integer()) word.rank = stuck->get<i64>();
   const auto ranks = parsed->find("ranks");
   if (ranks == parsed->end() || !ranks->is_array()) return word;
-  if (const auto found = standstill(*ranks)) {
-    word.why = found->what + (word.why.empty() ? "" : ". " + word.why);
-    if (found->rank) word.rank = found->rank;
-  }
+  const auto found = standstill(*ranks);
+  if (found && found->rank) word.rank = found->rank;
   for (const auto& each : *ranks)
     if (word.rank && each.is_object() && each.contains("rank") && each["rank"] == *word.rank)
       word.phase = text(each, "phase");
+  if (!found) return word;
+  word.why = found->what + (word.why.empty() ? "" : ". " + word.why);
+  word.rank = found->rank;
   return word;
 }
 

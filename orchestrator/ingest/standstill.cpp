@@ -123,8 +123,8 @@ class Picture {
     const auto& views = views_.at(operation.group);
     for (const i64 member : members_.at(operation.group)) {
       const auto view = views.find(member);
-      const bool behind = view != views.end() && view->second.begun < operation.number;
-      if (behind || silent_.contains(member)) waits.missing.insert(member);
+      const bool elsewhere = view != views.end() && !waits.waiting.contains(member);
+      if (elsewhere || silent_.contains(member)) waits.missing.insert(member);
     }
   }
 
@@ -148,10 +148,12 @@ class Picture {
       return silent->second.empty() ? out
                                     : out + fmt::format("; the last that it entered was {}", silent->second);
     }
-    out += fmt::format("; {} {} not entered it", named(waits.missing),
-                       waits.missing.size() == 1 ? "has" : "have");
     const auto& views = views_.at(operation.group);
     const auto view = views.find(*rank);
+    if (view != views.end() && !operation.message && view->second.begun >= operation.number)
+      return out + fmt::format("; rank {} called it and does not wait in it", *rank);
+    out += fmt::format("; {} {} not entered it", named(waits.missing),
+                       waits.missing.size() == 1 ? "has" : "have");
     if (view == views.end() || view->second.last.empty()) return out;
     return out + fmt::format("; the last of rank {} was {} {}", *rank, view->second.last, view->second.begun);
   }

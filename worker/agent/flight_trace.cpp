@@ -52,9 +52,11 @@ void read_members(const json& all, FlightTrace& trace) {
   }
 }
 
-// "nccl:recv 1<-0" -> recv, from the member 0 of the group.
+// "nccl:_all_gather_base" -> all_gather; "nccl:recv 1<-0" -> recv, from the member 0 of the group.
 FlightTrace::Waiting waiting(const std::string& profiled, i64 place, const std::vector<i64>& ranks) {
   FlightTrace::Waiting out{place, profiled.starts_with("nccl:") ? profiled.substr(5) : profiled, {}};
+  if (out.operation.starts_with('_')) out.operation.erase(0, 1);
+  if (out.operation.ends_with("_base")) out.operation.resize(out.operation.size() - 5);
   const auto blank = out.operation.find(' ');
   if (blank == std::string::npos) return out;
   const auto ends = numbers_in(std::string_view(out.operation).substr(blank));
@@ -72,6 +74,8 @@ void add_entry(const json& entry, FlightTrace& trace) {
   const auto found = trace.groups.find((*name)[0].get<std::string>().substr(0, kLongestLabel));
   if (found == trace.groups.end()) return;
   FlightTrace::Group& group = found->second;
+  if (group.label.empty() && name->size() > 1 && (*name)[1].is_string())
+    group.label = (*name)[1].get<std::string>().substr(0, kLongestLabel);
   const bool done = text(entry, "state") == "completed";
   const auto kind = entry.find("is_p2p");
   const bool message = kind != entry.end() && kind->is_boolean() && kind->get<bool>();

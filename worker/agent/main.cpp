@@ -108,7 +108,8 @@ void add_options(CLI::App& app, Arguments& a) {
   app.add_flag("--join", a.join, "serve one node; where to join is read from standard input");
   app.add_flag("--detach", a.detach, "print one line once it serves, and go on in the background");
   app.add_flag("--no-zygote", a.no_zygote, "execute every rank instead of forking it from a warm one");
-  app.add_flag("--no-namespace", a.no_namespace, "no PID namespace of its own");
+  app.add_flag("--no-namespace", a.no_namespace, "no PID namespace of its own")
+      ->envname("SWEEP_NO_NAMESPACE");
 }
 
 // Words behind the first one, which says what to do.

@@ -74,7 +74,6 @@ BackendPtr make_nccl_group(const GroupOptions& options) {
   auto nccl_options = Nccl::Options::create(/*is_high_priority_stream=*/true);
   nccl_options->timeout = options.timeout;
   nccl_options->group_name = options.name;
-  nccl_options->group_desc = options.label;
   for (const std::int64_t member : options.members)
     nccl_options->global_ranks_in_group.push_back(static_cast<std::uint64_t>(member));
   if (const auto parent = c10::dynamic_intrusive_pointer_cast<Nccl>(options.parent)) {
@@ -84,6 +83,7 @@ BackendPtr make_nccl_group(const GroupOptions& options) {
   }
   const Mirrored mirrored(options.mirrored_on_nodes);
   auto group = c10::make_intrusive<Nccl>(store, options.rank, options.world, std::move(nccl_options));
+  group->setGroupDesc(options.label);
   group->setBoundDeviceId(device);
   group->eagerConnectSingleDevice(device);
   return group;

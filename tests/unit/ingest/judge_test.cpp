@@ -312,6 +312,90 @@ TEST_F(JudgeTest, ARehearsalNeedsTheRanksThatItStartedAndNoLoss) {
   t_.records.erase(8);
   EXPECT_EQ(verdict().outcome, Outcome::kCrash);
   EXPECT_EQ(verdict().rank, 8);
+TEST_F(JudgeTest, AnOomSaysWhatWasGoingOn) {
+  RankRecord& record = failed(1, Outcome::kOom, 5);
+  record.oom_kind = OomKind::kDevice, record.part = "backward", record.oom_asked_bytes = 1 << 20;
+  const Result r = verdict();
+  EXPECT_EQ(r.metrics.oom_part, "backward");
+  EXPECT_THAT(r.reason, HasSubstr("in backward (asked for 1.0 MiB)"));
+}
+
+// Ranks 0 to 2 wait in an all-reduce that rank 3 has not begun; the agent, which sees hosts run ahead, named rank 0.
+TEST_F(JudgeTest, OfAHangTheRankThatDidNotComeIsNamed) {
+  nlohmann::json ranks = nlohmann::json::array();
+  for (i64 rank = 0; rank < 4; ++rank) {
+    nlohmann::json group{
+        {"name", "data_0"}, {"group", "dp"}, {"ranks", "0-3"}, {"begun", 47}, {"last", "all_reduce"}};
+    if (rank < 3) group["waits_in"] = "all_reduce", group["number"] = 47;
+    if (rank == 3) group["begun"] = 46;
+    ranks.push_back({{"rank", rank}, {"phase", "step"}, {"flight", nlohmann::json::array({group})}});
+    t_.records.erase(rank);
+  }
+  end("hang", nlohmann::json{{"why", "rank 0 made no progress"}, {"rank", 0}, {"ranks", ranks}}.dump());
+  const Result r = verdict();
+  EXPECT_EQ(r.outcome, Outcome::kHang);
+  EXPECT_EQ(r.rank, 3);
+  EXPECT_THAT(r.reason, HasSubstr("ranks 0-2 wait in all_reduce 47 of group dp; rank 3 has not entered it"));
+}
+
+// A host that hangs inside the call: its event was never recorded, which LibTorch takes for a finished one.
+TEST_F(JudgeTest, ARankThatCalledAnOperationAndIsNotInItIsNamed) {
+  nlohmann::json ranks = nlohmann::json::array();
+  for (i64 rank = 0; rank < 3; ++rank) {
+    nlohmann::json group{{"name", "a"}, {"group", "dp"}, {"ranks", "0-2"},
+                         {"begun", 12}, {"done", 11},    {"last", "all_reduce"}};
+    if (rank != 1) group["waits_in"] = "all_reduce", group["number"] = 12;
+    if (rank == 1) group["done"] = 12;
+    ranks.push_back({{"rank", rank}, {"flight", nlohmann::json::array({group})}});
+  }
+  end("hang", nlohmann::json{{"why", "w"}, {"rank", 0}, {"ranks", ranks}}.dump());
+  t_.records.clear();
+  EXPECT_EQ(verdict().rank, 1);
+  EXPECT_THAT(verdict().reason, HasSubstr("ranks 0, 2 wait in all_reduce 12 of group dp; rank 1 called it"));
+}
+
+TEST_F(JudgeTest, ARankThatDoesNotAnswerExplainsThoseThatWait) {
+  const auto group = [](i64 begun, const char* name, const char* ranks, bool waits) {
+    nlohmann::json out{
+        {"name", name}, {"group", name}, {"ranks", ranks}, {"begun", begun}, {"last", "all_gather"}};
+    if (waits) out["waits_in"] = "all_gather", out["number"] = begun;
+    return out;
+  };
+  using List = nlohmann::json;
+  nlohmann::json ranks = List::array(
+      {{{"rank", 0},
+        {"phase", "step"},
+        {"flight", List::array({group(4, "tp", "0-1", false), group(9, "dp", "0-2/2", true)})}},
+       {{"rank", 1}, {"phase", "step"}, {"flight", nullptr}, {"last_collective", "all_reduce 3 of tp"}},
+       {{"rank", 2},
+        {"phase", "step"},
+        {"flight", List::array({group(8, "dp", "0-2/2", false), group(5, "cp", "1-2", true)})}}});
+  end("hang", nlohmann::json{{"why", "w"}, {"rank", 0}, {"ranks", ranks}}.dump());
+  t_.records.clear();
+  EXPECT_EQ(verdict().rank, 1) << "rank 0 waits for 2, which itself waits for 1";
+}
+
+TEST_F(JudgeTest, WhereAllHaveComeNoRankIsBlamedForIt) {
+  nlohmann::json group{
+      {"name", "a"}, {"group", "dp"}, {"ranks", "0-1"}, {"begun", 2}, {"waits_in", "all_reduce"},
+      {"number", 2}};
+  nlohmann::json ranks = nlohmann::json::array();
+  for (i64 rank = 0; rank < 2; ++rank)
+    ranks.push_back({{"rank", rank}, {"flight", nlohmann::json::array({group})}});
+  end("hang", nlohmann::json{{"why", "w"}, {"ranks", ranks}}.dump());
+  t_.records.clear();
+  EXPECT_FALSE(verdict().rank);
+  EXPECT_THAT(verdict().reason, HasSubstr("every rank of the group has entered it"));
+}
+
+TEST_F(JudgeTest, AnyFlightRecorderIsReadWithoutAFault) {
+  for (const char* ranks :
+       {"[1]", R"([{"rank": 1, "flight": 3}])", R"([{"rank": 0, "flight": [4, {"waits_in": "x"}]}])",
+        R"([{"rank": 0, "flight": [{"ranks": "9-1/0,-3,,x", "waits_in": "x", "number": "y"}]}])",
+        R"([{"rank": 0, "flight": [{"ranks": "0-99999999999999", "waits_in": "x", "number": 1}]}])"}) {
+    end("hang", R"({"why": "w", "ranks": )" + std::string(ranks) + "}");
+    EXPECT_EQ(verdict().outcome, Outcome::kHang) << ranks;
+  }
 }
 
 }  // namespace

@@ -361,5 +361,28 @@ TEST(Derive, ExpertLoadLossScaleAndSkippedSteps) {
   EXPECT_EQ(m.loss_scale, 16384);
 }
 
+TEST(Derive, AGpusLoadIsNeverThatOfAProcessor) {
+  std::vector<RankRecord> records(1);
+  records[0].cpu_percent = 70;
+  Trial trial;
+  trial.hardware = "h100-sxm-80gb";
+  EXPECT_FALSE(derive(trial, records, nullptr).util_mean);
+}
+
+TEST(Derive, ARateAboveThePeakIsSaidWithItsNumbers) {
+  Trial trial;
+  trial.hardware = "h100-sxm-80gb", trial.precision = "bf16";
+  Metrics m;
+  m.step_ms = 2, m.tflops_gpu = 1500, m.peak_flops = 1e15, m.mfu = 1.5;
+  const auto why = beyond_peak(trial, m);
+  ASSERT_TRUE(why);
+  EXPECT_NE(why->find("1.50 times"), std::string::npos) << *why;
+  m.mfu = 0.9, m.hfu = 1.2;
+  EXPECT_TRUE(beyond_peak(trial, m)) << "what is recomputed is computed too";
+  m.hfu = 0.95;
+  EXPECT_FALSE(beyond_peak(trial, m));
+  EXPECT_FALSE(beyond_peak(trial, Metrics{}));
+}
+
 }  // namespace
 }  // namespace sweep::metrics

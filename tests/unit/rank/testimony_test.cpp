@@ -6,16 +6,18 @@
 #include <new>
 #include <stdexcept>
 
+#include "bench_kernels/kernels/counting_allocator.h"
+
 namespace sweep::rank {
 namespace {
 
 template <class Throw>
-RankRecord testimony_of(Throw&& thrower) {
+RankRecord testimony_of(Throw&& thrower, const FailureFacts& facts = {}) {
   RankRecord record;
   try {
     thrower();
   } catch (...) {
-    testify_exception(record);
+    testify_exception(record, facts);
   }
   return record;
 }
@@ -49,6 +51,61 @@ TEST(Testimony, AMessageThatTalksOfMemoryIsStillACrash) {
   EXPECT_EQ(record.outcome, Outcome::kCrash);
   EXPECT_FALSE(record.consequential);
   EXPECT_FALSE(record.oom_kind);
+}
+
+constexpr i64 kMebi = i64{1} << 20;
+
+FailureFacts on_gpu(i64 free_bytes, LibraryStatus status, bool cublas = true) {
+  return {true, true, free_bytes, cublas, status};
+}
+[[noreturn]] void fail_in_nccl() {
+  TORCH_CHECK_WITH(DistBackendError, false, "unhandled cuda error");
+}
+[[noreturn]] void fail_in_cublas() {
+  TORCH_CHECK(false, "CUDA error");
+}
+
+TEST(Testimony, NcclWithoutMemoryForItsBuffersIsAnOom) {
+  const LibraryStatus status{0, kNcclUnhandledCudaError};
+  EXPECT_EQ(testimony_of(fail_in_nccl, on_gpu(3 * kMebi, status)).outcome, Outcome::kOom);
+  EXPECT_EQ(testimony_of(fail_in_nccl, on_gpu(3 * kMebi, {})).outcome, Outcome::kCrash)
+      << "a peer's end, seen by the watchdog";
+  EXPECT_EQ(testimony_of(fail_in_nccl, on_gpu(40'000 * kMebi, status)).outcome, Outcome::kCrash);
+}
+
+TEST(Testimony, ARankWhoseOwnGpuBrokeIsTheCauseAndNotAConsequence) {
+  FailureFacts broken = on_gpu(0, {0, kNcclUnhandledCudaError});
+  broken.driver_answers = false;
+  const auto own = testimony_of(fail_in_nccl, broken);
+  EXPECT_EQ(own.outcome, Outcome::kCrash);
+  EXPECT_FALSE(own.consequential);
+  EXPECT_FALSE(testimony_of(fail_in_nccl, on_gpu(0, {0, kNcclInvalidUsage})).consequential);
+  EXPECT_TRUE(testimony_of(fail_in_nccl, on_gpu(40'000 * kMebi, {0, 6})).consequential) << "ncclRemoteError";
+}
+
+TEST(Testimony, CublasWithoutMemoryIsAnOom) {
+  EXPECT_EQ(testimony_of(fail_in_cublas, on_gpu(40'000 * kMebi, {kCublasAllocFailed, 0})).outcome,
+            Outcome::kOom);
+  const LibraryStatus not_made{kCublasNotInitialized, 0};
+  EXPECT_EQ(testimony_of(fail_in_cublas, on_gpu(3 * kMebi, not_made, false)).outcome, Outcome::kOom);
+  EXPECT_EQ(testimony_of(fail_in_cublas, on_gpu(40'000 * kMebi, not_made, false)).outcome, Outcome::kCrash);
+  EXPECT_EQ(testimony_of(fail_in_cublas, on_gpu(3 * kMebi, {})).outcome, Outcome::kCrash)
+      << "another error on a full GPU";
+}
+
+TEST(Testimony, TheDriversOwnRefusalIsAnOom) {
+  const auto refuse = [](int code) {
+    return [code] { throw c10::AcceleratorError({"f", "g", 1}, code, "refused"); };
+  };
+  EXPECT_EQ(testimony_of(refuse(2)).oom_kind, OomKind::kDevice);
+  EXPECT_EQ(testimony_of(refuse(719)).outcome, Outcome::kCrash) << "cudaErrorLaunchFailure";
+}
+
+TEST(Testimony, PinnedMemoryIsTheHosts) {
+  const auto record = testimony_of([] { throw memory::HostMemoryRefused(4096); });
+  EXPECT_EQ(record.outcome, Outcome::kOom);
+  EXPECT_EQ(record.oom_kind, OomKind::kHost);
+  EXPECT_EQ(record.oom_asked_bytes, 4096);
 }
 
 TEST(Testimony, EvenAnUnknownTypeIsACrash) {

@@ -1,0 +1,92 @@
+// fake_nvml: a libnvidia-ml that a test describes in FAKE_NVML: a word for each GPU, "UUID:UTILISATION[:PID...]", or "denied"
+// for one that this process may not use.
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+struct Gpu {
+  std::string uuid;
+  unsigned utilisation = 0;
+  std::vector<unsigned> pids;
+  bool denied = false;
+};
+
+std::vector<Gpu>& gpus() {
+  static std::vector<Gpu> all;
+  return all;
+}
+std::atomic<int> asked{0};
+
+constexpr int kSuccess = 0, kNoPermission = 4;
+
+}  // namespace
+
+extern "C" {
+struct ProcessInfo {
+  unsigned pid;
+  unsigned long long used;
+  unsigned gpu_instance, compute_instance;
+};
+struct Memory {
+  unsigned long long total, free, used;
+};
+
+int nvmlInit_v2() {
+  gpus().clear();
+  const char* told = std::getenv("FAKE_NVML");
+  std::istringstream words(told == nullptr ? "" : told);
+  for (std::string word; words >> word;) {
+    Gpu gpu;
+    gpu.denied = word == "denied";
+    std::istringstream fields(word);
+    std::string field;
+    std::getline(fields, gpu.uuid, ':');
+    if (std::getline(fields, field, ':')) gpu.utilisation = static_cast<unsigned>(std::atoi(field.c_str()));
+    while (std::getline(fields, field, ':'))
+      gpu.pids.push_back(static_cast<unsigned>(std::atoi(field.c_str())));
+    gpus().push_back(gpu);
+  }
+  return kSuccess;
+}
+int nvmlShutdown() {
+  return kSuccess;
+}
+int nvmlDeviceGetCount_v2(unsigned* count) {
+  *count = static_cast<unsigned>(gpus().size());
+  return kSuccess;
+}
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
+  if (gpus()[index].denied) return kNoPermission;
+  *device = &gpus()[index];
+  return kSuccess;
+}
+int nvmlDeviceGetUUID(void* device, char* text, unsigned size) {
+  std::strncpy(text, static_cast<Gpu*>(device)->uuid.c_str(), size - 1);
+  return kSuccess;
+}
+int nvmlDeviceGetMemoryInfo(void*, Memory* memory) {
+  *memory = {80ull << 30, 70ull << 30, 10ull << 30};
+  return kSuccess;
+}
+int nvmlDeviceGetUtilizationRates(void* device, unsigned* rates) {
+  ++asked;
+  rates[0] = static_cast<Gpu*>(device)->utilisation, rates[1] = 0;
+  return kSuccess;
+}
+int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, ProcessInfo* out) {
+  const auto& pids = static_cast<Gpu*>(device)->pids;
+  *count = std::min<unsigned>(*count, static_cast<unsigned>(pids.size()));
+  for (unsigned i = 0; i < *count; ++i) out[i] = {pids[i], 1ull << 30, 0, 0};
+  return kSuccess;
+}
+// For the test itself: how often a load was asked for.
+int fake_nvml_asked() {
+  return asked;
+}
+}

@@ -1,0 +1,62 @@
+// NCCL's flight recorder as LibTorch 2.11 writes it (JSON), shortened from a rank of two.
+#include "worker/agent/flight_trace.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace sweep::agent {
+namespace {
+
+constexpr const char* kRecorded = R"({"version": "2.10", "nccl_version": "2.28.9",
+ "pg_config": {"world_0": {"name": "world_0", "desc": "", "ranks": "[0, 1, 2, 3]"},
+               "pipeline_1": {"name": "pipeline_1", "desc": "pp", "ranks": "[1, 3]"}},
+ "pg_status": {},
+ "entries": [
+  {"process_group": ["world_0", "world"], "collective_seq_id": 46, "p2p_seq_id": 0, "op_id": 46,
+   "profiling_name": "nccl:all_reduce", "state": "completed", "is_p2p": false},
+  {"process_group": ["world_0", "world"], "collective_seq_id": 47, "p2p_seq_id": 0, "op_id": 47,
+   "profiling_name": "nccl:_all_gather_base", "state": "scheduled", "is_p2p": false},
+  {"process_group": ["world_0", "world"], "collective_seq_id": 48, "p2p_seq_id": 0, "op_id": 48,
+   "profiling_name": "nccl:all_reduce", "state": "scheduled", "is_p2p": false},
+  {"process_group": ["pipeline_1", "pp"], "collective_seq_id": 0, "p2p_seq_id": 3, "op_id": 5,
+   "profiling_name": "nccl:recv 0<-1", "state": "scheduled", "is_p2p": true}]})";
+
+TEST(FlightTrace, SaysWhatARankBeganFinishedAndWaitsIn) {
+  const FlightTrace trace = read_flight_trace(kRecorded);
+  const auto& world = trace.groups.at("world_0");
+  EXPECT_EQ(world.label, "world");
+  EXPECT_EQ(world.begun, 48);
+  EXPECT_EQ(world.done, 46);
+  EXPECT_EQ(world.last, "all_reduce");
+  ASSERT_TRUE(world.waits);
+  EXPECT_EQ(world.waits->number, 47);
+  EXPECT_EQ(world.waits->operation, "all_gather");
+}
+
+TEST(FlightTrace, AMessageNamesTheOtherRankAsTheWorldCounts) {
+  const auto trace = read_flight_trace(kRecorded);
+  const auto& pipeline = trace.groups.at("pipeline_1");
+  ASSERT_TRUE(pipeline.waits);
+  EXPECT_EQ(pipeline.waits->operation, "recv");
+  EXPECT_EQ(pipeline.waits->peer, 3);
+}
+
+TEST(FlightTrace, IsToldInFewWords) {
+  const auto told = to_json(read_flight_trace(kRecorded));
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[0]["ranks"], "1-3/2");
+  EXPECT_EQ(told[0]["peer"], 3);
+  EXPECT_EQ(told[1]["ranks"], "0-3");
+  EXPECT_EQ(told[1]["number"], 47);
+}
+
+TEST(FlightTrace, OfAnythingElseNothingIsRead) {
+  for (const char* bytes : {"", "null", "[1]", R"({"entries": 3, "pg_config": []})",
+                            R"({"pg_config": {"a": {"name": 7}}, "entries": [{"process_group": [1]}, 4]})"})
+    EXPECT_NO_THROW(read_flight_trace(bytes)) << bytes;
+  EXPECT_TRUE(read_flight_trace(R"({"entries": [{}]})").empty());
+}
+
+}  // namespace
+}  // namespace sweep::agent

@@ -1,0 +1,91 @@
+// The agent's GPUs by NVML, through a fake library that each test describes.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "worker/agent/node_watch.h"
+
+namespace sweep::agent {
+namespace {
+
+constexpr const char* kLibrary = SWEEP_BIN_DIR "/libfake_nvml.so";
+
+class GpuWatch : public ::testing::Test {
+ protected:
+  ~GpuWatch() override { ::unsetenv("CUDA_VISIBLE_DEVICES"); }
+  std::unique_ptr<Nvml> nvml(const char* gpus, const char* visible = nullptr) {
+    ::setenv("FAKE_NVML", gpus, 1);
+    if (visible != nullptr) ::setenv("CUDA_VISIBLE_DEVICES", visible, 1);
+    return Nvml::load(kLibrary);
+  }
+  int asked() const {
+    void* library = ::dlopen(kLibrary, RTLD_NOW | RTLD_NOLOAD);
+    const auto function = reinterpret_cast<int (*)()>(::dlsym(library, "fake_nvml_asked"));
+    const int times = function();
+    ::dlclose(library);
+    return times;
+  }
+  // Looks as the agent does until the GPUs were asked that often.
+  AttemptEnd measured(NodeWatch& watch, const std::vector<i64>& slots, int questions) {
+    auto span = watch.begin(slots, /*on_gpu=*/true);
+    const int before = asked();
+    while (asked() < before + questions) {
+      span.sample({::getpid()}, true);
+      std::this_thread::yield();
+    }
+    AttemptEnd end;
+    while (!end.util_mean) span.report(end);  // what was asked is about to be kept
+    return end;
+  }
+};
+
+TEST_F(GpuWatch, AGpuIsKnownByTheBeginningOfItsUuid) {
+  const auto found = nvml("GPU-aa11:1 GPU-bb22:2 GPU-bb33:3");
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->named("GPU-bb2"), 1);
+  EXPECT_EQ(found->named("2"), 2);
+  EXPECT_FALSE(found->named("GPU-bb")) << "two have it";
+  EXPECT_FALSE(found->named("MIG-bb2"));
+  EXPECT_FALSE(found->named("3"));
+  EXPECT_FALSE(found->named(""));
+}
+
+TEST_F(GpuWatch, NumbersCountTheGpusThatMayBeUsed) {
+  const auto found = nvml("denied GPU-aa:7 denied GPU-bb:90");
+  ASSERT_NE(found, nullptr);
+  ASSERT_EQ(found->count(), 2);
+  EXPECT_EQ(found->uuid(*found->named("1")), "GPU-bb");
+}
+
+TEST_F(GpuWatch, UtilisationIsThatOfTheSlotsGpu) {
+  NodeWatch watch(nvml("GPU-aa:10 GPU-bb:60 GPU-cc:90", "GPU-cc,GPU-bb"));
+  const AttemptEnd end = measured(watch, {1}, 2);
+  EXPECT_EQ(*end.util_mean, 60);
+}
+
+TEST_F(GpuWatch, AGpuThatNvmlDoesNotKnowHasNoUtilisation) {
+  NodeWatch unknown(nvml("GPU-aa:10", "MIG-77"));
+  NodeWatch without(nullptr);
+  for (NodeWatch* watch : {&unknown, &without}) {
+    auto span = watch->begin({0}, /*on_gpu=*/true);
+    AttemptEnd end;
+    const auto until = std::chrono::steady_clock::now() + 3 * GpuSampler::kPause;
+    while (std::chrono::steady_clock::now() < until) span.sample({::getpid()}, true);
+    span.report(end);
+    EXPECT_FALSE(end.util_mean) << "a processor's load is not a GPU's";
+  }
+}
+
+TEST_F(GpuWatch, MemoryOfOtherPeoplesProcessesIsNoTrace) {
+  NodeWatch watch(nvml("GPU-aa:0:4711 GPU-bb:0:4712:815"));
+  EXPECT_EQ(watch.begin({0}, true).still_on_gpu({815}), "");
+  EXPECT_NE(watch.begin({1}, true).still_on_gpu({815}).find("process 815"), std::string::npos);
+  EXPECT_EQ(watch.begin({1}, true).still_on_gpu({1}), "");
+}
+
+}  // namespace
+}  // namespace sweep::agent

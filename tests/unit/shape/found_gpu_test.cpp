@@ -1,0 +1,29 @@
+// What a GPU that is there is held against.
+#include "bench_kernels/shape/found_gpu.h"
+
+#include <gtest/gtest.h>
+
+namespace sweep::shape {
+namespace {
+
+constexpr i64 kGib = i64{1} << 30;
+
+TEST(FoundGpu, CodeRunsOnLaterMinorVersionsOfItsMajorOne) {
+  const std::vector<std::string> archs{"7.5", "8.0", "9.0"};
+  EXPECT_TRUE(has_code_for(archs, "8.6"));
+  EXPECT_FALSE(has_code_for(archs, "7.0")) << "V100";
+  EXPECT_FALSE(has_code_for(archs, "12.0"));
+  EXPECT_FALSE(has_code_for(archs, ""));
+}
+
+TEST(FoundGpu, AnotherKindOrAnotherMemoryIsNotTheDeclared) {
+  const auto h100 = *find_hardware("h100-sxm-80gb");
+  EXPECT_FALSE(not_the_declared(h100, {"NVIDIA H100 80GB HBM3", "9.0", i64{85045149696}}));
+  EXPECT_FALSE(not_the_declared(h100, {"NVIDIA H100 80GB HBM3", "", {}})) << "nothing is known of it";
+  EXPECT_TRUE(not_the_declared(h100, {"NVIDIA A100-SXM4-80GB", "8.0", 79 * kGib}));
+  EXPECT_TRUE(not_the_declared(h100, {"NVIDIA H200", "9.0", 140 * kGib}));
+  EXPECT_TRUE(not_the_declared(h100, {"NVIDIA H100 MIG 3g.40gb", "9.0", 39 * kGib}));
+}
+
+}  // namespace
+}  // namespace sweep::shape
