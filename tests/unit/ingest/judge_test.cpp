@@ -312,6 +312,8 @@ TEST_F(JudgeTest, ARehearsalNeedsTheRanksThatItStartedAndNoLoss) {
   t_.records.erase(8);
   EXPECT_EQ(verdict().outcome, Outcome::kCrash);
   EXPECT_EQ(verdict().rank, 8);
+}
+
 TEST_F(JudgeTest, AnOomSaysWhatWasGoingOn) {
   RankRecord& record = failed(1, Outcome::kOom, 5);
   record.oom_kind = OomKind::kDevice, record.part = "backward", record.oom_asked_bytes = 1 << 20;
