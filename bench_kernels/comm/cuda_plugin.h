@@ -33,7 +33,7 @@ struct CudaCondition {
 // A table of functions; a member is never null. Errors come out as C++ exceptions (both sides use one
 // LibTorch).
 struct CudaPlugin {
-  static constexpr int kVersion = 2;
+  static constexpr int kVersion = 3;
   int version;
   int (*device_count)();
   void (*set_device)(int device);
@@ -45,7 +45,9 @@ struct CudaPlugin {
   void (*set_cap)(int device,
                   std::int64_t bytes);     // on what the allocator reserves, not on what is allocated
   CudaCondition (*condition)(int device);  // never throws
-  std::string (*trace)();                  // NCCL's flight recorder as JSON; from any thread
+  std::string (
+      *phantom)();  // counters of phantom GPUs as a JSON object (docs/phantom.md); empty: GPUs are real
+  std::string (*trace)();  // NCCL's flight recorder as JSON; from any thread
 };
 
 // The plug-in, loaded at the first call; nullptr where there is no GPU. Throws c10::NotImplementedError where

@@ -32,6 +32,9 @@ struct GroupOptions {
   // NCCL: split the group from this one. REQUIRES: every rank of the parent makes a group now, of members that no other
   // rank's group has. Null: the members make it alone.
   BackendPtr parent;
+  // Of a rehearsal that starts one rank for each role, and not this one's peers: phantom NCCL takes them for mirrors of
+  // it, on so many nodes. 0: the members are there.
+  int mirrored_on_nodes = 0;
   int device = 0;  // of this rank's GPU
   int rank = 0;
   int world = 1;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "bench_kernels/shape/catalogue.h"
@@ -17,9 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 constexpr i64 kMostGpus = 16;  // of a phantom node
 
-// Beside the programs; made with the LibTorch half.
+// Beside the programs' folder; made with the LibTorch half.
 fs::path phantom_dir() {
-  return program_dir() / "phantom";
+  return program_dir().parent_path() / "phantom";
 }
 
 // What a process needs to find phantom GPUs of this kind instead of a driver (docs/phantom.md).
@@ -35,8 +36,12 @@ std::vector<std::string> environment_for(const shape::Hardware& hardware) {
                                  {"peak_flops", hardware.peak_flops},
                                  {"intra_node_bandwidth", hardware.intra_node_bandwidth},
                                  {"inter_node_bandwidth", hardware.inter_node_bandwidth}};
-  return {"LD_PRELOAD=" + (dir / "libsweep_phantom.so").string(), "LD_LIBRARY_PATH=" + dir.string(),
-          "SWEEP_PHANTOM=" + device.dump(), fmt::format("SWEEP_PHANTOM_NODE=rehearsal-{}", ::getpid())};
+  std::vector<std::string> out = {"LD_PRELOAD=" + (dir / "libsweep_phantom.so").string(),
+                                  "LD_LIBRARY_PATH=" + dir.string(),
+                                  fmt::format("SWEEP_PHANTOM_NODE=rehearsal-{}", ::getpid())};
+  // A description of one's own stands.
+  if (std::getenv("SWEEP_PHANTOM") == nullptr) out.push_back("SWEEP_PHANTOM=" + device.dump());
+  return out;
 }
 
 // Why a trial cannot be rehearsed here; absent: it can.

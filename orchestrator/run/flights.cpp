@@ -46,8 +46,20 @@ std::string slow_in_screen(const NodeRecord& node) {
 bool on_phantoms(const std::vector<RankRecord>& records) {
   return std::any_of(records.begin(), records.end(), [](const RankRecord& record) {
     const auto used = parse_json(record.effective);
-    return used && used->is_object() && flag_of(*used, "phantom");
+    return used && used->is_object() && used->contains("phantom");
   });
+}
+
+// Why what every rank calls ok is no result; absent: it is one.
+std::optional<std::string> not_believed(const Attempt& attempt, const std::vector<RankRecord>& records,
+                                        const Metrics& derived) {
+  const bool phantoms = on_phantoms(records);
+  if (attempt.is_rehearsal() && !phantoms)
+    return "the rehearsal's ranks saw no phantom GPU: LD_PRELOAD did not reach them";
+  if (!attempt.is_rehearsal() && phantoms)
+    return "the ranks ran on phantom GPUs, which measure nothing; `sweep run --rehearse` keeps such runs "
+           "apart";
+  return phantoms ? std::nullopt : metrics::beyond_peak(attempt.trial, derived);
 }
 
 Result verdict(const Flight& flight) {
@@ -59,9 +71,8 @@ Result verdict(const Flight& flight) {
   const auto part = result.metrics.oom_part;
   const Metrics derived = metrics::derive(flight.attempt.trial, records, end,
                                           flight.attempt.usd_per_node_hour, flight.attempt.processes());
-  const auto impossible = result.outcome == Outcome::kOk && !on_phantoms(records)
-                              ? metrics::beyond_peak(flight.attempt.trial, derived)
-                              : std::nullopt;
+  const auto impossible =
+      result.outcome == Outcome::kOk ? not_believed(flight.attempt, records, derived) : std::nullopt;
   if (impossible) result.outcome = Outcome::kInvalid, result.phase = "step", result.reason = *impossible;
   result.metrics = result.outcome == Outcome::kOk ? derived : memory_only(derived);
   result.metrics.oom_asked_bytes = asked;

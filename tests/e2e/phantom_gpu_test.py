@@ -38,11 +38,11 @@ class PhantomGpuTest(unittest.TestCase):
             more["SWEEP_PHANTOM_FAULTS"] = faults
         return {**os.environ, **more, "SWEEP_SITE": str(self.folder / "no-site.yaml"), "OMP_NUM_THREADS": "1"}
 
-    def run_grid(self, grid, gpus=2, hardware="h100-sxm-80gb", device=None, faults="", bin_dir=BIN, precision="bf16"):
+    def run_grid(self, grid, gpus=2, hardware="h100-sxm-80gb", device=None, faults="", precision="bf16", bin_dir=BIN, rehearse=True):
         """One dictionary of COLUMNS a trial, in the order of the grid."""
         file, db = self.folder / "grid.yaml", self.folder / "grid.db"
         file.write_text(GRID.format(hardware=hardware, grid=grid, precision=precision))
-        done = subprocess.run([bin_dir / "sweep", "run", file, "--db", db], env=self.environment(gpus, device or {}, faults),
+        done = subprocess.run([bin_dir / "sweep", "run", file, "--db", db, *(["--rehearse"] if rehearse else [])], env=self.environment(gpus, device or {}, faults),
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=400)
         self.words = done.stdout + done.stderr
         database.check(db)
@@ -111,10 +111,10 @@ class PhantomGpuTest(unittest.TestCase):
         bare.mkdir()
         for program in ("sweep", "sweep-agent", "sweep-rank"):
             shutil.copy(BIN / program, bare / program)
-        cpu = self.only("{gpus_per_node: [2]}", hardware="cpu", precision="fp32", bin_dir=bare)
+        cpu = self.only("{gpus_per_node: [2]}", hardware="cpu", precision="fp32", bin_dir=bare, rehearse=False)
         self.assertEqual(cpu["outcome"], "ok", cpu)
         (self.folder / "grid.db").unlink()
-        gpu = self.only("{gpus_per_node: [1]}", gpus=1, bin_dir=bare)
+        gpu = self.only("{gpus_per_node: [1]}", gpus=1, bin_dir=bare, rehearse=False)
         self.assertEqual(gpu["outcome"], "unsupported", gpu)
 
     def test_exchanges_over_three_ranks_end(self):

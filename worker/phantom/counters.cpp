@@ -162,6 +162,15 @@ PHANTOM_API void sweep_phantom_write_counters() {
   sweep::phantom::write_counters();
 }
 
+// The same JSON object as a text of at most `size` - 1 bytes.
+PHANTOM_API void sweep_phantom_counters(char* out, std::size_t size) {
+  sweep::phantom::Text body;
+  sweep::phantom::add_all(body);
+  const std::size_t n = std::min(body.size(), size - 1);
+  std::memcpy(out, body.data(), n);
+  out[n] = 0;
+}
+
 // Programs that end without destructors are counted too.
 PHANTOM_API __attribute__((noreturn)) void _exit(int code) {
   sweep::phantom::write_counters();

@@ -37,6 +37,7 @@ ncclResult_t make(ncclComm_t* out, const std::string& name, int ranks, int rank,
 // The new ranks of those with this rank's color, by key, then by rank.
 ncclResult_t split(const CommunicatorPtr& parent, int color, int key, ncclComm_t* out,
                    const ncclConfig_t* config) {
+  if (parent->mirrored()) return ncclInvalidUsage;  // whom its peers would go with is not known
   const std::uint64_t number = parent->splits++;
   Segment& segment = *parent->segment;
   Member& me = segment.member(parent->rank);
@@ -187,7 +188,7 @@ PHANTOM_API const char* ncclGetErrorString(ncclResult_t result) {
 }
 
 PHANTOM_API const char* ncclGetLastError(ncclComm_t comm) {
-  if (comm != nullptr && comm_of(comm)->segment->shared().error != 0)
+  if (comm != nullptr && !comm_of(comm)->mirrored() && comm_of(comm)->segment->shared().error != 0)
     last_message = comm_of(comm)->segment->shared().message;
   return last_message.c_str();
 }

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 
+#include "worker/phantom/export.h"
 #include "worker/phantom/faults.h"
 #include "worker/phantom/node.h"
 #include "worker/phantom/runtime.h"
@@ -37,7 +39,15 @@ double share(const std::vector<double>& shares, int nodes) {
   return shares[below] + (shares[above] - shares[below]) * (at - static_cast<double>(below));
 }
 
+std::atomic<int> mirror_on_nodes{0};
+
 }  // namespace
+
+// A rehearsal by roles says here that the communicators made next are of mirrors, on so many nodes; 0: of ranks that
+// come.
+PHANTOM_API void sweep_phantom_mirror(int nodes) {
+  mirror_on_nodes = nodes;
+}
 
 std::size_t size_of(int type) {
   static constexpr std::array<std::size_t, 12> sizes = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
@@ -66,9 +76,10 @@ Ns collective_time(const Communicator& comm, const Operation& o) {
   const auto& d = description();
   const bool pair = o.kind == Kind::kSend || o.kind == Kind::kRecv;
   const double n = pair ? 2 : comm.ranks;
-  const bool far = pair ? comm.segment->member(o.root).node != comm.segment->member(comm.rank).node
-                        : comm.segment->nodes() > 1;
-  const int nodes = pair ? (far ? 2 : 1) : comm.segment->nodes();
+  const bool far = pair && !comm.mirrored()
+                       ? comm.segment->member(o.root).node != comm.segment->member(comm.rank).node
+                       : comm.nodes() > 1;
+  const int nodes = pair ? (far ? 2 : 1) : comm.nodes();
   double bytes = static_cast<double>(payload_of(o, comm.ranks)), rate = d.device.intra_node_bandwidth;
   if (o.kind == Kind::kAllReduce) bytes *= 2 * (n - 1) / n;
   if (o.kind == Kind::kReduceScatter || o.kind == Kind::kAllToAll) bytes *= (n - 1) / n;
@@ -101,8 +112,9 @@ ncclResult_t Communicator::make(CommunicatorPtr& out, const std::string& name, i
   made->ranks = ranks;
   made->rank = rank;
   made->device = device;
-  made->segment = Segment::join(name, ranks, rank, device);
-  if (!made->segment) return ncclSystemError;
+  made->mirror_nodes = mirror_on_nodes;
+  if (made->mirror_nodes == 0) made->segment = Segment::join(name, ranks, rank, device);
+  if (!made->segment && made->mirror_nodes == 0) return ncclSystemError;
   const auto n = static_cast<std::size_t>(ranks);
   made->sent.resize(n);
   made->sends_done.resize(n);
@@ -110,8 +122,8 @@ ncclResult_t Communicator::make(CommunicatorPtr& out, const std::string& name, i
   made->receives_done.resize(n);
   out = made;
   Clocks::get().watch();
-  if (!blocking && !made->segment->complete()) return ncclInProgress;
-  Clocks::get().wait_until([&] { return made->segment->complete() || made->aborted; });
+  if (!blocking && !made->complete()) return ncclInProgress;
+  Clocks::get().wait_until([&] { return made->complete() || made->aborted; });
   return ncclSuccess;
 }
 
@@ -122,8 +134,9 @@ Communicator::~Communicator() {
 
 ncclResult_t Communicator::error() const {
   if (own_error != ncclSuccess) return own_error;
-  if (const auto told = segment->shared().error.load()) return static_cast<ncclResult_t>(told);
-  return segment->complete() || aborted ? ncclSuccess : ncclInProgress;
+  if (const auto told = mirrored() ? 0 : segment->shared().error.load())
+    return static_cast<ncclResult_t>(told);
+  return complete() || aborted ? ncclSuccess : ncclInProgress;
 }
 
 void Communicator::disagree(const std::string& what, int other, const Operation& mine,

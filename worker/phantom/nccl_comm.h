@@ -21,8 +21,14 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
+  // Of ranks whose peers are not there: each peer is taken for a mirror of this one, so nobody is waited for.
+  bool mirrored() const { return segment == nullptr; }
+  bool complete() const { return mirrored() || segment->complete(); }
+  int nodes() const { return mirrored() ? mirror_nodes : segment->nodes(); }
+
   std::string name;
-  std::unique_ptr<Segment> segment;
+  std::unique_ptr<Segment> segment;  // null: mirrored
+  int mirror_nodes = 1;
   int ranks = 1, rank = 0, device = 0;
   bool aborted = false;
   std::uint64_t issued = 0, done = 0;  // collectives
@@ -58,10 +64,11 @@ struct Part {
 
  private:
   void collective(Ns ready);
+  void collective_of_mirrors(Ns ready);
   void send(Ns ready);
   void receive(Ns ready);
   bool all_have_come();
-  void deliver();
+  void deliver(const std::vector<const std::byte*>& all);
 };
 
 class Batch : public Meeting {  // the calls of one group on one stream: they go on side by side

@@ -26,7 +26,11 @@ bool Part::poll(Ns ready) {
     end = ready;
     return true;
   }
-  if (never_met || !comm->segment->complete()) return false;
+  if (never_met || !comm->complete()) return false;
+  if (comm->mirrored()) {
+    collective_of_mirrors(ready);
+    return end.has_value();
+  }
   const bool was = posted;
   if (operation.kind == Kind::kSend)
     send(ready);
@@ -61,7 +65,12 @@ void Part::collective(Ns ready) {
     last = std::max(last, place.ready);
     longest = std::max(longest, place.lasts);
   }
-  if (payload_of(operation, comm->ranks) <= kPayload) deliver();
+  if (payload_of(operation, comm->ranks) <= kPayload) {
+    std::vector<const std::byte*> all;
+    for (int rank = 0; rank < comm->ranks; ++rank)
+      all.push_back(comm->segment->member(rank).places[number % 2].payload);
+    deliver(all);
+  }
   comm->done = number + 1;
   end = last + longest;
 }
@@ -81,14 +90,23 @@ bool Part::all_have_come() {
   return all;
 }
 
+// Every peer came when this rank did, with the same bytes; so did the other end of a message, which carries none.
+void Part::collective_of_mirrors(Ns ready) {
+  const bool message = operation.kind == Kind::kSend || operation.kind == Kind::kRecv;
+  const std::size_t bytes = payload_of(operation, comm->ranks);
+  if (!message && bytes <= kPayload && from != nullptr) {
+    const auto* mine = static_cast<const std::byte*>(from);
+    const std::vector<std::byte> own(mine, mine + bytes);  // `to` may be the same place
+    deliver(std::vector<const std::byte*>(static_cast<std::size_t>(comm->ranks), own.data()));
+  }
+  end = ready + lasts;
+}
+
 // What this rank gets, out of the payloads of all.
-void Part::deliver() {
+void Part::deliver(const std::vector<const std::byte*>& all) {
   const auto n = static_cast<std::size_t>(comm->ranks), me = static_cast<std::size_t>(comm->rank);
   const std::size_t one = operation.count * size_of(operation.type);
   const bool is_root = operation.root == comm->rank;
-  std::vector<const std::byte*> all;
-  for (int rank = 0; rank < comm->ranks; ++rank)
-    all.push_back(comm->segment->member(rank).places[number % 2].payload);
   const double scalar =
       operation.op >= ncclNumOps ? comm->scalars[static_cast<std::size_t>(operation.op - ncclNumOps)] : 1;
   auto* out = static_cast<std::byte*>(to);

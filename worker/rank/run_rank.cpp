@@ -5,12 +5,14 @@
 #include <c10/util/Exception.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "bench_kernels/comm/cuda_plugin.h"
 #include "bench_kernels/kernels/counting_allocator.h"
@@ -44,6 +46,42 @@ Attempt read_attempt(const RankLaunch& launch) {
   return *attempt;
 }
 
+// A rehearsal puts the ranks of all nodes on this one. Those of each node then see a phantom node of their own.
+i64 local_rank_on_phantoms(const Attempt& attempt, i64 rank) {
+  const Trial& trial = attempt.trial;
+  const char* base = std::getenv("SWEEP_PHANTOM_NODE");
+  if (trial.nodes > 1 && base != nullptr)
+    ::setenv("SWEEP_PHANTOM_NODE",
+             (std::string(base) + "." + std::to_string(rank / trial.gpus_per_node)).c_str(), 1);
+  return rank % trial.gpus_per_node;
+}
+
+// On how many nodes the ranks of a group are of which not all are started; 0: all of them are.
+int mirrored_on_nodes(const Attempt& attempt, const std::vector<i64>& members) {
+  if (std::ranges::all_of(members, [&](i64 rank) { return attempt.starts(rank); })) return 0;
+  std::set<i64> nodes;
+  for (const i64 rank : members) nodes.insert(rank / attempt.trial.gpus_per_node);
+  return static_cast<int>(nodes.size());
+}
+
+nlohmann::json parsed_object(const std::string& text) {
+  auto parsed = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return parsed.is_object() ? std::move(parsed) : nlohmann::json::object();
+}
+
+// What a step cost, from the phantom GPUs' counters before and after it.
+nlohmann::json difference(const nlohmann::json& before, const nlohmann::json& after) {
+  nlohmann::json out = nlohmann::json::object();
+  for (const auto& [key, value] : after.items()) {
+    const auto old = before.contains(key) ? before.at(key) : nlohmann::json();
+    if (value.is_object())
+      out[key] = difference(old.is_object() ? old : nlohmann::json::object(), value);
+    else
+      out[key] = value.get<i64>() - (old.is_number_integer() ? old.get<i64>() : 0);
+  }
+  return out;
+}
+
 // One attempt's journey through this rank. The mesh outlives run(), so that a failure can be told to the
 // peers.
 class RankRun {
@@ -64,6 +102,7 @@ class RankRun {
   void join(const Attempt&);
   void keep_nccl_words(const Trial&) const;
   void train(const Attempt&);
+  i64 local_rank_of(const Attempt&) const;
   void screen_node();
   void leave_together();
   std::string part_that_failed() const;
@@ -74,6 +113,7 @@ class RankRun {
   RankRecord& record_;
   ProgressWriter progress_;
   std::optional<Device> device_;
+  i64 processes_ = 0;           // ranks that are started
   comm::GroupOptions meeting_;  // how this rank's groups find each other
   std::optional<FlightDoor> flight_door_;
   std::optional<parallel::Mesh> mesh_;
@@ -89,7 +129,8 @@ void RankRun::join(const Attempt& attempt) {
   at::set_num_threads(static_cast<int>(threads_of(trial, usable_cores())));
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   generator.set_current_seed(kSeed);
-  device_.emplace(trial, launch_.local_rank);
+  device_.emplace(trial, local_rank_of(attempt));
+  processes_ = attempt.processes();
   comm::GroupOptions& options = meeting_;
   options.directory = launch_.rendezvous_dir;
   options.address = launch_.address;
@@ -114,10 +155,11 @@ void RankRun::join(const Attempt& attempt) {
         options.rank = group.rank;
         options.world = group.size();
         options.members = group.members;
+        options.mirrored_on_nodes = mirrored_on_nodes(attempt, group.members);
         comm::GroupOptions wanted = options;
         if (!group.by_all) wanted.parent.reset();
         auto made = comm::make_backend(backend, wanted);
-        if (group.size() == launch_.world) options.parent = made;
+        if (group.size() == launch_.world && processes_ == launch_.world) options.parent = made;
         return made;
       },
       progress_.page());
@@ -134,12 +176,15 @@ void RankRun::keep_nccl_words(const Trial& trial) const {
   ::setenv("TORCH_FR_BUFFER_SIZE", "2000", 0);
 }
 
+i64 RankRun::local_rank_of(const Attempt& attempt) const {
+  return attempt.is_rehearsal() ? local_rank_on_phantoms(attempt, launch_.rank) : launch_.local_rank;
+}
+
 nlohmann::json RankRun::effective() const {
   nlohmann::json effective{{"device", device_->place().str()}};
   const auto& world = (*mesh_)[shape::Dimension::kWorld].backend();
   effective["backend"] = world ? nlohmann::json(world->getBackendName()) : nlohmann::json(nullptr);
   effective["threads"] = at::get_num_threads();
-  if (device_->is_cuda() && std::getenv("SWEEP_PHANTOM") != nullptr) effective["phantom"] = true;
   return effective;
 }
 
@@ -148,17 +193,29 @@ void RankRun::train(const Attempt& attempt) {
   step::TrainStep step(
       attempt.trial, device_->place(), *mesh_, [this](Part part) { progress_.part(part); },
       proof ? step::kProofOptimizer : optim::AdamWOptions());
-  auto parsed = nlohmann::json::parse(step.effective(), nullptr, /*allow_exceptions=*/false);
-  nlohmann::json used = parsed.is_object() ? std::move(parsed) : nlohmann::json::object();
+  nlohmann::json used = parsed_object(step.effective());
   used.update(effective());
+  const auto counted = [&] {
+    return parsed_object(device_->is_cuda() ? comm::cuda_plugin()->phantom() : "");
+  };
+  nlohmann::json before = counted(), last_step;
+  if (!before.empty()) used["phantom"] = before;
   record_.effective = dump(used);
   record_.outcome = Outcome::kOk;
   const auto run_step = [&] {
     mesh_->reset_traffic();
-    return step.run();
+    before = counted();
+    auto times = step.run();
+    if (!before.empty()) last_step = difference(before, counted());
+    return times;
   };
   measure(attempt.measure, run_step, *device_, progress_, record_);
   record_.sent = mesh_->sent();
+  if (last_step.is_object()) {
+    used["phantom"] = counted();
+    used["phantom"]["step"] = last_step;
+    record_.effective = dump(used);
+  }
   if (!proof) return;
   used["proof"] = nlohmann::json::parse(proof_of(attempt, step));
   record_.effective = dump(used);
@@ -201,10 +258,10 @@ void RankRun::leave_together() {
   if (world.alone()) return;
   if (world.backend()->getBackendName() != "nccl") return world.barrier();
   meeting_.name = "leave";
-  meeting_.world = world.size();
+  meeting_.world = static_cast<int>(processes_);
   const auto store = comm::group_store(meeting_, "end");
   progress_.page()->awaited.put(CollectiveName::of(Collective::kBarrier, 1, "world"));
-  if (store->add("ready", 1) == world.size()) store->set("all", std::vector<std::uint8_t>{1});
+  if (store->add("ready", 1) == processes_) store->set("all", std::vector<std::uint8_t>{1});
   store->wait({"all"}, meeting_.timeout);
   progress_.page()->awaited.put({});
 }

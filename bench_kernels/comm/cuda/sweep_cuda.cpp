@@ -3,8 +3,10 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <cuda_runtime.h>
+#include <dlfcn.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <mutex>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
@@ -40,6 +42,28 @@ void synchronize(int device) {
   c10::cuda::device_synchronize();
 }
 
+// Tells phantom NCCL, while it lives, that the peers of the communicators that are made are not there.
+class Mirrored {
+ public:
+  explicit Mirrored(int nodes) : tell_(nodes > 0 ? find() : nullptr) {
+    if (tell_ != nullptr) tell_(nodes);
+  }
+  ~Mirrored() {
+    if (tell_ != nullptr) tell_(0);
+  }
+  Mirrored(const Mirrored&) = delete;
+  Mirrored& operator=(const Mirrored&) = delete;
+
+ private:
+  using Tell = void (*)(int nodes);
+  static Tell find() {
+    const auto tell = reinterpret_cast<Tell>(dlsym(RTLD_DEFAULT, "sweep_phantom_mirror"));
+    TORCH_CHECK(tell != nullptr, "a rank without its peers needs phantom GPUs (sweep run --rehearse)");
+    return tell;
+  }
+  Tell tell_;
+};
+
 // Bound to its device and connected at once, so that NCCL's memory is there before the model is built and no
 // communicator is made in the middle of a step. Groups that every rank of the world makes at the same time are split
 // from the world's communicator, and share its resources.
@@ -57,6 +81,7 @@ BackendPtr make_nccl_group(const GroupOptions& options) {
     nccl_options->split_color = static_cast<int>(options.members.front());
     nccl_options->config.splitShare = 1;
   }
+  const Mirrored mirrored(options.mirrored_on_nodes);
   auto group = c10::make_intrusive<Nccl>(store, options.rank, options.world, std::move(nccl_options));
   group->setGroupDesc(options.label);
   group->setBoundDeviceId(device);
@@ -112,13 +137,31 @@ CudaCondition condition(int device) {
   return out;
 }
 
+std::string phantom() {
+  using Counters = void (*)(char* out, std::size_t size);
+  static const auto counters = reinterpret_cast<Counters>(dlsym(RTLD_DEFAULT, "sweep_phantom_counters"));
+  if (counters == nullptr) return {};
+  std::array<char, 8192> text{};
+  counters(text.data(), text.size());
+  return text.data();
+}
+
 std::string trace() {
   return c10d::dump_nccl_trace_json(/*includeCollectives=*/true, /*onlyActive=*/false);
 }
 
-constexpr CudaPlugin kPlugin{
-    CudaPlugin::kVersion, &device_count, &set_device, &synchronize, &make_nccl_group, &describe, &stats,
-    &reset_peak,          &set_cap,      &condition,  &trace};
+constexpr CudaPlugin kPlugin{CudaPlugin::kVersion,
+                             &device_count,
+                             &set_device,
+                             &synchronize,
+                             &make_nccl_group,
+                             &describe,
+                             &stats,
+                             &reset_peak,
+                             &set_cap,
+                             &condition,
+                             &phantom,
+                             &trace};
 
 }  // namespace
 }  // namespace sweep::comm
