@@ -35,7 +35,8 @@ struct Attempt {
   i64 log_limit_bytes = 16 << 20;  // per rank
   std::string start = "zygote";    // zygote | exec
   std::optional<double>
-      usd_per_node_hour{};  // what the site says a node costs; absent: the catalogue's price
+      usd_per_node_hour{};              // what the site says a node costs; absent: the catalogue's price
+  std::optional<double> predicted_s{};  // seconds the whole attempt is expected to take, at the pace so far
   bool operator==(const Attempt&) const = default;
 };
 

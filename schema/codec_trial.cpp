@@ -120,7 +120,8 @@ json to_json(const Attempt& a) {
           {"deadlines", to_json(a.deadlines)},
           {"log_limit_bytes", a.log_limit_bytes},
           {"start", a.start},
-          {"usd_per_node_hour", value(a.usd_per_node_hour)}};
+          {"usd_per_node_hour", value(a.usd_per_node_hour)},
+          {"predicted_s", value(a.predicted_s)}};
 }
 
 template <>
@@ -129,7 +130,7 @@ Expected<Attempt> from_json<Attempt>(const json& j) {
   Reader in(j, "attempt");
   in.get("id", a.id).get("trial_id", a.trial_id).get("trial", a.trial).get("measure", a.measure);
   in.get("deadlines", a.deadlines).get("log_limit_bytes", a.log_limit_bytes).get("start", a.start);
-  in.get("usd_per_node_hour", a.usd_per_node_hour);
+  in.get("usd_per_node_hour", a.usd_per_node_hour).get("predicted_s", a.predicted_s);
   return in.done(std::move(a));
 }
 

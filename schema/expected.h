@@ -8,7 +8,8 @@
 namespace sweep {
 
 struct Error {
-  std::string message;  // a full sentence: file, line, cause and the way out where they are known
+  std::string message;     // a full sentence: file, line, cause and the way out where they are known
+  bool disk_full = false;  // a file system, or a quota on it, takes no more
 };
 
 template <class T>

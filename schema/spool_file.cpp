@@ -22,7 +22,8 @@ struct Descriptor {
 };
 
 tl::unexpected<Error> failed(std::string_view what, const fs::path& path, int error = errno) {
-  return fail(fmt::format("{}: {}: {}", path.string(), what, std::strerror(error)));
+  return tl::unexpected(Error{fmt::format("{}: {}: {}", path.string(), what, std::strerror(error)),
+                              error == ENOSPC || error == EDQUOT});
 }
 
 // Writes all bytes or says why not; on failure errno is kept.

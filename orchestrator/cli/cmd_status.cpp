@@ -24,7 +24,7 @@ int status(Io& io, const Where& where, bool watch) {
   auto shown = varying_axes(*opened->store, opened->sweep.id);
   if (!shown) return refuse(io, shown.error());
   if (watch) return watch_it(io, *opened, std::move(*shown));
-  const auto shot = run::take_snapshot(*opened->store, opened->sweep.id, 0, std::nullopt);
+  const auto shot = run::take_snapshot(*opened->store, opened->sweep.id, 0);
   if (!shot) return refuse(io, shot.error());
   auto view = status_view(opened->sweep.name, *shot, *shown);
   if (auto added = add_details(view, *opened->store, opened->sweep, shot->counts.running, *shown); !added)

@@ -11,7 +11,7 @@ namespace sweep::cli {
 
 int refuse(Io& io, const Error& error) {
   io.err << "sweep: " << error.message << '\n';
-  return kBadInput;
+  return error.disk_full ? kExitDiskFull : kBadInput;
 }
 
 void add_db(CLI::App& command, Where& where) {

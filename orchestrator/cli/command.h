@@ -13,7 +13,8 @@
 
 namespace sweep::cli {
 
-inline constexpr int kAnswered = 0, kUnanswered = 1, kBadInput = 2, kRegression = 3, kInterrupted = 130;
+inline constexpr int kAnswered = 0, kUnanswered = 1, kBadInput = 2, kRegression = 3, kExitDiskFull = 4,
+                     kInterrupted = 130;
 
 // Data goes to out, people's text to err.
 struct Io {
@@ -62,7 +63,7 @@ void add_hardware(Registry);
 void add_completion(Registry);
 void add_manual(Registry);
 
-// Prints the sentence and gives the exit code of bad input.
+// Prints the sentence and gives the exit code: of a full disk, else of bad input.
 int refuse(Io&, const Error&);
 
 // --db and the name of a sweep, as most commands take them.

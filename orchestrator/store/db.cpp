@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 
@@ -26,7 +27,7 @@ Expected<std::unique_ptr<Db>> Db::open(const std::string& name, int flags, int b
   const int code =
       sqlite3_open_v2(name.c_str(), &handle, flags | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOMUTEX, nullptr);
   std::unique_ptr<Db> db(new Db(handle, std::move(shown_as), busy_timeout_ms));
-  if (code != SQLITE_OK) return fail(db->explain(code));
+  if (code != SQLITE_OK) return tl::unexpected(db->error(code));
   sqlite3_busy_timeout(handle, busy_timeout_ms);
   return db;
 }
@@ -53,16 +54,16 @@ Statement* Db::prepare(std::string_view sql) {
 
 Expected<void> Db::execute(const std::string& sql) {
   const int code = sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr);
-  if (code != SQLITE_OK) return fail(explain(code));
+  if (code != SQLITE_OK) return tl::unexpected(error(code));
   return {};
 }
 
 Expected<void> Db::step(std::string_view sql) {
   Statement* statement = prepare(sql);
-  if (!statement) return fail(explain(sqlite3_extended_errcode(handle_)));
+  if (!statement) return tl::unexpected(error(sqlite3_extended_errcode(handle_)));
   const int code = statement->step();
   if (code == SQLITE_DONE) return statement->reset(), Expected<void>();
-  auto failure = fail(explain(code));  // before reset() forgets it
+  auto failure = tl::unexpected(error(code));  // before reset() forgets it
   statement->reset();
   return failure;
 }
@@ -70,11 +71,16 @@ Expected<void> Db::step(std::string_view sql) {
 Expected<i64> Db::pragma(const std::string& name) {
   sqlite3_stmt* raw = nullptr;
   const int code = sqlite3_prepare_v2(handle_, ("PRAGMA " + name).c_str(), -1, &raw, nullptr);
-  if (code != SQLITE_OK) return fail(explain(code));
+  if (code != SQLITE_OK) return tl::unexpected(error(code));
   Statement statement(raw);
   const int stepped = statement.step();
-  if (stepped != SQLITE_ROW) return fail(explain(stepped));
+  if (stepped != SQLITE_ROW) return tl::unexpected(error(stepped));
   return sqlite3_column_int64(raw, 0);
+}
+
+Error Db::error(int code) const {
+  const int system = handle_ && (code & 0xff) == SQLITE_IOERR ? sqlite3_system_errno(handle_) : 0;
+  return {explain(code), (code & 0xff) == SQLITE_FULL || system == ENOSPC || system == EDQUOT};
 }
 
 std::string Db::explain(int code) const {
@@ -168,8 +174,8 @@ void Work::finish(Statement& statement) {
   statement.reset();
 }
 
-void Work::refuse(std::string sentence) {
-  if (!failure_) failure_ = Error{std::move(sentence)};
+void Work::refuse(Error error) {
+  if (!failure_) failure_ = std::move(error);
 }
 
 Expected<void> Work::commit() {

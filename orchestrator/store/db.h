@@ -90,6 +90,7 @@ class Db {
   Expected<i64> pragma(const std::string& name);
   // A sentence for people: what happened to the file and the way out.
   std::string explain(int code) const;
+  Error error(int code) const;  // the same, with its kind
 
  private:
   Db(sqlite3* handle, std::filesystem::path path, int busy_timeout_ms)
@@ -181,8 +182,9 @@ class Work {
   i64 changes() const { return sqlite3_changes64(db_.handle()); }
   i64 last_id() const { return sqlite3_last_insert_rowid(db_.handle()); }
 
-  void refuse(std::string sentence);
-  void refuse_code(int code) { refuse(db_.explain(code)); }
+  void refuse(Error);
+  void refuse(std::string sentence) { refuse(Error{std::move(sentence)}); }
+  void refuse_code(int code) { refuse(db_.error(code)); }
   bool failed() const { return failure_.has_value(); }
   Expected<void> commit();
   // commit(), then the value or the failure.

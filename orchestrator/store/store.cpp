@@ -95,7 +95,8 @@ Expected<std::unique_ptr<Db>> open_for_reading(const fs::path& path, int busy_ti
   const int code = sqlite3_errcode((*db)->handle()) & 0xff;
   std::error_code ignored;
   const bool no_log_possible = code == SQLITE_CANTOPEN || code == SQLITE_READONLY;
-  if (!no_log_possible || fs::exists(path.string() + "-wal", ignored)) return fail((*db)->explain(code));
+  if (!no_log_possible || fs::exists(path.string() + "-wal", ignored))
+    return tl::unexpected((*db)->error(code));
   std::string name = "file:";
   for (const char c : fs::absolute(path).string())
     name += std::string_view("?#%").find(c) == std::string_view::npos
