@@ -26,6 +26,7 @@ std::vector<std::string> agent_words(const AgentCall& call) {
   if (call.parent_pid > 0) add("--parent-pid", std::to_string(call.parent_pid));
   seconds("--idle-limit", call.idle_limit_s);
   seconds("--contact-limit", call.contact_limit_s);
+  seconds(kTimeLimitOption, call.time_limit_s);
   flag(call.bind, "--bind");
   if (!call.screen.empty()) add("--screen", call.screen);
   flag(!call.zygote, "--no-zygote");

@@ -19,11 +19,14 @@ struct AgentCall {
   std::string interface;  // empty: chosen
   std::string screen;  // nodes before the first trial: "show" or "leave_out" what stands out; empty: no look
   std::optional<double> lease_s, idle_limit_s, contact_limit_s;
-  bool join = false;    // serves one node; where to join comes by standard input
-  bool detach = false;  // says that it serves, and goes on in the background
-  bool bind = false;    // ranks of trials side by side keep to cores of their own
+  std::optional<double> time_limit_s;  // until the allocation ends
+  bool join = false;                   // serves one node; where to join comes by standard input
+  bool detach = false;                 // says that it serves, and goes on in the background
+  bool bind = false;                   // ranks of trials side by side keep to cores of their own
   bool zygote = true, pid_namespace = true;
 };
+
+inline constexpr const char* kTimeLimitOption = "--time-limit";
 
 // The words after the program's name.
 std::vector<std::string> agent_words(const AgentCall&);

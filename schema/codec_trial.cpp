@@ -121,6 +121,7 @@ json to_json(const Attempt& a) {
           {"log_limit_bytes", a.log_limit_bytes},
           {"start", a.start},
           {"usd_per_node_hour", value(a.usd_per_node_hour)},
+          {"predicted_s", value(a.predicted_s)},
           {"rehearsed_ranks", a.rehearsed_ranks}};
 }
 
@@ -131,6 +132,7 @@ Expected<Attempt> from_json<Attempt>(const json& j) {
   in.get("id", a.id).get("trial_id", a.trial_id).get("trial", a.trial).get("measure", a.measure);
   in.get("deadlines", a.deadlines).get("log_limit_bytes", a.log_limit_bytes).get("start", a.start);
   in.get("usd_per_node_hour", a.usd_per_node_hour).get("rehearsed_ranks", a.rehearsed_ranks);
+  in.get("predicted_s", a.predicted_s);
   return in.done(std::move(a));
 }
 

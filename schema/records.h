@@ -76,7 +76,7 @@ struct RankExit {
 struct AttemptEnd {
   i64 attempt = 0;
   std::string cause;  // done | rank_failed | hang | timeout | cancelled | agent_stopping | start_failed |
-                      // node_lost
+                      // node_lost | no_time (never started: it would not have ended in time)
   std::string
       evidence;  // JSON: of a hang, each rank's phase, step, seconds without progress, stack where possible
   bool clean = true;  // no process of the attempt left, device memory at its baseline

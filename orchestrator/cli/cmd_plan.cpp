@@ -79,6 +79,8 @@ int plan_grid(Io& io, const PlanOptions& o) {
       return refuse(io, fits.error());
   if (const auto lacking = choice ? hosts_short(*choice, planned->entries) : std::nullopt)
     io.err << fmt::format("sweep: {}\n", *lacking);
+  if (const auto crowded = choice ? ranks_beyond_cores(*choice, planned->entries) : std::nullopt)
+    io.err << fmt::format("sweep: {}\n", *crowded);
   if (o.sbatch) return show_scripts(io, *planned, o.where.db);
   auto& entries = planned->entries;
   std::stable_sort(entries.begin(), entries.end(),
@@ -93,8 +95,8 @@ int plan_grid(Io& io, const PlanOptions& o) {
   if (!site) return refuse(io, site.error());
   const auto usd = predicted_usd(entries, site->usd_per_node_hour);
   io.out << fmt::format("estimated total, run serially: {} and {} GPU-hours{} (crude roofline)\n",
-                        report::duration(seconds), report::significant(predicted_gpu_hours(entries)),
-                        usd ? fmt::format(", {} USD", report::significant(*usd)) : "");
+                        report::rough_duration(seconds), report::rough_hours(predicted_gpu_hours(entries)),
+                        usd ? fmt::format(", {:.2f} USD", *usd) : "");
   if (usd) {
     for (const auto& price : prices_of(entries, site->usd_per_node_hour))
       io.out << "price: " << price << '\n';

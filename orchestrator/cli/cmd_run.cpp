@@ -285,6 +285,8 @@ int run_grid(Io& io, const RunOptions& o) {
   if (!counts) return refuse(io, counts.error());
   io.err << fmt::format("{}: {}; on {}, results in {}\n", planned->grid.name, summary(*planned), choice->on,
                         o.where.db);
+  if (const auto crowded = ranks_beyond_cores(*choice, planned->entries))
+    io.err << "note: " << *crowded << '\n';
   if (!choice->sites.empty()) io.err << fmt::format("site profile: {}\n", choice->sites);
   if (std::none_of(planned->entries.begin(), planned->entries.end(),
                    [](const PlanEntry& e) { return e.admitted; }))

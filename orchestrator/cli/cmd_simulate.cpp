@@ -2,11 +2,14 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "orchestrator/cli/command.h"
+#include "orchestrator/cli/launchers.h"
 #include "orchestrator/cli/planning.h"
 #include "orchestrator/simulate/simulation.h"
+#include "schema/codec.h"
 
 namespace sweep::cli {
 namespace {
@@ -16,7 +19,37 @@ struct SimulateOptions {
   std::uint64_t max_points = grid::ReadOptions{}.max_points;
   bool json = false;
   simulate::Assumptions assumed;
+  // Flags that were given; what was not is what the grid and the site say of Slurm.
+  std::optional<i64> nodes, jobs, job_nodes;
 };
+
+// A cluster as large as the run would hold of it.
+Expected<simulate::Assumptions> assumptions(const SimulateOptions& o, const grid::Grid& grid) {
+  auto out = o.assumed;
+  LaunchWish wish;
+  wish.on = "slurm";
+  const auto choice = choose_launcher(grid.launch, wish);
+  if (!choice) return tl::unexpected(choice.error());
+  const auto slurm = parse_json(choice->settings).and_then([](const nlohmann::json& settings) {
+    return launch::slurm_options_from(settings);
+  });
+  if (!slurm) return tl::unexpected(slurm.error());
+  const auto settings = *parse_json(choice->settings);
+  const auto said = [&](const char* key, const std::optional<i64>& flag, i64 slurms, i64& into) {
+    if (flag)
+      into = *flag;
+    else if (settings.contains(key))
+      into = slurms;
+  };
+  said("max_nodes", o.nodes, slurm->max_nodes, out.nodes);
+  said("max_allocations", o.jobs, slurm->max_allocations, out.jobs);
+  said("allocation_nodes", o.job_nodes, slurm->allocation_nodes, out.job_nodes);
+  if (!out.job_s) out.job_s = slurm->time_s;
+  out.spread_s = slurm->spread_s;
+  out.retries_crash = grid.limits.retries_crash;
+  out.retries_infra = grid.limits.retries_infra;
+  return out;
+}
 
 // A folder that goes with it.
 class Scratch {
@@ -45,27 +78,33 @@ int simulate_grid(Io& io, const SimulateOptions& o) {
     return refuse(io,
                   {fmt::format("{}: no folder for the simulation can be made there; set TMPDIR to another",
                                std::filesystem::temp_directory_path().string())});
-  auto assumed = o.assumed;
-  assumed.retries_crash = planned->grid.limits.retries_crash;
-  assumed.retries_infra = planned->grid.limits.retries_infra;
-  const auto forecast = simulate::simulate(planned->entries, planned->grid.measure, assumed, scratch.path());
+  const auto assumed = assumptions(o, planned->grid);
+  if (!assumed) return refuse(io, assumed.error());
+  const auto forecast = simulate::simulate(planned->entries, planned->grid.measure, *assumed, scratch.path());
   if (!forecast) return refuse(io, forecast.error());
   io.out << (o.json ? simulate::to_json(*forecast) : simulate::to_text(*forecast));
   return forecast->end.empty() ? kAnswered : kUnanswered;
 }
 
-void add_cluster(CLI::App& c, simulate::Assumptions& a) {
-  c.add_option("--nodes", a.nodes, "nodes that the sweep may hold at once")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
+void add_cluster(CLI::App& c, SimulateOptions& o) {
+  auto& a = o.assumed;
+  c.add_option(
+       "--nodes", o.nodes,
+       fmt::format("nodes that the sweep may hold at once; absent: max_nodes of launch.slurm, else {}",
+                   a.nodes))
+      ->check(CLI::Range(1, 1000000));
   c.add_option("--spares", a.spares, "spare nodes, which replace broken ones")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
-  c.add_option("--jobs", a.jobs, "allocations at once")->check(CLI::Range(1, 100000))->capture_default_str();
-  c.add_option("--job-nodes", a.job_nodes, "nodes of one allocation, unless a trial needs more")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
-  c.add_option("--job-seconds", a.job_s, "the longest an allocation may last; absent: what its work needs")
+  c.add_option("--jobs", o.jobs, fmt::format("allocations at once; absent: max_allocations, else {}", a.jobs))
+      ->check(CLI::Range(1, 100000));
+  c.add_option(
+       "--job-nodes", o.job_nodes,
+       fmt::format("nodes of one allocation, unless a trial needs more; absent: allocation_nodes, else {}",
+                   a.job_nodes))
+      ->check(CLI::Range(1, 1000000));
+  c.add_option("--job-seconds", a.job_s,
+               "the longest an allocation may last; absent: time of launch.slurm, else what its work needs")
       ->check(CLI::PositiveNumber);
   c.add_option("--queue-seconds", a.queue_s, "mean wait of an allocation in the queue")
       ->check(CLI::NonNegativeNumber)
@@ -106,7 +145,7 @@ void add_simulate(Registry r) {
   auto o = std::make_shared<SimulateOptions>();
   c->add_option("GRID", o->grid, "the grid file (YAML)")->required();
   c->add_flag("--json", o->json, "as one line of JSON");
-  add_cluster(*c, o->assumed);
+  add_cluster(*c, *o);
   add_failures(*c, o->assumed);
   c->add_option("--max-points", o->max_points, "largest number of combinations before `where`")
       ->capture_default_str();

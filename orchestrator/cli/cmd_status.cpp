@@ -27,7 +27,7 @@ int status(Io& io, const Where& where, bool watch, bool as_json) {
   auto shown = varying_axes(*opened->store, opened->sweep.id);
   if (!shown) return refuse(io, shown.error());
   if (watch) return watch_it(io, *opened, std::move(*shown));
-  const auto shot = run::take_snapshot(*opened->store, opened->sweep.id, 0, std::nullopt);
+  const auto shot = run::take_snapshot(*opened->store, opened->sweep.id, 0);
   if (!shot) return refuse(io, shot.error());
   if (as_json) {
     const auto document = status_json(*opened, *shot);

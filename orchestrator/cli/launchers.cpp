@@ -15,6 +15,7 @@
 #include "orchestrator/grid/site.h"
 #include "orchestrator/launch/commands.h"
 #include "orchestrator/launch/slurm.h"
+#include "orchestrator/launch/slurm_state.h"
 #include "orchestrator/launch/ssh.h"
 #include "schema/codec.h"
 #include "schema/rehearsal.h"
@@ -44,11 +45,27 @@ run::MakeLauncher local_maker(const launch::Programs& programs) {
   };
 }
 
-// 0: it has none, or Slurm does not say.
-i64 standing_nodes(i64 job) {
-  const auto said = launch::run_alone(
-      {"squeue", "--noheader", fmt::format("--jobs={}", job), "--states=RUNNING", "--format=%D"}, 60);
-  return said.ok() ? std::atoll(said.out.c_str()) : 0;
+// An allocation that is there already: its nodes, and how long it lasts. 0 nodes: it has none, or Slurm does not say.
+void ask_standing(launch::SlurmOptions& options) {
+  const auto said = launch::run_alone({"squeue", "--noheader", fmt::format("--jobs={}", options.standing),
+                                       "--states=RUNNING", "--format=%D|%L"},
+                                      60);
+  options.max_nodes = said.ok() ? std::atoll(said.out.c_str()) : 0;
+  const auto left = said.out.find('|');
+  if (said.ok() && left != std::string::npos)
+    options.standing_s = launch::slurm_seconds(said.out.substr(left + 1, said.out.find('\n') - left - 1));
+}
+
+std::set<std::string> partitions_of(const launch::SlurmOptions& options) {
+  const auto named = [](const std::map<std::string, std::string>& asks) {
+    const auto found = asks.find("partition");
+    return found == asks.end() ? std::string() : found->second;
+  };
+  std::set<std::string> out{named(options.ask)};
+  for (const auto& [hardware, asks] : options.hardware)
+    out.insert(named(launch::slurm_asks_for(hardware, options)));
+  if (options.head.contains("partition")) out.insert(named(options.head));
+  return out;
 }
 
 Expected<run::MakeLauncher> slurm_maker(const LaunchChoice& choice, const nlohmann::json& settings,
@@ -59,10 +76,12 @@ Expected<run::MakeLauncher> slurm_maker(const LaunchChoice& choice, const nlohma
   options->standing = choice.standing;
   if (choice.standing > 0) {
     options->max_allocations = 1;
-    options->max_nodes = standing_nodes(choice.standing);
+    ask_standing(*options);
     if (options->max_nodes < 1)
       return fail(fmt::format("Slurm tells of no nodes of job {}: is it running?", choice.standing));
   }
+  if (choice.standing == 0)
+    if (auto known = know_partitions(*options); !known) return tl::unexpected(known.error());
   s.by_need = true;
   if (wish.slots > 0) options->slots = wish.slots;
   const auto slots = slots_of(*options);
@@ -70,6 +89,7 @@ Expected<run::MakeLauncher> slurm_maker(const LaunchChoice& choice, const nlohma
   s.slots = *slots;
   s.bounds = {options->max_nodes, options->max_allocations, options->time_s, options->allocation_nodes,
               choice.standing > 0};
+  s.bounds.spread_s = options->spread_s;
   return run::MakeLauncher(
       [options = std::move(*options), programs](boost::asio::io_context& io, launch::Launcher::Sink sink) {
         return launch::make_slurm(io, options, programs, std::move(sink));
@@ -149,6 +169,28 @@ Expected<std::pair<i64, std::string>> most_slots(const LaunchChoice& choice, con
 
 }  // namespace
 
+Expected<void> know_partitions(launch::SlurmOptions& options) {
+  for (const auto& partition : partitions_of(options)) {
+    const auto said = launch::run_alone(launch::sinfo_of(partition), 60);
+    if (!said.ok()) continue;
+    const auto facts = launch::read_sinfo(said.out);
+    options.idle[partition] = facts.idle;
+    if (!facts.longest_s) continue;
+    const auto name = partition.empty() ? std::string("the default partition") : "partition " + partition;
+    if (options.time_s && *options.time_s > *facts.longest_s)
+      return fail(fmt::format("launch.slurm.time: {} is longer than {} allows a job ({}); make it shorter",
+                              launch::slurm_time(*options.time_s), name,
+                              launch::slurm_time(*facts.longest_s)));
+    if (*facts.longest_s <= launch::reserved_seconds(options))
+      return fail(
+          fmt::format("{} allows a job {}, and signal_seconds leaves nothing of it; name another partition",
+                      name, launch::slurm_time(*facts.longest_s)));
+    options.longest_s = std::min(options.longest_s.value_or(*facts.longest_s), *facts.longest_s);
+  }
+  if (!options.time_s) options.time_s = options.longest_s;
+  return {};
+}
+
 Expected<i64> slots_of(const launch::SlurmOptions& options) {
   if (options.colocate && options.slots < 1)
     return fail(
@@ -199,6 +241,20 @@ std::optional<std::string> hosts_short(const LaunchChoice& choice, const std::ve
   return fmt::format(
       "these trials would stay pending: {}; name more hosts of that hardware in launch.ssh.hosts",
       fmt::join(beyond, "; "));
+}
+
+std::optional<std::string> ranks_beyond_cores(const LaunchChoice& choice,
+                                              const std::vector<PlanEntry>& entries) {
+  if (choice.on != "local") return std::nullopt;
+  i64 trials = 0, most = 0;
+  for (const auto& entry : entries) {
+    if (!entry.admitted || entry.trial.hardware != "cpu" || entry.trial.world() <= cpu_cores()) continue;
+    ++trials;
+    most = std::max(most, entry.trial.world());
+  }
+  if (trials == 0) return std::nullopt;
+  return fmt::format("{} {} up to {} CPU ranks on the {} cores of this machine: their times will say little",
+                     trials, trials == 1 ? "trial has" : "trials have", most, cpu_cores());
 }
 
 Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchWish& wish) {

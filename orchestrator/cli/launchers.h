@@ -42,8 +42,15 @@ Expected<void> slots_fit(const LaunchChoice&, const LaunchWish&, const std::set<
 // What a run would say of hosts reached by ssh before it starts anything: none are named, or too few for some trials.
 std::optional<std::string> hosts_short(const LaunchChoice&, const std::vector<PlanEntry>&);
 
+// A warning: trials have more CPU ranks than this machine has cores, so what they measure is the waiting for a core.
+std::optional<std::string> ranks_beyond_cores(const LaunchChoice&, const std::vector<PlanEntry>&);
+
 // Slots of a node that jobs of these settings hand out.
 Expected<i64> slots_of(const launch::SlurmOptions&);
+
+// Asks Slurm of the partitions that these settings name: how many nodes stand idle, and the longest a job may last, which
+// bounds what is asked for. An error: `time` is longer than that. What Slurm does not say stays open.
+Expected<void> know_partitions(launch::SlurmOptions&);
 
 // Sets what the launcher decides of the settings and gives its maker. Errors: programs that are missing,
 // settings that no launcher takes.

@@ -52,11 +52,13 @@ int show_scripts(Io& io, const Planned& planned, const std::string& db) {
   wish.on = "slurm";
   const auto choice = choose_launcher(planned.grid.launch, wish);
   const auto settings = choice.and_then([](const LaunchChoice& c) { return parse_json(c.settings); });
-  const auto options =
-      settings.and_then([](const nlohmann::json& j) { return launch::slurm_options_from(j); });
+  auto options = settings.and_then([](const nlohmann::json& j) { return launch::slurm_options_from(j); });
   if (!options) return refuse(io, options.error());
-  const run::Bounds bounds{options->max_nodes, options->max_allocations, options->time_s,
-                           options->allocation_nodes};
+  if (auto known = know_partitions(*options); !known) return refuse(io, known.error());
+  run::Bounds bounds{options->max_nodes, options->max_allocations, options->time_s,
+                     options->allocation_nodes};
+  bounds.spread_s = options->spread_s;
+  for (const auto& [partition, idle] : options->idle) bounds.idle_nodes = std::max(bounds.idle_nodes, idle);
   const auto groups = demand_of(planned.entries);
   const auto wanted = run::allocations_wanted(groups, {}, bounds);
   if (const auto beyond = run::beyond_bounds(groups, bounds)) return refuse(io, {*beyond});

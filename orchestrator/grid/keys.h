@@ -85,6 +85,7 @@ inline constexpr std::array kLaunchKeys{
     LaunchKey{"slurm", "max_nodes", LaunchKind::kCount},
     LaunchKey{"slurm", "max_allocations", LaunchKind::kCount},
     LaunchKey{"slurm", "allocation_nodes", LaunchKind::kCount},
+    LaunchKey{"slurm", "spread_seconds", LaunchKind::kReal},
     LaunchKey{"slurm", "time", LaunchKind::kTime},
     LaunchKey{"slurm", "extra", LaunchKind::kTexts},
     LaunchKey{"slurm", "hardware", LaunchKind::kHardware},

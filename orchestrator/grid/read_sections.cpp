@@ -22,7 +22,7 @@ using Json = nlohmann::json;
 
 // Slurm's own forms of a time limit: minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM, D-HH:MM:SS (sbatch(1), --time).
 bool is_slurm_time(const std::string& text) {
-  static const std::regex forms(R"(\d{1,6}(:\d{2}){0,2}|\d{1,4}-\d{1,2}(:\d{2}){0,2})");
+  static const std::regex forms(R"(\d{1,6}(:[0-5]\d){0,2}|\d{1,4}-([01]?\d|2[0-3])(:[0-5]\d){0,2})");
   return text.size() <= 20 && std::regex_match(text, forms);
 }
 
@@ -39,6 +39,18 @@ Expected<Json> read_words(const Document& document, const Node& node, std::strin
   return out;
 }
 
+// A directive of a batch script is one line, and the quotes in it are sbatch's.
+Status fits_a_directive(const Document& document, const Entry& entry, const std::string& word) {
+  for (const unsigned char c : word)
+    if (c < 0x20 || c == 0x7f || c == '"' || c == '\\')
+      return tl::unexpected(
+          document.error(entry.value->place,
+                         fmt::format("{} holds a quote, a backslash or a control character, which a Slurm "
+                                     "directive cannot carry; leave it out",
+                                     entry.key)));
+  return {};
+}
+
 // A map of texts with these keys.
 Expected<Json> read_asks(const Document& document, const Node& node, Place at, std::string_view what,
                          std::span<const std::string_view> known) {
@@ -48,6 +60,7 @@ Expected<Json> read_asks(const Document& document, const Node& node, Place at, s
   for (const Entry& ask : node.entries) {
     const auto word = read_word(document, *ask.value, ask.key, 1024);
     if (!word) return tl::unexpected(word.error());
+    SWEEP_GRID_TRY(fits_a_directive(document, ask, *word));
     out[ask.key] = *word;
   }
   return out;
@@ -127,7 +140,9 @@ Expected<Json> read_launch_value(const Document& document, const Entry& entry, L
   if (!word) return tl::unexpected(word.error());
   if (kind == LaunchKind::kTime && !is_slurm_time(*word)) {
     return tl::unexpected(document.error(
-        entry.value->place, fmt::format("time is '{}'; write it as \"HH:MM:SS\" or \"D-HH:MM:SS\"", *word)));
+        entry.value->place,
+        fmt::format("time is '{}'; write it as \"HH:MM:SS\" or \"D-HH:MM:SS\", minutes and seconds below 60",
+                    *word)));
   }
   if (kind == LaunchKind::kScreen && *word != "show" && *word != "leave_out") {
     return tl::unexpected(document.error(
@@ -213,6 +228,8 @@ Expected<Json> read_launcher(const Document& document, const Entry& launcher) {
       if (key.launcher != launcher.key || key.key != entry.key) continue;
       auto value = read_launch_value(document, entry, key.kind);
       if (!value) return tl::unexpected(value.error());
+      if (launcher.key == "slurm" && value->is_string())
+        SWEEP_GRID_TRY(fits_a_directive(document, entry, value->get<std::string>()));
       out[entry.key] = std::move(*value);
     }
   }

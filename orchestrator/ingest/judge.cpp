@@ -1,6 +1,7 @@
 // Testimony -> verdict, from typed records only. What each rule is for:
 //   node_lost                        what the other nodes' ranks said of it follows from that: node_lost
 //   cancelled, agent_stopping        the ranks were ended on purpose: cancelled, whatever they said while
+//   no_time                          it was never started, for want of time: cancelled
 //   dying oom, unsupported, invalid        a rank that says so itself outranks the agent's hang or timeout:
 //   its peers hang because
 //                                    it is gone
@@ -106,6 +107,8 @@ Cause by_agent(Outcome outcome, const AttemptEnd& end, std::string otherwise) {
 std::optional<Cause> decide(const Attempt& attempt, const Testimony& t) {
   const i64 world = attempt.trial.world();
   const std::string& word = t.end->cause;
+  if (word == "no_time")
+    return by_agent(Outcome::kCancelled, *t.end, "not started: the allocation ends before it would");
   if (word == "cancelled" || word == "agent_stopping")
     return by_agent(Outcome::kCancelled, *t.end,
                     word == "cancelled" ? "cancelled while it ran" : "the agent was stopping");

@@ -98,6 +98,12 @@ class Launcher {
     (void)hardware, (void)avoid;
     return std::nullopt;
   }
+  // Nodes of a scheduler that stand idle for trials of this hardware, beyond what has been asked for already; 0: none,
+  // or it is not known.
+  virtual i64 idle_nodes(const std::string& hardware) const {
+    (void)hardware;
+    return 0;
+  }
   virtual Expected<i64> post_attempt(const AllocationId&,
                                      const Attempt&) = 0;  // the inbox line's sequence number
   virtual Expected<void> post_cancel(const AllocationId&, i64 attempt) = 0;

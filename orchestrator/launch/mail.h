@@ -24,6 +24,8 @@ class Mail {
   std::uint64_t delivered() const { return delivered_; }
   // The reason of this incarnation's bye, when it is the last line of the outbox; empty: there is none.
   std::string bye_reason() const;
+  // The folder or a mailbox in it is not the one that was opened: somebody removed or replaced it.
+  bool gone() const { return inbox_ && inbox_->displaced(); }
 
  private:
   std::filesystem::path spool_;

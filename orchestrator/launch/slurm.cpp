@@ -7,6 +7,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <map>
+#include <set>
 
 #include "orchestrator/launch/held_allocations.h"
 #include "orchestrator/launch/slurm_job.h"
@@ -40,7 +41,8 @@ class Slurm final : public HeldAllocations<SlurmJob> {
                 },
                 [this] { pace_.hurry(steady_s()); },
                 steady_s},
-        timer_(io) {
+        timer_(io),
+        idle_(around_.options.idle) {
     tick();
   }
   ~Slurm() override {
@@ -59,6 +61,16 @@ class Slurm final : public HeldAllocations<SlurmJob> {
     if (auto sent = job->submit(); !sent) return sent;
     held_[wanted.id] = std::move(job);
     return {};
+  }
+  i64 idle_nodes(const std::string& hardware) const override {
+    if (around_.options.standing > 0) return 0;
+    const auto asks = slurm_asks_for(hardware, around_.options);
+    const auto partition = asks.find("partition");
+    const auto found = idle_.find(partition == asks.end() ? "" : partition->second);
+    i64 idle = found == idle_.end() ? 0 : found->second;
+    for (const auto& [id, job] : held_)
+      if (!counted_.contains(id)) idle -= job->request().nodes;
+    return std::max<i64>(0, idle);
   }
   Expected<std::optional<AllocationRequest>> adopt(const AllocationId& id, const std::filesystem::path& spool,
                                                    i64 incarnation, std::uint64_t offset) override {
@@ -198,8 +210,23 @@ class Slurm final : public HeldAllocations<SlurmJob> {
     return {};
   }
 
+  // Asked with the others' questions, as often as poll_seconds allows.
+  void ask_idle() {
+    if (around_.options.standing > 0 || steady_s() - idle_asked_s_ < around_.options.poll_s) return rest();
+    idle_asked_s_ = steady_s();
+    question(sinfo_idle(), [this](const Said& said) {
+      if (said.ok()) {
+        idle_ = read_idle(said.out);
+        counted_.clear();
+        for (const auto& [id, job] : held_)
+          if (job->runs()) counted_.insert(id);
+      }
+      rest();
+    });
+  }
+
   void answered() {
-    rest();
+    ask_idle();
     const auto jobs = held_;
     for (const auto& [id, job] : jobs) {
       const auto facts = known_.find(job->name());
@@ -231,6 +258,9 @@ class Slurm final : public HeldAllocations<SlurmJob> {
   bool asking_ = false, no_accounting_ = false;
   int failures_ = 0;
   std::size_t turn_ = 0;
+  std::map<std::string, i64> idle_;  // nodes by partition, when they were counted last
+  std::set<AllocationId> counted_;   // that had their nodes then
+  double idle_asked_s_ = steady_s();
 };
 
 }  // namespace

@@ -199,7 +199,12 @@ void SlurmJob::started() {
   Started out{request_.id, fmt::format("Slurm job {}", job_ ? std::to_string(*job_) : name()),
               job_.value_or(0), std::nullopt, 0};
   if (!nodes_.empty()) out.where += " on " + nodes_;
-  out.seconds_left = seconds_left_.value_or(request_.seconds) - around_.options.signal_s;
+  const auto& options = around_.options;
+  const auto left = seconds_left_ ? seconds_left_ : options.standing > 0 ? options.standing_s : std::nullopt;
+  if (left)
+    out.seconds_left = *left - reserved_seconds(options);
+  else if (options.standing == 0)
+    out.seconds_left = usable_seconds(request_.seconds, options);
   if (adopted_ && seconds_left_) out.held_s = std::max(0.0, request_.seconds - *seconds_left_);
   around_.say(out);
 }
@@ -215,12 +220,26 @@ void SlurmJob::look() {
     any = true;
     around_.say(*news);
   }
+  if (!ended_) look_for_folder();
   if (ended_ || (!any && over_since_s_ == 0)) return;
   const auto reason = mail_.bye_reason();
   if (reason.empty()) return;
   said_bye_s_ = around_.now_s();
   around_.hurry();
-  end(reason, false, reason == "signal");
+  end(reason, false, reason == "signal" || reason == "time limit");
+}
+
+// The agent is cut off with it, and can say nothing any more. A file system may be away for a moment.
+void SlurmJob::look_for_folder() {
+  constexpr double kAwayFor = 3;
+  if (verdict_ || !mail_.gone()) return void(folder_gone_s_ = 0);
+  if (folder_gone_s_ == 0) folder_gone_s_ = around_.now_s();
+  if (around_.now_s() - folder_gone_s_ < kAwayFor) return;
+  give_up(
+      fmt::format("its folder {} was removed or replaced while it ran: what had not been read of it is lost",
+                  request_.spool.string()),
+      true, false);
+  around_.hurry();
 }
 
 bool SlurmJob::is_this(const JobFacts& facts) const {

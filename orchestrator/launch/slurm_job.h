@@ -49,6 +49,7 @@ class SlurmJob : public std::enable_shared_from_this<SlurmJob> {
   std::optional<i64> number() const { return job_; }
   bool ended() const { return ended_; }
   bool adopted() const { return adopted_; }
+  bool runs() const { return runs_; }      // has its nodes, by Slurm's word
   bool closed() const { return closed_; }  // nothing more to ask about
   void abandon();                          // says nothing any more; the job lives on
 
@@ -66,6 +67,7 @@ class SlurmJob : public std::enable_shared_from_this<SlurmJob> {
   void waits(const JobFacts&);
   void missing();
   void started();
+  void look_for_folder();
   void give_up(std::string reason, bool lost, bool blameless);
   void end(std::string reason, bool lost, bool blameless);
   void remark(std::string text);
@@ -79,6 +81,7 @@ class SlurmJob : public std::enable_shared_from_this<SlurmJob> {
   std::string submitted_, nodes_, remarked_;
   std::optional<double> seconds_left_;
   double born_s_, said_bye_s_ = 0, hopeless_since_s_ = 0, over_since_s_ = 0;
+  double folder_gone_s_ = 0;
   double send_again_s_ = 0,
          room_pause_ = 15;  // where Slurm takes no further job of this user: when to ask again
   int submissions_ = 0, denied_ = 0;

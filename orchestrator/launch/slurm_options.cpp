@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "orchestrator/launch/slurm_state.h"
@@ -119,7 +120,7 @@ Expected<SlurmOptions> slurm_options_from(const Json& section) {
       return fail("launch.slurm.time: a limit of at least one minute is needed, as in \"02:00:00\"");
   }
   out.signal_s = section.value("signal_seconds", out.signal_s);
-  if (out.time_s && out.signal_s >= *out.time_s)
+  if (out.time_s && reserved_seconds(out) >= *out.time_s)
     return fail("launch.slurm: signal_seconds leaves nothing of time; make one smaller or the other larger");
   out.idle_s = section.value("idle_seconds", out.idle_s);
   out.lease_s = section.value("lease_seconds", out.lease_s);
@@ -128,8 +129,20 @@ Expected<SlurmOptions> slurm_options_from(const Json& section) {
   out.max_nodes = section.value("max_nodes", out.max_nodes);
   out.max_allocations = section.value("max_allocations", out.max_allocations);
   out.allocation_nodes = section.value("allocation_nodes", out.allocation_nodes);
+  out.spread_s = section.value("spread_seconds", out.spread_s);
   out.confirm_gpu_hours = section.value("confirm_gpu_hours", 0.0);
   return out;
+}
+
+// Slurm looks at time limits every half minute (PERIODIC_TIMEOUT of slurmctld) and signals what is due by the next look.
+constexpr double kSignalEarly = 30;
+
+i64 signal_before_end(const SlurmOptions& options) {
+  return std::max<i64>(1, static_cast<i64>(std::floor(options.signal_s - kSignalEarly)));
+}
+
+double reserved_seconds(const SlurmOptions& options) {
+  return std::max(options.signal_s, static_cast<double>(signal_before_end(options)) + kSignalEarly);
 }
 
 std::map<std::string, std::string> slurm_asks_for(const std::string& hardware, const SlurmOptions& options) {

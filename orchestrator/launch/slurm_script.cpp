@@ -94,7 +94,7 @@ std::vector<std::string> slurm_directives(const AllocationRequest& wanted, const
       "--no-requeue",
       "--open-mode=append",
       slurm_directive("output", slurm_file_name((wanted.spool / "slurm.log").string())),
-      fmt::format("--signal=B:TERM@{}", static_cast<i64>(std::ceil(options.signal_s)))};
+      fmt::format("--signal=B:TERM@{}", signal_before_end(options))};
   if (options.exclusive) out.emplace_back("--exclusive");
   auto asks = asks_for(wanted, options);
   auto first = asks;
@@ -137,6 +137,10 @@ std::string container_wrapper(const SlurmContainer& container, const std::filesy
   return "#!/bin/sh\n# Starts a rank in its container; the agent stays outside.\nexec" + words + " \"$@\"\n";
 }
 
+double usable_seconds(double asked_s, const SlurmOptions& options) {
+  return slurm_seconds(slurm_time(asked_s)).value_or(asked_s) - reserved_seconds(options);
+}
+
 std::vector<std::string> head_agent_words(const AllocationRequest& wanted, const SlurmOptions& options,
                                           const Programs& programs) {
   const bool contained = !options.container.runtime.empty();
@@ -150,6 +154,8 @@ std::vector<std::string> head_agent_words(const AllocationRequest& wanted, const
   call.bind = options.colocate;
   call.screen = programs.screen;
   call.zygote = programs.zygote;
+  if (options.standing > 0 && options.standing_s)
+    call.time_limit_s = std::floor(*options.standing_s - reserved_seconds(options));
   if (wanted.nodes > 1) {
     call.nodes = wanted.nodes;
     call.peers = "slurm";
@@ -181,7 +187,9 @@ Expected<std::string> slurm_script(const AllocationRequest& wanted, const SlurmO
   out += fmt::format("export {}={}\n", kAttemptVariable, shell_word(mark));
   out += "exec";
   for (const auto& word : head_agent_words(wanted, options, programs)) out += " " + shell_word(word);
-  return out + "\n";
+  // The prologue takes of the job's time, too.
+  return out + fmt::format(" {} \"$(({} - SECONDS))\"\n", kTimeLimitOption,
+                           static_cast<i64>(usable_seconds(wanted.seconds, options)));
 }
 
 }  // namespace sweep::launch

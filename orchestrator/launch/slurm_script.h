@@ -28,6 +28,9 @@ Expected<std::string> slurm_script(const AllocationRequest&, const SlurmOptions&
 // control character anywhere is an error.
 Expected<std::string> batch_script_head(const std::vector<std::string>& directives);
 
+// Seconds of an allocation asked for so long that its agent may use.
+double usable_seconds(double asked_s, const SlurmOptions&);
+
 // The words that start the head agent.
 std::vector<std::string> head_agent_words(const AllocationRequest&, const SlurmOptions&, const Programs&);
 

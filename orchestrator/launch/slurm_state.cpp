@@ -240,16 +240,21 @@ std::optional<JobFacts> read_scontrol(std::string_view answer) {
 }
 
 std::vector<std::string> sinfo_of(std::string_view partition) {
-  std::vector<std::string> out{"sinfo", "--noheader", "--format=%a|%D|%T"};
+  std::vector<std::string> out{"sinfo", "--noheader", "--format=%a|%D|%T|%l|%P"};
   if (!partition.empty()) out.push_back(fmt::format("--partition={}", partition));
   return out;
 }
 
+// Without a name all partitions are listed, the default one with a star: jobs that name none go there.
 PartitionFacts read_sinfo(std::string_view answer) {
   PartitionFacts out;
-  for (const auto line : split(answer, '\n', answer.size() + 1)) {
-    const auto fields = split(line, '|', 3);
-    if (fields.size() != 3) continue;
+  const auto lines = split(answer, '\n', answer.size() + 1);
+  const auto by_default = [](const auto& fields) { return fields.size() == 5 && fields[4].ends_with('*'); };
+  const bool has_default =
+      std::ranges::any_of(lines, [&](std::string_view line) { return by_default(split(line, '|', 5)); });
+  for (const auto line : lines) {
+    const auto fields = split(line, '|', 5);
+    if (fields.size() < 3 || (has_default && !by_default(fields))) continue;
     const i64 count = number(fields[1]).value_or(0);
     out.up = out.up || fields[0] == "up";
     out.nodes += count;
@@ -257,6 +262,25 @@ PartitionFacts read_sinfo(std::string_view answer) {
       out.working += count;
     else
       out.others += fmt::format("{}{} {}", out.others.empty() ? "" : ", ", count, fields[2]);
+    if (fields[2] == "idle") out.idle += count;
+    if (fields.size() == 5) out.longest_s = slurm_seconds(fields[3]);
+  }
+  return out;
+}
+
+std::vector<std::string> sinfo_idle() {
+  return {"sinfo", "--noheader", "--states=idle", "--format=%P|%D|%T"};
+}
+
+std::map<std::string, i64> read_idle(std::string_view answer) {
+  std::map<std::string, i64> out;
+  for (const auto line : split(answer, '\n', answer.size() + 1)) {
+    const auto fields = split(line, '|', 3);
+    if (fields.size() != 3 || fields[2] != "idle") continue;
+    const i64 count = number(fields[1]).value_or(0);
+    const bool by_default = fields[0].ends_with('*');
+    out[std::string(fields[0].substr(0, fields[0].size() - (by_default ? 1 : 0)))] += count;
+    if (by_default) out[""] += count;
   }
   return out;
 }
@@ -277,6 +301,10 @@ std::optional<double> slurm_seconds(std::string_view text) {
     parts.push_back(static_cast<double>(*read));
   }
   if (parts.size() > 3) return std::nullopt;
+  // Only the first part counts on: 90 minutes are "90:00", and "00:90:00" is a slip.
+  for (std::size_t i = 1; i < parts.size(); ++i)
+    if (parts[i] > 59) return std::nullopt;
+  if (with_days && parts[0] > 23) return std::nullopt;
   parts.resize(3, 0);
   // Without days one part is minutes and two are minutes:seconds; with days they are hours[:minutes[:seconds]].
   const auto given = static_cast<std::size_t>(std::count(text.begin(), text.end(), ':')) + 1;

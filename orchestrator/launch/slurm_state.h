@@ -57,11 +57,16 @@ std::vector<StepFacts> read_steps(std::string_view answer);
 // A partition (empty: the default ones) and its nodes, as sinfo counts them.
 struct PartitionFacts {
   bool up = false;
-  i64 nodes = 0, working = 0;  // working: they will run jobs, now or when those of others have ended
-  std::string others;          // "2 drained, 1 down*": those that do not work
+  i64 nodes = 0, working = 0;         // working: they will run jobs, now or when those of others have ended
+  i64 idle = 0;                       // working, and nobody has them
+  std::string others;                 // "2 drained, 1 down*": those that do not work
+  std::optional<double> longest_s{};  // of one job; absent: no limit
 };
 std::vector<std::string> sinfo_of(std::string_view partition);
 PartitionFacts read_sinfo(std::string_view answer);
+// Idle nodes by partition; the default partition is also "".
+std::vector<std::string> sinfo_idle();
+std::map<std::string, i64> read_idle(std::string_view answer);
 
 // "1-02:03:04", "02:03:04", "03:04", "5" (minutes, of a limit given so); none: UNLIMITED, NOT_SET, INVALID.
 std::optional<double> slurm_seconds(std::string_view text);

@@ -145,6 +145,13 @@ void add_ranks(Lines& lines, nlohmann::json& evidence) {
     }
     of->erase("ranks");
   }
+  // The agent's word on any attempt is kept there; of one that did not hang, its sentence is the reason above.
+  const auto cause = evidence.find("cause");
+  const bool hung = cause == evidence.end() || *cause == "hang" || *cause == "timeout";
+  if (auto word = evidence.find("hang"); !hung && word != evidence.end() && word->is_object()) {
+    word->erase("why");
+    if (word->empty()) evidence.erase(word);
+  }
   if (printed > kEvidenceLines) lines.add("", fmt::format("... and {} more", printed - kEvidenceLines));
 }
 

@@ -87,12 +87,23 @@ std::string si(double value) {
 std::string duration(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "-";
   if (seconds < 0.1) return "under 0.1 s";
-  if (seconds < 10) return significant(seconds) + " s";
+  if (seconds < 10 && seconds != std::floor(seconds)) return significant(seconds) + " s";
   const auto s = static_cast<i64>(std::min(seconds + 0.5, 9e15));
   if (s < 60) return fmt::format("{} s", s);
   if (s < 3600) return fmt::format("{} min {:02} s", s / 60, s % 60);
   if (s < 86400) return fmt::format("{} h {:02} min", s / 3600, s % 3600 / 60);
   return fmt::format("{} d {} h", s / 86400, s % 86400 / 3600);
+}
+
+std::string rough_duration(double seconds) {
+  if (!std::isfinite(seconds) || seconds < 0) return "-";
+  return seconds < 1 ? "less than 1 s" : duration(std::max(1.0, std::round(seconds)));
+}
+
+std::string rough_hours(double hours) {
+  if (!std::isfinite(hours) || hours < 0) return "-";
+  if (hours < 0.005) return "less than 0.01";
+  return fixed(hours, hours < 1 ? 2 : hours < 10 ? 1 : 0);
 }
 
 Scale scale_for(std::string_view unit, double largest) {

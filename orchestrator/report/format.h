@@ -16,6 +16,9 @@ std::string significant(double value);
 std::string si(double value);
 // 41 s, 3 min 20 s, 2 h 05 min, 3 d 4 h.
 std::string duration(double seconds);
+// Of an estimate, which tells no tenths: "less than 1 s", "4 s", "3 min 20 s".
+std::string rough_duration(double seconds);
+std::string rough_hours(double hours);  // "less than 0.01", "0.25", "12", two digits
 
 // How one column of numbers is shown: the stored value times `factor`, in `unit`, with an SI suffix or
 // without.

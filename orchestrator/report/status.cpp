@@ -10,19 +10,25 @@
 namespace sweep::report {
 namespace {
 
+// Trials to run: what the plan pruned is none, and never counts as done.
+i64 to_run(const StatusView& view) {
+  return std::max<i64>(0, view.total - counts(view).pruned);
+}
+
+double share_done(const StatusView& view) {
+  const i64 all = to_run(view);
+  return all == 0 ? 1
+                  : std::clamp(static_cast<double>(counts(view).done()) / static_cast<double>(all), 0.0, 1.0);
+}
+
 std::string bar(const StatusView& view, std::size_t cells) {
-  const i64 total = std::max<i64>(view.total, 1);
-  const i64 done = std::clamp<i64>(counts(view).done(), 0, total);
-  const auto full = static_cast<std::size_t>(static_cast<double>(done) / static_cast<double>(total) *
-                                             static_cast<double>(cells));
+  const auto full = static_cast<std::size_t>(share_done(view) * static_cast<double>(cells));
   return fmt::format("[{}{}]", std::string(full, '#'), std::string(cells - full, '-'));
 }
 
 // Rounded down, so that 100 % means all.
 i64 percent(const StatusView& view) {
-  const double share =
-      static_cast<double>(counts(view).done()) / static_cast<double>(std::max<i64>(view.total, 1));
-  return std::clamp<i64>(static_cast<i64>(share * 100), 0, 100);
+  return static_cast<i64>(share_done(view) * 100);
 }
 
 void add(std::vector<std::string>& parts, i64 count, std::string_view word) {
@@ -35,7 +41,6 @@ std::vector<std::string> count_parts(const StatusView& view) {
   add(parts, c.ok, "ok");
   add(parts, c.oom, "oom");
   add(parts, c.failed, "failed");
-  add(parts, c.pruned, "pruned");
   add(parts, view.running, "running");
   return parts;
 }
@@ -50,10 +55,14 @@ std::string best_part(const StatusView::Best& best) {
   return out;
 }
 
+std::string left(double seconds) {
+  return (seconds < 1 ? "" : "about ") + rough_duration(seconds);
+}
+
 std::vector<std::string> time_and_best(const StatusView& view) {
   std::vector<std::string> parts;
-  const bool finished = counts(view).done() >= view.total;
-  if (!finished && view.left_s) parts.push_back(fmt::format("about {} left", duration(*view.left_s)));
+  const bool finished = counts(view).done() >= to_run(view);
+  if (!finished && view.left_s) parts.push_back(left(*view.left_s) + " left");
   if (finished && view.elapsed_s) parts.push_back(fmt::format("took {}", duration(*view.elapsed_s)));
   if (view.best) parts.push_back(fmt::format("best {}", best_part(*view.best)));
   return parts;
@@ -97,7 +106,7 @@ StatusCounts counts(const StatusView& view) {
 std::string status_bar(const StatusView& view, std::size_t width) {
   const std::size_t cells = width == 0 || width >= 100 ? 20 : width >= 60 ? 12 : 6;
   const std::string head =
-      fmt::format("{} {:>3} %  {}/{}", bar(view, cells), percent(view), counts(view).done(), view.total);
+      fmt::format("{} {:>3} %  {}/{}", bar(view, cells), percent(view), counts(view).done(), to_run(view));
   const auto with = [&](const std::vector<std::string>& parts) {
     return fmt::format("{}  {}", head, fmt::join(parts, "  "));
   };
@@ -110,8 +119,11 @@ std::string status_bar(const StatusView& view, std::size_t width) {
 }
 
 std::string status_line(const StatusView& view) {
-  return fmt::format("{}: {}/{} done: {}\n", safe_text(view.sweep), counts(view).done(), view.total,
-                     fmt::join(all_parts(view), ", "));
+  const i64 pruned = counts(view).pruned;
+  const auto parts = all_parts(view);
+  return fmt::format("{}: {}/{} done{}{}{}\n", safe_text(view.sweep), counts(view).done(), to_run(view),
+                     pruned > 0 ? fmt::format(" ({} pruned)", pruned) : "", parts.empty() ? "" : ": ",
+                     fmt::join(parts, ", "));
 }
 
 std::string status_block(const StatusView& view, std::size_t width) {
@@ -119,7 +131,7 @@ std::string status_block(const StatusView& view, std::size_t width) {
   std::vector<std::string> lines;
   lines.push_back(fmt::format("sweep    {}", safe_text(view.sweep)));
   lines.push_back(fmt::format("done     {} {} %  {} of {}", bar(view, cells), percent(view),
-                              counts(view).done(), view.total));
+                              counts(view).done(), to_run(view)));
   auto sorted = view.by_outcome;
   std::sort(sorted.begin(), sorted.end());
   std::string outcomes;
@@ -130,8 +142,7 @@ std::string status_block(const StatusView& view, std::size_t width) {
   if (!outcomes.empty()) lines.push_back("answers  " + outcomes);
   lines.push_back(fmt::format("to do    {} pending, {} running", view.pending, view.running));
   if (view.elapsed_s) lines.push_back(fmt::format("elapsed  {}", duration(*view.elapsed_s)));
-  if (view.left_s && counts(view).done() < view.total)
-    lines.push_back(fmt::format("left     about {}, as predicted", duration(*view.left_s)));
+  if (view.left_s && counts(view).done() < to_run(view)) lines.push_back("left     " + left(*view.left_s));
   if (view.best) {
     lines.push_back(fmt::format("best     {}{}", best_part(*view.best),
                                 view.best->trial_id.empty()

@@ -31,7 +31,7 @@ struct StatusView {
 
 struct StatusCounts {
   i64 ok = 0, oom = 0, pruned = 0, failed = 0;
-  i64 done() const { return ok + oom + pruned + failed; }
+  i64 done() const { return ok + oom + failed; }
 };
 // ok; oom; pruned and unsupported; everything else is failed.
 StatusCounts counts(const StatusView&);

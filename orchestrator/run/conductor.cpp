@@ -123,10 +123,7 @@ void ConductorLoop::snapshot_if_due() {
 
 void ConductorLoop::snapshot() {
   drawn_ = std::chrono::steady_clock::now();
-  const double elapsed = elapsed_s();
-  std::optional<double> rate;
-  if (landed_ > 0 && elapsed > 0) rate = static_cast<double>(landed_) / elapsed;
-  auto shot = take_snapshot(store_, settings_.sweep, elapsed, rate);
+  auto shot = take_snapshot(store_, settings_.sweep, elapsed_s());
   if (!shot) return;  // a picture for people; the next tick draws it again
   observer_.on_snapshot(*shot);
   if (settings_.status_file) write_status_file(*settings_.status_file, *shot);

@@ -74,8 +74,7 @@ Expected<RunEnd> conduct(store::Store&, const Settings&, const MakeLauncher&, Ob
 Expected<RunEnd> watch(store::Store&, i64 sweep, Observer&);
 
 // The snapshot `status`, `run` and `watch` show.
-Expected<Snapshot> take_snapshot(store::Store&, i64 sweep, double elapsed_s,
-                                 std::optional<double> trials_per_s);
+Expected<Snapshot> take_snapshot(store::Store&, i64 sweep, double elapsed_s);
 
 // 0 when every trial has a final answer, else 1.
 int exit_code_for(const store::Progress&);

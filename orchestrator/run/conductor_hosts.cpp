@@ -64,6 +64,8 @@ void ConductorLoop::ask_for(const std::vector<store::Demand>& groups) {
     if (const auto room = room_for(kind.front())) {
       if (room->now <= 0) continue;
       within.max_nodes = nodes_held() + room->now;
+    } else if (settings_.by_need) {
+      within.idle_nodes = launcher_->idle_nodes(kind.front().hardware);
     }
     for (const Wanted& wanted : allocations_wanted(kind, capacities(clock_.now()), within)) {
       request(wanted);

@@ -105,7 +105,7 @@ class ConductorLoop {
   int signals_seen_ = 0;
   bool left_ = false;  // the allocations are somebody else's now: nothing more is asked, told or stored
   int lost_in_a_row_ = 0, taken_in_a_row_ = 0;
-  i64 landed_ = 0, ticks_ = 0;
+  i64 ticks_ = 0;
   Clock::Point began_ = clock_.now();
   std::chrono::steady_clock::time_point drawn_;  // the last snapshot, on the clock of who looks at it
   std::optional<RunEnd> end_;

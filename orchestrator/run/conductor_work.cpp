@@ -92,7 +92,9 @@ void ConductorLoop::request(const Wanted& wanted) {
   Expected<void> asked;
   held_[row->id] = holding;
   if (ec)
-    asked = fail(fmt::format("{}: the spool folder cannot be made: {}", row->spool, ec.message()));
+    asked =
+        tl::unexpected(Error{fmt::format("{}: the spool folder cannot be made: {}", row->spool, ec.message()),
+                             ec == std::errc::no_space_on_device});
   else
     asked = launcher_->request(holding.request);
   if (asked) return;
@@ -192,6 +194,7 @@ Expected<void> ConductorLoop::post(Holding& holding, const PlanEntry& entry) {
     if (!ranks) return tl::unexpected(ranks.error());
     wanted.rehearsed_ranks = std::move(*ranks);
   }
+  if (entry.predicted.seconds) wanted.predicted_s = *entry.predicted.seconds * pace();
   if (const auto price = settings_.usd_per_node_hour.find(wanted.trial.hardware);
       price != settings_.usd_per_node_hour.end())
     wanted.usd_per_node_hour = price->second;
@@ -274,7 +277,6 @@ void ConductorLoop::land(Holding& holding, const Landing& landing) {
   if (!is_always_final(landing.result.outcome)) backlog_.changed();
   observer_.on_result(landing.flight.entry, landing.result);
   if (landing.result.outcome == Outcome::kCancelled) return given_back(holding, landing);
-  ++landed_;
   ++holding.landed;
   holding.foretold_s += foretold_seconds(landing.flight.entry);
   lost_in_a_row_ = taken_in_a_row_ = 0;
@@ -283,6 +285,8 @@ void ConductorLoop::land(Holding& holding, const Landing& landing) {
 // An agent that is leaving (a signal, lost nodes, the word of a run before this one) cancels whatever it is handed.
 void ConductorLoop::given_back(Holding& holding, const Landing& landing) {
   if (end_ || error_ || holding.finishing) return;  // asked for
+  const auto& word = landing.flight.testimony.end;
+  if (word && word->cause == "no_time" && holding.landed > 0) return finish(holding, false);
   holding.gave_back = true;
   note("agent", fmt::format("allocation {} gets no more work: attempt {} came back ({})", holding.request.id,
                             landing.flight.attempt.id, landing.result.reason));

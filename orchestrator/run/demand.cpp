@@ -8,10 +8,9 @@
 namespace sweep::run {
 namespace {
 
-constexpr double kSlack = 3;          // a roofline is crude, and start-up is not in it
-constexpr double kStart = 300;        // seconds for agents, modules, the first trial
-constexpr double kUnpredicted = 120;  // seconds of a trial that nobody predicted
-constexpr double kLeast = 1;          // seconds that any trial takes
+constexpr double kSlack = 3;    // a roofline is crude, and start-up is not in it
+constexpr double kStart = 300;  // seconds for agents, modules, the first trial
+constexpr double kLeast = 1;    // seconds that any trial takes
 
 double seconds_of(const store::Demand& group) {
   return std::max(kLeast * static_cast<double>(group.trials),
@@ -29,17 +28,47 @@ i64 largest(const std::vector<store::Demand>& groups) {
   return nodes;
 }
 
+bool serves(const Capacity& held, const store::Demand& group) {
+  return held.hardware == group.hardware && held.nodes >= group.nodes &&
+         held.gpus_per_node >= group.gpus_per_node;
+}
+
 // What the held ones can take of a group's node-seconds.
 double cover(const store::Demand& group, double work, std::vector<Capacity>& held) {
   for (Capacity& each : held) {
-    if (each.hardware != group.hardware || each.nodes < group.nodes ||
-        each.gpus_per_node < group.gpus_per_node)
-      continue;
+    if (!serves(each, group)) continue;
     const double taken = std::min(work, std::max(0.0, each.spare_s));
     each.spare_s -= taken;
     work -= taken;
   }
   return work;
+}
+
+// What may still be asked for.
+struct Room {
+  i64 nodes, places, idle;
+};
+
+// Allocations of their own for the trials of a group while nodes stand idle: each begins, and is given back, by itself.
+void spread_over_idle(const store::Demand& group, std::vector<Capacity>& held, Room& room,
+                      const Bounds& bounds, std::vector<Wanted>& out) {
+  const double work = seconds_of(group) * static_cast<double>(group.nodes);
+  i64 beside = 0;  // trials of the group that the allocations there are can run at once
+  for (const Capacity& each : held)
+    if (serves(each, group)) beside += each.nodes / group.nodes;
+  const auto worth = static_cast<i64>(std::ceil(work / (bounds.spread_s * static_cast<double>(group.nodes))));
+  const i64 most = std::min(room.idle, room.nodes) / group.nodes;
+  i64 more = std::min(std::min(group.trials, worth) - beside, most);
+  const double share = work / static_cast<double>(std::max<i64>(1, (beside + more) * group.nodes));
+  while (more > 0 && room.places > 0) {
+    i64 here = (more + room.places - 1) / room.places;
+    if (bounds.most_nodes_each > 0)
+      here = std::min(here, std::max<i64>(1, bounds.most_nodes_each / group.nodes));
+    const i64 nodes = here * group.nodes;
+    out.push_back({group.hardware, nodes, group.gpus_per_node, ask_for(share, group.longest_s, bounds)});
+    held.push_back({group.hardware, nodes, group.gpus_per_node, 0});
+    more -= here, room.nodes -= nodes, room.idle -= nodes, --room.places;
+  }
 }
 
 }  // namespace
@@ -62,9 +91,11 @@ double target_seconds(const Bounds& bounds) {
 std::vector<Wanted> allocations_wanted(const std::vector<store::Demand>& groups, std::vector<Capacity> held,
                                        const Bounds& bounds) {
   const double target = target_seconds(bounds);
-  i64 nodes_left = bounds.max_nodes > 0 ? bounds.max_nodes : largest(groups);
-  i64 places_left = bounds.max_allocations - static_cast<i64>(held.size());
-  for (const Capacity& each : held) nodes_left -= each.nodes;
+  const i64 most = bounds.max_nodes > 0 ? bounds.max_nodes : largest(groups);
+  const bool spreads = bounds.idle_nodes > 0 && bounds.spread_s > 0 && !bounds.all_nodes;
+  i64 taken = 0;
+  for (const Capacity& each : held) taken += each.nodes;
+  Room room{most - taken, bounds.max_allocations - static_cast<i64>(held.size()), bounds.idle_nodes};
   auto ordered = groups;
   std::stable_sort(ordered.begin(), ordered.end(),
                    [](const auto& a, const auto& b) { return a.nodes > b.nodes; });
@@ -72,21 +103,23 @@ std::vector<Wanted> allocations_wanted(const std::vector<store::Demand>& groups,
   for (const store::Demand& group : ordered) {
     const auto nodes = static_cast<double>(group.nodes);
     double work = cover(group, seconds_of(group) * nodes, held);
-    while (work > 0 && places_left > 0 && group.nodes <= nodes_left) {
+    while (work > 0 && room.places > 0 && group.nodes <= room.nodes) {
       const i64 useful = std::min(group.trials, static_cast<i64>(std::ceil(work / (nodes * target))));
-      const i64 each = bounds.most_nodes_each > 0 ? std::min(nodes_left, bounds.most_nodes_each) : nodes_left;
+      const i64 each = bounds.most_nodes_each > 0 ? std::min(room.nodes, bounds.most_nodes_each) : room.nodes;
       const i64 side_by_side = std::clamp<i64>(useful, 1, std::max<i64>(1, each / group.nodes));
-      const i64 total = bounds.all_nodes ? nodes_left : side_by_side * group.nodes;
+      const i64 total = bounds.all_nodes ? room.nodes : side_by_side * group.nodes;
       const double share = std::min(work, target * static_cast<double>(total));
       out.push_back({group.hardware, total, group.gpus_per_node,
                      ask_for(share / static_cast<double>(total), group.longest_s, bounds)});
       held.push_back(
           {group.hardware, total, group.gpus_per_node, target * static_cast<double>(total) - share});
       work -= share;
-      nodes_left -= total;
-      --places_left;
+      room.nodes -= total, room.idle -= total, --room.places;
     }
   }
+  if (!spreads) return out;
+  if (bounds.max_nodes <= 0) room.nodes += most * (bounds.max_allocations - 1);
+  for (const store::Demand& group : ordered) spread_over_idle(group, held, room, bounds, out);
   return out;
 }
 

@@ -10,12 +10,18 @@
 
 namespace sweep::run {
 
+inline constexpr double kUnpredicted = 120;  // seconds of a trial that nobody predicted
+
 struct Bounds {
   i64 max_nodes = 0;             // held at once, all allocations together; 0: what the largest trial needs
   i64 max_allocations = 1;       // held at once
   std::optional<double> time_s;  // the longest one may be asked for
   i64 most_nodes_each = 0;       // of one allocation, unless a trial needs more; 0: what max_nodes leaves
   bool all_nodes = false;        // an allocation takes whatever max_nodes leaves: those nodes are held anyway
+  // Nodes that wait for nobody: a further allocation is asked for while so many predicted seconds of work are there for
+  // each node that the group has, up to what is idle. Without max_nodes, max_allocations of the largest trial's nodes.
+  i64 idle_nodes = 0;
+  double spread_s = 10;   // 0: idle nodes make no difference
   double worth_s = 1800;  // so much work is worth nodes of its own: half an hour where there is a queue
 };
 

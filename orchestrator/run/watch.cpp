@@ -8,23 +8,21 @@
 
 #include "orchestrator/run/conductor.h"
 #include "orchestrator/run/status_file.h"
+#include "orchestrator/run/time_left.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
 
 namespace sweep::run {
 
-Expected<Snapshot> take_snapshot(store::Store& store, i64 sweep, double elapsed_s,
-                                 std::optional<double> trials_per_s) {
+Expected<Snapshot> take_snapshot(store::Store& store, i64 sweep, double elapsed_s) {
   auto counts = store.progress(sweep);
   if (!counts) return tl::unexpected(counts.error());
   Snapshot shot;
   shot.counts = std::move(*counts);
   shot.elapsed_s = elapsed_s;
-  const auto left = shot.counts.pending + shot.counts.running;
-  if (trials_per_s && *trials_per_s > 0)
-    shot.seconds_left = static_cast<double>(left) / *trials_per_s;
-  else
-    shot.seconds_left = shot.counts.remaining_predicted_s;
+  const auto work = store.workload(sweep);
+  if (!work) return tl::unexpected(work.error());
+  shot.seconds_left = seconds_left(*work);
   auto best = store.best(sweep, {}, "tokens_per_s_gpu", true, 1);
   if (best && !best->empty()) shot.best = std::move(best->front());
   return shot;
@@ -62,12 +60,7 @@ class Watch {
 
  private:
   void look() {
-    if (auto shot = take_snapshot(store_, sweep_, elapsed_s(), rate_)) {
-      const i64 done = shot->counts.total - shot->counts.pending - shot->counts.running;
-      if (!done_at_first_) done_at_first_ = done;
-      if (done > *done_at_first_) rate_ = static_cast<double>(done - *done_at_first_) / elapsed_s();
-      observer_.on_snapshot(*shot);
-    }
+    if (auto shot = take_snapshot(store_, sweep_, elapsed_s())) observer_.on_snapshot(*shot);
     const auto holder = store_.lease(sweep_);
     if (!holder) error_ = holder.error();
     if (!holder || !holder->has_value()) return io_.stop();
@@ -91,8 +84,6 @@ class Watch {
   boost::asio::signal_set signals_;
   boost::asio::steady_timer timer_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
-  std::optional<i64> done_at_first_;
-  std::optional<double> rate_;  // trials per second, as seen
   RunEnd end_;
   std::optional<Error> error_;
 };

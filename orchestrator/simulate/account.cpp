@@ -19,6 +19,7 @@ struct Share {
   const char* name;
   double node_s;
   const char* meaning;
+  bool held = true;  // a part of the node time that was held
 };
 
 std::vector<Share> shares(const Forecast& f) {
@@ -27,7 +28,8 @@ std::vector<Share> shares(const Forecast& f) {
           {"start-up", t.start_up, "agents and ranks getting ready"},
           {"lost", t.lost, "broken nodes, preemption, crashes, hangs"},
           {"idle", t.idle, "held without an attempt"},
-          {"queue", std::max(0.0, f.available() - t.held()), "not held: asked for, broken, or not wanted"}};
+          {"queue", std::max(0.0, f.available() - t.held()), "not held: asked for, broken, or not wanted",
+           false}};
 }
 
 nlohmann::json as_json(const Assumptions& a) {
@@ -68,10 +70,12 @@ std::string to_text(const Forecast& f) {
       a.attempts, a.allocations,
       span(a.allocations > 0 ? a.waited_s / static_cast<double>(a.allocations) : 0), a.nodes_broken,
       a.allocations_broken, a.preempted, a.out_of_time);
-  text += fmt::format("  {:<9} {:>11} {:>7}\n", "", "node-hours", "share");
-  for (const Share& each : shares(f))
-    text += fmt::format("  {:<9} {:>11.1f} {:>6.1f} %  {}\n", each.name, each.node_s / 3600,
-                        f.available() > 0 ? 100 * each.node_s / f.available() : 0, each.meaning);
+  text += fmt::format("  {:<9} {:>11} {:>8}\n", "", "node-hours", "of held");
+  const double held = a.time.held();
+  for (const Share& each : shares(f)) {
+    const auto share = each.held && held > 0 ? fmt::format("{:.1f} %", 100 * each.node_s / held) : "";
+    text += fmt::format("  {:<9} {:>11.1f} {:>8}  {}\n", each.name, each.node_s / 3600, share, each.meaning);
+  }
   return text;
 }
 

@@ -13,6 +13,7 @@ struct Assumptions {
   i64 spares = 10;              // further nodes, which stand in for broken ones
   i64 jobs = 16;                // allocations at once
   i64 job_nodes = 64;           // of one allocation, unless a trial needs more
+  double spread_s = 10;         // predicted work worth a further node while nodes stand idle
   std::optional<double> job_s;  // the longest an allocation may last
   double queue_s = 300;         // mean wait for an allocation (exponential), before nodes are looked for
   double agents_s = 10;         // from an allocation's begin until its agents are ready

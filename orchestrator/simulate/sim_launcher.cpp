@@ -132,6 +132,13 @@ void SimLauncher::settle(const Job& job) {
   free_ += job.request.nodes;
 }
 
+i64 SimLauncher::eligible_nodes() const {
+  i64 nodes = 0;
+  for (const auto& [id, job] : jobs_)
+    if (!job.started) nodes += job.request.nodes;
+  return nodes;
+}
+
 void SimLauncher::break_nodes() {
   if (!(assumed_.node_mtbf_h > 0)) return;
   const auto nodes = static_cast<double>(assumed_.nodes + assumed_.spares);

@@ -18,6 +18,10 @@ class SimLauncher final : public launch::Launcher {
   SimLauncher(SimClock&, const Assumptions&, Fates&, Account&, Sink);
 
   Expected<void> request(const launch::AllocationRequest&) override;
+  // With a queue, nodes that are free here are those of others: only without one is the cluster idle.
+  i64 idle_nodes(const std::string&) const override {
+    return assumed_.queue_s > 0 ? 0 : free_ - eligible_nodes();
+  }
   Expected<i64> post_attempt(const launch::AllocationId&, const Attempt&) override;
   Expected<void> post_cancel(const launch::AllocationId&, i64 attempt) override;
   Expected<void> finish(const launch::AllocationId&, bool now) override;
@@ -47,6 +51,7 @@ class SimLauncher final : public launch::Launcher {
   // An event of an allocation that may have ended before it comes.
   void later(double seconds, const launch::AllocationId&, std::function<void(Job&)>);
   void start_eligible();
+  i64 eligible_nodes() const;  // asked for and not begun
   void start(Job&);
   void ready(Job&);
   void start_attempts(Job&);

@@ -48,6 +48,7 @@ run::Settings settings_of(const Assumptions& assumed, const Book& book, SimClock
   s.launcher = "simulated";
   s.by_need = true;
   s.bounds = {assumed.nodes, assumed.jobs, assumed.job_s, assumed.job_nodes};
+  s.bounds.spread_s = assumed.spread_s;
   s.clock = &clock;
   return s;
 }

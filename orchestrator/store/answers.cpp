@@ -12,9 +12,7 @@ namespace sweep::store {
 Progress SqliteStore::count_progress(Work& work, i64 sweep) {
   Progress out;
   auto rows = work.rows(
-      "SELECT state, outcome, count(*), sum(predicted_seconds) FROM plan_entry WHERE sweep = ? GROUP BY "
-      "state, outcome",
-      sweep);
+      "SELECT state, outcome, count(*) FROM plan_entry WHERE sweep = ? GROUP BY state, outcome", sweep);
   while (rows.next()) {
     const auto state = rows.get<State>(0);
     const i64 count = rows.get<i64>(2);
@@ -33,10 +31,49 @@ Progress SqliteStore::count_progress(Work& work, i64 sweep) {
       continue;
     }
     (state == State::kRunning ? out.running : out.pending) += count;
-    if (!rows.null(3))
-      out.remaining_predicted_s = out.remaining_predicted_s.value_or(0) + rows.get<double>(3);
   }
   return out;
+}
+
+Expected<Workload> SqliteStore::workload(i64 sweep) {
+  constexpr i64 kLast = 200;
+  constexpr double kNs = 1e-9;
+  Work work(*db_, Work::kRead);
+  Workload out;
+  {
+    auto rows = work.rows(
+        "SELECT t.nodes, count(*), sum(p.state = ?2), coalesce(sum(p.predicted_seconds), 0), "
+        "sum(p.predicted_seconds IS NULL) FROM plan_entry p JOIN trial t ON t.key = p.trial "
+        "WHERE p.sweep = ?1 AND p.state < ?3 GROUP BY t.nodes",
+        sweep, State::kRunning, State::kFinished);
+    while (rows.next())
+      out.to_do.push_back(
+          {rows.get<i64>(0), rows.get<i64>(1), rows.get<i64>(2), rows.get<double>(3), rows.get<i64>(4)});
+  }
+  {
+    auto rows = work.rows(
+        "SELECT p.predicted_seconds, a.started_unix_ns, a.ended_unix_ns, t.nodes, a.allocation FROM attempt "
+        "a "
+        "JOIN plan_entry p ON p.key = a.entry JOIN trial t ON t.key = p.trial JOIN result r ON r.attempt = "
+        "a.id "
+        "WHERE p.sweep = ? AND r.outcome = ? AND a.started_unix_ns > 0 AND a.ended_unix_ns > "
+        "a.started_unix_ns "
+        "ORDER BY a.id DESC LIMIT ?",
+        sweep, Outcome::kOk, kLast);
+    while (rows.next())
+      out.done.push_back({rows.null(0) ? std::nullopt : std::optional(rows.get<double>(0)),
+                          kNs * static_cast<double>(rows.get<i64>(1)),
+                          kNs * static_cast<double>(rows.get<i64>(2)), rows.get<i64>(3),
+                          rows.get<std::string>(4)});
+  }
+  {
+    auto rows = work.rows(
+        "SELECT id, coalesce(nodes, 1) FROM allocation WHERE sweep = ? AND ended_unix_ns IS NULL AND "
+        "started_unix_ns IS NOT NULL",
+        sweep);
+    while (rows.next()) out.open.emplace_back(rows.get<std::string>(0), rows.get<i64>(1));
+  }
+  return work.commit(std::move(out));
 }
 
 Expected<i64> SqliteStore::version() {

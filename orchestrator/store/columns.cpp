@@ -102,6 +102,13 @@ std::string case_of_outcomes(const char* expression) {
   return out + " END";
 }
 
+std::string case_of_states(const std::string& expression) {
+  std::string out = fmt::format("CASE {}", expression);
+  for (int i = 0; i <= static_cast<int>(State::kRetired); ++i)
+    out += fmt::format(" WHEN {} THEN '{}'", i, to_string(static_cast<State>(i)));
+  return out + " END";
+}
+
 // A prediction is known before, or without, any result.
 std::string metric_expression(const std::string& name) {
   if (name == "predicted_bytes")
@@ -112,8 +119,8 @@ std::string metric_expression(const std::string& name) {
 
 std::string results_view() {
   std::string sql = "CREATE VIEW results AS SELECT s.name AS sweep, t.id AS trial, " +
-                    case_of_outcomes("p.outcome") +
-                    " AS outcome, NULLIF(CASE WHEN p.final_attempt IS NULL THEN p.reason ELSE r.reason END, "
+                    case_of_outcomes("p.outcome") + " AS outcome, " + case_of_states("p.state") +
+                    " AS state, NULLIF(CASE WHEN p.final_attempt IS NULL THEN p.reason ELSE r.reason END, "
                     "'') AS reason, p.model AS model";
   for (const auto& axis : axis_columns()) sql += ", t." + sql_name(axis.name);
   for (const auto& metric : metric_columns()) sql += ", " + metric_expression(metric.name);
@@ -213,11 +220,12 @@ void complete_columns(Work& work) {
   for (const auto& metric : ranked_metrics())
     work.run(fmt::format("CREATE INDEX IF NOT EXISTS {0} ON result(ranking, {1}) WHERE ranking IS NOT NULL",
                          sql_name("result_by_" + metric), sql_name(metric)));
-  const bool present =
-      work.one<i64>("SELECT 1 FROM sqlite_schema WHERE type = 'view' AND name = 'results'").has_value();
-  if (present && !added) return;
+  const auto present =
+      work.one<std::string>("SELECT sql FROM sqlite_schema WHERE type = 'view' AND name = 'results'");
+  const auto wanted = results_view();  // a file of another version may have another one
+  if (present == wanted && !added) return;
   work.run("DROP VIEW IF EXISTS results");
-  work.run(results_view());
+  work.run(wanted);
 }
 
 const std::string& insert_trial_sql() {

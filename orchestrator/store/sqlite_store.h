@@ -59,6 +59,7 @@ class SqliteStore final : public Store {
   Expected<void> add_event(i64 sweep, const std::string& kind, const std::string& text) override;
 
   Expected<Progress> progress(i64 sweep) override;
+  Expected<Workload> workload(i64 sweep) override;
   Expected<i64> version() override;
   Expected<std::vector<ResultRow>> results(i64 sweep) override;
   Expected<ResultColumns> result_columns(i64 sweep, const ColumnWish&) override;

@@ -75,6 +75,25 @@ struct Demand {
   i64 unpredicted = 0;
 };
 
+// What is left to run of a sweep, how long the last trials took, and on what.
+struct Workload {
+  struct Group {  // by nodes
+    i64 nodes = 1, trials = 0, running = 0;
+    double predicted_s = 0;
+    i64 unpredicted = 0;
+  };
+  struct Done {
+    std::optional<double> predicted_s;
+    double started_s = 0, ended_s = 0;  // by one allocation's clock
+    i64 nodes = 1;
+    std::string allocation;
+    double took_s() const { return ended_s - started_s; }
+  };
+  std::vector<Group> to_do;
+  std::vector<Done> done;                           // that were measured: the last ones, newest first
+  std::vector<std::pair<std::string, i64>> open{};  // allocations at work, with their nodes
+};
+
 struct GpuSeconds {
   double ended = 0, open = 0;  // of allocations that have ended; of those that have not, until now
 };
@@ -82,7 +101,6 @@ struct GpuSeconds {
 struct Progress {
   i64 total = 0, pending = 0, running = 0, retired = 0;
   std::vector<std::pair<Outcome, i64>> by_outcome;  // final results of trials in the plan, pruned included
-  std::optional<double> remaining_predicted_s;
 };
 
 struct AttemptRow {
@@ -243,6 +261,7 @@ class Store {
 
   // Answers.
   virtual Expected<Progress> progress(i64 sweep) = 0;
+  virtual Expected<Workload> workload(i64 sweep) = 0;
   // Differs from the answer before when anybody has written since.
   virtual Expected<i64> version() = 0;
   virtual Expected<std::vector<ResultRow>> results(i64 sweep) = 0;  // every trial of the plan, in its order

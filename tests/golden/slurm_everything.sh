@@ -6,7 +6,7 @@
 #SBATCH --no-requeue
 #SBATCH --open-mode=append
 #SBATCH --output="/shared/my sweeps/r.db.spool/a0001-0badcafe/slurm.log"
-#SBATCH --signal=B:TERM@120
+#SBATCH --signal=B:TERM@90
 #SBATCH --exclusive
 #SBATCH --partition=h100
 #SBATCH --account=lab
@@ -29,4 +29,4 @@ if [ "${SLURM_RESTART_COUNT:-0}" -ne 0 ]; then echo 'started again by Slurm: not
 module load cuda/13
 export NCCL_DEBUG=INFO
 export SWEEP_ATTEMPT=...
-exec /opt/sweep/bin/sweep-agent run --spool '/shared/my sweeps/r.db.spool/a0001-0badcafe' --allocation a0001-0badcafe --incarnation 1 --slots 1 --rank-program /opt/sweep/bin/sweep-rank --idle-limit 300 --nodes 4 --peers slurm --lease 15 --interface ib0
+exec /opt/sweep/bin/sweep-agent run --spool '/shared/my sweeps/r.db.spool/a0001-0badcafe' --allocation a0001-0badcafe --incarnation 1 --slots 1 --rank-program /opt/sweep/bin/sweep-rank --idle-limit 300 --nodes 4 --peers slurm --lease 15 --interface ib0 --time-limit "$((1620 - SECONDS))"

@@ -6,9 +6,9 @@
 #SBATCH --no-requeue
 #SBATCH --open-mode=append
 #SBATCH --output="/shared/my sweeps/r.db.spool/a0001-0badcafe/slurm.log"
-#SBATCH --signal=B:TERM@60
+#SBATCH --signal=B:TERM@30
 #SBATCH --exclusive
 # One allocation of sweep: many trials, one after another, until the agent is told to finish.
 if [ "${SLURM_RESTART_COUNT:-0}" -ne 0 ]; then echo 'started again by Slurm: nothing is done' >&2; exit 0; fi
 export SWEEP_ATTEMPT=...
-exec /opt/sweep/bin/sweep-agent run --spool '/shared/my sweeps/r.db.spool/a0001-0badcafe' --allocation a0001-0badcafe --incarnation 1 --slots 1 --rank-program /opt/sweep/bin/sweep-rank --idle-limit 300
+exec /opt/sweep/bin/sweep-agent run --spool '/shared/my sweeps/r.db.spool/a0001-0badcafe' --allocation a0001-0badcafe --incarnation 1 --slots 1 --rank-program /opt/sweep/bin/sweep-rank --idle-limit 300 --time-limit "$((1680 - SECONDS))"

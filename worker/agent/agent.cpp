@@ -1,6 +1,7 @@
 // The event loop: inbox, attempts, the orchestrator's presence, the end.
 #include "worker/agent/agent.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -22,6 +23,8 @@ constexpr int kTicksForDisk = 100;  // how long a leaving agent waits for a full
 constexpr int kTicksGone =
     100;  // looks in a row that find no mailbox: a file system may be away for a moment
 constexpr auto kForNodesToLeave = std::chrono::seconds(3);
+constexpr auto kForStepToEnd =
+    std::chrono::seconds(10);  // srun waits until Slurm has heard of every task's end
 
 }  // namespace
 
@@ -30,6 +33,7 @@ Agent::Agent(const Options& options, const Inside& inside, Mailbox mailbox)
       inside_(inside),
       mailbox_(std::move(mailbox)),
       placement_(options.nodes, options.slots, options.whole_nodes),
+      time_(options.time_limit_s, steady_s()),
       crew_(io_, options, inside,
             {[this](Frame frame) { hear(0, frame); }, [this](i64) { leave_when_done(); },
              [this](const std::string& reason, bool again) {
@@ -116,6 +120,7 @@ void Agent::tick() {
   crew_.reap();
   watch_contact();
   watch_idleness();
+  watch_time();
   watch_mailbox();
   for (auto dead = dead_at_s_.begin(); dead != dead_at_s_.end();) {
     const i64 node = dead->first;
@@ -149,6 +154,24 @@ void Agent::watch_idleness() {
   if (!serving_ || !running_.empty() || !placement_.empty()) busy_s_ = steady_s();
   if (steady_s() - busy_s_ <= options_.idle_limit_s) return;
   leaving_ = "idle";
+}
+
+// What runs ends a little before its scheduler would end it, so that its ranks' records are written.
+void Agent::watch_time() {
+  if (leaving_.empty() && time_.over(steady_s())) stop("time limit", "agent_stopping", false);
+}
+
+// What cannot end before the allocation does is not started here: it stays pending, and another allocation runs it.
+void Agent::give_back_late() {
+  while (const Attempt* next = placement_.next()) {
+    const double now = steady_s();
+    if (time_.allows(*next, now)) return;
+    const i64 id = next->id;
+    never_started(id, "no_time",
+                  fmt::format("not started: it would take about {:.3g} s, and the allocation ends before",
+                              time_.estimate(*next)));
+    placement_.remove(id);
+  }
 }
 
 // Whoever removed the folder took away what was asked and what is answered: nobody waits for these ranks.
@@ -233,6 +256,7 @@ void Agent::stop(const std::string& reason, const std::string& cause, bool at_on
 void Agent::start_next() {
   if (!serving_ || mailbox_.backlog() || !leaving_.empty())
     return;  // a full disk must not pile up more to write
+  give_back_late();
   while (auto placed = placement_.take()) {
     const i64 id = placed->attempt.id;
     if (running_.count(id) > 0) {  // posted twice
@@ -244,7 +268,9 @@ void Agent::start_next() {
         std::make_unique<Spread>(spread_lent_, std::move(*placed), [this](Spread& done) { finished(done); });
     for (auto& [other, beside] : running_)
       if (other != id) run->meet(*beside);
+    started_s_[id] = steady_s();
     run->start();
+    give_back_late();
   }
   leave_if_stuck();
 }
@@ -270,12 +296,20 @@ void Agent::finished(Spread& spread) {
     placement_.give_up(node);
   }
   placement_.release(spread.placed());
+  const auto started = started_s_.extract(spread.id());
+  if (started && spread.ended_by_itself())
+    time_.ended(spread.placed().attempt, steady_s() - started.mapped());
   leave_if_stuck();
   boost::asio::post(io_, [this, id = spread.id()] {
     running_.erase(id);
     start_next();
     leave_when_done();
   });
+}
+
+// A job whose srun is ended before its step keeps its other nodes for seconds: their ends find nobody to be told to.
+bool Agent::others_are_gone() const {
+  return !hub_->any_connected() && (options_.peers != "slurm" || step_over_);
 }
 
 void Agent::leave_when_done() {
@@ -289,8 +323,9 @@ void Agent::leave_when_done() {
   if (!hub_) return io_.stop();
   for (i64 node = 1; node < options_.nodes; ++node)
     hub_->send(node, {{{"kind", kLeave}, {"body", nlohmann::json::object()}}, {}});
-  if (!hub_->any_connected()) return io_.stop();
-  timer_.expires_after(kForNodesToLeave);  // else node_lost() stops the loop
+  if (others_are_gone()) return io_.stop();
+  timer_.expires_after(options_.peers == "slurm" ? kForStepToEnd
+                                                 : kForNodesToLeave);  // else the last one stops it
   timer_.async_wait([this](const boost::system::error_code&) { io_.stop(); });
 }
 

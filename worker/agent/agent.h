@@ -16,6 +16,7 @@
 #include "worker/agent/placement.h"
 #include "worker/agent/screening.h"
 #include "worker/agent/spread.h"
+#include "worker/agent/time_limit.h"
 
 namespace sweep::agent {
 
@@ -60,17 +61,22 @@ class Agent {
   void stop(const std::string& reason, const std::string& cause, bool at_once);
   void watch_contact();
   void watch_idleness();
+  void watch_time();
+  void give_back_late();
   void watch_mailbox();
   void leave_when_done();
+  bool others_are_gone() const;
 
   const Options& options_;
   const Inside& inside_;
   boost::asio::io_context io_;
   Mailbox mailbox_;
   Placement placement_;
+  TimeLimit time_;
   Crew crew_;
   SpreadLent spread_lent_;
   std::map<i64, std::unique_ptr<Spread>> running_;
+  std::map<i64, double> started_s_;  // of those
   boost::asio::steady_timer timer_;
   boost::asio::posix::stream_descriptor inotify_;
   std::array<char, 4096> events_{};

@@ -10,6 +10,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "schema/agent_call.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/bridge.h"
 #include "worker/agent/node_agent.h"
@@ -101,6 +102,10 @@ void add_options(CLI::App& app, Arguments& a) {
   app.add_option("--idle-limit", o.idle_limit_s, "seconds without work after which it leaves; 0: none");
   app.add_option("--contact-limit", o.contact_limit_s,
                  "seconds without an orchestrator after which all is ended");
+  app.add_option(
+      sweep::kTimeLimitOption, o.time_limit_s,
+      "seconds until the allocation ends: nothing is started that cannot end before, and what still "
+      "runs then is ended");
   app.add_flag("--whole-nodes", o.whole_nodes, "an attempt has its nodes alone");
   app.add_flag("--bind", o.bind, "the ranks of attempts side by side keep to cores of their own");
   app.add_option("--screen", o.screen, "look at the nodes first; what stands out is shown, or gets no work")

@@ -109,6 +109,7 @@ Expected<void> Agent::start_peers() {
   if (!pid) return tl::unexpected(pid.error());
   crew_.spare(*pid, [this] {  // no agent of another node is left, or none ever came
     step_over_ = true;
+    if (left_ && others_are_gone()) return io_.stop();
     check_joined();
   });
   return {};
@@ -148,7 +149,7 @@ void Agent::check_joined() {
 
 void Agent::node_lost(i64 node, const std::string& why) {
   if (left_) {
-    if (!hub_->any_connected()) io_.stop();
+    if (others_are_gone()) io_.stop();
     return;
   }
   spdlog::warn("{} is lost: {}", name_of(node), why);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "schema/attempt_token.h"
@@ -32,7 +33,9 @@ struct Options {
   double lease_s = 15;         // silence between agents after which each side gives the other up
   double join_limit_s = 120;   // until every node agent has joined
   double contact_limit_s = 0;  // silence of the orchestrator after which the agent ends itself; 0: no limit
-  int ready_fd = -1;           // one line of JSON is written there once the agent serves; -1: nowhere
+  std::optional<double>
+      time_limit_s;   // seconds from its start until the allocation ends; absent: it does not
+  int ready_fd = -1;  // one line of JSON is written there once the agent serves; -1: nowhere
 
   // Without a beat of the agent's event loop for so long it is ended. A node agent has been given up by the head
   // then; a head agent may wait for a slow file system, and nobody else tells of its attempts.

@@ -31,6 +31,7 @@ class Placement {
   Placed over_all(Attempt) const;
   std::optional<Attempt> remove(i64 id);  // takes a waiting attempt out; none: it is not waiting
   std::optional<i64> first() const;
+  const Attempt* next() const { return waiting_.empty() ? nullptr : &waiting_.front(); }
   bool empty() const { return waiting_.empty(); }
 
   void give_up(i64 node);  // no more work for this node

@@ -136,8 +136,7 @@ void Spread::node_lost(i64 node, const std::string& why) {
   const auto part = parts_.find(node);
   if (part == parts_.end() || part->second.ended) return;
   part->second.end.cause = "node_lost";
-  const bool on_purpose = cause_ == "cancelled" || cause_ == "agent_stopping";
-  if (on_purpose || cause_ == "node_lost") return;
+  if (!ended_by_itself() || cause_ == "node_lost") return;
   evidence_ = {{"why", fmt::format("{} was lost: {}", lent_.name(node), why)},
                {"rank", part->second.first_rank},
                {"node", node}};

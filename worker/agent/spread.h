@@ -38,6 +38,7 @@ class Spread {
 
   const Placement::Placed& placed() const { return placed_; }
   i64 id() const { return placed_.attempt.id; }
+  bool ended_by_itself() const { return cause_ != "cancelled" && cause_ != "agent_stopping"; }
   const std::vector<i64>& unclean_nodes() const { return unclean_; }
 
  private:

@@ -28,6 +28,18 @@ TEST(Slots, TheCatalogueSaysHowManyGpusANodeHas) {
   EXPECT_NE(refusal("slurm", R"({"colocate": true, "slots": 2})", "h100-sxm-80gb", 9), "") << "--slots wins";
 }
 
+TEST(Slots, MoreRanksThanCoresAreWarnedOfOnThisMachineOnly) {
+  PlanEntry entry;
+  entry.trial.hardware = "cpu", entry.trial.dp = 100000;
+  LaunchChoice choice;
+  choice.on = "local";
+  EXPECT_TRUE(ranks_beyond_cores(choice, {entry}).has_value());
+  choice.on = "slurm";
+  EXPECT_FALSE(ranks_beyond_cores(choice, {entry}).has_value());
+  choice.on = "local", entry.trial.dp = 1;
+  EXPECT_FALSE(ranks_beyond_cores(choice, {entry}).has_value());
+}
+
 TEST(Slots, WhatSlurmIsAskedForStandsBeforeTheCatalogue) {
   for (const char* gpus : {R"_("gres": "gpu:h100:4(S:0-1)")_", R"_("gres": "tmp:20,gpu:4")_",
                            R"_("gpus_per_node": "h100:4")_", R"_("gpus_per_node": "4")_",

@@ -4,6 +4,24 @@
 namespace sweep::launch {
 namespace {
 
+TEST_F(SlurmJobTest, AFolderThatIsTakenAwayIsNamedAsTheCause) {
+  submit(took("17\n"));
+  agent_says(spool::kHello, {{"pid", 1}});
+  learn(facts("RUNNING"));
+  std::filesystem::remove_all(request_.spool);
+  job_->look();
+  now_ += 1;
+  job_->look();
+  EXPECT_EQ(ended(), nullptr) << "a file system may be away for a moment";
+  now_ += 5;
+  job_->look();
+  settle();
+  learn(facts("COMPLETED"));
+  ASSERT_NE(ended(), nullptr);
+  EXPECT_TRUE(ended()->lost);
+  EXPECT_NE(ended()->reason.find("removed or replaced"), std::string::npos) << ended()->reason;
+}
+
 TEST_F(SlurmJobTest, StartsWhenItsAgentSpeaksAndEndsWithItsFarewell) {
   submit(took("17\n"));
   learn(facts("PENDING", "Resources"));

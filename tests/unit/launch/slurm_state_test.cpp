@@ -113,13 +113,30 @@ TEST(SlurmState, NodesThatWorkAreCountedThoughAnotherJobIsPromisedThem) {
   EXPECT_EQ(read_sinfo("").nodes, 0);
 }
 
+TEST(SlurmState, OfAllPartitionsTheDefaultOneIsMeantAndItsLimitIsRead) {
+  const auto facts =
+      read_sinfo("up|3|idle|infinite|main*\nup|1|allocated|infinite|main*\nup|9|idle|10:00|small\n");
+  EXPECT_EQ(facts.nodes, 4);
+  EXPECT_EQ(facts.idle, 3);
+  EXPECT_FALSE(facts.longest_s);
+  const auto named = read_sinfo("up|9|idle|10:00|small\n");
+  EXPECT_EQ(named.idle, 9);
+  EXPECT_EQ(named.longest_s, 600);
+}
+
+TEST(SlurmState, IdleNodesByPartition) {
+  const auto idle = read_idle("main*|3|idle\nmain*|2|idle~\nsmall|1|idle\nnonsense\n");
+  EXPECT_EQ(idle, (std::map<std::string, i64>{{"", 3}, {"main", 3}, {"small", 1}}));
+}
+
 TEST(SlurmState, TimesAreReadAndWritten) {
   EXPECT_EQ(slurm_seconds("90"), 90 * 60);
   EXPECT_EQ(slurm_seconds("02:30"), 150);
   EXPECT_EQ(slurm_seconds("01:02:30"), 3750);
   EXPECT_EQ(slurm_seconds("2-03"), 2 * 86400 + 3 * 3600);
   EXPECT_EQ(slurm_seconds("2-03:04"), 2 * 86400 + 3 * 3600 + 4 * 60);
-  for (const char* none : {"UNLIMITED", "NOT_SET", "INVALID", "", "1:2:3:4", "-5", "x"})
+  for (const char* none :
+       {"UNLIMITED", "NOT_SET", "INVALID", "", "1:2:3:4", "-5", "x", "99:99:99", "00:60:00", "1-24", "10:60"})
     EXPECT_FALSE(slurm_seconds(none)) << none;
   EXPECT_EQ(slurm_time(61), "00:02:00") << "rounded up: a limit below what is needed ends a trial";
   EXPECT_EQ(slurm_time(7200), "02:00:00");

@@ -80,10 +80,19 @@ StatusView half_way() {
 
 TEST(Status, Bar) {
   EXPECT_EQ(status_bar(half_way(), 0),
-            "[############--------]  62 %  31/50  24 ok  2 oom  1 failed  4 pruned  4 running  about 3 min "
+            "[###########---------]  58 %  27/46  24 ok  2 oom  1 failed  4 running  about 3 min "
             "20 s left  "
             "best 12.3k tokens/s per rank (DP8 TP2)");
-  EXPECT_EQ(status_bar(half_way(), 40), "[###---]  62 %  31/50  24 ok  2 oom  1 …");
+  EXPECT_EQ(status_bar(half_way(), 40), "[###---]  58 %  27/46  24 ok  2 oom  1 …");
+}
+
+// What is pruned was never to run: nothing is done of a sweep that has not begun.
+TEST(Status, PrunedTrialsAreNoneToRun) {
+  StatusView view;
+  view.sweep = "q", view.total = 64, view.pending = 28, view.left_s = 0.9;
+  view.by_outcome = {{Outcome::kPruned, 36}};
+  EXPECT_EQ(status_line(view), "q: 0/28 done (36 pruned): less than 1 s left\n");
+  EXPECT_EQ(status_bar(view, 0).substr(0, 34), "[--------------------]   0 %  0/28");
 }
 
 TEST(Status, CountsGiveWayBeforeTheBestConfigurationIsCut) {
@@ -94,7 +103,7 @@ TEST(Status, CountsGiveWayBeforeTheBestConfigurationIsCut) {
 
 TEST(Status, PlainLine) {
   EXPECT_EQ(status_line(half_way()),
-            "llama-8b: 31/50 done: 24 ok, 2 oom, 1 failed, 4 pruned, 4 running, about 3 min 20 s left, best "
+            "llama-8b: 27/46 done (4 pruned): 24 ok, 2 oom, 1 failed, 4 running, about 3 min 20 s left, best "
             "12.3k tokens/s per rank "
             "(DP8 TP2)\n");
 }
@@ -106,11 +115,11 @@ TEST(Status, Block) {
   view.events = {"2026-11-21T10:00:00Z  agent: a word\x1b[2J"};
   EXPECT_EQ(status_block(view, 60),
             "sweep    llama-8b\n"
-            "done     [##################------------] 62 %  31 of 50\n"
+            "done     [#################-------------] 58 %  27 of 46\n"
             "answers  24 ok, 2 oom, 1 crash, 4 pruned\n"
             "to do    15 pending, 4 running\n"
             "elapsed  1 min 40 s\n"
-            "left     about 3 min 20 s, as predicted\n"
+            "left     about 3 min 20 s\n"
             "best     12.3k tokens/s per rank (DP8 TP2)  trial 00ff\n"
             "now      a90d TP8 step 3\n"
             "         b1 TP2 build\n"
@@ -206,6 +215,17 @@ TEST(Explain, AHangShowsWhereEachRankWasAndAnOkTrialWhatARankSends) {
   EXPECT_THAT(text, HasSubstr("last ?; gone\n"));
   EXPECT_THAT(text, HasSubstr(R"(hang: {"why":"too long"})"));
   EXPECT_THAT(text, HasSubstr("a rank sends in a step: tp 3.00 MiB in 12 calls"));
+}
+
+TEST(Explain, OfACancelledAttemptNoHangIsShown) {
+  ExplainView view;
+  view.entry.id = "a90d";
+  view.entry.trial.model = "m";
+  Result cancelled;
+  cancelled.outcome = Outcome::kCancelled, cancelled.reason = "the agent was stopping";
+  cancelled.evidence = R"({"cause":"cancelled","hang":{"why":"the agent was stopping"}})";
+  view.attempts = {{1, State::kFinished, "", cancelled}};
+  EXPECT_THAT(explain(view), Not(HasSubstr("hang")));
 }
 
 TEST(Explain, LongReasonsAreWrappedNeverCut) {

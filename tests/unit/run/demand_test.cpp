@@ -38,6 +38,44 @@ TEST(Demand, WhereNobodyWaitsInAQueueAHostIsWorthLittleWork) {
   EXPECT_EQ(allocations_wanted({group(1, 12, 3)}, {}, {4, 4, {}}).at(0).nodes, 1);
 }
 
+Bounds idle(i64 nodes, i64 max_nodes = 0, i64 max_allocations = 4) {
+  Bounds out{max_nodes, max_allocations, {}};
+  out.idle_nodes = nodes;
+  return out;
+}
+
+// Found on a cluster of four nodes: sixty short trials ran on one of them while three stood idle.
+TEST(Demand, IdleNodesAreUsedWhileTrialsWait) {
+  const auto wanted = allocations_wanted({group(1, 60, 2)}, {}, idle(4));
+  ASSERT_EQ(wanted.size(), 4u);
+  for (const auto& each : wanted) EXPECT_EQ(each.nodes, 1);
+  EXPECT_EQ(allocations_wanted({group(1, 60, 2)}, {}, idle(0)).size(), 1u) << "nothing is idle";
+  EXPECT_EQ(allocations_wanted({group(1, 60, 2)}, {}, idle(2)).size(), 2u);
+  EXPECT_EQ(allocations_wanted({group(1, 60, 2)}, {}, idle(4, 3)).size(), 3u) << "max_nodes";
+  EXPECT_EQ(allocations_wanted({group(1, 60, 2)}, {}, idle(4, 0, 2)).size(), 2u) << "max_allocations";
+}
+
+TEST(Demand, AnIdleNodeIsWorthSomeWork) {
+  EXPECT_EQ(allocations_wanted({group(1, 15, 2)}, {}, idle(8)).size(), 3u) << "30 s of work, 10 s each";
+  EXPECT_EQ(allocations_wanted({group(1, 2, 600)}, {}, idle(8)).size(), 2u) << "no more than trials";
+  Bounds never = idle(8);
+  never.spread_s = 0;
+  EXPECT_EQ(allocations_wanted({group(1, 60, 2)}, {}, never).size(), 1u);
+}
+
+TEST(Demand, ManyIdleNodesAreTakenSideBySideInTheAllocationsThatMayBe) {
+  const auto wanted = allocations_wanted({group(2, 500, 2)}, {}, idle(32, 32));
+  i64 nodes = 0;
+  for (const auto& each : wanted) nodes += each.nodes;
+  EXPECT_EQ(nodes, 32);
+  EXPECT_EQ(wanted.size(), 4u);
+}
+
+TEST(Demand, WhatIsHeldCountsBeforeIdleNodes) {
+  EXPECT_EQ(allocations_wanted({group(1, 60, 2)}, {{"cpu", 4, 1, 7000}}, idle(4, 8)).size(), 3u);
+  EXPECT_TRUE(allocations_wanted({group(1, 3, 2)}, {{"cpu", 4, 1, 7000}}, idle(4, 8)).empty());
+}
+
 TEST(Demand, NodesThatAreHeldAnywayAreAllTaken) {
   const auto wanted = allocations_wanted({group(1, 3, 60), group(3, 3, 60)}, {}, {4, 1, {}, 0, true});
   ASSERT_EQ(wanted.size(), 1u);

@@ -114,6 +114,26 @@ TEST_F(SimulationTest, NodesThatBreakAllTheTimeOpenTheCircuitBreaker) {
   EXPECT_GT(f->pending, 0);
 }
 
+TEST_F(SimulationTest, AnIdleClusterIsUsedWhileTrialsWait) {
+  for (const char* folder : {"spread", "alone"}) std::filesystem::create_directory(dir_ / folder);
+  Assumptions a;
+  a.nodes = 4, a.spares = 0, a.jobs = 4, a.job_nodes = 4, a.queue_s = 0, a.agents_s = 1, a.node_mtbf_h = 0;
+  a.preempted_per_h = a.oom_percent = a.crash_percent = a.hang_percent = a.spread = 0;
+  auto one_node = plan(60);
+  for (auto& each : one_node) {
+    each.trial.nodes = 1, each.trial.dp = each.trial.global_batch_size = each.trial.gpus_per_node;
+    each.id = trial_id(each.trial);
+  }
+  const auto spread = simulate(one_node, MeasurePlan{}, a, dir_ / "spread");
+  a.spread_s = 0;
+  const auto alone = simulate(one_node, MeasurePlan{}, a, dir_ / "alone");
+  ASSERT_TRUE(spread && alone);
+  EXPECT_EQ(count(*spread, Outcome::kOk), 60);
+  EXPECT_EQ(alone->account.allocations, 1);
+  EXPECT_EQ(spread->account.allocations, 4);
+  EXPECT_LT(spread->makespan_s, 0.4 * alone->makespan_s);
+}
+
 TEST_F(SimulationTest, TheReportNamesTheSharesInTextAndJson) {
   const auto f = run(30, small());
   ASSERT_TRUE(f) << f.error().message;

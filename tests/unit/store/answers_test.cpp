@@ -128,6 +128,37 @@ TEST_F(AnswersTest, SqlErrorsPointAtThePlace) {
   EXPECT_THAT(message_of(store_->query("DELETE FROM result")), HasSubstr("only reading"));
 }
 
+TEST_F(AnswersTest, TheViewSaysWhereATrialIsAlsoInAFileOfAnEarlierVersion) {
+  start(2);
+  finish(plan_[0], Outcome::kOk, 1);
+  const auto states = [&] {
+    return must(store_->query("SELECT state, count(*) FROM results GROUP BY state ORDER BY state")).rows;
+  };
+  ASSERT_EQ(states().size(), 2u);
+  EXPECT_EQ(states()[0][0], Value(std::string("finished")));
+  EXPECT_EQ(states()[1][0], Value(std::string("pending")));
+  store_.reset();
+  sqlite3* raw = nullptr;
+  ASSERT_EQ(sqlite3_open(path_.c_str(), &raw), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(raw, "DROP VIEW results; CREATE VIEW results AS SELECT 1 AS sweep", nullptr, nullptr,
+                         nullptr),
+            SQLITE_OK);
+  sqlite3_close(raw);
+  store_ = open();
+  EXPECT_EQ(states().size(), 2u);
+}
+
+TEST_F(AnswersTest, WorkloadIsWhatIsLeftWithoutThePruned) {
+  start(4);
+  finish(plan_[0], Outcome::kOk, 1);
+  finish(plan_[1], Outcome::kNodeLost);
+  const auto work = must(store_->workload(sweep_));
+  ASSERT_EQ(work.to_do.size(), 1u);
+  EXPECT_EQ(work.to_do[0].trials, 3);
+  EXPECT_GT(work.to_do[0].predicted_s, 0);
+  for (const auto& done : work.done) EXPECT_GT(done.took_s(), 0);
+}
+
 TEST_F(AnswersTest, QueriesSeeWhatWasStoredSince) {
   start(2);
   EXPECT_EQ(column("outcome").size(), 2u);
@@ -136,14 +167,13 @@ TEST_F(AnswersTest, QueriesSeeWhatWasStoredSince) {
             Value(i64{1}));
 }
 
-TEST_F(AnswersTest, ProgressCountsAndPredictsWhatIsLeft) {
+TEST_F(AnswersTest, ProgressCountsWhatIsLeft) {
   start(3);
   finish(plan_[0], Outcome::kOk, 1);
   begin(plan_[1]);
   const Progress p = must(store_->progress(sweep_));
   EXPECT_EQ(p.total, 3);
   EXPECT_EQ(p.pending, 2);
-  EXPECT_EQ(p.remaining_predicted_s, 4.0);
   EXPECT_EQ(p.by_outcome, (std::vector<std::pair<Outcome, i64>>{{Outcome::kOk, 1}}));
 }
 

@@ -1,0 +1,13 @@
+// TimeLeft: how long what is left to run will take, from what is to do, how long trials took against their predictions,
+// and how many nodes work at once. Pure: the one figure that `run`, `status` and watchers show.
+#pragma once
+#include <optional>
+
+#include "orchestrator/store/store.h"
+
+namespace sweep::run {
+
+// Absent: nothing is left. Waiting in a queue is not in it: nobody knows how long that takes.
+std::optional<double> seconds_left(const store::Workload&);
+
+}  // namespace sweep::run

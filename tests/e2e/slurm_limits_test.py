@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""slurm_limits_test.py BIN FAKE_RANK: sweeps on a real Slurm whose paths, limits and folders are unkind.
+
+Paths that a shell or sbatch could misread reach nobody as anything else; idle nodes are used while trials wait; an agent
+starts nothing that its time limit would cut off; a time that the partition does not allow is found before anything is
+submitted; an allocation's folder that somebody removes is named as the cause; and killed agents leave nothing in /dev/shm.
+Further words choose cases.
+"""
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
+import slurm
+from slurm_test import Sweep, told, wait
+
+HOSTILE = "it's \"$(touch OWNED)`touch OWNED`\" 50%j back\\slash;#"
+CANCELLED = 8
+
+
+def say(sweep, *words, db=None):
+    return subprocess.run([*sweep.cluster.inside(), str(sweep.sweep), *words, "--db", str(db or sweep.db)],
+                          env=sweep.environment, capture_output=True, text=True, cwd=sweep.folder)
+
+
+def hostile_paths(sweep):
+    """The database lies in a folder of that name: the job's log, its mailbox and its agent's words find it."""
+    sweep.run(expected_code=0)
+    logs = list(sweep.folder.glob("r.db.spool/*/slurm.log"))
+    assert logs, list(sweep.folder.rglob("*"))
+    broken = sweep.folder / "a\ntouch OWNED;#.db"
+    for words in (["plan", sweep.grid, "--sbatch"], ["run", sweep.grid, "--rank", sweep.rank]):
+        done = say(sweep, *map(str, words), db=broken)
+        assert done.returncode == 2 and "control character" in done.stderr, (done.returncode, done.stdout, done.stderr)
+        assert "#SBATCH" not in done.stdout, done.stdout
+    assert not list(sweep.folder.parent.rglob("OWNED")), "a path was run"
+    with sweep.log.open("a") as log:  # nothing of it is a job
+        log.write(str(sweep.jobs()))
+
+
+def idle_nodes(sweep):
+    """Four idle nodes, one-node trials: several allocations, though the work is far below half an hour."""
+    sweep.run(expected_code=0)
+    began, ended = zip(*sweep.rows("select started_unix_ns, ended_unix_ns from allocation order by 1"))
+    assert len(began) >= 3, f"{len(began)} allocations"
+    assert began[2] < min(ended), "they did not run side by side"
+
+
+def short_limit(sweep):
+    """One minute for each job: no attempt is cut off by it."""
+    sweep.run(expected_code=0)
+    cut = sweep.rows(f"select count(*) from attempt a join result r on r.attempt = a.id where r.outcome = {CANCELLED} "
+                     "and a.started_unix_ns is not null")[0][0]
+    assert cut == 0, f"{cut} attempts were cut off"
+    assert len(sweep.jobs()) >= 2, "one job sufficed: nothing was tested"
+
+
+def longer_than_partition(sweep):
+    """The partition allows ten minutes: half an hour is refused at once; what no `time` bounds is asked for as ten."""
+    text = sweep.grid.read_text()
+    sweep.grid.write_text(text.replace("poll_seconds: 1", 'poll_seconds: 1, time: "00:30:00"'))
+    for words in (["plan", sweep.grid, "--sbatch"], ["run", sweep.grid, "--rank", sweep.rank]):
+        done = say(sweep, *map(str, words))
+        assert done.returncode == 2 and "partition small" in done.stderr, (done.returncode, done.stderr)
+    assert not sweep.db.exists() or not sweep.rows("select id from allocation"), "something was submitted"
+    sweep.grid.write_text(text)
+    done = say(sweep, "plan", str(sweep.grid), "--sbatch")
+    assert done.returncode == 0 and "#SBATCH --time=00:10:00" in done.stdout, (done.stdout, done.stderr)
+    sweep.run(expected_code=0)
+
+
+def folder_removed(sweep):
+    """Named as the cause; the trials run again in another allocation."""
+    run = sweep.start("run", str(sweep.grid))
+    wait(lambda: sweep.db.exists() and sweep.rows("select name from sqlite_master where name = 'results'")
+         and any(sweep.outcomes()), "one result")
+    (first,) = sweep.rows("select spool from allocation where ended_unix_ns is null limit 1")[0]
+    shutil.rmtree(first)
+    assert run.wait(180) == 0
+    assert sweep.outcomes() == ["ok"] * len(sweep.outcomes()), sweep.outcomes()
+    reasons = [text for (text,) in sweep.rows("select end_reason from allocation")]
+    assert any("was removed or replaced" in (reason or "") for reason in reasons), reasons
+
+
+def every_node_at_once(sweep):
+    """An allocation of four nodes: its step is over when its job is, so no node is still completing afterwards."""
+    sweep.run(expected_code=0)
+    log = "".join(path.read_text(errors="replace") for path in sweep.folder.glob("r.db.spool/*/slurm.log"))
+    daemon = "".join(path.read_text(errors="replace") for path in (sweep.cluster.folder / "log").glob("slurmd.*.log"))
+    assert "Failed to send MESSAGE_TASK_EXIT" not in log + daemon, log[-2000:]
+
+
+def killed_agents(sweep):
+    """kill -9 of both processes of an agent: its folder on memory goes with the next agent on that machine."""
+    run = sweep.start("run", str(sweep.grid))
+    home = pathlib.Path(f"/dev/shm/sweep-{os.geteuid()}")
+    allocation = wait(lambda: sweep.db.exists() and sweep.rows("select name from sqlite_master where name = 'allocation'")
+                      and any(list(home.glob(f"{name}-*/[0-9]*")) for (name,) in sweep.rows("select id from allocation"))
+                      and sweep.rows("select id from allocation")[0][0], "ranks of an allocation")
+    token = f"SWEEP_ATTEMPT={allocation}-".encode()
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if token in (process / "environ").read_bytes() and b"sweep-agent" in (process / "cmdline").read_bytes():
+                os.kill(int(process.name), signal.SIGKILL)
+        except OSError:
+            continue
+    assert run.wait(180) == 0
+    left = [each for (name,) in sweep.rows("select id from allocation") for each in home.glob(f"{name}-*")]
+    assert not left, left
+
+
+def main():
+    bin_dir, rank = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+    only = sys.argv[3:]
+    if slurm.missing():
+        print(f"skipped: this machine lacks {', '.join(slurm.missing())}")
+        return 77
+    mode = os.environ.get("SWEEP_CLUSTER_MODE") or "plain"
+    one = "partition: main, max_nodes: 1, max_allocations: 1, poll_seconds: 1"
+    with tempfile.TemporaryDirectory(prefix="sweep-limits-") as root, \
+            slurm.Cluster(pathlib.Path(root) / "cluster", nodes=4, mode=mode) as cluster:
+        for case, trials, words in [(hostile_paths, 2, {"launch": one}),
+                                    (idle_nodes, 60, {"step_ms": 200, "launch": "partition: main, poll_seconds: 1"}),
+                                    (longer_than_partition, 2, {"launch": "partition: small, poll_seconds: 1"}),
+                                    (folder_removed, 8, {"step_ms": 400, "launch": one}),
+                                    (every_node_at_once, 4, {"step_ms": 100, "nodes": (4,), "launch": "partition: main, poll_seconds: 1"}),
+                                    (killed_agents, 8, {"step_ms": 400, "launch": one}),
+                                    (short_limit, 24, {"step_ms": 600, "launch": one + ', time: "00:01:00", signal_seconds: 20'})]:
+            if only and case.__name__ not in only:
+                continue
+            parent = pathlib.Path(root) / (HOSTILE if case is hostile_paths else "plain")
+            parent.mkdir(exist_ok=True)
+            with told(Sweep(bin_dir, rank, cluster, parent / case.__name__.replace("_", "-"), trials, **words)) as sweep:
+                sweep.log.touch()
+                case(sweep)
+                sweep.check_end()
+                assert not cluster.drained(), cluster.states()
+                print(f"{case.__name__}: {len(sweep.jobs())} jobs, {len(sweep.outcomes())} trials", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
