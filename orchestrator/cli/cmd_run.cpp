@@ -134,7 +134,7 @@ int finish(Io& io, store::Store& store, i64 sweep, const run::RunEnd& end) {
 std::optional<int> attach(Io& io, store::Store& store, const store::SweepRow& sweep,
                           const store::LeaseHolder& holder, const RunOptions& o) {
   io.err << fmt::format("sweep {} is run by {}; watching it (interrupting stops only the watching)\n",
-                        sweep.name, name_of(holder));
+                        sweep.name, holder_name(holder));
   auto shown = varying_axes(store, sweep.id);
   if (!shown) return refuse(io, shown.error());
   Live live(io, sweep.name, std::move(*shown), o.quiet);

@@ -42,7 +42,7 @@ int stop(Io& io, const Where& where, bool now) {
   if (!is_heard(**holder)) return stop_unheard(io, *opened, **holder, where.db, now);
   if (auto asked = opened->store->request_stop(opened->sweep.id, now); !asked)
     return refuse(io, asked.error());
-  io.err << fmt::format("asked {} to stop sweep {}{}\n", name_of(**holder), opened->sweep.name,
+  io.err << fmt::format("asked {} to stop sweep {}{}\n", holder_name(**holder), opened->sweep.name,
                         now ? " at once" : " after the attempts it has handed out");
   return kAnswered;
 }

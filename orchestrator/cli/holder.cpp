@@ -48,7 +48,7 @@ std::string silence_text(const LeaseHolder& holder) {
   if (holder.job == store::JobWord::kAlive) known = "; Slurm says that its job runs";
   if (holder.process == store::Process::kRebooted)
     known += fmt::format("; {} was started anew since", holder.host);
-  return fmt::format("nothing was heard of {} since {} ({:.0f} s){}", name_of(holder),
+  return fmt::format("nothing was heard of {} since {} ({:.0f} s){}", holder_name(holder),
                      time_text(holder.heartbeat_unix_ns), holder.silent_s, known);
 }
 
@@ -139,7 +139,7 @@ Expected<Holder> obtain_lease(Io& io, store::Store& store, const store::SweepRow
   return Obtaining(io, store, sweep, where, take_over).run();
 }
 
-std::string name_of(const LeaseHolder& holder) {
+std::string holder_name(const LeaseHolder& holder) {
   return fmt::format("process {} on {}{}", holder.pid, holder.host,
                      holder.slurm_job > 0 ? fmt::format(" (Slurm job {})", holder.slurm_job) : "");
 }
@@ -150,7 +150,7 @@ bool is_heard(const LeaseHolder& holder) {
 
 std::string standing_text(const LeaseHolder& holder) {
   if (!is_heard(holder)) return silence_text(holder);
-  return fmt::format("run by {}, last heartbeat {:.0f} s ago", name_of(holder), holder.silent_s);
+  return fmt::format("run by {}, last heartbeat {:.0f} s ago", holder_name(holder), holder.silent_s);
 }
 
 std::string take_over_text(const std::string& sweep, const std::string& db) {

@@ -23,7 +23,7 @@ inline bool uncertain(const Holder& holder) {
 }
 
 // "process 631 on n3 (Slurm job 12)"
-std::string name_of(const store::LeaseHolder&);
+std::string holder_name(const store::LeaseHolder&);
 bool is_heard(const store::LeaseHolder&);
 // "run by process 631 on n3, last heartbeat 2 s ago", or since when nothing was heard of it.
 std::string standing_text(const store::LeaseHolder&);
