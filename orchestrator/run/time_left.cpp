@@ -45,7 +45,7 @@ double busy_nodes(std::vector<store::Workload::Done> of) {
   double work = 0, span = 0, until = of.front().started_s;
   for (const auto& each : of) {
     work += each.took_s() * static_cast<double>(each.nodes);
-    span += std::min(std::max(0.0, each.started_s - until), kPause);
+    if (const double pause = each.started_s - until; pause > 0 && pause <= kPause) span += pause;
     span += std::max(0.0, each.ended_s - std::max(until, each.started_s));
     until = std::max(until, each.ended_s);
   }

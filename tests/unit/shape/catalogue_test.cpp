@@ -42,7 +42,7 @@ TEST(Catalogue, AbsentUnitsAndPricesAreAbsentNotZero) {
   EXPECT_FALSE(find_hardware("a100-80gb")->peak_for("fp8").has_value());
   EXPECT_FALSE(find_hardware("cpu")->peak_for("fp32").has_value());
   EXPECT_FALSE(find_hardware("cpu")->price.has_value());
-  EXPECT_FALSE(find_hardware("h200-141gb")->price.has_value());
+  EXPECT_FALSE(find_hardware("h100-pcie-80gb")->price.has_value());
   EXPECT_FALSE(find_hardware("cpu")->memory_bytes.has_value());
 }
 
