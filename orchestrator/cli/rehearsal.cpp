@@ -81,10 +81,9 @@ Expected<void> make_rehearsal(Planned& planned, i64 most) {
     any = any || entry.admitted;
   }
   if (any) return {};
-  return fail(
-      fmt::format("{}: no trial can be rehearsed: a rehearsal needs a grid with `hardware` of the catalogue "
-                  "that has GPUs",
-                  planned.grid.path.string()));
+  return fail(fmt::format(
+      "{}: no trial can be rehearsed: each is pruned (`sweep plan` says why) or runs on `hardware: cpu`",
+      planned.grid.path.string()));
 }
 
 Expected<void> measured_name(const std::string& sweep) {

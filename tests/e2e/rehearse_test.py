@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""rehearse_test.py BIN_DIR: `sweep run --rehearse`: trials on phantom GPUs, kept apart from measurements."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import database  # noqa: E402  (found by the line above)
+
+BIN = pathlib.Path(sys.argv[1]).resolve()
+
+GRID = """name: layouts
+model: {{family: llama, layers: 4, hidden_size: 512, heads: 8, kv_heads: 4, intermediate_size: 1408, vocab_size: 4096}}
+base: {{hardware: {hardware}, gpus_per_node: 8, seq_len: 512, precision: bf16_mixed, global_batch_size: 16, micro_batch_size: 1}}
+grid: {grid}
+"""
+PEAKS = """select r.trial, k.rank, k.peak_allocated_bytes, k.peak_reserved_bytes,
+ json_extract(k.effective, '$.phantom.step.launches'), json_extract(k.effective, '$.phantom.step.collectives'), r.step_ms
+ from results r join trial t on t.id = r.trial join plan_entry p on p.trial = t.key join rank_record k on k.attempt = p.final_attempt
+ where r.outcome = 'ok' order by 1, 2"""
+
+
+class RehearseTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="sweep-rehearse-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def sweep(self, *words, **environment):
+        return subprocess.run([BIN / "sweep", *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=500,
+                              env={**os.environ, "OMP_NUM_THREADS": "1", "SWEEP_SITE": str(self.folder / "none"), **environment})
+
+    def grid(self, grid, hardware="h100-sxm-80gb"):
+        file = self.folder / "grid.yaml"
+        file.write_text(GRID.format(grid=json.dumps(grid), hardware=hardware))
+        return file
+
+    def rehearse(self, grid, name, *words):
+        db = self.folder / name
+        done = self.sweep("run", self.grid(grid), "--rehearse", "--db", db, *words)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        database.check(db)
+        return db
+
+    def test_roles_allocate_what_the_whole_world_does(self):
+        """One rank for each pipeline stage, its other peers mirrored: the same bytes, launches and collectives."""
+        grid = {"tp": [1, 2], "pp": [2], "zero": [0, 1]}
+        whole = database.rows(self.rehearse(grid, "whole.db"), PEAKS)
+        roles = database.rows(self.rehearse(grid, "roles.db", "--rehearse-ranks", "4"), PEAKS)
+        self.assertEqual(len(whole), 4 * 8)
+        self.assertEqual(len(roles), 4 * 2)
+        of_whole = {row[:2]: row[2:6] for row in whole}
+        for row in roles:
+            self.assertEqual(of_whole[row[:2]], row[2:6], row)
+
+    def test_the_same_trial_twice_is_the_same(self):
+        grid = {"tp": [2], "zero": [1]}
+        first = database.rows(self.rehearse(grid, "a.db"), PEAKS)
+        self.assertEqual(len(first), 8)
+        self.assertEqual(first, database.rows(self.rehearse(grid, "b.db"), PEAKS))
+
+    def test_many_nodes_are_rehearsed_here(self):
+        db = self.rehearse({"nodes": [4], "pp": [4]}, "nodes.db")
+        rows = database.rows(db, "select nodes, pp, outcome, peak_allocated_bytes > 0 from results")
+        self.assertEqual(rows, [(4, 4, "ok", 1)])
+
+    def test_a_rehearsal_is_no_measurement(self):
+        db = self.rehearse({"tp": [2]}, "kept.db")
+        self.assertEqual(database.rows(db, "select distinct sweep from results"), [("layouts.rehearsal",)])
+        for command in (["best"], ["heatmap", "--rows", "tp", "--cols", "dp", "-o", self.folder / "h.html"],
+                        ["report", "-o", self.folder / "r.html"], ["export", "csv"]):
+            self.assertEqual(self.sweep(*command, "--db", db).returncode, 2, command)
+        named = self.sweep("best", "layouts.rehearsal", "--db", db)
+        self.assertEqual(named.returncode, 0, named.stderr)
+        self.assertIn("layouts.rehearsal", self.sweep("export", "csv", "layouts.rehearsal", "--db", db).stdout)
+
+    def test_phantom_gpus_never_pass_for_gpus(self):
+        """Ranks that find phantom GPUs outside a rehearsal bring no result."""
+        libraries = BIN.parent / "phantom"
+        db = self.folder / "wrong.db"
+        self.sweep("run", self.grid({"dp": [8]}), "--db", db, LD_PRELOAD=str(libraries / "libsweep_phantom.so"),
+                   LD_LIBRARY_PATH=str(libraries), SWEEP_PHANTOM="{}", SWEEP_PHANTOM_GPUS="8", SWEEP_PHANTOM_NODE=self.folder.name)
+        self.assertEqual(database.rows(db, "select outcome from results"), [("invalid",)])
+
+    def test_what_cannot_be_rehearsed_is_refused(self):
+        for words in ([], ["--on", "local"], ["--jobid", "3"]):
+            hardware = "cpu" if not words else "h100-sxm-80gb"
+            done = self.sweep("run", self.grid({"tp": [2]}, hardware), "--rehearse", "--db", self.folder / "x.db", *words)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertFalse((self.folder / "x.db").exists())
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
