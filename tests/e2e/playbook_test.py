@@ -154,7 +154,8 @@ def empty_and_failed_databases_have_a_sentence(here):
     here.db = here.folder / "none.db"
     assert "no such database" in here.sweep("heatmap", "-o", "x.svg", code=2).stderr
     sqlite3.connect(here.db).close()
-    here.sweep("heatmap", "-o", "x.svg", code=2)
+    here.sweep("heatmap", "-o", "x.svg", code=2)  # an empty file is no database, and is left as it is
+    here.db.unlink()
     head = "model,hardware,seq_len,precision,mbs,nodes,gpus_per_node,status,tok_s_gpu\n"
     (here.folder / "oom.csv").write_text(head + "m,cpu,128,fp32,1,1,1,oom,\nm,cpu,128,fp32,2,1,1,oom,nan\n")
     here.sweep("import", "oom.csv")
