@@ -38,8 +38,6 @@ def hostile_paths(sweep):
         assert done.returncode == 2 and "control character" in done.stderr, (done.returncode, done.stdout, done.stderr)
         assert "#SBATCH" not in done.stdout, done.stdout
     assert not list(sweep.folder.parent.rglob("OWNED")), "a path was run"
-    with sweep.log.open("a") as log:  # nothing of it is a job
-        log.write(str(sweep.jobs()))
 
 
 def idle_nodes(sweep):
