@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "worker/agent/nvml_abi.h"
+
 namespace {
 
 struct Gpu {
@@ -28,15 +30,6 @@ constexpr int kSuccess = 0, kNoPermission = 4;
 }  // namespace
 
 extern "C" {
-struct ProcessInfo {
-  unsigned pid;
-  unsigned long long used;
-  unsigned gpu_instance, compute_instance;
-};
-struct Memory {
-  unsigned long long total, free, used;
-};
-
 int nvmlInit_v2() {
   gpus().clear();
   const char* told = std::getenv("FAKE_NVML");
@@ -70,16 +63,17 @@ int nvmlDeviceGetUUID(void* device, char* text, unsigned size) {
   std::strncpy(text, static_cast<Gpu*>(device)->uuid.c_str(), size - 1);
   return kSuccess;
 }
-int nvmlDeviceGetMemoryInfo(void*, Memory* memory) {
+int nvmlDeviceGetMemoryInfo(void*, sweep::agent::nvml_abi::Memory* memory) {
   *memory = {80ull << 30, 70ull << 30, 10ull << 30};
   return kSuccess;
 }
-int nvmlDeviceGetUtilizationRates(void* device, unsigned* rates) {
+int nvmlDeviceGetUtilizationRates(void* device, sweep::agent::nvml_abi::Utilisation* rates) {
   ++asked;
-  rates[0] = static_cast<Gpu*>(device)->utilisation, rates[1] = 0;
+  *rates = {static_cast<Gpu*>(device)->utilisation, 0};
   return kSuccess;
 }
-int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, ProcessInfo* out) {
+int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count,
+                                            sweep::agent::nvml_abi::Process* out) {
   const auto& pids = static_cast<Gpu*>(device)->pids;
   *count = std::min<unsigned>(*count, static_cast<unsigned>(pids.size()));
   for (unsigned i = 0; i < *count; ++i) out[i] = {pids[i], 1ull << 30, 0, 0};

@@ -7,24 +7,13 @@
 #include <cstdlib>
 #include <utility>
 
+#include "worker/agent/nvml_abi.h"
+
 namespace sweep::agent {
 
 namespace {
 constexpr unsigned kClockSm = 1;  // NVML_CLOCK_SM
 }  // namespace
-namespace nvml_abi {
-struct Memory {
-  unsigned long long total, free, used;
-};
-struct Utilisation {
-  unsigned gpu, memory;
-};
-struct Process {  // nvmlProcessInfo_t
-  unsigned pid;
-  unsigned long long used;
-  unsigned gpu_instance, compute_instance;
-};
-}  // namespace nvml_abi
 
 struct Nvml::Functions {
   int (*init)() = nullptr;

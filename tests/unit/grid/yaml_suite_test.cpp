@@ -84,7 +84,7 @@ struct Events {
     } else if (open.back().key.is_null()) {
       const bool empty = !collection && value[0] == "plain" && value[1] == "";
       outside = outside || collection || alias || empty;
-      open.back().key = value[1];
+      open.back().key = value.size() > 1 ? value[1] : Json("");  // an empty collection has no text
     } else {
       open.back().value.push_back({open.back().key, value});
       open.back().key = Json();
