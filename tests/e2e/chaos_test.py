@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""chaos_test.py BIN FAKE_RANK slurm|ssh [--faults N] [--seed N]: random faults over sweeps on four nodes. Whatever is
+"""chaos_test.py BIN FAKE_RANK slurm|ssh [--faults N] [--seed N] [--often WORD] [--job-share P]: random faults over sweeps on four nodes. Whatever is
 killed, frozen, cut off, filled up, cancelled or drained: in the end every trial has exactly one final result, nothing ran
 again after one, trials that no fault struck have the verdict of their script, and nothing is left on any node.
 
@@ -30,7 +30,8 @@ STUCK_SECONDS = 150     # so long without anything new in the database is a hang
 TEND_SECONDS = 20       # so long without anything new, and an administrator looks after the nodes
 QUIET_RESUMES = 6       # undisturbed runs that must be enough
 CHANGE_OF_HOST = 0.3    # of the lives of an orchestrator that begin on any host; else on the one before
-AS_JOB = 0.6            # that are a job, on Slurm; the first one of every second sweep is
+AS_JOB = 0.6            # that are a job, on Slurm (--job-share); the first one of every second sweep is
+OFTEN = 4               # so many times more a fault is in the pack whose name holds the word of --often
 MIX = {"ok": 22, "oom": 3, "crash_exit": 2, "unsupported": 1, "hang": 1, "hang_ignore_sigterm": 1, "double_fork": 3,
        "bare_daemon": 3, "huge_log": 2, "crash_signal": 1}
 
@@ -48,7 +49,7 @@ class Round:
         self.strikes = chaos_faults.Strikes(own, dice)
         self.strikes.sweep = self.sweep
         self.strikes.host = dice.choice(own.hosts) if own.hosts else None
-        self.faults = chaos_faults.faults_of(own)
+        self.faults, self.often, self.job_share = chaos_faults.faults_of(own), args.often, args.job_share
         self.names = []  # a shuffled pack: every fault finds something before one comes again
         self.log, self.overlaps = [], set()
         self.entries, self.seen = {}, (None, time.monotonic())
@@ -61,9 +62,9 @@ class Round:
     def strike(self):
         """One fault that found something to strike; None: none did."""
         if not self.names:
-            self.names = sorted(self.faults)
+            self.names = sorted([*self.faults, *[name for name in self.faults if self.often and self.often in name] * (OFTEN - 1)])
             self.dice.shuffle(self.names)
-        for name in self.names:
+        for name in dict.fromkeys(self.names):
             hit = self.faults[name](self.strikes)
             if hit is not None:
                 self.names.remove(name)
@@ -101,7 +102,7 @@ class Round:
             self.strikes.host = self.dice.choice(self.own.hosts)
         host = self.strikes.host
         planned = self.sweep.planned()
-        chosen = self.dice.random() < AS_JOB if planned else self.number % 2 == 1
+        chosen = self.dice.random() < self.job_share if planned else self.number % 2 == 1
         if "as job" in self.own.can and chosen and all(each.poll() is not None for each in self.strikes.helpers):
             more = ["--take-over"] if planned else []
             code = self.sweep.start("--as-job", "service", *more, host=host).wait(2 * STUCK_SECONDS)
@@ -200,6 +201,8 @@ def main():
     parser.add_argument("kind", choices=["slurm", "ssh"])
     parser.add_argument("--faults", type=int, default=25)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    parser.add_argument("--often", metavar="WORD", help=f"faults with WORD in their name come {OFTEN} times as often")
+    parser.add_argument("--job-share", type=float, default=AS_JOB, help="of the orchestrator's lives that are a Slurm job")
     parser.add_argument("--keep", action="store_true", help="wait at a failure, with everything as it is")
     parser.add_argument(ordinary_user.WORD, action="store_true", help="where root runs it: all nodes are then this machine")
     args = parser.parse_args()
