@@ -171,6 +171,12 @@ class SlurmFleet(Fleet):
             return [job[:2] for job in self.cluster.jobs("PENDING,RUNNING") if job[2].startswith("sweep-run-")]
         return []
 
+    def wait_for_orchestrators(self):
+        """A process that ends once Slurm says that it has no such job."""
+        loop = 'until out=$(squeue -h -t PD,R,CG -o %j) && ! echo "$out" | grep -q "^sweep-run-"; do sleep 1; done'
+        return subprocess.Popen([*self.cluster.inside(), "sh", "-c", loop], env=self.environment, stdin=subprocess.DEVNULL,
+                                stderr=subprocess.DEVNULL, start_new_session=True)
+
     def preempt(self, node):
         """A job of more weight takes this node for a moment."""
         self.cluster.run("sbatch", "-p", "urgent", "-w", node, "--exclusive", "-o", "/dev/null", "--wrap", "sleep 1",
