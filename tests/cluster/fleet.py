@@ -200,6 +200,7 @@ class SlurmFleet(Fleet):
     def tend(self, spared):
         """Nodes back in service that Slurm keeps out by itself: a slurmctld that was killed forgets a `resume`, and one that
         was away too long for the end of a step calls that "Kill task failed". Not where a process of a sweep still stands."""
+        self.start_soon()
         back = [node for node in self.cluster.drained() if node not in spared and not self.left_on(node)]
         told = self.tell() if back else ""
         for node in back:
