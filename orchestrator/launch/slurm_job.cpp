@@ -41,10 +41,7 @@ Expected<void> SlurmJob::write_files() const {
 
 // Written before the submission, so that one cut off by a crash is looked for by its name.
 Expected<void> SlurmJob::keep_record() const {
-  nlohmann::json own = {{"name", name()},
-                        {"job", nullptr},
-                        {"submitted_utc", submitted_},
-                        {"standing", around_.options.standing}};
+  nlohmann::json own = {{"name", name()}, {"job", nullptr}, {"standing", around_.options.standing}};
   if (job_) own["job"] = *job_;
   return launch::keep_record(request_, "slurm", std::move(own));
 }
@@ -85,7 +82,6 @@ Expected<bool> SlurmJob::take_up() {
   if (!*found) return false;
   const nlohmann::json& record = **found;
   restore(request_, record);
-  submitted_ = text_of(record, "submitted_utc");
   if (const i64 standing = integer_of(record, "standing"); standing != around_.options.standing)
     return fail(fmt::format(
         "allocation {} of an earlier run {}", request_.id,
@@ -111,7 +107,7 @@ void SlurmJob::answered(const Said& said) {
   sending_ = false;
   around_.hurry();
   if (said.ok()) {
-    if (const auto job = read_sbatch(said.out)) return accept(*job, "");
+    if (const auto job = read_sbatch(said.out)) return accept(*job);
   }
   in_doubt_ = said.ok() || said.timed_out || said.signal != 0 || is_in_doubt(said.err);
   if (in_doubt_)
@@ -146,9 +142,8 @@ void SlurmJob::look_for_room() {
   }
 }
 
-void SlurmJob::accept(i64 job, const std::string& submitted) {
+void SlurmJob::accept(i64 job) {
   job_ = job;
-  submitted_ = submitted;
   in_doubt_ = false;
   if (auto kept = keep_record(); !kept) remark(kept.error().message);
 }
@@ -243,8 +238,7 @@ void SlurmJob::look_for_folder() {
 }
 
 bool SlurmJob::is_this(const JobFacts& facts) const {
-  if (facts.name != name()) return false;
-  return !job_ || (facts.id == *job_ && (submitted_.empty() || facts.submitted == submitted_));
+  return facts.name == name() && (!job_ || facts.id == *job_);
 }
 
 void SlurmJob::learn(const std::vector<JobFacts>& of_this_name, bool denied) {
@@ -258,7 +252,7 @@ void SlurmJob::learn(const std::vector<JobFacts>& of_this_name, bool denied) {
     return;
   }
   denied_ = 0;
-  if (!job_ || submitted_.empty()) accept(mine->id, mine->submitted);
+  if (!job_) accept(mine->id);
   if (cancel_wanted_ && meaning_of(mine->state).phase != Phase::kEnded) kill();
   apply(*mine);
 }
@@ -305,8 +299,9 @@ void SlurmJob::apply(const JobFacts& facts) {
     closed_ = true;
     return;
   }
-  if (ended_) {  // it said its farewell: the job must go too
-    if (meaning.phase == Phase::kRunning && around_.now_s() - said_bye_s_ > kAfterBye) kill();
+  if (ended_) {  // it said its farewell: the job must go too, and must not start again
+    const bool overdue = meaning.phase == Phase::kRunning && around_.now_s() - said_bye_s_ > kAfterBye;
+    if (overdue || meaning.phase == Phase::kPending) kill();
     return;
   }
   if (meaning.phase == Phase::kPending) return waits(facts);
@@ -319,7 +314,7 @@ void SlurmJob::apply(const JobFacts& facts) {
 
 void SlurmJob::waits(const JobFacts& facts) {
   if (verdict_) return;
-  if (spoke_)  // it ran before: a second start would find a mailbox in use
+  if (mail_.delivered() > 0)  // its agent ran before: a second start would find a mailbox in use
     return give_up(fmt::format("Slurm job {} was put back into the queue ({})", facts.id, facts.state), false,
                    true);
   if (facts.reason != "None" && facts.reason != "Priority" && facts.reason != "Resources" &&

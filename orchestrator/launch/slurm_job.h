@@ -1,6 +1,7 @@
 // SlurmJob: one allocation that is a Slurm job: its submission, what Slurm says of it, its mailbox, its end. It
 // is told facts and asks nothing by itself but sbatch and scancel. A job is ours by its name and, once known,
-// its number and time of submission; an answer without it concludes nothing until Slurm denies it twice.
+// its number (not its time of submission: Slurm changes that when it starts the job again); an answer without it
+// concludes nothing until Slurm denies it twice.
 #pragma once
 #include <functional>
 #include <memory>
@@ -62,7 +63,7 @@ class SlurmJob : public std::enable_shared_from_this<SlurmJob> {
   void wait_for_room(const std::string& why);
   void look_for_room();
   std::optional<std::string> waits_too_long() const;
-  void accept(i64 job, const std::string& submitted);
+  void accept(i64 job);
   void apply(const JobFacts&);
   void waits(const JobFacts&);
   void missing();
@@ -78,7 +79,7 @@ class SlurmJob : public std::enable_shared_from_this<SlurmJob> {
   AllocationRequest request_;
   Mail mail_;
   std::optional<i64> job_;
-  std::string submitted_, nodes_, remarked_;
+  std::string nodes_, remarked_;
   std::optional<double> seconds_left_;
   double born_s_, said_bye_s_ = 0, hopeless_since_s_ = 0, over_since_s_ = 0;
   double folder_gone_s_ = 0;

@@ -119,9 +119,9 @@ std::optional<i64> job_number(std::string_view text) {
   return number(text);
 }
 
-constexpr std::size_t kSqueueFields = 8, kSacctFields = 6;
-constexpr const char* kSqueueFormat = "%i|%T|%V|%L|%N|%j|%D|%r";
-constexpr const char* kSacctFormat = "JobIDRaw,State,Submit,NodeList,JobName,Reason";
+constexpr std::size_t kSqueueFields = 7, kSacctFields = 5;
+constexpr const char* kSqueueFormat = "%i|%T|%L|%N|%j|%D|%r";
+constexpr const char* kSacctFormat = "JobIDRaw,State,NodeList,JobName,Reason";
 
 // Others may give their jobs any name.
 std::string own_user() {
@@ -179,9 +179,9 @@ std::vector<JobFacts> read_squeue(std::string_view answer) {
     if (fields.size() != kSqueueFields || !id || fields[1].empty()) continue;
     JobFacts facts;
     facts.id = *id;
-    facts.state = fields[1], facts.submitted = fields[2], facts.nodes = fields[4], facts.name = fields[5];
-    facts.seconds_left = slurm_seconds(fields[3]);
-    facts.reason = fields[7];
+    facts.state = fields[1], facts.nodes = fields[3], facts.name = fields[4];
+    facts.seconds_left = slurm_seconds(fields[2]);
+    facts.reason = fields[6];
     out.push_back(std::move(facts));
   }
   return out;
@@ -195,8 +195,8 @@ std::vector<JobFacts> read_sacct(std::string_view answer) {
     if (fields.size() != kSacctFields || !id || fields[1].empty()) continue;
     JobFacts facts;
     facts.id = *id;
-    facts.state = fields[1], facts.submitted = fields[2], facts.nodes = fields[3], facts.name = fields[4];
-    facts.reason = fields[5];
+    facts.state = fields[1], facts.nodes = fields[2], facts.name = fields[3];
+    facts.reason = fields[4];
     out.push_back(std::move(facts));
   }
   return out;
@@ -232,7 +232,6 @@ std::optional<JobFacts> read_scontrol(std::string_view answer) {
     if (key == "JobName") facts.name = value;
     if (key == "JobState") facts.state = value;
     if (key == "Reason") facts.reason = value;
-    if (key == "SubmitTime") facts.submitted = value;
     if (key == "NodeList") facts.nodes = value == "(null)" ? std::string_view() : value;
   }
   if (facts.id == 0 || facts.state.empty()) return std::nullopt;

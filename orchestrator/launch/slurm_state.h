@@ -34,7 +34,6 @@ Meaning meaning_of(std::string_view state);
 struct JobFacts {
   i64 id = 0;
   std::string name, state, reason, nodes;
-  std::string submitted;               // as Slurm writes it; the same in every answer of one cluster
   std::optional<double> seconds_left;  // until its time limit
 };
 

@@ -171,6 +171,12 @@ class SlurmFleet(Fleet):
             return [job[:2] for job in self.cluster.jobs("PENDING,RUNNING") if job[2].startswith("sweep-run-")]
         return []
 
+    def wait_for_orchestrators(self):
+        """A process that ends once Slurm says that it has no such job."""
+        loop = 'until out=$(squeue -h -t PD,R,CG -o %j) && ! echo "$out" | grep -q "^sweep-run-"; do sleep 1; done'
+        return subprocess.Popen([*self.cluster.inside(), "sh", "-c", loop], env=self.environment, stdin=subprocess.DEVNULL,
+                                stderr=subprocess.DEVNULL, start_new_session=True)
+
     def preempt(self, node):
         """A job of more weight takes this node for a moment."""
         self.cluster.run("sbatch", "-p", "urgent", "-w", node, "--exclusive", "-o", "/dev/null", "--wrap", "sleep 1",
@@ -194,6 +200,7 @@ class SlurmFleet(Fleet):
     def tend(self, spared):
         """Nodes back in service that Slurm keeps out by itself: a slurmctld that was killed forgets a `resume`, and one that
         was away too long for the end of a step calls that "Kill task failed". Not where a process of a sweep still stands."""
+        self.start_soon()
         back = [node for node in self.cluster.drained() if node not in spared and not self.left_on(node)]
         told = self.tell() if back else ""
         for node in back:

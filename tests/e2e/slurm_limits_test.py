@@ -3,7 +3,8 @@
 
 Paths that a shell or sbatch could misread reach nobody as anything else; idle nodes are used while trials wait; an agent
 starts nothing that its time limit would cut off; a time that the partition does not allow is found before anything is
-submitted; an allocation's folder that somebody removes is named as the cause; and killed agents leave nothing in /dev/shm.
+submitted; an allocation's folder that somebody removes is named as the cause; a job that Slurm starts again before its
+agent spoke is not waited for without end; and killed agents leave nothing in /dev/shm.
 Further words choose cases.
 """
 import os
@@ -17,7 +18,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
 import slurm
-from slurm_test import Sweep, told, wait
+from slurm_test import END_SECONDS, Sweep, told, wait
 
 HOSTILE = "it's \"$(touch OWNED)`touch OWNED`\" 50%j back\\slash;#"
 CANCELLED = 8
@@ -113,6 +114,31 @@ def killed_agents(sweep):
     assert not left, left
 
 
+def started_again(sweep):
+    """Put back before its agent spoke, with a later time of submission: its script starts nothing then. The next orchestrator
+    sees that it is over, and another job does the work."""
+    run = sweep.start("run", str(sweep.grid))
+    wait(lambda: "waits: BeginTime" in sweep.log.read_text(), "the job is known")
+    (number, *_), = sweep.jobs()
+    first = shown(sweep, number)["SubmitTime"]
+    wait((sweep.folder / "once").exists, "its prologue runs")
+    run.kill()
+    run.wait()
+    sweep.cluster.run("scontrol", "update", f"jobid={number}", "Requeue=1")
+    sweep.cluster.run("scontrol", "requeue", number)
+    wait(lambda: shown(sweep, number)["JobState"] == "PENDING", "it waits again")
+    assert shown(sweep, number)["SubmitTime"] != first
+    sweep.cluster.run("scontrol", "update", f"jobid={number}", "StartTime=now+2")  # Slurm itself waits two minutes
+    assert sweep.start("resume").wait(END_SECONDS) == 0
+    assert sweep.outcomes() == ["ok"] * len(sweep.outcomes()), sweep.outcomes()
+    assert {job[1] for job in sweep.jobs()} == {"COMPLETED"} and len(sweep.jobs()) == 2, sweep.jobs()
+
+
+def shown(sweep, number):
+    """What Slurm tells of a job."""
+    return dict(word.split("=", 1) for word in sweep.cluster.run("scontrol", "show", "job", "--oneliner", number).split() if "=" in word)
+
+
 def main():
     bin_dir, rank = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
     only = sys.argv[3:]
@@ -128,6 +154,7 @@ def main():
                                     (longer_than_partition, 2, {"launch": "partition: small, poll_seconds: 1"}),
                                     (folder_removed, 8, {"step_ms": 400, "launch": one}),
                                     (every_node_at_once, 4, {"step_ms": 100, "nodes": (4,), "launch": "partition: main, poll_seconds: 1"}),
+                                    (started_again, 4, {"step_ms": 100, "launch": one + ', extra: ["--begin=now+3"], prologue: ["mkdir once && sleep 600"]'}),
                                     (killed_agents, 8, {"step_ms": 400, "launch": one}),
                                     (short_limit, 24, {"step_ms": 600, "launch": one + ', time: "00:01:00", signal_seconds: 20'})]:
             if only and case.__name__ not in only:

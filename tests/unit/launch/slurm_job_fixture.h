@@ -62,7 +62,7 @@ class SlurmJobTest : public ::testing::Test {
   JobFacts facts(const char* state, const char* reason = "None", i64 id = 17) const {
     JobFacts out;
     out.id = id, out.name = job_->name(), out.state = state, out.reason = reason;
-    out.submitted = "2026-11-21T10:00:00", out.nodes = "n1", out.seconds_left = 500;
+    out.nodes = "n1", out.seconds_left = 500;
     return out;
   }
   void learn(const JobFacts& one) {

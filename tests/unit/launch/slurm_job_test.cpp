@@ -85,9 +85,40 @@ TEST_F(SlurmJobTest, AReusedNumberIsNotOurs) {
   submit(took("17\n"));
   learn(facts("RUNNING"));
   auto other = facts("FAILED");
-  other.submitted = "2026-11-22T10:00:00";
+  other.name = "sweep-a0001-0ddba11";
   learn(other);
   EXPECT_EQ(ended(), nullptr);
+}
+
+TEST_F(SlurmJobTest, AnAdoptedJobThatSlurmPutBackAfterItsAgentSpokeIsCancelled) {
+  submit(took("17\n"));
+  learn(facts("RUNNING"));
+  agent_says(spool::kHello, {{"pid", 1}});
+  auto known = request_;
+  known.outbox_offset = std::filesystem::file_size(spool::outbox(request_.spool));
+  job_ = std::make_shared<SlurmJob>(around_, known);
+  ASSERT_TRUE(job_->take_up());
+  auto again = facts("PENDING", "BeginTime");
+  learn(again);
+  EXPECT_EQ(asked("scancel"), 1);
+  again.state = "CANCELLED";
+  learn(again);
+  ASSERT_NE(ended(), nullptr);
+  EXPECT_TRUE(ended()->blameless);
+}
+
+TEST_F(SlurmJobTest, AJobPutBackAfterItsAgentsFarewellIsCancelled) {
+  submit(took("17\n"));
+  learn(facts("RUNNING"));
+  agent_says(spool::kHello, {{"pid", 1}});
+  agent_says(spool::kBye, {{"reason", "signal"}});
+  ASSERT_NE(ended(), nullptr);
+  auto again = facts("PENDING", "BeginTime");
+  learn(again);
+  EXPECT_EQ(asked("scancel"), 1);
+  again.state = "CANCELLED";
+  learn(again);
+  EXPECT_TRUE(job_->closed());
 }
 
 TEST_F(SlurmJobTest, ASubmissionInDoubtIsLookedForBeforeItIsRepeated) {

@@ -93,7 +93,7 @@ TEST_F(SlurmTest, OneQuestionIsAboutAllJobs) {
           most_names = std::max<std::size_t>(most_names, 1 + std::count(names->begin(), names->end(), ','));
         std::string out;
         for (int i = 1; i <= 3; ++i)
-          out += std::to_string(i) + "|PENDING|t|10:00||sweep-a" + std::to_string(i) + "|1|Resources\n";
+          out += std::to_string(i) + "|PENDING|10:00||sweep-a" + std::to_string(i) + "|1|Resources\n";
         return fine(out);
       },
       3, [&] { return asked_["squeue"] >= 3; });
@@ -119,7 +119,7 @@ TEST_F(SlurmTest, AJobThatSqueueForgotIsLookedUpInTheAccounts) {
   play(
       [](const std::vector<std::string>& argv) {
         if (argv[0] == "sbatch") return fine("1\n");
-        return fine(argv[0] == "sacct" ? "1|NODE_FAIL|t|n1|sweep-a1|None\n" : "");
+        return fine(argv[0] == "sacct" ? "1|NODE_FAIL|n1|sweep-a1|None\n" : "");
       },
       1, [&] { return ended() == 1; });
   ASSERT_EQ(ended(), 1);
@@ -155,12 +155,29 @@ TEST_F(SlurmTest, ANumberThatWasGivenToAnotherJobIsADenial) {
   EXPECT_TRUE(std::get<Ended>(events_.back()).lost);
 }
 
+// Slurm gives a job that it starts again a later time of submission. `sweep-a1` of number 1 is ours all the same.
+TEST_F(SlurmTest, AJobThatSlurmStartedAgainIsTheSameOne) {
+  int shown = 0;
+  play(
+      [&](const std::vector<std::string>& argv) {
+        if (argv[0] == "sbatch") return fine("1\n");
+        if (argv[0] == "sacct") return failing("Slurm accounting storage is disabled\n");
+        if (argv[0] != "scontrol") return fine("");
+        const bool again = ++shown > 1;
+        return fine(std::string("JobId=1 JobName=sweep-a1 JobState=") + (again ? "NODE_FAIL" : "RUNNING") +
+                    " SubmitTime=2026-11-21T10:0" + (again ? "5" : "0") + ":00 NodeList=n1\n");
+      },
+      1, [&] { return ended() == 1 || shown > 8; });
+  ASSERT_EQ(ended(), 1);
+  EXPECT_NE(std::get<Ended>(events_.back()).reason.find("NODE_FAIL"), std::string::npos);
+}
+
 TEST_F(SlurmTest, ASubmissionThatASignalEndedIsLookedForByItsName) {
   play(
       [](const std::vector<std::string>& argv) {
         Said killed;
         killed.signal = 9;
-        return argv[0] == "sbatch" ? killed : fine("17|PENDING|t|10:00||sweep-a1|1|Resources\n");
+        return argv[0] == "sbatch" ? killed : fine("17|PENDING|10:00||sweep-a1|1|Resources\n");
       },
       1, [&] { return asked_["squeue"] >= 3; });
   EXPECT_EQ(ended(), 0) << "slurmctld may have taken the job";
@@ -171,7 +188,7 @@ TEST_F(SlurmTest, AStrangersJobOfOurNameHidesNoDenial) {
   play(
       [](const std::vector<std::string>& argv) {
         if (argv[0] == "sbatch") return fine("1\n");
-        if (argv[0] == "squeue") return fine("99|PENDING|t|10:00||sweep-a1|1|Resources\n");
+        if (argv[0] == "squeue") return fine("99|PENDING|10:00||sweep-a1|1|Resources\n");
         if (argv[0] == "sacct") return failing("Slurm accounting storage is disabled\n");
         return failing("slurm_load_jobs error: Invalid job id specified\n");
       },
