@@ -15,8 +15,8 @@ namespace sweep::phantom {
 namespace {
 
 constexpr std::array<const char*, static_cast<int>(Fault::kCount)> kFaultNames = {
-    "malloc_oom", "cublas_oom", "nccl_oom", "launch_failure", "nccl_error",
-    "hang",       "host_hang",  "xid",      "slow_gpu",       "slow_link"};
+    "malloc_oom", "cublas_oom", "nccl_oom", "launch_failure", "nccl_error", "hang",
+    "host_hang",  "abort_hang", "xid",      "slow_gpu",       "slow_link"};
 
 void read_key(const std::string& word, FaultRule& rule) {
   const auto equals = word.find('=');

@@ -15,6 +15,7 @@ enum class Fault : int {
   kNcclError,      // the n-th NCCL operation: ncclRemoteError, asynchronously
   kHang,           // the n-th NCCL operation is never met by this rank
   kHostHang,       // the n-th NCCL operation's call never returns
+  kAbortHang,      // the n-th communicator's abort never returns
   kXid,            // at the n-th kernel
   kSlowGpu,
   kSlowLink,

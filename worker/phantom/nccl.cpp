@@ -1,9 +1,12 @@
 // NCCL's communicators: made, split, shrunk, aborted, asked.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <random>
 
 #include "worker/phantom/bell.h"
+#include "worker/phantom/faults.h"
 #include "worker/phantom/nccl_calls.h"
 #include "worker/phantom/runtime.h"
 #include "worker/phantom/shared_file.h"
@@ -127,6 +130,8 @@ PHANTOM_API ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 
 // Its operations end at once; the handle is gone.
 PHANTOM_API ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  if (Faults::get().strikes(Fault::kAbortHang, comm_of(comm)->device) != nullptr)
+    for (;;) ::pause();
   {
     auto held = Clocks::get().lock();
     comm_of(comm)->aborted = true;

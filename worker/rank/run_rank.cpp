@@ -273,15 +273,16 @@ std::string RankRun::part_that_failed() const {
   return part == Part::kNone ? std::string() : name_of(part);
 }
 
-// Inside the catch block: the stamp first, so that those of peers are later.
+// Inside the catch block: the stamp first, so that those of peers are later. Then the size that was refused: asking for the
+// other facts may make a cuBLAS workspace, and be refused another size.
 void RankRun::testify_failure() {
   record_.ended_unix_ns = unix_ns();
   record_.phase = name_of(progress_.current());
+  const std::optional<i64> asked = device_ ? device_->stats().asked : std::nullopt;
   testify_exception(record_, device_ ? device_->facts() : FailureFacts{});
   if (record_.outcome != Outcome::kOom) return;
   record_.part = part_that_failed();
-  if (record_.oom_kind == OomKind::kDevice && device_ && !record_.oom_asked_bytes)
-    record_.oom_asked_bytes = device_->stats().asked;
+  if (record_.oom_kind == OomKind::kDevice && !record_.oom_asked_bytes) record_.oom_asked_bytes = asked;
 }
 
 // Peers of the CPU's backends wait in this process for the rank that failed. On a GPU the agent ends them: a one-sided abort
