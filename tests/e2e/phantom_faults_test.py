@@ -202,7 +202,7 @@ class PhantomFaultsTest(unittest.TestCase):
 
     def test_faults_end_as_they_should(self):
         faults, wrong = self.faults(), []
-        with concurrent.futures.ThreadPoolExecutor(3) as pool:  # hangs mostly wait
+        with concurrent.futures.ThreadPoolExecutor(6) as pool:  # hangs mostly wait
             for fault, ended in zip(faults, pool.map(lambda fault: rehearse(ARGS.bin, fault.layout, fault.text), faults)):
                 deviations = fault.deviations(ended)
                 print(f"{fault.layout:7} {fault.text:36} {fault.phase:10} -> {ended.row.get('outcome')}, rank {ended.row.get('cause_rank')}, "
