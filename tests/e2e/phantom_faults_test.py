@@ -153,6 +153,8 @@ class Fault:
         row, out = ended.row, []
         struck = self.rank if self.expected.blamed else None
         phase = "done" if self.expected.outcome == "ok" else self.phase
+        if phase == "warmup" and self.expected.outcome != "hang":
+            phase = "step"  # in its own record a rank calls the warm-up a step; the agent, which finds hangs, tells them apart
         for column, wanted in (("outcome", self.expected.outcome), ("cause_rank", struck), ("phase", phase)):
             if row.get(column) != wanted:
                 out.append(f"{column} is {row.get(column)}, not {wanted}")
@@ -202,7 +204,7 @@ class PhantomFaultsTest(unittest.TestCase):
 
     def test_faults_end_as_they_should(self):
         faults, wrong = self.faults(), []
-        with concurrent.futures.ThreadPoolExecutor(6) as pool:  # hangs mostly wait
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:  # hangs mostly wait
             for fault, ended in zip(faults, pool.map(lambda fault: rehearse(ARGS.bin, fault.layout, fault.text), faults)):
                 deviations = fault.deviations(ended)
                 print(f"{fault.layout:7} {fault.text:36} {fault.phase:10} -> {ended.row.get('outcome')}, rank {ended.row.get('cause_rank')}, "
