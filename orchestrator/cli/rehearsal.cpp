@@ -1,11 +1,14 @@
 #include "orchestrator/cli/rehearsal.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <cstdlib>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "bench_kernels/shape/catalogue.h"
@@ -23,8 +26,50 @@ fs::path phantom_dir() {
   return program_dir().parent_path() / "phantom";
 }
 
+// What the phantom GPUs of one rehearsal share, removed with it. Its lock ends with this process: the next rehearsal removes
+// what a killed one left.
+class SharedFolder {
+ public:
+  SharedFolder() {
+    const auto prefix = fmt::format("/dev/shm/sweep-rehearsal-{}-", ::geteuid());
+    std::error_code ec;
+    for (const auto& entry : fs::directory_iterator("/dev/shm", ec))
+      if (entry.path().string().starts_with(prefix)) remove_where_nobody_holds(entry.path());
+    std::string made = prefix + "XXXXXX";
+    if (::mkdtemp(made.data()) == nullptr) return;  // the phantoms then share files in /dev/shm itself
+    path_ = made;
+    lock_ = held(path_);
+  }
+  ~SharedFolder() {
+    std::error_code ec;
+    if (!path_.empty()) fs::remove_all(path_, ec);
+    if (lock_ >= 0) ::close(lock_);
+  }
+  SharedFolder(const SharedFolder&) = delete;
+  SharedFolder& operator=(const SharedFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  // Its descriptor; -1: another process holds it, or it is not ours.
+  static int held(const fs::path& folder) {
+    const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || ::flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+    ::close(fd);
+    return -1;
+  }
+  static void remove_where_nobody_holds(const fs::path& folder) {
+    const int fd = held(folder);
+    if (fd < 0) return;
+    std::error_code ec;
+    fs::remove_all(folder, ec);
+    ::close(fd);
+  }
+  fs::path path_;
+  int lock_ = -1;
+};
+
 // What a process needs to find phantom GPUs of this kind instead of a driver (docs/phantom.md).
-std::vector<std::string> environment_for(const shape::Hardware& hardware) {
+std::vector<std::string> environment_for(const shape::Hardware& hardware, const SharedFolder& shared) {
   const auto dir = phantom_dir();
   const nlohmann::json device = {{"hardware", hardware.name},
                                  {"name", hardware.gpu},
@@ -40,6 +85,7 @@ std::vector<std::string> environment_for(const shape::Hardware& hardware) {
       "LD_PRELOAD=" + (dir / "libsweep_phantom.so").string(), "LD_LIBRARY_PATH=" + dir.string(),
       fmt::format("SWEEP_PHANTOM_NODE=rehearsal-{}", ::getpid()),
       "SWEEP_REHEARSE=1"};  // a GPU that this build has no code for may be rehearsed
+  if (!shared.path().empty()) out.push_back("SWEEP_PHANTOM_SHARED=" + shared.path().string());
   // A description of one's own stands.
   if (std::getenv("SWEEP_PHANTOM") == nullptr) out.push_back("SWEEP_PHANTOM=" + device.dump());
   return out;
@@ -102,13 +148,14 @@ Expected<LaunchChoice> rehearsal_choice() {
 Expected<run::MakeLauncher> rehearsal_maker(const launch::Programs& programs, run::Settings& s) {
   if (const auto why = cannot_rehearse()) return fail(*why);
   launch::LocalOptions options{programs.agent, programs.rank, programs.zygote};
+  const auto shared = std::make_shared<const SharedFolder>();
   for (const auto& hardware : shape::all_hardware())
-    if (!hardware.gpu.empty()) options.rehearsal.emplace(hardware.name, environment_for(hardware));
+    if (!hardware.gpu.empty()) options.rehearsal.emplace(hardware.name, environment_for(hardware, *shared));
   s.by_need = true;
   s.slots = 1;  // one trial at a time: its ranks share this machine's cores
   s.bounds.max_allocations = 1;
   return run::MakeLauncher(
-      [options = std::move(options)](boost::asio::io_context& io, launch::Launcher::Sink sink) {
+      [options = std::move(options), shared](boost::asio::io_context& io, launch::Launcher::Sink sink) {
         return launch::make_local(io, options, std::move(sink));
       });
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 #include <vector>
 
 namespace sweep::ingest {
@@ -65,13 +66,14 @@ struct View {  // of a group, by one rank
 struct Operation {  // that some ranks wait in
   std::string group, label, name;
   i64 number = 0;
-  bool message = false;
+  std::optional<i64> messenger;  // a message: the rank that waits; each end counts its own
   bool operator<(const Operation& o) const {
-    return std::tie(group, number, name) < std::tie(o.group, o.number, o.name);
+    return std::tie(group, number, name, messenger) < std::tie(o.group, o.number, o.name, o.messenger);
   }
 };
 struct Waits {
   std::set<i64> waiting, missing;
+  std::string other_end;  // of a message that both ends have come to: "rank 2 in recv 24"
 };
 
 class Picture {
@@ -87,7 +89,7 @@ class Picture {
         silent_[*number] = word_of(rank, "last_collective");
     }
     for (auto& [operation, waits] : all_)
-      if (!operation.message) find_missing(operation, waits);
+      operation.messenger ? find_other_end(operation, waits) : find_missing(operation, waits);
   }
 
   std::optional<Standstill> told() const {
@@ -96,7 +98,8 @@ class Picture {
     std::optional<i64> rank;
     for (const auto& each : all_) {
       const auto culprit = culprit_of(each.second);
-      const std::pair<int, std::size_t> weight(culprit ? weight_of(*culprit) : 0, each.second.waiting.size());
+      const std::pair<int, std::size_t> weight(culprit ? weight_of(*culprit) : kAllHaveCome,
+                                               each.second.waiting.size());
       if (worst == nullptr || weight > best) worst = &each, best = weight, rank = culprit;
     }
     if (worst == nullptr) return std::nullopt;
@@ -113,10 +116,23 @@ class Picture {
     if (operation.empty()) return;
     waits_.insert(rank);
     const auto peer = number_of(group, "peer");
-    Waits& waits = all_[{name, word_of(group, "group"), operation, number_of(group, "number").value_or(0),
-                         peer.has_value()}];
+    Operation key{name, word_of(group, "group"), operation, number_of(group, "number").value_or(0), {}};
+    if (peer) key.messenger = rank;
+    Waits& waits = all_[key];
     waits.waiting.insert(rank);
-    if (peer) waits.missing.insert(*peer);
+    if (!peer) return;
+    waits.missing.insert(*peer);
+    messages_[{name, rank, *peer}] = {operation, key.number};
+  }
+
+  // A send that waits for a rank which itself waits to receive from the sender: both are there.
+  void find_other_end(const Operation& operation, Waits& waits) const {
+    const std::string matching = operation.name == "send" ? "recv" : "send";
+    const i64 peer = *waits.missing.begin();
+    const auto theirs = messages_.find({operation.group, peer, *operation.messenger});
+    if (theirs == messages_.end() || theirs->second.first != matching) return;
+    waits.missing.clear();
+    waits.other_end = fmt::format("rank {} in {} {}", peer, matching, theirs->second.second);
   }
 
   void find_missing(const Operation& operation, Waits& waits) const {
@@ -128,8 +144,10 @@ class Picture {
     }
   }
 
-  // A rank that says nothing explains more than one that works on, and that one more than one that waits itself.
-  int weight_of(i64 rank) const { return silent_.contains(rank) ? 3 : !waits_.contains(rank) ? 2 : 1; }
+  // A rank that says nothing explains more than one that works on. An operation that all have come to explains more
+  // than a rank that waits itself.
+  static constexpr int kAllHaveCome = 2;
+  int weight_of(i64 rank) const { return silent_.contains(rank) ? 4 : !waits_.contains(rank) ? 3 : 1; }
 
   std::optional<i64> culprit_of(const Waits& waits) const {
     std::optional<i64> out;
@@ -142,6 +160,8 @@ class Picture {
     std::string out = fmt::format("{} {} in {} {} of group {}", named(waits.waiting),
                                   waits.waiting.size() == 1 ? "waits" : "wait", operation.name,
                                   operation.number, operation.label);
+    if (!waits.other_end.empty())
+      return out + ", " + waits.other_end + "; both have entered it, and it does not end";
     if (!rank) return out + "; every rank of the group has entered it, and it does not end";
     if (const auto silent = silent_.find(*rank); silent != silent_.end()) {
       out += fmt::format("; rank {} does not say where it is", *rank);
@@ -150,7 +170,7 @@ class Picture {
     }
     const auto& views = views_.at(operation.group);
     const auto view = views.find(*rank);
-    if (view != views.end() && !operation.message && view->second.begun >= operation.number)
+    if (view != views.end() && !operation.messenger && view->second.begun >= operation.number)
       return out + fmt::format("; rank {} called it and does not wait in it", *rank);
     out += fmt::format("; {} {} not entered it", named(waits.missing),
                        waits.missing.size() == 1 ? "has" : "have");
@@ -162,6 +182,7 @@ class Picture {
   std::map<std::string, std::map<i64, View>> views_;  // by group and rank
   std::map<i64, std::string> silent_;                 // asked, and did not answer
   std::set<i64> waits_;                               // in any group
+  std::map<std::tuple<std::string, i64, i64>, std::pair<std::string, i64>> messages_;  // by group, rank, peer
   std::map<Operation, Waits> all_;
 };
 

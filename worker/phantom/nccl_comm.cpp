@@ -104,8 +104,10 @@ ncclResult_t Communicator::make(CommunicatorPtr& out, const std::string& name, i
   const int device = current_device();
   if (counters().rank < 0) counters().rank = rank;
   Node* node = Node::open();
+  if (node == nullptr) return ncclUnhandledCudaError;
   const bool refused = Faults::get().strikes(Fault::kNcclOom, device) != nullptr;
-  if (refused || node == nullptr || !node->charge(device, ranks > 1 ? description().device.nccl_bytes : 0))
+  if (refused) node->fill(device);  // who asks for the reason finds a device that is full
+  if (refused || !node->charge(device, ranks > 1 ? description().device.nccl_bytes : 0))
     return ncclUnhandledCudaError;
   CommunicatorPtr made(new Communicator);
   made->name = name;

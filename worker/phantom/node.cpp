@@ -107,6 +107,12 @@ bool Node::charge(int device, std::uint64_t bytes) {
   return true;
 }
 
+void Node::fill(int device) {
+  charge(device, 0);
+  const std::uint64_t used = use(device).used, memory = description().device.memory_bytes;
+  if (used < memory) charge(device, memory - used);
+}
+
 void Node::release(int device, std::uint64_t bytes) {
   if (entry_ >= 0) file_->entries[entry_].bytes[device] -= bytes;
 }

@@ -48,6 +48,7 @@ class Node {
   // Charges this process, a context where it has none yet; false where the device has no room.
   bool charge(int device, std::uint64_t bytes);
   void release(int device, std::uint64_t bytes);
+  void fill(int device);  // charges this process with all that is free
   void retain_context(int device) { charge(device, 0); }
   DeviceUse use(int device);
   void report_time(int device, std::int64_t busy, std::int64_t clock);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "worker/phantom/description.h"
@@ -27,6 +28,7 @@ struct flock held_byte(short kind) {
 }  // namespace
 
 std::string shared_prefix() {
+  if (const char* folder = std::getenv("SWEEP_PHANTOM_SHARED")) return std::string(folder) + "/";
   return "/dev/shm/sweep-phantom-" + std::to_string(::geteuid()) + "-";
 }
 

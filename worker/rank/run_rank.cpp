@@ -23,10 +23,12 @@
 #include "schema/spool.h"
 #include "worker/rank/agent_store.h"
 #include "worker/rank/flight_door.h"
+#include "worker/rank/library_status.h"
 #include "worker/rank/measure.h"
 #include "worker/rank/process.h"
 #include "worker/rank/screen.h"
 #include "worker/rank/testimony.h"
+#include "worker/rank/uncaught.h"
 
 namespace sweep::rank {
 namespace {
@@ -44,6 +46,12 @@ Attempt read_attempt(const RankLaunch& launch) {
                            .and_then([](const nlohmann::json& json) { return from_json<Attempt>(json); });
   if (!attempt) throw std::runtime_error("cannot read " + path.string() + ": " + attempt.error().message);
   return *attempt;
+}
+
+// Phantom GPUs strike a rank with its faults from the first call on, before a communicator tells them which rank this is.
+void tell_phantoms_the_rank(i64 rank) {
+  if (std::getenv("SWEEP_PHANTOM") != nullptr)
+    ::setenv("SWEEP_PHANTOM_RANK", std::to_string(rank).c_str(), 1);
 }
 
 // A rehearsal puts the ranks of all nodes on this one. Those of each node then see a phantom node of their own.
@@ -92,7 +100,8 @@ class RankRun {
         progress_(spool::rank_progress(launch.attempt_dir, launch.rank).string()) {}
 
   void run();
-  void testify_failure();
+  void testify_failure(const FailureFacts&);
+  FailureFacts facts();
   void report_usage();
   void tell_peers();
   bool on_gpu() const { return device_ && device_->is_cuda(); }
@@ -113,6 +122,7 @@ class RankRun {
   RankRecord& record_;
   ProgressWriter progress_;
   std::optional<Device> device_;
+  std::optional<i64> asked_;    // by the allocation that was refused
   i64 processes_ = 0;           // ranks that are started
   comm::GroupOptions meeting_;  // how this rank's groups find each other
   std::optional<FlightDoor> flight_door_;
@@ -174,6 +184,10 @@ void RankRun::keep_nccl_words(const Trial& trial) const {
            trial.workload == "step" ? "INIT,GRAPH,ENV,NET,P2P,SHM" : "INIT,GRAPH,ENV,NET,P2P,SHM,TUNING", 0);
   ::setenv("NCCL_DEBUG_FILE", spool::nccl_log(launch_.attempt_dir, launch_.rank).c_str(), 0);
   ::setenv("TORCH_FR_BUFFER_SIZE", "2000", 0);
+  // NCCL's watchdog writes no dump of its own (the agent asks for the flight recorder) and does not wait a minute for one
+  // before it reports an error: that would be a hang to the agent.
+  ::setenv("TORCH_NCCL_DUMP_ON_TIMEOUT", "0", 0);
+  ::setenv("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "0", 0);
 }
 
 i64 RankRun::local_rank_of(const Attempt& attempt) const {
@@ -198,8 +212,9 @@ void RankRun::train(const Attempt& attempt) {
   const auto counted = [&] {
     return parsed_object(device_->is_cuda() ? comm::cuda_plugin()->phantom() : "");
   };
-  nlohmann::json before = counted(), last_step;
-  if (!before.empty()) used["phantom"] = before;
+  const nlohmann::json at_build = counted();
+  nlohmann::json before, last_step;
+  if (!at_build.empty()) used["phantom"]["build"] = at_build;
   record_.effective = dump(used);
   record_.outcome = Outcome::kOk;
   const auto run_step = [&] {
@@ -213,6 +228,7 @@ void RankRun::train(const Attempt& attempt) {
   record_.sent = mesh_->sent();
   if (last_step.is_object()) {
     used["phantom"] = counted();
+    used["phantom"]["build"] = at_build;
     used["phantom"]["step"] = last_step;
     record_.effective = dump(used);
   }
@@ -241,6 +257,7 @@ void RankRun::run() {
   progress_.phase(Phase::kInit);
   const Attempt attempt = read_attempt(launch_);
   record_.attempt = attempt.id;
+  tell_phantoms_the_rank(launch_.rank);
   join(attempt);
   progress_.phase(Phase::kBuild);
   device_->begin(attempt.trial);
@@ -273,16 +290,21 @@ std::string RankRun::part_that_failed() const {
   return part == Part::kNone ? std::string() : name_of(part);
 }
 
-// Inside the catch block: the stamp first, so that those of peers are later. Then the size that was refused: asking for the
-// other facts may make a cuBLAS workspace, and be refused another size.
-void RankRun::testify_failure() {
+// The size that was refused comes first: asking for the other facts may make a cuBLAS workspace, and be refused another.
+FailureFacts RankRun::facts() {
+  if (!device_) return {};
+  asked_ = device_->stats().asked;
+  return device_->facts();
+}
+
+// Inside the catch block: the stamp first, so that those of peers are later.
+void RankRun::testify_failure(const FailureFacts& facts) {
   record_.ended_unix_ns = unix_ns();
   record_.phase = name_of(progress_.current());
-  const std::optional<i64> asked = device_ ? device_->stats().asked : std::nullopt;
-  testify_exception(record_, device_ ? device_->facts() : FailureFacts{});
+  testify_exception(record_, facts);
   if (record_.outcome != Outcome::kOom) return;
   record_.part = part_that_failed();
-  if (record_.oom_kind == OomKind::kDevice && !record_.oom_asked_bytes) record_.oom_asked_bytes = asked;
+  if (record_.oom_kind == OomKind::kDevice && !record_.oom_asked_bytes) record_.oom_asked_bytes = asked_;
 }
 
 // Peers of the CPU's backends wait in this process for the rank that failed. On a GPU the agent ends them: a one-sided abort
@@ -325,6 +347,18 @@ void warm_up() {
   step::TrainStep(trial, c10::Device(c10::kCPU), mesh, nullptr).run();
 }
 
+// Exit code of the process.
+int leave_record(const RankLaunch& launch, const RankRecord& record, RankRun& run, bool failed) {
+  run.report_usage();
+  const auto path = spool::rank_record(launch.attempt_dir, launch.rank);
+  const auto written = spool::write_atomically(path, dump(to_json(record)));
+  if (failed) run.tell_peers();
+  if (record.outcome != Outcome::kOk) std::fprintf(stderr, "sweep-rank: %s\n", record.message.c_str());
+  if (!written) std::fprintf(stderr, "sweep-rank: %s\n", written.error().message.c_str());
+  run.progress().phase(Phase::kDone);
+  return written ? 0 : 1;
+}
+
 }  // namespace
 
 void prepare_process() {
@@ -337,21 +371,22 @@ int run_rank(const RankLaunch& launch) {
   RankRecord record;
   record.rank = launch.rank;
   RankRun run(launch, record);
+  UncaughtExceptions uncaught([&] {
+    FailureFacts facts;  // the device is not asked: it might not answer
+    facts.status = last_library_status();
+    run.testify_failure(facts);
+    return leave_record(launch, record, run, /*failed=*/true);
+  });
   bool failed = false;
   try {
     run.run();
+    uncaught.claim();
   } catch (...) {
+    uncaught.claim();
     failed = true;
-    run.testify_failure();
+    run.testify_failure(run.facts());
   }
-  run.report_usage();
-  const auto path = spool::rank_record(launch.attempt_dir, launch.rank);
-  const auto written = spool::write_atomically(path, dump(to_json(record)));
-  if (failed) run.tell_peers();
-  if (record.outcome != Outcome::kOk) std::fprintf(stderr, "sweep-rank: %s\n", record.message.c_str());
-  if (!written) std::fprintf(stderr, "sweep-rank: %s\n", written.error().message.c_str());
-  run.progress().phase(Phase::kDone);
-  const int code = written ? 0 : 1;
+  const int code = leave_record(launch, record, run, failed);
   if (!run.on_gpu()) return code;
   std::fflush(nullptr);
   _exit(code);  // no destructors: those of NCCL's groups wait for peers that may be gone

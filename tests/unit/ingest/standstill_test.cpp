@@ -88,6 +88,28 @@ TEST_F(Standstill, WhereAllHaveComeNoRankIsBlamedForIt) {
   EXPECT_THAT(verdict().reason, HasSubstr("every rank of the group has entered it"));
 }
 
+// A kernel of rank 3 or 2 hangs; ranks 0 and 1 only wait for the stages behind them.
+TEST_F(Standstill, OfAMessageThatBothEndsHaveComeToNoRankIsBlamed) {
+  const auto waits = [](i64 rank, const char* operation, i64 number, i64 peer) {
+    return nlohmann::json{{"rank", rank},
+                          {"phase", "step"},
+                          {"flight",
+                           {{{"name", "w"},
+                             {"group", "pp"},
+                             {"ranks", "0-3"},
+                             {"begun", 0},
+                             {"waits_in", operation},
+                             {"number", number},
+                             {"peer", peer}}}}};
+  };
+  const nlohmann::json ranks{waits(0, "recv", 14, 1), waits(1, "recv", 26, 2), waits(2, "recv", 24, 3),
+                             waits(3, "send", 12, 2)};
+  end("hang", nlohmann::json{{"why", "w"}, {"rank", 0}, {"ranks", ranks}}.dump());
+  EXPECT_FALSE(verdict().rank);
+  EXPECT_THAT(verdict().reason,
+              HasSubstr("rank 3 waits in send 12 of group pp, rank 2 in recv 24; both have entered it"));
+}
+
 TEST_F(Standstill, AnyFlightRecorderIsReadWithoutAFault) {
   for (const char* ranks :
        {"[1]", R"([{"rank": 1, "flight": 3}])", R"([{"rank": 0, "flight": [4, {"waits_in": "x"}]}])",
