@@ -68,6 +68,12 @@ class RehearseTest(unittest.TestCase):
         rows = database.rows(db, "select nodes, pp, outcome, peak_allocated_bytes > 0 from results")
         self.assertEqual(rows, [(4, 4, "ok", 1)])
 
+    def test_groups_of_more_than_128_ranks_of_which_one_is_started(self):
+        """LibTorch connects such groups through several of their ranks, and would wait for those that are not there."""
+        db = self.rehearse({"nodes": [32], "tp": [8], "cp": [2]}, "large.db")
+        rows = database.rows(db, "select nodes, outcome, reason from results")
+        self.assertEqual(rows, [(32, "ok", None)])
+
     def test_a_rehearsal_is_no_measurement(self):
         db = self.rehearse({"tp": [2]}, "kept.db")
         self.assertEqual(database.rows(db, "select distinct sweep from results"), [("layouts.rehearsal",)])
