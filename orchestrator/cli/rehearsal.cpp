@@ -36,9 +36,10 @@ std::vector<std::string> environment_for(const shape::Hardware& hardware) {
                                  {"peak_flops", hardware.peak_flops},
                                  {"intra_node_bandwidth", hardware.intra_node_bandwidth},
                                  {"inter_node_bandwidth", hardware.inter_node_bandwidth}};
-  std::vector<std::string> out = {"LD_PRELOAD=" + (dir / "libsweep_phantom.so").string(),
-                                  "LD_LIBRARY_PATH=" + dir.string(),
-                                  fmt::format("SWEEP_PHANTOM_NODE=rehearsal-{}", ::getpid())};
+  std::vector<std::string> out = {
+      "LD_PRELOAD=" + (dir / "libsweep_phantom.so").string(), "LD_LIBRARY_PATH=" + dir.string(),
+      fmt::format("SWEEP_PHANTOM_NODE=rehearsal-{}", ::getpid()),
+      "SWEEP_REHEARSE=1"};  // a GPU that this build has no code for may be rehearsed
   // A description of one's own stands.
   if (std::getenv("SWEEP_PHANTOM") == nullptr) out.push_back("SWEEP_PHANTOM=" + device.dump());
   return out;

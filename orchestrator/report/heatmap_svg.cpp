@@ -319,7 +319,8 @@ class Drawing {
         {CellState::kEmpty, "no such configuration"}};
     double sy = y;
     for (const auto& [state, meaning] : kShown) {
-      if (std::none_of(map_.cells.begin(), map_.cells.end(), [&](const Cell& c) { return c.state == state; }))
+      if (std::none_of(map_.cells.begin(), map_.cells.end(),
+                       [&, shown = state](const Cell& c) { return c.state == shown; }))
         continue;
       const Look look = look_of(state);
       box(x, sy, 22, 13, look.fill, look.border);

@@ -1,11 +1,12 @@
 """What must hold of a results database whatever happened to the programs that wrote it."""
+import pathlib
 import sqlite3
 
 FINISHED, RETIRED = 3, 4  # schema/outcome.h, State
 
 
 def rows(db, sql):
-    connection = sqlite3.connect(f"file:{db}?mode=ro", uri=True)
+    connection = sqlite3.connect(pathlib.Path(db).resolve().as_uri() + "?mode=ro", uri=True)  # whatever the path holds
     try:
         return connection.execute(sql).fetchall()
     finally:

@@ -98,7 +98,7 @@ class PhantomGpuTest(unittest.TestCase):
 
     def test_a_gpu_without_code_is_unsupported(self):
         v100 = {"name": "Tesla V100-SXM2-16GB", "compute_capability": "7.0"}
-        trial = self.only("{gpus_per_node: [1]}", gpus=1, hardware="v100-16gb", device=v100, precision="fp16")
+        trial = self.only("{gpus_per_node: [1]}", gpus=1, hardware="v100-16gb", device=v100, precision="fp16", rehearse=False)
         self.assertEqual((trial["outcome"], trial["phase"]), ("unsupported", "init"), trial)
 
     def test_another_gpu_than_the_declared_is_refused(self):

@@ -137,7 +137,7 @@ def bad_files_change_nothing(here):
     for name, content, words in (
             ("late.csv", text + "1B,1,8,1,1,16,2,256,0,ok,39.2,many,50.2\n", ["late.csv:1633:", "'many' is no number"]),
             ("empty.csv", "", ["empty.csv: the file is empty"]),
-            ("absent.csv", None, ["absent.csv: no such file"]),
+            ("absent.csv", None, ["absent.csv: there is no such file"]),
             ("half.csv", text[:-30] + '"', ["half.csv:"]),
             ("other.csv", "a,b\n1,2\n", ["other.csv:1: column 'a' is no field", "--map 'a=FIELD:UNIT'"])):
         if content is not None:
@@ -154,7 +154,8 @@ def empty_and_failed_databases_have_a_sentence(here):
     here.db = here.folder / "none.db"
     assert "no such database" in here.sweep("heatmap", "-o", "x.svg", code=2).stderr
     sqlite3.connect(here.db).close()
-    here.sweep("heatmap", "-o", "x.svg", code=2)
+    here.sweep("heatmap", "-o", "x.svg", code=2)  # an empty file is no database, and is left as it is
+    here.db.unlink()
     head = "model,hardware,seq_len,precision,mbs,nodes,gpus_per_node,status,tok_s_gpu\n"
     (here.folder / "oom.csv").write_text(head + "m,cpu,128,fp32,1,1,1,oom,\nm,cpu,128,fp32,2,1,1,oom,nan\n")
     here.sweep("import", "oom.csv")
