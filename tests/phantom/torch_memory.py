@@ -93,12 +93,13 @@ def main():
     kinds = [[p for p in net.parameters() if isinstance(p, DTensor) == kind] for kind in (True, False)]
     optimizers = [torch.optim.AdamW(kind, lr=1e-4, fused=True) for kind in kinds if kind]  # one takes no mixture
     tokens = torch.zeros(micro_batch, SEQ_LEN, dtype=torch.long, device="cuda")
+    positions = torch.arange(SEQ_LEN, device="cuda").expand(micro_batch, -1)  # of the whole sequence, split or not
     for step in range(3):
         if step == 2:
             torch.cuda.reset_peak_memory_stats()
             if "SNAPSHOT" in os.environ and rank == 0:
                 torch.cuda.memory._record_memory_history(max_entries=200000, stacks="python")
-        net(input_ids=tokens, labels=tokens).loss.backward()
+        net(input_ids=tokens, labels=tokens, position_ids=positions).loss.backward()
         for optimizer in optimizers:
             optimizer.step()
             optimizer.zero_grad()
