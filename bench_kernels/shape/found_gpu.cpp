@@ -27,6 +27,12 @@ bool has_code_for(const std::vector<std::string>& archs, const std::string& comp
   });
 }
 
+bool runs_flash(const std::string& hardware) {
+  constexpr int kAmpere = 8;
+  const auto known = find_hardware(hardware);
+  return !known || known->compute_capability.empty() || version(known->compute_capability).first >= kAmpere;
+}
+
 std::optional<std::string> not_the_declared(const Hardware& declared, const FoundGpu& found) {
   const bool other_kind = !declared.compute_capability.empty() && !found.compute_capability.empty() &&
                           declared.compute_capability != found.compute_capability;

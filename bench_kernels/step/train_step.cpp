@@ -9,6 +9,7 @@
 
 #include "bench_kernels/parallel/pipeline.h"
 #include "bench_kernels/parallel/step_guard.h"
+#include "bench_kernels/shape/found_gpu.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/splits.h"
 #include "bench_kernels/shape/stage_split.h"
@@ -36,9 +37,9 @@ c10::DeviceType stands_for(at::Device device) {
 
 model::Attention attention_of(const Trial& t, c10::DeviceType device) {
   if (t.attention == "math") return model::Attention::kMath;
-  // The library's flash kernel on CUDA takes half precisions only; auto falls back.
-  if (t.attention == "auto" && device == c10::DeviceType::CUDA && t.precision == "fp32")
-    return model::Attention::kMath;
+  // The library's flash kernel on CUDA takes half precisions only, and GPUs from Ampere on; auto falls back.
+  const bool takes = t.precision != "fp32" && shape::runs_flash(t.hardware);
+  if (t.attention == "auto" && device == c10::DeviceType::CUDA && !takes) return model::Attention::kMath;
   return model::Attention::kFlash;
 }
 
@@ -114,7 +115,8 @@ std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
   }
   if (t.cp > 1 && t.cp_form == "ring" && attention_of(t, device) != model::Attention::kFlash) {
     return "cp = " + std::to_string(t.cp) +
-           " in a ring needs flash attention, which CUDA has for precision = bf16; use that, or cp_form = "
+           " in a ring needs flash attention, which CUDA has for precision = bf16 from compute capability "
+           "8.0 on; use that, or cp_form = "
            "all_to_all.";
   }
   return std::nullopt;

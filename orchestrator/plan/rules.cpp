@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-
 #include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/found_gpu.h"
 #include "bench_kernels/shape/parallel_dims.h"
 #include "bench_kernels/shape/splits.h"
 #include "bench_kernels/shape/stage_split.h"
@@ -111,16 +110,11 @@ Verdict precision(const Trial& t) {
                    Outcome::kUnsupported};
 }
 
-// FlashAttention-2 is written for compute capability 8.0 and above (Dao 2023, arXiv 2307.08691; its README). CPU ranks compute
-// it by other code.
 Verdict attention(const Trial& t) {
-  constexpr double kAmpere = 8.0;
-  const auto h = shape::find_hardware(t.hardware);
-  if (!h || t.attention != "flash" || h->compute_capability.empty()) return {};
-  if (std::strtod(h->compute_capability.c_str(), nullptr) >= kAmpere) return {};
+  if (t.attention != "flash" || shape::runs_flash(t.hardware)) return {};
   return Objection{"attention",
                    fmt::format("attention flash needs compute capability 8.0, {} has {}; take math or auto",
-                               t.hardware, h->compute_capability),
+                               t.hardware, shape::find_hardware(t.hardware)->compute_capability),
                    Outcome::kUnsupported};
 }
 

@@ -15,7 +15,7 @@ BIN = pathlib.Path(sys.argv[1]).resolve()
 
 GRID = """name: layouts
 model: {{family: llama, layers: 4, hidden_size: 512, heads: 8, kv_heads: 4, intermediate_size: 1408, vocab_size: 4096}}
-base: {{hardware: {hardware}, gpus_per_node: 8, seq_len: 512, precision: bf16_mixed, global_batch_size: 16, micro_batch_size: 1}}
+base: {{hardware: {hardware}, gpus_per_node: 8, seq_len: 512{precision}, global_batch_size: 16, micro_batch_size: 1}}
 grid: {grid}
 """
 PEAKS = """select r.trial, k.rank, k.peak_allocated_bytes, k.peak_reserved_bytes,
@@ -36,12 +36,13 @@ class RehearseTest(unittest.TestCase):
 
     def grid(self, grid, hardware="h100-sxm-80gb"):
         file = self.folder / "grid.yaml"
-        file.write_text(GRID.format(grid=json.dumps(grid), hardware=hardware))
+        file.write_text(GRID.format(grid=json.dumps(grid), hardware=hardware,
+                                    precision="" if "precision" in grid else ", precision: bf16_mixed"))
         return file
 
-    def rehearse(self, grid, name, *words):
+    def rehearse(self, grid, name, *words, hardware="h100-sxm-80gb"):
         db = self.folder / name
-        done = self.sweep("run", self.grid(grid), "--rehearse", "--db", db, *words)
+        done = self.sweep("run", self.grid(grid, hardware), "--rehearse", "--db", db, *words)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         database.check(db)
         return db
@@ -67,6 +68,19 @@ class RehearseTest(unittest.TestCase):
         db = self.rehearse({"nodes": [4], "pp": [4]}, "nodes.db")
         rows = database.rows(db, "select nodes, pp, outcome, peak_allocated_bytes > 0 from results")
         self.assertEqual(rows, [(4, 4, "ok", 1)])
+
+    def test_groups_of_more_than_128_ranks_of_which_one_is_started(self):
+        """LibTorch connects such groups through several of their ranks, and would wait for those that are not there."""
+        db = self.rehearse({"nodes": [32], "tp": [8], "cp": [2]}, "large.db")
+        rows = database.rows(db, "select nodes, outcome, reason from results")
+        self.assertEqual(rows, [(32, "ok", None)])
+
+    def test_attention_of_a_gpu_without_flash(self):
+        """FlashAttention-2 is written for Ampere and later: `attention: auto` takes the plain form on a V100."""
+        db = self.rehearse({"zero": [3], "precision": ["fp16"]}, "v100.db", hardware="v100-16gb")
+        rows = database.rows(db, "select r.outcome, json_extract(k.effective, '$.attention') from results r join trial t on t.id = r.trial"
+                                 " join plan_entry p on p.trial = t.key join rank_record k on k.attempt = p.final_attempt and k.rank = 0")
+        self.assertEqual(rows, [("ok", "math")])
 
     def test_a_rehearsal_is_no_measurement(self):
         db = self.rehearse({"tp": [2]}, "kept.db")

@@ -141,6 +141,10 @@ void RankRun::join(const Attempt& attempt) {
   generator.set_current_seed(kSeed);
   device_.emplace(trial, local_rank_of(attempt));
   processes_ = attempt.processes();
+  // LibTorch connects groups of more ranks than this (128 unless it is told) through several of their ranks, and waits for them.
+  // Of a rehearsal by roles they may not be there.
+  if (processes_ < launch_.world)
+    ::setenv("TORCH_NCCL_RANKS_PER_ROOT", std::to_string(launch_.world).c_str(), 1);
   comm::GroupOptions& options = meeting_;
   options.directory = launch_.rendezvous_dir;
   options.address = launch_.address;

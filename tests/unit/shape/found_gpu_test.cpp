@@ -16,6 +16,14 @@ TEST(FoundGpu, CodeRunsOnLaterMinorVersionsOfItsMajorOne) {
   EXPECT_FALSE(has_code_for(archs, ""));
 }
 
+TEST(FoundGpu, FlashAttentionNeedsAmpereOrLater) {
+  EXPECT_FALSE(runs_flash("v100-16gb"));
+  EXPECT_TRUE(runs_flash("a100-80gb"));
+  EXPECT_TRUE(runs_flash("h100-sxm-80gb"));
+  EXPECT_TRUE(runs_flash("cpu")) << "other code";
+  EXPECT_TRUE(runs_flash("nobody-knows-it"));
+}
+
 TEST(FoundGpu, AnotherKindOrAnotherMemoryIsNotTheDeclared) {
   const auto h100 = *find_hardware("h100-sxm-80gb");
   EXPECT_FALSE(not_the_declared(h100, {"NVIDIA H100 80GB HBM3", "9.0", i64{85045149696}}));

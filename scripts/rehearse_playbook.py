@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""rehearse_playbook.py BIN_DIR DB [--per-cell N] [--max-cost N] [--max-nodes N]: what are modelled step times worth?
+
+Rehearses configurations that the Ultra-Scale Playbook's authors measured (sweeps/data) on phantom GPUs, by roles, and compares
+the order by modelled tokens/s in each (model, nodes) cell with the measured order, by Spearman's coefficient. Beside it stand
+two orders that need no rehearsal: the plan's prediction, and "lowest tp, then lowest pp". Run again, it goes on where it was.
+"""
+import argparse
+import collections
+import csv
+import json
+import pathlib
+import random
+import sqlite3
+import statistics
+import subprocess
+
+REPO = pathlib.Path(__file__).resolve().parent.parent
+BASE = {"hardware": "h100-sxm-80gb", "gpus_per_node": 8, "seq_len": 4096, "precision": "bf16_master", "grad_dtype": "fp32"}
+NUMBERS = ("nodes", "dp", "tp", "pp", "zero", "mbs", "gas", "gbs")
+
+
+def measured():
+    """Rows that ran, with numbers for numbers; the 20 that do not multiply out are left out."""
+    with open(REPO / "sweeps/data/playbook_h100_1B_8B.csv", newline="") as file:
+        for row in csv.DictReader(file):
+            row |= {key: int(row[key]) for key in NUMBERS}
+            if row["status"] == "ok" and row["dp"] * row["mbs"] * row["gas"] == row["gbs"]:
+                yield row
+
+
+def chosen(per_cell, max_cost, max_nodes):
+    """At random, by a fixed seed, from each cell's rows whose stages and micro-steps this machine can afford."""
+    cells = collections.defaultdict(list)
+    for row in measured():
+        if row["pp"] <= 16 and row["pp"] * row["gas"] <= max_cost and row["nodes"] <= max_nodes:
+            cells[row["model"], row["nodes"]].append(row)
+    for cell in sorted(cells):
+        rows = cells[cell]
+        yield from random.Random(1).sample(rows, min(per_cell, len(rows)))
+
+
+def point(row):
+    return {"model": f"playbook-{row['model'].lower()}", **{key: row[key] for key in ("nodes", "dp", "tp", "pp", "zero")},
+            "micro_batch_size": row["mbs"], "grad_accum": row["gas"], "sp": row["tp"] > 1}
+
+
+def ranks(values):
+    """1 for the smallest; ties share the mean of their places."""
+    order = sorted(values)
+    return [order.index(value) + (order.count(value) + 1) / 2 for value in values]
+
+
+def spearman(left, right):
+    left, right = ranks(left), ranks(right)
+    return statistics.correlation(left, right) if len(set(left)) > 1 and len(set(right)) > 1 else 0.0
+
+
+def rehearsed(db):
+    query = ("select model, nodes, dp, tp, pp, zero, micro_batch_size, grad_accum, outcome, tokens_per_s_gpu, predicted_ms,"
+             " peak_allocated_bytes, peak_reserved_bytes from results")
+    with sqlite3.connect(db) as connection:
+        return {row[:8]: row[8:] for row in connection.execute(query)}
+
+
+def compare(rows, results):
+    """Prints a line per cell: how many ran, and the three coefficients."""
+    cells, outcomes = collections.defaultdict(list), collections.Counter()
+    for row in rows:
+        key = tuple(value for name, value in point(row).items() if name != "sp")
+        outcome, rate, predicted, _, reserved = results.get(key, (None,) * 5)
+        outcomes[outcome] += 1
+        if outcome == "ok":
+            cells[row["model"], row["nodes"]].append((row, rate, predicted, reserved))
+    print("outcomes of the rehearsals:", dict(outcomes))
+    print("| model | nodes | rehearsed | modelled | plan | lowest tp, then pp | measured / modelled tokens/s, median |")
+    print("|---|---|---|---|---|---|---|")
+    columns = collections.defaultdict(list)
+    for (model, nodes), found in sorted(cells.items()):
+        truth = [float(row["tok_s_gpu"]) for row, *_ in found]
+        orders = {"modelled": [rate for _, rate, *_ in found],
+                  "plan": [row["gbs"] / predicted for row, _, predicted, _ in found],
+                  "lowest tp, then pp": [(-row["tp"], -row["pp"]) for row, *_ in found]}
+        values = {name: spearman(order, truth) for name, order in orders.items()}
+        ratio = statistics.median(true / rate for true, rate in zip(truth, orders["modelled"]))
+        print(f"| {model} | {nodes} | {len(found)} | " + " | ".join(f"{v:.2f}" for v in values.values()) + f" | {ratio:.2f} |")
+        for name, value in values.items():
+            columns[name].append(value)
+    for name, values in columns.items():
+        print(f"{name}: median {statistics.median(values):.2f}, {min(values):.2f} to {max(values):.2f}")
+    every = [found for cell in cells.values() for found in cell]
+    ratios = [reserved / 1e9 / float(row["mem_gb"]) for row, _, _, reserved in every if row["mem_gb"]]
+    print(f"reserved here / memory as charted: median {statistics.median(ratios):.2f}, {min(ratios):.2f} to {max(ratios):.2f}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bin", type=pathlib.Path)
+    parser.add_argument("db", type=pathlib.Path)
+    parser.add_argument("--per-cell", type=int, default=16)
+    parser.add_argument("--max-cost", type=int, default=128, help="largest stages x micro-steps of a configuration")
+    parser.add_argument("--max-nodes", type=int, default=64)
+    given = parser.parse_args()
+    rows = list(chosen(given.per_cell, given.max_cost, given.max_nodes))
+    grid = {"name": "playbook", "model": "playbook-1b", "base": BASE, "measure": {"warmup_steps": 1, "steps": 1},
+            "include": [point(row) for row in rows]}
+    file = given.db.with_suffix(".yaml")
+    file.write_text(json.dumps(grid, indent=1))
+    subprocess.run([given.bin / "sweep", "run", file, "--rehearse", "--rehearse-ranks", "1", "--db", given.db], check=False)
+    compare(rows, rehearsed(given.db))
+
+
+if __name__ == "__main__":
+    main()
