@@ -9,6 +9,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import time
 
 import agents
 import daemons
@@ -148,6 +149,7 @@ class SlurmFleet(Fleet):
         self.environment, self.most = cluster.environment, most
         self.can = {"slurmd", "slurmctld", "link", "power", "disk", "hosts"} if self.isolated else set()
         self.can |= {"as job"}
+        self.hurried = {}  # job -> when it was told to start soon
 
     def launch(self):
         return {"slurm": {"partition": "main", "gres": f"gpu:{GPUS}", "max_nodes": len(self.nodes), "max_allocations": self.most,
@@ -186,9 +188,11 @@ class SlurmFleet(Fleet):
         self.cluster.run("scontrol", "requeue", job, check=False, timeout=20)
 
     def start_soon(self):
-        """Orchestrators that were put back into the queue need not wait Slurm's two minutes."""
+        """Orchestrators that were put back into the queue need not wait Slurm's two minutes. Not told again at once: each time
+        puts the start off."""
         for job, state in self.orchestrators():
-            if state == "PENDING":
+            if state == "PENDING" and time.monotonic() - self.hurried.get(job, -60) > 20:
+                self.hurried[job] = time.monotonic()
                 self.cluster.run("scontrol", "update", f"jobid={job}", "StartTime=now+2", check=False, timeout=20)
 
     def scancel(self, job):
