@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/expected.h"
 #include "schema/attempt.h"
-#include "schema/expected.h"
 #include "schema/metrics.h"
 #include "schema/plan_entry.h"
 #include "schema/records.h"

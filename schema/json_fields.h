@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/expected.h"
 #include "schema/codec.h"
-#include "schema/expected.h"
 #include "schema/outcome.h"
 
 namespace sweep::fields {

@@ -4,6 +4,7 @@
 #include <ostream>
 #include <sstream>
 
+#include "base/expected.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/export/csv.h"
 #include "orchestrator/report/filter.h"
@@ -29,8 +30,7 @@ Expected<std::string> rendered(const std::string& ending, const report::Heatmap&
   if (ending == ".svg") return report::to_svg(map);
   if (ending == ".png") return report::to_png(report::to_svg(map), kPngScale);
   std::ostringstream text;
-  if (const auto done = exports::write_csv(text, report::cells_table(map), {}); !done)
-    return tl::unexpected<Error>(done.error());
+  SWEEP_TRY(exports::write_csv(text, report::cells_table(map), {}));
   return text.str();
 }
 

@@ -17,8 +17,8 @@
 #include "orchestrator/cli/rehearsal.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/run/run_sweep.h"
+#include "runtime/own_job.h"
 #include "schema/codec.h"
-#include "schema/own_job.h"
 #include "schema/rehearsal.h"
 #include "schema/version.h"
 

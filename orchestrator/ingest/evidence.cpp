@@ -7,6 +7,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "orchestrator/ingest/standstill.h"
 #include "schema/codec.h"
 
@@ -27,10 +28,6 @@ std::string bounded(const std::string& text, std::size_t bytes) {
 
 std::string tail(const std::string& text) {
   return text.size() <= kLogTailBytes ? text : "..." + text.substr(text.size() - kLogTailBytes);
-}
-
-std::string mebibytes(i64 bytes) {
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / 1048576.0);
 }
 
 std::string signal_name(int signal) {
@@ -66,7 +63,8 @@ std::optional<Cause> gather(const AttemptReports& t, i64 world, Losses& losses) 
 
 std::string describe_record(const RankRecord& r) {
   const std::string asked =
-      r.oom_asked_bytes ? fmt::format(" (asked for {})", mebibytes(*r.oom_asked_bytes)) : "";
+      r.oom_asked_bytes ? fmt::format(" (asked for {})", human_bytes(static_cast<double>(*r.oom_asked_bytes)))
+                        : "";
   std::string what;
   if (r.outcome == Outcome::kOom)
     what = fmt::format("ran out of {} memory{}{}", r.oom_kind == OomKind::kHost ? "host" : "device",

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/expected.h"
 #include "orchestrator/report/fields.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/heatmap.h"
@@ -144,10 +145,10 @@ std::string page(const ReportInput& in, const std::string& sections) {
 }  // namespace
 
 Expected<std::string> report_html(const ReportInput& in) {
-  if (const auto metric = resolve_metric(in.metric); !metric) return tl::unexpected(metric.error());
+  SWEEP_TRY(resolve_metric(in.metric));
   for (const std::string& axis : {in.heatmap_rows, in.heatmap_cols}) {
     if (axis.empty()) continue;
-    if (const auto field = Field::resolve(axis, in.rows); !field) return tl::unexpected(field.error());
+    SWEEP_TRY(Field::resolve(axis, in.rows));
   }
   const auto differ = varying(in.rows);
   BestOptions options;

@@ -9,13 +9,13 @@
 #include <optional>
 #include <string>
 
+#include "base/expected.h"
 #include "orchestrator/launch/launcher.h"
 #include "orchestrator/run/clock.h"
 #include "orchestrator/run/demand.h"
 #include "orchestrator/run/observer.h"
 #include "orchestrator/store/store.h"
 #include "schema/attempt.h"
-#include "schema/expected.h"
 
 namespace sweep::run {
 

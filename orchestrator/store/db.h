@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "schema/expected.h"
+#include "base/expected.h"
 #include "schema/outcome.h"
 #include "schema/trial.h"
 
@@ -190,7 +190,7 @@ class Transaction {
   // commit(), then the value or the failure.
   template <class T>
   Expected<T> commit(T value) {
-    if (auto done = commit(); !done) return tl::unexpected<Error>(done.error());
+    SWEEP_TRY(commit());
     return value;
   }
   Db& db() { return db_; }

@@ -20,10 +20,12 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/files.h"
+#include "base/time.h"
+#include "runtime/store_client.h"
 #include "schema/codec.h"
 #include "schema/progress.h"
 #include "schema/spool.h"
-#include "schema/store_client.h"
 
 namespace sweep::fake {
 
@@ -80,12 +82,6 @@ void sleep_ms(double ms) {
 
 [[noreturn]] void hang() {
   while (true) ::pause();
-}
-
-i64 unix_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
 }
 
 std::string devices() {
@@ -284,7 +280,7 @@ class FakeTrial {
     if (what == "huge_log" && !logged_) huge_log();
     if (what == "bad_record") {
       const auto path = spool::rank_record(launch_.attempt_dir, launch_.rank);
-      (void)spool::write_atomically(path, "{\"rank\": \"zero\", [[[");
+      (void)files::write_atomically(path, "{\"rank\": \"zero\", [[[");
       ::_exit(0);
     }
     if (what == "record_then_hang") {
@@ -313,10 +309,10 @@ class FakeTrial {
   int testify(Outcome outcome, const std::string& message) {
     record_.outcome = outcome;
     record_.message = message;
-    record_.ended_unix_ns = unix_ns();
+    record_.ended_unix_ns = unix_ns_now();
     record_.host_peak_rss_bytes = 1 << 20;
     const auto path = spool::rank_record(launch_.attempt_dir, launch_.rank);
-    const auto written = spool::write_atomically(path, dump(to_json(record_)));
+    const auto written = files::write_atomically(path, dump(to_json(record_)));
     if (!written) std::fprintf(stderr, "%s\n", written.error().message.c_str());
     page_->phase = static_cast<std::uint32_t>(Phase::kDone);
     page_->beats++;
@@ -336,7 +332,7 @@ class FakeTrial {
 int run_trial(const RankLaunch& launch) {
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
-  const auto bytes = spool::read_file(spool::attempt_file(launch.attempt_dir));
+  const auto bytes = files::read(spool::attempt_file(launch.attempt_dir));
   const auto parsed = bytes ? parse_json(*bytes) : tl::unexpected(bytes.error());
   auto attempt = parsed ? from_json<Attempt>(*parsed) : tl::unexpected(parsed.error());
   if (!attempt) {

@@ -3,10 +3,11 @@
 #include <spdlog/spdlog.h>
 #include <sys/wait.h>
 
+#include "base/files.h"
+#include "base/time.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
 #include "worker/agent/attempt_run.h"
-#include "worker/agent/clock.h"
 #include "worker/agent/nccl_log.h"
 #include "worker/agent/proc_facts.h"
 
@@ -20,7 +21,7 @@ NcclLog nccl_words(const std::filesystem::path& dir, i64 rank) {
   std::error_code ec;
   const auto path = spool::nccl_log(dir, rank);
   if (!std::filesystem::exists(path, ec)) return {};
-  const auto text = spool::read_from(path, 0, kMostNcclWords);
+  const auto text = files::read_from(path, 0, kMostNcclWords);
   return read_nccl_log(text ? *text : "");
 }
 
@@ -90,7 +91,7 @@ void AttemptRun::send_exits() {
     if (rank.ended && WIFSIGNALED(rank.status)) out.signal = WTERMSIG(rank.status);
     out.killed_by_agent = rank.killed_by_agent;
     out.oom_killed = rank.oom_killed;
-    out.ended_unix_ns = rank.ended ? rank.ended_unix_ns : unix_ns();
+    out.ended_unix_ns = rank.ended ? rank.ended_unix_ns : unix_ns_now();
     if (!rank.ended || failed(rank, static_cast<i64>(i))) out.log_tail = rank.log->tail();
     context_.send(spool::kRankExit, to_json(out));
   }
@@ -110,7 +111,7 @@ void AttemptRun::finish() {
   out.clean = cleanup_failure_.empty();
   out.cleanup_failure = cleanup_failure_;
   out.started_unix_ns = started_unix_ns_;
-  out.ended_unix_ns = unix_ns();
+  out.ended_unix_ns = unix_ns_now();
   if (span_) span_->report(out);
   door_.reset();
   if (files_) files_->remove_rendezvous();

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "base/time.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
-#include "worker/agent/clock.h"
 
 namespace sweep::agent {
 namespace {
@@ -211,7 +211,7 @@ void DistributedAttempt::conclude() {
   out.neighbours = neighbours_;
   out.cause = all([](const PartState& part) { return part.end.cause == "done"; }) ? "done" : cause_;
   if (out.cause == "node_lost" && !evidence_.is_null()) out.evidence = dump(evidence_);
-  if (out.ended_unix_ns <= 0) out.ended_unix_ns = unix_ns();
+  if (out.ended_unix_ns <= 0) out.ended_unix_ns = unix_ns_now();
   context_.write(spool::kAttemptEnd, to_json(out));
   finished_(*this);
 }

@@ -11,7 +11,7 @@
 #include <numeric>
 #include <sstream>
 
-#include "worker/agent/clock.h"
+#include "base/time.h"
 
 namespace sweep::agent {
 

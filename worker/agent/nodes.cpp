@@ -7,11 +7,11 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "base/time.h"
 #include "schema/agent_call.h"
 #include "schema/codec.h"
 #include "schema/version.h"
 #include "worker/agent/agent.h"
-#include "worker/agent/clock.h"
 #include "worker/agent/spawn.h"
 
 namespace sweep::agent {

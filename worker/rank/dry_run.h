@@ -2,7 +2,7 @@
 #pragma once
 #include <iosfwd>
 
-#include "schema/expected.h"
+#include "base/expected.h"
 
 namespace sweep::rank {
 

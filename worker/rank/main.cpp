@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench_kernels/step/check.h"
+#include "runtime/rank_place.h"
 #include "schema/codec.h"
 #include "schema/rank_launch.h"
 #include "worker/rank/dry_run.h"

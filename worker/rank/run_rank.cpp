@@ -14,6 +14,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/files.h"
+#include "base/time.h"
 #include "bench_kernels/comm/cuda_plugin.h"
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/optim/adamw.h"
@@ -35,13 +37,9 @@ namespace {
 
 constexpr std::uint64_t kSeed = 20'260'101;
 
-i64 unix_ns() {
-  return std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-}
-
 Attempt read_attempt(const RankLaunch& launch) {
   const auto path = spool::attempt_file(launch.attempt_dir);
-  const auto attempt = spool::read_file(path)
+  const auto attempt = files::read(path)
                            .and_then([](const std::string& bytes) { return parse_json(bytes); })
                            .and_then([](const nlohmann::json& json) { return from_json<Attempt>(json); });
   if (!attempt) throw std::runtime_error("cannot read " + path.string() + ": " + attempt.error().message);
@@ -303,7 +301,7 @@ FailureFacts RankRun::facts() {
 
 // Inside the catch block: the stamp first, so that those of peers are later.
 void RankRun::testify_failure(const FailureFacts& facts) {
-  record_.ended_unix_ns = unix_ns();
+  record_.ended_unix_ns = unix_ns_now();
   record_.phase = name_of(progress_.current());
   testify_exception(record_, facts);
   if (record_.outcome != Outcome::kOom) return;
@@ -318,7 +316,7 @@ void RankRun::tell_peers() {
 }
 
 void RankRun::report_usage() {
-  if (record_.ended_unix_ns == 0) record_.ended_unix_ns = unix_ns();
+  if (record_.ended_unix_ns == 0) record_.ended_unix_ns = unix_ns_now();
   if (record_.phase.empty()) record_.phase = name_of(Phase::kStep);
   if (const i64 rss = host_peak_rss_bytes(); rss > 0) record_.host_peak_rss_bytes = rss;
   if (!device_ || !record_.baseline_bytes) return;
@@ -355,7 +353,7 @@ void warm_up() {
 int leave_record(const RankLaunch& launch, const RankRecord& record, RankRun& run, bool failed) {
   run.report_usage();
   const auto path = spool::rank_record(launch.attempt_dir, launch.rank);
-  const auto written = spool::write_atomically(path, dump(to_json(record)));
+  const auto written = files::write_atomically(path, dump(to_json(record)));
   if (failed) run.tell_peers();
   if (record.outcome != Outcome::kOk) std::fprintf(stderr, "sweep-rank: %s\n", record.message.c_str());
   if (!written) std::fprintf(stderr, "sweep-rank: %s\n", written.error().message.c_str());

@@ -1,4 +1,4 @@
-#include "schema/own_job.h"
+#include "runtime/own_job.h"
 
 #include <charconv>
 #include <cstdlib>

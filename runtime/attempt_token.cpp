@@ -1,5 +1,5 @@
 // Marks and finds the processes of an attempt.
-#include "schema/attempt_token.h"
+#include "runtime/attempt_token.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,6 +14,8 @@
 #include <set>
 #include <thread>
 
+#include "base/files.h"
+
 namespace sweep {
 
 namespace fs = std::filesystem;
@@ -26,22 +28,6 @@ std::uint64_t fnv1a(std::string_view bytes) {  // FNV-1a, 64 bit: stable across 
   std::uint64_t hash = 0xcbf29ce484222325ull;
   for (const unsigned char byte : bytes) hash = (hash ^ byte) * 0x100000001b3ull;
   return hash;
-}
-
-// Files of /proc report no size: read until the end, at most max bytes.
-std::string slurp(const std::string& path, std::size_t max) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return {};
-  std::string out(max, '\0');
-  std::size_t used = 0;
-  while (used < max) {
-    const ssize_t got = ::read(fd, out.data() + used, max - used);
-    if (got <= 0) break;
-    used += static_cast<std::size_t>(got);
-  }
-  ::close(fd);
-  out.resize(used);
-  return out;
 }
 
 // The pids of a process from the namespace of this /proc down to its own ("NSpid:" of its status).
@@ -94,13 +80,13 @@ void mark_this_process(i64 attempt) {
 
 std::vector<MarkedProcess> marked_processes(std::string_view key, bool all_nodes) {
   const std::string wanted = fmt::format("{}={}", kAttemptVariable, key);
-  const std::size_t depth = namespace_pids(slurp("/proc/self/status", 1 << 14)).size();
+  const std::size_t depth = namespace_pids(files::read_proc("/proc/self/status", 1 << 14)).size();
   std::vector<MarkedProcess> out;
   std::error_code ec;
   for (const auto& entry : fs::directory_iterator("/proc", ec)) {
     const std::string name = entry.path().filename();
     if (name.empty() || !std::isdigit(static_cast<unsigned char>(name[0]))) continue;
-    const std::string environment = '\0' + slurp("/proc/" + name + "/environ", 1 << 20);
+    const std::string environment = '\0' + files::read_proc("/proc/" + name + "/environ", 1 << 20);
     const std::size_t at = environment.find('\0' + wanted);
     if (at == std::string::npos) continue;
     MarkedProcess found;
@@ -108,7 +94,7 @@ std::vector<MarkedProcess> marked_processes(std::string_view key, bool all_nodes
     if (all_nodes && *digits == '+') digits += std::strcspn(digits, "/");
     if (*digits++ != '/') continue;  // another key that begins alike
     std::from_chars(digits, digits + std::strlen(digits), found.attempt);
-    const std::string status = slurp("/proc/" + name + "/status", 1 << 14);
+    const std::string status = files::read_proc("/proc/" + name + "/status", 1 << 14);
     const auto pids = namespace_pids(status);
     if (depth == 0 || pids.size() < depth) continue;  // ended meanwhile, or outside our namespace
     found.pid = pids[depth - 1];

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "schema/expected.h"
+#include "base/expected.h"
 
 namespace sweep {
 

@@ -1,4 +1,4 @@
-#include "schema/rank_launch.h"
+#include "runtime/rank_place.h"
 
 #include <sched.h>
 

@@ -1,4 +1,4 @@
-#include "schema/store_client.h"
+#include "runtime/store_client.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "schema/input_file.h"
+#include "base/input_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+
+#include "base/files.h"
 
 namespace sweep {
 namespace {
@@ -27,20 +29,6 @@ std::string why_not(int error) {
       return fmt::format("cannot be read: {}", std::strerror(error));
   }
 }
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ > STDERR_FILENO) ::close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 std::string shown(const std::filesystem::path& path, bool stream) {
   if (path == "-" || path == "/dev/stdin") return "<stdin>";

@@ -1,5 +1,5 @@
 // Which Slurm job a process is part of, by its environment.
-#include "schema/own_job.h"
+#include "runtime/own_job.h"
 
 #include <gtest/gtest.h>
 

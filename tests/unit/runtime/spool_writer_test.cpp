@@ -9,6 +9,9 @@
 #include <csignal>
 #include <fstream>
 
+#include "base/files.h"
+#include "runtime/spool_writer.h"
+
 namespace sweep::spool {
 namespace {
 
@@ -21,7 +24,7 @@ class SpoolFile : public ::testing::Test {
     file_ = inbox(dir_);
   }
   void TearDown() override { fs::remove_all(dir_); }
-  std::string bytes() const { return *read_from(file_, 0); }
+  std::string bytes() const { return *files::read_from(file_, 0); }
   void append_raw(std::string_view tail) { std::ofstream(file_, std::ios::app) << tail; }
   fs::path dir_, file_;
 };
@@ -91,7 +94,7 @@ TEST_F(SpoolFile, NothingIsAppendedToAFileThatSomebodyCut) {
   auto w = Writer::open(file_, "a1", 1);
   ASSERT_TRUE(w && w->append(kAttempt, {{"n", 1}}) && w->append(kAttempt, {{"n", 2}}));
   EXPECT_FALSE(w->displaced());
-  fs::resize_file(file_, size_of(file_) / 2);
+  fs::resize_file(file_, files::size_of(file_) / 2);
   EXPECT_TRUE(w->displaced());
   const auto refused = w->append(kAttempt, {{"n", 3}});
   ASSERT_FALSE(refused);
@@ -113,21 +116,21 @@ TEST_F(SpoolFile, ATornLineThatCannotBeCutOffTakesNoOtherWithIt) {
   std::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);
-  rlimit small{size_of(file) + 10, before.rlim_max};
+  rlimit small{files::size_of(file) + 10, before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
   EXPECT_FALSE(w->append(kAttempt, {{"n", 2}}));
   EXPECT_FALSE(w->append(kAttempt, {{"n", 2}}));
   setrlimit(RLIMIT_FSIZE, &before);
   EXPECT_EQ(*w->append(kAttempt, {{"n", 2}}), 2);
   EXPECT_EQ(*w->append(kAttempt, {{"n", 3}}), 3);
-  const auto parsed = parse(*read_file(file));
+  const auto parsed = parse(*files::read(file));
   ::close(fd);
   ASSERT_EQ(parsed.lines.size(), 3u);
   EXPECT_EQ(parsed.lines[1].body["n"], 2);
 }
 
 TEST_F(SpoolFile, PiecesOfACopyMayComeTwiceButNotLeaveAGap) {
-  EXPECT_EQ(size_of(file_), 0u);
+  EXPECT_EQ(files::size_of(file_), 0u);
   EXPECT_EQ(*append_copy(file_, 0, "abc", Copy::kSynced), 3u);
   EXPECT_EQ(*append_copy(file_, 1, "bcde", Copy::kUnsynced), 5u);
   EXPECT_EQ(*append_copy(file_, 0, "abc", Copy::kSynced), 5u);
@@ -141,13 +144,13 @@ TEST_F(SpoolFile, PiecesOfACopyMayComeTwiceButNotLeaveAGap) {
 }
 
 TEST_F(SpoolFile, AtomicWriteReplacesWholeAndLeavesNoTemporary) {
-  ASSERT_TRUE(write_atomically(file_, "one"));
-  ASSERT_TRUE(write_atomically(file_, "two"));
+  ASSERT_TRUE(files::write_atomically(file_, "one"));
+  ASSERT_TRUE(files::write_atomically(file_, "two"));
   EXPECT_EQ(bytes(), "two");
   EXPECT_EQ(std::distance(fs::directory_iterator(dir_), fs::directory_iterator{}), 1);
-  EXPECT_FALSE(write_atomically(dir_ / "absent" / "file", "x"));
-  EXPECT_FALSE(read_file(dir_));
-  EXPECT_FALSE(read_file(file_, 2));
+  EXPECT_FALSE(files::write_atomically(dir_ / "absent" / "file", "x"));
+  EXPECT_FALSE(files::read(dir_));
+  EXPECT_FALSE(files::read(file_, 2));
 }
 
 }  // namespace

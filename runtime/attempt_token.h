@@ -1,9 +1,10 @@
 // The mark by which every process of an attempt is found again: an environment variable that survives fork,
 // exec, a new session and a new process group.
 //
-//   SWEEP_ATTEMPT=<key>/<attempt id, 20 digits>     key: the allocation and a hash of its spool, so that two
-//   databases on
-//                                                   one machine never touch each other's processes
+//   SWEEP_ATTEMPT=<key>/<attempt id, 20 digits>
+//
+// The key is the allocation and a hash of its spool, so that two databases on one machine never touch each other's
+// processes.
 //
 // The launcher marks the agent and the agent marks its zygote with attempt 0. The id has a fixed width so
 // that a rank forked by the zygote rewrites it in place: /proc/PID/environ shows the bytes the process was
