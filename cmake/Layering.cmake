@@ -91,7 +91,7 @@ function(sweep_check_layering)
       if("${other}" IN_LIST SWEEP_ROOMS AND NOT "${other}" STREQUAL "${item}")
         if(NOT "${other}" IN_LIST SWEEP_ARROWS_${room})
           message(FATAL_ERROR "forbidden arrow: room '${room}' links room '${other}'.\n"
-            "'${room}' may link only: ${SWEEP_ARROWS_${room}}. See ARCHITECTURE.md, Rooms and arrows.")
+            "'${room}' may link only: ${SWEEP_ARROWS_${room}}. See ARCHITECTURE.md, Rooms.")
         endif()
       elseif(DEFINED SWEEP_HOME_${item} AND NOT "${room}" IN_LIST SWEEP_HOME_${item})
         message(FATAL_ERROR "outside library '${item}' has its home in '${SWEEP_HOME_${item}}', not in '${room}'.")
