@@ -159,7 +159,7 @@ def spread(model, a):
 
 def groups_of_one_kind(model):
     """Plain and distributed parameters apart: one fused update takes one kind (under tp the norms are plain)."""
-    groups = {}
+    groups: dict[type, list] = {}
     for p in model.parameters():
         groups.setdefault(type(p.data), []).append(p)
     return [{"params": params} for params in groups.values()]
@@ -200,7 +200,9 @@ def train(rank, a, rendezvous):
         model, context = spread(model, a)
     optimizer = torch.optim.AdamW(groups_of_one_kind(model), lr=1e-3, fused=True)
     data = tokens_of(a, 0 if a.parallel == "tp" else rank)
-    samples, warmup, losses = [], [], []
+    samples: list[float] = []
+    warmup: list[float] = []
+    losses: list[float] = []
     for step in range(a.warmup + a.steps):
         start = time.perf_counter()
         total = 0.0

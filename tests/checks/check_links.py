@@ -7,7 +7,8 @@ import pathlib
 import re
 import tempfile
 import urllib.parse
-from typing import Iterator, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import sources
 

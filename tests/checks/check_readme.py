@@ -27,7 +27,7 @@ NUMBER = re.compile(r"\b[0-9a-f]*\d[0-9a-f]*(?:\.\d+)?(?:e[-+]?\d+)?[kMGT]?\b|\b
 def commands_of(text):
     """(command, expected exit code, lines shown) of each `$ ` line; a trailing backslash continues on the next line."""
     for block in BLOCK.findall(text):
-        command = None
+        command: tuple[str, int, list[str]] | None = None
         for line in block.replace("\\\n", " ").splitlines():
             if line.startswith("$ "):
                 if command:
@@ -42,8 +42,8 @@ def commands_of(text):
 
 def compared(line):
     """What must be the same of a line: words, counts; not figures, ids, widths of columns."""
-    kept = []
-    line = COUNTED.sub(lambda found: kept.append(found.group(1)) or "\0 ", line)
+    kept = COUNTED.findall(line)
+    line = COUNTED.sub("\0 ", line)
     line = NUMBER.sub("#", re.sub(r"(?<=[A-Z])\d+", "#", line))
     for count in kept:
         line = line.replace("\0", count, 1)

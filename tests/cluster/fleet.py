@@ -34,7 +34,8 @@ def signal_all(pids, number):
 class Fleet:
     """Owns the folder, the small disk in it that the spools lie on, and the cluster; `kind` is its name for `--on`."""
 
-    kind, can = "", set()
+    kind = ""
+    can: set[str] = set()
 
     def __init__(self, folder, cluster, mark):
         self.folder, self.cluster, self.mark = pathlib.Path(folder), cluster, str(mark)

@@ -13,8 +13,13 @@ from torch.distributed._composable import checkpoint_activation
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, Replicate, Shard
-from torch.distributed.tensor.parallel import (ColwiseParallel, PrepareModuleInput, RowwiseParallel, SequenceParallel,
-                                               parallelize_module)
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    PrepareModuleInput,
+    RowwiseParallel,
+    SequenceParallel,
+    parallelize_module,
+)
 from transformers import LlamaConfig, LlamaForCausalLM
 
 SEQ_LEN = 4096
@@ -42,7 +47,7 @@ def split(net, mesh, sequence):
     rows = functools.partial(RowwiseParallel, output_layouts=Shard(1) if sequence else Replicate())
     plan = {"model.embed_tokens": RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(1) if sequence else Replicate()),
             "lm_head": ColwiseParallel(input_layouts=Shard(1) if sequence else Replicate(), output_layouts=Replicate())}
-    for i, block in enumerate(net.model.layers):
+    for i in range(len(net.model.layers)):
         at = f"model.layers.{i}."
         plan |= {at + f"self_attn.{name}_proj": ColwiseParallel() for name in "qkv"}
         plan |= {at + "self_attn.o_proj": rows(), at + "mlp.gate_proj": ColwiseParallel(), at + "mlp.up_proj": ColwiseParallel(),
