@@ -1,4 +1,4 @@
-"""Hooks of mkdocs.yml: the documents of the root folder become pages, and links follow them.
+"""Hooks of mkdocs.yml: the documents of the root folder and the examples become pages, and links follow them.
 
 A link to a file that is no page (source code, say) becomes plain text: the site holds documents alone.
 """
@@ -10,7 +10,8 @@ from mkdocs.structure.files import File
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 ROOT_PAGES = {"README.md": "index.md", "ARCHITECTURE.md": "architecture.md", "CONTRIBUTING.md": "contributing.md",
-              "CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md"}
+              "CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md", "examples/README.md": "examples/index.md", "examples/zero/README.md": "examples/zero.md",
+              "examples/recompute/README.md": "examples/recompute.md", "examples/scaling/README.md": "examples/scaling.md"}
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\](?:\([^)]*\))?)*)\]\(([^\s)]+)\)")
 
 
