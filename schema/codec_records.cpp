@@ -76,7 +76,7 @@ const StepSample kNoSample;  // stands for the list of members
 
 template <class T>
 bool is_absent(const T& member) {
-  if constexpr (fields::is_optional<T>::value)
+  if constexpr (fields::IsOptional<T>::value)
     return !member;
   else
     return false;

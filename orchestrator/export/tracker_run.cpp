@@ -60,8 +60,8 @@ bool is_exported(const ResultRow& row) {
   return row.state == State::kFinished && row.outcome != Outcome::kPruned;
 }
 
-TrackerRun tracker_run(const ResultRow& row, std::vector<StepValues> steps, std::string name,
-                       std::string question) {
+TrackerRun tracker_run(const ResultRow& row, std::vector<StepValues> steps, const std::string& name,
+                       const std::string& question) {
   TrackerRun run;
   const i64 finished = row.finished_unix_ns.value_or(0);
   run.id = name_hash(fmt::format("run\n{}\n{}\n{}", row.sweep, row.trial_id, finished));

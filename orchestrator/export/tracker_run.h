@@ -41,8 +41,8 @@ struct StepValues {
 };
 
 // A row with a result. The steps have no stamps of their own: they are reckoned back from when the trial ended.
-TrackerRun tracker_run(const ResultRow&, std::vector<StepValues> steps, std::string name,
-                       std::string question);
+TrackerRun tracker_run(const ResultRow&, std::vector<StepValues> steps, const std::string& name,
+                       const std::string& question);
 
 bool is_exported(const ResultRow&);  // finished, and not only pruned by the plan
 

@@ -97,10 +97,10 @@ std::optional<Cause> silent_rank(const Attempt& attempt, const Testimony& t) {
 }
 
 // The agent's verdict in its own words, where it gave some.
-Cause by_agent(Outcome outcome, const AttemptEnd& end, std::string otherwise) {
+Cause by_agent(Outcome outcome, const AttemptEnd& end, const std::string& otherwise) {
   const AgentWord word = agent_word(end);
   Cause cause{outcome, word.rank, end.ended_unix_ns, word.phase, "", {}, {}, false, {}};
-  cause.what = word.why.empty() ? std::move(otherwise) : word.why;
+  cause.what = word.why.empty() ? otherwise : word.why;
   return cause;
 }
 
