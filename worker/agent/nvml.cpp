@@ -193,12 +193,12 @@ std::uint64_t Nvml::throttle_reasons(int gpu) const {
 }
 
 std::string throttle_names(std::uint64_t reasons) {
-  static constexpr std::pair<std::uint64_t, const char*> names[] = {
+  static constexpr std::pair<std::uint64_t, const char*> kNames[] = {
       {0x04, "sw_power_cap"},          {0x08, "hw_slowdown"},         {0x10, "sync_boost"},
       {0x20, "sw_thermal_slowdown"},   {0x40, "hw_thermal_slowdown"}, {0x80, "hw_power_brake_slowdown"},
       {0x100, "display_clock_setting"}};
   std::string out;
-  for (const auto& [bit, name] : names)
+  for (const auto& [bit, name] : kNames)
     if ((reasons & bit) != 0) out += (out.empty() ? "" : "+") + std::string(name);
   return out;
 }

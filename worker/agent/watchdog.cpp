@@ -20,10 +20,10 @@ std::vector<i64> first_numbers(i64 count) {
 }  // namespace
 
 const char* name_of(Phase phase) {
-  static constexpr const char* names[] = {"start",  "init", "build",  "first_step",
-                                          "warmup", "step", "report", "done"};
+  static constexpr const char* kNames[] = {"start",  "init", "build",  "first_step",
+                                           "warmup", "step", "report", "done"};
   const auto index = static_cast<std::uint32_t>(phase);
-  return index < std::size(names) ? names[index] : "unknown";
+  return index < std::size(kNames) ? kNames[index] : "unknown";
 }
 
 Watchdog::Watchdog(const Deadlines& deadlines, std::vector<i64> names)
