@@ -78,7 +78,10 @@ void Values::need(std::size_t group, Pass pass) {
   }
   for (const std::size_t b : read_by_[group]) {
     State& s = states_[b];
+    const bool waits = watch_ && s.gather.under_way();
+    if (waits) watch_(true);
     s.gather.wait();
+    if (waits) watch_(false);
     s.copy = Copy::kThere;
     if (forward && kept(s)) ++s.in_use;
   }
