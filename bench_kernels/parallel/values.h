@@ -21,7 +21,7 @@ class Values {
 
   void need(std::size_t group, model::Pass);
   void done(std::size_t group, model::Pass);
-  // Called before (true) and after each wait for a gather in need().
+  // Called before (true) and after each wait for a gather, in need() and finish_spread().
   void watch_waits(std::function<void(bool begins)> watch) { watch_ = std::move(watch); }
 
   // What this rank's optimizer updates: its part of the values that last.
@@ -53,6 +53,7 @@ class Values {
   bool kept(const State& s) const { return !plan_.reshard || s.readers > 1; }
   void start_copy(std::size_t bucket);
   void drop_copy(std::size_t bucket);
+  void wait_for(comm::Pending&);
 
   model::Parameters& parameters_;
   const StatePlan& plan_;

@@ -149,9 +149,9 @@ struct TrainStep::Impl {
       part->state.watch_waits([this](bool begins) { wait_of_zero(begins); });
   }
 
-  // What ZeRO waits for within forward and backward. At the step's end that is timed as a whole.
+  // What ZeRO waits for within forward, backward and the update. The end of the averaging is timed as a whole.
   void wait_of_zero(bool begins) {
-    if (!in_pipeline) return;
+    if (!times_waits) return;
     if (begins)
       waits.push_back({clock.mark(), 0});
     else
@@ -185,7 +185,7 @@ struct TrainStep::Impl {
   PartClock clock;
   std::vector<Stretch> stretches;
   std::vector<Wait> waits;
-  bool in_pipeline = false;
+  bool times_waits = false;
 };
 
 void TrainStep::Impl::watch(parallel::Pipeline::Moment moment, shape::Act act) {
@@ -239,18 +239,20 @@ StepTimes TrainStep::run() {
   for (const auto& part : s.pipeline.parts()) part->stage.routing_load() = {};
   Impl::Marks at;
   at.first = s.clock.mark();
-  s.in_pipeline = true;
+  s.times_waits = true;
   s.pipeline.run([&s](i64 micro) { return s.micro_step(micro); },
                  [&s](parallel::Pipeline::Moment moment, shape::Act act) { s.watch(moment, act); });
-  s.in_pipeline = false;
+  s.times_waits = false;
   if (!s.mesh[shape::Dimension::kWorld].alone()) s.begin(Part::kCommunication);
   at.computed = s.clock.mark();
   for (const auto& part : s.pipeline.parts()) part->state.finish_gradients();
   at.averaged = s.clock.mark();
+  s.times_waits = true;
   s.begin(Part::kOptimizer);
   const auto coefficient = s.guard.judge(s.pipeline.states());
   if (coefficient)
     for (const auto& part : s.pipeline.parts()) part->state.update(*coefficient);
+  s.times_waits = false;
   at.last = s.clock.mark();
   s.clock.wait(at.last);
   s.begin(Part::kNone);
