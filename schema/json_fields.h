@@ -12,6 +12,7 @@
 #include "schema/codec.h"
 #include "schema/expected.h"
 #include "schema/outcome.h"
+#include "schema/progress.h"
 
 namespace sweep::fields {
 
@@ -35,7 +36,7 @@ template <class T>
 json value(const T& v) {
   if constexpr (IsOptional<T>::value) {
     return v ? value(*v) : json(nullptr);
-  } else if constexpr (std::is_same_v<T, Outcome> || std::is_same_v<T, OomKind>) {
+  } else if constexpr (std::is_same_v<T, Outcome> || std::is_same_v<T, OomKind> || std::is_same_v<T, Phase>) {
     return std::string(to_string(v));
   } else if constexpr (std::is_same_v<T, double>) {
     return std::isfinite(v) ? json(v) : json(nullptr);
@@ -105,6 +106,8 @@ class Reader {
       return read_name(j, outcome_from, out);
     } else if constexpr (std::is_same_v<T, OomKind>) {
       return read_name(j, oom_kind_from, out);
+    } else if constexpr (std::is_same_v<T, Phase>) {
+      return read_name(j, phase_from, out);
     } else if constexpr (std::is_same_v<T, std::vector<StepSample>>) {
       return read_columns(j, out);
     } else if constexpr (IsVector<T>::value) {

@@ -65,7 +65,7 @@ json result_json(const Result& r) {
           {"oom_kind", r.oom_kind ? json(to_string(*r.oom_kind)) : json(nullptr)},
           {"reason", text_or_null(r.reason)},
           {"rank", or_null(r.rank)},
-          {"phase", text_or_null(r.phase)},
+          {"phase", r.phase ? json(to_string(*r.phase)) : json(nullptr)},
           {"finished", utc_time(r.finished_unix_ns)},
           {"metrics", metrics_json(r.metrics)},
           {"evidence", evidence_json(r.evidence)}};

@@ -74,6 +74,12 @@ class PhantomTest(unittest.TestCase):
                 self.assertEqual(got["back"], [0, 1, 2, 3, 4])
                 self.assertTrue(got["pinned"])
 
+    def test_large_pinned_memory_costs_nothing(self):
+        (got,), err = self.run_case("pinned")
+        self.assertLess(got["cost"], 64 << 20, err)
+        self.assertEqual((got["back"], got["moved"], got["small"]), (1, 2 * GIB, 4095 * 2048))
+        self.assertGreaterEqual(self.counters()["peak_pinned_bytes"], 2 * GIB)
+
     def test_described_device(self):
         (got,), _ = self.run_case("memory", device="h200-141gb")
         self.assertEqual(got["name"], "NVIDIA H200")
@@ -213,10 +219,10 @@ class PhantomTest(unittest.TestCase):
 
     def test_slow_gpu_and_xid(self):
         (plain, _), _ = self.run_case("work", 2)
-        answers, err = self.run_case("work", 2, faults="slow_gpu:factor=4:rank=0;xid:at=2:rank=0:code=79")
+        answers, err = self.run_case("work", 2, faults="slow_gpu:factor=4:rank=0;xid:at=2:rank=0:code=63")
         self.assertGreater(answers[0]["ms"], 2 * plain["ms"])
         self.assertAlmostEqual(answers[1]["ms"], plain["ms"], delta=0.2 * plain["ms"])
-        self.assertIn("Xid (PCI:0000:01:00.0): 79", err)
+        self.assertIn("Xid (PCI:0000:01:00.0): 63", err)
 
 
 if __name__ == "__main__":

@@ -155,7 +155,7 @@ class FakeLauncher : public launch::Launcher {
     record.attempt = attempt.id;
     record.outcome = fate == Fate::kOk ? Outcome::kOk : fate == Fate::kOom ? Outcome::kOom : Outcome::kCrash;
     if (fate == Fate::kOom) record.oom_kind = OomKind::kDevice;
-    record.phase = fate == Fate::kOk ? "done" : "step";
+    record.phase = fate == Fate::kOk ? Phase::kDone : Phase::kStep;
     record.message = fate == Fate::kOk ? "" : "scripted";
     for (i64 step = 0; step < attempt.measure.warmup_steps + attempt.measure.steps; ++step)
       record.samples.push_back({0, step, step < attempt.measure.warmup_steps, 1000000, 400000, 500000, 100000,
