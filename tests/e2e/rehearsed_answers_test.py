@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -43,8 +44,8 @@ class RehearsedAnswersTest(unittest.TestCase):
         facts.write_text("{}")
         subprocess.run([BIN / "result_db", self.db, name, "Which?", lines, facts], check=True)
 
-    def run_sweep(self, *words):
-        return subprocess.run([BIN / "sweep", *map(str, words)], capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
+    def run_sweep(self, *words, program=BIN / "sweep"):
+        return subprocess.run([program, *map(str, words)], capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
                               cwd=self.folder, env={**os.environ, "XDG_CONFIG_HOME": str(self.folder), "SWEEP_SITE": str(self.folder / "no")})
 
     def out(self, *words):
@@ -145,6 +146,23 @@ class RehearsedAnswersTest(unittest.TestCase):
         self.assertIn("4 of 4 admitted trials (3 ok, 1 oom)", shown)
         without = [json.loads(line) for line in self.out("plan", self.grid, "--json", "--db", self.folder / "none.db").splitlines()]
         self.assertEqual({line["rehearsed_allocated_bytes"] for line in without}, {None})
+
+    def test_doctor_and_run_say_the_same_of_a_machine_that_cannot_rehearse(self):
+        """Programs without phantom libraries beside them. Nothing is stored."""
+        bare = self.folder / "bare" / "bin"
+        bare.mkdir(parents=True)
+        for program in ("sweep", "sweep-agent"):
+            shutil.copy(BIN / program, bare / program)
+        (bare / "sweep-rank").write_text("#!/bin/sh\nexit 1\n")
+        (bare / "sweep-rank").chmod(0o755)
+        told = json.loads(self.run_sweep("doctor", "--json", "--db", self.folder / "x.db", program=bare / "sweep").stdout)
+        finding, = [each for each in told["findings"] if each["what"] == "rehearsals"]
+        self.assertEqual(finding["health"], "warning")
+        self.assertIn("libsweep_phantom.so", finding["detail"])
+        done = self.run_sweep("run", self.grid, "--rehearse", "--db", self.folder / "x.db", program=bare / "sweep")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn(finding["detail"], done.stderr)
+        self.assertFalse((self.folder / "x.db").exists())
 
     def test_a_price_carries_its_date(self):
         rows = json.loads(self.out("export", "json", "layouts", "--db", self.db))
