@@ -102,7 +102,7 @@ void ConductorLoop::on_node(Holding& holding, const NodeRecord& node) {
   seen_slow(host, node);
   holding.joined = holding.joined || node.node == 0;
   if (!settings_.judge_node || end_) return;
-  const auto why = settings_.judge_node(node, holding.request.hardware,
+  const auto why = settings_.judge_node(node, settings_.by_need ? holding.request.hardware : std::string(),
                                         settings_.by_need ? holding.request.ranks_per_node : 0);
   if (!why) return;
   note("hardware", fmt::format("node {}: {}", host, *why));
