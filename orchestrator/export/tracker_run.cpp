@@ -10,6 +10,7 @@
 #include "orchestrator/export/text.h"
 #include "schema/codec.h"
 #include "schema/columns.h"
+#include "schema/rehearsal.h"
 
 namespace sweep::exports {
 namespace {
@@ -27,6 +28,7 @@ std::optional<Json> json_value(const Value& value, bool flag) {
 void add_columns(const ResultRow& row, TrackerRun& run) {
   run.params.emplace_back("trial", row.trial_id);
   run.params.emplace_back("sweep", run.sweep);
+  if (run.rehearsed) run.params.emplace_back("rehearsed", true);
   for (const Column& c : columns()) {
     if (c.role == Role::kIdentity) continue;
     if (auto value = json_value(c.get(row), c.type == "flag"))
@@ -68,6 +70,7 @@ TrackerRun tracker_run(const ResultRow& row, std::vector<StepValues> steps, cons
   run.name = cut_to(valid_utf8(name), 120);
   run.sweep = valid_utf8(row.sweep);
   run.question = valid_utf8(question);
+  run.rehearsed = is_rehearsal(row.sweep);
   run.trial = row.trial_id;
   run.outcome = row.outcome;
   run.reason = valid_utf8(row.reason);

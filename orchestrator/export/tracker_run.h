@@ -27,6 +27,7 @@ struct TrackerRun {
   std::string sweep, question, trial;
   Outcome outcome = Outcome::kOk;
   std::string reason;
+  bool rehearsed = false;                             // on phantom GPUs
   std::vector<std::pair<std::string, Json>> params;   // trial, model, axes that are set, derived labels
   std::vector<std::pair<std::string, Json>> metrics;  // numbers that were measured; texts among them
   std::vector<HistoryPoint> history;

@@ -64,6 +64,9 @@ void follow_rate(Metrics& m, const Trial& t) {
   m.mt_per_hour = *m.tokens_per_s * 3600 / 1e6;
   if (!m.usd_per_node_hour && hardware && hardware->price)
     m.usd_per_node_hour = hardware->price->usd_per_node_hour;
+  if (const auto price =
+          m.usd_per_node_hour ? shape::published_price(t.hardware, *m.usd_per_node_hour) : std::nullopt)
+    m.price_date = price->date;
   if (m.usd_per_node_hour) m.cost_per_mt = ratio(*m.usd_per_node_hour * real(t.nodes), *m.mt_per_hour);
   if (t.spec.layers < 1) return;
   const double model_flops = shape::model_flops_per_token(t.spec, t.seq_len) * *m.tokens_per_s_gpu;

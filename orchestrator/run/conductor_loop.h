@@ -62,6 +62,7 @@ class ConductorLoop {
   void on_lost(const Holding&, const launch::Ended&);
   bool close_allocation(const Holding&, const std::string& reason);
   void seen_slow(const std::string& host, const NodeRecord&);
+  void on_node(Holding&, const NodeRecord&);
   void tainted(Holding&, const Flights::Absorbed&);
   void note(const std::string& kind, const std::string& text);
   void land(Holding&, const Landing&);

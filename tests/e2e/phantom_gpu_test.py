@@ -190,6 +190,30 @@ class PhantomGpuTest(unittest.TestCase):
         trial = self.only("{gpus_per_node: [1]}", gpus=1, hardware="a100-80gb")
         self.assertEqual((trial["outcome"], trial["phase"]), ("unsupported", "init"), trial)
 
+    def refused(self, grid, hardware, gpus=2, device=None):
+        """`sweep run` ends before a trial is handed out; its words."""
+        file, db = self.folder / "grid.yaml", self.folder / "refused.db"
+        file.write_text(GRID.format(hardware=hardware, grid=grid, precision="bf16"))
+        done = subprocess.run([BIN / "sweep", "run", file, "--db", db], env=self.environment(gpus, device or {}, ""), stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=400)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(database.rows(db, "select count(*) from attempt"), [(0,)], done.stderr)
+        self.assertEqual(database.rows(db, "select distinct state from results where outcome is null"), [("pending",)])
+        self.assertEqual(database.rows(db, "select count(*) from event where kind = 'hardware'"), [(1,)])
+        return done.stderr
+
+    def test_a_run_refuses_another_gpu_than_the_declared_once(self):
+        """Capability, memory and name; the message has what was declared, what was found, and on which node."""
+        two = "{gpus_per_node: [1, 2], zero: [0, 1]}"
+        host = os.uname().nodename
+        for hardware, device, found in (("a100-80gb", {}, "H100"), ("h100-sxm-80gb", {"memory_bytes": 40 << 30}, "40 GiB"),
+                                        ("h100-sxm-80gb", {"name": "NVIDIA H100 PCIe"}, "h100-pcie-80gb")):
+            with self.subTest(hardware=hardware, device=device):
+                said = self.refused(two, hardware, device=device)
+                for word in (host, hardware, found):
+                    self.assertIn(word, said)
+                (self.folder / "refused.db").unlink()
+
     def test_without_its_plugin_cpu_trials_run(self):
         """G11"""
         bare = self.folder / "bin"

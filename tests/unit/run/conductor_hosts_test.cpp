@@ -24,6 +24,37 @@ TEST_F(ConductorTest, ADeadHostIsAskedForTwiceAndWhatFitsTheOthersGoesOn) {
   EXPECT_EQ(events("pending").size(), 1u) << "said once";
 }
 
+TEST_F(ConductorTest, AnotherGpuThanTheDeclaredEndsTheRunOnceBeforeItsFirstTrial) {
+  named_ = {{{"a", "h100"}, {"b", "h100"}}, {}, {}, {{"b", "other"}}};
+  plan(6, {2, 2, 2, 2, 2, 2}, std::vector<std::string>(6, "h100"));
+  settings_.judge_node = [](const NodeRecord& node, const std::string& hardware,
+                            i64 gpus) -> std::optional<std::string> {
+    EXPECT_EQ(hardware, "h100");
+    EXPECT_EQ(gpus, 1);
+    return node.facts == "other" ? std::optional<std::string>("h100 is declared; another is there")
+                                 : std::nullopt;
+  };
+  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {3, 3, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kBroken);
+  EXPECT_EQ(end->why.find("node b: h100 is declared; another is there"), 0u) << end->why;
+  EXPECT_EQ(store_->progress(sweep_)->pending, 6);
+  EXPECT_TRUE(where_.empty()) << "no trial was handed out";
+  EXPECT_EQ(events("hardware").size(), 1u);
+}
+
+TEST_F(ConductorTest, NodesThatAreTheDeclaredOnesGetTheirTrialsOnceTheyAreKnown) {
+  named_ = {{{"a", "h100"}, {"b", "h100"}}, {}, {}};
+  plan(6, {2, 1, 2, 1, 2, 1}, std::vector<std::string>(6, "h100"));
+  settings_.judge_node = [](const NodeRecord&, const std::string&, i64) {
+    return std::optional<std::string>();
+  };
+  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {3, 3, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kDone);
+  EXPECT_EQ(count(Outcome::kOk), 6);
+}
+
 TEST_F(ConductorTest, AHostThatIsOutIsAskedForAgainLaterAndWorksOnceItIsBack) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"b"}, {}};
   plan(40);
@@ -98,7 +129,7 @@ TEST_F(ConductorTest, WithNoHostLeftTheTrialsArePendingAndThatIsSaid) {
 }
 
 TEST_F(ConductorTest, HostsOfAnotherHardwareAreNoneForATrial) {
-  named_ = {{{"a", "cpu"}, {"b", "cpu"}, {"g", "h100-sxm-80gb"}}, {}, {}};
+  named_ = {{{"a", "cpu"}, {"b", "cpu"}, {"g", "h100-sxm-80gb"}}, {}, {}, {}};
   const std::string gpu = "h100-sxm-80gb";
   plan(5, {1, 2, 1, 2, 1}, {"cpu", "cpu", gpu, gpu, "cpu"});
   const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {3, 3, {}});
@@ -111,7 +142,7 @@ TEST_F(ConductorTest, HostsOfAnotherHardwareAreNoneForATrial) {
 }
 
 TEST_F(ConductorTest, AHostIsAvoidedByTheNameItWasGivenBy) {
-  named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {}, {}};
+  named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {}, {}, {}};
   plan(2);
   bool dirty = false;
   const auto end = conduct_by_need(
