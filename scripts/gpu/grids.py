@@ -2,7 +2,7 @@
 
 SMALL = dict(layers=4, hidden_size=1024, heads=16, kv_heads=8, intermediate_size=2816, vocab_size=32000)
 LARGE = dict(layers=4, hidden_size=2048, heads=16, kv_heads=8, intermediate_size=5632, vocab_size=32000)
-TINY = dict(layers=4, hidden_size=256, heads=8, kv_heads=4, intermediate_size=704, vocab_size=2048)
+TINY = dict(layers=4, hidden_size=128, heads=4, kv_heads=2, intermediate_size=352, vocab_size=1024)
 LLAMA_1B = dict(layers=16, hidden_size=2048, heads=32, kv_heads=8, intermediate_size=8192, vocab_size=128256)
 LLAMA_8B = dict(layers=4, hidden_size=4096, heads=32, kv_heads=8, intermediate_size=14336, vocab_size=32768)
 

@@ -24,7 +24,10 @@ def cell(value):
         return " ".join(f"{key}={one}" for key, one in value.items())
     if isinstance(value, float):
         return f"{value:.4g}"
-    return "" if value is None else str(value).replace("|", "/").replace("\n", " ")
+    if value is None:
+        return ""
+    text = str(value).replace("|", "/").replace("\n", " ")
+    return text if len(text) <= 160 else text[:157] + "..."
 
 
 class Record:

@@ -91,7 +91,7 @@ def phantom_bytes(check):
 def parity(check):
     """Loss after training steps: GPU against CPU ranks, same weights and batches."""
     how = "{warmup_steps: 2, steps: 6}"
-    base = check.base(256, global_batch_size=4)
+    base = check.base(128, global_batch_size=4)
     key = lambda row: json.dumps(axes(row), sort_keys=True)
     on_cpu = grids.grid_of("parity-cpu", grids.TINY, {**base, "hardware": "cpu"}, grids.PARITY, how)
     cpu = {key(row): row for row in check.sweeps.run("parity-cpu", on_cpu)}
@@ -166,7 +166,8 @@ def against_pytorch(check):
         if found is None:
             check.record.row(False, who=name, outcome="failed", reason=why)
             continue
-        ratio = found["median_ms"] / ours[0] if ours and ours[0] else None
+        # Under phantoms PyTorch's figure is its host's time, the step's a modelled one.
+        ratio = found["median_ms"] / ours[0] if ours and ours[0] and not check.machine.phantom else None
         check.record.row(None, who=name, outcome="ok", step_ms=found["median_ms"], peak_bytes=found["peak_allocated_bytes"], over_sweep=ratio)
     check.on_gpu("fsdp2-again", text, each)
 
