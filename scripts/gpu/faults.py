@@ -70,7 +70,7 @@ def struck(check, case, blow, outcome, rank=1):
     """Two ranks; this one is stopped or killed when it trains."""
     base = {**check.base(512), "gpus_per_node": 2, "backend": "gloo", "global_batch_size": 2 * LONG, "precision": "bf16"}
     text = grids.grid_of(case, grids.TINY, base, [dict(tp=1)], limits=f"{{hang_seconds: {HANG_SECONDS}, retries_crash: 0}}")
-    process, db = check.sweeps.begin(case, text, slots=2, rehearse=check.machine.phantom)
+    process, db = check.sweeps.begin(case, text, slots=2, rehearse=check.machine.phantom, SWEEP_PHANTOM_GPUS="1")
     spool = pathlib.Path(f"{db}.spool")
     until = time.monotonic() + min(120, check.sweeps.left())
     while steps_of(spool, rank) == 0 and process.poll() is None and time.monotonic() < until:

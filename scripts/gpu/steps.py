@@ -128,7 +128,7 @@ def two_ranks(check):
         agree = None if one is None or row["outcome"] != "ok" else check.losses_agree(row, one, LAYOUT_TOLERANCE)
         off = None if check.machine.phantom or one is None else change(row["loss_last"], one["loss_last"])
         check.record.row(within and agree is not False, ranks=row["gpus_per_node"], **outcome_of(row), **figures, loss_error=off)
-    check.on_gpu("ranks", text, each, slots=ranks)
+    check.on_gpu("ranks", text, each, slots=ranks, SWEEP_PHANTOM_GPUS="1")  # of a phantom; they share it as they would a GPU
 
 
 def pytorch(check, compiled):
