@@ -15,8 +15,8 @@ PATHS = PRECISIONS + [
     dict(precision="bf16", offload="optimizer"), dict(precision="bf16", offload="parameters"),
     dict(precision="bf16", clip="true"), dict(precision="bf16", experts=True), dict(precision="bf16", experts=True, routing="skewed")]
 PARITY = PATHS + [dict(precision="fp32", recompute="full"), dict(precision="fp32", experts=True), dict(precision="bf16", offload="disk")]
-# Up to where the memory of an 80 GB GPU ends, where the allocator first empties its cache and asks again.
-LADDER = [dict(precision="bf16", micro_batch_size=m, global_batch_size=m) for m in (2, 4, 8, 16)]
+# Up to and beyond the memory of an 80 GB GPU: 7 sequences fill it.
+LADDER = [dict(precision="bf16", micro_batch_size=m, global_batch_size=m) for m in (2, 4, 7, 8, 16)]
 # For two ranks and for any even number of them: the rest of the ranks is data parallel.
 STRATEGIES = [dict(), dict(zero=1), dict(zero=2), dict(zero=3), dict(tp=2), dict(tp=2, sp="true"),
               dict(tp=2, sp="true", tp_overlap="true"), dict(pp=2), dict(pp=2, schedule="afab"),
