@@ -67,6 +67,8 @@ class SharedFolder {
 // What a process needs to find phantom GPUs of this kind instead of a driver (docs/phantom.md).
 std::vector<std::string> environment_for(const shape::Hardware& hardware, const SharedFolder& shared) {
   const auto dir = phantom_dir();
+  // Programs that were moved find their own libraries by it.
+  const char* searched = std::getenv("LD_LIBRARY_PATH");
   const nlohmann::json device = {{"hardware", hardware.name},
                                  {"name", hardware.gpu},
                                  {"gpus", kMostGpus},
@@ -78,7 +80,8 @@ std::vector<std::string> environment_for(const shape::Hardware& hardware, const 
                                  {"intra_node_bandwidth", hardware.intra_node_bandwidth},
                                  {"inter_node_bandwidth", hardware.inter_node_bandwidth}};
   std::vector<std::string> out = {
-      "LD_PRELOAD=" + (dir / "libsweep_phantom.so").string(), "LD_LIBRARY_PATH=" + dir.string(),
+      "LD_PRELOAD=" + (dir / "libsweep_phantom.so").string(),
+      "LD_LIBRARY_PATH=" + dir.string() + (searched != nullptr ? fmt::format(":{}", searched) : ""),
       fmt::format("SWEEP_PHANTOM_NODE=rehearsal-{}", ::getpid()),
       "SWEEP_REHEARSE=1"};  // a GPU that this build has no code for may be rehearsed
   if (!shared.path().empty()) out.push_back("SWEEP_PHANTOM_SHARED=" + shared.path().string());
