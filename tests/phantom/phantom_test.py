@@ -15,6 +15,7 @@ RANKS = pathlib.Path(__file__).with_name("ranks.py")
 BUILD = pathlib.Path()
 GIB = 1 << 30
 SECONDS = 240  # for a process that must end by itself
+DUMP_WAIT_MS = "500"  # a watchdog that found a timeout or an error waits four times as long for the flight recorder: 60 s by default
 
 
 class PhantomTest(unittest.TestCase):
@@ -40,7 +41,7 @@ class PhantomTest(unittest.TestCase):
         processes = []
         for rank in range(ranks):
             env = {**os.environ, "RANK": str(rank), "WORLD_SIZE": str(ranks), "PHANTOM_RENDEZVOUS": str(rendezvous),
-                   "OMP_NUM_THREADS": "1", **{k: str(v) for k, v in variables.items()}}
+                   "OMP_NUM_THREADS": "1", "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC": DUMP_WAIT_MS, **{k: str(v) for k, v in variables.items()}}
             processes.append(subprocess.Popen([*phantom, "--", sys.executable, str(RANKS), case], env=env, text=True,
                                               stdout=subprocess.PIPE, stderr=subprocess.PIPE))
         self.begun += processes
