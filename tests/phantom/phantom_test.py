@@ -189,6 +189,15 @@ class PhantomTest(unittest.TestCase):
         (got,), err = self.run_case("attention")
         self.assertEqual(got["shape"], [2, 16, 1024, 128], err)
 
+    def start_each(self, case, faults):
+        """Two ranks per fault, each pair on a node of its own, all at once: most of them wait for a timeout."""
+        started = {}
+        plain = self.node
+        for i, fault in enumerate(faults):
+            self.node = f"{plain}-{i}"
+            started[fault] = self.start(case, 2, faults=fault)
+        return started
+
     def test_faults(self):
         cases = {
             "malloc_oom:at=1:rank=1": "out of memory",
@@ -197,17 +206,15 @@ class PhantomTest(unittest.TestCase):
             "launch_failure:at=3:rank=1": "illegal memory access",
             "nccl_error:at=2:rank=1": "remote process exited",
         }
-        for fault, text in cases.items():
+        for fault, processes in self.start_each("work", cases).items():
             with self.subTest(fault=fault):
-                processes = self.start("work", 2, faults=fault)
                 answer, err = self.finish(processes[1])
-                self.assertIn(text, (answer or {}).get("text", "") + err)
+                self.assertIn(cases[fault], (answer or {}).get("text", "") + err)
                 processes[0].kill()
 
     def test_hangs_by_instruction(self):
-        for fault in ("hang:at=4:rank=1", "host_hang:at=4:rank=1"):
+        for fault, processes in self.start_each("work", ("hang:at=4:rank=1", "host_hang:at=4:rank=1")).items():
             with self.subTest(fault=fault):
-                processes = self.start("work", 2, faults=fault)
                 answer, err = self.finish(processes[0])
                 self.assertIn("timeout", (answer or {}).get("text", "") + err)
                 processes[1].kill()
