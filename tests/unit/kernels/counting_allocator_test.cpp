@@ -49,9 +49,7 @@ TEST_P(CountingAllocator, ATraceSaysWhatLivesAtThePeak) {
   const at::Tensor weights = bytes(4096);
   { const at::Tensor lower = bytes(1024); }
   trace.mark();
-  {
-    const at::Tensor one = bytes(1024), two = bytes(1024);
-  }
+  { const at::Tensor one = bytes(1024), two = bytes(1024); }
   const at::Tensor after = bytes(1024);
   const auto blocks = trace.at_peak();
   ASSERT_EQ(blocks.size(), 2U);
