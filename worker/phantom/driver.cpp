@@ -169,6 +169,16 @@ PHANTOM_API CUresult cuCtxGetDevice(CUdevice* device) {
   return CUDA_SUCCESS;
 }
 
+// Triton asks for the size of printf's buffer before it loads its first kernel.
+PHANTOM_API CUresult cuCtxGetLimit(std::size_t* value, CUlimit limit) {
+  *value = limit == CU_LIMIT_PRINTF_FIFO_SIZE ? std::size_t{1} << 20 : 0;
+  return CUDA_SUCCESS;
+}
+
+PHANTOM_API CUresult cuCtxSetLimit(CUlimit, std::size_t) {
+  return CUDA_SUCCESS;
+}
+
 PHANTOM_API CUresult cuCtxSynchronize() {
   return static_cast<CUresult>(cudaDeviceSynchronize());
 }
