@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "orchestrator/run/conductor.h"
+#include "orchestrator/run/run_sweep.h"
 #include "schema/plan_entry.h"
 
 namespace sweep::cli {

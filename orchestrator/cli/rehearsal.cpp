@@ -127,7 +127,7 @@ Expected<void> measured_name(const std::string& sweep) {
                           kRehearsalSuffix));
 }
 
-Expected<LaunchChoice> rehearsal_choice(const LaunchWish& wish, i64 ranks) {
+Expected<LaunchChoice> rehearsal_choice(const LaunchRequest& wish, i64 ranks) {
   const auto programs = programs_for(wish);
   if (!programs) return tl::unexpected(programs.error());
   if (const auto why = cannot_rehearse(rehearsal_facts(programs->rank), ranks))
@@ -142,7 +142,7 @@ Expected<run::MakeLauncher> rehearsal_maker(const launch::Programs& programs, ru
   const auto shared = std::make_shared<const SharedFolder>();
   for (const auto& hardware : shape::all_hardware())
     if (!hardware.gpu.empty()) options.rehearsal.emplace(hardware.name, environment_for(hardware, *shared));
-  s.by_need = true;
+  s.allocate_per_shape = true;
   s.slots = 1;  // one trial at a time: its ranks share this machine's cores
   s.bounds.max_allocations = 1;
   return run::MakeLauncher(

@@ -20,7 +20,7 @@ Expected<void> make_rehearsal(Planned&, i64 most_ranks);
 Expected<void> measured_name(const std::string& sweep);
 
 // Error: this machine cannot rehearse trials of so many ranks.
-Expected<LaunchChoice> rehearsal_choice(const LaunchWish&, i64 ranks);
+Expected<LaunchChoice> rehearsal_choice(const LaunchRequest&, i64 ranks);
 Expected<run::MakeLauncher> rehearsal_maker(const launch::Programs&, run::Settings&);
 
 }  // namespace sweep::cli

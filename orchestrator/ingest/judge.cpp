@@ -62,7 +62,7 @@ void keep_earliest(std::optional<Cause>& kept, Cause next) {
     kept = std::move(next);
 }
 
-Causes find_causes(const Testimony& t, i64 world) {
+Causes find_causes(const AttemptReports& t, i64 world) {
   Causes causes;
   for (const auto& [rank, record] : t.records) {
     if (rank < 0 || rank >= world || record.outcome == Outcome::kOk) continue;
@@ -87,7 +87,7 @@ bool outranks_the_agent(const Cause& cause) {
          cause.outcome == Outcome::kInvalid;
 }
 
-std::optional<Cause> silent_rank(const Attempt& attempt, const Testimony& t) {
+std::optional<Cause> silent_rank(const Attempt& attempt, const AttemptReports& t) {
   for (i64 index = 0; index < attempt.processes(); ++index) {
     const i64 rank = attempt.rank_of(index);
     if (t.records.contains(rank)) continue;
@@ -117,7 +117,7 @@ const GpuError* deciding_gpu_error(const AttemptEnd& end, std::optional<i64> ran
 }
 
 // A GPU that failed is the machine's fault, whatever the ranks made of it. What a program did to its GPU explains a crash.
-void consider_gpu_errors(Cause& cause, const Testimony& t) {
+void consider_gpu_errors(Cause& cause, const AttemptReports& t) {
   if (cause.outcome != Outcome::kCrash && cause.outcome != Outcome::kHang &&
       cause.outcome != Outcome::kTimeout)
     return;
@@ -135,7 +135,7 @@ void consider_gpu_errors(Cause& cause, const Testimony& t) {
   cause.phase = record == t.records.end() ? std::nullopt : record->second.phase;
 }
 
-std::optional<Cause> decide(const Attempt& attempt, const Testimony& t) {
+std::optional<Cause> decide(const Attempt& attempt, const AttemptReports& t) {
   const i64 world = attempt.trial.world();
   const std::string& word = t.end->cause;
   if (word == "no_time")
@@ -165,7 +165,7 @@ std::optional<Cause> decide(const Attempt& attempt, const Testimony& t) {
   return check_losses(attempt, t);
 }
 
-i64 finished(const Testimony& t) {
+i64 finished(const AttemptReports& t) {
   i64 last = t.end ? t.end->ended_unix_ns : 0;
   if (last > 0) return last;
   for (const auto& [rank, record] : t.records) last = std::max(last, record.ended_unix_ns);
@@ -175,7 +175,7 @@ i64 finished(const Testimony& t) {
 
 }  // namespace
 
-Result judge(const Attempt& attempt, const Testimony& t) {
+Result judge(const Attempt& attempt, const AttemptReports& t) {
   Result result;
   result.attempt = attempt.id;
   result.trial_id = attempt.trial_id;
