@@ -10,6 +10,7 @@
 #include "orchestrator/report/filter.h"
 #include "orchestrator/report/heatmap.h"
 #include "orchestrator/report/png.h"
+#include "orchestrator/report/rehearsed.h"
 
 namespace sweep::cli {
 namespace {
@@ -60,6 +61,7 @@ int draw(Io& io, const HeatmapCommand& o) {
         "cells are of {} alone, for they would not compare; --only {}=VALUES chooses, several mix{}\n", text,
         map->slices.front().axis.name(), ending == ".html" ? ", and so does the page" : "");
   }
+  io.err << report::rehearsed_line(map->rehearsed);
   if (const auto text = report::mix_warning(*map); !text.empty()) io.err << text << "\n";
   return kAnswered;
 }

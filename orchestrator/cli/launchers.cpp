@@ -22,10 +22,8 @@
 #include "schema/rehearsal.h"
 
 namespace sweep::cli {
-namespace {
 
 namespace fs = std::filesystem;
-constexpr double kWorthAHost = 10;  // seconds of work: hosts wait in no queue, and start within some seconds
 
 Expected<launch::Programs> programs_for(const LaunchRequest& wish) {
   launch::Programs out{wish.agent.empty() ? program_dir() / "sweep-agent" : fs::absolute(wish.agent),
@@ -38,6 +36,10 @@ Expected<launch::Programs> programs_for(const LaunchRequest& wish) {
                       program.string()));
   return out;
 }
+
+namespace {
+
+constexpr double kWorthAHost = 10;  // seconds of work: hosts wait in no queue, and start within some seconds
 
 run::MakeLauncher local_maker(const launch::Programs& programs) {
   return [local = launch::LocalOptions{programs.agent, programs.rank, programs.zygote, programs.screen}](

@@ -7,6 +7,7 @@
 #include "base/expected.h"
 #include "orchestrator/export/mlflow_wire.h"
 #include "schema/codec.h"
+#include "schema/rehearsal.h"
 
 namespace sweep::exports {
 namespace {
@@ -171,6 +172,7 @@ Delivered<void> Mlflow::open(const TrackerSweep& sweep, const std::optional<Rece
   }
   Json tags = {tag(kMlflowKeyTag, sweep.id), tag("mlflow.user", target_.user),
                tag("mlflow.source.name", "sweep"), tag("mlflow.source.type", "LOCAL")};
+  if (is_rehearsal(sweep.name)) tags.push_back(tag("sweep.rehearsed", "true"));
   if (!sweep.question.empty()) tags.push_back(tag("mlflow.note.content", cut_to(sweep.question, 8000)));
   auto made = find_or_create(sweep.id, {{"experiment_id", experiment_},
                                         {"run_name", cut_to(sweep.name, 250)},

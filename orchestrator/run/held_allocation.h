@@ -18,6 +18,7 @@ struct HeldAllocation {
   launch::AllocationRequest request;
   InFlightAttempts flights;
   bool started = false, finishing = false;
+  bool joined = false;       // the records of its nodes are here
   bool adopted = false;      // of an earlier run
   double held_before_s = 0;  // by that run's word
   bool gave_back = false;    // its agent cancelled what nobody here asked it to: it takes no more

@@ -19,6 +19,11 @@
 
 namespace sweep::run {
 
+// Why a node, by its agent's record, is not the hardware that the sweep's trials declare; absent: it may be. hardware: of its
+// allocation, empty for any. gpus: the most that a trial of the allocation uses of a node; 0: no bound is known.
+using JudgeNode =
+    std::function<std::optional<std::string>(const NodeRecord&, const std::string& hardware, i64 gpus)>;
+
 struct Settings {
   i64 sweep = 0;
   MeasurePlan measure;
@@ -44,6 +49,7 @@ struct Settings {
   // A rehearsal on phantom GPUs: every rank of a trial of at most so many is started, of larger ones one for each
   // role. Absent: a real run.
   std::optional<i64> rehearse_most;
+  JudgeNode judge_node{};  // asked before an allocation's first trial; empty: nodes are not judged
   std::map<std::string, double> usd_per_node_hour;  // by hardware, where the site has prices of its own
   std::optional<std::filesystem::path>
       status_file;  // rewritten atomically for watchers that cannot open the database

@@ -62,6 +62,7 @@ class SweepRunner {
   void on_lost(const HeldAllocation&, const launch::Ended&);
   bool close_allocation(const HeldAllocation&, const std::string& reason);
   void seen_slow(const std::string& host, const NodeRecord&);
+  void on_node(HeldAllocation&, const NodeRecord&);
   void unclean(HeldAllocation&, const InFlightAttempts::IngestedChunk&);
   void note(const std::string& kind, const std::string& text);
   void land(HeldAllocation&, const FinishedAttempt&);

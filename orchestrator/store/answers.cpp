@@ -193,7 +193,7 @@ Expected<std::optional<i64>> SqliteStore::final_attempt(i64 sweep, const std::st
       "SELECT p.final_attempt FROM plan_entry p JOIN trial t ON t.key = p.trial WHERE p.sweep = ? AND t.id = "
       "?",
       sweep, trial_id);
-  return work.commit(std::move(out));
+  return work.commit(out);
 }
 
 Expected<std::string> SqliteStore::find_trial(i64 sweep, std::string_view prefix) {

@@ -305,7 +305,7 @@ Expected<void> SqliteStore::request_stop(i64 sweep, bool now) {
 Expected<std::optional<bool>> SqliteStore::stop_requested(i64 sweep) {
   Transaction work(*db_, Transaction::kRead);
   auto now = work.one<bool>("SELECT now FROM stop_request WHERE sweep = ?", sweep);
-  return work.commit(std::move(now));
+  return work.commit(now);
 }
 
 Expected<void> SqliteStore::add_event(i64 sweep, const std::string& kind, const std::string& text) {

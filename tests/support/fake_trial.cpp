@@ -127,18 +127,18 @@ class FakeTrial {
 
   int run() {
     if (script_.outcome == "real") become_real();
-    enter(Phase::kInit, "init");
-    enter(Phase::kBuild, "build");
-    enter(Phase::kFirstStep, "first_step");
+    enter(Phase::kInit);
+    enter(Phase::kBuild);
+    enter(Phase::kFirstStep);
     if (attempt_.trial.workload == kScreen) record_.effective = screened();
     if (const char* words = std::getenv("SWEEP_FAKE_NCCL"); words != nullptr) leave_nccl_words(words);
     steps();
     wait_for_peers();
-    enter(Phase::kReport, "report");
+    enter(Phase::kReport);
     if (script_.outcome == "no_record") return 0;
     if (script_.outcome == "double_fork" || script_.outcome == "bare_daemon")
       leave_daemon(script_.outcome == "bare_daemon");
-    record_.phase = "done";
+    record_.phase = Phase::kDone;
     return testify(Outcome::kOk, "");
   }
 
@@ -186,11 +186,12 @@ class FakeTrial {
     page_->magic = kProgressMagic;
   }
 
-  void enter(Phase phase, const char* name) {
-    record_.phase = name;
+  void enter(Phase phase) {
+    const std::string name(to_string(phase));
+    record_.phase = phase;
     page_->phase = static_cast<std::uint32_t>(phase);
     page_->beats++;
-    std::printf("rank %lld enters %s\n", static_cast<long long>(launch_.rank), name);
+    std::printf("rank %lld enters %s\n", static_cast<long long>(launch_.rank), name.c_str());
     std::fflush(stdout);
     if (script_.phase == name) misbehave();
   }
@@ -202,7 +203,7 @@ class FakeTrial {
       const bool warmup = i < attempt_.measure.warmup_steps;
       page_->step = static_cast<std::uint64_t>(done + 1);
       record_.step = i;
-      if (done > 0) enter(warmup ? Phase::kWarmup : Phase::kStep, warmup ? "warmup" : "step");
+      if (done > 0) enter(warmup ? Phase::kWarmup : Phase::kStep);
       const auto from = std::chrono::steady_clock::now();
       sleep_ms(script_.step_ms);
       StepSample sample;

@@ -35,7 +35,7 @@ Agent::Agent(const Options& options, const SandboxInfo& inside, Mailbox mailbox)
       placement_(options.nodes, options.slots, options.whole_nodes),
       time_(options.time_limit_s, steady_s()),
       crew_(io_, options, inside,
-            {[this](Frame frame) { hear(0, frame); }, [this](i64) { leave_when_done(); },
+            {[this](const Frame& frame) { hear(0, frame); }, [this](i64) { leave_when_done(); },
              [this](const std::string& reason, bool again) {
                stop(reason, "agent_stopping", again || reason != "signal");
              }}),

@@ -7,6 +7,7 @@
 #include "base/time.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
+#include "schema/xid.h"
 #include "worker/agent/attempt_run.h"
 #include "worker/agent/nccl_log.h"
 #include "worker/agent/proc_facts.h"
@@ -43,7 +44,7 @@ nlohmann::json AttemptRun::collect_evidence() const {
     nlohmann::json rank = {{"rank", world_rank(i)},
                            {"pid", ranks_[i].outside_pid},
                            {"alive", !ranks_[i].ended},
-                           {"phase", name_of(seen.phase)},
+                           {"phase", to_string(seen.phase)},
                            {"part", name_of(seen.part)},
                            {"step", seen.step},
                            {"beats", seen.beats},
@@ -97,6 +98,21 @@ void AttemptRun::send_exits() {
   }
 }
 
+// By the ranks of the attempt. A rehearsal's ranks count the GPUs of each node of the trial from 0.
+std::vector<GpuError> AttemptRun::gpu_errors() {
+  std::vector<GpuError> out = span_ ? span_->gpu_errors() : std::vector<GpuError>{};
+  for (GpuError& error : out) {
+    std::optional<i64> found;
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      const i64 gpu =
+          attempt_.is_rehearsal() ? world_rank(i) % attempt_.trial.gpus_per_node : static_cast<i64>(i);
+      if (gpu == error.rank && !found) found = world_rank(i);
+    }
+    error.rank = found;
+  }
+  return out;
+}
+
 void AttemptRun::finish() {
   stage_ = Stage::kFinished;
   for (const Rank& rank : ranks_)
@@ -108,6 +124,11 @@ void AttemptRun::finish() {
   out.cause = cause_.empty() ? "done" : cause_;
   if (!start_error_.empty()) evidence_ = {{"why", start_error_}};
   if (!evidence_.is_null()) out.evidence = dump(evidence_);
+  out.gpu_errors = gpu_errors();
+  for (const GpuError& error : out.gpu_errors)
+    if (cleanup_failure_.empty() && is_hardware_fault(error.xid))
+      cleanup_failure_ =
+          fmt::format("GPU {} reported Xid {}: {}", error.gpu, error.xid, meaning_of_xid(error.xid));
   out.clean = cleanup_failure_.empty();
   out.cleanup_failure = cleanup_failure_;
   out.started_unix_ns = started_unix_ns_;

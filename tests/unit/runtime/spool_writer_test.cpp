@@ -1,4 +1,4 @@
-#include "schema/spool.h"
+#include "runtime/spool_writer.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <fstream>
 
 #include "base/files.h"
-#include "runtime/spool_writer.h"
+#include "schema/spool.h"
 
 namespace sweep::spool {
 namespace {

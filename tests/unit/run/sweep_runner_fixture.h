@@ -1,4 +1,4 @@
-// ConductorTest: the run loop over a real store and a FakeLauncher, with what it asked for and said.
+// SweepRunnerTest: the run loop over a real store and a FakeLauncher, with what it asked for and said.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ class Silent : public Observer {
   int snapshots = 0;
 };
 
-class ConductorTest : public ::testing::Test {
+class SweepRunnerTest : public ::testing::Test {
  protected:
   void SetUp() override {
     std::string pattern = (std::filesystem::temp_directory_path() / "conductor_XXXXXX").string();

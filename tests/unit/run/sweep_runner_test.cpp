@@ -3,12 +3,12 @@
 #include "orchestrator/launch/allocation_record.h"
 #include "orchestrator/run/recovery.h"
 #include "schema/spool.h"
-#include "tests/unit/run/conductor_fixture.h"
+#include "tests/unit/run/sweep_runner_fixture.h"
 
 namespace sweep::run {
 namespace {
 
-TEST_F(ConductorTest, RunsEveryTrialOnceAndIsDone) {
+TEST_F(SweepRunnerTest, RunsEveryTrialOnceAndIsDone) {
   plan(7);
   const auto end = conduct_with([](const Attempt&) { return FakeOutcome::kOk; });
   ASSERT_TRUE(end) << end.error().message;
@@ -19,7 +19,7 @@ TEST_F(ConductorTest, RunsEveryTrialOnceAndIsDone) {
   EXPECT_NEAR(*observer_.results[0].metrics.step_ms, 1.0, 1e-9);
 }
 
-TEST_F(ConductorTest, TornOutboxPiecesCountEachRecordOnce) {
+TEST_F(SweepRunnerTest, TornOutboxPiecesCountEachRecordOnce) {
   plan(3);
   for (const std::size_t chunk : {1u, 7u, 100u}) {
     const auto end = conduct_with([](const Attempt&) { return FakeOutcome::kOk; }, chunk);
@@ -29,7 +29,7 @@ TEST_F(ConductorTest, TornOutboxPiecesCountEachRecordOnce) {
   EXPECT_EQ(observer_.results.size(), 3u);
 }
 
-TEST_F(ConductorTest, AnOomIsAnAnswerAndACrashIsTriedOnceMore) {
+TEST_F(SweepRunnerTest, AnOomIsAnAnswerAndACrashIsTriedOnceMore) {
   plan(2);
   std::map<std::string, int> tries;
   const auto end = conduct_with([&](const Attempt& a) {
@@ -44,7 +44,7 @@ TEST_F(ConductorTest, AnOomIsAnAnswerAndACrashIsTriedOnceMore) {
   EXPECT_FALSE(observer_.results[0].metrics.step_ms) << "a failed attempt has no speed";
 }
 
-TEST_F(ConductorTest, ALostAllocationIsReplacedAndItsTrialsRunAgain) {
+TEST_F(SweepRunnerTest, ALostAllocationIsReplacedAndItsTrialsRunAgain) {
   plan(4);
   bool lost = false;
   const auto end = conduct_with([&](const Attempt& a) {
@@ -56,7 +56,7 @@ TEST_F(ConductorTest, ALostAllocationIsReplacedAndItsTrialsRunAgain) {
   EXPECT_EQ(count(Outcome::kOk), 4);
 }
 
-TEST_F(ConductorTest, TheCircuitBreakerOpensWhenEveryAllocationIsLost) {
+TEST_F(SweepRunnerTest, TheCircuitBreakerOpensWhenEveryAllocationIsLost) {
   plan(4);
   const auto end = conduct_with([](const Attempt&) { return FakeOutcome::kLoseAllocation; });
   ASSERT_TRUE(end) << end.error().message;
@@ -65,7 +65,7 @@ TEST_F(ConductorTest, TheCircuitBreakerOpensWhenEveryAllocationIsLost) {
   EXPECT_EQ(exit_code_for(*store_->progress(sweep_)), 1);
 }
 
-TEST_F(ConductorTest, TheCircuitBreakerStaysShutWhereMostAllocationsWork) {
+TEST_F(SweepRunnerTest, TheCircuitBreakerStaysShutWhereMostAllocationsWork) {
   plan(16);
   std::set<i64> lost;
   Bounds bounds{8, 8, 120};
@@ -83,7 +83,7 @@ TEST_F(ConductorTest, TheCircuitBreakerStaysShutWhereMostAllocationsWork) {
   EXPECT_EQ(events("allocation_lost").size(), 3u);
 }
 
-TEST_F(ConductorTest, AnAllocationThatGivesItsWorkBackGetsNoMore) {
+TEST_F(SweepRunnerTest, AnAllocationThatGivesItsWorkBackGetsNoMore) {
   plan(12);
   i64 given_back = 0;
   const auto end = conduct_by_need(
@@ -103,7 +103,7 @@ TEST_F(ConductorTest, AnAllocationThatGivesItsWorkBackGetsNoMore) {
       << said[0];
 }
 
-TEST_F(ConductorTest, AllocationsThatGiveEverythingBackOpenTheCircuitBreaker) {
+TEST_F(SweepRunnerTest, AllocationsThatGiveEverythingBackOpenTheCircuitBreaker) {
   plan(4);
   i64 given_back = 0;
   const auto end = conduct_by_need(
@@ -115,7 +115,7 @@ TEST_F(ConductorTest, AllocationsThatGiveEverythingBackOpenTheCircuitBreaker) {
   EXPECT_EQ(store_->progress(sweep_)->pending, 4);
 }
 
-TEST_F(ConductorTest, AnInboxThatCannotBeWrittenEndsTheRunAndKeepsTheTrialsPending) {
+TEST_F(SweepRunnerTest, AnInboxThatCannotBeWrittenEndsTheRunAndKeepsTheTrialsPending) {
   plan(3);
   const auto end = conduct_with(
       [](const Attempt& a) { return a.trial.seq_len == 65 ? FakeOutcome::kRefusePost : FakeOutcome::kOk; });
@@ -127,7 +127,7 @@ TEST_F(ConductorTest, AnInboxThatCannotBeWrittenEndsTheRunAndKeepsTheTrialsPendi
   EXPECT_EQ(count(Outcome::kOk), 3);
 }
 
-TEST_F(ConductorTest, TheLimitOfGpuHoursCountsEarlierRunsToo) {
+TEST_F(SweepRunnerTest, TheLimitOfGpuHoursCountsEarlierRunsToo) {
   plan(3);
   // An earlier run held two nodes of eight GPUs for half an hour, and another allocation ended while nobody watched.
   const auto earlier = store_->create_allocation(sweep_, "fake", dir_ / "spool");
@@ -148,7 +148,7 @@ TEST_F(ConductorTest, TheLimitOfGpuHoursCountsEarlierRunsToo) {
   EXPECT_EQ(count(Outcome::kOk), 3);
 }
 
-TEST_F(ConductorTest, AnAllocationThatAKilledRunLeftCountsUntilItsLastWord) {
+TEST_F(SweepRunnerTest, AnAllocationThatAKilledRunLeftCountsUntilItsLastWord) {
   plan(1);
   const auto left = store_->create_allocation(sweep_, "fake", dir_ / "spool");
   ASSERT_TRUE(left && store_->allocation_started(left->id, "there", 1, {1, 8, 7200}));
@@ -164,7 +164,7 @@ TEST_F(ConductorTest, AnAllocationThatAKilledRunLeftCountsUntilItsLastWord) {
   EXPECT_NEAR(held->ended, 3600 * 8, 60) << "not the hour after which somebody looked";
 }
 
-TEST_F(ConductorTest, AStopRequestEndsTheRunningAttemptsAndLeavesTheRestPending) {
+TEST_F(SweepRunnerTest, AStopRequestEndsTheRunningAttemptsAndLeavesTheRestPending) {
   plan(9);
   const auto end = conduct_with([&](const Attempt& a) {
     if (a.trial.seq_len < 66) return FakeOutcome::kOk;
@@ -177,7 +177,7 @@ TEST_F(ConductorTest, AStopRequestEndsTheRunningAttemptsAndLeavesTheRestPending)
   EXPECT_EQ(store_->progress(sweep_)->pending, 7);
 }
 
-TEST_F(ConductorTest, AllocationsFollowWhatTrialsNeed) {
+TEST_F(SweepRunnerTest, AllocationsFollowWhatTrialsNeed) {
   plan(6, {1, 1, 4, 1, 4, 1});
   const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {4, 3, {}});
   ASSERT_TRUE(end) << end.error().message;
@@ -188,7 +188,7 @@ TEST_F(ConductorTest, AllocationsFollowWhatTrialsNeed) {
   EXPECT_EQ(requests_[0].slots, 1) << "a trial has its nodes to itself";
 }
 
-TEST_F(ConductorTest, SeveralAllocationsAtOnceAndEveryTrialInOneThatHoldsIt) {
+TEST_F(SweepRunnerTest, SeveralAllocationsAtOnceAndEveryTrialInOneThatHoldsIt) {
   std::vector<i64> nodes(120, 1);
   nodes[3] = 2;
   plan(120, nodes);
@@ -203,7 +203,7 @@ TEST_F(ConductorTest, SeveralAllocationsAtOnceAndEveryTrialInOneThatHoldsIt) {
   EXPECT_EQ(requests_[1].nodes, 3) << "two hours of single-node work go side by side";
 }
 
-TEST_F(ConductorTest, NoAllocationTakesMoreThanItsPartOfWhatIsLeft) {
+TEST_F(SweepRunnerTest, NoAllocationTakesMoreThanItsPartOfWhatIsLeft) {
   plan(80);
   Bounds bounds{40, 40, {}};
   bounds.most_nodes_each = 1;
@@ -217,7 +217,7 @@ TEST_F(ConductorTest, NoAllocationTakesMoreThanItsPartOfWhatIsLeft) {
   for (const auto& [where, trials] : taken) EXPECT_EQ(trials, 2) << where;
 }
 
-TEST_F(ConductorTest, WhatMayNeverBeAskedForIsSaidAndStaysPending) {
+TEST_F(SweepRunnerTest, WhatMayNeverBeAskedForIsSaidAndStaysPending) {
   plan(2, {8, 8});
   const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {4, 3, {}});
   ASSERT_TRUE(end) << end.error().message;
@@ -226,7 +226,7 @@ TEST_F(ConductorTest, WhatMayNeverBeAskedForIsSaidAndStaysPending) {
   EXPECT_EQ(store_->progress(sweep_)->pending, 2);
 }
 
-TEST_F(ConductorTest, APreemptedTrialBurnsNoRetry) {
+TEST_F(SweepRunnerTest, APreemptedTrialBurnsNoRetry) {
   plan(1);
   int preempted = 0;
   const auto end = conduct_by_need(
@@ -240,7 +240,7 @@ TEST_F(ConductorTest, APreemptedTrialBurnsNoRetry) {
   EXPECT_EQ(std::get<i64>(table->rows[0][0]), static_cast<i64>(Outcome::kCancelled));
 }
 
-TEST_F(ConductorTest, AllocationsThatArePreemptedOneAfterTheOtherEndTheRunLate) {
+TEST_F(SweepRunnerTest, AllocationsThatArePreemptedOneAfterTheOtherEndTheRunLate) {
   plan(1);
   int preempted = 0;
   const auto end = conduct_by_need(
@@ -261,7 +261,7 @@ TEST_F(ConductorTest, AllocationsThatArePreemptedOneAfterTheOtherEndTheRunLate) 
   EXPECT_EQ(store_->progress(sweep_)->pending, 1);
 }
 
-TEST_F(ConductorTest, AllocationsWhoseTimeIsUpWithoutAResultOpenTheCircuitBreaker) {
+TEST_F(SweepRunnerTest, AllocationsWhoseTimeIsUpWithoutAResultOpenTheCircuitBreaker) {
   plan(1);
   seconds_left_ = 60;  // what is left when Slurm says that the end is near
   const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kPreempt; }, {1, 1, {}});
@@ -270,7 +270,7 @@ TEST_F(ConductorTest, AllocationsWhoseTimeIsUpWithoutAResultOpenTheCircuitBreake
   EXPECT_NE(end->why.find("3 allocations in a row were lost"), std::string::npos) << end->why;
 }
 
-TEST_F(ConductorTest, AnAllocationOfAKilledRunIsAdoptedWithWhatRanInIt) {
+TEST_F(SweepRunnerTest, AnAllocationOfAKilledRunIsAdoptedWithWhatRanInIt) {
   plan(3);
   const auto row = store_->create_allocation(sweep_, "fake", dir_ / "spool");
   ASSERT_TRUE(row);
@@ -289,7 +289,7 @@ TEST_F(ConductorTest, AnAllocationOfAKilledRunIsAdoptedWithWhatRanInIt) {
   EXPECT_EQ(where_.size(), 3u);
 }
 
-TEST_F(ConductorTest, AnAllocationOfAnotherLauncherThatMayLiveOnIsNotTouched) {
+TEST_F(SweepRunnerTest, AnAllocationOfAnotherLauncherThatMayLiveOnIsNotTouched) {
   plan(1);
   const auto row = store_->create_allocation(sweep_, "slurm", dir_ / "spool");
   ASSERT_TRUE(row);
@@ -309,7 +309,7 @@ TEST_F(ConductorTest, AnAllocationOfAnotherLauncherThatMayLiveOnIsNotTouched) {
   EXPECT_EQ(count(Outcome::kOk), 1);
 }
 
-TEST_F(ConductorTest, IngestLeavesAnAllocationOpenThatMayLiveOn) {
+TEST_F(SweepRunnerTest, IngestLeavesAnAllocationOpenThatMayLiveOn) {
   plan(1);
   const auto row = store_->create_allocation(sweep_, "ssh", dir_ / "spool");
   ASSERT_TRUE(row);

@@ -1,10 +1,10 @@
 // Hosts that are given by name: dead ones, resting ones, ones of another hardware.
-#include "tests/unit/run/conductor_fixture.h"
+#include "tests/unit/run/sweep_runner_fixture.h"
 
 namespace sweep::run {
 namespace {
 
-TEST_F(ConductorTest, ADeadHostIsAskedForTwiceAndWhatFitsTheOthersGoesOn) {
+TEST_F(SweepRunnerTest, ADeadHostIsAskedForTwiceAndWhatFitsTheOthersGoesOn) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}, {"c", "cpu"}}, {"b"}, {}};
   plan(8, {1, 2, 1, 3, 2, 1, 3, 1});
   settings_.host_cooldown_s = 0;
@@ -24,7 +24,38 @@ TEST_F(ConductorTest, ADeadHostIsAskedForTwiceAndWhatFitsTheOthersGoesOn) {
   EXPECT_EQ(events("pending").size(), 1u) << "said once";
 }
 
-TEST_F(ConductorTest, AHostThatIsOutIsAskedForAgainLaterAndWorksOnceItIsBack) {
+TEST_F(SweepRunnerTest, AnotherGpuThanTheDeclaredEndsTheRunOnceBeforeItsFirstTrial) {
+  named_ = {{{"a", "h100"}, {"b", "h100"}}, {}, {}, {{"b", "other"}}};
+  plan(6, {2, 2, 2, 2, 2, 2}, std::vector<std::string>(6, "h100"));
+  settings_.judge_node = [](const NodeRecord& node, const std::string& hardware,
+                            i64 gpus) -> std::optional<std::string> {
+    EXPECT_EQ(hardware, "h100");
+    EXPECT_EQ(gpus, 1);
+    return node.facts == "other" ? std::optional<std::string>("h100 is declared; another is there")
+                                 : std::nullopt;
+  };
+  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {3, 3, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kBroken);
+  EXPECT_EQ(end->why.find("node b: h100 is declared; another is there"), 0u) << end->why;
+  EXPECT_EQ(store_->progress(sweep_)->pending, 6);
+  EXPECT_TRUE(where_.empty()) << "no trial was handed out";
+  EXPECT_EQ(events("hardware").size(), 1u);
+}
+
+TEST_F(SweepRunnerTest, NodesThatAreTheDeclaredOnesGetTheirTrialsOnceTheyAreKnown) {
+  named_ = {{{"a", "h100"}, {"b", "h100"}}, {}, {}};
+  plan(6, {2, 1, 2, 1, 2, 1}, std::vector<std::string>(6, "h100"));
+  settings_.judge_node = [](const NodeRecord&, const std::string&, i64) {
+    return std::optional<std::string>();
+  };
+  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {3, 3, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kDone);
+  EXPECT_EQ(count(Outcome::kOk), 6);
+}
+
+TEST_F(SweepRunnerTest, AHostThatIsOutIsAskedForAgainLaterAndWorksOnceItIsBack) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"b"}, {}};
   plan(40);
   settings_.host_cooldown_s = settings_.quarantine_initial_s = 0;
@@ -44,7 +75,7 @@ TEST_F(ConductorTest, AHostThatIsOutIsAskedForAgainLaterAndWorksOnceItIsBack) {
   EXPECT_EQ(asked_for("b"), back + 2) << "and after that it is not lost again";
 }
 
-TEST_F(ConductorTest, NobodyWaitsForAHostThatIsOut) {
+TEST_F(SweepRunnerTest, NobodyWaitsForAHostThatIsOut) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"a"}, {}};
   plan(3, {1, 2, 1});
   settings_.host_cooldown_s = 0, settings_.quarantine_initial_s = 3600;
@@ -55,7 +86,7 @@ TEST_F(ConductorTest, NobodyWaitsForAHostThatIsOut) {
   EXPECT_EQ(asked_for("a"), 2);
 }
 
-TEST_F(ConductorTest, AHostThatFailedRestsWhileOthersWork) {
+TEST_F(SweepRunnerTest, AHostThatFailedRestsWhileOthersWork) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"a"}, {}};
   plan(2);
   settings_.host_cooldown_s = 1000;
@@ -65,7 +96,7 @@ TEST_F(ConductorTest, AHostThatFailedRestsWhileOthersWork) {
   EXPECT_EQ(named_.asked, (std::vector<std::vector<std::string>>{{"a"}, {"b"}}));
 }
 
-TEST_F(ConductorTest, WithNothingElseToDoTheRestOfAHostIsWaitedFor) {
+TEST_F(SweepRunnerTest, WithNothingElseToDoTheRestOfAHostIsWaitedFor) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"a"}, {}};
   plan(1, {2});
   settings_.host_cooldown_s = 0.1;
@@ -75,7 +106,7 @@ TEST_F(ConductorTest, WithNothingElseToDoTheRestOfAHostIsWaitedFor) {
   EXPECT_EQ(asked_for("a"), 2);
 }
 
-TEST_F(ConductorTest, DeadHostsOneAfterAnotherOpenNoCircuitBreaker) {
+TEST_F(SweepRunnerTest, DeadHostsOneAfterAnotherOpenNoCircuitBreaker) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}, {"c", "cpu"}, {"d", "cpu"}}, {"a", "b", "c"}, {}};
   plan(3);
   settings_.host_cooldown_s = 0;
@@ -86,7 +117,7 @@ TEST_F(ConductorTest, DeadHostsOneAfterAnotherOpenNoCircuitBreaker) {
   EXPECT_EQ(asked_for("a") + asked_for("b") + asked_for("c"), 6);
 }
 
-TEST_F(ConductorTest, WithNoHostLeftTheTrialsArePendingAndThatIsSaid) {
+TEST_F(SweepRunnerTest, WithNoHostLeftTheTrialsArePendingAndThatIsSaid) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"a", "b"}, {}};
   plan(2);
   settings_.host_cooldown_s = 0;
@@ -97,8 +128,8 @@ TEST_F(ConductorTest, WithNoHostLeftTheTrialsArePendingAndThatIsSaid) {
   EXPECT_EQ(store_->progress(sweep_)->pending, 2);
 }
 
-TEST_F(ConductorTest, HostsOfAnotherHardwareAreNoneForATrial) {
-  named_ = {{{"a", "cpu"}, {"b", "cpu"}, {"g", "h100-sxm-80gb"}}, {}, {}};
+TEST_F(SweepRunnerTest, HostsOfAnotherHardwareAreNoneForATrial) {
+  named_ = {{{"a", "cpu"}, {"b", "cpu"}, {"g", "h100-sxm-80gb"}}, {}, {}, {}};
   const std::string gpu = "h100-sxm-80gb";
   plan(5, {1, 2, 1, 2, 1}, {"cpu", "cpu", gpu, gpu, "cpu"});
   const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {3, 3, {}});
@@ -110,8 +141,8 @@ TEST_F(ConductorTest, HostsOfAnotherHardwareAreNoneForATrial) {
   EXPECT_EQ(count(Outcome::kOk), 4);
 }
 
-TEST_F(ConductorTest, AHostIsAvoidedByTheNameItWasGivenBy) {
-  named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {}, {}};
+TEST_F(SweepRunnerTest, AHostIsAvoidedByTheNameItWasGivenBy) {
+  named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {}, {}, {}};
   plan(2);
   bool dirty = false;
   const auto end = conduct_by_need(
