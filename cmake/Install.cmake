@@ -9,8 +9,8 @@ set(header_dir ${CMAKE_INSTALL_INCLUDEDIR}/sweep)
 install(TARGETS sweep sweep-agent RUNTIME COMPONENT programs)
 set_target_properties(sweep_schema PROPERTIES EXPORT_NAME schema)
 target_include_directories(sweep_schema PUBLIC $<INSTALL_INTERFACE:${header_dir}>)
-install(TARGETS sweep_schema EXPORT sweep-targets ARCHIVE COMPONENT schema)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/schema ${PROJECT_BINARY_DIR}/generated/schema DESTINATION ${header_dir} COMPONENT schema
+install(TARGETS sweep_base sweep_schema EXPORT sweep-targets ARCHIVE COMPONENT schema)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/base ${PROJECT_SOURCE_DIR}/schema ${PROJECT_BINARY_DIR}/generated/schema DESTINATION ${header_dir} COMPONENT schema
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/schema/json DESTINATION ${CMAKE_INSTALL_DATADIR}/sweep COMPONENT schema)
 install(EXPORT sweep-targets NAMESPACE sweep:: DESTINATION ${package_dir} COMPONENT schema)

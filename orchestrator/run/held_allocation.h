@@ -1,4 +1,4 @@
-// HeldAllocation: one allocation as the conductor sees it: what was asked for, what is under way in it, how long it
+// HeldAllocation: one allocation as the run loop sees it: what was asked for, what is under way in it, how long it
 // lasts. It knows neither store nor launcher.
 #pragma once
 #include <algorithm>

@@ -1,6 +1,6 @@
-// The conductor runs a sweep: it keeps an allocation's inbox a little ahead, ingests what comes back, retries
-// what may be retried, and ends with every trial answered, or says why not. It owns no database and no
-// process: Store and Launcher do. REQUIRES: the caller holds the sweep's lease.
+// run_sweep: runs a sweep to its end. It keeps a few attempts queued in the inbox of each allocation, ingests the results,
+// retries what may be retried, and ends when every trial has a final state, or with the reason why not. It owns no
+// database and no process: Store and Launcher do. REQUIRES: the caller holds the sweep's lease.
 #pragma once
 #include <filesystem>
 #include <functional>

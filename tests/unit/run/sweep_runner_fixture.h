@@ -27,7 +27,7 @@ class Silent : public Observer {
 class SweepRunnerTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "conductor_XXXXXX").string();
+    std::string pattern = (std::filesystem::temp_directory_path() / "sweep_runner_XXXXXX").string();
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     dir_ = pattern;
     auto store = store::Store::open(dir_ / "r.db", store::Mode::kReadWrite);
