@@ -82,7 +82,7 @@ TEST(PredictMemory, MeasuredRowsComeOut) {
   };
   near(trial("playbook-1b", 1, 8, 1, 1, 16, 2, 0), 50.2);
   near(trial("playbook-8b", 1, 2, 1, 4, 128, 1, 1), 63.1);
-  near(trial("playbook-8b", 16, 8, 8, 4, 8, 2, 1), 14.4);
+  near(trial("playbook-8b", 16, 8, 8, 2, 16, 2, 1), 13.0);
 }
 
 TEST(PredictMemory, WhatNeedsMoreThanTheLimitDoesNotRun) {
@@ -99,7 +99,7 @@ TEST(PredictTime, MeasuredRatesComeOut) {
   };
   near(trial("playbook-1b", 1, 8, 1, 1, 16, 2, 0), 40150);
   near(trial("playbook-8b", 2, 4, 4, 1, 16, 4, 1), 7290);
-  near(trial("playbook-8b", 16, 8, 8, 4, 8, 2, 1), 4520 * 0.6);
+  near(trial("playbook-8b", 16, 8, 8, 2, 16, 2, 1), 1286);
 }
 
 TEST(PredictTime, ASmallMicroBatchIsBoundByTheHost) {
