@@ -47,7 +47,8 @@ void for_each_member(T& e, F&& f, const RankExit*) {
 template <class T, class F>
 void for_each_member(T& e, F&& f, const AttemptEnd*) {
   f("attempt", e.attempt), f("cause", e.cause), f("evidence", e.evidence), f("clean", e.clean);
-  f("dirt", e.dirt), f("util_mean", e.util_mean), f("util_sd", e.util_sd), f("power_mean_w", e.power_mean_w);
+  f("dirt", e.cleanup_failure), f("util_mean", e.util_mean), f("util_sd", e.util_sd),
+      f("power_mean_w", e.power_mean_w);
   f("sm_clock_mhz", e.sm_clock_mhz), f("throttle", e.throttle), f("started_unix_ns", e.started_unix_ns);
   f("ended_unix_ns", e.ended_unix_ns), f("neighbours", e.neighbours);
 }

@@ -79,8 +79,8 @@ struct AttemptEnd {
                       // node_lost | no_time (never started: it would not have ended in time)
   std::string
       evidence;  // JSON: of a hang, each rank's phase, step, seconds without progress, stack where possible
-  bool clean = true;  // no process of the attempt left, device memory at its baseline
-  std::string dirt;   // of an unclean one: what was left
+  bool clean = true;            // no process of the attempt left, device memory at its baseline
+  std::string cleanup_failure;  // of an unclean one: what was left
   std::optional<double> util_mean, util_sd, power_mean_w, sm_clock_mhz;  // sampled while measuring
   std::string throttle;
   i64 neighbours = 0;  // other attempts that ran on its nodes meanwhile

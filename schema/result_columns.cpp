@@ -21,7 +21,7 @@ std::uint32_t CodedColumn::code_of(const Value& value) {
   return it->second;
 }
 
-ResultColumns ResultColumns::empty(const ColumnWish& wish) {
+ResultColumns ResultColumns::empty(const ColumnSelection& wish) {
   ResultColumns out;
   for (const auto& name : wish.coded)
     if (find_column(name)) out.coded[name];

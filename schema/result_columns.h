@@ -29,7 +29,7 @@ struct CodedColumn {
 };
 
 // Names of schema/columns.h.
-struct ColumnWish {
+struct ColumnSelection {
   std::vector<std::string> coded, numbers;
 };
 
@@ -42,7 +42,7 @@ struct ResultColumns {
 
   std::size_t size() const { return entry.size(); }
   // Every wished column, empty; a wish that is no column is left out.
-  static ResultColumns empty(const ColumnWish&);
+  static ResultColumns empty(const ColumnSelection&);
   void append(std::span<const ResultRow>, std::span<const i64> entries);
 };
 

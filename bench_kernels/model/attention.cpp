@@ -19,7 +19,8 @@ struct AttentionSaved final : Saved {
 
 class AttentionUnit final : public Unit {
  public:
-  AttentionUnit(const Shared& shared, std::int64_t layer) : Unit(shared), core_(make_attention_core(shared)) {
+  AttentionUnit(const StageContext& shared, std::int64_t layer)
+      : Unit(shared), core_(make_attention_core(shared)) {
     const ModelSpec& s = spec();
     const auto name = [&](const char* llama, const char* gpt2) { return in_block(s, layer, llama, gpt2); };
     const std::int64_t q = s.heads * s.head_dim, kv = s.kv_heads * s.head_dim;
@@ -39,7 +40,7 @@ class AttentionUnit final : public Unit {
     qkv_.fp8 = out_.fp8 = shared.options.fp8;
   }
 
-  at::Tensor forward(const MicroStep&, at::Tensor in, SavedPtr& saved) const override {
+  at::Tensor forward(const MicroBatch&, at::Tensor in, SavedPtr& saved) const override {
     auto kept = std::make_unique<AttentionSaved>();
     AttentionSaved& s = *kept;
     s.x = std::move(in);
@@ -57,7 +58,7 @@ class AttentionUnit final : public Unit {
     return out;
   }
 
-  at::Tensor backward(const MicroStep&, at::Tensor grad, SavedPtr saved) const override {
+  at::Tensor backward(const MicroBatch&, at::Tensor grad, SavedPtr saved) const override {
     auto& s = static_cast<AttentionSaved&>(*saved);
     if (!s.core.result().defined()) core_->recall(s.core);
     at::Tensor dout = at::empty_like(s.core.result());
@@ -92,7 +93,7 @@ class AttentionUnit final : public Unit {
 
 }  // namespace
 
-UnitPtr make_attention(const Shared& shared, std::int64_t layer) {
+UnitPtr make_attention(const StageContext& shared, std::int64_t layer) {
   return std::make_unique<AttentionUnit>(shared, layer);
 }
 

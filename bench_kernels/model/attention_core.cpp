@@ -8,7 +8,7 @@ namespace {
 // All positions are here.
 class WholeAttention final : public AttentionCore {
  public:
-  explicit WholeAttention(const Shared& shared) : shared_(shared) {}
+  explicit WholeAttention(const StageContext& shared) : shared_(shared) {}
 
   Kept forward(at::Tensor qkv) const override {
     kernels::AttentionState state = kernels::attention(qkv, shape(qkv), shared_.mask);
@@ -32,12 +32,12 @@ class WholeAttention final : public AttentionCore {
             shared_.options.attention == Attention::kFlash,
             shared_.spec.sliding_window};
   }
-  const Shared& shared_;
+  const StageContext& shared_;
 };
 
 }  // namespace
 
-std::unique_ptr<AttentionCore> make_attention_core(const Shared& shared) {
+std::unique_ptr<AttentionCore> make_attention_core(const StageContext& shared) {
   if (shared.layout.cp() == 1) return std::make_unique<WholeAttention>(shared);
   return shared.layout.context_all_to_all ? make_head_exchange(shared) : make_ring_attention(shared);
 }

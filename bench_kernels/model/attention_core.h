@@ -26,13 +26,13 @@ class AttentionCore {
 };
 
 // The form that the layout and the axes ask for. Shared outlives the core.
-std::unique_ptr<AttentionCore> make_attention_core(const Shared&);
+std::unique_ptr<AttentionCore> make_attention_core(const StageContext&);
 
 // Keys and values (and their gradients) pass from rank to rank; partial results are merged by their
 // log-sum-exp (Liu et al. 2023, arXiv 2310.01889). Flash attention only, without a window.
-std::unique_ptr<AttentionCore> make_ring_attention(const Shared&);
+std::unique_ptr<AttentionCore> make_ring_attention(const StageContext&);
 // All-to-all to all positions of a share of the heads, and back (Jacobs et al. 2023, arXiv 2309.14509).
 // REQUIRES: heads and key-value heads of a tensor-parallel rank are multiples of the context group's size.
-std::unique_ptr<AttentionCore> make_head_exchange(const Shared&);
+std::unique_ptr<AttentionCore> make_head_exchange(const StageContext&);
 
 }  // namespace sweep::model

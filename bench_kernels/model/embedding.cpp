@@ -8,7 +8,7 @@ namespace {
 
 class Embedding final : public Unit {
  public:
-  explicit Embedding(const Shared& shared) : Unit(shared) {
+  explicit Embedding(const StageContext& shared) : Unit(shared) {
     const ModelSpec& s = spec();
     const bool gpt2 = is_gpt2(s);
     const std::string name = gpt2 ? "transformer.wte.weight" : "model.embed_tokens.weight";
@@ -22,7 +22,7 @@ class Embedding final : public Unit {
   }
 
   // Each rank of the tensor group adds the rows that it holds, the first one the positions.
-  at::Tensor forward(const MicroStep& micro, at::Tensor, SavedPtr&) const override {
+  at::Tensor forward(const MicroBatch& micro, at::Tensor, SavedPtr&) const override {
     const at::Tensor& table = parameters()[table_];
     const at::Tensor out =
         at::empty({shared_.held_rows(micro.tokens.size(0)), table.size(1)}, table.options());
@@ -34,7 +34,7 @@ class Embedding final : public Unit {
     return out;
   }
 
-  at::Tensor backward(const MicroStep& micro, at::Tensor grad, SavedPtr) const override {
+  at::Tensor backward(const MicroBatch& micro, at::Tensor grad, SavedPtr) const override {
     weights_part(shared_, [this, micro, grad = std::move(grad)] {
       WholeRows whole(layout(), grad, false);
       whole.each([&](const at::Tensor& rows, std::int64_t) {
@@ -48,7 +48,7 @@ class Embedding final : public Unit {
   }
 
  private:
-  kernels::Tokens tokens_of(const MicroStep& micro) const {
+  kernels::Tokens tokens_of(const MicroBatch& micro) const {
     return {micro.tokens, shared_.local_seq(), first_entry(shared_), shared_.places};
   }
   bool learned() const { return positions_ != Parameters::kNone; }
@@ -57,7 +57,7 @@ class Embedding final : public Unit {
 
 }  // namespace
 
-UnitPtr make_embedding(const Shared& shared) {
+UnitPtr make_embedding(const StageContext& shared) {
   return std::make_unique<Embedding>(shared);
 }
 

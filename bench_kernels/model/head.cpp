@@ -14,7 +14,7 @@ struct HeadSaved final : Saved {
 
 class Head final : public Unit {
  public:
-  Head(const Shared& shared, Parameters::Id table) : Unit(shared) {
+  Head(const StageContext& shared, Parameters::Id table) : Unit(shared) {
     norm_ = add_norm(shared, is_gpt2(spec()) ? "transformer.ln_f" : "model.norm");
     head_.shared = table != Parameters::kNone;
     if (head_.shared) {
@@ -31,7 +31,7 @@ class Head final : public Unit {
     padding_ = parameters().stacks()[head_.weight].parts[0].padding;
   }
 
-  at::Tensor forward(const MicroStep& micro, at::Tensor in, SavedPtr& saved) const override {
+  at::Tensor forward(const MicroBatch& micro, at::Tensor in, SavedPtr& saved) const override {
     auto kept = std::make_unique<HeadSaved>();
     HeadSaved& s = *kept;
     s.x = std::move(in);
@@ -46,7 +46,7 @@ class Head final : public Unit {
     return {};
   }
 
-  at::Tensor backward(const MicroStep& micro, at::Tensor, SavedPtr saved) const override {
+  at::Tensor backward(const MicroBatch& micro, at::Tensor, SavedPtr saved) const override {
     auto& s = static_cast<HeadSaved&>(*saved);
     kernels::cross_entropy_backward(entries(s.logits), micro.labels, s.lse,
                                     micro.scale / static_cast<double>(s.logits.size(0)),
@@ -65,7 +65,7 @@ class Head final : public Unit {
   }
 
   // Over the vocabulary's shares: their largest log-sum-exp, then their weights and the label's logit, summed.
-  void cross_entropy(const MicroStep& micro, const HeadSaved& s) const {
+  void cross_entropy(const MicroBatch& micro, const HeadSaved& s) const {
     const at::Tensor logits = entries(s.logits);
     if (layout().tp() == 1) return kernels::cross_entropy(logits, micro.labels, s.lse, micro.total);
     const at::Tensor sums = at::empty({2, s.lse.size(0)}, s.lse.options()), largest = at::empty_like(s.lse);
@@ -84,7 +84,7 @@ class Head final : public Unit {
 
 }  // namespace
 
-UnitPtr make_head(const Shared& shared, Parameters::Id table) {
+UnitPtr make_head(const StageContext& shared, Parameters::Id table) {
   return std::make_unique<Head>(shared, table);
 }
 

@@ -75,7 +75,7 @@ class Exchange {
 
 class HeadExchange final : public AttentionCore {
  public:
-  explicit HeadExchange(const Shared& shared) : shared_(shared) {}
+  explicit HeadExchange(const StageContext& shared) : shared_(shared) {}
 
   Kept forward(at::Tensor rows) const override {
     Kept kept{qkv_exchange().to_heads(rows), {}, {}};
@@ -113,12 +113,12 @@ class HeadExchange final : public AttentionCore {
             shared_.spec.sliding_window};
   }
 
-  const Shared& shared_;
+  const StageContext& shared_;
 };
 
 }  // namespace
 
-std::unique_ptr<AttentionCore> make_head_exchange(const Shared& shared) {
+std::unique_ptr<AttentionCore> make_head_exchange(const StageContext& shared) {
   return std::make_unique<HeadExchange>(shared);
 }
 

@@ -9,7 +9,7 @@ struct Columns {
   std::int64_t q, kv, piece, ranks;
 };
 
-Columns columns_of(const Shared& shared) {
+Columns columns_of(const StageContext& shared) {
   const std::int64_t size = shared.spec.head_dim, kv = shared.kv_heads() * size;
   const std::int64_t ranks = shared.layout.key_value->size();
   return {shared.heads() * size, kv, kv / ranks, ranks};
@@ -22,7 +22,7 @@ at::Tensor pieces_of(const at::Tensor& rows, const Columns& c) {
 
 }  // namespace
 
-at::Tensor gather_key_values(const Shared& shared, at::Tensor rows) {
+at::Tensor gather_key_values(const StageContext& shared, at::Tensor rows) {
   comm::Channel& group = *shared.layout.key_value;
   if (group.alone()) return rows;
   const Columns c = columns_of(shared);
@@ -38,7 +38,7 @@ at::Tensor gather_key_values(const Shared& shared, at::Tensor rows) {
   return whole;
 }
 
-at::Tensor scatter_key_values(const Shared& shared, at::Tensor grad) {
+at::Tensor scatter_key_values(const StageContext& shared, at::Tensor grad) {
   comm::Channel& group = *shared.layout.key_value;
   if (group.alone()) return grad;
   const Columns c = columns_of(shared);

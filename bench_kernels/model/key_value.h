@@ -9,8 +9,8 @@
 namespace sweep::model {
 
 // [rows, q | a piece of k | a piece of v] becomes [rows, q | k | v].
-at::Tensor gather_key_values(const Shared&, at::Tensor rows);
+at::Tensor gather_key_values(const StageContext&, at::Tensor rows);
 // The reverse, of gradients: a piece's is the sum over the ranks that read it.
-at::Tensor scatter_key_values(const Shared&, at::Tensor grad);
+at::Tensor scatter_key_values(const StageContext&, at::Tensor grad);
 
 }  // namespace sweep::model

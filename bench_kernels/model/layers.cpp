@@ -45,7 +45,7 @@ Slice tensor_share(const Layout& layout, std::int64_t dimension, std::int64_t si
   return {dimension, size, {{layout.tensor->rank() * share, share}}};
 }
 
-Parameters::Part vocabulary_part(const Shared& shared, const std::string& name) {
+Parameters::Part vocabulary_part(const StageContext& shared, const std::string& name) {
   const Layout& layout = shared.layout;
   const std::int64_t size = shared.spec.vocab_size, share = shared.vocabulary_rows();
   const std::int64_t begin = layout.tensor->rank() * share, real = std::min(share, size - begin);
@@ -54,13 +54,13 @@ Parameters::Part vocabulary_part(const Shared& shared, const std::string& name) 
   return part;
 }
 
-kernels::FirstEntry first_entry(const Shared& shared) {
+kernels::FirstEntry first_entry(const StageContext& shared) {
   if (shared.layout.tp() == 1) return {};
   return shared.layout.tensor->rank() * shared.vocabulary_rows();
 }
 
-Linear add_linear(const Shared& shared, const std::vector<LinearPart>& parts, std::int64_t inputs, bool bias,
-                  bool transposed, Split split) {
+Linear add_linear(const StageContext& shared, const std::vector<LinearPart>& parts, std::int64_t inputs,
+                  bool bias, bool transposed, Split split) {
   const Layout& layout = shared.layout;
   const bool columns = split == Split::kColumns, rows = split == Split::kRows;
   const std::int64_t held = rows ? inputs / layout.tp() : inputs;
@@ -81,7 +81,7 @@ Linear add_linear(const Shared& shared, const std::vector<LinearPart>& parts, st
   return linear;
 }
 
-NormLayer add_norm(const Shared& shared, const std::string& name) {
+NormLayer add_norm(const StageContext& shared, const std::string& name) {
   const std::int64_t n = shared.spec.hidden_size;
   const Role role = shared.layout.rows_split() ? Role::kPartial : Role::kDense;
   NormLayer norm;
@@ -91,7 +91,7 @@ NormLayer add_norm(const Shared& shared, const std::string& name) {
   return norm;
 }
 
-kernels::Norm norm_of(const Shared& shared, const NormLayer& norm) {
+kernels::Norm norm_of(const StageContext& shared, const NormLayer& norm) {
   const Parameters& p = *shared.parameters;
   return {p[norm.w], norm.b == Parameters::kNone ? at::Tensor() : p[norm.b], shared.spec.norm_eps};
 }
@@ -101,8 +101,9 @@ void say_ready(const Parameters& parameters, const Linear& linear) {
   if (linear.bias != Parameters::kNone) parameters.ready(linear.bias);
 }
 
-void backward_norm(const Shared& shared, const NormLayer& norm, const at::Tensor& dy, const at::Tensor& x,
-                   const kernels::NormStats& stats, const at::Tensor& residual, const at::Tensor& dx) {
+void backward_norm(const StageContext& shared, const NormLayer& norm, const at::Tensor& dy,
+                   const at::Tensor& x, const kernels::NormStats& stats, const at::Tensor& residual,
+                   const at::Tensor& dx) {
   const Parameters& p = *shared.parameters;
   const bool has_bias = norm.b != Parameters::kNone;
   if (!shared.later) {
@@ -123,7 +124,7 @@ void backward_norm(const Shared& shared, const NormLayer& norm, const at::Tensor
   });
 }
 
-at::Tensor room_over(const Shared& shared, const at::Tensor& read) {
+at::Tensor room_over(const StageContext& shared, const at::Tensor& read) {
   return shared.later ? at::empty_like(read) : read;
 }
 

@@ -37,28 +37,28 @@ enum class Split { kNone, kColumns, kRows };  // over the tensor group: nothing,
 // This rank's equal share of the size elements of a dimension; not split in a group of one.
 Slice tensor_share(const Layout&, std::int64_t dimension, std::int64_t size);
 // This rank's rows of a token table: an equal share of the padded vocabulary (shape/splits.h).
-Parameters::Part vocabulary_part(const Shared&, const std::string& name);
+Parameters::Part vocabulary_part(const StageContext&, const std::string& name);
 // Where this rank's share of the vocabulary begins; absent: it holds all of it.
-kernels::FirstEntry first_entry(const Shared&);
+kernels::FirstEntry first_entry(const StageContext&);
 // Stacks `<name>.weight` (and `<name>.bias`) of the parts. transposed: weights are [in, out].
-Linear add_linear(const Shared&, const std::vector<LinearPart>&, std::int64_t inputs, bool bias,
+Linear add_linear(const StageContext&, const std::vector<LinearPart>&, std::int64_t inputs, bool bias,
                   bool transposed, Split);
-NormLayer add_norm(const Shared&, const std::string& name);
+NormLayer add_norm(const StageContext&, const std::string& name);
 
-kernels::Norm norm_of(const Shared&, const NormLayer&);
+kernels::Norm norm_of(const StageContext&, const NormLayer&);
 void say_ready(const Parameters&, const Linear&);
 // The weights' part of a backward: now, or where the stage keeps it for later. It must hold what it reads.
 template <class Work>
-void weights_part(const Shared& shared, Work&& work) {
+void weights_part(const StageContext& shared, Work&& work) {
   if (shared.later)
     shared.later->emplace_back(std::forward<Work>(work));
   else
     work();
 }
 // Room for a gradient in the place of what the weights' part does not read any more, or beside what it still will.
-at::Tensor room_over(const Shared&, const at::Tensor& read);
+at::Tensor room_over(const StageContext&, const at::Tensor& read);
 // Puts the gradients where they belong and says that they are ready.
-void backward_norm(const Shared&, const NormLayer&, const at::Tensor& dy, const at::Tensor& x,
+void backward_norm(const StageContext&, const NormLayer&, const at::Tensor& dy, const at::Tensor& x,
                    const kernels::NormStats&, const at::Tensor& residual, const at::Tensor& dx);
 
 }  // namespace sweep::model

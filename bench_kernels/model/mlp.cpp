@@ -14,7 +14,7 @@ struct MlpSaved final : Saved {
 
 class MlpUnit final : public Unit {
  public:
-  MlpUnit(const Shared& shared, std::int64_t layer) : Unit(shared) {
+  MlpUnit(const StageContext& shared, std::int64_t layer) : Unit(shared) {
     const ModelSpec& s = spec();
     const auto name = [&](const char* llama, const char* gpt2) { return in_block(s, layer, llama, gpt2); };
     const bool conv = is_gpt2(s);
@@ -29,7 +29,7 @@ class MlpUnit final : public Unit {
     in_.fp8 = down_.fp8 = shared.options.fp8;
   }
 
-  at::Tensor forward(const MicroStep&, at::Tensor in, SavedPtr& saved) const override {
+  at::Tensor forward(const MicroBatch&, at::Tensor in, SavedPtr& saved) const override {
     auto kept = std::make_unique<MlpSaved>();
     MlpSaved& s = *kept;
     s.x = std::move(in);
@@ -46,7 +46,7 @@ class MlpUnit final : public Unit {
     return out;
   }
 
-  at::Tensor backward(const MicroStep&, at::Tensor grad, SavedPtr saved) const override {
+  at::Tensor backward(const MicroBatch&, at::Tensor grad, SavedPtr saved) const override {
     auto& s = static_cast<MlpSaved&>(*saved);
     {
       const at::Tensor wide = at::empty({s.in.size(0), width()}, s.x.options());
@@ -73,7 +73,7 @@ class MlpUnit final : public Unit {
 
 }  // namespace
 
-UnitPtr make_mlp(const Shared& shared, std::int64_t layer) {
+UnitPtr make_mlp(const StageContext& shared, std::int64_t layer) {
   return std::make_unique<MlpUnit>(shared, layer);
 }
 

@@ -29,7 +29,7 @@ struct MoeSaved final : Saved {
 
 class MoeUnit final : public Unit {
  public:
-  MoeUnit(const Shared& shared, std::int64_t layer) : Unit(shared) {
+  MoeUnit(const StageContext& shared, std::int64_t layer) : Unit(shared) {
     const ModelSpec& s = spec();
     const std::string moe = in_block(s, layer, "block_sparse_moe.", "");
     norm_ = add_norm(shared, in_block(s, layer, "post_attention_layernorm", ""));
@@ -49,7 +49,7 @@ class MoeUnit final : public Unit {
     down_ = parameters().add(down, width(), Parameters::Init::kUniform, Role::kExpert);
   }
 
-  at::Tensor forward(const MicroStep&, at::Tensor in, SavedPtr& saved) const override {
+  at::Tensor forward(const MicroBatch&, at::Tensor in, SavedPtr& saved) const override {
     auto kept = std::make_unique<MoeSaved>();
     MoeSaved& s = *kept;
     s.x = std::move(in);
@@ -78,7 +78,7 @@ class MoeUnit final : public Unit {
     return out;
   }
 
-  at::Tensor backward(const MicroStep& micro, at::Tensor grad, SavedPtr saved) const override {
+  at::Tensor backward(const MicroBatch& micro, at::Tensor grad, SavedPtr saved) const override {
     auto& s = static_cast<MoeSaved&>(*saved);
     const at::Tensor dweights = at::empty_like(s.weights);
     at::Tensor drows = at::empty_like(s.returned);  // of the returned rows, in sending order
@@ -254,7 +254,7 @@ class MoeUnit final : public Unit {
     });
   }
 
-  void backward_router(MoeSaved& s, const MicroStep& micro, const at::Tensor& dweights,
+  void backward_router(MoeSaved& s, const MicroBatch& micro, const at::Tensor& dweights,
                        const at::Tensor& dh) const {
     const at::Tensor dlogits = at::empty(s.probs.sizes(), s.h.options());
     at::Tensor auxiliary;
@@ -281,7 +281,7 @@ class MoeUnit final : public Unit {
 
 }  // namespace
 
-UnitPtr make_moe(const Shared& shared, std::int64_t layer) {
+UnitPtr make_moe(const StageContext& shared, std::int64_t layer) {
   return std::make_unique<MoeUnit>(shared, layer);
 }
 

@@ -26,7 +26,7 @@ constexpr int kKeysAndValues = 1, kGradients = 2;  // tags
 
 class RingAttention final : public AttentionCore {
  public:
-  explicit RingAttention(const Shared& shared) : shared_(shared) {}
+  explicit RingAttention(const StageContext& shared) : shared_(shared) {}
 
   Kept forward(at::Tensor qkv) const override {
     const at::Tensor q = queries(qkv);
@@ -107,12 +107,12 @@ class RingAttention final : public AttentionCore {
     return kv.narrow(2, which * shared_.kv_heads(), shared_.kv_heads());
   }
 
-  const Shared& shared_;
+  const StageContext& shared_;
 };
 
 }  // namespace
 
-std::unique_ptr<AttentionCore> make_ring_attention(const Shared& shared) {
+std::unique_ptr<AttentionCore> make_ring_attention(const StageContext& shared) {
   return std::make_unique<RingAttention>(shared);
 }
 

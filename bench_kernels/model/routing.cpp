@@ -42,7 +42,7 @@ Counts limited(Counts counts, const ModelSpec& m, const Options& o, std::int64_t
 }
 
 // The peers' counts of the experts that this rank owns, when positions decide.
-std::vector<Counts> foreseen(const Shared& s, std::int64_t batch, std::int64_t tokens) {
+std::vector<Counts> foreseen(const StageContext& s, std::int64_t batch, std::int64_t tokens) {
   const std::int64_t ep = s.layout.ep(), local = s.spec.experts / ep;
   std::vector<Counts> incoming;
   for (std::int64_t peer = 0; peer < ep; ++peer) {
@@ -58,7 +58,7 @@ std::vector<Counts> foreseen(const Shared& s, std::int64_t batch, std::int64_t t
 }
 
 // The same, asked of the peers.
-std::vector<Counts> asked(const Shared& s, const Counts& kept) {
+std::vector<Counts> asked(const StageContext& s, const Counts& kept) {
   const std::int64_t ep = s.layout.ep(), local = s.spec.experts / ep;
   const auto options = at::TensorOptions(s.options.device).dtype(at::kLong);
   const at::Tensor mine = at::empty({s.spec.experts}, options),
@@ -142,7 +142,7 @@ std::vector<std::int64_t> forced_experts(const ModelSpec& m, const Options& o,
   return all;
 }
 
-Dispatch route(const Shared& s, const at::Tensor& probs, const at::Tensor& experts) {
+Dispatch route(const StageContext& s, const at::Tensor& probs, const at::Tensor& experts) {
   const std::int64_t tokens = experts.size(0), batch = tokens / s.local_seq();
   const bool learned = s.options.routing == Routing::kLearned && !experts.is_meta();
   Dispatch d;

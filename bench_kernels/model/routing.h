@@ -31,6 +31,6 @@ std::vector<std::int64_t> forced_experts(const ModelSpec&, const Options&,
 
 // Fills experts [T, k] (from probs when learned) and says what goes where. A collective of the expert channel
 // when learned on a real device; learned on meta tensors counts as balanced.
-Dispatch route(const Shared&, const at::Tensor& probs, const at::Tensor& experts);
+Dispatch route(const StageContext&, const at::Tensor& probs, const at::Tensor& experts);
 
 }  // namespace sweep::model

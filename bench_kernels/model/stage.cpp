@@ -66,7 +66,7 @@ void Stage::make_tables() {
   shared_.sin = tables.sin;
 }
 
-at::Tensor Stage::run(const MicroStep& micro, std::size_t b, at::Tensor in, Tape::Block& saved) const {
+at::Tensor Stage::run(const MicroBatch& micro, std::size_t b, at::Tensor in, Tape::Block& saved) const {
   for (const UnitPtr& unit : blocks_[b].units)
     in = unit->forward(micro, std::move(in), saved.units.emplace_back());
   return in;
@@ -93,7 +93,7 @@ void Stage::bring_back(std::size_t b, Tape& tape) {
 }
 
 // Runs the layers from the kept input to block b again; nobody counts what they meet twice.
-void Stage::recompute(const MicroStep& micro, std::size_t b, Tape& tape) {
+void Stage::recompute(const MicroBatch& micro, std::size_t b, Tape& tape) {
   RoutingLoad* const load = std::exchange(shared_.load, nullptr);
   const std::size_t first = start_of(b);
   host_.fetch(tape.blocks[first].parcel);
@@ -108,7 +108,7 @@ void Stage::recompute(const MicroStep& micro, std::size_t b, Tape& tape) {
   shared_.load = load;
 }
 
-at::Tensor Stage::forward(const MicroStep& micro, at::Tensor in, Tape& tape) {
+at::Tensor Stage::forward(const MicroBatch& micro, at::Tensor in, Tape& tape) {
   const Below below;
   tape.blocks.clear();
   tape.blocks.reserve(blocks_.size());
@@ -124,11 +124,11 @@ at::Tensor Stage::forward(const MicroStep& micro, at::Tensor in, Tape& tape) {
   return in;
 }
 
-at::Tensor Stage::backward(const MicroStep& micro, at::Tensor grad, Tape tape) {
+at::Tensor Stage::backward(const MicroBatch& micro, at::Tensor grad, Tape tape) {
   return backward(micro, std::move(grad), std::move(tape), nullptr);
 }
 
-at::Tensor Stage::backward_input(const MicroStep& micro, at::Tensor grad, Tape tape, Later& later) {
+at::Tensor Stage::backward_input(const MicroBatch& micro, at::Tensor grad, Tape tape, Later& later) {
   later.assign(blocks_.size(), {});
   return backward(micro, std::move(grad), std::move(tape), &later);
 }
@@ -142,7 +142,7 @@ void Stage::backward_weights(Later later) {
   }
 }
 
-at::Tensor Stage::backward(const MicroStep& micro, at::Tensor grad, Tape tape, Later* later) {
+at::Tensor Stage::backward(const MicroBatch& micro, at::Tensor grad, Tape tape, Later* later) {
   const Below below;
   const Pass pass = later ? Pass::kBackwardInput : Pass::kBackward;
   for (std::size_t b = blocks_.size(); b-- > 0;) {

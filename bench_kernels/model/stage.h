@@ -42,18 +42,18 @@ class Stage {
   };
   // in: undefined when this stage embeds. The result is undefined when it has the head: the loss went to
   // micro.total.
-  at::Tensor forward(const MicroStep&, at::Tensor in, Tape&);
-  at::Tensor backward(const MicroStep&, at::Tensor grad, Tape);
+  at::Tensor forward(const MicroBatch&, at::Tensor in, Tape&);
+  at::Tensor backward(const MicroBatch&, at::Tensor grad, Tape);
 
   // The same in two parts: of each block, what the second part is to do.
   using Later = std::vector<LaterWork>;
-  at::Tensor backward_input(const MicroStep&, at::Tensor grad, Tape, Later&);
+  at::Tensor backward_input(const MicroBatch&, at::Tensor grad, Tape, Later&);
   void backward_weights(Later);
 
   void set_keeper(Keeper* keeper) { keeper_ = keeper; }
   Parameters& parameters() { return parameters_; }
   const Parameters& parameters() const { return parameters_; }
-  const Shared& shared() const { return shared_; }
+  const StageContext& shared() const { return shared_; }
   RoutingLoad& routing_load() { return load_; }
 
  private:
@@ -78,15 +78,15 @@ class Stage {
   std::size_t start_of(std::size_t b) const {
     return b - static_cast<std::size_t>(blocks_[b].layer % shared_.options.recompute_every);
   }
-  at::Tensor run(const MicroStep&, std::size_t b, at::Tensor in, Tape::Block&) const;
+  at::Tensor run(const MicroBatch&, std::size_t b, at::Tensor in, Tape::Block&) const;
   void keep(std::size_t b, Tape&);
   void bring_back(std::size_t b, Tape&);
-  void recompute(const MicroStep&, std::size_t b, Tape&);
-  at::Tensor backward(const MicroStep&, at::Tensor grad, Tape, Later*);
+  void recompute(const MicroBatch&, std::size_t b, Tape&);
+  at::Tensor backward(const MicroBatch&, at::Tensor grad, Tape, Later*);
 
   Parameters parameters_;
   RoutingLoad load_;
-  Shared shared_;
+  StageContext shared_;
   std::vector<Block> blocks_;
   Keeper* keeper_ = nullptr;
   HostStore host_;

@@ -62,14 +62,15 @@ void sum_rows(const Layout& layout, const at::Tensor& out, const PartialRows& co
   for (comm::Pending& each : pending) each.wait();
 }
 
-void column_forward(const Shared& shared, const Linear& linear, const at::Tensor& h, const at::Tensor& out) {
+void column_forward(const StageContext& shared, const Linear& linear, const at::Tensor& h,
+                    const at::Tensor& out) {
   WholeRows whole(shared.layout, h);
   whole.each([&](const at::Tensor& rows, std::int64_t begin) {
     kernels::linear(rows, linear.value(*shared.parameters), {}, out.narrow(0, begin, rows.size(0)));
   });
 }
 
-at::Tensor column_backward(const Shared& shared, const Linear& linear, const at::Tensor& dout,
+at::Tensor column_backward(const StageContext& shared, const Linear& linear, const at::Tensor& dout,
                            const at::Tensor& h) {
   const Parameters& p = *shared.parameters;
   weights_part(shared, [&shared, &p, &linear, dout, h] {
@@ -92,8 +93,8 @@ at::Tensor column_backward(const Shared& shared, const Linear& linear, const at:
 
 // Without sequence parallelism the first rank's product starts from bias and residual, so that the sum has
 // them once and no pass over the rows is added.
-void row_forward(const Shared& shared, const Linear& linear, const at::Tensor& in, const at::Tensor& residual,
-                 const at::Tensor& out) {
+void row_forward(const StageContext& shared, const Linear& linear, const at::Tensor& in,
+                 const at::Tensor& residual, const at::Tensor& out) {
   const kernels::Weight weight = linear.value(*shared.parameters);
   const bool split = shared.layout.rows_split(), starts = !split && shared.layout.tensor->rank() == 0;
   const kernels::Weight product{weight.w, starts ? weight.bias : at::Tensor(), weight.transposed, weight.fp8};
@@ -108,14 +109,15 @@ void row_forward(const Shared& shared, const Linear& linear, const at::Tensor& i
   kernels::add(out, residual);
 }
 
-void row_backward_input(const Shared& shared, const Linear& linear, WholeRows& grad, const at::Tensor& din) {
+void row_backward_input(const StageContext& shared, const Linear& linear, WholeRows& grad,
+                        const at::Tensor& din) {
   grad.each([&](const at::Tensor& rows, std::int64_t begin) {
     kernels::linear_backward_input(rows, linear.value(*shared.parameters),
                                    din.narrow(0, begin, rows.size(0)));
   });
 }
 
-void row_backward_weight(const Shared& shared, const Linear& linear, std::shared_ptr<WholeRows> grad,
+void row_backward_weight(const StageContext& shared, const Linear& linear, std::shared_ptr<WholeRows> grad,
                          const at::Tensor& in) {
   const Parameters& p = *shared.parameters;
   weights_part(shared, [&p, &linear, grad = std::move(grad), in] {

@@ -50,7 +50,7 @@ struct RoutingLoad {
 };
 
 // One micro-batch, as far as this rank sees it.
-struct MicroStep {
+struct MicroBatch {
   at::Tensor tokens, labels;  // int64 [batch * seq_len / cp]
   double scale = 1.0;         // of the loss (mean over this rank's tokens), before its gradient is taken
   at::Tensor total;           // float64 [1] on the device: grows by the sum of the tokens' losses
@@ -61,7 +61,7 @@ struct MicroStep {
 using LaterWork = std::vector<std::function<void()>>;
 
 // What all units of a stage share. cos and sin: [positions of this rank, head_dim / 2].
-struct Shared {
+struct StageContext {
   ModelSpec spec;
   Options options;
   Layout layout;
@@ -93,30 +93,30 @@ using SavedPtr = std::unique_ptr<Saved>;
 
 class Unit {
  public:
-  explicit Unit(const Shared& shared) : shared_(shared) {}
+  explicit Unit(const StageContext& shared) : shared_(shared) {}
   virtual ~Unit() = default;
   // in and the result are [rows, hidden_size]; rows are this rank's tokens (a share of them under sequence
   // parallelism). in is undefined for an embedding, the result for a head.
-  virtual at::Tensor forward(const MicroStep&, at::Tensor in, SavedPtr&) const = 0;
+  virtual at::Tensor forward(const MicroBatch&, at::Tensor in, SavedPtr&) const = 0;
   // The gradient of the result (undefined for a head) becomes that of `in` (undefined for an embedding). No
   // parameter's gradient is touched before the weights' part.
-  virtual at::Tensor backward(const MicroStep&, at::Tensor grad, SavedPtr) const = 0;
+  virtual at::Tensor backward(const MicroBatch&, at::Tensor grad, SavedPtr) const = 0;
 
  protected:
   Parameters& parameters() const { return *shared_.parameters; }
   const ModelSpec& spec() const { return shared_.spec; }
   const Layout& layout() const { return shared_.layout; }
-  const Shared& shared_;
+  const StageContext& shared_;
 };
 using UnitPtr = std::unique_ptr<Unit>;
 
 // `layer` counts from the first of the whole model: it names the parameters. The constructors add them.
-UnitPtr make_embedding(const Shared&);
-UnitPtr make_attention(const Shared&, std::int64_t layer);
-UnitPtr make_mlp(const Shared&, std::int64_t layer);
-UnitPtr make_moe(const Shared&, std::int64_t layer);
+UnitPtr make_embedding(const StageContext&);
+UnitPtr make_attention(const StageContext&, std::int64_t layer);
+UnitPtr make_mlp(const StageContext&, std::int64_t layer);
+UnitPtr make_moe(const StageContext&, std::int64_t layer);
 // table: the embedding's stack when it is tied and on this rank, else kNone.
-UnitPtr make_head(const Shared&, Parameters::Id table);
+UnitPtr make_head(const StageContext&, Parameters::Id table);
 
 // The stack of the embedding table, added by make_embedding before anything else.
 inline constexpr Parameters::Id kTable = 0;

@@ -67,7 +67,7 @@ void Pipeline::begin_gradients(const Action& action) {
   part(action).state.begin_backward(--backwards_left_[static_cast<std::size_t>(action.chunk)] == 0);
 }
 
-void Pipeline::backward(const Action& action, const model::MicroStep& micro) {
+void Pipeline::backward(const Action& action, const model::MicroBatch& micro) {
   Flight& now = flight(action);
   model::Stage& stage = part(action).stage;
   if (shape::splits_backward(plan_.kind)) {
@@ -78,7 +78,7 @@ void Pipeline::backward(const Action& action, const model::MicroStep& micro) {
   now.result = stage.backward(micro, std::move(now.gradient.tensor), std::move(now.tape));
 }
 
-void Pipeline::compute(const Action& action, const model::MicroStep& micro, const Watch& watch) {
+void Pipeline::compute(const Action& action, const model::MicroBatch& micro, const Watch& watch) {
   Flight& now = flight(action);
   if (action.act == Act::kForward) wait(now.activation.pending, action, watch);
   if (action.act == Act::kBackward) wait(now.gradient.pending, action, watch);
@@ -94,7 +94,7 @@ void Pipeline::compute(const Action& action, const model::MicroStep& micro, cons
   watch(Moment::kEnds, action.act);
 }
 
-void Pipeline::run(const std::function<model::MicroStep(i64)>& micro, const Watch& watch) {
+void Pipeline::run(const std::function<model::MicroBatch(i64)>& micro, const Watch& watch) {
   flights_ = std::vector<Flight>(static_cast<std::size_t>(plan_.chunks * plan_.micros));
   backwards_left_.assign(parts_.size(), plan_.micros);
   for (const auto& part : parts_) part->state.begin_step();

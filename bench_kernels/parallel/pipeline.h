@@ -31,7 +31,7 @@ class Pipeline {
   using Watch = std::function<void(Moment, shape::Act)>;
   // Forward and backward of all micro-batches; micro(i) is the i-th. Gradients are complete but for
   // finish_gradients() of the states.
-  void run(const std::function<model::MicroStep(i64)>& micro, const Watch&);
+  void run(const std::function<model::MicroBatch(i64)>& micro, const Watch&);
 
   // One part per chunk, in order of their stages.
   struct Part {
@@ -60,8 +60,8 @@ class Pipeline {
     return flights_[static_cast<std::size_t>(a.chunk * plan_.micros + a.micro)];
   }
   Part& part(const shape::Action& a) { return *parts_[static_cast<std::size_t>(a.chunk)]; }
-  void compute(const shape::Action&, const model::MicroStep&, const Watch&);
-  void backward(const shape::Action&, const model::MicroStep&);
+  void compute(const shape::Action&, const model::MicroBatch&, const Watch&);
+  void backward(const shape::Action&, const model::MicroBatch&);
   void begin_gradients(const shape::Action&);
   void post_send(const shape::Action&, const Watch&);
   void post_receive(const shape::Action&);

@@ -147,7 +147,7 @@ struct TrainStep::Impl {
   void begin(Part part) const {
     if (on_part) on_part(part);
   }
-  model::MicroStep micro_step(i64 micro) const {
+  model::MicroBatch micro_step(i64 micro) const {
     const auto i = static_cast<std::size_t>(micro);
     return {batch.tokens[i], batch.labels[i], guard.loss_scale() / static_cast<double>(trial.grad_accum),
             total};

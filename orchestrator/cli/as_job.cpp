@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-launch::Said ask_slurm(std::vector<std::string> words) {
-  launch::Said said = launch::run_alone(std::move(words), 60);
+launch::CommandResult ask_slurm(std::vector<std::string> words) {
+  launch::CommandResult said = launch::run_alone(std::move(words), 60);
   if (said.timed_out) said.err = "no answer in time";
   return said;
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <ostream>
 
-#include "orchestrator/cli/board.h"
+#include "orchestrator/cli/status_board.h"
 #include "schema/codec.h"
 #include "schema/columns.h"
 
@@ -81,7 +81,7 @@ Expected<json> status_json(const Opened& opened, const run::Snapshot& shot) {
   auto& store = *opened.store;
   const auto holder = store.lease(opened.sweep.id);
   if (!holder) return tl::unexpected(holder.error());
-  const auto open = held_allocations(store, opened.sweep.id);
+  const auto open = allocation_statuses(store, opened.sweep.id);
   if (!open) return tl::unexpected(open.error());
   const auto seconds = store.gpu_seconds(opened.sweep.id);
   if (!seconds) return tl::unexpected(seconds.error());
@@ -148,7 +148,7 @@ json explain_json(const report::ExplainView& view, const std::string& sweep) {
           {"events", view.events}};
 }
 
-json doctor_json(const std::vector<Finding>& findings, const Proofs& here) {
+json doctor_json(const std::vector<Finding>& findings, const SelfTestResults& here) {
   json found = json::array(), strategies = json::array();
   bool healthy = true;
   for (const auto& each : findings) {

@@ -13,7 +13,7 @@ namespace sweep::cli {
 namespace {
 
 struct BestCommand {
-  Where where;
+  SweepSelector where;
   std::string by, metric = "tokens_per_s_gpu", headroom, tool;
   bool json = false, yaml = false;
 };
@@ -49,7 +49,8 @@ int print_forms(Io& io, std::string_view tool, std::span<const report::BestOfGro
     for (const report::LaunchForm& form : report::launch_forms(*group.winner)) {
       if (form.tool != tool) continue;
       io.out << form.text;
-      for (const std::string& sentence : form.not_said) io.err << "not covered: " << sentence << "\n";
+      for (const std::string& sentence : form.unsupported_settings)
+        io.err << "not covered: " << sentence << "\n";
     }
   }
   return kAnswered;

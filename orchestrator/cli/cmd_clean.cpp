@@ -28,7 +28,7 @@ constexpr double kAnswerLimit = 60;  // seconds
 // On hosts that one sweep has reached.
 struct Far {
   launch::SshOptions options;
-  std::vector<launch::FarLeft> left;
+  std::vector<launch::RemoteLeftovers> left;
 };
 struct Leftovers {
   std::vector<launch::JobFacts> jobs;
@@ -42,14 +42,14 @@ struct Leftovers {
 // Hosts are asked with the settings that the sweep has kept, and the site profiles.
 Expected<void> look_far(const store::SweepRow& sweep, const std::vector<store::AllocationRow>& rows,
                         Leftovers& out) {
-  std::vector<launch::FarNode> nodes;
+  std::vector<launch::RemoteNode> nodes;
   for (const auto& row : rows)
     if (row.launcher == "ssh")
       for (auto& node : launch::far_nodes(row.spool, row.id)) nodes.push_back(std::move(node));
   if (nodes.empty()) return {};
   const auto kept = parse_json(sweep.options_json);
   if (!kept) return fail("the sweep's stored options: " + kept.error().message);
-  LaunchWish wish;
+  LaunchRequest wish;
   wish.on = "ssh";
   const auto choice = choose_launcher(dump(kept->value("launch", nlohmann::json::object())), wish);
   if (!choice) return tl::unexpected(choice.error());
@@ -155,7 +155,7 @@ std::vector<std::string> end_all(const Leftovers& found) {
   for (const auto& job : found.jobs)
     if (const auto said = launch::run_alone({"scancel", std::to_string(job.id)}, kAnswerLimit); !said.ok())
       failed.push_back(fmt::format("scancel {}: {}", job.id, launch::last_line(said.err)));
-  for (const auto& row : found.allocations) launch::clean_leftovers(row.spool, row.id);
+  for (const auto& row : found.allocations) launch::kill_orphans(row.spool, row.id);
   for (const auto& far : found.far)
     for (auto& why : launch::end_far(far.options, far.left)) failed.push_back(std::move(why));
   if (failed.empty() && found.unanswered.empty())  // then every part of theirs is over
@@ -165,7 +165,7 @@ std::vector<std::string> end_all(const Leftovers& found) {
   return failed;
 }
 
-int clean(Io& io, const Where& where, bool yes) {
+int clean(Io& io, const SweepSelector& where, bool yes) {
   std::error_code ec;
   if (!std::filesystem::exists(where.db, ec)) return refuse(io, {where.db + ": no such database"});
   auto store = store::Store::open(where.db, store::Mode::kReadOnly);
@@ -195,7 +195,7 @@ int clean(Io& io, const Where& where, bool yes) {
 void add_clean(Registry r) {
   auto* c = r.app.add_subcommand(
       "clean", "show, and with --yes end, what earlier runs left: jobs, processes, folders on hosts");
-  auto where = std::make_shared<Where>();
+  auto where = std::make_shared<SweepSelector>();
   auto yes = std::make_shared<bool>(false);
   add_db(*c, *where);
   c->add_flag("--yes", *yes, "end and remove them; absent: only show them");

@@ -23,7 +23,7 @@ struct CompareCommand {
 };
 
 // NAME in --db, FILE.db (its latest sweep) or FILE.db:NAME.
-Where side_of(const std::string& word, const std::string& db) {
+SweepSelector side_of(const std::string& word, const std::string& db) {
   std::error_code ec;
   if (std::filesystem::is_regular_file(word, ec)) return {word, std::nullopt};
   const auto colon = word.rfind(':');
@@ -38,7 +38,7 @@ struct Side {
   std::vector<Environment> nodes;
 };
 
-Expected<Side> read_side(const Where& where) {
+Expected<Side> read_side(const SweepSelector& where) {
   auto opened = open_sweep(where, store::Mode::kReadOnly);
   if (!opened) return tl::unexpected(opened.error());
   auto rows = opened->store->results(opened->sweep.id);

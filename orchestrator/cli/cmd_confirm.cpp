@@ -18,10 +18,10 @@ namespace sweep::cli {
 namespace {
 
 struct ConfirmCommand {
-  Where where;
+  SweepSelector where;
   std::string metric = "tokens_per_s_gpu";
   i64 top = 3, allocations = 3, repeats = 3, steps = 0;
-  LaunchWish launch;
+  LaunchRequest launch;
   bool quiet = false;
 };
 
@@ -151,7 +151,7 @@ class Confirmation {
     io_.err << fmt::format("{}: allocation {} of {}, {} configurations, {} x {} steps each\n",
                            confirming_.name, visits + 1, o_.allocations, plan_.size(), measure_.repeats,
                            measure_.steps);
-    auto end = drive_once(io_, store_, o_.where.db, confirming_, o_.launch, o_.quiet);
+    auto end = run_pending(io_, store_, o_.where.db, confirming_, o_.launch, o_.quiet);
     const auto released = store_.release_lease(confirming_.id);
     if (end && !released) return tl::unexpected(released.error());
     return end;

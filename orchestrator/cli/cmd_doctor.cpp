@@ -9,7 +9,7 @@
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/doctor_cluster.h"
 #include "orchestrator/cli/doctor_rules.h"
-#include "orchestrator/cli/proofs.h"
+#include "orchestrator/cli/selftest_results.h"
 #include "orchestrator/launch/capture.h"
 #include "schema/codec.h"
 #include "schema/frame.h"
@@ -39,7 +39,7 @@ nlohmann::json ask(const char* program, const std::vector<std::string>& argument
   return *parsed;
 }
 
-void check_folders(const Where& where, std::vector<Finding>& findings) {
+void check_folders(const SweepSelector& where, std::vector<Finding>& findings) {
   std::error_code ec;
   const auto shm = std::filesystem::space("/dev/shm", ec);
   if (ec)
@@ -76,7 +76,7 @@ int tell(Io& io, const std::vector<Finding>& findings, bool as_json, bool strate
   return code;
 }
 
-int examine_cluster(Io& io, const ClusterWish& wish, bool as_json) {
+int examine_cluster(Io& io, const ClusterCheckRequest& wish, bool as_json) {
   const auto section = launch_section_of(wish.proving.grid);
   const auto choice =
       section ? choose_launcher(*section, wish.proving.launch) : tl::unexpected(section.error());
@@ -86,7 +86,7 @@ int examine_cluster(Io& io, const ClusterWish& wish, bool as_json) {
   return findings ? tell(io, *findings, as_json, false) : refuse(io, findings.error());
 }
 
-int examine(Io& io, const Where& where, bool as_json) {
+int examine(Io& io, const SweepSelector& where, bool as_json) {
   std::vector<Finding> findings;
   const auto node = ask("sweep-agent", {"--probe"}, findings);
   const auto rank = ask("sweep-rank", {"facts"}, findings);
@@ -104,8 +104,8 @@ int examine(Io& io, const Where& where, bool as_json) {
 void add_doctor(Registry r) {
   auto* c = r.app.add_subcommand(
       "doctor", "whether this machine, or a cluster, can run sweeps; which strategies were tested where");
-  auto where = std::make_shared<Where>();
-  auto wish = std::make_shared<ClusterWish>();
+  auto where = std::make_shared<SweepSelector>();
+  auto wish = std::make_shared<ClusterCheckRequest>();
   add_db(*c, *where);
   add_proving_options(*c, wish->proving);
   c->add_option("--nodes", wish->nodes, "nodes to check, and to run the test trial on (Slurm)")

@@ -14,7 +14,7 @@ namespace sweep::cli {
 namespace {
 
 struct HeatmapCommand {
-  Where where;
+  SweepSelector where;
   report::HeatmapOptions options;
   std::vector<std::string> only;
   std::string output;

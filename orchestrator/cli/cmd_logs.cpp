@@ -6,7 +6,7 @@
 #include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/holder.h"
-#include "orchestrator/cli/live.h"
+#include "orchestrator/cli/progress_line.h"
 #include "orchestrator/run/recovery.h"
 #include "schema/spool.h"
 
@@ -14,7 +14,7 @@ namespace sweep::cli {
 namespace {
 
 struct LogOptions {
-  Where where;
+  SweepSelector where;
   std::string trial;
   i64 rank = 0;
   std::optional<i64> attempt;
@@ -55,7 +55,7 @@ int logs(Io& io, const LogOptions& o) {
   return written ? kAnswered : refuse(io, written.error());
 }
 
-int ingest(Io& io, const Where& where) {
+int ingest(Io& io, const SweepSelector& where) {
   auto opened = open_sweep(where, store::Mode::kReadWrite);
   if (!opened) return refuse(io, opened.error());
   const auto holder = opened->store->take_lease(opened->sweep.id);
@@ -65,7 +65,7 @@ int ingest(Io& io, const Where& where) {
                                    standing_text(**holder))});
   if (const auto left = opened->store->open_allocations(opened->sweep.id); left && left->empty())
     io.err << fmt::format("nothing to store: no run of sweep {} left results behind\n", opened->sweep.name);
-  Live live(io, opened->sweep.name, {}, false);
+  ProgressLine live(io, opened->sweep.name, {}, false);
   const auto recovered = run::recover(*opened->store, opened->sweep.id, live, {.leave = true});
   const auto released = opened->store->release_lease(opened->sweep.id);
   if (!recovered) return refuse(io, recovered.error());
@@ -89,7 +89,7 @@ void add_logs(Registry r) {
 void add_ingest(Registry r) {
   auto* c = r.app.add_subcommand(
       "ingest", "store the results that a run left in its spool when it died, without running anything");
-  auto where = std::make_shared<Where>();
+  auto where = std::make_shared<SweepSelector>();
   add_sweep(*c, *where);
   add_db(*c, *where);
   c->callback([r, where] { r.chosen = [r, where] { return ingest(r.io, *where); }; });

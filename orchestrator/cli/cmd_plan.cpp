@@ -24,7 +24,7 @@ struct PlanOptions {
   std::string grid;
   std::uint64_t max_points = grid::ReadOptions{}.max_points;
   bool list = false, json = false, sbatch = false;
-  Where where;
+  SweepSelector where;
 };
 
 ResultRow as_row(const PlanEntry& entry) {
@@ -137,7 +137,7 @@ Expected<void> add_events(report::ExplainView& view, store::Store& store, i64 sw
   return {};
 }
 
-int explain(Io& io, const Where& where, const std::string& prefix, bool as_json) {
+int explain(Io& io, const SweepSelector& where, const std::string& prefix, bool as_json) {
   auto opened = open_sweep(where, store::Mode::kReadOnly);
   if (!opened) return refuse(io, opened.error());
   auto& store = *opened->store;
@@ -183,7 +183,7 @@ void add_plan(Registry r) {
 void add_explain(Registry r) {
   auto* c = r.app.add_subcommand("explain",
                                  "one trial: its configuration, why it was pruned or how its attempts ended");
-  auto where = std::make_shared<Where>();
+  auto where = std::make_shared<SweepSelector>();
   auto id = std::make_shared<std::string>();
   c->add_option("ID", *id, "trial id, or the beginning of one")->required();
   add_sweep(*c, *where);

@@ -20,7 +20,7 @@ namespace sweep::cli {
 namespace {
 
 struct QueryCommand {
-  Where where;
+  SweepSelector where;
   std::string sql;
   std::vector<std::string> set;
   double seconds = 120;

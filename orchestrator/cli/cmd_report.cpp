@@ -15,7 +15,7 @@ namespace sweep::cli {
 namespace {
 
 struct ReportCommand {
-  Where where;
+  SweepSelector where;
   std::string output, headroom = "5%";
   report::ReportInput input;
 };

@@ -12,11 +12,11 @@
 #include "orchestrator/cli/gpu_hours.h"
 #include "orchestrator/cli/holder.h"
 #include "orchestrator/cli/launchers.h"
-#include "orchestrator/cli/live.h"
 #include "orchestrator/cli/planning.h"
+#include "orchestrator/cli/progress_line.h"
 #include "orchestrator/cli/rehearsal.h"
 #include "orchestrator/report/format.h"
-#include "orchestrator/run/conductor.h"
+#include "orchestrator/run/run_sweep.h"
 #include "schema/codec.h"
 #include "schema/own_job.h"
 #include "schema/rehearsal.h"
@@ -26,8 +26,8 @@ namespace sweep::cli {
 namespace {
 
 struct RunOptions {
-  Where where;
-  LaunchWish launch;
+  SweepSelector where;
+  LaunchRequest launch;
   std::string grid;
   std::string as_job;  // a partition; empty: this process runs it
   std::vector<std::string> retry;
@@ -87,7 +87,7 @@ nlohmann::json kept_options(const grid::Grid& grid, const std::string& on, const
   const auto hours = o.gpu_hours ? o.gpu_hours : grid.limits.gpu_hours;
   if (hours) kept["gpu_hours"] = *hours;
   if (o.launch.slots > 0) kept["slots"] = o.launch.slots;
-  if (o.launch.start != LaunchWish{}.start) kept["start"] = o.launch.start;
+  if (o.launch.start != LaunchRequest{}.start) kept["start"] = o.launch.start;
   if (!o.launch.screen.empty()) kept["screen"] = o.launch.screen;
   if (o.rehearse) kept["rehearse_ranks"] = o.rehearse_ranks;
   return kept;
@@ -137,7 +137,7 @@ std::optional<int> attach(Io& io, store::Store& store, const store::SweepRow& sw
                         sweep.name, holder_name(holder));
   auto shown = varying_axes(store, sweep.id);
   if (!shown) return refuse(io, shown.error());
-  Live live(io, sweep.name, std::move(*shown), o.quiet);
+  ProgressLine live(io, sweep.name, std::move(*shown), o.quiet);
   const auto end = run::watch(store, sweep.id, live);
   live.close();
   if (!end) return refuse(io, end.error());
@@ -162,16 +162,16 @@ std::optional<int> take_or_watch(Io& io, store::Store& store, const store::Sweep
 }
 
 // Runs what is pending; REQUIRES the lease.
-Expected<run::RunEnd> conduct(Io& io, store::Store& store, const store::SweepRow& sweep,
-                              const LaunchChoice& choice, const RunOptions& o) {
+Expected<run::RunEnd> run_sweep(Io& io, store::Store& store, const store::SweepRow& sweep,
+                                const LaunchChoice& choice, const RunOptions& o) {
   auto settings = settings_for(sweep, o);
   if (!settings) return tl::unexpected(settings.error());
   const auto make = prepare_launcher(choice, o.launch, *settings);
   if (!make) return tl::unexpected(make.error());
   auto shown = varying_axes(store, sweep.id);
   if (!shown) return tl::unexpected(shown.error());
-  Live live(io, sweep.name, std::move(*shown), o.quiet);
-  auto end = run::conduct(store, *settings, *make, live);
+  ProgressLine live(io, sweep.name, std::move(*shown), o.quiet);
+  auto end = run::run_sweep(store, *settings, *make, live);
   live.close();
   return end;
 }
@@ -188,7 +188,7 @@ std::vector<std::string> words_for_job(const LaunchChoice& choice, const RunOpti
   add("--agent", path(o.launch.agent));
   add("--rank", path(o.launch.rank));
   add("--slots", std::to_string(o.launch.slots));
-  add("--jobid", std::to_string(choice.standing));
+  add("--jobid", std::to_string(choice.existing_job));
   if (o.gpu_hours) add("--gpu-hours", fmt::format("{}", *o.gpu_hours));
   return out;
 }
@@ -215,7 +215,7 @@ int hand_over(Io& io, store::Store& store, const store::SweepRow& sweep, const L
 int drive(Io& io, store::Store& store, const store::SweepRow& sweep, const LaunchChoice& choice,
           const RunOptions& o) {
   if (!o.as_job.empty()) return hand_over(io, store, sweep, choice, o);
-  const auto end = conduct(io, store, sweep, choice, o);
+  const auto end = run_sweep(io, store, sweep, choice, o);
   if (end && end->end == run::End::kLeft) return finish(io, store, sweep.id, *end);
   const auto released = store.release_lease(sweep.id);
   if (!end) return refuse(io, end.error());
@@ -301,7 +301,7 @@ Expected<LaunchChoice> kept_choice(const store::SweepRow& sweep, const RunOption
   const auto kept = parse_json(sweep.options_json);
   if (!kept) return fail("the sweep's stored options: " + kept.error().message);
   if (is_rehearsal(sweep.name)) return rehearsal_choice();
-  LaunchWish wish = o.launch;
+  LaunchRequest wish = o.launch;
   if (wish.on.empty()) wish.on = kept->value("launcher", "local");
   return choose_launcher(dump(kept->value("launch", nlohmann::json::object())), wish);
 }
@@ -334,13 +334,13 @@ int resume(Io& io, const RunOptions& o) {
 
 }  // namespace
 
-Expected<run::RunEnd> drive_once(Io& io, store::Store& store, const std::string& db,
-                                 const store::SweepRow& sweep, const LaunchWish& wish, bool quiet) {
+Expected<run::RunEnd> run_pending(Io& io, store::Store& store, const std::string& db,
+                                  const store::SweepRow& sweep, const LaunchRequest& wish, bool quiet) {
   RunOptions o;
   o.where.db = db, o.launch = wish, o.quiet = quiet;
   const auto choice = kept_choice(sweep, o);
   if (!choice) return tl::unexpected(choice.error());
-  return conduct(io, store, sweep, *choice, o);
+  return run_sweep(io, store, sweep, *choice, o);
 }
 
 void add_run(Registry r) {

@@ -10,8 +10,8 @@
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/planning.h"
-#include "orchestrator/cli/proofs.h"
-#include "orchestrator/cli/proving.h"
+#include "orchestrator/cli/selftest.h"
+#include "orchestrator/cli/selftest_results.h"
 #include "schema/codec.h"
 #include "schema/version.h"
 
@@ -19,7 +19,7 @@ namespace sweep::cli {
 namespace {
 
 struct SelftestOptions {
-  ProvingWish wish;
+  SelfTestRequest wish;
   Stage stage;
   i64 ranks_per_node = 0;
   std::vector<std::string> only;
@@ -103,8 +103,8 @@ void print_json(Io& io, const std::vector<Row>& rows, const std::string& ended) 
   io.out << dump({{"version", kVersion}, {"build", kBuild}, {"strategies", std::move(list)}}) << "\n";
 }
 
-Proofs proofs_of(const std::vector<Row>& rows) {
-  Proofs out;
+SelfTestResults proofs_of(const std::vector<Row>& rows) {
+  SelfTestResults out;
   const std::string today = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
   for (const Row& row : rows)
     if (row.found)

@@ -14,7 +14,7 @@ namespace sweep::cli {
 namespace {
 
 struct ServeCommand {
-  Where where;
+  SweepSelector where;
   report::HeatmapOptions options;
   int port = 0;
 };

@@ -26,7 +26,7 @@ struct SimulateOptions {
 // A cluster as large as the run would hold of it.
 Expected<simulate::Assumptions> assumptions(const SimulateOptions& o, const grid::Grid& grid) {
   auto out = o.assumed;
-  LaunchWish wish;
+  LaunchRequest wish;
   wish.on = "slurm";
   const auto choice = choose_launcher(grid.launch, wish);
   if (!choice) return tl::unexpected(choice.error());

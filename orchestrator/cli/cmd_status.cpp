@@ -5,23 +5,23 @@
 #include <ostream>
 
 #include "orchestrator/cli/as_json.h"
-#include "orchestrator/cli/board.h"
 #include "orchestrator/cli/command.h"
-#include "orchestrator/cli/live.h"
-#include "orchestrator/run/conductor.h"
+#include "orchestrator/cli/progress_line.h"
+#include "orchestrator/cli/status_board.h"
+#include "orchestrator/run/run_sweep.h"
 
 namespace sweep::cli {
 namespace {
 
 int watch_it(Io& io, Opened& opened, std::vector<report::Field> shown) {
   std::signal(SIGPIPE, SIG_DFL);  // `| head` ends it; it writes no file
-  Board board(io, *opened.store, opened.sweep, std::move(shown));
+  StatusBoard board(io, *opened.store, opened.sweep, std::move(shown));
   const auto end = run::watch(*opened.store, opened.sweep.id, board);
   if (!end) return refuse(io, end.error());
   return end->end == run::End::kInterrupted ? kInterrupted : kAnswered;
 }
 
-int status(Io& io, const Where& where, bool watch, bool as_json) {
+int status(Io& io, const SweepSelector& where, bool watch, bool as_json) {
   auto opened = open_sweep(where, store::Mode::kReadOnly);
   if (!opened) return refuse(io, opened.error());
   auto shown = varying_axes(*opened->store, opened->sweep.id);
@@ -46,7 +46,7 @@ int status(Io& io, const Where& where, bool watch, bool as_json) {
 void add_status(Registry r) {
   auto* c = r.app.add_subcommand("status",
                                  "progress of a sweep: trials by outcome, the best so far, what runs now");
-  auto where = std::make_shared<Where>();
+  auto where = std::make_shared<SweepSelector>();
   auto watch = std::make_shared<bool>(false);
   auto json = std::make_shared<bool>(false);
   add_db(*c, *where);

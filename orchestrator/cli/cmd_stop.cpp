@@ -33,7 +33,7 @@ int stop_unheard(Io& io, const Opened& opened, const store::LeaseHolder& holder,
   return kUnanswered;
 }
 
-int stop(Io& io, const Where& where, bool now) {
+int stop(Io& io, const SweepSelector& where, bool now) {
   auto opened = open_sweep(where, store::Mode::kReadWrite);
   if (!opened) return refuse(io, opened.error());
   const auto holder = holder_of(*opened->store, opened->sweep.id);
@@ -51,7 +51,7 @@ int stop(Io& io, const Where& where, bool now) {
 
 void add_stop(Registry r) {
   auto* c = r.app.add_subcommand("stop", "stop a running sweep; `sweep resume` continues it");
-  auto where = std::make_shared<Where>();
+  auto where = std::make_shared<SweepSelector>();
   auto now = std::make_shared<bool>(false);
   add_db(*c, *where);
   add_sweep(*c, *where);

@@ -14,7 +14,7 @@ namespace sweep::cli {
 namespace {
 
 struct TableCommand {
-  Where where;
+  SweepSelector where;
   std::string kind, output;
   report::SourceTableOptions options;
   bool json = false, csv = false, markdown = false;

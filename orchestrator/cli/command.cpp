@@ -14,18 +14,18 @@ int refuse(Io& io, const Error& error) {
   return error.disk_full ? kExitDiskFull : kBadInput;
 }
 
-void add_db(CLI::App& command, Where& where) {
+void add_db(CLI::App& command, SweepSelector& where) {
   command.add_option("--db", where.db, "the results database (SQLite file)")
       ->envname("SWEEP_DB")
       ->capture_default_str()
       ->type_name("FILE");
 }
 
-void add_sweep(CLI::App& command, Where& where) {
+void add_sweep(CLI::App& command, SweepSelector& where) {
   command.add_option("SWEEP", where.sweep, "name of the sweep; absent: the latest of the database");
 }
 
-Expected<Opened> open_sweep(const Where& where, store::Mode mode) {
+Expected<Opened> open_sweep(const SweepSelector& where, store::Mode mode) {
   std::error_code ec;
   if (!std::filesystem::exists(where.db, ec))
     return fail(fmt::format("{}: no such database; `sweep run GRID --db {}` makes one", where.db, where.db));

@@ -81,18 +81,18 @@ void add_manual(Registry);
 int refuse(Io&, const Error&);
 
 // --db and the name of a sweep, as most commands take them.
-struct Where {
+struct SweepSelector {
   std::string db = "sweep.db";
   std::optional<std::string> sweep;
 };
-void add_db(CLI::App& command, Where&);
-void add_sweep(CLI::App& command, Where&);  // optional positional: absent means the latest
+void add_db(CLI::App& command, SweepSelector&);
+void add_sweep(CLI::App& command, SweepSelector&);  // optional positional: absent means the latest
 
 struct Opened {
   std::unique_ptr<store::Store> store;
   store::SweepRow sweep;
 };
-Expected<Opened> open_sweep(const Where&, store::Mode);
+Expected<Opened> open_sweep(const SweepSelector&, store::Mode);
 
 // Writes to a file atomically, or to out when path is empty or "-".
 Expected<void> write_output(Io&, const std::string& path, const std::string& bytes);

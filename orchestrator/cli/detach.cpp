@@ -50,7 +50,7 @@ int spawn_session(pid_t& pid, std::vector<std::string> words, const std::filesys
   return error;
 }
 
-std::optional<store::LeaseHolder> holder_of(const Where& db, const std::string& sweep) {
+std::optional<store::LeaseHolder> holder_of(const SweepSelector& db, const std::string& sweep) {
   const auto opened = open_sweep({db.db, sweep}, store::Mode::kReadOnly);
   if (!opened) return std::nullopt;
   const auto holder = opened->store->lease(opened->sweep.id);
@@ -59,7 +59,7 @@ std::optional<store::LeaseHolder> holder_of(const Where& db, const std::string& 
 
 }  // namespace
 
-int detach(Io& io, const std::string& flag, const Where& db, const std::string& sweep,
+int detach(Io& io, const std::string& flag, const SweepSelector& db, const std::string& sweep,
            const std::filesystem::path& log, const std::vector<std::string>& more) {
   auto words = own_words();
   std::erase(words, flag);

@@ -48,31 +48,31 @@ std::vector<nlohmann::json> objects_in(const std::string& text) {
   return out;
 }
 
-launch::SshShell::Said ask_host(const launch::SshOptions& options, const std::string& host,
-                                const std::string& line, std::string input, double limit_s) {
+launch::SshShell::CommandResult ask_host(const launch::SshOptions& options, const std::string& host,
+                                         const std::string& line, std::string input, double limit_s) {
   boost::asio::io_context io;
   launch::SshShell shell(io, options);
-  launch::SshShell::Said said;
+  launch::SshShell::CommandResult said;
   shell.ask(host, line, std::move(input), limit_s,
-            [&](const launch::SshShell::Said& answer) { said = answer; });
+            [&](const launch::SshShell::CommandResult& answer) { said = answer; });
   io.run();
   return said;
 }
 
 // `host`: as one tries it by hand.
-std::string cause_of(const launch::SshShell::Said& said, const std::string& host) {
+std::string cause_of(const launch::SshShell::CommandResult& said, const std::string& host) {
   if (said.code == 255) return launch::why_ssh_failed(host, said.err);
   if (said.timed_out) return "no answer in time";
   const std::string line = first_line(said.err.empty() ? said.out : said.err);
   return line.empty() ? fmt::format("exit code {}", said.code) : line;
 }
 
-std::string rank_there(const ProvingWish& wish, const std::string& named) {
+std::string rank_there(const SelfTestRequest& wish, const std::string& named) {
   if (!named.empty()) return named;
   return wish.launch.rank.empty() ? (program_dir() / "sweep-rank").string()
                                   : std::filesystem::absolute(wish.launch.rank).string();
 }
-std::string agent_here(const ProvingWish& wish) {
+std::string agent_here(const SelfTestRequest& wish) {
   return wish.launch.agent.empty() ? (program_dir() / "sweep-agent").string()
                                    : std::filesystem::absolute(wish.launch.agent).string();
 }
@@ -81,9 +81,9 @@ std::string agent_here(const ProvingWish& wish) {
 std::string probe_line(const launch::SshOptions& options, const launch::SshHost& host,
                        const std::string& rank) {
   const std::string enter = fmt::format("umask 077; mkdir -p {0} && cd {0} || exit {1}; ",
-                                        launch::far_word(options.directory), kNoFolder);
+                                        launch::remote_word(options.directory), kNoFolder);
   const std::string words = fmt::format("--probe \"$(pwd -P)\" {}", launch::shell_word(rank));
-  if (!host.agent.empty()) return enter + "pwd -P; " + launch::far_word(host.agent) + " " + words;
+  if (!host.agent.empty()) return enter + "pwd -P; " + launch::remote_word(host.agent) + " " + words;
   return enter + fmt::format(
                      "pwd -P; t=$(mktemp ./doctor.XXXXXX) && cat > \"$t\" && chmod 700 \"$t\" || {{ rm -f "
                      "\"$t\"; exit {}; "
@@ -92,7 +92,8 @@ std::string probe_line(const launch::SshOptions& options, const launch::SshHost&
 }
 
 // Why the probe gave no answer, and what to do about it.
-Finding no_probe(const launch::SshShell::Said& said, const launch::SshHost& host, const std::string& hand) {
+Finding no_probe(const launch::SshShell::CommandResult& said, const launch::SshHost& host,
+                 const std::string& hand) {
   const auto cause = cause_of(said, hand);
   if (said.code == kNoFolder)
     return {host.name + " folder", Health::kBad,
@@ -106,7 +107,7 @@ Finding no_probe(const launch::SshShell::Said& said, const launch::SshHost& host
           fmt::format("its sweep-agent does not run: {}: {}", cause, way)};
 }
 
-std::vector<Finding> examine_host(const ClusterWish& wish, const launch::SshOptions& options,
+std::vector<Finding> examine_host(const ClusterCheckRequest& wish, const launch::SshOptions& options,
                                   const launch::SshHost& host, const std::string& agent) {
   const auto hand = launch::by_hand(options, host.name);
   const auto reached = ask_host(options, host.name, "echo \"$HOME\"", "", kReach);
@@ -122,7 +123,7 @@ std::vector<Finding> examine_host(const ClusterWish& wish, const launch::SshOpti
   std::vector<Finding> out{{host.name + " reach", Health::kGood, "answers"}};
   NodeWants wants;
   wants.node = host.name, wants.version = kVersion, wants.hardware = host.hardware;
-  wants.rank = launch::far_path(rank_there(wish.proving, host.rank), first_line(reached.out));
+  wants.rank = launch::remote_path(rank_there(wish.proving, host.rank), first_line(reached.out));
   wants.asked_unix_ns = unix_ns_now();
   const auto said = ask_host(options, host.name, probe_line(options, host, wants.rank),
                              host.agent.empty() ? agent : "", kProbe);
@@ -143,7 +144,7 @@ bool any_bad(const std::vector<Finding>& findings) {
   return false;
 }
 
-Expected<void> add_loop(Io& io, const ClusterWish& wish, i64 nodes, std::vector<Finding>& findings) {
+Expected<void> add_loop(Io& io, const ClusterCheckRequest& wish, i64 nodes, std::vector<Finding>& findings) {
   if (any_bad(findings)) {
     findings.push_back({"loop", Health::kWarning, "skipped until the errors above are fixed"});
     return {};
@@ -184,7 +185,7 @@ std::vector<Finding> judge_partition(const launch::SlurmOptions& options, i64 no
 }
 
 // The script a run would submit, asked of sbatch without submitting it.
-Finding judge_submission(const ClusterWish& wish, const launch::SlurmOptions& options) {
+Finding judge_submission(const ClusterCheckRequest& wish, const launch::SlurmOptions& options) {
   launch::AllocationRequest request;
   request.id = "a0001-00000000";
   request.spool = std::filesystem::absolute(wish.proving.db + ".spool") / request.id;
@@ -199,14 +200,14 @@ Finding judge_submission(const ClusterWish& wish, const launch::SlurmOptions& op
 }
 
 // One task of the agent's probe on each node.
-std::vector<Finding> judge_nodes(const ClusterWish& wish, const launch::SlurmOptions& options,
+std::vector<Finding> judge_nodes(const ClusterCheckRequest& wish, const launch::SlurmOptions& options,
                                  const LaunchChoice& choice) {
   const auto folder = std::filesystem::absolute(wish.proving.db).parent_path().string();
   const std::string rank = rank_there(wish.proving, "");
   std::vector<std::string> words{"srun", fmt::format("--nodes={}", wish.nodes), "--ntasks-per-node=1",
                                  "--quiet", "--mpi=none"};
-  if (choice.standing > 0) {
-    words.push_back(fmt::format("--jobid={}", choice.standing));
+  if (choice.existing_job > 0) {
+    words.push_back(fmt::format("--jobid={}", choice.existing_job));
     words.emplace_back("--overlap");
   } else {
     words.insert(words.end(), {"--immediate=60", "--time=5", "--job-name=sweep-doctor"});
@@ -241,7 +242,8 @@ std::int64_t unix_ns_now() {
   return std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
-Expected<std::vector<Finding>> examine_ssh(Io& io, const ClusterWish& wish, const LaunchChoice& choice) {
+Expected<std::vector<Finding>> examine_ssh(Io& io, const ClusterCheckRequest& wish,
+                                           const LaunchChoice& choice) {
   const auto settings = parse_json(choice.settings);
   if (!settings) return tl::unexpected(settings.error());
   const auto options = launch::ssh_options_from(*settings);
@@ -256,13 +258,14 @@ Expected<std::vector<Finding>> examine_ssh(Io& io, const ClusterWish& wish, cons
   return findings;
 }
 
-Expected<std::vector<Finding>> examine_slurm(Io& io, const ClusterWish& wish, const LaunchChoice& choice) {
+Expected<std::vector<Finding>> examine_slurm(Io& io, const ClusterCheckRequest& wish,
+                                             const LaunchChoice& choice) {
   const auto settings = parse_json(choice.settings);
   if (!settings) return tl::unexpected(settings.error());
   const auto options = launch::slurm_options_from(*settings);
   if (!options) return tl::unexpected(options.error());
   std::vector<Finding> findings{judge_controller()};
-  if (!any_bad(findings) && choice.standing == 0) {
+  if (!any_bad(findings) && choice.existing_job == 0) {
     for (auto& finding : judge_partition(*options, wish.nodes)) findings.push_back(std::move(finding));
     findings.push_back(judge_submission(wish, *options));
   }

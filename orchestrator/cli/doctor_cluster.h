@@ -5,21 +5,21 @@
 #include <vector>
 
 #include "orchestrator/cli/doctor_rules.h"
-#include "orchestrator/cli/proving.h"
+#include "orchestrator/cli/selftest.h"
 
 namespace sweep::cli {
 
-struct ClusterWish {
-  ProvingWish proving;           // db: where the user's own database would lie
+struct ClusterCheckRequest {
+  SelfTestRequest proving;       // db: where the user's own database would lie
   std::string hardware = "cpu";  // of the attempt over the nodes
   i64 nodes = 2;
 };
 
 // Error: settings that no launcher takes.
-Expected<std::vector<Finding>> examine_ssh(Io&, const ClusterWish&, const LaunchChoice&);
-Expected<std::vector<Finding>> examine_slurm(Io&, const ClusterWish&, const LaunchChoice&);
+Expected<std::vector<Finding>> examine_ssh(Io&, const ClusterCheckRequest&, const LaunchChoice&);
+Expected<std::vector<Finding>> examine_slurm(Io&, const ClusterCheckRequest&, const LaunchChoice&);
 // Ports and the loop over the nodes, by an attempt of a few steps. Nothing is left of its database.
-Expected<std::vector<Finding>> examine_loop(Io&, const ClusterWish&, i64 nodes);
+Expected<std::vector<Finding>> examine_loop(Io&, const ClusterCheckRequest&, i64 nodes);
 
 std::int64_t unix_ns_now();
 

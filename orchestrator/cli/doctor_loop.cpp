@@ -14,7 +14,7 @@ namespace {
 constexpr i64 kMostNodes = 8;  // the tiny batch divides over no more
 
 // The strategy of the selftest that spans nodes with one rank each; every collective is run beside it.
-Expected<Trial> loop_trial(const ClusterWish& wish, i64 nodes) {
+Expected<Trial> loop_trial(const ClusterCheckRequest& wish, i64 nodes) {
   i64 spanned = 1;
   while (spanned * 2 <= std::min(nodes, kMostNodes)) spanned *= 2;
   Stage stage;
@@ -106,12 +106,12 @@ Expected<std::vector<Finding>> read_loop(const std::string& db, const Proved& pr
 
 }  // namespace
 
-Expected<std::vector<Finding>> examine_loop(Io& io, const ClusterWish& wish, i64 nodes) {
+Expected<std::vector<Finding>> examine_loop(Io& io, const ClusterCheckRequest& wish, i64 nodes) {
   const auto trial = loop_trial(wish, nodes);
   if (!trial) return tl::unexpected(trial.error());
   const auto folder =
       std::filesystem::absolute(wish.proving.db).parent_path() / fmt::format("sweep-doctor-{}", ::getpid());
-  ClusterWish own = wish;
+  ClusterCheckRequest own = wish;
   own.proving.db = (folder / "doctor.db").string();
   own.proving.quiet = true;
   own.proving.launch.screen = "show";

@@ -23,7 +23,7 @@
 namespace sweep::cli {
 namespace {
 
-using exports::Courier;
+using exports::RetryingClient;
 
 std::vector<exports::StepValues> history_of(const std::vector<metrics::WholeStep>& steps) {
   const auto ms = [](i64 ns) { return static_cast<double>(ns) / 1e6; };
@@ -47,7 +47,7 @@ std::vector<exports::StepValues> history_of(const std::vector<metrics::WholeStep
 // The finished trials of a sweep, ready to be read one by one.
 class Finished {
  public:
-  static Expected<Finished> open(const Where& where) {
+  static Expected<Finished> open(const SweepSelector& where) {
     auto opened = open_sweep(where, store::Mode::kReadOnly);
     if (!opened) return tl::unexpected(opened.error());
     auto rows = opened->store->results(opened->sweep.id);
@@ -103,9 +103,9 @@ class Finished {
 };
 
 // Progress and remarks on standard error; on a terminal the progress is one line that redraws.
-class Telling {
+class ProgressPrinter {
  public:
-  explicit Telling(Io& io) : io_(io) {}
+  explicit ProgressPrinter(Io& io) : io_(io) {}
   void note(const std::string& sentence) {
     clear();
     io_.err << sentence << '\n' << std::flush;
@@ -145,8 +145,8 @@ int conclude(Io& io, const exports::Deliveries& done, const Finished& trials, co
   if (done.complete()) return kAnswered;
   if (done.stopped_by) io.err << "sweep: " << done.stopped_by->sentence << '\n';
   io.err << "run it again to send what is missing\n";
-  return done.stopped_by && done.stopped_by->kind == exports::Trouble::kInterrupted ? kInterrupted
-                                                                                    : kUnanswered;
+  return done.stopped_by && done.stopped_by->kind == exports::DeliveryError::kInterrupted ? kInterrupted
+                                                                                          : kUnanswered;
 }
 
 // What both online exports do around their tracker.
@@ -154,17 +154,17 @@ class Connection {
  public:
   Connection(Io& io, const ExportOptions& o) : io_(io), o_(o), telling_(io) {}
 
-  Expected<Courier> courier(const std::string& base, exports::Credentials credentials) {
+  Expected<RetryingClient> courier(const std::string& base, exports::Credentials credentials) {
     if (exports::sends_in_the_clear(base) && !credentials.authorization.empty())
       telling_.note(fmt::format("note: the key travels unencrypted to {}", base));
     auto http = exports::Http::make({o_.ca, o_.timeout_s, [this] { return interrupts_.asked(); }},
                                     std::move(credentials));
     if (!http) return tl::unexpected(http.error());
     http_ = std::move(*http);
-    return Courier({[this](const exports::Request& request) { return http_->send(request); },
-                    [this](double seconds) { return interrupts_.pause(seconds); },
-                    [this](const std::string& sentence) { telling_.note(sentence); }},
-                   {});
+    return RetryingClient({[this](const exports::Request& request) { return http_->send(request); },
+                           [this](double seconds) { return interrupts_.pause(seconds); },
+                           [this](const std::string& sentence) { telling_.note(sentence); }},
+                          {});
   }
   std::function<void(const std::string&)> note() {
     return [this](const std::string& sentence) { telling_.note(sentence); };
@@ -192,7 +192,7 @@ class Connection {
  private:
   Io& io_;
   const ExportOptions& o_;
-  Telling telling_;
+  ProgressPrinter telling_;
   exports::Interrupts interrupts_;
   std::unique_ptr<exports::Http> http_;
 };
@@ -244,10 +244,10 @@ int export_wandb_offline(Io& io, const ExportOptions& o) {
   const exports::WandbOffline writer(o.offline, first_of(o.entity, "WANDB_ENTITY", ""), project);
   exports::Deliveries done;
   exports::Interrupts interrupts;
-  Telling telling(io);
+  ProgressPrinter telling(io);
   for (i64 i = 0; i < trials->size(); ++i) {
     if (interrupts.asked()) {
-      done.stopped_by = exports::Trouble{exports::Trouble::kInterrupted, "interrupted"};
+      done.stopped_by = exports::DeliveryError{exports::DeliveryError::kInterrupted, "interrupted"};
       break;
     }
     const auto run = trials->run(i);

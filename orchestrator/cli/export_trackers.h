@@ -10,7 +10,7 @@
 namespace sweep::cli {
 
 struct ExportOptions {
-  Where where;
+  SweepSelector where;
   std::string format, output, metric = "tokens_per_s_gpu";
   std::string uri, project, entity, experiment, offline, ca, key_file;
   double timeout_s = 60;

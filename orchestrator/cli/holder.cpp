@@ -16,7 +16,7 @@ namespace {
 constexpr double kSlurmLimit = 20;                           // seconds
 constexpr auto kLookEvery = std::chrono::milliseconds(200);  // at the lease
 constexpr auto kAskSlurmEvery = std::chrono::seconds(5);
-using store::Beat, store::Claim, store::LeaseHolder, store::Standing;
+using store::Beat, store::Claim, store::LeaseHolder, store::LeaseStatus;
 
 store::JobWord word_on(const LeaseHolder& holder) {
   const auto word = launch::end_of_job(
@@ -55,7 +55,8 @@ std::string silence_text(const LeaseHolder& holder) {
 // One attempt after another to take a lease whose holder is not heard.
 class Obtaining {
  public:
-  Obtaining(Io& io, store::Store& store, const store::SweepRow& sweep, const Where& where, bool take_over)
+  Obtaining(Io& io, store::Store& store, const store::SweepRow& sweep, const SweepSelector& where,
+            bool take_over)
       : io_(io), store_(store), sweep_(sweep), where_(where), claim_{.take_over = take_over} {}
 
   Expected<Holder> run() {
@@ -91,7 +92,7 @@ class Obtaining {
   // It lives; or enough was seen to know that a person must decide.
   bool settled(const LeaseHolder& holder) const {
     return holder.heartbeats ||
-           (holder.standing == Standing::kUncertain && holder.watched && !claim_.take_over);
+           (holder.standing == LeaseStatus::kUncertain && holder.watched && !claim_.take_over);
   }
   void say_first(const LeaseHolder& holder) {
     const bool decided = claim_.take_over || known_gone(holder);
@@ -115,7 +116,7 @@ class Obtaining {
   Io& io_;
   store::Store& store_;
   const store::SweepRow& sweep_;
-  const Where& where_;
+  const SweepSelector& where_;
   Claim claim_;
   std::chrono::steady_clock::time_point asked_;
 };
@@ -134,8 +135,8 @@ Expected<Holder> holder_of(store::Store& store, i64 sweep, bool patient) {
   return holder;
 }
 
-Expected<Holder> obtain_lease(Io& io, store::Store& store, const store::SweepRow& sweep, const Where& where,
-                              bool take_over) {
+Expected<Holder> obtain_lease(Io& io, store::Store& store, const store::SweepRow& sweep,
+                              const SweepSelector& where, bool take_over) {
   return Obtaining(io, store, sweep, where, take_over).run();
 }
 

@@ -17,9 +17,10 @@ Expected<Holder> holder_of(store::Store&, i64 sweep, bool patient = false);
 
 // Takes the lease, as Store::take_lease. A holder that is not heard is asked after and looked at until it is known to
 // live, known to be gone, or in doubt; then the answer is uncertain and has been told with what to type.
-Expected<Holder> obtain_lease(Io&, store::Store&, const store::SweepRow&, const Where&, bool take_over);
+Expected<Holder> obtain_lease(Io&, store::Store&, const store::SweepRow&, const SweepSelector&,
+                              bool take_over);
 inline bool uncertain(const Holder& holder) {
-  return holder && holder->standing == store::Standing::kUncertain;
+  return holder && holder->standing == store::LeaseStatus::kUncertain;
 }
 
 // "process 631 on n3 (Slurm job 12)"

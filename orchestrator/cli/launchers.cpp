@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr double kWorthAHost = 10;  // seconds of work: hosts wait in no queue, and start within some seconds
 
-Expected<launch::Programs> programs_for(const LaunchWish& wish) {
+Expected<launch::Programs> programs_for(const LaunchRequest& wish) {
   launch::Programs out{wish.agent.empty() ? program_dir() / "sweep-agent" : fs::absolute(wish.agent),
                        wish.rank.empty() ? program_dir() / "sweep-rank" : fs::absolute(wish.rank),
                        wish.start == "zygote"};
@@ -47,13 +47,14 @@ run::MakeLauncher local_maker(const launch::Programs& programs) {
 
 // An allocation that is there already: its nodes, and how long it lasts. 0 nodes: it has none, or Slurm does not say.
 void ask_standing(launch::SlurmOptions& options) {
-  const auto said = launch::run_alone({"squeue", "--noheader", fmt::format("--jobs={}", options.standing),
+  const auto said = launch::run_alone({"squeue", "--noheader", fmt::format("--jobs={}", options.existing_job),
                                        "--states=RUNNING", "--format=%D|%L"},
                                       60);
   options.max_nodes = said.ok() ? std::atoll(said.out.c_str()) : 0;
   const auto left = said.out.find('|');
   if (said.ok() && left != std::string::npos)
-    options.standing_s = launch::slurm_seconds(said.out.substr(left + 1, said.out.find('\n') - left - 1));
+    options.existing_job_seconds_left =
+        launch::slurm_seconds(said.out.substr(left + 1, said.out.find('\n') - left - 1));
 }
 
 std::set<std::string> partitions_of(const launch::SlurmOptions& options) {
@@ -63,32 +64,32 @@ std::set<std::string> partitions_of(const launch::SlurmOptions& options) {
   };
   std::set<std::string> out{named(options.ask)};
   for (const auto& [hardware, asks] : options.hardware)
-    out.insert(named(launch::slurm_asks_for(hardware, options)));
+    out.insert(named(launch::sbatch_options_for(hardware, options)));
   if (options.head.contains("partition")) out.insert(named(options.head));
   return out;
 }
 
 Expected<run::MakeLauncher> slurm_maker(const LaunchChoice& choice, const nlohmann::json& settings,
-                                        const launch::Programs& programs, const LaunchWish& wish,
+                                        const launch::Programs& programs, const LaunchRequest& wish,
                                         run::Settings& s) {
   auto options = launch::slurm_options_from(settings);
   if (!options) return tl::unexpected(options.error());
-  options->standing = choice.standing;
-  if (choice.standing > 0) {
+  options->existing_job = choice.existing_job;
+  if (choice.existing_job > 0) {
     options->max_allocations = 1;
     ask_standing(*options);
     if (options->max_nodes < 1)
-      return fail(fmt::format("Slurm tells of no nodes of job {}: is it running?", choice.standing));
+      return fail(fmt::format("Slurm tells of no nodes of job {}: is it running?", choice.existing_job));
   }
-  if (choice.standing == 0)
+  if (choice.existing_job == 0)
     if (auto known = know_partitions(*options); !known) return tl::unexpected(known.error());
-  s.by_need = true;
+  s.allocate_per_shape = true;
   if (wish.slots > 0) options->slots = wish.slots;
   const auto slots = slots_of(*options);
   if (!slots) return tl::unexpected(slots.error());
   s.slots = *slots;
   s.bounds = {options->max_nodes, options->max_allocations, options->time_s, options->allocation_nodes,
-              choice.standing > 0};
+              choice.existing_job > 0};
   s.bounds.spread_s = options->spread_s;
   return run::MakeLauncher(
       [options = std::move(*options), programs](boost::asio::io_context& io, launch::Launcher::Sink sink) {
@@ -100,7 +101,7 @@ Expected<run::MakeLauncher> ssh_maker(const LaunchChoice& choice, const nlohmann
                                       const launch::Programs& programs, run::Settings& s) {
   auto options = launch::ssh_options_from(settings);
   if (!options) return tl::unexpected(options.error());
-  s.by_need = true;
+  s.allocate_per_shape = true;
   s.slots = options->hosts[0].slots;
   for (const auto& host : options->hosts) {
     s.slots = std::min(s.slots, host.slots);
@@ -110,7 +111,7 @@ Expected<run::MakeLauncher> ssh_maker(const LaunchChoice& choice, const nlohmann
   }
   const auto hosts = static_cast<i64>(options->hosts.size());
   s.bounds = {hosts, hosts, std::nullopt};
-  s.bounds.worth_s = kWorthAHost;
+  s.bounds.min_work_per_node_s = kWorthAHost;
   return run::MakeLauncher(
       [options = std::move(*options), programs](boost::asio::io_context& io, launch::Launcher::Sink sink) {
         return launch::make_ssh(io, options, programs, std::move(sink));
@@ -140,7 +141,7 @@ struct KnownGpus {
   std::string source;
 };
 std::optional<KnownGpus> gpus_of_node(const std::string& hardware, const launch::SlurmOptions& options) {
-  const auto asks = launch::slurm_asks_for(hardware, options);
+  const auto asks = launch::sbatch_options_for(hardware, options);
   for (const char* name : {"gres", "gpus-per-node"})
     if (const auto found = asks.find(name); found != asks.end())
       if (const auto count = gpus_in(name, found->second))
@@ -198,7 +199,7 @@ Expected<i64> slots_of(const launch::SlurmOptions& options) {
   return options.colocate ? options.slots : 1;
 }
 
-Expected<void> slots_fit(const LaunchChoice& choice, const LaunchWish& wish,
+Expected<void> slots_fit(const LaunchChoice& choice, const LaunchRequest& wish,
                          const std::set<std::string>& hardware) {
   if (choice.on == "local" || choice.on == kRehearsalLauncher) return {};
   auto settings = parse_json(choice.settings);
@@ -257,7 +258,7 @@ std::optional<std::string> ranks_beyond_cores(const LaunchChoice& choice,
                      trials, trials == 1 ? "trial has" : "trials have", most, cpu_cores());
 }
 
-Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchWish& wish) {
+Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchRequest& wish) {
   const auto section = parse_json(launch.empty() ? "{}" : launch);
   if (!section) return tl::unexpected(section.error());
   LaunchChoice choice;
@@ -266,11 +267,11 @@ Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchWi
     const auto named = named_by(*section);
     if (!named) return tl::unexpected(named.error());
     const char* inside = std::getenv("SLURM_JOB_ID");
-    const i64 standing = wish.job > 0 ? wish.job : inside != nullptr ? std::atoll(inside) : 0;
-    choice.on = !named->empty() ? *named : standing > 0 ? "slurm" : "local";
-    if (choice.on == "slurm") choice.standing = standing;
+    const i64 existing_job = wish.job > 0 ? wish.job : inside != nullptr ? std::atoll(inside) : 0;
+    choice.on = !named->empty() ? *named : existing_job > 0 ? "slurm" : "local";
+    if (choice.on == "slurm") choice.existing_job = existing_job;
   } else if (choice.on == "slurm") {
-    choice.standing = wish.job;
+    choice.existing_job = wish.job;
   }
   const auto site = grid::read_site(grid::site_files());
   if (!site) return tl::unexpected(site.error());
@@ -281,14 +282,14 @@ Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchWi
   return choice;
 }
 
-Expected<run::MakeLauncher> prepare_launcher(const LaunchChoice& choice, const LaunchWish& wish,
+Expected<run::MakeLauncher> prepare_launcher(const LaunchChoice& choice, const LaunchRequest& wish,
                                              run::Settings& s) {
   auto programs = programs_for(wish);
   if (!programs) return tl::unexpected(programs.error());
   const auto settings = parse_json(choice.settings);
   if (!settings) return tl::unexpected(settings.error());
   programs->screen = wish.screen.empty() ? settings->value("screen", "") : wish.screen;
-  s.leave_out_slow = programs->screen == "leave_out";
+  s.exclude_slow_hosts = programs->screen == "leave_out";
   s.launcher = choice.on;
   s.start = wish.start;
   s.usd_per_node_hour = choice.usd_per_node_hour;

@@ -10,11 +10,11 @@
 #include "orchestrator/cli/command.h"
 #include "orchestrator/grid/grid.h"
 #include "orchestrator/launch/slurm_options.h"
-#include "orchestrator/run/conductor.h"
+#include "orchestrator/run/run_sweep.h"
 
 namespace sweep::cli {
 
-struct LaunchWish {
+struct LaunchRequest {
   std::string on;           // empty: what the grid names, an allocation this process stands in, else local
   std::string agent, rank;  // programs; empty: beside sweep
   std::string start = "zygote";
@@ -29,15 +29,15 @@ struct LaunchChoice {
   std::optional<double> gpu_hours;  // what a site allows one sweep
   std::map<std::string, double> usd_per_node_hour;  // by hardware, where the site says
   std::string sites;                                // the profiles that were read, for people
-  i64 standing = 0;                                 // the Slurm allocation whose nodes are used; 0: new jobs
+  i64 existing_job = 0;                             // the Slurm allocation whose nodes are used; 0: new jobs
 };
 
 // `launch`: the grid's section, or what a sweep has kept of it.
-Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchWish&);
+Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchRequest&);
 
 // Trials side by side need a GPU for each slot: refuses more slots than nodes of these kinds of hardware have GPUs, as
 // far as that is known before a node is seen. On CPU slots are free.
-Expected<void> slots_fit(const LaunchChoice&, const LaunchWish&, const std::set<std::string>& hardware);
+Expected<void> slots_fit(const LaunchChoice&, const LaunchRequest&, const std::set<std::string>& hardware);
 
 // What a run would say of hosts reached by ssh before it starts anything: none are named, or too few for some trials.
 std::optional<std::string> hosts_short(const LaunchChoice&, const std::vector<PlanEntry>&);
@@ -54,6 +54,6 @@ Expected<void> know_partitions(launch::SlurmOptions&);
 
 // Sets what the launcher decides of the settings and gives its maker. Errors: programs that are missing,
 // settings that no launcher takes.
-Expected<run::MakeLauncher> prepare_launcher(const LaunchChoice&, const LaunchWish&, run::Settings&);
+Expected<run::MakeLauncher> prepare_launcher(const LaunchChoice&, const LaunchRequest&, run::Settings&);
 
 }  // namespace sweep::cli

@@ -151,7 +151,7 @@ Expected<run::MakeLauncher> rehearsal_maker(const launch::Programs& programs, ru
   const auto shared = std::make_shared<const SharedFolder>();
   for (const auto& hardware : shape::all_hardware())
     if (!hardware.gpu.empty()) options.rehearsal.emplace(hardware.name, environment_for(hardware, *shared));
-  s.by_need = true;
+  s.allocate_per_shape = true;
   s.slots = 1;  // one trial at a time: its ranks share this machine's cores
   s.bounds.max_allocations = 1;
   return run::MakeLauncher(

@@ -37,7 +37,7 @@ std::vector<store::Demand> demand_of(const std::vector<PlanEntry>& entries) {
 
 }  // namespace
 
-Expected<launch::Said> test_only(const std::string& script) {
+Expected<launch::CommandResult> test_only(const std::string& script) {
   const auto file =
       std::filesystem::temp_directory_path() / fmt::format("sweep-test-{}.sh", static_cast<i64>(::getpid()));
   if (auto written = spool::write_atomically(file, script); !written) return tl::unexpected(written.error());
@@ -48,7 +48,7 @@ Expected<launch::Said> test_only(const std::string& script) {
 }
 
 int show_scripts(Io& io, const Planned& planned, const std::string& db) {
-  LaunchWish wish;
+  LaunchRequest wish;
   wish.on = "slurm";
   const auto choice = choose_launcher(planned.grid.launch, wish);
   const auto settings = choice.and_then([](const LaunchChoice& c) { return parse_json(c.settings); });

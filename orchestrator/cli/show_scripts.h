@@ -10,6 +10,6 @@ namespace sweep::cli {
 int show_scripts(Io&, const Planned&, const std::string& db);
 
 // What `sbatch --test-only` answers to a script. An error: it could not be written.
-Expected<launch::Said> test_only(const std::string& script);
+Expected<launch::CommandResult> test_only(const std::string& script);
 
 }  // namespace sweep::cli

@@ -55,12 +55,12 @@ class Round {
     return opened_ = opened.has_value();
   }
 
-  bool go_on_after(const Trouble& trouble) {
-    if (trouble.kind == Trouble::kThisRun) {
+  bool go_on_after(const DeliveryError& trouble) {
+    if (trouble.kind == DeliveryError::kThisRun) {
       done.refused.push_back(trouble.sentence);
       if (++refused_in_a_row_ < kMostRefusedInARow) return true;
-      done.stopped_by = Trouble{
-          Trouble::kAll,
+      done.stopped_by = DeliveryError{
+          DeliveryError::kAll,
           fmt::format("{} were refused one after another; the rest is not tried", kMostRefusedInARow)};
       return false;
     }
@@ -84,7 +84,7 @@ Expected<Deliveries> deliver(Tracker& tracker, Journal& journal, const TrackerSw
   Round round(tracker, journal, sweep, plan);
   for (i64 i = 0; i < plan.runs; ++i) {
     if (plan.interrupted()) {
-      round.done.stopped_by = Trouble{Trouble::kInterrupted, "interrupted"};
+      round.done.stopped_by = DeliveryError{DeliveryError::kInterrupted, "interrupted"};
       break;
     }
     const auto run = plan.run(i);

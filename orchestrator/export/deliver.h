@@ -14,8 +14,8 @@ namespace sweep::exports {
 
 struct Deliveries {
   i64 sent = 0, unchanged = 0, updated = 0;
-  std::vector<std::string> refused;   // a sentence each
-  std::optional<Trouble> stopped_by;  // the rest was not tried
+  std::vector<std::string> refused;         // a sentence each
+  std::optional<DeliveryError> stopped_by;  // the rest was not tried
   bool complete() const { return refused.empty() && !stopped_by; }
 };
 

@@ -22,13 +22,13 @@ bool mlflow_again(long status) {
   return std::ranges::find(kStatuses, status) != std::end(kStatuses);
 }
 
-Trouble mlflow_trouble(const Reply& reply, const std::string& url) {
+DeliveryError mlflow_trouble(const Reply& reply, const std::string& url) {
   const bool everywhere = reply.status == 401 || reply.status == 403 || reply.status < 400;
   const char* hint = reply.status == 401   ? "; docs/exports.md says where keys come from"
                      : reply.status == 403 ? "; no permission, or a server that wants --allowed-hosts"
                      : reply.status < 400  ? "; the server redirects: name the address it sends to with --uri"
                                            : "";
-  return {everywhere ? Trouble::kAll : Trouble::kThisRun,
+  return {everywhere ? DeliveryError::kAll : DeliveryError::kThisRun,
           fmt::format("{}: {}{}", url, words_of(reply), hint)};
 }
 
@@ -72,15 +72,15 @@ std::string Mlflow::digest(const TrackerSweep& sweep) const {
 }
 
 Delivered<Answer> Mlflow::call(const std::string& method, const std::string& path, const Json& body,
-                               const Courier::Look& look) {
+                               const RetryingClient::Look& look) {
   const std::string url = target_.base + kApi + path;
   const auto reply = courier_.send({method, url, method == "GET" ? "" : body.dump()}, mlflow_again, look);
   if (!reply) return tl::unexpected(reply.error());
   if (reply->status != 200) return tl::unexpected(mlflow_trouble(*reply, url));
   auto parsed = parse_json(reply->body);
   if (!parsed || !parsed->is_object())
-    return tl::unexpected(
-        Trouble{Trouble::kAll, fmt::format("{}: this is no MLflow server: {}", url, words_of(*reply))});
+    return tl::unexpected(DeliveryError{
+        DeliveryError::kAll, fmt::format("{}: this is no MLflow server: {}", url, words_of(*reply))});
   return std::move(*parsed);
 }
 
@@ -93,17 +93,17 @@ Delivered<std::string> Mlflow::experiment_id() {
     const auto body = parse_json(found->body);
     if (found->status == 200 && body) {
       if (text_at(*body, "/experiment/lifecycle_stage") == "deleted")
-        return tl::unexpected(
-            Trouble{Trouble::kAll,
-                    fmt::format("the MLflow experiment '{}' is deleted there; restore it, or name another "
-                                "with --experiment",
-                                target_.experiment)});
+        return tl::unexpected(DeliveryError{
+            DeliveryError::kAll,
+            fmt::format("the MLflow experiment '{}' is deleted there; restore it, or name another "
+                        "with --experiment",
+                        target_.experiment)});
       const std::string id = text_at(*body, "/experiment/experiment_id");
       if (!id.empty()) return id;
     }
     if (found->status != 404 || !body || text_at(*body, "/error_code") != "RESOURCE_DOES_NOT_EXIST" ||
         tried > 0)
-      return tl::unexpected(Trouble{Trouble::kAll, mlflow_trouble(*found, url).sentence});
+      return tl::unexpected(DeliveryError{DeliveryError::kAll, mlflow_trouble(*found, url).sentence});
     // A conflict means that someone else was faster, or that an answer was lost: it is there either way.
     const auto made = courier_.send(
         {"POST", target_.base + kApi + "experiments/create", Json{{"name", target_.experiment}}.dump()},
@@ -112,8 +112,8 @@ Delivered<std::string> Mlflow::experiment_id() {
     const auto answer = parse_json(made->body);
     const bool raced = answer && text_at(*answer, "/error_code") == "RESOURCE_ALREADY_EXISTS";
     if (made->status != 200 && !raced)
-      return tl::unexpected(
-          Trouble{Trouble::kAll, mlflow_trouble(*made, target_.base + kApi + "experiments/create").sentence});
+      return tl::unexpected(DeliveryError{
+          DeliveryError::kAll, mlflow_trouble(*made, target_.base + kApi + "experiments/create").sentence});
   }
 }
 
@@ -176,9 +176,9 @@ Delivered<void> Mlflow::open(const TrackerSweep& sweep, const std::optional<Rece
                                         {"start_time", unix_ms(sweep.created_unix_s)},
                                         {"tags", tags}});
   if (!made)
-    return tl::unexpected(
-        Trouble{made.error().kind == Trouble::kInterrupted ? Trouble::kInterrupted : Trouble::kAll,
-                made.error().sentence});
+    return tl::unexpected(DeliveryError{
+        made.error().kind == DeliveryError::kInterrupted ? DeliveryError::kInterrupted : DeliveryError::kAll,
+        made.error().sentence});
   parent_ = std::move(*made);
   return {};
 }

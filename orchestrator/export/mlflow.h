@@ -17,7 +17,7 @@ struct MlflowTarget {
 
 class Mlflow final : public Tracker {
  public:
-  Mlflow(MlflowTarget target, Courier courier, std::function<void(const std::string&)> note)
+  Mlflow(MlflowTarget target, RetryingClient courier, std::function<void(const std::string&)> note)
       : target_(std::move(target)), courier_(std::move(courier)), note_(std::move(note)) {}
   std::string place() const override;
   std::string digest(const TrackerRun&) const override;
@@ -31,7 +31,7 @@ class Mlflow final : public Tracker {
     std::string id, artifacts;
   };
   Delivered<nlohmann::json> call(const std::string& method, const std::string& path, const Json& body,
-                                 const Courier::Look& look = {});
+                                 const RetryingClient::Look& look = {});
   Delivered<std::string> experiment_id();
   Delivered<std::vector<nlohmann::json>> search(const std::string& filter);
   Delivered<std::optional<Reply>> look_for(const std::string& key);
@@ -44,7 +44,7 @@ class Mlflow final : public Tracker {
   Delivered<void> remove_doubles();
 
   MlflowTarget target_;
-  Courier courier_;
+  RetryingClient courier_;
   std::function<void(const std::string&)> note_;
   std::string experiment_;
   Remote parent_;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "orchestrator/export/courier.h"
+#include "orchestrator/export/retrying_client.h"
 #include "orchestrator/export/tracker_run.h"
 
 namespace sweep::exports {

@@ -34,13 +34,13 @@ bool stream_again(long status) {
   return !is_final_refusal(status);
 }
 
-Trouble wandb_trouble(const Reply& reply, const std::string& what) {
+DeliveryError wandb_trouble(const Reply& reply, const std::string& what) {
   const bool permission = reply.status == 401 || reply.status == 403;
   const bool elsewhere = reply.status >= 300 && reply.status < 400;
   const std::string hint = permission  ? "; is the key right for this server and project?"
                            : elsewhere ? "; the server redirects: name the address it sends to with --uri"
                                        : "";
-  return {permission || elsewhere ? Trouble::kAll : Trouble::kThisRun,
+  return {permission || elsewhere ? DeliveryError::kAll : DeliveryError::kThisRun,
           fmt::format("{}: {}{}", what, words_of(reply), hint)};
 }
 
@@ -84,8 +84,9 @@ Delivered<nlohmann::json> WandbOnline::graphql(const std::string& name, const st
   if (reply->status != 200) return tl::unexpected(wandb_trouble(*reply, target_.base + "/graphql"));
   auto parsed = parse_json(reply->body);
   if (!parsed || !parsed->is_object())
-    return tl::unexpected(Trouble{
-        Trouble::kAll, fmt::format("{}/graphql: this is no W&B server: {}", target_.base, words_of(*reply))});
+    return tl::unexpected(
+        DeliveryError{DeliveryError::kAll,
+                      fmt::format("{}/graphql: this is no W&B server: {}", target_.base, words_of(*reply))});
   if (parsed->contains("errors") || !parsed->contains("data"))
     return refused(fmt::format("{}/graphql: {}", target_.base, words_of(*reply)));
   return std::move((*parsed)["data"]);

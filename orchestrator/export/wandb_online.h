@@ -16,7 +16,7 @@ struct WandbTarget {
 
 class WandbOnline final : public Tracker {
  public:
-  WandbOnline(WandbTarget target, Courier courier)
+  WandbOnline(WandbTarget target, RetryingClient courier)
       : target_(std::move(target)), courier_(std::move(courier)) {}
   std::string place() const override;
   std::string digest(const TrackerRun&) const override;
@@ -38,7 +38,7 @@ class WandbOnline final : public Tracker {
   Delivered<void> post_part(const Bucket&, const Json& part);
 
   WandbTarget target_;
-  Courier courier_;
+  RetryingClient courier_;
 };
 
 }  // namespace sweep::exports

@@ -158,10 +158,10 @@ Reason explain_algebra(const Step& step, const GridSpec& spec, const AlgebraSlot
 StepResult run_derived(const Derived& derived, Point& point, Failure& failure) {
   Cell value{0};
   if (!evaluate(derived.code, point, value, failure)) {
-    return failure.trouble == Trouble::kOverflow ? StepResult::kOverflow : StepResult::kNoValue;
+    return failure.trouble == EvalError::kOverflow ? StepResult::kOverflow : StepResult::kNoValue;
   }
   if (!is_axis_value(derived, value.i)) {
-    failure = {Trouble::kNone, 0, value, {0}};
+    failure = {EvalError::kNone, 0, value, {0}};
     return StepResult::kNoValue;
   }
   point.cells[derived.slot] = value;
@@ -169,11 +169,11 @@ StepResult run_derived(const Derived& derived, Point& point, Failure& failure) {
 }
 
 Reason explain_derived(const Derived& d, const GridSpec& spec, const Point& point, const Failure& failure) {
-  if (failure.trouble != Trouble::kNone) {
+  if (failure.trouble != EvalError::kNone) {
     const std::string why = explain(failure, d.code, spec.scope, point);
     const Span span = d.code.spans[failure.op];
     const bool all = span.begin == 0 && span.end == d.code.text.size();
-    return {failure.trouble == Trouble::kAbsent ? "derive" : "divisibility",
+    return {failure.trouble == EvalError::kAbsent ? "derive" : "divisibility",
             all ? fmt::format("{} = {}", d.name, why) : fmt::format("{} = {}: {}", d.name, d.code.text, why)};
   }
   return {"derive", fmt::format("{} = {} = {} = {} is outside {} to {}", d.name, d.code.text,
@@ -199,15 +199,16 @@ AlgebraSlots::AlgebraSlots(const Scope& s)
 StepResult run_step(const Step& step, const GridSpec& spec, const AlgebraSlots& slots,
                     const std::vector<bool>& given, Point& point, Failure& failure) {
   StepResult result = StepResult::kNoValue;
-  failure = {Trouble::kAbsent, 0, {0}, {0}};
+  failure = {EvalError::kAbsent, 0, {0}, {0}};
   if (step.kind == Step::Kind::kDerived) {
     result = run_derived(spec.derived[step.derived], point, failure);
   } else {
     bool ready = true;  // what it reads is there
-    for (const Slot slot : step.reads) ready = ready && point.held[slot] == Held::kValue;
+    for (const Slot slot : step.reads) ready = ready && point.held[slot] == Presence::kValue;
     if (ready && run_algebra(step, spec, slots, given, point)) result = StepResult::kDone;
   }
-  if (step.writes) point.held[*step.writes] = result == StepResult::kDone ? Held::kValue : Held::kFailed;
+  if (step.writes)
+    point.held[*step.writes] = result == StepResult::kDone ? Presence::kValue : Presence::kFailed;
   return result;
 }
 

@@ -24,16 +24,16 @@ i64 ceil_div(i64 a, i64 b) {
 }
 
 // Division of whole numbers; the quotient of the lowest number by -1 has no 64 bits.
-Trouble divide(Op op, i64 a, i64 b, Cell& out) {
-  if (b == 0) return Trouble::kDivisionByZero;
+EvalError divide(Op op, i64 a, i64 b, Cell& out) {
+  if (b == 0) return EvalError::kDivisionByZero;
   if (op == Op::kDivReal) {
     out.r = static_cast<double>(a) / static_cast<double>(b);
-    return Trouble::kNone;
+    return EvalError::kNone;
   }
-  if (a == kLowest && b == -1) return Trouble::kOverflow;
+  if (a == kLowest && b == -1) return EvalError::kOverflow;
   switch (op) {
     case Op::kDivExact:
-      if (a % b != 0) return Trouble::kNotWhole;
+      if (a % b != 0) return EvalError::kNotWhole;
       out.i = a / b;
       break;
     case Op::kFloorDiv:
@@ -46,47 +46,47 @@ Trouble divide(Op op, i64 a, i64 b, Cell& out) {
       out.i = a - floor_div(a, b) * b;
       break;  // kMod: the sign of b, as in Python
   }
-  return Trouble::kNone;
+  return EvalError::kNone;
 }
 
-Trouble whole(Op op, i64 a, i64 b, Cell& out) {
+EvalError whole(Op op, i64 a, i64 b, Cell& out) {
   switch (op) {
     case Op::kAdd:
-      return __builtin_add_overflow(a, b, &out.i) ? Trouble::kOverflow : Trouble::kNone;
+      return __builtin_add_overflow(a, b, &out.i) ? EvalError::kOverflow : EvalError::kNone;
     case Op::kSub:
-      return __builtin_sub_overflow(a, b, &out.i) ? Trouble::kOverflow : Trouble::kNone;
+      return __builtin_sub_overflow(a, b, &out.i) ? EvalError::kOverflow : EvalError::kNone;
     case Op::kMul:
-      return __builtin_mul_overflow(a, b, &out.i) ? Trouble::kOverflow : Trouble::kNone;
+      return __builtin_mul_overflow(a, b, &out.i) ? EvalError::kOverflow : EvalError::kNone;
     case Op::kMin:
       out.i = std::min(a, b);
-      return Trouble::kNone;
+      return EvalError::kNone;
     case Op::kMax:
       out.i = std::max(a, b);
-      return Trouble::kNone;
+      return EvalError::kNone;
     case Op::kEq:
       out.i = a == b;
-      return Trouble::kNone;
+      return EvalError::kNone;
     case Op::kNe:
       out.i = a != b;
-      return Trouble::kNone;
+      return EvalError::kNone;
     case Op::kLt:
       out.i = a < b;
-      return Trouble::kNone;
+      return EvalError::kNone;
     case Op::kLe:
       out.i = a <= b;
-      return Trouble::kNone;
+      return EvalError::kNone;
     case Op::kGt:
       out.i = a > b;
-      return Trouble::kNone;
+      return EvalError::kNone;
     case Op::kGe:
       out.i = a >= b;
-      return Trouble::kNone;
+      return EvalError::kNone;
     default:
       return divide(op, a, b, out);
   }
 }
 
-Trouble real(Op op, double a, double b, Cell& out) {
+EvalError real(Op op, double a, double b, Cell& out) {
   switch (op) {
     case Op::kAddR:
       out.r = a + b;
@@ -104,59 +104,59 @@ Trouble real(Op op, double a, double b, Cell& out) {
       out.r = std::max(a, b);
       break;
     case Op::kDivR:
-      if (b == 0) return Trouble::kDivisionByZero;
+      if (b == 0) return EvalError::kDivisionByZero;
       out.r = a / b;
       break;
     case Op::kEqR:
       out.i = a == b;
-      return Trouble::kNone;
+      return EvalError::kNone;
     case Op::kNeR:
       out.i = a != b;
-      return Trouble::kNone;
+      return EvalError::kNone;
     case Op::kLtR:
       out.i = a < b;
-      return Trouble::kNone;
+      return EvalError::kNone;
     case Op::kLeR:
       out.i = a <= b;
-      return Trouble::kNone;
+      return EvalError::kNone;
     case Op::kGtR:
       out.i = a > b;
-      return Trouble::kNone;
+      return EvalError::kNone;
     default:
       out.i = a >= b;
-      return Trouble::kNone;
+      return EvalError::kNone;
   }
-  return std::isfinite(out.r) ? Trouble::kNone : Trouble::kOverflow;
+  return std::isfinite(out.r) ? EvalError::kNone : EvalError::kOverflow;
 }
 
 // Operators of one value.
-Trouble single(Op op, Cell& top) {
+EvalError single(Op op, Cell& top) {
   switch (op) {
     case Op::kNot:
       top.i = top.i == 0;
-      return Trouble::kNone;
+      return EvalError::kNone;
     case Op::kToReal:
       top.r = static_cast<double>(top.i);
-      return Trouble::kNone;
+      return EvalError::kNone;
     case Op::kNegR:
       top.r = -top.r;
-      return Trouble::kNone;
+      return EvalError::kNone;
     case Op::kNeg:
-      return __builtin_sub_overflow(i64{0}, top.i, &top.i) ? Trouble::kOverflow : Trouble::kNone;
+      return __builtin_sub_overflow(i64{0}, top.i, &top.i) ? EvalError::kOverflow : EvalError::kNone;
     default:
       break;  // kCeilR, kFloorR
   }
   const double rounded = op == Op::kCeilR ? std::ceil(top.r) : std::floor(top.r);
-  if (!(std::abs(rounded) < 9.2e18)) return Trouble::kOverflow;
+  if (!(std::abs(rounded) < 9.2e18)) return EvalError::kOverflow;
   top.i = static_cast<i64>(rounded);
-  return Trouble::kNone;
+  return EvalError::kNone;
 }
 
 // Operators of two values; the result replaces the left one.
-Trouble pair(Op op, Cell& left, Cell b, Failure& failure) {
+EvalError pair(Op op, Cell& left, Cell b, Failure& failure) {
   const Cell a = left;
-  const Trouble trouble = op >= Op::kAddR ? real(op, a.r, b.r, left) : whole(op, a.i, b.i, left);
-  if (trouble != Trouble::kNone) failure.a = a, failure.b = b;
+  const EvalError trouble = op >= Op::kAddR ? real(op, a.r, b.r, left) : whole(op, a.i, b.i, left);
+  if (trouble != EvalError::kNone) failure.a = a, failure.b = b;
   return trouble;
 }
 
@@ -174,8 +174,8 @@ bool evaluate(const Code& code, const Point& point, Cell& value, Failure& failur
         stack[top++] = code.constants[op.arg];
         continue;
       case Op::kLoad:
-        if (point.held[op.arg] != Held::kValue) {
-          failure = {Trouble::kAbsent, static_cast<std::uint32_t>(at), {0}, {0}};
+        if (point.held[op.arg] != Presence::kValue) {
+          failure = {EvalError::kAbsent, static_cast<std::uint32_t>(at), {0}, {0}};
           return false;
         }
         stack[top++] = point.cells[op.arg];
@@ -204,7 +204,7 @@ bool evaluate(const Code& code, const Point& point, Cell& value, Failure& failur
         failure.trouble = pair(op.op, stack[top - 1], stack[top], failure);
         break;
     }
-    if (failure.trouble != Trouble::kNone) {
+    if (failure.trouble != EvalError::kNone) {
       failure.op = static_cast<std::uint32_t>(at);
       return false;
     }
@@ -247,7 +247,7 @@ std::string with_values(const Code& code, Span span, const Scope& scope, const P
     const auto slot = scope.find(token.text);
     if (!slot) continue;
     out += code.text.substr(copied, token.span.begin - copied);
-    out += point.held[*slot] == Held::kValue
+    out += point.held[*slot] == Presence::kValue
                ? value_text(point.cells[*slot], scope.at(*slot).type, scope.words)
                : token.text;
     copied = token.span.end;
@@ -264,7 +264,7 @@ std::string values_read(const Code& code, const Scope& scope, const Point& point
     const auto slot = token.kind == Token::Kind::kName ? scope.find(token.text) : std::nullopt;
     if (!slot || !seen.insert(*slot).second) continue;
     const Symbol& symbol = scope.at(*slot);
-    const bool held = point.held[*slot] == Held::kValue;
+    const bool held = point.held[*slot] == Presence::kValue;
     out +=
         fmt::format("{}{} is {}", out.empty() ? "" : ", ", symbol.name,
                     !held                        ? "null"
@@ -282,16 +282,16 @@ std::string explain(const Failure& failure, const Code& code, const Scope& scope
   const Span span = code.spans[failure.op];
   const std::string part = code.text.substr(span.begin, span.end - span.begin);
   switch (failure.trouble) {
-    case Trouble::kNotWhole:
+    case EvalError::kNotWhole:
       return fmt::format("{} = {} = {} is not whole", part, with_values(code, span, scope, point),
                          quotient_text(failure.a.i, failure.b.i));
-    case Trouble::kDivisionByZero:
+    case EvalError::kDivisionByZero:
       return fmt::format("{} = {} divides by zero", part, with_values(code, span, scope, point));
-    case Trouble::kAbsent:
+    case EvalError::kAbsent:
       return fmt::format("{} has no value", part);
-    case Trouble::kOverflow:
+    case EvalError::kOverflow:
       return fmt::format("{} = {} is too large for 64 bits", part, with_values(code, span, scope, point));
-    case Trouble::kNone:
+    case EvalError::kNone:
       break;
   }
   return "";

@@ -53,7 +53,7 @@ Trial Walker::trial() const {
   const Words& words = spec_.scope.words;
   Slot slot = 0;
   for_each_axis(trial, [&](const FieldInfo&, const auto&, auto& member) {
-    set(member, point_.cells[slot], point_.held[slot] == Held::kValue, words);
+    set(member, point_.cells[slot], point_.held[slot] == Presence::kValue, words);
     ++slot;
   });
   const i64 model = point_.cells[spec_.scope.slot("model")].i;
@@ -70,7 +70,7 @@ std::string Walker::labels() const {
   for (const Derived& derived : spec_.derived) {
     const Symbol& symbol = spec_.scope.at(derived.slot);
     if (symbol.origin != Origin::kLabel) continue;
-    const bool held = point_.held[derived.slot] == Held::kValue;
+    const bool held = point_.held[derived.slot] == Presence::kValue;
     out[derived.name] =
         held ? as_json(point_.cells[derived.slot], symbol.type, spec_.scope.words) : nlohmann::json();
   }
@@ -91,7 +91,7 @@ Reason Walker::why_excluded(const Exclusion& exclusion) const {
   std::string values;
   for (const auto& match : exclusion.matches) {
     const Symbol& symbol = spec_.scope.at(match.slot);
-    const bool held = point_.held[match.slot] == Held::kValue;
+    const bool held = point_.held[match.slot] == Presence::kValue;
     values +=
         fmt::format("{}{}: {}", values.empty() ? "" : ", ", symbol.name,
                     held ? value_text(point_.cells[match.slot], symbol.type, spec_.scope.words) : "null");
@@ -125,9 +125,9 @@ Expected<ExpandCounts> expand(const Grid& grid, const std::function<bool(PlanEnt
     Walker::Setup setup{point.program, point.given, kNoDimensions, spec.start, false, point.place};
     for (const auto& [slot, cell] : point.cells) {
       setup.start.cells[slot] = cell;
-      setup.start.held[slot] = Held::kValue;
+      setup.start.held[slot] = Presence::kValue;
     }
-    for (const Slot slot : point.absent) setup.start.held[slot] = Held::kAbsent;
+    for (const Slot slot : point.absent) setup.start.held[slot] = Presence::kAbsent;
     const auto more = Walker(expansion, setup).run();
     if (!more) return tl::unexpected(more.error());
     if (!*more) return expansion.counts;

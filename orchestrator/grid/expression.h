@@ -23,10 +23,10 @@ inline constexpr std::size_t kMaxOps = 4096;
 inline constexpr int kMaxDepth = 64;
 
 // One combination: a cell per slot of the Scope, and whether it holds anything.
-enum class Held : std::uint8_t { kValue, kAbsent, kFailed };
+enum class Presence : std::uint8_t { kValue, kAbsent, kFailed };
 struct Point {
   std::vector<Cell> cells;
-  std::vector<Held> held;
+  std::vector<Presence> held;
 };
 
 enum class Op : std::uint8_t {
@@ -100,9 +100,9 @@ tl::expected<Code, ExpressionError> compile(std::string_view text, Scope& scope)
 // The distinct names in a text, as far as it can be read; for ordering `derive` before types are known.
 std::vector<std::string> names_in(std::string_view text);
 
-enum class Trouble : std::uint8_t { kNone, kNotWhole, kDivisionByZero, kAbsent, kOverflow };
+enum class EvalError : std::uint8_t { kNone, kNotWhole, kDivisionByZero, kAbsent, kOverflow };
 struct Failure {
-  Trouble trouble = Trouble::kNone;
+  EvalError trouble = EvalError::kNone;
   std::uint32_t op = 0;
   Cell a{0}, b{0};  // operands of an inexact division
 };

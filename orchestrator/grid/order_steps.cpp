@@ -6,9 +6,9 @@
 namespace sweep::grid {
 namespace {
 
-using Given = std::vector<bool>;
+using ProvidedAxes = std::vector<bool>;
 
-std::vector<Step> rank_steps(const AlgebraSlots& s, const Given& given, bool any_cpu) {
+std::vector<Step> rank_steps(const AlgebraSlots& s, const ProvidedAxes& given, bool any_cpu) {
   std::vector<Step> steps;
   std::vector<Slot> ranks{s.hardware};
   if (given[s.dp] || any_cpu) ranks.insert(ranks.end(), {s.nodes, s.tp, s.pp, s.cp});
@@ -26,7 +26,7 @@ std::vector<Step> rank_steps(const AlgebraSlots& s, const Given& given, bool any
   return steps;
 }
 
-Step batch_step(const AlgebraSlots& s, const Given& given) {
+Step batch_step(const AlgebraSlots& s, const ProvidedAxes& given) {
   if (!given[s.global_batch_size]) {
     return {Step::Kind::kGlobalBatch, 0, {s.dp, s.micro_batch_size, s.grad_accum}, s.global_batch_size};
   }
@@ -93,7 +93,7 @@ class Sorter {
 
 }  // namespace
 
-tl::expected<Program, Cycle> order_steps(const GridSpec& spec, const Given& given, bool any_cpu,
+tl::expected<Program, Cycle> order_steps(const GridSpec& spec, const ProvidedAxes& given, bool any_cpu,
                                          const std::vector<std::vector<Slot>>& derived_reads) {
   const AlgebraSlots slots(spec.scope);
   std::vector<Step> steps = rank_steps(slots, given, any_cpu);

@@ -63,7 +63,7 @@ Status Reader::header() {
 
 void Reader::defaults() {
   spec_.start.cells.assign(spec_.scope.size(), Cell{0});
-  spec_.start.held.assign(spec_.scope.size(), Held::kValue);
+  spec_.start.held.assign(spec_.scope.size(), Presence::kValue);
   Trial trial;
   Slot slot = 0;
   for_each_axis(trial, [&](const FieldInfo&, const auto& preset, auto&) {
@@ -74,7 +74,7 @@ void Reader::defaults() {
 
 Status Reader::grow() {
   spec_.start.cells.resize(spec_.scope.size(), Cell{0});
-  spec_.start.held.resize(spec_.scope.size(), Held::kValue);
+  spec_.start.held.resize(spec_.scope.size(), Presence::kValue);
   spec_.given.assign(spec_.scope.size(), false);
   return {};
 }

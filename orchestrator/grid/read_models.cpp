@@ -26,7 +26,7 @@ Status ValueReader::append_model(const Node& node, Dimension& out) {
     out.cells.push_back({value});
   }
   out.count++;
-  out.held.resize(out.cells.size(), Held::kValue);
+  out.held.resize(out.cells.size(), Presence::kValue);
   return {};
 }
 

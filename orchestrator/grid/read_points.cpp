@@ -49,8 +49,8 @@ Status Reader::include_axis(const Entry& axis, Included& point) {
   if (!one) return tl::unexpected(one.error());
   point.given[*slot] = true;
   for (std::size_t i = 0; i < one->slots.size(); ++i) {
-    if (one->held[i] == Held::kValue) point.cells.emplace_back(one->slots[i], one->cells[i]);
-    if (one->held[i] == Held::kAbsent) point.absent.push_back(one->slots[i]);
+    if (one->held[i] == Presence::kValue) point.cells.emplace_back(one->slots[i], one->cells[i]);
+    if (one->held[i] == Presence::kAbsent) point.absent.push_back(one->slots[i]);
   }
   return {};
 }
@@ -85,8 +85,8 @@ Expected<Exclusion::Match> Reader::exclude_axis(const Entry& axis) {
   const auto values = values_.many(*axis.value, *slot);
   if (!values) return tl::unexpected(values.error());
   for (std::size_t i = 0; i < values->count; ++i) {
-    if (values->held[i] == Held::kValue) match.any_of.push_back(values->cells[i]);
-    if (values->held[i] == Held::kAbsent) match.or_absent = true;
+    if (values->held[i] == Presence::kValue) match.any_of.push_back(values->cells[i]);
+    if (values->held[i] == Presence::kAbsent) match.or_absent = true;
   }
   return match;
 }

@@ -131,7 +131,7 @@ Status ValueReader::append_pow2(const Node& node, Slot slot, Dimension& out) {
   out.slots = {slot};
   for (i64 value = first; value <= last; value *= 2) out.cells.push_back({value});
   out.count = out.cells.size();
-  out.held.assign(out.count, Held::kValue);
+  out.held.assign(out.count, Presence::kValue);
   return {};
 }
 
@@ -151,7 +151,7 @@ Status ValueReader::append_range(const Node& node, Slot slot, Dimension& out) {
   out.slots = {slot};
   for (i64 value = first; value <= last; value += *step) out.cells.push_back({value});
   out.count = out.cells.size();
-  out.held.assign(out.count, Held::kValue);
+  out.held.assign(out.count, Presence::kValue);
   return {};
 }
 
@@ -162,13 +162,13 @@ Status ValueReader::append(const Node& node, Slot slot, Dimension& out) {
   out.count++;
   if (symbol.optional && node.kind == Node::Kind::kNull) {
     out.cells.push_back({0});
-    out.held.push_back(Held::kAbsent);
+    out.held.push_back(Presence::kAbsent);
     return {};
   }
   const auto value = cell(node, slot);
   if (!value) return tl::unexpected(value.error());
   out.cells.push_back(*value);
-  out.held.push_back(Held::kValue);
+  out.held.push_back(Presence::kValue);
   return {};
 }
 

@@ -38,7 +38,7 @@ class Reader {
   }
   void set_default(Slot slot, const std::optional<i64>& value) {
     spec_.start.cells[slot].i = value.value_or(0);
-    if (!value) spec_.start.held[slot] = Held::kAbsent;
+    if (!value) spec_.start.held[slot] = Presence::kAbsent;
   }
 
   // Names that `derive` sets, before anything refers to them.

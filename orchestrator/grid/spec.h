@@ -18,7 +18,7 @@ namespace sweep::grid {
 struct Dimension {
   std::vector<Slot> slots;
   std::vector<Cell> cells;  // positions x slots
-  std::vector<Held> held;
+  std::vector<Presence> held;
   std::size_t count = 0;
 };
 

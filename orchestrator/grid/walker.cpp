@@ -113,7 +113,7 @@ bool Walker::run_clauses(Stage& stage, int& dropped) {
       dropped = i;
       return true;
     }
-    if (!known && clause_failures_[i].trouble == Trouble::kOverflow) {
+    if (!known && clause_failures_[i].trouble == EvalError::kOverflow) {
       error_ = Error{fmt::format("{}: {}; keep it smaller", at(clause.place),
                                  explain(clause_failures_[i], clause.code, spec_.scope, point_))};
       return false;
@@ -146,8 +146,8 @@ Walker::Flow Walker::leaf(int dropped) {
 const Exclusion* Walker::excluded() const {
   for (const Exclusion& exclusion : spec_.exclude) {
     const auto holds = [&](const Exclusion::Match& match) {
-      if (point_.held[match.slot] == Held::kAbsent) return match.or_absent;
-      if (point_.held[match.slot] == Held::kFailed) return false;
+      if (point_.held[match.slot] == Presence::kAbsent) return match.or_absent;
+      if (point_.held[match.slot] == Presence::kFailed) return false;
       const i64 value = point_.cells[match.slot].i;
       return std::any_of(match.any_of.begin(), match.any_of.end(),
                          [&](Cell cell) { return cell.i == value; });

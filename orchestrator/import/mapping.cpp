@@ -45,7 +45,7 @@ std::string fields_like(std::string_view name) {
   return close ? fmt::format(" (did you mean '{}'?)", *close) : "";
 }
 
-struct Wish {
+struct ColumnRequest {
   std::string field, unit;
   bool stated_unit = false;
 };
@@ -66,7 +66,7 @@ class Mapper {
     if (std::ranges::find(header_.cells, column) == header_.cells.end())
       return fail(fmt::format("--map {}: {} has no column '{}'; it has: {}", text, shown_as_, column,
                               fmt::join(header_.cells, ", ")));
-    Wish wish{what, "", false};
+    ColumnRequest wish{what, "", false};
     if (const auto colon = what.find(':'); colon != std::string::npos && !what.starts_with("label:"))
       wish = {what.substr(0, colon), what.substr(colon + 1), true};
     if (!wishes_.emplace(column, wish).second)
@@ -118,7 +118,7 @@ class Mapper {
     return {};
   }
 
-  Expected<void> place_as(const std::string& name, const Wish& wish) {
+  Expected<void> place_as(const std::string& name, const ColumnRequest& wish) {
     if (wish.field == "-") return leave(name);
     Target target{meaning_of(wish.field), name, nullptr, "", 1};
     if (target.meaning == Meaning::kLabel) target.label = wish.field.substr(6);
@@ -148,7 +148,7 @@ class Mapper {
     return {};
   }
 
-  Expected<void> unit(const std::string& name, const Wish& wish, Target& target) {
+  Expected<void> unit(const std::string& name, const ColumnRequest& wish, Target& target) {
     const std::string_view unit = target.field->unit;
     if (wish.stated_unit) {
       const auto factor = factor_to(unit, wish.unit);
@@ -179,7 +179,7 @@ class Mapper {
   const CsvRow& header_;
   bool leave_rest_;
   const std::string& shown_as_;
-  std::map<std::string, Wish> wishes_;
+  std::map<std::string, ColumnRequest> wishes_;
   std::set<std::string> names_, seen_;
   std::map<std::string, std::string> taken_;  // field -> column
   std::vector<std::string> left_out_;

@@ -45,7 +45,7 @@ struct StepLoss {
 };
 using Losses = std::map<i64, std::map<i64, StepLoss>>;  // repeat, step
 
-std::optional<Cause> gather(const Testimony& t, i64 world, Losses& losses) {
+std::optional<Cause> gather(const AttemptReports& t, i64 world, Losses& losses) {
   for (const auto& [rank, record] : t.records) {
     if (rank < 0 || rank >= world) continue;
     for (const auto& sample : record.samples) {
@@ -120,7 +120,7 @@ AgentWord agent_word(const AttemptEnd& end) {
   return word;
 }
 
-std::optional<Cause> check_losses(const Attempt& attempt, const Testimony& t) {
+std::optional<Cause> check_losses(const Attempt& attempt, const AttemptReports& t) {
   Losses losses;
   if (auto bad = gather(t, attempt.trial.world(), losses)) return bad;
   if (losses.empty())
@@ -136,12 +136,12 @@ std::optional<Cause> check_losses(const Attempt& attempt, const Testimony& t) {
   return cause;
 }
 
-std::string evidence(const Testimony& t, const Result& result) {
+std::string evidence(const AttemptReports& t, const Result& result) {
   json out = {{"testimonies", {{"records", t.records.size()}, {"exits", t.exits.size()}}},
               {"phase", result.phase}};
   if (t.end) {
     out["cause"] = t.end->cause;
-    if (!t.end->clean) out["dirt"] = bounded(t.end->dirt, kMessageBytes);
+    if (!t.end->clean) out["dirt"] = bounded(t.end->cleanup_failure, kMessageBytes);
     auto word = parse_json(t.end->evidence, kHangBytes);
     if (t.end->cause != "rank_failed") {
       if (word && !word->is_null()) out["hang"] = std::move(*word);

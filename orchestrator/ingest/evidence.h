@@ -35,10 +35,10 @@ AgentWord agent_word(const AttemptEnd&);
 // Every step trains on the same batch, so the loss must fall. Absent: it does. The mean over ranks of a
 // repeat's last step may exceed that of its first by 0.1 % in fp32 and 1 % in bf16 (whose mantissa resolves
 // 0.4 %).
-std::optional<Cause> check_losses(const Attempt&, const Testimony&);
+std::optional<Cause> check_losses(const Attempt&, const AttemptReports&);
 
 // JSON object: cause, cause_rank, phase, testimonies (how many of what), log_tail of the cause, dirt, and where each
 // rank was: in hang, or of a crash in ranks.
-std::string evidence(const Testimony&, const Result&);
+std::string evidence(const AttemptReports&, const Result&);
 
 }  // namespace sweep::ingest

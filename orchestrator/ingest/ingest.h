@@ -16,7 +16,7 @@
 namespace sweep::ingest {
 
 // All that was testified about one attempt. Keyed by rank: a second copy of a record replaces the first.
-struct Testimony {
+struct AttemptReports {
   std::map<i64, RankRecord> records;
   std::map<i64, RankExit> exits;
   std::optional<AttemptEnd> end;
@@ -50,6 +50,6 @@ Batch read(std::string_view outbox_bytes);
 // cause; else the earliest non-consequential failure among ranks (its own record first, then its exit: OOM
 // kill, signal, exit code); ok needs an ok record from every rank and a finite loss that does not rise when
 // the same batch repeats (else invalid).
-Result judge(const Attempt&, const Testimony&);
+Result judge(const Attempt&, const AttemptReports&);
 
 }  // namespace sweep::ingest

@@ -60,7 +60,7 @@ void keep_earliest(std::optional<Cause>& kept, Cause next) {
     kept = std::move(next);
 }
 
-Causes find_causes(const Testimony& t, i64 world) {
+Causes find_causes(const AttemptReports& t, i64 world) {
   Causes causes;
   for (const auto& [rank, record] : t.records) {
     if (rank < 0 || rank >= world || record.outcome == Outcome::kOk) continue;
@@ -85,7 +85,7 @@ bool outranks_the_agent(const Cause& cause) {
          cause.outcome == Outcome::kInvalid;
 }
 
-std::optional<Cause> silent_rank(const Attempt& attempt, const Testimony& t) {
+std::optional<Cause> silent_rank(const Attempt& attempt, const AttemptReports& t) {
   for (i64 index = 0; index < attempt.processes(); ++index) {
     const i64 rank = attempt.rank_of(index);
     if (t.records.contains(rank)) continue;
@@ -104,7 +104,7 @@ Cause by_agent(Outcome outcome, const AttemptEnd& end, std::string otherwise) {
   return cause;
 }
 
-std::optional<Cause> decide(const Attempt& attempt, const Testimony& t) {
+std::optional<Cause> decide(const Attempt& attempt, const AttemptReports& t) {
   const i64 world = attempt.trial.world();
   const std::string& word = t.end->cause;
   if (word == "no_time")
@@ -134,7 +134,7 @@ std::optional<Cause> decide(const Attempt& attempt, const Testimony& t) {
   return check_losses(attempt, t);
 }
 
-i64 finished(const Testimony& t) {
+i64 finished(const AttemptReports& t) {
   i64 last = t.end ? t.end->ended_unix_ns : 0;
   if (last > 0) return last;
   for (const auto& [rank, record] : t.records) last = std::max(last, record.ended_unix_ns);
@@ -144,7 +144,7 @@ i64 finished(const Testimony& t) {
 
 }  // namespace
 
-Result judge(const Attempt& attempt, const Testimony& t) {
+Result judge(const Attempt& attempt, const AttemptReports& t) {
   Result result;
   result.attempt = attempt.id;
   result.trial_id = attempt.trial_id;

@@ -101,7 +101,7 @@ class Commands::Running : public std::enable_shared_from_this<Running> {
                          [self = shared_from_this(), &from, &into, &buffer](
                              const boost::system::error_code& error, std::size_t n) {
                            --self->reading_;
-                           if (into.size() < kMostSaid) into.append(buffer.data(), n);
+                           if (into.size() < kMaxOutputBytes) into.append(buffer.data(), n);
                            if (!error) return self->read(from, into, buffer);
                            if (self->reading_ == 0) self->finished();
                          });
@@ -131,7 +131,7 @@ class Commands::Running : public std::enable_shared_from_this<Running> {
   boost::asio::steady_timer limit_;
   bp::child child_;
   bp::group group_;
-  Said said_;
+  CommandResult said_;
   std::array<char, 4096> out_buffer_{}, err_buffer_{};
   int reading_ = 0;
 };
@@ -146,11 +146,11 @@ void Commands::run(std::vector<std::string> argv, double limit_s, Answer answer)
   made->start(std::move(argv), limit_s);
 }
 
-Said run_alone(std::vector<std::string> argv, double limit_s) {
+CommandResult run_alone(std::vector<std::string> argv, double limit_s) {
   boost::asio::io_context io;
   Commands commands(io);
-  Said said;
-  commands.run(std::move(argv), limit_s, [&](const Said& answer) { said = answer; });
+  CommandResult said;
+  commands.run(std::move(argv), limit_s, [&](const CommandResult& answer) { said = answer; });
   io.run();
   return said;
 }

@@ -13,18 +13,18 @@
 
 namespace sweep::launch {
 
-struct Said {
+struct CommandResult {
   int code = -1;           // exit code; -1: it never ran, was ended by a signal, or by the time limit
   bool timed_out = false;  // what it did before its end is not known
   int signal = 0;          // that ended it: nor is it then
-  std::string out, err;    // at most kMostSaid bytes each
+  std::string out, err;    // at most kMaxOutputBytes bytes each
   bool ok() const { return code == 0 && !timed_out; }
 };
-inline constexpr std::size_t kMostSaid = 16u << 20;
+inline constexpr std::size_t kMaxOutputBytes = 16u << 20;
 
 class Commands {
  public:
-  using Answer = std::function<void(const Said&)>;
+  using Answer = std::function<void(const CommandResult&)>;
   explicit Commands(boost::asio::io_context& io) : io_(io) {}
   virtual ~Commands();
   Commands(const Commands&) = delete;
@@ -40,7 +40,7 @@ class Commands {
 };
 
 // One program, waited for: for commands that have no event loop of their own.
-Said run_alone(std::vector<std::string> argv, double limit_s);
+CommandResult run_alone(std::vector<std::string> argv, double limit_s);
 
 // The last line of what a program said: where it says why it failed, or its answer behind a greeting.
 std::string last_line(std::string_view said);

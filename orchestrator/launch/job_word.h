@@ -17,7 +17,7 @@ enum class JobEnd {
   // forgotten it
 };
 
-using AskSlurm = std::function<Said(std::vector<std::string> words)>;
+using AskSlurm = std::function<CommandResult(std::vector<std::string> words)>;
 // cluster: that the job belongs to; a number means nothing to another one.
 JobEnd end_of_job(i64 job, const std::string& cluster, const AskSlurm& ask);
 

@@ -62,11 +62,11 @@ struct Ended {
   AllocationId id;
   std::string reason;  // finished, cancelled, lost, refused
   bool lost = false;
-  bool blameless = false;  // preempted, cancelled from outside, out of time: what it left burns no retry
+  bool preempted = false;  // preempted, cancelled from outside, out of time: what it left burns no retry
   std::string host{};      // it was lost by this one, as `avoid` would name it; empty: nobody knows
 };
 // Worth telling people: why it waits, that the scheduler does not answer.
-struct Remark {
+struct Notice {
   AllocationId id;
   std::string text;
 };
@@ -75,7 +75,7 @@ struct Room {
   i64 now = 0;   // that no allocation has
   i64 ever = 0;  // with those that one has
 };
-using Event = std::variant<Started, Outbox, Ended, Remark>;
+using Event = std::variant<Started, Outbox, Ended, Notice>;
 
 class Launcher {
  public:

@@ -5,13 +5,13 @@
 
 namespace sweep::launch {
 
-i64 clean_leftovers(const std::filesystem::path& spool, const std::string& allocation) {
+i64 kill_orphans(const std::filesystem::path& spool, const std::string& allocation) {
   return end_marked_processes(allocation_key(allocation, spool), true);
 }
 
-i64 clean_leftovers(const std::filesystem::path& spool) {
+i64 kill_orphans(const std::filesystem::path& spool) {
   const auto whole = std::filesystem::absolute(spool).lexically_normal();
-  return clean_leftovers(spool, (whole.has_filename() ? whole : whole.parent_path()).filename());
+  return kill_orphans(spool, (whole.has_filename() ? whole : whole.parent_path()).filename());
 }
 
 }  // namespace sweep::launch

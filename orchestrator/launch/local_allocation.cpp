@@ -163,7 +163,7 @@ void LocalAllocation::conclude() {
   pidfd_.close(ignored);
   inotify_.close(ignored);
   poll_.cancel();
-  clean_leftovers(request_.spool, request_.id);
+  kill_orphans(request_.spool, request_.id);
   Ended out{request_.id, mail_.bye_reason(), false, false};
   out.lost = out.reason.empty();
   std::error_code ec;
@@ -185,7 +185,7 @@ Expected<i64> LocalAllocation::post(std::string_view kind, const nlohmann::json&
 
 void LocalAllocation::kill() {
   if (ended_ || reaped_ || pid_ <= 0) return;
-  ::kill(pid_, SIGKILL);  // its namespace dies whole; without one, its end is followed by clean_leftovers
+  ::kill(pid_, SIGKILL);  // its namespace dies whole; without one, its end is followed by kill_orphans
 }
 
 void LocalAllocation::abandon() {
@@ -201,7 +201,7 @@ void LocalAllocation::abandon() {
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, &status_, 0);
   }
-  clean_leftovers(request_.spool, request_.id);
+  kill_orphans(request_.spool, request_.id);
 }
 
 void LocalAllocation::say(const Event& event) {

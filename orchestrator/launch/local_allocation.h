@@ -9,7 +9,7 @@
 #include <memory>
 #include <optional>
 
-#include "orchestrator/launch/mail.h"
+#include "orchestrator/launch/spool_mailbox.h"
 
 namespace sweep::launch {
 
@@ -45,7 +45,7 @@ class LocalAllocation : public std::enable_shared_from_this<LocalAllocation> {
   boost::asio::posix::stream_descriptor pidfd_, inotify_;
   boost::asio::steady_timer poll_;
   std::array<char, 4096> events_{};
-  Mail mail_;
+  SpoolMailbox mail_;
   pid_t pid_ = 0;
   int status_ = 0;
   bool reaped_ = false, ended_ = false;

@@ -10,8 +10,8 @@
 #include <set>
 
 #include "orchestrator/launch/held_allocations.h"
+#include "orchestrator/launch/poll_interval.h"
 #include "orchestrator/launch/slurm_job.h"
-#include "orchestrator/launch/slurm_pace.h"
 
 namespace sweep::launch {
 namespace {
@@ -63,8 +63,8 @@ class Slurm final : public HeldAllocations<SlurmJob> {
     return {};
   }
   i64 idle_nodes(const std::string& hardware) const override {
-    if (around_.options.standing > 0) return 0;
-    const auto asks = slurm_asks_for(hardware, around_.options);
+    if (around_.options.existing_job > 0) return 0;
+    const auto asks = sbatch_options_for(hardware, around_.options);
     const auto partition = asks.find("partition");
     const auto found = idle_.find(partition == asks.end() ? "" : partition->second);
     i64 idle = found == idle_.end() ? 0 : found->second;
@@ -106,17 +106,17 @@ class Slurm final : public HeldAllocations<SlurmJob> {
   // Round three: scontrol, one by one, about those whose number is known; its denial is a fact.
   void ask() {
     asking_ = true;
-    if (around_.options.standing > 0) return ask_standing();
+    if (around_.options.existing_job > 0) return query_existing_job();
     std::vector<std::string> names;
     for (const auto& [id, job] : held_) names.push_back(job->name());
-    question(squeue_by_name(names), [this](const Said& said) {
+    question(squeue_by_name(names), [this](const CommandResult& said) {
       if (!said.ok()) return failed(said);
       failures_ = 0;
       known_.clear();
       note(read_squeue(said.out));
       const auto missing = unlisted();
       if (missing.empty() || no_accounting_) return deny(missing);
-      question(sacct_by_name(missing), [this](const Said& old) {
+      question(sacct_by_name(missing), [this](const CommandResult& old) {
         no_accounting_ = old.err.find("accounting storage is disabled") != std::string::npos;
         if (!old.ok() && !no_accounting_) return failed(old);
         note(read_sacct(old.out));
@@ -126,11 +126,11 @@ class Slurm final : public HeldAllocations<SlurmJob> {
   }
 
   // The job is known; of its steps those we started are our children, and an adopted one is looked for.
-  void ask_standing() {
-    question(squeue_of_job(around_.options.standing), [this](const Said& said) {
+  void query_existing_job() {
+    question(squeue_of_job(around_.options.existing_job), [this](const CommandResult& said) {
       if (!said.ok()) return failed(said);
-      question(squeue_of_steps(around_.options.standing),
-               [this, facts = read_squeue(said.out)](const Said& steps) {
+      question(squeue_of_steps(around_.options.existing_job),
+               [this, facts = read_squeue(said.out)](const CommandResult& steps) {
                  if (!steps.ok()) return failed(steps);
                  tell_of_steps(facts, read_steps(steps.out));
                });
@@ -193,7 +193,7 @@ class Slurm final : public HeldAllocations<SlurmJob> {
     const i64 number = numbers.back();
     numbers.pop_back();
     question({"scontrol", "show", "job", "--oneliner", std::to_string(number)},
-             [this, number, rest = std::move(numbers)](const Said& said) {
+             [this, number, rest = std::move(numbers)](const CommandResult& said) {
                const auto facts = said.ok() ? read_scontrol(said.out) : std::nullopt;
                const bool gone = facts ? facts->name != name_of(number)  // its number was given again
                                        : said.err.find("Invalid job id") != std::string::npos;
@@ -212,9 +212,10 @@ class Slurm final : public HeldAllocations<SlurmJob> {
 
   // Asked with the others' questions, as often as poll_seconds allows.
   void ask_idle() {
-    if (around_.options.standing > 0 || steady_s() - idle_asked_s_ < around_.options.poll_s) return rest();
+    if (around_.options.existing_job > 0 || steady_s() - idle_asked_s_ < around_.options.poll_s)
+      return rest();
     idle_asked_s_ = steady_s();
-    question(sinfo_idle(), [this](const Said& said) {
+    question(sinfo_idle(), [this](const CommandResult& said) {
       if (said.ok()) {
         idle_ = read_idle(said.out);
         counted_.clear();
@@ -235,12 +236,12 @@ class Slurm final : public HeldAllocations<SlurmJob> {
     }
   }
 
-  void failed(const Said& said) {
+  void failed(const CommandResult& said) {
     rest();
     if (++failures_ != kFailuresToTell || held_.empty()) return;
     const auto why = said.timed_out ? "no answer in time" : said.err.substr(0, said.err.find('\n'));
     if (sink_)
-      sink_(Remark{held_.begin()->first,
+      sink_(Notice{held_.begin()->first,
                    fmt::format("Slurm does not answer ({}); nothing is concluded from that", why)});
   }
   void rest() {
@@ -250,7 +251,7 @@ class Slurm final : public HeldAllocations<SlurmJob> {
 
   std::unique_ptr<Commands> commands_;
   Sink sink_;
-  SlurmPace pace_;
+  PollInterval pace_;
   SlurmSurroundings around_;
   boost::asio::steady_timer timer_;
   std::map<std::string, std::vector<JobFacts>> known_;  // of the round that is being asked, by job name

@@ -41,7 +41,7 @@ Expected<void> SlurmJob::write_files() const {
 
 // Written before the submission, so that one cut off by a crash is looked for by its name.
 Expected<void> SlurmJob::keep_record() const {
-  nlohmann::json own = {{"name", name()}, {"job", nullptr}, {"standing", around_.options.standing}};
+  nlohmann::json own = {{"name", name()}, {"job", nullptr}, {"standing", around_.options.existing_job}};
   if (job_) own["job"] = *job_;
   return launch::keep_record(request_, "slurm", std::move(own));
 }
@@ -49,9 +49,9 @@ Expected<void> SlurmJob::keep_record() const {
 Expected<void> SlurmJob::submit() {
   if (auto opened = mail_.open(); !opened) return opened;
   if (auto written = write_files(); !written) return written;
-  if (around_.options.standing > 0) job_ = around_.options.standing;
+  if (around_.options.existing_job > 0) job_ = around_.options.existing_job;
   if (auto kept = keep_record(); !kept) return kept;
-  around_.options.standing > 0 ? send_step() : send();
+  around_.options.existing_job > 0 ? send_step() : send();
   return {};
 }
 
@@ -67,13 +67,14 @@ void SlurmJob::send_step() {
                                  "--output=" + slurm_file_name((request_.spool / "slurm.log").string())};
   for (auto& word : head_agent_words(request_, around_.options, around_.programs))
     words.push_back(std::move(word));
-  around_.commands.run(std::move(words), kWithoutLimit, [self = shared_from_this()](const Said& said) {
-    self->over_since_s_ = self->around_.now_s();
-    self->look();
-    self->end(fmt::format("the agent's step of Slurm job {} ended: {}", *self->job_, last_line(said.err)),
-              true, false);
-    self->closed_ = true;
-  });
+  around_.commands.run(
+      std::move(words), kWithoutLimit, [self = shared_from_this()](const CommandResult& said) {
+        self->over_since_s_ = self->around_.now_s();
+        self->look();
+        self->end(fmt::format("the agent's step of Slurm job {} ended: {}", *self->job_, last_line(said.err)),
+                  true, false);
+        self->closed_ = true;
+      });
 }
 
 Expected<bool> SlurmJob::take_up() {
@@ -82,11 +83,11 @@ Expected<bool> SlurmJob::take_up() {
   if (!*found) return false;
   const nlohmann::json& record = **found;
   restore(request_, record);
-  if (const i64 standing = integer_of(record, "standing"); standing != around_.options.standing)
+  if (const i64 existing_job = integer_of(record, "standing"); existing_job != around_.options.existing_job)
     return fail(fmt::format(
         "allocation {} of an earlier run {}", request_.id,
-        standing == 0 ? "is a Slurm job of its own; go on with --on slurm"
-                      : fmt::format("is a step of Slurm job {0}; go on with --jobid {0}", standing)));
+        existing_job == 0 ? "is a Slurm job of its own; go on with --on slurm"
+                          : fmt::format("is a step of Slurm job {0}; go on with --jobid {0}", existing_job)));
   if (const i64 job = integer_of(record, "job"); job > 0) job_ = job;
   if (auto opened = mail_.open(); !opened) return tl::unexpected(opened.error());
   adopted_ = true;
@@ -100,10 +101,10 @@ void SlurmJob::send() {
   sending_ = true;
   ++submissions_;
   around_.commands.run({"sbatch", "--parsable", (request_.spool / "job.sh").string()}, kSbatchLimit,
-                       [self = shared_from_this()](const Said& said) { self->answered(said); });
+                       [self = shared_from_this()](const CommandResult& said) { self->answered(said); });
 }
 
-void SlurmJob::answered(const Said& said) {
+void SlurmJob::answered(const CommandResult& said) {
   sending_ = false;
   around_.hurry();
   if (said.ok()) {
@@ -162,12 +163,12 @@ void SlurmJob::kill() {
   if (closed_ || !mail_.ours()) return;
   cancel_wanted_ = true;
   dismiss();
-  if (around_.options.standing > 0) return cancel_step();
+  if (around_.options.existing_job > 0) return cancel_step();
   if (send_again_s_ > 0) return around_.hurry();
   if (!job_ || cancelling_) return;  // not known yet: cancelled as soon as it is
   cancelling_ = true;
   around_.commands.run({"scancel", std::to_string(*job_)}, kScancelLimit,
-                       [self = shared_from_this()](const Said& said) {
+                       [self = shared_from_this()](const CommandResult& said) {
                          self->cancelling_ = false;
                          if (said.ok()) self->around_.hurry();  // else: again when Slurm was asked next
                        });
@@ -182,11 +183,13 @@ void SlurmJob::dismiss() {
 
 // The allocation is somebody's: only our step of it ends.
 void SlurmJob::cancel_step() {
-  around_.commands.run(squeue_of_steps(*job_), kScancelLimit, [self = shared_from_this()](const Said& said) {
-    for (const auto& step : read_steps(said.out))
-      if (step.name == self->name())
-        self->around_.commands.run({"scancel", "--signal=TERM", step.id}, kScancelLimit, [](const Said&) {});
-  });
+  around_.commands.run(squeue_of_steps(*job_), kScancelLimit,
+                       [self = shared_from_this()](const CommandResult& said) {
+                         for (const auto& step : read_steps(said.out))
+                           if (step.name == self->name())
+                             self->around_.commands.run({"scancel", "--signal=TERM", step.id}, kScancelLimit,
+                                                        [](const CommandResult&) {});
+                       });
 }
 
 void SlurmJob::started() {
@@ -195,10 +198,12 @@ void SlurmJob::started() {
               job_.value_or(0), std::nullopt, 0};
   if (!nodes_.empty()) out.where += " on " + nodes_;
   const auto& options = around_.options;
-  const auto left = seconds_left_ ? seconds_left_ : options.standing > 0 ? options.standing_s : std::nullopt;
+  const auto left = seconds_left_              ? seconds_left_
+                    : options.existing_job > 0 ? options.existing_job_seconds_left
+                                               : std::nullopt;
   if (left)
     out.seconds_left = *left - reserved_seconds(options);
-  else if (options.standing == 0)
+  else if (options.existing_job == 0)
     out.seconds_left = usable_seconds(request_.seconds, options);
   if (adopted_ && seconds_left_) out.held_s = std::max(0.0, request_.seconds - *seconds_left_);
   around_.say(out);
@@ -263,7 +268,7 @@ void SlurmJob::missing() {
   if (ended_) {
     closed_ = true;
   } else if (verdict_) {
-    end(verdict_->reason, verdict_->lost, verdict_->blameless);
+    end(verdict_->reason, verdict_->lost, verdict_->preempted);
     closed_ = true;
   } else if (job_) {
     end(fmt::format("Slurm no longer knows job {}, and its agent said no farewell", *job_), true, false);
@@ -287,7 +292,7 @@ void SlurmJob::apply(const JobFacts& facts) {
     if (ended_) return void(closed_ = true);
     around_.hurry();
     if (verdict_) {
-      end(verdict_->reason, verdict_->lost, verdict_->blameless);
+      end(verdict_->reason, verdict_->lost, verdict_->preempted);
       return void(closed_ = true);
     }
     const bool cancelled = cancel_wanted_ && meaning.blame == Blame::kNobody;
@@ -339,22 +344,22 @@ std::optional<std::string> SlurmJob::waits_too_long() const {
 }
 
 // Said when Slurm has let go of it: a run that ends with this word must leave no job in the queue.
-void SlurmJob::give_up(std::string reason, bool lost, bool blameless) {
-  verdict_ = Verdict{std::move(reason), lost, blameless};
+void SlurmJob::give_up(std::string reason, bool lost, bool preempted) {
+  verdict_ = Verdict{std::move(reason), lost, preempted};
   kill();
 }
 
-void SlurmJob::end(std::string reason, bool lost, bool blameless) {
+void SlurmJob::end(std::string reason, bool lost, bool preempted) {
   if (ended_) return;
   dismiss();
   ended_ = true;
-  around_.say(Ended{request_.id, std::move(reason), lost, blameless});
+  around_.say(Ended{request_.id, std::move(reason), lost, preempted});
 }
 
 void SlurmJob::remark(std::string text) {
   if (text == remarked_) return;
   remarked_ = text;
-  around_.say(Remark{request_.id, std::move(text)});
+  around_.say(Notice{request_.id, std::move(text)});
 }
 
 void SlurmJob::abandon() {

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "orchestrator/launch/commands.h"
-#include "orchestrator/launch/mail.h"
 #include "orchestrator/launch/slurm_options.h"
 #include "orchestrator/launch/slurm_script.h"
 #include "orchestrator/launch/slurm_state.h"
+#include "orchestrator/launch/spool_mailbox.h"
 
 namespace sweep::launch {
 
@@ -59,7 +59,7 @@ class SlurmJob : public std::enable_shared_from_this<SlurmJob> {
   void send_step();
   void cancel_step();
   void dismiss();
-  void answered(const Said&);
+  void answered(const CommandResult&);
   void wait_for_room(const std::string& why);
   void look_for_room();
   std::optional<std::string> waits_too_long() const;
@@ -69,15 +69,15 @@ class SlurmJob : public std::enable_shared_from_this<SlurmJob> {
   void missing();
   void started();
   void look_for_folder();
-  void give_up(std::string reason, bool lost, bool blameless);
-  void end(std::string reason, bool lost, bool blameless);
+  void give_up(std::string reason, bool lost, bool preempted);
+  void end(std::string reason, bool lost, bool preempted);
   void remark(std::string text);
   Expected<void> keep_record() const;
   Expected<void> write_files() const;
 
   SlurmSurroundings& around_;
   AllocationRequest request_;
-  Mail mail_;
+  SpoolMailbox mail_;
   std::optional<i64> job_;
   std::string nodes_, remarked_;
   std::optional<double> seconds_left_;
@@ -89,7 +89,7 @@ class SlurmJob : public std::enable_shared_from_this<SlurmJob> {
   bool sending_ = false, in_doubt_ = false, cancelling_ = false, cancel_wanted_ = false, dismissed_ = false;
   struct Verdict {
     std::string reason;
-    bool lost = false, blameless = false;
+    bool lost = false, preempted = false;
   };
   std::optional<Verdict> verdict_;  // said once Slurm has let go of the job
   bool spoke_ = false, runs_ = false, ended_ = false, closed_ = false, adopted_ = false;

@@ -26,7 +26,7 @@ Expected<std::string> one_line(const std::string& key, const std::string& value)
 
 Expected<std::map<std::string, std::string>> read_asks(const Json& section) {
   std::map<std::string, std::string> out;
-  for (const auto& name : slurm_asks()) {
+  for (const auto& name : sbatch_options()) {
     std::string key = name;  // a grid spells gpus_per_node, sbatch gpus-per-node
     std::replace(key.begin(), key.end(), '-', '_');
     const auto found = section.find(key);
@@ -80,7 +80,7 @@ Expected<SlurmContainer> read_container(const Json& section) {
 
 }  // namespace
 
-const std::vector<std::string>& slurm_asks() {
+const std::vector<std::string>& sbatch_options() {
   static const std::vector<std::string> names{
       "partition", "account",  "qos",   "constraint", "reservation",   "nodelist", "exclude",      "gres",
       "licenses",  "switches", "wckey", "mem",        "gpus-per-node", "nice",     "cpus-per-task"};
@@ -145,7 +145,8 @@ double reserved_seconds(const SlurmOptions& options) {
   return std::max(options.signal_s, static_cast<double>(signal_before_end(options)) + kSignalEarly);
 }
 
-std::map<std::string, std::string> slurm_asks_for(const std::string& hardware, const SlurmOptions& options) {
+std::map<std::string, std::string> sbatch_options_for(const std::string& hardware,
+                                                      const SlurmOptions& options) {
   auto asks = options.ask;
   if (const auto own = options.hardware.find(hardware); own != options.hardware.end())
     for (const auto& [name, value] : own->second) asks[name] = value;

@@ -41,9 +41,10 @@ struct SlurmOptions {
   std::map<std::string, i64>
       idle{};          // nodes by partition, as Slurm said before the run; "": of the default one
   double poll_s = 30;  // the longest between two questions to Slurm while nothing changes
-  std::optional<double> standing_s{};  // of `standing`: seconds until it ends; absent: it does not
-  i64 standing = 0;   // number of an allocation that is there already: steps of it instead of jobs
-  i64 max_nodes = 0;  // held at once, all allocations together; 0: what the largest trial needs
+  std::optional<double>
+      existing_job_seconds_left{};  // of `standing`: seconds until it ends; absent: it does not
+  i64 existing_job = 0;  // number of an allocation that is there already: steps of it instead of jobs
+  i64 max_nodes = 0;     // held at once, all allocations together; 0: what the largest trial needs
   i64 max_allocations = 4;
   i64 allocation_nodes = 0;  // of one allocation, unless a trial needs more; 0: what max_nodes leaves
   double spread_s = 10;      // predicted work that is worth a further node while nodes stand idle; 0: none is
@@ -54,7 +55,7 @@ struct SlurmOptions {
 Expected<SlurmOptions> slurm_options_from(const nlohmann::json& section);
 
 // What is asked for a kind of hardware: the general wishes, overridden by its own.
-std::map<std::string, std::string> slurm_asks_for(const std::string& hardware, const SlurmOptions&);
+std::map<std::string, std::string> sbatch_options_for(const std::string& hardware, const SlurmOptions&);
 
 // Slurm's signal is asked for so many seconds before the end; it comes up to half a minute earlier.
 i64 signal_before_end(const SlurmOptions&);
@@ -62,6 +63,6 @@ i64 signal_before_end(const SlurmOptions&);
 double reserved_seconds(const SlurmOptions&);
 
 // The options of sbatch that may be named in `ask`, `hardware` and `head`.
-const std::vector<std::string>& slurm_asks();
+const std::vector<std::string>& sbatch_options();
 
 }  // namespace sweep::launch

@@ -21,7 +21,7 @@ bool plain(const std::string& text, const char* beyond) {
 }
 
 std::map<std::string, std::string> asks_for(const AllocationRequest& wanted, const SlurmOptions& options) {
-  auto asks = slurm_asks_for(wanted.hardware, options);
+  auto asks = sbatch_options_for(wanted.hardware, options);
   const bool names_gpus = asks.contains("gres") || asks.contains("gpus-per-node");
   if (!names_gpus && wanted.gpus > 0) asks["gpus-per-node"] = std::to_string(wanted.gpus);
   for (const auto& host : wanted.avoid)
@@ -33,7 +33,7 @@ std::map<std::string, std::string> asks_for(const AllocationRequest& wanted, con
 }
 
 void add_asks(std::vector<std::string>& out, const std::map<std::string, std::string>& asks) {
-  for (const auto& name : slurm_asks())
+  for (const auto& name : sbatch_options())
     if (const auto found = asks.find(name); found != asks.end())
       out.push_back(slurm_directive(name, found->second));
 }
@@ -154,8 +154,8 @@ std::vector<std::string> head_agent_words(const AllocationRequest& wanted, const
   call.bind = options.colocate;
   call.screen = programs.screen;
   call.zygote = programs.zygote;
-  if (options.standing > 0 && options.standing_s)
-    call.time_limit_s = std::floor(*options.standing_s - reserved_seconds(options));
+  if (options.existing_job > 0 && options.existing_job_seconds_left)
+    call.time_limit_s = std::floor(*options.existing_job_seconds_left - reserved_seconds(options));
   if (wanted.nodes > 1) {
     call.nodes = wanted.nodes;
     call.peers = "slurm";

@@ -85,7 +85,8 @@ void SshAllocation::ask(std::size_t node, const std::string& line, std::string i
                         std::function<void(const std::string& out)> answer, const char* what) {
   around_.shell.ask(
       hosts_[node].name, line, std::move(input), limit_s,
-      [self = shared_from_this(), node, what, answer = std::move(answer)](const SshShell::Said& said) {
+      [self = shared_from_this(), node, what,
+       answer = std::move(answer)](const SshShell::CommandResult& said) {
         if (self->closing_ || self->abandoned_) return;
         if (said.code == 0) return answer(said.out);
         if (said.code == 255)
@@ -102,14 +103,14 @@ void SshAllocation::prepare(std::size_t node) {
   ask(
       node,
       fmt::format("umask 077 && mkdir -p {0} && cd {0} && mkdir -p bin spool && echo \"$HOME\" && pwd -P",
-                  far_word(around_.options.directory)),
+                  remote_word(around_.options.directory)),
       "", kShort,
       [this, node](const std::string& out) {
         Place& place = places_[node];
         SshHost& host = hosts_[node];
         const auto home = out.substr(0, out.find('\n'));
-        host.agent = far_path(host.agent, home);
-        host.rank = far_path(host.rank, home);
+        host.agent = remote_path(host.agent, home);
+        host.rank = remote_path(host.rank, home);
         place.home = last_line(out);
         place.spool = fmt::format("{}/spool/{}/n{}", place.home, spool_name(request_), node);
         place.agent = host.agent;
@@ -227,7 +228,7 @@ void SshAllocation::start_node(std::size_t node, const std::string& join) {
 }
 
 void SshAllocation::open_bridge() {
-  BridgeEnd::Events events;
+  SshMailboxClient::Events events;
   events.attached = [this] {
     if (std::exchange(spoke_, true)) return;
     std::string names;
@@ -248,8 +249,8 @@ void SshAllocation::open_bridge() {
     clean_up(reason.empty() ? "lost: the head agent ended without a farewell" : reason, reason.empty());
   };
   events.failed = [this](const std::string& why) { give_up(why); };
-  events.remark = [this](const std::string& text) { say(Remark{request_.id, text}); };
-  bridge_ = std::make_unique<BridgeEnd>(
+  events.remark = [this](const std::string& text) { say(Notice{request_.id, text}); };
+  bridge_ = std::make_unique<SshMailboxClient>(
       around_.io, around_.shell, hosts_[0].name,
       fmt::format("exec {} bridge --spool {}", shell_word(places_[0].agent), shell_word(places_[0].spool)),
       request_.spool, around_.options.silence_s + kAfterSilence, std::move(events));
@@ -304,10 +305,10 @@ void SshAllocation::clean_up(const std::string& reason, bool lost) {
     const auto archive = logs_archive(request_.spool, node);
     around_.shell.ask(
         hosts_[node].name, removal_line(place.agent, place.spool, request_.id), "", kCleanUp,
-        [self = shared_from_this(), node, archive, one_less](const SshShell::Said& said) {
+        [self = shared_from_this(), node, archive, one_less](const SshShell::CommandResult& said) {
           if (self->abandoned_) return;
           if (said.code != 0)
-            self->say(Remark{
+            self->say(Notice{
                 self->request_.id,
                 fmt::format("{} could not be cleaned up ({}); its agents end by themselves after {:.0f} s "
                             "without contact",

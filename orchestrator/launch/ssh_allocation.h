@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "orchestrator/launch/bridge_end.h"
-#include "orchestrator/launch/mail.h"
 #include "orchestrator/launch/slurm_script.h"
+#include "orchestrator/launch/spool_mailbox.h"
+#include "orchestrator/launch/ssh_mailbox_client.h"
 #include "orchestrator/launch/ssh_shell.h"
 
 namespace sweep::launch {
@@ -71,8 +71,8 @@ class SshAllocation : public std::enable_shared_from_this<SshAllocation> {
   AllocationRequest request_;
   std::vector<SshHost> hosts_;
   std::vector<Place> places_;
-  Mail mail_;
-  std::unique_ptr<BridgeEnd> bridge_;
+  SpoolMailbox mail_;
+  std::unique_ptr<SshMailboxClient> bridge_;
   std::size_t waited_for_ = 0;
   std::string lost_by_;  // host
   bool adopted_ = false, spoke_ = false, closing_ = false, ended_ = false, abandoned_ = false;

@@ -22,14 +22,14 @@ namespace {
 constexpr double kForLooking = 60, kForEnding = 120;  // seconds
 
 // `host`: as one tries it by hand.
-std::string why_unanswered(const std::string& host, const SshShell::Said& said) {
+std::string why_unanswered(const std::string& host, const SshShell::CommandResult& said) {
   if (said.timed_out) return "no answer in time";
   if (said.code == 255) return why_ssh_failed(host, said.err);
   return last_line(said.err.empty() ? said.out : said.err);
 }
 
 // A script of /bin/sh that says for each part, by its number here: "folder N", and a line of JSON for each process.
-std::string looking_script(const std::vector<FarNode>& all, const std::vector<std::size_t>& here) {
+std::string looking_script(const std::vector<RemoteNode>& all, const std::vector<std::size_t>& here) {
   std::string out;
   for (const std::size_t i : here)
     out += fmt::format(
@@ -39,10 +39,11 @@ std::string looking_script(const std::vector<FarNode>& all, const std::vector<st
   return out;
 }
 
-void read_answer(const std::string& said, const std::vector<FarNode>& all, std::vector<FarLeft>& out) {
+void read_answer(const std::string& said, const std::vector<RemoteNode>& all,
+                 std::vector<RemoteLeftovers>& out) {
   std::istringstream lines(said);
   std::size_t part = all.size();
-  const auto found = [&]() -> FarLeft& {
+  const auto found = [&]() -> RemoteLeftovers& {
     if (out.empty() || out.back().of.folder != all[part].folder || out.back().of.host != all[part].host)
       out.push_back({all[part], {}});
     return out.back();
@@ -61,7 +62,8 @@ void read_answer(const std::string& said, const std::vector<FarNode>& all, std::
 // The mailbox's rest, then the folder's end; the second only when the first is safe here.
 class Ending {
  public:
-  Ending(boost::asio::io_context& io, SshShell& shell, const FarNode& node, std::vector<std::string>& failed)
+  Ending(boost::asio::io_context& io, SshShell& shell, const RemoteNode& node,
+         std::vector<std::string>& failed)
       : io_(io), shell_(shell), node_(node), failed_(failed) {}
 
   void start() {
@@ -71,7 +73,7 @@ class Ending {
         "tail -c +{} {} 2>/dev/null; exit 0",
         shell_word(node_.agent), shell_word(node_.folder), shell_word(node_.allocation), have + 1,
         shell_word(spool::outbox(node_.folder).string()));
-    shell_.ask(node_.host, line, "", kForEnding, [this, have](const SshShell::Said& said) {
+    shell_.ask(node_.host, line, "", kForEnding, [this, have](const SshShell::CommandResult& said) {
       if (said.code != 0) return fail_with(why_unanswered(by_hand(shell_.settings(), node_.host), said));
       const auto kept = spool::append_copy(spool::outbox(node_.spool), have, said.out, spool::Copy::kSynced);
       if (!said.out.empty() && !kept) return fail_with(kept.error().message);
@@ -84,7 +86,7 @@ class Ending {
     const auto archive = logs_archive(node_.spool, node_.node);
     shell_.ask(
         node_.host, removal_line(node_.agent, node_.folder, node_.allocation), "", kForEnding,
-        [this, archive](const SshShell::Said& said) {
+        [this, archive](const SshShell::CommandResult& said) {
           unpack_logs(io_, archive, node_.spool, node_.node, [] {});
           if (said.code != 0) fail_with(why_unanswered(by_hand(shell_.settings(), node_.host), said));
         },
@@ -94,26 +96,26 @@ class Ending {
 
   boost::asio::io_context& io_;
   SshShell& shell_;
-  const FarNode& node_;
+  const RemoteNode& node_;
   std::vector<std::string>& failed_;
 };
 
 }  // namespace
 
-std::vector<FarNode> far_nodes(const std::filesystem::path& spool, const std::string& allocation) {
-  std::vector<FarNode> out;
+std::vector<RemoteNode> far_nodes(const std::filesystem::path& spool, const std::string& allocation) {
+  std::vector<RemoteNode> out;
   const auto record = read_record(spool, "ssh");
   if (!record || !*record || !(*record)->contains("hosts") || !(**record)["hosts"].is_array()) return out;
   std::size_t node = 0;
   for (const auto& each : (**record)["hosts"]) {
-    FarNode far{allocation, text_of(each, "host"), text_of(each, "agent"), text_of(each, "spool"), spool,
-                node++};
+    RemoteNode far{allocation, text_of(each, "host"), text_of(each, "agent"), text_of(each, "spool"), spool,
+                   node++};
     if (!far.host.empty() && !far.agent.empty() && !far.folder.empty()) out.push_back(std::move(far));
   }
   return out;
 }
 
-FarHosts find_far(const SshOptions& options, const std::vector<FarNode>& all) {
+FarHosts find_far(const SshOptions& options, const std::vector<RemoteNode>& all) {
   std::map<std::string, std::vector<std::size_t>> by_host;
   for (std::size_t i = 0; i < all.size(); ++i) by_host[all[i].host].push_back(i);
   FarHosts out;
@@ -121,7 +123,7 @@ FarHosts find_far(const SshOptions& options, const std::vector<FarNode>& all) {
   SshShell shell(io, options);
   for (const auto& [host, here] : by_host)
     shell.ask(host, "exec /bin/sh", looking_script(all, here), kForLooking,
-              [&out, &all, &options, host = host](const SshShell::Said& said) {
+              [&out, &all, &options, host = host](const SshShell::CommandResult& said) {
                 if (said.code == 255 || said.timed_out || said.out.find("part ") == std::string::npos)
                   out.unanswered.push_back(
                       fmt::format("{}: {}", host, why_unanswered(by_hand(options, host), said)));
@@ -131,7 +133,7 @@ FarHosts find_far(const SshOptions& options, const std::vector<FarNode>& all) {
   return out;
 }
 
-std::vector<std::string> end_far(const SshOptions& options, const std::vector<FarLeft>& left) {
+std::vector<std::string> end_far(const SshOptions& options, const std::vector<RemoteLeftovers>& left) {
   std::vector<std::string> failed;
   boost::asio::io_context io;
   SshShell shell(io, options);

@@ -10,9 +10,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "orchestrator/launch/banner_skipper.h"
 #include "orchestrator/launch/capture.h"
 #include "orchestrator/launch/commands.h"
-#include "orchestrator/launch/past_greeting.h"
 #include "orchestrator/launch/slurm_script.h"
 #include "schema/attempt_token.h"
 
@@ -35,7 +35,7 @@ std::string control_folder() {
 }
 
 // A session in which our line was never read said something else, which is all there is to go by.
-void without_an_answer(SshShell::Said& said, const std::string& greeting) {
+void without_an_answer(SshShell::CommandResult& said, const std::string& greeting) {
   said.out = greeting;
   if (said.code != 0) return;
   said.code = kAnotherCommand;
@@ -58,8 +58,8 @@ struct SshShell::Asking {
   bool too_much = false;
   boost::asio::steady_timer timer;
   std::unique_ptr<Channel> channel;
-  PastGreeting greeting;
-  Said said;
+  BannerSkipper greeting;
+  CommandResult said;
 };
 
 SshShell::SshShell(boost::asio::io_context& io, const SshOptions& options) : io_(io), options_(options) {
@@ -90,7 +90,7 @@ std::vector<std::string> SshShell::options() const {
 std::vector<std::string> SshShell::words(const std::string& host, const std::string& line) const {
   std::vector<std::string> out = {"ssh", "-T"};
   for (auto& word : options()) out.push_back(std::move(word));
-  const std::string_view mark = PastGreeting::kMark;
+  const std::string_view mark = BannerSkipper::kMark;
   const auto marked = fmt::format("echo '{}'; {}", mark.substr(0, mark.size() - 1), line);
   out.insert(out.end(), {"--", host, "exec /bin/sh -c " + shell_word(marked)});
   return out;
@@ -129,11 +129,11 @@ void SshShell::ask(const std::string& host, const std::string& line, std::string
   });
 }
 
-std::string far_word(const std::string& path) {
+std::string remote_word(const std::string& path) {
   return path.starts_with("~/") ? "\"$HOME\"" + shell_word(path.substr(1)) : shell_word(path);
 }
 
-std::string far_path(const std::string& path, const std::string& home) {
+std::string remote_path(const std::string& path, const std::string& home) {
   return path.starts_with("~/") && !home.empty() ? home + path.substr(1) : path;
 }
 

@@ -22,18 +22,18 @@ class SshShell {
   SshShell(boost::asio::io_context& io, const SshOptions& options);
   ~SshShell();  // ends the shared connections
 
-  struct Said {
+  struct CommandResult {
     int code = -1;  // the exit code; 255: ssh itself failed; -1: it was ended
     bool timed_out = false;
     std::string out, err;
   };
-  using Answer = std::function<void(const Said&)>;
+  using Answer = std::function<void(const CommandResult&)>;
   // Runs a line of /bin/sh there; the answer comes from the event loop, exactly once. What it says is kept up to
   // kMostKept bytes, beyond which it is ended; or written `into` a file as it comes.
   void ask(const std::string& host, const std::string& line, std::string input, double limit_s, Answer answer,
            const std::filesystem::path& into = {});
   static constexpr std::size_t kMostKept = 16u << 20;
-  // The words for a channel that stays open. Its output is read through a PastGreeting.
+  // The words for a channel that stays open. Its output is read through a BannerSkipper.
   std::vector<std::string> words(const std::string& host, const std::string& line) const;
   const SshOptions& settings() const { return options_; }
   // Drops the shared connection, which may be dead without knowing; the next command makes a new one.
@@ -51,7 +51,7 @@ class SshShell {
 };
 
 // A path on a host, whose home folder `~/` at its beginning stands for: for its shell, and once the home is known.
-std::string far_word(const std::string& path);
-std::string far_path(const std::string& path, const std::string& home);
+std::string remote_word(const std::string& path);
+std::string remote_path(const std::string& path, const std::string& home);
 
 }  // namespace sweep::launch

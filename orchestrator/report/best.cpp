@@ -179,8 +179,8 @@ std::optional<i64> device_memory(const ResultRow& row) {
   return hardware ? hardware->memory_bytes : std::nullopt;
 }
 
-ColumnWish best_wish(const BestOptions& options) {
-  ColumnWish out;
+ColumnSelection best_wish(const BestOptions& options) {
+  ColumnSelection out;
   out.coded = {"state", "outcome"};
   out.numbers = {options.metric, "step_ms", "step_ms_ci_low", "step_ms_ci_high"};
   for (const std::string& name : options.group_by) out.coded.push_back(find_column(name) ? name : "labels");
@@ -190,8 +190,8 @@ ColumnWish best_wish(const BestOptions& options) {
   return out;
 }
 
-ColumnWish best_wish_with_axes(const BestOptions& options) {
-  ColumnWish out = best_wish(options);
+ColumnSelection best_wish_with_axes(const BestOptions& options) {
+  ColumnSelection out = best_wish(options);
   for (const Column& column : columns()) {
     if (column.role == Role::kAxis) out.coded.emplace_back(column.key);
   }

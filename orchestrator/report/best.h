@@ -63,8 +63,8 @@ Expected<std::vector<BestOfGroup>> best(std::span<const ResultRow> rows, const B
 using ReadRows = std::function<Expected<std::vector<ResultRow>>(std::span<const i64> entries)>;
 Expected<std::vector<BestOfGroup>> best(const ResultColumns&, const BestOptions&, const ReadRows&);
 // What that needs of them, and with the axes also what varying() and the table below need.
-ColumnWish best_wish(const BestOptions&);
-ColumnWish best_wish_with_axes(const BestOptions&);
+ColumnSelection best_wish(const BestOptions&);
+ColumnSelection best_wish_with_axes(const BestOptions&);
 
 // "5%" or "0.05" -> 0.05; anything outside [0, 1) or unreadable is refused with a sentence that names `what`.
 Expected<double> parse_share(std::string_view, std::string_view what);

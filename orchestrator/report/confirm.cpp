@@ -57,15 +57,15 @@ std::string words(const Versus& v) {
                                                    : "")
               : "";
   switch (v.standing) {
-    case Standing::kLeader:
+    case RankingStatus::kLeader:
       return "was first";
-    case Standing::kBehind:
+    case RankingStatus::kBehind:
       return "behind: " + by;
-    case Standing::kTied:
+    case RankingStatus::kTied:
       return "tied: " + by;
-    case Standing::kAhead:
+    case RankingStatus::kAhead:
       return "AHEAD: " + by;
-    case Standing::kUnknown:
+    case RankingStatus::kUnknown:
       break;
   }
   return "cannot be told";
@@ -89,24 +89,24 @@ std::string aligned(const std::vector<std::vector<std::string>>& lines) {
   return out;
 }
 
-std::string verdict_on(const std::vector<Remeasured>& all, const std::vector<Standing>& standings,
+std::string verdict_on(const std::vector<Remeasured>& all, const std::vector<RankingStatus>& standings,
                        bool measured) {
-  const auto count = [&](Standing s) { return std::count(standings.begin(), standings.end(), s); };
+  const auto count = [&](RankingStatus s) { return std::count(standings.begin(), standings.end(), s); };
   const std::string& first = all.front().trial_id;
   if (!measured)
     return fmt::format("trial {} was first and could not be measured again: {}", first,
                        safe_text(all.front().problem));
-  if (count(Standing::kAhead) > 0)
+  if (count(RankingStatus::kAhead) > 0)
     return fmt::format(
         "the ranking does not hold: {} of {} are ahead of trial {}, by intervals that leave 0 out",
-        count(Standing::kAhead), all.size() - 1, first);
-  if (count(Standing::kTied) > 0)
+        count(RankingStatus::kAhead), all.size() - 1, first);
+  if (count(RankingStatus::kTied) > 0)
     return fmt::format(
         "trial {} was not overtaken, and {} of {} are tied with it: their 95 % intervals hold 0", first,
-        count(Standing::kTied), all.size() - 1);
-  if (count(Standing::kUnknown) > 0)
+        count(RankingStatus::kTied), all.size() - 1);
+  if (count(RankingStatus::kUnknown) > 0)
     return fmt::format("trial {} was not overtaken; {} of {} could not be compared with it", first,
-                       count(Standing::kUnknown), all.size() - 1);
+                       count(RankingStatus::kUnknown), all.size() - 1);
   if (all.size() == 1) return fmt::format("trial {} is the only one that was measured", first);
   return fmt::format("the ranking holds: trial {} is first, by intervals that leave 0 out", first);
 }
@@ -164,9 +164,9 @@ Versus versus(const Remeasured& one, const Remeasured& leader, bool larger_is_be
   if (!range) return out;
   out.range = Interval{std::expm1(range->low), std::expm1(range->high)};
   if (range->low <= 0 && range->high >= 0)
-    out.standing = Standing::kTied;
+    out.standing = RankingStatus::kTied;
   else
-    out.standing = (range->low > 0) == larger_is_better ? Standing::kAhead : Standing::kBehind;
+    out.standing = (range->low > 0) == larger_is_better ? RankingStatus::kAhead : RankingStatus::kBehind;
   return out;
 }
 
@@ -179,11 +179,11 @@ Confirmed confirmed(const std::vector<Remeasured>& all, const std::string& metri
   std::vector<std::vector<std::string>> lines = {{"", "trial", metric + " before" + unit, "again",
                                                   "95 % interval", "between allocations", "within",
                                                   "allocations", "against the first", "configuration"}};
-  std::vector<Standing> standings;
+  std::vector<RankingStatus> standings;
   for (const auto& each : all) {
     const auto spread = spread_of(each);
     Versus against = versus(each, all.front(), !lower_is_better(metric));
-    if (&each == &all.front()) against.standing = Standing::kLeader;
+    if (&each == &all.front()) against.standing = RankingStatus::kLeader;
     standings.push_back(against.standing);
     lines.push_back(
         {std::to_string(lines.size()), each.trial_id, scale(each.before), spread ? scale(spread->value) : "-",
@@ -195,7 +195,7 @@ Confirmed confirmed(const std::vector<Remeasured>& all, const std::string& metri
          safe_text(each.configuration)});
   }
   const bool measured = spread_of(all.front()).has_value();
-  const bool overtaken = std::count(standings.begin(), standings.end(), Standing::kAhead) > 0;
+  const bool overtaken = std::count(standings.begin(), standings.end(), RankingStatus::kAhead) > 0;
   return {aligned(lines) + verdict_on(all, standings, measured) + "\n", measured && !overtaken};
 }
 

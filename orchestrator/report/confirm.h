@@ -30,7 +30,7 @@ struct Spread {
 };
 std::optional<Spread> spread_of(const Remeasured&);
 
-enum class Standing {
+enum class RankingStatus {
   kLeader,   // it was first before
   kBehind,   // clearly behind the leader
   kTied,     // its interval against the leader holds 0
@@ -39,7 +39,7 @@ enum class Standing {
 };
 // Against the leader, pair by pair within the allocations both were measured in.
 struct Versus {
-  Standing standing = Standing::kUnknown;
+  RankingStatus standing = RankingStatus::kUnknown;
   std::optional<double> share;    // value / leader's value - 1
   std::optional<Interval> range;  // 95 %
 };

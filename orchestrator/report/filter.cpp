@@ -11,7 +11,7 @@
 namespace sweep::report {
 namespace {
 
-struct Choice {
+struct ValueMatch {
   std::string word;                           // as shown, or
   std::optional<double> low = {}, high = {};  // a range, both ends included
 };
@@ -24,7 +24,7 @@ std::optional<double> end_of_range(std::string_view text, double open) {
   return value;
 }
 
-Choice choice_of(std::string_view text) {
+ValueMatch choice_of(std::string_view text) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (const auto dots = text.find(".."); dots != std::string_view::npos) {
     const auto low = end_of_range(text.substr(0, dots), -kInfinity);
@@ -34,9 +34,9 @@ Choice choice_of(std::string_view text) {
   return {std::string(text)};
 }
 
-bool fulfils(const Value& value, const std::vector<Choice>& choices) {
+bool fulfils(const Value& value, const std::vector<ValueMatch>& choices) {
   const auto n = number(value);
-  return std::ranges::any_of(choices, [&](const Choice& c) {
+  return std::ranges::any_of(choices, [&](const ValueMatch& c) {
     return c.low ? n && *n >= *c.low && *n <= *c.high : show(value) == safe_text(c.word);
   });
 }
@@ -59,7 +59,7 @@ Expected<std::vector<ResultRow>> keep_only(std::vector<ResultRow> rows, std::spa
       return fail(fmt::format("--only {}: write an axis and its values, as tp=1,8 or nodes=4..64", wish));
     const auto field = Field::resolve(wish.substr(0, equals), rows);
     if (!field) return fail(fmt::format("--only {}: {}", wish, field.error().message));
-    std::vector<Choice> choices;
+    std::vector<ValueMatch> choices;
     for (std::size_t at = equals + 1; at <= wish.size();) {
       const auto comma = std::min(wish.find(',', at), wish.size());
       choices.push_back(choice_of(std::string_view(wish).substr(at, comma - at)));

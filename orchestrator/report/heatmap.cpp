@@ -57,13 +57,13 @@ bool better(double a, const ResultRow& x, double b, const ResultRow& y, bool low
 
 CellState state_of(const Cell& cell) {
   if (cell.best) return CellState::kMeasured;
-  if (cell.count[std::size_t(Fate::kOk)] > 0) return CellState::kNotMeasured;
+  if (cell.count[std::size_t(CellOutcome::kOk)] > 0) return CellState::kNotMeasured;
   const i64 total = cell.total();
   if (total == 0) return CellState::kEmpty;
-  if (cell.count[std::size_t(Fate::kPending)] > 0) return CellState::kPending;
-  static constexpr std::pair<Fate, CellState> kPure[] = {{Fate::kOom, CellState::kOom},
-                                                         {Fate::kPruned, CellState::kPruned},
-                                                         {Fate::kFailed, CellState::kFailed}};
+  if (cell.count[std::size_t(CellOutcome::kPending)] > 0) return CellState::kPending;
+  static constexpr std::pair<CellOutcome, CellState> kPure[] = {{CellOutcome::kOom, CellState::kOom},
+                                                                {CellOutcome::kPruned, CellState::kPruned},
+                                                                {CellOutcome::kFailed, CellState::kFailed}};
   for (const auto& [fate, state] : kPure) {
     if (cell.count[std::size_t(fate)] == total) return state;
   }
@@ -102,7 +102,7 @@ std::vector<Slice> slices_of(std::span<const ResultRow> rows, const Heatmap& map
   for (std::size_t i = 0; i < rows.size(); ++i) {
     std::vector<std::size_t> at;
     for (const Indexed& index : indices) at.push_back(index.of[i]);
-    const bool measured = fate_of(rows[i]) == Fate::kOk && number(map.value.of(rows[i]));
+    const bool measured = fate_of(rows[i]) == CellOutcome::kOk && number(map.value.of(rows[i]));
     auto& [ok, all] = results[std::move(at)];
     ok += measured, ++all;
   }
@@ -150,7 +150,7 @@ void fill(Heatmap& map, const std::vector<const ResultRow*>& rows, const std::ve
     const auto fate = std::size_t(fate_of(row));
     ++cell.count[fate];
     ++map.count[fate];
-    if (fate != std::size_t(Fate::kOk)) continue;
+    if (fate != std::size_t(CellOutcome::kOk)) continue;
     const auto value = number(map.value.of(row)), goal = number(map.objective.of(row));
     if (!value || !goal) continue;
     if (cell.best && !better(*goal, row, *cell.goal, *cell.best, lower)) continue;
@@ -183,22 +183,22 @@ void finish(Heatmap& map) {
 
 }  // namespace
 
-Fate fate_of(const ResultRow& row) {
-  if (row.state != State::kFinished) return Fate::kPending;
+CellOutcome fate_of(const ResultRow& row) {
+  if (row.state != State::kFinished) return CellOutcome::kPending;
   switch (row.outcome) {
     case Outcome::kOk:
-      return Fate::kOk;
+      return CellOutcome::kOk;
     case Outcome::kOom:
-      return Fate::kOom;
+      return CellOutcome::kOom;
     case Outcome::kPruned:
     case Outcome::kUnsupported:
-      return Fate::kPruned;
+      return CellOutcome::kPruned;
     default:
-      return Fate::kFailed;
+      return CellOutcome::kFailed;
   }
 }
 
-std::string_view to_string(Fate fate) {
+std::string_view to_string(CellOutcome fate) {
   static constexpr std::string_view kNames[kFates] = {"ok", "oom", "pruned", "failed", "pending"};
   return kNames[std::size_t(fate)];
 }
@@ -266,7 +266,7 @@ Table cells_table(const Heatmap& map) {
   Table table;
   const CellLines lines = cell_lines(map);
   table.columns = {map.rows.name(), map.cols.name(), "state", map.value.name()};
-  for (std::size_t f = 0; f < kFates; ++f) table.columns.emplace_back(to_string(Fate(f)));
+  for (std::size_t f = 0; f < kFates; ++f) table.columns.emplace_back(to_string(CellOutcome(f)));
   for (const char* name : {"trial", "layout"}) table.columns.emplace_back(name);
   for (std::size_t r = 0; r < map.row_keys.size(); ++r) {
     for (std::size_t c = 0; c < map.col_keys.size(); ++c) {

@@ -15,7 +15,7 @@
 namespace sweep::report {
 
 // How a configuration ended, as coarse as a cell can show.
-enum class Fate {
+enum class CellOutcome {
   kOk,
   kOom,
   kPruned,
@@ -23,8 +23,8 @@ enum class Fate {
   kPending
 };  // kPruned: unsupported too; kPending: no answer yet
 inline constexpr std::size_t kFates = 5;
-Fate fate_of(const ResultRow&);
-std::string_view to_string(Fate);
+CellOutcome fate_of(const ResultRow&);
+std::string_view to_string(CellOutcome);
 
 enum class CellState {
   kMeasured,     // at least one ok configuration with a value

@@ -27,9 +27,9 @@ std::string counts_of(const Cell& c) {
   for (std::size_t f = 1; f < kFates; ++f) {
     if (c.count[f] > 0)
       parts += fmt::format("{}{} {}", parts.empty() ? "" : " · ", c.count[f],
-                           Fate(f) == Fate::kOom       ? "OOM"
-                           : Fate(f) == Fate::kPending ? "to run"
-                                                       : to_string(Fate(f)));
+                           CellOutcome(f) == CellOutcome::kOom       ? "OOM"
+                           : CellOutcome(f) == CellOutcome::kPending ? "to run"
+                                                                     : to_string(CellOutcome(f)));
   }
   return parts;
 }
@@ -141,8 +141,9 @@ class Drawing {
     for (std::size_t f = 0; f < kFates; ++f) {
       total += map_.count[f];
       if (map_.count[f] > 0)
-        counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", map_.count[f],
-                              Fate(f) == Fate::kPending ? "not run yet" : to_string(Fate(f)));
+        counts +=
+            fmt::format("{}{} {}", counts.empty() ? "" : ", ", map_.count[f],
+                        CellOutcome(f) == CellOutcome::kPending ? "not run yet" : to_string(CellOutcome(f)));
     }
     said_.push_back(fmt::format(
         "{} configurations: {}.{}", total, counts.empty() ? "none" : counts,

@@ -110,23 +110,25 @@ LaunchForm deepspeed_form(const Trial& t) {
   config["train_micro_batch_size_per_gpu"] = t.micro_batch_size;
   config["gradient_accumulation_steps"] = t.grad_accum;
   config["gradient_clipping"] = t.clip ? 1.0 : 0.0;
-  speed_precision(t, config, out.not_said);
-  config["zero_optimization"] = speed_zero(t, out.not_said);
-  speed_splits(t, config, out.not_said);
+  speed_precision(t, config, out.unsupported_settings);
+  config["zero_optimization"] = speed_zero(t, out.unsupported_settings);
+  speed_splits(t, config, out.unsupported_settings);
   out.text = config.dump(2) + "\n";
   if (t.recompute != "none")
-    out.not_said.push_back(
+    out.unsupported_settings.push_back(
         fmt::format("{} recomputation: switched on in the model's code", safe_text(t.recompute)));
   if (t.activation_offload)
-    out.not_said.emplace_back("activations that wait in host memory: in the model's code");
+    out.unsupported_settings.emplace_back("activations that wait in host memory: in the model's code");
   if (t.attention != "auto")
-    out.not_said.push_back(fmt::format("attention {}: in the model's code", safe_text(t.attention)));
-  out.not_said.push_back(fmt::format("seq_len {}, the model and the {} AdamW: given to the training script",
-                                     t.seq_len, safe_text(t.optimizer)));
-  out.not_said.push_back(
+    out.unsupported_settings.push_back(
+        fmt::format("attention {}: in the model's code", safe_text(t.attention)));
+  out.unsupported_settings.push_back(
+      fmt::format("seq_len {}, the model and the {} AdamW: given to the training script", t.seq_len,
+                  safe_text(t.optimizer)));
+  out.unsupported_settings.push_back(
       fmt::format("{} node(s) of {} ranks: given to the `deepspeed` launcher (--num_nodes, --num_gpus)",
                   t.nodes, t.gpus_per_node));
-  say_what_none_takes(t, out.not_said);
+  say_what_none_takes(t, out.unsupported_settings);
   return out;
 }
 

@@ -23,9 +23,9 @@ inline constexpr const char* kDeepSpeed = "DeepSpeed";
 inline constexpr std::array kLaunchTools{kTorchtitan, kMegatron, kNanotron, kDeepSpeed};
 
 struct LaunchForm {
-  std::string tool;                   // one of kLaunchTools
-  std::string text;                   // ready to paste
-  std::vector<std::string> not_said;  // sentences: what this form leaves open or cannot express
+  std::string tool;                               // one of kLaunchTools
+  std::string text;                               // ready to paste
+  std::vector<std::string> unsupported_settings;  // sentences: what this form leaves open or cannot express
 };
 
 std::vector<LaunchForm> launch_forms(const ResultRow&);

@@ -143,22 +143,23 @@ LaunchForm megatron_form(const Trial& t) {
   const bool one_connection = (t.tp > 1 || t.cp > 1) && t.zero < 2;
   Flags flags((one_connection ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "") + torchrun(t) +
               " pretrain_gpt.py --use-mcore-models");
-  megatron_splits(t, flags, out.not_said);
+  megatron_splits(t, flags, out.unsupported_settings);
   flags.add("--micro-batch-size", t.micro_batch_size).add("--global-batch-size", t.global_batch_size);
   flags.add("--seq-length", t.seq_len);
-  megatron_model(t, flags, out.not_said);
-  megatron_sharding(t, flags, out.not_said);
-  megatron_offload(t, flags, out.not_said);
-  megatron_precision(t, flags, out.not_said);
+  megatron_model(t, flags, out.unsupported_settings);
+  megatron_sharding(t, flags, out.unsupported_settings);
+  megatron_offload(t, flags, out.unsupported_settings);
+  megatron_precision(t, flags, out.unsupported_settings);
   megatron_recompute(t, flags);
   if (t.attention != "auto") flags.add("--attention-backend", t.attention == "flash" ? "flash" : "unfused");
   flags.add("--optimizer", "adam").add("--clip-grad", t.clip ? "1.0" : "0.0");
   out.text = flags.text();
-  out.not_said.push_back(
+  out.unsupported_settings.push_back(
       fmt::format("the data-parallel degree of {} follows from the number of ranks", t.dp));
   if (t.optimizer != "fused")
-    out.not_said.push_back(fmt::format("the {} AdamW: its Adam is fused", safe_text(t.optimizer)));
-  say_what_none_takes(t, out.not_said);
+    out.unsupported_settings.push_back(
+        fmt::format("the {} AdamW: its Adam is fused", safe_text(t.optimizer)));
+  say_what_none_takes(t, out.unsupported_settings);
   return out;
 }
 

@@ -92,24 +92,28 @@ std::string nano_dimensions(const Trial& t, NotSaid& open) {
 
 LaunchForm nanotron_form(const Trial& t) {
   LaunchForm out{kNanotron, "", {}};
-  out.text = nano_parallelism(t, out.not_said);
+  out.text = nano_parallelism(t, out.unsupported_settings);
   out.text += fmt::format(
       "tokens:\n  micro_batch_size: {}\n  batch_accumulation_per_replica: {}\n  sequence_length: {}\n",
       t.micro_batch_size, t.grad_accum, t.seq_len);
-  out.text += nano_optimizer(t, out.not_said);
+  out.text += nano_optimizer(t, out.unsupported_settings);
   out.text +=
       fmt::format("model:\n  dtype: {}\n  make_vocab_size_divisible_by: {}\n  ddp_bucket_cap_mb: {}\n",
                   t.precision == "fp32"   ? "float32"
                   : t.precision == "fp16" ? "float16"
                                           : "bfloat16",
                   t.vocab_multiple, t.bucket_mb);
-  if (dimensions_known(t, out.not_said)) out.text += nano_dimensions(t, out.not_said);
-  if (t.precision == "fp8") out.not_said.emplace_back("fp8: it is not in its published code; bfloat16 above");
-  if (t.offload != "none") out.not_said.push_back(fmt::format("offload {}", safe_text(t.offload)));
-  if (t.activation_offload) out.not_said.emplace_back("activations that wait in host memory");
-  if (t.attention == "math") out.not_said.emplace_back("attention math: its default is flash_attention_2");
-  out.not_said.emplace_back("the keys of data, checkpoints, learning rate and the rest of the optimizer");
-  say_what_none_takes(t, out.not_said);
+  if (dimensions_known(t, out.unsupported_settings)) out.text += nano_dimensions(t, out.unsupported_settings);
+  if (t.precision == "fp8")
+    out.unsupported_settings.emplace_back("fp8: it is not in its published code; bfloat16 above");
+  if (t.offload != "none")
+    out.unsupported_settings.push_back(fmt::format("offload {}", safe_text(t.offload)));
+  if (t.activation_offload) out.unsupported_settings.emplace_back("activations that wait in host memory");
+  if (t.attention == "math")
+    out.unsupported_settings.emplace_back("attention math: its default is flash_attention_2");
+  out.unsupported_settings.emplace_back(
+      "the keys of data, checkpoints, learning rate and the rest of the optimizer");
+  say_what_none_takes(t, out.unsupported_settings);
   return out;
 }
 

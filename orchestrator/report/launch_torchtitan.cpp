@@ -132,28 +132,28 @@ void titan_recompute(const Trial& t, Flags& flags, NotSaid& open) {
 LaunchForm torchtitan_form(const Trial& t) {
   LaunchForm out{kTorchtitan, "", {}};
   Flags flags(torchrun(t) + " -m torchtitan.train");
-  titan_sharding(t, flags, out.not_said);
-  titan_splits(t, flags, out.not_said);
-  titan_pipeline(t, flags, out.not_said);
+  titan_sharding(t, flags, out.unsupported_settings);
+  titan_splits(t, flags, out.unsupported_settings);
+  titan_pipeline(t, flags, out.unsupported_settings);
   // A local batch is what one data-parallel rank takes before gradients are accumulated once more.
   flags.add("--training.local_batch_size", t.pp > 1 ? t.micro_batch_size * t.grad_accum : t.micro_batch_size);
   flags.add("--training.global_batch_size", t.global_batch_size).add("--training.seq_len", t.seq_len);
-  titan_precision(t, flags, out.not_said);
-  titan_recompute(t, flags, out.not_said);
+  titan_precision(t, flags, out.unsupported_settings);
+  titan_recompute(t, flags, out.unsupported_settings);
   flags.add("--optimizer.name", "AdamW");
   flags.add("--optimizer.implementation", t.optimizer == "plain" ? "for-loop" : t.optimizer);
   if (t.clip)
     flags.add("--training.max_norm", "1.0");
   else
-    out.not_said.emplace_back("no clipping: it always clips, to --training.max_norm");
+    out.unsupported_settings.emplace_back("no clipping: it always clips, to --training.max_norm");
   if (t.attention != "auto")
-    out.not_said.push_back(fmt::format("attention {}: it takes what scaled_dot_product_attention chooses",
-                                       safe_text(t.attention)));
+    out.unsupported_settings.push_back(fmt::format(
+        "attention {}: it takes what scaled_dot_product_attention chooses", safe_text(t.attention)));
   out.text = flags.text();
-  out.not_said.push_back(
+  out.unsupported_settings.push_back(
       fmt::format("model: choose --model.name and --model.flavor for '{}'; dimensions are no flags there",
                   safe_text(t.model)));
-  say_what_none_takes(t, out.not_said);
+  say_what_none_takes(t, out.unsupported_settings);
   return out;
 }
 

@@ -72,9 +72,10 @@ std::string forms(const ResultRow& row, const GridForm& grid) {
   std::string out = "<div class=\"forms\">\n" + form("Grid file for sweep", block(as_grid_yaml(row, grid)));
   for (const LaunchForm& one : launch_forms(row)) {
     std::string body = block(one.text);
-    if (!one.not_said.empty()) {
+    if (!one.unsupported_settings.empty()) {
       body += "<p class=\"small\">Not covered by these flags:</p>\n<ul class=\"small\">";
-      for (const auto& sentence : one.not_said) body += fmt::format("<li>{}</li>", escape_xml(sentence));
+      for (const auto& sentence : one.unsupported_settings)
+        body += fmt::format("<li>{}</li>", escape_xml(sentence));
       body += "</ul>\n";
     }
     out += form(fmt::format("For {}", one.tool), body);
@@ -117,7 +118,7 @@ const ResultRow* pick(std::span<const ResultRow* const> rows, const std::string&
   const ResultRow* out = nullptr;
   double best = 0;
   for (const ResultRow* row : rows) {
-    if (fate_of(*row) != Fate::kOk) continue;
+    if (fate_of(*row) != CellOutcome::kOk) continue;
     const auto value = number(field.of(*row));
     if (!value || (out && (lower ? *value >= best : *value <= best))) continue;
     out = row, best = *value;

@@ -111,8 +111,9 @@ std::string counts_line(const ReportInput& in) {
   std::string parts;
   for (std::size_t f = 0; f < kFates; ++f) {
     if (count[f] > 0)
-      parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", count[f],
-                           Fate(f) == Fate::kPending ? "not run yet" : to_string(Fate(f)));
+      parts +=
+          fmt::format("{}{} {}", parts.empty() ? "" : ", ", count[f],
+                      CellOutcome(f) == CellOutcome::kPending ? "not run yet" : to_string(CellOutcome(f)));
   }
   return fmt::format("{} configurations{}{}. Made {} by sweep {}.", in.rows.size(), parts.empty() ? "" : ": ",
                      parts, in.made_at, in.version);

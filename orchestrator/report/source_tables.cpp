@@ -82,14 +82,14 @@ SourceTableAnswer cost_table(std::span<const ResultRow> rows) {
       without(varying_among_ok(rows), {"model", "hardware", "nodes", "seq_len", "micro_batch_size"});
   Places places;
   for (const ResultRow& row : rows) {
-    const Fate fate = fate_of(row);
-    if (fate == Fate::kPending || fate == Fate::kPruned) continue;
+    const CellOutcome fate = fate_of(row);
+    if (fate == CellOutcome::kPending || fate == CellOutcome::kPruned) continue;
     std::vector<Value> key;
     for (const Field& field : place) key.push_back(field.of(row));
     Priced& found = places[std::move(key)];
-    if (fate == Fate::kOk && row.metrics.mt_per_hour) {
+    if (fate == CellOutcome::kOk && row.metrics.mt_per_hour) {
       if (!found.best || row.metrics.mt_per_hour > found.best->metrics.mt_per_hour) found.best = &row;
-    } else if (!found.other || fate == Fate::kOom) {
+    } else if (!found.other || fate == CellOutcome::kOom) {
       found.other = &row;
     }
   }
@@ -267,7 +267,7 @@ std::vector<ScalingCurve> scaling_curves(std::span<const ResultRow> rows) {
     point.nodes = row.trial.nodes;
     ++point.total;
     const auto& rate = row.metrics.tokens_per_s_gpu;
-    if (fate_of(row) != Fate::kOk || !rate || !std::isfinite(*rate)) continue;
+    if (fate_of(row) != CellOutcome::kOk || !rate || !std::isfinite(*rate)) continue;
     ++point.ok;
     if (!point.best || *rate > *point.best->metrics.tokens_per_s_gpu) point.best = &row;
   }

@@ -73,7 +73,7 @@ void spread_over_idle(const store::Demand& group, std::vector<Capacity>& held, R
 
 }  // namespace
 
-double Pace::factor() const {
+double SlowdownEstimate::factor() const {
   constexpr double kSaysLittle = 120;  // node-seconds: programs start, the first trial warms up
   if (held_s < kSaysLittle) return 1;
   return std::max(1.0, held_s / std::max(foretold_s, kLeast));
@@ -85,7 +85,7 @@ double foretold_seconds(const PlanEntry& entry) {
 }
 
 double target_seconds(const Bounds& bounds) {
-  return bounds.time_s ? std::min(bounds.worth_s, *bounds.time_s) : bounds.worth_s;
+  return bounds.time_s ? std::min(bounds.min_work_per_node_s, *bounds.time_s) : bounds.min_work_per_node_s;
 }
 
 std::vector<Wanted> allocations_wanted(const std::vector<store::Demand>& groups, std::vector<Capacity> held,

@@ -21,15 +21,16 @@ struct Bounds {
   // Nodes that wait for nobody: a further allocation is asked for while so many predicted seconds of work are there for
   // each node that the group has, up to what is idle. Without max_nodes, max_allocations of the largest trial's nodes.
   i64 idle_nodes = 0;
-  double spread_s = 10;   // 0: idle nodes make no difference
-  double worth_s = 1800;  // so much work is worth nodes of its own: half an hour where there is a queue
+  double spread_s = 10;  // 0: idle nodes make no difference
+  double min_work_per_node_s =
+      1800;  // so much work is worth nodes of its own: half an hour where there is a queue
 };
 
 // How long trials really take against what the plan foretold of them, in node-seconds.
-struct Pace {
+struct SlowdownEstimate {
   double held_s = 0;      // nodes were there for the work
   double foretold_s = 0;  // of what was done in that time or is under way
-  void add(const Pace& other) { held_s += other.held_s, foretold_s += other.foretold_s; }
+  void add(const SlowdownEstimate& other) { held_s += other.held_s, foretold_s += other.foretold_s; }
   double factor() const;  // 1 or more; 1 until enough has been seen
 };
 // Node-seconds that the plan foretells of a trial.

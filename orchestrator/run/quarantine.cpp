@@ -12,11 +12,12 @@ constexpr int kStrikes = 2;
 std::vector<std::string> Quarantine::unclean(const Hosts& hosts, const AttemptEnd& end) {
   std::vector<std::string> named;
   for (const auto& [node, host] : hosts)  // the agents say "node 1 (its own name)"
-    if (hosts.size() == 1 || end.dirt.find(fmt::format("node {} (", node)) != std::string::npos)
+    if (hosts.size() == 1 || end.cleanup_failure.find(fmt::format("node {} (", node)) != std::string::npos)
       named.push_back(host);
   std::vector<std::string> out;
   for (const auto& host : named)
-    for (auto& sentence : add(host, fmt::format("attempt {} left it unclean: {}", end.attempt, end.dirt)))
+    for (auto& sentence :
+         add(host, fmt::format("attempt {} left it unclean: {}", end.attempt, end.cleanup_failure)))
       out.push_back(std::move(sentence));
   return out;
 }

@@ -10,20 +10,20 @@
 
 #include "orchestrator/launch/allocation_record.h"
 #include "orchestrator/launch/leftovers.h"
-#include "orchestrator/run/flights.h"
+#include "orchestrator/run/in_flight.h"
 #include "schema/frame.h"
 #include "schema/spool.h"
 
 namespace sweep::run {
 namespace {
 
-Expected<void> ingest_rest(store::Store& store, const store::AllocationRow& row, Flights& flights,
+Expected<void> ingest_rest(store::Store& store, const store::AllocationRow& row, InFlightAttempts& flights,
                            Observer& observer) {
   std::uint64_t offset = row.offset;
   for (;;) {
     auto bytes = spool::read_from(spool::outbox(row.spool), offset);
     if (!bytes) return tl::unexpected(bytes.error());
-    auto absorbed = flights.absorb(row.id, offset, *bytes);
+    auto absorbed = flights.ingest_chunk(row.id, offset, *bytes);
     if (absorbed.batch.new_offset == offset) return {};
     if (auto stored = store.ingest(absorbed.batch); !stored) return stored;
     for (const auto& landing : absorbed.landed) observer.on_result(landing.flight.entry, landing.result);
@@ -42,20 +42,21 @@ PlanEntry entry_of(const store::AttemptRow& row) {
 }
 
 // What had been ingested of an attempt before the crash; the rest of the outbox adds to it.
-Expected<ingest::Testimony> known_of(store::Store& store, i64 attempt) {
+Expected<ingest::AttemptReports> known_of(store::Store& store, i64 attempt) {
   auto stored = store.testimony(attempt);
   if (!stored) return tl::unexpected(stored.error());
-  ingest::Testimony known;
+  ingest::AttemptReports known;
   for (auto& record : stored->records) known.records[record.rank] = std::move(record);
   for (auto& exit : stored->exits) known.exits[exit.rank] = std::move(exit);
   return known;
 }
 
 // What was under way in it, as the store knows it.
-Expected<Flights> flights_of(store::Store& store, const store::AllocationRow& row, const Plan& plan) {
+Expected<InFlightAttempts> flights_of(store::Store& store, const store::AllocationRow& row,
+                                      const Plan& plan) {
   const auto unfinished = store.unfinished_attempts(row.id);
   if (!unfinished) return tl::unexpected(unfinished.error());
-  Flights flights;
+  InFlightAttempts flights;
   for (const auto& each : *unfinished) {
     auto known = known_of(store, each.id);
     if (!known) return tl::unexpected(known.error());
@@ -69,12 +70,12 @@ Expected<Flights> flights_of(store::Store& store, const store::AllocationRow& ro
 Expected<void> close(store::Store& store, const store::AllocationRow& row, const Plan& plan,
                      Observer& observer) {
   observer.on_note(fmt::format("closing allocation {} that an earlier run left behind", row.id));
-  if (const i64 ended = launch::clean_leftovers(row.spool, row.id); ended > 0)
+  if (const i64 ended = launch::kill_orphans(row.spool, row.id); ended > 0)
     observer.on_note(fmt::format("ended {} processes it had left running", ended));
   auto flights = flights_of(store, row, plan);
   if (!flights) return tl::unexpected(flights.error());
   if (auto rest = ingest_rest(store, row, *flights, observer); !rest) return rest;
-  for (const Flight& flight : flights->abandon()) {
+  for (const InFlightAttempt& flight : flights->abandon()) {
     const auto result =
         abandoned(flight.attempt, Outcome::kCancelled, "the run that started it ended before it did");
     if (auto stored = store.finish_attempt(result); !stored) return stored;
@@ -96,7 +97,7 @@ Expected<void> take_in(store::Store& store, const store::AllocationRow& row, con
 }
 
 // Attempts that were committed and never reached the inbox: the crash came between.
-Expected<void> post_missing(const store::AllocationRow& row, const Flights& flights,
+Expected<void> post_missing(const store::AllocationRow& row, const InFlightAttempts& flights,
                             launch::Launcher& launcher) {
   const auto bytes = spool::read_from(spool::inbox(row.spool), 0);
   if (!bytes) return tl::unexpected(bytes.error());
@@ -109,11 +110,11 @@ Expected<void> post_missing(const store::AllocationRow& row, const Flights& flig
   return {};
 }
 
-Expected<std::optional<Holding>> adopt(store::Store& store, const store::AllocationRow& row, const Plan& plan,
-                                       Observer& observer, const Adopter& by) {
-  if (by.launcher == nullptr) return std::optional<Holding>();
+Expected<std::optional<HeldAllocation>> adopt(store::Store& store, const store::AllocationRow& row,
+                                              const Plan& plan, Observer& observer, const Adopter& by) {
+  if (by.launcher == nullptr) return std::optional<HeldAllocation>();
   if (row.launcher != by.name) {
-    if (!launch::has_record(row.spool)) return std::optional<Holding>();
+    if (!launch::has_record(row.spool)) return std::optional<HeldAllocation>();
     return fail(
         fmt::format("allocation {} of an earlier run was obtained with --on {} and may still run; go on "
                     "with --on {}, or end it first: `sweep clean` shows it, and ends it with --yes",
@@ -121,17 +122,17 @@ Expected<std::optional<Holding>> adopt(store::Store& store, const store::Allocat
   }
   auto taken = by.launcher->adopt(row.id, row.spool, row.incarnation, row.offset);
   if (!taken) return tl::unexpected(taken.error());
-  if (!*taken) return std::optional<Holding>();
+  if (!*taken) return std::optional<HeldAllocation>();
   auto flights = flights_of(store, row, plan);
   if (!flights) return tl::unexpected(flights.error());
   if (auto posted = post_missing(row, *flights, *by.launcher); !posted) return tl::unexpected(posted.error());
   observer.on_note(fmt::format("allocation {} of an earlier run is taken over ({})", row.id,
                                row.where.empty() ? "not started yet" : row.where));
-  Holding holding;
+  HeldAllocation holding;
   holding.request = std::move(**taken);
   holding.flights = std::move(*flights);
   holding.adopted = true, holding.held_before_s = row.held_s;
-  return std::optional<Holding>(std::move(holding));
+  return std::optional<HeldAllocation>(std::move(holding));
 }
 
 }  // namespace
@@ -153,9 +154,9 @@ Result abandoned(const Attempt& attempt, Outcome outcome, const std::string& rea
   return result;
 }
 
-Expected<std::vector<Holding>> recover(store::Store& store, i64 sweep, Observer& observer,
-                                       const Adopter& by) {
-  std::vector<Holding> adopted;
+Expected<std::vector<HeldAllocation>> recover(store::Store& store, i64 sweep, Observer& observer,
+                                              const Adopter& by) {
+  std::vector<HeldAllocation> adopted;
   const auto open = store.open_allocations(sweep);
   if (!open) return tl::unexpected(open.error());
   if (open->empty()) return adopted;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "orchestrator/launch/launcher.h"
-#include "orchestrator/run/holding.h"
+#include "orchestrator/run/held_allocation.h"
 #include "orchestrator/run/observer.h"
 #include "orchestrator/store/store.h"
 #include "schema/expected.h"
@@ -18,7 +18,7 @@ struct Adopter {
   std::string name{};
   bool leave = false;
 };
-Expected<std::vector<Holding>> recover(store::Store&, i64 sweep, Observer&, const Adopter& by = {});
+Expected<std::vector<HeldAllocation>> recover(store::Store&, i64 sweep, Observer&, const Adopter& by = {});
 
 // When an allocation's agent last said anything, by the outbox; 0: never.
 i64 last_word_unix_ns(const std::filesystem::path& spool);

@@ -3,7 +3,7 @@
 #pragma once
 #include <filesystem>
 
-#include "orchestrator/run/conductor.h"
+#include "orchestrator/run/run_sweep.h"
 
 namespace sweep::run {
 

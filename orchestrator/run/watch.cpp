@@ -6,7 +6,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
-#include "orchestrator/run/conductor.h"
+#include "orchestrator/run/run_sweep.h"
 #include "orchestrator/run/status_file.h"
 #include "orchestrator/run/time_left.h"
 #include "schema/codec.h"
@@ -64,7 +64,7 @@ class Watch {
     const auto holder = store_.lease(sweep_);
     if (!holder) error_ = holder.error();
     if (!holder || !holder->has_value()) return io_.stop();
-    if ((*holder)->standing == store::Standing::kUncertain) {
+    if ((*holder)->standing == store::LeaseStatus::kUncertain) {
       end_ = RunEnd{End::kSilent, "nothing is heard of the process that runs it"};
       return io_.stop();
     }

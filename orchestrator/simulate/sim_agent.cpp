@@ -44,7 +44,8 @@ void SimLauncher::attempt_over(Job& job, i64 attempt, bool cancelled) {
   const Running& over = found.mapped();
   const auto nodes = static_cast<double>(over.attempt.trial.nodes);
   const double took = clock_.seconds() - over.since_s;
-  const bool answered = !cancelled && (over.fate.kind == Fate::kOk || over.fate.kind == Fate::kOom);
+  const bool answered =
+      !cancelled && (over.fate.kind == SimulatedOutcome::kOk || over.fate.kind == SimulatedOutcome::kOom);
   job.busy -= over.attempt.trial.nodes;
   ++account_.attempts;
   if (answered) {
@@ -66,33 +67,35 @@ void SimLauncher::say(Job& job, std::string_view kind, const nlohmann::json& bod
 // Every rank that measured says so; of a failure its first rank speaks, and the agent has the last word.
 void SimLauncher::testify(Job& job, const Running& over, bool cancelled) {
   const Attempt& attempt = over.attempt;
-  const Fate::Kind kind = over.fate.kind;
+  const SimulatedOutcome::Kind kind = over.fate.kind;
   RankRecord record;
   record.attempt = attempt.id;
-  record.phase = kind == Fate::kOk ? "done" : "step";
-  if (kind == Fate::kOk) {
+  record.phase = kind == SimulatedOutcome::kOk ? "done" : "step";
+  if (kind == SimulatedOutcome::kOk) {
     const i64 world = attempt.trial.world(), steps = std::max<i64>(1, attempt.measure.steps);
     const auto step_ns = static_cast<i64>(1e9 * over.fate.steps_s / static_cast<double>(steps));
     record.outcome = Outcome::kOk;
     for (i64 step = 0; step < steps; ++step)
       record.samples.push_back({0, step, false, step_ns, step_ns, 0, 0, std::nullopt,
                                 attempt.trial.global_batch_size * attempt.trial.seq_len / world, 1.0, 0});
-  } else if (kind == Fate::kOom) {
+  } else if (kind == SimulatedOutcome::kOom) {
     record.outcome = Outcome::kOom, record.oom_kind = OomKind::kDevice;
   }
-  if (kind != Fate::kOk) record.message = "simulated";
+  if (kind != SimulatedOutcome::kOk) record.message = "simulated";
   auto body = to_json(record);
-  const i64 speaking = cancelled || kind == Fate::kHang ? 0 : kind == Fate::kOk ? attempt.trial.world() : 1;
+  const i64 speaking = cancelled || kind == SimulatedOutcome::kHang ? 0
+                       : kind == SimulatedOutcome::kOk              ? attempt.trial.world()
+                                                                    : 1;
   for (i64 rank = 0; rank < speaking; ++rank) {
     body["rank"] = rank;
     say(job, spool::kRankRecord, body);
   }
   AttemptEnd last;
   last.attempt = attempt.id;
-  last.cause = cancelled             ? "cancelled"
-               : kind == Fate::kOk   ? "done"
-               : kind == Fate::kHang ? "hang"
-                                     : "rank_failed";
+  last.cause = cancelled                         ? "cancelled"
+               : kind == SimulatedOutcome::kOk   ? "done"
+               : kind == SimulatedOutcome::kHang ? "hang"
+                                                 : "rank_failed";
   say(job, spool::kAttemptEnd, to_json(last));
 }
 

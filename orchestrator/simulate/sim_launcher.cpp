@@ -17,8 +17,8 @@ double mean_between(double per_hour) {
 
 }  // namespace
 
-SimLauncher::SimLauncher(SimClock& clock, const Assumptions& assumed, Fates& fates, Account& account,
-                         Sink sink)
+SimLauncher::SimLauncher(SimClock& clock, const Assumptions& assumed, SimulatedOutcomes& fates,
+                         Account& account, Sink sink)
     : clock_(clock),
       assumed_(assumed),
       fates_(fates),
@@ -110,8 +110,8 @@ void SimLauncher::end_when_empty(Job& job) {
 }
 
 // The last thing done with a job: it is gone afterwards.
-void SimLauncher::end(Job& job, const std::string& reason, bool lost, bool blameless) {
-  const launch::Ended ended{job.request.id, reason, lost, blameless};
+void SimLauncher::end(Job& job, const std::string& reason, bool lost, bool preempted) {
+  const launch::Ended ended{job.request.id, reason, lost, preempted};
   if (job.started) settle(job);
   jobs_.erase(ended.id);
   sink_(ended);

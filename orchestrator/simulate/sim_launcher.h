@@ -8,14 +8,14 @@
 
 #include "orchestrator/launch/launcher.h"
 #include "orchestrator/simulate/account.h"
-#include "orchestrator/simulate/fates.h"
 #include "orchestrator/simulate/sim_clock.h"
+#include "orchestrator/simulate/simulated_outcomes.h"
 
 namespace sweep::simulate {
 
 class SimLauncher final : public launch::Launcher {
  public:
-  SimLauncher(SimClock&, const Assumptions&, Fates&, Account&, Sink);
+  SimLauncher(SimClock&, const Assumptions&, SimulatedOutcomes&, Account&, Sink);
 
   Expected<void> request(const launch::AllocationRequest&) override;
   // With a queue, nodes that are free here are those of others: only without one is the cluster idle.
@@ -31,7 +31,7 @@ class SimLauncher final : public launch::Launcher {
  private:
   struct Running {
     Attempt attempt;
-    Fate fate;
+    SimulatedOutcome fate;
     double since_s = 0;
   };
   struct Job {
@@ -60,14 +60,14 @@ class SimLauncher final : public launch::Launcher {
   void testify(Job&, const Running&, bool cancelled);
   void deliver(Job&);
   void end_when_empty(Job&);
-  void end(Job&, const std::string& reason, bool lost, bool blameless);
+  void end(Job&, const std::string& reason, bool lost, bool preempted);
   void settle(const Job&);
   void break_nodes();
   void break_one();
 
   SimClock& clock_;
   const Assumptions& assumed_;
-  Fates& fates_;
+  SimulatedOutcomes& fates_;
   Account& account_;
   Sink sink_;
   Jobs jobs_;

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "orchestrator/run/conductor.h"
+#include "orchestrator/run/run_sweep.h"
 #include "orchestrator/simulate/sim_launcher.h"
 
 namespace sweep::simulate {
@@ -22,7 +22,7 @@ struct Book {
 
 Expected<Book> open_book(const std::filesystem::path& scratch, std::span<const PlanEntry> plan,
                          const Assumptions& assumed, const MeasurePlan& measure) {
-  store::Seams seams;
+  store::StoreDependencies seams;
   seams.durable = false;
   auto opened = store::Store::open(scratch / "simulation.db", store::Mode::kReadWrite, std::move(seams));
   if (!opened) return tl::unexpected(opened.error());
@@ -46,7 +46,7 @@ run::Settings settings_of(const Assumptions& assumed, const Book& book, SimClock
   s.measure = {0, 1, 1};  // what a rank says of its steps is not what a simulation is asked for
   s.spool_root = scratch / "spool";
   s.launcher = "simulated";
-  s.by_need = true;
+  s.allocate_per_shape = true;
   s.bounds = {assumed.nodes, assumed.jobs, assumed.job_s, assumed.job_nodes};
   s.bounds.spread_s = assumed.spread_s;
   s.clock = &clock;
@@ -63,10 +63,10 @@ Expected<Forecast> simulate(std::span<const PlanEntry> plan, const MeasurePlan& 
   auto book = open_book(scratch, plan, assumed, measure);
   if (!book) return tl::unexpected(book.error());
   SimClock clock;
-  Fates fates(assumed, plan, measure);
+  SimulatedOutcomes fates(assumed, plan, measure);
   Quiet quiet;
   const auto settings = settings_of(assumed, *book, clock, scratch);
-  const auto end = run::conduct(
+  const auto end = run::run_sweep(
       *book->store, settings,
       [&](boost::asio::io_context&, launch::Launcher::Sink sink) {
         return std::make_unique<SimLauncher>(clock, assumed, fates, out.account, std::move(sink));

@@ -9,7 +9,7 @@
 
 namespace sweep::store {
 
-Progress SqliteStore::count_progress(Work& work, i64 sweep) {
+Progress SqliteStore::count_progress(Transaction& work, i64 sweep) {
   Progress out;
   auto rows = work.rows(
       "SELECT state, outcome, count(*) FROM plan_entry WHERE sweep = ? GROUP BY state, outcome", sweep);
@@ -38,7 +38,7 @@ Progress SqliteStore::count_progress(Work& work, i64 sweep) {
 Expected<Workload> SqliteStore::workload(i64 sweep) {
   constexpr i64 kLast = 200;
   constexpr double kNs = 1e-9;
-  Work work(*db_, Work::kRead);
+  Transaction work(*db_, Transaction::kRead);
   Workload out;
   {
     auto rows = work.rows(
@@ -77,13 +77,13 @@ Expected<Workload> SqliteStore::workload(i64 sweep) {
 }
 
 Expected<i64> SqliteStore::version() {
-  Work work(*db_, Work::kRead);
+  Transaction work(*db_, Transaction::kRead);
   const i64 others = work.one<i64>("PRAGMA data_version").value_or(0);
   return work.commit((others << 32) + sqlite3_total_changes64(db_->handle()));
 }
 
 Expected<Progress> SqliteStore::progress(i64 sweep) {
-  Work work(*db_, Work::kRead);
+  Transaction work(*db_, Transaction::kRead);
   const i64 others = work.one<i64>("PRAGMA data_version").value_or(0);
   const i64 own = sqlite3_total_changes64(db_->handle());
   if (work.failed() || !counted_ || counted_->sweep != sweep || counted_->others != others ||
@@ -118,7 +118,7 @@ void put_in_plan_order(std::vector<ResultRow>& rows, std::vector<i64>& entries,
 
 }  // namespace
 
-std::vector<ResultRow> SqliteStore::result_rows(Work& work, const std::string& where,
+std::vector<ResultRow> SqliteStore::result_rows(Transaction& work, const std::string& where,
                                                 std::initializer_list<i64> keys, std::vector<i64>* entries) {
   std::vector<ResultRow> out;
   SpecCache specs;
@@ -159,13 +159,13 @@ std::vector<ResultRow> SqliteStore::result_rows(Work& work, const std::string& w
 }
 
 Expected<std::vector<ResultRow>> SqliteStore::results(i64 sweep) {
-  Work work(*db_, Work::kRead);
+  Transaction work(*db_, Transaction::kRead);
   auto out = result_rows(work, "p.sweep = ?", {sweep});
   return work.commit(std::move(out));
 }
 
 Expected<std::optional<Result>> SqliteStore::result_of(i64 attempt) {
-  Work work(*db_, Work::kRead);
+  Transaction work(*db_, Transaction::kRead);
   std::optional<Result> out;
   {
     auto rows = work.rows(
@@ -187,7 +187,7 @@ Expected<std::optional<Result>> SqliteStore::result_of(i64 attempt) {
 }
 
 Expected<std::optional<i64>> SqliteStore::final_attempt(i64 sweep, const std::string& trial_id) {
-  Work work(*db_, Work::kRead);
+  Transaction work(*db_, Transaction::kRead);
   auto out = work.one<i64>(
       "SELECT p.final_attempt FROM plan_entry p JOIN trial t ON t.key = p.trial WHERE p.sweep = ? AND t.id = "
       "?",
@@ -203,7 +203,7 @@ Expected<std::string> SqliteStore::find_trial(i64 sweep, std::string_view prefix
         "'{}' is no trial id: ids are hexadecimal digits (0-9, a-f), as `sweep plan --list` shows them",
         prefix));
   constexpr i64 kShown = 5;
-  Work work(*db_, Work::kRead);
+  Transaction work(*db_, Transaction::kRead);
   std::vector<std::string> found;
   {
     auto rows = work.rows(
@@ -225,7 +225,7 @@ Expected<std::string> SqliteStore::find_trial(i64 sweep, std::string_view prefix
 }
 
 Expected<Table> SqliteStore::events(i64 sweep, i64 limit) {
-  Work work(*db_, Work::kRead);
+  Transaction work(*db_, Transaction::kRead);
   Table out;
   out.columns = {"time", "kind", "text"};
   {

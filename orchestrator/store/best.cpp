@@ -49,7 +49,7 @@ void keep_best(std::vector<Ranked>& leaders, Ranked next, bool larger, i64 limit
 
 }  // namespace
 
-SqliteStore::Leaders SqliteStore::leaders_by_index(Work& work, i64 sweep,
+SqliteStore::Leaders SqliteStore::leaders_by_index(Transaction& work, i64 sweep,
                                                    std::span<const std::string> group_by,
                                                    const std::string& metric, bool larger, i64 limit) {
   struct Group {
@@ -77,7 +77,7 @@ SqliteStore::Leaders SqliteStore::leaders_by_index(Work& work, i64 sweep,
   return leaders;
 }
 
-SqliteStore::Leaders SqliteStore::leaders_by_scan(Work& work, i64 sweep,
+SqliteStore::Leaders SqliteStore::leaders_by_scan(Transaction& work, i64 sweep,
                                                   std::span<const std::string> group_by,
                                                   const std::string& metric, bool larger, i64 limit) {
   std::string sql = fmt::format("SELECT r.attempt, r.{}", sql_name(metric));
@@ -108,7 +108,7 @@ Expected<std::vector<ResultRow>> SqliteStore::best(i64 sweep, std::span<const st
   const bool indexed = is_ranked(metric) && std::ranges::all_of(group_by, [](const std::string& name) {
                          return name == "model" || name == "nodes";
                        });
-  Work work(*db_, Work::kRead);
+  Transaction work(*db_, Transaction::kRead);
   const Leaders leaders = indexed ? leaders_by_index(work, sweep, group_by, metric, larger, limit)
                                   : leaders_by_scan(work, sweep, group_by, metric, larger, limit);
   std::vector<ResultRow> out;

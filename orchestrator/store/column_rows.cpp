@@ -16,7 +16,7 @@ struct KeptRows {
   std::vector<std::uint32_t> rows;  // those that are not loose
 };
 
-double number_of(const Word& word) {
+double number_of(const ColumnValue& word) {
   if (const auto* whole = std::get_if<i64>(&word)) return static_cast<double>(*whole);
   if (const auto* real = std::get_if<double>(&word)) return *real;
   return std::numeric_limits<double>::quiet_NaN();
@@ -24,7 +24,7 @@ double number_of(const Word& word) {
 
 // Calls each(kept rows, the packed column or nothing where every value is the default) for every block, in order.
 template <class Each>
-void for_each_block(Work& work, i64 sweep, std::string_view name, const std::vector<KeptRows>& blocks,
+void for_each_block(Transaction& work, i64 sweep, std::string_view name, const std::vector<KeptRows>& blocks,
                     const Each& each) {
   auto rows =
       work.rows("SELECT block, data FROM packed WHERE sweep = ? AND name = ? ORDER BY block", sweep, name);
@@ -43,7 +43,7 @@ void for_each_block(Work& work, i64 sweep, std::string_view name, const std::vec
 }
 
 // The blocks of the sweep and, into `entries`, the entries that are read from them.
-std::vector<KeptRows> kept_rows(Work& work, i64 sweep, std::vector<i64>& entries) {
+std::vector<KeptRows> kept_rows(Transaction& work, i64 sweep, std::vector<i64>& entries) {
   std::vector<i64> loose;
   {
     auto rows = work.rows("SELECT entry FROM loose ORDER BY entry");
@@ -61,7 +61,7 @@ std::vector<KeptRows> kept_rows(Work& work, i64 sweep, std::vector<i64>& entries
     }
     KeptRows& block = out.emplace_back(KeptRows{rows.get<i64>(0), packed->size(), {}});
     for (std::size_t row = 0; row < packed->size(); ++row) {
-      const Word word = packed->at(row);
+      const ColumnValue word = packed->at(row);
       const auto* entry = std::get_if<i64>(&word);
       if (!entry) continue;
       while (next != loose.end() && *next < *entry) ++next;
@@ -96,7 +96,7 @@ void append_ids(ResultColumns& out, const KeptRows& block, std::string_view byte
   out.held.push_back(std::make_shared<const std::string>(bytes));
   const auto packed = PackedColumn::parse(*out.held.back());  // whole: it was parsed before
   for (const auto row : block.rows) {
-    const Word word = packed->at(row);
+    const ColumnValue word = packed->at(row);
     const auto* id = std::get_if<std::string_view>(&word);
     out.trial.push_back(id ? *id : std::string_view());
   }
@@ -104,9 +104,9 @@ void append_ids(ResultColumns& out, const KeptRows& block, std::string_view byte
 
 }  // namespace
 
-Expected<ResultColumns> SqliteStore::result_columns(i64 sweep, const ColumnWish& wish) {
+Expected<ResultColumns> SqliteStore::result_columns(i64 sweep, const ColumnSelection& wish) {
   ResultColumns out = ResultColumns::empty(wish);
-  Work work(*db_, Work::kRead);
+  Transaction work(*db_, Transaction::kRead);
   if (!work.one<i64>("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'packed'")) {
     std::vector<i64> entries;  // a file of version 1, opened for reading
     const auto rows = result_rows(work, "p.sweep = ?", {sweep}, &entries);
@@ -134,7 +134,7 @@ Expected<ResultColumns> SqliteStore::result_columns(i64 sweep, const ColumnWish&
     for_each_block(work, sweep, name, blocks,
                    [&into = column](const KeptRows& block, const PackedColumn* packed, std::string_view) {
                      for (const auto row : block.rows)
-                       into.push_back(number_of(packed ? packed->at(row) : Word{}));
+                       into.push_back(number_of(packed ? packed->at(row) : ColumnValue{}));
                    });
   }
   std::vector<i64> entries;
@@ -145,7 +145,7 @@ Expected<ResultColumns> SqliteStore::result_columns(i64 sweep, const ColumnWish&
 }
 
 Expected<std::vector<ResultRow>> SqliteStore::results_of(std::span<const i64> entries) {
-  Work work(*db_, Work::kRead);
+  Transaction work(*db_, Transaction::kRead);
   std::vector<ResultRow> out;
   out.reserve(entries.size());
   for (const i64 entry : entries)

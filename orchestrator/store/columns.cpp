@@ -66,7 +66,7 @@ std::vector<Column> make_metric_columns() {
   return out;
 }
 
-std::set<std::string> columns_in(Work& work, std::string_view table) {
+std::set<std::string> columns_in(Transaction& work, std::string_view table) {
   std::set<std::string> out;
   auto rows = work.rows("SELECT name FROM pragma_table_info(?)", table);
   while (rows.next()) out.insert(rows.get<std::string>(0));
@@ -136,7 +136,7 @@ std::string results_view() {
   return sql;
 }
 
-bool add_columns(Work& work, const char* table, const std::vector<Column>& wanted) {
+bool add_columns(Transaction& work, const char* table, const std::vector<Column>& wanted) {
   const auto present = columns_in(work, table);
   bool added = false;
   for (const auto& column : wanted) {
@@ -150,7 +150,7 @@ bool add_columns(Work& work, const char* table, const std::vector<Column>& wante
 
 // Files of versions before unresolved axes were NULL hold 0 there, in columns that refuse NULL. Such a column is made
 // anew. The trigger that marks packed rows as out of date is off meanwhile: it is asked for the changed rows alone.
-bool let_unresolved_be_null(Work& work) {
+bool let_unresolved_be_null(Transaction& work) {
   std::vector<const Column*> strict;
   for (const auto& column : axis_columns()) {
     const auto refuses =
@@ -208,12 +208,12 @@ std::string sql_name(std::string_view identifier) {
   return out + "\"";
 }
 
-Selects selects_for(Work& work) {
+Selects selects_for(Transaction& work) {
   return {select_list(axis_columns(), 't', columns_in(work, "trial")),
           select_list(metric_columns(), 'r', columns_in(work, "result"))};
 }
 
-void complete_columns(Work& work) {
+void complete_columns(Transaction& work) {
   bool added = let_unresolved_be_null(work);
   added |= add_columns(work, "trial", axis_columns());
   added |= add_columns(work, "result", metric_columns());

@@ -31,10 +31,10 @@ struct Selects {
   std::string axes, metrics;
 };
 // Reads the columns' existence inside a transaction.
-Selects selects_for(Work&);
+Selects selects_for(Transaction&);
 
 // Adds missing columns, indices and, when it lacks a column, the view `results`.
-void complete_columns(Work&);
+void complete_columns(Transaction&);
 
 // INSERT of a trial that leaves an existing one alone: id, spec, axes.
 const std::string& insert_trial_sql();

@@ -160,7 +160,7 @@ std::string_view Rows::blob(int c) const {
   return {bytes, static_cast<std::size_t>(sqlite3_column_bytes(statement_->handle(), c))};
 }
 
-Work::Work(Db& db, Kind kind) : db_(db) {
+Transaction::Transaction(Db& db, Kind kind) : db_(db) {
   auto begun = db_.step(kind == kWrite ? "BEGIN IMMEDIATE" : "BEGIN");
   if (begun)
     open_ = true;
@@ -168,30 +168,30 @@ Work::Work(Db& db, Kind kind) : db_(db) {
     failure_ = begun.error();
 }
 
-Work::~Work() {
+Transaction::~Transaction() {
   if (open_ && !sqlite3_get_autocommit(db_.handle()))
     sqlite3_exec(db_.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
 }
 
-Statement* Work::ready(std::string_view sql) {
+Statement* Transaction::ready(std::string_view sql) {
   if (failed()) return nullptr;
   Statement* statement = db_.prepare(sql);
   if (!statement) refuse_code(sqlite3_extended_errcode(db_.handle()));
   return statement;
 }
 
-void Work::finish(Statement& statement) {
+void Transaction::finish(Statement& statement) {
   int code = SQLITE_ROW;
   while (code == SQLITE_ROW) code = statement.step();
   if (code != SQLITE_DONE) refuse_code(code);
   statement.reset();
 }
 
-void Work::refuse(Error error) {
+void Transaction::refuse(Error error) {
   if (!failure_) failure_ = std::move(error);
 }
 
-Expected<void> Work::commit() {
+Expected<void> Transaction::commit() {
   if (failure_) return tl::unexpected<Error>(*failure_);
   if (auto done = db_.step("COMMIT"); !done) {
     failure_ = done.error();

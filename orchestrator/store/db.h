@@ -101,12 +101,12 @@ class Db {
   std::unordered_map<std::string, std::unique_ptr<Statement>, TextHash, std::equal_to<>> statements_;
 };
 
-class Work;
+class Transaction;
 
 // The rows of one statement, read forward. Ends early when the transaction has failed.
 class Rows {
  public:
-  Rows(Work& work, Statement* statement) : work_(work), statement_(statement) {}
+  Rows(Transaction& work, Statement* statement) : work_(work), statement_(statement) {}
   ~Rows() {
     if (statement_) statement_->reset();
   }
@@ -141,17 +141,17 @@ class Rows {
   sqlite3_stmt* handle() const { return statement_->handle(); }
 
  private:
-  Work& work_;
+  Transaction& work_;
   Statement* statement_;
 };
 
-class Work {
+class Transaction {
  public:
   enum Kind { kRead, kWrite };
-  Work(Db& db, Kind kind);
-  ~Work();
-  Work(const Work&) = delete;
-  Work& operator=(const Work&) = delete;
+  Transaction(Db& db, Kind kind);
+  ~Transaction();
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
 
   template <class... A>
   void run(std::string_view sql, const A&... values) {

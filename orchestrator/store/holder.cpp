@@ -7,13 +7,13 @@ Beat beat_of(double silent_s) {
   return silent_s > kQuietSeconds ? Beat::kQuiet : Beat::kRecent;
 }
 
-Standing standing_of(Process process, JobWord job, Beat beat, bool watched) {
-  if (process == Process::kAlive) return Standing::kHeld;
-  if (process == Process::kGone) return Standing::kFree;
+LeaseStatus lease_status_of(Process process, JobWord job, Beat beat, bool watched) {
+  if (process == Process::kAlive) return LeaseStatus::kHeld;
+  if (process == Process::kGone) return LeaseStatus::kFree;
   const bool over = process == Process::kRebooted || job == JobWord::kOver;
   const bool lost = job == JobWord::kLost && beat == Beat::kSilent;
-  if (watched && beat != Beat::kRecent && (over || lost)) return Standing::kFree;
-  return beat == Beat::kSilent ? Standing::kUncertain : Standing::kHeld;
+  if (watched && beat != Beat::kRecent && (over || lost)) return LeaseStatus::kFree;
+  return beat == Beat::kSilent ? LeaseStatus::kUncertain : LeaseStatus::kHeld;
 }
 
 }  // namespace sweep::store

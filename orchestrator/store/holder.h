@@ -25,7 +25,7 @@ enum class JobWord {
   kLost,     // the job is over, but nobody saw its processes end: its node failed, or Slurm has forgotten it
 };
 enum class Beat { kRecent, kQuiet, kSilent };
-enum class Standing {
+enum class LeaseStatus {
   kHeld,       // the sweep is being run, as far as is known
   kUncertain,  // silent for longer than the limit, and nothing says that it is gone: a person must decide
   kFree,       // the holder is gone
@@ -33,7 +33,7 @@ enum class Standing {
 
 Beat beat_of(double silent_s);
 // watched: the lease was looked at for kQuietSeconds here and no heartbeat came, whatever the clocks of two hosts say.
-Standing standing_of(Process, JobWord, Beat, bool watched);
+LeaseStatus lease_status_of(Process, JobWord, Beat, bool watched);
 
 struct LeaseHolder {
   std::string host, boot_id;
@@ -46,7 +46,7 @@ struct LeaseHolder {
   Process process = Process::kOutOfSight;
   JobWord job = JobWord::kUnknown;
   Beat beat = Beat::kRecent;
-  Standing standing = Standing::kHeld;
+  LeaseStatus standing = LeaseStatus::kHeld;
   double silent_s = 0;      // since its last heartbeat
   bool watched = false;     // as standing_of()
   bool heartbeats = false;  // they come while this process looks

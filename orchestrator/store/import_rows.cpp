@@ -4,9 +4,9 @@
 #include <random>
 #include <unordered_map>
 
+#include "orchestrator/store/report_rows.h"
 #include "orchestrator/store/settle.h"
 #include "orchestrator/store/sqlite_store.h"
-#include "orchestrator/store/testimony_rows.h"
 #include "orchestrator/store/trial_rows.h"
 
 namespace sweep::store {
@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kBrought =
     R"({"imported":true,"retries_crash":0,"retries_hang":0,"retries_infra":0,"retries_timeout":0})";
 
-i64 brought_sweep(Work& work, const SweepRow& wanted, i64 now) {
+i64 brought_sweep(Transaction& work, const SweepRow& wanted, i64 now) {
   const auto options = work.one<std::string>("SELECT options_json FROM sweep WHERE name = ?", wanted.name);
   if (options && *options != kBrought)
     work.refuse(fmt::format(
@@ -37,7 +37,7 @@ bool same(const Result& a, const Result& b) {
 // The attempts of one import; made when the first new result comes.
 class Batch {
  public:
-  Batch(Work& work, i64 sweep, std::string file, i64 now)
+  Batch(Transaction& work, i64 sweep, std::string file, i64 now)
       : work_(work), sweep_(sweep), file_(std::move(file)), now_(now) {}
 
   void add(i64 entry, const ImportedRow& row) {
@@ -62,13 +62,13 @@ class Batch {
         "end_reason) VALUES (?1, ?2, 'import', '', ?3, ?4, ?4, 'imported')",
         id_, sweep_, file_, now_);
   }
-  Work& work_;
+  Transaction& work_;
   i64 sweep_;
   std::string file_, id_;
   i64 now_;
 };
 
-std::vector<Result> stored(Work& work, const std::string& metrics, i64 entry) {
+std::vector<Result> stored(Transaction& work, const std::string& metrics, i64 entry) {
   std::vector<Result> out;
   auto rows =
       work.rows("SELECT r.outcome, r.oom_kind, r.reason, " + metrics +
@@ -101,7 +101,7 @@ Expected<ImportCounts> SqliteStore::import_rows(const SweepRow& wanted, std::spa
     if (added) trials.emplace_back();
     trials[it->second].push_back(&row);
   }
-  Work work(*db_, Work::kWrite);
+  Transaction work(*db_, Transaction::kWrite);
   const i64 sweep = brought_sweep(work, wanted, leases_.now());
   leases_.guard(work, sweep);
   Batch batch(work, sweep, wanted.grid_path, leases_.now());

@@ -5,9 +5,9 @@
 #include <set>
 #include <unordered_map>
 
+#include "orchestrator/store/report_rows.h"
 #include "orchestrator/store/settle.h"
 #include "orchestrator/store/sqlite_store.h"
-#include "orchestrator/store/testimony_rows.h"
 
 namespace sweep::store {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 // Which attempts an allocation may testify about, and how many ranks they have.
 class Known {
  public:
-  Known(Work& work, const std::string& allocation) : work_(work), allocation_(allocation) {}
+  Known(Transaction& work, const std::string& allocation) : work_(work), allocation_(allocation) {}
 
   bool attempt(i64 id) { return found(id).world > 0; }
   bool rank(i64 id, i64 rank) { return rank >= 0 && rank < found(id).world; }
@@ -40,7 +40,7 @@ class Known {
     }
     return facts_[id] = facts;
   }
-  Work& work_;
+  Transaction& work_;
   const std::string& allocation_;
   std::unordered_map<i64, Facts> facts_;
   std::set<std::string> strays_;
@@ -66,7 +66,7 @@ class Unsynced {
 };
 
 // 1 at most is told: a damaged or foreign spool must not fill the database with complaints.
-void note_strays(Work& work, i64 sweep, i64 now, const std::string& allocation, const Known& known) {
+void note_strays(Transaction& work, i64 sweep, i64 now, const std::string& allocation, const Known& known) {
   if (known.strays().empty()) return;
   work.run(
       "INSERT INTO event(sweep, unix_ns, kind, text) VALUES (?, ?, 'stray_records', ?)", sweep, now,
@@ -74,7 +74,7 @@ void note_strays(Work& work, i64 sweep, i64 now, const std::string& allocation, 
                   allocation, known.strays().size(), *known.strays().begin()));
 }
 
-void apply(Work& work, const IngestBatch& batch, Known& known) {
+void apply(Transaction& work, const IngestBatch& batch, Known& known) {
   for (const auto& node : batch.nodes) write_node(work, batch.allocation, node);
   for (const auto& [attempt, unix_ns] : batch.started)
     known.attempt(attempt) ? write_started(work, attempt, unix_ns) : known.stray("start", attempt);
@@ -95,7 +95,7 @@ Expected<void> SqliteStore::ingest(const IngestBatch& batch) {
                             batch.new_offset));
   const auto offset = static_cast<i64>(batch.new_offset);
   const Unsynced unsynced(*db_, network_ || !seams_.durable);
-  Work work(*db_, Work::kWrite);
+  Transaction work(*db_, Transaction::kWrite);
   const auto sweep = sweep_of_allocation(work, batch.allocation);
   if (!sweep) return work.commit();
   leases_.guard(work, *sweep);
@@ -119,7 +119,7 @@ Expected<void> SqliteStore::ingest(const IngestBatch& batch) {
 }
 
 Expected<void> SqliteStore::finish_attempt(const Result& result) {
-  Work work(*db_, Work::kWrite);
+  Transaction work(*db_, Transaction::kWrite);
   i64 sweep = 0, entry = 0;
   {
     auto rows =
@@ -142,7 +142,7 @@ Expected<void> SqliteStore::finish_attempt(const Result& result) {
 }
 
 Expected<StoredTestimony> SqliteStore::testimony(i64 attempt) {
-  Work work(*db_, Work::kRead);
+  Transaction work(*db_, Transaction::kRead);
   StoredTestimony out{read_records(work, attempt), read_exits(work, attempt), read_end(work, attempt)};
   return work.commit(std::move(out));
 }

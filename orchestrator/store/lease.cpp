@@ -24,7 +24,7 @@ std::string describe(const LeaseHolder& holder) {
 }
 
 // Files of versions before 5, opened for reading, do not say it.
-bool says_job(Work& work) {
+bool says_job(Transaction& work) {
   return work.one<i64>("SELECT 1 FROM pragma_table_info('lease') WHERE name = 'slurm_job'").has_value();
 }
 
@@ -57,7 +57,7 @@ LeaseHolder this_process() {
   return self;
 }
 
-std::optional<LeaseHolder> Leases::read(Work& work, i64 sweep) {
+std::optional<LeaseHolder> Leases::read(Transaction& work, i64 sweep) {
   auto rows = work.rows(fmt::format("SELECT host, boot_id, pid, pid_start, heartbeat_unix_ns, token, beats, "
                                     "{} FROM lease WHERE sweep = ?",
                                     says_job(work) ? "slurm_job, slurm_cluster" : "0, ''"),
@@ -100,17 +100,17 @@ void Leases::judge(LeaseHolder& holder, i64 sweep, const Claim& claim) {
   holder.beat = beat_of(holder.silent_s);
   holder.heartbeats = look.changed && holder.beat == Beat::kRecent;
   if (claim.job_of == holder.token) holder.job = claim.job;
-  holder.standing = standing_of(holder.process, holder.job, holder.beat, holder.watched);
+  holder.standing = lease_status_of(holder.process, holder.job, holder.beat, holder.watched);
 }
 
-std::optional<LeaseHolder> Leases::take(Work& work, i64 sweep, const Claim& claim) {
+std::optional<LeaseHolder> Leases::take(Transaction& work, i64 sweep, const Claim& claim) {
   auto row = read(work, sweep);
   const auto mine = tokens_.find(sweep);
   const bool ours = row && mine != tokens_.end() && mine->second == row->token;
   if (row && !ours) {
     judge(*row, sweep, claim);
-    const bool given_up = claim.take_over && row->standing == Standing::kUncertain && row->watched;
-    if (row->standing != Standing::kFree && !given_up) return row;
+    const bool given_up = claim.take_over && row->standing == LeaseStatus::kUncertain && row->watched;
+    if (row->standing != LeaseStatus::kFree && !given_up) return row;
   }
   pending_token_ = ours ? row->token : random_token();
   const LeaseHolder self = *seams_.self;
@@ -130,20 +130,20 @@ void Leases::committed(i64 sweep, bool held) {
     tokens_.erase(sweep);
 }
 
-std::optional<LeaseHolder> Leases::holder(Work& work, i64 sweep, const Claim& known) {
+std::optional<LeaseHolder> Leases::holder(Transaction& work, i64 sweep, const Claim& known) {
   auto row = read(work, sweep);
   if (!row) return std::nullopt;
   judge(*row, sweep, known);
-  return row->standing == Standing::kFree ? std::nullopt : row;
+  return row->standing == LeaseStatus::kFree ? std::nullopt : row;
 }
 
-bool Leases::held_by_other(Work& work, i64 sweep) {
+bool Leases::held_by_other(Transaction& work, i64 sweep) {
   const auto row = holder(work, sweep);
   const auto mine = tokens_.find(sweep);
   return row && (mine == tokens_.end() || mine->second != row->token);
 }
 
-void Leases::guard(Work& work, i64 sweep) {
+void Leases::guard(Transaction& work, i64 sweep) {
   const auto mine = tokens_.find(sweep);
   if (mine != tokens_.end()) {
     const auto row = read(work, sweep);
@@ -163,19 +163,19 @@ void Leases::guard(Work& work, i64 sweep) {
                     work.db().path().string(), describe(*row), row->silent_s));
 }
 
-void Leases::require(Work& work, i64 sweep) {
+void Leases::require(Transaction& work, i64 sweep) {
   if (!tokens_.contains(sweep))
     return work.refuse("no attempt may begin before this process has taken the sweep's lease");
   guard(work, sweep);
 }
 
-void Leases::beat(Work& work, i64 sweep) {
+void Leases::beat(Transaction& work, i64 sweep) {
   require(work, sweep);
   work.run("UPDATE lease SET beats = beats + 1, heartbeat_unix_ns = ? WHERE sweep = ?", seams_.now_unix_ns(),
            sweep);
 }
 
-void Leases::release(Work& work, i64 sweep) {
+void Leases::release(Transaction& work, i64 sweep) {
   const auto mine = tokens_.find(sweep);
   if (mine != tokens_.end()) work.run("DELETE FROM lease WHERE sweep = ? AND token = ?", sweep, mine->second);
 }

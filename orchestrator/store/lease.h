@@ -15,24 +15,24 @@ std::optional<i64> living_pid_start(i64 pid);
 
 class Leases {
  public:
-  Leases(Seams seams, bool network) : seams_(std::move(seams)), network_(network) {}
+  Leases(StoreDependencies seams, bool network) : seams_(std::move(seams)), network_(network) {}
 
   // The other that keeps us from taking it; absent: taken.
-  std::optional<LeaseHolder> take(Work&, i64 sweep, const Claim&);
-  void beat(Work&, i64 sweep);
-  void release(Work&, i64 sweep);
+  std::optional<LeaseHolder> take(Transaction&, i64 sweep, const Claim&);
+  void beat(Transaction&, i64 sweep);
+  void release(Transaction&, i64 sweep);
   // The holder, unless it is known to be gone.
-  std::optional<LeaseHolder> holder(Work&, i64 sweep, const Claim& known = {});
+  std::optional<LeaseHolder> holder(Transaction&, i64 sweep, const Claim& known = {});
   bool lost(i64 sweep) const { return lost_.contains(sweep); }
   // Refuses the transaction when our lease was lost or another holds the sweep.
-  void guard(Work&, i64 sweep);
+  void guard(Transaction&, i64 sweep);
   // Refuses when our lease was lost; one that holds none may go on.
-  void refuse_if_lost(Work& work, i64 sweep) {
+  void refuse_if_lost(Transaction& work, i64 sweep) {
     if (tokens_.contains(sweep)) guard(work, sweep);
   }
   // As guard, and refuses when we hold no lease.
-  void require(Work&, i64 sweep);
-  bool held_by_other(Work&, i64 sweep);
+  void require(Transaction&, i64 sweep);
+  bool held_by_other(Transaction&, i64 sweep);
   // To be called when the transaction of take or release was committed.
   void committed(i64 sweep, bool held);
   i64 now() const { return seams_.now_unix_ns(); }
@@ -44,11 +44,11 @@ class Leases {
     double since_s = 0;    // nothing has changed since then
     bool changed = false;  // a heartbeat came after the first look
   };
-  std::optional<LeaseHolder> read(Work&, i64 sweep);
+  std::optional<LeaseHolder> read(Transaction&, i64 sweep);
   void judge(LeaseHolder&, i64 sweep, const Claim&);
   Process process_of(const LeaseHolder&) const;
 
-  Seams seams_;
+  StoreDependencies seams_;
   bool network_;
   std::string pending_token_;
   std::map<i64, std::string> tokens_;  // of leases taken and not released

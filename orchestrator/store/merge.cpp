@@ -37,11 +37,11 @@ Expected<void> attach_copy(Db& into, const fs::path& file, const std::string& sc
 
 // Sweeps of the other file that a living process runs. It is asked about on the file itself: a lease's holder may be on
 // a host that shares its filesystem.
-Expected<void> refuse_running(const fs::path& file, const Seams& seams) {
+Expected<void> refuse_running(const fs::path& file, const StoreDependencies& seams) {
   auto db = open_for_reading(file, seams.busy_timeout_ms);
   if (!db) return tl::unexpected<Error>(db.error());
   Leases leases(seams, seams.network_filesystem(file));
-  Work work(**db, Work::kRead);
+  Transaction work(**db, Transaction::kRead);
   std::vector<std::pair<i64, std::string>> sweeps;
   {
     auto rows = work.rows("SELECT s.id, s.name FROM lease l JOIN sweep s ON s.id = l.sweep ORDER BY s.id");
@@ -82,7 +82,7 @@ Expected<std::vector<MergeCounts>> SqliteStore::merge(std::span<const fs::path> 
     if (!ready) answer = tl::unexpected<Error>(ready.error());
   }
   if (answer) {
-    Work work(*db_, Work::kWrite);
+    Transaction work(*db_, Transaction::kWrite);
     for (std::size_t i = 0; i < files.size() && !work.failed(); ++i) {
       check_mergeable(work, schema_name(i), files[i].string());
       for (const i64 sweep : shared_sweeps(work, schema_name(i))) leases_.guard(work, sweep);

@@ -12,7 +12,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-Names columns_of(Work& work, const std::string& schema, const char* table) {
+Names columns_of(Transaction& work, const std::string& schema, const char* table) {
   Names out;
   auto rows = work.rows("SELECT name FROM pragma_table_info(?, ?)", table, schema);
   while (rows.next()) out.push_back(rows.get<std::string>(0));
@@ -26,7 +26,7 @@ std::string joined(const Names& names, const std::string& before) {
 }
 
 // The columns that both have, but for those that are numbered or settled anew here.
-Names copied(Work& work, const std::string& from, const char* table,
+Names copied(Transaction& work, const std::string& from, const char* table,
              std::initializer_list<std::string_view> without) {
   Names out = columns_of(work, from, table);
   std::erase_if(out,
@@ -57,14 +57,15 @@ std::string identities(const std::string& schema, const std::string& allocations
       schema, allocations);
 }
 
-void refuse_if(Work& work, const std::string& sql, std::string_view sentence, const std::string& shown) {
+void refuse_if(Transaction& work, const std::string& sql, std::string_view sentence,
+               const std::string& shown) {
   const auto found = work.one<std::string>(sql);
   if (found) work.refuse(fmt::format(fmt::runtime(sentence), shown, *found));
 }
 
 class Merge {
  public:
-  Merge(Work& work, std::string from, std::string shown)
+  Merge(Transaction& work, std::string from, std::string shown)
       : work_(work), from_(std::move(from)), shown_(std::move(shown)) {}
 
   MergeCounts run(i64 now) {
@@ -246,13 +247,13 @@ class Merge {
                        counts_.attempts + counts_.replaced, counts_.known));
   }
 
-  Work& work_;
+  Transaction& work_;
   std::string from_, shown_;
   i64 last_entry_ = 0;
   MergeCounts counts_;
 };
 
-void refuse_unknown_columns(Work& work, const std::string& from, const std::string& shown) {
+void refuse_unknown_columns(Transaction& work, const std::string& from, const std::string& shown) {
   for (const char* table : {"sweep", "trial", "plan_entry", "allocation", "environment", "attempt",
                             "rank_record", "step_sample", "result"}) {
     const Names here = columns_of(work, "main", table);
@@ -267,7 +268,7 @@ void refuse_unknown_columns(Work& work, const std::string& from, const std::stri
 
 }  // namespace
 
-std::vector<i64> shared_sweeps(Work& work, const std::string& from) {
+std::vector<i64> shared_sweeps(Transaction& work, const std::string& from) {
   std::vector<i64> out;
   auto rows = work.rows(
       fmt::format("SELECT s.id FROM {}.sweep f JOIN main.sweep s ON s.name = f.name ORDER BY s.id", from));
@@ -275,7 +276,7 @@ std::vector<i64> shared_sweeps(Work& work, const std::string& from) {
   return out;
 }
 
-void check_mergeable(Work& work, const std::string& from, const std::string& shown) {
+void check_mergeable(Transaction& work, const std::string& from, const std::string& shown) {
   refuse_unknown_columns(work, from, shown);
   refuse_if(
       work,
@@ -309,7 +310,7 @@ void check_mergeable(Work& work, const std::string& from, const std::string& sho
             shown);
 }
 
-MergeCounts merge_rows(Work& work, const std::string& from, const std::string& shown, i64 now) {
+MergeCounts merge_rows(Transaction& work, const std::string& from, const std::string& shown, i64 now) {
   return Merge(work, from, shown).run(now);
 }
 

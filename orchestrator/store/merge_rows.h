@@ -10,10 +10,10 @@
 namespace sweep::store {
 
 // `from`: the attached schema's name. `shown`: the file that sentences name. Refuses what cannot be joined.
-void check_mergeable(Work&, const std::string& from, const std::string& shown);
+void check_mergeable(Transaction&, const std::string& from, const std::string& shown);
 // The sweeps of this database, by number, that the other one has too.
-std::vector<i64> shared_sweeps(Work&, const std::string& from);
+std::vector<i64> shared_sweeps(Transaction&, const std::string& from);
 // REQUIRES: check_mergeable passed. `now`: the stamp of the event that says it.
-MergeCounts merge_rows(Work&, const std::string& from, const std::string& shown, i64 now);
+MergeCounts merge_rows(Transaction&, const std::string& from, const std::string& shown, i64 now);
 
 }  // namespace sweep::store

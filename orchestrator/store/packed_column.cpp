@@ -73,7 +73,7 @@ struct Reader {
     const auto bytes = take(sizeof(T));
     return fine ? bytes_at<T>(bytes.data()) : T{};
   }
-  Word word() {
+  ColumnValue word() {
     switch (number<std::uint8_t>()) {
       case 0:
         return {};
@@ -92,7 +92,7 @@ struct Reader {
 
 }  // namespace
 
-Value value_of(const Word& word) {
+Value value_of(const ColumnValue& word) {
   if (const auto* whole = std::get_if<i64>(&word)) return *whole;
   if (const auto* real = std::get_if<double>(&word)) return *real;
   if (const auto* text = std::get_if<std::string_view>(&word)) return std::string(*text);
@@ -172,14 +172,14 @@ std::uint32_t PackedColumn::code(std::size_t row) const {
   }
 }
 
-Word PackedColumn::at(std::size_t row) const {
+ColumnValue PackedColumn::at(std::size_t row) const {
   if (form_ == 'd') return words_[code(row)];
   if (form_ == 'i') {
     const auto whole = bytes_at<i64>(rows_ + 8 * row);
-    return whole == kNoInteger ? Word{} : Word{whole};
+    return whole == kNoInteger ? ColumnValue{} : ColumnValue{whole};
   }
   const auto real = bytes_at<double>(rows_ + 8 * row);
-  return std::isnan(real) ? Word{} : Word{real};
+  return std::isnan(real) ? ColumnValue{} : ColumnValue{real};
 }
 
 }  // namespace sweep::store

@@ -22,8 +22,8 @@ inline constexpr std::string_view kPackedDamaged =
 
 inline constexpr int kPackedBlockBits = 12;  // 4096 entries a block, as schema/sqlite/002_packed.sql says
 
-using Word = std::variant<std::monostate, i64, double, std::string_view>;
-Value value_of(const Word&);
+using ColumnValue = std::variant<std::monostate, i64, double, std::string_view>;
+Value value_of(const ColumnValue&);
 
 std::string pack_column(std::span<const Value>);
 
@@ -34,15 +34,15 @@ class PackedColumn {
 
   std::size_t size() const { return count_; }
   // The distinct values and each row's place among them; no words: every row has its own.
-  const std::vector<Word>& words() const { return words_; }
+  const std::vector<ColumnValue>& words() const { return words_; }
   std::uint32_t code(std::size_t row) const;
-  Word at(std::size_t row) const;
+  ColumnValue at(std::size_t row) const;
 
  private:
   std::size_t count_ = 0;
   char form_ = 'd';
   std::uint8_t width_ = 0;
-  std::vector<Word> words_;
+  std::vector<ColumnValue> words_;
   const char* rows_ = nullptr;
 };
 

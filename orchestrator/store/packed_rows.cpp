@@ -20,7 +20,7 @@ struct Origin {
 
 using OldBlock = std::map<std::string, std::string, std::less<>>;  // bytes of each column
 
-OldBlock read_block(Work& work, i64 sweep, i64 block) {
+OldBlock read_block(Transaction& work, i64 sweep, i64 block) {
   OldBlock out;
   auto rows = work.rows("SELECT name, data FROM packed WHERE sweep = ? AND block = ?", sweep, block);
   while (rows.next()) out.emplace(rows.get<std::string>(0), rows.blob(1));
@@ -28,7 +28,7 @@ OldBlock read_block(Work& work, i64 sweep, i64 block) {
 }
 
 // The old column as it was; absent: every value is the default.
-std::optional<PackedColumn> old_column(Work& work, const OldBlock& old, std::string_view name) {
+std::optional<PackedColumn> old_column(Transaction& work, const OldBlock& old, std::string_view name) {
   const auto it = old.find(name);
   if (it == old.end()) return std::nullopt;
   auto parsed = PackedColumn::parse(it->second);
@@ -41,7 +41,7 @@ std::vector<Origin> merged(const std::optional<PackedColumn>& old_entries, const
                            const std::vector<i64>& fresh) {
   std::vector<Origin> out;
   for (std::size_t at = 0; old_entries && at < old_entries->size(); ++at) {
-    const Word word = old_entries->at(at);
+    const ColumnValue word = old_entries->at(at);
     const auto* entry = std::get_if<i64>(&word);
     if (entry && !std::ranges::binary_search(loose, *entry)) out.push_back({*entry, at, false});
   }
@@ -50,8 +50,8 @@ std::vector<Origin> merged(const std::optional<PackedColumn>& old_entries, const
   return out;
 }
 
-void write_column(Work& work, i64 sweep, i64 block, std::string_view name, const std::vector<Value>& values,
-                  const Value& absent) {
+void write_column(Transaction& work, i64 sweep, i64 block, std::string_view name,
+                  const std::vector<Value>& values, const Value& absent) {
   if (std::ranges::all_of(values, [&](const Value& v) { return v == absent; })) return;
   if (Statement* insert = work.ready("INSERT INTO packed(sweep, name, block, data) VALUES (?, ?, ?, ?)")) {
     const std::string bytes = pack_column(values);
@@ -64,7 +64,7 @@ void write_column(Work& work, i64 sweep, i64 block, std::string_view name, const
 }  // namespace
 
 // loose: of this block, ascending.
-void SqliteStore::pack_block(Work& work, i64 sweep, i64 block, const std::vector<i64>& loose) {
+void SqliteStore::pack_block(Transaction& work, i64 sweep, i64 block, const std::vector<i64>& loose) {
   const OldBlock old = read_block(work, sweep, block);
   std::vector<i64> fresh_entries;
   const auto fresh =
@@ -91,7 +91,7 @@ void SqliteStore::pack_block(Work& work, i64 sweep, i64 block, const std::vector
   }
 }
 
-void SqliteStore::pack(Work& work) {
+void SqliteStore::pack(Transaction& work) {
   if (work.one<i64>("SELECT count(*) FROM loose").value_or(0) <= seams_.most_loose) return;
   std::map<std::pair<i64, i64>, std::vector<i64>> blocks;
   {

@@ -18,7 +18,7 @@ struct KnownTrial {
 };
 using KnownTrials = std::unordered_map<std::string, KnownTrial>;
 
-KnownTrials known_trials(Work& work, i64 sweep) {
+KnownTrials known_trials(Transaction& work, i64 sweep) {
   KnownTrials known;
   auto rows = work.rows(
       "SELECT t.id, p.key, p.state FROM plan_entry p JOIN trial t ON t.key = p.trial WHERE p.sweep = ?",
@@ -28,7 +28,7 @@ KnownTrials known_trials(Work& work, i64 sweep) {
   return known;
 }
 
-void note_measure(Work& work, i64 sweep, const MeasurePlan& measure, i64 now) {
+void note_measure(Transaction& work, i64 sweep, const MeasurePlan& measure, i64 now) {
   const std::string json = dump(to_json(measure));
   const auto before = work.one<std::string>("SELECT measure_json FROM sweep WHERE id = ?", sweep);
   if (!before) return work.refuse(fmt::format("there is no sweep number {}", sweep));
@@ -44,7 +44,7 @@ void note_measure(Work& work, i64 sweep, const MeasurePlan& measure, i64 now) {
 
 Expected<SyncCounts> SqliteStore::sync_plan(i64 sweep, std::span<const PlanEntry> plan,
                                             const MeasurePlan& measure) {
-  Work work(*db_, Work::kWrite);
+  Transaction work(*db_, Transaction::kWrite);
   leases_.guard(work, sweep);
   note_measure(work, sweep, measure, leases_.now());
   const Retries retries = retries_of(work, sweep);
@@ -79,7 +79,7 @@ Expected<SyncCounts> SqliteStore::sync_plan(i64 sweep, std::span<const PlanEntry
 }
 
 Expected<std::vector<PlanEntry>> SqliteStore::plan(i64 sweep) {
-  Work work(*db_, Work::kRead);
+  Transaction work(*db_, Transaction::kRead);
   std::vector<PlanEntry> out;
   SpecCache specs;
   {
@@ -93,7 +93,7 @@ Expected<std::vector<PlanEntry>> SqliteStore::plan(i64 sweep) {
 template <class... Bound>
 Expected<std::vector<PendingTrial>> SqliteStore::pending_where(const std::string& rest,
                                                                const Bound&... bound) {
-  Work work(*db_, Work::kRead);
+  Transaction work(*db_, Transaction::kRead);
   std::vector<PendingTrial> out;
   std::vector<i64> keys;
   SpecCache specs;
@@ -124,7 +124,7 @@ Expected<std::vector<PendingTrial>> SqliteStore::pending(i64 sweep, i64 limit, c
 }
 
 Expected<std::vector<Demand>> SqliteStore::demand(i64 sweep) {
-  Work work(*db_, Work::kRead);
+  Transaction work(*db_, Transaction::kRead);
   std::vector<Demand> out;
   {
     auto rows = work.rows(
@@ -142,7 +142,7 @@ Expected<std::vector<Demand>> SqliteStore::demand(i64 sweep) {
 }
 
 Expected<void> SqliteStore::reopen(i64 sweep, std::span<const Outcome> outcomes) {
-  Work work(*db_, Work::kWrite);
+  Transaction work(*db_, Transaction::kWrite);
   leases_.guard(work, sweep);
   reopen_entries(work, sweep, outcomes);
   pack(work);

@@ -22,7 +22,7 @@ Environment read_environment(const Rows& rows) {
 }  // namespace
 
 Expected<std::vector<Environment>> SqliteStore::environments(i64 sweep) {
-  Work work(*db_, Work::kRead);
+  Transaction work(*db_, Transaction::kRead);
   std::map<std::string, i64> results;
   {
     auto rows = work.rows(
@@ -48,7 +48,7 @@ Expected<std::vector<Environment>> SqliteStore::environments(i64 sweep) {
 }
 
 Expected<std::vector<Provenance>> SqliteStore::provenance(i64 sweep, std::span<const std::string> trial_ids) {
-  Work work(*db_, Work::kRead);
+  Transaction work(*db_, Transaction::kRead);
   std::vector<Provenance> out;
   for (const std::string& id : trial_ids) {
     Provenance found;

@@ -27,7 +27,7 @@ struct Entry {
 
 // In the order of posting: within one database stamps of a trial only grow (kPostedAfter), and between merged ones
 // they are the only order there is.
-Past look_back(Work& work, i64 entry, i64 reopened_after) {
+Past look_back(Transaction& work, i64 entry, i64 reopened_after) {
   Past past;
   bool fresh = reopened_after == 0;
   auto rows = work.rows(
@@ -71,7 +71,7 @@ State state_of(const Entry& entry, const Past& past, const Retries& retries) {
 }
 
 // The group of a trial that may be ranked; made when it is the first of its kind.
-i64 ranking_group(Work& work, i64 entry) {
+i64 ranking_group(Transaction& work, i64 entry) {
   const char* find =
       "SELECT g.id FROM plan_entry p JOIN trial t ON t.key = p.trial JOIN ranking_group g ON g.sweep = "
       "p.sweep AND "
@@ -101,17 +101,17 @@ Retries retries_from(std::string_view options_json) {
   return retries;
 }
 
-Retries retries_of(Work& work, i64 sweep) {
+Retries retries_of(Transaction& work, i64 sweep) {
   return retries_from(
       work.one<std::string>("SELECT options_json FROM sweep WHERE id = ?", sweep).value_or(""));
 }
 
-Tries tries_of(Work& work, i64 entry) {
+Tries tries_of(Transaction& work, i64 entry) {
   const i64 after = work.one<i64>("SELECT reopened_after FROM plan_entry WHERE key = ?", entry).value_or(0);
   return look_back(work, entry, after).tries;
 }
 
-void settle(Work& work, i64 key, const Retries& retries) {
+void settle(Transaction& work, i64 key, const Retries& retries) {
   Entry entry;
   {
     auto rows = work.rows(
@@ -143,7 +143,7 @@ void settle(Work& work, i64 key, const Retries& retries) {
            *final_attempt);
 }
 
-void reopen_entries(Work& work, i64 sweep, std::span<const Outcome> outcomes) {
+void reopen_entries(Transaction& work, i64 sweep, std::span<const Outcome> outcomes) {
   for (const Outcome outcome : outcomes)
     work.run(
         "UPDATE plan_entry SET state = 0, reopened_after = (SELECT a.id FROM attempt a WHERE a.entry = "

@@ -15,7 +15,7 @@ Expected<std::unique_ptr<Db>> open_for_reading(const std::filesystem::path&, int
 
 class SqliteStore final : public Store {
  public:
-  SqliteStore(std::unique_ptr<Db> db, Mode mode, Seams seams, bool network, Selects selects);
+  SqliteStore(std::unique_ptr<Db> db, Mode mode, StoreDependencies seams, bool network, Selects selects);
 
   Expected<SweepRow> ensure_sweep(const SweepRow&) override;
   Expected<std::vector<SweepRow>> sweeps() override;
@@ -62,7 +62,7 @@ class SqliteStore final : public Store {
   Expected<Workload> workload(i64 sweep) override;
   Expected<i64> version() override;
   Expected<std::vector<ResultRow>> results(i64 sweep) override;
-  Expected<ResultColumns> result_columns(i64 sweep, const ColumnWish&) override;
+  Expected<ResultColumns> result_columns(i64 sweep, const ColumnSelection&) override;
   Expected<std::vector<ResultRow>> results_of(std::span<const i64> entries) override;
   Expected<std::vector<PlanEntry>> plan(i64 sweep) override;
   Expected<std::vector<AttemptRow>> attempts(i64 sweep, const std::string& trial_id) override;
@@ -92,24 +92,24 @@ class SqliteStore final : public Store {
 
   template <class... Bound>
   Expected<std::vector<PendingTrial>> pending_where(const std::string& rest, const Bound&... bound);
-  Progress count_progress(Work&, i64 sweep);
-  std::optional<i64> sweep_of_allocation(Work&, const std::string& id);
+  Progress count_progress(Transaction&, i64 sweep);
+  std::optional<i64> sweep_of_allocation(Transaction&, const std::string& id);
   // where: over plan_entry p, with a parameter for each of the keys. entries: of each row, where wanted.
-  std::vector<ResultRow> result_rows(Work&, const std::string& where, std::initializer_list<i64> keys,
+  std::vector<ResultRow> result_rows(Transaction&, const std::string& where, std::initializer_list<i64> keys,
                                      std::vector<i64>* entries = nullptr);
   // Called at the end of every transaction that changes results or plan entries.
-  void pack(Work&);
-  void pack_block(Work&, i64 sweep, i64 block, const std::vector<i64>& loose);
-  std::vector<AttemptRow> attempt_rows(Work&, const std::string& where, std::string_view key);
-  Leaders leaders_by_index(Work&, i64 sweep, std::span<const std::string> group_by, const std::string& metric,
-                           bool larger, i64 limit);
-  Leaders leaders_by_scan(Work&, i64 sweep, std::span<const std::string> group_by, const std::string& metric,
-                          bool larger, i64 limit);
+  void pack(Transaction&);
+  void pack_block(Transaction&, i64 sweep, i64 block, const std::vector<i64>& loose);
+  std::vector<AttemptRow> attempt_rows(Transaction&, const std::string& where, std::string_view key);
+  Leaders leaders_by_index(Transaction&, i64 sweep, std::span<const std::string> group_by,
+                           const std::string& metric, bool larger, i64 limit);
+  Leaders leaders_by_scan(Transaction&, i64 sweep, std::span<const std::string> group_by,
+                          const std::string& metric, bool larger, i64 limit);
 
   std::unique_ptr<Db> db_;
   Mode mode_;
   bool network_;
-  Seams seams_;
+  StoreDependencies seams_;
   Selects selects_;
   Leases leases_;
   std::optional<Counted> counted_;

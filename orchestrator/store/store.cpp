@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Seams with_defaults(Seams seams) {
+StoreDependencies with_defaults(StoreDependencies seams) {
   using namespace std::chrono;
   if (!seams.network_filesystem) seams.network_filesystem = on_network_filesystem;
   if (!seams.now_unix_ns)
@@ -80,7 +80,7 @@ enum class Found { kNew, kExisting };
 
 // shown_as: what errors call it.
 Expected<std::unique_ptr<Db>> open_file(const fs::path& path, const fs::path& shown_as, Found found,
-                                        const Seams& seams, bool network) {
+                                        const StoreDependencies& seams, bool network) {
   const int flags = SQLITE_OPEN_READWRITE | (found == Found::kNew ? SQLITE_OPEN_CREATE : 0);
   auto db = Db::open(path.string(), flags, seams.busy_timeout_ms, shown_as);
   if (!db) return db;
@@ -100,7 +100,7 @@ Expected<std::unique_ptr<Db>> open_file(const fs::path& path, const fs::path& sh
 
 // A new database gets its name once it is complete, so that others meet it whole or not at all, and a full disk leaves
 // nothing. Whoever names it first has made it.
-Expected<void> create(const fs::path& path, const Seams& seams, bool network) {
+Expected<void> create(const fs::path& path, const StoreDependencies& seams, bool network) {
   const fs::path unfinished = fmt::format("{}.new-{}", path.string(), ::getpid());
   std::error_code error, ignored;
   for (const char* part : {"", "-wal", "-shm", "-journal"}) fs::remove(unfinished.string() + part, ignored);
@@ -115,14 +115,15 @@ Expected<void> create(const fs::path& path, const Seams& seams, bool network) {
   return fail(fmt::format("database '{}' could not be created: {}", path.string(), error.message()));
 }
 
-Expected<std::unique_ptr<Db>> open_writable(const fs::path& path, const Seams& seams, bool network) {
+Expected<std::unique_ptr<Db>> open_writable(const fs::path& path, const StoreDependencies& seams,
+                                            bool network) {
   std::error_code ignored;
   if (!fs::exists(path, ignored))
     if (auto made = create(path, seams, network); !made) return tl::unexpected(made.error());
   return open_file(path, path, Found::kExisting, seams, network);
 }
 
-Expected<std::unique_ptr<Db>> open_read_only(const fs::path& path, const Seams& seams) {
+Expected<std::unique_ptr<Db>> open_read_only(const fs::path& path, const StoreDependencies& seams) {
   auto db = open_for_reading(path, seams.busy_timeout_ms);
   if (!db) return db;
   const auto version = check_identity(**db, migrations());
@@ -153,24 +154,25 @@ Expected<std::unique_ptr<Db>> open_for_reading(const fs::path& path, int busy_ti
 }
 
 Expected<std::unique_ptr<Store>> Store::open(const fs::path& path, Mode mode) {
-  return open(path, mode, Seams{});
+  return open(path, mode, StoreDependencies{});
 }
 
-Expected<std::unique_ptr<Store>> Store::open(const fs::path& path, Mode mode, Seams given) {
+Expected<std::unique_ptr<Store>> Store::open(const fs::path& path, Mode mode, StoreDependencies given) {
   if (auto fine = check_path(path, mode == Mode::kReadWrite); !fine)
     return tl::unexpected<Error>(fine.error());
-  Seams seams = with_defaults(std::move(given));
+  StoreDependencies seams = with_defaults(std::move(given));
   const bool network = seams.network_filesystem(path);
   auto db = mode == Mode::kReadWrite ? open_writable(path, seams, network) : open_read_only(path, seams);
   if (!db) return tl::unexpected<Error>(db.error());
-  Work work(**db, Work::kRead);
+  Transaction work(**db, Transaction::kRead);
   auto selects = selects_for(work);
   auto read = work.commit(std::move(selects));
   if (!read) return tl::unexpected<Error>(read.error());
   return std::make_unique<SqliteStore>(std::move(*db), mode, std::move(seams), network, std::move(*read));
 }
 
-SqliteStore::SqliteStore(std::unique_ptr<Db> db, Mode mode, Seams seams, bool network, Selects selects)
+SqliteStore::SqliteStore(std::unique_ptr<Db> db, Mode mode, StoreDependencies seams, bool network,
+                         Selects selects)
     : db_(std::move(db)),
       mode_(mode),
       network_(network),
@@ -194,7 +196,7 @@ std::vector<SweepRow> read_sweeps(Rows&& rows) {
   return out;
 }
 
-std::vector<SweepRow> named(Work& work, const std::string& name) {
+std::vector<SweepRow> named(Transaction& work, const std::string& name) {
   return read_sweeps(work.rows(std::string(kSweepColumns) + "WHERE name = ?", name));
 }
 
@@ -202,7 +204,7 @@ std::vector<SweepRow> named(Work& work, const std::string& name) {
 
 Expected<SweepRow> SqliteStore::ensure_sweep(const SweepRow& wanted) {
   if (wanted.name.empty()) return fail("a sweep needs a name");
-  Work work(*db_, Work::kWrite);
+  Transaction work(*db_, Transaction::kWrite);
   auto found = named(work, wanted.name);
   if (found.empty()) {
     work.run(
@@ -220,7 +222,7 @@ Expected<SweepRow> SqliteStore::ensure_sweep(const SweepRow& wanted) {
 }
 
 Expected<std::vector<SweepRow>> SqliteStore::sweeps() {
-  Work work(*db_, Work::kRead);
+  Transaction work(*db_, Transaction::kRead);
   auto all = read_sweeps(work.rows(std::string(kSweepColumns) + "ORDER BY id"));
   return work.commit(std::move(all));
 }
@@ -251,7 +253,7 @@ Expected<SweepRow> SqliteStore::find_sweep(const std::optional<std::string>& nam
 constexpr int kHoldersPatience = 12;
 
 Expected<std::optional<LeaseHolder>> SqliteStore::take_lease(i64 sweep, const Claim& claim) {
-  Work work(*db_, Work::kWrite);
+  Transaction work(*db_, Transaction::kWrite);
   const auto other = leases_.take(work, sweep, claim);
   if (!other) {
     work.run("DELETE FROM stop_request WHERE sweep = ?", sweep);
@@ -267,14 +269,14 @@ Expected<std::optional<LeaseHolder>> SqliteStore::take_lease(i64 sweep, const Cl
 }
 
 Expected<std::optional<LeaseHolder>> SqliteStore::lease(i64 sweep, const Claim& known) {
-  Work work(*db_, Work::kRead);
+  Transaction work(*db_, Transaction::kRead);
   auto holder = leases_.holder(work, sweep, known);
   return work.commit(std::move(holder));
 }
 
 // Whoever wants the lease writes, and so waits for the end of this transaction.
 Expected<void> SqliteStore::while_held(i64 sweep, const std::function<Expected<void>()>& act) {
-  Work work(*db_, Work::kWrite);
+  Transaction work(*db_, Transaction::kWrite);
   leases_.require(work, sweep);
   if (work.failed()) return work.commit();
   auto done = act();
@@ -284,7 +286,7 @@ Expected<void> SqliteStore::while_held(i64 sweep, const std::function<Expected<v
 
 Expected<void> SqliteStore::beat(i64 sweep) {
   const i64 before = sqlite3_total_changes64(db_->handle());
-  Work work(*db_, Work::kWrite);
+  Transaction work(*db_, Transaction::kWrite);
   leases_.beat(work, sweep);
   auto done = work.commit();
   // A beat is no progress: what was counted stands.
@@ -293,7 +295,7 @@ Expected<void> SqliteStore::beat(i64 sweep) {
 }
 
 Expected<void> SqliteStore::release_lease(i64 sweep) {
-  Work work(*db_, Work::kWrite);
+  Transaction work(*db_, Transaction::kWrite);
   leases_.release(work, sweep);
   auto done = work.commit();
   if (done) leases_.committed(sweep, false);
@@ -301,20 +303,20 @@ Expected<void> SqliteStore::release_lease(i64 sweep) {
 }
 
 Expected<void> SqliteStore::request_stop(i64 sweep, bool now) {
-  Work work(*db_, Work::kWrite);
+  Transaction work(*db_, Transaction::kWrite);
   work.run("INSERT OR REPLACE INTO stop_request(sweep, now, unix_ns) VALUES (?, ?, ?)", sweep, now,
            leases_.now());
   return work.commit();
 }
 
 Expected<std::optional<bool>> SqliteStore::stop_requested(i64 sweep) {
-  Work work(*db_, Work::kRead);
+  Transaction work(*db_, Transaction::kRead);
   auto now = work.one<bool>("SELECT now FROM stop_request WHERE sweep = ?", sweep);
   return work.commit(std::move(now));
 }
 
 Expected<void> SqliteStore::add_event(i64 sweep, const std::string& kind, const std::string& text) {
-  Work work(*db_, Work::kWrite);
+  Transaction work(*db_, Transaction::kWrite);
   leases_.refuse_if_lost(work, sweep);
   work.run("INSERT INTO event(sweep, unix_ns, kind, text) VALUES (?, ?, ?, ?)", sweep, leases_.now(), kind,
            text);

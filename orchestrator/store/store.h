@@ -159,7 +159,7 @@ struct QueryOptions {
 inline constexpr std::string_view kStopped = "stopped before the answer was complete";
 
 // The outside world as the store sees it; empty members are the real thing. Tests replace them.
-struct Seams {
+struct StoreDependencies {
   std::function<bool(const std::filesystem::path&)> network_filesystem;
   std::function<i64()> now_unix_ns;  // wall clock
   std::function<double()> steady_s;  // never jumps
@@ -175,7 +175,7 @@ struct Seams {
 class Store {
  public:
   static Expected<std::unique_ptr<Store>> open(const std::filesystem::path&, Mode);
-  static Expected<std::unique_ptr<Store>> open(const std::filesystem::path&, Mode, Seams);
+  static Expected<std::unique_ptr<Store>> open(const std::filesystem::path&, Mode, StoreDependencies);
   virtual ~Store() = default;
 
   // Sweeps.
@@ -266,7 +266,7 @@ class Store {
   virtual Expected<i64> version() = 0;
   virtual Expected<std::vector<ResultRow>> results(i64 sweep) = 0;  // every trial of the plan, in its order
   // Columns of every trial of the plan, in no promised order; what results() would say of them.
-  virtual Expected<ResultColumns> result_columns(i64 sweep, const ColumnWish&) = 0;
+  virtual Expected<ResultColumns> result_columns(i64 sweep, const ColumnSelection&) = 0;
   // Rows in full, by `entry` of the columns, in that order.
   virtual Expected<std::vector<ResultRow>> results_of(std::span<const i64> entries) = 0;
   virtual Expected<std::vector<PlanEntry>> plan(i64 sweep) = 0;

@@ -51,7 +51,7 @@ PlanEntry read_plan_entry(const Rows& rows, SpecCache& specs) {
   return entry;
 }
 
-i64 ensure_trial(Work& work, const PlanEntry& entry) {
+i64 ensure_trial(Transaction& work, const PlanEntry& entry) {
   if (Statement* insert = work.ready(insert_trial_sql())) {
     const std::string spec = dump(to_json(entry.trial.spec));
     insert->put(1, entry.id), insert->put(2, spec);
@@ -61,7 +61,7 @@ i64 ensure_trial(Work& work, const PlanEntry& entry) {
   return work.one<i64>("SELECT key FROM trial WHERE id = ?", entry.id).value_or(0);
 }
 
-void write_entry(Work& work, i64 sweep, i64 trial, const PlanEntry& e) {
+void write_entry(Transaction& work, i64 sweep, i64 trial, const PlanEntry& e) {
   work.run(kUpsertEntry, sweep, trial, e.trial.model, e.trial.labels, e.admitted, e.verdict, e.rule, e.reason,
            e.predicted.bytes, e.predicted.step_ms, e.predicted.seconds, e.order, e.source);
 }

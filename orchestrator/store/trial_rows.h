@@ -17,8 +17,8 @@ std::string plan_entry_select(const Selects&);
 PlanEntry read_plan_entry(const Rows&, SpecCache&);
 
 // The key of the entry's trial, made when it is new.
-i64 ensure_trial(Work&, const PlanEntry&);
+i64 ensure_trial(Transaction&, const PlanEntry&);
 // Adds or updates the entry; changes() of the work tells whether anything was.
-void write_entry(Work&, i64 sweep, i64 trial, const PlanEntry&);
+void write_entry(Transaction&, i64 sweep, i64 trial, const PlanEntry&);
 
 }  // namespace sweep::store

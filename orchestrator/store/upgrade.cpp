@@ -32,7 +32,7 @@ Expected<void> back_up(Db& db, i64 version) {
   return {};
 }
 
-void migrate(Work& work, std::span<const Migration> steps, i64 from) {
+void migrate(Transaction& work, std::span<const Migration> steps, i64 from) {
   for (const auto& step : steps) {
     if (step.version <= from || work.failed()) continue;
     if (auto done = work.db().execute(std::string(step.sql)); !done)
@@ -80,7 +80,7 @@ Expected<void> copy_pages(Db& from, Db& to, const char* to_schema) {
 }
 
 Expected<void> upgrade_copy(Db& db, std::span<const Migration> steps) {
-  Work work(db, Work::kWrite);
+  Transaction work(db, Transaction::kWrite);
   if (work.failed()) return work.commit();
   const auto now = check_identity(db, steps);  // another process may have been faster
   if (!now) return tl::unexpected<Error>(now.error());

@@ -40,7 +40,7 @@ constexpr const char* kAllocationColumns =
 constexpr double kNsInSecond = 1e9;
 
 // A file of an earlier version, opened for reading alone, does not say what its allocations held.
-bool says_what_was_held(Work& work) {
+bool says_what_was_held(Transaction& work) {
   return work.one<i64>("SELECT 1 FROM pragma_table_info('allocation') WHERE name = 'started_unix_ns'")
       .has_value();
 }
@@ -57,7 +57,7 @@ AllocationRow read_allocation(const Rows& rows, i64 now) {
   return row;
 }
 
-std::vector<AllocationRow> allocation_rows(Work& work, const std::string& which, i64 sweep, i64 now) {
+std::vector<AllocationRow> allocation_rows(Transaction& work, const std::string& which, i64 sweep, i64 now) {
   std::vector<AllocationRow> out;
   auto rows = work.rows(
       fmt::format(kAllocationColumns, says_what_was_held(work) ? "started_unix_ns" : "NULL", which), sweep);
@@ -67,7 +67,7 @@ std::vector<AllocationRow> allocation_rows(Work& work, const std::string& which,
 
 }  // namespace
 
-std::optional<i64> SqliteStore::sweep_of_allocation(Work& work, const std::string& id) {
+std::optional<i64> SqliteStore::sweep_of_allocation(Transaction& work, const std::string& id) {
   const auto sweep = work.one<i64>("SELECT sweep FROM allocation WHERE id = ?", id);
   if (!sweep) work.refuse(fmt::format("database '{}' knows no allocation '{}'", db_->path().string(), id));
   return sweep;
@@ -77,7 +77,7 @@ std::optional<i64> SqliteStore::sweep_of_allocation(Work& work, const std::strin
 // root.
 Expected<AllocationRow> SqliteStore::create_allocation(i64 sweep, const std::string& launcher,
                                                        const std::filesystem::path& spool_root) {
-  Work work(*db_, Work::kWrite);
+  Transaction work(*db_, Transaction::kWrite);
   leases_.guard(work, sweep);
   AllocationRow row;
   const i64 number = work.one<i64>("SELECT count(*) FROM allocation").value_or(0) + 1;
@@ -91,7 +91,7 @@ Expected<AllocationRow> SqliteStore::create_allocation(i64 sweep, const std::str
 
 Expected<void> SqliteStore::allocation_started(const std::string& id, const std::string& where, i64 pid,
                                                const Held& held) {
-  Work work(*db_, Work::kWrite);
+  Transaction work(*db_, Transaction::kWrite);
   if (const auto sweep = sweep_of_allocation(work, id)) leases_.guard(work, *sweep);
   const i64 started = leases_.now() - static_cast<i64>(held.since_s * kNsInSecond);
   work.run(
@@ -103,7 +103,7 @@ Expected<void> SqliteStore::allocation_started(const std::string& id, const std:
 
 Expected<void> SqliteStore::end_allocation(const std::string& id, const std::string& reason,
                                            std::optional<i64> last_word_unix_ns) {
-  Work work(*db_, Work::kWrite);
+  Transaction work(*db_, Transaction::kWrite);
   if (const auto sweep = sweep_of_allocation(work, id)) leases_.guard(work, *sweep);
   const i64 now = leases_.now();
   work.run(
@@ -114,7 +114,7 @@ Expected<void> SqliteStore::end_allocation(const std::string& id, const std::str
 }
 
 Expected<GpuSeconds> SqliteStore::gpu_seconds(i64 sweep) {
-  Work work(*db_, Work::kRead);
+  Transaction work(*db_, Transaction::kRead);
   GpuSeconds out;
   if (!says_what_was_held(work)) return work.commit(out);
   auto rows = work.rows(
@@ -126,20 +126,20 @@ Expected<GpuSeconds> SqliteStore::gpu_seconds(i64 sweep) {
 }
 
 Expected<std::vector<AllocationRow>> SqliteStore::open_allocations(i64 sweep) {
-  Work work(*db_, Work::kRead);
+  Transaction work(*db_, Transaction::kRead);
   auto out = allocation_rows(work, "AND ended_unix_ns IS NULL", sweep, leases_.now());
   return work.commit(std::move(out));
 }
 
 Expected<std::vector<AllocationRow>> SqliteStore::allocations(i64 sweep) {
-  Work work(*db_, Work::kRead);
+  Transaction work(*db_, Transaction::kRead);
   auto out = allocation_rows(work, "", sweep, leases_.now());
   return work.commit(std::move(out));
 }
 
 Expected<Attempt> SqliteStore::begin_attempt(i64 sweep, const std::string& allocation,
                                              const Attempt& wanted) {
-  Work work(*db_, Work::kWrite);
+  Transaction work(*db_, Transaction::kWrite);
   leases_.require(work, sweep);
   if (sweep_of_allocation(work, allocation).value_or(sweep) != sweep)
     work.refuse(fmt::format("allocation '{}' belongs to another sweep", allocation));
@@ -162,7 +162,7 @@ Expected<Attempt> SqliteStore::begin_attempt(i64 sweep, const std::string& alloc
   return work.commit(std::move(begun));
 }
 
-std::vector<AttemptRow> SqliteStore::attempt_rows(Work& work, const std::string& where,
+std::vector<AttemptRow> SqliteStore::attempt_rows(Transaction& work, const std::string& where,
                                                   std::string_view key) {
   std::vector<AttemptRow> out;
   SpecCache specs;
@@ -185,13 +185,13 @@ std::vector<AttemptRow> SqliteStore::attempt_rows(Work& work, const std::string&
 }
 
 Expected<std::vector<AttemptRow>> SqliteStore::unfinished_attempts(const std::string& allocation) {
-  Work work(*db_, Work::kRead);
+  Transaction work(*db_, Transaction::kRead);
   auto out = attempt_rows(work, "a.allocation = ? AND a.state < 3", allocation);
   return work.commit(std::move(out));
 }
 
 Expected<std::vector<AttemptRow>> SqliteStore::attempts(i64 sweep, const std::string& trial_id) {
-  Work work(*db_, Work::kRead);
+  Transaction work(*db_, Transaction::kRead);
   auto out = attempt_rows(
       work,
       fmt::format(

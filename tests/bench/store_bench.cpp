@@ -119,7 +119,7 @@ i64 digest(store::Store& store, const std::string& allocation, std::string_view 
   ingest::Batch read = ingest::read(bytes);
   store::IngestBatch batch;
   batch.allocation = allocation, batch.new_offset = offset += read.consumed;
-  std::map<i64, ingest::Testimony> testimonies;
+  std::map<i64, ingest::AttemptReports> testimonies;
   for (auto& message : read.messages) {
     if (auto* started = std::get_if<ingest::Started>(&message))
       batch.started.emplace_back(started->attempt, 1);

@@ -29,7 +29,7 @@ void digest(std::string_view bytes) {
   using namespace sweep;
   Attempt attempt;
   attempt.trial.dp = 2;
-  ingest::Testimony testimony;
+  ingest::AttemptReports testimony;
   const ingest::Batch batch = ingest::read(bytes);
   if (batch.consumed > bytes.size()) __builtin_trap();
   for (const auto& message : batch.messages) {

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "bench_kernels/step/proof.h"
+#include "bench_kernels/step/selftest.h"
 #include "tests/unit/comm/forked_ranks.h"
 
 namespace sweep::testing {

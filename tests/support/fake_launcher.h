@@ -27,7 +27,7 @@ struct NamedHosts {
 };
 
 // What becomes of one attempt.
-enum class Fate {
+enum class FakeOutcome {
   kOk,
   kOom,
   kCrash,
@@ -41,7 +41,7 @@ enum class Fate {
 
 class FakeLauncher : public launch::Launcher {
  public:
-  using Script = std::function<Fate(const Attempt&)>;
+  using Script = std::function<FakeOutcome(const Attempt&)>;
 
   FakeLauncher(boost::asio::io_context& io, Sink sink, Script script, std::size_t chunk = 0)
       : io_(io), sink_(std::move(sink)), script_(std::move(script)), chunk_(chunk) {}
@@ -70,8 +70,8 @@ class FakeLauncher : public launch::Launcher {
   }
   Expected<i64> post_attempt(const launch::AllocationId& id, const Attempt& attempt) override {
     if (where_seen != nullptr) (*where_seen)[attempt.trial_id] = id;
-    const Fate fate = script_(attempt);
-    if (fate == Fate::kRefusePost) return fail("inbox.jsonl: No space left on device");
+    const FakeOutcome fate = script_(attempt);
+    if (fate == FakeOutcome::kRefusePost) return fail("inbox.jsonl: No space left on device");
     boost::asio::post(io_, [this, id, attempt, fate] { play(held_[id], attempt, fate); });
     return ++seq_;
   }
@@ -146,17 +146,20 @@ class FakeLauncher : public launch::Launcher {
     boost::asio::post(io_, [this, id = r.id] { sink_(launch::Started{id, "fake", 1, seconds_left}); });
   }
 
-  void play(Held& held, const Attempt& attempt, Fate fate) {
-    if (!held.alive || fate == Fate::kHold) return;
-    if (fate == Fate::kLoseAllocation) return end(held, "the agent was killed by signal 9", true, false);
-    if (fate == Fate::kPreempt) return end(held, "PREEMPTED", false, true);
-    if (fate == Fate::kGiveBack) return give_back(held, attempt);
+  void play(Held& held, const Attempt& attempt, FakeOutcome fate) {
+    if (!held.alive || fate == FakeOutcome::kHold) return;
+    if (fate == FakeOutcome::kLoseAllocation)
+      return end(held, "the agent was killed by signal 9", true, false);
+    if (fate == FakeOutcome::kPreempt) return end(held, "PREEMPTED", false, true);
+    if (fate == FakeOutcome::kGiveBack) return give_back(held, attempt);
     RankRecord record;
     record.attempt = attempt.id;
-    record.outcome = fate == Fate::kOk ? Outcome::kOk : fate == Fate::kOom ? Outcome::kOom : Outcome::kCrash;
-    if (fate == Fate::kOom) record.oom_kind = OomKind::kDevice;
-    record.phase = fate == Fate::kOk ? "done" : "step";
-    record.message = fate == Fate::kOk ? "" : "scripted";
+    record.outcome = fate == FakeOutcome::kOk    ? Outcome::kOk
+                     : fate == FakeOutcome::kOom ? Outcome::kOom
+                                                 : Outcome::kCrash;
+    if (fate == FakeOutcome::kOom) record.oom_kind = OomKind::kDevice;
+    record.phase = fate == FakeOutcome::kOk ? "done" : "step";
+    record.message = fate == FakeOutcome::kOk ? "" : "scripted";
     for (i64 step = 0; step < attempt.measure.warmup_steps + attempt.measure.steps; ++step)
       record.samples.push_back({0, step, step < attempt.measure.warmup_steps, 1000000, 400000, 500000, 100000,
                                 std::nullopt, 128, 5.0 - 0.1 * static_cast<double>(step), 0});
@@ -165,9 +168,9 @@ class FakeLauncher : public launch::Launcher {
     exit.exit_code = 0;
     AttemptEnd last;
     last.attempt = attempt.id;
-    last.cause = fate == Fate::kOk ? "done" : "rank_failed";
-    last.clean = fate != Fate::kDirty;
-    if (fate == Fate::kDirty) last.dirt = "process 7 survived SIGKILL";
+    last.cause = fate == FakeOutcome::kOk ? "done" : "rank_failed";
+    last.clean = fate != FakeOutcome::kDirty;
+    if (fate == FakeOutcome::kDirty) last.cleanup_failure = "process 7 survived SIGKILL";
     say(held, spool::kRankRecord, to_json(record));
     for (i64 rank = 0; rank < attempt.trial.world(); ++rank) {
       record.rank = exit.rank = rank;
@@ -200,11 +203,11 @@ class FakeLauncher : public launch::Launcher {
     }
   }
 
-  void end(Held& held, const std::string& reason, bool lost, bool blameless, const std::string& host = {}) {
+  void end(Held& held, const std::string& reason, bool lost, bool preempted, const std::string& host = {}) {
     if (!held.alive) return;
     held.alive = false;
     const auto id = held.id;
-    sink_(launch::Ended{id, reason, lost, blameless, host});
+    sink_(launch::Ended{id, reason, lost, preempted, host});
   }
 
   boost::asio::io_context& io_;

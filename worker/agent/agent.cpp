@@ -28,7 +28,7 @@ constexpr auto kForStepToEnd =
 
 }  // namespace
 
-Agent::Agent(const Options& options, const Inside& inside, Mailbox mailbox)
+Agent::Agent(const Options& options, const SandboxInfo& inside, Mailbox mailbox)
     : options_(options),
       inside_(inside),
       mailbox_(std::move(mailbox)),
@@ -246,7 +246,7 @@ void Agent::finish(bool now) {
 
 void Agent::stop(const std::string& reason, const std::string& cause, bool at_once) {
   if (leaving_.empty()) leaving_ = reason;
-  hurry_ = hurry_ || at_once;
+  skip_fsync_ = skip_fsync_ || at_once;
   drop_queue(cause);
   for (auto run = running_.begin(); run != running_.end();) (run++)->second->end(cause, at_once);
   boost::asio::post(io_, [this] { leave_when_done(); });
@@ -264,8 +264,8 @@ void Agent::start_next() {
       continue;
     }
     auto& run = running_[id];
-    run =
-        std::make_unique<Spread>(spread_lent_, std::move(*placed), [this](Spread& done) { finished(done); });
+    run = std::make_unique<DistributedAttempt>(spread_lent_, std::move(*placed),
+                                               [this](DistributedAttempt& done) { finished(done); });
     for (auto& [other, beside] : running_)
       if (other != id) run->meet(*beside);
     started_s_[id] = steady_s();
@@ -290,7 +290,7 @@ void Agent::hear(i64 node, const Frame& frame) {
   if (const auto run = running_.find(id.get<i64>()); run != running_.end()) run->second->hear(node, frame);
 }
 
-void Agent::finished(Spread& spread) {
+void Agent::finished(DistributedAttempt& spread) {
   for (const i64 node : spread.unclean_nodes()) {
     tainted_ = true;
     placement_.give_up(node);
@@ -309,7 +309,7 @@ void Agent::finished(Spread& spread) {
 
 // A job whose srun is ended before its step keeps its other nodes for seconds: their ends find nobody to be told to.
 bool Agent::others_are_gone() const {
-  return !hub_->any_connected() && (options_.peers != "slurm" || step_over_);
+  return !hub_->any_connected() && (options_.peers != "slurm" || srun_ended_);
 }
 
 void Agent::leave_when_done() {
@@ -317,7 +317,7 @@ void Agent::leave_when_done() {
   if (leaving_.empty() || !running_.empty() || !crew_.idle() || left_) return;
   if (!bye_sent_) mailbox_.send(spool::kBye, {{"reason", leaving_}});
   bye_sent_ = true;
-  if (mailbox_.backlog() && !hurry_ && ++ticks_unwritten_ < kTicksForDisk) return;
+  if (mailbox_.backlog() && !skip_fsync_ && ++ticks_unwritten_ < kTicksForDisk) return;
   left_ = true;
   crew_.leave();
   if (!hub_) return io_.stop();

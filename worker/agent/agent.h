@@ -10,19 +10,19 @@
 #include <memory>
 #include <string>
 
-#include "worker/agent/crew.h"
-#include "worker/agent/hub.h"
+#include "worker/agent/distributed_attempt.h"
+#include "worker/agent/head_server.h"
 #include "worker/agent/mailbox.h"
+#include "worker/agent/node_runner.h"
 #include "worker/agent/placement.h"
 #include "worker/agent/screening.h"
-#include "worker/agent/spread.h"
 #include "worker/agent/time_limit.h"
 
 namespace sweep::agent {
 
 class Agent {
  public:
-  Agent(const Options& options, const Inside& inside, Mailbox mailbox);
+  Agent(const Options& options, const SandboxInfo& inside, Mailbox mailbox);
   int run();  // until the end; the exit code
 
  private:
@@ -55,7 +55,7 @@ class Agent {
   void finish(bool now);
   void start_next();
   void hear(i64 node, const Frame& frame);
-  void finished(Spread& spread);
+  void finished(DistributedAttempt& spread);
   void leave_if_stuck();
   void drop_queue(const std::string& cause);
   void stop(const std::string& reason, const std::string& cause, bool at_once);
@@ -68,29 +68,29 @@ class Agent {
   bool others_are_gone() const;
 
   const Options& options_;
-  const Inside& inside_;
+  const SandboxInfo& inside_;
   boost::asio::io_context io_;
   Mailbox mailbox_;
   Placement placement_;
   TimeLimit time_;
-  Crew crew_;
-  SpreadLent spread_lent_;
-  std::map<i64, std::unique_ptr<Spread>> running_;
+  NodeRunner crew_;
+  DistributedContext spread_lent_;
+  std::map<i64, std::unique_ptr<DistributedAttempt>> running_;
   std::map<i64, double> started_s_;  // of those
   boost::asio::steady_timer timer_;
   boost::asio::posix::stream_descriptor inotify_;
   std::array<char, 4096> events_{};
-  std::unique_ptr<Hub> hub_;  // null: one node
-  std::string address_;       // where it listens
+  std::unique_ptr<HeadServer> hub_;  // null: one node
+  std::string address_;              // where it listens
   std::map<i64, std::string> hosts_;
   std::map<i64, NodeRecord> records_;      // of nodes that have joined
   std::map<i64, RankRecord> screen_said_;  // by rank
-  std::unique_ptr<SpreadLent> screen_lent_;
+  std::unique_ptr<DistributedContext> screen_lent_;
   std::map<i64, double> dead_at_s_;  // lost nodes whose ranks may run until then
   std::string leaving_;              // why no more attempts are started; empty: they are
   std::string absent_;               // nodes that never joined, for the farewell
-  bool step_over_ = false;           // that started the other nodes' agents
-  bool hurry_ = false;               // leave without waiting for the disk
+  bool srun_ended_ = false;          // that started the other nodes' agents
+  bool skip_fsync_ = false;          // leave without waiting for the disk
   bool serving_ = false, screening_ = false, tainted_ = false, finishing_ = false, bye_sent_ = false,
        left_ = false;
   int ticks_unwritten_ = 0, ticks_unread_ = 0;

@@ -33,17 +33,17 @@ std::vector<i64> ranks_of(const NodePart& part) {
 }
 }  // namespace
 
-AttemptRun::AttemptRun(Lent& lent, NodePart part, std::function<void(AttemptRun&)> finished)
-    : lent_(lent),
+AttemptRun::AttemptRun(AttemptContext& context, NodePart part, std::function<void(AttemptRun&)> finished)
+    : context_(context),
       part_(std::move(part)),
       attempt_(part_.attempt),
       finished_(std::move(finished)),
       watchdog_(attempt_.deadlines, ranks_of(part_)),
       peers_started_(part_.whole),
-      timer_(lent.io) {}
+      timer_(context.io) {}
 
 AttemptRun::~AttemptRun() {
-  lent_.zygote.withdraw(attempt_.id);
+  context_.zygote.withdraw(attempt_.id);
   if (anchor_ > 0) ::kill(-anchor_, SIGKILL);
 }
 
@@ -59,31 +59,31 @@ void AttemptRun::start() {
     return set_deadline(kSweepLimit);
   }
   const bool by_zygote =
-      lent_.options.zygote && attempt_.start != "exec" && !zygote_failed_ && lent_.zygote.usable();
+      context_.options.zygote && attempt_.start != "exec" && !zygote_failed_ && context_.zygote.usable();
   for (std::size_t i = 0; i < ranks_.size() && stage_ == Stage::kStarting; ++i)
     launch(static_cast<i64>(i), by_zygote);
 }
 
 Expected<void> AttemptRun::prepare() {
   if (part_.beside && attempt_.trial.hardware != "cpu")
-    if (const auto why = lent_.node.without_gpu(part_.slots); !why.empty()) return fail(why);
-  auto files = AttemptFiles::make(lent_.options.spool, lent_.rendezvous_root, part_);
+    if (const auto why = context_.node.without_gpu(part_.slots); !why.empty()) return fail(why);
+  auto files = AttemptFiles::make(context_.options.spool, context_.rendezvous_root, part_);
   if (!files) return tl::unexpected(files.error());
   files_.emplace(std::move(*files));
   for (std::size_t i = 0; i < ranks_.size(); ++i)
     ranks_[i].log =
         std::make_unique<RankLog>(spool::rank_log(files_->dir(), world_rank(i)), attempt_.log_limit_bytes);
   if (!part_.whole) {
-    auto door = StoreDoor::open(lent_.io, files_->rendezvous() / "store", [this](i64 client, Frame frame) {
-      lent_.ask_store(attempt_.id, client, std::move(frame));
-    });
+    auto door = RendezvousServer::open(
+        context_.io, files_->rendezvous() / "store",
+        [this](i64 client, Frame frame) { context_.ask_store(attempt_.id, client, std::move(frame)); });
     if (!door) return tl::unexpected(door.error());
     door_ = std::move(*door);
   }
   const auto anchor = spawn_anchor();
   if (!anchor) return tl::unexpected(anchor.error());
   anchor_ = *anchor;
-  span_.emplace(lent_.node.begin(part_.slots, attempt_.trial.hardware != "cpu"));
+  span_.emplace(context_.node.begin(part_.slots, attempt_.trial.hardware != "cpu"));
   return {};
 }
 
@@ -97,25 +97,25 @@ void AttemptRun::launch(i64 index, bool by_zygote) {
   wanted.agent_pid = ::getpid();
   wanted.pgid = anchor_;
   if (part_.beside) {
-    wanted.devices = lent_.node.devices_of(part_.slots);
-    if (lent_.options.bind)
-      wanted.cores = cores_of_slot(part_.slots[static_cast<std::size_t>(index)], lent_.options.slots);
+    wanted.devices = context_.node.devices_of(part_.slots);
+    if (context_.options.bind)
+      wanted.cores = cores_of_slot(part_.slots[static_cast<std::size_t>(index)], context_.options.slots);
   }
   if (door_) {
     wanted.store = door_->socket();
-    wanted.address = lent_.here.address;
-    wanted.interface = lent_.here.interface;
+    wanted.address = context_.here.address;
+    wanted.interface = context_.here.interface;
   }
   if (by_zygote) {
-    lent_.zygote.start(wanted, attempt_.id, [this, index](const Expected<pid_t>& pid) {
+    context_.zygote.start(wanted, attempt_.id, [this, index](const Expected<pid_t>& pid) {
       zygote_failed_ = zygote_failed_ || !pid;
       launched(index, pid);
     });
     return;
   }
   Spawn command;
-  command.argv = {lent_.options.rank_program, "run", "--launch", dump(to_json(wanted))};
-  command.token = attempt_token(lent_.key, attempt_.id);
+  command.argv = {context_.options.rank_program, "run", "--launch", dump(to_json(wanted))};
+  command.token = attempt_token(context_.key, attempt_.id);
   command.log = spool::rank_log(files_->dir(), wanted.rank);
   command.group = anchor_;
   launched(index, spawn(command));
@@ -129,10 +129,10 @@ void AttemptRun::launched(i64 index, const Expected<pid_t>& pid) {
       start_error_ = fmt::format("rank {} was not started: {}", part_.rank(index), pid.error().message);
   } else {
     rank.pid = *pid;
-    const auto status = lent_.claim(*pid);
-    rank.outside_pid = status ? *pid : outside_pid(lent_.inside, *pid);
+    const auto status = context_.claim(*pid);
+    rank.outside_pid = status ? *pid : outside_pid(context_.inside, *pid);
     if (status) exited(*pid, *status);
-    if (stage_ != Stage::kStarting) lent_.reap();  // it came too late to be wanted
+    if (stage_ != Stage::kStarting) context_.reap();  // it came too late to be wanted
   }
   if (std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.answered; })) all_answered();
 }
@@ -145,8 +145,8 @@ void AttemptRun::all_answered() {
   }
   nlohmann::json pids = nlohmann::json::array();
   for (const Rank& rank : ranks_) pids.push_back(rank.outside_pid);
-  lent_.send(spool::kStarted,
-             {{"attempt", attempt_.id}, {"pids", std::move(pids)}, {"unix_ns", started_unix_ns_}});
+  context_.send(spool::kStarted,
+                {{"attempt", attempt_.id}, {"pids", std::move(pids)}, {"unix_ns", started_unix_ns_}});
   stage_ = Stage::kRunning;
   deadline_.reset();
   advance();
@@ -183,7 +183,7 @@ void AttemptRun::watch() {
   const auto found = watchdog_.look(seen, steady_s());
   if (!peers_started_) watchdog_.excuse();  // a node that starts late has a deadline of its own for that
   if (!found || stage_ != Stage::kRunning) return;
-  lent_.reap();  // a dead child explains more than a silence does
+  context_.reap();  // a dead child explains more than a silence does
   if (stage_ != Stage::kRunning) return;
   spdlog::warn("attempt {}: {}", attempt_.id, found->why);
   nlohmann::json why = {{"why", found->why}, {"rank", found->rank}};
@@ -239,7 +239,7 @@ void AttemptRun::advance() {
   if (stage_ == Stage::kStarting && past_deadline()) {
     start_error_ = fmt::format("the ranks were not started within {:.1f} s", attempt_.deadlines.startup_s);
     zygote_failed_ = true;  // an exec does not wait for anybody
-    if (lent_.zygote.pid() > 0) ::kill(lent_.zygote.pid(), SIGKILL);
+    if (context_.zygote.pid() > 0) ::kill(context_.zygote.pid(), SIGKILL);
     set_cause("start_failed");
     terminate();
   }
@@ -269,7 +269,7 @@ void AttemptRun::advance() {
 }
 
 void AttemptRun::terminate() {
-  lent_.zygote.withdraw(attempt_.id);
+  context_.zygote.withdraw(attempt_.id);
   for (Rank& rank : ranks_)
     if (!rank.ended) rank.killed_by_agent = true;
   if (anchor_ > 0) {
@@ -319,8 +319,8 @@ void AttemptRun::sweep() {
   if (all_ended() && left.empty() && gpu.empty())
     return cause_ == "start_failed" && may_start_again() ? start() : finish();
   if (!past_deadline()) return;
-  dirt_ = left.empty() ? gpu : fmt::format("survived SIGKILL: {}", fmt::join(left, ", "));
-  if (dirt_.empty()) dirt_ = "a rank's end could not be waited for";
+  cleanup_failure_ = left.empty() ? gpu : fmt::format("survived SIGKILL: {}", fmt::join(left, ", "));
+  if (cleanup_failure_.empty()) cleanup_failure_ = "a rank's end could not be waited for";
   finish();
 }
 
@@ -344,13 +344,13 @@ std::vector<std::string> AttemptRun::kill_leftovers() {
   std::vector<std::string> left;
   const auto end_it = [&](pid_t pid, char state, const std::string& command) {
     ::kill(pid, SIGKILL);
-    left.push_back(fmt::format("{} (pid {}, state {})", command, outside_pid(lent_.inside, pid), state));
+    left.push_back(fmt::format("{} (pid {}, state {})", command, outside_pid(context_.inside, pid), state));
   };
-  const bool alone = lent_.alone();
-  std::vector<pid_t> seen = {lent_.zygote.pid(), ::getppid()};
+  const bool alone = context_.alone();
+  std::vector<pid_t> seen = {context_.zygote.pid(), ::getppid()};
   for (const auto& child : children())
-    if (lent_.spared(child.pid)) seen.push_back(child.pid);
-  for (const auto& process : marked_processes(lent_.key)) {
+    if (context_.spared(child.pid)) seen.push_back(child.pid);
+  for (const auto& process : marked_processes(context_.key)) {
     const bool ours = process.attempt == attempt_.id || (process.attempt == 0 && alone);
     if (!ours || std::find(seen.begin(), seen.end(), process.pid) != seen.end()) continue;
     seen.push_back(process.pid);
@@ -369,7 +369,7 @@ void AttemptRun::set_cause(const std::string& cause, nlohmann::json evidence) {
   evidence_ = std::move(evidence);
   // Whether a failed start is final is known later; the closing word says it then.
   if (!part_.whole && cause != "start_failed")
-    lent_.send(kTrouble, {{"attempt", attempt_.id}, {"cause", cause}});
+    context_.send(kTrouble, {{"attempt", attempt_.id}, {"cause", cause}});
 }
 
 void AttemptRun::set_deadline(double seconds) {

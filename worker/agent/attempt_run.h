@@ -16,23 +16,23 @@
 
 #include "schema/records.h"
 #include "worker/agent/attempt_files.h"
-#include "worker/agent/enclosure.h"
 #include "worker/agent/interface.h"
 #include "worker/agent/node_part.h"
 #include "worker/agent/node_watch.h"
 #include "worker/agent/options.h"
 #include "worker/agent/rank_log.h"
-#include "worker/agent/store_door.h"
+#include "worker/agent/rendezvous_server.h"
+#include "worker/agent/sandbox.h"
 #include "worker/agent/watchdog.h"
 #include "worker/agent/zygote.h"
 
 namespace sweep::agent {
 
 // What the agent lends to each attempt.
-struct Lent {
+struct AttemptContext {
   boost::asio::io_context& io;
   const Options& options;
-  const Inside& inside;
+  const SandboxInfo& inside;
   Zygote& zygote;
   NodeWatch& node;
   std::string key;  // Options::key()
@@ -49,7 +49,7 @@ struct Lent {
 
 class AttemptRun {
  public:
-  AttemptRun(Lent& lent, NodePart part, std::function<void(AttemptRun&)> finished);
+  AttemptRun(AttemptContext& context, NodePart part, std::function<void(AttemptRun&)> finished);
   ~AttemptRun();
 
   void start();
@@ -63,7 +63,7 @@ class AttemptRun {
   void peers_started() { peers_started_ = true; }
   void store_answer(i64 client, const Frame&);
   const Attempt& attempt() const { return attempt_; }
-  bool clean() const { return dirt_.empty(); }
+  bool clean() const { return cleanup_failure_.empty(); }
   bool starting() const { return stage_ == Stage::kStarting; }
 
  private:
@@ -109,12 +109,12 @@ class AttemptRun {
   void set_deadline(double seconds);
   bool past_deadline() const;
 
-  Lent& lent_;
+  AttemptContext& context_;
   const NodePart part_;
   const Attempt& attempt_;
   std::function<void(AttemptRun&)> finished_;
   std::optional<AttemptFiles> files_;
-  std::unique_ptr<StoreDoor> door_;  // of an attempt that spans nodes
+  std::unique_ptr<RendezvousServer> door_;  // of an attempt that spans nodes
   Watchdog watchdog_;
   bool peers_started_;  // or there are none
   std::optional<NodeWatch::Span> span_;
@@ -131,7 +131,7 @@ class AttemptRun {
     nlohmann::json found;
   } giving_up_;  // while ranks are asked
   std::string start_error_;
-  std::string dirt_;
+  std::string cleanup_failure_;
   i64 started_unix_ns_ = 0;
 };
 

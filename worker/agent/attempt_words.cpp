@@ -68,7 +68,7 @@ void AttemptRun::relay_testimony() {
       evidence_["unreadable_records"].push_back(record.error().message);
     } else if (*record) {
       add_nccl_words(files_->dir(), **record);
-      lent_.send(spool::kRankRecord, to_json(**record));
+      context_.send(spool::kRankRecord, to_json(**record));
     } else if (const NcclLog log = nccl_words(files_->dir(), world_rank(i)); !log.empty()) {
       if (!evidence_.is_object()) evidence_ = nlohmann::json::object();
       nlohmann::json words = to_json(log);
@@ -92,7 +92,7 @@ void AttemptRun::send_exits() {
     out.oom_killed = rank.oom_killed;
     out.ended_unix_ns = rank.ended ? rank.ended_unix_ns : unix_ns();
     if (!rank.ended || failed(rank, static_cast<i64>(i))) out.log_tail = rank.log->tail();
-    lent_.send(spool::kRankExit, to_json(out));
+    context_.send(spool::kRankExit, to_json(out));
   }
 }
 
@@ -107,14 +107,14 @@ void AttemptRun::finish() {
   out.cause = cause_.empty() ? "done" : cause_;
   if (!start_error_.empty()) evidence_ = {{"why", start_error_}};
   if (!evidence_.is_null()) out.evidence = dump(evidence_);
-  out.clean = dirt_.empty();
-  out.dirt = dirt_;
+  out.clean = cleanup_failure_.empty();
+  out.cleanup_failure = cleanup_failure_;
   out.started_unix_ns = started_unix_ns_;
   out.ended_unix_ns = unix_ns();
   if (span_) span_->report(out);
   door_.reset();
   if (files_) files_->remove_rendezvous();
-  lent_.send(spool::kAttemptEnd, to_json(out));
+  context_.send(spool::kAttemptEnd, to_json(out));
   timer_.cancel();
   finished_(*this);
 }

@@ -17,7 +17,7 @@ constexpr int kTicksForHead = 15;  // how long a head that does not read is wait
 constexpr int kHeadLost = 4;       // exit code
 }  // namespace
 
-NodeAgent::NodeAgent(const Options& options, const Inside& inside)
+NodeAgent::NodeAgent(const Options& options, const SandboxInfo& inside)
     : options_(options),
       inside_(inside),
       crew_(io_, options, inside,

@@ -6,14 +6,14 @@
 #include <boost/asio/steady_timer.hpp>
 #include <string>
 
-#include "worker/agent/crew.h"
-#include "worker/agent/uplink.h"
+#include "worker/agent/head_client.h"
+#include "worker/agent/node_runner.h"
 
 namespace sweep::agent {
 
 class NodeAgent {
  public:
-  NodeAgent(const Options& options, const Inside& inside);
+  NodeAgent(const Options& options, const SandboxInfo& inside);
   int run(const Join& join);  // until the end; the exit code
 
  private:
@@ -23,10 +23,10 @@ class NodeAgent {
   void leave_when_done();
 
   const Options& options_;
-  const Inside& inside_;
+  const SandboxInfo& inside_;
   boost::asio::io_context io_;
-  Crew crew_;
-  std::shared_ptr<Link> link_;
+  NodeRunner crew_;
+  std::shared_ptr<PeerConnection> link_;
   boost::asio::steady_timer timer_;
   std::string leaving_;
   int code_ = 0, ticks_unwritten_ = 0;

@@ -43,11 +43,11 @@ Expected<void> Agent::open_hub() {
   const auto here = choose_endpoint(options_.interface);
   if (!here) return tl::unexpected(here.error());
   crew_.set_endpoint(*here);
-  hub_ = std::make_unique<Hub>(
+  hub_ = std::make_unique<HeadServer>(
       io_, options_.nodes, options_.lease_s,
-      Hub::Events{[this](i64 node, const nlohmann::json& hello) { node_joined(node, hello); },
-                  [this](i64 node, Frame frame) { node_said(node, std::move(frame)); },
-                  [this](i64 node, const std::string& why) { node_lost(node, why); }});
+      HeadServer::Events{[this](i64 node, const nlohmann::json& hello) { node_joined(node, hello); },
+                         [this](i64 node, Frame frame) { node_said(node, std::move(frame)); },
+                         [this](i64 node, const std::string& why) { node_lost(node, why); }});
   address_ = here->address;
   spdlog::info("waiting for {} node agents on {} ({})", options_.nodes - 1, here->address, here->interface);
   return hub_->listen(*here);
@@ -108,7 +108,7 @@ Expected<void> Agent::start_peers() {
                 {{"address", address_}, {"port", hub_->port()}, {"token", hub_->secret().hex()}});
   if (!pid) return tl::unexpected(pid.error());
   crew_.spare(*pid, [this] {  // no agent of another node is left, or none ever came
-    step_over_ = true;
+    srun_ended_ = true;
     if (left_ && others_are_gone()) return io_.stop();
     check_joined();
   });
@@ -130,9 +130,9 @@ void Agent::node_joined(i64 node, const nlohmann::json& hello) {
 void Agent::check_joined() {
   if (serving_ || screening_ || left_) return;
   if (hub_ && !hub_->all_joined()) {
-    if (!step_over_ && steady_s() - began_s_ < options_.join_limit_s && leaving_.empty()) return;
+    if (!srun_ended_ && steady_s() - began_s_ < options_.join_limit_s && leaving_.empty()) return;
     const auto why =
-        step_over_
+        srun_ended_
             ? std::string("the step that starts the other nodes' agents has ended; srun's words are above")
             : fmt::format("not within {} s", options_.join_limit_s);
     for (i64 node = 1; node < options_.nodes; ++node)

@@ -3,8 +3,8 @@
 #pragma once
 #include <optional>
 
+#include "worker/agent/head_client.h"
 #include "worker/agent/options.h"
-#include "worker/agent/uplink.h"
 
 namespace sweep::agent {
 

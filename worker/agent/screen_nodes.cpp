@@ -13,17 +13,18 @@ void Agent::screen_nodes() {
   screening_ = true;
   const i64 gpus = crew_.nvml() == nullptr ? 0 : crew_.nvml()->count();
   auto placed = placement_.over_all(screen_attempt(placement_.usable_count(), gpus, options_.zygote));
-  screen_lent_ = std::make_unique<SpreadLent>(spread_lent_);
+  screen_lent_ = std::make_unique<DistributedContext>(spread_lent_);
   screen_lent_->write = [this](std::string_view kind,
                                const nlohmann::json& body) {  // none of it is the outbox's
     if (kind != spool::kRankRecord) return;
     if (auto record = from_json<RankRecord>(body)) screen_said_[record->rank] = std::move(*record);
   };
   auto& run = running_[kScreenAttempt];
-  run = std::make_unique<Spread>(*screen_lent_, std::move(placed), [this](Spread& done) {
-    for (const i64 node : done.unclean_nodes()) placement_.give_up(node);
-    boost::asio::post(io_, [this, nodes = done.placed().nodes] { screened(nodes); });
-  });
+  run = std::make_unique<DistributedAttempt>(
+      *screen_lent_, std::move(placed), [this](DistributedAttempt& done) {
+        for (const i64 node : done.unclean_nodes()) placement_.give_up(node);
+        boost::asio::post(io_, [this, nodes = done.placed().nodes] { screened(nodes); });
+      });
   run->start();
 }
 

@@ -18,7 +18,7 @@
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/optim/adamw.h"
 #include "bench_kernels/parallel/mesh.h"
-#include "bench_kernels/step/proof.h"
+#include "bench_kernels/step/selftest.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
 #include "worker/rank/agent_store.h"

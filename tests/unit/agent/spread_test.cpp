@@ -1,9 +1,8 @@
 // Spread: one attempt of several parts: what is passed on, who is told of trouble, and one closing word of all.
-#include "worker/agent/spread.h"
-
 #include <gtest/gtest.h>
 
 #include "schema/spool.h"
+#include "worker/agent/distributed_attempt.h"
 
 namespace sweep::agent {
 namespace {
@@ -13,17 +12,20 @@ using nlohmann::json;
 class SpreadTest : public ::testing::Test {
  protected:
   SpreadTest() {
-    lent_.write = [this](std::string_view kind, json body) { written_.emplace_back(kind, std::move(body)); };
-    lent_.send = [this](i64 node, Frame frame) { sent_.emplace_back(node, std::move(frame.head)); };
-    lent_.clock_offset_ns = [](i64 node) { return node * 1000; };
-    lent_.name = [](i64 node) { return "node " + std::to_string(node); };
+    context_.write = [this](std::string_view kind, json body) {
+      written_.emplace_back(kind, std::move(body));
+    };
+    context_.send = [this](i64 node, Frame frame) { sent_.emplace_back(node, std::move(frame.head)); };
+    context_.clock_offset_ns = [](i64 node) { return node * 1000; };
+    context_.name = [](i64 node) { return "node " + std::to_string(node); };
     Placement::Placed placed;
     placed.attempt.id = 7;
     placed.attempt.trial.dp = 4;
     placed.attempt.trial.nodes = 2;
     placed.nodes = {1, 3};
     placed.slots = {{0, 1}, {0, 1}};
-    spread_ = std::make_unique<Spread>(lent_, std::move(placed), [this](Spread&) { ++finished_; });
+    spread_ = std::make_unique<DistributedAttempt>(context_, std::move(placed),
+                                                   [this](DistributedAttempt&) { ++finished_; });
     spread_->start();
   }
   void say(i64 node, std::string_view kind, json body) {
@@ -36,7 +38,7 @@ class SpreadTest : public ::testing::Test {
     end.cause = cause;
     if (!evidence.is_null()) end.evidence = evidence.dump();
     end.clean = clean;
-    end.dirt = clean ? "" : "a survivor";
+    end.cleanup_failure = clean ? "" : "a survivor";
     end.ended_unix_ns = 50'000 + node;
     say(node, spool::kAttemptEnd, sweep::to_json(end));
   }
@@ -57,10 +59,10 @@ class SpreadTest : public ::testing::Test {
     return out;
   }
 
-  SpreadLent lent_;
+  DistributedContext context_;
   std::vector<std::pair<std::string, json>> written_;
   std::vector<std::pair<i64, json>> sent_;
-  std::unique_ptr<Spread> spread_;
+  std::unique_ptr<DistributedAttempt> spread_;
   int finished_ = 0;
 };
 
@@ -142,10 +144,11 @@ TEST_F(SpreadTest, AnUncleanNodeOfAnAttemptOfOneIsNamedToo) {
   placed.attempt.id = 7;
   placed.nodes = {3};
   placed.slots = {{0}};
-  spread_ = std::make_unique<Spread>(lent_, std::move(placed), [this](Spread&) { ++finished_; });
+  spread_ = std::make_unique<DistributedAttempt>(context_, std::move(placed),
+                                                 [this](DistributedAttempt&) { ++finished_; });
   spread_->start();
   end_part(3, "done", nullptr, false);
-  EXPECT_EQ(closing().dirt, "node 3: a survivor");
+  EXPECT_EQ(closing().cleanup_failure, "node 3: a survivor");
 }
 
 TEST_F(SpreadTest, AnUncleanNodeIsNamed) {
@@ -153,7 +156,7 @@ TEST_F(SpreadTest, AnUncleanNodeIsNamed) {
   end_part(3, "done", nullptr, false);
   EXPECT_EQ(closing().cause, "done");
   EXPECT_FALSE(closing().clean);
-  EXPECT_EQ(closing().dirt, "node 3: a survivor");
+  EXPECT_EQ(closing().cleanup_failure, "node 3: a survivor");
   EXPECT_EQ(spread_->unclean_nodes(), std::vector<i64>{3});
 }
 

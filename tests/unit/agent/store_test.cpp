@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "schema/store_client.h"
-#include "worker/agent/store_door.h"
-#include "worker/agent/store_map.h"
+#include "worker/agent/rendezvous_server.h"
+#include "worker/agent/rendezvous_store.h"
 
 namespace sweep::agent {
 namespace {
@@ -16,9 +16,9 @@ namespace {
 using std::chrono::milliseconds;
 constexpr milliseconds kLong(30'000);
 
-TEST(StoreMap, AWaitIsAnsweredWhenTheLastKeyComes) {
+TEST(RendezvousStore, AWaitIsAnsweredWhenTheLastKeyComes) {
   std::vector<std::pair<i64, Frame>> answers;
-  StoreMap map([&](i64 client, Frame answer) { answers.emplace_back(client, std::move(answer)); });
+  RendezvousStore map([&](i64 client, Frame answer) { answers.emplace_back(client, std::move(answer)); });
   map.request(1, {{{"id", 5}, {"op", "wait"}, {"keys", {"a", "b"}}}, ""});
   map.request(2, {{{"id", 1}, {"op", "set"}, {"keys", {"a"}}}, "x"});
   ASSERT_EQ(answers.size(), 1u);  // of the set alone
@@ -28,9 +28,9 @@ TEST(StoreMap, AWaitIsAnsweredWhenTheLastKeyComes) {
   EXPECT_EQ(answers[2].second.head["id"], 5);
 }
 
-TEST(StoreMap, RefusesWhatItDoesNotUnderstandAndWhatItCannotHold) {
+TEST(RendezvousStore, RefusesWhatItDoesNotUnderstandAndWhatItCannotHold) {
   std::vector<Frame> answers;
-  StoreMap map([&](i64, Frame answer) { answers.push_back(std::move(answer)); }, 100);
+  RendezvousStore map([&](i64, Frame answer) { answers.push_back(std::move(answer)); }, 100);
   for (const auto& head :
        {nlohmann::json{{"op", 1}, {"keys", {"a"}}}, nlohmann::json{{"op", "get"}, {"keys", "a"}},
         nlohmann::json{{"op", "get"}, {"keys", {"a", "b"}}}, nlohmann::json{{"op", "fly"}, {"keys", {"a"}}},
@@ -49,8 +49,8 @@ class StoreOverSocket : public ::testing::Test {
     folder_ = name;
     const auto deep = folder_ / std::string(120, 'd');  // longer than a socket address holds
     std::filesystem::create_directories(deep);
-    auto door = StoreDoor::open(io_, deep / "store",
-                                [this](i64 client, Frame asked) { map_.request(client, asked); });
+    auto door = RendezvousServer::open(io_, deep / "store",
+                                       [this](i64 client, Frame asked) { map_.request(client, asked); });
     ASSERT_TRUE(door) << door.error().message;
     door_ = std::move(*door);
     agent_ = std::thread([this] {
@@ -72,8 +72,8 @@ class StoreOverSocket : public ::testing::Test {
 
   std::filesystem::path folder_;
   boost::asio::io_context io_;
-  StoreMap map_{[this](i64 client, Frame answer) { door_->answer(client, answer); }};
-  std::unique_ptr<StoreDoor> door_;
+  RendezvousStore map_{[this](i64 client, Frame answer) { door_->answer(client, answer); }};
+  std::unique_ptr<RendezvousServer> door_;
   std::thread agent_;
 };
 

@@ -42,7 +42,7 @@ class BestColumns : public store::StoreTest {
   }
 
   std::vector<ResultRow> bring(unsigned seed) {
-    store::Seams seams = quick();
+    store::StoreDependencies seams = quick();
     seams.most_loose = 20;
     store_ = open(seams);
     std::mt19937 random(seed);

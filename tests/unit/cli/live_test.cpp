@@ -1,9 +1,9 @@
-#include "orchestrator/cli/live.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <sstream>
+
+#include "orchestrator/cli/progress_line.h"
 
 namespace sweep::cli {
 namespace {
@@ -20,10 +20,10 @@ i64 lines(const std::ostringstream& text) {
   return std::count(said.begin(), said.end(), '\n');
 }
 
-TEST(Live, APipeGetsALineOnceAndTheLastOneAtTheEnd) {
+TEST(ProgressLine, APipeGetsALineOnceAndTheLastOneAtTheEnd) {
   std::ostringstream out, err;
   Io io{out, err};
-  Live live(io, "night", {}, false);
+  ProgressLine live(io, "night", {}, false);
   for (int i = 0; i < 3; ++i) live.on_snapshot(of(9));
   EXPECT_EQ(lines(err), 1);
   live.on_snapshot(of(8));
@@ -33,29 +33,29 @@ TEST(Live, APipeGetsALineOnceAndTheLastOneAtTheEnd) {
   EXPECT_EQ(out.str(), "");
 }
 
-TEST(Live, WhatWasSaidIsNotSaidAgainAtTheEnd) {
+TEST(ProgressLine, WhatWasSaidIsNotSaidAgainAtTheEnd) {
   std::ostringstream out, err;
   Io io{out, err};
-  Live live(io, "night", {}, false);
+  ProgressLine live(io, "night", {}, false);
   for (int i = 0; i < 2; ++i) live.on_snapshot(of(9));
   live.close();
   EXPECT_EQ(lines(err), 1) << err.str();
 }
 
-TEST(Live, QuietSaysNotesOnly) {
+TEST(ProgressLine, QuietSaysNotesOnly) {
   std::ostringstream out, err;
   Io io{out, err};
-  Live live(io, "night", {}, true);
+  ProgressLine live(io, "night", {}, true);
   live.on_snapshot(of(9));
   live.on_note("a note");
   live.close();
   EXPECT_EQ(err.str(), "a note\n");
 }
 
-TEST(Live, WhatAMachineSaidDrawsNothingOnTheTerminal) {
+TEST(ProgressLine, WhatAMachineSaidDrawsNothingOnTheTerminal) {
   std::ostringstream out, err;
   Io io{out, err};
-  Live live(io, "night", {}, false);
+  ProgressLine live(io, "night", {}, false);
   live.on_note("lost: \x1b]0;owned\x07\x1b[2J\nsweep: all is well");
   Result result;
   result.outcome = Outcome::kCrash, result.reason = "\x1b[8mhidden\r\x9b";

@@ -10,7 +10,7 @@ std::string refusal(const std::string& on, const std::string& settings, const st
                     i64 slots = 0) {
   LaunchChoice choice;
   choice.on = on, choice.settings = settings;
-  LaunchWish wish;
+  LaunchRequest wish;
   wish.slots = slots;
   const auto fits = slots_fit(choice, wish, {hardware});
   return fits ? "" : fits.error().message;

@@ -11,7 +11,7 @@
 #include "bench_kernels/shape/parallel_dims.h"
 #include "bench_kernels/shape/splits.h"
 #include "bench_kernels/shape/stage_split.h"
-#include "orchestrator/cli/proofs.h"
+#include "orchestrator/cli/selftest_results.h"
 #include "schema/codec.h"
 
 namespace sweep::cli {

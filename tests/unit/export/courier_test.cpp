@@ -1,6 +1,6 @@
-#include "orchestrator/export/courier.h"
-
 #include <gtest/gtest.h>
+
+#include "orchestrator/export/retrying_client.h"
 
 namespace sweep::exports {
 namespace {
@@ -16,8 +16,8 @@ struct World {
   std::vector<std::string> notes, bodies;
   bool interrupt = false;
 
-  Courier courier(Patience patience = {}) {
-    return Courier(
+  RetryingClient courier(RetryPolicy patience = {}) {
+    return RetryingClient(
         {[this](const Request& request) -> tl::expected<Reply, WireError> {
            bodies.push_back(request.body);
            return bodies.size() <= script.size() ? script[bodies.size() - 1] : Reply{200, "ok", {}};
@@ -34,7 +34,7 @@ tl::unexpected<WireError> broken(WireError::Kind kind) {
   return tl::unexpected(WireError{kind, "broken"});
 }
 
-TEST(Courier, PausesDoubleWithJitterAndTheSameBodyGoesOut) {
+TEST(RetryingClient, PausesDoubleWithJitterAndTheSameBodyGoesOut) {
   World world;
   world.script = {Reply{500, "", {}}, Reply{503, "", {}}, broken(WireError::kLost)};
   const auto reply = world.courier().send(kRequest, busy);
@@ -48,7 +48,7 @@ TEST(Courier, PausesDoubleWithJitterAndTheSameBodyGoesOut) {
   EXPECT_EQ(world.bodies, std::vector<std::string>(4, "body"));
 }
 
-TEST(Courier, ARetryAfterWinsAndOneTooLongEndsIt) {
+TEST(RetryingClient, ARetryAfterWinsAndOneTooLongEndsIt) {
   World world;
   world.script = {Reply{429, "", 7.0}, Reply{429, "", 3600.0}};
   const auto reply = world.courier().send(kRequest, busy);
@@ -57,14 +57,14 @@ TEST(Courier, ARetryAfterWinsAndOneTooLongEndsIt) {
   EXPECT_NE(reply.error().sentence.find("3600 s"), std::string::npos) << reply.error().sentence;
 }
 
-TEST(Courier, AnAnswerThatIsFinalIsHandedOutAtOnce) {
+TEST(RetryingClient, AnAnswerThatIsFinalIsHandedOutAtOnce) {
   World world;
   world.script = {Reply{404, "gone", {}}};
   EXPECT_EQ(world.courier().send(kRequest, busy)->status, 404);
   EXPECT_TRUE(world.pauses.empty());
 }
 
-TEST(Courier, GivesUpAfterItsTriesAndSoonerWhereNobodyIs) {
+TEST(RetryingClient, GivesUpAfterItsTriesAndSoonerWhereNobodyIs) {
   World busy_world, empty_world, wrong_world;
   busy_world.script.assign(50, Reply{500, "<html><b>oops</b></html>", {}});
   empty_world.script.assign(50, broken(WireError::kUnreachable));
@@ -78,15 +78,15 @@ TEST(Courier, GivesUpAfterItsTriesAndSoonerWhereNobodyIs) {
   EXPECT_EQ(wrong_world.bodies.size(), 1u);
 }
 
-TEST(Courier, CtrlCEndsAPause) {
+TEST(RetryingClient, CtrlCEndsAPause) {
   World world;
   world.script.assign(9, Reply{500, "", {}});
   world.interrupt = true;
-  EXPECT_EQ(world.courier().send(kRequest, busy).error().kind, Trouble::kInterrupted);
+  EXPECT_EQ(world.courier().send(kRequest, busy).error().kind, DeliveryError::kInterrupted);
   EXPECT_EQ(world.bodies.size(), 1u);
 }
 
-TEST(Courier, WhatMayHaveBeenCarriedOutIsLookedForBeforeItIsSentAgain) {
+TEST(RetryingClient, WhatMayHaveBeenCarriedOutIsLookedForBeforeItIsSentAgain) {
   int looks = 0;
   const auto found = [&]() -> Delivered<std::optional<Reply>> { return ++looks, Reply{200, "found", {}}; };
   World lost, unreachable;
@@ -98,7 +98,7 @@ TEST(Courier, WhatMayHaveBeenCarriedOutIsLookedForBeforeItIsSentAgain) {
   EXPECT_EQ(looks, 1);
 }
 
-TEST(Courier, ServersWordsAreUnpackedAndCut) {
+TEST(RetryingClient, ServersWordsAreUnpackedAndCut) {
   EXPECT_EQ(words_of({400, R"({"error_code":"X","message":"no such run"})", {}}), "HTTP 400: no such run");
   EXPECT_EQ(words_of({200, R"({"errors":[{"message":"bad"}]})", {}}), "HTTP 200: bad");
   EXPECT_EQ(words_of({403, R"({"error":{"message":"no"}})", {}}), "HTTP 403: no");

@@ -13,13 +13,13 @@ class ExpressionTest : public testing::Test {
  protected:
   ExpressionTest() {
     point_.cells.assign(scope_.size(), Cell{1});
-    point_.held.assign(scope_.size(), Held::kValue);
+    point_.held.assign(scope_.size(), Presence::kValue);
     set("tp", 8);
     set("pp", 3);
     set("nodes", 2);
     set("global_batch_size", 256);
     set("precision", scope_.words.id("bf16"));
-    point_.held[scope_.slot("memory_cap_bytes")] = Held::kAbsent;
+    point_.held[scope_.slot("memory_cap_bytes")] = Presence::kAbsent;
   }
   void set(std::string_view name, i64 value) { point_.cells[scope_.slot(name)].i = value; }
 

@@ -63,7 +63,7 @@ class JudgeTest : public ::testing::Test {
   nlohmann::json evidence() { return *parse_json(verdict().evidence); }
 
   Attempt attempt_;
-  Testimony t_;
+  AttemptReports t_;
 };
 
 TEST_F(JudgeTest, AllRanksOkAndAFallingLossIsOk) {
@@ -302,7 +302,7 @@ TEST_F(JudgeTest, TheOrderInWhichTestimonyArrivesDoesNotMatter) {
   failed(2, Outcome::kOom, 20);
   silent(1, 10).signal = SIGBUS;
   const Result before = verdict();
-  Testimony again;
+  AttemptReports again;
   again.end = t_.end;
   for (auto it = t_.exits.rbegin(); it != t_.exits.rend(); ++it) again.exits.insert(*it);
   for (auto it = t_.records.rbegin(); it != t_.records.rend(); ++it) again.records.insert(*it);

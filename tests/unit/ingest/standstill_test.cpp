@@ -21,7 +21,7 @@ class Standstill : public ::testing::Test {
   Result verdict() const { return judge(attempt_, t_); }
 
   Attempt attempt_;
-  Testimony t_;
+  AttemptReports t_;
 };
 
 // Ranks 0 to 2 wait in an all-reduce that rank 3 has not begun; the agent, which sees hosts run ahead, named rank 0.

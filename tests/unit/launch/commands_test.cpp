@@ -13,19 +13,19 @@
 namespace sweep::launch {
 namespace {
 
-Said say(std::vector<std::string> argv, double limit_s = 30) {
+CommandResult say(std::vector<std::string> argv, double limit_s = 30) {
   boost::asio::io_context io;
   Commands commands(io);
-  Said out;
+  CommandResult out;
   int answers = 0;
-  commands.run(std::move(argv), limit_s, [&](const Said& said) { out = said, ++answers; });
+  commands.run(std::move(argv), limit_s, [&](const CommandResult& said) { out = said, ++answers; });
   io.run();
   EXPECT_EQ(answers, 1);
   return out;
 }
 
 TEST(Commands, BothStreamsAndTheCodeComeBack) {
-  const Said said = say({"sh", "-c", "echo out; echo err >&2; exit 3"});
+  const CommandResult said = say({"sh", "-c", "echo out; echo err >&2; exit 3"});
   EXPECT_EQ(said.out, "out\n");
   EXPECT_EQ(said.err, "err\n");
   EXPECT_EQ(said.code, 3);
@@ -42,13 +42,13 @@ TEST(Commands, LongAnswersComeWhole) {
 }
 
 TEST(Commands, WhatCannotBeStartedIsAnAnswer) {
-  const Said said = say({"no-such-program-anywhere"});
+  const CommandResult said = say({"no-such-program-anywhere"});
   EXPECT_EQ(said.code, -1);
   EXPECT_NE(said.err.find("no-such-program-anywhere"), std::string::npos);
 }
 
 TEST(Commands, OneThatDoesNotEndIsEndedWithItsChildren) {
-  const Said said = say({"sh", "-c", "sleep 1000 & echo $!; wait"}, 0.5);
+  const CommandResult said = say({"sh", "-c", "sleep 1000 & echo $!; wait"}, 0.5);
   EXPECT_TRUE(said.timed_out);
   EXPECT_FALSE(said.ok());
   const pid_t child = static_cast<pid_t>(std::stol(said.out));
@@ -57,7 +57,7 @@ TEST(Commands, OneThatDoesNotEndIsEndedWithItsChildren) {
 }
 
 TEST(Commands, OneThatASignalEndedSaysWhich) {
-  const Said said = say({"sh", "-c", "kill -KILL $$"});
+  const CommandResult said = say({"sh", "-c", "kill -KILL $$"});
   EXPECT_EQ(said.code, -1);
   EXPECT_EQ(said.signal, SIGKILL);
   EXPECT_FALSE(said.ok());
@@ -68,14 +68,14 @@ TEST(Commands, WithoutADescriptorLeftTheAnswerSaysSo) {
   boost::asio::io_context io;
   Commands commands(io);
   boost::asio::steady_timer there(io);  // the loop's own descriptors are
-  Said out;
+  CommandResult out;
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const int next = ::dup(0);
   ::close(next);
   const rlimit none{static_cast<rlim_t>(next), before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  EXPECT_NO_THROW(commands.run({"true"}, 30, [&](const Said& said) { out = said; }));
+  EXPECT_NO_THROW(commands.run({"true"}, 30, [&](const CommandResult& said) { out = said; }));
   ::setrlimit(RLIMIT_NOFILE, &before);
   io.run();
   EXPECT_EQ(out.code, -1);
@@ -86,7 +86,7 @@ TEST(Commands, WithoutADescriptorLeftTheAnswerSaysSo) {
 TEST(Commands, VariablesThatChangeWhatSlurmDoesAreTakenAway) {
   ::setenv("SCANCEL_INTERACTIVE", "1", 1);
   ::setenv("SLURM_CONF", "/here", 1);
-  const Said said = say({"env"});
+  const CommandResult said = say({"env"});
   ::unsetenv("SCANCEL_INTERACTIVE");
   ::unsetenv("SLURM_CONF");
   EXPECT_EQ(said.out.find("SCANCEL_INTERACTIVE"), std::string::npos);
@@ -99,7 +99,7 @@ TEST(Commands, TheDestructorEndsWhatRunsAndCallsNobody) {
   int answers = 0;
   {
     Commands commands(io);
-    commands.run({"sleep", "1000"}, 1000, [&](const Said&) { ++answers; });
+    commands.run({"sleep", "1000"}, 1000, [&](const CommandResult&) { ++answers; });
   }
   io.run_for(std::chrono::milliseconds(100));
   EXPECT_EQ(answers, 0);

@@ -6,8 +6,8 @@
 namespace sweep::launch {
 namespace {
 
-Said answer(int code, std::string out, std::string err = "") {
-  Said said;
+CommandResult answer(int code, std::string out, std::string err = "") {
+  CommandResult said;
   said.code = code, said.out = std::move(out), said.err = std::move(err);
   return said;
 }
@@ -15,7 +15,7 @@ Said answer(int code, std::string out, std::string err = "") {
 const char* const kConfig =
     "Configuration data as of 2026-11-22T16:00:00\nClusterName             = main\nX = y\n";
 
-JobEnd asked(const Said& about_job, const Said& config = answer(0, kConfig), i64 job = 12,
+JobEnd asked(const CommandResult& about_job, const CommandResult& config = answer(0, kConfig), i64 job = 12,
              const std::string& cluster = "main") {
   return end_of_job(job, cluster, [&](const std::vector<std::string>& words) {
     return words[2] == "config" ? config : about_job;

@@ -79,7 +79,8 @@ TEST_P(Survivor, OfSigkillTaintsTheNodeWhichGetsNoMoreWork) {
   EXPECT_TRUE(run_until_ended_by("tainted"));
   EXPECT_TRUE(freezer.set("freezer.state", "THAWED"));
   EXPECT_FALSE(end_of(1).clean);
-  EXPECT_NE(end_of(1).dirt.find("survived SIGKILL: fake_rank"), std::string::npos) << end_of(1).dirt;
+  EXPECT_NE(end_of(1).cleanup_failure.find("survived SIGKILL: fake_rank"), std::string::npos)
+      << end_of(1).cleanup_failure;
   EXPECT_FALSE(has_started(2));
   EXPECT_TRUE(run_until([&] { return marked_processes(key()).empty(); }));
 }

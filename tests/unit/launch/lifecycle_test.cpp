@@ -280,7 +280,7 @@ TEST_P(Lifecycle, LeftoversOfAStoppedAgentAreCleaned) {
     if (process.command == "sweep-agent") ::kill(process.pid, SIGSTOP);  // it cannot end by itself
   ::kill(orchestrator, SIGKILL);
   ::waitpid(orchestrator, nullptr, 0);
-  EXPECT_GT(clean_leftovers(spool_), 0);
+  EXPECT_GT(kill_orphans(spool_), 0);
   EXPECT_TRUE(nothing_left());
 }
 

@@ -42,7 +42,7 @@ TEST_P(Outcomes, OkRanksTestifyExitAndLeaveNothing) {
   }
   EXPECT_EQ(exits_of(7).size(), 3u);
   EXPECT_EQ(end_of(7).cause, "done");
-  EXPECT_TRUE(end_of(7).clean) << end_of(7).dirt;
+  EXPECT_TRUE(end_of(7).clean) << end_of(7).cleanup_failure;
   const auto log = spool::read_file(spool::rank_log(spool::attempt_dir(spool_, 7), 2));
   ASSERT_TRUE(log);
   EXPECT_NE(log->find("rank 2 enters init"), std::string::npos);
@@ -88,7 +88,7 @@ TEST_P(Outcomes, HangIsEndedWithEvidenceOfWhereEachRankIs) {
   wanted.deadlines.step_s = 0.4;
   run_one(wanted);
   EXPECT_EQ(end_of(7).cause, "hang");
-  EXPECT_TRUE(end_of(7).clean) << end_of(7).dirt;
+  EXPECT_TRUE(end_of(7).clean) << end_of(7).cleanup_failure;
   const json evidence = json::parse(end_of(7).evidence);
   ASSERT_EQ(evidence["ranks"].size(), 2u);
   EXPECT_EQ(evidence["ranks"][1]["phase"], "step");
@@ -119,13 +119,13 @@ TEST_P(Outcomes, SlowButAliveRunsIntoTheTotal) {
 TEST_P(Outcomes, DaemonThatLeftItsGroupAndSessionIsFound) {
   run_one(scripted(2, {{"outcome", "double_fork"}}));
   EXPECT_EQ(end_of(7).cause, "done");
-  EXPECT_TRUE(end_of(7).clean) << end_of(7).dirt;
+  EXPECT_TRUE(end_of(7).clean) << end_of(7).cleanup_failure;
 }
 
 TEST_P(Outcomes, DaemonThatAlsoWipedItsEnvironmentIsFound) {
   run_one(scripted(1, {{"outcome", "bare_daemon"}}));
   EXPECT_EQ(end_of(7).cause, "done");
-  EXPECT_TRUE(end_of(7).clean) << end_of(7).dirt;
+  EXPECT_TRUE(end_of(7).clean) << end_of(7).cleanup_failure;
 }
 
 TEST_P(Outcomes, RankWithoutARecordHasFailed) {

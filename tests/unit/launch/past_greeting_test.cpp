@@ -1,33 +1,32 @@
 // What a host's start files print belongs to no answer; paths in a home folder there.
-#include "orchestrator/launch/past_greeting.h"
-
 #include <gtest/gtest.h>
 
+#include "orchestrator/launch/banner_skipper.h"
 #include "orchestrator/launch/ssh_shell.h"
 
 namespace sweep::launch {
 namespace {
 
-const std::string kMarked(PastGreeting::kMark);
+const std::string kMarked(BannerSkipper::kMark);
 
-TEST(PastGreeting, WhatComesBeforeTheMarkIsKeptApart) {
-  PastGreeting greeting;
+TEST(BannerSkipper, WhatComesBeforeTheMarkIsKeptApart) {
+  BannerSkipper greeting;
   EXPECT_EQ(greeting.take("welcome\n" + kMarked + "answer\n"), "answer\n");
   EXPECT_TRUE(greeting.past());
   EXPECT_EQ(greeting.said(), "welcome\n");
   EXPECT_EQ(greeting.take(kMarked), kMarked) << "the answer may say anything";
 }
 
-TEST(PastGreeting, TheMarkMayComeInPiecesAndBehindALineWithoutAnEnd) {
+TEST(BannerSkipper, TheMarkMayComeInPiecesAndBehindALineWithoutAnEnd) {
   const std::string whole = "no end of line" + kMarked + std::string("\0\1frame", 7);
-  PastGreeting greeting;
+  BannerSkipper greeting;
   std::string after;
   for (const char byte : whole) after += greeting.take(std::string_view(&byte, 1));
   EXPECT_EQ(after, std::string("\0\1frame", 7));
 }
 
-TEST(PastGreeting, OfALongGreetingTheLastIsKept) {
-  PastGreeting greeting;
+TEST(BannerSkipper, OfALongGreetingTheLastIsKept) {
+  BannerSkipper greeting;
   for (int i = 0; i < 1000; ++i) EXPECT_EQ(greeting.take("a long line of a greeting\n"), "");
   EXPECT_EQ(greeting.take("This account is currently not available.\n"), "");
   EXPECT_FALSE(greeting.past());
@@ -37,10 +36,10 @@ TEST(PastGreeting, OfALongGreetingTheLastIsKept) {
 }
 
 TEST(FarPath, TheHomeThereIsNotTheHomeHere) {
-  EXPECT_EQ(far_path("~/sweep", "/home/me"), "/home/me/sweep");
-  EXPECT_EQ(far_path("/x/~/y", "/home/me"), "/x/~/y");
-  EXPECT_EQ(far_word("~/my sweep"), "\"$HOME\"'/my sweep'");
-  EXPECT_EQ(far_word("/x y"), "'/x y'");
+  EXPECT_EQ(remote_path("~/sweep", "/home/me"), "/home/me/sweep");
+  EXPECT_EQ(remote_path("/x/~/y", "/home/me"), "/x/~/y");
+  EXPECT_EQ(remote_word("~/my sweep"), "\"$HOME\"'/my sweep'");
+  EXPECT_EQ(remote_word("/x y"), "'/x y'");
 }
 
 }  // namespace

@@ -15,25 +15,25 @@ class ScriptedCommands final : public Commands {
   explicit ScriptedCommands(boost::asio::io_context& io) : Commands(io), loop_(io) {}
   void run(std::vector<std::string> argv, double, Answer answer) override {
     asked.push_back(argv[0]);
-    Said said;
+    CommandResult said;
     if (argv[0] == "sbatch" && !sbatch.empty()) said = sbatch.front(), sbatch.pop_front();
     if (argv[0] == "scancel") said.code = 0;
     boost::asio::post(loop_, [answer, said] { answer(said); });
   }
   std::vector<std::string> asked;
-  std::deque<Said> sbatch;
+  std::deque<CommandResult> sbatch;
 
  private:
   boost::asio::io_context& loop_;
 };
 
-inline Said took(const char* out) {
-  Said said;
+inline CommandResult took(const char* out) {
+  CommandResult said;
   said.code = 0, said.out = out;
   return said;
 }
-inline Said refused(const char* err) {
-  Said said;
+inline CommandResult refused(const char* err) {
+  CommandResult said;
   said.code = 1, said.err = err;
   return said;
 }
@@ -54,7 +54,7 @@ class SlurmJobTest : public ::testing::Test {
     io_.restart();
     io_.run();
   }
-  void submit(Said said) {
+  void submit(CommandResult said) {
     commands_.sbatch.push_back(std::move(said));
     ASSERT_TRUE(job_->submit());
     settle();

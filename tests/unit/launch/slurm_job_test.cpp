@@ -34,7 +34,7 @@ TEST_F(SlurmJobTest, StartsWhenItsAgentSpeaksAndEndsWithItsFarewell) {
   EXPECT_EQ(started.seconds_left, 500 - 60);
   agent_says(spool::kBye, {{"reason", "finished"}});
   ASSERT_NE(ended(), nullptr);
-  EXPECT_FALSE(ended()->lost || ended()->blameless);
+  EXPECT_FALSE(ended()->lost || ended()->preempted);
   EXPECT_FALSE(job_->closed()) << "Slurm's own end is waited for";
   learn(facts("COMPLETED"));
   EXPECT_TRUE(job_->closed());
@@ -104,7 +104,7 @@ TEST_F(SlurmJobTest, AnAdoptedJobThatSlurmPutBackAfterItsAgentSpokeIsCancelled) 
   again.state = "CANCELLED";
   learn(again);
   ASSERT_NE(ended(), nullptr);
-  EXPECT_TRUE(ended()->blameless);
+  EXPECT_TRUE(ended()->preempted);
 }
 
 TEST_F(SlurmJobTest, AJobPutBackAfterItsAgentsFarewellIsCancelled) {
@@ -122,7 +122,7 @@ TEST_F(SlurmJobTest, AJobPutBackAfterItsAgentsFarewellIsCancelled) {
 }
 
 TEST_F(SlurmJobTest, ASubmissionInDoubtIsLookedForBeforeItIsRepeated) {
-  Said late;
+  CommandResult late;
   late.timed_out = true;
   submit(late);
   EXPECT_EQ(asked("sbatch"), 1);
@@ -157,7 +157,7 @@ TEST_F(SlurmJobTest, ARefusalIsSaidAndNotRepeated) {
 }
 
 TEST_F(SlurmJobTest, EndsOfNobodysFaultBurnNoRetryAndFailuresDo) {
-  for (const auto& [state, blameless] : {std::pair{"PREEMPTED", true},
+  for (const auto& [state, preempted] : {std::pair{"PREEMPTED", true},
                                          {"TIMEOUT", true},
                                          {"NODE_FAIL", false},
                                          {"OUT_OF_MEMORY", false},
@@ -168,8 +168,8 @@ TEST_F(SlurmJobTest, EndsOfNobodysFaultBurnNoRetryAndFailuresDo) {
     submit(took("17\n"));
     learn(facts(state));
     ASSERT_NE(ended(), nullptr) << state;
-    EXPECT_EQ(ended()->blameless, blameless) << state;
-    EXPECT_EQ(ended()->lost, !blameless) << state;
+    EXPECT_EQ(ended()->preempted, preempted) << state;
+    EXPECT_EQ(ended()->lost, !preempted) << state;
     EXPECT_NE(ended()->reason.find(state), std::string::npos);
   }
 }
@@ -194,7 +194,7 @@ TEST_F(SlurmJobTest, AJobPutBackIntoTheQueueIsCancelledAndBurnsNoRetry) {
   EXPECT_EQ(ended(), nullptr) << "Slurm still has it";
   learn(facts("CANCELLED"));
   ASSERT_NE(ended(), nullptr);
-  EXPECT_TRUE(ended()->blameless);
+  EXPECT_TRUE(ended()->preempted);
   EXPECT_NE(ended()->reason.find("put back into the queue"), std::string::npos) << ended()->reason;
 }
 
@@ -236,7 +236,7 @@ TEST_F(SlurmJobTest, SuspendedAndUnknownStatesConcludeNothing) {
   submit(took("17\n"));
   for (const char* state : {"SUSPENDED", "QUANTUM_FLUX", "COMPLETING", "CONFIGURING"}) learn(facts(state));
   EXPECT_EQ(ended(), nullptr);
-  EXPECT_EQ(count<Remark>(), 2);
+  EXPECT_EQ(count<Notice>(), 2);
 }
 
 TEST_F(SlurmJobTest, CancelledWhileItsSubmissionIsUnderWay) {
@@ -249,7 +249,7 @@ TEST_F(SlurmJobTest, CancelledWhileItsSubmissionIsUnderWay) {
   EXPECT_EQ(asked("scancel"), 1);
   learn(facts("CANCELLED"));
   ASSERT_NE(ended(), nullptr);
-  EXPECT_TRUE(ended()->blameless);
+  EXPECT_TRUE(ended()->preempted);
 }
 
 TEST_F(SlurmJobTest, TheNextProcessTakesItUpWithTheSameNumber) {
@@ -282,7 +282,7 @@ TEST_F(SlurmJobTest, OneThatWasNeverSubmittedIsNotTakenForRunning) {
   again->learn({}, true);
   again->learn({}, true);
   ASSERT_NE(ended(), nullptr);
-  EXPECT_TRUE(ended()->blameless);
+  EXPECT_TRUE(ended()->preempted);
   EXPECT_EQ(asked("sbatch"), 1) << "a later process submits nothing in its place";
 }
 

@@ -15,17 +15,17 @@ TEST_F(SlurmJobTest, WhereTheUserMayHaveNoMoreJobsItIsSubmittedLater) {
   settle();
   EXPECT_EQ(ended(), nullptr);
   EXPECT_EQ(asked("sbatch"), 1);
-  ASSERT_EQ(count<Remark>(), 1);
-  EXPECT_NE(std::get<Remark>(events_[0]).text.find("(QOSMaxSubmitJobPerUserLimit; Batch job submission"),
+  ASSERT_EQ(count<Notice>(), 1);
+  EXPECT_NE(std::get<Notice>(events_[0]).text.find("(QOSMaxSubmitJobPerUserLimit; Batch job submission"),
             std::string::npos)
-      << std::get<Remark>(events_[0]).text;
+      << std::get<Notice>(events_[0]).text;
   for (int again = 0; again < 9; ++again) {
     commands_.sbatch.push_back(refused(kNoMore));
     now_ += 300, job_->learn({}, true);
     settle();
   }
   EXPECT_EQ(asked("sbatch"), 10);
-  EXPECT_EQ(count<Remark>(), 1) << "once";
+  EXPECT_EQ(count<Notice>(), 1) << "once";
   commands_.sbatch.push_back(took("17\n"));
   now_ += 300, job_->learn({}, true);
   settle();
@@ -74,7 +74,7 @@ TEST_F(SlurmJobTest, WaitingHasALimitAndHopelessReasonsAShorterOne) {
   submit(took("17\n"));
   learn(facts("PENDING", "PartitionConfig"));
   EXPECT_EQ(ended(), nullptr) << "it may be a moment's reason";
-  EXPECT_EQ(count<Remark>(), 1) << "and it is said";
+  EXPECT_EQ(count<Notice>(), 1) << "and it is said";
   now_ += 30;
   learn(facts("PENDING", "PartitionConfig"));
   job_->learn({}, true), job_->learn({}, true);  // cancelled, and forgotten at once

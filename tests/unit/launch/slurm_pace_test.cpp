@@ -1,9 +1,9 @@
 // How often Slurm is asked: a rule over any clock.
-#include "orchestrator/launch/slurm_pace.h"
-
 #include <gtest/gtest.h>
 
 #include <vector>
+
+#include "orchestrator/launch/poll_interval.h"
 
 namespace sweep::launch {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 // When it asks within so many seconds, looked at ten times a second, each round being so many questions.
 template <class Disturb>
 std::vector<double> asked_within(double seconds, double longest_pause_s, int round, const Disturb& disturb) {
-  SlurmPace pace(longest_pause_s);
+  PollInterval pace(longest_pause_s);
   std::vector<double> out;
   for (double now = 0; now < seconds; now += 0.1) {
     disturb(pace, now);
@@ -35,17 +35,17 @@ double most_in(const std::vector<double>& asked, double span_s) {
   return static_cast<double>(most);
 }
 
-const auto kQuiet = [](SlurmPace&, double) {};
-const auto kRestless = [](SlurmPace& pace, double now) { pace.hurry(now); };
+const auto kQuiet = [](PollInterval&, double) {};
+const auto kRestless = [](PollInterval& pace, double now) { pace.hurry(now); };
 
-TEST(SlurmPace, AQuietSweepAsksLessAndLess) {
+TEST(PollInterval, AQuietSweepAsksLessAndLess) {
   const auto asked = asked_within(3600, 30, 1, kQuiet);
   ASSERT_GT(asked.size(), 100u);
   for (std::size_t i = 15; i < asked.size(); ++i) EXPECT_NEAR(asked[i] - asked[i - 1], 30, 0.3) << i;
 }
 
-TEST(SlurmPace, IsSoonAfterAChangeThatFollowsQuiet) {
-  SlurmPace pace(30);
+TEST(PollInterval, IsSoonAfterAChangeThatFollowsQuiet) {
+  PollInterval pace(30);
   for (double now = 0; now < 300; now += 0.1)
     if (pace.due(now)) pace.asked(now), pace.round_over(now);
   pace.hurry(300);
@@ -53,20 +53,20 @@ TEST(SlurmPace, IsSoonAfterAChangeThatFollowsQuiet) {
   EXPECT_TRUE(pace.due(300.6));
 }
 
-TEST(SlurmPace, AtMostOneQuestionInFiveSecondsWhateverChanges) {
+TEST(PollInterval, AtMostOneQuestionInFiveSecondsWhateverChanges) {
   for (const int round : {1, 2, 3}) {
     const auto asked = asked_within(3600, 30, round, kRestless);
     EXPECT_GT(asked.size(), 600u) << "it must not fall silent";
     for (const double span : {5.0, 60.0, 600.0, 3600.0})
-      EXPECT_LE(most_in(asked, span), SlurmPace::kFirst + span / SlurmPace::kSpan + round)
+      EXPECT_LE(most_in(asked, span), PollInterval::kFirst + span / PollInterval::kSpan + round)
           << span << " " << round;
   }
 }
 
-TEST(SlurmPace, AShorterLongestPauseIsTheUsersWish) {
+TEST(PollInterval, AShorterLongestPauseIsTheUsersWish) {
   const auto asked = asked_within(600, 1, 1, kRestless);
   EXPECT_GT(asked.size(), 500u);
-  EXPECT_LE(most_in(asked, 600), SlurmPace::kFirst + 600 + 1);
+  EXPECT_LE(most_in(asked, 600), PollInterval::kFirst + 600 + 1);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace sweep::launch {
 namespace {
 
-using Script = std::function<Said(const std::vector<std::string>&)>;
+using Script = std::function<CommandResult(const std::vector<std::string>&)>;
 
 class AnsweringCommands final : public Commands {
  public:
@@ -31,13 +31,13 @@ class AnsweringCommands final : public Commands {
   std::map<std::string, int>& asked_;
 };
 
-Said fine(std::string out) {
-  Said said;
+CommandResult fine(std::string out) {
+  CommandResult said;
   said.code = 0, said.out = std::move(out);
   return said;
 }
-Said failing(std::string err) {
-  Said said;
+CommandResult failing(std::string err) {
+  CommandResult said;
   said.code = 1, said.err = std::move(err);
   return said;
 }
@@ -112,7 +112,7 @@ TEST_F(SlurmTest, FailingAnswersConcludeNothingAndAreSaidOnce) {
       1, [&] { return asked_["squeue"] >= 5; });
   EXPECT_EQ(ended(), 0);
   ASSERT_EQ(events_.size(), 1u);
-  EXPECT_NE(std::get<Remark>(events_[0]).text.find("nothing is concluded"), std::string::npos);
+  EXPECT_NE(std::get<Notice>(events_[0]).text.find("nothing is concluded"), std::string::npos);
 }
 
 TEST_F(SlurmTest, AJobThatSqueueForgotIsLookedUpInTheAccounts) {
@@ -175,7 +175,7 @@ TEST_F(SlurmTest, AJobThatSlurmStartedAgainIsTheSameOne) {
 TEST_F(SlurmTest, ASubmissionThatASignalEndedIsLookedForByItsName) {
   play(
       [](const std::vector<std::string>& argv) {
-        Said killed;
+        CommandResult killed;
         killed.signal = 9;
         return argv[0] == "sbatch" ? killed : fine("17|PENDING|10:00||sweep-a1|1|Resources\n");
       },

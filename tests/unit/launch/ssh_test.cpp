@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "orchestrator/launch/past_greeting.h"
+#include "orchestrator/launch/banner_skipper.h"
 
 namespace sweep::launch {
 namespace {
@@ -106,7 +106,7 @@ TEST_F(SshTest, HostsAreNamedAsTheyWereGiven) {
 
 TEST_F(SshTest, AHostThatTalksTooMuchIsLostAndFillsNoMemory) {
   std::ofstream(home_ / "ssh") << "#!/bin/sh\necho '"
-                               << PastGreeting::kMark.substr(0, PastGreeting::kMark.size() - 1)
+                               << BannerSkipper::kMark.substr(0, BannerSkipper::kMark.size() - 1)
                                << "'\nexec head -c 200000000 /dev/zero\n";
   begin({"here"});
   ASSERT_TRUE(request(1));

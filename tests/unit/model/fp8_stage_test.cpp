@@ -32,7 +32,7 @@ Outcome one_step(bool fp8, const char* family) {
   const at::Tensor tokens = at::arange(kSeq, at::kLong).mul(7).remainder(53),
                    total = at::zeros({1}, at::kDouble);
   Stage::Tape tape;
-  const MicroStep step{tokens, tokens.add(1).remainder(53), 1, total};
+  const MicroBatch step{tokens, tokens.add(1).remainder(53), 1, total};
   model.forward(step, {}, tape);
   model.backward(step, {}, std::move(tape));
   Outcome out{total.item<double>() / kSeq, {}};

@@ -176,7 +176,7 @@ TEST_P(Gradient, EqualsAutomaticDifferentiation) {
   parameters.allocate_gradients();
   const at::Tensor total = at::zeros({1}, at::kDouble);
   for (int micro = 0; micro < 2; ++micro) {
-    const MicroStep step{tokens[micro], labels[micro], 0.5, total};
+    const MicroBatch step{tokens[micro], labels[micro], 0.5, total};
     Stage::Tape tape;
     model.forward(step, {}, tape);
     model.backward(step, {}, std::move(tape));

@@ -22,31 +22,31 @@ RankRecord testimony_of(Throw&& thrower, const FailureFacts& facts = {}) {
   return record;
 }
 
-TEST(Testimony, DeviceMemoryIsAnOom) {
+TEST(AttemptReports, DeviceMemoryIsAnOom) {
   const auto record = testimony_of([] { TORCH_CHECK_WITH(OutOfMemoryError, false, "no room"); });
   EXPECT_EQ(record.outcome, Outcome::kOom);
   EXPECT_EQ(record.oom_kind, OomKind::kDevice);
   EXPECT_NE(record.message.find("no room"), std::string::npos);
 }
 
-TEST(Testimony, HostMemoryIsAnOomOfTheOtherKind) {
+TEST(AttemptReports, HostMemoryIsAnOomOfTheOtherKind) {
   const auto record = testimony_of([] { throw std::bad_alloc(); });
   EXPECT_EQ(record.outcome, Outcome::kOom);
   EXPECT_EQ(record.oom_kind, OomKind::kHost);
 }
 
-TEST(Testimony, WhatIsNotImplementedIsUnsupported) {
+TEST(AttemptReports, WhatIsNotImplementedIsUnsupported) {
   const auto record = testimony_of([] { TORCH_CHECK_NOT_IMPLEMENTED(false, "no such kernel"); });
   EXPECT_EQ(record.outcome, Outcome::kUnsupported);
 }
 
-TEST(Testimony, ALostPeerIsAConsequentialCrash) {
+TEST(AttemptReports, ALostPeerIsAConsequentialCrash) {
   const auto record = testimony_of([] { TORCH_CHECK_WITH(DistBackendError, false, "rank 1 died"); });
   EXPECT_EQ(record.outcome, Outcome::kCrash);
   EXPECT_TRUE(record.consequential);
 }
 
-TEST(Testimony, AMessageThatTalksOfMemoryIsStillACrash) {
+TEST(AttemptReports, AMessageThatTalksOfMemoryIsStillACrash) {
   const auto record = testimony_of([] { throw std::runtime_error("CUDA out of memory"); });
   EXPECT_EQ(record.outcome, Outcome::kCrash);
   EXPECT_FALSE(record.consequential);
@@ -65,7 +65,7 @@ FailureFacts on_gpu(i64 free_bytes, LibraryStatus status, bool cublas = true) {
   TORCH_CHECK(false, "CUDA error");
 }
 
-TEST(Testimony, NcclWithoutMemoryForItsBuffersIsAnOom) {
+TEST(AttemptReports, NcclWithoutMemoryForItsBuffersIsAnOom) {
   const LibraryStatus status{0, kNcclUnhandledCudaError};
   EXPECT_EQ(testimony_of(fail_in_nccl, on_gpu(3 * kMebi, status)).outcome, Outcome::kOom);
   EXPECT_EQ(testimony_of(fail_in_nccl, on_gpu(3 * kMebi, {})).outcome, Outcome::kCrash)
@@ -73,7 +73,7 @@ TEST(Testimony, NcclWithoutMemoryForItsBuffersIsAnOom) {
   EXPECT_EQ(testimony_of(fail_in_nccl, on_gpu(40'000 * kMebi, status)).outcome, Outcome::kCrash);
 }
 
-TEST(Testimony, ARankWhoseOwnGpuBrokeIsTheCauseAndNotAConsequence) {
+TEST(AttemptReports, ARankWhoseOwnGpuBrokeIsTheCauseAndNotAConsequence) {
   FailureFacts broken = on_gpu(0, {0, kNcclUnhandledCudaError});
   broken.driver_answers = false;
   const auto own = testimony_of(fail_in_nccl, broken);
@@ -83,7 +83,7 @@ TEST(Testimony, ARankWhoseOwnGpuBrokeIsTheCauseAndNotAConsequence) {
   EXPECT_TRUE(testimony_of(fail_in_nccl, on_gpu(40'000 * kMebi, {0, 6})).consequential) << "ncclRemoteError";
 }
 
-TEST(Testimony, CublasWithoutMemoryIsAnOom) {
+TEST(AttemptReports, CublasWithoutMemoryIsAnOom) {
   EXPECT_EQ(testimony_of(fail_in_cublas, on_gpu(40'000 * kMebi, {kCublasAllocFailed, 0})).outcome,
             Outcome::kOom);
   const LibraryStatus not_made{kCublasNotInitialized, 0};
@@ -93,7 +93,7 @@ TEST(Testimony, CublasWithoutMemoryIsAnOom) {
       << "another error on a full GPU";
 }
 
-TEST(Testimony, TheDriversOwnRefusalIsAnOom) {
+TEST(AttemptReports, TheDriversOwnRefusalIsAnOom) {
   const auto refuse = [](int code) {
     return [code] { throw c10::AcceleratorError({"f", "g", 1}, code, "refused"); };
   };
@@ -101,14 +101,14 @@ TEST(Testimony, TheDriversOwnRefusalIsAnOom) {
   EXPECT_EQ(testimony_of(refuse(719)).outcome, Outcome::kCrash) << "cudaErrorLaunchFailure";
 }
 
-TEST(Testimony, PinnedMemoryIsTheHosts) {
+TEST(AttemptReports, PinnedMemoryIsTheHosts) {
   const auto record = testimony_of([] { throw memory::HostMemoryRefused(4096); });
   EXPECT_EQ(record.outcome, Outcome::kOom);
   EXPECT_EQ(record.oom_kind, OomKind::kHost);
   EXPECT_EQ(record.oom_asked_bytes, 4096);
 }
 
-TEST(Testimony, EvenAnUnknownTypeIsACrash) {
+TEST(AttemptReports, EvenAnUnknownTypeIsACrash) {
   EXPECT_EQ(testimony_of([] { throw 7; }).outcome, Outcome::kCrash);
 }
 

@@ -57,11 +57,11 @@ TEST(Confirm, PairsWithinAllocationsLeaveTheirShiftOut) {
   const auto leader = measured("a", {{100}, {200}, {50}});
   const auto behind = measured("b", {{95.0}, {190.2}, {47.4}});
   const auto against = versus(behind, leader, true);
-  EXPECT_EQ(against.standing, Standing::kBehind);
+  EXPECT_EQ(against.standing, RankingStatus::kBehind);
   EXPECT_NEAR(*against.share, -0.05, 0.002);
-  EXPECT_EQ(versus(behind, leader, false).standing, Standing::kAhead) << "of a time, less is better";
-  EXPECT_EQ(versus(measured("c", {{99}, {204}, {49.9}}), leader, true).standing, Standing::kTied);
-  EXPECT_EQ(versus(measured("d", {{99}}), leader, true).standing, Standing::kUnknown);
+  EXPECT_EQ(versus(behind, leader, false).standing, RankingStatus::kAhead) << "of a time, less is better";
+  EXPECT_EQ(versus(measured("c", {{99}, {204}, {49.9}}), leader, true).standing, RankingStatus::kTied);
+  EXPECT_EQ(versus(measured("d", {{99}}), leader, true).standing, RankingStatus::kUnknown);
 }
 
 TEST(Confirm, TheSentenceFollowsTheStandings) {

@@ -34,7 +34,7 @@ TEST(LaunchFlags, TorchtitanShardsByFsdp2) {
                                HasSubstr("--training.local_batch_size 2 "),
                                HasSubstr("--training.global_batch_size 128 ")));
   t.zero = 1;
-  EXPECT_THAT(torchtitan_form(t).not_said, Contains(HasSubstr("ZeRO stage 1")));
+  EXPECT_THAT(torchtitan_form(t).unsupported_settings, Contains(HasSubstr("ZeRO stage 1")));
   t.precision = "bf16";
   EXPECT_THAT(torchtitan_form(t).text, HasSubstr("--training.dtype bfloat16"));
 }
@@ -54,7 +54,7 @@ TEST(LaunchFlags, TorchtitanSchedulesAndChunks) {
   t.vpp = 1, t.schedule = "afab";
   EXPECT_THAT(torchtitan_form(t).text, HasSubstr("--parallelism.pipeline_parallel_schedule GPipe"));
   t.schedule = "zero_bubble";
-  EXPECT_THAT(torchtitan_form(t).not_said, Contains(HasSubstr("zero_bubble")));
+  EXPECT_THAT(torchtitan_form(t).unsupported_settings, Contains(HasSubstr("zero_bubble")));
 }
 
 TEST(LaunchFlags, TorchtitanSplits) {
@@ -67,7 +67,7 @@ TEST(LaunchFlags, TorchtitanSplits) {
                     HasSubstr("--parallelism.expert_tensor_parallel_degree 2"),
                     HasSubstr("--debug.moe_force_load_balance"), HasSubstr("--training.enable_cpu_offload")));
   t.cp_form = "all_to_all", t.offload = "optimizer", t.sp = false;
-  EXPECT_THAT(torchtitan_form(t).not_said,
+  EXPECT_THAT(torchtitan_form(t).unsupported_settings,
               AllOf(Contains(HasSubstr("exchanges heads")), Contains(HasSubstr("offload optimizer")),
                     Contains(HasSubstr("without sequence parallelism"))));
 }
@@ -108,8 +108,9 @@ TEST(LaunchFlags, MegatronFsdpAndExperts) {
   EXPECT_THAT(form.text, Not(HasSubstr("CUDA_DEVICE_MAX_CONNECTIONS")));
   t.pp = 2, t.schedule = "afab", t.precision = "fp16", t.activation_offload = true;
   EXPECT_THAT(megatron_form(t).text, AllOf(HasSubstr("--fp16"), HasSubstr("--initial-loss-scale 65536")));
-  EXPECT_THAT(megatron_form(t).not_said, AllOf(Contains(HasSubstr("schedule afab")),
-                                               Contains(HasSubstr("--fine-grained-activation-offloading"))));
+  EXPECT_THAT(megatron_form(t).unsupported_settings,
+              AllOf(Contains(HasSubstr("schedule afab")),
+                    Contains(HasSubstr("--fine-grained-activation-offloading"))));
 }
 
 TEST(LaunchFlags, SharedKeyValueHeadsAreMegatrons) {
@@ -117,9 +118,9 @@ TEST(LaunchFlags, SharedKeyValueHeadsAreMegatrons) {
   t.dp = 1, t.tp = 16, t.sp = true;
   ASSERT_LT(t.spec.kv_heads, t.tp);
   const auto says = Contains(HasSubstr("more tensor-parallel ranks than key-value heads"));
-  EXPECT_THAT(torchtitan_form(t).not_said, says);
-  EXPECT_THAT(nanotron_form(t).not_said, says);
-  EXPECT_THAT(megatron_form(t).not_said, Not(says));
+  EXPECT_THAT(torchtitan_form(t).unsupported_settings, says);
+  EXPECT_THAT(nanotron_form(t).unsupported_settings, says);
+  EXPECT_THAT(megatron_form(t).unsupported_settings, Not(says));
 }
 
 TEST(LaunchFlags, PaddingOfTheVocabularyWhereTheTrainerHasAFlag) {
@@ -127,15 +128,15 @@ TEST(LaunchFlags, PaddingOfTheVocabularyWhereTheTrainerHasAFlag) {
   t.spec.vocab_size = 50257, t.tp = 2, t.dp = 8;
   EXPECT_THAT(megatron_form(t).text, HasSubstr("--make-vocab-size-divisible-by 1 "));
   EXPECT_THAT(nanotron_form(t).text, HasSubstr("make_vocab_size_divisible_by: 1\n"));
-  EXPECT_THAT(torchtitan_form(t).not_said, Contains(HasSubstr("50258")));
-  EXPECT_THAT(deepspeed_form(t).not_said, Contains(HasSubstr("resize_token_embeddings(50258)")));
+  EXPECT_THAT(torchtitan_form(t).unsupported_settings, Contains(HasSubstr("50258")));
+  EXPECT_THAT(deepspeed_form(t).unsupported_settings, Contains(HasSubstr("resize_token_embeddings(50258)")));
   t.vocab_multiple = 128;
   EXPECT_THAT(megatron_form(t).text, HasSubstr("--make-vocab-size-divisible-by 128 "));
   EXPECT_THAT(nanotron_form(t).text, HasSubstr("make_vocab_size_divisible_by: 128\n"));
-  EXPECT_THAT(torchtitan_form(t).not_said, Contains(HasSubstr("50432")));
+  EXPECT_THAT(torchtitan_form(t).unsupported_settings, Contains(HasSubstr("50432")));
   t.spec.vocab_size = 50432;  // nothing to pad
-  EXPECT_THAT(torchtitan_form(t).not_said, Not(Contains(HasSubstr("vocabulary padded"))));
-  EXPECT_THAT(deepspeed_form(t).not_said, Not(Contains(HasSubstr("vocabulary padded"))));
+  EXPECT_THAT(torchtitan_form(t).unsupported_settings, Not(Contains(HasSubstr("vocabulary padded"))));
+  EXPECT_THAT(deepspeed_form(t).unsupported_settings, Not(Contains(HasSubstr("vocabulary padded"))));
 }
 
 TEST(LaunchFlags, NanotronKeys) {
@@ -152,7 +153,7 @@ TEST(LaunchFlags, NanotronKeys) {
   EXPECT_THAT(nanotron_form(t).text,
               AllOf(HasSubstr("is_qwen2_config: true"), HasSubstr("_attn_implementation: ring"),
                     HasSubstr("pp_engine: 1f1b")));
-  EXPECT_THAT(nanotron_form(t).not_said,
+  EXPECT_THAT(nanotron_form(t).unsupported_settings,
               AllOf(Contains(HasSubstr("ZeRO stage 3")), Contains(HasSubstr("schedule interleaved")),
                     Contains(HasSubstr("selective recomputation"))));
 }
@@ -174,7 +175,7 @@ TEST(LaunchFlags, DeepSpeedJson) {
   EXPECT_TRUE(other.at("bf16").at("bf16_optimizer_states"));
   EXPECT_EQ(other.at("zero_optimization").at("offload_optimizer").at("device"), "nvme");
   EXPECT_EQ(other.at("expert_parallel").at("autoep_size"), 2);
-  EXPECT_THAT(deepspeed_form(t).not_said,
+  EXPECT_THAT(deepspeed_form(t).unsupported_settings,
               AllOf(Contains(HasSubstr("cp 2 as a ring")), Contains(HasSubstr("full recomputation"))));
 }
 

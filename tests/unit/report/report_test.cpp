@@ -159,19 +159,19 @@ TEST(LaunchForms, SayWhatTheyCannotExpress) {
   EXPECT_THAT(forms[1].text, HasSubstr("--pipeline-model-parallel-size 2"));
   EXPECT_THAT(forms[1].text, HasSubstr("--num-query-groups 8"));
   EXPECT_THAT(forms[2].text, HasSubstr("batch_accumulation_per_replica: 8"));
-  EXPECT_THAT(forms[2].not_said, Contains(HasSubstr("ZeRO stage 2")));
+  EXPECT_THAT(forms[2].unsupported_settings, Contains(HasSubstr("ZeRO stage 2")));
   const auto config = nlohmann::json::parse(forms[3].text);
   EXPECT_EQ(config.at("train_batch_size"), 64);
   EXPECT_EQ(config.at("zero_optimization").at("stage"), 2);
   EXPECT_EQ(config.at("tensor_parallel").at("autotp_size"), 2);
-  EXPECT_THAT(forms[3].not_said, Contains(HasSubstr("pp 2")));
+  EXPECT_THAT(forms[3].unsupported_settings, Contains(HasSubstr("pp 2")));
 }
 
 TEST(LaunchForms, AnImportedRowWithoutDimensionsIsNoError) {
   ResultRow row = ok_row("a", 1, 100);
   row.trial.spec = {};
   for (const auto& form : launch_forms(row)) EXPECT_FALSE(form.text.empty());
-  EXPECT_THAT(launch_forms(row)[1].not_said, Contains(HasSubstr("the import did not give them")));
+  EXPECT_THAT(launch_forms(row)[1].unsupported_settings, Contains(HasSubstr("the import did not give them")));
 }
 
 TEST(Measured, SaysWhatWasToldAndWhatWasNot) {

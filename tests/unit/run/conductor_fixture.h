@@ -5,14 +5,14 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "orchestrator/run/conductor.h"
+#include "orchestrator/run/run_sweep.h"
 #include "schema/codec.h"
 #include "tests/support/fake_launcher.h"
 
 namespace sweep::run {
 
 using testing::FakeLauncher;
-using testing::Fate;
+using testing::FakeOutcome;
 
 class Silent : public Observer {
  public:
@@ -78,7 +78,7 @@ class ConductorTest : public ::testing::Test {
   }
 
   Expected<RunEnd> conduct_by_need(FakeLauncher::Script script, Bounds bounds) {
-    settings_.by_need = true;
+    settings_.allocate_per_shape = true;
     settings_.bounds = bounds;
     settings_.launcher = "fake";
     return conduct_with(std::move(script));
@@ -90,7 +90,7 @@ class ConductorTest : public ::testing::Test {
     s.spool_root = dir_ / "spool";
     s.measure.warmup_steps = 1;
     s.measure.steps = 2;
-    return conduct(
+    return run_sweep(
         *store_, s,
         [&](boost::asio::io_context& io, launch::Launcher::Sink sink) {
           auto made = std::make_unique<FakeLauncher>(io, std::move(sink), std::move(script), chunk);

@@ -7,8 +7,8 @@ namespace {
 TEST_F(ConductorTest, ADeadHostIsAskedForTwiceAndWhatFitsTheOthersGoesOn) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}, {"c", "cpu"}}, {"b"}, {}};
   plan(8, {1, 2, 1, 3, 2, 1, 3, 1});
-  settings_.rest_s = 0;
-  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {3, 3, {}});
+  settings_.host_cooldown_s = 0;
+  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {3, 3, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kBroken);
   EXPECT_NE(end->why.find("2 that need 3 cpu hosts, of which 2 can be used. Out of this run: b"),
@@ -27,12 +27,12 @@ TEST_F(ConductorTest, ADeadHostIsAskedForTwiceAndWhatFitsTheOthersGoesOn) {
 TEST_F(ConductorTest, AHostThatIsOutIsAskedForAgainLaterAndWorksOnceItIsBack) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"b"}, {}};
   plan(40);
-  settings_.rest_s = settings_.return_s = 0;
+  settings_.host_cooldown_s = settings_.quarantine_initial_s = 0;
   int posted = 0;
   const auto end = conduct_by_need(
       [&](const Attempt&) {
         if (++posted == 10) named_.dead.clear();
-        return Fate::kOk;
+        return FakeOutcome::kOk;
       },
       {2, 2, {}, 1});
   ASSERT_TRUE(end) << end.error().message;
@@ -47,8 +47,8 @@ TEST_F(ConductorTest, AHostThatIsOutIsAskedForAgainLaterAndWorksOnceItIsBack) {
 TEST_F(ConductorTest, NobodyWaitsForAHostThatIsOut) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"a"}, {}};
   plan(3, {1, 2, 1});
-  settings_.rest_s = 0, settings_.return_s = 3600;
-  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {2, 2, {}});
+  settings_.host_cooldown_s = 0, settings_.quarantine_initial_s = 3600;
+  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {2, 2, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kBroken);
   EXPECT_EQ(count(Outcome::kOk), 2);
@@ -58,8 +58,8 @@ TEST_F(ConductorTest, NobodyWaitsForAHostThatIsOut) {
 TEST_F(ConductorTest, AHostThatFailedRestsWhileOthersWork) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"a"}, {}};
   plan(2);
-  settings_.rest_s = 1000;
-  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {2, 1, {}});
+  settings_.host_cooldown_s = 1000;
+  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {2, 1, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kDone) << "nobody waits for it";
   EXPECT_EQ(named_.asked, (std::vector<std::vector<std::string>>{{"a"}, {"b"}}));
@@ -68,8 +68,8 @@ TEST_F(ConductorTest, AHostThatFailedRestsWhileOthersWork) {
 TEST_F(ConductorTest, WithNothingElseToDoTheRestOfAHostIsWaitedFor) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"a"}, {}};
   plan(1, {2});
-  settings_.rest_s = 0.1;
-  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {2, 2, {}});
+  settings_.host_cooldown_s = 0.1;
+  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {2, 2, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kBroken);
   EXPECT_EQ(asked_for("a"), 2);
@@ -78,8 +78,8 @@ TEST_F(ConductorTest, WithNothingElseToDoTheRestOfAHostIsWaitedFor) {
 TEST_F(ConductorTest, DeadHostsOneAfterAnotherOpenNoCircuitBreaker) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}, {"c", "cpu"}, {"d", "cpu"}}, {"a", "b", "c"}, {}};
   plan(3);
-  settings_.rest_s = 0;
-  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {4, 1, {}});
+  settings_.host_cooldown_s = 0;
+  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {4, 1, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kDone) << end->why;
   EXPECT_EQ(count(Outcome::kOk), 3);
@@ -89,8 +89,8 @@ TEST_F(ConductorTest, DeadHostsOneAfterAnotherOpenNoCircuitBreaker) {
 TEST_F(ConductorTest, WithNoHostLeftTheTrialsArePendingAndThatIsSaid) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"a", "b"}, {}};
   plan(2);
-  settings_.rest_s = 0;
-  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {2, 2, {}});
+  settings_.host_cooldown_s = 0;
+  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {2, 2, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kBroken);
   EXPECT_NE(end->why.find("of which 0 can be used. Out of this run: a, b"), std::string::npos) << end->why;
@@ -101,7 +101,7 @@ TEST_F(ConductorTest, HostsOfAnotherHardwareAreNoneForATrial) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}, {"g", "h100-sxm-80gb"}}, {}, {}};
   const std::string gpu = "h100-sxm-80gb";
   plan(5, {1, 2, 1, 2, 1}, {"cpu", "cpu", gpu, gpu, "cpu"});
-  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {3, 3, {}});
+  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {3, 3, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kBroken);
   EXPECT_NE(end->why.find("1 that need 2 h100-sxm-80gb hosts, of which 1 can be used. Name more"),
@@ -115,7 +115,8 @@ TEST_F(ConductorTest, AHostIsAvoidedByTheNameItWasGivenBy) {
   plan(2);
   bool dirty = false;
   const auto end = conduct_by_need(
-      [&](const Attempt&) { return std::exchange(dirty, true) ? Fate::kOk : Fate::kDirty; }, {1, 1, {}});
+      [&](const Attempt&) { return std::exchange(dirty, true) ? FakeOutcome::kOk : FakeOutcome::kDirty; },
+      {1, 1, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(count(Outcome::kOk), 2);
   ASSERT_GE(requests_.size(), 2u);

@@ -10,7 +10,7 @@ namespace {
 
 TEST_F(ConductorTest, RunsEveryTrialOnceAndIsDone) {
   plan(7);
-  const auto end = conduct_with([](const Attempt&) { return Fate::kOk; });
+  const auto end = conduct_with([](const Attempt&) { return FakeOutcome::kOk; });
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kDone);
   EXPECT_EQ(count(Outcome::kOk), 7);
@@ -22,7 +22,7 @@ TEST_F(ConductorTest, RunsEveryTrialOnceAndIsDone) {
 TEST_F(ConductorTest, TornOutboxPiecesCountEachRecordOnce) {
   plan(3);
   for (const std::size_t chunk : {1u, 7u, 100u}) {
-    const auto end = conduct_with([](const Attempt&) { return Fate::kOk; }, chunk);
+    const auto end = conduct_with([](const Attempt&) { return FakeOutcome::kOk; }, chunk);
     ASSERT_TRUE(end) << end.error().message;
     EXPECT_EQ(count(Outcome::kOk), 3);
   }
@@ -34,7 +34,7 @@ TEST_F(ConductorTest, AnOomIsAnAnswerAndACrashIsTriedOnceMore) {
   std::map<std::string, int> tries;
   const auto end = conduct_with([&](const Attempt& a) {
     ++tries[a.trial_id];
-    return a.trial.seq_len == 64 ? Fate::kOom : Fate::kCrash;
+    return a.trial.seq_len == 64 ? FakeOutcome::kOom : FakeOutcome::kCrash;
   });
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(count(Outcome::kOom), 1);
@@ -48,8 +48,8 @@ TEST_F(ConductorTest, ALostAllocationIsReplacedAndItsTrialsRunAgain) {
   plan(4);
   bool lost = false;
   const auto end = conduct_with([&](const Attempt& a) {
-    if (a.trial.seq_len == 66 && !lost) return lost = true, Fate::kLoseAllocation;
-    return Fate::kOk;
+    if (a.trial.seq_len == 66 && !lost) return lost = true, FakeOutcome::kLoseAllocation;
+    return FakeOutcome::kOk;
   });
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kDone);
@@ -58,7 +58,7 @@ TEST_F(ConductorTest, ALostAllocationIsReplacedAndItsTrialsRunAgain) {
 
 TEST_F(ConductorTest, TheCircuitBreakerOpensWhenEveryAllocationIsLost) {
   plan(4);
-  const auto end = conduct_with([](const Attempt&) { return Fate::kLoseAllocation; });
+  const auto end = conduct_with([](const Attempt&) { return FakeOutcome::kLoseAllocation; });
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kBroken);
   EXPECT_NE(end->why.find("doctor"), std::string::npos);
@@ -74,7 +74,7 @@ TEST_F(ConductorTest, TheCircuitBreakerStaysShutWhereMostAllocationsWork) {
       [&](const Attempt& a) {
         const bool first =
             lost.size() < 6 && lost.insert(a.trial.seq_len).second;  // three of eight, two each
-        return first ? Fate::kLoseAllocation : Fate::kOk;
+        return first ? FakeOutcome::kLoseAllocation : FakeOutcome::kOk;
       },
       bounds);
   ASSERT_TRUE(end) << end.error().message;
@@ -89,7 +89,7 @@ TEST_F(ConductorTest, AnAllocationThatGivesItsWorkBackGetsNoMore) {
   const auto end = conduct_by_need(
       [&](const Attempt& a) {
         const bool leaving = where_.at(a.trial_id) == requests_.at(0).id && given_back < 1000;
-        return leaving ? ++given_back, Fate::kGiveBack : Fate::kOk;
+        return leaving ? ++given_back, FakeOutcome::kGiveBack : FakeOutcome::kOk;
       },
       {2, 1, {}});
   ASSERT_TRUE(end) << end.error().message;
@@ -107,7 +107,8 @@ TEST_F(ConductorTest, AllocationsThatGiveEverythingBackOpenTheCircuitBreaker) {
   plan(4);
   i64 given_back = 0;
   const auto end = conduct_by_need(
-      [&](const Attempt&) { return ++given_back < 1000 ? Fate::kGiveBack : Fate::kOk; }, {1, 1, {}});
+      [&](const Attempt&) { return ++given_back < 1000 ? FakeOutcome::kGiveBack : FakeOutcome::kOk; },
+      {1, 1, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kBroken);
   EXPECT_EQ(requests_.size(), 3u);
@@ -116,12 +117,12 @@ TEST_F(ConductorTest, AllocationsThatGiveEverythingBackOpenTheCircuitBreaker) {
 
 TEST_F(ConductorTest, AnInboxThatCannotBeWrittenEndsTheRunAndKeepsTheTrialsPending) {
   plan(3);
-  const auto end =
-      conduct_with([](const Attempt& a) { return a.trial.seq_len == 65 ? Fate::kRefusePost : Fate::kOk; });
+  const auto end = conduct_with(
+      [](const Attempt& a) { return a.trial.seq_len == 65 ? FakeOutcome::kRefusePost : FakeOutcome::kOk; });
   ASSERT_FALSE(end);
   EXPECT_NE(end.error().message.find("No space left"), std::string::npos);
   EXPECT_TRUE(store_->open_allocations(sweep_)->empty());
-  const auto again = conduct_with([](const Attempt&) { return Fate::kOk; });
+  const auto again = conduct_with([](const Attempt&) { return FakeOutcome::kOk; });
   ASSERT_TRUE(again);
   EXPECT_EQ(count(Outcome::kOk), 3);
 }
@@ -133,7 +134,7 @@ TEST_F(ConductorTest, TheLimitOfGpuHoursCountsEarlierRunsToo) {
   ASSERT_TRUE(earlier && store_->allocation_started(earlier->id, "there", 1, {2, 8, 1800}));
   ASSERT_TRUE(store_->end_allocation(earlier->id, "finished"));
   settings_.gpu_hours = 7.9;
-  auto end = conduct_with([](const Attempt&) { return Fate::kOk; });
+  auto end = conduct_with([](const Attempt&) { return FakeOutcome::kOk; });
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kStopped);
   EXPECT_NE(end->why.find("all runs of this sweep held 8"), std::string::npos) << end->why;
@@ -141,7 +142,7 @@ TEST_F(ConductorTest, TheLimitOfGpuHoursCountsEarlierRunsToo) {
   EXPECT_EQ(store_->progress(sweep_)->pending, 3);
 
   settings_.gpu_hours = 8.1;
-  end = conduct_with([](const Attempt&) { return Fate::kOk; });
+  end = conduct_with([](const Attempt&) { return FakeOutcome::kOk; });
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kDone) << end->why;
   EXPECT_EQ(count(Outcome::kOk), 3);
@@ -156,7 +157,7 @@ TEST_F(ConductorTest, AnAllocationThatAKilledRunLeftCountsUntilItsLastWord) {
   std::filesystem::last_write_time(spool::outbox(left->spool),
                                    std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
   settings_.launcher = "fake";
-  const auto end = conduct_with([](const Attempt&) { return Fate::kOk; });
+  const auto end = conduct_with([](const Attempt&) { return FakeOutcome::kOk; });
   ASSERT_TRUE(end) << end.error().message;
   const auto held = store_->gpu_seconds(sweep_);
   ASSERT_TRUE(held);
@@ -166,9 +167,9 @@ TEST_F(ConductorTest, AnAllocationThatAKilledRunLeftCountsUntilItsLastWord) {
 TEST_F(ConductorTest, AStopRequestEndsTheRunningAttemptsAndLeavesTheRestPending) {
   plan(9);
   const auto end = conduct_with([&](const Attempt& a) {
-    if (a.trial.seq_len < 66) return Fate::kOk;
+    if (a.trial.seq_len < 66) return FakeOutcome::kOk;
     EXPECT_TRUE(store_->request_stop(sweep_, true));
-    return Fate::kHold;
+    return FakeOutcome::kHold;
   });
   ASSERT_TRUE(end);
   EXPECT_EQ(end->end, End::kStopped);
@@ -178,7 +179,7 @@ TEST_F(ConductorTest, AStopRequestEndsTheRunningAttemptsAndLeavesTheRestPending)
 
 TEST_F(ConductorTest, AllocationsFollowWhatTrialsNeed) {
   plan(6, {1, 1, 4, 1, 4, 1});
-  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {4, 3, {}});
+  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {4, 3, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kDone);
   EXPECT_EQ(count(Outcome::kOk), 6);
@@ -191,7 +192,7 @@ TEST_F(ConductorTest, SeveralAllocationsAtOnceAndEveryTrialInOneThatHoldsIt) {
   std::vector<i64> nodes(120, 1);
   nodes[3] = 2;
   plan(120, nodes);
-  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {5, 3, {}});
+  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {5, 3, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(count(Outcome::kOk), 120);
   ASSERT_GE(requests_.size(), 2u);
@@ -207,7 +208,7 @@ TEST_F(ConductorTest, NoAllocationTakesMoreThanItsPartOfWhatIsLeft) {
   Bounds bounds{40, 40, {}};
   bounds.most_nodes_each = 1;
   bounds.time_s = 120;  // two trials' worth
-  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, bounds);
+  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, bounds);
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(count(Outcome::kOk), 80);
   std::map<launch::AllocationId, i64> taken;
@@ -218,7 +219,7 @@ TEST_F(ConductorTest, NoAllocationTakesMoreThanItsPartOfWhatIsLeft) {
 
 TEST_F(ConductorTest, WhatMayNeverBeAskedForIsSaidAndStaysPending) {
   plan(2, {8, 8});
-  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {4, 3, {}});
+  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {4, 3, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kBroken);
   EXPECT_NE(end->why.find("max_nodes is 4"), std::string::npos) << end->why;
@@ -229,7 +230,7 @@ TEST_F(ConductorTest, APreemptedTrialBurnsNoRetry) {
   plan(1);
   int preempted = 0;
   const auto end = conduct_by_need(
-      [&](const Attempt&) { return preempted++ < 2 ? Fate::kPreempt : Fate::kOk; }, {1, 1, {}});
+      [&](const Attempt&) { return preempted++ < 2 ? FakeOutcome::kPreempt : FakeOutcome::kOk; }, {1, 1, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kDone);
   EXPECT_EQ(count(Outcome::kOk), 1);
@@ -243,13 +244,16 @@ TEST_F(ConductorTest, AllocationsThatArePreemptedOneAfterTheOtherEndTheRunLate) 
   plan(1);
   int preempted = 0;
   const auto end = conduct_by_need(
-      [&](const Attempt&) { return preempted++ < settings_.taken_in_a_row - 1 ? Fate::kPreempt : Fate::kOk; },
+      [&](const Attempt&) {
+        return preempted++ < settings_.max_consecutive_preemptions - 1 ? FakeOutcome::kPreempt
+                                                                       : FakeOutcome::kOk;
+      },
       {1, 1, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kDone) << end->why;
 
   plan(2);  // one trial more
-  const auto ended = conduct_by_need([](const Attempt&) { return Fate::kPreempt; }, {1, 1, {}});
+  const auto ended = conduct_by_need([](const Attempt&) { return FakeOutcome::kPreempt; }, {1, 1, {}});
   ASSERT_TRUE(ended) << ended.error().message;
   EXPECT_EQ(ended->end, End::kBroken);
   EXPECT_NE(ended->why.find("10 allocations in a row were preempted or cancelled"), std::string::npos)
@@ -260,7 +264,7 @@ TEST_F(ConductorTest, AllocationsThatArePreemptedOneAfterTheOtherEndTheRunLate) 
 TEST_F(ConductorTest, AllocationsWhoseTimeIsUpWithoutAResultOpenTheCircuitBreaker) {
   plan(1);
   seconds_left_ = 60;  // what is left when Slurm says that the end is near
-  const auto end = conduct_by_need([](const Attempt&) { return Fate::kPreempt; }, {1, 1, {}});
+  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kPreempt; }, {1, 1, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kBroken);
   EXPECT_NE(end->why.find("3 allocations in a row were lost"), std::string::npos) << end->why;
@@ -278,7 +282,7 @@ TEST_F(ConductorTest, AnAllocationOfAKilledRunIsAdoptedWithWhatRanInIt) {
   ASSERT_TRUE(
       store_->begin_attempt(sweep_, row->id, under_way));  // committed, never posted: the crash came between
   adoptable_[row->id].seconds = 600;
-  const auto end = conduct_by_need([](const Attempt&) { return Fate::kOk; }, {1, 1, {}});
+  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {1, 1, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(count(Outcome::kOk), 3);
   EXPECT_TRUE(requests_.empty()) << "no second allocation is asked for";
@@ -293,14 +297,14 @@ TEST_F(ConductorTest, AnAllocationOfAnotherLauncherThatMayLiveOnIsNotTouched) {
   request.id = row->id, request.spool = row->spool;
   std::filesystem::create_directories(row->spool);
   ASSERT_TRUE(launch::keep_record(request, "slurm", nlohmann::json::object()));
-  const auto end = conduct_with([](const Attempt&) { return Fate::kOk; });
+  const auto end = conduct_with([](const Attempt&) { return FakeOutcome::kOk; });
   ASSERT_FALSE(end);
   EXPECT_NE(end.error().message.find("--on slurm"), std::string::npos) << end.error().message;
   EXPECT_NE(end.error().message.find("sweep clean"), std::string::npos) << end.error().message;
   EXPECT_EQ(store_->open_allocations(sweep_)->size(), 1u);
 
   launch::drop_record(row->spool);  // as `sweep clean --yes` does once it is over
-  const auto again = conduct_with([](const Attempt&) { return Fate::kOk; });
+  const auto again = conduct_with([](const Attempt&) { return FakeOutcome::kOk; });
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(count(Outcome::kOk), 1);
 }

@@ -32,7 +32,7 @@ TEST(Demand, LongWorkGoesSideBySideUpToTheBounds) {
 
 TEST(Demand, WhereNobodyWaitsInAQueueAHostIsWorthLittleWork) {
   Bounds hosts{4, 4, {}};
-  hosts.worth_s = 10;
+  hosts.min_work_per_node_s = 10;
   EXPECT_EQ(allocations_wanted({group(1, 12, 3)}, {}, hosts).at(0).nodes, 4) << "36 s of work, 10 s each";
   EXPECT_EQ(allocations_wanted({group(1, 2, 3)}, {}, hosts).at(0).nodes, 1);
   EXPECT_EQ(allocations_wanted({group(1, 12, 3)}, {}, {4, 4, {}}).at(0).nodes, 1);
@@ -121,17 +121,17 @@ TEST(Demand, TrialsNobodyPredictedStillGetTime) {
   EXPECT_GE(wanted[0].seconds, 300 + 4 * 120);
 }
 
-TEST(Pace, IsWhatWasHeldOverWhatWasForetold) {
-  EXPECT_EQ((Pace{60, 1}.factor()), 1) << "start-up says nothing yet";
-  EXPECT_EQ((Pace{3600, 360}.factor()), 10);
-  EXPECT_EQ((Pace{3600, 7200}.factor()), 1) << "faster than foretold asks for no less";
-  EXPECT_EQ((Pace{3600, 0}.factor()), 3600) << "no trial counts for less than a second";
-  Pace all{600, 60};
+TEST(SlowdownEstimate, IsWhatWasHeldOverWhatWasForetold) {
+  EXPECT_EQ((SlowdownEstimate{60, 1}.factor()), 1) << "start-up says nothing yet";
+  EXPECT_EQ((SlowdownEstimate{3600, 360}.factor()), 10);
+  EXPECT_EQ((SlowdownEstimate{3600, 7200}.factor()), 1) << "faster than foretold asks for no less";
+  EXPECT_EQ((SlowdownEstimate{3600, 0}.factor()), 3600) << "no trial counts for less than a second";
+  SlowdownEstimate all{600, 60};
   all.add({600, 540});
   EXPECT_EQ(all.factor(), 2);
 }
 
-TEST(Pace, ATrialIsForetoldInNodeSecondsAndNeverAsNothing) {
+TEST(SlowdownEstimate, ATrialIsForetoldInNodeSecondsAndNeverAsNothing) {
   PlanEntry entry;
   entry.trial.nodes = 4;
   entry.predicted.seconds = 30;

@@ -31,7 +31,7 @@ TEST_F(LeavingTest, ASignalEndsAnOrchestratorThatIsAJobAndNothingElse) {
   int handed_out = 0;
   const auto end = conduct_with([&](const Attempt&) {
     if (++handed_out == 2) ::raise(SIGTERM);
-    return handed_out == 1 ? Fate::kOk : Fate::kHold;
+    return handed_out == 1 ? FakeOutcome::kOk : FakeOutcome::kHold;
   });
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kLeft);
@@ -46,7 +46,7 @@ TEST_F(LeavingTest, WhoWasReplacedTellsNoAllocationToEnd) {
   int handed_out = 0;
   const auto end = conduct_with([&](const Attempt&) {
     if (++handed_out == 2) rob();
-    return Fate::kOk;
+    return FakeOutcome::kOk;
   });
   ASSERT_FALSE(end);
   EXPECT_TRUE(store_->lease_lost(sweep_));

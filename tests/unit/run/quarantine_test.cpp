@@ -7,11 +7,11 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-AttemptEnd dirty(const std::string& dirt) {
+AttemptEnd dirty(const std::string& cleanup_failure) {
   AttemptEnd end;
   end.attempt = 7;
   end.clean = false;
-  end.dirt = dirt;
+  end.cleanup_failure = cleanup_failure;
   return end;
 }
 

@@ -26,8 +26,8 @@ constexpr std::array kTable{
     Case{Process::kOutOfSight, {"HHU", "HHU", "HFF", "HHF"}, {"HHU", "HHU", "HHU", "HHU"}},
 };
 
-Standing read(char letter) {
-  return letter == 'H' ? Standing::kHeld : letter == 'U' ? Standing::kUncertain : Standing::kFree;
+LeaseStatus read(char letter) {
+  return letter == 'H' ? LeaseStatus::kHeld : letter == 'U' ? LeaseStatus::kUncertain : LeaseStatus::kFree;
 }
 
 TEST(Holder, EveryPairOfWhatIsKnownAndWhatFollows) {
@@ -36,7 +36,7 @@ TEST(Holder, EveryPairOfWhatIsKnownAndWhatFollows) {
     for (std::size_t word = 0; word < kWords.size(); ++word)
       for (std::size_t beat = 0; beat < kBeats.size(); ++beat)
         for (const bool watched : {false, true})
-          EXPECT_EQ(standing_of(each.process, kWords[word], kBeats[beat], watched),
+          EXPECT_EQ(lease_status_of(each.process, kWords[word], kBeats[beat], watched),
                     read((watched ? each.watched : each.unwatched)[word][beat]))
               << "process " << static_cast<int>(each.process) << ", word " << word << ", beat " << beat
               << ", watched " << watched;

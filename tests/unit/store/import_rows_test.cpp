@@ -87,7 +87,7 @@ TEST_F(ImportRows, ASweepThatWasRunHereTakesNone) {
 
 TEST_F(ImportRows, AFullDiskLeavesNothingHalfWritten) {
   store_.reset();
-  Seams tight = quick();
+  StoreDependencies tight = quick();
   tight.most_pages = 60;
   store_ = open(tight);
   std::vector<ImportedRow> rows;

@@ -22,7 +22,7 @@ class LeaseTest : public StoreTest {
   // are ours.
   std::unique_ptr<Store> as(const std::string& host, i64 pid, bool network, const std::string& boot = "",
                             i64 job = 0) {
-    Seams seams = quick();
+    StoreDependencies seams = quick();
     seams.self = LeaseHolder{host, boot.empty() ? "boot-" + host : boot, pid, 1000 + pid, 0};
     if (job > 0) seams.self->slurm_job = job, seams.self->slurm_cluster = "main";
     seams.network_filesystem = [network](const fs::path&) { return network; };
@@ -184,7 +184,7 @@ TEST_F(LeaseTest, AnotherHostOnANetworkDiskNeedsSilenceAndAnExplicitTakeover) {
   pass(61);
   const auto holder = must(second->take_lease(sweep_));
   ASSERT_TRUE(holder) << "not without being told to";
-  EXPECT_EQ(holder->standing, Standing::kUncertain);
+  EXPECT_EQ(holder->standing, LeaseStatus::kUncertain);
   EXPECT_DOUBLE_EQ(holder->silent_s, 61);
   EXPECT_FALSE(must(second->take_lease(sweep_, kTakeOver)));
 }
@@ -296,7 +296,7 @@ TEST_F(LeaseTest, AFileOfTheVersionBeforeSaysOfNoJob) {
   first.reset();
   sql("ALTER TABLE lease DROP COLUMN slurm_job; ALTER TABLE lease DROP COLUMN slurm_cluster; PRAGMA "
       "user_version = 4");
-  Seams network = quick();
+  StoreDependencies network = quick();
   network.network_filesystem = [](const fs::path&) { return true; };
   const auto read = must(open(network, Mode::kReadOnly)->lease(sweep_));
   ASSERT_TRUE(read);

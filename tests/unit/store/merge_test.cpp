@@ -32,7 +32,7 @@ class Merge : public StoreTest {
   fs::path database(const std::string& file, int count, const std::vector<Run>& runs,
                     const std::string& name = "s") {
     path_ = dir_ / file;
-    Seams seams = quick();
+    StoreDependencies seams = quick();
     seams.now_unix_ns = [this] { return clock_ += 10; };
     store_ = open(seams);
     SweepRow row;

@@ -26,7 +26,7 @@ std::string slurp(const fs::path& file) {
 
 class OpenTest : public StoreTest {
  protected:
-  std::string refusal(Mode mode = Mode::kReadWrite, Seams seams = quick()) {
+  std::string refusal(Mode mode = Mode::kReadWrite, StoreDependencies seams = quick()) {
     return message_of(Store::open(path_, mode, std::move(seams)));
   }
   void spill(const std::string& bytes) { std::ofstream(path_, std::ios::binary) << bytes; }
@@ -36,7 +36,7 @@ class OpenTest : public StoreTest {
   }
   std::string text_pragma(const std::string& name) {
     auto db = must(Db::open(path_.string(), SQLITE_OPEN_READONLY, 1000, path_));
-    Work work(*db, Work::kRead);
+    Transaction work(*db, Transaction::kRead);
     return work.one<std::string>("PRAGMA " + name).value_or("");
   }
 };
@@ -51,7 +51,7 @@ TEST_F(OpenTest, ANewFileSaysWhatItIs) {
 TEST_F(OpenTest, EveryTableIsStrict) {
   open();
   auto db = must(Db::open(path_.string(), SQLITE_OPEN_READONLY, 1000, path_));
-  Work work(*db, Work::kRead);
+  Transaction work(*db, Transaction::kRead);
   const char* tables =
       "SELECT count(*) FROM pragma_table_list WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND strict = "
       "?";
@@ -60,7 +60,7 @@ TEST_F(OpenTest, EveryTableIsStrict) {
 }
 
 TEST_F(OpenTest, ANetworkFilesystemGetsARollbackJournal) {
-  Seams seams = quick();
+  StoreDependencies seams = quick();
   seams.network_filesystem = [](const fs::path&) { return true; };
   open(seams);
   EXPECT_EQ(text_pragma("journal_mode"), "delete");
@@ -106,7 +106,7 @@ TEST_F(OpenTest, AnOlderFileIsBackedUpThenUpgradedInOneTransaction) {
     auto db = must(Db::open(path_.string(), SQLITE_OPEN_READWRITE, 1000, path_));
     must(bring_up_to_date(*db, steps));
     EXPECT_EQ(must(db->pragma("user_version")), now + 1);
-    Work work(*db, Work::kRead);
+    Transaction work(*db, Transaction::kRead);
     EXPECT_EQ(work.one<i64>("SELECT a FROM added"), 7);
     EXPECT_EQ(work.one<std::string>("SELECT outcome FROM results"), "ok");
   }
@@ -124,7 +124,7 @@ TEST_F(OpenTest, AFailedUpgradeLeavesTheFileAsItWas) {
   const auto done = bring_up_to_date(*db, steps);
   EXPECT_NE(message_of(done).find(fmt::format("upgrade to version {} failed", now + 1)), std::string::npos);
   EXPECT_EQ(must(db->pragma("user_version")), now);
-  Work work(*db, Work::kRead);
+  Transaction work(*db, Transaction::kRead);
   EXPECT_FALSE(work.one<i64>("SELECT 1 FROM sqlite_schema WHERE name = 'half'"));
 }
 
@@ -299,7 +299,7 @@ TEST_F(OpenTest, AFullDiskStoresNothingOfTheBatchAndSaysWhatToDo) {
   const Attempt attempt = begin(plan_[0]);
   store_.reset();
   sql("PRAGMA wal_checkpoint(TRUNCATE)");
-  Seams seams = quick();
+  StoreDependencies seams = quick();
   seams.most_pages = pragma("page_count") + 8;
   store_ = must(Store::open(path_, Mode::kReadWrite, seams));
   sql("DELETE FROM lease");

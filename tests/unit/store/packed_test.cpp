@@ -74,7 +74,7 @@ class PackedRows : public StoreTest {
     return out;
   }
   Rows from_columns(i64 sweep) {
-    ColumnWish wish;
+    ColumnSelection wish;
     for (const auto& column : columns()) wish.coded.emplace_back(column.key);
     const ResultColumns read = must(store_->result_columns(sweep, wish));
     Rows out;
@@ -87,7 +87,7 @@ class PackedRows : public StoreTest {
     return std::get<i64>(must(store_->query("SELECT count(*) FROM " + table)).rows[0][0]);
   }
   void expect_same(i64 sweep) { EXPECT_EQ(from_columns(sweep), from_tables(sweep)); }
-  Seams seams_ = quick();
+  StoreDependencies seams_ = quick();
 
   // A sweep of its own with 300 rows, some pruned; numbers repeat, are missing or are no numbers.
   i64 bring(unsigned seed) {

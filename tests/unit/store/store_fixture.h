@@ -42,12 +42,12 @@ class StoreTest : public ::testing::Test {
     fs::remove_all(dir_, ignored);
   }
 
-  static Seams quick() {
-    Seams seams;
+  static StoreDependencies quick() {
+    StoreDependencies seams;
     seams.busy_timeout_ms = 50;
     return seams;
   }
-  std::unique_ptr<Store> open(Seams seams = quick(), Mode mode = Mode::kReadWrite) {
+  std::unique_ptr<Store> open(StoreDependencies seams = quick(), Mode mode = Mode::kReadWrite) {
     return must(Store::open(path_, mode, std::move(seams)));
   }
   // An open store with sweep `s`, `count` admitted trials and the lease.

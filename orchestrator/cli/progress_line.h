@@ -1,0 +1,43 @@
+// Live: the progress of a run on standard error: one line that redraws on a terminal, plain lines otherwise.
+#pragma once
+#include <chrono>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "orchestrator/cli/command.h"
+#include "orchestrator/report/fields.h"
+#include "orchestrator/report/status.h"
+#include "orchestrator/run/observer.h"
+
+namespace sweep::cli {
+
+// The picture of a snapshot; `shown`: the axes that name the best configuration.
+report::StatusView status_view(const std::string& sweep, const run::Snapshot&,
+                               std::span<const report::Field> shown);
+
+class ProgressLine : public run::Observer {
+ public:
+  // `shown`: the axes that vary in the sweep.
+  ProgressLine(Io& io, std::string sweep, std::vector<report::Field> shown, bool quiet)
+      : io_(io), sweep_(std::move(sweep)), shown_(std::move(shown)), quiet_(quiet) {}
+  void on_note(const std::string& sentence) override;
+  void on_result(const PlanEntry&, const Result&) override;
+  void on_snapshot(const run::Snapshot&) override;
+  void close();  // the last picture, on a line of its own
+
+ private:
+  void clear_line();
+  Io& io_;
+  std::string sweep_;
+  std::vector<report::Field> shown_;
+  bool quiet_, drawn_ = false, unsaid_ = false;
+  std::optional<run::Snapshot> last_;
+  std::chrono::steady_clock::time_point said_{};
+  std::string line_;  // said then
+};
+
+// The axes that vary among the plan's trials.
+Expected<std::vector<report::Field>> varying_axes(store::Store&, i64 sweep);
+
+}  // namespace sweep::cli

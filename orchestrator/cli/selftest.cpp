@@ -1,0 +1,179 @@
+#include "orchestrator/cli/selftest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "orchestrator/cli/driving.h"
+#include "orchestrator/cli/holder.h"
+#include "orchestrator/grid/grid.h"
+#include "schema/codec.h"
+#include "schema/frame.h"
+
+namespace sweep::cli {
+namespace {
+
+constexpr double kPredictedSeconds = 5;
+const MeasurePlan kMeasure{0, 3, 1};  // three steps, none of them to warm up
+
+std::vector<PlanEntry> entries_of(const std::vector<Trial>& trials) {
+  std::vector<PlanEntry> entries;
+  for (const Trial& trial : trials) {
+    PlanEntry entry;
+    entry.trial = trial;
+    entry.id = trial_id(trial);
+    entry.predicted.seconds = kPredictedSeconds;
+    entry.order = static_cast<i64>(entries.size());
+    entry.source = "built in";
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+void append_once(std::vector<std::string>& all, const nlohmann::json& proof, const char* key) {
+  if (!proof.contains(key) || !proof[key].is_array()) return;
+  for (const auto& sentence : proof[key])
+    if (sentence.is_string() && std::find(all.begin(), all.end(), sentence.get<std::string>()) == all.end())
+      all.push_back(sentence.get<std::string>());
+}
+
+void keep_largest(double& kept, const nlohmann::json& proof, const char* key) {
+  const double value = proof.contains(key) && proof[key].is_number() ? proof[key].get<double>() : 1e30;
+  kept = std::max(kept, value);  // what is not a number is no small distance
+}
+
+void add_rank(Found& found, const RankRecord& record, bool first) {
+  const auto used = parse_json(record.effective);
+  const nlohmann::json none = nlohmann::json::object();
+  const nlohmann::json& proof =
+      used && used->is_object() && used->contains("proof") ? (*used)["proof"] : none;
+  const double before = found.gradient;
+  keep_largest(found.loss, proof, "loss");
+  keep_largest(found.gradient, proof, "gradient");
+  keep_largest(found.value, proof, "value");
+  if (found.gradient > before && proof.contains("worst")) found.worst = text_of(proof, "worst");
+  const bool exact = flag_of(proof, "exact");
+  found.bytes_exact = first ? exact : found.bytes_exact && exact;
+  const double peak = number_of(proof, "peak_bytes"), dry = number_of(proof, "dry_bytes");
+  if (dry > 0) found.bytes_off = std::max(found.bytes_off, std::abs(peak - dry) / dry);
+  append_once(found.bytes, proof, "bytes");
+  append_once(found.traffic, proof, "traffic");
+  append_once(found.collectives, proof, "collectives");
+}
+
+Expected<std::string> hosts_of(store::Store& store, const std::string& allocation) {
+  const auto rows =
+      store.query("SELECT host FROM environment WHERE allocation = '" + allocation + "' ORDER BY node");
+  if (!rows) return tl::unexpected(rows.error());
+  std::string names;
+  for (const auto& row : rows->rows)
+    if (const auto* host = std::get_if<std::string>(&row[0])) names += (names.empty() ? "" : ", ") + *host;
+  return names;
+}
+
+Expected<std::optional<Found>> found_of(store::Store& store, i64 sweep, const std::string& id) {
+  const auto final = store.final_attempt(sweep, id);
+  if (!final) return tl::unexpected(final.error());
+  if (!*final) return std::optional<Found>();
+  const auto result = store.result_of(**final);
+  const auto testimony = store.testimony(**final);
+  if (!result) return tl::unexpected(result.error());
+  if (!testimony) return tl::unexpected(testimony.error());
+  if (!*result) return std::optional<Found>();
+  Found found;
+  found.outcome = (*result)->outcome, found.reason = (*result)->reason;
+  bool first = true;
+  if (found.outcome == Outcome::kOk)
+    for (const auto& record : testimony->records) add_rank(found, record, std::exchange(first, false));
+  const auto attempts = store.attempts(sweep, id);
+  if (!attempts) return tl::unexpected(attempts.error());
+  for (const auto& attempt : *attempts)
+    if (attempt.id == **final) {
+      auto hosts = hosts_of(store, attempt.allocation);
+      if (!hosts) return tl::unexpected(hosts.error());
+      found.hosts = std::move(*hosts);
+    }
+  return std::optional<Found>(std::move(found));
+}
+
+}  // namespace
+
+Expected<std::string> launch_section_of(const std::string& grid) {
+  if (grid.empty()) return std::string("{}");
+  const auto read = grid::read_file(grid);
+  if (!read) return tl::unexpected(read.error());
+  return read->launch.empty() ? "{}" : read->launch;
+}
+
+bool passed(const Found& found, const Tolerance& allowed) {
+  return found.outcome == Outcome::kOk && found.loss <= allowed.loss && found.gradient <= allowed.gradient &&
+         found.value <= allowed.value && found.bytes.empty() && found.traffic.empty() &&
+         found.collectives.empty();
+}
+
+void add_proving_options(CLI::App& c, SelfTestRequest& wish) {
+  c.add_option("--on", wish.launch.on,
+               "where to run: local, ssh or slurm; absent: as `sweep run` would choose")
+      ->check(CLI::IsMember({"local", "slurm", "ssh"}));
+  c.add_option("--grid", wish.grid, "a grid file whose launch section is used")->type_name("FILE");
+  c.add_option("--jobid", wish.launch.job, "use the nodes of this Slurm allocation")
+      ->check(CLI::PositiveNumber);
+  c.add_option("--start", wish.launch.start, "how ranks start: zygote (forked, fast) or exec")
+      ->check(CLI::IsMember({"zygote", "exec"}))
+      ->capture_default_str();
+  c.add_option("--agent", wish.launch.agent, "the sweep-agent program; absent: beside sweep")
+      ->type_name("FILE");
+  c.add_option("--rank", wish.launch.rank, "the sweep-rank program; absent: beside sweep")->type_name("FILE");
+}
+
+Expected<Proved> run_proofs(Io& io, const SelfTestRequest& wish, const std::string& name,
+                            const std::vector<Trial>& trials) {
+  const auto section = launch_section_of(wish.grid);
+  if (!section) return tl::unexpected(section.error());
+  const auto choice = choose_launcher(*section, wish.launch);
+  if (!choice) return tl::unexpected(choice.error());
+  std::error_code ec;
+  std::filesystem::create_directories(std::filesystem::absolute(wish.db).parent_path(), ec);
+  auto store = store::Store::open(wish.db, store::Mode::kReadWrite);
+  if (!store) return tl::unexpected(store.error());
+  store::SweepRow wanted;
+  wanted.name = name;
+  wanted.options_json = dump({{"launcher", choice->on},
+                              {"launch", parse_json(*section).value_or(nullptr)},
+                              {"measure", to_json(kMeasure)},
+                              {"retries_crash", 0},
+                              {"retries_infra", 0}});
+  const auto sweep = (*store)->ensure_sweep(wanted);
+  if (!sweep) return tl::unexpected(sweep.error());
+  const auto holder = (*store)->take_lease(sweep->id);
+  if (!holder) return tl::unexpected(holder.error());
+  if (*holder)
+    return fail(fmt::format("the proofs in {} are already under way: {}", wish.db, standing_text(**holder)));
+  const auto entries = entries_of(trials);
+  const auto counts = (*store)->sync_plan(sweep->id, entries, kMeasure);
+  if (!counts) return tl::unexpected(counts.error());
+  const std::vector<Outcome> all{Outcome::kOk,          Outcome::kOom,      Outcome::kHang,
+                                 Outcome::kTimeout,     Outcome::kCrash,    Outcome::kInvalid,
+                                 Outcome::kUnsupported, Outcome::kNodeLost, Outcome::kCancelled};
+  if (auto reopened = (*store)->reopen(sweep->id, all); !reopened) return tl::unexpected(reopened.error());
+  LaunchRequest launch = wish.launch;
+  launch.on = choice->on;
+  if (launch.on == "slurm" && launch.job == 0) launch.job = choice->existing_job;
+  const auto end = run_pending(io, **store, wish.db, *sweep, launch, wish.quiet);
+  Proved out;
+  for (const PlanEntry& entry : entries) {
+    auto found = end ? found_of(**store, sweep->id, entry.id) : tl::unexpected(end.error());
+    if (!found) {
+      (void)(*store)->release_lease(sweep->id);
+      return tl::unexpected(found.error());
+    }
+    if (*found) out.found.emplace(entry.id, std::move(**found));
+  }
+  if (auto released = (*store)->release_lease(sweep->id); !released) return tl::unexpected(released.error());
+  if (end->end != run::End::kDone) out.why = end->why;
+  return out;
+}
+
+}  // namespace sweep::cli

@@ -1,0 +1,32 @@
+// Proofs: what `sweep selftest` found here: which strategy passed on which backend, and when. It owns a file in the
+// user's state folder; a later run replaces what it ran again and nothing else.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "orchestrator/cli/strategies.h"
+#include "schema/expected.h"
+
+namespace sweep::cli {
+
+// $XDG_STATE_HOME/sweep, else ~/.local/state/sweep.
+std::filesystem::path state_folder();
+
+struct SelfTestResult {
+  std::string date;  // UTC, ISO
+  bool passed = false;
+  std::string where;  // hosts it ran on
+  std::string build;
+};
+using SelfTestResults = std::map<std::pair<std::string, std::string>, SelfTestResult>;  // strategy, backend
+
+// An absent file holds none.
+Expected<SelfTestResults> read_proofs(const std::filesystem::path& file);
+Expected<void> add_proofs(const std::filesystem::path& file, const SelfTestResults& found);
+
+// The table strategy x backend: when the project's tests passed, and what was found here.
+std::string strategy_table(const SelfTestResults& here);
+
+}  // namespace sweep::cli

@@ -1,0 +1,74 @@
+#include "orchestrator/launch/spool_mailbox.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "schema/frame.h"
+
+namespace sweep::launch {
+namespace {
+constexpr std::size_t kChunk = 80u << 20;      // above the longest line
+constexpr std::size_t kByeWithin = 64u << 10;  // from the end of the outbox
+}  // namespace
+
+SpoolMailbox::SpoolMailbox(const AllocationRequest& request)
+    : spool_(request.spool),
+      id_(request.id),
+      incarnation_(request.incarnation),
+      acknowledged_(request.outbox_offset),
+      delivered_(request.outbox_offset),
+      fence_(request.fence) {}
+
+Expected<void> SpoolMailbox::open() {
+  auto writer = spool::Writer::open(spool::inbox(spool_), id_, incarnation_);
+  if (!writer) return tl::unexpected(writer.error());
+  inbox_.emplace(std::move(*writer));
+  return {};
+}
+
+Expected<i64> SpoolMailbox::post(std::string_view kind, const nlohmann::json& body) {
+  if (!inbox_) return fail(fmt::format("allocation {} has no inbox", id_));
+  if (!fence_) return inbox_->append(kind, body);
+  Expected<i64> posted = fail("nothing was written");
+  const auto done = fence_([&]() -> Expected<void> {
+    posted = inbox_->append(kind, body);
+    return {};
+  });
+  return done ? posted : tl::unexpected(done.error());
+}
+
+bool SpoolMailbox::ours() const {
+  return !fence_ || fence_([]() -> Expected<void> { return {}; }).has_value();
+}
+
+void SpoolMailbox::acknowledge(std::uint64_t offset) {
+  acknowledged_ = std::max(acknowledged_, offset);
+  delivered_ = std::max(delivered_, acknowledged_);
+}
+
+std::optional<Outbox> SpoolMailbox::news() {
+  if (spool::size_of(spool::outbox(spool_)) <= delivered_) return std::nullopt;
+  auto bytes = spool::read_from(spool::outbox(spool_), acknowledged_, kChunk);
+  if (!bytes || acknowledged_ + bytes->size() <= delivered_) return std::nullopt;
+  delivered_ = acknowledged_ + bytes->size();
+  return Outbox{id_, acknowledged_, std::move(*bytes)};
+}
+
+std::string SpoolMailbox::bye_reason() const {
+  const auto file = spool::outbox(spool_);
+  const std::uint64_t size = spool::size_of(file);
+  const auto bytes = spool::read_from(file, size > kByeWithin ? size - kByeWithin : 0, kByeWithin);
+  if (!bytes || bytes->empty() || bytes->back() != '\n') return {};
+  const auto before = bytes->rfind('\n', bytes->size() - 2);
+  const auto parsed =
+      spool::parse(std::string_view(*bytes).substr(before == std::string::npos ? 0 : before + 1));
+  if (parsed.lines.empty()) return {};
+  const auto& line = parsed.lines.back();
+  if (line.kind != spool::kBye || line.incarnation != incarnation_ || !line.body.is_object()) return {};
+  const auto reason = text_of(line.body, "reason");
+  return reason.empty() ? "finished" : reason;
+}
+
+}  // namespace sweep::launch

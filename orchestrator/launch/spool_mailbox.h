@@ -1,0 +1,39 @@
+// Mail: the orchestrator's ends of one spool: it writes the inbox and follows the outbox, each byte delivered
+// from the acknowledged offset on. It starts nothing and decides nothing.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "orchestrator/launch/launcher.h"
+#include "schema/spool.h"
+
+namespace sweep::launch {
+
+class SpoolMailbox {
+ public:
+  explicit SpoolMailbox(const AllocationRequest&);
+  Expected<void> open();  // the inbox; its torn last line is cut
+
+  Expected<i64> post(std::string_view kind, const nlohmann::json& body);
+  // Whether this process may still end the allocation.
+  bool ours() const;
+  void acknowledge(std::uint64_t offset);
+  // Everything from the acknowledged offset on, when there is more than was delivered before.
+  std::optional<Outbox> news();
+  std::uint64_t delivered() const { return delivered_; }
+  // The reason of this incarnation's bye, when it is the last line of the outbox; empty: there is none.
+  std::string bye_reason() const;
+  // The folder or a mailbox in it is not the one that was opened: somebody removed or replaced it.
+  bool gone() const { return inbox_ && inbox_->displaced(); }
+
+ private:
+  std::filesystem::path spool_;
+  AllocationId id_;
+  i64 incarnation_;
+  std::uint64_t acknowledged_, delivered_;
+  std::optional<spool::Writer> inbox_;
+  Fence fence_;
+};
+
+}  // namespace sweep::launch

@@ -1,0 +1,82 @@
+#include "orchestrator/run/pending_queue.h"
+
+#include <algorithm>
+
+namespace sweep::run {
+namespace {
+constexpr i64 kStretch = 512;           // trials read at once
+constexpr std::size_t kStretches = 16;  // kept, of different kinds of allocations
+}  // namespace
+
+Expected<std::optional<PlanEntry>> PendingQueue::next(const std::optional<store::Fit>& fit, i64 look_ahead,
+                                                      const std::function<bool(const PlanEntry&)>& takes) {
+  const auto key =
+      fit ? std::tuple(fit->nodes, fit->hardware, fit->gpus_per_node) : std::tuple(i64{0}, "", i64{0});
+  if (!stretches_.contains(key) && stretches_.size() >= kStretches) stretches_.clear();
+  Page& stretch = stretches_[key];
+  for (;;) {
+    if (const PlanEntry* found = look(stretch, look_ahead, takes)) return std::optional(*found);
+    const bool more_unread = stretch.trials.empty() && !stretch.whole;
+    if (stretch.version == version_ && !more_unread) return std::optional<PlanEntry>();
+    if (auto done = read(stretch, fit); !done) return tl::unexpected(done.error());
+  }
+}
+
+const PlanEntry* PendingQueue::look(Page& stretch, i64 look_ahead,
+                                    const std::function<bool(const PlanEntry&)>& takes) {
+  auto& trials = stretch.trials;
+  while (!trials.empty() && stretch.gone.contains(trials.front().id)) trials.pop_front();
+  for (const PlanEntry& entry : trials) {
+    if (stretch.gone.contains(entry.id)) continue;
+    if (takes(entry)) return &entry;
+    if (--look_ahead <= 0) break;
+  }
+  return nullptr;
+}
+
+Expected<void> PendingQueue::read(Page& stretch, const std::optional<store::Fit>& fit) {
+  auto waiting = fit ? store_.pending(sweep_, kStretch, *fit) : store_.pending(sweep_, kStretch);
+  if (!waiting) return tl::unexpected(waiting.error());
+  stretch = {};
+  for (auto& each : *waiting) stretch.trials.push_back(std::move(each.entry));
+  stretch.version = version_;
+  stretch.whole = static_cast<i64>(waiting->size()) < kStretch;
+  return {};
+}
+
+Expected<std::vector<store::Demand>> PendingQueue::demand() {
+  if (!demand_) {
+    auto read = store_.demand(sweep_);
+    if (!read) return read;
+    demand_ = std::move(*read);
+  }
+  return *demand_;
+}
+
+Expected<i64> PendingQueue::waiting_nodes(const std::string& hardware) {
+  const auto groups = demand();
+  if (!groups) return tl::unexpected(groups.error());
+  i64 out = 0;
+  for (const auto& group : *groups)
+    if (group.hardware == hardware) out += group.trials * group.nodes;
+  return out;
+}
+
+void PendingQueue::handed_out(const PlanEntry& entry) {
+  for (auto& [key, stretch] : stretches_) stretch.gone.insert(entry.id);
+  if (!demand_) return;
+  const auto group = std::ranges::find_if(*demand_, [&](const store::Demand& each) {
+    return each.hardware == entry.trial.hardware && each.nodes == entry.trial.nodes;
+  });
+  if (group == demand_->end()) return demand_.reset();
+  group->unpredicted -= !entry.predicted.seconds;
+  group->predicted_s = std::max(0.0, group->predicted_s - entry.predicted.seconds.value_or(0));
+  if (--group->trials <= 0) demand_->erase(group);
+}
+
+void PendingQueue::changed() {
+  ++version_;
+  demand_.reset();
+}
+
+}  // namespace sweep::run

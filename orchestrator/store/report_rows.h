@@ -1,0 +1,23 @@
+// Testimony in the database: what ranks and agents said about an attempt, written and read back.
+#pragma once
+#include <span>
+
+#include "orchestrator/store/db.h"
+#include "schema/records.h"
+#include "schema/result.h"
+
+namespace sweep::store {
+
+// A second copy of a record replaces the first, samples included.
+void write_record(Transaction&, const RankRecord&);
+void write_exit(Transaction&, const RankExit&);
+void write_end(Transaction&, const AttemptEnd&);
+void write_started(Transaction&, i64 attempt, i64 unix_ns);
+void write_node(Transaction&, std::string_view allocation, const NodeRecord&);
+void write_result(Transaction&, const Result&);
+
+std::vector<RankRecord> read_records(Transaction&, i64 attempt);
+std::vector<RankExit> read_exits(Transaction&, i64 attempt);
+std::optional<AttemptEnd> read_end(Transaction&, i64 attempt);
+
+}  // namespace sweep::store
