@@ -10,7 +10,7 @@ class Filler {
     CostShare& share = out_[static_cast<std::size_t>(stage_)];
     so_far_ += cost;
     const double limit = total_ * (static_cast<double>(stage_ + 1) / static_cast<double>(stages_));
-    if (so_far_ > limit && stage_ + 1 < stages_) ++stage_;
+    if (so_far_ >= limit && stage_ + 1 < stages_) ++stage_;
     return share;
   }
 

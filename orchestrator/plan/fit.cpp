@@ -21,8 +21,8 @@ class Fitter {
 
   TrainerProfile run() {
     for (int round = 0; round < 2; ++round) fit_time(), fit_memory();
-    move_limit();
     fit_time();
+    move_limit();
     p_.memory_error = ninth_of_ten(memory_residuals());
     p_.time_error = ninth_of_ten(time_residuals());
     return p_;

@@ -71,10 +71,11 @@ MemoryParts parts_of(const Layout& l, const StageWork& s, const TrainerProfile& 
   return out;
 }
 
-// Without what can be given back or comes later: the two buffers that gather a sequence are always there.
-double needed(const Layout& l, const MemoryParts& parts) {
+// What the allocator cannot do without when it has given back what it can. The three shares belong to the limit: they
+// were chosen with it, by the measured rows that ran and those that failed.
+double needed(const Layout& l, const MemoryParts& parts, const ProfileFacts& f) {
   const double whole = l.tp > 1 ? l.tokens * l.hidden * l.element : 0;
-  return parts.live() + 2 * whole + 0.1 * parts.held;
+  return parts.live() - (1 - f.need_logits) * parts.logits + f.need_whole * whole + f.need_held * parts.held;
 }
 
 }  // namespace
@@ -87,7 +88,7 @@ MemoryPrediction predict_memory(const Layout& l, const StageTimes& times, const 
   for (std::size_t i = 0; i < l.stages.size(); ++i) {
     const MemoryParts parts = parts_of(l, l.stages[i], p, held);
     const double reserved = parts.reserved();
-    out.need = std::max(out.need, needed(l, parts));
+    out.need = std::max(out.need, needed(l, parts, p.facts));
     if (i == 0 || (!p.facts.reports_first_stage && reserved > most)) out.parts = parts;
     if (reserved > most) most = reserved, out.fullest_stage = static_cast<i64>(i);
   }

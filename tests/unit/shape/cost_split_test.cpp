@@ -15,9 +15,9 @@ std::vector<i64> layers_of(const char* model, i64 stages) {
   return out;
 }
 
-TEST(CostSplit, AStageIsFullOnceItExceedsItsShareOfTheCost) {
-  EXPECT_EQ(layers_of("playbook-1b", 2), (std::vector<i64>{11, 5}));
-  EXPECT_EQ(layers_of("playbook-1b", 4), (std::vector<i64>{6, 5, 5, 0}));
+TEST(CostSplit, AStageIsFullOnceItReachesItsShareOfTheCost) {
+  EXPECT_EQ(layers_of("playbook-1b", 2), (std::vector<i64>{10, 6}));
+  EXPECT_EQ(layers_of("playbook-1b", 4), (std::vector<i64>{5, 5, 5, 1}));
   EXPECT_EQ(layers_of("playbook-8b", 4), (std::vector<i64>{9, 9, 8, 6}));
   EXPECT_EQ(layers_of("playbook-8b", 8), (std::vector<i64>{5, 4, 4, 5, 4, 4, 4, 2}));
 }
