@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/expected.h"
 #include "schema/attempt.h"
-#include "schema/expected.h"
 #include "schema/metrics.h"
 #include "schema/plan_entry.h"
 #include "schema/records.h"
@@ -31,6 +31,7 @@ nlohmann::json to_json(const SentTraffic&);
 // The samples of a record are columns: one array per member of StepSample, all of one length.
 nlohmann::json to_json(const RankRecord&);
 nlohmann::json to_json(const RankExit&);
+nlohmann::json to_json(const GpuError&);
 nlohmann::json to_json(const AttemptEnd&);
 nlohmann::json to_json(const NodeRecord&);
 nlohmann::json to_json(const Result&);
@@ -58,6 +59,8 @@ template <>
 Expected<RankRecord> from_json<RankRecord>(const nlohmann::json&);
 template <>
 Expected<RankExit> from_json<RankExit>(const nlohmann::json&);
+template <>
+Expected<GpuError> from_json<GpuError>(const nlohmann::json&);
 template <>
 Expected<AttemptEnd> from_json<AttemptEnd>(const nlohmann::json&);
 template <>

@@ -45,12 +45,18 @@ void for_each_member(T& e, F&& f, const RankExit*) {
 }
 
 template <class T, class F>
+void for_each_member(T& e, F&& f, const GpuError*) {
+  f("host", e.host), f("gpu", e.gpu), f("rank", e.rank), f("xid", e.xid);
+}
+
+template <class T, class F>
 void for_each_member(T& e, F&& f, const AttemptEnd*) {
   f("attempt", e.attempt), f("cause", e.cause), f("evidence", e.evidence), f("clean", e.clean);
   f("dirt", e.cleanup_failure), f("util_mean", e.util_mean), f("util_sd", e.util_sd),
       f("power_mean_w", e.power_mean_w);
   f("sm_clock_mhz", e.sm_clock_mhz), f("throttle", e.throttle), f("started_unix_ns", e.started_unix_ns);
   f("ended_unix_ns", e.ended_unix_ns), f("neighbours", e.neighbours);
+  f("gpu_errors", e.gpu_errors);
 }
 
 template <class T, class F>
@@ -77,7 +83,7 @@ const StepSample kNoSample;  // stands for the list of members
 
 template <class T>
 bool is_absent(const T& member) {
-  if constexpr (fields::is_optional<T>::value)
+  if constexpr (fields::IsOptional<T>::value)
     return !member;
   else
     return false;
@@ -131,6 +137,9 @@ json to_json(const RankRecord& r) {
   return write(r);
 }
 json to_json(const RankExit& e) {
+  return write(e);
+}
+json to_json(const GpuError& e) {
   return write(e);
 }
 json to_json(const AttemptEnd& e) {
@@ -222,6 +231,10 @@ Expected<RankRecord> from_json<RankRecord>(const json& j) {
 template <>
 Expected<RankExit> from_json<RankExit>(const json& j) {
   return read<RankExit>(j, "rank exit");
+}
+template <>
+Expected<GpuError> from_json<GpuError>(const json& j) {
+  return read<GpuError>(j, "GPU error");
 }
 template <>
 Expected<AttemptEnd> from_json<AttemptEnd>(const json& j) {

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "schema/axis_domain.h"
+#include "schema/rehearsal.h"
 
 namespace sweep {
 namespace {
@@ -83,6 +84,10 @@ std::vector<Column> make_columns() {
       identity("sweep", "text", "name of the sweep", [](const ResultRow& r) { return Value{r.sweep}; }));
   out.push_back(identity("trial", "text", "id of the trial: a hash of its canonical configuration",
                          [](const ResultRow& r) { return Value{r.trial_id}; }));
+  out.push_back(
+      identity("rehearsed", "flag",
+               "whether it ran on phantom GPUs (docs/rehearsal.md): times are modelled, not measured",
+               [](const ResultRow& r) { return Value{i64{is_rehearsal(r.sweep)}}; }));
   add_axes(out);
   out.push_back(identity("labels", "text", "axes of the grid's `derive:` section, as a JSON object",
                          [](const ResultRow& r) { return text_or_null(r.trial.labels); }));

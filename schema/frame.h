@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "schema/expected.h"
+#include "base/expected.h"
 #include "schema/trial.h"
 
 namespace sweep {

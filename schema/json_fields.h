@@ -9,22 +9,23 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/expected.h"
 #include "schema/codec.h"
-#include "schema/expected.h"
 #include "schema/outcome.h"
+#include "schema/progress.h"
 
 namespace sweep::fields {
 
 using nlohmann::json;
 
 template <class T>
-struct is_optional : std::false_type {};
+struct IsOptional : std::false_type {};
 template <class T>
-struct is_optional<std::optional<T>> : std::true_type {};
+struct IsOptional<std::optional<T>> : std::true_type {};
 template <class T>
-struct is_vector : std::false_type {};
+struct IsVector : std::false_type {};
 template <class T>
-struct is_vector<std::vector<T>> : std::true_type {};
+struct IsVector<std::vector<T>> : std::true_type {};
 
 // Samples as columns. Reading refuses columns of different lengths and more than kMostSamples rows.
 inline constexpr std::size_t kMostSamples = std::size_t{1} << 20;
@@ -33,9 +34,9 @@ bool read_columns(const json&, std::vector<StepSample>&);
 
 template <class T>
 json value(const T& v) {
-  if constexpr (is_optional<T>::value) {
+  if constexpr (IsOptional<T>::value) {
     return v ? value(*v) : json(nullptr);
-  } else if constexpr (std::is_same_v<T, Outcome> || std::is_same_v<T, OomKind>) {
+  } else if constexpr (std::is_same_v<T, Outcome> || std::is_same_v<T, OomKind> || std::is_same_v<T, Phase>) {
     return std::string(to_string(v));
   } else if constexpr (std::is_same_v<T, double>) {
     return std::isfinite(v) ? json(v) : json(nullptr);
@@ -43,7 +44,7 @@ json value(const T& v) {
     return v;
   } else if constexpr (std::is_same_v<T, std::vector<StepSample>>) {
     return columns(v);
-  } else if constexpr (is_vector<T>::value) {
+  } else if constexpr (IsVector<T>::value) {
     json list = json::array();
     for (const auto& each : v) list.push_back(value(each));
     return list;
@@ -80,7 +81,7 @@ class Reader {
   // One value; false: wrong type or out of range.
   template <class T>
   static bool read(const json& j, T& out) {
-    if constexpr (is_optional<T>::value) {
+    if constexpr (IsOptional<T>::value) {
       if (j.is_null()) return out.reset(), true;
       typename T::value_type inner{};
       if (!read(j, inner)) return false;
@@ -105,9 +106,11 @@ class Reader {
       return read_name(j, outcome_from, out);
     } else if constexpr (std::is_same_v<T, OomKind>) {
       return read_name(j, oom_kind_from, out);
+    } else if constexpr (std::is_same_v<T, Phase>) {
+      return read_name(j, phase_from, out);
     } else if constexpr (std::is_same_v<T, std::vector<StepSample>>) {
       return read_columns(j, out);
-    } else if constexpr (is_vector<T>::value) {
+    } else if constexpr (IsVector<T>::value) {
       return read_list(j, out);
     } else {
       auto inner = from_json<T>(j);

@@ -20,8 +20,10 @@ using Text = boost::json::string_view;
 
 // Events -> tree. Of a key that comes twice the last value stands. Names and signatures are Boost.JSON's.
 struct Builder {
+  // NOLINTBEGIN(readability-identifier-naming)
   static constexpr std::size_t max_object_size = std::size_t(-1), max_array_size = std::size_t(-1);
   static constexpr std::size_t max_key_size = std::size_t(-1), max_string_size = std::size_t(-1);
+  // NOLINTEND(readability-identifier-naming)
 
   bool on_document_begin(ErrorCode&) { return true; }
   bool on_document_end(ErrorCode&) { return true; }

@@ -1,8 +1,25 @@
 #include "schema/progress.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace sweep {
+
+namespace {
+constexpr std::array<std::string_view, 8> kPhases{"start",  "init", "build",  "first_step",
+                                                  "warmup", "step", "report", "done"};
+}
+
+std::string_view to_string(Phase phase) {
+  const auto index = static_cast<std::size_t>(phase);
+  return index < kPhases.size() ? kPhases[index] : "unknown";
+}
+
+std::optional<Phase> phase_from(std::string_view word) {
+  const auto* const found = std::find(kPhases.begin(), kPhases.end(), word);
+  if (found == kPhases.end()) return std::nullopt;
+  return static_cast<Phase>(found - kPhases.begin());
+}
 
 const char* name_of(Collective kind) {
   static constexpr std::array<const char*, kCollectives> kNames{

@@ -4,11 +4,13 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace sweep {
 
+// Where a rank or an attempt is, from its start to its end.
 enum class Phase : std::uint32_t {
   kStart = 0,
   kInit = 1,
@@ -41,6 +43,8 @@ enum class Collective : std::uint8_t {
 inline constexpr std::size_t kCollectives = 8;
 const char* name_of(Collective);
 const char* name_of(Part);
+std::string_view to_string(Phase);  // "unknown" where a page holds no phase
+std::optional<Phase> phase_from(std::string_view);
 
 // One collective by name: kind and number (in its group, from 1) in a word, the group's name in two. Default:
 // none.

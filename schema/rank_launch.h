@@ -2,12 +2,12 @@
 // same records.
 //
 //   exec:    sweep-rank run --launch '<RankLaunch as JSON>'
-//   zygote:  sweep-rank zygote: speaks on file descriptor 3, a SOCK_SEQPACKET pair made by the agent, one
-//   JSON object per
-//            message. It first sends {"ready": true, "version": v}. Request: RankLaunch. Answer: {"pid": n}
-//            or
-//            {"error": sentence}. It forks twice, so that the agent, a subreaper, adopts the rank and waits
-//            for it; the rank's pid is sent once its process group is set. End of file on 3 ends the zygote.
+//   zygote:  sweep-rank zygote
+//
+// The zygote speaks on file descriptor 3, a SOCK_SEQPACKET pair made by the agent, one JSON object per message. It first
+// sends {"ready": true, "version": v}. A request is a RankLaunch; the answer is {"pid": n} or {"error": text}. It forks
+// twice, so that the agent, a subreaper, adopts the rank and waits for it; it sends the rank's pid once the process group
+// is set. End of file on 3 ends the zygote.
 //
 // Either way the rank: leads or joins process group `pgid` (0: it becomes leader of a new one), sets
 // PDEATHSIG to SIGKILL after the last fork and checks that the agent is still alive, appends stdout and
@@ -17,7 +17,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "schema/expected.h"
+#include "base/expected.h"
 #include "schema/trial.h"
 
 namespace sweep {
@@ -40,11 +40,6 @@ struct RankLaunch {
   std::string cores;    // the only ones the rank may use, as numbers with commas
   bool operator==(const RankLaunch&) const = default;
 };
-
-// Sees GPUs in the order of their PCI addresses, as NVML does; of an attempt that others may run beside, its own GPUs alone,
-// and stays on its own cores. REQUIRES: before
-// the first CUDA call and the first further thread.
-Expected<void> keep_to_place(const RankLaunch&);
 
 nlohmann::json to_json(const RankLaunch&);
 Expected<RankLaunch> rank_launch_from(const nlohmann::json&);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "schema/outcome.h"
+#include "schema/progress.h"
 #include "schema/trial.h"
 
 namespace sweep {
@@ -39,8 +40,8 @@ struct RankRecord {
   i64 rank = 0;
   Outcome outcome = Outcome::kCrash;  // ok, oom, invalid, crash, unsupported
   std::optional<OomKind> oom_kind;
-  std::string phase;  // where it ended: init, build, first_step, step, done
-  std::string part;   // of an oom, what was going on: build, forward, backward, optimizer, communication
+  std::optional<Phase> phase;  // where it ended
+  std::string part;  // of an oom, what was going on: build, forward, backward, optimizer, communication
   i64 step = 0;
   std::string message;  // of anything but ok
   std::optional<i64> oom_asked_bytes;
@@ -72,6 +73,15 @@ struct RankExit {
   std::string log_tail;  // last lines of its log, when it did not end well
 };
 
+// An error of one of the attempt's GPUs, as its driver reported it meanwhile.
+struct GpuError {
+  std::string host;         // the node
+  std::string gpu;          // UUID
+  std::optional<i64> rank;  // that computes on it
+  i64 xid = 0;              // schema/xid.h
+  bool operator==(const GpuError&) const = default;
+};
+
 // The agent's closing word on an attempt.
 struct AttemptEnd {
   i64 attempt = 0;
@@ -83,6 +93,7 @@ struct AttemptEnd {
   std::string cleanup_failure;  // of an unclean one: what was left
   std::optional<double> util_mean, util_sd, power_mean_w, sm_clock_mhz;  // sampled while measuring
   std::string throttle;
+  std::vector<GpuError> gpu_errors;
   i64 neighbours = 0;  // other attempts that ran on its nodes meanwhile
   i64 started_unix_ns = 0;
   i64 ended_unix_ns = 0;

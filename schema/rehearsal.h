@@ -9,6 +9,11 @@ namespace sweep {
 inline constexpr std::string_view kRehearsalSuffix = ".rehearsal";
 inline constexpr std::string_view kRehearsalLauncher = "rehearsal";  // of its allocations
 
+// What stands on every page and under every table of a rehearsal.
+inline constexpr std::string_view kRehearsedNote =
+    "REHEARSED on phantom GPUs: bytes are those of the real allocator, times are modelled; no GPU was "
+    "measured";
+
 inline bool is_rehearsal(std::string_view sweep) {
   return sweep.ends_with(kRehearsalSuffix);
 }

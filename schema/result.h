@@ -4,6 +4,7 @@
 
 #include "schema/metrics.h"
 #include "schema/outcome.h"
+#include "schema/progress.h"
 
 namespace sweep {
 
@@ -14,7 +15,7 @@ struct Result {
   std::optional<OomKind> oom_kind;
   std::string reason;       // a sentence: cause, rank, phase; empty for ok
   std::optional<i64> rank;  // of the earliest cause
-  std::string phase;
+  std::optional<Phase> phase;
   std::string evidence;  // JSON: testimonies that decided it, log tails
   Metrics metrics;
   i64 finished_unix_ns = 0;

@@ -27,7 +27,7 @@
 #include <string_view>
 #include <vector>
 
-#include "schema/expected.h"
+#include "base/expected.h"
 #include "schema/trial.h"
 
 namespace sweep::spool {
@@ -87,42 +87,5 @@ struct Parsed {
 // Parses whole lines from the start of bytes; never throws on any input; a line longer than max_line is
 // damage.
 Parsed parse(std::string_view bytes, std::size_t max_line = 64u << 20);
-
-// Writer: appends whole lines to one file and syncs. Owns the file's tail: opening cuts a torn last line.
-class Writer {
- public:
-  static Expected<Writer> open(const fs::path& file, std::string allocation, i64 incarnation);
-  Writer(Writer&&) noexcept;
-  Writer& operator=(Writer&&) noexcept;
-  ~Writer();
-  // Appends one line. On a full disk the partial line is cut off again and the error says so; one that cannot be cut off
-  // is ended where the next one begins, so that it takes no other with it. Nothing is appended to a file that somebody cut:
-  // its reader waits behind its end.
-  Expected<i64> append(std::string_view kind, const nlohmann::json& body);  // its sequence number
-  bool displaced()
-      const;  // its path leads to no file, another one or a part of it: nobody reads what is written
-  i64 last_seq() const { return seq_; }  // highest sequence number in the file; 0: none
-
- private:
-  Writer() = default;
-  int fd_ = -1;
-  std::string path_, allocation_;
-  i64 incarnation_ = 0, seq_ = 0;
-  std::uint64_t end_ = 0;  // of the last whole line
-  bool torn_ = false;      // the file ends in a part of a line
-};
-
-// Reads from offset to the end of the file (reopened each time: NFS). An absent file reads as empty.
-Expected<std::string> read_from(const fs::path& file, std::uint64_t offset,
-                                std::size_t max_bytes = 64u << 20);
-// Bytes of a file that is copied piece by piece, found there at offset: what of them is new is appended, so that pieces
-// may come twice. The copy's size after it; a gap is an error. A new file is its owner's alone. Synced only where
-// the pieces cannot be asked for again.
-enum class Copy { kSynced, kUnsynced };
-Expected<std::uint64_t> append_copy(const fs::path& file, std::uint64_t offset, std::string_view bytes, Copy);
-std::uint64_t size_of(const fs::path& file);  // 0: absent
-// Writes bytes to a temporary beside path, syncs, renames over it, syncs the folder.
-Expected<void> write_atomically(const fs::path& path, std::string_view bytes);
-Expected<std::string> read_file(const fs::path& path, std::size_t max_bytes = 64u << 20);
 
 }  // namespace sweep::spool

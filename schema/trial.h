@@ -5,11 +5,11 @@
 #include <string>
 #include <string_view>
 
+#include "base/integers.h"
 #include "schema/model_spec.h"
 
 namespace sweep {
 
-using i64 = std::int64_t;
 using f64 = double;
 using flag = bool;
 using text = std::string;

@@ -2,10 +2,12 @@
 """A trainer in plain eager PyTorch, as a competent user writes it: the yardstick for the training step's speed.
 
 A Llama-like decoder (F.rms_norm, rotary positions from cached tables, F.scaled_dot_product_attention with grouped heads, SwiGLU,
-cross-entropy), fused AdamW, over gloo; how it is spread over the ranks is --parallel:
+cross-entropy), fused AdamW, over gloo, or NCCL with --device cuda; how it is spread over the ranks is --parallel:
   ddp   DistributedDataParallel with gradients as bucket views
   fsdp  fully_shard (FSDP2) of embedding, each block, norm with head, and the root, as torchtitan groups them
   tp    parallelize_module: column- and row-parallel linear layers, vocabulary-parallel embedding, head and loss
+--precision bf16_mixed (fsdp): parameters gathered and products computed in bf16, gradients reduced and weights kept in fp32.
+--compile compiles each block, as torchtitan does.
 One process per rank; rank 0 prints one line of JSON with the median, every timed step, and the first and last loss over all ranks.
 --dump DIR leaves the initial weights as a Hugging Face checkpoint, and the first micro-batches of all ranks as tokens.json, so that
 another implementation can be asked for its loss.
@@ -35,6 +37,9 @@ def parse():
                               seq_len=256, micro_batch_size=2, grad_accum=1, warmup=3, steps=20, bucket_mb=25).items():
         p.add_argument("--" + name.replace("_", "-"), type=int, default=default)
     p.add_argument("--parallel", choices=("ddp", "fsdp", "tp"), default="ddp")
+    p.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    p.add_argument("--precision", choices=("fp32", "bf16_mixed"), default="fp32")
+    p.add_argument("--compile", action="store_true")
     p.add_argument("--dump")
     return p.parse_args()
 
@@ -97,7 +102,7 @@ class Model(nn.Module):
         x = self.embed_tokens(tokens)
         for block in self.blocks:
             x = block(x, self.cos, self.sin)
-        return F.cross_entropy(self.lm_head(self.norm(x)).flatten(0, 1), labels.flatten())
+        return F.cross_entropy(self.lm_head(self.norm(x)).flatten(0, 1).float(), labels.flatten())
 
 
 HUGGING_FACE = {"embed_tokens": "model.embed_tokens", "norm": "model.norm", "lm_head": "lm_head"}
@@ -124,13 +129,17 @@ def dump(model, batches, a):
     (folder / "tokens.json").write_text(json.dumps([row for batch in batches for row in batch[0].tolist()]))
 
 
-def sharded(model, mesh):
-    from torch.distributed.fsdp import fully_shard
-    fully_shard(model.embed_tokens, mesh=mesh)
+def sharded(model, mesh, a):
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+    mixed = dict(param_dtype=torch.bfloat16, reduce_dtype=torch.float32) if a.precision == "bf16_mixed" else {}
+    how = dict(mesh=mesh, mp_policy=MixedPrecisionPolicy(**mixed))
+    fully_shard(model.embed_tokens, **how)
     for block in model.blocks:
-        fully_shard(block, mesh=mesh)
-    fully_shard([model.norm, model.lm_head], mesh=mesh, reshard_after_forward=False)  # backward needs them at once
-    return fully_shard(model, mesh=mesh)
+        if a.compile:
+            block.compile()
+        fully_shard(block, **how)
+    fully_shard([model.norm, model.lm_head], reshard_after_forward=False, **how)  # backward needs them at once
+    return fully_shard(model, **how)
 
 
 def tensor_parallel(model, mesh):
@@ -150,16 +159,16 @@ def spread(model, a):
     """The model over all ranks, and what the loss and its backward run under."""
     if a.parallel == "ddp":
         return DistributedDataParallel(model, gradient_as_bucket_view=True, bucket_cap_mb=a.bucket_mb), contextlib.nullcontext
-    mesh = dist.device_mesh.init_device_mesh("cpu", (a.ranks,))
+    mesh = dist.device_mesh.init_device_mesh(a.device, (a.ranks,))
     if a.parallel == "fsdp":
-        return sharded(model, mesh), contextlib.nullcontext
+        return sharded(model, mesh, a), contextlib.nullcontext
     from torch.distributed.tensor.parallel import loss_parallel
     return tensor_parallel(model, mesh), loss_parallel
 
 
 def groups_of_one_kind(model):
     """Plain and distributed parameters apart: one fused update takes one kind (under tp the norms are plain)."""
-    groups = {}
+    groups: dict[type, list] = {}
     for p in model.parameters():
         groups.setdefault(type(p.data), []).append(p)
     return [{"params": params} for params in groups.values()]
@@ -170,9 +179,14 @@ def tokens_of(a, rank):
     return torch.randint(0, a.vocab, (a.grad_accum, a.micro_batch_size, a.seq_len + 1), generator=generator)
 
 
+def is_spread(a):
+    """One rank on a GPU is sharded too: FSDP2 casts its parameters as it does on several."""
+    return a.ranks > 1 or a.device == "cuda"
+
+
 def gradients_stay(model, a, last):
     """Under accumulation only the last micro-batch's backward exchanges gradients."""
-    if a.ranks == 1 or a.parallel == "tp":
+    if not is_spread(a) or a.parallel == "tp":
         return contextlib.nullcontext()
     if a.parallel == "fsdp":
         model.set_requires_gradient_sync(last)
@@ -181,26 +195,38 @@ def gradients_stay(model, a, last):
 
 
 def mean_over_ranks(losses, a):
-    values = torch.tensor(losses, dtype=torch.float64)
+    values = torch.tensor(losses, dtype=torch.float64, device=a.device)
     if a.ranks > 1 and a.parallel != "tp":
         dist.all_reduce(values)
         values /= a.ranks
     return values.tolist()
 
 
+def join(rank, a, rendezvous):
+    if a.device == "cuda":
+        torch.cuda.set_device(rank)
+        dist.init_process_group("nccl", init_method=rendezvous, rank=rank, world_size=a.ranks, device_id=torch.device("cuda", rank))
+    else:
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        dist.init_process_group("gloo", init_method=rendezvous, rank=rank, world_size=a.ranks)
+
+
 def train(rank, a, rendezvous):
     torch.set_num_threads(a.threads)
     torch.manual_seed(1)
-    model, context = Model(a), contextlib.nullcontext
+    if is_spread(a):
+        join(rank, a, rendezvous)
+    with torch.device(a.device):
+        model, context = Model(a), contextlib.nullcontext
     if a.dump and rank == 0:
         dump(model, [tokens_of(a, other) for other in range(1 if a.parallel == "tp" else a.ranks)], a)
-    if a.ranks > 1:
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-        dist.init_process_group("gloo", init_method=rendezvous, rank=rank, world_size=a.ranks)
+    if is_spread(a):
         model, context = spread(model, a)
     optimizer = torch.optim.AdamW(groups_of_one_kind(model), lr=1e-3, fused=True)
-    data = tokens_of(a, 0 if a.parallel == "tp" else rank)
-    samples, warmup, losses = [], [], []
+    data = tokens_of(a, 0 if a.parallel == "tp" else rank).to(a.device)
+    samples: list[float] = []
+    warmup: list[float] = []
+    losses: list[float] = []
     for step in range(a.warmup + a.steps):
         start = time.perf_counter()
         total = 0.0
@@ -211,13 +237,16 @@ def train(rank, a, rendezvous):
             total += float(loss.detach())
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
+        if a.device == "cuda":
+            torch.cuda.synchronize()
         losses.append(total)
         (samples if step >= a.warmup else warmup).append((time.perf_counter() - start) * 1e3)
     losses = mean_over_ranks(losses, a)
     if rank == 0:
         print(json.dumps({"median_ms": statistics.median(samples), "samples_ms": samples, "loss_first": losses[0],
-                          "loss_last": losses[-1], "warmup_samples_ms": warmup, "torch": torch.__version__, "args": vars(a)}))
-    if a.ranks > 1:
+                          "loss_last": losses[-1], "warmup_samples_ms": warmup, "torch": torch.__version__, "args": vars(a),
+                          "peak_allocated_bytes": torch.cuda.max_memory_allocated() if a.device == "cuda" else None}))
+    if is_spread(a):
         dist.destroy_process_group()
 
 

@@ -71,6 +71,7 @@ def measured_run(command):
     """Output, seconds, and the largest memory that this one child had."""
     process = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, text=True)
     begun = time.monotonic()
+    assert process.stdout
     said = process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)

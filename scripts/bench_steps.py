@@ -98,7 +98,7 @@ def torchrun_command(shape, seq_len, *more):
 
 def in_turns(sides, rounds):
     """Each side's readings, one a round; the order alternates, so that drift of the machine hits all sides alike."""
-    readings = {name: [] for name in sides}
+    readings: dict[str, list[float]] = {name: [] for name in sides}
     for turn in range(rounds):
         for name in sides if turn % 2 == 0 else reversed(list(sides)):
             readings[name].append(sides[name]())

@@ -9,14 +9,19 @@ import sys
 import xml.etree.ElementTree as ElementTree
 
 
+def message_of(case, element):
+    """The `message` of an element of a test case; empty where there is none."""
+    found = case.find(element)
+    return "" if found is None else found.get("message") or ""
+
+
 def skip_reason(case):
     """The sentence after GoogleTest's or a script's `Skipped`, else what ctest says."""
     output = case.findtext("system-out") or ""
     found = re.search(r"(?:: Skipped\n|^SKIPPED: )(.+)", output, re.MULTILINE)
     if found:
         return found.group(1).strip()
-    skipped = case.find("skipped")
-    return (skipped.get("message") if skipped is not None else "") or "no reason given"
+    return message_of(case, "skipped") or "no reason given"
 
 
 def cases_of(case):
@@ -34,10 +39,8 @@ def read_junit(path):
             for _ in range(cases_of(case)):
                 yield "passed", name, ""
         elif status == "fail":
-            failure = case.find("failure")
-            yield "failed", name, (failure.get("message") if failure is not None else "") or "failed"
-        elif status == "notrun" and "SKIP_" in (case.find("skipped").get("message") if case.find("skipped") is not None
-                                                 else ""):
+            yield "failed", name, message_of(case, "failure") or "failed"
+        elif status == "notrun" and "SKIP_" in message_of(case, "skipped"):
             yield "skipped", name, skip_reason(case)
         else:  # not built, disabled: a test that says nothing has not passed
             yield "failed", name, f"did not run ({skip_reason(case)})"

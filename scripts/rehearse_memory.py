@@ -47,7 +47,7 @@ def label(point):
 
 def main():
     bin_dir, db = map(pathlib.Path, sys.argv[1:])
-    families = {"dense": DENSE, "experts": EXPERTS, "small": SMALL}
+    families: dict[str, list] = {"dense": DENSE, "experts": EXPERTS, "small": SMALL}
     points = [{"model": model, **point} for model, listed in families.items() for point in listed]
     grid = {"name": "memory", "base": BASE, "measure": {"warmup_steps": 1, "steps": 1}, "include": points,
             "grid": {"model": MODELS}, "where": ["tp > 1"]}  # the grid names the models; its own points are dropped

@@ -23,8 +23,8 @@ NUMBERS = ("nodes", "dp", "tp", "pp", "zero", "mbs", "gas", "gbs")
 def measured():
     """Rows that ran, with numbers for numbers; the 20 that do not multiply out are left out."""
     with open(REPO / "sweeps/data/playbook_h100_1B_8B.csv", newline="") as file:
-        for row in csv.DictReader(file):
-            row |= {key: int(row[key]) for key in NUMBERS}
+        for text in csv.DictReader(file):
+            row: dict = {**text, **{key: int(text[key]) for key in NUMBERS}}
             if row["status"] == "ok" and row["dp"] * row["mbs"] * row["gas"] == row["gbs"]:
                 yield row
 
@@ -65,7 +65,8 @@ def rehearsed(db):
 
 def compare(rows, results):
     """Prints a line per cell: how many ran, and the three coefficients."""
-    cells, outcomes = collections.defaultdict(list), collections.Counter()
+    cells: dict[tuple, list] = collections.defaultdict(list)
+    outcomes: collections.Counter = collections.Counter()
     for row in rows:
         key = tuple(value for name, value in point(row).items() if name != "sp")
         outcome, rate, predicted, _, reserved = results.get(key, (None,) * 5)
@@ -86,8 +87,8 @@ def compare(rows, results):
         print(f"| {model} | {nodes} | {len(found)} | " + " | ".join(f"{v:.2f}" for v in values.values()) + f" | {ratio:.2f} |")
         for name, value in values.items():
             columns[name].append(value)
-    for name, values in columns.items():
-        print(f"{name}: median {statistics.median(values):.2f}, {min(values):.2f} to {max(values):.2f}")
+    for name, column in columns.items():
+        print(f"{name}: median {statistics.median(column):.2f}, {min(column):.2f} to {max(column):.2f}")
     every = [found for cell in cells.values() for found in cell]
     ratios = [reserved / 1e9 / float(row["mem_gb"]) for row, _, _, reserved in every if row["mem_gb"]]
     print(f"reserved here / memory as charted: median {statistics.median(ratios):.2f}, {min(ratios):.2f} to {max(ratios):.2f}")

@@ -8,6 +8,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
+
+#include "bench_kernels/kernels/block_events.h"
 
 namespace sweep::memory {
 namespace {
@@ -32,6 +35,7 @@ struct Counters {
   std::atomic<std::int64_t> current{0}, peak{0}, ooms{0}, asked{0}, cap{kNoCap};
   std::atomic<std::int64_t> host_current{0}, host_peak{0};
   std::atomic<std::uint32_t> epoch{0};
+  BlockEvents* trace = nullptr;  // of the BlockTrace that lives
 };
 
 // Stands in front of the bytes of a CPU block; alone on kMeta.
@@ -72,6 +76,7 @@ void withdraw(Counters& counters, Tag tag, std::int64_t rounded) {
 
 void leave(Header* header) {
   Counters& counters = *header->counters;
+  if (counters.trace != nullptr && header->tag == Tag::kDevice) counters.trace->freed(header);
   if (header->epoch == counters.epoch.load(std::memory_order_relaxed))
     withdraw(counters, header->tag, header->bytes);
   std::free(header);
@@ -103,6 +108,7 @@ class CountingAllocator final : public c10::Allocator {
     }
     auto* header =
         new (memory) Header{&counters, rounded, counters.epoch.load(std::memory_order_relaxed), tag};
+    if (counters.trace != nullptr && tag == Tag::kDevice) counters.trace->allocated(header, rounded);
     if (has_data) return {header + 1, header + 1, &free_data, c10::Device(type_)};
     return {nullptr, header, &free_header, c10::Device(type_)};
   }
@@ -168,6 +174,19 @@ void start_clean(c10::DeviceType type) {
 void count_this_thread_only() {
   counted_thread = true;
   only_counted_threads.store(true);
+}
+
+BlockTrace::BlockTrace(c10::DeviceType type) : type_(type) {
+  allocator_of(type_).counters.trace = new BlockEvents;
+}
+BlockTrace::~BlockTrace() {
+  delete std::exchange(allocator_of(type_).counters.trace, nullptr);
+}
+void BlockTrace::mark() {
+  allocator_of(type_).counters.trace->mark();
+}
+std::vector<LiveBlocks> BlockTrace::at_peak() const {
+  return allocator_of(type_).counters.trace->at_peak();
 }
 
 ScratchScope::ScratchScope() {

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <new>
 #include <optional>
+#include <vector>
 
 namespace sweep::memory {
 
@@ -44,6 +45,30 @@ void start_clean(c10::DeviceType);
 // From now on blocks that other threads allocate are scratch, for the whole process: a communication library
 // copies on threads of its own, and no GPU would hold those copies at a moment of that thread's choosing.
 void count_this_thread_only();
+
+// Device blocks of one size that lived at the highest point of a trace. Lasting: allocated before the last mark()
+// ahead of that point.
+struct LiveBlocks {
+  std::int64_t bytes = 0;
+  std::int64_t count = 0;
+  bool lasting = false;
+};
+
+// RAII: keeps what is allocated and freed on the device type while it lives. REQUIRES: one thread allocates there, and
+// one trace at a time.
+class BlockTrace {
+ public:
+  explicit BlockTrace(c10::DeviceType);
+  ~BlockTrace();
+  BlockTrace(const BlockTrace&) = delete;
+  BlockTrace& operator=(const BlockTrace&) = delete;
+
+  void mark();                              // a step begins
+  std::vector<LiveBlocks> at_peak() const;  // largest total first
+
+ private:
+  c10::DeviceType type_;
+};
 
 // RAII, per thread, may nest: blocks allocated by this thread while one lives are tagged scratch for their
 // whole life.

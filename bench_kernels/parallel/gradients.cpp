@@ -115,7 +115,10 @@ void Gradients::settle(std::size_t b) {
   State& s = states_[b];
   if (!s.reducing) return;
   s.reducing = false;
+  const bool waits = watch_ && s.reduction.under_way();
+  if (waits) watch_(true);
   s.reduction.wait();
+  if (waits) watch_(false);
   if (plan_.gradients_sharded()) {
     if (s.addition.defined()) s.shard.add_(s.addition);
     s.addition.reset();

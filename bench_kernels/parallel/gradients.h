@@ -7,6 +7,7 @@
 // under way at a time, so that the peak does not depend on timing. What sums beyond the average (BucketPeers::
 // sums) and copies of shards are left for finish(), on the shard.
 #pragma once
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -25,6 +26,8 @@ class Gradients {
   void begin_backward(bool last);  // last: of the step
   void need(std::size_t group, model::Pass);
   void ready(model::Parameters::Id);
+  // Called before (true) and after each wait for a reduction.
+  void watch_waits(std::function<void(bool begins)> watch) { watch_ = std::move(watch); }
   // Waits for everything; the parts are then the average over all tokens of the step.
   void finish();
 
@@ -58,6 +61,7 @@ class Gradients {
   std::size_t next_to_launch_ = 0;
   std::optional<std::size_t> flight_;  // ZeRO 2 and 3: the bucket under way
   bool last_ = false;
+  std::function<void(bool)> watch_;
 };
 
 }  // namespace sweep::parallel

@@ -30,6 +30,11 @@ class ModelState final : public model::Keeper {
   void need(std::size_t group, model::Pass) override;
   void done(std::size_t group, model::Pass) override;
 
+  // Called before (true) and after each wait for a gather or a reduction.
+  void watch_waits(const std::function<void(bool begins)>& watch) {
+    values_.watch_waits(watch);
+    gradients_.watch_waits(watch);
+  }
   void begin_step() { gradients_.begin_step(); }
   // last: the step's last backward of this stage; its gradients are complete.
   void begin_backward(bool last) { gradients_.begin_backward(last); }

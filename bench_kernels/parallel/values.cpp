@@ -66,6 +66,13 @@ void Values::drop_copy(std::size_t b) {
   states_[b].copy = Copy::kAbsent;
 }
 
+void Values::wait_for(comm::Pending& gather) {
+  const bool watched = watch_ && gather.under_way();
+  if (watched) watch_(true);
+  gather.wait();
+  if (watched) watch_(false);
+}
+
 void Values::need(std::size_t group, Pass pass) {
   if (!plan_.copies || pass == Pass::kBackwardWeights) return;
   const bool forward = pass == Pass::kForward;
@@ -78,7 +85,7 @@ void Values::need(std::size_t group, Pass pass) {
   }
   for (const std::size_t b : read_by_[group]) {
     State& s = states_[b];
-    s.gather.wait();
+    wait_for(s.gather);
     s.copy = Copy::kThere;
     if (forward && kept(s)) ++s.in_use;
   }
@@ -106,7 +113,7 @@ void Values::start_spread(std::size_t b) {
 }
 
 void Values::finish_spread() {
-  for (State& s : states_) s.spread.wait();
+  for (State& s : states_) wait_for(s.spread);
 }
 
 at::Tensor Values::whole(std::size_t b) const {

@@ -6,6 +6,7 @@
 // gives it back, and the next groups in the order of use are started ahead. Storage is taken when a gather
 // starts, so that peaks do not depend on timing.
 #pragma once
+#include <functional>
 #include <vector>
 
 #include "bench_kernels/model/stage.h"
@@ -20,6 +21,8 @@ class Values {
 
   void need(std::size_t group, model::Pass);
   void done(std::size_t group, model::Pass);
+  // Called before (true) and after each wait for a gather, in need() and finish_spread().
+  void watch_waits(std::function<void(bool begins)> watch) { watch_ = std::move(watch); }
 
   // What this rank's optimizer updates: its part of the values that last.
   at::Tensor part(std::size_t bucket) const;
@@ -50,6 +53,7 @@ class Values {
   bool kept(const State& s) const { return !plan_.reshard || s.readers > 1; }
   void start_copy(std::size_t bucket);
   void drop_copy(std::size_t bucket);
+  void wait_for(comm::Pending&);
 
   model::Parameters& parameters_;
   const StatePlan& plan_;
@@ -59,6 +63,7 @@ class Values {
   std::vector<State> states_;
   std::vector<at::Tensor> masters_;
   std::vector<std::vector<std::size_t>> read_by_;  // buckets, per group
+  std::function<void(bool)> watch_;
 };
 
 }  // namespace sweep::parallel

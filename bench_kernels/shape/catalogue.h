@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "schema/expected.h"
+#include "base/expected.h"
 #include "schema/model_spec.h"
 #include "schema/trial.h"
 

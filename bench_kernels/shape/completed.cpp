@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/expected.h"
 #include "bench_kernels/shape/catalogue.h"
 
 namespace sweep::shape {
@@ -106,10 +107,9 @@ Expected<void> complete_head_dim(ModelSpec& m) {
 
 Expected<ModelSpec> completed(ModelSpec m) {
   if (auto ok = imply_family(m); !ok) return tl::unexpected(ok.error());
-  if (auto ok = check_ranges(m); !ok) return tl::unexpected(ok.error());
-  if (m.rope_scaling)
-    if (auto ok = check_rope_scaling(*m.rope_scaling); !ok) return tl::unexpected(ok.error());
-  if (auto ok = complete_head_dim(m); !ok) return tl::unexpected(ok.error());
+  SWEEP_TRY(check_ranges(m));
+  if (m.rope_scaling) SWEEP_TRY(check_rope_scaling(*m.rope_scaling));
+  SWEEP_TRY(complete_head_dim(m));
   return m;
 }
 

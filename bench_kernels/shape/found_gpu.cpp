@@ -17,6 +17,14 @@ std::pair<int, int> version(const std::string& dotted) {
 // Drivers keep a few per cent, and catalogues round; products of one architecture differ by more than that.
 constexpr double kMemoryTolerance = 0.12;
 
+// Another hardware of the catalogue whose driver calls it so: products of one architecture and memory differ in speed.
+const Hardware* known_as(const Hardware& declared, const std::string& name) {
+  if (name.empty()) return nullptr;
+  const auto all = all_hardware();
+  const auto found = std::ranges::find(all, name, &Hardware::gpu);
+  return found == all.end() || found->gpu == declared.gpu ? nullptr : &*found;
+}
+
 }  // namespace
 
 bool has_code_for(const std::vector<std::string>& archs, const std::string& compute_capability) {
@@ -41,6 +49,9 @@ std::optional<std::string> not_the_declared(const Hardware& declared, const Foun
         "{} is declared, which has compute capability {}; a {} is there, with {}: name the hardware it is "
         "(`sweep hardware`)",
         declared.name, declared.compute_capability, found.name, found.compute_capability);
+  if (const Hardware* other = known_as(declared, found.name))
+    return fmt::format("{} is declared; a {} is there, which is {}: name that in the grid", declared.name,
+                       found.name, other->name);
   if (!declared.memory_bytes || !found.memory_bytes) return std::nullopt;
   constexpr double kGib = 1u << 30;
   const double wanted = static_cast<double>(*declared.memory_bytes) / kGib,

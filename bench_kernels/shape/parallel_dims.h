@@ -6,7 +6,7 @@
 #pragma once
 #include <vector>
 
-#include "schema/expected.h"
+#include "base/expected.h"
 #include "schema/trial.h"
 
 namespace sweep::shape {

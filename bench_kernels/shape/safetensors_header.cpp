@@ -10,6 +10,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/expected.h"
+
 namespace sweep::shape {
 
 namespace {
@@ -204,7 +206,7 @@ Expected<SafetensorsHeader> parse_safetensors_header(std::string_view bytes, std
 
   SafetensorsHeader header{std::move(reader.entries)};
   for (const SafetensorsEntry& e : header.tensors) {
-    if (auto fine = check_extent(e); !fine) return tl::unexpected(fine.error());
+    SWEEP_TRY(check_extent(e));
   }
   std::sort(header.tensors.begin(), header.tensors.end(), [](const auto& a, const auto& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);

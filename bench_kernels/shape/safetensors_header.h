@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "schema/expected.h"
+#include "base/expected.h"
 
 namespace sweep::shape {
 

@@ -1,8 +1,8 @@
 // The simulation of a pipeline schedule: when each computation runs, whether anything waits for ever, how many
 // micro-batches are in flight, and how much of the time is bubble. Pure.
 #pragma once
+#include "base/expected.h"
 #include "bench_kernels/shape/schedule.h"
-#include "schema/expected.h"
 
 namespace sweep::shape {
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/expected.h"
+#include "base/files.h"
 #include "bench_kernels/comm/forked_ranks.h"
 #include "bench_kernels/model/stage.h"
 #include "bench_kernels/shape/catalogue.h"
@@ -29,7 +31,7 @@ struct Sequences {
 };
 
 Expected<Sequences> read_tokens(const fs::path& file, i64 vocab) {
-  const auto text = spool::read_file(file);
+  const auto text = files::read(file);
   if (!text) return tl::unexpected(text.error());
   const auto list = parse_json(*text);
   if (!list) return fail(file.string() + ": " + list.error().message + ".");
@@ -59,7 +61,7 @@ Expected<Trial> trial_of(Trial t, const ModelSpec& spec, const Sequences& sequen
   t.seq_len = sequences.length;
   t.global_batch_size = static_cast<i64>(sequences.rows.size());
   t.nodes = 1, t.gpus_per_node = t.world();
-  if (const auto dims = shape::ParallelDims::make(t); !dims) return tl::unexpected(dims.error());
+  SWEEP_TRY(shape::ParallelDims::make(t));
   if (t.world() > kMostRanks)
     return fail("a check runs on at most " + std::to_string(kMostRanks) + " ranks of this machine, not on " +
                 std::to_string(t.world()) + ".");
@@ -144,7 +146,7 @@ json merged(const std::vector<json>& ranks, const std::map<std::string, std::str
 
 Expected<std::string> check(const fs::path& checkpoint_dir, const fs::path& tokens_json,
                             const Trial& layout) {
-  const auto config = spool::read_file(checkpoint_dir / "config.json");
+  const auto config = files::read(checkpoint_dir / "config.json");
   if (!config) return tl::unexpected(config.error());
   const auto spec = shape::model_from_config_json(*config);
   if (!spec) return fail((checkpoint_dir / "config.json").string() + ": " + spec.error().message);

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "schema/expected.h"
+#include "base/expected.h"
 #include "schema/trial.h"
 
 namespace sweep::step {

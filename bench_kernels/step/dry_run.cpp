@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/kernels/ops.h"
@@ -40,42 +41,67 @@ i64 cublas_workspace(const Trial& trial) {
   return large ? i64{4096 * 8} << 10 : i64{4096 * 2 + 16 * 8} << 10;
 }
 
-i64 peak_of_rank(const Trial& trial, i64 rank) {
+struct Peak {
+  i64 bytes = 0;
+  std::vector<memory::LiveBlocks> blocks;  // where they were asked for
+};
+
+Peak peak_of_rank(const Trial& trial, i64 rank, bool tensors) {
   const i64 before = memory::stats(c10::DeviceType::Meta).current;
   memory::reset_peak(c10::DeviceType::Meta);
   const auto dims = shape::ParallelDims::make(trial);
   TORCH_CHECK(dims.has_value(), dims.error().message);
   const parallel::Mesh mesh = parallel::pretend(*dims, rank);
+  std::optional<memory::BlockTrace> trace;
+  if (tensors) trace.emplace(c10::DeviceType::Meta);
   TrainStep step(trial, at::kMeta, mesh, nullptr);
-  for (int i = 0; i < 2; ++i) step.run();
-  return memory::stats(c10::DeviceType::Meta).peak - before;
+  for (int i = 0; i < 2; ++i) {
+    if (trace) trace->mark();
+    step.run();
+  }
+  const i64 peak = memory::stats(c10::DeviceType::Meta).peak - before;
+  return {peak, trace ? trace->at_peak() : std::vector<memory::LiveBlocks>{}};
 }
 
 // Ranks differ by their stage of the pipeline only.
-std::vector<i64> peaks_of_stages(const Trial& trial) {
-  std::vector<i64> peaks;
+std::vector<Peak> peaks_of_stages(const Trial& trial, bool tensors) {
+  std::vector<Peak> peaks;
   for (i64 stage = 0; stage < trial.pp; ++stage) {
     const shape::ParallelDims dims{trial.dp, trial.tp, trial.pp, trial.cp, trial.ep, trial.dp};
-    peaks.push_back(peak_of_rank(trial, dims.rank_at({0, 0, 0, stage})));
+    peaks.push_back(peak_of_rank(trial, dims.rank_at({0, 0, 0, stage}), tensors));
   }
   return peaks;
 }
 
+nlohmann::json listed(const std::vector<memory::LiveBlocks>& blocks) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const auto& [bytes, count, lasting] : blocks)
+    list.push_back({{"bytes", bytes}, {"count", count}, {"lasting", lasting}});
+  return list;
+}
+
+nlohmann::json answer_of(const Trial& trial, Backend backend, const std::vector<Peak>& peaks, bool tensors) {
+  const i64 workspace = backend == Backend::kCuda ? cublas_workspace(trial) : 0;
+  std::vector<i64> bytes;
+  for (const Peak& peak : peaks) bytes.push_back(peak.bytes + workspace);
+  const auto fullest = std::max_element(bytes.begin(), bytes.end());
+  nlohmann::json answer{{"trial", trial_id(trial)},
+                        {"backend", backend == Backend::kCuda ? "cuda" : "cpu"},
+                        {"peak_bytes", bytes},
+                        {"peak_rank_bytes", *fullest}};
+  if (tensors) answer["peak_tensors"] = listed(peaks[static_cast<size_t>(fullest - bytes.begin())].blocks);
+  return answer;
+}
+
 }  // namespace
 
-Expected<std::string> dry_run_line(const Trial& trial, Backend backend) {
+Expected<std::string> dry_run_line(const Trial& trial, Backend backend, bool tensors) {
   const auto type = backend == Backend::kCuda ? c10::DeviceType::CUDA : c10::DeviceType::CPU;
   if (const auto sentence = unsupported(trial, type)) return fail(*sentence);
   const PathScope path(backend);
   memory::install(c10::DeviceType::Meta);
   try {
-    auto peaks = peaks_of_stages(trial);
-    if (backend == Backend::kCuda)
-      for (i64& peak : peaks) peak += cublas_workspace(trial);
-    return dump({{"trial", trial_id(trial)},
-                 {"backend", backend == Backend::kCuda ? "cuda" : "cpu"},
-                 {"peak_bytes", peaks},
-                 {"peak_rank_bytes", *std::max_element(peaks.begin(), peaks.end())}});
+    return dump(answer_of(trial, backend, peaks_of_stages(trial, tensors), tensors));
   } catch (const c10::Error& e) {
     return fail(std::string("the dry run failed: ") + e.what_without_backtrace());
   }

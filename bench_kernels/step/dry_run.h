@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "schema/expected.h"
+#include "base/expected.h"
 #include "schema/trial.h"
 
 namespace sweep::step {
@@ -15,7 +15,8 @@ enum class Backend { kCpu, kCuda };  // whose kernels' allocations are counted
 // {"trial": id, "backend": "cpu" | "cuda", "peak_bytes": [per stage], "peak_rank_bytes": their maximum}. With
 // cpu the peak is that of the CPU run to the byte (shm backend); with cuda it counts what LibTorch's allocator is asked
 // for, cuBLAS's workspace included, in blocks of 512 bytes (a block that it does not split may be up to 1 MiB larger). Installs the counting allocator for meta
-// tensors.
-Expected<std::string> dry_run_line(const Trial&, Backend);
+// tensors. With `tensors` also "peak_tensors": [{"bytes", "count", "lasting"}], the blocks that live at the peak of the
+// fullest stage by their size; lasting: from before the step.
+Expected<std::string> dry_run_line(const Trial&, Backend, bool tensors = false);
 
 }  // namespace sweep::step

@@ -8,6 +8,8 @@
 #include <set>
 #include <stdexcept>
 
+#include "base/expected.h"
+#include "base/files.h"
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
@@ -19,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 Expected<std::set<std::string>> shard_names(const fs::path& index) {
-  const auto text = spool::read_file(index);
+  const auto text = files::read(index);
   if (!text) return tl::unexpected(text.error());
   const auto json = parse_json(*text);
   if (!json) return fail(index.string() + ": " + json.error().message + ".");
@@ -106,7 +108,7 @@ Expected<Checkpoint> Checkpoint::open(const fs::path& folder) {
     files = std::move(*names);
   }
   for (const std::string& name : files) {
-    if (auto added = checkpoint.add_file(folder / name); !added) return tl::unexpected(added.error());
+    SWEEP_TRY(checkpoint.add_file(folder / name));
   }
   return checkpoint;
 }

@@ -6,9 +6,9 @@
 #include <map>
 #include <string>
 
+#include "base/expected.h"
 #include "bench_kernels/model/parameters.h"
 #include "bench_kernels/shape/safetensors_header.h"
-#include "schema/expected.h"
 
 namespace sweep::step {
 

@@ -129,6 +129,9 @@ struct TrainStep::Impl {
     parallel::Pipeline::Moment kind = parallel::Pipeline::Moment::kBegins;
     shape::Act act = shape::Act::kForward;
   };
+  struct Wait {
+    PartClock::Mark begin = 0, end = 0;
+  };
   Impl(const Trial& t, at::Device device, const parallel::Mesh& mesh, std::function<void(Part)> on_part,
        optim::AdamWOptions adamw, const Given& given)
       : trial(t),
@@ -142,6 +145,17 @@ struct TrainStep::Impl {
     batch = make_batch(t, device, mesh.place(),
                        given.tokens ? given.tokens : synthetic_tokens(kSeed, t.spec.vocab_size));
     total = at::zeros({1}, at::TensorOptions(device).dtype(at::kDouble));
+    for (const auto& part : pipeline.parts())
+      part->state.watch_waits([this](bool begins) { wait_of_zero(begins); });
+  }
+
+  // What ZeRO waits for within forward, backward and the update. The end of the averaging is timed as a whole.
+  void wait_of_zero(bool begins) {
+    if (!times_waits) return;
+    if (begins)
+      waits.push_back({clock.mark(), 0});
+    else
+      waits.back().end = clock.mark();
   }
 
   void begin(Part part) const {
@@ -170,6 +184,8 @@ struct TrainStep::Impl {
   at::Tensor total;
   PartClock clock;
   std::vector<Stretch> stretches;
+  std::vector<Wait> waits;
+  bool times_waits = false;
 };
 
 void TrainStep::Impl::watch(parallel::Pipeline::Moment moment, shape::Act act) {
@@ -185,7 +201,7 @@ void TrainStep::Impl::watch(parallel::Pipeline::Moment moment, shape::Act act) {
 }
 
 // Forward and backward are computation; a wait for another stage is neither. Backward ends when its gradients
-// are averaged; what of that comes after its last computation is exposed communication.
+// are averaged; what of that comes after its last computation is exposed communication, and so are ZeRO's waits before.
 StepTimes TrainStep::Impl::times(const Marks& at) const {
   StepTimes times;
   std::int64_t waited = 0;
@@ -196,6 +212,7 @@ StepTimes TrainStep::Impl::times(const Marks& at) const {
     else
       (s.act == shape::Act::kForward ? times.forward_ns : times.backward_ns) += span;
   }
+  for (const Wait& w : waits) waited += clock.span_ns(w.begin, w.end);
   times.backward_ns += clock.span_ns(stretches.back().end, at.averaged);
   times.optimizer_ns = clock.span_ns(at.averaged, at.last);
   times.step_ns = clock.span_ns(at.first, at.last);
@@ -217,20 +234,25 @@ StepTimes TrainStep::run() {
   Impl& s = *impl_;
   s.clock.restart();
   s.stretches.clear();
+  s.waits.clear();
   s.total.zero_();
   for (const auto& part : s.pipeline.parts()) part->stage.routing_load() = {};
   Impl::Marks at;
   at.first = s.clock.mark();
+  s.times_waits = true;
   s.pipeline.run([&s](i64 micro) { return s.micro_step(micro); },
                  [&s](parallel::Pipeline::Moment moment, shape::Act act) { s.watch(moment, act); });
+  s.times_waits = false;
   if (!s.mesh[shape::Dimension::kWorld].alone()) s.begin(Part::kCommunication);
   at.computed = s.clock.mark();
   for (const auto& part : s.pipeline.parts()) part->state.finish_gradients();
   at.averaged = s.clock.mark();
+  s.times_waits = true;
   s.begin(Part::kOptimizer);
   const auto coefficient = s.guard.judge(s.pipeline.states());
   if (coefficient)
     for (const auto& part : s.pipeline.parts()) part->state.update(*coefficient);
+  s.times_waits = false;
   at.last = s.clock.mark();
   s.clock.wait(at.last);
   s.begin(Part::kNone);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "base/files.h"
 #include "orchestrator/launch/commands.h"
 #include "orchestrator/launch/orchestrator_script.h"
 #include "orchestrator/launch/slurm_options.h"
@@ -51,7 +52,7 @@ Expected<fs::path> write_script(const launch::OrchestratorJob& job, const std::s
   std::error_code ec;
   fs::create_directories(file.parent_path(), ec);
   if (ec) return fail(fmt::format("{}: cannot be made: {}", file.parent_path().string(), ec.message()));
-  return spool::write_atomically(file, *script).map([&] { return file; });
+  return files::write_atomically(file, *script).map([&] { return file; });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "orchestrator/cli/status_board.h"
 #include "schema/codec.h"
 #include "schema/columns.h"
+#include "schema/rehearsal.h"
 
 namespace sweep::cli {
 namespace {
@@ -65,7 +66,7 @@ json result_json(const Result& r) {
           {"oom_kind", r.oom_kind ? json(to_string(*r.oom_kind)) : json(nullptr)},
           {"reason", text_or_null(r.reason)},
           {"rank", or_null(r.rank)},
-          {"phase", text_or_null(r.phase)},
+          {"phase", r.phase ? json(to_string(*r.phase)) : json(nullptr)},
           {"finished", utc_time(r.finished_unix_ns)},
           {"metrics", metrics_json(r.metrics)},
           {"evidence", evidence_json(r.evidence)}};
@@ -103,6 +104,7 @@ Expected<json> status_json(const Opened& opened, const run::Snapshot& shot) {
   for (const auto& row : seen->rows) events.push_back(event_json(row));
   const auto& counts = shot.counts;
   return json{{"sweep", opened.sweep.name},
+              {"rehearsed", is_rehearsal(opened.sweep.name)},
               {"question", text_or_null(opened.sweep.question)},
               {"grid", text_or_null(opened.sweep.grid_path)},
               {"created", utc_time(opened.sweep.created_unix_ns)},
@@ -132,6 +134,7 @@ json explain_json(const report::ExplainView& view, const std::string& sweep) {
                         {"final", view.final_attempt == each.id},
                         {"result", each.result ? result_json(*each.result) : json(nullptr)}});
   return {{"sweep", sweep},
+          {"rehearsed", is_rehearsal(sweep)},
           {"trial", entry.id},
           {"source", text_or_null(entry.source)},
           {"configuration", to_json(entry.trial)},

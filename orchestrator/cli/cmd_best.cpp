@@ -8,6 +8,8 @@
 #include "orchestrator/cli/command.h"
 #include "orchestrator/report/best.h"
 #include "orchestrator/report/launch_flags.h"
+#include "orchestrator/report/rehearsed.h"
+#include "schema/rehearsal.h"
 
 namespace sweep::cli {
 namespace {
@@ -73,10 +75,12 @@ int best(Io& io, const BestCommand& o) {
   const auto differ = report::varying(*columns);
   if (o.by.empty()) options.group_by = report::comparable_groups(differ);
   for (const auto& field : differ) options.form.swept.push_back(field.name());
+  options.rehearsed = is_rehearsal(opened->sweep.name);
   options.form.measure = report::measure_of(opened->sweep.options_json);
   const auto groups = report::best(*columns, options,
                                    [&](std::span<const i64> entries) { return store.results_of(entries); });
   if (!groups) return refuse(io, groups.error());
+  if (!o.tool.empty()) io.err << report::rehearsed_line(options.rehearsed);
   if (!o.tool.empty()) return print_forms(io, o.tool, *groups);
   const auto known = provenance_of_winners(store, opened->sweep.id, *groups);
   if (!known) return refuse(io, known.error());

@@ -7,6 +7,7 @@
 #include <ostream>
 #include <thread>
 
+#include "base/expected.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/holder.h"
 #include "orchestrator/cli/launchers.h"
@@ -16,7 +17,7 @@
 #include "orchestrator/launch/slurm_script.h"
 #include "orchestrator/launch/slurm_state.h"
 #include "orchestrator/launch/ssh_leftovers.h"
-#include "schema/attempt_token.h"
+#include "runtime/attempt_token.h"
 #include "schema/codec.h"
 #include "schema/frame.h"
 
@@ -104,7 +105,7 @@ Expected<Leftovers> find(store::Store& store, const std::string& db, Io& io) {
     out.jobs.insert(out.jobs.end(), jobs->begin(), jobs->end());
     for (const auto& row : *rows)
       if (!marked_processes(allocation_key(row.id, row.spool)).empty()) out.allocations.push_back(row);
-    if (auto looked = look_far(sweep, *rows, out); !looked) return tl::unexpected(looked.error());
+    SWEEP_TRY(look_far(sweep, *rows, out));
     const auto open = store.open_allocations(sweep.id);
     if (!open) return tl::unexpected(open.error());
     for (const auto& row : *open)

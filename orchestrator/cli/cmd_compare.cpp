@@ -11,7 +11,9 @@
 #include "orchestrator/report/best.h"
 #include "orchestrator/report/compare.h"
 #include "orchestrator/report/format.h"
+#include "orchestrator/report/rehearsed.h"
 #include "schema/codec.h"
+#include "schema/rehearsal.h"
 
 namespace sweep::cli {
 namespace {
@@ -72,6 +74,22 @@ void say_differences(Io& io, const Side& a, const Side& b) {
   }
 }
 
+// "A", "B", "A and B"; empty: both were measured.
+std::string rehearsed_sides(const Side& a, const Side& b) {
+  const bool first = is_rehearsal(a.sweep.name), second = is_rehearsal(b.sweep.name);
+  return first && second ? "A and B" : first ? "A" : second ? "B" : "";
+}
+
+// For programs. `sides`: a column that names them where one was rehearsed.
+Table comparison(const report::Comparison& found, const report::CompareOptions& options,
+                 const std::string& sides) {
+  Table table = report::compare_table(found, options);
+  if (sides.empty()) return table;
+  table.columns.emplace_back("rehearsed");
+  for (auto& row : table.rows) row.emplace_back(sides);
+  return table;
+}
+
 int compare_sweeps(Io& io, CompareCommand o) {
   if (!o.fail_on.empty()) {
     const auto share = report::parse_share(o.fail_on, "regression");
@@ -90,14 +108,16 @@ int compare_sweeps(Io& io, CompareCommand o) {
     return refuse(io, {fmt::format("'{}' and '{}' have no configuration in common ({} and {} configurations)",
                                    report::safe_text(a->sweep.name), report::safe_text(b->sweep.name),
                                    a->rows.size(), b->rows.size())});
+  const auto sides = rehearsed_sides(*a, *b);
   Expected<void> written;
   if (o.json)
-    written = exports::write_json(io.out, report::compare_table(*found, o.options));
+    written = exports::write_json(io.out, comparison(*found, o.options, sides));
   else if (o.csv)
-    written = exports::write_csv(io.out, report::compare_table(*found, o.options), {});
+    written = exports::write_csv(io.out, comparison(*found, o.options, sides), {});
   else
-    written =
-        write_output(io, "", report::compare_text(*found, o.options, io.out_is_terminal ? io.width : 0));
+    written = write_output(io, "",
+                           report::compare_text(*found, o.options, io.out_is_terminal ? io.width : 0) +
+                               (sides.empty() ? "" : sides + ": " + report::rehearsed_line(true)));
   if (!written) return refuse(io, written.error());
   say_differences(io, *a, *b);
   if (o.json || o.csv)

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "base/expected.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/driving.h"
 #include "orchestrator/cli/holder.h"
@@ -101,12 +102,11 @@ class Confirmation {
   Expected<int> run() {
     auto wanted = confirming(sweep_, o_, measure_);
     if (!wanted) return tl::unexpected(wanted.error());
-    if (auto free = check_name_is_free(store_, *wanted, sweep_.name); !free)
-      return tl::unexpected(free.error());
+    SWEEP_TRY(check_name_is_free(store_, *wanted, sweep_.name));
     auto made = store_.ensure_sweep(*wanted);
     if (!made) return tl::unexpected(made.error());
     confirming_ = std::move(*made);
-    if (auto planned = choose_plan(); !planned) return tl::unexpected(planned.error());
+    SWEEP_TRY(choose_plan());
     for (std::size_t round = 0;; ++round) {
       auto all = remeasured(store_, confirming_.id, best_, measure_, o_.metric);
       if (!all) return tl::unexpected(all.error());
@@ -147,7 +147,7 @@ class Confirmation {
     const auto synced = store_.sync_plan(confirming_.id, rotated(plan_, visits), measure_);
     if (!synced) return tl::unexpected(synced.error());
     const Outcome ok[] = {Outcome::kOk};
-    if (auto again = store_.reopen(confirming_.id, ok); !again) return tl::unexpected(again.error());
+    SWEEP_TRY(store_.reopen(confirming_.id, ok));
     io_.err << fmt::format("{}: allocation {} of {}, {} configurations, {} x {} steps each\n",
                            confirming_.name, visits + 1, o_.allocations, plan_.size(), measure_.repeats,
                            measure_.steps);

@@ -5,10 +5,12 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "base/files.h"
 #include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/doctor_cluster.h"
 #include "orchestrator/cli/doctor_rules.h"
+#include "orchestrator/cli/rehearsal_check.h"
 #include "orchestrator/cli/selftest_results.h"
 #include "orchestrator/launch/capture.h"
 #include "schema/codec.h"
@@ -59,6 +61,14 @@ void check_folders(const SweepSelector& where, std::vector<Finding>& findings) {
          folder.string() + " is on a network filesystem: no WAL; one host at a time holds the lease"});
 }
 
+// A machine that cannot rehearse can still run.
+Finding judge_rehearsal() {
+  const auto facts = rehearsal_facts(program_dir() / "sweep-rank");
+  if (const auto why = cannot_rehearse(facts, kRehearsedRanks)) return {"rehearsals", Health::kWarning, *why};
+  return {"rehearsals", Health::kGood,
+          fmt::format("`sweep run --rehearse` can run: phantom GPUs in {}", facts.phantoms.string())};
+}
+
 // One line each, or JSON; the exit code. `strategies`: with the table of what was tested where.
 int tell(Io& io, const std::vector<Finding>& findings, bool as_json, bool strategies) {
   const auto here = read_proofs(state_folder() / "selftest.json");
@@ -96,6 +106,7 @@ int examine(Io& io, const SweepSelector& where, bool as_json) {
                                     rank.contains("cuda") ? text_of(rank, "cuda") : "none")});
   for (auto& finding : judge_gpus(node, rank)) findings.push_back(std::move(finding));
   check_folders(where, findings);
+  findings.push_back(judge_rehearsal());
   return tell(io, findings, as_json, true);
 }
 

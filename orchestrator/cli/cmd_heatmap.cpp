@@ -4,11 +4,13 @@
 #include <ostream>
 #include <sstream>
 
+#include "base/expected.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/export/csv.h"
 #include "orchestrator/report/filter.h"
 #include "orchestrator/report/heatmap.h"
 #include "orchestrator/report/png.h"
+#include "orchestrator/report/rehearsed.h"
 
 namespace sweep::cli {
 namespace {
@@ -29,8 +31,7 @@ Expected<std::string> rendered(const std::string& ending, const report::Heatmap&
   if (ending == ".svg") return report::to_svg(map);
   if (ending == ".png") return report::to_png(report::to_svg(map), kPngScale);
   std::ostringstream text;
-  if (const auto done = exports::write_csv(text, report::cells_table(map), {}); !done)
-    return tl::unexpected<Error>(done.error());
+  SWEEP_TRY(exports::write_csv(text, report::cells_table(map), {}));
   return text.str();
 }
 
@@ -60,6 +61,7 @@ int draw(Io& io, const HeatmapCommand& o) {
         "cells are of {} alone, for they would not compare; --only {}=VALUES chooses, several mix{}\n", text,
         map->slices.front().axis.name(), ending == ".html" ? ", and so does the page" : "");
   }
+  io.err << report::rehearsed_line(map->rehearsed);
   if (const auto text = report::mix_warning(*map); !text.empty()) io.err << text << "\n";
   return kAnswered;
 }

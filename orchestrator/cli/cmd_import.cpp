@@ -3,11 +3,11 @@
 
 #include <ostream>
 
+#include "base/input_file.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/import/import.h"
 #include "orchestrator/metrics/derive.h"
 #include "orchestrator/report/format.h"
-#include "schema/input_file.h"
 
 namespace sweep::cli {
 namespace {

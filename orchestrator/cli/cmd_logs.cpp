@@ -3,6 +3,7 @@
 
 #include <ostream>
 
+#include "base/files.h"
 #include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/holder.h"
@@ -39,7 +40,7 @@ int logs(Io& io, const LogOptions& o) {
                                    chosen->attempt.trial.world() - 1)});
   const auto spool_root = std::filesystem::absolute(o.where.db).string() + ".spool";
   const auto dir = spool::attempt_dir(std::filesystem::path(spool_root) / chosen->allocation, chosen->id);
-  const auto bytes = spool::read_file(spool::rank_log(dir, o.rank));
+  const auto bytes = files::read(spool::rank_log(dir, o.rank));
   if (!bytes) return refuse(io, bytes.error());
   if (o.json) {
     print_document(io, {{"trial", *id},

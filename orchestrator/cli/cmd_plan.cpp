@@ -10,12 +10,16 @@
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/gpu_hours.h"
 #include "orchestrator/cli/planning.h"
+#include "orchestrator/cli/rehearsed_plan.h"
 #include "orchestrator/cli/show_scripts.h"
+#include "orchestrator/export/csv.h"
 #include "orchestrator/grid/site.h"
 #include "orchestrator/report/explain.h"
 #include "orchestrator/report/format.h"
+#include "orchestrator/report/rehearsed.h"
 #include "orchestrator/report/tables.h"
 #include "schema/codec.h"
+#include "schema/rehearsal.h"
 
 namespace sweep::cli {
 namespace {
@@ -23,7 +27,7 @@ namespace {
 struct PlanOptions {
   std::string grid;
   std::uint64_t max_points = grid::ReadOptions{}.max_points;
-  bool list = false, json = false, sbatch = false;
+  bool list = false, json = false, csv = false, sbatch = false;
   SweepSelector where;
 };
 
@@ -39,7 +43,7 @@ ResultRow as_row(const PlanEntry& entry) {
   return row;
 }
 
-void print_json(Io& io, const std::vector<PlanEntry>& entries) {
+void print_json(Io& io, const std::vector<PlanEntry>& entries, const RehearsedTrials& rehearsed) {
   for (const auto& entry : entries) {
     nlohmann::json j = {{"id", entry.id},
                         {"trial", to_json(entry.trial)},
@@ -54,6 +58,11 @@ void print_json(Io& io, const std::vector<PlanEntry>& entries) {
     number("predicted_bytes", entry.predicted.bytes);
     number("predicted_ms", entry.predicted.step_ms);
     number("predicted_seconds", entry.predicted.seconds);
+    const auto found = rehearsed.find(entry.id);
+    const bool there = found != rehearsed.end();
+    j["rehearsed_outcome"] = there ? nlohmann::json(to_string(found->second.outcome)) : nullptr;
+    number("rehearsed_allocated_bytes", there ? found->second.allocated_bytes : std::nullopt);
+    number("rehearsed_reserved_bytes", there ? found->second.reserved_bytes : std::nullopt);
     io.out << dump(j) << '\n';
   }
 }
@@ -68,6 +77,44 @@ void print_pruned(Io& io, const std::vector<PlanEntry>& entries) {
   }
   for (const auto& [rule, seen] : rules)
     io.out << fmt::format("  {:>6}  {:<14} e.g. {}\n", seen.first, rule, report::safe_text(seen.second));
+}
+
+// Every trial with what varies, the prediction and, where there is one, its rehearsal.
+Expected<Table> plan_table(const std::vector<PlanEntry>& entries, const RehearsedTrials& rehearsed) {
+  std::vector<ResultRow> rows;
+  for (const auto& entry : entries) rows.push_back(as_row(entry));
+  report::TableOptions options;
+  options.metrics = {"predicted_ms", "predicted_bytes"};
+  auto table = report::select(rows, options);
+  if (table && !rehearsed.empty()) add_rehearsed(*table, rehearsed);
+  return table;
+}
+
+// "rehearsed: 4 of 6 admitted trials (3 ok, 1 oom); ..."; empty: none.
+std::string rehearsed_summary(const std::vector<PlanEntry>& entries, const RehearsedTrials& rehearsed) {
+  std::map<Outcome, i64> outcomes;
+  i64 admitted = 0, count = 0;
+  for (const auto& entry : entries) {
+    if (!entry.admitted) continue;
+    ++admitted;
+    if (const auto found = rehearsed.find(entry.id); found != rehearsed.end())
+      ++outcomes[found->second.outcome], ++count;
+  }
+  if (count == 0) return {};
+  std::string parts;
+  for (const auto& [outcome, trials] : outcomes)
+    parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", trials, to_string(outcome));
+  return fmt::format("rehearsed on phantom GPUs: {} of {} admitted trials ({}); --list shows their bytes\n",
+                     count, admitted, parts);
+}
+
+Expected<void> list_plan(Io& io, const std::vector<PlanEntry>& entries, const RehearsedTrials& rehearsed,
+                         bool csv) {
+  const auto table = plan_table(entries, rehearsed);
+  if (!table) return tl::unexpected(table.error());
+  if (csv) return exports::write_csv(io.out, *table, {});
+  io.out << '\n' << report::to_text(*table, io.out_is_terminal ? io.width : 0);
+  return {};
 }
 
 int plan_grid(Io& io, const PlanOptions& o) {
@@ -85,7 +132,13 @@ int plan_grid(Io& io, const PlanOptions& o) {
   auto& entries = planned->entries;
   std::stable_sort(entries.begin(), entries.end(),
                    [](const PlanEntry& a, const PlanEntry& b) { return a.order < b.order; });
-  if (o.json) return print_json(io, entries), kAnswered;
+  const auto rehearsed = rehearsed_in(o.where.db);
+  if (!rehearsed) return refuse(io, rehearsed.error());
+  if (o.json) return print_json(io, entries, *rehearsed), kAnswered;
+  if (o.csv) {
+    const auto listed = list_plan(io, entries, *rehearsed, true);
+    return listed ? kAnswered : refuse(io, listed.error());
+  }
   double seconds = 0;
   for (const auto& entry : entries)
     if (entry.admitted) seconds += entry.predicted.seconds.value_or(0);
@@ -105,16 +158,11 @@ int plan_grid(Io& io, const PlanOptions& o) {
                                       smaller_limit(planned->grid.limits.gpu_hours, site->gpu_hours));
       !held.empty())
     io.out << "so far: " << held << '\n';
+  io.out << rehearsed_summary(entries, *rehearsed);
   print_pruned(io, entries);
   if (!o.list) return kAnswered;
-  std::vector<ResultRow> rows;
-  for (const auto& entry : entries) rows.push_back(as_row(entry));
-  report::TableOptions options;
-  options.metrics = {"predicted_ms", "predicted_bytes"};
-  const auto table = report::select(rows, options);
-  if (!table) return refuse(io, table.error());
-  io.out << '\n' << report::to_text(*table, io.out_is_terminal ? io.width : 0);
-  return kAnswered;
+  const auto listed = list_plan(io, entries, *rehearsed, false);
+  return listed ? kAnswered : refuse(io, listed.error());
 }
 
 // What the sweep's events say of its attempts; and, while it has no answer, of hosts that are out and of what waits.
@@ -159,7 +207,8 @@ int explain(Io& io, const SweepSelector& where, const std::string& prefix, bool 
   }
   if (auto added = add_events(view, store, opened->sweep.id); !added) return refuse(io, added.error());
   if (as_json) return print_document(io, explain_json(view, opened->sweep.name)), kAnswered;
-  io.out << report::explain(view, io.out_is_terminal ? io.width : 0);
+  io.out << report::explain(view, io.out_is_terminal ? io.width : 0)
+         << report::rehearsed_line(is_rehearsal(opened->sweep.name));
   return kAnswered;
 }
 
@@ -171,7 +220,8 @@ void add_plan(Registry r) {
   auto o = std::make_shared<PlanOptions>();
   c->add_option("GRID", o->grid, "the grid file (YAML); - reads standard input")->required();
   c->add_flag("--list", o->list, "list every trial, in run order");
-  c->add_flag("--json", o->json, "every trial as one line of JSON (docs/json.md)");
+  auto* json = c->add_flag("--json", o->json, "every trial as one line of JSON (docs/json.md)");
+  c->add_flag("--csv", o->csv, "every trial as CSV, values as stored")->excludes(json);
   c->add_flag("--sbatch", o->sbatch,
               "print the batch scripts of the first allocations, and whether sbatch would accept them");
   add_db(*c, o->where);

@@ -7,8 +7,10 @@
 #include "orchestrator/cli/command.h"
 #include "orchestrator/report/best.h"
 #include "orchestrator/report/format.h"
+#include "orchestrator/report/rehearsed.h"
 #include "orchestrator/report/report_page.h"
 #include "schema/columns.h"
+#include "schema/rehearsal.h"
 #include "schema/version.h"
 
 namespace sweep::cli {
@@ -51,7 +53,8 @@ int write_report(Io& io, const ReportCommand& o) {
   if (!page) return refuse(io, page.error());
   if (const auto written = write_output(io, o.output, *page); !written) return refuse(io, written.error());
   io.err << fmt::format("{}: {} configurations of {}\n", o.output, rows->size(),
-                        report::safe_text(opened->sweep.name));
+                        report::safe_text(opened->sweep.name))
+         << report::rehearsed_line(is_rehearsal(opened->sweep.name));
   return kAnswered;
 }
 

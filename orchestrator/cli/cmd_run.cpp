@@ -12,13 +12,15 @@
 #include "orchestrator/cli/gpu_hours.h"
 #include "orchestrator/cli/holder.h"
 #include "orchestrator/cli/launchers.h"
+#include "orchestrator/cli/node_judge.h"
 #include "orchestrator/cli/planning.h"
 #include "orchestrator/cli/progress_line.h"
 #include "orchestrator/cli/rehearsal.h"
+#include "orchestrator/cli/rehearsal_check.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/run/run_sweep.h"
+#include "runtime/own_job.h"
 #include "schema/codec.h"
-#include "schema/own_job.h"
 #include "schema/rehearsal.h"
 #include "schema/version.h"
 
@@ -33,7 +35,7 @@ struct RunOptions {
   std::vector<std::string> retry;
   std::uint64_t max_points = grid::ReadOptions{}.max_points;
   std::optional<double> gpu_hours;
-  i64 rehearse_ranks = 8;
+  i64 rehearse_ranks = kRehearsedRanks;
   bool rehearse = false, take_over = false, quiet = false, detach = false, yes = false;
 };
 
@@ -166,6 +168,9 @@ Expected<run::RunEnd> run_sweep(Io& io, store::Store& store, const store::SweepR
                                 const LaunchChoice& choice, const RunOptions& o) {
   auto settings = settings_for(sweep, o);
   if (!settings) return tl::unexpected(settings.error());
+  const auto entries = store.plan(sweep.id);
+  if (!entries) return tl::unexpected(entries.error());
+  if (!is_rehearsal(sweep.name)) settings->judge_node = node_judge(*entries);
   const auto make = prepare_launcher(choice, o.launch, *settings);
   if (!make) return tl::unexpected(make.error());
   auto shown = varying_axes(store, sweep.id);
@@ -259,7 +264,8 @@ int run_grid(Io& io, const RunOptions& o) {
           o.rehearse ? make_rehearsal(*planned, o.rehearse_ranks) : measured_name(planned->grid.name);
       !named)
     return refuse(io, named.error());
-  const auto choice = o.rehearse ? rehearsal_choice() : choose_launcher(planned->grid.launch, o.launch);
+  const auto choice = o.rehearse ? rehearsal_choice(o.launch, o.rehearse_ranks)
+                                 : choose_launcher(planned->grid.launch, o.launch);
   if (!choice) return refuse(io, choice.error());
   if (choice->on == "local") plan::prune_beyond(planned->entries, local_resources());
   if (auto may = may_run(io, *planned, *choice, o); !may) return refuse(io, may.error());
@@ -300,7 +306,7 @@ int run_grid(Io& io, const RunOptions& o) {
 Expected<LaunchChoice> kept_choice(const store::SweepRow& sweep, const RunOptions& o) {
   const auto kept = parse_json(sweep.options_json);
   if (!kept) return fail("the sweep's stored options: " + kept.error().message);
-  if (is_rehearsal(sweep.name)) return rehearsal_choice();
+  if (is_rehearsal(sweep.name)) return rehearsal_choice(o.launch, o.rehearse_ranks);
   LaunchRequest wish = o.launch;
   if (wish.on.empty()) wish.on = kept->value("launcher", "local");
   return choose_launcher(dump(kept->value("launch", nlohmann::json::object())), wish);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "base/files.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/planning.h"

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <ostream>
 
+#include "base/expected.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/heatmap.h"
@@ -48,7 +49,7 @@ class LivePage {
 
   Expected<serve::Document> find(std::string_view name) {
     if (!name.empty() && name != "data.json") return serve::Document{};
-    if (auto fresh = renew(); !fresh) return tl::unexpected<Error>(fresh.error());
+    SWEEP_TRY(renew());
     if (name.empty()) return serve::Document{"text/html; charset=utf-8", page_, ""};
     return serve::Document{"application/json", data_, std::to_string(made_times_)};
   }

@@ -8,7 +8,9 @@
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/progress_line.h"
 #include "orchestrator/cli/status_board.h"
+#include "orchestrator/report/rehearsed.h"
 #include "orchestrator/run/run_sweep.h"
+#include "schema/rehearsal.h"
 
 namespace sweep::cli {
 namespace {
@@ -37,7 +39,8 @@ int status(Io& io, const SweepSelector& where, bool watch, bool as_json) {
   auto view = status_view(opened->sweep.name, *shot, *shown);
   if (auto added = add_details(view, *opened->store, opened->sweep, shot->counts.running, *shown); !added)
     return refuse(io, added.error());
-  io.out << report::status_block(view, io.out_is_terminal ? static_cast<std::size_t>(io.width) : 0);
+  io.out << report::status_block(view, io.out_is_terminal ? static_cast<std::size_t>(io.width) : 0)
+         << report::rehearsed_line(is_rehearsal(opened->sweep.name));
   return kAnswered;
 }
 

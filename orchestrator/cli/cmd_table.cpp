@@ -7,8 +7,10 @@
 #include "orchestrator/export/csv.h"
 #include "orchestrator/export/json.h"
 #include "orchestrator/report/prices.h"
+#include "orchestrator/report/rehearsed.h"
 #include "orchestrator/report/source_tables.h"
 #include "orchestrator/report/tables.h"
+#include "schema/rehearsal.h"
 
 namespace sweep::cli {
 namespace {
@@ -27,7 +29,9 @@ int print_table(Io& io, const TableCommand& o) {
   if (!opened) return refuse(io, opened.error());
   const auto rows = opened->store->results(opened->sweep.id);
   if (!rows) return refuse(io, rows.error());
-  const auto answer = report::source_table(*report::source_table_from(o.kind), *rows, o.options);
+  const bool rehearsed = is_rehearsal(opened->sweep.name);
+  auto answer = report::source_table(*report::source_table_from(o.kind), *rows, o.options);
+  if (rehearsed && (o.json || o.csv)) report::mark_rehearsed(answer.table);
   std::ostringstream text;
   Expected<void> written;
   if (o.json)
@@ -35,9 +39,11 @@ int print_table(Io& io, const TableCommand& o) {
   else if (o.csv)
     written = exports::write_csv(text, answer.table, {});
   else if (o.markdown)
-    text << report::to_markdown(report::for_people(answer.table));
+    text << report::to_markdown(report::for_people(answer.table))
+         << (rehearsed ? "\n" + report::rehearsed_line(true) : "");
   else
-    text << report::to_text(report::for_people(answer.table), io.out_is_terminal ? io.width : 0);
+    text << report::to_text(report::for_people(answer.table), io.out_is_terminal ? io.width : 0)
+         << report::rehearsed_line(rehearsed);
   if (written) written = write_output(io, o.output, text.str());
   if (!written) return refuse(io, written.error());
   for (const auto& note : answer.notes) io.err << note << '\n';

@@ -4,6 +4,7 @@
 
 #include <ostream>
 
+#include "base/files.h"
 #include "orchestrator/report/format.h"
 #include "schema/spool.h"
 
@@ -37,7 +38,7 @@ Expected<Opened> open_sweep(const SweepSelector& where, store::Mode mode) {
 }
 
 Expected<void> write_output(Io& io, const std::string& path, const std::string& bytes) {
-  if (!path.empty() && path != "-") return spool::write_atomically(path, bytes);
+  if (!path.empty() && path != "-") return files::write_atomically(path, bytes);
   io.out << bytes << std::flush;
   return {};
 }

@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "base/expected.h"
 #include "orchestrator/store/store.h"
-#include "schema/expected.h"
 
 namespace sweep::cli {
 

@@ -8,6 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/expected.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "base/time.h"
 #include "orchestrator/cli/show_scripts.h"
 #include "orchestrator/launch/commands.h"
 #include "orchestrator/launch/slurm.h"
@@ -82,7 +86,7 @@ std::string probe_line(const launch::SshOptions& options, const launch::SshHost&
                        const std::string& rank) {
   const std::string enter = fmt::format("umask 077; mkdir -p {0} && cd {0} || exit {1}; ",
                                         launch::remote_word(options.directory), kNoFolder);
-  const std::string words = fmt::format("--probe \"$(pwd -P)\" {}", launch::shell_word(rank));
+  const std::string words = fmt::format("--probe \"$(pwd -P)\" {}", shell_word(rank));
   if (!host.agent.empty()) return enter + "pwd -P; " + launch::remote_word(host.agent) + " " + words;
   return enter + fmt::format(
                      "pwd -P; t=$(mktemp ./doctor.XXXXXX) && cat > \"$t\" && chmod 700 \"$t\" || {{ rm -f "
@@ -238,23 +242,18 @@ std::vector<Finding> judge_nodes(const ClusterCheckRequest& wish, const launch::
 
 }  // namespace
 
-std::int64_t unix_ns_now() {
-  return std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-}
-
 Expected<std::vector<Finding>> examine_ssh(Io& io, const ClusterCheckRequest& wish,
                                            const LaunchChoice& choice) {
   const auto settings = parse_json(choice.settings);
   if (!settings) return tl::unexpected(settings.error());
   const auto options = launch::ssh_options_from(*settings);
   if (!options) return tl::unexpected(options.error());
-  const auto agent = spool::read_file(agent_here(wish.proving), std::size_t{1} << 30);
+  const auto agent = files::read(agent_here(wish.proving), std::size_t{1} << 30);
   if (!agent) return tl::unexpected(agent.error());
   std::vector<Finding> findings;
   for (const auto& host : options->hosts)
     for (auto& finding : examine_host(wish, *options, host, *agent)) findings.push_back(std::move(finding));
-  if (auto added = add_loop(io, wish, static_cast<i64>(options->hosts.size()), findings); !added)
-    return tl::unexpected(added.error());
+  SWEEP_TRY(add_loop(io, wish, static_cast<i64>(options->hosts.size()), findings));
   return findings;
 }
 
@@ -271,7 +270,7 @@ Expected<std::vector<Finding>> examine_slurm(Io& io, const ClusterCheckRequest& 
   }
   if (!any_bad(findings))
     for (auto& finding : judge_nodes(wish, *options, choice)) findings.push_back(std::move(finding));
-  if (auto added = add_loop(io, wish, wish.nodes, findings); !added) return tl::unexpected(added.error());
+  SWEEP_TRY(add_loop(io, wish, wish.nodes, findings));
   return findings;
 }
 

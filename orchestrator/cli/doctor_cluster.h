@@ -21,6 +21,4 @@ Expected<std::vector<Finding>> examine_slurm(Io&, const ClusterCheckRequest&, co
 // Ports and the loop over the nodes, by an attempt of a few steps. Nothing is left of its database.
 Expected<std::vector<Finding>> examine_loop(Io&, const ClusterCheckRequest&, i64 nodes);
 
-std::int64_t unix_ns_now();
-
 }  // namespace sweep::cli

@@ -102,6 +102,12 @@ Finding judge_clock(const json& probe, const NodeWants& wants) {
                   off, ahead > 0 ? "ahead of" : "behind")};
 }
 
+std::optional<std::string> other_gpu(const shape::Hardware& declared, const json& gpus) {
+  for (const json& gpu : gpus)
+    if (auto why = shape::not_the_declared(declared, gpu_of(gpu))) return why;
+  return std::nullopt;
+}
+
 Finding judge_declared(const json& probe, const NodeWants& wants) {
   const std::string what = wants.node + " GPUs";
   const json none = json::array();
@@ -117,8 +123,7 @@ Finding judge_declared(const json& probe, const NodeWants& wants) {
                 "{} is declared, and no GPU answers there: look at nvidia-smi, the driver, and what the job "
                 "asks for (gres, gpus_per_node)",
                 wants.hardware)};
-  for (const json& gpu : gpus)
-    if (const auto why = shape::not_the_declared(*declared, gpu_of(gpu))) return {what, Health::kBad, *why};
+  if (const auto why = other_gpu(*declared, gpus)) return {what, Health::kBad, *why};
   if (static_cast<i64>(gpus.size()) < declared->gpus_per_node)
     return {
         what, Health::kWarning,
@@ -142,6 +147,19 @@ std::vector<Finding> judge_node(const json& probe, const NodeWants& wants) {
   if (const auto shm = probe.find("shm_bytes"); shm != probe.end() && shm->is_number())
     out.push_back(judge_space(wants.node + " /dev/shm", shm->get<double>(), kShmNeeded));
   return out;
+}
+
+std::optional<std::string> unfit_gpus(const json& facts, const std::string& hardware, std::int64_t needed) {
+  const auto gpus = facts.find("gpus");
+  const auto declared = shape::find_hardware(hardware);
+  if (gpus == facts.end() || !gpus->is_array() || !declared || declared->gpu.empty()) return std::nullopt;
+  if (auto why = other_gpu(*declared, *gpus)) return why;
+  const auto found = static_cast<std::int64_t>(gpus->size());
+  if (found >= needed) return std::nullopt;
+  return fmt::format(
+      "trials use {} GPUs of a node ({}), and {} {} there: lower gpus_per_node in the grid, or ask for "
+      "more (nvidia-smi, gres, CUDA_VISIBLE_DEVICES)",
+      needed, hardware, found, found == 1 ? "is" : "are");
 }
 
 std::vector<Finding> judge_gpus(const json& node, const json& rank) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,11 @@ struct NodeWants {
   std::int64_t asked_unix_ns = 0, answered_unix_ns = 0;
 };
 std::vector<Finding> judge_node(const nlohmann::json& probe, const NodeWants&);
+
+// Why the GPUs of a node, by its facts, are not the declared hardware, or fewer than the `needed`, and what to do; absent:
+// they are, or the facts do not tell of GPUs (no NVML there): each rank then looks for itself.
+std::optional<std::string> unfit_gpus(const nlohmann::json& facts, const std::string& hardware,
+                                      std::int64_t needed);
 
 // free_bytes of /dev/shm and of the database's folder.
 Finding judge_space(const std::string& what, double free_bytes, double needed_bytes);

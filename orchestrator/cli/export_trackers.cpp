@@ -8,6 +8,7 @@
 #include <ostream>
 #include <sstream>
 
+#include "base/expected.h"
 #include "orchestrator/export/csv.h"
 #include "orchestrator/export/deliver.h"
 #include "orchestrator/export/interrupt.h"
@@ -89,8 +90,7 @@ class Finished {
           std::max(out.ended_unix_s, static_cast<double>(row.finished_unix_ns.value_or(0)) / 1e9);
     }
     std::ostringstream csv;
-    if (auto written = exports::write_csv(csv, exports::rows_of(rows)); !written)
-      return tl::unexpected(written.error());
+    SWEEP_TRY(exports::write_csv(csv, exports::rows_of(rows)));
     out.results_csv = csv.str();
     return out;
   }

@@ -7,6 +7,7 @@
 #include <ostream>
 #include <thread>
 
+#include "base/text.h"
 #include "orchestrator/launch/job_word.h"
 #include "orchestrator/launch/slurm_script.h"
 
@@ -155,8 +156,7 @@ std::string standing_text(const LeaseHolder& holder) {
 }
 
 std::string take_over_text(const std::string& sweep, const std::string& db) {
-  return fmt::format("sweep resume {} --db {} --take-over", launch::shell_word(sweep),
-                     launch::shell_word(db));
+  return fmt::format("sweep resume {} --db {} --take-over", shell_word(sweep), shell_word(db));
 }
 
 }  // namespace sweep::cli

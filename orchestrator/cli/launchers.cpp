@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "base/expected.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/cli/gpu_hours.h"
 #include "orchestrator/cli/planning.h"
@@ -21,10 +22,8 @@
 #include "schema/rehearsal.h"
 
 namespace sweep::cli {
-namespace {
 
 namespace fs = std::filesystem;
-constexpr double kWorthAHost = 10;  // seconds of work: hosts wait in no queue, and start within some seconds
 
 Expected<launch::Programs> programs_for(const LaunchRequest& wish) {
   launch::Programs out{wish.agent.empty() ? program_dir() / "sweep-agent" : fs::absolute(wish.agent),
@@ -37,6 +36,10 @@ Expected<launch::Programs> programs_for(const LaunchRequest& wish) {
                       program.string()));
   return out;
 }
+
+namespace {
+
+constexpr double kWorthAHost = 10;  // seconds of work: hosts wait in no queue, and start within some seconds
 
 run::MakeLauncher local_maker(const launch::Programs& programs) {
   return [local = launch::LocalOptions{programs.agent, programs.rank, programs.zygote, programs.screen}](
@@ -81,8 +84,7 @@ Expected<run::MakeLauncher> slurm_maker(const LaunchChoice& choice, const nlohma
     if (options->max_nodes < 1)
       return fail(fmt::format("Slurm tells of no nodes of job {}: is it running?", choice.existing_job));
   }
-  if (choice.existing_job == 0)
-    if (auto known = know_partitions(*options); !known) return tl::unexpected(known.error());
+  if (choice.existing_job == 0) SWEEP_TRY(know_partitions(*options));
   s.allocate_per_shape = true;
   if (wish.slots > 0) options->slots = wish.slots;
   const auto slots = slots_of(*options);

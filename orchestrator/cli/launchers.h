@@ -10,6 +10,7 @@
 #include "orchestrator/cli/command.h"
 #include "orchestrator/grid/grid.h"
 #include "orchestrator/launch/slurm_options.h"
+#include "orchestrator/launch/slurm_script.h"
 #include "orchestrator/run/run_sweep.h"
 
 namespace sweep::cli {
@@ -51,6 +52,9 @@ Expected<i64> slots_of(const launch::SlurmOptions&);
 // Asks Slurm of the partitions that these settings name: how many nodes stand idle, and the longest a job may last, which
 // bounds what is asked for. An error: `time` is longer than that. What Slurm does not say stays open.
 Expected<void> know_partitions(launch::SlurmOptions&);
+
+// The programs that a run starts. Error: one is missing.
+Expected<launch::Programs> programs_for(const LaunchRequest&);
 
 // Sets what the launcher decides of the settings and gives its maker. Errors: programs that are missing,
 // settings that no launcher takes.

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/cli/rehearsal_check.h"
 #include "orchestrator/plan/rehearsal.h"
 #include "schema/rehearsal.h"
 
@@ -20,11 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr i64 kMostGpus = 16;  // of a phantom node
-
-// Beside the programs' folder; made with the LibTorch half.
-fs::path phantom_dir() {
-  return program_dir().parent_path() / "phantom";
-}
 
 // What the phantom GPUs of one rehearsal share, removed with it. Its lock ends with this process: the next rehearsal removes
 // what a killed one left.
@@ -71,6 +67,8 @@ class SharedFolder {
 // What a process needs to find phantom GPUs of this kind instead of a driver (docs/phantom.md).
 std::vector<std::string> environment_for(const shape::Hardware& hardware, const SharedFolder& shared) {
   const auto dir = phantom_dir();
+  // Programs that were moved find their own libraries by it.
+  const char* searched = std::getenv("LD_LIBRARY_PATH");
   const nlohmann::json device = {{"hardware", hardware.name},
                                  {"name", hardware.gpu},
                                  {"gpus", kMostGpus},
@@ -82,7 +80,8 @@ std::vector<std::string> environment_for(const shape::Hardware& hardware, const 
                                  {"intra_node_bandwidth", hardware.intra_node_bandwidth},
                                  {"inter_node_bandwidth", hardware.inter_node_bandwidth}};
   std::vector<std::string> out = {
-      "LD_PRELOAD=" + (dir / "libsweep_phantom.so").string(), "LD_LIBRARY_PATH=" + dir.string(),
+      "LD_PRELOAD=" + (dir / "libsweep_phantom.so").string(),
+      "LD_LIBRARY_PATH=" + dir.string() + (searched != nullptr ? fmt::format(":{}", searched) : ""),
       fmt::format("SWEEP_PHANTOM_NODE=rehearsal-{}", ::getpid()),
       "SWEEP_REHEARSE=1"};  // a GPU that this build has no code for may be rehearsed
   if (!shared.path().empty()) out.push_back("SWEEP_PHANTOM_SHARED=" + shared.path().string());
@@ -104,18 +103,7 @@ std::optional<std::string> not_rehearsed(const Trial& trial, i64 most) {
 
 }  // namespace
 
-std::optional<std::string> cannot_rehearse() {
-  std::error_code ec;
-  const auto library = phantom_dir() / "libsweep_phantom.so";
-  if (fs::exists(library, ec)) return std::nullopt;
-  return fmt::format(
-      "{}: not found, so there are no phantom GPUs; build the LibTorch half with its CUDA headers "
-      "(scripts/quickstart does)",
-      library.string());
-}
-
 Expected<void> make_rehearsal(Planned& planned, i64 most) {
-  if (const auto why = cannot_rehearse()) return fail(*why);
   planned.grid.name = rehearsal_of(planned.grid.name);
   planned.grid.measure = kRehearsalMeasure;
   planned.grid.limits.gpu_hours.reset();  // no GPU is held
@@ -139,14 +127,17 @@ Expected<void> measured_name(const std::string& sweep) {
                           kRehearsalSuffix));
 }
 
-Expected<LaunchChoice> rehearsal_choice() {
+Expected<LaunchChoice> rehearsal_choice(const LaunchRequest& wish, i64 ranks) {
+  const auto programs = programs_for(wish);
+  if (!programs) return tl::unexpected(programs.error());
+  if (const auto why = cannot_rehearse(rehearsal_facts(programs->rank), ranks))
+    return fail("this machine cannot rehearse: " + *why);
   LaunchChoice choice;
   choice.on = std::string(kRehearsalLauncher);
   return choice;
 }
 
 Expected<run::MakeLauncher> rehearsal_maker(const launch::Programs& programs, run::Settings& s) {
-  if (const auto why = cannot_rehearse()) return fail(*why);
   launch::LocalOptions options{programs.agent, programs.rank, programs.zygote};
   const auto shared = std::make_shared<const SharedFolder>();
   for (const auto& hardware : shape::all_hardware())

@@ -13,16 +13,14 @@ namespace sweep::cli {
 inline constexpr MeasurePlan kRehearsalMeasure{2, 2, 1};
 
 // Turns a plan into its rehearsal: the name, the measuring plan, and trials pruned that cannot be rehearsed (`hardware: cpu`,
-// too many stages). Error: no trial is left, or phantom GPUs cannot be had here.
+// too many stages). Error: no trial is left.
 Expected<void> make_rehearsal(Planned&, i64 most_ranks);
-
-// Why this machine cannot rehearse; absent: it can.
-std::optional<std::string> cannot_rehearse();
 
 // Error: the name is one that only a rehearsal may have.
 Expected<void> measured_name(const std::string& sweep);
 
-Expected<LaunchChoice> rehearsal_choice();
+// Error: this machine cannot rehearse trials of so many ranks.
+Expected<LaunchChoice> rehearsal_choice(const LaunchRequest&, i64 ranks);
 Expected<run::MakeLauncher> rehearsal_maker(const launch::Programs&, run::Settings&);
 
 }  // namespace sweep::cli

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 
+#include "base/files.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/report/format.h"
 
@@ -75,11 +76,8 @@ std::string first_comment(const std::string& sql) {
 }  // namespace
 
 std::filesystem::path query_folder() {
-  if (const char* config = std::getenv("XDG_CONFIG_HOME"); config && *config)
-    return std::filesystem::path(config) / "sweep" / "queries";
-  const char* home = std::getenv("HOME");
-  return home && *home ? std::filesystem::path(home) / ".config" / "sweep" / "queries"
-                       : std::filesystem::path();
+  const auto config = config_folder();
+  return config.empty() ? config : config / "queries";
 }
 
 bool is_query_name(std::string_view word) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/expected.h"
 #include "orchestrator/cli/driving.h"
 #include "orchestrator/cli/holder.h"
 #include "orchestrator/grid/grid.h"
@@ -157,7 +158,7 @@ Expected<Proved> run_proofs(Io& io, const SelfTestRequest& wish, const std::stri
   const std::vector<Outcome> all{Outcome::kOk,          Outcome::kOom,      Outcome::kHang,
                                  Outcome::kTimeout,     Outcome::kCrash,    Outcome::kInvalid,
                                  Outcome::kUnsupported, Outcome::kNodeLost, Outcome::kCancelled};
-  if (auto reopened = (*store)->reopen(sweep->id, all); !reopened) return tl::unexpected(reopened.error());
+  SWEEP_TRY((*store)->reopen(sweep->id, all));
   LaunchRequest launch = wish.launch;
   launch.on = choice->on;
   if (launch.on == "slurm" && launch.job == 0) launch.job = choice->existing_job;
@@ -171,7 +172,7 @@ Expected<Proved> run_proofs(Io& io, const SelfTestRequest& wish, const std::stri
     }
     if (*found) out.found.emplace(entry.id, std::move(**found));
   }
-  if (auto released = (*store)->release_lease(sweep->id); !released) return tl::unexpected(released.error());
+  SWEEP_TRY((*store)->release_lease(sweep->id));
   if (end->end != run::End::kDone) out.why = end->why;
   return out;
 }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "schema/codec.h"
 #include "schema/frame.h"
 #include "schema/spool.h"
@@ -24,18 +25,11 @@ std::string cell(const Strategy& strategy, std::size_t backend, const SelfTestRe
 
 }  // namespace
 
-fs::path state_folder() {
-  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && state[0] == '/')
-    return fs::path(state) / "sweep";
-  const char* home = std::getenv("HOME");
-  return fs::path(home == nullptr ? "/tmp" : home) / ".local" / "state" / "sweep";
-}
-
 Expected<SelfTestResults> read_proofs(const fs::path& file) {
   std::error_code ec;
   SelfTestResults out;
   if (!fs::exists(file, ec)) return out;
-  const auto text = spool::read_file(file);
+  const auto text = files::read(file);
   const auto parsed = text ? parse_json(*text) : tl::unexpected(text.error());
   if (!parsed)
     return fail(fmt::format("{}: {}; remove it and run `sweep selftest` again", file.string(),
@@ -66,7 +60,7 @@ Expected<void> add_proofs(const fs::path& file, const SelfTestResults& found) {
   std::error_code ec;
   fs::create_directories(file.parent_path(), ec);
   if (ec) return fail(fmt::format("{}: {}", file.parent_path().string(), ec.message()));
-  return spool::write_atomically(file, dump({{"proofs", std::move(list)}}) + "\n");
+  return files::write_atomically(file, dump({{"proofs", std::move(list)}}) + "\n");
 }
 
 std::string strategy_table(const SelfTestResults& here) {

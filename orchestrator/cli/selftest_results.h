@@ -6,13 +6,10 @@
 #include <string>
 #include <utility>
 
+#include "base/expected.h"
 #include "orchestrator/cli/strategies.h"
-#include "schema/expected.h"
 
 namespace sweep::cli {
-
-// $XDG_STATE_HOME/sweep, else ~/.local/state/sweep.
-std::filesystem::path state_folder();
 
 struct SelfTestResult {
   std::string date;  // UTC, ISO

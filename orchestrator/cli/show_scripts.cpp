@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "base/expected.h"
+#include "base/files.h"
 #include "orchestrator/cli/launchers.h"
 #include "orchestrator/launch/slurm_script.h"
 #include "orchestrator/run/demand.h"
@@ -40,7 +42,7 @@ std::vector<store::Demand> demand_of(const std::vector<PlanEntry>& entries) {
 Expected<launch::CommandResult> test_only(const std::string& script) {
   const auto file =
       std::filesystem::temp_directory_path() / fmt::format("sweep-test-{}.sh", static_cast<i64>(::getpid()));
-  if (auto written = spool::write_atomically(file, script); !written) return tl::unexpected(written.error());
+  SWEEP_TRY(files::write_atomically(file, script));
   auto said = launch::run_alone({"sbatch", "--test-only", file.string()}, 60);
   std::error_code ignored;
   std::filesystem::remove(file, ignored);

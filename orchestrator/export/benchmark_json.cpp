@@ -7,6 +7,7 @@
 
 #include "orchestrator/export/text.h"
 #include "orchestrator/export/tracker_run.h"
+#include "schema/rehearsal.h"
 
 namespace sweep::exports {
 namespace {
@@ -73,6 +74,8 @@ std::string github_benchmark_json(std::span<const NamedRow> rows, const Column& 
     if (metric.key == "step_ms" && m.step_ms_ci_low && m.step_ms_ci_high)
       entry["range"] = fmt::format("± {}", shortest((*m.step_ms_ci_high - *m.step_ms_ci_low) / 2));
     entry["extra"] = "trial " + r.row->trial_id;
+    if (is_rehearsal(r.row->sweep))
+      entry["extra"] = fmt::format("trial {}; {}", r.row->trial_id, kRehearsedNote);
     out.push_back(std::move(entry));
   }
   return out.dump(2) + '\n';

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "base/expected.h"
+#include "base/files.h"
 #include "schema/spool.h"
 
 namespace sweep::exports {
@@ -65,7 +67,7 @@ Expected<std::optional<Login>> login_from_file(const KeySources& sources, const 
     if (sources.key_file.empty()) return std::optional<Login>();
     return fail(fmt::format("--key-file {}: no such file", file.string()));
   }
-  const auto text = spool::read_file(file, 1u << 20);
+  const auto text = files::read(file, 1u << 20);
   if (!text) return tl::unexpected(text.error());
   auto login = entry_of(*text, host);
   if (!login || login->password.empty()) return std::optional<Login>();
@@ -121,7 +123,7 @@ Expected<Credentials> wandb_credentials(const KeySources& sources, const std::st
         fmt::format("no key for {}: set WANDB_API_KEY, or put 'machine {} login user password KEY' into a "
                     "file with mode 600 (~/.netrc, or --key-file)",
                     host, host));
-  if (auto good = check_key(*key, from); !good) return tl::unexpected(good.error());
+  SWEEP_TRY(check_key(*key, from));
   if (key->size() < kShortestWandbKey)
     return fail(fmt::format("the key from {} has {} characters, W&B's have {} or more; is it cut off?", from,
                             key->size(), kShortestWandbKey));
@@ -136,7 +138,7 @@ Expected<Credentials> mlflow_credentials(const KeySources& sources, const std::s
         "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD belong together; one of them is not set");
   if (user) return basic(*user, *password);
   const auto bearer = [](const std::string& token, const std::string& from) -> Expected<Credentials> {
-    if (auto good = check_key(token, from); !good) return tl::unexpected(good.error());
+    SWEEP_TRY(check_key(token, from));
     return Credentials{"Bearer " + token, {token}};
   };
   if (const auto token = sources.environment("MLFLOW_TRACKING_TOKEN"))

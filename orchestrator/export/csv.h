@@ -6,7 +6,7 @@
 #include <iosfwd>
 #include <span>
 
-#include "schema/expected.h"
+#include "base/expected.h"
 #include "schema/result_row.h"
 
 namespace sweep::exports {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/expected.h"
+
 namespace sweep::exports {
 namespace {
 
@@ -26,8 +28,7 @@ class Round {
     if (!remote) return go_on_after(remote.error());
     refused_in_a_row_ = 0;
     const i64 revision = before ? before->revision + 1 : 0;
-    if (auto kept = journal_.add(place_, run.id, {*remote, digest, revision}); !kept)
-      return tl::unexpected(kept.error());
+    SWEEP_TRY(journal_.add(place_, run.id, {*remote, digest, revision}));
     ++(before ? done.updated : done.sent);
     return true;
   }
@@ -94,7 +95,7 @@ Expected<Deliveries> deliver(Tracker& tracker, Journal& journal, const TrackerSw
     if (!*go_on) break;
     plan.progress(round.done, i);
   }
-  if (auto closed = round.finish(); !closed) return tl::unexpected(closed.error());
+  SWEEP_TRY(round.finish());
   return std::move(round.done);
 }
 

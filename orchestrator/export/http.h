@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/expected.h"
 #include "orchestrator/export/credentials.h"
-#include "schema/expected.h"
 
 namespace sweep::exports {
 

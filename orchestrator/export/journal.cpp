@@ -8,6 +8,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/files.h"
+#include "runtime/spool_writer.h"
+
 namespace sweep::exports {
 namespace {
 
@@ -30,7 +33,7 @@ Expected<std::unique_ptr<Journal>> Journal::open(const std::filesystem::path& fi
     return fail(fmt::format("{} is in use: another export of this database is under way; let it finish",
                             file.string()));
   }
-  auto bytes = spool::read_from(file, 0, SIZE_MAX);
+  auto bytes = files::read_from(file, 0, SIZE_MAX);
   auto writer = bytes ? spool::Writer::open(file, "exports", 1) : tl::unexpected(bytes.error());
   if (!writer) {
     ::close(lock);

@@ -8,8 +8,9 @@
 #include <optional>
 #include <string>
 
+#include "base/expected.h"
 #include "orchestrator/export/tracker.h"
-#include "schema/expected.h"
+#include "runtime/spool_writer.h"
 #include "schema/spool.h"
 
 namespace sweep::exports {

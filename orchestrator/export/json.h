@@ -4,8 +4,8 @@
 #pragma once
 #include <iosfwd>
 
+#include "base/expected.h"
 #include "orchestrator/export/csv.h"
-#include "schema/expected.h"
 
 namespace sweep::exports {
 

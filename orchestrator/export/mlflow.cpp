@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "base/expected.h"
 #include "orchestrator/export/mlflow_wire.h"
 #include "schema/codec.h"
+#include "schema/rehearsal.h"
 
 namespace sweep::exports {
 namespace {
@@ -170,6 +172,7 @@ Delivered<void> Mlflow::open(const TrackerSweep& sweep, const std::optional<Rece
   }
   Json tags = {tag(kMlflowKeyTag, sweep.id), tag("mlflow.user", target_.user),
                tag("mlflow.source.name", "sweep"), tag("mlflow.source.type", "LOCAL")};
+  if (is_rehearsal(sweep.name)) tags.push_back(tag("sweep.rehearsed", "true"));
   if (!sweep.question.empty()) tags.push_back(tag("mlflow.note.content", cut_to(sweep.question, 8000)));
   auto made = find_or_create(sweep.id, {{"experiment_id", experiment_},
                                         {"run_name", cut_to(sweep.name, 250)},
@@ -189,11 +192,11 @@ Delivered<void> Mlflow::log(const TrackerRun& run, const std::string& id,
   // Parameters cannot change there; a trial's never do, but for what its sweep calls it.
   Json first = {{"run_id", id}, {"tags", mlflow_tags(run)}};
   if (!before) first["params"] = mlflow_params(run);
-  if (auto done = call("POST", "runs/log-batch", first); !done) return tl::unexpected(done.error());
+  SWEEP_TRY(call("POST", "runs/log-batch", first));
   const auto metrics = mlflow_metrics(run, revision);
   for (std::size_t at = 0; at < metrics.size(); at += kMlflowMetrics) {
     const Json batch = {{"run_id", id}, {"metrics", slice(metrics, at, at + kMlflowMetrics)}};
-    if (auto done = call("POST", "runs/log-batch", batch); !done) return tl::unexpected(done.error());
+    SWEEP_TRY(call("POST", "runs/log-batch", batch));
   }
   return {};
 }
@@ -251,11 +254,10 @@ Delivered<std::string> Mlflow::deliver(const TrackerRun& run, const std::optiona
     earlier.reset();  // what was delivered before is no longer there
   }
   delivered_[run.id] = remote.id;
-  if (auto done = log(run, remote.id, earlier); !done) return tl::unexpected(done.error());
-  if (auto done = put_artifact(remote, "result.json", run.record); !done) return tl::unexpected(done.error());
-  if (auto done = set_status(remote.id, mlflow_status(run.outcome), run.ended_unix_s); !done)
-    return tl::unexpected(done.error());
-  if (auto same = check(run, remote.id); !same) return tl::unexpected(same.error());
+  SWEEP_TRY(log(run, remote.id, earlier));
+  SWEEP_TRY(put_artifact(remote, "result.json", run.record));
+  SWEEP_TRY(set_status(remote.id, mlflow_status(run.outcome), run.ended_unix_s));
+  SWEEP_TRY(check(run, remote.id));
   return remote.id;
 }
 
@@ -267,19 +269,16 @@ Delivered<void> Mlflow::remove_doubles() {
     const std::string id = text_at(run, "/info/run_id");
     const auto ours = delivered_.find(tag_of(run, kMlflowKeyTag));
     if (ours == delivered_.end() || ours->second == id) continue;
-    if (auto done = call("POST", "runs/delete", {{"run_id", id}}); !done) return tl::unexpected(done.error());
+    SWEEP_TRY(call("POST", "runs/delete", {{"run_id", id}}));
   }
   return {};
 }
 
 Delivered<std::string> Mlflow::close(const TrackerSweep& sweep) {
-  if (auto done = remove_doubles(); !done) return tl::unexpected(done.error());
-  if (auto done = put_artifact(parent_, "grid.yaml", sweep.grid_text); !done)
-    return tl::unexpected(done.error());
-  if (auto done = put_artifact(parent_, "results.csv", sweep.results_csv); !done)
-    return tl::unexpected(done.error());
-  if (auto done = set_status(parent_.id, "FINISHED", sweep.ended_unix_s); !done)
-    return tl::unexpected(done.error());
+  SWEEP_TRY(remove_doubles());
+  SWEEP_TRY(put_artifact(parent_, "grid.yaml", sweep.grid_text));
+  SWEEP_TRY(put_artifact(parent_, "results.csv", sweep.results_csv));
+  SWEEP_TRY(set_status(parent_.id, "FINISHED", sweep.ended_unix_s));
   return parent_.id;
 }
 

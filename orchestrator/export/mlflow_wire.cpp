@@ -59,6 +59,7 @@ Json mlflow_tags(const TrackerRun& run) {
   add("sweep.trial", run.trial);
   add("sweep.outcome", std::string(to_string(run.outcome)));
   add("sweep.reason", run.reason);
+  if (run.rehearsed) add("sweep.rehearsed", "true");
   for (const auto& [key, value] : run.metrics)
     if (value.is_string()) add("sweep." + key, value.get<std::string>());
   return out;

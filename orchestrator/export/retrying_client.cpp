@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/expected.h"
 #include "schema/codec.h"
 
 namespace sweep::exports {
@@ -78,8 +79,7 @@ Delivered<Reply> RetryingClient::send(const Request& request, WorthAgain worth_a
       return tl::unexpected(
           DeliveryError{DeliveryError::kAll, fmt::format("{}; given up after {} tries", why, tried)});
     in_doubt = in_doubt || reached;
-    if (auto waited = wait(tried, reply ? reply->retry_after_s : std::nullopt, why); !waited)
-      return tl::unexpected(waited.error());
+    SWEEP_TRY(wait(tried, reply ? reply->retry_after_s : std::nullopt, why));
   }
 }
 

@@ -10,6 +10,7 @@
 #include "orchestrator/export/text.h"
 #include "schema/codec.h"
 #include "schema/columns.h"
+#include "schema/rehearsal.h"
 
 namespace sweep::exports {
 namespace {
@@ -27,6 +28,7 @@ std::optional<Json> json_value(const Value& value, bool flag) {
 void add_columns(const ResultRow& row, TrackerRun& run) {
   run.params.emplace_back("trial", row.trial_id);
   run.params.emplace_back("sweep", run.sweep);
+  if (run.rehearsed) run.params.emplace_back("rehearsed", true);
   for (const Column& c : columns()) {
     if (c.role == Role::kIdentity) continue;
     if (auto value = json_value(c.get(row), c.type == "flag"))
@@ -60,14 +62,15 @@ bool is_exported(const ResultRow& row) {
   return row.state == State::kFinished && row.outcome != Outcome::kPruned;
 }
 
-TrackerRun tracker_run(const ResultRow& row, std::vector<StepValues> steps, std::string name,
-                       std::string question) {
+TrackerRun tracker_run(const ResultRow& row, std::vector<StepValues> steps, const std::string& name,
+                       const std::string& question) {
   TrackerRun run;
   const i64 finished = row.finished_unix_ns.value_or(0);
   run.id = name_hash(fmt::format("run\n{}\n{}\n{}", row.sweep, row.trial_id, finished));
   run.name = cut_to(valid_utf8(name), 120);
   run.sweep = valid_utf8(row.sweep);
   run.question = valid_utf8(question);
+  run.rehearsed = is_rehearsal(row.sweep);
   run.trial = row.trial_id;
   run.outcome = row.outcome;
   run.reason = valid_utf8(row.reason);

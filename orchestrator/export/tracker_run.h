@@ -27,6 +27,7 @@ struct TrackerRun {
   std::string sweep, question, trial;
   Outcome outcome = Outcome::kOk;
   std::string reason;
+  bool rehearsed = false;                             // on phantom GPUs
   std::vector<std::pair<std::string, Json>> params;   // trial, model, axes that are set, derived labels
   std::vector<std::pair<std::string, Json>> metrics;  // numbers that were measured; texts among them
   std::vector<HistoryPoint> history;
@@ -41,8 +42,8 @@ struct StepValues {
 };
 
 // A row with a result. The steps have no stamps of their own: they are reckoned back from when the trial ended.
-TrackerRun tracker_run(const ResultRow&, std::vector<StepValues> steps, std::string name,
-                       std::string question);
+TrackerRun tracker_run(const ResultRow&, std::vector<StepValues> steps, const std::string& name,
+                       const std::string& question);
 
 bool is_exported(const ResultRow&);  // finished, and not only pruned by the plan
 

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <ctime>
 
+#include "base/expected.h"
+#include "base/files.h"
 #include "orchestrator/export/wandb_wire.h"
 #include "schema/spool.h"
 
@@ -126,7 +128,7 @@ Expected<WandbOffline::Written> WandbOffline::write(const TrackerRun& run) const
   std::error_code ec;
   const bool there = std::filesystem::exists(file, ec);
   if (there) {
-    const auto old = spool::read_file(file, SIZE_MAX - 1);
+    const auto old = files::read(file, SIZE_MAX - 1);
     if (!old) return tl::unexpected(old.error());
     if (*old == bytes) return Written::kUnchanged;
     if (std::filesystem::exists(file.string() + ".synced", ec))
@@ -137,7 +139,7 @@ Expected<WandbOffline::Written> WandbOffline::write(const TrackerRun& run) const
   }
   std::filesystem::create_directories(folder, ec);
   if (ec) return fail(fmt::format("{}: the folder cannot be made: {}", folder.string(), ec.message()));
-  if (auto written = spool::write_atomically(file, bytes); !written) return tl::unexpected(written.error());
+  SWEEP_TRY(files::write_atomically(file, bytes));
   return there ? Written::kReplaced : Written::kNew;
 }
 

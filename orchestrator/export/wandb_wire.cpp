@@ -46,7 +46,9 @@ WandbItems wandb_summary(const TrackerRun& run) {
 }
 
 std::vector<std::string> wandb_tags(const TrackerRun& run) {
-  return {std::string(to_string(run.outcome)), "sweep"};
+  std::vector<std::string> out{std::string(to_string(run.outcome)), "sweep"};
+  if (run.rehearsed) out.emplace_back("rehearsed");
+  return out;
 }
 
 int wandb_exit_code(const TrackerRun& run) {

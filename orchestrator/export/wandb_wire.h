@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/expected.h"
 #include "orchestrator/export/tracker_run.h"
-#include "schema/expected.h"
 
 namespace sweep::exports {
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/expected.h"
 #include "orchestrator/grid/code_writer.h"
 #include "orchestrator/grid/expression.h"
 #include "orchestrator/grid/lexer.h"
@@ -123,12 +124,12 @@ class Compiler : private CodeWriter {
       if (!right) return right;
       const std::size_t right_code = right->code;
       const std::size_t right_end = code.ops.size();
-      if (auto ok = compare(previous, *right, *row); !ok) return tl::unexpected(ok.error());
+      SWEEP_TRY(compare(previous, *right, *row));
       previous = *right;
       previous.code = right_code;
       previous_end_ = right_end;
       left = Operand{Type::kBool, {left->span.begin, right->span.end}, left->code, nullptr, {}};
-      if (auto ok = room(); !ok) return tl::unexpected(ok.error());
+      SWEEP_TRY(room());
     }
     for (const std::size_t j : jumps) land(j);
     return left;
@@ -183,7 +184,7 @@ class Compiler : private CodeWriter {
       const Parsed value = arithmetic(kSums);
       if (!value) return value;
       if (auto ok = compare(item, *value, kComparisons[0]); !ok) return tl::unexpected(ok.error());
-      if (auto ok = room(); !ok) return tl::unexpected(ok.error());
+      SWEEP_TRY(room());
       if (take_if("]")) break;
       if (!take_if(",")) return fail_at(token().span.begin, "',' or ']' was expected in the list");
     }
@@ -219,7 +220,7 @@ class Compiler : private CodeWriter {
       const Parsed right = inner();
       if (!right) return right;
       left = apply(*row, *left, *right);
-      if (auto ok = room(); !ok) return tl::unexpected(ok.error());
+      SWEEP_TRY(room());
     }
     return left;
   }
@@ -333,7 +334,7 @@ class Compiler : private CodeWriter {
       emit(t.text == "min" ? (real ? Op::kMinR : Op::kMin) : (real ? Op::kMaxR : Op::kMax),
            {t.span.begin, right->span.end});
       left = Operand{type, {t.span.begin, right->span.end}, left->code, nullptr, {}};
-      if (auto ok = room(); !ok) return tl::unexpected(ok.error());
+      SWEEP_TRY(room());
     }
     if (!left) return left;
     if (count < 2) return fail_at(t.span.begin, fmt::format("{} takes two values or more", t.text));

@@ -9,16 +9,11 @@
 #include <string_view>
 #include <vector>
 
-#include "schema/expected.h"
+#include "base/expected.h"
 
 namespace sweep::grid {
 
 using Status = tl::expected<void, Error>;
-
-#define SWEEP_GRID_TRY(expression)                                                                          \
-  do {                                                                                                      \
-    if (auto tried = (expression); !tried) return tl::unexpected<::sweep::Error>(std::move(tried).error()); \
-  } while (false)
 
 inline constexpr std::size_t kMaxFileBytes = 1u << 20;
 inline constexpr int kMaxNesting = 32;

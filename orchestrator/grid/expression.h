@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/expected.h"
 #include "orchestrator/grid/scope.h"
-#include "schema/expected.h"
 
 namespace sweep::grid {
 

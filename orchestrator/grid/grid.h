@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/expected.h"
 #include "schema/attempt.h"
-#include "schema/expected.h"
 #include "schema/plan_entry.h"
 
 namespace sweep::grid {

@@ -1,10 +1,11 @@
 // Reading a grid file, section by section, into a GridSpec in which everything is known to be right.
 #include <fmt/format.h>
 
+#include "base/expected.h"
+#include "base/input_file.h"
 #include "orchestrator/grid/keys.h"
 #include "orchestrator/grid/read_sections.h"
 #include "orchestrator/grid/reader.h"
-#include "schema/input_file.h"
 
 namespace sweep::grid {
 namespace {
@@ -17,24 +18,24 @@ bool is_name_char(char c, bool first) {
 }  // namespace
 
 Status Reader::run(const ReadOptions& options) {
-  SWEEP_GRID_TRY(check_keys(document_, root_, kTopKeys, "of a grid file"));
-  SWEEP_GRID_TRY(header());
+  SWEEP_TRY(check_keys(document_, root_, kTopKeys, "of a grid file"));
+  SWEEP_TRY(header());
   defaults();
-  SWEEP_GRID_TRY(add_labels());
-  SWEEP_GRID_TRY(model());
-  SWEEP_GRID_TRY(base());
-  SWEEP_GRID_TRY(axes());
-  SWEEP_GRID_TRY(zips());
-  SWEEP_GRID_TRY(count_points(options));
+  SWEEP_TRY(add_labels());
+  SWEEP_TRY(model());
+  SWEEP_TRY(base());
+  SWEEP_TRY(axes());
+  SWEEP_TRY(zips());
+  SWEEP_TRY(count_points(options));
   for (const Derived& derived : spec_.derived) spec_.given[derived.slot] = true;
-  SWEEP_GRID_TRY(included());
+  SWEEP_TRY(included());
   name_models();
-  SWEEP_GRID_TRY(derive());
-  SWEEP_GRID_TRY(where());
-  SWEEP_GRID_TRY(exclude());
-  SWEEP_GRID_TRY(order_included());
-  SWEEP_GRID_TRY(read_measure(document_, grid_));
-  SWEEP_GRID_TRY(read_limits(document_, grid_));
+  SWEEP_TRY(derive());
+  SWEEP_TRY(where());
+  SWEEP_TRY(exclude());
+  SWEEP_TRY(order_included());
+  SWEEP_TRY(read_measure(document_, grid_));
+  SWEEP_TRY(read_limits(document_, grid_));
   return read_launch(document_, grid_);
 }
 
@@ -108,7 +109,7 @@ Status Reader::model() {
   const Slot slot = spec_.scope.slot("model");
   const auto one = values_.one(*entry->value, slot);
   if (!one) return tl::unexpected(one.error());
-  SWEEP_GRID_TRY(claim(slot, *entry, "model"));
+  SWEEP_TRY(claim(slot, *entry, "model"));
   set_start(*one);
   return {};
 }
@@ -116,13 +117,13 @@ Status Reader::model() {
 Status Reader::base() {
   const Entry* entry = section("base");
   if (entry == nullptr) return {};
-  SWEEP_GRID_TRY(need_map(document_, *entry->value, entry->place, "base"));
+  SWEEP_TRY(need_map(document_, *entry->value, entry->place, "base"));
   for (const Entry& item : entry->value->entries) {
     const auto slot = values_.axis(item, "of base");
     if (!slot) return tl::unexpected(slot.error());
     const auto one = values_.one(*item.value, *slot);
     if (!one) return tl::unexpected(one.error());
-    SWEEP_GRID_TRY(claim(*slot, item, "base"));
+    SWEEP_TRY(claim(*slot, item, "base"));
     set_start(*one);
   }
   return {};
@@ -136,7 +137,7 @@ Expected<Grid> read_text(std::string_view yaml, const std::filesystem::path& sho
   grid.path = shown_as;
   grid.text = std::string(yaml);
   auto spec = std::make_shared<GridSpec>();
-  SWEEP_GRID_TRY(Reader(*document, grid, *spec).run(options));
+  SWEEP_TRY(Reader(*document, grid, *spec).run(options));
   grid.spec = std::move(spec);
   return grid;
 }

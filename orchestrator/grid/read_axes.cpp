@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/expected.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/grid/reader.h"
 
@@ -17,7 +18,7 @@ constexpr std::uint64_t kMostAllowed = 10'000'000'000;  // a day of expanding: b
 Expected<Dimension> Reader::axis(const Entry& item, std::string_view section) {
   const auto slot = values_.axis(item, fmt::format("of {}", section));
   if (!slot) return tl::unexpected(slot.error());
-  SWEEP_GRID_TRY(claim(*slot, item, section));
+  SWEEP_TRY(claim(*slot, item, section));
   return values_.many(*item.value, *slot);
 }
 
@@ -30,7 +31,7 @@ Status Reader::axes() {
     return refuse({}, "'grid' is missing; list axes with their values, as in 'grid: {tp: [1, 2]}'");
   }
   spec_.grid_place = entry->place;
-  SWEEP_GRID_TRY(need_map(document_, *entry->value, entry->place, "grid"));
+  SWEEP_TRY(need_map(document_, *entry->value, entry->place, "grid"));
   for (const Entry& item : entry->value->entries) {
     auto dimension = axis(item, "grid");
     if (!dimension) return tl::unexpected(dimension.error());
@@ -42,11 +43,11 @@ Status Reader::axes() {
 Status Reader::zips() {
   const Entry* entry = section("zip");
   if (entry == nullptr) return {};
-  SWEEP_GRID_TRY(need_list(document_, *entry->value, "zip"));
+  SWEEP_TRY(need_list(document_, *entry->value, "zip"));
   if (spec_.dimensions.empty()) spec_.grid_place = entry->place;
   if (entry->value->items.empty()) return refuse(entry->place, "zip is empty; fill it or remove it");
   for (const NodePtr& group : entry->value->items) {
-    SWEEP_GRID_TRY(need_map(document_, *group, group->place, "a group of zip"));
+    SWEEP_TRY(need_map(document_, *group, group->place, "a group of zip"));
     if (group->entries.size() < 2)
       return refuse(group->place,
                     "a group of zip moves two axes or more together; put a single one under grid");

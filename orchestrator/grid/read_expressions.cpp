@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/expected.h"
 #include "orchestrator/grid/reader.h"
 #include "schema/axis_domain.h"
 
@@ -25,7 +26,7 @@ bool is_label(std::string_view name) {
 Status Reader::add_labels() {
   const Entry* entry = section("derive");
   if (entry == nullptr) return grow();
-  SWEEP_GRID_TRY(need_map(document_, *entry->value, entry->place, "derive"));
+  SWEEP_TRY(need_map(document_, *entry->value, entry->place, "derive"));
   if (entry->value->entries.size() > kMaxClauses)
     return refuse(entry->place, fmt::format("derive has more than {} entries", kMaxClauses));
   for (const Entry& item : entry->value->entries) {
@@ -75,8 +76,7 @@ Status Reader::derive() {
   spec_.program = std::move(*program);
   for (const Step& step : spec_.program) {
     if (step.kind == Step::Kind::kDerived)
-      SWEEP_GRID_TRY(
-          compile_derived(spec_.derived[step.derived], *entry->value->entries[step.derived].value));
+      SWEEP_TRY(compile_derived(spec_.derived[step.derived], *entry->value->entries[step.derived].value));
   }
   return {};
 }
@@ -89,7 +89,7 @@ tl::unexpected<Error> Reader::refuse_cycle(const Cycle& cycle) const {
 Status Reader::compile_derived(Derived& derived, const Node& node) {
   auto code = compile(node.text, spec_.scope);
   if (!code) return refuse_expression(node, code.error());
-  SWEEP_GRID_TRY(check_reads(*code, node));
+  SWEEP_TRY(check_reads(*code, node));
   const Symbol& symbol = spec_.scope.at(derived.slot);
   if (symbol.origin == Origin::kLabel) {
     spec_.scope.set_type(derived.slot, code->type);
@@ -117,7 +117,7 @@ Status Reader::check_reads(const Code& code, const Node& node) const {
 Status Reader::where() {
   const Entry* entry = section("where");
   if (entry == nullptr) return {};
-  SWEEP_GRID_TRY(need_list(document_, *entry->value, "where"));
+  SWEEP_TRY(need_list(document_, *entry->value, "where"));
   if (entry->value->items.size() > kMaxClauses)
     return refuse(entry->place, fmt::format("where has more than {} clauses", kMaxClauses));
   for (const NodePtr& item : entry->value->items) {
@@ -130,7 +130,7 @@ Status Reader::where() {
       return refuse(document_.place_in(*item, 0),
                     fmt::format("\"{}\" is {}, not a condition; compare it with something", item->text,
                                 type_name(code->type)));
-    SWEEP_GRID_TRY(check_reads(*code, *item));
+    SWEEP_TRY(check_reads(*code, *item));
     spec_.where.push_back({std::move(*code), document_.place_in(*item, 0)});
   }
   return {};

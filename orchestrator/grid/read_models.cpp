@@ -1,10 +1,11 @@
 // Models of a grid: a catalogue name, {config_json: path}, or explicit dimensions.
 #include <fmt/format.h>
 
+#include "base/expected.h"
+#include "base/input_file.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/grid/keys.h"
 #include "orchestrator/grid/read_values.h"
-#include "schema/input_file.h"
 
 namespace sweep::grid {
 namespace {
@@ -17,7 +18,7 @@ constexpr i64 kMaxDimension = i64{1} << 40;  // completed() knows the true bound
 Status ValueReader::append_model(const Node& node, Dimension& out) {
   const auto entry = model(node);
   if (!entry) return tl::unexpected(entry.error());
-  SWEEP_GRID_TRY(remember(*entry, node.place));
+  SWEEP_TRY(remember(*entry, node.place));
   const bool first = out.count == 0;
   if (first) out.slots = {spec_.scope.slot("model")};
   out.cells.push_back({entry->word});
@@ -120,7 +121,7 @@ Status ValueReader::set_dimension(const Entry& entry, ModelSpec& m) {
 
 // Explicit dimensions; with `base` or `config_json` those that differ from a model.
 Expected<ModelEntry> ValueReader::model_from_map(const Node& node) {
-  SWEEP_GRID_TRY(check_keys(document_, node, kModelKeys, "of a model"));
+  SWEEP_TRY(check_keys(document_, node, kModelKeys, "of a model"));
   auto start = start_of(node);
   if (!start) return tl::unexpected(start.error());
   ModelSpec m = start->spec;
@@ -136,7 +137,7 @@ Expected<ModelEntry> ValueReader::model_from_map(const Node& node) {
     if (entry.key == "family" && start->given)
       return tl::unexpected(
           document_.error(entry.place, "the family comes from the model that is changed; remove it"));
-    SWEEP_GRID_TRY(set_dimension(entry, m));
+    SWEEP_TRY(set_dimension(entry, m));
     changes += fmt::format("-{}-{}", entry.key, entry.value->text);
   }
   const auto spec = shape::completed(m);

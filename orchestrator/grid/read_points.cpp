@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/expected.h"
 #include "orchestrator/grid/reader.h"
 
 namespace sweep::grid {
@@ -10,17 +11,17 @@ namespace sweep::grid {
 Status Reader::included() {
   const Entry* entry = section("include");
   if (entry == nullptr) return {};
-  SWEEP_GRID_TRY(need_list(document_, *entry->value, "include"));
+  SWEEP_TRY(need_list(document_, *entry->value, "include"));
   if (spec_.dimensions.empty() && entry->value->items.empty())
     return refuse(entry->place, "there is neither a grid nor an include; nothing to run");
   if (entry->value->items.size() > kMaxItems)
     return refuse(entry->place, fmt::format("include has more than {} items", kMaxItems));
   for (const NodePtr& item : entry->value->items) {
-    SWEEP_GRID_TRY(need_map(document_, *item, item->place, "an item of include"));
+    SWEEP_TRY(need_map(document_, *item, item->place, "an item of include"));
     Included point;
     point.place = item->place;
     point.given = base_given();
-    for (const Entry& axis : item->entries) SWEEP_GRID_TRY(include_axis(axis, point));
+    for (const Entry& axis : item->entries) SWEEP_TRY(include_axis(axis, point));
     if (!point.given[spec_.scope.slot("model")])
       return refuse(item->place, "this point has no model; add 'model: NAME' to it or to the file");
     spec_.include.push_back(std::move(point));
@@ -58,11 +59,11 @@ Status Reader::include_axis(const Entry& axis, Included& point) {
 Status Reader::exclude() {
   const Entry* entry = section("exclude");
   if (entry == nullptr) return {};
-  SWEEP_GRID_TRY(need_list(document_, *entry->value, "exclude"));
+  SWEEP_TRY(need_list(document_, *entry->value, "exclude"));
   if (entry->value->items.size() > kMaxItems)
     return refuse(entry->place, fmt::format("exclude has more than {} items", kMaxItems));
   for (const NodePtr& item : entry->value->items) {
-    SWEEP_GRID_TRY(need_map(document_, *item, item->place, "an item of exclude"));
+    SWEEP_TRY(need_map(document_, *item, item->place, "an item of exclude"));
     Exclusion exclusion;
     exclusion.place = item->place;
     for (const Entry& axis : item->entries) {

@@ -8,6 +8,7 @@
 #include <regex>
 #include <span>
 
+#include "base/expected.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/grid/keys.h"
 #include "orchestrator/grid/read_values.h"
@@ -27,7 +28,7 @@ bool is_slurm_time(const std::string& text) {
 }
 
 Expected<Json> read_words(const Document& document, const Node& node, std::string_view what) {
-  SWEEP_GRID_TRY(need_list(document, node, what));
+  SWEEP_TRY(need_list(document, node, what));
   Json out = Json::array();
   for (const NodePtr& item : node.items) {
     const auto word = read_word(document, *item, what, 1024);
@@ -54,13 +55,13 @@ Status fits_a_directive(const Document& document, const Entry& entry, const std:
 // A map of texts with these keys.
 Expected<Json> read_asks(const Document& document, const Node& node, Place at, std::string_view what,
                          std::span<const std::string_view> known) {
-  SWEEP_GRID_TRY(need_map(document, node, at, what));
-  SWEEP_GRID_TRY(check_keys(document, node, known, fmt::format("of {}", what)));
+  SWEEP_TRY(need_map(document, node, at, what));
+  SWEEP_TRY(check_keys(document, node, known, fmt::format("of {}", what)));
   Json out = Json::object();
   for (const Entry& ask : node.entries) {
     const auto word = read_word(document, *ask.value, ask.key, 1024);
     if (!word) return tl::unexpected(word.error());
-    SWEEP_GRID_TRY(fits_a_directive(document, ask, *word));
+    SWEEP_TRY(fits_a_directive(document, ask, *word));
     out[ask.key] = *word;
   }
   return out;
@@ -68,7 +69,7 @@ Expected<Json> read_asks(const Document& document, const Node& node, Place at, s
 
 // hardware: {h100-sxm-80gb: {partition: h100, constraint: ib}, ...}
 Expected<Json> read_hardware(const Document& document, const Node& node, Place at) {
-  SWEEP_GRID_TRY(need_map(document, node, at, "hardware"));
+  SWEEP_TRY(need_map(document, node, at, "hardware"));
   Json out = Json::object();
   for (const Entry& entry : node.entries) {
     if (const auto known = shape::find_hardware(entry.key); !known)
@@ -82,8 +83,8 @@ Expected<Json> read_hardware(const Document& document, const Node& node, Place a
 
 // container: {runtime: apptainer, image: /images/torch.sif, arguments: [--nv]}
 Expected<Json> read_container(const Document& document, const Node& node, Place at) {
-  SWEEP_GRID_TRY(need_map(document, node, at, "container"));
-  SWEEP_GRID_TRY(check_keys(document, node, kContainerKeys, "of container"));
+  SWEEP_TRY(need_map(document, node, at, "container"));
+  SWEEP_TRY(check_keys(document, node, kContainerKeys, "of container"));
   Json out = Json::object();
   for (const Entry& entry : node.entries) {
     if (entry.key == "arguments") {
@@ -158,7 +159,7 @@ Expected<Json> read_launch_value(const Document& document, const Entry& entry, L
 Expected<Json> read_host(const Document& document, const Node& item) {
   std::vector<std::string_view> known;
   for (const HostKey& key : kHostKeys) known.push_back(key.key);
-  SWEEP_GRID_TRY(check_keys(document, item, known, "of a host"));
+  SWEEP_TRY(check_keys(document, item, known, "of a host"));
   Json out = Json::object();
   for (const Entry& entry : item.entries)
     for (const HostKey& key : kHostKeys) {
@@ -194,7 +195,7 @@ Status check_host_name(const Document& document, const Node& node, const std::st
 
 // hosts: [gpu1, {host: gpu2, slots: 8}]
 Expected<Json> read_hosts(const Document& document, const Node& node) {
-  SWEEP_GRID_TRY(need_list(document, node, "hosts"));
+  SWEEP_TRY(need_list(document, node, "hosts"));
   Json out = Json::array();
   std::map<std::string, Place> seen;
   for (const NodePtr& item : node.items) {
@@ -206,8 +207,8 @@ Expected<Json> read_hosts(const Document& document, const Node& node) {
           read_word(document, *item, "hosts", 1024).map([](const std::string& name) { return Json(name); });
     if (!host) return host;
     const bool alone = host->is_string();
-    SWEEP_GRID_TRY(check_host_name(document, alone ? *item : *item->find("host"),
-                                   (alone ? *host : (*host)["host"]).get<std::string>(), seen));
+    SWEEP_TRY(check_host_name(document, alone ? *item : *item->find("host"),
+                              (alone ? *host : (*host)["host"]).get<std::string>(), seen));
     out.push_back(std::move(*host));
   }
   if (out.empty()) return tl::unexpected(document.error(node.place, "hosts is empty; name at least one"));
@@ -217,19 +218,19 @@ Expected<Json> read_hosts(const Document& document, const Node& node) {
 Expected<Json> read_launcher(const Document& document, const Entry& launcher) {
   Json out = Json::object();
   if (launcher.value->kind == Node::Kind::kNull) return out;  // `local:` alone
-  SWEEP_GRID_TRY(need_map(document, *launcher.value, launcher.place, launcher.key));
+  SWEEP_TRY(need_map(document, *launcher.value, launcher.place, launcher.key));
   std::vector<std::string_view> known;
   for (const LaunchKey& key : kLaunchKeys) {
     if (key.launcher == launcher.key) known.push_back(key.key);
   }
-  SWEEP_GRID_TRY(check_keys(document, *launcher.value, known, fmt::format("of {}", launcher.key)));
+  SWEEP_TRY(check_keys(document, *launcher.value, known, fmt::format("of {}", launcher.key)));
   for (const Entry& entry : launcher.value->entries) {
     for (const LaunchKey& key : kLaunchKeys) {
       if (key.launcher != launcher.key || key.key != entry.key) continue;
       auto value = read_launch_value(document, entry, key.kind);
       if (!value) return tl::unexpected(value.error());
       if (launcher.key == "slurm" && value->is_string())
-        SWEEP_GRID_TRY(fits_a_directive(document, entry, value->get<std::string>()));
+        SWEEP_TRY(fits_a_directive(document, entry, value->get<std::string>()));
       out[entry.key] = std::move(*value);
     }
   }
@@ -250,19 +251,19 @@ Status optional_int(const Document& document, const Node& map, std::string_view 
 }  // namespace
 
 Status read_measure(const Document& document, Grid& grid) {
-  SWEEP_GRID_TRY(optional_int(document, document.root(), "repeats", 1, kMaxRepeats, grid.measure.repeats));
+  SWEEP_TRY(optional_int(document, document.root(), "repeats", 1, kMaxRepeats, grid.measure.repeats));
   const Entry* entry = document.root().entry("measure");
   if (entry == nullptr) return {};
   const Node& map = *entry->value;
-  SWEEP_GRID_TRY(need_map(document, map, entry->place, "measure"));
-  SWEEP_GRID_TRY(check_keys(document, map, kMeasureKeys, "of measure"));
+  SWEEP_TRY(need_map(document, map, entry->place, "measure"));
+  SWEEP_TRY(check_keys(document, map, kMeasureKeys, "of measure"));
   if (const Node* twice = map.find("repeats");
       twice != nullptr && document.root().entry("repeats") != nullptr) {
     return tl::unexpected(
         document.error(twice->place, "repeats is also given at the top of the file; keep one of them"));
   }
-  SWEEP_GRID_TRY(optional_int(document, map, "warmup_steps", 0, kMaxSteps, grid.measure.warmup_steps));
-  SWEEP_GRID_TRY(optional_int(document, map, "steps", 1, kMaxSteps, grid.measure.steps));
+  SWEEP_TRY(optional_int(document, map, "warmup_steps", 0, kMaxSteps, grid.measure.warmup_steps));
+  SWEEP_TRY(optional_int(document, map, "steps", 1, kMaxSteps, grid.measure.steps));
   return optional_int(document, map, "repeats", 1, kMaxRepeats, grid.measure.repeats);
 }
 
@@ -281,16 +282,16 @@ Status read_limits(const Document& document, Grid& grid) {
   const Entry* entry = document.root().entry("limits");
   if (entry == nullptr) return {};
   const Node& map = *entry->value;
-  SWEEP_GRID_TRY(need_map(document, map, entry->place, "limits"));
-  SWEEP_GRID_TRY(check_keys(document, map, kLimitKeys, "of limits"));
+  SWEEP_TRY(need_map(document, map, entry->place, "limits"));
+  SWEEP_TRY(check_keys(document, map, kLimitKeys, "of limits"));
   if (const Node* node = map.find("gpu_hours")) {
     const auto hours = read_real(document, *node, "gpu_hours", 1e-6, 1e9);
     if (!hours) return tl::unexpected(hours.error());
     grid.limits.gpu_hours = *hours;
   }
-  SWEEP_GRID_TRY(seconds_or_auto(document, map, "trial_seconds", grid.limits.trial_seconds));
-  SWEEP_GRID_TRY(seconds_or_auto(document, map, "hang_seconds", grid.limits.hang_seconds));
-  SWEEP_GRID_TRY(optional_int(document, map, "retries_crash", 0, kMaxRetries, grid.limits.retries_crash));
+  SWEEP_TRY(seconds_or_auto(document, map, "trial_seconds", grid.limits.trial_seconds));
+  SWEEP_TRY(seconds_or_auto(document, map, "hang_seconds", grid.limits.hang_seconds));
+  SWEEP_TRY(optional_int(document, map, "retries_crash", 0, kMaxRetries, grid.limits.retries_crash));
   return optional_int(document, map, "retries_infra", 0, kMaxRetries, grid.limits.retries_infra);
 }
 
@@ -308,8 +309,8 @@ Expected<Json> read_launchers(const Document& document, const Node& map) {
 Status read_launch(const Document& document, Grid& grid) {
   const Entry* entry = document.root().entry("launch");
   if (entry == nullptr) return {};
-  SWEEP_GRID_TRY(need_map(document, *entry->value, entry->place, "launch"));
-  SWEEP_GRID_TRY(check_keys(document, *entry->value, kLaunchers, "of launch"));
+  SWEEP_TRY(need_map(document, *entry->value, entry->place, "launch"));
+  SWEEP_TRY(check_keys(document, *entry->value, kLaunchers, "of launch"));
   const auto out = read_launchers(document, *entry->value);
   if (!out) return tl::unexpected(out.error());
   grid.launch = out->dump();

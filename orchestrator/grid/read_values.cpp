@@ -4,6 +4,7 @@
 
 #include <bit>
 
+#include "base/expected.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "schema/axis_domain.h"
 
@@ -66,7 +67,7 @@ Expected<Dimension> ValueReader::one(const Node& node, Slot slot) {
         node.place, fmt::format("{} takes a single value here, not {}; several values belong under grid",
                                 name, node.kind_name())));
   }
-  SWEEP_GRID_TRY(append(node, slot, out));
+  SWEEP_TRY(append(node, slot, out));
   return out;
 }
 
@@ -78,10 +79,10 @@ Expected<Dimension> ValueReader::many(const Node& node, Slot slot) {
     if (node.items.empty())
       return tl::unexpected(
           document_.error(node.place, fmt::format("{} has no values; list at least one", symbol.name)));
-    for (const NodePtr& item : node.items) SWEEP_GRID_TRY(append(*item, slot, out));
+    for (const NodePtr& item : node.items) SWEEP_TRY(append(*item, slot, out));
   } else if (forms) {
-    SWEEP_GRID_TRY(check_keys(document_, node, std::array<std::string_view, 2>{"pow2", "range"},
-                              fmt::format("of {}", symbol.name)));
+    SWEEP_TRY(check_keys(document_, node, std::array<std::string_view, 2>{"pow2", "range"},
+                         fmt::format("of {}", symbol.name)));
     if (node.entries.size() != 1)
       return tl::unexpected(document_.error(
           node.place, fmt::format("{} takes one form: a list, {{pow2: [a, b]}} or {{range: [a, b, step]}}",
@@ -89,10 +90,9 @@ Expected<Dimension> ValueReader::many(const Node& node, Slot slot) {
     if (symbol.type != Type::kInt)
       return tl::unexpected(document_.error(
           node.place, fmt::format("{} holds no whole numbers; list its values", symbol.name)));
-    SWEEP_GRID_TRY(node.entries[0].key == "pow2" ? append_pow2(node, slot, out)
-                                                 : append_range(node, slot, out));
+    SWEEP_TRY(node.entries[0].key == "pow2" ? append_pow2(node, slot, out) : append_range(node, slot, out));
   } else {
-    SWEEP_GRID_TRY(append(node, slot, out));
+    SWEEP_TRY(append(node, slot, out));
   }
   return out;
 }

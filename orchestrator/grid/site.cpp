@@ -3,12 +3,14 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "base/expected.h"
+#include "base/files.h"
+#include "base/input_file.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/grid/document.h"
 #include "orchestrator/grid/keys.h"
 #include "orchestrator/grid/read_sections.h"
 #include "orchestrator/grid/read_values.h"
-#include "schema/input_file.h"
 
 namespace sweep::grid {
 namespace {
@@ -18,8 +20,8 @@ using Json = nlohmann::json;
 Status read_site_limits(const Document& document, Site& site) {
   const Entry* entry = document.root().entry("limits");
   if (entry == nullptr) return {};
-  SWEEP_GRID_TRY(need_map(document, *entry->value, entry->place, "limits"));
-  SWEEP_GRID_TRY(check_keys(document, *entry->value, kSiteLimitKeys, "of limits"));
+  SWEEP_TRY(need_map(document, *entry->value, entry->place, "limits"));
+  SWEEP_TRY(check_keys(document, *entry->value, kSiteLimitKeys, "of limits"));
   if (const Node* node = entry->value->find("gpu_hours")) {
     const auto hours = read_real(document, *node, "gpu_hours", 1e-6, 1e9);
     if (!hours) return tl::unexpected(hours.error());
@@ -32,12 +34,12 @@ Status read_site_limits(const Document& document, Site& site) {
 Status read_prices(const Document& document, Site& site) {
   const Entry* entry = document.root().entry("prices");
   if (entry == nullptr) return {};
-  SWEEP_GRID_TRY(need_map(document, *entry->value, entry->place, "prices"));
+  SWEEP_TRY(need_map(document, *entry->value, entry->place, "prices"));
   for (const Entry& each : entry->value->entries) {
     const auto hardware = shape::find_hardware(each.key);
     if (!hardware) return tl::unexpected(document.error(each.place, hardware.error().message));
-    SWEEP_GRID_TRY(need_map(document, *each.value, each.place, each.key));
-    SWEEP_GRID_TRY(check_keys(document, *each.value, kPriceKeys, "of a price"));
+    SWEEP_TRY(need_map(document, *each.value, each.place, each.key));
+    SWEEP_TRY(check_keys(document, *each.value, kPriceKeys, "of a price"));
     const Node *node = each.value->find("node_hour"), *gpu = each.value->find("gpu_hour");
     if ((node == nullptr) == (gpu == nullptr))
       return tl::unexpected(
@@ -55,15 +57,15 @@ Status add_file(const std::filesystem::path& path, Site& site) {
   if (!file) return tl::unexpected(file.error());
   const auto document = Document::parse(file->bytes, path.string());
   if (!document) return tl::unexpected(document.error());
-  SWEEP_GRID_TRY(need_map(*document, document->root(), {}, "a site profile"));
-  SWEEP_GRID_TRY(check_keys(*document, document->root(), kSiteKeys, "of a site profile"));
+  SWEEP_TRY(need_map(*document, document->root(), {}, "a site profile"));
+  SWEEP_TRY(check_keys(*document, document->root(), kSiteKeys, "of a site profile"));
   const auto launchers = read_launchers(*document, document->root());
   if (!launchers) return tl::unexpected(launchers.error());
   Json merged = Json::parse(site.launch);
   for (const auto& [launcher, settings] : launchers->items()) merged[launcher].update(settings);
   site.launch = merged.dump();
   site.files.push_back(path);
-  SWEEP_GRID_TRY(read_prices(*document, site));
+  SWEEP_TRY(read_prices(*document, site));
   return read_site_limits(*document, site);
 }
 
@@ -72,12 +74,7 @@ Status add_file(const std::filesystem::path& path, Site& site) {
 std::vector<std::filesystem::path> site_files() {
   if (const char* only = std::getenv("SWEEP_SITE"); only != nullptr && *only != '\0') return {only};
   std::vector<std::filesystem::path> out{"/etc/sweep/site.yaml"};
-  const char* config = std::getenv("XDG_CONFIG_HOME");
-  const char* home = std::getenv("HOME");
-  if (config != nullptr && *config != '\0')
-    out.push_back(std::filesystem::path(config) / "sweep/site.yaml");
-  else if (home != nullptr && *home != '\0')
-    out.push_back(std::filesystem::path(home) / ".config/sweep/site.yaml");
+  if (const auto config = config_folder(); !config.empty()) out.push_back(config / "site.yaml");
   return out;
 }
 
@@ -86,7 +83,7 @@ Expected<Site> read_site(const std::vector<std::filesystem::path>& files) {
   for (const auto& path : files) {
     std::error_code ec;
     if (!std::filesystem::exists(path, ec)) continue;
-    if (auto added = add_file(path, site); !added) return tl::unexpected(added.error());
+    SWEEP_TRY(add_file(path, site));
   }
   return site;
 }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "schema/expected.h"
+#include "base/expected.h"
 
 namespace sweep::grid {
 

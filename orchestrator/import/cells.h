@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/expected.h"
 #include "schema/columns.h"
-#include "schema/expected.h"
 
 namespace sweep::imports {
 

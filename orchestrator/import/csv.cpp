@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <new>
 
+#include "base/expected.h"
+
 namespace sweep::imports {
 namespace {
 
@@ -92,7 +94,7 @@ CsvReader::~CsvReader() = default;
 
 Expected<CsvReader> CsvReader::open(std::string_view text, std::string shown_as) {
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  if (auto fine = check_text(text, shown_as); !fine) return tl::unexpected<Error>(fine.error());
+  SWEEP_TRY(check_text(text, shown_as));
   return CsvReader(text, std::move(shown_as));
 }
 

@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "schema/expected.h"
+#include "base/expected.h"
 #include "schema/trial.h"
 
 namespace sweep::imports {

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "base/expected.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/import/cells.h"
 #include "orchestrator/import/units.h"
@@ -34,9 +35,9 @@ constexpr Alias kAliases[] = {
 };
 
 // Computed here from what the file measured, or of the other database only.
-constexpr std::string_view kOurs[] = {"tflops_gpu",  "hfu",        "mfu_fwd_bwd",     "mt_per_hour",
-                                      "cost_per_mt", "peak_flops", "formula_version", "sweep",
-                                      "trial",       "attempts",   "finished_at"};
+constexpr std::string_view kOurs[] = {
+    "tflops_gpu", "hfu",   "mfu_fwd_bwd", "mt_per_hour", "cost_per_mt", "peak_flops", "formula_version",
+    "sweep",      "trial", "attempts",    "finished_at", "rehearsed",   "price_date"};
 
 std::string fields_like(std::string_view name) {
   std::vector<std::string> known;
@@ -75,8 +76,7 @@ class Mapper {
   }
 
   Expected<Mapping> map() {
-    for (const auto& name : header_.cells)
-      if (auto done = column(name); !done) return tl::unexpected<Error>(done.error());
+    for (const auto& name : header_.cells) SWEEP_TRY(column(name));
     if (!left_out_.empty()) out_.notes.push_back(fmt::format("left out: {}", fmt::join(left_out_, ", ")));
     return std::move(out_);
   }
@@ -202,8 +202,7 @@ Expected<Mapping> map_columns(const CsvRow& header, std::span<const std::string>
                     "(with a decimal point)",
                     place(shown_as, header.line)));
   Mapper mapper(header, leave_rest, shown_as);
-  for (const auto& text : maps)
-    if (auto done = mapper.wish(text); !done) return tl::unexpected<Error>(done.error());
+  for (const auto& text : maps) SWEEP_TRY(mapper.wish(text));
   return mapper.map();
 }
 

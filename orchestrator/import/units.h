@@ -2,7 +2,7 @@
 #pragma once
 #include <string_view>
 
-#include "schema/expected.h"
+#include "base/expected.h"
 
 namespace sweep::imports {
 

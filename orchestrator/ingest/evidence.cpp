@@ -7,8 +7,10 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "orchestrator/ingest/standstill.h"
 #include "schema/codec.h"
+#include "schema/xid.h"
 
 namespace sweep::ingest {
 namespace {
@@ -18,6 +20,7 @@ using nlohmann::json;
 constexpr std::size_t kLogTailBytes = 8192;
 constexpr std::size_t kMessageBytes = 2000;
 constexpr std::size_t kLongestPart = 40;
+constexpr std::size_t kNameBytes = 200;
 constexpr std::size_t kHangBytes = 1u << 20;
 constexpr double kLeastRise = 0.01;  // nats: what rounding does to a loss of any size
 
@@ -27,10 +30,6 @@ std::string bounded(const std::string& text, std::size_t bytes) {
 
 std::string tail(const std::string& text) {
   return text.size() <= kLogTailBytes ? text : "..." + text.substr(text.size() - kLogTailBytes);
-}
-
-std::string mebibytes(i64 bytes) {
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / 1048576.0);
 }
 
 std::string signal_name(int signal) {
@@ -50,7 +49,7 @@ std::optional<Cause> gather(const AttemptReports& t, i64 world, Losses& losses) 
     if (rank < 0 || rank >= world) continue;
     for (const auto& sample : record.samples) {
       if (!std::isfinite(sample.loss)) {
-        Cause cause{Outcome::kInvalid, rank, 0, "step", "", {}, {}, false, {}};
+        Cause cause{Outcome::kInvalid, rank, 0, Phase::kStep, "", {}, {}, false, {}};
         cause.what =
             fmt::format("had a loss that is not finite in step {} of repeat {}", sample.step, sample.repeat);
         return cause;
@@ -66,7 +65,8 @@ std::optional<Cause> gather(const AttemptReports& t, i64 world, Losses& losses) 
 
 std::string describe_record(const RankRecord& r) {
   const std::string asked =
-      r.oom_asked_bytes ? fmt::format(" (asked for {})", mebibytes(*r.oom_asked_bytes)) : "";
+      r.oom_asked_bytes ? fmt::format(" (asked for {})", human_bytes(static_cast<double>(*r.oom_asked_bytes)))
+                        : "";
   std::string what;
   if (r.outcome == Outcome::kOom)
     what = fmt::format("ran out of {} memory{}{}", r.oom_kind == OomKind::kHost ? "host" : "device",
@@ -88,9 +88,17 @@ std::string describe_exit(const RankExit& e) {
   return "ended and left no record";
 }
 
+std::string describe_gpu_error(const GpuError& error) {
+  const std::string rank = error.rank ? fmt::format(" (rank {})", *error.rank) : "";
+  const auto meaning = meaning_of_xid(error.xid);
+  return fmt::format("GPU {} of {}{} reported Xid {}{}{}", bounded(error.gpu, kNameBytes),
+                     bounded(error.host, kNameBytes), rank, error.xid, meaning.empty() ? "" : ": ", meaning);
+}
+
 std::string sentence(const Cause& cause) {
-  const std::string phase = cause.phase.empty() ? "" : fmt::format(" (in phase {})", cause.phase);
-  const bool agents_words = cause.outcome == Outcome::kHang || cause.outcome == Outcome::kTimeout;
+  const std::string phase = cause.phase ? fmt::format(" (in phase {})", to_string(*cause.phase)) : "";
+  const bool agents_words = cause.outcome == Outcome::kHang || cause.outcome == Outcome::kTimeout ||
+                            cause.outcome == Outcome::kNodeLost;
   if (!cause.rank || agents_words) return cause.what + phase;  // the agent's words name the rank themselves
   return fmt::format("rank {} {}{}", *cause.rank, cause.what, phase);
 }
@@ -113,7 +121,7 @@ AgentWord agent_word(const AttemptEnd& end) {
   if (found && found->rank) word.rank = found->rank;
   for (const auto& each : *ranks)
     if (word.rank && each.is_object() && each.contains("rank") && each["rank"] == *word.rank)
-      word.phase = text(each, "phase");
+      word.phase = phase_from(text(each, "phase"));
   if (!found) return word;
   word.why = found->what + (word.why.empty() ? "" : ". " + word.why);
   word.rank = found->rank;
@@ -124,24 +132,32 @@ std::optional<Cause> check_losses(const Attempt& attempt, const AttemptReports& 
   Losses losses;
   if (auto bad = gather(t, attempt.trial.world(), losses)) return bad;
   if (losses.empty())
-    return Cause{
-        Outcome::kInvalid, {}, 0, "step", "every rank says ok, but no step was recorded", {}, {}, false, {}};
+    return Cause{Outcome::kInvalid,
+                 {},
+                 0,
+                 Phase::kStep,
+                 "every rank says ok, but no step was recorded",
+                 {},
+                 {},
+                 false,
+                 {}};
   // Only of the first repeat: later ones go on from what it learnt, and a loss near zero varies by more than its size.
   const auto& steps = losses.begin()->second;
   const double tolerance = attempt.trial.precision == "fp32" ? 1e-3 : 1e-2;
   const double first = steps.begin()->second.mean(), last = steps.rbegin()->second.mean();
   if (last <= first + std::max(kLeastRise, tolerance * std::abs(first))) return std::nullopt;
-  Cause cause{Outcome::kInvalid, {}, 0, "step", "", {}, {}, false, {}};
+  Cause cause{Outcome::kInvalid, {}, 0, Phase::kStep, "", {}, {}, false, {}};
   cause.what = fmt::format("the loss rose from {:.6g} to {:.6g} although the batch repeats", first, last);
   return cause;
 }
 
 std::string evidence(const AttemptReports& t, const Result& result) {
   json out = {{"testimonies", {{"records", t.records.size()}, {"exits", t.exits.size()}}},
-              {"phase", result.phase}};
+              {"phase", result.phase ? to_string(*result.phase) : ""}};
   if (t.end) {
     out["cause"] = t.end->cause;
     if (!t.end->clean) out["dirt"] = bounded(t.end->cleanup_failure, kMessageBytes);
+    for (const GpuError& error : t.end->gpu_errors) out["gpu_errors"].push_back(describe_gpu_error(error));
     auto word = parse_json(t.end->evidence, kHangBytes);
     if (t.end->cause != "rank_failed") {
       if (word && !word->is_null()) out["hang"] = std::move(*word);

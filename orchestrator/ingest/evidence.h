@@ -11,7 +11,7 @@ struct Cause {
   Outcome outcome = Outcome::kCrash;
   std::optional<i64> rank;
   i64 unix_ns = 0;
-  std::string phase;
+  std::optional<Phase> phase;
   std::string what;  // follows "rank N"
   std::optional<OomKind> oom_kind;
   std::optional<i64> asked_bytes;
@@ -28,9 +28,12 @@ std::string sentence(const Cause&);
 struct AgentWord {
   std::string why;
   std::optional<i64> rank;
-  std::string phase;
+  std::optional<Phase> phase;
 };
 AgentWord agent_word(const AttemptEnd&);
+
+// "GPU GPU-5a.. of n1 (rank 3) reported Xid 79: the GPU has fallen off the bus". All texts bounded.
+std::string describe_gpu_error(const GpuError&);
 
 // Every step trains on the same batch, so the loss must fall. Absent: it does. The mean over ranks of a
 // repeat's last step may exceed that of its first by 0.1 % in fp32 and 1 % in bf16 (whose mantissa resolves

@@ -23,6 +23,7 @@
 #include "orchestrator/ingest/evidence.h"
 #include "orchestrator/ingest/ingest.h"
 #include "schema/codec.h"
+#include "schema/xid.h"
 
 namespace sweep::ingest {
 namespace {
@@ -43,8 +44,9 @@ Cause from_record(const RankRecord& r) {
 // How a process ended that left no failure record of its own. Absent: in order, or ended by the agent.
 std::optional<Cause> from_exit(const RankExit& e, const RankRecord* record) {
   if (e.killed_by_agent || (record && record->outcome == Outcome::kOk)) return std::nullopt;
-  Cause cause{Outcome::kCrash, e.rank, plausible(e.ended_unix_ns), record ? record->phase : "", "", {}, {},
-              false,           {}};
+  Cause cause{
+      Outcome::kCrash, e.rank, plausible(e.ended_unix_ns), record ? record->phase : std::nullopt, "", {}, {},
+      false,           {}};
   if (e.oom_killed) cause.outcome = Outcome::kOom, cause.oom_kind = OomKind::kHost;
   cause.what = describe_exit(e);
   return cause;
@@ -89,7 +91,7 @@ std::optional<Cause> silent_rank(const Attempt& attempt, const AttemptReports& t
   for (i64 index = 0; index < attempt.processes(); ++index) {
     const i64 rank = attempt.rank_of(index);
     if (t.records.contains(rank)) continue;
-    Cause cause{Outcome::kCrash, rank, 0, "", "", {}, {}, false, {}};
+    Cause cause{Outcome::kCrash, rank, 0, {}, "", {}, {}, false, {}};
     cause.what = t.exits.contains(rank) ? "was ended before it left a record" : "left no testimony at all";
     return cause;
   }
@@ -97,11 +99,40 @@ std::optional<Cause> silent_rank(const Attempt& attempt, const AttemptReports& t
 }
 
 // The agent's verdict in its own words, where it gave some.
-Cause by_agent(Outcome outcome, const AttemptEnd& end, std::string otherwise) {
+Cause by_agent(Outcome outcome, const AttemptEnd& end, const std::string& otherwise) {
   const AgentWord word = agent_word(end);
   Cause cause{outcome, word.rank, end.ended_unix_ns, word.phase, "", {}, {}, false, {}};
-  cause.what = word.why.empty() ? std::move(otherwise) : word.why;
+  cause.what = word.why.empty() ? otherwise : word.why;
   return cause;
+}
+
+// The first error of a GPU that decides: of its hardware, else of the rank that failed.
+const GpuError* deciding_gpu_error(const AttemptEnd& end, std::optional<i64> rank) {
+  const auto find = [&](auto&& decides) {
+    const auto found = std::ranges::find_if(end.gpu_errors, decides);
+    return found == end.gpu_errors.end() ? nullptr : &*found;
+  };
+  if (const auto* broken = find([](const GpuError& e) { return is_hardware_fault(e.xid); })) return broken;
+  return find([&](const GpuError& e) { return rank && e.rank == rank; });
+}
+
+// A GPU that failed is the machine's fault, whatever the ranks made of it. What a program did to its GPU explains a crash.
+void consider_gpu_errors(Cause& cause, const AttemptReports& t) {
+  if (cause.outcome != Outcome::kCrash && cause.outcome != Outcome::kHang &&
+      cause.outcome != Outcome::kTimeout)
+    return;
+  const GpuError* error = deciding_gpu_error(*t.end, cause.rank);
+  if (error == nullptr) return;
+  if (!is_hardware_fault(error->xid)) {
+    cause.what += "; " + describe_gpu_error(*error);
+    return;
+  }
+  cause.outcome = Outcome::kNodeLost;
+  cause.what = describe_gpu_error(*error);
+  if (!error->rank || error->rank == cause.rank) return;
+  cause.rank = error->rank;
+  const auto record = t.records.find(*error->rank);
+  cause.phase = record == t.records.end() ? std::nullopt : record->second.phase;
 }
 
 std::optional<Cause> decide(const Attempt& attempt, const AttemptReports& t) {
@@ -124,7 +155,7 @@ std::optional<Cause> decide(const Attempt& attempt, const AttemptReports& t) {
   if (causes.first) return causes.first;
   if (word == "start_failed") {
     Cause cause = by_agent(Outcome::kCrash, *t.end, "its ranks could not be started");
-    cause.phase = "start";
+    cause.phase = Phase::kStart;
     return cause;
   }
   if (causes.consequential) return causes.consequential;
@@ -153,11 +184,12 @@ Result judge(const Attempt& attempt, const AttemptReports& t) {
   if (t.end)
     cause = decide(attempt, t);
   else
-    cause = Cause{Outcome::kNodeLost, {}, 0, "", "the agent's closing word is missing", {}, {}, false, {}};
+    cause = Cause{Outcome::kNodeLost, {}, 0, {}, "the agent's closing word is missing", {}, {}, false, {}};
   if (!cause) {
     result.outcome = Outcome::kOk;
-    result.phase = "done";
+    result.phase = Phase::kDone;
   } else {
+    if (t.end) consider_gpu_errors(*cause, t);
     result.outcome = cause->outcome;
     result.oom_kind = cause->oom_kind;
     result.rank = cause->rank;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "schema/codec.h"
 #include "schema/frame.h"
 #include "schema/spool.h"
@@ -26,7 +27,7 @@ Expected<void> keep_record(const AllocationRequest& request, std::string_view la
               {"ranks_per_node", request.ranks_per_node},
               {"hardware", request.hardware},
               {"seconds", request.seconds}});
-  return spool::write_atomically(record_path(request.spool), dump(own) + "\n");
+  return files::write_atomically(record_path(request.spool), dump(own) + "\n");
 }
 
 bool has_record(const std::filesystem::path& spool) {
@@ -44,7 +45,7 @@ Expected<std::optional<nlohmann::json>> read_record(const std::filesystem::path&
   const auto path = record_path(spool);
   std::error_code ec;
   if (!std::filesystem::exists(path, ec)) return std::optional<nlohmann::json>();
-  const auto text = spool::read_file(path);
+  const auto text = files::read(path);
   if (!text) return tl::unexpected(text.error());
   auto record = parse_json(*text);
   if (!record) return fail(fmt::format("{}: {}", path.string(), record.error().message));

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "schema/expected.h"
+#include "base/expected.h"
 
 namespace sweep::launch {
 

@@ -42,8 +42,8 @@ class Channel::Process : public std::enable_shared_from_this<Process> {
   void start(std::vector<std::string> argv) {
     std::array<int, 6> ends{-1, -1, -1, -1, -1, -1};
     int error = 0;
-    for (int i = 0; i < 3 && error == 0; ++i)
-      if (::pipe2(&ends[static_cast<std::size_t>(2 * i)], O_CLOEXEC) != 0) error = errno;
+    for (std::size_t i = 0; i < 3 && error == 0; ++i)
+      if (::pipe2(&ends[2 * i], O_CLOEXEC) != 0) error = errno;
     if (error == 0) error = spawn_detached(pid_, {argv, ends[0], ends[3], ends[5]});
     const int pidfd = error == 0 ? static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)) : -1;
     if (error == 0 && pidfd < 0) {  // no descriptor is left: nobody would hear of its end

@@ -15,8 +15,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/expected.h"
 #include "schema/attempt.h"
-#include "schema/expected.h"
 
 namespace boost::asio {
 class io_context;

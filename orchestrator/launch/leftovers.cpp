@@ -1,7 +1,7 @@
 // Finds by the mark, ends, waits until nothing is found.
 #include "orchestrator/launch/leftovers.h"
 
-#include "schema/attempt_token.h"
+#include "runtime/attempt_token.h"
 
 namespace sweep::launch {
 

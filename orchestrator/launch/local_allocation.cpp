@@ -18,8 +18,8 @@
 
 #include "orchestrator/launch/detached_child.h"
 #include "orchestrator/launch/leftovers.h"
+#include "runtime/attempt_token.h"
 #include "schema/agent_call.h"
-#include "schema/attempt_token.h"
 
 namespace sweep::launch {
 

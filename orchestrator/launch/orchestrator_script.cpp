@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "orchestrator/launch/slurm_script.h"
-#include "schema/attempt_token.h"
+#include "runtime/attempt_token.h"
 
 namespace sweep::launch {
 namespace {

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "base/time.h"
 #include "orchestrator/launch/held_allocations.h"
 #include "orchestrator/launch/poll_interval.h"
 #include "orchestrator/launch/slurm_job.h"
@@ -21,10 +22,6 @@ constexpr double kLook = 0.1;        // between two looks into the outboxes
 constexpr double kAnswerLimit = 60;  // of one question
 constexpr int kFailuresToTell = 3;
 constexpr std::size_t kMostDenials = 5;  // of a round: each is a question of its own
-
-double steady_s() {
-  return Seconds(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 class Slurm final : public HeldAllocations<SlurmJob> {
  public:

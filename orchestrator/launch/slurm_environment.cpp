@@ -6,7 +6,7 @@
 #include <set>
 #include <string_view>
 
-#include "schema/own_job.h"
+#include "runtime/own_job.h"
 
 namespace sweep::launch {
 namespace {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "orchestrator/launch/allocation_record.h"
 #include "schema/frame.h"
 
@@ -29,12 +30,12 @@ SlurmJob::SlurmJob(SlurmSurroundings& around, AllocationRequest request)
 Expected<void> SlurmJob::write_files() const {
   const auto script = slurm_script(request_, around_.options, around_.programs);
   if (!script) return tl::unexpected(script.error());
-  if (auto written = spool::write_atomically(request_.spool / "job.sh", *script); !written) return written;
+  if (auto written = files::write_atomically(request_.spool / "job.sh", *script); !written) return written;
   const auto& container = around_.options.container;
   if (container.runtime.empty()) return {};
   const auto wrapper = container_wrapper_path(request_.spool);
   const auto text = container_wrapper(container, around_.programs.rank, request_.spool);
-  if (auto written = spool::write_atomically(wrapper, text); !written) return written;
+  if (auto written = files::write_atomically(wrapper, text); !written) return written;
   ::chmod(wrapper.c_str(), 0755);
   return {};
 }

@@ -6,9 +6,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "orchestrator/launch/slurm_state.h"
+#include "runtime/attempt_token.h"
 #include "schema/agent_call.h"
-#include "schema/attempt_token.h"
 #include "schema/codec.h"
 
 namespace sweep::launch {
@@ -75,13 +76,6 @@ Expected<std::string> batch_script_head(const std::vector<std::string>& directiv
 
 std::string slurm_job_name(const AllocationId& id) {
   return "sweep-" + id;
-}
-
-std::string shell_word(const std::string& text) {
-  if (plain(text, "_./:,@%+=-")) return text;
-  std::string out = "'";
-  for (const char c : text) c == '\'' ? out += "'\\''" : out += c;
-  return out + "'";
 }
 
 std::vector<std::string> slurm_directives(const AllocationRequest& wanted, const SlurmOptions& options) {

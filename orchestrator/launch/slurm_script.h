@@ -43,7 +43,4 @@ std::filesystem::path container_wrapper_path(const std::filesystem::path& spool)
 std::string slurm_directive(const std::string& name, const std::string& value);
 std::string slurm_file_name(std::string path);
 
-// One word of a POSIX shell, whatever the text holds.
-std::string shell_word(const std::string& text);
-
 }  // namespace sweep::launch

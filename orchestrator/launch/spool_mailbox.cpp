@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
+#include "runtime/spool_writer.h"
 #include "schema/frame.h"
 
 namespace sweep::launch {
@@ -49,8 +51,8 @@ void SpoolMailbox::acknowledge(std::uint64_t offset) {
 }
 
 std::optional<Outbox> SpoolMailbox::news() {
-  if (spool::size_of(spool::outbox(spool_)) <= delivered_) return std::nullopt;
-  auto bytes = spool::read_from(spool::outbox(spool_), acknowledged_, kChunk);
+  if (files::size_of(spool::outbox(spool_)) <= delivered_) return std::nullopt;
+  auto bytes = files::read_from(spool::outbox(spool_), acknowledged_, kChunk);
   if (!bytes || acknowledged_ + bytes->size() <= delivered_) return std::nullopt;
   delivered_ = acknowledged_ + bytes->size();
   return Outbox{id_, acknowledged_, std::move(*bytes)};
@@ -58,8 +60,8 @@ std::optional<Outbox> SpoolMailbox::news() {
 
 std::string SpoolMailbox::bye_reason() const {
   const auto file = spool::outbox(spool_);
-  const std::uint64_t size = spool::size_of(file);
-  const auto bytes = spool::read_from(file, size > kByeWithin ? size - kByeWithin : 0, kByeWithin);
+  const std::uint64_t size = files::size_of(file);
+  const auto bytes = files::read_from(file, size > kByeWithin ? size - kByeWithin : 0, kByeWithin);
   if (!bytes || bytes->empty() || bytes->back() != '\n') return {};
   const auto before = bytes->rfind('\n', bytes->size() - 2);
   const auto parsed =

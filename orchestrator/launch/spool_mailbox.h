@@ -6,6 +6,7 @@
 #include <string>
 
 #include "orchestrator/launch/launcher.h"
+#include "runtime/spool_writer.h"
 #include "schema/spool.h"
 
 namespace sweep::launch {

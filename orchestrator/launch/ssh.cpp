@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/expected.h"
 #include "orchestrator/launch/allocation_record.h"
 #include "orchestrator/launch/held_allocations.h"
 #include "orchestrator/launch/ssh_allocation.h"
@@ -73,7 +74,7 @@ class Ssh final : public HeldAllocations<SshAllocation> {
     if (hosts.empty()) return std::optional<AllocationRequest>();
     auto made = std::make_shared<SshAllocation>(around_, request, std::move(hosts));
     held_[id] = made;
-    if (auto taken = made->take_up(**record); !taken) return tl::unexpected(taken.error());
+    SWEEP_TRY(made->take_up(**record));
     return std::optional<AllocationRequest>(std::move(request));
   }
 

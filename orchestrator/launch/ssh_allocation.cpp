@@ -9,12 +9,14 @@
 #include <boost/uuid/uuid_io.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
+#include "base/text.h"
 #include "orchestrator/launch/allocation_record.h"
 #include "orchestrator/launch/commands.h"
 #include "orchestrator/launch/ssh_logs.h"
 #include "orchestrator/launch/ssh_refusal.h"
+#include "runtime/attempt_token.h"
 #include "schema/agent_call.h"
-#include "schema/attempt_token.h"
 #include "schema/codec.h"
 #include "schema/version.h"
 
@@ -120,7 +122,7 @@ void SshAllocation::prepare(std::size_t node) {
 }
 
 void SshAllocation::look_for_agent(std::size_t node) {
-  const auto bytes = spool::read_file(around_.programs.agent, std::size_t{1} << 30);
+  const auto bytes = files::read(around_.programs.agent, std::size_t{1} << 30);
   if (!bytes) return give_up(bytes.error().message);
   places_[node].agent = fmt::format("{}/bin/{}", places_[node].home, agent_name(*bytes));
   ask(
@@ -132,7 +134,7 @@ void SshAllocation::look_for_agent(std::size_t node) {
 }
 
 void SshAllocation::bring_agent(std::size_t node) {
-  auto bytes = spool::read_file(around_.programs.agent, std::size_t{1} << 30);
+  auto bytes = files::read(around_.programs.agent, std::size_t{1} << 30);
   if (!bytes) return give_up(bytes.error().message);
   // Two hosts may be one machine, or share a home: whoever renames last puts the same bytes there, and process numbers
   // of two machines may be equal.

@@ -7,12 +7,15 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/files.h"
+#include "base/text.h"
 #include "orchestrator/launch/allocation_record.h"
 #include "orchestrator/launch/commands.h"
 #include "orchestrator/launch/slurm_script.h"
 #include "orchestrator/launch/ssh_logs.h"
 #include "orchestrator/launch/ssh_refusal.h"
 #include "orchestrator/launch/ssh_shell.h"
+#include "runtime/spool_writer.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
 
@@ -67,7 +70,7 @@ class Ending {
       : io_(io), shell_(shell), node_(node), failed_(failed) {}
 
   void start() {
-    const auto have = spool::size_of(spool::outbox(node_.spool));
+    const auto have = files::size_of(spool::outbox(node_.spool));
     const auto line = fmt::format(
         "{} end --spool {} --allocation {} >/dev/null || {{ echo 'a process does not end' >&2; exit 5; }}; "
         "tail -c +{} {} 2>/dev/null; exit 0",

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 
+#include "base/text.h"
 #include "orchestrator/launch/channel.h"
 #include "orchestrator/launch/slurm_script.h"
 

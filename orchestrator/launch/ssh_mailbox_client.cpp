@@ -6,7 +6,10 @@
 #include <boost/asio/post.hpp>
 #include <chrono>
 
+#include "base/files.h"
+#include "base/time.h"
 #include "orchestrator/launch/ssh_refusal.h"
+#include "runtime/spool_writer.h"
 
 namespace sweep::launch {
 
@@ -30,14 +33,10 @@ SshMailboxClient::SshMailboxClient(boost::asio::io_context& io, SshShell& shell,
       give_up_s_(give_up_s),
       events_(std::move(events)),
       timer_(io),
-      contact_s_(now_s()) {}
+      contact_s_(steady_s()) {}
 
 SshMailboxClient::~SshMailboxClient() {
   stop();
-}
-
-double SshMailboxClient::now_s() const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 void SshMailboxClient::start() {
@@ -56,7 +55,7 @@ void SshMailboxClient::connect() {
   greeting_ = {};
   inbox_there_.reset();
   again_s_ = 0;
-  beat_s_ = now_s();
+  beat_s_ = steady_s();
   channel_ = std::make_unique<Channel>(
       io_, shell_.words(host_, line_), [this](std::string_view bytes) { heard(bytes); },
       [this](const Channel::Ends& ends) {
@@ -64,11 +63,11 @@ void SshMailboxClient::connect() {
           if (!stopped_) ended(ends);
         });
       });
-  channel_->write(encode({{{"attach", spool::size_of(spool::outbox(spool_))}}, {}}));
+  channel_->write(encode({{{"attach", files::size_of(spool::outbox(spool_))}}, {}}));
 }
 
 void SshMailboxClient::heard(std::string_view bytes) {
-  contact_s_ = now_s();
+  contact_s_ = steady_s();
   reader_.feed(greeting_.take(bytes));
   while (!stopped_) {
     auto frame = reader_.next();
@@ -84,7 +83,7 @@ void SshMailboxClient::obey(const Frame& frame) {
   if (head.contains("error")) return fail_for_good(fmt::format("{}: {}", host_, text_of(head, "error")));
   if (head.contains("attached")) {
     inbox_there_ = static_cast<std::uint64_t>(std::max<i64>(integer_of(head, "attached"), 0));
-    if (*inbox_there_ > spool::size_of(spool::inbox(spool_)))
+    if (*inbox_there_ > files::size_of(spool::inbox(spool_)))
       return fail_for_good(
           fmt::format("the inbox on {} is longer than ours: another orchestrator writes to it", host_));
     if (lost_) events_.remark(fmt::format("connected to {} again; going on where it broke", host_));
@@ -101,7 +100,7 @@ void SshMailboxClient::obey(const Frame& frame) {
 // There is no gap, since the bridge sends from the size we told it; what a crash takes away it sends again.
 void SshMailboxClient::keep(std::uint64_t offset, std::string_view bytes) {
   const auto path = spool::outbox(spool_);
-  const std::uint64_t before = spool::size_of(path);
+  const std::uint64_t before = files::size_of(path);
   const auto size = spool::append_copy(path, offset, bytes, spool::Copy::kUnsynced);
   if (!size) return fail_for_good(fmt::format("the outbox on {}: {}", host_, size.error().message));
   if (*size == before) return;
@@ -110,7 +109,7 @@ void SshMailboxClient::keep(std::uint64_t offset, std::string_view bytes) {
 
 void SshMailboxClient::push() {
   while (channel_ && inbox_there_) {
-    const auto bytes = spool::read_from(spool::inbox(spool_), *inbox_there_, kInboxChunk);
+    const auto bytes = files::read_from(spool::inbox(spool_), *inbox_there_, kInboxChunk);
     if (!bytes || bytes->empty()) return;
     channel_->write(encode({{{"inbox", *inbox_there_}}, *bytes}));
     *inbox_there_ += bytes->size();
@@ -131,7 +130,7 @@ void SshMailboxClient::ended(const Channel::Ends& ends) {
   lost_ = true;
   shell_.drop(host_);
   pause_s_ = std::clamp(pause_s_ * 2, kFirstPause, kLongestPause);
-  again_s_ = now_s() + pause_s_;
+  again_s_ = steady_s() + pause_s_;
 }
 
 void SshMailboxClient::fail_for_good(const std::string& why) {
@@ -149,7 +148,7 @@ void SshMailboxClient::arm() {
 }
 
 void SshMailboxClient::tick() {
-  const double now = now_s();
+  const double now = steady_s();
   if (now - contact_s_ > give_up_s_)
     return fail_for_good(fmt::format("no contact to {} for {:.0f} s", host_, give_up_s_));
   if (channel_ && now - beat_s_ > kBeatEvery) {

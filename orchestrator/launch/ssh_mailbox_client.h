@@ -42,7 +42,6 @@ class SshMailboxClient {
   void fail_for_good(const std::string& why);
   void arm();
   void tick();
-  double now_s() const;
 
   boost::asio::io_context& io_;
   SshShell& shell_;

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/text.h"
 #include "orchestrator/launch/slurm_script.h"
 
 namespace sweep::launch {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "schema/expected.h"
+#include "base/expected.h"
 #include "schema/trial.h"
 
 namespace sweep::launch {

@@ -10,11 +10,12 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/text.h"
 #include "orchestrator/launch/banner_skipper.h"
 #include "orchestrator/launch/capture.h"
 #include "orchestrator/launch/commands.h"
 #include "orchestrator/launch/slurm_script.h"
-#include "schema/attempt_token.h"
+#include "runtime/attempt_token.h"
 
 namespace sweep::launch {
 

@@ -9,6 +9,7 @@
 
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/count.h"
+#include "orchestrator/metrics/counted.h"
 #include "orchestrator/metrics/quantiles.h"
 #include "orchestrator/metrics/steps.h"
 
@@ -63,6 +64,9 @@ void follow_rate(Metrics& m, const Trial& t) {
   m.mt_per_hour = *m.tokens_per_s * 3600 / 1e6;
   if (!m.usd_per_node_hour && hardware && hardware->price)
     m.usd_per_node_hour = hardware->price->usd_per_node_hour;
+  if (const auto price =
+          m.usd_per_node_hour ? shape::published_price(t.hardware, *m.usd_per_node_hour) : std::nullopt)
+    m.price_date = price->date;
   if (m.usd_per_node_hour) m.cost_per_mt = ratio(*m.usd_per_node_hour * real(t.nodes), *m.mt_per_hour);
   if (t.spec.layers < 1) return;
   const double model_flops = shape::model_flops_per_token(t.spec, t.seq_len) * *m.tokens_per_s_gpu;
@@ -182,6 +186,26 @@ void losses(Metrics& m, std::span<const RankRecord> records) {
   m.loss_last = loss_of(records, *last);
 }
 
+// Of rehearsed trials only. Their load follows from the modelled clocks of all ranks: for the agent's samples they are too short.
+void counted(Metrics& m, std::span<const RankRecord> records) {
+  double busy = 0;
+  i64 ranks = 0;
+  for (const RankRecord& r : records) {
+    const auto step = counted_step(r);
+    if (!step) continue;
+    raise(m.step_launches, step->launches);
+    raise(m.step_host_syncs, step->host_syncs);
+    raise_real(m.step_host_ms, real(step->host_work_ns) / 1e6);
+    raise(m.pinned_bytes, step->pinned_bytes);
+    if (step->device_ns <= 0) continue;
+    busy += std::min(1.0, real(step->busy_ns) / real(step->device_ns));
+    ++ranks;
+  }
+  if (ranks == 0) return;
+  m.util_mean = 100 * busy / real(ranks);
+  m.util_sd.reset();
+}
+
 // A GPU's load is the agent's word alone: that of the processor says nothing about it.
 void utilisation(Metrics& m, const Trial& t, std::span<const RankRecord> records, const AttemptEnd* end) {
   if (end) {
@@ -219,6 +243,7 @@ Metrics derive(const Trial& t, std::span<const RankRecord> records, const Attemp
   sent(m, records);
   steps_said(m, records);
   utilisation(m, t, records, end);
+  counted(m, records);
   std::optional<i64> startup;
   for (const RankRecord& r : records) raise(startup, r.startup_ns);
   if (startup) m.startup_ms = real(*startup) / 1e6;

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "base/text.h"
 #include "orchestrator/plan/memory.h"
 #include "orchestrator/plan/planner.h"
 #include "orchestrator/plan/rules.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "bench_kernels/shape/count.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/schedule_check.h"
@@ -88,13 +89,6 @@ std::optional<double> memory_budget(const Trial& t, const shape::Hardware& h) {
   if (t.memory_cap_bytes) return real(*t.memory_cap_bytes);
   if (h.memory_bytes) return kUsable * real(*h.memory_bytes);
   return std::nullopt;
-}
-
-std::string human_bytes(double bytes) {
-  constexpr double kKiB = 1024, kMiB = kKiB * 1024, kGiB = kMiB * 1024;
-  if (bytes >= kGiB) return fmt::format("{:.1f} GiB", bytes / kGiB);
-  if (bytes >= kMiB) return fmt::format("{:.1f} MiB", bytes / kMiB);
-  return fmt::format("{:.1f} KiB", bytes / kKiB);
 }
 
 std::string memory_sentence(const MemoryEstimate& m, double budget) {

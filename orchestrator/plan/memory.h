@@ -27,8 +27,6 @@ MemoryEstimate estimate_memory(const Trial&);
 // What a rank may use: the trial's cap, else 95 % of the GPU's memory (context, communication buffers);
 // absent: unknown.
 std::optional<double> memory_budget(const Trial&, const shape::Hardware&);
-// "93.4 GiB", in the unit that suits the size.
-std::string human_bytes(double bytes);
 // "needs 93.4 GiB per rank (weights 31.2 GiB, ...), budget 76.0 GiB"
 std::string memory_sentence(const MemoryEstimate&, double budget);
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "base/expected.h"
 #include "schema/attempt.h"
-#include "schema/expected.h"
 #include "schema/plan_entry.h"
 
 namespace sweep::plan {

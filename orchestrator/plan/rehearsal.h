@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "schema/expected.h"
+#include "base/expected.h"
 #include "schema/trial.h"
 
 namespace sweep::plan {

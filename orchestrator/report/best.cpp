@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/expected.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/grouping.h"
@@ -154,7 +155,7 @@ std::optional<std::uint32_t> finish(BestOfGroup& out, const std::vector<std::uin
 }
 
 Expected<void> check(const BestOptions& options) {
-  if (const auto metric = resolve_metric(options.metric); !metric) return tl::unexpected(metric.error());
+  SWEEP_TRY(resolve_metric(options.metric));
   if (options.headroom && !(*options.headroom >= 0 && *options.headroom < 1)) {
     return fail(fmt::format("A headroom of {} is no fraction of memory; give one from 0 to below 1.",
                             *options.headroom));
@@ -201,7 +202,7 @@ ColumnSelection best_wish_with_axes(const BestOptions& options) {
 
 Expected<std::vector<BestOfGroup>> best(const ResultColumns& columns, const BestOptions& options,
                                         const ReadRows& read) {
-  if (auto fine = check(options); !fine) return tl::unexpected(fine.error());
+  SWEEP_TRY(check(options));
   std::vector<Field> fields;
   for (const std::string& name : options.group_by) {
     auto field = Field::resolve(name, columns);
@@ -238,7 +239,7 @@ Expected<std::vector<BestOfGroup>> best(const ResultColumns& columns, const Best
 }
 
 Expected<std::vector<BestOfGroup>> best(std::span<const ResultRow> rows, const BestOptions& options) {
-  if (auto fine = check(options); !fine) return tl::unexpected(fine.error());
+  SWEEP_TRY(check(options));
   ResultColumns columns = ResultColumns::empty(best_wish(options));
   std::vector<i64> places(rows.size());
   std::iota(places.begin(), places.end(), i64{0});

@@ -37,6 +37,7 @@ struct BestOptions {
   // Where a winner was measured; empty: nothing is said about it.
   std::function<const Provenance*(const ResultRow&)> provenance_of = {};
   GridForm form = {};
+  bool rehearsed = false;  // the results are of phantom GPUs
 };
 
 struct BestOfGroup {

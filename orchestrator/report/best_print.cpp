@@ -8,6 +8,7 @@
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/measured.h"
 #include "orchestrator/report/prices.h"
+#include "orchestrator/report/rehearsed.h"
 #include "orchestrator/report/tables.h"
 #include "schema/codec.h"
 
@@ -100,6 +101,7 @@ std::string winner_notes(const BestOfGroup& group, const BestOptions& options) {
   }
   out += "\n";
   out += trust_notes(group);
+  if (options.rehearsed) out += "# " + rehearsed_line(true);
   if (group.too_full > 0)
     out += fmt::format("# left out: {} with less headroom than asked\n", group.too_full);
   if (group.unknown_headroom > 0)
@@ -158,7 +160,7 @@ Table best_table(std::span<const Field> differ, std::span<const BestOfGroup> gro
 std::string best_text(std::span<const Field> differ, std::span<const BestOfGroup> groups,
                       const BestOptions& options, std::size_t width) {
   if (groups.empty()) return "No results yet: `sweep status` shows how far the sweep is.\n";
-  std::string out = to_text(best_table(differ, groups, options), width);
+  std::string out = to_text(best_table(differ, groups, options), width) + rehearsed_line(options.rehearsed);
   const BestOfGroup* overall = overall_best(groups, options);
   const bool all = groups.size() <= kPastedGroups;
   for (const auto& group : groups) {
@@ -185,6 +187,7 @@ std::string best_json(std::span<const BestOfGroup> groups, const BestOptions& op
                             {"not_measured", group.not_measured},
                             {"too_full", group.too_full},
                             {"unknown_headroom", group.unknown_headroom}};
+    entry["rehearsed"] = options.rehearsed;
     entry["winner"] = group.winner ? json_of(*group.winner) : nlohmann::json(nullptr);
     entry["value"] = group.winner ? nlohmann::json(group.value) : nlohmann::json(nullptr);
     entry["interval"] =

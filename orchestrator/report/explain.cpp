@@ -72,7 +72,7 @@ std::string verdict(const Result& r) {
   std::string out(to_string(r.outcome));
   if (r.oom_kind) out += fmt::format(" ({})", to_string(*r.oom_kind));
   if (r.rank) out += fmt::format(", first at rank {}", *r.rank);
-  if (!r.phase.empty()) out += fmt::format(", in {}", safe_text(r.phase));
+  if (r.phase) out += fmt::format(", in {}", to_string(*r.phase));
   if (r.metrics.oom_part) out += fmt::format(" ({})", safe_text(*r.metrics.oom_part));
   return out;
 }
@@ -179,6 +179,16 @@ void add_evidence(Lines& lines, const std::string& evidence) {
   if (printed >= kEvidenceLines) lines.add("", "... (`sweep logs` shows a rank's whole log)");
 }
 
+// Of an attempt that ended well nothing is left to explain but what its GPUs reported meanwhile.
+void add_gpu_errors(Lines& lines, const std::string& evidence) {
+  const auto json = nlohmann::json::parse(evidence, nullptr, false);
+  if (!json.is_object() || !json.contains("gpu_errors") || !json["gpu_errors"].is_array()) return;
+  std::size_t printed = 0;
+  for (const auto& error : json["gpu_errors"])
+    if (error.is_string() && printed++ < kEvidenceLines)
+      lines.wrapped("", safe_text(error.get<std::string>()));
+}
+
 void add_attempt(Lines& lines, const ExplainAttempt& a, bool is_final) {
   std::string head = fmt::format("{}: ", a.id);
   head += a.result ? verdict(*a.result) + (is_final ? " (final)" : "") : std::string(to_string(a.state));
@@ -187,7 +197,10 @@ void add_attempt(Lines& lines, const ExplainAttempt& a, bool is_final) {
   if (!a.result) return;
   if (!a.result->reason.empty()) lines.wrapped("", a.result->reason);
   add_metrics(lines, a.result->metrics);
-  if (a.result->outcome != Outcome::kOk) add_evidence(lines, a.result->evidence);
+  if (a.result->outcome == Outcome::kOk)
+    add_gpu_errors(lines, a.result->evidence);
+  else
+    add_evidence(lines, a.result->evidence);
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/expected.h"
 #include "schema/columns.h"
-#include "schema/expected.h"
 #include "schema/result_columns.h"
 
 namespace sweep::report {

@@ -8,6 +8,9 @@
 #include <set>
 #include <unordered_map>
 
+#include "orchestrator/report/rehearsed.h"
+#include "schema/rehearsal.h"
+
 namespace sweep::report {
 namespace {
 
@@ -228,6 +231,7 @@ Expected<Heatmap> heatmap(std::span<const ResultRow> rows, const HeatmapOptions&
               .names = Names(rows),
               .title = options.title,
               .question = options.question,
+              .rehearsed = std::ranges::any_of(rows, [](const auto& row) { return is_rehearsal(row.sweep); }),
               .row_keys = {},
               .col_keys = {},
               .cells = {},
@@ -281,6 +285,7 @@ Table cells_table(const Heatmap& map) {
       table.rows.push_back(std::move(line));
     }
   }
+  if (map.rehearsed) mark_rehearsed(table);
   return table;
 }
 

@@ -75,6 +75,7 @@ struct Heatmap {
   Field rows, cols, value, objective;
   Names names;
   std::string title, question;
+  bool rehearsed = false;                 // of phantom GPUs: every form of it says so
   std::vector<Value> row_keys, col_keys;  // ascending, numbers as numbers
   std::vector<Cell> cells;                // row by row
   std::vector<Field> varying;             // every axis that differs between rows

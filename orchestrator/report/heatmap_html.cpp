@@ -9,6 +9,7 @@
 #include "orchestrator/report/heatmap_assets.h"
 #include "orchestrator/report/palette.h"
 #include "orchestrator/report/prices.h"
+#include "orchestrator/report/rehearsed.h"
 
 namespace sweep::report {
 namespace {
@@ -211,6 +212,7 @@ std::string whole_page(const Heatmap& map, std::span<const ResultRow> rows, bool
       csp_hash(vega_script()), csp_hash(program), live ? "; connect-src 'self'" : "");
   out += fmt::format("<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n<header>\n<h1>{}</h1>\n",
                      escape_xml(title), heatmap_css(), escape_xml(title));
+  out += rehearsed_banner(map.rehearsed);
   if (!map.question.empty()) out += fmt::format("<p class=\"question\">{}</p>\n", escape_xml(map.question));
   out +=
       "<div id=\"summary\"></div>\n</header>\n<div id=\"controls\"></div>\n<details "

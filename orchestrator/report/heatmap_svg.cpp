@@ -7,6 +7,7 @@
 
 #include "orchestrator/report/heatmap.h"
 #include "orchestrator/report/palette.h"
+#include "schema/rehearsal.h"
 
 namespace sweep::report {
 namespace {
@@ -131,6 +132,7 @@ class Drawing {
 
   // What stands between the title and the picture.
   void sentences() {
+    if (map_.rehearsed) said_.push_back(std::string(kRehearsedNote) + ".");
     said_.push_back(what_is_shown(map_) + (map_.low ? " ★ the best of all." : ""));
     if (const auto text = slices_text(map_); !text.empty()) said_.push_back("Only " + text + ".");
     if (const auto text = hidden_text(map_); !text.empty()) said_.push_back(text);

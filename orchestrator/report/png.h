@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "schema/expected.h"
+#include "base/expected.h"
 
 namespace sweep::report {
 

@@ -125,7 +125,8 @@ double best_rate(const BatchCurve& curve) {
   return out;
 }
 
-// The parts of a step that were measured; communication is taken out of backward, which it is a part of.
+// The parts of a step that were measured; communication is taken out of backward, which it is a part of, and ZeRO's out of
+// forward and the update where backward was shorter.
 struct Parts {
   std::vector<std::string> names = {"forward",   "backward", "communication waited for",
                                     "optimizer", "bubble",   "other"};
@@ -134,9 +135,15 @@ struct Parts {
     if (!m.step_ms || !std::isfinite(*m.step_ms) || !m.forward_ms || !m.backward_ms) return std::nullopt;
     const double bubble = m.bubble.value_or(0) * *m.step_ms;  // waits between stages, outside backward
     const double optimizer = m.optimizer_ms.value_or(0);
-    const double waited = std::clamp(m.exposed_comm_ms.value_or(0) - bubble, 0.0, *m.backward_ms);
+    const double waited =
+        std::clamp(m.exposed_comm_ms.value_or(0) - bubble, 0.0, *m.backward_ms + *m.forward_ms + optimizer);
+    const double in_backward = std::min(waited, *m.backward_ms);
+    const double in_forward = std::min(waited - in_backward, *m.forward_ms);
+    const double in_update = waited - in_backward - in_forward;
     const double other = std::max(0.0, *m.step_ms - *m.forward_ms - *m.backward_ms - optimizer - bubble);
-    return StackedBar{label, {*m.forward_ms, *m.backward_ms - waited, waited, optimizer, bubble, other}};
+    return StackedBar{label,
+                      {*m.forward_ms - in_forward, *m.backward_ms - in_backward, waited,
+                       optimizer - in_update, bubble, other}};
   }
 };
 

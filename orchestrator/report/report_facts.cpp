@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/text.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/heatmap.h"
 #include "orchestrator/report/measured.h"
@@ -94,19 +95,6 @@ std::string some_of(const std::set<std::string>& names) {
   return shown > kHosts ? out + fmt::format(", ... ({} in all)", shown) : out;
 }
 
-// A word for a POSIX shell.
-std::string shell_word(std::string_view word) {
-  const auto plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.' || c == '/';
-  };
-  if (!word.empty() && word.front() != '-' && std::all_of(word.begin(), word.end(), plain))
-    return std::string(word);
-  std::string out = "'";
-  for (const char c : safe_text(word)) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 // "Measured: 10 steps after 3 warm-up steps, 1 repeat."
 std::string measuring_text(const std::optional<MeasurePlan>& plan) {
   if (!plan) return "";
@@ -192,16 +180,17 @@ std::string reproduce(const ReportInput& in) {
     const auto& value = options->at(key);
     return value.is_string() ? value.get<std::string>() : dump(value);
   };
-  std::string command =
-      fmt::format("sweep run {} --db {}", shell_word(in.grid_path.empty() ? "grid.yaml" : in.grid_path),
-                  shell_word(in.db));
+  std::string command = fmt::format("sweep run {} --db {}",
+                                    shell_word(safe_text(in.grid_path.empty() ? "grid.yaml" : in.grid_path)),
+                                    shell_word(safe_text(in.db)));
   constexpr std::pair<const char*, std::string_view> kFlags[] = {{"launcher", " --on "},
                                                                  {"slots", " --slots "},
                                                                  {"start", " --start "},
                                                                  {"screen", " --screen "},
                                                                  {"gpu_hours", " --gpu-hours "}};
   for (const auto& [key, flag] : kFlags) {
-    if (const auto value = said(key); !value.empty()) command += std::string(flag) + shell_word(value);
+    if (const auto value = said(key); !value.empty())
+      command += std::string(flag) + shell_word(safe_text(value));
   }
   std::string out;
   if (in.grid_text.empty()) {
@@ -215,8 +204,9 @@ std::string reproduce(const ReportInput& in) {
                        escape_xml(build.empty() ? "" : "Build " + build + ". "), escape_xml(measure));
     out += "<h3>The grid file</h3>\n" + block(in.grid_text);
   }
-  out += "<h3>This page again</h3>\n" + block(fmt::format("sweep report {} --db {} -o report.html\n",
-                                                          shell_word(in.sweep), shell_word(in.db)));
+  out += "<h3>This page again</h3>\n" +
+         block(fmt::format("sweep report {} --db {} -o report.html\n", shell_word(safe_text(in.sweep)),
+                           shell_word(safe_text(in.db))));
   return out;
 }
 

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 
+#include "base/expected.h"
 #include "orchestrator/report/fields.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/heatmap.h"
 #include "orchestrator/report/heatmap_assets.h"
+#include "orchestrator/report/rehearsed.h"
 #include "orchestrator/report/report_parts.h"
 #include "orchestrator/report/tables.h"
+#include "schema/rehearsal.h"
 
 namespace sweep::report {
 namespace parts {
@@ -135,6 +138,7 @@ std::string page(const ReportInput& in, const std::string& sections) {
   out += fmt::format("<title>{} - sweep report</title>\n<style>\n{}</style>\n</head>\n<body>\n", name,
                      report_css());
   out += fmt::format("<header>\n<h1>{}</h1>\n", name);
+  out += rehearsed_banner(is_rehearsal(in.sweep));
   if (!in.question.empty()) out += fmt::format("<p class=\"question\">{}</p>\n", escape_xml(in.question));
   out += fmt::format("<p class=\"meta\">{}</p>\n</header>\n<main>\n", escape_xml(counts_line(in)));
   return out + sections +
@@ -144,14 +148,15 @@ std::string page(const ReportInput& in, const std::string& sections) {
 }  // namespace
 
 Expected<std::string> report_html(const ReportInput& in) {
-  if (const auto metric = resolve_metric(in.metric); !metric) return tl::unexpected(metric.error());
+  SWEEP_TRY(resolve_metric(in.metric));
   for (const std::string& axis : {in.heatmap_rows, in.heatmap_cols}) {
     if (axis.empty()) continue;
-    if (const auto field = Field::resolve(axis, in.rows); !field) return tl::unexpected(field.error());
+    SWEEP_TRY(Field::resolve(axis, in.rows));
   }
   const auto differ = varying(in.rows);
   BestOptions options;
   options.metric = in.metric;
+  options.rehearsed = is_rehearsal(in.sweep);
   options.group_by = comparable_groups(differ);
   options.form.measure = measure_of(in.options_json);
   for (const Field& field : differ) options.form.swept.push_back(field.name());

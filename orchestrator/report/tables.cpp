@@ -32,6 +32,14 @@ double largest(const Table& table, std::size_t column) {
   return out;
 }
 
+// A figure that is shown beside the column's own has its unit: rehearsed_allocated_bytes.
+const Column* column_of(const std::string& key) {
+  const Column* column = find_column(key);
+  constexpr std::string_view kRehearsed = "rehearsed_";
+  return column || !key.starts_with(kRehearsed) ? column
+                                                : find_column("peak_" + key.substr(kRehearsed.size()));
+}
+
 // "peak_allocated_bytes" in GiB reads "peak_allocated GiB": the unit replaces the suffix that spells it.
 std::string title_of(const std::string& key, const Column* column, const Scale& scale) {
   if (!column || column->role == Role::kIdentity || scale.unit.empty()) return key;
@@ -48,7 +56,7 @@ Sheet sheet_of(const Table& table, bool humanize) {
   for (const std::string& key : table.columns) sheet.heads.push_back({safe_text(key), true, 0, ""});
   sheet.rows.resize(table.rows.size());
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    const Column* column = humanize ? find_column(table.columns[c]) : nullptr;
+    const Column* column = humanize ? column_of(table.columns[c]) : nullptr;
     const Scale scale = column ? scale_for(column->unit, largest(table, c)) : Scale{};
     if (column)
       sheet.heads[c].title = title_of(table.columns[c], column, scale), sheet.heads[c].unit = scale.unit;

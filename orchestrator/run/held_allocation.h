@@ -1,4 +1,4 @@
-// HeldAllocation: one allocation as the conductor sees it: what was asked for, what is under way in it, how long it
+// HeldAllocation: one allocation as the run loop sees it: what was asked for, what is under way in it, how long it
 // lasts. It knows neither store nor launcher.
 #pragma once
 #include <algorithm>
@@ -18,6 +18,7 @@ struct HeldAllocation {
   launch::AllocationRequest request;
   InFlightAttempts flights;
   bool started = false, finishing = false;
+  bool joined = false;       // the records of its nodes are here
   bool adopted = false;      // of an earlier run
   double held_before_s = 0;  // by that run's word
   bool gave_back = false;    // its agent cancelled what nobody here asked it to: it takes no more

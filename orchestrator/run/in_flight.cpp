@@ -73,7 +73,8 @@ Result verdict(const InFlightAttempt& flight) {
                                           flight.attempt.usd_per_node_hour, flight.attempt.processes());
   const auto impossible =
       result.outcome == Outcome::kOk ? not_believed(flight.attempt, records, derived) : std::nullopt;
-  if (impossible) result.outcome = Outcome::kInvalid, result.phase = "step", result.reason = *impossible;
+  if (impossible)
+    result.outcome = Outcome::kInvalid, result.phase = Phase::kStep, result.reason = *impossible;
   result.metrics = result.outcome == Outcome::kOk ? derived : memory_only(derived);
   result.metrics.oom_asked_bytes = asked;
   result.metrics.oom_part = part;

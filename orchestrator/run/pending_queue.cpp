@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/expected.h"
+
 namespace sweep::run {
 namespace {
 constexpr i64 kStretch = 512;           // trials read at once
@@ -18,7 +20,7 @@ Expected<std::optional<PlanEntry>> PendingQueue::next(const std::optional<store:
     if (const PlanEntry* found = look(stretch, look_ahead, takes)) return std::optional(*found);
     const bool more_unread = stretch.trials.empty() && !stretch.whole;
     if (stretch.version == version_ && !more_unread) return std::optional<PlanEntry>();
-    if (auto done = read(stretch, fit); !done) return tl::unexpected(done.error());
+    SWEEP_TRY(read(stretch, fit));
   }
 }
 

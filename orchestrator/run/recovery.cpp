@@ -8,6 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/expected.h"
+#include "base/files.h"
+#include "base/time.h"
 #include "orchestrator/launch/allocation_record.h"
 #include "orchestrator/launch/leftovers.h"
 #include "orchestrator/run/in_flight.h"
@@ -21,7 +24,7 @@ Expected<void> ingest_rest(store::Store& store, const store::AllocationRow& row,
                            Observer& observer) {
   std::uint64_t offset = row.offset;
   for (;;) {
-    auto bytes = spool::read_from(spool::outbox(row.spool), offset);
+    auto bytes = files::read_from(spool::outbox(row.spool), offset);
     if (!bytes) return tl::unexpected(bytes.error());
     auto absorbed = flights.ingest_chunk(row.id, offset, *bytes);
     if (absorbed.batch.new_offset == offset) return {};
@@ -99,14 +102,13 @@ Expected<void> take_in(store::Store& store, const store::AllocationRow& row, con
 // Attempts that were committed and never reached the inbox: the crash came between.
 Expected<void> post_missing(const store::AllocationRow& row, const InFlightAttempts& flights,
                             launch::Launcher& launcher) {
-  const auto bytes = spool::read_from(spool::inbox(row.spool), 0);
+  const auto bytes = files::read_from(spool::inbox(row.spool), 0);
   if (!bytes) return tl::unexpected(bytes.error());
   std::set<i64> posted;
   for (const auto& line : spool::parse(*bytes).lines)
     if (line.kind == spool::kAttempt && line.body.is_object()) posted.insert(integer_of(line.body, "id"));
   for (const Attempt& attempt : flights.attempts())
-    if (!posted.contains(attempt.id))
-      if (auto done = launcher.post_attempt(row.id, attempt); !done) return tl::unexpected(done.error());
+    if (!posted.contains(attempt.id)) SWEEP_TRY(launcher.post_attempt(row.id, attempt));
   return {};
 }
 
@@ -125,7 +127,7 @@ Expected<std::optional<HeldAllocation>> adopt(store::Store& store, const store::
   if (!*taken) return std::optional<HeldAllocation>();
   auto flights = flights_of(store, row, plan);
   if (!flights) return tl::unexpected(flights.error());
-  if (auto posted = post_missing(row, *flights, *by.launcher); !posted) return tl::unexpected(posted.error());
+  SWEEP_TRY(post_missing(row, *flights, *by.launcher));
   observer.on_note(fmt::format("allocation {} of an earlier run is taken over ({})", row.id,
                                row.where.empty() ? "not started yet" : row.where));
   HeldAllocation holding;
@@ -149,8 +151,7 @@ Result abandoned(const Attempt& attempt, Outcome outcome, const std::string& rea
   result.trial_id = attempt.trial_id;
   result.outcome = outcome;
   result.reason = reason;
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  result.finished_unix_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  result.finished_unix_ns = unix_ns_now();
   return result;
 }
 

@@ -3,11 +3,11 @@
 #pragma once
 #include <vector>
 
+#include "base/expected.h"
 #include "orchestrator/launch/launcher.h"
 #include "orchestrator/run/held_allocation.h"
 #include "orchestrator/run/observer.h"
 #include "orchestrator/store/store.h"
-#include "schema/expected.h"
 
 namespace sweep::run {
 

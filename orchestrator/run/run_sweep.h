@@ -1,6 +1,6 @@
-// The conductor runs a sweep: it keeps an allocation's inbox a little ahead, ingests what comes back, retries
-// what may be retried, and ends with every trial answered, or says why not. It owns no database and no
-// process: Store and Launcher do. REQUIRES: the caller holds the sweep's lease.
+// run_sweep: runs a sweep to its end. It keeps a few attempts queued in the inbox of each allocation, ingests the results,
+// retries what may be retried, and ends when every trial has a final state, or with the reason why not. It owns no
+// database and no process: Store and Launcher do. REQUIRES: the caller holds the sweep's lease.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -9,15 +9,20 @@
 #include <optional>
 #include <string>
 
+#include "base/expected.h"
 #include "orchestrator/launch/launcher.h"
 #include "orchestrator/run/clock.h"
 #include "orchestrator/run/demand.h"
 #include "orchestrator/run/observer.h"
 #include "orchestrator/store/store.h"
 #include "schema/attempt.h"
-#include "schema/expected.h"
 
 namespace sweep::run {
+
+// Why a node, by its agent's record, is not the hardware that the sweep's trials declare; absent: it may be. hardware: of its
+// allocation, empty for any. gpus: the most that a trial of the allocation uses of a node; 0: no bound is known.
+using JudgeNode =
+    std::function<std::optional<std::string>(const NodeRecord&, const std::string& hardware, i64 gpus)>;
 
 struct Settings {
   i64 sweep = 0;
@@ -44,6 +49,7 @@ struct Settings {
   // A rehearsal on phantom GPUs: every rank of a trial of at most so many is started, of larger ones one for each
   // role. Absent: a real run.
   std::optional<i64> rehearse_most;
+  JudgeNode judge_node{};  // asked before an allocation's first trial; empty: nodes are not judged
   std::map<std::string, double> usd_per_node_hour;  // by hardware, where the site has prices of its own
   std::optional<std::filesystem::path>
       status_file;  // rewritten atomically for watchers that cannot open the database

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/expected.h"
 #include "orchestrator/run/recovery.h"
 #include "orchestrator/run/run_sweep.h"
 #include "orchestrator/run/status_file.h"
@@ -17,8 +18,8 @@ static_assert(kTick * kTicksToBeat == std::chrono::duration<double>(store::kBeat
 }  // namespace
 
 Expected<RunEnd> SweepRunner::run() {
-  if (auto taken = take_over(); !taken) return tl::unexpected(taken.error());
-  if (auto counted = count_earlier_runs(); !counted) return tl::unexpected(counted.error());
+  SWEEP_TRY(take_over());
+  SWEEP_TRY(count_earlier_runs());
   wait_for_signal();
   wait_for_tick();
   check_limits();

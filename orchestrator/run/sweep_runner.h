@@ -1,6 +1,6 @@
-// SweepRunner: the run loop behind conduct(). Private to run/: conductor.cpp holds its beginning, ticks and
-// ends, conductor_work.cpp what it asks for, hands out and takes in, conductor_hosts.cpp what it
-// asks for where hosts are given by name.
+// SweepRunner: the run loop behind run_sweep(), private to run/. sweep_runner.cpp holds start, ticks and end;
+// sweep_runner_work.cpp requests allocations, dispatches attempts and ingests results; sweep_runner_hosts.cpp decides what
+// to request where hosts are given by name (ssh).
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -62,6 +62,7 @@ class SweepRunner {
   void on_lost(const HeldAllocation&, const launch::Ended&);
   bool close_allocation(const HeldAllocation&, const std::string& reason);
   void seen_slow(const std::string& host, const NodeRecord&);
+  void on_node(HeldAllocation&, const NodeRecord&);
   void unclean(HeldAllocation&, const InFlightAttempts::IngestedChunk&);
   void note(const std::string& kind, const std::string& text);
   void land(HeldAllocation&, const FinishedAttempt&);

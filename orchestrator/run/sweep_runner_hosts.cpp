@@ -95,4 +95,21 @@ std::optional<std::string> SweepRunner::beyond_hosts(const std::vector<store::De
   return beyond.size() == groups.size() ? std::optional(why) : std::nullopt;
 }
 
+// A node that is not what the trials declare ends the run before its first trial: each would end as unsupported, or as a
+// result under another hardware's name. The head agent's record comes last, when the others have joined.
+void SweepRunner::on_node(HeldAllocation& holding, const NodeRecord& node) {
+  const auto host = holding.hosts.try_emplace(node.node, node.host).first->second;
+  seen_slow(host, node);
+  holding.joined = holding.joined || node.node == 0;
+  if (!settings_.judge_node || end_) return;
+  const auto why =
+      settings_.judge_node(node, settings_.allocate_per_shape ? holding.request.hardware : std::string(),
+                           settings_.allocate_per_shape ? holding.request.ranks_per_node : 0);
+  if (!why) return;
+  note("hardware", fmt::format("node {}: {}", host, *why));
+  end_with(End::kBroken,
+           fmt::format("node {}: {}; nothing more is started, and no trial has lost its place", host, *why),
+           false);
+}
+
 }  // namespace sweep::run

@@ -122,6 +122,7 @@ void SweepRunner::fill() {
 }
 
 void SweepRunner::fill(HeldAllocation& holding) {
+  if (settings_.judge_node && !holding.joined && !holding.adopted && !end_ && !error_) return;
   while (holding.started && !holding.finishing && !end_ && !error_) {
     const auto more = wants_more(holding);
     if (!more) return fatal(more.error());
@@ -248,8 +249,7 @@ void SweepRunner::on_outbox(const launch::Outbox& outbox) {
   auto absorbed = holding.flights.ingest_chunk(outbox.id, outbox.offset, outbox.bytes);
   if (!stored(store_.ingest(absorbed.batch))) return;
   launcher_->acknowledge(outbox.id, absorbed.batch.new_offset);
-  for (const auto& node : absorbed.batch.nodes)
-    seen_slow(holding.hosts.try_emplace(node.node, node.host).first->second, node);
+  for (const auto& node : absorbed.batch.nodes) on_node(holding, node);
   for (const auto& text : absorbed.notes) note("agent", text);
   for (const auto& landing : absorbed.landed) land(holding, landing);
   if (absorbed.unclean) unclean(holding, absorbed);

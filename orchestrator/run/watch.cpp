@@ -6,6 +6,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "orchestrator/run/run_sweep.h"
 #include "orchestrator/run/status_file.h"
 #include "orchestrator/run/time_left.h"
@@ -36,7 +37,7 @@ void write_status_file(const std::filesystem::path& path, const Snapshot& shot) 
                       {"running", shot.counts.running}, {"outcomes", outcomes},
                       {"elapsed_s", shot.elapsed_s},    {"best", nullptr}};
   if (shot.best) j["best"] = {{"trial", shot.best->trial_id}, {"metrics", to_json(shot.best->metrics)}};
-  if (!spool::write_atomically(path, dump(j) + "\n")) return;
+  if (!files::write_atomically(path, dump(j) + "\n")) return;
 }
 
 namespace {

@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "base/expected.h"
 #include "orchestrator/serve/session.h"
 
 namespace sweep::serve {
@@ -125,7 +126,7 @@ bool names_loopback(std::string_view host) {
 
 Expected<std::unique_ptr<Server>> Server::listen(asio::io_context& io, int port, Site site, Limits limits) {
   auto core = std::make_shared<Core>(io, std::move(site), limits);
-  if (auto open = core->open(port); !open) return tl::unexpected<Error>(open.error());
+  SWEEP_TRY(core->open(port));
   return std::make_unique<Loopback>(std::move(core));
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "schema/expected.h"
+#include "base/expected.h"
 #include "schema/outcome.h"
 
 namespace sweep::serve {

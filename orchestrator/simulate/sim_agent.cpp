@@ -70,7 +70,7 @@ void SimLauncher::testify(Job& job, const Running& over, bool cancelled) {
   const SimulatedOutcome::Kind kind = over.fate.kind;
   RankRecord record;
   record.attempt = attempt.id;
-  record.phase = kind == SimulatedOutcome::kOk ? "done" : "step";
+  record.phase = kind == SimulatedOutcome::kOk ? Phase::kDone : Phase::kStep;
   if (kind == SimulatedOutcome::kOk) {
     const i64 world = attempt.trial.world(), steps = std::max<i64>(1, attempt.measure.steps);
     const auto step_ns = static_cast<i64>(1e9 * over.fate.steps_s / static_cast<double>(steps));

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <span>
 
+#include "base/expected.h"
 #include "orchestrator/simulate/account.h"
 #include "schema/attempt.h"
-#include "schema/expected.h"
 #include "schema/plan_entry.h"
 
 namespace sweep::simulate {

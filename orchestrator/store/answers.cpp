@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/expected.h"
 #include "orchestrator/store/sqlite_store.h"
 #include "orchestrator/store/trial_rows.h"
 
@@ -90,7 +91,7 @@ Expected<Progress> SqliteStore::progress(i64 sweep) {
       counted_->own != own)
     counted_ = Counted{sweep, others, own, count_progress(work, sweep)};
   if (work.failed()) counted_.reset();
-  if (auto done = work.commit(); !done) return tl::unexpected<Error>(done.error());
+  SWEEP_TRY(work.commit());
   return counted_->progress;
 }
 
@@ -192,7 +193,7 @@ Expected<std::optional<i64>> SqliteStore::final_attempt(i64 sweep, const std::st
       "SELECT p.final_attempt FROM plan_entry p JOIN trial t ON t.key = p.trial WHERE p.sweep = ? AND t.id = "
       "?",
       sweep, trial_id);
-  return work.commit(std::move(out));
+  return work.commit(out);
 }
 
 Expected<std::string> SqliteStore::find_trial(i64 sweep, std::string_view prefix) {
@@ -213,7 +214,7 @@ Expected<std::string> SqliteStore::find_trial(i64 sweep, std::string_view prefix
         sweep, prefix, std::string(prefix) + "g", kShown + 1);
     while (rows.next()) found.push_back(rows.get<std::string>(0));
   }
-  if (auto done = work.commit(); !done) return tl::unexpected<Error>(done.error());
+  SWEEP_TRY(work.commit());
   if (found.empty())
     return fail(fmt::format("no trial of this sweep has an id that begins with '{}'", prefix));
   if (found.size() == 1) return found.front();

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "schema/axis_domain.h"
+#include "schema/rehearsal.h"
 
 namespace sweep::store {
 namespace {
@@ -119,7 +120,9 @@ std::string metric_expression(const std::string& name) {
 
 std::string results_view() {
   std::string sql = "CREATE VIEW results AS SELECT s.name AS sweep, t.id AS trial, " +
-                    case_of_outcomes("p.outcome") + " AS outcome, " + case_of_states("p.state") +
+                    fmt::format("substr(s.name, -{}) = '{}'", kRehearsalSuffix.size(), kRehearsalSuffix) +
+                    " AS rehearsed, " + case_of_outcomes("p.outcome") + " AS outcome, " +
+                    case_of_states("p.state") +
                     " AS state, NULLIF(CASE WHEN p.final_attempt IS NULL THEN p.reason ELSE r.reason END, "
                     "'') AS reason, p.model AS model";
   for (const auto& axis : axis_columns()) sql += ", t." + sql_name(axis.name);

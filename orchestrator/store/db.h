@@ -11,8 +11,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include "schema/expected.h"
+#include "base/expected.h"
 #include "schema/outcome.h"
+#include "schema/progress.h"
 #include "schema/trial.h"
 
 namespace sweep::store {
@@ -37,6 +38,7 @@ class Statement {
   void put(int at, Outcome v) { put(at, static_cast<i64>(v)); }
   void put(int at, OomKind v) { put(at, static_cast<i64>(v)); }
   void put(int at, State v) { put(at, static_cast<i64>(v)); }
+  void put(int at, Phase v) { put(at, to_string(v)); }
   template <class T>
   void put(int at, const std::optional<T>& v) {
     if (v)
@@ -128,6 +130,7 @@ class Rows {
   void read(int c, OomKind& v) const { v = static_cast<OomKind>(get<i64>(c)); }
   void read(int c, State& v) const { v = static_cast<State>(get<i64>(c)); }
   void read(int c, std::string& v) const { v = text(c); }
+  void read(int c, std::optional<Phase>& v) const { v = phase_from(text(c)); }
   template <class T>
   void read(int c, std::optional<T>& v) const {
     v.reset();
@@ -190,7 +193,7 @@ class Transaction {
   // commit(), then the value or the failure.
   template <class T>
   Expected<T> commit(T value) {
-    if (auto done = commit(); !done) return tl::unexpected<Error>(done.error());
+    SWEEP_TRY(commit());
     return value;
   }
   Db& db() { return db_; }

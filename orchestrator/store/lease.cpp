@@ -9,7 +9,7 @@
 #include <random>
 #include <sstream>
 
-#include "schema/own_job.h"
+#include "runtime/own_job.h"
 
 namespace sweep::store {
 namespace {

@@ -2,6 +2,7 @@
 // upgraded there if need be, and merged in one transaction.
 #include <fmt/format.h>
 
+#include "base/expected.h"
 #include "orchestrator/store/merge_rows.h"
 #include "orchestrator/store/sqlite_store.h"
 #include "orchestrator/store/upgrade.h"
@@ -73,7 +74,7 @@ Expected<void> check_files(const fs::path& into, std::span<const fs::path> files
 }  // namespace
 
 Expected<std::vector<MergeCounts>> SqliteStore::merge(std::span<const fs::path> files) {
-  if (auto fine = check_files(db_->path(), files); !fine) return tl::unexpected<Error>(fine.error());
+  SWEEP_TRY(check_files(db_->path(), files));
   std::size_t attached = 0;
   Expected<std::vector<MergeCounts>> answer = std::vector<MergeCounts>{};
   for (; answer && attached < files.size(); ++attached) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 
+#include "base/expected.h"
 #include "orchestrator/store/sqlite_store.h"
 
 namespace sweep::store {
@@ -192,7 +193,7 @@ Expected<Table> SqliteStore::query(std::string_view sql, const QueryOptions& opt
     return fail("the SQL is empty; for example: SELECT trial, mfu FROM results ORDER BY mfu DESC LIMIT 5");
   if (!only_one(*query_db_, sql.substr(static_cast<std::size_t>(tail - sql.data()))))
     return fail("only one SQL statement is allowed; there is text after the first one");
-  if (auto bound = bind(raw, options); !bound) return tl::unexpected<Error>(bound.error());
+  SWEEP_TRY(bind(raw, options));
   return read_all(*query_db_, statement, sql, options);
 }
 

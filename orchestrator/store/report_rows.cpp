@@ -123,7 +123,8 @@ void write_node(Transaction& work, std::string_view allocation, const NodeRecord
 
 void write_result(Transaction& work, const Result& r) {
   if (Statement* insert = work.ready(insert_result_sql())) {
-    insert->put_all(r.attempt, r.outcome, r.oom_kind, r.reason, r.rank, r.phase, r.evidence,
+    const std::string_view phase = r.phase ? to_string(*r.phase) : "";
+    insert->put_all(r.attempt, r.outcome, r.oom_kind, r.reason, r.rank, phase, r.evidence,
                     r.finished_unix_ns);
     put_metrics(*insert, 9, r.metrics);
     work.finish(*insert);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/expected.h"
+#include "base/time.h"
 #include "orchestrator/store/settle.h"
 #include "orchestrator/store/sqlite_store.h"
 #include "orchestrator/store/upgrade.h"
@@ -16,14 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 
 StoreDependencies with_defaults(StoreDependencies seams) {
-  using namespace std::chrono;
   if (!seams.network_filesystem) seams.network_filesystem = on_network_filesystem;
-  if (!seams.now_unix_ns)
-    seams.now_unix_ns = [] {
-      return i64{duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count()};
-    };
-  if (!seams.steady_s)
-    seams.steady_s = [] { return duration<double>(steady_clock::now().time_since_epoch()).count(); };
+  if (!seams.now_unix_ns) seams.now_unix_ns = unix_ns_now;
+  if (!seams.steady_s) seams.steady_s = steady_s;
   if (!seams.living_pid_start) seams.living_pid_start = living_pid_start;
   if (!seams.self) seams.self = this_process();
   return seams;
@@ -90,11 +87,9 @@ Expected<std::unique_ptr<Db>> open_file(const fs::path& path, const fs::path& sh
       check_identity(**db, migrations());  // before anything is written into a stranger's file
   if (!identity) return tl::unexpected<Error>(identity.error());
   if (found == Found::kExisting && *identity == 0) return fail(not_ours(path));
-  if (auto done = configure(**db, network, seams.durable); !done) return tl::unexpected<Error>(done.error());
-  if (seams.most_pages)
-    if (auto done = (*db)->pragma(fmt::format("max_page_count = {}", *seams.most_pages)); !done)
-      return tl::unexpected<Error>(done.error());
-  if (auto done = bring_up_to_date(**db, migrations()); !done) return tl::unexpected<Error>(done.error());
+  SWEEP_TRY(configure(**db, network, seams.durable));
+  if (seams.most_pages) SWEEP_TRY((*db)->pragma(fmt::format("max_page_count = {}", *seams.most_pages)));
+  SWEEP_TRY(bring_up_to_date(**db, migrations()));
   return db;
 }
 
@@ -118,8 +113,7 @@ Expected<void> create(const fs::path& path, const StoreDependencies& seams, bool
 Expected<std::unique_ptr<Db>> open_writable(const fs::path& path, const StoreDependencies& seams,
                                             bool network) {
   std::error_code ignored;
-  if (!fs::exists(path, ignored))
-    if (auto made = create(path, seams, network); !made) return tl::unexpected(made.error());
+  if (!fs::exists(path, ignored)) SWEEP_TRY(create(path, seams, network));
   return open_file(path, path, Found::kExisting, seams, network);
 }
 
@@ -137,7 +131,7 @@ Expected<std::unique_ptr<Db>> open_read_only(const fs::path& path, const StoreDe
 // A write-ahead log needs its shared-memory file; where the folder cannot be written and no log is there, the
 // file is read as it stands.
 Expected<std::unique_ptr<Db>> open_for_reading(const fs::path& path, int busy_timeout_ms) {
-  if (auto fine = check_path(path, false); !fine) return tl::unexpected(fine.error());
+  SWEEP_TRY(check_path(path, false));
   auto db = Db::open(path.string(), SQLITE_OPEN_READONLY, busy_timeout_ms, path);
   if (!db || (*db)->pragma("schema_version")) return db;
   const int code = sqlite3_errcode((*db)->handle()) & 0xff;
@@ -158,8 +152,7 @@ Expected<std::unique_ptr<Store>> Store::open(const fs::path& path, Mode mode) {
 }
 
 Expected<std::unique_ptr<Store>> Store::open(const fs::path& path, Mode mode, StoreDependencies given) {
-  if (auto fine = check_path(path, mode == Mode::kReadWrite); !fine)
-    return tl::unexpected<Error>(fine.error());
+  SWEEP_TRY(check_path(path, mode == Mode::kReadWrite));
   StoreDependencies seams = with_defaults(std::move(given));
   const bool network = seams.network_filesystem(path);
   auto db = mode == Mode::kReadWrite ? open_writable(path, seams, network) : open_read_only(path, seams);
@@ -312,7 +305,7 @@ Expected<void> SqliteStore::request_stop(i64 sweep, bool now) {
 Expected<std::optional<bool>> SqliteStore::stop_requested(i64 sweep) {
   Transaction work(*db_, Transaction::kRead);
   auto now = work.one<bool>("SELECT now FROM stop_request WHERE sweep = ?", sweep);
-  return work.commit(std::move(now));
+  return work.commit(now);
 }
 
 Expected<void> SqliteStore::add_event(i64 sweep, const std::string& kind, const std::string& text) {

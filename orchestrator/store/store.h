@@ -14,9 +14,10 @@
 #include <variant>
 #include <vector>
 
+#include "base/expected.h"
+#include "base/time.h"
 #include "orchestrator/store/holder.h"
 #include "schema/attempt.h"
-#include "schema/expected.h"
 #include "schema/imported_row.h"
 #include "schema/plan_entry.h"
 #include "schema/provenance.h"

@@ -5,7 +5,7 @@ In a ```console block every line that starts with "$ " is a command; the lines b
 be among what it really prints, in this order. Figures differ from machine to machine: a number stands for any number, but counts of
 trials and of outcomes must be those shown; "..." stands for whatever follows, on its line or in lines of its own. "# exit N" behind
 a command states its exit code, else it must be 0. Commands of one document run in order in one scratch folder that holds
-sweeps/ and scripts/ of the repository, with BIN on the PATH. Other blocks (```sh) are not run: they install, or need a cluster.
+sweeps/, scripts/ and examples/ of the repository, with BIN on the PATH. Other blocks (```sh) are not run: they install, or need a cluster.
 """
 import os
 import pathlib
@@ -16,7 +16,8 @@ import tempfile
 
 import sources
 
-DOCUMENTS = ["README.md", "docs/grid.md", "docs/import.md", "docs/heatmap.md", "CONTRIBUTING.md"]
+DOCUMENTS = ["README.md", "docs/grid.md", "docs/import.md", "docs/heatmap.md", "CONTRIBUTING.md",
+             "examples/zero/README.md", "examples/recompute/README.md", "examples/scaling/README.md"]
 BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -27,7 +28,7 @@ NUMBER = re.compile(r"\b[0-9a-f]*\d[0-9a-f]*(?:\.\d+)?(?:e[-+]?\d+)?[kMGT]?\b|\b
 def commands_of(text):
     """(command, expected exit code, lines shown) of each `$ ` line; a trailing backslash continues on the next line."""
     for block in BLOCK.findall(text):
-        command = None
+        command: tuple[str, int, list[str]] | None = None
         for line in block.replace("\\\n", " ").splitlines():
             if line.startswith("$ "):
                 if command:
@@ -42,8 +43,8 @@ def commands_of(text):
 
 def compared(line):
     """What must be the same of a line: words, counts; not figures, ids, widths of columns."""
-    kept = []
-    line = COUNTED.sub(lambda found: kept.append(found.group(1)) or "\0 ", line)
+    kept = COUNTED.findall(line)
+    line = COUNTED.sub("\0 ", line)
     line = NUMBER.sub("#", re.sub(r"(?<=[A-Z])\d+", "#", line))
     for count in kept:
         line = line.replace("\0", count, 1)
@@ -71,7 +72,7 @@ def main():
     for document in DOCUMENTS:
         with tempfile.TemporaryDirectory(prefix="sweep-readme-") as name:
             folder = pathlib.Path(name)
-            for linked in ("sweeps", "scripts"):
+            for linked in ("sweeps", "scripts", "examples"):
                 (folder / linked).symlink_to(sources.ROOT / linked)
             for command, expected, shown in commands_of((sources.ROOT / document).read_text()):
                 looked_at += 1

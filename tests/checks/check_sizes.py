@@ -29,7 +29,8 @@ def without_noise(text):
 def cpp_functions(text):
     """(name, lines) of each outermost brace block that follows a parameter list at namespace or class scope."""
     text = without_noise(text)
-    depth_of_function, stack, head_start, line = None, [], 0, 1
+    depth_of_function, head_start, line = None, 0, 1
+    stack: list[str] = []
     for index, char in enumerate(text):
         if char == "\n":
             line += 1
@@ -54,7 +55,7 @@ def cpp_functions(text):
 def python_functions(text):
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield node.name, node.end_lineno - node.lineno + 1
+            yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
 
 
 def is_python(path, text):

@@ -133,7 +133,7 @@ class Agents:
         return "\n".join(f"{path}:\n{path.read_text()[-2000:]}" for path in texts if path.exists())
 
     def roles(self):
-        """(role, node) -> pids: head, node, zygote, rank; by the mark of schema/attempt_token.h and the command line."""
+        """(role, node) -> pids: head, node, zygote, rank; by the mark of runtime/attempt_token.h and the command line."""
         found = {}
         for pid, words in marked(self.folder).items():
             node = next((int(w.rsplit("node", 1)[1]) for w in words if w.startswith(str(self.folder) + "/node")), None)

@@ -34,7 +34,8 @@ def signal_all(pids, number):
 class Fleet:
     """Owns the folder, the small disk in it that the spools lie on, and the cluster; `kind` is its name for `--on`."""
 
-    kind, can = "", set()
+    kind = ""
+    can: set[str] = set()
 
     def __init__(self, folder, cluster, mark):
         self.folder, self.cluster, self.mark = pathlib.Path(folder), cluster, str(mark)
@@ -276,7 +277,7 @@ def name_of(words):
 
 
 def attempt_of(pid):
-    """(key of the allocation and node, attempt) a process belongs to by its mark (schema/attempt_token.h); 0: the agent's own."""
+    """(key of the allocation and node, attempt) a process belongs to by its mark (runtime/attempt_token.h); 0: the agent's own."""
     with contextlib.suppress(OSError):
         for variable in pathlib.Path("/proc", str(pid), "environ").read_bytes().split(b"\0"):
             if variable.startswith(b"SWEEP_ATTEMPT="):

@@ -89,7 +89,7 @@ class Cluster:
         (self.folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\nCgroupMountpoint=/sys/fs/cgroup\n"
                                                  "CgroupAutomount=no\nConstrainDevices=no\n")
         if self.networks:
-            lines = [f"127.0.0.1 localhost", f"{self.networks.head_address} {self.networks.head}"]
+            lines = ["127.0.0.1 localhost", f"{self.networks.head_address} {self.networks.head}"]
             lines += [f"{self.networks.address(node)} {node}" for node in self.nodes]
             (self.folder / "hosts").write_text("\n".join(lines) + "\n")
         (self.folder / "env").write_text("".join(f"export {name}='{self.environment[name]}'\n"

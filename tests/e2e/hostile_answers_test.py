@@ -136,7 +136,8 @@ def empty_files_are_said_to_be_so(b):
     empty.touch()
     with sqlite3.connect(foreign) as other:
         other.execute("create table t (x)")
-    for b.db in (empty, foreign, b.folder / "absent.db"):
+    for database in (empty, foreign, b.folder / "absent.db"):
+        b.db = database
         before = b.db.read_bytes() if b.db.exists() else None
         for words, read in FORMS:
             assert not looked_at(b, words, read, b.db.name), f"{b.db.name}: {words} answered"

@@ -82,7 +82,7 @@ def each_document_follows_its_schema(b):
     seen["status", "running"] = json.loads(b.sweep("status", *DB, "--json").stdout)
     for n, line in enumerate(b.sweep("plan", b.names["GRID"], "--json").stdout.splitlines()):
         seen["plan", n] = json.loads(line)
-    for (name, *which), document in seen.items():
+    for (name, *_), document in seen.items():
         schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text())
         jsonschema.Draft202012Validator.check_schema(schema)
         jsonschema.Draft202012Validator(schema).validate(document)

@@ -25,7 +25,7 @@ GRID = """name: faults
 model: {{family: llama, layers: 4, hidden_size: 256, heads: 4, kv_heads: 4, intermediate_size: 704, vocab_size: 1024}}
 base: {{hardware: h100-sxm-80gb, gpus_per_node: 4, seq_len: 128, precision: bf16_mixed, global_batch_size: 8, micro_batch_size: 1}}
 grid: {layout}
-limits: {{hang_seconds: 25, retries_crash: 0}}
+limits: {{hang_seconds: 25, retries_crash: 0, retries_infra: 0}}
 """
 LAYOUTS = {"dp": "{dp: [4]}", "zero3": "{dp: [4], zero: [3]}", "tp": "{tp: [4]}", "pp": "{pp: [4]}", "tp2pp2": "{tp: [2], pp: [2]}"}
 RANKS, STEPS_AFTER_THE_FIRST = 4, 3  # a rehearsal: two steps of warm-up, the first of them `first_step`, and two more
@@ -42,7 +42,7 @@ EXPECTED = {
     "nccl_error": Expected("operations", "crash", "struck", STEPS),
     "hang": Expected("operations", "hang", None, STEPS),  # the hosts of all ranks look alike: no rank is blamed
     "host_hang": Expected("operations", "hang", "struck", STEPS),
-    "xid": Expected("kernels", "ok", None, ["build", *STEPS]),
+    "xid": Expected("kernels", "node_lost", "struck", ["build", *STEPS]),
     "slow_gpu": Expected(None, "ok", None, ["done"]),
     "slow_link": Expected(None, "ok", None, ["done"]),
 }
@@ -153,8 +153,6 @@ class Fault:
         row, out = ended.row, []
         struck = self.rank if self.expected.blamed else None
         phase = "done" if self.expected.outcome == "ok" else self.phase
-        if phase == "warmup" and self.expected.outcome != "hang":
-            phase = "step"  # in its own record a rank calls the warm-up a step; the agent, which finds hangs, tells them apart
         for column, wanted in (("outcome", self.expected.outcome), ("cause_rank", struck), ("phase", phase)):
             if row.get(column) != wanted:
                 out.append(f"{column} is {row.get(column)}, not {wanted}")
@@ -164,8 +162,8 @@ class Fault:
             out.append("the size that was asked for is missing")
         if self.kind.startswith("slow_") and not (row.get("step_ms") or 0) > self.plain.step_ms:
             out.append(f"a step of {row.get('step_ms')} ms is not slower than {self.plain.step_ms}")
-        if self.kind == "xid" and "NVRM: Xid" not in ended.logs.get(self.rank, ""):
-            out.append("the rank's log has no Xid")
+        if self.kind == "xid" and f"(rank {self.rank}) reported Xid 79" not in (row.get("reason") or ""):
+            out.append("the reason does not name the GPU and its Xid")
         return out + [f"left behind: {left}" for left in ended.left]
 
     def parts(self):

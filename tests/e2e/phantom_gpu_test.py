@@ -5,9 +5,11 @@ import json
 import os
 import pathlib
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -19,10 +21,28 @@ GRID = """name: phantom
 model: {{family: llama, layers: 4, hidden_size: 1024, heads: 8, kv_heads: 2, intermediate_size: 2816, vocab_size: 8192}}
 base: {{hardware: {hardware}, seq_len: 512, precision: {precision}, global_batch_size: 4, micro_batch_size: 1}}
 grid: {grid}
-measure: {{warmup_steps: 1, steps: 3}}
-limits: {{hang_seconds: 10, retries_crash: 0}}
+measure: {{warmup_steps: 1, steps: {steps}}}
+limits: {{hang_seconds: {hang}, retries_crash: 0, retries_infra: 0}}
 """
-COLUMNS = "outcome", "oom_kind", "phase", "oom_part", "oom_asked_bytes", "cause_rank", "reason", "util_mean", "exposed_comm_ms", "step_ms"
+COLUMNS = ("trial", "outcome", "oom_kind", "phase", "oom_part", "oom_asked_bytes", "ooms", "cause_rank", "reason", "util_mean", "sm_clock_mhz", "exposed_comm_ms",
+           "step_ms", "step_launches", "step_host_syncs", "step_host_ms", "pinned_bytes", "peak_allocated_bytes")
+# Another program on GPU 0: when it is told, it takes 2 GiB there, says so and waits for its end.
+STRANGER = """import ctypes, sys
+cuda = ctypes.CDLL(None)
+at = ctypes.c_void_p()
+print("ready", flush=True)
+sys.stdin.readline()
+assert cuda.cudaMalloc(ctypes.byref(at), ctypes.c_size_t(2 << 30)) == 0
+print("holds", flush=True)
+sys.stdin.read()
+"""
+UUID = """import ctypes, sys
+nvml = ctypes.CDLL("libnvidia-ml.so.1")
+device, text = ctypes.c_void_p(), ctypes.create_string_buffer(96)
+assert nvml.nvmlInit_v2() == 0 and nvml.nvmlDeviceGetHandleByIndex_v2(int(sys.argv[1]), ctypes.byref(device)) == 0
+assert nvml.nvmlDeviceGetUUID(device, text, 96) == 0
+print(text.value.decode())
+"""
 
 
 class PhantomGpuTest(unittest.TestCase):
@@ -41,7 +61,7 @@ class PhantomGpuTest(unittest.TestCase):
     def run_grid(self, grid, gpus=2, hardware="h100-sxm-80gb", device=None, faults="", precision="bf16", bin_dir=BIN, rehearse=True):
         """One dictionary of COLUMNS a trial, in the order of the grid."""
         file, db = self.folder / "grid.yaml", self.folder / "grid.db"
-        file.write_text(GRID.format(hardware=hardware, grid=grid, precision=precision))
+        file.write_text(GRID.format(hardware=hardware, grid=grid, precision=precision, steps=3, hang=10 if rehearse else 120))
         done = subprocess.run([bin_dir / "sweep", "run", file, "--db", db, *(["--rehearse"] if rehearse else [])], env=self.environment(gpus, device or {}, faults),
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=400)
         self.words = done.stdout + done.stderr
@@ -78,6 +98,7 @@ class PhantomGpuTest(unittest.TestCase):
         trial = self.only("{gpus_per_node: [4]}", gpus=4, faults="malloc_oom:at=26:device=1")
         self.assert_oom(trial, "forward")
         self.assertEqual((trial["oom_asked_bytes"], trial["cause_rank"]), (2 << 20, 1), trial)
+        self.assertEqual(trial["ooms"], 1, trial)  # what is asked afterwards is not counted
 
     def test_out_of_memory_while_the_peers_wait(self):
         """G2: the peers wait in NCCL for a rank that failed, and an abort of its communicators would not return."""
@@ -86,13 +107,56 @@ class PhantomGpuTest(unittest.TestCase):
         self.assertEqual((trial["phase"], trial["cause_rank"]), ("step", 1), trial)
 
     def test_time_spent_waiting_for_a_slow_link(self):
-        """G9: the stream's time, not the host's: what a slow link adds to the step is communication waited for."""
-        fast = self.only("{gpus_per_node: [2]}")
+        """G9: the stream's time, not the host's: what a slow link adds to the step is communication waited for. ZeRO-2 and 3 wait within
+        forward and backward."""
+        for zero in (0, 2, 3):
+            with self.subTest(zero=zero):
+                steps = []
+                for faults in ("", "slow_link:factor=50"):
+                    steps.append(self.only(f"{{gpus_per_node: [2], zero: [{zero}]}}", faults=faults))
+                    (self.folder / "grid.db").unlink()
+                fast, slow = steps
+                added = slow["step_ms"] - fast["step_ms"]
+                self.assertGreater(added, 1, steps)
+                self.assertAlmostEqual(slow["exposed_comm_ms"] - fast["exposed_comm_ms"], added, delta=0.1 * added, msg=steps)
+
+    def test_what_a_step_launches_is_counted(self):
+        """Metrics of a rehearsal; the same ones of a trial on the processor are not known."""
+        one, two = self.run_grid("{gpus_per_node: [1, 2]}")
+        for trial in (one, two):
+            self.assertGreater(trial["step_launches"], 100, trial)
+            self.assertGreaterEqual(trial["step_host_syncs"], 1, trial)
+            self.assertGreater(trial["step_host_ms"], 0.004 * trial["step_launches"], trial)  # 4 us a launch
+            self.assertTrue(0 < trial["util_mean"] <= 100, trial)
         (self.folder / "grid.db").unlink()
-        slow = self.only("{gpus_per_node: [2]}", faults="slow_link:factor=50")
-        added = slow["step_ms"] - fast["step_ms"]
-        self.assertGreater(added, 1, (fast, slow))
-        self.assertAlmostEqual(slow["exposed_comm_ms"] - fast["exposed_comm_ms"], added, delta=0.1 * added, msg=(fast, slow))
+        cpu = self.only("{gpus_per_node: [1]}", hardware="cpu", precision="fp32", rehearse=False)
+        self.assertEqual([cpu[name] for name in ("step_launches", "step_host_syncs", "step_host_ms", "pinned_bytes")], [None] * 4, cpu)
+
+    def test_what_offloading_pins_is_counted(self):
+        """Large pinned memory has no content of its own on phantoms; what a GPU would need is told."""
+        without, optimizer = self.run_grid("{gpus_per_node: [1], offload: [none, optimizer]}")
+        self.assertEqual((without["outcome"], optimizer["outcome"]), ("ok", "ok"), (without, optimizer))
+        self.assertGreater(optimizer["pinned_bytes"] - without["pinned_bytes"], 4 * 50_000_000, (without, optimizer))  # two moments of bf16
+
+    def explained(self, trial):
+        return subprocess.run([BIN / "sweep", "explain", trial["trial"], "phantom.rehearsal", "--db", self.folder / "grid.db"], capture_output=True,
+                              text=True, timeout=60).stdout
+
+    def test_an_xid_of_the_gpus_own_is_the_nodes_loss(self):
+        trial = self.only("{gpus_per_node: [2]}", faults="xid:at=400:rank=1:code=79")
+        self.assertEqual((trial["outcome"], trial["cause_rank"]), ("node_lost", 1), trial)
+        self.assertRegex(trial["reason"], r"GPU GPU-[0-9a-f-]{32,} of .+ \(rank 1\) reported Xid 79: ")
+        self.assertIn("(rank 1) reported Xid 79", " ".join(self.explained(trial).split()))
+
+    def test_an_xid_of_the_programs_doing_explains_its_crash(self):
+        trial = self.only("{gpus_per_node: [2]}", faults="xid:at=400:rank=0:code=31")
+        self.assertEqual((trial["outcome"], trial["cause_rank"]), ("crash", 0), trial)
+        self.assertIn("(rank 0) reported Xid 31", trial["reason"])
+
+    def test_an_xid_that_stops_nothing_is_told(self):
+        trial = self.only("{gpus_per_node: [2]}", faults="xid:at=400:rank=0:code=63")
+        self.assertEqual(trial["outcome"], "ok", trial)
+        self.assertIn("(rank 0) reported Xid 63", " ".join(self.explained(trial).split()))
 
     def test_out_of_memory_in_cublas(self):
         """G7"""
@@ -126,6 +190,30 @@ class PhantomGpuTest(unittest.TestCase):
         trial = self.only("{gpus_per_node: [1]}", gpus=1, hardware="a100-80gb")
         self.assertEqual((trial["outcome"], trial["phase"]), ("unsupported", "init"), trial)
 
+    def refused(self, grid, hardware, gpus=2, device=None):
+        """`sweep run` ends before a trial is handed out; its words."""
+        file, db = self.folder / "grid.yaml", self.folder / "refused.db"
+        file.write_text(GRID.format(hardware=hardware, grid=grid, precision="bf16"))
+        done = subprocess.run([BIN / "sweep", "run", file, "--db", db], env=self.environment(gpus, device or {}, ""), stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=400)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(database.rows(db, "select count(*) from attempt"), [(0,)], done.stderr)
+        self.assertEqual(database.rows(db, "select distinct state from results where outcome is null"), [("pending",)])
+        self.assertEqual(database.rows(db, "select count(*) from event where kind = 'hardware'"), [(1,)])
+        return done.stderr
+
+    def test_a_run_refuses_another_gpu_than_the_declared_once(self):
+        """Capability, memory and name; the message has what was declared, what was found, and on which node."""
+        two = "{gpus_per_node: [1, 2], zero: [0, 1]}"
+        host = os.uname().nodename
+        for hardware, device, found in (("a100-80gb", {}, "H100"), ("h100-sxm-80gb", {"memory_bytes": 40 << 30}, "40 GiB"),
+                                        ("h100-sxm-80gb", {"name": "NVIDIA H100 PCIe"}, "h100-pcie-80gb")):
+            with self.subTest(hardware=hardware, device=device):
+                said = self.refused(two, hardware, device=device)
+                for word in (host, hardware, found):
+                    self.assertIn(word, said)
+                (self.folder / "refused.db").unlink()
+
     def test_without_its_plugin_cpu_trials_run(self):
         """G11"""
         bare = self.folder / "bin"
@@ -138,18 +226,76 @@ class PhantomGpuTest(unittest.TestCase):
         gpu = self.only("{gpus_per_node: [1]}", gpus=1, bin_dir=bare, rehearse=False)
         self.assertEqual(gpu["outcome"], "unsupported", gpu)
 
-    def outside_a_rehearsal(self, gpus, *words):
+    def outside_a_rehearsal(self, gpus, *words, **environment):
         """The database of a command that no rehearsal has: its trials are invalid, what its ranks recorded is kept."""
         db = self.folder / "exchanges.db"
-        done = subprocess.run([BIN / "sweep", *words, "--db", db], env=self.environment(gpus, {}, ""), stdin=subprocess.DEVNULL,
+        done = subprocess.run([BIN / "sweep", *words, "--db", db], env={**self.environment(gpus, {}, ""), **environment}, stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, timeout=400)
         self.words = done.stdout + done.stderr
         return db
 
+    def uuid(self, gpu):
+        return subprocess.run([sys.executable, "-c", UUID, str(gpu)], env=self.environment(2, {}, ""), check=True, capture_output=True, text=True,
+                              timeout=60).stdout.strip()
+
+    def long_grid(self, gpus):
+        """Steps for seconds, so that NVML is asked meanwhile."""
+        file = self.folder / "grid.yaml"
+        file.write_text(GRID.format(hardware="h100-sxm-80gb", grid=f"{{gpus_per_node: [{gpus}]}}", precision="bf16", steps=1500, hang=120))
+        return file
+
+    def test_nvml_is_asked_for_the_gpu_that_a_uuid_names(self):
+        """G10: the clock is the one at which an H100 reaches its fp32 peak; a processor has none."""
+        seen = {}
+        for visible in ("1", self.uuid(1)):
+            db = self.outside_a_rehearsal(2, "run", self.long_grid(1), CUDA_VISIBLE_DEVICES=visible)
+            seen[visible] = database.rows(db, "select sm_clock_mhz, util_mean > 0 and util_mean <= 100, power_mean_w from attempt")
+            db.unlink()
+        self.assertEqual(list(seen.values()), [[(1982.0, 1, None)]] * 2, self.words)
+
+    @staticmethod
+    def has_started(db):
+        try:
+            return bool(database.rows(db, "select 1 from attempt where started_unix_ns > 0"))
+        except sqlite3.OperationalError:
+            return False  # the tables are not there yet
+
+    def test_memory_of_a_stranger_costs_nobody_the_node(self):
+        """G15: another program takes memory of the GPU while an attempt runs, and keeps it."""
+        db = self.folder / "exchanges.db"
+        stranger = subprocess.Popen([sys.executable, "-c", STRANGER], env=self.environment(1, {}, ""), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (stranger.kill(), stranger.communicate()))
+        self.assertEqual(stranger.stdout.readline(), "ready\n")
+        run = subprocess.Popen([BIN / "sweep", "run", self.long_grid(1), "--db", db], env=self.environment(1, {}, ""), stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(lambda: (run.kill(), run.communicate()))
+        while run.poll() is None and not self.has_started(db):
+            time.sleep(0.02)
+        stranger.stdin.write("go\n")
+        stranger.stdin.flush()
+        self.assertEqual(stranger.stdout.readline(), "holds\n")
+        held_ns = time.time_ns()
+        words, _ = run.communicate(timeout=400)
+        (started, ended, clean, dirt), = database.rows(db, "select started_unix_ns, ended_unix_ns, clean, dirt from attempt")
+        self.assertTrue(started < held_ns < ended, "the attempt was over too early: this tests nothing")
+        self.assertIsNone(stranger.poll())
+        self.assertEqual((clean, dirt), (1, ""), words)
+
+    def test_ranks_run_in_a_namespace_and_without(self):
+        """G17: the way out that docs/gpu-findings.md names works, with the same bytes."""
+        seen = []
+        for without in ("", "1"):
+            db = self.outside_a_rehearsal(2, "selftest", "--hardware", "h100-sxm-80gb", "--ranks-per-node", "2", "--only", "dp",
+                                          **({"SWEEP_NO_NAMESPACE": "1"} if without else {}))
+            seen.append(database.rows(db, "select rank, outcome, peak_allocated_bytes from rank_record order by attempt, rank"))
+            db.unlink()
+        self.assertTrue(seen[0], self.words)
+        self.assertEqual(seen[0], seen[1])
+
     def test_exchanges_of_a_screen_end(self):
         """G3: each rank sends 32 MiB, which no phantom buffers, to the next one; ranks that all send first wait in a circle."""
         file = self.folder / "grid.yaml"
-        file.write_text(GRID.format(hardware="h100-sxm-80gb", grid="{gpus_per_node: [4]}", precision="bf16"))
+        file.write_text(GRID.format(hardware="h100-sxm-80gb", grid="{gpus_per_node: [4]}", precision="bf16", steps=3, hang=120))
         db = self.outside_a_rehearsal(4, "run", file, "--screen", "show")
         screens = database.rows(db, "select json_extract(facts, '$.screen.matmul_gflops') > 0 from environment")
         self.assertEqual(screens, [(1,)], self.words)

@@ -64,7 +64,7 @@ def of_mark(mark):
 
 
 def attempt_of(process):
-    """The attempt a process belongs to by its SWEEP_ATTEMPT (schema/attempt_token.h); 0: the agent's own, as the zygote."""
+    """The attempt a process belongs to by its SWEEP_ATTEMPT (runtime/attempt_token.h); 0: the agent's own, as the zygote."""
     for variable in process.environment:
         if variable.startswith(b"SWEEP_ATTEMPT="):
             return int(variable.rpartition(b"/")[2] or b"0")

@@ -153,4 +153,4 @@ class Recorder(LoopbackServer):
                 for name, run in self.runs.items()}
 
 
-SERVER = {"cliVersionInfo": {"max_cli_version": "99.0.0"}, "latestLocalVersionInfo": None, "features": []}
+SERVER: dict = {"cliVersionInfo": {"max_cli_version": "99.0.0"}, "latestLocalVersionInfo": None, "features": []}

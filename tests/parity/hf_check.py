@@ -15,8 +15,14 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 import torch  # noqa: E402
 from safetensors import safe_open  # noqa: E402
-from transformers import (AutoModelForCausalLM, GPT2Config, LlamaConfig, MistralConfig,
-                          MixtralConfig, Qwen2Config)  # noqa: E402
+from transformers import (
+    AutoModelForCausalLM,
+    GPT2Config,
+    LlamaConfig,
+    MistralConfig,
+    MixtralConfig,  # noqa: E402
+    Qwen2Config,
+)
 
 COMMON = dict(hidden_size=64, intermediate_size=112, num_hidden_layers=3, num_attention_heads=8, vocab_size=156,
               max_position_embeddings=256)

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "base/files.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
 
@@ -70,7 +71,7 @@ Folder::~Folder() {
 
 AttemptFiles::AttemptFiles(const Attempt& attempt)
     : attempt_(attempt), spool_(fs::temp_directory_path().string()), rendezvous_("/dev/shm") {
-  const auto written = spool::write_atomically(spool::attempt_file(spool_.path()), dump(to_json(attempt)));
+  const auto written = files::write_atomically(spool::attempt_file(spool_.path()), dump(to_json(attempt)));
   if (!written) throw std::runtime_error(written.error().message);
   for (i64 rank = 0; rank < attempt.trial.world(); ++rank) {
     std::ofstream(spool::rank_progress(spool_.path(), rank)) << std::string(sizeof(ProgressPage), '\0');
@@ -88,7 +89,7 @@ RankLaunch AttemptFiles::launch(i64 rank) const {
 }
 
 Expected<RankRecord> AttemptFiles::record(i64 rank) const {
-  return spool::read_file(spool::rank_record(spool_.path(), rank))
+  return files::read(spool::rank_record(spool_.path(), rank))
       .and_then([](const std::string& bytes) { return parse_json(bytes); })
       .and_then([](const nlohmann::json& json) { return from_json<RankRecord>(json); });
 }

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/expected.h"
 #include "schema/attempt.h"
-#include "schema/expected.h"
 #include "schema/progress.h"
 #include "schema/rank_launch.h"
 #include "schema/records.h"

@@ -33,7 +33,7 @@ TEST(RankRecords, TestifyEveryStepAndWhatWasUsed) {
   for (const auto& record : records) {
     EXPECT_EQ(record.outcome, Outcome::kOk) << record.message;
     EXPECT_EQ(record.attempt, 7);
-    EXPECT_EQ(record.phase, "done");
+    EXPECT_EQ(record.phase, Phase::kDone);
     ASSERT_EQ(record.samples.size(), 6u) << "two repeats of one warm-up and two timed steps";
     for (std::size_t i = 0; i < 6; ++i) {
       const StepSample& sample = record.samples[i];
@@ -132,7 +132,7 @@ TEST(RankRecords, ACapAtThePeakIsOkAndOneBlockLessIsOom) {
   EXPECT_EQ(record.oom_kind, OomKind::kDevice);
   EXPECT_GT(record.oom_asked_bytes.value_or(0), 0);
   EXPECT_EQ(record.ooms, 1);
-  EXPECT_THAT(record.phase, ::testing::AnyOf("first_step", "step"));
+  EXPECT_THAT(record.phase, ::testing::AnyOf(Phase::kFirstStep, Phase::kWarmup, Phase::kStep));
 }
 
 TEST(RankRecords, OutOfMemoryOnTwoRanksLeavesNoOtherCause) {
@@ -164,7 +164,7 @@ TEST_P(DeadPeer, MakesTheSurvivorsRecordConsequential) {
   ASSERT_TRUE(record) << files.log(0);
   EXPECT_EQ(record->outcome, Outcome::kCrash);
   EXPECT_TRUE(record->consequential) << record->message;
-  EXPECT_EQ(record->phase, "step");
+  EXPECT_EQ(record->phase, Phase::kStep);
   EXPECT_FALSE(files.record(1)) << "a killed rank leaves no record";
 }
 
@@ -177,7 +177,7 @@ TEST(RankRecords, WhatIsNotBuiltIsUnsupportedWithItsSentence) {
   RankRecord record = run_by_exec(attempt)[0];
   EXPECT_EQ(record.outcome, Outcome::kUnsupported);
   EXPECT_THAT(record.message, HasSubstr("packing"));
-  EXPECT_EQ(record.phase, "init");
+  EXPECT_EQ(record.phase, Phase::kInit);
 
   attempt = small_attempt(1);
   attempt.trial.backend = "carrier-pigeon";

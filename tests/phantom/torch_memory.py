@@ -1,116 +1,155 @@
-"""torch_memory.py LAYOUT MICRO_BATCH LAYERS: peak bytes of Llama 3 8B with LAYERS layers under PyTorch's FSDP2 or tensor parallelism,
-by torchrun under phantom GPUs (docs/phantom.md). LAYOUT: `fsdp` (bf16 copies, fp32 gradients and weights: as `zero: 3`,
-`bf16_mixed`), `fsdp_full` (with each block recomputed), `tp` (as `tp`, `bf16`), `tp_sp`. SNAPSHOT=FILE in the environment keeps rank 0's
-allocations at the peak, by size."""
+"""torch_memory.py CASE: peak bytes of a training step under PyTorch's own FSDP2, DDP or tensor parallelism, by torchrun under phantom
+GPUs (docs/phantom.md). CASE is JSON: {"model": "llama" | "gpt2", "layers", "seq_len", "sequences", "layout": "fsdp" | "ddp" | "tp" | "tp_sp",
+"mixed": fp32 weights that compute in bf16, "reshard", "recompute"}. Rank 0 prints one JSON object: allocated and reserved peak, what
+lasts from step to step, and what else lived at the peak, by size and by the place that asked for it."""
 import collections
-import functools
+import json
 import os
 import sys
 
 import torch
 import torch.distributed as dist
+import transformers.masking_utils
 from torch.distributed._composable import checkpoint_activation
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.distributed.tensor.parallel import (ColwiseParallel, PrepareModuleInput, RowwiseParallel, SequenceParallel,
                                                parallelize_module)
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
-SEQ_LEN = 4096
+CASE = {"model": "llama", "layers": 2, "seq_len": 3840, "sequences": 1, "layout": "fsdp", "mixed": True, "reshard": True, "recompute": False}
+CASE |= json.loads(sys.argv[1])
+# transformers looks for packed sequences in the values of the positions. Those are zeros here, and 0, 1, 2... on a GPU, where it finds none
+# and makes no mask.
+transformers.masking_utils.find_packed_sequence_indices = lambda position_ids: None
 
 
-def model(layers, dtype):
-    config = LlamaConfig(vocab_size=128256, hidden_size=4096, intermediate_size=14336, num_hidden_layers=layers, num_attention_heads=32,
-                         num_key_value_heads=8, max_position_embeddings=SEQ_LEN, tie_word_embeddings=False, use_cache=False,
-                         attn_implementation="sdpa", rope_theta=500000.0)
+def model():
+    if CASE["model"] == "gpt2":
+        kind, config = GPT2LMHeadModel, GPT2Config(
+            vocab_size=50257, n_positions=1024, n_embd=1600, n_layer=CASE["layers"], n_head=25, use_cache=False, attn_implementation="sdpa",
+            resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)
+    else:
+        kind, config = LlamaForCausalLM, LlamaConfig(
+            vocab_size=128256, hidden_size=4096, intermediate_size=14336, num_hidden_layers=CASE["layers"], num_attention_heads=32,
+            num_key_value_heads=8, max_position_embeddings=8192, tie_word_embeddings=False, use_cache=False, attn_implementation="sdpa")
     with torch.device("meta"):
-        return LlamaForCausalLM(config).to(dtype)
+        return kind(config).to(torch.float32 if CASE["mixed"] else torch.bfloat16)
 
 
-def shard(net, recompute):
-    if recompute:
-        for block in net.model.layers:
-            checkpoint_activation.checkpoint(block)
-    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-    for block in (net.model.embed_tokens, *net.model.layers, net.lm_head):
-        fully_shard(block, mp_policy=policy)
-    fully_shard(net, mp_policy=policy)
+def blocks_of(net):
+    return net.transformer.h if CASE["model"] == "gpt2" else net.model.layers
 
 
-def split(net, mesh, sequence):
-    rows = functools.partial(RowwiseParallel, output_layouts=Shard(1) if sequence else Replicate())
-    plan = {"model.embed_tokens": RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(1) if sequence else Replicate()),
-            "lm_head": ColwiseParallel(input_layouts=Shard(1) if sequence else Replicate(), output_layouts=Replicate())}
-    for i, block in enumerate(net.model.layers):
+def shard(net):
+    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32) if CASE["mixed"] else MixedPrecisionPolicy()
+    tables = [] if CASE["model"] == "gpt2" else [net.model.embed_tokens, net.lm_head]  # GPT-2's one table is the root's
+    for part in (*blocks_of(net), *tables, net):
+        fully_shard(part, mp_policy=policy, reshard_after_forward=CASE["reshard"])
+
+
+def split(net):
+    """The usual plan of tensor parallelism, with sequence parallelism between its parts for tp_sp."""
+    sequence = CASE["layout"] == "tp_sp"
+    outside = Shard(1) if sequence else Replicate()
+    plan = {"model.embed_tokens": RowwiseParallel(input_layouts=Replicate(), output_layouts=outside),
+            "lm_head": ColwiseParallel(input_layouts=outside, output_layouts=Replicate())}
+    for i in range(CASE["layers"]):
         at = f"model.layers.{i}."
         plan |= {at + f"self_attn.{name}_proj": ColwiseParallel() for name in "qkv"}
-        plan |= {at + "self_attn.o_proj": rows(), at + "mlp.gate_proj": ColwiseParallel(), at + "mlp.up_proj": ColwiseParallel(),
-                 at + "mlp.down_proj": rows()}
+        plan |= {at + f"mlp.{name}_proj": ColwiseParallel() for name in ("gate", "up")}
+        plan |= {at + "self_attn.o_proj": RowwiseParallel(output_layouts=outside), at + "mlp.down_proj": RowwiseParallel(output_layouts=outside)}
         if sequence:
-            whole = {"input_layouts": Shard(1), "desired_input_layouts": Replicate()}
             plan |= {at + "input_layernorm": SequenceParallel(), at + "post_attention_layernorm": SequenceParallel(),
-                     at + "mlp": PrepareModuleInput(**whole),
+                     at + "mlp": PrepareModuleInput(input_layouts=Shard(1), desired_input_layouts=Replicate()),
                      at + "self_attn": PrepareModuleInput(input_kwarg_layouts={"hidden_states": Shard(1)},
                                                           desired_input_kwarg_layouts={"hidden_states": Replicate()})}
     if sequence:
         plan["model.norm"] = SequenceParallel()
-    parallelize_module(net, mesh, plan)
+    parallelize_module(net, init_device_mesh("cuda", (dist.get_world_size(),)), plan)
 
 
-def at_peak(trace):
-    """Bytes that lived at the highest point of an allocator's trace, by size: [(bytes, count)]."""
-    alive, now, peak, then = {}, 0, 0, {}
+def prepare(net):
+    """The model on the device, as the layout wants it."""
+    if CASE["recompute"]:
+        for block in blocks_of(net):
+            checkpoint_activation.checkpoint(block)
+    if CASE["layout"] == "fsdp":
+        shard(net)
+    elif CASE["layout"] != "ddp":
+        split(net)
+    net.to_empty(device="cuda")
+    if CASE["model"] == "gpt2":
+        net.tie_weights()
+    if CASE["layout"] == "ddp":
+        net = torch.nn.parallel.DistributedDataParallel(net, device_ids=[torch.cuda.current_device()], gradient_as_bucket_view=True)
+    return net
+
+
+def place(event):
+    frames = [f"{frame['filename'].rsplit('/', 1)[-1]}:{frame['name']}" for frame in event.get("frames", [])]
+    return " < ".join(frames[:5])
+
+
+def at_peak(trace, before):
+    """What lived at the highest point of an allocator's trace: [{bytes, count, where}], and how much older than the trace was gone by then."""
+    alive, now, peak, then, older, older_then = {}, 0, 0, {}, 0, 0
     for event in trace:
         if event["action"] == "alloc":
             alive[event["addr"]] = event
             now += event["size"]
             if now > peak:
-                peak, then = now, dict(alive)
-        elif event["action"] == "free_completed" and event["addr"] in alive:
-            now -= alive.pop(event["addr"])["size"]
-
-    def place(event):
-        frames = [f"{frame['filename'].rsplit('/', 1)[-1]}:{frame['name']}" for frame in event.get("frames", [])]
-        return " < ".join(frames[:4])
-
+                peak, then, older_then = now, dict(alive), older
+        elif event["action"] == "free_completed":
+            now -= event["size"]
+            if alive.pop(event["addr"], None) is None:
+                older += event["size"]
     counts = collections.Counter((event["size"], place(event)) for event in then.values())
-    return sorted(((size * count, size, count, where) for (size, where), count in counts.items()), reverse=True)
+    listed = [{"bytes": size, "count": count, "where": where} for (size, where), count in counts.items()]
+    return sorted(listed, key=lambda one: -one["bytes"] * one["count"]), before - older_then
+
+
+def held(tensors):
+    """Bytes of the storages of the tensors on this rank, each once, as the allocator rounds them."""
+    locals_ = [t.to_local() if isinstance(t, DTensor) else t for t in tensors]
+    sizes = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in locals_}
+    return sum((size + 511) // 512 * 512 for size in sizes.values())
+
+
+def step(net, optimizers, tokens, positions):
+    with torch.autocast("cuda", torch.bfloat16, enabled=CASE["layout"] == "ddp" and CASE["mixed"]):
+        loss = net(input_ids=tokens, labels=tokens, position_ids=positions).loss
+    loss.backward()
+    for optimizer in optimizers:
+        optimizer.step()
+        optimizer.zero_grad()
 
 
 def main():
-    layout, micro_batch, layers = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     rank = int(os.environ["RANK"])
     torch.cuda.set_device(rank)
     dist.init_process_group("nccl", device_id=torch.device("cuda", rank))
     torch.backends.cuda.enable_cudnn_sdp(False)
-    net = model(layers, torch.bfloat16 if layout.startswith("tp") else torch.float32)
-    if layout.startswith("tp"):
-        split(net, init_device_mesh("cuda", (dist.get_world_size(),)), layout == "tp_sp")
-    else:
-        shard(net, layout == "fsdp_full")
-    net.to_empty(device="cuda")
+    net = prepare(model())
     kinds = [[p for p in net.parameters() if isinstance(p, DTensor) == kind] for kind in (True, False)]
     optimizers = [torch.optim.AdamW(kind, lr=1e-4, fused=True) for kind in kinds if kind]  # one takes no mixture
-    tokens = torch.zeros(micro_batch, SEQ_LEN, dtype=torch.long, device="cuda")
-    positions = torch.arange(SEQ_LEN, device="cuda").expand(micro_batch, -1)  # of the whole sequence, split or not
-    for step in range(3):
-        if step == 2:
-            torch.cuda.reset_peak_memory_stats()
-            if "SNAPSHOT" in os.environ and rank == 0:
-                torch.cuda.memory._record_memory_history(max_entries=200000, stacks="python")
-        net(input_ids=tokens, labels=tokens, position_ids=positions).loss.backward()
-        for optimizer in optimizers:
-            optimizer.step()
-            optimizer.zero_grad()
+    tokens = torch.zeros(CASE["sequences"], CASE["seq_len"], dtype=torch.long, device="cuda")
+    positions = torch.arange(CASE["seq_len"], device="cuda").expand(CASE["sequences"], -1)  # of the whole sequence, split or not
+    for _ in range(2):
+        step(net, optimizers, tokens, positions)
     torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    torch.cuda.memory._record_memory_history(max_entries=400000, stacks="python")
+    step(net, optimizers, tokens, positions)
+    torch.cuda.synchronize()
+    tensors, lasting = at_peak(torch.cuda.memory._snapshot()["device_traces"][rank], before)
+    states = [value for optimizer in optimizers for state in optimizer.state.values() for value in state.values()]
+    answer = {"allocated": torch.cuda.max_memory_allocated(), "reserved": torch.cuda.max_memory_reserved(), "lasting": lasting,
+              "weights": held(net.parameters()), "optimizer": held(states), "tensors": tensors}
     if rank == 0:
-        print(f"{layout} micro-batch {micro_batch}: {torch.cuda.max_memory_allocated() / 1e6:.0f} MB allocated, "
-              f"{torch.cuda.max_memory_reserved() / 1e6:.0f} MB reserved", flush=True)
-        if "SNAPSHOT" in os.environ:
-            trace = torch.cuda.memory._snapshot()["device_traces"][0]
-            with open(os.environ["SNAPSHOT"], "w") as file:
-                file.writelines(f"{total / 1e6:.0f} MB: {count} x {size / 1e6:.1f} {where}\n" for total, size, count, where in at_peak(trace))
+        print(json.dumps(answer), flush=True)
     dist.destroy_process_group()
 
 

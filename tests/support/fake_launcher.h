@@ -24,6 +24,12 @@ struct NamedHosts {
   std::vector<std::pair<std::string, std::string>> all;  // name, hardware
   std::set<std::string> dead;
   std::vector<std::vector<std::string>> asked;  // of every allocation
+  std::map<std::string, std::string> facts{};   // that its agent reports; of the others nothing
+
+  std::string facts_of(const std::string& host) const {
+    const auto found = facts.find(host);
+    return found == facts.end() ? "{}" : found->second;
+  }
 };
 
 // What becomes of one attempt.
@@ -135,7 +141,8 @@ class FakeLauncher : public launch::Launcher {
     boost::asio::post(io_, [this, id = r.id, hosts] {
       sink_(launch::Started{id, "fake", 1, std::nullopt, 0, hosts});
       for (std::size_t node = 0; node < hosts.size(); ++node)
-        say(held_[id], spool::kNode, to_json(NodeRecord{static_cast<i64>(node), "box", "{}"}));
+        say(held_[id], spool::kNode,
+            to_json(NodeRecord{static_cast<i64>(node), "box", named->facts_of(hosts[node])}));
       deliver(held_[id]);
     });
   }
@@ -158,7 +165,7 @@ class FakeLauncher : public launch::Launcher {
                      : fate == FakeOutcome::kOom ? Outcome::kOom
                                                  : Outcome::kCrash;
     if (fate == FakeOutcome::kOom) record.oom_kind = OomKind::kDevice;
-    record.phase = fate == FakeOutcome::kOk ? "done" : "step";
+    record.phase = fate == FakeOutcome::kOk ? Phase::kDone : Phase::kStep;
     record.message = fate == FakeOutcome::kOk ? "" : "scripted";
     for (i64 step = 0; step < attempt.measure.warmup_steps + attempt.measure.steps; ++step)
       record.samples.push_back({0, step, step < attempt.measure.warmup_steps, 1000000, 400000, 500000, 100000,

@@ -1,5 +1,5 @@
 // fake_nvml: a libnvidia-ml that a test describes in FAKE_NVML: a word for each GPU, "UUID:UTILISATION[:PID...]", or "denied"
-// for one that this process may not use.
+// for one that this process may not use. fake_nvml_xid() reports an Xid of one.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -24,8 +24,10 @@ std::vector<Gpu>& gpus() {
   return all;
 }
 std::atomic<int> asked{0};
+std::vector<sweep::agent::nvml_abi::Event> events;
+std::vector<void*> watched;
 
-constexpr int kSuccess = 0, kNoPermission = 4;
+constexpr int kSuccess = 0, kNoPermission = 4, kTimeout = 10;
 
 }  // namespace
 
@@ -78,6 +80,31 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count,
   *count = std::min<unsigned>(*count, static_cast<unsigned>(pids.size()));
   for (unsigned i = 0; i < *count; ++i) out[i] = {pids[i], 1ull << 30, 0, 0};
   return kSuccess;
+}
+int nvmlEventSetCreate(void** set) {
+  watched.clear();
+  *set = &watched;
+  return kSuccess;
+}
+int nvmlEventSetFree(void*) {
+  return kSuccess;
+}
+int nvmlDeviceRegisterEvents(void* device, unsigned long long, void*) {
+  watched.push_back(device);
+  return kSuccess;
+}
+int nvmlEventSetWait_v2(void*, sweep::agent::nvml_abi::Event* out, unsigned) {
+  for (auto event = events.begin(); event != events.end(); ++event) {
+    if (std::find(watched.begin(), watched.end(), event->device) == watched.end()) continue;
+    *out = *event;
+    events.erase(event);
+    return kSuccess;
+  }
+  return kTimeout;
+}
+// For the test itself.
+void fake_nvml_xid(int gpu, unsigned long long xid) {
+  events.push_back({&gpus()[static_cast<std::size_t>(gpu)], sweep::agent::nvml_abi::kXidEvent, xid, 0, 0});
 }
 // For the test itself: how often a load was asked for.
 int fake_nvml_asked() {

@@ -14,7 +14,8 @@
 #include <string>
 
 #include "fake_trial.h"
-#include "schema/attempt_token.h"
+#include "runtime/attempt_token.h"
+#include "runtime/rank_place.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
 

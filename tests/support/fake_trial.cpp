@@ -20,10 +20,12 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/files.h"
+#include "base/time.h"
+#include "runtime/store_client.h"
 #include "schema/codec.h"
 #include "schema/progress.h"
 #include "schema/spool.h"
-#include "schema/store_client.h"
 
 namespace sweep::fake {
 
@@ -82,12 +84,6 @@ void sleep_ms(double ms) {
   while (true) ::pause();
 }
 
-i64 unix_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 std::string devices() {
   const char* listed = std::getenv("CUDA_VISIBLE_DEVICES");
   return listed == nullptr ? "" : listed;
@@ -131,18 +127,18 @@ class FakeTrial {
 
   int run() {
     if (script_.outcome == "real") become_real();
-    enter(Phase::kInit, "init");
-    enter(Phase::kBuild, "build");
-    enter(Phase::kFirstStep, "first_step");
+    enter(Phase::kInit);
+    enter(Phase::kBuild);
+    enter(Phase::kFirstStep);
     if (attempt_.trial.workload == kScreen) record_.effective = screened();
     if (const char* words = std::getenv("SWEEP_FAKE_NCCL"); words != nullptr) leave_nccl_words(words);
     steps();
     wait_for_peers();
-    enter(Phase::kReport, "report");
+    enter(Phase::kReport);
     if (script_.outcome == "no_record") return 0;
     if (script_.outcome == "double_fork" || script_.outcome == "bare_daemon")
       leave_daemon(script_.outcome == "bare_daemon");
-    record_.phase = "done";
+    record_.phase = Phase::kDone;
     return testify(Outcome::kOk, "");
   }
 
@@ -190,11 +186,12 @@ class FakeTrial {
     page_->magic = kProgressMagic;
   }
 
-  void enter(Phase phase, const char* name) {
-    record_.phase = name;
+  void enter(Phase phase) {
+    const std::string name(to_string(phase));
+    record_.phase = phase;
     page_->phase = static_cast<std::uint32_t>(phase);
     page_->beats++;
-    std::printf("rank %lld enters %s\n", static_cast<long long>(launch_.rank), name);
+    std::printf("rank %lld enters %s\n", static_cast<long long>(launch_.rank), name.c_str());
     std::fflush(stdout);
     if (script_.phase == name) misbehave();
   }
@@ -206,7 +203,7 @@ class FakeTrial {
       const bool warmup = i < attempt_.measure.warmup_steps;
       page_->step = static_cast<std::uint64_t>(done + 1);
       record_.step = i;
-      if (done > 0) enter(warmup ? Phase::kWarmup : Phase::kStep, warmup ? "warmup" : "step");
+      if (done > 0) enter(warmup ? Phase::kWarmup : Phase::kStep);
       const auto from = std::chrono::steady_clock::now();
       sleep_ms(script_.step_ms);
       StepSample sample;
@@ -284,7 +281,7 @@ class FakeTrial {
     if (what == "huge_log" && !logged_) huge_log();
     if (what == "bad_record") {
       const auto path = spool::rank_record(launch_.attempt_dir, launch_.rank);
-      (void)spool::write_atomically(path, "{\"rank\": \"zero\", [[[");
+      (void)files::write_atomically(path, "{\"rank\": \"zero\", [[[");
       ::_exit(0);
     }
     if (what == "record_then_hang") {
@@ -313,10 +310,10 @@ class FakeTrial {
   int testify(Outcome outcome, const std::string& message) {
     record_.outcome = outcome;
     record_.message = message;
-    record_.ended_unix_ns = unix_ns();
+    record_.ended_unix_ns = unix_ns_now();
     record_.host_peak_rss_bytes = 1 << 20;
     const auto path = spool::rank_record(launch_.attempt_dir, launch_.rank);
-    const auto written = spool::write_atomically(path, dump(to_json(record_)));
+    const auto written = files::write_atomically(path, dump(to_json(record_)));
     if (!written) std::fprintf(stderr, "%s\n", written.error().message.c_str());
     page_->phase = static_cast<std::uint32_t>(Phase::kDone);
     page_->beats++;
@@ -336,7 +333,7 @@ class FakeTrial {
 int run_trial(const RankLaunch& launch) {
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
-  const auto bytes = spool::read_file(spool::attempt_file(launch.attempt_dir));
+  const auto bytes = files::read(spool::attempt_file(launch.attempt_dir));
   const auto parsed = bytes ? parse_json(*bytes) : tl::unexpected(bytes.error());
   auto attempt = parsed ? from_json<Attempt>(*parsed) : tl::unexpected(parsed.error());
   if (!attempt) {

@@ -12,8 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "base/files.h"
 #include "orchestrator/launch/launcher.h"
-#include "schema/attempt_token.h"
+#include "runtime/attempt_token.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
 
@@ -34,8 +35,7 @@ class LocalFixture : public ::testing::Test {
     launcher_.reset();
     EXPECT_TRUE(nothing_left());
     if (HasFailure())
-      std::fprintf(stderr, "agent.log:\n%s\n",
-                   spool::read_file(spool::agent_log(spool_)).value_or("").c_str());
+      std::fprintf(stderr, "agent.log:\n%s\n", files::read(spool::agent_log(spool_)).value_or("").c_str());
     std::filesystem::remove_all(home_);
   }
 

@@ -51,7 +51,7 @@ Line read_line(const std::string& text, i64 order) {
   r.outcome = outcome_from(outcome).value();
   if (r.outcome == Outcome::kOom) r.oom_kind = OomKind::kDevice;
   r.reason = json.value("reason", ""), r.evidence = json.value("evidence", ""),
-  r.phase = json.value("phase", "");
+  r.phase = phase_from(json.value("phase", ""));
   r.metrics = must(from_json<Metrics>(json.value("metrics", nlohmann::json::object())));
   r.finished_unix_ns = 1'790'000'000'000'000'000 + order * 1'000'000'000;
   line.effective = json.contains("effective") ? dump(json["effective"]) : "";

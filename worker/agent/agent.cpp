@@ -9,9 +9,9 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
 
+#include "base/time.h"
 #include "schema/codec.h"
 #include "schema/version.h"
-#include "worker/agent/clock.h"
 #include "worker/agent/node_probe.h"
 
 namespace sweep::agent {
@@ -35,7 +35,7 @@ Agent::Agent(const Options& options, const SandboxInfo& inside, Mailbox mailbox)
       placement_(options.nodes, options.slots, options.whole_nodes),
       time_(options.time_limit_s, steady_s()),
       crew_(io_, options, inside,
-            {[this](Frame frame) { hear(0, frame); }, [this](i64) { leave_when_done(); },
+            {[this](const Frame& frame) { hear(0, frame); }, [this](i64) { leave_when_done(); },
              [this](const std::string& reason, bool again) {
                stop(reason, "agent_stopping", again || reason != "signal");
              }}),
@@ -220,7 +220,7 @@ void Agent::never_started(i64 attempt, const std::string& cause, const std::stri
   end.attempt = attempt;
   end.cause = cause;
   end.evidence = dump({{"why", why}});
-  end.started_unix_ns = end.ended_unix_ns = unix_ns();
+  end.started_unix_ns = end.ended_unix_ns = unix_ns_now();
   mailbox_.send(spool::kAttemptEnd, to_json(end));
 }
 

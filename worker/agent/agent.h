@@ -32,8 +32,8 @@ class Agent {
   void say_ready();
   void node_joined(i64 node, const nlohmann::json& hello);
   void node_lost(i64 node, const std::string& why);
-  void node_said(i64 node, Frame frame);
-  void tell(i64 node, Frame frame);
+  void node_said(i64 node, const Frame& frame);
+  void tell(i64 node, const Frame& frame);
   void check_joined();
   void serve();
   // The look at the nodes (screen_nodes.cpp); serves afterwards, whatever came of it.

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "schema/expected.h"
+#include "base/expected.h"
 #include "schema/progress.h"
 #include "schema/records.h"
 #include "worker/agent/node_part.h"

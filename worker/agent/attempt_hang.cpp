@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/files.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
 #include "worker/agent/attempt_run.h"
@@ -64,7 +65,7 @@ void AttemptRun::add_flight(std::size_t index, nlohmann::json& rank) const {
     rank["flight"] = nullptr;  // it was asked and did not answer
     return;
   }
-  const auto bytes = spool::read_from(path, 0, kMostFlightBytes);
+  const auto bytes = files::read_from(path, 0, kMostFlightBytes);
   rank["flight"] = to_json(read_flight_trace(bytes ? *bytes : ""));
 }
 

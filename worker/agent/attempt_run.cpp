@@ -9,11 +9,11 @@
 
 #include <algorithm>
 
-#include "schema/attempt_token.h"
+#include "base/time.h"
+#include "runtime/attempt_token.h"
 #include "schema/codec.h"
 #include "schema/rank_launch.h"
 #include "schema/spool.h"
-#include "worker/agent/clock.h"
 #include "worker/agent/proc_facts.h"
 #include "worker/agent/spawn.h"
 
@@ -48,7 +48,7 @@ AttemptRun::~AttemptRun() {
 }
 
 void AttemptRun::start() {
-  started_unix_ns_ = unix_ns();
+  started_unix_ns_ = unix_ns_now();
   ranks_.resize(static_cast<std::size_t>(part_.ranks));
   set_deadline(attempt_.deadlines.startup_s);
   arm();
@@ -207,7 +207,7 @@ bool AttemptRun::exited(pid_t pid, int status) {
   if (rank == ranks_.end() || pid <= 0) return false;
   rank->ended = true;
   rank->status = status;
-  rank->ended_unix_ns = unix_ns();
+  rank->ended_unix_ns = unix_ns_now();
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !rank->killed_by_agent)
     rank->oom_killed = span_->oom_killed(rank->outside_pid);
   advance();

@@ -104,6 +104,7 @@ class AttemptRun {
   void finish();
   void relay_testimony();
   void send_exits();
+  std::vector<GpuError> gpu_errors();
   nlohmann::json collect_evidence() const;
   void set_cause(const std::string& cause, nlohmann::json evidence = nullptr);
   void set_deadline(double seconds);

@@ -3,10 +3,12 @@
 #include <spdlog/spdlog.h>
 #include <sys/wait.h>
 
+#include "base/files.h"
+#include "base/time.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
+#include "schema/xid.h"
 #include "worker/agent/attempt_run.h"
-#include "worker/agent/clock.h"
 #include "worker/agent/nccl_log.h"
 #include "worker/agent/proc_facts.h"
 
@@ -20,7 +22,7 @@ NcclLog nccl_words(const std::filesystem::path& dir, i64 rank) {
   std::error_code ec;
   const auto path = spool::nccl_log(dir, rank);
   if (!std::filesystem::exists(path, ec)) return {};
-  const auto text = spool::read_from(path, 0, kMostNcclWords);
+  const auto text = files::read_from(path, 0, kMostNcclWords);
   return read_nccl_log(text ? *text : "");
 }
 
@@ -42,7 +44,7 @@ nlohmann::json AttemptRun::collect_evidence() const {
     nlohmann::json rank = {{"rank", world_rank(i)},
                            {"pid", ranks_[i].outside_pid},
                            {"alive", !ranks_[i].ended},
-                           {"phase", name_of(seen.phase)},
+                           {"phase", to_string(seen.phase)},
                            {"part", name_of(seen.part)},
                            {"step", seen.step},
                            {"beats", seen.beats},
@@ -90,10 +92,25 @@ void AttemptRun::send_exits() {
     if (rank.ended && WIFSIGNALED(rank.status)) out.signal = WTERMSIG(rank.status);
     out.killed_by_agent = rank.killed_by_agent;
     out.oom_killed = rank.oom_killed;
-    out.ended_unix_ns = rank.ended ? rank.ended_unix_ns : unix_ns();
+    out.ended_unix_ns = rank.ended ? rank.ended_unix_ns : unix_ns_now();
     if (!rank.ended || failed(rank, static_cast<i64>(i))) out.log_tail = rank.log->tail();
     context_.send(spool::kRankExit, to_json(out));
   }
+}
+
+// By the ranks of the attempt. A rehearsal's ranks count the GPUs of each node of the trial from 0.
+std::vector<GpuError> AttemptRun::gpu_errors() {
+  std::vector<GpuError> out = span_ ? span_->gpu_errors() : std::vector<GpuError>{};
+  for (GpuError& error : out) {
+    std::optional<i64> found;
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      const i64 gpu =
+          attempt_.is_rehearsal() ? world_rank(i) % attempt_.trial.gpus_per_node : static_cast<i64>(i);
+      if (gpu == error.rank && !found) found = world_rank(i);
+    }
+    error.rank = found;
+  }
+  return out;
 }
 
 void AttemptRun::finish() {
@@ -107,10 +124,15 @@ void AttemptRun::finish() {
   out.cause = cause_.empty() ? "done" : cause_;
   if (!start_error_.empty()) evidence_ = {{"why", start_error_}};
   if (!evidence_.is_null()) out.evidence = dump(evidence_);
+  out.gpu_errors = gpu_errors();
+  for (const GpuError& error : out.gpu_errors)
+    if (cleanup_failure_.empty() && is_hardware_fault(error.xid))
+      cleanup_failure_ =
+          fmt::format("GPU {} reported Xid {}: {}", error.gpu, error.xid, meaning_of_xid(error.xid));
   out.clean = cleanup_failure_.empty();
   out.cleanup_failure = cleanup_failure_;
   out.started_unix_ns = started_unix_ns_;
-  out.ended_unix_ns = unix_ns();
+  out.ended_unix_ns = unix_ns_now();
   if (span_) span_->report(out);
   door_.reset();
   if (files_) files_->remove_rendezvous();

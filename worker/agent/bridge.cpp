@@ -11,9 +11,11 @@
 #include <cstring>
 #include <optional>
 
+#include "base/files.h"
+#include "base/time.h"
+#include "runtime/spool_writer.h"
 #include "schema/frame.h"
 #include "schema/spool.h"
-#include "worker/agent/clock.h"
 #include "worker/agent/process.h"
 
 namespace sweep::agent {
@@ -66,10 +68,10 @@ class Bridge {
   void obey(const Frame& frame) {
     if (const auto from = frame.head.find("attach"); from != frame.head.end() && from->is_number_unsigned()) {
       offset_ = from->get<std::uint64_t>();
-      if (spool::size_of(spool::outbox(spool_)) < *offset_)
+      if (files::size_of(spool::outbox(spool_)) < *offset_)
         return refuse(fmt::format("{} is shorter than what was read of it before: it is not the same one",
                                   spool::outbox(spool_).string()));
-      send({{{"attached", spool::size_of(spool::inbox(spool_))}, {"agent", agent_lives(spool_)}}, {}});
+      send({{{"attached", files::size_of(spool::inbox(spool_))}, {"agent", agent_lives(spool_)}}, {}});
     }
     if (const auto at = frame.head.find("inbox"); at != frame.head.end() && at->is_number_unsigned())
       append(at->get<std::uint64_t>(), frame.blob);
@@ -86,8 +88,8 @@ class Bridge {
     const bool due = steady_s() - lives_s_ >= kLivesEvery;
     const bool gone = due && !agent_lives(spool_);  // asked before the outbox is read to its end
     if (due) lives_s_ = steady_s();
-    while (spool::size_of(path) > *offset_ && open_) {
-      const auto bytes = spool::read_from(path, *offset_, kChunk);
+    while (files::size_of(path) > *offset_ && open_) {
+      const auto bytes = files::read_from(path, *offset_, kChunk);
       if (!bytes || bytes->empty()) break;
       send({{{"outbox", *offset_}}, *bytes});
       *offset_ += bytes->size();

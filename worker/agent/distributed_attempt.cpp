@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "base/time.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
-#include "worker/agent/clock.h"
 
 namespace sweep::agent {
 namespace {
@@ -119,6 +119,7 @@ void DistributedAttempt::heard_end(i64 node, const nlohmann::json& body) {
     end->cause = "node_lost";
   }
   part.end = std::move(*end);
+  for (GpuError& error : part.end.gpu_errors) error.host = context_.name(node);
   part.ended = true;
   if (!part.end.clean) unclean_.push_back(node);
   if (part.end.cause != "done") trouble(part.end.cause, node);
@@ -189,6 +190,7 @@ AttemptEnd DistributedAttempt::merged() {
     add_mean(out.power_mean_w, power, part.end.power_mean_w, ranks);
     add_mean(out.sm_clock_mhz, clock, part.end.sm_clock_mhz, ranks);
     if (out.throttle.empty()) out.throttle = part.end.throttle;
+    out.gpu_errors.insert(out.gpu_errors.end(), part.end.gpu_errors.begin(), part.end.gpu_errors.end());
     add_evidence(part.end, node == cause_node_);
   }
   if (out.util_mean) *out.util_mean /= util;
@@ -211,7 +213,7 @@ void DistributedAttempt::conclude() {
   out.neighbours = neighbours_;
   out.cause = all([](const PartState& part) { return part.end.cause == "done"; }) ? "done" : cause_;
   if (out.cause == "node_lost" && !evidence_.is_null()) out.evidence = dump(evidence_);
-  if (out.ended_unix_ns <= 0) out.ended_unix_ns = unix_ns();
+  if (out.ended_unix_ns <= 0) out.ended_unix_ns = unix_ns_now();
   context_.write(spool::kAttemptEnd, to_json(out));
   finished_(*this);
 }

@@ -111,7 +111,7 @@ void HeadServer::judge(const std::shared_ptr<Caller>& caller, const Frame& frame
          frame.head.value("hello", nlohmann::json::object()));
 }
 
-void HeadServer::refuse(std::shared_ptr<Caller> caller, const std::string& why) {
+void HeadServer::refuse(const std::shared_ptr<Caller>& caller, const std::string& why) {
   caller->done = true;
   caller->timer.cancel();
   boost::system::error_code ignored;

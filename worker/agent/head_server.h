@@ -47,7 +47,7 @@ class HeadServer {
   void receive(const std::shared_ptr<Caller>&);
   void hear(const std::shared_ptr<Caller>&);
   void judge(const std::shared_ptr<Caller>&, const Frame&);
-  void refuse(std::shared_ptr<Caller>, const std::string& why);
+  void refuse(const std::shared_ptr<Caller>&, const std::string& why);
   void let_in(const std::shared_ptr<Caller>&, i64 node, const Frame& answer, const nlohmann::json& hello);
 
   boost::asio::io_context& io_;

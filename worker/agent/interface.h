@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "schema/expected.h"
+#include "base/expected.h"
 
 namespace sweep::agent {
 

@@ -3,6 +3,9 @@
 
 #include <spdlog/spdlog.h>
 
+#include "base/files.h"
+#include "runtime/spool_writer.h"
+
 namespace sweep::agent {
 
 Mailbox::Mailbox(std::filesystem::path inbox, std::string allocation, i64 incarnation, spool::Writer writer)
@@ -19,7 +22,7 @@ Expected<Mailbox> Mailbox::open(const std::filesystem::path& spool, const std::s
 }
 
 std::vector<spool::Line> Mailbox::poll() {
-  const auto bytes = spool::read_from(inbox_, offset_);
+  const auto bytes = files::read_from(inbox_, offset_);
   if (!bytes) {
     spdlog::warn("{}", bytes.error().message);
     return {};

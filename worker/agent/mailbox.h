@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/spool_writer.h"
 #include "schema/spool.h"
 
 namespace sweep::agent {

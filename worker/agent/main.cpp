@@ -10,6 +10,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/expected.h"
 #include "schema/agent_call.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/bridge.h"
@@ -47,10 +48,10 @@ sweep::Expected<int> serve(Options& options, const Arguments& asked, char** argv
     join = std::move(*read);
     options.node = join->node;
   }
-  if (const auto marked = mark_self(options, join, argv); !marked) return tl::unexpected(marked.error());
+  SWEEP_TRY(mark_self(options, join, argv));
   if (!asked.detach && (join || options.peers == "launcher"))
     options.ready_fd = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-  if (const auto locked = lock_spool(options); !locked) return tl::unexpected(locked.error());
+  SWEEP_TRY(lock_spool(options));
   if (asked.detach) {
     const auto line = detach(options);
     if (!line) return tl::unexpected(line.error());

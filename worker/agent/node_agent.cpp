@@ -21,7 +21,7 @@ NodeAgent::NodeAgent(const Options& options, const SandboxInfo& inside)
     : options_(options),
       inside_(inside),
       crew_(io_, options, inside,
-            {[this](Frame frame) { link_->send(frame); }, [this](i64) { leave_when_done(); },
+            {[this](const Frame& frame) { link_->send(frame); }, [this](i64) { leave_when_done(); },
              [this](const std::string& reason, bool again) { stop(reason, "agent_stopping", again); }}),
       timer_(io_) {}
 
@@ -41,7 +41,7 @@ int NodeAgent::run(const Join& join) {
                uplink->here.interface);
   tell_launcher(options_.ready_fd,
                 {{"ready", true}, {"version", kVersion}, {"pid", outside_pid(inside_, ::getpid())}});
-  link_->start([this](Frame frame) { obey(frame); },
+  link_->start([this](const Frame& frame) { obey(frame); },
                [this](const std::string& why) {
                  if (!leaving_.empty() && crew_.idle()) return;
                  spdlog::warn("the head agent is lost: {}", why);

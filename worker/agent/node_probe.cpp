@@ -16,9 +16,9 @@
 #include <string_view>
 #include <thread>
 
+#include "base/time.h"
 #include "schema/codec.h"
 #include "schema/version.h"
-#include "worker/agent/clock.h"
 
 namespace sweep::agent {
 
@@ -121,7 +121,7 @@ std::string probe_machine(const Nvml* nvml, const std::vector<std::string>& path
   for (const auto& path : paths) out["paths"][path] = standing_of(path);
   std::error_code ec;
   if (const auto shm = std::filesystem::space("/dev/shm", ec); !ec) out["shm_bytes"] = shm.available;
-  out["unix_ns"] = unix_ns();  // last, so that it is as close to the answer as can be
+  out["unix_ns"] = unix_ns_now();  // last, so that it is as close to the answer as can be
   return dump(out);
 }
 

@@ -6,8 +6,8 @@
 
 #include <boost/asio/post.hpp>
 
+#include "base/time.h"
 #include "schema/spool.h"
-#include "worker/agent/clock.h"
 
 namespace sweep::agent {
 namespace {

@@ -11,7 +11,7 @@
 #include <numeric>
 #include <sstream>
 
-#include "worker/agent/clock.h"
+#include "base/time.h"
 
 namespace sweep::agent {
 
@@ -103,7 +103,9 @@ NodeWatch::Span::Span(NodeWatch& node, const std::vector<i64>& slots, bool on_gp
     : node_(node), on_gpu_(on_gpu), oom_kills_before_(node.oom_.kills()) {
   if (!on_gpu || !node_.nvml_) return;
   gpus_ = gpus_of(*node_.nvml_, slots);
-  if (!gpus_.empty()) sampler_ = std::make_unique<GpuSampler>(*node_.nvml_, gpus_);
+  if (gpus_.empty()) return;
+  sampler_ = std::make_unique<GpuSampler>(*node_.nvml_, gpus_);
+  xids_ = node_.nvml_->xids_of(gpus_);
 }
 
 void NodeWatch::Span::sample(const std::vector<pid_t>& pids, bool measuring) {
@@ -142,6 +144,18 @@ std::string NodeWatch::Span::still_on_gpu(const std::vector<i64>& pids) const {
       if (std::find(pids.begin(), pids.end(), pid) != pids.end())
         return fmt::format("GPU {} still holds memory of process {}, which has ended", gpu, pid);
   return {};
+}
+
+std::vector<GpuError> NodeWatch::Span::gpu_errors() {
+  std::vector<GpuError> out;
+  if (!xids_) return out;
+  for (const auto& [gpu, xid] : xids_->take()) {
+    GpuError& error = out.emplace_back();
+    error.gpu = node_.nvml_->uuid(gpu);
+    error.rank = std::find(gpus_.begin(), gpus_.end(), gpu) - gpus_.begin();
+    error.xid = xid;
+  }
+  return out;
 }
 
 void NodeWatch::Span::report(AttemptEnd& end) const {

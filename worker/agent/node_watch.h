@@ -34,6 +34,9 @@ class NodeWatch {
     // A GPU that still holds memory of one of these processes, which have ended; empty: none does. Memory of other
     // people's processes is not looked at.
     std::string still_on_gpu(const std::vector<i64>& pids) const;
+    // Errors that the driver has reported for these GPUs since the span began or this was asked last. The rank is that of the
+    // slot that the GPU is of: its place among them.
+    std::vector<GpuError> gpu_errors();
     void report(AttemptEnd& end) const;  // util_mean, util_sd, power_mean_w, sm_clock_mhz, throttle
 
    private:
@@ -43,6 +46,7 @@ class NodeWatch {
     i64 oom_kills_before_;
     std::vector<int> gpus_;  // the attempt's, as NVML numbers them
     std::unique_ptr<GpuSampler> sampler_;
+    std::unique_ptr<Nvml::Xids> xids_;
     struct CpuPoint {
       double wall_s = 0, cpu_s = 0;
     };

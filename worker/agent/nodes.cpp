@@ -7,11 +7,11 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "base/time.h"
 #include "schema/agent_call.h"
 #include "schema/codec.h"
 #include "schema/version.h"
 #include "worker/agent/agent.h"
-#include "worker/agent/clock.h"
 #include "worker/agent/spawn.h"
 
 namespace sweep::agent {
@@ -160,13 +160,13 @@ void Agent::node_lost(i64 node, const std::string& why) {
   start_next();
 }
 
-void Agent::node_said(i64 node, Frame frame) {
+void Agent::node_said(i64 node, const Frame& frame) {
   if (text_of(frame.head, "kind") != kLeave) return hear(node, frame);
   placement_.give_up(node);  // it ends what it runs and says so before it goes
   start_next();
 }
 
-void Agent::tell(i64 node, Frame frame) {
+void Agent::tell(i64 node, const Frame& frame) {
   if (node == 0) return crew_.obey(frame);
   hub_->send(node, frame);
 }

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <utility>
@@ -33,6 +34,10 @@ struct Nvml::Functions {
   int (*uuid)(void*, char*, unsigned) = nullptr;
   int (*processes)(void*, unsigned*, nvml_abi::Process*) = nullptr;
   int (*ecc)(void*, unsigned kind, unsigned counter, unsigned long long*) = nullptr;
+  int (*event_set)(void**) = nullptr;
+  int (*free_event_set)(void*) = nullptr;
+  int (*register_events)(void*, unsigned long long types, void* set) = nullptr;
+  int (*wait_for_event)(void* set, nvml_abi::Event*, unsigned milliseconds) = nullptr;
 };
 
 std::unique_ptr<Nvml> Nvml::load(const std::string& library) {
@@ -62,6 +67,10 @@ std::unique_ptr<Nvml> Nvml::load(const std::string& library) {
   find(f.uuid, "nvmlDeviceGetUUID");
   find(f.processes, "nvmlDeviceGetComputeRunningProcesses_v3");
   find(f.ecc, "nvmlDeviceGetTotalEccErrors");
+  find(f.event_set, "nvmlEventSetCreate");
+  find(f.free_event_set, "nvmlEventSetFree");
+  find(f.register_events, "nvmlDeviceRegisterEvents");
+  find(f.wait_for_event, "nvmlEventSetWait_v2");
   unsigned devices = 0;
   if (!f.init || !f.shutdown || !f.count || !f.handle || f.init() != 0) {
     f.shutdown = nullptr;
@@ -188,17 +197,43 @@ std::optional<std::uint64_t> Nvml::ecc_uncorrected(int gpu) const {
   return errors;
 }
 
+std::unique_ptr<Nvml::Xids> Nvml::xids_of(const std::vector<int>& gpus) const {
+  void* set = nullptr;
+  if (!call_->event_set || !call_->free_event_set || !call_->register_events || !call_->wait_for_event ||
+      call_->event_set(&set) != 0)
+    return nullptr;
+  std::unique_ptr<Xids> out(new Xids(*this, set));
+  for (const int gpu : gpus)  // one that refuses reports nothing
+    (void)call_->register_events(devices_[static_cast<std::size_t>(gpu)], nvml_abi::kXidEvent, set);
+  return out;
+}
+
+Nvml::Xids::~Xids() {
+  nvml_.call_->free_event_set(set_);
+}
+
+std::vector<Nvml::Xids::One> Nvml::Xids::take() {
+  constexpr std::size_t kMost = 64;  // a GPU in a bad state may report without end
+  std::vector<One> out;
+  for (nvml_abi::Event event{}; out.size() < kMost && nvml_.call_->wait_for_event(set_, &event, 0) == 0;) {
+    const auto gpu = std::find(nvml_.devices_.begin(), nvml_.devices_.end(), event.device);
+    if (event.type == nvml_abi::kXidEvent && gpu != nvml_.devices_.end())
+      out.push_back({static_cast<int>(gpu - nvml_.devices_.begin()), static_cast<std::int64_t>(event.data)});
+  }
+  return out;
+}
+
 std::uint64_t Nvml::throttle_reasons(int gpu) const {
   return ask<unsigned long long>(call_->throttle, devices_[static_cast<std::size_t>(gpu)]).value_or(0);
 }
 
 std::string throttle_names(std::uint64_t reasons) {
-  static constexpr std::pair<std::uint64_t, const char*> names[] = {
+  static constexpr std::pair<std::uint64_t, const char*> kNames[] = {
       {0x04, "sw_power_cap"},          {0x08, "hw_slowdown"},         {0x10, "sync_boost"},
       {0x20, "sw_thermal_slowdown"},   {0x40, "hw_thermal_slowdown"}, {0x80, "hw_power_brake_slowdown"},
       {0x100, "display_clock_setting"}};
   std::string out;
-  for (const auto& [bit, name] : names)
+  for (const auto& [bit, name] : kNames)
     if ((reasons & bit) != 0) out += (out.empty() ? "" : "+") + std::string(name);
   return out;
 }

@@ -37,6 +37,27 @@ class Nvml {
   std::vector<std::int64_t> processes(int gpu) const;
   std::uint64_t throttle_reasons(int gpu) const;  // bits of nvmlClocksEventReasons; 0: none, or unknown
 
+  // Xids that the driver reports for these GPUs from its making on. NVML must outlive it.
+  class Xids {
+   public:
+    struct One {
+      int gpu = 0;
+      std::int64_t xid = 0;
+    };
+    ~Xids();
+    Xids(const Xids&) = delete;
+    Xids& operator=(const Xids&) = delete;
+    std::vector<One> take();  // those since the last time; does not wait
+
+   private:
+    friend class Nvml;
+    Xids(const Nvml& nvml, void* set) : nvml_(nvml), set_(set) {}
+    const Nvml& nvml_;
+    void* set_;
+  };
+  // Null where the driver has no such events.
+  std::unique_ptr<Xids> xids_of(const std::vector<int>& gpus) const;
+
  private:
   Nvml() = default;
   struct Functions;

@@ -13,4 +13,10 @@ struct Process {  // nvmlProcessInfo_t
   unsigned long long used;
   unsigned gpu_instance, compute_instance;
 };
+struct Event {  // nvmlEventData_t
+  void* device;
+  unsigned long long type, data;
+  unsigned gpu_instance, compute_instance;
+};
+inline constexpr unsigned long long kXidEvent = 8;  // nvmlEventTypeXidCriticalError
 }  // namespace sweep::agent::nvml_abi

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "schema/attempt_token.h"
+#include "runtime/attempt_token.h"
 #include "schema/trial.h"
 
 namespace sweep::agent {

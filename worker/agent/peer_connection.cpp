@@ -6,7 +6,7 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/write.hpp>
 
-#include "worker/agent/clock.h"
+#include "base/time.h"
 
 namespace sweep::agent {
 namespace {
@@ -63,11 +63,11 @@ void PeerConnection::take(std::string_view bytes) {
 // most about the clocks.
 bool PeerConnection::is_beat(const Frame& frame) {
   if (frame.head.contains("beat")) {
-    send({{{"echo", integer_of(frame.head, "beat")}, {"clock", unix_ns()}}, {}});
+    send({{{"echo", integer_of(frame.head, "beat")}, {"clock", unix_ns_now()}}, {}});
     return true;
   }
   if (!frame.head.contains("echo")) return false;
-  const i64 now = unix_ns(), sent = integer_of(frame.head, "echo"), trip = std::max<i64>(now - sent, 1);
+  const i64 now = unix_ns_now(), sent = integer_of(frame.head, "echo"), trip = std::max<i64>(now - sent, 1);
   if (best_trip_ns_ == 0 || trip <= best_trip_ns_) {
     best_trip_ns_ = trip;
     offset_ns_ = integer_of(frame.head, "clock") - (sent + trip / 2);
@@ -112,7 +112,7 @@ void PeerConnection::arm() {
     self->last_look_s_ = now;
     if (self->silent_s_ >= self->lease_s_)
       return self->lost(fmt::format("nothing was heard for the lease of {:.1f} s", self->lease_s_));
-    self->send({{{"beat", unix_ns()}}, {}});
+    self->send({{{"beat", unix_ns_now()}}, {}});
     if (self->open_) self->arm();
   });
 }

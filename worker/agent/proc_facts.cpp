@@ -11,19 +11,17 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/files.h"
+
 namespace sweep::agent {
 
 namespace fs = std::filesystem;
 
 namespace {
 
-std::string slurp(const std::string& path, std::size_t max = 16384) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return {};
-  std::string out(max, '\0');
-  const ssize_t got = ::read(fd, out.data(), out.size());
-  ::close(fd);
-  out.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+// Without the newline or NUL at its end.
+std::string slurp(const std::string& path, std::size_t max_bytes = 1u << 14) {
+  std::string out = files::read_proc(path, max_bytes);
   while (!out.empty() && (out.back() == '\n' || out.back() == '\0')) out.pop_back();
   return out;
 }

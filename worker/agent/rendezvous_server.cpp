@@ -11,7 +11,7 @@
 #include <cstring>
 #include <deque>
 
-#include "schema/store_client.h"
+#include "runtime/store_client.h"
 
 namespace sweep::agent {
 

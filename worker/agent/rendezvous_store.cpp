@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/expected.h"
+
 namespace sweep::agent {
 namespace {
 
@@ -82,8 +84,7 @@ Expected<Frame> RendezvousStore::compare_set(const std::string& key, const Frame
   const std::string expected = request.blob.substr(0, split), wished = request.blob.substr(split);
   const auto found = values_.find(key);
   if (found == values_.end() && !expected.empty()) return Frame{{{"absent", true}}, {}};
-  if (found == values_.end() || found->second == expected)
-    if (auto kept = put(key, wished); !kept) return tl::unexpected(kept.error());
+  if (found == values_.end() || found->second == expected) SWEEP_TRY(put(key, wished));
   return Frame{nlohmann::json::object(), values_[key]};
 }
 

@@ -22,7 +22,8 @@
 #include <optional>
 #include <utility>
 
-#include "schema/attempt_token.h"
+#include "base/expected.h"
+#include "runtime/attempt_token.h"
 #include "worker/agent/spawn.h"
 
 namespace sweep::agent {
@@ -217,7 +218,7 @@ Expected<SandboxInfo> enter_sandbox(const Options& options) {
   }
   ::close(alive[0]);
   inside.beat = alive[1];  // open as long as this process lives
-  if (const auto kept = promise_to_die_with(inside); !kept) return tl::unexpected(kept.error());
+  SWEEP_TRY(promise_to_die_with(inside));
   inside.private_proc = inside.pid_namespace && mount_private_proc();
   return inside;
 }

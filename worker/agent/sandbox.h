@@ -7,7 +7,7 @@
 #pragma once
 #include <string>
 
-#include "schema/expected.h"
+#include "base/expected.h"
 #include "worker/agent/options.h"
 
 namespace sweep::agent {

@@ -13,7 +13,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "schema/attempt_token.h"
+#include "runtime/attempt_token.h"
 
 namespace sweep::agent {
 

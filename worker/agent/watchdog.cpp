@@ -19,13 +19,6 @@ std::vector<i64> first_numbers(i64 count) {
 }
 }  // namespace
 
-const char* name_of(Phase phase) {
-  static constexpr const char* names[] = {"start",  "init", "build",  "first_step",
-                                          "warmup", "step", "report", "done"};
-  const auto index = static_cast<std::uint32_t>(phase);
-  return index < std::size(names) ? names[index] : "unknown";
-}
-
 Watchdog::Watchdog(const Deadlines& deadlines, std::vector<i64> names)
     : deadlines_(deadlines), ranks_(names.size()), names_(std::move(names)) {}
 
@@ -43,7 +36,7 @@ Watchdog::Finding Watchdog::finding(std::size_t index) const {
   const i64 name = names_[index];
   return {seen.phase == Phase::kDone ? Verdict::kLingers : Verdict::kHang, name,
           fmt::format("rank {} made no progress in phase {} for {:.1f} s (allowed: {:.1f} s)", name,
-                      name_of(seen.phase), idle_s, limit(seen.phase))};
+                      to_string(seen.phase), idle_s, limit(seen.phase))};
 }
 
 std::optional<std::size_t> Watchdog::waited_for() const {

@@ -56,6 +56,4 @@ class Watchdog {
   double total_s_ = 0;
 };
 
-const char* name_of(Phase phase);
-
 }  // namespace sweep::agent

@@ -56,8 +56,14 @@ bool Clocks::knows(const Stream* stream) {
 
 void Clocks::spend(Ns host) {
   const auto held = lock();
+  work(host);
+}
+
+Ns Clocks::work(Ns host) {
   host_ += host;
   counters().host_ns = host_;
+  counters().host_work_ns += host;
+  return host_;
 }
 
 // The time from `begin` to `end` is busy, once where streams overlap.
@@ -65,7 +71,9 @@ void Clocks::finish(Stream& stream, Ns begin, Ns end) {
   stream.now = end;
   Busy& busy = busy_[static_cast<std::size_t>(stream.device)];
   if (end > busy.until) {
-    busy.total += end - std::max(begin, busy.until);
+    const Ns more = end - std::max(begin, busy.until);
+    busy.total += more;
+    counters().busy_ns += more;
     busy.until = end;
   }
   counters().device_ns = std::max<Ns>(counters().device_ns, end);
@@ -75,8 +83,7 @@ void Clocks::finish(Stream& stream, Ns begin, Ns end) {
 void Clocks::add(Stream& stream, Work work, Ns host_cost) {
   auto held = lock();
   adds_work = true;
-  work.host = host_ += host_cost;
-  counters().host_ns = host_;
+  work.host = this->work(host_cost);
   if (work.wait && !stream.capture) stream.capture = work.wait->captured.lock();
   if (stream.capture) {
     if (work.record) work.record->captured = stream.capture;
@@ -180,8 +187,7 @@ bool Clocks::query(const MarkPtr& mark) {
   ++counters().event_queries;
   bool known = mark->done;
   const Ns now = host_;
-  host_ += description().profile.query_host;
-  counters().host_ns = host_;
+  work(description().profile.query_host);
   if (!known && mark->not_before > now) return false;
   if (!known) {  // the answer depends on ranks that are on their way: deterministic only if they are awaited
     const int limit = std::min(patience_ms_, kLongestQueryMs);
@@ -203,8 +209,8 @@ void Clocks::wait_for(const MarkPtr& mark) {
   wait_real(
       held, [&] { return mark->done; }, -1);
   if (!adds_work) return;
-  host_ = std::max(host_, mark->at) + description().profile.sync_host;
-  counters().host_ns = host_;
+  host_ = std::max(host_, mark->at);
+  work(description().profile.sync_host);
 }
 
 void Clocks::synchronize(Stream& stream) {
@@ -231,8 +237,7 @@ void Clocks::synchronize_device(int device) {
         held, [&] { return mark->done; }, -1);
     host_ = std::max(host_, mark->at);
   }
-  host_ += description().profile.sync_host;
-  counters().host_ns = host_;
+  work(description().profile.sync_host);
 }
 
 void Clocks::wait_until(const std::function<bool()>& met) {

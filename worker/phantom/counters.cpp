@@ -74,10 +74,13 @@ void add_all(Text& out) {
   member("frees", c.frees);
   member("malloc_failures", c.malloc_failures);
   member("pinned_bytes", c.pinned_bytes);
+  member("peak_pinned_bytes", c.peak_pinned_bytes);
   member("held_bytes", c.held_bytes);
   member("peak_held_bytes", c.peak_held_bytes);
   member("host_ns", c.host_ns);
   member("device_ns", c.device_ns);
+  member("host_work_ns", c.host_work_ns);
+  member("busy_ns", c.busy_ns);
   out.add(", \"collectives\": {");
   for (std::size_t k = 0; k < kNames.size(); ++k) {
     if (c.collectives[k] == 0) continue;

@@ -23,10 +23,11 @@ const char* name_of(Kind kind);
 
 struct Counters {
   std::atomic<std::uint64_t> launches, matmuls, graph_launches, host_syncs, event_queries, memcpys,
-      memcpy_bytes, memsets, mallocs, frees, malloc_failures, pinned_bytes;
+      memcpy_bytes, memsets, mallocs, frees, malloc_failures, pinned_bytes, peak_pinned_bytes;
   std::atomic<std::uint64_t> collectives[static_cast<int>(Kind::kCount)],
       collective_bytes[static_cast<int>(Kind::kCount)];
-  std::atomic<std::int64_t> host_ns, device_ns;            // modelled clocks
+  std::atomic<std::int64_t> host_ns, device_ns;     // modelled clocks
+  std::atomic<std::int64_t> host_work_ns, busy_ns;  // host time of the calls alone; time the GPU had work
   std::atomic<std::uint64_t> held_bytes, peak_held_bytes;  // device memory of this process, contexts too
   std::atomic<int> rank, device;                           // -1: not known
 };

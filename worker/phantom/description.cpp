@@ -2,18 +2,26 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <stdexcept>
+#include <type_traits>
 
 namespace sweep::phantom {
 namespace {
 
 using Json = nlohmann::json;
+constexpr int kMostGpus = 16;
+constexpr double kMost = 1e15;             // bytes or nanoseconds: a petabyte, eleven days
+constexpr std::size_t kLongestText = 200;  // cudaDeviceProp holds 255 characters
 
 // Reads the members of one object and refuses what it does not know.
 class Members {
@@ -24,7 +32,11 @@ class Members {
   template <class T>
   void read(const char* name, T& into) {
     known_.insert(name);
-    if (const auto found = object_.find(name); found != object_.end()) into = found->get<T>();
+    const auto found = object_.find(name);
+    if (found == object_.end()) return;
+    if (!is_of_kind<T>(*found))
+      throw std::runtime_error(what_ + ": \"" + name + "\" is " + found->dump().substr(0, 80));
+    into = found->get<T>();
   }
   void finish() const {
     for (const auto& [name, value] : object_.items())
@@ -32,6 +44,23 @@ class Members {
   }
 
  private:
+  // Numbers are 0 or more; whole where they count, and then at most kMost.
+  template <class T>
+  static bool is_of_kind(const Json& value) {
+    if constexpr (std::is_integral_v<T>) {
+      const double most = std::min(kMost, static_cast<double>(std::numeric_limits<T>::max()));
+      return value.is_number_unsigned() && static_cast<double>(value.get<std::uint64_t>()) <= most;
+    } else if constexpr (std::is_same_v<T, double>) {
+      return value.is_number() && value.get<double>() >= 0;
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      return value.is_string() && value.get_ref<const std::string&>().size() <= kLongestText;
+    } else {  // a list or an object of numbers
+      return value.is_structured() && std::all_of(value.begin(), value.end(), [](const Json& each) {
+               return each.is_number() && each.get<double>() > 0;
+             });
+    }
+  }
+
   const Json& object_;
   std::string what_;
   std::set<std::string> known_;
@@ -54,11 +83,13 @@ void read_device(const Json& json, Description& out) {
   m.read("context_bytes", d.context_bytes);
   m.read("nccl_bytes", d.nccl_bytes);
   m.finish();
-  if (std::sscanf(capability.c_str(), "%d.%d", &d.major, &d.minor) != 2)
+  if (!std::regex_match(capability, std::regex("[0-9]{1,2}\\.[0-9]")) ||
+      std::sscanf(capability.c_str(), "%d.%d", &d.major, &d.minor) != 2)
     throw std::runtime_error("compute_capability is \"9.0\" or the like, not \"" + capability + "\"");
   if (d.multiprocessors < 1 || d.memory_bandwidth <= 0 || d.intra_node_bandwidth <= 0 ||
       d.inter_node_bandwidth <= 0)
     throw std::runtime_error("multiprocessors and bandwidths must be above 0");
+  if (out.gpus > kMostGpus) throw std::runtime_error("a node has 0 to 16 GPUs");
 }
 
 void read_profile(const Json& json, Profile& p) {
@@ -85,6 +116,8 @@ void read_profile(const Json& json, Profile& p) {
   m.finish();
   if (p.all_reduce_share.empty() || p.other_share.empty())
     throw std::runtime_error("all_reduce_share and other_share need at least one entry");
+  if (p.matmul_efficiency <= 0 || p.attention_efficiency <= 0 || p.pcie_bandwidth <= 0)
+    throw std::runtime_error("efficiencies and pcie_bandwidth must be above 0");
 }
 
 // The text itself where it is JSON, else that of the file it names.
@@ -98,14 +131,21 @@ std::string text_of(const char* variable) {
   return out.str();
 }
 
+int gpus_of(const std::string& text) {
+  int count = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || end != text.data() + text.size() || count < 0 || count > kMostGpus)
+    throw std::runtime_error("SWEEP_PHANTOM_GPUS is 0 to 16, not \"" + text + "\"");
+  return count;
+}
+
 Description from_environment() {
   Description out = described(text_of("SWEEP_PHANTOM"), text_of("SWEEP_PHANTOM_PROFILE"));
-  if (const char* gpus = std::getenv("SWEEP_PHANTOM_GPUS")) out.gpus = std::atoi(gpus);
+  if (const char* gpus = std::getenv("SWEEP_PHANTOM_GPUS")) out.gpus = gpus_of(gpus);
   const char* node = std::getenv("SWEEP_PHANTOM_NODE");
   out.node = node == nullptr ? "node0" : node;
   if (out.node.empty() || out.node.find('/') != std::string::npos || out.node.size() > 100)
     throw std::runtime_error("SWEEP_PHANTOM_NODE must be a short name without '/'");
-  if (out.gpus < 0 || out.gpus > 16) throw std::runtime_error("a node has 0 to 16 GPUs");
   return out;
 }
 

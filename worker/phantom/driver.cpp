@@ -154,8 +154,28 @@ PHANTOM_API CUresult cuCtxPopCurrent_v2(CUcontext* context) {
   return cuCtxGetCurrent(context);
 }
 
+// Triton links these two to size the buffer of device-side printf; no phantom kernel prints.
+PHANTOM_API CUresult cuCtxSetLimit(CUlimit, std::size_t) {
+  return CUDA_SUCCESS;
+}
+
+PHANTOM_API CUresult cuCtxGetLimit(std::size_t* value, CUlimit) {
+  *value = std::size_t{1} << 20;
+  return CUDA_SUCCESS;
+}
+
 PHANTOM_API CUresult cuCtxGetDevice(CUdevice* device) {
   *device = current_ordinal();
+  return CUDA_SUCCESS;
+}
+
+// Triton asks for the size of printf's buffer before it loads its first kernel.
+PHANTOM_API CUresult cuCtxGetLimit(std::size_t* value, CUlimit limit) {
+  *value = limit == CU_LIMIT_PRINTF_FIFO_SIZE ? std::size_t{1} << 20 : 0;
+  return CUDA_SUCCESS;
+}
+
+PHANTOM_API CUresult cuCtxSetLimit(CUlimit, std::size_t) {
   return CUDA_SUCCESS;
 }
 

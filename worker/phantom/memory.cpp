@@ -94,18 +94,21 @@ void Memory::unmap(void* at, std::size_t bytes) {
 }
 
 void Memory::pin(void* at, std::size_t bytes) {
-  counters().pinned_bytes += bytes;
   const std::lock_guard lock(mutex_);
+  counters().pinned_bytes += bytes;
+  counters().peak_pinned_bytes =
+      std::max<std::uint64_t>(counters().peak_pinned_bytes, counters().pinned_bytes);
   ranges_[static_cast<char*>(at)] = {static_cast<char*>(at), bytes, -1, false};
 }
 
-bool Memory::unpin(void* at) {
+std::optional<std::size_t> Memory::unpin(void* at) {
   const std::lock_guard lock(mutex_);
   const auto found = ranges_.find(static_cast<char*>(at));
-  if (found == ranges_.end() || found->second.device != -1) return false;
-  counters().pinned_bytes -= found->second.bytes;
+  if (found == ranges_.end() || found->second.device != -1) return std::nullopt;
+  const std::size_t bytes = found->second.bytes;
+  counters().pinned_bytes -= bytes;
   ranges_.erase(found);
-  return true;
+  return bytes;
 }
 
 std::optional<Memory::Range> Memory::find(const void* at) {

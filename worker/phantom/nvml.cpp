@@ -53,7 +53,7 @@ struct NvmlEvent {
 };
 
 constexpr unsigned long long kXidEvent = 8;
-constexpr unsigned kClockMhz = 1980, kMemoryClockMhz = 2619, kIdleMilliwatt = 70000, kBusyMilliwatt = 630000;
+constexpr unsigned kSmClock = 1;  // NVML_CLOCK_SM; 0 is that of graphics, which is the same
 
 // Handles are numbers from 1 on.
 void* handle_of(int device) {
@@ -81,6 +81,16 @@ std::string uuid_text(int device) {
     out += hex;
   }
   return out;
+}
+
+// The clock at which the multiprocessors reach the fp32 peak of the description: each has 64 units where it is of compute
+// capability 7 or 8.0, else 128, and a unit does two operations a cycle. 0: the description has no such peak.
+unsigned sm_clock_mhz() {
+  const Device& d = description().device;
+  const auto peak = d.peak_flops.find("fp32");
+  if (peak == d.peak_flops.end()) return 0;
+  const double units = d.major == 7 || (d.major == 8 && d.minor == 0) ? 64 : 128;
+  return static_cast<unsigned>(peak->second / (d.multiprocessors * units * 2) / 1e6);
 }
 
 // Per cent of the modelled time since this process asked last that the device was busy.
@@ -231,14 +241,14 @@ PHANTOM_API int nvmlDeviceGetUtilizationRates(void* device, NvmlUtilisation* out
   return kNvmlSuccess;
 }
 
-PHANTOM_API int nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatt) {
-  if (device_of(device) < 0) return kNvmlInvalidArgument;
-  *milliwatt = Node::open()->use(device_of(device)).processes.empty() ? kIdleMilliwatt : kBusyMilliwatt;
-  return kNvmlSuccess;
+// Nothing models it.
+PHANTOM_API int nvmlDeviceGetPowerUsage(void*, unsigned*) {
+  return kNvmlNotSupported;
 }
 
 PHANTOM_API int nvmlDeviceGetClockInfo(void*, unsigned kind, unsigned* mhz) {
-  *mhz = kind == 2 ? kMemoryClockMhz : kClockMhz;
+  if (kind > kSmClock || sm_clock_mhz() == 0) return kNvmlNotSupported;
+  *mhz = sm_clock_mhz();
   return kNvmlSuccess;
 }
 

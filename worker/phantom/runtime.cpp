@@ -133,6 +133,35 @@ std::string pci_id_of(int device) {
   return out;
 }
 
+namespace {
+
+// What every later call answers once a GPU has reported it; success: the program goes on.
+cudaError_t after_xid(std::uint64_t code) {
+  switch (code) {
+    case 48:
+    case 94:
+    case 95:
+    case 140:
+      return cudaErrorECCUncorrectable;
+    case 13:
+    case 31:
+      return cudaErrorIllegalAddress;
+    case 74:
+      return cudaErrorNvlinkUncorrectable;
+    case 43:
+    case 62:
+    case 64:
+    case 79:
+    case 119:
+    case 120:
+      return cudaErrorLaunchFailure;
+    default:
+      return cudaSuccess;
+  }
+}
+
+}  // namespace
+
 cudaError_t run_kernel(Stream& stream, Ns lasts) {
   ++counters().launches;
   Faults& faults = Faults::get();
@@ -142,6 +171,7 @@ cudaError_t run_kernel(Stream& stream, Ns lasts) {
     if (const FaultRule* rule = faults.strikes(Fault::kXid, stream.device)) {
       if (Node* node = Node::open()) node->raise_xid(stream.device, rule->code);
       say("NVRM: Xid (PCI:" + pci_id_of(stream.device) + "): " + std::to_string(rule->code));
+      if (const auto error = after_xid(rule->code)) Runtime::get().stick(error);
     }
     lasts = static_cast<Ns>(static_cast<double>(lasts) * faults.factor(Fault::kSlowGpu, stream.device));
   }
@@ -200,6 +230,12 @@ PHANTOM_API const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorNotReady";
     case cudaErrorIllegalAddress:
       return "cudaErrorIllegalAddress";
+    case cudaErrorLaunchFailure:
+      return "cudaErrorLaunchFailure";
+    case cudaErrorECCUncorrectable:
+      return "cudaErrorECCUncorrectable";
+    case cudaErrorNvlinkUncorrectable:
+      return "cudaErrorNvlinkUncorrectable";
     case cudaErrorNotSupported:
       return "cudaErrorNotSupported";
     case cudaErrorStreamCaptureUnsupported:
@@ -235,6 +271,12 @@ PHANTOM_API const char* cudaGetErrorString(cudaError_t error) {
       return "device not ready";
     case cudaErrorIllegalAddress:
       return "an illegal memory access was encountered";
+    case cudaErrorLaunchFailure:
+      return "unspecified launch failure";
+    case cudaErrorECCUncorrectable:
+      return "uncorrectable ECC error encountered";
+    case cudaErrorNvlinkUncorrectable:
+      return "uncorrectable NVLink error detected during the execution";
     case cudaErrorNotSupported:
       return "operation not supported";
     case cudaErrorStreamCaptureUnsupported:

@@ -7,6 +7,7 @@
 #include "worker/phantom/counters.h"
 #include "worker/phantom/memory.h"
 #include "worker/phantom/node.h"
+#include "worker/phantom/pinned.h"
 
 using namespace sweep::phantom;
 
@@ -91,7 +92,7 @@ PHANTOM_API cudaError_t cudaMallocManaged(void** at, std::size_t bytes, unsigned
 
 PHANTOM_API cudaError_t cudaHostAlloc(void** at, std::size_t bytes, unsigned) {
   if (const auto error = Runtime::get().begin()) return error;
-  *at = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  *at = make_pinned(bytes);
   if (*at == nullptr) return result(cudaErrorMemoryAllocation);
   Clocks::get().spend(description().profile.malloc_host);
   Memory::get().pin(*at, bytes);
@@ -103,8 +104,10 @@ PHANTOM_API cudaError_t cudaMallocHost(void** at, std::size_t bytes) {
 }
 
 PHANTOM_API cudaError_t cudaFreeHost(void* at) {
-  if (at != nullptr && !Memory::get().unpin(at)) return result(cudaErrorInvalidValue);
-  std::free(at);
+  if (at == nullptr) return cudaSuccess;
+  const auto bytes = Memory::get().unpin(at);
+  if (!bytes) return result(cudaErrorInvalidValue);
+  drop_pinned(at, *bytes);
   return cudaSuccess;
 }
 

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "schema/store_client.h"
+#include "runtime/store_client.h"
 
 namespace sweep::rank {
 

@@ -9,7 +9,7 @@
 
 namespace sweep::rank {
 
-Expected<void> dry_run(std::istream& trials, std::ostream& peaks, bool cuda) {
+Expected<void> dry_run(std::istream& trials, std::ostream& peaks, bool cuda, bool tensors) {
   const auto backend = cuda ? step::Backend::kCuda : step::Backend::kCpu;
   std::string line;
   for (i64 number = 1; std::getline(trials, line); ++number) {
@@ -18,7 +18,7 @@ Expected<void> dry_run(std::istream& trials, std::ostream& peaks, bool cuda) {
         parse_json(line).and_then([](const nlohmann::json& json) { return from_json<Trial>(json); });
     if (!trial)
       return fail("line " + std::to_string(number) + " of standard input: " + trial.error().message);
-    const auto answer = step::dry_run_line(*trial, backend);
+    const auto answer = step::dry_run_line(*trial, backend, tensors);
     peaks << (answer ? *answer : dump({{"trial", trial_id(*trial)}, {"error", answer.error().message}}))
           << "\n"
           << std::flush;

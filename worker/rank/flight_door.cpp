@@ -9,6 +9,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/files.h"
 #include "schema/spool.h"
 
 namespace sweep::rank {
@@ -18,7 +19,7 @@ constexpr char kLeave = 'q';
 
 void answer(const spool::fs::path& path, std::string (*trace)()) {
   try {
-    if (const auto written = spool::write_atomically(path, trace()); !written)
+    if (const auto written = files::write_atomically(path, trace()); !written)
       std::fprintf(stderr, "sweep-rank: %s\n", written.error().message.c_str());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "sweep-rank: the flight recorder cannot be read: %s\n", error.what());

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench_kernels/step/check.h"
+#include "runtime/rank_place.h"
 #include "schema/codec.h"
 #include "schema/rank_launch.h"
 #include "worker/rank/dry_run.h"
@@ -68,8 +69,8 @@ void add_layout(CLI::App& command, sweep::Trial& t) {
       ->check(CLI::IsMember({"ring", "all_to_all"}));
 }
 
-int dry_run(const std::string& backend) {
-  const auto done = sweep::rank::dry_run(std::cin, std::cout, backend == "cuda");
+int dry_run(const std::string& backend, bool tensors) {
+  const auto done = sweep::rank::dry_run(std::cin, std::cout, backend == "cuda", tensors);
   return done ? 0 : refuse(done.error().message);
 }
 
@@ -108,7 +109,10 @@ int main(int argc, char** argv) {
   dry_run_command->add_option("--backend", backend, "Whose kernels' saved tensors count")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
-  dry_run_command->callback([&] { code = dry_run(backend); });
+  bool tensors = false;
+  dry_run_command->add_flag("--tensors", tensors,
+                            "Also print what lives at the peak of the fullest rank, by size");
+  dry_run_command->callback([&] { code = dry_run(backend, tensors); });
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

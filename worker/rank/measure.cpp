@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "base/time.h"
 #include "worker/rank/process.h"
 
 namespace sweep::rank {
@@ -55,10 +56,6 @@ class Findings {
   std::optional<double> scale_;
 };
 
-i64 now_ns() {
-  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-}
-
 }  // namespace
 
 void measure(const MeasurePlan& plan, const RunStep& run_step, const Device& device, ProgressWriter& progress,
@@ -75,9 +72,9 @@ void measure(const MeasurePlan& plan, const RunStep& run_step, const Device& dev
       progress.begin_step();
       record.step = step;
       if (!warmup && !record.startup_ns) record.startup_ns = age_ns();
-      const i64 wall_before = now_ns(), cpu_before = cpu_ns();
+      const i64 wall_before = unix_ns_now(), cpu_before = cpu_ns();
       const step::StepTimes times = run_step();
-      if (!warmup) usage.add(now_ns() - wall_before, cpu_ns() - cpu_before);
+      if (!warmup) usage.add(unix_ns_now() - wall_before, cpu_ns() - cpu_before);
       if (!warmup) findings.add(times);
       StepSample sample = sample_of(times);
       sample.repeat = repeat;

@@ -1,7 +1,7 @@
 // What a rank does to its own process: who ends it, where its output goes, and what the kernel counted for
 // it.
 #pragma once
-#include "schema/expected.h"
+#include "base/expected.h"
 #include "schema/rank_launch.h"
 #include "schema/trial.h"
 

@@ -44,23 +44,4 @@ void ProgressWriter::begin_step() {
   page_->beats.fetch_add(1, std::memory_order_release);
 }
 
-std::string name_of(Phase phase) {
-  switch (phase) {
-    case Phase::kStart:
-    case Phase::kInit:
-      return "init";
-    case Phase::kBuild:
-      return "build";
-    case Phase::kFirstStep:
-      return "first_step";
-    case Phase::kWarmup:
-    case Phase::kStep:
-      return "step";
-    case Phase::kReport:
-    case Phase::kDone:
-      break;
-  }
-  return "done";
-}
-
 }  // namespace sweep::rank

@@ -25,7 +25,4 @@ class ProgressWriter {
   ProgressPage* page_ = nullptr;
 };
 
-// The name of a phase in a RankRecord: init, build, first_step, step, done.
-std::string name_of(Phase);
-
 }  // namespace sweep::rank

@@ -14,6 +14,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/files.h"
+#include "base/time.h"
 #include "bench_kernels/comm/cuda_plugin.h"
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/optim/adamw.h"
@@ -35,13 +37,9 @@ namespace {
 
 constexpr std::uint64_t kSeed = 20'260'101;
 
-i64 unix_ns() {
-  return std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-}
-
 Attempt read_attempt(const RankLaunch& launch) {
   const auto path = spool::attempt_file(launch.attempt_dir);
-  const auto attempt = spool::read_file(path)
+  const auto attempt = files::read(path)
                            .and_then([](const std::string& bytes) { return parse_json(bytes); })
                            .and_then([](const nlohmann::json& json) { return from_json<Attempt>(json); });
   if (!attempt) throw std::runtime_error("cannot read " + path.string() + ": " + attempt.error().message);
@@ -122,7 +120,7 @@ class RankRun {
   RankRecord& record_;
   ProgressWriter progress_;
   std::optional<Device> device_;
-  std::optional<i64> asked_;    // by the allocation that was refused
+  std::optional<DeviceStats> at_failure_;
   i64 processes_ = 0;           // ranks that are started
   comm::GroupOptions meeting_;  // how this rank's groups find each other
   std::optional<FlightDoor> flight_door_;
@@ -268,7 +266,7 @@ void RankRun::run() {
   record_.baseline_bytes = device_->stats().current;
   attempt.trial.workload == kScreen ? screen_node() : train(attempt);
   progress_.phase(Phase::kReport);
-  if (record_.outcome == Outcome::kOk) record_.phase = name_of(Phase::kDone);
+  if (record_.outcome == Outcome::kOk) record_.phase = Phase::kDone;
   leave_together();
 }
 
@@ -294,21 +292,22 @@ std::string RankRun::part_that_failed() const {
   return part == Part::kNone ? std::string() : name_of(part);
 }
 
-// The size that was refused comes first: asking for the other facts may make a cuBLAS workspace, and be refused another.
+// The allocator's numbers come first: asking for the other facts may make a cuBLAS workspace, and be refused one.
 FailureFacts RankRun::facts() {
   if (!device_) return {};
-  asked_ = device_->stats().asked;
+  at_failure_ = device_->stats();
   return device_->facts();
 }
 
 // Inside the catch block: the stamp first, so that those of peers are later.
 void RankRun::testify_failure(const FailureFacts& facts) {
-  record_.ended_unix_ns = unix_ns();
-  record_.phase = name_of(progress_.current());
+  record_.ended_unix_ns = unix_ns_now();
+  record_.phase = progress_.current();
   testify_exception(record_, facts);
   if (record_.outcome != Outcome::kOom) return;
   record_.part = part_that_failed();
-  if (record_.oom_kind == OomKind::kDevice && !record_.oom_asked_bytes) record_.oom_asked_bytes = asked_;
+  if (record_.oom_kind == OomKind::kDevice && !record_.oom_asked_bytes && at_failure_)
+    record_.oom_asked_bytes = at_failure_->asked;
 }
 
 // Peers of the CPU's backends wait in this process for the rank that failed. On a GPU the agent ends them: a one-sided abort
@@ -318,11 +317,11 @@ void RankRun::tell_peers() {
 }
 
 void RankRun::report_usage() {
-  if (record_.ended_unix_ns == 0) record_.ended_unix_ns = unix_ns();
-  if (record_.phase.empty()) record_.phase = name_of(Phase::kStep);
+  if (record_.ended_unix_ns == 0) record_.ended_unix_ns = unix_ns_now();
+  if (!record_.phase) record_.phase = Phase::kStep;
   if (const i64 rss = host_peak_rss_bytes(); rss > 0) record_.host_peak_rss_bytes = rss;
   if (!device_ || !record_.baseline_bytes) return;
-  const DeviceStats stats = device_->stats();
+  const DeviceStats stats = at_failure_ ? *at_failure_ : device_->stats();
   record_.peak_allocated_bytes = stats.peak;
   record_.peak_reserved_bytes = stats.peak_reserved;
   record_.ooms = stats.ooms;
@@ -355,7 +354,7 @@ void warm_up() {
 int leave_record(const RankLaunch& launch, const RankRecord& record, RankRun& run, bool failed) {
   run.report_usage();
   const auto path = spool::rank_record(launch.attempt_dir, launch.rank);
-  const auto written = spool::write_atomically(path, dump(to_json(record)));
+  const auto written = files::write_atomically(path, dump(to_json(record)));
   if (failed) run.tell_peers();
   if (record.outcome != Outcome::kOk) std::fprintf(stderr, "sweep-rank: %s\n", record.message.c_str());
   if (!written) std::fprintf(stderr, "sweep-rank: %s\n", written.error().message.c_str());

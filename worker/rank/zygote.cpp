@@ -14,7 +14,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "schema/attempt_token.h"
+#include "runtime/attempt_token.h"
+#include "runtime/rank_place.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
 #include "worker/rank/process.h"

@@ -29,6 +29,11 @@ class GpuWatch : public ::testing::Test {
     ::dlclose(library);
     return times;
   }
+  void report_xid(int gpu, unsigned long long xid) const {
+    void* library = ::dlopen(kLibrary, RTLD_NOW | RTLD_NOLOAD);
+    reinterpret_cast<void (*)(int, unsigned long long)>(::dlsym(library, "fake_nvml_xid"))(gpu, xid);
+    ::dlclose(library);
+  }
   // Looks as the agent does until the GPUs were asked that often.
   AttemptEnd measured(NodeWatch& watch, const std::vector<i64>& slots, int questions) {
     auto span = watch.begin(slots, /*on_gpu=*/true);
@@ -78,6 +83,22 @@ TEST_F(GpuWatch, AGpuThatNvmlDoesNotKnowHasNoUtilisation) {
     span.report(end);
     EXPECT_FALSE(end.util_mean) << "a processor's load is not a GPU's";
   }
+}
+
+TEST_F(GpuWatch, AnXidIsOfTheSlotsGpuAndToldOnce) {
+  NodeWatch watch(nvml("GPU-aa:0 GPU-bb:0 GPU-cc:0", "GPU-cc,GPU-bb,GPU-aa"));
+  auto span = watch.begin({1, 2}, /*on_gpu=*/true);  // GPU-bb, GPU-aa
+  report_xid(2, 79);                                 // of a GPU that is not the attempt's
+  report_xid(0, 31);
+  const auto errors = span.gpu_errors();
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_EQ(errors[0], (GpuError{"", "GPU-aa", 1, 31}));
+  EXPECT_TRUE(span.gpu_errors().empty());
+}
+
+TEST_F(GpuWatch, WithoutAGpuThereAreNoXids) {
+  NodeWatch watch(nullptr);
+  EXPECT_TRUE(watch.begin({0}, /*on_gpu=*/true).gpu_errors().empty());
 }
 
 TEST_F(GpuWatch, MemoryOfOtherPeoplesProcessesIsNoTrace) {

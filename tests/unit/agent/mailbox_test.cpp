@@ -7,6 +7,8 @@
 
 #include <fstream>
 
+#include "base/files.h"
+
 namespace sweep::agent {
 namespace {
 
@@ -87,7 +89,7 @@ TEST_F(MailboxTest, LinesTheDiskRefusesAreKeptInOrder) {
   ::setrlimit(RLIMIT_FSIZE, &before);
   EXPECT_TRUE(mailbox->flush());
   EXPECT_FALSE(mailbox->backlog());
-  const auto parsed = spool::parse(*spool::read_file(spool::outbox(spool_)));
+  const auto parsed = spool::parse(*files::read(spool::outbox(spool_)));
   EXPECT_TRUE(parsed.damage.empty());
   ASSERT_EQ(parsed.lines.size(), 3u);
   for (std::size_t i = 0; i < 3; ++i) {

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "schema/spool.h"
 
 namespace sweep::agent {
@@ -13,7 +14,7 @@ namespace {
 using Names = std::set<std::string>;
 
 NcclLog golden(const std::string& name) {
-  const auto text = spool::read_file(std::string(SWEEP_SOURCE_DIR) + "/tests/golden/nccl/" + name);
+  const auto text = files::read(std::string(SWEEP_SOURCE_DIR) + "/tests/golden/nccl/" + name);
   EXPECT_TRUE(text) << (text ? "" : text.error().message);
   return read_nccl_log(text.value_or(""));
 }

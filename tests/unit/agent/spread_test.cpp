@@ -113,6 +113,19 @@ TEST_F(SpreadTest, TroubleOfOneEndsTheOthersAndItsCauseIsTheAttempts) {
   EXPECT_EQ(evidence["ranks"].size(), 2u);
 }
 
+TEST_F(SpreadTest, GpuErrorsOfEveryNodeAreToldWithItsName) {
+  for (const i64 node : {1, 3}) {
+    AttemptEnd end;
+    end.attempt = 7, end.cause = "done", end.ended_unix_ns = 50'000;
+    end.gpu_errors = {{"as the node says", "GPU-aa", node, 79}};
+    say(node, spool::kAttemptEnd, sweep::to_json(end));
+  }
+  const auto errors = closing().gpu_errors;
+  ASSERT_EQ(errors.size(), 2u);
+  EXPECT_EQ(errors[0], (GpuError{"node 1", "GPU-aa", 1, 79}));
+  EXPECT_EQ(errors[1], (GpuError{"node 3", "GPU-aa", 3, 79}));
+}
+
 TEST_F(SpreadTest, ALostNodeIsWaitedForUntilItsRanksAreDeadForSure) {
   spread_->node_lost(3, "nothing was heard");
   end_part(1, "node_lost");

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "schema/store_client.h"
+#include "runtime/store_client.h"
 #include "worker/agent/rendezvous_server.h"
 #include "worker/agent/rendezvous_store.h"
 

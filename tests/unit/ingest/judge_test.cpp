@@ -31,7 +31,7 @@ class JudgeTest : public ::testing::Test {
   }
   RankRecord& ok(i64 rank) {
     RankRecord r;
-    r.attempt = 7, r.rank = rank, r.outcome = Outcome::kOk, r.phase = "done", r.ended_unix_ns = kNow;
+    r.attempt = 7, r.rank = rank, r.outcome = Outcome::kOk, r.phase = Phase::kDone, r.ended_unix_ns = kNow;
     for (i64 step = 0; step < 3; ++step) {
       StepSample s;
       s.step = step, s.warmup = step == 0, s.loss = 5.0 - 0.1 * static_cast<double>(step);
@@ -46,7 +46,7 @@ class JudgeTest : public ::testing::Test {
     RankRecord& r = t_.records[rank];
     r.samples.clear();
     r.rank = rank, r.outcome = outcome, r.ended_unix_ns = kNow + when, r.consequential = consequential;
-    r.phase = "step", r.message = "said rank " + std::to_string(rank);
+    r.phase = Phase::kStep, r.message = "said rank " + std::to_string(rank);
     end("rank_failed");
     return r;
   }
@@ -79,13 +79,13 @@ TEST_F(JudgeTest, AllRanksOkAndAFallingLossIsOk) {
 TEST_F(JudgeTest, TheEarliestFailureIsTheCause) {
   failed(3, Outcome::kCrash, 50);
   RankRecord& first = failed(2, Outcome::kOom, 20);
-  first.oom_asked_bytes = 96 << 20, first.phase = "first_step";
+  first.oom_asked_bytes = 96 << 20, first.phase = Phase::kFirstStep;
   failed(0, Outcome::kCrash, 30);
   const Result r = verdict();
   EXPECT_EQ(r.outcome, Outcome::kOom);
   EXPECT_EQ(r.oom_kind, OomKind::kDevice);
   EXPECT_EQ(r.rank, 2);
-  EXPECT_EQ(r.phase, "first_step");
+  EXPECT_EQ(r.phase, Phase::kFirstStep);
   EXPECT_EQ(r.metrics.oom_asked_bytes, 96 << 20);
   EXPECT_EQ(r.reason,
             "rank 2 ran out of device memory (asked for 96.0 MiB): said rank 2 (in phase first_step)");
@@ -179,7 +179,7 @@ TEST_F(JudgeTest, HangTimeoutAndCancelAreTheAgentsWord) {
   Result r = verdict();
   EXPECT_EQ(r.outcome, Outcome::kHang);
   EXPECT_EQ(r.rank, 3);
-  EXPECT_EQ(r.phase, "first_step");
+  EXPECT_EQ(r.phase, Phase::kFirstStep);
   EXPECT_EQ(r.reason, "rank 3 made no progress for 60 s (in phase first_step)");
   EXPECT_EQ(evidence()["hang"]["rank"], 3);
   end("timeout");
@@ -207,7 +207,7 @@ TEST_F(JudgeTest, AProgramThatCannotBeStartedIsACrashInPhaseStart) {
   end("start_failed", R"({"why": "sweep-rank was not found"})");
   const Result r = verdict();
   EXPECT_EQ(r.outcome, Outcome::kCrash);
-  EXPECT_EQ(r.phase, "start");
+  EXPECT_EQ(r.phase, Phase::kStart);
   EXPECT_THAT(r.reason, HasSubstr("sweep-rank was not found"));
 }
 
@@ -340,6 +340,49 @@ TEST_F(JudgeTest, ARehearsalNeedsTheRanksThatItStartedAndNoLoss) {
   t_.records.erase(8);
   EXPECT_EQ(verdict().outcome, Outcome::kCrash);
   EXPECT_EQ(verdict().rank, 8);
+}
+
+TEST_F(JudgeTest, AGpuThatFailedIsTheMachinesFault) {
+  failed(3, Outcome::kCrash, 10).phase = Phase::kWarmup;
+  failed(1, Outcome::kCrash, 20, true).phase = Phase::kStep;
+  t_.end->gpu_errors = {{"n1", "GPU-aa", 1, 79}};
+  const Result r = verdict();
+  EXPECT_EQ(r.outcome, Outcome::kNodeLost);
+  EXPECT_EQ(r.rank, 1);
+  EXPECT_EQ(r.phase, Phase::kStep);
+  EXPECT_EQ(r.reason,
+            "GPU GPU-aa of n1 (rank 1) reported Xid 79: the GPU has fallen off the bus (in phase step)");
+  EXPECT_EQ(evidence()["gpu_errors"].size(), 1u);
+}
+
+TEST_F(JudgeTest, AHangOfAGpuThatFailedIsTheMachinesFault) {
+  end("hang", R"({"why": "rank 0 made no progress", "rank": 0, "ranks": [{"rank": 0, "phase": "step"}]})");
+  t_.end->gpu_errors = {{"n1", "GPU-aa", std::nullopt, 95}};
+  EXPECT_EQ(verdict().outcome, Outcome::kNodeLost);
+  EXPECT_EQ(verdict().rank, 0);
+}
+
+TEST_F(JudgeTest, AnXidOfTheProgramsDoingExplainsItsCrash) {
+  failed(2, Outcome::kCrash, 10);
+  t_.end->gpu_errors = {{"n1", "GPU-aa", 1, 13}, {"n1", "GPU-bb", 2, 31}};
+  const Result r = verdict();
+  EXPECT_EQ(r.outcome, Outcome::kCrash);
+  EXPECT_EQ(r.rank, 2);
+  EXPECT_NE(r.reason.find("GPU GPU-bb of n1 (rank 2) reported Xid 31"), std::string::npos) << r.reason;
+  EXPECT_EQ(r.reason.find("GPU-aa"), std::string::npos) << r.reason;
+}
+
+TEST_F(JudgeTest, WhatEndedForAnotherReasonStaysThatWhateverItsGpuReported) {
+  failed(2, Outcome::kOom, 10).oom_kind = OomKind::kDevice;
+  t_.end->gpu_errors = {{"n1", "GPU-aa", 2, 48}};
+  EXPECT_EQ(verdict().outcome, Outcome::kOom);
+}
+
+TEST_F(JudgeTest, AnXidThatStopsNothingIsKeptAsEvidence) {
+  t_.end->gpu_errors = {{"n1", "GPU-aa", 0, 63}};
+  EXPECT_EQ(verdict().outcome, Outcome::kOk);
+  EXPECT_EQ(evidence()["gpu_errors"][0],
+            "GPU GPU-aa of n1 (rank 0) reported Xid 63: a faulty row of memory was remapped");
 }
 
 }  // namespace

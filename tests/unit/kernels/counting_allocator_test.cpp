@@ -44,6 +44,22 @@ TEST_P(CountingAllocator, PeakIsTheHighWaterMarkSinceItsReset) {
   EXPECT_EQ(stats(type()).peak, 1024);
 }
 
+TEST_P(CountingAllocator, ATraceSaysWhatLivesAtThePeak) {
+  BlockTrace trace(type());
+  const at::Tensor weights = bytes(4096);
+  { const at::Tensor lower = bytes(1024); }
+  trace.mark();
+  { const at::Tensor one = bytes(1024), two = bytes(1024); }
+  const at::Tensor after = bytes(1024);
+  const auto blocks = trace.at_peak();
+  ASSERT_EQ(blocks.size(), 2U);
+  EXPECT_EQ(blocks[0].bytes, 4096);
+  EXPECT_TRUE(blocks[0].lasting);
+  EXPECT_EQ(blocks[1].bytes, 1024);
+  EXPECT_EQ(blocks[1].count, 2);
+  EXPECT_FALSE(blocks[1].lasting);
+}
+
 TEST_P(CountingAllocator, AtTheCapFitsAndAboveItIsOutOfMemory) {
   const at::Tensor held = bytes(1024);
   set_cap(type(), 2048);

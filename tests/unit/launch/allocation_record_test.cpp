@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "schema/spool.h"
 
 namespace sweep::launch {
@@ -19,7 +20,7 @@ class AllocationRecord : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(request_.spool); }
   void write(std::string_view text) {
-    ASSERT_TRUE(spool::write_atomically(request_.spool / "allocation.json", text));
+    ASSERT_TRUE(files::write_atomically(request_.spool / "allocation.json", text));
   }
   AllocationRequest request_;
 };

@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "base/files.h"
 #include "orchestrator/launch/leftovers.h"
 #include "tests/support/local_fixture.h"
 
@@ -262,7 +263,7 @@ TEST_P(Lifecycle, AgentEndsWithItsOrchestrator) {
   ::kill(orchestrator, SIGKILL);
   ::waitpid(orchestrator, nullptr, 0);
   EXPECT_TRUE(run_until([&] { return static_cast<bool>(nothing_left()); }, 20));
-  const auto outbox = spool::read_file(spool::outbox(spool_));
+  const auto outbox = files::read(spool::outbox(spool_));
   ASSERT_TRUE(outbox);
   EXPECT_EQ(spool::parse(*outbox).lines.back().kind, spool::kBye);
 }

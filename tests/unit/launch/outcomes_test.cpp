@@ -1,6 +1,7 @@
 // Every way in which ranks can end, through the real launcher and agent, by zygote and by plain exec.
 #include <signal.h>
 
+#include "base/files.h"
 #include "tests/support/local_fixture.h"
 
 namespace sweep::launch {
@@ -43,7 +44,7 @@ TEST_P(Outcomes, OkRanksTestifyExitAndLeaveNothing) {
   EXPECT_EQ(exits_of(7).size(), 3u);
   EXPECT_EQ(end_of(7).cause, "done");
   EXPECT_TRUE(end_of(7).clean) << end_of(7).cleanup_failure;
-  const auto log = spool::read_file(spool::rank_log(spool::attempt_dir(spool_, 7), 2));
+  const auto log = files::read(spool::rank_log(spool::attempt_dir(spool_, 7), 2));
   ASSERT_TRUE(log);
   EXPECT_NE(log->find("rank 2 enters init"), std::string::npos);
 }
@@ -163,7 +164,7 @@ TEST_P(Outcomes, HugeLogKeepsHeadAndTailWithinItsLimit) {
   wanted.log_limit_bytes = 1 << 20;
   run_one(wanted);
   EXPECT_EQ(end_of(7).cause, "done");
-  const auto log = spool::read_file(spool::rank_log(spool::attempt_dir(spool_, 7), 0));
+  const auto log = files::read(spool::rank_log(spool::attempt_dir(spool_, 7), 0));
   ASSERT_TRUE(log);
   EXPECT_LE(log->size(), (1u << 20) + 200);
   EXPECT_EQ(log->find("rank 0 enters init"), 0u);

@@ -6,7 +6,9 @@
 #include <cstdlib>
 #include <deque>
 
+#include "base/files.h"
 #include "orchestrator/launch/slurm_job.h"
+#include "runtime/spool_writer.h"
 
 namespace sweep::launch {
 
@@ -88,7 +90,7 @@ class SlurmJobTest : public ::testing::Test {
   }
   i64 dismissals() const {  // told to its agent, should one still live
     i64 n = 0;
-    for (const auto& line : spool::parse(spool::read_file(spool::inbox(request_.spool)).value_or("")).lines)
+    for (const auto& line : spool::parse(files::read(spool::inbox(request_.spool)).value_or("")).lines)
       n += line.kind == spool::kFinish && line.body.value("now", false);
     return n;
   }

@@ -1,4 +1,5 @@
 // A Slurm job's life, told by scripted commands: no Slurm is asked.
+#include "base/files.h"
 #include "tests/unit/launch/slurm_job_fixture.h"
 
 namespace sweep::launch {
@@ -76,7 +77,7 @@ TEST_F(SlurmJobTest, WhatIsSomebodyElsesByNowIsLeftAlone) {
   settle();
   EXPECT_EQ(asked("scancel"), 0);
   EXPECT_EQ(dismissals(), 0);
-  const auto inbox = spool::read_file(spool::inbox(request_.spool));
+  const auto inbox = files::read(spool::inbox(request_.spool));
   ASSERT_TRUE(inbox);
   EXPECT_EQ(spool::parse(*inbox).lines.size(), 1u);
 }

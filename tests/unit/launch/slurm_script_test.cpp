@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
+#include "base/text.h"
 #include "orchestrator/launch/capture.h"
 #include "orchestrator/launch/orchestrator_script.h"
 #include "schema/spool.h"
@@ -45,9 +47,9 @@ void expect_golden(const std::string& name, std::string text) {
   if (mark != std::string::npos) text.replace(mark, text.find('\n', mark) - mark, "export SWEEP_ATTEMPT=...");
   const auto path = std::filesystem::path(SWEEP_SOURCE_DIR) / "tests/golden" / name;
   if (std::getenv("SWEEP_UPDATE_GOLDEN") != nullptr) {
-    ASSERT_TRUE(spool::write_atomically(path, text));
+    ASSERT_TRUE(files::write_atomically(path, text));
   }
-  const auto golden = spool::read_file(path);
+  const auto golden = files::read(path);
   ASSERT_TRUE(golden) << golden.error().message;
   EXPECT_EQ(text, *golden) << path;
 }
@@ -135,19 +137,19 @@ class RunScript : public ::testing::Test {
   fs::path recorder(const fs::path& folder) {
     fs::create_directories(folder);
     const auto file = folder / "agent";
-    EXPECT_TRUE(spool::write_atomically(
+    EXPECT_TRUE(files::write_atomically(
         file, "#!/bin/sh\nprintf '%s\\0' \"$0\" \"$@\" >" + shell_word((home_ / "words").string()) + "\n"));
     fs::permissions(file, fs::perms::owner_all);
     return file;
   }
   // The words that reach the agent, and "dirty" where anything else came to be.
   std::vector<std::string> run(const std::string& script) {
-    EXPECT_TRUE(spool::write_atomically(home_ / "job.sh", script));
+    EXPECT_TRUE(files::write_atomically(home_ / "job.sh", script));
     const auto said =
         capture("/bin/bash", {"-c", "cd \"$0\" && bash \"$1\"", home_ / "cwd", home_ / "job.sh"});
     EXPECT_TRUE(said) << said.error().message;
     std::vector<std::string> out;
-    const auto words = spool::read_file(home_ / "words").value_or("");
+    const auto words = files::read(home_ / "words").value_or("");
     for (std::size_t at = 0, end; (end = words.find('\0', at)) != std::string::npos; at = end + 1)
       out.push_back(words.substr(at, end - at));
     if (!fs::is_empty(home_ / "cwd")) out.emplace_back("dirty");

@@ -6,6 +6,7 @@
 
 #include <fstream>
 
+#include "base/files.h"
 #include "schema/spool.h"
 
 namespace sweep::launch {
@@ -43,9 +44,7 @@ class SshLogsTest : public ::testing::Test {
     EXPECT_EQ(calls, 1);
     EXPECT_FALSE(fs::exists(archive));
   }
-  std::string text(const fs::path& file) const {
-    return spool::read_file(root_ / "spool" / file).value_or("");
-  }
+  std::string text(const fs::path& file) const { return files::read(root_ / "spool" / file).value_or(""); }
   fs::path root_;
 };
 

@@ -3,12 +3,12 @@
 
 #include <csignal>
 
-#include "conductor_fixture.h"
+#include "sweep_runner_fixture.h"
 
 namespace sweep::run {
 namespace {
 
-class LeavingTest : public ConductorTest {
+class LeavingTest : public SweepRunnerTest {
  protected:
   // As another process does it.
   void rob() {

@@ -29,6 +29,9 @@ TEST(FoundGpu, AnotherKindOrAnotherMemoryIsNotTheDeclared) {
   EXPECT_FALSE(not_the_declared(h100, {"NVIDIA H100 80GB HBM3", "9.0", i64{85045149696}}));
   EXPECT_FALSE(not_the_declared(h100, {"NVIDIA H100 80GB HBM3", "", {}})) << "nothing is known of it";
   EXPECT_TRUE(not_the_declared(h100, {"NVIDIA A100-SXM4-80GB", "8.0", 79 * kGib}));
+  EXPECT_TRUE(not_the_declared(h100, {"NVIDIA H100 PCIe", "9.0", 79 * kGib}))
+      << "the catalogue knows it by name";
+  EXPECT_FALSE(not_the_declared(h100, {"", "9.0", 79 * kGib}));
   EXPECT_TRUE(not_the_declared(h100, {"NVIDIA H200", "9.0", 140 * kGib}));
   EXPECT_TRUE(not_the_declared(h100, {"NVIDIA H100 MIG 3g.40gb", "9.0", 39 * kGib}));
 }

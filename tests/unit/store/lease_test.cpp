@@ -8,6 +8,7 @@
 #include <future>
 #include <thread>
 
+#include "base/time.h"
 #include "store_fixture.h"
 
 namespace sweep::store {

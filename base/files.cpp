@@ -1,0 +1,139 @@
+#include "base/files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace sweep {
+
+Descriptor::~Descriptor() {
+  if (fd_ > STDERR_FILENO) ::close(fd_);
+}
+
+tl::unexpected<Error> file_error(std::string_view what, const std::filesystem::path& path, int error) {
+  return tl::unexpected(
+      Error{fmt::format("{}: {}: {}", path.string(), what, std::strerror(error)), is_disk_full(error)});
+}
+
+bool write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+namespace files {
+
+Expected<std::string> read_from(const std::filesystem::path& file, std::uint64_t offset,
+                                std::size_t max_bytes) {
+  const Descriptor in(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (in.get() < 0) {
+    if (errno == ENOENT) return std::string();
+    return file_error("cannot be read", file);
+  }
+  struct stat info {};
+  if (::fstat(in.get(), &info) != 0) return file_error("cannot be read", file);
+  const auto size = static_cast<std::uint64_t>(info.st_size);
+  if (size <= offset) return std::string();
+  std::string bytes(std::min<std::uint64_t>(size - offset, max_bytes), '\0');
+  std::size_t have = 0;
+  while (have < bytes.size()) {
+    const ssize_t n =
+        ::pread(in.get(), bytes.data() + have, bytes.size() - have, static_cast<off_t>(offset + have));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return file_error("cannot be read", file);
+    if (n == 0) break;
+    have += static_cast<std::size_t>(n);
+  }
+  bytes.resize(have);
+  return bytes;
+}
+
+Expected<std::string> read(const std::filesystem::path& path, std::size_t max_bytes) {
+  std::error_code ec;
+  const auto status = std::filesystem::status(path, ec);
+  if (!std::filesystem::exists(status)) return fail(fmt::format("{}: no such file", path.string()));
+  if (std::filesystem::is_directory(status))
+    return fail(fmt::format("{}: is a folder, a file is expected", path.string()));
+  auto bytes = read_from(path, 0, max_bytes + 1);
+  if (bytes && bytes->size() > max_bytes)
+    return fail(fmt::format("{}: longer than the {} bytes allowed", path.string(), max_bytes));
+  return bytes;
+}
+
+std::string read_proc(const std::string& path, std::size_t max_bytes) {
+  const Descriptor in(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (in.get() < 0) return {};
+  std::string out(max_bytes, '\0');
+  std::size_t used = 0;
+  while (used < max_bytes) {
+    const ssize_t got = ::read(in.get(), out.data() + used, max_bytes - used);
+    if (got <= 0) break;
+    used += static_cast<std::size_t>(got);
+  }
+  out.resize(used);
+  return out;
+}
+
+std::uint64_t size_of(const std::filesystem::path& file) {
+  std::error_code ec;
+  const auto size = std::filesystem::file_size(file, ec);
+  return ec ? 0 : size;
+}
+
+Expected<void> write_atomically(const std::filesystem::path& path, std::string_view bytes) {
+  std::uint64_t unique = 0;  // pids repeat: the agents of several nodes may write into one shared folder
+  (void)!::getrandom(&unique, sizeof unique, 0);
+  const std::filesystem::path temporary = fmt::format("{}.tmp.{}.{:016x}", path.string(), ::getpid(), unique);
+  {
+    const Descriptor out(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (out.get() < 0) return file_error("cannot be written", temporary);
+    if (!write_all(out.get(), bytes) || ::fsync(out.get()) != 0) {
+      const int error = errno;
+      ::unlink(temporary.c_str());
+      return file_error("cannot be written", path, error);
+    }
+  }
+  if (::rename(temporary.c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    ::unlink(temporary.c_str());
+    return file_error("cannot be replaced", path, error);
+  }
+  const Descriptor folder(
+      ::open(path.has_parent_path() ? path.parent_path().c_str() : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() >= 0) ::fsync(folder.get());
+  return {};
+}
+
+}  // namespace files
+
+namespace {
+
+std::filesystem::path own_folder(const char* variable, const char* below_home, const char* without_home) {
+  if (const char* told = std::getenv(variable); told != nullptr && told[0] == '/')
+    return std::filesystem::path(told) / "sweep";
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || *home == '\0') home = without_home;
+  return home == nullptr ? std::filesystem::path() : std::filesystem::path(home) / below_home / "sweep";
+}
+
+}  // namespace
+
+std::filesystem::path config_folder() {
+  return own_folder("XDG_CONFIG_HOME", ".config", nullptr);
+}
+
+std::filesystem::path state_folder() {
+  return own_folder("XDG_STATE_HOME", ".local/state", "/tmp");
+}
+
+}  // namespace sweep

@@ -1,0 +1,40 @@
+#include "bench_kernels/kernels/block_events.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+namespace sweep::memory {
+
+std::size_t BlockEvents::end_of_peak() const {
+  std::unordered_map<const void*, std::int64_t> live;
+  std::int64_t now = 0, peak = 0;
+  std::size_t end = 0;
+  for (std::size_t i = 0; i < events_.size(); ++i) {
+    const auto [block, bytes] = events_[i];
+    std::int64_t& held = live[block];  // 0 where the block is older than the trace
+    now += bytes - held;
+    held = bytes;
+    if (now > peak) peak = now, end = i + 1;
+  }
+  return end;
+}
+
+std::vector<LiveBlocks> BlockEvents::at_peak() const {
+  const std::size_t end = end_of_peak();
+  const auto after = std::upper_bound(marks_.begin(), marks_.end(), end);
+  const std::size_t step_begins = after == marks_.begin() ? 0 : *(after - 1);
+  std::unordered_map<const void*, std::pair<std::int64_t, bool>> live;  // bytes, lasting
+  for (std::size_t i = 0; i < end; ++i) live[events_[i].block] = {events_[i].bytes, i < step_begins};
+  std::map<std::pair<std::int64_t, bool>, std::int64_t> counts;
+  for (const auto& [block, kind] : live)
+    if (kind.first > 0) ++counts[kind];
+  std::vector<LiveBlocks> listed;
+  for (const auto& [kind, count] : counts) listed.push_back({kind.first, count, kind.second});
+  std::sort(listed.begin(), listed.end(),
+            [](const LiveBlocks& a, const LiveBlocks& b) { return a.bytes * a.count > b.bytes * b.count; });
+  return listed;
+}
+
+}  // namespace sweep::memory

@@ -1,0 +1,29 @@
+// What a BlockTrace of the counting allocator keeps: each allocation and free in order.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "bench_kernels/kernels/counting_allocator.h"
+
+namespace sweep::memory {
+
+class BlockEvents {
+ public:
+  void allocated(const void* block, std::int64_t bytes) { events_.push_back({block, bytes}); }
+  void freed(const void* block) { events_.push_back({block, 0}); }
+  void mark() { marks_.push_back(events_.size()); }
+  std::vector<LiveBlocks> at_peak() const;
+
+ private:
+  struct Event {
+    const void* block;
+    std::int64_t bytes;  // 0: it is freed
+  };
+
+  std::size_t end_of_peak() const;  // events up to the highest point
+
+  std::vector<Event> events_;
+  std::vector<std::size_t> marks_;
+};
+
+}  // namespace sweep::memory

@@ -1,0 +1,24 @@
+// What rehearsals of a database found for the configurations of a plan, to be shown beside its predictions.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+
+#include "schema/outcome.h"
+#include "schema/result_row.h"
+
+namespace sweep::cli {
+
+struct Rehearsed {
+  Outcome outcome = Outcome::kOk;
+  std::optional<i64> allocated_bytes, reserved_bytes;  // of the rank with most; absent: not reached
+};
+using RehearsedTrials = std::map<std::string, Rehearsed, std::less<>>;  // by trial id
+
+// Of all rehearsals in the database, the newest of a trial; empty where there is no such file.
+Expected<RehearsedTrials> rehearsed_in(const std::string& db);
+
+// The columns rehearsed_outcome, rehearsed_allocated_bytes and rehearsed_reserved_bytes; `table` has the ids under `trial`.
+void add_rehearsed(Table& table, const RehearsedTrials&);
+
+}  // namespace sweep::cli

@@ -1,0 +1,55 @@
+"""The grids of gpu_check: which configurations each step runs."""
+
+SMALL = dict(layers=4, hidden_size=1024, heads=16, kv_heads=8, intermediate_size=2816, vocab_size=32000)
+LARGE = dict(layers=4, hidden_size=2048, heads=16, kv_heads=8, intermediate_size=5632, vocab_size=32000)
+TINY = dict(layers=4, hidden_size=128, heads=4, kv_heads=2, intermediate_size=352, vocab_size=1024)
+LLAMA_1B = dict(layers=16, hidden_size=2048, heads=32, kv_heads=8, intermediate_size=8192, vocab_size=128256)
+LLAMA_8B = dict(layers=4, hidden_size=4096, heads=32, kv_heads=8, intermediate_size=14336, vocab_size=32768)
+
+# On one rank. What is offloaded is host memory, of a GPU and of its phantom alike.
+PRECISIONS = [dict(precision=p) for p in ("fp32", "bf16", "bf16_master", "bf16_mixed", "fp16")]
+PATHS = PRECISIONS + [
+    dict(precision="bf16", attention="math"), dict(precision="bf16", optimizer="plain"), dict(precision="bf16", optimizer="foreach"),
+    dict(precision="bf16", recompute="selective"), dict(precision="bf16", recompute="full"),
+    dict(precision="bf16", recompute="full", recompute_every=2), dict(precision="bf16", activation_offload="true"),
+    dict(precision="bf16", offload="optimizer"), dict(precision="bf16", offload="parameters"),
+    dict(precision="bf16", clip="true"), dict(precision="bf16", experts=True), dict(precision="bf16", experts=True, routing="skewed")]
+PARITY = PATHS + [dict(precision="fp32", recompute="full"), dict(precision="fp32", experts=True), dict(precision="bf16", offload="disk")]
+# Up to and beyond the memory of an 80 GB GPU: 7 sequences fill it.
+LADDER = [dict(precision="bf16", micro_batch_size=m, global_batch_size=m) for m in (2, 4, 7, 8, 16)]
+# For two ranks and for any even number of them: the rest of the ranks is data parallel.
+STRATEGIES = [dict(), dict(zero=1), dict(zero=2), dict(zero=3), dict(tp=2), dict(tp=2, sp="true"),
+              dict(tp=2, sp="true", tp_overlap="true"), dict(pp=2), dict(pp=2, schedule="afab"),
+              dict(pp=2, schedule="interleaved", vpp=2), dict(cp=2, attention="math", cp_form="all_to_all"),
+              dict(cp=2, precision="bf16"), dict(cp=2, precision="bf16", cp_form="all_to_all"), dict(ep=2, experts=True),
+              dict(tp=2, one_kv_head=True)]
+# Beside every strategy the same model and batch on one rank, in the precisions that the strategies have.
+ALONE = [dict(ranks=1), dict(ranks=1, precision="bf16"), dict(ranks=1, experts=True), dict(ranks=1, one_kv_head=True)]
+
+DEFAULTS = dict(precision="fp32", attention="auto", optimizer="fused", recompute="none", recompute_every=1, zero=0, tp=1, pp=1, cp=1,
+                ep=1, vpp=1, offload="none", activation_offload="false", clip="false", sp="false", tp_overlap="false", schedule="1f1b",
+                cp_form="ring", routing="balanced", micro_batch_size=1)
+AXES = [*DEFAULTS, "global_batch_size", "seq_len"]
+
+
+def model_of(dimensions, experts, one_kv_head):
+    family = dict(name="experts", family="mixtral", experts=4, experts_per_token=2) if experts else dict(name="dense", family="llama")
+    if one_kv_head:  # less than tp: its pieces are gathered
+        family, dimensions = {**family, "name": "one-kv-head"}, {**dimensions, "kv_heads": 1}
+    return "{" + ", ".join(f"{key}: {value}" for key, value in {**family, **dimensions}.items()) + "}"
+
+
+def grid_of(name, dimensions, base, points, measure="{warmup_steps: 3, steps: 10}", limits="{retries_crash: 0}"):
+    """One trial a point: axes that a point leaves out are those of `base`, else at their defaults."""
+    points = [dict(point) for point in points]
+    models = [model_of(dimensions, point.pop("experts", False), point.pop("one_kv_head", False)) for point in points]
+    keys = [key for key in AXES if any(key in point for point in points)]
+    columns = {key: [point.get(key, base.get(key, DEFAULTS.get(key))) for point in points] for key in keys}
+    columns["gpus_per_node"] = [point.pop("ranks", base["gpus_per_node"]) for point in points]
+    rest = {key: value for key, value in base.items() if key != "gpus_per_node" and key not in columns}
+    lines = [f"name: gpu-check-{name}", "question: Does the training step do on a GPU what it does elsewhere?",
+             "base: {" + ", ".join(f"{key}: {value}" for key, value in rest.items()) + "}", "zip:", "  - model:",
+             *[f"      - {model}" for model in models],
+             *[f"    {key}: [{', '.join(map(str, values))}]" for key, values in columns.items()],
+             f"measure: {measure}", f"limits: {limits}"]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,133 @@
+"""What gpu_check stands on: the GPU, PyTorch, the programs. Each fact that is wrong comes with what to do about it."""
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TORCH, CUDA, DRIVER = "2.11.0", "13.0", 580  # the first driver of CUDA 13
+GIB = 1 << 30
+
+# The driver's name of a GPU -> the catalogue's (`sweep hardware`); the first match counts.
+NAMES = [("B200", "b200-180gb"), ("H200", "h200-141gb"), ("H100 PCIe", "h100-pcie-80gb"), ("H100", "h100-sxm-80gb"),
+         ("A100-SXM4-40GB", "a100-40gb"), ("A100-PCIE-40GB", "a100-40gb"), ("A100", "a100-80gb"), ("A10G", "a10g-24gb"),
+         ("L4", "l4-24gb")]
+
+
+def build_folder():
+    """Of this repository; a folder that gpu_bundle made holds the programs itself."""
+    built = ROOT / "build" / "release"
+    return built if built.exists() else ROOT
+
+
+def torch_folder():
+    """Where this Python would import torch from, without importing it."""
+    found = importlib.util.find_spec("torch")
+    return pathlib.Path(found.submodule_search_locations[0]) if found else None
+
+
+def library_path(build):
+    """What LD_LIBRARY_PATH must hold: libraries of the bundle, of torch, of NVIDIA's wheels; then what it held before."""
+    folders = [build / "lib"]
+    torch = torch_folder()
+    if torch:
+        nvidia = importlib.util.find_spec("nvidia")
+        roots = [pathlib.Path(place) for place in nvidia.submodule_search_locations] if nvidia else []
+        folders += [torch / "lib", *sorted(lib for root in roots for lib in root.glob("*/lib"))]
+    before = os.environ.get("LD_LIBRARY_PATH")
+    return ":".join([*(str(folder) for folder in folders if folder.is_dir()), *([before] if before else [])])
+
+
+def gpus():
+    """The driver's list: name, driver, memory and what of it is used, in bytes."""
+    fields = "name,driver_version,memory.total,memory.used,compute_cap"
+    try:
+        listed = subprocess.run(["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader,nounits"], capture_output=True, text=True,
+                                timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    rows = [[part.strip() for part in line.split(",")] for line in listed.stdout.splitlines()] if listed.returncode == 0 else []
+    return [dict(name=row[0], driver=row[1], memory_bytes=int(row[2]) << 20, used_bytes=int(row[3]) << 20, capability=row[4])
+            for row in rows if len(row) == 5]
+
+
+class Machine:
+    def __init__(self, build, hardware, phantom):
+        self.build, self.bin, self.phantom = build, build / "bin", phantom
+        self.gpus = [] if phantom else gpus()
+        self.hardware = hardware or (self.named() if self.gpus else "h100-sxm-80gb" if phantom else None)
+        # In a repository the programs know where their libraries are; a bundle has a folder lib and none of that.
+        moved = {"LD_LIBRARY_PATH": library_path(build)} if (build / "lib").is_dir() else {}
+        self.environment = {**os.environ, **moved, "SWEEP_SITE": "/nonexistent"}
+
+    def named(self):
+        return next((hardware for part, hardware in NAMES if part in self.gpus[0]["name"]), None)
+
+    def small(self):
+        return bool(self.hardware) and self.hardware.endswith(("-16gb", "-24gb", "-32gb"))
+
+    def answer(self, *command):
+        """(it worked, what it said)"""
+        try:
+            done = subprocess.run([str(word) for word in command], env=self.environment, capture_output=True, text=True, timeout=120,
+                                  stdin=subprocess.DEVNULL)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return False, str(error)
+        return done.returncode == 0, (done.stdout.strip() or done.stderr.strip())[-500:]
+
+    def gpu_facts(self):
+        if self.phantom:
+            yield "GPU", self.hardware is not None, f"PHANTOM GPU of {self.hardware}: no figure below is a measurement", ""
+            return
+        names = ", ".join(gpu["name"] for gpu in self.gpus)
+        yield "GPU", bool(self.gpus), names or "none", "nvidia-smi must list a GPU; without one: gpu_check --phantom"
+        if not self.gpus:
+            return
+        first = self.gpus[0]
+        yield "catalogue", self.hardware is not None, self.hardware or "no such GPU", "name the nearest with --hardware (`sweep hardware`)"
+        yield "driver", int(first["driver"].split(".")[0]) >= DRIVER, first["driver"], f"torch {TORCH}+cu130 needs driver {DRIVER} or later"
+        free = (first["memory_bytes"] - first["used_bytes"]) / GIB
+        yield "memory", first["used_bytes"] < GIB, f"{free:.1f} of {first['memory_bytes'] / GIB:.1f} GiB free", \
+            "end the processes that nvidia-smi shows on the GPU: peaks and limits are wrong beside them"
+
+    def torch_fact(self):
+        folder = torch_folder()
+        text = (folder / "version.py").read_text() if folder else ""
+        version = re.search(r"__version__ = '([^']+)'", text)
+        cuda = re.search(r"^cuda[^=]*= '([^']+)'", text, re.M)
+        said = f"{version.group(1)}, CUDA {cuda.group(1) if cuda else 'none'}, {folder}" if version else f"none for {sys.executable}"
+        right = bool(version and cuda) and version.group(1).split("+")[0] == TORCH and cuda.group(1) == CUDA
+        return "torch", right, said, f"start gpu_check with the Python that has torch {TORCH}+cu130 (pip install torch=={TORCH})"
+
+    def facts(self):
+        """(what, is it well, what was found, what to do)"""
+        yield from self.gpu_facts()
+        yield self.torch_fact()
+        libraries = "a library is missing or too old: glibc 2.36 or later is needed (Debian 12, Ubuntu 24.04)"
+        yield "sweep", *self.answer(self.bin / "sweep", "--version"), libraries
+        well, said = self.answer(self.bin / "sweep-agent", "--probe")
+        yield "sweep-agent", well, "answers" if well else said, libraries
+        well, said = self.answer(self.bin / "sweep-rank", "facts")
+        yield "sweep-rank", well, "answers" if well else said, libraries
+        plugin = self.bin / "libsweep_cuda.so"
+        yield "plug-in", plugin.exists(), str(plugin), "build the LibTorch half with CUDA's headers (scripts/quickstart)"
+        phantoms = self.build / "phantom" / "libsweep_phantom.so"
+        yield "phantoms", phantoms.exists(), str(phantoms), "build sweep_phantom_cuda and sweep_phantom_nvidia-ml"
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB
+        yield "host", memory >= 8, f"{os.cpu_count()} cores, {memory:.0f} GiB", "8 GiB are needed; what is offloaded lies there"
+        shared = shutil.disk_usage("/dev/shm").total / GIB
+        yield "/dev/shm", shared >= 0.5, f"{shared:.1f} GiB", "give the container --shm-size=1g or more"
+        compiler = shutil.which("cc") or shutil.which("gcc")
+        yield "C compiler", True, compiler or "none: torch.compile is left out of step 5", ""
+
+    def surroundings(self):
+        return [dict(what=what, ok=ok, found=found, **({} if ok else {"do": do})) for what, ok, found, do in self.facts()]
+
+    def phantom_of_this(self):
+        """The catalogue's phantom with the memory that the driver shows: a rehearsal must run out where the GPU does."""
+        device = json.loads((ROOT / "worker" / "phantom" / "devices" / f"{self.hardware}.json").read_text())
+        return {**device, **({"memory_bytes": self.gpus[0]["memory_bytes"]} if self.gpus else {})}

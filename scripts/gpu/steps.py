@@ -1,0 +1,198 @@
+"""The steps of gpu_check, most valuable first. Each takes a Check (machine, sweeps, record) and adds rows to its record."""
+import collections
+import json
+import subprocess
+import sys
+
+import faults
+import grids
+from machine import ROOT
+from runs import axes, change
+
+MFU_GOAL = 0.5
+LOSS_TOLERANCE = {"fp32": 1e-4}  # of a loss against another device's; what is rounded to 8 or 11 bits is coarser
+LOW_PRECISION = 1e-2
+LAYOUT_TOLERANCE = 1e-3  # products run in other orders on each layout
+RESERVED_TOLERANCE = 0.05
+UNSPLIT_BYTES = 32 << 20  # what the allocator's blocks hold beyond what was asked for: much only where the model is small
+
+Step = collections.namedtuple("Step", "number name title run")
+
+
+class Check:
+    def __init__(self, machine, sweeps, record, tolerance):
+        self.machine, self.sweeps, self.record, self.tolerance = machine, sweeps, record, tolerance
+
+    def base(self, seq_len, **more):
+        return dict(hardware=self.machine.hardware, nodes=1, gpus_per_node=1, seq_len=seq_len, **more)
+
+    def on_gpu(self, name, text, each=None, **how):
+        """On the GPU; on its phantom where there is none."""
+        return self.sweeps.run(name, text, each, **{"rehearse": self.machine.phantom, **how})
+
+    def memory(self, row):
+        """(within the tolerance, figures)"""
+        told = self.sweeps.foretold_bytes(row)
+        off = change(told, row["peak_allocated_bytes"])
+        near = off is not None and (abs(off) <= self.tolerance or abs(told - row["peak_allocated_bytes"]) <= UNSPLIT_BYTES)
+        return near, dict(peak_bytes=row["peak_allocated_bytes"], dry_run_bytes=told, dry_run_error=off)
+
+    def losses_agree(self, row, other, bound):
+        """None on phantoms, whose kernels compute nothing."""
+        if self.machine.phantom:
+            return None
+        off = change(row["loss_last"], other["loss_last"])
+        return off is not None and abs(off) <= bound
+
+
+def one_trial(check):
+    """Does anything run at all, in the memory that was foretold?"""
+    dimensions = grids.LARGE if check.machine.small() else grids.LLAMA_1B
+    text = grids.grid_of("trial", dimensions, check.base(2048, global_batch_size=2, precision="bf16"), [dict()])
+
+    def each(row):
+        within, figures = check.memory(row) if row["outcome"] == "ok" else (False, {})
+        check.record.row(row["outcome"] == "ok" and within, **outcome_of(row), **times_of(row), **figures)
+    check.on_gpu("trial", text, each)
+
+
+def outcome_of(row):
+    return {"axes": axes(row), "outcome": row["outcome"], **({"reason": row["reason"]} if row["reason"] else {})}
+
+
+def times_of(row):
+    return dict(step_ms=row["step_ms"], tokens_per_s=row["tokens_per_s"], mfu=row["mfu"], startup_ms=row["startup_ms"])
+
+
+def phantom_bytes(check):
+    """The same trials on phantoms of this GPU and on the GPU: outcome, bytes, retries of the caching allocator."""
+    base = check.base(2048, global_batch_size=4)
+    text = grids.grid_of("bytes", grids.SMALL if check.machine.small() else grids.LARGE, base, grids.PATHS, "{warmup_steps: 2, steps: 2}")
+    ladder = grids.grid_of("ladder", grids.LLAMA_1B, check.base(4096), grids.LADDER, "{warmup_steps: 2, steps: 2}")
+    device = json.dumps(check.machine.phantom_of_this())
+    for name, grid in (("bytes", text), ("ladder", ladder)):
+        phantoms = {row["trial"]: row for row in check.sweeps.run(f"{name}-phantom", grid, rehearse=True, SWEEP_PHANTOM=device)}
+
+        def each(row):
+            other = phantoms.get(row["trial"])
+            if other is None:
+                return check.record.row(False, **outcome_of(row), reason="the phantom has no such trial")
+            allocated = change(other["peak_allocated_bytes"], row["peak_allocated_bytes"])
+            reserved = change(other["peak_reserved_bytes"], row["peak_reserved_bytes"])
+            same = row["outcome"] == other["outcome"] and bool(row["alloc_retries"]) == bool(other["alloc_retries"])
+            within = row["outcome"] != "ok" or abs(allocated) <= check.tolerance and abs(reserved) <= RESERVED_TOLERANCE
+            check.record.row(same and within, **outcome_of(row), phantom_outcome=other["outcome"], peak_bytes=row["peak_allocated_bytes"],
+                             phantom_allocated=allocated, reserved_bytes=row["peak_reserved_bytes"], phantom_reserved=reserved,
+                             retries=row["alloc_retries"], phantom_retries=other["alloc_retries"], step_ms=row["step_ms"],
+                             phantom_ms=other["step_ms"])
+        check.on_gpu(name, grid, each)
+
+
+def parity(check):
+    """Loss after training steps: GPU against CPU ranks, same weights and batches."""
+    how = "{warmup_steps: 2, steps: 6}"
+    base = check.base(128, global_batch_size=4)
+    key = lambda row: json.dumps(axes(row), sort_keys=True)
+    on_cpu = grids.grid_of("parity-cpu", grids.TINY, {**base, "hardware": "cpu"}, grids.PARITY, how)
+    cpu = {key(row): row for row in check.sweeps.run("parity-cpu", on_cpu)}
+
+    def each(row):
+        other = cpu.get(key(row))
+        if row["outcome"] != "ok" or other is None or other["outcome"] != "ok":
+            met = row["outcome"] == "ok" and other is not None and other["outcome"] == "unsupported"
+            return check.record.row(met, **outcome_of(row), cpu_outcome=other and other["outcome"])
+        met = check.losses_agree(row, other, LOSS_TOLERANCE.get(row["precision"], LOW_PRECISION))
+        check.record.row(met, **outcome_of(row), cpu_outcome="ok", loss=row["loss_last"], cpu_loss=other["loss_last"],
+                         loss_error=change(row["loss_last"], other["loss_last"]), fall=row["loss_first"] - row["loss_last"],
+                         cpu_fall=other["loss_first"] - other["loss_last"])
+    check.on_gpu("parity", grids.grid_of("parity", grids.TINY, base, grids.PARITY, how), each)
+
+
+def two_ranks(check):
+    """Every parallel strategy: over Gloo where ranks share one GPU (times mean nothing then), over NCCL where there are more."""
+    several = len(check.machine.gpus) // 2 * 2
+    ranks, backend = several or 2, "auto" if several else "gloo"
+    base = {**check.base(1024), "gpus_per_node": ranks, "backend": backend, "global_batch_size": 4 * ranks}
+    # Gloo's sums are real, on phantoms too, and this may be a small machine.
+    dimensions = grids.TINY if check.machine.phantom else grids.SMALL
+    text = grids.grid_of("ranks", dimensions, base, grids.ALONE + grids.STRATEGIES, "{warmup_steps: 2, steps: 4}")
+    alone = {}
+
+    def each(row):
+        within, figures = check.memory(row) if row["outcome"] == "ok" else (False, {})
+        if row["gpus_per_node"] == 1:
+            alone[row["model"], row["precision"]] = row
+        one = alone.get((row["model"], row["precision"]))
+        if row["outcome"] == "ok" and one is None:
+            check.record.note(f"{axes(row)}: its trial on one rank has not ended; its loss is not compared")
+        agree = None if one is None or row["outcome"] != "ok" else check.losses_agree(row, one, LAYOUT_TOLERANCE)
+        off = None if check.machine.phantom or one is None else change(row["loss_last"], one["loss_last"])
+        check.record.row(within and agree is not False, ranks=row["gpus_per_node"], **outcome_of(row), **figures, loss_error=off)
+    check.on_gpu("ranks", text, each, slots=ranks, SWEEP_PHANTOM_GPUS="1")  # of a phantom; they share it as they would a GPU
+
+
+def pytorch(check, compiled):
+    """Median step of PyTorch's FSDP2 with the shape of `trained`, in the words of one row."""
+    d = grids.LLAMA_1B
+    words = ["--parallel", "fsdp", "--device", "cuda", "--precision", "bf16_mixed", "--layers", d["layers"], "--hidden", d["hidden_size"],
+             "--heads", d["heads"], "--kv-heads", d["kv_heads"], "--intermediate", d["intermediate_size"], "--vocab", d["vocab_size"],
+             "--seq-len", 2048, "--micro-batch-size", 2, "--warmup", 5, "--steps", 20, *(["--compile"] if compiled else [])]
+    under = []
+    if check.machine.phantom:
+        under = [ROOT / "scripts" / "phantom", "--build", check.machine.build, "--device", check.machine.hardware, "--"]
+    command = [str(word) for word in [*under, sys.executable, ROOT / "scripts" / "bench_pytorch.py", *words]]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=min(240, check.sweeps.left()), stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        return None, "took longer than its share of time"
+    if done.returncode != 0:
+        return None, (done.stderr.strip().splitlines() or ["no word"])[-1]
+    return json.loads(done.stdout.splitlines()[-1]), None
+
+
+def against_pytorch(check):
+    """This step, then FSDP2 eager and compiled, then this step again: what the machine did meanwhile shows in the two."""
+    base = check.base(2048, global_batch_size=2, precision="bf16_mixed", micro_batch_size=2)
+    text = grids.grid_of("fsdp2", grids.LLAMA_1B, base, [dict()], "{warmup_steps: 5, steps: 20}")
+    ours = []
+
+    def each(row):
+        ours.append(row["step_ms"])
+        check.record.row(row["outcome"] == "ok", who="sweep", **outcome_of(row), step_ms=row["step_ms"], peak_bytes=row["peak_allocated_bytes"])
+    check.on_gpu("fsdp2-first", text, each)
+    for compiled in (False, True):
+        found, why = pytorch(check, compiled)
+        name = f"FSDP2, {'compiled' if compiled else 'eager'}"
+        if found is None:
+            check.record.row(False, who=name, outcome="failed", reason=why)
+            continue
+        # Under phantoms PyTorch's figure is its host's time, the step's a modelled one.
+        ratio = found["median_ms"] / ours[0] if ours and ours[0] and not check.machine.phantom else None
+        check.record.row(None, who=name, outcome="ok", step_ms=found["median_ms"], peak_bytes=found["peak_allocated_bytes"], over_sweep=ratio)
+    check.on_gpu("fsdp2-again", text, each)
+
+
+def mfu(check):
+    """Llama-8B-shaped layers at 4,096 tokens in bf16, against half of the dense peak at the best micro-batch."""
+    base = check.base(4096, global_batch_size=8, precision="bf16")
+    text = grids.grid_of("mfu", grids.LLAMA_8B, base, [dict(micro_batch_size=m) for m in (1, 2, 4, 8)])
+    best = []
+
+    def each(row):
+        best.append(row["mfu"] or 0)
+        check.record.row(None if row["outcome"] in ("ok", "oom") else False, **outcome_of(row), **times_of(row),
+                         forward_ms=row["forward_ms"], backward_ms=row["backward_ms"], optimizer_ms=row["optimizer_ms"],
+                         power_w=row["power_mean_w"], sm_clock_mhz=row["sm_clock_mhz"], throttle=row["throttle"])
+    check.on_gpu("mfu", text, each)
+    reached = max(best, default=0)
+    check.record.row(None if check.machine.phantom else reached >= MFU_GOAL, axes="best micro-batch", mfu=reached, goal=MFU_GOAL)
+
+
+STEPS = [Step(number, name, title, run) for number, (name, title, run) in enumerate([
+    ("trial", "One trial", one_trial),
+    ("phantom", "The phantom's bytes and retries against the GPU's", phantom_bytes),
+    ("parity", "Parity of precisions and paths, GPU against CPU", parity),
+    ("ranks", "Two ranks on one GPU over Gloo, or all GPUs over NCCL", two_ranks),
+    ("fsdp2", "Step time against PyTorch's FSDP2, eager and compiled, 1B Llama on one GPU", against_pytorch),
+    ("mfu", "MFU over micro-batches", mfu),
+    ("faults", "Hang, out of memory and lost ranks: are they typed right?", faults.typed)], start=1)]

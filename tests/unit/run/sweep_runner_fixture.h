@@ -1,0 +1,125 @@
+// SweepRunnerTest: the run loop over a real store and a FakeLauncher, with what it asked for and said.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "orchestrator/run/run_sweep.h"
+#include "schema/codec.h"
+#include "tests/support/fake_launcher.h"
+
+namespace sweep::run {
+
+using testing::FakeLauncher;
+using testing::FakeOutcome;
+
+class Silent : public Observer {
+ public:
+  void on_note(const std::string& sentence) override { notes.push_back(sentence); }
+  void on_result(const PlanEntry&, const Result& result) override { results.push_back(result); }
+  void on_snapshot(const Snapshot&) override { ++snapshots; }
+  std::vector<std::string> notes;
+  std::vector<Result> results;
+  int snapshots = 0;
+};
+
+class SweepRunnerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "sweep_runner_XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    dir_ = pattern;
+    auto store = store::Store::open(dir_ / "r.db", store::Mode::kReadWrite);
+    ASSERT_TRUE(store) << store.error().message;
+    store_ = std::move(*store);
+    store::SweepRow row;
+    row.name = "test";
+    row.options_json = R"({"retries_crash":1,"retries_infra":3})";
+    const auto sweep = store_->ensure_sweep(row);
+    ASSERT_TRUE(sweep) << sweep.error().message;
+    sweep_ = sweep->id;
+    const auto holder = store_->take_lease(sweep_);
+    ASSERT_TRUE(holder && !*holder);
+  }
+  void TearDown() override {
+    store_.reset();
+    std::filesystem::remove_all(dir_);
+  }
+
+  std::vector<std::string> events(const std::string& kind) {
+    const auto table = store_->query("SELECT text FROM event WHERE kind = '" + kind + "' ORDER BY id");
+    EXPECT_TRUE(table);
+    std::vector<std::string> out;
+    for (const auto& row : table->rows) out.push_back(std::get<std::string>(row[0]));
+    return out;
+  }
+  i64 asked_for(const std::string& host) const {
+    return std::count_if(named_.asked.begin(), named_.asked.end(),
+                         [&](const auto& hosts) { return std::count(hosts.begin(), hosts.end(), host) > 0; });
+  }
+
+  void plan(int trials, const std::vector<i64>& nodes = {}, const std::vector<std::string>& hardware = {}) {
+    std::vector<PlanEntry> entries;
+    for (int i = 0; i < trials; ++i) {
+      PlanEntry e;
+      if (!nodes.empty()) e.trial.nodes = e.trial.dp = nodes[static_cast<std::size_t>(i)];
+      if (!hardware.empty()) e.trial.hardware = hardware[static_cast<std::size_t>(i)];
+      e.predicted.seconds = 60;
+      e.trial.model = "tiny";
+      e.trial.spec.layers = 1;
+      e.trial.seq_len = 64 + i;
+      e.id = trial_id(e.trial);
+      e.order = i;
+      entries.push_back(e);
+    }
+    const auto counts = store_->sync_plan(sweep_, entries, MeasurePlan{});
+    ASSERT_TRUE(counts) << counts.error().message;
+  }
+
+  Expected<RunEnd> conduct_by_need(FakeLauncher::Script script, Bounds bounds) {
+    settings_.allocate_per_shape = true;
+    settings_.bounds = bounds;
+    settings_.launcher = "fake";
+    return conduct_with(std::move(script));
+  }
+
+  Expected<RunEnd> conduct_with(FakeLauncher::Script script, std::size_t chunk = 0) {
+    Settings s = settings_;
+    s.sweep = sweep_;
+    s.spool_root = dir_ / "spool";
+    s.measure.warmup_steps = 1;
+    s.measure.steps = 2;
+    return run_sweep(
+        *store_, s,
+        [&](boost::asio::io_context& io, launch::Launcher::Sink sink) {
+          auto made = std::make_unique<FakeLauncher>(io, std::move(sink), std::move(script), chunk);
+          made->requests_seen = &requests_, made->where_seen = &where_, made->told_seen = &told_;
+          made->adoptable = adoptable_, made->seconds_left = seconds_left_;
+          if (!named_.all.empty()) made->named = &named_;
+          return made;
+        },
+        observer_);
+  }
+
+  i64 count(Outcome wanted) {
+    const auto progress = store_->progress(sweep_);
+    for (const auto& [outcome, n] : progress->by_outcome)
+      if (outcome == wanted) return n;
+    return 0;
+  }
+
+  std::filesystem::path dir_;
+  std::unique_ptr<store::Store> store_;
+  i64 sweep_ = 0;
+  Silent observer_;
+  Settings settings_;
+  std::map<launch::AllocationId, launch::AllocationRequest> adoptable_;
+  testing::NamedHosts named_;
+  std::optional<double> seconds_left_;                 // of an allocation when it starts
+  std::vector<launch::AllocationRequest> requests_;    // of the last run
+  std::vector<std::string> told_;                      // that an allocation is to end, of the last run
+  std::map<std::string, launch::AllocationId> where_;  // trial -> allocation, of the last run
+};
+
+}  // namespace sweep::run

@@ -1,0 +1,158 @@
+// Hosts that are given by name: dead ones, resting ones, ones of another hardware.
+#include "tests/unit/run/sweep_runner_fixture.h"
+
+namespace sweep::run {
+namespace {
+
+TEST_F(SweepRunnerTest, ADeadHostIsAskedForTwiceAndWhatFitsTheOthersGoesOn) {
+  named_ = {{{"a", "cpu"}, {"b", "cpu"}, {"c", "cpu"}}, {"b"}, {}};
+  plan(8, {1, 2, 1, 3, 2, 1, 3, 1});
+  settings_.host_cooldown_s = 0;
+  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {3, 3, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kBroken);
+  EXPECT_NE(end->why.find("2 that need 3 cpu hosts, of which 2 can be used. Out of this run: b"),
+            std::string::npos)
+      << end->why;
+  EXPECT_EQ(count(Outcome::kOk), 6);
+  EXPECT_EQ(store_->progress(sweep_)->pending, 2);
+  EXPECT_EQ(asked_for("b"), 2);
+  const auto out = events("quarantine");
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_NE(out[0].find("node b gets no more work"), std::string::npos) << out[0];
+  EXPECT_NE(out[0].find("b: refused"), std::string::npos) << out[0];
+  EXPECT_EQ(events("pending").size(), 1u) << "said once";
+}
+
+TEST_F(SweepRunnerTest, AnotherGpuThanTheDeclaredEndsTheRunOnceBeforeItsFirstTrial) {
+  named_ = {{{"a", "h100"}, {"b", "h100"}}, {}, {}, {{"b", "other"}}};
+  plan(6, {2, 2, 2, 2, 2, 2}, std::vector<std::string>(6, "h100"));
+  settings_.judge_node = [](const NodeRecord& node, const std::string& hardware,
+                            i64 gpus) -> std::optional<std::string> {
+    EXPECT_EQ(hardware, "h100");
+    EXPECT_EQ(gpus, 1);
+    return node.facts == "other" ? std::optional<std::string>("h100 is declared; another is there")
+                                 : std::nullopt;
+  };
+  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {3, 3, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kBroken);
+  EXPECT_EQ(end->why.find("node b: h100 is declared; another is there"), 0u) << end->why;
+  EXPECT_EQ(store_->progress(sweep_)->pending, 6);
+  EXPECT_TRUE(where_.empty()) << "no trial was handed out";
+  EXPECT_EQ(events("hardware").size(), 1u);
+}
+
+TEST_F(SweepRunnerTest, NodesThatAreTheDeclaredOnesGetTheirTrialsOnceTheyAreKnown) {
+  named_ = {{{"a", "h100"}, {"b", "h100"}}, {}, {}};
+  plan(6, {2, 1, 2, 1, 2, 1}, std::vector<std::string>(6, "h100"));
+  settings_.judge_node = [](const NodeRecord&, const std::string&, i64) {
+    return std::optional<std::string>();
+  };
+  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {3, 3, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kDone);
+  EXPECT_EQ(count(Outcome::kOk), 6);
+}
+
+TEST_F(SweepRunnerTest, AHostThatIsOutIsAskedForAgainLaterAndWorksOnceItIsBack) {
+  named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"b"}, {}};
+  plan(40);
+  settings_.host_cooldown_s = settings_.quarantine_initial_s = 0;
+  int posted = 0;
+  const auto end = conduct_by_need(
+      [&](const Attempt&) {
+        if (++posted == 10) named_.dead.clear();
+        return FakeOutcome::kOk;
+      },
+      {2, 2, {}, 1});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kDone) << end->why;
+  EXPECT_EQ(count(Outcome::kOk), 40);
+  const auto said = events("quarantine");
+  const auto back = std::count(said.begin(), said.end(), "node b is asked for once more");
+  EXPECT_GE(back, 1);
+  EXPECT_EQ(asked_for("b"), back + 2) << "and after that it is not lost again";
+}
+
+TEST_F(SweepRunnerTest, NobodyWaitsForAHostThatIsOut) {
+  named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"a"}, {}};
+  plan(3, {1, 2, 1});
+  settings_.host_cooldown_s = 0, settings_.quarantine_initial_s = 3600;
+  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {2, 2, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kBroken);
+  EXPECT_EQ(count(Outcome::kOk), 2);
+  EXPECT_EQ(asked_for("a"), 2);
+}
+
+TEST_F(SweepRunnerTest, AHostThatFailedRestsWhileOthersWork) {
+  named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"a"}, {}};
+  plan(2);
+  settings_.host_cooldown_s = 1000;
+  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {2, 1, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kDone) << "nobody waits for it";
+  EXPECT_EQ(named_.asked, (std::vector<std::vector<std::string>>{{"a"}, {"b"}}));
+}
+
+TEST_F(SweepRunnerTest, WithNothingElseToDoTheRestOfAHostIsWaitedFor) {
+  named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"a"}, {}};
+  plan(1, {2});
+  settings_.host_cooldown_s = 0.1;
+  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {2, 2, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kBroken);
+  EXPECT_EQ(asked_for("a"), 2);
+}
+
+TEST_F(SweepRunnerTest, DeadHostsOneAfterAnotherOpenNoCircuitBreaker) {
+  named_ = {{{"a", "cpu"}, {"b", "cpu"}, {"c", "cpu"}, {"d", "cpu"}}, {"a", "b", "c"}, {}};
+  plan(3);
+  settings_.host_cooldown_s = 0;
+  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {4, 1, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kDone) << end->why;
+  EXPECT_EQ(count(Outcome::kOk), 3);
+  EXPECT_EQ(asked_for("a") + asked_for("b") + asked_for("c"), 6);
+}
+
+TEST_F(SweepRunnerTest, WithNoHostLeftTheTrialsArePendingAndThatIsSaid) {
+  named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"a", "b"}, {}};
+  plan(2);
+  settings_.host_cooldown_s = 0;
+  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {2, 2, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kBroken);
+  EXPECT_NE(end->why.find("of which 0 can be used. Out of this run: a, b"), std::string::npos) << end->why;
+  EXPECT_EQ(store_->progress(sweep_)->pending, 2);
+}
+
+TEST_F(SweepRunnerTest, HostsOfAnotherHardwareAreNoneForATrial) {
+  named_ = {{{"a", "cpu"}, {"b", "cpu"}, {"g", "h100-sxm-80gb"}}, {}, {}, {}};
+  const std::string gpu = "h100-sxm-80gb";
+  plan(5, {1, 2, 1, 2, 1}, {"cpu", "cpu", gpu, gpu, "cpu"});
+  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {3, 3, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kBroken);
+  EXPECT_NE(end->why.find("1 that need 2 h100-sxm-80gb hosts, of which 1 can be used. Name more"),
+            std::string::npos)
+      << end->why;
+  EXPECT_EQ(count(Outcome::kOk), 4);
+}
+
+TEST_F(SweepRunnerTest, AHostIsAvoidedByTheNameItWasGivenBy) {
+  named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {}, {}, {}};
+  plan(2);
+  bool dirty = false;
+  const auto end = conduct_by_need(
+      [&](const Attempt&) { return std::exchange(dirty, true) ? FakeOutcome::kOk : FakeOutcome::kDirty; },
+      {1, 1, {}});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(count(Outcome::kOk), 2);
+  ASSERT_GE(requests_.size(), 2u);
+  EXPECT_EQ(requests_.back().avoid, std::vector<std::string>{"a"}) << "its agent calls it box";
+}
+
+}  // namespace
+}  // namespace sweep::run
