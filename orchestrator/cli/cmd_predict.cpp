@@ -40,7 +40,7 @@ constexpr const char* kPredictColumns[] = {"fits",
                                            "data_parallel_s",
                                            "optimizer_s",
                                            "uncertainty_bytes",
-                                           "uncertainty_time"};
+                                           "uncertainty_time_factor"};
 
 struct PredictCommand {
   std::string configs, hardware = "h100-sxm-80gb", profile = "nanotron", fit, save;
@@ -139,7 +139,7 @@ class Printer {
     for (const double s :
          {t.compute_s, t.pipeline_s, t.slow_messages_s, t.retry_s, t.data_parallel_s, t.optimizer_s})
       fmt::format_to(out, ",{:.6g}", s);
-    fmt::format_to(out, ",{:.3f},{:.3f}\n", p_.memory_error, p_.time_error);
+    fmt::format_to(out, ",{:.3f},{:.3f}\n", p_.memory_error, std::exp(p_.time_error));
     io_.out << line_;
   }
 
