@@ -4,6 +4,7 @@
 #include <cmath>
 #include <ostream>
 
+#include "base/input_file.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/profiles.h"
@@ -11,7 +12,6 @@
 #include "orchestrator/plan/fit.h"
 #include "orchestrator/plan/predict.h"
 #include "orchestrator/report/format.h"
-#include "schema/input_file.h"
 
 namespace sweep::cli {
 namespace {

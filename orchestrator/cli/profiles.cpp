@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "base/input_file.h"
 #include "orchestrator/cli/saved_queries.h"
-#include "schema/input_file.h"
 
 namespace sweep::cli {
 namespace {

@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <string>
 
+#include "base/expected.h"
 #include "orchestrator/plan/trainer_profile.h"
-#include "schema/expected.h"
 
 namespace sweep::cli {
 

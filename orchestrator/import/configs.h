@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/expected.h"
 #include "orchestrator/import/csv.h"
-#include "schema/expected.h"
 #include "schema/outcome.h"
 #include "schema/trial.h"
 

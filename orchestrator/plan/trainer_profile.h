@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "schema/expected.h"
+#include "base/expected.h"
 
 namespace sweep::plan {
 
