@@ -66,7 +66,7 @@ void make_layout(const Trial& t, const TrainerProfile& p, Layout& l) {
   l.dp = real(t.dp), l.tp = real(t.tp), l.pp = real(t.pp), l.cp = real(t.cp), l.ep = real(t.ep);
   l.zero = real(t.zero), l.micros = real(t.grad_accum), l.micro_batch = real(t.micro_batch_size);
   l.sequence = real(t.seq_len), l.tokens = l.sequence * l.micro_batch / l.cp;
-  l.is_fp32 = t.precision == "fp32", l.element = l.is_fp32 ? 4 : 2;
+  l.precision = t.precision, l.is_fp32 = t.precision == "fp32", l.element = l.is_fp32 ? 4 : 2;
   l.recompute = t.recompute == "full";
   model_numbers(t, l);
   fill_stages(t, p, l);

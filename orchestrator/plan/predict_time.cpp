@@ -80,7 +80,7 @@ double data_parallel_seconds(const Links& k, double parameters) {
 void stage_times(const Layout& l, const TrainerProfile& p, const shape::Hardware& h, StageTimes& out) {
   const TimeParameters& t = p.time;
   const Links links{l, p, h};
-  const double peak = h.peak_for(l.is_fp32 ? "fp32" : "bf16").value_or(1e12);
+  const double peak = h.peak_for(l.precision).value_or(1e12);
   const double flops = peak * t.matmul_share / (1 + t.half_width * l.tp / l.hidden);
   const double memory = h.memory_bandwidth * t.bandwidth_share;
   const double products =

@@ -181,6 +181,21 @@ const TrainerProfile& nanotron_profile() {
   return profile;
 }
 
+const TrainerProfile& step_profile() {
+  static const TrainerProfile profile = [] {
+    TrainerProfile p = nanotron_profile();
+    p.name = "sweep", p.source = "chosen, not fitted";
+    p.facts.splits_by_cost = p.facts.reports_first_stage = p.facts.warmup_needs_micros =
+        p.facts.tied_zero0_hangs = false;
+    p.time.layer_launch_s = 1.2e-3, p.time.stage_launch_s = 1e-3, p.time.hop_launch_s = 0;
+    p.time.near_share = p.time.far_share = 1;
+    p.time.slow_message_s = p.time.slow_tensor_s = 0;
+    p.time.data_parallel_share = p.time.optimizer_share = 1.3;
+    return p;
+  }();
+  return profile;
+}
+
 std::string to_json(const TrainerProfile& p) {
   Json out;
   out["name"] = p.name, out["hardware"] = p.hardware, out["source"] = p.source;
