@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """predict_accuracy.py SWEEP MEASURED.csv: how good `sweep predict` is against measured rows, as the tables of docs/predict.md.
 MEASURED.csv has the columns of sweeps/data: model, nodes, dp, tp, pp, gas, mbs, zero, status, tok_s_gpu, mem_gb.
-1. Accuracy of the shipped profile. 2. Each model foretold by a profile fitted on the others. 3. Each cell (model, nodes) foretold
+1. Accuracy of the shipped profile. 2. Each model predicted by a profile fitted on the others. 3. Each cell (model, nodes) predicted
 by a profile fitted without it. 4. Search replayed: trials until within 5 % of the best of a cell; failed rows are trials too."""
 import collections
 import csv
@@ -83,7 +83,7 @@ def figures(rows):
 
 
 def table(predicted_by_cell):
-    print("| model | nodes | ran | failed | ran, foretold not to | failed, foretold | memory error, mean (median) | rate error, median | Spearman |")
+    print("| model | nodes | ran | failed | ran, predicted not to | failed, predicted | memory error, mean (median) | rate error, median | Spearman |")
     print("|---|---|---|---|---|---|---|---|---|")
     whole, orders = [], []
     for cell in sorted(predicted_by_cell):
@@ -91,7 +91,8 @@ def table(predicted_by_cell):
         f = figures(rows)
         whole += rows
         orders.append(f["order"])
-        line(*cell, f)
+        model, nodes = cell
+        line(model, nodes, f)
     f = figures(whole)
     f["order"] = statistics.median(orders)
     line("all", "", f)
@@ -146,7 +147,7 @@ def tuner_order(rows):
 
 
 def search(rows):
-    """Predicted order; what is foretold not to run comes last."""
+    """Predicted order; what is predicted not to run comes last."""
     return sorted(rows, key=lambda r: (r["fits"] == "false", -float(r["predicted_tokens_per_s_gpu"])))
 
 

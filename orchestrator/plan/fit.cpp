@@ -77,7 +77,7 @@ class Fitter {
     return out;
   }
 
-  // As low as rows that ran allow: what lies above is foretold as out of memory.
+  // As low as rows that ran allow: what lies above is predicted as out of memory.
   void move_limit() {
     if (!h_.memory_bytes) return;
     Vector ran;
