@@ -42,7 +42,7 @@ struct FieldInfo {
 // Calls f(const FieldInfo&, const T& default_value, T& member) for each axis of the table, in table order.
 template <class TrialRef, class F>
 void for_each_axis(TrialRef& t, F&& f) {
-#define AXIS(type, key, def, domain, unit, sentence)                  \
+#define AXIS(type, key, def, domain, unit, sentence)          \
   {                                                           \
     static const FieldInfo info{#key, #type, unit, sentence}; \
     static const type default_value = def;                    \

@@ -122,7 +122,8 @@ TEST(Report, BeginsWithAnswerGainCostHeatmapAndFailures) {
   const std::string answer = section_of(page, "answer");
   EXPECT_THAT(answer, HasSubstr("<b>1.50×</b> the median of 3"));
   EXPECT_THAT(answer, HasSubstr("<b>3.00×</b> the first guess"));
-  EXPECT_EQ(count_of(answer, "<details class=\"form\">"), 2u) << "the grid file, and one foreign configuration";
+  EXPECT_EQ(count_of(answer, "<details class=\"form\">"), 2u)
+      << "the grid file, and one foreign configuration";
   EXPECT_EQ(count_of(answer, " open"), 0u) << "configurations are folded away";
 }
 
