@@ -8,6 +8,7 @@ set(SWEEP_ARROWS_grid shape schema base)
 set(SWEEP_ARROWS_plan shape schema base)
 set(SWEEP_ARROWS_metrics shape schema base)
 set(SWEEP_ARROWS_report shape schema base)
+set(SWEEP_ARROWS_interop shape schema base)
 set(SWEEP_ARROWS_store runtime schema base)
 set(SWEEP_ARROWS_launch runtime schema base)
 set(SWEEP_ARROWS_ingest schema base)
@@ -16,7 +17,7 @@ set(SWEEP_ARROWS_import shape schema base)
 set(SWEEP_ARROWS_serve schema base)
 set(SWEEP_ARROWS_run plan store launch ingest metrics runtime schema base)
 set(SWEEP_ARROWS_simulate run launch store schema base)
-set(SWEEP_ARROWS_cli run simulate grid plan store launch ingest metrics report export import serve shape runtime schema base)
+set(SWEEP_ARROWS_cli run simulate grid plan store launch ingest metrics report interop export import serve shape runtime schema base)
 set(SWEEP_ARROWS_agent runtime schema base)
 set(SWEEP_ARROWS_comm kernels schema base)
 set(SWEEP_ARROWS_model comm kernels shape schema base)
@@ -26,7 +27,7 @@ set(SWEEP_ARROWS_parallel model optim comm kernels shape schema base)
 set(SWEEP_ARROWS_step parallel model optim comm kernels shape schema base)
 set(SWEEP_ARROWS_rank step parallel model optim comm kernels shape runtime schema base)
 set(SWEEP_ARROWS_phantom "")
-set(SWEEP_ROOMS base schema runtime shape grid plan metrics report store launch ingest export import serve run simulate cli agent
+set(SWEEP_ROOMS base schema runtime shape grid plan metrics report interop store launch ingest export import serve run simulate cli agent
     comm model kernels optim parallel step rank phantom)
 
 # The one home of each outside library: target -> rooms that may link it.
@@ -40,11 +41,12 @@ set(SWEEP_HOME_sweep_torch comm model kernels optim parallel step rank phantom)
 set(SWEEP_FUZZED base schema shape grid ingest import)
 set(SWEEP_FUZZED_OPTIONS -fsanitize=fuzzer-no-link -O1)
 
-# sweep_room(<name> [ROOMS a b ...] [LIBS x y ...]): a static library sweep_<name> from every *.cpp of the current folder
-# except main.cpp. Rooms are leaves; only what ARROWS names may be linked.
+# sweep_room(<name> [FOLDERS c d ...] [ROOMS a b ...] [LIBS x y ...]): a static library sweep_<name> from every *.cpp of the current folder
+# and of FOLDERS below it, except main.cpp. Rooms are leaves; only what ARROWS names may be linked.
 function(sweep_room name)
-  cmake_parse_arguments(ARG "" "" "ROOMS;LIBS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  cmake_parse_arguments(ARG "" "" "FOLDERS;ROOMS;LIBS" ${ARGN})
+  list(TRANSFORM ARG_FOLDERS REPLACE "(.+)" "${CMAKE_CURRENT_SOURCE_DIR}/\\1/*.cpp" OUTPUT_VARIABLE below)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp ${below})
   list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
   if(sources)
     add_library(sweep_${name} STATIC ${sources})

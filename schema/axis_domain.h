@@ -1,8 +1,8 @@
-// AxisDomain: the values an axis of fields.def may take: a range of whole numbers, or a closed list of words.
-// The one place that spells them; the grid reader, the JSON Schema test, the command line and the
-// documentation read it.
+// AxisDomain: the values that an axis may take. fields.def gives them; the grid reader, the plan's rules, imports,
+// completion, the JSON Schema and the documents follow it.
 #pragma once
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -11,68 +11,61 @@ namespace sweep {
 
 struct AxisDomain {
   std::string_view key;
-  std::int64_t min = 0, max = 0;  // of a whole-number axis, both included
-  std::span<const std::string_view> words =
-      {};  // of a word axis; empty: numbers, a flag, or a catalogue (hardware)
+  // Of a whole-number axis, both included.
+  std::int64_t min = 0, max = 0;
+  // Of an axis with a list of values; else empty.
+  std::span<const std::string_view> words = {};
 };
 
 namespace domain {
-inline constexpr std::array<std::string_view, 6> kPrecision{"fp32",        "fp16",       "bf16",
-                                                            "bf16_master", "bf16_mixed", "fp8"};
-inline constexpr std::array<std::string_view, 3> kRecompute{"none", "selective", "full"};
-inline constexpr std::array<std::string_view, 4> kOffload{"none", "optimizer", "parameters", "disk"};
-inline constexpr std::array<std::string_view, 3> kOptimizer{"plain", "foreach", "fused"};
-inline constexpr std::array<std::string_view, 3> kAttention{"math", "flash", "auto"};
-inline constexpr std::array<std::string_view, 4> kBackend{"auto", "nccl", "gloo", "shm"};
-inline constexpr std::array<std::string_view, 1> kWorkload{"step"};
-inline constexpr std::array<std::string_view, 3> kGradDtype{"auto", "fp32", "bf16"};
-inline constexpr std::array<std::string_view, 4> kSchedule{"afab", "1f1b", "interleaved", "zero_bubble"};
-inline constexpr std::array<std::string_view, 2> kCpForm{"ring", "all_to_all"};
-inline constexpr std::array<std::string_view, 3> kRouting{"balanced", "learned", "skewed"};
+// The three forms of a domain, as fields.def spells them.
+struct Any {};
+struct Range {
+  std::int64_t min, max;
+};
+template <std::size_t kCount>
+using Values = std::array<std::string_view, kCount>;
 
-// Upper ends are far above any machine that exists; they keep products of a few axes within 64 bits' reach.
-inline constexpr std::array kAll{
-    AxisDomain{"nodes", 1, 100'000},
-    AxisDomain{"gpus_per_node", 1, 1024},
-    AxisDomain{"dp", 1, 1'000'000},
-    AxisDomain{"tp", 1, 1'000'000},
-    AxisDomain{"pp", 1, 1'000'000},
-    AxisDomain{"cp", 1, 1'000'000},
-    AxisDomain{"ep", 1, 1'000'000},
-    AxisDomain{"zero", 0, 3},
-    AxisDomain{"micro_batch_size", 1, 1'000'000},
-    AxisDomain{"grad_accum", 1, 1'000'000'000},
-    AxisDomain{"global_batch_size", 1, 1'000'000'000},
-    AxisDomain{"seq_len", 1, 100'000'000},
-    AxisDomain{"bucket_mb", 1, 65'536},
-    AxisDomain{"threads", 1, 4096},
-    AxisDomain{"memory_cap_bytes", 512, std::int64_t{1} << 50},
-    AxisDomain{"precision", 0, 0, kPrecision},
-    AxisDomain{"recompute", 0, 0, kRecompute},
-    AxisDomain{"offload", 0, 0, kOffload},
-    AxisDomain{"optimizer", 0, 0, kOptimizer},
-    AxisDomain{"attention", 0, 0, kAttention},
-    AxisDomain{"backend", 0, 0, kBackend},
-    AxisDomain{"workload", 0, 0, kWorkload},
-    AxisDomain{"dp_shard", 1, 1'000'000},
-    AxisDomain{"prefetch_forward", 0, 64},
-    AxisDomain{"prefetch_backward", 0, 64},
-    AxisDomain{"vpp", 1, 1024},
-    AxisDomain{"hot_percent", 0, 100},
-    AxisDomain{"capacity_percent", 0, 100'000},
-    AxisDomain{"recompute_every", 1, 100'000},
-    AxisDomain{"vocab_multiple", 1, 65'536},
-    AxisDomain{"grad_dtype", 0, 0, kGradDtype},
-    AxisDomain{"schedule", 0, 0, kSchedule},
-    AxisDomain{"cp_form", 0, 0, kCpForm},
-    AxisDomain{"routing", 0, 0, kRouting},
+constexpr Any any() {
+  return {};
+}
+constexpr Range range(std::int64_t min, std::int64_t max) {
+  return {min, max};
+}
+template <class... Words>
+constexpr Values<sizeof...(Words)> one_of(Words... words) {
+  return {words...};
+}
+
+// Each axis' domain by its name: of_axis::precision.
+namespace of_axis {
+#define AXIS(type, key, def, domain, unit, sentence) inline constexpr auto key = domain;
+#include "schema/fields.def"
+#undef AXIS
+}  // namespace of_axis
+
+constexpr AxisDomain make(std::string_view key, const Any&) {
+  return {key};
+}
+constexpr AxisDomain make(std::string_view key, const Range& range) {
+  return {key, range.min, range.max};
+}
+template <std::size_t kCount>
+constexpr AxisDomain make(std::string_view key, const Values<kCount>& values) {
+  return {key, 0, 0, values};
+}
+
+inline constexpr AxisDomain kAll[] = {
+#define AXIS(type, key, def, domain, unit, sentence) make(#key, of_axis::key),
+#include "schema/fields.def"
+#undef AXIS
 };
 }  // namespace domain
 
-// Absent (nullptr) for axes without one: hardware (its catalogue) and flags.
+// Absent (nullptr) for axes without one: hardware (its catalogue has the values) and flags.
 constexpr const AxisDomain* axis_domain(std::string_view key) {
   for (const AxisDomain& d : domain::kAll) {
-    if (d.key == key) return &d;
+    if (d.key == key) return d.words.empty() && d.min == d.max ? nullptr : &d;
   }
   return nullptr;
 }

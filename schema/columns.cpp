@@ -54,7 +54,7 @@ void add_axes(std::vector<Column>& out) {
                  Role::kAxis,
                  [](const ResultRow& r) { return Value{r.trial.model}; },
                  {}});
-#define AXIS(type, key, def, unit, sentence)                                                             \
+#define AXIS(type, key, def, domain, unit, sentence)                                                     \
   {                                                                                                      \
     static const type default_value = def;                                                               \
     out.push_back({#key, #type, unit, sentence, Role::kAxis,                                             \

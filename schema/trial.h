@@ -22,7 +22,7 @@ inline constexpr std::string_view kProof = "proof", kScreen = "screen";
 struct Trial {
   std::string model;  // label: catalogue name, or the name of the config.json's folder; not hashed
   ModelSpec spec;     // hashed
-#define AXIS(type, key, def, unit, sentence) type key = def;
+#define AXIS(type, key, def, domain, unit, sentence) type key = def;
 #include "schema/fields.def"
 #undef AXIS
   // Axes computed by the grid's `derive:` that are no axis of the table; labels for grouping. Sorted by name;
@@ -42,7 +42,7 @@ struct FieldInfo {
 // Calls f(const FieldInfo&, const T& default_value, T& member) for each axis of the table, in table order.
 template <class TrialRef, class F>
 void for_each_axis(TrialRef& t, F&& f) {
-#define AXIS(type, key, def, unit, sentence)                  \
+#define AXIS(type, key, def, domain, unit, sentence)          \
   {                                                           \
     static const FieldInfo info{#key, #type, unit, sentence}; \
     static const type default_value = def;                    \

@@ -6,7 +6,7 @@
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/doctor_rules.h"
 #include "orchestrator/cli/selftest_results.h"
-#include "orchestrator/report/explain.h"
+#include "orchestrator/report/tables/explain.h"
 #include "orchestrator/run/observer.h"
 
 namespace sweep::cli {

@@ -6,9 +6,10 @@
 #include <ostream>
 
 #include "orchestrator/cli/command.h"
-#include "orchestrator/report/best.h"
-#include "orchestrator/report/launch_flags.h"
+#include "orchestrator/interop/trainer_config.h"
 #include "orchestrator/report/rehearsed.h"
+#include "orchestrator/report/statistics/best.h"
+#include "orchestrator/report/tables/best_print.h"
 #include "schema/rehearsal.h"
 
 namespace sweep::cli {
@@ -48,8 +49,8 @@ int print_forms(Io& io, std::string_view tool, std::span<const report::BestOfGro
                      won)});
   for (const auto& group : groups) {
     if (!group.winner) continue;
-    for (const report::LaunchForm& form : report::launch_forms(*group.winner)) {
-      if (form.tool != tool) continue;
+    for (const interop::TrainerConfig& form : interop::trainer_configs(group.winner->trial)) {
+      if (form.trainer != tool) continue;
       io.out << form.text;
       for (const std::string& sentence : form.unsupported_settings)
         io.err << "not covered: " << sentence << "\n";
@@ -109,9 +110,8 @@ void add_best(Registry r) {
   auto* json = c->add_flag("--json", o->json, "as JSON");
   auto* yaml = c->add_flag("--yaml", o->yaml, "as a grid file: one point per group")->excludes(json);
   c->add_option("--for", o->tool, "as another trainer takes it")
-      ->transform(
-          CLI::IsMember(std::vector<std::string>(report::kLaunchTools.begin(), report::kLaunchTools.end()),
-                        CLI::ignore_case))
+      ->transform(CLI::IsMember(
+          std::vector<std::string>(interop::kTrainers.begin(), interop::kTrainers.end()), CLI::ignore_case))
       ->excludes(json)
       ->excludes(yaml);
   c->callback([r, o] { r.chosen = [r, o] { return best(r.io, *o); }; });

@@ -8,10 +8,11 @@
 #include "orchestrator/cli/command.h"
 #include "orchestrator/export/csv.h"
 #include "orchestrator/export/json.h"
-#include "orchestrator/report/best.h"
-#include "orchestrator/report/compare.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/rehearsed.h"
+#include "orchestrator/report/statistics/best.h"
+#include "orchestrator/report/statistics/compare.h"
+#include "orchestrator/report/tables/compare_print.h"
 #include "schema/codec.h"
 #include "schema/rehearsal.h"
 

@@ -10,9 +10,9 @@
 #include "orchestrator/cli/driving.h"
 #include "orchestrator/cli/holder.h"
 #include "orchestrator/cli/remeasured.h"
-#include "orchestrator/report/confirm.h"
 #include "orchestrator/report/fields.h"
 #include "orchestrator/report/format.h"
+#include "orchestrator/report/statistics/confirm.h"
 #include "schema/codec.h"
 
 namespace sweep::cli {

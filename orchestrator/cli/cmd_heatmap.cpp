@@ -7,10 +7,10 @@
 #include "base/expected.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/export/csv.h"
-#include "orchestrator/report/filter.h"
-#include "orchestrator/report/heatmap.h"
-#include "orchestrator/report/png.h"
+#include "orchestrator/report/charts/heatmap.h"
+#include "orchestrator/report/charts/png.h"
 #include "orchestrator/report/rehearsed.h"
+#include "orchestrator/report/statistics/filter.h"
 
 namespace sweep::cli {
 namespace {

@@ -14,10 +14,10 @@
 #include "orchestrator/cli/show_scripts.h"
 #include "orchestrator/export/csv.h"
 #include "orchestrator/grid/site.h"
-#include "orchestrator/report/explain.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/rehearsed.h"
-#include "orchestrator/report/tables.h"
+#include "orchestrator/report/tables/explain.h"
+#include "orchestrator/report/tables/tables.h"
 #include "schema/codec.h"
 #include "schema/rehearsal.h"
 

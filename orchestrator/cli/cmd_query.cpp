@@ -14,7 +14,7 @@
 #include "orchestrator/cli/saved_queries.h"
 #include "orchestrator/export/csv.h"
 #include "orchestrator/export/json.h"
-#include "orchestrator/report/tables.h"
+#include "orchestrator/report/tables/tables.h"
 
 namespace sweep::cli {
 namespace {

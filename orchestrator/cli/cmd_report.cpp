@@ -5,10 +5,11 @@
 #include <ostream>
 
 #include "orchestrator/cli/command.h"
-#include "orchestrator/report/best.h"
+#include "orchestrator/interop/trainer_config.h"
 #include "orchestrator/report/format.h"
+#include "orchestrator/report/pages/report_page.h"
 #include "orchestrator/report/rehearsed.h"
-#include "orchestrator/report/report_page.h"
+#include "orchestrator/report/statistics/best.h"
 #include "schema/columns.h"
 #include "schema/rehearsal.h"
 #include "schema/version.h"
@@ -21,6 +22,13 @@ struct ReportCommand {
   std::string output, headroom = "5%";
   report::ReportInput input;
 };
+
+std::vector<report::ForeignConfig> foreign_configs(const ResultRow& row) {
+  std::vector<report::ForeignConfig> out;
+  for (interop::TrainerConfig& one : interop::trainer_configs(row.trial))
+    out.push_back({std::move(one.trainer), std::move(one.text), std::move(one.unsupported_settings)});
+  return out;
+}
 
 int write_report(Io& io, const ReportCommand& o) {
   report::ReportInput in = o.input;
@@ -49,6 +57,7 @@ int write_report(Io& io, const ReportCommand& o) {
     if (!found || found->empty()) return std::nullopt;
     return std::move(found->front());
   };
+  in.foreign_configs = foreign_configs;
   const auto page = report::report_html(in);
   if (!page) return refuse(io, page.error());
   if (const auto written = write_output(io, o.output, *page); !written) return refuse(io, written.error());

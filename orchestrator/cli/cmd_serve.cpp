@@ -7,8 +7,8 @@
 
 #include "base/expected.h"
 #include "orchestrator/cli/command.h"
+#include "orchestrator/report/charts/heatmap.h"
 #include "orchestrator/report/format.h"
-#include "orchestrator/report/heatmap.h"
 #include "orchestrator/serve/server.h"
 
 namespace sweep::cli {

@@ -6,10 +6,10 @@
 #include "orchestrator/cli/command.h"
 #include "orchestrator/export/csv.h"
 #include "orchestrator/export/json.h"
-#include "orchestrator/report/prices.h"
 #include "orchestrator/report/rehearsed.h"
-#include "orchestrator/report/source_tables.h"
-#include "orchestrator/report/tables.h"
+#include "orchestrator/report/statistics/prices.h"
+#include "orchestrator/report/tables/source_tables.h"
+#include "orchestrator/report/tables/tables.h"
 #include "schema/rehearsal.h"
 
 namespace sweep::cli {

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "bench_kernels/shape/catalogue.h"
-#include "orchestrator/report/prices.h"
+#include "orchestrator/report/statistics/prices.h"
 
 namespace sweep::cli {
 

@@ -6,7 +6,7 @@
 
 #include "orchestrator/report/fields.h"
 #include "orchestrator/report/format.h"
-#include "orchestrator/report/status.h"
+#include "orchestrator/report/tables/status.h"
 
 namespace sweep::cli {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "orchestrator/cli/command.h"
 #include "orchestrator/report/fields.h"
-#include "orchestrator/report/status.h"
+#include "orchestrator/report/tables/status.h"
 #include "orchestrator/run/observer.h"
 
 namespace sweep::cli {

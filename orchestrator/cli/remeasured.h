@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "orchestrator/report/confirm.h"
+#include "orchestrator/report/statistics/confirm.h"
 #include "orchestrator/store/store.h"
 
 namespace sweep::cli {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "orchestrator/export/text.h"
+#include "schema/axis_domain.h"
 #include "schema/columns.h"
 
 namespace sweep::exports {
@@ -32,13 +33,21 @@ std::string cell(std::string_view text) {
   return out;
 }
 
-std::string section(Role role, bool defaults) {
-  std::string out = defaults ? "| key | type | unit | default | meaning |\n| --- | --- | --- | --- | --- |\n"
-                             : "| key | type | unit | meaning |\n| --- | --- | --- | --- |\n";
+std::string values_of(const Column& c) {
+  const AxisDomain* domain = axis_domain(c.key);
+  if (!domain) return c.type == "flag" ? "true, false" : "";
+  return domain->words.empty() ? fmt::format("{} to {}", domain->min, domain->max)
+                               : fmt::format("{}", fmt::join(domain->words, ", "));
+}
+
+std::string section(Role role, bool axes) {
+  std::string out = axes ? "| key | type | unit | default | values | meaning |\n"
+                           "| --- | --- | --- | --- | --- | --- |\n"
+                         : "| key | type | unit | meaning |\n| --- | --- | --- | --- |\n";
   for (const Column& c : columns()) {
     if (c.role != role) continue;
     out += fmt::format("| `{}` | {} | {} |", c.key, type_name(c.type), cell(c.unit));
-    if (defaults) out += fmt::format(" {} |", cell(default_of(c)));
+    if (axes) out += fmt::format(" {} | {} |", cell(default_of(c)), values_of(c));
     out += fmt::format(" {} |\n", cell(c.sentence));
   }
   return out;

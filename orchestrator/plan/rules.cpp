@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <type_traits>
+
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/found_gpu.h"
 #include "bench_kernels/shape/parallel_dims.h"
 #include "bench_kernels/shape/splits.h"
 #include "bench_kernels/shape/stage_split.h"
+#include "schema/axis_domain.h"
 
 namespace sweep::plan {
 namespace {
@@ -17,26 +20,19 @@ Verdict pruned(const char* rule, std::string reason) {
   return Objection{rule, std::move(reason), Outcome::kPruned};
 }
 
+// Each whole-number axis within its domain (fields.def).
 Verdict range(const Trial& t) {
-  struct Range {
-    const char* name;
-    i64 value, low, high;
-  };
-  constexpr i64 kMany = i64{1} << 31;  // products of two stay within 64 bits
-  const Range ranges[] = {{"micro_batch_size", t.micro_batch_size, 1, kMany},
-                          {"grad_accum", t.grad_accum, 1, kMany},
-                          {"global_batch_size", t.global_batch_size, 1, kMany},
-                          {"seq_len", t.seq_len, 1, kMany},
-                          {"zero", t.zero, 0, 3},
-                          {"threads", t.threads, 1, 4096},
-                          {"bucket_mb", t.bucket_mb, 1, 1 << 20},
-                          {"vpp", t.vpp, 1, 1 << 20},
-                          {"recompute_every", t.recompute_every, 1, kMany},
-                          {"vocab_multiple", t.vocab_multiple, 1, 65'536},
-                          {"memory_cap_bytes", t.memory_cap_bytes.value_or(1), 1, i64{1} << 60}};
-  for (const Range& r : ranges)
-    if (r.value < r.low || r.value > r.high)
-      return pruned("range", fmt::format("{} = {} is outside {} .. {}", r.name, r.value, r.low, r.high));
+  Verdict out;
+  for_each_axis(t, [&](const FieldInfo& axis, const auto&, const auto& value) {
+    if constexpr (std::is_convertible_v<decltype(value), std::optional<i64>>) {
+      const AxisDomain* domain = axis_domain(axis.key);
+      const std::optional<i64> number = value;
+      if (out || !domain || !number || (*number >= domain->min && *number <= domain->max)) return;
+      out = pruned("range",
+                   fmt::format("{} = {} is outside {} .. {}", axis.key, *number, domain->min, domain->max));
+    }
+  });
+  if (out) return out;
   if (const auto spec = shape::completed(t.spec); !spec)
     return pruned("range", "the model: " + spec.error().message);
   return {};
@@ -122,7 +118,7 @@ Verdict attention(const Trial& t) {
 
 std::optional<Objection> first_objection(const Trial& t) {
   // Later rules divide and multiply what earlier ones have bounded.
-  for (const auto rule : {range, hardware, rank_algebra, global_batch, splits, experts, pipeline,
+  for (const auto rule : {rank_algebra, range, hardware, global_batch, splits, experts, pipeline,
                           recomputation, zero, positions, precision, attention})
     if (auto objection = rule(t)) return objection;
   return {};

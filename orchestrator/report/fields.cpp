@@ -10,7 +10,7 @@
 
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/report/format.h"
-#include "orchestrator/report/grouping.h"
+#include "orchestrator/report/statistics/grouping.h"
 
 namespace sweep::report {
 namespace {

@@ -28,27 +28,6 @@ std::string scientific(double value) {  // 1.23e-5, without the padding zero of 
   return out;
 }
 
-// Decodes one code point at `at`; length 0 when the bytes there are not valid UTF-8.
-struct Decoded {
-  std::uint32_t code = 0;
-  std::size_t length = 0;
-};
-Decoded decode(std::string_view s, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
-  const unsigned char first = byte(at);
-  if (first < 0x80) return {first, 1};
-  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || at + length > s.size()) return {};
-  std::uint32_t code = first & (0xFF >> (length + 1));
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(at + i) & 0xC0) != 0x80) return {};
-    code = code << 6 | (byte(at + i) & 0x3F);
-  }
-  const bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
-  if (overlong || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return {};
-  return {code, length};
-}
-
 std::size_t columns_of(std::uint32_t code) {
   struct Range {
     std::uint32_t first, last;
@@ -138,29 +117,6 @@ std::optional<double> number(const Value& value) {
   return std::nullopt;
 }
 
-std::string safe_text(std::string_view s) {
-  std::string out;
-  out.reserve(s.size());
-  for (std::size_t at = 0; at < s.size();) {
-    const Decoded d = decode(s, at);
-    if (d.length == 0) {
-      out += "\xEF\xBF\xBD";
-      ++at;
-      continue;
-    }
-    const bool control = d.code < 0x20 || (d.code >= 0x7F && d.code < 0xA0) || d.code == 0x2028 ||
-                         d.code == 0x2029 || (d.code >= 0x202A && d.code <= 0x202E) ||
-                         (d.code >= 0x2066 && d.code <= 0x2069);
-    if (control) {
-      out += ' ';
-    } else {
-      out.append(s.substr(at, d.length));
-    }
-    at += d.length;
-  }
-  return out;
-}
-
 std::string safe_lines(std::string_view text) {
   std::string out;
   for (std::size_t at = 0; at <= text.size();) {
@@ -175,7 +131,7 @@ std::string safe_lines(std::string_view text) {
 std::size_t display_width(std::string_view s) {
   std::size_t width = 0;
   for (std::size_t at = 0; at < s.size();) {
-    const Decoded d = decode(s, at);
+    const CodePoint d = decode_utf8(s, at);
     width += d.length == 0 ? 1 : columns_of(d.code);
     at += std::max<std::size_t>(d.length, 1);
   }
@@ -186,7 +142,7 @@ std::string fit(std::string_view s, std::size_t columns) {
   if (display_width(s) <= columns) return std::string(s);
   std::size_t width = 0, at = 0;
   while (at < s.size()) {
-    const Decoded d = decode(s, at);
+    const CodePoint d = decode_utf8(s, at);
     const std::size_t next = width + (d.length == 0 ? 1 : columns_of(d.code));
     if (next + 1 > columns) break;
     width = next;

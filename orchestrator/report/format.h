@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/utf8.h"
 #include "schema/result_row.h"
 
 namespace sweep::report {
@@ -39,9 +40,8 @@ std::string show(const Value&);  // unscaled: six significant digits
 
 std::optional<double> number(const Value&);  // of an i64 or a double
 
-// Valid UTF-8 on one line: invalid bytes become U+FFFD, control characters (terminal escapes too) a space.
-std::string safe_text(std::string_view);
-// The same line by line; line feeds stay.
+using sweep::safe_text;
+// safe_text line by line; line feeds stay.
 std::string safe_lines(std::string_view);
 std::size_t display_width(std::string_view utf8);             // terminal columns
 std::string fit(std::string_view utf8, std::size_t columns);  // cut with an ellipsis when wider

@@ -1,21 +1,61 @@
 #!/usr/bin/env python3
-"""docs/grid.md names every axis of schema/fields.def with its default, and no other."""
+"""docs/grid.md names every axis of schema/fields.def with its default and its values, and no other; the JSON Schema is current.
+
+An axis stands in two files, its table and docs/grid.md, and in the rooms that use it.
+"""
 import re
+import sys
 
 import sources
 
-AXIS = re.compile(r'^AXIS\(\w+, (\w+), ([^,]+), ', re.MULTILINE)
-ROW = re.compile(r"^\| (`\w+`(?:, `\w+`)*) \| ([^|]+) \|", re.MULTILINE)
+sys.path.insert(0, str(sources.ROOT / "scripts"))
+import grid_schema  # noqa: E402
+
+ROW = re.compile(r"^\| (`\w+`(?:, `\w+`)*) \| ([^|]+) \| (.+) \|$", re.MULTILINE)
+# Beside the rooms that use an axis, its name stands in the table, in a document for people, and in what is made from the table.
+WRITTEN = {"schema/fields.def", "docs/grid.md"}
+MADE = {"schema/json/grid.schema.json", "docs/fields.md"}
+CONSUMERS = ("bench_kernels", "worker", "tests", "orchestrator/plan", "orchestrator/interop")
+ORDINARY = ("hot_percent", "capacity_percent", "vocab_multiple", "prefetch_forward", "prefetch_backward")
+
+
+def documented():
+    """axis -> (default, what its row of docs/grid.md says)"""
+    section = (sources.ROOT / "docs" / "grid.md").read_text().partition("## Axes")[2].partition("\n## ")[0]
+    return {key: (default.strip(" `"), text)
+            for keys, default, text in ROW.findall(section) for key in re.findall(r"`(\w+)`", keys)}
+
+
+def problems_of(axis, row):
+    if row is None:
+        yield f"axis {axis.key} is absent from docs/grid.md"
+        return
+    default = axis.default.strip('"').replace("std::nullopt", "none")
+    if row[0] != default:
+        yield f"axis {axis.key}: default {default} in schema/fields.def, {row[0]} in docs/grid.md"
+    for value in axis.values:
+        if f"`{value}`" not in row[1] and value != axis.default.strip('"'):
+            yield f"axis {axis.key}: docs/grid.md does not name its value `{value}`"
+
+
+def places_of(key):
+    """Files outside the consumers of an axis that name it."""
+    word = re.compile(rf"\b{key}\b")
+    shown = {path: path.relative_to(sources.ROOT).as_posix() for path in sources.files(".h", ".cpp", ".def", ".md", ".json", ".sql", ".js")}
+    return {name for path, name in shown.items()
+            if not name.startswith((*CONSUMERS, "docs/adr", "CHANGELOG")) and word.search(path.read_text(errors="replace"))}
 
 
 def main():
-    table = {key: default.strip('"').replace("std::nullopt", "none")
-             for key, default in AXIS.findall((sources.ROOT / "schema" / "fields.def").read_text())}
-    section = (sources.ROOT / "docs" / "grid.md").read_text().partition("## Axes")[2].partition("\n## ")[0]
-    documented = {key: default.strip(" `") for keys, default in ROW.findall(section) for key in re.findall(r"`(\w+)`", keys)}
-    problems = [f"axis {key}: default {default} in schema/fields.def, {documented.get(key, 'absent')} in docs/grid.md"
-                for key, default in table.items() if documented.get(key) != default]
-    problems += [f"docs/grid.md: no axis '{key}' in schema/fields.def" for key in documented.keys() - table.keys()]
+    table, rows = grid_schema.axes(), documented()
+    problems = [problem for axis in table for problem in problems_of(axis, rows.get(axis.key))]
+    problems += [f"docs/grid.md: no axis '{key}' in schema/fields.def" for key in rows.keys() - {axis.key for axis in table}]
+    for key in ORDINARY:
+        if (places := places_of(key)) != WRITTEN | MADE:
+            problems.append(f"axis {key} stands in {sorted(places)}, not in {sorted(WRITTEN | MADE)}: other places follow the table")
+    text = grid_schema.SCHEMA.read_text()
+    if grid_schema.renewed(text) != text:
+        problems.append("schema/json/grid.schema.json is out of date: run scripts/grid_schema.py")
     sources.finish(problems, len(table))
 
 

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <sstream>
 
-#include "orchestrator/report/heatmap.h"
+#include "orchestrator/report/charts/heatmap.h"
 #include "schema/columns.h"
 
 namespace {

@@ -6,8 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "orchestrator/report/best.h"
 #include "orchestrator/report/format.h"
+#include "orchestrator/report/statistics/best.h"
+#include "orchestrator/report/tables/best_print.h"
 #include "tests/unit/store/store_fixture.h"
 
 namespace sweep {

@@ -80,7 +80,7 @@ TEST(Csv, HasEveryColumnOfTheTableInItsOrder) {
   EXPECT_EQ(row.size(), head.size());
   EXPECT_EQ(at, text.size());
   std::size_t fields = 0;
-#define AXIS(type, key, def, unit, sentence) ++fields;
+#define AXIS(type, key, def, domain, unit, sentence) ++fields;
 #define METRIC(type, key, unit, sentence) ++fields;
 #include "schema/fields.def"
 #undef AXIS

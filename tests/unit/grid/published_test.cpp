@@ -129,12 +129,20 @@ TEST_F(GridSchemaTest, KnowsEveryAxisWithItsValues) {
             hardware);
 }
 
-// The table of domains follows fields.def: a new number or word axis without one is caught here.
-TEST_F(GridSchemaTest, EveryAxisHasADomain) {
+// A number or text axis with any() is caught here, and a default outside of its domain.
+TEST_F(GridSchemaTest, EveryAxisHasADomainThatHoldsItsDefault) {
   Trial trial;
-  for_each_axis(trial, [](const FieldInfo& info, const auto&, auto&) {
-    const bool without = info.key == "hardware" || info.type == "flag";
-    EXPECT_EQ(axis_domain(info.key) == nullptr, without) << info.key;
+  for_each_axis(trial, [](const FieldInfo& info, const auto& default_value, auto&) {
+    const AxisDomain* domain = axis_domain(info.key);
+    ASSERT_EQ(domain == nullptr, info.key == "hardware" || info.type == "flag") << info.key;
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(default_value)>, std::string>) {
+      if (domain) {
+        EXPECT_THAT(domain->words, testing::Contains(default_value)) << info.key;
+      }
+    } else if (domain) {
+      const std::optional<i64> number = default_value;
+      EXPECT_TRUE(!number || (*number >= domain->min && *number <= domain->max)) << info.key;
+    }
   });
 }
 

@@ -1,10 +1,11 @@
-#include "orchestrator/report/best.h"
+#include "orchestrator/report/statistics/best.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
+#include "orchestrator/report/tables/best_print.h"
 #include "tests/unit/report/rows.h"
 
 namespace sweep::report {

@@ -1,4 +1,4 @@
-#include "orchestrator/report/compare.h"
+#include "orchestrator/report/statistics/compare.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "orchestrator/report/tables/compare_print.h"
 #include "tests/unit/report/rows.h"
 
 namespace sweep::report {

@@ -1,5 +1,5 @@
 // Variance components and standings, against values computed by hand.
-#include "orchestrator/report/confirm.h"
+#include "orchestrator/report/statistics/confirm.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "orchestrator/report/filter.h"
+#include "orchestrator/report/statistics/filter.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

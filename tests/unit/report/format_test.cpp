@@ -4,8 +4,8 @@
 
 #include <limits>
 
+#include "orchestrator/report/charts/palette.h"
 #include "orchestrator/report/names.h"
-#include "orchestrator/report/palette.h"
 
 namespace sweep::report {
 namespace {
@@ -51,16 +51,6 @@ TEST(Format, Durations) {
   EXPECT_EQ(duration(7500), "2 h 05 min");
   EXPECT_EQ(duration(3 * 86400 + 4 * 3600), "3 d 4 h");
   EXPECT_EQ(duration(-1), "-");
-}
-
-TEST(Format, TerminalEscapesAndBadBytesDoNotReachTheTerminal) {
-  EXPECT_EQ(safe_text("a\x1b[31mb\r\nc"), "a [31mb  c");
-  EXPECT_EQ(safe_text("x\xff\xc0\x80y"), "x\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBDy");
-  EXPECT_EQ(safe_text("\xE2\x80\xAE"
-                      "abc"),
-            " abc");  // right-to-left override
-  EXPECT_EQ(safe_text("grün 模型"), "grün 模型");
-  EXPECT_EQ(safe_text("\xED\xA0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");  // a surrogate
 }
 
 TEST(Format, WidthCountsColumnsNotBytes) {

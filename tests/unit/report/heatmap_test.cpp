@@ -1,4 +1,4 @@
-#include "orchestrator/report/heatmap.h"
+#include "orchestrator/report/charts/heatmap.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -4,11 +4,10 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "orchestrator/report/chart.h"
-#include "orchestrator/report/launch_flags.h"
-#include "orchestrator/report/measured.h"
-#include "orchestrator/report/prices.h"
-#include "orchestrator/report/report_page.h"
+#include "orchestrator/report/charts/chart.h"
+#include "orchestrator/report/pages/report_page.h"
+#include "orchestrator/report/statistics/prices.h"
+#include "orchestrator/report/tables/measured.h"
 #include "tests/unit/report/rows.h"
 
 namespace sweep::report {
@@ -29,6 +28,9 @@ std::string page_of(std::span<const ResultRow> rows) {
   node.allocation = "a1", node.launcher = node.host = kHostile, node.results = 1;
   node.facts = R"({"driver":"<script>pwned()</script>","gpus":[{"name":"<script>pwned()</script>"}]})";
   in.environments = {node};
+  in.foreign_configs = [](const ResultRow&) {
+    return std::vector<ForeignConfig>{{kHostile, kHostile, {kHostile}}};
+  };
   const auto page = report_html(in);
   return page ? *page : "ERROR " + page.error().message;
 }
@@ -120,7 +122,8 @@ TEST(Report, BeginsWithAnswerGainCostHeatmapAndFailures) {
   const std::string answer = section_of(page, "answer");
   EXPECT_THAT(answer, HasSubstr("<b>1.50×</b> the median of 3"));
   EXPECT_THAT(answer, HasSubstr("<b>3.00×</b> the first guess"));
-  EXPECT_EQ(count_of(answer, "<details class=\"form\">"), 5u);
+  EXPECT_EQ(count_of(answer, "<details class=\"form\">"), 2u)
+      << "the grid file, and one foreign configuration";
   EXPECT_EQ(count_of(answer, " open"), 0u) << "configurations are folded away";
 }
 
@@ -143,35 +146,6 @@ TEST(Report, AnUnknownMetricIsRefused) {
   ReportInput in;
   in.metric = "speed";
   EXPECT_FALSE(report_html(in));
-}
-
-TEST(LaunchForms, SayWhatTheyCannotExpress) {
-  ResultRow row = ok_row("a", 2, 100);
-  row.trial.dp = 4, row.trial.pp = 2, row.trial.zero = 2, row.trial.micro_batch_size = 2,
-  row.trial.grad_accum = 8;
-  row.trial.global_batch_size = 64, row.trial.precision = "bf16", row.trial.recompute = "selective";
-  row.trial.nodes = 2, row.trial.gpus_per_node = 8;
-  const auto forms = launch_forms(row);
-  ASSERT_EQ(forms.size(), 4u);
-  EXPECT_THAT(forms[0].text, HasSubstr("--parallelism.pipeline_parallel_microbatch_size 2"));
-  EXPECT_THAT(forms[0].text, HasSubstr("--training.local_batch_size 16"));
-  EXPECT_THAT(forms[0].text, HasSubstr("--parallelism.data_parallel_shard_degree 4"));
-  EXPECT_THAT(forms[1].text, HasSubstr("--pipeline-model-parallel-size 2"));
-  EXPECT_THAT(forms[1].text, HasSubstr("--num-query-groups 8"));
-  EXPECT_THAT(forms[2].text, HasSubstr("batch_accumulation_per_replica: 8"));
-  EXPECT_THAT(forms[2].unsupported_settings, Contains(HasSubstr("ZeRO stage 2")));
-  const auto config = nlohmann::json::parse(forms[3].text);
-  EXPECT_EQ(config.at("train_batch_size"), 64);
-  EXPECT_EQ(config.at("zero_optimization").at("stage"), 2);
-  EXPECT_EQ(config.at("tensor_parallel").at("autotp_size"), 2);
-  EXPECT_THAT(forms[3].unsupported_settings, Contains(HasSubstr("pp 2")));
-}
-
-TEST(LaunchForms, AnImportedRowWithoutDimensionsIsNoError) {
-  ResultRow row = ok_row("a", 1, 100);
-  row.trial.spec = {};
-  for (const auto& form : launch_forms(row)) EXPECT_FALSE(form.text.empty());
-  EXPECT_THAT(launch_forms(row)[1].unsupported_settings, Contains(HasSubstr("the import did not give them")));
 }
 
 TEST(Measured, SaysWhatWasToldAndWhatWasNot) {

@@ -1,10 +1,10 @@
-#include "orchestrator/report/source_tables.h"
+#include "orchestrator/report/tables/source_tables.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "orchestrator/report/batch_curve.h"
-#include "orchestrator/report/tables.h"
+#include "orchestrator/report/statistics/batch_curve.h"
+#include "orchestrator/report/tables/tables.h"
 #include "tests/unit/report/rows.h"
 
 namespace sweep::report {

@@ -3,10 +3,10 @@
 
 #include <sstream>
 
-#include "orchestrator/report/explain.h"
 #include "orchestrator/report/format.h"
-#include "orchestrator/report/status.h"
-#include "orchestrator/report/tables.h"
+#include "orchestrator/report/tables/explain.h"
+#include "orchestrator/report/tables/status.h"
+#include "orchestrator/report/tables/tables.h"
 #include "tests/unit/report/rows.h"
 
 namespace sweep::report {

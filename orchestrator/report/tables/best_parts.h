@@ -1,0 +1,13 @@
+// What best_print.cpp and best_yaml.cpp share: a group's name, and the comments above a winner's configuration.
+#pragma once
+#include <string>
+
+#include "orchestrator/report/statistics/best.h"
+
+namespace sweep::report {
+
+std::string group_name(const BestOfGroup&, const BestOptions&);
+// Each line a comment; where several configurations follow in one file, each has its own.
+std::string winner_notes(const BestOfGroup&, const BestOptions&);
+
+}  // namespace sweep::report
