@@ -12,11 +12,11 @@
 
 #include "base/expected.h"
 #include "schema/agent_call.h"
-#include "worker/agent/agent.h"
-#include "worker/agent/bridge.h"
-#include "worker/agent/node_agent.h"
-#include "worker/agent/node_probe.h"
-#include "worker/agent/process.h"
+#include "worker/agent/evidence/node_probe.h"
+#include "worker/agent/net/bridge.h"
+#include "worker/agent/node/agent.h"
+#include "worker/agent/node/node_agent.h"
+#include "worker/agent/process/process.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // Placement: what runs beside what on which nodes, and that nobody overtakes.
-#include "worker/agent/placement.h"
+#include "worker/agent/node/placement.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "schema/spool.h"
-#include "worker/agent/distributed_attempt.h"
+#include "worker/agent/node/distributed_attempt.h"
 
 namespace sweep::agent {
 namespace {

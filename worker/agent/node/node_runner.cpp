@@ -1,0 +1,155 @@
+#include "worker/agent/node/node_runner.h"
+
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <sys/wait.h>
+
+#include <boost/asio/post.hpp>
+
+#include "base/time.h"
+#include "schema/spool.h"
+
+namespace sweep::agent {
+namespace {
+
+AttemptContext lend(boost::asio::io_context& io, const Options& options, const SandboxInfo& inside,
+                    Zygote& zygote, NodeWatch& node) {
+  const std::string key = options.key();
+  return AttemptContext{io, options, inside, zygote, node, key, rendezvous_root(key, options.incarnation),
+                        {}, {},      {},     {},     {},   {},  {}};
+}
+
+}  // namespace
+
+NodeRunner::NodeRunner(boost::asio::io_context& io, const Options& options, const SandboxInfo& inside,
+                       Events events)
+    : io_(io),
+      options_(options),
+      inside_(inside),
+      events_(std::move(events)),
+      node_(Nvml::load()),
+      zygote_(io_, options.rank_program, attempt_token(options.key(), 0)),
+      context_(lend(io_, options, inside, zygote_, node_)),
+      rendezvous_(context_.rendezvous_root),
+      signals_(io_),
+      parent_(io_) {
+  context_.send = [this](std::string_view kind, nlohmann::json body) { say(kind, std::move(body)); };
+  context_.ask_store = [this](i64 attempt, i64 client, Frame asked) {
+    say(kStore, {{"attempt", attempt}, {"client", client}, {"message", std::move(asked.head)}},
+        std::move(asked.blob));
+  };
+  context_.alone = [this] { return running_.size() <= 1; };
+  context_.spared = [this](pid_t pid) { return spared_.contains(pid); };
+  context_.reap = [this] { reap(); };
+  context_.claim = [this](pid_t pid) -> std::optional<int> {
+    const auto found = unclaimed_.find(pid);
+    if (found == unclaimed_.end()) return std::nullopt;
+    const int status = found->second;
+    unclaimed_.erase(found);
+    return status;
+  };
+}
+
+NodeRunner::~NodeRunner() {
+  running_.clear();
+  for (const auto& [pid, ended] : spared_) ::kill(pid, SIGKILL);
+}
+
+void NodeRunner::begin() {
+  if (const i64 removed = remove_dead_rendezvous(rendezvous_.root().parent_path()); removed > 0)
+    spdlog::info("removed {} folders in {} whose agents are dead", removed,
+                 rendezvous_.root().parent_path().string());
+  watch_signals();
+  watch_parent();
+  if (options_.zygote) zygote_.usable();  // warm before the first attempt
+}
+
+void NodeRunner::watch_signals() {
+  if (!signals_armed_) {
+    for (const int signal : {SIGTERM, SIGINT, SIGCHLD}) signals_.add(signal);
+    sigset_t ours;  // blocked since before the fork; the handlers stand now
+    sigemptyset(&ours);
+    for (const int signal : {SIGTERM, SIGINT, SIGCHLD}) sigaddset(&ours, signal);
+    ::sigprocmask(SIG_UNBLOCK, &ours, nullptr);
+    signals_armed_ = true;
+  }
+  signals_.async_wait([this](const boost::system::error_code& error, int signal) {
+    if (error) return;
+    if (signal == SIGCHLD)
+      reap();
+    else
+      events_.stop("signal", std::exchange(stopping_, true));  // the second one: at once
+    watch_signals();
+  });
+}
+
+void NodeRunner::watch_parent() {
+  if (inside_.parent_pidfd < 0) return;
+  parent_.assign(inside_.parent_pidfd);
+  parent_.async_wait(parent_.wait_read, [this](const boost::system::error_code& error) {
+    if (!error) events_.stop("orchestrator gone", true);
+  });
+}
+
+void NodeRunner::say(std::string_view kind, nlohmann::json body, std::string blob) {
+  events_.say({{{"kind", kind}, {"body", std::move(body)}}, std::move(blob)});
+}
+
+void NodeRunner::obey(const Frame& frame) {
+  const auto kind = text_of(frame.head, "kind");
+  const auto body = frame.head.find("body");
+  if (body == frame.head.end() || !body->is_object()) return;
+  if (kind == kStartPart) return start(*body);
+  const auto run = running_.find(integer_of(*body, "attempt"));
+  if (run == running_.end()) return;  // ended meanwhile
+  if (kind == kEndPart) run->second->end(text_of(*body, "cause"), flag_of(*body, "at_once"));
+  if (kind == kPeerEnded) run->second->peer_ended(text_of(*body, "cause"));
+  if (kind == kAllStarted) run->second->peers_started();
+  if (kind == kStore && body->contains("message") && (*body)["message"].is_object())
+    run->second->store_answer(integer_of(*body, "client"), {(*body)["message"], frame.blob});
+}
+
+void NodeRunner::start(const nlohmann::json& body) {
+  auto part = part_from(body);
+  const i64 id = part ? part->attempt.id : 0;
+  if (!part || running_.contains(id)) {
+    spdlog::error("a part that cannot be started: {}", part ? "it runs already" : part.error().message);
+    return;
+  }
+  auto& run = running_[id];
+  run = std::make_unique<AttemptRun>(context_, std::move(*part), [this](AttemptRun& done) {
+    boost::asio::post(io_, [this, ended = done.attempt().id] {
+      running_.erase(ended);
+      events_.finished(ended);
+    });
+  });
+  run->start();
+}
+
+void NodeRunner::end_all(const std::string& cause, bool at_once) {
+  for (auto run = running_.begin(); run != running_.end();) (run++)->second->end(cause, at_once);
+}
+
+void NodeRunner::reap() {
+  int status = 0;
+  for (pid_t pid = 0; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {
+    if (zygote_.exited(pid)) continue;
+    if (const auto own = spared_.extract(pid)) {
+      boost::asio::post(io_, own.mapped());
+      continue;
+    }
+    bool known = false, starting = false;
+    for (auto& [id, run] : running_) {
+      starting = starting || run->starting();
+      if ((known = run->exited(pid, status))) break;
+    }
+    if (!known && starting) unclaimed_[pid] = status;
+    if (!starting) unclaimed_.clear();
+  }
+}
+
+void NodeRunner::leave() {
+  zygote_.stop();
+}
+
+}  // namespace sweep::agent
