@@ -1,16 +1,26 @@
 #!/usr/bin/env python3
-"""Files are at most 400 lines, functions at most 50, main at most 60 (in C++ the braces and what is between them)."""
+"""Files are at most 400 lines, functions at most 50, main at most 60 (in C++ the braces and what is between them).
+
+A C++ class has at most 20 methods and 12 members. Constructors, destructors, operators and static constants do not count, and
+a struct is data: it has no such limit.
+"""
 import ast
 import re
+from typing import NamedTuple
 
 import sources
 
 MAX_FILE, MAX_FUNCTION, MAX_MAIN = 400, 50, 60
+MAX_METHODS, MAX_MEMBERS = 20, 12
 
 # What may be longer, and why. "path" for a file, "path:function" for a function.
 EXCEPTIONS = {
     "LICENSE": "a given text",
     "bench_kernels/kernels/rows_impl.h": "one table of loops, compiled once for each instruction set",
+}
+
+# Classes over the budget, with the methods and members that they may have until then, and why. A number may only go down.
+CLASS_EXCEPTIONS: dict[str, tuple[int, int, str]] = {
 }
 TEXTS = (".md", ".json", ".yaml", ".yml", ".txt", ".svg", ".csv", ".sql", ".html")  # not code
 
@@ -52,6 +62,64 @@ def cpp_functions(text):
             head_start = index + 1
 
 
+class CppClass(NamedTuple):
+    name: str
+    methods: int
+    members: int
+
+
+CLASS_HEAD = re.compile(r"\bclass\s+(\w+(?:::\w+)*)\s*(?:final\s*)?(?::(?!:)[^;{}()]*)?\{")
+NOT_COUNTED = re.compile(r"(using|typedef|friend|static_assert|class|struct|union|enum|static constexpr)\b")
+PLAIN_BLOCK = re.compile(r"\{[^{}]*\}")
+
+
+def class_body(text, opened):
+    """What stands in the braces that begin at `opened`, with every block in it emptied."""
+    depth, at = 0, opened
+    for at in range(opened, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[at], 0)
+        if depth == 0:
+            break
+    body = text[opened + 1:at]
+    while (emptied := PLAIN_BLOCK.sub("\0", body)) != body:
+        body = emptied
+    return body
+
+
+def flat(declaration):
+    """A declaration without access specifiers, attributes, template arguments, and what stands in parentheses."""
+    out = re.sub(r"\b(public|protected|private)\s*:(?!:)|\[\[[^\]]*\]\]", " ", declaration)
+    out = re.sub(r"operator\s*[^\w\s(]+|operator\s*\(\)|->", " operator ", out)
+    while (less := re.sub(r"\([^()]*\)", "\1", re.sub(r"<[^<>]*>", "", out))) != out:
+        out = less
+    return re.sub(r"^\s*template\s*", "", out).strip()
+
+
+def cpp_classes(text):
+    """The classes of a file, nested ones too, with what each declares itself."""
+    text = without_noise(text)
+    for head in CLASS_HEAD.finditer(text):
+        name, methods, members = head[1], 0, 0
+        # A declaration ends at ';', or with a block that no ';' or ',' follows: a method's.
+        for declaration in re.split(r";|(?<=\0)(?!\s*[;,])", class_body(text, head.end() - 1)):
+            plain = flat(declaration)
+            if not plain.strip("\0 \n") or NOT_COUNTED.match(plain) or re.search(r"\benum\s+$", text[:head.start()]):
+                continue
+            if "\1" not in plain.split("=")[0]:
+                members += plain.count(",") + 1
+            elif not re.search(rf"(^|[\s~]){name.split('::')[-1]}\s*\x01|\boperator\b", plain):
+                methods += 1
+        yield CppClass(name, methods, members)
+
+
+def class_problems(shown, text):
+    for each in cpp_classes(text):
+        allowed = CLASS_EXCEPTIONS.get(f"{shown}:{each.name}", (MAX_METHODS, MAX_MEMBERS, ""))
+        if each.methods > allowed[0] or each.members > allowed[1]:
+            yield (f"{shown}: class {each.name} has {each.methods} methods and {each.members} members,"
+                   f" at most {allowed[0]} and {allowed[1]}")
+
+
 def python_functions(text):
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -72,6 +140,8 @@ def problems_of(path, text):
         functions = cpp_functions(text)
     elif is_python(path, text):
         functions = python_functions(text)
+    if path.suffix == ".h" or path.suffix == ".cpp":
+        yield from class_problems(shown, text)
     for name, length in functions:
         limit = MAX_MAIN if name == "main" else MAX_FUNCTION
         if length > limit and f"{shown}:{name}" not in EXCEPTIONS:

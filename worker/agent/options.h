@@ -27,11 +27,9 @@ struct Options {
   i64 node = 0;           // which of them this is; 0: the head agent
   std::string peers;      // who starts the node agents: "slurm": we do, with srun; "launcher": the launcher
   std::string interface;  // its name or an address; empty: chosen (interface.h)
-  bool whole_nodes = false;  // an attempt has its nodes alone
-  bool bind = false;         // each slot has cores of its own
+  bool bind = false;      // each slot has cores of its own
   std::string screen;  // before the first attempt: "show" or "leave_out" nodes that stand out; empty: no look
   double lease_s = 15;         // silence between agents after which each side gives the other up
-  double join_limit_s = 120;   // until every node agent has joined
   double contact_limit_s = 0;  // silence of the orchestrator after which the agent ends itself; 0: no limit
   std::optional<double>
       time_limit_s;   // seconds from its start until the allocation ends; absent: it does not

@@ -11,20 +11,24 @@ using nlohmann::json;
 
 class SpreadTest : public ::testing::Test {
  protected:
+  struct Nodes final : AttemptNodes {
+    void send(i64 node, const Frame& frame) override { sent.emplace_back(node, frame.head); }
+    i64 clock_offset_ns(i64 node) const override { return node * 1000; }
+    std::string name(i64 node) const override { return "node " + std::to_string(node); }
+    std::vector<std::pair<i64, json>> sent;
+  };
+  struct Outbox final : RecordSink {
+    void send(std::string_view kind, json body) override { written.emplace_back(kind, std::move(body)); }
+    std::vector<std::pair<std::string, json>> written;
+  };
   SpreadTest() {
-    context_.write = [this](std::string_view kind, json body) {
-      written_.emplace_back(kind, std::move(body));
-    };
-    context_.send = [this](i64 node, Frame frame) { sent_.emplace_back(node, std::move(frame.head)); };
-    context_.clock_offset_ns = [](i64 node) { return node * 1000; };
-    context_.name = [](i64 node) { return "node " + std::to_string(node); };
     Placement::Placed placed;
     placed.attempt.id = 7;
     placed.attempt.trial.dp = 4;
     placed.attempt.trial.nodes = 2;
     placed.nodes = {1, 3};
     placed.slots = {{0, 1}, {0, 1}};
-    spread_ = std::make_unique<DistributedAttempt>(context_, std::move(placed),
+    spread_ = std::make_unique<DistributedAttempt>(nodes_, outbox_, std::move(placed),
                                                    [this](DistributedAttempt&) { ++finished_; });
     spread_->start();
   }
@@ -44,7 +48,7 @@ class SpreadTest : public ::testing::Test {
   }
   std::vector<json> written(std::string_view kind) const {
     std::vector<json> out;
-    for (const auto& [each, body] : written_)
+    for (const auto& [each, body] : outbox_.written)
       if (each == kind) out.push_back(body);
     return out;
   }
@@ -55,13 +59,12 @@ class SpreadTest : public ::testing::Test {
   }
   std::vector<std::pair<i64, std::string>> told() const {
     std::vector<std::pair<i64, std::string>> out;
-    for (const auto& [node, head] : sent_) out.emplace_back(node, text_of(head, "kind"));
+    for (const auto& [node, head] : nodes_.sent) out.emplace_back(node, text_of(head, "kind"));
     return out;
   }
 
-  DistributedContext context_;
-  std::vector<std::pair<std::string, json>> written_;
-  std::vector<std::pair<i64, json>> sent_;
+  Nodes nodes_;
+  Outbox outbox_;
   std::unique_ptr<DistributedAttempt> spread_;
   int finished_ = 0;
 };
@@ -78,8 +81,9 @@ TEST_F(SpreadTest, EveryNodeHearsThatAllHaveStarted) {
 }
 
 TEST_F(SpreadTest, EachNodeGetsItsRanksAndAllHaveToStart) {
-  ASSERT_EQ(sent_.size(), 2u);
-  const auto first = part_from(sent_[0].second["body"]), second = part_from(sent_[1].second["body"]);
+  ASSERT_EQ(nodes_.sent.size(), 2u);
+  const auto first = part_from(nodes_.sent[0].second["body"]),
+             second = part_from(nodes_.sent[1].second["body"]);
   ASSERT_TRUE(first && second);
   EXPECT_EQ(first->first_rank, 0);
   EXPECT_EQ(second->first_rank, 2);
@@ -157,7 +161,7 @@ TEST_F(SpreadTest, AnUncleanNodeOfAnAttemptOfOneIsNamedToo) {
   placed.attempt.id = 7;
   placed.nodes = {3};
   placed.slots = {{0}};
-  spread_ = std::make_unique<DistributedAttempt>(context_, std::move(placed),
+  spread_ = std::make_unique<DistributedAttempt>(nodes_, outbox_, std::move(placed),
                                                  [this](DistributedAttempt&) { ++finished_; });
   spread_->start();
   end_part(3, "done", nullptr, false);
@@ -178,7 +182,7 @@ TEST_F(SpreadTest, MeaninglessWordsChangeNothing) {
     spread_->hear(1, {{{"kind", spool::kRankRecord}, {"body", body}}, ""});
   spread_->hear(1, {{{"kind", 5}, {"body", nullptr}}, ""});
   say(1, kStore, {{"client", -1}, {"message", json::object()}});
-  EXPECT_TRUE(written_.empty() || written(spool::kAttemptEnd).empty());
+  EXPECT_TRUE(outbox_.written.empty() || written(spool::kAttemptEnd).empty());
   EXPECT_EQ(finished_, 0);
 }
 

@@ -31,8 +31,8 @@ struct HeadServer::Caller {
   bool done = false;
 };
 
-HeadServer::HeadServer(boost::asio::io_context& io, i64 nodes, double lease_s, Events events)
-    : io_(io), nodes_(nodes), lease_s_(lease_s), events_(std::move(events)), acceptor_(io) {}
+HeadServer::HeadServer(boost::asio::io_context& io, i64 nodes, double lease_s, HeadServerListener& listener)
+    : io_(io), nodes_(nodes), lease_s_(lease_s), listener_(listener), acceptor_(io) {}
 
 HeadServer::~HeadServer() {
   close_all();
@@ -131,12 +131,12 @@ void HeadServer::let_in(const std::shared_ptr<Caller>& caller, i64 node, const F
       std::make_shared<PeerConnection>(std::move(caller->socket), lease_s_, std::move(caller->reader));
   links_[node] = link;
   link->send(answer);
-  link->start([this, node](Frame frame) { events_.frame(node, std::move(frame)); },
+  link->start([this, node](const Frame& frame) { listener_.node_said(node, frame); },
               [this, node](const std::string& why) {
                 links_.erase(node);
-                events_.lost(node, why);
+                listener_.node_lost(node, why);
               });
-  events_.joined(node, hello);
+  listener_.node_joined(node, hello);
 }
 
 void HeadServer::send(i64 node, const Frame& frame) {

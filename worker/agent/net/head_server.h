@@ -1,11 +1,10 @@
 // HeadServer: the head agent's side of the connections to its node agents. It listens on an ephemeral port of the
-// stated address, lets in who proves the secret and names a node that is expected and not there yet, and refuses
-// everybody else: a wrong proof, an oversized or meaningless frame, a connection that does not speak in time.
-// A refusal is logged once for each address and cause, and harms nobody. REQUIRES: used on the event loop only.
+// stated address, accepts a caller that proves the secret and names a node that is expected and has not joined yet, and
+// refuses every other: a wrong proof, an oversized or meaningless frame, a connection that sends nothing in time.
+// A refusal is logged once for each address and cause, and affects no other connection. REQUIRES: used on the event loop only.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -18,15 +17,20 @@
 
 namespace sweep::agent {
 
+// What a HeadServer reports of the node agents.
+class HeadServerListener {
+ public:
+  virtual ~HeadServerListener() = default;
+  virtual void node_joined(i64 node, const nlohmann::json& hello) = 0;
+  virtual void node_said(i64 node, const Frame& frame) = 0;
+  // At most once for a node; it does not come back.
+  virtual void node_lost(i64 node, const std::string& why) = 0;
+};
+
 class HeadServer {
  public:
-  struct Events {
-    std::function<void(i64 node, const nlohmann::json& hello)> joined;
-    std::function<void(i64 node, Frame)> frame;
-    std::function<void(i64 node, const std::string& why)> lost;
-  };
   // nodes: of the allocation, the head's own (0) included.
-  HeadServer(boost::asio::io_context& io, i64 nodes, double lease_s, Events events);
+  HeadServer(boost::asio::io_context& io, i64 nodes, double lease_s, HeadServerListener& listener);
   ~HeadServer();
 
   Expected<void> listen(const Endpoint&);
@@ -42,7 +46,7 @@ class HeadServer {
   void close_all();
 
  private:
-  struct Caller;  // somebody who has not proven anything yet
+  struct Caller;  // has not proven anything yet
   void accept();
   void receive(const std::shared_ptr<Caller>&);
   void hear(const std::shared_ptr<Caller>&);
@@ -53,7 +57,7 @@ class HeadServer {
   boost::asio::io_context& io_;
   const i64 nodes_;
   const double lease_s_;
-  Events events_;
+  HeadServerListener& listener_;
   const Secret secret_ = Secret::random();
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::ip::tcp::endpoint peer_;  // who was accepted last

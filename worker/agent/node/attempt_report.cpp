@@ -70,7 +70,7 @@ void AttemptRun::relay_testimony() {
       evidence_["unreadable_records"].push_back(record.error().message);
     } else if (*record) {
       add_nccl_words(files_->dir(), **record);
-      context_.send(spool::kRankRecord, to_json(**record));
+      context_.host.send(spool::kRankRecord, to_json(**record));
     } else if (const NcclLog log = nccl_words(files_->dir(), world_rank(i)); !log.empty()) {
       if (!evidence_.is_object()) evidence_ = nlohmann::json::object();
       nlohmann::json words = to_json(log);
@@ -94,7 +94,7 @@ void AttemptRun::send_exits() {
     out.oom_killed = rank.oom_killed;
     out.ended_unix_ns = rank.ended ? rank.ended_unix_ns : unix_ns_now();
     if (!rank.ended || failed(rank, static_cast<i64>(i))) out.log_tail = rank.log->tail();
-    context_.send(spool::kRankExit, to_json(out));
+    context_.host.send(spool::kRankExit, to_json(out));
   }
 }
 
@@ -136,7 +136,7 @@ void AttemptRun::finish() {
   if (span_) span_->report(out);
   door_.reset();
   if (files_) files_->remove_rendezvous();
-  context_.send(spool::kAttemptEnd, to_json(out));
+  context_.host.send(spool::kAttemptEnd, to_json(out));
   timer_.cancel();
   finished_(*this);
 }

@@ -76,7 +76,7 @@ Expected<void> AttemptRun::prepare() {
   if (!part_.whole) {
     auto door = RendezvousServer::open(
         context_.io, files_->rendezvous() / "store",
-        [this](i64 client, Frame frame) { context_.ask_store(attempt_.id, client, std::move(frame)); });
+        [this](i64 client, Frame frame) { context_.host.ask_store(attempt_.id, client, std::move(frame)); });
     if (!door) return tl::unexpected(door.error());
     door_ = std::move(*door);
   }
@@ -129,10 +129,10 @@ void AttemptRun::launched(i64 index, const Expected<pid_t>& pid) {
       start_error_ = fmt::format("rank {} was not started: {}", part_.rank(index), pid.error().message);
   } else {
     rank.pid = *pid;
-    const auto status = context_.claim(*pid);
+    const auto status = context_.host.claim(*pid);
     rank.outside_pid = status ? *pid : outside_pid(context_.inside, *pid);
     if (status) exited(*pid, *status);
-    if (stage_ != Stage::kStarting) context_.reap();  // it came too late to be wanted
+    if (stage_ != Stage::kStarting) context_.host.reap();  // it came too late to be wanted
   }
   if (std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.answered; })) all_answered();
 }
@@ -145,8 +145,8 @@ void AttemptRun::all_answered() {
   }
   nlohmann::json pids = nlohmann::json::array();
   for (const Rank& rank : ranks_) pids.push_back(rank.outside_pid);
-  context_.send(spool::kStarted,
-                {{"attempt", attempt_.id}, {"pids", std::move(pids)}, {"unix_ns", started_unix_ns_}});
+  context_.host.send(spool::kStarted,
+                     {{"attempt", attempt_.id}, {"pids", std::move(pids)}, {"unix_ns", started_unix_ns_}});
   stage_ = Stage::kRunning;
   deadline_.reset();
   advance();
@@ -183,7 +183,7 @@ void AttemptRun::watch() {
   const auto found = watchdog_.look(seen, steady_s());
   if (!peers_started_) watchdog_.excuse();  // a node that starts late has a deadline of its own for that
   if (!found || stage_ != Stage::kRunning) return;
-  context_.reap();  // a dead child explains more than a silence does
+  context_.host.reap();  // a dead child explains more than a silence does
   if (stage_ != Stage::kRunning) return;
   spdlog::warn("attempt {}: {}", attempt_.id, found->why);
   nlohmann::json why = {{"why", found->why}, {"rank", found->rank}};
@@ -346,10 +346,10 @@ std::vector<std::string> AttemptRun::kill_leftovers() {
     ::kill(pid, SIGKILL);
     left.push_back(fmt::format("{} (pid {}, state {})", command, outside_pid(context_.inside, pid), state));
   };
-  const bool alone = context_.alone();
+  const bool alone = context_.host.alone();
   std::vector<pid_t> seen = {context_.zygote.pid(), ::getppid()};
   for (const auto& child : children())
-    if (context_.spared(child.pid)) seen.push_back(child.pid);
+    if (context_.host.spared(child.pid)) seen.push_back(child.pid);
   for (const auto& process : marked_processes(context_.key)) {
     const bool ours = process.attempt == attempt_.id || (process.attempt == 0 && alone);
     if (!ours || std::find(seen.begin(), seen.end(), process.pid) != seen.end()) continue;
@@ -369,7 +369,7 @@ void AttemptRun::set_cause(const std::string& cause, nlohmann::json evidence) {
   evidence_ = std::move(evidence);
   // Whether a failed start is final is known later; the closing word says it then.
   if (!part_.whole && cause != "start_failed")
-    context_.send(kTrouble, {{"attempt", attempt_.id}, {"cause", cause}});
+    context_.host.send(kTrouble, {{"attempt", attempt_.id}, {"cause", cause}});
 }
 
 void AttemptRun::set_deadline(double seconds) {

@@ -1,7 +1,6 @@
-// AttemptRun: this node's part of one attempt from its folder to its closing word: starts the ranks, watches
-// them, lets peers of a failed one testify, ends what does not end, checks that nothing is left, and sends the
-// records. It never computes and knows nothing of what ranks do. REQUIRES: used on the event loop only;
-// `finished` is called exactly once.
+// AttemptRun: this node's part of one attempt, from its folder to its AttemptEnd: starts the ranks, watches them, gives
+// the peers of a failed rank time to write their records, ends what does not end, checks that nothing is left, and
+// sends the records. It never computes. REQUIRES: used on the event loop only; `finished` is called exactly once.
 //
 //   starting -> running -> asking or testifying -> terminating -> sweeping -> finished   (any of them may be skipped)
 #pragma once
@@ -28,23 +27,36 @@
 
 namespace sweep::agent {
 
-// What the agent lends to each attempt.
+// What an attempt asks of the node that runs it.
+class AttemptHost {
+ public:
+  virtual ~AttemptHost() = default;
+  virtual void send(std::string_view kind, nlohmann::json body) = 0;
+  // A rank's request to the rendezvous store; AttemptRun::store_answer() brings the answer.
+  virtual void ask_store(i64 attempt, i64 client, Frame asked) = 0;
+  // No other attempt runs on the node.
+  virtual bool alone() const = 0;
+  // A child that belongs to no attempt.
+  virtual bool spared(pid_t pid) const = 0;
+  // Takes the ends of children that are due.
+  virtual void reap() = 0;
+  // The status of a child that ended before its pid was known.
+  virtual std::optional<int> claim(pid_t pid) = 0;
+};
+
+// What all attempts of a node share.
 struct AttemptContext {
   boost::asio::io_context& io;
   const Options& options;
   const SandboxInfo& inside;
   Zygote& zygote;
   NodeWatch& node;
-  std::string key;  // Options::key()
+  AttemptHost& host;
+  // Options::key()
+  std::string key;
   std::filesystem::path rendezvous_root;
-  std::function<void(std::string_view kind, nlohmann::json body)> send;
-  std::function<void(i64 attempt, i64 client, Frame)> ask_store;  // of a rank; answered by store_answer()
-  Endpoint here;                      // of an agent among several: its address for the ranks of other nodes
-  std::function<bool()> alone;        // no other attempt runs
-  std::function<bool(pid_t)> spared;  // a child that belongs to no attempt
-  std::function<void()> reap;         // takes the ends of children that are due
-  std::function<std::optional<int>(pid_t)>
-      claim;  // the status of a child that ended before its pid was known
+  // Of an agent among several: its address for the ranks of other nodes.
+  Endpoint here;
 };
 
 class AttemptRun {

@@ -24,9 +24,10 @@ void add_mean(std::optional<double>& sum, double& weight, const std::optional<do
 
 }  // namespace
 
-DistributedAttempt::DistributedAttempt(DistributedContext& context, Placement::Placed placed,
+DistributedAttempt::DistributedAttempt(AttemptNodes& nodes, RecordSink& sink, Placement::Placed placed,
                                        std::function<void(DistributedAttempt&)> finished)
-    : context_(context),
+    : nodes_(nodes),
+      sink_(sink),
       placed_(std::move(placed)),
       finished_(std::move(finished)),
       store_([this](i64 client, Frame answer) {
@@ -65,7 +66,7 @@ bool DistributedAttempt::meet(DistributedAttempt& other) {
 }
 
 void DistributedAttempt::order(i64 node, std::string_view kind, nlohmann::json body, std::string blob) {
-  context_.send(node, {{{"kind", kind}, {"body", std::move(body)}}, std::move(blob)});
+  nodes_.send(node, {{{"kind", kind}, {"body", std::move(body)}}, std::move(blob)});
 }
 
 void DistributedAttempt::hear(i64 node, const Frame& frame) {
@@ -88,15 +89,15 @@ void DistributedAttempt::hear(i64 node, const Frame& frame) {
   if (!runs(part->second, rank)) return;
   if (const i64 stamp = integer_of(body, "ended_unix_ns");
       stamp > 0)  // by the head's clock: the earliest is the cause
-    body["ended_unix_ns"] = stamp - context_.clock_offset_ns(node);
-  context_.write(kind, std::move(body));
+    body["ended_unix_ns"] = stamp - nodes_.clock_offset_ns(node);
+  sink_.send(kind, std::move(body));
 }
 
 void DistributedAttempt::heard_start(i64 node, const nlohmann::json& body) {
   PartState& part = parts_[node];
   part.started = true;
   part.pids = body.value("pids", nlohmann::json::array());
-  part.started_unix_ns = integer_of(body, "unix_ns") - context_.clock_offset_ns(node);
+  part.started_unix_ns = integer_of(body, "unix_ns") - nodes_.clock_offset_ns(node);
   if (!std::all_of(parts_.begin(), parts_.end(), [](const auto& p) { return p.second.started; })) return;
   nlohmann::json pids = nlohmann::json::array();
   i64 first = part.started_unix_ns;
@@ -104,7 +105,7 @@ void DistributedAttempt::heard_start(i64 node, const nlohmann::json& body) {
     for (const auto& pid : state.pids) pids.push_back(pid);
     first = std::min(first, state.started_unix_ns);
   }
-  context_.write(spool::kStarted, {{"attempt", id()}, {"pids", std::move(pids)}, {"unix_ns", first}});
+  sink_.send(spool::kStarted, {{"attempt", id()}, {"pids", std::move(pids)}, {"unix_ns", first}});
   if (parts_.size() == 1) return;
   for (const auto& [each, state] : parts_) order(each, kAllStarted, {{"attempt", id()}});
 }
@@ -113,13 +114,13 @@ void DistributedAttempt::heard_end(i64 node, const nlohmann::json& body) {
   PartState& part = parts_[node];
   auto end = from_json<AttemptEnd>(body);
   if (!end) {
-    spdlog::warn("attempt {}: the closing word of {} cannot be read: {}", id(), context_.name(node),
+    spdlog::warn("attempt {}: the end of its part on {} cannot be read: {}", id(), nodes_.name(node),
                  end.error().message);
     end = AttemptEnd{};
     end->cause = "node_lost";
   }
   part.end = std::move(*end);
-  for (GpuError& error : part.end.gpu_errors) error.host = context_.name(node);
+  for (GpuError& error : part.end.gpu_errors) error.host = nodes_.name(node);
   part.ended = true;
   if (!part.end.clean) unclean_.push_back(node);
   if (part.end.cause != "done") trouble(part.end.cause, node);
@@ -139,7 +140,7 @@ void DistributedAttempt::node_lost(i64 node, const std::string& why) {
   if (part == parts_.end() || part->second.ended) return;
   part->second.end.cause = "node_lost";
   if (!ended_by_itself() || cause_ == "node_lost") return;
-  evidence_ = {{"why", fmt::format("{} was lost: {}", context_.name(node), why)},
+  evidence_ = {{"why", fmt::format("{} was lost: {}", nodes_.name(node), why)},
                {"rank", part->second.first_rank},
                {"node", node}};
   if (cause_.empty()) return trouble("node_lost", node);
@@ -172,7 +173,7 @@ void DistributedAttempt::add_evidence(const AttemptEnd& of, bool leading) {
     for (const auto& rank : said["ranks"]) evidence_["ranks"].push_back(rank);
 }
 
-// One closing word of the parts' several ones, by the head's clock.
+// One end of the parts' several ones, by the head's clock.
 AttemptEnd DistributedAttempt::merged() {
   AttemptEnd out;
   double util = 0, power = 0, clock = 0;
@@ -181,10 +182,10 @@ AttemptEnd DistributedAttempt::merged() {
     const auto ranks = static_cast<double>(part.ranks);
     if (part.started_unix_ns > 0 && (out.started_unix_ns == 0 || part.started_unix_ns < out.started_unix_ns))
       out.started_unix_ns = part.started_unix_ns;
-    out.ended_unix_ns = std::max(out.ended_unix_ns, part.end.ended_unix_ns - context_.clock_offset_ns(node));
+    out.ended_unix_ns = std::max(out.ended_unix_ns, part.end.ended_unix_ns - nodes_.clock_offset_ns(node));
     if (!part.end.clean)
       out.cleanup_failure += fmt::format("{}{}: {}", out.cleanup_failure.empty() ? "" : "; ",
-                                         context_.name(node), part.end.cleanup_failure);
+                                         nodes_.name(node), part.end.cleanup_failure);
     out.clean = out.clean && part.end.clean;
     add_mean(out.util_mean, util, part.end.util_mean, ranks);
     add_mean(out.power_mean_w, power, part.end.power_mean_w, ranks);
@@ -208,13 +209,13 @@ void DistributedAttempt::conclude() {
   concluded_ = true;
   AttemptEnd out = parts_.size() > 1 ? merged() : parts_.begin()->second.end;
   if (parts_.size() == 1 && !out.clean)
-    out.cleanup_failure = fmt::format("{}: {}", context_.name(parts_.begin()->first), out.cleanup_failure);
+    out.cleanup_failure = fmt::format("{}: {}", nodes_.name(parts_.begin()->first), out.cleanup_failure);
   out.attempt = id();
   out.neighbours = neighbours_;
   out.cause = all([](const PartState& part) { return part.end.cause == "done"; }) ? "done" : cause_;
   if (out.cause == "node_lost" && !evidence_.is_null()) out.evidence = dump(evidence_);
   if (out.ended_unix_ns <= 0) out.ended_unix_ns = unix_ns_now();
-  context_.write(spool::kAttemptEnd, to_json(out));
+  sink_.send(spool::kAttemptEnd, to_json(out));
   finished_(*this);
 }
 

@@ -1,7 +1,7 @@
-// Spread: one attempt as the head agent sees it: the parts its nodes run, and what is said of them. It passes
-// records and exits on, tells the other parts when one is in trouble, and makes one closing word of all of
-// theirs. It knows no socket and no process. REQUIRES: `finished` is called once, from the event loop; the
-// Spread may be destroyed in it only later.
+// DistributedAttempt: one attempt as the head agent sees it: the parts that its nodes run. It passes records and exits
+// on, tells the other parts when one has failed, and merges the ends of all parts into one AttemptEnd. It knows no
+// socket and no process. REQUIRES: `finished` is called once, from the event loop; the DistributedAttempt must not be
+// destroyed inside that call.
 #pragma once
 #include <functional>
 #include <map>
@@ -12,20 +12,25 @@
 #include "worker/agent/net/rendezvous_store.h"
 #include "worker/agent/node/node_part.h"
 #include "worker/agent/node/placement.h"
+#include "worker/agent/node/record_sink.h"
 
 namespace sweep::agent {
 
-// What the head agent lends to each attempt.
-struct DistributedContext {
-  std::function<void(std::string_view kind, nlohmann::json body)> write;  // to the outbox
-  std::function<void(i64 node, Frame)> send;                              // to a node, this one included
-  std::function<i64(i64 node)> clock_offset_ns;
-  std::function<std::string(i64 node)> name;  // of a node, for people
+// The nodes of the allocation, as far as an attempt needs them.
+class AttemptNodes {
+ public:
+  virtual ~AttemptNodes() = default;
+  // To a node, this one included.
+  virtual void send(i64 node, const Frame& frame) = 0;
+  // The node's UTC clock minus this one's.
+  virtual i64 clock_offset_ns(i64 node) const = 0;
+  // For people.
+  virtual std::string name(i64 node) const = 0;
 };
 
 class DistributedAttempt {
  public:
-  DistributedAttempt(DistributedContext& context, Placement::Placed placed,
+  DistributedAttempt(AttemptNodes& nodes, RecordSink& sink, Placement::Placed placed,
                      std::function<void(DistributedAttempt&)> finished);
 
   void start();
@@ -60,13 +65,16 @@ class DistributedAttempt {
   AttemptEnd merged();
   void add_evidence(const AttemptEnd& of, bool leading);
 
-  DistributedContext& context_;
+  AttemptNodes& nodes_;
+  RecordSink& sink_;
   const Placement::Placed placed_;
   std::function<void(DistributedAttempt&)> finished_;
   std::map<i64, PartState> parts_;
   RendezvousStore store_;
-  std::string cause_;    // empty: nothing went wrong yet
-  i64 cause_node_ = -1;  // whose part was in trouble first; -1: none, it was ordered
+  // Empty: nothing went wrong yet.
+  std::string cause_;
+  // The node whose part failed first; -1: none, the end was ordered.
+  i64 cause_node_ = -1;
   nlohmann::json evidence_;
   std::vector<i64> unclean_;
   i64 neighbours_ = 0;

@@ -9,17 +9,18 @@
 
 #include "runtime/spool_writer.h"
 #include "schema/spool.h"
+#include "worker/agent/node/record_sink.h"
 
 namespace sweep::agent {
 
-class Mailbox {
+class Mailbox final : public RecordSink {
  public:
   static Expected<Mailbox> open(const std::filesystem::path& spool, const std::string& allocation,
                                 i64 incarnation);
 
   // New inbox lines for this allocation and incarnation, in order, each once. The file is reopened (NFS).
   std::vector<spool::Line> poll();
-  void send(std::string_view kind, nlohmann::json body);
+  void send(std::string_view kind, nlohmann::json body) override;
   bool flush();  // tries the kept lines again; true: none is kept
   bool backlog() const { return !kept_.empty(); }
   bool gone() const { return writer_.displaced(); }  // somebody took the folder away

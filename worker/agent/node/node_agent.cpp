@@ -8,7 +8,7 @@
 #include "schema/codec.h"
 #include "schema/version.h"
 #include "worker/agent/evidence/node_probe.h"
-#include "worker/agent/node/agent.h"
+#include "worker/agent/process/process.h"
 
 namespace sweep::agent {
 namespace {
@@ -18,15 +18,10 @@ constexpr int kHeadLost = 4;       // exit code
 }  // namespace
 
 NodeAgent::NodeAgent(const Options& options, const SandboxInfo& inside)
-    : options_(options),
-      inside_(inside),
-      crew_(io_, options, inside,
-            {[this](const Frame& frame) { link_->send(frame); }, [this](i64) { leave_when_done(); },
-             [this](const std::string& reason, bool again) { stop(reason, "agent_stopping", again); }}),
-      timer_(io_) {}
+    : options_(options), inside_(inside), runner_(io_, options, inside, *this), timer_(io_) {}
 
 int NodeAgent::run(const Join& join) {
-  NodeRecord record = probe_node(crew_.nvml());
+  NodeRecord record = probe_node(runner_.nvml());
   record.node = options_.node;
   auto uplink = connect_to_head(io_, join, options_.lease_s, {{"record", to_json(record)}});
   if (!uplink) {
@@ -35,15 +30,15 @@ int NodeAgent::run(const Join& join) {
     return 1;
   }
   link_ = uplink->link;
-  crew_.set_endpoint(uplink->here);
-  crew_.begin();
+  runner_.set_endpoint(uplink->here);
+  runner_.begin();
   spdlog::info("node {} serves {} on {} ({})", options_.node, link_->peer(), uplink->here.address,
                uplink->here.interface);
   tell_launcher(options_.ready_fd,
                 {{"ready", true}, {"version", kVersion}, {"pid", outside_pid(inside_, ::getpid())}});
   link_->start([this](const Frame& frame) { obey(frame); },
                [this](const std::string& why) {
-                 if (!leaving_.empty() && crew_.idle()) return;
+                 if (!leaving_.empty() && runner_.idle()) return;
                  spdlog::warn("the head agent is lost: {}", why);
                  code_ = kHeadLost;
                  stop("head lost", "agent_stopping", true);
@@ -55,7 +50,7 @@ int NodeAgent::run(const Join& join) {
 
 void NodeAgent::obey(const Frame& frame) {
   if (text_of(frame.head, "kind") == kLeave) return stop("finished", "agent_stopping", true);
-  if (leaving_.empty() || text_of(frame.head, "kind") != kStartPart) crew_.obey(frame);
+  if (leaving_.empty() || text_of(frame.head, "kind") != kStartPart) runner_.obey(frame);
 }
 
 void NodeAgent::arm() {
@@ -63,7 +58,7 @@ void NodeAgent::arm() {
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (error) return;
     beat(inside_);
-    crew_.reap();
+    runner_.reap();
     leave_when_done();
     arm();
   });
@@ -74,13 +69,13 @@ void NodeAgent::stop(const std::string& reason, const std::string& cause, bool a
     leaving_ = reason;
     link_->send({{{"kind", kLeave}, {"body", {{"reason", reason}}}}, {}});
   }
-  crew_.end_all(cause, at_once);
+  runner_.end_all(cause, at_once);
   boost::asio::post(io_, [this] { leave_when_done(); });
 }
 
 void NodeAgent::leave_when_done() {
-  if (leaving_.empty() || !crew_.idle() || io_.stopped()) return;
-  crew_.leave();
+  if (leaving_.empty() || !runner_.idle() || io_.stopped()) return;
+  runner_.leave();
   link_->close();
   if (!link_->written() && ++ticks_unwritten_ < kTicksForHead) return;  // the next tick looks again
   io_.stop();

@@ -11,12 +11,17 @@
 
 namespace sweep::agent {
 
-class NodeAgent {
+class NodeAgent final : private NodeRunnerListener {
  public:
   NodeAgent(const Options& options, const SandboxInfo& inside);
   int run(const Join& join);  // until the end; the exit code
 
  private:
+  void runner_said(const Frame& frame) override { link_->send(frame); }
+  void attempt_finished(i64) override { leave_when_done(); }
+  void stop_requested(const std::string& reason, bool at_once) override {
+    stop(reason, "agent_stopping", at_once);
+  }
   void obey(const Frame& frame);
   void arm();
   void stop(const std::string& reason, const std::string& cause, bool at_once);
@@ -25,7 +30,7 @@ class NodeAgent {
   const Options& options_;
   const SandboxInfo& inside_;
   boost::asio::io_context io_;
-  NodeRunner crew_;
+  NodeRunner runner_;
   std::shared_ptr<PeerConnection> link_;
   boost::asio::steady_timer timer_;
   std::string leaving_;

@@ -10,44 +10,35 @@
 #include "schema/spool.h"
 
 namespace sweep::agent {
-namespace {
-
-AttemptContext lend(boost::asio::io_context& io, const Options& options, const SandboxInfo& inside,
-                    Zygote& zygote, NodeWatch& node) {
-  const std::string key = options.key();
-  return AttemptContext{io, options, inside, zygote, node, key, rendezvous_root(key, options.incarnation),
-                        {}, {},      {},     {},     {},   {},  {}};
-}
-
-}  // namespace
-
 NodeRunner::NodeRunner(boost::asio::io_context& io, const Options& options, const SandboxInfo& inside,
-                       Events events)
+                       NodeRunnerListener& listener)
     : io_(io),
       options_(options),
       inside_(inside),
-      events_(std::move(events)),
+      listener_(listener),
       node_(Nvml::load()),
       zygote_(io_, options.rank_program, attempt_token(options.key(), 0)),
-      context_(lend(io_, options, inside, zygote_, node_)),
+      context_{.io = io,
+               .options = options,
+               .inside = inside,
+               .zygote = zygote_,
+               .node = node_,
+               .host = *this,
+               .key = options.key(),
+               .rendezvous_root = rendezvous_root(options.key(), options.incarnation),
+               .here = {}},
       rendezvous_(context_.rendezvous_root),
       signals_(io_),
-      parent_(io_) {
-  context_.send = [this](std::string_view kind, nlohmann::json body) { say(kind, std::move(body)); };
-  context_.ask_store = [this](i64 attempt, i64 client, Frame asked) {
-    say(kStore, {{"attempt", attempt}, {"client", client}, {"message", std::move(asked.head)}},
-        std::move(asked.blob));
-  };
-  context_.alone = [this] { return running_.size() <= 1; };
-  context_.spared = [this](pid_t pid) { return spared_.contains(pid); };
-  context_.reap = [this] { reap(); };
-  context_.claim = [this](pid_t pid) -> std::optional<int> {
-    const auto found = unclaimed_.find(pid);
-    if (found == unclaimed_.end()) return std::nullopt;
-    const int status = found->second;
-    unclaimed_.erase(found);
-    return status;
-  };
+      parent_(io_) {}
+
+void NodeRunner::ask_store(i64 attempt, i64 client, Frame asked) {
+  say(kStore, {{"attempt", attempt}, {"client", client}, {"message", std::move(asked.head)}},
+      std::move(asked.blob));
+}
+
+std::optional<int> NodeRunner::claim(pid_t pid) {
+  const auto found = unclaimed_.extract(pid);
+  return found ? std::optional<int>(found.mapped()) : std::nullopt;
 }
 
 NodeRunner::~NodeRunner() {
@@ -78,7 +69,7 @@ void NodeRunner::watch_signals() {
     if (signal == SIGCHLD)
       reap();
     else
-      events_.stop("signal", std::exchange(stopping_, true));  // the second one: at once
+      listener_.stop_requested("signal", std::exchange(stopping_, true));  // the second signal: at once
     watch_signals();
   });
 }
@@ -87,12 +78,12 @@ void NodeRunner::watch_parent() {
   if (inside_.parent_pidfd < 0) return;
   parent_.assign(inside_.parent_pidfd);
   parent_.async_wait(parent_.wait_read, [this](const boost::system::error_code& error) {
-    if (!error) events_.stop("orchestrator gone", true);
+    if (!error) listener_.stop_requested("orchestrator gone", true);
   });
 }
 
 void NodeRunner::say(std::string_view kind, nlohmann::json body, std::string blob) {
-  events_.say({{{"kind", kind}, {"body", std::move(body)}}, std::move(blob)});
+  listener_.runner_said({{{"kind", kind}, {"body", std::move(body)}}, std::move(blob)});
 }
 
 void NodeRunner::obey(const Frame& frame) {
@@ -120,7 +111,7 @@ void NodeRunner::start(const nlohmann::json& body) {
   run = std::make_unique<AttemptRun>(context_, std::move(*part), [this](AttemptRun& done) {
     boost::asio::post(io_, [this, ended = done.attempt().id] {
       running_.erase(ended);
-      events_.finished(ended);
+      listener_.attempt_finished(ended);
     });
   });
   run->start();

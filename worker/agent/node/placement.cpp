@@ -7,12 +7,14 @@
 
 namespace sweep::agent {
 
-Placement::Placement(i64 nodes, i64 slots, bool whole_nodes)
-    : nodes_(static_cast<std::size_t>(nodes)), slots_(slots), whole_nodes_(whole_nodes) {}
-
-bool Placement::shares(const Attempt& attempt) const {
-  return !whole_nodes_ && attempt.nodes_needed() <= 1;
+namespace {
+// Others may run on its node meanwhile.
+bool shares(const Attempt& attempt) {
+  return attempt.nodes_needed() <= 1;
 }
+}  // namespace
+
+Placement::Placement(i64 nodes, i64 slots) : nodes_(static_cast<std::size_t>(nodes)), slots_(slots) {}
 
 bool Placement::fits(const Node& node, const Attempt& attempt) const {
   if (!node.usable || node.whole) return false;

@@ -1,7 +1,7 @@
 // Placement: attempts waiting for nodes, first in first out. An attempt of several nodes takes whole, disjoint
-// nodes; one of a single node shares it with others while their ranks fit into its slots, unless nodes are
-// handed out whole; no slot is held twice. One that needs more than all slots of a node has it alone. Nobody
-// overtakes, so a large attempt is never starved. Pure bookkeeping.
+// nodes; one of a single node shares it with others while their ranks fit into its slots; no slot is held twice. One
+// that needs more than all slots of a node has it alone. No attempt overtakes another, so a large one is never
+// starved. Pure bookkeeping.
 #pragma once
 #include <deque>
 #include <optional>
@@ -15,7 +15,7 @@ namespace sweep::agent {
 
 class Placement {
  public:
-  Placement(i64 nodes, i64 slots, bool whole_nodes);
+  Placement(i64 nodes, i64 slots);
 
   void push(Attempt attempt) { waiting_.push_back(std::move(attempt)); }
   struct Placed {
@@ -44,11 +44,9 @@ class Placement {
     std::set<i64> taken;  // slots
     bool whole = false, usable = true;
   };
-  bool shares(const Attempt&) const;
   bool fits(const Node&, const Attempt&) const;
   std::vector<Node> nodes_;
   const i64 slots_;
-  const bool whole_nodes_;
   std::deque<Attempt> waiting_;
 };
 

@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "schema/codec.h"
 #include "schema/spool.h"
 
 namespace sweep::agent {
@@ -106,6 +107,13 @@ Expected<int> detach(const Options& options) {
   ::close(nothing);
   ::close(log);
   return ends[1];
+}
+
+void tell_launcher(int fd, const nlohmann::json& line) {
+  if (fd < 0) return;
+  const std::string text = dump(line) + "\n";
+  (void)!::write(fd, text.data(), text.size());
+  ::close(fd);
 }
 
 }  // namespace sweep::agent

@@ -1,6 +1,7 @@
 // What an agent does to its own process before it serves: the mark by which it is found, the lock that says it
 // lives, and leaving the connection that started it.
 #pragma once
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "worker/agent/net/head_client.h"
@@ -21,5 +22,8 @@ bool agent_lives(const std::filesystem::path& spool);
 // Goes on in a child with a session of its own, the spool's agent.log as its output and no input. The calling
 // process prints the line that the child writes to the descriptor returned here (tell_launcher), and exits.
 Expected<int> detach(const Options&);
+
+// One line of JSON for who started this agent and waits for it; fd -1: none waits. Closes fd.
+void tell_launcher(int fd, const nlohmann::json& line);
 
 }  // namespace sweep::agent

@@ -1,0 +1,52 @@
+#include "worker/agent/node/agent_state.h"
+
+namespace sweep::agent {
+
+AgentState next(AgentState state, AgentEvent event) {
+  switch (event) {
+    case AgentEvent::kScreen:
+      return state == AgentState::kJoining ? AgentState::kScreening : state;
+    case AgentEvent::kServe:
+      return state < AgentState::kServing ? AgentState::kServing : state;
+    case AgentEvent::kFinish:
+      return state == AgentState::kServing ? AgentState::kFinishing : state;
+    case AgentEvent::kLeave:
+      return state < AgentState::kLeaving ? AgentState::kLeaving : state;
+    case AgentEvent::kByeSent:
+      return state == AgentState::kLeaving ? AgentState::kFlushing : state;
+    case AgentEvent::kClose:
+      return state == AgentState::kFlushing ? AgentState::kLeft : state;
+  }
+  return state;
+}
+
+std::string_view to_string(AgentState state) {
+  switch (state) {
+    case AgentState::kJoining:
+      return "joining";
+    case AgentState::kScreening:
+      return "screening";
+    case AgentState::kServing:
+      return "serving";
+    case AgentState::kFinishing:
+      return "finishing";
+    case AgentState::kLeaving:
+      return "leaving";
+    case AgentState::kFlushing:
+      return "flushing";
+    case AgentState::kLeft:
+      return "left";
+  }
+  return "";
+}
+
+bool AgentLife::apply(AgentEvent event) {
+  const AgentState before = std::exchange(state_, next(state_, event));
+  return before != state_;
+}
+
+void AgentLife::leave(const std::string& reason) {
+  if (apply(AgentEvent::kLeave)) reason_ = reason;
+}
+
+}  // namespace sweep::agent
