@@ -2,7 +2,7 @@
 """Files are at most 400 lines, functions at most 50, main at most 60 (in C++ the braces and what is between them).
 
 A C++ class has at most 20 methods and 12 members. Constructors, destructors, operators and static constants do not count, and
-a struct is data: it has no such limit.
+a struct is data: it has no such limit, nor has a test's fixture.
 """
 import ast
 import re
@@ -19,8 +19,31 @@ EXCEPTIONS = {
     "bench_kernels/kernels/rows_impl.h": "one table of loops, compiled once for each instruction set",
 }
 
-# Classes over the budget, with the methods and members that they may have until then, and why. A number may only go down.
+# Classes over the budget: the methods and members that each may have, and why. The numbers may only go down.
 CLASS_EXCEPTIONS: dict[str, tuple[int, int, str]] = {
+    "bench_kernels/comm/shm_backend.h:ShmBackend": (22, 12, "c10d::Backend's interface has one method for each collective"),
+    "bench_kernels/comm/shm_segment.h:ShmSegment": (20, 15, "to be split: the mapping, and the protocol of its slots"),
+    "bench_kernels/model/parameters.h:Parameters": (24, 12, "to be split: names and shapes, and storage"),
+    "orchestrator/grid/compile.cpp:Compiler": (29, 12, "one method for each construct of a grid's expressions"),
+    "orchestrator/grid/reader.h:Reader": (36, 12, "to be split by the sections of a grid file"),
+    "orchestrator/grid/spec.h:GridSpec": (20, 14, "one member for each section of a grid file"),
+    "orchestrator/grid/yaml_reader.h:YamlReader": (42, 12, "one method for each production of YAML's grammar"),
+    "orchestrator/grid/yaml_source.h:YamlSource": (25, 12, "one method for each character class of YAML's grammar"),
+    "orchestrator/launch/channel.cpp:Channel::Process": (20, 17, "to be split: the child, and its two streams"),
+    "orchestrator/launch/local_allocation.h:LocalAllocation": (20, 13, "to be split: the agent's process, and the mailbox"),
+    "orchestrator/launch/slurm.cpp:Slurm": (20, 14, "to be split: the scheduler's adapter, and the jobs"),
+    "orchestrator/launch/slurm_job.h:SlurmJob": (36, 27, "to become a batch job over a scheduler's adapter"),
+    "orchestrator/launch/ssh_allocation.h:SshAllocation": (26, 13, "to be split: its states, and the hosts' agents"),
+    "orchestrator/launch/ssh_mailbox_client.h:SshMailboxClient": (20, 18, "to be split: the connection, and the two files"),
+    "orchestrator/run/sweep_runner.h:SweepRunner": (51, 24, "to be split: allocations, dispatch, ingest, failure policy"),
+    "orchestrator/simulate/sim_launcher.h:SimLauncher": (22, 12, "to be split: the launcher, and the simulated hosts"),
+    "orchestrator/store/sqlite_store.h:SqliteStore": (55, 12, "to be split by who reads and writes what"),
+    "orchestrator/store/store.h:Store": (51, 12, "to be split as SqliteStore"),
+    "worker/agent/net/peer_connection.h:PeerConnection": (20, 17, "to be split: the bytes, and lease and clock"),
+    "worker/agent/node/attempt_run.h:AttemptRun": (37, 22, "to be split: stages, ranks, and what is reported of them"),
+    "worker/agent/process/sandbox.cpp:Outer": (20, 13, "the descriptors that one poll() watches"),
+    "worker/phantom/clock.h:Clocks": (23, 12, "one method for each kind of recorded time"),
+    "worker/phantom/nccl_comm.h:Communicator": (20, 16, "to be split: its members, and its operations"),
 }
 TEXTS = (".md", ".json", ".yaml", ".yml", ".txt", ".svg", ".csv", ".sql", ".html")  # not code
 
@@ -101,7 +124,7 @@ def cpp_classes(text):
     for head in CLASS_HEAD.finditer(text):
         name, methods, members = head[1], 0, 0
         # A declaration ends at ';', or with a block that no ';' or ',' follows: a method's.
-        for declaration in re.split(r";|(?<=\0)(?!\s*[;,])", class_body(text, head.end() - 1)):
+        for declaration in re.split(r";|(?<=\0)(?!\s*[;,)])", class_body(text, head.end() - 1)):
             plain = flat(declaration)
             if not plain.strip("\0 \n") or NOT_COUNTED.match(plain) or re.search(r"\benum\s+$", text[:head.start()]):
                 continue
@@ -140,7 +163,7 @@ def problems_of(path, text):
         functions = cpp_functions(text)
     elif is_python(path, text):
         functions = python_functions(text)
-    if path.suffix == ".h" or path.suffix == ".cpp":
+    if path.suffix in (".h", ".cpp") and not shown.startswith("tests/"):
         yield from class_problems(shown, text)
     for name, length in functions:
         limit = MAX_MAIN if name == "main" else MAX_FUNCTION

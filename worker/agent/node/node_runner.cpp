@@ -14,7 +14,6 @@ NodeRunner::NodeRunner(boost::asio::io_context& io, const Options& options, cons
                        NodeRunnerListener& listener)
     : io_(io),
       options_(options),
-      inside_(inside),
       listener_(listener),
       node_(Nvml::load()),
       zygote_(io_, options.rank_program, attempt_token(options.key(), 0)),
@@ -28,8 +27,7 @@ NodeRunner::NodeRunner(boost::asio::io_context& io, const Options& options, cons
                .rendezvous_root = rendezvous_root(options.key(), options.incarnation),
                .here = {}},
       rendezvous_(context_.rendezvous_root),
-      signals_(io_),
-      parent_(io_) {}
+      signals_(io_, inside.parent_pidfd, *this) {}
 
 void NodeRunner::ask_store(i64 attempt, i64 client, Frame asked) {
   say(kStore, {{"attempt", attempt}, {"client", client}, {"message", std::move(asked.head)}},
@@ -50,36 +48,8 @@ void NodeRunner::begin() {
   if (const i64 removed = remove_dead_rendezvous(rendezvous_.root().parent_path()); removed > 0)
     spdlog::info("removed {} folders in {} whose agents are dead", removed,
                  rendezvous_.root().parent_path().string());
-  watch_signals();
-  watch_parent();
+  signals_.begin();
   if (options_.zygote) zygote_.usable();  // warm before the first attempt
-}
-
-void NodeRunner::watch_signals() {
-  if (!signals_armed_) {
-    for (const int signal : {SIGTERM, SIGINT, SIGCHLD}) signals_.add(signal);
-    sigset_t ours;  // blocked since before the fork; the handlers stand now
-    sigemptyset(&ours);
-    for (const int signal : {SIGTERM, SIGINT, SIGCHLD}) sigaddset(&ours, signal);
-    ::sigprocmask(SIG_UNBLOCK, &ours, nullptr);
-    signals_armed_ = true;
-  }
-  signals_.async_wait([this](const boost::system::error_code& error, int signal) {
-    if (error) return;
-    if (signal == SIGCHLD)
-      reap();
-    else
-      listener_.stop_requested("signal", std::exchange(stopping_, true));  // the second signal: at once
-    watch_signals();
-  });
-}
-
-void NodeRunner::watch_parent() {
-  if (inside_.parent_pidfd < 0) return;
-  parent_.assign(inside_.parent_pidfd);
-  parent_.async_wait(parent_.wait_read, [this](const boost::system::error_code& error) {
-    if (!error) listener_.stop_requested("orchestrator gone", true);
-  });
 }
 
 void NodeRunner::say(std::string_view kind, nlohmann::json body, std::string blob) {

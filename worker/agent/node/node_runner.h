@@ -3,8 +3,6 @@
 // REQUIRES: used on the event loop only.
 #pragma once
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/signal_set.hpp>
 #include <functional>
 #include <map>
 #include <memory>
@@ -12,6 +10,7 @@
 
 #include "worker/agent/net/rendezvous.h"
 #include "worker/agent/node/attempt_run.h"
+#include "worker/agent/process/signal_watch.h"
 
 namespace sweep::agent {
 
@@ -22,11 +21,11 @@ class NodeRunnerListener {
   virtual void runner_said(const Frame& frame) = 0;
   // The end of its part was reported; the node is free again.
   virtual void attempt_finished(i64 attempt) = 0;
-  // SIGTERM, SIGINT, or the orchestrator's end. at_once: the orchestrator is gone, or this is the second signal.
+  // As SignalListener's.
   virtual void stop_requested(const std::string& reason, bool at_once) = 0;
 };
 
-class NodeRunner final : private AttemptHost {
+class NodeRunner final : private AttemptHost, private SignalListener {
  public:
   NodeRunner(boost::asio::io_context& io, const Options& options, const SandboxInfo& inside,
              NodeRunnerListener& listener);
@@ -47,8 +46,9 @@ class NodeRunner final : private AttemptHost {
   void spare(pid_t pid, std::function<void()> ended) { spared_[pid] = std::move(ended); }
 
  private:
-  void watch_signals();
-  void watch_parent();
+  void stop_requested(const std::string& reason, bool at_once) override {
+    listener_.stop_requested(reason, at_once);
+  }
   void start(const nlohmann::json& body);
   void say(std::string_view kind, nlohmann::json body, std::string blob = {});
   void send(std::string_view kind, nlohmann::json body) override { say(kind, std::move(body)); }
@@ -59,7 +59,6 @@ class NodeRunner final : private AttemptHost {
 
   boost::asio::io_context& io_;
   const Options& options_;
-  const SandboxInfo& inside_;
   NodeRunnerListener& listener_;
   NodeWatch node_;
   Zygote zygote_;
@@ -70,9 +69,7 @@ class NodeRunner final : private AttemptHost {
   std::map<pid_t, int> unclaimed_;
   // Children that belong to no attempt, and what to do when one ends.
   std::map<pid_t, std::function<void()>> spared_;
-  boost::asio::signal_set signals_;
-  boost::asio::posix::stream_descriptor parent_;
-  bool signals_armed_ = false, stopping_ = false;
+  SignalWatch signals_;
 };
 
 }  // namespace sweep::agent
