@@ -12,7 +12,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BASE = {"hardware": "h100-sxm-80gb", "gpus_per_node": 2, "precision": "bf16_mixed", "micro_batch_size": 1, "seq_len": 3840, "model": "llama-2"}
 LLAMA, GPT2 = {"name": "llama-2", "base": "llama3-8b", "layers": 2}, {"name": "gpt2-24", "base": "gpt2-xl", "layers": 24}
-CASES = [  # ours, PyTorch's
+CASES: list[tuple[dict, dict]] = [  # ours, PyTorch's
     ({"zero": 3}, {}),
     ({"zero": 3, "micro_batch_size": 4}, {"sequences": 4}),
     ({"zero": 3, "micro_batch_size": 4, "recompute": "full"}, {"sequences": 4, "recompute": True}),
@@ -57,12 +57,12 @@ def part_of(one, numbers, ranks):
         return "weights in use"
     near = {part: min(abs(one["bytes"] / (number * width / share) - 1) for number in listed for width in (2, 4) for share in (1, ranks))
             for part, listed in numbers.items()}
-    part = min(near, key=near.get)
+    part = min(near, key=lambda one: near[one])
     return part if near[part] < 1e-3 else "activations"
 
 
 def taken_apart(tensors, trial):
-    parts = collections.Counter()
+    parts: collections.Counter[str] = collections.Counter()
     numbers = numbers_of(trial["spec"], trial)
     for one in tensors:
         parts["lasting" if one.get("lasting") else part_of(one, numbers, trial["gpus_per_node"])] += one["bytes"] * one["count"]

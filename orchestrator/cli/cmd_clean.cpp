@@ -50,9 +50,9 @@ Expected<void> look_far(const store::SweepRow& sweep, const std::vector<store::A
   if (nodes.empty()) return {};
   const auto kept = parse_json(sweep.options_json);
   if (!kept) return fail("the sweep's stored options: " + kept.error().message);
-  LaunchRequest wish;
-  wish.on = "ssh";
-  const auto choice = choose_launcher(dump(kept->value("launch", nlohmann::json::object())), wish);
+  LaunchRequest request;
+  request.on = "ssh";
+  const auto choice = choose_launcher(dump(kept->value("launch", nlohmann::json::object())), request);
   if (!choice) return tl::unexpected(choice.error());
   const auto settings = parse_json(choice->settings);
   const auto options = settings ? launch::ssh_options_from(*settings) : tl::unexpected(settings.error());

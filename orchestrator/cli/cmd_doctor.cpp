@@ -71,7 +71,7 @@ Finding judge_rehearsal() {
 
 // One line each, or JSON; the exit code. `strategies`: with the table of what was tested where.
 int tell(Io& io, const std::vector<Finding>& findings, bool as_json, bool strategies) {
-  const auto here = read_proofs(state_folder() / "selftest.json");
+  const auto here = read_selftest_results(state_folder() / "selftest.json");
   if (!here) return refuse(io, here.error());
   const bool bad = std::any_of(findings.begin(), findings.end(),
                                [](const Finding& finding) { return finding.health == Health::kBad; });
@@ -86,13 +86,13 @@ int tell(Io& io, const std::vector<Finding>& findings, bool as_json, bool strate
   return code;
 }
 
-int examine_cluster(Io& io, const ClusterCheckRequest& wish, bool as_json) {
-  const auto section = launch_section_of(wish.proving.grid);
+int examine_cluster(Io& io, const ClusterCheckRequest& request, bool as_json) {
+  const auto section = launch_section_of(request.selftest.grid);
   const auto choice =
-      section ? choose_launcher(*section, wish.proving.launch) : tl::unexpected(section.error());
+      section ? choose_launcher(*section, request.selftest.launch) : tl::unexpected(section.error());
   if (!choice) return refuse(io, choice.error());
   const auto findings =
-      choice->on == "ssh" ? examine_ssh(io, wish, *choice) : examine_slurm(io, wish, *choice);
+      choice->on == "ssh" ? examine_ssh(io, request, *choice) : examine_slurm(io, request, *choice);
   return findings ? tell(io, *findings, as_json, false) : refuse(io, findings.error());
 }
 
@@ -116,21 +116,21 @@ void add_doctor(Registry r) {
   auto* c = r.app.add_subcommand(
       "doctor", "whether this machine, or a cluster, can run sweeps; which strategies were tested where");
   auto where = std::make_shared<SweepSelector>();
-  auto wish = std::make_shared<ClusterCheckRequest>();
+  auto request = std::make_shared<ClusterCheckRequest>();
   add_db(*c, *where);
-  add_proving_options(*c, wish->proving);
-  c->add_option("--nodes", wish->nodes, "nodes to check, and to run the test trial on (Slurm)")
+  add_selftest_options(*c, request->selftest);
+  c->add_option("--nodes", request->nodes, "nodes to check, and to run the test trial on (Slurm)")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  c->add_option("--hardware", wish->hardware, "hardware of the test trial, a name of the catalogue")
+  c->add_option("--hardware", request->hardware, "hardware of the test trial, a name of the catalogue")
       ->capture_default_str();
   auto json = std::make_shared<bool>(false);
   c->add_flag("--json", *json, "as JSON (docs/json.md)");
-  c->callback([r, where, wish, json] {
-    r.chosen = [r, where, wish, json] {
-      const bool here = wish->proving.launch.on.empty() || wish->proving.launch.on == "local";
-      wish->proving.db = where->db;
-      return here ? examine(r.io, *where, *json) : examine_cluster(r.io, *wish, *json);
+  c->callback([r, where, request, json] {
+    r.chosen = [r, where, request, json] {
+      const bool here = request->selftest.launch.on.empty() || request->selftest.launch.on == "local";
+      request->selftest.db = where->db;
+      return here ? examine(r.io, *where, *json) : examine_cluster(r.io, *request, *json);
     };
   });
 }

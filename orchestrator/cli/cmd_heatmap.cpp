@@ -48,7 +48,7 @@ int draw(Io& io, const HeatmapCommand& o) {
   auto options = o.options;
   if (options.title.empty()) options.title = opened->sweep.name;
   options.question = opened->sweep.question;
-  for (const auto& wish : o.only) options.chosen.push_back(wish.substr(0, wish.find('=')));
+  for (const auto& request : o.only) options.chosen.push_back(request.substr(0, request.find('=')));
   const auto map = report::heatmap(*rows, options);
   if (!map) return refuse(io, map.error());
   auto picture = rendered(ending, *map, *rows);

@@ -307,9 +307,9 @@ Expected<LaunchChoice> kept_choice(const store::SweepRow& sweep, const RunOption
   const auto kept = parse_json(sweep.options_json);
   if (!kept) return fail("the sweep's stored options: " + kept.error().message);
   if (is_rehearsal(sweep.name)) return rehearsal_choice(o.launch, o.rehearse_ranks);
-  LaunchRequest wish = o.launch;
-  if (wish.on.empty()) wish.on = kept->value("launcher", "local");
-  return choose_launcher(dump(kept->value("launch", nlohmann::json::object())), wish);
+  LaunchRequest request = o.launch;
+  if (request.on.empty()) request.on = kept->value("launcher", "local");
+  return choose_launcher(dump(kept->value("launch", nlohmann::json::object())), request);
 }
 
 int resume(Io& io, const RunOptions& o) {
@@ -341,9 +341,9 @@ int resume(Io& io, const RunOptions& o) {
 }  // namespace
 
 Expected<run::RunEnd> run_pending(Io& io, store::Store& store, const std::string& db,
-                                  const store::SweepRow& sweep, const LaunchRequest& wish, bool quiet) {
+                                  const store::SweepRow& sweep, const LaunchRequest& request, bool quiet) {
   RunOptions o;
-  o.where.db = db, o.launch = wish, o.quiet = quiet;
+  o.where.db = db, o.launch = request, o.quiet = quiet;
   const auto choice = kept_choice(sweep, o);
   if (!choice) return tl::unexpected(choice.error());
   return run_sweep(io, store, sweep, *choice, o);

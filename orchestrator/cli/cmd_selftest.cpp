@@ -20,7 +20,7 @@ namespace sweep::cli {
 namespace {
 
 struct SelftestOptions {
-  SelfTestRequest wish;
+  SelfTestRequest request;
   Stage stage;
   i64 ranks_per_node = 0;
   std::vector<std::string> only;
@@ -28,7 +28,7 @@ struct SelftestOptions {
 };
 
 struct Row {
-  ProofTrial trial;
+  SelfTestTrial trial;
   std::optional<Found> found;
   bool good = false;
 };
@@ -104,7 +104,7 @@ void print_json(Io& io, const std::vector<Row>& rows, const std::string& ended) 
   io.out << dump({{"version", kVersion}, {"build", kBuild}, {"strategies", std::move(list)}}) << "\n";
 }
 
-SelfTestResults proofs_of(const std::vector<Row>& rows) {
+SelfTestResults selftest_results_of(const std::vector<Row>& rows) {
   SelfTestResults out;
   const std::string today = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
   for (const Row& row : rows)
@@ -114,7 +114,7 @@ SelfTestResults proofs_of(const std::vector<Row>& rows) {
   return out;
 }
 
-Expected<std::vector<ProofTrial>> wanted_trials(const SelftestOptions& o) {
+Expected<std::vector<SelfTestTrial>> wanted_trials(const SelftestOptions& o) {
   Stage stage = o.stage;
   const auto hardware = shape::find_hardware(stage.hardware);
   if (!hardware) return tl::unexpected(hardware.error());
@@ -122,12 +122,12 @@ Expected<std::vector<ProofTrial>> wanted_trials(const SelftestOptions& o) {
   if (stage.ranks_per_node == 0) stage.ranks_per_node = stage.hardware == "cpu" ? 4 : hardware->gpus_per_node;
   if (stage.backend == "shm" && (stage.nodes > 1 || stage.hardware != "cpu"))
     return fail("--backend shm is for CPU ranks of one node; gloo and nccl go across nodes");
-  std::vector<ProofTrial> out;
+  std::vector<SelfTestTrial> out;
   std::vector<std::string> names;
-  for (auto& proof : proof_trials(stage)) {
-    names.push_back(proof.strategy);
-    if (o.only.empty() || std::find(o.only.begin(), o.only.end(), proof.strategy) != o.only.end())
-      out.push_back(std::move(proof));
+  for (auto& selftest : selftest_trials(stage)) {
+    names.push_back(selftest.strategy);
+    if (o.only.empty() || std::find(o.only.begin(), o.only.end(), selftest.strategy) != o.only.end())
+      out.push_back(std::move(selftest));
   }
   for (const auto& name : o.only)
     if (std::find(names.begin(), names.end(), name) == names.end())
@@ -138,17 +138,17 @@ Expected<std::vector<ProofTrial>> wanted_trials(const SelftestOptions& o) {
 int selftest(Io& io, SelftestOptions o) {
   auto wanted = wanted_trials(o);
   if (!wanted) return refuse(io, wanted.error());
-  if (o.wish.db.empty()) o.wish.db = (state_folder() / "selftest.db").string();
+  if (o.request.db.empty()) o.request.db = (state_folder() / "selftest.db").string();
   std::vector<Trial> trials;
-  for (const auto& proof : *wanted)
-    if (proof.trial) trials.push_back(*proof.trial);
+  for (const auto& selftest : *wanted)
+    if (selftest.trial) trials.push_back(*selftest.trial);
   if (trials.empty()) return refuse(io, {"no strategy can be shown there: " + wanted->front().why});
-  const auto proved = run_proofs(io, o.wish, "selftest", trials);
+  const auto proved = run_selftests(io, o.request, "selftest", trials);
   if (!proved) return refuse(io, proved.error());
   std::vector<Row> rows;
   bool all_good = true;
-  for (auto& proof : *wanted) {
-    Row row{std::move(proof), std::nullopt, false};
+  for (auto& selftest : *wanted) {
+    Row row{std::move(selftest), std::nullopt, false};
     if (row.trial.trial)
       if (const auto found = proved->found.find(trial_id(*row.trial.trial)); found != proved->found.end())
         row.found = found->second;
@@ -158,7 +158,8 @@ int selftest(Io& io, SelftestOptions o) {
   }
   o.json ? print_json(io, rows, proved->why) : print_table(io, rows, proved->why);
   const auto file = state_folder() / "selftest.json";
-  if (auto kept = add_proofs(file, proofs_of(rows)); !kept) return refuse(io, kept.error());
+  if (auto kept = add_selftest_results(file, selftest_results_of(rows)); !kept)
+    return refuse(io, kept.error());
   io.err << fmt::format("kept in {}; `sweep doctor` shows it beside the dates of the project's own tests\n",
                         file.string());
   return all_good ? kAnswered : kUnanswered;
@@ -171,8 +172,8 @@ void add_selftest(Registry r) {
       "selftest",
       "test each parallel strategy on this machine or allocation: parity, bytes, traffic, collectives");
   auto o = std::make_shared<SelftestOptions>();
-  add_proving_options(*c, o->wish);
-  c->add_option("--db", o->wish.db,
+  add_selftest_options(*c, o->request);
+  c->add_option("--db", o->request.db,
                 "database of the test runs; absent: selftest.db in the user's state folder")
       ->type_name("FILE");
   c->add_option("--hardware", o->stage.hardware, "hardware of the ranks, a name of the catalogue")
@@ -187,7 +188,7 @@ void add_selftest(Registry r) {
       ->capture_default_str();
   c->add_option("--only", o->only, "only these strategies, by name, separated by commas")->delimiter(',');
   c->add_flag("--json", o->json, "as JSON");
-  c->add_flag("--quiet", o->wish.quiet, "print no progress, only the table");
+  c->add_flag("--quiet", o->request.quiet, "print no progress, only the table");
   c->callback([r, o] { r.chosen = [r, o] { return selftest(r.io, *o); }; });
 }
 

@@ -26,9 +26,9 @@ struct SimulateOptions {
 // A cluster as large as the run would hold of it.
 Expected<simulate::Assumptions> assumptions(const SimulateOptions& o, const grid::Grid& grid) {
   auto out = o.assumed;
-  LaunchRequest wish;
-  wish.on = "slurm";
-  const auto choice = choose_launcher(grid.launch, wish);
+  LaunchRequest request;
+  request.on = "slurm";
+  const auto choice = choose_launcher(grid.launch, request);
   if (!choice) return tl::unexpected(choice.error());
   const auto slurm = parse_json(choice->settings).and_then([](const nlohmann::json& settings) {
     return launch::slurm_options_from(settings);

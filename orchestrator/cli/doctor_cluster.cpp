@@ -71,14 +71,14 @@ std::string cause_of(const launch::SshShell::CommandResult& said, const std::str
   return line.empty() ? fmt::format("exit code {}", said.code) : line;
 }
 
-std::string rank_there(const SelfTestRequest& wish, const std::string& named) {
+std::string rank_there(const SelfTestRequest& request, const std::string& named) {
   if (!named.empty()) return named;
-  return wish.launch.rank.empty() ? (program_dir() / "sweep-rank").string()
-                                  : std::filesystem::absolute(wish.launch.rank).string();
+  return request.launch.rank.empty() ? (program_dir() / "sweep-rank").string()
+                                     : std::filesystem::absolute(request.launch.rank).string();
 }
-std::string agent_here(const SelfTestRequest& wish) {
-  return wish.launch.agent.empty() ? (program_dir() / "sweep-agent").string()
-                                   : std::filesystem::absolute(wish.launch.agent).string();
+std::string agent_here(const SelfTestRequest& request) {
+  return request.launch.agent.empty() ? (program_dir() / "sweep-agent").string()
+                                      : std::filesystem::absolute(request.launch.agent).string();
 }
 
 // The probe's shell line: the agent that is there, or ours, sent along and removed again.
@@ -111,7 +111,7 @@ Finding no_probe(const launch::SshShell::CommandResult& said, const launch::SshH
           fmt::format("its sweep-agent does not run: {}: {}", cause, way)};
 }
 
-std::vector<Finding> examine_host(const ClusterCheckRequest& wish, const launch::SshOptions& options,
+std::vector<Finding> examine_host(const ClusterCheckRequest& request, const launch::SshOptions& options,
                                   const launch::SshHost& host, const std::string& agent) {
   const auto hand = launch::by_hand(options, host.name);
   const auto reached = ask_host(options, host.name, "echo \"$HOME\"", "", kReach);
@@ -127,7 +127,7 @@ std::vector<Finding> examine_host(const ClusterCheckRequest& wish, const launch:
   std::vector<Finding> out{{host.name + " reach", Health::kGood, "answers"}};
   NodeWants wants;
   wants.node = host.name, wants.version = kVersion, wants.hardware = host.hardware;
-  wants.rank = launch::remote_path(rank_there(wish.proving, host.rank), first_line(reached.out));
+  wants.rank = launch::remote_path(rank_there(request.selftest, host.rank), first_line(reached.out));
   wants.asked_unix_ns = unix_ns_now();
   const auto said = ask_host(options, host.name, probe_line(options, host, wants.rank),
                              host.agent.empty() ? agent : "", kProbe);
@@ -148,12 +148,13 @@ bool any_bad(const std::vector<Finding>& findings) {
   return false;
 }
 
-Expected<void> add_loop(Io& io, const ClusterCheckRequest& wish, i64 nodes, std::vector<Finding>& findings) {
+Expected<void> add_loop(Io& io, const ClusterCheckRequest& request, i64 nodes,
+                        std::vector<Finding>& findings) {
   if (any_bad(findings)) {
     findings.push_back({"loop", Health::kWarning, "skipped until the errors above are fixed"});
     return {};
   }
-  auto loop = examine_loop(io, wish, nodes);
+  auto loop = examine_loop(io, request, nodes);
   if (!loop) return tl::unexpected(loop.error());
   for (auto& finding : *loop) findings.push_back(std::move(finding));
   return {};
@@ -189,13 +190,13 @@ std::vector<Finding> judge_partition(const launch::SlurmOptions& options, i64 no
 }
 
 // The script a run would submit, asked of sbatch without submitting it.
-Finding judge_submission(const ClusterCheckRequest& wish, const launch::SlurmOptions& options) {
-  launch::AllocationRequest request;
-  request.id = "a0001-00000000";
-  request.spool = std::filesystem::absolute(wish.proving.db + ".spool") / request.id;
-  request.nodes = wish.nodes, request.hardware = wish.hardware, request.seconds = 600;
-  const launch::Programs programs{agent_here(wish.proving), rank_there(wish.proving, ""), true};
-  const auto said = launch::slurm_script(request, options, programs).and_then(test_only);
+Finding judge_submission(const ClusterCheckRequest& request, const launch::SlurmOptions& options) {
+  launch::AllocationRequest allocation;
+  allocation.id = "a0001-00000000";
+  allocation.spool = std::filesystem::absolute(request.selftest.db + ".spool") / allocation.id;
+  allocation.nodes = request.nodes, allocation.hardware = request.hardware, allocation.seconds = 600;
+  const launch::Programs programs{agent_here(request.selftest), rank_there(request.selftest, ""), true};
+  const auto said = launch::slurm_script(allocation, options, programs).and_then(test_only);
   if (!said) return {"submission", Health::kBad, said.error().message};
   if (said->ok()) return {"submission", Health::kGood, "sbatch would take it"};
   const std::string line = first_line(said->err + said->out);
@@ -204,11 +205,11 @@ Finding judge_submission(const ClusterCheckRequest& wish, const launch::SlurmOpt
 }
 
 // One task of the agent's probe on each node.
-std::vector<Finding> judge_nodes(const ClusterCheckRequest& wish, const launch::SlurmOptions& options,
+std::vector<Finding> judge_nodes(const ClusterCheckRequest& request, const launch::SlurmOptions& options,
                                  const LaunchChoice& choice) {
-  const auto folder = std::filesystem::absolute(wish.proving.db).parent_path().string();
-  const std::string rank = rank_there(wish.proving, "");
-  std::vector<std::string> words{"srun", fmt::format("--nodes={}", wish.nodes), "--ntasks-per-node=1",
+  const auto folder = std::filesystem::absolute(request.selftest.db).parent_path().string();
+  const std::string rank = rank_there(request.selftest, "");
+  std::vector<std::string> words{"srun", fmt::format("--nodes={}", request.nodes), "--ntasks-per-node=1",
                                  "--quiet", "--mpi=none"};
   if (choice.existing_job > 0) {
     words.push_back(fmt::format("--jobid={}", choice.existing_job));
@@ -216,11 +217,11 @@ std::vector<Finding> judge_nodes(const ClusterCheckRequest& wish, const launch::
   } else {
     words.insert(words.end(), {"--immediate=60", "--time=5", "--job-name=sweep-doctor"});
     auto asks = options.ask;
-    if (const auto own = options.hardware.find(wish.hardware); own != options.hardware.end())
+    if (const auto own = options.hardware.find(request.hardware); own != options.hardware.end())
       for (const auto& [name, value] : own->second) asks[name] = value;
     for (const auto& [name, value] : asks) words.push_back(fmt::format("--{}={}", name, value));
   }
-  for (const auto& word : {agent_here(wish.proving), std::string("--probe"), folder, rank})
+  for (const auto& word : {agent_here(request.selftest), std::string("--probe"), folder, rank})
     words.push_back(word);
   const auto asked = unix_ns_now();
   const auto said = launch::run_alone(words, kSrun);
@@ -231,10 +232,10 @@ std::vector<Finding> judge_nodes(const ClusterCheckRequest& wish, const launch::
              fmt::format("srun of sweep-agent: {}; the program must lie on a filesystem that all nodes "
                          "share, and {} nodes "
                          "must be free within a minute (or stand in an allocation: --jobid)",
-                         said.timed_out ? "no answer in time" : first_line(said.err), wish.nodes)}};
+                         said.timed_out ? "no answer in time" : first_line(said.err), request.nodes)}};
   std::vector<Finding> out;
   for (const auto& probe : answers) {
-    NodeWants wants{text_of(probe, "host"), kVersion, folder, rank, wish.hardware, true, asked, answered};
+    NodeWants wants{text_of(probe, "host"), kVersion, folder, rank, request.hardware, true, asked, answered};
     for (auto& finding : judge_node(probe, wants)) out.push_back(std::move(finding));
   }
   return out;
@@ -242,22 +243,23 @@ std::vector<Finding> judge_nodes(const ClusterCheckRequest& wish, const launch::
 
 }  // namespace
 
-Expected<std::vector<Finding>> examine_ssh(Io& io, const ClusterCheckRequest& wish,
+Expected<std::vector<Finding>> examine_ssh(Io& io, const ClusterCheckRequest& request,
                                            const LaunchChoice& choice) {
   const auto settings = parse_json(choice.settings);
   if (!settings) return tl::unexpected(settings.error());
   const auto options = launch::ssh_options_from(*settings);
   if (!options) return tl::unexpected(options.error());
-  const auto agent = files::read(agent_here(wish.proving), std::size_t{1} << 30);
+  const auto agent = files::read(agent_here(request.selftest), std::size_t{1} << 30);
   if (!agent) return tl::unexpected(agent.error());
   std::vector<Finding> findings;
   for (const auto& host : options->hosts)
-    for (auto& finding : examine_host(wish, *options, host, *agent)) findings.push_back(std::move(finding));
-  SWEEP_TRY(add_loop(io, wish, static_cast<i64>(options->hosts.size()), findings));
+    for (auto& finding : examine_host(request, *options, host, *agent))
+      findings.push_back(std::move(finding));
+  SWEEP_TRY(add_loop(io, request, static_cast<i64>(options->hosts.size()), findings));
   return findings;
 }
 
-Expected<std::vector<Finding>> examine_slurm(Io& io, const ClusterCheckRequest& wish,
+Expected<std::vector<Finding>> examine_slurm(Io& io, const ClusterCheckRequest& request,
                                              const LaunchChoice& choice) {
   const auto settings = parse_json(choice.settings);
   if (!settings) return tl::unexpected(settings.error());
@@ -265,12 +267,12 @@ Expected<std::vector<Finding>> examine_slurm(Io& io, const ClusterCheckRequest& 
   if (!options) return tl::unexpected(options.error());
   std::vector<Finding> findings{judge_controller()};
   if (!any_bad(findings) && choice.existing_job == 0) {
-    for (auto& finding : judge_partition(*options, wish.nodes)) findings.push_back(std::move(finding));
-    findings.push_back(judge_submission(wish, *options));
+    for (auto& finding : judge_partition(*options, request.nodes)) findings.push_back(std::move(finding));
+    findings.push_back(judge_submission(request, *options));
   }
   if (!any_bad(findings))
-    for (auto& finding : judge_nodes(wish, *options, choice)) findings.push_back(std::move(finding));
-  SWEEP_TRY(add_loop(io, wish, wish.nodes, findings));
+    for (auto& finding : judge_nodes(request, *options, choice)) findings.push_back(std::move(finding));
+  SWEEP_TRY(add_loop(io, request, request.nodes, findings));
   return findings;
 }
 

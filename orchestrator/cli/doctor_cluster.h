@@ -10,7 +10,7 @@
 namespace sweep::cli {
 
 struct ClusterCheckRequest {
-  SelfTestRequest proving;       // db: where the user's own database would lie
+  SelfTestRequest selftest;      // db: where the user's own database would lie
   std::string hardware = "cpu";  // of the attempt over the nodes
   i64 nodes = 2;
 };

@@ -14,13 +14,13 @@ namespace {
 constexpr i64 kMostNodes = 8;  // the tiny batch divides over no more
 
 // The strategy of the selftest that spans nodes with one rank each; every collective is run beside it.
-Expected<Trial> loop_trial(const ClusterCheckRequest& wish, i64 nodes) {
+Expected<Trial> loop_trial(const ClusterCheckRequest& request, i64 nodes) {
   i64 spanned = 1;
   while (spanned * 2 <= std::min(nodes, kMostNodes)) spanned *= 2;
   Stage stage;
-  stage.hardware = wish.hardware, stage.nodes = spanned, stage.ranks_per_node = 2;
-  for (const auto& proof : proof_trials(stage))
-    if (proof.strategy == "dp" && proof.trial) return *proof.trial;
+  stage.hardware = request.hardware, stage.nodes = spanned, stage.ranks_per_node = 2;
+  for (const auto& selftest : selftest_trials(stage))
+    if (selftest.strategy == "dp" && selftest.trial) return *selftest.trial;
   return fail("no attempt over the nodes can be made");
 }
 
@@ -106,17 +106,17 @@ Expected<std::vector<Finding>> read_loop(const std::string& db, const Proved& pr
 
 }  // namespace
 
-Expected<std::vector<Finding>> examine_loop(Io& io, const ClusterCheckRequest& wish, i64 nodes) {
-  const auto trial = loop_trial(wish, nodes);
+Expected<std::vector<Finding>> examine_loop(Io& io, const ClusterCheckRequest& request, i64 nodes) {
+  const auto trial = loop_trial(request, nodes);
   if (!trial) return tl::unexpected(trial.error());
-  const auto folder =
-      std::filesystem::absolute(wish.proving.db).parent_path() / fmt::format("sweep-doctor-{}", ::getpid());
-  ClusterCheckRequest own = wish;
-  own.proving.db = (folder / "doctor.db").string();
-  own.proving.quiet = true;
-  own.proving.launch.screen = "show";
-  const auto proved = run_proofs(io, own.proving, "doctor", {*trial});
-  auto findings = proved ? read_loop(own.proving.db, *proved, *trial) : tl::unexpected(proved.error());
+  const auto folder = std::filesystem::absolute(request.selftest.db).parent_path() /
+                      fmt::format("sweep-doctor-{}", ::getpid());
+  ClusterCheckRequest own = request;
+  own.selftest.db = (folder / "doctor.db").string();
+  own.selftest.quiet = true;
+  own.selftest.launch.screen = "show";
+  const auto proved = run_selftests(io, own.selftest, "doctor", {*trial});
+  auto findings = proved ? read_loop(own.selftest.db, *proved, *trial) : tl::unexpected(proved.error());
   std::error_code ec;
   std::filesystem::remove_all(folder, ec);
   return findings;

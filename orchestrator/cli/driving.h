@@ -7,7 +7,7 @@
 namespace sweep::cli {
 
 // Runs what is pending in allocations of its own, until nothing is, by the launcher the sweep has kept unless the
-// wish names another. REQUIRES the lease, which stays with the caller.
+// request names another. REQUIRES the lease, which stays with the caller.
 Expected<run::RunEnd> run_pending(Io&, store::Store&, const std::string& db, const store::SweepRow&,
                                   const LaunchRequest&, bool quiet);
 

@@ -152,22 +152,22 @@ int conclude(Io& io, const exports::Deliveries& done, const Finished& trials, co
 // What both online exports do around their tracker.
 class Connection {
  public:
-  Connection(Io& io, const ExportOptions& o) : io_(io), o_(o), telling_(io) {}
+  Connection(Io& io, const ExportOptions& o) : io_(io), o_(o), printer_(io) {}
 
   Expected<RetryingClient> courier(const std::string& base, exports::Credentials credentials) {
     if (exports::sends_in_the_clear(base) && !credentials.authorization.empty())
-      telling_.note(fmt::format("note: the key travels unencrypted to {}", base));
+      printer_.note(fmt::format("note: the key travels unencrypted to {}", base));
     auto http = exports::Http::make({o_.ca, o_.timeout_s, [this] { return interrupts_.asked(); }},
                                     std::move(credentials));
     if (!http) return tl::unexpected(http.error());
     http_ = std::move(*http);
     return RetryingClient({[this](const exports::Request& request) { return http_->send(request); },
                            [this](double seconds) { return interrupts_.pause(seconds); },
-                           [this](const std::string& sentence) { telling_.note(sentence); }},
+                           [this](const std::string& sentence) { printer_.note(sentence); }},
                           {});
   }
   std::function<void(const std::string&)> note() {
-    return [this](const std::string& sentence) { telling_.note(sentence); };
+    return [this](const std::string& sentence) { printer_.note(sentence); };
   }
 
   int carry(exports::Tracker& tracker, const Finished& trials) {
@@ -180,19 +180,19 @@ class Connection {
     plan.runs = trials.size();
     plan.run = [&](i64 index) { return trials.run(index); };
     plan.progress = [&](const exports::Deliveries&, i64 index) {
-      telling_.progress(index + 1, trials.size());
+      printer_.progress(index + 1, trials.size());
     };
     plan.interrupted = [this] { return interrupts_.asked(); };
     plan.again = o_.again;
     const auto done = exports::deliver(tracker, **journal, *whole, plan);
-    telling_.clear();
+    printer_.clear();
     return done ? conclude(io_, *done, trials, tracker.place()) : refuse(io_, done.error());
   }
 
  private:
   Io& io_;
   const ExportOptions& o_;
-  ProgressPrinter telling_;
+  ProgressPrinter printer_;
   exports::Interrupts interrupts_;
   std::unique_ptr<exports::Http> http_;
 };
@@ -244,7 +244,7 @@ int export_wandb_offline(Io& io, const ExportOptions& o) {
   const exports::WandbOffline writer(o.offline, first_of(o.entity, "WANDB_ENTITY", ""), project);
   exports::Deliveries done;
   exports::Interrupts interrupts;
-  ProgressPrinter telling(io);
+  ProgressPrinter printer(io);
   for (i64 i = 0; i < trials->size(); ++i) {
     if (interrupts.asked()) {
       done.stopped_by = exports::DeliveryError{exports::DeliveryError::kInterrupted, "interrupted"};
@@ -258,9 +258,9 @@ int export_wandb_offline(Io& io, const ExportOptions& o) {
       ++(*written == exports::WandbOffline::Written::kNew         ? done.sent
          : *written == exports::WandbOffline::Written::kUnchanged ? done.unchanged
                                                                   : done.updated);
-    telling.progress(i + 1, trials->size());
+    printer.progress(i + 1, trials->size());
   }
-  telling.clear();
+  printer.clear();
   const int code = conclude(io, done, *trials, o.offline);
   if (done.sent + done.updated > 0)
     io.err << fmt::format("send them from a machine with network: wandb sync {}/offline-run-*\n", o.offline);

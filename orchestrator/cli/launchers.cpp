@@ -25,10 +25,10 @@ namespace sweep::cli {
 
 namespace fs = std::filesystem;
 
-Expected<launch::Programs> programs_for(const LaunchRequest& wish) {
-  launch::Programs out{wish.agent.empty() ? program_dir() / "sweep-agent" : fs::absolute(wish.agent),
-                       wish.rank.empty() ? program_dir() / "sweep-rank" : fs::absolute(wish.rank),
-                       wish.start == "zygote"};
+Expected<launch::Programs> programs_for(const LaunchRequest& request) {
+  launch::Programs out{request.agent.empty() ? program_dir() / "sweep-agent" : fs::absolute(request.agent),
+                       request.rank.empty() ? program_dir() / "sweep-rank" : fs::absolute(request.rank),
+                       request.start == "zygote"};
   for (const auto& program : {out.agent, out.rank})
     if (!fs::exists(program))
       return fail(
@@ -73,7 +73,7 @@ std::set<std::string> partitions_of(const launch::SlurmOptions& options) {
 }
 
 Expected<run::MakeLauncher> slurm_maker(const LaunchChoice& choice, const nlohmann::json& settings,
-                                        const launch::Programs& programs, const LaunchRequest& wish,
+                                        const launch::Programs& programs, const LaunchRequest& request,
                                         run::Settings& s) {
   auto options = launch::slurm_options_from(settings);
   if (!options) return tl::unexpected(options.error());
@@ -86,7 +86,7 @@ Expected<run::MakeLauncher> slurm_maker(const LaunchChoice& choice, const nlohma
   }
   if (choice.existing_job == 0) SWEEP_TRY(know_partitions(*options));
   s.allocate_per_shape = true;
-  if (wish.slots > 0) options->slots = wish.slots;
+  if (request.slots > 0) options->slots = request.slots;
   const auto slots = slots_of(*options);
   if (!slots) return tl::unexpected(slots.error());
   s.slots = *slots;
@@ -201,12 +201,12 @@ Expected<i64> slots_of(const launch::SlurmOptions& options) {
   return options.colocate ? options.slots : 1;
 }
 
-Expected<void> slots_fit(const LaunchChoice& choice, const LaunchRequest& wish,
+Expected<void> slots_fit(const LaunchChoice& choice, const LaunchRequest& request,
                          const std::set<std::string>& hardware) {
   if (choice.on == "local" || choice.on == kRehearsalLauncher) return {};
   auto settings = parse_json(choice.settings);
   if (!settings) return tl::unexpected(settings.error());
-  if (choice.on == "slurm" && wish.slots > 0) (*settings)["slots"] = wish.slots;
+  if (choice.on == "slurm" && request.slots > 0) (*settings)["slots"] = request.slots;
   const auto slots = most_slots(choice, *settings);
   if (!slots) return tl::unexpected(slots.error());
   if (slots->first <= 1) return {};
@@ -260,20 +260,20 @@ std::optional<std::string> ranks_beyond_cores(const LaunchChoice& choice,
                      trials, trials == 1 ? "trial has" : "trials have", most, cpu_cores());
 }
 
-Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchRequest& wish) {
+Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchRequest& request) {
   const auto section = parse_json(launch.empty() ? "{}" : launch);
   if (!section) return tl::unexpected(section.error());
   LaunchChoice choice;
-  choice.on = wish.on;
+  choice.on = request.on;
   if (choice.on.empty()) {
     const auto named = named_by(*section);
     if (!named) return tl::unexpected(named.error());
     const char* inside = std::getenv("SLURM_JOB_ID");
-    const i64 existing_job = wish.job > 0 ? wish.job : inside != nullptr ? std::atoll(inside) : 0;
+    const i64 existing_job = request.job > 0 ? request.job : inside != nullptr ? std::atoll(inside) : 0;
     choice.on = !named->empty() ? *named : existing_job > 0 ? "slurm" : "local";
     if (choice.on == "slurm") choice.existing_job = existing_job;
   } else if (choice.on == "slurm") {
-    choice.existing_job = wish.job;
+    choice.existing_job = request.job;
   }
   const auto site = grid::read_site(grid::site_files());
   if (!site) return tl::unexpected(site.error());
@@ -284,23 +284,23 @@ Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchRe
   return choice;
 }
 
-Expected<run::MakeLauncher> prepare_launcher(const LaunchChoice& choice, const LaunchRequest& wish,
+Expected<run::MakeLauncher> prepare_launcher(const LaunchChoice& choice, const LaunchRequest& request,
                                              run::Settings& s) {
-  auto programs = programs_for(wish);
+  auto programs = programs_for(request);
   if (!programs) return tl::unexpected(programs.error());
   const auto settings = parse_json(choice.settings);
   if (!settings) return tl::unexpected(settings.error());
-  programs->screen = wish.screen.empty() ? settings->value("screen", "") : wish.screen;
+  programs->screen = request.screen.empty() ? settings->value("screen", "") : request.screen;
   s.exclude_slow_hosts = programs->screen == "leave_out";
   s.launcher = choice.on;
-  s.start = wish.start;
+  s.start = request.start;
   s.usd_per_node_hour = choice.usd_per_node_hour;
   s.gpu_hours = smaller_limit(s.gpu_hours, choice.gpu_hours);
   if (choice.on == kRehearsalLauncher) return rehearsal_maker(*programs, s);
-  if (choice.on == "slurm") return slurm_maker(choice, *settings, *programs, wish, s);
+  if (choice.on == "slurm") return slurm_maker(choice, *settings, *programs, request, s);
   if (choice.on == "ssh") return ssh_maker(choice, *settings, *programs, s);
   const i64 gpus = local_resources().gpus;
-  s.slots = wish.slots > 0 ? wish.slots : settings->value("slots", gpus > 0 ? gpus : cpu_cores());
+  s.slots = request.slots > 0 ? request.slots : settings->value("slots", gpus > 0 ? gpus : cpu_cores());
   return local_maker(*programs);
 }
 

@@ -127,8 +127,8 @@ Expected<void> measured_name(const std::string& sweep) {
                           kRehearsalSuffix));
 }
 
-Expected<LaunchChoice> rehearsal_choice(const LaunchRequest& wish, i64 ranks) {
-  const auto programs = programs_for(wish);
+Expected<LaunchChoice> rehearsal_choice(const LaunchRequest& request, i64 ranks) {
+  const auto programs = programs_for(request);
   if (!programs) return tl::unexpected(programs.error());
   if (const auto why = cannot_rehearse(rehearsal_facts(programs->rank), ranks))
     return fail("this machine cannot rehearse: " + *why);

@@ -33,35 +33,35 @@ std::vector<PlanEntry> entries_of(const std::vector<Trial>& trials) {
   return entries;
 }
 
-void append_once(std::vector<std::string>& all, const nlohmann::json& proof, const char* key) {
-  if (!proof.contains(key) || !proof[key].is_array()) return;
-  for (const auto& sentence : proof[key])
+void append_once(std::vector<std::string>& all, const nlohmann::json& answer, const char* key) {
+  if (!answer.contains(key) || !answer[key].is_array()) return;
+  for (const auto& sentence : answer[key])
     if (sentence.is_string() && std::find(all.begin(), all.end(), sentence.get<std::string>()) == all.end())
       all.push_back(sentence.get<std::string>());
 }
 
-void keep_largest(double& kept, const nlohmann::json& proof, const char* key) {
-  const double value = proof.contains(key) && proof[key].is_number() ? proof[key].get<double>() : 1e30;
+void keep_largest(double& kept, const nlohmann::json& answer, const char* key) {
+  const double value = answer.contains(key) && answer[key].is_number() ? answer[key].get<double>() : 1e30;
   kept = std::max(kept, value);  // what is not a number is no small distance
 }
 
 void add_rank(Found& found, const RankRecord& record, bool first) {
   const auto used = parse_json(record.effective);
   const nlohmann::json none = nlohmann::json::object();
-  const nlohmann::json& proof =
+  const nlohmann::json& answer =
       used && used->is_object() && used->contains("proof") ? (*used)["proof"] : none;
   const double before = found.gradient;
-  keep_largest(found.loss, proof, "loss");
-  keep_largest(found.gradient, proof, "gradient");
-  keep_largest(found.value, proof, "value");
-  if (found.gradient > before && proof.contains("worst")) found.worst = text_of(proof, "worst");
-  const bool exact = flag_of(proof, "exact");
+  keep_largest(found.loss, answer, "loss");
+  keep_largest(found.gradient, answer, "gradient");
+  keep_largest(found.value, answer, "value");
+  if (found.gradient > before && answer.contains("worst")) found.worst = text_of(answer, "worst");
+  const bool exact = flag_of(answer, "exact");
   found.bytes_exact = first ? exact : found.bytes_exact && exact;
-  const double peak = number_of(proof, "peak_bytes"), dry = number_of(proof, "dry_bytes");
+  const double peak = number_of(answer, "peak_bytes"), dry = number_of(answer, "dry_bytes");
   if (dry > 0) found.bytes_off = std::max(found.bytes_off, std::abs(peak - dry) / dry);
-  append_once(found.bytes, proof, "bytes");
-  append_once(found.traffic, proof, "traffic");
-  append_once(found.collectives, proof, "collectives");
+  append_once(found.bytes, answer, "bytes");
+  append_once(found.traffic, answer, "traffic");
+  append_once(found.collectives, answer, "collectives");
 }
 
 Expected<std::string> hosts_of(store::Store& store, const std::string& allocation) {
@@ -114,30 +114,31 @@ bool passed(const Found& found, const Tolerance& allowed) {
          found.collectives.empty();
 }
 
-void add_proving_options(CLI::App& c, SelfTestRequest& wish) {
-  c.add_option("--on", wish.launch.on,
+void add_selftest_options(CLI::App& c, SelfTestRequest& request) {
+  c.add_option("--on", request.launch.on,
                "where to run: local, ssh or slurm; absent: as `sweep run` would choose")
       ->check(CLI::IsMember({"local", "slurm", "ssh"}));
-  c.add_option("--grid", wish.grid, "a grid file whose launch section is used")->type_name("FILE");
-  c.add_option("--jobid", wish.launch.job, "use the nodes of this Slurm allocation")
+  c.add_option("--grid", request.grid, "a grid file whose launch section is used")->type_name("FILE");
+  c.add_option("--jobid", request.launch.job, "use the nodes of this Slurm allocation")
       ->check(CLI::PositiveNumber);
-  c.add_option("--start", wish.launch.start, "how ranks start: zygote (forked, fast) or exec")
+  c.add_option("--start", request.launch.start, "how ranks start: zygote (forked, fast) or exec")
       ->check(CLI::IsMember({"zygote", "exec"}))
       ->capture_default_str();
-  c.add_option("--agent", wish.launch.agent, "the sweep-agent program; absent: beside sweep")
+  c.add_option("--agent", request.launch.agent, "the sweep-agent program; absent: beside sweep")
       ->type_name("FILE");
-  c.add_option("--rank", wish.launch.rank, "the sweep-rank program; absent: beside sweep")->type_name("FILE");
+  c.add_option("--rank", request.launch.rank, "the sweep-rank program; absent: beside sweep")
+      ->type_name("FILE");
 }
 
-Expected<Proved> run_proofs(Io& io, const SelfTestRequest& wish, const std::string& name,
-                            const std::vector<Trial>& trials) {
-  const auto section = launch_section_of(wish.grid);
+Expected<Proved> run_selftests(Io& io, const SelfTestRequest& request, const std::string& name,
+                               const std::vector<Trial>& trials) {
+  const auto section = launch_section_of(request.grid);
   if (!section) return tl::unexpected(section.error());
-  const auto choice = choose_launcher(*section, wish.launch);
+  const auto choice = choose_launcher(*section, request.launch);
   if (!choice) return tl::unexpected(choice.error());
   std::error_code ec;
-  std::filesystem::create_directories(std::filesystem::absolute(wish.db).parent_path(), ec);
-  auto store = store::Store::open(wish.db, store::Mode::kReadWrite);
+  std::filesystem::create_directories(std::filesystem::absolute(request.db).parent_path(), ec);
+  auto store = store::Store::open(request.db, store::Mode::kReadWrite);
   if (!store) return tl::unexpected(store.error());
   store::SweepRow wanted;
   wanted.name = name;
@@ -151,7 +152,8 @@ Expected<Proved> run_proofs(Io& io, const SelfTestRequest& wish, const std::stri
   const auto holder = (*store)->take_lease(sweep->id);
   if (!holder) return tl::unexpected(holder.error());
   if (*holder)
-    return fail(fmt::format("the proofs in {} are already under way: {}", wish.db, standing_text(**holder)));
+    return fail(
+        fmt::format("the proofs in {} are already under way: {}", request.db, standing_text(**holder)));
   const auto entries = entries_of(trials);
   const auto counts = (*store)->sync_plan(sweep->id, entries, kMeasure);
   if (!counts) return tl::unexpected(counts.error());
@@ -159,10 +161,10 @@ Expected<Proved> run_proofs(Io& io, const SelfTestRequest& wish, const std::stri
                                  Outcome::kTimeout,     Outcome::kCrash,    Outcome::kInvalid,
                                  Outcome::kUnsupported, Outcome::kNodeLost, Outcome::kCancelled};
   SWEEP_TRY((*store)->reopen(sweep->id, all));
-  LaunchRequest launch = wish.launch;
+  LaunchRequest launch = request.launch;
   launch.on = choice->on;
   if (launch.on == "slurm" && launch.job == 0) launch.job = choice->existing_job;
-  const auto end = run_pending(io, **store, wish.db, *sweep, launch, wish.quiet);
+  const auto end = run_pending(io, **store, request.db, *sweep, launch, request.quiet);
   Proved out;
   for (const PlanEntry& entry : entries) {
     auto found = end ? found_of(**store, sweep->id, entry.id) : tl::unexpected(end.error());

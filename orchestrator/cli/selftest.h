@@ -18,7 +18,7 @@ struct SelfTestRequest {
   std::string grid, db;
   bool quiet = false;
 };
-void add_proving_options(CLI::App& command, SelfTestRequest&);
+void add_selftest_options(CLI::App& command, SelfTestRequest&);
 
 // What all ranks of a trial said: the largest of each distance, and every fault once.
 struct Found {
@@ -42,7 +42,7 @@ struct Proved {
 Expected<std::string> launch_section_of(const std::string& grid);
 
 // Everything is run anew, whatever the database knows.
-Expected<Proved> run_proofs(Io&, const SelfTestRequest&, const std::string& sweep_name,
-                            const std::vector<Trial>& trials);
+Expected<Proved> run_selftests(Io&, const SelfTestRequest&, const std::string& sweep_name,
+                               const std::vector<Trial>& trials);
 
 }  // namespace sweep::cli

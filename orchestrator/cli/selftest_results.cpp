@@ -25,7 +25,7 @@ std::string cell(const Strategy& strategy, std::size_t backend, const SelfTestRe
 
 }  // namespace
 
-Expected<SelfTestResults> read_proofs(const fs::path& file) {
+Expected<SelfTestResults> read_selftest_results(const fs::path& file) {
   std::error_code ec;
   SelfTestResults out;
   if (!fs::exists(file, ec)) return out;
@@ -45,18 +45,18 @@ Expected<SelfTestResults> read_proofs(const fs::path& file) {
   return out;
 }
 
-Expected<void> add_proofs(const fs::path& file, const SelfTestResults& found) {
-  auto all = read_proofs(file);
+Expected<void> add_selftest_results(const fs::path& file, const SelfTestResults& found) {
+  auto all = read_selftest_results(file);
   if (!all) return tl::unexpected(all.error());
-  for (const auto& [key, proof] : found) (*all)[key] = proof;
+  for (const auto& [key, result] : found) (*all)[key] = result;
   nlohmann::json list = nlohmann::json::array();
-  for (const auto& [key, proof] : *all)
+  for (const auto& [key, result] : *all)
     list.push_back({{"strategy", key.first},
                     {"backend", key.second},
-                    {"date", proof.date},
-                    {"passed", proof.passed},
-                    {"where", proof.where},
-                    {"build", proof.build}});
+                    {"date", result.date},
+                    {"passed", result.passed},
+                    {"where", result.where},
+                    {"build", result.build}});
   std::error_code ec;
   fs::create_directories(file.parent_path(), ec);
   if (ec) return fail(fmt::format("{}: {}", file.parent_path().string(), ec.message()));

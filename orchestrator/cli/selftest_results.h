@@ -20,8 +20,8 @@ struct SelfTestResult {
 using SelfTestResults = std::map<std::pair<std::string, std::string>, SelfTestResult>;  // strategy, backend
 
 // An absent file holds none.
-Expected<SelfTestResults> read_proofs(const std::filesystem::path& file);
-Expected<void> add_proofs(const std::filesystem::path& file, const SelfTestResults& found);
+Expected<SelfTestResults> read_selftest_results(const std::filesystem::path& file);
+Expected<void> add_selftest_results(const std::filesystem::path& file, const SelfTestResults& found);
 
 // The table strategy x backend: when the project's tests passed, and what was found here.
 std::string strategy_table(const SelfTestResults& here);

@@ -50,9 +50,9 @@ Expected<launch::CommandResult> test_only(const std::string& script) {
 }
 
 int show_scripts(Io& io, const Planned& planned, const std::string& db) {
-  LaunchRequest wish;
-  wish.on = "slurm";
-  const auto choice = choose_launcher(planned.grid.launch, wish);
+  LaunchRequest request;
+  request.on = "slurm";
+  const auto choice = choose_launcher(planned.grid.launch, request);
   const auto settings = choice.and_then([](const LaunchChoice& c) { return parse_json(c.settings); });
   auto options = settings.and_then([](const nlohmann::json& j) { return launch::slurm_options_from(j); });
   if (!options) return refuse(io, options.error());
@@ -70,13 +70,13 @@ int show_scripts(Io& io, const Planned& planned, const std::string& db) {
   programs.screen = settings->value("screen", "");
   bool taken = true;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    launch::AllocationRequest request;
-    request.id = fmt::format("a{:04}-00000000", i + 1);
-    request.spool = std::filesystem::absolute(db + ".spool") / request.id;
-    request.nodes = wanted[i].nodes, request.hardware = wanted[i].hardware;
-    request.slots = *slots, request.gpus = wanted[i].gpus(*slots);
-    request.seconds = wanted[i].seconds;
-    const auto script = launch::slurm_script(request, *options, programs);
+    launch::AllocationRequest allocation;
+    allocation.id = fmt::format("a{:04}-00000000", i + 1);
+    allocation.spool = std::filesystem::absolute(db + ".spool") / allocation.id;
+    allocation.nodes = wanted[i].nodes, allocation.hardware = wanted[i].hardware;
+    allocation.slots = *slots, allocation.gpus = wanted[i].gpus(*slots);
+    allocation.seconds = wanted[i].seconds;
+    const auto script = launch::slurm_script(allocation, *options, programs);
     if (!script) return refuse(io, script.error());
     io.out << *script << '\n' << std::flush;
     const auto said = test_only(*script);

@@ -94,23 +94,23 @@ Tolerance tolerance_of(const Trial& t) {
   return {};
 }
 
-std::vector<ProofTrial> proof_trials(const Stage& stage) {
-  std::vector<ProofTrial> all;
+std::vector<SelfTestTrial> selftest_trials(const Stage& stage) {
+  std::vector<SelfTestTrial> all;
   const i64 n = std::max<i64>(2, stage.nodes);
   for (const Strategy& strategy : kStrategies) {
-    ProofTrial proof{std::string(strategy.name), tiny(stage), ""};
-    Trial& t = *proof.trial;
+    SelfTestTrial selftest{std::string(strategy.name), tiny(stage), ""};
+    Trial& t = *selftest.trial;
     apply(strategy.name, n, t);
     // The flash kernel of the ring takes half precisions only on a GPU.
     if (strategy.name == "cp_ring" && t.hardware != "cpu") t.precision = "bf16";
     t.gpus_per_node = t.world() / stage.nodes;
     t.grad_accum = t.global_batch_size / t.dp;
     if (t.world() % stage.nodes != 0 || t.gpus_per_node > stage.ranks_per_node) {
-      proof.why = fmt::format("it needs {} ranks on each of {} nodes; {} are offered", t.gpus_per_node,
-                              stage.nodes, stage.ranks_per_node);
-      proof.trial.reset();
+      selftest.why = fmt::format("it needs {} ranks on each of {} nodes; {} are offered", t.gpus_per_node,
+                                 stage.nodes, stage.ranks_per_node);
+      selftest.trial.reset();
     }
-    all.push_back(std::move(proof));
+    all.push_back(std::move(selftest));
   }
   return all;
 }

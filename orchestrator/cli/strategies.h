@@ -38,12 +38,12 @@ struct Stage {  // where strategies are to be shown
   std::string hardware = "cpu", backend = "auto";
   i64 nodes = 1, ranks_per_node = 4;
 };
-struct ProofTrial {
+struct SelfTestTrial {
   std::string strategy;        // its name
   std::optional<Trial> trial;  // workload proof; absent: it cannot be shown there
   std::string why;             // of an absent one, a sentence
 };
 // One for each strategy, in the table's order.
-std::vector<ProofTrial> proof_trials(const Stage&);
+std::vector<SelfTestTrial> selftest_trials(const Stage&);
 
 }  // namespace sweep::cli

@@ -26,11 +26,11 @@ void SimLauncher::start_attempts(Job& job) {
          job.waiting.front().trial.nodes <= job.request.nodes - job.busy) {
     Running next{std::move(job.waiting.front()), {}, clock_.seconds()};
     job.waiting.pop_front();
-    next.fate = fates_.of(next.attempt);
+    next.outcome = outcomes_.of(next.attempt);
     const i64 attempt = next.attempt.id;
     job.busy += next.attempt.trial.nodes;
     say(job, spool::kStarted, {{"attempt", attempt}, {"pids", nlohmann::json::array()}, {"unix_ns", 0}});
-    later(next.fate.start_s + next.fate.steps_s, id,
+    later(next.outcome.start_s + next.outcome.steps_s, id,
           [this, attempt](Job& mine) { attempt_over(mine, attempt, false); });
     job.running.emplace(attempt, std::move(next));
     any = true;
@@ -44,13 +44,13 @@ void SimLauncher::attempt_over(Job& job, i64 attempt, bool cancelled) {
   const Running& over = found.mapped();
   const auto nodes = static_cast<double>(over.attempt.trial.nodes);
   const double took = clock_.seconds() - over.since_s;
-  const bool answered =
-      !cancelled && (over.fate.kind == SimulatedOutcome::kOk || over.fate.kind == SimulatedOutcome::kOom);
+  const bool answered = !cancelled && (over.outcome.kind == SimulatedOutcome::kOk ||
+                                       over.outcome.kind == SimulatedOutcome::kOom);
   job.busy -= over.attempt.trial.nodes;
   ++account_.attempts;
   if (answered) {
-    job.time.start_up += nodes * over.fate.start_s;
-    job.time.trials += nodes * (took - over.fate.start_s);
+    job.time.start_up += nodes * over.outcome.start_s;
+    job.time.trials += nodes * (took - over.outcome.start_s);
   } else {
     job.time.lost += nodes * took;
   }
@@ -67,13 +67,13 @@ void SimLauncher::say(Job& job, std::string_view kind, const nlohmann::json& bod
 // Every rank that measured says so; of a failure its first rank speaks, and the agent has the last word.
 void SimLauncher::testify(Job& job, const Running& over, bool cancelled) {
   const Attempt& attempt = over.attempt;
-  const SimulatedOutcome::Kind kind = over.fate.kind;
+  const SimulatedOutcome::Kind kind = over.outcome.kind;
   RankRecord record;
   record.attempt = attempt.id;
   record.phase = kind == SimulatedOutcome::kOk ? Phase::kDone : Phase::kStep;
   if (kind == SimulatedOutcome::kOk) {
     const i64 world = attempt.trial.world(), steps = std::max<i64>(1, attempt.measure.steps);
-    const auto step_ns = static_cast<i64>(1e9 * over.fate.steps_s / static_cast<double>(steps));
+    const auto step_ns = static_cast<i64>(1e9 * over.outcome.steps_s / static_cast<double>(steps));
     record.outcome = Outcome::kOk;
     for (i64 step = 0; step < steps; ++step)
       record.samples.push_back({0, step, false, step_ns, step_ns, 0, 0, std::nullopt,

@@ -17,11 +17,11 @@ double mean_between(double per_hour) {
 
 }  // namespace
 
-SimLauncher::SimLauncher(SimClock& clock, const Assumptions& assumed, SimulatedOutcomes& fates,
+SimLauncher::SimLauncher(SimClock& clock, const Assumptions& assumed, SimulatedOutcomes& outcomes,
                          Account& account, Sink sink)
     : clock_(clock),
       assumed_(assumed),
-      fates_(fates),
+      outcomes_(outcomes),
       account_(account),
       sink_(std::move(sink)),
       free_(assumed.nodes + assumed.spares) {
@@ -40,7 +40,7 @@ Expected<void> SimLauncher::request(const launch::AllocationRequest& r) {
   Job& job = jobs_[r.id];
   job.request = r;
   job.asked_s = clock_.seconds();
-  later(fates_.wait(assumed_.queue_s), r.id, [this](Job& mine) {
+  later(outcomes_.wait(assumed_.queue_s), r.id, [this](Job& mine) {
     mine.eligible = true;
     start_eligible();
   });
@@ -64,7 +64,7 @@ void SimLauncher::start(Job& job) {
     ++account_.out_of_time;
     end(mine, "TIMEOUT", false, true);
   });
-  later(fates_.wait(mean_between(assumed_.preempted_per_h)), id, [this](Job& mine) {
+  later(outcomes_.wait(mean_between(assumed_.preempted_per_h)), id, [this](Job& mine) {
     ++account_.preempted;
     end(mine, "PREEMPTED", false, true);
   });
@@ -142,7 +142,7 @@ i64 SimLauncher::eligible_nodes() const {
 void SimLauncher::break_nodes() {
   if (!(assumed_.node_mtbf_h > 0)) return;
   const auto nodes = static_cast<double>(assumed_.nodes + assumed_.spares);
-  clock_.after_s(fates_.wait(assumed_.node_mtbf_h * kHour / nodes), [this] {
+  clock_.after_s(outcomes_.wait(assumed_.node_mtbf_h * kHour / nodes), [this] {
     break_one();
     break_nodes();
   });
@@ -150,7 +150,7 @@ void SimLauncher::break_nodes() {
 
 // Any node is as likely as any other: a held one takes its allocation with it.
 void SimLauncher::break_one() {
-  i64 at = fates_.below(assumed_.nodes + assumed_.spares);
+  i64 at = outcomes_.below(assumed_.nodes + assumed_.spares);
   launch::AllocationId hit;
   for (const auto& [id, job] : jobs_) {
     if (!job.started) continue;

@@ -31,7 +31,7 @@ class SimLauncher final : public launch::Launcher {
  private:
   struct Running {
     Attempt attempt;
-    SimulatedOutcome fate;
+    SimulatedOutcome outcome;
     double since_s = 0;
   };
   struct Job {
@@ -67,7 +67,7 @@ class SimLauncher final : public launch::Launcher {
 
   SimClock& clock_;
   const Assumptions& assumed_;
-  SimulatedOutcomes& fates_;
+  SimulatedOutcomes& outcomes_;
   Account& account_;
   Sink sink_;
   Jobs jobs_;

@@ -37,16 +37,17 @@ SimulatedOutcome SimulatedOutcomes::of(const Attempt& attempt) {
   const auto found = predicted_.find(attempt.trial_id);
   const Known known = found != predicted_.end() ? found->second : Known{kStart, kUnpredicted};
   const double slower = std::lognormal_distribution<double>(0, assumed_.spread)(random_);
-  SimulatedOutcome fate{SimulatedOutcome::kOk, known.start_s * slower, known.steps_s * slower};
+  SimulatedOutcome outcome{SimulatedOutcome::kOk, known.start_s * slower, known.steps_s * slower};
   const double draw = 100 * uniform(), part = uniform();
   if (draw < assumed_.oom_percent) {
-    fate.kind = SimulatedOutcome::kOom, fate.steps_s = 0;  // the first step shows it
+    outcome.kind = SimulatedOutcome::kOom, outcome.steps_s = 0;  // the first step shows it
   } else if (draw < assumed_.oom_percent + assumed_.crash_percent) {
-    fate.kind = SimulatedOutcome::kCrash, fate.steps_s *= part;
+    outcome.kind = SimulatedOutcome::kCrash, outcome.steps_s *= part;
   } else if (draw < assumed_.oom_percent + assumed_.crash_percent + assumed_.hang_percent) {
-    fate.kind = SimulatedOutcome::kHang, fate.steps_s = fate.steps_s * part + attempt.deadlines.step_s;
+    outcome.kind = SimulatedOutcome::kHang,
+    outcome.steps_s = outcome.steps_s * part + attempt.deadlines.step_s;
   }
-  return fate;
+  return outcome;
 }
 
 }  // namespace sweep::simulate

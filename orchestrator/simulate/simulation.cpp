@@ -63,13 +63,13 @@ Expected<Forecast> simulate(std::span<const PlanEntry> plan, const MeasurePlan& 
   auto book = open_book(scratch, plan, assumed, measure);
   if (!book) return tl::unexpected(book.error());
   SimClock clock;
-  SimulatedOutcomes fates(assumed, plan, measure);
+  SimulatedOutcomes outcomes(assumed, plan, measure);
   Quiet quiet;
   const auto settings = settings_of(assumed, *book, clock, scratch);
   const auto end = run::run_sweep(
       *book->store, settings,
       [&](boost::asio::io_context&, launch::Launcher::Sink sink) {
-        return std::make_unique<SimLauncher>(clock, assumed, fates, out.account, std::move(sink));
+        return std::make_unique<SimLauncher>(clock, assumed, outcomes, out.account, std::move(sink));
       },
       quiet);
   if (!end) return tl::unexpected(end.error());

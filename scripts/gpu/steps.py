@@ -92,7 +92,10 @@ def parity(check):
     """Loss after training steps: GPU against CPU ranks, same weights and batches."""
     how = "{warmup_steps: 2, steps: 6}"
     base = check.base(128, global_batch_size=4)
-    key = lambda row: json.dumps(axes(row), sort_keys=True)
+
+    def key(row):
+        return json.dumps(axes(row), sort_keys=True)
+
     on_cpu = grids.grid_of("parity-cpu", grids.TINY, {**base, "hardware": "cpu"}, grids.PARITY, how)
     cpu = {key(row): row for row in check.sweeps.run("parity-cpu", on_cpu)}
 

@@ -182,7 +182,7 @@ class PhantomGpuTest(unittest.TestCase):
         self.assertEqual((trial["outcome"], trial["cause_rank"]), ("hang", None), trial)
 
     def test_a_gpu_without_code_is_unsupported(self):
-        v100 = {"name": "Tesla V100-SXM2-16GB", "compute_capability": "7.0"}
+        v100 = {"name": "Tesla V100-SXM2-16GB", "compute_capability": "7.0", "memory_bytes": 16 << 30}
         trial = self.only("{gpus_per_node: [1]}", gpus=1, hardware="v100-16gb", device=v100, precision="fp16", rehearse=False)
         self.assertEqual((trial["outcome"], trial["phase"]), ("unsupported", "init"), trial)
 
@@ -193,7 +193,7 @@ class PhantomGpuTest(unittest.TestCase):
     def refused(self, grid, hardware, gpus=2, device=None):
         """`sweep run` ends before a trial is handed out; its words."""
         file, db = self.folder / "grid.yaml", self.folder / "refused.db"
-        file.write_text(GRID.format(hardware=hardware, grid=grid, precision="bf16"))
+        file.write_text(GRID.format(hardware=hardware, grid=grid, precision="bf16", steps=3, hang=120))
         done = subprocess.run([BIN / "sweep", "run", file, "--db", db], env=self.environment(gpus, device or {}, ""), stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, timeout=400)
         self.assertEqual(done.returncode, 1, done.stderr)

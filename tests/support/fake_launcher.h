@@ -76,9 +76,9 @@ class FakeLauncher : public launch::Launcher {
   }
   Expected<i64> post_attempt(const launch::AllocationId& id, const Attempt& attempt) override {
     if (where_seen != nullptr) (*where_seen)[attempt.trial_id] = id;
-    const FakeOutcome fate = script_(attempt);
-    if (fate == FakeOutcome::kRefusePost) return fail("inbox.jsonl: No space left on device");
-    boost::asio::post(io_, [this, id, attempt, fate] { play(held_[id], attempt, fate); });
+    const FakeOutcome planned = script_(attempt);
+    if (planned == FakeOutcome::kRefusePost) return fail("inbox.jsonl: No space left on device");
+    boost::asio::post(io_, [this, id, attempt, planned] { play(held_[id], attempt, planned); });
     return ++seq_;
   }
   Expected<void> post_cancel(const launch::AllocationId&, i64) override { return {}; }
@@ -153,20 +153,20 @@ class FakeLauncher : public launch::Launcher {
     boost::asio::post(io_, [this, id = r.id] { sink_(launch::Started{id, "fake", 1, seconds_left}); });
   }
 
-  void play(Held& held, const Attempt& attempt, FakeOutcome fate) {
-    if (!held.alive || fate == FakeOutcome::kHold) return;
-    if (fate == FakeOutcome::kLoseAllocation)
+  void play(Held& held, const Attempt& attempt, FakeOutcome planned) {
+    if (!held.alive || planned == FakeOutcome::kHold) return;
+    if (planned == FakeOutcome::kLoseAllocation)
       return end(held, "the agent was killed by signal 9", true, false);
-    if (fate == FakeOutcome::kPreempt) return end(held, "PREEMPTED", false, true);
-    if (fate == FakeOutcome::kGiveBack) return give_back(held, attempt);
+    if (planned == FakeOutcome::kPreempt) return end(held, "PREEMPTED", false, true);
+    if (planned == FakeOutcome::kGiveBack) return give_back(held, attempt);
     RankRecord record;
     record.attempt = attempt.id;
-    record.outcome = fate == FakeOutcome::kOk    ? Outcome::kOk
-                     : fate == FakeOutcome::kOom ? Outcome::kOom
-                                                 : Outcome::kCrash;
-    if (fate == FakeOutcome::kOom) record.oom_kind = OomKind::kDevice;
-    record.phase = fate == FakeOutcome::kOk ? Phase::kDone : Phase::kStep;
-    record.message = fate == FakeOutcome::kOk ? "" : "scripted";
+    record.outcome = planned == FakeOutcome::kOk    ? Outcome::kOk
+                     : planned == FakeOutcome::kOom ? Outcome::kOom
+                                                    : Outcome::kCrash;
+    if (planned == FakeOutcome::kOom) record.oom_kind = OomKind::kDevice;
+    record.phase = planned == FakeOutcome::kOk ? Phase::kDone : Phase::kStep;
+    record.message = planned == FakeOutcome::kOk ? "" : "scripted";
     for (i64 step = 0; step < attempt.measure.warmup_steps + attempt.measure.steps; ++step)
       record.samples.push_back({0, step, step < attempt.measure.warmup_steps, 1000000, 400000, 500000, 100000,
                                 std::nullopt, 128, 5.0 - 0.1 * static_cast<double>(step), 0});
@@ -175,9 +175,9 @@ class FakeLauncher : public launch::Launcher {
     exit.exit_code = 0;
     AttemptEnd last;
     last.attempt = attempt.id;
-    last.cause = fate == FakeOutcome::kOk ? "done" : "rank_failed";
-    last.clean = fate != FakeOutcome::kDirty;
-    if (fate == FakeOutcome::kDirty) last.cleanup_failure = "process 7 survived SIGKILL";
+    last.cause = planned == FakeOutcome::kOk ? "done" : "rank_failed";
+    last.clean = planned != FakeOutcome::kDirty;
+    if (planned == FakeOutcome::kDirty) last.cleanup_failure = "process 7 survived SIGKILL";
     say(held, spool::kRankRecord, to_json(record));
     for (i64 rank = 0; rank < attempt.trial.world(); ++rank) {
       record.rank = exit.rank = rank;

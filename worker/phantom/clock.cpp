@@ -69,15 +69,11 @@ Ns Clocks::work(Ns host) {
 // The time from `begin` to `end` is busy, once where streams overlap.
 void Clocks::finish(Stream& stream, Ns begin, Ns end) {
   stream.now = end;
-  Busy& busy = busy_[static_cast<std::size_t>(stream.device)];
-  if (end > busy.until) {
-    const Ns more = end - std::max(begin, busy.until);
-    busy.total += more;
-    counters().busy_ns += more;
-    busy.until = end;
-  }
+  BusyTime& busy = busy_[static_cast<std::size_t>(stream.device)];
+  counters().busy_ns += busy.add(begin, end);
   counters().device_ns = std::max<Ns>(counters().device_ns, end);
-  if (Node* node = Node::open()) node->report_time(stream.device, busy.total, std::max(busy.until, host_));
+  if (Node* node = Node::open())
+    node->report_time(stream.device, busy.total(), std::max<Ns>(busy.until(), host_));
 }
 
 void Clocks::add(Stream& stream, Work work, Ns host_cost) {

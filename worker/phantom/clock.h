@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "worker/phantom/busy_time.h"
 #include "worker/phantom/description.h"
 
 namespace sweep::phantom {
@@ -85,9 +86,6 @@ class Clocks {
   void watch();  // begins the thread that answers peers while the program does other things
 
  private:
-  struct Busy {
-    Ns total = 0, until = 0;
-  };
   void push(std::unique_lock<std::mutex>& lock, Stream& stream, Work work);
   bool advance(std::unique_lock<std::mutex>& lock, Stream& stream);
   Ns work(Ns host);  // of the host; its clock afterwards
@@ -96,7 +94,7 @@ class Clocks {
   std::mutex mutex_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<Stream*> default_, pending_;
-  std::vector<Busy> busy_ = std::vector<Busy>(16);
+  std::vector<BusyTime> busy_ = std::vector<BusyTime>(16);
   Ns host_ = 0;
   int patience_ms_ = 5000;  // left for answers that depend on peers which have not come
   bool watched_ = false;

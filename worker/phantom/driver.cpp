@@ -154,16 +154,6 @@ PHANTOM_API CUresult cuCtxPopCurrent_v2(CUcontext* context) {
   return cuCtxGetCurrent(context);
 }
 
-// Triton links these two to size the buffer of device-side printf; no phantom kernel prints.
-PHANTOM_API CUresult cuCtxSetLimit(CUlimit, std::size_t) {
-  return CUDA_SUCCESS;
-}
-
-PHANTOM_API CUresult cuCtxGetLimit(std::size_t* value, CUlimit) {
-  *value = std::size_t{1} << 20;
-  return CUDA_SUCCESS;
-}
-
 PHANTOM_API CUresult cuCtxGetDevice(CUdevice* device) {
   *device = current_ordinal();
   return CUDA_SUCCESS;

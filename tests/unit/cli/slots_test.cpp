@@ -10,9 +10,9 @@ std::string refusal(const std::string& on, const std::string& settings, const st
                     i64 slots = 0) {
   LaunchChoice choice;
   choice.on = on, choice.settings = settings;
-  LaunchRequest wish;
-  wish.slots = slots;
-  const auto fits = slots_fit(choice, wish, {hardware});
+  LaunchRequest request;
+  request.slots = slots;
+  const auto fits = slots_fit(choice, request, {hardware});
   return fits ? "" : fits.error().message;
 }
 

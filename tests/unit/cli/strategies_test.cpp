@@ -36,7 +36,7 @@ TEST(Strategies, EachCanBeLaidOutOnOneNodeAndOverTwoAndFour) {
   for (const i64 nodes : {1, 2, 4}) {
     Stage stage;
     stage.nodes = nodes;
-    for (const auto& proof : proof_trials(stage)) {
+    for (const auto& proof : selftest_trials(stage)) {
       ASSERT_TRUE(proof.trial) << proof.strategy << ": " << proof.why;
       const Trial& t = *proof.trial;
       const auto dims = shape::ParallelDims::make(t);
@@ -53,17 +53,17 @@ TEST(Strategies, EachCanBeLaidOutOnOneNodeAndOverTwoAndFour) {
 TEST(Strategies, TooFewRanksAreSaidNotHidden) {
   Stage stage;
   stage.ranks_per_node = 2;
-  for (const auto& proof : proof_trials(stage))
+  for (const auto& proof : selftest_trials(stage))
     EXPECT_EQ(proof.trial.has_value(), proof.strategy != "hybrid") << proof.strategy << proof.why;
 }
 
 TEST(Strategies, ALaterProofReplacesWhatItRanAgainAndNothingElse) {
   const auto folder = std::filesystem::temp_directory_path() / ("sweep-proofs-" + std::to_string(::getpid()));
   const auto file = folder / "deep" / "selftest.json";
-  ASSERT_TRUE(add_proofs(file, {{{"tp", "shm"}, {"2026-01-01", true, "n1", "b"}},
-                                {{"dp", "shm"}, {"2026-01-01", true, "n1", "b"}}}));
-  ASSERT_TRUE(add_proofs(file, {{{"tp", "shm"}, {"2026-02-02", false, "n2", "b"}}}));
-  const auto read = read_proofs(file);
+  ASSERT_TRUE(add_selftest_results(file, {{{"tp", "shm"}, {"2026-01-01", true, "n1", "b"}},
+                                          {{"dp", "shm"}, {"2026-01-01", true, "n1", "b"}}}));
+  ASSERT_TRUE(add_selftest_results(file, {{{"tp", "shm"}, {"2026-02-02", false, "n2", "b"}}}));
+  const auto read = read_selftest_results(file);
   ASSERT_TRUE(read);
   EXPECT_EQ(read->size(), 2u);
   const std::string table = strategy_table(*read);
@@ -71,7 +71,7 @@ TEST(Strategies, ALaterProofReplacesWhatItRanAgainAndNothingElse) {
   EXPECT_NE(table.find("passed here 2026-01-01"), std::string::npos);
   EXPECT_NE(table.find("never run"), std::string::npos);
   std::ofstream(file) << "not json";
-  EXPECT_FALSE(read_proofs(file));
+  EXPECT_FALSE(read_selftest_results(file));
   std::filesystem::remove_all(folder);
 }
 
