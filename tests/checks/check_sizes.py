@@ -135,6 +135,31 @@ def cpp_classes(text):
         yield CppClass(name, methods, members)
 
 
+def counts_right():
+    """A class of 3 methods and 4 members, with all that must not be counted."""
+    text = """
+class Sample final : public Base {
+ public:
+  explicit Sample(int a) : a_(a) {}
+  ~Sample() override;
+  bool operator==(const Sample&) const = default;
+  void one(std::string b = {}, std::function<void(int)> c = {});
+  template <class T>
+  T two() const { if (a_) { return {}; } return {}; }
+  virtual std::map<int, std::pair<int, int>> three() = 0;
+  static constexpr int kNone = 0;
+ private:
+  enum class Kind { kOne, kTwo };
+  struct Inner { int x = 0, y = 0; };
+  using Call = std::function<void()>;
+  int a_ = f(1, 2), b_{};
+  std::function<void(int, int)> c_;
+  std::array<char, 4> d_{};
+};
+"""
+    return CppClass("Sample", 3, 4) in cpp_classes(text)
+
+
 def class_problems(shown, text):
     for each in cpp_classes(text):
         allowed = CLASS_EXCEPTIONS.get(f"{shown}:{each.name}", (MAX_METHODS, MAX_MEMBERS, ""))
@@ -182,6 +207,8 @@ def main():
             continue  # not a source
         looked_at += 1
         problems += problems_of(path, text)
+    if not counts_right():
+        problems.append("the check miscounts the class that it makes")
     sources.finish(problems, looked_at)
 
 

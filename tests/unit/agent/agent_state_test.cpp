@@ -31,7 +31,8 @@ TEST(AgentState, EveryPairOfStateAndEvent) {
     for (const E event : kEvents) {
       const auto move = kMoves.find({state, event});
       const S expected = move == kMoves.end() ? state : move->second;
-      EXPECT_EQ(next(state, event), expected) << to_string(state) << " and event " << static_cast<int>(event);
+      EXPECT_EQ(next(state, event), expected)
+          << "state " << static_cast<int>(state) << " and event " << static_cast<int>(event);
       ++pairs;
       moves += next(state, event) != state;
     }

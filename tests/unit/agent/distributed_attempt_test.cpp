@@ -1,8 +1,9 @@
 // Spread: one attempt of several parts: what is passed on, who is told of trouble, and one closing word of all.
+#include "worker/agent/node/distributed_attempt.h"
+
 #include <gtest/gtest.h>
 
 #include "schema/spool.h"
-#include "worker/agent/node/distributed_attempt.h"
 
 namespace sweep::agent {
 namespace {

@@ -67,7 +67,7 @@ class NodeWatch {
 };
 
 // The cores of one slot of several, of those this process may use: numbers with commas; empty: there are fewer
-// cores than slots, and nobody has any alone.
+// cores than slots, and no slot has any alone.
 std::string cores_of_slot(i64 slot, i64 slots);
 
 }  // namespace sweep::agent

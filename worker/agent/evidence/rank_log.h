@@ -17,7 +17,7 @@ class RankLog {
  public:
   RankLog(std::filesystem::path file, i64 limit_bytes);
   void look();     // while the rank runs; cheap when the file is small
-  void compact();  // once nobody writes any more
+  void compact();  // REQUIRES: the rank has ended.
   std::string tail(
       std::size_t max_bytes = 4096) const;  // valid UTF-8, from the start of a line where possible
 

@@ -1,5 +1,5 @@
 // Watchdog: decides from heartbeats alone whether an attempt hangs. Pure: it is told what was seen and when,
-// and knows no process, file or clock. Time in which nobody looked (a paused machine, a stopped agent) counts
+// and knows no process, file or clock. Time without a look (a paused machine, a stopped agent) counts
 // as one look at most.
 #pragma once
 #include <optional>
@@ -23,7 +23,7 @@ struct Heartbeat {
 
 class Watchdog {
  public:
-  enum class Verdict { kHang, kTimeout, kLingers };  // kLingers: it has testified and does not exit
+  enum class Verdict { kHang, kTimeout, kLingers };  // kLingers: it has written its record and does not exit
   struct Finding {
     Verdict verdict;
     i64 rank = 0;
@@ -34,9 +34,9 @@ class Watchdog {
   Watchdog(const Deadlines& deadlines, std::vector<i64> names);
   Watchdog(const Deadlines& deadlines, i64 ranks);  // called 0 to ranks - 1
   // REQUIRES: one heartbeat per rank; now_s never goes back. Of several ranks past their deadline it names one
-  // that waits for nobody, or else one that is silent for half its time and waits for nobody: the others wait for it.
+  // that waits for no other, or else one that is silent for half its time and waits for no other: the others wait for it.
   std::optional<Finding> look(const std::vector<Heartbeat>& seen, double now_s);
-  // The silence so far counts for nothing: whoever is waited for had not begun.
+  // The silence so far counts for nothing: the rank that is waited for had not begun.
   void excuse();
   double idle_s(i64 index) const { return ranks_[static_cast<std::size_t>(index)].idle_s; }
 

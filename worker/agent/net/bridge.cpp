@@ -39,7 +39,7 @@ class Bridge {
         beat_s_ = steady_s();
         send({{{"beat", 1}}, {}});
       }
-      if (steady_s() - heard_s_ > kSilence) return 3;  // the connection is dead and nobody said so
+      if (steady_s() - heard_s_ > kSilence) return 3;  // the connection is dead without having been closed
     }
     return code_;
   }
@@ -127,7 +127,7 @@ class Bridge {
   const fs::path spool_;
   const int in_, out_;
   FrameReader reader_;
-  std::optional<std::uint64_t> offset_;  // none: nobody has attached yet
+  std::optional<std::uint64_t> offset_;  // none: no orchestrator has attached yet
   double heard_s_ = 0, beat_s_ = 0, lives_s_ = 0;
   bool open_ = true;
   int code_ = 0;

@@ -13,7 +13,7 @@ namespace sweep::agent {
 namespace {
 
 using boost::asio::ip::tcp;
-constexpr std::size_t kLongestHello = 4096, kMostStrangers = 64, kMostRefusals = 256;
+constexpr std::size_t kLongestHello = 4096, kMostUnproven = 64, kMostRefusals = 256;
 constexpr auto kNoHello =
     "its first words are no frame of at most 4096 bytes";  // never the caller's own numbers
 constexpr auto kSpeakWithin = std::chrono::seconds(5);
@@ -71,7 +71,7 @@ void HeadServer::accept() {
 // Ours speak at once: where too many have proven nothing, the one that has been silent longest goes.
 void HeadServer::receive(const std::shared_ptr<Caller>& caller) {
   callers_.push_back(caller);
-  if (callers_.size() > kMostStrangers + static_cast<std::size_t>(nodes_))
+  if (callers_.size() > kMostUnproven + static_cast<std::size_t>(nodes_))
     refuse(callers_.front(), "too many connections that have proven nothing");
   caller->timer.expires_after(kSpeakWithin);
   caller->timer.async_wait([this, caller](const boost::system::error_code& late) {

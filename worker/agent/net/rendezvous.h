@@ -21,7 +21,7 @@ class RendezvousFolder {
   int lock_ = -1;
 };
 
-// A folder that is ours alone, made where it is missing: somebody else's of the same name is not used.
+// A folder that is ours alone, made where it is missing: another user's folder of the same name is not used.
 bool private_folder(const std::filesystem::path& path);
 
 // Removes the folders in `home` whose owner is dead: its lock is free. One without a lock file is left alone, since

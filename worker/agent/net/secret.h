@@ -30,6 +30,6 @@ class Secret {
   std::array<unsigned char, 32> bytes_{};
 };
 
-std::string new_challenge();  // 64 hexadecimal digits nobody can guess
+std::string new_challenge();  // 64 random hexadecimal digits
 
 }  // namespace sweep::agent

@@ -96,7 +96,7 @@ void Agent::check_limits() {
     if (const auto reason = limits_.exceeded(activity, steady_s())) stop(*reason, "agent_stopping", false);
   }
   if (!limits_.mailbox_lost(mailbox_.gone())) return;
-  spdlog::error("{} is gone or was cut: somebody changed the folder while it was in use",
+  spdlog::error("{} is gone or was cut: the folder was changed while it was in use",
                 spool::outbox(options_.spool).string());
   stop("mailbox gone", "agent_stopping", true);
 }

@@ -1,5 +1,7 @@
 #include "worker/agent/node/agent_state.h"
 
+#include <utility>
+
 namespace sweep::agent {
 
 AgentState next(AgentState state, AgentEvent event) {
@@ -18,26 +20,6 @@ AgentState next(AgentState state, AgentEvent event) {
       return state == AgentState::kFlushing ? AgentState::kLeft : state;
   }
   return state;
-}
-
-std::string_view to_string(AgentState state) {
-  switch (state) {
-    case AgentState::kJoining:
-      return "joining";
-    case AgentState::kScreening:
-      return "screening";
-    case AgentState::kServing:
-      return "serving";
-    case AgentState::kFinishing:
-      return "finishing";
-    case AgentState::kLeaving:
-      return "leaving";
-    case AgentState::kFlushing:
-      return "flushing";
-    case AgentState::kLeft:
-      return "left";
-  }
-  return "";
 }
 
 bool AgentLife::apply(AgentEvent event) {

@@ -39,7 +39,6 @@ enum class AgentState {
 enum class AgentEvent { kScreen, kServe, kFinish, kLeave, kByeSent, kClose };
 
 AgentState next(AgentState state, AgentEvent event);
-std::string_view to_string(AgentState state);
 
 class AgentLife {
  public:

@@ -1,4 +1,4 @@
-// Folders, pages and testimonies of an attempt.
+// Folders, pages and records of an attempt.
 #include "worker/agent/node/attempt_files.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
-// AttemptFiles: the folder of one attempt in the spool, with the files of this node's ranks in it, and its
-// rendezvous folder on memory. It makes them before ranks start, maps the heartbeat pages, reads the testimonies, and removes the rendezvous folder when
-// it goes.
+// AttemptFiles: the folder of one attempt in the spool, with the files of this node's ranks in it, and its rendezvous
+// folder in memory. It makes them before ranks start, maps the heartbeat pages, reads the records, and removes the
+// rendezvous folder when it is destroyed.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -28,7 +28,7 @@ class AttemptFiles {
   const std::filesystem::path& dir() const { return dir_; }
   const std::filesystem::path& rendezvous() const { return rendezvous_; }
   Heartbeat heartbeat(i64 index) const;  // of this node's ranks, counted from 0
-  // The rank's testimony, checked to be its own; none: it left none. Damage is an error.
+  // The rank's record, checked to be of that rank; none: it wrote none. Damage is an error.
   Expected<std::optional<RankRecord>> record(i64 rank) const;
   void remove_rendezvous();
 

@@ -1,4 +1,4 @@
-// What an AttemptRun says: evidence of a hang, the ranks' testimonies, their ends, the closing word.
+// What an AttemptRun reports: evidence of a hang, the ranks' records, their exits, and the AttemptEnd.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/wait.h>
@@ -61,7 +61,7 @@ nlohmann::json AttemptRun::collect_evidence() const {
   return out;
 }
 
-void AttemptRun::relay_testimony() {
+void AttemptRun::send_records() {
   for (std::size_t i = 0; files_ && i < ranks_.size(); ++i) {
     auto record = files_->record(world_rank(i));
     if (!record) {
@@ -117,7 +117,7 @@ void AttemptRun::finish() {
   stage_ = Stage::kFinished;
   for (const Rank& rank : ranks_)
     if (rank.log) rank.log->compact();
-  relay_testimony();
+  send_records();
   send_exits();
   AttemptEnd out;
   out.attempt = attempt_.id;

@@ -22,8 +22,9 @@ namespace sweep::agent {
 namespace {
 constexpr auto kWatchTick = std::chrono::milliseconds(50);
 constexpr auto kSweepTick = std::chrono::milliseconds(5);
-constexpr double kHungGrace = 1.0;   // seconds between SIGTERM and SIGKILL, at most, after a hang
-constexpr double kTestimony = 1.0;   // seconds the peers of a failed rank get
+constexpr double kHungGrace = 1.0;  // seconds between SIGTERM and SIGKILL, at most, after a hang
+// Seconds that the peers of a failed rank have for writing their records.
+constexpr double kRecordsWithin = 1.0;
 constexpr double kSweepLimit = 5.0;  // seconds after SIGKILL before a survivor taints the node
 
 std::vector<i64> ranks_of(const NodePart& part) {
@@ -238,7 +239,7 @@ bool AttemptRun::failed(const Rank& rank, i64 index) const {
 void AttemptRun::advance() {
   if (stage_ == Stage::kStarting && past_deadline()) {
     start_error_ = fmt::format("the ranks were not started within {:.1f} s", attempt_.deadlines.startup_s);
-    zygote_failed_ = true;  // an exec does not wait for anybody
+    zygote_failed_ = true;  // an exec needs no zygote
     if (context_.zygote.pid() > 0) ::kill(context_.zygote.pid(), SIGKILL);
     set_cause("start_failed");
     terminate();
@@ -247,19 +248,19 @@ void AttemptRun::advance() {
     for (std::size_t i = 0; i < ranks_.size(); ++i)
       if (failed(ranks_[i], static_cast<i64>(i))) {
         set_cause("rank_failed", collect_evidence());
-        stage_ = Stage::kTestifying;
-        set_deadline(kTestimony);
+        stage_ = Stage::kAwaitingRecords;
+        set_deadline(kRecordsWithin);
         break;
       }
   }
   if (stage_ == Stage::kAsking && (past_deadline() || all_ended() || answered())) give_up();
   const bool before_sweep =
-      stage_ == Stage::kRunning || stage_ == Stage::kTestifying || stage_ == Stage::kTerminating;
+      stage_ == Stage::kRunning || stage_ == Stage::kAwaitingRecords || stage_ == Stage::kTerminating;
   if (before_sweep && all_ended()) {
     stage_ = Stage::kSweeping;
     set_deadline(kSweepLimit);
     arm();
-  } else if (stage_ == Stage::kTestifying && past_deadline()) {
+  } else if (stage_ == Stage::kAwaitingRecords && past_deadline()) {
     terminate();
   } else if (stage_ == Stage::kTerminating && past_deadline()) {
     stage_ = Stage::kSweeping;
@@ -296,8 +297,8 @@ void AttemptRun::peer_ended(const std::string& cause) {
   if (stage_ > Stage::kRunning || !cause_.empty()) return;
   if (cause == "rank_failed" && stage_ == Stage::kRunning) {
     set_cause(cause, collect_evidence());
-    stage_ = Stage::kTestifying;
-    return set_deadline(kTestimony);
+    stage_ = Stage::kAwaitingRecords;
+    return set_deadline(kRecordsWithin);
   }
   ask_ranks(cause, nlohmann::json::object());
 }
@@ -367,7 +368,7 @@ void AttemptRun::set_cause(const std::string& cause, nlohmann::json evidence) {
   if (!cause_.empty()) return;  // the first one is the cause
   cause_ = cause;
   evidence_ = std::move(evidence);
-  // Whether a failed start is final is known later; the closing word says it then.
+  // Whether a failed start is final is known later; the AttemptEnd says it then.
   if (!part_.whole && cause != "start_failed")
     context_.host.send(kTrouble, {{"attempt", attempt_.id}, {"cause", cause}});
 }

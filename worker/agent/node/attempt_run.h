@@ -2,7 +2,7 @@
 // the peers of a failed rank time to write their records, ends what does not end, checks that nothing is left, and
 // sends the records. It never computes. REQUIRES: used on the event loop only; `finished` is called exactly once.
 //
-//   starting -> running -> asking or testifying -> terminating -> sweeping -> finished   (any of them may be skipped)
+//   starting -> running -> asking or awaiting records -> terminating -> sweeping -> finished   (any of them may be skipped)
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -79,7 +79,7 @@ class AttemptRun {
   bool starting() const { return stage_ == Stage::kStarting; }
 
  private:
-  enum class Stage { kStarting, kRunning, kAsking, kTestifying, kTerminating, kSweeping, kFinished };
+  enum class Stage { kStarting, kRunning, kAsking, kAwaitingRecords, kTerminating, kSweeping, kFinished };
   struct Rank {
     pid_t pid = 0;        // 0: not started
     i64 outside_pid = 0;  // as seen from outside the PID namespace
@@ -114,7 +114,7 @@ class AttemptRun {
   bool may_start_again();
   std::vector<std::string> kill_leftovers();
   void finish();
-  void relay_testimony();
+  void send_records();
   void send_exits();
   std::vector<GpuError> gpu_errors();
   nlohmann::json collect_evidence() const;

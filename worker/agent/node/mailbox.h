@@ -23,7 +23,8 @@ class Mailbox final : public RecordSink {
   void send(std::string_view kind, nlohmann::json body) override;
   bool flush();  // tries the kept lines again; true: none is kept
   bool backlog() const { return !kept_.empty(); }
-  bool gone() const { return writer_.displaced(); }  // somebody took the folder away
+  // The folder was removed or replaced, or the outbox was cut.
+  bool gone() const { return writer_.displaced(); }
 
  private:
   struct Kept {

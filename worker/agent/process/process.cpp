@@ -64,7 +64,7 @@ Expected<void> mark_self(const Options& options, const std::optional<Join>& join
 
 Expected<void> lock_spool(const Options& options) {
   const auto path = spool::agent_lock(options.spool, options.node);
-  // Whoever may open it could hold it, and keep our agents from starting.
+  // A user who may open it could lock it and keep our agents from starting.
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return fail(fmt::format("{}: {}", path.string(), std::strerror(errno)));
   const auto deadline = std::chrono::steady_clock::now() + kForTheLast;

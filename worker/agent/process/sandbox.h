@@ -1,7 +1,7 @@
 // Sandbox: splits the agent in two processes, so that nothing of an allocation outlives it. The outer one
-// only watches: it forwards signals, ends the inner one when the orchestrator is gone or when it stands
-// still, and cleans up after it. The inner one is the agent. Where the system allows it (root, or an unprivileged user namespace) the
-// inner one is the init of a new PID namespace, which the kernel ends whole, whichever of the two is killed.
+// only watches: it forwards signals, ends the inner one when the orchestrator is gone or when it hangs, and cleans up
+// after it. The inner one is the agent. Where the system allows it (root, or an unprivileged user namespace) the
+// inner one is the init of a new PID namespace: the kernel ends all of it when either of the two is killed.
 // Where it does not, ranks die by PDEATHSIG and the outer one, a subreaper too, ends what carries the
 // allocation's mark (schema/attempt_token.h).
 #pragma once
@@ -28,7 +28,7 @@ Expected<SandboxInfo> enter_sandbox(const Options&);
 // The inner process's event loop moves. Once it has said so, a silence of Options::stall_limit_s ends it.
 void beat(const SandboxInfo&);
 
-// The pid of a child of this process as it is seen from outside the enclosure.
+// The pid of a child of this process as it is seen from outside the sandbox.
 i64 outside_pid(const SandboxInfo&, pid_t pid);
 
 }  // namespace sweep::agent

@@ -126,7 +126,7 @@ Expected<pid_t> spawn_anchor() {
     if (::getppid() != agent) ::_exit(0);
     while (true) ::pause();
   }
-  ::setpgid(pid, pid);  // whoever is first
+  ::setpgid(pid, pid);  // parent and child both set it; the first one wins
   return pid;
 }
 

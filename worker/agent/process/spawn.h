@@ -23,7 +23,7 @@ struct Spawn {
 Expected<pid_t> spawn(const Spawn&);
 
 // An anchor: a child that only sleeps, ignores SIGTERM and leads a new process group. As long as it is not
-// reaped, its group exists and the number of the group belongs to nobody else.
+// reaped, its group exists and the number of the group belongs to no other process.
 Expected<pid_t> spawn_anchor();
 
 int pidfd_open(pid_t pid);  // -1: errno says why

@@ -46,7 +46,7 @@ class Zygote {
   pid_t pid_ = 0;
   bool ready_ = false, stopped_ = false;
   int deaths_ = 0;             // in a row, none of them after a rank was forked
-  std::uint64_t life_ = 0;     // of which process a late completion speaks
+  std::uint64_t life_ = 0;     // which process a late completion belongs to
   std::deque<Request> asked_;  // the front one was sent when in_flight_
   bool in_flight_ = false;
   std::array<char, 65536> buffer_{};
