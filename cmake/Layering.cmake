@@ -41,12 +41,12 @@ set(SWEEP_HOME_sweep_torch comm model kernels optim parallel step rank phantom)
 set(SWEEP_FUZZED base schema shape grid ingest import)
 set(SWEEP_FUZZED_OPTIONS -fsanitize=fuzzer-no-link -O1)
 
-# sweep_room(<name> [FOLDERS c d ...] [ROOMS a b ...] [LIBS x y ...]): a static library sweep_<name> from every *.cpp of the current folder
-# and of FOLDERS below it, except main.cpp. Rooms are leaves; only what ARROWS names may be linked.
+# sweep_room(<name> [FOLDERS f g ...] [ROOMS a b ...] [LIBS x y ...]): a static library sweep_<name> from every *.cpp of the
+# current folder and of its FOLDERS, except main.cpp. Rooms are leaves; only what ARROWS names may be linked.
 function(sweep_room name)
   cmake_parse_arguments(ARG "" "" "FOLDERS;ROOMS;LIBS" ${ARGN})
-  list(TRANSFORM ARG_FOLDERS REPLACE "(.+)" "${CMAKE_CURRENT_SOURCE_DIR}/\\1/*.cpp" OUTPUT_VARIABLE below)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp ${below})
+  list(TRANSFORM ARG_FOLDERS REPLACE "(.+)" "${CMAKE_CURRENT_SOURCE_DIR}/\\1/*.cpp" OUTPUT_VARIABLE nested)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp ${nested})
   list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
   if(sources)
     add_library(sweep_${name} STATIC ${sources})

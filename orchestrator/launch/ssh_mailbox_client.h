@@ -1,4 +1,4 @@
-// SshMailboxClient: our end of the connection to an allocation whose spool is on another host (worker/agent/bridge.h). It
+// SshMailboxClient: our end of the connection to an allocation whose spool is on another host (worker/agent/net/bridge.h). It
 // keeps a copy of the outbox here, byte for byte, brings the inbox there, and connects again when the connection
 // was lost: nothing is lost and nothing comes twice, since both files only grow and every byte has its offset.
 // REQUIRES: used on the event loop only; no event after stop().

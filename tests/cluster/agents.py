@@ -45,10 +45,9 @@ def attempt(number, ranks=1, nodes=1, script=None, deadlines=None):
 
 
 class Agents:
-    def __init__(self, folder, bin_dir, nodes=2, options=(), lease=5.0, rank="fake_rank", slots=8, whole=True):
+    def __init__(self, folder, bin_dir, nodes=2, options=(), lease=5.0, rank="fake_rank", slots=1):
         self.folder, self.bin, self.nodes = pathlib.Path(folder), pathlib.Path(bin_dir), nodes
         self.rank, self.lease, self.options, self.slots = self.bin / rank, lease, list(options), slots
-        self.whole = ["--whole-nodes"] if whole else []
         self.environment = {**os.environ, MARK: str(self.folder)}
         self.environment.pop("SSH_CONNECTION", None)
         self.processes, self.seq, self.read = [], 0, 0
@@ -69,7 +68,7 @@ class Agents:
         return process
 
     def start_head(self):
-        head = self._start(0, ["--nodes", self.nodes, "--peers", "launcher", "--interface", "127.0.0.1", *self.whole],
+        head = self._start(0, ["--nodes", self.nodes, "--peers", "launcher", "--interface", "127.0.0.1"],
                            stdin=subprocess.DEVNULL)
         self.ready = json.loads(head.stdout.readline())
         assert self.ready.get("ready"), self.ready

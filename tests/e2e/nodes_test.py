@@ -83,7 +83,7 @@ class NodesTest(unittest.TestCase):
     def test_attempts_side_by_side_keep_to_their_own(self):
         """Attempts of one rank and of two on one node: no GPU and no core is anybody else's meanwhile, and each says who was there."""
         cores = len(os.sched_getaffinity(0))
-        it = self.agents(1, options=["--bind"], slots=cores, whole=False)
+        it = self.agents(1, options=["--bind"], slots=cores)
         it.environment["CUDA_VISIBLE_DEVICES"] = ",".join(f"GPU-{letter}" for letter in "abcdefghijklmnop"[:cores])
         it.start()
         it.post("attempt", agents.attempt(1, script={"step_ms": 400}))

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "worker/agent/flight_trace.h"
+#include "worker/agent/evidence/flight_trace.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto trace = sweep::agent::read_flight_trace({reinterpret_cast<const char*>(data), size});

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "worker/agent/nccl_log.h"
+#include "worker/agent/evidence/nccl_log.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto log = sweep::agent::read_nccl_log({reinterpret_cast<const char*>(data), size});

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "worker/agent/nvml_abi.h"
+#include "worker/agent/evidence/nvml_abi.h"
 
 namespace {
 

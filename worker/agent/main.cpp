@@ -12,11 +12,11 @@
 
 #include "base/expected.h"
 #include "schema/agent_call.h"
-#include "worker/agent/agent.h"
-#include "worker/agent/bridge.h"
-#include "worker/agent/node_agent.h"
-#include "worker/agent/node_probe.h"
-#include "worker/agent/process.h"
+#include "worker/agent/evidence/node_probe.h"
+#include "worker/agent/net/bridge.h"
+#include "worker/agent/node/agent.h"
+#include "worker/agent/node/node_agent.h"
+#include "worker/agent/process/process.h"
 
 namespace {
 
@@ -98,8 +98,6 @@ void add_options(CLI::App& app, Arguments& a) {
                  "network interface, or its address, for the agents and the ranks");
   app.add_option("--lease", o.lease_s, "seconds of silence after which agents give each other up")
       ->check(CLI::Range(0.5, 3600.0));
-  app.add_option("--join-limit", o.join_limit_s, "seconds the other nodes' agents have for joining")
-      ->check(CLI::PositiveNumber);
   app.add_option("--idle-limit", o.idle_limit_s, "seconds without work after which it leaves; 0: none");
   app.add_option("--contact-limit", o.contact_limit_s,
                  "seconds without an orchestrator after which all is ended");
@@ -107,7 +105,6 @@ void add_options(CLI::App& app, Arguments& a) {
       sweep::kTimeLimitOption, o.time_limit_s,
       "seconds until the allocation ends: nothing is started that cannot end before, and what still "
       "runs then is ended");
-  app.add_flag("--whole-nodes", o.whole_nodes, "an attempt has its nodes alone");
   app.add_flag("--bind", o.bind, "the ranks of attempts side by side keep to cores of their own");
   app.add_option("--screen", o.screen, "look at the nodes first; what stands out is shown, or gets no work")
       ->check(CLI::IsMember({"show", "leave_out"}));

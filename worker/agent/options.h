@@ -16,29 +16,40 @@ struct Options {
   std::filesystem::path spool;  // absolute
   std::string allocation;
   i64 incarnation = 1;
-  i64 slots = 1;                       // ranks that may run at once; one attempt alone may exceed it
+  // Ranks that may run at once on a node; one attempt alone may exceed it.
+  i64 slots = 1;
   std::filesystem::path rank_program;  // absolute
-  pid_t parent_pid = 0;                // the orchestrator to die with; 0: none
-  double idle_limit_s = 0;  // without work and without word for so long it ends by itself; 0: never
+  // The orchestrator: the agent ends when it does; 0: it is not watched.
+  pid_t parent_pid = 0;
+  // Seconds without work and without an inbox line after which the agent leaves; 0: never.
+  double idle_limit_s = 0;
   bool zygote = true;
-  bool pid_namespace = true;  // where the system allows it
+  // Where the system allows it.
+  bool pid_namespace = true;
 
-  i64 nodes = 1;          // of the allocation; more than one: this is its head agent
-  i64 node = 0;           // which of them this is; 0: the head agent
-  std::string peers;      // who starts the node agents: "slurm": we do, with srun; "launcher": the launcher
-  std::string interface;  // its name or an address; empty: chosen (interface.h)
-  bool whole_nodes = false;  // an attempt has its nodes alone
-  bool bind = false;         // each slot has cores of its own
-  std::string screen;  // before the first attempt: "show" or "leave_out" nodes that stand out; empty: no look
-  double lease_s = 15;         // silence between agents after which each side gives the other up
-  double join_limit_s = 120;   // until every node agent has joined
-  double contact_limit_s = 0;  // silence of the orchestrator after which the agent ends itself; 0: no limit
-  std::optional<double>
-      time_limit_s;   // seconds from its start until the allocation ends; absent: it does not
-  int ready_fd = -1;  // one line of JSON is written there once the agent serves; -1: nowhere
+  // Of the allocation; more than one: this is its head agent.
+  i64 nodes = 1;
+  // Which of them this is; 0: the head agent's.
+  i64 node = 0;
+  // Who starts the node agents: "slurm": this agent, with srun; "launcher": the launcher.
+  std::string peers;
+  // A network interface's name or address; empty: chosen (net/interface.h).
+  std::string interface;
+  // Each slot has cores of its own.
+  bool bind = false;
+  // Before the first attempt, nodes that stand out are shown ("show") or get no work ("leave_out"); empty: no screening.
+  std::string screen;
+  // Seconds of silence after which two agents take each other for lost.
+  double lease_s = 15;
+  // Seconds without an orchestrator after which the agent ends everything; 0: no limit.
+  double contact_limit_s = 0;
+  // Seconds from the agent's start until the allocation ends; absent: it does not end.
+  std::optional<double> time_limit_s;
+  // One line of JSON is written there once the agent serves; -1: nowhere.
+  int ready_fd = -1;
 
-  // Without a beat of the agent's event loop for so long it is ended. A node agent has been given up by the head
-  // then; a head agent may wait for a slow file system, and nobody else tells of its attempts.
+  // Seconds without a beat of the agent's event loop after which the outer process ends it. The head agent has taken a
+  // node agent for lost by then; a head agent may wait for a slow file system, and no other reports its attempts.
   double stall_limit_s() const { return node > 0 ? lease_s : std::max(60.0, 4 * lease_s); }
   // The mark of this node's processes (schema/attempt_token.h).
   std::string key() const { return node_key(allocation_key(allocation, spool), node); }

@@ -1,5 +1,5 @@
 // NCCL's flight recorder as LibTorch 2.11 writes it (JSON), shortened from a rank of two.
-#include "worker/agent/flight_trace.h"
+#include "worker/agent/evidence/flight_trace.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "worker/agent/node_watch.h"
+#include "worker/agent/evidence/node_watch.h"
 
 namespace sweep::agent {
 namespace {

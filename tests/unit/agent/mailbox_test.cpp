@@ -1,5 +1,5 @@
 // The agent's end of the mailbox: each line once, none lost, whatever the disk does.
-#include "worker/agent/mailbox.h"
+#include "worker/agent/node/mailbox.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 // NCCL's words as people posted them, and what is made of them.
-#include "worker/agent/nccl_log.h"
+#include "worker/agent/evidence/nccl_log.h"
 
 #include <gtest/gtest.h>
 

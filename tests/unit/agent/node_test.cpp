@@ -11,10 +11,10 @@
 #include <set>
 #include <thread>
 
-#include "worker/agent/node_probe.h"
-#include "worker/agent/node_watch.h"
-#include "worker/agent/oom_watch.h"
-#include "worker/agent/proc_facts.h"
+#include "worker/agent/evidence/node_probe.h"
+#include "worker/agent/evidence/node_watch.h"
+#include "worker/agent/evidence/oom_watch.h"
+#include "worker/agent/evidence/proc_facts.h"
 
 namespace sweep::agent {
 namespace {

@@ -1,5 +1,5 @@
 // Placement: what runs beside what on which nodes, and that nobody overtakes.
-#include "worker/agent/placement.h"
+#include "worker/agent/node/placement.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ Attempt attempt(i64 id, i64 ranks, i64 nodes = 1) {
 }
 
 TEST(Placement, FitsRanksIntoSlots) {
-  Placement placement(1, 4, false);
+  Placement placement(1, 4);
   for (i64 id = 1; id <= 3; ++id) placement.push(attempt(id, 2));
   const auto first = placement.take(), second = placement.take();
   ASSERT_TRUE(first && second);
@@ -31,7 +31,7 @@ TEST(Placement, FitsRanksIntoSlots) {
 }
 
 TEST(Placement, NoSlotIsHeldTwice) {
-  Placement placement(1, 4, false);
+  Placement placement(1, 4);
   for (const auto& [id, ranks] : {std::pair<i64, i64>{1, 1}, {2, 2}, {3, 1}, {4, 2}})
     placement.push(attempt(id, ranks));
   const auto first = placement.take(), second = placement.take(), third = placement.take();
@@ -46,7 +46,7 @@ TEST(Placement, NoSlotIsHeldTwice) {
 }
 
 TEST(Placement, WhoHasTheNodeAloneHasNobodyBeside) {
-  Placement shared(2, 4, false), whole(1, 4, true);
+  Placement shared(2, 4), whole(1, 1);
   shared.push(attempt(1, 4));
   shared.push(attempt(2, 4, 2));
   whole.push(attempt(3, 1));
@@ -60,7 +60,7 @@ TEST(Placement, WhoHasTheNodeAloneHasNobodyBeside) {
 }
 
 TEST(Placement, LargerThanAllSlotsRunsAlone) {
-  Placement placement(1, 2, false);
+  Placement placement(1, 2);
   placement.push(attempt(1, 8));
   placement.push(attempt(2, 1));
   const auto large = placement.take();
@@ -71,7 +71,7 @@ TEST(Placement, LargerThanAllSlotsRunsAlone) {
 }
 
 TEST(Placement, SmallOnesDoNotOvertakeALargeOne) {
-  Placement placement(1, 4, false);
+  Placement placement(1, 4);
   placement.push(attempt(1, 3));
   placement.push(attempt(2, 4));
   placement.push(attempt(3, 1));
@@ -80,7 +80,7 @@ TEST(Placement, SmallOnesDoNotOvertakeALargeOne) {
 }
 
 TEST(Placement, RemovesOnlyWhatWaits) {
-  Placement placement(1, 1, false);
+  Placement placement(1, 1);
   placement.push(attempt(1, 1));
   placement.push(attempt(2, 1));
   ASSERT_TRUE(placement.take());
@@ -90,7 +90,7 @@ TEST(Placement, RemovesOnlyWhatWaits) {
 }
 
 TEST(Placement, TrialsOfFewerNodesRunSideBySideOnDisjointOnes) {
-  Placement placement(4, 8, true);
+  Placement placement(4, 1);
   placement.push(attempt(1, 16, 2));
   placement.push(attempt(2, 1));
   placement.push(attempt(3, 8));
@@ -106,7 +106,7 @@ TEST(Placement, TrialsOfFewerNodesRunSideBySideOnDisjointOnes) {
 }
 
 TEST(Placement, AnAttemptOfSeveralNodesSharesNoneOfThem) {
-  Placement placement(2, 8, false);
+  Placement placement(2, 8);
   placement.push(attempt(1, 2, 2));
   placement.push(attempt(2, 1));
   const auto wide = placement.take();
@@ -117,7 +117,7 @@ TEST(Placement, AnAttemptOfSeveralNodesSharesNoneOfThem) {
 }
 
 TEST(Placement, LostNodesGetNoWork) {
-  Placement placement(2, 8, true);
+  Placement placement(2, 1);
   placement.give_up(0);
   EXPECT_FALSE(placement.stuck());
   placement.push(attempt(1, 1));
@@ -136,7 +136,7 @@ TEST(Placement, SaysWhatCanNeverRun) {
 }
 
 TEST(Placement, ARehearsalTakesOneNodeAndItsProcesses) {
-  Placement placement(1, 4, false);
+  Placement placement(1, 4);
   Attempt rehearsed = attempt(1, 64, 8);
   rehearsed.rehearsed_ranks = {0, 32};
   EXPECT_EQ(unplaceable(rehearsed, 1), "");

@@ -1,4 +1,4 @@
-#include "worker/agent/process.h"
+#include "worker/agent/process/process.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // A rank's log within its limit: head and tail kept while somebody writes.
-#include "worker/agent/rank_log.h"
+#include "worker/agent/evidence/rank_log.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // Folders on memory: removed with their owner, and by others only when their owner is dead.
-#include "worker/agent/rendezvous.h"
+#include "worker/agent/net/rendezvous.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

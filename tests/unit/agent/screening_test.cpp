@@ -1,5 +1,5 @@
 // Which nodes stand out, from what their ranks measured.
-#include "worker/agent/screening.h"
+#include "worker/agent/node/screening.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The token and its proofs: only who knows it answers right, and no answer serves twice or the other way round.
-#include "worker/agent/secret.h"
+#include "worker/agent/net/secret.h"
 
 #include <gtest/gtest.h>
 

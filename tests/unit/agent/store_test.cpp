@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "runtime/store_client.h"
-#include "worker/agent/rendezvous_server.h"
-#include "worker/agent/rendezvous_store.h"
+#include "worker/agent/net/rendezvous_server.h"
+#include "worker/agent/net/rendezvous_store.h"
 
 namespace sweep::agent {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/agent/time_limit.h"
+#include "worker/agent/node/time_limit.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The watchdog's deadlines, with a clock that only the test moves.
-#include "worker/agent/watchdog.h"
+#include "worker/agent/evidence/watchdog.h"
 
 #include <gtest/gtest.h>
 

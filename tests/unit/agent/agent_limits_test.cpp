@@ -1,0 +1,73 @@
+// AgentLimits: when an agent leaves without being told to. Times are given; nothing waits.
+#include "worker/agent/node/agent_limits.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "schema/spool.h"
+
+namespace sweep::agent {
+namespace {
+
+class AgentLimitsTest : public ::testing::Test {
+ protected:
+  AgentLimitsTest() {
+    std::string name = ::testing::TempDir() + "agent_limits_XXXXXX";
+    options_.spool = ::mkdtemp(name.data());
+  }
+  ~AgentLimitsTest() override { std::filesystem::remove_all(options_.spool); }
+  Options options_;
+};
+
+TEST_F(AgentLimitsTest, WithoutLimitsItNeverLeaves) {
+  AgentLimits limits(options_, 100);
+  EXPECT_FALSE(limits.exceeded({}, 1e9));
+}
+
+TEST_F(AgentLimitsTest, IdlenessCountsFromTheLastWorkOrLine) {
+  options_.idle_limit_s = 10;
+  AgentLimits limits(options_, 100);
+  EXPECT_FALSE(limits.exceeded({.busy = true, .out_of_time = false, .last_line_s = {}}, 200));
+  EXPECT_FALSE(limits.exceeded({}, 210));
+  EXPECT_FALSE(limits.exceeded({.busy = false, .out_of_time = false, .last_line_s = 205}, 215));
+  EXPECT_EQ(limits.exceeded({.busy = false, .out_of_time = false, .last_line_s = 205}, 215.5), "idle");
+}
+
+TEST_F(AgentLimitsTest, ATouchedContactFileKeepsItAndSilenceEndsIt) {
+  options_.contact_limit_s = 10;
+  AgentLimits limits(options_, 100);
+  EXPECT_FALSE(limits.exceeded({}, 110));
+  std::ofstream(spool::contact(options_.spool)) << "x";
+  EXPECT_FALSE(limits.exceeded({}, 111));
+  EXPECT_FALSE(limits.exceeded({}, 121));
+  EXPECT_EQ(limits.exceeded({}, 121.5), "orchestrator silent");
+}
+
+TEST_F(AgentLimitsTest, TheEndOfTheAllocationEndsItBusyOrNot) {
+  AgentLimits limits(options_, 100);
+  EXPECT_EQ(limits.exceeded({.busy = true, .out_of_time = true, .last_line_s = {}}, 101), "time limit");
+}
+
+TEST_F(AgentLimitsTest, AMailboxIsLostOnceAndOnlyAfterManyLooksInARow) {
+  AgentLimits limits(options_, 0);
+  const auto looks_until_lost = [&] {
+    for (int looks = 1; looks <= 1000; ++looks)
+      if (limits.mailbox_lost(true)) return looks;
+    return 0;
+  };
+  EXPECT_FALSE(limits.mailbox_lost(true));
+  EXPECT_FALSE(limits.mailbox_lost(false)) << "back: it counts from 0 again";
+  EXPECT_EQ(looks_until_lost(), 100);
+  EXPECT_EQ(looks_until_lost(), 0) << "reported once";
+}
+
+TEST_F(AgentLimitsTest, AFullDiskIsGivenUpAfterManyTicks) {
+  AgentLimits limits(options_, 0);
+  int ticks = 1;
+  while (!limits.disk_given_up()) ++ticks;
+  EXPECT_EQ(ticks, 100);
+}
+
+}  // namespace
+}  // namespace sweep::agent

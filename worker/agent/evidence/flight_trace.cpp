@@ -1,0 +1,136 @@
+#include "worker/agent/evidence/flight_trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "schema/codec.h"
+
+namespace sweep::agent {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMostBytes = 32u << 20, kMostGroups = 64, kMostMembers = 8192, kLongestLabel = 80;
+
+std::string text(const json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_string() ? it->get<std::string>().substr(0, kLongestLabel)
+                                               : std::string();
+}
+
+i64 number(const json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_number_integer() ? it->get<i64>() : 0;
+}
+
+// "[0, 2, 4]"
+std::vector<i64> numbers_in(std::string_view list) {
+  std::vector<i64> out;
+  const char *at = list.data(), *end = at + list.size();
+  while (at != end && out.size() < kMostMembers) {
+    i64 value = 0;
+    const auto [next, error] = std::from_chars(at, end, value);
+    if (error == std::errc()) out.push_back(value);
+    at = error == std::errc() ? next : at + 1;
+  }
+  return out;
+}
+
+void read_members(const json& all, FlightTrace& trace) {
+  const auto configs = all.find("pg_config");
+  if (configs == all.end() || !configs->is_object()) return;
+  for (const auto& config : *configs) {
+    if (!config.is_object() || trace.groups.size() >= kMostGroups) continue;
+    FlightTrace::Group group;
+    group.label = text(config, "desc");
+    if (const auto ranks = config.find("ranks"); ranks != config.end() && ranks->is_string())
+      group.ranks = numbers_in(ranks->get_ref<const std::string&>());
+    trace.groups.emplace(text(config, "name"), std::move(group));
+  }
+}
+
+// "nccl:_all_gather_base" -> all_gather; "nccl:recv 1<-0" -> recv, from the member 0 of the group.
+FlightTrace::Waiting waiting(const std::string& profiled, i64 place, const std::vector<i64>& ranks) {
+  FlightTrace::Waiting out{place, profiled.starts_with("nccl:") ? profiled.substr(5) : profiled, {}};
+  if (out.operation.starts_with('_')) out.operation.erase(0, 1);
+  if (out.operation.ends_with("_base")) out.operation.resize(out.operation.size() - 5);
+  const auto blank = out.operation.find(' ');
+  if (blank == std::string::npos) return out;
+  const auto ends = numbers_in(std::string_view(out.operation).substr(blank));
+  out.operation.resize(blank);
+  if (ends.size() < 2) return out;
+  const auto member = static_cast<std::size_t>(std::abs(ends[1]));  // "->" leaves no sign, "<-" one
+  if (member < ranks.size()) out.peer = ranks[member];
+  return out;
+}
+
+void add_entry(const json& entry, FlightTrace& trace) {
+  if (!entry.is_object()) return;
+  const auto name = entry.find("process_group");
+  if (name == entry.end() || !name->is_array() || name->empty() || !(*name)[0].is_string()) return;
+  const auto found = trace.groups.find((*name)[0].get<std::string>().substr(0, kLongestLabel));
+  if (found == trace.groups.end()) return;
+  FlightTrace::Group& group = found->second;
+  if (group.label.empty() && name->size() > 1 && (*name)[1].is_string())
+    group.label = (*name)[1].get<std::string>().substr(0, kLongestLabel);
+  const bool done = text(entry, "state") == "completed";
+  const auto kind = entry.find("is_p2p");
+  const bool message = kind != entry.end() && kind->is_boolean() && kind->get<bool>();
+  const i64 place = number(entry, message ? "op_id" : "collective_seq_id");
+  const auto named = waiting(text(entry, "profiling_name"), place, group.ranks);
+  if (!message && place >= group.begun) group.begun = place, group.last = named.operation;
+  if (!message && done) group.done = std::max(group.done, place);
+  if (!done && !group.waits) group.waits = named;
+}
+
+}  // namespace
+
+FlightTrace read_flight_trace(std::string_view bytes) {
+  FlightTrace trace;
+  const auto all = parse_json(bytes, kMostBytes);
+  if (!all || !all->is_object()) return trace;
+  read_members(*all, trace);
+  const auto entries = all->find("entries");
+  if (entries == all->end() || !entries->is_array()) return trace;
+  for (const auto& entry : *entries) add_entry(entry, trace);
+  return trace;
+}
+
+namespace {
+
+// "0-7"; "0-24/8" for every eighth; else all of them with commas.
+std::string compact(const std::vector<i64>& ranks) {
+  if (ranks.size() < 2) return ranks.empty() ? "" : std::to_string(ranks.front());
+  const i64 stride = ranks[1] - ranks[0];
+  bool even = stride > 0;
+  for (std::size_t i = 2; i < ranks.size(); ++i) even = even && ranks[i] - ranks[i - 1] == stride;
+  if (even)
+    return fmt::format("{}-{}{}", ranks.front(), ranks.back(), stride == 1 ? "" : fmt::format("/{}", stride));
+  return fmt::format("{}", fmt::join(ranks, ","));
+}
+
+}  // namespace
+
+json to_json(const FlightTrace& trace) {
+  json out = json::array();
+  for (const auto& [name, group] : trace.groups) {
+    json each = {{"name", name},
+                 {"group", group.label.empty() ? name : group.label},
+                 {"ranks", compact(group.ranks)},
+                 {"begun", group.begun},
+                 {"done", group.done}};
+    if (!group.last.empty()) each["last"] = group.last;
+    if (group.waits) {
+      each["waits_in"] = group.waits->operation;
+      each["number"] = group.waits->number;
+      if (group.waits->peer) each["peer"] = *group.waits->peer;
+    }
+    out.push_back(std::move(each));
+  }
+  return out;
+}
+
+}  // namespace sweep::agent

@@ -1,0 +1,47 @@
+// GpuSampler: load, power and clock of an attempt's GPUs while its ranks measure. It asks NVML on a thread of its own: some
+// drivers take milliseconds for an answer, and the agent's event loop must not wait for them. It owns that thread and the
+// samples; NVML must outlive it.
+#pragma once
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "worker/agent/evidence/nvml.h"
+
+namespace sweep::agent {
+
+class GpuSampler {
+ public:
+  struct Samples {
+    std::vector<double> util, power_w, clock_mhz;  // one value a sample: the mean over the GPUs
+    std::uint64_t throttle = 0;
+  };
+  // NVML averages utilisation over up to this time before the question, so a shorter pause tells nothing new.
+  static constexpr auto kPause = std::chrono::milliseconds(100);
+
+  GpuSampler(const Nvml& nvml, std::vector<int> gpus);
+  ~GpuSampler();
+  GpuSampler(const GpuSampler&) = delete;
+  GpuSampler& operator=(const GpuSampler&) = delete;
+
+  // Samples are taken once the ranks have measured for a whole pause, and only if they still do when NVML has answered.
+  void measuring(bool);
+  Samples samples() const;
+
+ private:
+  void run();
+  Samples ask() const;
+
+  const Nvml& nvml_;
+  const std::vector<int> gpus_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool measuring_ = false, stop_ = false;
+  Samples kept_;
+  std::thread thread_;
+};
+
+}  // namespace sweep::agent

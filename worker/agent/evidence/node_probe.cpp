@@ -1,0 +1,128 @@
+// Reads the machine's facts from uname, /proc and NVML.
+#include "worker/agent/evidence/node_probe.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "base/time.h"
+#include "schema/codec.h"
+#include "schema/version.h"
+
+namespace sweep::agent {
+
+namespace {
+
+// The value after "key :" of the first line of a /proc file that starts with key.
+std::string first_value(const char* file, const std::string& key) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind(key, 0) != 0) continue;
+    const auto colon = line.find(':');
+    const auto from = colon == std::string::npos ? colon : line.find_first_not_of(" \t", colon + 1);
+    return from == std::string::npos ? std::string() : line.substr(from);
+  }
+  return {};
+}
+
+std::string whole(const char* file) {
+  std::ifstream in(file);
+  std::string line;
+  std::getline(in, line);
+  return line;
+}
+
+nlohmann::json gpus(const Nvml& nvml) {
+  nlohmann::json out = nlohmann::json::array();
+  for (int i = 0; i < nvml.count(); ++i) {
+    nlohmann::json gpu = {{"name", nvml.name(i)}, {"compute_capability", nvml.compute_capability(i)}};
+    if (const auto bytes = nvml.memory_total(i)) gpu["memory_bytes"] = *bytes;
+    if (const auto mhz = nvml.sm_clock_mhz(i)) gpu["sm_clock_mhz"] = *mhz;
+    if (const auto mhz = nvml.max_sm_clock_mhz(i)) gpu["max_sm_clock_mhz"] = *mhz;
+    if (const auto errors = nvml.ecc_uncorrected(i)) gpu["ecc_uncorrected"] = *errors;
+    out.push_back(std::move(gpu));
+  }
+  return out;
+}
+
+// GPU faults in the kernel's log since boot; absent where this user may not read it.
+std::optional<std::int64_t> xids() {
+  const int fd = ::open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  std::int64_t count = 0;
+  char line[8192];
+  while (true) {  // a message a read
+    const ssize_t got = ::read(fd, line, sizeof line);
+    if (got > 0 &&
+        std::string_view(line, static_cast<std::size_t>(got)).find("NVRM: Xid") != std::string_view::npos)
+      ++count;
+    if (got < 0 && errno == EPIPE) continue;  // overwritten meanwhile
+    if (got <= 0) break;
+  }
+  ::close(fd);
+  return count;
+}
+
+const char* standing_of(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return "absent";
+  if (S_ISDIR(info.st_mode)) return ::access(path.c_str(), W_OK | X_OK) == 0 ? "writable" : "readable";
+  return ::access(path.c_str(), X_OK) == 0 ? "executable" : "readable";
+}
+
+}  // namespace
+
+NodeRecord probe_node(const Nvml* nvml) {
+  NodeRecord out;
+  nlohmann::json facts = nlohmann::json::object();
+  utsname names{};
+  // Slurm's own name for the node is the one that its options understand.
+  const char* slurm = std::getenv("SLURMD_NODENAME");
+  if (::uname(&names) == 0) {
+    out.host = slurm != nullptr && *slurm != '\0' ? slurm : names.nodename;
+    facts["kernel"] = std::string(names.sysname) + " " + names.release;
+    facts["machine"] = names.machine;
+  }
+  if (const auto model = first_value("/proc/cpuinfo", "model name"); !model.empty()) facts["cpu"] = model;
+  if (const auto mhz = first_value("/proc/cpuinfo", "cpu MHz"); !mhz.empty())
+    facts["clocks"] = {{"cpu_mhz", mhz}};
+  facts["cores"] = std::thread::hardware_concurrency();  // those this process may use
+  const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
+  if (pages > 0 && page > 0) facts["memory_bytes"] = static_cast<std::int64_t>(pages) * page;
+  if (const auto boot = whole("/proc/sys/kernel/random/boot_id"); !boot.empty()) facts["boot_id"] = boot;
+  if (nvml != nullptr) {
+    facts["gpus"] = gpus(*nvml);
+    facts["driver"] = nvml->driver();
+    facts["driver_cuda"] = nvml->driver_cuda();
+    if (const auto faults = xids()) facts["xids"] = *faults;
+  }
+  facts["version"] = kVersion;
+  facts["build"] = kBuild;
+  out.facts = dump(facts);
+  return out;
+}
+
+std::string probe_machine(const Nvml* nvml, const std::vector<std::string>& paths) {
+  const NodeRecord node = probe_node(nvml);
+  auto out = parse_json(node.facts).value_or(nlohmann::json::object());
+  out["host"] = node.host;
+  out["paths"] = nlohmann::json::object();
+  for (const auto& path : paths) out["paths"][path] = standing_of(path);
+  std::error_code ec;
+  if (const auto shm = std::filesystem::space("/dev/shm", ec); !ec) out["shm_bytes"] = shm.available;
+  out["unix_ns"] = unix_ns_now();  // last, so that it is as close to the answer as can be
+  return dump(out);
+}
+
+}  // namespace sweep::agent

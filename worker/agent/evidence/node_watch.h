@@ -1,0 +1,73 @@
+// NodeWatch: what the agent observes of its node beside the ranks' own words: OOM kills of the kernel, the
+// load while measuring, GPU memory that an ended rank still holds. It owns counters and NVML, never a process.
+#pragma once
+#include <sys/types.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schema/records.h"
+#include "worker/agent/evidence/gpu_sampler.h"
+#include "worker/agent/evidence/nvml.h"
+#include "worker/agent/evidence/oom_watch.h"
+
+namespace sweep::agent {
+
+class NodeWatch {
+ public:
+  explicit NodeWatch(std::unique_ptr<Nvml> nvml);  // null: no GPU
+  ~NodeWatch();
+
+  // What is observed during one attempt.
+  class Span {
+   public:
+    // on_gpu: the load is that of the slots' GPUs, and not known where NVML does not know them; else the ranks' own
+    // of the processor.
+    Span(NodeWatch& node, const std::vector<i64>& slots, bool on_gpu);
+    // Called at every look; samples are taken only between two looks that both saw every rank measuring.
+    void sample(const std::vector<pid_t>& pids, bool measuring);
+    bool oom_killed(
+        i64 outside_pid);  // whether the kernel names it, or counted an OOM kill since the span began
+    i64 oom_kills() const;
+    // A GPU that still holds memory of one of these processes, which have ended; empty: none does. Memory of other
+    // people's processes is not looked at.
+    std::string still_on_gpu(const std::vector<i64>& pids) const;
+    // Errors that the driver has reported for these GPUs since the span began or this was asked last. The rank is that of the
+    // slot that the GPU is of: its place among them.
+    std::vector<GpuError> gpu_errors();
+    void report(AttemptEnd& end) const;  // util_mean, util_sd, power_mean_w, sm_clock_mhz, throttle
+
+   private:
+    void sample_cpu(const std::vector<pid_t>& pids);
+    NodeWatch& node_;
+    bool on_gpu_;
+    i64 oom_kills_before_;
+    std::vector<int> gpus_;  // the attempt's, as NVML numbers them
+    std::unique_ptr<GpuSampler> sampler_;
+    std::unique_ptr<Nvml::Xids> xids_;
+    struct CpuPoint {
+      double wall_s = 0, cpu_s = 0;
+    };
+    std::optional<CpuPoint> last_;
+    std::vector<double> util_;
+  };
+  // slots: of the node, those the attempt holds.
+  Span begin(const std::vector<i64>& slots, bool on_gpu) { return Span(*this, slots, on_gpu); }
+  // These slots' GPUs as CUDA_VISIBLE_DEVICES names them; empty: the node has fewer.
+  std::string devices_of(const std::vector<i64>& slots) const;
+  // Why these slots have no GPUs of their own on a node that has some; empty: they have, or there is none.
+  std::string without_gpu(const std::vector<i64>& slots) const;
+  Nvml* nvml() const { return nvml_.get(); }
+
+ private:
+  std::unique_ptr<Nvml> nvml_;
+  OomWatch oom_;
+};
+
+// The cores of one slot of several, of those this process may use: numbers with commas; empty: there are fewer
+// cores than slots, and no slot has any alone.
+std::string cores_of_slot(i64 slot, i64 slots);
+
+}  // namespace sweep::agent

@@ -1,0 +1,31 @@
+// HeadClient: how a node agent gets to its head agent: it connects, checks that the head knows the secret too, and
+// proves its own knowledge. Blocking and bounded in time; done before the event loop starts.
+#pragma once
+#include <boost/asio/io_context.hpp>
+#include <memory>
+#include <string>
+
+#include "worker/agent/net/interface.h"
+#include "worker/agent/net/peer_connection.h"
+#include "worker/agent/net/secret.h"
+
+namespace sweep::agent {
+
+// What a node agent is told on standard input: {"address", "port", "token", "node"}.
+struct Join {
+  std::string address;
+  int port = 0;
+  std::optional<Secret> secret;
+  i64 node = 0;  // 0: from SLURM_NODEID of its step, counted from 1
+};
+Expected<Join> read_join(int fd);
+std::string join_line(const Join&);  // what read_join() reads
+
+struct HeadClient {
+  std::shared_ptr<PeerConnection> link;
+  Endpoint here;  // our end of the connection
+};
+Expected<HeadClient> connect_to_head(boost::asio::io_context& io, const Join&, double lease_s,
+                                     const nlohmann::json& hello);
+
+}  // namespace sweep::agent

@@ -1,0 +1,162 @@
+#include "worker/agent/net/head_server.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+
+#include "schema/version.h"
+
+namespace sweep::agent {
+namespace {
+
+using boost::asio::ip::tcp;
+constexpr std::size_t kLongestHello = 4096, kMostUnproven = 64, kMostRefusals = 256;
+constexpr auto kNoHello =
+    "its first words are no frame of at most 4096 bytes";  // never the caller's own numbers
+constexpr auto kSpeakWithin = std::chrono::seconds(5);
+
+}  // namespace
+
+struct HeadServer::Caller {
+  Caller(tcp::socket s, boost::asio::io_context& io)
+      : socket(std::move(s)), timer(io), reader(kLongestHello) {}
+  tcp::socket socket;
+  boost::asio::steady_timer timer;
+  FrameReader reader;
+  std::string challenge = new_challenge(), address, out;
+  std::array<char, 1024> buffer{};
+  bool done = false;
+};
+
+HeadServer::HeadServer(boost::asio::io_context& io, i64 nodes, double lease_s, HeadServerListener& listener)
+    : io_(io), nodes_(nodes), lease_s_(lease_s), listener_(listener), acceptor_(io) {}
+
+HeadServer::~HeadServer() {
+  close_all();
+}
+
+Expected<void> HeadServer::listen(const Endpoint& at) {
+  boost::system::error_code ec;
+  const auto address = boost::asio::ip::make_address(at.address, ec);
+  const tcp::endpoint endpoint(address, 0);
+  if (!ec) acceptor_.open(endpoint.protocol(), ec);
+  if (!ec) acceptor_.bind(endpoint, ec);
+  if (!ec) acceptor_.listen(4096, ec);
+  if (ec) return fail(fmt::format("cannot listen on {} ({}): {}", at.address, at.interface, ec.message()));
+  port_ = acceptor_.local_endpoint().port();
+  accept();
+  return {};
+}
+
+void HeadServer::stop_listening() {
+  boost::system::error_code ignored;
+  acceptor_.close(ignored);
+}
+
+void HeadServer::accept() {
+  acceptor_.async_accept(peer_, [this](const boost::system::error_code& error, tcp::socket socket) {
+    if (!acceptor_.is_open()) return;
+    if (!error) {
+      const auto caller = std::make_shared<Caller>(std::move(socket), io_);
+      caller->address = peer_.address().to_string();
+      receive(caller);
+    }
+    accept();
+  });
+}
+
+// Ours speak at once: where too many have proven nothing, the one that has been silent longest goes.
+void HeadServer::receive(const std::shared_ptr<Caller>& caller) {
+  callers_.push_back(caller);
+  if (callers_.size() > kMostUnproven + static_cast<std::size_t>(nodes_))
+    refuse(callers_.front(), "too many connections that have proven nothing");
+  caller->timer.expires_after(kSpeakWithin);
+  caller->timer.async_wait([this, caller](const boost::system::error_code& late) {
+    if (!late && !caller->done) refuse(caller, "it did not speak in time");
+  });
+  caller->out = encode({{{"sweep_agent", kVersion}, {"challenge", caller->challenge}}, {}});
+  boost::asio::async_write(caller->socket, boost::asio::buffer(caller->out),
+                           [caller](const boost::system::error_code&, std::size_t) {});
+  hear(caller);
+}
+
+void HeadServer::hear(const std::shared_ptr<Caller>& caller) {
+  caller->socket.async_read_some(boost::asio::buffer(caller->buffer),
+                                 [this, caller](const boost::system::error_code& error, std::size_t n) {
+                                   if (caller->done) return;
+                                   if (error) return refuse(caller, "it left without a proof");
+                                   caller->reader.feed({caller->buffer.data(), n});
+                                   const auto frame = caller->reader.next();
+                                   if (!frame) return refuse(caller, kNoHello);
+                                   if (*frame) return judge(caller, **frame);
+                                   hear(caller);
+                                 });
+}
+
+void HeadServer::judge(const std::shared_ptr<Caller>& caller, const Frame& frame) {
+  const std::string theirs = text_of(frame.head, "challenge"), version = text_of(frame.head, "version");
+  if (theirs.size() != caller->challenge.size() ||
+      !secret_.proven("node", caller->challenge, theirs, text_of(frame.head, "proof")))
+    return refuse(caller, "it does not know the token");
+  const i64 node = integer_of(frame.head, "node");
+  if (version != kVersion)
+    return refuse(caller,
+                  fmt::format("its version is {}, ours {}: use one build on all nodes", version, kVersion));
+  if (node < 1 || node >= nodes_) return refuse(caller, fmt::format("there is no node {}", node));
+  if (!seen_.insert(node).second) return refuse(caller, fmt::format("node {} has joined before", node));
+  let_in(caller, node, {{{"proof", secret_.proof("head", theirs, caller->challenge)}}, {}},
+         frame.head.value("hello", nlohmann::json::object()));
+}
+
+void HeadServer::refuse(const std::shared_ptr<Caller>& caller, const std::string& why) {
+  caller->done = true;
+  caller->timer.cancel();
+  boost::system::error_code ignored;
+  caller->socket.close(ignored);
+  callers_.remove(caller);
+  if (refused_.size() < kMostRefusals && refused_.insert(caller->address + ": " + why).second)
+    spdlog::warn("refused a connection from {}: {} (said once for this address and cause)", caller->address,
+                 why);
+}
+
+void HeadServer::let_in(const std::shared_ptr<Caller>& caller, i64 node, const Frame& answer,
+                        const nlohmann::json& hello) {
+  caller->done = true;
+  caller->timer.cancel();
+  callers_.remove(caller);
+  const auto link =
+      std::make_shared<PeerConnection>(std::move(caller->socket), lease_s_, std::move(caller->reader));
+  links_[node] = link;
+  link->send(answer);
+  link->start([this, node](const Frame& frame) { listener_.node_said(node, frame); },
+              [this, node](const std::string& why) {
+                links_.erase(node);
+                listener_.node_lost(node, why);
+              });
+  listener_.node_joined(node, hello);
+}
+
+void HeadServer::send(i64 node, const Frame& frame) {
+  if (const auto link = links_.find(node); link != links_.end()) link->second->send(frame);
+}
+
+i64 HeadServer::clock_offset_ns(i64 node) const {
+  const auto link = links_.find(node);
+  return link == links_.end() ? 0 : link->second->clock_offset_ns();
+}
+
+void HeadServer::close_all() {
+  stop_listening();
+  for (auto& [node, link] : std::exchange(links_, {})) link->close();
+  for (const auto& caller : std::exchange(callers_, {})) {
+    caller->done = true;
+    caller->timer.cancel();
+    boost::system::error_code ignored;
+    caller->socket.close(ignored);
+  }
+}
+
+}  // namespace sweep::agent

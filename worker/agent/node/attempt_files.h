@@ -1,0 +1,45 @@
+// AttemptFiles: the folder of one attempt in the spool, with the files of this node's ranks in it, and its rendezvous
+// folder in memory. It makes them before ranks start, maps the heartbeat pages, reads the records, and removes the
+// rendezvous folder when it is destroyed.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/expected.h"
+#include "schema/progress.h"
+#include "schema/records.h"
+#include "worker/agent/evidence/watchdog.h"
+#include "worker/agent/node/node_part.h"
+
+namespace sweep::agent {
+
+class AttemptFiles {
+ public:
+  // rendezvous_root is made with mode 0700; where /dev/shm does not serve, the spool does.
+  static Expected<AttemptFiles> make(const std::filesystem::path& spool,
+                                     const std::filesystem::path& rendezvous_root, const NodePart& part);
+  AttemptFiles(AttemptFiles&&) noexcept = default;
+  AttemptFiles& operator=(AttemptFiles&&) noexcept = default;
+  ~AttemptFiles();
+
+  const std::filesystem::path& dir() const { return dir_; }
+  const std::filesystem::path& rendezvous() const { return rendezvous_; }
+  Heartbeat heartbeat(i64 index) const;  // of this node's ranks, counted from 0
+  // The rank's record, checked to be of that rank; none: it wrote none. Damage is an error.
+  Expected<std::optional<RankRecord>> record(i64 rank) const;
+  void remove_rendezvous();
+
+ private:
+  AttemptFiles() = default;
+  struct Unmap {
+    void operator()(ProgressPage* page) const;
+  };
+  i64 id_ = 0;
+  std::filesystem::path dir_, rendezvous_;
+  std::vector<std::unique_ptr<ProgressPage, Unmap>> pages_;
+};
+
+}  // namespace sweep::agent

@@ -1,0 +1,119 @@
+#include "worker/agent/node/dispatcher.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/post.hpp>
+
+#include "base/time.h"
+#include "schema/codec.h"
+#include "schema/spool.h"
+
+namespace sweep::agent {
+
+Dispatcher::Dispatcher(boost::asio::io_context& io, const Options& options, const AgentLife& life,
+                       Mailbox& mailbox, AttemptNodes& nodes, AgentControl& control)
+    : io_(io),
+      life_(life),
+      mailbox_(mailbox),
+      nodes_(nodes),
+      control_(control),
+      node_count_(options.nodes),
+      placement_(options.nodes, options.slots),
+      time_(options.time_limit_s, steady_s()) {}
+
+void Dispatcher::push(Attempt attempt) {
+  if (life_.leaves()) return send_given_back(attempt.id, "cancelled");
+  if (const auto why = unplaceable(attempt, node_count_); !why.empty())
+    return send_not_started(attempt.id, "start_failed", why);
+  placement_.push(std::move(attempt));
+}
+
+void Dispatcher::send_not_started(i64 attempt, const std::string& cause, const std::string& why) {
+  AttemptEnd end;
+  end.attempt = attempt;
+  end.cause = cause;
+  end.evidence = dump({{"why", why}});
+  end.started_unix_ns = end.ended_unix_ns = unix_ns_now();
+  mailbox_.send(spool::kAttemptEnd, to_json(end));
+}
+
+void Dispatcher::send_given_back(i64 attempt, const std::string& cause) {
+  send_not_started(attempt, cause,
+                   life_.leaves() ? "not started: its agent is ending: " + life_.reason()
+                                  : "cancelled before it was started");
+}
+
+// What cannot end before the allocation does is not started here: it stays pending, and another allocation runs it.
+void Dispatcher::give_back_late() {
+  while (const Attempt* next = placement_.next()) {
+    if (time_.allows(*next, steady_s())) return;
+    const i64 id = next->id;
+    send_not_started(id, "no_time",
+                     fmt::format("not started: it would take about {:.3g} s, and the allocation ends before",
+                                 time_.estimate(*next)));
+    placement_.remove(id);
+  }
+}
+
+void Dispatcher::cancel(i64 id, const std::string& cause) {
+  if (running_.end(id, cause)) return;
+  if (placement_.remove(id)) send_given_back(id, cause);  // else it is unknown, or has ended
+}
+
+void Dispatcher::drop_waiting(const std::string& cause) {
+  while (const auto id = placement_.first()) cancel(*id, cause);
+}
+
+void Dispatcher::start_waiting() {
+  // A full disk must not pile up more to write.
+  if (!life_.takes_work() || mailbox_.backlog()) return;
+  give_back_late();
+  while (auto placed = placement_.take()) {
+    if (running_.contains(placed->attempt.id)) {  // posted twice
+      placement_.release(*placed);
+      continue;
+    }
+    running_.start(std::make_unique<DistributedAttempt>(
+        nodes_, mailbox_, std::move(*placed), [this](DistributedAttempt& done) { finished(done); }));
+    give_back_late();
+  }
+  leave_if_stuck();
+}
+
+// Too many nodes get no more work: what runs goes on, what waits may run elsewhere.
+void Dispatcher::leave_if_stuck() {
+  if (life_.takes_work() && placement_.stuck()) control_.too_few_nodes();
+}
+
+void Dispatcher::finished(DistributedAttempt& attempt) {
+  for (const i64 node : attempt.unclean_nodes()) {
+    node_unclean_ = true;
+    placement_.give_up(node);
+  }
+  placement_.release(attempt.placed());
+  if (attempt.ended_by_itself())
+    time_.ended(attempt.placed().attempt, steady_s() - running_.started_s(attempt.id()));
+  leave_if_stuck();
+  boost::asio::post(io_, [this, id = attempt.id()] {
+    running_.erase(id);
+    start_waiting();
+    control_.leave_when_done();
+  });
+}
+
+bool Dispatcher::out_of_time() const {
+  return time_.over(steady_s());
+}
+
+void Dispatcher::node_unusable(i64 node) {
+  placement_.give_up(node);
+  start_waiting();
+}
+
+void Dispatcher::node_lost(i64 node, const std::string& why) {
+  placement_.give_up(node);
+  running_.node_lost(node, why);
+  start_waiting();
+}
+
+}  // namespace sweep::agent

@@ -1,0 +1,222 @@
+#include "worker/agent/node/distributed_attempt.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "base/time.h"
+#include "schema/codec.h"
+#include "schema/spool.h"
+
+namespace sweep::agent {
+namespace {
+
+// A client of the store: a rank's connection on one node.
+constexpr i64 kClientsPerNode = i64{1} << 32;
+
+// The mean over all ranks of what each part measured over its own.
+void add_mean(std::optional<double>& sum, double& weight, const std::optional<double>& part, double ranks) {
+  if (!part) return;
+  sum = sum.value_or(0) + *part * ranks;
+  weight += ranks;
+}
+
+}  // namespace
+
+DistributedAttempt::DistributedAttempt(AttemptNodes& nodes, RecordSink& sink, Placement::Placed placed,
+                                       std::function<void(DistributedAttempt&)> finished)
+    : nodes_(nodes),
+      sink_(sink),
+      placed_(std::move(placed)),
+      finished_(std::move(finished)),
+      store_([this](i64 client, Frame answer) {
+        order(client / kClientsPerNode, kStore,
+              {{"attempt", id()}, {"client", client % kClientsPerNode}, {"message", std::move(answer.head)}},
+              std::move(answer.blob));
+      }) {
+  const i64 each = placed_.attempt.processes() / static_cast<i64>(placed_.nodes.size());
+  i64 first = 0;
+  for (std::size_t i = 0; i < placed_.nodes.size(); ++i) {
+    PartState& part = parts_[placed_.nodes[i]];
+    part.first_rank = first;
+    part.ranks = each;
+    part.slots = placed_.slots[i];
+    first += each;
+  }
+}
+
+void DistributedAttempt::start() {
+  for (const auto& [node, part] : parts_)
+    order(node, kStartPart,
+          to_json(NodePart{placed_.attempt, part.first_rank, part.ranks, parts_.size() == 1, part.slots,
+                           placed_.beside}));
+}
+
+bool DistributedAttempt::runs(const PartState& part, i64 rank) const {
+  if (placed_.attempt.is_rehearsal()) return placed_.attempt.starts(rank);  // it has one part
+  return rank >= part.first_rank && rank < part.first_rank + part.ranks;
+}
+
+bool DistributedAttempt::meet(DistributedAttempt& other) {
+  const bool met = std::any_of(parts_.begin(), parts_.end(),
+                               [&](const auto& part) { return other.parts_.contains(part.first); });
+  if (met) ++neighbours_, ++other.neighbours_;
+  return met;
+}
+
+void DistributedAttempt::order(i64 node, std::string_view kind, nlohmann::json body, std::string blob) {
+  nodes_.send(node, {{{"kind", kind}, {"body", std::move(body)}}, std::move(blob)});
+}
+
+void DistributedAttempt::hear(i64 node, const Frame& frame) {
+  const auto part = parts_.find(node);
+  if (part == parts_.end() || part->second.ended || concluded_) return;
+  const auto kind = text_of(frame.head, "kind");
+  nlohmann::json body = frame.head.value("body", nlohmann::json::object());
+  if (!body.is_object()) return;
+  if (kind == kStore) {
+    const i64 client = integer_of(body, "client");
+    if (client < 0 || client >= kClientsPerNode || !body.contains("message") || !body["message"].is_object())
+      return;
+    return store_.request(node * kClientsPerNode + client, {std::move(body["message"]), frame.blob});
+  }
+  if (kind == spool::kStarted) return heard_start(node, body);
+  if (kind == spool::kAttemptEnd) return heard_end(node, body);
+  if (kind == kTrouble) return trouble(text_of(body, "cause"), node);
+  if (kind != spool::kRankRecord && kind != spool::kRankExit) return;
+  const i64 rank = integer_of(body, "rank");
+  if (!runs(part->second, rank)) return;
+  if (const i64 stamp = integer_of(body, "ended_unix_ns");
+      stamp > 0)  // by the head's clock: the earliest is the cause
+    body["ended_unix_ns"] = stamp - nodes_.clock_offset_ns(node);
+  sink_.send(kind, std::move(body));
+}
+
+void DistributedAttempt::heard_start(i64 node, const nlohmann::json& body) {
+  PartState& part = parts_[node];
+  part.started = true;
+  part.pids = body.value("pids", nlohmann::json::array());
+  part.started_unix_ns = integer_of(body, "unix_ns") - nodes_.clock_offset_ns(node);
+  if (!std::all_of(parts_.begin(), parts_.end(), [](const auto& p) { return p.second.started; })) return;
+  nlohmann::json pids = nlohmann::json::array();
+  i64 first = part.started_unix_ns;
+  for (const auto& [each, state] : parts_) {
+    for (const auto& pid : state.pids) pids.push_back(pid);
+    first = std::min(first, state.started_unix_ns);
+  }
+  sink_.send(spool::kStarted, {{"attempt", id()}, {"pids", std::move(pids)}, {"unix_ns", first}});
+  if (parts_.size() == 1) return;
+  for (const auto& [each, state] : parts_) order(each, kAllStarted, {{"attempt", id()}});
+}
+
+void DistributedAttempt::heard_end(i64 node, const nlohmann::json& body) {
+  PartState& part = parts_[node];
+  auto end = from_json<AttemptEnd>(body);
+  if (!end) {
+    spdlog::warn("attempt {}: the end of its part on {} cannot be read: {}", id(), nodes_.name(node),
+                 end.error().message);
+    end = AttemptEnd{};
+    end->cause = "node_lost";
+  }
+  part.end = std::move(*end);
+  for (GpuError& error : part.end.gpu_errors) error.host = nodes_.name(node);
+  part.ended = true;
+  if (!part.end.clean) unclean_.push_back(node);
+  if (part.end.cause != "done") trouble(part.end.cause, node);
+  conclude();
+}
+
+void DistributedAttempt::trouble(const std::string& cause, i64 from_node) {
+  if (!cause_.empty()) return;  // the first one is the cause
+  cause_ = cause;
+  cause_node_ = from_node;
+  for (const auto& [node, part] : parts_)
+    if (node != from_node && !part.ended) order(node, kPeerEnded, {{"attempt", id()}, {"cause", cause}});
+}
+
+void DistributedAttempt::node_lost(i64 node, const std::string& why) {
+  const auto part = parts_.find(node);
+  if (part == parts_.end() || part->second.ended) return;
+  part->second.end.cause = "node_lost";
+  if (!ended_by_itself() || cause_ == "node_lost") return;
+  evidence_ = {{"why", fmt::format("{} was lost: {}", nodes_.name(node), why)},
+               {"rank", part->second.first_rank},
+               {"node", node}};
+  if (cause_.empty()) return trouble("node_lost", node);
+  cause_ = "node_lost";  // the hang or the broken connection that others told of followed from it
+  cause_node_ = node;
+}
+
+void DistributedAttempt::part_is_dead(i64 node) {
+  const auto part = parts_.find(node);
+  if (part == parts_.end() || part->second.ended) return;
+  part->second.ended = true;
+  conclude();
+}
+
+void DistributedAttempt::end(const std::string& cause, bool at_once) {
+  if (cause_.empty()) cause_ = cause;
+  for (const auto& [node, part] : parts_)
+    if (!part.ended) order(node, kEndPart, {{"attempt", id()}, {"cause", cause}, {"at_once", at_once}});
+}
+
+// Evidence of the part that was in trouble first; of the others where their ranks were.
+void DistributedAttempt::add_evidence(const AttemptEnd& of, bool leading) {
+  const auto said =
+      of.evidence.empty() ? nlohmann::json() : parse_json(of.evidence).value_or(nlohmann::json());
+  if (!said.is_object()) return;
+  if (leading)
+    for (const auto& [key, value] : said.items())
+      if (key != "ranks") evidence_[key] = value;
+  if (said.contains("ranks"))
+    for (const auto& rank : said["ranks"]) evidence_["ranks"].push_back(rank);
+}
+
+// One end of the parts' several ones, by the head's clock.
+AttemptEnd DistributedAttempt::merged() {
+  AttemptEnd out;
+  double util = 0, power = 0, clock = 0;
+  for (const i64 node : placed_.nodes) {
+    const PartState& part = parts_[node];
+    const auto ranks = static_cast<double>(part.ranks);
+    if (part.started_unix_ns > 0 && (out.started_unix_ns == 0 || part.started_unix_ns < out.started_unix_ns))
+      out.started_unix_ns = part.started_unix_ns;
+    out.ended_unix_ns = std::max(out.ended_unix_ns, part.end.ended_unix_ns - nodes_.clock_offset_ns(node));
+    if (!part.end.clean)
+      out.cleanup_failure += fmt::format("{}{}: {}", out.cleanup_failure.empty() ? "" : "; ",
+                                         nodes_.name(node), part.end.cleanup_failure);
+    out.clean = out.clean && part.end.clean;
+    add_mean(out.util_mean, util, part.end.util_mean, ranks);
+    add_mean(out.power_mean_w, power, part.end.power_mean_w, ranks);
+    add_mean(out.sm_clock_mhz, clock, part.end.sm_clock_mhz, ranks);
+    if (out.throttle.empty()) out.throttle = part.end.throttle;
+    out.gpu_errors.insert(out.gpu_errors.end(), part.end.gpu_errors.begin(), part.end.gpu_errors.end());
+    add_evidence(part.end, node == cause_node_);
+  }
+  if (out.util_mean) *out.util_mean /= util;
+  if (out.power_mean_w) *out.power_mean_w /= power;
+  if (out.sm_clock_mhz) *out.sm_clock_mhz /= clock;
+  if (!evidence_.is_null()) out.evidence = dump(evidence_);
+  return out;
+}
+
+void DistributedAttempt::conclude() {
+  const auto all = [&](auto&& holds) {
+    return std::all_of(parts_.begin(), parts_.end(), [&](const auto& part) { return holds(part.second); });
+  };
+  if (concluded_ || !all([](const PartState& part) { return part.ended; })) return;
+  concluded_ = true;
+  AttemptEnd out = parts_.size() > 1 ? merged() : parts_.begin()->second.end;
+  if (parts_.size() == 1 && !out.clean)
+    out.cleanup_failure = fmt::format("{}: {}", nodes_.name(parts_.begin()->first), out.cleanup_failure);
+  out.attempt = id();
+  out.neighbours = neighbours_;
+  out.cause = all([](const PartState& part) { return part.end.cause == "done"; }) ? "done" : cause_;
+  if (out.cause == "node_lost" && !evidence_.is_null()) out.evidence = dump(evidence_);
+  if (out.ended_unix_ns <= 0) out.ended_unix_ns = unix_ns_now();
+  sink_.send(spool::kAttemptEnd, to_json(out));
+  finished_(*this);
+}
+
+}  // namespace sweep::agent

@@ -1,0 +1,84 @@
+// DistributedAttempt: one attempt as the head agent sees it: the parts that its nodes run. It passes records and exits
+// on, tells the other parts when one has failed, and merges the ends of all parts into one AttemptEnd. It knows no
+// socket and no process. REQUIRES: `finished` is called once, from the event loop; the DistributedAttempt must not be
+// destroyed inside that call.
+#pragma once
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "schema/records.h"
+#include "worker/agent/net/rendezvous_store.h"
+#include "worker/agent/node/node_part.h"
+#include "worker/agent/node/placement.h"
+#include "worker/agent/node/record_sink.h"
+
+namespace sweep::agent {
+
+// The nodes of the allocation, as far as an attempt needs them.
+class AttemptNodes {
+ public:
+  virtual ~AttemptNodes() = default;
+  // To a node, this one included.
+  virtual void send(i64 node, const Frame& frame) = 0;
+  // The node's UTC clock minus this one's.
+  virtual i64 clock_offset_ns(i64 node) const = 0;
+  // For people.
+  virtual std::string name(i64 node) const = 0;
+};
+
+class DistributedAttempt {
+ public:
+  DistributedAttempt(AttemptNodes& nodes, RecordSink& sink, Placement::Placed placed,
+                     std::function<void(DistributedAttempt&)> finished);
+
+  void start();
+  void hear(i64 node, const Frame&);
+  // The node's agent is gone or out of reach. Its ranks are taken for ended once part_is_dead() is called too.
+  void node_lost(i64 node, const std::string& why);
+  void part_is_dead(i64 node);
+  void end(const std::string& cause, bool at_once);
+  // Both run now: each counts the other if they share a node. Whether they do.
+  bool meet(DistributedAttempt& other);
+
+  const Placement::Placed& placed() const { return placed_; }
+  i64 id() const { return placed_.attempt.id; }
+  bool ended_by_itself() const { return cause_ != "cancelled" && cause_ != "agent_stopping"; }
+  const std::vector<i64>& unclean_nodes() const { return unclean_; }
+
+ private:
+  struct PartState {
+    i64 first_rank = 0, ranks = 0;
+    std::vector<i64> slots;
+    bool started = false, ended = false;
+    nlohmann::json pids = nlohmann::json::array();
+    i64 started_unix_ns = 0;
+    AttemptEnd end;
+  };
+  bool runs(const PartState&, i64 rank) const;
+  void heard_start(i64 node, const nlohmann::json& body);
+  void heard_end(i64 node, const nlohmann::json& body);
+  void trouble(const std::string& cause, i64 from_node);
+  void order(i64 node, std::string_view kind, nlohmann::json body, std::string blob = {});
+  void conclude();
+  AttemptEnd merged();
+  void add_evidence(const AttemptEnd& of, bool leading);
+
+  AttemptNodes& nodes_;
+  RecordSink& sink_;
+  const Placement::Placed placed_;
+  std::function<void(DistributedAttempt&)> finished_;
+  std::map<i64, PartState> parts_;
+  RendezvousStore store_;
+  // Empty: nothing went wrong yet.
+  std::string cause_;
+  // The node whose part failed first; -1: none, the end was ordered.
+  i64 cause_node_ = -1;
+  nlohmann::json evidence_;
+  std::vector<i64> unclean_;
+  i64 neighbours_ = 0;
+  bool concluded_ = false;
+};
+
+}  // namespace sweep::agent

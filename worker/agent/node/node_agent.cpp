@@ -1,0 +1,84 @@
+#include "worker/agent/node/node_agent.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <boost/asio/post.hpp>
+
+#include "schema/codec.h"
+#include "schema/version.h"
+#include "worker/agent/evidence/node_probe.h"
+#include "worker/agent/process/process.h"
+
+namespace sweep::agent {
+namespace {
+constexpr auto kNodeTick = std::chrono::milliseconds(200);  // children whose signal was merged with another's
+constexpr int kTicksForHead = 15;  // how long a head that does not read is waited for
+constexpr int kHeadLost = 4;       // exit code
+}  // namespace
+
+NodeAgent::NodeAgent(const Options& options, const SandboxInfo& inside)
+    : options_(options), inside_(inside), runner_(io_, options, inside, *this), timer_(io_) {}
+
+int NodeAgent::run(const Join& join) {
+  NodeRecord record = probe_node(runner_.nvml());
+  record.node = options_.node;
+  auto uplink = connect_to_head(io_, join, options_.lease_s, {{"record", to_json(record)}});
+  if (!uplink) {
+    spdlog::error("{}", uplink.error().message);
+    tell_launcher(options_.ready_fd, {{"error", uplink.error().message}});
+    return 1;
+  }
+  link_ = uplink->link;
+  runner_.set_endpoint(uplink->here);
+  runner_.begin();
+  spdlog::info("node {} serves {} on {} ({})", options_.node, link_->peer(), uplink->here.address,
+               uplink->here.interface);
+  tell_launcher(options_.ready_fd,
+                {{"ready", true}, {"version", kVersion}, {"pid", outside_pid(inside_, ::getpid())}});
+  link_->start([this](const Frame& frame) { obey(frame); },
+               [this](const std::string& why) {
+                 if (!leaving_.empty() && runner_.idle()) return;
+                 spdlog::warn("the head agent is lost: {}", why);
+                 code_ = kHeadLost;
+                 stop("head lost", "agent_stopping", true);
+               });
+  arm();
+  io_.run();
+  return code_;
+}
+
+void NodeAgent::obey(const Frame& frame) {
+  if (text_of(frame.head, "kind") == kLeave) return stop("finished", "agent_stopping", true);
+  if (leaving_.empty() || text_of(frame.head, "kind") != kStartPart) runner_.obey(frame);
+}
+
+void NodeAgent::arm() {
+  timer_.expires_after(kNodeTick);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    beat(inside_);
+    runner_.reap();
+    leave_when_done();
+    arm();
+  });
+}
+
+void NodeAgent::stop(const std::string& reason, const std::string& cause, bool at_once) {
+  if (leaving_.empty()) {
+    leaving_ = reason;
+    link_->send({{{"kind", kLeave}, {"body", {{"reason", reason}}}}, {}});
+  }
+  runner_.end_all(cause, at_once);
+  boost::asio::post(io_, [this] { leave_when_done(); });
+}
+
+void NodeAgent::leave_when_done() {
+  if (leaving_.empty() || !runner_.idle() || io_.stopped()) return;
+  runner_.leave();
+  link_->close();
+  if (!link_->written() && ++ticks_unwritten_ < kTicksForHead) return;  // the next tick looks again
+  io_.stop();
+}
+
+}  // namespace sweep::agent

@@ -1,0 +1,56 @@
+// Placement: attempts waiting for nodes, first in first out. An attempt of several nodes takes whole, disjoint
+// nodes; one of a single node shares it with others while their ranks fit into its slots; no slot is held twice. One
+// that needs more than all slots of a node has it alone. No attempt overtakes another, so a large one is never
+// starved. Pure bookkeeping.
+#pragma once
+#include <deque>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "schema/attempt.h"
+
+namespace sweep::agent {
+
+class Placement {
+ public:
+  Placement(i64 nodes, i64 slots);
+
+  void push(Attempt attempt) { waiting_.push_back(std::move(attempt)); }
+  struct Placed {
+    Attempt attempt;
+    std::vector<i64> nodes;               // in rank order
+    std::vector<std::vector<i64>> slots;  // of each of them, those it holds
+    bool beside = false;                  // others may run on its node meanwhile
+  };
+  // The next attempt, if it may start now; it holds its nodes until release().
+  std::optional<Placed> take();
+  void release(const Placed&);
+  // An attempt over all nodes that can be used, before any other one runs: it holds nothing.
+  Placed over_all(Attempt) const;
+  std::optional<Attempt> remove(i64 id);  // takes a waiting attempt out; none: it is not waiting
+  std::optional<i64> first() const;
+  const Attempt* next() const { return waiting_.empty() ? nullptr : &waiting_.front(); }
+  bool empty() const { return waiting_.empty(); }
+
+  void give_up(i64 node);  // no more work for this node
+  bool usable(i64 node) const { return nodes_[static_cast<std::size_t>(node)].usable; }
+  i64 usable_count() const;
+  bool stuck() const;  // the first one waiting needs more nodes than can be used
+
+ private:
+  struct Node {
+    std::set<i64> taken;  // slots
+    bool whole = false, usable = true;
+  };
+  bool fits(const Node&, const Attempt&) const;
+  std::vector<Node> nodes_;
+  const i64 slots_;
+  std::deque<Attempt> waiting_;
+};
+
+// Why no agent could ever run it; empty: it can be tried.
+std::string unplaceable(const Attempt&, i64 nodes);
+
+}  // namespace sweep::agent

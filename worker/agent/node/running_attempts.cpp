@@ -1,0 +1,42 @@
+#include "worker/agent/node/running_attempts.h"
+
+#include "base/time.h"
+
+namespace sweep::agent {
+
+void RunningAttempts::start(std::unique_ptr<DistributedAttempt> attempt) {
+  DistributedAttempt& starting = *attempt;
+  for (auto& [other, running] : running_) starting.meet(*running.attempt);
+  running_[starting.id()] = {std::move(attempt), steady_s()};
+  starting.start();
+}
+
+void RunningAttempts::said(i64 node, const Frame& frame) {
+  const auto body = frame.head.find("body");
+  if (body == frame.head.end() || !body->is_object() || !body->contains("attempt")) return;
+  const auto& id = (*body)["attempt"];
+  if (!id.is_number_integer()) return;
+  if (const auto run = running_.find(id.get<i64>()); run != running_.end())
+    run->second.attempt->hear(node, frame);
+}
+
+void RunningAttempts::node_lost(i64 node, const std::string& why) {
+  for (auto& [id, running] : running_) running.attempt->node_lost(node, why);
+}
+
+void RunningAttempts::node_dead(i64 node) {
+  for (auto& [id, running] : running_) running.attempt->part_is_dead(node);
+}
+
+bool RunningAttempts::end(i64 id, const std::string& cause) {
+  const auto run = running_.find(id);
+  if (run == running_.end()) return false;
+  run->second.attempt->end(cause, false);
+  return true;
+}
+
+void RunningAttempts::end_all(const std::string& cause, bool at_once) {
+  for (auto& [id, running] : running_) running.attempt->end(cause, at_once);
+}
+
+}  // namespace sweep::agent

@@ -1,0 +1,16 @@
+// The step of a Slurm job that starts the agents of its other nodes.
+#pragma once
+#include <sys/types.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/expected.h"
+#include "worker/agent/options.h"
+
+namespace sweep::agent {
+
+// Starts srun with one task on each node but the first. where_to_join (address, port, token) goes to every task's
+// standard input. The child is srun: it ends with the last task.
+Expected<pid_t> start_srun_step(const Options& options, const nlohmann::json& where_to_join);
+
+}  // namespace sweep::agent
