@@ -52,6 +52,7 @@ void add_run(Registry);
 void add_resume(Registry);
 void add_stop(Registry);
 void add_plan(Registry);
+void add_predict(Registry);
 void add_explain(Registry);
 void add_simulate(Registry);
 void add_status(Registry);

@@ -1,4 +1,5 @@
-// Memory: bytes one rank needs, by what holds them. Crude: even shards, no allocator rounding, no scratch.
+// Memory: bytes the fullest rank of our own step needs, by what holds them: stage by stage, as the step's dry run counts
+// them, without the allocator's rounding.
 // REQUIRES of every function: a trial without a first_objection (rules.h).
 #pragma once
 #include <optional>
@@ -16,9 +17,10 @@ inline double real(i64 n) {
 
 struct MemoryEstimate {
   double weights = 0, gradients = 0, optimizer = 0;  // model states: a lower bound
-  double activations = 0;                            // of the fullest rank, logits included
+  double activations = 0;                            // saved for the backward, of all micro-batches in flight
+  double temporary = 0;  // the most at once beside them: logits and loss, a layer's backward, gathered copies
   double states() const { return weights + gradients + optimizer; }
-  double total() const { return states() + activations; }
+  double total() const { return states() + activations + temporary; }
 };
 
 // Bytes of a number in weights, gradients and activations.

@@ -1,5 +1,5 @@
-// The first predictor: a roofline for the step, plain formulas for the bytes. Good for order and deadlines,
-// not for claims.
+// The predictor of our own step: bytes stage by stage (memory.h); on GPUs time as `sweep predict` reckons it, under the
+// profile of our step; on processors a roofline, good for order and deadlines, not for claims.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,13 +12,12 @@
 #include "bench_kernels/shape/stage_split.h"
 #include "orchestrator/plan/memory.h"
 #include "orchestrator/plan/planner.h"
+#include "orchestrator/plan/predict.h"
 #include "orchestrator/plan/rules.h"
 
 namespace sweep::plan {
 namespace {
 
-// Share of the dense peak that large training matmuls reach.
-constexpr double kAttainable = 0.6;
 // A CPU thread in fp32, kept low on purpose. One thread of an AMD EPYC (AVX2) running linear layers forward
 // and backward in PyTorch 2.11: 28 GFLOP/s at width 64 and 64 tokens, 55 at 256 tokens, 86-94 at width 256
 // and more.
@@ -26,13 +25,8 @@ constexpr double kCpuThreadFlops = 20e9;
 // Start-up until the first step: a forked CPU rank, a GPU rank with context and communicators.
 constexpr double kCpuStartupSeconds = 0.5, kGpuStartupSeconds = 20;
 
-// FLOP/s of one rank; absent when the hardware has no such units.
-std::optional<double> rank_flops(const Trial& t, const shape::Hardware& h) {
-  if (h.gpu.empty())
-    return kCpuThreadFlops * real(t.threads) * (t.precision == "fp32" ? 1.0 : 0.5);  // casts below fp32
-  const auto peak = h.peak_for(t.precision);
-  if (!peak) return std::nullopt;
-  return kAttainable * *peak;
+double cpu_flops(const Trial& t) {
+  return kCpuThreadFlops * real(t.threads) * (t.precision == "fp32" ? 1.0 : 0.5);  // casts below fp32
 }
 
 // Bytes to and from device memory in a step: weights and gradients in each micro-step's passes, saved
@@ -78,6 +72,23 @@ double bubble(const Trial& t) {
   return idle / (1 - idle);
 }
 
+double cpu_step_seconds(const Trial& t, const shape::Hardware& h, const MemoryEstimate& memory) {
+  const double tokens = real(t.global_batch_size) * real(t.seq_len) / real(t.world());
+  const double compute =
+      tokens * shape::hardware_flops_per_token(t.spec, t.seq_len, t.recompute) / cpu_flops(t);
+  const double traffic = traffic_bytes(t, memory) / h.memory_bandwidth;
+  return std::max(compute, traffic) * (1 + bubble(t)) + communication_seconds(t, h);
+}
+
+double gpu_step_seconds(const Trial& t, const shape::Hardware& h) {
+  thread_local Layout layout;
+  thread_local StageTimes times;
+  const TrainerProfile& profile = step_profile();
+  make_layout(t, profile, layout);
+  stage_times(layout, profile, h, times);
+  return predict_time(layout, times, {}, profile, h).step_s;
+}
+
 i64 saturated(double x) {
   return x < 9e18 ? static_cast<i64>(std::llround(x)) : std::numeric_limits<i64>::max();
 }
@@ -92,12 +103,8 @@ class Roofline final : public Predictor {
     const auto h = shape::find_hardware(t.hardware);
     const MemoryEstimate memory = estimate_memory(t);
     p.bytes = saturated(memory.total());
-    const auto flops = rank_flops(t, *h);
-    if (!flops) return p;
-    const double tokens = real(t.global_batch_size) * real(t.seq_len) / real(t.world());
-    const double compute = tokens * shape::hardware_flops_per_token(t.spec, t.seq_len, t.recompute) / *flops;
-    const double traffic = traffic_bytes(t, memory) / h->memory_bandwidth;
-    const double step = std::max(compute, traffic) * (1 + bubble(t)) + communication_seconds(t, *h);
+    if (!h->gpu.empty() && !h->peak_for(t.precision)) return p;
+    const double step = h->gpu.empty() ? cpu_step_seconds(t, *h, memory) : gpu_step_seconds(t, *h);
     p.step_ms = 1e3 * step;
     const double startup = h->gpu.empty() ? kCpuStartupSeconds : kGpuStartupSeconds;
     p.seconds = startup + step * real(plan.warmup_steps + plan.steps) * real(plan.repeats);

@@ -16,7 +16,7 @@ import tempfile
 
 import sources
 
-DOCUMENTS = ["README.md", "docs/grid.md", "docs/import.md", "docs/heatmap.md", "CONTRIBUTING.md",
+DOCUMENTS = ["README.md", "docs/grid.md", "docs/import.md", "docs/heatmap.md", "docs/predict.md", "CONTRIBUTING.md",
              "examples/zero/README.md", "examples/recompute/README.md", "examples/scaling/README.md"]
 BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

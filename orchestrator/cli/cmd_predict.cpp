@@ -1,0 +1,203 @@
+// sweep predict: memory and time of configurations from CSV, without a GPU; and profiles fitted to measured rows.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <ostream>
+
+#include "base/input_file.h"
+#include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/cli/command.h"
+#include "orchestrator/cli/profiles.h"
+#include "orchestrator/import/configs.h"
+#include "orchestrator/plan/fit.h"
+#include "orchestrator/plan/predict.h"
+#include "orchestrator/report/format.h"
+
+namespace sweep::cli {
+namespace {
+
+constexpr std::size_t kMostConfigBytes = std::size_t{1} << 30;
+constexpr const char* kPredictColumns[] = {"fits",
+                                           "sure",
+                                           "reason",
+                                           "predicted_bytes",
+                                           "peak_bytes",
+                                           "needed_bytes",
+                                           "limit_bytes",
+                                           "predicted_step_s",
+                                           "predicted_tokens_per_s_gpu",
+                                           "weights_bytes",
+                                           "gradients_bytes",
+                                           "optimizer_bytes",
+                                           "activations_bytes",
+                                           "logits_bytes",
+                                           "buffers_bytes",
+                                           "allocator_bytes",
+                                           "compute_s",
+                                           "pipeline_s",
+                                           "slow_messages_s",
+                                           "retry_s",
+                                           "data_parallel_s",
+                                           "optimizer_s",
+                                           "uncertainty_bytes",
+                                           "uncertainty_time_factor"};
+
+struct PredictCommand {
+  std::string configs, hardware = "h100-sxm-80gb", profile = "nanotron", fit, save;
+  std::vector<std::string> models;
+};
+
+Expected<imports::Configs> read_rows(const PredictCommand& o, const std::string& path) {
+  const auto file = read_input(path, kMostConfigBytes, Streams::kTaken);
+  if (!file) return tl::unexpected<Error>(file.error());
+  auto configs = imports::read_configs(file->bytes, {file->shown_as, o.hardware, o.models});
+  if (!configs) return configs;
+  for (const char* ours : kPredictColumns)
+    for (const auto& column : configs->columns)
+      if (column == ours)
+        return fail(
+            fmt::format("{}:1: column '{}' is one that predict writes; rename it", file->shown_as, ours));
+  return configs;
+}
+
+Expected<plan::TrainerProfile> fitted(const PredictCommand& o, const plan::TrainerProfile& start,
+                                      const shape::Hardware& h) {
+  const auto configs = read_rows(o, o.fit);
+  if (!configs) return tl::unexpected<Error>(configs.error());
+  std::vector<plan::MeasuredRow> rows;
+  for (const auto& row : configs->rows) {
+    plan::MeasuredRow m;
+    plan::make_layout(row.trial, start, m.layout);
+    m.ran = row.outcome ? *row.outcome == Outcome::kOk : row.tokens_per_s_gpu > 0;
+    m.reported_bytes = row.reported_bytes;
+    if (row.tokens_per_s_gpu > 0)
+      m.step_s = m.layout.tokens * m.layout.micros / (row.tokens_per_s_gpu * m.layout.tp * m.layout.pp);
+    rows.push_back(std::move(m));
+  }
+  auto profile = plan::fit_profile(start, rows, h);
+  if (profile) profile->source = fmt::format("fitted to {} rows of {}", rows.size(), o.fit);
+  return profile;
+}
+
+// RFC 4180.
+std::string csv_cell(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
+// What a row says about running: by rule, by memory, or that it is too near the limit to know.
+struct Answer {
+  bool fits = true, sure = true;
+  std::string reason;
+};
+
+Answer answer_of(const plan::Layout& layout, const plan::MemoryPrediction& m, const plan::TrainerProfile& p) {
+  if (const auto refused = plan::refusal(layout, p))
+    return {false, true, refused->rule + ": " + refused->reason};
+  if (m.limit <= 0) return {true, false, "the memory of the hardware is not known"};
+  constexpr double kGiB = 1024.0 * 1024 * 1024;
+  Answer a;
+  a.fits = m.need <= m.limit;
+  a.sure = std::abs(m.need / m.limit - 1) > p.facts.unsure_band;
+  if (!a.fits || !a.sure)
+    a.reason = fmt::format("memory: stage {} needs {:.1f} GiB, the limit is {:.1f} GiB{}", m.fullest_stage,
+                           m.need / kGiB, m.limit / kGiB,
+                           a.sure ? "" : "; within what the prediction does not know");
+  return a;
+}
+
+class Printer {
+ public:
+  Printer(Io& io, const plan::TrainerProfile& profile, const shape::Hardware& hardware)
+      : io_(io), p_(profile), h_(hardware) {}
+
+  void header(const std::vector<std::string>& columns) {
+    line_.clear();
+    for (const auto& name : columns) line_ += csv_cell(name) + ",";
+    line_ += fmt::format("{}\n", fmt::join(kPredictColumns, ","));
+    io_.out << line_;
+  }
+
+  void row(const imports::ConfigRow& row) {
+    plan::make_layout(row.trial, p_, layout_);
+    plan::stage_times(layout_, p_, h_, times_);
+    const auto m = plan::predict_memory(layout_, times_, p_, h_);
+    const auto t = plan::predict_time(layout_, times_, m, p_, h_);
+    const Answer a = answer_of(layout_, m, p_);
+    line_.clear();
+    for (const auto& cell : row.row.cells) line_ += csv_cell(cell) + ",";
+    auto out = std::back_inserter(line_);
+    fmt::format_to(out, "{},{},{},{:.0f},{:.0f},{:.0f},{:.0f},{:.6g},{:.6g}", a.fits, a.sure ? "yes" : "no",
+                   csv_cell(a.reason), m.reserved / p_.facts.reported_unit, m.wanted, m.need, m.limit,
+                   t.step_s, t.tokens_per_s_gpu);
+    const auto& b = m.parts;
+    for (const double bytes : {b.weights, b.gradients, b.optimizer, b.activations, b.logits,
+                               b.gather_buffers + b.gradient_copies, b.base + b.fragmentation + b.held})
+      fmt::format_to(out, ",{:.0f}", bytes);
+    for (const double s :
+         {t.compute_s, t.pipeline_s, t.slow_messages_s, t.retry_s, t.data_parallel_s, t.optimizer_s})
+      fmt::format_to(out, ",{:.6g}", s);
+    fmt::format_to(out, ",{:.3f},{:.3f}\n", p_.memory_error, std::exp(p_.time_error));
+    io_.out << line_;
+  }
+
+ private:
+  Io& io_;
+  const plan::TrainerProfile& p_;
+  const shape::Hardware& h_;
+  plan::Layout layout_;
+  plan::StageTimes times_;
+  std::string line_;
+};
+
+int predict(Io& io, const PredictCommand& o) {
+  if (o.configs.empty() && o.fit.empty())
+    return refuse(io, {"give --configs FILE.csv, or --fit FILE.csv with --save NAME"});
+  const auto hardware = shape::find_hardware(o.hardware);
+  if (!hardware) return refuse(io, hardware.error());
+  auto profile = find_profile(o.profile);
+  if (!profile) return refuse(io, profile.error());
+  if (!o.fit.empty()) {
+    profile = fitted(o, *profile, *hardware);
+    if (!profile) return refuse(io, profile.error());
+    profile->hardware = o.hardware;
+  }
+  if (!o.save.empty()) {
+    const auto path = save_profile(o.save, *profile);
+    if (!path) return refuse(io, path.error());
+    io.err << fmt::format("profile '{}' is saved as {}\n", report::safe_text(o.save),
+                          report::safe_text(path->string()));
+  }
+  if (o.configs.empty()) return kAnswered;
+  const auto configs = read_rows(o, o.configs);
+  if (!configs) return refuse(io, configs.error());
+  Printer printer(io, *profile, *hardware);
+  printer.header(configs->columns);
+  for (const auto& row : configs->rows) printer.row(row);
+  return kAnswered;
+}
+
+}  // namespace
+
+void add_predict(Registry r) {
+  auto* c = r.app.add_subcommand("predict",
+                                 "memory and time of configurations from a CSV file, without running them");
+  auto o = std::make_shared<PredictCommand>();
+  c->add_option("--configs", o->configs,
+                "the configurations; its first row names the columns (docs/predict.md)")
+      ->type_name("FILE.csv");
+  c->add_option("--hardware", o->hardware, "hardware catalogue name")->capture_default_str();
+  c->add_option("--profile", o->profile, "trainer profile: nanotron, a saved one, or a path")
+      ->capture_default_str();
+  c->add_option("--fit", o->fit, "fit the profile to these measured rows first")->type_name("FILE.csv");
+  c->add_option("--save", o->save, "save the profile under this name, or as this path that ends in .json")
+      ->type_name("NAME");
+  c->add_option("--model", o->models, "LABEL=NAME: a label's dimensions, from the catalogue")
+      ->type_name("LABEL=NAME")
+      ->allow_extra_args(false);
+  c->callback([r, o] { r.chosen = [r, o] { return predict(r.io, *o); }; });
+}
+
+}  // namespace sweep::cli

@@ -1,0 +1,59 @@
+#include "orchestrator/cli/profiles.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "base/input_file.h"
+#include "orchestrator/cli/saved_queries.h"
+
+namespace sweep::cli {
+namespace {
+
+constexpr std::size_t kMostProfileBytes = 1 << 20;
+
+Expected<std::filesystem::path> profile_path(const std::string& name) {
+  if (name.ends_with(".json")) return std::filesystem::path(name);
+  if (!is_query_name(name))
+    return fail(fmt::format(
+        "profile '{}': a name has letters, digits, - and _; or give a path that ends in .json", name));
+  const auto queries = query_folder();
+  if (queries.empty()) return fail("neither XDG_CONFIG_HOME nor HOME is set; give a path that ends in .json");
+  return queries.parent_path() / "profiles" / (name + ".json");
+}
+
+}  // namespace
+
+Expected<plan::TrainerProfile> find_profile(const std::string& name) {
+  if (name == plan::nanotron_profile().name) return plan::nanotron_profile();
+  const auto path = profile_path(name);
+  if (!path) return tl::unexpected<Error>(path.error());
+  if (!std::filesystem::exists(*path))
+    return fail(fmt::format(
+        "profile '{}' is neither built in (nanotron) nor saved as {}; `sweep predict --fit FILE.csv --save "
+        "NAME` makes one",
+        name, path->string()));
+  const auto file = read_input(*path, kMostProfileBytes, Streams::kRefused);
+  if (!file) return tl::unexpected<Error>(file.error());
+  auto profile = plan::profile_from_json(file->bytes);
+  if (!profile) return fail(fmt::format("{}: {}", path->string(), profile.error().message));
+  return profile;
+}
+
+Expected<std::filesystem::path> save_profile(const std::string& name, plan::TrainerProfile profile) {
+  if (name == plan::nanotron_profile().name)
+    return fail(fmt::format("profile '{}' is built in; choose another name", name));
+  const auto path = profile_path(name);
+  if (!path) return path;
+  profile.name = path->stem().string();
+  std::error_code ec;
+  if (path->has_parent_path()) std::filesystem::create_directories(path->parent_path(), ec);
+  std::ofstream out(*path, std::ios::binary | std::ios::trunc);
+  out << plan::to_json(profile);
+  out.close();
+  if (!out) return fail(fmt::format("{}: it cannot be written", path->string()));
+  return path;
+}
+
+}  // namespace sweep::cli

@@ -1,0 +1,265 @@
+#include "orchestrator/import/configs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/import/cells.h"
+#include "orchestrator/import/layout.h"
+#include "schema/columns.h"
+
+namespace sweep::imports {
+namespace {
+
+constexpr std::size_t kMostConfigs = 10'000'000;
+constexpr double kMostGpus = 1e7;
+
+enum class Holds { kKept, kModel, kSpec, kAxis, kGpus, kStatus, kMemory, kRate };
+
+struct ConfigColumn {
+  Holds kind = Holds::kKept;
+  std::string name;                  // of the column in the file
+  const Column* axis = nullptr;      // of kAxis
+  i64 ModelSpec::*number = nullptr;  // of kSpec, where it is a number
+  double factor = 1;                 // of kMemory: bytes in one
+};
+
+// Other names of our columns. Compared without case.
+const std::map<std::string_view, std::string_view>& aliases() {
+  static const std::map<std::string_view, std::string_view> known{
+      {"gas", "grad_accum"},        {"gradient_accumulation_steps", "grad_accum"},
+      {"mbs", "micro_batch_size"},  {"gbs", "global_batch_size"},
+      {"zero_stage", "zero"},       {"sequence_length", "seq_len"},
+      {"num_layers", "layers"},     {"num_heads", "heads"},
+      {"num_kv_heads", "kv_heads"}, {"hidden", "hidden_size"},
+      {"ffn", "intermediate_size"}, {"vocab", "vocab_size"}};
+  return known;
+}
+
+const std::map<std::string_view, i64 ModelSpec::*>& dimensions() {
+  static const std::map<std::string_view, i64 ModelSpec::*> known{
+      {"layers", &ModelSpec::layers},
+      {"hidden_size", &ModelSpec::hidden_size},
+      {"heads", &ModelSpec::heads},
+      {"kv_heads", &ModelSpec::kv_heads},
+      {"head_dim", &ModelSpec::head_dim},
+      {"intermediate_size", &ModelSpec::intermediate_size},
+      {"vocab_size", &ModelSpec::vocab_size},
+      {"experts", &ModelSpec::experts},
+      {"experts_per_token", &ModelSpec::experts_per_token},
+      {"max_positions", &ModelSpec::max_positions}};
+  return known;
+}
+
+ConfigColumn target_of(const std::string& name) {
+  std::string key = lower_case(name);
+  if (const auto other = aliases().find(key); other != aliases().end()) key = other->second;
+  ConfigColumn t{Holds::kKept, name, nullptr, nullptr, 1};
+  if (key == "model") return t.kind = Holds::kModel, t;
+  if (key == "family" || key == "tie_embeddings") return t.kind = Holds::kSpec, t;
+  if (const auto d = dimensions().find(key); d != dimensions().end())
+    return t.kind = Holds::kSpec, t.number = d->second, t;
+  if (key == "gpus") return t.kind = Holds::kGpus, t;
+  if (key == "status" || key == "outcome") return t.kind = Holds::kStatus, t;
+  if (key == "mem_gb") return t.kind = Holds::kMemory, t.factor = 1e9, t;
+  if (key == "mem_gib") return t.kind = Holds::kMemory, t.factor = 1024.0 * 1024 * 1024, t;
+  if (key == "memory_reported_bytes") return t.kind = Holds::kMemory, t;
+  if (key == "tok_s_gpu" || key == "tokens_per_s_gpu") return t.kind = Holds::kRate, t;
+  if (key == "hardware") return t;
+  if (const Column* axis = find_column(key); axis && axis->role == Role::kAxis)
+    return t.kind = Holds::kAxis, t.axis = axis, t;
+  return t;
+}
+
+class ConfigReader {
+ public:
+  ConfigReader(const ConfigOptions& options, const CsvRow& header) : o_(options) {
+    for (const auto& name : header.cells) targets_.push_back(target_of(name));
+    base_.hardware = o_.hardware, base_.seq_len = 4096, base_.precision = "bf16";
+  }
+
+  Expected<void> prepare() {
+    for (const auto& [label, name] : {std::pair("1B", "playbook-1b"), std::pair("8B", "playbook-8b")})
+      models_[label] = *shape::find_model(name);
+    for (const auto& text : o_.models) {
+      const auto equals = text.find('=');
+      if (equals == std::string::npos) return fail(fmt::format("--model {}: write LABEL=NAME", text));
+      const auto spec = shape::find_model(text.substr(equals + 1));
+      if (!spec) return fail(fmt::format("--model {}: {}", text, spec.error().message));
+      models_[text.substr(0, equals)] = *spec;
+    }
+    const auto hardware = shape::find_hardware(o_.hardware);
+    if (!hardware) return tl::unexpected<Error>(hardware.error());
+    gpus_per_node_ = hardware->gpus_per_node;
+    return {};
+  }
+
+  Expected<ConfigRow> row(CsvRow cells) {
+    const std::string where = place(o_.shown_as, cells.line);
+    if (cells.cells.size() != targets_.size())
+      return fail(
+          fmt::format("{}{} fields, where the header names {}; a field that holds a comma needs quotes",
+                      where, cells.cells.size(), targets_.size()));
+    ConfigRow out;
+    out.trial = base_, stated_.clear(), own_ = {}, gpus_ = 0;
+    for (std::size_t i = 0; i < targets_.size(); ++i) {
+      const auto cell = trimmed(cells.cells[i]);
+      if (says_nothing(cell)) continue;
+      if (const auto done = read(targets_[i], cell, out); !done)
+        return fail(fmt::format("{}column '{}': {}", where, targets_[i].name, done.error().message));
+    }
+    if (const auto done = finish(out.trial); !done) return fail(where + done.error().message);
+    out.row = std::move(cells);
+    return out;
+  }
+
+ private:
+  Expected<void> read(const ConfigColumn& t, std::string_view cell, ConfigRow& out) {
+    switch (t.kind) {
+      case Holds::kKept:
+        return {};
+      case Holds::kModel:
+        out.trial.model = cell;
+        return {};
+      case Holds::kSpec:
+        return dimension(t, cell);
+      case Holds::kAxis:
+        stated_.insert(t.axis->key);
+        return read_axis(*t.axis, 1, cell, out.trial);
+      case Holds::kGpus:
+        return keep_number(cell, 1, kMostGpus, gpus_);
+      case Holds::kStatus: {
+        const auto outcome = read_outcome(cell);
+        if (!outcome) return tl::unexpected<Error>(outcome.error());
+        out.outcome = *outcome;
+        return {};
+      }
+      case Holds::kMemory:
+        return keep_number(cell, t.factor, 1e15, out.reported_bytes);
+      case Holds::kRate:
+        return keep_number(cell, 1, 1e12, out.tokens_per_s_gpu);
+    }
+    return {};
+  }
+
+  static Expected<void> keep_number(std::string_view cell, double factor, double most, double& out) {
+    const auto number = read_number(cell);
+    if (!number) return tl::unexpected<Error>(number.error());
+    out = *number * factor;
+    if (out >= 0 && out <= most) return {};
+    return fail(fmt::format("'{}' is outside 0 .. {}", cell, most / factor));
+  }
+
+  Expected<void> dimension(const ConfigColumn& t, std::string_view cell) {
+    own_.stated = true;
+    if (t.number) {
+      double value = 0;
+      if (const auto done = keep_number(cell, 1, 1e9, value); !done) return done;
+      if (value != std::floor(value)) return fail(fmt::format("'{}' is no whole number", cell));
+      own_.spec.*t.number = static_cast<i64>(value);
+      return {};
+    }
+    const std::string word = lower_case(cell);
+    if (lower_case(t.name) == "family") {
+      own_.spec.family = word;
+      return {};
+    }
+    own_.spec.tie_embeddings = word == "true" || word == "1" || word == "yes";
+    if (own_.spec.tie_embeddings || word == "false" || word == "0" || word == "no") return {};
+    return fail(fmt::format("'{}' is neither true nor false", cell));
+  }
+
+  Expected<void> finish(Trial& t) {
+    if (const auto done = find_spec(t); !done) return done;
+    if (!stated_.contains("sp")) t.sp = t.tp > 1;
+    const double product = double(t.tp) * double(t.pp) * double(t.cp) * double(t.dp);
+    if (!(product >= 1 && product <= kMostGpus))
+      return fail(fmt::format("dp x tp x pp x cp = {} x {} x {} x {} is no number of GPUs up to {:.0f}", t.dp,
+                              t.tp, t.pp, t.cp, kMostGpus));
+    if (t.micro_batch_size < 1 || t.grad_accum < 1 || t.seq_len < 1 || t.nodes < 1)
+      return fail("micro_batch_size, grad_accum, seq_len and nodes must be at least 1");
+    if (const auto done = complete_dp(t); !done) return done;
+    if (const auto done = complete(t, stated_); !done) return done;
+    if (t.gpus_per_node > gpus_per_node_ && !stated_.contains("gpus_per_node"))
+      return fail(fmt::format("column 'nodes': {} nodes of {} GPUs do not hold {} ranks", t.nodes,
+                              gpus_per_node_, t.world()));
+    return {};
+  }
+
+  Expected<void> complete_dp(Trial& t) {
+    if (gpus_ <= 0) return {};
+    const i64 gpus = static_cast<i64>(gpus_), split = t.tp * t.pp * t.cp;
+    if (!stated_.contains("dp")) {
+      if (gpus % split != 0)
+        return fail(fmt::format("column 'gpus': {} are not divisible by tp x pp x cp = {}", gpus, split));
+      t.dp = gpus / split, stated_.insert("dp");
+    }
+    if (t.world() == gpus) return {};
+    return fail(fmt::format("column 'gpus': {}, and dp x tp x pp x cp = {}", gpus, t.world()));
+  }
+
+  Expected<void> find_spec(Trial& t) {
+    if (own_.stated && own_.spec.layers > 0) {
+      const auto spec = shape::completed(own_.spec);
+      if (!spec) return fail("the model: " + spec.error().message);
+      t.spec = *spec;
+      return {};
+    }
+    if (t.model.empty())
+      return fail("the row names no model: fill the column 'model', or layers, hidden_size, heads, ...");
+    if (const auto known = models_.find(t.model); known != models_.end()) {
+      t.spec = known->second;
+      return {};
+    }
+    const auto spec = shape::find_model(t.model);
+    if (!spec) return fail("column 'model': " + spec.error().message);
+    models_[t.model] = t.spec = *spec;
+    return {};
+  }
+
+  struct Own {
+    ModelSpec spec;
+    bool stated = false;
+  };
+
+  const ConfigOptions& o_;
+  std::vector<ConfigColumn> targets_;
+  Trial base_;
+  std::map<std::string, ModelSpec> models_;
+  Stated stated_;
+  Own own_;
+  double gpus_ = 0;
+  i64 gpus_per_node_ = 8;
+};
+
+}  // namespace
+
+Expected<Configs> read_configs(std::string_view text, const ConfigOptions& options) {
+  auto csv = CsvReader::open(text, options.shown_as);
+  if (!csv) return tl::unexpected<Error>(csv.error());
+  auto header = csv->next();
+  if (!header) return tl::unexpected<Error>(header.error());
+  if (!*header)
+    return fail(fmt::format("{}: the file is empty; its first row names the columns", options.shown_as));
+  Configs out;
+  for (auto& name : (*header)->cells) name = std::string(trimmed(name));
+  out.columns = (*header)->cells;
+  ConfigReader reader(options, **header);
+  if (const auto ready = reader.prepare(); !ready) return tl::unexpected<Error>(ready.error());
+  for (;;) {
+    auto row = csv->next();
+    if (!row) return tl::unexpected<Error>(row.error());
+    if (!*row) break;
+    if (out.rows.size() >= kMostConfigs)
+      return fail(fmt::format("{}: more than {} rows; split the file", options.shown_as, kMostConfigs));
+    auto read = reader.row(std::move(**row));
+    if (!read) return tl::unexpected<Error>(read.error());
+    out.rows.push_back(std::move(*read));
+  }
+  return out;
+}
+
+}  // namespace sweep::imports

@@ -1,0 +1,38 @@
+// Configurations from CSV: rows that say what would run, for prediction; measured rows may say how it went. Dimensions of
+// the model come from the catalogue or from the row's own columns. Columns that mean nothing here are kept as they are.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/expected.h"
+#include "orchestrator/import/csv.h"
+#include "schema/outcome.h"
+#include "schema/trial.h"
+
+namespace sweep::imports {
+
+struct ConfigOptions {
+  std::string shown_as;             // the file's name in errors
+  std::string hardware;             // of the catalogue
+  std::vector<std::string> models;  // "LABEL=NAME" of the catalogue
+};
+
+struct ConfigRow {
+  CsvRow row;
+  Trial trial;
+  std::optional<Outcome> outcome;  // as measured
+  double reported_bytes = 0;       // 0: not stated
+  double tokens_per_s_gpu = 0;     // 0: not stated
+};
+
+struct Configs {
+  std::vector<std::string> columns;
+  std::vector<ConfigRow> rows;
+};
+
+// What is not stated: 1 for degrees, one sequence, 4096 tokens, bf16, sp with tp.
+Expected<Configs> read_configs(std::string_view text, const ConfigOptions&);
+
+}  // namespace sweep::imports

@@ -1,0 +1,128 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "orchestrator/plan/predict.h"
+
+namespace sweep::plan {
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+
+double chance(double log_odds) {
+  return 1 / (1 + std::exp(-std::clamp(log_odds, -40.0, 40.0)));
+}
+
+double later_slowest(const StageTimes& times) {
+  double slowest = 0;
+  for (std::size_t i = 1; i < times.of.size(); ++i)
+    slowest = std::max(slowest, std::max(times.of[i].gpu, times.of[i].host));
+  return slowest;
+}
+
+// The share of whole-sequence tensors that wait for the communication stream: where the host runs ahead of the GPU.
+double held_share(const Layout& l, const StageTimes& times, const MemoryParameters& m) {
+  if (l.tp <= 1) return 0;
+  if (l.pp <= 1) return chance(12 * (m.held_until - std::log(times.layer_gpu / times.layer_host)));
+  const StageTime first = times.of.front();
+  const double pace = std::max(first.gpu, first.host), later = later_slowest(times);
+  const double lead = std::log(std::max(pace, later) / first.host);
+  const double odds = m.held_offset + m.held_per_lead * lead + m.held_per_stages * std::log(l.pp) +
+                      m.held_per_tp * std::log(l.tp) + m.held_per_balance * std::log(later / pace);
+  return chance(odds) * (1 - slow_share(l));
+}
+
+struct PerToken {
+  double activations = 0, kept = 0;  // bytes of a layer in flight; the same where it is computed again
+};
+PerToken saved_bytes(const Layout& l, const ProfileFacts& f) {
+  const double hidden = l.element * l.hidden / l.tp;
+  const double statistics = 4 * l.heads / l.tp;
+  // q, k, v and the output of attention are four of the tensors of hidden_size; k and v have their own width.
+  const double attention = l.element * (2 * l.width + 2 * l.kv_width) / l.tp;
+  PerToken out;
+  out.activations = (f.hidden_saved - 4) * hidden + attention +
+                    f.intermediate_saved * l.element * l.intermediate * l.top_k / l.tp + statistics;
+  out.kept = l.recompute ? hidden : out.activations;
+  return out;
+}
+
+MemoryParts parts_of(const Layout& l, const StageWork& s, const TrainerProfile& p, double held) {
+  const ProfileFacts& f = p.facts;
+  const MemoryParameters& m = p.memory;
+  const double sharers = l.dp * l.cp;
+  const PerToken token = saved_bytes(l, f);
+  MemoryParts out;
+  out.base = m.base_gib * kGiB;
+  out.weights = (l.is_fp32 ? 4 : f.weight_bytes) * s.parameters / (l.zero >= 3 ? sharers : 1);
+  out.gradients = (l.is_fp32 ? 4 : f.gradient_bytes) * s.parameters / (l.zero >= 2 ? sharers : 1);
+  out.optimizer = (l.is_fp32 ? 8 : f.optimizer_bytes) * s.parameters / (l.zero >= 1 ? sharers : 1);
+  out.gradient_copies = m.gradient_copies * f.weight_bytes * s.parameters / (l.zero >= 3 ? sharers : 1);
+  out.activations = l.tokens * s.layers * s.in_flight * token.kept;
+  if (l.recompute && s.layers > 0) out.activations += l.tokens * token.activations;
+  out.fragmentation = m.fragmentation * out.activations * (1 - 1 / s.in_flight);
+  out.logits = s.loss ? f.logit_bytes * l.tokens * l.vocab / l.tp : 0;
+  if (l.tp <= 1) return out;
+  const double whole = l.tokens * l.hidden * l.element;
+  out.gather_buffers = m.gather_buffers * whole;
+  const double of_stage = l.pp > 1 ? 2 * s.layers * s.in_flight : (l.micros > 1 ? 4 : 2) * s.layers;
+  out.held = whole * held * std::min(of_stage, m.held_most);
+  return out;
+}
+
+// What the allocator cannot do without when it has given back what it can. The three shares belong to the limit: they
+// were chosen with it, by the measured rows that ran and those that failed.
+double needed(const Layout& l, const MemoryParts& parts, const ProfileFacts& f) {
+  const double whole = l.tp > 1 ? l.tokens * l.hidden * l.element : 0;
+  return parts.live() - (1 - f.need_logits) * parts.logits + f.need_whole * whole + f.need_held * parts.held;
+}
+
+}  // namespace
+
+MemoryPrediction predict_memory(const Layout& l, const StageTimes& times, const TrainerProfile& p,
+                                const shape::Hardware& h) {
+  const double held = held_share(l, times, p.memory);
+  MemoryPrediction out;
+  double most = -1;
+  for (std::size_t i = 0; i < l.stages.size(); ++i) {
+    const MemoryParts parts = parts_of(l, l.stages[i], p, held);
+    const double reserved = parts.reserved();
+    out.need = std::max(out.need, needed(l, parts, p.facts));
+    if (i == 0 || (!p.facts.reports_first_stage && reserved > most)) out.parts = parts;
+    if (reserved > most) most = reserved, out.fullest_stage = static_cast<i64>(i);
+  }
+  out.wanted = most, out.reserved = out.parts.reserved();
+  if (!h.memory_bytes) return out;
+  const double device = static_cast<double>(*h.memory_bytes);
+  out.limit = p.facts.need_share * device;
+  if (out.need <= out.limit) out.reserved = std::min(out.reserved, p.facts.reserved_share * device);
+  return out;
+}
+
+std::optional<Refusal> refusal(const Layout& l, const TrainerProfile& p) {
+  const ProfileFacts& f = p.facts;
+  for (std::size_t i = 0; i < l.stages.size(); ++i)
+    if (l.stages[i].empty)
+      return Refusal{
+          "empty_stage",
+          fmt::format("pp {} leaves stage {} of the pipeline without a block of the model", l.pp, i)};
+  if (f.warmup_needs_micros && l.micros < l.pp - 1)
+    return Refusal{"pipeline",
+                   fmt::format("1f1b needs pp - 1 = {} micro-batches, grad_accum is {}", l.pp - 1, l.micros)};
+  if (f.tied_zero0_hangs && l.tied && l.zero < 1 && l.dp > 1 && l.dp < 32 && l.pp > 1 && l.nodes > 1)
+    return Refusal{"tied_hang",
+                   "tied embeddings with zero 0, several replicas and a pipeline over several nodes: 37 of "
+                   "39 measured ones failed"};
+  const auto divides = [](double n, double d) { return std::fmod(n, d) == 0; };
+  if (!divides(l.heads, l.tp))
+    return Refusal{"divisibility", fmt::format("{} heads are not divisible by tp {}", l.heads, l.tp)};
+  if (!divides(l.kv_heads, l.tp))
+    return Refusal{"divisibility",
+                   fmt::format("{} key-value heads are not divisible by tp {}", l.kv_heads, l.tp)};
+  if (!divides(l.vocab, l.tp))
+    return Refusal{"divisibility", fmt::format("vocabulary {} is not divisible by tp {}", l.vocab, l.tp)};
+  return std::nullopt;
+}
+
+}  // namespace sweep::plan

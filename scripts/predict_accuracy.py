@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""predict_accuracy.py SWEEP MEASURED.csv: how good `sweep predict` is against measured rows, as the tables of docs/predict.md.
+MEASURED.csv has the columns of sweeps/data: model, nodes, dp, tp, pp, gas, mbs, zero, status, tok_s_gpu, mem_gb.
+1. Accuracy of the shipped profile. 2. Each model predicted by a profile fitted on the others. 3. Each cell (model, nodes) predicted
+by a profile fitted without it. 4. Search replayed: trials until within 5 % of the best of a cell; failed rows are trials too."""
+import collections
+import csv
+import io
+import pathlib
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+
+GB = 1e9
+
+
+def read(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def cell_of(row):
+    return row["model"], int(row["nodes"])
+
+
+class Tool:
+    def __init__(self, sweep, folder):
+        self.sweep, self.folder = sweep, folder
+
+    def write(self, name, rows, columns):
+        path = self.folder / name
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            out = csv.DictWriter(file, columns)
+            out.writeheader()
+            out.writerows(rows)
+        return path
+
+    def predict(self, rows, fit_on=None):
+        columns = list(rows[0])
+        words = [self.sweep, "predict", "--configs", self.write("rows.csv", rows, columns)]
+        if fit_on:
+            words += ["--fit", self.write("fit.csv", fit_on, columns)]
+        return read(subprocess.run(list(map(str, words)), check=True, capture_output=True, text=True).stdout)
+
+
+def ranks(values):
+    order = sorted(range(len(values)), key=values.__getitem__)
+    out, i = [0.0] * len(values), 0
+    while i < len(order):
+        j = i
+        while j + 1 < len(order) and values[order[j + 1]] == values[order[i]]:
+            j += 1
+        for k in range(i, j + 1):
+            out[order[k]] = (i + j) / 2
+        i = j + 1
+    return out
+
+
+def spearman(a, b):
+    a, b = ranks(a), ranks(b)
+    ma, mb = statistics.mean(a), statistics.mean(b)
+    bottom = (sum((x - ma) ** 2 for x in a) * sum((y - mb) ** 2 for y in b)) ** 0.5
+    return sum((x - ma) * (y - mb) for x, y in zip(a, b)) / bottom if bottom else 1.0
+
+
+def rate(row):
+    return float(row["tok_s_gpu"]) if row["status"] == "ok" else 0.0
+
+
+def figures(rows):
+    """of predicted rows: ran, failed, refused of each, memory error, order, time error"""
+    ran, failed = [r for r in rows if r["status"] == "ok"], [r for r in rows if r["status"] != "ok"]
+    memory = [abs(float(r["predicted_bytes"]) / GB / float(r["mem_gb"]) - 1) for r in ran]
+    times = [abs(float(r["predicted_tokens_per_s_gpu"]) / rate(r) - 1) for r in ran]
+    return {
+        "ran": len(ran), "failed": len(failed),
+        "refused_ran": sum(r["fits"] == "false" for r in ran), "refused_failed": sum(r["fits"] == "false" for r in failed),
+        "unsure": sum(r["sure"] == "no" for r in rows),
+        "memory": statistics.mean(memory), "memory_median": statistics.median(memory), "time_median": statistics.median(times),
+        "order": spearman([float(r["predicted_tokens_per_s_gpu"]) for r in ran], [rate(r) for r in ran]),
+    }
+
+
+def table(predicted_by_cell):
+    print("| model | nodes | ran | failed | ran, predicted not to | failed, predicted | memory error, mean (median) | rate error, median | Spearman |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    whole, orders = [], []
+    for cell in sorted(predicted_by_cell):
+        rows = predicted_by_cell[cell]
+        f = figures(rows)
+        whole += rows
+        orders.append(f["order"])
+        model, nodes = cell
+        line(model, nodes, f)
+    f = figures(whole)
+    f["order"] = statistics.median(orders)
+    line("all", "", f)
+    print(f"\nNear the limit, where the prediction does not know: {f['unsure']} of {len(whole)} rows. Lowest Spearman of a cell {min(orders):.2f}.\n")
+
+
+def line(model, nodes, f):
+    caught = f"{100 * f['refused_failed'] / f['failed']:.1f} %" if f["failed"] else "-"
+    print(f"| {model} | {nodes} | {f['ran']} | {f['failed']} | {f['refused_ran']} ({100 * f['refused_ran'] / f['ran']:.1f} %) | {caught} | "
+          f"{100 * f['memory']:.1f} % ({100 * f['memory_median']:.1f} %) | {100 * f['time_median']:.0f} % | {f['order']:.2f} |")
+
+
+def by_cell(rows):
+    out = collections.defaultdict(list)
+    for row in rows:
+        out[cell_of(row)].append(row)
+    return out
+
+
+def trials_until_near(order, best):
+    for count, row in enumerate(order, 1):
+        if rate(row) >= 0.95 * best:
+            return count
+    return len(order)
+
+
+def number(row, *keys):
+    return tuple(int(row[k]) for k in keys)
+
+
+def random_trials(rows, best):
+    shuffled, counts, draw = list(rows), [], random.Random(1)
+    for _ in range(2000):
+        draw.shuffle(shuffled)
+        counts.append(trials_until_near(shuffled, best))
+    return statistics.median(counts)
+
+
+def tuner_order(rows):
+    """As DeepSpeed's: least model parallelism first; of each layout and ZeRO stage micro-batches from 1 on, until one fails or is slower."""
+    groups, order = collections.defaultdict(list), []
+    for row in sorted(rows, key=lambda r: number(r, "mbs")):
+        groups[number(row, "tp", "pp", "zero")].append(row)
+    for key in sorted(groups, key=lambda k: (k[0] * k[1], k)):
+        last = -1.0
+        for row in groups[key]:
+            order.append(row)
+            if rate(row) <= last:
+                break
+            last = rate(row)
+    return order
+
+
+def search(rows):
+    """Predicted order; what is predicted not to run comes last."""
+    return sorted(rows, key=lambda r: (r["fits"] == "false", -float(r["predicted_tokens_per_s_gpu"])))
+
+
+def replay(predicted_by_cell):
+    names = ("search", "random", "grid order", "lowest tp, then pp", "tuner")
+    print("| model | nodes | configurations | " + " | ".join(names) + " |\n|---" + "|---" * (len(names) + 2) + "|")
+    all_counts = collections.defaultdict(list)
+    for cell in sorted(predicted_by_cell):
+        rows = predicted_by_cell[cell]
+        best = max(map(rate, rows))
+        counts = (trials_until_near(search(rows), best), random_trials(rows, best),
+                  trials_until_near(sorted(rows, key=lambda r: number(r, "dp", "tp", "pp", "mbs", "zero")), best),
+                  trials_until_near(sorted(rows, key=lambda r: number(r, "tp", "pp", "mbs", "zero")), best),
+                  trials_until_near(tuner_order(rows), best))
+        for name, count in zip(names, counts):
+            all_counts[name, cell[1] >= 64].append(count)
+        print(f"| {cell[0]} | {cell[1]} | {len(rows)} | " + " | ".join(f"{c:g}" for c in counts) + " |")
+    for label, large in (("median (worst), up to 32 nodes", False), ("median (worst), 64 nodes", True)):
+        shown = [f"{statistics.median(all_counts[n, large]):g} ({max(all_counts[n, large]):g})" for n in names if all_counts[n, large]]
+        if shown:
+            print(f"| {label} | | | " + " | ".join(shown) + " |")
+    print()
+
+
+def main():
+    sweep, measured = sys.argv[1:]
+    with open(measured, newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    with tempfile.TemporaryDirectory() as name:
+        tool = Tool(sweep, pathlib.Path(name))
+        print("### The shipped profile\n")
+        table(by_cell(tool.predict(rows)))
+        for model in sorted({r["model"] for r in rows}):
+            others = [r for r in rows if r["model"] != model]
+            if not others:
+                continue
+            print(f"### {model}, by a profile fitted on the others\n")
+            table(by_cell(tool.predict([r for r in rows if r["model"] == model], others)))
+        left_out = {}
+        for cell, inside in by_cell(rows).items():
+            left_out[cell] = tool.predict(inside, [r for r in rows if cell_of(r) != cell])
+        print("### Each cell left out of the fit\n")
+        table(left_out)
+        print("### Trials until within 5 % of a cell's best, the cell left out of the fit\n")
+        replay(left_out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""predict_test.py SWEEP SOURCE: `sweep predict` on the shipped measurements: rows come back with predictions, what ran is not
+refused, order and memory are near what was measured; a profile is fitted, saved and used; bad files end with 2 and their place."""
+import csv
+import io
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+SWEEP, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
+DATA = SOURCE / "sweeps/data/playbook_h100_1B_8B.csv"
+
+
+def predict(folder, *words, code=0):
+    environment = {**os.environ, "XDG_CONFIG_HOME": str(folder / "config")}
+    done = subprocess.run([SWEEP, "predict", *map(str, words)], capture_output=True, text=True, timeout=300, env=environment)
+    assert done.returncode == code, f"predict {words}: exit {done.returncode}, not {code}\n{done.stderr}"
+    return done
+
+
+def rows(done):
+    return list(csv.DictReader(io.StringIO(done.stdout)))
+
+
+def ranks(values):
+    order = sorted(range(len(values)), key=values.__getitem__)
+    out = [0.0] * len(values)
+    for place, index in enumerate(order):
+        out[index] = place
+    return out
+
+
+def spearman(a, b):
+    a, b = ranks(a), ranks(b)
+    middle = (len(a) - 1) / 2
+    return sum((x - middle) * (y - middle) for x, y in zip(a, b)) / sum((x - middle) ** 2 for x in a)
+
+
+def check_accuracy(table):
+    ran = [r for r in table if r["status"] == "ok"]
+    failed = [r for r in table if r["status"] == "failed"]
+    assert sum(r["fits"] == "false" for r in ran) <= 0.005 * len(ran)
+    assert sum(r["fits"] == "false" for r in failed) >= 0.89 * len(failed)
+    assert all(r["reason"] for r in table if r["fits"] == "false")
+    errors = [abs(float(r["predicted_bytes"]) / 1e9 / float(r["mem_gb"]) - 1) for r in ran]
+    assert sum(errors) / len(errors) < 0.08, sum(errors) / len(errors)
+    for cell in {(r["model"], r["nodes"]) for r in ran}:
+        inside = [r for r in ran if (r["model"], r["nodes"]) == cell]
+        order = spearman([float(r["predicted_tokens_per_s_gpu"]) for r in inside], [float(r["tok_s_gpu"]) for r in inside])
+        assert order > 0.85, (cell, order)
+
+
+def check_parts(table):
+    for r in table:
+        live = sum(float(r[k]) for k in ("weights_bytes", "gradients_bytes", "optimizer_bytes", "activations_bytes", "logits_bytes"))
+        assert live <= float(r["peak_bytes"]) * 1.001, r
+        parts = ("compute_s", "pipeline_s", "slow_messages_s", "retry_s", "data_parallel_s", "optimizer_s")
+        assert abs(sum(float(r[k]) for k in parts) - float(r["predicted_step_s"])) <= 1e-4 * float(r["predicted_step_s"])
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        table = rows(predict(folder, "--configs", DATA))
+        with open(DATA, newline="", encoding="utf-8") as file:
+            given = list(csv.DictReader(file))
+        assert [{k: r[k] for k in given[0]} for r in table] == given, "the rows come back as they are"
+        check_accuracy(table)
+        check_parts(table)
+
+        saved = predict(folder, "--fit", DATA, "--save", "mine")
+        assert (folder / "config/sweep/profiles/mine.json").exists(), saved.stderr
+        check_accuracy(rows(predict(folder, "--configs", DATA, "--profile", "mine")))
+        predict(folder, "--configs", DATA, "--profile", "none", code=2)
+        predict(folder, "--fit", DATA, "--save", "nanotron", code=2)
+        predict(folder, code=2)
+        predict(folder, "--configs", DATA, "--hardware", "h1000", code=2)
+
+        # Another model, by its dimensions: the larger it is, the fewer layouts hold it.
+        other = folder / "other.csv"
+        head = "layers,hidden_size,heads,intermediate_size,vocab_size,tie_embeddings,nodes,tp,pp,mbs,gas,zero\n"
+        other.write_text(head + "30,576,9,1536,49152,true,1,1,1,8,4,1\n80,8192,64,28672,131072,false,8,8,8,1,64,1\n"
+                                "80,8192,64,28672,131072,false,1,8,1,1,64,0\n", encoding="utf-8")
+        small, large, never = rows(predict(folder, "--configs", other))
+        assert (small["fits"], large["fits"], never["fits"]) == ("true", "true", "false"), (small, large, never)
+        assert float(small["predicted_tokens_per_s_gpu"]) > 20 * float(large["predicted_tokens_per_s_gpu"])
+
+        bad = folder / "bad.csv"
+        bad.write_text("model,nodes,tp\n1B,1,8\n1B,1,many\n", encoding="utf-8")
+        told = predict(folder, "--configs", bad, code=2)
+        assert f"{bad}:3" in told.stderr and "'tp'" in told.stderr and not told.stdout, told.stderr
+        bad.write_text("model,nodes,fits\n1B,1,8\n", encoding="utf-8")
+        assert "'fits'" in predict(folder, "--configs", bad, code=2).stderr
+    print("predict: ok")
+
+
+main()

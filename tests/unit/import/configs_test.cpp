@@ -1,0 +1,71 @@
+#include "orchestrator/import/configs.h"
+
+#include <gtest/gtest.h>
+
+namespace sweep::imports {
+namespace {
+
+Expected<Configs> read(const std::string& text) {
+  return read_configs(text, {"f.csv", "h100-sxm-80gb", {}});
+}
+
+TEST(Configs, WhatIsNotStatedHasSensibleDefaults) {
+  const auto c = read("model,nodes,tp\nllama3-8b,2,4\n");
+  ASSERT_TRUE(c) << c.error().message;
+  const Trial& t = c->rows.at(0).trial;
+  EXPECT_EQ(t.dp, 4);
+  EXPECT_EQ(t.gpus_per_node, 8);
+  EXPECT_EQ(t.seq_len, 4096);
+  EXPECT_EQ(t.precision, "bf16");
+  EXPECT_TRUE(t.sp);
+  EXPECT_FALSE(c->rows[0].outcome);
+}
+
+TEST(Configs, DimensionsOfTheRowAreTheModel) {
+  const auto c = read(
+      "model,layers,hidden_size,heads,kv_heads,intermediate_size,vocab_size,tie_embeddings,gpus,pp,mbs,gas\n"
+      "mine,28,3072,32,8,8192,131072,True,16,2,4,8\n");
+  ASSERT_TRUE(c) << c.error().message;
+  const Trial& t = c->rows.at(0).trial;
+  EXPECT_EQ(t.spec.layers, 28);
+  EXPECT_EQ(t.spec.head_dim, 96);
+  EXPECT_EQ(t.spec.kv_heads, 8);
+  EXPECT_TRUE(t.spec.tie_embeddings);
+  EXPECT_EQ(t.nodes, 2);
+  EXPECT_EQ(t.dp, 8);
+  EXPECT_EQ(t.grad_accum, 8);
+}
+
+TEST(Configs, MeasuredCellsAreRead) {
+  const auto c =
+      read("model,nodes,dp,status,tok_s_gpu,mem_gb,note\n1B,1,8,ok,100,50.2,\"a, b\"\n1B,1,8,failed,,,\n");
+  ASSERT_TRUE(c) << c.error().message;
+  EXPECT_EQ(c->rows[0].outcome, Outcome::kOk);
+  EXPECT_DOUBLE_EQ(c->rows[0].reported_bytes, 50.2e9);
+  EXPECT_DOUBLE_EQ(c->rows[0].tokens_per_s_gpu, 100);
+  EXPECT_EQ(c->rows[0].row.cells.at(6), "a, b");
+  EXPECT_NE(c->rows[1].outcome, Outcome::kOk);
+}
+
+void expect_refused(const std::string& text, const std::vector<std::string>& words) {
+  const auto c = read(text);
+  ASSERT_FALSE(c) << text;
+  for (const auto& word : words)
+    EXPECT_NE(c.error().message.find(word), std::string::npos) << c.error().message;
+}
+
+TEST(Configs, ABadRowIsNamedByFileLineAndColumn) {
+  expect_refused("model,nodes,tp\n1B,1,8\n1B,1,x\n", {"f.csv:3", "'tp'", "'x'"});
+  expect_refused("model,nodes\n1X,1\n", {"f.csv:2", "'model'", "1X"});
+  expect_refused("model,nodes,dp,tp\n1B,1,8,8\n", {"f.csv:2", "'nodes'"});
+  expect_refused("model,gpus,dp,tp\n1B,8,3,2\n", {"f.csv:2", "'gpus'"});
+  expect_refused("model,nodes\n1B\n", {"f.csv:2", "1 fields"});
+  expect_refused("nodes\n1\n", {"f.csv:2", "model"});
+  expect_refused("layers,hidden_size,heads,intermediate_size,vocab_size\n2,100,3,8,8\n",
+                 {"f.csv:2", "heads"});
+  expect_refused("model,nodes,micro_batch_size\n1B,1,0\n", {"f.csv:2", "micro_batch_size"});
+  expect_refused("", {"f.csv", "empty"});
+}
+
+}  // namespace
+}  // namespace sweep::imports
