@@ -247,8 +247,8 @@ void SshAllocation::open_bridge() {
   events.news = [this] { news(); };
   events.gone = [this] {
     news();
-    const auto reason = mail_.bye_reason();
-    clean_up(reason.empty() ? "lost: the head agent ended without a farewell" : reason, reason.empty());
+    const auto farewell = mail_.farewell();
+    clean_up(farewell ? farewell->reason : "lost: the head agent ended without a farewell", !farewell);
   };
   events.failed = [this](const std::string& why) { give_up(why); };
   events.remark = [this](const std::string& text) { say(Notice{request_.id, text}); };
