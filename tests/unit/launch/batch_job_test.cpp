@@ -287,5 +287,69 @@ TEST_F(BatchJobTest, OneThatWasNeverSubmittedIsNotTakenForRunning) {
   EXPECT_EQ(asked("sbatch"), 1) << "a later process submits nothing in its place";
 }
 
+TEST_F(BatchJobTest, TheCauseOfAFarewellSaysWhetherItWasPreempted) {
+  for (const auto& [reason, preempted] :
+       {std::pair{"signal", true}, {"time limit", true}, {"finished", false}, {"a signal of hope", false}}) {
+    std::filesystem::remove_all(request_.spool);
+    std::filesystem::create_directories(request_.spool);
+    events_.clear(), outbox_.reset();
+    job_ = std::make_shared<BatchJob>(context_, request_);
+    submit(took("17\n"));
+    agent_says(spool::kHello, {{"pid", 1}});
+    agent_says(spool::kBye, {{"reason", reason}});
+    ASSERT_NE(ended(), nullptr) << reason;
+    EXPECT_EQ(ended()->preempted, preempted) << reason;
+    EXPECT_FALSE(ended()->lost) << reason;
+    EXPECT_EQ(ended()->reason, reason);
+  }
+}
+
+TEST_F(BatchJobTest, AFarewellBeforeSbatchAnsweredIsTakenInWhenItHas) {
+  commands_->sbatch.push_back(took("17\n"));
+  ASSERT_TRUE(job_->submit());
+  agent_says(spool::kHello, {{"pid", 1}});
+  agent_says(spool::kBye, {{"reason", "finished"}});
+  EXPECT_EQ(job_->state(), BatchJobState::kSubmitting);
+  EXPECT_EQ(ended(), nullptr);
+  settle();
+  EXPECT_EQ(job_->state(), BatchJobState::kLeaving);
+  ASSERT_NE(ended(), nullptr);
+  learn(facts("COMPLETED"));
+  EXPECT_TRUE(job_->closed());
+  EXPECT_EQ(count<Ended>(), 1);
+}
+
+TEST_F(BatchJobTest, AnAbandonedJobTellsNothing) {
+  submit(took("17\n"));
+  learn(facts("RUNNING"));
+  job_->abandon();
+  learn(facts("NODE_FAIL"));
+  job_->look();
+  job_->kill();
+  settle();
+  EXPECT_TRUE(job_->closed());
+  EXPECT_EQ(ended(), nullptr);
+  EXPECT_EQ(asked("scancel"), 0) << "it lives on";
+}
+
+TEST_F(BatchJobTest, AStepOfAnExistingJobEndsWithItsProgram) {
+  SlurmOptions inside = options();
+  inside.existing_job = 99;
+  commands_ = new ScriptedCommands(io_);
+  SlurmScheduler slurm(std::unique_ptr<Commands>(commands_), inside, {"/bin/true", "/bin/true", true});
+  BatchContext context{slurm, context_.say, context_.hurry, context_.now_s};
+  job_ = std::make_shared<BatchJob>(context, request_);
+  ASSERT_TRUE(job_->submit());
+  EXPECT_EQ(job_->state(), BatchJobState::kQueued);
+  EXPECT_EQ(job_->key().number, 99);
+  agent_says(spool::kHello, {{"pid", 1}});
+  EXPECT_EQ(count<Started>(), 1);
+  settle();  // srun returns
+  EXPECT_TRUE(job_->closed());
+  ASSERT_NE(ended(), nullptr);
+  EXPECT_TRUE(ended()->lost);
+  EXPECT_EQ(asked("sbatch") + asked("scancel"), 0);
+}
+
 }  // namespace
 }  // namespace sweep::launch

@@ -87,5 +87,18 @@ TEST_F(BatchJobTest, WaitingHasALimitAndHopelessReasonsAShorterOne) {
   EXPECT_NE(ended()->reason.find("PartitionConfig"), std::string::npos);
 }
 
+TEST_F(BatchJobTest, AFolderThatGoesWhileItWaitsToBeSubmittedEndsIt) {
+  submit(refused(kNoMore));
+  EXPECT_EQ(job_->state(), BatchJobState::kWaitingForRoom);
+  std::filesystem::remove_all(request_.spool);
+  job_->look();
+  now_ += 5;
+  job_->look();
+  ASSERT_NE(ended(), nullptr);
+  EXPECT_TRUE(ended()->lost && job_->closed());
+  EXPECT_EQ(asked("sbatch"), 1);
+  EXPECT_EQ(asked("scancel"), 0);
+}
+
 }  // namespace
 }  // namespace sweep::launch
