@@ -72,6 +72,19 @@ inline constexpr std::string_view kRankExit = "rank_exit";      // body: RankExi
 inline constexpr std::string_view kAttemptEnd = "attempt_end";  // body: AttemptEnd
 inline constexpr std::string_view kBye = "bye";                 // body: {"reason"}
 
+// Reasons of a bye that say more than words: the scheduler (or a person) ended the allocation, or its time was up.
+inline constexpr std::string_view kByeSignal = "signal", kByeTimeLimit = "time limit";
+enum class ByeCause {
+  kOwn,  // the agent's own: no work left, told to finish, something lost
+  kSignal,
+  kTimeLimit,
+};
+constexpr ByeCause bye_cause(std::string_view reason) {
+  return reason == kByeSignal      ? ByeCause::kSignal
+         : reason == kByeTimeLimit ? ByeCause::kTimeLimit
+                                   : ByeCause::kOwn;
+}
+
 // The line's bytes, newline included.
 std::string frame(std::string_view allocation, i64 incarnation, i64 seq, std::string_view kind,
                   const nlohmann::json& body);

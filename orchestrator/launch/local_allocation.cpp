@@ -164,8 +164,8 @@ void LocalAllocation::conclude() {
   inotify_.close(ignored);
   poll_.cancel();
   kill_orphans(request_.spool, request_.id);
-  Ended out{request_.id, mail_.bye_reason(), false, false};
-  out.lost = out.reason.empty();
+  const auto farewell = mail_.farewell();
+  Ended out{request_.id, farewell ? farewell->reason : "", !farewell, false};
   std::error_code ec;
   if (out.lost && !std::filesystem::exists(spool::outbox(request_.spool), ec))
     out.reason = fmt::format("lost: {} was removed while its agent used it", request_.spool.string());

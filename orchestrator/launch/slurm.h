@@ -1,5 +1,4 @@
-// The Slurm launcher: every allocation is a Slurm job. One question about all of them, at a rate that decays
-// while nothing changes; an answer that fails concludes nothing.
+// The Slurm launcher: a batch launcher (batch_launcher.h) over SlurmScheduler (slurm_scheduler.h).
 #pragma once
 #include <memory>
 

@@ -124,7 +124,8 @@ Expected<SlurmOptions> slurm_options_from(const Json& section) {
     return fail("launch.slurm: signal_seconds leaves nothing of time; make one smaller or the other larger");
   out.idle_s = section.value("idle_seconds", out.idle_s);
   out.lease_s = section.value("lease_seconds", out.lease_s);
-  out.pending_s = section.value("max_pending_minutes", 0.0) * 60;
+  if (const double minutes = section.value("max_pending_minutes", 0.0); minutes > 0)
+    out.pending_s = minutes * 60;
   out.poll_s = section.value("poll_seconds", out.poll_s);
   out.max_nodes = section.value("max_nodes", out.max_nodes);
   out.max_allocations = section.value("max_allocations", out.max_allocations);

@@ -36,7 +36,7 @@ struct SlurmOptions {
   double signal_s = 60;               // the agent is told so long before the time limit
   double idle_s = 300;                // an agent without work and without word ends its allocation
   double lease_s = 15;                // silence between agents after which each side gives the other up
-  double pending_s = 0;               // the longest an allocation may wait in the queue; 0: for ever
+  std::optional<double> pending_s{};  // the longest an allocation may wait in the queue; absent: for ever
   std::optional<double> longest_s{};  // that the partitions allow a job
   std::map<std::string, i64>
       idle{};          // nodes by partition, as Slurm said before the run; "": of the default one

@@ -7,23 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "orchestrator/launch/job_phase.h"
 #include "schema/trial.h"
 
 namespace sweep::launch {
 
-enum class Phase {
-  kPending,    // waits in the queue, again perhaps
-  kRunning,    // has its nodes, suspended ones too: its agent may speak at any time
-  kSuspended,  // has its nodes, but its processes stand still
-  kEnding,     // its end has begun
-  kEnded,
-  kUnknown,  // a state that this version has never heard of: nothing is concluded from it
-};
-enum class Blame {
-  kNone,     // it ended as it should
-  kNobody,   // preempted, cancelled, out of time: its trials burn no retry
-  kMachine,  // nodes failed, memory ran out, its script failed
-};
 struct Meaning {
   Phase phase = Phase::kUnknown;
   Blame blame = Blame::kNone;

@@ -58,19 +58,20 @@ std::optional<Outbox> SpoolMailbox::news() {
   return Outbox{id_, acknowledged_, std::move(*bytes)};
 }
 
-std::string SpoolMailbox::bye_reason() const {
+std::optional<Farewell> SpoolMailbox::farewell() const {
   const auto file = spool::outbox(spool_);
   const std::uint64_t size = files::size_of(file);
   const auto bytes = files::read_from(file, size > kByeWithin ? size - kByeWithin : 0, kByeWithin);
-  if (!bytes || bytes->empty() || bytes->back() != '\n') return {};
+  if (!bytes || bytes->empty() || bytes->back() != '\n') return std::nullopt;
   const auto before = bytes->rfind('\n', bytes->size() - 2);
   const auto parsed =
       spool::parse(std::string_view(*bytes).substr(before == std::string::npos ? 0 : before + 1));
-  if (parsed.lines.empty()) return {};
+  if (parsed.lines.empty()) return std::nullopt;
   const auto& line = parsed.lines.back();
-  if (line.kind != spool::kBye || line.incarnation != incarnation_ || !line.body.is_object()) return {};
+  if (line.kind != spool::kBye || line.incarnation != incarnation_ || !line.body.is_object())
+    return std::nullopt;
   const auto reason = text_of(line.body, "reason");
-  return reason.empty() ? "finished" : reason;
+  return Farewell{spool::bye_cause(reason), reason.empty() ? "finished" : reason};
 }
 
 }  // namespace sweep::launch

@@ -1,4 +1,4 @@
-// Mail: the orchestrator's ends of one spool: it writes the inbox and follows the outbox, each byte delivered
+// SpoolMailbox: the orchestrator's ends of one spool: it writes the inbox and follows the outbox, each byte delivered
 // from the acknowledged offset on. It starts nothing and decides nothing.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
@@ -10,6 +10,12 @@
 #include "schema/spool.h"
 
 namespace sweep::launch {
+
+// The agent's last line: why it ended, and in words.
+struct Farewell {
+  spool::ByeCause cause = spool::ByeCause::kOwn;
+  std::string reason;
+};
 
 class SpoolMailbox {
  public:
@@ -23,8 +29,8 @@ class SpoolMailbox {
   // Everything from the acknowledged offset on, when there is more than was delivered before.
   std::optional<Outbox> news();
   std::uint64_t delivered() const { return delivered_; }
-  // The reason of this incarnation's bye, when it is the last line of the outbox; empty: there is none.
-  std::string bye_reason() const;
+  // This incarnation's bye, when it is the last line of the outbox.
+  std::optional<Farewell> farewell() const;
   // The folder or a mailbox in it is not the one that was opened: somebody removed or replaced it.
   bool gone() const { return inbox_ && inbox_->displaced(); }
 

@@ -7,6 +7,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/uuid/name_generator_sha1.hpp>
 #include <boost/uuid/uuid_io.hpp>
+#include <cassert>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -51,6 +52,13 @@ SshAllocation::SshAllocation(SshSurroundings& around, AllocationRequest request,
 
 SshAllocation::~SshAllocation() = default;
 
+// Every change of state is made here.
+void SshAllocation::handle(SshEvent event) {
+  const auto next = next_state(state_, event);
+  assert(next && "illegal event: see ssh_state.h");
+  if (next) state_ = *next;
+}
+
 Expected<void> SshAllocation::start() {
   if (auto opened = mail_.open(); !opened) return opened;
   if (auto kept = keep_record(); !kept) return kept;
@@ -68,18 +76,19 @@ Expected<void> SshAllocation::keep_record() const {
 
 Expected<void> SshAllocation::take_up(const nlohmann::json& record) {
   if (auto opened = mail_.open(); !opened) return opened;
-  adopted_ = true;
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     places_[i].agent = text_of(record["hosts"][i], "agent");
     places_[i].spool = text_of(record["hosts"][i], "spool");
   }
   // Cut off before its agent was started: whatever was started is ended, and the next one starts afresh.
-  if (places_[0].spool.empty())
+  if (places_[0].spool.empty()) {
     boost::asio::post(around_.io, [self = shared_from_this()] {
       self->clean_up("the run that started it ended before its agents served", true);
     });
-  else
+  } else {
+    handle(SshEvent::kTakenUp);
     open_bridge();
+  }
   return {};
 }
 
@@ -89,7 +98,7 @@ void SshAllocation::ask(std::size_t node, const std::string& line, std::string i
       hosts_[node].name, line, std::move(input), limit_s,
       [self = shared_from_this(), node, what,
        answer = std::move(answer)](const SshShell::CommandResult& said) {
-        if (self->closing_ || self->abandoned_) return;
+        if (self->stopped()) return;
         if (said.code == 0) return answer(said.out);
         if (said.code == 255)
           return self->give_up_on(
@@ -176,6 +185,7 @@ void SshAllocation::probed(std::size_t node, const std::string& out) {
 void SshAllocation::one_ready() {
   if (--waited_for_ > 0) return;
   if (auto kept = keep_record(); !kept) return give_up(kept.error().message);  // before anything is started
+  handle(SshEvent::kHostsReady);
   start_head();
 }
 
@@ -212,6 +222,7 @@ void SshAllocation::start_head() {
       [this](const std::string& out) {
         const auto ready = parse_json(last_line(out));
         if (!ready || !flag_of(*ready, "ready")) return give_up_on(0, last_line(out));
+        handle(SshEvent::kHeadStarted);
         for (std::size_t node = 1; node < hosts_.size(); ++node)
           start_node(node, dump({{"address", text_of(*ready, "address")},
                                  {"port", integer_of(*ready, "port")},
@@ -231,24 +242,12 @@ void SshAllocation::start_node(std::size_t node, const std::string& join) {
 
 void SshAllocation::open_bridge() {
   SshMailboxClient::Events events;
-  events.attached = [this] {
-    if (std::exchange(spoke_, true)) return;
-    std::string names;
-    Started out;
-    for (const auto& host : hosts_) {
-      names += (names.empty() ? "" : ", ") + host.name;
-      out.hosts.push_back(host.name);
-    }
-    out.id = request_.id;
-    out.where = names;
-    say(out);
-    news();
-  };
+  events.attached = [this] { attached(); };
   events.news = [this] { news(); };
   events.gone = [this] {
     news();
-    const auto reason = mail_.bye_reason();
-    clean_up(reason.empty() ? "lost: the head agent ended without a farewell" : reason, reason.empty());
+    const auto farewell = mail_.farewell();
+    clean_up(farewell ? farewell->reason : "lost: the head agent ended without a farewell", !farewell);
   };
   events.failed = [this](const std::string& why) { give_up(why); };
   events.remark = [this](const std::string& text) { say(Notice{request_.id, text}); };
@@ -259,8 +258,22 @@ void SshAllocation::open_bridge() {
   bridge_->start();
 }
 
+void SshAllocation::attached() {
+  if (stopped()) return;
+  const bool again = state_ == SshState::kServing;
+  handle(SshEvent::kAttached);
+  if (again) return;
+  Started out;
+  out.id = request_.id;
+  for (const auto& host : hosts_) out.hosts.push_back(host.name);
+  out.where = fmt::format("{}", fmt::join(out.hosts, ", "));
+  say(out);
+  news();
+}
+
 void SshAllocation::news() {
-  while (!ended_ && spoke_) {
+  if (state_ != SshState::kServing) return;
+  while (!ended()) {
     auto more = mail_.news();
     if (!more) return;
     say(*more);
@@ -268,19 +281,19 @@ void SshAllocation::news() {
 }
 
 Expected<i64> SshAllocation::post(std::string_view kind, const nlohmann::json& body) {
-  if (ended_ || closing_) return fail(fmt::format("allocation {} has ended", request_.id));
+  if (stopped()) return fail(fmt::format("allocation {} has ended", request_.id));
   auto posted = mail_.post(kind, body);
   if (posted && bridge_) bridge_->push();
   return posted;
 }
 
 void SshAllocation::give_up(const std::string& why) {
-  if (closing_) return;
+  if (stopped()) return;
   clean_up("lost: " + why, true);
 }
 
 void SshAllocation::give_up_on(std::size_t node, const std::string& why) {
-  if (closing_) return;
+  if (stopped()) return;
   lost_by_ = hosts_[node].name;
   give_up(fmt::format("{}: {}", lost_by_, why));
 }
@@ -291,14 +304,17 @@ void SshAllocation::kill() {
 
 // Ends what may be left on every host, brings the ranks' logs here, removes the folders there; then it has ended.
 void SshAllocation::clean_up(const std::string& reason, bool lost) {
-  if (std::exchange(closing_, true)) return;
+  const bool already = stopped();
+  handle(SshEvent::kStopped);
+  if (already) return;
   if (!mail_.ours()) return abandon();
   if (bridge_) bridge_->stop();
   waited_for_ = 1;
   const auto one_less = [self = shared_from_this(), reason, lost] {
     if (--self->waited_for_ > 0) return;
-    self->ended_ = true;  // its hosts are free from here on
-    if (!self->abandoned_) self->around_.say(Ended{self->request_.id, reason, lost, false, self->lost_by_});
+    self->handle(SshEvent::kCleanedUp);
+    if (self->state_ == SshState::kEnded)
+      self->around_.say(Ended{self->request_.id, reason, lost, false, self->lost_by_});
   };
   for (std::size_t node = 0; node < hosts_.size(); ++node) {
     const Place& place = places_[node];
@@ -308,7 +324,7 @@ void SshAllocation::clean_up(const std::string& reason, bool lost) {
     around_.shell.ask(
         hosts_[node].name, removal_line(place.agent, place.spool, request_.id), "", kCleanUp,
         [self = shared_from_this(), node, archive, one_less](const SshShell::CommandResult& said) {
-          if (self->abandoned_) return;
+          if (self->state_ == SshState::kAbandoned) return;
           if (said.code != 0)
             self->say(Notice{
                 self->request_.id,
@@ -323,12 +339,12 @@ void SshAllocation::clean_up(const std::string& reason, bool lost) {
 }
 
 void SshAllocation::abandon() {
-  abandoned_ = ended_ = true;
+  handle(SshEvent::kAbandoned);
   if (bridge_) bridge_->stop();
 }
 
 void SshAllocation::say(const Event& event) {
-  if (!ended_ && !abandoned_) around_.say(event);
+  if (!ended()) around_.say(event);
 }
 
 }  // namespace sweep::launch

@@ -1,6 +1,7 @@
 // SshAllocation: one allocation on hosts reached by ssh: it brings the agent there where it is missing, starts the
-// head agent and the node agents, carries the mailbox, and cleans up. The agents outlive the connection and this
-// process; a record beside the mailbox lets the next one take them over. REQUIRES: used on the event loop only.
+// head agent and the node agents, carries the mailbox, and cleans up. States and transitions are in ssh_state.h. The
+// agents outlive the connection and this process; a record beside the mailbox lets the next one take them over.
+// REQUIRES: used on the event loop only.
 #pragma once
 #include <functional>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "orchestrator/launch/spool_mailbox.h"
 #include "orchestrator/launch/ssh_mailbox_client.h"
 #include "orchestrator/launch/ssh_shell.h"
+#include "orchestrator/launch/ssh_state.h"
 
 namespace sweep::launch {
 
@@ -38,7 +40,8 @@ class SshAllocation : public std::enable_shared_from_this<SshAllocation> {
   void abandon();  // says nothing any more; the agents live on
   const AllocationRequest& request() const { return request_; }
   const std::vector<SshHost>& hosts() const { return hosts_; }
-  bool ended() const { return ended_; }
+  // Its hosts are free.
+  bool ended() const { return state_ == SshState::kEnded || state_ == SshState::kAbandoned; }
 
  private:
   struct Place {
@@ -56,6 +59,10 @@ class SshAllocation : public std::enable_shared_from_this<SshAllocation> {
   void probe(std::size_t node);
   void probed(std::size_t node, const std::string& out);
   void one_ready();
+  void attached();
+  void handle(SshEvent);
+  // Its end is decided: nothing of its start or its service concerns it any more.
+  bool stopped() const { return state_ == SshState::kCleaningUp || ended(); }
   void start_head();
   void start_node(std::size_t node, const std::string& join);
   std::string agent_line(std::size_t node) const;
@@ -73,9 +80,11 @@ class SshAllocation : public std::enable_shared_from_this<SshAllocation> {
   std::vector<Place> places_;
   SpoolMailbox mail_;
   std::unique_ptr<SshMailboxClient> bridge_;
+  SshState state_ = SshState::kPreparing;
+  // Hosts that are still prepared, or cleaned up.
   std::size_t waited_for_ = 0;
-  std::string lost_by_;  // host
-  bool adopted_ = false, spoke_ = false, closing_ = false, ended_ = false, abandoned_ = false;
+  // The host by which it is lost.
+  std::string lost_by_;
 };
 
 }  // namespace sweep::launch

@@ -35,7 +35,6 @@ SshHost host_from(const nlohmann::json& item, const nlohmann::json& section) {
   host.interface = item.value("interface", host.interface);
   host.agent = item.value("agent", host.agent);
   host.rank = item.value("rank", host.rank);
-  host.memory_gib = real(item, "memory_gib");
   host.price_per_hour = real(item, "price_per_hour");
   return host;
 }

@@ -1,5 +1,5 @@
 // What a Slurm job waits for before it runs: room for one more of this user's, its turn in the queue.
-#include "tests/unit/launch/slurm_job_fixture.h"
+#include "tests/unit/launch/batch_job_fixture.h"
 
 namespace sweep::launch {
 namespace {
@@ -8,8 +8,13 @@ const char* const kNoMore =
     "sbatch: error: QOSMaxSubmitJobPerUserLimit\nsbatch: error: Batch job submission failed: Job violates "
     "accounting/QOS policy (job submit limit, user's size and/or time limits)\n";
 
-TEST_F(SlurmJobTest, WhereTheUserMayHaveNoMoreJobsItIsSubmittedLater) {
-  around_.options.pending_s = 0;
+TEST_F(BatchJobTest, WhereTheUserMayHaveNoMoreJobsItIsSubmittedLater) {
+  SlurmOptions patient = options();
+  patient.pending_s.reset();
+  commands_ = new ScriptedCommands(io_);
+  SlurmScheduler slurm(std::unique_ptr<Commands>(commands_), patient, {"/bin/true", "/bin/true", true});
+  BatchContext context{slurm, context_.say, context_.hurry, context_.now_s};
+  job_ = std::make_shared<BatchJob>(context, request_);
   submit(refused(kNoMore));
   for (int i = 0; i < 20; ++i) job_->learn({}, true);  // nobody knows it, and that is no wonder
   settle();
@@ -20,13 +25,13 @@ TEST_F(SlurmJobTest, WhereTheUserMayHaveNoMoreJobsItIsSubmittedLater) {
             std::string::npos)
       << std::get<Notice>(events_[0]).text;
   for (int again = 0; again < 9; ++again) {
-    commands_.sbatch.push_back(refused(kNoMore));
+    commands_->sbatch.push_back(refused(kNoMore));
     now_ += 300, job_->learn({}, true);
     settle();
   }
   EXPECT_EQ(asked("sbatch"), 10);
   EXPECT_EQ(count<Notice>(), 1) << "once";
-  commands_.sbatch.push_back(took("17\n"));
+  commands_->sbatch.push_back(took("17\n"));
   now_ += 300, job_->learn({}, true);
   settle();
   learn(facts("RUNNING"));
@@ -34,7 +39,7 @@ TEST_F(SlurmJobTest, WhereTheUserMayHaveNoMoreJobsItIsSubmittedLater) {
   EXPECT_EQ(count<Started>(), 1);
 }
 
-TEST_F(SlurmJobTest, WaitingToBeSubmittedHasTheSameLimitAndIsCancelledAtOnce) {
+TEST_F(BatchJobTest, WaitingToBeSubmittedHasTheSameLimitAndIsCancelledAtOnce) {
   submit(refused(kNoMore));
   now_ += 601;
   job_->learn({}, true);
@@ -43,7 +48,7 @@ TEST_F(SlurmJobTest, WaitingToBeSubmittedHasTheSameLimitAndIsCancelledAtOnce) {
   EXPECT_TRUE(ended()->lost && job_->closed());
 
   events_.clear(), request_.id = "a0002-0badcafe";
-  job_ = std::make_shared<SlurmJob>(around_, request_);
+  job_ = std::make_shared<BatchJob>(context_, request_);
   submit(refused(kNoMore));
   ASSERT_TRUE(job_->finish(true));
   job_->learn({}, true);
@@ -52,7 +57,7 @@ TEST_F(SlurmJobTest, WaitingToBeSubmittedHasTheSameLimitAndIsCancelledAtOnce) {
   EXPECT_EQ(asked("scancel"), 0);
 }
 
-TEST_F(SlurmJobTest, WaitingHasALimitAndHopelessReasonsAShorterOne) {
+TEST_F(BatchJobTest, WaitingHasALimitAndHopelessReasonsAShorterOne) {
   submit(took("17\n"));
   learn(facts("PENDING", "Resources"));
   now_ += 599;
@@ -70,7 +75,7 @@ TEST_F(SlurmJobTest, WaitingHasALimitAndHopelessReasonsAShorterOne) {
   EXPECT_TRUE(ended()->lost);
 
   events_.clear();
-  job_ = std::make_shared<SlurmJob>(around_, request_);
+  job_ = std::make_shared<BatchJob>(context_, request_);
   submit(took("17\n"));
   learn(facts("PENDING", "PartitionConfig"));
   EXPECT_EQ(ended(), nullptr) << "it may be a moment's reason";
@@ -80,6 +85,19 @@ TEST_F(SlurmJobTest, WaitingHasALimitAndHopelessReasonsAShorterOne) {
   job_->learn({}, true), job_->learn({}, true);  // cancelled, and forgotten at once
   ASSERT_NE(ended(), nullptr);
   EXPECT_NE(ended()->reason.find("PartitionConfig"), std::string::npos);
+}
+
+TEST_F(BatchJobTest, AFolderThatGoesWhileItWaitsToBeSubmittedEndsIt) {
+  submit(refused(kNoMore));
+  EXPECT_EQ(job_->state(), BatchJobState::kWaitingForRoom);
+  std::filesystem::remove_all(request_.spool);
+  job_->look();
+  now_ += 5;
+  job_->look();
+  ASSERT_NE(ended(), nullptr);
+  EXPECT_TRUE(ended()->lost && job_->closed());
+  EXPECT_EQ(asked("sbatch"), 1);
+  EXPECT_EQ(asked("scancel"), 0);
 }
 
 }  // namespace

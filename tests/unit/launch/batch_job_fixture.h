@@ -1,4 +1,4 @@
-// A Slurm job whose commands are scripted and whose clock stands still: what the tests of its life are played on.
+// A batch job over Slurm's commands, scripted, with a clock that stands still: the tests of its life use it.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -7,7 +7,8 @@
 #include <deque>
 
 #include "base/files.h"
-#include "orchestrator/launch/slurm_job.h"
+#include "orchestrator/launch/batch_job.h"
+#include "orchestrator/launch/slurm_scheduler.h"
 #include "runtime/spool_writer.h"
 
 namespace sweep::launch {
@@ -40,15 +41,13 @@ inline CommandResult refused(const char* err) {
   return said;
 }
 
-class SlurmJobTest : public ::testing::Test {
+class BatchJobTest : public ::testing::Test {
  protected:
   void SetUp() override {
     char folder[] = "/tmp/sweep-slurm-XXXXXX";
     ASSERT_NE(::mkdtemp(folder), nullptr);
     request_.id = "a0001-0badcafe", request_.spool = folder, request_.seconds = 600;
-    around_.options.signal_s = 60;
-    around_.options.pending_s = 600;
-    job_ = std::make_shared<SlurmJob>(around_, request_);
+    job_ = std::make_shared<BatchJob>(context_, request_);
   }
   void TearDown() override { std::filesystem::remove_all(request_.spool); }
 
@@ -57,18 +56,18 @@ class SlurmJobTest : public ::testing::Test {
     io_.run();
   }
   void submit(CommandResult said) {
-    commands_.sbatch.push_back(std::move(said));
+    commands_->sbatch.push_back(std::move(said));
     ASSERT_TRUE(job_->submit());
     settle();
   }
   JobFacts facts(const char* state, const char* reason = "None", i64 id = 17) const {
     JobFacts out;
-    out.id = id, out.name = job_->name(), out.state = state, out.reason = reason;
+    out.id = id, out.name = job_->key().name, out.state = state, out.reason = reason;
     out.nodes = "n1", out.seconds_left = 500;
     return out;
   }
   void learn(const JobFacts& one) {
-    job_->learn({one}, false);
+    job_->learn({status_of(one)}, false);
     settle();
   }
   void agent_says(std::string_view kind, const nlohmann::json& body) {
@@ -95,25 +94,29 @@ class SlurmJobTest : public ::testing::Test {
     return n;
   }
   i64 asked(const std::string& program) const {
-    return std::count(commands_.asked.begin(), commands_.asked.end(), program);
+    return std::count(commands_->asked.begin(), commands_->asked.end(), program);
   }
 
   boost::asio::io_context io_;
-  ScriptedCommands commands_{io_};
+  ScriptedCommands* commands_ = new ScriptedCommands(io_);  // the scheduler's
   std::vector<Event> events_;
   double now_ = 1000;
-  SlurmSurroundings around_{commands_,
-                            {},
-                            {"/bin/true", "/bin/true", true},
-                            [this](const Event& event) {
-                              events_.push_back(event);
-                              if (const auto* box = std::get_if<Outbox>(&event))
-                                job_->acknowledge(box->offset + box->bytes.size());
-                            },
-                            [] {},
-                            [this] { return now_; }};
+  static SlurmOptions options() {
+    SlurmOptions out;
+    out.signal_s = 60;
+    out.pending_s = 600;
+    return out;
+  }
+  SlurmScheduler slurm_{std::unique_ptr<Commands>(commands_), options(), {"/bin/true", "/bin/true", true}};
+  BatchContext context_{slurm_,
+                        [this](const Event& event) {
+                          events_.push_back(event);
+                          if (const auto* box = std::get_if<Outbox>(&event))
+                            job_->acknowledge(box->offset + box->bytes.size());
+                        },
+                        [] {}, [this] { return now_; }};
   AllocationRequest request_;
-  std::shared_ptr<SlurmJob> job_;
+  std::shared_ptr<BatchJob> job_;
   std::optional<spool::Writer> outbox_;
 };
 

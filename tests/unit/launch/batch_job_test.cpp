@@ -1,11 +1,11 @@
 // A Slurm job's life, told by scripted commands: no Slurm is asked.
 #include "base/files.h"
-#include "tests/unit/launch/slurm_job_fixture.h"
+#include "tests/unit/launch/batch_job_fixture.h"
 
 namespace sweep::launch {
 namespace {
 
-TEST_F(SlurmJobTest, AFolderThatIsTakenAwayIsNamedAsTheCause) {
+TEST_F(BatchJobTest, AFolderThatIsTakenAwayIsNamedAsTheCause) {
   submit(took("17\n"));
   agent_says(spool::kHello, {{"pid", 1}});
   learn(facts("RUNNING"));
@@ -23,7 +23,7 @@ TEST_F(SlurmJobTest, AFolderThatIsTakenAwayIsNamedAsTheCause) {
   EXPECT_NE(ended()->reason.find("removed or replaced"), std::string::npos) << ended()->reason;
 }
 
-TEST_F(SlurmJobTest, StartsWhenItsAgentSpeaksAndEndsWithItsFarewell) {
+TEST_F(BatchJobTest, StartsWhenItsAgentSpeaksAndEndsWithItsFarewell) {
   submit(took("17\n"));
   learn(facts("PENDING", "Resources"));
   EXPECT_EQ(count<Started>(), 0);
@@ -42,7 +42,7 @@ TEST_F(SlurmJobTest, StartsWhenItsAgentSpeaksAndEndsWithItsFarewell) {
   EXPECT_EQ(count<Ended>(), 1);
 }
 
-TEST_F(SlurmJobTest, AnEmptyAnswerConcludesNothingUntilSlurmDeniesTheJobTwice) {
+TEST_F(BatchJobTest, AnEmptyAnswerConcludesNothingUntilSlurmDeniesTheJobTwice) {
   submit(took("17\n"));
   learn(facts("RUNNING"));
   for (int i = 0; i < 50; ++i) job_->learn({}, false);
@@ -58,12 +58,12 @@ TEST_F(SlurmJobTest, AnEmptyAnswerConcludesNothingUntilSlurmDeniesTheJobTwice) {
 }
 
 // Another process runs the sweep now: Slurm's word on the job gives no reason to tell its agent anything, nor to cancel it.
-TEST_F(SlurmJobTest, WhatIsSomebodyElsesByNowIsLeftAlone) {
+TEST_F(BatchJobTest, WhatIsSomebodyElsesByNowIsLeftAlone) {
   bool ours = true;
   request_.fence = [&](const std::function<Expected<void>()>& act) {
     return ours ? act() : fail("replaced");
   };
-  job_ = std::make_shared<SlurmJob>(around_, request_);
+  job_ = std::make_shared<BatchJob>(context_, request_);
   submit(took("17\n"));
   learn(facts("RUNNING"));
   ASSERT_TRUE(job_->post(spool::kCancel, {{"attempt", 1}}));
@@ -82,7 +82,7 @@ TEST_F(SlurmJobTest, WhatIsSomebodyElsesByNowIsLeftAlone) {
   EXPECT_EQ(spool::parse(*inbox).lines.size(), 1u);
 }
 
-TEST_F(SlurmJobTest, AReusedNumberIsNotOurs) {
+TEST_F(BatchJobTest, AReusedNumberIsNotOurs) {
   submit(took("17\n"));
   learn(facts("RUNNING"));
   auto other = facts("FAILED");
@@ -91,13 +91,13 @@ TEST_F(SlurmJobTest, AReusedNumberIsNotOurs) {
   EXPECT_EQ(ended(), nullptr);
 }
 
-TEST_F(SlurmJobTest, AnAdoptedJobThatSlurmPutBackAfterItsAgentSpokeIsCancelled) {
+TEST_F(BatchJobTest, AnAdoptedJobThatSlurmPutBackAfterItsAgentSpokeIsCancelled) {
   submit(took("17\n"));
   learn(facts("RUNNING"));
   agent_says(spool::kHello, {{"pid", 1}});
   auto known = request_;
   known.outbox_offset = std::filesystem::file_size(spool::outbox(request_.spool));
-  job_ = std::make_shared<SlurmJob>(around_, known);
+  job_ = std::make_shared<BatchJob>(context_, known);
   ASSERT_TRUE(job_->take_up());
   auto again = facts("PENDING", "BeginTime");
   learn(again);
@@ -108,7 +108,7 @@ TEST_F(SlurmJobTest, AnAdoptedJobThatSlurmPutBackAfterItsAgentSpokeIsCancelled) 
   EXPECT_TRUE(ended()->preempted);
 }
 
-TEST_F(SlurmJobTest, AJobPutBackAfterItsAgentsFarewellIsCancelled) {
+TEST_F(BatchJobTest, AJobPutBackAfterItsAgentsFarewellIsCancelled) {
   submit(took("17\n"));
   learn(facts("RUNNING"));
   agent_says(spool::kHello, {{"pid", 1}});
@@ -122,31 +122,31 @@ TEST_F(SlurmJobTest, AJobPutBackAfterItsAgentsFarewellIsCancelled) {
   EXPECT_TRUE(job_->closed());
 }
 
-TEST_F(SlurmJobTest, ASubmissionInDoubtIsLookedForBeforeItIsRepeated) {
+TEST_F(BatchJobTest, ASubmissionInDoubtIsLookedForBeforeItIsRepeated) {
   CommandResult late;
   late.timed_out = true;
   submit(late);
   EXPECT_EQ(asked("sbatch"), 1);
   learn(facts("PENDING", "Priority"));
-  EXPECT_EQ(job_->number(), 17);
+  EXPECT_EQ(job_->key().number, 17);
   EXPECT_EQ(asked("sbatch"), 1) << "it was found: nothing is repeated";
 }
 
-TEST_F(SlurmJobTest, ASubmissionThatNeverArrivedIsRepeatedAfterTwoDenials) {
+TEST_F(BatchJobTest, ASubmissionThatNeverArrivedIsRepeatedAfterTwoDenials) {
   submit(refused(
       "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)"));
-  commands_.sbatch.push_back(took("18\n"));
+  commands_->sbatch.push_back(took("18\n"));
   job_->learn({}, true);
   settle();
   EXPECT_EQ(asked("sbatch"), 1);
   job_->learn({}, true);
   settle();
   EXPECT_EQ(asked("sbatch"), 2);
-  EXPECT_EQ(job_->number(), 18);
+  EXPECT_EQ(job_->key().number, 18);
   EXPECT_EQ(ended(), nullptr);
 }
 
-TEST_F(SlurmJobTest, ARefusalIsSaidAndNotRepeated) {
+TEST_F(BatchJobTest, ARefusalIsSaidAndNotRepeated) {
   submit(refused(
       "sbatch: error: invalid partition specified: gpuu\nsbatch: error: Batch job submission failed\n"));
   ASSERT_NE(ended(), nullptr);
@@ -157,7 +157,7 @@ TEST_F(SlurmJobTest, ARefusalIsSaidAndNotRepeated) {
   EXPECT_EQ(asked("sbatch"), 1);
 }
 
-TEST_F(SlurmJobTest, EndsOfNobodysFaultBurnNoRetryAndFailuresDo) {
+TEST_F(BatchJobTest, EndsOfNobodysFaultBurnNoRetryAndFailuresDo) {
   for (const auto& [state, preempted] : {std::pair{"PREEMPTED", true},
                                          {"TIMEOUT", true},
                                          {"NODE_FAIL", false},
@@ -165,7 +165,7 @@ TEST_F(SlurmJobTest, EndsOfNobodysFaultBurnNoRetryAndFailuresDo) {
                                          {"BOOT_FAIL", false},
                                          {"COMPLETED", false}}) {
     events_.clear();
-    job_ = std::make_shared<SlurmJob>(around_, request_);
+    job_ = std::make_shared<BatchJob>(context_, request_);
     submit(took("17\n"));
     learn(facts(state));
     ASSERT_NE(ended(), nullptr) << state;
@@ -175,7 +175,7 @@ TEST_F(SlurmJobTest, EndsOfNobodysFaultBurnNoRetryAndFailuresDo) {
   }
 }
 
-TEST_F(SlurmJobTest, ASharedFileSystemGetsTimeToShowTheLastWords) {
+TEST_F(BatchJobTest, ASharedFileSystemGetsTimeToShowTheLastWords) {
   submit(took("17\n"));
   learn(facts("RUNNING"));
   agent_says(spool::kHello, {{"pid", 1}});
@@ -186,7 +186,7 @@ TEST_F(SlurmJobTest, ASharedFileSystemGetsTimeToShowTheLastWords) {
   EXPECT_FALSE(ended()->lost);
 }
 
-TEST_F(SlurmJobTest, AJobPutBackIntoTheQueueIsCancelledAndBurnsNoRetry) {
+TEST_F(BatchJobTest, AJobPutBackIntoTheQueueIsCancelledAndBurnsNoRetry) {
   submit(took("17\n"));
   learn(facts("RUNNING"));
   agent_says(spool::kHello, {{"pid", 1}});
@@ -199,7 +199,7 @@ TEST_F(SlurmJobTest, AJobPutBackIntoTheQueueIsCancelledAndBurnsNoRetry) {
   EXPECT_NE(ended()->reason.find("put back into the queue"), std::string::npos) << ended()->reason;
 }
 
-TEST_F(SlurmJobTest, AnAgentThatMayOutliveItsJobIsTold) {
+TEST_F(BatchJobTest, AnAgentThatMayOutliveItsJobIsTold) {
   submit(took("17\n"));
   learn(facts("RUNNING"));
   agent_says(spool::kHello, {{"pid", 1}});
@@ -212,7 +212,7 @@ TEST_F(SlurmJobTest, AnAgentThatMayOutliveItsJobIsTold) {
   EXPECT_EQ(dismissals(), 1);
 }
 
-TEST_F(SlurmJobTest, AnAgentOnANodeThatSlurmGaveUpIsTold) {
+TEST_F(BatchJobTest, AnAgentOnANodeThatSlurmGaveUpIsTold) {
   submit(took("17\n"));
   learn(facts("RUNNING"));
   agent_says(spool::kHello, {{"pid", 1}});
@@ -224,7 +224,7 @@ TEST_F(SlurmJobTest, AnAgentOnANodeThatSlurmGaveUpIsTold) {
   EXPECT_EQ(dismissals(), 1);
 }
 
-TEST_F(SlurmJobTest, AnAgentThatSaidItsFarewellIsNotTold) {
+TEST_F(BatchJobTest, AnAgentThatSaidItsFarewellIsNotTold) {
   submit(took("17\n"));
   learn(facts("RUNNING"));
   agent_says(spool::kHello, {{"pid", 1}});
@@ -233,15 +233,15 @@ TEST_F(SlurmJobTest, AnAgentThatSaidItsFarewellIsNotTold) {
   EXPECT_EQ(dismissals(), 0);
 }
 
-TEST_F(SlurmJobTest, SuspendedAndUnknownStatesConcludeNothing) {
+TEST_F(BatchJobTest, SuspendedAndUnknownStatesConcludeNothing) {
   submit(took("17\n"));
   for (const char* state : {"SUSPENDED", "QUANTUM_FLUX", "COMPLETING", "CONFIGURING"}) learn(facts(state));
   EXPECT_EQ(ended(), nullptr);
   EXPECT_EQ(count<Notice>(), 2);
 }
 
-TEST_F(SlurmJobTest, CancelledWhileItsSubmissionIsUnderWay) {
-  commands_.sbatch.push_back(took("17\n"));
+TEST_F(BatchJobTest, CancelledWhileItsSubmissionIsUnderWay) {
+  commands_->sbatch.push_back(took("17\n"));
   ASSERT_TRUE(job_->submit());
   ASSERT_TRUE(job_->finish(true));
   settle();
@@ -253,7 +253,7 @@ TEST_F(SlurmJobTest, CancelledWhileItsSubmissionIsUnderWay) {
   EXPECT_TRUE(ended()->preempted);
 }
 
-TEST_F(SlurmJobTest, TheNextProcessTakesItUpWithTheSameNumber) {
+TEST_F(BatchJobTest, TheNextProcessTakesItUpWithTheSameNumber) {
   submit(took("17\n"));
   learn(facts("RUNNING"));
   agent_says(spool::kHello, {{"pid", 1}});
@@ -261,10 +261,10 @@ TEST_F(SlurmJobTest, TheNextProcessTakesItUpWithTheSameNumber) {
   auto known = request_;
   known.outbox_offset = std::filesystem::file_size(spool::outbox(request_.spool));
   known.seconds = 0;
-  job_ = std::make_shared<SlurmJob>(around_, known);
+  job_ = std::make_shared<BatchJob>(context_, known);
   const auto taken = job_->take_up();
   ASSERT_TRUE(taken && *taken);
-  EXPECT_EQ(job_->number(), 17);
+  EXPECT_EQ(job_->key().number, 17);
   EXPECT_EQ(job_->request().seconds, 600);
   job_->look();
   EXPECT_EQ(count<Started>(), 0) << "Slurm tells first how long it still has";
@@ -275,9 +275,9 @@ TEST_F(SlurmJobTest, TheNextProcessTakesItUpWithTheSameNumber) {
   EXPECT_EQ(asked("sbatch"), 1);
 }
 
-TEST_F(SlurmJobTest, OneThatWasNeverSubmittedIsNotTakenForRunning) {
+TEST_F(BatchJobTest, OneThatWasNeverSubmittedIsNotTakenForRunning) {
   ASSERT_TRUE(job_->submit());  // the process dies before sbatch answers
-  auto again = std::make_shared<SlurmJob>(around_, request_);
+  auto again = std::make_shared<BatchJob>(context_, request_);
   const auto taken = again->take_up();
   ASSERT_TRUE(taken && *taken);
   again->learn({}, true);
@@ -285,6 +285,70 @@ TEST_F(SlurmJobTest, OneThatWasNeverSubmittedIsNotTakenForRunning) {
   ASSERT_NE(ended(), nullptr);
   EXPECT_TRUE(ended()->preempted);
   EXPECT_EQ(asked("sbatch"), 1) << "a later process submits nothing in its place";
+}
+
+TEST_F(BatchJobTest, TheCauseOfAFarewellSaysWhetherItWasPreempted) {
+  for (const auto& [reason, preempted] :
+       {std::pair{"signal", true}, {"time limit", true}, {"finished", false}, {"a signal of hope", false}}) {
+    std::filesystem::remove_all(request_.spool);
+    std::filesystem::create_directories(request_.spool);
+    events_.clear(), outbox_.reset();
+    job_ = std::make_shared<BatchJob>(context_, request_);
+    submit(took("17\n"));
+    agent_says(spool::kHello, {{"pid", 1}});
+    agent_says(spool::kBye, {{"reason", reason}});
+    ASSERT_NE(ended(), nullptr) << reason;
+    EXPECT_EQ(ended()->preempted, preempted) << reason;
+    EXPECT_FALSE(ended()->lost) << reason;
+    EXPECT_EQ(ended()->reason, reason);
+  }
+}
+
+TEST_F(BatchJobTest, AFarewellBeforeSbatchAnsweredIsTakenInWhenItHas) {
+  commands_->sbatch.push_back(took("17\n"));
+  ASSERT_TRUE(job_->submit());
+  agent_says(spool::kHello, {{"pid", 1}});
+  agent_says(spool::kBye, {{"reason", "finished"}});
+  EXPECT_EQ(job_->state(), BatchJobState::kSubmitting);
+  EXPECT_EQ(ended(), nullptr);
+  settle();
+  EXPECT_EQ(job_->state(), BatchJobState::kLeaving);
+  ASSERT_NE(ended(), nullptr);
+  learn(facts("COMPLETED"));
+  EXPECT_TRUE(job_->closed());
+  EXPECT_EQ(count<Ended>(), 1);
+}
+
+TEST_F(BatchJobTest, AnAbandonedJobTellsNothing) {
+  submit(took("17\n"));
+  learn(facts("RUNNING"));
+  job_->abandon();
+  learn(facts("NODE_FAIL"));
+  job_->look();
+  job_->kill();
+  settle();
+  EXPECT_TRUE(job_->closed());
+  EXPECT_EQ(ended(), nullptr);
+  EXPECT_EQ(asked("scancel"), 0) << "it lives on";
+}
+
+TEST_F(BatchJobTest, AStepOfAnExistingJobEndsWithItsProgram) {
+  SlurmOptions inside = options();
+  inside.existing_job = 99;
+  commands_ = new ScriptedCommands(io_);
+  SlurmScheduler slurm(std::unique_ptr<Commands>(commands_), inside, {"/bin/true", "/bin/true", true});
+  BatchContext context{slurm, context_.say, context_.hurry, context_.now_s};
+  job_ = std::make_shared<BatchJob>(context, request_);
+  ASSERT_TRUE(job_->submit());
+  EXPECT_EQ(job_->state(), BatchJobState::kQueued);
+  EXPECT_EQ(job_->key().number, 99);
+  agent_says(spool::kHello, {{"pid", 1}});
+  EXPECT_EQ(count<Started>(), 1);
+  settle();  // srun returns
+  EXPECT_TRUE(job_->closed());
+  ASSERT_NE(ended(), nullptr);
+  EXPECT_TRUE(ended()->lost);
+  EXPECT_EQ(asked("sbatch") + asked("scancel"), 0);
 }
 
 }  // namespace

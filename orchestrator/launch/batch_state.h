@@ -1,0 +1,76 @@
+// The states of a batch job, whatever the scheduler, and the events that move it from one to the next. Pure.
+// Empty cells are illegal: the job never raises such an event in such a state. Ended is told to the run loop on the way
+// into kLeaving or kClosed, once, and never after kAbandoned.
+//
+// clang-format off
+//
+//                  Submitting   InDoubt     Waiting-    Queued      Running     Cancelling  LastWords   Leaving   Closed
+//                                           ForRoom
+// kAccepted        Queued       Queued                                          Cancelling              Leaving   Closed
+// kUnanswered      InDoubt                                                                                        Closed
+// kNoRoom          WaitingFor-                                                                                    Closed
+//                  Room
+// kRefused         Closed                                                                                         Closed
+// kSubmittedAgain               Submitting  Submitting
+// kWithdrawn                    Closed      Closed
+// kSeenQueued                                           Queued      Queued      Cancelling  Queued      Leaving
+// kSeenRunning                                          Running     Running     Cancelling  Running     Leaving
+// kSeenOver                                             LastWords   LastWords   Closed      LastWords   Closed
+// kDenied                                               Closed      Closed      Closed      Closed      Closed
+// kLastWordsOver                                                                            Closed
+// kGivenUp                      Cancelling  Closed      Cancelling  Cancelling              Cancelling
+// kFarewell                     Leaving     Closed      Leaving     Leaving     Leaving     Leaving
+// kStepOver                                             Closed      Closed      Closed      Closed      Closed    Closed
+// kAbandoned       Closed       Closed      Closed      Closed      Closed      Closed      Closed      Closed    Closed
+//
+// clang-format on
+#pragma once
+#include <optional>
+#include <string_view>
+
+namespace sweep::launch {
+
+enum class BatchJobState {
+  kSubmitting,  // the scheduler's answer to the submission is awaited
+  kInDoubt,     // it may have been submitted: it is looked for by its name before anything is submitted again
+  kWaitingForRoom,  // this user may have no more jobs now: it is submitted again later
+  kQueued,          // the scheduler has it; it has no nodes, as far as is known
+  kRunning,         // it has its nodes
+  kCancelling,      // its outcome is decided here; it is told when the scheduler has let go of the job
+  kLastWords,       // the scheduler says that it is over; its outbox may still have something
+  kLeaving,         // its end was told; the scheduler may still have it, and must not start it again
+  kClosed,          // nothing more to ask about
+};
+inline constexpr int kBatchJobStates = 9;
+
+enum class BatchJobEvent {
+  kAccepted,        // its number is known: the submission was answered, or it was found by its name
+  kUnanswered,      // the submission was not answered clearly
+  kNoRoom,          // the submission was refused because the user has as many jobs as allowed
+  kRefused,         // the submission was refused for good
+  kSubmittedAgain,  // a submission was started that was not the first
+  kWithdrawn,       // it is not submitted again: cancelled, waited too long, or tried too often
+  kSeenQueued,      // the scheduler says: it waits in the queue
+  kSeenRunning,     // the scheduler says: it has its nodes
+  kSeenOver,        // the scheduler says: it has ended
+  kDenied,          // the scheduler said twice in a row that it knows no such job
+  kLastWordsOver,   // a shared file system had its time to show the outbox, or nothing is expected there
+  kGivenUp,         // decided here: it cannot start, started a second time, or its folder is gone
+  kFarewell,        // its agent said that it ends
+  kStepOver,        // the step of an existing job, our child, has ended
+  kAbandoned,       // its launcher goes; the job lives on
+};
+inline constexpr int kBatchJobEvents = 15;
+
+// The state after the event. Absent: the pair is illegal.
+std::optional<BatchJobState> next_state(BatchJobState, BatchJobEvent);
+
+// Whether its end was told.
+constexpr bool has_ended(BatchJobState state) {
+  return state == BatchJobState::kLeaving || state == BatchJobState::kClosed;
+}
+
+std::string_view name_of(BatchJobState);
+std::string_view name_of(BatchJobEvent);
+
+}  // namespace sweep::launch

@@ -1,0 +1,50 @@
+// The states of an allocation over ssh, and the events that move it from one to the next. Pure.
+// Empty cells are illegal: the allocation never raises such an event in such a state.
+//
+// clang-format off
+//
+//                  Preparing    Starting     Connecting   Serving      CleaningUp   Ended      Abandoned
+// kHostsReady      Starting
+// kHeadStarted                  Connecting
+// kTakenUp         Connecting
+// kAttached                                  Serving      Serving
+// kStopped         CleaningUp   CleaningUp   CleaningUp   CleaningUp   CleaningUp   Ended      Abandoned
+// kCleanedUp                                                           Ended                   Abandoned
+// kAbandoned       Abandoned    Abandoned    Abandoned    Abandoned    Abandoned    Abandoned  Abandoned
+//
+// clang-format on
+#pragma once
+#include <optional>
+#include <string_view>
+
+namespace sweep::launch {
+
+enum class SshState {
+  kPreparing,   // folders are made on its hosts, the agent is copied and probed
+  kStarting,    // the head agent is started
+  kConnecting,  // agents run, or did; the first connection to their mailbox is made
+  kServing,     // was connected once: Started was told
+  kCleaningUp,  // processes are ended on its hosts, logs brought here, folders removed
+  kEnded,       // Ended was told; its hosts are free
+  kAbandoned,   // says nothing any more; its agents live on
+};
+inline constexpr int kSshStates = 7;
+
+enum class SshEvent {
+  kHostsReady,   // every host can run trials
+  kHeadStarted,  // the head agent serves
+  kTakenUp,      // an earlier process started its agents
+  kAttached,     // connected to its mailbox, for the first time or again
+  kStopped,      // its end is decided: farewell, loss, or order
+  kCleanedUp,    // nothing is left on its hosts, or that could not be reached
+  kAbandoned,    // its launcher goes, or another process runs the sweep
+};
+inline constexpr int kSshEvents = 7;
+
+// The state after the event. Absent: the pair is illegal.
+std::optional<SshState> next_state(SshState, SshEvent);
+
+std::string_view name_of(SshState);
+std::string_view name_of(SshEvent);
+
+}  // namespace sweep::launch
