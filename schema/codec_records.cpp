@@ -30,6 +30,7 @@ void for_each_member(T& r, F&& f, const RankRecord*) {
   f("alloc_retries", r.alloc_retries), f("ooms", r.ooms), f("host_peak_rss_bytes", r.host_peak_rss_bytes);
   f("cpu_percent", r.cpu_percent), f("effective", r.effective), f("sent", r.sent);
   f("expert_load", r.expert_load), f("skipped_steps", r.skipped_steps), f("loss_scale", r.loss_scale);
+  f("phantom", r.phantom), f("transport", r.transport);
 }
 
 template <class T, class F>
@@ -136,6 +137,18 @@ json to_json(const SentTraffic& s) {
 json to_json(const RankRecord& r) {
   return write(r);
 }
+void read_effective(RankRecord& r) {
+  r.phantom = false, r.transport.reset();
+  const bool may_tell = r.effective.find("phantom") != std::string::npos ||
+                        r.effective.find("nccl") != std::string::npos;  // parsing is slower than looking
+  const auto used = may_tell ? parse_json(r.effective) : json();
+  if (!used || !used->is_object()) return;
+  r.phantom = used->contains("phantom");
+  const auto nccl = used->find("nccl");
+  if (nccl == used->end() || !nccl->is_object()) return;
+  const auto sockets = nccl->find("sockets");
+  if (sockets != nccl->end() && *sockets == true) r.transport = Transport::kSockets;
+}
 json to_json(const RankExit& e) {
   return write(e);
 }
@@ -226,7 +239,9 @@ Expected<SentTraffic> from_json<SentTraffic>(const json& j) {
 }
 template <>
 Expected<RankRecord> from_json<RankRecord>(const json& j) {
-  return read<RankRecord>(j, "rank record");
+  auto record = read<RankRecord>(j, "rank record");
+  if (record && !j.contains("phantom")) read_effective(*record);
+  return record;
 }
 template <>
 Expected<RankExit> from_json<RankExit>(const json& j) {

@@ -57,7 +57,12 @@ struct RankRecord {
   std::optional<double> expert_load;  // busiest expert's rows over the mean; mean over the timed steps
   std::optional<i64> skipped_steps;   // timed steps without an update; absent without a loss scale
   std::optional<double> loss_scale;   // after the last step
-  std::string effective;              // JSON object: what was really used (attention, backend, device, ...)
+  // It ran on a phantom GPU (docs/phantom.md), whose kernels compute nothing.
+  bool phantom = false;
+  // From NCCL's log; absent: nothing went between nodes, or the log does not tell.
+  std::optional<Transport> transport;
+  // JSON object: what was really used (attention, backend, device, ...)
+  std::string effective;
 };
 
 // The agent's testimony on how a rank process ended.

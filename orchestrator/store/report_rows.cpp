@@ -154,6 +154,7 @@ std::vector<RankRecord> read_records(Transaction& work, i64 attempt) {
       rows.read(14, r.ooms), rows.read(15, r.host_peak_rss_bytes), rows.read(16, r.cpu_percent);
       rows.read(17, r.effective), rows.read(19, r.expert_load), rows.read(20, r.skipped_steps);
       rows.read(21, r.loss_scale);
+      read_effective(r);
       if (!rows.null(18)) r.sent = sent_from(rows.get<std::string>(18));
       out.push_back(std::move(r));
     }

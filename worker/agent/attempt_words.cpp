@@ -33,6 +33,7 @@ void add_nccl_words(const std::filesystem::path& dir, RankRecord& record) {
   if (!used || !used->is_object() || log.empty()) return;
   (*used)["nccl"] = to_json(log);
   record.effective = dump(*used);
+  record.transport = log.transport();
 }
 
 }  // namespace

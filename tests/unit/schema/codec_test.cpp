@@ -81,6 +81,32 @@ TEST(Codec, RankRecordRoundTripsWithNullsAndNan) {
   EXPECT_FALSE(back->expert_load);
 }
 
+TEST(Codec, APhantomAndATransportAreFieldsOfTheRecord) {
+  RankRecord r;
+  r.phantom = true, r.transport = Transport::kInfiniBand, r.effective = "{}";
+  const auto back = from_json<RankRecord>(to_json(r));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_TRUE(back->phantom);
+  EXPECT_EQ(back->transport, Transport::kInfiniBand);
+}
+
+TEST(Codec, ARecordWithoutThoseFieldsIsReadByWhatItUsed) {
+  const auto old = [](std::string_view effective) {
+    auto j = to_json(RankRecord());
+    j.erase("phantom");
+    j["effective"] = effective;
+    return *from_json<RankRecord>(j);
+  };
+  EXPECT_TRUE(old(R"({"phantom":{"build":1}})").phantom);
+  EXPECT_FALSE(old(R"({"device":"phantom"})").phantom);
+  EXPECT_EQ(old(R"({"nccl":{"sockets":true}})").transport, Transport::kSockets);
+  for (const char* used : {"", "{}", "[]", "nccl", R"({"nccl":7})", R"({"nccl":{"sockets":false}})",
+                           R"({"message":"\"sockets\" nccl"})"}) {
+    EXPECT_FALSE(old(used).transport) << used;
+    EXPECT_FALSE(old(used).phantom) << used;
+  }
+}
+
 TEST(Codec, ACollectiveIsNamedAndNoPageContentBreaksTheText) {
   EXPECT_EQ(CollectiveName::of(Collective::kReduceScatter, 17, "shard").text(), "reduce_scatter 17 of shard");
   EXPECT_EQ(CollectiveName().text(), "none");
