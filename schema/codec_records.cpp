@@ -1,5 +1,7 @@
 // JSON of what is testified: records with their samples, exits, ends, nodes, results; and how a rank is
 // launched.
+#include <charconv>
+
 #include "schema/json_fields.h"
 #include "schema/rank_launch.h"
 
@@ -57,7 +59,7 @@ void for_each_member(T& e, F&& f, const AttemptEnd*) {
       f("power_mean_w", e.power_mean_w);
   f("sm_clock_mhz", e.sm_clock_mhz), f("throttle", e.throttle), f("started_unix_ns", e.started_unix_ns);
   f("ended_unix_ns", e.ended_unix_ns), f("neighbours", e.neighbours);
-  f("gpu_errors", e.gpu_errors);
+  f("gpu_errors", e.gpu_errors), f("unclean_nodes", e.unclean_nodes);
 }
 
 template <class T, class F>
@@ -110,6 +112,21 @@ Expected<T> read(const json& j, std::string_view what) {
   for_each_member(
       object, [&](const char* key, auto& member) { in.get(key, member); }, static_cast<const T*>(nullptr));
   return in.done(std::move(object));
+}
+
+// Agents of before the field wrote the nodes into the text only: "node 1 (its name): what was left; node 3 (...".
+std::vector<i64> nodes_named_in(std::string_view text) {
+  constexpr std::string_view kNode = "node ";
+  std::vector<i64> out;
+  for (auto at = text.find(kNode); at != std::string_view::npos; at = text.find(kNode, at)) {
+    at += kNode.size();
+    i64 node = 0;
+    const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), node);
+    if (error == std::errc() && node >= 0 &&
+        std::string_view(end, text.data() + text.size()).starts_with(" ("))
+      out.push_back(node);
+  }
+  return out;
 }
 
 }  // namespace
@@ -253,7 +270,9 @@ Expected<GpuError> from_json<GpuError>(const json& j) {
 }
 template <>
 Expected<AttemptEnd> from_json<AttemptEnd>(const json& j) {
-  return read<AttemptEnd>(j, "attempt end");
+  auto end = read<AttemptEnd>(j, "attempt end");
+  if (end && !j.contains("unclean_nodes")) end->unclean_nodes = nodes_named_in(end->cleanup_failure);
+  return end;
 }
 template <>
 Expected<NodeRecord> from_json<NodeRecord>(const json& j) {
