@@ -30,6 +30,8 @@ nlohmann::json to_json(const Attempt&);
 nlohmann::json to_json(const SentTraffic&);
 // The samples of a record are columns: one array per member of StepSample, all of one length.
 nlohmann::json to_json(const RankRecord&);
+// Sets `phantom` and `transport` by `effective`: for records that were written or stored without them.
+void read_effective(RankRecord&);
 nlohmann::json to_json(const RankExit&);
 nlohmann::json to_json(const GpuError&);
 nlohmann::json to_json(const AttemptEnd&);

@@ -1,5 +1,7 @@
 // JSON of what is testified: records with their samples, exits, ends, nodes, results; and how a rank is
 // launched.
+#include <charconv>
+
 #include "schema/json_fields.h"
 #include "schema/rank_launch.h"
 
@@ -30,6 +32,7 @@ void for_each_member(T& r, F&& f, const RankRecord*) {
   f("alloc_retries", r.alloc_retries), f("ooms", r.ooms), f("host_peak_rss_bytes", r.host_peak_rss_bytes);
   f("cpu_percent", r.cpu_percent), f("effective", r.effective), f("sent", r.sent);
   f("expert_load", r.expert_load), f("skipped_steps", r.skipped_steps), f("loss_scale", r.loss_scale);
+  f("phantom", r.phantom), f("transport", r.transport);
 }
 
 template <class T, class F>
@@ -56,7 +59,7 @@ void for_each_member(T& e, F&& f, const AttemptEnd*) {
       f("power_mean_w", e.power_mean_w);
   f("sm_clock_mhz", e.sm_clock_mhz), f("throttle", e.throttle), f("started_unix_ns", e.started_unix_ns);
   f("ended_unix_ns", e.ended_unix_ns), f("neighbours", e.neighbours);
-  f("gpu_errors", e.gpu_errors);
+  f("gpu_errors", e.gpu_errors), f("unclean_nodes", e.unclean_nodes);
 }
 
 template <class T, class F>
@@ -111,6 +114,21 @@ Expected<T> read(const json& j, std::string_view what) {
   return in.done(std::move(object));
 }
 
+// Agents of before the field wrote the nodes into the text only: "node 1 (its name): what was left; node 3 (...".
+std::vector<i64> nodes_named_in(std::string_view text) {
+  constexpr std::string_view kNode = "node ";
+  std::vector<i64> out;
+  for (auto at = text.find(kNode); at != std::string_view::npos; at = text.find(kNode, at)) {
+    at += kNode.size();
+    i64 node = 0;
+    const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), node);
+    if (error == std::errc() && node >= 0 &&
+        std::string_view(end, text.data() + text.size()).starts_with(" ("))
+      out.push_back(node);
+  }
+  return out;
+}
+
 }  // namespace
 
 json to_json(const Metrics& m) {
@@ -135,6 +153,18 @@ json to_json(const SentTraffic& s) {
 }
 json to_json(const RankRecord& r) {
   return write(r);
+}
+void read_effective(RankRecord& r) {
+  r.phantom = false, r.transport.reset();
+  const bool may_tell = r.effective.find("phantom") != std::string::npos ||
+                        r.effective.find("nccl") != std::string::npos;  // parsing is slower than looking
+  const auto used = may_tell ? parse_json(r.effective) : json();
+  if (!used || !used->is_object()) return;
+  r.phantom = used->contains("phantom");
+  const auto nccl = used->find("nccl");
+  if (nccl == used->end() || !nccl->is_object()) return;
+  const auto sockets = nccl->find("sockets");
+  if (sockets != nccl->end() && *sockets == true) r.transport = Transport::kSockets;
 }
 json to_json(const RankExit& e) {
   return write(e);
@@ -226,7 +256,9 @@ Expected<SentTraffic> from_json<SentTraffic>(const json& j) {
 }
 template <>
 Expected<RankRecord> from_json<RankRecord>(const json& j) {
-  return read<RankRecord>(j, "rank record");
+  auto record = read<RankRecord>(j, "rank record");
+  if (record && !j.contains("phantom")) read_effective(*record);
+  return record;
 }
 template <>
 Expected<RankExit> from_json<RankExit>(const json& j) {
@@ -238,7 +270,9 @@ Expected<GpuError> from_json<GpuError>(const json& j) {
 }
 template <>
 Expected<AttemptEnd> from_json<AttemptEnd>(const json& j) {
-  return read<AttemptEnd>(j, "attempt end");
+  auto end = read<AttemptEnd>(j, "attempt end");
+  if (end && !j.contains("unclean_nodes")) end->unclean_nodes = nodes_named_in(end->cleanup_failure);
+  return end;
 }
 template <>
 Expected<NodeRecord> from_json<NodeRecord>(const json& j) {

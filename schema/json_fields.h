@@ -36,7 +36,8 @@ template <class T>
 json value(const T& v) {
   if constexpr (IsOptional<T>::value) {
     return v ? value(*v) : json(nullptr);
-  } else if constexpr (std::is_same_v<T, Outcome> || std::is_same_v<T, OomKind> || std::is_same_v<T, Phase>) {
+  } else if constexpr (std::is_same_v<T, Outcome> || std::is_same_v<T, OomKind> || std::is_same_v<T, Phase> ||
+                       std::is_same_v<T, Transport> || std::is_same_v<T, EndCause>) {
     return std::string(to_string(v));
   } else if constexpr (std::is_same_v<T, double>) {
     return std::isfinite(v) ? json(v) : json(nullptr);
@@ -108,6 +109,10 @@ class Reader {
       return read_name(j, oom_kind_from, out);
     } else if constexpr (std::is_same_v<T, Phase>) {
       return read_name(j, phase_from, out);
+    } else if constexpr (std::is_same_v<T, Transport>) {
+      return read_name(j, transport_from, out);
+    } else if constexpr (std::is_same_v<T, EndCause>) {
+      return read_name(j, end_cause_from, out);
     } else if constexpr (std::is_same_v<T, std::vector<StepSample>>) {
       return read_columns(j, out);
     } else if constexpr (IsVector<T>::value) {

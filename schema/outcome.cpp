@@ -21,6 +21,17 @@ constexpr Names<Outcome, 11> kOutcomes{{{Outcome::kOk, "ok"},
                                         {Outcome::kPruned, "pruned"},
                                         {Outcome::kFailedUnknown, "failed_unknown"}}};
 constexpr Names<OomKind, 2> kOomKinds{{{OomKind::kDevice, "device"}, {OomKind::kHost, "host"}}};
+constexpr Names<EndCause, 9> kEndCauses{{{EndCause::kDone, "done"},
+                                         {EndCause::kRankFailed, "rank_failed"},
+                                         {EndCause::kHang, "hang"},
+                                         {EndCause::kTimeout, "timeout"},
+                                         {EndCause::kCancelled, "cancelled"},
+                                         {EndCause::kAgentStopping, "agent_stopping"},
+                                         {EndCause::kStartFailed, "start_failed"},
+                                         {EndCause::kNodeLost, "node_lost"},
+                                         {EndCause::kNoTime, "no_time"}}};
+constexpr Names<Transport, 2> kTransports{
+    {{Transport::kSockets, "sockets"}, {Transport::kInfiniBand, "infiniband"}}};
 constexpr Names<State, 5> kStates{{{State::kPending, "pending"},
                                    {State::kPosted, "posted"},
                                    {State::kRunning, "running"},
@@ -52,11 +63,23 @@ std::string_view to_string(OomKind k) {
 std::string_view to_string(State s) {
   return name_of(kStates, s);
 }
+std::string_view to_string(EndCause c) {
+  return name_of(kEndCauses, c);
+}
+std::string_view to_string(Transport t) {
+  return name_of(kTransports, t);
+}
 std::optional<Outcome> outcome_from(std::string_view word) {
   return value_of(kOutcomes, word);
 }
 std::optional<OomKind> oom_kind_from(std::string_view word) {
   return value_of(kOomKinds, word);
+}
+std::optional<EndCause> end_cause_from(std::string_view word) {
+  return value_of(kEndCauses, word);
+}
+std::optional<Transport> transport_from(std::string_view word) {
+  return value_of(kTransports, word);
 }
 
 bool is_infrastructure(Outcome o) {

@@ -30,11 +30,32 @@ enum class State {
   kRetired = 4,   // no longer in the grid
 };
 
+// Why an agent ended an attempt.
+enum class EndCause {
+  kDone = 0,
+  kRankFailed = 1,
+  kHang = 2,
+  kTimeout = 3,
+  kCancelled = 4,
+  kAgentStopping = 5,
+  kStartFailed = 6,
+  kNodeLost = 7,
+  // It was never started: it would not have ended in time.
+  kNoTime = 8,
+};
+
+// How NCCL's data goes between nodes.
+enum class Transport { kSockets = 0, kInfiniBand = 1 };
+
 std::string_view to_string(Outcome);
 std::string_view to_string(OomKind);
 std::string_view to_string(State);
+std::string_view to_string(EndCause);
+std::string_view to_string(Transport);
 std::optional<Outcome> outcome_from(std::string_view);
 std::optional<OomKind> oom_kind_from(std::string_view);
+std::optional<EndCause> end_cause_from(std::string_view);
+std::optional<Transport> transport_from(std::string_view);
 
 // Final: never run again unless asked. ok, oom, unsupported, pruned, invalid and failed_unknown are; a crash,
 // hang or timeout is after its retries; node_lost and cancelled never are.

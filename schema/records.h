@@ -57,7 +57,12 @@ struct RankRecord {
   std::optional<double> expert_load;  // busiest expert's rows over the mean; mean over the timed steps
   std::optional<i64> skipped_steps;   // timed steps without an update; absent without a loss scale
   std::optional<double> loss_scale;   // after the last step
-  std::string effective;              // JSON object: what was really used (attention, backend, device, ...)
+  // It ran on a phantom GPU (docs/phantom.md), whose kernels compute nothing.
+  bool phantom = false;
+  // From NCCL's log; absent: nothing went between nodes, or the log does not tell.
+  std::optional<Transport> transport;
+  // JSON object: what was really used (attention, backend, device, ...)
+  std::string effective;
 };
 
 // The agent's testimony on how a rank process ended.
@@ -82,19 +87,23 @@ struct GpuError {
   bool operator==(const GpuError&) const = default;
 };
 
-// The agent's closing word on an attempt.
+// What the agent says when an attempt has ended: its last message on it.
 struct AttemptEnd {
   i64 attempt = 0;
-  std::string cause;  // done | rank_failed | hang | timeout | cancelled | agent_stopping | start_failed |
-                      // node_lost | no_time (never started: it would not have ended in time)
-  std::string
-      evidence;  // JSON: of a hang, each rank's phase, step, seconds without progress, stack where possible
-  bool clean = true;            // no process of the attempt left, device memory at its baseline
-  std::string cleanup_failure;  // of an unclean one: what was left
-  std::optional<double> util_mean, util_sd, power_mean_w, sm_clock_mhz;  // sampled while measuring
+  EndCause cause = EndCause::kDone;
+  // JSON: of a hang, each rank's phase, step, seconds without progress, stack where possible.
+  std::string evidence;
+  // No process of the attempt is left, and device memory is at its baseline.
+  bool clean = true;
+  // Of an unclean one: what was left, for people, and the nodes of the allocation on which it was left.
+  std::string cleanup_failure;
+  std::vector<i64> unclean_nodes;
+  // Sampled while measuring.
+  std::optional<double> util_mean, util_sd, power_mean_w, sm_clock_mhz;
   std::string throttle;
   std::vector<GpuError> gpu_errors;
-  i64 neighbours = 0;  // other attempts that ran on its nodes meanwhile
+  // Other attempts that ran on its nodes at the same time.
+  i64 neighbours = 0;
   i64 started_unix_ns = 0;
   i64 ended_unix_ns = 0;
 };

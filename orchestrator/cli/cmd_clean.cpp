@@ -20,6 +20,7 @@
 #include "runtime/attempt_token.h"
 #include "schema/codec.h"
 #include "schema/frame.h"
+#include "schema/sweep_options.h"
 
 namespace sweep::cli {
 namespace {
@@ -48,11 +49,11 @@ Expected<void> look_far(const store::SweepRow& sweep, const std::vector<store::A
     if (row.launcher == "ssh")
       for (auto& node : launch::far_nodes(row.spool, row.id)) nodes.push_back(std::move(node));
   if (nodes.empty()) return {};
-  const auto kept = parse_json(sweep.options_json);
-  if (!kept) return fail("the sweep's stored options: " + kept.error().message);
+  const auto kept = sweep_options_from(sweep.options_json);
+  if (!kept) return tl::unexpected(kept.error());
   LaunchRequest request;
   request.on = "ssh";
-  const auto choice = choose_launcher(dump(kept->value("launch", nlohmann::json::object())), request);
+  const auto choice = choose_launcher(kept->launch.empty() ? "{}" : kept->launch, request);
   if (!choice) return tl::unexpected(choice.error());
   const auto settings = parse_json(choice->settings);
   const auto options = settings ? launch::ssh_options_from(*settings) : tl::unexpected(settings.error());

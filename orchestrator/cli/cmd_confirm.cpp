@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "base/expected.h"
@@ -14,6 +13,7 @@
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/statistics/confirm.h"
 #include "schema/codec.h"
+#include "schema/sweep_options.h"
 
 namespace sweep::cli {
 namespace {
@@ -29,11 +29,10 @@ struct ConfirmCommand {
 constexpr i64 kMoreSteps = 3;  // times the sweep's own
 constexpr i64 kSpare = 2;      // rounds beyond those asked for, for allocations that were lost
 
-Expected<nlohmann::json> options_of(const store::SweepRow& sweep) {
-  auto options = parse_json(sweep.options_json.empty() ? "{}" : sweep.options_json);
-  if (!options || !options->is_object())
-    return fail(fmt::format("sweep '{}' has no options that can be read", sweep.name));
-  if (options->value("imported", false))
+Expected<SweepOptions> options_of(const store::SweepRow& sweep) {
+  auto options = sweep_options_from(sweep.options_json);
+  if (!options) return fail(fmt::format("sweep '{}': {}", sweep.name, options.error().message));
+  if (options->imported)
     return fail(fmt::format(
         "sweep '{}' was imported: its configurations were measured elsewhere. `sweep best {} --yaml` "
         "gives them as a grid to run here",
@@ -46,19 +45,17 @@ Expected<store::SweepRow> confirming(const store::SweepRow& sweep, const Confirm
                                      MeasurePlan& measure) {
   auto options = options_of(sweep);
   if (!options) return tl::unexpected(options.error());
-  const auto measured = from_json<MeasurePlan>(options->value("measure", nlohmann::json::object()));
-  if (!measured) return tl::unexpected(measured.error());
-  measure = *measured;
+  measure = options->measure.value_or(MeasurePlan());
   measure.steps = o.steps > 0 ? o.steps : kMoreSteps * measure.steps;
   measure.repeats = std::max(o.repeats, measure.repeats);
-  (*options)["measure"] = to_json(measure);
-  (*options)["confirms"] = sweep.name;
-  options->erase("gpu_hours");
+  options->measure = measure;
+  options->confirms = sweep.name;
+  options->gpu_hours.reset();
   store::SweepRow out;
   out.name = sweep.name + "-confirm";
   out.question = fmt::format("Does the ranking of the best of sweep '{}' hold?", sweep.name);
   out.grid_path = sweep.grid_path, out.grid_text = sweep.grid_text;
-  out.options_json = dump(*options);
+  out.options_json = to_text(*options);
   return out;
 }
 
@@ -66,8 +63,8 @@ Expected<store::SweepRow> confirming(const store::SweepRow& sweep, const Confirm
 Expected<void> check_name_is_free(store::Store& store, const store::SweepRow& wanted, const std::string& of) {
   const auto there = store.find_sweep(wanted.name);
   if (!there) return {};
-  const auto options = parse_json(there->options_json.empty() ? "{}" : there->options_json);
-  if (options && options->is_object() && options->value("confirms", "") == of) return {};
+  const auto options = sweep_options_from(there->options_json);
+  if (options && options->confirms == of) return {};
   return fail(
       fmt::format("sweep '{}' is there already and confirms nothing; the results would be mixed with its own",
                   wanted.name));
@@ -75,10 +72,9 @@ Expected<void> check_name_is_free(store::Store& store, const store::SweepRow& wa
 
 // A confirming sweep (the latest one, after a confirmation) stands for the one it confirms.
 Expected<void> go_back_to_confirmed(Opened& opened) {
-  const auto options = parse_json(opened.sweep.options_json.empty() ? "{}" : opened.sweep.options_json);
-  const std::string of = options && options->is_object() ? options->value("confirms", "") : "";
-  if (of.empty()) return {};
-  auto first = opened.store->find_sweep(of);
+  const auto options = sweep_options_from(opened.sweep.options_json);
+  if (!options || options->confirms.empty()) return {};
+  auto first = opened.store->find_sweep(options->confirms);
   if (!first) return tl::unexpected(first.error());
   opened.sweep = std::move(*first);
   return {};

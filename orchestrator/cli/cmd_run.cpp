@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "orchestrator/cli/as_job.h"
@@ -20,8 +19,8 @@
 #include "orchestrator/report/format.h"
 #include "orchestrator/run/run_sweep.h"
 #include "runtime/own_job.h"
-#include "schema/codec.h"
 #include "schema/rehearsal.h"
+#include "schema/sweep_options.h"
 #include "schema/version.h"
 
 namespace sweep::cli {
@@ -77,43 +76,38 @@ void add_run_options(CLI::App& c, RunOptions& o) {
 }
 
 // Options a sweep keeps, so that `resume` needs no grid file.
-nlohmann::json kept_options(const grid::Grid& grid, const std::string& on, const RunOptions& o) {
-  nlohmann::json kept = {{"build", std::string(kVersion) + " " + kBuild},
-                         {"launcher", on},
-                         {"launch", parse_json(grid.launch.empty() ? "{}" : grid.launch).value_or(nullptr)},
-                         {"measure", to_json(grid.measure)},
-                         {"retries_crash", grid.limits.retries_crash},
-                         {"retries_infra", grid.limits.retries_infra}};
-  if (grid.limits.trial_seconds) kept["trial_seconds"] = *grid.limits.trial_seconds;
-  if (grid.limits.hang_seconds) kept["hang_seconds"] = *grid.limits.hang_seconds;
-  const auto hours = o.gpu_hours ? o.gpu_hours : grid.limits.gpu_hours;
-  if (hours) kept["gpu_hours"] = *hours;
-  if (o.launch.slots > 0) kept["slots"] = o.launch.slots;
-  if (o.launch.start != LaunchRequest{}.start) kept["start"] = o.launch.start;
-  if (!o.launch.screen.empty()) kept["screen"] = o.launch.screen;
-  if (o.rehearse) kept["rehearse_ranks"] = o.rehearse_ranks;
+SweepOptions kept_options(const grid::Grid& grid, const std::string& on, const RunOptions& o) {
+  SweepOptions kept;
+  kept.build = std::string(kVersion) + " " + kBuild;
+  kept.launcher = on;
+  kept.launch = grid.launch.empty() ? "{}" : grid.launch;
+  kept.measure = grid.measure;
+  kept.retries_crash = grid.limits.retries_crash;
+  kept.retries_infra = grid.limits.retries_infra;
+  kept.trial_seconds = grid.limits.trial_seconds;
+  kept.hang_seconds = grid.limits.hang_seconds;
+  kept.gpu_hours = o.gpu_hours ? o.gpu_hours : grid.limits.gpu_hours;
+  if (o.launch.slots > 0) kept.slots = o.launch.slots;
+  if (o.launch.start != LaunchRequest{}.start) kept.start = o.launch.start;
+  kept.screen = o.launch.screen;
+  if (o.rehearse) kept.rehearse_ranks = o.rehearse_ranks;
   return kept;
 }
 
 Expected<run::Settings> settings_for(const store::SweepRow& sweep, const RunOptions& o) {
-  const auto kept = parse_json(sweep.options_json);
-  if (!kept) return fail("the sweep's stored options: " + kept.error().message);
-  auto measure = from_json<MeasurePlan>(kept->value("measure", nlohmann::json::object()));
-  if (!measure) return tl::unexpected(measure.error());
+  const auto kept = sweep_options_from(sweep.options_json);
+  if (!kept) return tl::unexpected(kept.error());
   run::Settings s;
   s.sweep = sweep.id;
-  s.measure = *measure;
+  s.measure = kept->measure.value_or(MeasurePlan());
   const auto job = own_job();
   s.leave_on_signal = job && job->is_orchestrator;
   const auto db = std::filesystem::absolute(o.where.db);
   s.spool_root = db.string() + ".spool";
-  if (kept->contains("trial_seconds")) s.trial_seconds = kept->at("trial_seconds").get<double>();
-  if (kept->contains("hang_seconds")) s.hang_seconds = kept->at("hang_seconds").get<double>();
-  if (o.gpu_hours)
-    s.gpu_hours = o.gpu_hours;
-  else if (kept->contains("gpu_hours"))
-    s.gpu_hours = kept->at("gpu_hours").get<double>();
-  if (kept->contains("rehearse_ranks")) s.rehearse_most = kept->at("rehearse_ranks").get<i64>();
+  s.trial_seconds = kept->trial_seconds;
+  s.hang_seconds = kept->hang_seconds;
+  s.gpu_hours = o.gpu_hours ? o.gpu_hours : kept->gpu_hours;
+  s.rehearse_most = kept->rehearse_ranks;
   if (store::on_network_filesystem(db)) s.status_file = db.string() + ".status.json";
   return s;
 }
@@ -244,17 +238,16 @@ Expected<void> may_run(Io& io, const Planned& planned, const LaunchChoice& choic
 
 // What makes new results differ from those the sweep has: another build, another measuring plan.
 void say_changes(Io& io, const store::SweepRow& before, const MeasurePlan* measure) {
-  const auto kept = parse_json(before.options_json);
-  if (!kept || !kept->is_object()) return;
+  const auto kept = sweep_options_from(before.options_json);
+  if (!kept) return;
   const std::string now = std::string(kVersion) + " " + kBuild;
-  const auto measured = from_json<MeasurePlan>(kept->value("measure", nlohmann::json::object()));
-  if (measure && measured && *measured != *measure)
+  if (measure && kept->measure.value_or(MeasurePlan()) != *measure)
     io.err << "note: the measuring plan changed; earlier results are kept as they are (`sweep resume --retry "
               "ok` "
               "measures them again)\n";
-  const std::string then = kept->value("build", now);
-  if (then != now)
-    io.err << fmt::format("note: earlier results of this sweep come from build {}; this is {}\n", then, now);
+  if (!kept->build.empty() && kept->build != now)
+    io.err << fmt::format("note: earlier results of this sweep come from build {}; this is {}\n", kept->build,
+                          now);
 }
 
 int run_grid(Io& io, const RunOptions& o) {
@@ -279,7 +272,7 @@ int run_grid(Io& io, const RunOptions& o) {
   wanted.question = planned->grid.question;
   if (!planned->grid.from_stream) wanted.grid_path = planned->grid.path.string();
   wanted.grid_text = planned->grid.text;
-  wanted.options_json = dump(kept_options(planned->grid, choice->on, o));
+  wanted.options_json = to_text(kept_options(planned->grid, choice->on, o));
   if (const auto before = (*store)->find_sweep(wanted.name); before) {
     if (const auto code = take_or_watch(io, **store, *before, o)) return *code;
     say_changes(io, *before, &planned->grid.measure);
@@ -304,12 +297,12 @@ int run_grid(Io& io, const RunOptions& o) {
 
 // The launcher a sweep ran with, unless the command line names another.
 Expected<LaunchChoice> kept_choice(const store::SweepRow& sweep, const RunOptions& o) {
-  const auto kept = parse_json(sweep.options_json);
-  if (!kept) return fail("the sweep's stored options: " + kept.error().message);
+  const auto kept = sweep_options_from(sweep.options_json);
+  if (!kept) return tl::unexpected(kept.error());
   if (is_rehearsal(sweep.name)) return rehearsal_choice(o.launch, o.rehearse_ranks);
   LaunchRequest request = o.launch;
-  if (request.on.empty()) request.on = kept->value("launcher", "local");
-  return choose_launcher(dump(kept->value("launch", nlohmann::json::object())), request);
+  if (request.on.empty()) request.on = kept->launcher.empty() ? "local" : kept->launcher;
+  return choose_launcher(kept->launch.empty() ? "{}" : kept->launch, request);
 }
 
 int resume(Io& io, const RunOptions& o) {

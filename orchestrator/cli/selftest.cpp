@@ -12,6 +12,7 @@
 #include "orchestrator/grid/grid.h"
 #include "schema/codec.h"
 #include "schema/frame.h"
+#include "schema/sweep_options.h"
 
 namespace sweep::cli {
 namespace {
@@ -142,11 +143,12 @@ Expected<Proved> run_selftests(Io& io, const SelfTestRequest& request, const std
   if (!store) return tl::unexpected(store.error());
   store::SweepRow wanted;
   wanted.name = name;
-  wanted.options_json = dump({{"launcher", choice->on},
-                              {"launch", parse_json(*section).value_or(nullptr)},
-                              {"measure", to_json(kMeasure)},
-                              {"retries_crash", 0},
-                              {"retries_infra", 0}});
+  SweepOptions options;
+  options.launcher = choice->on;
+  options.launch = *section;
+  options.measure = kMeasure;
+  options.retries_crash = options.retries_infra = 0;
+  wanted.options_json = to_text(options);
   const auto sweep = (*store)->ensure_sweep(wanted);
   if (!sweep) return tl::unexpected(sweep.error());
   const auto holder = (*store)->take_lease(sweep->id);

@@ -4,14 +4,13 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "orchestrator/cli/gpu_hours.h"
 #include "orchestrator/cli/holder.h"
 #include "orchestrator/cli/progress_line.h"
 #include "orchestrator/grid/site.h"
-#include "schema/codec.h"
+#include "schema/sweep_options.h"
 
 namespace sweep::cli {
 namespace {
@@ -96,11 +95,9 @@ Expected<std::vector<AllocationStatus>> allocation_statuses(store::Store& store,
 }
 
 std::optional<double> gpu_hour_limit(const store::SweepRow& sweep) {
-  const auto kept = parse_json(sweep.options_json);
+  const auto kept = sweep_options_from(sweep.options_json);
   const auto site = grid::read_site(grid::site_files());
-  std::optional<double> own;
-  if (kept && kept->is_object() && kept->contains("gpu_hours")) own = kept->at("gpu_hours").get<double>();
-  return smaller_limit(own, site ? site->gpu_hours : std::nullopt);
+  return smaller_limit(kept ? kept->gpu_hours : std::nullopt, site ? site->gpu_hours : std::nullopt);
 }
 
 Expected<void> add_details(report::StatusView& view, store::Store& store, const store::SweepRow& sweep,

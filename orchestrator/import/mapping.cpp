@@ -35,9 +35,9 @@ constexpr Alias kAliases[] = {
 };
 
 // Computed here from what the file measured, or of the other database only.
-constexpr std::string_view kOurs[] = {
-    "tflops_gpu", "hfu",   "mfu_fwd_bwd", "mt_per_hour", "cost_per_mt", "peak_flops", "formula_version",
-    "sweep",      "trial", "attempts",    "finished_at", "rehearsed",   "price_date"};
+constexpr std::string_view kOurs[] = {"tflops_gpu",  "hfu",        "mfu_fwd_bwd",     "mt_per_hour",
+                                      "cost_per_mt", "peak_flops", "formula_version", "sweep",
+                                      "trial",       "attempts",   "finished_at",     "price_date"};
 
 std::string fields_like(std::string_view name) {
   std::vector<std::string> known;
@@ -89,6 +89,11 @@ class Mapper {
   Expected<void> column(const std::string& name) {
     if (!seen_.insert(name).second)
       return refuse(name, "is there twice; rename or remove one of them in the file");
+    // Even where --map leaves it out: a rehearsed row must not pass for a measured one.
+    if (lower_case(name) == "rehearsed") {
+      out_.targets.push_back({Meaning::kRehearsed, name, nullptr, "", 1});
+      return {};
+    }
     const auto wished = wishes_.find(name);
     if (wished != wishes_.end()) return place_as(name, wished->second);
     if (name.empty())

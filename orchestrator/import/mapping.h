@@ -11,7 +11,19 @@
 
 namespace sweep::imports {
 
-enum class Meaning { kIgnored, kModel, kAxis, kMetric, kOutcome, kState, kReason, kOomKind, kLabel, kLabels };
+enum class Meaning {
+  kIgnored,
+  kModel,
+  kAxis,
+  kMetric,
+  kOutcome,
+  kState,
+  kReason,
+  kOomKind,
+  kLabel,
+  kLabels,
+  kRehearsed
+};
 
 struct Target {
   Meaning meaning = Meaning::kIgnored;

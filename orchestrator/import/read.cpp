@@ -208,8 +208,20 @@ class Importer {
         return read_label(target.label, cell, draft);
       case Meaning::kLabels:
         return read_labels(cell, draft);
+      case Meaning::kRehearsed:
+        return refuse_rehearsed(cell);
     }
     return {};
+  }
+
+  // `sweep export csv` writes 0 or 1; other programs may write a word.
+  static Expected<void> refuse_rehearsed(std::string_view cell) {
+    if (cell == "0" || cell == "false" || cell == "False") return {};
+    return fail(fmt::format(
+        "'{}': the row was rehearsed on phantom GPUs, so its times are modelled and not measured; remove "
+        "such "
+        "rows from the file (`sweep merge` copies a rehearsal between databases and keeps it apart)",
+        cell));
   }
 
   static Expected<void> read_label(const std::string& name, std::string_view cell, Draft& draft) {

@@ -155,11 +155,11 @@ std::string evidence(const AttemptReports& t, const Result& result) {
   json out = {{"testimonies", {{"records", t.records.size()}, {"exits", t.exits.size()}}},
               {"phase", result.phase ? to_string(*result.phase) : ""}};
   if (t.end) {
-    out["cause"] = t.end->cause;
+    out["cause"] = to_string(t.end->cause);
     if (!t.end->clean) out["dirt"] = bounded(t.end->cleanup_failure, kMessageBytes);
     for (const GpuError& error : t.end->gpu_errors) out["gpu_errors"].push_back(describe_gpu_error(error));
     auto word = parse_json(t.end->evidence, kHangBytes);
-    if (t.end->cause != "rank_failed") {
+    if (t.end->cause != EndCause::kRankFailed) {
       if (word && !word->is_null()) out["hang"] = std::move(*word);
     } else if (word && word->is_object() && word->contains("ranks") && result.outcome == Outcome::kCrash) {
       out["ranks"] = std::move((*word)["ranks"]);  // where the others were when the first one failed

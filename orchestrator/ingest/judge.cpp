@@ -137,23 +137,23 @@ void consider_gpu_errors(Cause& cause, const AttemptReports& t) {
 
 std::optional<Cause> decide(const Attempt& attempt, const AttemptReports& t) {
   const i64 world = attempt.trial.world();
-  const std::string& word = t.end->cause;
-  if (word == "no_time")
+  const EndCause ended_by = t.end->cause;
+  if (ended_by == EndCause::kNoTime)
     return by_agent(Outcome::kCancelled, *t.end, "not started: the allocation ends before it would");
-  if (word == "cancelled" || word == "agent_stopping")
+  if (ended_by == EndCause::kCancelled || ended_by == EndCause::kAgentStopping)
     return by_agent(Outcome::kCancelled, *t.end,
-                    word == "cancelled" ? "cancelled while it ran" : "the agent was stopping");
-  if (word == "node_lost") return by_agent(Outcome::kNodeLost, *t.end, "a node of it was lost");
+                    ended_by == EndCause::kCancelled ? "cancelled while it ran" : "the agent was stopping");
+  if (ended_by == EndCause::kNodeLost) return by_agent(Outcome::kNodeLost, *t.end, "a node of it was lost");
   const Causes causes = find_causes(t, world);
-  if (word == "hang" || word == "timeout") {
+  if (ended_by == EndCause::kHang || ended_by == EndCause::kTimeout) {
     if (causes.first && outranks_the_agent(*causes.first)) return causes.first;
-    if (word == "hang")
+    if (ended_by == EndCause::kHang)
       return by_agent(Outcome::kHang, *t.end, "no progress within the deadline of its phase");
     return by_agent(Outcome::kTimeout, *t.end,
                     fmt::format("not done within {} s", attempt.deadlines.total_s));
   }
   if (causes.first) return causes.first;
-  if (word == "start_failed") {
+  if (ended_by == EndCause::kStartFailed) {
     Cause cause = by_agent(Outcome::kCrash, *t.end, "its ranks could not be started");
     cause.phase = Phase::kStart;
     return cause;

@@ -22,7 +22,7 @@ const nlohmann::json* object_in(const nlohmann::json& object, const char* key) {
 }  // namespace
 
 std::optional<CountedStep> counted_step(const RankRecord& record) {
-  if (record.effective.find("\"phantom\"") == std::string::npos) return std::nullopt;
+  if (!record.phantom) return std::nullopt;
   const auto used = parse_json(record.effective);
   const auto* phantom = used && used->is_object() ? object_in(*used, "phantom") : nullptr;
   const auto* step = phantom != nullptr ? object_in(*phantom, "step") : nullptr;

@@ -13,14 +13,6 @@
 namespace sweep::run {
 namespace {
 
-// As the agent read it in NCCL's own words.
-bool talks_over_sockets(const RankRecord& record) {
-  if (record.effective.find("\"sockets\"") == std::string::npos) return false;
-  const auto used = parse_json(record.effective);
-  if (!used || !used->is_object() || !used->contains("nccl") || !(*used)["nccl"].is_object()) return false;
-  return flag_of((*used)["nccl"], "sockets");
-}
-
 Metrics memory_only(const Metrics& all) {
   Metrics kept;
   kept.peak_allocated_bytes = all.peak_allocated_bytes;
@@ -42,23 +34,16 @@ std::string slow_in_screen(const NodeRecord& node) {
   return screened ? text_of((*facts)["screen"], "slow") : std::string();
 }
 
-// Their kernels compute nothing, so their rates are no measurement and no peak bounds them.
-bool on_phantoms(const std::vector<RankRecord>& records) {
-  return std::any_of(records.begin(), records.end(), [](const RankRecord& record) {
-    const auto used = parse_json(record.effective);
-    return used && used->is_object() && used->contains("phantom");
-  });
-}
-
 // Why what every rank calls ok is no result; absent: it is one.
 std::optional<std::string> not_believed(const Attempt& attempt, const std::vector<RankRecord>& records,
                                         const Metrics& derived) {
-  const bool phantoms = on_phantoms(records);
+  const bool phantoms = std::ranges::any_of(records, &RankRecord::phantom);
   if (attempt.is_rehearsal() && !phantoms)
     return "the rehearsal's ranks saw no phantom GPU: LD_PRELOAD did not reach them";
   if (!attempt.is_rehearsal() && phantoms)
     return "the ranks ran on phantom GPUs, which measure nothing; `sweep run --rehearse` keeps such runs "
            "apart";
+  // The rates of phantoms are no measurement, so no peak bounds them.
   return phantoms ? std::nullopt : metrics::beyond_peak(attempt.trial, derived);
 }
 
@@ -128,7 +113,7 @@ void InFlightAttempts::apply(ingest::Message& message, IngestedChunk& out) {
     const auto it = flights_.find(record->attempt);
     if (it == flights_.end() || !it->second.attempt.starts(record->rank)) return;
     it->second.testimony.records[record->rank] = *record;
-    if (!said_sockets_ && talks_over_sockets(*record)) {
+    if (!said_sockets_ && record->transport == Transport::kSockets) {
       said_sockets_ = true;
       out.notes.push_back(
           fmt::format("attempt {}: NCCL sends between nodes over TCP sockets, not over InfiniBand or RoCE; "

@@ -11,8 +11,8 @@ constexpr int kStrikes = 2;
 
 std::vector<std::string> Quarantine::unclean(const Hosts& hosts, const AttemptEnd& end) {
   std::vector<std::string> named;
-  for (const auto& [node, host] : hosts)  // the agents say "node 1 (its own name)"
-    if (hosts.size() == 1 || end.cleanup_failure.find(fmt::format("node {} (", node)) != std::string::npos)
+  for (const auto& [node, host] : hosts)
+    if (hosts.size() == 1 || std::ranges::find(end.unclean_nodes, node) != end.unclean_nodes.end())
       named.push_back(host);
   std::vector<std::string> out;
   for (const auto& host : named)

@@ -287,7 +287,7 @@ void SweepRunner::land(HeldAllocation& holding, const FinishedAttempt& landing) 
 void SweepRunner::given_back(HeldAllocation& holding, const FinishedAttempt& landing) {
   if (end_ || error_ || holding.finishing) return;  // asked for
   const auto& word = landing.flight.testimony.end;
-  if (word && word->cause == "no_time" && holding.landed > 0) return finish(holding, false);
+  if (word && word->cause == EndCause::kNoTime && holding.landed > 0) return finish(holding, false);
   holding.gave_back = true;
   note("agent", fmt::format("allocation {} gets no more work: attempt {} came back ({})", holding.request.id,
                             landing.flight.attempt.id, landing.result.reason));

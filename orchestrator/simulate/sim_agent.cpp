@@ -92,10 +92,10 @@ void SimLauncher::testify(Job& job, const Running& over, bool cancelled) {
   }
   AttemptEnd last;
   last.attempt = attempt.id;
-  last.cause = cancelled                         ? "cancelled"
-               : kind == SimulatedOutcome::kOk   ? "done"
-               : kind == SimulatedOutcome::kHang ? "hang"
-                                                 : "rank_failed";
+  last.cause = cancelled                         ? EndCause::kCancelled
+               : kind == SimulatedOutcome::kOk   ? EndCause::kDone
+               : kind == SimulatedOutcome::kHang ? EndCause::kHang
+                                                 : EndCause::kRankFailed;
   say(job, spool::kAttemptEnd, to_json(last));
 }
 

@@ -4,6 +4,7 @@
 
 #include "orchestrator/run/run_sweep.h"
 #include "orchestrator/simulate/sim_launcher.h"
+#include "schema/sweep_options.h"
 
 namespace sweep::simulate {
 namespace {
@@ -28,8 +29,9 @@ Expected<Book> open_book(const std::filesystem::path& scratch, std::span<const P
   if (!opened) return tl::unexpected(opened.error());
   store::SweepRow row;
   row.name = "simulation";
-  row.options_json = fmt::format(R"({{"retries_crash":{},"retries_infra":{}}})", assumed.retries_crash,
-                                 assumed.retries_infra);
+  SweepOptions options;
+  options.retries_crash = assumed.retries_crash, options.retries_infra = assumed.retries_infra;
+  row.options_json = to_text(options);
   const auto sweep = (*opened)->ensure_sweep(row);
   if (!sweep) return tl::unexpected(sweep.error());
   const auto holder = (*opened)->take_lease(sweep->id);

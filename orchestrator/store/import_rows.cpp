@@ -8,23 +8,29 @@
 #include "orchestrator/store/settle.h"
 #include "orchestrator/store/sqlite_store.h"
 #include "orchestrator/store/trial_rows.h"
+#include "schema/sweep_options.h"
 
 namespace sweep::store {
 namespace {
 
 // Marks a sweep of brought results; whatever a row says of itself stands, nothing is tried again.
-constexpr const char* kBrought =
-    R"({"imported":true,"retries_crash":0,"retries_hang":0,"retries_infra":0,"retries_timeout":0})";
+std::string imported_options() {
+  SweepOptions options;
+  options.imported = true;
+  options.retries_crash = options.retries_hang = options.retries_timeout = options.retries_infra = 0;
+  return to_text(options);
+}
 
 i64 brought_sweep(Transaction& work, const SweepRow& wanted, i64 now) {
   const auto options = work.one<std::string>("SELECT options_json FROM sweep WHERE name = ?", wanted.name);
-  if (options && *options != kBrought)
+  const auto found = options ? sweep_options_from(*options) : SweepOptions();
+  if (options && !(found && found->imported))
     work.refuse(fmt::format(
         "sweep '{}' was run here, so nothing is imported into it; name another with --sweep", wanted.name));
   if (!options)
     work.run(
         "INSERT INTO sweep(name, question, grid_path, options_json, created_unix_ns) VALUES (?, ?, ?, ?, ?)",
-        wanted.name, wanted.question, wanted.grid_path, kBrought, now);
+        wanted.name, wanted.question, wanted.grid_path, imported_options(), now);
   else if (!wanted.question.empty())
     work.run("UPDATE sweep SET question = ? WHERE name = ?", wanted.question, wanted.name);
   return work.one<i64>("SELECT id FROM sweep WHERE name = ?", wanted.name).value_or(0);

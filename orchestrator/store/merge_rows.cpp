@@ -281,8 +281,14 @@ void check_mergeable(Transaction& work, const std::string& from, const std::stri
   refuse_if(
       work,
       fmt::format(
-          "SELECT s.name FROM {}.sweep f JOIN main.sweep s ON s.name = f.name WHERE (s.options_json LIKE "
-          "'{{\"imported\":true%') <> (f.options_json LIKE '{{\"imported\":true%') LIMIT 1",
+          // An empty text and one that is not JSON state no option.
+          "SELECT s.name FROM {}.sweep f JOIN main.sweep s ON s.name = f.name WHERE "
+          "(CASE WHEN json_valid(s.options_json) THEN COALESCE(json_extract(s.options_json, '$.imported'), "
+          "0) "
+          "ELSE 0 END) <> "
+          "(CASE WHEN json_valid(f.options_json) THEN COALESCE(json_extract(f.options_json, '$.imported'), "
+          "0) "
+          "ELSE 0 END) LIMIT 1",
           from),
       "sweep '{1}' was imported in one of the databases and run in the other ('{0}'); import it again under "
       "another "

@@ -104,8 +104,8 @@ void write_end(Transaction& work, const AttemptEnd& e) {
       "evidence = ?, clean = ?, dirt = ?, util_mean = ?, util_sd = ?, power_mean_w = ?, sm_clock_mhz = ?, "
       "throttle = ? "
       "WHERE id = ?",
-      e.started_unix_ns, e.ended_unix_ns, e.cause, e.evidence, e.clean, e.cleanup_failure, e.util_mean,
-      e.util_sd, e.power_mean_w, e.sm_clock_mhz, e.throttle, e.attempt);
+      e.started_unix_ns, e.ended_unix_ns, to_string(e.cause), e.evidence, e.clean, e.cleanup_failure,
+      e.util_mean, e.util_sd, e.power_mean_w, e.sm_clock_mhz, e.throttle, e.attempt);
 }
 
 void write_started(Transaction& work, i64 attempt, i64 unix_ns) {
@@ -154,6 +154,7 @@ std::vector<RankRecord> read_records(Transaction& work, i64 attempt) {
       rows.read(14, r.ooms), rows.read(15, r.host_peak_rss_bytes), rows.read(16, r.cpu_percent);
       rows.read(17, r.effective), rows.read(19, r.expert_load), rows.read(20, r.skipped_steps);
       rows.read(21, r.loss_scale);
+      read_effective(r);
       if (!rows.null(18)) r.sent = sent_from(rows.get<std::string>(18));
       out.push_back(std::move(r));
     }
@@ -189,7 +190,8 @@ std::optional<AttemptEnd> read_end(Transaction& work, i64 attempt) {
   if (!rows.next()) return std::nullopt;
   AttemptEnd e;
   e.attempt = attempt;
-  rows.read(0, e.cause), rows.read(1, e.evidence), rows.read(2, e.clean), rows.read(3, e.cleanup_failure);
+  e.cause = end_cause_from(rows.get<std::string>(0)).value_or(EndCause::kRankFailed);
+  rows.read(1, e.evidence), rows.read(2, e.clean), rows.read(3, e.cleanup_failure);
   rows.read(4, e.util_mean), rows.read(5, e.util_sd), rows.read(6, e.power_mean_w),
       rows.read(7, e.sm_clock_mhz);
   rows.read(8, e.throttle), rows.read(9, e.started_unix_ns), rows.read(10, e.ended_unix_ns);

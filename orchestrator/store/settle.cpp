@@ -1,9 +1,8 @@
 #include "orchestrator/store/settle.h"
 
-#include <nlohmann/json.hpp>
 #include <span>
 
-#include "schema/codec.h"
+#include "schema/sweep_options.h"
 
 namespace sweep::store {
 namespace {
@@ -87,23 +86,16 @@ i64 ranking_group(Transaction& work, i64 entry) {
 
 }  // namespace
 
-Retries retries_from(std::string_view options_json) {
-  Retries retries;
-  if (options_json.empty()) return retries;
-  const auto options = parse_json(options_json);
-  if (!options || !options->is_object()) return retries;
-  const auto read = [&](const char* key, i64& out) {
-    const auto it = options->find(key);
-    if (it != options->end() && it->is_number_integer()) out = it->get<i64>();
-  };
-  read("retries_crash", retries.crash), read("retries_hang", retries.hang);
-  read("retries_timeout", retries.timeout), read("retries_infra", retries.infra);
-  return retries;
-}
-
 Retries retries_of(Transaction& work, i64 sweep) {
-  return retries_from(
+  const auto options = sweep_options_from(
       work.one<std::string>("SELECT options_json FROM sweep WHERE id = ?", sweep).value_or(""));
+  Retries retries;
+  if (!options) return retries;
+  retries.crash = options->retries_crash.value_or(retries.crash);
+  retries.hang = options->retries_hang.value_or(retries.hang);
+  retries.timeout = options->retries_timeout.value_or(retries.timeout);
+  retries.infra = options->retries_infra.value_or(retries.infra);
+  return retries;
 }
 
 Tries tries_of(Transaction& work, i64 entry) {

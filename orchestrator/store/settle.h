@@ -2,7 +2,6 @@
 // finds it.
 #pragma once
 #include <span>
-#include <string_view>
 
 #include "orchestrator/store/db.h"
 
@@ -12,7 +11,6 @@ namespace sweep::store {
 struct Retries {
   i64 crash = 1, hang = 0, timeout = 0, infra = 3;
 };
-Retries retries_from(std::string_view options_json);
 Retries retries_of(Transaction&, i64 sweep);
 
 // SQL of the stamp of a new attempt of entry ?1 at the time ?2: after every earlier one, whatever the clock did.

@@ -98,7 +98,7 @@ std::string outbox_of(const std::string& allocation, i64 first_attempt, i64 tria
       add(spool::kRankExit, to_json(exit));
     }
     AttemptEnd end;
-    end.attempt = id, end.cause = "done", end.ended_unix_ns = 2;
+    end.attempt = id, end.cause = EndCause::kDone, end.ended_unix_ns = 2;
     add(spool::kAttemptEnd, to_json(end));
   }
   return bytes;

@@ -175,7 +175,7 @@ class FakeLauncher : public launch::Launcher {
     exit.exit_code = 0;
     AttemptEnd last;
     last.attempt = attempt.id;
-    last.cause = planned == FakeOutcome::kOk ? "done" : "rank_failed";
+    last.cause = planned == FakeOutcome::kOk ? EndCause::kDone : EndCause::kRankFailed;
     last.clean = planned != FakeOutcome::kDirty;
     if (planned == FakeOutcome::kDirty) last.cleanup_failure = "process 7 survived SIGKILL";
     say(held, spool::kRankRecord, to_json(record));
@@ -191,7 +191,7 @@ class FakeLauncher : public launch::Launcher {
   void give_back(Held& held, const Attempt& attempt) {
     AttemptEnd end;
     end.attempt = attempt.id;
-    end.cause = "cancelled";
+    end.cause = EndCause::kCancelled;
     end.evidence = R"({"why":"it is leaving"})";
     say(held, spool::kAttemptEnd, to_json(end));
     deliver(held);

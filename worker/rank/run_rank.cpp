@@ -216,7 +216,8 @@ void RankRun::train(const Attempt& attempt) {
   };
   const nlohmann::json at_build = counted();
   nlohmann::json before, last_step;
-  if (!at_build.empty()) used["phantom"]["build"] = at_build;
+  record_.phantom = !at_build.empty();
+  if (record_.phantom) used["phantom"]["build"] = at_build;
   record_.effective = dump(used);
   record_.outcome = Outcome::kOk;
   const auto run_step = [&] {

@@ -12,6 +12,7 @@
 #include "orchestrator/report/pages/report_parts.h"
 #include "orchestrator/report/tables/measured.h"
 #include "schema/codec.h"
+#include "schema/sweep_options.h"
 
 namespace sweep::report::parts {
 namespace {
@@ -173,25 +174,18 @@ std::string environment(const ReportInput& in) {
 }
 
 std::string reproduce(const ReportInput& in) {
-  const auto options = in.options_json.empty() ? Expected<nlohmann::json>(nlohmann::json::object())
-                                               : parse_json(in.options_json);
-  const auto said = [&](const char* key) {
-    if (!options || !options->is_object() || !options->contains(key)) return std::string();
-    const auto& value = options->at(key);
-    return value.is_string() ? value.get<std::string>() : dump(value);
-  };
+  const SweepOptions options = sweep_options_from(in.options_json).value_or(SweepOptions());
   std::string command = fmt::format("sweep run {} --db {}",
                                     shell_word(safe_text(in.grid_path.empty() ? "grid.yaml" : in.grid_path)),
                                     shell_word(safe_text(in.db)));
-  constexpr std::pair<const char*, std::string_view> kFlags[] = {{"launcher", " --on "},
-                                                                 {"slots", " --slots "},
-                                                                 {"start", " --start "},
-                                                                 {"screen", " --screen "},
-                                                                 {"gpu_hours", " --gpu-hours "}};
-  for (const auto& [key, flag] : kFlags) {
-    if (const auto value = said(key); !value.empty())
-      command += std::string(flag) + shell_word(safe_text(value));
-  }
+  const std::pair<std::string_view, std::string> flags[] = {
+      {" --on ", options.launcher},
+      {" --slots ", options.slots ? std::to_string(*options.slots) : ""},
+      {" --start ", options.start},
+      {" --screen ", options.screen},
+      {" --gpu-hours ", options.gpu_hours ? dump(*options.gpu_hours) : ""}};
+  for (const auto& [flag, value] : flags)
+    if (!value.empty()) command += std::string(flag) + shell_word(safe_text(value));
   std::string out;
   if (in.grid_text.empty()) {
     out += paragraph(
@@ -199,7 +193,7 @@ std::string reproduce(const ReportInput& in) {
         "again.");
   } else {
     out += block(command + "\n");
-    const std::string build = said("build"), measure = measuring_text(measure_of(in.options_json));
+    const std::string build = options.build, measure = measuring_text(options.measure);
     out += fmt::format("<p class=\"small\">{}{}</p>\n",
                        escape_xml(build.empty() ? "" : "Build " + build + ". "), escape_xml(measure));
     out += "<h3>The grid file</h3>\n" + block(in.grid_text);

@@ -10,6 +10,7 @@
 #include "orchestrator/report/tables/best_parts.h"
 #include "orchestrator/report/tables/best_print.h"
 #include "schema/codec.h"
+#include "schema/sweep_options.h"
 
 namespace sweep::report {
 namespace {
@@ -162,10 +163,8 @@ std::string points_yaml(std::span<const BestOfGroup> groups, const BestOptions& 
 }  // namespace
 
 std::optional<MeasurePlan> measure_of(const std::string& options_json) {
-  const auto options = parse_json(options_json.empty() ? "{}" : options_json);
-  if (!options || !options->is_object() || !options->contains("measure")) return std::nullopt;
-  const auto measure = from_json<MeasurePlan>(options->at("measure"));
-  return measure ? std::optional(*measure) : std::nullopt;
+  const auto options = sweep_options_from(options_json);
+  return options ? options->measure : std::nullopt;
 }
 
 std::string as_grid_yaml(const ResultRow& row, const GridForm& form) {

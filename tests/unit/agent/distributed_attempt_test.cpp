@@ -37,7 +37,7 @@ class SpreadTest : public ::testing::Test {
     body["attempt"] = 7;
     spread_->hear(node, {{{"kind", kind}, {"body", std::move(body)}}, ""});
   }
-  void end_part(i64 node, const std::string& cause, const json& evidence = nullptr, bool clean = true) {
+  void end_part(i64 node, EndCause cause, const json& evidence = nullptr, bool clean = true) {
     AttemptEnd end;
     end.attempt = 7;
     end.cause = cause;
@@ -108,11 +108,11 @@ TEST_F(SpreadTest, RecordsArePassedOnByTheHeadsClockAndOnlyOfOnesOwnRanks) {
 TEST_F(SpreadTest, TroubleOfOneEndsTheOthersAndItsCauseIsTheAttempts) {
   say(3, kTrouble, {{"cause", "hang"}});
   EXPECT_EQ(told().back(), std::pair(i64{1}, std::string(kPeerEnded)));
-  end_part(1, "hang", {{"why", "a peer"}, {"ranks", {{{"rank", 0}}}}});
+  end_part(1, EndCause::kHang, {{"why", "a peer"}, {"ranks", {{{"rank", 0}}}}});
   EXPECT_EQ(finished_, 0);
-  end_part(3, "hang", {{"why", "rank 3 made no progress"}, {"ranks", {{{"rank", 3}}}}});
+  end_part(3, EndCause::kHang, {{"why", "rank 3 made no progress"}, {"ranks", {{{"rank", 3}}}}});
   EXPECT_EQ(finished_, 1);
-  EXPECT_EQ(closing().cause, "hang");
+  EXPECT_EQ(closing().cause, EndCause::kHang);
   const auto evidence = json::parse(closing().evidence);
   EXPECT_EQ(evidence["why"], "rank 3 made no progress");
   EXPECT_EQ(evidence["ranks"].size(), 2u);
@@ -121,7 +121,7 @@ TEST_F(SpreadTest, TroubleOfOneEndsTheOthersAndItsCauseIsTheAttempts) {
 TEST_F(SpreadTest, GpuErrorsOfEveryNodeAreToldWithItsName) {
   for (const i64 node : {1, 3}) {
     AttemptEnd end;
-    end.attempt = 7, end.cause = "done", end.ended_unix_ns = 50'000;
+    end.attempt = 7, end.cause = EndCause::kDone, end.ended_unix_ns = 50'000;
     end.gpu_errors = {{"as the node says", "GPU-aa", node, 79}};
     say(node, spool::kAttemptEnd, sweep::to_json(end));
   }
@@ -133,28 +133,28 @@ TEST_F(SpreadTest, GpuErrorsOfEveryNodeAreToldWithItsName) {
 
 TEST_F(SpreadTest, ALostNodeIsWaitedForUntilItsRanksAreDeadForSure) {
   spread_->node_lost(3, "nothing was heard");
-  end_part(1, "node_lost");
+  end_part(1, EndCause::kNodeLost);
   EXPECT_EQ(finished_, 0);  // its ranks may still run
   spread_->part_is_dead(3);
   EXPECT_EQ(finished_, 1);
-  EXPECT_EQ(closing().cause, "node_lost");
+  EXPECT_EQ(closing().cause, EndCause::kNodeLost);
   EXPECT_EQ(json::parse(closing().evidence)["why"], "node 3 was lost: nothing was heard");
 }
 
 TEST_F(SpreadTest, AHangThatFollowedFromALostNodeIsNoHang) {
-  end_part(1, "hang");
+  end_part(1, EndCause::kHang);
   spread_->node_lost(3, "nothing was heard");
   spread_->part_is_dead(3);
-  EXPECT_EQ(closing().cause, "node_lost");
+  EXPECT_EQ(closing().cause, EndCause::kNodeLost);
   EXPECT_EQ(json::parse(closing().evidence)["why"], "node 3 was lost: nothing was heard");
 }
 
 TEST_F(SpreadTest, ANodeLostWhileAnAttemptIsCancelledChangesNothing) {
   spread_->end("cancelled", false);
-  end_part(1, "cancelled");
+  end_part(1, EndCause::kCancelled);
   spread_->node_lost(3, "nothing was heard");
   spread_->part_is_dead(3);
-  EXPECT_EQ(closing().cause, "cancelled");
+  EXPECT_EQ(closing().cause, EndCause::kCancelled);
 }
 
 TEST_F(SpreadTest, AnUncleanNodeOfAnAttemptOfOneIsNamedToo) {
@@ -165,16 +165,17 @@ TEST_F(SpreadTest, AnUncleanNodeOfAnAttemptOfOneIsNamedToo) {
   spread_ = std::make_unique<DistributedAttempt>(nodes_, outbox_, std::move(placed),
                                                  [this](DistributedAttempt&) { ++finished_; });
   spread_->start();
-  end_part(3, "done", nullptr, false);
-  EXPECT_EQ(closing().cleanup_failure, "node 3: a survivor");
+  end_part(3, EndCause::kDone, nullptr, false);
+  EXPECT_EQ(closing().unclean_nodes, std::vector<i64>{3});
 }
 
 TEST_F(SpreadTest, AnUncleanNodeIsNamed) {
-  end_part(1, "done");
-  end_part(3, "done", nullptr, false);
-  EXPECT_EQ(closing().cause, "done");
+  end_part(1, EndCause::kDone);
+  end_part(3, EndCause::kDone, nullptr, false);
+  EXPECT_EQ(closing().cause, EndCause::kDone);
   EXPECT_FALSE(closing().clean);
   EXPECT_EQ(closing().cleanup_failure, "node 3: a survivor");
+  EXPECT_EQ(closing().unclean_nodes, std::vector<i64>{3});
   EXPECT_EQ(spread_->unclean_nodes(), std::vector<i64>{3});
 }
 

@@ -25,6 +25,7 @@ TEST(NcclLog, TellsSocketsFromRemoteMemoryAccess) {
   EXPECT_EQ(log.version, "2.8.3");
   EXPECT_EQ(log.transports, (Names{"NET/Socket", "SHM/direct"}));
   EXPECT_TRUE(log.sockets());
+  EXPECT_EQ(log.transport(), Transport::kSockets);
   EXPECT_FALSE(log.gpu_direct());
   EXPECT_EQ(log.channels, 2);
   ASSERT_EQ(log.warnings.size(), 1u);
@@ -35,6 +36,7 @@ TEST(NcclLog, ReadsInfinibandNvlinkAndAlgorithms) {
   const NcclLog log = golden("infiniband.log");
   EXPECT_EQ(log.transports, (Names{"NET/IBext_v8/GDRDMA", "P2P/CUMEM"}));
   EXPECT_FALSE(log.sockets());
+  EXPECT_EQ(log.transport(), Transport::kInfiniBand);
   EXPECT_TRUE(log.gpu_direct());
   EXPECT_TRUE(log.nvlink);
   EXPECT_EQ(log.channels, 8);

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -169,6 +170,24 @@ TEST(Import, BadRowsNameFileLineColumnAndCause) {
   for (const auto& [text, sentence] : cases)
     EXPECT_THAT(refusal_of(std::string(kPlaybook) + good + text + "\n", with({}, {})), HasSubstr(sentence))
         << text;
+}
+
+TEST(Import, RehearsedRowsAreRefusedWhateverTheFlags) {
+  const auto file = [](std::string_view first, std::string_view second) {
+    return fmt::format(
+        "model,nodes,dp,tp,pp,gas,mbs,gbs,zero,status,mfu_pct,tok_s_gpu,mem_gb,Rehearsed\n"
+        "1B,1,8,1,1,16,2,256,0,ok,39.2,40150,50.2,{}\n1B,1,8,1,1,8,4,256,0,ok,39.2,40150,50.2,{}\n",
+        first, second);
+  };
+  EXPECT_TRUE(read(file("0", "false"), with()));
+  EXPECT_TRUE(read(file("", "0"), with()));
+  for (const char* cell : {"1", "true", "B", "yes"})
+    EXPECT_THAT(refusal_of(file("0", cell), with()),
+                HasSubstr(fmt::format("f.csv:3: column 'Rehearsed': '{}'", cell)));
+  EXPECT_FALSE(read(file("1", "0"), with({"Rehearsed=-"})));
+  Options rest = with();
+  rest.leave_rest = true;
+  EXPECT_FALSE(read(file("1", "0"), rest));
 }
 
 TEST(Import, BadHeadersAndWishesSayTheWayOut) {

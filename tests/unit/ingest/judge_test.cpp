@@ -20,11 +20,11 @@ class JudgeTest : public ::testing::Test {
  protected:
   JudgeTest() {
     attempt_.id = 7, attempt_.trial_id = "abc", attempt_.trial.dp = 4;
-    end("done");
+    end(EndCause::kDone);
     for (i64 rank = 0; rank < 4; ++rank) ok(rank);
   }
 
-  void end(const std::string& cause, const std::string& evidence = "") {
+  void end(EndCause cause, const std::string& evidence = "") {
     AttemptEnd e;
     e.attempt = 7, e.cause = cause, e.evidence = evidence, e.ended_unix_ns = kNow + 1000;
     t_.end = e;
@@ -47,7 +47,7 @@ class JudgeTest : public ::testing::Test {
     r.samples.clear();
     r.rank = rank, r.outcome = outcome, r.ended_unix_ns = kNow + when, r.consequential = consequential;
     r.phase = Phase::kStep, r.message = "said rank " + std::to_string(rank);
-    end("rank_failed");
+    end(EndCause::kRankFailed);
     return r;
   }
   // The rank's process ended without a record.
@@ -56,7 +56,7 @@ class JudgeTest : public ::testing::Test {
     RankExit& e = t_.exits[rank];
     e = RankExit{};
     e.attempt = 7, e.rank = rank, e.ended_unix_ns = kNow + when;
-    end("rank_failed");
+    end(EndCause::kRankFailed);
     return e;
   }
   Result verdict() { return judge(attempt_, t_); }
@@ -174,7 +174,7 @@ TEST_F(JudgeTest, HangTimeoutAndCancelAreTheAgentsWord) {
     RankExit& e = silent(rank, 5);
     e.signal = SIGKILL, e.killed_by_agent = true;
   }
-  end("hang",
+  end(EndCause::kHang,
       R"({"rank": 3, "why": "rank 3 made no progress for 60 s", "ranks": [{"rank": 3, "phase": "first_step"}]})");
   Result r = verdict();
   EXPECT_EQ(r.outcome, Outcome::kHang);
@@ -182,20 +182,20 @@ TEST_F(JudgeTest, HangTimeoutAndCancelAreTheAgentsWord) {
   EXPECT_EQ(r.phase, Phase::kFirstStep);
   EXPECT_EQ(r.reason, "rank 3 made no progress for 60 s (in phase first_step)");
   EXPECT_EQ(evidence()["hang"]["rank"], 3);
-  end("timeout");
+  end(EndCause::kTimeout);
   EXPECT_EQ(verdict().outcome, Outcome::kTimeout);
-  end("cancelled");
+  end(EndCause::kCancelled);
   EXPECT_EQ(verdict().outcome, Outcome::kCancelled);
-  end("agent_stopping");
+  end(EndCause::kAgentStopping);
   EXPECT_EQ(verdict().outcome, Outcome::kCancelled);
-  end("start_failed", R"({"why": "sweep-rank was not found"})");
+  end(EndCause::kStartFailed, R"({"why": "sweep-rank was not found"})");
   EXPECT_EQ(verdict().outcome, Outcome::kCrash);
 }
 
 TEST_F(JudgeTest, ACrashKeepsWhereTheRanksWere) {
   RankExit& e = silent(2, 5);
   e.signal = SIGKILL;
-  end("rank_failed", R"({"ranks": [{"rank": 2, "last_collective": "all_reduce 7 of tp"}]})");
+  end(EndCause::kRankFailed, R"({"ranks": [{"rank": 2, "last_collective": "all_reduce 7 of tp"}]})");
   EXPECT_EQ(verdict().outcome, Outcome::kCrash);
   EXPECT_EQ(evidence()["ranks"][0]["last_collective"], "all_reduce 7 of tp");
   EXPECT_FALSE(evidence().contains("hang"));
@@ -204,7 +204,7 @@ TEST_F(JudgeTest, ACrashKeepsWhereTheRanksWere) {
 TEST_F(JudgeTest, AProgramThatCannotBeStartedIsACrashInPhaseStart) {
   t_.records.clear();
   t_.exits.clear();
-  end("start_failed", R"({"why": "sweep-rank was not found"})");
+  end(EndCause::kStartFailed, R"({"why": "sweep-rank was not found"})");
   const Result r = verdict();
   EXPECT_EQ(r.outcome, Outcome::kCrash);
   EXPECT_EQ(r.phase, Phase::kStart);
@@ -213,16 +213,16 @@ TEST_F(JudgeTest, AProgramThatCannotBeStartedIsACrashInPhaseStart) {
 
 TEST_F(JudgeTest, ARankThatRanOutOfMemoryExplainsItsPeersHang) {
   failed(1, Outcome::kOom, 5);
-  end("hang");
+  end(EndCause::kHang);
   EXPECT_EQ(verdict().outcome, Outcome::kOom);
   failed(1, Outcome::kCrash, 5);
-  end("hang");
+  end(EndCause::kHang);
   EXPECT_EQ(verdict().outcome, Outcome::kHang);
 }
 
 TEST_F(JudgeTest, CancelledWinsOverWhatRanksSayWhileDying) {
   failed(1, Outcome::kOom, 5);
-  end("cancelled");
+  end(EndCause::kCancelled);
   EXPECT_EQ(verdict().outcome, Outcome::kCancelled);
 }
 
@@ -294,7 +294,7 @@ TEST_F(JudgeTest, StampsThatJumpedBackOrAreUnsetDoNotDecide) {
 TEST_F(JudgeTest, RanksOutOfTheWorldAreIgnored) {
   failed(4, Outcome::kOom, 1);
   failed(-1, Outcome::kOom, 1);
-  end("done");
+  end(EndCause::kDone);
   EXPECT_EQ(verdict().outcome, Outcome::kOk);
 }
 
@@ -314,7 +314,7 @@ TEST_F(JudgeTest, EvidenceHoldsTheCausesLogTailBoundedAndAsText) {
   RankExit& e = silent(1, 10);
   e.signal = SIGABRT;
   e.log_tail = std::string(1 << 20, 'x') + "\xff\xfe the end";
-  end("rank_failed", std::string(100, '['));
+  end(EndCause::kRankFailed, std::string(100, '['));
   const auto j = evidence();
   EXPECT_EQ(j["cause_rank"], 1);
   EXPECT_EQ(j["signal"], "SIGABRT");
@@ -356,7 +356,8 @@ TEST_F(JudgeTest, AGpuThatFailedIsTheMachinesFault) {
 }
 
 TEST_F(JudgeTest, AHangOfAGpuThatFailedIsTheMachinesFault) {
-  end("hang", R"({"why": "rank 0 made no progress", "rank": 0, "ranks": [{"rank": 0, "phase": "step"}]})");
+  end(EndCause::kHang,
+      R"({"why": "rank 0 made no progress", "rank": 0, "ranks": [{"rank": 0, "phase": "step"}]})");
   t_.end->gpu_errors = {{"n1", "GPU-aa", std::nullopt, 95}};
   EXPECT_EQ(verdict().outcome, Outcome::kNodeLost);
   EXPECT_EQ(verdict().rank, 0);

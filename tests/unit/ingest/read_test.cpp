@@ -22,7 +22,7 @@ RankRecord record(i64 rank) {
 
 TEST(Read, EveryKindBecomesItsType) {
   AttemptEnd end;
-  end.attempt = 7, end.cause = "done";
+  end.attempt = 7, end.cause = EndCause::kDone;
   RankExit exit;
   exit.attempt = 7;
   const std::string bytes = line(spool::kHello, {{"pid", 4}, {"host", "n1"}, {"version", "1"}}) +
@@ -41,7 +41,7 @@ TEST(Read, EveryKindBecomesItsType) {
   EXPECT_EQ(std::get<Started>(batch.messages[2]).pids, (std::vector<i64>{11, 12}));
   EXPECT_EQ(std::get<RankRecord>(batch.messages[3]).rank, 1);
   EXPECT_EQ(std::get<RankExit>(batch.messages[4]).attempt, 7);
-  EXPECT_EQ(std::get<AttemptEnd>(batch.messages[5]).cause, "done");
+  EXPECT_EQ(std::get<AttemptEnd>(batch.messages[5]).cause, EndCause::kDone);
   EXPECT_EQ(std::get<Bye>(batch.messages[6]).reason, "finished");
 }
 

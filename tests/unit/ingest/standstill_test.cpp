@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 class Standstill : public ::testing::Test {
  protected:
   Standstill() { attempt_.id = 7, attempt_.trial.dp = 4; }
-  void end(const std::string& cause, const std::string& evidence) {
+  void end(EndCause cause, const std::string& evidence) {
     AttemptEnd e;
     e.attempt = 7, e.cause = cause, e.evidence = evidence, e.ended_unix_ns = 1000;
     t_.end = e;
@@ -34,7 +34,8 @@ TEST_F(Standstill, OfAHangTheRankThatDidNotComeIsNamed) {
     if (rank == 3) group["begun"] = 46;
     ranks.push_back({{"rank", rank}, {"phase", "step"}, {"flight", nlohmann::json::array({group})}});
   }
-  end("hang", nlohmann::json{{"why", "rank 0 made no progress"}, {"rank", 0}, {"ranks", ranks}}.dump());
+  end(EndCause::kHang,
+      nlohmann::json{{"why", "rank 0 made no progress"}, {"rank", 0}, {"ranks", ranks}}.dump());
   const Result r = verdict();
   EXPECT_EQ(r.outcome, Outcome::kHang);
   EXPECT_EQ(r.rank, 3);
@@ -51,7 +52,7 @@ TEST_F(Standstill, ARankThatCalledAnOperationAndIsNotInItIsNamed) {
     if (rank == 1) group["done"] = 12;
     ranks.push_back({{"rank", rank}, {"flight", nlohmann::json::array({group})}});
   }
-  end("hang", nlohmann::json{{"why", "w"}, {"rank", 0}, {"ranks", ranks}}.dump());
+  end(EndCause::kHang, nlohmann::json{{"why", "w"}, {"rank", 0}, {"ranks", ranks}}.dump());
   EXPECT_EQ(verdict().rank, 1);
   EXPECT_THAT(verdict().reason, HasSubstr("ranks 0, 2 wait in all_reduce 12 of group dp; rank 1 called it"));
 }
@@ -72,7 +73,7 @@ TEST_F(Standstill, ARankThatDoesNotAnswerExplainsThoseThatWait) {
        {{"rank", 2},
         {"phase", "step"},
         {"flight", List::array({group(8, "dp", "0-2/2", false), group(5, "cp", "1-2", true)})}}});
-  end("hang", nlohmann::json{{"why", "w"}, {"rank", 0}, {"ranks", ranks}}.dump());
+  end(EndCause::kHang, nlohmann::json{{"why", "w"}, {"rank", 0}, {"ranks", ranks}}.dump());
   EXPECT_EQ(verdict().rank, 1) << "rank 0 waits for 2, which itself waits for 1";
 }
 
@@ -83,7 +84,7 @@ TEST_F(Standstill, WhereAllHaveComeNoRankIsBlamedForIt) {
   nlohmann::json ranks = nlohmann::json::array();
   for (i64 rank = 0; rank < 2; ++rank)
     ranks.push_back({{"rank", rank}, {"flight", nlohmann::json::array({group})}});
-  end("hang", nlohmann::json{{"why", "w"}, {"ranks", ranks}}.dump());
+  end(EndCause::kHang, nlohmann::json{{"why", "w"}, {"ranks", ranks}}.dump());
   EXPECT_FALSE(verdict().rank);
   EXPECT_THAT(verdict().reason, HasSubstr("every rank of the group has entered it"));
 }
@@ -104,7 +105,7 @@ TEST_F(Standstill, OfAMessageThatBothEndsHaveComeToNoRankIsBlamed) {
   };
   const nlohmann::json ranks{waits(0, "recv", 14, 1), waits(1, "recv", 26, 2), waits(2, "recv", 24, 3),
                              waits(3, "send", 12, 2)};
-  end("hang", nlohmann::json{{"why", "w"}, {"rank", 0}, {"ranks", ranks}}.dump());
+  end(EndCause::kHang, nlohmann::json{{"why", "w"}, {"rank", 0}, {"ranks", ranks}}.dump());
   EXPECT_FALSE(verdict().rank);
   EXPECT_THAT(verdict().reason,
               HasSubstr("rank 3 waits in send 12 of group pp, rank 2 in recv 24; both have entered it"));
@@ -115,7 +116,7 @@ TEST_F(Standstill, AnyFlightRecorderIsReadWithoutAFault) {
        {"[1]", R"([{"rank": 1, "flight": 3}])", R"([{"rank": 0, "flight": [4, {"waits_in": "x"}]}])",
         R"([{"rank": 0, "flight": [{"ranks": "9-1/0,-3,,x", "waits_in": "x", "number": "y"}]}])",
         R"([{"rank": 0, "flight": [{"ranks": "0-99999999999999", "waits_in": "x", "number": 1}]}])"}) {
-    end("hang", R"({"why": "w", "ranks": )" + std::string(ranks) + "}");
+    end(EndCause::kHang, R"({"why": "w", "ranks": )" + std::string(ranks) + "}");
     EXPECT_EQ(verdict().outcome, Outcome::kHang) << ranks;
   }
 }

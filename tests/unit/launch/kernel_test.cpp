@@ -51,7 +51,7 @@ TEST_F(Kernel, HostOomKillIsToldFromAnyOtherSigkill) {
     ASSERT_TRUE(v1.add(process.pid) || v2.add(process.pid));
   post(attempt(1, 2, {{"outcome", "host_oom"}, {"rank", 1}, {"bytes", 512 << 20}}));
   ASSERT_TRUE(run_until([&] { return has_ended(1); }));
-  EXPECT_EQ(end_of(1).cause, "rank_failed");
+  EXPECT_EQ(end_of(1).cause, EndCause::kRankFailed);
   ASSERT_EQ(exits_of(1).size(), 2u);
   EXPECT_EQ(exits_of(1)[1].signal, SIGKILL);
   EXPECT_TRUE(exits_of(1)[1].oom_killed);

@@ -80,9 +80,9 @@ TEST_P(Lifecycle, AttemptsQueueBySlotsFirstInFirstOut) {
   ASSERT_TRUE(launcher_->post_cancel("local-1", 1));
   ASSERT_TRUE(launcher_->finish("local-1", false));
   ASSERT_TRUE(run_until_ended_by("finished"));
-  EXPECT_EQ(end_of(1).cause, "cancelled");
-  EXPECT_EQ(end_of(2).cause, "done");
-  EXPECT_EQ(end_of(3).cause, "done");
+  EXPECT_EQ(end_of(1).cause, EndCause::kCancelled);
+  EXPECT_EQ(end_of(2).cause, EndCause::kDone);
+  EXPECT_EQ(end_of(3).cause, EndCause::kDone);
   EXPECT_GE(end_of(2).started_unix_ns, end_of(1).ended_unix_ns);
 }
 
@@ -97,7 +97,7 @@ TEST_P(Lifecycle, AttemptsThatFitRunSideBySide) {
   EXPECT_TRUE(pids_of(1).empty());
   ASSERT_TRUE(launcher_->finish("local-1", true));
   ASSERT_TRUE(run_until_ended_by("cancelled"));
-  EXPECT_EQ(end_of(2).cause, "cancelled");
+  EXPECT_EQ(end_of(2).cause, EndCause::kCancelled);
 }
 
 TEST_P(Lifecycle, AttemptLargerThanTheSlotsRunsAlone) {
@@ -117,7 +117,7 @@ TEST_P(Lifecycle, ALeavingAgentGivesBackWhatItIsHanded) {
   post(attempt(2, 1, {{"outcome", "ok"}}));
   ::kill(agent, SIGCONT);
   ASSERT_TRUE(run_until_ended_by("cancelled"));
-  EXPECT_EQ(end_of(2).cause, "cancelled");
+  EXPECT_EQ(end_of(2).cause, EndCause::kCancelled);
   EXPECT_NE(end_of(2).evidence.find("cancelled"), std::string::npos) << end_of(2).evidence;
   EXPECT_LT(end_of(2).ended_unix_ns, end_of(1).ended_unix_ns) << "at once, not when all is over";
 }
@@ -128,8 +128,8 @@ TEST_P(Lifecycle, FinishNowEndsTheRunningAndTheWaiting) {
   post(attempt(2, 1, {{"outcome", "ok"}}));
   ASSERT_TRUE(launcher_->finish("local-1", true));
   ASSERT_TRUE(run_until_ended_by("cancelled"));
-  EXPECT_EQ(end_of(1).cause, "cancelled");
-  EXPECT_EQ(end_of(2).cause, "cancelled");
+  EXPECT_EQ(end_of(1).cause, EndCause::kCancelled);
+  EXPECT_EQ(end_of(2).cause, EndCause::kCancelled);
   EXPECT_TRUE(exits_of(2).empty());
 }
 
@@ -138,7 +138,7 @@ TEST_P(Lifecycle, SigtermEndsTheRunningAndSaysBye) {
   start_hanging(1, 2);
   ::kill(static_cast<pid_t>(agent_pid_), SIGTERM);
   ASSERT_TRUE(run_until_ended_by("signal"));
-  EXPECT_EQ(end_of(1).cause, "agent_stopping");
+  EXPECT_EQ(end_of(1).cause, EndCause::kAgentStopping);
   EXPECT_FALSE(ended_->lost);
 }
 
@@ -153,7 +153,7 @@ TEST_P(Lifecycle, SecondSignalDoesNotWaitForTheGrace) {
     (void)run_until([&] { return ended_.has_value(); }, 0.1);
   }
   ASSERT_TRUE(ended_);
-  EXPECT_EQ(end_of(1).cause, "agent_stopping");
+  EXPECT_EQ(end_of(1).cause, EndCause::kAgentStopping);
 }
 
 TEST_P(Lifecycle, KilledRankIsACrashAndTheNextAttemptRuns) {
@@ -161,13 +161,13 @@ TEST_P(Lifecycle, KilledRankIsACrashAndTheNextAttemptRuns) {
   start_hanging(1, 2);
   ::kill(pids_of(1).at(0), SIGKILL);
   ASSERT_TRUE(run_until([&] { return has_ended(1); }));
-  EXPECT_EQ(end_of(1).cause, "rank_failed");
+  EXPECT_EQ(end_of(1).cause, EndCause::kRankFailed);
   int by_itself = 0;
   for (const auto& exit : exits_of(1)) by_itself += exit.signal == SIGKILL && !exit.killed_by_agent;
   EXPECT_EQ(by_itself, 1);
   post(attempt(2, 2, {{"outcome", "ok"}}));
   ASSERT_TRUE(run_until([&] { return has_ended(2); }));
-  EXPECT_EQ(end_of(2).cause, "done");
+  EXPECT_EQ(end_of(2).cause, EndCause::kDone);
 }
 
 TEST_P(Lifecycle, KilledZygoteIsReplacedAndRunningRanksAreNotHurt) {
@@ -178,7 +178,7 @@ TEST_P(Lifecycle, KilledZygoteIsReplacedAndRunningRanksAreNotHurt) {
   ::kill(first, SIGKILL);
   post(attempt(2, 2, {{"outcome", "ok"}}));
   ASSERT_TRUE(run_until([&] { return has_ended(2); }));
-  EXPECT_EQ(end_of(2).cause, "done");
+  EXPECT_EQ(end_of(2).cause, EndCause::kDone);
   EXPECT_FALSE(has_ended(1));
   EXPECT_NE(zygote(), first);
   EXPECT_EQ(pids_of(1).size(), 2u);
@@ -195,7 +195,7 @@ TEST_P(Lifecycle, ZygoteThatNeverGetsReadyIsReplacedByExec) {
   Attempt wanted = attempt(1, 2, {{"outcome", "ok"}});
   wanted.deadlines.startup_s = 3;
   run_one(wanted);
-  EXPECT_EQ(end_of(1).cause, "done");
+  EXPECT_EQ(end_of(1).cause, EndCause::kDone);
   EXPECT_EQ(records_of(1).size(), 2u);
 }
 
@@ -208,7 +208,7 @@ TEST_P(Lifecycle, CancelledWhileItStillStarts) {
   ASSERT_TRUE(launcher_->post_cancel("local-1", 1));
   ASSERT_TRUE(launcher_->finish("local-1", false));
   ASSERT_TRUE(run_until_ended_by("finished"));
-  EXPECT_EQ(end_of(1).cause, "cancelled");
+  EXPECT_EQ(end_of(1).cause, EndCause::kCancelled);
   EXPECT_TRUE(exits_of(1).empty());
 }
 
@@ -323,7 +323,7 @@ TEST_P(Lifecycle, NextIncarnationIgnoresTheInboxOfTheLast) {
   ASSERT_TRUE(launcher_->finish("local-1", false));
   ASSERT_TRUE(run_until_ended_by("finished"));
   EXPECT_TRUE(said(spool::kAttemptEnd, 1).empty());
-  EXPECT_EQ(end_of(2).cause, "done");
+  EXPECT_EQ(end_of(2).cause, EndCause::kDone);
 }
 
 TEST(Local, RefusesWhatThisMachineIsNot) {

@@ -42,7 +42,7 @@ TEST_P(Outcomes, OkRanksTestifyExitAndLeaveNothing) {
     EXPECT_TRUE(exit.log_tail.empty());
   }
   EXPECT_EQ(exits_of(7).size(), 3u);
-  EXPECT_EQ(end_of(7).cause, "done");
+  EXPECT_EQ(end_of(7).cause, EndCause::kDone);
   EXPECT_TRUE(end_of(7).clean) << end_of(7).cleanup_failure;
   const auto log = files::read(spool::rank_log(spool::attempt_dir(spool_, 7), 2));
   ASSERT_TRUE(log);
@@ -51,7 +51,7 @@ TEST_P(Outcomes, OkRanksTestifyExitAndLeaveNothing) {
 
 TEST_P(Outcomes, OomOfOneRankEndsTheOthers) {
   run_one(scripted(3, {{"outcome", "oom"}, {"rank", 1}}));
-  EXPECT_EQ(end_of(7).cause, "rank_failed");
+  EXPECT_EQ(end_of(7).cause, EndCause::kRankFailed);
   ASSERT_EQ(records_of(7).size(), 1u);
   EXPECT_EQ(records_of(7)[0].outcome, Outcome::kOom);
   EXPECT_EQ(records_of(7)[0].oom_asked_bytes, 1 << 30);
@@ -60,7 +60,7 @@ TEST_P(Outcomes, OomOfOneRankEndsTheOthers) {
 
 TEST_P(Outcomes, CrashBySignalKeepsTheSignalAndTheLog) {
   run_one(scripted(2, {{"outcome", "crash_signal"}, {"rank", 0}}));
-  EXPECT_EQ(end_of(7).cause, "rank_failed");
+  EXPECT_EQ(end_of(7).cause, EndCause::kRankFailed);
   const auto exits = exits_of(7);
   ASSERT_EQ(exits.size(), 2u);
   EXPECT_EQ(exits[0].signal, SIGSEGV);
@@ -88,7 +88,7 @@ TEST_P(Outcomes, HangIsEndedWithEvidenceOfWhereEachRankIs) {
   Attempt wanted = scripted(2, {{"outcome", "hang"}, {"rank", 1}});
   wanted.deadlines.step_s = 0.4;
   run_one(wanted);
-  EXPECT_EQ(end_of(7).cause, "hang");
+  EXPECT_EQ(end_of(7).cause, EndCause::kHang);
   EXPECT_TRUE(end_of(7).clean) << end_of(7).cleanup_failure;
   const json evidence = json::parse(end_of(7).evidence);
   ASSERT_EQ(evidence["ranks"].size(), 2u);
@@ -105,7 +105,7 @@ TEST_P(Outcomes, HangThatIgnoresSigtermIsKilled) {
   Attempt wanted = scripted(2, {{"outcome", "hang_ignore_sigterm"}, {"phase", "init"}});
   wanted.deadlines.startup_s = 0.4;
   run_one(wanted);
-  EXPECT_EQ(end_of(7).cause, "hang");
+  EXPECT_EQ(end_of(7).cause, EndCause::kHang);
   for (const auto& exit : exits_of(7)) EXPECT_EQ(exit.signal, SIGKILL);
 }
 
@@ -114,24 +114,24 @@ TEST_P(Outcomes, SlowButAliveRunsIntoTheTotal) {
   wanted.measure.steps = 10'000;
   wanted.deadlines.total_s = 1;
   run_one(wanted);
-  EXPECT_EQ(end_of(7).cause, "timeout");
+  EXPECT_EQ(end_of(7).cause, EndCause::kTimeout);
 }
 
 TEST_P(Outcomes, DaemonThatLeftItsGroupAndSessionIsFound) {
   run_one(scripted(2, {{"outcome", "double_fork"}}));
-  EXPECT_EQ(end_of(7).cause, "done");
+  EXPECT_EQ(end_of(7).cause, EndCause::kDone);
   EXPECT_TRUE(end_of(7).clean) << end_of(7).cleanup_failure;
 }
 
 TEST_P(Outcomes, DaemonThatAlsoWipedItsEnvironmentIsFound) {
   run_one(scripted(1, {{"outcome", "bare_daemon"}}));
-  EXPECT_EQ(end_of(7).cause, "done");
+  EXPECT_EQ(end_of(7).cause, EndCause::kDone);
   EXPECT_TRUE(end_of(7).clean) << end_of(7).cleanup_failure;
 }
 
 TEST_P(Outcomes, RankWithoutARecordHasFailed) {
   run_one(scripted(1, {{"outcome", "no_record"}}));
-  EXPECT_EQ(end_of(7).cause, "rank_failed");
+  EXPECT_EQ(end_of(7).cause, EndCause::kRankFailed);
   EXPECT_TRUE(records_of(7).empty());
   EXPECT_EQ(exits_of(7).at(0).exit_code, 0);
   EXPECT_FALSE(exits_of(7).at(0).log_tail.empty());
@@ -139,7 +139,7 @@ TEST_P(Outcomes, RankWithoutARecordHasFailed) {
 
 TEST_P(Outcomes, DamagedRecordIsSaidAndNotRelayed) {
   run_one(scripted(1, {{"outcome", "bad_record"}}));
-  EXPECT_EQ(end_of(7).cause, "rank_failed");
+  EXPECT_EQ(end_of(7).cause, EndCause::kRankFailed);
   EXPECT_TRUE(records_of(7).empty());
   EXPECT_TRUE(json::parse(end_of(7).evidence).contains("unreadable_records"));
 }
@@ -154,7 +154,7 @@ TEST_P(Outcomes, RankThatTestifiedAndDoesNotExitIsEndedAsDone) {
   Attempt wanted = scripted(1, {{"outcome", "record_then_hang"}});
   wanted.deadlines.step_s = 0.4;
   run_one(wanted);
-  EXPECT_EQ(end_of(7).cause, "done");
+  EXPECT_EQ(end_of(7).cause, EndCause::kDone);
   ASSERT_EQ(records_of(7).size(), 1u);
   EXPECT_TRUE(exits_of(7).at(0).killed_by_agent);
 }
@@ -163,7 +163,7 @@ TEST_P(Outcomes, HugeLogKeepsHeadAndTailWithinItsLimit) {
   Attempt wanted = scripted(1, {{"outcome", "huge_log"}, {"bytes", 64 << 20}});
   wanted.log_limit_bytes = 1 << 20;
   run_one(wanted);
-  EXPECT_EQ(end_of(7).cause, "done");
+  EXPECT_EQ(end_of(7).cause, EndCause::kDone);
   const auto log = files::read(spool::rank_log(spool::attempt_dir(spool_, 7), 0));
   ASSERT_TRUE(log);
   EXPECT_LE(log->size(), (1u << 20) + 200);

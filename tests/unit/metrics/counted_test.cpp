@@ -13,6 +13,7 @@ namespace {
 
 std::vector<RankRecord> of_two_ranks() {
   std::vector<RankRecord> out(2);
+  for (RankRecord& r : out) r.phantom = true;
   out[1].rank = 1;
   return out;
 }

@@ -172,6 +172,16 @@ TEST(Derive, TheSitesPriceStandsBeforeTheCataloguesAndIsKept) {
   EXPECT_FALSE(derive(cpu_trial(), eight_ranks(500), nullptr).usd_per_node_hour);
 }
 
+TEST(Derive, ThePriceHasItsDateWhereItWasPublished) {
+  const Trial t = gpu_trial("llama3-8b", "a100-80gb");
+  const shape::Price published = *shape::find_hardware("a100-80gb")->price;
+  EXPECT_EQ(derive(t, eight_ranks(500), nullptr).price_date, published.date);
+  EXPECT_EQ(derive(t, eight_ranks(500), nullptr, published.usd_per_node_hour).price_date, published.date);
+  EXPECT_FALSE(derive(t, eight_ranks(500), nullptr, published.usd_per_node_hour + 1).price_date);
+  EXPECT_FALSE(derive(cpu_trial(), eight_ranks(500), nullptr, 1).price_date);
+  EXPECT_FALSE(derive(t, {}, nullptr).price_date);
+}
+
 TEST(Derive, CostIsThatOfAllNodes) {
   Trial one = gpu_trial("llama3-8b", "a100-80gb"), two = one;
   two.nodes = 2;

@@ -25,12 +25,16 @@ TEST(Quarantine, AHostThatCannotBeCleanedIsOutAtOnceAndSaidOnce) {
   EXPECT_EQ(q.hosts(), Names{"n1"});
 }
 
-TEST(Quarantine, OfSeveralHostsTheOneThatTheDirtNames) {
-  Quarantine q;
+TEST(Quarantine, OfSeveralHostsThoseOfTheUncleanNodesWhateverTheText) {
   const Hosts hosts = {{0, "n1"}, {1, "n2"}, {11, "n3"}};
-  EXPECT_EQ(q.unclean(hosts, dirty("node 1 (its own name): GPU 0 holds 9 bytes")).size(), 1u);
-  EXPECT_EQ(q.hosts(), Names{"n2"});
-  EXPECT_TRUE(q.unclean(hosts, dirty("somewhere")).empty());
+  for (const char* text : {"", "node 0 (n1): GPU 0 holds 9 bytes", "host n3 is not clean", "somewhere"}) {
+    Quarantine q;
+    AttemptEnd end = dirty(text);
+    EXPECT_TRUE(q.unclean(hosts, end).empty()) << text;
+    end.unclean_nodes = {1, 99};
+    EXPECT_EQ(q.unclean(hosts, end).size(), 1u) << text;
+    EXPECT_EQ(q.hosts(), Names{"n2"}) << text;
+  }
 }
 
 TEST(Quarantine, AllocationsLostOnAHostCountAtTheSecondAndNobodyIsGuessedAmongSeveral) {

@@ -9,6 +9,7 @@
 
 #include "schema/progress.h"
 #include "schema/rank_launch.h"
+#include "schema/sweep_options.h"
 
 namespace sweep {
 namespace {
@@ -79,6 +80,95 @@ TEST(Codec, RankRecordRoundTripsWithNullsAndNan) {
   EXPECT_EQ(back->sent, r.sent);
   EXPECT_EQ(back->loss_scale, 65536);
   EXPECT_FALSE(back->expert_load);
+}
+
+TEST(Codec, APhantomAndATransportAreFieldsOfTheRecord) {
+  RankRecord r;
+  r.phantom = true, r.transport = Transport::kInfiniBand, r.effective = "{}";
+  const auto back = from_json<RankRecord>(to_json(r));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_TRUE(back->phantom);
+  EXPECT_EQ(back->transport, Transport::kInfiniBand);
+}
+
+TEST(Codec, ARecordWithoutThoseFieldsIsReadByWhatItUsed) {
+  const auto old = [](std::string_view effective) {
+    auto j = to_json(RankRecord());
+    j.erase("phantom");
+    j["effective"] = effective;
+    return *from_json<RankRecord>(j);
+  };
+  EXPECT_TRUE(old(R"({"phantom":{"build":1}})").phantom);
+  EXPECT_FALSE(old(R"({"device":"phantom"})").phantom);
+  EXPECT_EQ(old(R"({"nccl":{"sockets":true}})").transport, Transport::kSockets);
+  for (const char* used : {"", "{}", "[]", "nccl", R"({"nccl":7})", R"({"nccl":{"sockets":false}})",
+                           R"({"message":"\"sockets\" nccl"})"}) {
+    EXPECT_FALSE(old(used).transport) << used;
+    EXPECT_FALSE(old(used).phantom) << used;
+  }
+}
+
+TEST(Codec, TheEndOfAnAttemptRoundTripsWithEveryCause) {
+  const std::pair<EndCause, std::string_view> stored[] = {{EndCause::kDone, "done"},
+                                                          {EndCause::kRankFailed, "rank_failed"},
+                                                          {EndCause::kHang, "hang"},
+                                                          {EndCause::kTimeout, "timeout"},
+                                                          {EndCause::kCancelled, "cancelled"},
+                                                          {EndCause::kAgentStopping, "agent_stopping"},
+                                                          {EndCause::kStartFailed, "start_failed"},
+                                                          {EndCause::kNodeLost, "node_lost"},
+                                                          {EndCause::kNoTime, "no_time"}};
+  for (const auto& [cause, text] : stored) {
+    AttemptEnd end;
+    end.cause = cause, end.unclean_nodes = {1, 3};
+    const auto j = to_json(end);
+    EXPECT_EQ(j.at("cause"), text);
+    const auto back = from_json<AttemptEnd>(j);
+    ASSERT_TRUE(back) << back.error().message;
+    EXPECT_EQ(back->cause, cause);
+    EXPECT_EQ(back->unclean_nodes, end.unclean_nodes);
+  }
+  EXPECT_FALSE(from_json<AttemptEnd>({{"cause", "bored"}}));
+}
+
+TEST(Codec, UncleanNodesOfAnOldAgentAreReadFromItsText) {
+  const auto nodes = [](std::string_view text) {
+    return from_json<AttemptEnd>({{"clean", false}, {"dirt", text}})->unclean_nodes;
+  };
+  using Nodes = std::vector<i64>;
+  EXPECT_EQ(nodes("node 1 (its own name): GPU 0 holds 9 bytes"), Nodes{1});
+  EXPECT_EQ(nodes("node 1 (a): x; node 11 (b): y"), (Nodes{1, 11}));
+  for (const char* text : {"", "node", "node ", "node 1", "node 1: x", "node x (y)", "node -1 (y)",
+                           "node 99999999999999999999 (y)", "somewhere"})
+    EXPECT_EQ(nodes(text), Nodes{}) << text;
+  const auto said = from_json<AttemptEnd>({{"dirt", "node 1 (a): x"}, {"unclean_nodes", {2}}});
+  EXPECT_EQ(said->unclean_nodes, Nodes{2});
+}
+
+TEST(SweepOptions, TheStoredTextIsThatOfEarlierVersions) {
+  SweepOptions run;
+  run.build = "0.1.0 abc", run.launcher = "slurm", run.launch = R"({ "slurm": {"partition": "gpu"} })";
+  run.measure = MeasurePlan{.warmup_steps = 1, .steps = 2, .repeats = 3};
+  run.retries_crash = 1, run.retries_infra = 3, run.gpu_hours = 2.5;
+  EXPECT_EQ(to_text(run), R"({"build":"0.1.0 abc","gpu_hours":2.5,"launch":{"slurm":{"partition":"gpu"}},)"
+                          R"("launcher":"slurm","measure":)" +
+                              dump(to_json(*run.measure)) + R"(,"retries_crash":1,"retries_infra":3})");
+  const std::string imported =
+      R"({"imported":true,"retries_crash":0,"retries_hang":0,"retries_infra":0,"retries_timeout":0})";
+  EXPECT_EQ(to_text(*sweep_options_from(imported)), imported);
+  EXPECT_EQ(to_text(SweepOptions()), "{}");
+}
+
+TEST(SweepOptions, ReadWhatWasWritten) {
+  SweepOptions all{true, "b", "ssh", "{}", MeasurePlan(), 1,      2, 3,      4,
+                   5.5,  6.5, 7.5,   8,    "exec",        "show", 9, "first"};
+  const auto back = sweep_options_from(to_text(all));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(*back, all);
+  EXPECT_EQ(*sweep_options_from(""), SweepOptions());
+  EXPECT_EQ(*sweep_options_from(R"({"of a later version":1})"), SweepOptions());
+  for (const char* text : {"{", "[]", R"({"retries_crash":"two"})", R"({"measure":7})"})
+    EXPECT_FALSE(sweep_options_from(text)) << text;
 }
 
 TEST(Codec, ACollectiveIsNamedAndNoPageContentBreaksTheText) {

@@ -55,8 +55,8 @@ TEST_F(IngestRowsTest, TestimonyComesBackAsItWas) {
   exit.attempt = attempt.id, exit.rank = 0, exit.signal = 9, exit.killed_by_agent = true,
   exit.log_tail = "last words";
   AttemptEnd end;
-  end.attempt = attempt.id, end.cause = "rank_failed", end.clean = false, end.cleanup_failure = "pid 7",
-  end.util_mean = 50.5;
+  end.attempt = attempt.id, end.cause = EndCause::kRankFailed, end.clean = false,
+  end.cleanup_failure = "pid 7", end.util_mean = 50.5;
   batch.rank_records = {told}, batch.rank_exits = {exit}, batch.ends = {end};
   must(store_->ingest(batch));
   store_ = open();

@@ -111,7 +111,7 @@ class StoreTest : public ::testing::Test {
     batch.started.emplace_back(attempt.id, 5);
     batch.rank_records = {record(attempt, 0), record(attempt, 1)};
     AttemptEnd end;
-    end.attempt = attempt.id, end.cause = "done", end.ended_unix_ns = 9;
+    end.attempt = attempt.id, end.cause = EndCause::kDone, end.ended_unix_ns = 9;
     batch.ends = {end};
     batch.results = {verdict(attempt, outcome, tokens_per_s)};
     must(store_->ingest(batch));

@@ -110,6 +110,13 @@ bool NcclLog::sockets() const {
   return transports.contains("NET/Socket");
 }
 
+std::optional<Transport> NcclLog::transport() const {
+  if (sockets()) return Transport::kSockets;
+  const bool infiniband =
+      std::ranges::any_of(transports, [](const std::string& name) { return name.starts_with("NET/IB"); });
+  return infiniband ? std::optional(Transport::kInfiniBand) : std::nullopt;
+}
+
 NcclLog read_nccl_log(std::string_view text) {
   NcclLog out;
   while (!text.empty()) {

@@ -2,11 +2,13 @@
 // algorithms and how many channels. Pure text; any bytes are read, and what is not understood is left out.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "schema/outcome.h"
 #include "schema/trial.h"
 
 namespace sweep::agent {
@@ -23,6 +25,7 @@ struct NcclLog {
   bool empty() const { return network.empty() && transports.empty() && channels == 0 && warnings.empty(); }
   bool gpu_direct() const;
   bool sockets() const;  // data between nodes goes over TCP
+  std::optional<Transport> transport() const;
 };
 
 NcclLog read_nccl_log(std::string_view text);

@@ -33,6 +33,7 @@ void add_nccl_words(const std::filesystem::path& dir, RankRecord& record) {
   if (!used || !used->is_object() || log.empty()) return;
   (*used)["nccl"] = to_json(log);
   record.effective = dump(*used);
+  record.transport = log.transport();
 }
 
 }  // namespace
@@ -121,7 +122,7 @@ void AttemptRun::finish() {
   send_exits();
   AttemptEnd out;
   out.attempt = attempt_.id;
-  out.cause = cause_.empty() ? "done" : cause_;
+  out.cause = cause_.empty() ? EndCause::kDone : end_cause_from(cause_).value_or(EndCause::kRankFailed);
   if (!start_error_.empty()) evidence_ = {{"why", start_error_}};
   if (!evidence_.is_null()) out.evidence = dump(evidence_);
   out.gpu_errors = gpu_errors();

@@ -31,7 +31,7 @@ void Dispatcher::push(Attempt attempt) {
 void Dispatcher::send_not_started(i64 attempt, const std::string& cause, const std::string& why) {
   AttemptEnd end;
   end.attempt = attempt;
-  end.cause = cause;
+  end.cause = end_cause_from(cause).value_or(EndCause::kStartFailed);
   end.evidence = dump({{"why", why}});
   end.started_unix_ns = end.ended_unix_ns = unix_ns_now();
   mailbox_.send(spool::kAttemptEnd, to_json(end));

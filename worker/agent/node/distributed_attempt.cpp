@@ -117,13 +117,13 @@ void DistributedAttempt::heard_end(i64 node, const nlohmann::json& body) {
     spdlog::warn("attempt {}: the end of its part on {} cannot be read: {}", id(), nodes_.name(node),
                  end.error().message);
     end = AttemptEnd{};
-    end->cause = "node_lost";
+    end->cause = EndCause::kNodeLost;
   }
   part.end = std::move(*end);
   for (GpuError& error : part.end.gpu_errors) error.host = nodes_.name(node);
   part.ended = true;
   if (!part.end.clean) unclean_.push_back(node);
-  if (part.end.cause != "done") trouble(part.end.cause, node);
+  if (part.end.cause != EndCause::kDone) trouble(std::string(to_string(part.end.cause)), node);
   conclude();
 }
 
@@ -138,7 +138,7 @@ void DistributedAttempt::trouble(const std::string& cause, i64 from_node) {
 void DistributedAttempt::node_lost(i64 node, const std::string& why) {
   const auto part = parts_.find(node);
   if (part == parts_.end() || part->second.ended) return;
-  part->second.end.cause = "node_lost";
+  part->second.end.cause = EndCause::kNodeLost;
   if (!ended_by_itself() || cause_ == "node_lost") return;
   evidence_ = {{"why", fmt::format("{} was lost: {}", nodes_.name(node), why)},
                {"rank", part->second.first_rank},
@@ -152,6 +152,7 @@ void DistributedAttempt::part_is_dead(i64 node) {
   const auto part = parts_.find(node);
   if (part == parts_.end() || part->second.ended) return;
   part->second.ended = true;
+  part->second.end.cause = EndCause::kNodeLost;
   conclude();
 }
 
@@ -212,8 +213,11 @@ void DistributedAttempt::conclude() {
     out.cleanup_failure = fmt::format("{}: {}", nodes_.name(parts_.begin()->first), out.cleanup_failure);
   out.attempt = id();
   out.neighbours = neighbours_;
-  out.cause = all([](const PartState& part) { return part.end.cause == "done"; }) ? "done" : cause_;
-  if (out.cause == "node_lost" && !evidence_.is_null()) out.evidence = dump(evidence_);
+  out.unclean_nodes = unclean_;
+  out.cause = all([](const PartState& part) { return part.end.cause == EndCause::kDone; })
+                  ? EndCause::kDone
+                  : end_cause_from(cause_).value_or(EndCause::kNodeLost);
+  if (out.cause == EndCause::kNodeLost && !evidence_.is_null()) out.evidence = dump(evidence_);
   if (out.ended_unix_ns <= 0) out.ended_unix_ns = unix_ns_now();
   sink_.send(spool::kAttemptEnd, to_json(out));
   finished_(*this);

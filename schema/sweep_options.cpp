@@ -1,0 +1,50 @@
+#include "schema/sweep_options.h"
+
+#include "schema/json_fields.h"
+
+namespace sweep {
+namespace {
+
+template <class T, class F>
+void for_each_option(T& o, F&& f) {
+  f("imported", o.imported), f("build", o.build), f("launcher", o.launcher), f("measure", o.measure);
+  f("retries_crash", o.retries_crash), f("retries_hang", o.retries_hang);
+  f("retries_timeout", o.retries_timeout), f("retries_infra", o.retries_infra);
+  f("trial_seconds", o.trial_seconds), f("hang_seconds", o.hang_seconds), f("gpu_hours", o.gpu_hours);
+  f("slots", o.slots), f("start", o.start), f("screen", o.screen), f("rehearse_ranks", o.rehearse_ranks);
+  f("confirms", o.confirms);
+}
+
+bool is_stated(bool flag) {
+  return flag;
+}
+bool is_stated(const std::string& text) {
+  return !text.empty();
+}
+template <class T>
+bool is_stated(const std::optional<T>& member) {
+  return member.has_value();
+}
+
+}  // namespace
+
+std::string to_text(const SweepOptions& o) {
+  auto j = nlohmann::json::object();
+  for_each_option(o, [&](const char* key, const auto& member) {
+    if (is_stated(member)) j[key] = fields::value(member);
+  });
+  if (!o.launch.empty()) j["launch"] = parse_json(o.launch).value_or(nullptr);
+  return dump(j);
+}
+
+Expected<SweepOptions> sweep_options_from(std::string_view text) {
+  const auto j = parse_json(text.empty() ? "{}" : text);
+  if (!j) return fail("the sweep's stored options: " + j.error().message);
+  SweepOptions out;
+  fields::Reader in(*j, "the sweep's stored options");
+  for_each_option(out, [&](const char* key, auto& member) { in.get(key, member); });
+  if (j->is_object() && j->contains("launch")) out.launch = dump(j->at("launch"));
+  return in.done(std::move(out));
+}
+
+}  // namespace sweep

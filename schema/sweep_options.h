@@ -1,0 +1,39 @@
+// The options that a sweep keeps in the database, so that it can be resumed without its grid file. One codec: the
+// column sweep.options_json is written and read here only.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/expected.h"
+#include "schema/attempt.h"
+
+namespace sweep {
+
+// Absent or empty: the sweep does not state it, and the reader's default holds.
+struct SweepOptions {
+  // Its results come from a file; nothing of it runs here.
+  bool imported = false;
+  // Version and build of the program that made the sweep.
+  std::string build;
+  std::string launcher;
+  // The section `launch` of the grid: a JSON object as text.
+  std::string launch;
+  std::optional<MeasurePlan> measure;
+  std::optional<i64> retries_crash, retries_hang, retries_timeout, retries_infra;
+  std::optional<double> trial_seconds, hang_seconds, gpu_hours;
+  std::optional<i64> slots;
+  std::string start, screen;
+  // Of a rehearsal: the most ranks of a trial.
+  std::optional<i64> rehearse_ranks;
+  // The sweep whose ranking this one measures again.
+  std::string confirms;
+  bool operator==(const SweepOptions&) const = default;
+};
+
+// JSON text with sorted keys; what is absent is left out.
+std::string to_text(const SweepOptions&);
+// Empty text: no options. Unknown keys are ignored, wrong types refused.
+Expected<SweepOptions> sweep_options_from(std::string_view text);
+
+}  // namespace sweep
