@@ -25,7 +25,7 @@ constexpr double kLastWords = 5;
 // Seconds that a file system may be away.
 constexpr double kFolderAwayFor = 3;
 constexpr double kLongestRoomPause = 300;
-// Seconds after the agent's farewell within which the job must be over.
+// Seconds after the agent's last message within which the job must be over.
 constexpr double kAfterFarewell = 30;
 
 }  // namespace
@@ -39,7 +39,7 @@ void BatchJob::handle(BatchJobEvent event, BatchOutcome outcome) {
   assert(next && "illegal event: see batch_state.h");
   if (!next) return;
   if (event == On::kGivenUp) decided_ = outcome;
-  if (state_ == State::kCancelling && event != On::kFarewell) outcome = decided_;
+  if (state_ == State::kCancelling && event != On::kBye) outcome = decided_;
   const bool tells = has_ended(*next) && !ended() && event != On::kAbandoned;
   if (tells) dismiss();
   state_ = *next;
@@ -88,7 +88,7 @@ Expected<bool> BatchJob::take_up() {
   // What an earlier process submitted is looked for, never submitted again.
   submissions_ = kMostSubmissions;
   handle(number_ ? On::kAccepted : On::kUnanswered);
-  context_.hurry();
+  context_.poll_soon();
   return true;
 }
 
@@ -104,7 +104,7 @@ void BatchJob::submit_again() {
 }
 
 void BatchJob::answered(const SubmitAnswer& answer) {
-  context_.hurry();
+  context_.poll_soon();
   switch (answer.kind) {
     case SubmitAnswer::Kind::kAccepted:
       accept(answer.number.value_or(0));
@@ -166,20 +166,20 @@ void BatchJob::kill() {
   if (closed() || !mail_.ours()) return;
   if (cancel_ == Cancel::kNotWanted) cancel_ = Cancel::kWanted;
   dismiss();
-  if (state_ == State::kWaitingForRoom) return context_.hurry();
+  if (state_ == State::kWaitingForRoom) return context_.poll_soon();
   // Without a number it is cancelled as soon as that is known.
   if (!number_ || cancel_ == Cancel::kUnderWay) return;
   cancel_ = Cancel::kUnderWay;
   context_.scheduler.cancel(key(), [self = shared_from_this()](bool worked) {
     self->cancel_ = Cancel::kWanted;
-    if (worked) self->context_.hurry();  // else: again when the scheduler was asked next
+    if (worked) self->context_.poll_soon();  // else: again when the scheduler was asked next
   });
 }
 
 // The scheduler may be wrong: one that lost its memory takes a running job for a waiting or an ended one, and an agent
 // that stood still comes back. An agent that still lives, or starts later, finds this in its inbox.
 void BatchJob::dismiss() {
-  if (dismissed_ || mail_.farewell()) return;
+  if (dismissed_ || mail_.bye()) return;
   dismissed_ = post(spool::kFinish, {{"now", true}}).has_value();
 }
 
@@ -210,11 +210,11 @@ void BatchJob::look() {
 // While a submission is under way nothing is concluded: its answer comes soon, and this is called again then.
 void BatchJob::hear_farewell() {
   if (ended() || state_ == State::kSubmitting) return;
-  const auto farewell = mail_.farewell();
-  if (!farewell) return;
+  const auto bye = mail_.bye();
+  if (!bye) return;
   farewell_at_s_ = context_.now_s();
-  context_.hurry();
-  handle(On::kFarewell, {farewell->reason, false, farewell->cause != spool::ByeCause::kOwn});
+  context_.poll_soon();
+  handle(On::kBye, {bye->reason, false, bye->cause != spool::ByeCause::kOwn});
 }
 
 // The agent is cut off with its folder, and can say nothing any more.
@@ -228,7 +228,7 @@ void BatchJob::look_for_folder() {
       fmt::format("its folder {} was removed or replaced while it ran: what had not been read of it is lost",
                   request_.spool.string()),
       true, false);
-  context_.hurry();
+  context_.poll_soon();
 }
 
 bool BatchJob::is_this(const JobStatus& status) const {
@@ -255,7 +255,7 @@ void BatchJob::learn(const std::vector<JobStatus>& of_this_name, bool denied) {
 void BatchJob::missing() {
   denied_ = 0;
   if (state_ != State::kInDoubt)
-    return handle(On::kDenied, {fmt::format("{} no longer knows job {}, and its agent said no farewell",
+    return handle(On::kDenied, {fmt::format("{} no longer knows job {}, and its agent sent no last message",
                                             context_.scheduler.name(), number_.value_or(0)),
                                 true, false});
   const bool cancelled = cancel_ != Cancel::kNotWanted;
@@ -292,12 +292,12 @@ void BatchJob::over(const JobStatus& status) {
   look();
   handle(On::kSeenOver);
   if (state_ != State::kLastWords) return;
-  context_.hurry();
+  context_.poll_soon();
   const bool cancelled = cancel_ != Cancel::kNotWanted && status.blame == Blame::kNobody;
   const bool may_still_speak = agent_spoke_ || adopted_;
   if (!cancelled && may_still_speak && context_.now_s() - *over_since_s_ < kLastWords) return;
   handle(On::kLastWordsOver,
-         {fmt::format("{} ended without its agent's farewell: {}{}", title(), status.state,
+         {fmt::format("{} ended without its agent's last message: {}{}", title(), status.state,
                       status.reason.empty() ? "" : " (" + status.reason + ")"),
           status.blame != Blame::kNobody, status.blame == Blame::kNobody});
 }
@@ -312,7 +312,7 @@ void BatchJob::waits(const JobStatus& status) {
     hopeless_since_s_.reset();
   else if (!hopeless_since_s_)
     hopeless_since_s_ = now;
-  if (hopeless_since_s_) context_.hurry();
+  if (hopeless_since_s_) context_.poll_soon();
   if (hopeless_since_s_ && now - *hopeless_since_s_ > kHopelessFor)
     give_up(fmt::format("{} cannot start: {}", title(), status.reason), true, false);
   else if (const auto late = waits_too_long())

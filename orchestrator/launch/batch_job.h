@@ -19,8 +19,8 @@ namespace sweep::launch {
 struct BatchContext {
   Scheduler& scheduler;
   Launcher::Sink say;
-  std::function<void()> hurry;    // query the scheduler soon: something changed
-  std::function<double()> now_s;  // steady
+  std::function<void()> poll_soon;  // query the scheduler soon: something changed
+  std::function<double()> now_s;    // steady
 };
 
 // How a job ended, as the run loop is told.

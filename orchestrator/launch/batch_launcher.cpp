@@ -31,7 +31,7 @@ class BatchLauncher final : public HeldAllocations<BatchJob> {
                  [this](const Event& event) {
                    if (sink_) sink_(event);
                  },
-                 [this] { pace_.hurry(steady_s()); }, steady_s},
+                 [this] { pace_.poll_soon(steady_s()); }, steady_s},
         timer_(io) {
     tick();
   }

@@ -29,7 +29,7 @@ constexpr std::array<Row, kBatchJobEvents> kTable{{
     {kNever,   kNever, kNever,   kClos,  kClos,  kClos,   kClos,    kClos,  kNever},  // kDenied
     {kNever,   kNever, kNever,   kNever, kNever, kNever,  kClos,    kNever, kNever},  // kLastWordsOver
     {kNever,   kCanc,  kClos,    kCanc,  kCanc,  kNever,  kCanc,    kNever, kNever},  // kGivenUp
-    {kNever,   kLeav,  kClos,    kLeav,  kLeav,  kLeav,   kLeav,    kNever, kNever},  // kFarewell
+    {kNever,   kLeav,  kClos,    kLeav,  kLeav,  kLeav,   kLeav,    kNever, kNever},  // kBye
     {kNever,   kNever, kNever,   kClos,  kClos,  kClos,   kClos,    kClos,  kClos},   // kStepOver
     {kClos,    kClos,  kClos,    kClos,  kClos,  kClos,   kClos,    kClos,  kClos},   // kAbandoned
 }};
@@ -41,7 +41,7 @@ constexpr std::array<std::string_view, kBatchJobStates> kStateNames{"Submitting"
 constexpr std::array<std::string_view, kBatchJobEvents> kEventNames{
     "Accepted",      "Unanswered", "NoRoom",      "Refused",  "SubmittedAgain",
     "Withdrawn",     "SeenQueued", "SeenRunning", "SeenOver", "Denied",
-    "LastWordsOver", "GivenUp",    "Farewell",    "StepOver", "Abandoned"};
+    "LastWordsOver", "GivenUp",    "Bye",         "StepOver", "Abandoned"};
 
 }  // namespace
 

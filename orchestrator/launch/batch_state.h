@@ -19,7 +19,7 @@
 // kDenied                                               Closed      Closed      Closed      Closed      Closed
 // kLastWordsOver                                                                            Closed
 // kGivenUp                      Cancelling  Closed      Cancelling  Cancelling              Cancelling
-// kFarewell                     Leaving     Closed      Leaving     Leaving     Leaving     Leaving
+// kBye                     Leaving     Closed      Leaving     Leaving     Leaving     Leaving
 // kStepOver                                             Closed      Closed      Closed      Closed      Closed    Closed
 // kAbandoned       Closed       Closed      Closed      Closed      Closed      Closed      Closed      Closed    Closed
 //
@@ -56,7 +56,7 @@ enum class BatchJobEvent {
   kDenied,          // the scheduler said twice in a row that it knows no such job
   kLastWordsOver,   // a shared file system had its time to show the outbox, or nothing is expected there
   kGivenUp,         // decided here: it cannot start, started a second time, or its folder is gone
-  kFarewell,        // its agent said that it ends
+  kBye,             // its agent said that it ends
   kStepOver,        // the step of an existing job, our child, has ended
   kAbandoned,       // its launcher goes; the job lives on
 };

@@ -164,15 +164,15 @@ void LocalAllocation::conclude() {
   inotify_.close(ignored);
   poll_.cancel();
   kill_orphans(request_.spool, request_.id);
-  const auto farewell = mail_.farewell();
-  Ended out{request_.id, farewell ? farewell->reason : "", !farewell, false};
+  const auto bye = mail_.bye();
+  Ended out{request_.id, bye ? bye->reason : "", !bye, false};
   std::error_code ec;
   if (out.lost && !std::filesystem::exists(spool::outbox(request_.spool), ec))
     out.reason = fmt::format("lost: {} was removed while its agent used it", request_.spool.string());
   else if (out.lost)
     out.reason = WIFSIGNALED(status_)
                      ? fmt::format("lost: the agent was ended by signal {}", WTERMSIG(status_))
-                     : fmt::format("lost: the agent ended with exit code {} and no farewell; see {}",
+                     : fmt::format("lost: the agent ended with exit code {} and no last message; see {}",
                                    WEXITSTATUS(status_), spool::agent_log(request_.spool).string());
   say(out);
   ended_ = true;

@@ -14,7 +14,7 @@ class PollInterval {
   explicit PollInterval(double longest_pause_s)
       : longest_(std::max(kSoon, longest_pause_s)), span_(std::min(kSpan, longest_)) {}
 
-  void hurry(double now_s) {
+  void poll_soon(double now_s) {
     pause_ = kSoon;
     next_s_ = std::min(next_s_, now_s + kSoon);
   }

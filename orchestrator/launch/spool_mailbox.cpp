@@ -58,7 +58,7 @@ std::optional<Outbox> SpoolMailbox::news() {
   return Outbox{id_, acknowledged_, std::move(*bytes)};
 }
 
-std::optional<Farewell> SpoolMailbox::farewell() const {
+std::optional<Bye> SpoolMailbox::bye() const {
   const auto file = spool::outbox(spool_);
   const std::uint64_t size = files::size_of(file);
   const auto bytes = files::read_from(file, size > kByeWithin ? size - kByeWithin : 0, kByeWithin);
@@ -71,7 +71,7 @@ std::optional<Farewell> SpoolMailbox::farewell() const {
   if (line.kind != spool::kBye || line.incarnation != incarnation_ || !line.body.is_object())
     return std::nullopt;
   const auto reason = text_of(line.body, "reason");
-  return Farewell{spool::bye_cause(reason), reason.empty() ? "finished" : reason};
+  return Bye{spool::bye_cause(reason), reason.empty() ? "finished" : reason};
 }
 
 }  // namespace sweep::launch

@@ -12,7 +12,7 @@
 namespace sweep::launch {
 
 // The agent's last line: why it ended, and in words.
-struct Farewell {
+struct Bye {
   spool::ByeCause cause = spool::ByeCause::kOwn;
   std::string reason;
 };
@@ -30,7 +30,7 @@ class SpoolMailbox {
   std::optional<Outbox> news();
   std::uint64_t delivered() const { return delivered_; }
   // This incarnation's bye, when it is the last line of the outbox.
-  std::optional<Farewell> farewell() const;
+  std::optional<Bye> bye() const;
   // The folder or a mailbox in it is not the one that was opened: somebody removed or replaced it.
   bool gone() const { return inbox_ && inbox_->displaced(); }
 

@@ -246,8 +246,8 @@ void SshAllocation::open_bridge() {
   events.news = [this] { news(); };
   events.gone = [this] {
     news();
-    const auto farewell = mail_.farewell();
-    clean_up(farewell ? farewell->reason : "lost: the head agent ended without a farewell", !farewell);
+    const auto bye = mail_.bye();
+    clean_up(bye ? bye->reason : "lost: the head agent ended without a last message", !bye);
   };
   events.failed = [this](const std::string& why) { give_up(why); };
   events.remark = [this](const std::string& text) { say(Notice{request_.id, text}); };

@@ -35,7 +35,7 @@ enum class SshEvent {
   kHeadStarted,  // the head agent serves
   kTakenUp,      // an earlier process started its agents
   kAttached,     // connected to its mailbox, for the first time or again
-  kStopped,      // its end is decided: farewell, loss, or order
+  kStopped,      // its end is decided: last message, loss, or order
   kCleanedUp,    // nothing is left on its hosts, or that could not be reached
   kAbandoned,    // its launcher goes, or another process runs the sweep
 };

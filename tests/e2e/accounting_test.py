@@ -27,7 +27,7 @@ def has_result(sweep):
 
 
 def told_by_sacct(sweep):
-    """Orchestrator and agent are gone without a farewell, and squeue has forgotten the job: sacct says that it was cancelled."""
+    """Orchestrator and agent are gone without a last message, and squeue has forgotten the job: sacct says that it was cancelled."""
     first = sweep.start("run", str(sweep.grid))
     wait(lambda: has_result(sweep), "one result")
     os.kill(first.pid, signal.SIGKILL)
@@ -48,7 +48,7 @@ def told_by_sacct(sweep):
     assert second.wait(END_SECONDS) == 0, sweep.log.read_text()
     assert sweep.outcomes() == ["ok"] * 6, sweep.outcomes()
     reason, = sweep.rows("select end_reason from allocation order by created_unix_ns")[0]
-    assert f"Slurm job {number} ended without its agent's farewell: {state}" in reason, (reason, state)
+    assert f"Slurm job {number} ended without its agent's last message: {state}" in reason, (reason, state)
 
 
 def takes_no_more(sweep):

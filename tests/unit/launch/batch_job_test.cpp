@@ -337,7 +337,7 @@ TEST_F(BatchJobTest, AStepOfAnExistingJobEndsWithItsProgram) {
   inside.existing_job = 99;
   commands_ = new ScriptedCommands(io_);
   SlurmScheduler slurm(std::unique_ptr<Commands>(commands_), inside, {"/bin/true", "/bin/true", true});
-  BatchContext context{slurm, context_.say, context_.hurry, context_.now_s};
+  BatchContext context{slurm, context_.say, context_.poll_soon, context_.now_s};
   job_ = std::make_shared<BatchJob>(context, request_);
   ASSERT_TRUE(job_->submit());
   EXPECT_EQ(job_->state(), BatchJobState::kQueued);

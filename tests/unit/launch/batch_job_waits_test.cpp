@@ -13,7 +13,7 @@ TEST_F(BatchJobTest, WhereTheUserMayHaveNoMoreJobsItIsSubmittedLater) {
   patient.pending_s.reset();
   commands_ = new ScriptedCommands(io_);
   SlurmScheduler slurm(std::unique_ptr<Commands>(commands_), patient, {"/bin/true", "/bin/true", true});
-  BatchContext context{slurm, context_.say, context_.hurry, context_.now_s};
+  BatchContext context{slurm, context_.say, context_.poll_soon, context_.now_s};
   job_ = std::make_shared<BatchJob>(context, request_);
   submit(refused(kNoMore));
   for (int i = 0; i < 20; ++i) job_->learn({}, true);  // nobody knows it, and that is no wonder

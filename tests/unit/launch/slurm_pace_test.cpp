@@ -36,7 +36,7 @@ double most_in(const std::vector<double>& asked, double span_s) {
 }
 
 const auto kQuiet = [](PollInterval&, double) {};
-const auto kRestless = [](PollInterval& pace, double now) { pace.hurry(now); };
+const auto kRestless = [](PollInterval& pace, double now) { pace.poll_soon(now); };
 
 TEST(PollInterval, AQuietSweepAsksLessAndLess) {
   const auto asked = asked_within(3600, 30, 1, kQuiet);
@@ -48,7 +48,7 @@ TEST(PollInterval, IsSoonAfterAChangeThatFollowsQuiet) {
   PollInterval pace(30);
   for (double now = 0; now < 300; now += 0.1)
     if (pace.due(now)) pace.asked(now), pace.round_over(now);
-  pace.hurry(300);
+  pace.poll_soon(300);
   EXPECT_FALSE(pace.due(300.4));
   EXPECT_TRUE(pace.due(300.6));
 }
