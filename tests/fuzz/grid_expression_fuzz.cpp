@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   Point point;
   point.cells.assign(scope.size(), Cell{3});
-  point.held.assign(scope.size(), Held::kValue);
+  point.held.assign(scope.size(), Presence::kValue);
   for (std::size_t slot = 0; slot < scope.size(); ++slot) {
     if (scope.at(static_cast<Slot>(slot)).type == Type::kText) point.cells[slot].i = scope.words.id("fp32");
     if (scope.at(static_cast<Slot>(slot)).type == Type::kBool) point.cells[slot].i = 1;
