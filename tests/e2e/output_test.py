@@ -22,12 +22,13 @@ PRINTS = {
     "table": ["batch"], "report": ["-o", "-"], "compare": ["SWEEP", "SWEEP"], "query": ["select 1"], "export": ["csv"],
     "import": None, "merge": None, "confirm": None, "serve": None, "logs": ["TRIAL"], "ingest": None, "doctor": [],
     "selftest": None, "models": [], "hardware": [], "completion": ["bash"], "manual": [],
+    "predict": ["--configs", "CONFIGS", "--hardware", "h100-sxm-80gb"],
 }
 JSON = ("plan", "explain", "status", "best", "table", "compare", "query", "logs", "doctor", "models", "hardware")
 CSV_HEAD = "precision,model,hardware,nodes,gpus_per_node,micro_batch_size,seq_len,tokens_per_s\n"
 DB = ["--db", "r.db"]
 SCHEMAS = pathlib.Path(__file__).resolve().parents[2] / "schema" / "json"
-NO_DB = ("simulate", "models", "hardware", "completion", "manual")
+NO_DB = ("simulate", "predict", "models", "hardware", "completion", "manual")
 
 
 class Bench:
@@ -35,7 +36,8 @@ class Bench:
         self.bin, self.folder = bin_dir, folder
         self.db = finished_sweep.make(bin_dir, folder)
         said = self.sweep("query", "select trial from results where outcome = 'ok' limit 1", "--csv", "--db", self.db)
-        self.names = {"GRID": folder / "grid.yaml", "SWEEP": finished_sweep.NAME, "TRIAL": said.stdout.split()[1]}
+        (folder / "configs.csv").write_text("model,nodes,dp,tp\nllama3-8b,1,1,8\n")
+        self.names = {"GRID": folder / "grid.yaml", "CONFIGS": folder / "configs.csv", "SWEEP": finished_sweep.NAME, "TRIAL": said.stdout.split()[1]}
 
     def sweep(self, *words, stdout=subprocess.PIPE, **more):
         return subprocess.run([self.bin / "sweep", *words], stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=120,
