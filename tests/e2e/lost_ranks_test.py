@@ -128,6 +128,7 @@ class Round:
         self.db, self.log = folder / "lost.db", folder / "lost.log"
         self.environment, self.mark = processes.marked_environment()
         self.blows, self.missed, self.zygote = {}, [], None
+        self.replaced = {}  # pid of a rank that was started again -> when it is struck
 
     def grid(self):
         axes = {key: [SETTINGS[case.strategy].get(key, value) for case in self.cases.values()]
@@ -188,10 +189,21 @@ class Round:
         if len(self.blows) < len(self.cases):
             processes.wait_for(lambda: attempt.pages[1].look() or attempt.closing_word(), END_SECONDS, "both ranks were forked")
             self.keep_zygote_still()
-        word = processes.wait_for(attempt.closing_word, END_SECONDS, f"the end of attempt {attempt.number} ({case})")
+        word = processes.wait_for(lambda: self.closed(attempt, case, victim, pid), END_SECONDS, f"the end of attempt {attempt.number} ({case})")
         assert word["clean"], f"{case}: {word['dirt']}"
         left = attempt.living()
         assert not left, f"{case}: the attempt is closed, but {left} live"
+
+    def closed(self, attempt, case, victim, struck):
+        """The attempt's last record. An agent whose zygote stood still for too long ends it and starts the attempt again by exec: the
+        rank in the victim's place is another process then, which is struck once it has had time to get to its steps."""
+        for pid, rank in attempt.living().items():
+            if rank == victim and pid != struck and time.monotonic() > self.replaced.setdefault(pid, time.monotonic() + 5):
+                self.replaced[pid] = float("inf")
+                self.missed.append(case)
+                self.blows[attempt.trial["bucket_mb"]] = (attempt, victim, None)
+                os.kill(pid, SIGNALS[case.blow])
+        return attempt.closing_word()
 
     def keep_zygote_still(self):
         """No rank of the next attempt is forked before this test looks."""
