@@ -71,8 +71,10 @@ void HeadServer::accept() {
 // Ours speak at once: where too many have proven nothing, the one that has been silent longest goes.
 void HeadServer::receive(const std::shared_ptr<Caller>& caller) {
   callers_.push_back(caller);
-  if (callers_.size() > kMostUnproven + static_cast<std::size_t>(nodes_))
-    refuse(callers_.front(), "too many connections that have proven nothing");
+  if (callers_.size() > kMostUnproven + static_cast<std::size_t>(nodes_)) {
+    const auto oldest = callers_.front();  // a copy: refuse() removes it from the list
+    refuse(oldest, "too many connections that have proven nothing");
+  }
   caller->timer.expires_after(kSpeakWithin);
   caller->timer.async_wait([this, caller](const boost::system::error_code& late) {
     if (!late && !caller->done) refuse(caller, "it did not speak in time");
