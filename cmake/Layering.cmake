@@ -19,6 +19,7 @@ set(SWEEP_ARROWS_run plan store launch ingest metrics runtime schema base)
 set(SWEEP_ARROWS_simulate run launch store schema base)
 set(SWEEP_ARROWS_cli run simulate grid plan store launch ingest metrics report interop export import serve shape runtime schema base)
 set(SWEEP_ARROWS_agent runtime schema base)
+set(SWEEP_ARROWS_command runtime schema base)
 set(SWEEP_ARROWS_comm kernels schema base)
 set(SWEEP_ARROWS_model comm kernels shape schema base)
 set(SWEEP_ARROWS_kernels schema base)
@@ -27,7 +28,7 @@ set(SWEEP_ARROWS_parallel model optim comm kernels shape schema base)
 set(SWEEP_ARROWS_step parallel model optim comm kernels shape schema base)
 set(SWEEP_ARROWS_rank step parallel model optim comm kernels shape runtime schema base)
 set(SWEEP_ARROWS_phantom "")
-set(SWEEP_ROOMS base schema runtime shape grid plan metrics report interop store launch ingest export import serve run simulate cli agent
+set(SWEEP_ROOMS base schema runtime shape grid plan metrics report interop store launch ingest export import serve run simulate cli agent command
     comm model kernels optim parallel step rank phantom)
 
 # The one home of each outside library: target -> rooms that may link it.

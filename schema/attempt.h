@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "schema/command_spec.h"
 #include "schema/trial.h"
 
 namespace sweep {
@@ -43,6 +44,8 @@ struct Attempt {
   // Of a rehearsal on phantom GPUs: the ranks that are started, ascending, all of them on one node. Empty: a real
   // run, which starts every rank.
   std::vector<i64> rehearsed_ranks{};
+  // Of the workload `command`: the program that trains, instead of the built-in step.
+  std::optional<CommandSpec> command{};
   bool operator==(const Attempt&) const = default;
 
   bool is_rehearsal() const { return !rehearsed_ranks.empty(); }

@@ -56,6 +56,8 @@ Expected<Deadlines> from_json<Deadlines>(const nlohmann::json&);
 template <>
 Expected<Attempt> from_json<Attempt>(const nlohmann::json&);
 template <>
+Expected<CommandSpec> from_json<CommandSpec>(const nlohmann::json&);
+template <>
 Expected<SentTraffic> from_json<SentTraffic>(const nlohmann::json&);
 template <>
 Expected<RankRecord> from_json<RankRecord>(const nlohmann::json&);

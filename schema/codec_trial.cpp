@@ -122,7 +122,8 @@ json to_json(const Attempt& a) {
           {"start", a.start},
           {"usd_per_node_hour", value(a.usd_per_node_hour)},
           {"predicted_s", value(a.predicted_s)},
-          {"rehearsed_ranks", a.rehearsed_ranks}};
+          {"rehearsed_ranks", a.rehearsed_ranks},
+          {"command", value(a.command)}};
 }
 
 template <>
@@ -132,7 +133,7 @@ Expected<Attempt> from_json<Attempt>(const json& j) {
   in.get("id", a.id).get("trial_id", a.trial_id).get("trial", a.trial).get("measure", a.measure);
   in.get("deadlines", a.deadlines).get("log_limit_bytes", a.log_limit_bytes).get("start", a.start);
   in.get("usd_per_node_hour", a.usd_per_node_hour).get("rehearsed_ranks", a.rehearsed_ranks);
-  in.get("predicted_s", a.predicted_s);
+  in.get("predicted_s", a.predicted_s).get("command", a.command);
   return in.done(std::move(a));
 }
 

@@ -11,12 +11,17 @@
 #include <nlohmann/json.hpp>
 
 #include "base/expected.h"
+#include "runtime/attempt_token.h"
+#include "runtime/rank_process.h"
 #include "schema/agent_call.h"
+#include "schema/codec.h"
+#include "schema/rank_launch.h"
 #include "worker/agent/evidence/node_probe.h"
 #include "worker/agent/net/bridge.h"
 #include "worker/agent/node/agent.h"
 #include "worker/agent/node/node_agent.h"
 #include "worker/agent/process/process.h"
+#include "worker/command/command_rank.h"
 
 namespace {
 
@@ -156,6 +161,20 @@ int main_run(int argc, char** argv, char** whole_argv) {
   return run(asked, whole_argv);
 }
 
+// A rank that runs a trial's command.
+int main_command(int argc, char** argv) {
+  std::string text;
+  CLI::App app{"Runs a trial's command as one rank.", "sweep-agent command"};
+  app.add_option("--launch", text, "RankLaunch as JSON")->required();
+  CLI11_PARSE(app, argc, argv);
+  const auto launch =
+      sweep::parse_json(text).and_then([](const nlohmann::json& json) { return sweep::rank_launch_from(json); });
+  const auto ready = launch ? sweep::become_rank(*launch) : tl::unexpected(launch.error());
+  if (ready) return sweep::command::run_command_rank(*launch);
+  std::cerr << "sweep-agent command: " << ready.error().message << "\n";
+  return 2;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -163,6 +182,7 @@ int main(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
   if (what == "--probe") return probe(argv + 2, argv + argc);
   if (what == "bridge") return main_bridge(argc - 1, argv + 1);
+  if (what == "command") return main_command(argc - 1, argv + 1);
   if (what == "end") return main_end(argc - 1, argv + 1);
   return what == "run" ? main_run(argc - 1, argv + 1, argv) : main_run(argc, argv, argv);
 }

@@ -9,12 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include "bench_kernels/step/check.h"
-#include "runtime/rank_place.h"
 #include "schema/codec.h"
 #include "schema/rank_launch.h"
 #include "worker/rank/dry_run.h"
 #include "worker/rank/facts.h"
-#include "worker/rank/process.h"
+#include "runtime/rank_process.h"
 #include "worker/rank/run_rank.h"
 #include "worker/rank/zygote.h"
 
@@ -33,11 +32,7 @@ int run(const std::string& launch_json) {
   const auto launch =
       parse_json(launch_json).and_then([](const nlohmann::json& json) { return rank_launch_from(json); });
   if (!launch) return refuse("--launch is no RankLaunch: " + launch.error().message);
-  rank::set_process_name(launch->rank);
-  const auto ready = rank::join_process_group(launch->pgid)
-                         .and_then([&] { return rank::follow_agent(launch->agent_pid); })
-                         .and_then([&] { return rank::redirect_output(*launch); })
-                         .and_then([&] { return keep_to_place(*launch); });
+  const auto ready = become_rank(*launch);
   if (!ready) return refuse(ready.error().message);
   rank::prepare_process();
   return rank::run_rank(*launch);

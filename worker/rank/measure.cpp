@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/time.h"
-#include "worker/rank/process.h"
+#include "runtime/rank_process.h"
 
 namespace sweep::rank {
 namespace {

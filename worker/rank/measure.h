@@ -7,7 +7,7 @@
 #include "schema/attempt.h"
 #include "schema/records.h"
 #include "worker/rank/device.h"
-#include "worker/rank/progress_writer.h"
+#include "runtime/progress_writer.h"
 
 namespace sweep::rank {
 

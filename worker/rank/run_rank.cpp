@@ -27,7 +27,7 @@
 #include "worker/rank/flight_door.h"
 #include "worker/rank/library_status.h"
 #include "worker/rank/measure.h"
-#include "worker/rank/process.h"
+#include "runtime/rank_process.h"
 #include "worker/rank/screen.h"
 #include "worker/rank/testimony.h"
 #include "worker/rank/uncaught.h"

@@ -18,7 +18,7 @@
 #include "runtime/rank_place.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
-#include "worker/rank/process.h"
+#include "runtime/rank_process.h"
 #include "worker/rank/run_rank.h"
 
 namespace sweep::rank {

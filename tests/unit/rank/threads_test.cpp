@@ -1,7 +1,7 @@
 // How many threads a rank computes with on the host.
 #include <gtest/gtest.h>
 
-#include "worker/rank/process.h"
+#include "runtime/rank_process.h"
 
 namespace sweep::rank {
 namespace {

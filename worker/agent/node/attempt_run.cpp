@@ -60,7 +60,7 @@ void AttemptRun::start() {
     return set_deadline(kSweepLimit);
   }
   const bool by_zygote =
-      context_.options.zygote && attempt_.start != "exec" && !zygote_failed_ && context_.zygote.usable();
+      context_.options.zygote && !attempt_.command && attempt_.start != "exec" && !zygote_failed_ && context_.zygote.usable();
   for (std::size_t i = 0; i < ranks_.size() && stage_ == Stage::kStarting; ++i)
     launch(static_cast<i64>(i), by_zygote);
 }
@@ -115,7 +115,11 @@ void AttemptRun::launch(i64 index, bool by_zygote) {
     return;
   }
   Spawn command;
-  command.argv = {context_.options.rank_program, "run", "--launch", dump(to_json(wanted))};
+  const std::string text = dump(to_json(wanted));
+  if (attempt_.command)
+    command.argv = {std::filesystem::read_symlink("/proc/self/exe"), "command", "--launch", text};
+  else
+    command.argv = {context_.options.rank_program, "run", "--launch", text};
   command.token = attempt_token(context_.key, attempt_.id);
   command.log = spool::rank_log(files_->dir(), wanted.rank);
   command.group = anchor_;

@@ -5,7 +5,7 @@
 
 #include "schema/progress.h"
 
-namespace sweep::rank {
+namespace sweep {
 
 class ProgressWriter {
  public:
@@ -25,4 +25,4 @@ class ProgressWriter {
   ProgressPage* page_ = nullptr;
 };
 
-}  // namespace sweep::rank
+}  // namespace sweep

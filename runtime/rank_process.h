@@ -5,7 +5,7 @@
 #include "schema/rank_launch.h"
 #include "schema/trial.h"
 
-namespace sweep::rank {
+namespace sweep {
 
 // Joins or leads the process group. First of all, so that the agent can end the rank from then on.
 Expected<void> join_process_group(i64 pgid);
@@ -16,6 +16,8 @@ Expected<void> follow_agent(i64 agent_pid);
 // Standard output and error are appended to the rank's log file; standard input reads nothing.
 Expected<void> redirect_output(const RankLaunch&);
 void set_process_name(i64 rank);
+// All of it, in order, for a rank that was executed: name, group, PDEATHSIG, output, place.
+Expected<void> become_rank(const RankLaunch&);
 
 i64 usable_cores();  // by this process's affinity
 // Intra-op threads of a rank: those of the trial; where a GPU's optimizer is updated on the host and the trial leaves
@@ -26,4 +28,4 @@ i64 age_ns();               // since the kernel started this process; resolution
 i64 cpu_ns();               // user and system time of this process so far
 i64 host_peak_rss_bytes();  // VmHWM; 0 if /proc does not say
 
-}  // namespace sweep::rank
+}  // namespace sweep

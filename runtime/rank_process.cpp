@@ -1,4 +1,4 @@
-#include "worker/rank/process.h"
+#include "runtime/rank_process.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -16,9 +16,10 @@
 #include <fstream>
 #include <sstream>
 
+#include "runtime/rank_place.h"
 #include "schema/spool.h"
 
-namespace sweep::rank {
+namespace sweep {
 namespace {
 
 tl::unexpected<Error> failed(const std::string& what) {
@@ -64,6 +65,14 @@ void set_process_name(i64 rank) {
   char name[16];
   std::snprintf(name, sizeof(name), "sweep-rank-%d", static_cast<int>(rank));
   prctl(PR_SET_NAME, name);
+}
+
+Expected<void> become_rank(const RankLaunch& launch) {
+  set_process_name(launch.rank);
+  SWEEP_TRY(join_process_group(launch.pgid));
+  SWEEP_TRY(follow_agent(launch.agent_pid));
+  SWEEP_TRY(redirect_output(launch));
+  return keep_to_place(launch);
 }
 
 i64 usable_cores() {
@@ -112,4 +121,4 @@ i64 host_peak_rss_bytes() {
   return 0;
 }
 
-}  // namespace sweep::rank
+}  // namespace sweep

@@ -1,4 +1,4 @@
-#include "worker/rank/progress_writer.h"
+#include "runtime/progress_writer.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -8,7 +8,7 @@
 #include <new>
 #include <stdexcept>
 
-namespace sweep::rank {
+namespace sweep {
 
 ProgressWriter::ProgressWriter(const std::string& path) {
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
@@ -44,4 +44,4 @@ void ProgressWriter::begin_step() {
   page_->beats.fetch_add(1, std::memory_order_release);
 }
 
-}  // namespace sweep::rank
+}  // namespace sweep

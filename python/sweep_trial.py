@@ -1,0 +1,437 @@
+"""Reports a training run to sweep: step times, memory, and how it ended.
+
+One file without dependencies: install it (`pip install ./python`) or copy it beside your script. The lines it writes are
+described in docs/trainers.md. Outside of a sweep (SWEEP_RESULTS_FILE is not set) every call does nothing.
+
+    sweep_trial.watch(model, optimizer)          # one line in your script: step, forward, backward, optimizer, memory
+    python -m sweep_trial train.py --lr 1e-4     # no line at all: step times and memory of any PyTorch script
+    sweep_trial.step(tokens=8192, loss=2.3)      # no PyTorch: say after each optimizer step that it is done
+"""
+import atexit
+import collections
+import contextlib
+import json
+import os
+import runpy
+import sys
+import threading
+import time
+import typing
+
+VERSION = 1
+RESULTS_VARIABLE = "SWEEP_RESULTS_FILE"  # a path; {rank} in it becomes the rank, in five digits
+FLUSH_SECONDS = 0.05  # lines wait at most so long for the next write, which keeps the cost of short steps low
+LONGEST_MESSAGE = 2000
+
+
+def rank():
+    """The rank of this process, as torchrun, accelerate, deepspeed and sweep set it; 0 where nobody did."""
+    return int(os.environ.get("RANK") or 0)
+
+
+class Report:
+    """Appends lines to the results file. One per process; safe to call from several threads."""
+
+    def __init__(self, path):
+        self.path, self._lock, self._waiting, self._written = path, threading.Condition(), [], 0.0
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._pid = os.getpid()
+        self._watches, self._ended = [], False
+        threading.Thread(target=self._flush_late_lines, name="sweep_trial", daemon=True).start()
+
+    def line(self, kind, now=False, **fields):
+        """One line; fields that are None are left out. now: written at once, else within FLUSH_SECONDS."""
+        if os.getpid() != self._pid:  # a forked data loader worker is not the trainer
+            return
+        said = {"v": VERSION, "kind": kind, **{key: value for key, value in fields.items() if value is not None}}
+        with self._lock:
+            self._waiting.append(json.dumps(said, separators=(",", ":")))
+            if now or time.monotonic() - self._written >= FLUSH_SECONDS:
+                self._write()
+            elif len(self._waiting) == 1:
+                self._lock.notify()
+
+    def _flush_late_lines(self):
+        """Writes what waits although nothing more is said: the last step before a hang must be in the file."""
+        while True:
+            with self._lock:
+                self._lock.wait_for(lambda: self._waiting)
+            time.sleep(FLUSH_SECONDS)
+            with self._lock:
+                self._write()
+
+    def flush(self):
+        if os.getpid() == self._pid:
+            with self._lock:
+                self._write()
+
+    def _write(self):
+        if self._waiting:
+            data = memoryview(("\n".join(self._waiting) + "\n").encode())
+            self._waiting = []
+            while data:
+                data = data[os.write(self._file, data):]
+            self._written = time.monotonic()
+
+    def add(self, watch):
+        self._watches.append(watch)
+
+    def error(self, error):
+        """Says how the run failed, by the type of the exception."""
+        self._finish("error", describe(error))
+
+    def end(self):
+        """Says that the run came to its end."""
+        self._finish("end", {})
+
+    def _finish(self, kind, fields):
+        if self._ended or os.getpid() != self._pid:
+            return
+        self._ended = True
+        for each in self._watches:
+            with contextlib.suppress(Exception):  # a GPU whose context is lost cannot read its events
+                each.close()
+        memory = cuda_memory()
+        if memory:
+            self.line("memory", **memory)
+        self.line(kind, now=True, **fields)
+
+
+def describe(error):
+    """The fields of an error line: outcome by the exception's type, never by its message."""
+    out = {"outcome": "crash", "type": f"{type(error).__module__}.{type(error).__qualname__}",
+           "message": str(error)[:LONGEST_MESSAGE]}
+    torch = sys.modules.get("torch")
+    if isinstance(error, MemoryError):
+        return {**out, "outcome": "oom", "oom": "host"}
+    if torch is None:
+        return out
+    if isinstance(error, torch.OutOfMemoryError if hasattr(torch, "OutOfMemoryError") else torch.cuda.OutOfMemoryError):
+        return {**out, "outcome": "oom", "oom": "device"}
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and isinstance(error, getattr(distributed, "DistError", ())):
+        out["consequential"] = True  # a peer ended first
+    elif isinstance(error, NotImplementedError):
+        out["outcome"] = "unsupported"
+    return out
+
+
+_cuda_settled = {}  # allocator counters when warm-up was over
+
+
+def _cuda():
+    torch = sys.modules.get("torch")
+    return torch.cuda if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized() else None
+
+
+def cuda_memory():
+    """Peaks of the caching allocator in bytes, and its cudaMalloc retries since warm-up ended; {} without a GPU."""
+    cuda = _cuda()
+    if cuda is None:
+        return {}
+    with contextlib.suppress(Exception):  # a GPU whose context is lost answers nothing
+        stats = cuda.memory_stats()
+        retries = stats.get("num_alloc_retries", 0)
+        return {"peak_allocated_bytes": stats.get("allocated_bytes.all.peak"),
+                "peak_reserved_bytes": stats.get("reserved_bytes.all.peak"),
+                "alloc_retries": retries - _cuda_settled.get("retries", 0), "ooms": stats.get("num_ooms", 0)}
+    return {}
+
+
+def _settle():
+    cuda = _cuda()
+    if cuda is not None:
+        with contextlib.suppress(Exception):
+            _cuda_settled["retries"] = cuda.memory_stats().get("num_alloc_retries", 0)
+
+
+_report = None
+_opened = False
+
+
+def report():
+    """The report of this process; None outside of a sweep."""
+    global _report, _opened
+    if not _opened:
+        _opened = True
+        path = os.environ.get(RESULTS_VARIABLE)
+        if path:
+            _report = Report(path.replace("{rank}", f"{rank():05d}"))
+            _report.line("hello", now=True, rank=rank(), pid=os.getpid())
+            _hook_exit(_report)
+    return _report
+
+
+def _hook_exit(each):
+    before = sys.excepthook
+
+    def hook(kind, error, trace):
+        each.error(error)
+        before(kind, error, trace)
+
+    sys.excepthook = hook
+    atexit.register(each.end)
+
+
+class Marks:
+    """Time stamps: events of the current CUDA stream, or the clock where there is no GPU."""
+
+    def __init__(self):
+        self.cuda = _cuda()
+        self.torch = sys.modules.get("torch")
+
+    def now(self):
+        if self.cuda is None:
+            return time.perf_counter_ns()
+        event = self.torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def reached(self, mark):
+        return self.cuda is None or mark.query()
+
+    def between(self, start, end):
+        """Milliseconds. On a GPU it waits until the end is reached."""
+        if self.cuda is None:
+            return (end - start) / 1e6
+        end.synchronize()
+        return start.elapsed_time(end)
+
+
+class Watch:
+    """Times the steps of one optimizer. A step ends when optimizer.step() is done; forward is the time inside the model,
+    backward the time from the end of a forward pass to the next one or to the optimizer. On a GPU a step is reported once
+    the GPU has reached its end: nothing waits for it meanwhile."""
+
+    def __init__(self, to, tokens=None):
+        self.to, self.tokens = to, tokens
+        self.warmup = int(os.environ.get("SWEEP_WARMUP_STEPS") or 0)
+        self.steps, self.loss_value, self.marks, self.begun = 0, None, None, None
+        self.pending = collections.deque()  # steps whose end the GPU may not have reached yet
+        to.add(self)
+        self._new_step()
+
+    def _new_step(self):
+        self.forwards, self.seen_tokens, self.optimizer_begun = [], 0, None
+
+    def _mark(self):
+        if self.marks is None or (self.marks.cuda is None and _cuda() is not None):
+            self._say_pending(wait=True)
+            self.marks, self.begun = Marks(), None
+        return self.marks.now()
+
+    def forward_begins(self, args=(), kwargs=None):
+        if self.steps == 0 and not self.forwards:
+            self.to.line("phase", now=True, phase="first_step")
+        mark = self._mark()
+        if self.begun is None and self.steps == 0:
+            self.begun = mark
+        self.forwards.append([mark, None])
+        if self.tokens is None:
+            self.seen_tokens += _tokens_in(args, kwargs or {})
+
+    def forward_ends(self):
+        if self.forwards:
+            self.forwards[-1][1] = self._mark()
+
+    def optimizer_begins(self):
+        self.optimizer_begun = self._mark()
+
+    def step_ends(self):
+        mark = self._mark()
+        self.pending.append(Step(self.steps + 1, self.marks, self.begun, list(self.forwards), self.optimizer_begun, mark,
+                                 self.tokens() if callable(self.tokens) else self.tokens or self.seen_tokens or None,
+                                 self.loss_value))
+        self._say_pending()
+        self.steps, self.begun, self.loss_value = self.steps + 1, mark, None
+        if self.steps == self.warmup:
+            _settle()
+        self._new_step()
+
+    def loss(self, value):
+        """The loss of the step under way (a number; a tensor costs a wait for the GPU)."""
+        self.loss_value = float(value)
+
+    def close(self):
+        self._say_pending(wait=True)
+        self.to.flush()
+
+    def _say_pending(self, wait=False):
+        while self.pending and (wait or self.pending[0].reached()):
+            self.to.line("step", **self.pending.popleft().fields())
+
+
+class Step(typing.NamedTuple):
+    """One step's marks. begun is None where nobody knows when the step began: the first one of an unknown script."""
+    number: int
+    marks: Marks
+    begun: object
+    forwards: list
+    optimizer_begun: object
+    end: object
+    tokens: int | None
+    loss: float | None
+
+    def reached(self):
+        return self.marks.reached(self.end)
+
+    def fields(self):
+        between = self.marks.between
+        out = {"step": self.number, "tokens": self.tokens, "loss": self.loss}
+        if self.begun is not None:
+            out["ms"] = between(self.begun, self.end)
+        if self.optimizer_begun is not None:
+            out["optimizer_ms"] = between(self.optimizer_begun, self.end)
+        done = [pair for pair in self.forwards if pair[1] is not None]
+        if done and self.optimizer_begun is not None:
+            after = [start for start, _ in done[1:]] + [self.optimizer_begun]
+            out["forward_ms"] = sum(between(start, stop) for start, stop in done)
+            out["backward_ms"] = sum(between(stop, following) for (_, stop), following in zip(done, after, strict=True))
+        return out
+
+
+def _tokens_in(args, kwargs):
+    """Tokens of a batch: elements of `input_ids`, else of the first whole-number matrix; 0 where there is none."""
+    ids = kwargs.get("input_ids")
+    for each in (ids, *args):
+        if hasattr(each, "numel") and hasattr(each, "is_floating_point"):
+            if each.dim() >= 2 and not each.is_floating_point():
+                return each.numel()
+            return 0
+    return 0
+
+
+_manual = None
+
+
+def watch(model=None, optimizer=None, tokens=None):
+    """Reports every step of `optimizer`, and the time spent in `model`. tokens: of this rank in a step, a number or a
+    function; without it they are counted from the model's input ids. The Watch, or None outside of a sweep."""
+    to = report()
+    if to is None:
+        return None
+    each = Watch(to, tokens)
+    if model is not None:
+        model.register_forward_pre_hook(
+            lambda module, args, kwargs: each.forward_begins(args, kwargs) if module.training else None, with_kwargs=True)
+        model.register_forward_hook(lambda module, args, output: each.forward_ends() if module.training else None)
+    if optimizer is not None:
+        optimizer.register_step_pre_hook(lambda *_: each.optimizer_begins())
+        optimizer.register_step_post_hook(lambda *_: each.step_ends())
+    return each
+
+
+def step(tokens=None, loss=None):
+    """Says that an optimizer step is done. For trainers without a PyTorch optimizer."""
+    global _manual
+    to = report()
+    if to is None:
+        return
+    if _manual is None:
+        _manual = Watch(to)
+    _manual.tokens = tokens
+    _manual.loss_value = loss
+    _manual.step_ends()
+
+
+def phase(name):
+    """Says where the run is: init, build, first_step, report. Deadlines differ by phase."""
+    to = report()
+    if to is not None:
+        to.line("phase", now=True, phase=name)
+
+
+def watch_any_optimizer():
+    """Reports the steps of the first optimizer that steps in this process, whatever script makes it."""
+    to = report()
+    if to is None:
+        return
+    from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+    each, first = Watch(to), []
+
+    def is_first(optimizer):
+        if not first:
+            first.append(optimizer)
+        return first[0] is optimizer
+
+    register_optimizer_step_pre_hook(lambda optimizer, *_: each.optimizer_begins() if is_first(optimizer) else None)
+    register_optimizer_step_post_hook(lambda optimizer, *_: each.step_ends() if is_first(optimizer) else None)
+
+
+def huggingface_callback():
+    """A callback for transformers.Trainer(callbacks=[...])."""
+    from transformers import TrainerCallback
+
+    class SweepCallback(TrainerCallback):
+        def on_train_begin(self, args, state, control, model=None, optimizer=None, **_):
+            self.watch = watch(model, None)
+
+        def on_pre_optimizer_step(self, args, state, control, **_):
+            if self.watch:
+                self.watch.optimizer_begins()
+
+        def on_step_end(self, args, state, control, **_):
+            if self.watch:
+                self.watch.step_ends()
+
+        def on_train_end(self, args, state, control, **_):
+            if self.watch:
+                self.watch.close()
+
+    return SweepCallback()
+
+
+def lightning_callback():
+    """A callback for lightning.Trainer(callbacks=[...])."""
+    try:
+        from lightning.pytorch.callbacks import Callback
+    except ImportError:
+        from pytorch_lightning.callbacks import Callback
+
+    class SweepCallback(Callback):
+        def on_train_start(self, trainer, module):
+            self.watch, self.steps = watch(trainer.strategy.model or module, None), trainer.global_step
+
+        def on_before_optimizer_step(self, trainer, module, optimizer):
+            if self.watch:
+                self.watch.optimizer_begins()
+
+        def on_train_batch_end(self, trainer, module, outputs, batch, batch_idx):
+            if self.watch and trainer.global_step != self.steps:  # not a micro-batch in between
+                self.steps = trainer.global_step
+                self.watch.step_ends()
+
+        def on_train_end(self, trainer, module):
+            if self.watch:
+                self.watch.close()
+
+    return SweepCallback()
+
+
+def main(words):
+    """python -m sweep_trial [-m MODULE | SCRIPT] ARGUMENTS"""
+    if not words or words[0] in ("-h", "--help"):
+        print(__doc__)
+        return 0 if words else 2
+    to = report()
+    if to is not None:
+        with contextlib.suppress(ImportError):
+            watch_any_optimizer()
+    sys.path[0] = os.getcwd() if words[0] == "-m" else os.path.dirname(os.path.abspath(words[0]))
+    try:
+        if words[0] == "-m":
+            sys.argv = words[1:]
+            runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+        else:
+            sys.argv = words
+            runpy.run_path(words[0], run_name="__main__")
+    except SystemExit as leaving:
+        if to is not None and leaving.code not in (None, 0):
+            to.error(leaving)
+        raise
+    return 0
+
+
+if __name__ == "__main__":
+    sys.modules["sweep_trial"] = sys.modules["__main__"]  # a script that imports this module meets this report
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,126 @@
+#include "schema/command_spec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "schema/codec.h"
+
+namespace sweep {
+namespace {
+
+using nlohmann::json;
+
+// Set for every process of a command; a grid that sets them would break the ranks' meeting or the clean-up.
+constexpr std::array<std::string_view, 10> kOwnVariables{
+    "RANK",        "LOCAL_RANK",  "WORLD_SIZE",         "LOCAL_WORLD_SIZE", "GROUP_RANK",
+    "MASTER_ADDR", "MASTER_PORT", "SWEEP_RESULTS_FILE", "SWEEP_ATTEMPT",    "CUDA_VISIBLE_DEVICES"};
+
+Expected<std::string> text_from(const json& value, std::string_view what) {
+  if (!value.is_string()) return fail(fmt::format("{}: a text is expected, found {}", what, value.type_name()));
+  auto text = value.get<std::string>();
+  if (text.find('\0') != std::string::npos) return fail(fmt::format("{}: it holds a NUL byte", what));
+  return text;
+}
+
+Expected<std::map<std::string, std::string>> texts_from(const json& value, std::string_view what) {
+  if (!value.is_object())
+    return fail(fmt::format("{}: an object is expected, found {}", what, value.type_name()));
+  std::map<std::string, std::string> out;
+  for (const auto& [key, each] : value.items()) {
+    auto text = text_from(each, what);
+    if (!text) return tl::unexpected(text.error());
+    out.emplace(key, std::move(*text));
+  }
+  return out;
+}
+
+Expected<void> check(const CommandSpec& spec) {
+  if (spec.argv.empty() || spec.argv.front().empty()) return fail("command: it names no program");
+  for (const auto& [path, text] : spec.files)
+    if (const auto why = why_not_a_file(path); !why.empty()) return fail(why);
+  for (const auto& [name, value] : spec.environment) {
+    if (name.empty() || name.find('=') != std::string::npos)
+      return fail(fmt::format("env: '{}' is no name of a variable", name));
+    if (std::ranges::find(kOwnVariables, name) != kOwnVariables.end())
+      return fail(fmt::format("env: {} is set by sweep for each rank", name));
+  }
+  if (!spec.folder.empty() && spec.folder.front() != '/')
+    return fail(fmt::format("folder: '{}' is no absolute path", spec.folder));
+  return {};
+}
+
+Expected<void> read_member(CommandSpec& out, const std::string& key, const json& value) {
+  const auto flag = [&](bool& to) -> Expected<void> {
+    if (!value.is_boolean()) return fail(fmt::format("{}: true or false is expected", key));
+    to = value.get<bool>();
+    return {};
+  };
+  const auto texts = [&](std::map<std::string, std::string>& to) -> Expected<void> {
+    auto read = texts_from(value, key);
+    if (!read) return tl::unexpected(read.error());
+    to = std::move(*read);
+    return {};
+  };
+  if (key == "env") return texts(out.environment);
+  if (key == "files") return texts(out.files);
+  if (key == "log_patterns") return texts(out.log_patterns);
+  if (key == "per_node") return flag(out.per_node);
+  if (key == "stop_after_steps") return flag(out.stop_after_steps);
+  if (key == "folder") {
+    auto folder = text_from(value, key);
+    if (!folder) return tl::unexpected(folder.error());
+    out.folder = std::move(*folder);
+    return {};
+  }
+  if (key != "argv") return fail(fmt::format("'{}' is no part of a command", key));
+  if (!value.is_array()) return fail("argv: a list is expected");
+  for (const json& each : value) {
+    auto word = text_from(each, "argv");
+    if (!word) return tl::unexpected(word.error());
+    out.argv.push_back(std::move(*word));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string why_not_a_file(std::string_view path) {
+  if (path.empty() || path.front() == '/' || path.back() == '/')
+    return fmt::format("files: '{}' is no relative path of a file", path);
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    const auto part = path.substr(at, end - at);
+    if (part.empty() || part == "." || part == "..")
+      return fmt::format("files: '{}' leaves its folder, or has an empty part", path);
+    at = end + 1;
+  }
+  return "";
+}
+
+json to_json(const CommandSpec& spec) {
+  json out{{"argv", spec.argv}};
+  const auto add = [&](const char* key, const auto& value, bool there) {
+    if (there) out[key] = value;
+  };
+  add("env", spec.environment, !spec.environment.empty());
+  add("files", spec.files, !spec.files.empty());
+  add("folder", spec.folder, !spec.folder.empty());
+  add("per_node", spec.per_node, spec.per_node);
+  add("stop_after_steps", spec.stop_after_steps, spec.stop_after_steps);
+  add("log_patterns", spec.log_patterns, !spec.log_patterns.empty());
+  return out;
+}
+
+template <>
+Expected<CommandSpec> from_json<CommandSpec>(const json& value) {
+  if (!value.is_object())
+    return fail(fmt::format("command: an object is expected, found {}", value.type_name()));
+  CommandSpec out;
+  for (const auto& [key, each] : value.items()) SWEEP_TRY(read_member(out, key, each));
+  SWEEP_TRY(check(out));
+  return out;
+}
+
+}  // namespace sweep

@@ -1,0 +1,209 @@
+"""Trials whose step is another program: started, watched, ended and recorded by a real agent."""
+import json
+import os
+import pathlib
+import signal
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "cluster"))
+import agents  # noqa: E402
+from daemons import wait_for  # noqa: E402
+
+BIN = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else "build/release/bin").resolve()
+MODULE = HERE.parents[1] / "python"
+
+# A trainer without PyTorch: STEPS steps of MS milliseconds, then what the mode says.
+TRAINER = """
+import os, sys, time, signal, subprocess
+sys.path.insert(0, os.environ["MODULE"])
+import sweep_trial
+mode, steps = sys.argv[1], int(sys.argv[2])
+wrong = mode != "ok" and os.environ.get("RANK", "0") == os.environ.get("WRONG", "0")
+for i in range(steps):
+    time.sleep(0.02)
+    if wrong and i == 3:
+        if mode == "oom": raise MemoryError("no more")
+        if mode == "crash": raise ValueError("a fault of the trainer")
+        if mode == "exit": os._exit(7)
+        if mode == "kill": os.kill(os.getpid(), signal.SIGKILL)
+        if mode == "segv": os.kill(os.getpid(), signal.SIGSEGV)
+        if mode == "hang": time.sleep(1000)
+        if mode == "leave":
+            subprocess.Popen(["setsid", "sleep", "1000"])
+            for each in range(3):
+                subprocess.Popen([sys.executable, "-c", "import time, signal; signal.signal(15, signal.SIG_IGN); time.sleep(1000)"])
+    sweep_trial.step(tokens=100, loss=float(10 - i))
+"""
+
+
+class CommandTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="sweep-command-")
+        self.addCleanup(self.folder.cleanup)
+        self.script = pathlib.Path(self.folder.name) / "train.py"
+        self.script.write_text(TRAINER)
+        self.posted = 0
+
+    def agents(self, nodes=1, slots=2, **options):
+        made = agents.Agents(pathlib.Path(self.folder.name) / "spools", BIN, nodes, slots=slots, **options)
+        made.environment["MODULE"] = str(MODULE)
+        self.addCleanup(made.stop)
+        return made.start()
+
+    def post(self, it, argv, ranks=2, nodes=1, deadlines=None, **command):
+        self.posted += 1
+        body = agents.attempt(self.posted, ranks=ranks, nodes=nodes, deadlines=deadlines)
+        body["trial"].update(workload="command", gpus_per_node=ranks // nodes)
+        body["command"] = {"argv": [str(word) for word in argv], **command}
+        it.post("attempt", body)
+        return self.posted
+
+    def run_trainer(self, it, mode="ok", steps=6, **more):
+        number = self.post(it, [sys.executable, self.script, mode, steps], **more)
+        end = it.end_of(number, seconds=60)
+        self.assertTrue(end["clean"], end)
+        records = {line["body"]["rank"]: line["body"] for line in it.lines("rank_record")
+                   if line["body"]["attempt"] == number}
+        exits = {line["body"]["rank"]: line["body"] for line in it.lines("rank_exit", number)}
+        return end, records, exits
+
+    def test_steps_of_each_rank_are_recorded(self):
+        it = self.agents()
+        end, records, _ = self.run_trainer(it)
+        self.assertEqual((end["cause"], sorted(records)), ("done", [0, 1]))
+        for record in records.values():
+            self.assertEqual(record["outcome"], "ok", record)
+            self.assertEqual(record["samples"]["step"], [1, 2, 3])  # nobody knows when the first one began
+            self.assertEqual(record["samples"]["tokens"], [100] * 3)
+            self.assertTrue(all(ns >= 20e6 for ns in record["samples"]["step_ns"]), record)
+            self.assertEqual(record["samples"]["loss"], [9.0, 8.0, 7.0])
+            self.assertGreater(record["host_peak_rss_bytes"], 1 << 20)
+        it.finish()
+
+    def test_outcomes(self):
+        it = self.agents()
+        for mode, outcome in (("oom", "oom"), ("crash", "crash"), ("exit", "crash")):
+            with self.subTest(mode):
+                _, records, _ = self.run_trainer(it, mode)
+                self.assertEqual(records[0]["outcome"], outcome, records[0])
+                if mode != "exit":  # which loses what was not written yet
+                    self.assertEqual(records[0]["step"], 2)
+                if mode == "oom":
+                    self.assertEqual(records[0]["oom_kind"], "host")
+        for mode, number in (("kill", signal.SIGKILL), ("segv", signal.SIGSEGV)):
+            with self.subTest(mode):
+                end, records, exits = self.run_trainer(it, mode)
+                self.assertEqual((end["cause"], exits[0]["signal"]), ("rank_failed", number))
+                self.assertNotIn(0, records)
+        it.finish()
+
+    def test_a_rank_that_stops_reporting_is_a_hang(self):
+        it = self.agents()
+        end, _, _ = self.run_trainer(it, "hang", deadlines={"step_s": 1.5})
+        self.assertEqual(end["cause"], "hang")
+        it.finish()
+
+    def test_children_that_left_session_and_parent_are_ended(self):
+        it = self.agents()
+        end, records, _ = self.run_trainer(it, "leave")
+        self.assertEqual((end["cause"], records[0]["outcome"]), ("done", "ok"))
+        it.finish()
+        wait_for(lambda: not agents.marked(it.folder), 20, "no process is left")
+
+    def test_what_the_command_sees(self):
+        it = self.agents()
+        show = "import json, os, sys; print(json.dumps([dict(os.environ), sys.argv[1:], os.getcwd(), open('deep/ds.json').read()]))"
+        number = self.post(it, [sys.executable, "-c", show, "{rank}/{world}", "{{literal}}", "{files}", "$HOME; `id`"],
+                           files={"deep/ds.json": '{{"port": {master_port}}}'}, env={"MINE": "{local_rank} of {local_world}"})
+        self.assertEqual(it.end_of(number)["cause"], "done")
+        ports = set()
+        for rank in (0, 1):
+            log = next(it.spool(0).glob(f"attempts/*/rank_{rank:05}.log")).read_text()
+            env, argv, folder, text = json.loads(log.splitlines()[0])
+            self.assertEqual(argv[:2] + argv[3:], [f"{rank}/2", "{literal}", "$HOME; `id`"])
+            self.assertEqual(argv[2], folder)
+            self.assertEqual(json.loads(text), {"port": int(env["MASTER_PORT"])})
+            self.assertEqual([env[name] for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MINE")],
+                             [str(rank), str(rank), "2", "2", f"{rank} of 2"])
+            ports.add((env["MASTER_ADDR"], env["MASTER_PORT"]))
+        self.assertEqual(len(ports), 1)
+        it.finish()
+
+    def test_the_port_is_kept_free_for_the_trainer(self):
+        it = self.agents(slots=1)
+        serve = ("import os, socket; s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); "
+                 "s.bind(('127.0.0.1', int(os.environ['MASTER_PORT']))); s.listen(); "
+                 "c = socket.create_connection(s.getsockname()); print('met')")
+        number = self.post(it, [sys.executable, "-c", serve], ranks=1)
+        self.assertEqual(it.end_of(number)["cause"], "done")
+        self.assertIn("met", next(it.spool(0).glob("attempts/*/rank_00000.log")).read_text())
+        it.finish()
+
+    def test_one_process_a_node(self):
+        """As torchrun: the node's command starts the others, each reports as its own rank."""
+        it = self.agents()
+        launcher = ("import os, subprocess, sys\n"
+                    "ranks = [subprocess.Popen([sys.executable, *sys.argv[1:]], env=dict(os.environ, RANK=str(r), WORLD_SIZE='2'))"
+                    " for r in range(2)]\n"
+                    "sys.exit(max(abs(each.wait()) for each in ranks))\n")
+        for mode, outcome in (("ok", "ok"), ("oom", "oom")):
+            with self.subTest(mode):
+                number = self.post(it, [sys.executable, "-c", launcher, self.script, mode, "6"], per_node=True,
+                                   env={"WRONG": "1"})
+                it.end_of(number, 60)
+                records = {line["body"]["rank"]: line["body"] for line in it.lines("rank_record")
+                           if line["body"]["attempt"] == number}
+                self.assertEqual(records[1]["outcome"], outcome, records)
+                if mode == "ok":
+                    self.assertEqual([len(each["samples"]["step"]) for each in records.values()], [3, 3])
+        it.finish()
+
+    def test_an_endless_trainer_is_stopped_after_its_steps(self):
+        it = self.agents()
+        end, records, _ = self.run_trainer(it, steps=100_000, stop_after_steps=True)
+        self.assertEqual((end["cause"], [each["outcome"] for each in records.values()]), ("done", ["ok", "ok"]))
+        it.finish()
+
+    def test_two_nodes(self):
+        it = self.agents(nodes=2, slots=1)
+        end, records, _ = self.run_trainer(it, ranks=2, nodes=2)
+        self.assertEqual((end["cause"], sorted(records)), ("done", [0, 1]))
+        it.finish()
+
+    def test_commands_that_cannot_start(self):
+        it = self.agents(slots=1)
+        for argv, more in ((["/nowhere/train"], {}), ([sys.executable, "-c", "", "{seed}"], {}),
+                           (["true"], {"folder": "/nowhere"})):
+            with self.subTest(argv):
+                number = self.post(it, argv, ranks=1, **more)
+                it.end_of(number)
+                record = next(line["body"] for line in it.lines("rank_record") if line["body"]["attempt"] == number)
+                self.assertEqual((record["outcome"], record["phase"]), ("crash", "init"))
+        it.finish()
+
+    def test_hostile_reports(self):
+        """Endless lines, wrong types and time that goes backwards: counted, skipped, never believed."""
+        it = self.agents(slots=1)
+        write = ("import os\nf = open(os.environ['SWEEP_RESULTS_FILE'], 'a')\n"
+                 "f.write('x' * 70000 + '\\n')\n"
+                 "for step in (1, 2, 2, 1, 3, -4, 10**30): f.write('{\"kind\":\"step\",\"step\":%d,\"ms\":5}\\n' % step)\n"
+                 "f.write('{\"kind\":\"step\",\"step\":4,\"ms\":-5}\\n[1]\\n{\"kind\":\"step\",\"step\":\"5\"}\\n')\n"
+                 "for i in range(40): f.write('y' * 1000000)\n"
+                 "f.write('\\n{\"kind\":\"step\",\"step\":4,\"ms\":6}\\n')\n")
+        script = self.script.with_name("hostile.py")
+        script.write_text(write)
+        number = self.post(it, [sys.executable, script], ranks=1)
+        self.assertEqual(it.end_of(number, 60)["cause"], "done")
+        record = next(line["body"] for line in it.lines("rank_record") if line["body"]["attempt"] == number)
+        self.assertEqual((record["outcome"], record["samples"]["step"], record["samples"]["step_ns"]),
+                         ("ok", [0, 1, 2, 3], [5e6, 5e6, 5e6, 6e6]))
+        self.assertEqual(json.loads(record["effective"])["damaged_lines"], 9)
+        it.finish()
+
+
+if __name__ == "__main__":
+    os.environ["PYTHONPATH"] = str(HERE)
+    unittest.main(verbosity=2)

@@ -1,0 +1,201 @@
+#include "worker/command/trainer_process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "base/files.h"
+#include "base/template.h"
+#include "schema/spool.h"
+
+namespace sweep::command {
+namespace {
+
+namespace fs = std::filesystem;
+
+i64 local_world(const Attempt& attempt) {
+  return std::max<i64>(1, attempt.trial.world() / std::max<i64>(1, attempt.trial.nodes));
+}
+
+std::map<std::string, std::string, std::less<>> rank_names(const Attempt& attempt, const RankLaunch& launch,
+                                                           const Meeting& meeting) {
+  const i64 local = local_world(attempt);
+  return {{"files", files_folder(launch).string()},
+          {"rank", std::to_string(launch.rank)},
+          {"local_rank", std::to_string(launch.local_rank)},
+          {"node", std::to_string(launch.rank / local)},
+          {"world", std::to_string(launch.world)},
+          {"local_world", std::to_string(local)},
+          {"master_addr", meeting.address},
+          {"master_port", std::to_string(meeting.port)}};
+}
+
+// What torchrun sets for a process of its own, and where the trainer reports. One process a node sets the ranks' own
+// variables itself.
+std::map<std::string, std::string> own_variables(const CommandSpec& spec, const Attempt& attempt,
+                                                 const RankLaunch& launch, const Meeting& meeting) {
+  const auto results = results_file(launch, launch.rank);
+  std::map<std::string, std::string> out{
+      {"MASTER_ADDR", meeting.address},
+      {"MASTER_PORT", std::to_string(meeting.port)},
+      {"SWEEP_WARMUP_STEPS", std::to_string(attempt.measure.warmup_steps)},
+      {"SWEEP_STEPS", std::to_string(attempt.measure.steps)},
+      {"SWEEP_RESULTS_FILE",
+       spec.per_node ? (results.parent_path() / "rank_{rank}.jsonl").string() : results.string()}};
+  if (!launch.devices.empty()) out["CUDA_VISIBLE_DEVICES"] = launch.devices;
+  if (spec.per_node) return out;
+  const i64 local = local_world(attempt);
+  out["RANK"] = std::to_string(launch.rank);
+  out["LOCAL_RANK"] = std::to_string(launch.local_rank);
+  out["WORLD_SIZE"] = std::to_string(launch.world);
+  out["LOCAL_WORLD_SIZE"] = std::to_string(local);
+  out["GROUP_RANK"] = std::to_string(launch.rank / local);
+  return out;
+}
+
+Expected<void> write_files(const std::map<std::string, std::string>& wanted, const RankLaunch& launch,
+                           const templates::ValueOf& value_of) {
+  std::error_code ec;
+  fs::create_directories(files_folder(launch), ec);
+  fs::create_directories(results_file(launch, 0).parent_path(), ec);
+  for (const auto& [path, text] : wanted) {
+    const auto filled = templates::finish(text, value_of);
+    if (!filled) return fail(fmt::format("file {}: {}", path, filled.error().message));
+    const fs::path file = files_folder(launch) / path;
+    fs::create_directories(file.parent_path(), ec);
+    SWEEP_TRY(files::write_atomically(file, *filled));
+  }
+  return {};
+}
+
+// In the child, after the fork: only async-signal-safe calls.
+[[noreturn]] void execute(char* const* argv, char* const* envp, const char* folder, pid_t parent, int report) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() == parent && ::chdir(folder) == 0) ::execvpe(argv[0], argv, envp);
+  const int cause = errno;
+  (void)!::write(report, &cause, sizeof cause);
+  ::_exit(127);
+}
+
+std::vector<std::string> whole_environment(const std::map<std::string, std::string>& set) {
+  std::vector<std::string> out;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    if (!set.contains(std::string(text.substr(0, text.find('='))))) out.emplace_back(text);
+  }
+  for (const auto& [name, value] : set) out.push_back(name + "=" + value);
+  return out;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& strings) {
+  std::vector<char*> out;
+  for (auto& each : strings) out.push_back(each.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+int pidfd_open(pid_t pid) {
+  return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+}
+
+}  // namespace
+
+fs::path files_folder(const RankLaunch& launch) {
+  return fs::path(launch.attempt_dir) / "files";
+}
+
+fs::path results_file(const RankLaunch& launch, i64 rank) {
+  return fs::path(launch.attempt_dir) / "results" / fmt::format("rank_{:05}.jsonl", rank);
+}
+
+Expected<Prepared> prepare(const CommandSpec& spec, const Attempt& attempt, const RankLaunch& launch,
+                           const Meeting& meeting) {
+  const auto names = rank_names(attempt, launch, meeting);
+  const templates::ValueOf value_of = [&](std::string_view name) -> std::optional<std::string> {
+    const auto found = names.find(name);
+    return found == names.end() ? std::nullopt : std::optional(found->second);
+  };
+  Prepared out;
+  for (const std::string& word : spec.argv) {
+    auto filled = templates::finish(word, value_of);
+    if (!filled) return fail(fmt::format("argument '{}': {}", word, filled.error().message));
+    out.argv.push_back(std::move(*filled));
+  }
+  for (const auto& [name, value] : spec.environment) {
+    auto filled = templates::finish(value, value_of);
+    if (!filled) return fail(fmt::format("variable {}: {}", name, filled.error().message));
+    out.environment[name] = std::move(*filled);
+  }
+  for (auto& [name, value] : own_variables(spec, attempt, launch, meeting)) out.environment[name] = value;
+  SWEEP_TRY(write_files(spec.files, launch, value_of));
+  out.folder = spec.folder.empty() ? files_folder(launch).string() : spec.folder;
+  if (!fs::is_directory(out.folder)) return fail(fmt::format("the folder {} is not there", out.folder));
+  return out;
+}
+
+Expected<TrainerProcess> TrainerProcess::start(const Prepared& wanted) {
+  std::vector<std::string> argv = wanted.argv, environment = whole_environment(wanted.environment);
+  const auto argv_pointers = pointers(argv), environment_pointers = pointers(environment);
+  int report[2];
+  if (::pipe2(report, O_CLOEXEC) != 0) return fail(fmt::format("no pipe: {}", std::strerror(errno)));
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid == 0)
+    execute(argv_pointers.data(), environment_pointers.data(), wanted.folder.c_str(), parent, report[1]);
+  const int error = errno;
+  ::close(report[1]);
+  const Descriptor answer(report[0]);
+  if (pid < 0) return fail(fmt::format("cannot fork: {}", std::strerror(error)));
+  int cause = 0;
+  ssize_t got = 0;
+  do got = ::read(answer.get(), &cause, sizeof cause);
+  while (got < 0 && errno == EINTR);
+  TrainerProcess out(pid, got == sizeof cause ? -1 : pidfd_open(pid));
+  if (got == sizeof cause) return fail(fmt::format("cannot start {}: {}", argv[0], std::strerror(cause)));
+  if (out.handle_ < 0) return fail(fmt::format("cannot watch pid {}: {}", pid, std::strerror(errno)));
+  return out;
+}
+
+TrainerProcess::TrainerProcess(TrainerProcess&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)), handle_(std::exchange(other.handle_, -1)), end_(other.end_) {}
+
+TrainerProcess::~TrainerProcess() {
+  if (pid_ > 0 && !end_) {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  if (handle_ >= 0) ::close(handle_);
+}
+
+std::optional<TrainerProcess::End> TrainerProcess::wait_ms(int milliseconds) {
+  if (end_) return end_;
+  pollfd ready{handle_, POLLIN, 0};
+  if (::poll(&ready, 1, milliseconds) <= 0) return std::nullopt;
+  int status = 0;
+  rusage usage{};
+  if (::wait4(pid_, &status, WNOHANG, &usage) != pid_) return std::nullopt;
+  end_.emplace();
+  if (WIFEXITED(status)) end_->exit_code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) end_->signal = WTERMSIG(status);
+  rusage children{};
+  ::getrusage(RUSAGE_CHILDREN, &children);
+  end_->peak_rss_bytes = i64{1024} * std::max(usage.ru_maxrss, children.ru_maxrss);
+  return end_;
+}
+
+void TrainerProcess::send(int signal) const {
+  if (!end_) ::kill(pid_, signal);
+}
+
+}  // namespace sweep::command

@@ -1,0 +1,70 @@
+// TrainerReport: what a trainer says about itself, line by line (docs/trainers.md). Each line is a JSON object; what it
+// does not say stays absent. Nothing in it is trusted: a line that is no such object, too long, of wrong types or out of
+// order is counted as damaged and skipped.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schema/records.h"
+
+namespace sweep::command {
+
+inline constexpr std::size_t kLongestLine = 64u << 10;
+inline constexpr i64 kMostSteps = 200'000;  // further ones are counted, not kept
+
+struct TrainerError {
+  Outcome outcome = Outcome::kCrash;  // crash, oom, unsupported
+  std::optional<OomKind> oom_kind;
+  std::optional<i64> asked_bytes;
+  std::string part;     // of an oom: build, forward, backward, optimizer, communication
+  std::string message;  // "type: text"
+  bool consequential = false;
+};
+
+struct TrainerStep {
+  i64 number = 0;  // from 1, warm-up included
+  // Absent: the trainer does not know when the step began.
+  std::optional<double> ms;
+  std::optional<double> forward_ms, backward_ms, optimizer_ms, loss;
+  std::optional<i64> tokens, alloc_retries;
+};
+
+class TrainerReport {
+ public:
+  // The next bytes of the file, cut anywhere.
+  void feed(std::string_view bytes);
+
+  bool has_begun() const { return begun_; }
+  const std::vector<TrainerStep>& steps() const { return steps_; }
+  i64 last_step() const { return last_step_; }
+  // The last phase it named.
+  Phase phase() const { return phase_; }
+  const std::optional<TrainerError>& error() const { return error_; }
+  // It said that it came to its end.
+  bool has_ended() const { return ended_; }
+  // Of its caching allocator, as it said last.
+  struct Memory {
+    std::optional<i64> peak_allocated_bytes, peak_reserved_bytes, alloc_retries, ooms;
+  };
+  const Memory& memory() const { return memory_; }
+  i64 lines() const { return lines_; }
+  i64 damaged() const { return damaged_; }
+
+ private:
+  void line(std::string_view text);
+  bool understand(std::string_view text);
+  bool add_step(TrainerStep step);
+
+  std::string rest_;      // of a line whose end has not come yet
+  bool skipping_ = false;  // the line under way is too long
+  bool begun_ = false, ended_ = false;
+  i64 lines_ = 0, damaged_ = 0, last_step_ = 0;
+  Phase phase_ = Phase::kInit;
+  std::vector<TrainerStep> steps_;
+  std::optional<TrainerError> error_;
+  Memory memory_;
+};
+
+}  // namespace sweep::command

@@ -1,0 +1,93 @@
+#include "worker/command/verdict.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace sweep::command {
+namespace {
+
+i64 nanoseconds(const std::optional<double>& ms) {
+  return ms ? static_cast<i64>(std::llround(*ms * 1e6)) : 0;
+}
+
+// A step whose length the trainer does not know is no sample.
+std::vector<StepSample> samples_of(const TrainerReport& report, const MeasurePlan& plan) {
+  std::vector<StepSample> out;
+  for (const TrainerStep& step : report.steps()) {
+    if (!step.ms || step.number > plan.warmup_steps + plan.steps) continue;
+    StepSample sample;
+    sample.step = step.number - 1;
+    sample.warmup = step.number <= plan.warmup_steps;
+    sample.step_ns = nanoseconds(step.ms);
+    sample.forward_ns = nanoseconds(step.forward_ms);
+    sample.backward_ns = nanoseconds(step.backward_ms);
+    sample.optimizer_ns = nanoseconds(step.optimizer_ms);
+    sample.tokens = step.tokens.value_or(0);
+    sample.loss = step.loss.value_or(std::nan(""));
+    sample.alloc_retries = step.alloc_retries.value_or(0);
+    out.push_back(sample);
+  }
+  return out;
+}
+
+bool has_timed_step(const std::vector<StepSample>& samples) {
+  return !samples.empty() && !samples.back().warmup;
+}
+
+void say(RankRecord& record, Outcome outcome, std::string message) {
+  record.outcome = outcome;
+  record.message = std::move(message);
+}
+
+std::string how(const TrainerProcess::End& end) {
+  if (end.signal) return fmt::format("the command was ended by signal {}", *end.signal);
+  return fmt::format("the command ended with exit code {}", end.exit_code.value_or(-1));
+}
+
+}  // namespace
+
+Phase phase_of(const TrainerReport& report, const MeasurePlan& plan) {
+  if (report.has_ended() || report.error()) return Phase::kReport;
+  const i64 done = report.last_step();
+  if (report.phase() == Phase::kReport) return Phase::kReport;
+  if (done == 0) return report.phase();
+  return done < plan.warmup_steps ? Phase::kWarmup : Phase::kStep;
+}
+
+void conclude(RankRecord& record, const Attempt& attempt, const TrainerReport& report, const ProgramEnd& program) {
+  const MeasurePlan& plan = attempt.measure;
+  record.phase = phase_of(report, plan);
+  record.step = std::max<i64>(report.last_step() - 1, 0);
+  record.samples = samples_of(report, plan);
+  record.peak_allocated_bytes = report.memory().peak_allocated_bytes;
+  record.peak_reserved_bytes = report.memory().peak_reserved_bytes;
+  record.alloc_retries = report.memory().alloc_retries;
+  record.ooms = report.memory().ooms;
+  if (program.own && program.end.peak_rss_bytes > 0) record.host_peak_rss_bytes = program.end.peak_rss_bytes;
+  if (report.error() && !program.stopped) {
+    const TrainerError& error = *report.error();
+    say(record, error.outcome, error.message);
+    record.oom_kind = error.oom_kind;
+    record.oom_asked_bytes = error.asked_bytes;
+    record.part = error.part;
+    record.consequential = error.consequential;
+    return;
+  }
+  const bool ended_well = program.stopped || program.end.exit_code == 0;
+  if (!ended_well) {
+    say(record, Outcome::kCrash, how(program.end));
+    // Another process of the node failed, and its own rank says why.
+    record.consequential = !program.own;
+    return;
+  }
+  if (report.last_step() > 0 && !has_timed_step(record.samples))
+    return say(record, Outcome::kCrash,
+               fmt::format("the command ended after {} steps; {} for warm-up and {} timed ones were asked for: raise "
+                           "its own number of steps",
+                           report.last_step(), plan.warmup_steps, plan.steps));
+  record.outcome = Outcome::kOk;
+  record.phase = Phase::kDone;
+}
+
+}  // namespace sweep::command

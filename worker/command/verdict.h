@@ -1,0 +1,25 @@
+// From a trainer's report and its process's end to the rank's record. Pure.
+#pragma once
+#include "schema/attempt.h"
+#include "worker/command/trainer_process.h"
+#include "worker/command/trainer_report.h"
+
+namespace sweep::command {
+
+// How the program ended, as this rank knows.
+struct ProgramEnd {
+  TrainerProcess::End end;
+  // Its process is this rank's own child; else the node's first rank started it.
+  bool own = true;
+  // It was ended on purpose, after the steps of the trial.
+  bool stopped = false;
+  // It reported an error and was ended because it did not leave by itself.
+  bool lingered = false;
+};
+
+// Outcome, message, phase, samples and memory of the record. Where each number comes from: docs/trainers.md.
+void conclude(RankRecord&, const Attempt&, const TrainerReport&, const ProgramEnd&);
+// The phase a trainer is in, by what it reported.
+Phase phase_of(const TrainerReport&, const MeasurePlan&);
+
+}  // namespace sweep::command
