@@ -39,7 +39,7 @@ set(SWEEP_HOME_PkgConfig::libsodium agent)
 set(SWEEP_HOME_sweep_torch comm model kernels optim parallel step rank phantom)
 
 # Rooms under the fuzzers (tests/fuzz; of agent one file): branches are counted, and -O1 gives five times as many runs a second.
-set(SWEEP_FUZZED base schema shape grid ingest import)
+set(SWEEP_FUZZED base schema shape grid ingest import command)
 set(SWEEP_FUZZED_OPTIONS -fsanitize=fuzzer-no-link -O1)
 
 # sweep_room(<name> [FOLDERS f g ...] [ROOMS a b ...] [LIBS x y ...]): a static library sweep_<name> from every *.cpp of the

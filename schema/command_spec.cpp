@@ -18,7 +18,8 @@ constexpr std::array<std::string_view, 10> kOwnVariables{
     "MASTER_ADDR", "MASTER_PORT", "SWEEP_RESULTS_FILE", "SWEEP_ATTEMPT",    "CUDA_VISIBLE_DEVICES"};
 
 Expected<std::string> text_from(const json& value, std::string_view what) {
-  if (!value.is_string()) return fail(fmt::format("{}: a text is expected, found {}", what, value.type_name()));
+  if (!value.is_string())
+    return fail(fmt::format("{}: a text is expected, found {}", what, value.type_name()));
   auto text = value.get<std::string>();
   if (text.find('\0') != std::string::npos) return fail(fmt::format("{}: it holds a NUL byte", what));
   return text;

@@ -167,8 +167,8 @@ int main_command(int argc, char** argv) {
   CLI::App app{"Runs a trial's command as one rank.", "sweep-agent command"};
   app.add_option("--launch", text, "RankLaunch as JSON")->required();
   CLI11_PARSE(app, argc, argv);
-  const auto launch =
-      sweep::parse_json(text).and_then([](const nlohmann::json& json) { return sweep::rank_launch_from(json); });
+  const auto launch = sweep::parse_json(text).and_then(
+      [](const nlohmann::json& json) { return sweep::rank_launch_from(json); });
   const auto ready = launch ? sweep::become_rank(*launch) : tl::unexpected(launch.error());
   if (ready) return sweep::command::run_command_rank(*launch);
   std::cerr << "sweep-agent command: " << ready.error().message << "\n";

@@ -26,9 +26,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kLookMs = 100;               // how often the report and the log are looked at
-constexpr double kLeaveWithin = 5;         // seconds a trainer has to leave after it reported an error
-constexpr double kLastLines = 0.5;         // seconds in which the other ranks report the last step
+constexpr int kLookMs = 100;        // how often the report and the log are looked at
+constexpr double kLeaveWithin = 5;  // seconds a trainer has to leave after it reported an error
+constexpr double kLastLines = 0.5;  // seconds in which the other ranks report the last step
 constexpr std::size_t kReadAtOnce = 1u << 20;
 constexpr std::uint64_t kFreeEvery = 16u << 20;  // bytes read until their room on the disk is given back
 
@@ -110,7 +110,8 @@ class CommandRank {
 
 Expected<Meeting> CommandRank::meet() {
   if (launch_.rank != 0)
-    return await_meeting(launch_, std::chrono::milliseconds(static_cast<i64>(attempt_.deadlines.startup_s * 1000)));
+    return await_meeting(launch_,
+                         std::chrono::milliseconds(static_cast<i64>(attempt_.deadlines.startup_s * 1000)));
   auto port = ReservedPort::reserve();
   if (!port) return tl::unexpected(port.error());
   port_.emplace(std::move(*port));
@@ -190,7 +191,8 @@ void CommandRank::look() {
 void CommandRank::show_progress() {
   const Phase phase = phase_of(report_, attempt_.measure);
   if (phase != progress_.current()) progress_.phase(phase);
-  if (report_.last_step() > attempt_.measure.warmup_steps && !record_.startup_ns) record_.startup_ns = age_ns();
+  if (report_.last_step() > attempt_.measure.warmup_steps && !record_.startup_ns)
+    record_.startup_ns = age_ns();
   for (; steps_shown_ < static_cast<i64>(report_.steps().size()); ++steps_shown_) progress_.begin_step();
   const bool grown = log_has_grown();
   const bool spoke = report_.lines() != std::exchange(lines_shown_, report_.lines());
@@ -215,7 +217,8 @@ int leave_record(const RankLaunch& launch, RankRecord& record, ProgressWriter& p
   if (record.ended_unix_ns == 0) record.ended_unix_ns = unix_ns_now();
   const auto written =
       files::write_atomically(spool::rank_record(launch.attempt_dir, launch.rank), dump(to_json(record)));
-  if (record.outcome != Outcome::kOk) std::fprintf(stderr, "sweep-agent command: %s\n", record.message.c_str());
+  if (record.outcome != Outcome::kOk)
+    std::fprintf(stderr, "sweep-agent command: %s\n", record.message.c_str());
   if (!written) std::fprintf(stderr, "sweep-agent command: %s\n", written.error().message.c_str());
   progress.phase(Phase::kDone);
   return written ? 0 : 1;

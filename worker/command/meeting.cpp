@@ -89,7 +89,9 @@ Expected<Meeting> await_meeting(const RankLaunch& launch, std::chrono::milliseco
                               std::chrono::duration_cast<std::chrono::seconds>(timeout).count()));
     std::this_thread::sleep_for(kLook);
   }
-  return files::read(file_of(launch), 4096).and_then([](const std::string& text) { return meeting_from(text); });
+  return files::read(file_of(launch), 4096).and_then([](const std::string& text) {
+    return meeting_from(text);
+  });
 }
 
 }  // namespace sweep::command

@@ -80,7 +80,8 @@ Expected<void> write_files(const std::map<std::string, std::string>& wanted, con
 }
 
 // In the child, after the fork: only async-signal-safe calls.
-[[noreturn]] void execute(char* const* argv, char* const* envp, const char* folder, pid_t parent, int report) {
+[[noreturn]] void execute(char* const* argv, char* const* envp, const char* folder, pid_t parent,
+                          int report) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() == parent && ::chdir(folder) == 0) ::execvpe(argv[0], argv, envp);
   const int cause = errno;

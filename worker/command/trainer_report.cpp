@@ -34,7 +34,8 @@ class Members {
     const json* value = find(key);
     if (value == nullptr) return;
     // nlohmann keeps numbers above the signed range as unsigned ones.
-    if (!value->is_number_integer() || (value->is_number_unsigned() && value->get<std::uint64_t>() >> 62 != 0))
+    if (!value->is_number_integer() ||
+        (value->is_number_unsigned() && value->get<std::uint64_t>() >> 62 != 0))
       return void(bad_ = true);
     to = value->get<i64>();
     if (*to < 0) bad_ = true;
@@ -78,7 +79,8 @@ std::optional<TrainerError> error_from(Members& in) {
   in.count("asked_bytes", out.asked_bytes);
   out.part = in.text("part").substr(0, 40);
   const std::string type = in.text("type"), message = in.text("message");
-  out.message = (type.empty() || message.empty() ? type + message : type + ": " + message).substr(0, kLongestMessage);
+  out.message =
+      (type.empty() || message.empty() ? type + message : type + ": " + message).substr(0, kLongestMessage);
   out.consequential = in.flag("consequential");
   return in.fine() ? std::optional(std::move(out)) : std::nullopt;
 }

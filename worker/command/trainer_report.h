@@ -57,7 +57,7 @@ class TrainerReport {
   bool understand(std::string_view text);
   bool add_step(TrainerStep step);
 
-  std::string rest_;      // of a line whose end has not come yet
+  std::string rest_;       // of a line whose end has not come yet
   bool skipping_ = false;  // the line under way is too long
   bool begun_ = false, ended_ = false;
   i64 lines_ = 0, damaged_ = 0, last_step_ = 0;

@@ -55,7 +55,8 @@ Phase phase_of(const TrainerReport& report, const MeasurePlan& plan) {
   return done < plan.warmup_steps ? Phase::kWarmup : Phase::kStep;
 }
 
-void conclude(RankRecord& record, const Attempt& attempt, const TrainerReport& report, const ProgramEnd& program) {
+void conclude(RankRecord& record, const Attempt& attempt, const TrainerReport& report,
+              const ProgramEnd& program) {
   const MeasurePlan& plan = attempt.measure;
   record.phase = phase_of(report, plan);
   record.step = std::max<i64>(report.last_step() - 1, 0);
@@ -83,9 +84,10 @@ void conclude(RankRecord& record, const Attempt& attempt, const TrainerReport& r
   }
   if (report.last_step() > 0 && !has_timed_step(record.samples))
     return say(record, Outcome::kCrash,
-               fmt::format("the command ended after {} steps; {} for warm-up and {} timed ones were asked for: raise "
-                           "its own number of steps",
-                           report.last_step(), plan.warmup_steps, plan.steps));
+               fmt::format(
+                   "the command ended after {} steps; {} for warm-up and {} timed ones were asked for: raise "
+                   "its own number of steps",
+                   report.last_step(), plan.warmup_steps, plan.steps));
   record.outcome = Outcome::kOk;
   record.phase = Phase::kDone;
 }

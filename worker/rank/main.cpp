@@ -9,11 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include "bench_kernels/step/check.h"
+#include "runtime/rank_process.h"
 #include "schema/codec.h"
 #include "schema/rank_launch.h"
 #include "worker/rank/dry_run.h"
 #include "worker/rank/facts.h"
-#include "runtime/rank_process.h"
 #include "worker/rank/run_rank.h"
 #include "worker/rank/zygote.h"
 

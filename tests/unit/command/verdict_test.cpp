@@ -1,0 +1,93 @@
+#include "worker/command/verdict.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace sweep::command {
+namespace {
+
+// One step for warm-up, two timed ones.
+Attempt attempt() {
+  Attempt out;
+  out.measure = {1, 2, 1};
+  return out;
+}
+
+std::string steps(int last) {
+  std::string out = "{\"kind\":\"hello\"}\n";
+  for (int i = 1; i <= last; ++i) out += "{\"kind\":\"step\",\"step\":" + std::to_string(i) + ",\"ms\":4}\n";
+  return out;
+}
+
+ProgramEnd with_code(int code) {
+  ProgramEnd out;
+  out.end.exit_code = code;
+  return out;
+}
+
+RankRecord concluded(const std::string& said, const ProgramEnd& end) {
+  TrainerReport report;
+  report.feed(said);
+  RankRecord record;
+  conclude(record, attempt(), report, end);
+  return record;
+}
+
+TEST(CommandVerdict, StepsBeyondThePlanAreNoSamples) {
+  const auto record = concluded(steps(9), with_code(0));
+  EXPECT_EQ(record.outcome, Outcome::kOk);
+  ASSERT_EQ(record.samples.size(), 3u);
+  EXPECT_TRUE(record.samples[0].warmup);
+  EXPECT_FALSE(record.samples[1].warmup);
+  EXPECT_EQ(record.samples[2].step_ns, 4'000'000);
+}
+
+TEST(CommandVerdict, ATrainerThatReportsNothingIsJudgedByItsExit) {
+  EXPECT_EQ(concluded("", with_code(0)).outcome, Outcome::kOk);
+  EXPECT_TRUE(concluded("", with_code(0)).samples.empty());
+  EXPECT_EQ(concluded("", with_code(3)).outcome, Outcome::kCrash);
+}
+
+TEST(CommandVerdict, TooFewStepsAreNoMeasurement) {
+  EXPECT_EQ(concluded(steps(1), with_code(0)).outcome, Outcome::kCrash);
+  EXPECT_EQ(concluded(steps(2), with_code(0)).outcome, Outcome::kOk);
+}
+
+TEST(CommandVerdict, TheTrainersOwnErrorCountsMoreThanItsExitCode) {
+  const std::string oom = steps(2) + R"({"kind":"error","outcome":"oom","oom":"host"})" + "\n";
+  for (const int code : {0, 1}) {
+    const auto record = concluded(oom, with_code(code));
+    EXPECT_EQ(record.outcome, Outcome::kOom);
+    EXPECT_EQ(record.oom_kind, OomKind::kHost);
+  }
+}
+
+TEST(CommandVerdict, AnErrorAfterWeStoppedItIsOurOwnDoing) {
+  ProgramEnd end;
+  end.end.signal = 9;
+  end.stopped = true;
+  EXPECT_EQ(concluded(steps(9) + "{\"kind\":\"error\",\"outcome\":\"crash\"}\n", end).outcome, Outcome::kOk);
+}
+
+TEST(CommandVerdict, OfANodesCommandTheRankThatKnowsNothingIsNotTheCause) {
+  ProgramEnd end = with_code(1);
+  end.own = false;
+  EXPECT_TRUE(concluded(steps(1), end).consequential);
+  EXPECT_FALSE(concluded(steps(1), with_code(1)).consequential);
+}
+
+TEST(CommandVerdict, PhasesFollowTheSteps) {
+  const auto phase = [](const std::string& said) {
+    TrainerReport report;
+    report.feed(said);
+    return phase_of(report, attempt().measure);
+  };
+  EXPECT_EQ(phase(""), Phase::kInit);
+  EXPECT_EQ(phase("{\"kind\":\"phase\",\"phase\":\"first_step\"}\n"), Phase::kFirstStep);
+  EXPECT_EQ(phase(steps(1)), Phase::kStep);
+  EXPECT_EQ(phase(steps(3) + "{\"kind\":\"end\"}\n"), Phase::kReport);
+}
+
+}  // namespace
+}  // namespace sweep::command
