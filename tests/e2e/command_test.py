@@ -167,6 +167,16 @@ class CommandTest(unittest.TestCase):
         self.assertEqual((end["cause"], [each["outcome"] for each in records.values()]), ("done", ["ok", "ok"]))
         it.finish()
 
+    def test_a_trainer_that_only_logs(self):
+        it = self.agents(slots=1)
+        number = self.post(it, ["bash", "-c", "for i in 1 2 3 4; do echo step $i took $i.5 s; done"], ranks=1,
+                           log_patterns={"step": "step ([0-9]+)", "step_s": "took ([0-9.]+)"})
+        self.assertEqual(it.end_of(number)["cause"], "done")
+        record = next(line["body"] for line in it.lines("rank_record") if line["body"]["attempt"] == number)
+        self.assertEqual((record["outcome"], record["samples"]["step_ns"], json.loads(record["effective"])["report"]),
+                         ("ok", [1.5e9, 2.5e9, 3.5e9, 4.5e9], "from_log"))
+        it.finish()
+
     def test_two_nodes(self):
         it = self.agents(nodes=2, slots=1)
         end, records, _ = self.run_trainer(it, ranks=2, nodes=2)

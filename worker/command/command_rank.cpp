@@ -95,6 +95,7 @@ class CommandRank {
   bool has_all_steps() const {
     return report_.last_step() > attempt_.measure.warmup_steps + attempt_.measure.steps;
   }
+  bool read_log();
   void describe();
 
   const RankLaunch& launch_;
@@ -205,10 +206,25 @@ bool CommandRank::log_has_grown() {
   return log.st_size != std::exchange(log_size_, static_cast<i64>(log.st_size));
 }
 
+// The log is read once, at the end: of a rank that reported no step itself.
+bool CommandRank::read_log() {
+  if (attempt_.command->log_patterns.empty() || report_.last_step() > 0) return false;
+  const auto patterns = LogPatterns::compile(attempt_.command->log_patterns);
+  const auto log = files::read_from(spool::rank_log(launch_.attempt_dir, launch_.rank), 0,
+                                    static_cast<std::size_t>(attempt_.log_limit_bytes));
+  if (!patterns || !log) return false;
+  const auto found = patterns->read(*log);
+  add_from_log(record_, attempt_, found);
+  return !found.steps.empty();
+}
+
 void CommandRank::describe() {
+  const bool from_log = read_log();
   nlohmann::json effective{{"backend", nullptr},
                            {"command", attempt_.command->argv.front()},
-                           {"report", report_.has_begun() ? "lines" : "none"}};
+                           {"report", from_log              ? "from_log"
+                                      : report_.has_begun() ? "lines"
+                                                            : "none"}};
   if (report_.damaged() > 0) effective["damaged_lines"] = report_.damaged();
   record_.effective = dump(effective);
 }

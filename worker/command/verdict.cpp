@@ -12,9 +12,9 @@ i64 nanoseconds(const std::optional<double>& ms) {
 }
 
 // A step whose length the trainer does not know is no sample.
-std::vector<StepSample> samples_of(const TrainerReport& report, const MeasurePlan& plan) {
+std::vector<StepSample> samples_of(const std::vector<TrainerStep>& steps, const MeasurePlan& plan) {
   std::vector<StepSample> out;
-  for (const TrainerStep& step : report.steps()) {
+  for (const TrainerStep& step : steps) {
     if (!step.ms || step.number > plan.warmup_steps + plan.steps) continue;
     StepSample sample;
     sample.step = step.number - 1;
@@ -60,7 +60,7 @@ void conclude(RankRecord& record, const Attempt& attempt, const TrainerReport& r
   const MeasurePlan& plan = attempt.measure;
   record.phase = phase_of(report, plan);
   record.step = std::max<i64>(report.last_step() - 1, 0);
-  record.samples = samples_of(report, plan);
+  record.samples = samples_of(report.steps(), plan);
   record.peak_allocated_bytes = report.memory().peak_allocated_bytes;
   record.peak_reserved_bytes = report.memory().peak_reserved_bytes;
   record.alloc_retries = report.memory().alloc_retries;
@@ -90,6 +90,11 @@ void conclude(RankRecord& record, const Attempt& attempt, const TrainerReport& r
                    report.last_step(), plan.warmup_steps, plan.steps));
   record.outcome = Outcome::kOk;
   record.phase = Phase::kDone;
+}
+
+void add_from_log(RankRecord& record, const Attempt& attempt, const LogPatterns::Found& found) {
+  record.samples = samples_of(found.steps, attempt.measure);
+  if (!record.peak_reserved_bytes) record.peak_reserved_bytes = found.peak_reserved_bytes;
 }
 
 }  // namespace sweep::command

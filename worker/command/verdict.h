@@ -1,6 +1,7 @@
 // From a trainer's report and its process's end to the rank's record. Pure.
 #pragma once
 #include "schema/attempt.h"
+#include "worker/command/log_patterns.h"
 #include "worker/command/trainer_process.h"
 #include "worker/command/trainer_report.h"
 
@@ -19,6 +20,8 @@ struct ProgramEnd {
 
 // Outcome, message, phase, samples and memory of the record. Where each number comes from: docs/trainers.md.
 void conclude(RankRecord&, const Attempt&, const TrainerReport&, const ProgramEnd&);
+// Of a trainer that reported no step: the steps and the memory that its log's patterns found.
+void add_from_log(RankRecord&, const Attempt&, const LogPatterns::Found&);
 // The phase a trainer is in, by what it reported.
 Phase phase_of(const TrainerReport&, const MeasurePlan&);
 
