@@ -1,0 +1,21 @@
+"""A tiny language model trained by DeepSpeed: deepspeed_train.py CONFIG STEPS"""
+import sys
+
+import deepspeed
+import sweep_trial
+import torch
+
+torch.set_num_threads(1)
+deepspeed.init_distributed("gloo")
+model = torch.nn.Sequential(torch.nn.Embedding(128, 64), torch.nn.Linear(64, 64), torch.nn.Linear(64, 128))
+engine, *_ = deepspeed.initialize(model=model, config=sys.argv[1], model_parameters=model.parameters())
+watch = sweep_trial.watch(engine, None)
+for _ in range(int(sys.argv[2]) * engine.gradient_accumulation_steps()):
+    ids = torch.randint(0, 128, (engine.train_micro_batch_size_per_gpu(), 32))
+    engine.backward(torch.nn.functional.cross_entropy(engine(ids).float().flatten(0, 1), ids.flatten()))
+    last = engine.is_gradient_accumulation_boundary()
+    if last and watch:
+        watch.optimizer_begins()
+    engine.step()
+    if last and watch:
+        watch.step_ends()
