@@ -12,7 +12,7 @@
 namespace sweep::templates {
 
 // What stands between braces, in order; a name that comes twice is listed twice. Error: a brace without its partner,
-// or a name that is no word of letters, digits and underscores.
+// or a name with anything but letters, digits and underscores.
 Expected<std::vector<std::string>> names_in(std::string_view text);
 
 // The value of a name; none: the name stays as it is, for a later call.

@@ -7,6 +7,8 @@ described in docs/trainers.md. Outside of a sweep (SWEEP_RESULTS_FILE is not set
     python -m sweep_trial train.py --lr 1e-4     # no line at all: step times and memory of any PyTorch script
     sweep_trial.step(tokens=8192, loss=2.3)      # no PyTorch: say after each optimizer step that it is done
 """
+from __future__ import annotations
+
 import atexit
 import collections
 import contextlib
@@ -25,7 +27,7 @@ LONGEST_MESSAGE = 2000
 
 
 def rank():
-    """The rank of this process, as torchrun, accelerate, deepspeed and sweep set it; 0 where nobody did."""
+    """The rank of this process, as torchrun, accelerate, deepspeed and sweep set it; 0 where none did."""
     return int(os.environ.get("RANK") or 0)
 
 
@@ -116,7 +118,7 @@ def describe(error):
     return out
 
 
-_cuda_settled = {}  # allocator counters when warm-up was over
+_cuda_settled: dict = {}  # allocator counters when warm-up was over
 
 
 def _cuda():
@@ -262,7 +264,7 @@ class Watch:
 
 
 class Step(typing.NamedTuple):
-    """One step's marks. begun is None where nobody knows when the step began: the first one of an unknown script."""
+    """One step's marks. begun is None where the step's beginning is unknown: the first one of an unknown script."""
     number: int
     marks: Marks
     begun: object
@@ -286,7 +288,7 @@ class Step(typing.NamedTuple):
         if done and self.optimizer_begun is not None:
             after = [start for start, _ in done[1:]] + [self.optimizer_begun]
             out["forward_ms"] = sum(between(start, stop) for start, stop in done)
-            out["backward_ms"] = sum(between(stop, following) for (_, stop), following in zip(done, after, strict=True))
+            out["backward_ms"] = sum(between(stop, following) for (_, stop), following in zip(done, after))
         return out
 
 

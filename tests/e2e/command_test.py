@@ -1,6 +1,6 @@
-"""Trials whose step is another program: started, watched, ended and recorded by a real agent."""
+#!/usr/bin/env python3
+"""command_test.py BIN_DIR: trials whose step is another program: started, watched, ended and recorded by a real agent."""
 import json
-import os
 import pathlib
 import signal
 import sys
@@ -12,7 +12,7 @@ sys.path.insert(0, str(HERE.parent / "cluster"))
 import agents  # noqa: E402
 from daemons import wait_for  # noqa: E402
 
-BIN = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else "build/release/bin").resolve()
+BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 MODULE = HERE.parents[1] / "python"
 
 # A trainer without PyTorch: STEPS steps of MS milliseconds, then what the mode says.
@@ -76,7 +76,7 @@ class CommandTest(unittest.TestCase):
         self.assertEqual((end["cause"], sorted(records)), ("done", [0, 1]))
         for record in records.values():
             self.assertEqual(record["outcome"], "ok", record)
-            self.assertEqual(record["samples"]["step"], [1, 2, 3])  # nobody knows when the first one began
+            self.assertEqual(record["samples"]["step"], [1, 2, 3])  # the first one's beginning is unknown
             self.assertEqual(record["samples"]["tokens"], [100] * 3)
             self.assertTrue(all(ns >= 20e6 for ns in record["samples"]["step_ns"]), record)
             self.assertEqual(record["samples"]["loss"], [9.0, 8.0, 7.0])
@@ -215,5 +215,4 @@ class CommandTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    os.environ["PYTHONPATH"] = str(HERE)
     unittest.main(verbosity=2)

@@ -4,10 +4,10 @@
 #include <functional>
 
 #include "bench_kernels/step/train_step.h"
+#include "runtime/progress_writer.h"
 #include "schema/attempt.h"
 #include "schema/records.h"
 #include "worker/rank/device.h"
-#include "runtime/progress_writer.h"
 
 namespace sweep::rank {
 

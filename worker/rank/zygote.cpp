@@ -16,9 +16,9 @@
 
 #include "runtime/attempt_token.h"
 #include "runtime/rank_place.h"
+#include "runtime/rank_process.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
-#include "runtime/rank_process.h"
 #include "worker/rank/run_rank.h"
 
 namespace sweep::rank {

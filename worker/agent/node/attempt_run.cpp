@@ -59,8 +59,8 @@ void AttemptRun::start() {
     stage_ = Stage::kSweeping;
     return set_deadline(kSweepLimit);
   }
-  const bool by_zygote =
-      context_.options.zygote && !attempt_.command && attempt_.start != "exec" && !zygote_failed_ && context_.zygote.usable();
+  const bool by_zygote = context_.options.zygote && !attempt_.command && attempt_.start != "exec" &&
+                         !zygote_failed_ && context_.zygote.usable();
   for (std::size_t i = 0; i < ranks_.size() && stage_ == Stage::kStarting; ++i)
     launch(static_cast<i64>(i), by_zygote);
 }
