@@ -123,7 +123,7 @@ _cuda_settled: dict = {}  # allocator counters when warm-up was over
 
 def _cuda():
     torch = sys.modules.get("torch")
-    return torch.cuda if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized() else None
+    return torch.cuda if torch is not None and torch.cuda.is_initialized() else None
 
 
 def cuda_memory():
