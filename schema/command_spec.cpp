@@ -67,6 +67,7 @@ Expected<void> read_member(CommandSpec& out, const std::string& key, const json&
   if (key == "env") return texts(out.environment);
   if (key == "files") return texts(out.files);
   if (key == "log_patterns") return texts(out.log_patterns);
+  if (key == "axes") return texts(out.axes);
   if (key == "per_node") return flag(out.per_node);
   if (key == "stop_after_steps") return flag(out.stop_after_steps);
   if (key == "folder") {
@@ -111,6 +112,7 @@ json to_json(const CommandSpec& spec) {
   add("per_node", spec.per_node, spec.per_node);
   add("stop_after_steps", spec.stop_after_steps, spec.stop_after_steps);
   add("log_patterns", spec.log_patterns, !spec.log_patterns.empty());
+  add("axes", spec.axes, !spec.axes.empty());
   return out;
 }
 

@@ -25,6 +25,8 @@ struct CommandSpec {
   bool stop_after_steps = false;
   // Metric -> regular expression whose first group is the number, for trainers that report nothing themselves.
   std::map<std::string, std::string> log_patterns;
+  // Values of the axes that the grid declares, whether or not a template names them: they are part of the trial's id.
+  std::map<std::string, std::string> axes;
   bool operator==(const CommandSpec&) const = default;
 };
 

@@ -62,11 +62,18 @@ Trial Walker::trial() const {
   }
   trial.model = words.at(model);
   trial.labels = labels();
+  if (spec_.workload) {
+    trial.workload = "command";
+    trial.program = spec_.workload->render(spec_.scope, point_);
+  }
   return trial;
 }
 
 std::string Walker::labels() const {
   nlohmann::json out;
+  for (const Slot slot : spec_.own_axes)
+    out[spec_.scope.at(slot).name] =
+        as_json(point_.cells[slot], spec_.scope.at(slot).type, spec_.scope.words);
   for (const Derived& derived : spec_.derived) {
     const Symbol& symbol = spec_.scope.at(derived.slot);
     if (symbol.origin != Origin::kLabel) continue;

@@ -21,7 +21,9 @@ Status Reader::run(const ReadOptions& options) {
   SWEEP_TRY(check_keys(document_, root_, kTopKeys, "of a grid file"));
   SWEEP_TRY(header());
   defaults();
+  SWEEP_TRY(workload());
   SWEEP_TRY(add_labels());
+  SWEEP_TRY(own_presets());
   SWEEP_TRY(model());
   SWEEP_TRY(base());
   SWEEP_TRY(axes());
@@ -35,6 +37,7 @@ Status Reader::run(const ReadOptions& options) {
   SWEEP_TRY(exclude());
   SWEEP_TRY(order_included());
   SWEEP_TRY(read_measure(document_, grid_));
+  if (spec_.workload) SWEEP_TRY(spec_.workload->bind(document_, spec_.scope, grid_.measure));
   SWEEP_TRY(read_limits(document_, grid_));
   return read_launch(document_, grid_);
 }
@@ -73,6 +76,30 @@ void Reader::defaults() {
   });
 }
 
+Status Reader::workload() {
+  const Entry* entry = section("workload");
+  if (entry == nullptr) return {};
+  auto workload = read_workload(document_, *entry, grid_.path.parent_path());
+  if (!workload) return tl::unexpected(workload.error());
+  for (const OwnAxis& axis : workload->axes) {
+    if (spec_.scope.find(axis.name))
+      return refuse(axis.place,
+                    fmt::format("'{}' is a name of sweep's own; call the axis differently", axis.name));
+    spec_.own_axes.push_back(spec_.scope.add_own_axis(axis.name, axis.type));
+  }
+  spec_.workload = std::move(*workload);
+  return {};
+}
+
+Status Reader::own_presets() {
+  for (std::size_t i = 0; i < spec_.own_axes.size(); ++i) {
+    const auto one = values_.one(*spec_.workload->axes[i].preset, spec_.own_axes[i]);
+    if (!one) return tl::unexpected(one.error());
+    set_start(*one);
+  }
+  return {};
+}
+
 Status Reader::grow() {
   spec_.start.cells.resize(spec_.scope.size(), Cell{0});
   spec_.start.held.resize(spec_.scope.size(), Presence::kValue);
@@ -105,8 +132,10 @@ void Reader::set_start(const Dimension& one) {
 
 Status Reader::model() {
   const Entry* entry = section("model");
-  if (entry == nullptr) return {};
   const Slot slot = spec_.scope.slot("model");
+  // A command may know its model alone.
+  if (spec_.workload) spec_.start.cells[slot].i = spec_.scope.words.id("command");
+  if (entry == nullptr) return {};
   const auto one = values_.one(*entry->value, slot);
   if (!one) return tl::unexpected(one.error());
   SWEEP_TRY(claim(slot, *entry, "model"));

@@ -22,7 +22,7 @@ Status Reader::included() {
     point.place = item->place;
     point.given = base_given();
     for (const Entry& axis : item->entries) SWEEP_TRY(include_axis(axis, point));
-    if (!point.given[spec_.scope.slot("model")])
+    if (!spec_.workload && !point.given[spec_.scope.slot("model")])
       return refuse(item->place, "this point has no model; add 'model: NAME' to it or to the file");
     spec_.include.push_back(std::move(point));
   }
@@ -119,7 +119,8 @@ Status Reader::order_included() {
     if (!program) return refuse_cycle(program.error());
     point.program = std::move(*program);
   }
-  if ((!spec_.dimensions.empty() || spec_.base_only) && !spec_.given[spec_.scope.slot("model")]) {
+  if (!spec_.workload && (!spec_.dimensions.empty() || spec_.base_only) &&
+      !spec_.given[spec_.scope.slot("model")]) {
     return refuse({}, "'model' is missing; name one, as in 'model: llama3-8b', or list several under grid");
   }
   return {};

@@ -16,6 +16,7 @@ struct Range {
 };
 
 Range range_of(const Symbol& symbol) {
+  if (symbol.origin == Origin::kOwn) return {-(i64{1} << 50), i64{1} << 50};
   const AxisDomain* domain = axis_domain(symbol.name);
   return domain == nullptr ? Range{0, i64{1} << 50} : Range{domain->min, domain->max};
 }
@@ -41,7 +42,11 @@ void join(Dimension& into, const Dimension& other) {
 
 Expected<Slot> ValueReader::axis(const Entry& entry, std::string_view section) const {
   const auto slot = spec_.scope.find(entry.key);
-  if (slot && *slot <= spec_.scope.axis_count()) return *slot;
+  if (entry.key == "workload" || entry.key == "program") {
+    return tl::unexpected(
+        document_.error(entry.place, fmt::format("'{}' is set by the grid's section 'workload'", entry.key)));
+  }
+  if (slot && spec_.scope.is_axis(*slot)) return *slot;
   if (slot && spec_.scope.at(*slot).origin == Origin::kDimension) {
     return tl::unexpected(document_.error(
         entry.place,

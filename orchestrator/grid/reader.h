@@ -41,6 +41,9 @@ class Reader {
     if (!value) spec_.start.held[slot] = Presence::kAbsent;
   }
 
+  // The command that trials run instead of the step, and the axes that it brings.
+  Status workload();
+  Status own_presets();
   // Names that `derive` sets, before anything refers to them.
   Status add_labels();
   Status grow();

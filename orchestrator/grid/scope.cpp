@@ -81,9 +81,17 @@ Slot Scope::add_label(std::string name) {
   return slot;
 }
 
+Slot Scope::add_own_axis(std::string name, Type type) {
+  const Slot slot = add_label(std::move(name));
+  symbols_[slot].type = type;
+  symbols_[slot].origin = Origin::kOwn;
+  return slot;
+}
+
 std::vector<std::string> Scope::axis_names() const {
   std::vector<std::string> out;
-  for (std::size_t i = 0; i <= axis_count_; ++i) out.push_back(symbols_[i].name);
+  for (std::size_t i = 0; i < symbols_.size(); ++i)
+    if (is_axis(static_cast<Slot>(i))) out.push_back(symbols_[i].name);
   return out;
 }
 

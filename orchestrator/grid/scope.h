@@ -39,7 +39,8 @@ class Words {
   std::map<std::string, i64, std::less<>> ids_;
 };
 
-enum class Origin : std::uint8_t { kAxis, kModel, kDimension, kWorld, kLabel };
+// kOwn: an axis that the grid declares (workload.axes).
+enum class Origin : std::uint8_t { kAxis, kModel, kDimension, kWorld, kLabel, kOwn };
 
 struct Symbol {
   std::string name;
@@ -57,6 +58,9 @@ class Scope {
   std::optional<Slot> find(std::string_view name) const;
   Slot slot(std::string_view name) const;  // REQUIRES: find(name)
   Slot add_label(std::string name);
+  Slot add_own_axis(std::string name, Type type);
+  // A name of base, grid, zip, include and exclude.
+  bool is_axis(Slot slot) const { return slot <= axis_count_ || symbols_[slot].origin == Origin::kOwn; }
   void set_type(Slot slot, Type type) { symbols_[slot].type = type; }
   void set_values(Slot slot, std::vector<std::string> values) { symbols_[slot].values = std::move(values); }
   std::size_t size() const { return symbols_.size(); }

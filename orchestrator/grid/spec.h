@@ -10,6 +10,7 @@
 #include "orchestrator/grid/expression.h"
 #include "orchestrator/grid/grid.h"
 #include "orchestrator/grid/scope.h"
+#include "orchestrator/grid/workload.h"
 
 namespace sweep::grid {
 
@@ -94,6 +95,8 @@ class GridSpec {
   std::vector<Clause> where;
   std::vector<Exclusion> exclude;
   std::vector<Included> include;
+  std::optional<Workload> workload;
+  std::vector<Slot> own_axes;  // those that the workload declares
   bool base_only = false;  // neither grid, zip nor include: the base itself is the one point
   Place grid_place;
   std::uint64_t points = 0;

@@ -192,6 +192,12 @@ class WorkloadReader {
   Workload out_;
 };
 
+// A value as a program reads it: words without quotes, numbers with all their digits.
+std::string plain_text(Cell cell, Type type, const Words& words) {
+  if (type == Type::kText) return words.at(cell.i);
+  return type == Type::kReal ? fmt::format("{}", cell.r) : value_text(cell, type, words);
+}
+
 bool is_rank_name(std::string_view name) {
   return std::ranges::find(kRankNames, name) != kRankNames.end();
 }
@@ -246,7 +252,7 @@ std::string Workload::render(const Scope& scope, const Point& point) const {
     if (!source->second.slot) return source->second.text;
     const Slot slot = *source->second.slot;
     std::string value = point.held[slot] == Presence::kValue
-                            ? value_text(point.cells[slot], scope.at(slot).type, scope.words)
+                            ? plain_text(point.cells[slot], scope.at(slot).type, scope.words)
                             : "";
     const auto spelt = spelling.find(name);
     if (spelt == spelling.end()) return value;
@@ -262,6 +268,10 @@ std::string Workload::render(const Scope& scope, const Point& point) const {
   }
   for (auto& [name, value] : out.environment) value = filled(value);
   for (auto& [path, text] : out.files) text = filled(text);
+  for (const OwnAxis& axis : axes) {
+    const Slot slot = scope.slot(axis.name);
+    out.axes[axis.name] = plain_text(point.cells[slot], scope.at(slot).type, scope.words);
+  }
   return dump(to_json(out));
 }
 

@@ -80,21 +80,37 @@ std::optional<double> tokens_per_s(const Trial& t, double step_ms) {
   return ratio(real(t.global_batch_size) * real(t.seq_len), step_ms / 1e3);
 }
 
+// Tokens of a command's step: what its ranks reported, of which those of a tensor-parallel or pipeline group are the
+// same ones. Without a report only a grid with a model says what the batch axes mean to the program.
+std::optional<double> command_tokens(const Trial& t, std::span<const RankRecord> records) {
+  double tokens = 0;
+  for (const RankRecord& r : records)
+    if (!r.samples.empty()) tokens += real(r.samples.back().tokens);
+  if (tokens > 0) return tokens / (real(t.tp) * real(t.pp));
+  if (t.spec.layers < 1) return std::nullopt;
+  return real(t.global_batch_size) * real(t.seq_len);
+}
+
 // What of the ranks' timed steps is neither computation nor the optimizer, over all but the optimizer.
 std::optional<double> bubble(const Trial& t, std::span<const RankRecord> records) {
   if (t.pp == 1) return std::nullopt;
   double waited = 0, all = 0;
   for (const RankRecord& r : records)
     for (const StepSample& s : r.samples) {
-      if (s.warmup) continue;
+      if (s.warmup || s.forward_ns <= 0) continue;
       waited += real(s.step_ns - s.forward_ns - s.backward_ns - s.optimizer_ns);
       all += real(s.step_ns - s.optimizer_ns);
     }
   return ratio(waited, all);
 }
 
-void rates(Metrics& m, const Trial& t, const Steps& steps) {
-  if (m.step_ms && t.world() >= 1) m.tokens_per_s = tokens_per_s(t, *m.step_ms);
+void rates(Metrics& m, const Trial& t, const Steps& steps, std::span<const RankRecord> records) {
+  if (m.step_ms && t.workload == "command") {
+    const auto tokens = command_tokens(t, records);
+    if (tokens) m.tokens_per_s = ratio(*tokens, *m.step_ms / 1e3);
+  } else if (m.step_ms && t.world() >= 1) {
+    m.tokens_per_s = tokens_per_s(t, *m.step_ms);
+  }
   follow_rate(m, t);
   if (m.tokens_per_s && m.peak_flops) m.mfu_fwd_bwd = mfu_fwd_bwd(t, steps, *m.peak_flops);
 }
@@ -237,7 +253,7 @@ Metrics derive(const Trial& t, std::span<const RankRecord> records, const Attemp
   const Steps steps = timed_steps(records, ranks.value_or(t.world()));
   times(m, steps);
   m.bubble = bubble(t, records);
-  rates(m, t, steps);
+  rates(m, t, steps, records);
   memory(m, records);
   losses(m, records);
   sent(m, records);

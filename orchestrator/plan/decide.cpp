@@ -36,6 +36,7 @@ void judge(PlanEntry& e, const MeasurePlan& measure, const Predictor& predictor)
   if (!e.admitted) return;
   const auto impossible = first_objection(e.trial);
   if (impossible && impossible->verdict != Outcome::kUnsupported) return reject(e, *impossible);
+  if (!has_model(e.trial)) return;  // a command that the plan knows nothing of
   e.predicted = predictor.predict(e.trial, measure);
   if (impossible) return reject(e, *impossible);
   if (const auto o = beyond_memory(e.trial)) return reject(e, *o);
@@ -61,6 +62,7 @@ std::optional<Objection> beyond_machine(const Trial& t, const Resources& r) {
   if (t.gpus_per_node > r.cpu_slots)
     return no(
         fmt::format("needs {} CPU ranks at once, this machine offers {}", t.gpus_per_node, r.cpu_slots));
+  if (!has_model(t)) return {};
   const double all = estimate_memory(t).states() * static_cast<double>(t.gpus_per_node);
   if (r.host_memory_bytes > 0 && all > static_cast<double>(r.host_memory_bytes))
     return no(fmt::format("the model states of {} ranks need {}, this machine has {}", t.gpus_per_node,
@@ -98,12 +100,17 @@ Deadlines deadlines_for(const Prediction& p, const Trial& t, const MeasurePlan& 
   // floors.
   constexpr double kFloor = 120, kStepFloor = 30, kSlack = 20, kUnknownStep = 300;
   constexpr double kInitBytesPerSecond = 100e6;  // random weights made by one CPU thread
+  // A program of the user's own imports, downloads and compiles before its first step.
+  constexpr double kCommandFloor = 600, kCommandStepFloor = 120;
+  const bool command = t.workload == "command";
+  const double floor = command ? kCommandFloor : kFloor,
+               step_floor = command ? kCommandStepFloor : kStepFloor;
   Deadlines d;
-  d.startup_s = kFloor;
+  d.startup_s = floor;
   if (t.hardware == "cpu") d.startup_s += static_cast<double>(p.bytes.value_or(0)) / kInitBytesPerSecond;
   const double step = p.step_ms ? *p.step_ms / 1e3 : kUnknownStep / kSlack;
-  d.first_step_s = std::max(kFloor, kSlack * step);
-  d.step_s = std::max(kStepFloor, kSlack * step);
+  d.first_step_s = std::max(floor, kSlack * step);
+  d.step_s = std::max(step_floor, kSlack * step);
   const double steps =
       static_cast<double>(measure.warmup_steps + measure.steps) * static_cast<double>(measure.repeats);
   d.total_s = d.startup_s + d.first_step_s + d.step_s + steps * std::max(1.0, kSlack * step);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <type_traits>
 
 #include "bench_kernels/shape/catalogue.h"
@@ -32,7 +33,7 @@ Verdict range(const Trial& t) {
                    fmt::format("{} = {} is outside {} .. {}", axis.key, *number, domain->min, domain->max));
     }
   });
-  if (out) return out;
+  if (out || !has_model(t)) return out;
   if (const auto spec = shape::completed(t.spec); !spec)
     return pruned("range", "the model: " + spec.error().message);
   return {};
@@ -116,12 +117,24 @@ Verdict attention(const Trial& t) {
 
 }  // namespace
 
+bool has_model(const Trial& t) {
+  return t.workload != "command" || t.spec.layers > 0;
+}
+
 std::optional<Objection> first_objection(const Trial& t) {
   // Later rules divide and multiply what earlier ones have bounded.
-  for (const auto rule : {rank_algebra, range, hardware, global_batch, splits, experts, pipeline,
-                          recomputation, zero, positions, precision, attention})
-    if (auto objection = rule(t)) return objection;
-  return {};
+  constexpr std::array kOfAnyTrial{rank_algebra, range, hardware, global_batch};
+  constexpr std::array kOfAModel{splits, experts, pipeline, recomputation, zero, positions};
+  constexpr std::array kOfTheStep{precision, attention};
+  const auto first = [&](const auto& rules) -> Verdict {
+    for (const auto rule : rules)
+      if (auto objection = rule(t)) return objection;
+    return {};
+  };
+  Verdict out = first(kOfAnyTrial);
+  if (!out && has_model(t)) out = first(kOfAModel);
+  if (!out && t.workload != "command") out = first(kOfTheStep);
+  return out;
 }
 
 }  // namespace sweep::plan

@@ -17,7 +17,10 @@ struct Objection {
 
 // The first rule the trial breaks: range, hardware, rank_algebra, divisibility, pipeline, recompute, zero, positions,
 // precision.
+// Of a command only what any program must keep to; with a model the model's rules too.
 std::optional<Objection> first_objection(const Trial&);
+// False of a command whose grid names no model: nothing is known of its memory and time.
+bool has_model(const Trial&);
 
 // What the training step does not build yet: rule "unsupported". One table; a strategy that gets built
 // deletes its line.

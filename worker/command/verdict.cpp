@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace sweep::command {
@@ -65,6 +66,11 @@ void conclude(RankRecord& record, const Attempt& attempt, const TrainerReport& r
   record.peak_reserved_bytes = report.memory().peak_reserved_bytes;
   record.alloc_retries = report.memory().alloc_retries;
   record.ooms = report.memory().ooms;
+  // The allocator's retries since warm-up; a trainer that counts them step by step says so itself.
+  const bool counted =
+      std::ranges::any_of(report.steps(), [](const TrainerStep& s) { return s.alloc_retries.has_value(); });
+  if (!counted && !record.samples.empty())
+    record.samples.back().alloc_retries = record.alloc_retries.value_or(0);
   if (program.own && program.end.peak_rss_bytes > 0) record.host_peak_rss_bytes = program.end.peak_rss_bytes;
   if (report.error() && !program.stopped) {
     const TrainerError& error = *report.error();

@@ -17,6 +17,7 @@ CommandSpec every_member() {
   spec.folder = "/home/me/code";
   spec.per_node = spec.stop_after_steps = true;
   spec.log_patterns = {{"step_ms", "time ([0-9.]+)"}};
+  spec.axes = {{"lr", "0.1"}};
   return spec;
 }
 
