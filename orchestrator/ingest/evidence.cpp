@@ -22,7 +22,8 @@ constexpr std::size_t kMessageBytes = 2000;
 constexpr std::size_t kLongestPart = 40;
 constexpr std::size_t kNameBytes = 200;
 constexpr std::size_t kHangBytes = 1u << 20;
-constexpr double kLeastRise = 0.01;  // nats: what rounding does to a loss of any size
+// In nats: rounding moves a loss of any size by so much.
+constexpr double kLeastRise = 0.01;
 
 std::string bounded(const std::string& text, std::size_t bytes) {
   return text.size() <= bytes ? text : text.substr(0, bytes) + "...";
@@ -42,7 +43,8 @@ struct StepLoss {
   i64 ranks = 0;
   double mean() const { return sum / static_cast<double>(ranks); }
 };
-using Losses = std::map<i64, std::map<i64, StepLoss>>;  // repeat, step
+// By repeat and step.
+using Losses = std::map<i64, std::map<i64, StepLoss>>;
 
 std::optional<Cause> gather(const AttemptReports& t, i64 world, Losses& losses) {
   for (const auto& [rank, record] : t.records) {
@@ -97,35 +99,36 @@ std::string describe_gpu_error(const GpuError& error) {
 
 std::string sentence(const Cause& cause) {
   const std::string phase = cause.phase ? fmt::format(" (in phase {})", to_string(*cause.phase)) : "";
-  const bool agents_words = cause.outcome == Outcome::kHang || cause.outcome == Outcome::kTimeout ||
-                            cause.outcome == Outcome::kNodeLost;
-  if (!cause.rank || agents_words) return cause.what + phase;  // the agent's words name the rank themselves
+  // The agent's reason names the rank itself.
+  const bool by_agent = cause.outcome == Outcome::kHang || cause.outcome == Outcome::kTimeout ||
+                        cause.outcome == Outcome::kNodeLost;
+  if (!cause.rank || by_agent) return cause.what + phase;
   return fmt::format("rank {} {}{}", *cause.rank, cause.what, phase);
 }
 
-AgentWord agent_word(const AttemptEnd& end) {
-  AgentWord word;
+AgentReason agent_reason(const AttemptEnd& end) {
+  AgentReason reason;
   const auto parsed = parse_json(end.evidence, kHangBytes);
-  if (!parsed || !parsed->is_object()) return word;
+  if (!parsed || !parsed->is_object()) return reason;
   const auto text = [](const json& object, const char* key) {
     const auto it = object.find(key);
     return it != object.end() && it->is_string() ? bounded(it->get<std::string>(), kMessageBytes)
                                                  : std::string();
   };
-  word.why = text(*parsed, "why");
+  reason.why = text(*parsed, "why");
   const auto stuck = parsed->find("rank");
-  if (stuck != parsed->end() && stuck->is_number_integer()) word.rank = stuck->get<i64>();
+  if (stuck != parsed->end() && stuck->is_number_integer()) reason.rank = stuck->get<i64>();
   const auto ranks = parsed->find("ranks");
-  if (ranks == parsed->end() || !ranks->is_array()) return word;
+  if (ranks == parsed->end() || !ranks->is_array()) return reason;
   const auto found = standstill(*ranks);
-  if (found && found->rank) word.rank = found->rank;
+  if (found && found->rank) reason.rank = found->rank;
   for (const auto& each : *ranks)
-    if (word.rank && each.is_object() && each.contains("rank") && each["rank"] == *word.rank)
-      word.phase = phase_from(text(each, "phase"));
-  if (!found) return word;
-  word.why = found->what + (word.why.empty() ? "" : ". " + word.why);
-  word.rank = found->rank;
-  return word;
+    if (reason.rank && each.is_object() && each.contains("rank") && each["rank"] == *reason.rank)
+      reason.phase = phase_from(text(each, "phase"));
+  if (!found) return reason;
+  reason.why = found->what + (reason.why.empty() ? "" : ". " + reason.why);
+  reason.rank = found->rank;
+  return reason;
 }
 
 std::optional<Cause> check_losses(const Attempt& attempt, const AttemptReports& t) {
@@ -136,12 +139,12 @@ std::optional<Cause> check_losses(const Attempt& attempt, const AttemptReports& 
                  {},
                  0,
                  Phase::kStep,
-                 "every rank says ok, but no step was recorded",
+                 "every rank reported ok, but no step was recorded",
                  {},
                  {},
                  false,
                  {}};
-  // Only of the first repeat: later ones go on from what it learnt, and a loss near zero varies by more than its size.
+  // Of the first repeat only: later ones continue from its weights, and a loss near zero varies by more than its size.
   const auto& steps = losses.begin()->second;
   const double tolerance = attempt.trial.precision == "fp32" ? 1e-3 : 1e-2;
   const double first = steps.begin()->second.mean(), last = steps.rbegin()->second.mean();
@@ -162,7 +165,8 @@ std::string evidence(const AttemptReports& t, const Result& result) {
     if (t.end->cause != EndCause::kRankFailed) {
       if (word && !word->is_null()) out["hang"] = std::move(*word);
     } else if (word && word->is_object() && word->contains("ranks") && result.outcome == Outcome::kCrash) {
-      out["ranks"] = std::move((*word)["ranks"]);  // where the others were when the first one failed
+      // Where the others were when the first one failed.
+      out["ranks"] = std::move((*word)["ranks"]);
     }
   }
   if (!result.rank) return dump(out);

@@ -12,11 +12,13 @@ struct Cause {
   std::optional<i64> rank;
   i64 unix_ns = 0;
   std::optional<Phase> phase;
-  std::string what;  // follows "rank N"
+  // Follows "rank N".
+  std::string what;
   std::optional<OomKind> oom_kind;
   std::optional<i64> asked_bytes;
   bool consequential = false;
-  std::string part;  // of an oom
+  // Of the step, where memory ran out.
+  std::string part;
 };
 
 std::string describe_record(const RankRecord&);
@@ -24,13 +26,13 @@ std::string describe_exit(const RankExit&);
 std::string sentence(const Cause&);
 
 // What an agent's evidence names: why it ended the attempt, the rank, and that rank's phase. Where ranks' flight
-// recorders tell who waits for whom, that comes first. Each may be missing.
-struct AgentWord {
+// recorders show who waits for whom, that comes first. Each may be missing.
+struct AgentReason {
   std::string why;
   std::optional<i64> rank;
   std::optional<Phase> phase;
 };
-AgentWord agent_word(const AttemptEnd&);
+AgentReason agent_reason(const AttemptEnd&);
 
 // "GPU GPU-5a.. of n1 (rank 3) reported Xid 79: the GPU has fallen off the bus". All texts bounded.
 std::string describe_gpu_error(const GpuError&);
@@ -40,8 +42,8 @@ std::string describe_gpu_error(const GpuError&);
 // 0.4 %).
 std::optional<Cause> check_losses(const Attempt&, const AttemptReports&);
 
-// JSON object: cause, cause_rank, phase, testimonies (how many of what), log_tail of the cause, dirt, and where each
-// rank was: in hang, or of a crash in ranks.
+// JSON object, stored with the result: cause, cause_rank, phase, testimonies (numbers of records and exits), log_tail of the
+// cause, dirt (what was left behind), and where each rank was: in hang, or for a crash in ranks.
 std::string evidence(const AttemptReports&, const Result&);
 
 }  // namespace sweep::ingest

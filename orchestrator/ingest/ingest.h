@@ -1,5 +1,4 @@
-// Spool bytes -> records -> verdict. Pure of SQLite. Records may come twice or out of order; the verdict is
-// the same.
+// Spool bytes -> records -> outcome. It knows no SQLite. Records may come twice or out of order; the outcome is the same.
 #pragma once
 #include <map>
 #include <optional>
@@ -15,7 +14,7 @@
 
 namespace sweep::ingest {
 
-// All that was testified about one attempt. Keyed by rank: a second copy of a record replaces the first.
+// All that was reported of one attempt, by rank: a second copy of a record replaces the first.
 struct AttemptReports {
   std::map<i64, RankRecord> records;
   std::map<i64, RankExit> exits;
@@ -46,10 +45,8 @@ struct Batch {
 // Untrusted bytes: bad lines become damage, never an exception.
 Batch read(std::string_view outbox_bytes);
 
-// The verdict once `end` is there. Outcome order of precedence: cancelled / hang / timeout by the agent's
-// cause; else the earliest non-consequential failure among ranks (its own record first, then its exit: OOM
-// kill, signal, exit code); ok needs an ok record from every rank and a finite loss that does not rise when
-// the same batch repeats (else invalid).
+// The result of an attempt whose `end` is there; judge.cpp lists the rules. ok needs an ok record of every rank, and a finite
+// loss that does not rise while the same batch repeats.
 Result judge(const Attempt&, const AttemptReports&);
 
 }  // namespace sweep::ingest

@@ -1,18 +1,20 @@
-// Testimony -> verdict, from typed records only. What each rule is for:
-//   node_lost                        what the other nodes' ranks said of it follows from that: node_lost
-//   cancelled, agent_stopping        the ranks were ended on purpose: cancelled, whatever they said while
-//   no_time                          it was never started, for want of time: cancelled
-//   dying oom, unsupported, invalid        a rank that says so itself outranks the agent's hang or timeout:
-//   its peers hang because
-//                                    it is gone
-//   hang, timeout                    the agent's word
-//   a failure that is not a consequence of a peer's end: the earliest is the cause. Its own record speaks
-//   first, else how
-//                                    its process ended. Ends by the agent's hand are never a cause.
-//   start_failed without such a one  crash in phase start: a program that cannot be started is tried once
-//   more, as a crash only consequential failures      the earliest of them, as crash a rank without any
-//   testimony     crash a loss that is not finite, or rises by more than the tolerance, or no step at all:
-//   invalid
+// clang-format off
+// What ranks and agent reported of an attempt -> its outcome, from typed records only. The first rule that applies decides:
+//
+//  1. The agent lost a node: node_lost. What ranks of other nodes report follows from that.
+//  2. The agent ended the attempt on purpose (cancelled, agent_stopping), or had no time to start it (no_time): cancelled,
+//     whatever the ranks reported meanwhile.
+//  3. The agent saw a hang or a timeout: that, unless a rank reported oom, unsupported or invalid. Its peers then hang only
+//     because it is gone.
+//  4. The earliest failure that does not follow from the end of another rank. The rank's own record counts, else how its
+//     process ended. A process that the agent ended is never the cause.
+//  5. The ranks could not be started: crash, in phase start, so that it is tried again as a crash is.
+//  6. The earliest failure that follows from the end of another rank: crash.
+//  7. A rank reported nothing: crash.
+//  8. No step was recorded, or a loss is not finite or rises by more than the tolerance: invalid.
+//
+// A crash, hang or timeout on a GPU whose hardware failed is a lost node.
+// clang-format on
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +30,7 @@
 namespace sweep::ingest {
 namespace {
 
-// Stamps of unset or broken clocks sort last.
+// Stamps of clocks that are unset or wrong sort last.
 i64 plausible(i64 unix_ns) {
   return unix_ns > 0 ? unix_ns : std::numeric_limits<i64>::max();
 }
@@ -53,8 +55,10 @@ std::optional<Cause> from_exit(const RankExit& e, const RankRecord* record) {
 }
 
 struct Causes {
-  std::optional<Cause> first;          // earliest that is no consequence
-  std::optional<Cause> consequential;  // earliest of the others
+  // The earliest that does not follow from the end of another rank.
+  std::optional<Cause> first;
+  // The earliest of the others.
+  std::optional<Cause> consequential;
 };
 
 void keep_earliest(std::optional<Cause>& kept, Cause next) {
@@ -71,12 +75,13 @@ Causes find_causes(const AttemptReports& t, i64 world) {
   for (const auto& [rank, exit] : t.exits) {
     if (rank < 0 || rank >= world) continue;
     const auto record = t.records.find(rank);
-    const bool told = record != t.records.end();
-    // A record of failure speaks for its process, unless it only blames a peer and the kernel ended it for
-    // memory.
-    if (told && record->second.outcome != Outcome::kOk && !(record->second.consequential && exit.oom_killed))
+    const bool reported = record != t.records.end();
+    // A record of failure counts more than the exit, unless the record only follows from the end of a peer and the
+    // kernel ended the process for memory.
+    if (reported && record->second.outcome != Outcome::kOk &&
+        !(record->second.consequential && exit.oom_killed))
       continue;
-    if (auto cause = from_exit(exit, told ? &record->second : nullptr))
+    if (auto cause = from_exit(exit, reported ? &record->second : nullptr))
       keep_earliest(causes.first, std::move(*cause));
   }
   return causes;
@@ -87,26 +92,26 @@ bool outranks_the_agent(const Cause& cause) {
          cause.outcome == Outcome::kInvalid;
 }
 
-std::optional<Cause> silent_rank(const Attempt& attempt, const AttemptReports& t) {
+std::optional<Cause> rank_without_record(const Attempt& attempt, const AttemptReports& t) {
   for (i64 index = 0; index < attempt.processes(); ++index) {
     const i64 rank = attempt.rank_of(index);
     if (t.records.contains(rank)) continue;
     Cause cause{Outcome::kCrash, rank, 0, {}, "", {}, {}, false, {}};
-    cause.what = t.exits.contains(rank) ? "was ended before it left a record" : "left no testimony at all";
+    cause.what = t.exits.contains(rank) ? "was ended before it left a record" : "reported nothing at all";
     return cause;
   }
   return std::nullopt;
 }
 
-// The agent's verdict in its own words, where it gave some.
+// What the agent concluded, with its own reason where it stated one.
 Cause by_agent(Outcome outcome, const AttemptEnd& end, const std::string& otherwise) {
-  const AgentWord word = agent_word(end);
-  Cause cause{outcome, word.rank, end.ended_unix_ns, word.phase, "", {}, {}, false, {}};
-  cause.what = word.why.empty() ? otherwise : word.why;
+  const AgentReason reason = agent_reason(end);
+  Cause cause{outcome, reason.rank, end.ended_unix_ns, reason.phase, "", {}, {}, false, {}};
+  cause.what = reason.why.empty() ? otherwise : reason.why;
   return cause;
 }
 
-// The first error of a GPU that decides: of its hardware, else of the rank that failed.
+// The error of a GPU that decides: the first of its hardware, else the first of the rank that failed.
 const GpuError* deciding_gpu_error(const AttemptEnd& end, std::optional<i64> rank) {
   const auto find = [&](auto&& decides) {
     const auto found = std::ranges::find_if(end.gpu_errors, decides);
@@ -116,7 +121,7 @@ const GpuError* deciding_gpu_error(const AttemptEnd& end, std::optional<i64> ran
   return find([&](const GpuError& e) { return rank && e.rank == rank; });
 }
 
-// A GPU that failed is the machine's fault, whatever the ranks made of it. What a program did to its GPU explains a crash.
+// A GPU that failed is the machine's fault, whatever the ranks reported. What a program did to its GPU explains a crash.
 void consider_gpu_errors(Cause& cause, const AttemptReports& t) {
   if (cause.outcome != Outcome::kCrash && cause.outcome != Outcome::kHang &&
       cause.outcome != Outcome::kTimeout)
@@ -159,9 +164,9 @@ std::optional<Cause> decide(const Attempt& attempt, const AttemptReports& t) {
     return cause;
   }
   if (causes.consequential) return causes.consequential;
-  if (auto silent = silent_rank(attempt, t)) return silent;
-  if (attempt.is_rehearsal())
-    return std::nullopt;  // phantom kernels compute nothing: its losses are no losses
+  if (auto cause = rank_without_record(attempt, t)) return cause;
+  // Phantom kernels compute nothing, so its losses are no losses.
+  if (attempt.is_rehearsal()) return std::nullopt;
   return check_losses(attempt, t);
 }
 
@@ -184,7 +189,7 @@ Result judge(const Attempt& attempt, const AttemptReports& t) {
   if (t.end)
     cause = decide(attempt, t);
   else
-    cause = Cause{Outcome::kNodeLost, {}, 0, {}, "the agent's closing word is missing", {}, {}, false, {}};
+    cause = Cause{Outcome::kNodeLost, {}, 0, {}, "the agent's last record is missing", {}, {}, false, {}};
   if (!cause) {
     result.outcome = Outcome::kOk;
     result.phase = Phase::kDone;

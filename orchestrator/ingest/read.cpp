@@ -1,5 +1,4 @@
-// Outbox bytes -> typed messages. Every line is judged by itself: one that cannot be read becomes a sentence
-// of damage.
+// Outbox bytes -> typed messages. Every line is read by itself: one that cannot be read becomes a sentence of damage.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -12,11 +11,13 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMostPids = 1u << 20;  // ranks one attempt may claim
-constexpr std::size_t kMostDamage = 100;     // sentences kept of one stretch; the rest is counted
+// Processes that one attempt may state.
+constexpr std::size_t kMostPids = 1u << 20;
+// Sentences kept of one call; the rest is counted.
+constexpr std::size_t kMostDamage = 100;
 constexpr std::size_t kLongestQuote = 80;
-constexpr std::size_t kPartBytes = 64u
-                                   << 10;  // parsed at once: the tree of a parsed line is ten times its bytes
+// Parsed at once: the tree of a parsed line takes ten times its bytes.
+constexpr std::size_t kPartBytes = 64u << 10;
 
 std::optional<i64> integer(const json& body, const char* key) {
   const auto it = body.find(key);

@@ -59,21 +59,25 @@ std::string named(const std::set<i64>& ranks) {
   return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(parts, ", "));
 }
 
-struct View {  // of a group, by one rank
+// How one rank sees a group.
+struct View {
   i64 begun = 0;
   std::string last;
 };
-struct Operation {  // that some ranks wait in
+// In which some ranks wait.
+struct Operation {
   std::string group, label, name;
   i64 number = 0;
-  std::optional<i64> messenger;  // a message: the rank that waits; each end counts its own
+  // Of a message: the rank that waits; each end counts its own.
+  std::optional<i64> messenger;
   bool operator<(const Operation& o) const {
     return std::tie(group, number, name, messenger) < std::tie(o.group, o.number, o.name, o.messenger);
   }
 };
 struct Waits {
   std::set<i64> waiting, missing;
-  std::string other_end;  // of a message that both ends have come to: "rank 2 in recv 24"
+  // Of a message that both ends have entered: "rank 2 in recv 24".
+  std::string other_end;
 };
 
 class Picture {
@@ -92,13 +96,13 @@ class Picture {
       operation.messenger ? find_other_end(operation, waits) : find_missing(operation, waits);
   }
 
-  std::optional<Standstill> told() const {
+  std::optional<Standstill> conclusion() const {
     const std::pair<const Operation, Waits>* worst = nullptr;
     std::pair<int, std::size_t> best;
     std::optional<i64> rank;
     for (const auto& each : all_) {
       const auto culprit = culprit_of(each.second);
-      const std::pair<int, std::size_t> weight(culprit ? weight_of(*culprit) : kAllHaveCome,
+      const std::pair<int, std::size_t> weight(culprit ? weight_of(*culprit) : kAllHaveEntered,
                                                each.second.waiting.size());
       if (worst == nullptr || weight > best) worst = &each, best = weight, rank = culprit;
     }
@@ -144,9 +148,9 @@ class Picture {
     }
   }
 
-  // A rank that says nothing explains more than one that works on. An operation that all have come to explains more
+  // A rank that did not answer explains more than one that works on. An operation that all have entered explains more
   // than a rank that waits itself.
-  static constexpr int kAllHaveCome = 2;
+  static constexpr int kAllHaveEntered = 2;
   int weight_of(i64 rank) const { return silent_.contains(rank) ? 4 : !waits_.contains(rank) ? 3 : 1; }
 
   std::optional<i64> culprit_of(const Waits& waits) const {
@@ -164,7 +168,7 @@ class Picture {
       return out + ", " + waits.other_end + "; both have entered it, and it does not end";
     if (!rank) return out + "; every rank of the group has entered it, and it does not end";
     if (const auto silent = silent_.find(*rank); silent != silent_.end()) {
-      out += fmt::format("; rank {} does not say where it is", *rank);
+      out += fmt::format("; rank {} does not report where it is", *rank);
       return silent->second.empty() ? out
                                     : out + fmt::format("; the last that it entered was {}", silent->second);
     }
@@ -178,18 +182,22 @@ class Picture {
     return out + fmt::format("; the last of rank {} was {} {}", *rank, view->second.last, view->second.begun);
   }
 
-  std::map<std::string, std::set<i64>> members_;      // by group
-  std::map<std::string, std::map<i64, View>> views_;  // by group and rank
-  std::map<i64, std::string> silent_;                 // asked, and did not answer
-  std::set<i64> waits_;                               // in any group
-  std::map<std::tuple<std::string, i64, i64>, std::pair<std::string, i64>> messages_;  // by group, rank, peer
+  // By group; by group and rank.
+  std::map<std::string, std::set<i64>> members_;
+  std::map<std::string, std::map<i64, View>> views_;
+  // Ranks that were asked and did not answer, with their last collective.
+  std::map<i64, std::string> silent_;
+  // Ranks that wait in any group.
+  std::set<i64> waits_;
+  // By group, rank and peer: operation and number.
+  std::map<std::tuple<std::string, i64, i64>, std::pair<std::string, i64>> messages_;
   std::map<Operation, Waits> all_;
 };
 
 }  // namespace
 
 std::optional<Standstill> standstill(const json& ranks) {
-  return ranks.is_array() ? Picture(ranks).told() : std::nullopt;
+  return ranks.is_array() ? Picture(ranks).conclusion() : std::nullopt;
 }
 
 }  // namespace sweep::ingest

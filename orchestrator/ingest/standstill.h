@@ -1,5 +1,5 @@
-// Standstill: who waits for whom in ranks that hang, from the flight recorders that the agent read (its evidence, "ranks").
-// Pure; what it is given is not trusted. Private to ingest/.
+// Standstill: which rank waits for which among ranks that hang, from the flight recorders that the agent read (its evidence,
+// "ranks"). Pure; its input is not trusted. Private to ingest/.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -10,11 +10,12 @@
 namespace sweep::ingest {
 
 struct Standstill {
-  std::optional<i64>
-      rank;  // the one that the others wait for; absent: all have come, and the operation does not end
-  std::string what;  // a sentence
+  // The one that the others wait for; absent: all have entered the operation, and it does not end.
+  std::optional<i64> rank;
+  // A sentence.
+  std::string what;
 };
-// Absent: no rank said that it waits in an operation.
+// Absent: no rank reported that it waits in an operation.
 std::optional<Standstill> standstill(const nlohmann::json& ranks);
 
 }  // namespace sweep::ingest

@@ -168,11 +168,11 @@ void LocalAllocation::conclude() {
   Ended out{request_.id, bye ? bye->reason : "", !bye, false};
   std::error_code ec;
   if (out.lost && !std::filesystem::exists(spool::outbox(request_.spool), ec))
-    out.reason = fmt::format("lost: {} was removed while its agent used it", request_.spool.string());
+    out.reason = fmt::format("{} was removed while its agent used it", request_.spool.string());
   else if (out.lost)
     out.reason = WIFSIGNALED(status_)
-                     ? fmt::format("lost: the agent was ended by signal {}", WTERMSIG(status_))
-                     : fmt::format("lost: the agent ended with exit code {} and no last message; see {}",
+                     ? fmt::format("the agent was ended by signal {}", WTERMSIG(status_))
+                     : fmt::format("the agent ended with exit code {} and no last message; see {}",
                                    WEXITSTATUS(status_), spool::agent_log(request_.spool).string());
   say(out);
   ended_ = true;

@@ -247,7 +247,7 @@ void SshAllocation::open_bridge() {
   events.gone = [this] {
     news();
     const auto bye = mail_.bye();
-    clean_up(bye ? bye->reason : "lost: the head agent ended without a last message", !bye);
+    clean_up(bye ? bye->reason : "the head agent ended without a last message", !bye);
   };
   events.failed = [this](const std::string& why) { give_up(why); };
   events.remark = [this](const std::string& text) { say(Notice{request_.id, text}); };
@@ -289,7 +289,7 @@ Expected<i64> SshAllocation::post(std::string_view kind, const nlohmann::json& b
 
 void SshAllocation::give_up(const std::string& why) {
   if (stopped()) return;
-  clean_up("lost: " + why, true);
+  clean_up(why, true);
 }
 
 void SshAllocation::give_up_on(std::size_t node, const std::string& why) {

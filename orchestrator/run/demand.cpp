@@ -76,10 +76,10 @@ void spread_over_idle(const store::Demand& group, std::vector<Capacity>& held, R
 double SlowdownEstimate::factor() const {
   constexpr double kSaysLittle = 120;  // node-seconds: programs start, the first trial warms up
   if (held_s < kSaysLittle) return 1;
-  return std::max(1.0, held_s / std::max(foretold_s, kLeast));
+  return std::max(1.0, held_s / std::max(predicted_s, kLeast));
 }
 
-double foretold_seconds(const PlanEntry& entry) {
+double predicted_node_seconds(const PlanEntry& entry) {
   return std::max(kLeast, entry.predicted.seconds.value_or(kUnpredicted)) *
          static_cast<double>(entry.trial.nodes);
 }

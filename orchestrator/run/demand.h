@@ -26,15 +26,15 @@ struct Bounds {
       1800;  // so much work is worth nodes of its own: half an hour where there is a queue
 };
 
-// How long trials really take against what the plan foretold of them, in node-seconds.
+// How long trials really take compared with what the plan predicted, in node-seconds.
 struct SlowdownEstimate {
-  double held_s = 0;      // nodes were there for the work
-  double foretold_s = 0;  // of what was done in that time or is under way
-  void add(const SlowdownEstimate& other) { held_s += other.held_s, foretold_s += other.foretold_s; }
+  double held_s = 0;       // nodes were there for the work
+  double predicted_s = 0;  // of what was done in that time or is under way
+  void add(const SlowdownEstimate& other) { held_s += other.held_s, predicted_s += other.predicted_s; }
   double factor() const;  // 1 or more; 1 until enough has been seen
 };
-// Node-seconds that the plan foretells of a trial.
-double foretold_seconds(const PlanEntry&);
+// Node-seconds that the plan predicts for a trial.
+double predicted_node_seconds(const PlanEntry&);
 
 // An allocation that is held or asked for, and what it can still take on.
 struct Capacity {

@@ -1,12 +1,10 @@
-// HeldAllocation: one allocation as the run loop sees it: what was asked for, what is under way in it, how long it
-// lasts. It knows neither store nor launcher.
+// HeldAllocation: one allocation as the run loop sees it: what was requested, what runs in it, how long it lasts.
+// It knows neither store nor launcher.
 #pragma once
-#include <algorithm>
-#include <cmath>
 #include <optional>
-#include <string>
 
 #include "orchestrator/launch/launcher.h"
+#include "orchestrator/run/allocation_state.h"
 #include "orchestrator/run/clock.h"
 #include "orchestrator/run/demand.h"
 #include "orchestrator/run/in_flight.h"
@@ -16,59 +14,48 @@ namespace sweep::run {
 
 struct HeldAllocation {
   launch::AllocationRequest request;
-  InFlightAttempts flights;
-  bool started = false, finishing = false;
-  bool joined = false;       // the records of its nodes are here
-  bool adopted = false;      // of an earlier run
-  double held_before_s = 0;  // by that run's word
-  bool gave_back = false;    // its agent cancelled what nobody here asked it to: it takes no more
-  i64 landed = 0;
-  Hosts hosts;                          // that its launcher or its agents told of
-  std::optional<Clock::Point> since;    // its nodes are held
-  std::optional<Clock::Point> until;    // its scheduler ends it
-  double lasts_s = 0;                   // from since to until
-  std::optional<Clock::Point> watched;  // this run has seen it work
-  double foretold_s = 0;                // node-seconds that the plan foretold of what has landed since
+  InFlightAttempts attempts;
+  AllocationState state = AllocationState::kRequested;
+  // An earlier run requested it, and it held its nodes for so long then.
+  bool adopted = false;
+  double held_before_s = 0;
+  // Attempts that ended here in this run, but for cancelled ones; node-seconds that the plan predicted for them.
+  i64 results = 0;
+  double predicted_s = 0;
+  // By node; from its launcher, else from its agents.
+  Hosts hosts;
+  // Since when its nodes are held; when its scheduler ends it; seconds between the two.
+  std::optional<Clock::Point> since, until;
+  double total_s = 0;
+  // Since when this run has seen it work.
+  std::optional<Clock::Point> observed_since;
 
-  // Trials it keeps busy at once, in nodes (in slots where trials share a node).
+  void apply(AllocationEvent event) { state = next(state, event); }
+  // Whether its agents run and nothing ends it yet.
+  bool at_work() const { return state == AllocationState::kChecking || state == AllocationState::kServing; }
+  bool waits_to_start() const {
+    return state == AllocationState::kRequested || state == AllocationState::kChecked;
+  }
+  // Whether it was told to end, or ended.
+  bool ends() const { return state >= AllocationState::kFinishing; }
+
+  // How many attempts it keeps busy at once, in nodes (in slots where trials share a node).
   i64 width() const { return request.nodes * request.slots; }
-  // Attempts to keep in the inbox beyond those: what ends, at the pace so far, until word of it has come and the
-  // next ones are there; short trials that end together must all find a next one.
-  i64 ahead(Clock::Point now, i64 least) const {
-    constexpr double kRoundTrip = 1;  // seconds, generously
-    if (!since) return least;
-    const double held = std::max(kRoundTrip, std::chrono::duration<double>(now - *since).count());
-    const double ends =
-        std::min(static_cast<double>(landed) / held * kRoundTrip, static_cast<double>(width()));
-    return std::max(least, static_cast<i64>(std::ceil(ends)));
-  }
-  SlowdownEstimate pace(Clock::Point now) const {
-    if (!watched) return {};
-    return {std::chrono::duration<double>(now - *watched).count() * static_cast<double>(width()),
-            foretold_s + flights.seconds()};
-  }
+  // Attempts to keep in the inbox beyond those at work: as many as end, at the rate so far, until the run loop has
+  // heard of it and the next ones have arrived; at least `least`. Short trials that end together all find a next one.
+  i64 ahead(Clock::Point now, i64 least) const;
+  // How long its trials take compared with their prediction.
+  SlowdownEstimate slowdown(Clock::Point now) const;
   i64 gpus_each() const { return request.gpus > 0 ? request.gpus : request.slots; }
-  double gpu_seconds(Clock::Point now) const {
-    if (!since) return 0;
-    return std::chrono::duration<double>(now - *since).count() *
-           static_cast<double>(request.nodes * gpus_each());
-  }
-  double seconds_left(Clock::Point now, double otherwise) const {
-    return until ? std::chrono::duration<double>(*until - now).count() : otherwise;
-  }
-  // It has begun, and its scheduler's word that the time is up is not due: Slurm may send that a minute early.
-  bool had_time(Clock::Point now) const {
-    constexpr double kWordOfTheEnd = 90;
-    return started && seconds_left(now, 2 * kWordOfTheEnd) > kWordOfTheEnd;
-  }
-  // Whether an attempt of so many predicted seconds, taken `pace` times, is likely to end before the allocation
-  // does. What would not fit a fresh one either is let in as long as most of it is left.
-  bool has_time_for(const PlanEntry& entry, Clock::Point now, double pace) const {
-    constexpr double kSlack = 2, kOverhead = 10, kMost = 0.8;
-    const double queued = flights.seconds() / static_cast<double>(request.nodes);
-    const double need = kSlack * pace * (queued + entry.predicted.seconds.value_or(0)) + kOverhead;
-    return seconds_left(now, need) >= std::min(need, kMost * lasts_s);
-  }
+  // GPU-seconds that it has held.
+  double gpu_seconds(Clock::Point now) const;
+  // Until its scheduler ends it; `otherwise`: where nothing does.
+  double seconds_left(Clock::Point now, double otherwise) const;
+  // Started, and more than 90 s before its time limit (Slurm may signal up to a minute early).
+  bool had_time(Clock::Point now) const;
+  // Whether an attempt that takes its predicted time `slowdown` times over is likely to end before the allocation
+  // does. What would not fit a fresh allocation either is let in while most of the time is left.
+  bool has_time_for(const PlanEntry&, Clock::Point now, double slowdown) const;
 };
 
 }  // namespace sweep::run

@@ -34,9 +34,11 @@ std::string slow_in_screen(const NodeRecord& node) {
   return screened ? text_of((*facts)["screen"], "slow") : std::string();
 }
 
-// Why what every rank calls ok is no result; absent: it is one.
-std::optional<std::string> not_believed(const Attempt& attempt, const std::vector<RankRecord>& records,
-                                        const Metrics& derived) {
+namespace {
+
+// Why an attempt has no result although every rank reported ok; absent: it has one.
+std::optional<std::string> disbelieved(const Attempt& attempt, const std::vector<RankRecord>& records,
+                                       const Metrics& derived) {
   const bool phantoms = std::ranges::any_of(records, &RankRecord::phantom);
   if (attempt.is_rehearsal() && !phantoms)
     return "the rehearsal's ranks saw no phantom GPU: LD_PRELOAD did not reach them";
@@ -47,45 +49,55 @@ std::optional<std::string> not_believed(const Attempt& attempt, const std::vecto
   return phantoms ? std::nullopt : metrics::beyond_peak(attempt.trial, derived);
 }
 
-Result verdict(const InFlightAttempt& flight) {
-  Result result = ingest::judge(flight.attempt, flight.testimony);
+}  // namespace
+
+Result result_of(const InFlightAttempt& ended) {
+  Result result = ingest::judge(ended.attempt, ended.reports);
   std::vector<RankRecord> records;
-  for (const auto& [rank, record] : flight.testimony.records) records.push_back(record);
-  const AttemptEnd* end = flight.testimony.end ? &*flight.testimony.end : nullptr;
+  for (const auto& [rank, record] : ended.reports.records) records.push_back(record);
+  const AttemptEnd* end = ended.reports.end ? &*ended.reports.end : nullptr;
   const auto asked = result.metrics.oom_asked_bytes;
   const auto part = result.metrics.oom_part;
-  const Metrics derived = metrics::derive(flight.attempt.trial, records, end,
-                                          flight.attempt.usd_per_node_hour, flight.attempt.processes());
-  const auto impossible =
-      result.outcome == Outcome::kOk ? not_believed(flight.attempt, records, derived) : std::nullopt;
-  if (impossible)
-    result.outcome = Outcome::kInvalid, result.phase = Phase::kStep, result.reason = *impossible;
+  const Metrics derived = metrics::derive(ended.attempt.trial, records, end, ended.attempt.usd_per_node_hour,
+                                          ended.attempt.processes());
+  const auto why =
+      result.outcome == Outcome::kOk ? disbelieved(ended.attempt, records, derived) : std::nullopt;
+  if (why) {
+    result.outcome = Outcome::kInvalid;
+    result.phase = Phase::kStep;
+    result.reason = *why;
+  }
   result.metrics = result.outcome == Outcome::kOk ? derived : memory_only(derived);
   result.metrics.oom_asked_bytes = asked;
   result.metrics.oom_part = part;
-  result.metrics.predicted_bytes = flight.entry.predicted.bytes;
-  result.metrics.predicted_ms = flight.entry.predicted.step_ms;
+  result.metrics.predicted_bytes = ended.entry.predicted.bytes;
+  result.metrics.predicted_ms = ended.entry.predicted.step_ms;
   return result;
 }
 
 void InFlightAttempts::add(Attempt attempt, PlanEntry entry, ingest::AttemptReports known, bool started) {
   const i64 id = attempt.id;
-  const auto [at, added] = flights_.try_emplace(
+  const auto [at, added] = attempts_.try_emplace(
       id, InFlightAttempt{std::move(attempt), std::move(entry), std::move(known), started});
   if (added) count(at->second, 1);
 }
 
 std::vector<Attempt> InFlightAttempts::attempts() const {
   std::vector<Attempt> out;
-  for (const auto& [id, flight] : flights_) out.push_back(flight.attempt);
+  for (const auto& [id, each] : attempts_) out.push_back(each.attempt);
   return out;
 }
 
-void InFlightAttempts::count(const InFlightAttempt& flight, i64 sign) {
-  const auto& nodes = flight.attempt.trial.nodes;
-  nodes_ += sign * nodes;
-  seconds_ += static_cast<double>(sign) * foretold_seconds(flight.entry);
-  if (flights_.empty()) seconds_ = 0;  // what rounding left
+InFlightAttempt* InFlightAttempts::find(i64 attempt) {
+  const auto found = attempts_.find(attempt);
+  return found == attempts_.end() ? nullptr : &found->second;
+}
+
+void InFlightAttempts::count(const InFlightAttempt& each, i64 sign) {
+  nodes_ += sign * each.attempt.trial.nodes;
+  seconds_ += static_cast<double>(sign) * predicted_node_seconds(each.entry);
+  // Rounding leaves a rest.
+  if (attempts_.empty()) seconds_ = 0;
 }
 
 InFlightAttempts::IngestedChunk InFlightAttempts::ingest_chunk(const std::string& allocation,
@@ -96,60 +108,62 @@ InFlightAttempts::IngestedChunk InFlightAttempts::ingest_chunk(const std::string
   out.batch.new_offset = offset + read.consumed;
   for (auto& damage : read.damage) out.notes.push_back("damaged outbox line " + damage);
   for (auto& message : read.messages) apply(message, out);
-  for (const FinishedAttempt& landing : out.landed) out.batch.results.push_back(landing.result);
+  for (const FinishedAttempt& each : out.finished) out.batch.results.push_back(each.result);
   return out;
 }
 
-// What it holds is taken from the message.
+// Its content is moved into the batch.
 void InFlightAttempts::apply(ingest::Message& message, IngestedChunk& out) {
   if (auto* node = std::get_if<NodeRecord>(&message)) out.batch.nodes.push_back(std::move(*node));
   if (const auto* started = std::get_if<ingest::Started>(&message)) {
-    const auto it = flights_.find(started->attempt);
-    if (it == flights_.end()) return;
-    it->second.started = true;
+    InFlightAttempt* of = find(started->attempt);
+    if (of == nullptr) return;
+    of->started = true;
     out.batch.started.emplace_back(started->attempt, started->unix_ns);
   }
-  if (auto* record = std::get_if<RankRecord>(&message)) {
-    const auto it = flights_.find(record->attempt);
-    if (it == flights_.end() || !it->second.attempt.starts(record->rank)) return;
-    it->second.testimony.records[record->rank] = *record;
-    if (!said_sockets_ && record->transport == Transport::kSockets) {
-      said_sockets_ = true;
-      out.notes.push_back(
-          fmt::format("attempt {}: NCCL sends between nodes over TCP sockets, not over InfiniBand or RoCE; "
-                      "rank_{:05}.nccl beside its log says what it found (NCCL_IB_HCA, NCCL_SOCKET_IFNAME)",
-                      record->attempt, record->rank));
-    }
-    out.batch.rank_records.push_back(std::move(*record));
-  }
+  if (auto* record = std::get_if<RankRecord>(&message)) apply_record(*record, out);
   if (auto* exit = std::get_if<RankExit>(&message)) {
-    const auto it = flights_.find(exit->attempt);
-    if (it == flights_.end()) return;
-    it->second.testimony.exits[exit->rank] = *exit;
+    InFlightAttempt* of = find(exit->attempt);
+    if (of == nullptr) return;
+    of->reports.exits[exit->rank] = *exit;
     out.batch.rank_exits.push_back(std::move(*exit));
   }
-  if (const auto* end = std::get_if<AttemptEnd>(&message)) {
-    const auto it = flights_.find(end->attempt);
-    if (it == flights_.end()) return;
-    it->second.testimony.end = *end;
-    out.batch.ends.push_back(*end);
-    if (!end->clean) {
-      out.unclean = true;
-      out.notes.push_back(
-          fmt::format("attempt {} was not left clean: {}", end->attempt, end->cleanup_failure));
-    }
-    FinishedAttempt landing{std::move(it->second), {}};
-    flights_.erase(it);
-    count(landing.flight, -1);
-    landing.result = verdict(landing.flight);
-    out.landed.push_back(std::move(landing));
+  if (const auto* end = std::get_if<AttemptEnd>(&message)) apply_end(*end, out);
+}
+
+void InFlightAttempts::apply_record(RankRecord& record, IngestedChunk& out) {
+  InFlightAttempt* of = find(record.attempt);
+  if (of == nullptr || !of->attempt.starts(record.rank)) return;
+  of->reports.records[record.rank] = record;
+  if (!told_of_sockets_ && record.transport == Transport::kSockets) {
+    told_of_sockets_ = true;
+    out.notes.push_back(
+        fmt::format("attempt {}: NCCL sends between nodes over TCP sockets, not over InfiniBand or RoCE; "
+                    "rank_{:05}.nccl beside its log says what it found (NCCL_IB_HCA, NCCL_SOCKET_IFNAME)",
+                    record.attempt, record.rank));
   }
+  out.batch.rank_records.push_back(std::move(record));
+}
+
+void InFlightAttempts::apply_end(const AttemptEnd& end, IngestedChunk& out) {
+  const auto found = attempts_.find(end.attempt);
+  if (found == attempts_.end()) return;
+  found->second.reports.end = end;
+  out.batch.ends.push_back(end);
+  if (!end.clean)
+    out.notes.push_back(
+        fmt::format("attempt {} left processes or GPU memory behind: {}", end.attempt, end.cleanup_failure));
+  FinishedAttempt finished{std::move(found->second), {}};
+  attempts_.erase(found);
+  count(finished.in_flight, -1);
+  finished.result = result_of(finished.in_flight);
+  out.finished.push_back(std::move(finished));
 }
 
 std::vector<InFlightAttempt> InFlightAttempts::abandon() {
   std::vector<InFlightAttempt> left;
-  for (auto& [id, flight] : flights_) left.push_back(std::move(flight));
-  flights_.clear();
+  for (auto& [id, each] : attempts_) left.push_back(std::move(each));
+  attempts_.clear();
   nodes_ = 0, seconds_ = 0;
   return left;
 }

@@ -1,5 +1,5 @@
-// Flights: the attempts that are under way, with what has been testified about each. It turns outbox bytes
-// into one store batch and knows when an attempt's verdict is due.
+// InFlightAttempts: the attempts of an allocation that have not ended, with what was reported of each. It turns outbox
+// bytes into one batch for the store, and decides the result of each attempt whose end was reported.
 #pragma once
 #include <map>
 #include <string>
@@ -15,49 +15,58 @@ namespace sweep::run {
 struct InFlightAttempt {
   Attempt attempt;
   PlanEntry entry;
-  ingest::AttemptReports testimony;
-  bool started = false;  // its ranks were; else it only waited in the inbox
+  ingest::AttemptReports reports;
+  // Its ranks were started; else it waits in the inbox.
+  bool started = false;
 };
 
 struct FinishedAttempt {
-  InFlightAttempt flight;
+  InFlightAttempt in_flight;
   Result result;
 };
 
 class InFlightAttempts {
  public:
   void add(Attempt attempt, PlanEntry entry, ingest::AttemptReports known = {}, bool started = false);
-  std::size_t size() const { return flights_.size(); }
+  std::size_t size() const { return attempts_.size(); }
   std::vector<Attempt> attempts() const;
-  i64 nodes() const { return nodes_; }         // that they need, one beside the other
-  double seconds() const { return seconds_; }  // predicted of all of them, in node-seconds
+  // Nodes that they need side by side.
+  i64 nodes() const { return nodes_; }
+  // Predicted for all of them, in node-seconds.
+  double seconds() const { return seconds_; }
 
   struct IngestedChunk {
     store::IngestBatch batch;
-    std::vector<FinishedAttempt> landed;
-    std::vector<std::string> notes;  // damage, taint, the agent's last word
-    bool unclean = false;            // a process could not be ended: no more work for this allocation
+    std::vector<FinishedAttempt> finished;
+    // For people: damaged lines, nodes that were not left clean, data over TCP sockets.
+    std::vector<std::string> notes;
   };
-  // Reads whole lines from bytes found at `offset`; attempts that are complete leave the flights.
+  // Reads whole lines from bytes found at `offset`. Attempts whose end was reported are taken out.
   IngestedChunk ingest_chunk(const std::string& allocation, std::uint64_t offset, std::string_view bytes);
 
-  // Takes every flight out: what an ended allocation left unfinished.
+  // Takes out what an ended allocation left unfinished.
   std::vector<InFlightAttempt> abandon();
 
  private:
   void apply(ingest::Message&, IngestedChunk&);
+  void apply_record(RankRecord&, IngestedChunk&);
+  void apply_end(const AttemptEnd&, IngestedChunk&);
+  InFlightAttempt* find(i64 attempt);
   void count(const InFlightAttempt&, i64 sign);
-  std::map<i64, InFlightAttempt> flights_;
-  bool said_sockets_ = false;  // once for an allocation
+
+  // By number.
+  std::map<i64, InFlightAttempt> attempts_;
+  // People are told once for an allocation.
+  bool told_of_sockets_ = false;
   i64 nodes_ = 0;
   double seconds_ = 0;
 };
 
-// How a node stood out before the first trial, by its record; empty: it did not, or nobody looked.
+// How a node was slower than the others when its agent measured it before the first trial; empty: it was not, or was not
+// measured.
 std::string slow_in_screen(const NodeRecord&);
 
-// The verdict with its metrics: all of them for `ok`, only memory for the others (a failed attempt has no
-// speed).
-Result verdict(const InFlightAttempt&);
+// The outcome with its metrics: all of them for `ok`, those of memory for the others (a failed attempt has no speed).
+Result result_of(const InFlightAttempt&);
 
 }  // namespace sweep::run

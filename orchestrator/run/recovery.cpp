@@ -20,17 +20,17 @@
 namespace sweep::run {
 namespace {
 
-Expected<void> ingest_rest(store::Store& store, const store::AllocationRow& row, InFlightAttempts& flights,
+Expected<void> ingest_rest(store::Store& store, const store::AllocationRow& row, InFlightAttempts& attempts,
                            Observer& observer) {
   std::uint64_t offset = row.offset;
   for (;;) {
     auto bytes = files::read_from(spool::outbox(row.spool), offset);
     if (!bytes) return tl::unexpected(bytes.error());
-    auto absorbed = flights.ingest_chunk(row.id, offset, *bytes);
-    if (absorbed.batch.new_offset == offset) return {};
-    if (auto stored = store.ingest(absorbed.batch); !stored) return stored;
-    for (const auto& landing : absorbed.landed) observer.on_result(landing.flight.entry, landing.result);
-    offset = absorbed.batch.new_offset;
+    const auto chunk = attempts.ingest_chunk(row.id, offset, *bytes);
+    if (chunk.batch.new_offset == offset) return {};
+    SWEEP_TRY(store.ingest(chunk.batch));
+    for (const auto& each : chunk.finished) observer.on_result(each.in_flight.entry, each.result);
+    offset = chunk.batch.new_offset;
   }
 }
 
@@ -44,7 +44,7 @@ PlanEntry entry_of(const store::AttemptRow& row) {
   return entry;
 }
 
-// What had been ingested of an attempt before the crash; the rest of the outbox adds to it.
+// What was stored of an attempt before the crash; the rest of the outbox adds to it.
 Expected<ingest::AttemptReports> known_of(store::Store& store, i64 attempt) {
   auto stored = store.testimony(attempt);
   if (!stored) return tl::unexpected(stored.error());
@@ -54,20 +54,20 @@ Expected<ingest::AttemptReports> known_of(store::Store& store, i64 attempt) {
   return known;
 }
 
-// What was under way in it, as the store knows it.
-Expected<InFlightAttempts> flights_of(store::Store& store, const store::AllocationRow& row,
-                                      const Plan& plan) {
+// Attempts of the allocation that have not ended, by the store.
+Expected<InFlightAttempts> unfinished_of(store::Store& store, const store::AllocationRow& row,
+                                         const Plan& plan) {
   const auto unfinished = store.unfinished_attempts(row.id);
   if (!unfinished) return tl::unexpected(unfinished.error());
-  InFlightAttempts flights;
+  InFlightAttempts attempts;
   for (const auto& each : *unfinished) {
     auto known = known_of(store, each.id);
     if (!known) return tl::unexpected(known.error());
     const auto entry = plan.find(each.trial_id);
-    flights.add(each.attempt, entry != plan.end() ? entry->second : entry_of(each), std::move(*known),
-                each.state == State::kRunning);
+    attempts.add(each.attempt, entry != plan.end() ? entry->second : entry_of(each), std::move(*known),
+                 each.state == State::kRunning);
   }
-  return flights;
+  return attempts;
 }
 
 Expected<void> close(store::Store& store, const store::AllocationRow& row, const Plan& plan,
@@ -75,39 +75,39 @@ Expected<void> close(store::Store& store, const store::AllocationRow& row, const
   observer.on_note(fmt::format("closing allocation {} that an earlier run left behind", row.id));
   if (const i64 ended = launch::kill_orphans(row.spool, row.id); ended > 0)
     observer.on_note(fmt::format("ended {} processes it had left running", ended));
-  auto flights = flights_of(store, row, plan);
-  if (!flights) return tl::unexpected(flights.error());
-  if (auto rest = ingest_rest(store, row, *flights, observer); !rest) return rest;
-  for (const InFlightAttempt& flight : flights->abandon()) {
+  auto attempts = unfinished_of(store, row, plan);
+  if (!attempts) return tl::unexpected(attempts.error());
+  SWEEP_TRY(ingest_rest(store, row, *attempts, observer));
+  for (const InFlightAttempt& each : attempts->abandon()) {
     const auto result =
-        abandoned(flight.attempt, Outcome::kCancelled, "the run that started it ended before it did");
-    if (auto stored = store.finish_attempt(result); !stored) return stored;
+        abandoned(each.attempt, Outcome::kCancelled, "the run that started it ended before it did");
+    SWEEP_TRY(store.finish_attempt(result));
   }
   return store.end_allocation(row.id, "left behind by an earlier run", last_word_unix_ns(row.spool));
 }
 
-// Of one that goes on without us; whatever it says later is taken in by whoever adopts it.
+// Of one that may still run: what comes later is taken in by the run that adopts it.
 Expected<void> take_in(store::Store& store, const store::AllocationRow& row, const Plan& plan,
                        Observer& observer) {
-  auto flights = flights_of(store, row, plan);
-  if (!flights) return tl::unexpected(flights.error());
-  if (auto rest = ingest_rest(store, row, *flights, observer); !rest) return rest;
+  auto attempts = unfinished_of(store, row, plan);
+  if (!attempts) return tl::unexpected(attempts.error());
+  SWEEP_TRY(ingest_rest(store, row, *attempts, observer));
   observer.on_note(
-      fmt::format("allocation {} ({}) may still be there: what had come from it is taken in; `sweep resume` "
+      fmt::format("allocation {} ({}) may still run: what it wrote so far is stored; `sweep resume` "
                   "goes on with it, `sweep clean` ends it",
                   row.id, row.launcher));
   return {};
 }
 
-// Attempts that were committed and never reached the inbox: the crash came between.
-Expected<void> post_missing(const store::AllocationRow& row, const InFlightAttempts& flights,
+// Attempts that were committed in the store and never reached the inbox: the crash came between.
+Expected<void> post_missing(const store::AllocationRow& row, const InFlightAttempts& unfinished,
                             launch::Launcher& launcher) {
   const auto bytes = files::read_from(spool::inbox(row.spool), 0);
   if (!bytes) return tl::unexpected(bytes.error());
   std::set<i64> posted;
   for (const auto& line : spool::parse(*bytes).lines)
     if (line.kind == spool::kAttempt && line.body.is_object()) posted.insert(integer_of(line.body, "id"));
-  for (const Attempt& attempt : flights.attempts())
+  for (const Attempt& attempt : unfinished.attempts())
     if (!posted.contains(attempt.id)) SWEEP_TRY(launcher.post_attempt(row.id, attempt));
   return {};
 }
@@ -125,16 +125,17 @@ Expected<std::optional<HeldAllocation>> adopt(store::Store& store, const store::
   auto taken = by.launcher->adopt(row.id, row.spool, row.incarnation, row.offset);
   if (!taken) return tl::unexpected(taken.error());
   if (!*taken) return std::optional<HeldAllocation>();
-  auto flights = flights_of(store, row, plan);
-  if (!flights) return tl::unexpected(flights.error());
-  SWEEP_TRY(post_missing(row, *flights, *by.launcher));
+  auto attempts = unfinished_of(store, row, plan);
+  if (!attempts) return tl::unexpected(attempts.error());
+  SWEEP_TRY(post_missing(row, *attempts, *by.launcher));
   observer.on_note(fmt::format("allocation {} of an earlier run is taken over ({})", row.id,
                                row.where.empty() ? "not started yet" : row.where));
-  HeldAllocation holding;
-  holding.request = std::move(**taken);
-  holding.flights = std::move(*flights);
-  holding.adopted = true, holding.held_before_s = row.held_s;
-  return std::optional<HeldAllocation>(std::move(holding));
+  HeldAllocation held;
+  held.request = std::move(**taken);
+  held.attempts = std::move(*attempts);
+  held.adopted = true;
+  held.held_before_s = row.held_s;
+  return std::optional<HeldAllocation>(std::move(held));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Recovery: what a crash of an earlier orchestrator left behind is adopted where it can live on; else it is
-// ended, ingested and closed, so that every attempt has exactly one verdict before new work starts.
+// Recovery: allocations that a crashed orchestrator left open are adopted where they can live on. The others are ended,
+// their outboxes stored and closed, so that every attempt has exactly one outcome before new work starts.
 #pragma once
 #include <vector>
 
@@ -11,19 +11,20 @@
 
 namespace sweep::run {
 
-// `by`: who may adopt, under the name that its allocations carry; nullptr: everything is closed, or, with `leave`, what may
-// live on by itself is taken in as far as it has come, and left open.
+// Which launcher may adopt running allocations. Without one, all are closed; with `leave`, those that may still run are
+// stored as far as they have come, and stay open.
 struct Adopter {
   launch::Launcher* launcher = nullptr;
+  // As its allocations name it in the database.
   std::string name{};
   bool leave = false;
 };
 Expected<std::vector<HeldAllocation>> recover(store::Store&, i64 sweep, Observer&, const Adopter& by = {});
 
-// When an allocation's agent last said anything, by the outbox; 0: never.
+// When an allocation's agent last wrote to its outbox; 0: never.
 i64 last_word_unix_ns(const std::filesystem::path& spool);
 
-// The result of an attempt that left no testimony.
+// The result of an attempt that reported none.
 Result abandoned(const Attempt&, Outcome, const std::string& reason);
 
 }  // namespace sweep::run

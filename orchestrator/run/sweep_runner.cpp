@@ -1,77 +1,118 @@
-// The run loop's beginning, its ticks and its ends.
 #include "orchestrator/run/sweep_runner.h"
 
 #include <fmt/format.h>
 
-#include "base/expected.h"
+#include <csignal>
+
 #include "orchestrator/run/recovery.h"
-#include "orchestrator/run/run_sweep.h"
-#include "orchestrator/run/status_file.h"
 
 namespace sweep::run {
 
 namespace {
 constexpr auto kTick = std::chrono::milliseconds(500);
-constexpr i64 kTicksToObtain = 6;  // the plan is asked what is still wanted at every so many ticks
-constexpr i64 kTicksToBeat = 10;   // store::kBeatEverySeconds
+// Ticks from one look at what the plan still needs to the next.
+constexpr i64 kTicksToAcquire = 6;
+// Ticks from one heartbeat to the next: store::kBeatEverySeconds.
+constexpr i64 kTicksToBeat = 10;
 static_assert(kTick * kTicksToBeat == std::chrono::duration<double>(store::kBeatEverySeconds));
 }  // namespace
 
+SweepRunner::SweepRunner(store::Store& store, const Settings& settings, const MakeLauncher& make,
+                         Observer& observer)
+    : signals_(io_, SIGINT, SIGTERM, SIGHUP),
+      launcher_(make(io_, [this](const launch::Event& event) { on_event(event); })),
+      context_{store, settings, observer, *launcher_},
+      allocations_(context_),
+      losses_(context_),
+      dispatch_(context_, allocations_),
+      acquisition_(context_, allocations_, dispatch_.queue(), losses_.hosts()),
+      outbox_reader_(context_, dispatch_.queue(), losses_.hosts()),
+      status_(context_) {
+  launcher_->use_fence([&store, sweep = settings.sweep](const std::function<Expected<void>()>& act) {
+    return store.while_held(sweep, act);
+  });
+}
+
 Expected<RunEnd> SweepRunner::run() {
-  SWEEP_TRY(take_over());
-  SWEEP_TRY(count_earlier_runs());
+  SWEEP_TRY(allocations_.adopt_earlier());
   wait_for_signal();
   wait_for_tick();
-  check_limits();
-  obtain();
-  snapshot();
-  if (!held_.empty() && !left_) clock_.run(io_);
-  if (!left_) snapshot();
-  if (error_) return tl::unexpected(*error_);
-  return end_.value_or(RunEnd{});
+  check_gpu_hours();
+  acquire();
+  status_.show();
+  if (!allocations_.empty() && !ending_.left) context_.settings.clock->run(io_);
+  if (!ending_.left) status_.show();
+  if (ending_.error) return tl::unexpected(*ending_.error);
+  return ending_.end.value_or(RunEnd{});
 }
 
-Expected<void> SweepRunner::take_over() {
-  auto adopted = recover(store_, settings_.sweep, observer_, {launcher_.get(), settings_.launcher});
-  if (!adopted) return tl::unexpected(adopted.error());
-  for (HeldAllocation& each : *adopted) {
-    const auto id = each.request.id;
-    held_[id] = std::move(each);
-  }
+void SweepRunner::on_event(const launch::Event& event) {
+  if (ending_.left) return;
+  if (const auto* started = std::get_if<launch::Started>(&event)) on_started(*started);
+  if (const auto* outbox = std::get_if<launch::Outbox>(&event)) on_outbox(*outbox);
+  if (const auto* ended = std::get_if<launch::Ended>(&event)) on_ended(*ended);
+  if (const auto* notice = std::get_if<launch::Notice>(&event))
+    check(context_.note("launcher", notice->text));
+}
+
+void SweepRunner::on_started(const launch::Started& started) {
+  HeldAllocation* held = allocations_.find(started.id);
+  if (held != nullptr && check(allocations_.start(*held, started))) fill(started.id);
+}
+
+void SweepRunner::on_outbox(const launch::Outbox& outbox) {
+  HeldAllocation* held = allocations_.find(outbox.id);
+  // After an error its bytes stay in the outbox for close_after_failure().
+  if (held == nullptr || ending_.error) return;
+  const auto taken = outbox_reader_.take_in(*held, outbox, ending_.begun());
+  if (!taken) return fail_with(taken.error());
+  if (taken->results) losses_.reset();
+  if (taken->finish) allocations_.finish(*held, false);
+  if (taken->wrong_node)
+    end_with(End::kBroken, *taken->wrong_node + "; nothing more is started, and every trial stays pending",
+             false);
+  if (taken->finished) status_.show_if_due();
+  fill(outbox.id);
+}
+
+void SweepRunner::fill(const std::string& allocation) {
+  HeldAllocation* held = allocations_.find(allocation);
+  if (held != nullptr) check(dispatch_.fill(*held, ending_.begun()));
+}
+
+void SweepRunner::on_ended(const launch::Ended& ended) {
+  if (allocations_.find(ended.id) == nullptr) return;
+  HeldAllocation held = allocations_.take(ended.id);
+  if (!ending_.error) check(settle(held, ended));
+  if (ending_.left) return;
+  if (!ending_.error) return acquire();
+  if (allocations_.empty()) close_after_failure();
+}
+
+Expected<void> SweepRunner::settle(HeldAllocation& held, const launch::Ended& ended) {
+  const bool unfinished = held.attempts.size() > 0 || held.state == AllocationState::kReturning;
+  held.apply(AllocationEvent::kEnded);
+  if (unfinished) dispatch_.queue().changed();
+  SWEEP_TRY(outbox_reader_.close_unfinished(held, ended, ending_.begun()));
+  SWEEP_TRY(allocations_.close(held, ended.reason));
+  if (ending_.begun() || !(ended.lost || unfinished || ended.preempted)) return {};
+  const auto broken = losses_.lost(held, ended, allocations_.at_work());
+  if (!broken) return tl::unexpected(broken.error());
+  if (*broken) end_with(End::kBroken, **broken, false);
   return {};
 }
 
-Expected<void> SweepRunner::count_earlier_runs() {
-  const auto held = store_.gpu_seconds(settings_.sweep);
-  if (!held) return tl::unexpected(held.error());
-  spent_gpu_s_ = held->ended;
-  return {};
-}
-
-void SweepRunner::end_with(End end, std::string why, bool now) {
-  if (!end_) end_ = RunEnd{end, std::move(why)};
-  if (held_.empty()) return io_.stop();
-  finish_all(now);
-}
-
-// The launcher's destructor leaves alone what can outlive this process.
-void SweepRunner::leave() {
-  left_ = true;
-  io_.stop();
-}
-
-void SweepRunner::on_signal() {
-  if (settings_.leave_on_signal) {
-    end_ = RunEnd{End::kLeft,
-                  "ended by Slurm; the allocations go on, and the next start of the job takes them over"};
-    return leave();
+// Requests what is wanted; ends the run when nothing is held and nothing more can be requested.
+void SweepRunner::acquire() {
+  bool waits = false;
+  if (!ending_.begun()) {
+    const auto acquired = acquisition_.request_wanted();
+    if (!acquired) return fail_with(acquired.error());
+    if (allocations_.empty() && acquired->nothing_fits)
+      ending_.end = RunEnd{End::kBroken, *acquired->nothing_fits};
+    waits = acquired->waits && !ending_.end;
   }
-  if (++signals_seen_ == 1) {
-    observer_.on_note("interrupted: ending the running attempts (interrupt again to end at once)");
-    return end_with(End::kInterrupted, "interrupted", true);
-  }
-  if (!end_) end_ = RunEnd{End::kInterrupted, "interrupted"};
-  for (const auto& [id, holding] : held_) launcher_->kill(id);
+  if (allocations_.empty() && !waits) io_.stop();
 }
 
 void SweepRunner::wait_for_signal() {
@@ -82,60 +123,87 @@ void SweepRunner::wait_for_signal() {
   });
 }
 
+void SweepRunner::on_signal() {
+  if (context_.settings.leave_on_signal) {
+    ending_.end = RunEnd{
+        End::kLeft, "ended by Slurm; the allocations go on, and the next start of the job takes them over"};
+    return leave();
+  }
+  if (++ending_.signals_seen == 1) {
+    context_.observer.on_note("interrupted: ending the running attempts (interrupt again to end at once)");
+    return end_with(End::kInterrupted, "interrupted", true);
+  }
+  if (!ending_.end) ending_.end = RunEnd{End::kInterrupted, "interrupted"};
+  allocations_.kill_all();
+}
+
 void SweepRunner::wait_for_tick() {
-  clock_.after(io_, kTick, [this] {
+  context_.settings.clock->after(io_, kTick, [this] {
     on_tick();
     wait_for_tick();
   });
 }
 
 void SweepRunner::on_tick() {
-  if (error_) return;
-  if (++ticks_ % kTicksToBeat == 0 && !stored(store_.beat(settings_.sweep))) return;
-  const auto stop = store_.stop_requested(settings_.sweep);
-  if (!stop) return fatal(stop.error());
-  if (stop->has_value() && !end_) end_with(End::kStopped, "asked to stop by `sweep stop`", **stop);
-  check_limits();
-  if (settings_.allocate_per_shape && ticks_ % kTicksToObtain == 0) {
-    release_unwanted();
-    fill();
-    obtain();
+  if (ending_.error) return;
+  const i64 sweep = context_.settings.sweep;
+  if (++ticks_ % kTicksToBeat == 0 && !check(context_.store.beat(sweep))) return;
+  const auto stop = context_.store.stop_requested(sweep);
+  if (!stop) return fail_with(stop.error());
+  if (stop->has_value() && !ending_.end) end_with(End::kStopped, "asked to stop by `sweep stop`", **stop);
+  check_gpu_hours();
+  if (context_.settings.allocate_per_shape && ticks_ % kTicksToAcquire == 0) {
+    if (!check(acquisition_.release_unwanted())) return;
+    if (!check(dispatch_.fill_all(ending_.begun()))) return;
+    acquire();
   }
-  snapshot_if_due();
+  status_.show_if_due();
 }
 
-void SweepRunner::check_limits() {
-  if (!settings_.gpu_hours || end_) return;
-  double used = spent_gpu_s_;
-  for (const auto& [id, holding] : held_) used += holding.gpu_seconds(clock_.now());
-  if (used / 3600 >= *settings_.gpu_hours)
-    end_with(End::kStopped,
-             fmt::format("the limit of {} GPU-hours is used up: all runs of this sweep held {:.3g}; "
-                         "--gpu-hours raises it",
-                         *settings_.gpu_hours, used / 3600),
-             false);
+void SweepRunner::check_gpu_hours() {
+  const auto& limit = context_.settings.gpu_hours;
+  if (!limit || ending_.end) return;
+  constexpr double kSecondsPerHour = 3600;
+  const double used = allocations_.gpu_seconds() / kSecondsPerHour;
+  if (used < *limit) return;
+  end_with(End::kStopped,
+           fmt::format("the limit of {} GPU-hours is used up: all runs of this sweep held {:.3g}; "
+                       "--gpu-hours raises it",
+                       *limit, used),
+           false);
 }
 
-// Counting and ranking cost more than landing a trial; nobody looks more often than this.
-void SweepRunner::snapshot_if_due() {
-  constexpr auto kPicture = kTick * 4 / 5;  // a tick that comes a little early still draws
-  if (std::chrono::steady_clock::now() - drawn_ >= kPicture) snapshot();
+void SweepRunner::end_with(End end, std::string why, bool now) {
+  if (!ending_.end) ending_.end = RunEnd{end, std::move(why)};
+  if (allocations_.empty()) return io_.stop();
+  allocations_.finish_all(now);
 }
 
-void SweepRunner::snapshot() {
-  drawn_ = std::chrono::steady_clock::now();
-  auto shot = take_snapshot(store_, settings_.sweep, elapsed_s());
-  if (!shot) return;  // a picture for people; the next tick draws it again
-  observer_.on_snapshot(*shot);
-  if (settings_.status_file) write_status_file(*settings_.status_file, *shot);
+bool SweepRunner::check(const Expected<void>& answer) {
+  if (!answer) fail_with(answer.error());
+  return answer.has_value();
 }
 
-void SweepRunner::fatal(const Error& error) {
-  if (error_) return;
-  error_ = error;
-  if (store_.lease_lost(settings_.sweep)) return leave();
-  if (held_.empty()) return io_.stop();
-  finish_all(true);
+void SweepRunner::fail_with(const Error& error) {
+  if (ending_.error) return;
+  ending_.error = error;
+  if (context_.store.lease_lost(context_.settings.sweep)) return leave();
+  if (allocations_.empty()) return io_.stop();
+  allocations_.finish_all(true);
+}
+
+// The launcher's destructor leaves alone what can outlive this process.
+void SweepRunner::leave() {
+  ending_.left = true;
+  io_.stop();
+}
+
+// After a failure to store: the rest of the outboxes is taken in and the allocations are closed as far as that works.
+// What stays open in the database is closed by the next run.
+void SweepRunner::close_after_failure() {
+  if (auto closed = recover(context_.store, context_.settings.sweep, context_.observer); !closed)
+    context_.observer.on_note("the allocation stays open, the next run closes it: " + closed.error().message);
+  io_.stop();
 }
 
 Expected<RunEnd> run_sweep(store::Store& store, const Settings& settings, const MakeLauncher& make,

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""lost_ranks_test.py BIN [--full]: kills (SIGKILL) or stops (SIGSTOP) one rank of a trial, for every strategy of the training
+"""lost_ranks_test.py BIN [--full | --late]: kills (SIGKILL) or stops (SIGSTOP) one rank of a trial, for every strategy of the training
 step, at every moment of its life: while ranks meet, in forward, backward and optimizer, while it communicates, between steps.
 Each time the attempt ends with the right verdict (crash, hang), the evidence tells of each rank its phase and its last
 collective, and nothing of it survives.
 
 Without --full: every strategy with both signals, the moments dealt out so that each comes. SWEEP_SEED repeats a run's
 choices (the instants still depend on the machine).
+
+--late: a few cases in which this test strikes only after the agent has lost patience with the zygote that the test stopped, as on a
+machine under load. The agent has then started the attempt again by exec, and its new ranks are struck.
 """
 import argparse
 import collections
@@ -78,9 +81,17 @@ def state_of(pid):
         return None
 
 
+def send(pid, blow):
+    """A process that is gone needs no signal: its agent has replaced it, or will."""
+    try:
+        os.kill(pid, blow)
+    except ProcessLookupError:
+        pass
+
+
 def stop(pid):
-    """Returns once it stands still."""
-    os.kill(pid, signal.SIGSTOP)
+    """Returns once it stands still, or is gone."""
+    send(pid, signal.SIGSTOP)
     processes.wait_for(lambda: state_of(pid) in ("T", None), 10, f"{pid} stands still")
 
 
@@ -122,12 +133,14 @@ class Attempt:
 
 class Round:
     """One `sweep run` over some cases that share a measuring plan: a trial each, one after another."""
-    def __init__(self, bin_dir, folder, cases, dice):
+    def __init__(self, bin_dir, folder, cases, dice, late):
+        self.late = late
         self.cases = {FIRST_MARK + i: case for i, case in enumerate(cases)}
         self.sweep, self.folder, self.dice = bin_dir / "sweep", folder, dice
         self.db, self.log = folder / "lost.db", folder / "lost.log"
         self.environment, self.mark = processes.marked_environment()
         self.blows, self.missed, self.zygote = {}, [], None
+        self.struck_again = 0
         self.replaced = {}  # pid of a rank that was started again -> when it is struck
 
     def grid(self):
@@ -172,6 +185,7 @@ class Round:
         """Aims, strikes, and waits until the attempt is over and nothing of it is left."""
         held = case.moment == "meeting" and self.hold_at_meeting(attempt)
         if not held:
+            self.be_late()
             self.go_on()
         victim = 0 if held else self.dice.randrange(2)
         pid, page = attempt.pid_of(victim), None
@@ -183,11 +197,13 @@ class Round:
             page = self.aim(attempt, victim, pid, MOMENTS[case.moment])
         if page is None:
             self.missed.append(case)
-        os.kill(pid, SIGNALS[case.blow])
+        self.be_late()
+        send(pid, SIGNALS[case.blow])
         self.go_on()
         self.blows[attempt.trial["bucket_mb"]] = (attempt, victim, page)
         if len(self.blows) < len(self.cases):
-            processes.wait_for(lambda: attempt.pages[1].look() or attempt.closing_word(), END_SECONDS, "both ranks were forked")
+            processes.wait_for(lambda: attempt.pages[1].look() or self.closed(attempt, case, victim, pid), END_SECONDS,
+                               "both ranks were forked")
             self.keep_zygote_still()
         word = processes.wait_for(lambda: self.closed(attempt, case, victim, pid), END_SECONDS, f"the end of attempt {attempt.number} ({case})")
         assert word["clean"], f"{case}: {word['dirt']}"
@@ -202,8 +218,14 @@ class Round:
                 self.replaced[pid] = float("inf")
                 self.missed.append(case)
                 self.blows[attempt.trial["bucket_mb"]] = (attempt, victim, None)
-                os.kill(pid, SIGNALS[case.blow])
+                self.struck_again += 1
+                send(pid, SIGNALS[case.blow])
         return attempt.closing_word()
+
+    def be_late(self):
+        """Waits until the agent has killed the zygote that stands still."""
+        if self.late and self.zygote and state_of(self.zygote) == "T":
+            processes.wait_for(lambda: state_of(self.zygote) != "T", END_SECONDS, "the agent ends a zygote that stands still")
 
     def keep_zygote_still(self):
         """No rank of the next attempt is forked before this test looks."""
@@ -213,7 +235,7 @@ class Round:
 
     def go_on(self):
         if self.zygote and state_of(self.zygote):
-            os.kill(self.zygote, signal.SIGCONT)
+            send(self.zygote, signal.SIGCONT)
 
     def hold_at_meeting(self, attempt):
         """Lets the zygote fork rank 0 and no other, so that it waits to be met; False when the zygote was faster."""
@@ -237,7 +259,7 @@ class Round:
             page = attempt.pages[victim].look()
             if page and (page.phase, page.part) == moment:
                 return page
-            os.kill(pid, signal.SIGCONT)
+            send(pid, signal.SIGCONT)
             moved = time.monotonic() + 1  # it may wait for its peer, or for a core
             while page and attempt.pages[victim].look().beats == page.beats and time.monotonic() < moved:
                 time.sleep(0.0005)
@@ -279,11 +301,13 @@ def named(moment):
     return {INIT: "init", WARMUP: "warmup", STEP: "step"}[moment[0]], ("none", "forward", "backward", "optimizer", "communication")[moment[1]]
 
 
-def play_round(bin_dir, cases, dice):
+def play_round(bin_dir, cases, dice, late=False):
     with tempfile.TemporaryDirectory(prefix="sweep-lost-") as name:
-        played = Round(bin_dir, pathlib.Path(name), cases, dice)
+        played = Round(bin_dir, pathlib.Path(name), cases, dice, late)
         try:
-            return played.play()
+            missed = played.play()
+            assert not late or played.struck_again, "no rank of an attempt that was started again was struck"
+            return missed
         except BaseException:
             print(played.log.read_text(errors="replace")[-4000:])
             print("still running:", *processes.of_mark(played.mark), sep="\n  ")
@@ -318,14 +342,24 @@ def every(dice):
     return cases
 
 
+def late_cases(dice):
+    """Fillers come first: a meeting cannot be aimed at in the first attempt of a run."""
+    cases = [Case(strategy, "meeting", blow) for strategy in dice.sample(list(STRATEGIES), 2) for blow in SIGNALS]
+    return FILLERS + cases
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin_dir", type=pathlib.Path)
     parser.add_argument("--full", action="store_true", help="every strategy x moment x signal")
+    parser.add_argument("--late", action="store_true", help="strike after the agent has started the attempt again")
     options = parser.parse_args()
     seed = int(os.environ.get("SWEEP_SEED") or random.SystemRandom().randrange(1 << 31))
     print(f"SWEEP_SEED={seed}", flush=True)
     dice = random.Random(seed)
+    if options.late:
+        play_round(options.bin_dir.resolve(), late_cases(dice), dice, late=True)
+        return print("attempts that were started again by exec ended as they must when their ranks were lost")
     cases = every(dice) if options.full else dealt_out(dice)
     pending, began = cases, time.monotonic()
     for _ in range(ROUNDS):

@@ -147,7 +147,7 @@ class SshTest(unittest.TestCase):
         far = json.loads((spool / "allocation.json").read_text())["hosts"][0]["spool"]
         agents.wait_for(lambda: b'"kind":"attempt_end"' in (pathlib.Path(far) / "outbox.jsonl").read_bytes()[
             (spool / "outbox.jsonl").stat().st_size:], 60, "an attempt ended that nobody here knows of")
-        self.assertIn("may still be there", self.finish(self.sweep("ingest", "--db", self.db(path)), 0))
+        self.assertIn("may still run", self.finish(self.sweep("ingest", "--db", self.db(path)), 0))
         elsewhere = self.sweep("resume", "--on", "local", "--db", self.db(path), "--rank", BIN / "fake_rank")
         self.assertIn("`sweep clean` shows it", self.finish(elsewhere, 2))
         shown = self.finish(self.sweep("clean", "--db", self.db(path)), 0)
@@ -199,7 +199,7 @@ class SshTest(unittest.TestCase):
         asked = [dead in hosts for hosts in self.asked(path)]
         self.assertEqual((sum(asked), len(asked) > 2), (2, True), f"allocations with {dead}: {asked}\n{said}")
         self.assertIn(f"node {dead} gets no more work for now", said)
-        self.assertIn(f"3 that need 3 cpu hosts, of which 2 can be used. Out of this run: {dead}", said)
+        self.assertIn(f"3 that need 3 cpu hosts, of which 2 can be used. In quarantine: {dead}", said)
         status = self.finish(self.sweep("status", "--db", self.db(path)), 0)
         self.assertIn(f"quarantine: node {dead} gets no more work", status)
         trial = json.loads(self.finish(self.sweep("query", "--db", self.db(path), "--json",

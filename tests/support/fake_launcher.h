@@ -135,9 +135,8 @@ class FakeLauncher : public launch::Launcher {
     held_[r.id] = {r.id, {}, 0, 0, 0, true, hosts};
     for (const auto& host : hosts)
       if (named->dead.count(host) > 0)
-        return boost::asio::post(io_, [this, id = r.id, host] {
-          end(held_[id], "lost: " + host + ": refused", true, false, host);
-        });
+        return boost::asio::post(
+            io_, [this, id = r.id, host] { end(held_[id], host + ": refused", true, false, host); });
     boost::asio::post(io_, [this, id = r.id, hosts] {
       sink_(launch::Started{id, "fake", 1, std::nullopt, 0, hosts});
       for (std::size_t node = 0; node < hosts.size(); ++node)

@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/expected.h"
@@ -54,7 +55,7 @@ sweep::Expected<int> serve(Options& options, const Arguments& asked, char** argv
     options.node = join->node;
   }
   SWEEP_TRY(mark_self(options, join, argv));
-  if (!asked.detach && (join || options.peers == "launcher"))
+  if (!asked.detach && (join || options.peers == Peers::kLauncher))
     options.ready_fd = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
   SWEEP_TRY(lock_spool(options));
   if (asked.detach) {
@@ -98,7 +99,8 @@ void add_options(CLI::App& app, Arguments& a) {
   app.add_option("--parent-pid", o.parent_pid, "the orchestrator: the agent ends when it does");
   app.add_option("--nodes", o.nodes, "nodes of the allocation")->check(CLI::Range(1, 65536));
   app.add_option("--peers", o.peers, "who starts the agents of the other nodes")
-      ->check(CLI::IsMember({"slurm", "launcher"}));
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, Peers>{{"slurm", Peers::kSlurm}, {"launcher", Peers::kLauncher}}));
   app.add_option("--interface", o.interface,
                  "network interface, or its address, for the agents and the ranks");
   app.add_option("--lease", o.lease_s, "seconds of silence after which agents give each other up")
@@ -112,7 +114,8 @@ void add_options(CLI::App& app, Arguments& a) {
       "runs then is ended");
   app.add_flag("--bind", o.bind, "the ranks of attempts side by side keep to cores of their own");
   app.add_option("--screen", o.screen, "look at the nodes first; what stands out is shown, or gets no work")
-      ->check(CLI::IsMember({"show", "leave_out"}));
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, Screen>{{"show", Screen::kShow}, {"leave_out", Screen::kLeaveOut}}));
   app.add_flag("--join", a.join, "serve one node; where to join is read from standard input");
   app.add_flag("--detach", a.detach, "print one line once it serves, and go on in the background");
   app.add_flag("--no-zygote", a.no_zygote, "execute every rank instead of forking it from a warm one");

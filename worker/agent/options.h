@@ -12,6 +12,24 @@
 
 namespace sweep::agent {
 
+// Who starts the agents of the other nodes.
+enum class Peers {
+  // There are none.
+  kNone,
+  // This agent, with srun.
+  kSlurm,
+  kLauncher,
+};
+// What becomes of nodes that are slower than the others before the first attempt.
+enum class Screen {
+  // The nodes are not measured.
+  kNone,
+  // Their records say it.
+  kShow,
+  // They get no work besides.
+  kLeaveOut,
+};
+
 struct Options {
   std::filesystem::path spool;  // absolute
   std::string allocation;
@@ -31,14 +49,12 @@ struct Options {
   i64 nodes = 1;
   // Which of them this is; 0: the head agent's.
   i64 node = 0;
-  // Who starts the node agents: "slurm": this agent, with srun; "launcher": the launcher.
-  std::string peers;
+  Peers peers = Peers::kNone;
   // A network interface's name or address; empty: chosen (net/interface.h).
   std::string interface;
   // Each slot has cores of its own.
   bool bind = false;
-  // Before the first attempt, nodes that stand out are shown ("show") or get no work ("leave_out"); empty: no screening.
-  std::string screen;
+  Screen screen = Screen::kNone;
   // Seconds of silence after which two agents take each other for lost.
   double lease_s = 15;
   // Seconds without an orchestrator after which the agent ends everything; 0: no limit.

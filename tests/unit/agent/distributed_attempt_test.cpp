@@ -150,7 +150,7 @@ TEST_F(SpreadTest, AHangThatFollowedFromALostNodeIsNoHang) {
 }
 
 TEST_F(SpreadTest, ANodeLostWhileAnAttemptIsCancelledChangesNothing) {
-  spread_->end("cancelled", false);
+  spread_->end(EndCause::kCancelled, false);
   end_part(1, EndCause::kCancelled);
   spread_->node_lost(3, "nothing was heard");
   spread_->part_is_dead(3);

@@ -124,7 +124,7 @@ TEST(Demand, TrialsNobodyPredictedStillGetTime) {
 TEST(SlowdownEstimate, IsWhatWasHeldOverWhatWasForetold) {
   EXPECT_EQ((SlowdownEstimate{60, 1}.factor()), 1) << "start-up says nothing yet";
   EXPECT_EQ((SlowdownEstimate{3600, 360}.factor()), 10);
-  EXPECT_EQ((SlowdownEstimate{3600, 7200}.factor()), 1) << "faster than foretold asks for no less";
+  EXPECT_EQ((SlowdownEstimate{3600, 7200}.factor()), 1) << "faster than predicted asks for no less";
   EXPECT_EQ((SlowdownEstimate{3600, 0}.factor()), 3600) << "no trial counts for less than a second";
   SlowdownEstimate all{600, 60};
   all.add({600, 540});
@@ -135,11 +135,11 @@ TEST(SlowdownEstimate, ATrialIsForetoldInNodeSecondsAndNeverAsNothing) {
   PlanEntry entry;
   entry.trial.nodes = 4;
   entry.predicted.seconds = 30;
-  EXPECT_EQ(foretold_seconds(entry), 120);
+  EXPECT_EQ(predicted_node_seconds(entry), 120);
   entry.predicted.seconds = 0.01;
-  EXPECT_EQ(foretold_seconds(entry), 4);
+  EXPECT_EQ(predicted_node_seconds(entry), 4);
   entry.predicted.seconds.reset();
-  EXPECT_EQ(foretold_seconds(entry), 480);
+  EXPECT_EQ(predicted_node_seconds(entry), 480);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ TEST_F(SweepRunnerTest, ADeadHostIsAskedForTwiceAndWhatFitsTheOthersGoesOn) {
   const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {3, 3, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kBroken);
-  EXPECT_NE(end->why.find("2 that need 3 cpu hosts, of which 2 can be used. Out of this run: b"),
+  EXPECT_NE(end->why.find("2 that need 3 cpu hosts, of which 2 can be used. In quarantine: b"),
             std::string::npos)
       << end->why;
   EXPECT_EQ(count(Outcome::kOk), 6);
@@ -70,7 +70,7 @@ TEST_F(SweepRunnerTest, AHostThatIsOutIsAskedForAgainLaterAndWorksOnceItIsBack) 
   EXPECT_EQ(end->end, End::kDone) << end->why;
   EXPECT_EQ(count(Outcome::kOk), 40);
   const auto said = events("quarantine");
-  const auto back = std::count(said.begin(), said.end(), "node b is asked for once more");
+  const auto back = std::count(said.begin(), said.end(), "node b is requested once more");
   EXPECT_GE(back, 1);
   EXPECT_EQ(asked_for("b"), back + 2) << "and after that it is not lost again";
 }
@@ -124,7 +124,7 @@ TEST_F(SweepRunnerTest, WithNoHostLeftTheTrialsArePendingAndThatIsSaid) {
   const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {2, 2, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kBroken);
-  EXPECT_NE(end->why.find("of which 0 can be used. Out of this run: a, b"), std::string::npos) << end->why;
+  EXPECT_NE(end->why.find("of which 0 can be used. In quarantine: a, b"), std::string::npos) << end->why;
   EXPECT_EQ(store_->progress(sweep_)->pending, 2);
 }
 

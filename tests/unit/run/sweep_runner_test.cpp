@@ -99,7 +99,8 @@ TEST_F(SweepRunnerTest, AnAllocationThatGivesItsWorkBackGetsNoMore) {
   ASSERT_EQ(events("allocation_lost").size(), 1u);
   const auto said = events("agent");
   ASSERT_EQ(said.size(), 1u);
-  EXPECT_NE(said[0].find("gets no more work: attempt 1 came back (it is leaving)"), std::string::npos)
+  EXPECT_NE(said[0].find("gets no more work: its agent cancelled attempt 1 (it is leaving)"),
+            std::string::npos)
       << said[0];
 }
 

@@ -43,7 +43,7 @@ int Agent::run() {
 }
 
 void Agent::nodes_ready() {
-  if (options_.screen.empty()) return serve();
+  if (options_.screen == Screen::kNone) return serve();
   if (life_.apply(AgentEvent::kScreen)) screening_.start([this] { screened(); });
 }
 
@@ -93,19 +93,20 @@ void Agent::check_limits() {
     activity.busy = !life_.takes_work() || !dispatcher_.idle();
     activity.out_of_time = dispatcher_.out_of_time();
     activity.last_line_s = inbox_.last_line_s();
-    if (const auto reason = limits_.exceeded(activity, steady_s())) stop(*reason, "agent_stopping", false);
+    if (const auto reason = limits_.exceeded(activity, steady_s()))
+      stop(*reason, EndCause::kAgentStopping, false);
   }
   if (!limits_.mailbox_lost(mailbox_.gone())) return;
   spdlog::error("{} is gone or was cut: the folder was changed while it was in use",
                 spool::outbox(options_.spool).string());
-  stop("mailbox gone", "agent_stopping", true);
+  stop("mailbox gone", EndCause::kAgentStopping, true);
 }
 
 void Agent::finish() {
   life_.apply(AgentEvent::kFinish);
 }
 
-void Agent::stop(const std::string& reason, const std::string& cause, bool at_once) {
+void Agent::stop(const std::string& reason, EndCause cause, bool at_once) {
   life_.leave(reason);
   at_once_ = at_once_ || at_once;
   dispatcher_.drop_waiting(cause);
@@ -115,7 +116,7 @@ void Agent::stop(const std::string& reason, const std::string& cause, bool at_on
 
 void Agent::too_few_nodes() {
   life_.leave(dispatcher_.node_unclean() ? "tainted" : "nodes lost" + nodes_.absent());
-  dispatcher_.drop_waiting("agent_stopping");
+  dispatcher_.drop_waiting(EndCause::kAgentStopping);
 }
 
 void Agent::leave_when_done() {

@@ -27,7 +27,7 @@ class Agent final : private AgentControl {
  private:
   void nodes_ready() override;
   void finish() override;
-  void stop(const std::string& reason, const std::string& cause, bool at_once) override;
+  void stop(const std::string& reason, EndCause cause, bool at_once) override;
   void too_few_nodes() override;
   void leave_when_done() override;
   void all_left() override { io_.stop(); }

@@ -55,12 +55,12 @@ Expected<void> AllocationNodes::open(NodeEvents& events) {
         {"address", here->address}, {"port", server_->port()}, {"token", server_->secret().hex()}};
   }
   tell_ready(where_to_join);
-  return options_.peers == "slurm" ? start_peers(where_to_join) : Expected<void>();
+  return options_.peers == Peers::kSlurm ? start_peers(where_to_join) : Expected<void>();
 }
 
 void AllocationNodes::tell_ready(const nlohmann::json& where_to_join) {
   nlohmann::json line = {{"ready", true}, {"version", kVersion}, {"pid", outside_pid(inside_, ::getpid())}};
-  if (server_ && options_.peers == "launcher") line.update(where_to_join);
+  if (server_ && options_.peers == Peers::kLauncher) line.update(where_to_join);
   tell_launcher(options_.ready_fd, line);
 }
 
@@ -153,18 +153,18 @@ void AllocationNodes::attempt_finished(i64) {
 }
 
 void AllocationNodes::stop_requested(const std::string& reason, bool at_once) {
-  control_.stop(reason, "agent_stopping", at_once);
+  control_.stop(reason, EndCause::kAgentStopping, at_once);
 }
 
 bool AllocationNodes::others_are_gone() const {
-  return !server_ || (!server_->any_connected() && (options_.peers != "slurm" || srun_ended_));
+  return !server_ || (!server_->any_connected() && (options_.peers != Peers::kSlurm || srun_ended_));
 }
 
 void AllocationNodes::leave() {
   phase_ = Phase::kLeaving;
   for (auto& [node, state] : nodes_) state.link->leave();
   if (others_are_gone()) return control_.all_left();
-  timer_.expires_after(options_.peers == "slurm" ? kForStepToEnd : kForNodesToLeave);
+  timer_.expires_after(options_.peers == Peers::kSlurm ? kForStepToEnd : kForNodesToLeave);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) control_.all_left();
   });

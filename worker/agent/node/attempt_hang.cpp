@@ -30,7 +30,7 @@ bool ask_for_flight(const std::filesystem::path& pipe) {
 }  // namespace
 
 // Moves on at once where no rank has a flight recorder.
-void AttemptRun::ask_ranks(const std::string& cause, nlohmann::json found) {
+void AttemptRun::ask_ranks(EndCause cause, nlohmann::json found) {
   giving_up_ = {cause, std::move(found)};
   stage_ = Stage::kAsking;
   set_deadline(kAnswerLimit);

@@ -122,7 +122,7 @@ void AttemptRun::finish() {
   send_exits();
   AttemptEnd out;
   out.attempt = attempt_.id;
-  out.cause = cause_.empty() ? EndCause::kDone : end_cause_from(cause_).value_or(EndCause::kRankFailed);
+  out.cause = cause_.value_or(EndCause::kDone);
   if (!start_error_.empty()) evidence_ = {{"why", start_error_}};
   if (!evidence_.is_null()) out.evidence = dump(evidence_);
   out.gpu_errors = gpu_errors();

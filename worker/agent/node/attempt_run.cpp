@@ -55,7 +55,7 @@ void AttemptRun::start() {
   arm();
   if (const auto ready = prepare(); !ready) {
     start_error_ = ready.error().message;
-    set_cause("start_failed");
+    set_cause(EndCause::kStartFailed);
     stage_ = Stage::kSweeping;
     return set_deadline(kSweepLimit);
   }
@@ -145,7 +145,7 @@ void AttemptRun::launched(i64 index, const Expected<pid_t>& pid) {
 void AttemptRun::all_answered() {
   if (stage_ != Stage::kStarting) return;
   if (!start_error_.empty()) {
-    set_cause("start_failed");
+    set_cause(EndCause::kStartFailed);
     return terminate();
   }
   nlohmann::json pids = nlohmann::json::array();
@@ -194,11 +194,11 @@ void AttemptRun::watch() {
   nlohmann::json why = {{"why", found->why}, {"rank", found->rank}};
   switch (found->verdict) {
     case Watchdog::Verdict::kHang:
-      return ask_ranks("hang", std::move(why));
+      return ask_ranks(EndCause::kHang, std::move(why));
     case Watchdog::Verdict::kTimeout:
-      return ask_ranks("timeout", std::move(why));
+      return ask_ranks(EndCause::kTimeout, std::move(why));
     case Watchdog::Verdict::kLingers:
-      return ask_ranks("done", std::move(why));
+      return ask_ranks(EndCause::kDone, std::move(why));
   }
 }
 
@@ -245,13 +245,13 @@ void AttemptRun::advance() {
     start_error_ = fmt::format("the ranks were not started within {:.1f} s", attempt_.deadlines.startup_s);
     zygote_failed_ = true;  // an exec needs no zygote
     if (context_.zygote.pid() > 0) ::kill(context_.zygote.pid(), SIGKILL);
-    set_cause("start_failed");
+    set_cause(EndCause::kStartFailed);
     terminate();
   }
   if (stage_ == Stage::kRunning) {
     for (std::size_t i = 0; i < ranks_.size(); ++i)
       if (failed(ranks_[i], static_cast<i64>(i))) {
-        set_cause("rank_failed", collect_evidence());
+        set_cause(EndCause::kRankFailed, collect_evidence());
         stage_ = Stage::kAwaitingRecords;
         set_deadline(kRecordsWithin);
         break;
@@ -284,10 +284,10 @@ void AttemptRun::terminate() {
   stage_ = Stage::kTerminating;
   // A rank that stood still for its whole deadline has nothing more to say.
   const double grace = attempt_.deadlines.grace_s;
-  set_deadline(cause_ == "hang" ? std::min(grace, kHungGrace) : grace);
+  set_deadline(cause_ == EndCause::kHang ? std::min(grace, kHungGrace) : grace);
 }
 
-void AttemptRun::end(const std::string& cause, bool at_once) {
+void AttemptRun::end(EndCause cause, bool at_once) {
   if (stage_ == Stage::kFinished) return;
   set_cause(cause);
   if (stage_ < Stage::kTerminating) terminate();
@@ -297,9 +297,9 @@ void AttemptRun::end(const std::string& cause, bool at_once) {
   }
 }
 
-void AttemptRun::peer_ended(const std::string& cause) {
-  if (stage_ > Stage::kRunning || !cause_.empty()) return;
-  if (cause == "rank_failed" && stage_ == Stage::kRunning) {
+void AttemptRun::peer_ended(EndCause cause) {
+  if (stage_ > Stage::kRunning || cause_) return;
+  if (cause == EndCause::kRankFailed && stage_ == Stage::kRunning) {
     set_cause(cause, collect_evidence());
     stage_ = Stage::kAwaitingRecords;
     return set_deadline(kRecordsWithin);
@@ -322,7 +322,7 @@ void AttemptRun::sweep() {
   const auto left = kill_leftovers();
   const std::string gpu = span_ && all_ended() && left.empty() ? span_->still_on_gpu(process_ids()) : "";
   if (all_ended() && left.empty() && gpu.empty())
-    return cause_ == "start_failed" && may_start_again() ? start() : finish();
+    return cause_ == EndCause::kStartFailed && may_start_again() ? start() : finish();
   if (!past_deadline()) return;
   cleanup_failure_ = left.empty() ? gpu : fmt::format("survived SIGKILL: {}", fmt::join(left, ", "));
   if (cleanup_failure_.empty()) cleanup_failure_ = "a rank's end could not be waited for";
@@ -340,7 +340,7 @@ bool AttemptRun::may_start_again() {
   door_.reset();
   files_.reset();
   span_.reset();
-  cause_.clear();
+  cause_.reset();
   start_error_.clear();
   return true;
 }
@@ -368,13 +368,13 @@ std::vector<std::string> AttemptRun::kill_leftovers() {
   return left;
 }
 
-void AttemptRun::set_cause(const std::string& cause, nlohmann::json evidence) {
-  if (!cause_.empty()) return;  // the first one is the cause
+void AttemptRun::set_cause(EndCause cause, nlohmann::json evidence) {
+  if (cause_) return;  // the first one is the cause
   cause_ = cause;
   evidence_ = std::move(evidence);
   // Whether a failed start is final is known later; the AttemptEnd says it then.
-  if (!part_.whole && cause != "start_failed")
-    context_.host.send(kTrouble, {{"attempt", attempt_.id}, {"cause", cause}});
+  if (!part_.whole && cause != EndCause::kStartFailed)
+    context_.host.send(kTrouble, {{"attempt", attempt_.id}, {"cause", to_string(cause)}});
 }
 
 void AttemptRun::set_deadline(double seconds) {

@@ -67,10 +67,10 @@ class AttemptRun {
   void start();
   // Told of every child that was reaped; true: it was one of this attempt's.
   bool exited(pid_t pid, int status);
-  // Ends it for a cause of records.h (cancelled, agent_stopping). at_once: without the grace period.
-  void end(const std::string& cause, bool at_once);
+  // at_once: without the grace period.
+  void end(EndCause cause, bool at_once);
   // The part of another node is in trouble: as when a rank of this one failed, or ended with evidence.
-  void peer_ended(const std::string& cause);
+  void peer_ended(EndCause cause);
   // The ranks of every node run: from here on a silent one is waited for in vain.
   void peers_started() { peers_started_ = true; }
   void store_answer(i64 client, const Frame&);
@@ -102,7 +102,7 @@ class AttemptRun {
   void watch();
   void advance();
   // attempt_hang.cpp: ends the attempt for that cause, with what was found and the ranks' flight recorders.
-  void ask_ranks(const std::string& cause, nlohmann::json found);
+  void ask_ranks(EndCause cause, nlohmann::json found);
   bool answered() const;
   void give_up();
   void add_flight(std::size_t index, nlohmann::json& rank) const;
@@ -118,7 +118,7 @@ class AttemptRun {
   void send_exits();
   std::vector<GpuError> gpu_errors();
   nlohmann::json collect_evidence() const;
-  void set_cause(const std::string& cause, nlohmann::json evidence = nullptr);
+  void set_cause(EndCause cause, nlohmann::json evidence = nullptr);
   void set_deadline(double seconds);
   bool past_deadline() const;
 
@@ -136,11 +136,11 @@ class AttemptRun {
   Stage stage_ = Stage::kStarting;
   std::optional<std::chrono::steady_clock::time_point> deadline_;
   bool zygote_failed_ = false, started_again_ = false;
-  pid_t anchor_ = 0;   // leads the process group; 0: gone
-  std::string cause_;  // empty: nothing went wrong yet
+  pid_t anchor_ = 0;               // leads the process group; 0: gone
+  std::optional<EndCause> cause_;  // absent: nothing went wrong yet
   nlohmann::json evidence_;
   struct {
-    std::string cause;
+    EndCause cause = EndCause::kHang;
     nlohmann::json found;
   } giving_up_;  // while ranks are asked
   std::string start_error_;

@@ -22,52 +22,52 @@ Dispatcher::Dispatcher(boost::asio::io_context& io, const Options& options, cons
       time_(options.time_limit_s, steady_s()) {}
 
 void Dispatcher::push(Attempt attempt) {
-  if (life_.leaves()) return send_given_back(attempt.id, "cancelled");
+  if (life_.leaves()) return send_cancelled(attempt.id, EndCause::kCancelled);
   if (const auto why = unplaceable(attempt, node_count_); !why.empty())
-    return send_not_started(attempt.id, "start_failed", why);
+    return send_not_started(attempt.id, EndCause::kStartFailed, why);
   placement_.push(std::move(attempt));
 }
 
-void Dispatcher::send_not_started(i64 attempt, const std::string& cause, const std::string& why) {
+void Dispatcher::send_not_started(i64 attempt, EndCause cause, const std::string& why) {
   AttemptEnd end;
   end.attempt = attempt;
-  end.cause = end_cause_from(cause).value_or(EndCause::kStartFailed);
+  end.cause = cause;
   end.evidence = dump({{"why", why}});
   end.started_unix_ns = end.ended_unix_ns = unix_ns_now();
   mailbox_.send(spool::kAttemptEnd, to_json(end));
 }
 
-void Dispatcher::send_given_back(i64 attempt, const std::string& cause) {
+void Dispatcher::send_cancelled(i64 attempt, EndCause cause) {
   send_not_started(attempt, cause,
                    life_.leaves() ? "not started: its agent is ending: " + life_.reason()
                                   : "cancelled before it was started");
 }
 
 // What cannot end before the allocation does is not started here: it stays pending, and another allocation runs it.
-void Dispatcher::give_back_late() {
+void Dispatcher::cancel_late() {
   while (const Attempt* next = placement_.next()) {
     if (time_.allows(*next, steady_s())) return;
     const i64 id = next->id;
-    send_not_started(id, "no_time",
+    send_not_started(id, EndCause::kNoTime,
                      fmt::format("not started: it would take about {:.3g} s, and the allocation ends before",
                                  time_.estimate(*next)));
     placement_.remove(id);
   }
 }
 
-void Dispatcher::cancel(i64 id, const std::string& cause) {
+void Dispatcher::cancel(i64 id, EndCause cause) {
   if (running_.end(id, cause)) return;
-  if (placement_.remove(id)) send_given_back(id, cause);  // else it is unknown, or has ended
+  if (placement_.remove(id)) send_cancelled(id, cause);  // else it is unknown, or has ended
 }
 
-void Dispatcher::drop_waiting(const std::string& cause) {
+void Dispatcher::drop_waiting(EndCause cause) {
   while (const auto id = placement_.first()) cancel(*id, cause);
 }
 
 void Dispatcher::start_waiting() {
   // A full disk must not pile up more to write.
   if (!life_.takes_work() || mailbox_.backlog()) return;
-  give_back_late();
+  cancel_late();
   while (auto placed = placement_.take()) {
     if (running_.contains(placed->attempt.id)) {  // posted twice
       placement_.release(*placed);
@@ -75,7 +75,7 @@ void Dispatcher::start_waiting() {
     }
     running_.start(std::make_unique<DistributedAttempt>(
         nodes_, mailbox_, std::move(*placed), [this](DistributedAttempt& done) { finished(done); }));
-    give_back_late();
+    cancel_late();
   }
   leave_if_stuck();
 }

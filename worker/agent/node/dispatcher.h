@@ -21,10 +21,10 @@ class Dispatcher final : public NodeEvents {
 
   // It waits from here on, or is answered at once where no agent could ever run it.
   void push(Attempt attempt);
-  void cancel(i64 id, const std::string& cause);
+  void cancel(i64 id, EndCause cause);
   // Starts what fits, while the agent takes work and its outbox is not behind.
   void start_waiting();
-  void drop_waiting(const std::string& cause);
+  void drop_waiting(EndCause cause);
 
   Placement& placement() { return placement_; }
   const Placement& placement() const { return placement_; }
@@ -41,9 +41,9 @@ class Dispatcher final : public NodeEvents {
   void node_dead(i64 node) override { running_.node_dead(node); }
 
  private:
-  void send_not_started(i64 attempt, const std::string& cause, const std::string& why);
-  void send_given_back(i64 attempt, const std::string& cause);
-  void give_back_late();
+  void send_not_started(i64 attempt, EndCause cause, const std::string& why);
+  void send_cancelled(i64 attempt, EndCause cause);
+  void cancel_late();
   void finished(DistributedAttempt& attempt);
   void leave_if_stuck();
 

@@ -83,7 +83,7 @@ void DistributedAttempt::hear(i64 node, const Frame& frame) {
   }
   if (kind == spool::kStarted) return heard_start(node, body);
   if (kind == spool::kAttemptEnd) return heard_end(node, body);
-  if (kind == kTrouble) return trouble(text_of(body, "cause"), node);
+  if (kind == kTrouble) return trouble(cause_in(body), node);
   if (kind != spool::kRankRecord && kind != spool::kRankExit) return;
   const i64 rank = integer_of(body, "rank");
   if (!runs(part->second, rank)) return;
@@ -123,28 +123,29 @@ void DistributedAttempt::heard_end(i64 node, const nlohmann::json& body) {
   for (GpuError& error : part.end.gpu_errors) error.host = nodes_.name(node);
   part.ended = true;
   if (!part.end.clean) unclean_.push_back(node);
-  if (part.end.cause != EndCause::kDone) trouble(std::string(to_string(part.end.cause)), node);
+  if (part.end.cause != EndCause::kDone) trouble(part.end.cause, node);
   conclude();
 }
 
-void DistributedAttempt::trouble(const std::string& cause, i64 from_node) {
-  if (!cause_.empty()) return;  // the first one is the cause
+void DistributedAttempt::trouble(EndCause cause, i64 from_node) {
+  if (cause_) return;  // the first one is the cause
   cause_ = cause;
   cause_node_ = from_node;
   for (const auto& [node, part] : parts_)
-    if (node != from_node && !part.ended) order(node, kPeerEnded, {{"attempt", id()}, {"cause", cause}});
+    if (node != from_node && !part.ended)
+      order(node, kPeerEnded, {{"attempt", id()}, {"cause", to_string(cause)}});
 }
 
 void DistributedAttempt::node_lost(i64 node, const std::string& why) {
   const auto part = parts_.find(node);
   if (part == parts_.end() || part->second.ended) return;
   part->second.end.cause = EndCause::kNodeLost;
-  if (!ended_by_itself() || cause_ == "node_lost") return;
+  if (!ended_by_itself() || cause_ == EndCause::kNodeLost) return;
   evidence_ = {{"why", fmt::format("{} was lost: {}", nodes_.name(node), why)},
                {"rank", part->second.first_rank},
                {"node", node}};
-  if (cause_.empty()) return trouble("node_lost", node);
-  cause_ = "node_lost";  // the hang or the broken connection that others told of followed from it
+  if (!cause_) return trouble(EndCause::kNodeLost, node);
+  cause_ = EndCause::kNodeLost;  // the hang or the broken connection that others told of followed from it
   cause_node_ = node;
 }
 
@@ -156,10 +157,11 @@ void DistributedAttempt::part_is_dead(i64 node) {
   conclude();
 }
 
-void DistributedAttempt::end(const std::string& cause, bool at_once) {
-  if (cause_.empty()) cause_ = cause;
+void DistributedAttempt::end(EndCause cause, bool at_once) {
+  if (!cause_) cause_ = cause;
   for (const auto& [node, part] : parts_)
-    if (!part.ended) order(node, kEndPart, {{"attempt", id()}, {"cause", cause}, {"at_once", at_once}});
+    if (!part.ended)
+      order(node, kEndPart, {{"attempt", id()}, {"cause", to_string(cause)}, {"at_once", at_once}});
 }
 
 // Evidence of the part that was in trouble first; of the others where their ranks were.
@@ -216,7 +218,7 @@ void DistributedAttempt::conclude() {
   out.unclean_nodes = unclean_;
   out.cause = all([](const PartState& part) { return part.end.cause == EndCause::kDone; })
                   ? EndCause::kDone
-                  : end_cause_from(cause_).value_or(EndCause::kNodeLost);
+                  : cause_.value_or(EndCause::kNodeLost);
   if (out.cause == EndCause::kNodeLost && !evidence_.is_null()) out.evidence = dump(evidence_);
   if (out.ended_unix_ns <= 0) out.ended_unix_ns = unix_ns_now();
   sink_.send(spool::kAttemptEnd, to_json(out));

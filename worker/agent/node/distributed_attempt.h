@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "schema/records.h"
@@ -38,13 +39,15 @@ class DistributedAttempt {
   // The node's agent is gone or out of reach. Its ranks are taken for ended once part_is_dead() is called too.
   void node_lost(i64 node, const std::string& why);
   void part_is_dead(i64 node);
-  void end(const std::string& cause, bool at_once);
+  void end(EndCause cause, bool at_once);
   // Both run now: each counts the other if they share a node. Whether they do.
   bool meet(DistributedAttempt& other);
 
   const Placement::Placed& placed() const { return placed_; }
   i64 id() const { return placed_.attempt.id; }
-  bool ended_by_itself() const { return cause_ != "cancelled" && cause_ != "agent_stopping"; }
+  bool ended_by_itself() const {
+    return cause_ != EndCause::kCancelled && cause_ != EndCause::kAgentStopping;
+  }
   const std::vector<i64>& unclean_nodes() const { return unclean_; }
 
  private:
@@ -59,7 +62,7 @@ class DistributedAttempt {
   bool runs(const PartState&, i64 rank) const;
   void heard_start(i64 node, const nlohmann::json& body);
   void heard_end(i64 node, const nlohmann::json& body);
-  void trouble(const std::string& cause, i64 from_node);
+  void trouble(EndCause cause, i64 from_node);
   void order(i64 node, std::string_view kind, nlohmann::json body, std::string blob = {});
   void conclude();
   AttemptEnd merged();
@@ -71,8 +74,8 @@ class DistributedAttempt {
   std::function<void(DistributedAttempt&)> finished_;
   std::map<i64, PartState> parts_;
   RendezvousStore store_;
-  // Empty: nothing went wrong yet.
-  std::string cause_;
+  // Absent: nothing went wrong yet.
+  std::optional<EndCause> cause_;
   // The node whose part failed first; -1: none, the end was ordered.
   i64 cause_node_ = -1;
   nlohmann::json evidence_;

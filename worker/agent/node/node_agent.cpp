@@ -41,7 +41,7 @@ int NodeAgent::run(const Join& join) {
                  if (!leaving_.empty() && runner_.idle()) return;
                  spdlog::warn("the head agent is lost: {}", why);
                  code_ = kHeadLost;
-                 stop("head lost", "agent_stopping", true);
+                 stop("head lost", EndCause::kAgentStopping, true);
                });
   arm();
   io_.run();
@@ -49,7 +49,7 @@ int NodeAgent::run(const Join& join) {
 }
 
 void NodeAgent::obey(const Frame& frame) {
-  if (text_of(frame.head, "kind") == kLeave) return stop("finished", "agent_stopping", true);
+  if (text_of(frame.head, "kind") == kLeave) return stop("finished", EndCause::kAgentStopping, true);
   if (leaving_.empty() || text_of(frame.head, "kind") != kStartPart) runner_.obey(frame);
 }
 
@@ -64,7 +64,7 @@ void NodeAgent::arm() {
   });
 }
 
-void NodeAgent::stop(const std::string& reason, const std::string& cause, bool at_once) {
+void NodeAgent::stop(const std::string& reason, EndCause cause, bool at_once) {
   if (leaving_.empty()) {
     leaving_ = reason;
     link_->send({{{"kind", kLeave}, {"body", {{"reason", reason}}}}, {}});

@@ -20,11 +20,11 @@ class NodeAgent final : private NodeRunnerListener {
   void runner_said(const Frame& frame) override { link_->send(frame); }
   void attempt_finished(i64) override { leave_when_done(); }
   void stop_requested(const std::string& reason, bool at_once) override {
-    stop(reason, "agent_stopping", at_once);
+    stop(reason, EndCause::kAgentStopping, at_once);
   }
   void obey(const Frame& frame);
   void arm();
-  void stop(const std::string& reason, const std::string& cause, bool at_once);
+  void stop(const std::string& reason, EndCause cause, bool at_once);
   void leave_when_done();
 
   const Options& options_;

@@ -54,6 +54,11 @@ inline Expected<NodePart> part_from(const nlohmann::json& body) {
   return out;
 }
 
+// Of a message that names one. Agents of one allocation have the same version, so an unknown word is damage.
+inline EndCause cause_in(const nlohmann::json& body) {
+  return end_cause_from(text_of(body, "cause")).value_or(EndCause::kRankFailed);
+}
+
 // What agents say to each other beside the kinds of the outbox (schema/spool.h).
 inline constexpr std::string_view kStartPart = "start_part";  // head -> node, body: NodePart
 inline constexpr std::string_view kEndPart = "end_part";      // head -> node: {"attempt", "cause", "at_once"}

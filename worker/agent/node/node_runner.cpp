@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 
 #include "base/time.h"
@@ -63,8 +64,8 @@ void NodeRunner::obey(const Frame& frame) {
   if (kind == kStartPart) return start(*body);
   const auto run = running_.find(integer_of(*body, "attempt"));
   if (run == running_.end()) return;  // ended meanwhile
-  if (kind == kEndPart) run->second->end(text_of(*body, "cause"), flag_of(*body, "at_once"));
-  if (kind == kPeerEnded) run->second->peer_ended(text_of(*body, "cause"));
+  if (kind == kEndPart) run->second->end(cause_in(*body), flag_of(*body, "at_once"));
+  if (kind == kPeerEnded) run->second->peer_ended(cause_in(*body));
   if (kind == kAllStarted) run->second->peers_started();
   if (kind == kStore && body->contains("message") && (*body)["message"].is_object())
     run->second->store_answer(integer_of(*body, "client"), {(*body)["message"], frame.blob});
@@ -87,7 +88,7 @@ void NodeRunner::start(const nlohmann::json& body) {
   run->start();
 }
 
-void NodeRunner::end_all(const std::string& cause, bool at_once) {
+void NodeRunner::end_all(EndCause cause, bool at_once) {
   for (auto run = running_.begin(); run != running_.end();) (run++)->second->end(cause, at_once);
 }
 
@@ -99,13 +100,15 @@ void NodeRunner::reap() {
       boost::asio::post(io_, own.mapped());
       continue;
     }
-    bool known = false, starting = false;
-    for (auto& [id, run] : running_) {
-      starting = starting || run->starting();
-      if ((known = run->exited(pid, status))) break;
-    }
-    if (!known && starting) unclaimed_[pid] = status;
-    if (!starting) unclaimed_.clear();
+    // Ends are kept while any attempt starts, also where this one belongs to another attempt.
+    const bool starting =
+        std::ranges::any_of(running_, [](const auto& each) { return each.second->starting(); });
+    const bool known =
+        std::ranges::any_of(running_, [&](const auto& each) { return each.second->exited(pid, status); });
+    if (!starting)
+      unclaimed_.clear();
+    else if (!known)
+      unclaimed_[pid] = status;
   }
 }
 

@@ -35,7 +35,7 @@ class NodeRunner final : private AttemptHost, private SignalListener {
   void begin();
   // start_part, end_part, peer_ended, store (node_part.h)
   void obey(const Frame&);
-  void end_all(const std::string& cause, bool at_once);
+  void end_all(EndCause cause, bool at_once);
   bool idle() const { return running_.empty(); }
   void reap() override;
   // No more ranks: the zygote ends.

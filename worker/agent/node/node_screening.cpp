@@ -52,7 +52,7 @@ void NodeScreening::judge() {
 }
 
 void NodeScreening::report_slow(i64 node, const NodeScreen& screen) {
-  const bool out = options_.screen == "leave_out";
+  const bool out = options_.screen == Screen::kLeaveOut;
   spdlog::warn("{} stands out: {}{}", nodes_.name(node), screen.slow, out ? "; it gets no work" : "");
   if (out) dispatcher_.placement().give_up(node);
 }

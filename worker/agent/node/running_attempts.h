@@ -24,8 +24,8 @@ class RunningAttempts {
   void node_lost(i64 node, const std::string& why);
   void node_dead(i64 node);
   // Whether one of this id runs.
-  bool end(i64 id, const std::string& cause);
-  void end_all(const std::string& cause, bool at_once);
+  bool end(i64 id, EndCause cause);
+  void end_all(EndCause cause, bool at_once);
 
  private:
   struct Running {

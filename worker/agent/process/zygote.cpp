@@ -138,7 +138,12 @@ bool Zygote::exited(pid_t pid) {
 
 void Zygote::fail_all(const std::string& why) {
   in_flight_ = false;
-  for (auto asked = std::exchange(asked_, {}); auto& request : asked) request.answer(fail(why));
+  // An answer may withdraw requests of its owner that are still to be answered.
+  for (std::size_t most = asked_.size(); most > 0 && !asked_.empty(); --most) {
+    const Answer answer = std::move(asked_.front().answer);
+    asked_.pop_front();
+    answer(fail(why));
+  }
 }
 
 void Zygote::stop() {

@@ -1,7 +1,7 @@
 // How far ahead an allocation's inbox is kept: by the pace at which its trials end.
-#include <gtest/gtest.h>
-
 #include "orchestrator/run/held_allocation.h"
+
+#include <gtest/gtest.h>
 
 namespace sweep::run {
 namespace {
@@ -9,39 +9,39 @@ namespace {
 using namespace std::chrono_literals;
 constexpr i64 kLeast = 2;
 
-HeldAllocation holding(i64 nodes, i64 landed) {
+HeldAllocation held(i64 nodes, i64 results) {
   HeldAllocation out;
   out.request.nodes = nodes;
-  out.landed = landed;
+  out.results = results;
   out.since = Clock::Point{};
   return out;
 }
 
 TEST(HeldAllocation, KeepsAFewAheadOfLongTrials) {
-  EXPECT_EQ(holding(64, 0).ahead(Clock::Point{} + 1h, kLeast), kLeast);
-  EXPECT_EQ(holding(64, 600).ahead(Clock::Point{} + 1h, kLeast), kLeast);  // one in six seconds
+  EXPECT_EQ(held(64, 0).ahead(Clock::Point{} + 1h, kLeast), kLeast);
+  EXPECT_EQ(held(64, 600).ahead(Clock::Point{} + 1h, kLeast), kLeast);  // one in six seconds
 }
 
 TEST(HeldAllocation, KeepsANextOneForEveryNodeWhereTrialsAreShort) {
-  EXPECT_EQ(holding(4, 400).ahead(Clock::Point{} + 100s, kLeast), 4);   // four each second, on four nodes
-  EXPECT_EQ(holding(64, 640).ahead(Clock::Point{} + 100s, kLeast), 7);  // 6.4 each second
+  EXPECT_EQ(held(4, 400).ahead(Clock::Point{} + 100s, kLeast), 4);   // four each second, on four nodes
+  EXPECT_EQ(held(64, 640).ahead(Clock::Point{} + 100s, kLeast), 7);  // 6.4 each second
 }
 
 TEST(HeldAllocation, NeverMoreThanOneForEveryNode) {
-  EXPECT_EQ(holding(4, 4000).ahead(Clock::Point{} + 10s, kLeast), 4);
-  EXPECT_EQ(holding(1, 4000).ahead(Clock::Point{} + 10s, kLeast), kLeast);
+  EXPECT_EQ(held(4, 4000).ahead(Clock::Point{} + 10s, kLeast), 4);
+  EXPECT_EQ(held(1, 4000).ahead(Clock::Point{} + 10s, kLeast), kLeast);
 }
 
 TEST(HeldAllocation, AnAllocationThatHasNotStartedIsKeptAtTheLeast) {
-  HeldAllocation waiting = holding(4, 0);
+  HeldAllocation waiting = held(4, 0);
   waiting.since.reset();
   EXPECT_EQ(waiting.ahead(Clock::Point{} + 1h, kLeast), kLeast);
 }
 
-TEST(HeldAllocation, HasTimeForFewerTrialsWhereTheyTakeLongerThanForetold) {
-  HeldAllocation hour = holding(1, 0);
+TEST(HeldAllocation, HasTimeForFewerTrialsWhereTheyTakeLongerThanPredicted) {
+  HeldAllocation hour = held(1, 0);
   hour.until = Clock::Point{} + 1h;
-  hour.lasts_s = 3600;
+  hour.total_s = 3600;
   PlanEntry entry;
   entry.predicted.seconds = 100;
   EXPECT_TRUE(hour.has_time_for(entry, Clock::Point{} + 50min, 1));

@@ -1,0 +1,105 @@
+#include "orchestrator/run/dispatch.h"
+
+#include "orchestrator/plan/planner.h"
+#include "orchestrator/plan/rehearsal.h"
+#include "orchestrator/run/acquisition.h"
+
+namespace sweep::run {
+
+Fill choose_fill(i64 queued, i64 width, i64 ahead, bool only_allocation) {
+  if (queued < width) return Fill::kYes;
+  if (queued >= width + ahead) return Fill::kNo;
+  return only_allocation ? Fill::kYes : Fill::kItsShare;
+}
+
+bool within_share(i64 queued, i64 width, i64 work, i64 all_width) {
+  return queued < width * work / all_width;
+}
+
+Expected<Attempt> attempt_for(const PlanEntry& entry, const Settings& settings, double slowdown) {
+  Attempt attempt;
+  attempt.trial_id = entry.id;
+  attempt.trial = entry.trial;
+  attempt.measure = settings.measure;
+  attempt.deadlines = plan::deadlines_for(entry.predicted, attempt.trial, attempt.measure);
+  if (settings.hang_seconds)
+    attempt.deadlines.startup_s = attempt.deadlines.first_step_s = attempt.deadlines.step_s =
+        *settings.hang_seconds;
+  if (settings.trial_seconds) attempt.deadlines.total_s = *settings.trial_seconds;
+  attempt.start = settings.start;
+  if (settings.rehearse_most) {
+    auto ranks = plan::rehearsed_ranks(entry.trial, *settings.rehearse_most);
+    if (!ranks) return tl::unexpected(ranks.error());
+    attempt.rehearsed_ranks = std::move(*ranks);
+  }
+  if (entry.predicted.seconds) attempt.predicted_s = *entry.predicted.seconds * slowdown;
+  const auto price = settings.usd_per_node_hour.find(attempt.trial.hardware);
+  if (price != settings.usd_per_node_hour.end()) attempt.usd_per_node_hour = price->second;
+  return attempt;
+}
+
+Expected<void> Dispatch::fill_all(bool run_ends) {
+  for (const auto& id : allocations_.ids())
+    if (HeldAllocation* held = allocations_.find(id)) SWEEP_TRY(fill(*held, run_ends));
+  return {};
+}
+
+Expected<void> Dispatch::fill(HeldAllocation& held, bool run_ends) {
+  const bool takes_trials = held.state == AllocationState::kServing;
+  while (takes_trials && !run_ends) {
+    const auto more = wants_more(held);
+    if (!more) return tl::unexpected(more.error());
+    if (!*more) break;
+    const auto posted = post_next(held);
+    if (!posted) return tl::unexpected(posted.error());
+    if (!*posted) break;
+  }
+  if (held.attempts.size() == 0 && (takes_trials || (run_ends && held.at_work())))
+    allocations_.finish(held, run_ends);
+  return {};
+}
+
+Expected<bool> Dispatch::wants_more(const HeldAllocation& held) {
+  const i64 queued = held.attempts.nodes();
+  const auto chosen = choose_fill(queued, held.width(), held.ahead(context_.now(), context_.settings.ahead),
+                                  allocations_.all().size() == 1);
+  if (chosen != Fill::kItsShare) return chosen == Fill::kYes;
+  const auto waiting = queue_.waiting_nodes(held.request.hardware);
+  if (!waiting) return tl::unexpected(waiting.error());
+  i64 work = *waiting, width = 0;
+  for (const auto& [id, each] : allocations_.all()) {
+    if (each.ends() || each.request.hardware != held.request.hardware) continue;
+    work += each.attempts.nodes();
+    width += each.width();
+  }
+  return within_share(queued, held.width(), work, width);
+}
+
+// False: no waiting trial fits the allocation and the time that it has left.
+Expected<bool> Dispatch::post_next(HeldAllocation& held) {
+  // Trials that may be passed over because they do not fit the time that is left.
+  constexpr i64 kLookAhead = 16;
+  const auto now = context_.now();
+  const double slowdown = allocations_.slowdown();
+  const auto next =
+      queue_.next(fit_of(held, context_.settings), held.until ? kLookAhead : 1,
+                  [&](const PlanEntry& entry) { return held.has_time_for(entry, now, slowdown); });
+  if (!next) return tl::unexpected(next.error());
+  if (!*next) return false;
+  SWEEP_TRY(post(held, **next, slowdown));
+  return true;
+}
+
+Expected<void> Dispatch::post(HeldAllocation& held, const PlanEntry& entry, double slowdown) {
+  const auto wanted = attempt_for(entry, context_.settings, slowdown);
+  if (!wanted) return tl::unexpected(wanted.error());
+  auto attempt = context_.store.begin_attempt(context_.settings.sweep, held.request.id, *wanted);
+  if (!attempt) return tl::unexpected(attempt.error());
+  queue_.handed_out(entry);
+  held.attempts.add(*attempt, entry);
+  const auto posted = context_.launcher.post_attempt(held.request.id, *attempt);
+  if (!posted) return tl::unexpected(posted.error());
+  return {};
+}
+
+}  // namespace sweep::run

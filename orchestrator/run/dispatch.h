@@ -1,0 +1,47 @@
+// Dispatch: fills the inboxes of allocations with attempts, in the order of the plan. Each attempt is committed in the
+// store before its line is appended to the inbox.
+#pragma once
+#include <optional>
+
+#include "orchestrator/run/allocations.h"
+#include "orchestrator/run/pending_queue.h"
+
+namespace sweep::run {
+
+// Whether one more attempt goes into an inbox. queued: nodes of the attempts in it, running ones included. width: nodes
+// that can be busy. ahead: attempts to keep queued beyond those.
+enum class Fill {
+  kYes,
+  kNo,
+  // While it has no more than its share of what is left to do (within_share).
+  kItsShare,
+};
+Fill choose_fill(i64 queued, i64 width, i64 ahead, bool only_allocation);
+// No node is idle while trials queue elsewhere. work: nodes of all trials that wait or are queued, width of all
+// allocations that can take them.
+bool within_share(i64 queued, i64 width, i64 work, i64 all_width);
+
+// What the agent gets for a trial; its number comes from the store.
+Expected<Attempt> attempt_for(const PlanEntry&, const Settings&, double slowdown);
+
+class Dispatch {
+ public:
+  Dispatch(const RunContext& context, Allocations& allocations)
+      : context_(context), allocations_(allocations), queue_(context.store, context.settings.sweep) {}
+
+  // Posts what fits while the run goes on. An allocation without any attempt is told to end.
+  Expected<void> fill(HeldAllocation&, bool run_ends);
+  Expected<void> fill_all(bool run_ends);
+  PendingQueue& queue() { return queue_; }
+
+ private:
+  Expected<bool> wants_more(const HeldAllocation&);
+  Expected<bool> post_next(HeldAllocation&);
+  Expected<void> post(HeldAllocation&, const PlanEntry&, double slowdown);
+
+  const RunContext& context_;
+  Allocations& allocations_;
+  PendingQueue queue_;
+};
+
+}  // namespace sweep::run

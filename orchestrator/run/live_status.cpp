@@ -1,0 +1,24 @@
+#include "orchestrator/run/live_status.h"
+
+#include "orchestrator/run/status_file.h"
+
+namespace sweep::run {
+
+// A little less than a tick of the run loop, so that one that comes early still shows.
+constexpr auto kLeastBetween = std::chrono::milliseconds(400);
+
+void LiveStatus::show_if_due() {
+  if (std::chrono::steady_clock::now() - shown_ >= kLeastBetween) show();
+}
+
+void LiveStatus::show() {
+  shown_ = std::chrono::steady_clock::now();
+  const double elapsed_s = std::chrono::duration<double>(context_.now() - began_).count();
+  const auto snapshot = take_snapshot(context_.store, context_.settings.sweep, elapsed_s);
+  // The next tick tries again.
+  if (!snapshot) return;
+  context_.observer.on_snapshot(*snapshot);
+  if (context_.settings.status_file) write_status_file(*context_.settings.status_file, *snapshot);
+}
+
+}  // namespace sweep::run

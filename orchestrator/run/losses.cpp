@@ -1,0 +1,41 @@
+#include "orchestrator/run/losses.h"
+
+#include <fmt/format.h>
+
+namespace sweep::run {
+
+Expected<std::optional<std::string>> Losses::lost(const HeldAllocation& held, const launch::Ended& ended,
+                                                  i64 others_at_work) {
+  const auto now = context_.now();
+  const Settings& settings = context_.settings;
+  SWEEP_TRY(
+      context_.note("allocation_lost", fmt::format("allocation {} was lost: {}", ended.id, ended.reason)));
+  const Loss loss{ended.preempted, held.had_time(now), !ended.host.empty(), held.results, others_at_work};
+  const auto decision =
+      decide_loss(loss, counts_, {settings.max_consecutive_losses, settings.max_consecutive_preemptions});
+  counts_ = decision.counts;
+  if (decision.cool_down) hosts_.cool_down(ended.host, now);
+  if (decision.count_against_host) {
+    const Hosts hosts = loss.host_known ? Hosts{{0, ended.host}} : held.hosts;
+    for (const auto& text : hosts_.lost(hosts, ended.reason, now))
+      SWEEP_TRY(context_.note("quarantine", text));
+  }
+  return decision.breaker ? std::optional(sentence(*decision.breaker, ended.reason)) : std::nullopt;
+}
+
+std::string Losses::sentence(Breaker breaker, const std::string& last_reason) const {
+  const Settings& settings = context_.settings;
+  if (breaker == Breaker::kPreemptions)
+    return fmt::format(
+        "{} allocations in a row were preempted or cancelled without one result; the last one: {}. The "
+        "trials stay pending; `sweep resume` goes on",
+        counts_.preemptions, last_reason);
+  const bool remote = settings.allocate_per_shape;
+  return fmt::format(
+      "{} allocations in a row were lost without one result; the last one: {}. "
+      "The trials stay pending; `sweep doctor{}` checks {}",
+      counts_.losses, last_reason, remote ? " --on " + settings.launcher : "",
+      remote ? "what it takes" : "this machine");
+}
+
+}  // namespace sweep::run

@@ -1,0 +1,46 @@
+// OutboxReader: takes in what an allocation's agent wrote. One transaction stores the records and the results of a chunk of
+// its outbox, with the read offset; then the launcher may forget those bytes. It says what follows for the allocation and
+// for the run, and does neither.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "orchestrator/run/excluded_hosts.h"
+#include "orchestrator/run/held_allocation.h"
+#include "orchestrator/run/pending_queue.h"
+#include "orchestrator/run/run_context.h"
+
+namespace sweep::run {
+
+class OutboxReader {
+ public:
+  OutboxReader(const RunContext& context, PendingQueue& queue, ExcludedHosts& hosts)
+      : context_(context), queue_(queue), hosts_(hosts) {}
+
+  struct Effects {
+    // Attempts ended; at least one of them was not cancelled.
+    bool finished = false, results = false;
+    // The allocation gets no more work.
+    bool finish = false;
+    // Why the run ends: a node is not the hardware that the trials declare.
+    std::optional<std::string> wrong_node;
+  };
+  // run_ends: the run loop is ending its allocations.
+  Expected<Effects> take_in(HeldAllocation&, const launch::Outbox&, bool run_ends);
+  // What an allocation that ended left unfinished.
+  Expected<void> close_unfinished(HeldAllocation&, const launch::Ended&, bool run_ends);
+
+ private:
+  Expected<void> on_node(HeldAllocation&, const NodeRecord&, bool run_ends, Effects&);
+  Expected<void> on_slow(const std::string& host, const NodeRecord&);
+  Expected<void> on_finished(HeldAllocation&, const FinishedAttempt&, bool run_ends, Effects&);
+  Expected<void> on_cancelled(HeldAllocation&, const FinishedAttempt&, bool run_ends, Effects&);
+  Expected<void> on_unclean(const HeldAllocation&, const AttemptEnd&, Effects&);
+  Expected<void> note_quarantine(const std::vector<std::string>& sentences);
+
+  const RunContext& context_;
+  PendingQueue& queue_;
+  ExcludedHosts& hosts_;
+};
+
+}  // namespace sweep::run
