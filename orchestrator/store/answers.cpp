@@ -130,7 +130,7 @@ std::vector<ResultRow> SqliteStore::result_rows(Transaction& work, const std::st
       "p.labels, p.state, p.key, p.place, " +
       selects_.axes + ", " + selects_.metrics +
       " FROM plan_entry p JOIN sweep s ON s.id = p.sweep JOIN trial t ON t.key = p.trial "
-      "LEFT JOIN result r ON r.attempt = p.final_attempt WHERE p.state <> 4 AND " +
+      "LEFT JOIN result r ON r.attempt = p.final_attempt WHERE p.state <> State::kRetired AND " +
       where;
   Statement* select = work.ready(sql);
   int parameter = 0;

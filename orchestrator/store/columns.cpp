@@ -6,6 +6,7 @@
 #include <set>
 #include <type_traits>
 
+#include "orchestrator/store/enumerators.h"
 #include "schema/axis_domain.h"
 #include "schema/rehearsal.h"
 
@@ -96,17 +97,13 @@ std::string marks(std::size_t count) {
   return out;
 }
 
-std::string case_of_outcomes(const char* expression) {
+// CASE that turns the numbers of an enumeration into its names.
+template <class E>
+std::string case_of(std::string_view enumeration, std::string_view expression) {
   std::string out = fmt::format("CASE {}", expression);
-  for (int i = 0; i <= static_cast<int>(Outcome::kFailedUnknown); ++i)
-    out += fmt::format(" WHEN {} THEN '{}'", i, to_string(static_cast<Outcome>(i)));
-  return out + " END";
-}
-
-std::string case_of_states(const std::string& expression) {
-  std::string out = fmt::format("CASE {}", expression);
-  for (int i = 0; i <= static_cast<int>(State::kRetired); ++i)
-    out += fmt::format(" WHEN {} THEN '{}'", i, to_string(static_cast<State>(i)));
+  for (const Enumerator& each : enumerators())
+    if (each.name.starts_with(enumeration))
+      out += fmt::format(" WHEN {} THEN '{}'", each.name, to_string(static_cast<E>(each.number)));
   return out + " END";
 }
 
@@ -119,24 +116,30 @@ std::string metric_expression(const std::string& name) {
 }
 
 std::string results_view() {
-  std::string sql = "CREATE VIEW results AS SELECT s.name AS sweep, t.id AS trial, " +
-                    fmt::format("substr(s.name, -{}) = '{}'", kRehearsalSuffix.size(), kRehearsalSuffix) +
-                    " AS rehearsed, " + case_of_outcomes("p.outcome") + " AS outcome, " +
-                    case_of_states("p.state") +
-                    " AS state, NULLIF(CASE WHEN p.final_attempt IS NULL THEN p.reason ELSE r.reason END, "
-                    "'') AS reason, p.model AS model";
-  for (const auto& axis : axis_columns()) sql += ", t." + sql_name(axis.name);
-  for (const auto& metric : metric_columns()) sql += ", " + metric_expression(metric.name);
-  sql +=
-      ", p.attempts AS attempts, strftime('%Y-%m-%dT%H:%M:%SZ', r.finished_unix_ns / 1000000000, "
-      "'unixepoch') AS finished_at"
-      ", CASE r.oom_kind WHEN 0 THEN 'device' WHEN 1 THEN 'host' END AS oom_kind, NULLIF(r.phase, '') AS "
-      "phase"
-      ", r.rank AS cause_rank, NULLIF(p.rule, '') AS rule, NULLIF(p.labels, '') AS labels, t.spec AS "
-      "model_spec"
-      " FROM plan_entry p JOIN sweep s ON s.id = p.sweep JOIN trial t ON t.key = p.trial"
-      " LEFT JOIN result r ON r.attempt = p.final_attempt WHERE p.state <> 4";
-  return sql;
+  std::string axes, metrics;
+  for (const auto& axis : axis_columns()) axes += ", t." + sql_name(axis.name);
+  for (const auto& metric : metric_columns()) metrics += ", " + metric_expression(metric.name);
+  return with_numbers(fmt::format(R"(CREATE VIEW results AS
+SELECT s.name AS sweep, t.id AS trial,
+       substr(s.name, -{suffix_size}) = '{suffix}' AS rehearsed,
+       {outcome} AS outcome, {state} AS state,
+       NULLIF(CASE WHEN p.final_attempt IS NULL THEN p.reason ELSE r.reason END, '') AS reason,
+       p.model AS model{axes}{metrics},
+       p.attempts AS attempts,
+       strftime('%Y-%m-%dT%H:%M:%SZ', r.finished_unix_ns / 1000000000, 'unixepoch') AS finished_at,
+       {oom_kind} AS oom_kind, NULLIF(r.phase, '') AS phase, r.rank AS cause_rank,
+       NULLIF(p.rule, '') AS rule, NULLIF(p.labels, '') AS labels, t.spec AS model_spec
+FROM plan_entry p
+JOIN sweep s ON s.id = p.sweep
+JOIN trial t ON t.key = p.trial
+LEFT JOIN result r ON r.attempt = p.final_attempt
+WHERE p.state <> State::kRetired)",
+                                  fmt::arg("suffix_size", kRehearsalSuffix.size()),
+                                  fmt::arg("suffix", kRehearsalSuffix), fmt::arg("axes", axes),
+                                  fmt::arg("metrics", metrics),
+                                  fmt::arg("outcome", case_of<Outcome>("Outcome::", "p.outcome")),
+                                  fmt::arg("state", case_of<State>("State::", "p.state")),
+                                  fmt::arg("oom_kind", case_of<OomKind>("OomKind::", "r.oom_kind"))));
 }
 
 bool add_columns(Transaction& work, const char* table, const std::vector<Column>& wanted) {

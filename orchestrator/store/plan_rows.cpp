@@ -65,13 +65,13 @@ Expected<SyncCounts> SqliteStore::sync_plan(i64 sweep, std::span<const PlanEntry
     if (it->second.seen) continue;  // the same trial twice in one plan
     it->second.seen = true;
     ++(it->second.retired ? counts.reopened : counts.kept);
-    if (it->second.retired) work.run("UPDATE plan_entry SET state = 0 WHERE key = ?", it->second.entry);
+    if (it->second.retired) work.run("UPDATE plan_entry SET state = State::kPending WHERE key = ?", it->second.entry);
     if (changed || it->second.retired) settle(work, it->second.entry, retries);
   }
   for (const auto& [id, each] : known) {
     if (each.seen || each.retired) continue;
     ++counts.retired;
-    work.run("UPDATE plan_entry SET state = 4 WHERE key = ?", each.entry);
+    work.run("UPDATE plan_entry SET state = State::kRetired WHERE key = ?", each.entry);
     settle(work, each.entry, retries);
   }
   pack(work);
@@ -84,7 +84,7 @@ Expected<std::vector<PlanEntry>> SqliteStore::plan(i64 sweep) {
   SpecCache specs;
   {
     auto rows = work.rows(
-        plan_entry_select(selects_) + " WHERE p.sweep = ? AND p.state <> 4 ORDER BY p.place, p.key", sweep);
+        plan_entry_select(selects_) + " WHERE p.sweep = ? AND p.state <> State::kRetired ORDER BY p.place, p.key", sweep);
     while (rows.next()) out.push_back(read_plan_entry(rows, specs));
   }
   return work.commit(std::move(out));
@@ -99,7 +99,7 @@ Expected<std::vector<PendingTrial>> SqliteStore::pending_where(const std::string
   SpecCache specs;
   {
     auto rows =
-        work.rows(plan_entry_select(selects_) + " WHERE p.sweep = ? AND p.state = 0 " + rest, bound...);
+        work.rows(plan_entry_select(selects_) + " WHERE p.sweep = ? AND p.state = State::kPending " + rest, bound...);
     while (rows.next()) {
       out.push_back({read_plan_entry(rows, specs), 0, 0});
       keys.push_back(rows.template get<i64>(0));
@@ -131,7 +131,7 @@ Expected<std::vector<Demand>> SqliteStore::demand(i64 sweep) {
         "SELECT t.hardware, t.nodes, max(t.gpus_per_node), count(*), coalesce(sum(p.predicted_seconds), 0), "
         "coalesce(max(p.predicted_seconds), 0), sum(p.predicted_seconds IS NULL) FROM plan_entry p JOIN "
         "trial t "
-        "ON t.key = p.trial WHERE p.sweep = ? AND p.state = 0 GROUP BY t.hardware, t.nodes ORDER BY 2 DESC, "
+        "ON t.key = p.trial WHERE p.sweep = ? AND p.state = State::kPending GROUP BY t.hardware, t.nodes ORDER BY 2 DESC, "
         "1",
         sweep);
     while (rows.next())

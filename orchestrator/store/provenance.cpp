@@ -28,7 +28,7 @@ Expected<std::vector<Environment>> SqliteStore::environments(i64 sweep) {
     auto rows = work.rows(
         "SELECT t.allocation, count(*) FROM plan_entry p JOIN attempt t ON t.id = p.final_attempt WHERE "
         "p.sweep = ? "
-        "AND p.state <> 4 GROUP BY t.allocation",
+        "AND p.state <> State::kRetired GROUP BY t.allocation",
         sweep);
     while (rows.next()) results.emplace(rows.get<std::string>(0), rows.get<i64>(1));
   }

@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kUpsertEntry =
     "INSERT INTO plan_entry(sweep, trial, model, labels, admitted, verdict, rule, reason, predicted_bytes, "
     "predicted_step_ms, predicted_seconds, place, source, state, outcome) VALUES "
-    "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, CASE WHEN ?5 THEN 0 ELSE 3 END, "
+    "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, CASE WHEN ?5 THEN State::kPending ELSE State::kFinished END, "
     "CASE WHEN ?5 THEN NULL ELSE ?6 END) "
     "ON CONFLICT(sweep, trial) DO UPDATE SET model = ?3, labels = ?4, admitted = ?5, verdict = ?6, rule = "
     "?7, "

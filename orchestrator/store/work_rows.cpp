@@ -145,7 +145,7 @@ Expected<Attempt> SqliteStore::begin_attempt(i64 sweep, const std::string& alloc
     work.refuse(fmt::format("allocation '{}' belongs to another sweep", allocation));
   const auto entry = work.one<i64>(
       "SELECT p.key FROM plan_entry p JOIN trial t ON t.key = p.trial WHERE p.sweep = ? AND t.id = ? AND "
-      "p.state = 0",
+      "p.state = State::kPending",
       sweep, wanted.trial_id);
   if (!entry) work.refuse(fmt::format("trial {} is not waiting to be run in this sweep", wanted.trial_id));
   const std::string request = request_json(wanted);
@@ -186,7 +186,7 @@ std::vector<AttemptRow> SqliteStore::attempt_rows(Transaction& work, const std::
 
 Expected<std::vector<AttemptRow>> SqliteStore::unfinished_attempts(const std::string& allocation) {
   Transaction work(*db_, Transaction::kRead);
-  auto out = attempt_rows(work, "a.allocation = ? AND a.state < 3", allocation);
+  auto out = attempt_rows(work, "a.allocation = ? AND a.state < State::kFinished", allocation);
   return work.commit(std::move(out));
 }
 
