@@ -17,6 +17,7 @@
 #include "orchestrator/cli/rehearsal.h"
 #include "orchestrator/cli/rehearsal_check.h"
 #include "orchestrator/report/format.h"
+#include "orchestrator/run/retry_policy.h"
 #include "orchestrator/run/run_sweep.h"
 #include "runtime/own_job.h"
 #include "schema/rehearsal.h"
@@ -265,7 +266,7 @@ int run_grid(Io& io, const RunOptions& o) {
   if (o.detach && planned->grid.from_stream)
     return refuse(io, {"--detach reads the grid again: save it in a file, or leave --detach out"});
   if (o.detach) return detach(io, "--detach", o.where, planned->grid.name, o.where.db + ".log", {"--yes"});
-  auto store = store::Store::open(o.where.db, store::Mode::kReadWrite);
+  auto store = run::open_store(o.where.db, store::Mode::kReadWrite);
   if (!store) return refuse(io, store.error());
   store::SweepRow wanted;
   wanted.name = planned->grid.name;

@@ -10,6 +10,7 @@
 #include "orchestrator/cli/driving.h"
 #include "orchestrator/cli/holder.h"
 #include "orchestrator/grid/grid.h"
+#include "orchestrator/run/retry_policy.h"
 #include "schema/codec.h"
 #include "schema/frame.h"
 #include "schema/sweep_options.h"
@@ -139,7 +140,7 @@ Expected<Proved> run_selftests(Io& io, const SelfTestRequest& request, const std
   if (!choice) return tl::unexpected(choice.error());
   std::error_code ec;
   std::filesystem::create_directories(std::filesystem::absolute(request.db).parent_path(), ec);
-  auto store = store::Store::open(request.db, store::Mode::kReadWrite);
+  auto store = run::open_store(request.db, store::Mode::kReadWrite);
   if (!store) return tl::unexpected(store.error());
   store::SweepRow wanted;
   wanted.name = name;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "orchestrator/run/retry_policy.h"
 #include "orchestrator/run/run_sweep.h"
 #include "orchestrator/simulate/sim_launcher.h"
 #include "schema/sweep_options.h"
@@ -25,6 +26,7 @@ Expected<Book> open_book(const std::filesystem::path& scratch, std::span<const P
                          const Assumptions& assumed, const MeasurePlan& measure) {
   store::StoreDependencies seams;
   seams.durable = false;
+  seams.decide_trial = run::decide_trial;
   auto opened = store::Store::open(scratch / "simulation.db", store::Mode::kReadWrite, std::move(seams));
   if (!opened) return tl::unexpected(opened.error());
   store::SweepRow row;
