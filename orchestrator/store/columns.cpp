@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "orchestrator/store/enumerators.h"
+#include "orchestrator/store/stored_rows.h"
 #include "schema/axis_domain.h"
 #include "schema/rehearsal.h"
 
@@ -68,13 +69,6 @@ std::vector<Column> make_metric_columns() {
   return out;
 }
 
-std::set<std::string> columns_in(Transaction& work, std::string_view table) {
-  std::set<std::string> out;
-  auto rows = work.rows("SELECT name FROM pragma_table_info(?)", table);
-  while (rows.next()) out.insert(rows.get<std::string>(0));
-  return out;
-}
-
 std::string select_list(const std::vector<Column>& columns, char alias,
                         const std::set<std::string>& present) {
   std::string out;
@@ -88,12 +82,6 @@ std::string select_list(const std::vector<Column>& columns, char alias,
 std::string names(const std::vector<Column>& columns) {
   std::string out;
   for (const auto& column : columns) out += ", " + sql_name(column.name);
-  return out;
-}
-
-std::string marks(std::size_t count) {
-  std::string out;
-  for (std::size_t i = 0; i < count; ++i) out += i ? ", ?" : "?";
   return out;
 }
 
@@ -182,6 +170,33 @@ bool let_unresolved_be_null(Transaction& work) {
   return true;
 }
 
+using RecordTable = std::pair<const char*, std::vector<Column>>;
+
+template <class Record>
+void add_table(std::vector<RecordTable>& out, const char* table) {
+  auto& columns = out.emplace_back(table, std::vector<Column>{}).second;
+  for (const auto& field : stored_fields<Record>()) columns.push_back({field.column, field.type, "NULL"});
+}
+
+// The tables of the records (schema/records.def, stored_rows.h), with the columns of each record.
+const std::vector<RecordTable>& record_tables() {
+  static const std::vector<RecordTable> tables = [] {
+    std::vector<RecordTable> out;
+    add_table<RankRecord>(out, "rank_record");
+    add_table<RankExit>(out, "rank_record");
+    add_table<StepSample>(out, "step_sample");
+    add_table<AttemptEnd>(out, "attempt");
+    add_table<NodeRecord>(out, "environment");
+    add_table<Result>(out, "result");
+    add_table<SweepRow>(out, "sweep");
+    add_table<PlanEntry>(out, "plan_entry");
+    add_table<StoredAllocation>(out, "allocation");
+    add_table<LeaseHolder>(out, "lease");
+    return out;
+  }();
+  return tables;
+}
+
 }  // namespace
 
 const std::vector<Column>& axis_columns() {
@@ -215,14 +230,17 @@ std::string sql_name(std::string_view identifier) {
 }
 
 Selects selects_for(Transaction& work) {
+  TableColumns columns;
+  for (const auto& [table, fields] : record_tables()) columns.emplace(table, columns_in(work, table));
   return {select_list(axis_columns(), 't', columns_in(work, "trial")),
-          select_list(metric_columns(), 'r', columns_in(work, "result"))};
+          select_list(metric_columns(), 'r', columns_in(work, "result")), std::move(columns)};
 }
 
 void complete_columns(Transaction& work) {
   bool added = let_unresolved_be_null(work);
   added |= add_columns(work, "trial", axis_columns());
   added |= add_columns(work, "result", metric_columns());
+  for (const auto& [table, fields] : record_tables()) add_columns(work, table, fields);
   for (const auto& metric : ranked_metrics())
     work.run(fmt::format("CREATE INDEX IF NOT EXISTS {0} ON result(ranking, {1}) WHERE ranking IS NOT NULL",
                          sql_name("result_by_" + metric), sql_name(metric)));
@@ -241,12 +259,16 @@ const std::string& insert_trial_sql() {
   return sql;
 }
 
-const std::string& insert_result_sql() {
-  static const std::string sql = fmt::format(
-      "INSERT OR REPLACE INTO result(attempt, outcome, oom_kind, reason, rank, phase, evidence, "
-      "finished_unix_ns{}) VALUES ({})",
-      names(metric_columns()), marks(8 + metric_columns().size()));
-  return sql;
+const std::vector<StoredField>& result_fields() {
+  static const std::vector<StoredField> fields = [] {
+    auto out = stored_fields<Result>();
+    const Metrics metrics;
+    for_each_metric(metrics, [&](const FieldInfo& info, const auto& member) {
+      out.push_back({sql_name(info.key), sql_type<decltype(member)>(), false});
+    });
+    return out;
+  }();
+  return fields;
 }
 
 void put_axes(Statement& statement, int first, const Trial& trial) {

@@ -34,6 +34,10 @@ void Statement::put(int at, std::string_view v) {
                       copies_ ? SQLITE_TRANSIENT : SQLITE_STATIC, SQLITE_UTF8);
 }
 
+void Statement::put_copy(int at, std::string_view v) {
+  sqlite3_bind_text64(handle_, at, v.data() ? v.data() : "", v.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+}
+
 Expected<std::unique_ptr<Db>> Db::open(const std::string& name, int flags, int busy_timeout_ms,
                                        std::filesystem::path shown_as) {
   sqlite3* handle = nullptr;
