@@ -4,8 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "orchestrator/store/db.h"
+#include "orchestrator/store/record_sql.h"
 #include "schema/metrics.h"
+#include "schema/result.h"
 #include "schema/trial.h"
 
 namespace sweep::store {
@@ -29,6 +30,7 @@ std::string sql_name(std::string_view identifier);
 // default.
 struct Selects {
   std::string axes, metrics;
+  TableColumns columns;  // of the tables that hold records
 };
 // Reads the columns' existence inside a transaction.
 Selects selects_for(Transaction&);
@@ -38,9 +40,8 @@ void complete_columns(Transaction&);
 
 // INSERT of a trial that leaves an existing one alone: id, spec, axes.
 const std::string& insert_trial_sql();
-// INSERT OR REPLACE of a result: attempt, outcome, oom_kind, reason, rank, phase, evidence, finished,
-// metrics.
-const std::string& insert_result_sql();
+// The fields of a result, then its metrics.
+const std::vector<StoredField>& result_fields();
 
 void put_axes(Statement&, int first, const Trial&);
 void put_metrics(Statement&, int first, const Metrics&);

@@ -8,6 +8,7 @@
 #include "orchestrator/store/report_rows.h"
 #include "orchestrator/store/settle.h"
 #include "orchestrator/store/sqlite_store.h"
+#include "orchestrator/store/sweep_rows.h"
 
 namespace sweep::store {
 namespace {
@@ -68,8 +69,8 @@ class Unsynced {
 // 1 at most is told: a damaged or foreign spool must not fill the database with complaints.
 void note_strays(Transaction& work, i64 sweep, i64 now, const std::string& allocation, const Known& known) {
   if (known.strays().empty()) return;
-  work.run(
-      "INSERT INTO event(sweep, unix_ns, kind, text) VALUES (?, ?, 'stray_records', ?)", sweep, now,
+  add_event_row(
+      work, sweep, now, "stray_records",
       fmt::format("allocation {}: {} record(s) left out that belong to no rank of its attempts; first: {}",
                   allocation, known.strays().size(), *known.strays().begin()));
 }
@@ -122,13 +123,15 @@ Expected<void> SqliteStore::finish_attempt(const Result& result) {
   Transaction work(*db_, Transaction::kWrite);
   i64 sweep = 0, entry = 0;
   {
-    auto rows =
-        work.rows("SELECT p.sweep, p.key FROM attempt a JOIN plan_entry p ON p.key = a.entry WHERE a.id = ?",
-                  result.attempt);
-    if (rows.next())
-      sweep = rows.get<i64>(0), entry = rows.get<i64>(1);
-    else
+    auto rows = work.rows(R"(
+        SELECT p.sweep, p.key FROM attempt a JOIN plan_entry p ON p.key = a.entry WHERE a.id = ?)",
+                          result.attempt);
+    if (rows.next()) {
+      sweep = rows.get<i64>(0);
+      entry = rows.get<i64>(1);
+    } else {
       work.refuse(fmt::format("database '{}' knows no attempt {}", db_->path().string(), result.attempt));
+    }
   }
   leases_.guard(work, sweep);
   const auto before = work.one<Outcome>("SELECT outcome FROM result WHERE attempt = ?", result.attempt);
@@ -143,7 +146,8 @@ Expected<void> SqliteStore::finish_attempt(const Result& result) {
 
 Expected<StoredTestimony> SqliteStore::testimony(i64 attempt) {
   Transaction work(*db_, Transaction::kRead);
-  StoredTestimony out{read_records(work, attempt), read_exits(work, attempt), read_end(work, attempt)};
+  StoredTestimony out{read_records(work, selects_.columns, attempt),
+                      read_exits(work, selects_.columns, attempt), read_end(work, selects_.columns, attempt)};
   return work.commit(std::move(out));
 }
 

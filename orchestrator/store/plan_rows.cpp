@@ -6,6 +6,7 @@
 
 #include "orchestrator/store/settle.h"
 #include "orchestrator/store/sqlite_store.h"
+#include "orchestrator/store/sweep_rows.h"
 #include "orchestrator/store/trial_rows.h"
 #include "schema/codec.h"
 
@@ -20,9 +21,9 @@ using KnownTrials = std::unordered_map<std::string, KnownTrial>;
 
 KnownTrials known_trials(Transaction& work, i64 sweep) {
   KnownTrials known;
-  auto rows = work.rows(
-      "SELECT t.id, p.key, p.state FROM plan_entry p JOIN trial t ON t.key = p.trial WHERE p.sweep = ?",
-      sweep);
+  auto rows = work.rows(R"(
+      SELECT t.id, p.key, p.state FROM plan_entry p JOIN trial t ON t.key = p.trial WHERE p.sweep = ?)",
+                        sweep);
   while (rows.next())
     known[rows.get<std::string>(0)] = {rows.get<i64>(1), rows.get<State>(2) == State::kRetired, false};
   return known;
@@ -35,8 +36,8 @@ void note_measure(Transaction& work, i64 sweep, const MeasurePlan& measure, i64 
   if (*before == json) return;
   work.run("UPDATE sweep SET measure_json = ? WHERE id = ?", json, sweep);
   if (!before->empty())
-    work.run(
-        "INSERT INTO event(sweep, unix_ns, kind, text) VALUES (?, ?, 'measure_changed', ?)", sweep, now,
+    add_event_row(
+        work, sweep, now, "measure_changed",
         fmt::format("the measuring plan changed from {} to {}; earlier results are kept", *before, json));
 }
 
@@ -65,13 +66,14 @@ Expected<SyncCounts> SqliteStore::sync_plan(i64 sweep, std::span<const PlanEntry
     if (it->second.seen) continue;  // the same trial twice in one plan
     it->second.seen = true;
     ++(it->second.retired ? counts.reopened : counts.kept);
-    if (it->second.retired) work.run("UPDATE plan_entry SET state = 0 WHERE key = ?", it->second.entry);
+    if (it->second.retired)
+      work.run("UPDATE plan_entry SET state = State::kPending WHERE key = ?", it->second.entry);
     if (changed || it->second.retired) settle(work, it->second.entry, rules);
   }
   for (const auto& [id, each] : known) {
     if (each.seen || each.retired) continue;
     ++counts.retired;
-    work.run("UPDATE plan_entry SET state = 4 WHERE key = ?", each.entry);
+    work.run("UPDATE plan_entry SET state = State::kRetired WHERE key = ?", each.entry);
     settle(work, each.entry, rules);
   }
   pack(work);
@@ -83,8 +85,9 @@ Expected<std::vector<PlanEntry>> SqliteStore::plan(i64 sweep) {
   std::vector<PlanEntry> out;
   SpecCache specs;
   {
-    auto rows = work.rows(
-        plan_entry_select(selects_) + " WHERE p.sweep = ? AND p.state <> 4 ORDER BY p.place, p.key", sweep);
+    auto rows = work.rows(plan_entry_select(selects_) +
+                              " WHERE p.sweep = ? AND p.state <> State::kRetired ORDER BY p.place, p.key",
+                          sweep);
     while (rows.next()) out.push_back(read_plan_entry(rows, specs));
   }
   return work.commit(std::move(out));
@@ -98,8 +101,8 @@ Expected<std::vector<PendingTrial>> SqliteStore::pending_where(const std::string
   std::vector<i64> keys;
   SpecCache specs;
   {
-    auto rows =
-        work.rows(plan_entry_select(selects_) + " WHERE p.sweep = ? AND p.state = 0 " + rest, bound...);
+    auto rows = work.rows(
+        plan_entry_select(selects_) + " WHERE p.sweep = ? AND p.state = State::kPending " + rest, bound...);
     while (rows.next()) {
       out.push_back({read_plan_entry(rows, specs), 0, 0});
       keys.push_back(rows.template get<i64>(0));
@@ -118,8 +121,9 @@ Expected<std::vector<PendingTrial>> SqliteStore::pending(i64 sweep, i64 limit) {
 
 Expected<std::vector<PendingTrial>> SqliteStore::pending(i64 sweep, i64 limit, const Fit& fit) {
   return pending_where(
-      "AND t.nodes <= ? AND t.hardware = ? AND t.gpus_per_node <= ? ORDER BY t.nodes DESC, p.place, p.key "
-      "LIMIT ?",
+      R"(
+      AND t.nodes <= ? AND t.hardware = ? AND t.gpus_per_node <= ?
+      ORDER BY t.nodes DESC, p.place, p.key LIMIT ?)",
       sweep, fit.nodes, fit.hardware, fit.gpus_per_node, limit);
 }
 
@@ -127,13 +131,15 @@ Expected<std::vector<Demand>> SqliteStore::demand(i64 sweep) {
   Transaction work(*db_, Transaction::kRead);
   std::vector<Demand> out;
   {
-    auto rows = work.rows(
-        "SELECT t.hardware, t.nodes, max(t.gpus_per_node), count(*), coalesce(sum(p.predicted_seconds), 0), "
-        "coalesce(max(p.predicted_seconds), 0), sum(p.predicted_seconds IS NULL) FROM plan_entry p JOIN "
-        "trial t "
-        "ON t.key = p.trial WHERE p.sweep = ? AND p.state = 0 GROUP BY t.hardware, t.nodes ORDER BY 2 DESC, "
-        "1",
-        sweep);
+    auto rows = work.rows(R"(
+        SELECT t.hardware, t.nodes, max(t.gpus_per_node), count(*),
+               COALESCE(sum(p.predicted_seconds), 0), COALESCE(max(p.predicted_seconds), 0),
+               sum(p.predicted_seconds IS NULL)
+        FROM plan_entry p JOIN trial t ON t.key = p.trial
+        WHERE p.sweep = ? AND p.state = State::kPending
+        GROUP BY t.hardware, t.nodes
+        ORDER BY 2 DESC, 1)",
+                          sweep);
     while (rows.next())
       out.push_back({rows.get<std::string>(0), rows.get<i64>(1), rows.get<i64>(2), rows.get<i64>(3),
                      rows.get<double>(4), rows.get<double>(5), rows.get<i64>(6)});

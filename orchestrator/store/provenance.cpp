@@ -1,4 +1,6 @@
-// Where results were measured: nodes of allocations, and what rank 0 said it really used.
+// Where results were measured: nodes of allocations, and what rank 0 really used.
+#include <fmt/format.h>
+
 #include <map>
 
 #include "orchestrator/store/sqlite_store.h"
@@ -6,16 +8,26 @@
 namespace sweep::store {
 namespace {
 
-constexpr const char* kNodes =
-    "SELECT a.id, a.launcher, a.whereabouts, e.node, e.host, e.facts, a.created_unix_ns FROM allocation a "
-    "LEFT "
-    "JOIN environment e ON e.allocation = a.id WHERE ";
+// Allocations with their nodes, as read_environment() takes them; `rest` begins with a condition.
+std::string select_nodes(const Selects& selects, std::string_view rest) {
+  return fmt::format(R"(
+      SELECT a.id, a.launcher, a.whereabouts, a.created_unix_ns, {}
+      FROM allocation a LEFT JOIN environment e ON e.allocation = a.id
+      WHERE {})",
+                     select_list(selects.columns, "environment", "e", stored_fields<NodeRecord>()), rest);
+}
 
 Environment read_environment(const Rows& rows) {
   Environment out;
-  rows.read(0, out.allocation), rows.read(1, out.launcher), rows.read(2, out.whereabouts),
-      rows.read(3, out.node);
-  rows.read(4, out.host), rows.read(5, out.facts), rows.read(6, out.created_unix_ns);
+  rows.read(0, out.allocation);
+  rows.read(1, out.launcher);
+  rows.read(2, out.whereabouts);
+  rows.read(3, out.created_unix_ns);
+  NodeRecord node;
+  read_fields(rows, 4, node);
+  out.node = node.node;
+  out.host = std::move(node.host);
+  out.facts = std::move(node.facts);
   return out;
 }
 
@@ -25,17 +37,17 @@ Expected<std::vector<Environment>> SqliteStore::environments(i64 sweep) {
   Transaction work(*db_, Transaction::kRead);
   std::map<std::string, i64> results;
   {
-    auto rows = work.rows(
-        "SELECT t.allocation, count(*) FROM plan_entry p JOIN attempt t ON t.id = p.final_attempt WHERE "
-        "p.sweep = ? "
-        "AND p.state <> 4 GROUP BY t.allocation",
-        sweep);
+    auto rows = work.rows(R"(
+        SELECT t.allocation, count(*) FROM plan_entry p JOIN attempt t ON t.id = p.final_attempt
+        WHERE p.sweep = ? AND p.state <> State::kRetired
+        GROUP BY t.allocation)",
+                          sweep);
     while (rows.next()) results.emplace(rows.get<std::string>(0), rows.get<i64>(1));
   }
   std::vector<Environment> out;
   {
     auto rows =
-        work.rows(std::string(kNodes) + "a.sweep = ? ORDER BY a.created_unix_ns, a.id, e.node", sweep);
+        work.rows(select_nodes(selects_, "a.sweep = ? ORDER BY a.created_unix_ns, a.id, e.node"), sweep);
     while (rows.next()) {
       Environment node = read_environment(rows);
       const auto held = results.find(node.allocation);
@@ -54,18 +66,19 @@ Expected<std::vector<Provenance>> SqliteStore::provenance(i64 sweep, std::span<c
     Provenance found;
     std::string allocation;
     {
-      auto rows = work.rows(
-          "SELECT a.allocation, r.effective FROM trial t JOIN plan_entry p ON p.trial = t.key AND p.sweep = "
-          "? JOIN "
-          "attempt a ON a.id = p.final_attempt LEFT JOIN rank_record r ON r.attempt = a.id AND r.rank = 0 "
-          "WHERE t.id = "
-          "?",
-          sweep, id);
+      auto rows = work.rows(R"(
+          SELECT a.allocation, r.effective FROM trial t
+          JOIN plan_entry p ON p.trial = t.key AND p.sweep = ?
+          JOIN attempt a ON a.id = p.final_attempt
+          LEFT JOIN rank_record r ON r.attempt = a.id AND r.rank = 0
+          WHERE t.id = ?)",
+                            sweep, id);
       if (!rows.next()) continue;
-      rows.read(0, allocation), rows.read(1, found.effective);
+      rows.read(0, allocation);
+      rows.read(1, found.effective);
     }
     found.trial_id = id;
-    auto rows = work.rows(std::string(kNodes) + "a.id = ? ORDER BY e.node", allocation);
+    auto rows = work.rows(select_nodes(selects_, "a.id = ? ORDER BY e.node"), allocation);
     while (rows.next()) found.nodes.push_back(read_environment(rows));
     if (!found.nodes.empty()) found.launcher = found.nodes.front().launcher;
     out.push_back(std::move(found));

@@ -15,10 +15,6 @@ struct SweepRules {
 };
 SweepRules rules_of(Transaction&, i64 sweep, const DecideTrial&);
 
-// SQL of the stamp of a new attempt of entry ?1 at the time ?2: after every earlier one, whatever the clock did.
-inline constexpr const char* kPostedAfter =
-    "max(?2, (SELECT COALESCE(max(posted_unix_ns) + 1, 0) FROM attempt WHERE entry = ?1))";
-
 // Recomputes state, outcome, final attempt and ranking of one plan entry from its attempts. Idempotent. Refuses rules
 // that decide nothing.
 void settle(Transaction&, i64 entry, const SweepRules&);

@@ -9,6 +9,7 @@
 #include "base/time.h"
 #include "orchestrator/store/settle.h"
 #include "orchestrator/store/sqlite_store.h"
+#include "orchestrator/store/sweep_rows.h"
 #include "orchestrator/store/upgrade.h"
 #include "schema/rehearsal.h"
 
@@ -173,50 +174,26 @@ SqliteStore::SqliteStore(std::unique_ptr<Db> db, Mode mode, StoreDependencies se
       selects_(std::move(selects)),
       leases_(std::move(seams), network) {}
 
-namespace {
-
-constexpr const char* kSweepColumns =
-    "SELECT id, name, question, grid_path, grid_text, options_json, created_unix_ns FROM sweep ";
-
-std::vector<SweepRow> read_sweeps(Rows&& rows) {
-  std::vector<SweepRow> out;
-  while (rows.next()) {
-    SweepRow row;
-    rows.read(0, row.id), rows.read(1, row.name), rows.read(2, row.question), rows.read(3, row.grid_path);
-    rows.read(4, row.grid_text), rows.read(5, row.options_json), rows.read(6, row.created_unix_ns);
-    out.push_back(std::move(row));
-  }
-  return out;
-}
-
-std::vector<SweepRow> named(Transaction& work, const std::string& name) {
-  return read_sweeps(work.rows(std::string(kSweepColumns) + "WHERE name = ?", name));
-}
-
-}  // namespace
-
 Expected<SweepRow> SqliteStore::ensure_sweep(const SweepRow& wanted) {
   if (wanted.name.empty()) return fail("a sweep needs a name");
   Transaction work(*db_, Transaction::kWrite);
-  auto found = named(work, wanted.name);
-  if (found.empty()) {
-    work.run(
-        "INSERT INTO sweep(name, question, grid_path, grid_text, options_json, created_unix_ns) VALUES (?, "
-        "?, ?, ?, ?, ?)",
-        wanted.name, wanted.question, wanted.grid_path, wanted.grid_text, wanted.options_json,
-        wanted.created_unix_ns ? wanted.created_unix_ns : leases_.now());
-  } else if (!leases_.held_by_other(work, found.front().id)) {
-    leases_.guard(work, found.front().id);
-    work.run("UPDATE sweep SET question = ?, grid_path = ?, grid_text = ?, options_json = ? WHERE id = ?",
-             wanted.question, wanted.grid_path, wanted.grid_text, wanted.options_json, found.front().id);
+  const auto found = sweep_named(work, wanted.name);
+  if (!found || !leases_.held_by_other(work, found->id)) {
+    if (found) leases_.guard(work, found->id);
+    SweepRow row = wanted;
+    if (found)
+      row.created_unix_ns = found->created_unix_ns;
+    else if (!row.created_unix_ns)
+      row.created_unix_ns = leases_.now();
+    write_sweep(work, row);
   }
-  found = named(work, wanted.name);
-  return work.commit(found.empty() ? SweepRow{} : found.front());
+  auto stored = sweep_named(work, wanted.name);
+  return work.commit(stored ? std::move(*stored) : SweepRow{});
 }
 
 Expected<std::vector<SweepRow>> SqliteStore::sweeps() {
   Transaction work(*db_, Transaction::kRead);
-  auto all = read_sweeps(work.rows(std::string(kSweepColumns) + "ORDER BY id"));
+  auto all = all_sweeps(work);
   return work.commit(std::move(all));
 }
 
@@ -311,8 +288,7 @@ Expected<std::optional<bool>> SqliteStore::stop_requested(i64 sweep) {
 Expected<void> SqliteStore::add_event(i64 sweep, const std::string& kind, const std::string& text) {
   Transaction work(*db_, Transaction::kWrite);
   leases_.refuse_if_lost(work, sweep);
-  work.run("INSERT INTO event(sweep, unix_ns, kind, text) VALUES (?, ?, ?, ?)", sweep, leases_.now(), kind,
-           text);
+  add_event_row(work, sweep, leases_.now(), kind, text);
   return work.commit();
 }
 
