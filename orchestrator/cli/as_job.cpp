@@ -7,9 +7,9 @@
 
 #include "base/files.h"
 #include "orchestrator/launch/commands.h"
-#include "orchestrator/launch/orchestrator_script.h"
-#include "orchestrator/launch/slurm_options.h"
-#include "orchestrator/launch/slurm_state.h"
+#include "orchestrator/launch/slurm/orchestrator_script.h"
+#include "orchestrator/launch/slurm/slurm_options.h"
+#include "orchestrator/launch/slurm/slurm_state.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
 

@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "base/text.h"
-#include "orchestrator/launch/job_word.h"
-#include "orchestrator/launch/slurm_script.h"
+#include "orchestrator/launch/slurm/job_word.h"
+#include "orchestrator/launch/slurm/slurm_script.h"
 
 namespace sweep::cli {
 namespace {

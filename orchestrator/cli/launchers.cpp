@@ -15,9 +15,10 @@
 #include "orchestrator/cli/rehearsal.h"
 #include "orchestrator/grid/site.h"
 #include "orchestrator/launch/commands.h"
-#include "orchestrator/launch/slurm.h"
-#include "orchestrator/launch/slurm_state.h"
-#include "orchestrator/launch/ssh.h"
+#include "orchestrator/launch/local/local.h"
+#include "orchestrator/launch/slurm/slurm.h"
+#include "orchestrator/launch/slurm/slurm_state.h"
+#include "orchestrator/launch/ssh/ssh.h"
 #include "schema/codec.h"
 #include "schema/rehearsal.h"
 

@@ -9,8 +9,8 @@
 
 #include "orchestrator/cli/command.h"
 #include "orchestrator/grid/grid.h"
-#include "orchestrator/launch/slurm_options.h"
-#include "orchestrator/launch/slurm_script.h"
+#include "orchestrator/launch/slurm/slurm_options.h"
+#include "orchestrator/launch/slurm/slurm_script.h"
 #include "orchestrator/run/run_sweep.h"
 
 namespace sweep::cli {

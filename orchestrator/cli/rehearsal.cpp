@@ -13,6 +13,7 @@
 
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/cli/rehearsal_check.h"
+#include "orchestrator/launch/local/local.h"
 #include "orchestrator/plan/rehearsal.h"
 #include "schema/rehearsal.h"
 

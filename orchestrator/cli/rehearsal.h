@@ -5,7 +5,7 @@
 
 #include "orchestrator/cli/launchers.h"
 #include "orchestrator/cli/planning.h"
-#include "orchestrator/launch/slurm_script.h"
+#include "orchestrator/launch/slurm/slurm_script.h"
 
 namespace sweep::cli {
 

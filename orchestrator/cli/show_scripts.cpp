@@ -11,7 +11,7 @@
 #include "base/expected.h"
 #include "base/files.h"
 #include "orchestrator/cli/launchers.h"
-#include "orchestrator/launch/slurm_script.h"
+#include "orchestrator/launch/slurm/slurm_script.h"
 #include "orchestrator/run/demand.h"
 #include "schema/codec.h"
 #include "schema/spool.h"

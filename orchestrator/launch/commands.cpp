@@ -22,7 +22,7 @@
 #include <exception>
 #include <filesystem>
 
-#include "orchestrator/launch/slurm_environment.h"
+#include "orchestrator/launch/slurm/slurm_environment.h"
 
 namespace sweep::launch {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/files.h"
-#include "orchestrator/launch/launcher.h"
+#include "orchestrator/launch/local/local.h"
 #include "runtime/attempt_token.h"
 #include "schema/codec.h"
 #include "schema/spool.h"

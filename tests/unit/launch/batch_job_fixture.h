@@ -7,8 +7,8 @@
 #include <deque>
 
 #include "base/files.h"
-#include "orchestrator/launch/batch_job.h"
-#include "orchestrator/launch/slurm_scheduler.h"
+#include "orchestrator/launch/batch/batch_job.h"
+#include "orchestrator/launch/slurm/slurm_scheduler.h"
 #include "runtime/spool_writer.h"
 
 namespace sweep::launch {

@@ -1,5 +1,5 @@
 // Every pair of state and event of a batch job: where it leads, or that it is illegal.
-#include "orchestrator/launch/batch_state.h"
+#include "orchestrator/launch/batch/batch_state.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "orchestrator/launch/channel.h"
+#include "orchestrator/launch/ssh/channel.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
 // Whether the job of a silent orchestrator is over, from what Slurm answers.
-#include "orchestrator/launch/job_word.h"
+#include "orchestrator/launch/slurm/job_word.h"
 
 #include <gtest/gtest.h>
 

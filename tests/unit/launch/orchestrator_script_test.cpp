@@ -1,5 +1,5 @@
 // The script of an orchestrator that is a job: its directives, what reaches its shell, and that a shell understands it.
-#include "orchestrator/launch/orchestrator_script.h"
+#include "orchestrator/launch/slurm/orchestrator_script.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // What a host's start files print belongs to no answer; paths in a home folder there.
 #include <gtest/gtest.h>
 
-#include "orchestrator/launch/banner_skipper.h"
-#include "orchestrator/launch/ssh_shell.h"
+#include "orchestrator/launch/ssh/banner_skipper.h"
+#include "orchestrator/launch/ssh/ssh_shell.h"
 
 namespace sweep::launch {
 namespace {

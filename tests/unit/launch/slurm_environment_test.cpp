@@ -1,4 +1,4 @@
-#include "orchestrator/launch/slurm_environment.h"
+#include "orchestrator/launch/slurm/slurm_environment.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "orchestrator/launch/poll_interval.h"
+#include "orchestrator/launch/batch/poll_interval.h"
 
 namespace sweep::launch {
 namespace {

@@ -1,4 +1,4 @@
-#include "orchestrator/launch/slurm_script.h"
+#include "orchestrator/launch/slurm/slurm_script.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "orchestrator/launch/capture.h"
-#include "orchestrator/launch/orchestrator_script.h"
+#include "orchestrator/launch/slurm/orchestrator_script.h"
 #include "schema/spool.h"
 
 namespace sweep::launch {

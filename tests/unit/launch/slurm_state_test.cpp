@@ -1,4 +1,4 @@
-#include "orchestrator/launch/slurm_state.h"
+#include "orchestrator/launch/slurm/slurm_state.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // The Slurm launcher's questions: one about all jobs, then about those that squeue no longer lists.
-#include "orchestrator/launch/slurm.h"
+#include "orchestrator/launch/slurm/slurm.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // Archives as a host might send them.
-#include "orchestrator/launch/ssh_logs.h"
+#include "orchestrator/launch/ssh/ssh_logs.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

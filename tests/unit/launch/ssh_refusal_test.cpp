@@ -1,5 +1,5 @@
 // What people are told when ssh does not let them in: the cause, and the way out.
-#include "orchestrator/launch/ssh_refusal.h"
+#include "orchestrator/launch/ssh/ssh_refusal.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

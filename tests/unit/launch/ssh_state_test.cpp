@@ -1,5 +1,5 @@
 // Every pair of state and event of an allocation over ssh: where it leads, or that it is illegal.
-#include "orchestrator/launch/ssh_state.h"
+#include "orchestrator/launch/ssh/ssh_state.h"
 
 #include <gtest/gtest.h>
 

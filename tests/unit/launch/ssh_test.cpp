@@ -1,5 +1,5 @@
 // The SSH launcher with a program in ssh's place that runs the line here, or reaches nobody.
-#include "orchestrator/launch/ssh.h"
+#include "orchestrator/launch/ssh/ssh.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "orchestrator/launch/banner_skipper.h"
+#include "orchestrator/launch/ssh/banner_skipper.h"
 
 namespace sweep::launch {
 namespace {

@@ -1,0 +1,95 @@
+// Scheduler: what a batch job needs of a batch system: submit, cancel, query, and to read its answers. Slurm is one
+// (slurm_scheduler.h). It keeps no job: states and decisions are BatchJob's. REQUIRES: answers come from the event loop,
+// never from inside a call, and none after the destructor returned.
+#pragma once
+#include <functional>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/expected.h"
+#include "orchestrator/launch/batch/job_phase.h"
+#include "orchestrator/launch/launcher.h"
+
+namespace sweep::launch {
+
+// How a job is looked for: by its name and, once known, its number.
+struct JobKey {
+  std::string name;
+  std::optional<i64> number{};
+  bool adopted = false;  // an earlier process submitted it
+};
+
+// What the scheduler says of one job.
+struct JobStatus {
+  enum class Wait {
+    kUsual,       // its turn has not come
+    kNoteworthy,  // a reason that people should read
+    kHopeless,    // waiting does not help: the request fits nothing, or is held
+  };
+  i64 number = 0;
+  std::string name;
+  Phase phase = Phase::kUnknown;
+  Blame blame = Blame::kNone;
+  Wait wait = Wait::kUsual;              // of a pending job
+  std::string state, reason;             // the scheduler's words, for messages only; reason: empty for none
+  std::string nodes;                     // where it runs, as the scheduler writes it
+  std::optional<double> seconds_left{};  // until its time limit
+};
+
+struct SubmitAnswer {
+  enum class Kind {
+    kAccepted,
+    kUnanswered,  // it may have been submitted or not
+    kNoRoom,      // refused: this user has as many jobs as allowed
+    kRefused,     // refused for good
+    kStepOver,    // of a step of an existing job: it has ended
+  };
+  Kind kind = Kind::kUnanswered;
+  std::optional<i64> number{};  // with kAccepted
+  std::string text;             // a sentence for people, where it is not kAccepted
+};
+
+// Of one question about several jobs.
+struct QueryAnswer {
+  std::map<std::string, std::vector<JobStatus>> jobs;  // by name
+  std::vector<std::string> denied;                     // names that the scheduler says it does not know
+};
+
+class Scheduler {
+ public:
+  using Submitted = std::function<void(const SubmitAnswer&)>;
+  using Queried = std::function<void(const Expected<QueryAnswer>&)>;
+  // Called for each single command that a query takes: their rate is limited.
+  using Counted = std::function<void()>;
+
+  virtual ~Scheduler() = default;
+  virtual std::string_view name() const = 0;    // for people: "Slurm"
+  virtual std::string_view record() const = 0;  // in allocation records: "slurm"
+  virtual std::string job_name(const AllocationId&) const = 0;
+
+  // Writes what the submission needs into the spool.
+  virtual Expected<void> prepare(const AllocationRequest&) = 0;
+  // Once, except for a step of an existing job: then kStepOver alone, when it has ended.
+  virtual void submit(const AllocationRequest&, Submitted) = 0;
+  // `done`: the command has ended, and whether it worked. The job may go on for a while.
+  virtual void cancel(const JobKey&, std::function<void(bool worked)> done) = 0;
+  // Error: no clear answer; nothing is concluded from it.
+  virtual void query(const std::vector<JobKey>&, const Counted&, Queried) = 0;
+
+  // Number of the job whose steps are started instead of jobs. Absent: jobs of our own.
+  virtual std::optional<i64> existing_job() const { return std::nullopt; }
+  // The longest that a job may wait in the queue.
+  virtual std::optional<double> longest_wait_s() const { return std::nullopt; }
+  // How long the agent may use an allocation that the scheduler gives `left` seconds more. Absent: without limit.
+  virtual std::optional<double> usable_s(const AllocationRequest&, std::optional<double> left) const = 0;
+
+  // Counts the idle nodes, if it is time to; `done`: whether they were counted.
+  virtual void count_idle(const Counted&, std::function<void(bool counted)> done) = 0;
+  virtual i64 idle_nodes(const std::string& hardware) const = 0;
+};
+
+}  // namespace sweep::launch

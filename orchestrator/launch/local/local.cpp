@@ -1,0 +1,57 @@
+// The local launcher: every allocation is a child of this process on this machine.
+#include "orchestrator/launch/local/local.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "orchestrator/launch/held_allocations.h"
+#include "orchestrator/launch/local/local_allocation.h"
+
+namespace sweep::launch {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path beside_this_program(const char* name) {
+  std::error_code ec;
+  return fs::read_symlink("/proc/self/exe", ec).parent_path() / name;
+}
+
+class Local final : public HeldAllocations<LocalAllocation> {
+ public:
+  Local(boost::asio::io_context& io, LocalOptions options, Sink sink)
+      : io_(io), options_(std::move(options)), sink_(std::move(sink)) {
+    if (options_.agent.empty()) options_.agent = beside_this_program("sweep-agent");
+    if (options_.rank.empty()) options_.rank = beside_this_program("sweep-rank");
+  }
+  ~Local() override { abandon_all(); }
+
+  Expected<void> request(const AllocationRequest& wanted) override {
+    if (wanted.nodes != 1 && options_.rehearsal.empty())
+      return fail(
+          fmt::format("this machine is one node; allocation {} asks for {}", wanted.id, wanted.nodes));
+    if (busy_with(wanted.id)) return fail(fmt::format("allocation {} is running already", wanted.id));
+    for (const auto& program : {options_.agent, options_.rank})
+      if (::access(program.c_str(), X_OK) != 0)
+        return fail(
+            fmt::format("{} is not there or cannot be executed; build it or name another", program.string()));
+    auto made = std::make_shared<LocalAllocation>(io_, options_, fenced(wanted), sink_);
+    if (auto started = made->start(); !started) return started;
+    held_[wanted.id] = std::move(made);
+    return {};
+  }
+
+ private:
+  boost::asio::io_context& io_;
+  LocalOptions options_;
+  Sink sink_;
+};
+
+}  // namespace
+
+std::unique_ptr<Launcher> make_local(boost::asio::io_context& io, LocalOptions options, Launcher::Sink sink) {
+  return std::make_unique<Local>(io, std::move(options), std::move(sink));
+}
+
+}  // namespace sweep::launch

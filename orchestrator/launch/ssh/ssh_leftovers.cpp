@@ -1,0 +1,150 @@
+#include "orchestrator/launch/ssh/ssh_leftovers.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/io_context.hpp>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "orchestrator/launch/allocation_record.h"
+#include "orchestrator/launch/commands.h"
+#include "orchestrator/launch/slurm/slurm_script.h"
+#include "orchestrator/launch/ssh/ssh_logs.h"
+#include "orchestrator/launch/ssh/ssh_refusal.h"
+#include "orchestrator/launch/ssh/ssh_shell.h"
+#include "runtime/spool_writer.h"
+#include "schema/codec.h"
+#include "schema/spool.h"
+
+namespace sweep::launch {
+namespace {
+
+constexpr double kForLooking = 60, kForEnding = 120;  // seconds
+
+// `host`: as one tries it by hand.
+std::string why_unanswered(const std::string& host, const SshShell::CommandResult& said) {
+  if (said.timed_out) return "no answer in time";
+  if (said.code == 255) return why_ssh_failed(host, said.err);
+  return last_line(said.err.empty() ? said.out : said.err);
+}
+
+// A script of /bin/sh that says for each part, by its number here: "folder N", and a line of JSON for each process.
+std::string looking_script(const std::vector<RemoteNode>& all, const std::vector<std::size_t>& here) {
+  std::string out;
+  for (const std::size_t i : here)
+    out += fmt::format(
+        "echo part {0}; if [ -d {1} ]; then echo folder; fi\n"
+        "if [ -x {2} ]; then {2} end --show --spool {1} --allocation {3} 2>/dev/null; fi\n",
+        i, shell_word(all[i].folder), shell_word(all[i].agent), shell_word(all[i].allocation));
+  return out;
+}
+
+void read_answer(const std::string& said, const std::vector<RemoteNode>& all,
+                 std::vector<RemoteLeftovers>& out) {
+  std::istringstream lines(said);
+  std::size_t part = all.size();
+  const auto found = [&]() -> RemoteLeftovers& {
+    if (out.empty() || out.back().of.folder != all[part].folder || out.back().of.host != all[part].host)
+      out.push_back({all[part], {}});
+    return out.back();
+  };
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("part ")) part = std::strtoull(line.c_str() + 5, nullptr, 10);
+    if (part >= all.size()) continue;
+    if (line == "folder") (void)found();
+    if (!line.starts_with("{")) continue;
+    if (const auto process = parse_json(line); process && process->is_object())
+      found().processes.push_back(
+          fmt::format("{}  {}", integer_of(*process, "pid"), text_of(*process, "command")));
+  }
+}
+
+// The mailbox's rest, then the folder's end; the second only when the first is safe here.
+class Ending {
+ public:
+  Ending(boost::asio::io_context& io, SshShell& shell, const RemoteNode& node,
+         std::vector<std::string>& failed)
+      : io_(io), shell_(shell), node_(node), failed_(failed) {}
+
+  void start() {
+    const auto have = files::size_of(spool::outbox(node_.spool));
+    const auto line = fmt::format(
+        "{} end --spool {} --allocation {} >/dev/null || {{ echo 'a process does not end' >&2; exit 5; }}; "
+        "tail -c +{} {} 2>/dev/null; exit 0",
+        shell_word(node_.agent), shell_word(node_.folder), shell_word(node_.allocation), have + 1,
+        shell_word(spool::outbox(node_.folder).string()));
+    shell_.ask(node_.host, line, "", kForEnding, [this, have](const SshShell::CommandResult& said) {
+      if (said.code != 0) return fail_with(why_unanswered(by_hand(shell_.settings(), node_.host), said));
+      const auto kept = spool::append_copy(spool::outbox(node_.spool), have, said.out, spool::Copy::kSynced);
+      if (!said.out.empty() && !kept) return fail_with(kept.error().message);
+      remove();
+    });
+  }
+
+ private:
+  void remove() {
+    const auto archive = logs_archive(node_.spool, node_.node);
+    shell_.ask(
+        node_.host, removal_line(node_.agent, node_.folder, node_.allocation), "", kForEnding,
+        [this, archive](const SshShell::CommandResult& said) {
+          unpack_logs(io_, archive, node_.spool, node_.node, [] {});
+          if (said.code != 0) fail_with(why_unanswered(by_hand(shell_.settings(), node_.host), said));
+        },
+        archive);
+  }
+  void fail_with(const std::string& why) { failed_.push_back(fmt::format("{}: {}", node_.host, why)); }
+
+  boost::asio::io_context& io_;
+  SshShell& shell_;
+  const RemoteNode& node_;
+  std::vector<std::string>& failed_;
+};
+
+}  // namespace
+
+std::vector<RemoteNode> far_nodes(const std::filesystem::path& spool, const std::string& allocation) {
+  std::vector<RemoteNode> out;
+  const auto record = read_record(spool, "ssh");
+  if (!record || !*record || !(*record)->contains("hosts") || !(**record)["hosts"].is_array()) return out;
+  std::size_t node = 0;
+  for (const auto& each : (**record)["hosts"]) {
+    RemoteNode far{allocation, text_of(each, "host"), text_of(each, "agent"), text_of(each, "spool"), spool,
+                   node++};
+    if (!far.host.empty() && !far.agent.empty() && !far.folder.empty()) out.push_back(std::move(far));
+  }
+  return out;
+}
+
+FarHosts find_far(const SshOptions& options, const std::vector<RemoteNode>& all) {
+  std::map<std::string, std::vector<std::size_t>> by_host;
+  for (std::size_t i = 0; i < all.size(); ++i) by_host[all[i].host].push_back(i);
+  FarHosts out;
+  boost::asio::io_context io;
+  SshShell shell(io, options);
+  for (const auto& [host, here] : by_host)
+    shell.ask(host, "exec /bin/sh", looking_script(all, here), kForLooking,
+              [&out, &all, &options, host = host](const SshShell::CommandResult& said) {
+                if (said.code == 255 || said.timed_out || said.out.find("part ") == std::string::npos)
+                  out.unanswered.push_back(
+                      fmt::format("{}: {}", host, why_unanswered(by_hand(options, host), said)));
+                read_answer(said.out, all, out.left);
+              });
+  io.run();
+  return out;
+}
+
+std::vector<std::string> end_far(const SshOptions& options, const std::vector<RemoteLeftovers>& left) {
+  std::vector<std::string> failed;
+  boost::asio::io_context io;
+  SshShell shell(io, options);
+  std::vector<Ending> endings;
+  endings.reserve(left.size());  // they are referred to
+  for (const auto& each : left) endings.emplace_back(io, shell, each.of, failed).start();
+  io.run();
+  return failed;
+}
+
+}  // namespace sweep::launch

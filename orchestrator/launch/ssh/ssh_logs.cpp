@@ -1,0 +1,81 @@
+#include "orchestrator/launch/ssh/ssh_logs.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+
+#include "base/text.h"
+#include "orchestrator/launch/slurm/slurm_script.h"
+#include "orchestrator/launch/ssh/channel.h"
+
+namespace sweep::launch {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_plain_file(const fs::path& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_nlink == 1;
+}
+bool is_real_folder(const fs::path& path) {
+  std::error_code ec;
+  return fs::is_directory(fs::symlink_status(path, ec));
+}
+
+// A link in an archive could lead what is unpacked next to anywhere: files are moved out of a folder of their own.
+void take_files(const fs::path& from, const fs::path& spool, const std::string& log) {
+  std::error_code ec;
+  if (is_plain_file(from / "agent.log")) fs::rename(from / "agent.log", spool / log, ec);
+  if (!is_real_folder(from / "attempts")) return;
+  for (const auto& attempt : fs::directory_iterator(from / "attempts", ec)) {
+    const std::string name = attempt.path().filename().string();
+    const bool number = std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (!number || !is_real_folder(attempt.path())) continue;
+    fs::create_directories(spool / "attempts" / name, ec);
+    for (const auto& file : fs::directory_iterator(attempt.path(), ec))
+      if (is_plain_file(file.path()))
+        fs::rename(file.path(), spool / "attempts" / name / file.path().filename(), ec);
+  }
+}
+
+}  // namespace
+
+std::string removal_line(const std::string& agent, const std::string& folder, const std::string& allocation) {
+  return fmt::format(
+      "{1} end --spool {0} --allocation {2} >/dev/null; cd {0} 2>/dev/null || exit 0; tar -cf - "
+      "--exclude='*.progress' attempts agent.log 2>/dev/null; cd / && rm -rf {0} && rmdir \"$(dirname "
+      "{0})\" 2>/dev/null; exit 0",
+      shell_word(folder), shell_word(agent), shell_word(allocation));
+}
+
+fs::path logs_archive(const fs::path& spool, std::size_t node) {
+  return spool / fmt::format("logs.n{}.tar", node);
+}
+
+void unpack_logs(boost::asio::io_context& io, const fs::path& archive, const fs::path& spool,
+                 std::size_t node, std::function<void()> done) {
+  const fs::path folder = spool / fmt::format("unpacking.n{}", node);
+  std::error_code ec;
+  fs::remove_all(folder, ec);
+  fs::create_directories(folder, ec);
+  const auto tar = std::make_shared<std::unique_ptr<Channel>>();
+  const std::string log = node == 0 ? "agent.log" : fmt::format("agent.n{}.log", node);
+  *tar = std::make_unique<Channel>(
+      io,
+      std::vector<std::string>{"tar", "-xf", archive.string(), "--no-same-owner", "--no-same-permissions",
+                               "-C", folder.string(), "attempts", "agent.log"},
+      [](std::string_view) {},
+      [&io, tar, archive, folder, spool, log, done = std::move(done)](const Channel::Ends&) {
+        std::error_code ignored;
+        take_files(folder, spool, log);
+        fs::remove_all(folder, ignored);
+        fs::remove(archive, ignored);
+        boost::asio::post(io, [tar] { tar->reset(); });
+        done();
+      });
+  (*tar)->close_input();
+}
+
+}  // namespace sweep::launch

@@ -1,0 +1,149 @@
+#include "orchestrator/launch/ssh/ssh_shell.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "base/text.h"
+#include "orchestrator/launch/capture.h"
+#include "orchestrator/launch/commands.h"
+#include "orchestrator/launch/slurm/slurm_script.h"
+#include "orchestrator/launch/ssh/banner_skipper.h"
+#include "runtime/attempt_token.h"
+
+namespace sweep::launch {
+
+namespace {
+
+namespace fs = std::filesystem;
+constexpr double kForMasters = 5;     // seconds to end a shared connection
+constexpr int kAnotherCommand = 126;  // as shells say it of what cannot be run
+
+// A folder of ours alone with a path that is short enough for a socket; empty: no sharing then.
+std::string control_folder() {
+  const std::string path = fmt::format("/tmp/sweep-ssh-{}", ::geteuid());
+  struct stat info {};
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return {};
+  const bool ours = ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
+                    info.st_uid == ::geteuid() && (info.st_mode & 0077) == 0;
+  return ours ? path : std::string();
+}
+
+// A session in which our line was never read said something else, which is all there is to go by.
+void without_an_answer(SshShell::CommandResult& said, const std::string& greeting) {
+  said.out = greeting;
+  if (said.code != 0) return;
+  said.code = kAnotherCommand;
+  said.err = fmt::format("the login there runs something else than what it is asked{}{}",
+                         greeting.empty() ? "" : ", and says: ", last_line(greeting));
+}
+
+}  // namespace
+
+struct SshShell::Asking {
+  explicit Asking(boost::asio::io_context& io) : timer(io) {}
+  void hear(std::string_view bytes) {
+    bytes = greeting.take(bytes);
+    if (file.is_open()) return void(file.write(bytes.data(), static_cast<std::streamsize>(bytes.size())));
+    too_much = too_much || said.out.size() + bytes.size() > kMostKept;
+    if (too_much) return channel->kill();
+    said.out.append(bytes);
+  }
+  std::ofstream file;
+  bool too_much = false;
+  boost::asio::steady_timer timer;
+  std::unique_ptr<Channel> channel;
+  BannerSkipper greeting;
+  CommandResult said;
+};
+
+SshShell::SshShell(boost::asio::io_context& io, const SshOptions& options) : io_(io), options_(options) {
+  if (const auto folder = control_folder(); !folder.empty()) control_ = folder + "/%C";
+}
+
+SshShell::~SshShell() {
+  asking_.clear();
+  for (const auto& [host, used] : used_) drop(host);
+}
+
+std::vector<std::string> SshShell::options() const {
+  std::vector<std::string> out;
+  for (const char* each :
+       {"BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=3",
+        "ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes", "EscapeChar=none"})
+    out.insert(out.end(), {"-o", each});
+  if (!control_.empty())
+    out.insert(out.end(),
+               {"-o", "ControlMaster=auto", "-o", "ControlPath=" + control_, "-o", "ControlPersist=30"});
+  if (!options_.config.empty()) out.insert(out.end(), {"-F", options_.config});
+  if (!options_.user.empty()) out.insert(out.end(), {"-l", options_.user});
+  if (options_.port > 0) out.insert(out.end(), {"-p", std::to_string(options_.port)});
+  return out;
+}
+
+// Whatever the login shell there is, /bin/sh reads the line; whatever it prints at its start, the mark follows.
+std::vector<std::string> SshShell::words(const std::string& host, const std::string& line) const {
+  std::vector<std::string> out = {"ssh", "-T"};
+  for (auto& word : options()) out.push_back(std::move(word));
+  const std::string_view mark = BannerSkipper::kMark;
+  const auto marked = fmt::format("echo '{}'; {}", mark.substr(0, mark.size() - 1), line);
+  out.insert(out.end(), {"--", host, "exec /bin/sh -c " + shell_word(marked)});
+  return out;
+}
+
+void SshShell::ask(const std::string& host, const std::string& line, std::string input, double limit_s,
+                   Answer answer, const fs::path& into) {
+  used_[host] = true;
+  const int number = ++last_;
+  const auto asking = std::make_shared<Asking>(io_);
+  asking_[number] = asking;
+  if (!into.empty()) asking->file.open(into, std::ios::binary | std::ios::trunc);
+  asking->channel = std::make_unique<Channel>(
+      io_, words(host, line), [asking = asking.get()](std::string_view bytes) { asking->hear(bytes); },
+      [this, number, answer = std::move(answer)](const Channel::Ends& ends) {
+        const auto done = asking_.find(number);
+        if (done == asking_.end()) return;
+        const auto kept = done->second;  // the channel calls from inside itself
+        kept->timer.cancel();
+        kept->said.code = ends.code;
+        kept->said.err = kept->too_much ? fmt::format("it says more than {} bytes", kMostKept) : ends.words;
+        kept->file.close();
+        if (!kept->greeting.past()) without_an_answer(kept->said, kept->greeting.said());
+        asking_.erase(done);
+        boost::asio::post(io_, [kept] {});
+        answer(kept->said);
+      });
+  if (!input.empty()) asking->channel->write(std::move(input));
+  asking->channel->close_input();
+  asking->timer.expires_after(std::chrono::milliseconds(static_cast<i64>(limit_s * 1000)));
+  asking->timer.async_wait([weak = std::weak_ptr<Asking>(asking)](const boost::system::error_code& error) {
+    const auto late = weak.lock();
+    if (error || !late || !late->channel) return;
+    late->said.timed_out = true;
+    late->channel->kill();
+  });
+}
+
+std::string remote_word(const std::string& path) {
+  return path.starts_with("~/") ? "\"$HOME\"" + shell_word(path.substr(1)) : shell_word(path);
+}
+
+std::string remote_path(const std::string& path, const std::string& home) {
+  return path.starts_with("~/") && !home.empty() ? home + path.substr(1) : path;
+}
+
+void SshShell::drop(const std::string& host) {
+  if (control_.empty()) return;
+  std::vector<std::string> words = options();
+  words.insert(words.end(), {"-O", "exit", "--", host});
+  words.insert(words.begin(), {"ssh", "-q"});
+  (void)capture("/usr/bin/env", words, kForMasters);  // no connection is as good as one that was ended
+}
+
+}  // namespace sweep::launch

@@ -1,0 +1,57 @@
+// SshShell: runs words on one host over one shared connection (ControlMaster), never asking anybody anything: host
+// keys are checked by ssh as its configuration says, and what would need an answer fails. It knows nothing of
+// allocations.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "orchestrator/launch/ssh/channel.h"
+#include "orchestrator/launch/ssh/ssh_options.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace sweep::launch {
+
+class SshShell {
+ public:
+  SshShell(boost::asio::io_context& io, const SshOptions& options);
+  ~SshShell();  // ends the shared connections
+
+  struct CommandResult {
+    int code = -1;  // the exit code; 255: ssh itself failed; -1: it was ended
+    bool timed_out = false;
+    std::string out, err;
+  };
+  using Answer = std::function<void(const CommandResult&)>;
+  // Runs a line of /bin/sh there; the answer comes from the event loop, exactly once. What it says is kept up to
+  // kMostKept bytes, beyond which it is ended; or written `into` a file as it comes.
+  void ask(const std::string& host, const std::string& line, std::string input, double limit_s, Answer answer,
+           const std::filesystem::path& into = {});
+  static constexpr std::size_t kMostKept = 16u << 20;
+  // The words for a channel that stays open. Its output is read through a BannerSkipper.
+  std::vector<std::string> words(const std::string& host, const std::string& line) const;
+  const SshOptions& settings() const { return options_; }
+  // Drops the shared connection, which may be dead without knowing; the next command makes a new one.
+  void drop(const std::string& host);
+
+ private:
+  std::vector<std::string> options() const;
+  struct Asking;
+  boost::asio::io_context& io_;
+  const SshOptions options_;
+  std::string control_;  // ControlPath
+  std::map<std::string, bool> used_;
+  std::map<int, std::shared_ptr<Asking>> asking_;
+  int last_ = 0;
+};
+
+// A path on a host, whose home folder `~/` at its beginning stands for: for its shell, and once the home is known.
+std::string remote_word(const std::string& path);
+std::string remote_path(const std::string& path, const std::string& home);
+
+}  // namespace sweep::launch
