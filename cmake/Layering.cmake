@@ -16,8 +16,9 @@ set(SWEEP_ARROWS_export runtime schema base)
 set(SWEEP_ARROWS_import shape schema base)
 set(SWEEP_ARROWS_serve schema base)
 set(SWEEP_ARROWS_run plan store launch ingest metrics runtime schema base)
-set(SWEEP_ARROWS_simulate run launch store schema base)
-set(SWEEP_ARROWS_cli run simulate grid plan store launch ingest metrics report interop export import serve shape runtime schema base)
+set(SWEEP_ARROWS_driver run grid plan store launch metrics report shape runtime schema base)
+set(SWEEP_ARROWS_simulate driver run launch store schema base)
+set(SWEEP_ARROWS_cli driver run simulate grid plan store launch ingest metrics report interop export import serve shape runtime schema base)
 set(SWEEP_ARROWS_agent runtime schema base)
 set(SWEEP_ARROWS_comm kernels schema base)
 set(SWEEP_ARROWS_model comm kernels shape schema base)
@@ -27,7 +28,7 @@ set(SWEEP_ARROWS_parallel model optim comm kernels shape schema base)
 set(SWEEP_ARROWS_step parallel model optim comm kernels shape schema base)
 set(SWEEP_ARROWS_rank step parallel model optim comm kernels shape runtime schema base)
 set(SWEEP_ARROWS_phantom "")
-set(SWEEP_ROOMS base schema runtime shape grid plan metrics report interop store launch ingest export import serve run simulate cli agent
+set(SWEEP_ROOMS base schema runtime shape grid plan metrics report interop store launch ingest export import serve run driver simulate cli agent
     comm model kernels optim parallel step rank phantom)
 
 # The one home of each outside library: target -> rooms that may link it.

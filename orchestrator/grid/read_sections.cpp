@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -12,6 +11,7 @@
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/grid/keys.h"
 #include "orchestrator/grid/read_values.h"
+#include "schema/launch_keys.h"
 
 namespace sweep::grid {
 namespace {
@@ -158,11 +158,11 @@ Expected<Json> read_launch_value(const Document& document, const Entry& entry, L
 // {host: gpu1, hardware: h100-sxm-80gb, slots: 8, ...}
 Expected<Json> read_host(const Document& document, const Node& item) {
   std::vector<std::string_view> known;
-  for (const HostKey& key : kHostKeys) known.push_back(key.key);
+  for (const LaunchKey& key : kHostKeys) known.push_back(key.key);
   SWEEP_TRY(check_keys(document, item, known, "of a host"));
   Json out = Json::object();
   for (const Entry& entry : item.entries)
-    for (const HostKey& key : kHostKeys) {
+    for (const LaunchKey& key : kHostKeys) {
       if (key.key != entry.key) continue;
       auto value = read_launch_value(document, entry, key.kind);
       if (!value) return value;
@@ -215,21 +215,19 @@ Expected<Json> read_hosts(const Document& document, const Node& node) {
   return out;
 }
 
-Expected<Json> read_launcher(const Document& document, const Entry& launcher) {
+Expected<Json> read_launcher(const Document& document, const Entry& launcher, const LauncherKeys& table) {
   Json out = Json::object();
   if (launcher.value->kind == Node::Kind::kNull) return out;  // `local:` alone
   SWEEP_TRY(need_map(document, *launcher.value, launcher.place, launcher.key));
   std::vector<std::string_view> known;
-  for (const LaunchKey& key : kLaunchKeys) {
-    if (key.launcher == launcher.key) known.push_back(key.key);
-  }
+  for (const LaunchKey& key : table.keys) known.push_back(key.key);
   SWEEP_TRY(check_keys(document, *launcher.value, known, fmt::format("of {}", launcher.key)));
   for (const Entry& entry : launcher.value->entries) {
-    for (const LaunchKey& key : kLaunchKeys) {
-      if (key.launcher != launcher.key || key.key != entry.key) continue;
+    for (const LaunchKey& key : table.keys) {
+      if (key.key != entry.key) continue;
       auto value = read_launch_value(document, entry, key.kind);
       if (!value) return tl::unexpected(value.error());
-      if (launcher.key == "slurm" && value->is_string())
+      if (table.directives && value->is_string())
         SWEEP_TRY(fits_a_directive(document, entry, value->get<std::string>()));
       out[entry.key] = std::move(*value);
     }
@@ -295,11 +293,19 @@ Status read_limits(const Document& document, Grid& grid) {
   return optional_int(document, map, "retries_infra", 0, kMaxRetries, grid.limits.retries_infra);
 }
 
+std::vector<std::string_view> launchers_and(std::span<const std::string_view> others) {
+  std::vector<std::string_view> out;
+  for (const LauncherKeys& table : kLauncherKeys) out.push_back(table.launcher);
+  out.insert(out.end(), others.begin(), others.end());
+  return out;
+}
+
 Expected<Json> read_launchers(const Document& document, const Node& map) {
   Json out = Json::object();
   for (const Entry& launcher : map.entries) {
-    if (std::find(kLaunchers.begin(), kLaunchers.end(), launcher.key) == kLaunchers.end()) continue;
-    auto value = read_launcher(document, launcher);
+    const LauncherKeys* table = find_launcher_keys(launcher.key);
+    if (table == nullptr) continue;
+    auto value = read_launcher(document, launcher, *table);
     if (!value) return tl::unexpected(value.error());
     out[launcher.key] = std::move(*value);
   }
@@ -310,7 +316,7 @@ Status read_launch(const Document& document, Grid& grid) {
   const Entry* entry = document.root().entry("launch");
   if (entry == nullptr) return {};
   SWEEP_TRY(need_map(document, *entry->value, entry->place, "launch"));
-  SWEEP_TRY(check_keys(document, *entry->value, kLaunchers, "of launch"));
+  SWEEP_TRY(check_keys(document, *entry->value, launchers_and({}), "of launch"));
   const auto out = read_launchers(document, *entry->value);
   if (!out) return tl::unexpected(out.error());
   grid.launch = out->dump();

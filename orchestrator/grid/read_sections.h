@@ -1,6 +1,9 @@
 // The sections of a grid file that are no axes: measure, limits, launch.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string_view>
+#include <vector>
 
 #include "orchestrator/grid/document.h"
 #include "orchestrator/grid/grid.h"
@@ -11,6 +14,8 @@ Status read_measure(const Document&, Grid&);  // also the top-level `repeats`
 Status read_limits(const Document&, Grid&);
 Status read_launch(const Document&, Grid&);  // to JSON, every key and type checked
 
+// The names of all launchers, and these.
+std::vector<std::string_view> launchers_and(std::span<const std::string_view> others);
 // The launchers among the keys of a map, each with its settings checked.
 Expected<nlohmann::json> read_launchers(const Document&, const Node& map);
 

@@ -58,7 +58,7 @@ Status add_file(const std::filesystem::path& path, Site& site) {
   const auto document = Document::parse(file->bytes, path.string());
   if (!document) return tl::unexpected(document.error());
   SWEEP_TRY(need_map(*document, document->root(), {}, "a site profile"));
-  SWEEP_TRY(check_keys(*document, document->root(), kSiteKeys, "of a site profile"));
+  SWEEP_TRY(check_keys(*document, document->root(), launchers_and(kSiteKeys), "of a site profile"));
   const auto launchers = read_launchers(*document, document->root());
   if (!launchers) return tl::unexpected(launchers.error());
   Json merged = Json::parse(site.launch);

@@ -6,15 +6,10 @@
 #include <vector>
 
 #include "orchestrator/launch/launcher.h"
+#include "orchestrator/launch/programs.h"
 #include "orchestrator/launch/slurm/slurm_options.h"
 
 namespace sweep::launch {
-
-struct Programs {
-  std::filesystem::path agent, rank;  // absolute, at the same path on every node
-  bool zygote = true;
-  std::string screen{};  // as the agent's --screen; empty: no look at the nodes
-};
 
 // A job is known by this name, whatever became of its number.
 std::string slurm_job_name(const AllocationId&);

@@ -19,7 +19,7 @@ std::string_view line_with(std::string_view said, std::string_view what) {
 
 }  // namespace
 
-std::string why_ssh_failed(const std::string& host, std::string_view said) {
+std::optional<std::string> explain_ssh_failure(const std::string& host, std::string_view said) {
   if (says(said, "IDENTIFICATION HAS CHANGED")) {
     const auto where = line_with(said, "Offending ");
     return fmt::format(
@@ -42,6 +42,11 @@ std::string why_ssh_failed(const std::string& host, std::string_view said) {
         "nothing came through the jump host or the proxy command that ssh's configuration names for it: "
         "`ssh -o BatchMode=yes {} true` says why",
         host);
+  return std::nullopt;
+}
+
+std::string why_ssh_failed(const std::string& host, std::string_view said) {
+  if (auto known = explain_ssh_failure(host, said)) return *known;
   return said.empty() ? "ssh ended without a word" : last_line(said);
 }
 

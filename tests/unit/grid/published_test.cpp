@@ -10,6 +10,7 @@
 #include "orchestrator/grid/keys.h"
 #include "orchestrator/grid/scope.h"
 #include "schema/axis_domain.h"
+#include "schema/launch_keys.h"
 
 namespace sweep::grid {
 namespace {
@@ -82,11 +83,14 @@ TEST_F(GridSchemaTest, KnowsEveryKeyTheReaderAcceptsAndNoOther) {
   EXPECT_EQ(keys(top.at("measure").at("properties")), named(kMeasureKeys));
   EXPECT_EQ(keys(top.at("limits").at("properties")), named(kLimitKeys));
   const Json& launch = top.at("launch").at("properties");
-  EXPECT_EQ(keys(launch), named(kLaunchers));
-  std::map<std::string, std::set<std::string>> launchers;
-  for (const LaunchKey& key : kLaunchKeys) launchers[std::string(key.launcher)].emplace(key.key);
-  for (const auto& [name, known] : launchers)
+  std::set<std::string> launchers;
+  for (const LauncherKeys& table : kLauncherKeys) {
+    const std::string name = *launchers.emplace(table.launcher).first;
+    std::set<std::string> known;
+    for (const LaunchKey& key : table.keys) known.emplace(key.key);
     EXPECT_EQ(keys(launch.at(name).at("properties")), known) << name;
+  }
+  EXPECT_EQ(keys(launch), launchers);
   for (const auto& [name, ask] :
        launch.at("slurm").at("properties").at("hardware").at("properties").items()) {
     EXPECT_EQ(keys(ask.at("properties")), named(kHardwareKeys)) << name;

@@ -1,0 +1,197 @@
+#include "orchestrator/driver/launchers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/expected.h"
+#include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/driver/machine.h"
+#include "orchestrator/grid/site.h"
+#include "schema/codec.h"
+
+namespace sweep::driver {
+namespace {
+
+namespace fs = std::filesystem;
+
+Expected<std::string> named_by(const nlohmann::json& section) {
+  if (section.size() > 1)
+    return fail("the grid's launch section names several launchers; choose one with --on");
+  return section.size() == 1 ? section.begin().key() : std::string();
+}
+
+// The job whose nodes are used where nothing names a launcher, and the launcher that it belongs to.
+const LauncherEntry* entry_with_job(i64 asked, i64& job) {
+  for (const auto& entry : launchers()) {
+    if (entry.surrounding_job == nullptr) continue;
+    job = asked > 0 ? asked : entry.surrounding_job();
+    if (job > 0) return &entry;
+  }
+  return nullptr;
+}
+
+struct Named {
+  const LauncherEntry* entry = nullptr;
+  i64 job = 0;
+};
+
+Expected<Named> named_launcher(const nlohmann::json& section, const LaunchRequest& request) {
+  Named out;
+  std::string name = request.on;
+  if (name.empty()) {
+    const auto named = named_by(section);
+    if (!named) return tl::unexpected(named.error());
+    name = *named;
+    if (name.empty() && (out.entry = entry_with_job(request.job, out.job)) != nullptr) return out;
+  }
+  out.entry = name.empty() ? &launchers().front() : find_launcher(name);
+  if (out.entry == nullptr) return fail(fmt::format("there is no launcher '{}'", name));
+  if (out.entry->surrounding_job == nullptr) return out;
+  out.job = request.job;
+  if (request.on.empty() && out.job == 0) out.job = out.entry->surrounding_job();
+  return out;
+}
+
+// GPUs of a node and who says so: what the launcher asks for, else the catalogue.
+std::optional<launch::KnownGpus> gpus_of_node(const launch::LaunchConfig& config,
+                                              const std::string& hardware) {
+  if (hardware == "cpu") return std::nullopt;
+  if (auto asked = config.gpus_of_node(hardware)) return asked;
+  const auto known = shape::find_hardware(hardware);
+  if (!known || known->gpu.empty()) return std::nullopt;
+  return launch::KnownGpus{known->gpus_per_node, "the catalogue; `gres` says what a node of yours has"};
+}
+
+}  // namespace
+
+Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchRequest& request) {
+  const auto section = parse_json(launch.empty() ? "{}" : launch);
+  if (!section) return tl::unexpected(section.error());
+  const auto named = named_launcher(*section, request);
+  if (!named) return tl::unexpected(named.error());
+  const auto site = grid::read_site(grid::site_files());
+  if (!site) return tl::unexpected(site.error());
+  LaunchChoice choice;
+  choice.on = named->entry->name;
+  choice.existing_job = named->job;
+  const auto settings = parse_json(grid::launch_settings(site->launch, launch, choice.on));
+  if (!settings) return tl::unexpected(settings.error());
+  auto config = named->entry->configure(*settings, choice.existing_job);
+  if (!config) return tl::unexpected(config.error());
+  choice.config = std::move(*config);
+  choice.gpu_hours = site->gpu_hours;
+  choice.usd_per_node_hour = site->usd_per_node_hour;
+  for (const auto& file : site->files) choice.sites += (choice.sites.empty() ? "" : ", ") + file.string();
+  return choice;
+}
+
+Expected<LaunchChoice> kept_launcher(const SweepOptions& kept, const LaunchRequest& request) {
+  LaunchRequest with_name = request;
+  if (with_name.on.empty()) with_name.on = kept.launcher.empty() ? launchers().front().name : kept.launcher;
+  return choose_launcher(kept.launch, with_name);
+}
+
+Expected<LaunchChoice> choose_script_launcher(const std::string& launch) {
+  const auto section = parse_json(launch.empty() ? "{}" : launch);
+  if (!section) return tl::unexpected(section.error());
+  LaunchRequest request;
+  for (const auto& entry : launchers())
+    if (entry.has_scripts && (request.on.empty() || section->contains(std::string(entry.name))))
+      request.on = entry.name;
+  return choose_launcher(launch, request);
+}
+
+launch::Programs program_paths(const LaunchRequest& request) {
+  return {request.agent.empty() ? program_dir() / "sweep-agent" : fs::absolute(request.agent),
+          request.rank.empty() ? program_dir() / "sweep-rank" : fs::absolute(request.rank),
+          request.start == "zygote"};
+}
+
+Expected<launch::Programs> programs_for(const LaunchRequest& request) {
+  auto out = program_paths(request);
+  for (const auto& program : {out.agent, out.rank})
+    if (!fs::exists(program))
+      return fail(
+          fmt::format("{}: not found; build it (scripts/quickstart does) or name it with --agent and --rank",
+                      program.string()));
+  return out;
+}
+
+Expected<void> slots_fit(const LaunchChoice& choice, const LaunchRequest& request,
+                         const std::set<std::string>& hardware) {
+  const auto limit = choice.config->slot_limit(request.slots);
+  if (!limit) return tl::unexpected(limit.error());
+  if (limit->slots <= 1) return {};
+  for (const auto& name : hardware) {
+    const auto gpus = gpus_of_node(*choice.config, name);
+    if (gpus && gpus->count < limit->slots)
+      return fail(
+          fmt::format("{} is {}, but a node of {} has {} GPUs (by {}): trials side by side need one for each "
+                      "slot; make slots {} or fewer",
+                      limit->setting, limit->slots, name, gpus->count, gpus->setting, gpus->count));
+  }
+  return {};
+}
+
+std::optional<std::string> ranks_beyond_cores(const LaunchChoice& choice,
+                                              std::span<const PlanEntry> entries) {
+  if (!choice.config->uses_this_machine()) return std::nullopt;
+  i64 trials = 0, most = 0;
+  for (const auto& entry : entries) {
+    if (!entry.admitted || entry.trial.hardware != "cpu" || entry.trial.world() <= cpu_cores()) continue;
+    ++trials;
+    most = std::max(most, entry.trial.world());
+  }
+  if (trials == 0) return std::nullopt;
+  return fmt::format("{} {} up to {} CPU ranks on the {} cores of this machine: their times will say little",
+                     trials, trials == 1 ? "trial has" : "trials have", most, cpu_cores());
+}
+
+run::Bounds bounds_of(const launch::RunLimits& limits) {
+  run::Bounds out;
+  out.max_nodes = limits.max_nodes, out.max_allocations = limits.max_allocations;
+  out.time_s = limits.time_s, out.most_nodes_each = limits.allocation_nodes;
+  out.all_nodes = limits.all_nodes;
+  out.spread_s = limits.spread_s.value_or(out.spread_s);
+  out.min_work_per_node_s = limits.min_work_per_node_s.value_or(out.min_work_per_node_s);
+  return out;
+}
+
+Expected<run::MakeLauncher> prepare_launcher(const LaunchChoice& choice, const LaunchRequest& request,
+                                             run::Settings& s) {
+  auto programs = programs_for(request);
+  if (!programs) return tl::unexpected(programs.error());
+  programs->screen = request.screen.empty() ? choice.config->screen() : request.screen;
+  const auto limits = choice.config->prepare({request.slots, own_slots()});
+  if (!limits) return tl::unexpected(limits.error());
+  s.exclude_slow_hosts = programs->screen == "leave_out";
+  s.launcher = choice.on;
+  s.start = request.start;
+  s.usd_per_node_hour = choice.usd_per_node_hour;
+  s.usd_per_node_hour.insert(limits->usd_per_node_hour.begin(), limits->usd_per_node_hour.end());
+  s.gpu_hours = smaller_limit(s.gpu_hours, choice.gpu_hours);
+  s.allocate_per_shape = limits->allocate_per_shape;
+  s.slots = limits->slots;
+  s.bounds = bounds_of(*limits);
+  return run::MakeLauncher([config = choice.config, programs = *programs](boost::asio::io_context& io,
+                                                                          launch::Launcher::Sink sink) {
+    return config->make(io, programs, std::move(sink));
+  });
+}
+
+std::optional<double> smaller_limit(std::optional<double> one, std::optional<double> other) {
+  if (!one || !other) return one ? one : other;
+  return std::min(*one, *other);
+}
+
+std::set<std::string> hardware_of(std::span<const PlanEntry> entries) {
+  std::set<std::string> out;
+  for (const auto& entry : entries)
+    if (entry.admitted) out.insert(entry.trial.hardware);
+  return out;
+}
+
+}  // namespace sweep::driver

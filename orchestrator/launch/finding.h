@@ -1,0 +1,44 @@
+// Findings: what `sweep doctor` reports, and what the check of a launcher is asked.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "orchestrator/launch/programs.h"
+#include "schema/trial.h"
+
+namespace sweep::launch {
+
+enum class Health { kGood, kWarning, kBad };
+
+struct Finding {
+  std::string what;
+  Health health = Health::kGood;
+  std::string detail;  // of a warning or worse: the cause and the way out
+};
+
+// What a node must be to the sweep: from its `sweep-agent --probe PATH...`, asked between two instants of this machine's
+// clock. Empty texts are not asked for.
+struct NodeWants {
+  std::string node;      // as it was asked, for people
+  std::string version;   // of this program
+  std::string folder;    // must be writable there
+  std::string rank;      // must be a program there
+  std::string hardware;  // catalogue name; its GPUs must be there
+  bool shared = false;   // the folder is this machine's own, seen from there
+  std::int64_t asked_unix_ns = 0, answered_unix_ns = 0;
+};
+
+struct CheckRequest {
+  Programs programs;             // of this machine; they need not be there
+  std::filesystem::path db;      // absolute; where the user's database would lie
+  std::string hardware = "cpu";  // of the trial over the nodes
+  i64 nodes = 2;
+  // What the answer of a node's probe means.
+  std::function<std::vector<Finding>(const nlohmann::json& probe, const NodeWants&)> judge;
+};
+
+}  // namespace sweep::launch

@@ -1,0 +1,134 @@
+// LaunchConfig: one way to obtain allocations (this machine, hosts over ssh, a batch system), with its settings parsed once. It
+// makes the Launcher of a run, and answers what plan, doctor and clean ask. A new launcher implements this and Launcher
+// (launcher.h) in a folder of this room, and gets one line in orchestrator/driver/registry.cpp.
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/expected.h"
+#include "orchestrator/launch/finding.h"
+#include "orchestrator/launch/launcher.h"
+#include "orchestrator/launch/programs.h"
+#include "schema/plan_entry.h"
+
+namespace sweep::launch {
+
+// What a run asks of its launcher before it starts.
+struct RunRequest {
+  i64 slots = 0;      // of a node, as the command line says; 0: what the settings say
+  i64 own_slots = 1;  // what this machine offers
+};
+
+// What a run may ask its launcher for.
+struct RunLimits {
+  // Allocations by what trials need of nodes and hardware; else one allocation of this machine takes them all.
+  bool allocate_per_shape = false;
+  i64 slots = 1;            // CPU ranks or GPUs of a node at once; 1: every trial has its nodes to itself
+  i64 max_nodes = 0;        // held at once, all allocations together; 0: what the largest trial needs
+  i64 max_allocations = 1;  // held at once
+  std::optional<double> time_s;  // the longest that an allocation may be asked for
+  i64 allocation_nodes = 0;      // of one allocation, unless a trial needs more; 0: what max_nodes leaves
+  bool all_nodes = false;        // an allocation takes whatever max_nodes leaves: those nodes are held anyway
+  i64 idle_nodes = 0;            // of a scheduler, when it was asked; 0: none, or not known
+  std::optional<double> spread_s;                   // predicted work that is worth a further idle node
+  std::optional<double> min_work_per_node_s;        // predicted work that is worth a node of its own
+  std::map<std::string, double> usd_per_node_hour;  // by hardware, where the settings name prices
+};
+
+// The largest number of trials side by side on a node, and the setting that says so.
+struct SlotLimit {
+  i64 slots = 1;
+  std::string setting;
+};
+
+// GPUs of a node, and which setting says so.
+struct KnownGpus {
+  i64 count = 0;
+  std::string setting;
+};
+
+// Bounds of a simulated cluster; absent: the settings do not name them.
+struct ClusterSize {
+  std::optional<i64> max_nodes, max_allocations, allocation_nodes;
+  std::optional<double> time_s;
+  double spread_s = 0;
+};
+
+// The script of an allocation as a run would submit it, and what the scheduler answers to a trial submission.
+struct Preview {
+  std::string script;
+  bool accepted = false;
+  std::string answer;
+};
+
+// One allocation of the database that may have left something.
+struct AllocationPlace {
+  AllocationId id;
+  std::filesystem::path spool;
+  bool open = false;  // the database does not know that it ended
+};
+
+// What ended runs have left: jobs of a scheduler, processes and folders of other hosts.
+class Leftovers {
+ public:
+  virtual ~Leftovers() = default;
+  // One line for each; none: nothing is left.
+  virtual std::vector<std::string> lines() const = 0;
+  // "<host>: <why>" of hosts that did not answer: what they have is not known.
+  virtual std::vector<std::string> unanswered() const { return {}; }
+  // Ends all of it. One sentence for each that did not end.
+  virtual std::vector<std::string> end() = 0;
+};
+
+class LaunchConfig {
+ public:
+  virtual ~LaunchConfig() = default;
+
+  // Trials compute on the cores and GPUs of this machine.
+  virtual bool uses_this_machine() const { return false; }
+  // Of slow nodes: "show", "leave_out", or empty.
+  virtual std::string screen() const { return {}; }
+  // A plan predicted to take more GPU-hours needs a confirmation; 0: none does.
+  virtual double confirm_gpu_hours() const { return 0; }
+  // Options of the job that runs the orchestrator: who pays for allocations pays for it.
+  virtual std::map<std::string, std::string> orchestrator_options() const { return {}; }
+
+  // Error: settings that no run takes.
+  virtual Expected<SlotLimit> slot_limit(i64 requested) const = 0;
+  // Of what the settings ask for; absent: they do not say.
+  virtual std::optional<KnownGpus> gpus_of_node(const std::string& hardware) const {
+    (void)hardware;
+    return std::nullopt;
+  }
+  // Why some trials would stay pending for lack of hosts; absent: none would.
+  virtual std::optional<std::string> lacking_hosts(std::span<const PlanEntry>) const { return std::nullopt; }
+  // For simulations. Absent: it is no cluster with a queue.
+  virtual std::optional<ClusterSize> cluster_size() const { return std::nullopt; }
+
+  // Asks the system what bounds a run. Error: no run is possible with these settings.
+  virtual Expected<RunLimits> prepare(const RunRequest&) = 0;
+  // REQUIRES: prepare() succeeded.
+  virtual std::unique_ptr<Launcher> make(boost::asio::io_context&, const Programs&, Launcher::Sink) const = 0;
+
+  // REQUIRES: prepare() succeeded. Error: this launcher submits no scripts, or not this one.
+  virtual Expected<Preview> preview(const AllocationRequest&, const Programs&) const;
+  // What a run would rely on, in the order in which it would fail. Error: settings that no run takes.
+  virtual Expected<std::vector<Finding>> check(const CheckRequest&) const;
+  // Of the trial that doctor runs over the nodes.
+  virtual i64 nodes_to_check(i64 requested) const { return requested; }
+  // Of these allocations of this launcher; none: it leaves nothing but processes of this machine. Error: it is not known.
+  virtual Expected<std::unique_ptr<Leftovers>> leftovers(std::span<const AllocationPlace>) const {
+    return std::unique_ptr<Leftovers>();
+  }
+};
+
+}  // namespace sweep::launch

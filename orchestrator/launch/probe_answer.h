@@ -1,0 +1,17 @@
+// What programs on other machines answer, between the lines that shells and launchers add.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "orchestrator/launch/finding.h"
+
+namespace sweep::launch {
+
+// The first line that is not blank, without trailing blanks.
+std::string first_line(const std::string& text);
+// Each line that holds a JSON object.
+std::vector<nlohmann::json> objects_in(const std::string& text);
+bool any_bad(const std::vector<Finding>&);
+
+}  // namespace sweep::launch

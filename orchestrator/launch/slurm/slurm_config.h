@@ -1,0 +1,20 @@
+// SlurmConfig: the launcher `slurm`: jobs of its own, or steps of a job that runs already.
+#pragma once
+#include "orchestrator/launch/launch_config.h"
+#include "orchestrator/launch/slurm/slurm_options.h"
+
+namespace sweep::launch {
+
+Expected<std::unique_ptr<LaunchConfig>> configure_slurm(const nlohmann::json& settings, i64 existing_job);
+// Number of the job that this process runs in, by its environment; 0: none.
+i64 surrounding_slurm_job();
+
+// What `sweep doctor --on slurm` asks, in the order in which a run would fail.
+std::vector<Finding> check_slurm(const SlurmOptions&, const CheckRequest&);
+// The same of the part of a cluster that one run uses: its partitions. Sets what bounds a run. Error: `time` is longer than a
+// partition allows.
+Expected<void> read_partitions(SlurmOptions&);
+// What `sbatch --test-only` answers to a script. Error: it could not be written.
+Expected<Preview> test_submission(std::string script);
+
+}  // namespace sweep::launch

@@ -1,0 +1,13 @@
+// SshConfig: the launcher `ssh`: hosts that are named and reached over ssh.
+#pragma once
+#include "orchestrator/launch/launch_config.h"
+#include "orchestrator/launch/ssh/ssh_options.h"
+
+namespace sweep::launch {
+
+Expected<std::unique_ptr<LaunchConfig>> configure_ssh(const nlohmann::json& settings, i64 existing_job);
+
+// What `sweep doctor --on ssh` asks every host, in the order in which a run would fail. Error: our agent cannot be read.
+Expected<std::vector<Finding>> check_ssh(const SshOptions&, const CheckRequest&);
+
+}  // namespace sweep::launch
