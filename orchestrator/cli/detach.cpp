@@ -2,16 +2,17 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <cstring>
 #include <optional>
 #include <ostream>
 #include <thread>
 #include <vector>
+
+#include "base/files.h"
+#include "base/process.h"
 
 namespace sweep::cli {
 namespace {
@@ -31,23 +32,14 @@ std::vector<std::string> own_words() {
   return words;
 }
 
-int spawn_session(pid_t& pid, std::vector<std::string> words, const std::filesystem::path& log) {
-  std::vector<char*> argv;
-  for (auto& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
-  ::posix_spawn_file_actions_init(&files);
-  ::posix_spawnattr_init(&attributes);
-  ::posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_addopen(&files, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
-  ::posix_spawn_file_actions_adddup2(&files, 1, 2);
-  ::posix_spawn_file_actions_addclosefrom_np(&files, 3);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
-  const int error = ::posix_spawn(&pid, "/proc/self/exe", &files, &attributes, argv.data(), environ);
-  ::posix_spawn_file_actions_destroy(&files);
-  ::posix_spawnattr_destroy(&attributes);
-  return error;
+Expected<pid_t> start_in_background(std::vector<std::string> words, const std::filesystem::path& log) {
+  const Descriptor out(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (out.get() < 0) return file_error("cannot be opened", log);
+  ChildProgram wanted{std::move(words)};
+  wanted.program = "/proc/self/exe";
+  wanted.out = wanted.err = out.get();
+  wanted.group = ChildProgram::Group::kSession;
+  return start_program(wanted);
 }
 
 std::optional<store::LeaseHolder> holder_of(const SweepSelector& db, const std::string& sweep) {
@@ -64,9 +56,9 @@ int detach(Io& io, const std::string& flag, const SweepSelector& db, const std::
   auto words = own_words();
   std::erase(words, flag);
   words.insert(words.end(), more.begin(), more.end());
-  pid_t pid = 0;
-  if (const int error = spawn_session(pid, std::move(words), log); error != 0)
-    return refuse(io, {fmt::format("cannot start it in the background: {}", std::strerror(error))});
+  const auto started = start_in_background(std::move(words), log);
+  if (!started) return refuse(io, {"cannot start it in the background: " + started.error().message});
+  const pid_t pid = *started;
   for (int status = 0;;) {
     if (::waitpid(pid, &status, WNOHANG) == pid) {
       io.err << fmt::format("it has ended already; its log is {}\n", log.string());

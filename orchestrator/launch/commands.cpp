@@ -1,61 +1,34 @@
-// The home of Boost.Process.
-#define BOOST_PROCESS_USE_STD_FS
 #include "orchestrator/launch/commands.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/read.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/process/args.hpp>
-#include <boost/process/async_pipe.hpp>
-#include <boost/process/child.hpp>
-#include <boost/process/env.hpp>
-#include <boost/process/environment.hpp>
-#include <boost/process/exe.hpp>
-#include <boost/process/group.hpp>
-#include <boost/process/io.hpp>
-#include <boost/process/search_path.hpp>
 #include <chrono>
-#include <exception>
-#include <filesystem>
+#include <cstring>
+#include <utility>
 
+#include "base/files.h"
+#include "base/process.h"
 #include "orchestrator/launch/slurm/slurm_environment.h"
 
 namespace sweep::launch {
 
-namespace bp = boost::process;
-
-namespace {
-
-bp::environment environment_for(const std::vector<std::string>& argv) {
-  bp::environment out;
-  for (const auto& entry : slurm_environment(argv, environ)) {
-    const auto equals = entry.find('=');
-    out[entry.substr(0, equals)] = entry.substr(std::min(equals, entry.size() - 1) + 1);
-  }
-  return out;
-}
-
-}  // namespace
-
 class Commands::Running : public std::enable_shared_from_this<Running> {
  public:
-  Running(Commands& owner, Answer answer) : owner_(owner), answer_(std::move(answer)), limit_(owner.io_) {}
+  using Stream = boost::asio::posix::stream_descriptor;
+  Running(Commands& owner, Answer answer)
+      : owner_(owner), answer_(std::move(answer)), out_(owner.io_), err_(owner.io_), limit_(owner.io_) {}
 
   void start(std::vector<std::string> argv, double limit_s) {
-    const bool named = argv[0].find('/') == std::string::npos;
-    const std::filesystem::path program = named ? bp::search_path(argv[0]) : std::filesystem::path(argv[0]);
-    if (program.empty()) return refuse(argv[0] + ": there is no such program in PATH");
-    try {
-      spawn(program, std::move(argv));
-    } catch (const std::exception& error) {  // no descriptor is left, no process may be made
-      return refuse(program.string() + ": " + error.what());
-    }
-    read(*out_, said_.out, out_buffer_);
-    read(*err_, said_.err, err_buffer_);
+    if (auto spawned = spawn(std::move(argv)); !spawned) return refuse(spawned.error().message);
+    read(out_, said_.out, out_buffer_);
+    read(err_, said_.err, err_buffer_);
     limit_.expires_after(
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(limit_s)));
     limit_.async_wait([self = shared_from_this()](const boost::system::error_code& cancelled) {
@@ -70,32 +43,38 @@ class Commands::Running : public std::enable_shared_from_this<Running> {
     answer_ = nullptr;
     limit_.cancel();
     end();
-    std::error_code ignored;
-    if (child_.valid()) child_.wait(ignored);
+    if (pid_ > 0) wait_for(std::exchange(pid_, 0));
   }
 
  private:
-  // A group of its own: a terminal's Ctrl-C is for `sweep` alone. bp::limit_handles would close 1 and 2 too.
-  void spawn(const std::filesystem::path& program, std::vector<std::string> argv) {
-    const auto environment = environment_for(argv);
-    argv.erase(argv.begin());
-    out_.emplace(owner_.io_);
-    err_.emplace(owner_.io_);
-    child_ = bp::child(bp::exe = program, bp::args = argv, environment,
-                       bp::std_in<bp::null, bp::std_out> * out_, bp::std_err > *err_, group_);
+  // A group of its own: a terminal's Ctrl-C is for `sweep` alone, and the time limit ends what it started, too.
+  Expected<void> spawn(std::vector<std::string> argv) {
+    int out[2], err[2];
+    if (::pipe2(out, O_CLOEXEC) != 0) return fail(argv[0] + ": " + std::strerror(errno));
+    out_.assign(out[0]);
+    const Descriptor out_of_child(out[1]);
+    if (::pipe2(err, O_CLOEXEC) != 0) return fail(argv[0] + ": " + std::strerror(errno));
+    err_.assign(err[0]);
+    const Descriptor err_of_child(err[1]);
+    ChildProgram wanted;
+    wanted.environment = slurm_environment(argv, environ);
+    wanted.argv = std::move(argv);
+    wanted.out = out[1];
+    wanted.err = err[1];
+    wanted.group = ChildProgram::Group::kNew;
+    return start_program(wanted).map([this](pid_t pid) { pid_ = pid; });
   }
   void refuse(std::string why) {
     said_.err = std::move(why);
     boost::asio::post(owner_.io_, [self = shared_from_this()] { self->tell(); });
   }
   void end() {
-    std::error_code ignored;
-    if (group_.valid()) group_.terminate(ignored);
-    boost::system::error_code closed;
-    if (out_) out_->close(closed);
-    if (err_) err_->close(closed);
+    if (pid_ > 0) ::kill(-pid_, SIGKILL);
+    boost::system::error_code ignored;
+    out_.close(ignored);
+    err_.close(ignored);
   }
-  void read(bp::async_pipe& from, std::string& into, std::array<char, 4096>& buffer) {
+  void read(Stream& from, std::string& into, std::array<char, 4096>& buffer) {
     ++reading_;
     from.async_read_some(boost::asio::buffer(buffer),
                          [self = shared_from_this(), &from, &into, &buffer](
@@ -110,11 +89,9 @@ class Commands::Running : public std::enable_shared_from_this<Running> {
   void finished() {
     limit_.cancel();
     if (!answer_) return;
-    std::error_code error;
-    child_.wait(error);
-    const int status = child_.native_exit_code();
-    if (!error && !said_.timed_out && WIFEXITED(status)) said_.code = WEXITSTATUS(status);
-    if (!error && WIFSIGNALED(status)) said_.signal = WTERMSIG(status);
+    const ProcessEnd end = wait_for(std::exchange(pid_, 0));
+    said_.signal = end.signal;
+    if (!said_.timed_out) said_.code = end.code;
     tell();
   }
   void tell() {
@@ -127,10 +104,9 @@ class Commands::Running : public std::enable_shared_from_this<Running> {
 
   Commands& owner_;
   Answer answer_;
-  std::optional<bp::async_pipe> out_, err_;
+  Stream out_, err_;
   boost::asio::steady_timer limit_;
-  bp::child child_;
-  bp::group group_;
+  pid_t pid_ = 0;  // 0: there is no process, or it was waited for
   CommandResult said_;
   std::array<char, 4096> out_buffer_{}, err_buffer_{};
   int reading_ = 0;

@@ -19,7 +19,6 @@ HOMES = [
     (re.compile(r"sodium\.h$"), {"agent"}),
     (re.compile(r"boost/beast"), {"serve"}),
     (re.compile(r"CLI/"), {"cli", "agent", "rank"}),
-    (re.compile(r"boost/process"), {"launch", "agent"}),
     (re.compile(r"(torch|ATen|c10|c10d)/"), TORCH_ROOMS),
     (re.compile(r"(cuda|nccl|nvml)[\w/]*\.h$"), TORCH_ROOMS | {"agent", "phantom"}),
 ]

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/inotify.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,7 +15,8 @@
 #include <cstring>
 #include <vector>
 
-#include "orchestrator/launch/detached_child.h"
+#include "base/files.h"
+#include "base/process.h"
 #include "orchestrator/launch/leftovers.h"
 #include "runtime/attempt_token.h"
 #include "schema/agent_call.h"
@@ -37,16 +37,16 @@ std::vector<std::string> environment_with(const std::vector<std::string>& set) {
   return out;
 }
 
-// Of the agent: nothing to read, agent.log for its words.
-int spawn_logged(pid_t& pid, std::vector<std::string> argv, std::vector<std::string> environment,
-                 const std::string& log) {
-  const int in = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  int error = in < 0 || out < 0 ? errno : 0;
-  if (error == 0) error = spawn_detached(pid, {std::move(argv), in, out, out, std::move(environment)});
-  for (const int fd : {in, out})
-    if (fd >= 0) ::close(fd);
-  return error;
+// The agent reads nothing and writes its messages to `log`.
+Expected<pid_t> start_logged(std::vector<std::string> argv, std::vector<std::string> environment,
+                             const std::string& log) {
+  const Descriptor out(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (out.get() < 0) return file_error("cannot be opened", log);
+  ChildProgram wanted{std::move(argv)};
+  wanted.environment = std::move(environment);
+  wanted.out = wanted.err = out.get();
+  wanted.group = ChildProgram::Group::kSession;
+  return start_program(wanted);
 }
 
 }  // namespace
@@ -96,12 +96,10 @@ Expected<void> LocalAllocation::spawn_agent() {
     set = found->second;
   set.push_back(std::string(kAttemptVariable) + "=" +
                 attempt_token(allocation_key(request_.id, request_.spool), 0));
-  const int error = spawn_logged(pid_, argv, environment_with(set), spool::agent_log(request_.spool));
-  if (error != 0) {
-    pid_ = 0;
-    return fail(fmt::format("cannot start the agent {}: {}", options_.agent.string(), std::strerror(error)));
-  }
-  const int fd = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
+  const auto pid = start_logged(argv, environment_with(set), spool::agent_log(request_.spool));
+  if (!pid) return fail(fmt::format("the agent of this machine: {}", pid.error().message));
+  pid_ = *pid;
+  const int fd = open_pidfd(pid_);
   if (fd < 0) {
     const int cause = errno;
     abandon();

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,7 +15,7 @@
 #include <cstring>
 #include <deque>
 
-#include "orchestrator/launch/detached_child.h"
+#include "base/process.h"
 
 namespace sweep::launch {
 
@@ -41,29 +40,19 @@ class Channel::Process : public std::enable_shared_from_this<Process> {
 
   void start(std::vector<std::string> argv) {
     std::array<int, 6> ends{-1, -1, -1, -1, -1, -1};
-    int error = 0;
-    for (std::size_t i = 0; i < 3 && error == 0; ++i)
-      if (::pipe2(&ends[2 * i], O_CLOEXEC) != 0) error = errno;
-    if (error == 0) error = spawn_detached(pid_, {argv, ends[0], ends[3], ends[5]});
-    const int pidfd = error == 0 ? static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)) : -1;
-    if (error == 0 && pidfd < 0) {  // no descriptor is left: nobody would hear of its end
-      error = errno;
-      ::kill(pid_, SIGKILL);
-      ::waitpid(pid_, nullptr, 0);
-    }
+    const auto pidfd = spawn(argv, ends);
     for (const int fd : {ends[0], ends[3], ends[5]})
       if (fd >= 0) ::close(fd);
-    if (error != 0) {
+    if (!pidfd) {
       for (const int fd : {ends[1], ends[2], ends[4]})
         if (fd >= 0) ::close(fd);
-      pid_ = 0;
-      ends_.words = fmt::format("{} cannot be started: {}", argv[0], std::strerror(error));
+      ends_.words = pidfd.error().message;
       return boost::asio::post(io_, [self = shared_from_this()] { self->conclude(); });
     }
     in_.assign(ends[1]);
     out_.assign(ends[2]);
     err_.assign(ends[4]);
-    gone_.assign(pidfd);
+    gone_.assign(*pidfd);
     open_ = 2;
     err_.native_non_blocking(true);
     read(out_, out_buffer_);
@@ -91,12 +80,36 @@ class Channel::Process : public std::enable_shared_from_this<Process> {
     for (Stream* each : {&in_, &out_, &err_, &gone_}) each->close(ignored);
     if (pid_ <= 0 || reaped_) return;
     kill();
-    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    wait_for(pid_);
     reaped_ = true;
   }
 
  private:
+  // Makes the pipes (of its input, output and error: the reading and the writing end of each) and the process. The value is
+  // the descriptor that tells of its end. Error: there is no process, and `ends` has what was opened.
+  Expected<int> spawn(const std::vector<std::string>& argv, std::array<int, 6>& ends) {
+    const auto cannot = [&] {
+      return fail(fmt::format("cannot start {}: {}", argv[0], std::strerror(errno)));
+    };
+    for (std::size_t i = 0; i < 3; ++i)
+      if (::pipe2(&ends[2 * i], O_CLOEXEC) != 0) return cannot();
+    ChildProgram wanted{argv};
+    wanted.in = ends[0];
+    wanted.out = ends[3];
+    wanted.err = ends[5];
+    wanted.group = ChildProgram::Group::kSession;
+    const auto pid = start_program(wanted);
+    if (!pid) return tl::unexpected(pid.error());
+    const int pidfd = open_pidfd(*pid);
+    if (pidfd < 0) {  // no descriptor is left: its end would not be noticed
+      const auto error = cannot();
+      ::kill(*pid, SIGKILL);
+      wait_for(*pid);
+      return error;
+    }
+    pid_ = *pid;
+    return pidfd;
+  }
   void read(Stream& from, std::array<char, 65536>& buffer) {
     from.async_read_some(
         boost::asio::buffer(buffer),
@@ -135,7 +148,7 @@ class Channel::Process : public std::enable_shared_from_this<Process> {
     int status = 0;
     const pid_t got = ::waitpid(pid_, &status, WNOHANG);
     if (got == 0) return watch();
-    if (got == pid_ && WIFEXITED(status)) ends_.code = WEXITSTATUS(status);
+    if (got == pid_) ends_.code = end_of(status).code;
     reaped_ = true;
     killed_ ? conclude() : one_less();
   }

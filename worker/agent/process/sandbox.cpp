@@ -23,8 +23,8 @@
 #include <utility>
 
 #include "base/expected.h"
+#include "base/process.h"
 #include "runtime/attempt_token.h"
-#include "worker/agent/process/spawn.h"
 
 namespace sweep::agent {
 
@@ -78,7 +78,7 @@ class Outer {
   Outer(const Options& options, pid_t inner, int parent_pidfd, int inner_alive)
       : options_(options),
         inner_(inner),
-        inner_pidfd_(pidfd_open(inner)),
+        inner_pidfd_(open_pidfd(inner)),
         parent_pidfd_(parent_pidfd),
         inner_alive_(inner_alive) {
     sigset_t forwarded;
@@ -195,12 +195,12 @@ Expected<SandboxInfo> enter_sandbox(const Options& options) {
   block_signals();
   SandboxInfo inside;
   if (options.parent_pid > 0) {
-    inside.parent_pidfd = pidfd_open(options.parent_pid);
+    inside.parent_pidfd = open_pidfd(options.parent_pid);
     if (::getppid() != options.parent_pid)
       return fail(
           fmt::format("process {} is not the parent of this agent, or it is gone", options.parent_pid));
   }
-  inside.outer_pidfd = pidfd_open(::getpid());
+  inside.outer_pidfd = open_pidfd(::getpid());
   if (inside.outer_pidfd < 0)
     return fail(fmt::format("pidfd_open failed: {}; Linux 5.3 or newer is needed", std::strerror(errno)));
   inside.outer_proc = ::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -229,7 +229,7 @@ void beat(const SandboxInfo& inside) {
 
 i64 outside_pid(const SandboxInfo& inside, pid_t pid) {
   if (!inside.pid_namespace) return pid;
-  const int target = pidfd_open(pid);
+  const int target = open_pidfd(pid);
   if (target < 0) return pid;
   i64 found = pid;
   const int info =

@@ -26,6 +26,4 @@ Expected<pid_t> spawn(const Spawn&);
 // reaped, its group exists and the number of the group belongs to no other process.
 Expected<pid_t> spawn_anchor();
 
-int pidfd_open(pid_t pid);  // -1: errno says why
-
 }  // namespace sweep::agent

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <sstream>
 
+#include "base/process.h"
 #include "schema/agent_call.h"
 #include "worker/agent/process/process.h"
 #include "worker/agent/process/spawn.h"
@@ -14,15 +14,6 @@ namespace sweep::agent {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The program of this name on PATH; empty: there is none.
-std::string on_path(const char* name) {
-  const char* path = std::getenv("PATH");
-  std::istringstream folders(path == nullptr ? "/usr/bin:/bin" : path);
-  for (std::string folder; std::getline(folders, folder, ':');)
-    if (const fs::path file = fs::path(folder) / name; ::access(file.c_str(), X_OK) == 0) return file;
-  return {};
-}
 
 std::vector<std::string> srun_words(const std::string& srun, i64 other_nodes) {
   const std::string others = std::to_string(other_nodes);
@@ -60,12 +51,12 @@ AgentCall call_of_node_agents(const Options& options) {
 }  // namespace
 
 Expected<pid_t> start_srun_step(const Options& options, const nlohmann::json& where_to_join) {
-  const std::string srun = on_path("srun");
-  if (srun.empty()) return fail("srun is not on PATH: the agents of the other nodes cannot be started");
+  const auto srun = find_program("srun");
+  if (!srun) return fail("srun is not on PATH: the agents of the other nodes cannot be started");
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail("no pipe for srun");
   Spawn step;
-  step.argv = srun_words(srun, options.nodes - 1);
+  step.argv = srun_words(srun->string(), options.nodes - 1);
   step.argv.push_back(fs::read_symlink("/proc/self/exe").string());
   for (auto& word : agent_words(call_of_node_agents(options))) step.argv.push_back(std::move(word));
   step.input = ends[0];
