@@ -46,6 +46,11 @@ Column identity(std::string_view key, std::string_view type, std::string_view se
   return {key, type, "", sentence, Role::kIdentity, get, {}};
 }
 
+// A command's text is no parameter that tables and heatmaps compare: the axes in it have columns of their own.
+constexpr Role role_of(std::string_view key) {
+  return key == "program" ? Role::kIdentity : Role::kAxis;
+}
+
 void add_axes(std::vector<Column>& out) {
   out.push_back({"model",
                  "text",
@@ -57,7 +62,7 @@ void add_axes(std::vector<Column>& out) {
 #define AXIS(type, key, def, domain, unit, sentence)                                                     \
   {                                                                                                      \
     static const type default_value = def;                                                               \
-    out.push_back({#key, #type, unit, sentence, Role::kAxis,                                             \
+    out.push_back({#key, #type, unit, sentence, role_of(#key),                                           \
                    [](const ResultRow& r) { return axis_value<zero_is_unresolved(#key)>(r.trial.key); }, \
                    value_of(default_value)});                                                            \
   }

@@ -41,7 +41,7 @@ class WorkloadReader {
     SWEEP_TRY(check_keys(document_, *entry.value, kKeys, "of workload"));
     if (entry.value->find("command") == nullptr)
       return refuse(entry.place, "workload has no 'command'; list the program and its arguments");
-    out_.command.folder = std::filesystem::absolute(folder_).lexically_normal().string();
+    out_.command.folder = absolute(".");
     for (const Entry& part : entry.value->entries) SWEEP_TRY(read_part(part));
     return std::move(out_);
   }
@@ -49,6 +49,12 @@ class WorkloadReader {
  private:
   tl::unexpected<Error> refuse(Place at, std::string_view message) const {
     return tl::unexpected(document_.error(at, message));
+  }
+
+  // Of a path relative to the grid file; no slash at the end.
+  std::string absolute(const std::string& path) const {
+    auto out = std::filesystem::absolute(folder_ / path).lexically_normal();
+    return (out.has_filename() ? out : out.parent_path()).string();
   }
 
   Status read_part(const Entry& part) {
@@ -127,7 +133,7 @@ class WorkloadReader {
   Status folder(const Node& node) {
     const auto path = read_word(document_, node, "folder", 4096);
     if (!path) return tl::unexpected(path.error());
-    out_.command.folder = std::filesystem::absolute(folder_ / *path).lexically_normal().string();
+    out_.command.folder = absolute(*path);
     return {};
   }
 

@@ -202,6 +202,12 @@ void losses(Metrics& m, std::span<const RankRecord> records) {
   m.loss_last = loss_of(records, *last);
 }
 
+// A trainer that says no loss leaves zeros.
+void forget_zero_losses(Metrics& m) {
+  for (auto* loss : {&m.loss_first, &m.loss_last})
+    if (*loss == 0) loss->reset();
+}
+
 // Of rehearsed trials only. Their load follows from the modelled clocks of all ranks: for the agent's samples they are too short.
 void counted(Metrics& m, std::span<const RankRecord> records) {
   double busy = 0;
@@ -256,6 +262,7 @@ Metrics derive(const Trial& t, std::span<const RankRecord> records, const Attemp
   rates(m, t, steps, records);
   memory(m, records);
   losses(m, records);
+  if (t.workload == "command") forget_zero_losses(m);
   sent(m, records);
   steps_said(m, records);
   utilisation(m, t, records, end);
