@@ -22,6 +22,7 @@ SHIFT = re.compile(r"(?:std::int64_t\{)?(\d+)\}? << (\d+)")
 ONE = '    "one": {\n      "type": "object",\n      "minProperties": 1,\n      "additionalProperties": false,\n      "properties": {\n'
 MANY = ONE.replace('"one"', '"many"')
 MODEL = '        "model": {'
+SET_BY_WORKLOAD = {"workload", "program"}  # by the section of that name; no grid sets them as axes
 
 
 class Axis(NamedTuple):
@@ -41,12 +42,16 @@ def number(text: str) -> int:
 
 def axes() -> list[Axis]:
     text = FIELDS.read_text()
-    out = []
+    out: list[Axis] = []
+    hidden = 0
     for m in AXIS.finditer(text):
         ends = tuple(number(end) for end in m["arguments"].split(", ")) if m["form"] == "range" else None
         values = re.findall(r'"([^"]+)"', m["arguments"]) if m["form"] == "one_of" else []
+        if m["key"] in SET_BY_WORKLOAD:
+            hidden += 1
+            continue
         out.append(Axis(m["key"], m["type"], m["default"], m["unit"], m["sentence"], values, ends))  # type: ignore[arg-type]
-    if len(out) != len(re.findall(r"^AXIS\(", text, re.MULTILINE)):
+    if len(out) + hidden != len(re.findall(r"^AXIS\(", text, re.MULTILINE)):
         raise SystemExit(f"{FIELDS}: a line of AXIS has another form than AXIS(type, key, default, domain, unit, sentence)")
     return out
 

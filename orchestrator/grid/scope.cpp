@@ -81,6 +81,13 @@ Slot Scope::add_label(std::string name) {
   return slot;
 }
 
+bool Scope::is_axis(Slot slot) const {
+  const Symbol& symbol = symbols_[slot];
+  if (symbol.name == "workload" || symbol.name == "program")
+    return false;  // the section `workload` sets them
+  return slot <= axis_count_ || symbol.origin == Origin::kOwn;
+}
+
 Slot Scope::add_own_axis(std::string name, Type type) {
   const Slot slot = add_label(std::move(name));
   symbols_[slot].type = type;

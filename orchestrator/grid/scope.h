@@ -60,7 +60,7 @@ class Scope {
   Slot add_label(std::string name);
   Slot add_own_axis(std::string name, Type type);
   // A name of base, grid, zip, include and exclude.
-  bool is_axis(Slot slot) const { return slot <= axis_count_ || symbols_[slot].origin == Origin::kOwn; }
+  bool is_axis(Slot slot) const;
   void set_type(Slot slot, Type type) { symbols_[slot].type = type; }
   void set_values(Slot slot, std::vector<std::string> values) { symbols_[slot].values = std::move(values); }
   std::size_t size() const { return symbols_.size(); }

@@ -72,9 +72,18 @@ class WorkloadReader {
     return {};
   }
 
+  // A word or a number as it is written; it may be empty.
+  Expected<std::string> plain(const Node& node, std::string_view what) const {
+    if (!node.is_scalar())
+      return refuse(node.place, fmt::format("{} takes a text, not {}", what, node.kind_name()));
+    if (node.text.size() > kLongestText)
+      return refuse(node.place, fmt::format("{} is longer than {} bytes", what, kLongestText));
+    return node.text;
+  }
+
   // A template: text whose braces are right.
   Expected<std::string> template_text(const Node& node, std::string_view what) const {
-    auto text = read_word(document_, node, what, kLongestText);
+    auto text = plain(node, what);
     if (!text) return text;
     if (const auto names = templates::names_in(*text); !names)
       return refuse(node.place, names.error().message);
@@ -97,8 +106,7 @@ class WorkloadReader {
     SWEEP_TRY(need_map(document_, *part.value, part.place, part.key));
     for (const Entry& each : part.value->entries) {
       const bool pattern = part.key == "log_patterns";  // braces count repetitions there
-      auto text = pattern ? read_word(document_, *each.value, each.key, kLongestText)
-                          : template_text(*each.value, each.key);
+      auto text = pattern ? plain(*each.value, each.key) : template_text(*each.value, each.key);
       if (!text) return tl::unexpected(text.error());
       to[each.key] = std::move(*text);
     }
@@ -151,7 +159,7 @@ class WorkloadReader {
     for (const Entry& axis : part.value->entries) {
       SWEEP_TRY(need_map(document_, *axis.value, axis.place, axis.key));
       for (const Entry& value : axis.value->entries) {
-        auto text = read_word(document_, *value.value, value.key, kLongestText);
+        auto text = plain(*value.value, value.key);
         if (!text) return tl::unexpected(text.error());
         out_.spelling[axis.key][value.key] = std::move(*text);
       }

@@ -160,6 +160,27 @@ std::string points_yaml(std::span<const BestOfGroup> groups, const BestOptions& 
   return out;
 }
 
+// The section `workload` of a grid that runs this trial's command again. JSON is YAML too.
+std::string workload_yaml(const ResultRow& row) {
+  nlohmann::json in = nlohmann::json::parse(row.trial.program, nullptr, false);
+  if (!in.is_object()) return "";
+  nlohmann::json out{{"command", in["argv"]},
+                     {"processes", in.value("per_node", false) ? "per_node" : "per_rank"}};
+  for (const char* key : {"env", "files", "folder", "stop_after_steps", "log_patterns"})
+    if (in.contains(key)) out[key] = in[key];
+  if (in.contains("axes"))
+    for (const auto& [name, value] : in["axes"].items())
+      out["axes"][name] = {{"type", "text"}, {"default", value}};
+  return "workload: " + out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+// A command's model is its own business where the grid named none.
+std::string model_line(const ResultRow& row) {
+  const bool known = row.trial.program.empty() || row.trial.spec.layers > 0;
+  return (known ? fmt::format("model: {}\n", model_yaml(row.trial)) : "") +
+         (row.trial.program.empty() ? "" : workload_yaml(row));
+}
+
 }  // namespace
 
 std::optional<MeasurePlan> measure_of(const std::string& options_json) {
@@ -169,10 +190,10 @@ std::optional<MeasurePlan> measure_of(const std::string& options_json) {
 
 std::string as_grid_yaml(const ResultRow& row, const GridForm& form) {
   const std::string name = fmt::format("best-{}", row.trial_id.empty() ? "trial" : safe_text(row.trial_id));
-  std::string out = fmt::format("name: {}\nmodel: {}\n{}base:\n", yaml_text(name), model_yaml(row.trial),
-                                measure_yaml(form));
+  std::string out =
+      fmt::format("name: {}\n{}{}base:\n", yaml_text(name), model_line(row), measure_yaml(form));
   for (const Column& c : columns()) {
-    if (c.role == Role::kAxis && c.key != "model") out += axis_yaml(c, row, form);
+    if (c.role == Role::kAxis && c.key != "model" && c.key != "workload") out += axis_yaml(c, row, form);
   }
   return out;
 }
@@ -187,6 +208,12 @@ std::string best_yaml(std::span<const BestOfGroup> groups, const BestOptions& op
       out += fmt::format("# {}: {}\n", group_name(group, options), group.why_none);
   }
   if (won.empty()) return out;
+  const bool commands =
+      std::ranges::any_of(won, [](const auto* each) { return !each->winner->trial.program.empty(); });
+  if (commands && won.size() > 1) {
+    out += "# each is a command with a grid of its own; this is the first:\n";
+    won.resize(1);
+  }
   if (won.size() == 1)
     return out + winner_notes(*won[0], options) + as_grid_yaml(*won[0]->winner, options.form);
   return out +

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""command_sweep_test.py BIN_DIR RANK_PROGRAM: whole sweeps of a program of the user's own: plan, run, answers, a killed orchestrator, the
+grid of the best trial. The trainer needs no PyTorch; RANK_PROGRAM is never started."""
+import json
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import database
+from processes import wait_for
+
+BIN, RANK = pathlib.Path(sys.argv.pop(1)).resolve(), pathlib.Path(sys.argv.pop(1)).resolve()
+MODULE = pathlib.Path(__file__).resolve().parents[2] / "python" / "sweep_trial.py"
+
+TRAINER = """
+import json, sys, time
+import sweep_trial
+settings = json.load(open(sys.argv[1] + "/settings.json"))
+for i in range(int(sys.argv[2])):
+    if settings["fault"] == "oom" and i == 2:
+        raise MemoryError("too much")
+    time.sleep(settings["milliseconds"] / 1000)
+    sweep_trial.step(tokens=settings["tokens"], loss=2.0)
+"""
+GRID = """
+name: own
+question: Which setting is fastest?
+workload:
+  command: [PYTHON, train.py, "{files}", "{total_steps}"]
+  files:
+    settings.json: '{{"milliseconds": {pause}, "tokens": {micro_batch_size}, "fault": "{fault}"}}'
+  axes:
+    pause: {type: number, default: 10}
+    fault: {type: text, default: none}
+base: {hardware: cpu}
+grid:
+  dp: [1, 2]
+  pause: [2.5, 20]
+  fault: [none, oom]
+where: ["fault == 'none' or dp == 1"]
+measure: {warmup_steps: 1, steps: 4}
+limits: {retries_crash: 0}
+launch: {local: {slots: 2}}
+"""
+
+
+class CommandSweepTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="sweep-own-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        (self.folder / "train.py").write_text(TRAINER)
+        shutil.copy(MODULE, self.folder)
+        (self.folder / "grid.yaml").write_text(GRID.replace("PYTHON", json.dumps(sys.executable)))
+
+    def words(self, *words):
+        return [str(BIN / "sweep"), *map(str, words)]
+
+    def sweep(self, *words, code=0):
+        done = subprocess.run(self.words(*words), capture_output=True, text=True, timeout=300, cwd=self.folder)
+        self.assertEqual(done.returncode, code, f"{words}: {done.stdout}\n{done.stderr}")
+        return done.stdout
+
+    def results(self):
+        return json.loads(self.sweep("export", "json", "--db", "r.db"))
+
+    def test_a_sweep_of_an_own_program(self):
+        self.assertIn("6 admitted", self.sweep("plan", "grid.yaml"))
+        self.sweep("run", "grid.yaml", "--db", "r.db", "--rank", RANK)
+        rows = self.results()
+        rows = [row for row in rows if row["outcome"] != "pruned"]
+        self.assertEqual(len(rows), 6)
+        outcomes = {(row["dp"], row["labels"]["pause"], row["labels"]["fault"]): row["outcome"] for row in rows}
+        for (_, _, fault), outcome in outcomes.items():
+            self.assertEqual(outcome, "oom" if fault == "oom" else "ok")
+        for row in rows:
+            if row["outcome"] == "ok":
+                self.assertGreaterEqual(row["step_ms"], row["labels"]["pause"])
+                self.assertEqual(row["timed_steps"], 4)
+                self.assertAlmostEqual(row["tokens_per_s"], row["dp"] * 1000 / row["step_ms"], delta=1)
+                self.assertIsNone(row["forward_ms"])
+                self.assertIsNone(row["mfu"])
+        # The grid of the best trial is the same trial.
+        best = self.sweep("best", "--db", "r.db", "--yaml")
+        (self.folder / "best.yaml").write_text(best)
+        planned = json.loads(self.sweep("plan", "best.yaml", "--json"))
+        self.assertIn(planned["id"], [row["trial"] for row in rows if row["outcome"] == "ok"])
+        self.assertIn("2.5", self.sweep("table", "batch", "--db", "r.db"))
+
+    def test_killed_and_resumed(self):
+        first = subprocess.Popen(self.words("run", "grid.yaml", "--db", "r.db", "--rank", RANK), cwd=self.folder,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        database_file = self.folder / "r.db"
+        wait_for(lambda: database_file.exists() and database.rows(database_file, "SELECT 1 FROM attempt WHERE state = 2"), 60,
+                 "an attempt runs")
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        self.sweep("resume", "--db", "r.db", "--take-over", "--rank", RANK)
+        self.assertEqual(database.rows(database_file, "SELECT count(*) FROM plan_entry WHERE state <> 3"), [(0,)])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
