@@ -62,7 +62,7 @@ def read_junit(path):
             yield "failed", name, message_of(case, "failure") or "failed"
         elif status == "notrun" and "SKIP_" in message_of(case, "skipped"):
             yield "skipped", name, skip_reason(case)
-        else:  # not built, disabled: a test that says nothing has not passed
+        else:  # not built, disabled: a test without a result has not passed
             yield "failed", name, f"did not run ({skip_reason(case)})"
 
 

@@ -79,7 +79,7 @@ std::string WandbOnline::digest(const TrackerRun& run) const {
 Delivered<nlohmann::json> WandbOnline::graphql(const std::string& name, const std::string& query,
                                                const Json& variables) {
   const Json body = {{"operationName", name}, {"query", query}, {"variables", variables}};
-  const auto reply = courier_.send({"POST", target_.base + "/graphql", body.dump()}, graphql_again);
+  const auto reply = client_.send({"POST", target_.base + "/graphql", body.dump()}, graphql_again);
   if (!reply) return tl::unexpected(reply.error());
   if (reply->status != 200) return tl::unexpected(wandb_trouble(*reply, target_.base + "/graphql"));
   auto parsed = parse_json(reply->body);
@@ -125,7 +125,7 @@ Delivered<void> WandbOnline::post_part(const Bucket& bucket, const Json& part) {
   const std::string url =
       fmt::format("{}/files/{}/{}/{}/file_stream", target_.base, escaped_for_url(bucket.entity),
                   escaped_for_url(bucket.project), escaped_for_url(bucket.name));
-  const auto reply = courier_.send({"POST", url, part.dump()}, stream_again);
+  const auto reply = client_.send({"POST", url, part.dump()}, stream_again);
   if (!reply) return tl::unexpected(reply.error());
   if (reply->status != 200) return tl::unexpected(wandb_trouble(*reply, url));
   const auto body = parse_json(reply->body);

@@ -181,7 +181,7 @@ Expected<std::optional<Outcome>> read_outcome(std::string_view cell) {
   const auto outcome = outcome_from(word);
   if (!outcome)
     return fail(
-        fmt::format("{} says nothing this tool knows; write ok, oom, timeout, hang, crash, or failed "
+        fmt::format("{} is no known outcome; write ok, oom, timeout, hang, crash, or failed "
                     "where no more is known",
                     quoted(cell)));
   if (is_infrastructure(*outcome))

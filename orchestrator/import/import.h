@@ -1,4 +1,4 @@
-// Import: a CSV of somebody's measurements -> trials with results, each with the line it came from. Owns what a
+// Import: a CSV of measurements made elsewhere -> trials with results, each with the line it came from. Owns what a
 // file of measurements means; it refuses, with file and line, what it cannot be sure of. Nothing is derived
 // here: rates and MFU are metrics/.
 #pragma once

@@ -54,7 +54,7 @@ void SimLauncher::attempt_over(Job& job, i64 attempt, bool cancelled) {
   } else {
     job.time.lost += nodes * took;
   }
-  testify(job, over, cancelled);
+  write_records(job, over, cancelled);
   start_attempts(job);
   deliver(job);
   later(0, job.request.id, [this](Job& mine) { end_when_empty(mine); });
@@ -64,8 +64,8 @@ void SimLauncher::say(Job& job, std::string_view kind, const nlohmann::json& bod
   job.unread += spool::frame(job.request.id, job.request.incarnation, ++job.lines, kind, body);
 }
 
-// Every rank that measured says so; of a failure its first rank speaks, and the agent has the last word.
-void SimLauncher::testify(Job& job, const Running& over, bool cancelled) {
+// Every rank that measured writes a record; of a failure its first rank writes one. The agent writes the end.
+void SimLauncher::write_records(Job& job, const Running& over, bool cancelled) {
   const Attempt& attempt = over.attempt;
   const SimulatedOutcome::Kind kind = over.outcome.kind;
   RankRecord record;

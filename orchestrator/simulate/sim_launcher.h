@@ -57,7 +57,7 @@ class SimLauncher final : public launch::Launcher {
   void start_attempts(Job&);
   void attempt_over(Job&, i64 attempt, bool cancelled);
   void say(Job&, std::string_view kind, const nlohmann::json& body);
-  void testify(Job&, const Running&, bool cancelled);
+  void write_records(Job&, const Running&, bool cancelled);
   void deliver(Job&);
   void end_when_empty(Job&);
   void end(Job&, const std::string& reason, bool lost, bool preempted);

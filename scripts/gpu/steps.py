@@ -46,7 +46,7 @@ class Check:
 
 
 def one_trial(check):
-    """Does anything run at all, in the memory that was foretold?"""
+    """Does anything run at all, in the memory that was predicted?"""
     dimensions = grids.LARGE if check.machine.small() else grids.LLAMA_1B
     text = grids.grid_of("trial", dimensions, check.base(2048, global_batch_size=2, precision="bf16"), [dict()])
 

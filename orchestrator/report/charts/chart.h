@@ -1,4 +1,4 @@
-// Chart: one small chart as inline SVG: lines and points over two axes, or stacked bars. Colours are told apart by
+// Chart: one small chart as inline SVG: lines and points over two axes, or stacked bars. Colours are distinguished by
 // every kind of eye (Okabe and Ito 2008), and each series has its own mark and dash, so that print without colour reads.
 // It refuses nothing: without points it says so in words.
 #pragma once

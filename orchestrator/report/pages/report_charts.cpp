@@ -157,7 +157,7 @@ std::vector<const ResultRow*> rows_for_split(const ReportInput& in) {
   if (out.size() >= kFewBars) return out;
   std::vector<const ResultRow*> ranked;
   for (const ResultRow& row : in.rows) {
-    if (fate_of(row) == CellOutcome::kOk && std::find(out.begin(), out.end(), &row) == out.end())
+    if (cell_outcome_of(row) == CellOutcome::kOk && std::find(out.begin(), out.end(), &row) == out.end())
       ranked.push_back(&row);
   }
   const std::size_t more = std::min(ranked.size(), kBars - kFewBars);
@@ -173,7 +173,7 @@ std::string memory_and_speed(const ReportInput& in) {
   const auto keys = comparable_groups(varying(in.rows));
   std::map<std::string, std::vector<const ResultRow*>> models;  // or parts of one that compare
   for (const ResultRow& row : in.rows) {
-    if (fate_of(row) != CellOutcome::kOk || !row.metrics.peak_allocated_bytes || speed_of(row) <= 0) continue;
+    if (cell_outcome_of(row) != CellOutcome::kOk || !row.metrics.peak_allocated_bytes || speed_of(row) <= 0) continue;
     BestOfGroup group;
     for (const auto& key : keys) group.key.push_back(find_column(key)->get(row));
     BestOptions options;

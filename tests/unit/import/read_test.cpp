@@ -161,7 +161,7 @@ TEST(Import, BadRowsNameFileLineColumnAndCause) {
       {"1B,1,8,1,1,16,2,256,0,ok,1,\"40,150\",1", "without separators of thousands"},
       {"1B,1,8,1,1,16,2,256,0,ok,1,-1,1", "f.csv:3: column 'tok_s_gpu': '-1' is negative"},
       {"1B,1,8,1,1,16,2,256,0,ok,1,inf,1", "'inf' is no number"},
-      {"1B,1,8,1,1,16,2,256,0,great,1,1,1", "f.csv:3: 'great' says nothing this tool knows"},
+      {"1B,1,8,1,1,16,2,256,0,great,1,1,1", "f.csv:3: 'great' is no known outcome"},
       {",1,8,1,1,16,2,256,0,ok,1,1,1", "f.csv:3: the row names no model"},
       {"1B,3,8,1,1,16,2,256,0,ok,1,1,1", "do not share 3 nodes evenly"},
       {"1B,1,1000000,1000000,1000000,1,1,1,0,ok,1,1,1", "more ranks than any machine has"},
