@@ -32,7 +32,7 @@ class Check:
 
     def memory(self, row):
         """(within the tolerance, figures)"""
-        told = self.sweeps.foretold_bytes(row)
+        told = self.sweeps.predicted_bytes(row)
         off = change(told, row["peak_allocated_bytes"])
         near = off is not None and (abs(off) <= self.tolerance or abs(told - row["peak_allocated_bytes"]) <= UNSPLIT_BYTES)
         return near, dict(peak_bytes=row["peak_allocated_bytes"], dry_run_bytes=told, dry_run_error=off)
