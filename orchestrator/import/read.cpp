@@ -35,7 +35,8 @@ const KnownFile& playbook() {
   return known;
 }
 
-Expected<std::pair<std::string, std::string>> split_assignment(std::string_view flag, const std::string& text) {
+Expected<std::pair<std::string, std::string>> split_assignment(std::string_view flag,
+                                                               const std::string& text) {
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
     return fail(fmt::format("{} {}: write two words with = between them, as {} {}", flag, text, flag,

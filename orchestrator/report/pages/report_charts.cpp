@@ -173,7 +173,8 @@ std::string memory_and_speed(const ReportInput& in) {
   const auto keys = comparable_groups(varying(in.rows));
   std::map<std::string, std::vector<const ResultRow*>> models;  // or parts of one that compare
   for (const ResultRow& row : in.rows) {
-    if (cell_outcome_of(row) != CellOutcome::kOk || !row.metrics.peak_allocated_bytes || speed_of(row) <= 0) continue;
+    if (cell_outcome_of(row) != CellOutcome::kOk || !row.metrics.peak_allocated_bytes || speed_of(row) <= 0)
+      continue;
     BestOfGroup group;
     for (const auto& key : keys) group.key.push_back(find_column(key)->get(row));
     BestOptions options;

@@ -124,7 +124,9 @@ std::string failures(const ReportInput& in) {
   for (const auto& [key, failure] : kinds) sorted.emplace_back(key.first, failure);
   // What ran and failed first, then what was never run; the frequent before the rare.
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-    const auto order = [](const Failure& f) { return cell_outcome_of(*f.example) == CellOutcome::kPruned ? 1 : 0; };
+    const auto order = [](const Failure& f) {
+      return cell_outcome_of(*f.example) == CellOutcome::kPruned ? 1 : 0;
+    };
     if (order(a.second) != order(b.second)) return order(a.second) < order(b.second);
     return a.second.count > b.second.count;
   });

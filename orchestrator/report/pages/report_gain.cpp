@@ -33,7 +33,8 @@ const ResultRow* first_guess(const ReportInput& in, const BestOfGroup& group, co
   };
   for (const ResultRow& row : in.rows) {
     const CellOutcome outcome = cell_outcome_of(row);
-    if ((outcome != CellOutcome::kOk && outcome != CellOutcome::kOom) || !belongs(row, group, options)) continue;
+    if ((outcome != CellOutcome::kOk && outcome != CellOutcome::kOom) || !belongs(row, group, options))
+      continue;
     if (row.trial.nodes != best.nodes || row.trial.gpus_per_node != best.gpus_per_node) continue;
     if (!out || rank(row) < rank(*out)) out = &row;
   }

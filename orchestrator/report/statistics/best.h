@@ -47,7 +47,7 @@ struct BestOfGroup {
   // Ids of trials, best first.
   std::vector<std::string> ties;        // 95 % intervals overlap the winner's, or the values are equal
   std::vector<std::string> runners_up;  // ties not among them
-  i64 without_interval = 0;  // ranked, but neither tied nor slower: they, or the winner, have no interval
+  i64 without_interval = 0;      // ranked, but neither tied nor slower: they, or the winner, have no interval
   std::optional<double> median;  // of the metric over the ranked rows
   i64 ranked = 0, not_run = 0, not_ok = 0, not_measured = 0;
   i64 too_full = 0;          // left out: less headroom than asked

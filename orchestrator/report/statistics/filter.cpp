@@ -52,11 +52,13 @@ std::string values_there(std::span<const ResultRow> rows, const Field& field) {
 
 }  // namespace
 
-Expected<std::vector<ResultRow>> keep_only(std::vector<ResultRow> rows, std::span<const std::string> conditions) {
+Expected<std::vector<ResultRow>> keep_only(std::vector<ResultRow> rows,
+                                           std::span<const std::string> conditions) {
   for (const std::string& condition : conditions) {
     const auto equals = condition.find('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == condition.size())
-      return fail(fmt::format("--only {}: write an axis and its values, as tp=1,8 or nodes=4..64", condition));
+      return fail(
+          fmt::format("--only {}: write an axis and its values, as tp=1,8 or nodes=4..64", condition));
     const auto field = Field::resolve(condition.substr(0, equals), rows);
     if (!field) return fail(fmt::format("--only {}: {}", condition, field.error().message));
     std::vector<ValueMatch> choices;
@@ -67,8 +69,8 @@ Expected<std::vector<ResultRow>> keep_only(std::vector<ResultRow> rows, std::spa
     }
     const auto passes = [&](const ResultRow& row) { return fulfils(field->of(row), choices); };
     if (!rows.empty() && std::ranges::none_of(rows, passes))
-      return fail(fmt::format("--only {}: no configuration has such a {}; there are: {}", condition, field->name(),
-                              values_there(rows, *field)));
+      return fail(fmt::format("--only {}: no configuration has such a {}; there are: {}", condition,
+                              field->name(), values_there(rows, *field)));
     std::erase_if(rows, [&](const ResultRow& row) { return !passes(row); });
   }
   return rows;

@@ -130,7 +130,8 @@ std::string rank_line(const nlohmann::json& rank) {
                   show("phase"), show("part"), show("step"), show("collectives_done"),
                   show("collectives_entered"), show("last_collective"));
   if (rank.contains("waits_for")) out += ", waits for " + show("waits_for");
-  if (const auto alive = rank.find("alive"); alive != rank.end() && alive->is_boolean() && !alive->get<bool>())
+  if (const auto alive = rank.find("alive");
+      alive != rank.end() && alive->is_boolean() && !alive->get<bool>())
     out += "; process gone";
   return out;
 }

@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
-
 #include "orchestrator/export/retrying_client.h"
+
+#include <gtest/gtest.h>
 
 namespace sweep::exports {
 namespace {
