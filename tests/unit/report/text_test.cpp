@@ -212,7 +212,7 @@ TEST(Explain, AHangShowsWhereEachRankWasAndAnOkTrialWhatARankSends) {
               HasSubstr("ranks      rank 0: phase step, part backward, step 4, 6 of 7 collectives done, last "
                         "all_reduce 7 of tp, waits for all_reduce 7 of tp\n"
                         "           rank ?: phase ?,"));
-  EXPECT_THAT(text, HasSubstr("last ?; gone\n"));
+  EXPECT_THAT(text, HasSubstr("last ?; process gone\n"));
   EXPECT_THAT(text, HasSubstr(R"(hang: {"why":"too long"})"));
   EXPECT_THAT(text, HasSubstr("a rank sends in a step: tp 3.00 MiB in 12 calls"));
 }
