@@ -82,7 +82,7 @@ Delivered<Answer> Mlflow::call(const std::string& method, const std::string& pat
   auto parsed = parse_json(reply->body);
   if (!parsed || !parsed->is_object())
     return tl::unexpected(DeliveryError{
-        DeliveryError::kAll, fmt::format("{}: this is no MLflow server: {}", url, words_of(*reply))});
+        DeliveryError::kAll, fmt::format("{}: this is not an MLflow server: {}", url, words_of(*reply))});
   return std::move(*parsed);
 }
 

@@ -1,6 +1,6 @@
 // Mlflow: runs on an MLflow server over REST: a parent run for the sweep and a child for each trial, found
-// again by a tag, so that a lost answer makes no second one. MLflow answers 200 to much that it then drops:
-// what was sent is read back and compared.
+// again by a tag, so that a lost answer makes no second run. MLflow answers 200 to values that it then drops,
+// so what was sent is read back and compared.
 #pragma once
 #include <map>
 #include <string>

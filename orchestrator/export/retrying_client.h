@@ -1,5 +1,5 @@
-// RetryingClient: sends a request until its answer is final. Pauses double from half a second with jitter, a
-// Retry-After wins over them, and every pause ends at Ctrl-C. What is worth another try is the tracker's rule.
+// RetryingClient: sends a request until its answer is final. Pauses double from half a second, with jitter; a
+// Retry-After replaces them; Ctrl-C ends a pause. The tracker decides which answers are tried again.
 #pragma once
 #include <functional>
 #include <random>

@@ -84,9 +84,9 @@ Delivered<nlohmann::json> WandbOnline::graphql(const std::string& name, const st
   if (reply->status != 200) return tl::unexpected(wandb_trouble(*reply, target_.base + "/graphql"));
   auto parsed = parse_json(reply->body);
   if (!parsed || !parsed->is_object())
-    return tl::unexpected(
-        DeliveryError{DeliveryError::kAll,
-                      fmt::format("{}/graphql: this is no W&B server: {}", target_.base, words_of(*reply))});
+    return tl::unexpected(DeliveryError{
+        DeliveryError::kAll,
+        fmt::format("{}/graphql: this is not a W&B server: {}", target_.base, words_of(*reply))});
   if (parsed->contains("errors") || !parsed->contains("data"))
     return refused(fmt::format("{}/graphql: {}", target_.base, words_of(*reply)));
   return std::move((*parsed)["data"]);

@@ -110,11 +110,11 @@ class Mapper {
       }
     if (const Column* field = find_column(key)) return place_as(name, {key, std::string(field->unit), true});
     if (leave_rest_) return leave(name);
-    return refuse(name,
-                  fmt::format("is no field of this tool{}; say what it is with --map '{}=FIELD:UNIT', keep "
-                              "it for grouping with --map '{}=label:{}', or leave it out with --map "
-                              "'{}=-' (all such columns: --leave-rest)",
-                              fields_like(key), name, name, name, name));
+    return refuse(
+        name, fmt::format("is not a field of this tool{}; say what it is with --map '{}=FIELD:UNIT', keep "
+                          "it for grouping with --map '{}=label:{}', or leave it out with --map "
+                          "'{}=-' (all such columns: --leave-rest)",
+                          fields_like(key), name, name, name, name));
   }
 
   Expected<void> leave(const std::string& name) {
@@ -141,7 +141,7 @@ class Mapper {
                                         request.field));
       if (!target.field || target.field->role == Role::kIdentity)
         return refuse(name,
-                      fmt::format("is mapped to '{}', which is no field{}; `sweep query \"select * from "
+                      fmt::format("is mapped to '{}', which is not a field{}; `sweep query \"select * from "
                                   "results limit 1\"` and docs/fields.md list them",
                                   request.field, fields_like(request.field)));
       target.meaning = target.field->role == Role::kAxis ? Meaning::kAxis : Meaning::kMetric;

@@ -136,7 +136,7 @@ class Importer {
   Expected<void> set(std::string_view key, std::string_view value, const std::string& who) {
     const Column* axis = find_column(key);
     if (!axis || axis->role != Role::kAxis)
-      return fail(fmt::format("{}: '{}' is no axis; docs/fields.md lists them", who, key));
+      return fail(fmt::format("{}: '{}' is not an axis; docs/fields.md lists them", who, key));
     if (mapping_.has(key))
       return fail(
           fmt::format("{}: the file has a column for {}; leave that out with --map 'COLUMN=-', or drop the "

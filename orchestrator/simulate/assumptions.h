@@ -1,4 +1,4 @@
-// Assumptions: the cluster that a simulation stands on: its size, its queue, how often what fails. Each default
+// Assumptions: the simulated cluster: its size, its queue, and how often each part fails. Each default
 // names where it was read; an unpublished figure is a round number: set it where you know better.
 #pragma once
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Heatmap: the best configuration of every cell over two axes, what became of the cells without one, and how
-// many configurations stand behind each. Drawn as SVG here, and as one self-contained HTML page that computes
+// Heatmap: the best configuration of every cell over two axes, why a cell has none, and how many configurations
+// each cell holds. Drawn as SVG here, and as one self-contained HTML page that computes
 // the same cells again under filters.
 #pragma once
 #include <optional>

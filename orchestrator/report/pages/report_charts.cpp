@@ -22,7 +22,7 @@ std::string drawn(const std::string& svg) {
   return fmt::format("<div class=\"chart\">{}</div>\n", svg);
 }
 
-// 0 for not measured and for what is no number.
+// 0 for not measured and for what is not a number.
 double speed_of(const ResultRow& row) {
   const double speed = row.metrics.tokens_per_s_gpu.value_or(0);
   return std::isfinite(speed) ? speed : 0;

@@ -157,7 +157,7 @@ std::optional<std::uint32_t> finish(BestOfGroup& out, const std::vector<std::uin
 Expected<void> check(const BestOptions& options) {
   SWEEP_TRY(resolve_metric(options.metric));
   if (options.headroom && !(*options.headroom >= 0 && *options.headroom < 1)) {
-    return fail(fmt::format("A headroom of {} is no fraction of memory; give one from 0 to below 1.",
+    return fail(fmt::format("A headroom of {} is not a fraction of memory; give one from 0 to below 1.",
                             *options.headroom));
   }
   return {};
