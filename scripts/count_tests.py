@@ -24,10 +24,28 @@ def skip_reason(case):
     return message_of(case, "skipped") or "no reason given"
 
 
+def case_lines(output):
+    """(status, name, reason) of each case that a GoogleTest program reports as ended."""
+    begin = 0
+    for line in re.finditer(r"\[ +(OK|FAILED|SKIPPED) +\] ([^\s,]+).* \(\d+ ms\)$", output, re.MULTILINE):
+        status = {"OK": "passed", "FAILED": "failed", "SKIPPED": "skipped"}[line[1]]
+        said = re.search(r": (?:Skipped|Failure)\n(.+)", output[begin:line.start()])
+        begin = line.end()
+        yield status, line[2], said[1].strip() if said else "no reason given"
+
+
 def cases_of(case):
-    """How many a passed test stands for: a GoogleTest program says at its start how many cases it runs, others are one."""
-    found = re.search(r"^\[=+\] Running (\d+) tests? from ", case.findtext("system-out") or "", re.MULTILINE)
-    return int(found.group(1)) if found else 1
+    """What a GoogleTest program says of its cases; None: the test is no such program."""
+    output = case.findtext("system-out") or ""
+    started = re.search(r"^\[=+\] Running (\d+) tests? from ", output, re.MULTILINE)
+    if not started:
+        return None
+    cases, count = list(case_lines(output)), int(started[1])
+    if case.get("status") == "run":  # ctest shortens what a passed program printed: cases that are cut out have passed
+        return cases + [("passed", "", "")] * (count - len(cases))
+    if len(cases) < count or not any(status == "failed" for status, _, _ in cases):
+        cases.append(("failed", "", f"{message_of(case, 'failure') or 'failed'} after {len(cases)} of {count} cases"))
+    return cases
 
 
 def read_junit(path):
@@ -35,14 +53,16 @@ def read_junit(path):
     for case in ElementTree.parse(path).getroot().iter("testcase"):
         name = f"{path.stem}: {case.get('name')}"
         status = case.get("status")
-        if status == "run":
-            for _ in range(cases_of(case)):
-                yield "passed", name, ""
+        if status in ("run", "fail") and (cases := cases_of(case)) is not None:
+            for ended, which, reason in cases:
+                yield ended, f"{name} {which}".rstrip(), reason
+        elif status == "run":
+            yield "passed", name, ""
         elif status == "fail":
             yield "failed", name, message_of(case, "failure") or "failed"
         elif status == "notrun" and "SKIP_" in message_of(case, "skipped"):
             yield "skipped", name, skip_reason(case)
-        else:  # not built, disabled: a test that says nothing has not passed
+        else:  # not built, disabled: a test without a result has not passed
             yield "failed", name, f"did not run ({skip_reason(case)})"
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""rehearse_memory.py BIN_DIR DB: peak bytes that `sweep-rank dry-run` foretells, beside those that LibTorch's allocator
+"""rehearse_memory.py BIN_DIR DB: peak bytes that `sweep-rank dry-run` predicts, beside those that LibTorch's allocator
 counts on phantom GPUs, for 40 configurations of dense models and experts. Run again, it only compares."""
 import json
 import pathlib
@@ -33,7 +33,7 @@ def planned(bin_dir, file):
     return [json.loads(line) for line in lines.splitlines()]
 
 
-def foretold(bin_dir, plan):
+def predicted(bin_dir, plan):
     trials = "".join(json.dumps(entry["trial"]) + "\n" for entry in plan)
     done = subprocess.run([bin_dir / "sweep-rank", "dry-run", "--backend", "cuda"], input=trials, capture_output=True, text=True, check=True)
     return dict(zip((entry["id"] for entry in plan), map(json.loads, done.stdout.splitlines())))
@@ -56,7 +56,7 @@ def main():
     subprocess.run([bin_dir / "sweep", "run", file, "--rehearse", "--db", db], check=False)
     order = {entry["source"]: entry for entry in planned(bin_dir, file) if entry["admitted"]}
     plan = [order[source] for source in sorted(order, key=lambda source: int(source.rsplit(":", 1)[1]))]
-    told = foretold(bin_dir, plan)
+    told = predicted(bin_dir, plan)
     with sqlite3.connect(db) as connection:
         found = {row[0]: row[1:] for row in connection.execute(
             "select trial, outcome, peak_allocated_bytes, peak_reserved_bytes, oom_part from results")}

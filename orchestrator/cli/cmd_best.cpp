@@ -71,7 +71,7 @@ int best(Io& io, const BestCommand& o) {
   auto opened = open_sweep(o.where, store::Mode::kReadOnly);
   if (!opened) return refuse(io, opened.error());
   store::Store& store = *opened->store;
-  const auto columns = store.result_columns(opened->sweep.id, report::best_wish_with_axes(options));
+  const auto columns = store.result_columns(opened->sweep.id, report::best_columns_with_axes(options));
   if (!columns) return refuse(io, columns.error());
   const auto differ = report::varying(*columns);
   if (o.by.empty()) options.group_by = report::comparable_groups(differ);

@@ -1,6 +1,6 @@
-// deliver: brings the finished trials of a sweep to a tracker, each once. What a journal says was delivered
-// unchanged costs no request; a run the server refuses does not stop the others; whatever is missing in the
-// end is sent by the next export.
+// deliver: brings the finished trials of a sweep to a tracker, each once. A run that the journal
+// holds unchanged is not sent again. A run that the server refuses does not stop the others. The next export
+// sends what is missing.
 #pragma once
 #include <functional>
 #include <optional>

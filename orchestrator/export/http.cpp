@@ -171,7 +171,8 @@ Expected<std::string> checked_base(std::string_view url, std::string_view named_
   const bool odd =
       std::any_of(base.begin(), base.end(), [](unsigned char c) { return c <= ' ' || c == 127; });
   if (authority.empty() || odd || base.find_first_of("?#") != std::string::npos)
-    return fail(fmt::format("{}: '{}' is no address; https://HOST[:PORT][/PATH] is expected", named_by, url));
+    return fail(
+        fmt::format("{}: '{}' is not an address; https://HOST[:PORT][/PATH] is expected", named_by, url));
   return base;
 }
 

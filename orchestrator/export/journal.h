@@ -1,6 +1,6 @@
 // Journal: what has been delivered where, one line each, in FILE.db.exports.jsonl beside the database (framed
-// and checksummed as a spool's mailbox). It holds no key. One export at a time may hold it; losing it doubles
-// nothing, since trackers look on the server too.
+// and checksummed as a spool's mailbox). It holds no key. One export at a time may use it. Without it
+// nothing is sent twice, since trackers look on the server too.
 #pragma once
 #include <filesystem>
 #include <map>

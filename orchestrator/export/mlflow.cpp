@@ -76,13 +76,13 @@ std::string Mlflow::digest(const TrackerSweep& sweep) const {
 Delivered<Answer> Mlflow::call(const std::string& method, const std::string& path, const Json& body,
                                const RetryingClient::Look& look) {
   const std::string url = target_.base + kApi + path;
-  const auto reply = courier_.send({method, url, method == "GET" ? "" : body.dump()}, mlflow_again, look);
+  const auto reply = client_.send({method, url, method == "GET" ? "" : body.dump()}, mlflow_again, look);
   if (!reply) return tl::unexpected(reply.error());
   if (reply->status != 200) return tl::unexpected(mlflow_trouble(*reply, url));
   auto parsed = parse_json(reply->body);
   if (!parsed || !parsed->is_object())
     return tl::unexpected(DeliveryError{
-        DeliveryError::kAll, fmt::format("{}: this is no MLflow server: {}", url, words_of(*reply))});
+        DeliveryError::kAll, fmt::format("{}: this is not an MLflow server: {}", url, words_of(*reply))});
   return std::move(*parsed);
 }
 
@@ -90,7 +90,7 @@ Delivered<std::string> Mlflow::experiment_id() {
   const std::string url =
       target_.base + kApi + "experiments/get-by-name?experiment_name=" + escaped_for_url(target_.experiment);
   for (int tried = 0;; ++tried) {
-    const auto found = courier_.send({"GET", url, ""}, mlflow_again);
+    const auto found = client_.send({"GET", url, ""}, mlflow_again);
     if (!found) return tl::unexpected(found.error());
     const auto body = parse_json(found->body);
     if (found->status == 200 && body) {
@@ -107,7 +107,7 @@ Delivered<std::string> Mlflow::experiment_id() {
         tried > 0)
       return tl::unexpected(DeliveryError{DeliveryError::kAll, mlflow_trouble(*found, url).sentence});
     // A conflict means that someone else was faster, or that an answer was lost: it is there either way.
-    const auto made = courier_.send(
+    const auto made = client_.send(
         {"POST", target_.base + kApi + "experiments/create", Json{{"name", target_.experiment}}.dump()},
         mlflow_again);
     if (!made) return tl::unexpected(made.error());
@@ -220,7 +220,7 @@ Delivered<void> Mlflow::put_artifact(const Remote& to, const std::string& name, 
   }
   std::string url = target_.base + kArtifacts + to.artifacts.substr(std::string_view(kProxied).size());
   url += '/' + name;
-  const auto reply = courier_.send({"PUT", url, bytes, "application/octet-stream"}, mlflow_again);
+  const auto reply = client_.send({"PUT", url, bytes, "application/octet-stream"}, mlflow_again);
   if (!reply) return tl::unexpected(reply.error());
   if (reply->status != 200) return tl::unexpected(mlflow_trouble(*reply, url));
   return {};

@@ -1,6 +1,6 @@
 // Mlflow: runs on an MLflow server over REST: a parent run for the sweep and a child for each trial, found
-// again by a tag, so that a lost answer makes no second one. MLflow answers 200 to much that it then drops:
-// what was sent is read back and compared.
+// again by a tag, so that a lost answer makes no second run. MLflow answers 200 to values that it then drops,
+// so what was sent is read back and compared.
 #pragma once
 #include <map>
 #include <string>
@@ -17,8 +17,8 @@ struct MlflowTarget {
 
 class Mlflow final : public Tracker {
  public:
-  Mlflow(MlflowTarget target, RetryingClient courier, std::function<void(const std::string&)> note)
-      : target_(std::move(target)), courier_(std::move(courier)), note_(std::move(note)) {}
+  Mlflow(MlflowTarget target, RetryingClient client, std::function<void(const std::string&)> note)
+      : target_(std::move(target)), client_(std::move(client)), note_(std::move(note)) {}
   std::string place() const override;
   std::string digest(const TrackerRun&) const override;
   std::string digest(const TrackerSweep&) const override;
@@ -44,7 +44,7 @@ class Mlflow final : public Tracker {
   Delivered<void> remove_doubles();
 
   MlflowTarget target_;
-  RetryingClient courier_;
+  RetryingClient client_;
   std::function<void(const std::string&)> note_;
   std::string experiment_;
   Remote parent_;

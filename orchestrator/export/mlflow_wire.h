@@ -1,5 +1,5 @@
-// How a run is spelled for MLflow: strings for parameters and tags, integers for stamps and steps, words for
-// numbers that JSON lacks. MLflow takes other types with a 200 and stores something else.
+// A run in MLflow's format: strings for parameters and tags, integers for stamps and steps, names for numbers
+// that JSON lacks. MLflow answers 200 to other types and stores other values.
 #pragma once
 #include <string>
 #include <vector>

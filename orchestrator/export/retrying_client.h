@@ -1,5 +1,5 @@
-// RetryingClient: sends a request until its answer is final. Pauses double from half a second with jitter, a
-// Retry-After wins over them, and every pause ends at Ctrl-C. What is worth another try is the tracker's rule.
+// RetryingClient: sends a request until its answer is final. Pauses double from half a second, with jitter; a
+// Retry-After replaces them; Ctrl-C ends a pause. The tracker decides which answers are tried again.
 #pragma once
 #include <functional>
 #include <random>
@@ -29,10 +29,10 @@ struct RetryPolicy {
   int tries = 8;           // of one request
   int tries_to_reach = 4;  // while no connection comes about at all
   double first_pause_s = 0.5, longest_pause_s = 60;
-  double longest_asked_s = 600;  // a server that asks for more is taken at its word another day
+  double longest_asked_s = 600;  // a server that asks for more gets nothing now: export again later
 };
 
-// What the courier needs of the world around it.
+// What the client needs from outside: a clock, sleep, randomness.
 struct Surroundings {
   Wire wire;
   std::function<bool(double seconds)> pause;     // false: interrupted

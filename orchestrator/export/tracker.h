@@ -1,5 +1,5 @@
-// Tracker: a place that takes finished trials one at a time. What it keeps of each is named by ids that follow
-// from the result, so that giving the same run twice leaves one.
+// Tracker: a place that takes finished trials one at a time. Its ids are computed from the result, so that
+// sending the same run twice leaves one.
 #pragma once
 #include <optional>
 #include <span>

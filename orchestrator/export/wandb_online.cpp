@@ -79,14 +79,14 @@ std::string WandbOnline::digest(const TrackerRun& run) const {
 Delivered<nlohmann::json> WandbOnline::graphql(const std::string& name, const std::string& query,
                                                const Json& variables) {
   const Json body = {{"operationName", name}, {"query", query}, {"variables", variables}};
-  const auto reply = courier_.send({"POST", target_.base + "/graphql", body.dump()}, graphql_again);
+  const auto reply = client_.send({"POST", target_.base + "/graphql", body.dump()}, graphql_again);
   if (!reply) return tl::unexpected(reply.error());
   if (reply->status != 200) return tl::unexpected(wandb_trouble(*reply, target_.base + "/graphql"));
   auto parsed = parse_json(reply->body);
   if (!parsed || !parsed->is_object())
-    return tl::unexpected(
-        DeliveryError{DeliveryError::kAll,
-                      fmt::format("{}/graphql: this is no W&B server: {}", target_.base, words_of(*reply))});
+    return tl::unexpected(DeliveryError{
+        DeliveryError::kAll,
+        fmt::format("{}/graphql: this is not a W&B server: {}", target_.base, words_of(*reply))});
   if (parsed->contains("errors") || !parsed->contains("data"))
     return refused(fmt::format("{}/graphql: {}", target_.base, words_of(*reply)));
   return std::move((*parsed)["data"]);
@@ -125,7 +125,7 @@ Delivered<void> WandbOnline::post_part(const Bucket& bucket, const Json& part) {
   const std::string url =
       fmt::format("{}/files/{}/{}/{}/file_stream", target_.base, escaped_for_url(bucket.entity),
                   escaped_for_url(bucket.project), escaped_for_url(bucket.name));
-  const auto reply = courier_.send({"POST", url, part.dump()}, stream_again);
+  const auto reply = client_.send({"POST", url, part.dump()}, stream_again);
   if (!reply) return tl::unexpected(reply.error());
   if (reply->status != 200) return tl::unexpected(wandb_trouble(*reply, url));
   const auto body = parse_json(reply->body);

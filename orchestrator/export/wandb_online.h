@@ -16,8 +16,8 @@ struct WandbTarget {
 
 class WandbOnline final : public Tracker {
  public:
-  WandbOnline(WandbTarget target, RetryingClient courier)
-      : target_(std::move(target)), courier_(std::move(courier)) {}
+  WandbOnline(WandbTarget target, RetryingClient client)
+      : target_(std::move(target)), client_(std::move(client)) {}
   std::string place() const override;
   std::string digest(const TrackerRun&) const override;
   std::string digest(const TrackerSweep&) const override { return ""; }
@@ -38,7 +38,7 @@ class WandbOnline final : public Tracker {
   Delivered<void> post_part(const Bucket&, const Json& part);
 
   WandbTarget target_;
-  RetryingClient courier_;
+  RetryingClient client_;
 };
 
 }  // namespace sweep::exports

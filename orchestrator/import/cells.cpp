@@ -32,7 +32,7 @@ Expected<i64> read_whole(std::string_view cell, double factor) {
   if (!number) return tl::unexpected<Error>(number.error());
   const double value = in_field_unit(*number, factor);
   if (std::abs(value) > kLargestWhole || (factor == 1 && value != std::floor(value)))
-    return fail(fmt::format("{} is no whole number", quoted(cell)));
+    return fail(fmt::format("{} is not a whole number", quoted(cell)));
   return static_cast<i64>(std::llround(value));
 }
 
@@ -40,7 +40,7 @@ Expected<void> check_word(const Column& axis, std::string_view word) {
   const AxisDomain* domain = axis_domain(axis.key);
   if (!domain || domain->words.empty() || std::ranges::find(domain->words, word) != domain->words.end())
     return {};
-  return fail(fmt::format("{} is no value of {}; there are: {}", quoted(word), axis.key,
+  return fail(fmt::format("{} is not a value of {}; there are: {}", quoted(word), axis.key,
                           fmt::join(domain->words, ", ")));
 }
 
@@ -137,7 +137,7 @@ Expected<double> read_number(std::string_view cell) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error == std::errc{} && end == digits.data() + digits.size() && std::isfinite(value)) return value;
   const bool comma = cell.find(',') != std::string_view::npos;
-  return fail(fmt::format("{} is no number{}", quoted(cell),
+  return fail(fmt::format("{} is not a number{}", quoted(cell),
                           comma ? "; write it with a decimal point and without separators of thousands"
                                 : "; an empty field or nan means not measured"));
 }
@@ -181,7 +181,7 @@ Expected<std::optional<Outcome>> read_outcome(std::string_view cell) {
   const auto outcome = outcome_from(word);
   if (!outcome)
     return fail(
-        fmt::format("{} says nothing this tool knows; write ok, oom, timeout, hang, crash, or failed "
+        fmt::format("{} is not a known outcome; write ok, oom, timeout, hang, crash, or failed "
                     "where no more is known",
                     quoted(cell)));
   if (is_infrastructure(*outcome))

@@ -1,4 +1,4 @@
-// Cells: one field of text -> a number, a flag or a word of an axis, or a sentence why not.
+// Cells: one field of text -> a number, a flag or a value of an axis, or an error.
 #pragma once
 #include <optional>
 #include <string>

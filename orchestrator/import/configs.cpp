@@ -158,7 +158,7 @@ class ConfigReader {
     if (t.number) {
       double value = 0;
       if (const auto done = keep_number(cell, 1, 1e9, value); !done) return done;
-      if (value != std::floor(value)) return fail(fmt::format("'{}' is no whole number", cell));
+      if (value != std::floor(value)) return fail(fmt::format("'{}' is not a whole number", cell));
       own_.spec.*t.number = static_cast<i64>(value);
       return {};
     }
@@ -177,8 +177,8 @@ class ConfigReader {
     if (!stated_.contains("sp")) t.sp = t.tp > 1;
     const double product = double(t.tp) * double(t.pp) * double(t.cp) * double(t.dp);
     if (!(product >= 1 && product <= kMostGpus))
-      return fail(fmt::format("dp x tp x pp x cp = {} x {} x {} x {} is no number of GPUs up to {:.0f}", t.dp,
-                              t.tp, t.pp, t.cp, kMostGpus));
+      return fail(fmt::format("dp x tp x pp x cp = {} x {} x {} x {} is not a number of GPUs up to {:.0f}",
+                              t.dp, t.tp, t.pp, t.cp, kMostGpus));
     if (t.micro_batch_size < 1 || t.grad_accum < 1 || t.seq_len < 1 || t.nodes < 1)
       return fail("micro_batch_size, grad_accum, seq_len and nodes must be at least 1");
     if (const auto done = complete_dp(t); !done) return done;

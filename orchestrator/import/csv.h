@@ -1,6 +1,6 @@
 // CsvReader: the rows of one CSV text (RFC 4180: commas, fields quoted with ", line ends LF or CRLF), each with
-// the line it begins on. Home of libcsv. It refuses what is no clean UTF-8 text, broken quoting and monstrous
-// rows, and knows nothing of what a column means.
+// the line it begins on. Home of libcsv. It refuses text that is not UTF-8, broken quoting and oversized
+// rows. What a column means is decided elsewhere.
 #pragma once
 #include <deque>
 #include <memory>

@@ -1,6 +1,5 @@
-// Import: a CSV of somebody's measurements -> trials with results, each with the line it came from. Owns what a
-// file of measurements means; it refuses, with file and line, what it cannot be sure of. Nothing is derived
-// here: rates and MFU are metrics/.
+// Import: a CSV of measurements made elsewhere -> trials with results, each with the line it came from. It
+// refuses what is ambiguous, with file and line. Rates and MFU are derived in metrics/.
 #pragma once
 #include <string>
 #include <string_view>

@@ -1,4 +1,4 @@
-// Layout: what follows of a configuration from what a file states, by the rank algebra: the data-parallel degree,
+// Layout: the parts of a configuration that follow from those a file states, by the rank algebra: the data-parallel degree,
 // nodes, gradient accumulation, global batch. What is stated is never changed.
 #pragma once
 #include <set>

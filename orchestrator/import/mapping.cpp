@@ -58,7 +58,7 @@ class Mapper {
     for (const auto& name : header.cells) names_.insert(lower_case(name));
   }
 
-  Expected<void> wish(const std::string& text) {
+  Expected<void> add_request(const std::string& text) {
     const auto equals = text.rfind('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
       return fail(fmt::format(
@@ -67,10 +67,10 @@ class Mapper {
     if (std::ranges::find(header_.cells, column) == header_.cells.end())
       return fail(fmt::format("--map {}: {} has no column '{}'; it has: {}", text, shown_as_, column,
                               fmt::join(header_.cells, ", ")));
-    ColumnRequest wish{what, "", false};
+    ColumnRequest request{what, "", false};
     if (const auto colon = what.find(':'); colon != std::string::npos && !what.starts_with("label:"))
-      wish = {what.substr(0, colon), what.substr(colon + 1), true};
-    if (!wishes_.emplace(column, wish).second)
+      request = {what.substr(0, colon), what.substr(colon + 1), true};
+    if (!requests_.emplace(column, request).second)
       return fail(fmt::format("--map names column '{}' twice; keep one", column));
     return {};
   }
@@ -94,8 +94,8 @@ class Mapper {
       out_.targets.push_back({Meaning::kRehearsed, name, nullptr, "", 1});
       return {};
     }
-    const auto wished = wishes_.find(name);
-    if (wished != wishes_.end()) return place_as(name, wished->second);
+    const auto requested = requests_.find(name);
+    if (requested != requests_.end()) return place_as(name, requested->second);
     if (name.empty())
       return leave_rest_ ? leave(name)
                          : refuse(name, "has no name; name it in the file, or give --leave-rest");
@@ -110,11 +110,11 @@ class Mapper {
       }
     if (const Column* field = find_column(key)) return place_as(name, {key, std::string(field->unit), true});
     if (leave_rest_) return leave(name);
-    return refuse(name,
-                  fmt::format("is no field of this tool{}; say what it is with --map '{}=FIELD:UNIT', keep "
-                              "it for grouping with --map '{}=label:{}', or leave it out with --map "
-                              "'{}=-' (all such columns: --leave-rest)",
-                              fields_like(key), name, name, name, name));
+    return refuse(
+        name, fmt::format("is not a field of this tool{}; say what it is with --map '{}=FIELD:UNIT', keep "
+                          "it for grouping with --map '{}=label:{}', or leave it out with --map "
+                          "'{}=-' (all such columns: --leave-rest)",
+                          fields_like(key), name, name, name, name));
   }
 
   Expected<void> leave(const std::string& name) {
@@ -123,41 +123,41 @@ class Mapper {
     return {};
   }
 
-  Expected<void> place_as(const std::string& name, const ColumnRequest& wish) {
-    if (wish.field == "-") return leave(name);
-    Target target{meaning_of(wish.field), name, nullptr, "", 1};
-    if (target.meaning == Meaning::kLabel) target.label = wish.field.substr(6);
-    const std::string taken = target.meaning == Meaning::kLabel ? wish.field : canonical(wish.field);
+  Expected<void> place_as(const std::string& name, const ColumnRequest& request) {
+    if (request.field == "-") return leave(name);
+    Target target{meaning_of(request.field), name, nullptr, "", 1};
+    if (target.meaning == Meaning::kLabel) target.label = request.field.substr(6);
+    const std::string taken = target.meaning == Meaning::kLabel ? request.field : canonical(request.field);
     const auto [other, free] = taken_.emplace(taken, name);
     if (!free)
       return refuse(name, fmt::format("and column '{}' are both '{}'; leave one out with --map '{}=-'",
                                       other->second, taken, name));
     if (target.meaning == Meaning::kIgnored) {
-      target.field = find_column(wish.field);
-      const bool ours = std::ranges::find(kOurs, wish.field) != std::end(kOurs) || wish.field == "mfu";
+      target.field = find_column(request.field);
+      const bool ours = std::ranges::find(kOurs, request.field) != std::end(kOurs) || request.field == "mfu";
       if (ours)
         return refuse(name, fmt::format("cannot become '{}', which is computed here; a claim of the file is "
                                         "'mfu_reported', a rate 'tokens_per_s_gpu'",
-                                        wish.field));
+                                        request.field));
       if (!target.field || target.field->role == Role::kIdentity)
         return refuse(name,
-                      fmt::format("is mapped to '{}', which is no field{}; `sweep query \"select * from "
+                      fmt::format("is mapped to '{}', which is not a field{}; `sweep query \"select * from "
                                   "results limit 1\"` and docs/fields.md list them",
-                                  wish.field, fields_like(wish.field)));
+                                  request.field, fields_like(request.field)));
       target.meaning = target.field->role == Role::kAxis ? Meaning::kAxis : Meaning::kMetric;
-      if (auto known = unit(name, wish, target); !known) return known;
-    } else if (wish.stated_unit && !wish.unit.empty()) {
-      return refuse(name, fmt::format("is mapped to '{}', which has no unit", wish.field));
+      if (auto known = unit(name, request, target); !known) return known;
+    } else if (request.stated_unit && !request.unit.empty()) {
+      return refuse(name, fmt::format("is mapped to '{}', which has no unit", request.field));
     }
     out_.targets.push_back(std::move(target));
     return {};
   }
 
-  Expected<void> unit(const std::string& name, const ColumnRequest& wish, Target& target) {
+  Expected<void> unit(const std::string& name, const ColumnRequest& request, Target& target) {
     const std::string_view unit = target.field->unit;
-    if (wish.stated_unit) {
-      const auto factor = factor_to(unit, wish.unit);
-      if (!factor) return refuse(name, fmt::format("({}): {}", wish.field, factor.error().message));
+    if (request.stated_unit) {
+      const auto factor = factor_to(unit, request.unit);
+      if (!factor) return refuse(name, fmt::format("({}): {}", request.field, factor.error().message));
       target.factor = *factor;
       return {};
     }
@@ -165,7 +165,7 @@ class Mapper {
     return refuse(name,
                   fmt::format("is mapped to '{0}' without a unit; state it, for example --map '{1}={0}:{2}'; "
                               "units: {3}",
-                              wish.field, name, unit, units_for(unit)));
+                              request.field, name, unit, units_for(unit)));
   }
 
   static std::string canonical(const std::string& field) { return field == "status" ? "outcome" : field; }
@@ -184,7 +184,7 @@ class Mapper {
   const CsvRow& header_;
   bool leave_rest_;
   const std::string& shown_as_;
-  std::map<std::string, ColumnRequest> wishes_;
+  std::map<std::string, ColumnRequest> requests_;
   std::set<std::string> names_, seen_;
   std::map<std::string, std::string> taken_;  // field -> column
   std::vector<std::string> left_out_;
@@ -207,7 +207,7 @@ Expected<Mapping> map_columns(const CsvRow& header, std::span<const std::string>
                     "(with a decimal point)",
                     place(shown_as, header.line)));
   Mapper mapper(header, leave_rest, shown_as);
-  for (const auto& text : maps) SWEEP_TRY(mapper.wish(text));
+  for (const auto& text : maps) SWEEP_TRY(mapper.add_request(text));
   return mapper.map();
 }
 

@@ -35,7 +35,8 @@ const KnownFile& playbook() {
   return known;
 }
 
-Expected<std::pair<std::string, std::string>> split_wish(std::string_view flag, const std::string& text) {
+Expected<std::pair<std::string, std::string>> split_assignment(std::string_view flag,
+                                                               const std::string& text) {
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
     return fail(fmt::format("{} {}: write two words with = between them, as {} {}", flag, text, flag,
@@ -118,16 +119,16 @@ class Importer {
   // --set and --model.
   Expected<void> own_words() {
     for (const auto& text : o_.set) {
-      const auto wish = split_wish("--set", text);
-      if (!wish) return tl::unexpected<Error>(wish.error());
-      if (auto done = set(wish->first, wish->second, "--set " + text); !done) return done;
+      const auto assignment = split_assignment("--set", text);
+      if (!assignment) return tl::unexpected<Error>(assignment.error());
+      if (auto done = set(assignment->first, assignment->second, "--set " + text); !done) return done;
     }
     for (const auto& text : o_.models) {
-      const auto wish = split_wish("--model", text);
-      if (!wish) return tl::unexpected<Error>(wish.error());
-      auto spec = spec_from(wish->second);
+      const auto assignment = split_assignment("--model", text);
+      if (!assignment) return tl::unexpected<Error>(assignment.error());
+      auto spec = spec_from(assignment->second);
       if (!spec) return fail(fmt::format("--model {}: {}", text, spec.error().message));
-      specs_[wish->first] = *spec;
+      specs_[assignment->first] = *spec;
     }
     return {};
   }
@@ -135,7 +136,7 @@ class Importer {
   Expected<void> set(std::string_view key, std::string_view value, const std::string& who) {
     const Column* axis = find_column(key);
     if (!axis || axis->role != Role::kAxis)
-      return fail(fmt::format("{}: '{}' is no axis; docs/fields.md lists them", who, key));
+      return fail(fmt::format("{}: '{}' is not an axis; docs/fields.md lists them", who, key));
     if (mapping_.has(key))
       return fail(
           fmt::format("{}: the file has a column for {}; leave that out with --map 'COLUMN=-', or drop the "
@@ -314,7 +315,7 @@ class Importer {
     return out;
   }
 
-  // Of a label whose dimensions nobody states: none, and a family that keeps two such models apart.
+  // Of a label without stated dimensions: none, and a family that keeps two such models apart.
   const ModelSpec& spec_of(const std::string& label) {
     const auto known = specs_.find(label);
     if (known != specs_.end()) return known->second;

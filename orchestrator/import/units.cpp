@@ -53,7 +53,7 @@ Expected<double> factor_to(std::string_view field_unit, std::string_view stated)
   if (stated == field_unit) return 1.0;
   for (const Unit& unit : kUnits)
     if (unit.field == field_unit && unit.name == stated) return unit.factor;
-  return fail(fmt::format("'{}' is no unit for it; there are: {}", stated, units_for(field_unit)));
+  return fail(fmt::format("'{}' is not a unit for it; there are: {}", stated, units_for(field_unit)));
 }
 
 bool is_ambiguous(std::string_view field_unit) {

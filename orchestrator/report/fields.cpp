@@ -95,7 +95,7 @@ Expected<Field> resolve_metric(std::string_view name) {
   for (const Column& c : columns()) {
     if (c.role == Role::kMetric && c.type != "text") known.emplace_back(c.key);
   }
-  return fail(fmt::format("'{}' is no metric with numbers{}", safe_text(name), suggestion(name, known)));
+  return fail(fmt::format("'{}' is not a metric with numbers{}", safe_text(name), suggestion(name, known)));
 }
 
 bool lower_is_better(std::string_view metric) {

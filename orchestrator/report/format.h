@@ -1,5 +1,5 @@
 // How numbers and text are shown to people: units scaled per column, three significant digits, text made safe
-// to print. It refuses to decide what is shown; that is tables.h, best.h and heatmap.h.
+// to print. tables.h, best.h and heatmap.h decide what is shown.
 #pragma once
 #include <cstddef>
 #include <string>

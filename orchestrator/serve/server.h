@@ -1,5 +1,5 @@
-// Server: a few documents over HTTP on this machine's loopback address, for whoever knows the token in their address. It
-// owns sockets and no data, and refuses every method but GET and HEAD, foreign Host names, long headers and silence.
+// Server: a few documents over HTTP on this machine's loopback address, for clients that know the token in the
+// address. It owns sockets and no data. It refuses methods other than GET and HEAD, foreign Host names, long headers and idle clients.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <chrono>

@@ -1,5 +1,5 @@
-// Assumptions: the cluster that a simulation stands on: its size, its queue, how often what fails. Each default
-// names where it was read; what nobody published is a round number to be set by who knows better.
+// Assumptions: the simulated cluster: its size, its queue, and how often each part fails. Each default
+// names where it was read; an unpublished figure is a round number: set it where you know better.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,12 +1,7 @@
-// What the agents of a simulated allocation do: attempts in the order they were posted, and what is said of them.
+// What the agents of a simulated allocation do: they run attempts in the order in which they were posted.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
-
 #include "orchestrator/simulate/sim_launcher.h"
-#include "schema/codec.h"
-#include "schema/spool.h"
 
 namespace sweep::simulate {
 
@@ -29,7 +24,7 @@ void SimLauncher::start_attempts(Job& job) {
     next.outcome = outcomes_.of(next.attempt);
     const i64 attempt = next.attempt.id;
     job.busy += next.attempt.trial.nodes;
-    say(job, spool::kStarted, {{"attempt", attempt}, {"pids", nlohmann::json::array()}, {"unix_ns", 0}});
+    job.outbox.add_start(attempt);
     later(next.outcome.start_s + next.outcome.steps_s, id,
           [this, attempt](Job& mine) { attempt_over(mine, attempt, false); });
     job.running.emplace(attempt, std::move(next));
@@ -54,53 +49,15 @@ void SimLauncher::attempt_over(Job& job, i64 attempt, bool cancelled) {
   } else {
     job.time.lost += nodes * took;
   }
-  testify(job, over, cancelled);
+  job.outbox.add_end(over.attempt, over.outcome, cancelled);
   start_attempts(job);
   deliver(job);
   later(0, job.request.id, [this](Job& mine) { end_when_empty(mine); });
 }
 
-void SimLauncher::say(Job& job, std::string_view kind, const nlohmann::json& body) {
-  job.unread += spool::frame(job.request.id, job.request.incarnation, ++job.lines, kind, body);
-}
-
-// Every rank that measured says so; of a failure its first rank speaks, and the agent has the last word.
-void SimLauncher::testify(Job& job, const Running& over, bool cancelled) {
-  const Attempt& attempt = over.attempt;
-  const SimulatedOutcome::Kind kind = over.outcome.kind;
-  RankRecord record;
-  record.attempt = attempt.id;
-  record.phase = kind == SimulatedOutcome::kOk ? Phase::kDone : Phase::kStep;
-  if (kind == SimulatedOutcome::kOk) {
-    const i64 world = attempt.trial.world(), steps = std::max<i64>(1, attempt.measure.steps);
-    const auto step_ns = static_cast<i64>(1e9 * over.outcome.steps_s / static_cast<double>(steps));
-    record.outcome = Outcome::kOk;
-    for (i64 step = 0; step < steps; ++step)
-      record.samples.push_back({0, step, false, step_ns, step_ns, 0, 0, std::nullopt,
-                                attempt.trial.global_batch_size * attempt.trial.seq_len / world, 1.0, 0});
-  } else if (kind == SimulatedOutcome::kOom) {
-    record.outcome = Outcome::kOom, record.oom_kind = OomKind::kDevice;
-  }
-  if (kind != SimulatedOutcome::kOk) record.message = "simulated";
-  auto body = to_json(record);
-  const i64 speaking = cancelled || kind == SimulatedOutcome::kHang ? 0
-                       : kind == SimulatedOutcome::kOk              ? attempt.trial.world()
-                                                                    : 1;
-  for (i64 rank = 0; rank < speaking; ++rank) {
-    body["rank"] = rank;
-    say(job, spool::kRankRecord, body);
-  }
-  AttemptEnd last;
-  last.attempt = attempt.id;
-  last.cause = cancelled                         ? EndCause::kCancelled
-               : kind == SimulatedOutcome::kOk   ? EndCause::kDone
-               : kind == SimulatedOutcome::kHang ? EndCause::kHang
-                                                 : EndCause::kRankFailed;
-  say(job, spool::kAttemptEnd, to_json(last));
-}
-
 void SimLauncher::deliver(Job& job) {
-  if (!job.unread.empty()) sink_(launch::Outbox{job.request.id, job.sent, job.unread});
+  if (!job.outbox.unread().empty())
+    sink_(launch::Outbox{job.request.id, job.outbox.offset(), job.outbox.unread()});
 }
 
 }  // namespace sweep::simulate

@@ -1,5 +1,5 @@
-// SimClock: a clock that jumps to the next thing to do. It owns what was put off, in order of time and then of
-// asking, so that a simulation with the same seed is the same to the last event.
+// SimClock: a clock that jumps to the next event. It owns the pending events, in order of time and then of
+// insertion, so that a simulation with the same seed repeats every event.
 #pragma once
 #include <map>
 #include <utility>

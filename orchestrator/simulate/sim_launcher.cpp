@@ -39,6 +39,7 @@ void SimLauncher::later(double seconds, const launch::AllocationId& id, std::fun
 Expected<void> SimLauncher::request(const launch::AllocationRequest& r) {
   Job& job = jobs_[r.id];
   job.request = r;
+  job.outbox = SimOutbox(r.id, r.incarnation);
   job.asked_s = clock_.seconds();
   later(outcomes_.wait(assumed_.queue_s), r.id, [this](Job& mine) {
     mine.eligible = true;
@@ -98,11 +99,7 @@ void SimLauncher::kill(const launch::AllocationId& id) {
 }
 
 void SimLauncher::acknowledge(const launch::AllocationId& id, std::uint64_t offset) {
-  const auto found = jobs_.find(id);
-  if (found == jobs_.end()) return;
-  Job& job = found->second;
-  job.unread.erase(0, static_cast<std::size_t>(offset - job.sent));
-  job.sent = offset;
+  if (const auto found = jobs_.find(id); found != jobs_.end()) found->second.outbox.acknowledge(offset);
 }
 
 void SimLauncher::end_when_empty(Job& job) {

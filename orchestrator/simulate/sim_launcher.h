@@ -4,11 +4,11 @@
 #pragma once
 #include <deque>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 
 #include "orchestrator/launch/launcher.h"
 #include "orchestrator/simulate/account.h"
 #include "orchestrator/simulate/sim_clock.h"
+#include "orchestrator/simulate/sim_outbox.h"
 #include "orchestrator/simulate/simulated_outcomes.h"
 
 namespace sweep::simulate {
@@ -39,9 +39,8 @@ class SimLauncher final : public launch::Launcher {
     bool eligible = false, started = false, ready = false, finishing = false;
     double asked_s = 0, since_s = 0;
     i64 busy = 0;  // nodes
-    i64 lines = 0, posted = 0;
-    std::uint64_t sent = 0;  // bytes of the outbox before those in `unread`
-    std::string unread;
+    i64 posted = 0;
+    SimOutbox outbox;
     std::deque<Attempt> waiting;
     std::map<i64, Running> running;
     NodeTime time;
@@ -56,8 +55,6 @@ class SimLauncher final : public launch::Launcher {
   void ready(Job&);
   void start_attempts(Job&);
   void attempt_over(Job&, i64 attempt, bool cancelled);
-  void say(Job&, std::string_view kind, const nlohmann::json& body);
-  void testify(Job&, const Running&, bool cancelled);
   void deliver(Job&);
   void end_when_empty(Job&);
   void end(Job&, const std::string& reason, bool lost, bool preempted);

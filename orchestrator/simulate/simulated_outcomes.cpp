@@ -5,7 +5,7 @@
 
 namespace sweep::simulate {
 namespace {
-constexpr double kUnpredicted = 60;  // seconds of the steps of a trial that nobody predicted
+constexpr double kUnpredicted = 60;  // seconds of the steps of a trial without a prediction
 constexpr double kStart = 20;        // seconds of its start
 }  // namespace
 

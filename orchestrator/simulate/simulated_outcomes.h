@@ -1,5 +1,5 @@
-// Fates: the dice of a simulation. How long things take and how they end follow from the seed and the order of
-// asking alone.
+// Simulated outcomes: the random choices of a simulation. How long an attempt takes and how it ends depend only on the seed and on the
+// order of the calls.
 #pragma once
 #include <map>
 #include <random>

@@ -1,5 +1,5 @@
-// Simulation: a plan carried out by the real run loop, on a clock and a cluster that are simulated. It answers how
-// long a sweep would take and where its node time would go; it owns a database of its own that goes with it.
+// Simulation: a plan that the real run loop runs on a simulated clock and cluster. It predicts how long a sweep
+// would take and where its node time would go. It owns a temporary database.
 #pragma once
 #include <filesystem>
 #include <span>

@@ -174,7 +174,7 @@ class Sweeps:
                 except subprocess.TimeoutExpired:
                     continue
 
-    def foretold_bytes(self, row, backend="cuda"):
+    def predicted_bytes(self, row, backend="cuda"):
         """The highest peak over the ranks, by the dry run of the very configuration that the attempt ran."""
         attempt = pathlib.Path(row["spool"]) / "attempts" / str(row["attempt"]) / "attempt.json"
         trial = json.dumps(json.loads(attempt.read_text())["trial"])

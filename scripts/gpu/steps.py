@@ -32,7 +32,7 @@ class Check:
 
     def memory(self, row):
         """(within the tolerance, figures)"""
-        told = self.sweeps.foretold_bytes(row)
+        told = self.sweeps.predicted_bytes(row)
         off = change(told, row["peak_allocated_bytes"])
         near = off is not None and (abs(off) <= self.tolerance or abs(told - row["peak_allocated_bytes"]) <= UNSPLIT_BYTES)
         return near, dict(peak_bytes=row["peak_allocated_bytes"], dry_run_bytes=told, dry_run_error=off)
@@ -46,7 +46,7 @@ class Check:
 
 
 def one_trial(check):
-    """Does anything run at all, in the memory that was foretold?"""
+    """Does anything run at all, in the memory that was predicted?"""
     dimensions = grids.LARGE if check.machine.small() else grids.LLAMA_1B
     text = grids.grid_of("trial", dimensions, check.base(2048, global_batch_size=2, precision="bf16"), [dict()])
 

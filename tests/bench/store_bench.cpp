@@ -120,27 +120,27 @@ i64 digest(store::Store& store, const std::string& allocation, std::string_view 
   ingest::Batch read = ingest::read(bytes);
   store::IngestBatch batch;
   batch.allocation = allocation, batch.new_offset = offset += read.consumed;
-  std::map<i64, ingest::AttemptReports> testimonies;
+  std::map<i64, ingest::AttemptReports> reports;
   for (auto& message : read.messages) {
     if (auto* started = std::get_if<ingest::Started>(&message))
       batch.started.emplace_back(started->attempt, 1);
     if (auto* record = std::get_if<RankRecord>(&message)) {
-      testimonies[record->attempt].records[record->rank] = *record;
+      reports[record->attempt].records[record->rank] = *record;
       batch.rank_records.push_back(std::move(*record));
     }
     if (auto* exit = std::get_if<RankExit>(&message)) {
-      testimonies[exit->attempt].exits[exit->rank] = *exit;
+      reports[exit->attempt].exits[exit->rank] = *exit;
       batch.rank_exits.push_back(std::move(*exit));
     }
     if (auto* end = std::get_if<AttemptEnd>(&message)) {
-      testimonies[end->attempt].end = *end;
+      reports[end->attempt].end = *end;
       batch.ends.push_back(std::move(*end));
     }
   }
-  for (const auto& [id, testimony] : testimonies) {
+  for (const auto& [id, report] : reports) {
     Attempt attempt;
     attempt.id = id, attempt.trial.dp = kRanks;
-    batch.results.push_back(ingest::judge(attempt, testimony));
+    batch.results.push_back(ingest::judge(attempt, report));
     give_metrics(batch.results.back());
   }
   must(store.ingest(batch));

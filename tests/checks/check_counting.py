@@ -13,6 +13,8 @@ project(counting NONE)
 enable_testing()
 add_test(NAME good COMMAND ${CMAKE_COMMAND} -E true)
 add_test(NAME many COMMAND printf "[==========] Running 3 tests from 1 test suite.\\n[  PASSED  ] 3 tests.\\n")
+add_test(NAME cases COMMAND sh -c "cat ${CMAKE_SOURCE_DIR}/cases.txt; exit 1")
+add_test(NAME cut COMMAND sh -c "head -n 2 ${CMAKE_SOURCE_DIR}/cases.txt; kill -SEGV $$")
 add_test(NAME bad COMMAND ${CMAKE_COMMAND} -E false)
 add_test(NAME not_built COMMAND ${CMAKE_BINARY_DIR}/no-such-program)
 add_test(NAME off COMMAND ${CMAKE_COMMAND} -E true)
@@ -24,9 +26,20 @@ set_tests_properties(by_text PROPERTIES SKIP_REGULAR_EXPRESSION "\\\\[  SKIPPED 
 add_test(NAME slow COMMAND sleep 5)
 set_tests_properties(slow PROPERTIES TIMEOUT 0.2)
 """
-EXPECTED = ["1 of fuzz", "skipped: run: by_code: no such device", "skipped: run: by_text: needs two disks",
+CASES = """[==========] Running 4 tests from 1 test suite.
+[       OK ] A.Good (0 ms)
+a.cpp:3: Skipped
+needs two disks
+[  SKIPPED ] A.Disk (0 ms)
+a.cpp:9: Failure
+Value of: x
+words of a child [  FAILED  ] B/A.Bad/one, where GetParam() = 4-byte object <01> (2 ms)
+[       OK ] A.Other (1 ms)
+"""
+EXPECTED = ["1 of fuzz", "skipped: run: cases A.Disk: needs two disks", "failed: run: cases B/A.Bad/one: Value of: x",
+            "failed: run: cut: ", " after 1 of 4 cases", "skipped: run: by_code: no such device", "skipped: run: by_text: needs two disks",
             "failed: fuzz.x: 1 of fuzz", "failed: run: not_built", "failed: run: off", "failed: run: slow",
-            "6 passed, 5 failed, 2 skipped"]
+            "9 passed, 7 failed, 3 skipped"]
 
 CPP = """namespace a {
 int table[] = {1,
@@ -44,6 +57,7 @@ int main() { return 0; }
 
 def summary(cmake, ctest, folder):
     (folder / "CMakeLists.txt").write_text(PROJECT)
+    (folder / "cases.txt").write_text(CASES)
     reports = folder / "reports"
     reports.mkdir()
     (reports / "notes.tsv").write_text("passed\tbuild.x\t\npassed\tfuzz.y\t\nfailed\tfuzz.x\t1 of fuzz\n")

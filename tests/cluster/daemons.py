@@ -31,7 +31,7 @@ def marked(folder):
             stat = pathlib.Path("/proc", entry, "stat").read_text(errors="replace").rpartition(")")[2].split()
             environment = pathlib.Path("/proc", entry, "environ").read_bytes().split(b"\0")
         except (OSError, IndexError):
-            continue  # gone meanwhile, or somebody else's
+            continue  # gone meanwhile, or of another user
         if wanted in environment and stat[0] not in "ZX":
             found.append(int(entry))
     return found

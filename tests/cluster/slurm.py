@@ -38,7 +38,7 @@ def program(name):
 
 
 def free_ports(count):
-    """Ports that nobody listens on now, one after another."""
+    """Ports on which no process listens now, one after another."""
     for first in range(20000 + os.getpid() * 64 % 20000, 60000, count):  # clusters that start at once do not meet
         with contextlib.ExitStack() as stack:
             try:

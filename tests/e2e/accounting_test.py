@@ -42,7 +42,7 @@ def told_by_sacct(sweep):
     second = sweep.start("resume")
     try:
         wait(lambda: "sacct" in sweep.log.read_text(), "it says that sacct does not answer")
-        assert not sweep.rows("select 1 from allocation where ended_unix_ns is not null"), "nobody has said that it ended"
+        assert not sweep.rows("select 1 from allocation where ended_unix_ns is not null"), "the database has no end of the allocation"
     finally:
         sweep.cluster.start_accounting()
     assert second.wait(END_SECONDS) == 0, sweep.log.read_text()

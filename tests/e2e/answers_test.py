@@ -108,7 +108,7 @@ def nothing_of_a_result_becomes_markup(b):
 
 
 def a_reader_that_has_seen_enough_may_leave(b):
-    """`sweep query ... | head -1` says nothing and succeeds; a disk that is full does not."""
+    """`sweep query ... | head -1` prints no error and succeeds; a disk that is full does not."""
     b.make("s", [row(1, 900)])
     count = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 100000) select i from n"
     command = [str(b.bin / "sweep"), "query", count, "--db", str(b.db)]

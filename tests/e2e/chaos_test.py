@@ -209,7 +209,7 @@ def main():
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--only", metavar="REGEX", default="", help="faults whose name it finds")
     parser.add_argument("--job-share", type=float, default=AS_JOB, help="of the orchestrator's lives that are a Slurm job")
-    parser.add_argument("--unwatched", action="store_true", help="nobody takes over from an orchestrator that is a job while Slurm has it")
+    parser.add_argument("--unwatched", action="store_true", help="no second orchestrator takes over from one that is a job while Slurm has it")
     parser.add_argument("--keep", action="store_true", help="wait at a failure, with everything as it is")
     parser.add_argument(ordinary_user.WORD, action="store_true", help="where root runs it: all nodes are then this machine")
     args = parser.parse_args()

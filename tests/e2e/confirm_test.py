@@ -50,7 +50,7 @@ def on_a_terminal(words):
         assert select.select([terminal], [], [], 120)[0], "silent for two minutes"
         try:
             more = os.read(terminal, 1 << 16)
-        except OSError:  # the terminal's way to say that nobody writes to it any more
+        except OSError:  # the terminal's way to say that its last writer is gone
             break
         if not more:
             break

@@ -205,9 +205,9 @@ def killed_in_the_middle_it_goes_on(b):
 
 def what_is_wrong_is_said(b):
     db, experiment = b.fresh()
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))  # bound and never listening: refused at once
-        said = b.export(db, experiment, uri=f"http://127.0.0.1:{nobody.getsockname()[1]}", code=1)
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # bound and never listening: refused at once
+        said = b.export(db, experiment, uri=f"http://127.0.0.1:{closed.getsockname()[1]}", code=1)
     assert "given up after 4 tries" in said and "run it again to send what is missing" in said, said
     id = b.client.create_experiment(experiment)
     b.client.delete_experiment(id)

@@ -20,7 +20,7 @@ ODD = HOSTILE + "\x1b[31mred\u202e'; DROP TABLE result; -- \"{{7*7}}\""
 
 
 def nan_rows():
-    """Metrics that are absent, and a loss that is no number (JSON has none: it is stored as NULL or as the word)."""
+    """Metrics that are absent, and a loss that is no number (JSON has none: it is stored as NULL or as text)."""
     bare = row(1, 1000)
     bare["metrics"] = {"tokens_per_s_gpu": 1000.0}
     odd = row(2, 900)

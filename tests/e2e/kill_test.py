@@ -19,7 +19,7 @@ import database
 import processes
 
 RUN_SECONDS = 600         # a run that takes longer hangs
-RESUMES_WITHOUT_KILL = 5  # so many resumes in a row must be enough once nobody kills any more
+RESUMES_WITHOUT_KILL = 5  # so many resumes in a row must be enough once the kills are used up
 ROLES = ["sweep", "agent", "zygote", "rank"]
 
 

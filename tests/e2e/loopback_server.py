@@ -7,7 +7,7 @@ import threading
 
 
 class LoopbackServer:
-    """Subclasses answer(); `over` is set when the test is over, so that nobody waits for an answer beyond it."""
+    """Subclasses answer(); `over` is set when the test is over, so that no client waits for an answer beyond it."""
 
     def __init__(self):
         self.faults, self.counts = {}, {}  # (kind, how manieth of its kind) -> what goes wrong

@@ -283,7 +283,7 @@ class Round:
             if case.blow == "kill":
                 assert rank == victim and "SIGKILL" in reason, what
             elif page and not page.waits:
-                assert rank == victim, what  # the one that waits for nobody
+                assert rank == victim, what  # the one that waits for no other
             if page:
                 there = next(r for r in ranks if r["rank"] == victim)
                 assert (there["phase"], there["part"]) == named(MOMENTS[case.moment]), what

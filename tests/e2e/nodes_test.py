@@ -95,7 +95,7 @@ class NodesTest(unittest.TestCase):
             self.assertEqual([end["neighbours"] for end in ends], [1, 1])
             self.assertEqual([place["devices"] for place in places], ["GPU-a", "GPU-b"])
             self.assertFalse(set(places[0]["cores"]) & set(places[1]["cores"]), places)
-        it.post("attempt", agents.attempt(3, ranks=cores))  # the whole node: nobody beside it
+        it.post("attempt", agents.attempt(3, ranks=cores))  # the whole node: no other attempt fits beside it
         alone = it.end_of(3)
         self.assertEqual((alone["cause"], alone["neighbours"]), ("done", 0))
         ranks = [json.loads(line["body"]["effective"]) for line in it.lines("rank_record", 3)]
@@ -137,7 +137,7 @@ class NodesTest(unittest.TestCase):
         it.expect(lambda line: line["kind"] == "started", "the attempt started")
         heads = it.roles()["agent", 0]
         for pid in heads:
-            os.kill(pid, signal.SIGSTOP)  # the head goes silent; nobody closes anything
+            os.kill(pid, signal.SIGSTOP)  # the head goes silent; no connection is closed
         self.assertEqual(it.processes[1].wait(30), 4, it.tell())
         agents.wait_for(lambda: ("agent", 1) not in it.roles(), 10, "nothing of node 1 left")
         for pid in heads:
@@ -255,7 +255,7 @@ class NodesTest(unittest.TestCase):
         end = it.end_of(1)
         self.assertEqual(end["cause"], "done", f"{end} {it.tell()}")
         self.assertTrue(all(gone(each) for each in (*silent, slow)), "every one of them is closed")
-        with self.assertRaises(OSError):  # all have joined: nobody listens any more
+        with self.assertRaises(OSError):  # all have joined: the port is closed
             socket.create_connection((ready["address"], ready["port"]))
         log = (it.spool(0) / "agent.log").read_text()
         for cause in ("too many connections", "it did not speak in time", "it left without a proof"):
@@ -263,7 +263,7 @@ class NodesTest(unittest.TestCase):
         it.finish()
 
     def test_an_impostor_head(self):
-        """A node agent that is sent to somebody else serves nobody, and gives nothing away."""
+        """A node agent that is sent to a stranger does not serve it, and gives nothing away."""
         it = self.agents(2)
         with socket.create_server(("127.0.0.1", 0)) as impostor:
             it.ready = {"address": "127.0.0.1", "port": impostor.getsockname()[1], "token": "7" * 64}

@@ -82,7 +82,7 @@ def processes_of(mark):
                 if process.name.isdigit() and mark.encode() in (process / "environ").read_bytes():
                     out.append(f"{process.name} {(process / 'comm').read_text().strip()}")
             except OSError:
-                pass  # it ended, or is somebody else's
+                pass  # it ended, or belongs to another user
         return out
     for _ in range(50):
         if not alive():

@@ -260,7 +260,7 @@ class PhantomGpuTest(unittest.TestCase):
         except sqlite3.OperationalError:
             return False  # the tables are not there yet
 
-    def test_memory_of_a_stranger_costs_nobody_the_node(self):
+    def test_memory_of_another_program_does_not_make_the_node_unclean(self):
         """G15: another program takes memory of the GPU while an attempt runs, and keeps it."""
         db = self.folder / "exchanges.db"
         stranger = subprocess.Popen([sys.executable, "-c", STRANGER], env=self.environment(1, {}, ""), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -276,10 +276,10 @@ class PhantomGpuTest(unittest.TestCase):
         self.assertEqual(stranger.stdout.readline(), "holds\n")
         held_ns = time.time_ns()
         words, _ = run.communicate(timeout=400)
-        (started, ended, clean, dirt), = database.rows(db, "select started_unix_ns, ended_unix_ns, clean, dirt from attempt")
+        (started, ended, clean, leftovers), = database.rows(db, "select started_unix_ns, ended_unix_ns, clean, dirt from attempt")
         self.assertTrue(started < held_ns < ended, "the attempt was over too early: this tests nothing")
         self.assertIsNone(stranger.poll())
-        self.assertEqual((clean, dirt), (1, ""), words)
+        self.assertEqual((clean, leftovers), (1, ""), words)
 
     def test_ranks_run_in_a_namespace_and_without(self):
         """G17: the way out that docs/gpu-findings.md names works, with the same bytes."""

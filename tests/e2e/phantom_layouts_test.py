@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """phantom_layouts_test.py BIN_DIR [CASE...]: phantom_layouts.yaml rehearsed: about 40 configurations on 1 to 8 phantom GPUs. What LibTorch's
-allocator counts is what the dry run foretells. Then every strategy of `selftest`, and `--screen`, on phantoms."""
+allocator counts is what the dry run predicts. Then every strategy of `selftest`, and `--screen`, on phantoms."""
 import os
 import pathlib
 import subprocess
@@ -46,10 +46,10 @@ class PhantomLayoutsTest(unittest.TestCase):
         return self.sweep(*words, SWEEP_PHANTOM="{}", SWEEP_PHANTOM_GPUS=str(gpus), SWEEP_PHANTOM_NODE=f"{self.folder.name}-{gpus}",
                           LD_LIBRARY_PATH=str(libraries), LD_PRELOAD=str(libraries / "libsweep_phantom.so"))
 
-    def test_allocated_is_what_the_dry_run_foretells(self):
+    def test_allocated_is_what_the_dry_run_predicts(self):
         said = self.sweep("run", GRID, "--rehearse", "--yes")
         plan = [entry for entry in rehearse_memory.planned(BIN, GRID) if entry["admitted"]]
-        told = rehearse_memory.foretold(BIN, plan)
+        told = rehearse_memory.predicted(BIN, plan)
         found = {row[0]: row[1:] for row in database.rows(self.db, "select trial, outcome, oom_kind, peak_allocated_bytes from results")}
         self.assertGreaterEqual(len(plan), 40)
         refused = 0
@@ -60,7 +60,7 @@ class PhantomLayoutsTest(unittest.TestCase):
                 if outcome == "oom":
                     refused += 1
                     self.assertEqual(kind, "device", said)
-                    self.assertGreater(dry, CAPACITY, "foretold to fit, and ran out of memory")
+                    self.assertGreater(dry, CAPACITY, "predicted to fit, and ran out of memory")
                 else:
                     self.assertEqual(outcome, "ok", said)
                     self.assertLessEqual(abs(dry / allocated - 1), TOLERANCE, (dry, allocated))

@@ -135,11 +135,11 @@ def bad_files_change_nothing(here):
     before = hashlib.sha256(json.dumps(database.rows(here.db, "select * from results order by trial")).encode()).hexdigest()
     text = here.data.read_text()
     for name, content, words in (
-            ("late.csv", text + "1B,1,8,1,1,16,2,256,0,ok,39.2,many,50.2\n", ["late.csv:1633:", "'many' is no number"]),
+            ("late.csv", text + "1B,1,8,1,1,16,2,256,0,ok,39.2,many,50.2\n", ["late.csv:1633:", "'many' is not a number"]),
             ("empty.csv", "", ["empty.csv: the file is empty"]),
             ("absent.csv", None, ["absent.csv: there is no such file"]),
             ("half.csv", text[:-30] + '"', ["half.csv:"]),
-            ("other.csv", "a,b\n1,2\n", ["other.csv:1: column 'a' is no field", "--map 'a=FIELD:UNIT'"])):
+            ("other.csv", "a,b\n1,2\n", ["other.csv:1: column 'a' is not a field", "--map 'a=FIELD:UNIT'"])):
         if content is not None:
             (here.folder / name).write_text(content)
         said = here.sweep("import", name, "--sweep", "bad", code=2).stderr

@@ -24,7 +24,7 @@ def on_a_terminal(command, answer, environment, folder, seconds):
     os.close(theirs)
     os.write(ours, f"{answer}\n".encode())
     said = b""
-    with contextlib.suppress(OSError):  # EIO: nobody holds the other side any more
+    with contextlib.suppress(OSError):  # EIO: the other side is closed
         while now := os.read(ours, 4096):
             said += now
     os.close(ours)

@@ -107,7 +107,7 @@ class SecretsTest(unittest.TestCase):
 
     def nowhere(self, secrets, seen, but=()):
         """No process shows one of them, no file holds one."""
-        self.assertTrue(any(b"sweep-agent" in words and b"--join" in words for words, _ in seen), "nobody looked")
+        self.assertTrue(any(b"sweep-agent" in words and b"--join" in words for words, _ in seen), "the processes were never looked at")
         for secret in secrets:
             for words, environment in seen:
                 self.assertNotIn(secret.encode(), words)

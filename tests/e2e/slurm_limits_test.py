@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """slurm_limits_test.py BIN FAKE_RANK: sweeps on a real Slurm whose paths, limits and folders are unkind.
 
-Paths that a shell or sbatch could misread reach nobody as anything else; idle nodes are used while trials wait; an agent
+Paths that a shell or sbatch could misread are passed on unchanged; idle nodes are used while trials wait; an agent
 starts nothing that its time limit would cut off; a time that the partition does not allow is found before anything is
-submitted; an allocation's folder that somebody removes is named as the cause; a job that Slurm starts again before its
+submitted; an allocation's folder that a user removes is named as the cause; a job that Slurm starts again before its
 agent spoke is not waited for without end; and killed agents leave nothing in /dev/shm.
 Further words choose cases.
 """

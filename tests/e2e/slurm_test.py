@@ -155,7 +155,7 @@ def killed_while_waiting(sweep):
 
 
 def cancelled_from_outside(sweep):
-    """scancel by somebody: what ran is cancelled, not lost; another job finishes the sweep."""
+    """scancel by a user: what ran is cancelled, not lost; another job finishes the sweep."""
     run = sweep.start("run", str(sweep.grid))
     wait(lambda: sweep.db.exists() and sweep.rows("select name from sqlite_master where name = 'results'")
          and any(sweep.outcomes()), "one result")
@@ -232,7 +232,7 @@ def waits_too_long(sweep):
 
 
 def asks_first(sweep):
-    """Above confirm_gpu_hours a yes is wanted: an option where nobody can be asked, an answer on a terminal; or a bound."""
+    """Above confirm_gpu_hours the user must confirm: by an option without a terminal, by an answer on one; or set a limit."""
     sweep.run(expected_code=2)
     assert "say --yes, or end it at 1e-06 with --gpu-hours" in sweep.log.read_text() and not sweep.db.exists()
     assert sweep.on_a_terminal("n") == 2 and not sweep.db.exists(), sweep.log.read_text()

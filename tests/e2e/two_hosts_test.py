@@ -129,7 +129,7 @@ class Test:
         return first
 
     def rows(self, sql):
-        """As the server's own disk has it; nothing while somebody writes."""
+        """As the server's own disk has it; nothing while a process writes."""
         try:
             return database.rows(self.server_db, sql)
         except Exception as error:  # sqlite3's: no file yet, no tables yet, locked
@@ -199,7 +199,7 @@ def host_off(test):
 
 
 def host_started_anew(test):
-    """Another boot id under its name: what ran before is gone, and nobody needs to say so."""
+    """Another boot id under its name: what ran before is gone, and no user needs to say so."""
     first = test.begin("anew")
     test.hosts[0].stop()
     first.wait()

@@ -29,14 +29,14 @@ void digest(std::string_view bytes) {
   using namespace sweep;
   Attempt attempt;
   attempt.trial.dp = 2;
-  ingest::AttemptReports testimony;
+  ingest::AttemptReports reports;
   const ingest::Batch batch = ingest::read(bytes);
   if (batch.consumed > bytes.size()) __builtin_trap();
   for (const auto& message : batch.messages) {
-    if (const auto* record = std::get_if<RankRecord>(&message)) testimony.records[record->rank] = *record;
-    if (const auto* exit = std::get_if<RankExit>(&message)) testimony.exits[exit->rank] = *exit;
-    if (const auto* end = std::get_if<AttemptEnd>(&message)) testimony.end = *end;
-    (void)ingest::judge(attempt, testimony);
+    if (const auto* record = std::get_if<RankRecord>(&message)) reports.records[record->rank] = *record;
+    if (const auto* exit = std::get_if<RankExit>(&message)) reports.exits[exit->rank] = *exit;
+    if (const auto* end = std::get_if<AttemptEnd>(&message)) reports.end = *end;
+    (void)ingest::judge(attempt, reports);
   }
 }
 

@@ -1,4 +1,4 @@
-// What sweep-rank testifies, through its real processes: the same by exec and by zygote, the same bytes as
+// What sweep-rank records, through its real processes: the same by exec and by zygote, the same bytes as
 // the dry run, and the right outcome at the cap, without a peer, and for what it does not support.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

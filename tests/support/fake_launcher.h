@@ -38,7 +38,7 @@ enum class FakeOutcome {
   kOom,
   kCrash,
   kDirty,     // ends badly and leaves a process behind
-  kHold,      // says nothing, for good
+  kHold,      // never answers
   kGiveBack,  // cancelled by an agent that is leaving
   kLoseAllocation,
   kPreempt,

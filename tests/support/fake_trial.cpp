@@ -139,7 +139,7 @@ class FakeTrial {
     if (script_.outcome == "double_fork" || script_.outcome == "bare_daemon")
       leave_daemon(script_.outcome == "bare_daemon");
     record_.phase = Phase::kDone;
-    return testify(Outcome::kOk, "");
+    return write_record(Outcome::kOk, "");
   }
 
  private:
@@ -216,12 +216,12 @@ class FakeTrial {
       record_.samples.push_back(sample);
     }
     if (script_.outcome == "nan_loss") {
-      testify(Outcome::kInvalid, "the loss is not finite");
+      write_record(Outcome::kInvalid, "the loss is not finite");
       ::_exit(0);
     }
   }
 
-  // A collective: nobody leaves before everybody came. A peer that died keeps the others here for good.
+  // A collective: no rank leaves before all have come. A peer that died keeps the others here for good.
   void wait_for_peers() {
     page_->part = static_cast<std::uint32_t>(Part::kCommunication);
     page_->collective++;
@@ -255,7 +255,7 @@ class FakeTrial {
       });
     if (met) return;
     record_.consequential = true;
-    ::_exit(testify(Outcome::kCrash, met.error().message));
+    ::_exit(write_record(Outcome::kCrash, met.error().message));
   }
 
   void misbehave() {
@@ -263,10 +263,10 @@ class FakeTrial {
     if (what == "oom") {
       record_.oom_kind = OomKind::kDevice;
       record_.oom_asked_bytes = 1 << 30;
-      ::_exit(testify(Outcome::kOom, "out of memory: asked for 1 GiB"));
+      ::_exit(write_record(Outcome::kOom, "out of memory: asked for 1 GiB"));
     }
-    if (what == "exception") ::_exit(testify(Outcome::kCrash, "std::runtime_error: scripted"));
-    if (what == "unsupported") ::_exit(testify(Outcome::kUnsupported, "scripted"));
+    if (what == "exception") ::_exit(write_record(Outcome::kCrash, "std::runtime_error: scripted"));
+    if (what == "unsupported") ::_exit(write_record(Outcome::kUnsupported, "scripted"));
     if (what == "crash_exit") {
       std::fprintf(stderr, "scripted exit with code 3, bad byte \xff here\n");
       ::_exit(3);
@@ -285,7 +285,7 @@ class FakeTrial {
       ::_exit(0);
     }
     if (what == "record_then_hang") {
-      testify(Outcome::kOk, "");
+      write_record(Outcome::kOk, "");
       hang();
     }
   }
@@ -307,7 +307,7 @@ class FakeTrial {
     std::fflush(stdout);
   }
 
-  int testify(Outcome outcome, const std::string& message) {
+  int write_record(Outcome outcome, const std::string& message) {
     record_.outcome = outcome;
     record_.message = message;
     record_.ended_unix_ns = unix_ns_now();

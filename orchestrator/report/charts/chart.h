@@ -1,6 +1,6 @@
-// Chart: one small chart as inline SVG: lines and points over two axes, or stacked bars. Colours are told apart by
-// every kind of eye (Okabe and Ito 2008), and each series has its own mark and dash, so that print without colour reads.
-// It refuses nothing: without points it says so in words.
+// Chart: one small chart as inline SVG: lines and points over two axes, or stacked bars. The colours differ for every
+// kind of colour blindness (Okabe and Ito 2008), and each series has its own mark and dash, for print without colour.
+// Without points the chart says that there are none.
 #pragma once
 #include <optional>
 #include <string>

@@ -22,7 +22,7 @@ bool follows(const Field& field) {
   return names.contains(field.name());
 }
 
-// Without a wish: the two axes with most values, so that a cell hides as few configurations as possible.
+// Unless axes are chosen: the two axes with most values, so that a cell hides as few configurations as possible.
 Expected<std::vector<Field>> chosen_axes(std::span<const ResultRow> rows, const HeatmapOptions& options,
                                          const std::vector<Field>& varying) {
   std::vector<Field> out;
@@ -67,8 +67,8 @@ CellState state_of(const Cell& cell) {
   static constexpr std::pair<CellOutcome, CellState> kPure[] = {{CellOutcome::kOom, CellState::kOom},
                                                                 {CellOutcome::kPruned, CellState::kPruned},
                                                                 {CellOutcome::kFailed, CellState::kFailed}};
-  for (const auto& [fate, state] : kPure) {
-    if (cell.count[std::size_t(fate)] == total) return state;
+  for (const auto& [outcome, state] : kPure) {
+    if (cell.count[std::size_t(outcome)] == total) return state;
   }
   return CellState::kMixed;
 }
@@ -105,7 +105,7 @@ std::vector<Slice> slices_of(std::span<const ResultRow> rows, const Heatmap& map
   for (std::size_t i = 0; i < rows.size(); ++i) {
     std::vector<std::size_t> at;
     for (const Indexed& index : indices) at.push_back(index.of[i]);
-    const bool measured = fate_of(rows[i]) == CellOutcome::kOk && number(map.value.of(rows[i]));
+    const bool measured = cell_outcome_of(rows[i]) == CellOutcome::kOk && number(map.value.of(rows[i]));
     auto& [ok, all] = results[std::move(at)];
     ok += measured, ++all;
   }
@@ -150,10 +150,10 @@ void fill(Heatmap& map, const std::vector<const ResultRow*>& rows, const std::ve
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const ResultRow& row = *rows[i];
     Cell& cell = map.cells[cell_of[i]];
-    const auto fate = std::size_t(fate_of(row));
-    ++cell.count[fate];
-    ++map.count[fate];
-    if (fate != std::size_t(CellOutcome::kOk)) continue;
+    const auto outcome = std::size_t(cell_outcome_of(row));
+    ++cell.count[outcome];
+    ++map.count[outcome];
+    if (outcome != std::size_t(CellOutcome::kOk)) continue;
     const auto value = number(map.value.of(row)), goal = number(map.objective.of(row));
     if (!value || !goal) continue;
     if (cell.best && !better(*goal, row, *cell.goal, *cell.best, lower)) continue;
@@ -186,7 +186,7 @@ void finish(Heatmap& map) {
 
 }  // namespace
 
-CellOutcome fate_of(const ResultRow& row) {
+CellOutcome cell_outcome_of(const ResultRow& row) {
   if (row.state != State::kFinished) return CellOutcome::kPending;
   switch (row.outcome) {
     case Outcome::kOk:
@@ -201,9 +201,9 @@ CellOutcome fate_of(const ResultRow& row) {
   }
 }
 
-std::string_view to_string(CellOutcome fate) {
+std::string_view to_string(CellOutcome outcome) {
   static constexpr std::string_view kNames[kFates] = {"ok", "oom", "pruned", "failed", "pending"};
-  return kNames[std::size_t(fate)];
+  return kNames[std::size_t(outcome)];
 }
 
 std::string_view to_string(CellState state) {

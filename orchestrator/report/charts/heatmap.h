@@ -1,5 +1,5 @@
-// Heatmap: the best configuration of every cell over two axes, what became of the cells without one, and how
-// many configurations stand behind each. Drawn as SVG here, and as one self-contained HTML page that computes
+// Heatmap: the best configuration of every cell over two axes, why a cell has none, and how many configurations
+// each cell holds. Drawn as SVG here, and as one self-contained HTML page that computes
 // the same cells again under filters.
 #pragma once
 #include <optional>
@@ -23,7 +23,7 @@ enum class CellOutcome {
   kPending
 };  // kPruned: unsupported too; kPending: no answer yet
 inline constexpr std::size_t kFates = 5;
-CellOutcome fate_of(const ResultRow&);
+CellOutcome cell_outcome_of(const ResultRow&);
 std::string_view to_string(CellOutcome);
 
 enum class CellState {
@@ -51,12 +51,12 @@ struct HeatmapOptions {
   std::string value = "tokens_per_s_gpu";  // shown
   std::string objective = {};              // decides which is best; empty: value
   std::string title = {}, question = {};
-  // Axes that somebody chose values of: cells may mix those that are left. Other axes of kKeptApart are fixed to one
+  // Axes whose values the user chose: cells may mix those that are left. Other axes of kKeptApart are fixed to one
   // value each where they vary and are neither rows nor columns.
   std::vector<std::string> chosen = {};
 };
 
-// What makes results comparable: a cell holds one model, hardware and sequence length unless somebody asks for a mix.
+// What makes results comparable: a cell holds one model, hardware and sequence length unless the user asks for a mix.
 inline constexpr std::string_view kKeptApart[] = {"model", "hardware", "seq_len"};
 
 // An axis that is fixed to one of its values.
@@ -79,7 +79,7 @@ struct Heatmap {
   std::vector<Value> row_keys, col_keys;  // ascending, numbers as numbers
   std::vector<Cell> cells;                // row by row
   std::vector<Field> varying;             // every axis that differs between rows
-  std::vector<std::string> apart;         // of kKeptApart: those that nobody chose values of
+  std::vector<std::string> apart;         // of kKeptApart: those whose values the user did not choose
   std::vector<Slice> slices;              // those fixed; what follows is of the rows that pass
   std::vector<Hidden> hidden;             // those that differ within cells
   Colours colours;
@@ -120,7 +120,7 @@ std::string to_html(const Heatmap&, std::span<const ResultRow> rows);
 // The same page as `sweep serve` shows it: it asks for `data.json` beside itself and draws what is new.
 std::string to_live_html(const Heatmap&, std::span<const ResultRow> rows);
 std::string page_data(const Heatmap&, std::span<const ResultRow> rows);  // that data.json
-// One row per cell: keys, state, value, counts by fate, the best trial and its layout. For CSV and JSON
+// One row per cell: keys, state, value, counts by outcome, the best trial and its layout. For CSV and JSON
 // (export/).
 Table cells_table(const Heatmap&);
 

@@ -53,7 +53,7 @@ const tipOfBest = (cell, all) => {
     row(m.name, s.show(m.of[cell.best]) + unitOf(s));
   }
   row("trial", D.ids[cell.best], "mono");
-  const next = all.slice(1, 1 + RUNNERS_UP).filter((i) => fate[i] === 0 && !Number.isNaN(view.V.of[i]));
+  const next = all.slice(1, 1 + RUNNERS_UP).filter((i) => cellOutcome[i] === 0 && !Number.isNaN(view.V.of[i]));
   if (next.length) {
     const list = make("table", undefined, "next");
     out.push(make("div", "runners-up", "soft"), list);

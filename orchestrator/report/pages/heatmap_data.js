@@ -2,14 +2,14 @@
 // is chosen, and the cells), heatmap_chart.js and heatmap.js.
 const SEP = "\n";  // between names in the address: no name holds a line end
 const byKey = (list) => Object.fromEntries(list.map((x) => [x.key, x]));
-let D, axes, metrics, fate;
+let D, axes, metrics, cellOutcome;
 const take = (text) => {
   D = JSON.parse(text);
   axes = byKey(D.axes);
   metrics = byKey(D.metrics);
   for (const m of D.metrics) m.of = Float64Array.from(m.of.split(","), (s) => (s === "" ? NaN : Number(s)));
   for (const a of D.axes) a.of = Uint32Array.from(a.of);
-  fate = Uint8Array.from(D.fate, Number);
+  cellOutcome = Uint8Array.from(D.cell_outcome, Number);
 };
 take(document.getElementById("data").textContent);
 const FATES = ["ok", "OOM", "pruned", "failed", "not run yet"];

@@ -78,7 +78,7 @@ class Page {
     axes();
     metrics();
     layouts();
-    fates();
+    cell_outcomes();
     reasons();
     list("ids", rows_, [&](const ResultRow& row) { out_ += json_string(row.trial_id); });
     out_.back() = '}';  // the comma behind the last list
@@ -159,9 +159,9 @@ class Page {
     });
   }
 
-  void fates() {
-    out_ += "\"fate\":\"";
-    for (const ResultRow& row : rows_) out_ += static_cast<char>('0' + int(fate_of(row)));
+  void cell_outcomes() {
+    out_ += "\"cell_outcome\":\"";
+    for (const ResultRow& row : rows_) out_ += static_cast<char>('0' + int(cell_outcome_of(row)));
     out_ += "\",";
     std::vector<std::string> names;
     for (int i = 0; i <= int(Outcome::kFailedUnknown); ++i) names.emplace_back(to_string(Outcome(i)));

@@ -27,7 +27,7 @@ const ask = async () => {
       known = answer.headers.get("ETag") ?? "";
       await renew(text);
     } else if (answer.status !== 304 && answer.status !== 200) throw new Error(await answer.text());
-    const open = fate.reduce((n, f) => n + (f === 4), 0);
+    const open = cellOutcome.reduce((n, f) => n + (f === 4), 0);
     live.textContent = `live: ${D.n - open} of ${D.n} have an answer${open ? "" : "; nothing is left to run"}`;
   } catch (e) {
     live.textContent = `not live: sweep serve does not answer; the page shows its last data (${e.message.trim()})`;

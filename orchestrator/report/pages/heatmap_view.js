@@ -21,7 +21,7 @@ const usualKeep = (a) => {
   const given = D.kept.find(([key]) => key === a.key);
   if (given) return given[1];
   const ok = a.values.map(() => 0);
-  for (let i = 0; i < D.n; ++i) ok[a.of[i]] += fate[i] === 0;
+  for (let i = 0; i < D.n; ++i) ok[a.of[i]] += cellOutcome[i] === 0;
   return ok.indexOf(Math.max(...ok));
 };
 const keptOf = (a) => S.keep[a.key] ?? usualKeep(a);
@@ -102,11 +102,11 @@ const countCells = () => {
   const { R, C, V, G, pass, cells, width, sums } = view;
   for (let i = 0; i < D.n; ++i) {
     if (!pass[i]) continue;
-    ++sums[fate[i]];
+    ++sums[cellOutcome[i]];
     if (view.many) continue;
     const c = cells[R.of[i] * width + C.of[i]];
-    ++c.count[fate[i]]; ++c.total;
-    if (fate[i] !== 0 || Number.isNaN(V.of[i]) || Number.isNaN(G.of[i])) continue;
+    ++c.count[cellOutcome[i]]; ++c.total;
+    if (cellOutcome[i] !== 0 || Number.isNaN(V.of[i]) || Number.isNaN(G.of[i])) continue;
     if (c.best < 0 || better(G.of[i], i, G.of[c.best], c.best, G.lower)) c.best = i;
   }
 };
@@ -157,6 +157,6 @@ const cellKey = (r, c) => view.R.values[r] + SEP + view.C.values[c];
 const members = (r, c) => {
   const out = [];
   for (let i = 0; i < D.n; ++i) if (view.pass[i] && view.R.of[i] === r && view.C.of[i] === c) out.push(i);
-  const rank = (i) => (fate[i] === 0 && !Number.isNaN(view.G.of[i]) ? 0 : 1 + fate[i]);
+  const rank = (i) => (cellOutcome[i] === 0 && !Number.isNaN(view.G.of[i]) ? 0 : 1 + cellOutcome[i]);
   return out.sort((i, j) => rank(i) - rank(j) || (rank(i) === 0 ? (better(view.G.of[i], i, view.G.of[j], j, view.G.lower) ? -1 : 1) : i - j));
 };

@@ -119,7 +119,7 @@ const ResultRow* pick(std::span<const ResultRow* const> rows, const std::string&
   const ResultRow* out = nullptr;
   double best = 0;
   for (const ResultRow* row : rows) {
-    if (fate_of(*row) != CellOutcome::kOk) continue;
+    if (cell_outcome_of(*row) != CellOutcome::kOk) continue;
     const auto value = number(field.of(*row));
     if (!value || (out && (lower ? *value >= best : *value <= best))) continue;
     out = row, best = *value;

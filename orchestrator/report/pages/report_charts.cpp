@@ -22,7 +22,7 @@ std::string drawn(const std::string& svg) {
   return fmt::format("<div class=\"chart\">{}</div>\n", svg);
 }
 
-// 0 for not measured and for what is no number.
+// 0 for not measured and for what is not a number.
 double speed_of(const ResultRow& row) {
   const double speed = row.metrics.tokens_per_s_gpu.value_or(0);
   return std::isfinite(speed) ? speed : 0;
@@ -157,7 +157,7 @@ std::vector<const ResultRow*> rows_for_split(const ReportInput& in) {
   if (out.size() >= kFewBars) return out;
   std::vector<const ResultRow*> ranked;
   for (const ResultRow& row : in.rows) {
-    if (fate_of(row) == CellOutcome::kOk && std::find(out.begin(), out.end(), &row) == out.end())
+    if (cell_outcome_of(row) == CellOutcome::kOk && std::find(out.begin(), out.end(), &row) == out.end())
       ranked.push_back(&row);
   }
   const std::size_t more = std::min(ranked.size(), kBars - kFewBars);
@@ -173,7 +173,8 @@ std::string memory_and_speed(const ReportInput& in) {
   const auto keys = comparable_groups(varying(in.rows));
   std::map<std::string, std::vector<const ResultRow*>> models;  // or parts of one that compare
   for (const ResultRow& row : in.rows) {
-    if (fate_of(row) != CellOutcome::kOk || !row.metrics.peak_allocated_bytes || speed_of(row) <= 0) continue;
+    if (cell_outcome_of(row) != CellOutcome::kOk || !row.metrics.peak_allocated_bytes || speed_of(row) <= 0)
+      continue;
     BestOfGroup group;
     for (const auto& key : keys) group.key.push_back(find_column(key)->get(row));
     BestOptions options;

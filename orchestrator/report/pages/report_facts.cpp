@@ -111,8 +111,8 @@ std::string measuring_text(const std::optional<MeasurePlan>& plan) {
 std::string failures(const ReportInput& in) {
   std::map<std::pair<std::string, std::string>, Failure> kinds;
   for (const ResultRow& row : in.rows) {
-    const CellOutcome fate = fate_of(row);
-    if (fate == CellOutcome::kOk || fate == CellOutcome::kPending) continue;
+    const CellOutcome ended = cell_outcome_of(row);
+    if (ended == CellOutcome::kOk || ended == CellOutcome::kPending) continue;
     std::string outcome(to_string(row.outcome));
     if (row.oom_kind) outcome += fmt::format(" ({})", to_string(*row.oom_kind));
     Failure& failure = kinds[{outcome, kind_of_reason(row.reason)}];
@@ -124,7 +124,9 @@ std::string failures(const ReportInput& in) {
   for (const auto& [key, failure] : kinds) sorted.emplace_back(key.first, failure);
   // What ran and failed first, then what was never run; the frequent before the rare.
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-    const auto order = [](const Failure& f) { return fate_of(*f.example) == CellOutcome::kPruned ? 1 : 0; };
+    const auto order = [](const Failure& f) {
+      return cell_outcome_of(*f.example) == CellOutcome::kPruned ? 1 : 0;
+    };
     if (order(a.second) != order(b.second)) return order(a.second) < order(b.second);
     return a.second.count > b.second.count;
   });

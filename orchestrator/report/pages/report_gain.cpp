@@ -32,8 +32,9 @@ const ResultRow* first_guess(const ReportInput& in, const BestOfGroup& group, co
     return std::tuple(-at_default(row, axes), row.trial.micro_batch_size, std::string_view(row.trial_id));
   };
   for (const ResultRow& row : in.rows) {
-    const CellOutcome fate = fate_of(row);
-    if ((fate != CellOutcome::kOk && fate != CellOutcome::kOom) || !belongs(row, group, options)) continue;
+    const CellOutcome outcome = cell_outcome_of(row);
+    if ((outcome != CellOutcome::kOk && outcome != CellOutcome::kOom) || !belongs(row, group, options))
+      continue;
     if (row.trial.nodes != best.nodes || row.trial.gpus_per_node != best.gpus_per_node) continue;
     if (!out || rank(row) < rank(*out)) out = &row;
   }
@@ -60,7 +61,7 @@ std::string gain(const ReportInput& in, const BestOfGroup& group, const BestOpti
     const auto value = number(metric.of(*guess));
     if (guess->trial_id == group.winner->trial_id)
       said.push_back("the first guess, all defaults, is the best");
-    else if (fate_of(*guess) == CellOutcome::kOom)
+    else if (cell_outcome_of(*guess) == CellOutcome::kOom)
       said.push_back(fmt::format("the first guess ({}) ran out of memory", name));
     else if (value && *value > 0 && group.value > 0)
       said.push_back(fmt::format("<b>{}×</b> the first guess ({}: {})", times(group.value, *value, lower),

@@ -110,7 +110,7 @@ namespace {
 
 std::string counts_line(const ReportInput& in) {
   i64 count[kFates] = {};
-  for (const ResultRow& row : in.rows) ++count[std::size_t(fate_of(row))];
+  for (const ResultRow& row : in.rows) ++count[std::size_t(cell_outcome_of(row))];
   std::string parts;
   for (std::size_t f = 0; f < kFates; ++f) {
     if (count[f] > 0)

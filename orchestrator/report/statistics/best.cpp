@@ -157,7 +157,7 @@ std::optional<std::uint32_t> finish(BestOfGroup& out, const std::vector<std::uin
 Expected<void> check(const BestOptions& options) {
   SWEEP_TRY(resolve_metric(options.metric));
   if (options.headroom && !(*options.headroom >= 0 && *options.headroom < 1)) {
-    return fail(fmt::format("A headroom of {} is no fraction of memory; give one from 0 to below 1.",
+    return fail(fmt::format("A headroom of {} is not a fraction of memory; give one from 0 to below 1.",
                             *options.headroom));
   }
   return {};
@@ -180,7 +180,7 @@ std::optional<i64> device_memory(const ResultRow& row) {
   return hardware ? hardware->memory_bytes : std::nullopt;
 }
 
-ColumnSelection best_wish(const BestOptions& options) {
+ColumnSelection best_columns(const BestOptions& options) {
   ColumnSelection out;
   out.coded = {"state", "outcome"};
   out.numbers = {options.metric, "step_ms", "step_ms_ci_low", "step_ms_ci_high"};
@@ -191,8 +191,8 @@ ColumnSelection best_wish(const BestOptions& options) {
   return out;
 }
 
-ColumnSelection best_wish_with_axes(const BestOptions& options) {
-  ColumnSelection out = best_wish(options);
+ColumnSelection best_columns_with_axes(const BestOptions& options) {
+  ColumnSelection out = best_columns(options);
   for (const Column& column : columns()) {
     if (column.role == Role::kAxis) out.coded.emplace_back(column.key);
   }
@@ -240,7 +240,7 @@ Expected<std::vector<BestOfGroup>> best(const ResultColumns& columns, const Best
 
 Expected<std::vector<BestOfGroup>> best(std::span<const ResultRow> rows, const BestOptions& options) {
   SWEEP_TRY(check(options));
-  ResultColumns columns = ResultColumns::empty(best_wish(options));
+  ResultColumns columns = ResultColumns::empty(best_columns(options));
   std::vector<i64> places(rows.size());
   std::iota(places.begin(), places.end(), i64{0});
   columns.append(rows, places);

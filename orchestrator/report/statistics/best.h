@@ -47,7 +47,7 @@ struct BestOfGroup {
   // Ids of trials, best first.
   std::vector<std::string> ties;        // 95 % intervals overlap the winner's, or the values are equal
   std::vector<std::string> runners_up;  // ties not among them
-  i64 without_interval = 0;  // ranked, but neither tied nor told apart: they, or the winner, have no interval
+  i64 without_interval = 0;      // ranked, but neither tied nor slower: they, or the winner, have no interval
   std::optional<double> median;  // of the metric over the ranked rows
   i64 ranked = 0, not_run = 0, not_ok = 0, not_measured = 0;
   i64 too_full = 0;          // left out: less headroom than asked
@@ -63,8 +63,8 @@ Expected<std::vector<BestOfGroup>> best(std::span<const ResultRow> rows, const B
 using ReadRows = std::function<Expected<std::vector<ResultRow>>(std::span<const i64> entries)>;
 Expected<std::vector<BestOfGroup>> best(const ResultColumns&, const BestOptions&, const ReadRows&);
 // What that needs of them, and with the axes also what varying() and the table below need.
-ColumnSelection best_wish(const BestOptions&);
-ColumnSelection best_wish_with_axes(const BestOptions&);
+ColumnSelection best_columns(const BestOptions&);
+ColumnSelection best_columns_with_axes(const BestOptions&);
 
 // "5%" or "0.05" -> 0.05; anything outside [0, 1) or unreadable is refused with a sentence that names `what`.
 Expected<double> parse_share(std::string_view, std::string_view what);

@@ -52,7 +52,7 @@ double student_t95(std::size_t degrees_of_freedom);
 // The table and the sentence below it. `all`: in the order before, the leader first. `metric`: of the table of fields.
 struct Confirmed {
   std::string text;
-  bool holds = true;  // nobody is clearly ahead of the leader, and the leader was measured
+  bool holds = true;  // no configuration is clearly ahead of the leader, and the leader was measured
 };
 Confirmed confirmed(const std::vector<Remeasured>& all, const std::string& metric);
 

@@ -52,23 +52,25 @@ std::string values_there(std::span<const ResultRow> rows, const Field& field) {
 
 }  // namespace
 
-Expected<std::vector<ResultRow>> keep_only(std::vector<ResultRow> rows, std::span<const std::string> wishes) {
-  for (const std::string& wish : wishes) {
-    const auto equals = wish.find('=');
-    if (equals == std::string::npos || equals == 0 || equals + 1 == wish.size())
-      return fail(fmt::format("--only {}: write an axis and its values, as tp=1,8 or nodes=4..64", wish));
-    const auto field = Field::resolve(wish.substr(0, equals), rows);
-    if (!field) return fail(fmt::format("--only {}: {}", wish, field.error().message));
+Expected<std::vector<ResultRow>> keep_only(std::vector<ResultRow> rows,
+                                           std::span<const std::string> conditions) {
+  for (const std::string& condition : conditions) {
+    const auto equals = condition.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == condition.size())
+      return fail(
+          fmt::format("--only {}: write an axis and its values, as tp=1,8 or nodes=4..64", condition));
+    const auto field = Field::resolve(condition.substr(0, equals), rows);
+    if (!field) return fail(fmt::format("--only {}: {}", condition, field.error().message));
     std::vector<ValueMatch> choices;
-    for (std::size_t at = equals + 1; at <= wish.size();) {
-      const auto comma = std::min(wish.find(',', at), wish.size());
-      choices.push_back(choice_of(std::string_view(wish).substr(at, comma - at)));
+    for (std::size_t at = equals + 1; at <= condition.size();) {
+      const auto comma = std::min(condition.find(',', at), condition.size());
+      choices.push_back(choice_of(std::string_view(condition).substr(at, comma - at)));
       at = comma + 1;
     }
     const auto passes = [&](const ResultRow& row) { return fulfils(field->of(row), choices); };
     if (!rows.empty() && std::ranges::none_of(rows, passes))
-      return fail(fmt::format("--only {}: no configuration has such a {}; there are: {}", wish, field->name(),
-                              values_there(rows, *field)));
+      return fail(fmt::format("--only {}: no configuration has such a {}; there are: {}", condition,
+                              field->name(), values_there(rows, *field)));
     std::erase_if(rows, [&](const ResultRow& row) { return !passes(row); });
   }
   return rows;

@@ -1,4 +1,4 @@
-// Prices: what stands beside figures in USD: which price they were reckoned with, of which day, and whether it is old.
+// Prices: what stands beside figures in USD: the price used, its date, and whether it is old.
 #pragma once
 #include <set>
 #include <span>

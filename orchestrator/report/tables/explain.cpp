@@ -68,7 +68,7 @@ std::string predicted(const Prediction& p) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string verdict(const Result& r) {
+std::string outcome_of(const Result& r) {
   std::string out(to_string(r.outcome));
   if (r.oom_kind) out += fmt::format(" ({})", to_string(*r.oom_kind));
   if (r.rank) out += fmt::format(", first at rank {}", *r.rank);
@@ -130,8 +130,18 @@ std::string rank_line(const nlohmann::json& rank) {
                   show("phase"), show("part"), show("step"), show("collectives_done"),
                   show("collectives_entered"), show("last_collective"));
   if (rank.contains("waits_for")) out += ", waits for " + show("waits_for");
-  if (show("alive") == "false") out += "; gone";
+  if (const auto alive = rank.find("alive");
+      alive != rank.end() && alive->is_boolean() && !alive->get<bool>())
+    out += "; process gone";
   return out;
+}
+
+// Without a cause the agent recorded nothing but where a hang was.
+bool ended_by_silence(const nlohmann::json& evidence) {
+  const auto cause = evidence.find("cause");
+  if (cause == evidence.end()) return true;
+  const auto known = cause->is_string() ? end_cause_from(cause->get<std::string>()) : std::nullopt;
+  return known == EndCause::kHang || known == EndCause::kTimeout;
 }
 
 // Takes the ranks out of an agent's evidence and shows each on a line of its own.
@@ -145,17 +155,16 @@ void add_ranks(Lines& lines, nlohmann::json& evidence) {
     }
     of->erase("ranks");
   }
-  // The agent's word on any attempt is kept there; of one that did not hang, its sentence is the reason above.
-  const auto cause = evidence.find("cause");
-  const bool hung = cause == evidence.end() || *cause == "hang" || *cause == "timeout";
-  if (auto word = evidence.find("hang"); !hung && word != evidence.end() && word->is_object()) {
-    word->erase("why");
-    if (word->empty()) evidence.erase(word);
+  // The agent describes the end of every attempt there. Of one that did not hang, the description is the reason above.
+  if (auto description = evidence.find("hang");
+      !ended_by_silence(evidence) && description != evidence.end() && description->is_object()) {
+    description->erase("why");
+    if (description->empty()) evidence.erase(description);
   }
   if (printed > kEvidenceLines) lines.add("", fmt::format("... and {} more", printed - kEvidenceLines));
 }
 
-// The testimony, one member per line; long texts (log tails) with their own lines, bounded.
+// The evidence, one member per line; long texts (log tails) with their own lines, bounded.
 void add_evidence(Lines& lines, const std::string& evidence) {
   if (evidence.empty()) return;
   auto json = nlohmann::json::parse(evidence, nullptr, false);
@@ -191,7 +200,7 @@ void add_gpu_errors(Lines& lines, const std::string& evidence) {
 
 void add_attempt(Lines& lines, const ExplainAttempt& a, bool is_final) {
   std::string head = fmt::format("{}: ", a.id);
-  head += a.result ? verdict(*a.result) + (is_final ? " (final)" : "") : std::string(to_string(a.state));
+  head += a.result ? outcome_of(*a.result) + (is_final ? " (final)" : "") : std::string(to_string(a.state));
   if (!a.where.empty()) head += fmt::format("  {}", safe_text(a.where));
   lines.add("attempt", head);
   if (!a.result) return;

@@ -1,5 +1,5 @@
 // Explain: everything known about one trial as text: what it is, what the plan decided and why, each attempt
-// and its verdict with the testimony behind it.
+// and its outcome with the evidence for it.
 #pragma once
 #include <optional>
 #include <string>

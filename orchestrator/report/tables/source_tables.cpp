@@ -82,14 +82,14 @@ SourceTableAnswer cost_table(std::span<const ResultRow> rows) {
       without(varying_among_ok(rows), {"model", "hardware", "nodes", "seq_len", "micro_batch_size"});
   Places places;
   for (const ResultRow& row : rows) {
-    const CellOutcome fate = fate_of(row);
-    if (fate == CellOutcome::kPending || fate == CellOutcome::kPruned) continue;
+    const CellOutcome outcome = cell_outcome_of(row);
+    if (outcome == CellOutcome::kPending || outcome == CellOutcome::kPruned) continue;
     std::vector<Value> key;
     for (const Field& field : place) key.push_back(field.of(row));
     Priced& found = places[std::move(key)];
-    if (fate == CellOutcome::kOk && row.metrics.mt_per_hour) {
+    if (outcome == CellOutcome::kOk && row.metrics.mt_per_hour) {
       if (!found.best || row.metrics.mt_per_hour > found.best->metrics.mt_per_hour) found.best = &row;
-    } else if (!found.other || fate == CellOutcome::kOom) {
+    } else if (!found.other || outcome == CellOutcome::kOom) {
       found.other = &row;
     }
   }
@@ -267,7 +267,7 @@ std::vector<ScalingCurve> scaling_curves(std::span<const ResultRow> rows) {
     point.nodes = row.trial.nodes;
     ++point.total;
     const auto& rate = row.metrics.tokens_per_s_gpu;
-    if (fate_of(row) != CellOutcome::kOk || !rate || !std::isfinite(*rate)) continue;
+    if (cell_outcome_of(row) != CellOutcome::kOk || !rate || !std::isfinite(*rate)) continue;
     ++point.ok;
     if (!point.best || *rate > *point.best->metrics.tokens_per_s_gpu) point.best = &row;
   }
@@ -329,7 +329,7 @@ Table for_people(const Table& table) {
       }
     }
   }
-  // A column without any value says nothing.
+  // A column without any value is left out.
   for (std::size_t c = out.columns.size(); c-- > 0;) {
     if (std::any_of(out.rows.begin(), out.rows.end(), [&](const auto& r) { return r[c].index() != 0; }))
       continue;

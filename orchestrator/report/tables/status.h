@@ -1,4 +1,4 @@
-// Status: how far a sweep is, as text. Pure functions of counts; it neither asks the clock nor the terminal.
+// Status: the progress of a sweep as text. Pure functions of counts, without clock or terminal.
 #pragma once
 #include <optional>
 #include <string>

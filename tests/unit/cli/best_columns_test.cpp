@@ -58,7 +58,7 @@ class BestColumns : public store::StoreTest {
   }
 
   std::vector<report::BestOfGroup> from_store(const report::BestOptions& options) {
-    const auto columns = must(store_->result_columns(sweep_, report::best_wish_with_axes(options)));
+    const auto columns = must(store_->result_columns(sweep_, report::best_columns_with_axes(options)));
     return must(report::best(columns, options,
                              [&](std::span<const i64> entries) { return store_->results_of(entries); }));
   }
@@ -146,7 +146,7 @@ TEST_F(BestColumns, AreRankedAsTheRowsAre) {
 
 TEST_F(BestColumns, TellTheSameAxesApart) {
   const auto rows = bring(3);
-  const auto columns = must(store_->result_columns(sweep_, report::best_wish_with_axes({})));
+  const auto columns = must(store_->result_columns(sweep_, report::best_columns_with_axes({})));
   std::vector<std::string> of_rows, of_columns;
   for (const auto& field : report::varying(rows)) of_rows.push_back(field.name());
   for (const auto& field : report::varying(columns)) of_columns.push_back(field.name());
@@ -156,7 +156,7 @@ TEST_F(BestColumns, TellTheSameAxesApart) {
 TEST_F(BestColumns, AnUnknownNameIsRefusedAlike) {
   const auto rows = bring(4);
   const report::BestOptions options{.group_by = {"siz"}};
-  const auto columns = must(store_->result_columns(sweep_, report::best_wish(options)));
+  const auto columns = must(store_->result_columns(sweep_, report::best_columns(options)));
   EXPECT_EQ(store::message_of(report::best(columns, options, {})),
             store::message_of(report::best(rows, options)));
 }

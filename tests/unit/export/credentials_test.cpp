@@ -57,7 +57,7 @@ TEST_F(CredentialsTest, AFileOthersMayReadIsRefusedWithTheCommandThatMendsIt) {
     EXPECT_EQ(message.find(kKey), std::string::npos);
   }
   EXPECT_TRUE(mlflow_credentials(sources_, "unmentioned"))
-      << "a file without a key for this host harms nobody";
+      << "a file without a key for this host is harmless";
 }
 
 TEST_F(CredentialsTest, WhatIsNoKeyIsRefusedWithoutShowingIt) {

@@ -154,18 +154,18 @@ TEST(Import, BadRowsNameFileLineColumnAndCause) {
   const std::string good = "1B,1,8,1,1,16,2,256,0,ok,39.2,40150,50.2\n";
   const Bad cases[] = {
       {"1B,1,8", "f.csv:3: 3 fields, where the header names 13"},
-      {"1B,1,x,1,1,16,2,256,0,ok,1,1,1", "f.csv:3: column 'dp': 'x' is no number"},
+      {"1B,1,x,1,1,16,2,256,0,ok,1,1,1", "f.csv:3: column 'dp': 'x' is not a number"},
       {"1B,1,0,1,1,16,2,256,0,ok,1,1,1", "f.csv:3: column 'dp': '0' is outside 1 .. 1000000"},
       {"1B,1,8,1,1,16,2,256,7,ok,1,1,1", "f.csv:3: column 'zero': '7' is outside 0 .. 3"},
-      {"1B,1,8,1,1,16,2.5,256,0,ok,1,1,1", "f.csv:3: column 'mbs': '2.5' is no whole number"},
+      {"1B,1,8,1,1,16,2.5,256,0,ok,1,1,1", "f.csv:3: column 'mbs': '2.5' is not a whole number"},
       {"1B,1,8,1,1,16,2,256,0,ok,1,\"40,150\",1", "without separators of thousands"},
       {"1B,1,8,1,1,16,2,256,0,ok,1,-1,1", "f.csv:3: column 'tok_s_gpu': '-1' is negative"},
-      {"1B,1,8,1,1,16,2,256,0,ok,1,inf,1", "'inf' is no number"},
-      {"1B,1,8,1,1,16,2,256,0,great,1,1,1", "f.csv:3: 'great' says nothing this tool knows"},
+      {"1B,1,8,1,1,16,2,256,0,ok,1,inf,1", "'inf' is not a number"},
+      {"1B,1,8,1,1,16,2,256,0,great,1,1,1", "f.csv:3: 'great' is not a known outcome"},
       {",1,8,1,1,16,2,256,0,ok,1,1,1", "f.csv:3: the row names no model"},
       {"1B,3,8,1,1,16,2,256,0,ok,1,1,1", "do not share 3 nodes evenly"},
       {"1B,1,1000000,1000000,1000000,1,1,1,0,ok,1,1,1", "more ranks than any machine has"},
-      {"1B,1,8,1,1,16,99999999999999999999,256,0,ok,1,1,1", "is no whole number"},
+      {"1B,1,8,1,1,16,99999999999999999999,256,0,ok,1,1,1", "is not a whole number"},
   };
   for (const auto& [text, sentence] : cases)
     EXPECT_THAT(refusal_of(std::string(kPlaybook) + good + text + "\n", with({}, {})), HasSubstr(sentence))
@@ -199,14 +199,14 @@ TEST(Import, BadHeadersAndWishesSayTheWayOut) {
   EXPECT_THAT(refusal_of("model,,mbs\n"), HasSubstr("has no name"));
   EXPECT_THAT(refusal_of("model,mbs,t\n", with({"t=step_ms"})), HasSubstr("without a unit"));
   EXPECT_THAT(refusal_of("model,mbs,t\n", with({"t=step_ms:GB"})),
-              HasSubstr("'GB' is no unit for it; there are: ms"));
+              HasSubstr("'GB' is not a unit for it; there are: ms"));
   EXPECT_THAT(refusal_of("model,mbs,t\n", with({"t=mfu:%"})), HasSubstr("mfu_reported"));
   EXPECT_THAT(refusal_of("model,mbs,t\n", with({"u=step_ms:s"})),
               HasSubstr("has no column 'u'; it has: model, mbs, t"));
   EXPECT_THAT(refusal_of("model,mbs,t\n", with({"t"})), HasSubstr("COLUMN=FIELD"));
   EXPECT_THAT(refusal_of("mbs,tok_s_gpu\n"), HasSubstr("nothing says model"));
   EXPECT_THAT(refusal_of("model,mbs,tok_s_gpu\n", with({}, {})), HasSubstr("nothing says hardware"));
-  EXPECT_THAT(refusal_of("model,mbs\n", with({}, {"mbs=3"})), HasSubstr("'mbs' is no axis"));
+  EXPECT_THAT(refusal_of("model,mbs\n", with({}, {"mbs=3"})), HasSubstr("'mbs' is not an axis"));
   EXPECT_THAT(refusal_of("model,mbs\n", with({}, {"precision=int3"})),
               HasSubstr("there are: fp32, fp16, bf16"));
   EXPECT_THAT(refusal_of("model,mbs,seq_len\n"), HasSubstr("the file has a column for seq_len"));

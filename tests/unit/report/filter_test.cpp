@@ -16,9 +16,9 @@ std::vector<ResultRow> rows_of_tp(std::initializer_list<i64> degrees) {
   return rows;
 }
 
-std::vector<std::string> kept(const std::vector<std::string>& wishes) {
+std::vector<std::string> kept(const std::vector<std::string>& conditions) {
   std::vector<std::string> ids;
-  const auto rows = keep_only(rows_of_tp({1, 2, 4, 8, 16}), wishes);
+  const auto rows = keep_only(rows_of_tp({1, 2, 4, 8, 16}), conditions);
   if (!rows) return {rows.error().message};
   for (const auto& row : *rows) ids.push_back(row.trial_id);
   return ids;
@@ -43,7 +43,7 @@ TEST(KeepOnly, WhatFitsNothingIsRefusedWithWhatThereIs) {
   EXPECT_THAT(kept({"tpp=3"})[0], HasSubstr("did you mean 'tp'?"));
   EXPECT_THAT(kept({"tp"})[0], HasSubstr("as tp=1,8"));
   EXPECT_TRUE(keep_only({}, std::vector<std::string>{"tp=3"})->empty())
-      << "an empty sweep is no mistake of the wish";
+      << "an empty sweep is no mistake of the condition";
 }
 
 }  // namespace

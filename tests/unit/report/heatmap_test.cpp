@@ -206,7 +206,7 @@ TEST(HeatmapHtml, HoldsEveryConfigurationInCompactColumns) {
   EXPECT_EQ(data["axes"][0]["values"], nlohmann::json({"2", "16"}));
   EXPECT_EQ(data["axes"][0]["of"], nlohmann::json({1, 0, 0}));
   EXPECT_EQ(data["metrics"][0]["of"], "10,20,");
-  EXPECT_EQ(data["fate"], "001");
+  EXPECT_EQ(data["cell_outcome"], "001");
   EXPECT_EQ(data["ids"], nlohmann::json({"a", "b", "c"}));
 }
 

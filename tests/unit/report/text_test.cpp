@@ -177,7 +177,7 @@ TEST(Explain, AnAttemptShowsItsCauseAndEvidence) {
   result.oom_kind = OomKind::kDevice;
   result.rank = 5;
   result.phase = Phase::kWarmup;
-  result.reason = "rank 5 on n1, earliest of 8 testimonies";
+  result.reason = "rank 5 on n1, earliest of 8 records";
   result.evidence = R"({"log_tail":"line one\nline \u001b[31mtwo","asked_bytes":1024})";
   view.attempts = {{1, State::kFinished, "spool/a90d/1", result}, {2, State::kRunning, "", std::nullopt}};
   view.final_attempt = 1;
@@ -186,7 +186,7 @@ TEST(Explain, AnAttemptShowsItsCauseAndEvidence) {
             "           model=m\n"
             "plan       admitted, number 1 in the run order\n"
             "attempt    1: oom (device), first at rank 5, in warmup (final)  spool/a90d/1\n"
-            "           rank 5 on n1, earliest of 8 testimonies\n"
+            "           rank 5 on n1, earliest of 8 records\n"
             "evidence   asked_bytes: 1024\n"
             "           log_tail: line one\n"
             "             line  [31mtwo\n"
@@ -212,7 +212,7 @@ TEST(Explain, AHangShowsWhereEachRankWasAndAnOkTrialWhatARankSends) {
               HasSubstr("ranks      rank 0: phase step, part backward, step 4, 6 of 7 collectives done, last "
                         "all_reduce 7 of tp, waits for all_reduce 7 of tp\n"
                         "           rank ?: phase ?,"));
-  EXPECT_THAT(text, HasSubstr("last ?; gone\n"));
+  EXPECT_THAT(text, HasSubstr("last ?; process gone\n"));
   EXPECT_THAT(text, HasSubstr(R"(hang: {"why":"too long"})"));
   EXPECT_THAT(text, HasSubstr("a rank sends in a step: tp 3.00 MiB in 12 calls"));
 }

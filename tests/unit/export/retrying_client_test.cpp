@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
-
 #include "orchestrator/export/retrying_client.h"
+
+#include <gtest/gtest.h>
 
 namespace sweep::exports {
 namespace {
@@ -16,7 +16,7 @@ struct World {
   std::vector<std::string> notes, bodies;
   bool interrupt = false;
 
-  RetryingClient courier(RetryPolicy patience = {}) {
+  RetryingClient client(RetryPolicy patience = {}) {
     return RetryingClient(
         {[this](const Request& request) -> tl::expected<Reply, WireError> {
            bodies.push_back(request.body);
@@ -37,7 +37,7 @@ tl::unexpected<WireError> broken(WireError::Kind kind) {
 TEST(RetryingClient, PausesDoubleWithJitterAndTheSameBodyGoesOut) {
   World world;
   world.script = {Reply{500, "", {}}, Reply{503, "", {}}, broken(WireError::kLost)};
-  const auto reply = world.courier().send(kRequest, busy);
+  const auto reply = world.client().send(kRequest, busy);
   ASSERT_TRUE(reply);
   EXPECT_EQ(reply->body, "ok");
   ASSERT_EQ(world.pauses.size(), 3u);
@@ -51,7 +51,7 @@ TEST(RetryingClient, PausesDoubleWithJitterAndTheSameBodyGoesOut) {
 TEST(RetryingClient, ARetryAfterWinsAndOneTooLongEndsIt) {
   World world;
   world.script = {Reply{429, "", 7.0}, Reply{429, "", 3600.0}};
-  const auto reply = world.courier().send(kRequest, busy);
+  const auto reply = world.client().send(kRequest, busy);
   ASSERT_FALSE(reply);
   EXPECT_EQ(world.pauses, std::vector<double>{7.0});
   EXPECT_NE(reply.error().sentence.find("3600 s"), std::string::npos) << reply.error().sentence;
@@ -60,7 +60,7 @@ TEST(RetryingClient, ARetryAfterWinsAndOneTooLongEndsIt) {
 TEST(RetryingClient, AnAnswerThatIsFinalIsHandedOutAtOnce) {
   World world;
   world.script = {Reply{404, "gone", {}}};
-  EXPECT_EQ(world.courier().send(kRequest, busy)->status, 404);
+  EXPECT_EQ(world.client().send(kRequest, busy)->status, 404);
   EXPECT_TRUE(world.pauses.empty());
 }
 
@@ -69,12 +69,12 @@ TEST(RetryingClient, GivesUpAfterItsTriesAndSoonerWhereNobodyIs) {
   busy_world.script.assign(50, Reply{500, "<html><b>oops</b></html>", {}});
   empty_world.script.assign(50, broken(WireError::kUnreachable));
   wrong_world.script.assign(50, broken(WireError::kFinal));
-  const auto reply = busy_world.courier().send(kRequest, busy);
+  const auto reply = busy_world.client().send(kRequest, busy);
   ASSERT_FALSE(reply);
   EXPECT_NE(reply.error().sentence.find("HTTP 500: oops; given up after 8 tries"), std::string::npos);
-  EXPECT_FALSE(empty_world.courier().send(kRequest, busy));
+  EXPECT_FALSE(empty_world.client().send(kRequest, busy));
   EXPECT_EQ(empty_world.bodies.size(), 4u);
-  EXPECT_FALSE(wrong_world.courier().send(kRequest, busy));
+  EXPECT_FALSE(wrong_world.client().send(kRequest, busy));
   EXPECT_EQ(wrong_world.bodies.size(), 1u);
 }
 
@@ -82,7 +82,7 @@ TEST(RetryingClient, CtrlCEndsAPause) {
   World world;
   world.script.assign(9, Reply{500, "", {}});
   world.interrupt = true;
-  EXPECT_EQ(world.courier().send(kRequest, busy).error().kind, DeliveryError::kInterrupted);
+  EXPECT_EQ(world.client().send(kRequest, busy).error().kind, DeliveryError::kInterrupted);
   EXPECT_EQ(world.bodies.size(), 1u);
 }
 
@@ -91,10 +91,10 @@ TEST(RetryingClient, WhatMayHaveBeenCarriedOutIsLookedForBeforeItIsSentAgain) {
   const auto found = [&]() -> Delivered<std::optional<Reply>> { return ++looks, Reply{200, "found", {}}; };
   World lost, unreachable;
   lost.script = {broken(WireError::kLost)};
-  EXPECT_EQ(lost.courier().send(kRequest, busy, found)->body, "found");
+  EXPECT_EQ(lost.client().send(kRequest, busy, found)->body, "found");
   EXPECT_EQ(lost.bodies.size(), 1u);
   unreachable.script = {broken(WireError::kUnreachable)};
-  EXPECT_EQ(unreachable.courier().send(kRequest, busy, found)->body, "ok");
+  EXPECT_EQ(unreachable.client().send(kRequest, busy, found)->body, "ok");
   EXPECT_EQ(looks, 1);
 }
 
