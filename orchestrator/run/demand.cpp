@@ -17,7 +17,7 @@ double seconds_of(const store::Demand& group) {
                   group.predicted_s + kUnpredicted * static_cast<double>(group.unpredicted));
 }
 
-double ask_for(double work_s, double longest_s, const Bounds& bounds) {
+double seconds_to_request(double work_s, double longest_s, const Bounds& bounds) {
   const double wanted = kStart + kSlack * (work_s + longest_s);
   return bounds.time_s ? std::min(wanted, *bounds.time_s) : wanted;
 }
@@ -44,7 +44,7 @@ double cover(const store::Demand& group, double work, std::vector<Capacity>& hel
   return work;
 }
 
-// What may still be asked for.
+// What may still be requested.
 struct Room {
   i64 nodes, places, idle;
 };
@@ -65,7 +65,8 @@ void spread_over_idle(const store::Demand& group, std::vector<Capacity>& held, R
     if (bounds.most_nodes_each > 0)
       here = std::min(here, std::max<i64>(1, bounds.most_nodes_each / group.nodes));
     const i64 nodes = here * group.nodes;
-    out.push_back({group.hardware, nodes, group.gpus_per_node, ask_for(share, group.longest_s, bounds)});
+    out.push_back(
+        {group.hardware, nodes, group.gpus_per_node, seconds_to_request(share, group.longest_s, bounds)});
     held.push_back({group.hardware, nodes, group.gpus_per_node, 0});
     more -= here, room.nodes -= nodes, room.idle -= nodes, --room.places;
   }
@@ -110,7 +111,7 @@ std::vector<Wanted> allocations_wanted(const std::vector<store::Demand>& groups,
       const i64 total = bounds.all_nodes ? room.nodes : side_by_side * group.nodes;
       const double share = std::min(work, target * static_cast<double>(total));
       out.push_back({group.hardware, total, group.gpus_per_node,
-                     ask_for(share / static_cast<double>(total), group.longest_s, bounds)});
+                     seconds_to_request(share / static_cast<double>(total), group.longest_s, bounds)});
       held.push_back(
           {group.hardware, total, group.gpus_per_node, target * static_cast<double>(total) - share});
       work -= share;

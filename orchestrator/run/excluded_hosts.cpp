@@ -14,19 +14,19 @@ std::vector<std::string> ExcludedHosts::lost(const Hosts& hosts, const std::stri
   auto sentences = quarantine_.lost(hosts, reason);
   if (sentences.empty()) return sentences;
   const auto& host = hosts.begin()->second;
-  const int doublings = std::min(quarantine_.times_out(host) - 1, kMostDoublings);
+  const int doublings = std::min(quarantine_.times(host) - 1, kMostDoublings);
   quarantined_until_[host] = now + span_of(limits_.quarantine_initial_s * (1 << doublings));
   return sentences;
 }
 
-std::vector<std::string> ExcludedHosts::let_back(Clock::Point now) {
+std::vector<std::string> ExcludedHosts::release_due(Clock::Point now) {
   std::vector<std::string> back;
   for (auto each = quarantined_until_.begin(); each != quarantined_until_.end();) {
     if (now < each->second) {
       ++each;
       continue;
     }
-    if (quarantine_.let_back(each->first)) back.push_back(each->first);
+    if (quarantine_.release(each->first)) back.push_back(each->first);
     each = quarantined_until_.erase(each);
   }
   return back;

@@ -30,7 +30,7 @@ class ExcludedHosts {
   // An allocation of these hosts was lost without a result.
   std::vector<std::string> lost(const Hosts&, const std::string& reason, Clock::Point now);
   // Ends the quarantine of hosts whose time is up; returns their names.
-  std::vector<std::string> let_back(Clock::Point now);
+  std::vector<std::string> release_due(Clock::Point now);
 
   // Those that wait for a moment and are not in quarantine.
   std::vector<std::string> cooling(Clock::Point now) const;

@@ -13,7 +13,8 @@ struct Snapshot {
   store::Progress counts;
   double elapsed_s = 0;
   std::optional<double> seconds_left;
-  std::optional<ResultRow> best;  // by tokens per second and rank
+  // By tokens per second and rank.
+  std::optional<ResultRow> best;
 };
 
 class Observer {

@@ -6,43 +6,45 @@
 
 namespace sweep::run {
 namespace {
-constexpr i64 kStretch = 512;           // trials read at once
-constexpr std::size_t kStretches = 16;  // kept, of different kinds of allocations
+// Trials read at once.
+constexpr i64 kPageSize = 512;
+// Kept, of different kinds of allocations.
+constexpr std::size_t kMostPages = 16;
 }  // namespace
 
 Expected<std::optional<PlanEntry>> PendingQueue::next(const std::optional<store::Fit>& fit, i64 look_ahead,
                                                       const std::function<bool(const PlanEntry&)>& takes) {
   const auto key =
       fit ? std::tuple(fit->nodes, fit->hardware, fit->gpus_per_node) : std::tuple(i64{0}, "", i64{0});
-  if (!stretches_.contains(key) && stretches_.size() >= kStretches) stretches_.clear();
-  Page& stretch = stretches_[key];
+  if (!pages_.contains(key) && pages_.size() >= kMostPages) pages_.clear();
+  Page& page = pages_[key];
   for (;;) {
-    if (const PlanEntry* found = look(stretch, look_ahead, takes)) return std::optional(*found);
-    const bool more_unread = stretch.trials.empty() && !stretch.whole;
-    if (stretch.version == version_ && !more_unread) return std::optional<PlanEntry>();
-    SWEEP_TRY(read(stretch, fit));
+    if (const PlanEntry* found = look(page, look_ahead, takes)) return std::optional(*found);
+    const bool more_unread = page.trials.empty() && !page.whole;
+    if (page.version == version_ && !more_unread) return std::optional<PlanEntry>();
+    SWEEP_TRY(read(page, fit));
   }
 }
 
-const PlanEntry* PendingQueue::look(Page& stretch, i64 look_ahead,
+const PlanEntry* PendingQueue::look(Page& page, i64 look_ahead,
                                     const std::function<bool(const PlanEntry&)>& takes) {
-  auto& trials = stretch.trials;
-  while (!trials.empty() && stretch.gone.contains(trials.front().id)) trials.pop_front();
+  auto& trials = page.trials;
+  while (!trials.empty() && page.gone.contains(trials.front().id)) trials.pop_front();
   for (const PlanEntry& entry : trials) {
-    if (stretch.gone.contains(entry.id)) continue;
+    if (page.gone.contains(entry.id)) continue;
     if (takes(entry)) return &entry;
     if (--look_ahead <= 0) break;
   }
   return nullptr;
 }
 
-Expected<void> PendingQueue::read(Page& stretch, const std::optional<store::Fit>& fit) {
-  auto waiting = fit ? store_.pending(sweep_, kStretch, *fit) : store_.pending(sweep_, kStretch);
+Expected<void> PendingQueue::read(Page& page, const std::optional<store::Fit>& fit) {
+  auto waiting = fit ? store_.pending(sweep_, kPageSize, *fit) : store_.pending(sweep_, kPageSize);
   if (!waiting) return tl::unexpected(waiting.error());
-  stretch = {};
-  for (auto& each : *waiting) stretch.trials.push_back(std::move(each.entry));
-  stretch.version = version_;
-  stretch.whole = static_cast<i64>(waiting->size()) < kStretch;
+  page = {};
+  for (auto& each : *waiting) page.trials.push_back(std::move(each.entry));
+  page.version = version_;
+  page.whole = static_cast<i64>(waiting->size()) < kPageSize;
   return {};
 }
 
@@ -65,7 +67,7 @@ Expected<i64> PendingQueue::waiting_nodes(const std::string& hardware) {
 }
 
 void PendingQueue::handed_out(const PlanEntry& entry) {
-  for (auto& [key, stretch] : stretches_) stretch.gone.insert(entry.id);
+  for (auto& [key, page] : pages_) page.gone.insert(entry.id);
   if (!demand_) return;
   const auto group = std::ranges::find_if(*demand_, [&](const store::Demand& each) {
     return each.hardware == entry.trial.hardware && each.nodes == entry.trial.nodes;

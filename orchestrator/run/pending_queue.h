@@ -1,6 +1,6 @@
-// PendingQueue: the trials that wait, read from the store a stretch at a time for each kind of allocation, because
-// every such question reads and sorts all of them. It never offers what it was told is handed out; what became
-// pending again is seen at the latest when nothing else is left. It decides no order of its own.
+// PendingQueue: the trials that wait, read from the store one page at a time for each kind of allocation, because each such
+// query reads and sorts all of them. It never offers a trial that was handed out. One that became pending again is offered at
+// the latest when nothing else is left. The order is the store's.
 #pragma once
 #include <deque>
 #include <functional>
@@ -19,23 +19,27 @@ class PendingQueue {
  public:
   PendingQueue(store::Store& store, i64 sweep) : store_(store), sweep_(sweep) {}
 
-  // The first of the next `look_ahead` waiting trials that `takes` says yes to; absent: none of them. Without
-  // a fit every trial may be offered.
+  // The first of the next `look_ahead` waiting trials that `takes` accepts; absent: none of them. Without a fit every trial
+  // may be offered.
   Expected<std::optional<PlanEntry>> next(const std::optional<store::Fit>&, i64 look_ahead,
                                           const std::function<bool(const PlanEntry&)>& takes);
   // What waits, by what it needs.
   Expected<std::vector<store::Demand>> demand();
-  Expected<i64> waiting_nodes(const std::string& hardware);  // of its trials, one beside the other
+  // Nodes that the waiting trials of this hardware need side by side.
+  Expected<i64> waiting_nodes(const std::string& hardware);
 
   void handed_out(const PlanEntry&);
-  void changed();  // trials may be pending again
+  // Trials may be pending again.
+  void changed();
 
  private:
   struct Page {
     std::deque<PlanEntry> trials;
-    std::unordered_set<std::string> gone;  // handed out since it was read
+    // Handed out since it was read.
+    std::unordered_set<std::string> gone;
     i64 version = -1;
-    bool whole = false;  // nothing beyond it waited
+    // Nothing beyond it waited.
+    bool whole = false;
   };
   const PlanEntry* look(Page&, i64 look_ahead, const std::function<bool(const PlanEntry&)>& takes);
   Expected<void> read(Page&, const std::optional<store::Fit>&);
@@ -43,7 +47,7 @@ class PendingQueue {
   store::Store& store_;
   i64 sweep_;
   i64 version_ = 0;
-  std::map<std::tuple<i64, std::string, i64>, Page> stretches_;
+  std::map<std::tuple<i64, std::string, i64>, Page> pages_;
   std::optional<std::vector<store::Demand>> demand_;
 };
 

@@ -6,8 +6,9 @@
 
 namespace sweep::run {
 namespace {
-constexpr int kStrikes = 2;
-}
+// The loss at which a host enters quarantine.
+constexpr int kLossAtEntry = 2;
+}  // namespace
 
 std::vector<std::string> Quarantine::unclean(const Hosts& hosts, const AttemptEnd& end) {
   std::vector<std::string> named;
@@ -25,22 +26,22 @@ std::vector<std::string> Quarantine::unclean(const Hosts& hosts, const AttemptEn
 std::vector<std::string> Quarantine::lost(const Hosts& hosts, const std::string& reason) {
   if (hosts.size() != 1) return {};
   const std::string& host = hosts.begin()->second;
-  const int strikes = ++strikes_[host];
-  if (strikes < kStrikes || reasons_.contains(host)) return {};
+  const int losses = ++losses_[host];
+  if (losses < kLossAtEntry || reasons_.contains(host)) return {};
   reasons_[host] = reason;
   may_return_.insert(host);
   return {fmt::format(
       "node {} gets no more work for now: {} allocations were lost there without a result, the last one: {}",
-      host, strikes, reason)};
+      host, losses, reason)};
 }
 
-bool Quarantine::let_back(const std::string& host) {
+bool Quarantine::release(const std::string& host) {
   return may_return_.erase(host) > 0 && reasons_.erase(host) > 0;
 }
 
-int Quarantine::times_out(const std::string& host) const {
-  const auto found = strikes_.find(host);
-  return found == strikes_.end() ? 0 : std::max(0, found->second - kStrikes + 1);
+int Quarantine::times(const std::string& host) const {
+  const auto found = losses_.find(host);
+  return found == losses_.end() ? 0 : std::max(0, found->second - kLossAtEntry + 1);
 }
 
 std::vector<std::string> Quarantine::hosts() const {

@@ -1,7 +1,7 @@
-// Quarantine: hosts that get no more work, each with its reason. A host that could not be cleaned is out at
-// once and for the run; one that lost allocations without a result, at the second, until it is let back in: it
-// is out again at the next one. It guesses no culprit among several hosts, and has no clock. Names are those by
-// which a launcher avoids hosts.
+// Quarantine: hosts that get no more work, each with its reason. A host that could not be cleaned stays in it until the end of
+// the run. A host that lost allocations without a result enters it at the second loss, and after it was released at each
+// further one. Of an allocation with several hosts no host is blamed. It has no clock. Names are those by which a launcher
+// avoids hosts.
 #pragma once
 #include <map>
 #include <set>
@@ -12,27 +12,31 @@
 
 namespace sweep::run {
 
-using Hosts = std::map<i64, std::string>;  // of an allocation, by node
+// Of an allocation, by node.
+using Hosts = std::map<i64, std::string>;
 
 class Quarantine {
  public:
-  // A host that stood out in the look at the nodes.
+  // A host that was slower than the others when it was measured.
   std::vector<std::string> slow(const std::string& host, const std::string& why) { return add(host, why); }
-  // These give a sentence for each host that is out from now on.
+  // These return a sentence for each host that is in quarantine from now on.
   std::vector<std::string> unclean(const Hosts&, const AttemptEnd&);
   std::vector<std::string> lost(const Hosts&, const std::string& reason);
 
-  // It may be asked for again, if it is out for lost allocations alone.
-  bool let_back(const std::string& host);
-  // Times that it went out for lost allocations.
-  int times_out(const std::string& host) const;
+  // Whether it may be requested again: it was in quarantine for lost allocations alone.
+  bool release(const std::string& host);
+  // Quarantines so far for lost allocations.
+  int times(const std::string& host) const;
   std::vector<std::string> hosts() const;
 
  private:
   std::vector<std::string> add(const std::string& host, const std::string& why);
+  // By host.
   std::map<std::string, std::string> reasons_;
-  std::map<std::string, int> strikes_;  // allocations lost there without a result
-  std::set<std::string> may_return_;    // of those that are out
+  // Allocations lost there without a result.
+  std::map<std::string, int> losses_;
+  // Those in quarantine for losses alone.
+  std::set<std::string> may_return_;
 };
 
 }  // namespace sweep::run

@@ -19,52 +19,69 @@
 
 namespace sweep::run {
 
-// Why a node, by its agent's record, is not the hardware that the sweep's trials declare; absent: it may be. hardware: of its
-// allocation, empty for any. gpus: the most that a trial of the allocation uses of a node; 0: no bound is known.
+// Why a node is not the hardware that the sweep's trials declare, by its agent's record; absent: it may be. hardware: of its
+// allocation, empty for any. gpus: the most that a trial of the allocation uses of a node; 0: not known.
 using JudgeNode =
     std::function<std::optional<std::string>(const NodeRecord&, const std::string& hardware, i64 gpus)>;
 
 struct Settings {
   i64 sweep = 0;
   MeasurePlan measure;
-  std::filesystem::path spool_root;  // absolute; each allocation makes a folder of its own in it
+  // Absolute; each allocation has a folder in it.
+  std::filesystem::path spool_root;
   std::string launcher = "local";
-  std::string start = "zygote";  // zygote | exec
-  i64 slots = 1;  // CPU ranks or GPUs of a node at once; 1: every trial has its nodes to itself
-  // Allocations by what trials need of nodes and hardware; else one allocation of this machine takes them all.
+  // How ranks are started: "zygote" or "exec".
+  std::string start = "zygote";
+  // CPU ranks or GPUs of a node that are busy at once; 1: every trial has its nodes to itself.
+  i64 slots = 1;
+  // Allocations by the nodes and the hardware that trials need; else one allocation of this machine takes them all.
   bool allocate_per_shape = false;
   Bounds bounds;
-  i64 ahead = 2;  // attempts in the inbox beyond one for each slot; more where trials are short
-  // Allocations lost without one result, and more than are at work, before the circuit breaker opens.
+  // Attempts in the inbox beyond one for each slot; more where trials are short.
+  i64 ahead = 2;
+  // Allocations in a row that were lost without a result, more than are at work, at which the run ends.
   int max_consecutive_losses = 3;
-  int max_consecutive_preemptions =
-      10;  // the same of those that were preempted or cancelled long before their time was up
-  bool exclude_slow_hosts = false;  // hosts that stood out in the look at the nodes get no more work
-  double host_cooldown_s = 10;      // a host by which an allocation was lost is not asked for, for so long
-  double quarantine_initial_s =
-      300;  // one that is out for that is asked for again after so long, then twice that, ...
-  std::optional<double> trial_seconds;  // bound on one attempt; absent: from the predicted time
-  std::optional<double> hang_seconds;   // without progress, in any phase; absent: from the predicted time
-  std::optional<double> gpu_hours;  // bound on allocated time x GPUs (or slots), over all runs of the sweep
+  // The same for those that were preempted or cancelled long before their time was up.
+  int max_consecutive_preemptions = 10;
+  // Hosts that were slower than the others when they were measured get no more work.
+  bool exclude_slow_hosts = false;
+  // Seconds before a host that lost an allocation is requested again.
+  double host_cooldown_s = 10;
+  // First quarantine of a host that keeps losing allocations; it doubles each time.
+  double quarantine_initial_s = 300;
+  // Bound on one attempt; absent: from the predicted time.
+  std::optional<double> trial_seconds;
+  // Without progress, in any phase; absent: from the predicted time.
+  std::optional<double> hang_seconds;
+  // Bound on allocated time x GPUs (or slots), over all runs of the sweep.
+  std::optional<double> gpu_hours;
   // A rehearsal on phantom GPUs: every rank of a trial of at most so many is started, of larger ones one for each
   // role. Absent: a real run.
   std::optional<i64> rehearse_most;
-  JudgeNode judge_node{};  // asked before an allocation's first trial; empty: nodes are not judged
-  std::map<std::string, double> usd_per_node_hour;  // by hardware, where the site has prices of its own
-  std::optional<std::filesystem::path>
-      status_file;  // rewritten atomically for watchers that cannot open the database
-  bool leave_on_signal =
-      false;  // this process is a job that its scheduler ends: what it holds is the next one's
+  // Called before an allocation's first trial; empty: nodes are not judged.
+  JudgeNode judge_node{};
+  // By hardware, where the site has prices of its own.
+  std::map<std::string, double> usd_per_node_hour;
+  // Rewritten atomically for watchers that cannot open the database.
+  std::optional<std::filesystem::path> status_file;
+  // This process is a job that its scheduler ends: the next one takes over what it holds.
+  bool leave_on_signal = false;
   Clock* clock = &steady_clock();
 };
 
 enum class End {
-  kDone,         // nothing left to run
-  kStopped,      // `sweep stop`, or the GPU-hour limit
-  kInterrupted,  // a signal
-  kBroken,       // circuit breaker, or nothing that may be asked for fits: trials stay pending
-  kLeft,         // a signal that ends this process alone; nothing was written since
-  kSilent,       // of watch(): nothing is heard of who runs it
+  // Nothing is left to run.
+  kDone,
+  // `sweep stop`, or the GPU-hour limit.
+  kStopped,
+  // A signal.
+  kInterrupted,
+  // Too many lost allocations, or nothing that can be requested fits: trials stay pending.
+  kBroken,
+  // A signal that ends this process alone; nothing was written since.
+  kLeft,
+  // Of watch(): the process that runs the sweep is silent.
+  kSilent,
 };
 
 struct RunEnd {

@@ -7,7 +7,7 @@
 
 namespace sweep::run {
 
-// Absent: nothing is left. Waiting in a queue is not in it: nobody knows how long that takes.
+// Absent: nothing is left. Waiting in a queue is not counted, because its length is not known.
 std::optional<double> seconds_left(const store::Workload&);
 
 }  // namespace sweep::run

@@ -4,10 +4,10 @@ step, at every moment of its life: while ranks meet, in forward, backward and op
 Each time the attempt ends with the right verdict (crash, hang), the evidence tells of each rank its phase and its last
 collective, and nothing of it survives.
 
-Without --full: every strategy with both signals, the moments dealt out so that each comes. SWEEP_SEED repeats a run's
+Without --full: every strategy with both signals, the moments dealt out so that each comes; then the cases of --late. SWEEP_SEED repeats a run's
 choices (the instants still depend on the machine).
 
---late: a few cases in which this test strikes only after the agent has lost patience with the zygote that the test stopped, as on a
+--late: only the last few cases, in which this test strikes only after the agent has lost patience with the zygote that the test stopped, as on a
 machine under load. The agent has then started the attempt again by exec, and its new ranks are struck.
 """
 import argparse
@@ -185,7 +185,7 @@ class Round:
         """Aims, strikes, and waits until the attempt is over and nothing of it is left."""
         held = case.moment == "meeting" and self.hold_at_meeting(attempt)
         if not held:
-            self.be_late()
+            self.be_late(attempt)
             self.go_on()
         victim = 0 if held else self.dice.randrange(2)
         pid, page = attempt.pid_of(victim), None
@@ -197,13 +197,12 @@ class Round:
             page = self.aim(attempt, victim, pid, MOMENTS[case.moment])
         if page is None:
             self.missed.append(case)
-        self.be_late()
+        self.be_late(attempt)
         send(pid, SIGNALS[case.blow])
         self.go_on()
         self.blows[attempt.trial["bucket_mb"]] = (attempt, victim, page)
         if len(self.blows) < len(self.cases):
-            processes.wait_for(lambda: attempt.pages[1].look() or self.closed(attempt, case, victim, pid), END_SECONDS,
-                               "both ranks were forked")
+            processes.wait_for(lambda: attempt.pages[1].look() or attempt.closing_word(), END_SECONDS, "both ranks were forked")
             self.keep_zygote_still()
         word = processes.wait_for(lambda: self.closed(attempt, case, victim, pid), END_SECONDS, f"the end of attempt {attempt.number} ({case})")
         assert word["clean"], f"{case}: {word['dirt']}"
@@ -222,10 +221,12 @@ class Round:
                 send(pid, SIGNALS[case.blow])
         return attempt.closing_word()
 
-    def be_late(self):
-        """Waits until the agent has killed the zygote that stands still."""
-        if self.late and self.zygote and state_of(self.zygote) == "T":
-            processes.wait_for(lambda: state_of(self.zygote) != "T", END_SECONDS, "the agent ends a zygote that stands still")
+    def be_late(self, attempt):
+        """Waits until the agent has killed the zygote that stands still, if it owes the attempt a rank."""
+        def over():
+            return all(page.look() for page in attempt.pages) or state_of(self.zygote) != "T"
+        if self.late and self.zygote:
+            processes.wait_for(over, END_SECONDS, "the agent ends a zygote that stands still")
 
     def keep_zygote_still(self):
         """No rank of the next attempt is forked before this test looks."""
@@ -348,6 +349,11 @@ def late_cases(dice):
     return FILLERS + cases
 
 
+def strike_late(bin_dir, dice):
+    play_round(bin_dir, late_cases(dice), dice, late=True)
+    print("attempts that were started again by exec ended as they must when their ranks were lost")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin_dir", type=pathlib.Path)
@@ -358,8 +364,7 @@ def main():
     print(f"SWEEP_SEED={seed}", flush=True)
     dice = random.Random(seed)
     if options.late:
-        play_round(options.bin_dir.resolve(), late_cases(dice), dice, late=True)
-        return print("attempts that were started again by exec ended as they must when their ranks were lost")
+        return strike_late(options.bin_dir.resolve(), dice)
     cases = every(dice) if options.full else dealt_out(dice)
     pending, began = cases, time.monotonic()
     for _ in range(ROUNDS):
@@ -374,6 +379,8 @@ def main():
         if not pending:
             break
     assert not pending, f"no rank was ever found there: {pending}"
+    if not options.full:
+        strike_late(options.bin_dir.resolve(), dice)
     print(f"{len(cases)} ranks lost in {time.monotonic() - began:.0f} s: every attempt ended as it must, nothing survived")
 
 

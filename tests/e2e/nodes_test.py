@@ -211,7 +211,7 @@ class NodesTest(unittest.TestCase):
         log = (it.spool(0) / "agent.log").read_text()
         self.assertEqual(log.count("it does not know the token"), 1, log)
         self.assertEqual(log.count("it did not speak in time"), 1, log)
-        self.assertEqual(log.count("its first words are no frame"), 1, log)
+        self.assertEqual(log.count("its first bytes are no frame"), 1, log)
         self.no_token_anywhere(it, ready["token"])
         it.finish()
 
@@ -258,7 +258,7 @@ class NodesTest(unittest.TestCase):
         with self.assertRaises(OSError):  # all have joined: the port is closed
             socket.create_connection((ready["address"], ready["port"]))
         log = (it.spool(0) / "agent.log").read_text()
-        for cause in ("too many connections", "it did not speak in time", "it left without a proof"):
+        for cause in ("too many connections", "it did not speak in time", "it closed without a proof"):
             self.assertEqual(log.count(cause), 1, log)
         it.finish()
 

@@ -31,12 +31,14 @@ enum class Screen {
 };
 
 struct Options {
-  std::filesystem::path spool;  // absolute
+  // Absolute.
+  std::filesystem::path spool;
   std::string allocation;
   i64 incarnation = 1;
   // Ranks that may run at once on a node; one attempt alone may exceed it.
   i64 slots = 1;
-  std::filesystem::path rank_program;  // absolute
+  // Absolute.
+  std::filesystem::path rank_program;
   // The orchestrator: the agent ends when it does; 0: it is not watched.
   pid_t parent_pid = 0;
   // Seconds without work and without an inbox line after which the agent leaves; 0: never.

@@ -76,7 +76,7 @@ TEST_P(Survivor, OfSigkillTaintsTheNodeWhichGetsNoMoreWork) {
   ASSERT_TRUE(freezer.add(pids_of(1).at(0)));
   ASSERT_TRUE(freezer.set("freezer.state", "FROZEN"));
   ASSERT_TRUE(launcher_->post_cancel("local-1", 1));
-  EXPECT_TRUE(run_until_ended_by("tainted"));
+  EXPECT_TRUE(run_until_ended_by("node unclean"));
   EXPECT_TRUE(freezer.set("freezer.state", "THAWED"));
   EXPECT_FALSE(end_of(1).clean);
   EXPECT_NE(end_of(1).cleanup_failure.find("survived SIGKILL: fake_rank"), std::string::npos)

@@ -122,7 +122,7 @@ TEST(Demand, TrialsNobodyPredictedStillGetTime) {
 }
 
 TEST(SlowdownEstimate, IsWhatWasHeldOverWhatWasForetold) {
-  EXPECT_EQ((SlowdownEstimate{60, 1}.factor()), 1) << "start-up says nothing yet";
+  EXPECT_EQ((SlowdownEstimate{60, 1}.factor()), 1) << "start-up is no measure";
   EXPECT_EQ((SlowdownEstimate{3600, 360}.factor()), 10);
   EXPECT_EQ((SlowdownEstimate{3600, 7200}.factor()), 1) << "faster than predicted asks for no less";
   EXPECT_EQ((SlowdownEstimate{3600, 0}.factor()), 3600) << "no trial counts for less than a second";

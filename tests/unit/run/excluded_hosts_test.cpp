@@ -25,10 +25,10 @@ TEST(ExcludedHosts, AQuarantineDoublesEachTime) {
   EXPECT_TRUE(hosts.lost({{0, "a"}}, "refused", now).empty()) << "the first loss";
   for (const auto length : {300s, 600s, 1200s}) {
     EXPECT_EQ(hosts.lost({{0, "a"}}, "refused", now).size(), 1u);
-    EXPECT_TRUE(hosts.let_back(now + length - 1s).empty());
+    EXPECT_TRUE(hosts.release_due(now + length - 1s).empty());
     EXPECT_EQ(hosts.quarantined(), Names{"a"});
     now += length;
-    EXPECT_EQ(hosts.let_back(now), Names{"a"});
+    EXPECT_EQ(hosts.release_due(now), Names{"a"});
     EXPECT_TRUE(hosts.quarantined().empty());
   }
 }
@@ -51,7 +51,7 @@ TEST(ExcludedHosts, AnUncleanOrSlowHostStaysOut) {
   hosts.lost({{0, "a"}}, "refused", kStart);
   hosts.unclean({{0, "a"}}, end);
   EXPECT_EQ(hosts.slow("b", "half as fast").size(), 1u);
-  EXPECT_TRUE(hosts.let_back(kStart + 24h).empty());
+  EXPECT_TRUE(hosts.release_due(kStart + 24h).empty());
   EXPECT_EQ(hosts.quarantined(), (Names{"a", "b"}));
 }
 

@@ -27,7 +27,7 @@ TEST(FailurePolicy, AFewLossesAmongManyThatWorkEndNothing) {
   EXPECT_EQ(repeated(loss, 61).breaker, Breaker::kLosses);
 }
 
-TEST(FailurePolicy, AnAllocationThatHadResultsCountsAgainstNobody) {
+TEST(FailurePolicy, AnAllocationThatHadResultsIsNotCounted) {
   Loss loss;
   loss.results = 1;
   LossDecision expected;

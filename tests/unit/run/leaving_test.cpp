@@ -29,7 +29,7 @@ TEST_F(LeavingTest, ASignalEndsAnOrchestratorThatIsAJobAndNothingElse) {
   plan(4);
   settings_.leave_on_signal = true;
   int handed_out = 0;
-  const auto end = conduct_with([&](const Attempt&) {
+  const auto end = run_with([&](const Attempt&) {
     if (++handed_out == 2) ::raise(SIGTERM);
     return handed_out == 1 ? FakeOutcome::kOk : FakeOutcome::kHold;
   });
@@ -44,7 +44,7 @@ TEST_F(LeavingTest, ASignalEndsAnOrchestratorThatIsAJobAndNothingElse) {
 TEST_F(LeavingTest, WhoWasReplacedTellsNoAllocationToEnd) {
   plan(4);
   int handed_out = 0;
-  const auto end = conduct_with([&](const Attempt&) {
+  const auto end = run_with([&](const Attempt&) {
     if (++handed_out == 2) rob();
     return FakeOutcome::kOk;
   });
@@ -52,6 +52,19 @@ TEST_F(LeavingTest, WhoWasReplacedTellsNoAllocationToEnd) {
   EXPECT_TRUE(store_->lease_lost(sweep_));
   EXPECT_TRUE(told_.empty()) << told_.front();
   EXPECT_EQ(verdicts(), 0);
+}
+
+// The new holder runs them: ending what they left behind would end its processes.
+TEST_F(LeavingTest, WhoWasReplacedClosesNoAllocation) {
+  plan(1);
+  const auto end = run_with([&](const Attempt&) {
+    rob();
+    return FakeOutcome::kLoseAllocation;
+  });
+  ASSERT_FALSE(end);
+  EXPECT_TRUE(store_->lease_lost(sweep_));
+  EXPECT_EQ(store_->open_allocations(sweep_)->size(), 1u);
+  EXPECT_TRUE(observer_.notes.empty()) << observer_.notes.front();
 }
 
 }  // namespace

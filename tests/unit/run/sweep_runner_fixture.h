@@ -78,14 +78,14 @@ class SweepRunnerTest : public ::testing::Test {
     ASSERT_TRUE(counts) << counts.error().message;
   }
 
-  Expected<RunEnd> conduct_by_need(FakeLauncher::Script script, Bounds bounds) {
+  Expected<RunEnd> run_by_shape(FakeLauncher::Script script, Bounds bounds) {
     settings_.allocate_per_shape = true;
     settings_.bounds = bounds;
     settings_.launcher = "fake";
-    return conduct_with(std::move(script));
+    return run_with(std::move(script));
   }
 
-  Expected<RunEnd> conduct_with(FakeLauncher::Script script, std::size_t chunk = 0) {
+  Expected<RunEnd> run_with(FakeLauncher::Script script, std::size_t chunk = 0) {
     Settings s = settings_;
     s.sweep = sweep_;
     s.spool_root = dir_ / "spool";

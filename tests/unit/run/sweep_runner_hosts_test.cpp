@@ -8,7 +8,7 @@ TEST_F(SweepRunnerTest, ADeadHostIsAskedForTwiceAndWhatFitsTheOthersGoesOn) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}, {"c", "cpu"}}, {"b"}, {}};
   plan(8, {1, 2, 1, 3, 2, 1, 3, 1});
   settings_.host_cooldown_s = 0;
-  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {3, 3, {}});
+  const auto end = run_by_shape([](const Attempt&) { return FakeOutcome::kOk; }, {3, 3, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kBroken);
   EXPECT_NE(end->why.find("2 that need 3 cpu hosts, of which 2 can be used. In quarantine: b"),
@@ -34,7 +34,7 @@ TEST_F(SweepRunnerTest, AnotherGpuThanTheDeclaredEndsTheRunOnceBeforeItsFirstTri
     return node.facts == "other" ? std::optional<std::string>("h100 is declared; another is there")
                                  : std::nullopt;
   };
-  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {3, 3, {}});
+  const auto end = run_by_shape([](const Attempt&) { return FakeOutcome::kOk; }, {3, 3, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kBroken);
   EXPECT_EQ(end->why.find("node b: h100 is declared; another is there"), 0u) << end->why;
@@ -49,7 +49,7 @@ TEST_F(SweepRunnerTest, NodesThatAreTheDeclaredOnesGetTheirTrialsOnceTheyAreKnow
   settings_.judge_node = [](const NodeRecord&, const std::string&, i64) {
     return std::optional<std::string>();
   };
-  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {3, 3, {}});
+  const auto end = run_by_shape([](const Attempt&) { return FakeOutcome::kOk; }, {3, 3, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kDone);
   EXPECT_EQ(count(Outcome::kOk), 6);
@@ -60,7 +60,7 @@ TEST_F(SweepRunnerTest, AHostThatIsOutIsAskedForAgainLaterAndWorksOnceItIsBack) 
   plan(40);
   settings_.host_cooldown_s = settings_.quarantine_initial_s = 0;
   int posted = 0;
-  const auto end = conduct_by_need(
+  const auto end = run_by_shape(
       [&](const Attempt&) {
         if (++posted == 10) named_.dead.clear();
         return FakeOutcome::kOk;
@@ -75,32 +75,32 @@ TEST_F(SweepRunnerTest, AHostThatIsOutIsAskedForAgainLaterAndWorksOnceItIsBack) 
   EXPECT_EQ(asked_for("b"), back + 2) << "and after that it is not lost again";
 }
 
-TEST_F(SweepRunnerTest, NobodyWaitsForAHostThatIsOut) {
+TEST_F(SweepRunnerTest, TheRunDoesNotWaitForAHostInQuarantine) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"a"}, {}};
   plan(3, {1, 2, 1});
   settings_.host_cooldown_s = 0, settings_.quarantine_initial_s = 3600;
-  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {2, 2, {}});
+  const auto end = run_by_shape([](const Attempt&) { return FakeOutcome::kOk; }, {2, 2, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kBroken);
   EXPECT_EQ(count(Outcome::kOk), 2);
   EXPECT_EQ(asked_for("a"), 2);
 }
 
-TEST_F(SweepRunnerTest, AHostThatFailedRestsWhileOthersWork) {
+TEST_F(SweepRunnerTest, AHostThatFailedCoolsDownWhileOthersWork) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"a"}, {}};
   plan(2);
   settings_.host_cooldown_s = 1000;
-  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {2, 1, {}});
+  const auto end = run_by_shape([](const Attempt&) { return FakeOutcome::kOk; }, {2, 1, {}});
   ASSERT_TRUE(end) << end.error().message;
-  EXPECT_EQ(end->end, End::kDone) << "nobody waits for it";
+  EXPECT_EQ(end->end, End::kDone) << "the run does not wait for it";
   EXPECT_EQ(named_.asked, (std::vector<std::vector<std::string>>{{"a"}, {"b"}}));
 }
 
-TEST_F(SweepRunnerTest, WithNothingElseToDoTheRestOfAHostIsWaitedFor) {
+TEST_F(SweepRunnerTest, WithNothingElseToDoAHostThatCoolsDownIsWaitedFor) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"a"}, {}};
   plan(1, {2});
   settings_.host_cooldown_s = 0.1;
-  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {2, 2, {}});
+  const auto end = run_by_shape([](const Attempt&) { return FakeOutcome::kOk; }, {2, 2, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kBroken);
   EXPECT_EQ(asked_for("a"), 2);
@@ -110,7 +110,7 @@ TEST_F(SweepRunnerTest, DeadHostsOneAfterAnotherOpenNoCircuitBreaker) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}, {"c", "cpu"}, {"d", "cpu"}}, {"a", "b", "c"}, {}};
   plan(3);
   settings_.host_cooldown_s = 0;
-  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {4, 1, {}});
+  const auto end = run_by_shape([](const Attempt&) { return FakeOutcome::kOk; }, {4, 1, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kDone) << end->why;
   EXPECT_EQ(count(Outcome::kOk), 3);
@@ -121,7 +121,7 @@ TEST_F(SweepRunnerTest, WithNoHostLeftTheTrialsArePendingAndThatIsSaid) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"a", "b"}, {}};
   plan(2);
   settings_.host_cooldown_s = 0;
-  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {2, 2, {}});
+  const auto end = run_by_shape([](const Attempt&) { return FakeOutcome::kOk; }, {2, 2, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kBroken);
   EXPECT_NE(end->why.find("of which 0 can be used. In quarantine: a, b"), std::string::npos) << end->why;
@@ -132,7 +132,7 @@ TEST_F(SweepRunnerTest, HostsOfAnotherHardwareAreNoneForATrial) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}, {"g", "h100-sxm-80gb"}}, {}, {}, {}};
   const std::string gpu = "h100-sxm-80gb";
   plan(5, {1, 2, 1, 2, 1}, {"cpu", "cpu", gpu, gpu, "cpu"});
-  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {3, 3, {}});
+  const auto end = run_by_shape([](const Attempt&) { return FakeOutcome::kOk; }, {3, 3, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kBroken);
   EXPECT_NE(end->why.find("1 that need 2 h100-sxm-80gb hosts, of which 1 can be used. Name more"),
@@ -144,9 +144,11 @@ TEST_F(SweepRunnerTest, HostsOfAnotherHardwareAreNoneForATrial) {
 TEST_F(SweepRunnerTest, AHostIsAvoidedByTheNameItWasGivenBy) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {}, {}, {}};
   plan(2);
-  bool dirty = false;
-  const auto end = conduct_by_need(
-      [&](const Attempt&) { return std::exchange(dirty, true) ? FakeOutcome::kOk : FakeOutcome::kDirty; },
+  bool left_processes = false;
+  const auto end = run_by_shape(
+      [&](const Attempt&) {
+        return std::exchange(left_processes, true) ? FakeOutcome::kOk : FakeOutcome::kDirty;
+      },
       {1, 1, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(count(Outcome::kOk), 2);

@@ -10,7 +10,7 @@ namespace {
 
 TEST_F(SweepRunnerTest, RunsEveryTrialOnceAndIsDone) {
   plan(7);
-  const auto end = conduct_with([](const Attempt&) { return FakeOutcome::kOk; });
+  const auto end = run_with([](const Attempt&) { return FakeOutcome::kOk; });
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kDone);
   EXPECT_EQ(count(Outcome::kOk), 7);
@@ -22,7 +22,7 @@ TEST_F(SweepRunnerTest, RunsEveryTrialOnceAndIsDone) {
 TEST_F(SweepRunnerTest, TornOutboxPiecesCountEachRecordOnce) {
   plan(3);
   for (const std::size_t chunk : {1u, 7u, 100u}) {
-    const auto end = conduct_with([](const Attempt&) { return FakeOutcome::kOk; }, chunk);
+    const auto end = run_with([](const Attempt&) { return FakeOutcome::kOk; }, chunk);
     ASSERT_TRUE(end) << end.error().message;
     EXPECT_EQ(count(Outcome::kOk), 3);
   }
@@ -32,7 +32,7 @@ TEST_F(SweepRunnerTest, TornOutboxPiecesCountEachRecordOnce) {
 TEST_F(SweepRunnerTest, AnOomIsAnAnswerAndACrashIsTriedOnceMore) {
   plan(2);
   std::map<std::string, int> tries;
-  const auto end = conduct_with([&](const Attempt& a) {
+  const auto end = run_with([&](const Attempt& a) {
     ++tries[a.trial_id];
     return a.trial.seq_len == 64 ? FakeOutcome::kOom : FakeOutcome::kCrash;
   });
@@ -47,7 +47,7 @@ TEST_F(SweepRunnerTest, AnOomIsAnAnswerAndACrashIsTriedOnceMore) {
 TEST_F(SweepRunnerTest, ALostAllocationIsReplacedAndItsTrialsRunAgain) {
   plan(4);
   bool lost = false;
-  const auto end = conduct_with([&](const Attempt& a) {
+  const auto end = run_with([&](const Attempt& a) {
     if (a.trial.seq_len == 66 && !lost) return lost = true, FakeOutcome::kLoseAllocation;
     return FakeOutcome::kOk;
   });
@@ -58,7 +58,7 @@ TEST_F(SweepRunnerTest, ALostAllocationIsReplacedAndItsTrialsRunAgain) {
 
 TEST_F(SweepRunnerTest, TheCircuitBreakerOpensWhenEveryAllocationIsLost) {
   plan(4);
-  const auto end = conduct_with([](const Attempt&) { return FakeOutcome::kLoseAllocation; });
+  const auto end = run_with([](const Attempt&) { return FakeOutcome::kLoseAllocation; });
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kBroken);
   EXPECT_NE(end->why.find("doctor"), std::string::npos);
@@ -70,7 +70,7 @@ TEST_F(SweepRunnerTest, TheCircuitBreakerStaysShutWhereMostAllocationsWork) {
   std::set<i64> lost;
   Bounds bounds{8, 8, 120};
   bounds.most_nodes_each = 1;
-  const auto end = conduct_by_need(
+  const auto end = run_by_shape(
       [&](const Attempt& a) {
         const bool first =
             lost.size() < 6 && lost.insert(a.trial.seq_len).second;  // three of eight, two each
@@ -86,7 +86,7 @@ TEST_F(SweepRunnerTest, TheCircuitBreakerStaysShutWhereMostAllocationsWork) {
 TEST_F(SweepRunnerTest, AnAllocationThatGivesItsWorkBackGetsNoMore) {
   plan(12);
   i64 given_back = 0;
-  const auto end = conduct_by_need(
+  const auto end = run_by_shape(
       [&](const Attempt& a) {
         const bool leaving = where_.at(a.trial_id) == requests_.at(0).id && given_back < 1000;
         return leaving ? ++given_back, FakeOutcome::kGiveBack : FakeOutcome::kOk;
@@ -107,7 +107,7 @@ TEST_F(SweepRunnerTest, AnAllocationThatGivesItsWorkBackGetsNoMore) {
 TEST_F(SweepRunnerTest, AllocationsThatGiveEverythingBackOpenTheCircuitBreaker) {
   plan(4);
   i64 given_back = 0;
-  const auto end = conduct_by_need(
+  const auto end = run_by_shape(
       [&](const Attempt&) { return ++given_back < 1000 ? FakeOutcome::kGiveBack : FakeOutcome::kOk; },
       {1, 1, {}});
   ASSERT_TRUE(end) << end.error().message;
@@ -118,24 +118,24 @@ TEST_F(SweepRunnerTest, AllocationsThatGiveEverythingBackOpenTheCircuitBreaker) 
 
 TEST_F(SweepRunnerTest, AnInboxThatCannotBeWrittenEndsTheRunAndKeepsTheTrialsPending) {
   plan(3);
-  const auto end = conduct_with(
+  const auto end = run_with(
       [](const Attempt& a) { return a.trial.seq_len == 65 ? FakeOutcome::kRefusePost : FakeOutcome::kOk; });
   ASSERT_FALSE(end);
   EXPECT_NE(end.error().message.find("No space left"), std::string::npos);
   EXPECT_TRUE(store_->open_allocations(sweep_)->empty());
-  const auto again = conduct_with([](const Attempt&) { return FakeOutcome::kOk; });
+  const auto again = run_with([](const Attempt&) { return FakeOutcome::kOk; });
   ASSERT_TRUE(again);
   EXPECT_EQ(count(Outcome::kOk), 3);
 }
 
 TEST_F(SweepRunnerTest, TheLimitOfGpuHoursCountsEarlierRunsToo) {
   plan(3);
-  // An earlier run held two nodes of eight GPUs for half an hour, and another allocation ended while nobody watched.
+  // An earlier run held two nodes of eight GPUs for half an hour, and another allocation ended without an orchestrator.
   const auto earlier = store_->create_allocation(sweep_, "fake", dir_ / "spool");
   ASSERT_TRUE(earlier && store_->allocation_started(earlier->id, "there", 1, {2, 8, 1800}));
   ASSERT_TRUE(store_->end_allocation(earlier->id, "finished"));
   settings_.gpu_hours = 7.9;
-  auto end = conduct_with([](const Attempt&) { return FakeOutcome::kOk; });
+  auto end = run_with([](const Attempt&) { return FakeOutcome::kOk; });
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kStopped);
   EXPECT_NE(end->why.find("all runs of this sweep held 8"), std::string::npos) << end->why;
@@ -143,7 +143,7 @@ TEST_F(SweepRunnerTest, TheLimitOfGpuHoursCountsEarlierRunsToo) {
   EXPECT_EQ(store_->progress(sweep_)->pending, 3);
 
   settings_.gpu_hours = 8.1;
-  end = conduct_with([](const Attempt&) { return FakeOutcome::kOk; });
+  end = run_with([](const Attempt&) { return FakeOutcome::kOk; });
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kDone) << end->why;
   EXPECT_EQ(count(Outcome::kOk), 3);
@@ -158,16 +158,16 @@ TEST_F(SweepRunnerTest, AnAllocationThatAKilledRunLeftCountsUntilItsLastWord) {
   std::filesystem::last_write_time(spool::outbox(left->spool),
                                    std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
   settings_.launcher = "fake";
-  const auto end = conduct_with([](const Attempt&) { return FakeOutcome::kOk; });
+  const auto end = run_with([](const Attempt&) { return FakeOutcome::kOk; });
   ASSERT_TRUE(end) << end.error().message;
   const auto held = store_->gpu_seconds(sweep_);
   ASSERT_TRUE(held);
-  EXPECT_NEAR(held->ended, 3600 * 8, 60) << "not the hour after which somebody looked";
+  EXPECT_NEAR(held->ended, 3600 * 8, 60) << "not until the next run began";
 }
 
 TEST_F(SweepRunnerTest, AStopRequestEndsTheRunningAttemptsAndLeavesTheRestPending) {
   plan(9);
-  const auto end = conduct_with([&](const Attempt& a) {
+  const auto end = run_with([&](const Attempt& a) {
     if (a.trial.seq_len < 66) return FakeOutcome::kOk;
     EXPECT_TRUE(store_->request_stop(sweep_, true));
     return FakeOutcome::kHold;
@@ -180,7 +180,7 @@ TEST_F(SweepRunnerTest, AStopRequestEndsTheRunningAttemptsAndLeavesTheRestPendin
 
 TEST_F(SweepRunnerTest, AllocationsFollowWhatTrialsNeed) {
   plan(6, {1, 1, 4, 1, 4, 1});
-  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {4, 3, {}});
+  const auto end = run_by_shape([](const Attempt&) { return FakeOutcome::kOk; }, {4, 3, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kDone);
   EXPECT_EQ(count(Outcome::kOk), 6);
@@ -193,7 +193,7 @@ TEST_F(SweepRunnerTest, SeveralAllocationsAtOnceAndEveryTrialInOneThatHoldsIt) {
   std::vector<i64> nodes(120, 1);
   nodes[3] = 2;
   plan(120, nodes);
-  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {5, 3, {}});
+  const auto end = run_by_shape([](const Attempt&) { return FakeOutcome::kOk; }, {5, 3, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(count(Outcome::kOk), 120);
   ASSERT_GE(requests_.size(), 2u);
@@ -209,7 +209,7 @@ TEST_F(SweepRunnerTest, NoAllocationTakesMoreThanItsPartOfWhatIsLeft) {
   Bounds bounds{40, 40, {}};
   bounds.most_nodes_each = 1;
   bounds.time_s = 120;  // two trials' worth
-  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, bounds);
+  const auto end = run_by_shape([](const Attempt&) { return FakeOutcome::kOk; }, bounds);
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(count(Outcome::kOk), 80);
   std::map<launch::AllocationId, i64> taken;
@@ -220,7 +220,7 @@ TEST_F(SweepRunnerTest, NoAllocationTakesMoreThanItsPartOfWhatIsLeft) {
 
 TEST_F(SweepRunnerTest, WhatMayNeverBeAskedForIsSaidAndStaysPending) {
   plan(2, {8, 8});
-  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {4, 3, {}});
+  const auto end = run_by_shape([](const Attempt&) { return FakeOutcome::kOk; }, {4, 3, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kBroken);
   EXPECT_NE(end->why.find("max_nodes is 4"), std::string::npos) << end->why;
@@ -230,7 +230,7 @@ TEST_F(SweepRunnerTest, WhatMayNeverBeAskedForIsSaidAndStaysPending) {
 TEST_F(SweepRunnerTest, APreemptedTrialBurnsNoRetry) {
   plan(1);
   int preempted = 0;
-  const auto end = conduct_by_need(
+  const auto end = run_by_shape(
       [&](const Attempt&) { return preempted++ < 2 ? FakeOutcome::kPreempt : FakeOutcome::kOk; }, {1, 1, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kDone);
@@ -244,7 +244,7 @@ TEST_F(SweepRunnerTest, APreemptedTrialBurnsNoRetry) {
 TEST_F(SweepRunnerTest, AllocationsThatArePreemptedOneAfterTheOtherEndTheRunLate) {
   plan(1);
   int preempted = 0;
-  const auto end = conduct_by_need(
+  const auto end = run_by_shape(
       [&](const Attempt&) {
         return preempted++ < settings_.max_consecutive_preemptions - 1 ? FakeOutcome::kPreempt
                                                                        : FakeOutcome::kOk;
@@ -254,7 +254,7 @@ TEST_F(SweepRunnerTest, AllocationsThatArePreemptedOneAfterTheOtherEndTheRunLate
   EXPECT_EQ(end->end, End::kDone) << end->why;
 
   plan(2);  // one trial more
-  const auto ended = conduct_by_need([](const Attempt&) { return FakeOutcome::kPreempt; }, {1, 1, {}});
+  const auto ended = run_by_shape([](const Attempt&) { return FakeOutcome::kPreempt; }, {1, 1, {}});
   ASSERT_TRUE(ended) << ended.error().message;
   EXPECT_EQ(ended->end, End::kBroken);
   EXPECT_NE(ended->why.find("10 allocations in a row were preempted or cancelled"), std::string::npos)
@@ -265,7 +265,7 @@ TEST_F(SweepRunnerTest, AllocationsThatArePreemptedOneAfterTheOtherEndTheRunLate
 TEST_F(SweepRunnerTest, AllocationsWhoseTimeIsUpWithoutAResultOpenTheCircuitBreaker) {
   plan(1);
   seconds_left_ = 60;  // what is left when Slurm says that the end is near
-  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kPreempt; }, {1, 1, {}});
+  const auto end = run_by_shape([](const Attempt&) { return FakeOutcome::kPreempt; }, {1, 1, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kBroken);
   EXPECT_NE(end->why.find("3 allocations in a row were lost"), std::string::npos) << end->why;
@@ -283,7 +283,7 @@ TEST_F(SweepRunnerTest, AnAllocationOfAKilledRunIsAdoptedWithWhatRanInIt) {
   ASSERT_TRUE(
       store_->begin_attempt(sweep_, row->id, under_way));  // committed, never posted: the crash came between
   adoptable_[row->id].seconds = 600;
-  const auto end = conduct_by_need([](const Attempt&) { return FakeOutcome::kOk; }, {1, 1, {}});
+  const auto end = run_by_shape([](const Attempt&) { return FakeOutcome::kOk; }, {1, 1, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(count(Outcome::kOk), 3);
   EXPECT_TRUE(requests_.empty()) << "no second allocation is asked for";
@@ -298,14 +298,14 @@ TEST_F(SweepRunnerTest, AnAllocationOfAnotherLauncherThatMayLiveOnIsNotTouched) 
   request.id = row->id, request.spool = row->spool;
   std::filesystem::create_directories(row->spool);
   ASSERT_TRUE(launch::keep_record(request, "slurm", nlohmann::json::object()));
-  const auto end = conduct_with([](const Attempt&) { return FakeOutcome::kOk; });
+  const auto end = run_with([](const Attempt&) { return FakeOutcome::kOk; });
   ASSERT_FALSE(end);
   EXPECT_NE(end.error().message.find("--on slurm"), std::string::npos) << end.error().message;
   EXPECT_NE(end.error().message.find("sweep clean"), std::string::npos) << end.error().message;
   EXPECT_EQ(store_->open_allocations(sweep_)->size(), 1u);
 
   launch::drop_record(row->spool);  // as `sweep clean --yes` does once it is over
-  const auto again = conduct_with([](const Attempt&) { return FakeOutcome::kOk; });
+  const auto again = run_with([](const Attempt&) { return FakeOutcome::kOk; });
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(count(Outcome::kOk), 1);
 }

@@ -14,19 +14,26 @@ namespace sweep::agent {
 
 struct FlightTrace {
   struct Waiting {
-    i64 number =
-        0;  // of the collective in its group, from 1; of a message its place among the group's operations
-    std::string operation;    // all_reduce, send, ...
-    std::optional<i64> peer;  // of a message: the other rank, as the world counts
+    // Of the collective in its group, from 1; of a message its place among the group's operations.
+    i64 number = 0;
+    // As all_reduce or send.
+    std::string operation;
+    // Of a message: the other rank, as the world counts.
+    std::optional<i64> peer;
   };
   struct Group {
-    std::string label;        // its dimension: dp, tp, ...
-    std::vector<i64> ranks;   // its members, as the world counts them
-    i64 begun = 0, done = 0;  // numbers of the last collectives
-    std::string last;         // the last one begun
+    // Its dimension: dp, tp, ...
+    std::string label;
+    // Its members, as the world counts them.
+    std::vector<i64> ranks;
+    // Numbers of the last collectives.
+    i64 begun = 0, done = 0;
+    // The last one begun.
+    std::string last;
     std::optional<Waiting> waits;
   };
-  std::map<std::string, Group> groups;  // by NCCL's name of the group
+  // By NCCL's name of the group.
+  std::map<std::string, Group> groups;
   bool empty() const { return groups.empty(); }
 };
 

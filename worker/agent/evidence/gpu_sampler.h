@@ -16,7 +16,8 @@ namespace sweep::agent {
 class GpuSampler {
  public:
   struct Samples {
-    std::vector<double> util, power_w, clock_mhz;  // one value a sample: the mean over the GPUs
+    // One value a sample: the mean over the GPUs.
+    std::vector<double> util, power_w, clock_mhz;
     std::uint64_t throttle = 0;
   };
   // NVML averages utilisation over up to this time before the question, so a shorter pause tells nothing new.

@@ -14,17 +14,23 @@
 namespace sweep::agent {
 
 struct NcclLog {
-  std::string version;  // "2.18.3"; empty: not said
-  std::string network;  // what goes between nodes: IB, Socket, or a plug-in's name
-  std::set<std::string>
-      transports;  // of channels: P2P/CUMEM, SHM/direct, NET/IB, NET/IB/GDRDMA, NET/Socket, ...
-  std::set<std::string> algorithms;  // "AllReduce RING/SIMPLE"; only where TUNING was asked for
+  // "2.18.3"; empty: not said.
+  std::string version;
+  // What goes between nodes: IB, Socket, or a plug-in's name.
+  std::string network;
+  // Of channels: P2P/CUMEM, SHM/direct, NET/IB, NET/IB/GDRDMA, NET/Socket, ...
+  std::set<std::string> transports;
+  // "AllReduce RING/SIMPLE"; only where NCCL_DEBUG_SUBSYS has TUNING.
+  std::set<std::string> algorithms;
   i64 channels = 0, nvls_channels = 0;
-  bool nvlink = false;                // the topology has it (GRAPH)
-  std::vector<std::string> warnings;  // the first few
+  // The topology has it (GRAPH).
+  bool nvlink = false;
+  // The first few.
+  std::vector<std::string> warnings;
   bool empty() const { return network.empty() && transports.empty() && channels == 0 && warnings.empty(); }
   bool gpu_direct() const;
-  bool sockets() const;  // data between nodes goes over TCP
+  // Data between nodes goes over TCP.
+  bool sockets() const;
   std::optional<Transport> transport() const;
 };
 

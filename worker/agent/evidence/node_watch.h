@@ -1,5 +1,5 @@
-// NodeWatch: what the agent observes of its node beside the ranks' own words: OOM kills of the kernel, the
-// load while measuring, GPU memory that an ended rank still holds. It owns counters and NVML, never a process.
+// NodeWatch: what the agent observes of its node beside what ranks report: OOM kills of the kernel, the load while measuring, GPU
+// memory that an ended rank still holds. It owns counters and NVML, never a process.
 #pragma once
 #include <sys/types.h>
 
@@ -17,7 +17,8 @@ namespace sweep::agent {
 
 class NodeWatch {
  public:
-  explicit NodeWatch(std::unique_ptr<Nvml> nvml);  // null: no GPU
+  // null: no GPU.
+  explicit NodeWatch(std::unique_ptr<Nvml> nvml);
   ~NodeWatch();
 
   // What is observed during one attempt.
@@ -28,23 +29,25 @@ class NodeWatch {
     Span(NodeWatch& node, const std::vector<i64>& slots, bool on_gpu);
     // Called at every look; samples are taken only between two looks that both saw every rank measuring.
     void sample(const std::vector<pid_t>& pids, bool measuring);
-    bool oom_killed(
-        i64 outside_pid);  // whether the kernel names it, or counted an OOM kill since the span began
+    // Whether the kernel names it, or counted an OOM kill since the span began.
+    bool oom_killed(i64 outside_pid);
     i64 oom_kills() const;
-    // A GPU that still holds memory of one of these processes, which have ended; empty: none does. Memory of other
-    // people's processes is not looked at.
+    // A GPU that still holds memory of one of these processes, which have ended; empty: none does. Other processes are
+    // not looked at.
     std::string still_on_gpu(const std::vector<i64>& pids) const;
     // Errors that the driver has reported for these GPUs since the span began or this was asked last. The rank is that of the
     // slot that the GPU is of: its place among them.
     std::vector<GpuError> gpu_errors();
-    void report(AttemptEnd& end) const;  // util_mean, util_sd, power_mean_w, sm_clock_mhz, throttle
+    // Sets util_mean, util_sd, power_mean_w, sm_clock_mhz and throttle.
+    void report(AttemptEnd& end) const;
 
    private:
     void sample_cpu(const std::vector<pid_t>& pids);
     NodeWatch& node_;
     bool on_gpu_;
     i64 oom_kills_before_;
-    std::vector<int> gpus_;  // the attempt's, as NVML numbers them
+    // Of the attempt, as NVML numbers them.
+    std::vector<int> gpus_;
     std::unique_ptr<GpuSampler> sampler_;
     std::unique_ptr<Nvml::Xids> xids_;
     struct CpuPoint {

@@ -21,21 +21,27 @@ class Nvml {
   int count() const { return static_cast<int>(devices_.size()); }
   // The one that CUDA_VISIBLE_DEVICES names: by number, or by the beginning of its UUID. None: no such GPU, or several.
   std::optional<int> named(const std::string& name) const;
-  std::string uuid(int gpu) const;  // "GPU-..."; empty: unknown
+  // "GPU-..."; empty: unknown.
+  std::string uuid(int gpu) const;
   std::string driver() const;
-  std::string driver_cuda() const;                // newest CUDA the driver supports, "13.0"; empty: unknown
-  std::string compute_capability(int gpu) const;  // "9.0"; empty: unknown
+  // Newest CUDA the driver supports, "13.0"; empty: unknown.
+  std::string driver_cuda() const;
+  // "9.0"; empty: unknown.
+  std::string compute_capability(int gpu) const;
   std::string name(int gpu) const;
   std::optional<std::uint64_t> memory_total(int gpu) const;
   std::optional<std::uint64_t> memory_used(int gpu) const;
-  std::optional<double> utilisation(int gpu) const;  // percent
+  // Percent.
+  std::optional<double> utilisation(int gpu) const;
   std::optional<double> power_w(int gpu) const;
   std::optional<double> sm_clock_mhz(int gpu) const;
   std::optional<double> max_sm_clock_mhz(int gpu) const;
-  std::optional<std::uint64_t> ecc_uncorrected(int gpu) const;  // since the driver was loaded
+  // Since the driver was loaded.
+  std::optional<std::uint64_t> ecc_uncorrected(int gpu) const;
   // Process ids that hold memory of it; none: the driver does not say.
   std::vector<std::int64_t> processes(int gpu) const;
-  std::uint64_t throttle_reasons(int gpu) const;  // bits of nvmlClocksEventReasons; 0: none, or unknown
+  // Bits of nvmlClocksEventReasons; 0: none, or unknown.
+  std::uint64_t throttle_reasons(int gpu) const;
 
   // Xids that the driver reports for these GPUs from its making on. NVML must outlive it.
   class Xids {
@@ -47,7 +53,8 @@ class Nvml {
     ~Xids();
     Xids(const Xids&) = delete;
     Xids& operator=(const Xids&) = delete;
-    std::vector<One> take();  // those since the last time; does not wait
+    // Those since the last time; does not wait.
+    std::vector<One> take();
 
    private:
     friend class Nvml;

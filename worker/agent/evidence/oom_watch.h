@@ -18,8 +18,10 @@ class OomWatch {
   OomWatch(const OomWatch&) = delete;
   OomWatch& operator=(const OomWatch&) = delete;
 
-  i64 kills() const;                   // sum of all counters that can be read; only its growth means anything
-  bool kernel_named(i64 outside_pid);  // whether a kernel message since our start names this pid
+  // Sum of all counters that can be read; only its growth means anything.
+  i64 kills() const;
+  // Whether a kernel message since our start names this pid.
+  bool kernel_named(i64 outside_pid);
 
  private:
   std::vector<std::filesystem::path> counters_;

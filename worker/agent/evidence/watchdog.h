@@ -1,6 +1,5 @@
-// Watchdog: decides from heartbeats alone whether an attempt hangs. Pure: it is told what was seen and when,
-// and knows no process, file or clock. Time without a look (a paused machine, a stopped agent) counts
-// as one look at most.
+// Watchdog: decides from heartbeats alone whether an attempt hangs. Pure: its caller tells it what was seen and when; it knows no
+// process, file or clock. Time without a look (a paused machine, a stopped agent) counts as one look at most.
 #pragma once
 #include <optional>
 #include <string>
@@ -13,7 +12,8 @@ namespace sweep::agent {
 
 // What one look at a rank's heartbeat page saw.
 struct Heartbeat {
-  bool alive = true;  // false: its process has ended, so it is watched no more
+  // False: its process has ended, so it is watched no more.
+  bool alive = true;
   Phase phase = Phase::kStart;
   Part part = Part::kNone;
   std::uint64_t step = 0, beats = 0, collective = 0, collective_done = 0;
@@ -23,20 +23,23 @@ struct Heartbeat {
 
 class Watchdog {
  public:
-  enum class Verdict { kHang, kTimeout, kLingers };  // kLingers: it has written its record and does not exit
+  // kLingers: the rank has written its record and does not exit.
+  enum class Verdict { kHang, kTimeout, kLingers };
   struct Finding {
     Verdict verdict;
     i64 rank = 0;
-    std::string why;  // a sentence
+    // A sentence.
+    std::string why;
   };
 
-  // `names`: what each rank is called.
+  // names: how sentences name each rank.
   Watchdog(const Deadlines& deadlines, std::vector<i64> names);
-  Watchdog(const Deadlines& deadlines, i64 ranks);  // called 0 to ranks - 1
-  // REQUIRES: one heartbeat per rank; now_s never goes back. Of several ranks past their deadline it names one
-  // that waits for no other, or else one that is silent for half its time and waits for no other: the others wait for it.
+  // Named 0 to ranks - 1.
+  Watchdog(const Deadlines& deadlines, i64 ranks);
+  // REQUIRES: one heartbeat per rank; now_s never goes back. Of several ranks past their deadline it names one that waits for
+  // no other. If all of them wait, it names one that is silent for half its time and waits for no other: they wait for it.
   std::optional<Finding> look(const std::vector<Heartbeat>& seen, double now_s);
-  // The silence so far counts for nothing: the rank that is waited for had not begun.
+  // The silence so far does not count: the rank that the others wait for has not begun.
   void excuse();
   double idle_s(i64 index) const { return ranks_[static_cast<std::size_t>(index)].idle_s; }
 
@@ -47,7 +50,8 @@ class Watchdog {
   };
   double limit(Phase phase) const;
   Finding finding(std::size_t index) const;
-  std::optional<std::size_t> waited_for() const;  // the longest silent, though not past its deadline yet
+  // The longest silent, though not past its deadline yet.
+  std::optional<std::size_t> waited_for() const;
 
   Deadlines deadlines_;
   std::vector<Watched> ranks_;

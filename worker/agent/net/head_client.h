@@ -16,14 +16,16 @@ struct Join {
   std::string address;
   int port = 0;
   std::optional<Secret> secret;
-  i64 node = 0;  // 0: from SLURM_NODEID of its step, counted from 1
+  // 0: from SLURM_NODEID of its step, counted from 1.
+  i64 node = 0;
 };
 Expected<Join> read_join(int fd);
 std::string join_line(const Join&);  // what read_join() reads
 
 struct HeadClient {
   std::shared_ptr<PeerConnection> link;
-  Endpoint here;  // our end of the connection
+  // Our end of the connection.
+  Endpoint here;
 };
 Expected<HeadClient> connect_to_head(boost::asio::io_context& io, const Join&, double lease_s,
                                      const nlohmann::json& hello);

@@ -14,8 +14,8 @@ namespace {
 
 using boost::asio::ip::tcp;
 constexpr std::size_t kLongestHello = 4096, kMostUnproven = 64, kMostRefusals = 256;
-constexpr auto kNoHello =
-    "its first words are no frame of at most 4096 bytes";  // never the caller's own numbers
+// Without numbers of the caller's, so that it is logged once.
+constexpr auto kNoHello = "its first bytes are no frame of at most 4096 bytes";
 constexpr auto kSpeakWithin = std::chrono::seconds(5);
 
 }  // namespace
@@ -68,7 +68,7 @@ void HeadServer::accept() {
   });
 }
 
-// Ours speak at once: where too many have proven nothing, the one that has been silent longest goes.
+// Node agents speak at once. Where too many connections have proven nothing, the oldest of them is closed.
 void HeadServer::receive(const std::shared_ptr<Caller>& caller) {
   callers_.push_back(caller);
   if (callers_.size() > kMostUnproven + static_cast<std::size_t>(nodes_)) {
@@ -89,7 +89,7 @@ void HeadServer::hear(const std::shared_ptr<Caller>& caller) {
   caller->socket.async_read_some(boost::asio::buffer(caller->buffer),
                                  [this, caller](const boost::system::error_code& error, std::size_t n) {
                                    if (caller->done) return;
-                                   if (error) return refuse(caller, "it left without a proof");
+                                   if (error) return refuse(caller, "it closed without a proof");
                                    caller->reader.feed({caller->buffer.data(), n});
                                    const auto frame = caller->reader.next();
                                    if (!frame) return refuse(caller, kNoHello);
@@ -120,7 +120,7 @@ void HeadServer::refuse(const std::shared_ptr<Caller>& caller, const std::string
   caller->socket.close(ignored);
   callers_.remove(caller);
   if (refused_.size() < kMostRefusals && refused_.insert(caller->address + ": " + why).second)
-    spdlog::warn("refused a connection from {}: {} (said once for this address and cause)", caller->address,
+    spdlog::warn("refused a connection from {}: {} (logged once for this address and cause)", caller->address,
                  why);
 }
 

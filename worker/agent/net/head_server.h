@@ -46,7 +46,8 @@ class HeadServer {
   void close_all();
 
  private:
-  struct Caller;  // has not proven anything yet
+  // A connection that has not proven the secret yet.
+  struct Caller;
   void accept();
   void receive(const std::shared_ptr<Caller>&);
   void hear(const std::shared_ptr<Caller>&);
@@ -60,12 +61,16 @@ class HeadServer {
   HeadServerListener& listener_;
   const Secret secret_ = Secret::random();
   boost::asio::ip::tcp::acceptor acceptor_;
-  boost::asio::ip::tcp::endpoint peer_;  // who was accepted last
+  // Accepted last.
+  boost::asio::ip::tcp::endpoint peer_;
   int port_ = 0;
-  std::list<std::shared_ptr<Caller>> callers_;  // oldest first
-  std::set<std::string> refused_;               // "address: cause", logged already
+  // Oldest first.
+  std::list<std::shared_ptr<Caller>> callers_;
+  // "address: cause", logged already.
+  std::set<std::string> refused_;
   std::map<i64, std::shared_ptr<PeerConnection>> links_;
-  std::set<i64> seen_;  // nodes that have joined at some time; a lost one does not come back
+  // Nodes that have joined at some time; a lost one does not come back.
+  std::set<i64> seen_;
 };
 
 }  // namespace sweep::agent

@@ -1,7 +1,6 @@
-// Link: one proven connection between a node agent and its head agent. It carries frames in order, sends beats,
-// and keeps the lease: a connection that says nothing for the lease time is lost, whatever TCP believes. It
-// estimates how far the other clock is from ours. REQUIRES: used on the event loop; `closed` is called at most
-// once, and never by close().
+// PeerConnection: one proven connection between a node agent and its head agent. It carries frames in order, sends beats,
+// and keeps the lease: a connection that is silent for the lease time is lost, whatever TCP reports. REQUIRES: used on the
+// event loop; `closed` is called at most once, and never by close().
 #pragma once
 #include <array>
 #include <boost/asio/ip/tcp.hpp>
@@ -12,6 +11,7 @@
 
 #include "schema/frame.h"
 #include "schema/trial.h"
+#include "worker/agent/net/peer_clock.h"
 
 namespace sweep::agent {
 
@@ -23,13 +23,17 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
   PeerConnection(boost::asio::ip::tcp::socket socket, double lease_s, FrameReader reader);
   void start(OnFrame, OnClosed);
   void send(const Frame&);
-  void close();  // what was sent is still delivered, as far as the connection takes it at once
-  bool open() const { return open_; }
-  bool written() const { return broken_ || unwritten_.empty(); }
-  i64 clock_offset_ns() const { return offset_ns_; }  // the other's UTC clock minus ours
+  // What was sent is still delivered, as far as the connection takes it at once.
+  void close();
+  bool open() const { return state_ == State::kOpen; }
+  bool written() const { return state_ == State::kBroken || outgoing_.frames.empty(); }
+  // The other's UTC clock minus ours.
+  i64 clock_offset_ns() const { return clock_.offset_ns(); }
   std::string peer() const { return peer_; }
 
  private:
+  // Closing: frames that were sent before close() are still written.
+  enum class State { kOpen, kClosing, kBroken };
   void receive();
   void take(std::string_view bytes);
   bool is_beat(const Frame&);
@@ -39,17 +43,21 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
 
   boost::asio::ip::tcp::socket socket_;
   boost::asio::steady_timer timer_;
-  const double lease_s_;
+  PeerLease lease_;
+  PeerClock clock_;
   FrameReader reader_;
   OnFrame on_frame_;
   OnClosed on_closed_;
   std::string peer_;
   std::array<char, 65536> buffer_{};
-  std::deque<std::string> unwritten_;
-  std::size_t unwritten_bytes_ = 0;
-  bool open_ = true, writing_ = false, broken_ = false;
-  double silent_s_ = 0, last_look_s_ = 0;
-  i64 offset_ns_ = 0, best_trip_ns_ = 0;  // 0: not measured yet
+  // Frames that are to be written, the front one first.
+  struct {
+    std::deque<std::string> frames;
+    std::size_t bytes = 0;
+    // The front one is on its way.
+    bool writing = false;
+  } outgoing_;
+  State state_ = State::kOpen;
 };
 
 }  // namespace sweep::agent

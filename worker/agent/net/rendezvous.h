@@ -10,8 +10,10 @@ namespace sweep::agent {
 
 class RendezvousFolder {
  public:
-  explicit RendezvousFolder(std::filesystem::path root);  // makes it; attempts go without where that fails
-  ~RendezvousFolder();                                    // removes it
+  // Makes it; attempts go without where that fails.
+  explicit RendezvousFolder(std::filesystem::path root);
+  // Removes it.
+  ~RendezvousFolder();
   RendezvousFolder(const RendezvousFolder&) = delete;
   RendezvousFolder& operator=(const RendezvousFolder&) = delete;
   const std::filesystem::path& root() const { return root_; }

@@ -81,10 +81,10 @@ Expected<Frame> RendezvousStore::handle(i64 client, const std::string& op,
 Expected<Frame> RendezvousStore::compare_set(const std::string& key, const Frame& request) {
   const auto split =
       static_cast<std::size_t>(std::clamp<i64>(integer_of(request.head, "expected"), 0, request.blob.size()));
-  const std::string expected = request.blob.substr(0, split), wished = request.blob.substr(split);
+  const std::string expected = request.blob.substr(0, split), replacement = request.blob.substr(split);
   const auto found = values_.find(key);
   if (found == values_.end() && !expected.empty()) return Frame{{{"absent", true}}, {}};
-  if (found == values_.end() || found->second == expected) SWEEP_TRY(put(key, wished));
+  if (found == values_.end() || found->second == expected) SWEEP_TRY(put(key, replacement));
   return Frame{nlohmann::json::object(), values_[key]};
 }
 

@@ -13,10 +13,12 @@ namespace sweep::agent {
 class Secret {
  public:
   static Secret random();
-  static std::optional<Secret> from_hex(std::string_view hex);  // none: it is not 64 hexadecimal digits
+  // None: it is not 64 hexadecimal digits.
+  static std::optional<Secret> from_hex(std::string_view hex);
   Secret(const Secret&) = default;
   Secret& operator=(const Secret&) = default;
-  ~Secret();  // wiped
+  // Wiped.
+  ~Secret();
   std::string hex() const;
 
   // What `role` ("head" or "node") says to the challenge `theirs`, having sent `ours`.

@@ -115,7 +115,7 @@ void Agent::stop(const std::string& reason, EndCause cause, bool at_once) {
 }
 
 void Agent::too_few_nodes() {
-  life_.leave(dispatcher_.node_unclean() ? "tainted" : "nodes lost" + nodes_.absent());
+  life_.leave(dispatcher_.node_unclean() ? "node unclean" : "nodes lost" + nodes_.absent());
   dispatcher_.drop_waiting(EndCause::kAgentStopping);
 }
 

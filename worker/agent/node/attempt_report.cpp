@@ -1,4 +1,5 @@
-// What an AttemptRun reports: evidence of a hang, the ranks' records, their exits, and the AttemptEnd.
+#include "worker/agent/node/attempt_report.h"
+
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/wait.h>
@@ -8,27 +9,28 @@
 #include "schema/codec.h"
 #include "schema/spool.h"
 #include "schema/xid.h"
+#include "worker/agent/evidence/flight_trace.h"
 #include "worker/agent/evidence/nccl_log.h"
 #include "worker/agent/evidence/proc_facts.h"
-#include "worker/agent/node/attempt_run.h"
 
 namespace sweep::agent {
 namespace {
 
-constexpr std::size_t kMostNcclWords = 8u << 20;
+constexpr std::size_t kMostNcclBytes = 8u << 20;
+constexpr std::size_t kMostFlightBytes = 32u << 20;
 
 // What NCCL wrote beside a rank's log.
-NcclLog nccl_words(const std::filesystem::path& dir, i64 rank) {
+NcclLog nccl_log_of(const std::filesystem::path& dir, i64 rank) {
   std::error_code ec;
   const auto path = spool::nccl_log(dir, rank);
   if (!std::filesystem::exists(path, ec)) return {};
-  const auto text = files::read_from(path, 0, kMostNcclWords);
+  const auto text = files::read_from(path, 0, kMostNcclBytes);
   return read_nccl_log(text ? *text : "");
 }
 
-// It goes into what the rank says it used.
-void add_nccl_words(const std::filesystem::path& dir, RankRecord& record) {
-  const NcclLog log = nccl_words(dir, record.rank);
+// It is added to what the rank states that it used.
+void add_nccl_log(const std::filesystem::path& dir, RankRecord& record) {
+  const NcclLog log = nccl_log_of(dir, record.rank);
   auto used = parse_json(record.effective.empty() ? "{}" : record.effective);
   if (!used || !used->is_object() || log.empty()) return;
   (*used)["nccl"] = to_json(log);
@@ -36,15 +38,26 @@ void add_nccl_words(const std::filesystem::path& dir, RankRecord& record) {
   record.transport = log.transport();
 }
 
+// Null: it was asked and did not answer.
+nlohmann::json flight_of(const std::filesystem::path& dir, i64 rank) {
+  const auto path = spool::flight_trace(dir, rank);
+  std::error_code ec;
+  if (!std::filesystem::exists(path, ec)) return nullptr;
+  const auto bytes = files::read_from(path, 0, kMostFlightBytes);
+  return to_json(read_flight_trace(bytes ? *bytes : ""));
+}
+
 }  // namespace
 
-nlohmann::json AttemptRun::collect_evidence() const {
+nlohmann::json rank_evidence(const RankProcesses& ranks, const AttemptResources& resources,
+                             const Watchdog& watchdog) {
   nlohmann::json out = {{"ranks", nlohmann::json::array()}};
-  for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    const Heartbeat seen = files_->heartbeat(static_cast<i64>(i));
-    nlohmann::json rank = {{"rank", world_rank(i)},
-                           {"pid", ranks_[i].outside_pid},
-                           {"alive", !ranks_[i].ended},
+  i64 index = 0;
+  for (const RankProcess& each : ranks.all()) {
+    const Heartbeat seen = resources.files->heartbeat(index);
+    nlohmann::json rank = {{"rank", each.rank},
+                           {"pid", each.outside_pid},
+                           {"alive", !each.ended},
                            {"phase", to_string(seen.phase)},
                            {"part", name_of(seen.part)},
                            {"step", seen.step},
@@ -52,80 +65,112 @@ nlohmann::json AttemptRun::collect_evidence() const {
                            {"collectives_entered", seen.collective},
                            {"collectives_done", seen.collective_done},
                            {"last_collective", seen.entered.text()},
-                           {"seconds_without_progress", watchdog_.idle_s(static_cast<i64>(i))}};
+                           {"seconds_without_progress", watchdog.idle_s(index)}};
     if (!seen.awaited.none()) rank["waits_for"] = seen.awaited.text();
-    if (!ranks_[i].ended) rank["where"] = where_it_is(ranks_[i].pid);
-    add_flight(i, rank);
+    if (!each.ended) rank["where"] = where_it_is(each.pid);
+    if (each.asked) rank["flight"] = flight_of(resources.files->dir(), each.rank);
     out["ranks"].push_back(std::move(rank));
+    ++index;
   }
-  if (const i64 kills = span_->oom_kills(); kills > 0) out["oom_kills"] = kills;
+  if (const i64 kills = resources.span->oom_kills(); kills > 0) out["oom_kills"] = kills;
   return out;
 }
 
-void AttemptRun::send_records() {
-  for (std::size_t i = 0; files_ && i < ranks_.size(); ++i) {
-    auto record = files_->record(world_rank(i));
+bool has_failed(const RankProcess& each, const AttemptFiles& files) {
+  if (!each.ended) return false;
+  if (!WIFEXITED(each.status) || WEXITSTATUS(each.status) != 0) return true;
+  const auto record = files.record(each.rank);
+  return !record || !*record || (*record)->outcome != Outcome::kOk;
+}
+
+void AttemptReport::set_cause(EndCause cause, nlohmann::json evidence) {
+  if (cause_) return;
+  cause_ = cause;
+  evidence_ = std::move(evidence);
+  // Whether a failed start is final is known later; the AttemptEnd says it then.
+  if (!part_.whole && cause != EndCause::kStartFailed)
+    sink_.send(kTrouble, {{"attempt", part_.attempt.id}, {"cause", to_string(cause)}});
+}
+
+void AttemptReport::intend(EndCause cause, nlohmann::json found) {
+  intended_.cause = cause;
+  intended_.found = std::move(found);
+}
+
+void AttemptReport::settle(nlohmann::json evidence) {
+  evidence.update(intended_.found);
+  set_cause(intended_.cause, std::move(evidence));
+}
+
+void AttemptReport::start_again() {
+  cause_.reset();
+  start_error_.clear();
+}
+
+void AttemptReport::send_records(const RankProcesses& ranks, const AttemptFiles& files) {
+  for (const RankProcess& each : ranks.all()) {
+    auto record = files.record(each.rank);
     if (!record) {
       spdlog::warn("{}", record.error().message);
       if (!evidence_.is_object()) evidence_ = nlohmann::json::object();
       evidence_["unreadable_records"].push_back(record.error().message);
     } else if (*record) {
-      add_nccl_words(files_->dir(), **record);
-      context_.host.send(spool::kRankRecord, to_json(**record));
-    } else if (const NcclLog log = nccl_words(files_->dir(), world_rank(i)); !log.empty()) {
+      add_nccl_log(files.dir(), **record);
+      sink_.send(spool::kRankRecord, to_json(**record));
+    } else if (const NcclLog log = nccl_log_of(files.dir(), each.rank); !log.empty()) {
       if (!evidence_.is_object()) evidence_ = nlohmann::json::object();
-      nlohmann::json words = to_json(log);
-      words["rank"] = world_rank(i);
-      evidence_["nccl_logs"].push_back(std::move(words));
+      nlohmann::json found = to_json(log);
+      found["rank"] = each.rank;
+      evidence_["nccl_logs"].push_back(std::move(found));
     }
   }
 }
 
-void AttemptRun::send_exits() {
-  for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    const Rank& rank = ranks_[i];
-    if (rank.pid == 0) continue;
+void AttemptReport::send_exits(const RankProcesses& ranks, const AttemptResources& resources) {
+  for (const RankProcess& each : ranks.all()) {
+    if (each.pid == 0) continue;
     RankExit out;
-    out.attempt = attempt_.id;
-    out.rank = world_rank(i);
-    out.pid = rank.outside_pid;
-    if (rank.ended && WIFEXITED(rank.status)) out.exit_code = WEXITSTATUS(rank.status);
-    if (rank.ended && WIFSIGNALED(rank.status)) out.signal = WTERMSIG(rank.status);
-    out.killed_by_agent = rank.killed_by_agent;
-    out.oom_killed = rank.oom_killed;
-    out.ended_unix_ns = rank.ended ? rank.ended_unix_ns : unix_ns_now();
-    if (!rank.ended || failed(rank, static_cast<i64>(i))) out.log_tail = rank.log->tail();
-    context_.host.send(spool::kRankExit, to_json(out));
+    out.attempt = part_.attempt.id;
+    out.rank = each.rank;
+    out.pid = each.outside_pid;
+    if (each.ended && WIFEXITED(each.status)) out.exit_code = WEXITSTATUS(each.status);
+    if (each.ended && WIFSIGNALED(each.status)) out.signal = WTERMSIG(each.status);
+    out.killed_by_agent = each.killed_by_agent;
+    out.oom_killed = each.oom_killed;
+    out.ended_unix_ns = each.ended ? each.ended_unix_ns : unix_ns_now();
+    if (!each.ended || has_failed(each, *resources.files)) out.log_tail = each.log->tail();
+    sink_.send(spool::kRankExit, to_json(out));
   }
 }
 
 // By the ranks of the attempt. A rehearsal's ranks count the GPUs of each node of the trial from 0.
-std::vector<GpuError> AttemptRun::gpu_errors() {
-  std::vector<GpuError> out = span_ ? span_->gpu_errors() : std::vector<GpuError>{};
+std::vector<GpuError> AttemptReport::gpu_errors(const RankProcesses& ranks,
+                                                AttemptResources& resources) const {
+  const Attempt& attempt = part_.attempt;
+  std::vector<GpuError> out = resources.span ? resources.span->gpu_errors() : std::vector<GpuError>{};
   for (GpuError& error : out) {
     std::optional<i64> found;
-    for (std::size_t i = 0; i < ranks_.size(); ++i) {
-      const i64 gpu =
-          attempt_.is_rehearsal() ? world_rank(i) % attempt_.trial.gpus_per_node : static_cast<i64>(i);
-      if (gpu == error.rank && !found) found = world_rank(i);
+    for (std::size_t i = 0; i < ranks.all().size(); ++i) {
+      const i64 rank = ranks.all()[i].rank;
+      const i64 gpu = attempt.is_rehearsal() ? rank % attempt.trial.gpus_per_node : static_cast<i64>(i);
+      if (gpu == error.rank && !found) found = rank;
     }
     error.rank = found;
   }
   return out;
 }
 
-void AttemptRun::finish() {
-  stage_ = Stage::kFinished;
-  for (const Rank& rank : ranks_)
-    if (rank.log) rank.log->compact();
-  send_records();
-  send_exits();
+void AttemptReport::send(const RankProcesses& ranks, AttemptResources& resources) {
+  for (const RankProcess& each : ranks.all())
+    if (each.log) each.log->compact();
+  if (resources.files) send_records(ranks, *resources.files);
+  send_exits(ranks, resources);
   AttemptEnd out;
-  out.attempt = attempt_.id;
+  out.attempt = part_.attempt.id;
   out.cause = cause_.value_or(EndCause::kDone);
   if (!start_error_.empty()) evidence_ = {{"why", start_error_}};
   if (!evidence_.is_null()) out.evidence = dump(evidence_);
-  out.gpu_errors = gpu_errors();
+  out.gpu_errors = gpu_errors(ranks, resources);
   for (const GpuError& error : out.gpu_errors)
     if (cleanup_failure_.empty() && is_hardware_fault(error.xid))
       cleanup_failure_ =
@@ -134,12 +179,10 @@ void AttemptRun::finish() {
   out.cleanup_failure = cleanup_failure_;
   out.started_unix_ns = started_unix_ns_;
   out.ended_unix_ns = unix_ns_now();
-  if (span_) span_->report(out);
-  door_.reset();
-  if (files_) files_->remove_rendezvous();
-  context_.host.send(spool::kAttemptEnd, to_json(out));
-  timer_.cancel();
-  finished_(*this);
+  if (resources.span) resources.span->report(out);
+  resources.door.reset();
+  if (resources.files) resources.files->remove_rendezvous();
+  sink_.send(spool::kAttemptEnd, to_json(out));
 }
 
 }  // namespace sweep::agent

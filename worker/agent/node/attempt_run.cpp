@@ -2,6 +2,7 @@
 #include "worker/agent/node/attempt_run.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/wait.h>
@@ -14,7 +15,6 @@
 #include "schema/codec.h"
 #include "schema/rank_launch.h"
 #include "schema/spool.h"
-#include "worker/agent/evidence/proc_facts.h"
 #include "worker/agent/process/spawn.h"
 
 namespace sweep::agent {
@@ -22,14 +22,40 @@ namespace sweep::agent {
 namespace {
 constexpr auto kWatchTick = std::chrono::milliseconds(50);
 constexpr auto kSweepTick = std::chrono::milliseconds(5);
-constexpr double kHungGrace = 1.0;  // seconds between SIGTERM and SIGKILL, at most, after a hang
+// Seconds between SIGTERM and SIGKILL, at most, after a hang.
+constexpr double kHungGrace = 1.0;
 // Seconds that the peers of a failed rank have for writing their records.
 constexpr double kRecordsWithin = 1.0;
-constexpr double kSweepLimit = 5.0;  // seconds after SIGKILL before a survivor taints the node
+// Seconds that ranks have for writing their flight recorders.
+constexpr double kAnswerLimit = 2.0;
+// Seconds after SIGKILL until a survivor makes the node unclean.
+constexpr double kSweepLimit = 5.0;
 
 std::vector<i64> ranks_of(const NodePart& part) {
   std::vector<i64> out;
   for (i64 index = 0; index < part.ranks; ++index) out.push_back(part.rank(index));
+  return out;
+}
+
+// What a rank is told when it starts.
+RankLaunch launch_of(const AttemptContext& context, const NodePart& part, const AttemptResources& resources,
+                     std::size_t index) {
+  RankLaunch out;
+  out.attempt_dir = resources.files->dir();
+  out.rendezvous_dir = resources.files->rendezvous();
+  out.rank = part.rank(static_cast<i64>(index));
+  out.local_rank = static_cast<i64>(index);
+  out.world = part.attempt.trial.world();
+  out.agent_pid = ::getpid();
+  if (part.beside) {
+    out.devices = context.node.devices_of(part.slots);
+    if (context.options.bind) out.cores = cores_of_slot(part.slots[index], context.options.slots);
+  }
+  if (resources.door) {
+    out.store = resources.door->socket();
+    out.address = context.here.address;
+    out.interface = context.here.interface;
+  }
   return out;
 }
 }  // namespace
@@ -37,160 +63,140 @@ std::vector<i64> ranks_of(const NodePart& part) {
 AttemptRun::AttemptRun(AttemptContext& context, NodePart part, std::function<void(AttemptRun&)> finished)
     : context_(context),
       part_(std::move(part)),
-      attempt_(part_.attempt),
       finished_(std::move(finished)),
-      watchdog_(attempt_.deadlines, ranks_of(part_)),
+      watchdog_(part_.attempt.deadlines, ranks_of(part_)),
       peers_started_(part_.whole),
-      timer_(context.io) {}
+      timer_(context.io),
+      report_(context.host, part_) {}
 
 AttemptRun::~AttemptRun() {
-  context_.zygote.withdraw(attempt_.id);
-  if (anchor_ > 0) ::kill(-anchor_, SIGKILL);
+  context_.zygote.withdraw(attempt().id);
 }
 
 void AttemptRun::start() {
-  started_unix_ns_ = unix_ns_now();
-  ranks_.resize(static_cast<std::size_t>(part_.ranks));
-  set_deadline(attempt_.deadlines.startup_s);
+  report_.started(unix_ns_now());
+  ranks_.reset(part_);
+  deadline_.set(attempt().deadlines.startup_s);
   arm();
   if (const auto ready = prepare(); !ready) {
-    start_error_ = ready.error().message;
-    set_cause(EndCause::kStartFailed);
+    report_.set_start_error(ready.error().message);
+    report_.set_cause(EndCause::kStartFailed);
     stage_ = Stage::kSweeping;
-    return set_deadline(kSweepLimit);
+    return deadline_.set(kSweepLimit);
   }
-  const bool by_zygote = context_.options.zygote && !attempt_.command && attempt_.start != "exec" &&
-                         !zygote_failed_ && context_.zygote.usable();
-  for (std::size_t i = 0; i < ranks_.size() && stage_ == Stage::kStarting; ++i)
-    launch(static_cast<i64>(i), by_zygote);
+  const bool by_zygote = context_.options.zygote && !attempt().command && attempt().start != "exec" && !restart_.zygote_failed &&
+                         context_.zygote.usable();
+  for (std::size_t i = 0; i < ranks_.all().size() && starting(); ++i) launch(i, by_zygote);
 }
 
 Expected<void> AttemptRun::prepare() {
-  if (part_.beside && attempt_.trial.hardware != "cpu")
+  const bool on_gpu = attempt().trial.hardware != "cpu";
+  if (part_.beside && on_gpu)
     if (const auto why = context_.node.without_gpu(part_.slots); !why.empty()) return fail(why);
   auto files = AttemptFiles::make(context_.options.spool, context_.rendezvous_root, part_);
   if (!files) return tl::unexpected(files.error());
-  files_.emplace(std::move(*files));
-  for (std::size_t i = 0; i < ranks_.size(); ++i)
-    ranks_[i].log =
-        std::make_unique<RankLog>(spool::rank_log(files_->dir(), world_rank(i)), attempt_.log_limit_bytes);
+  resources_.files.emplace(std::move(*files));
+  ranks_.open_logs(resources_.files->dir(), attempt().log_limit_bytes);
   if (!part_.whole) {
     auto door = RendezvousServer::open(
-        context_.io, files_->rendezvous() / "store",
-        [this](i64 client, Frame frame) { context_.host.ask_store(attempt_.id, client, std::move(frame)); });
+        context_.io, resources_.files->rendezvous() / "store",
+        [this](i64 client, Frame frame) { context_.host.ask_store(attempt().id, client, std::move(frame)); });
     if (!door) return tl::unexpected(door.error());
-    door_ = std::move(*door);
+    resources_.door = std::move(*door);
   }
-  const auto anchor = spawn_anchor();
-  if (!anchor) return tl::unexpected(anchor.error());
-  anchor_ = *anchor;
-  span_.emplace(context_.node.begin(part_.slots, attempt_.trial.hardware != "cpu"));
+  SWEEP_TRY(ranks_.make_group());
+  resources_.span.emplace(context_.node.begin(part_.slots, on_gpu));
   return {};
 }
 
-void AttemptRun::launch(i64 index, bool by_zygote) {
-  RankLaunch wanted;
-  wanted.attempt_dir = files_->dir();
-  wanted.rendezvous_dir = files_->rendezvous();
-  wanted.rank = part_.rank(index);
-  wanted.local_rank = index;
-  wanted.world = attempt_.trial.world();
-  wanted.agent_pid = ::getpid();
-  wanted.pgid = anchor_;
-  if (part_.beside) {
-    wanted.devices = context_.node.devices_of(part_.slots);
-    if (context_.options.bind)
-      wanted.cores = cores_of_slot(part_.slots[static_cast<std::size_t>(index)], context_.options.slots);
-  }
-  if (door_) {
-    wanted.store = door_->socket();
-    wanted.address = context_.here.address;
-    wanted.interface = context_.here.interface;
-  }
+void AttemptRun::launch(std::size_t index, bool by_zygote) {
+  RankLaunch wanted = launch_of(context_, part_, resources_, index);
+  wanted.pgid = ranks_.group();
   if (by_zygote) {
-    context_.zygote.start(wanted, attempt_.id, [this, index](const Expected<pid_t>& pid) {
-      zygote_failed_ = zygote_failed_ || !pid;
+    context_.zygote.start(wanted, attempt().id, [this, index](const Expected<pid_t>& pid) {
+      restart_.zygote_failed = restart_.zygote_failed || !pid;
       launched(index, pid);
     });
     return;
   }
   Spawn command;
   const std::string text = dump(to_json(wanted));
-  if (attempt_.command)
+  if (attempt().command)
     command.argv = {std::filesystem::read_symlink("/proc/self/exe"), "command", "--launch", text};
   else
     command.argv = {context_.options.rank_program, "run", "--launch", text};
-  command.token = attempt_token(context_.key, attempt_.id);
-  command.log = spool::rank_log(files_->dir(), wanted.rank);
-  command.group = anchor_;
+  command.token = attempt_token(context_.key, attempt().id);
+  command.log = spool::rank_log(resources_.files->dir(), wanted.rank);
+  command.group = ranks_.group();
   launched(index, spawn(command));
 }
 
-void AttemptRun::launched(i64 index, const Expected<pid_t>& pid) {
-  Rank& rank = ranks_[static_cast<std::size_t>(index)];
-  rank.answered = true;
-  if (!pid) {
-    if (start_error_.empty())
-      start_error_ = fmt::format("rank {} was not started: {}", part_.rank(index), pid.error().message);
-  } else {
-    rank.pid = *pid;
-    const auto status = context_.host.claim(*pid);
-    rank.outside_pid = status ? *pid : outside_pid(context_.inside, *pid);
-    if (status) exited(*pid, *status);
-    if (stage_ != Stage::kStarting) context_.host.reap();  // it came too late to be wanted
+void AttemptRun::launched(std::size_t index, const Expected<pid_t>& pid) {
+  {
+    RankProcess& rank = ranks_.all()[index];
+    rank.answered = true;
+    if (!pid && report_.start_error().empty())
+      report_.set_start_error(fmt::format("rank {} was not started: {}", rank.rank, pid.error().message));
+    if (pid) rank.pid = *pid;
   }
-  if (std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.answered; })) all_answered();
+  if (pid) {
+    const auto status = context_.host.claim(*pid);
+    ranks_.all()[index].outside_pid = status ? *pid : outside_pid(context_.inside, *pid);
+    // These may start the attempt again: no reference to a rank is kept over them.
+    if (status) exited(*pid, *status);
+    if (!starting()) context_.host.reap();
+  }
+  if (ranks_.all_answered()) all_answered();
 }
 
 void AttemptRun::all_answered() {
-  if (stage_ != Stage::kStarting) return;
-  if (!start_error_.empty()) {
-    set_cause(EndCause::kStartFailed);
+  if (!starting()) return;
+  if (!report_.start_error().empty()) {
+    report_.set_cause(EndCause::kStartFailed);
     return terminate();
   }
   nlohmann::json pids = nlohmann::json::array();
-  for (const Rank& rank : ranks_) pids.push_back(rank.outside_pid);
-  context_.host.send(spool::kStarted,
-                     {{"attempt", attempt_.id}, {"pids", std::move(pids)}, {"unix_ns", started_unix_ns_}});
+  for (const RankProcess& rank : ranks_.all()) pids.push_back(rank.outside_pid);
+  context_.host.send(
+      spool::kStarted,
+      {{"attempt", attempt().id}, {"pids", std::move(pids)}, {"unix_ns", report_.started_unix_ns()}});
   stage_ = Stage::kRunning;
-  deadline_.reset();
+  deadline_.clear();
   advance();
 }
 
 void AttemptRun::arm() {
   timer_.expires_after(stage_ == Stage::kSweeping ? kSweepTick : kWatchTick);
   timer_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) tick();
+    if (error || stage_ == Stage::kFinished) return;
+    watch();
+    advance();
+    if (stage_ != Stage::kFinished) arm();
   });
-}
-
-void AttemptRun::tick() {
-  if (stage_ == Stage::kFinished) return;
-  watch();
-  advance();
-  if (stage_ != Stage::kFinished) arm();
 }
 
 // One look at the heartbeats, the logs and the load.
 void AttemptRun::watch() {
-  if (!files_ || stage_ == Stage::kStarting || stage_ == Stage::kSweeping) return;
+  if (!resources_.files || starting() || stage_ == Stage::kSweeping) return;
   std::vector<Heartbeat> seen;
   std::vector<pid_t> pids;
   bool measuring = true;
-  for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    seen.push_back(files_->heartbeat(static_cast<i64>(i)));
-    seen.back().alive = !ranks_[i].ended;
+  for (const RankProcess& rank : ranks_.all()) {
+    seen.push_back(resources_.files->heartbeat(static_cast<i64>(seen.size())));
+    seen.back().alive = !rank.ended;
     measuring = measuring && seen.back().alive && seen.back().phase == Phase::kStep;
-    pids.push_back(ranks_[i].pid);
-    ranks_[i].log->look();
+    pids.push_back(rank.pid);
+    rank.log->look();
   }
-  span_->sample(pids, measuring);
+  resources_.span->sample(pids, measuring);
   const auto found = watchdog_.look(seen, steady_s());
-  if (!peers_started_) watchdog_.excuse();  // a node that starts late has a deadline of its own for that
+  // A node that starts late has a deadline of its own for that.
+  if (!peers_started_) watchdog_.excuse();
   if (!found || stage_ != Stage::kRunning) return;
-  context_.host.reap();  // a dead child explains more than a silence does
+  // A dead child explains more than a silent one.
+  context_.host.reap();
   if (stage_ != Stage::kRunning) return;
-  spdlog::warn("attempt {}: {}", attempt_.id, found->why);
+  spdlog::warn("attempt {}: {}", attempt().id, found->why);
   nlohmann::json why = {{"why", found->why}, {"rank", found->rank}};
   switch (found->verdict) {
     case Watchdog::Verdict::kHang:
@@ -203,188 +209,130 @@ void AttemptRun::watch() {
 }
 
 bool AttemptRun::exited(pid_t pid, int status) {
-  if (pid == anchor_ && pid > 0) {
-    anchor_ = 0;  // its number may be used again: no more signals to it
-    return true;
-  }
-  const auto rank =
-      std::find_if(ranks_.begin(), ranks_.end(), [&](const Rank& r) { return r.pid == pid && !r.ended; });
-  if (rank == ranks_.end() || pid <= 0) return false;
+  if (ranks_.leader_ended(pid)) return true;
+  RankProcess* rank = ranks_.running_as(pid);
+  if (rank == nullptr) return false;
   rank->ended = true;
   rank->status = status;
   rank->ended_unix_ns = unix_ns_now();
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !rank->killed_by_agent)
-    rank->oom_killed = span_->oom_killed(rank->outside_pid);
+    rank->oom_killed = resources_.span->oom_killed(rank->outside_pid);
   advance();
   return true;
 }
 
-std::vector<i64> AttemptRun::process_ids() const {
-  std::vector<i64> pids;
-  for (const Rank& rank : ranks_) {
-    if (rank.pid > 0) pids.push_back(rank.pid);
-    if (rank.outside_pid > 0) pids.push_back(rank.outside_pid);
-  }
-  return pids;
-}
-
-bool AttemptRun::all_ended() const {
-  return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.ended || r.pid == 0; });
-}
-
-bool AttemptRun::failed(const Rank& rank, i64 index) const {
-  if (!rank.ended) return false;
-  if (!WIFEXITED(rank.status) || WEXITSTATUS(rank.status) != 0) return true;
-  const auto record = files_->record(part_.rank(index));
-  return !record || !*record || (*record)->outcome != Outcome::kOk;
-}
-
-// The one place where the stage moves on.
 void AttemptRun::advance() {
-  if (stage_ == Stage::kStarting && past_deadline()) {
-    start_error_ = fmt::format("the ranks were not started within {:.1f} s", attempt_.deadlines.startup_s);
-    zygote_failed_ = true;  // an exec needs no zygote
+  if (starting() && deadline_.over()) {
+    report_.set_start_error(
+        fmt::format("the ranks were not started within {:.1f} s", attempt().deadlines.startup_s));
+    // The second start needs no zygote.
+    restart_.zygote_failed = true;
     if (context_.zygote.pid() > 0) ::kill(context_.zygote.pid(), SIGKILL);
-    set_cause(EndCause::kStartFailed);
+    report_.set_cause(EndCause::kStartFailed);
     terminate();
   }
-  if (stage_ == Stage::kRunning) {
-    for (std::size_t i = 0; i < ranks_.size(); ++i)
-      if (failed(ranks_[i], static_cast<i64>(i))) {
-        set_cause(EndCause::kRankFailed, collect_evidence());
-        stage_ = Stage::kAwaitingRecords;
-        set_deadline(kRecordsWithin);
-        break;
-      }
-  }
-  if (stage_ == Stage::kAsking && (past_deadline() || all_ended() || answered())) give_up();
+  if (stage_ == Stage::kRunning && std::ranges::any_of(ranks_.all(), [&](const auto& rank) {
+        return has_failed(rank, *resources_.files);
+      }))
+    await_records();
+  if (stage_ == Stage::kAsking &&
+      (deadline_.over() || ranks_.all_ended() || ranks_.flights_written(resources_.files->dir())))
+    give_up();
   const bool before_sweep =
       stage_ == Stage::kRunning || stage_ == Stage::kAwaitingRecords || stage_ == Stage::kTerminating;
-  if (before_sweep && all_ended()) {
+  if (before_sweep && ranks_.all_ended()) {
     stage_ = Stage::kSweeping;
-    set_deadline(kSweepLimit);
+    deadline_.set(kSweepLimit);
     arm();
-  } else if (stage_ == Stage::kAwaitingRecords && past_deadline()) {
+  } else if (stage_ == Stage::kAwaitingRecords && deadline_.over()) {
     terminate();
-  } else if (stage_ == Stage::kTerminating && past_deadline()) {
+  } else if (stage_ == Stage::kTerminating && deadline_.over()) {
     stage_ = Stage::kSweeping;
-    set_deadline(kSweepLimit);
+    deadline_.set(kSweepLimit);
   }
   if (stage_ == Stage::kSweeping) sweep();
 }
 
+void AttemptRun::await_records() {
+  report_.set_cause(EndCause::kRankFailed, rank_evidence(ranks_, resources_, watchdog_));
+  stage_ = Stage::kAwaitingRecords;
+  deadline_.set(kRecordsWithin);
+}
+
+// Ranks that stand still are asked for their flight recorders and get a moment to answer. Without such ranks it goes on
+// at once.
+void AttemptRun::ask_ranks(EndCause cause, nlohmann::json found) {
+  report_.intend(cause, std::move(found));
+  stage_ = Stage::kAsking;
+  deadline_.set(kAnswerLimit);
+  if (!resources_.files) return give_up();
+  ranks_.ask_for_flights(resources_.files->rendezvous());
+  if (ranks_.flights_written(resources_.files->dir())) give_up();
+}
+
+void AttemptRun::give_up() {
+  const bool prepared = resources_.files && resources_.span;
+  report_.settle(prepared ? rank_evidence(ranks_, resources_, watchdog_) : nlohmann::json::object());
+  terminate();
+}
+
 void AttemptRun::terminate() {
-  context_.zygote.withdraw(attempt_.id);
-  for (Rank& rank : ranks_)
-    if (!rank.ended) rank.killed_by_agent = true;
-  if (anchor_ > 0) {
-    ::kill(-anchor_, SIGTERM);
-    ::kill(-anchor_, SIGCONT);  // a rank that was stopped can be asked only once it goes on
-  }
+  context_.zygote.withdraw(attempt().id);
+  ranks_.terminate();
   stage_ = Stage::kTerminating;
-  // A rank that stood still for its whole deadline has nothing more to say.
-  const double grace = attempt_.deadlines.grace_s;
-  set_deadline(cause_ == EndCause::kHang ? std::min(grace, kHungGrace) : grace);
+  // A rank that stood still for its whole deadline does not answer now.
+  const double grace = attempt().deadlines.grace_s;
+  deadline_.set(report_.cause() == EndCause::kHang ? std::min(grace, kHungGrace) : grace);
 }
 
 void AttemptRun::end(EndCause cause, bool at_once) {
   if (stage_ == Stage::kFinished) return;
-  set_cause(cause);
+  report_.set_cause(cause);
   if (stage_ < Stage::kTerminating) terminate();
   if (at_once && stage_ == Stage::kTerminating) {
-    deadline_ = std::chrono::steady_clock::now();
+    deadline_.set(0);
     advance();
   }
 }
 
 void AttemptRun::peer_ended(EndCause cause) {
-  if (stage_ > Stage::kRunning || cause_) return;
-  if (cause == EndCause::kRankFailed && stage_ == Stage::kRunning) {
-    set_cause(cause, collect_evidence());
-    stage_ = Stage::kAwaitingRecords;
-    return set_deadline(kRecordsWithin);
-  }
+  if (stage_ > Stage::kRunning || report_.cause()) return;
+  if (cause == EndCause::kRankFailed && stage_ == Stage::kRunning) return await_records();
   ask_ranks(cause, nlohmann::json::object());
 }
 
 void AttemptRun::store_answer(i64 client, const Frame& answer) {
-  if (door_) door_->answer(client, answer);
+  if (resources_.door) resources_.door->answer(client, answer);
 }
 
-// SIGKILL to the group and to whatever else carries the attempt's mark, until nothing is left or the limit is
-// reached.
+// SIGKILL to the group and to whatever else carries the attempt's mark, until nothing is left or the limit is reached.
+// Then the end is reported, or the attempt starts again.
 void AttemptRun::sweep() {
-  if (anchor_ > 0) {
-    for (Rank& rank : ranks_)
-      if (!rank.ended) rank.killed_by_agent = true;
-    ::kill(-anchor_, SIGKILL);
+  ranks_.kill();
+  const auto left = kill_leftovers(context_, attempt().id);
+  const bool gone = ranks_.all_ended() && left.empty();
+  const std::string gpu = resources_.span && gone ? resources_.span->still_on_gpu(ranks_.pids()) : "";
+  if (!gone || !gpu.empty()) {
+    if (!deadline_.over()) return;
+    if (!left.empty())
+      report_.set_cleanup_failure(fmt::format("survived SIGKILL: {}", fmt::join(left, ", ")));
+    else
+      report_.set_cleanup_failure(gpu.empty() ? "a rank's end could not be waited for" : gpu);
+  } else if (report_.cause() == EndCause::kStartFailed && restart_.zygote_failed && !restart_.done) {
+    // A zygote that died while it was asked may or may not have forked ranks: all of them are gone now.
+    spdlog::warn("attempt {} starts again by exec: {}", attempt().id, report_.start_error());
+    restart_.done = true;
+    stage_ = Stage::kStarting;
+    resources_.door.reset();
+    resources_.files.reset();
+    resources_.span.reset();
+    report_.start_again();
+    return start();
   }
-  const auto left = kill_leftovers();
-  const std::string gpu = span_ && all_ended() && left.empty() ? span_->still_on_gpu(process_ids()) : "";
-  if (all_ended() && left.empty() && gpu.empty())
-    return cause_ == EndCause::kStartFailed && may_start_again() ? start() : finish();
-  if (!past_deadline()) return;
-  cleanup_failure_ = left.empty() ? gpu : fmt::format("survived SIGKILL: {}", fmt::join(left, ", "));
-  if (cleanup_failure_.empty()) cleanup_failure_ = "a rank's end could not be waited for";
-  finish();
-}
-
-// A zygote that died while it was asked may or may not have forked ranks: all of them are gone now, so the
-// attempt starts afresh, once, by exec.
-bool AttemptRun::may_start_again() {
-  if (!zygote_failed_ || started_again_) return false;
-  spdlog::warn("attempt {} starts again by exec: {}", attempt_.id, start_error_);
-  started_again_ = true;
-  stage_ = Stage::kStarting;
-  ranks_.clear();
-  door_.reset();
-  files_.reset();
-  span_.reset();
-  cause_.reset();
-  start_error_.clear();
-  return true;
-}
-
-std::vector<std::string> AttemptRun::kill_leftovers() {
-  std::vector<std::string> left;
-  const auto end_it = [&](pid_t pid, char state, const std::string& command) {
-    ::kill(pid, SIGKILL);
-    left.push_back(fmt::format("{} (pid {}, state {})", command, outside_pid(context_.inside, pid), state));
-  };
-  const bool alone = context_.host.alone();
-  std::vector<pid_t> seen = {context_.zygote.pid(), ::getppid()};
-  for (const auto& child : children())
-    if (context_.host.spared(child.pid)) seen.push_back(child.pid);
-  for (const auto& process : marked_processes(context_.key)) {
-    const bool ours = process.attempt == attempt_.id || (process.attempt == 0 && alone);
-    if (!ours || std::find(seen.begin(), seen.end(), process.pid) != seen.end()) continue;
-    seen.push_back(process.pid);
-    end_it(process.pid, process.state, process.command);
-  }
-  if (!alone) return left;
-  for (const auto& child : children())  // adopted, its mark wiped
-    if (std::find(seen.begin(), seen.end(), child.pid) == seen.end())
-      end_it(child.pid, child.state, child.command);
-  return left;
-}
-
-void AttemptRun::set_cause(EndCause cause, nlohmann::json evidence) {
-  if (cause_) return;  // the first one is the cause
-  cause_ = cause;
-  evidence_ = std::move(evidence);
-  // Whether a failed start is final is known later; the AttemptEnd says it then.
-  if (!part_.whole && cause != EndCause::kStartFailed)
-    context_.host.send(kTrouble, {{"attempt", attempt_.id}, {"cause", to_string(cause)}});
-}
-
-void AttemptRun::set_deadline(double seconds) {
-  deadline_ =
-      std::chrono::steady_clock::now() +
-      std::chrono::duration_cast<std::chrono::steady_clock::duration>(Seconds(std::min(seconds, 1e7)));
-}
-
-bool AttemptRun::past_deadline() const {
-  return deadline_ && std::chrono::steady_clock::now() >= *deadline_;
+  stage_ = Stage::kFinished;
+  report_.send(ranks_, resources_);
+  timer_.cancel();
+  finished_(*this);
 }
 
 }  // namespace sweep::agent

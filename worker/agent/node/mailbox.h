@@ -21,7 +21,8 @@ class Mailbox final : public RecordSink {
   // New inbox lines for this allocation and incarnation, in order, each once. The file is reopened (NFS).
   std::vector<spool::Line> poll();
   void send(std::string_view kind, nlohmann::json body) override;
-  bool flush();  // tries the kept lines again; true: none is kept
+  // Tries the kept lines again; true: none is kept.
+  bool flush();
   bool backlog() const { return !kept_.empty(); }
   // The folder was removed or replaced, or the outbox was cut.
   bool gone() const { return writer_.displaced(); }
@@ -40,7 +41,8 @@ class Mailbox final : public RecordSink {
   std::uint64_t offset_ = 0;
   i64 last_seq_ = 0;
   std::deque<Kept> kept_;
-  bool waits_ = false;  // a full disk was said
+  // A full disk was said.
+  bool waits_ = false;
 };
 
 }  // namespace sweep::agent

@@ -12,9 +12,12 @@
 
 namespace sweep::agent {
 namespace {
-constexpr auto kNodeTick = std::chrono::milliseconds(200);  // children whose signal was merged with another's
-constexpr int kTicksForHead = 15;  // how long a head that does not read is waited for
-constexpr int kHeadLost = 4;       // exit code
+// Also finds children whose signal was merged with another's.
+constexpr auto kNodeTick = std::chrono::milliseconds(200);
+// Ticks until a head agent that does not read is given up.
+constexpr int kTicksForHead = 15;
+// Exit code.
+constexpr int kHeadLost = 4;
 }  // namespace
 
 NodeAgent::NodeAgent(const Options& options, const SandboxInfo& inside)
@@ -23,17 +26,17 @@ NodeAgent::NodeAgent(const Options& options, const SandboxInfo& inside)
 int NodeAgent::run(const Join& join) {
   NodeRecord record = probe_node(runner_.nvml());
   record.node = options_.node;
-  auto uplink = connect_to_head(io_, join, options_.lease_s, {{"record", to_json(record)}});
-  if (!uplink) {
-    spdlog::error("{}", uplink.error().message);
-    tell_launcher(options_.ready_fd, {{"error", uplink.error().message}});
+  auto head = connect_to_head(io_, join, options_.lease_s, {{"record", to_json(record)}});
+  if (!head) {
+    spdlog::error("{}", head.error().message);
+    tell_launcher(options_.ready_fd, {{"error", head.error().message}});
     return 1;
   }
-  link_ = uplink->link;
-  runner_.set_endpoint(uplink->here);
+  link_ = head->link;
+  runner_.set_endpoint(head->here);
   runner_.begin();
-  spdlog::info("node {} serves {} on {} ({})", options_.node, link_->peer(), uplink->here.address,
-               uplink->here.interface);
+  spdlog::info("node {} serves {} on {} ({})", options_.node, link_->peer(), head->here.address,
+               head->here.interface);
   tell_launcher(options_.ready_fd,
                 {{"ready", true}, {"version", kVersion}, {"pid", outside_pid(inside_, ::getpid())}});
   link_->start([this](const Frame& frame) { obey(frame); },

@@ -1,6 +1,5 @@
-// NodeAgent: an agent that serves one node of an allocation for its head agent. What it is told comes over one
-// connection, what happens goes back over it. Without the head agent, or without a word of it for the lease time,
-// it ends its ranks and itself. It has no mailbox.
+// NodeAgent: an agent that serves one node of an allocation for its head agent. Orders and reports use one connection. When the
+// head agent is gone, or silent for the lease time, it ends its ranks and itself. It has no mailbox.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -14,7 +13,8 @@ namespace sweep::agent {
 class NodeAgent final : private NodeRunnerListener {
  public:
   NodeAgent(const Options& options, const SandboxInfo& inside);
-  int run(const Join& join);  // until the end; the exit code
+  // Until the end; the exit code.
+  int run(const Join& join);
 
  private:
   void runner_said(const Frame& frame) override { link_->send(frame); }

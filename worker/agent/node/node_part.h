@@ -12,9 +12,12 @@ struct NodePart {
   Attempt attempt;
   i64 first_rank = 0;
   i64 ranks = 1;
-  bool whole = true;       // no other node takes part
-  std::vector<i64> slots;  // of the node, one for each rank
-  bool beside = false;     // others may run on the node meanwhile
+  // No other node takes part.
+  bool whole = true;
+  // Of the node, one for each rank.
+  std::vector<i64> slots;
+  // Other attempts may run on the node meanwhile.
+  bool beside = false;
 
   // The attempt's rank that the index-th process of this node is.
   i64 rank(i64 index) const { return attempt.rank_of(first_rank + index); }
@@ -28,7 +31,8 @@ inline nlohmann::json to_json(const NodePart& part) {
           {"beside", part.beside}};
 }
 
-inline constexpr i64 kMaxRanks = 1 << 16;  // of one attempt: anything above is damage
+// Of one attempt: anything above is damage.
+inline constexpr i64 kMaxRanks = 1 << 16;
 
 inline Expected<NodePart> part_from(const nlohmann::json& body) {
   NodePart out;
@@ -59,13 +63,20 @@ inline EndCause cause_in(const nlohmann::json& body) {
   return end_cause_from(text_of(body, "cause")).value_or(EndCause::kRankFailed);
 }
 
-// What agents say to each other beside the kinds of the outbox (schema/spool.h).
-inline constexpr std::string_view kStartPart = "start_part";  // head -> node, body: NodePart
-inline constexpr std::string_view kEndPart = "end_part";      // head -> node: {"attempt", "cause", "at_once"}
-inline constexpr std::string_view kPeerEnded = "peer_ended";  // head -> node: {"attempt", "cause"}
-inline constexpr std::string_view kAllStarted = "all_started";  // head -> node: {"attempt"}
-inline constexpr std::string_view kTrouble = "trouble";         // node -> head: {"attempt", "cause"}
-inline constexpr std::string_view kStore = "store";  // both ways: {"attempt", "client", "message"}, blob
-inline constexpr std::string_view kLeave = "leave";  // head -> node: no more work
+// Messages between agents, beside the kinds of the outbox (schema/spool.h).
+// Head to node. Body: NodePart.
+inline constexpr std::string_view kStartPart = "start_part";
+// Head to node: {"attempt", "cause", "at_once"}.
+inline constexpr std::string_view kEndPart = "end_part";
+// Head to node: {"attempt", "cause"}.
+inline constexpr std::string_view kPeerEnded = "peer_ended";
+// Head to node: {"attempt"}.
+inline constexpr std::string_view kAllStarted = "all_started";
+// Node to head: {"attempt", "cause"}.
+inline constexpr std::string_view kTrouble = "trouble";
+// Both ways: {"attempt", "client", "message"}, with a blob.
+inline constexpr std::string_view kStore = "store";
+// Both ways: no more work.
+inline constexpr std::string_view kLeave = "leave";
 
 }  // namespace sweep::agent

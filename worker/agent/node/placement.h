@@ -20,28 +20,35 @@ class Placement {
   void push(Attempt attempt) { waiting_.push_back(std::move(attempt)); }
   struct Placed {
     Attempt attempt;
-    std::vector<i64> nodes;               // in rank order
-    std::vector<std::vector<i64>> slots;  // of each of them, those it holds
-    bool beside = false;                  // others may run on its node meanwhile
+    // In rank order.
+    std::vector<i64> nodes;
+    // Of each of them, those it holds.
+    std::vector<std::vector<i64>> slots;
+    // Others may run on its node meanwhile.
+    bool beside = false;
   };
   // The next attempt, if it may start now; it holds its nodes until release().
   std::optional<Placed> take();
   void release(const Placed&);
   // An attempt over all nodes that can be used, before any other one runs: it holds nothing.
   Placed over_all(Attempt) const;
-  std::optional<Attempt> remove(i64 id);  // takes a waiting attempt out; none: it is not waiting
+  // Takes a waiting attempt out; none: it is not waiting.
+  std::optional<Attempt> remove(i64 id);
   std::optional<i64> first() const;
   const Attempt* next() const { return waiting_.empty() ? nullptr : &waiting_.front(); }
   bool empty() const { return waiting_.empty(); }
 
-  void give_up(i64 node);  // no more work for this node
+  // No more work for this node.
+  void give_up(i64 node);
   bool usable(i64 node) const { return nodes_[static_cast<std::size_t>(node)].usable; }
   i64 usable_count() const;
-  bool stuck() const;  // the first one waiting needs more nodes than can be used
+  // The first one waiting needs more nodes than can be used.
+  bool stuck() const;
 
  private:
   struct Node {
-    std::set<i64> taken;  // slots
+    // Slots.
+    std::set<i64> taken;
     bool whole = false, usable = true;
   };
   bool fits(const Node&, const Attempt&) const;

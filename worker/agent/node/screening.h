@@ -21,7 +21,8 @@ Attempt screen_attempt(i64 nodes, i64 gpus_per_node, bool zygote);
 struct NodeScreen {
   double matmul_gflops = 0, memory_gb_s = 0;
   std::vector<std::pair<i64, double>> links;
-  std::string slow;  // how it stands out, for people; empty: it does not
+  // How it stands out, for people; empty: it does not.
+  std::string slow;
 };
 // records: of the ranks, by rank; `nodes` in rank order; `facts`: of node_probe, by node (ECC errors, Xids).
 // A node stands out below 70 % of the median node's matmul or memory bandwidth, below half of its transport, or with

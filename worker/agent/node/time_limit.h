@@ -23,8 +23,10 @@ class TimeLimit {
  private:
   double began_s_;
   std::optional<double> limit_s_;
-  double took_s_ = 0, predicted_s_ = 0;  // of all that have ended
-  double most_beyond_s_ = 0;  // the longest any took beyond its prediction: starting costs the same for all
+  // Of all that have ended.
+  double took_s_ = 0, predicted_s_ = 0;
+  // The longest any took beyond its prediction: starting costs the same for all.
+  double most_beyond_s_ = 0;
 };
 
 }  // namespace sweep::agent

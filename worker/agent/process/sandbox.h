@@ -14,11 +14,16 @@ namespace sweep::agent {
 
 struct SandboxInfo {
   bool pid_namespace = false;
-  bool private_proc = false;  // /proc shows this namespace only
-  int outer_pidfd = -1;       // readable once the outer process is gone
-  int parent_pidfd = -1;      // readable once the orchestrator is gone; -1: none to watch
-  int beat = -1;              // a pipe to the outer process
-  int outer_proc = -1;        // /proc as the outer process sees it, for pids that mean something outside
+  // /proc shows this namespace only.
+  bool private_proc = false;
+  // Readable once the outer process is gone.
+  int outer_pidfd = -1;
+  // Readable once the orchestrator is gone; -1: none to watch.
+  int parent_pidfd = -1;
+  // A pipe to the outer process.
+  int beat = -1;
+  // /proc as the outer process sees it, for pids that mean something outside.
+  int outer_proc = -1;
 };
 
 // Forks. Returns in the inner process only, with SIGTERM, SIGINT and SIGCHLD blocked (so that none is lost

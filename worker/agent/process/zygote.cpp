@@ -63,7 +63,8 @@ void Zygote::receive() {
                         if (error || life != life_ || !channel_.is_open()) return;
                         const ssize_t got =
                             ::recv(channel_.native_handle(), buffer_.data(), buffer_.size(), 0);
-                        if (got == 0) return;  // its end: exited() will follow
+                        // At its end exited() follows.
+                        if (got == 0) return;
                         if (got > 0) received(static_cast<std::size_t>(got));
                         if (life == life_ && channel_.is_open()) receive();
                       });
@@ -84,7 +85,7 @@ void Zygote::received(std::size_t bytes) {
     deaths_ = 0;
     answer((*message)["pid"].get<pid_t>());
   } else if (object && message->contains("error") && (*message)["error"].is_string()) {
-    answer(fail("the zygote says: " + (*message)["error"].get<std::string>()));
+    answer(fail("the zygote reports: " + (*message)["error"].get<std::string>()));
   } else {
     answer(fail("the zygote's answer is neither a pid nor an error"));
   }

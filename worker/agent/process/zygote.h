@@ -1,7 +1,6 @@
-// Zygote: a rank program kept loaded that forks ranks on request (schema/rank_launch.h). It owns the process
-// and its channel, restarts it when it dies, and gives up (usable() is false: ranks are executed instead)
-// after three deaths in a row without a single rank. REQUIRES: used on the event loop only; its owner tells
-// it of its death by exited().
+// Zygote: a loaded rank program that forks ranks on request (schema/rank_launch.h). It owns the process and its channel and
+// starts it again when it dies. After three deaths in a row without a rank, usable() is false, and ranks are executed
+// instead. REQUIRES: used on the event loop only; its owner reports its death by exited().
 #pragma once
 #include <array>
 #include <boost/asio/io_context.hpp>
@@ -20,13 +19,16 @@ class Zygote {
 
   Zygote(boost::asio::io_context& io, std::string program, std::string token);
   ~Zygote();
-  bool usable();  // starts it if need be
+  // Starts it if need be.
+  bool usable();
   void start(const RankLaunch& launch, i64 owner, Answer answer);
-  // No answer of this owner's is called any more; a rank that is being forked for it all the same is killed.
+  // No answer of this owner is called any more. A rank that is being forked for it is killed.
   void withdraw(i64 owner);
-  bool exited(pid_t pid);  // true: it was this zygote
+  // True: it was this zygote.
+  bool exited(pid_t pid);
   pid_t pid() const { return pid_; }
-  void stop();  // kills it; every open request is answered with an error
+  // Kills it; every open request is answered with an error.
+  void stop();
 
  private:
   struct Request {
@@ -45,9 +47,12 @@ class Zygote {
   boost::asio::posix::stream_descriptor channel_;
   pid_t pid_ = 0;
   bool ready_ = false, stopped_ = false;
-  int deaths_ = 0;             // in a row, none of them after a rank was forked
-  std::uint64_t life_ = 0;     // which process a late completion belongs to
-  std::deque<Request> asked_;  // the front one was sent when in_flight_
+  // In a row, without a rank between them.
+  int deaths_ = 0;
+  // Counts the processes: a late completion may belong to an earlier one.
+  std::uint64_t life_ = 0;
+  // The front one was sent if in_flight_.
+  std::deque<Request> asked_;
   bool in_flight_ = false;
   std::array<char, 65536> buffer_{};
 };
