@@ -77,7 +77,8 @@ bool place_streams(const ChildProgram& wanted, int& report) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != child.parent) ::_exit(127);  // it ended before prctl
   }
-  if (join_group(child) && place_streams(child.wanted, report))
+  const bool there = child.wanted.folder.empty() || ::chdir(child.wanted.folder.c_str()) == 0;
+  if (there && join_group(child) && place_streams(child.wanted, report))
     ::execve(child.program, child.argv, child.environment);
   const int cause = errno;
   (void)!::write(report < 0 ? child.report : report, &cause, sizeof cause);

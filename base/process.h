@@ -28,6 +28,7 @@ struct ChildProgram {
   std::vector<std::string> argv;
   std::filesystem::path program{};                        // empty: argv[0], looked up on PATH
   std::optional<std::vector<std::string>> environment{};  // NAME=VALUE; absent: that of this process
+  std::filesystem::path folder{};                         // working folder; empty: that of this process
   int in = kNothing, out = kInherit, err = kInherit;      // descriptors that it gets as 0, 1 and 2
   int extra = kInherit;                                   // that it gets as 3; kInherit: it has no 3
   Group group = Group::kOurs;

@@ -1,12 +1,9 @@
 #include "worker/command/trainer_process.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +13,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/process.h"
 #include "base/template.h"
 #include "schema/spool.h"
 
@@ -79,16 +77,6 @@ Expected<void> write_files(const std::map<std::string, std::string>& wanted, con
   return {};
 }
 
-// In the child, after the fork: only async-signal-safe calls.
-[[noreturn]] void execute(char* const* argv, char* const* envp, const char* folder, pid_t parent,
-                          int report) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() == parent && ::chdir(folder) == 0) ::execvpe(argv[0], argv, envp);
-  const int cause = errno;
-  (void)!::write(report, &cause, sizeof cause);
-  ::_exit(127);
-}
-
 std::vector<std::string> whole_environment(const std::map<std::string, std::string>& set) {
   std::vector<std::string> out;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -97,17 +85,6 @@ std::vector<std::string> whole_environment(const std::map<std::string, std::stri
   }
   for (const auto& [name, value] : set) out.push_back(name + "=" + value);
   return out;
-}
-
-std::vector<char*> pointers(std::vector<std::string>& strings) {
-  std::vector<char*> out;
-  for (auto& each : strings) out.push_back(each.data());
-  out.push_back(nullptr);
-  return out;
-}
-
-int pidfd_open(pid_t pid) {
-  return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
 }
 
 }  // namespace
@@ -146,25 +123,14 @@ Expected<Prepared> prepare(const CommandSpec& spec, const Attempt& attempt, cons
 }
 
 Expected<TrainerProcess> TrainerProcess::start(const Prepared& wanted) {
-  std::vector<std::string> argv = wanted.argv, environment = whole_environment(wanted.environment);
-  const auto argv_pointers = pointers(argv), environment_pointers = pointers(environment);
-  int report[2];
-  if (::pipe2(report, O_CLOEXEC) != 0) return fail(fmt::format("no pipe: {}", std::strerror(errno)));
-  const pid_t parent = ::getpid();
-  const pid_t pid = ::fork();
-  if (pid == 0)
-    execute(argv_pointers.data(), environment_pointers.data(), wanted.folder.c_str(), parent, report[1]);
-  const int error = errno;
-  ::close(report[1]);
-  const Descriptor answer(report[0]);
-  if (pid < 0) return fail(fmt::format("cannot fork: {}", std::strerror(error)));
-  int cause = 0;
-  ssize_t got = 0;
-  do got = ::read(answer.get(), &cause, sizeof cause);
-  while (got < 0 && errno == EINTR);
-  TrainerProcess out(pid, got == sizeof cause ? -1 : pidfd_open(pid));
-  if (got == sizeof cause) return fail(fmt::format("cannot start {}: {}", argv[0], std::strerror(cause)));
-  if (out.handle_ < 0) return fail(fmt::format("cannot watch pid {}: {}", pid, std::strerror(errno)));
+  ChildProgram program{wanted.argv};
+  program.environment = whole_environment(wanted.environment);
+  program.folder = wanted.folder;
+  program.dies_with_us = true;
+  const auto pid = start_program(program);
+  if (!pid) return tl::unexpected(pid.error());
+  TrainerProcess out(*pid, open_pidfd(*pid));
+  if (out.handle_ < 0) return fail(fmt::format("cannot watch pid {}: {}", *pid, std::strerror(errno)));
   return out;
 }
 
