@@ -69,7 +69,7 @@ class Batch {
     allocation.id = id_;
     allocation.sweep = sweep_;
     allocation.launcher = "import";
-    allocation.whereabouts = file_;
+    allocation.hosts = file_;
     allocation.created_unix_ns = now_;
     allocation.ended_unix_ns = now_;
     allocation.end_reason = "imported";

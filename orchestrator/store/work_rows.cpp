@@ -42,7 +42,7 @@ AllocationRow allocation_row(StoredAllocation&& stored, i64 now) {
   AllocationRow row;
   row.id = std::move(stored.id);
   row.spool = std::move(stored.spool);
-  row.where = std::move(stored.whereabouts);
+  row.where = std::move(stored.hosts);
   row.launcher = std::move(stored.launcher);
   row.incarnation = stored.incarnation;
   row.offset = static_cast<std::uint64_t>(stored.read_offset);
