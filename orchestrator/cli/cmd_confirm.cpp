@@ -183,7 +183,7 @@ int confirm(Io& io, const ConfirmCommand& o) {
   if (*holder)
     return refuse(io, {fmt::format("sweep '{}': {}; its best are not known yet", opened->sweep.name,
                                    standing_text(**holder))});
-  auto best = opened->store->best(opened->sweep.id, {}, o.metric, !report::lower_is_better(o.metric), o.top);
+  auto best = opened->store->best(opened->sweep.id, o.metric, !report::lower_is_better(o.metric), o.top);
   if (!best) return refuse(io, best.error());
   if (best->empty()) {
     io.err << fmt::format("sweep '{}' has no ok result with {}: there is nothing to confirm\n",

@@ -24,10 +24,10 @@ Expected<Trial> loop_trial(const ClusterCheckRequest& request, i64 nodes) {
   return fail("no attempt over the nodes can be made");
 }
 
-std::vector<Finding> judge_loop(const Proved& proved, const Trial& trial, const store::Table& seen,
+std::vector<Finding> judge_loop(const Proved& proved, const Trial& trial, std::size_t seen,
                                 const std::string& events) {
   const auto found = proved.found.find(trial_id(trial));
-  const auto there = static_cast<i64>(seen.rows.size());
+  const auto there = static_cast<i64>(seen);
   std::vector<Finding> out;
   if (there >= trial.nodes)
     out.push_back({"ports", Health::kGood, fmt::format("the agents of {} nodes met", there)});
@@ -62,11 +62,8 @@ std::vector<Finding> judge_loop(const Proved& proved, const Trial& trial, const 
 // The hosts by the names that a grid gives them, in the order of the nodes; empty: nodes have the names they give themselves.
 std::vector<std::string> named_hosts(store::Store& store) {
   std::vector<std::string> out;
-  const auto said =
-      store.query("SELECT whereabouts FROM allocation WHERE launcher = 'ssh' ORDER BY id DESC LIMIT 1");
-  if (!said || said->rows.empty()) return out;
-  const auto* text = std::get_if<std::string>(&said->rows[0][0]);
-  for (std::size_t at = 0; text != nullptr && at < text->size();) {
+  const auto text = store.latest_hosts("ssh");
+  for (std::size_t at = 0; text && at < text->size();) {
     const auto end = std::min(text->find(", ", at), text->size());
     out.push_back(text->substr(at, end - at));
     at = end + 2;
@@ -77,25 +74,20 @@ std::vector<std::string> named_hosts(store::Store& store) {
 Expected<std::vector<Finding>> read_loop(const std::string& db, const Proved& proved, const Trial& trial) {
   auto store = store::Store::open(db, store::Mode::kReadOnly);
   if (!store) return tl::unexpected(store.error());
-  const auto seen = (*store)->query("SELECT DISTINCT node, host, facts FROM environment GROUP BY node");
+  const auto seen = (*store)->nodes_seen();
   if (!seen) return tl::unexpected(seen.error());
-  const auto said = (*store)->query("SELECT text FROM event WHERE kind <> 'screen' ORDER BY id LIMIT 1");
-  if (!said) return tl::unexpected(said.error());
-  std::string first;
-  if (!said->rows.empty())
-    if (const auto* text = std::get_if<std::string>(&said->rows[0][0])) first = *text;
-  auto findings = judge_loop(proved, trial, *seen, first);
+  const auto first = (*store)->first_event_but("screen");
+  if (!first) return tl::unexpected(first.error());
+  auto findings = judge_loop(proved, trial, seen->size(), *first);
   const auto names = named_hosts(**store);
-  for (const auto& row : seen->rows) {
-    const auto* node = std::get_if<std::int64_t>(&row[0]);
-    const bool named = node != nullptr && static_cast<std::size_t>(*node) < names.size();
-    const auto* host = named ? &names[static_cast<std::size_t>(*node)] : std::get_if<std::string>(&row[1]);
-    const auto* text = std::get_if<std::string>(&row[2]);
-    const auto facts = text == nullptr ? tl::unexpected(Error{""}) : parse_json(*text);
-    if (host == nullptr || !facts || !facts->contains("screen")) continue;
+  for (const auto& node : *seen) {
+    const auto at = static_cast<std::size_t>(node.node);
+    const std::string& host = at < names.size() ? names[at] : node.host;
+    const auto facts = parse_json(node.facts);
+    if (!facts || !facts->contains("screen")) continue;
     const auto& screen = (*facts)["screen"];
     const std::string slow = text_of(screen, "slow");
-    findings.push_back({*host + " speed", slow.empty() ? Health::kGood : Health::kWarning,
+    findings.push_back({host + " speed", slow.empty() ? Health::kGood : Health::kWarning,
                         slow.empty()
                             ? fmt::format("{:.0f} GFLOP/s, {:.1f} GB/s", number_of(screen, "matmul_gflops"),
                                           number_of(screen, "memory_gb_s"))

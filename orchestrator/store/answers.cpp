@@ -2,15 +2,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/expected.h"
-#include "orchestrator/store/sqlite_store.h"
+#include "orchestrator/store/result_rows.h"
+#include "orchestrator/store/store_file.h"
 #include "orchestrator/store/trial_rows.h"
 
 namespace sweep::store {
 
-Progress SqliteStore::count_progress(Transaction& work, i64 sweep) {
+namespace {
+
+Progress count_progress(Transaction& work, i64 sweep) {
   Progress out;
   auto rows = work.rows(R"(
       SELECT state, outcome, count(*) FROM plan_entry WHERE sweep = ? GROUP BY state, outcome)",
@@ -37,10 +39,12 @@ Progress SqliteStore::count_progress(Transaction& work, i64 sweep) {
   return out;
 }
 
-Expected<Workload> SqliteStore::workload(i64 sweep) {
+}  // namespace
+
+Expected<Workload> Answers::workload(i64 sweep) {
   constexpr i64 kLast = 200;
   constexpr double kNs = 1e-9;
-  Transaction work(*db_, Transaction::kRead);
+  Transaction work(*file_.db, Transaction::kRead);
   Workload out;
   {
     auto rows = work.rows(R"(
@@ -81,117 +85,45 @@ Expected<Workload> SqliteStore::workload(i64 sweep) {
   return work.commit(std::move(out));
 }
 
-Expected<i64> SqliteStore::version() {
-  Transaction work(*db_, Transaction::kRead);
+Expected<i64> Answers::version() {
+  Transaction work(*file_.db, Transaction::kRead);
   const i64 others = work.one<i64>("PRAGMA data_version").value_or(0);
-  return work.commit((others << 32) + sqlite3_total_changes64(db_->handle()));
+  return work.commit((others << 32) + sqlite3_total_changes64(file_.db->handle()));
 }
 
-Expected<Progress> SqliteStore::progress(i64 sweep) {
-  Transaction work(*db_, Transaction::kRead);
+Expected<Progress> Answers::progress(i64 sweep) {
+  Transaction work(*file_.db, Transaction::kRead);
   const i64 others = work.one<i64>("PRAGMA data_version").value_or(0);
-  const i64 own = sqlite3_total_changes64(db_->handle());
-  if (work.failed() || !counted_ || counted_->sweep != sweep || counted_->others != others ||
-      counted_->own != own)
-    counted_ = Counted{sweep, others, own, count_progress(work, sweep)};
-  if (work.failed()) counted_.reset();
+  const i64 own = sqlite3_total_changes64(file_.db->handle());
+  if (work.failed() || !file_.counted || file_.counted->sweep != sweep || file_.counted->others != others ||
+      file_.counted->own != own)
+    file_.counted = CountedProgress{sweep, others, own, count_progress(work, sweep)};
+  if (work.failed()) file_.counted.reset();
   SWEEP_TRY(work.commit());
-  return counted_->progress;
+  return file_.counted->progress;
 }
 
-namespace {
-
-// The sorter of SQLite would carry all columns of every row along.
-void put_in_plan_order(std::vector<ResultRow>& rows, std::vector<i64>& entries,
-                       const std::vector<i64>& places) {
-  const auto before = [&](std::size_t a, std::size_t b) {
-    return places[a] != places[b] ? places[a] < places[b] : entries[a] < entries[b];
-  };
-  std::vector<std::size_t> order(rows.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  if (std::is_sorted(order.begin(), order.end(), before)) return;
-  std::sort(order.begin(), order.end(), before);
-  std::vector<ResultRow> sorted;
-  std::vector<i64> sorted_entries;
-  sorted.reserve(rows.size());
-  sorted_entries.reserve(rows.size());
-  for (const std::size_t at : order) {
-    sorted.push_back(std::move(rows[at]));
-    sorted_entries.push_back(entries[at]);
-  }
-  rows = std::move(sorted);
-  entries = std::move(sorted_entries);
-}
-
-}  // namespace
-
-std::vector<ResultRow> SqliteStore::result_rows(Transaction& work, const std::string& where,
-                                                std::initializer_list<i64> keys, std::vector<i64>* entries) {
-  std::vector<ResultRow> out;
-  SpecCache specs;
-  const std::string sql = fmt::format(R"(
-      SELECT s.name, t.id, CASE WHEN p.final_attempt IS NULL THEN p.reason ELSE r.reason END, r.evidence,
-             p.outcome, r.oom_kind, p.attempts, r.finished_unix_ns, p.predicted_bytes, p.predicted_step_ms,
-             t.spec, p.model, p.labels, p.state, p.key, p.place, {}, {}
-      FROM plan_entry p
-      JOIN sweep s ON s.id = p.sweep
-      JOIN trial t ON t.key = p.trial
-      LEFT JOIN result r ON r.attempt = p.final_attempt
-      WHERE p.state <> State::kRetired AND {})",
-                                      selects_.axes, selects_.metrics, where);
-  Statement* select = work.ready(sql);
-  int parameter = 0;
-  for (const i64 key : keys)
-    if (select) select->put(++parameter, key);
-  Rows rows(work, select);
-  std::vector<i64> keys_read, places;
-  while (rows.next()) {
-    ResultRow& row = out.emplace_back();
-    keys_read.push_back(rows.get<i64>(14));
-    places.push_back(rows.get<i64>(15));
-    rows.read(0, row.sweep);
-    rows.read(1, row.trial_id);
-    rows.read(2, row.reason);
-    rows.read(3, row.evidence);
-    if (rows.null(4))
-      rows.read(13, row.state);  // no answer yet: where it is
-    else
-      rows.read(4, row.outcome);
-    rows.read(5, row.oom_kind);
-    rows.read(6, row.attempts);
-    rows.read(7, row.finished_unix_ns);
-    row.trial.spec = spec_of(specs, rows.text(10));
-    rows.read(11, row.trial.model);
-    rows.read(12, row.trial.labels);
-    read_metrics(rows, read_axes(rows, 16, row.trial), row.metrics);
-    if (!row.metrics.predicted_bytes) rows.read(8, row.metrics.predicted_bytes);
-    if (!row.metrics.predicted_ms) rows.read(9, row.metrics.predicted_ms);
-  }
-  put_in_plan_order(out, keys_read, places);
-  if (entries) *entries = std::move(keys_read);
-  return out;
-}
-
-Expected<std::vector<ResultRow>> SqliteStore::results(i64 sweep) {
-  Transaction work(*db_, Transaction::kRead);
-  auto out = result_rows(work, "p.sweep = ?", {sweep});
+Expected<std::vector<ResultRow>> Answers::results(i64 sweep) {
+  Transaction work(*file_.db, Transaction::kRead);
+  auto out = result_rows(work, file_.selects, "p.sweep = ?", {sweep});
   return work.commit(std::move(out));
 }
 
-Expected<std::optional<Result>> SqliteStore::result_of(i64 attempt) {
-  Transaction work(*db_, Transaction::kRead);
+Expected<std::optional<Result>> Answers::result_of(i64 attempt) {
+  Transaction work(*file_.db, Transaction::kRead);
   std::optional<Result> out;
   {
-    auto rows = work.rows(
-        fmt::format(R"(
+    auto rows =
+        work.rows(fmt::format(R"(
         SELECT t.id, {}, {}
         FROM result r
         JOIN attempt a ON a.id = r.attempt
         JOIN plan_entry p ON p.key = a.entry
         JOIN trial t ON t.key = p.trial
         WHERE r.attempt = ?)",
-                    select_list(selects_.columns, "result", "r", stored_fields<Result>()), selects_.metrics),
-        attempt);
+                              select_list(file_.selects.columns, "result", "r", stored_fields<Result>()),
+                              file_.selects.metrics),
+                  attempt);
     if (rows.next()) {
       Result& result = out.emplace();
       rows.read(0, result.trial_id);
@@ -201,8 +133,8 @@ Expected<std::optional<Result>> SqliteStore::result_of(i64 attempt) {
   return work.commit(std::move(out));
 }
 
-Expected<std::optional<i64>> SqliteStore::final_attempt(i64 sweep, const std::string& trial_id) {
-  Transaction work(*db_, Transaction::kRead);
+Expected<std::optional<i64>> Answers::final_attempt(i64 sweep, const std::string& trial_id) {
+  Transaction work(*file_.db, Transaction::kRead);
   auto out = work.one<i64>(R"(
       SELECT p.final_attempt FROM plan_entry p JOIN trial t ON t.key = p.trial
       WHERE p.sweep = ? AND t.id = ?)",
@@ -210,7 +142,7 @@ Expected<std::optional<i64>> SqliteStore::final_attempt(i64 sweep, const std::st
   return work.commit(out);
 }
 
-Expected<std::string> SqliteStore::find_trial(i64 sweep, std::string_view prefix) {
+Expected<std::string> Answers::find_trial(i64 sweep, std::string_view prefix) {
   const bool hex =
       std::ranges::all_of(prefix, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
   if (prefix.empty() || !hex)
@@ -218,7 +150,7 @@ Expected<std::string> SqliteStore::find_trial(i64 sweep, std::string_view prefix
         "'{}' is no trial id: ids are hexadecimal digits (0-9, a-f), as `sweep plan --list` shows them",
         prefix));
   constexpr i64 kShown = 5;
-  Transaction work(*db_, Transaction::kRead);
+  Transaction work(*file_.db, Transaction::kRead);
   std::vector<std::string> found;
   {
     auto rows = work.rows(R"(
@@ -239,8 +171,8 @@ Expected<std::string> SqliteStore::find_trial(i64 sweep, std::string_view prefix
                           list, found.size() > kShown ? ", ..." : ""));
 }
 
-Expected<Table> SqliteStore::events(i64 sweep, i64 limit) {
-  Transaction work(*db_, Transaction::kRead);
+Expected<Table> SweepBook::events(i64 sweep, i64 limit) {
+  Transaction work(*file_.db, Transaction::kRead);
   Table out;
   out.columns = {"time", "kind", "text"};
   {

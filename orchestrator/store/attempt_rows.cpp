@@ -1,8 +1,17 @@
 #include "orchestrator/store/attempt_rows.h"
 
+#include <fmt/format.h>
+
 #include "orchestrator/store/record_sql.h"
 
 namespace sweep::store {
+
+std::optional<i64> sweep_of_allocation(Transaction& work, const std::string& id) {
+  const auto sweep = work.one<i64>("SELECT sweep FROM allocation WHERE id = ?", id);
+  if (!sweep)
+    work.refuse(fmt::format("database '{}' knows no allocation '{}'", work.db().path().string(), id));
+  return sweep;
+}
 
 void write_allocation(Transaction& work, const StoredAllocation& allocation) {
   static const std::string sql =

@@ -8,6 +8,8 @@
 
 namespace sweep::store {
 
+// The sweep that an allocation belongs to; refuses the transaction where it is not known.
+std::optional<i64> sweep_of_allocation(Transaction&, const std::string& id);
 void write_allocation(Transaction&, const StoredAllocation&);
 
 struct NewAttempt {

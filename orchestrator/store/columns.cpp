@@ -209,16 +209,6 @@ const std::vector<Column>& metric_columns() {
   return columns;
 }
 
-const std::vector<std::string>& ranked_metrics() {
-  static const std::vector<std::string> names{"step_ms", "tokens_per_s", "tokens_per_s_gpu", "tflops_gpu",
-                                              "mfu",     "mt_per_hour",  "cost_per_mt"};
-  return names;
-}
-
-bool is_axis(std::string_view name) {
-  return std::ranges::any_of(axis_columns(), [&](const Column& c) { return c.name == name; });
-}
-
 bool is_metric(std::string_view name) {
   return std::ranges::any_of(metric_columns(), [&](const Column& c) { return c.name == name; });
 }
@@ -241,9 +231,6 @@ void complete_columns(Transaction& work) {
   added |= add_columns(work, "trial", axis_columns());
   added |= add_columns(work, "result", metric_columns());
   for (const auto& [table, fields] : record_tables()) add_columns(work, table, fields);
-  for (const auto& metric : ranked_metrics())
-    work.run(fmt::format("CREATE INDEX IF NOT EXISTS {0} ON result(ranking, {1}) WHERE ranking IS NOT NULL",
-                         sql_name("result_by_" + metric), sql_name(metric)));
   const auto present =
       work.one<std::string>("SELECT sql FROM sqlite_schema WHERE type = 'view' AND name = 'results'");
   const auto wanted = results_view();  // a file of another version may have another one

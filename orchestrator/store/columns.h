@@ -19,10 +19,6 @@ struct Column {
 const std::vector<Column>& axis_columns();
 const std::vector<Column>& metric_columns();
 
-// The metrics `best` looks up by index; any other is found by reading the sweep's results.
-const std::vector<std::string>& ranked_metrics();
-
-bool is_axis(std::string_view);
 bool is_metric(std::string_view);
 std::string sql_name(std::string_view identifier);
 
@@ -35,7 +31,7 @@ struct Selects {
 // Reads the columns' existence inside a transaction.
 Selects selects_for(Transaction&);
 
-// Adds missing columns, indices and, when it lacks a column, the view `results`.
+// Adds missing columns and, when it lacks one or differs, the view `results`.
 void complete_columns(Transaction&);
 
 // INSERT of a trial that leaves an existing one alone: id, spec, axes.

@@ -81,7 +81,10 @@ Expected<void> Db::step(std::string_view sql) {
   Statement* statement = prepare(sql);
   if (!statement) return tl::unexpected(explain(sqlite3_extended_errcode(handle_)));
   const int code = statement->step();
-  if (code == SQLITE_DONE) return statement->reset(), Expected<void>();
+  if (code == SQLITE_DONE) {
+    statement->reset();
+    return {};
+  }
   auto failure = tl::unexpected(explain(code));  // before reset() forgets it
   statement->reset();
   return failure;

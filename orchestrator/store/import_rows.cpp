@@ -5,9 +5,10 @@
 #include <unordered_map>
 
 #include "orchestrator/store/attempt_rows.h"
+#include "orchestrator/store/packed_rows.h"
 #include "orchestrator/store/report_rows.h"
 #include "orchestrator/store/settle.h"
-#include "orchestrator/store/sqlite_store.h"
+#include "orchestrator/store/store_file.h"
 #include "orchestrator/store/sweep_rows.h"
 #include "orchestrator/store/trial_rows.h"
 #include "schema/sweep_options.h"
@@ -68,7 +69,7 @@ class Batch {
     allocation.id = id_;
     allocation.sweep = sweep_;
     allocation.launcher = "import";
-    allocation.whereabouts = file_;
+    allocation.hosts = file_;
     allocation.created_unix_ns = now_;
     allocation.ended_unix_ns = now_;
     allocation.end_reason = "imported";
@@ -103,7 +104,7 @@ std::size_t known_of(const std::vector<Result>& past, std::span<const ImportedRo
 
 }  // namespace
 
-Expected<ImportCounts> SqliteStore::import_rows(const SweepRow& wanted, std::span<const ImportedRow> rows) {
+Expected<ImportCounts> SweepBook::import_rows(const SweepRow& wanted, std::span<const ImportedRow> rows) {
   if (wanted.name.empty()) return fail("a sweep needs a name; give one with --sweep");
   std::vector<std::vector<const ImportedRow*>> trials;
   std::unordered_map<std::string_view, std::size_t> place;
@@ -112,11 +113,11 @@ Expected<ImportCounts> SqliteStore::import_rows(const SweepRow& wanted, std::spa
     if (added) trials.emplace_back();
     trials[it->second].push_back(&row);
   }
-  Transaction work(*db_, Transaction::kWrite);
-  const i64 sweep = brought_sweep(work, wanted, leases_.now());
-  leases_.guard(work, sweep);
-  Batch batch(work, sweep, wanted.grid_path, leases_.now());
-  const SweepRules rules = rules_of(work, sweep, seams_.decide_trial);
+  Transaction work(*file_.db, Transaction::kWrite);
+  const i64 sweep = brought_sweep(work, wanted, file_.leases.now());
+  file_.leases.guard(work, sweep);
+  Batch batch(work, sweep, wanted.grid_path, file_.leases.now());
+  const SweepRules rules = rules_of(work, sweep, file_.dependencies.decide_trial);
   ImportCounts counts;
   counts.trials = static_cast<i64>(trials.size());
   for (const auto& same_trial : trials) {
@@ -130,16 +131,16 @@ Expected<ImportCounts> SqliteStore::import_rows(const SweepRow& wanted, std::spa
     for (const auto* row : same_trial)
       if (row->result) measured.push_back(row);
     counts.repeated += measured.size() > 1;
-    const std::size_t known = known_of(stored(work, selects_, key.value_or(0)), measured);
+    const std::size_t known = known_of(stored(work, file_.selects, key.value_or(0)), measured);
     for (std::size_t i = known; i < measured.size(); ++i) batch.add(key.value_or(0), *measured[i]);
     counts.known += static_cast<i64>(known);
     counts.added += static_cast<i64>(measured.size() - known);
     settle(work, key.value_or(0), rules);
   }
-  add_event_row(work, sweep, leases_.now(), "imported",
+  add_event_row(work, sweep, file_.leases.now(), "imported",
                 fmt::format("{}: {} results, {} of them new", wanted.grid_path, counts.added + counts.known,
                             counts.added));
-  pack(work);
+  pack(work, file_.selects, file_.dependencies.most_loose);
   return work.commit(counts);
 }
 

@@ -50,7 +50,10 @@ LeaseHolder this_process() {
   std::ifstream("/proc/sys/kernel/random/boot_id") >> self.boot_id;
   self.pid = ::getpid();
   self.pid_start = living_pid_start(self.pid).value_or(0);
-  if (auto job = own_job()) self.slurm_job = job->id, self.slurm_cluster = std::move(job->cluster);
+  if (auto job = own_job()) {
+    self.slurm_job = job->id;
+    self.slurm_cluster = std::move(job->cluster);
+  }
   return self;
 }
 
@@ -122,10 +125,12 @@ std::optional<LeaseHolder> Leases::take(Transaction& work, i64 sweep, const Clai
 }
 
 void Leases::committed(i64 sweep, bool held) {
-  if (held)
-    tokens_[sweep] = pending_token_, lost_.erase(sweep);
-  else
+  if (!held) {
     tokens_.erase(sweep);
+    return;
+  }
+  tokens_[sweep] = pending_token_;
+  lost_.erase(sweep);
 }
 
 std::optional<LeaseHolder> Leases::holder(Transaction& work, i64 sweep, const Claim& known) {

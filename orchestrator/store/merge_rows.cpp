@@ -189,7 +189,7 @@ class Merge {
 
   void copy_children() {
     for (const char* table : {"rank_record", "step_sample", "result"}) {
-      const Names names = copied(work_, from_, table, {"attempt", "ranking"});
+      const Names names = copied(work_, from_, table, {"attempt"});
       change(sql(R"(
           INSERT INTO main.{table}(attempt, {columns})
           SELECT m.here, {values}
@@ -228,7 +228,10 @@ class Merge {
     SweepRules rules;
     for (const auto& [key, of] : entries) {
       if (work_.failed()) return;
-      if (sweep != of) rules = rules_of(work_, of, decide_), sweep = of;
+      if (sweep != of) {
+        rules = rules_of(work_, of, decide_);
+        sweep = of;
+      }
       settle(work_, key, rules);
     }
   }

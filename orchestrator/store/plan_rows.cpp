@@ -4,8 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "orchestrator/store/packed_rows.h"
 #include "orchestrator/store/settle.h"
-#include "orchestrator/store/sqlite_store.h"
+#include "orchestrator/store/store_file.h"
 #include "orchestrator/store/sweep_rows.h"
 #include "orchestrator/store/trial_rows.h"
 #include "schema/codec.h"
@@ -43,12 +44,12 @@ void note_measure(Transaction& work, i64 sweep, const MeasurePlan& measure, i64 
 
 }  // namespace
 
-Expected<SyncCounts> SqliteStore::sync_plan(i64 sweep, std::span<const PlanEntry> plan,
-                                            const MeasurePlan& measure) {
-  Transaction work(*db_, Transaction::kWrite);
-  leases_.guard(work, sweep);
-  note_measure(work, sweep, measure, leases_.now());
-  const SweepRules rules = rules_of(work, sweep, seams_.decide_trial);
+Expected<SyncCounts> SweepBook::sync_plan(i64 sweep, std::span<const PlanEntry> plan,
+                                          const MeasurePlan& measure) {
+  Transaction work(*file_.db, Transaction::kWrite);
+  file_.leases.guard(work, sweep);
+  note_measure(work, sweep, measure, file_.leases.now());
+  const SweepRules rules = rules_of(work, sweep, file_.dependencies.decide_trial);
   KnownTrials known = known_trials(work, sweep);
   SyncCounts counts;
   for (const PlanEntry& entry : plan) {
@@ -76,16 +77,16 @@ Expected<SyncCounts> SqliteStore::sync_plan(i64 sweep, std::span<const PlanEntry
     work.run("UPDATE plan_entry SET state = State::kRetired WHERE key = ?", each.entry);
     settle(work, each.entry, rules);
   }
-  pack(work);
+  pack(work, file_.selects, file_.dependencies.most_loose);
   return work.commit(counts);
 }
 
-Expected<std::vector<PlanEntry>> SqliteStore::plan(i64 sweep) {
-  Transaction work(*db_, Transaction::kRead);
+Expected<std::vector<PlanEntry>> SweepBook::plan(i64 sweep) {
+  Transaction work(*file_.db, Transaction::kRead);
   std::vector<PlanEntry> out;
   SpecCache specs;
   {
-    auto rows = work.rows(plan_entry_select(selects_) +
+    auto rows = work.rows(plan_entry_select(file_.selects) +
                               " WHERE p.sweep = ? AND p.state <> State::kRetired ORDER BY p.place, p.key",
                           sweep);
     while (rows.next()) out.push_back(read_plan_entry(rows, specs));
@@ -93,16 +94,19 @@ Expected<std::vector<PlanEntry>> SqliteStore::plan(i64 sweep) {
   return work.commit(std::move(out));
 }
 
+namespace {
+
 template <class... Bound>
-Expected<std::vector<PendingTrial>> SqliteStore::pending_where(const std::string& rest,
-                                                               const Bound&... bound) {
-  Transaction work(*db_, Transaction::kRead);
+Expected<std::vector<PendingTrial>> pending_where(StoreFile& file, const std::string& rest,
+                                                  const Bound&... bound) {
+  Transaction work(*file.db, Transaction::kRead);
   std::vector<PendingTrial> out;
   std::vector<i64> keys;
   SpecCache specs;
   {
     auto rows = work.rows(
-        plan_entry_select(selects_) + " WHERE p.sweep = ? AND p.state = State::kPending " + rest, bound...);
+        plan_entry_select(file.selects) + " WHERE p.sweep = ? AND p.state = State::kPending " + rest,
+        bound...);
     while (rows.next()) {
       out.push_back({read_plan_entry(rows, specs), 0, 0});
       keys.push_back(rows.template get<i64>(0));
@@ -110,25 +114,27 @@ Expected<std::vector<PendingTrial>> SqliteStore::pending_where(const std::string
   }
   for (std::size_t i = 0; i < out.size(); ++i) {
     const Tries tries = tries_of(work, keys[i]);
-    out[i].attempts = tries.counted, out[i].infra_attempts = tries.infra;
+    out[i].attempts = tries.counted;
+    out[i].infra_attempts = tries.infra;
   }
   return work.commit(std::move(out));
 }
 
-Expected<std::vector<PendingTrial>> SqliteStore::pending(i64 sweep, i64 limit) {
-  return pending_where("ORDER BY p.place, p.key LIMIT ?", sweep, limit);
+}  // namespace
+
+Expected<std::vector<PendingTrial>> WorkQueue::pending(i64 sweep, i64 limit) {
+  return pending_where(file_, "ORDER BY p.place, p.key LIMIT ?", sweep, limit);
 }
 
-Expected<std::vector<PendingTrial>> SqliteStore::pending(i64 sweep, i64 limit, const Fit& fit) {
-  return pending_where(
-      R"(
+Expected<std::vector<PendingTrial>> WorkQueue::pending(i64 sweep, i64 limit, const Fit& fit) {
+  return pending_where(file_, R"(
       AND t.nodes <= ? AND t.hardware = ? AND t.gpus_per_node <= ?
       ORDER BY t.nodes DESC, p.place, p.key LIMIT ?)",
-      sweep, fit.nodes, fit.hardware, fit.gpus_per_node, limit);
+                       sweep, fit.nodes, fit.hardware, fit.gpus_per_node, limit);
 }
 
-Expected<std::vector<Demand>> SqliteStore::demand(i64 sweep) {
-  Transaction work(*db_, Transaction::kRead);
+Expected<std::vector<Demand>> WorkQueue::demand(i64 sweep) {
+  Transaction work(*file_.db, Transaction::kRead);
   std::vector<Demand> out;
   {
     auto rows = work.rows(R"(
@@ -147,11 +153,11 @@ Expected<std::vector<Demand>> SqliteStore::demand(i64 sweep) {
   return work.commit(std::move(out));
 }
 
-Expected<void> SqliteStore::reopen(i64 sweep, std::span<const Outcome> outcomes) {
-  Transaction work(*db_, Transaction::kWrite);
-  leases_.guard(work, sweep);
+Expected<void> WorkQueue::reopen(i64 sweep, std::span<const Outcome> outcomes) {
+  Transaction work(*file_.db, Transaction::kWrite);
+  file_.leases.guard(work, sweep);
   reopen_entries(work, sweep, outcomes);
-  pack(work);
+  pack(work, file_.selects, file_.dependencies.most_loose);
   return work.commit();
 }
 

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "orchestrator/store/sqlite_store.h"
+#include "orchestrator/store/store_file.h"
 
 namespace sweep::store {
 namespace {
@@ -33,8 +33,8 @@ Environment read_environment(const Rows& rows) {
 
 }  // namespace
 
-Expected<std::vector<Environment>> SqliteStore::environments(i64 sweep) {
-  Transaction work(*db_, Transaction::kRead);
+Expected<std::vector<Environment>> Answers::environments(i64 sweep) {
+  Transaction work(*file_.db, Transaction::kRead);
   std::map<std::string, i64> results;
   {
     auto rows = work.rows(R"(
@@ -47,7 +47,7 @@ Expected<std::vector<Environment>> SqliteStore::environments(i64 sweep) {
   std::vector<Environment> out;
   {
     auto rows =
-        work.rows(select_nodes(selects_, "a.sweep = ? ORDER BY a.created_unix_ns, a.id, e.node"), sweep);
+        work.rows(select_nodes(file_.selects, "a.sweep = ? ORDER BY a.created_unix_ns, a.id, e.node"), sweep);
     while (rows.next()) {
       Environment node = read_environment(rows);
       const auto held = results.find(node.allocation);
@@ -59,8 +59,8 @@ Expected<std::vector<Environment>> SqliteStore::environments(i64 sweep) {
   return work.commit(std::move(out));
 }
 
-Expected<std::vector<Provenance>> SqliteStore::provenance(i64 sweep, std::span<const std::string> trial_ids) {
-  Transaction work(*db_, Transaction::kRead);
+Expected<std::vector<Provenance>> Answers::provenance(i64 sweep, std::span<const std::string> trial_ids) {
+  Transaction work(*file_.db, Transaction::kRead);
   std::vector<Provenance> out;
   for (const std::string& id : trial_ids) {
     Provenance found;
@@ -78,7 +78,7 @@ Expected<std::vector<Provenance>> SqliteStore::provenance(i64 sweep, std::span<c
       rows.read(1, found.effective);
     }
     found.trial_id = id;
-    auto rows = work.rows(select_nodes(selects_, "a.id = ? ORDER BY e.node"), allocation);
+    auto rows = work.rows(select_nodes(file_.selects, "a.id = ? ORDER BY e.node"), allocation);
     while (rows.next()) found.nodes.push_back(read_environment(rows));
     if (!found.nodes.empty()) found.launcher = found.nodes.front().launcher;
     out.push_back(std::move(found));

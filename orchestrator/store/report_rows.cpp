@@ -116,4 +116,14 @@ std::optional<AttemptEnd> read_end(Transaction& work, const TableColumns& column
   return end;
 }
 
+std::vector<NodeRecord> read_nodes(Transaction& work, const TableColumns& columns,
+                                   std::string_view allocation) {
+  std::vector<NodeRecord> out;
+  auto rows = work.rows(fmt::format("SELECT {} FROM environment e WHERE e.allocation = ? ORDER BY e.node",
+                                    select_list(columns, "environment", "e", stored_fields<NodeRecord>())),
+                        allocation);
+  while (rows.next()) read_fields(rows, 0, out.emplace_back());
+  return out;
+}
+
 }  // namespace sweep::store

@@ -18,6 +18,7 @@ void write_result(Transaction&, const Result&);
 
 std::vector<RankRecord> read_records(Transaction&, const TableColumns&, i64 attempt);
 std::vector<RankExit> read_exits(Transaction&, const TableColumns&, i64 attempt);
+std::vector<NodeRecord> read_nodes(Transaction&, const TableColumns&, std::string_view allocation);
 std::optional<AttemptEnd> read_end(Transaction&, const TableColumns&, i64 attempt);
 
 }  // namespace sweep::store

@@ -14,7 +14,7 @@ namespace sweep::store {
 struct StoredAllocation {
   std::string id;
   i64 sweep = 0;
-  std::string launcher, spool, whereabouts;
+  std::string launcher, spool, hosts;
   i64 pid = 0, incarnation = 1;
   // How far its outbox was read.
   i64 read_offset = 0;
@@ -36,7 +36,7 @@ void for_each_field(R& row, F&& f) {
   SWEEP_FIELD(sweep);
   SWEEP_FIELD(launcher);
   SWEEP_FIELD(spool);
-  SWEEP_FIELD(whereabouts);
+  SWEEP_FIELD_IN("whereabouts", hosts);
   SWEEP_FIELD(pid);
   SWEEP_FIELD(incarnation);
   SWEEP_FIELD(read_offset);

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "orchestrator/store/attempt_rows.h"
-#include "orchestrator/store/sqlite_store.h"
+#include "orchestrator/store/store_file.h"
 #include "orchestrator/store/stored_rows.h"
 #include "orchestrator/store/trial_rows.h"
 #include "schema/codec.h"
@@ -42,7 +42,7 @@ AllocationRow allocation_row(StoredAllocation&& stored, i64 now) {
   AllocationRow row;
   row.id = std::move(stored.id);
   row.spool = std::move(stored.spool);
-  row.where = std::move(stored.whereabouts);
+  row.where = std::move(stored.hosts);
   row.launcher = std::move(stored.launcher);
   row.incarnation = stored.incarnation;
   row.offset = static_cast<std::uint64_t>(stored.read_offset);
@@ -72,18 +72,12 @@ std::vector<AllocationRow> allocation_rows(Transaction& work, const Selects& sel
 
 }  // namespace
 
-std::optional<i64> SqliteStore::sweep_of_allocation(Transaction& work, const std::string& id) {
-  const auto sweep = work.one<i64>("SELECT sweep FROM allocation WHERE id = ?", id);
-  if (!sweep) work.refuse(fmt::format("database '{}' knows no allocation '{}'", db_->path().string(), id));
-  return sweep;
-}
-
 // The id names the spool folder too: numbered for people, random enough that two databases may share a spool
 // root.
-Expected<AllocationRow> SqliteStore::create_allocation(i64 sweep, const std::string& launcher,
-                                                       const std::filesystem::path& spool_root) {
-  Transaction work(*db_, Transaction::kWrite);
-  leases_.guard(work, sweep);
+Expected<AllocationRow> WorkQueue::create_allocation(i64 sweep, const std::string& launcher,
+                                                     const std::filesystem::path& spool_root) {
+  Transaction work(*file_.db, Transaction::kWrite);
+  file_.leases.guard(work, sweep);
   AllocationRow row;
   const i64 number = work.one<i64>("SELECT count(*) FROM allocation").value_or(0) + 1;
   row.id = fmt::format("a{:04}-{:08x}", number, std::random_device{}());
@@ -94,16 +88,16 @@ Expected<AllocationRow> SqliteStore::create_allocation(i64 sweep, const std::str
   stored.sweep = sweep;
   stored.launcher = launcher;
   stored.spool = row.spool;
-  stored.created_unix_ns = leases_.now();
+  stored.created_unix_ns = file_.leases.now();
   write_allocation(work, stored);
   return work.commit(std::move(row));
 }
 
-Expected<void> SqliteStore::allocation_started(const std::string& id, const std::string& where, i64 pid,
-                                               const Held& held) {
-  Transaction work(*db_, Transaction::kWrite);
-  if (const auto sweep = sweep_of_allocation(work, id)) leases_.guard(work, *sweep);
-  const i64 started = leases_.now() - static_cast<i64>(held.since_s * kNsInSecond);
+Expected<void> WorkQueue::allocation_started(const std::string& id, const std::string& where, i64 pid,
+                                             const Held& held) {
+  Transaction work(*file_.db, Transaction::kWrite);
+  if (const auto sweep = sweep_of_allocation(work, id)) file_.leases.guard(work, *sweep);
+  const i64 started = file_.leases.now() - static_cast<i64>(held.since_s * kNsInSecond);
   work.run(R"(
       UPDATE allocation SET whereabouts = ?, pid = ?, nodes = ?, gpus = ?,
                             started_unix_ns = COALESCE(started_unix_ns, ?)
@@ -112,11 +106,11 @@ Expected<void> SqliteStore::allocation_started(const std::string& id, const std:
   return work.commit();
 }
 
-Expected<void> SqliteStore::end_allocation(const std::string& id, const std::string& reason,
-                                           std::optional<i64> last_word_unix_ns) {
-  Transaction work(*db_, Transaction::kWrite);
-  if (const auto sweep = sweep_of_allocation(work, id)) leases_.guard(work, *sweep);
-  const i64 now = leases_.now();
+Expected<void> WorkQueue::end_allocation(const std::string& id, const std::string& reason,
+                                         std::optional<i64> last_word_unix_ns) {
+  Transaction work(*file_.db, Transaction::kWrite);
+  if (const auto sweep = sweep_of_allocation(work, id)) file_.leases.guard(work, *sweep);
+  const i64 now = file_.leases.now();
   work.run(R"(
       UPDATE allocation SET ended_unix_ns = max(?, COALESCE(started_unix_ns, created_unix_ns)), end_reason = ?
       WHERE id = ? AND ended_unix_ns IS NULL)",
@@ -124,36 +118,42 @@ Expected<void> SqliteStore::end_allocation(const std::string& id, const std::str
   return work.commit();
 }
 
-Expected<GpuSeconds> SqliteStore::gpu_seconds(i64 sweep) {
-  Transaction work(*db_, Transaction::kRead);
+Expected<GpuSeconds> WorkQueue::gpu_seconds(i64 sweep) {
+  Transaction work(*file_.db, Transaction::kRead);
   GpuSeconds out;
   // A file of an earlier version, opened for reading alone, does not say what its allocations held.
-  if (!selects_.columns.at("allocation").contains("started_unix_ns")) return work.commit(out);
+  if (!file_.selects.columns.at("allocation").contains("started_unix_ns")) return work.commit(out);
   auto rows = work.rows(R"(
       SELECT ended_unix_ns IS NOT NULL,
              sum(max(0, COALESCE(ended_unix_ns, ?) - started_unix_ns) / 1e9 * nodes * gpus)
       FROM allocation WHERE sweep = ? AND started_unix_ns IS NOT NULL GROUP BY 1)",
-                        leases_.now(), sweep);
+                        file_.leases.now(), sweep);
   while (rows.next()) (rows.get<bool>(0) ? out.ended : out.open) = rows.get<double>(1);
   return work.commit(out);
 }
 
-Expected<std::vector<AllocationRow>> SqliteStore::open_allocations(i64 sweep) {
-  Transaction work(*db_, Transaction::kRead);
-  auto out = allocation_rows(work, selects_, "AND a.ended_unix_ns IS NULL", sweep, leases_.now());
+Expected<std::vector<AllocationRow>> WorkQueue::open_allocations(i64 sweep) {
+  Transaction work(*file_.db, Transaction::kRead);
+  auto out = allocation_rows(work, file_.selects, "AND a.ended_unix_ns IS NULL", sweep, file_.leases.now());
   return work.commit(std::move(out));
 }
 
-Expected<std::vector<AllocationRow>> SqliteStore::allocations(i64 sweep) {
-  Transaction work(*db_, Transaction::kRead);
-  auto out = allocation_rows(work, selects_, "", sweep, leases_.now());
+Expected<std::vector<AllocationRow>> WorkQueue::allocations(i64 sweep) {
+  Transaction work(*file_.db, Transaction::kRead);
+  auto out = allocation_rows(work, file_.selects, "", sweep, file_.leases.now());
   return work.commit(std::move(out));
 }
 
-Expected<Attempt> SqliteStore::begin_attempt(i64 sweep, const std::string& allocation,
-                                             const Attempt& wanted) {
-  Transaction work(*db_, Transaction::kWrite);
-  leases_.require(work, sweep);
+Expected<std::string> WorkQueue::latest_hosts(const std::string& launcher) {
+  Transaction work(*file_.db, Transaction::kRead);
+  auto hosts = work.one<std::string>(
+      "SELECT whereabouts FROM allocation WHERE launcher = ? ORDER BY id DESC LIMIT 1", launcher);
+  return work.commit(std::move(hosts).value_or(""));
+}
+
+Expected<Attempt> WorkQueue::begin_attempt(i64 sweep, const std::string& allocation, const Attempt& wanted) {
+  Transaction work(*file_.db, Transaction::kWrite);
+  file_.leases.require(work, sweep);
   if (sweep_of_allocation(work, allocation).value_or(sweep) != sweep)
     work.refuse(fmt::format("allocation '{}' belongs to another sweep", allocation));
   const auto entry = work.one<i64>(R"(
@@ -163,13 +163,15 @@ Expected<Attempt> SqliteStore::begin_attempt(i64 sweep, const std::string& alloc
   if (!entry) work.refuse(fmt::format("trial {} is not waiting to be run in this sweep", wanted.trial_id));
   Attempt begun = wanted;
   begun.id = insert_attempt(work, {entry.value_or(0), allocation, State::kPosted, wanted.trial.world(),
-                                   request_json(wanted), leases_.now(), std::nullopt});
+                                   request_json(wanted), file_.leases.now(), std::nullopt});
   work.run("UPDATE plan_entry SET state = State::kPosted, attempts = attempts + 1 WHERE key = ?", entry);
   return work.commit(std::move(begun));
 }
 
-std::vector<AttemptRow> SqliteStore::attempt_rows(Transaction& work, const std::string& where,
-                                                  std::string_view key) {
+namespace {
+
+std::vector<AttemptRow> attempt_rows(Transaction& work, const Selects& selects, const std::string& where,
+                                     std::string_view key) {
   std::vector<AttemptRow> out;
   SpecCache specs;
   auto rows = work.rows(fmt::format(R"(
@@ -178,7 +180,7 @@ std::vector<AttemptRow> SqliteStore::attempt_rows(Transaction& work, const std::
       JOIN plan_entry p ON p.key = a.entry
       JOIN trial t ON t.key = p.trial
       WHERE {} ORDER BY a.id)",
-                                    selects_.axes, where),
+                                    selects.axes, where),
                         key);
   while (rows.next()) {
     AttemptRow& row = out.emplace_back();
@@ -197,15 +199,17 @@ std::vector<AttemptRow> SqliteStore::attempt_rows(Transaction& work, const std::
   return out;
 }
 
-Expected<std::vector<AttemptRow>> SqliteStore::unfinished_attempts(const std::string& allocation) {
-  Transaction work(*db_, Transaction::kRead);
-  auto out = attempt_rows(work, "a.allocation = ? AND a.state < State::kFinished", allocation);
+}  // namespace
+
+Expected<std::vector<AttemptRow>> WorkQueue::unfinished_attempts(const std::string& allocation) {
+  Transaction work(*file_.db, Transaction::kRead);
+  auto out = attempt_rows(work, file_.selects, "a.allocation = ? AND a.state < State::kFinished", allocation);
   return work.commit(std::move(out));
 }
 
-Expected<std::vector<AttemptRow>> SqliteStore::attempts(i64 sweep, const std::string& trial_id) {
-  Transaction work(*db_, Transaction::kRead);
-  auto out = attempt_rows(work,
+Expected<std::vector<AttemptRow>> WorkQueue::attempts(i64 sweep, const std::string& trial_id) {
+  Transaction work(*file_.db, Transaction::kRead);
+  auto out = attempt_rows(work, file_.selects,
                           fmt::format(R"(
           a.entry = (SELECT x.key FROM plan_entry x JOIN trial y ON y.key = x.trial
                      WHERE x.sweep = {} AND y.id = ?))",

@@ -37,8 +37,6 @@ CLASS_EXCEPTIONS: dict[str, tuple[int, int, str]] = {
     "orchestrator/launch/slurm/slurm_scheduler.h:SlurmScheduler": (23, 11, "the adapter: one method for each question to Slurm and its answer"),
     "orchestrator/launch/ssh/ssh_allocation.h:SshAllocation": (29, 9, "to be split: the steps of each host, and the attempt of the whole"),
     "orchestrator/launch/ssh/ssh_mailbox_client.h:SshMailboxClient": (20, 18, "to be split: the connection, and the two files"),
-    "orchestrator/store/sqlite_store.h:SqliteStore": (55, 12, "to be split by who reads and writes what"),
-    "orchestrator/store/store.h:Store": (51, 12, "to be split as SqliteStore"),
     "worker/agent/process/sandbox.cpp:Outer": (20, 13, "the descriptors that one poll() watches"),
     "worker/phantom/clock.h:Clocks": (23, 12, "one method for each kind of recorded time"),
     "worker/phantom/nccl_comm.h:Communicator": (20, 16, "to be split: its members, and its operations"),
