@@ -54,7 +54,7 @@ std::optional<Objection> beyond_machine(const Trial& t, const Resources& r) {
   const auto no = [](std::string why) { return Objection{"resources", std::move(why), Outcome::kPruned}; };
   if (t.nodes > 1) return no(fmt::format("nodes {} > 1, and this is one machine", t.nodes));
   if (t.hardware != "cpu") {
-    const bool share = t.backend == "gloo" && r.gpus > 0;  // NCCL refuses two ranks on one GPU
+    const bool share = t.backend == CommBackend::kGloo && r.gpus > 0;  // NCCL refuses two ranks on one GPU
     if (share || t.gpus_per_node <= r.gpus) return {};
     return no(fmt::format("needs {} GPUs, this machine has {}", t.gpus_per_node, r.gpus));
   }

@@ -15,7 +15,7 @@ struct Gap {
 
 constexpr Gap kGaps[] = {
     {"packed sequences (packing)", [](const Trial& t) { return t.packing; }},
-    {"a workload other than step", [](const Trial& t) { return t.workload != "step"; }},
+    {"a workload other than step", [](const Trial& t) { return t.workload != Workload::kStep; }},
 };
 
 }  // namespace

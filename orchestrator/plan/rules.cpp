@@ -101,13 +101,13 @@ Verdict positions(const Trial& t) {
 Verdict precision(const Trial& t) {
   const auto h = shape::find_hardware(t.hardware);
   if (!h || h->peak_for(t.precision)) return {};
-  if (h->gpu.empty() && t.precision != "fp8") return {};  // processors compute in any other type
+  if (h->gpu.empty() && t.precision != Precision::kFp8) return {};  // processors compute in any other type
   return Objection{"precision", fmt::format("{} has no {} units", t.hardware, t.precision),
                    Outcome::kUnsupported};
 }
 
 Verdict attention(const Trial& t) {
-  if (t.attention != "flash" || shape::runs_flash(t.hardware)) return {};
+  if (t.attention != AttentionKind::kFlash || shape::runs_flash(t.hardware)) return {};
   return Objection{"attention",
                    fmt::format("attention flash needs compute capability 8.0, {} has {}; take math or auto",
                                t.hardware, shape::find_hardware(t.hardware)->compute_capability),

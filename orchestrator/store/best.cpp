@@ -29,7 +29,7 @@ bool is_ranked(const std::string& metric) {
 // A group is the model, an axis, or a label that the grid derived.
 std::string group_expression(const std::string& name) {
   if (name == "model") return "p.model";
-  if (is_axis(name)) return "t." + sql_name(name);
+  if (is_axis(name)) return axis_value_sql(name);
   std::string path = "'$.\"";
   for (const char c : name) path += c == '\'' ? std::string("''") : std::string(1, c);
   return "CASE WHEN p.labels <> '' THEN json_extract(p.labels, " + path + "\"') END";

@@ -1,6 +1,7 @@
 #include "orchestrator/store/columns.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -35,6 +36,10 @@ Column column_of(std::string_view key, const std::optional<i64>& v) {
   if (v) return {std::string(key), fmt::format("INTEGER DEFAULT {}", *v), std::to_string(*v)};
   return {std::string(key), "INTEGER", "NULL"};
 }
+template <AxisChoice Enum>
+Column column_of(std::string_view key, Enum v) {
+  return column_of(key, std::string(stored_word(v)));
+}
 
 const char* type_of(const std::optional<i64>*) {
   return "INTEGER";
@@ -53,7 +58,7 @@ std::vector<Column> make_axis_columns() {
   std::vector<Column> out;
   const Trial trial;
   for_each_axis(trial, [&](const FieldInfo& info, const auto& frozen, const auto&) {
-    out.push_back(column_of(info.key, frozen));
+    out.push_back(column_of(info.stored, frozen));
   });
   return out;
 }
@@ -118,6 +123,12 @@ std::string metric_expression(const std::string& name) {
   return "r." + sql_name(name);
 }
 
+std::string axis_in_view(const Column& axis) {
+  const std::string value = axis_value_sql(axis.name);
+  const std::string_view key = current_key(axis.name);
+  return value == "t." + sql_name(key) ? value : value + " AS " + sql_name(key);
+}
+
 std::string results_view() {
   std::string sql = "CREATE VIEW results AS SELECT s.name AS sweep, t.id AS trial, " +
                     fmt::format("substr(s.name, -{}) = '{}'", kRehearsalSuffix.size(), kRehearsalSuffix) +
@@ -125,7 +136,7 @@ std::string results_view() {
                     case_of_states("p.state") +
                     " AS state, NULLIF(CASE WHEN p.final_attempt IS NULL THEN p.reason ELSE r.reason END, "
                     "'') AS reason, p.model AS model";
-  for (const auto& axis : axis_columns()) sql += ", t." + sql_name(axis.name);
+  for (const auto& axis : axis_columns()) sql += ", " + axis_in_view(axis);
   for (const auto& metric : metric_columns()) sql += ", " + metric_expression(metric.name);
   sql +=
       ", p.attempts AS attempts, strftime('%Y-%m-%dT%H:%M:%SZ', r.finished_unix_ns / 1000000000, "
@@ -133,7 +144,10 @@ std::string results_view() {
       ", CASE r.oom_kind WHEN 0 THEN 'device' WHEN 1 THEN 'host' END AS oom_kind, NULLIF(r.phase, '') AS "
       "phase"
       ", r.rank AS cause_rank, NULLIF(p.rule, '') AS rule, NULLIF(p.labels, '') AS labels, t.spec AS "
-      "model_spec"
+      "model_spec";
+  // At the end: queries of people may still use the names that axes had.
+  for (const RenamedAxis& axis : kRenamedAxes) sql += ", t." + sql_name(axis.stored);
+  sql +=
       " FROM plan_entry p JOIN sweep s ON s.id = p.sweep JOIN trial t ON t.key = p.trial"
       " LEFT JOIN result r ON r.attempt = p.final_attempt WHERE p.state <> 4";
   return sql;
@@ -198,7 +212,7 @@ const std::vector<std::string>& ranked_metrics() {
 }
 
 bool is_axis(std::string_view name) {
-  return std::ranges::any_of(axis_columns(), [&](const Column& c) { return c.name == name; });
+  return std::ranges::any_of(axis_columns(), [&](const Column& c) { return c.name == stored_key(name); });
 }
 
 bool is_metric(std::string_view name) {
@@ -209,6 +223,16 @@ std::string sql_name(std::string_view identifier) {
   std::string out = "\"";
   for (const char c : identifier) out += c == '"' ? std::string("\"\"") : std::string(1, c);
   return out + "\"";
+}
+
+std::string axis_value_sql(std::string_view name) {
+  const std::string_view key = current_key(name);
+  const std::string column = "t." + sql_name(stored_key(key));
+  std::string words;
+  for (const RenamedWord& word : kRenamedWords)
+    if (word.key == key)
+      words += fmt::format(" WHEN {} THEN {}", text_literal(word.stored), text_literal(word.word));
+  return words.empty() ? column : fmt::format("CASE {0}{1} ELSE {0} END", column, words);
 }
 
 Selects selects_for(Transaction& work) {
@@ -251,7 +275,10 @@ void put_axes(Statement& statement, int first, const Trial& trial) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(member)>, i64>) {
       if (member == 0 && zero_is_unresolved(info.key)) return statement.put(first++, nullptr);
     }
-    statement.put(first++, member);
+    if constexpr (AxisChoice<std::remove_cvref_t<decltype(member)>>)
+      statement.put(first++, stored_word(member));
+    else
+      statement.put(first++, member);
   });
 }
 
@@ -260,7 +287,20 @@ void put_metrics(Statement& statement, int first, const Metrics& metrics) {
 }
 
 int read_axes(const Rows& rows, int column, Trial& trial) {
-  for_each_axis(trial, [&](const FieldInfo&, const auto&, auto& member) { rows.read(column++, member); });
+  for_each_axis(trial, [&](const FieldInfo& info, const auto&, auto& member) {
+    using T = std::remove_cvref_t<decltype(member)>;
+    if constexpr (AxisChoice<T>) {
+      const std::string_view word = rows.text(column++);
+      const auto choice = choice_from<T>(word);
+      if (!choice)
+        return rows.refuse(
+            fmt::format("{} is '{}' in the database, and this version knows {}; a later version wrote it",
+                        info.key, word, fmt::join(ChoiceWords<T>::kWords, ", ")));
+      member = *choice;
+    } else {
+      rows.read(column++, member);
+    }
+  });
   return column;
 }
 
