@@ -83,7 +83,7 @@ i64 usable_cores() {
 }
 
 i64 threads_of(const Trial& trial, i64 cores) {
-  const bool updates_on_host = trial.hardware != "cpu" && trial.offload != "none";
+  const bool updates_on_host = trial.hardware != "cpu" && trial.offload != Offload::kNone;
   if (trial.threads > 1 || !updates_on_host) return trial.threads;
   return std::max<i64>(1, cores / trial.gpus_per_node);
 }

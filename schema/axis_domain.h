@@ -1,11 +1,12 @@
 // AxisDomain: the values that an axis may take. fields.def gives them; the grid reader, the plan's rules, imports,
 // completion, the JSON Schema and the documents follow it.
 #pragma once
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
+
+#include "schema/axis_choice.h"
 
 namespace sweep {
 
@@ -18,13 +19,11 @@ struct AxisDomain {
 };
 
 namespace domain {
-// The three forms of a domain, as fields.def spells them.
+// The forms of a domain, as fields.def spells them; a choice has its words.
 struct Any {};
 struct Range {
   std::int64_t min, max;
 };
-template <std::size_t kCount>
-using Values = std::array<std::string_view, kCount>;
 
 constexpr Any any() {
   return {};
@@ -32,17 +31,6 @@ constexpr Any any() {
 constexpr Range range(std::int64_t min, std::int64_t max) {
   return {min, max};
 }
-template <class... Words>
-constexpr Values<sizeof...(Words)> one_of(Words... words) {
-  return {words...};
-}
-
-// Each axis' domain by its name: of_axis::precision.
-namespace of_axis {
-#define AXIS(type, key, def, domain, unit, sentence) inline constexpr auto key = domain;
-#include "schema/fields.def"
-#undef AXIS
-}  // namespace of_axis
 
 constexpr AxisDomain make(std::string_view key, const Any&) {
   return {key};
@@ -50,14 +38,17 @@ constexpr AxisDomain make(std::string_view key, const Any&) {
 constexpr AxisDomain make(std::string_view key, const Range& range) {
   return {key, range.min, range.max};
 }
-template <std::size_t kCount>
-constexpr AxisDomain make(std::string_view key, const Values<kCount>& values) {
-  return {key, 0, 0, values};
+template <AxisChoice Enum>
+constexpr AxisDomain make_choice() {
+  return {ChoiceWords<Enum>::kKey, 0, 0,
+          std::span(ChoiceWords<Enum>::kWords).first(ChoiceWords<Enum>::kOpen)};
 }
 
 inline constexpr AxisDomain kAll[] = {
-#define AXIS(type, key, def, domain, unit, sentence) make(#key, of_axis::key),
+#define AXIS(type, key, def, domain, unit, sentence) make(#key, domain),
+#define CHOICE(Enum, key, def, unit, sentence, ...) make_choice<Enum>(),
 #include "schema/fields.def"
+#undef CHOICE
 #undef AXIS
 };
 }  // namespace domain

@@ -73,13 +73,23 @@ json to_json(const Trial& t) {
   return j;
 }
 
+json to_stored_json(const Trial& t) {
+  json j = {{"model", t.model}, {"spec", to_json(t.spec)}};
+  for_each_axis(t, [&](const FieldInfo& info, const auto&, const auto& member) {
+    j[info.stored] = fields::stored_value(member);
+  });
+  if (!t.labels.empty()) j["labels"] = t.labels;
+  return j;
+}
+
 template <>
 Expected<Trial> from_json<Trial>(const json& j) {
   Trial t;
   Reader in(j, "trial");
   in.get("model", t.model).get("spec", t.spec).get("labels", t.labels);
   for_each_axis(t, [&](const FieldInfo& info, const auto&, auto& member) {
-    in.get(std::string(info.key).c_str(), member);
+    in.get(std::string(info.stored).c_str(), member);
+    if (info.key != info.stored) in.get(std::string(info.key).c_str(), member);
   });
   return in.done(std::move(t));
 }
@@ -115,7 +125,7 @@ Expected<Deadlines> from_json<Deadlines>(const json& j) {
 json to_json(const Attempt& a) {
   return {{"id", a.id},
           {"trial_id", a.trial_id},
-          {"trial", to_json(a.trial)},
+          {"trial", to_stored_json(a.trial)},
           {"measure", to_json(a.measure)},
           {"deadlines", to_json(a.deadlines)},
           {"log_limit_bytes", a.log_limit_bytes},

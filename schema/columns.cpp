@@ -22,6 +22,10 @@ Value value_of(bool v) {
 Value value_of(const std::string& v) {
   return v;
 }
+template <AxisChoice Enum>
+Value value_of(Enum v) {
+  return std::string(to_string(v));
+}
 Value value_of(double v) {
   return std::isfinite(v) ? Value{v} : Value{};
 }
@@ -64,9 +68,14 @@ void add_axes(std::vector<Column>& out) {
     static const type default_value = def;                                                               \
     out.push_back({#key, #type, unit, sentence, role_of(#key),                                           \
                    [](const ResultRow& r) { return axis_value<zero_is_unresolved(#key)>(r.trial.key); }, \
-                   value_of(default_value)});                                                            \
+                   value_of(default_value), stored_key(#key)});                                          \
   }
+#define CHOICE(Enum, key, def, unit, sentence, ...)                                             \
+  out.push_back({#key, "text", unit, sentence, Role::kAxis,                                     \
+                 [](const ResultRow& r) { return value_of(r.trial.key); }, value_of(Enum::def), \
+                 stored_key(#key)});
 #include "schema/fields.def"
+#undef CHOICE
 #undef AXIS
 }
 
@@ -133,8 +142,14 @@ const Column* find_column(std::string_view key) {
     for (const Column& c : columns()) map.emplace(c.key, &c);
     return map;
   }();
-  const auto it = index.find(key);
+  const auto it = index.find(current_key(key));
   return it == index.end() ? nullptr : it->second;
+}
+
+Value current_value(const Column& column, Value stored) {
+  const auto* word = std::get_if<std::string>(&stored);
+  if (!word || column.role != Role::kAxis) return stored;
+  return std::string(current_word(column.key, *word));
 }
 
 std::string utc_time(i64 unix_ns) {

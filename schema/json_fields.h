@@ -1,6 +1,7 @@
 // Field-by-field JSON reading and writing shared by the codec's parts; private to schema/.
 #pragma once
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -37,7 +38,7 @@ json value(const T& v) {
   if constexpr (IsOptional<T>::value) {
     return v ? value(*v) : json(nullptr);
   } else if constexpr (std::is_same_v<T, Outcome> || std::is_same_v<T, OomKind> || std::is_same_v<T, Phase> ||
-                       std::is_same_v<T, Transport> || std::is_same_v<T, EndCause>) {
+                       std::is_same_v<T, Transport> || std::is_same_v<T, EndCause> || AxisChoice<T>) {
     return std::string(to_string(v));
   } else if constexpr (std::is_same_v<T, double>) {
     return std::isfinite(v) ? json(v) : json(nullptr);
@@ -54,6 +55,15 @@ json value(const T& v) {
   }
 }
 
+// Of an axis: as ids, databases and spools spell it.
+template <class T>
+json stored_value(const T& v) {
+  if constexpr (AxisChoice<T>)
+    return std::string(stored_word(v));
+  else
+    return value(v);
+}
+
 // Reads members of one JSON object; the first fault is kept and later reads do nothing.
 class Reader {
  public:
@@ -68,8 +78,7 @@ class Reader {
     const auto it = object_.find(key);
     if (it == object_.end()) return *this;
     if (!read(*it, out))
-      error_ = fmt::format("{}: '{}' has the wrong type or is out of range: {}", what_, key,
-                           dump(*it).substr(0, 80));
+      error_ = fmt::format("{}: '{}' {}: {}", what_, key, expected<T>(), dump(*it).substr(0, 80));
     return *this;
   }
 
@@ -113,6 +122,8 @@ class Reader {
       return read_name(j, transport_from, out);
     } else if constexpr (std::is_same_v<T, EndCause>) {
       return read_name(j, end_cause_from, out);
+    } else if constexpr (AxisChoice<T>) {
+      return read_name(j, choice_from<T>, out);
     } else if constexpr (std::is_same_v<T, std::vector<StepSample>>) {
       return read_columns(j, out);
     } else if constexpr (IsVector<T>::value) {
@@ -126,6 +137,14 @@ class Reader {
   }
 
  private:
+  template <class T>
+  static std::string expected() {
+    if constexpr (AxisChoice<T>)
+      return fmt::format("takes one of {}, not", fmt::join(ChoiceWords<T>::kWords, ", "));
+    else
+      return "has the wrong type or is out of range";
+  }
+
   template <class T>
   static bool read_integer(const json& j, T& out) {
     if (j.is_number_unsigned()) {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/integers.h"
+#include "schema/axis_choice.h"
 #include "schema/model_spec.h"
 
 namespace sweep {
@@ -15,15 +16,13 @@ using flag = bool;
 using text = std::string;
 using opt_i64 = std::optional<std::int64_t>;
 
-// Workloads that no grid names: a step compared with one rank's and with the formulas (`sweep selftest`), and the
-// look at what nodes can do before their first trial.
-inline constexpr std::string_view kProof = "proof", kScreen = "screen";
-
 struct Trial {
   std::string model;  // label: catalogue name, or the name of the config.json's folder; not hashed
   ModelSpec spec;     // hashed
 #define AXIS(type, key, def, domain, unit, sentence) type key = def;
+#define CHOICE(Enum, key, def, unit, sentence, ...) Enum key = Enum::def;
 #include "schema/fields.def"
+#undef CHOICE
 #undef AXIS
   // Axes computed by the grid's `derive:` that are no axis of the table; labels for grouping. Sorted by name;
   // not hashed. (Kept as text so that a label never changes what runs.)
@@ -37,18 +36,27 @@ struct Trial {
 
 struct FieldInfo {
   std::string_view key, type, unit, sentence;
+  // Of an axis: the key that ids and databases use (axis_names.h).
+  std::string_view stored = key;
 };
 
 // Calls f(const FieldInfo&, const T& default_value, T& member) for each axis of the table, in table order.
 template <class TrialRef, class F>
 void for_each_axis(TrialRef& t, F&& f) {
-#define AXIS(type, key, def, domain, unit, sentence)          \
-  {                                                           \
-    static const FieldInfo info{#key, #type, unit, sentence}; \
-    static const type default_value = def;                    \
-    f(info, default_value, t.key);                            \
+#define AXIS(type, key, def, domain, unit, sentence)                            \
+  {                                                                             \
+    static const FieldInfo info{#key, #type, unit, sentence, stored_key(#key)}; \
+    static const type default_value = def;                                      \
+    f(info, default_value, t.key);                                              \
+  }
+#define CHOICE(Enum, key, def, unit, sentence, ...)                              \
+  {                                                                              \
+    static const FieldInfo info{#key, "text", unit, sentence, stored_key(#key)}; \
+    static const Enum default_value = Enum::def;                                 \
+    f(info, default_value, t.key);                                               \
   }
 #include "schema/fields.def"
+#undef CHOICE
 #undef AXIS
 }
 

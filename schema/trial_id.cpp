@@ -20,7 +20,7 @@ constexpr char kHex[] = "0123456789abcdef";
 std::string canonical(const Trial& t) {
   nlohmann::json changed = nlohmann::json::object();  // std::map inside: keys come out sorted
   for_each_axis(t, [&](const FieldInfo& info, const auto& frozen, const auto& member) {
-    if (member != frozen) changed[info.key] = fields::value(member);
+    if (member != frozen) changed[info.stored] = fields::stored_value(member);
   });
   static const nlohmann::json plain = to_json(ModelSpec{});
   const nlohmann::json spec = to_json(t.spec);

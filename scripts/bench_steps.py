@@ -22,7 +22,7 @@ LOSS_DISTANCE = 1e-5  # relative, of the first step's loss in fp32
 # Layers of equal cost, and next to no head: stages that are equal, as the formula of the bubble assumes.
 STAGES = dict(layers=8, hidden=512, heads=8, intermediate=1376, vocab=64, seq_len=256, micro_batch_size=1, warmup=2, steps=8)
 MICROS = (2, 4, 8)
-SCHEDULES = {"afab": 1, "1f1b": 1, "interleaved": 2, "zero_bubble": 1}  # chunks a rank
+SCHEDULES = {"gpipe": 1, "1f1b": 1, "interleaved": 2, "zero_bubble": 1}  # chunks a rank
 BUBBLE_ROUNDS = 5
 
 GRID = """name: {name}

@@ -15,9 +15,11 @@ FIELDS = ROOT / "schema" / "fields.def"
 SCHEMA = ROOT / "schema" / "json" / "grid.schema.json"
 AXIS = re.compile(
     r"^AXIS\((?P<type>\w+), (?P<key>\w+), (?P<default>[^,]+), "
-    r'(?P<form>any|range|one_of)\((?P<arguments>.*?)\), "(?P<unit>[^"]*)", "(?P<sentence>[^"]*)"\)$',
-    re.MULTILINE,
+    r'(?P<form>any|range)\((?P<arguments>.*?)\), "(?P<unit>[^"]*)", "(?P<sentence>[^"]*)"\)$'
 )
+CHOICE = re.compile(r'^CHOICE\(\w+, (?P<key>\w+), (?P<default>\w+), "(?P<unit>[^"]*)", "(?P<sentence>[^"]*)", (?P<words>.*)\)$')
+WORD = re.compile(r'\((\w+), "(\w+)"(, hidden)?\)')
+RENAMED = re.compile(r"^RENAMED_AXIS\((\w+), (\w+)\)$", re.MULTILINE)
 SHIFT = re.compile(r"(?:std::int64_t\{)?(\d+)\}? << (\d+)")
 ONE = '    "one": {\n      "type": "object",\n      "minProperties": 1,\n      "additionalProperties": false,\n      "properties": {\n'
 MANY = ONE.replace('"one"', '"many"')
@@ -40,20 +42,32 @@ def number(text: str) -> int:
     return int(shift[1]) << int(shift[2]) if shift else int(text.replace("'", ""))
 
 
+def range_axis(m: re.Match[str]) -> Axis:
+    ends = tuple(number(end) for end in m["arguments"].split(", ")) if m["form"] == "range" else None
+    return Axis(m["key"], m["type"], m["default"], m["unit"], m["sentence"], [], ends)  # type: ignore[arg-type]
+
+
+def choice_axis(m: re.Match[str]) -> Axis:
+    words = WORD.findall(m["words"])
+    default = next(word for name, word, _ in words if name == m["default"])
+    return Axis(m["key"], "text", default, m["unit"], m["sentence"], [word for _, word, hidden in words if not hidden], None)
+
+
 def axes() -> list[Axis]:
-    text = FIELDS.read_text()
     out: list[Axis] = []
-    hidden = 0
-    for m in AXIS.finditer(text):
-        ends = tuple(number(end) for end in m["arguments"].split(", ")) if m["form"] == "range" else None
-        values = re.findall(r'"([^"]+)"', m["arguments"]) if m["form"] == "one_of" else []
-        if m["key"] in SET_BY_WORKLOAD:
-            hidden += 1
-            continue
-        out.append(Axis(m["key"], m["type"], m["default"], m["unit"], m["sentence"], values, ends))  # type: ignore[arg-type]
-    if len(out) + hidden != len(re.findall(r"^AXIS\(", text, re.MULTILINE)):
-        raise SystemExit(f"{FIELDS}: a line of AXIS has another form than AXIS(type, key, default, domain, unit, sentence)")
-    return out
+    for line in FIELDS.read_text().splitlines():
+        if m := AXIS.match(line):
+            out.append(range_axis(m))
+        elif m := CHOICE.match(line):
+            out.append(choice_axis(m))
+        elif line.startswith(("AXIS(", "CHOICE(")):
+            raise SystemExit(f"{FIELDS}: {line}: see the forms of AXIS and CHOICE at the head of the file")
+    return [axis for axis in out if axis.key not in SET_BY_WORKLOAD]
+
+
+def renamed_axes() -> list[tuple[str, str]]:
+    """(former key, key) of each axis that had another key."""
+    return RENAMED.findall(FIELDS.read_text())
 
 
 def described(axis: Axis) -> str:
@@ -87,10 +101,20 @@ def replaced(text: str, head: str, lines: list[str]) -> str:
     return text[:start] + "".join(lines) + text[text.index(MODEL, start):]
 
 
+def line_of(key: str, value: dict[str, object]) -> str:
+    return f'        "{key}": {json.dumps(value)},\n'
+
+
+def former(section: str) -> list[str]:
+    """Former keys: the reader takes them, and editors mark them as deprecated."""
+    return [line_of(before, {"deprecated": True, "description": f"Renamed to {key}", "$ref": f"#/$defs/{section}/properties/{key}"})
+            for before, key in renamed_axes()]
+
+
 def renewed(text: str) -> str:
     hardware = json.loads(text)["$defs"]["one"]["properties"]["hardware"]["enum"]
-    text = replaced(text, ONE, [f'        "{axis.key}": {json.dumps(one(axis, hardware))},\n' for axis in axes()])
-    return replaced(text, MANY, [f'        "{axis.key}": {json.dumps(many(axis))},\n' for axis in axes()])
+    text = replaced(text, ONE, [line_of(axis.key, one(axis, hardware)) for axis in axes()] + former("one"))
+    return replaced(text, MANY, [line_of(axis.key, many(axis)) for axis in axes()] + former("many"))
 
 
 def main() -> None:

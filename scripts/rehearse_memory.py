@@ -13,13 +13,13 @@ MODELS = [{"name": "dense", "base": "llama3-8b", "layers": 8}, {"name": "experts
           {"name": "small", "base": "qwen2-0.5b", "layers": 4}]
 DENSE = [
     {"precision": "bf16"}, {"precision": "bf16", "zero": 1}, {"precision": "bf16", "zero": 2}, {"precision": "bf16", "zero": 3},
-    {}, {"zero": 1}, {"zero": 2}, {"zero": 3}, {"zero": 3, "micro_batch_size": 4}, {"zero": 3, "reshard": False},
+    {}, {"zero": 1}, {"zero": 2}, {"zero": 3}, {"zero": 3, "micro_batch_size": 4}, {"zero": 3, "reshard_after_forward": False},
     {"precision": "bf16_master"}, {"precision": "bf16_master", "grad_dtype": "fp32", "zero": 1},
     {"precision": "bf16_master", "zero": 2, "grad_accum": 2}, {"precision": "bf16_master", "zero": 3},
-    {"precision": "fp16", "zero": 1}, {"zero": 1, "dp_shard": 2}, {"zero": 1, "clip": True},
+    {"precision": "fp16", "zero": 1}, {"zero": 1, "dp_shard": 2}, {"zero": 1, "grad_clip": True},
     {"tp": 2}, {"tp": 4, "sp": True}, {"tp": 8, "sp": True, "micro_batch_size": 4}, {"tp": 2, "sp": True, "zero": 3},
     {"pp": 2, "grad_accum": 4}, {"pp": 4, "grad_accum": 8, "zero": 1}, {"pp": 2, "tp": 2, "sp": True, "grad_accum": 4, "zero": 1},
-    {"pp": 2, "vpp": 2, "schedule": "interleaved", "grad_accum": 4}, {"cp": 2, "zero": 1}, {"cp": 4, "zero": 3, "cp_form": "all_to_all"},
+    {"pp": 2, "vpp": 2, "schedule": "interleaved", "grad_accum": 4}, {"cp": 2, "zero": 1}, {"cp": 4, "zero": 3, "cp_comm_type": "all_to_all"},
     {"cp": 2, "tp": 2, "pp": 2, "grad_accum": 2}, {"recompute": "selective", "zero": 1}, {"recompute": "full", "zero": 3, "micro_batch_size": 4},
     {"recompute": "full", "recompute_every": 2}, {"activation_offload": True, "zero": 1}, {"zero": 1, "micro_batch_size": 8}]
 SMALL = [{"offload": "optimizer", "zero": 1}, {"offload": "parameters", "zero": 3}]  # what is offloaded is this machine's memory

@@ -4,21 +4,27 @@
 
 namespace sweep::comm {
 
-std::string resolved_backend(const Trial& trial, bool on_cuda) {
-  if (trial.backend != "auto") return trial.backend;
-  if (on_cuda) return "nccl";
-  return trial.nodes > 1 ? "gloo" : "shm";
+CommBackend resolved_backend(const Trial& trial, bool on_cuda) {
+  if (trial.backend != CommBackend::kAuto) return trial.backend;
+  if (on_cuda) return CommBackend::kNccl;
+  return trial.nodes > 1 ? CommBackend::kGloo : CommBackend::kShm;
 }
 
-BackendPtr make_backend(const std::string& resolved, const GroupOptions& options) {
+BackendPtr make_backend(CommBackend resolved, const GroupOptions& options) {
   TORCH_CHECK_NOT_IMPLEMENTED(
-      resolved != "shm" || !options.rendezvous,
+      resolved != CommBackend::kShm || !options.rendezvous,
       "the backend 'shm' is for ranks of one machine; across nodes there are gloo and nccl");
-  if (resolved == "shm") return make_shm(options);
-  if (resolved == "gloo") return options.on_cuda ? make_staged(make_gloo(options)) : make_gloo(options);
-  if (resolved == "nccl") return make_nccl(options);
-  TORCH_CHECK_NOT_IMPLEMENTED(false, "unknown communication backend '", resolved,
-                              "'; there are shm, gloo and nccl");
+  switch (resolved) {
+    case CommBackend::kShm:
+      return make_shm(options);
+    case CommBackend::kGloo:
+      return options.on_cuda ? make_staged(make_gloo(options)) : make_gloo(options);
+    case CommBackend::kNccl:
+      return make_nccl(options);
+    case CommBackend::kAuto:
+      break;
+  }
+  throw std::invalid_argument("backend auto was not resolved; call resolved_backend() first");
 }
 
 void wait(c10d::Work& work) {

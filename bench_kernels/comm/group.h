@@ -44,10 +44,10 @@ struct GroupOptions {
 
 // What the trial's `backend` axis means on this device: "auto" is nccl on CUDA; on the CPU it is shm within a node
 // and gloo across nodes.
-std::string resolved_backend(const Trial&, bool on_cuda);
+CommBackend resolved_backend(const Trial&, bool on_cuda);
 // Joins the group; returns once every rank has. Throws c10::DistError when a peer is lost or late,
 // c10::NotImplementedError for a backend this build or machine does not have.
-BackendPtr make_backend(const std::string& resolved, const GroupOptions&);
+BackendPtr make_backend(CommBackend resolved, const GroupOptions&);
 
 // Where the ranks of this group find each other; `backend` keeps several backends of one name apart. Inline: the GPU
 // plug-in links no room.

@@ -62,7 +62,8 @@ void norm_backward(const at::Tensor& dy, const at::Tensor& x, const Norm&, const
 void rope(const at::Tensor& rows, std::int64_t heads, std::int64_t head_dim, const at::Tensor& cos,
           const at::Tensor& sin, bool backward);
 
-enum class Activation { kSwiglu, kGelu };  // in: [T, 2N] with the gate first, or [T, N]
+// in: [T, 2N] with the gate first, of kGelu [T, N]. kGeglu: the gate passes GELU (tanh form).
+enum class Activation { kSwiglu, kGeglu, kGelu };
 void activation(Activation, const at::Tensor& in, const at::Tensor& out);
 // in becomes its gradient; grad (of out) becomes out again.
 void activation_backward(Activation, const at::Tensor& in, const at::Tensor& grad);

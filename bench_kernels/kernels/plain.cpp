@@ -23,6 +23,12 @@ at::Tensor gelu_tanh(const at::Tensor& x) {
   return x.pow(3).mul_(0.044715).add_(x).mul_(std::sqrt(2.0 / M_PI)).tanh_();
 }
 
+// The slope of GELU where its tanh is t.
+at::Tensor gelu_slope(const at::Tensor& x, const at::Tensor& t) {
+  const at::Tensor inner = x.square().mul_(3 * 0.044715).add_(1).mul_(std::sqrt(2.0 / M_PI));
+  return t.square().neg_().add_(1).mul_(x).mul_(inner).add_(t).add_(1).mul_(0.5);
+}
+
 // Where tokens stand in a share of the vocabulary, and which do not stand there (they index entry 0).
 struct HeldTokens {
   at::Tensor index, outside;  // outside: undefined when all of the vocabulary is held
@@ -86,6 +92,10 @@ void activation(Activation kind, const at::Tensor& in, const at::Tensor& out) {
     const std::int64_t n = out.size(1);
     const at::Tensor gate = wide(in.narrow(1, 0, n));
     assign(out, gate.sigmoid().mul_(gate).mul_(in.narrow(1, n, n)));
+  } else if (kind == Activation::kGeglu) {
+    const std::int64_t n = out.size(1);
+    const at::Tensor gate = wide(in.narrow(1, 0, n));
+    assign(out, gelu_tanh(gate).add_(1).mul_(gate).mul_(0.5).mul_(in.narrow(1, n, n)));
   } else {
     const at::Tensor x = wide(in);
     assign(out, gelu_tanh(x).add_(1).mul_(x).mul_(0.5));
@@ -106,10 +116,20 @@ void activation_backward(Activation kind, const at::Tensor& in, const at::Tensor
     assign(grad, out);
     return;
   }
+  if (kind == Activation::kGeglu) {
+    const std::int64_t n = grad.size(1);
+    const at::Tensor gate = in.narrow(1, 0, n), up = in.narrow(1, n, n);
+    const at::Tensor g = wide(gate), u = wide(up), t = gelu_tanh(g);
+    const at::Tensor gelu = t.add(1).mul_(g).mul_(0.5), out = gelu.mul(u);
+    const at::Tensor dgate = gelu_slope(g, t).mul_(u).mul_(d);
+    assign(up, gelu.mul(d));
+    assign(gate, dgate);
+    assign(grad, out);
+    return;
+  }
   const at::Tensor x = wide(in), t = gelu_tanh(x);
-  const at::Tensor slope = x.square().mul_(3 * 0.044715).add_(1).mul_(std::sqrt(2.0 / M_PI));
   const at::Tensor out = t.add(1).mul_(x).mul_(0.5);
-  assign(in, t.square().neg_().add_(1).mul_(x).mul_(slope).add_(t).add_(1).mul_(0.5).mul_(d));
+  assign(in, gelu_slope(x, t).mul_(d));
   assign(grad, out);
 }
 

@@ -63,6 +63,8 @@ struct RowKernels {
   // gate_up becomes its gradient; grad (of out) becomes out again, so that the forward need not keep it.
   void (*swiglu_backward)(T* gate_up, T* grad, Index begin, Index end, Index n);
   // GELU in its tanh form; the backward as above: in becomes its gradient, grad becomes out.
+  void (*geglu)(const T* gate_up, T* out, Index begin, Index end, Index n);
+  void (*geglu_backward)(T* gate_up, T* grad, Index begin, Index end, Index n);
   void (*gelu)(const T* in, T* out, Index begin, Index end, Index n);
   void (*gelu_backward)(T* in, T* grad, Index begin, Index end, Index n);
   // lse[row] = log sum exp(logits),

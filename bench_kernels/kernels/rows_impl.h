@@ -220,6 +220,38 @@ struct Rows {
     return A(1) - A(2) / (exponential(A(2) * A(0.7978845608028654) * (x + A(0.044715) * x * x * x)) + A(1));
   }
 
+  // The slope of GELU where its tanh is t.
+  static SWEEP_INLINE A gelu_slope(A x, A t) {
+    const A inner = A(0.7978845608028654) * (A(1) + A(3 * 0.044715) * x * x);
+    return A(0.5) * (A(1) + t + x * (A(1) - t * t) * inner);
+  }
+
+  static void geglu(const T* gate_up, T* out, Index begin, Index end, Index n) {
+    for (Index row = begin; row < end; ++row) {
+      const T *gate = gate_up + row * 2 * n, *up = gate + n;
+      T* __restrict__ o = out + row * n;
+      for (Index i = 0; i < n; ++i) {
+        const A g = load(gate + i);
+        store(o + i, A(0.5) * g * (A(1) + gelu_tanh(g)) * load(up + i));
+      }
+    }
+  }
+
+  static void geglu_backward(T* gate_up, T* grad, Index begin, Index end, Index n) {
+    for (Index row = begin; row < end; ++row) {
+      T* __restrict__ gate = gate_up + row * 2 * n;
+      T* __restrict__ up = gate + n;
+      T* __restrict__ d = grad + row * n;
+      for (Index i = 0; i < n; ++i) {
+        const A g = load(gate + i), u = load(up + i), di = load(d + i), t = gelu_tanh(g);
+        const A gelu = A(0.5) * g * (A(1) + t);
+        store(gate + i, di * u * gelu_slope(g, t));
+        store(up + i, di * gelu);
+        store(d + i, gelu * u);
+      }
+    }
+  }
+
   static void gelu(const T* in, T* out, Index begin, Index end, Index n) {
     const T* p = in + begin * n;
     T* __restrict__ o = out + begin * n;
@@ -236,8 +268,7 @@ struct Rows {
     const Index count = (end - begin) * n;
     for (Index i = 0; i < count; ++i) {
       const A x = load(p + i), t = gelu_tanh(x);
-      const A slope = A(0.7978845608028654) * (A(1) + A(3 * 0.044715) * x * x);
-      store(p + i, load(d + i) * A(0.5) * (A(1) + t + x * (A(1) - t * t) * slope));
+      store(p + i, load(d + i) * gelu_slope(x, t));
       store(d + i, A(0.5) * x * (A(1) + t));
     }
   }
@@ -383,6 +414,8 @@ struct Rows {
             rope,
             swiglu,
             swiglu_backward,
+            geglu,
+            geglu_backward,
             gelu,
             gelu_backward,
             cross_entropy,

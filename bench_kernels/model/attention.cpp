@@ -22,21 +22,21 @@ class AttentionUnit final : public Unit {
   AttentionUnit(const StageContext& shared, std::int64_t layer)
       : Unit(shared), core_(make_attention_core(shared)) {
     const ModelSpec& s = spec();
-    const auto name = [&](const char* llama, const char* gpt2) { return in_block(s, layer, llama, gpt2); };
+    const shape::TensorNames& names = shape::family_of(s).names;
+    const auto name = [&](std::string_view module) { return in_layer(s, layer, module); };
     const std::int64_t q = s.heads * s.head_dim, kv = s.kv_heads * s.head_dim;
-    norm_ = add_norm(shared, name("input_layernorm", "ln_1"));
-    const bool conv = is_gpt2(s);  // one fused q, k, v tensor, weights [in, out]
+    norm_ = add_norm(shared, name(names.attention_norm));
     std::vector<LinearPart> parts;
-    if (conv) {
-      parts.push_back({name("", "attn.c_attn"), {q, kv, kv}});
+    if (!names.fused_query_key_value.empty()) {
+      parts.push_back({name(names.fused_query_key_value), {q, kv, kv}});
     } else {
-      parts.push_back({name("self_attn.q_proj", ""), {q}});
-      parts.push_back({name("self_attn.k_proj", ""), {kv}});
-      parts.push_back({name("self_attn.v_proj", ""), {kv}});
+      parts.push_back({name(names.query), {q}});
+      parts.push_back({name(names.key), {kv}});
+      parts.push_back({name(names.value), {kv}});
     }
-    qkv_ = add_linear(shared, parts, s.hidden_size, s.attention_bias, conv, Split::kColumns);
-    out_ = add_linear(shared, {{name("self_attn.o_proj", "attn.c_proj"), {s.hidden_size}}}, q, s.linear_bias,
-                      conv, Split::kRows);
+    qkv_ = add_linear(shared, parts, s.hidden_size, s.attention_bias, names.transposed, Split::kColumns);
+    out_ = add_linear(shared, {{name(names.attention_out), {s.hidden_size}}}, q, s.linear_bias,
+                      names.transposed, Split::kRows);
     qkv_.fp8 = out_.fp8 = shared.options.fp8;
   }
 

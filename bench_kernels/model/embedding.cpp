@@ -1,6 +1,8 @@
 // The embedding: rows of the token table, plus learned positions where the family has them.
 #include <ATen/ATen.h>
 
+#include <cmath>
+
 #include "bench_kernels/model/tensor_parallel.h"
 
 namespace sweep::model {
@@ -10,15 +12,15 @@ class Embedding final : public Unit {
  public:
   explicit Embedding(const StageContext& shared) : Unit(shared) {
     const ModelSpec& s = spec();
-    const bool gpt2 = is_gpt2(s);
-    const std::string name = gpt2 ? "transformer.wte.weight" : "model.embed_tokens.weight";
+    const shape::Family& family = shape::family_of(s);
+    if (family.scales_embedding) scale_ = std::sqrt(static_cast<double>(s.hidden_size));
+    const std::string name(family.names.token_table);
     table_ = parameters().add({vocabulary_part(shared, name)}, s.hidden_size, Parameters::Init::kUniform,
                               s.tie_embeddings && layout().tied_elsewhere ? Role::kTied : Role::kDense);
     TORCH_INTERNAL_ASSERT(table_ == kTable);
     if (s.rope) return;
-    positions_ = parameters().add(
-        {{gpt2 ? "transformer.wpe.weight" : "model.embed_positions.weight", s.max_positions, {}}},
-        s.hidden_size, Parameters::Init::kUniform);
+    positions_ = parameters().add({{std::string(family.names.position_table), s.max_positions, {}}},
+                                  s.hidden_size, Parameters::Init::kUniform);
   }
 
   // Each rank of the tensor group adds the rows that it holds, the first one the positions.
@@ -31,10 +33,12 @@ class Embedding final : public Unit {
       kernels::embed(table, adds ? parameters()[positions_] : at::Tensor(), tokens_of(micro), to);
     };
     sum_rows(layout(), out, embed, false);
+    if (scale_ != 1) out.mul_(scale_);
     return out;
   }
 
   at::Tensor backward(const MicroBatch& micro, at::Tensor grad, SavedPtr) const override {
+    if (scale_ != 1) grad.mul_(scale_);
     weights_part(shared_, [this, micro, grad = std::move(grad)] {
       WholeRows whole(layout(), grad, false);
       whole.each([&](const at::Tensor& rows, std::int64_t) {
@@ -52,6 +56,7 @@ class Embedding final : public Unit {
     return {micro.tokens, shared_.local_seq(), first_entry(shared_), shared_.places};
   }
   bool learned() const { return positions_ != Parameters::kNone; }
+  double scale_ = 1;
   Parameters::Id table_ = Parameters::kNone, positions_ = Parameters::kNone;
 };
 

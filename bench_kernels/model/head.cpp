@@ -15,15 +15,15 @@ struct HeadSaved final : Saved {
 class Head final : public Unit {
  public:
   Head(const StageContext& shared, Parameters::Id table) : Unit(shared) {
-    norm_ = add_norm(shared, is_gpt2(spec()) ? "transformer.ln_f" : "model.norm");
+    const shape::TensorNames& names = shape::family_of(spec()).names;
+    norm_ = add_norm(shared, std::string(names.final_norm));
     head_.shared = table != Parameters::kNone;
     if (head_.shared) {
       head_.weight = table;
       parameters().also_reads(table);
     } else if (spec().tie_embeddings) {  // a copy of the first stage's table
-      const std::string name = is_gpt2(spec()) ? "transformer.wte.weight" : "model.embed_tokens.weight";
-      head_.weight = parameters().add({vocabulary_part(shared, name)}, spec().hidden_size,
-                                      Parameters::Init::kUniform, Role::kTied);
+      head_.weight = parameters().add({vocabulary_part(shared, std::string(names.token_table))},
+                                      spec().hidden_size, Parameters::Init::kUniform, Role::kTied);
     } else {
       head_.weight = parameters().add({vocabulary_part(shared, "lm_head.weight")}, spec().hidden_size,
                                       Parameters::Init::kUniform);

@@ -7,13 +7,9 @@
 
 namespace sweep::model {
 
-bool is_gpt2(const ModelSpec& spec) {
-  return spec.family == "gpt2";
-}
-
-std::string in_block(const ModelSpec& spec, std::int64_t layer, const char* llama, const char* gpt2) {
-  return (is_gpt2(spec) ? "transformer.h." : "model.layers.") + std::to_string(layer) + "." +
-         (is_gpt2(spec) ? gpt2 : llama);
+std::string in_layer(const ModelSpec& spec, std::int64_t layer, std::string_view module) {
+  std::string name(shape::family_of(spec).names.layers);
+  return (name += std::to_string(layer) + ".").append(module);
 }
 
 namespace {
@@ -85,7 +81,9 @@ NormLayer add_norm(const StageContext& shared, const std::string& name) {
   const std::int64_t n = shared.spec.hidden_size;
   const Role role = shared.layout.rows_split() ? Role::kPartial : Role::kDense;
   NormLayer norm;
-  norm.w = shared.parameters->add({{name + ".weight", n, {}}}, 0, Parameters::Init::kOne, role);
+  const bool adds_one = shape::family_of(shared.spec).norm_adds_one;
+  norm.w = shared.parameters->add({{name + ".weight", n, {}}}, 0,
+                                  adds_one ? Parameters::Init::kZero : Parameters::Init::kOne, role);
   if (!shared.spec.rmsnorm)
     norm.b = shared.parameters->add({{name + ".bias", n, {}}}, 0, Parameters::Init::kZero, role);
   return norm;
@@ -93,7 +91,9 @@ NormLayer add_norm(const StageContext& shared, const std::string& name) {
 
 kernels::Norm norm_of(const StageContext& shared, const NormLayer& norm) {
   const Parameters& p = *shared.parameters;
-  return {p[norm.w], norm.b == Parameters::kNone ? at::Tensor() : p[norm.b], shared.spec.norm_eps};
+  const bool adds_one = shape::family_of(shared.spec).norm_adds_one;  // the gradient is that of the weight
+  return {adds_one ? p[norm.w].add(1) : p[norm.w], norm.b == Parameters::kNone ? at::Tensor() : p[norm.b],
+          shared.spec.norm_eps};
 }
 
 void say_ready(const Parameters& parameters, const Linear& linear) {

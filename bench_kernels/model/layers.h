@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bench_kernels/model/unit.h"
+#include "bench_kernels/shape/family.h"
 
 namespace sweep::model {
 
@@ -22,9 +23,8 @@ struct NormLayer {
   Parameters::Id w = Parameters::kNone, b = Parameters::kNone;
 };
 
-bool is_gpt2(const ModelSpec&);
-// The name of a module of a layer: by its family's Hugging Face module tree.
-std::string in_block(const ModelSpec&, std::int64_t layer, const char* llama, const char* gpt2);
+// The name of a module of a layer, in the model's checkpoints.
+std::string in_layer(const ModelSpec&, std::int64_t layer, std::string_view module);
 
 // One weight (and bias) of a stack. Its outputs are sections one after another (q, k and v in one tensor); of
 // each section every tensor-parallel rank holds an equal share when the columns are split.

@@ -16,16 +16,17 @@ class MlpUnit final : public Unit {
  public:
   MlpUnit(const StageContext& shared, std::int64_t layer) : Unit(shared) {
     const ModelSpec& s = spec();
-    const auto name = [&](const char* llama, const char* gpt2) { return in_block(s, layer, llama, gpt2); };
-    const bool conv = is_gpt2(s);
-    norm_ = add_norm(shared, name("post_attention_layernorm", "ln_2"));
+    const shape::TensorNames& names = shape::family_of(s).names;
+    const auto name = [&](std::string_view module) { return in_layer(s, layer, module); };
+    norm_ = add_norm(shared, name(names.mlp_norm));
     const std::int64_t width = s.intermediate_size;
     std::vector<LinearPart> in;
-    if (s.swiglu) in.push_back({name("mlp.gate_proj", "mlp.gate_proj"), {width}});
-    in.push_back({name("mlp.up_proj", "mlp.c_fc"), {width}});
-    in_ = add_linear(shared, in, s.hidden_size, s.linear_bias, conv && !s.swiglu, Split::kColumns);
-    down_ = add_linear(shared, {{name("mlp.down_proj", "mlp.c_proj"), {s.hidden_size}}}, width, s.linear_bias,
-                       conv, Split::kRows);
+    if (s.swiglu) in.push_back({name(names.gate), {width}});
+    in.push_back({name(names.up), {width}});
+    in_ =
+        add_linear(shared, in, s.hidden_size, s.linear_bias, names.transposed && !s.swiglu, Split::kColumns);
+    down_ = add_linear(shared, {{name(names.down), {s.hidden_size}}}, width, s.linear_bias, names.transposed,
+                       Split::kRows);
     in_.fp8 = down_.fp8 = shared.options.fp8;
   }
 
@@ -64,7 +65,8 @@ class MlpUnit final : public Unit {
  private:
   std::int64_t width() const { return spec().intermediate_size / layout().tp(); }
   kernels::Activation kind() const {
-    return spec().swiglu ? kernels::Activation::kSwiglu : kernels::Activation::kGelu;
+    if (!spec().swiglu) return kernels::Activation::kGelu;
+    return shape::family_of(spec()).gelu_gate ? kernels::Activation::kGeglu : kernels::Activation::kSwiglu;
   }
 
   NormLayer norm_;

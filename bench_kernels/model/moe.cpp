@@ -31,8 +31,9 @@ class MoeUnit final : public Unit {
  public:
   MoeUnit(const StageContext& shared, std::int64_t layer) : Unit(shared) {
     const ModelSpec& s = spec();
-    const std::string moe = in_block(s, layer, "block_sparse_moe.", "");
-    norm_ = add_norm(shared, in_block(s, layer, "post_attention_layernorm", ""));
+    const shape::TensorNames& names = shape::family_of(s).names;
+    const std::string moe = in_layer(s, layer, names.experts);
+    norm_ = add_norm(shared, in_layer(s, layer, names.mlp_norm));
     router_ = add_linear(shared, {{moe + "gate", {s.experts}}}, s.hidden_size, false, false, Split::kNone);
     std::vector<Parameters::Part> in, down;
     const std::int64_t first = layout().expert->rank() * local_experts();

@@ -19,9 +19,7 @@
 namespace sweep::model {
 
 enum class Attention { kMath, kFlash };
-enum class Routing { kBalanced, kLearned, kSkewed };
 // What backward computes again: nothing; the attention from q, k and v; all of a layer but its input.
-enum class Recompute { kNone, kSelective, kFull };
 
 struct Options {
   at::Device device = at::kCPU;

@@ -49,30 +49,22 @@ void fused(const AdamWOptions& o, std::int64_t count, const Lists& l, at::Tensor
 
 }  // namespace
 
-Kind kind_from(std::string_view name) {
-  if (name == "plain") return Kind::kPlain;
-  if (name == "foreach") return Kind::kForeach;
-  if (name == "fused") return Kind::kFused;
-  throw std::invalid_argument("optimizer '" + std::string(name) +
-                              "' is unknown; use plain, foreach or fused.");
-}
-
-void update(Kind kind, const AdamWOptions& options, std::int64_t count, const Lists& lists,
+void update(AdamWKind kind, const AdamWOptions& options, std::int64_t count, const Lists& lists,
             const at::Tensor& step_tensor) {
   if (lists.parameters.empty()) return;
   const at::NoGradGuard no_grad;
   const at::AutoDispatchBelowADInplaceOrView below;
   switch (kind) {
-    case Kind::kPlain:
+    case AdamWKind::kPlain:
       return plain(options, count, lists);
-    case Kind::kForeach:
+    case AdamWKind::kForeach:
       return foreach (options, count, lists);
-    case Kind::kFused:
+    case AdamWKind::kFused:
       return fused(options, count, lists, step_tensor);
   }
 }
 
-AdamW::AdamW(std::vector<at::Tensor> parameters, Kind kind, AdamWOptions options)
+AdamW::AdamW(std::vector<at::Tensor> parameters, AdamWKind kind, AdamWOptions options)
     : kind_(kind), options_(options) {
   const at::NoGradGuard no_grad;
   lists_.parameters = std::move(parameters);
@@ -80,7 +72,7 @@ AdamW::AdamW(std::vector<at::Tensor> parameters, Kind kind, AdamWOptions options
     lists_.mean.push_back(at::zeros(p.sizes(), p.options()));
     lists_.square.push_back(at::zeros(p.sizes(), p.options()));
   }
-  if (kind_ == Kind::kFused && !lists_.parameters.empty())
+  if (kind_ == AdamWKind::kFused && !lists_.parameters.empty())
     step_tensor_ = at::zeros({}, lists_.parameters[0].options().dtype(at::kFloat));
 }
 

@@ -7,8 +7,8 @@
 
 namespace sweep::parallel {
 
-FileStates::FileStates(std::vector<at::Tensor> parts, const std::vector<at::Tensor>& masters,
-                       optim::Kind kind, optim::AdamWOptions options)
+FileStates::FileStates(std::vector<at::Tensor> parts, const std::vector<at::Tensor>& masters, AdamWKind kind,
+                       optim::AdamWOptions options)
     : parts_(std::move(parts)), kind_(kind), options_(options) {
   if (parts_.empty()) return;
   masters_ = masters[0].defined();

@@ -15,7 +15,7 @@ class FileStates {
  public:
   // parts: the weights of each bucket that this rank updates. masters: in fp32, in host memory; undefined ones:
   // the optimizer updates a copy of the weights themselves.
-  FileStates(std::vector<at::Tensor> parts, const std::vector<at::Tensor>& masters, optim::Kind,
+  FileStates(std::vector<at::Tensor> parts, const std::vector<at::Tensor>& masters, AdamWKind,
              optim::AdamWOptions);
 
   void begin_step() { ++count_; }
@@ -27,7 +27,7 @@ class FileStates {
 
   std::vector<at::Tensor> parts_;
   bool masters_ = false;
-  optim::Kind kind_;
+  AdamWKind kind_;
   optim::AdamWOptions options_;
   std::unique_ptr<ScratchFile> file_;  // none on meta tensors
   std::vector<std::int64_t> offsets_;  // of each bucket

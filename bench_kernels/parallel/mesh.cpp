@@ -133,7 +133,7 @@ model::Layout layout_of(const Trial& t, const Mesh& mesh) {
   layout.token_rank = mesh.place().dp * t.cp + mesh.place().cp;
   layout.sequence_parallel = t.sp;
   layout.tensor_overlap = t.tp_overlap;
-  layout.context_all_to_all = t.cp_form == "all_to_all";
+  layout.context_all_to_all = t.cp_comm_type == CpCommType::kAllToAll;
   layout.tied_elsewhere = t.pp > 1;
   return layout;
 }

@@ -15,7 +15,7 @@ ModelState::ModelState(Parameters& parameters, const Mesh& mesh, const Trial& tr
       plan_(trial),
       values_(parameters, plan_, mesh, alone_, options),
       gradients_(parameters, plan_, values_),
-      optimizer_(plan_, values_, parameters.buckets().size(), optim::kind_from(trial.optimizer), adamw) {
+      optimizer_(plan_, values_, parameters.buckets().size(), trial.optimizer, adamw) {
   parameters.set_observer([this](Parameters::Id id) { gradients_.ready(id); });
   for (std::size_t b = 0; b < parameters.buckets().size(); ++b) runs_.push_back(runs_of(b));
 }

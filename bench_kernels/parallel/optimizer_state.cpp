@@ -7,7 +7,7 @@
 
 namespace sweep::parallel {
 
-OptimizerState::OptimizerState(const StatePlan& plan, Values& values, std::size_t buckets, optim::Kind kind,
+OptimizerState::OptimizerState(const StatePlan& plan, Values& values, std::size_t buckets, AdamWKind kind,
                                optim::AdamWOptions options)
     : plan_(plan), values_(values), buckets_(buckets) {
   const at::NoGradGuard no_grad;

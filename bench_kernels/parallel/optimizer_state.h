@@ -13,7 +13,7 @@ namespace sweep::parallel {
 
 class OptimizerState {
  public:
-  OptimizerState(const StatePlan&, Values&, std::size_t buckets, optim::Kind, optim::AdamWOptions);
+  OptimizerState(const StatePlan&, Values&, std::size_t buckets, AdamWKind, optim::AdamWOptions);
 
   // Updates every part with coefficient times its gradient and sends it on. True: the gradients have been
   // multiplied in place; false: in a copy.

@@ -28,14 +28,14 @@ StatePlan::StatePlan(const Trial& t) : zero(t.zero) {
   weights = scalar_type(types.weights);
   gradients = scalar_type(types.gradients);
   master = types.master;
-  parameters_outside = t.offload == "parameters";
-  optimizer_in_file = t.offload == "disk";
-  optimizer_outside = parameters_outside || optimizer_in_file || t.offload == "optimizer";
+  parameters_outside = t.offload == Offload::kParameters;
+  optimizer_in_file = t.offload == Offload::kDisk;
+  optimizer_outside = parameters_outside || optimizer_in_file || t.offload == Offload::kOptimizer;
   copies = values_sharded() || types.casts() || parameters_outside;
-  reshard = t.reshard;
+  reshard_after_forward = t.reshard_after_forward;
   prefetch_forward = t.prefetch_forward;
   prefetch_backward = t.prefetch_backward;
-  bucket_bytes = copies ? std::numeric_limits<i64>::max() : t.bucket_mb << 20;
+  bucket_bytes = copies ? std::numeric_limits<i64>::max() : t.grad_bucket_mb << 20;
 }
 
 BucketPeers peers_of(model::Role role, const StatePlan& plan, const Mesh& mesh, comm::Channel& alone) {

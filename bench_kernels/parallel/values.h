@@ -50,7 +50,7 @@ class Values {
   };
   void place(const model::Parameters::Bucket&);
   comm::Channel& gatherers(std::size_t bucket) const;
-  bool kept(const State& s) const { return !plan_.reshard || s.readers > 1; }
+  bool kept(const State& s) const { return !plan_.reshard_after_forward || s.readers > 1; }
   void start_copy(std::size_t bucket);
   void drop_copy(std::size_t bucket);
   void wait_for(comm::Pending&);

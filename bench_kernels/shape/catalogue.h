@@ -34,7 +34,7 @@ struct Hardware {
   i64 multiprocessors = 0;                   // of a GPU; 0 for cpu
   // Dense peak for a training precision (fp32, bf16, fp16, fp8, and forms of one such as bf16_master); absent: the
   // hardware has no such units.
-  std::optional<double> peak_for(std::string_view precision) const;
+  std::optional<double> peak_for(Precision) const;
 };
 
 struct NamedModel {

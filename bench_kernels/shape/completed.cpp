@@ -3,35 +3,39 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <vector>
 
 #include "base/expected.h"
 #include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/family.h"
 
 namespace sweep::shape {
 namespace {
 
 constexpr i64 kMaxLayers = 10'000, kMaxWidth = i64{1} << 20, kMaxVocab = i64{1} << 24;
 
+Expected<const Family*> known_family(const std::string& name) {
+  if (const Family* family = find_family(name)) return family;
+  std::vector<std::string> names;
+  for (const Family* family : all_families()) names.emplace_back(family->name);
+  const auto close = nearest(name, names);
+  return fail(fmt::format("unknown model family '{}'{}; known: {}", name,
+                          close ? fmt::format(" (did you mean '{}'?)", *close) : "", family_names()));
+}
+
 Expected<void> imply_family(ModelSpec& m) {
-  const bool gpt2 = m.family == "gpt2";
-  const bool mixtral = m.family == "mixtral";
-  if (!gpt2 && !mixtral && m.family != "llama" && m.family != "mistral" && m.family != "qwen2") {
-    const std::array<std::string, 5> families{"llama", "mistral", "qwen2", "gpt2", "mixtral"};
-    const auto close = nearest(m.family, families);
-    return fail(fmt::format("unknown model family '{}'{}; known: llama, mistral, qwen2, gpt2, mixtral",
-                            m.family, close ? fmt::format(" (did you mean '{}'?)", *close) : ""));
-  }
-  m.rmsnorm = m.swiglu = m.rope = !gpt2;
-  m.attention_bias = gpt2 || m.family == "qwen2";
-  m.linear_bias = gpt2;
+  const auto known = known_family(m.family);
+  if (!known) return tl::unexpected(known.error());
+  const Family& family = **known;
+  m.rmsnorm = family.rms_norm, m.swiglu = family.gated_mlp, m.rope = family.rotary;
+  m.attention_bias = family.attention_bias, m.linear_bias = family.linear_bias;
   if (m.kv_heads == 0) m.kv_heads = m.heads;
-  if (mixtral && m.experts == 0) m.experts = 8;  // as MixtralConfig
-  if (mixtral && m.experts_per_token == 0) m.experts_per_token = 2;
-  if (!mixtral && (m.experts != 0 || m.experts_per_token != 0 || m.router_aux_coef != 0))
+  if (family.experts && m.experts == 0) m.experts = 8;  // as MixtralConfig
+  if (family.experts && m.experts_per_token == 0) m.experts_per_token = 2;
+  if (!family.experts && (m.experts != 0 || m.experts_per_token != 0 || m.router_aux_coef != 0))
     return fail(fmt::format("family '{}' has no experts; use family: mixtral", m.family));
-  if (!gpt2) {
+  if (family.rotary) {
     m.max_positions = 0;
     return {};
   }

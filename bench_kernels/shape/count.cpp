@@ -64,11 +64,11 @@ double model_flops_per_token(const ModelSpec& m, i64 seq_len) {
          3.0 * static_cast<double>(m.layers) * attention_forward_flops(m, seq_len);
 }
 
-double hardware_flops_per_token(const ModelSpec& m, i64 seq_len, const std::string& recompute) {
+double hardware_flops_per_token(const ModelSpec& m, i64 seq_len, Recompute recompute) {
   const double layers = static_cast<double>(m.layers);
   double again = 0;
-  if (recompute == "selective") again = layers * attention_forward_flops(m, seq_len);
-  if (recompute == "full") {  // every layer once more; the head is not recomputed
+  if (recompute == Recompute::kSelective) again = layers * attention_forward_flops(m, seq_len);
+  if (recompute == Recompute::kFull) {  // every layer once more; the head is not recomputed
     const double weights = static_cast<double>(attention_weights(m) + active_mlp_weights(m));
     again = layers * (2.0 * weights + attention_forward_flops(m, seq_len));
   }

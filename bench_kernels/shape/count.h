@@ -13,6 +13,6 @@ i64 multiplied_parameter_count(
 // seq_len (attention not halved for causality; Chowdhery et al. 2022, appendix B). No recomputation.
 double model_flops_per_token(const ModelSpec&, i64 seq_len);
 // As above plus the forward FLOPs that `recompute` runs again.
-double hardware_flops_per_token(const ModelSpec&, i64 seq_len, const std::string& recompute);
+double hardware_flops_per_token(const ModelSpec&, i64 seq_len, Recompute);
 
 }  // namespace sweep::shape

@@ -177,8 +177,9 @@ std::vector<Hardware> build_hardware() {
 
 }  // namespace
 
-std::optional<double> Hardware::peak_for(std::string_view precision) const {
-  const auto it = peak_flops.find(std::string(precision.substr(0, precision.find('_'))));
+std::optional<double> Hardware::peak_for(Precision precision) const {
+  const std::string_view word = to_string(precision);
+  const auto it = peak_flops.find(std::string(word.substr(0, word.find('_'))));
   if (it == peak_flops.end()) return std::nullopt;
   return it->second;
 }

@@ -8,7 +8,7 @@ namespace sweep::shape {
 namespace {
 
 Number half_type(const Trial& t) {
-  return t.precision == "fp16" ? Number::kFp16 : Number::kBf16;
+  return t.precision == Precision::kFp16 ? Number::kFp16 : Number::kBf16;
 }
 
 i64 shard_ranks(const Trial& t) {
@@ -26,15 +26,15 @@ StateBytes divided(const Trial& t, const StateSplit& split) {
     return static_cast<double>(bytes) / static_cast<double>(ranks);
   };
   StateBytes bytes;
-  if (t.offload != "parameters") bytes.weights = per(bytes_of(types.weights), split.weights);
+  if (t.offload != Offload::kParameters) bytes.weights = per(bytes_of(types.weights), split.weights);
   bytes.gradients = per(bytes_of(types.gradients), split.gradients);
-  if (t.offload == "none")
+  if (t.offload == Offload::kNone)
     bytes.optimizer = per(2 * bytes_of(types.moments) + (types.master ? 4 : 0), split.optimizer);
   return bytes;
 }
 
 std::optional<std::string> fp8_unsupported(const Trial& t) {
-  if (t.precision != "fp8") return {};
+  if (t.precision != Precision::kFp8) return {};
   if (t.spec.experts > 0)
     return "precision fp8 with experts: an expert has any number of rows, and fp8 units take multiples of "
            "16; "
@@ -70,7 +70,7 @@ StateTraffic sent_by(const Trial& t, Numbers numbers, double n, double copies) {
   if (t.zero < 3) return sent;
   const double once = share_sent(numbers.all, n, width(types.compute));
   const double kept = share_sent(numbers.shared, n, width(types.compute));
-  sent.all_gather = micro_steps * (t.reshard ? 2 * once - kept : once);
+  sent.all_gather = micro_steps * (t.reshard_after_forward ? 2 * once - kept : once);
   return sent;
 }
 
@@ -82,26 +82,27 @@ i64 bytes_of(Number number) {
 
 StateTypes state_types(const Trial& t) {
   StateTypes types;
-  if (t.precision != "fp32") types.compute = half_type(t);
-  if (t.precision != "bf16_mixed") types.weights = types.compute;
-  types.master = t.precision == "bf16_master" || t.precision == "fp16" || t.precision == "fp8";
+  if (t.precision != Precision::kFp32) types.compute = half_type(t);
+  if (t.precision != Precision::kBf16Mixed) types.weights = types.compute;
+  types.master = t.precision == Precision::kBf16Master || t.precision == Precision::kFp16 ||
+                 t.precision == Precision::kFp8;
   types.moments = types.master ? Number::kFp32 : types.weights;
   types.gradients = types.weights;
-  if (t.grad_dtype == "fp32") types.gradients = Number::kFp32;
-  if (t.grad_dtype == "bf16") types.gradients = Number::kBf16;
+  if (t.grad_dtype == GradDtype::kFp32) types.gradients = Number::kFp32;
+  if (t.grad_dtype == GradDtype::kBf16) types.gradients = Number::kBf16;
   return types;
 }
 
 std::optional<std::string> states_unsupported(const Trial& t) {
   if (auto sentence = fp8_unsupported(t)) return sentence;
-  if (t.precision == "fp16" && t.grad_dtype == "bf16")
+  if (t.precision == Precision::kFp16 && t.grad_dtype == GradDtype::kBf16)
     return "precision fp16 with grad_dtype bf16: gradients scaled for fp16 would lose digits for nothing; "
            "use "
            "grad_dtype auto or fp32.";
   if (t.dp_shard && *t.dp_shard != t.dp && t.zero == 0)
     return fmt::format("dp_shard {} of dp {} divides nothing at zero 0; use zero 1, 2 or 3.", *t.dp_shard,
                        t.dp);
-  if (t.offload == "parameters" && (t.zero == 1 || t.zero == 2))
+  if (t.offload == Offload::kParameters && (t.zero == 1 || t.zero == 2))
     return fmt::format(
         "offload parameters with zero {}: updated values would have to be gathered outside the device; use "
         "zero 3, where shards are gathered on it, or zero 0.",

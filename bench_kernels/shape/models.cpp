@@ -104,6 +104,12 @@ void add_published(std::vector<NamedModel>& v) {
   v.push_back({"gpt2-xl", gpt2(48, 1600, 25), hf("openai-community/gpt2-xl")});
 }
 
+ModelSpec gemma(i64 layers, i64 hidden, i64 heads, i64 kv_heads, i64 intermediate) {
+  ModelSpec m = tied(decoder("gemma", layers, hidden, heads, kv_heads, intermediate, 256000));
+  m.head_dim = 256, m.norm_eps = 1e-6;
+  return m;
+}
+
 void add_benchmark_shapes(std::vector<NamedModel>& v) {
   const std::string playbook =
       "The Ultra-Scale Playbook (nanotron benchmark), 2025: no config.json published";
@@ -118,9 +124,15 @@ void add_benchmark_shapes(std::vector<NamedModel>& v) {
   v.push_back({"small-gpt2", gpt2(4, 256, 8, 4096, 1024), own});
 }
 
+void add_gemma(std::vector<NamedModel>& v) {
+  v.push_back({"gemma-2b", gemma(18, 2048, 8, 1, 16384), "huggingface.co/google/gemma-2b config.json"});
+  v.push_back({"gemma-7b", gemma(28, 3072, 16, 16, 24576), "huggingface.co/google/gemma-7b config.json"});
+}
+
 std::vector<NamedModel> build_models() {
   std::vector<NamedModel> v;
   add_published(v);
+  add_gemma(v);
   add_benchmark_shapes(v);
   for (NamedModel& m : v) {
     auto spec = completed(m.spec);

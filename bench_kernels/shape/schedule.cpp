@@ -57,14 +57,14 @@ ActionList with_late_weights(const ActionList& order, i64 rank) {
 ActionList computations(const Pipeline& p, i64 rank) {
   const i64 behind = p.ranks - 1 - rank;
   switch (p.kind) {
-    case ScheduleKind::kAfab:
+    case Schedule::kGpipe:
       return one_by_one(in_order(p, Act::kForward), in_order(p, Act::kBackward), p.micros);
-    case ScheduleKind::k1f1b:
+    case Schedule::k1f1b:
       return one_by_one(in_order(p, Act::kForward), in_order(p, Act::kBackward), behind);
-    case ScheduleKind::kInterleaved:
+    case Schedule::kInterleaved:
       return one_by_one(in_groups(p, Act::kForward), in_groups(p, Act::kBackward),
                         p.chunks == 1 ? behind : 2 * behind + (p.chunks - 1) * p.ranks);
-    case ScheduleKind::kZeroBubble:
+    case Schedule::kZeroBubble:
       return with_late_weights(one_by_one(in_order(p, Act::kForward), in_order(p, Act::kBackward), behind),
                                rank);
   }
@@ -120,15 +120,8 @@ std::optional<Act> result_goes(const Pipeline& p, i64 rank, const Action& a) {
 
 }  // namespace
 
-ScheduleKind schedule_kind(const std::string& name) {
-  if (name == "afab") return ScheduleKind::kAfab;
-  if (name == "interleaved") return ScheduleKind::kInterleaved;
-  if (name == "zero_bubble") return ScheduleKind::kZeroBubble;
-  return ScheduleKind::k1f1b;
-}
-
 Pipeline Pipeline::of(const Trial& t) {
-  return {schedule_kind(t.schedule), t.pp, t.grad_accum, t.vpp};
+  return {t.schedule, t.pp, t.grad_accum, t.vpp};
 }
 
 i64 peer_of(const Pipeline& p, i64 rank, const Action& a) {
@@ -173,9 +166,9 @@ std::vector<ActionList> make_schedule(const Pipeline& p) {
 }
 
 i64 micros_with_same_peak(const Pipeline& p) {
-  if (p.kind == ScheduleKind::kAfab) return p.micros;
+  if (p.kind == Schedule::kGpipe) return p.micros;
   if (p.ranks == 1) return std::min<i64>(p.micros, 2);
-  const i64 turns = p.kind == ScheduleKind::kInterleaved ? p.chunks + 3 : 4;
+  const i64 turns = p.kind == Schedule::kInterleaved ? p.chunks + 3 : 4;
   return std::min(p.micros, turns * p.ranks);
 }
 

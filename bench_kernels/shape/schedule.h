@@ -2,7 +2,7 @@
 // batches, and the messages between them. Pure arithmetic: it is executed elsewhere, as it is.
 //
 // A pipeline of p ranks with v chunks a rank has p x v virtual stages; chunk c of rank r is stage c x p + r.
-// Schedules: afab, all forward then all backward (Huang et al. 2019, GPipe); 1f1b (Narayanan et al. 2019,
+// Schedules: gpipe, all forward then all backward (Huang et al. 2019, GPipe); 1f1b (Narayanan et al. 2019,
 // PipeDream-Flush); interleaved, 1f1b over v chunks (Narayanan et al. 2021, arXiv 2104.04473, section 2.2);
 // zero_bubble, ZB-H1: backward in an input and a weight part (Qi et al. 2024, arXiv 2401.10241, section 3).
 //
@@ -44,15 +44,13 @@ constexpr bool sends(Act act) {
   return act == Act::kSendForward || act == Act::kSendBackward;
 }
 
-enum class ScheduleKind { kAfab, k1f1b, kInterleaved, kZeroBubble };
-ScheduleKind schedule_kind(const std::string& name);  // of the axis `schedule`
 // Weight gradients are actions of their own.
-constexpr bool splits_backward(ScheduleKind kind) {
-  return kind == ScheduleKind::kZeroBubble;
+constexpr bool splits_backward(Schedule kind) {
+  return kind == Schedule::kZeroBubble;
 }
 
 struct Pipeline {
-  ScheduleKind kind = ScheduleKind::k1f1b;
+  Schedule kind = Schedule::k1f1b;
   i64 ranks = 1, micros = 1, chunks = 1;
   i64 stages() const { return ranks * chunks; }
   i64 stage(i64 rank, i64 chunk) const { return chunk * ranks + rank; }

@@ -264,20 +264,20 @@ Expected<ScheduleReport> check_schedule(const Pipeline& p, const std::vector<Act
 
 double ideal_bubble(const Pipeline& p) {
   const double fill = static_cast<double>(p.ranks - 1), turns = static_cast<double>(p.micros * p.chunks);
-  const double idle = p.kind == ScheduleKind::kZeroBubble ? fill / 3 : fill;
+  const double idle = p.kind == Schedule::kZeroBubble ? fill / 3 : fill;
   return idle / (turns + idle);
 }
 
 double peak_in_flight(const Pipeline& p, i64 rank) {
   const i64 behind = p.ranks - 1 - rank;
   switch (p.kind) {
-    case ScheduleKind::kAfab:
+    case Schedule::kGpipe:
       return static_cast<double>(p.micros);
-    case ScheduleKind::k1f1b:
+    case Schedule::k1f1b:
       return static_cast<double>(std::min(p.micros, behind + 1));
-    case ScheduleKind::kZeroBubble:
+    case Schedule::kZeroBubble:
       return static_cast<double>(std::min(p.micros, p.ranks));
-    case ScheduleKind::kInterleaved: {
+    case Schedule::kInterleaved: {
       const i64 warmup = p.chunks == 1 ? behind : 2 * behind + (p.chunks - 1) * p.ranks;
       return static_cast<double>(std::min(p.micros * p.chunks, warmup + 1)) / static_cast<double>(p.chunks);
     }

@@ -15,7 +15,7 @@ constexpr i64 kStackAlignment = 64;  // bytes: parameters.cpp pads each stack of
 constexpr i64 kShareAlignment = 32;  // elements: state_plan.cpp makes every share a multiple of it
 
 i64 width(const Trial& t) {
-  return t.precision == "fp32" ? 4 : 2;
+  return t.precision == Precision::kFp32 ? 4 : 2;
 }
 
 // Of one micro-batch, as a context-parallel rank sees it.
@@ -24,7 +24,7 @@ i64 tokens_of(const Trial& t) {
 }
 
 i64 passes_again(const Trial& t) {
-  return t.recompute == "full" ? 1 : 0;
+  return t.recompute == Recompute::kFull ? 1 : 0;
 }
 
 Volume times(i64 calls, i64 bytes) {
@@ -67,7 +67,7 @@ i64 share_of_norms(const Trial& t, i64 norms) {
 
 // Each chunk has its norms in one bucket, or each block where the kernels read copies.
 Volume norm_gradients(const Trial& t, i64 rank) {
-  const bool by_block = t.zero >= 3 || state_types(t).casts() || t.offload == "parameters";
+  const bool by_block = t.zero >= 3 || state_types(t).casts() || t.offload == Offload::kParameters;
   const i64 gradient = bytes_of(state_types(t).gradients);
   const auto shares = split_stages(t.spec, t.pp * t.vpp, t.seq_len);
   Volume sum;
@@ -121,8 +121,8 @@ KeyValueTraffic key_value_traffic(const Trial& t, i64 rank) {
 ContextTraffic context_traffic(const Trial& t, i64 rank) {
   const i64 kv = 2 * kv_heads_of_rank(t) * t.spec.head_dim, q = t.spec.heads / t.tp * t.spec.head_dim;
   const i64 row = tokens_of(t) * width(t), uses = t.grad_accum * held_by(t, rank).layers;
-  const bool selective = t.recompute == "selective";
-  if (t.cp_form == "ring") {
+  const bool selective = t.recompute == Recompute::kSelective;
+  if (t.cp_comm_type == CpCommType::kRing) {
     const i64 rounds = 3 + (selective ? 1 : passes_again(t));
     return {times(rounds * uses * (t.cp - 1), row * kv), {}};
   }
@@ -140,7 +140,8 @@ ExpertTraffic expert_traffic(const Trial& t, i64 rank) {
   ExpertTraffic traffic;
   if (t.ep > 1) {
     traffic.all_to_all = times((2 + 2 * forwards) * uses, choices * row * (t.ep - 1) / t.ep);
-    if (t.routing == "learned") traffic.counts = times(forwards * uses, t.spec.experts * kCount * (t.ep - 1));
+    if (t.routing == Routing::kLearned)
+      traffic.counts = times(forwards * uses, t.spec.experts * kCount * (t.ep - 1));
   }
   const i64 ranks = t.dp * t.cp;
   if (ranks > 1 && t.spec.router_aux_coef > 0)

@@ -45,9 +45,9 @@ Sentence sequence_split(const Trial& t) {
   if (t.cp == 1) return {};
   if (auto s = divides("seq_len", t.seq_len, "2*cp", 2 * t.cp)) return s;
   const bool whole_heads = t.spec.kv_heads % t.tp == 0 || t.tp % t.spec.kv_heads == 0;
-  if (t.cp_form != "all_to_all" || !whole_heads) return {};
-  if (auto s = divides("cp_form all_to_all: heads / tp =", t.spec.heads / t.tp, "cp", t.cp)) return s;
-  return divides("cp_form all_to_all: key-value heads of a rank =", kv_heads_of_rank(t), "cp", t.cp);
+  if (t.cp_comm_type != CpCommType::kAllToAll || !whole_heads) return {};
+  if (auto s = divides("cp_comm_type all_to_all: heads / tp =", t.spec.heads / t.tp, "cp", t.cp)) return s;
+  return divides("cp_comm_type all_to_all: key-value heads of a rank =", kv_heads_of_rank(t), "cp", t.cp);
 }
 
 }  // namespace
@@ -77,15 +77,16 @@ std::optional<std::string> split_not_built(const Trial& t) {
         "ep {} with hybrid sharding (dp_shard {}): experts are sharded over all their copies; leave "
         "dp_shard out",
         t.ep, *t.dp_shard);
-  if (t.cp == 1 || t.cp_form != "ring") return {};
-  if (t.attention == "math")
+  if (t.cp == 1 || t.cp_comm_type != CpCommType::kRing) return {};
+  if (t.attention == AttentionKind::kMath)
     return fmt::format(
         "cp {} in a ring needs the log-sum-exp that only flash attention gives; take attention "
-        "flash or auto, or cp_form all_to_all",
+        "flash or auto, or cp_comm_type all_to_all",
         t.cp);
   if (t.spec.sliding_window && *t.spec.sliding_window < t.seq_len)
-    return fmt::format("cp {} in a ring has no sliding window (of {} tokens here); take cp_form all_to_all",
-                       t.cp, *t.spec.sliding_window);
+    return fmt::format(
+        "cp {} in a ring has no sliding window (of {} tokens here); take cp_comm_type all_to_all", t.cp,
+        *t.spec.sliding_window);
   return {};
 }
 

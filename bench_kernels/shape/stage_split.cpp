@@ -25,7 +25,7 @@ Cost layer_cost(const ModelSpec& spec, i64 seq_len) {
 }
 
 i64 activation_width(const Trial& t) {
-  return t.precision == "fp32" ? 4 : 2;
+  return t.precision == Precision::kFp32 ? 4 : 2;
 }
 
 }  // namespace
@@ -60,26 +60,26 @@ std::vector<StageShare> split_stages(const ModelSpec& spec, i64 stages, i64 seq_
 std::optional<std::string> pipeline_objection(const Trial& t) {
   const i64 layers = t.spec.layers;
   if (t.pp > layers) return fmt::format("pp {} > layers {}: a stage would be empty", t.pp, layers);
-  if (t.vpp > 1 && t.schedule != "interleaved")
+  if (t.vpp > 1 && t.schedule != Schedule::kInterleaved)
     return fmt::format("vpp {} > 1 with schedule {}: chunks need schedule interleaved", t.vpp, t.schedule);
-  if (t.pp == 1 && t.schedule != "1f1b")
+  if (t.pp == 1 && t.schedule != Schedule::k1f1b)
     return fmt::format("schedule {} with pp 1: there is no pipeline to schedule; the same as 1f1b",
                        t.schedule);
   if (t.vpp > layers / t.pp)
     return fmt::format("pp {} x vpp {} > layers {}: a chunk would be empty", t.pp, t.vpp, layers);
-  if (t.schedule == "interleaved" && t.grad_accum % t.pp != 0)  // micro-batches go in groups of pp
+  if (t.schedule == Schedule::kInterleaved && t.grad_accum % t.pp != 0)  // micro-batches go in groups of pp
     return fmt::format("schedule interleaved: grad_accum {} % pp {} = {}", t.grad_accum, t.pp,
                        t.grad_accum % t.pp);
   return std::nullopt;
 }
 
 std::optional<std::string> recompute_objection(const Trial& t) {
-  if (t.schedule == "zero_bubble" && t.recompute != "none")
+  if (t.schedule == Schedule::kZeroBubble && t.recompute != Recompute::kNone)
     return fmt::format(
         "schedule zero_bubble with recompute {}: weight gradients put off keep what recomputation would drop",
         t.recompute);
   if (t.recompute_every == 1) return std::nullopt;
-  if (t.recompute != "full")
+  if (t.recompute != Recompute::kFull)
     return fmt::format("recompute_every {} with recompute {}: it counts layers of recompute full",
                        t.recompute_every, t.recompute);
   if (t.recompute_every > t.spec.layers)

@@ -27,7 +27,7 @@ Trial plain_trial(const Trial& t) {
   const Trial plain;
   one.dp = one.tp = one.pp = one.cp = one.ep = one.nodes = one.gpus_per_node = 1;
   one.micro_batch_size = t.global_batch_size, one.grad_accum = 1;
-  one.sp = plain.sp, one.tp_overlap = plain.tp_overlap, one.cp_form = plain.cp_form;
+  one.sp = plain.sp, one.tp_overlap = plain.tp_overlap, one.cp_comm_type = plain.cp_comm_type;
   one.schedule = plain.schedule, one.vpp = plain.vpp, one.zero = plain.zero, one.dp_shard = plain.dp_shard;
   one.recompute = plain.recompute, one.recompute_every = plain.recompute_every;
   one.vocab_multiple = plain.vocab_multiple;
@@ -161,7 +161,7 @@ void compare_bytes(const ProofInput& in, json& out) {
   Sentences faults = state_faults(in);
   const auto& world = in.mesh[Dimension::kWorld].backend();
   // What tokens choose by themselves decides how many rows an expert gets, and no dry run knows it.
-  const bool even = in.trial.spec.experts == 0 || in.trial.routing == "balanced";
+  const bool even = in.trial.spec.experts == 0 || in.trial.routing == Routing::kBalanced;
   const bool exactly = even && in.device.is_cpu() && (!world || world->getBackendName() == "shm");
   out.update({{"peak_bytes", in.peak_bytes}, {"exact", exactly}});
   if (!line) {

@@ -33,7 +33,7 @@ class TrafficCheck {
     }
     if (t_.ep == 1) return;
     const auto formula = shape::expert_traffic(t_, stage_);
-    volume(Dimension::kExpert, Kind::kAllToAll, formula.all_to_all, true, t_.routing == "balanced");
+    volume(Dimension::kExpert, Kind::kAllToAll, formula.all_to_all, true, t_.routing == Routing::kBalanced);
     volume(Dimension::kExpert, Kind::kAllGather, formula.counts);
   }
 
@@ -56,7 +56,7 @@ class TrafficCheck {
     data(Kind::kAllReduce, formula.all_reduce);
     data(Kind::kReduceScatter, formula.reduce_scatter);
     data(Kind::kAllGather, formula.all_gather);
-    const bool agrees = t_.clip || t_.precision == "fp16";  // on one float64
+    const bool agrees = t_.grad_clip || t_.precision == Precision::kFp16;  // on one float64
     volume(Dimension::kWorld, Kind::kAllReduce,
            agrees ? shape::Volume{1, 2 * 8 * (t_.world() - 1) / t_.world()} : shape::Volume{});
   }

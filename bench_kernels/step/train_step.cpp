@@ -36,21 +36,12 @@ c10::DeviceType stands_for(at::Device device) {
 }
 
 model::Attention attention_of(const Trial& t, c10::DeviceType device) {
-  if (t.attention == "math") return model::Attention::kMath;
+  if (t.attention == AttentionKind::kMath) return model::Attention::kMath;
   // The library's flash kernel on CUDA takes half precisions only, and GPUs from Ampere on; auto falls back.
-  const bool takes = t.precision != "fp32" && shape::runs_flash(t.hardware);
-  if (t.attention == "auto" && device == c10::DeviceType::CUDA && !takes) return model::Attention::kMath;
+  const bool takes = t.precision != Precision::kFp32 && shape::runs_flash(t.hardware);
+  if (t.attention == AttentionKind::kAuto && device == c10::DeviceType::CUDA && !takes)
+    return model::Attention::kMath;
   return model::Attention::kFlash;
-}
-
-model::Routing routing_of(const Trial& t) {
-  if (t.routing == "learned") return model::Routing::kLearned;
-  return t.routing == "skewed" ? model::Routing::kSkewed : model::Routing::kBalanced;
-}
-
-model::Recompute recompute_of(const Trial& t) {
-  if (t.recompute == "selective") return model::Recompute::kSelective;
-  return t.recompute == "full" ? model::Recompute::kFull : model::Recompute::kNone;
 }
 
 model::Options model_options(const Trial& t, at::Device device, const Given& given,
@@ -58,15 +49,15 @@ model::Options model_options(const Trial& t, at::Device device, const Given& giv
   model::Options options;
   options.device = device;
   options.type = parallel::compute_type(t);
-  options.fp8 = t.precision == "fp8";
+  options.fp8 = t.precision == Precision::kFp8;
   options.attention = attention_of(t, stands_for(device));
   options.seq_len = t.seq_len;
   options.vocab_multiple = t.vocab_multiple;
   options.seed = kSeed;
-  options.recompute = recompute_of(t);
+  options.recompute = t.recompute;
   options.recompute_every = t.recompute_every;
   options.activation_offload = t.activation_offload;
-  options.routing = routing_of(t);
+  options.routing = t.routing;
   options.hot_percent = t.hot_percent;
   options.capacity_percent = t.capacity_percent;
   options.source = given.weights;
@@ -80,12 +71,6 @@ std::optional<std::string> unsupported_axis(const Trial& t) {
                                       "; it runs " + known + ".");
   };
   if (t.packing) return only("packing", "true", "packing = false");
-  if (t.optimizer != "plain" && t.optimizer != "foreach" && t.optimizer != "fused") {
-    return only("optimizer", t.optimizer, "plain, foreach and fused");
-  }
-  if (t.attention != "math" && t.attention != "flash" && t.attention != "auto") {
-    return only("attention", t.attention, "math, flash and auto");
-  }
   return std::nullopt;
 }
 
@@ -107,16 +92,18 @@ std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
     return "seq_len = " + std::to_string(t.seq_len) + " is longer than the model's table of " +
            std::to_string(t.spec.max_positions) + " learned positions.";
   }
-  if (t.precision == "fp8" && device != c10::DeviceType::CUDA)
+  if (t.precision == Precision::kFp8 && device != c10::DeviceType::CUDA)
     return "precision = fp8 needs a GPU with fp8 units: there are no fp8 matmuls on a processor; use "
            "bf16_master.";
-  if (t.attention == "flash" && device == c10::DeviceType::CUDA && t.precision == "fp32") {
+  if (t.attention == AttentionKind::kFlash && device == c10::DeviceType::CUDA &&
+      t.precision == Precision::kFp32) {
     return "flash attention on CUDA needs precision = bf16; use attention = math or auto for fp32.";
   }
-  if (t.cp > 1 && t.cp_form == "ring" && attention_of(t, device) != model::Attention::kFlash) {
+  if (t.cp > 1 && t.cp_comm_type == CpCommType::kRing &&
+      attention_of(t, device) != model::Attention::kFlash) {
     return "cp = " + std::to_string(t.cp) +
            " in a ring needs flash attention, which CUDA has for precision = bf16 from compute capability "
-           "8.0 on; use that, or cp_form = "
+           "8.0 on; use that, or cp_comm_type = "
            "all_to_all.";
   }
   return std::nullopt;
@@ -290,8 +277,8 @@ std::vector<const parallel::ModelState*> TrainStep::states() const {
 std::string TrainStep::effective() const {
   const bool flash = impl_->options.attention == model::Attention::kFlash;
   return nlohmann::json{{"attention", flash ? "flash" : "math"},
-                        {"optimizer", impl_->trial.optimizer},
-                        {"precision", impl_->trial.precision},
+                        {"optimizer", to_string(impl_->trial.optimizer)},
+                        {"precision", to_string(impl_->trial.precision)},
                         {"device", impl_->device.str()}}
       .dump();
 }

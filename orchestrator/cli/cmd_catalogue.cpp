@@ -35,7 +35,7 @@ int show_model(Io& io, const std::string& name) {
   return kAnswered;
 }
 
-std::string teraflops(const shape::Hardware& h, const char* precision) {
+std::string teraflops(const shape::Hardware& h, Precision precision) {
   const auto peak = h.peak_for(precision);
   return peak ? fmt::format("{:.1f}", *peak / 1e12) : "-";
 }
@@ -45,8 +45,9 @@ void hardware_row(Io& io, const shape::Hardware& h) {
       h.memory_bytes ? fmt::format("{:.0f}", double(*h.memory_bytes) / (1 << 30)) : "-";
   const std::string price = h.price ? fmt::format("{:.2f}", h.price->usd_per_node_hour) : "-";
   io.out << fmt::format("{:<16} {:>9} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9}  {}\n", h.name, h.gpus_per_node,
-                        memory, teraflops(h, "fp32"), teraflops(h, "fp16"), teraflops(h, "bf16"),
-                        teraflops(h, "fp8"), price, h.price ? h.price->source + ", " + h.price->date : "");
+                        memory, teraflops(h, Precision::kFp32), teraflops(h, Precision::kFp16),
+                        teraflops(h, Precision::kBf16), teraflops(h, Precision::kFp8), price,
+                        h.price ? h.price->source + ", " + h.price->date : "");
 }
 
 nlohmann::json model_json(const shape::NamedModel& m) {

@@ -120,7 +120,7 @@ Expected<std::vector<SelfTestTrial>> wanted_trials(const SelftestOptions& o) {
   if (!hardware) return tl::unexpected(hardware.error());
   stage.ranks_per_node = o.ranks_per_node;
   if (stage.ranks_per_node == 0) stage.ranks_per_node = stage.hardware == "cpu" ? 4 : hardware->gpus_per_node;
-  if (stage.backend == "shm" && (stage.nodes > 1 || stage.hardware != "cpu"))
+  if (stage.backend == CommBackend::kShm && (stage.nodes > 1 || stage.hardware != "cpu"))
     return fail("--backend shm is for CPU ranks of one node; gloo and nccl go across nodes");
   std::vector<SelfTestTrial> out;
   std::vector<std::string> names;
@@ -183,9 +183,11 @@ void add_selftest(Registry r) {
       ->capture_default_str();
   c->add_option("--ranks-per-node", o->ranks_per_node, "at most; absent: the hardware's GPUs, 4 on CPU")
       ->check(CLI::Range(1, 64));
-  c->add_option("--backend", o->stage.backend, "communication backend")
+  c->add_option_function<std::string>(
+       "--backend", [o](const std::string& word) { o->stage.backend = *choice_from<CommBackend>(word); },
+       "communication backend")
       ->check(CLI::IsMember({"auto", "shm", "gloo", "nccl"}))
-      ->capture_default_str();
+      ->default_str("auto");
   c->add_option("--only", o->only, "only these strategies, by name, separated by commas")->delimiter(',');
   c->add_flag("--json", o->json, "as JSON");
   c->add_flag("--quiet", o->request.quiet, "print no progress, only the table");

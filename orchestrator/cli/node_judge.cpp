@@ -14,7 +14,7 @@ run::JudgeNode node_judge(const std::vector<PlanEntry>& entries) {
   for (const PlanEntry& entry : entries) {
     if (!entry.admitted || entry.trial.hardware == "cpu") continue;
     i64& most = declared[entry.trial.hardware];
-    const bool shares = entry.trial.backend == "gloo";  // its ranks may share a GPU
+    const bool shares = entry.trial.backend == CommBackend::kGloo;  // its ranks may share a GPU
     most = std::max(most, shares ? 1 : entry.trial.gpus_per_node);
   }
   if (declared.empty()) return {};

@@ -21,7 +21,7 @@ constexpr Strategy kStrategies[] = {
     {"tp_sp", "tensor and sequence", kCpuOnly},
     {"tp_overlap", "tensor and sequence, overlapped", kCpuOnly},
     {"tp_kv", "tensor, TP > KV heads", kCpuSince22},
-    {"pp_afab", "pipeline: afab", kCpuOnly},
+    {"pp_afab", "pipeline: gpipe", kCpuOnly},
     {"pp_1f1b", "pipeline: 1f1b", kCpuOnly},
     {"pp_interleaved", "pipeline: interleaved", kCpuOnly},
     {"pp_zero_bubble", "pipeline: zero_bubble", kCpuSince22},
@@ -38,7 +38,7 @@ constexpr Strategy kStrategies[] = {
 
 Trial tiny(const Stage& stage) {
   Trial t;
-  t.model = "tiny", t.workload = kProof;
+  t.model = "tiny", t.workload = Workload::kProof;
   t.spec.layers = 4, t.spec.hidden_size = 32, t.spec.heads = 4, t.spec.kv_heads = 4, t.spec.head_dim = 8;
   t.spec.intermediate_size = 48, t.spec.vocab_size = 64;
   t.seq_len = 16, t.global_batch_size = 8;
@@ -46,7 +46,7 @@ Trial tiny(const Stage& stage) {
   return t;
 }
 
-void with_experts(Trial& t, i64 degree, const char* routing) {
+void with_experts(Trial& t, i64 degree, Routing routing) {
   t.spec.family = "mixtral", t.spec.experts = 4, t.spec.experts_per_token = 2;
   t.dp = t.ep = degree, t.routing = routing;
 }
@@ -60,18 +60,14 @@ void apply(std::string_view name, i64 n, Trial& t) {
   if (name.starts_with("tp"))
     t.tp = n, t.sp = name == "tp_sp" || name == "tp_overlap", t.tp_overlap = name == "tp_overlap";
   if (name == "tp_kv") t.spec.kv_heads = 1;
-  if (name.starts_with("pp")) t.pp = n, t.schedule = name.substr(3);
+  if (name.starts_with("pp")) t.pp = n, t.schedule = *choice_from<Schedule>(name.substr(3));
   if (name == "pp_interleaved") t.vpp = 2, t.spec.layers = 2 * n;
   if (name == "cp_ring") t.cp = n;
-  if (name == "cp_heads") t.cp = n, t.cp_form = "all_to_all";
-  if (name.starts_with("ep_"))
-    with_experts(t, n,
-                 name.substr(3) == "balanced"  ? "balanced"
-                 : name.substr(3) == "learned" ? "learned"
-                                               : "skewed");
-  if (name == "recompute") t.dp = n, t.recompute = "full";
-  if (name == "offload") t.dp = n, t.offload = "optimizer", t.activation_offload = true;
-  if (name.starts_with("bf16")) t.dp = n, t.precision = name;
+  if (name == "cp_heads") t.cp = n, t.cp_comm_type = CpCommType::kAllToAll;
+  if (name.starts_with("ep_")) with_experts(t, n, *choice_from<Routing>(name.substr(3)));
+  if (name == "recompute") t.dp = n, t.recompute = Recompute::kFull;
+  if (name == "offload") t.dp = n, t.offload = Offload::kOptimizer, t.activation_offload = true;
+  if (name.starts_with("bf16")) t.dp = n, t.precision = *choice_from<Precision>(name);
   if (name == "dp") t.dp = n;
 }
 
@@ -82,15 +78,16 @@ std::span<const Strategy> all_strategies() {
 }
 
 Backend backend_of(const Trial& t) {
-  if (t.hardware == "cpu") return t.backend == "gloo" || t.nodes > 1 ? Backend::kGloo : Backend::kShm;
-  if (t.backend == "gloo") return Backend::kGloo;
+  if (t.hardware == "cpu")
+    return t.backend == CommBackend::kGloo || t.nodes > 1 ? Backend::kGloo : Backend::kShm;
+  if (t.backend == CommBackend::kGloo) return Backend::kGloo;
   return t.nodes > 1 ? Backend::kNcclNodes : Backend::kNcclNode;
 }
 
 Tolerance tolerance_of(const Trial& t) {
-  if (t.precision == "bf16_mixed") return {1e-3, 4e-2, 2e-3};
-  if (t.precision == "bf16_master") return {1e-3, 4e-2, 5e-3};
-  if (t.precision == "bf16") return {1e-3, 4e-2, 1e-2};
+  if (t.precision == Precision::kBf16Mixed) return {1e-3, 4e-2, 2e-3};
+  if (t.precision == Precision::kBf16Master) return {1e-3, 4e-2, 5e-3};
+  if (t.precision == Precision::kBf16) return {1e-3, 4e-2, 1e-2};
   return {};
 }
 
@@ -102,7 +99,7 @@ std::vector<SelfTestTrial> selftest_trials(const Stage& stage) {
     Trial& t = *selftest.trial;
     apply(strategy.name, n, t);
     // The flash kernel of the ring takes half precisions only on a GPU.
-    if (strategy.name == "cp_ring" && t.hardware != "cpu") t.precision = "bf16";
+    if (strategy.name == "cp_ring" && t.hardware != "cpu") t.precision = Precision::kBf16;
     t.gpus_per_node = t.world() / stage.nodes;
     t.grad_accum = t.global_batch_size / t.dp;
     if (t.world() % stage.nodes != 0 || t.gpus_per_node > stage.ranks_per_node) {

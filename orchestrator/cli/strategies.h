@@ -35,7 +35,8 @@ struct Tolerance {
 Tolerance tolerance_of(const Trial&);
 
 struct Stage {  // where strategies are to be shown
-  std::string hardware = "cpu", backend = "auto";
+  std::string hardware = "cpu";
+  CommBackend backend = CommBackend::kAuto;
   i64 nodes = 1, ranks_per_node = 4;
 };
 struct SelfTestTrial {

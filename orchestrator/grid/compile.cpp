@@ -8,6 +8,7 @@
 #include "orchestrator/grid/code_writer.h"
 #include "orchestrator/grid/expression.h"
 #include "orchestrator/grid/lexer.h"
+#include "schema/axis_names.h"
 
 namespace sweep::grid {
 namespace {
@@ -150,17 +151,22 @@ class Compiler : private CodeWriter {
     if (!equality)
       return fail_at(span.begin, fmt::format("'{}': only == and != compare {}", shown(span),
                                              a.type == Type::kText ? "words" : "true and false"));
-    if (auto ok = known_word(a, b); !ok) return ok;
-    if (auto ok = known_word(b, a); !ok) return ok;
+    SWEEP_TRY(known_word(a, b));
+    SWEEP_TRY(known_word(b, a));
     emit(row.whole, span);
     return {};
   }
 
-  // `precision == "bf61"` can never hold: refuse it rather than drop every point.
-  static tl::expected<void, ExpressionError> known_word(const Operand& name, const Operand& word) {
+  // `precision == "bf61"` can never hold: refuse it rather than drop every point. A word that was renamed is compared as
+  // what it is called now.
+  tl::expected<void, ExpressionError> known_word(const Operand& name, const Operand& word) {
     if (name.symbol == nullptr || !word.word || name.symbol->values.empty()) return {};
     const auto& values = name.symbol->values;
-    if (std::find(values.begin(), values.end(), *word.word) != values.end()) return {};
+    const std::string current(current_word(name.symbol->name, *word.word));
+    if (std::find(values.begin(), values.end(), current) != values.end()) {
+      code.constants[code.ops[word.code].arg].i = scope_.words.id(current);
+      return {};
+    }
     return fail_at(word.span.begin, fmt::format("'{}' is no value of {}{}", *word.word, name.symbol->name,
                                                 suggestion(*word.word, values)));
   }

@@ -23,6 +23,10 @@ void set(bool& member, Cell cell, bool held, const Words&) {
 void set(std::string& member, Cell cell, bool held, const Words& words) {
   member = held ? words.at(cell.i) : "";
 }
+template <AxisChoice Enum>
+void set(Enum& member, Cell cell, bool, const Words& words) {
+  member = *choice_from<Enum>(words.at(cell.i));  // the reader let no other word in
+}
 void set(std::optional<i64>& member, Cell cell, bool held, const Words&) {
   if (held) {
     member = cell.i;
@@ -63,7 +67,7 @@ Trial Walker::trial() const {
   trial.model = words.at(model);
   trial.labels = labels();
   if (spec_.workload) {
-    trial.workload = "command";
+    trial.workload = Workload::kCommand;
     trial.program = spec_.workload->render(spec_.scope, point_);
   }
   return trial;

@@ -44,8 +44,8 @@ Status Reader::add_labels() {
                                             item.key));
     }
     if (!slot) slot = spec_.scope.add_label(item.key);
-    Derived derived{item.key, *slot, {}, item.place};
-    if (const AxisDomain* domain = axis_domain(item.key))
+    Derived derived{spec_.scope.at(*slot).name, *slot, {}, item.place};
+    if (const AxisDomain* domain = axis_domain(derived.name))
       derived.min = domain->min, derived.max = domain->max;
     spec_.derived.push_back(std::move(derived));
   }

@@ -194,8 +194,9 @@ Expected<Cell> ValueReader::cell(const Node& node, Slot slot) {
     if (!value) return tl::unexpected(value.error());
     out.i = *value ? 1 : 0;
   } else {
-    const auto value = read_word(document_, node, symbol.name);
+    auto value = read_word(document_, node, symbol.name);
     if (!value) return tl::unexpected(value.error());
+    *value = current_word(symbol.name, *value);
     if (!symbol.values.empty() &&
         std::find(symbol.values.begin(), symbol.values.end(), *value) == symbol.values.end()) {
       return tl::unexpected(document_.error(

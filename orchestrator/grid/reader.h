@@ -29,16 +29,21 @@ class Reader {
 
   // Every slot at its default; none given.
   void defaults();
-  // One per type of fields.def.
-  void set_default(Slot slot, i64 value) { spec_.start.cells[slot].i = value; }
-  void set_default(Slot slot, bool value) { spec_.start.cells[slot].i = value ? 1 : 0; }
-  void set_default(Slot slot, double value) { spec_.start.cells[slot].r = value; }
-  void set_default(Slot slot, const std::string& value) {
-    spec_.start.cells[slot].i = spec_.scope.words.id(value);
-  }
-  void set_default(Slot slot, const std::optional<i64>& value) {
-    spec_.start.cells[slot].i = value.value_or(0);
-    if (!value) spec_.start.held[slot] = Presence::kAbsent;
+  template <class T>
+  void set_default(Slot slot, const T& value) {
+    Cell& cell = spec_.start.cells[slot];
+    if constexpr (AxisChoice<T>) {
+      cell.i = spec_.scope.words.id(to_string(value));
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      cell.i = spec_.scope.words.id(value);
+    } else if constexpr (std::is_same_v<T, double>) {
+      cell.r = value;
+    } else if constexpr (std::is_same_v<T, std::optional<i64>>) {
+      cell.i = value.value_or(0);
+      if (!value) spec_.start.held[slot] = Presence::kAbsent;
+    } else {
+      cell.i = value;
+    }
   }
 
   // The command that trials run instead of the step, and the axes that it brings.

@@ -36,12 +36,13 @@ Expected<i64> read_whole(std::string_view cell, double factor) {
   return static_cast<i64>(std::llround(value));
 }
 
-Expected<void> check_word(const Column& axis, std::string_view word) {
-  const AxisDomain* domain = axis_domain(axis.key);
-  if (!domain || domain->words.empty() || std::ranges::find(domain->words, word) != domain->words.end())
-    return {};
-  return fail(fmt::format("{} is not a value of {}; there are: {}", quoted(word), axis.key,
-                          fmt::join(domain->words, ", ")));
+template <AxisChoice Enum>
+Expected<Enum> read_choice(std::string_view word) {
+  const auto& words = axis_domain(ChoiceWords<Enum>::kKey)->words;
+  const auto choice = choice_from<Enum>(word);
+  if (choice && std::ranges::find(words, to_string(*choice)) != words.end()) return *choice;
+  return fail(fmt::format("{} is not a value of {}; there are: {}", quoted(word), ChoiceWords<Enum>::kKey,
+                          fmt::join(words, ", ")));
 }
 
 Expected<i64> read_whole_axis(const Column& axis, double factor, std::string_view cell) {
@@ -69,9 +70,10 @@ struct AxisWriter {
   void put(i64& member) { keep(read_whole_axis(axis, factor, cell), member); }
   void put(std::optional<i64>& member) { keep(read_whole_axis(axis, factor, cell), member); }
   void put(bool& member) { keep(read_flag(cell), member); }
-  void put(std::string& member) {
-    done = check_word(axis, cell);
-    if (done) member = cell;
+  void put(std::string& member) { member = cell; }
+  template <AxisChoice Enum>
+  void put(Enum& member) {
+    keep(read_choice<Enum>(cell), member);
   }
   template <class T, class Member>
   void keep(const Expected<T>& value, Member& member) {

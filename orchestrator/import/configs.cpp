@@ -78,7 +78,7 @@ class ConfigReader {
  public:
   ConfigReader(const ConfigOptions& options, const CsvRow& header) : o_(options) {
     for (const auto& name : header.cells) targets_.push_back(target_of(name));
-    base_.hardware = o_.hardware, base_.seq_len = 4096, base_.precision = "bf16";
+    base_.hardware = o_.hardware, base_.seq_len = 4096, base_.precision = Precision::kBf16;
   }
 
   Expected<void> prepare() {

@@ -108,7 +108,8 @@ class Mapper {
           out_.notes.push_back(fmt::format("column '{}' is read as {} in {}", name, alias.field, alias.unit));
         return place_as(name, {std::string(alias.field), std::string(alias.unit), !alias.unit.empty()});
       }
-    if (const Column* field = find_column(key)) return place_as(name, {key, std::string(field->unit), true});
+    if (const Column* field = find_column(key))
+      return place_as(name, {std::string(field->key), std::string(field->unit), true});
     if (leave_rest_) return leave(name);
     return refuse(
         name, fmt::format("is not a field of this tool{}; say what it is with --map '{}=FIELD:UNIT', keep "

@@ -146,7 +146,7 @@ std::optional<Cause> check_losses(const Attempt& attempt, const AttemptReports& 
                  {}};
   // Of the first repeat only: later ones continue from its weights, and a loss near zero varies by more than its size.
   const auto& steps = losses.begin()->second;
-  const double tolerance = attempt.trial.precision == "fp32" ? 1e-3 : 1e-2;
+  const double tolerance = attempt.trial.precision == Precision::kFp32 ? 1e-3 : 1e-2;
   const double first = steps.begin()->second.mean(), last = steps.rbegin()->second.mean();
   if (last <= first + std::max(kLeastRise, tolerance * std::abs(first))) return std::nullopt;
   Cause cause{Outcome::kInvalid, {}, 0, Phase::kStep, "", {}, {}, false, {}};

@@ -1,6 +1,7 @@
 // Arguments of Megatron-LM core_v0.19.0 (megatron/training/arguments.py; TransformerConfig for those it takes from there).
 // Dropout is 0.1 there unless said, gradients of bf16 are kept in fp32 unless said, and clipping is on unless said.
 #include "base/utf8.h"
+#include "bench_kernels/shape/family.h"
 #include "bench_kernels/shape/model_states.h"
 #include "orchestrator/interop/trainer_config.h"
 #include "orchestrator/interop/writer_parts.h"
@@ -12,7 +13,7 @@ void megatron_experts(const ModelSpec& m, const Trial& t, Flags& flags, Gaps& op
   if (m.experts == 0) return;
   flags.add("--num-experts", m.experts).add("--moe-router-topk", m.experts_per_token);
   flags.add("--moe-ffn-hidden-size", m.intermediate_size).add("--moe-token-dispatcher-type", "alltoall");
-  if (t.routing == "balanced") {
+  if (t.routing == Routing::kBalanced) {
     flags.add("--moe-router-force-load-balancing").add("--moe-router-load-balancing-type", "none");
     open.emplace_back("perfectly even routing: it balances by random choices");
   } else {
@@ -41,7 +42,7 @@ void megatron_model(const Trial& t, Flags& flags, Gaps& open) {
   }
   flags.add("--normalization", m.rmsnorm ? "RMSNorm" : "LayerNorm")
       .add("--norm-epsilon", fmt::format("{:g}", m.norm_eps));
-  if (m.swiglu) flags.add("--swiglu");
+  if (m.swiglu && !shape::family_of(m).gelu_gate) flags.add("--swiglu");
   if (!m.linear_bias) flags.add("--disable-bias-linear");
   if (m.attention_bias && !m.linear_bias) flags.add("--add-qkv-bias");
   if (!m.tie_embeddings) flags.add("--untie-embeddings-and-output-weights");
@@ -62,14 +63,14 @@ void megatron_splits(const Trial& t, Flags& flags, Gaps& open) {
   if (t.tp_overlap && !t.sp)
     open.emplace_back("overlapped tensor parallelism without sequence parallelism: it has only both");
   flags.add("--context-parallel-size", t.cp);
-  if (t.cp > 1) flags.add("--cp-comm-type", t.cp_form == "ring" ? "p2p" : "a2a");
+  if (t.cp > 1) flags.add("--cp-comm-type", t.cp_comm_type == CpCommType::kRing ? "p2p" : "a2a");
   if (t.ep > 1) flags.add("--expert-model-parallel-size", t.ep);
   flags.add("--pipeline-model-parallel-size", t.pp);
   if (t.pp <= 1) return;
-  if (t.schedule == "interleaved" && t.vpp > 1) flags.add("--num-virtual-stages-per-pipeline-rank", t.vpp);
-  if (t.schedule == "afab" || t.schedule == "zero_bubble")
-    open.push_back(
-        fmt::format("schedule {}: it has 1F1B (as above) and interleaved 1F1B", safe_text(t.schedule)));
+  if (t.schedule == Schedule::kInterleaved && t.vpp > 1)
+    flags.add("--num-virtual-stages-per-pipeline-rank", t.vpp);
+  if (t.schedule == Schedule::kGpipe || t.schedule == Schedule::kZeroBubble)
+    open.push_back(fmt::format("schedule {}: it has 1F1B (as above) and interleaved 1F1B", t.schedule));
   open.emplace_back(
       "which layers a stage gets: the same number each, which must divide "
       "(--pipeline-model-parallel-layout)");
@@ -79,12 +80,12 @@ void megatron_offload(const Trial& t, Flags& flags, Gaps& open) {
   if (t.activation_offload)
     open.emplace_back(
         "all activations on the host: --fine-grained-activation-offloading moves those of chosen modules");
-  if (t.offload == "none") return;
-  if (t.offload == "optimizer" && t.zero >= 1)
+  if (t.offload == Offload::kNone) return;
+  if (t.offload == Offload::kOptimizer && t.zero >= 1)
     flags.add("--optimizer-cpu-offload").add("--use-precision-aware-optimizer");
   else
-    open.push_back(fmt::format("offload {} with ZeRO {}: it moves the distributed optimizer only",
-                               safe_text(t.offload), t.zero));
+    open.push_back(
+        fmt::format("offload {} with ZeRO {}: it moves the distributed optimizer only", t.offload, t.zero));
 }
 
 void megatron_sharding(const Trial& t, Flags& flags, Gaps& open) {
@@ -101,7 +102,7 @@ void megatron_sharding(const Trial& t, Flags& flags, Gaps& open) {
         .add("--outer-dp-sharding-strategy", "no_shard");
   if (t.dp * t.cp > 1) flags.add("--overlap-grad-reduce");
   if (t.dp > 1 && !fsdp) flags.add("--ddp-bucket-size", bucket_elements(t));
-  if (t.zero == 3 && !t.reshard)
+  if (t.zero == 3 && !t.reshard_after_forward)
     open.emplace_back("parameters kept after forward: its optim_grads_params frees them");
   if (t.zero == 3 && (t.prefetch_forward != 1 || t.prefetch_backward != 1))
     open.emplace_back("how many blocks are gathered ahead: it decides");
@@ -109,8 +110,8 @@ void megatron_sharding(const Trial& t, Flags& flags, Gaps& open) {
 
 // --bf16: bf16 weights, fp32 masters and moments; gradients in fp32 unless --grad-reduce-in-bf16.
 void megatron_precision(const Trial& t, Flags& flags, Gaps& open) {
-  if (t.precision == "fp32") return;
-  if (t.precision == "fp16") {
+  if (t.precision == Precision::kFp32) return;
+  if (t.precision == Precision::kFp16) {
     flags.add("--fp16").add("--initial-loss-scale", 65536).add("--loss-scale-window", 2000);
   } else {
     flags.add("--bf16");
@@ -119,19 +120,19 @@ void megatron_precision(const Trial& t, Flags& flags, Gaps& open) {
     else
       flags.add("--grad-reduce-in-bf16");
   }
-  if (t.precision == "fp8") flags.add("--fp8-format", "hybrid");
-  if (t.precision == "bf16")
+  if (t.precision == Precision::kFp8) flags.add("--fp8-format", "hybrid");
+  if (t.precision == Precision::kBf16)
     open.emplace_back("all in bf16: it keeps fp32 masters and moments beside bf16 weights");
-  if (t.precision == "bf16_mixed")
+  if (t.precision == Precision::kBf16Mixed)
     open.emplace_back("fp32 weights cast for use: it keeps bf16 weights and fp32 masters");
 }
 
 void megatron_recompute(const Trial& t, Flags& flags) {
-  if (t.recompute == "full")
+  if (t.recompute == Recompute::kFull)
     flags.add("--recompute-granularity", "full")
         .add("--recompute-method", "uniform")
         .add("--recompute-num-layers", t.recompute_every);
-  if (t.recompute == "selective")
+  if (t.recompute == Recompute::kSelective)
     flags.add("--recompute-granularity", "selective").add("--recompute-modules", "core_attn");
 }
 
@@ -151,14 +152,14 @@ TrainerConfig megatron_config(const Trial& t) {
   megatron_offload(t, flags, out.unsupported_settings);
   megatron_precision(t, flags, out.unsupported_settings);
   megatron_recompute(t, flags);
-  if (t.attention != "auto") flags.add("--attention-backend", t.attention == "flash" ? "flash" : "unfused");
-  flags.add("--optimizer", "adam").add("--clip-grad", t.clip ? "1.0" : "0.0");
+  if (t.attention != AttentionKind::kAuto)
+    flags.add("--attention-backend", t.attention == AttentionKind::kFlash ? "flash" : "unfused");
+  flags.add("--optimizer", "adam").add("--clip-grad", t.grad_clip ? "1.0" : "0.0");
   out.text = flags.text();
   out.unsupported_settings.push_back(
       fmt::format("the data-parallel degree of {} follows from the number of ranks", t.dp));
-  if (t.optimizer != "fused")
-    out.unsupported_settings.push_back(
-        fmt::format("the {} AdamW: its Adam is fused", safe_text(t.optimizer)));
+  if (t.optimizer != AdamWKind::kFused)
+    out.unsupported_settings.push_back(fmt::format("the {} AdamW: its Adam is fused", t.optimizer));
   note_common_gaps(t, out.unsupported_settings);
   return out;
 }

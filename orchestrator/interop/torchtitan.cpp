@@ -19,7 +19,8 @@ void titan_sharding(const Trial& t, Flags& flags, Gaps& open) {
   flags.add("--parallelism.data_parallel_replicate_degree", t.dp / shard)
       .add("--parallelism.data_parallel_shard_degree", shard);
   if (sharded)
-    flags.add("--parallelism.fsdp_reshard_after_forward", t.zero == 3 && t.reshard ? "always" : "never");
+    flags.add("--parallelism.fsdp_reshard_after_forward",
+              t.zero == 3 && t.reshard_after_forward ? "always" : "never");
   if (t.zero == 1)
     open.emplace_back(
         "ZeRO stage 1: torchtitan replicates (DDP, as above) or shards gradients and parameters too (FSDP2)");
@@ -30,13 +31,12 @@ void titan_sharding(const Trial& t, Flags& flags, Gaps& open) {
   if (t.zero == 3 && (t.prefetch_forward != 1 || t.prefetch_backward != 1))
     open.emplace_back("how many blocks are gathered ahead: FSDP2 decides");
   if (t.zero < 2 && t.dp > 1)
-    open.push_back(fmt::format("the gradient bucket of {} MiB is fixed in its code", t.bucket_mb));
-  if (t.offload == "parameters" && sharded)
+    open.push_back(fmt::format("the gradient bucket of {} MiB is fixed in its code", t.grad_bucket_mb));
+  if (t.offload == Offload::kParameters && sharded)
     flags.add("--training.enable_cpu_offload");
-  else if (t.offload != "none")
-    open.push_back(
-        fmt::format("offload {}: it moves parameters, gradients and optimizer together, under FSDP only",
-                    safe_text(t.offload)));
+  else if (t.offload != Offload::kNone)
+    open.push_back(fmt::format(
+        "offload {}: it moves parameters, gradients and optimizer together, under FSDP only", t.offload));
   if (t.activation_offload) open.emplace_back("activations that wait in host memory");
 }
 
@@ -53,8 +53,9 @@ void titan_splits(const Trial& t, Flags& flags, Gaps& open) {
   if (t.tp_overlap)
     open.emplace_back("its asynchronous tensor parallelism needs torch.compile, which we do not use");
   flags.add("--parallelism.context_parallel_degree", t.cp);
-  if (t.cp > 1 && t.cp_form == "ring") flags.add("--parallelism.context_parallel_rotate_method", "alltoall");
-  if (t.cp > 1 && t.cp_form != "ring")
+  if (t.cp > 1 && t.cp_comm_type == CpCommType::kRing)
+    flags.add("--parallelism.context_parallel_rotate_method", "alltoall");
+  if (t.cp > 1 && t.cp_comm_type != CpCommType::kRing)
     open.emplace_back("context parallelism that exchanges heads: its ranks exchange keys and values");
   if (t.cp > 1 && !titan_shards(t))
     open.emplace_back(
@@ -62,7 +63,7 @@ void titan_splits(const Trial& t, Flags& flags, Gaps& open) {
   if (t.ep <= 1) return;
   flags.add("--parallelism.expert_parallel_degree", t.ep);
   if (t.tp > 1) flags.add("--parallelism.expert_tensor_parallel_degree", t.tp);
-  if (t.routing == "balanced") flags.add("--debug.moe_force_load_balance");
+  if (t.routing == Routing::kBalanced) flags.add("--debug.moe_force_load_balance");
   if (t.capacity_percent > 0) open.emplace_back("an expert capacity: its experts drop nothing");
   if (!titan_shards(t))
     open.emplace_back("expert-parallel ranks beside ZeRO 0 or 1: it takes them from the sharded ones");
@@ -90,12 +91,12 @@ void titan_chunks(const Trial& t, Flags& flags, Gaps& open) {
 void titan_pipeline(const Trial& t, Flags& flags, Gaps& open) {
   flags.add("--parallelism.pipeline_parallel_degree", t.pp);
   if (t.pp <= 1) return;
-  const bool chunks = t.schedule == "interleaved" && t.vpp > 1;
-  flags.add("--parallelism.pipeline_parallel_schedule", t.schedule == "afab" ? "GPipe"
-                                                        : chunks             ? "Interleaved1F1B"
-                                                                             : "1F1B");
+  const bool chunks = t.schedule == Schedule::kInterleaved && t.vpp > 1;
+  flags.add("--parallelism.pipeline_parallel_schedule", t.schedule == Schedule::kGpipe ? "GPipe"
+                                                        : chunks                       ? "Interleaved1F1B"
+                                                                                       : "1F1B");
   if (chunks) titan_chunks(t, flags, open);
-  if (t.schedule == "zero_bubble")
+  if (t.schedule == Schedule::kZeroBubble)
     open.emplace_back(
         "zero_bubble with one stage a rank: its InterleavedZeroBubble and ZBVZeroBubble want two or more; "
         "1F1B above");
@@ -104,26 +105,26 @@ void titan_pipeline(const Trial& t, Flags& flags, Gaps& open) {
 }
 
 void titan_precision(const Trial& t, Flags& flags, Gaps& open) {
-  const bool all_half = t.precision == "bf16";
+  const bool all_half = t.precision == Precision::kBf16;
   flags.add("--training.dtype", all_half ? "bfloat16" : "float32");
-  flags.add("--training.mixed_precision_param", t.precision == "fp32" ? "float32" : "bfloat16");
-  if (t.precision == "fp16") open.emplace_back("fp16: it has bfloat16 and float32; bfloat16 above");
-  if (t.precision == "bf16_master")
+  flags.add("--training.mixed_precision_param", t.precision == Precision::kFp32 ? "float32" : "bfloat16");
+  if (t.precision == Precision::kFp16) open.emplace_back("fp16: it has bfloat16 and float32; bfloat16 above");
+  if (t.precision == Precision::kBf16Master)
     open.emplace_back("bf16 weights with fp32 masters: it keeps fp32 weights and computes in bf16, as above");
-  if (t.precision == "fp8") flags.add("--model.converters", "quantize.linear.float8");
+  if (t.precision == Precision::kFp8) flags.add("--model.converters", "quantize.linear.float8");
   if (titan_shards(t) && shape::state_types(t).gradients != shape::Number::kFp32)
     open.emplace_back("gradients reduced in a half type: FSDP2 reduces in float32 there");
-  if (!titan_shards(t) && !all_half && t.precision != "fp32" && (t.tp > 1 || t.pp > 1 || t.cp > 1))
+  if (!titan_shards(t) && !all_half && t.precision != Precision::kFp32 && (t.tp > 1 || t.pp > 1 || t.cp > 1))
     open.emplace_back("mixed precision without FSDP2 takes effect only without any other parallelism");
 }
 
 void titan_recompute(const Trial& t, Flags& flags, Gaps& open) {
   flags.add("--activation_checkpoint.mode", t.recompute);
-  if (t.recompute == "selective") {
+  if (t.recompute == Recompute::kSelective) {
     flags.add("--activation_checkpoint.selective_ac_option", "op");
     open.emplace_back("its selective recomputation chooses other operations than ours");
   }
-  if (t.recompute == "full" && t.recompute_every > 1)
+  if (t.recompute == Recompute::kFull && t.recompute_every > 1)
     open.push_back(fmt::format("one kept activation for {} layers: it keeps one a layer", t.recompute_every));
 }
 
@@ -141,14 +142,15 @@ TrainerConfig torchtitan_config(const Trial& t) {
   titan_precision(t, flags, out.unsupported_settings);
   titan_recompute(t, flags, out.unsupported_settings);
   flags.add("--optimizer.name", "AdamW");
-  flags.add("--optimizer.implementation", t.optimizer == "plain" ? "for-loop" : t.optimizer);
-  if (t.clip)
+  flags.add("--optimizer.implementation",
+            t.optimizer == AdamWKind::kPlain ? "for-loop" : to_string(t.optimizer));
+  if (t.grad_clip)
     flags.add("--training.max_norm", "1.0");
   else
     out.unsupported_settings.emplace_back("no clipping: it always clips, to --training.max_norm");
-  if (t.attention != "auto")
-    out.unsupported_settings.push_back(fmt::format(
-        "attention {}: it takes what scaled_dot_product_attention chooses", safe_text(t.attention)));
+  if (t.attention != AttentionKind::kAuto)
+    out.unsupported_settings.push_back(
+        fmt::format("attention {}: it takes what scaled_dot_product_attention chooses", t.attention));
   out.text = flags.text();
   out.unsupported_settings.push_back(
       fmt::format("model: choose --model.name and --model.flavor for '{}'; dimensions are no flags there",

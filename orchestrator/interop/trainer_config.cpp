@@ -1,6 +1,7 @@
 #include "orchestrator/interop/trainer_config.h"
 
 #include "base/utf8.h"
+#include "bench_kernels/shape/family.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/splits.h"
 #include "orchestrator/interop/writer_parts.h"
@@ -14,18 +15,22 @@ std::string torchrun(const Trial& t) {
 }
 
 i64 bucket_elements(const Trial& t) {
-  return t.bucket_mb * (i64{1} << 20) / shape::bytes_of(shape::state_types(t).gradients);
+  return t.grad_bucket_mb * (i64{1} << 20) / shape::bytes_of(shape::state_types(t).gradients);
 }
 
 void note_common_gaps(const Trial& t, Gaps& open) {
   if (t.packing) open.emplace_back("packing is a matter of the data loader");
   if (t.memory_cap_bytes)
     open.push_back(fmt::format("the cap of {} bytes on device memory", *t.memory_cap_bytes));
-  if (t.backend != "auto" && t.backend != "nccl")
-    open.push_back(fmt::format("backend {} stood for NCCL here", safe_text(t.backend)));
-  if (t.precision == "fp32")
+  if (t.backend != CommBackend::kAuto && t.backend != CommBackend::kNccl)
+    open.push_back(fmt::format("backend {} stood for NCCL here", t.backend));
+  if (t.precision == Precision::kFp32)
     open.emplace_back("fp32 was measured; the sizes fit, the speed of bf16 will differ");
-  if (t.routing == "skewed")
+  if (shape::family_of(t.spec).norm_adds_one)
+    open.push_back(fmt::format(
+        "the {} family: a gate with GELU, norms that multiply by 1 + weight, and scaled embeddings",
+        t.spec.family));
+  if (t.routing == Routing::kSkewed)
     open.push_back(fmt::format("routing with {} % of the choices on hot experts", t.hot_percent));
 }
 

@@ -105,7 +105,7 @@ std::optional<double> bubble(const Trial& t, std::span<const RankRecord> records
 }
 
 void rates(Metrics& m, const Trial& t, const Steps& steps, std::span<const RankRecord> records) {
-  if (m.step_ms && t.workload == "command") {
+  if (m.step_ms && t.workload == Workload::kCommand) {
     const auto tokens = command_tokens(t, records);
     if (tokens) m.tokens_per_s = ratio(*tokens, *m.step_ms / 1e3);
   } else if (m.step_ms && t.world() >= 1) {
@@ -262,7 +262,7 @@ Metrics derive(const Trial& t, std::span<const RankRecord> records, const Attemp
   rates(m, t, steps, records);
   memory(m, records);
   losses(m, records);
-  if (t.workload == "command") forget_zero_losses(m);
+  if (t.workload == Workload::kCommand) forget_zero_losses(m);
   sent(m, records);
   steps_said(m, records);
   utilisation(m, t, records, end);

@@ -55,7 +55,7 @@ std::optional<Objection> beyond_machine(const Trial& t, const Resources& r) {
   const auto no = [](std::string why) { return Objection{"resources", std::move(why), Outcome::kPruned}; };
   if (t.nodes > 1) return no(fmt::format("nodes {} > 1, and this is one machine", t.nodes));
   if (t.hardware != "cpu") {
-    const bool share = t.backend == "gloo" && r.gpus > 0;  // NCCL refuses two ranks on one GPU
+    const bool share = t.backend == CommBackend::kGloo && r.gpus > 0;  // NCCL refuses two ranks on one GPU
     if (share || t.gpus_per_node <= r.gpus) return {};
     return no(fmt::format("needs {} GPUs, this machine has {}", t.gpus_per_node, r.gpus));
   }
@@ -102,7 +102,7 @@ Deadlines deadlines_for(const Prediction& p, const Trial& t, const MeasurePlan& 
   constexpr double kInitBytesPerSecond = 100e6;  // random weights made by one CPU thread
   // A program of the user's own imports, downloads and compiles before its first step.
   constexpr double kCommandFloor = 600, kCommandStepFloor = 120;
-  const bool command = t.workload == "command";
+  const bool command = t.workload == Workload::kCommand;
   const double floor = command ? kCommandFloor : kFloor,
                step_floor = command ? kCommandStepFloor : kStepFloor;
   Deadlines d;

@@ -24,7 +24,7 @@ void model_numbers(const Trial& t, Layout& l) {
 // Micro-batches whose activations a stage holds at once, in numbers of whole stages.
 double in_flight(const Trial& t, i64 stage) {
   const i64 micros = t.grad_accum, behind = t.pp - stage;
-  if (t.schedule == "afab") return real(micros);
+  if (t.schedule == Schedule::kGpipe) return real(micros);
   if (t.vpp <= 1) return real(std::min(micros, behind));
   const i64 chunks = std::min(t.pp * (t.vpp - 1) + 2 * behind - 1, micros * t.vpp);
   return real(chunks) / real(t.vpp);
@@ -66,8 +66,8 @@ void make_layout(const Trial& t, const TrainerProfile& p, Layout& l) {
   l.dp = real(t.dp), l.tp = real(t.tp), l.pp = real(t.pp), l.cp = real(t.cp), l.ep = real(t.ep);
   l.zero = real(t.zero), l.micros = real(t.grad_accum), l.micro_batch = real(t.micro_batch_size);
   l.sequence = real(t.seq_len), l.tokens = l.sequence * l.micro_batch / l.cp;
-  l.precision = t.precision, l.is_fp32 = t.precision == "fp32", l.element = l.is_fp32 ? 4 : 2;
-  l.recompute = t.recompute == "full";
+  l.precision = t.precision, l.is_fp32 = t.precision == Precision::kFp32, l.element = l.is_fp32 ? 4 : 2;
+  l.recompute = t.recompute == Recompute::kFull;
   model_numbers(t, l);
   fill_stages(t, p, l);
 }

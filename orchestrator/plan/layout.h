@@ -1,6 +1,5 @@
 // Layout: what the predictors read of a trial, as numbers; and its pipeline stages.
 #pragma once
-#include <string>
 #include <vector>
 
 #include "bench_kernels/shape/catalogue.h"
@@ -23,7 +22,7 @@ struct Layout {
   double layer_parameters = 0, active_parameters = 0;  // of one layer; those that a token passes
   double element = 2;                                  // bytes of an activation
   double top_k = 1;
-  std::string precision;
+  Precision precision = Precision::kFp32;
   bool tied = false, recompute = false, is_fp32 = false;
   std::vector<StageWork> stages;
   const StageWork& first() const { return stages.front(); }

@@ -38,15 +38,17 @@ class LayerBytes {
         real(m.head_dim) * real(m.heads + 2 * std::max(m.kv_heads, t_.tp));  // a rank has one at least
     const double sent =
         m.experts > 0 ? 2 * real(m.experts_per_token) * e_ * tokens_ * real(m.hidden_size) : 0;
-    const bool keeps_attention = t_.recompute != "selective";
+    const bool keeps_attention = t_.recompute != Recompute::kSelective;
     return 4 * hidden() + e_ * tokens_ * (qkv + (keeps_attention ? out : 0)) / tp_ + wide() + sent +
            (keeps_attention ? scores() : 0);
   }
-  double kept() const { return t_.recompute == "full" ? hidden() / real(t_.recompute_every) : all(); }
+  double kept() const {
+    return t_.recompute == Recompute::kFull ? hidden() / real(t_.recompute_every) : all();
+  }
   // What exists only while one layer's backward is at work.
   double at_work() const {
     constexpr double kWide = 7, kHidden = 2;  // tensors of that size, counted by the dry run
-    const double again = t_.recompute == "full" ? all() * real(t_.recompute_every) : 0;
+    const double again = t_.recompute == Recompute::kFull ? all() * real(t_.recompute_every) : 0;
     return kWide * wide() + kHidden * hidden() + again;
   }
   // As computed, kept for the backward; and twice in fp32 for the loss.
@@ -58,7 +60,8 @@ class LayerBytes {
   // (Dao et al. 2022).
   double scores() const {
     const double heads = tokens_ * real(t_.spec.heads) / tp_;
-    if (t_.attention == "math" && t_.recompute == "none") return heads * real(t_.seq_len) * e_;
+    if (t_.attention == AttentionKind::kMath && t_.recompute == Recompute::kNone)
+      return heads * real(t_.seq_len) * e_;
     return 4 * heads;
   }
 
@@ -129,8 +132,8 @@ MemoryEstimate of_stage(const Trial& t, const Held& held, double in_flight) {
 
 }  // namespace
 
-double element_bytes(const std::string& precision) {
-  if (precision == "fp32") return 4;
+double element_bytes(Precision precision) {
+  if (precision == Precision::kFp32) return 4;
   return 2;
 }
 

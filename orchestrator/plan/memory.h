@@ -24,7 +24,7 @@ struct MemoryEstimate {
 };
 
 // Bytes of a number in weights, gradients and activations.
-double element_bytes(const std::string& precision);
+double element_bytes(Precision);
 MemoryEstimate estimate_memory(const Trial&);
 // What a rank may use: the trial's cap, else 95 % of the GPU's memory (context, communication buffers);
 // absent: unknown.

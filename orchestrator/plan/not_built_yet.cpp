@@ -15,13 +15,13 @@ struct Gap {
 
 constexpr Gap kGaps[] = {
     {"packed sequences (packing)", [](const Trial& t) { return t.packing; }},
-    {"this workload", [](const Trial& t) { return t.workload != "step" && t.workload != "command"; }},
+    {"this workload", [](const Trial& t) { return t.workload != Workload::kStep && t.workload != Workload::kCommand; }},
 };
 
 }  // namespace
 
 std::optional<Objection> not_built_yet(const Trial& t) {
-  if (t.workload == "command") return {};  // another program's step
+  if (t.workload == Workload::kCommand) return {};  // another program's step
   std::string gaps;
   for (const Gap& gap : kGaps)
     if (gap.asked(t)) gaps += (gaps.empty() ? "" : ", ") + std::string(gap.what);

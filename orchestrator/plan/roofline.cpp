@@ -26,7 +26,8 @@ constexpr double kCpuThreadFlops = 20e9;
 constexpr double kCpuStartupSeconds = 0.5, kGpuStartupSeconds = 20;
 
 double cpu_flops(const Trial& t) {
-  return kCpuThreadFlops * real(t.threads) * (t.precision == "fp32" ? 1.0 : 0.5);  // casts below fp32
+  return kCpuThreadFlops * real(t.threads) *
+         (t.precision == Precision::kFp32 ? 1.0 : 0.5);  // casts below fp32
 }
 
 // Bytes to and from device memory in a step: weights and gradients in each micro-step's passes, saved

@@ -102,13 +102,13 @@ Verdict positions(const Trial& t) {
 Verdict precision(const Trial& t) {
   const auto h = shape::find_hardware(t.hardware);
   if (!h || h->peak_for(t.precision)) return {};
-  if (h->gpu.empty() && t.precision != "fp8") return {};  // processors compute in any other type
+  if (h->gpu.empty() && t.precision != Precision::kFp8) return {};  // processors compute in any other type
   return Objection{"precision", fmt::format("{} has no {} units", t.hardware, t.precision),
                    Outcome::kUnsupported};
 }
 
 Verdict attention(const Trial& t) {
-  if (t.attention != "flash" || shape::runs_flash(t.hardware)) return {};
+  if (t.attention != AttentionKind::kFlash || shape::runs_flash(t.hardware)) return {};
   return Objection{"attention",
                    fmt::format("attention flash needs compute capability 8.0, {} has {}; take math or auto",
                                t.hardware, shape::find_hardware(t.hardware)->compute_capability),
@@ -118,7 +118,7 @@ Verdict attention(const Trial& t) {
 }  // namespace
 
 bool has_model(const Trial& t) {
-  return t.workload != "command" || t.spec.layers > 0;
+  return t.workload != Workload::kCommand || t.spec.layers > 0;
 }
 
 std::optional<Objection> first_objection(const Trial& t) {
@@ -133,7 +133,7 @@ std::optional<Objection> first_objection(const Trial& t) {
   };
   Verdict out = first(kOfAnyTrial);
   if (!out && has_model(t)) out = first(kOfAModel);
-  if (!out && t.workload != "command") out = first(kOfTheStep);
+  if (!out && t.workload != Workload::kCommand) out = first(kOfTheStep);
   return out;
 }
 

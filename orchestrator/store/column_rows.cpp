@@ -74,21 +74,23 @@ std::vector<KeptRows> kept_rows(Transaction& work, i64 sweep, std::vector<i64>& 
   return out;
 }
 
-void append_coded(CodedColumn& out, const KeptRows& block, const PackedColumn* packed, const Value& absent) {
+void append_coded(CodedColumn& out, const KeptRows& block, const PackedColumn* packed,
+                  const sweep::Column& field) {
   if (block.rows.empty()) return;
   if (!packed) {
-    out.of.insert(out.of.end(), block.rows.size(), out.code_of(absent));
+    out.of.insert(out.of.end(), block.rows.size(), out.code_of(field.default_value));
     return;
   }
   if (packed->words().empty()) {
-    for (const auto row : block.rows) out.append(value_of(packed->at(row)));
+    for (const auto row : block.rows) out.append(current_value(field, value_of(packed->at(row))));
     return;
   }
   constexpr auto kUnseen = std::numeric_limits<std::uint32_t>::max();
   std::vector<std::uint32_t> codes(packed->words().size(), kUnseen);
   for (const auto row : block.rows) {
     std::uint32_t& code = codes[packed->code(row)];
-    if (code == kUnseen) code = out.code_of(value_of(packed->words()[packed->code(row)]));
+    if (code == kUnseen)
+      code = out.code_of(current_value(field, value_of(packed->words()[packed->code(row)])));
     out.of.push_back(code);
   }
 }
@@ -123,16 +125,16 @@ Expected<ResultColumns> Answers::result_columns(i64 sweep, const ColumnSelection
                      out.trial.insert(out.trial.end(), block.rows.size(), std::string_view());
                  });
   for (auto& [name, column] : out.coded) {
-    const Value& absent = find_column(name)->default_value;
-    for_each_block(work, sweep, name, blocks,
+    const sweep::Column& field = *find_column(name);
+    for_each_block(work, sweep, field.stored, blocks,
                    [&, &into = column](const KeptRows& block, const PackedColumn* packed, std::string_view) {
-                     append_coded(into, block, packed, absent);
+                     append_coded(into, block, packed, field);
                    });
     if (zero_is_unresolved(name))  // packed by a version that kept 0, in a file that is only read
       std::ranges::replace(column.values, Value{i64{0}}, Value{});
   }
   for (auto& [name, column] : out.numbers) {
-    for_each_block(work, sweep, name, blocks,
+    for_each_block(work, sweep, find_column(name)->stored, blocks,
                    [&into = column](const KeptRows& block, const PackedColumn* packed, std::string_view) {
                      for (const auto row : block.rows)
                        into.push_back(number_of(packed ? packed->at(row) : ColumnValue{}));

@@ -1,6 +1,7 @@
 #include "orchestrator/store/columns.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -37,6 +38,10 @@ Column column_of(std::string_view key, const std::optional<i64>& v) {
   if (v) return {std::string(key), fmt::format("INTEGER DEFAULT {}", *v), std::to_string(*v)};
   return {std::string(key), "INTEGER", "NULL"};
 }
+template <AxisChoice Enum>
+Column column_of(std::string_view key, Enum v) {
+  return column_of(key, std::string(stored_word(v)));
+}
 
 const char* type_of(const std::optional<i64>*) {
   return "INTEGER";
@@ -55,7 +60,7 @@ std::vector<Column> make_axis_columns() {
   std::vector<Column> out;
   const Trial trial;
   for_each_axis(trial, [&](const FieldInfo& info, const auto& frozen, const auto&) {
-    out.push_back(column_of(info.key, frozen));
+    out.push_back(column_of(info.stored, frozen));
   });
   return out;
 }
@@ -103,10 +108,18 @@ std::string metric_expression(const std::string& name) {
   return "r." + sql_name(name);
 }
 
+std::string axis_in_view(const Column& axis) {
+  const std::string value = axis_value_sql(axis.name);
+  const std::string_view key = current_key(axis.name);
+  return value == "t." + sql_name(key) ? value : value + " AS " + sql_name(key);
+}
+
 std::string results_view() {
-  std::string axes, metrics;
-  for (const auto& axis : axis_columns()) axes += ", t." + sql_name(axis.name);
+  std::string axes, metrics, former;
+  for (const auto& axis : axis_columns()) axes += ", " + axis_in_view(axis);
   for (const auto& metric : metric_columns()) metrics += ", " + metric_expression(metric.name);
+  // At the end: queries of people may still use the names that axes had.
+  for (const RenamedAxis& axis : kRenamedAxes) former += ", t." + sql_name(axis.stored);
   return with_numbers(fmt::format(R"(CREATE VIEW results AS
 SELECT s.name AS sweep, t.id AS trial,
        substr(s.name, -{suffix_size}) = '{suffix}' AS rehearsed,
@@ -116,7 +129,7 @@ SELECT s.name AS sweep, t.id AS trial,
        p.attempts AS attempts,
        strftime('%Y-%m-%dT%H:%M:%SZ', r.finished_unix_ns / 1000000000, 'unixepoch') AS finished_at,
        {oom_kind} AS oom_kind, NULLIF(r.phase, '') AS phase, r.rank AS cause_rank,
-       NULLIF(p.rule, '') AS rule, NULLIF(p.labels, '') AS labels, t.spec AS model_spec
+       NULLIF(p.rule, '') AS rule, NULLIF(p.labels, '') AS labels, t.spec AS model_spec{former}
 FROM plan_entry p
 JOIN sweep s ON s.id = p.sweep
 JOIN trial t ON t.key = p.trial
@@ -124,7 +137,7 @@ LEFT JOIN result r ON r.attempt = p.final_attempt
 WHERE p.state <> State::kRetired)",
                                   fmt::arg("suffix_size", kRehearsalSuffix.size()),
                                   fmt::arg("suffix", kRehearsalSuffix), fmt::arg("axes", axes),
-                                  fmt::arg("metrics", metrics),
+                                  fmt::arg("metrics", metrics), fmt::arg("former", former),
                                   fmt::arg("outcome", case_of<Outcome>("Outcome::", "p.outcome")),
                                   fmt::arg("state", case_of<State>("State::", "p.state")),
                                   fmt::arg("oom_kind", case_of<OomKind>("OomKind::", "r.oom_kind"))));
@@ -219,6 +232,16 @@ std::string sql_name(std::string_view identifier) {
   return out + "\"";
 }
 
+std::string axis_value_sql(std::string_view name) {
+  const std::string_view key = current_key(name);
+  const std::string column = "t." + sql_name(stored_key(key));
+  std::string words;
+  for (const RenamedWord& word : kRenamedWords)
+    if (word.key == key)
+      words += fmt::format(" WHEN {} THEN {}", text_literal(word.stored), text_literal(word.word));
+  return words.empty() ? column : fmt::format("CASE {0}{1} ELSE {0} END", column, words);
+}
+
 Selects selects_for(Transaction& work) {
   TableColumns columns;
   for (const auto& [table, fields] : record_tables()) columns.emplace(table, columns_in(work, table));
@@ -263,7 +286,10 @@ void put_axes(Statement& statement, int first, const Trial& trial) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(member)>, i64>) {
       if (member == 0 && zero_is_unresolved(info.key)) return statement.put(first++, nullptr);
     }
-    statement.put(first++, member);
+    if constexpr (AxisChoice<std::remove_cvref_t<decltype(member)>>)
+      statement.put(first++, stored_word(member));
+    else
+      statement.put(first++, member);
   });
 }
 
@@ -272,7 +298,20 @@ void put_metrics(Statement& statement, int first, const Metrics& metrics) {
 }
 
 int read_axes(const Rows& rows, int column, Trial& trial) {
-  for_each_axis(trial, [&](const FieldInfo&, const auto&, auto& member) { rows.read(column++, member); });
+  for_each_axis(trial, [&](const FieldInfo& info, const auto&, auto& member) {
+    using T = std::remove_cvref_t<decltype(member)>;
+    if constexpr (AxisChoice<T>) {
+      const std::string_view word = rows.text(column++);
+      const auto choice = choice_from<T>(word);
+      if (!choice)
+        return rows.refuse(
+            fmt::format("{} is '{}' in the database, and this version knows {}; a later version wrote it",
+                        info.key, word, fmt::join(ChoiceWords<T>::kWords, ", ")));
+      member = *choice;
+    } else {
+      rows.read(column++, member);
+    }
+  });
   return column;
 }
 

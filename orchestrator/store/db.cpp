@@ -164,6 +164,10 @@ std::string_view Rows::text(int c) const {
   return {bytes, static_cast<std::size_t>(sqlite3_column_bytes(statement_->handle(), c))};
 }
 
+void Rows::refuse(std::string sentence) const {
+  work_.refuse(std::move(sentence));
+}
+
 std::string_view Rows::blob(int c) const {
   const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement_->handle(), c));
   if (!bytes) return {};

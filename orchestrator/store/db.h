@@ -142,6 +142,8 @@ class Rows {
   bool null(int c) const { return sqlite3_column_type(statement_->handle(), c) == SQLITE_NULL; }
   // Valid until the next call of next().
   std::string_view text(int c) const;
+  // Ends the transaction with this sentence: the row holds what no version before this one wrote.
+  void refuse(std::string sentence) const;
   // Bytes as they are; valid until the next call of next().
   std::string_view blob(int c) const;
   sqlite3_stmt* handle() const { return statement_->handle(); }

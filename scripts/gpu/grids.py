@@ -13,22 +13,22 @@ PATHS = PRECISIONS + [
     dict(precision="bf16", recompute="selective"), dict(precision="bf16", recompute="full"),
     dict(precision="bf16", recompute="full", recompute_every=2), dict(precision="bf16", activation_offload="true"),
     dict(precision="bf16", offload="optimizer"), dict(precision="bf16", offload="parameters"),
-    dict(precision="bf16", clip="true"), dict(precision="bf16", experts=True), dict(precision="bf16", experts=True, routing="skewed")]
+    dict(precision="bf16", grad_clip="true"), dict(precision="bf16", experts=True), dict(precision="bf16", experts=True, routing="skewed")]
 PARITY = PATHS + [dict(precision="fp32", recompute="full"), dict(precision="fp32", experts=True), dict(precision="bf16", offload="disk")]
 # Up to and beyond the memory of an 80 GB GPU: 7 sequences fill it.
 LADDER = [dict(precision="bf16", micro_batch_size=m, global_batch_size=m) for m in (2, 4, 7, 8, 16)]
 # For two ranks and for any even number of them: the rest of the ranks is data parallel.
 STRATEGIES = [dict(), dict(zero=1), dict(zero=2), dict(zero=3), dict(tp=2), dict(tp=2, sp="true"),
-              dict(tp=2, sp="true", tp_overlap="true"), dict(pp=2), dict(pp=2, schedule="afab"),
-              dict(pp=2, schedule="interleaved", vpp=2), dict(cp=2, attention="math", cp_form="all_to_all"),
-              dict(cp=2, precision="bf16"), dict(cp=2, precision="bf16", cp_form="all_to_all"), dict(ep=2, experts=True),
+              dict(tp=2, sp="true", tp_overlap="true"), dict(pp=2), dict(pp=2, schedule="gpipe"),
+              dict(pp=2, schedule="interleaved", vpp=2), dict(cp=2, attention="math", cp_comm_type="all_to_all"),
+              dict(cp=2, precision="bf16"), dict(cp=2, precision="bf16", cp_comm_type="all_to_all"), dict(ep=2, experts=True),
               dict(tp=2, one_kv_head=True)]
 # Beside every strategy the same model and batch on one rank, in the precisions that the strategies have.
 ALONE = [dict(ranks=1), dict(ranks=1, precision="bf16"), dict(ranks=1, experts=True), dict(ranks=1, one_kv_head=True)]
 
 DEFAULTS = dict(precision="fp32", attention="auto", optimizer="fused", recompute="none", recompute_every=1, zero=0, tp=1, pp=1, cp=1,
-                ep=1, vpp=1, offload="none", activation_offload="false", clip="false", sp="false", tp_overlap="false", schedule="1f1b",
-                cp_form="ring", routing="balanced", micro_batch_size=1)
+                ep=1, vpp=1, offload="none", activation_offload="false", grad_clip="false", sp="false", tp_overlap="false", schedule="1f1b",
+                cp_comm_type="ring", routing="balanced", micro_batch_size=1)
 AXES = [*DEFAULTS, "global_batch_size", "seq_len"]
 
 

@@ -11,8 +11,8 @@ import time
 SQL = """select t.id as trial, a.id as attempt, al.spool, r.* from results r join trial t on t.id = r.trial
 join plan_entry p on p.trial = t.key left join attempt a on a.id = p.final_attempt left join allocation al on al.id = a.allocation
 where r.outcome is not null order by p.place"""
-SAID = ("precision", "attention", "optimizer", "recompute", "recompute_every", "offload", "activation_offload", "clip", "zero", "tp", "pp",
-        "cp", "ep", "sp", "tp_overlap", "schedule", "vpp", "cp_form", "routing", "micro_batch_size", "backend", "memory_cap_bytes")
+SAID = ("precision", "attention", "optimizer", "recompute", "recompute_every", "offload", "activation_offload", "grad_clip", "zero", "tp", "pp",
+        "cp", "ep", "sp", "tp_overlap", "schedule", "vpp", "cp_comm_type", "routing", "micro_batch_size", "backend", "memory_cap_bytes")
 
 
 class OutOfTime(Exception):
@@ -186,7 +186,7 @@ class Sweeps:
 def axes(row):
     """What the trial was, in the words of the grid: the axes that are not at their defaults in any step."""
     usual = {"attention": "auto", "optimizer": "fused", "recompute": "none", "recompute_every": 1, "offload": "none", "schedule": "1f1b",
-             "cp_form": "ring", "routing": "balanced", "backend": "auto", "micro_batch_size": 1, "zero": 0, "tp": 1, "pp": 1, "cp": 1,
+             "cp_comm_type": "ring", "routing": "balanced", "backend": "auto", "micro_batch_size": 1, "zero": 0, "tp": 1, "pp": 1, "cp": 1,
              "ep": 1, "vpp": 1}
     return {"model": row["model"], **{key: row[key] for key in SAID if row.get(key) not in (None, 0, False, usual.get(key))}}
 

@@ -23,7 +23,7 @@ grid:
   micro_batch_size: {pow2: [1, 128]}
   seq_len: {pow2: [1024, 131072]}
   recompute: [none, selective, full]
-  bucket_mb: [1, 5, 10, 25, 50, 100, 200, 400]
+  grad_bucket_mb: [1, 5, 10, 25, 50, 100, 200, 400]
   attention: [math, flash]
 where:
   - "tp * pp * cp == nodes * gpus_per_node"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """docs/grid.md names every axis of schema/fields.def with its default and its values, and no other; the JSON Schema is current.
 
-An axis stands in two files, its table and docs/grid.md, and in the rooms that use it.
+An axis stands in two files, its table and docs/grid.md, and in the rooms that use it; a model family in one, and one line.
 """
 import re
 import sys
@@ -46,6 +46,14 @@ def places_of(key):
             if not name.startswith((*CONSUMERS, "docs/adr", "CHANGELOG")) and word.search(path.read_text(errors="replace"))}
 
 
+def family_places(name):
+    """Sources of the program that name a model family."""
+    word = re.compile(rf"\b(?:k?{name.capitalize()}|{name})\b")
+    rooms = ("bench_kernels/", "orchestrator/", "schema/", "worker/")
+    shown = {path: path.relative_to(sources.ROOT).as_posix() for path in sources.files(".h", ".cpp")}
+    return {at for path, at in shown.items() if at.startswith(rooms) and word.search(path.read_text())}
+
+
 def main():
     table, rows = grid_schema.axes(), documented()
     problems = [problem for axis in table for problem in problems_of(axis, rows.get(axis.key))]
@@ -53,6 +61,10 @@ def main():
     for key in ORDINARY:
         if (places := places_of(key)) != WRITTEN | MADE:
             problems.append(f"axis {key} stands in {sorted(places)}, not in {sorted(WRITTEN | MADE)}: other places follow the table")
+    # CONTRIBUTING's example of a family: its file, its line, and its models in the catalogue.
+    shape = "bench_kernels/shape/"
+    if (places := family_places("gemma")) != {shape + "families/gemma.cpp", shape + "families.cpp", shape + "models.cpp"}:
+        problems.append(f"the family gemma is named in {sorted(places)}: other code asks the table of families (shape/family.h)")
     text = grid_schema.SCHEMA.read_text()
     if grid_schema.renewed(text) != text:
         problems.append("schema/json/grid.schema.json is out of date: run scripts/grid_schema.py")

@@ -4,7 +4,7 @@ import math
 import sqlite3
 import subprocess
 
-FLAGS = ("packing", "reshard", "sp", "tp_overlap", "activation_offload", "clip")
+FLAGS = ("packing", "reshard_after_forward", "sp", "tp_overlap", "activation_offload", "grad_clip")
 NAME = "exported-sweep.1"
 GRID = f"""name: '{NAME}'
 question: Does <b>every</b> value arrive?

@@ -44,6 +44,10 @@ void read(bool& member, const std::string& cell) {
 void read(std::string& member, const std::string& cell) {
   member = cell;
 }
+template <sweep::AxisChoice Enum>
+void read(Enum& member, const std::string& cell) {
+  member = sweep::choice_from<Enum>(cell).value();
+}
 template <class T>
 void read(std::optional<T>& member, const std::string& cell) {
   read(member.emplace(), cell);
@@ -58,7 +62,7 @@ void set(sweep::ResultRow& row, const std::string& key, const std::string& cell)
   if (key == "state" && cell == "pending") row.state = sweep::State::kPending;
   if (key == "outcome") row.outcome = sweep::outcome_from(cell).value();
   sweep::for_each_axis(row.trial, [&](const auto& info, const auto&, auto& member) {
-    if (info.key == key) read(member, cell);
+    if (info.key == sweep::current_key(key)) read(member, cell);
   });
   sweep::for_each_metric(row.metrics, [&](const auto& info, auto& member) {
     if (info.key == key) read(member, cell);

@@ -10,8 +10,8 @@ namespace {
 constexpr int kSteps = 3;
 
 struct Layout {
-  i64 dp, micro_batch, bucket_mb;
-  const char* backend;
+  i64 dp, micro_batch, grad_bucket_mb;
+  CommBackend backend;
 };
 
 class DataParallel : public ::testing::TestWithParam<Layout> {};
@@ -21,7 +21,7 @@ TEST_P(DataParallel, GivesTheLossAndTheGradientsOfOneRank) {
   Trial one = tiny_trial();
   one.micro_batch_size = 8, one.grad_accum = 1;
   Trial trial = tiny_trial();
-  trial.micro_batch_size = layout.micro_batch, trial.bucket_mb = layout.bucket_mb,
+  trial.micro_batch_size = layout.micro_batch, trial.grad_bucket_mb = layout.grad_bucket_mb,
   trial.backend = layout.backend;
   trial = with_degrees(trial, layout.dp, 1, 1, 1);
   const WholeRun ranks = run_layout(trial, kSteps);
@@ -31,17 +31,18 @@ TEST_P(DataParallel, GivesTheLossAndTheGradientsOfOneRank) {
   EXPECT_LT(d.gradient, 1e-5) << d.worst;
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, DataParallel,
-                         ::testing::Values(Layout{1, 2, 25, "shm"}, Layout{2, 4, 25, "shm"},
-                                           Layout{2, 2, 25, "shm"}, Layout{2, 4, 0, "shm"},
-                                           Layout{2, 1, 0, "shm"}, Layout{4, 2, 25, "shm"},
-                                           Layout{4, 1, 25, "shm"}, Layout{2, 2, 25, "gloo"},
-                                           Layout{4, 1, 0, "gloo"}),
-                         [](const auto& info) {
-                           const Layout& l = info.param;
-                           return std::string(l.backend) + "_dp" + std::to_string(l.dp) + "_mbs" +
-                                  std::to_string(l.micro_batch) + (l.bucket_mb == 0 ? "_bucket_each" : "");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, DataParallel,
+    ::testing::Values(Layout{1, 2, 25, CommBackend::kShm}, Layout{2, 4, 25, CommBackend::kShm},
+                      Layout{2, 2, 25, CommBackend::kShm}, Layout{2, 4, 0, CommBackend::kShm},
+                      Layout{2, 1, 0, CommBackend::kShm}, Layout{4, 2, 25, CommBackend::kShm},
+                      Layout{4, 1, 25, CommBackend::kShm}, Layout{2, 2, 25, CommBackend::kGloo},
+                      Layout{4, 1, 0, CommBackend::kGloo}),
+    [](const auto& info) {
+      const Layout& l = info.param;
+      return std::string(to_string(l.backend)) + "_dp" + std::to_string(l.dp) + "_mbs" +
+             std::to_string(l.micro_batch) + (l.grad_bucket_mb == 0 ? "_bucket_each" : "");
+    });
 
 }  // namespace
 }  // namespace sweep::testing

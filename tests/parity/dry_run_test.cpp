@@ -57,15 +57,16 @@ void expect_equal(const Trial& t, const std::string& what) {
 
 TEST(DryRun, EqualsTheCpuRunForEveryAttentionOptimizerPrecisionAndAccumulation) {
   for (const Trial& model : {llama(), gpt2()}) {
-    for (const char* attention : {"math", "flash"}) {
-      for (const char* optimizer : {"plain", "foreach", "fused"}) {
-        for (const char* precision : {"fp32", "bf16"}) {
+    for (const AttentionKind attention : {AttentionKind::kMath, AttentionKind::kFlash}) {
+      for (const AdamWKind optimizer : {AdamWKind::kPlain, AdamWKind::kForeach, AdamWKind::kFused}) {
+        for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
           for (const i64 accumulation : {1, 3}) {
             Trial t = model;
             t.attention = attention, t.optimizer = optimizer, t.precision = precision,
             t.grad_accum = accumulation;
-            expect_equal(t, t.spec.family + " " + attention + " " + optimizer + " " + precision + " " +
-                                std::to_string(accumulation));
+            expect_equal(t, t.spec.family + " " + std::string(to_string(attention)) + " " +
+                                std::string(to_string(optimizer)) + " " + std::string(to_string(precision)) +
+                                " " + std::to_string(accumulation));
           }
         }
       }
@@ -77,7 +78,7 @@ TEST(DryRun, EqualsTheCpuRunForOtherShapes) {
   Trial window = llama();
   window.spec.family = "mistral", window.spec.sliding_window = 16;
   expect_equal(window, "sliding window");
-  window.attention = "math";
+  window.attention = AttentionKind::kMath;
   expect_equal(window, "sliding window, math");
   Trial tied = llama();
   tied.spec.family = "qwen2", tied.spec.attention_bias = tied.spec.tie_embeddings = true,
@@ -89,7 +90,7 @@ TEST(DryRun, EqualsTheCpuRunForOtherShapes) {
   for (Trial padded : {llama(), gpt2()}) {
     padded.vocab_multiple = 128;
     expect_equal(padded, "padded vocabulary");
-    padded.precision = "bf16", padded.tp = 2, padded.gpus_per_node = 2;
+    padded.precision = Precision::kBf16, padded.tp = 2, padded.gpus_per_node = 2;
     expect_equal(padded, "padded vocabulary, bf16, tp 2");
   }
 }
@@ -127,7 +128,7 @@ TEST(DryRun, CapAtThePeakFitsAndAByteBlockLessDoesNot) {
 
 TEST(DryRun, OnBehalfOfCudaRunsThePlainCompositions) {
   for (Trial t : {llama(), gpt2()}) {
-    for (const char* precision : {"fp32", "bf16"}) {
+    for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
       t.precision = precision;
       EXPECT_GE(dry(t, Backend::kCuda), dry(t)) << "compositions hold temporaries that fused loops do not";
     }
@@ -137,7 +138,7 @@ TEST(DryRun, OnBehalfOfCudaRunsThePlainCompositions) {
 // 32 MiB on Hopper and Blackwell data-centre GPUs, 8.125 MiB on others: as seen in the allocator's statistics.
 TEST(DryRun, OnBehalfOfCudaCountsTheWorkspaceOfCublas) {
   Trial t = llama();
-  t.precision = "bf16";
+  t.precision = Precision::kBf16;
   const auto on = [&](const char* hardware) {
     t.hardware = hardware;
     return dry(t, Backend::kCuda);

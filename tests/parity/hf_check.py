@@ -17,6 +17,7 @@ import torch  # noqa: E402
 from safetensors import safe_open  # noqa: E402
 from transformers import (
     AutoModelForCausalLM,
+    GemmaConfig,
     GPT2Config,
     LlamaConfig,
     MistralConfig,
@@ -36,6 +37,10 @@ CASES = {
     "mistral": lambda: MistralConfig(**COMMON, num_key_value_heads=1, sliding_window=None, tie_word_embeddings=False),
     "qwen2": lambda: Qwen2Config(**COMMON, num_key_value_heads=2, tie_word_embeddings=False),
     "qwen2_tied": lambda: Qwen2Config(**COMMON, num_key_value_heads=8, tie_word_embeddings=True),
+    # A head wider than hidden_size / heads; one key-value head as gemma-2b, as many as heads as gemma-7b. A padding token would
+    # leave its row out of the reference's gradient of the embedding.
+    "gemma": lambda: GemmaConfig(**COMMON, num_key_value_heads=1, head_dim=16, pad_token_id=None),
+    "gemma_7b": lambda: GemmaConfig(**COMMON, num_key_value_heads=8, head_dim=12, pad_token_id=None),
     "gpt2": lambda: GPT2Config(n_embd=64, n_layer=3, n_head=8, vocab_size=157, n_positions=96, resid_pdrop=0.0, embd_pdrop=0.0,
                                attn_pdrop=0.0),
     "mixtral": lambda: MixtralConfig(**COMMON, num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2,
@@ -44,9 +49,11 @@ CASES = {
 
 # Flags of sweep-rank check, by case.
 LAYOUTS = {
-    "llama": ["--pp 2", "--dp 2 --zero 3", "--pp 2 --dp 2 --zero 1", "--tp 2", "--tp 2 --sp", "--tp 4", "--tp 4 --sp", "--cp 2", "--cp 2 --cp-form all_to_all", "--dp 2 --tp 2"],
+    "llama": ["--pp 2", "--dp 2 --zero 3", "--pp 2 --dp 2 --zero 1", "--tp 2", "--tp 2 --sp", "--tp 4", "--tp 4 --sp", "--cp 2", "--cp 2 --cp-comm-type all_to_all", "--dp 2 --tp 2"],
     "mistral": ["--tp 2", "--tp 4 --sp"],
     "qwen2_tied": ["--tp 4 --sp", "--cp 4"],
+    "gemma": ["--pp 2", "--tp 2", "--tp 2 --sp", "--dp 2 --zero 3"],
+    "gemma_7b": ["--tp 4 --sp", "--cp 2", "--pp 2 --tp 2"],
     "mixtral": ["--dp 2 --ep 2", "--dp 4 --ep 4 --zero 3", "--tp 2 --sp", "--tp 2 --dp 2 --ep 2", "--pp 2 --cp 2 --ep 2"],
     # 157 tokens: padded to 158 and 160 rows over 2 and 4 ranks, to more with a multiple.
     "gpt2": ["--pp 2", "--tp 2", "--tp 4", "--cp 2", "--tp 2 --cp 2 --sp", "--tp 4 --sp", "--pp 2 --tp 2", "--vocab-multiple 64",

@@ -173,7 +173,7 @@ Trial tiny_trial() {
   t.spec.layers = 4, t.spec.hidden_size = 32, t.spec.heads = 4, t.spec.kv_heads = 4, t.spec.head_dim = 8;
   t.spec.intermediate_size = 48, t.spec.vocab_size = 64;
   t.seq_len = 16, t.micro_batch_size = 1, t.grad_accum = 8, t.global_batch_size = 8;
-  t.backend = "shm";
+  t.backend = CommBackend::kShm;
   return t;
 }
 

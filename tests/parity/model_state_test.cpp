@@ -46,20 +46,20 @@ Trial tied(Trial t) {
 
 Trial with_experts(Trial t) {
   t.spec.family = "mixtral", t.spec.experts = 4, t.spec.experts_per_token = 2;
-  t.routing = "learned";
+  t.routing = Routing::kLearned;
   return t;
 }
 
 // So few tokens that the gradient's norm is above 1.
 Trial clipping(Trial t) {
-  t.seq_len = 2, t.clip = true;
+  t.seq_len = 2, t.grad_clip = true;
   return t;
 }
 
 // What of a row the plain reference shares: model, tokens and clipping, never layout, types or places.
 WholeRun reference_of(const Trial& t) {
   Trial one = tiny_trial();
-  one.spec = t.spec, one.routing = t.routing, one.seq_len = t.seq_len, one.clip = t.clip;
+  one.spec = t.spec, one.routing = t.routing, one.seq_len = t.seq_len, one.grad_clip = t.grad_clip;
   one.optimizer = t.optimizer;
   one.micro_batch_size = 8, one.grad_accum = 1;
   return run_layout(one, kModelSteps);
@@ -90,7 +90,7 @@ TEST_P(ModelStates, EqualThePlainRank) {
   EXPECT_LE(d.loss, row.tolerance.loss);
   EXPECT_LE(d.gradient, row.tolerance.gradient) << d.worst;
   EXPECT_LE(d.value, row.tolerance.value);
-  if (trial.clip) {
+  if (trial.grad_clip) {
     EXPECT_NEAR(gradient_norm(ranks), 1, 1e-3);
   }
 }
@@ -110,34 +110,45 @@ std::vector<Row> sharded() {
     }
     rows.push_back({stage(zero) + "_hybrid_2x2", 4, [=](Trial& t) { t.zero = zero, t.dp_shard = 2; }});
     rows.push_back({stage(zero) + "_tied", 2, [=](Trial& t) { t = tied(t), t.zero = zero; }});
-    rows.push_back({stage(zero) + "_bucket_each", 2, [=](Trial& t) { t.zero = zero, t.bucket_mb = 0; }});
-    rows.push_back({stage(zero) + "_gloo", 2, [=](Trial& t) { t.zero = zero, t.backend = "gloo"; }});
-    rows.push_back({stage(zero) + "_foreach", 2, [=](Trial& t) { t.zero = zero, t.optimizer = "foreach"; }});
-    rows.push_back({stage(zero) + "_plain", 2, [=](Trial& t) { t.zero = zero, t.optimizer = "plain"; }});
+    rows.push_back({stage(zero) + "_bucket_each", 2, [=](Trial& t) { t.zero = zero, t.grad_bucket_mb = 0; }});
+    rows.push_back(
+        {stage(zero) + "_gloo", 2, [=](Trial& t) { t.zero = zero, t.backend = CommBackend::kGloo; }});
+    rows.push_back(
+        {stage(zero) + "_foreach", 2, [=](Trial& t) { t.zero = zero, t.optimizer = AdamWKind::kForeach; }});
+    rows.push_back(
+        {stage(zero) + "_plain", 2, [=](Trial& t) { t.zero = zero, t.optimizer = AdamWKind::kPlain; }});
   }
   rows.push_back(
       {"zero3_no_prefetch", 2, [](Trial& t) { t.zero = 3, t.prefetch_forward = t.prefetch_backward = 0; }});
   rows.push_back(
       {"zero3_prefetch_3", 4, [](Trial& t) { t.zero = 3, t.prefetch_forward = t.prefetch_backward = 3; }});
-  rows.push_back({"zero3_kept", 2, [](Trial& t) { t.zero = 3, t.reshard = false; }});
-  rows.push_back({"zero3_kept_tied", 2, [](Trial& t) { t = tied(t), t.zero = 3, t.reshard = false; }});
+  rows.push_back({"zero3_kept", 2, [](Trial& t) { t.zero = 3, t.reshard_after_forward = false; }});
+  rows.push_back(
+      {"zero3_kept_tied", 2, [](Trial& t) { t = tied(t), t.zero = 3, t.reshard_after_forward = false; }});
   return rows;
 }
 
 std::vector<Row> typed() {
   struct Types {
-    const char *precision, *grad_dtype;
+    Precision precision;
+    GradDtype grad_dtype;
     Tolerance tolerance;
   };
   std::vector<Row> rows;
   for (const i64 zero : {0, 1, 2, 3}) {
     for (const Types& types :
-         {Types{"fp32", "bf16", kReducedInBf16}, Types{"bf16", "auto", kBf16}, Types{"bf16", "fp32", kBf16},
-          Types{"bf16_master", "auto", kBf16Master}, Types{"bf16_master", "fp32", kBf16Master},
-          Types{"bf16_mixed", "auto", kMixed}, Types{"bf16_mixed", "bf16", kMixed},
-          Types{"fp16", "auto", kFp16}, Types{"fp16", "fp32", kFp16}}) {
+         {Types{Precision::kFp32, GradDtype::kBf16, kReducedInBf16},
+          Types{Precision::kBf16, GradDtype::kAuto, kBf16}, Types{Precision::kBf16, GradDtype::kFp32, kBf16},
+          Types{Precision::kBf16Master, GradDtype::kAuto, kBf16Master},
+          Types{Precision::kBf16Master, GradDtype::kFp32, kBf16Master},
+          Types{Precision::kBf16Mixed, GradDtype::kAuto, kMixed},
+          Types{Precision::kBf16Mixed, GradDtype::kBf16, kMixed},
+          Types{Precision::kFp16, GradDtype::kAuto, kFp16},
+          Types{Precision::kFp16, GradDtype::kFp32, kFp16}}) {
       rows.push_back(
-          {stage(zero) + "_" + types.precision + "_" + types.grad_dtype, 2,
+          {stage(zero) + "_" + std::string(to_string(types.precision)) + "_" +
+               std::string(to_string(types.grad_dtype)),
+           2,
            [=](Trial& t) { t.zero = zero, t.precision = types.precision, t.grad_dtype = types.grad_dtype; },
            types.tolerance});
     }
@@ -150,25 +161,26 @@ std::vector<Row> clipped() {
   for (const i64 zero : {0, 1, 2, 3})
     rows.push_back({stage(zero) + "_clipped", 4, [=](Trial& t) { t = clipping(t), t.zero = zero; }});
   rows.push_back({"zero3_hybrid_clipped", 4, [](Trial& t) { t = clipping(t), t.zero = 3, t.dp_shard = 2; }});
-  rows.push_back(
-      {"zero2_fp16_clipped", 2, [](Trial& t) { t = clipping(t), t.zero = 2, t.precision = "fp16"; }, kFp16});
+  rows.push_back({"zero2_fp16_clipped", 2,
+                  [](Trial& t) { t = clipping(t), t.zero = 2, t.precision = Precision::kFp16; }, kFp16});
   return rows;
 }
 
 std::vector<Row> offloaded() {
   std::vector<Row> rows;
   for (const i64 zero : {0, 1, 2, 3}) {
-    for (const char* offload : {"optimizer", "parameters", "disk"}) {
-      if (std::string(offload) == "parameters" && (zero == 1 || zero == 2)) continue;
+    for (const Offload offload : {Offload::kOptimizer, Offload::kParameters, Offload::kDisk}) {
+      if (offload == Offload::kParameters && (zero == 1 || zero == 2)) continue;
+      rows.push_back({stage(zero) + "_offload_" + std::string(to_string(offload)), 2,
+                      [=](Trial& t) { t.zero = zero, t.offload = offload; }});
       rows.push_back(
-          {stage(zero) + "_offload_" + offload, 2, [=](Trial& t) { t.zero = zero, t.offload = offload; }});
-      rows.push_back({stage(zero) + "_offload_" + offload + "_bf16_master", 2,
-                      [=](Trial& t) { t.zero = zero, t.offload = offload, t.precision = "bf16_master"; },
-                      kBf16Master});
+          {stage(zero) + "_offload_" + std::string(to_string(offload)) + "_bf16_master", 2,
+           [=](Trial& t) { t.zero = zero, t.offload = offload, t.precision = Precision::kBf16Master; },
+           kBf16Master});
     }
   }
-  rows.push_back(
-      {"zero3_offload_disk_clipped", 2, [](Trial& t) { t = clipping(t), t.zero = 3, t.offload = "disk"; }});
+  rows.push_back({"zero3_offload_disk_clipped", 2,
+                  [](Trial& t) { t = clipping(t), t.zero = 3, t.offload = Offload::kDisk; }});
   return rows;
 }
 

@@ -36,7 +36,7 @@ class ParityTable {
     Trial one = with_degrees(trial, 1, 1, 1, 1);
     one.micro_batch_size = one.global_batch_size, one.grad_accum = 1;
     const Trial plain;  // what says how, not what, is computed
-    one.sp = plain.sp, one.tp_overlap = plain.tp_overlap, one.cp_form = plain.cp_form;
+    one.sp = plain.sp, one.tp_overlap = plain.tp_overlap, one.cp_comm_type = plain.cp_comm_type;
     one.schedule = plain.schedule, one.vpp = plain.vpp, one.zero = plain.zero, one.dp_shard = plain.dp_shard;
     one.recompute = plain.recompute, one.recompute_every = plain.recompute_every;
     one.vocab_multiple = plain.vocab_multiple;

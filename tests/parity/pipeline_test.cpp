@@ -29,12 +29,12 @@ struct Case {
   const char* name;
   Trial (*model)();
   i64 dp, pp;
-  const char* schedule = "1f1b";
+  Schedule schedule = Schedule::k1f1b;
   i64 vpp = 1;
-  const char* recompute = "none";
+  Recompute recompute = Recompute::kNone;
   i64 every = 1;
   bool offload = false;
-  const char* backend = "shm";
+  CommBackend backend = CommBackend::kShm;
 };
 
 Trial trial_of(const Case& c) {
@@ -74,39 +74,39 @@ TEST_P(Pipeline, SendsWhatTheFormulaSaysAndPeaksWhereTheDryRunSays) {
     EXPECT_EQ(cost.sends, expected.sends) << "rank " << rank;
     EXPECT_EQ(cost.receives, expected.receives) << "rank " << rank;
     EXPECT_EQ(cost.pipeline_bytes, expected.bytes) << "rank " << rank;
-    if (trial.backend == "shm") {
+    if (trial.backend == CommBackend::kShm) {
       EXPECT_EQ(cost.peak_bytes, dry[static_cast<std::size_t>(stage)]) << "rank " << rank;
     }
   }
 }
 
 const Case kCases[] = {
-    {"pp2_afab", tiny_trial, 1, 2, "afab"},
+    {"pp2_gpipe", tiny_trial, 1, 2, Schedule::kGpipe},
     {"pp2_1f1b", tiny_trial, 1, 2},
-    {"pp4_afab", tiny_trial, 1, 4, "afab"},
+    {"pp4_gpipe", tiny_trial, 1, 4, Schedule::kGpipe},
     {"pp4_1f1b", tiny_trial, 1, 4},
-    {"pp2_interleaved_vpp2", tiny_trial, 1, 2, "interleaved", 2},
-    {"pp4_interleaved_vpp2", tiny_trial, 1, 4, "interleaved", 2},
-    {"pp2_interleaved_vpp1", tiny_trial, 1, 2, "interleaved", 1},
+    {"pp2_interleaved_vpp2", tiny_trial, 1, 2, Schedule::kInterleaved, 2},
+    {"pp4_interleaved_vpp2", tiny_trial, 1, 4, Schedule::kInterleaved, 2},
+    {"pp2_interleaved_vpp1", tiny_trial, 1, 2, Schedule::kInterleaved, 1},
     {"pp2_tied", tied_trial, 1, 2},
     {"pp4_tied", tied_trial, 1, 4},
-    {"pp2_interleaved_tied", tied_trial, 1, 2, "interleaved", 2},
+    {"pp2_interleaved_tied", tied_trial, 1, 2, Schedule::kInterleaved, 2},
     {"pp2_gpt2", gpt2_trial, 1, 2},
     {"dp2_pp2", tiny_trial, 2, 2},
-    {"dp2_pp2_interleaved_tied", tied_trial, 2, 2, "interleaved", 2},
-    {"dp2_pp2_gloo", tiny_trial, 2, 2, "1f1b", 1, "none", 1, false, "gloo"},
-    {"selective", tiny_trial, 1, 1, "1f1b", 1, "selective"},
-    {"full", tiny_trial, 1, 1, "1f1b", 1, "full"},
-    {"full_every2", tiny_trial, 1, 1, "1f1b", 1, "full", 2},
-    {"full_every3", gpt2_trial, 1, 1, "1f1b", 1, "full", 3},
-    {"offload", tiny_trial, 1, 1, "1f1b", 1, "none", 1, true},
-    {"offload_full_every2", tiny_trial, 1, 1, "1f1b", 1, "full", 2, true},
-    {"offload_selective_gpt2", gpt2_trial, 1, 1, "1f1b", 1, "selective", 1, true},
-    {"pp2_selective", tiny_trial, 1, 2, "1f1b", 1, "selective"},
-    {"pp2_full_every2_offload", tiny_trial, 1, 2, "1f1b", 1, "full", 2, true},
-    {"pp4_interleaved_full_offload", tied_trial, 1, 4, "interleaved", 2, "full", 1, true},
-    {"dp2_full", tiny_trial, 2, 1, "1f1b", 1, "full"},
-    {"dp2_pp2_full_offload", tied_trial, 2, 2, "1f1b", 1, "full", 1, true},
+    {"dp2_pp2_interleaved_tied", tied_trial, 2, 2, Schedule::kInterleaved, 2},
+    {"dp2_pp2_gloo", tiny_trial, 2, 2, Schedule::k1f1b, 1, Recompute::kNone, 1, false, CommBackend::kGloo},
+    {"selective", tiny_trial, 1, 1, Schedule::k1f1b, 1, Recompute::kSelective},
+    {"full", tiny_trial, 1, 1, Schedule::k1f1b, 1, Recompute::kFull},
+    {"full_every2", tiny_trial, 1, 1, Schedule::k1f1b, 1, Recompute::kFull, 2},
+    {"full_every3", gpt2_trial, 1, 1, Schedule::k1f1b, 1, Recompute::kFull, 3},
+    {"offload", tiny_trial, 1, 1, Schedule::k1f1b, 1, Recompute::kNone, 1, true},
+    {"offload_full_every2", tiny_trial, 1, 1, Schedule::k1f1b, 1, Recompute::kFull, 2, true},
+    {"offload_selective_gpt2", gpt2_trial, 1, 1, Schedule::k1f1b, 1, Recompute::kSelective, 1, true},
+    {"pp2_selective", tiny_trial, 1, 2, Schedule::k1f1b, 1, Recompute::kSelective},
+    {"pp2_full_every2_offload", tiny_trial, 1, 2, Schedule::k1f1b, 1, Recompute::kFull, 2, true},
+    {"pp4_interleaved_full_offload", tied_trial, 1, 4, Schedule::kInterleaved, 2, Recompute::kFull, 1, true},
+    {"dp2_full", tiny_trial, 2, 1, Schedule::k1f1b, 1, Recompute::kFull},
+    {"dp2_pp2_full_offload", tied_trial, 2, 2, Schedule::k1f1b, 1, Recompute::kFull, 1, true},
 };
 
 INSTANTIATE_TEST_SUITE_P(Cases, Pipeline, ::testing::ValuesIn(kCases),
@@ -116,32 +116,32 @@ TEST(PipelineMessages, LargerThanAMailboxPass) {
   Trial t = tiny_trial();
   t.spec.hidden_size = 256, t.spec.heads = t.spec.kv_heads = 2, t.spec.head_dim = 128, t.spec.layers = 2;
   t.seq_len = 32, t.micro_batch_size = 128, t.global_batch_size = 256;  // 4 MiB a message
-  t.bucket_mb = 1;                                                      // several buckets
+  t.grad_bucket_mb = 1;                                                 // several buckets
   const WholeRun ranks = run_layout(with_degrees(t, 2, 1, 2, 1), 1);
   EXPECT_EQ(ranks.faults, std::vector<std::string>{});
 }
 
 TEST(Recomputation, NeedsLessMemoryTheMoreIsComputedAgain) {
-  const auto peak = [](const char* recompute, i64 every, bool offload) {
+  const auto peak = [](Recompute recompute, i64 every, bool offload) {
     Trial t = tiny_trial();
-    t.spec.layers = 8, t.seq_len = 128, t.attention = "math", t.activation_offload = offload;
+    t.spec.layers = 8, t.seq_len = 128, t.attention = AttentionKind::kMath, t.activation_offload = offload;
     t.recompute = recompute, t.recompute_every = every;
     return dry_peaks(t).front();
   };
-  const i64 none = peak("none", 1, false), full = peak("full", 1, false);
-  EXPECT_LT(peak("selective", 1, false), none);
-  EXPECT_LT(full, peak("selective", 1, false));
-  EXPECT_LT(full, peak("full", 8, false));
-  EXPECT_LT(peak("none", 1, true), none);
+  const i64 none = peak(Recompute::kNone, 1, false), full = peak(Recompute::kFull, 1, false);
+  EXPECT_LT(peak(Recompute::kSelective, 1, false), none);
+  EXPECT_LT(full, peak(Recompute::kSelective, 1, false));
+  EXPECT_LT(full, peak(Recompute::kFull, 8, false));
+  EXPECT_LT(peak(Recompute::kNone, 1, true), none);
 }
 
 // A later step reads the updated values, not copies of an earlier step.
 TEST(Recomputation, ForgetsCopiesThatWereKeptForBackward) {
   Trial t = tiny_trial();
-  t.spec.layers = 4, t.dp = 2, t.zero = 3, t.recompute = "full", t.recompute_every = 2;
+  t.spec.layers = 4, t.dp = 2, t.zero = 3, t.recompute = Recompute::kFull, t.recompute_every = 2;
   t = with_degrees(t, 2, 1, 1, 1);
   const WholeRun resharded = run_layout(t, kSteps);
-  t.reshard = false;
+  t.reshard_after_forward = false;
   const Distance d = distance(run_layout(t, kSteps), resharded);
   EXPECT_EQ(d.loss, 0);
   EXPECT_EQ(d.value, 0) << d.worst;

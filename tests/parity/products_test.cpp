@@ -28,25 +28,25 @@ const Strategy kStrategies[] = {
     {"tp 2 + sp", "tp", [](Trial& t) { t.tp = 2, t.sp = true; }},
     {"tp 2 + sp + overlap", "tp", [](Trial& t) { t.tp = 2, t.sp = t.tp_overlap = true; }},
     {"pp 2", "pp", [](Trial& t) { t.pp = 2; }},
-    {"pp 2 afab", "pp", [](Trial& t) { t.pp = 2, t.schedule = "afab"; }},
-    {"pp 2 x 2 chunks", "pp", [](Trial& t) { t.pp = 2, t.schedule = "interleaved", t.vpp = 2; }},
+    {"pp 2 gpipe", "pp", [](Trial& t) { t.pp = 2, t.schedule = Schedule::kGpipe; }},
+    {"pp 2 x 2 chunks", "pp", [](Trial& t) { t.pp = 2, t.schedule = Schedule::kInterleaved, t.vpp = 2; }},
     {"cp 2", "cp", [](Trial& t) { t.cp = 2; }},
-    {"cp 2 all-to-all", "cp", [](Trial& t) { t.cp = 2, t.cp_form = "all_to_all"; }},
+    {"cp 2 all-to-all", "cp", [](Trial& t) { t.cp = 2, t.cp_comm_type = CpCommType::kAllToAll; }},
     {"ep 2", "ep",
      [](Trial& t) {
        t.spec.family = "mixtral", t.spec.experts = 4, t.spec.experts_per_token = 2;
-       t.ep = 2, t.routing = "learned";
+       t.ep = 2, t.routing = Routing::kLearned;
      }},
     {"zero 1", "zero", [](Trial& t) { t.zero = 1; }},
     {"zero 2", "zero", [](Trial& t) { t.zero = 2; }},
     {"zero 3", "zero", [](Trial& t) { t.zero = 3; }},
-    {"recompute full", "recompute", [](Trial& t) { t.recompute = "full"; }},
-    {"recompute selective", "recompute", [](Trial& t) { t.recompute = "selective"; }},
+    {"recompute full", "recompute", [](Trial& t) { t.recompute = Recompute::kFull; }},
+    {"recompute selective", "recompute", [](Trial& t) { t.recompute = Recompute::kSelective; }},
     {"offloaded activations", "activations", [](Trial& t) { t.activation_offload = true; }},
-    {"offloaded optimizer", "offload", [](Trial& t) { t.offload = "optimizer"; }},
+    {"offloaded optimizer", "offload", [](Trial& t) { t.offload = Offload::kOptimizer; }},
     {"tied embeddings", "model",
      [](Trial& t) { t.spec.family = "qwen2", t.spec.attention_bias = t.spec.tie_embeddings = true; }},
-    {"clip", "clip", [](Trial& t) { t.clip = true; }},
+    {"clip", "clip", [](Trial& t) { t.grad_clip = true; }},
     {"odd vocabulary, tied", "model",
      [](Trial& t) {
        t.spec.family = "qwen2", t.spec.attention_bias = t.spec.tie_embeddings = true, t.spec.vocab_size = 61;

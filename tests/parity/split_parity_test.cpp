@@ -15,7 +15,7 @@ Trial split(Trial t, i64 dp, i64 tp, i64 cp, bool sp = false, bool overlap = fal
   return t;
 }
 Trial exchanging(Trial t) {
-  t.cp_form = "all_to_all";
+  t.cp_comm_type = CpCommType::kAllToAll;
   return t;
 }
 Trial grouped() {  // two query heads to a key-value head
@@ -54,7 +54,7 @@ Trial windowed() {
   return t;
 }
 Trial math(Trial t) {
-  t.attention = "math";
+  t.attention = AttentionKind::kMath;
   return t;
 }
 Trial larger_batches(Trial t) {
@@ -94,7 +94,7 @@ TEST(SplitParity, PaddedVocabulary) {
   table.expect_equal("multiple 10, gpt2", split(odd, 1, 1, 1));
   table.expect_equal("multiple 10, tp 2, gpt2", split(odd, 1, 2, 1));
   table.expect_equal("multiple 10, tp 2 x pp 2, untied", with_degrees(untied, 1, 2, 2, 1));
-  odd.seq_len = 2, odd.clip = true;
+  odd.seq_len = 2, odd.grad_clip = true;
   table.expect_equal("multiple 10, dp 2 x tp 2, zero 2, clip", at_stage(split(odd, 2, 2, 1), 2));
 }
 
@@ -142,9 +142,10 @@ TEST(SplitParity, SharedKeyValueHeads) {
   table.expect_equal("tp 4, kv 2, math", split(math(shared(2)), 1, 4, 1));
   table.expect_equal("tp 4, kv 2, window", split(windowed(), 1, 4, 1));
   table.expect_equal("tp 4, kv 2, recompute full",
-                     changed(split(shared(2), 1, 4, 1), [](Trial& t) { t.recompute = "full"; }));
-  table.expect_equal("tp 4, kv 2, recompute selective",
-                     changed(split(shared(2), 1, 4, 1), [](Trial& t) { t.recompute = "selective"; }));
+                     changed(split(shared(2), 1, 4, 1), [](Trial& t) { t.recompute = Recompute::kFull; }));
+  table.expect_equal("tp 4, kv 2, recompute selective", changed(split(shared(2), 1, 4, 1), [](Trial& t) {
+                       t.recompute = Recompute::kSelective;
+                     }));
   table.expect_equal("tp 4, kv 2, offloaded activations",
                      changed(split(shared(2), 1, 4, 1), [](Trial& t) { t.activation_offload = true; }));
 }
@@ -154,19 +155,19 @@ TEST(SplitParity, SharedKeyValueHeadsInProducts) {
   for (const i64 zero : {0, 1, 2, 3})
     table.expect_equal("dp 2 x tp 4, kv 2, zero " + std::to_string(zero),
                        at_stage(split(shared(2), 2, 4, 1), zero));
-  for (const char* schedule : {"1f1b", "afab", "zero_bubble"}) {
+  for (const Schedule schedule : {Schedule::k1f1b, Schedule::kGpipe, Schedule::kZeroBubble}) {
     Trial t = with_degrees(shared(2), 1, 4, 2, 1);
     t.schedule = schedule;
-    table.expect_equal(std::string("tp 4, kv 2 x pp 2 ") + schedule, t);
+    table.expect_equal("tp 4, kv 2 x pp 2 " + std::string(to_string(schedule)), t);
   }
   table.expect_equal("tp 2, kv 1 x pp 2 x 2 chunks + sp",
                      changed(with_degrees(shared(1), 1, 2, 2, 1),
-                             [](Trial& t) { t.schedule = "interleaved", t.vpp = 2, t.sp = true; }));
+                             [](Trial& t) { t.schedule = Schedule::kInterleaved, t.vpp = 2, t.sp = true; }));
   table.expect_equal("tp 4, kv 2 x cp 2 + sp", split(shared(2), 1, 4, 2, true));
   table.expect_equal("dp 2 x ep 2 x tp 4, kv 2 + sp",
                      changed(with_degrees(shared(2), 2, 4, 1, 1, 2), [](Trial& t) {
                        t.spec.family = "mixtral", t.spec.experts = 4, t.spec.experts_per_token = 2;
-                       t.routing = "learned", t.sp = true;
+                       t.routing = Routing::kLearned, t.sp = true;
                      }));
 }
 
@@ -174,7 +175,7 @@ TEST(SplitParity, SharedKeyValueHeadsInProducts) {
 TEST(SplitParity, SharedKeyValueHeadsClipped) {
   ParityTable table(kSplitSteps);
   Trial few = shared(2);
-  few.seq_len = 2, few.clip = true;
+  few.seq_len = 2, few.grad_clip = true;
   table.expect_equal("tp 4, kv 2, clip", split(few, 1, 4, 1));
   table.expect_equal("dp 2 x tp 4, kv 2, zero 2, clip", at_stage(split(few, 2, 4, 1), 2));
   few.seq_len = 4;

@@ -19,8 +19,8 @@ struct Case {
   const char* name;
   i64 dp, tp, cp;
   bool sp = false, overlap = false;
-  const char* form = "ring";
-  const char* precision = "fp32";
+  CpCommType comm_type = CpCommType::kRing;
+  Precision precision = Precision::kFp32;
   bool gpt2 = false;
 };
 
@@ -28,7 +28,7 @@ Trial trial_of(const Case& c) {
   Trial t = tiny_trial();
   t.spec.kv_heads = c.gpt2 ? 4 : 2;
   t.micro_batch_size = 2, t.precision = c.precision, t.sp = c.sp, t.tp_overlap = c.overlap,
-  t.cp_form = c.form;
+  t.cp_comm_type = c.comm_type;
   if (c.gpt2) {
     t.spec.family = "gpt2", t.spec.max_positions = 24, t.spec.tie_embeddings = true;
     t.spec.attention_bias = t.spec.linear_bias = true;
@@ -40,19 +40,19 @@ Trial trial_of(const Case& c) {
 const std::vector<Case>& cases() {
   static const std::vector<Case> all{
       {"tp2", 1, 2, 1},
-      {"tp4_gpt2", 1, 4, 1, false, false, "ring", "fp32", true},
+      {"tp4_gpt2", 1, 4, 1, false, false, CpCommType::kRing, Precision::kFp32, true},
       {"tp2_overlap", 1, 2, 1, false, true},
       {"tp2_sp", 1, 2, 1, true},
       {"tp2_sp_overlap", 1, 2, 1, true, true},
-      {"tp4_sp_gpt2", 1, 4, 1, true, false, "ring", "fp32", true},
-      {"tp2_sp_bf16", 1, 2, 1, true, false, "ring", "bf16"},
+      {"tp4_sp_gpt2", 1, 4, 1, true, false, CpCommType::kRing, Precision::kFp32, true},
+      {"tp2_sp_bf16", 1, 2, 1, true, false, CpCommType::kRing, Precision::kBf16},
       {"tp4_kv2_overlap", 1, 4, 1, false, true},
       {"tp4_kv2_sp_overlap", 1, 4, 1, true, true},
       {"cp2", 1, 1, 2},
-      {"cp4_gpt2", 1, 1, 4, false, false, "ring", "fp32", true},
-      {"cp2_bf16", 1, 1, 2, false, false, "ring", "bf16"},
-      {"cp2_all_to_all", 1, 1, 2, false, false, "all_to_all"},
-      {"cp2_all_to_all_bf16", 1, 1, 2, false, false, "all_to_all", "bf16"},
+      {"cp4_gpt2", 1, 1, 4, false, false, CpCommType::kRing, Precision::kFp32, true},
+      {"cp2_bf16", 1, 1, 2, false, false, CpCommType::kRing, Precision::kBf16},
+      {"cp2_all_to_all", 1, 1, 2, false, false, CpCommType::kAllToAll},
+      {"cp2_all_to_all_bf16", 1, 1, 2, false, false, CpCommType::kAllToAll, Precision::kBf16},
       {"dp2_tp2_cp2_sp", 2, 2, 2, true},
       {"dp2_tp2_cp2_sp_overlap", 2, 2, 2, true, true},
   };
@@ -108,7 +108,7 @@ TEST_P(SplitVolume, PeakIsTheDryRunsOnEveryRank) {
 
 TEST_P(SplitVolume, ADryRunOnBehalfOfCudaRunsThePlainCompositions) {
   Trial t = trial_of(GetParam());
-  t.precision = "bf16";
+  t.precision = Precision::kBf16;
   const auto cuda = step::dry_run_line(t, step::Backend::kCuda),
              cpu = step::dry_run_line(t, step::Backend::kCpu);
   ASSERT_TRUE(cuda) << cuda.error().message;

@@ -62,27 +62,29 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   for (const i64 zero : {0, 1, 2, 3}) {
     const std::string stage = "zero" + std::to_string(zero);
-    for (const char* precision : {"fp32", "bf16", "bf16_master", "bf16_mixed", "fp16"}) {
-      for (const char* grad_dtype : {"auto", "fp32"}) {
+    for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kBf16Master,
+                                      Precision::kBf16Mixed, Precision::kFp16}) {
+      for (const GradDtype grad_dtype : {GradDtype::kAuto, GradDtype::kFp32}) {
         Trial t = small_llama(4);
         t.zero = zero, t.precision = precision, t.grad_dtype = grad_dtype;
-        all.push_back({stage + "_" + precision + "_" + grad_dtype, t});
+        all.push_back(
+            {stage + "_" + std::string(to_string(precision)) + "_" + std::string(to_string(grad_dtype)), t});
       }
     }
-    for (const char* offload : {"optimizer", "disk", "parameters"}) {
+    for (const Offload offload : {Offload::kOptimizer, Offload::kDisk, Offload::kParameters}) {
       Trial t = small_llama(2);
       t.zero = zero, t.offload = offload;
       if (shape::states_unsupported(t)) continue;
-      all.push_back({stage + "_offload_" + offload, t});
-      t.precision = "bf16_master";
-      all.push_back({stage + "_offload_" + offload + "_bf16_master", t});
+      all.push_back({stage + "_offload_" + std::string(to_string(offload)), t});
+      t.precision = Precision::kBf16Master;
+      all.push_back({stage + "_offload_" + std::string(to_string(offload)) + "_bf16_master", t});
     }
     if (zero == 0) continue;
     Trial hybrid = small_llama(4);
-    hybrid.zero = zero, hybrid.dp_shard = 2, hybrid.clip = true;
+    hybrid.zero = zero, hybrid.dp_shard = 2, hybrid.grad_clip = true;
     all.push_back({stage + "_hybrid_clipped", hybrid});
     Trial plain = small_llama(2);
-    plain.zero = zero, plain.optimizer = "plain", plain.precision = "bf16_master";
+    plain.zero = zero, plain.optimizer = AdamWKind::kPlain, plain.precision = Precision::kBf16Master;
     all.push_back({stage + "_plain", plain});
     Trial tied = shares_table(small_llama(2));
     tied.zero = zero;
@@ -91,7 +93,7 @@ std::vector<Case> cases() {
   for (const bool reshard : {true, false}) {
     for (const i64 prefetch : {0, 3}) {
       Trial t = small_llama(2);
-      t.zero = 3, t.reshard = reshard, t.prefetch_forward = t.prefetch_backward = prefetch;
+      t.zero = 3, t.reshard_after_forward = reshard, t.prefetch_forward = t.prefetch_backward = prefetch;
       all.push_back(
           {std::string(reshard ? "zero3_resharded" : "zero3_kept") + "_prefetch" + std::to_string(prefetch),
            t});
@@ -109,7 +111,7 @@ TEST_P(StateBytes, DryRunEqualsTheCpuRunOnEveryRank) {
     EXPECT_EQ(dry.device[1], real.device[2]) << "rank " << rank;
     EXPECT_EQ(real.device[0], real.device[2]) << "the peak is there in the first step";
     EXPECT_EQ(dry.host[1], real.host[2]) << "rank " << rank;
-    EXPECT_EQ(real.host[2] > 0, t.offload != "none");
+    EXPECT_EQ(real.host[2] > 0, t.offload != Offload::kNone);
   }
 }
 
@@ -156,7 +158,7 @@ TEST_P(StateBytes, SentBytesAreTheFormula) {
   const shape::StateTraffic formula = shape::state_traffic(t, static_cast<double>(state.elements()),
                                                            static_cast<double>(state.shared_elements()));
   const comm::Traffic sent = mesh.traffic();
-  const bool agrees = t.clip || t.precision == "fp16";  // one float64 over the world
+  const bool agrees = t.grad_clip || t.precision == Precision::kFp16;  // one float64 over the world
   const i64 agreement = agrees ? 2 * 8 * (t.world() - 1) / t.world() : 0;
   const auto bytes = [&](comm::Kind kind) { return static_cast<double>(sent.bytes_of(kind)); };
   EXPECT_EQ(bytes(comm::Kind::kAllReduce), formula.all_reduce + static_cast<double>(agreement));

@@ -37,7 +37,7 @@ const SplitCase kSplitCases[] = {
     {"zero_bubble dp 2 zero 1", [](Trial& t) { t.dp = 2, t.zero = 1; }},
     {"zero_bubble dp 2 zero 2", [](Trial& t) { t.dp = 2, t.zero = 2; }},
     {"zero_bubble dp 2 zero 3", [](Trial& t) { t.dp = 2, t.zero = 3; }},
-    {"zero_bubble dp 2 zero 3 kept", [](Trial& t) { t.dp = 2, t.zero = 3, t.reshard = false; }},
+    {"zero_bubble dp 2 zero 3 kept", [](Trial& t) { t.dp = 2, t.zero = 3, t.reshard_after_forward = false; }},
     {"zero_bubble tp 2", [](Trial& t) { t.tp = 2; }},
     {"zero_bubble tp 2 sp", [](Trial& t) { t.tp = 2, t.sp = true; }},
     {"zero_bubble tp 2 sp overlap gpt2", [](Trial& t) { gpt2(t), t.tp = 2, t.sp = t.tp_overlap = true; }},
@@ -50,7 +50,7 @@ const SplitCase kSplitCases[] = {
 
 Trial split_trial(const SplitCase& c) {
   Trial t = tiny_trial();
-  t.pp = 2, t.schedule = "zero_bubble";
+  t.pp = 2, t.schedule = Schedule::kZeroBubble;
   c.apply(t);
   return with_degrees(t, t.dp, t.tp, t.pp, t.cp, t.ep);
 }
@@ -81,13 +81,13 @@ TEST(ZeroBubble, WhatWaitsForTheWeightsPartIsMoreThan1f1bHolds) {
   t.pp = 2;
   t = with_degrees(t, 1, 1, 2, 1);
   const auto whole = dry_peaks(t);
-  t.schedule = "zero_bubble";
+  t.schedule = Schedule::kZeroBubble;
   EXPECT_GT(dry_peaks(t).back(), whole.back()) << "two micro-batches where 1f1b has one";
 }
 
 TEST(ZeroBubble, RefusesRecomputation) {
   Trial t = tiny_trial();
-  t.schedule = "zero_bubble", t.recompute = "full";
+  t.schedule = Schedule::kZeroBubble, t.recompute = Recompute::kFull;
   const auto sentence = step::unsupported(with_degrees(t, 1, 1, 2, 1), c10::DeviceType::CPU);
   ASSERT_TRUE(sentence);
   EXPECT_NE(sentence->find("zero_bubble with recompute full"), std::string::npos) << *sentence;

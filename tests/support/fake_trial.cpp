@@ -130,7 +130,7 @@ class FakeTrial {
     enter(Phase::kInit);
     enter(Phase::kBuild);
     enter(Phase::kFirstStep);
-    if (attempt_.trial.workload == kScreen) record_.effective = screened();
+    if (attempt_.trial.workload == Workload::kScreen) record_.effective = screened();
     if (const char* words = std::getenv("SWEEP_FAKE_NCCL"); words != nullptr) leave_nccl_words(words);
     steps();
     wait_for_peers();

@@ -44,7 +44,7 @@ c10::Device place_for(const Trial& trial, i64 local_rank) {
   if (trial.hardware == "cpu") return c10::Device(c10::kCPU);
   const auto* cuda = comm::cuda_plugin();
   const int there = cuda == nullptr ? 0 : cuda->device_count();
-  const bool shares = trial.backend == "gloo" && there > 0;
+  const bool shares = trial.backend == CommBackend::kGloo && there > 0;
   TORCH_CHECK_NOT_IMPLEMENTED(shares || local_rank < there, "hardware ", trial.hardware, " needs GPU number ",
                               local_rank, " on this node, which has ", there,
                               " of them (ranks share one with backend gloo)");

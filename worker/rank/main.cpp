@@ -60,7 +60,11 @@ void add_layout(CLI::App& command, sweep::Trial& t) {
       .add_option("--vocab-multiple", t.vocab_multiple, "Pad the token tables to a multiple of this times tp")
       ->check(CLI::Range(1, 65'536));
   command.add_flag("--sp", t.sp, "Sequence parallelism beside tp");
-  command.add_option("--cp-form", t.cp_form, "Form of context parallelism")
+  command
+      .add_option_function<std::string>(
+          "--cp-comm-type",
+          [&t](const std::string& word) { t.cp_comm_type = *sweep::choice_from<sweep::CpCommType>(word); },
+          "Form of context parallelism")
       ->check(CLI::IsMember({"ring", "all_to_all"}));
 }
 

@@ -155,8 +155,8 @@ void RankRun::join(const Attempt& attempt) {
   keep_nccl_words(trial);
   options.on_cuda = device_->is_cuda();
   options.device = device_->place().index();
-  const std::string backend = comm::resolved_backend(trial, options.on_cuda);
-  if (backend == "nccl") flight_door_.emplace(launch_, comm::cuda_plugin()->trace);
+  const CommBackend backend = comm::resolved_backend(trial, options.on_cuda);
+  if (backend == CommBackend::kNccl) flight_door_.emplace(launch_, comm::cuda_plugin()->trace);
   const auto dims = shape::ParallelDims::make(trial);
   if (!dims) throw std::invalid_argument(dims.error().message);
   mesh_.emplace(
@@ -182,8 +182,9 @@ void RankRun::join(const Attempt& attempt) {
 // each collective, which a measured step must not pay for.
 void RankRun::keep_nccl_words(const Trial& trial) const {
   ::setenv("NCCL_DEBUG", "INFO", 0);
-  ::setenv("NCCL_DEBUG_SUBSYS",
-           trial.workload == "step" ? "INIT,GRAPH,ENV,NET,P2P,SHM" : "INIT,GRAPH,ENV,NET,P2P,SHM,TUNING", 0);
+  const bool measures = trial.workload == Workload::kStep;
+  ::setenv("NCCL_DEBUG_SUBSYS", measures ? "INIT,GRAPH,ENV,NET,P2P,SHM" : "INIT,GRAPH,ENV,NET,P2P,SHM,TUNING",
+           0);
   ::setenv("NCCL_DEBUG_FILE", spool::nccl_log(launch_.attempt_dir, launch_.rank).c_str(), 0);
   ::setenv("TORCH_FR_BUFFER_SIZE", "2000", 0);
   // NCCL's watchdog writes no dump of its own (the agent asks for the flight recorder) and does not wait a minute for one
@@ -205,7 +206,7 @@ nlohmann::json RankRun::effective() const {
 }
 
 void RankRun::train(const Attempt& attempt) {
-  const bool proof = attempt.trial.workload == kProof;
+  const bool proof = attempt.trial.workload == Workload::kProof;
   step::TrainStep step(
       attempt.trial, device_->place(), *mesh_, [this](Part part) { progress_.part(part); },
       proof ? step::kProofOptimizer : optim::AdamWOptions());
@@ -265,7 +266,7 @@ void RankRun::run() {
   progress_.phase(Phase::kBuild);
   device_->begin(attempt.trial);
   record_.baseline_bytes = device_->stats().current;
-  attempt.trial.workload == kScreen ? screen_node() : train(attempt);
+  attempt.trial.workload == Workload::kScreen ? screen_node() : train(attempt);
   progress_.phase(Phase::kReport);
   if (record_.outcome == Outcome::kOk) record_.phase = Phase::kDone;
   leave_together();

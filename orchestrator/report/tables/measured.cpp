@@ -31,7 +31,7 @@ bool is_import(const ResultRow& row, const Provenance* from) {
 std::string what_ran(const ResultRow& row, const Provenance* from) {
   if (is_import(row, from)) return "an import: these are another program's numbers, measured elsewhere";
   const std::string_view what =
-      row.trial.workload == "step" ? "sweep's own training step" : "a user's own trainer";
+      row.trial.workload == Workload::kStep ? "sweep's own training step" : "a user's own trainer";
   const auto& steps = row.metrics.timed_steps;
   const std::string over = steps ? fmt::format(", {} timed step{}", *steps, *steps == 1 ? "" : "s") : "";
   const std::string when = row.finished_unix_ns ? ", " + utc_time(*row.finished_unix_ns).substr(0, 10) : "";
@@ -109,7 +109,7 @@ std::vector<std::string> measured_lines(const ResultRow& row, const Provenance* 
 }
 
 nlohmann::json measured_json(const ResultRow& row, const Provenance* from) {
-  nlohmann::json out = {{"what", is_import(row, from) ? "import" : row.trial.workload}};
+  nlohmann::json out = {{"what", is_import(row, from) ? "import" : to_string(row.trial.workload)}};
   if (row.metrics.neighbours) out["neighbours"] = *row.metrics.neighbours;
   nlohmann::json nodes = nlohmann::json::array();
   if (from) {

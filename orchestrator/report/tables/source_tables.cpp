@@ -198,8 +198,8 @@ std::string method_of(const Trial& trial) {
   std::string out = trial.zero > 0 ? fmt::format("ZeRO-{}", trial.zero)
                     : trial.dp > 1 ? "DDP"
                                    : "one replica";
-  if (trial.offload != "none") out += fmt::format(" + {} offload", safe_text(trial.offload));
-  if (trial.recompute != "none") out += fmt::format(" + {} recompute", safe_text(trial.recompute));
+  if (trial.offload != Offload::kNone) out += fmt::format(" + {} offload", trial.offload);
+  if (trial.recompute != Recompute::kNone) out += fmt::format(" + {} recompute", trial.recompute);
   return out;
 }
 

@@ -29,8 +29,9 @@ class Collectives : public ::testing::TestWithParam<Case> {
   void expect_all(const std::function<void(c10d::Backend&, int rank, int world)>& body) {
     const auto statuses = run_ranks(GetParam().world, [&](const GroupOptions& options) {
       const bool staged = GetParam().backend == "staged";  // Gloo through copies, as for device tensors
-      const BackendPtr backend =
-          staged ? make_staged(make_gloo(options)) : make_backend(GetParam().backend, options);
+      const BackendPtr backend = staged
+                                     ? make_staged(make_gloo(options))
+                                     : make_backend(*choice_from<CommBackend>(GetParam().backend), options);
       body(*backend, options.rank, options.world);
     });
     EXPECT_THAT(statuses, Each(0));

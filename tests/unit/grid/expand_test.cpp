@@ -33,8 +33,52 @@ TEST(GridExpand, ZipMovesTogetherAndRangesIncludeBothEnds) {
                           "2], seq_len: [64, 128]}]\n");
   EXPECT_EQ(e.entries.size(), 12u);
   for (const auto& entry : e.entries) EXPECT_EQ(entry.trial.seq_len, entry.trial.zero * 64);
-  EXPECT_EQ(e.entries.back().trial.bucket_mb, 15);
+  EXPECT_EQ(e.entries.back().trial.grad_bucket_mb, 15);
   EXPECT_EQ(e.entries.back().trial.threads, 4);
+}
+
+// The two texts say the same, in the names that axes had and in those they have.
+TEST(GridExpand, FormerNamesOfAxesAndWordsGiveTheSameTrials) {
+  const std::string former =
+      "base: {dp: 2, pp: 2, grad_accum: 2, reshard: false}\n"
+      "grid: {schedule: [afab, 1f1b], clip: [false, true], bucket_mb: [5, 25], cp_form: [ring, all_to_all]}\n"
+      "where: ['schedule == \"afab\" or bucket_mb > 5', 'schedule in [\"1f1b\", \"afab\"]', '\"afab\" != "
+      "schedule or clip']\n"
+      "exclude: [{schedule: afab, cp_form: all_to_all}]\n"
+      "include: [{schedule: afab, clip: false}]\n";
+  const std::string now =
+      "base: {dp: 2, pp: 2, grad_accum: 2, reshard_after_forward: false}\n"
+      "grid: {schedule: [gpipe, 1f1b], grad_clip: [false, true], grad_bucket_mb: [5, 25], cp_comm_type: "
+      "[ring, all_to_all]}\n"
+      "where: ['schedule == \"gpipe\" or grad_bucket_mb > 5', 'schedule in [\"1f1b\", \"gpipe\"]', "
+      "'\"gpipe\" != schedule or grad_clip']\n"
+      "exclude: [{schedule: gpipe, cp_comm_type: all_to_all}]\n"
+      "include: [{schedule: gpipe, grad_clip: false}]\n";
+  const auto a = expanded(kHead + former), b = expanded(kHead + now);
+  ASSERT_EQ(a.entries.size(), b.entries.size());
+  EXPECT_GT(a.admitted().size(), 3u);
+  EXPECT_GT(a.counts.dropped_where, 0u);
+  EXPECT_GT(a.counts.dropped_exclude, 0u);
+  for (std::size_t i = 0; i < a.entries.size(); ++i) {
+    EXPECT_EQ(a.entries[i].id, b.entries[i].id);
+    EXPECT_EQ(a.entries[i].rule, b.entries[i].rule);
+  }
+}
+
+TEST(GridExpand, AnAxisUnderBothOfItsNamesIsGivenTwice) {
+  EXPECT_THAT(error_of(kHead + "base: {clip: true}\ngrid: {grad_clip: [true, false]}\n"),
+              HasSubstr("g.yaml:4:"));
+  EXPECT_THAT(error_of(kHead + "base: {clip: true}\nderive: {grad_clip: 'dp > 1'}\n"),
+              HasSubstr("g.yaml:3:"));
+}
+
+TEST(GridExpand, DeriveSetsAnAxisByEitherName) {
+  for (const char* name : {"clip", "grad_clip"}) {
+    const auto e = expanded(kHead + "grid: {dp: [1, 2]}\nderive: {" + name + ": 'dp > 1'}\n");
+    ASSERT_EQ(e.entries.size(), 2u);
+    EXPECT_FALSE(e.entries[0].trial.grad_clip);
+    EXPECT_TRUE(e.entries[1].trial.grad_clip);
+  }
 }
 
 TEST(GridExpand, ABaseAloneIsOnePoint) {

@@ -16,7 +16,7 @@ TEST(Configs, WhatIsNotStatedHasSensibleDefaults) {
   EXPECT_EQ(t.dp, 4);
   EXPECT_EQ(t.gpus_per_node, 8);
   EXPECT_EQ(t.seq_len, 4096);
-  EXPECT_EQ(t.precision, "bf16");
+  EXPECT_EQ(t.precision, Precision::kBf16);
   EXPECT_TRUE(t.sp);
   EXPECT_FALSE(c->rows[0].outcome);
 }

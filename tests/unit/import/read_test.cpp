@@ -56,6 +56,21 @@ TEST(Import, TheShippedFileNeedsNoFlags) {
   EXPECT_THAT(read.notes, Contains(HasSubstr("20 rows whose dp x micro_batch_size x grad_accum")));
 }
 
+TEST(Import, FormerNamesOfAxesAndWordsAreRead) {
+  const Imported former =
+      must("model,clip,schedule,pp,dp,bucket_mb,reshard,tok_s_gpu\n8B,true,afab,2,4,50,no,7290\n",
+           with({}, {kBase[0], kBase[1], kBase[2], "cp_form=all_to_all", "micro_batch_size=1"}));
+  const Imported now = must(
+      "model,grad_clip,schedule,pp,dp,grad_bucket_mb,reshard_after_forward,tok_s_gpu\n8B,true,gpipe,2,4,50,"
+      "no,7290\n",
+      with({}, {kBase[0], kBase[1], kBase[2], "cp_comm_type=all_to_all", "micro_batch_size=1"}));
+  EXPECT_EQ(only(former).entry.trial, only(now).entry.trial);
+  EXPECT_EQ(only(former).entry.id, only(now).entry.id);
+  EXPECT_TRUE(only(now).entry.trial.grad_clip);
+  EXPECT_EQ(only(now).entry.trial.schedule, Schedule::kGpipe);
+  EXPECT_THAT(refusal_of("model,clip,grad_clip,tok_s_gpu\n8B,true,true,7290\n"), HasSubstr("grad_clip"));
+}
+
 TEST(Import, ARowBecomesATrialWithItsClaims) {
   const Imported read = must(playbook("8B,2,4,4,1,16,4,256,1,ok,43.9,7290,40.4"), with({}, {}));
   const auto& [entry, result] = only(read);
@@ -65,7 +80,7 @@ TEST(Import, ARowBecomesATrialWithItsClaims) {
   EXPECT_EQ(std::tuple(t.nodes, t.gpus_per_node, t.dp, t.tp, t.pp, t.grad_accum, t.micro_batch_size, t.zero),
             std::tuple(2, 8, 4, 4, 1, 16, 4, 1));
   EXPECT_EQ(std::tuple(t.hardware, t.precision, t.seq_len, t.global_batch_size),
-            std::tuple("h100-sxm-80gb", "bf16", 4096, 256));
+            std::tuple("h100-sxm-80gb", Precision::kBf16, 4096, 256));
   EXPECT_DOUBLE_EQ(result->metrics.mfu_reported.value(), 0.439);
   EXPECT_DOUBLE_EQ(result->metrics.tokens_per_s_gpu.value(), 7290);
   EXPECT_EQ(result->metrics.memory_reported_bytes, 40'400'000'000);

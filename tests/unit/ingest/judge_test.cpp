@@ -248,7 +248,7 @@ TEST_F(JudgeTest, ALossThatRisesIsInvalidBeyondTheTolerance) {
   EXPECT_EQ(last(5.004), Outcome::kOk);
   EXPECT_EQ(last(5.009), Outcome::kOk) << "rounding, whatever the size of the loss";
   EXPECT_EQ(last(5.011), Outcome::kInvalid);
-  attempt_.trial.precision = "bf16";
+  attempt_.trial.precision = Precision::kBf16;
   EXPECT_EQ(last(5.04), Outcome::kOk);
   EXPECT_EQ(last(5.06), Outcome::kInvalid);
 }

@@ -24,14 +24,14 @@ Trial llama_8b() {
 
 Trial layout() {
   Trial t = llama_8b();
-  t.nodes = 2, t.gpus_per_node = 8, t.dp = 16, t.precision = "bf16_master";
+  t.nodes = 2, t.gpus_per_node = 8, t.dp = 16, t.precision = Precision::kBf16Master;
   t.micro_batch_size = 2, t.grad_accum = 4, t.global_batch_size = 128, t.seq_len = 4096;
   return t;
 }
 
 TEST(TrainerConfig, TorchtitanShardsByFsdp2) {
   Trial t = layout();
-  t.zero = 3, t.dp_shard = 8, t.reshard = false, t.clip = true;
+  t.zero = 3, t.dp_shard = 8, t.reshard_after_forward = false, t.grad_clip = true;
   const auto form = torchtitan_config(t);
   EXPECT_THAT(form.text, AllOf(HasSubstr("--parallelism.data_parallel_replicate_degree 2 "),
                                HasSubstr("--parallelism.data_parallel_shard_degree 8 "),
@@ -42,13 +42,13 @@ TEST(TrainerConfig, TorchtitanShardsByFsdp2) {
                                HasSubstr("--training.global_batch_size 128 ")));
   t.zero = 1;
   EXPECT_THAT(torchtitan_config(t).unsupported_settings, Contains(HasSubstr("ZeRO stage 1")));
-  t.precision = "bf16";
+  t.precision = Precision::kBf16;
   EXPECT_THAT(torchtitan_config(t).text, HasSubstr("--training.dtype bfloat16"));
 }
 
 TEST(TrainerConfig, TorchtitanSchedulesAndChunks) {
   Trial t = layout();
-  t.dp = 4, t.pp = 4, t.schedule = "interleaved",
+  t.dp = 4, t.pp = 4, t.schedule = Schedule::kInterleaved,
   t.vpp = 4;  // 32 layers + 2 in 16 stages: 3 a stage are 12, so 2 of 32
   EXPECT_THAT(torchtitan_config(t).text,
               AllOf(HasSubstr("--parallelism.pipeline_parallel_schedule Interleaved1F1B"),
@@ -58,22 +58,22 @@ TEST(TrainerConfig, TorchtitanSchedulesAndChunks) {
                     HasSubstr("--training.local_batch_size 8 ")));
   t.vpp = 2;  // its own default
   EXPECT_THAT(torchtitan_config(t).text, Not(HasSubstr("layers_per_stage")));
-  t.vpp = 1, t.schedule = "afab";
+  t.vpp = 1, t.schedule = Schedule::kGpipe;
   EXPECT_THAT(torchtitan_config(t).text, HasSubstr("--parallelism.pipeline_parallel_schedule GPipe"));
-  t.schedule = "zero_bubble";
+  t.schedule = Schedule::kZeroBubble;
   EXPECT_THAT(torchtitan_config(t).unsupported_settings, Contains(HasSubstr("zero_bubble")));
 }
 
 TEST(TrainerConfig, TorchtitanSplits) {
   Trial t = layout();
   t.dp = 2, t.tp = 2, t.cp = 4, t.ep = 2, t.zero = 3, t.sp = true, t.tp_overlap = true,
-  t.offload = "parameters";
+  t.offload = Offload::kParameters;
   EXPECT_THAT(torchtitan_config(t).text,
               AllOf(HasSubstr("--parallelism.enable_async_tensor_parallel"), HasSubstr("--compile.enable"),
                     HasSubstr("--parallelism.context_parallel_rotate_method alltoall"),
                     HasSubstr("--parallelism.expert_tensor_parallel_degree 2"),
                     HasSubstr("--debug.moe_force_load_balance"), HasSubstr("--training.enable_cpu_offload")));
-  t.cp_form = "all_to_all", t.offload = "optimizer", t.sp = false;
+  t.cp_comm_type = CpCommType::kAllToAll, t.offload = Offload::kOptimizer, t.sp = false;
   EXPECT_THAT(torchtitan_config(t).unsupported_settings,
               AllOf(Contains(HasSubstr("exchanges heads")), Contains(HasSubstr("offload optimizer")),
                     Contains(HasSubstr("without sequence parallelism"))));
@@ -81,8 +81,9 @@ TEST(TrainerConfig, TorchtitanSplits) {
 
 TEST(TrainerConfig, MegatronSaysSplitsAndWhatItInsistsOn) {
   Trial t = layout();
-  t.dp = 2, t.tp = 2, t.pp = 2, t.cp = 2, t.zero = 1, t.sp = true, t.schedule = "interleaved", t.vpp = 4;
-  t.offload = "optimizer", t.recompute = "full", t.recompute_every = 3;
+  t.dp = 2, t.tp = 2, t.pp = 2, t.cp = 2, t.zero = 1, t.sp = true, t.schedule = Schedule::kInterleaved,
+  t.vpp = 4;
+  t.offload = Offload::kOptimizer, t.recompute = Recompute::kFull, t.recompute_every = 3;
   const auto form = megatron_config(t);
   EXPECT_THAT(form.text, testing::StartsWith("CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun "));
   EXPECT_THAT(form.text,
@@ -94,7 +95,8 @@ TEST(TrainerConfig, MegatronSaysSplitsAndWhatItInsistsOn) {
               AllOf(HasSubstr("--bf16"), HasSubstr("--grad-reduce-in-bf16"), HasSubstr("--clip-grad 0.0"),
                     HasSubstr("--attention-dropout 0.0"), HasSubstr("--hidden-dropout 0.0"),
                     HasSubstr("--ddp-bucket-size 13107200")));  // 25 MiB of two bytes
-  t.grad_dtype = "fp32", t.cp_form = "all_to_all", t.clip = true, t.recompute = "selective";
+  t.grad_dtype = GradDtype::kFp32, t.cp_comm_type = CpCommType::kAllToAll, t.grad_clip = true,
+  t.recompute = Recompute::kSelective;
   EXPECT_THAT(megatron_config(t).text,
               AllOf(HasSubstr("--accumulate-allreduce-grads-in-fp32"), HasSubstr("--cp-comm-type a2a"),
                     HasSubstr("--clip-grad 1.0"), HasSubstr("--recompute-modules core_attn"),
@@ -103,7 +105,7 @@ TEST(TrainerConfig, MegatronSaysSplitsAndWhatItInsistsOn) {
 
 TEST(TrainerConfig, MegatronFsdpAndExperts) {
   Trial t = layout();
-  t.zero = 3, t.dp_shard = 4, t.ep = 4, t.capacity_percent = 125, t.attention = "math";
+  t.zero = 3, t.dp_shard = 4, t.ep = 4, t.capacity_percent = 125, t.attention = AttentionKind::kMath;
   t.spec = *shape::find_model("mixtral-8x7b");
   const auto form = megatron_config(t);
   EXPECT_THAT(form.text,
@@ -113,10 +115,10 @@ TEST(TrainerConfig, MegatronFsdpAndExperts) {
                     HasSubstr("--moe-router-topk 2"), HasSubstr("--moe-expert-capacity-factor 1.25"),
                     HasSubstr("--moe-router-force-load-balancing")));
   EXPECT_THAT(form.text, Not(HasSubstr("CUDA_DEVICE_MAX_CONNECTIONS")));
-  t.pp = 2, t.schedule = "afab", t.precision = "fp16", t.activation_offload = true;
+  t.pp = 2, t.schedule = Schedule::kGpipe, t.precision = Precision::kFp16, t.activation_offload = true;
   EXPECT_THAT(megatron_config(t).text, AllOf(HasSubstr("--fp16"), HasSubstr("--initial-loss-scale 65536")));
   EXPECT_THAT(megatron_config(t).unsupported_settings,
-              AllOf(Contains(HasSubstr("schedule afab")),
+              AllOf(Contains(HasSubstr("schedule gpipe")),
                     Contains(HasSubstr("--fine-grained-activation-offloading"))));
 }
 
@@ -149,15 +151,15 @@ TEST(TrainerConfig, PaddingOfTheVocabularyWhereTheTrainerHasAFlag) {
 
 TEST(TrainerConfig, NanotronKeys) {
   Trial t = layout();
-  t.dp = 4, t.tp = 2, t.pp = 2, t.zero = 1, t.sp = true, t.tp_overlap = true, t.schedule = "afab",
-  t.grad_dtype = "fp32";
+  t.dp = 4, t.tp = 2, t.pp = 2, t.zero = 1, t.sp = true, t.tp_overlap = true, t.schedule = Schedule::kGpipe,
+  t.grad_dtype = GradDtype::kFp32;
   const auto form = nanotron_config(t);
   EXPECT_THAT(form.text, AllOf(HasSubstr("pp_engine: afab"), HasSubstr("tp_mode: REDUCE_SCATTER"),
                                HasSubstr("tp_linear_async_communication: true"), HasSubstr("zero_stage: 1"),
                                HasSubstr("accumulate_grad_in_fp32: true"), HasSubstr("clip_grad: null"),
                                HasSubstr("ddp_bucket_cap_mb: 25"), HasSubstr("is_llama_config: true"),
                                HasSubstr("batch_accumulation_per_replica: 4"), HasSubstr("dtype: bfloat16")));
-  t.cp = 2, t.zero = 3, t.schedule = "interleaved", t.vpp = 2, t.recompute = "selective";
+  t.cp = 2, t.zero = 3, t.schedule = Schedule::kInterleaved, t.vpp = 2, t.recompute = Recompute::kSelective;
   EXPECT_THAT(nanotron_config(t).text,
               AllOf(HasSubstr("is_qwen2_config: true"), HasSubstr("_attn_implementation: ring"),
                     HasSubstr("pp_engine: 1f1b")));
@@ -168,7 +170,8 @@ TEST(TrainerConfig, NanotronKeys) {
 
 TEST(TrainerConfig, DeepSpeedJson) {
   Trial t = layout();
-  t.zero = 3, t.offload = "parameters", t.cp = 2, t.cp_form = "all_to_all", t.dp_shard = 4, t.clip = true;
+  t.zero = 3, t.offload = Offload::kParameters, t.cp = 2, t.cp_comm_type = CpCommType::kAllToAll,
+  t.dp_shard = 4, t.grad_clip = true;
   const auto form = deepspeed_config(t);
   const auto config = nlohmann::json::parse(form.text);
   EXPECT_EQ(config.at("zero_optimization").at("mics_shard_size"), 8);
@@ -178,7 +181,8 @@ TEST(TrainerConfig, DeepSpeedJson) {
   EXPECT_EQ(config.at("gradient_clipping"), 1.0);
   EXPECT_EQ(config.at("data_types").at("grad_accum_dtype"), "bf16");
   EXPECT_TRUE(config.at("bf16").at("enabled"));
-  t.precision = "bf16", t.offload = "disk", t.cp_form = "ring", t.ep = 2, t.recompute = "full";
+  t.precision = Precision::kBf16, t.offload = Offload::kDisk, t.cp_comm_type = CpCommType::kRing, t.ep = 2,
+  t.recompute = Recompute::kFull;
   const auto other = nlohmann::json::parse(deepspeed_config(t).text);
   EXPECT_TRUE(other.at("bf16").at("bf16_optimizer_states"));
   EXPECT_EQ(other.at("zero_optimization").at("offload_optimizer").at("device"), "nvme");
@@ -191,7 +195,7 @@ TEST(TrainerConfig, SayWhatTheyCannotExpress) {
   Trial t = llama_8b();
   t.tp = 2;
   t.dp = 4, t.pp = 2, t.zero = 2, t.micro_batch_size = 2, t.grad_accum = 8;
-  t.global_batch_size = 64, t.precision = "bf16", t.recompute = "selective";
+  t.global_batch_size = 64, t.precision = Precision::kBf16, t.recompute = Recompute::kSelective;
   t.nodes = 2, t.gpus_per_node = 8;
   const auto forms = trainer_configs(t);
   ASSERT_EQ(forms.size(), 4u);

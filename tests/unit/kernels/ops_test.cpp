@@ -67,8 +67,8 @@ TEST_P(Ops, RopeTurnsAndTurnsBack) {
 }
 
 TEST_P(Ops, ActivationsForwardAndBackward) {
-  for (const Activation kind : {Activation::kSwiglu, Activation::kGelu}) {
-    const at::Tensor in = random({9, kind == Activation::kSwiglu ? 66 : 33}), grad = random({9, 33});
+  for (const Activation kind : {Activation::kSwiglu, Activation::kGeglu, Activation::kGelu}) {
+    const at::Tensor in = random({9, kind == Activation::kGelu ? 33 : 66}), grad = random({9, 33});
     const auto run = [&] {
       const at::Tensor i = in.clone(), g = grad.clone(), out = at::empty_like(grad);
       activation(kind, i, out);

@@ -50,7 +50,7 @@ Trial gpu_trial(const char* model, const char* hardware) {
   t.model = model;
   t.spec = *shape::find_model(model);
   t.hardware = hardware;
-  t.precision = "bf16";
+  t.precision = Precision::kBf16;
   t.dp = t.gpus_per_node = 8;
   t.micro_batch_size = 1;
   t.global_batch_size = 8;
@@ -142,7 +142,7 @@ TEST(Derive, MfuDoesNotDependOnHowTheModelIsSplit) {
 
 TEST(Derive, RecomputationRaisesHfuOnly) {
   Trial none = gpu_trial("llama3-8b", "a100-80gb"), full = none;
-  full.recompute = "full";
+  full.recompute = Recompute::kFull;
   const Metrics a = derive(none, eight_ranks(500), nullptr), b = derive(full, eight_ranks(500), nullptr);
   EXPECT_DOUBLE_EQ(*a.mfu, *b.mfu);
   EXPECT_NEAR(*b.hfu / *b.mfu, 4.0 / 3, 0.03);  // a forward more, less the head
@@ -381,7 +381,7 @@ TEST(Derive, AGpusLoadIsNeverThatOfAProcessor) {
 
 TEST(Derive, ARateAboveThePeakIsSaidWithItsNumbers) {
   Trial trial;
-  trial.hardware = "h100-sxm-80gb", trial.precision = "bf16";
+  trial.hardware = "h100-sxm-80gb", trial.precision = Precision::kBf16;
   Metrics m;
   m.step_ms = 2, m.tflops_gpu = 1500, m.peak_flops = 1e15, m.mfu = 1.5;
   const auto why = beyond_peak(trial, m);

@@ -56,7 +56,7 @@ TEST(LlmForge, OurFormulasGiveItsThroughputItsCostAndItsMfu) {
     if (name == catalogue.end()) continue;  // Mixtral is a mixture of experts: by the formula below
     Trial t;
     t.spec = *shape::find_model(name->second);
-    t.hardware = "a100-80gb", t.precision = "bf16", t.dp = t.gpus_per_node = 8;
+    t.hardware = "a100-80gb", t.precision = Precision::kBf16, t.dp = t.gpus_per_node = 8;
     t.seq_len = i64(row.seq_len), t.micro_batch_size = i64(row.batch),
     t.global_batch_size = 8 * t.micro_batch_size;
     const double tokens = double(t.global_batch_size * t.seq_len),

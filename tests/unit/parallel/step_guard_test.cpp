@@ -40,7 +40,7 @@ struct Rig {
   ModelState state;
 };
 
-Trial tiny(const char* precision) {
+Trial tiny(Precision precision) {
   Trial t;
   t.spec.layers = 1, t.spec.hidden_size = 8, t.spec.heads = t.spec.kv_heads = 2, t.spec.head_dim = 4;
   t.spec.intermediate_size = 12, t.spec.vocab_size = 10;
@@ -49,16 +49,16 @@ Trial tiny(const char* precision) {
 }
 
 TEST(StepGuard, AsksNothingWhereNothingIsWanted) {
-  Rig rig(tiny("fp32"));
-  StepGuard guard(tiny("fp32"), rig.mesh, at::kCPU);
+  Rig rig(tiny(Precision::kFp32));
+  StepGuard guard(tiny(Precision::kFp32), rig.mesh, at::kCPU);
   rig.fill(INFINITY);
   EXPECT_EQ(guard.judge({&rig.state}), 1.0);
   EXPECT_EQ(guard.loss_scale(), 1);
 }
 
 TEST(StepGuard, ClipsToNormOneAndLeavesSmallerAlone) {
-  Trial t = tiny("fp32");
-  t.clip = true;
+  Trial t = tiny(Precision::kFp32);
+  t.grad_clip = true;
   Rig rig(t);
   StepGuard guard(t, rig.mesh, at::kCPU);
   rig.fill(2);
@@ -70,7 +70,7 @@ TEST(StepGuard, ClipsToNormOneAndLeavesSmallerAlone) {
 }
 
 TEST(StepGuard, HalvesTheScaleOnInfinityAndDoublesItAfterGoodSteps) {
-  const Trial t = tiny("fp16");
+  const Trial t = tiny(Precision::kFp16);
   Rig rig(t);
   StepGuard guard(t, rig.mesh, at::kCPU, 2);
   EXPECT_EQ(guard.loss_scale(), 65536);

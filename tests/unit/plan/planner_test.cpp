@@ -17,7 +17,7 @@ Trial trial(const char* model, const char* hardware, i64 nodes = 1, i64 ranks = 
   t.model = model;
   t.spec = *shape::find_model(model);
   t.hardware = hardware;
-  t.precision = "bf16";
+  t.precision = Precision::kBf16;
   t.nodes = nodes;
   t.gpus_per_node = ranks;
   t.dp = t.global_batch_size = nodes * ranks;
@@ -27,7 +27,7 @@ Trial trial(const char* model, const char* hardware, i64 nodes = 1, i64 ranks = 
 
 Trial tiny(i64 ranks = 1) {
   Trial t = trial("tiny-llama", "cpu", 1, ranks);
-  t.precision = "fp32";
+  t.precision = Precision::kFp32;
   t.seq_len = 64;
   return t;
 }
@@ -128,7 +128,7 @@ TEST(Planner, PrunesBeyondThisMachine) {
                               entry("nodes", trial("gpt2", "a100-80gb", 2)),
                               entry("memory", trial("llama3-8b", "cpu", 1, 2)),
                               entry("share", trial("gpt2", "a100-80gb"))};
-  plan[5].trial.backend = "gloo";
+  plan[5].trial.backend = CommBackend::kGloo;
   for (PlanEntry& e : plan) e.trial.seq_len = 512;
   decide(plan, {});
   prune_beyond(plan, Resources{4, 1, i64{16} << 30});
@@ -152,7 +152,7 @@ TEST(Memory, StatesFollowTheZeroFormulas) {
   Trial t = trial("llama3-8b", "h100-sxm-80gb");
   const double n = 8030261248.0;
   EXPECT_DOUBLE_EQ(estimate_memory(t).states(), 8 * n);
-  t.precision = "fp32";
+  t.precision = Precision::kFp32;
   EXPECT_DOUBLE_EQ(estimate_memory(t).states(), 16 * n);
   t.zero = 1;
   EXPECT_DOUBLE_EQ(estimate_memory(t).states(), 8 * n + 8 * n / 8);
@@ -179,8 +179,8 @@ TEST(Memory, ActivationsGrowAsTheyMust) {
   Trial twice = t, longer = t, math = t, full = t;
   twice.micro_batch_size = 2;
   longer.seq_len = 2 * t.seq_len;
-  math.attention = "math";
-  full.recompute = "full";
+  math.attention = AttentionKind::kMath;
+  full.recompute = Recompute::kFull;
   EXPECT_DOUBLE_EQ(estimate_memory(twice).activations, 2 * one);
   EXPECT_DOUBLE_EQ(estimate_memory(longer).activations, 2 * one);  // flash attention: linear in the length
   // 32 layers x 32 heads x 4096^2 pairs x 2 bytes of softmax, in place of 4 bytes of log-sum-exp per head and
@@ -219,17 +219,22 @@ TEST(Memory, ExpertsAreDividedOverTheirRanks) {
 struct DryRun {
   const char* model;
   i64 layers, tp, ep, zero, micro_batch, grad_accum;
-  const char* recompute;
+  Recompute recompute;
   double megabytes;
 };
 TEST(Memory, IsNearTheDryRun) {
-  constexpr DryRun kPeaks[] = {
-      {"llama3-8b", 8, 1, 1, 0, 2, 1, "full", 25193},    {"llama3-8b", 8, 1, 1, 0, 2, 1, "selective", 26737},
-      {"llama3-8b", 8, 1, 1, 0, 8, 1, "none", 40297},    {"llama3-8b", 8, 4, 1, 0, 2, 1, "none", 7172},
-      {"llama3-8b", 8, 1, 1, 1, 2, 2, "none", 17089},    {"llama3-8b", 8, 1, 1, 2, 2, 1, "none", 13247},
-      {"llama3-8b", 8, 1, 1, 3, 2, 1, "none", 9842},     {"llama3-8b", 8, 1, 1, 3, 2, 1, "full", 8162},
-      {"gpt2-xl", 8, 1, 1, 0, 2, 1, "none", 4331},       {"gpt2-xl", 8, 1, 1, 0, 2, 1, "full", 3752},
-      {"mixtral-8x7b", 4, 1, 1, 0, 2, 1, "none", 51996}, {"mixtral-8x7b", 4, 1, 8, 0, 2, 1, "none", 12536}};
+  constexpr DryRun kPeaks[] = {{"llama3-8b", 8, 1, 1, 0, 2, 1, Recompute::kFull, 25193},
+                               {"llama3-8b", 8, 1, 1, 0, 2, 1, Recompute::kSelective, 26737},
+                               {"llama3-8b", 8, 1, 1, 0, 8, 1, Recompute::kNone, 40297},
+                               {"llama3-8b", 8, 4, 1, 0, 2, 1, Recompute::kNone, 7172},
+                               {"llama3-8b", 8, 1, 1, 1, 2, 2, Recompute::kNone, 17089},
+                               {"llama3-8b", 8, 1, 1, 2, 2, 1, Recompute::kNone, 13247},
+                               {"llama3-8b", 8, 1, 1, 3, 2, 1, Recompute::kNone, 9842},
+                               {"llama3-8b", 8, 1, 1, 3, 2, 1, Recompute::kFull, 8162},
+                               {"gpt2-xl", 8, 1, 1, 0, 2, 1, Recompute::kNone, 4331},
+                               {"gpt2-xl", 8, 1, 1, 0, 2, 1, Recompute::kFull, 3752},
+                               {"mixtral-8x7b", 4, 1, 1, 0, 2, 1, Recompute::kNone, 51996},
+                               {"mixtral-8x7b", 4, 1, 8, 0, 2, 1, Recompute::kNone, 12536}};
   for (const DryRun& d : kPeaks) {
     Trial t = trial(d.model, "h100-sxm-80gb");
     t.spec.layers = d.layers, t.tp = d.tp, t.dp = 8 / d.tp, t.ep = d.ep, t.zero = d.zero, t.seq_len = 1024;

@@ -14,7 +14,7 @@ Trial trial(const char* model, i64 nodes, i64 dp, i64 tp, i64 pp, i64 micros, i6
   t.spec = *shape::find_model(model);
   t.hardware = "h100-sxm-80gb", t.nodes = nodes, t.gpus_per_node = 8;
   t.dp = dp, t.tp = tp, t.pp = pp, t.grad_accum = micros, t.micro_batch_size = micro_batch, t.zero = zero;
-  t.seq_len = 4096, t.precision = "bf16";
+  t.seq_len = 4096, t.precision = Precision::kBf16;
   return t;
 }
 
@@ -64,13 +64,13 @@ TEST(PredictMemory, TheFirstStageHoldsAMicroBatchForEachStage) {
   EXPECT_DOUBLE_EQ(predicted(trial("playbook-8b", 1, 1, 2, 4, 2, 1, 0)).memory.parts.activations,
                    4096 * 9 * 2 * token / 2);
   auto every = trial("playbook-8b", 1, 1, 2, 4, 8, 1, 0);
-  every.schedule = "afab";
+  every.schedule = Schedule::kGpipe;
   EXPECT_DOUBLE_EQ(predicted(every).memory.parts.activations, 4096 * 9 * 8 * token / 2);
 }
 
 TEST(PredictMemory, RecomputationKeepsTheInputsOfLayers) {
   auto t = trial("playbook-8b", 1, 8, 1, 1, 32, 1, 3);
-  t.recompute = "full";
+  t.recompute = Recompute::kFull;
   const double token = 2 * (8 * 4096.0 + 4 * 14336) + 4 * 32;
   EXPECT_DOUBLE_EQ(predicted(t).memory.parts.activations, 4096 * (32 * 2 * 4096.0 + token));
 }

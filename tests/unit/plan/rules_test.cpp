@@ -18,7 +18,7 @@ Trial base() {
   t.model = "llama3-8b";
   t.spec = *shape::find_model("llama3-8b");
   t.hardware = "h100-sxm-80gb";
-  t.precision = "bf16";
+  t.precision = Precision::kBf16;
   t.gpus_per_node = t.dp = t.global_batch_size = 8;
   t.seq_len = 4096;
   return t;
@@ -79,23 +79,24 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"context", [](Trial& t) { t.cp = 4, t.seq_len = 4100; }, "divisibility",
              "seq_len 4100 is not divisible by 2*cp=8"},
         Case{"pipeline", [](Trial& t) { t.nodes = 8, t.pp = 64; }, "pipeline", "pp 64 > layers 32"},
-        Case{"pipeline_one_stage", [](Trial& t) { t.schedule = "afab"; }, "pipeline",
-             "schedule afab with pp 1: there is no pipeline"},
+        Case{"pipeline_one_stage", [](Trial& t) { t.schedule = Schedule::kGpipe; }, "pipeline",
+             "schedule gpipe with pp 1: there is no pipeline"},
         Case{"pipeline_chunks", [](Trial& t) { t.pp = 2, t.vpp = 2; }, "pipeline",
              "vpp 2 > 1 with schedule 1f1b"},
         Case{"pipeline_empty_chunk",
-             [](Trial& t) { t.pp = 4, t.vpp = 9, t.schedule = "interleaved", t.grad_accum = 4; }, "pipeline",
-             "pp 4 x vpp 9 > layers 32"},
+             [](Trial& t) { t.pp = 4, t.vpp = 9, t.schedule = Schedule::kInterleaved, t.grad_accum = 4; },
+             "pipeline", "pp 4 x vpp 9 > layers 32"},
         Case{"pipeline_groups",
-             [](Trial& t) { t.pp = 4, t.vpp = 2, t.schedule = "interleaved", t.grad_accum = 6; }, "pipeline",
-             "grad_accum 6 % pp 4 = 2"},
+             [](Trial& t) { t.pp = 4, t.vpp = 2, t.schedule = Schedule::kInterleaved, t.grad_accum = 6; },
+             "pipeline", "grad_accum 6 % pp 4 = 2"},
         Case{"pipeline_interleaved",
-             [](Trial& t) { t.pp = 4, t.vpp = 8, t.schedule = "interleaved", t.grad_accum = 8; }, nullptr,
-             ""},
+             [](Trial& t) { t.pp = 4, t.vpp = 8, t.schedule = Schedule::kInterleaved, t.grad_accum = 8; },
+             nullptr, ""},
         Case{"recompute_every", [](Trial& t) { t.recompute_every = 2; }, "recompute",
              "recompute_every 2 with recompute none"},
-        Case{"recompute_every_too_many", [](Trial& t) { t.recompute = "full", t.recompute_every = 33; },
-             "recompute", "recompute_every 33 > layers 32"},
+        Case{"recompute_every_too_many",
+             [](Trial& t) { t.recompute = Recompute::kFull, t.recompute_every = 33; }, "recompute",
+             "recompute_every 33 > layers 32"},
         Case{"pipeline_fine", [](Trial& t) { t.nodes = 4, t.pp = 32; }, nullptr, ""},
         Case{"zero", [](Trial& t) { t.zero = 1, t.tp = 8; }, "zero", "nothing to shard"},
         Case{"zero_over_context", [](Trial& t) { t.zero = 1, t.cp = 8; }, nullptr, ""},
@@ -104,20 +105,24 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"bf16_on_v100", [](Trial& t) { t.hardware = "v100-16gb"; }, "precision", "v100-16gb has no bf16",
              Outcome::kUnsupported},
         Case{"flash_on_v100",
-             [](Trial& t) { t.hardware = "v100-16gb", t.precision = "fp16", t.attention = "flash"; },
+             [](Trial& t) {
+               t.hardware = "v100-16gb", t.precision = Precision::kFp16, t.attention = AttentionKind::kFlash;
+             },
              "attention", "v100-16gb has 7.0", Outcome::kUnsupported},
-        Case{"flash_on_a100", [](Trial& t) { t.hardware = "a100-80gb", t.attention = "flash"; }, nullptr, ""},
-        Case{"flash_on_cpu", [](Trial& t) { t.hardware = "cpu", t.attention = "flash"; }, nullptr, ""},
-        Case{"fp8_on_cpu", [](Trial& t) { t.hardware = "cpu", t.precision = "fp8"; }, "precision", "no fp8",
-             Outcome::kUnsupported},
-        Case{"fp8_on_a100", [](Trial& t) { t.hardware = "a100-80gb", t.precision = "fp8"; }, "precision",
+        Case{"flash_on_a100", [](Trial& t) { t.hardware = "a100-80gb", t.attention = AttentionKind::kFlash; },
+             nullptr, ""},
+        Case{"flash_on_cpu", [](Trial& t) { t.hardware = "cpu", t.attention = AttentionKind::kFlash; },
+             nullptr, ""},
+        Case{"fp8_on_cpu", [](Trial& t) { t.hardware = "cpu", t.precision = Precision::kFp8; }, "precision",
              "no fp8", Outcome::kUnsupported},
+        Case{"fp8_on_a100", [](Trial& t) { t.hardware = "a100-80gb", t.precision = Precision::kFp8; },
+             "precision", "no fp8", Outcome::kUnsupported},
         Case{"bf16_on_cpu", [](Trial& t) { t.hardware = "cpu"; }, nullptr, ""},
         Case{"unknown_hardware", [](Trial& t) { t.hardware = "h100"; }, "hardware",
              "unknown hardware 'h100'"},
         Case{"stage", [](Trial& t) { t.zero = 4; }, "range", "zero = 4"},
-        Case{"bucket_at_its_end", [](Trial& t) { t.bucket_mb = 65'536; }, nullptr, ""},
-        Case{"bucket_over_its_end", [](Trial& t) { t.bucket_mb = 65'537; }, "range",
+        Case{"bucket_at_its_end", [](Trial& t) { t.grad_bucket_mb = 65'536; }, nullptr, ""},
+        Case{"bucket_over_its_end", [](Trial& t) { t.grad_bucket_mb = 65'537; }, "range",
              "65537 is outside 1 .. 65536"},
         Case{"cap_below_its_end", [](Trial& t) { t.memory_cap_bytes = 511; }, "range",
              "memory_cap_bytes = 511"},
@@ -154,7 +159,7 @@ TEST(Rules, HugeNumbersAreOutOfRangeNotOverflow) {
 TEST(NotBuiltYet, PlainDataParallelismIsBuilt) {
   EXPECT_FALSE(not_built_yet(base()).has_value());
   Trial t = base();
-  t.precision = "fp32";
+  t.precision = Precision::kFp32;
   EXPECT_FALSE(not_built_yet(t).has_value());
 }
 
@@ -166,7 +171,7 @@ TEST(NotBuiltYet, MoreTensorParallelRanksThanKeyValueHeadsAreBuilt) {
 }
 
 TEST(NotBuiltYet, NamesEverythingThatIsMissing) {
-  const Trial t = changed([](Trial& x) { x.packing = true, x.pp = 2, x.workload = "command"; });
+  const Trial t = changed([](Trial& x) { x.packing = true, x.pp = 2, x.workload = Workload::kProof; });
   const auto o = not_built_yet(t);
   ASSERT_TRUE(o.has_value());
   EXPECT_EQ(o->verdict, Outcome::kUnsupported);
@@ -177,15 +182,15 @@ TEST(NotBuiltYet, NamesEverythingThatIsMissing) {
 
 TEST(NotBuiltYet, SaysWhyModelStatesDoNotGoTogether) {
   const auto reason = [](auto change) { return not_built_yet(changed(change)).value_or(Objection{}).reason; };
-  EXPECT_THAT(reason([](Trial& t) { t.precision = "fp8", t.spec.intermediate_size += 8; }),
+  EXPECT_THAT(reason([](Trial& t) { t.precision = Precision::kFp8, t.spec.intermediate_size += 8; }),
               HasSubstr("multiples of 16"));
-  EXPECT_THAT(reason([](Trial& t) { t.precision = "fp16", t.grad_dtype = "bf16"; }),
+  EXPECT_THAT(reason([](Trial& t) { t.precision = Precision::kFp16, t.grad_dtype = GradDtype::kBf16; }),
               HasSubstr("grad_dtype bf16"));
   EXPECT_THAT(reason([](Trial& t) { t.dp_shard = 2; }),
               HasSubstr("dp_shard 2 of dp 8 divides nothing at zero 0"));
-  EXPECT_THAT(reason([](Trial& t) { t.zero = 2, t.offload = "parameters"; }),
+  EXPECT_THAT(reason([](Trial& t) { t.zero = 2, t.offload = Offload::kParameters; }),
               HasSubstr("parameters with zero 2"));
-  EXPECT_EQ(reason([](Trial& t) { t.zero = 3, t.offload = "parameters", t.dp_shard = 2; }), "");
+  EXPECT_EQ(reason([](Trial& t) { t.zero = 3, t.offload = Offload::kParameters, t.dp_shard = 2; }), "");
 }
 
 }  // namespace

@@ -130,7 +130,7 @@ TEST(Best, PendingRowsAreNotRanked) {
 TEST(BestYaml, IsAGridFileWithModelAndBase) {
   ResultRow row = ok_row("00ff", 4, 100);
   row.trial.hardware = "h100-sxm-80gb";
-  row.trial.recompute = "full";
+  row.trial.recompute = Recompute::kFull;
   row.trial.packing = true;
   row.trial.memory_cap_bytes = 1 << 20;
   EXPECT_EQ(as_grid_yaml(row), R"(name: best-00ff

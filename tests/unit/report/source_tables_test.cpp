@@ -74,7 +74,7 @@ TEST(BatchTable, NoStarWithoutALimitOrWithoutACount) {
 TEST(BatchTable, EachSettingHasACurveOfItsOwn) {
   std::vector<ResultRow> rows = lightning();
   rows.push_back(batch_row(64));
-  rows.back().trial.recompute = "full";
+  rows.back().trial.recompute = Recompute::kFull;
   EXPECT_EQ(batch_curves(rows, setting_fields(rows)).size(), 2u);
 }
 
@@ -85,7 +85,7 @@ TEST(MaxBatchTable, DdpAgainstZero) {
   std::vector<ResultRow> rows = {ddp};
   for (const i64 batch : {8, 16, 32}) {
     ResultRow& row = rows.emplace_back(batch_row(batch, batch == 32 ? Outcome::kOom : Outcome::kOk));
-    row.trial.dp = 2, row.trial.zero = 3, row.trial.offload = "optimizer";
+    row.trial.dp = 2, row.trial.zero = 3, row.trial.offload = Offload::kOptimizer;
     if (batch < 32) row.metrics.tokens_per_s = 1000.0 * double(batch);
   }
   const auto answer = source_table(SourceTable::kMaxBatch, rows, {.epoch_tokens = 32e6});

@@ -29,18 +29,18 @@ TEST(Catalogue, UnknownNamesSuggestTheNearest) {
 }
 
 TEST(Catalogue, PeaksAreDenseNotSparse) {
-  EXPECT_DOUBLE_EQ(*find_hardware("a100-80gb")->peak_for("bf16"), 312e12);
-  EXPECT_DOUBLE_EQ(*find_hardware("h100-sxm-80gb")->peak_for("bf16"), 989.4e12);
-  EXPECT_DOUBLE_EQ(*find_hardware("l4-24gb")->peak_for("bf16"), 121e12);
-  EXPECT_DOUBLE_EQ(*find_hardware("l4-24gb")->peak_for("bf16_master"), 121e12);
-  EXPECT_DOUBLE_EQ(*find_hardware("l4-24gb")->peak_for("bf16_mixed"), 121e12);
-  EXPECT_DOUBLE_EQ(*find_hardware("b200-180gb")->peak_for("fp8"), 4500e12);
+  EXPECT_DOUBLE_EQ(*find_hardware("a100-80gb")->peak_for(Precision::kBf16), 312e12);
+  EXPECT_DOUBLE_EQ(*find_hardware("h100-sxm-80gb")->peak_for(Precision::kBf16), 989.4e12);
+  EXPECT_DOUBLE_EQ(*find_hardware("l4-24gb")->peak_for(Precision::kBf16), 121e12);
+  EXPECT_DOUBLE_EQ(*find_hardware("l4-24gb")->peak_for(Precision::kBf16Master), 121e12);
+  EXPECT_DOUBLE_EQ(*find_hardware("l4-24gb")->peak_for(Precision::kBf16Mixed), 121e12);
+  EXPECT_DOUBLE_EQ(*find_hardware("b200-180gb")->peak_for(Precision::kFp8), 4500e12);
 }
 
 TEST(Catalogue, AbsentUnitsAndPricesAreAbsentNotZero) {
-  EXPECT_FALSE(find_hardware("v100-16gb")->peak_for("bf16").has_value());
-  EXPECT_FALSE(find_hardware("a100-80gb")->peak_for("fp8").has_value());
-  EXPECT_FALSE(find_hardware("cpu")->peak_for("fp32").has_value());
+  EXPECT_FALSE(find_hardware("v100-16gb")->peak_for(Precision::kBf16).has_value());
+  EXPECT_FALSE(find_hardware("a100-80gb")->peak_for(Precision::kFp8).has_value());
+  EXPECT_FALSE(find_hardware("cpu")->peak_for(Precision::kFp32).has_value());
   EXPECT_FALSE(find_hardware("cpu")->price.has_value());
   EXPECT_FALSE(find_hardware("h100-pcie-80gb")->price.has_value());
   EXPECT_FALSE(find_hardware("cpu")->memory_bytes.has_value());
@@ -52,7 +52,7 @@ TEST(Catalogue, EveryGpuHasWhatThePredictorReads) {
     EXPECT_GT(h.intra_node_bandwidth, 0) << h.name;
     EXPECT_GT(h.inter_node_bandwidth, 0) << h.name;
     if (h.name == "cpu") continue;
-    EXPECT_TRUE(h.peak_for("fp32").has_value()) << h.name;
+    EXPECT_TRUE(h.peak_for(Precision::kFp32).has_value()) << h.name;
     EXPECT_GT(h.memory_bytes.value_or(0), i64{15} << 30) << h.name;
     EXPECT_FALSE(h.compute_capability.empty()) << h.name;
     if (!h.price) continue;

@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/count.h"
+#include "bench_kernels/shape/family.h"
 
 namespace sweep::shape {
 namespace {
@@ -150,6 +153,37 @@ TEST(ConfigJson, HostileTextIsRefusedWithASentence) {
   EXPECT_THAT(error_of(with(kGpt2, "\"gelu_new\"", "\"\xff\xfe\"")), HasSubstr("config.json"));
   EXPECT_THAT(error_of(with(kLlama31, "\"rope_scaling\":{", "\"rope_scaling\":7,\"x\":{")),
               HasSubstr("not an object"));
+}
+
+TEST(ConfigJson, GemmaOfTheFirstGenerationAndNoLaterOne) {
+  const std::string text =
+      R"({"model_type":"gemma","head_dim":256,"hidden_act":"gelu","hidden_size":2048,"intermediate_size":16384,
+          "num_attention_heads":8,"num_hidden_layers":18,"num_key_value_heads":1,"rms_norm_eps":1e-06,
+          "rope_theta":10000.0,"vocab_size":256000})";
+  const auto spec = model_from_config_json(text);
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(*spec, *find_model("gemma-2b"));
+  EXPECT_EQ(parameter_count(*spec), 2506172416);
+  EXPECT_EQ(parameter_count(*find_model("gemma-7b")), 8537680896);
+  for (const char* type : {"gemma2", "gemma3_text"}) {
+    std::string later = text;
+    later.replace(later.find("gemma"), 5, type);
+    EXPECT_FALSE(model_from_config_json(later)) << type;
+  }
+  std::string other = text;
+  other.replace(other.find("gelu"), 4, "relu");
+  EXPECT_FALSE(model_from_config_json(other));
+}
+
+TEST(Family, EachIsListedOnceAndFoundByItsName) {
+  std::set<std::string_view> names, architectures;
+  for (const Family* family : all_families()) {
+    EXPECT_TRUE(names.insert(family->name).second) << family->name;
+    EXPECT_TRUE(architectures.insert(family->architecture).second) << family->name;
+    EXPECT_EQ(find_family(family->name), family);
+    EXPECT_TRUE(family->read) << family->name;
+  }
+  EXPECT_EQ(find_family("imported: mine"), nullptr);
 }
 
 }  // namespace

@@ -91,9 +91,9 @@ TEST(Count, ModelFlopsAreSixNPlusTwelveLHS) {
 TEST(Count, RecomputationAddsOnlyToHardwareFlops) {
   const double model_flops = model_flops_per_token(hand(), 16);
   const double attention = 4.0 * 4 * 2 * 16;
-  EXPECT_DOUBLE_EQ(hardware_flops_per_token(hand(), 16, "none"), model_flops);
-  EXPECT_DOUBLE_EQ(hardware_flops_per_token(hand(), 16, "selective"), model_flops + 3 * attention);
-  EXPECT_DOUBLE_EQ(hardware_flops_per_token(hand(), 16, "full"),
+  EXPECT_DOUBLE_EQ(hardware_flops_per_token(hand(), 16, Recompute::kNone), model_flops);
+  EXPECT_DOUBLE_EQ(hardware_flops_per_token(hand(), 16, Recompute::kSelective), model_flops + 3 * attention);
+  EXPECT_DOUBLE_EQ(hardware_flops_per_token(hand(), 16, Recompute::kFull),
                    model_flops + 3 * (2.0 * kLayerWeights + attention));
 }
 

@@ -8,7 +8,7 @@
 namespace sweep::shape {
 namespace {
 
-Trial with(const char* precision, const char* grad_dtype = "auto", i64 zero = 0, i64 dp = 4) {
+Trial with(Precision precision, GradDtype grad_dtype = GradDtype::kAuto, i64 zero = 0, i64 dp = 4) {
   Trial t;
   t.precision = precision, t.grad_dtype = grad_dtype, t.zero = zero, t.dp = dp;
   return t;
@@ -21,20 +21,20 @@ std::array<double, 3> bytes(const Trial& t) {
 using Row = std::array<double, 3>;
 
 TEST(StateBytes, ByPrecisionAndGradientType) {
-  EXPECT_EQ(bytes(with("fp32")), (Row{4, 4, 8}));
-  EXPECT_EQ(bytes(with("fp32", "bf16")), (Row{4, 2, 8}));
-  EXPECT_EQ(bytes(with("bf16")), (Row{2, 2, 4}));
-  EXPECT_EQ(bytes(with("bf16_master")), (Row{2, 2, 12}));
-  EXPECT_EQ(bytes(with("bf16_master", "fp32")), (Row{2, 4, 12}));
-  EXPECT_EQ(bytes(with("fp16")), (Row{2, 2, 12}));
-  EXPECT_EQ(bytes(with("bf16_mixed")), (Row{4, 4, 8}));
+  EXPECT_EQ(bytes(with(Precision::kFp32)), (Row{4, 4, 8}));
+  EXPECT_EQ(bytes(with(Precision::kFp32, GradDtype::kBf16)), (Row{4, 2, 8}));
+  EXPECT_EQ(bytes(with(Precision::kBf16)), (Row{2, 2, 4}));
+  EXPECT_EQ(bytes(with(Precision::kBf16Master)), (Row{2, 2, 12}));
+  EXPECT_EQ(bytes(with(Precision::kBf16Master, GradDtype::kFp32)), (Row{2, 4, 12}));
+  EXPECT_EQ(bytes(with(Precision::kFp16)), (Row{2, 2, 12}));
+  EXPECT_EQ(bytes(with(Precision::kBf16Mixed)), (Row{4, 4, 8}));
 }
 
 TEST(StateBytes, DividedAsTheStageSays) {
-  EXPECT_EQ(bytes(with("fp32", "auto", 1)), (Row{4, 4, 2}));
-  EXPECT_EQ(bytes(with("fp32", "auto", 2)), (Row{4, 1, 2}));
-  EXPECT_EQ(bytes(with("fp32", "auto", 3)), (Row{1, 1, 2}));
-  Trial hybrid = with("fp32", "auto", 3);
+  EXPECT_EQ(bytes(with(Precision::kFp32, GradDtype::kAuto, 1)), (Row{4, 4, 2}));
+  EXPECT_EQ(bytes(with(Precision::kFp32, GradDtype::kAuto, 2)), (Row{4, 1, 2}));
+  EXPECT_EQ(bytes(with(Precision::kFp32, GradDtype::kAuto, 3)), (Row{1, 1, 2}));
+  Trial hybrid = with(Precision::kFp32, GradDtype::kAuto, 3);
   hybrid.dp_shard = 2;
   EXPECT_EQ(bytes(hybrid), (Row{2, 2, 4}));
   hybrid.cp = 2;  // context-parallel ranks hold the same parameters
@@ -42,10 +42,10 @@ TEST(StateBytes, DividedAsTheStageSays) {
 }
 
 TEST(StateBytes, WhatIsOffloadedIsNotOnTheDevice) {
-  Trial t = with("bf16_master", "fp32", 2);
-  t.offload = "optimizer";
+  Trial t = with(Precision::kBf16Master, GradDtype::kFp32, 2);
+  t.offload = Offload::kOptimizer;
   EXPECT_EQ(bytes(t), (Row{2, 1, 0}));
-  t.zero = 3, t.offload = "parameters";
+  t.zero = 3, t.offload = Offload::kParameters;
   EXPECT_EQ(bytes(t), (Row{0, 1, 0}));
 }
 
@@ -55,13 +55,14 @@ TEST(StateBytes, OfExpertsOverTheRanksThatHoldThem) {
     const StateBytes b = expert_state_bytes(t);
     return Row{b.weights, b.gradients, b.optimizer};
   };
-  EXPECT_EQ(experts(with("fp32")), (Row{2, 2, 4}));             // half of the experts
-  EXPECT_EQ(experts(with("fp32", "auto", 1)), (Row{2, 2, 2}));  // and their moments on 2 ranks each
-  EXPECT_EQ(experts(with("fp32", "auto", 3)), (Row{1, 1, 2}));
+  EXPECT_EQ(experts(with(Precision::kFp32)), (Row{2, 2, 4}));  // half of the experts
+  EXPECT_EQ(experts(with(Precision::kFp32, GradDtype::kAuto, 1)),
+            (Row{2, 2, 2}));  // and their moments on 2 ranks each
+  EXPECT_EQ(experts(with(Precision::kFp32, GradDtype::kAuto, 3)), (Row{1, 1, 2}));
 }
 
 TEST(StateTraffic, ByHand) {
-  Trial t = with("fp32", "auto", 0);
+  Trial t = with(Precision::kFp32, GradDtype::kAuto, 0);
   t.grad_accum = 3;
   EXPECT_EQ(state_traffic(t, 1000).all_reduce, 2 * 3 * 1000.0);  // 2 x 3/4 x 4000
   t.zero = 1;
@@ -72,7 +73,7 @@ TEST(StateTraffic, ByHand) {
   t.zero = 3;
   EXPECT_EQ(state_traffic(t, 1000).all_gather, 2 * 9000);
   EXPECT_EQ(state_traffic(t, 1000, 400).all_gather, 2 * 9000 - 3 * 1200);  // a shared table is kept
-  t.reshard = false;
+  t.reshard_after_forward = false;
   EXPECT_EQ(state_traffic(t, 1000).all_gather, 9000);
   t.dp_shard = 2;
   EXPECT_EQ(state_traffic(t, 1000).reduce_scatter, 3 * 2000);
@@ -80,7 +81,7 @@ TEST(StateTraffic, ByHand) {
 }
 
 TEST(StateTraffic, OfExpertsIsAmongTheRanksThatHoldThem) {
-  Trial t = with("fp32", "auto", 0);
+  Trial t = with(Precision::kFp32, GradDtype::kAuto, 0);
   t.ep = 2, t.grad_accum = 3;
   EXPECT_EQ(expert_state_traffic(t, 1000).all_reduce, 2 * 2000.0);  // 2 x 1/2 x 4000
   t.zero = 2;
@@ -91,8 +92,8 @@ TEST(StateTraffic, OfExpertsIsAmongTheRanksThatHoldThem) {
 }
 
 TEST(StateTypes, WhatDoesNotGoTogetherHasAReason) {
-  EXPECT_FALSE(states_unsupported(with("bf16_mixed", "bf16", 3)));
-  Trial eight = with("fp8");
+  EXPECT_FALSE(states_unsupported(with(Precision::kBf16Mixed, GradDtype::kBf16, 3)));
+  Trial eight = with(Precision::kFp8);
   eight.spec.hidden_size = 64, eight.spec.heads = eight.spec.kv_heads = 4, eight.spec.head_dim = 16;
   eight.spec.intermediate_size = 96, eight.seq_len = 32;
   EXPECT_FALSE(states_unsupported(eight)) << *states_unsupported(eight);
@@ -101,8 +102,8 @@ TEST(StateTypes, WhatDoesNotGoTogetherHasAReason) {
   EXPECT_NE(states_unsupported(eight)->find("intermediate_size / tp is 100"), std::string::npos);
   eight.spec.experts = 4;
   EXPECT_NE(states_unsupported(eight)->find("experts"), std::string::npos);
-  EXPECT_TRUE(states_unsupported(with("fp16", "bf16")));
-  Trial t = with("fp32");
+  EXPECT_TRUE(states_unsupported(with(Precision::kFp16, GradDtype::kBf16)));
+  Trial t = with(Precision::kFp32);
   t.dp_shard = 2;
   EXPECT_TRUE(states_unsupported(t));
   t.zero = 1;

@@ -15,10 +15,10 @@ std::vector<Pipeline> pipelines() {
   std::vector<Pipeline> all;
   for (const i64 p : {1, 2, 3, 4, 5, 8}) {
     for (i64 m = 1; m <= 20; ++m) {
-      for (const auto kind : {ScheduleKind::kAfab, ScheduleKind::k1f1b, ScheduleKind::kZeroBubble})
+      for (const auto kind : {Schedule::kGpipe, Schedule::k1f1b, Schedule::kZeroBubble})
         all.push_back({kind, p, m, 1});
       for (const i64 v : {1, 2, 3, 5})
-        if (m % p == 0 && (p > 1 || v == 1)) all.push_back({ScheduleKind::kInterleaved, p, m, v});
+        if (m % p == 0 && (p > 1 || v == 1)) all.push_back({Schedule::kInterleaved, p, m, v});
     }
   }
   return all;
@@ -55,7 +55,7 @@ TEST(Schedule, MicroBatchesInFlightAreAsManyAsTheFormulaSays) {
     for (i64 rank = 0; rank < p.ranks; ++rank) {
       const double share = static_cast<double>(report->in_flight[static_cast<std::size_t>(rank)]) /
                            static_cast<double>(p.chunks);
-      if (p.kind == ScheduleKind::kZeroBubble) {
+      if (p.kind == Schedule::kZeroBubble) {
         EXPECT_LE(share, peak_in_flight(p, rank)) << described(p) << " rank " << rank;
       } else {
         EXPECT_DOUBLE_EQ(share, peak_in_flight(p, rank)) << described(p) << " rank " << rank;
@@ -66,7 +66,7 @@ TEST(Schedule, MicroBatchesInFlightAreAsManyAsTheFormulaSays) {
 
 TEST(Schedule, AfewMicroBatchesShowThePeakOfMany) {
   for (const Pipeline& p : pipelines()) {
-    if (p.kind == ScheduleKind::kInterleaved && p.micros % p.ranks != 0) continue;
+    if (p.kind == Schedule::kInterleaved && p.micros % p.ranks != 0) continue;
     Pipeline many = p, few = p;
     many.micros = 12 * p.ranks;
     few.micros = micros_with_same_peak(many);
@@ -77,7 +77,7 @@ TEST(Schedule, AfewMicroBatchesShowThePeakOfMany) {
 }
 
 TEST(Schedule, OneRankRunsForwardAndBackwardInTurn) {
-  const auto lists = make_schedule({ScheduleKind::k1f1b, 1, 2, 1});
+  const auto lists = make_schedule({Schedule::k1f1b, 1, 2, 1});
   const ActionList expected{
       {Act::kForward, 0, 0}, {Act::kBackward, 0, 0}, {Act::kForward, 0, 1}, {Act::kBackward, 0, 1}};
   ASSERT_EQ(lists.size(), 1u);
@@ -85,7 +85,7 @@ TEST(Schedule, OneRankRunsForwardAndBackwardInTurn) {
 }
 
 TEST(ScheduleCheck, NamesWhatIsWrong) {
-  const Pipeline p{ScheduleKind::k1f1b, 2, 3, 1};
+  const Pipeline p{Schedule::k1f1b, 2, 3, 1};
   const auto good = make_schedule(p);
   const auto fault = [&](auto&& change) {
     auto lists = good;
@@ -114,7 +114,7 @@ TEST(ScheduleCheck, NamesWhatIsWrong) {
 }
 
 TEST(ScheduleCheck, SeesACircleOfReceives) {
-  const Pipeline p{ScheduleKind::k1f1b, 2, 1, 1};
+  const Pipeline p{Schedule::k1f1b, 2, 1, 1};
   std::vector<ActionList> lists(2);
   // Rank 0 wants the gradient before it has sent the activation: both wait.
   lists[0] = {

@@ -30,12 +30,14 @@ TEST(Splits, NameWhatDoesNotDivideWithItsNumbers) {
   t.sp = false;
   EXPECT_EQ(uneven_split(t), std::nullopt);
   t = trial();
-  t.tp = 2, t.cp = 4, t.cp_form = "all_to_all";
-  EXPECT_EQ(uneven_split(t), "cp_form all_to_all: key-value heads of a rank = 2 is not divisible by cp=4");
+  t.tp = 2, t.cp = 4, t.cp_comm_type = CpCommType::kAllToAll;
+  EXPECT_EQ(uneven_split(t),
+            "cp_comm_type all_to_all: key-value heads of a rank = 2 is not divisible by cp=4");
   t.tp = 8, t.cp = 2;
-  EXPECT_EQ(uneven_split(t), "cp_form all_to_all: heads / tp = 1 is not divisible by cp=2");
+  EXPECT_EQ(uneven_split(t), "cp_comm_type all_to_all: heads / tp = 1 is not divisible by cp=2");
   t.spec.heads = 16;
-  EXPECT_EQ(uneven_split(t), "cp_form all_to_all: key-value heads of a rank = 1 is not divisible by cp=2");
+  EXPECT_EQ(uneven_split(t),
+            "cp_comm_type all_to_all: key-value heads of a rank = 1 is not divisible by cp=2");
   t.tp = 0;
   EXPECT_TRUE(uneven_split(t)) << "no division by a degree of zero";
 }
@@ -72,9 +74,9 @@ TEST(Splits, SayWhatIsNotBuiltAndTheWayOut) {
   t.ep = 2, t.dp_shard = 2, t.spec.experts = 4;
   EXPECT_NE(split_not_built(t)->find("ep 2 with hybrid sharding"), std::string::npos);
   t = trial();
-  t.cp = 2, t.attention = "math";
+  t.cp = 2, t.attention = AttentionKind::kMath;
   EXPECT_NE(split_not_built(t)->find("take attention flash or auto"), std::string::npos);
-  t.cp_form = "all_to_all";
+  t.cp_comm_type = CpCommType::kAllToAll;
   EXPECT_EQ(split_not_built(t), std::nullopt);
   t = trial();
   t.cp = 2, t.spec.sliding_window = 8;
@@ -108,7 +110,7 @@ TEST(Splits, RanksShareAKeyValueHeadWhereThereAreMoreOfThem) {
   const i64 pieces = 2 * 32 * 2 * 8 * 4 / 2;  // of k and v of every token the other rank's half of a head
   EXPECT_EQ(key_value_traffic(t).all_gather, (Volume{15, 15 * pieces}));
   EXPECT_EQ(key_value_traffic(t).reduce_scatter, (Volume{15, 15 * pieces}));
-  t.recompute = "full";
+  t.recompute = Recompute::kFull;
   EXPECT_EQ(key_value_traffic(t).all_gather.calls, 30);
   EXPECT_EQ(key_value_traffic(t).reduce_scatter.calls, 15);
   t.tp = 4;
@@ -123,7 +125,7 @@ TEST(Splits, ContextTrafficIsTheRingOrFourExchanges) {
   t.cp = 4;
   const i64 tokens = 2 * 32 / 4, kv = 2 * 4 * 8 * 4, q = 8 * 8 * 4, uses = 5 * 3;
   EXPECT_EQ(context_traffic(t).send, (Volume{uses * 3 * 3, uses * 3 * 3 * tokens * kv}));
-  t.cp_form = "all_to_all";
+  t.cp_comm_type = CpCommType::kAllToAll;
   EXPECT_EQ(context_traffic(t).all_to_all, (Volume{uses * 4, uses * 2 * tokens * (2 * q + kv) * 3 / 4}));
 }
 
@@ -131,9 +133,9 @@ TEST(Splits, FullRecomputationIsSixAllReducesALayerAndSelectiveNone) {
   Trial t = trial();
   t.tp = 4;
   const i64 plain = tensor_traffic(t).all_reduce.calls, layers = 5 * 3;
-  t.recompute = "selective";
+  t.recompute = Recompute::kSelective;
   EXPECT_EQ(tensor_traffic(t).all_reduce.calls, plain);
-  t.recompute = "full";
+  t.recompute = Recompute::kFull;
   EXPECT_EQ(tensor_traffic(t).all_reduce.calls, plain + 2 * layers);
   t.sp = true;
   EXPECT_EQ(tensor_traffic(t).all_gather.calls, 8 * layers + 3 * 5);
@@ -162,13 +164,13 @@ TEST(Splits, RecomputedContextRepeatsTheForward) {
   Trial t = trial();
   t.cp = 4;
   const i64 ring = context_traffic(t).send.calls;
-  for (const char* recompute : {"selective", "full"}) {
+  for (const Recompute recompute : {Recompute::kSelective, Recompute::kFull}) {
     t.recompute = recompute;
-    EXPECT_EQ(context_traffic(t).send.calls, ring / 3 * 4) << recompute;
+    EXPECT_EQ(context_traffic(t).send.calls, ring / 3 * 4) << to_string(recompute);
   }
-  t.cp_form = "all_to_all";
+  t.cp_comm_type = CpCommType::kAllToAll;
   EXPECT_EQ(context_traffic(t).all_to_all.calls, 6 * 5 * 3);
-  t.recompute = "selective";
+  t.recompute = Recompute::kSelective;
   EXPECT_EQ(context_traffic(t).all_to_all.calls, 5 * 5 * 3) << "the result's exchange once more";
 }
 
@@ -179,11 +181,11 @@ TEST(Splits, ExpertTrafficIsFourExchangesALayerAndSixWithFullRecomputation) {
   EXPECT_EQ(expert_traffic(t).all_to_all, (Volume{4 * 15, 4 * 15 * rows}));
   EXPECT_EQ(expert_traffic(t).counts, Volume{});
   EXPECT_EQ(expert_traffic(t).load, Volume{});
-  t.routing = "learned", t.recompute = "full", t.spec.router_aux_coef = 0.01;
+  t.routing = Routing::kLearned, t.recompute = Recompute::kFull, t.spec.router_aux_coef = 0.01;
   EXPECT_EQ(expert_traffic(t).all_to_all.calls, 6 * 15);
   EXPECT_EQ(expert_traffic(t).counts, (Volume{2 * 15, 2 * 15 * 4 * 8}));
   EXPECT_EQ(expert_traffic(t).load, (Volume{2 * 15, 2 * 15 * 2 * 4 * 4 * 3 / 4}));
-  t.tp = 2, t.recompute = "none";
+  t.tp = 2, t.recompute = Recompute::kNone;
   const i64 weights = 2 * (2 * 32 * 2 * 4) / 2;  // gradients of the choices' weights, summed over tp
   const i64 dense = [&] {
     Trial plain = t;

@@ -85,7 +85,7 @@ TEST(PipelineTraffic, EndsSendHalfOfWhatTheMiddleSends) {
   EXPECT_EQ(pipeline_traffic(t, 0).bytes, 6 * message);
   EXPECT_EQ(pipeline_traffic(t, 1).bytes, 12 * message);
   EXPECT_EQ(pipeline_traffic(t, 3).sends, 6);
-  t.vpp = 2, t.tp = 2, t.sp = true, t.precision = "bf16", t.cp = 2;
+  t.vpp = 2, t.tp = 2, t.sp = true, t.precision = Precision::kBf16, t.cp = 2;
   EXPECT_EQ(pipeline_traffic(t, 0).sends, 6 + 12);
   EXPECT_EQ(pipeline_traffic(t, 1).bytes, 24 * message / 2 / 2 / 2);
 }

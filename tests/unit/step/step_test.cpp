@@ -64,17 +64,18 @@ TEST(TrainStep, TheTimedLearningRateMovesAWeightByAHundredThousandthAtMost) {
 }
 
 TEST(TrainStep, LossFallsWithEveryOptimizerAttentionAndPrecision) {
-  for (const char* optimizer : {"plain", "foreach", "fused"}) {
-    for (const char* attention : {"math", "flash"}) {
-      for (const char* precision : {"fp32", "bf16"}) {
+  for (const AdamWKind optimizer : {AdamWKind::kPlain, AdamWKind::kForeach, AdamWKind::kFused}) {
+    for (const AttentionKind attention : {AttentionKind::kMath, AttentionKind::kFlash}) {
+      for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
         Trial t = small();
         t.optimizer = optimizer, t.attention = attention, t.precision = precision;
         TrainStep step(t, at::kCPU, alone(), nullptr, {.lr = 1e-3});
         const double first = step.run().loss;
         double last = first;
         for (int i = 0; i < 5; ++i) last = step.run().loss;
-        EXPECT_NEAR(first, std::log(97.0), 0.2) << optimizer << attention << precision;
-        EXPECT_LT(last, first - 0.02) << optimizer << attention << precision;
+        EXPECT_NEAR(first, std::log(97.0), 0.2)
+            << to_string(optimizer) << to_string(attention) << to_string(precision);
+        EXPECT_LT(last, first - 0.02) << to_string(optimizer) << to_string(attention) << to_string(precision);
       }
     }
   }
@@ -94,7 +95,7 @@ TEST(TrainStep, AccumulationGivesTheUpdateOfTheWholeBatch) {
 
 TEST(TrainStep, OptimizersAgree) {
   std::vector<at::Tensor> results;
-  for (const char* optimizer : {"plain", "foreach", "fused"}) {
+  for (const AdamWKind optimizer : {AdamWKind::kPlain, AdamWKind::kForeach, AdamWKind::kFused}) {
     Trial t = small();
     t.optimizer = optimizer;
     TrainStep step(t, at::kCPU, alone(), nullptr);
@@ -121,16 +122,16 @@ TEST(TrainStep, TellsPartsInOrderAndTimesAddUp) {
 
 TEST(TrainStep, Fp8IsForGpusAndRoundsItsFactorsBesideTheBf16Step) {
   Trial t = small();
-  t.precision = "fp8";
+  t.precision = Precision::kFp8;
   EXPECT_FALSE(unsupported(t, c10::DeviceType::CUDA)) << *unsupported(t, c10::DeviceType::CUDA);
-  const auto peak = [&](const char* precision) {
+  const auto peak = [&](Precision precision) {
     t.precision = precision;
     const auto line = dry_run_line(t, Backend::kCuda);
     EXPECT_TRUE(line) << (line ? "" : line.error().message);
     return line ? nlohmann::json::parse(*line)["peak_bytes"][0].get<i64>() : 0;
   };
-  EXPECT_GE(peak("fp8"), peak("bf16_master"));
-  EXPECT_FALSE(dry_run_line((t.precision = "fp8", t), Backend::kCpu));
+  EXPECT_GE(peak(Precision::kFp8), peak(Precision::kBf16Master));
+  EXPECT_FALSE(dry_run_line((t.precision = Precision::kFp8, t), Backend::kCpu));
 }
 
 TEST(TrainStep, RefusesWhatItDoesNotRun) {
@@ -138,10 +139,10 @@ TEST(TrainStep, RefusesWhatItDoesNotRun) {
   t.packing = true;
   EXPECT_THROW(TrainStep(t, at::kCPU, alone(), nullptr), std::invalid_argument);
   t = small();
-  t.precision = "fp8";
+  t.precision = Precision::kFp8;
   EXPECT_NE(unsupported(t, c10::DeviceType::CPU)->find("no fp8 matmuls"), std::string::npos);
   t = small();
-  t.attention = "flash";
+  t.attention = AttentionKind::kFlash;
   EXPECT_TRUE(unsupported(t, c10::DeviceType::CUDA));
   EXPECT_FALSE(unsupported(t, c10::DeviceType::CPU));
 }

@@ -74,7 +74,7 @@ Attempt screen_attempt(i64 nodes, i64 gpus_per_node, bool zygote) {
   Attempt attempt;
   attempt.id = kScreenAttempt;
   Trial& trial = attempt.trial;
-  trial.workload = kScreen;
+  trial.workload = Workload::kScreen;
   trial.hardware = gpus_per_node > 0 ? "gpu" : "cpu";
   trial.nodes = nodes;
   trial.gpus_per_node = std::max<i64>(1, gpus_per_node);

@@ -1,0 +1,62 @@
+// Family: what all models of one kind share: how transformers calls it, what its config.json says, and how its blocks are
+// built. families/NAME.cpp holds one; families.cpp lists them.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "schema/model_spec.h"
+
+namespace sweep::shape {
+
+class ConfigReader;
+
+// Of the modules in a checkpoint of transformers. Those of a layer follow `layers` and its number.
+struct TensorNames {
+  std::string_view token_table = "model.embed_tokens.weight";
+  std::string_view position_table = "model.embed_positions.weight";
+  std::string_view layers = "model.layers.";
+  std::string_view final_norm = "model.norm";
+  std::string_view attention_norm = "input_layernorm";
+  std::string_view query = "self_attn.q_proj", key = "self_attn.k_proj", value = "self_attn.v_proj";
+  // One tensor for query, key and value; empty: three.
+  std::string_view fused_query_key_value = {};
+  std::string_view attention_out = "self_attn.o_proj";
+  std::string_view mlp_norm = "post_attention_layernorm";
+  std::string_view gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
+  std::string_view experts = "block_sparse_moe.";
+  // Weights of linear layers are [in, out].
+  bool transposed = false;
+};
+
+struct Family {
+  // As config.json's model_type and as `family` of a grid.
+  std::string_view name;
+  // The class of transformers.
+  std::string_view architecture;
+  // Reads what is its own from config.json; vocab_size is read.
+  void (*read)(ConfigReader&, ModelSpec&);
+
+  // The block. These become members of ModelSpec (completed()).
+  bool rms_norm = true, gated_mlp = true, rotary = true, attention_bias = false, linear_bias = false;
+  bool experts = false;
+  // Norms multiply by 1 + weight.
+  bool norm_adds_one = false;
+  // The MLP's gate passes GELU (tanh form) instead of SiLU.
+  bool gelu_gate = false;
+  // Embedded tokens are multiplied by the root of hidden_size.
+  bool scales_embedding = false;
+
+  TensorNames names = {};
+};
+
+// In the order in which they are listed to people.
+std::span<const Family* const> all_families();
+// nullptr: no such family.
+const Family* find_family(std::string_view name);
+// Of a model; an imported model without known dimensions counts as a llama.
+const Family& family_of(const ModelSpec&);
+// "llama, mistral, ..."
+std::string family_names();
+
+}  // namespace sweep::shape
