@@ -8,6 +8,7 @@
 #include "orchestrator/import/import.h"
 #include "orchestrator/metrics/derive.h"
 #include "orchestrator/report/format.h"
+#include "orchestrator/run/retry_policy.h"
 
 namespace sweep::cli {
 namespace {
@@ -77,7 +78,7 @@ int import_file(Io& io, const ImportCommand& o) {
   sweep.name = o.sweep.empty() ? name_of(*file) : o.sweep;
   sweep.question = o.question;
   sweep.grid_path = o.file;
-  auto store = store::Store::open(o.db, store::Mode::kReadWrite);
+  auto store = run::open_store(o.db, store::Mode::kReadWrite);
   if (!store) return refuse(io, store.error());
   const auto counts = (*store)->import_rows(sweep, read->rows);
   if (!counts) return refuse(io, counts.error());

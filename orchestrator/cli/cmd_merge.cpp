@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "orchestrator/cli/command.h"
+#include "orchestrator/run/retry_policy.h"
 
 namespace sweep::cli {
 namespace {
@@ -20,7 +21,7 @@ int merge_files(Io& io, const MergeCommand& o) {
     if (!std::filesystem::exists(file, ignored))
       return refuse(io, {fmt::format("there is no database '{}' to merge", file.string())});
   }
-  auto store = store::Store::open(o.into, store::Mode::kReadWrite);
+  auto store = run::open_store(o.into, store::Mode::kReadWrite);
   if (!store) return refuse(io, store.error());
   const auto merged = (*store)->merge(files);
   if (!merged) return refuse(io, merged.error());

@@ -9,9 +9,9 @@
 #include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/gpu_hours.h"
-#include "orchestrator/cli/rehearsed_plan.h"
 #include "orchestrator/driver/launchers.h"
 #include "orchestrator/driver/planning.h"
+#include "orchestrator/driver/rehearsed_plan.h"
 #include "orchestrator/driver/script_preview.h"
 #include "orchestrator/export/csv.h"
 #include "orchestrator/grid/site.h"
@@ -44,7 +44,7 @@ ResultRow as_row(const PlanEntry& entry) {
   return row;
 }
 
-void print_json(Io& io, const std::vector<PlanEntry>& entries, const RehearsedTrials& rehearsed) {
+void print_json(Io& io, const std::vector<PlanEntry>& entries, const driver::RehearsedTrials& rehearsed) {
   for (const auto& entry : entries) {
     nlohmann::json j = {{"id", entry.id},
                         {"trial", to_json(entry.trial)},
@@ -81,18 +81,19 @@ void print_pruned(Io& io, const std::vector<PlanEntry>& entries) {
 }
 
 // Every trial with what varies, the prediction and, where there is one, its rehearsal.
-Expected<Table> plan_table(const std::vector<PlanEntry>& entries, const RehearsedTrials& rehearsed) {
+Expected<Table> plan_table(const std::vector<PlanEntry>& entries, const driver::RehearsedTrials& rehearsed) {
   std::vector<ResultRow> rows;
   for (const auto& entry : entries) rows.push_back(as_row(entry));
   report::TableOptions options;
   options.metrics = {"predicted_ms", "predicted_bytes"};
   auto table = report::select(rows, options);
-  if (table && !rehearsed.empty()) add_rehearsed(*table, rehearsed);
+  if (table && !rehearsed.empty()) driver::add_rehearsed(*table, rehearsed);
   return table;
 }
 
 // "rehearsed: 4 of 6 admitted trials (3 ok, 1 oom); ..."; empty: none.
-std::string rehearsed_summary(const std::vector<PlanEntry>& entries, const RehearsedTrials& rehearsed) {
+std::string rehearsed_summary(const std::vector<PlanEntry>& entries,
+                              const driver::RehearsedTrials& rehearsed) {
   std::map<Outcome, i64> outcomes;
   i64 admitted = 0, count = 0;
   for (const auto& entry : entries) {
@@ -109,8 +110,8 @@ std::string rehearsed_summary(const std::vector<PlanEntry>& entries, const Rehea
                      count, admitted, parts);
 }
 
-Expected<void> list_plan(Io& io, const std::vector<PlanEntry>& entries, const RehearsedTrials& rehearsed,
-                         bool csv) {
+Expected<void> list_plan(Io& io, const std::vector<PlanEntry>& entries,
+                         const driver::RehearsedTrials& rehearsed, bool csv) {
   const auto table = plan_table(entries, rehearsed);
   if (!table) return tl::unexpected(table.error());
   if (csv) return exports::write_csv(io.out, *table, {});
@@ -146,7 +147,7 @@ int plan_grid(Io& io, const PlanOptions& o) {
   auto& entries = planned->entries;
   std::stable_sort(entries.begin(), entries.end(),
                    [](const PlanEntry& a, const PlanEntry& b) { return a.order < b.order; });
-  const auto rehearsed = rehearsed_in(o.where.db);
+  const auto rehearsed = driver::rehearsed_in(o.where.db);
   if (!rehearsed) return refuse(io, rehearsed.error());
   if (o.json) return print_json(io, entries, *rehearsed), kAnswered;
   if (o.csv) {

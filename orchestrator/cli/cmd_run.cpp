@@ -15,6 +15,7 @@
 #include "orchestrator/driver/rehearsal_check.h"
 #include "orchestrator/driver/sweep_driver.h"
 #include "orchestrator/report/format.h"
+#include "orchestrator/run/retry_policy.h"
 #include "schema/rehearsal.h"
 #include "schema/sweep_options.h"
 #include "schema/version.h"
@@ -38,9 +39,7 @@ struct RunOptions {
 
 void add_run_options(CLI::App& c, RunOptions& o) {
   add_db(c, o.where);
-  add_launcher_name(
-      c, o.launch.on,
-      "where to run: local, ssh or slurm; absent: what the grid's launch section names, else local");
+  add_launcher_name(c, o.launch.on, "where to run; absent: what the grid's launch section names, else local");
   c.add_option("--slots", o.launch.slots,
                "CPU ranks or GPUs to use at once; 1: one trial at a time; absent: all of this machine")
       ->check(CLI::PositiveNumber);
@@ -253,7 +252,7 @@ int run_grid(Io& io, const RunOptions& o) {
   if (o.detach && planned->grid.from_stream)
     return refuse(io, {"--detach reads the grid again: save it in a file, or leave --detach out"});
   if (o.detach) return detach(io, "--detach", o.where, planned->grid.name, o.where.db + ".log", {"--yes"});
-  auto store = store::Store::open(o.where.db, store::Mode::kReadWrite);
+  auto store = run::open_store(o.where.db, store::Mode::kReadWrite);
   if (!store) return refuse(io, store.error());
   SweepDriver driver(std::move(*store), o.where.db);
   if (const auto code = store_plan(io, driver, *planned, *choice, o)) return *code;

@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "orchestrator/report/format.h"
+#include "orchestrator/run/retry_policy.h"
 #include "schema/spool.h"
 
 namespace sweep::cli {
@@ -30,7 +31,7 @@ Expected<Opened> open_sweep(const SweepSelector& where, store::Mode mode) {
   std::error_code ec;
   if (!std::filesystem::exists(where.db, ec))
     return fail(fmt::format("{}: no such database; `sweep run GRID --db {}` makes one", where.db, where.db));
-  auto store = store::Store::open(where.db, mode);
+  auto store = run::open_store(where.db, mode);
   if (!store) return tl::unexpected(store.error());
   auto sweep = (*store)->find_sweep(where.sweep);
   if (!sweep) return tl::unexpected(sweep.error());

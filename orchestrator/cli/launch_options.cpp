@@ -14,8 +14,7 @@ void add_programs(CLI::App& c, driver::LaunchRequest& request) {
 }
 
 void add_selftest_options(CLI::App& c, driver::SelfTestRequest& request) {
-  add_launcher_name(c, request.launch.on,
-                    "where to run: local, ssh or slurm; absent: as `sweep run` would choose");
+  add_launcher_name(c, request.launch.on, "where to run; absent: as `sweep run` would choose");
   c.add_option("--grid", request.grid, "a grid file whose launch section is used")->type_name("FILE");
   c.add_option("--jobid", request.launch.job, "use the nodes of this Slurm allocation")
       ->check(CLI::PositiveNumber);

@@ -4,6 +4,7 @@
 
 #include "base/expected.h"
 #include "orchestrator/driver/node_judge.h"
+#include "orchestrator/run/retry_policy.h"
 #include "runtime/own_job.h"
 #include "schema/rehearsal.h"
 #include "schema/sweep_options.h"
@@ -32,6 +33,7 @@ Expected<SweepDriver> SweepDriver::open(const std::filesystem::path& db,
                                         store::StoreDependencies dependencies) {
   std::error_code ignored;  // opening the database says what is wrong with its folder
   std::filesystem::create_directories(std::filesystem::absolute(db).parent_path(), ignored);
+  if (!dependencies.decide_trial) dependencies.decide_trial = run::decide_trial;
   auto store = store::Store::open(db, store::Mode::kReadWrite, std::move(dependencies));
   if (!store) return tl::unexpected(store.error());
   return SweepDriver(std::move(*store), db);

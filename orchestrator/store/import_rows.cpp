@@ -111,7 +111,7 @@ Expected<ImportCounts> SqliteStore::import_rows(const SweepRow& wanted, std::spa
   const i64 sweep = brought_sweep(work, wanted, leases_.now());
   leases_.guard(work, sweep);
   Batch batch(work, sweep, wanted.grid_path, leases_.now());
-  const Retries never{0, 0, 0, 0};
+  const SweepRules rules = rules_of(work, sweep, seams_.decide_trial);
   ImportCounts counts;
   counts.trials = static_cast<i64>(trials.size());
   for (const auto& same_trial : trials) {
@@ -128,7 +128,7 @@ Expected<ImportCounts> SqliteStore::import_rows(const SweepRow& wanted, std::spa
     const std::size_t known = known_of(stored(work, selects_.metrics, key.value_or(0)), measured);
     for (std::size_t i = known; i < measured.size(); ++i) batch.add(key.value_or(0), *measured[i]);
     counts.known += static_cast<i64>(known), counts.added += static_cast<i64>(measured.size() - known);
-    settle(work, key.value_or(0), never);
+    settle(work, key.value_or(0), rules);
   }
   work.run("INSERT INTO event(sweep, unix_ns, kind, text) VALUES (?, ?, 'imported', ?)", sweep, leases_.now(),
            fmt::format("{}: {} results, {} of them new", wanted.grid_path, counts.added + counts.known,

@@ -104,14 +104,14 @@ Expected<void> SqliteStore::ingest(const IngestBatch& batch) {
   if (work.failed() || work.changes() == 0) return work.commit();
   Known known(work, batch.allocation);
   apply(work, batch, known);
-  const Retries retries = retries_of(work, *sweep);
+  const SweepRules rules = rules_of(work, *sweep, seams_.decide_trial);
   for (const auto& result : batch.results) {
     if (!known.attempt(result.attempt)) {
       known.stray("result", result.attempt);
       continue;
     }
     write_result(work, result);
-    settle(work, known.entry(result.attempt), retries);
+    settle(work, known.entry(result.attempt), rules);
   }
   note_strays(work, *sweep, leases_.now(), batch.allocation, known);
   pack(work);
@@ -136,7 +136,7 @@ Expected<void> SqliteStore::finish_attempt(const Result& result) {
   write_result(work, result);
   work.run("UPDATE attempt SET ended_unix_ns = COALESCE(ended_unix_ns, ?) WHERE id = ?",
            result.finished_unix_ns, result.attempt);
-  settle(work, entry, retries_of(work, sweep));
+  settle(work, entry, rules_of(work, sweep, seams_.decide_trial));
   pack(work);
   return work.commit();
 }

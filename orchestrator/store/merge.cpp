@@ -88,7 +88,8 @@ Expected<std::vector<MergeCounts>> SqliteStore::merge(std::span<const fs::path> 
       check_mergeable(work, schema_name(i), files[i].string());
       for (const i64 sweep : shared_sweeps(work, schema_name(i))) leases_.guard(work, sweep);
       if (!work.failed())
-        answer->push_back(merge_rows(work, schema_name(i), files[i].string(), leases_.now()));
+        answer->push_back(
+            merge_rows(work, schema_name(i), files[i].string(), seams_.decide_trial, leases_.now()));
     }
     if (auto done = work.commit(); !done) answer = tl::unexpected<Error>(done.error());
   }

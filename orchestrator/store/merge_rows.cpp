@@ -65,8 +65,8 @@ void refuse_if(Transaction& work, const std::string& sql, std::string_view sente
 
 class Merge {
  public:
-  Merge(Transaction& work, std::string from, std::string shown)
-      : work_(work), from_(std::move(from)), shown_(std::move(shown)) {}
+  Merge(Transaction& work, std::string from, std::string shown, const DecideTrial& decide)
+      : work_(work), from_(std::move(from)), shown_(std::move(shown)), decide_(decide) {}
 
   MergeCounts run(i64 now) {
     note_differences();
@@ -220,11 +220,11 @@ class Merge {
       while (rows.next()) entries.emplace_back(rows.get<i64>(0), rows.get<i64>(1));
     }
     std::optional<i64> sweep;
-    Retries retries;
+    SweepRules rules;
     for (const auto& [key, of] : entries) {
       if (work_.failed()) return;
-      if (sweep != of) retries = retries_of(work_, of), sweep = of;
-      settle(work_, key, retries);
+      if (sweep != of) rules = rules_of(work_, of, decide_), sweep = of;
+      settle(work_, key, rules);
     }
   }
 
@@ -249,6 +249,7 @@ class Merge {
 
   Transaction& work_;
   std::string from_, shown_;
+  const DecideTrial& decide_;
   i64 last_entry_ = 0;
   MergeCounts counts_;
 };
@@ -316,8 +317,9 @@ void check_mergeable(Transaction& work, const std::string& from, const std::stri
             shown);
 }
 
-MergeCounts merge_rows(Transaction& work, const std::string& from, const std::string& shown, i64 now) {
-  return Merge(work, from, shown).run(now);
+MergeCounts merge_rows(Transaction& work, const std::string& from, const std::string& shown,
+                       const DecideTrial& decide, i64 now) {
+  return Merge(work, from, shown, decide).run(now);
 }
 
 }  // namespace sweep::store

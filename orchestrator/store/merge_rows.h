@@ -14,6 +14,7 @@ void check_mergeable(Transaction&, const std::string& from, const std::string& s
 // The sweeps of this database, by number, that the other one has too.
 std::vector<i64> shared_sweeps(Transaction&, const std::string& from);
 // REQUIRES: check_mergeable passed. `now`: the stamp of the event that says it.
-MergeCounts merge_rows(Transaction&, const std::string& from, const std::string& shown, i64 now);
+MergeCounts merge_rows(Transaction&, const std::string& from, const std::string& shown, const DecideTrial&,
+                       i64 now);
 
 }  // namespace sweep::store

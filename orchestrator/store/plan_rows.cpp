@@ -47,7 +47,7 @@ Expected<SyncCounts> SqliteStore::sync_plan(i64 sweep, std::span<const PlanEntry
   Transaction work(*db_, Transaction::kWrite);
   leases_.guard(work, sweep);
   note_measure(work, sweep, measure, leases_.now());
-  const Retries retries = retries_of(work, sweep);
+  const SweepRules rules = rules_of(work, sweep, seams_.decide_trial);
   KnownTrials known = known_trials(work, sweep);
   SyncCounts counts;
   for (const PlanEntry& entry : plan) {
@@ -66,13 +66,13 @@ Expected<SyncCounts> SqliteStore::sync_plan(i64 sweep, std::span<const PlanEntry
     it->second.seen = true;
     ++(it->second.retired ? counts.reopened : counts.kept);
     if (it->second.retired) work.run("UPDATE plan_entry SET state = 0 WHERE key = ?", it->second.entry);
-    if (changed || it->second.retired) settle(work, it->second.entry, retries);
+    if (changed || it->second.retired) settle(work, it->second.entry, rules);
   }
   for (const auto& [id, each] : known) {
     if (each.seen || each.retired) continue;
     ++counts.retired;
     work.run("UPDATE plan_entry SET state = 4 WHERE key = ?", each.entry);
-    settle(work, each.entry, retries);
+    settle(work, each.entry, rules);
   }
   pack(work);
   return work.commit(counts);

@@ -17,6 +17,7 @@
 #include "base/expected.h"
 #include "base/time.h"
 #include "orchestrator/store/holder.h"
+#include "orchestrator/store/trial_history.h"
 #include "schema/attempt.h"
 #include "schema/imported_row.h"
 #include "schema/plan_entry.h"
@@ -167,6 +168,7 @@ struct StoreDependencies {
   std::function<std::optional<i64>(i64 pid)>
       living_pid_start;             // start time of a living process (clock ticks after boot)
   std::optional<LeaseHolder> self;  // who takes leases
+  DecideTrial decide_trial;         // needed by who stores results; empty: such calls are refused
   int busy_timeout_ms = 10000;      // twelve times as long for who holds a lease
   i64 most_loose = 1000;            // entries outside the packed columns; more of them are packed
   bool durable = true;  // false: a simulation's: it need not outlive a crash, and nobody else opens it
@@ -222,10 +224,7 @@ class Store {
   virtual Expected<std::optional<bool>> stop_requested(i64 sweep) = 0;  // absent: no; else `now`
 
   // Work.
-  // Admitted trials that are not under way and have no final answer, in plan order. A crash is pending again
-  // while its attempts are not more than "retries_crash" of the sweep's options (default 1; likewise
-  // retries_hang and retries_timeout, default 0); node_lost while not more than "retries_infra" (default 3)
-  // of them; cancelled always.
+  // Admitted trials that are not under way and have no final answer by StoreDependencies::decide_trial, in plan order.
   virtual Expected<std::vector<PendingTrial>> pending(i64 sweep, i64 limit) = 0;
   // Only what fits, the largest first: smaller ones fit elsewhere too.
   virtual Expected<std::vector<PendingTrial>> pending(i64 sweep, i64 limit, const Fit&) = 0;

@@ -18,6 +18,7 @@
 #include <stdexcept>
 
 #include "orchestrator/ingest/ingest.h"
+#include "orchestrator/run/retry_policy.h"
 #include "orchestrator/store/store.h"
 #include "schema/codec.h"
 
@@ -174,7 +175,7 @@ double best_ms(const fs::path& file, i64 sweep, const std::vector<std::string>& 
 
 nlohmann::json measure(const fs::path& dir, i64 trials) {
   const fs::path file = dir / "bench.db";
-  auto store = must(store::Store::open(file, store::Mode::kReadWrite));
+  auto store = must(run::open_store(file, store::Mode::kReadWrite));
   store::SweepRow row;
   row.name = "bench";
   const i64 sweep = must(store->ensure_sweep(row)).id;

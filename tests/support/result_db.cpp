@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "orchestrator/run/retry_policy.h"
 #include "orchestrator/store/store.h"
 #include "schema/codec.h"
 
@@ -112,7 +113,7 @@ void make(char** argv, const std::string& facts) {
     lines.push_back(read_line(text, static_cast<i64>(lines.size())));
     plan.push_back(lines.back().entry);
   }
-  auto store = must(store::Store::open(argv[1], store::Mode::kReadWrite));
+  auto store = must(run::open_store(argv[1], store::Mode::kReadWrite));
   store::SweepRow row;
   row.name = argv[2], row.question = argv[3], row.grid_path = "grid.yaml";
   row.grid_text = "name: " + row.name + "\n# the grid as it was given\n";

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "orchestrator/run/retry_policy.h"
 #include "orchestrator/run/run_sweep.h"
 #include "schema/codec.h"
 #include "tests/support/fake_launcher.h"
@@ -30,7 +31,7 @@ class SweepRunnerTest : public ::testing::Test {
     std::string pattern = (std::filesystem::temp_directory_path() / "sweep_runner_XXXXXX").string();
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     dir_ = pattern;
-    auto store = store::Store::open(dir_ / "r.db", store::Mode::kReadWrite);
+    auto store = open_store(dir_ / "r.db", store::Mode::kReadWrite);
     ASSERT_TRUE(store) << store.error().message;
     store_ = std::move(*store);
     store::SweepRow row;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "orchestrator/run/retry_policy.h"
 #include "orchestrator/store/store.h"
 #include "schema/codec.h"
 
@@ -45,6 +46,7 @@ class StoreTest : public ::testing::Test {
   static StoreDependencies quick() {
     StoreDependencies seams;
     seams.busy_timeout_ms = 50;
+    seams.decide_trial = run::decide_trial;
     return seams;
   }
   std::unique_ptr<Store> open(StoreDependencies seams = quick(), Mode mode = Mode::kReadWrite) {

@@ -73,6 +73,38 @@ TEST_F(WorkTest, RetriesComeFromTheSweepsOptions) {
   EXPECT_EQ(waiting[0].entry.id, plan_[1].id);
 }
 
+TEST_F(WorkTest, WithoutTheRulesOfTheSweepNoResultIsStored) {
+  start(1);
+  const Attempt attempt = begin(plan_[0]);
+  StoreDependencies without = quick();
+  without.decide_trial = {};
+  must(store_->release_lease(sweep_));
+  store_ = open(std::move(without));
+  EXPECT_FALSE(store_->finish_attempt(verdict(attempt, Outcome::kOk)));
+  EXPECT_FALSE(must(store_->result_of(attempt.id))) << "the result and the decision are one transaction";
+}
+
+TEST_F(WorkTest, TheRulesSeeEveryAttemptAndTheirDecisionIsWritten) {
+  start(1, R"({"retries_crash": 7})");
+  finish(plan_[0], Outcome::kCrash);
+  const Attempt second = begin(plan_[0]);
+  std::vector<PastAttempt> seen;
+  StoreDependencies asked = quick();
+  asked.decide_trial = [&](const TrialHistory& trial, const SweepOptions& options) {
+    EXPECT_EQ(options.retries_crash, 7);
+    seen = trial.attempts;
+    return TrialDecision{State::kFinished, trial.attempts.at(0).id, Outcome::kCrash};
+  };
+  must(store_->release_lease(sweep_));
+  store_ = open(std::move(asked));
+  must(store_->finish_attempt(verdict(second, Outcome::kCancelled)));
+  ASSERT_EQ(seen.size(), 2u);
+  EXPECT_EQ(seen[0].outcome, Outcome::kCrash);
+  EXPECT_EQ(seen[1].outcome, Outcome::kCancelled);
+  EXPECT_EQ(must(store_->final_attempt(sweep_, plan_[0].id)), seen[0].id);
+  EXPECT_EQ(must(store_->progress(sweep_)).pending, 0);
+}
+
 TEST_F(WorkTest, ALostNodeIsNeverFinalUntilItsRetriesAreUsedUp) {
   start(1);
   for (int lost = 1; lost <= 3; ++lost) {

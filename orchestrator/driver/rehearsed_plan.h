@@ -7,7 +7,7 @@
 #include "schema/outcome.h"
 #include "schema/result_row.h"
 
-namespace sweep::cli {
+namespace sweep::driver {
 
 struct Rehearsed {
   Outcome outcome = Outcome::kOk;
@@ -21,4 +21,4 @@ Expected<RehearsedTrials> rehearsed_in(const std::string& db);
 // The columns rehearsed_outcome, rehearsed_allocated_bytes and rehearsed_reserved_bytes; `table` has the ids under `trial`.
 void add_rehearsed(Table& table, const RehearsedTrials&);
 
-}  // namespace sweep::cli
+}  // namespace sweep::driver
