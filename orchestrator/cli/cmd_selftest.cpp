@@ -20,12 +20,12 @@
 namespace sweep::cli {
 namespace {
 
-using driver::SelfTestOutcome, driver::SelfTestTrial, driver::Stage;
+using driver::SelfTestOutcome, driver::SelfTestTrial, driver::TestBed;
 
 struct SelftestOptions {
   driver::SelfTestRequest request;
   bool quiet = false;
-  Stage stage;
+  TestBed bed;
   i64 ranks_per_node = 0;
   std::vector<std::string> only;
   bool json = false;
@@ -122,16 +122,16 @@ driver::SelfTestResults selftest_results_of(const std::vector<Row>& rows) {
 }
 
 Expected<std::vector<SelfTestTrial>> wanted_trials(const SelftestOptions& o) {
-  Stage stage = o.stage;
-  const auto hardware = shape::find_hardware(stage.hardware);
+  TestBed bed = o.bed;
+  const auto hardware = shape::find_hardware(bed.hardware);
   if (!hardware) return tl::unexpected(hardware.error());
-  stage.ranks_per_node = o.ranks_per_node;
-  if (stage.ranks_per_node == 0) stage.ranks_per_node = stage.hardware == "cpu" ? 4 : hardware->gpus_per_node;
-  if (stage.backend == "shm" && (stage.nodes > 1 || stage.hardware != "cpu"))
+  bed.ranks_per_node = o.ranks_per_node;
+  if (bed.ranks_per_node == 0) bed.ranks_per_node = bed.hardware == "cpu" ? 4 : hardware->gpus_per_node;
+  if (bed.backend == "shm" && (bed.nodes > 1 || bed.hardware != "cpu"))
     return fail("--backend shm is for CPU ranks of one node; gloo and nccl go across nodes");
   std::vector<SelfTestTrial> out;
   std::vector<std::string> names;
-  for (auto& selftest : driver::selftest_trials(stage)) {
+  for (auto& selftest : driver::selftest_trials(bed)) {
     names.push_back(selftest.strategy);
     if (o.only.empty() || std::find(o.only.begin(), o.only.end(), selftest.strategy) != o.only.end())
       out.push_back(std::move(selftest));
@@ -184,14 +184,14 @@ void add_selftest(Registry r) {
   c->add_option("--db", o->request.db,
                 "database of the test runs; absent: selftest.db in the user's state folder")
       ->type_name("FILE");
-  c->add_option("--hardware", o->stage.hardware, "hardware of the ranks, a name of the catalogue")
+  c->add_option("--hardware", o->bed.hardware, "hardware of the ranks, a name of the catalogue")
       ->capture_default_str();
-  c->add_option("--nodes", o->stage.nodes, "nodes each strategy spans")
+  c->add_option("--nodes", o->bed.nodes, "nodes each strategy spans")
       ->check(CLI::IsMember({1, 2, 4}))
       ->capture_default_str();
   c->add_option("--ranks-per-node", o->ranks_per_node, "at most; absent: the hardware's GPUs, 4 on CPU")
       ->check(CLI::Range(1, 64));
-  c->add_option("--backend", o->stage.backend, "communication backend")
+  c->add_option("--backend", o->bed.backend, "communication backend")
       ->check(CLI::IsMember({"auto", "shm", "gloo", "nccl"}))
       ->capture_default_str();
   c->add_option("--only", o->only, "only these strategies, by name, separated by commas")->delimiter(',');

@@ -1,4 +1,4 @@
-// What `sweep run` asks of nodes before their first trial: that their GPUs are those that the trials declare.
+// Before the first trial of a node, a run compares the GPUs of the node with the hardware that the trials declare.
 #pragma once
 #include <vector>
 

@@ -11,15 +11,15 @@
 namespace sweep::driver {
 namespace {
 
-constexpr i64 kMostNodes = 8;  // the tiny batch divides over no more
+constexpr i64 kMostNodes = 8;  // the tiny batch divides over at most so many
 
 // The strategy of the selftest that spans nodes with one rank each; every collective is run beside it.
 Expected<Trial> trial_over_nodes(const ClusterCheckRequest& request, i64 nodes) {
   i64 spanned = 1;
   while (spanned * 2 <= std::min(nodes, kMostNodes)) spanned *= 2;
-  Stage stage;
-  stage.hardware = request.hardware, stage.nodes = spanned, stage.ranks_per_node = 2;
-  for (const auto& selftest : selftest_trials(stage))
+  TestBed bed;
+  bed.hardware = request.hardware, bed.nodes = spanned, bed.ranks_per_node = 2;
+  for (const auto& selftest : selftest_trials(bed))
     if (selftest.strategy == "dp" && selftest.trial) return *selftest.trial;
   return fail("no trial over the nodes can be made");
 }

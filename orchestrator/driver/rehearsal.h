@@ -1,4 +1,4 @@
-// Rehearsals: the trials of a grid run on phantom GPUs of this machine. What they bring is kept in a sweep of its own.
+// Rehearsals: the trials of a grid run on phantom GPUs of this machine. Their results are kept in a sweep of their own.
 #pragma once
 #include <string>
 #include <vector>

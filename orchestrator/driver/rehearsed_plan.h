@@ -1,4 +1,4 @@
-// What rehearsals of a database found for the configurations of a plan, to be shown beside its predictions.
+// What the rehearsals in a database found for the configurations of a plan; `sweep plan` shows it beside the predictions.
 #pragma once
 #include <map>
 #include <optional>

@@ -1,4 +1,4 @@
-// Remeasured: what the attempts of a confirming sweep come to, allocation by allocation and repeat by repeat.
+// The measurements of a confirming sweep, by allocation and by repeat.
 #pragma once
 #include <span>
 #include <string>

@@ -1,5 +1,5 @@
-// Proofs: what `sweep selftest` found here: which strategy passed on which backend, and when. It owns a file in the
-// user's state folder; a later run replaces what it ran again and nothing else.
+// What `sweep selftest` found on the user's machines: which strategy passed on which backend, and when. It is a file in the
+// user's state folder; a later run replaces the entries that it ran again and no others.
 #pragma once
 #include <filesystem>
 #include <map>

@@ -36,13 +36,13 @@ constexpr Strategy kStrategies[] = {
     {"bf16_master", "bf16, fp32 master", kCpuOnly},
 };
 
-Trial tiny(const Stage& stage) {
+Trial tiny(const TestBed& bed) {
   Trial t;
   t.model = "tiny", t.workload = kProof;
   t.spec.layers = 4, t.spec.hidden_size = 32, t.spec.heads = 4, t.spec.kv_heads = 4, t.spec.head_dim = 8;
   t.spec.intermediate_size = 48, t.spec.vocab_size = 64;
   t.seq_len = 16, t.global_batch_size = 8;
-  t.hardware = stage.hardware, t.backend = stage.backend, t.nodes = stage.nodes;
+  t.hardware = bed.hardware, t.backend = bed.backend, t.nodes = bed.nodes;
   return t;
 }
 
@@ -94,20 +94,20 @@ Tolerance tolerance_of(const Trial& t) {
   return {};
 }
 
-std::vector<SelfTestTrial> selftest_trials(const Stage& stage) {
+std::vector<SelfTestTrial> selftest_trials(const TestBed& bed) {
   std::vector<SelfTestTrial> all;
-  const i64 n = std::max<i64>(2, stage.nodes);
+  const i64 n = std::max<i64>(2, bed.nodes);
   for (const Strategy& strategy : kStrategies) {
-    SelfTestTrial selftest{std::string(strategy.name), tiny(stage), ""};
+    SelfTestTrial selftest{std::string(strategy.name), tiny(bed), ""};
     Trial& t = *selftest.trial;
     apply(strategy.name, n, t);
     // The flash kernel of the ring takes half precisions only on a GPU.
     if (strategy.name == "cp_ring" && t.hardware != "cpu") t.precision = "bf16";
-    t.gpus_per_node = t.world() / stage.nodes;
+    t.gpus_per_node = t.world() / bed.nodes;
     t.grad_accum = t.global_batch_size / t.dp;
-    if (t.world() % stage.nodes != 0 || t.gpus_per_node > stage.ranks_per_node) {
+    if (t.world() % bed.nodes != 0 || t.gpus_per_node > bed.ranks_per_node) {
       selftest.why = fmt::format("it needs {} ranks on each of {} nodes; {} are offered", t.gpus_per_node,
-                                 stage.nodes, stage.ranks_per_node);
+                                 bed.nodes, bed.ranks_per_node);
       selftest.trial.reset();
     }
     all.push_back(std::move(selftest));

@@ -1,5 +1,5 @@
-// Strategies: the parallel strategies of the training step, the smallest trials that show each, and where the
-// project's own tests have passed. The one table behind `sweep selftest`, `sweep doctor` and docs/strategies.md.
+// The parallel strategies of the training step, the smallest trial that tests each, and where the project's own tests have
+// passed. `sweep selftest`, `sweep doctor` and docs/strategies.md use this one table.
 #pragma once
 #include <array>
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace sweep::driver {
 
-// What a strategy sends over.
+// What ranks communicate over.
 enum class Backend { kShm, kGloo, kNcclNode, kNcclNodes };
 inline constexpr std::size_t kBackends = 4;
 inline constexpr std::array<const char*, kBackends> kBackendNames = {"shm", "gloo", "nccl", "nccl-nodes"};
@@ -34,16 +34,17 @@ struct Tolerance {
 };
 Tolerance tolerance_of(const Trial&);
 
-struct Stage {  // where strategies are to be shown
+// Where strategies are tested.
+struct TestBed {
   std::string hardware = "cpu", backend = "auto";
   i64 nodes = 1, ranks_per_node = 4;
 };
 struct SelfTestTrial {
   std::string strategy;        // its name
-  std::optional<Trial> trial;  // workload proof; absent: it cannot be shown there
+  std::optional<Trial> trial;  // absent: it cannot be tested there
   std::string why;             // of an absent one, a sentence
 };
 // One for each strategy, in the table's order.
-std::vector<SelfTestTrial> selftest_trials(const Stage&);
+std::vector<SelfTestTrial> selftest_trials(const TestBed&);
 
 }  // namespace sweep::driver

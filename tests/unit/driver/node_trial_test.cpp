@@ -10,9 +10,9 @@ namespace sweep::driver {
 namespace {
 
 Trial over_two_nodes() {
-  Stage stage;
-  stage.nodes = 2, stage.ranks_per_node = 2;
-  for (const auto& each : selftest_trials(stage))
+  TestBed bed;
+  bed.nodes = 2, bed.ranks_per_node = 2;
+  for (const auto& each : selftest_trials(bed))
     if (each.strategy == "dp") return *each.trial;
   return {};
 }

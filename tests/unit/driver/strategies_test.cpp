@@ -34,9 +34,9 @@ TEST(Strategies, TheDocumentHasTheTableOfTheCode) {
 
 TEST(Strategies, EachCanBeLaidOutOnOneNodeAndOverTwoAndFour) {
   for (const i64 nodes : {1, 2, 4}) {
-    Stage stage;
-    stage.nodes = nodes;
-    for (const auto& proof : selftest_trials(stage)) {
+    TestBed bed;
+    bed.nodes = nodes;
+    for (const auto& proof : selftest_trials(bed)) {
       ASSERT_TRUE(proof.trial) << proof.strategy << ": " << proof.why;
       const Trial& t = *proof.trial;
       const auto dims = shape::ParallelDims::make(t);
@@ -51,9 +51,9 @@ TEST(Strategies, EachCanBeLaidOutOnOneNodeAndOverTwoAndFour) {
 }
 
 TEST(Strategies, TooFewRanksAreSaidNotHidden) {
-  Stage stage;
-  stage.ranks_per_node = 2;
-  for (const auto& proof : selftest_trials(stage))
+  TestBed bed;
+  bed.ranks_per_node = 2;
+  for (const auto& proof : selftest_trials(bed))
     EXPECT_EQ(proof.trial.has_value(), proof.strategy != "hybrid") << proof.strategy << proof.why;
 }
 
