@@ -13,76 +13,18 @@ using nlohmann::json;
 
 namespace {
 
-template <class T, class F>
-void for_each_member(T& s, F&& f, const StepSample*) {
-  f("repeat", s.repeat), f("step", s.step), f("warmup", s.warmup), f("step_ns", s.step_ns);
-  f("forward_ns", s.forward_ns), f("backward_ns", s.backward_ns), f("optimizer_ns", s.optimizer_ns);
-  f("exposed_comm_ns", s.exposed_comm_ns), f("tokens", s.tokens), f("loss", s.loss);
-  f("alloc_retries", s.alloc_retries);
+template <RefersTo<RankLaunch> L, class F>
+void for_each_field(L& l, F&& f) {
+  const auto each = [&](const char* key, auto& member) {
+    f(record_field<false>(key, field_places::no_column()), member);
+  };
+  each("attempt_dir", l.attempt_dir), each("rendezvous_dir", l.rendezvous_dir), each("rank", l.rank);
+  each("local_rank", l.local_rank), each("world", l.world), each("agent_pid", l.agent_pid);
+  each("pgid", l.pgid), each("store", l.store), each("address", l.address);
+  each("interface", l.interface), each("devices", l.devices), each("cores", l.cores);
 }
 
-template <class T, class F>
-void for_each_member(T& r, F&& f, const RankRecord*) {
-  f("attempt", r.attempt), f("rank", r.rank), f("outcome", r.outcome), f("oom_kind", r.oom_kind);
-  f("phase", r.phase), f("part", r.part), f("step", r.step), f("message", r.message),
-      f("oom_asked_bytes", r.oom_asked_bytes);
-  f("ended_unix_ns", r.ended_unix_ns), f("consequential", r.consequential), f("samples", r.samples);
-  f("startup_ns", r.startup_ns), f("peak_allocated_bytes", r.peak_allocated_bytes);
-  f("peak_reserved_bytes", r.peak_reserved_bytes), f("baseline_bytes", r.baseline_bytes);
-  f("alloc_retries", r.alloc_retries), f("ooms", r.ooms), f("host_peak_rss_bytes", r.host_peak_rss_bytes);
-  f("cpu_percent", r.cpu_percent), f("effective", r.effective), f("sent", r.sent);
-  f("expert_load", r.expert_load), f("skipped_steps", r.skipped_steps), f("loss_scale", r.loss_scale);
-  f("phantom", r.phantom), f("transport", r.transport);
-}
-
-template <class T, class F>
-void for_each_member(T& s, F&& f, const SentTraffic*) {
-  f("strategy", s.strategy), f("calls", s.calls), f("bytes", s.bytes);
-}
-
-template <class T, class F>
-void for_each_member(T& e, F&& f, const RankExit*) {
-  f("attempt", e.attempt), f("rank", e.rank), f("pid", e.pid), f("exit_code", e.exit_code);
-  f("signal", e.signal), f("killed_by_agent", e.killed_by_agent), f("oom_killed", e.oom_killed);
-  f("ended_unix_ns", e.ended_unix_ns), f("log_tail", e.log_tail);
-}
-
-template <class T, class F>
-void for_each_member(T& e, F&& f, const GpuError*) {
-  f("host", e.host), f("gpu", e.gpu), f("rank", e.rank), f("xid", e.xid);
-}
-
-template <class T, class F>
-void for_each_member(T& e, F&& f, const AttemptEnd*) {
-  f("attempt", e.attempt), f("cause", e.cause), f("evidence", e.evidence), f("clean", e.clean);
-  f("dirt", e.cleanup_failure), f("util_mean", e.util_mean), f("util_sd", e.util_sd),
-      f("power_mean_w", e.power_mean_w);
-  f("sm_clock_mhz", e.sm_clock_mhz), f("throttle", e.throttle), f("started_unix_ns", e.started_unix_ns);
-  f("ended_unix_ns", e.ended_unix_ns), f("neighbours", e.neighbours);
-  f("gpu_errors", e.gpu_errors), f("unclean_nodes", e.unclean_nodes);
-}
-
-template <class T, class F>
-void for_each_member(T& n, F&& f, const NodeRecord*) {
-  f("node", n.node), f("host", n.host), f("facts", n.facts);
-}
-
-template <class T, class F>
-void for_each_member(T& r, F&& f, const Result*) {
-  f("attempt", r.attempt), f("trial_id", r.trial_id), f("outcome", r.outcome), f("oom_kind", r.oom_kind);
-  f("reason", r.reason), f("rank", r.rank), f("phase", r.phase), f("evidence", r.evidence);
-  f("metrics", r.metrics), f("finished_unix_ns", r.finished_unix_ns);
-}
-
-template <class T, class F>
-void for_each_member(T& l, F&& f, const RankLaunch*) {
-  f("attempt_dir", l.attempt_dir), f("rendezvous_dir", l.rendezvous_dir), f("rank", l.rank);
-  f("local_rank", l.local_rank), f("world", l.world), f("agent_pid", l.agent_pid), f("pgid", l.pgid);
-  f("store", l.store), f("address", l.address), f("interface", l.interface);
-  f("devices", l.devices), f("cores", l.cores);
-}
-
-const StepSample kNoSample;  // stands for the list of members
+const StepSample kNoSample;  // stands for the list of fields
 
 template <class T>
 bool is_absent(const T& member) {
@@ -96,12 +38,9 @@ bool is_absent(const T& member) {
 template <class T>
 json write(const T& object) {
   json j = json::object();
-  for_each_member(
-      object,
-      [&](const char* key, const auto& member) {
-        if (!is_absent(member)) j[key] = value(member);
-      },
-      static_cast<const T*>(nullptr));
+  for_each_field(object, [&](const auto& field, const auto& member) {
+    if (!is_absent(member)) j[field.key] = value(member);
+  });
   return j;
 }
 
@@ -109,8 +48,7 @@ template <class T>
 Expected<T> read(const json& j, std::string_view what) {
   T object;
   Reader in(j, what);
-  for_each_member(
-      object, [&](const char* key, auto& member) { in.get(key, member); }, static_cast<const T*>(nullptr));
+  for_each_field(object, [&](const auto& field, auto& member) { in.get(field.key, member); });
   return in.done(std::move(object));
 }
 
@@ -194,22 +132,16 @@ json columns(const std::vector<StepSample>& samples) {
     bool known;  // of any sample
   };
   std::vector<Column> lists;
-  for_each_member(
-      kNoSample,
-      [&](const char* key, const auto& none) {
-        lists.push_back({key, {}, !is_absent(none)});
-      },
-      static_cast<const StepSample*>(nullptr));
+  for_each_field(kNoSample, [&](const auto& field, const auto& none) {
+    lists.push_back({field.key, {}, !is_absent(none)});
+  });
   for (Column& column : lists) column.values.reserve(samples.size());
   for (const StepSample& sample : samples) {
     auto list = lists.begin();
-    for_each_member(
-        sample,
-        [&](const char*, const auto& member) {
-          list->known |= !is_absent(member);
-          (list++)->values.push_back(value(member));
-        },
-        static_cast<const StepSample*>(nullptr));
+    for_each_field(sample, [&](const auto&, const auto& member) {
+      list->known |= !is_absent(member);
+      (list++)->values.push_back(value(member));
+    });
   }
   json out = json::object();
   for (Column& column : lists)
@@ -223,27 +155,21 @@ bool read_columns(const json& j, std::vector<StepSample>& out) {
   std::vector<const json::array_t*> lists;  // nullptr: the column is absent, its member takes the default
   std::optional<std::size_t> length;
   bool sound = true;
-  for_each_member(
-      kNoSample,
-      [&](const char* key, const auto&) {
-        const auto it = j.find(key);
-        const auto* list = it == j.end() ? nullptr : it->get_ptr<const json::array_t*>();
-        lists.push_back(list);
-        if (it == j.end()) return;
-        if (list && !length) length = list->size();
-        sound = sound && list && list->size() == *length;
-      },
-      static_cast<const StepSample*>(nullptr));
+  for_each_field(kNoSample, [&](const auto& field, const auto&) {
+    const auto it = j.find(field.key);
+    const auto* list = it == j.end() ? nullptr : it->template get_ptr<const json::array_t*>();
+    lists.push_back(list);
+    if (it == j.end()) return;
+    if (list && !length) length = list->size();
+    sound = sound && list && list->size() == *length;
+  });
   if (!sound || length.value_or(0) > kMostSamples) return false;
   out.resize(length.value_or(0));
   for (std::size_t i = 0; i < out.size(); ++i) {
     auto list = lists.begin();
-    for_each_member(
-        out[i],
-        [&](const char*, auto& member) {
-          if (const auto* column = *list++) sound = sound && Reader::read((*column)[i], member);
-        },
-        static_cast<const StepSample*>(nullptr));
+    for_each_field(out[i], [&](const auto&, auto& member) {
+      if (const auto* column = *list++) sound = sound && Reader::read((*column)[i], member);
+    });
   }
   return sound;
 }

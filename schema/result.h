@@ -1,24 +1,31 @@
-// Result: the verdict over all records of an attempt: an outcome with its metrics.
+// Result: the outcome of an attempt over all that was reported of it, with its metrics. Its members, with their meaning,
+// are in schema/records.def.
 #pragma once
 #include <string>
 
 #include "schema/metrics.h"
 #include "schema/outcome.h"
 #include "schema/progress.h"
+#include "schema/record_field.h"
 
 namespace sweep {
 
 struct Result {
-  i64 attempt = 0;
-  std::string trial_id;
-  Outcome outcome = Outcome::kCrash;
-  std::optional<OomKind> oom_kind;
-  std::string reason;       // a sentence: cause, rank, phase; empty for ok
-  std::optional<i64> rank;  // of the earliest cause
-  std::optional<Phase> phase;
-  std::string evidence;  // JSON: testimonies that decided it, log tails
-  Metrics metrics;
-  i64 finished_unix_ns = 0;
+#define RESULT(type, member, value, place) type member = value;
+#include "schema/records.def"
+#undef RESULT
 };
+
+template <RefersTo<Result> R, class F>
+void for_each_field(R& record, F&& f) {
+#define RESULT(type, member, value, place)                  \
+  {                                                         \
+    using namespace field_places;                           \
+    constexpr FieldPlace at = place;                        \
+    f(record_field<at.stored>(#member, at), record.member); \
+  }
+#include "schema/records.def"
+#undef RESULT
+}
 
 }  // namespace sweep

@@ -47,20 +47,15 @@ std::string held_line(const AllocationStatus& held) {
 }
 
 Expected<AllocationStatus> allocation_status(store::Store& store, store::AllocationRow row) {
-  store::QueryOptions of;
-  of.values = {{"allocation", row.id}};
-  const auto hosts =
-      store.query("SELECT host FROM environment WHERE allocation = :allocation ORDER BY node", of);
-  if (!hosts) return tl::unexpected(hosts.error());
-  const auto results = store.query(
-      "SELECT count(*) FROM attempt a JOIN result r ON r.attempt = a.id WHERE a.allocation = :allocation",
-      of);
+  const auto nodes = store.nodes_of(row.id);
+  if (!nodes) return tl::unexpected(nodes.error());
+  const auto results = store.results_in(row.id);
   if (!results) return tl::unexpected(results.error());
   auto attempts = store.unfinished_attempts(row.id);
   if (!attempts) return tl::unexpected(attempts.error());
   std::erase_if(*attempts, [](const auto& attempt) { return attempt.state != State::kRunning; });
-  AllocationStatus out{std::move(row), {}, std::get<i64>(results->rows[0][0]), std::move(*attempts)};
-  for (const auto& host : hosts->rows) out.hosts.push_back(std::get<std::string>(host[0]));
+  AllocationStatus out{std::move(row), {}, *results, std::move(*attempts)};
+  for (const auto& node : *nodes) out.hosts.push_back(node.host);
   return out;
 }
 

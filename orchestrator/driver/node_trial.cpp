@@ -66,25 +66,20 @@ Expected<std::vector<Finding>> read_findings(const std::string& db, const SelfTe
                                              const Trial& trial) {
   auto store = store::Store::open(db, store::Mode::kReadOnly);
   if (!store) return tl::unexpected(store.error());
-  const auto seen = (*store)->query("SELECT DISTINCT node, host, facts FROM environment GROUP BY node");
+  const auto seen = (*store)->nodes_seen();
   if (!seen) return tl::unexpected(seen.error());
-  const auto said = (*store)->query("SELECT text FROM event WHERE kind <> 'screen' ORDER BY id LIMIT 1");
-  if (!said) return tl::unexpected(said.error());
-  std::string first;
-  if (!said->rows.empty())
-    if (const auto* text = std::get_if<std::string>(&said->rows[0][0])) first = *text;
-  auto findings = judge_node_trial(report, trial, static_cast<i64>(seen->rows.size()), first);
+  const auto first = (*store)->first_event_but("screen");
+  if (!first) return tl::unexpected(first.error());
+  auto findings = judge_node_trial(report, trial, static_cast<i64>(seen->size()), *first);
   const auto& names = report.hosts;
-  for (const auto& row : seen->rows) {
-    const auto* node = std::get_if<std::int64_t>(&row[0]);
-    const bool named = node != nullptr && static_cast<std::size_t>(*node) < names.size();
-    const auto* host = named ? &names[static_cast<std::size_t>(*node)] : std::get_if<std::string>(&row[1]);
-    const auto* text = std::get_if<std::string>(&row[2]);
-    const auto facts = text == nullptr ? tl::unexpected(Error{""}) : parse_json(*text);
-    if (host == nullptr || !facts || !facts->contains("screen")) continue;
+  for (const auto& node : *seen) {
+    const auto at = static_cast<std::size_t>(node.node);
+    const std::string& host = at < names.size() ? names[at] : node.host;
+    const auto facts = parse_json(node.facts);
+    if (!facts || !facts->contains("screen")) continue;
     const auto& screen = (*facts)["screen"];
     const std::string slow = text_of(screen, "slow");
-    findings.push_back({*host + " speed", slow.empty() ? Health::kGood : Health::kWarning,
+    findings.push_back({host + " speed", slow.empty() ? Health::kGood : Health::kWarning,
                         slow.empty()
                             ? fmt::format("{:.0f} GFLOP/s, {:.1f} GB/s", number_of(screen, "matmul_gflops"),
                                           number_of(screen, "memory_gb_s"))

@@ -45,12 +45,10 @@ void keep_largest(double& kept, const nlohmann::json& answer, const char* key) {
 }
 
 Expected<std::string> hosts_of(store::Store& store, const std::string& allocation) {
-  const auto rows =
-      store.query("SELECT host FROM environment WHERE allocation = '" + allocation + "' ORDER BY node");
-  if (!rows) return tl::unexpected(rows.error());
+  const auto nodes = store.nodes_of(allocation);
+  if (!nodes) return tl::unexpected(nodes.error());
   std::string names;
-  for (const auto& row : rows->rows)
-    if (const auto* host = std::get_if<std::string>(&row[0])) names += (names.empty() ? "" : ", ") + *host;
+  for (const auto& node : *nodes) names += (names.empty() ? "" : ", ") + node.host;
   return names;
 }
 

@@ -3,7 +3,8 @@
 #include <limits>
 
 #include "orchestrator/store/packed_column.h"
-#include "orchestrator/store/sqlite_store.h"
+#include "orchestrator/store/result_rows.h"
+#include "orchestrator/store/store_file.h"
 #include "schema/axis_domain.h"
 #include "schema/columns.h"
 
@@ -104,12 +105,12 @@ void append_ids(ResultColumns& out, const KeptRows& block, std::string_view byte
 
 }  // namespace
 
-Expected<ResultColumns> SqliteStore::result_columns(i64 sweep, const ColumnSelection& wish) {
+Expected<ResultColumns> Answers::result_columns(i64 sweep, const ColumnSelection& wish) {
   ResultColumns out = ResultColumns::empty(wish);
-  Transaction work(*db_, Transaction::kRead);
+  Transaction work(*file_.db, Transaction::kRead);
   if (!work.one<i64>("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'packed'")) {
     std::vector<i64> entries;  // a file of version 1, opened for reading
-    const auto rows = result_rows(work, "p.sweep = ?", {sweep}, &entries);
+    const auto rows = result_rows(work, file_.selects, "p.sweep = ?", {sweep}, &entries);
     out.append(rows, entries);
     return work.commit(std::move(out));
   }
@@ -138,18 +139,18 @@ Expected<ResultColumns> SqliteStore::result_columns(i64 sweep, const ColumnSelec
                    });
   }
   std::vector<i64> entries;
-  const auto loose =
-      result_rows(work, "p.key IN (SELECT entry FROM loose) AND +p.sweep = ?", {sweep}, &entries);
+  const auto loose = result_rows(work, file_.selects, "p.key IN (SELECT entry FROM loose) AND +p.sweep = ?",
+                                 {sweep}, &entries);
   out.append(loose, entries);
   return work.commit(std::move(out));
 }
 
-Expected<std::vector<ResultRow>> SqliteStore::results_of(std::span<const i64> entries) {
-  Transaction work(*db_, Transaction::kRead);
+Expected<std::vector<ResultRow>> Answers::results_of(std::span<const i64> entries) {
+  Transaction work(*file_.db, Transaction::kRead);
   std::vector<ResultRow> out;
   out.reserve(entries.size());
   for (const i64 entry : entries)
-    for (auto& row : result_rows(work, "p.key = ?", {entry})) out.push_back(std::move(row));
+    for (auto& row : result_rows(work, file_.selects, "p.key = ?", {entry})) out.push_back(std::move(row));
   return work.commit(std::move(out));
 }
 

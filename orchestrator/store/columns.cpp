@@ -6,6 +6,8 @@
 #include <set>
 #include <type_traits>
 
+#include "orchestrator/store/enumerators.h"
+#include "orchestrator/store/stored_rows.h"
 #include "schema/axis_domain.h"
 #include "schema/rehearsal.h"
 
@@ -67,13 +69,6 @@ std::vector<Column> make_metric_columns() {
   return out;
 }
 
-std::set<std::string> columns_in(Transaction& work, std::string_view table) {
-  std::set<std::string> out;
-  auto rows = work.rows("SELECT name FROM pragma_table_info(?)", table);
-  while (rows.next()) out.insert(rows.get<std::string>(0));
-  return out;
-}
-
 std::string select_list(const std::vector<Column>& columns, char alias,
                         const std::set<std::string>& present) {
   std::string out;
@@ -90,23 +85,13 @@ std::string names(const std::vector<Column>& columns) {
   return out;
 }
 
-std::string marks(std::size_t count) {
-  std::string out;
-  for (std::size_t i = 0; i < count; ++i) out += i ? ", ?" : "?";
-  return out;
-}
-
-std::string case_of_outcomes(const char* expression) {
+// CASE that turns the numbers of an enumeration into its names.
+template <class E>
+std::string case_of(std::string_view enumeration, std::string_view expression) {
   std::string out = fmt::format("CASE {}", expression);
-  for (int i = 0; i <= static_cast<int>(Outcome::kFailedUnknown); ++i)
-    out += fmt::format(" WHEN {} THEN '{}'", i, to_string(static_cast<Outcome>(i)));
-  return out + " END";
-}
-
-std::string case_of_states(const std::string& expression) {
-  std::string out = fmt::format("CASE {}", expression);
-  for (int i = 0; i <= static_cast<int>(State::kRetired); ++i)
-    out += fmt::format(" WHEN {} THEN '{}'", i, to_string(static_cast<State>(i)));
+  for (const Enumerator& each : enumerators())
+    if (each.name.starts_with(enumeration))
+      out += fmt::format(" WHEN {} THEN '{}'", each.name, to_string(static_cast<E>(each.number)));
   return out + " END";
 }
 
@@ -119,24 +104,30 @@ std::string metric_expression(const std::string& name) {
 }
 
 std::string results_view() {
-  std::string sql = "CREATE VIEW results AS SELECT s.name AS sweep, t.id AS trial, " +
-                    fmt::format("substr(s.name, -{}) = '{}'", kRehearsalSuffix.size(), kRehearsalSuffix) +
-                    " AS rehearsed, " + case_of_outcomes("p.outcome") + " AS outcome, " +
-                    case_of_states("p.state") +
-                    " AS state, NULLIF(CASE WHEN p.final_attempt IS NULL THEN p.reason ELSE r.reason END, "
-                    "'') AS reason, p.model AS model";
-  for (const auto& axis : axis_columns()) sql += ", t." + sql_name(axis.name);
-  for (const auto& metric : metric_columns()) sql += ", " + metric_expression(metric.name);
-  sql +=
-      ", p.attempts AS attempts, strftime('%Y-%m-%dT%H:%M:%SZ', r.finished_unix_ns / 1000000000, "
-      "'unixepoch') AS finished_at"
-      ", CASE r.oom_kind WHEN 0 THEN 'device' WHEN 1 THEN 'host' END AS oom_kind, NULLIF(r.phase, '') AS "
-      "phase"
-      ", r.rank AS cause_rank, NULLIF(p.rule, '') AS rule, NULLIF(p.labels, '') AS labels, t.spec AS "
-      "model_spec"
-      " FROM plan_entry p JOIN sweep s ON s.id = p.sweep JOIN trial t ON t.key = p.trial"
-      " LEFT JOIN result r ON r.attempt = p.final_attempt WHERE p.state <> 4";
-  return sql;
+  std::string axes, metrics;
+  for (const auto& axis : axis_columns()) axes += ", t." + sql_name(axis.name);
+  for (const auto& metric : metric_columns()) metrics += ", " + metric_expression(metric.name);
+  return with_numbers(fmt::format(R"(CREATE VIEW results AS
+SELECT s.name AS sweep, t.id AS trial,
+       substr(s.name, -{suffix_size}) = '{suffix}' AS rehearsed,
+       {outcome} AS outcome, {state} AS state,
+       NULLIF(CASE WHEN p.final_attempt IS NULL THEN p.reason ELSE r.reason END, '') AS reason,
+       p.model AS model{axes}{metrics},
+       p.attempts AS attempts,
+       strftime('%Y-%m-%dT%H:%M:%SZ', r.finished_unix_ns / 1000000000, 'unixepoch') AS finished_at,
+       {oom_kind} AS oom_kind, NULLIF(r.phase, '') AS phase, r.rank AS cause_rank,
+       NULLIF(p.rule, '') AS rule, NULLIF(p.labels, '') AS labels, t.spec AS model_spec
+FROM plan_entry p
+JOIN sweep s ON s.id = p.sweep
+JOIN trial t ON t.key = p.trial
+LEFT JOIN result r ON r.attempt = p.final_attempt
+WHERE p.state <> State::kRetired)",
+                                  fmt::arg("suffix_size", kRehearsalSuffix.size()),
+                                  fmt::arg("suffix", kRehearsalSuffix), fmt::arg("axes", axes),
+                                  fmt::arg("metrics", metrics),
+                                  fmt::arg("outcome", case_of<Outcome>("Outcome::", "p.outcome")),
+                                  fmt::arg("state", case_of<State>("State::", "p.state")),
+                                  fmt::arg("oom_kind", case_of<OomKind>("OomKind::", "r.oom_kind"))));
 }
 
 bool add_columns(Transaction& work, const char* table, const std::vector<Column>& wanted) {
@@ -179,6 +170,33 @@ bool let_unresolved_be_null(Transaction& work) {
   return true;
 }
 
+using RecordTable = std::pair<const char*, std::vector<Column>>;
+
+template <class Record>
+void add_table(std::vector<RecordTable>& out, const char* table) {
+  auto& columns = out.emplace_back(table, std::vector<Column>{}).second;
+  for (const auto& field : stored_fields<Record>()) columns.push_back({field.column, field.type, "NULL"});
+}
+
+// The tables of the records (schema/records.def, stored_rows.h), with the columns of each record.
+const std::vector<RecordTable>& record_tables() {
+  static const std::vector<RecordTable> tables = [] {
+    std::vector<RecordTable> out;
+    add_table<RankRecord>(out, "rank_record");
+    add_table<RankExit>(out, "rank_record");
+    add_table<StepSample>(out, "step_sample");
+    add_table<AttemptEnd>(out, "attempt");
+    add_table<NodeRecord>(out, "environment");
+    add_table<Result>(out, "result");
+    add_table<SweepRow>(out, "sweep");
+    add_table<PlanEntry>(out, "plan_entry");
+    add_table<StoredAllocation>(out, "allocation");
+    add_table<LeaseHolder>(out, "lease");
+    return out;
+  }();
+  return tables;
+}
+
 }  // namespace
 
 const std::vector<Column>& axis_columns() {
@@ -189,16 +207,6 @@ const std::vector<Column>& axis_columns() {
 const std::vector<Column>& metric_columns() {
   static const std::vector<Column> columns = make_metric_columns();
   return columns;
-}
-
-const std::vector<std::string>& ranked_metrics() {
-  static const std::vector<std::string> names{"step_ms", "tokens_per_s", "tokens_per_s_gpu", "tflops_gpu",
-                                              "mfu",     "mt_per_hour",  "cost_per_mt"};
-  return names;
-}
-
-bool is_axis(std::string_view name) {
-  return std::ranges::any_of(axis_columns(), [&](const Column& c) { return c.name == name; });
 }
 
 bool is_metric(std::string_view name) {
@@ -212,17 +220,17 @@ std::string sql_name(std::string_view identifier) {
 }
 
 Selects selects_for(Transaction& work) {
+  TableColumns columns;
+  for (const auto& [table, fields] : record_tables()) columns.emplace(table, columns_in(work, table));
   return {select_list(axis_columns(), 't', columns_in(work, "trial")),
-          select_list(metric_columns(), 'r', columns_in(work, "result"))};
+          select_list(metric_columns(), 'r', columns_in(work, "result")), std::move(columns)};
 }
 
 void complete_columns(Transaction& work) {
   bool added = let_unresolved_be_null(work);
   added |= add_columns(work, "trial", axis_columns());
   added |= add_columns(work, "result", metric_columns());
-  for (const auto& metric : ranked_metrics())
-    work.run(fmt::format("CREATE INDEX IF NOT EXISTS {0} ON result(ranking, {1}) WHERE ranking IS NOT NULL",
-                         sql_name("result_by_" + metric), sql_name(metric)));
+  for (const auto& [table, fields] : record_tables()) add_columns(work, table, fields);
   const auto present =
       work.one<std::string>("SELECT sql FROM sqlite_schema WHERE type = 'view' AND name = 'results'");
   const auto wanted = results_view();  // a file of another version may have another one
@@ -238,12 +246,16 @@ const std::string& insert_trial_sql() {
   return sql;
 }
 
-const std::string& insert_result_sql() {
-  static const std::string sql = fmt::format(
-      "INSERT OR REPLACE INTO result(attempt, outcome, oom_kind, reason, rank, phase, evidence, "
-      "finished_unix_ns{}) VALUES ({})",
-      names(metric_columns()), marks(8 + metric_columns().size()));
-  return sql;
+const std::vector<StoredField>& result_fields() {
+  static const std::vector<StoredField> fields = [] {
+    auto out = stored_fields<Result>();
+    const Metrics metrics;
+    for_each_metric(metrics, [&](const FieldInfo& info, const auto& member) {
+      out.push_back({sql_name(info.key), sql_type<decltype(member)>(), false});
+    });
+    return out;
+  }();
+  return fields;
 }
 
 void put_axes(Statement& statement, int first, const Trial& trial) {

@@ -4,8 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "orchestrator/store/db.h"
+#include "orchestrator/store/record_sql.h"
 #include "schema/metrics.h"
+#include "schema/result.h"
 #include "schema/trial.h"
 
 namespace sweep::store {
@@ -18,10 +19,6 @@ struct Column {
 const std::vector<Column>& axis_columns();
 const std::vector<Column>& metric_columns();
 
-// The metrics `best` looks up by index; any other is found by reading the sweep's results.
-const std::vector<std::string>& ranked_metrics();
-
-bool is_axis(std::string_view);
 bool is_metric(std::string_view);
 std::string sql_name(std::string_view identifier);
 
@@ -29,18 +26,18 @@ std::string sql_name(std::string_view identifier);
 // default.
 struct Selects {
   std::string axes, metrics;
+  TableColumns columns;  // of the tables that hold records
 };
 // Reads the columns' existence inside a transaction.
 Selects selects_for(Transaction&);
 
-// Adds missing columns, indices and, when it lacks a column, the view `results`.
+// Adds missing columns and, when it lacks one or differs, the view `results`.
 void complete_columns(Transaction&);
 
 // INSERT of a trial that leaves an existing one alone: id, spec, axes.
 const std::string& insert_trial_sql();
-// INSERT OR REPLACE of a result: attempt, outcome, oom_kind, reason, rank, phase, evidence, finished,
-// metrics.
-const std::string& insert_result_sql();
+// The fields of a result, then its metrics.
+const std::vector<StoredField>& result_fields();
 
 void put_axes(Statement&, int first, const Trial&);
 void put_metrics(Statement&, int first, const Metrics&);

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "orchestrator/store/enumerators.h"
+
 namespace sweep::store {
 namespace {
 
@@ -30,6 +32,10 @@ void Statement::put(int at, double v) {
 void Statement::put(int at, std::string_view v) {
   sqlite3_bind_text64(handle_, at, v.data() ? v.data() : "", v.size(),
                       copies_ ? SQLITE_TRANSIENT : SQLITE_STATIC, SQLITE_UTF8);
+}
+
+void Statement::put_copy(int at, std::string_view v) {
+  sqlite3_bind_text64(handle_, at, v.data() ? v.data() : "", v.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
 }
 
 Expected<std::unique_ptr<Db>> Db::open(const std::string& name, int flags, int busy_timeout_ms,
@@ -58,7 +64,8 @@ Statement* Db::prepare(std::string_view sql) {
   const auto it = statements_.find(sql);
   if (it != statements_.end()) return it->second.get();
   sqlite3_stmt* raw = nullptr;
-  const int code = sqlite3_prepare_v3(handle_, sql.data(), static_cast<int>(sql.size()),
+  const std::string text = with_numbers(sql);
+  const int code = sqlite3_prepare_v3(handle_, text.c_str(), static_cast<int>(text.size()) + 1,
                                       SQLITE_PREPARE_PERSISTENT, &raw, nullptr);
   if (code != SQLITE_OK || !raw) return nullptr;
   return statements_.emplace(sql, std::make_unique<Statement>(raw)).first->second.get();
@@ -74,7 +81,10 @@ Expected<void> Db::step(std::string_view sql) {
   Statement* statement = prepare(sql);
   if (!statement) return tl::unexpected(explain(sqlite3_extended_errcode(handle_)));
   const int code = statement->step();
-  if (code == SQLITE_DONE) return statement->reset(), Expected<void>();
+  if (code == SQLITE_DONE) {
+    statement->reset();
+    return {};
+  }
   auto failure = tl::unexpected(explain(code));  // before reset() forgets it
   statement->reset();
   return failure;

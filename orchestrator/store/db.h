@@ -39,6 +39,8 @@ class Statement {
   void put(int at, OomKind v) { put(at, static_cast<i64>(v)); }
   void put(int at, State v) { put(at, static_cast<i64>(v)); }
   void put(int at, Phase v) { put(at, to_string(v)); }
+  void put(int at, EndCause v) { put(at, to_string(v)); }
+  void put_copy(int at, std::string_view v);
   template <class T>
   void put(int at, const std::optional<T>& v) {
     if (v)
@@ -131,6 +133,7 @@ class Rows {
   void read(int c, State& v) const { v = static_cast<State>(get<i64>(c)); }
   void read(int c, std::string& v) const { v = text(c); }
   void read(int c, std::optional<Phase>& v) const { v = phase_from(text(c)); }
+  void read(int c, EndCause& v) const { v = end_cause_from(text(c)).value_or(EndCause::kRankFailed); }
   template <class T>
   void read(int c, std::optional<T>& v) const {
     v.reset();

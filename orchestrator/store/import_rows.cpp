@@ -4,9 +4,12 @@
 #include <random>
 #include <unordered_map>
 
+#include "orchestrator/store/attempt_rows.h"
+#include "orchestrator/store/packed_rows.h"
 #include "orchestrator/store/report_rows.h"
 #include "orchestrator/store/settle.h"
-#include "orchestrator/store/sqlite_store.h"
+#include "orchestrator/store/store_file.h"
+#include "orchestrator/store/sweep_rows.h"
 #include "orchestrator/store/trial_rows.h"
 #include "schema/sweep_options.h"
 
@@ -27,12 +30,15 @@ i64 brought_sweep(Transaction& work, const SweepRow& wanted, i64 now) {
   if (options && !(found && found->imported))
     work.refuse(fmt::format(
         "sweep '{}' was run here, so nothing is imported into it; name another with --sweep", wanted.name));
-  if (!options)
-    work.run(
-        "INSERT INTO sweep(name, question, grid_path, options_json, created_unix_ns) VALUES (?, ?, ?, ?, ?)",
-        wanted.name, wanted.question, wanted.grid_path, imported_options(), now);
-  else if (!wanted.question.empty())
+  if (!options) {
+    SweepRow row = wanted;
+    row.grid_text.clear();
+    row.options_json = imported_options();
+    row.created_unix_ns = now;
+    write_sweep(work, row);
+  } else if (!wanted.question.empty()) {
     work.run("UPDATE sweep SET question = ? WHERE name = ?", wanted.question, wanted.name);
+  }
   return work.one<i64>("SELECT id FROM sweep WHERE name = ?", wanted.name).value_or(0);
 }
 
@@ -48,13 +54,9 @@ class Batch {
 
   void add(i64 entry, const ImportedRow& row) {
     if (id_.empty()) open();
-    static const std::string insert = fmt::format(
-        "INSERT INTO attempt(entry, allocation, state, world, request, posted_unix_ns, ended_unix_ns) VALUES "
-        "(?1, ?3, ?4, ?5, '{{}}', {}, ?2)",
-        kPostedAfter);
-    work_.run(insert, entry, now_, id_, State::kFinished, row.entry.trial.world());
     Result result = *row.result;
-    result.attempt = work_.last_id();
+    result.attempt =
+        insert_attempt(work_, {entry, id_, State::kFinished, row.entry.trial.world(), "{}", now_, now_});
     result.finished_unix_ns = now_;
     write_result(work_, result);
   }
@@ -63,10 +65,15 @@ class Batch {
   void open() {
     const i64 number = work_.one<i64>("SELECT count(*) FROM allocation").value_or(0) + 1;
     id_ = fmt::format("i{:04}-{:08x}", number, std::random_device{}());
-    work_.run(
-        "INSERT INTO allocation(id, sweep, launcher, spool, whereabouts, created_unix_ns, ended_unix_ns, "
-        "end_reason) VALUES (?1, ?2, 'import', '', ?3, ?4, ?4, 'imported')",
-        id_, sweep_, file_, now_);
+    StoredAllocation allocation;
+    allocation.id = id_;
+    allocation.sweep = sweep_;
+    allocation.launcher = "import";
+    allocation.hosts = file_;
+    allocation.created_unix_ns = now_;
+    allocation.ended_unix_ns = now_;
+    allocation.end_reason = "imported";
+    write_allocation(work_, allocation);
   }
   Transaction& work_;
   i64 sweep_;
@@ -74,16 +81,15 @@ class Batch {
   i64 now_;
 };
 
-std::vector<Result> stored(Transaction& work, const std::string& metrics, i64 entry) {
+std::vector<Result> stored(Transaction& work, const Selects& selects, i64 entry) {
+  const std::string sql = fmt::format(
+      "SELECT {}, {} FROM attempt a JOIN result r ON r.attempt = a.id WHERE a.entry = ? ORDER BY a.id",
+      select_list(selects.columns, "result", "r", stored_fields<Result>()), selects.metrics);
   std::vector<Result> out;
-  auto rows =
-      work.rows("SELECT r.outcome, r.oom_kind, r.reason, " + metrics +
-                    " FROM attempt a JOIN result r ON r.attempt = a.id WHERE a.entry = ? ORDER BY a.id",
-                entry);
+  auto rows = work.rows(sql, entry);
   while (rows.next()) {
-    Result& r = out.emplace_back();
-    rows.read(0, r.outcome), rows.read(1, r.oom_kind), rows.read(2, r.reason);
-    read_metrics(rows, 3, r.metrics);
+    Result& result = out.emplace_back();
+    read_metrics(rows, read_fields(rows, 0, result), result.metrics);
   }
   return out;
 }
@@ -98,7 +104,7 @@ std::size_t known_of(const std::vector<Result>& past, std::span<const ImportedRo
 
 }  // namespace
 
-Expected<ImportCounts> SqliteStore::import_rows(const SweepRow& wanted, std::span<const ImportedRow> rows) {
+Expected<ImportCounts> SweepBook::import_rows(const SweepRow& wanted, std::span<const ImportedRow> rows) {
   if (wanted.name.empty()) return fail("a sweep needs a name; give one with --sweep");
   std::vector<std::vector<const ImportedRow*>> trials;
   std::unordered_map<std::string_view, std::size_t> place;
@@ -107,33 +113,34 @@ Expected<ImportCounts> SqliteStore::import_rows(const SweepRow& wanted, std::spa
     if (added) trials.emplace_back();
     trials[it->second].push_back(&row);
   }
-  Transaction work(*db_, Transaction::kWrite);
-  const i64 sweep = brought_sweep(work, wanted, leases_.now());
-  leases_.guard(work, sweep);
-  Batch batch(work, sweep, wanted.grid_path, leases_.now());
-  const SweepRules rules = rules_of(work, sweep, seams_.decide_trial);
+  Transaction work(*file_.db, Transaction::kWrite);
+  const i64 sweep = brought_sweep(work, wanted, file_.leases.now());
+  file_.leases.guard(work, sweep);
+  Batch batch(work, sweep, wanted.grid_path, file_.leases.now());
+  const SweepRules rules = rules_of(work, sweep, file_.dependencies.decide_trial);
   ImportCounts counts;
   counts.trials = static_cast<i64>(trials.size());
   for (const auto& same_trial : trials) {
     if (work.failed()) break;
     const PlanEntry& entry = same_trial.back()->entry;
     write_entry(work, sweep, ensure_trial(work, entry), entry);
-    const auto key = work.one<i64>(
-        "SELECT p.key FROM plan_entry p JOIN trial t ON t.key = p.trial WHERE p.sweep = ? AND t.id = ?",
-        sweep, entry.id);
+    const auto key = work.one<i64>(R"(
+        SELECT p.key FROM plan_entry p JOIN trial t ON t.key = p.trial WHERE p.sweep = ? AND t.id = ?)",
+                                   sweep, entry.id);
     std::vector<const ImportedRow*> measured;
     for (const auto* row : same_trial)
       if (row->result) measured.push_back(row);
     counts.repeated += measured.size() > 1;
-    const std::size_t known = known_of(stored(work, selects_.metrics, key.value_or(0)), measured);
+    const std::size_t known = known_of(stored(work, file_.selects, key.value_or(0)), measured);
     for (std::size_t i = known; i < measured.size(); ++i) batch.add(key.value_or(0), *measured[i]);
-    counts.known += static_cast<i64>(known), counts.added += static_cast<i64>(measured.size() - known);
+    counts.known += static_cast<i64>(known);
+    counts.added += static_cast<i64>(measured.size() - known);
     settle(work, key.value_or(0), rules);
   }
-  work.run("INSERT INTO event(sweep, unix_ns, kind, text) VALUES (?, ?, 'imported', ?)", sweep, leases_.now(),
-           fmt::format("{}: {} results, {} of them new", wanted.grid_path, counts.added + counts.known,
-                       counts.added));
-  pack(work);
+  add_event_row(work, sweep, file_.leases.now(), "imported",
+                fmt::format("{}: {} results, {} of them new", wanted.grid_path, counts.added + counts.known,
+                            counts.added));
+  pack(work, file_.selects, file_.dependencies.most_loose);
   return work.commit(counts);
 }
 

@@ -5,9 +5,12 @@
 #include <set>
 #include <unordered_map>
 
+#include "orchestrator/store/attempt_rows.h"
+#include "orchestrator/store/packed_rows.h"
 #include "orchestrator/store/report_rows.h"
 #include "orchestrator/store/settle.h"
-#include "orchestrator/store/sqlite_store.h"
+#include "orchestrator/store/store_file.h"
+#include "orchestrator/store/sweep_rows.h"
 
 namespace sweep::store {
 namespace {
@@ -68,8 +71,8 @@ class Unsynced {
 // 1 at most is told: a damaged or foreign spool must not fill the database with complaints.
 void note_strays(Transaction& work, i64 sweep, i64 now, const std::string& allocation, const Known& known) {
   if (known.strays().empty()) return;
-  work.run(
-      "INSERT INTO event(sweep, unix_ns, kind, text) VALUES (?, ?, 'stray_records', ?)", sweep, now,
+  add_event_row(
+      work, sweep, now, "stray_records",
       fmt::format("allocation {}: {} record(s) left out that belong to no rank of its attempts; first: {}",
                   allocation, known.strays().size(), *known.strays().begin()));
 }
@@ -89,22 +92,22 @@ void apply(Transaction& work, const IngestBatch& batch, Known& known) {
 
 }  // namespace
 
-Expected<void> SqliteStore::ingest(const IngestBatch& batch) {
+Expected<void> Reports::ingest(const IngestBatch& batch) {
   if (batch.new_offset > static_cast<std::uint64_t>(std::numeric_limits<i64>::max()))
     return fail(fmt::format("allocation '{}': the outbox offset {} is out of range", batch.allocation,
                             batch.new_offset));
   const auto offset = static_cast<i64>(batch.new_offset);
-  const Unsynced unsynced(*db_, network_ || !seams_.durable);
-  Transaction work(*db_, Transaction::kWrite);
+  const Unsynced unsynced(*file_.db, file_.network || !file_.dependencies.durable);
+  Transaction work(*file_.db, Transaction::kWrite);
   const auto sweep = sweep_of_allocation(work, batch.allocation);
   if (!sweep) return work.commit();
-  leases_.guard(work, *sweep);
+  file_.leases.guard(work, *sweep);
   work.run("UPDATE allocation SET read_offset = ?1 WHERE id = ?2 AND read_offset < ?1", offset,
            batch.allocation);
   if (work.failed() || work.changes() == 0) return work.commit();
   Known known(work, batch.allocation);
   apply(work, batch, known);
-  const SweepRules rules = rules_of(work, *sweep, seams_.decide_trial);
+  const SweepRules rules = rules_of(work, *sweep, file_.dependencies.decide_trial);
   for (const auto& result : batch.results) {
     if (!known.attempt(result.attempt)) {
       known.stray("result", result.attempt);
@@ -113,38 +116,71 @@ Expected<void> SqliteStore::ingest(const IngestBatch& batch) {
     write_result(work, result);
     settle(work, known.entry(result.attempt), rules);
   }
-  note_strays(work, *sweep, leases_.now(), batch.allocation, known);
-  pack(work);
+  note_strays(work, *sweep, file_.leases.now(), batch.allocation, known);
+  pack(work, file_.selects, file_.dependencies.most_loose);
   return work.commit();
 }
 
-Expected<void> SqliteStore::finish_attempt(const Result& result) {
-  Transaction work(*db_, Transaction::kWrite);
+Expected<void> Reports::finish_attempt(const Result& result) {
+  Transaction work(*file_.db, Transaction::kWrite);
   i64 sweep = 0, entry = 0;
   {
-    auto rows =
-        work.rows("SELECT p.sweep, p.key FROM attempt a JOIN plan_entry p ON p.key = a.entry WHERE a.id = ?",
-                  result.attempt);
-    if (rows.next())
-      sweep = rows.get<i64>(0), entry = rows.get<i64>(1);
-    else
-      work.refuse(fmt::format("database '{}' knows no attempt {}", db_->path().string(), result.attempt));
+    auto rows = work.rows(R"(
+        SELECT p.sweep, p.key FROM attempt a JOIN plan_entry p ON p.key = a.entry WHERE a.id = ?)",
+                          result.attempt);
+    if (rows.next()) {
+      sweep = rows.get<i64>(0);
+      entry = rows.get<i64>(1);
+    } else {
+      work.refuse(
+          fmt::format("database '{}' knows no attempt {}", file_.db->path().string(), result.attempt));
+    }
   }
-  leases_.guard(work, sweep);
+  file_.leases.guard(work, sweep);
   const auto before = work.one<Outcome>("SELECT outcome FROM result WHERE attempt = ?", result.attempt);
   if (before && !is_infrastructure(*before)) return work.commit();
   write_result(work, result);
   work.run("UPDATE attempt SET ended_unix_ns = COALESCE(ended_unix_ns, ?) WHERE id = ?",
            result.finished_unix_ns, result.attempt);
-  settle(work, entry, rules_of(work, sweep, seams_.decide_trial));
-  pack(work);
+  settle(work, entry, rules_of(work, sweep, file_.dependencies.decide_trial));
+  pack(work, file_.selects, file_.dependencies.most_loose);
   return work.commit();
 }
 
-Expected<StoredTestimony> SqliteStore::testimony(i64 attempt) {
-  Transaction work(*db_, Transaction::kRead);
-  StoredTestimony out{read_records(work, attempt), read_exits(work, attempt), read_end(work, attempt)};
+Expected<StoredTestimony> Reports::testimony(i64 attempt) {
+  Transaction work(*file_.db, Transaction::kRead);
+  StoredTestimony out{read_records(work, file_.selects.columns, attempt),
+                      read_exits(work, file_.selects.columns, attempt),
+                      read_end(work, file_.selects.columns, attempt)};
   return work.commit(std::move(out));
+}
+
+Expected<std::vector<NodeRecord>> Reports::nodes_of(const std::string& allocation) {
+  Transaction work(*file_.db, Transaction::kRead);
+  auto nodes = read_nodes(work, file_.selects.columns, allocation);
+  return work.commit(std::move(nodes));
+}
+
+Expected<std::vector<NodeRecord>> Reports::nodes_seen() {
+  Transaction work(*file_.db, Transaction::kRead);
+  std::vector<NodeRecord> out;
+  {
+    auto rows = work.rows("SELECT node, host, facts FROM environment GROUP BY node ORDER BY node");
+    while (rows.next()) {
+      NodeRecord& node = out.emplace_back();
+      rows.read(0, node.node);
+      rows.read(1, node.host);
+      rows.read(2, node.facts);
+    }
+  }
+  return work.commit(std::move(out));
+}
+
+Expected<i64> Reports::results_in(const std::string& allocation) {
+  Transaction work(*file_.db, Transaction::kRead);
+  const auto count = work.one<i64>(
+      "SELECT count(*) FROM attempt a JOIN result r ON r.attempt = a.id WHERE a.allocation = ?", allocation);
+  return work.commit(count.value_or(0));
 }
 
 }  // namespace sweep::store

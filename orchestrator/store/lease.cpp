@@ -9,6 +9,8 @@
 #include <random>
 #include <sstream>
 
+#include "orchestrator/store/record_sql.h"
+#include "orchestrator/store/stored_rows.h"
 #include "runtime/own_job.h"
 
 namespace sweep::store {
@@ -21,11 +23,6 @@ std::string random_token() {
 
 std::string describe(const LeaseHolder& holder) {
   return fmt::format("process {} on host '{}'", holder.pid, holder.host);
-}
-
-// Files of versions before 5, opened for reading, do not say it.
-bool says_job(Transaction& work) {
-  return work.one<i64>("SELECT 1 FROM pragma_table_info('lease') WHERE name = 'slurm_job'").has_value();
 }
 
 }  // namespace
@@ -53,21 +50,21 @@ LeaseHolder this_process() {
   std::ifstream("/proc/sys/kernel/random/boot_id") >> self.boot_id;
   self.pid = ::getpid();
   self.pid_start = living_pid_start(self.pid).value_or(0);
-  if (auto job = own_job()) self.slurm_job = job->id, self.slurm_cluster = std::move(job->cluster);
+  if (auto job = own_job()) {
+    self.slurm_job = job->id;
+    self.slurm_cluster = std::move(job->cluster);
+  }
   return self;
 }
 
 std::optional<LeaseHolder> Leases::read(Transaction& work, i64 sweep) {
-  auto rows = work.rows(fmt::format("SELECT host, boot_id, pid, pid_start, heartbeat_unix_ns, token, beats, "
-                                    "{} FROM lease WHERE sweep = ?",
-                                    says_job(work) ? "slurm_job, slurm_cluster" : "0, ''"),
+  const TableColumns columns{{"lease", columns_in(work, "lease")}};
+  auto rows = work.rows(fmt::format("SELECT {} FROM lease l WHERE l.sweep = ?",
+                                    select_list(columns, "lease", "l", stored_fields<LeaseHolder>())),
                         sweep);
   if (!rows.next()) return std::nullopt;
   LeaseHolder holder;
-  rows.read(0, holder.host), rows.read(1, holder.boot_id), rows.read(2, holder.pid);
-  rows.read(3, holder.pid_start), rows.read(4, holder.heartbeat_unix_ns);
-  rows.read(5, holder.token), rows.read(6, holder.beats);
-  rows.read(7, holder.slurm_job), rows.read(8, holder.slurm_cluster);
+  read_fields(rows, 0, holder);
   return holder;
 }
 
@@ -113,21 +110,27 @@ std::optional<LeaseHolder> Leases::take(Transaction& work, i64 sweep, const Clai
     if (row->standing != LeaseStatus::kFree && !given_up) return row;
   }
   pending_token_ = ours ? row->token : random_token();
-  const LeaseHolder self = *seams_.self;
-  work.run(
-      "INSERT OR REPLACE INTO lease(sweep, host, boot_id, pid, pid_start, token, beats, heartbeat_unix_ns, "
-      "slurm_job, "
-      "slurm_cluster) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      sweep, self.host, self.boot_id, self.pid, self.pid_start, pending_token_, row ? row->beats + 1 : i64{1},
-      seams_.now_unix_ns(), self.slurm_job, self.slurm_cluster);
+  LeaseHolder self = *seams_.self;
+  self.token = pending_token_;
+  self.beats = row ? row->beats + 1 : 1;
+  self.heartbeat_unix_ns = seams_.now_unix_ns();
+  static const std::string sql =
+      insert_statement("INSERT OR REPLACE", "lease", {"sweep"}, stored_fields<LeaseHolder>());
+  if (Statement* insert = work.ready(sql)) {
+    insert->put(1, sweep);
+    put_fields(*insert, 2, self);
+    work.finish(*insert);
+  }
   return std::nullopt;
 }
 
 void Leases::committed(i64 sweep, bool held) {
-  if (held)
-    tokens_[sweep] = pending_token_, lost_.erase(sweep);
-  else
+  if (!held) {
     tokens_.erase(sweep);
+    return;
+  }
+  tokens_[sweep] = pending_token_;
+  lost_.erase(sweep);
 }
 
 std::optional<LeaseHolder> Leases::holder(Transaction& work, i64 sweep, const Claim& known) {

@@ -4,7 +4,7 @@
 
 #include "base/expected.h"
 #include "orchestrator/store/merge_rows.h"
-#include "orchestrator/store/sqlite_store.h"
+#include "orchestrator/store/store_file.h"
 #include "orchestrator/store/upgrade.h"
 
 namespace sweep::store {
@@ -73,29 +73,30 @@ Expected<void> check_files(const fs::path& into, std::span<const fs::path> files
 
 }  // namespace
 
-Expected<std::vector<MergeCounts>> SqliteStore::merge(std::span<const fs::path> files) {
-  SWEEP_TRY(check_files(db_->path(), files));
+Expected<std::vector<MergeCounts>> SweepBook::merge(std::span<const fs::path> files) {
+  SWEEP_TRY(check_files(file_.db->path(), files));
   std::size_t attached = 0;
   Expected<std::vector<MergeCounts>> answer = std::vector<MergeCounts>{};
   for (; answer && attached < files.size(); ++attached) {
-    auto ready = attach_copy(*db_, files[attached], schema_name(attached), seams_.busy_timeout_ms);
-    if (ready) ready = refuse_running(files[attached], seams_);
+    auto ready =
+        attach_copy(*file_.db, files[attached], schema_name(attached), file_.dependencies.busy_timeout_ms);
+    if (ready) ready = refuse_running(files[attached], file_.dependencies);
     if (!ready) answer = tl::unexpected<Error>(ready.error());
   }
   if (answer) {
-    Transaction work(*db_, Transaction::kWrite);
+    Transaction work(*file_.db, Transaction::kWrite);
     for (std::size_t i = 0; i < files.size() && !work.failed(); ++i) {
       check_mergeable(work, schema_name(i), files[i].string());
-      for (const i64 sweep : shared_sweeps(work, schema_name(i))) leases_.guard(work, sweep);
+      for (const i64 sweep : shared_sweeps(work, schema_name(i))) file_.leases.guard(work, sweep);
       if (!work.failed())
-        answer->push_back(
-            merge_rows(work, schema_name(i), files[i].string(), seams_.decide_trial, leases_.now()));
+        answer->push_back(merge_rows(work, schema_name(i), files[i].string(), file_.dependencies.decide_trial,
+                                     file_.leases.now()));
     }
     if (auto done = work.commit(); !done) answer = tl::unexpected<Error>(done.error());
   }
-  db_->forget_statements();  // they hold the attached copies
+  file_.db->forget_statements();  // they hold the attached copies
   for (std::size_t i = 0; i < attached; ++i)
-    if (auto gone = db_->execute("DETACH " + schema_name(i)); !gone && answer)
+    if (auto gone = file_.db->execute("DETACH " + schema_name(i)); !gone && answer)
       answer = tl::unexpected<Error>(gone.error());
   return answer;
 }

@@ -61,7 +61,8 @@ struct Reader {
 
   std::string_view take(std::size_t bytes) {
     if (bytes > rest.size()) {
-      fine = false, rest = {};
+      fine = false;
+      rest = {};
       return {};
     }
     const auto out = rest.substr(0, bytes);

@@ -1,11 +1,14 @@
 // Keeping the packed columns: once enough entries are loose, the blocks they belong to are written anew, in the
 // transaction that made them loose.
+#include "orchestrator/store/packed_rows.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "orchestrator/store/packed_column.h"
-#include "orchestrator/store/sqlite_store.h"
+#include "orchestrator/store/result_rows.h"
 #include "schema/columns.h"
 
 namespace sweep::store {
@@ -55,21 +58,22 @@ void write_column(Transaction& work, i64 sweep, i64 block, std::string_view name
   if (std::ranges::all_of(values, [&](const Value& v) { return v == absent; })) return;
   if (Statement* insert = work.ready("INSERT INTO packed(sweep, name, block, data) VALUES (?, ?, ?, ?)")) {
     const std::string bytes = pack_column(values);
-    insert->put(1, sweep), insert->put(2, name), insert->put(3, block);
+    insert->put(1, sweep);
+    insert->put(2, name);
+    insert->put(3, block);
     sqlite3_bind_blob64(insert->handle(), 4, bytes.data(), bytes.size(), SQLITE_STATIC);
     work.finish(*insert);
   }
 }
 
-}  // namespace
-
 // loose: of this block, ascending.
-void SqliteStore::pack_block(Transaction& work, i64 sweep, i64 block, const std::vector<i64>& loose) {
+void pack_block(Transaction& work, const Selects& selects, i64 sweep, i64 block,
+                const std::vector<i64>& loose) {
   const OldBlock old = read_block(work, sweep, block);
   std::vector<i64> fresh_entries;
-  const auto fresh =
-      result_rows(work, "+p.sweep = ?1 AND p.key IN (SELECT entry FROM loose WHERE entry BETWEEN ?2 AND ?3)",
-                  {sweep, loose.front(), loose.back()}, &fresh_entries);
+  const auto fresh = result_rows(
+      work, selects, "+p.sweep = ?1 AND p.key IN (SELECT entry FROM loose WHERE entry BETWEEN ?2 AND ?3)",
+      {sweep, loose.front(), loose.back()}, &fresh_entries);
   const auto rows = merged(old_column(work, old, "entry"), loose, fresh_entries);
   if (work.failed()) return;
   work.run("DELETE FROM packed WHERE sweep = ? AND block = ?", sweep, block);
@@ -91,8 +95,10 @@ void SqliteStore::pack_block(Transaction& work, i64 sweep, i64 block, const std:
   }
 }
 
-void SqliteStore::pack(Transaction& work) {
-  if (work.one<i64>("SELECT count(*) FROM loose").value_or(0) <= seams_.most_loose) return;
+}  // namespace
+
+void pack(Transaction& work, const Selects& selects, i64 most_loose) {
+  if (work.one<i64>("SELECT count(*) FROM loose").value_or(0) <= most_loose) return;
   std::map<std::pair<i64, i64>, std::vector<i64>> blocks;
   {
     auto rows = work.rows(
@@ -100,7 +106,7 @@ void SqliteStore::pack(Transaction& work) {
     while (rows.next())
       blocks[{rows.get<i64>(0), rows.get<i64>(1) >> kPackedBlockBits}].push_back(rows.get<i64>(1));
   }
-  for (const auto& [place, loose] : blocks) pack_block(work, place.first, place.second, loose);
+  for (const auto& [place, loose] : blocks) pack_block(work, selects, place.first, place.second, loose);
   work.run("DELETE FROM loose");
 }
 

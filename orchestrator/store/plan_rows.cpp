@@ -4,8 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "orchestrator/store/packed_rows.h"
 #include "orchestrator/store/settle.h"
-#include "orchestrator/store/sqlite_store.h"
+#include "orchestrator/store/store_file.h"
+#include "orchestrator/store/sweep_rows.h"
 #include "orchestrator/store/trial_rows.h"
 #include "schema/codec.h"
 
@@ -20,9 +22,9 @@ using KnownTrials = std::unordered_map<std::string, KnownTrial>;
 
 KnownTrials known_trials(Transaction& work, i64 sweep) {
   KnownTrials known;
-  auto rows = work.rows(
-      "SELECT t.id, p.key, p.state FROM plan_entry p JOIN trial t ON t.key = p.trial WHERE p.sweep = ?",
-      sweep);
+  auto rows = work.rows(R"(
+      SELECT t.id, p.key, p.state FROM plan_entry p JOIN trial t ON t.key = p.trial WHERE p.sweep = ?)",
+                        sweep);
   while (rows.next())
     known[rows.get<std::string>(0)] = {rows.get<i64>(1), rows.get<State>(2) == State::kRetired, false};
   return known;
@@ -35,19 +37,19 @@ void note_measure(Transaction& work, i64 sweep, const MeasurePlan& measure, i64 
   if (*before == json) return;
   work.run("UPDATE sweep SET measure_json = ? WHERE id = ?", json, sweep);
   if (!before->empty())
-    work.run(
-        "INSERT INTO event(sweep, unix_ns, kind, text) VALUES (?, ?, 'measure_changed', ?)", sweep, now,
+    add_event_row(
+        work, sweep, now, "measure_changed",
         fmt::format("the measuring plan changed from {} to {}; earlier results are kept", *before, json));
 }
 
 }  // namespace
 
-Expected<SyncCounts> SqliteStore::sync_plan(i64 sweep, std::span<const PlanEntry> plan,
-                                            const MeasurePlan& measure) {
-  Transaction work(*db_, Transaction::kWrite);
-  leases_.guard(work, sweep);
-  note_measure(work, sweep, measure, leases_.now());
-  const SweepRules rules = rules_of(work, sweep, seams_.decide_trial);
+Expected<SyncCounts> SweepBook::sync_plan(i64 sweep, std::span<const PlanEntry> plan,
+                                          const MeasurePlan& measure) {
+  Transaction work(*file_.db, Transaction::kWrite);
+  file_.leases.guard(work, sweep);
+  note_measure(work, sweep, measure, file_.leases.now());
+  const SweepRules rules = rules_of(work, sweep, file_.dependencies.decide_trial);
   KnownTrials known = known_trials(work, sweep);
   SyncCounts counts;
   for (const PlanEntry& entry : plan) {
@@ -65,41 +67,46 @@ Expected<SyncCounts> SqliteStore::sync_plan(i64 sweep, std::span<const PlanEntry
     if (it->second.seen) continue;  // the same trial twice in one plan
     it->second.seen = true;
     ++(it->second.retired ? counts.reopened : counts.kept);
-    if (it->second.retired) work.run("UPDATE plan_entry SET state = 0 WHERE key = ?", it->second.entry);
+    if (it->second.retired)
+      work.run("UPDATE plan_entry SET state = State::kPending WHERE key = ?", it->second.entry);
     if (changed || it->second.retired) settle(work, it->second.entry, rules);
   }
   for (const auto& [id, each] : known) {
     if (each.seen || each.retired) continue;
     ++counts.retired;
-    work.run("UPDATE plan_entry SET state = 4 WHERE key = ?", each.entry);
+    work.run("UPDATE plan_entry SET state = State::kRetired WHERE key = ?", each.entry);
     settle(work, each.entry, rules);
   }
-  pack(work);
+  pack(work, file_.selects, file_.dependencies.most_loose);
   return work.commit(counts);
 }
 
-Expected<std::vector<PlanEntry>> SqliteStore::plan(i64 sweep) {
-  Transaction work(*db_, Transaction::kRead);
+Expected<std::vector<PlanEntry>> SweepBook::plan(i64 sweep) {
+  Transaction work(*file_.db, Transaction::kRead);
   std::vector<PlanEntry> out;
   SpecCache specs;
   {
-    auto rows = work.rows(
-        plan_entry_select(selects_) + " WHERE p.sweep = ? AND p.state <> 4 ORDER BY p.place, p.key", sweep);
+    auto rows = work.rows(plan_entry_select(file_.selects) +
+                              " WHERE p.sweep = ? AND p.state <> State::kRetired ORDER BY p.place, p.key",
+                          sweep);
     while (rows.next()) out.push_back(read_plan_entry(rows, specs));
   }
   return work.commit(std::move(out));
 }
 
+namespace {
+
 template <class... Bound>
-Expected<std::vector<PendingTrial>> SqliteStore::pending_where(const std::string& rest,
-                                                               const Bound&... bound) {
-  Transaction work(*db_, Transaction::kRead);
+Expected<std::vector<PendingTrial>> pending_where(StoreFile& file, const std::string& rest,
+                                                  const Bound&... bound) {
+  Transaction work(*file.db, Transaction::kRead);
   std::vector<PendingTrial> out;
   std::vector<i64> keys;
   SpecCache specs;
   {
-    auto rows =
-        work.rows(plan_entry_select(selects_) + " WHERE p.sweep = ? AND p.state = 0 " + rest, bound...);
+    auto rows = work.rows(
+        plan_entry_select(file.selects) + " WHERE p.sweep = ? AND p.state = State::kPending " + rest,
+        bound...);
     while (rows.next()) {
       out.push_back({read_plan_entry(rows, specs), 0, 0});
       keys.push_back(rows.template get<i64>(0));
@@ -107,33 +114,38 @@ Expected<std::vector<PendingTrial>> SqliteStore::pending_where(const std::string
   }
   for (std::size_t i = 0; i < out.size(); ++i) {
     const Tries tries = tries_of(work, keys[i]);
-    out[i].attempts = tries.counted, out[i].infra_attempts = tries.infra;
+    out[i].attempts = tries.counted;
+    out[i].infra_attempts = tries.infra;
   }
   return work.commit(std::move(out));
 }
 
-Expected<std::vector<PendingTrial>> SqliteStore::pending(i64 sweep, i64 limit) {
-  return pending_where("ORDER BY p.place, p.key LIMIT ?", sweep, limit);
+}  // namespace
+
+Expected<std::vector<PendingTrial>> WorkQueue::pending(i64 sweep, i64 limit) {
+  return pending_where(file_, "ORDER BY p.place, p.key LIMIT ?", sweep, limit);
 }
 
-Expected<std::vector<PendingTrial>> SqliteStore::pending(i64 sweep, i64 limit, const Fit& fit) {
-  return pending_where(
-      "AND t.nodes <= ? AND t.hardware = ? AND t.gpus_per_node <= ? ORDER BY t.nodes DESC, p.place, p.key "
-      "LIMIT ?",
-      sweep, fit.nodes, fit.hardware, fit.gpus_per_node, limit);
+Expected<std::vector<PendingTrial>> WorkQueue::pending(i64 sweep, i64 limit, const Fit& fit) {
+  return pending_where(file_, R"(
+      AND t.nodes <= ? AND t.hardware = ? AND t.gpus_per_node <= ?
+      ORDER BY t.nodes DESC, p.place, p.key LIMIT ?)",
+                       sweep, fit.nodes, fit.hardware, fit.gpus_per_node, limit);
 }
 
-Expected<std::vector<Demand>> SqliteStore::demand(i64 sweep) {
-  Transaction work(*db_, Transaction::kRead);
+Expected<std::vector<Demand>> WorkQueue::demand(i64 sweep) {
+  Transaction work(*file_.db, Transaction::kRead);
   std::vector<Demand> out;
   {
-    auto rows = work.rows(
-        "SELECT t.hardware, t.nodes, max(t.gpus_per_node), count(*), coalesce(sum(p.predicted_seconds), 0), "
-        "coalesce(max(p.predicted_seconds), 0), sum(p.predicted_seconds IS NULL) FROM plan_entry p JOIN "
-        "trial t "
-        "ON t.key = p.trial WHERE p.sweep = ? AND p.state = 0 GROUP BY t.hardware, t.nodes ORDER BY 2 DESC, "
-        "1",
-        sweep);
+    auto rows = work.rows(R"(
+        SELECT t.hardware, t.nodes, max(t.gpus_per_node), count(*),
+               COALESCE(sum(p.predicted_seconds), 0), COALESCE(max(p.predicted_seconds), 0),
+               sum(p.predicted_seconds IS NULL)
+        FROM plan_entry p JOIN trial t ON t.key = p.trial
+        WHERE p.sweep = ? AND p.state = State::kPending
+        GROUP BY t.hardware, t.nodes
+        ORDER BY 2 DESC, 1)",
+                          sweep);
     while (rows.next())
       out.push_back({rows.get<std::string>(0), rows.get<i64>(1), rows.get<i64>(2), rows.get<i64>(3),
                      rows.get<double>(4), rows.get<double>(5), rows.get<i64>(6)});
@@ -141,11 +153,11 @@ Expected<std::vector<Demand>> SqliteStore::demand(i64 sweep) {
   return work.commit(std::move(out));
 }
 
-Expected<void> SqliteStore::reopen(i64 sweep, std::span<const Outcome> outcomes) {
-  Transaction work(*db_, Transaction::kWrite);
-  leases_.guard(work, sweep);
+Expected<void> WorkQueue::reopen(i64 sweep, std::span<const Outcome> outcomes) {
+  Transaction work(*file_.db, Transaction::kWrite);
+  file_.leases.guard(work, sweep);
   reopen_entries(work, sweep, outcomes);
-  pack(work);
+  pack(work, file_.selects, file_.dependencies.most_loose);
   return work.commit();
 }
 

@@ -7,7 +7,7 @@
 #include <charconv>
 
 #include "base/expected.h"
-#include "orchestrator/store/sqlite_store.h"
+#include "orchestrator/store/store_file.h"
 
 namespace sweep::store {
 namespace {
@@ -166,11 +166,11 @@ bool only_one(Db& db, std::string_view rest) {
 
 }  // namespace
 
-Expected<Table> SqliteStore::query(std::string_view sql, const QueryOptions& options) {
+Expected<Table> Answers::query(std::string_view sql, const QueryOptions& options) {
   constexpr std::size_t kLongest = 1u << 20;
   if (sql.size() > kLongest) return fail(fmt::format("the SQL is longer than {} bytes", kLongest));
-  if (!query_db_) {
-    auto opened = open_for_reading(db_->path(), seams_.busy_timeout_ms);
+  if (!file_.query_db) {
+    auto opened = open_for_reading(file_.db->path(), file_.dependencies.busy_timeout_ms);
     if (!opened) return tl::unexpected<Error>(opened.error());
     if (auto done = (*opened)->execute("PRAGMA query_only = ON; PRAGMA trusted_schema = OFF"); !done)
       return tl::unexpected<Error>(done.error());
@@ -180,10 +180,10 @@ Expected<Table> SqliteStore::query(std::string_view sql, const QueryOptions& opt
         !done)
       return tl::unexpected<Error>(done.error());
     harden((*opened)->handle());
-    query_db_ = std::move(*opened);
+    file_.query_db = std::move(*opened);
   }
   if (options.most_heap > 0) sqlite3_hard_heap_limit64(options.most_heap);
-  sqlite3* db = query_db_->handle();
+  sqlite3* db = file_.query_db->handle();
   sqlite3_stmt* raw = nullptr;
   const char* tail = nullptr;
   const int code = sqlite3_prepare_v2(db, sql.data(), static_cast<int>(sql.size()), &raw, &tail);
@@ -191,10 +191,10 @@ Expected<Table> SqliteStore::query(std::string_view sql, const QueryOptions& opt
   Statement statement(raw);
   if (!raw)
     return fail("the SQL is empty; for example: SELECT trial, mfu FROM results ORDER BY mfu DESC LIMIT 5");
-  if (!only_one(*query_db_, sql.substr(static_cast<std::size_t>(tail - sql.data()))))
+  if (!only_one(*file_.query_db, sql.substr(static_cast<std::size_t>(tail - sql.data()))))
     return fail("only one SQL statement is allowed; there is text after the first one");
   SWEEP_TRY(bind(raw, options));
-  return read_all(*query_db_, statement, sql, options);
+  return read_all(*file_.query_db, statement, sql, options);
 }
 
 }  // namespace sweep::store

@@ -1,8 +1,8 @@
-// Testimony in the database: what ranks and agents said about an attempt, written and read back.
+// What ranks and agents reported of an attempt, written into the database and read back.
 #pragma once
 #include <span>
 
-#include "orchestrator/store/db.h"
+#include "orchestrator/store/record_sql.h"
 #include "schema/records.h"
 #include "schema/result.h"
 
@@ -16,8 +16,9 @@ void write_started(Transaction&, i64 attempt, i64 unix_ns);
 void write_node(Transaction&, std::string_view allocation, const NodeRecord&);
 void write_result(Transaction&, const Result&);
 
-std::vector<RankRecord> read_records(Transaction&, i64 attempt);
-std::vector<RankExit> read_exits(Transaction&, i64 attempt);
-std::optional<AttemptEnd> read_end(Transaction&, i64 attempt);
+std::vector<RankRecord> read_records(Transaction&, const TableColumns&, i64 attempt);
+std::vector<RankExit> read_exits(Transaction&, const TableColumns&, i64 attempt);
+std::vector<NodeRecord> read_nodes(Transaction&, const TableColumns&, std::string_view allocation);
+std::optional<AttemptEnd> read_end(Transaction&, const TableColumns&, i64 attempt);
 
 }  // namespace sweep::store

@@ -8,7 +8,8 @@
 #include "base/expected.h"
 #include "base/time.h"
 #include "orchestrator/store/settle.h"
-#include "orchestrator/store/sqlite_store.h"
+#include "orchestrator/store/store_file.h"
+#include "orchestrator/store/sweep_rows.h"
 #include "orchestrator/store/upgrade.h"
 #include "schema/rehearsal.h"
 
@@ -161,93 +162,72 @@ Expected<std::unique_ptr<Store>> Store::open(const fs::path& path, Mode mode, St
   auto selects = selects_for(work);
   auto read = work.commit(std::move(selects));
   if (!read) return tl::unexpected<Error>(read.error());
-  return std::make_unique<SqliteStore>(std::move(*db), mode, std::move(seams), network, std::move(*read));
+  Leases leases(seams, network);
+  return std::make_unique<Store>(std::unique_ptr<StoreFile>(
+      new StoreFile{std::move(*db), std::move(seams), network, std::move(*read), std::move(leases)}));
 }
 
-SqliteStore::SqliteStore(std::unique_ptr<Db> db, Mode mode, StoreDependencies seams, bool network,
-                         Selects selects)
-    : db_(std::move(db)),
-      mode_(mode),
-      network_(network),
-      seams_(seams),
-      selects_(std::move(selects)),
-      leases_(std::move(seams), network) {}
+Store::Store(std::unique_ptr<StoreFile> file)
+    : SweepBook(*file),
+      SweepLease(*file),
+      WorkQueue(*file),
+      Reports(*file),
+      Answers(*file),
+      owned_(std::move(file)) {}
 
-namespace {
+Store::~Store() = default;
 
-constexpr const char* kSweepColumns =
-    "SELECT id, name, question, grid_path, grid_text, options_json, created_unix_ns FROM sweep ";
-
-std::vector<SweepRow> read_sweeps(Rows&& rows) {
-  std::vector<SweepRow> out;
-  while (rows.next()) {
-    SweepRow row;
-    rows.read(0, row.id), rows.read(1, row.name), rows.read(2, row.question), rows.read(3, row.grid_path);
-    rows.read(4, row.grid_text), rows.read(5, row.options_json), rows.read(6, row.created_unix_ns);
-    out.push_back(std::move(row));
-  }
-  return out;
-}
-
-std::vector<SweepRow> named(Transaction& work, const std::string& name) {
-  return read_sweeps(work.rows(std::string(kSweepColumns) + "WHERE name = ?", name));
-}
-
-}  // namespace
-
-Expected<SweepRow> SqliteStore::ensure_sweep(const SweepRow& wanted) {
+Expected<SweepRow> SweepBook::ensure_sweep(const SweepRow& wanted) {
   if (wanted.name.empty()) return fail("a sweep needs a name");
-  Transaction work(*db_, Transaction::kWrite);
-  auto found = named(work, wanted.name);
-  if (found.empty()) {
-    work.run(
-        "INSERT INTO sweep(name, question, grid_path, grid_text, options_json, created_unix_ns) VALUES (?, "
-        "?, ?, ?, ?, ?)",
-        wanted.name, wanted.question, wanted.grid_path, wanted.grid_text, wanted.options_json,
-        wanted.created_unix_ns ? wanted.created_unix_ns : leases_.now());
-  } else if (!leases_.held_by_other(work, found.front().id)) {
-    leases_.guard(work, found.front().id);
-    work.run("UPDATE sweep SET question = ?, grid_path = ?, grid_text = ?, options_json = ? WHERE id = ?",
-             wanted.question, wanted.grid_path, wanted.grid_text, wanted.options_json, found.front().id);
+  Transaction work(*file_.db, Transaction::kWrite);
+  const auto found = sweep_named(work, wanted.name);
+  if (!found || !file_.leases.held_by_other(work, found->id)) {
+    if (found) file_.leases.guard(work, found->id);
+    SweepRow row = wanted;
+    if (found)
+      row.created_unix_ns = found->created_unix_ns;
+    else if (!row.created_unix_ns)
+      row.created_unix_ns = file_.leases.now();
+    write_sweep(work, row);
   }
-  found = named(work, wanted.name);
-  return work.commit(found.empty() ? SweepRow{} : found.front());
+  auto stored = sweep_named(work, wanted.name);
+  return work.commit(stored ? std::move(*stored) : SweepRow{});
 }
 
-Expected<std::vector<SweepRow>> SqliteStore::sweeps() {
-  Transaction work(*db_, Transaction::kRead);
-  auto all = read_sweeps(work.rows(std::string(kSweepColumns) + "ORDER BY id"));
+Expected<std::vector<SweepRow>> SweepBook::sweeps() {
+  Transaction work(*file_.db, Transaction::kRead);
+  auto all = all_sweeps(work);
   return work.commit(std::move(all));
 }
 
-Expected<SweepRow> SqliteStore::find_sweep(const std::optional<std::string>& name) {
+Expected<SweepRow> SweepBook::find_sweep(const std::optional<std::string>& name) {
   const auto all = sweeps();
   if (!all) return tl::unexpected<Error>(all.error());
   if (all->empty())
     return fail(
-        fmt::format("database '{}' holds no sweep; `sweep run GRID` makes one", db_->path().string()));
+        fmt::format("database '{}' holds no sweep; `sweep run GRID` makes one", file_.db->path().string()));
   // Without a name: the latest one that was measured. A rehearsal is taken only by its name.
   const auto measured =
       std::find_if(all->rbegin(), all->rend(), [](const SweepRow& row) { return !is_rehearsal(row.name); });
   if (!name && measured != all->rend()) return *measured;
   if (!name)
     return fail(fmt::format("database '{}' holds rehearsals only; name one, for example '{}'",
-                            db_->path().string(), all->back().name));
+                            file_.db->path().string(), all->back().name));
   std::string list;
   for (const auto& row : *all) {
     if (row.name == *name) return row;
     list += (list.empty() ? "" : ", ") + row.name;
   }
   return fail(
-      fmt::format("database '{}' holds no sweep '{}'; it holds: {}", db_->path().string(), *name, list));
+      fmt::format("database '{}' holds no sweep '{}'; it holds: {}", file_.db->path().string(), *name, list));
 }
 
 // Who runs a sweep gives up what it holds rather than lose a result: other people's locks are worth a long wait.
 constexpr int kHoldersPatience = 12;
 
-Expected<std::optional<LeaseHolder>> SqliteStore::take_lease(i64 sweep, const Claim& claim) {
-  Transaction work(*db_, Transaction::kWrite);
-  const auto other = leases_.take(work, sweep, claim);
+Expected<std::optional<LeaseHolder>> SweepLease::take_lease(i64 sweep, const Claim& claim) {
+  Transaction work(*file_.db, Transaction::kWrite);
+  const auto other = file_.leases.take(work, sweep, claim);
   if (!other) {
     work.run("DELETE FROM stop_request WHERE sweep = ?", sweep);
     const Outcome lost[] = {Outcome::kNodeLost};
@@ -255,65 +235,75 @@ Expected<std::optional<LeaseHolder>> SqliteStore::take_lease(i64 sweep, const Cl
   }
   auto done = work.commit(other);
   if (done && !other) {
-    leases_.committed(sweep, true);
-    db_->wait_for_locks(kHoldersPatience * seams_.busy_timeout_ms);
+    file_.leases.committed(sweep, true);
+    file_.db->wait_for_locks(kHoldersPatience * file_.dependencies.busy_timeout_ms);
   }
   return done;
 }
 
-Expected<std::optional<LeaseHolder>> SqliteStore::lease(i64 sweep, const Claim& known) {
-  Transaction work(*db_, Transaction::kRead);
-  auto holder = leases_.holder(work, sweep, known);
+bool SweepLease::lease_lost(i64 sweep) const {
+  return file_.leases.lost(sweep);
+}
+
+Expected<std::optional<LeaseHolder>> SweepLease::lease(i64 sweep, const Claim& known) {
+  Transaction work(*file_.db, Transaction::kRead);
+  auto holder = file_.leases.holder(work, sweep, known);
   return work.commit(std::move(holder));
 }
 
 // Whoever wants the lease writes, and so waits for the end of this transaction.
-Expected<void> SqliteStore::while_held(i64 sweep, const std::function<Expected<void>()>& act) {
-  Transaction work(*db_, Transaction::kWrite);
-  leases_.require(work, sweep);
+Expected<void> SweepLease::while_held(i64 sweep, const std::function<Expected<void>()>& act) {
+  Transaction work(*file_.db, Transaction::kWrite);
+  file_.leases.require(work, sweep);
   if (work.failed()) return work.commit();
   auto done = act();
   if (auto closed = work.commit(); !closed) return closed;
   return done;
 }
 
-Expected<void> SqliteStore::beat(i64 sweep) {
-  const i64 before = sqlite3_total_changes64(db_->handle());
-  Transaction work(*db_, Transaction::kWrite);
-  leases_.beat(work, sweep);
+Expected<void> SweepLease::beat(i64 sweep) {
+  const i64 before = sqlite3_total_changes64(file_.db->handle());
+  Transaction work(*file_.db, Transaction::kWrite);
+  file_.leases.beat(work, sweep);
   auto done = work.commit();
   // A beat is no progress: what was counted stands.
-  if (counted_ && counted_->own == before) counted_->own = sqlite3_total_changes64(db_->handle());
+  if (file_.counted && file_.counted->own == before)
+    file_.counted->own = sqlite3_total_changes64(file_.db->handle());
   return done;
 }
 
-Expected<void> SqliteStore::release_lease(i64 sweep) {
-  Transaction work(*db_, Transaction::kWrite);
-  leases_.release(work, sweep);
+Expected<void> SweepLease::release_lease(i64 sweep) {
+  Transaction work(*file_.db, Transaction::kWrite);
+  file_.leases.release(work, sweep);
   auto done = work.commit();
-  if (done) leases_.committed(sweep, false);
+  if (done) file_.leases.committed(sweep, false);
   return done;
 }
 
-Expected<void> SqliteStore::request_stop(i64 sweep, bool now) {
-  Transaction work(*db_, Transaction::kWrite);
+Expected<void> SweepLease::request_stop(i64 sweep, bool now) {
+  Transaction work(*file_.db, Transaction::kWrite);
   work.run("INSERT OR REPLACE INTO stop_request(sweep, now, unix_ns) VALUES (?, ?, ?)", sweep, now,
-           leases_.now());
+           file_.leases.now());
   return work.commit();
 }
 
-Expected<std::optional<bool>> SqliteStore::stop_requested(i64 sweep) {
-  Transaction work(*db_, Transaction::kRead);
+Expected<std::optional<bool>> SweepLease::stop_requested(i64 sweep) {
+  Transaction work(*file_.db, Transaction::kRead);
   auto now = work.one<bool>("SELECT now FROM stop_request WHERE sweep = ?", sweep);
   return work.commit(now);
 }
 
-Expected<void> SqliteStore::add_event(i64 sweep, const std::string& kind, const std::string& text) {
-  Transaction work(*db_, Transaction::kWrite);
-  leases_.refuse_if_lost(work, sweep);
-  work.run("INSERT INTO event(sweep, unix_ns, kind, text) VALUES (?, ?, ?, ?)", sweep, leases_.now(), kind,
-           text);
+Expected<void> SweepBook::add_event(i64 sweep, const std::string& kind, const std::string& text) {
+  Transaction work(*file_.db, Transaction::kWrite);
+  file_.leases.refuse_if_lost(work, sweep);
+  add_event_row(work, sweep, file_.leases.now(), kind, text);
   return work.commit();
+}
+
+Expected<std::string> SweepBook::first_event_but(const std::string& kind) {
+  Transaction work(*file_.db, Transaction::kRead);
+  auto text = work.one<std::string>("SELECT text FROM event WHERE kind <> ? ORDER BY id LIMIT 1", kind);
+  return work.commit(std::move(text).value_or(""));
 }
 
 }  // namespace sweep::store

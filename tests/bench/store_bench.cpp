@@ -2,8 +2,7 @@
 // 1,000,000; first argument), outbox bytes of real shape read, judged and stored for some of them (timed),
 // verdicts for all the others.
 //   ingest_records_per_s   outbox lines (start, rank records of 13 steps, exits, end) from bytes to committed
-//   rows best_ms                slowest of ungrouped, by model, by model and nodes; opening the file
-//   included; median of 11
+//   best_ms                the best trial by one metric; opening the file included; median of 11
 #include <sqlite3.h>
 #include <unistd.h>
 
@@ -161,12 +160,12 @@ void fill(store::Store& store, const std::string& allocation, i64 first, i64 las
   }
 }
 
-double best_ms(const fs::path& file, i64 sweep, const std::vector<std::string>& by) {
+double best_ms(const fs::path& file, i64 sweep) {
   std::vector<double> times;
   for (int i = 0; i < 11; ++i)
     times.push_back(1e3 * seconds([&] {
                       auto reader = must(store::Store::open(file, store::Mode::kReadOnly));
-                      if (must(reader->best(sweep, by, "tokens_per_s_gpu", true, 1)).empty())
+                      if (must(reader->best(sweep, "tokens_per_s_gpu", true, 1)).empty())
                         throw std::runtime_error("no best trial");
                     }));
   std::ranges::nth_element(times, times.begin() + 5);
@@ -196,14 +195,10 @@ nlohmann::json measure(const fs::path& dir, i64 trials) {
   }
   fill(*store, allocation, first, trials, offset);
   store.reset();
-  const double all = best_ms(file, sweep, {}), model = best_ms(file, sweep, {"model"}),
-               both = best_ms(file, sweep, {"model", "nodes"});
+  const double best = best_ms(file, sweep);
   return {{"ingest_records_per_s", static_cast<double>(records) / ingest_s},
           {"ingest_records_per_cpu_s", static_cast<double>(records) / ingest_cpu_s},
-          {"best_ms", std::max({all, model, both})},
-          {"best_ungrouped_ms", all},
-          {"best_by_model_ms", model},
-          {"best_by_model_nodes_ms", both},
+          {"best_ms", best},
           {"sync_plan_s", sync_s},
           {"trials", trials},
           {"database_bytes", fs::file_size(file)}};

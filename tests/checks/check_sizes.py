@@ -38,8 +38,6 @@ CLASS_EXCEPTIONS: dict[str, tuple[int, int, str]] = {
     "orchestrator/launch/ssh/ssh_mailbox_client.h:SshMailboxClient": (20, 18, "to be split: the connection, and the two files"),
     "orchestrator/run/sweep_runner.h:SweepRunner": (51, 24, "to be split: allocations, dispatch, ingest, failure policy"),
     "orchestrator/simulate/sim_launcher.h:SimLauncher": (22, 12, "to be split: the launcher, and the simulated hosts"),
-    "orchestrator/store/sqlite_store.h:SqliteStore": (55, 12, "to be split by who reads and writes what"),
-    "orchestrator/store/store.h:Store": (51, 12, "to be split as SqliteStore"),
     "worker/agent/net/peer_connection.h:PeerConnection": (20, 17, "to be split: the bytes, and lease and clock"),
     "worker/agent/node/attempt_run.h:AttemptRun": (37, 22, "to be split: stages, ranks, and what is reported of them"),
     "worker/agent/process/sandbox.cpp:Outer": (20, 13, "the descriptors that one poll() watches"),

@@ -76,7 +76,7 @@ def expected(db):
     connection.row_factory = sqlite3.Row
     axes = ["model", *columns(connection, "trial", ("key", "id", "spec"))]
     metrics = columns(connection, "result", ("attempt", "outcome", "oom_kind", "reason", "rank", "phase", "evidence",
-                                             "finished_unix_ns", "ranking"))
+                                             "finished_unix_ns"))
     out = {}
     for row in connection.execute("select * from results where outcome is not null and outcome <> 'pruned'").fetchall():
         attempt, = connection.execute("select final_attempt from plan_entry p join trial t on t.key = p.trial where t.id = ?",

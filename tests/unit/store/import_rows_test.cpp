@@ -35,8 +35,7 @@ TEST_F(ImportRows, AreAnsweredAsAnyOtherResult) {
       bring({row(1, Outcome::kOk, 10), row(2, Outcome::kOk, 30), row(4, Outcome::kFailedUnknown)});
   EXPECT_EQ(std::tuple(counts.trials, counts.added, counts.known), std::tuple(3, 3, 0));
   const i64 sweep = must(store_->find_sweep("brought")).id;
-  const std::string by[] = {"model"};
-  const auto best = must(store_->best(sweep, by, "tokens_per_s_gpu", true, 1));
+  const auto best = must(store_->best(sweep, "tokens_per_s_gpu", true, 1));
   ASSERT_EQ(best.size(), 1u);
   EXPECT_EQ(best[0].trial.micro_batch_size, 2);
   EXPECT_EQ(must(store_->results(sweep)).back().reason, "f.csv says so");

@@ -295,8 +295,11 @@ TEST_F(LeaseTest, AFileOfTheVersionBeforeSaysOfNoJob) {
   auto first = as("n1", 1, true, "", 77);
   must(first->take_lease(sweep_));
   first.reset();
-  sql("ALTER TABLE lease DROP COLUMN slurm_job; ALTER TABLE lease DROP COLUMN slurm_cluster; PRAGMA "
-      "user_version = 4");
+  sql(R"(ALTER TABLE lease DROP COLUMN slurm_job;
+         ALTER TABLE lease DROP COLUMN slurm_cluster;
+         CREATE TABLE ranking_group(id INTEGER PRIMARY KEY);
+         ALTER TABLE result ADD COLUMN ranking INTEGER;
+         PRAGMA user_version = 4)");
   StoreDependencies network = quick();
   network.network_filesystem = [](const fs::path&) { return true; };
   const auto read = must(open(network, Mode::kReadOnly)->lease(sweep_));

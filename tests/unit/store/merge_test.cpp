@@ -78,7 +78,7 @@ class Merge : public StoreTest {
   std::vector<std::string> everything() {
     std::vector<std::string> out;
     for (const char* table : {"sweep", "trial", "plan_entry", "allocation", "environment", "attempt",
-                              "rank_record", "step_sample", "result", "event", "ranking_group"})
+                              "rank_record", "step_sample", "result", "event"})
       out.push_back(answers(fmt::format("SELECT * FROM {} ORDER BY 1, 2, 3, 4", table)));
     return out;
   }
@@ -112,7 +112,7 @@ TEST_F(Merge, BringsSweepsTrialsResultsSamplesAndEvents) {
   EXPECT_EQ(count("event WHERE kind = 'merged'"), 2);
   const i64 sweep = must(store_->find_sweep("s")).id;
   EXPECT_EQ(must(store_->progress(sweep)).pending, 1) << "what nobody ran is still to be run";
-  const auto best = must(store_->best(sweep, {}, "tokens_per_s", true, 1));
+  const auto best = must(store_->best(sweep, "tokens_per_s", true, 1));
   ASSERT_EQ(best.size(), 1u);
   EXPECT_EQ(best[0].trial_id, plan_[0].id);
   EXPECT_EQ(best[0].metrics.tokens_per_s, 10);

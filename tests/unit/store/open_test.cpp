@@ -142,7 +142,7 @@ TEST_F(OpenTest, TheFirstReleasesDatabaseStillOpensWithAllItHolds) {
   EXPECT_EQ(rows[1].outcome, Outcome::kOom);
   EXPECT_EQ(rows[2].outcome, Outcome::kPruned);
   EXPECT_EQ(must(store_->pending(sweep, 9)).size(), 1u);
-  const auto best = must(store_->best(sweep, {}, "tokens_per_s", true, 1));
+  const auto best = must(store_->best(sweep, "tokens_per_s", true, 1));
   ASSERT_EQ(best.size(), 1u);
   EXPECT_EQ(best[0].trial_id, rows[0].trial_id);
   must(store_->query("SELECT threads, throttle FROM results"));

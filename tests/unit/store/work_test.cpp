@@ -182,14 +182,13 @@ TEST_F(WorkTest, AnEditedGridRetiresAndTakesBackWithoutLosingResults) {
   EXPECT_EQ(counts.retired, 1);
   EXPECT_EQ(counts.kept, 2);
   EXPECT_EQ(column("trial").size(), 2u);
-  EXPECT_TRUE(must(store_->best(sweep_, {}, "tokens_per_s", true, 1)).empty())
-      << "a retired trial is not ranked";
+  EXPECT_TRUE(must(store_->best(sweep_, "tokens_per_s", true, 1)).empty()) << "a retired trial is not ranked";
   EXPECT_EQ(must(store_->progress(sweep_)).retired, 1);
   counts = must(store_->sync_plan(sweep_, plan_, {}));
   EXPECT_EQ(counts.reopened, 1);
   EXPECT_EQ(counts.retired, 0);
   EXPECT_EQ(column("outcome"), (std::vector<Value>{Text("ok"), kNull, kNull}));
-  EXPECT_EQ(must(store_->best(sweep_, {}, "tokens_per_s", true, 1)).size(), 1u);
+  EXPECT_EQ(must(store_->best(sweep_, "tokens_per_s", true, 1)).size(), 1u);
 }
 
 TEST_F(WorkTest, AMeasuredTrialKeepsItsResultWhenThePlanPrunesIt) {

@@ -1,0 +1,96 @@
+// Answers: what people and other rooms ask of a database: progress, results, where they come from, and SQL.
+#pragma once
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/expected.h"
+#include "schema/outcome.h"
+#include "schema/provenance.h"
+#include "schema/result.h"
+#include "schema/result_columns.h"
+#include "schema/result_row.h"
+
+namespace sweep::store {
+
+struct StoreFile;
+
+// What is left to run of a sweep, how long the last trials took, and on what.
+struct Workload {
+  struct Group {  // by nodes
+    i64 nodes = 1, trials = 0, running = 0;
+    double predicted_s = 0;
+    i64 unpredicted = 0;
+  };
+  struct Done {
+    std::optional<double> predicted_s;
+    double started_s = 0, ended_s = 0;  // by one allocation's clock
+    i64 nodes = 1;
+    std::string allocation;
+    double took_s() const { return ended_s - started_s; }
+  };
+  std::vector<Group> to_do;
+  std::vector<Done> done;                           // that were measured: the last ones, newest first
+  std::vector<std::pair<std::string, i64>> open{};  // allocations at work, with their nodes
+};
+
+struct Progress {
+  i64 total = 0, pending = 0, running = 0, retired = 0;
+  std::vector<std::pair<Outcome, i64>> by_outcome;  // final results of trials in the plan, pruned included
+};
+
+using sweep::ResultRow;
+using sweep::Table;
+using sweep::Value;
+
+// What a person's own SQL may take. `stop` is asked while it runs: true ends it.
+struct QueryOptions {
+  std::vector<std::pair<std::string, std::string>> values =
+      {};  // of :name in the SQL; numbers are bound as numbers
+  std::function<bool()> stop = {};
+  i64 most_rows = 10'000'000;
+  i64 most_bytes = i64{256} << 20;  // of the whole answer
+  i64 most_heap = 0;                // of SQLite in the whole process: values, sorting, caches; 0: no bound
+};
+inline constexpr std::string_view kStopped = "stopped before the answer was complete";
+
+class Answers {
+ public:
+  explicit Answers(StoreFile& file) : file_(file) {}
+
+  Expected<Progress> progress(i64 sweep);
+  Expected<Workload> workload(i64 sweep);
+  // Differs from the answer before when anybody has written since.
+  Expected<i64> version();
+
+  Expected<std::vector<ResultRow>> results(i64 sweep);  // every trial of the plan, in its order
+  // Columns of every trial of the plan, in no promised order; what results() would say of them.
+  Expected<ResultColumns> result_columns(i64 sweep, const ColumnSelection&);
+  // Rows in full, by `entry` of the columns, in that order.
+  Expected<std::vector<ResultRow>> results_of(std::span<const i64> entries);
+  // The best `limit` ok trials by a metric.
+  Expected<std::vector<ResultRow>> best(i64 sweep, const std::string& metric, bool larger_is_better,
+                                        i64 limit);
+  Expected<std::optional<Result>> result_of(i64 attempt);
+  // The attempt whose outcome is the trial's answer; absent: none yet, or the plan's decision alone.
+  Expected<std::optional<i64>> final_attempt(i64 sweep, const std::string& trial_id);
+  Expected<std::string> find_trial(i64 sweep, std::string_view id_prefix);  // error: none, or several
+
+  // Every node of every allocation that holds a final answer of the sweep, oldest first.
+  Expected<std::vector<Environment>> environments(i64 sweep);
+  // Of the trials named, in their order; those without a final attempt are left out.
+  Expected<std::vector<Provenance>> provenance(i64 sweep, std::span<const std::string> trial_ids);
+
+  // One SELECT, read-only, enforced by an authorizer on a connection that cannot write.
+  Expected<Table> query(std::string_view sql, const QueryOptions& options);
+  Expected<Table> query(std::string_view sql) { return query(sql, QueryOptions{}); }
+
+ private:
+  StoreFile& file_;
+};
+
+}  // namespace sweep::store

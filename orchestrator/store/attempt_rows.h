@@ -1,0 +1,27 @@
+// Attempts and allocations as rows.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "orchestrator/store/db.h"
+#include "orchestrator/store/stored_rows.h"
+
+namespace sweep::store {
+
+// The sweep that an allocation belongs to; refuses the transaction where it is not known.
+std::optional<i64> sweep_of_allocation(Transaction&, const std::string& id);
+void write_allocation(Transaction&, const StoredAllocation&);
+
+struct NewAttempt {
+  i64 entry = 0;
+  std::string allocation;
+  State state = State::kPosted;
+  i64 world = 1;
+  std::string request;
+  i64 posted_unix_ns = 0;
+  std::optional<i64> ended_unix_ns;
+};
+// Returns its number. It is stamped after every earlier attempt of the entry, whatever the clock did.
+i64 insert_attempt(Transaction&, const NewAttempt&);
+
+}  // namespace sweep::store

@@ -1,0 +1,98 @@
+// What keeps two databases from being merged, and the columns that they have.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "orchestrator/store/columns.h"
+#include "orchestrator/store/merge_columns.h"
+#include "orchestrator/store/merge_rows.h"
+
+namespace sweep::store {
+
+Names columns_of(Transaction& work, const std::string& schema, const char* table) {
+  Names out;
+  auto rows = work.rows("SELECT name FROM pragma_table_info(?, ?)", table, schema);
+  while (rows.next()) out.push_back(rows.get<std::string>(0));
+  return out;
+}
+
+std::string joined(const Names& names, const std::string& before) {
+  std::string out;
+  for (const auto& name : names) out += (out.empty() ? "" : ", ") + before + sql_name(name);
+  return out;
+}
+
+Names copied(Transaction& work, const std::string& from, const char* table,
+             std::initializer_list<std::string_view> without) {
+  Names out = columns_of(work, from, table);
+  std::erase_if(out,
+                [&](const std::string& name) { return std::ranges::find(without, name) != without.end(); });
+  return out;
+}
+
+namespace {
+
+void refuse_if(Transaction& work, const std::string& sql, std::string_view sentence,
+               const std::string& shown) {
+  const auto found = work.one<std::string>(sql);
+  if (found) work.refuse(fmt::format(fmt::runtime(sentence), shown, *found));
+}
+
+void refuse_unknown_columns(Transaction& work, const std::string& from, const std::string& shown) {
+  for (const char* table : {"sweep", "trial", "plan_entry", "allocation", "environment", "attempt",
+                            "rank_record", "step_sample", "result"}) {
+    const Names here = columns_of(work, "main", table);
+    for (const auto& name : columns_of(work, from, table))
+      if (std::ranges::find(here, name) == here.end())
+        work.refuse(fmt::format(
+            "'{}' has a column '{}' in its table '{}' that this sweep does not know; merge with the newer "
+            "sweep that wrote it",
+            shown, name, table));
+  }
+}
+
+// Whether the options of a sweep say that it was imported. An empty text and one that is not JSON state no option.
+std::string imported(const char* sweep) {
+  return fmt::format(R"(
+      CASE WHEN json_valid({0}.options_json)
+           THEN COALESCE(json_extract({0}.options_json, '$.imported'), 0) ELSE 0 END)",
+                     sweep);
+}
+
+}  // namespace
+
+void check_mergeable(Transaction& work, const std::string& from, const std::string& shown) {
+  refuse_unknown_columns(work, from, shown);
+  refuse_if(work,
+            fmt::format(R"(
+                SELECT s.name FROM {}.sweep f JOIN main.sweep s ON s.name = f.name
+                WHERE ({}) <> ({}) LIMIT 1)",
+                        from, imported("s"), imported("f")),
+            "sweep '{1}' was imported in one of the databases and run in the other ('{0}'); import it again "
+            "under another name (`sweep import --sweep NAME`)",
+            shown);
+  refuse_if(
+      work,
+      fmt::format(R"(
+                SELECT f.id FROM {0}.allocation f
+                JOIN main.allocation a ON a.id = f.id
+                JOIN {0}.sweep fs ON fs.id = f.sweep
+                JOIN main.sweep s ON s.id = a.sweep
+                WHERE a.created_unix_ns <> f.created_unix_ns OR s.name <> fs.name LIMIT 1)",
+                  from),
+      "allocation '{1}' of '{0}' differs from the one with the same id here; the file was altered by hand, "
+      "or two allocations drew the same id",
+      shown);
+  std::string differs = "t.spec <> f.spec";
+  for (const auto& name : copied(work, from, "trial", {"key", "id", "spec"}))
+    differs += fmt::format(" OR t.{0} IS NOT f.{0}", sql_name(name));
+  refuse_if(
+      work,
+      fmt::format("SELECT f.id FROM {}.trial f JOIN main.trial t ON t.id = f.id WHERE {} LIMIT 1", from,
+                  differs),
+      "trial '{1}' of '{0}' is another configuration than the trial with the same id here; the file was "
+      "altered by hand",
+      shown);
+}
+
+}  // namespace sweep::store

@@ -1,0 +1,80 @@
+// SweepBook: the sweeps of a database, their plans, and results that come from elsewhere.
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/expected.h"
+#include "schema/attempt.h"
+#include "schema/imported_row.h"
+#include "schema/plan_entry.h"
+#include "schema/result_row.h"
+
+namespace sweep::store {
+
+struct StoreFile;
+
+struct SweepRow {
+  i64 id = 0;
+  std::string name, question, grid_path, grid_text, options_json;  // options: launch kind, measure, limits
+  i64 created_unix_ns = 0;
+};
+
+struct SyncCounts {
+  i64 added = 0, kept = 0, retired = 0, reopened = 0, pruned = 0;
+};
+
+struct ImportCounts {
+  i64 trials = 0;    // distinct configurations of the file
+  i64 added = 0;     // results that were not there yet
+  i64 known = 0;     // results that were there already
+  i64 repeated = 0;  // configurations measured more than once; the last one counts
+};
+
+// What a merge brought; all zero but for `known` and `unfinished`: it changed nothing.
+struct MergeCounts {
+  i64 sweeps = 0, trials = 0, attempts = 0, events = 0;  // new here
+  i64 replaced = 0;                // answered only by the machine's fault here, by testimony there
+  i64 known = 0;                   // attempts that were here already
+  i64 unfinished = 0;              // attempts without a verdict there: left out
+  std::vector<std::string> notes;  // what of the other file does not agree with this one
+};
+
+class SweepBook {
+ public:
+  explicit SweepBook(StoreFile& file) : file_(file) {}
+
+  // By name; updates question, grid, options. While another process holds the sweep's lease nothing is
+  // updated: the stored row comes back, so that a second `sweep run` can watch.
+  Expected<SweepRow> ensure_sweep(const SweepRow&);
+  Expected<std::vector<SweepRow>> sweeps();
+  // Without a name: the latest one that was measured. The error lists the sweeps.
+  Expected<SweepRow> find_sweep(const std::optional<std::string>& name);
+  // Adds new trials, keeps those known, retires those gone, takes back those that return, updates the plan's
+  // decisions. No result is ever deleted: a trial that was measured shows its result even when the plan
+  // prunes it now.
+  Expected<SyncCounts> sync_plan(i64 sweep, std::span<const PlanEntry>, const MeasurePlan&);
+  Expected<std::vector<PlanEntry>> plan(i64 sweep);
+
+  // Results that were measured elsewhere, into the sweep of this name, which is made if need be; one that was run
+  // here takes none. One transaction. Again the same rows change nothing; rows of a configuration whose earlier
+  // results are the same only add what is new. Nothing is retired.
+  Expected<ImportCounts> import_rows(const SweepRow&, std::span<const ImportedRow>);
+  // Joins other databases into this one, all of them in one transaction: sweeps by name, trials by id, attempts by
+  // allocation, trial and place among that allocation's attempts of the trial, so that the same file again changes
+  // nothing. What this database says of a sweep or a plan stands. The other files are only read (an older one is
+  // upgraded as a private copy); a sweep that is being run, here or there, is refused.
+  Expected<std::vector<MergeCounts>> merge(std::span<const std::filesystem::path>);
+
+  Expected<void> add_event(i64 sweep, const std::string& kind, const std::string& text);
+  Expected<Table> events(i64 sweep, i64 limit);
+  // The text of the database's first event that is not of this kind; empty: there is none.
+  Expected<std::string> first_event_but(const std::string& kind);
+
+ private:
+  StoreFile& file_;
+};
+
+}  // namespace sweep::store

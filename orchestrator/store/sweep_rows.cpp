@@ -1,0 +1,46 @@
+#include "orchestrator/store/sweep_rows.h"
+
+#include <fmt/format.h>
+
+#include "orchestrator/store/record_sql.h"
+#include "orchestrator/store/stored_rows.h"
+
+namespace sweep::store {
+namespace {
+
+std::vector<SweepRow> read_sweeps(Rows&& rows) {
+  std::vector<SweepRow> out;
+  while (rows.next()) {
+    SweepRow& row = out.emplace_back();
+    rows.read(0, row.id);
+    read_fields(rows, 1, row);
+  }
+  return out;
+}
+
+std::string select(std::string_view rest) {
+  return fmt::format("SELECT id, {} FROM sweep {}", column_list({}, stored_fields<SweepRow>()), rest);
+}
+
+}  // namespace
+
+std::vector<SweepRow> all_sweeps(Transaction& work) {
+  return read_sweeps(work.rows(select("ORDER BY id")));
+}
+
+std::optional<SweepRow> sweep_named(Transaction& work, const std::string& name) {
+  auto found = read_sweeps(work.rows(select("WHERE name = ?"), name));
+  if (found.empty()) return std::nullopt;
+  return std::move(found.front());
+}
+
+void write_sweep(Transaction& work, const SweepRow& row) {
+  static const std::string sql = upsert_statement("sweep", {"name"}, stored_fields<SweepRow>());
+  run_with_fields(work, sql, row);
+}
+
+void add_event_row(Transaction& work, i64 sweep, i64 unix_ns, std::string_view kind, std::string_view text) {
+  work.run("INSERT INTO event(sweep, unix_ns, kind, text) VALUES (?, ?, ?, ?)", sweep, unix_ns, kind, text);
+}
+
+}  // namespace sweep::store

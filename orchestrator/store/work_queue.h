@@ -1,0 +1,101 @@
+// WorkQueue: what is to be run, the allocations that run it, and the attempts that are under way.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/expected.h"
+#include "schema/attempt.h"
+#include "schema/outcome.h"
+#include "schema/plan_entry.h"
+
+namespace sweep::store {
+
+struct StoreFile;
+
+struct PendingTrial {
+  PlanEntry entry;
+  i64 attempts = 0;        // earlier attempts that count (not infrastructure)
+  i64 infra_attempts = 0;  // earlier attempts that failed for infrastructure reasons
+};
+
+// Which trials an allocation can take.
+struct Fit {
+  i64 nodes = 1;          // at most
+  std::string hardware;   // exactly
+  i64 gpus_per_node = 1;  // at most
+};
+// Pending trials that need the same.
+struct Demand {
+  std::string hardware;
+  i64 nodes = 1, gpus_per_node = 1, trials = 0;
+  double predicted_s = 0, longest_s = 0;  // one after another; the longest one
+  i64 unpredicted = 0;
+};
+
+struct GpuSeconds {
+  double ended = 0, open = 0;  // of allocations that have ended; of those that have not, until now
+};
+
+struct AttemptRow {
+  i64 id = 0;
+  std::string trial_id;
+  State state = State::kPending;
+  Attempt attempt;
+  std::string allocation;
+};
+struct AllocationRow {
+  std::string id, spool, where, launcher;
+  i64 incarnation = 1;
+  std::uint64_t offset = 0;
+  bool ended = false;
+  i64 pid = 0;
+  double held_s = 0;  // since it started, by the clocks of those who wrote it down; 0: it has not
+};
+// What an allocation holds from its start on.
+struct Held {
+  i64 nodes = 1, gpus = 1;  // GPUs, or slots, of each node
+  double since_s = 0;       // it started so long ago
+};
+
+class WorkQueue {
+ public:
+  explicit WorkQueue(StoreFile& file) : file_(file) {}
+
+  // Admitted trials that are not under way and have no final answer by StoreDependencies::decide_trial, in plan order.
+  Expected<std::vector<PendingTrial>> pending(i64 sweep, i64 limit);
+  // Only what fits, the largest first: smaller ones fit elsewhere too.
+  Expected<std::vector<PendingTrial>> pending(i64 sweep, i64 limit, const Fit&);
+  Expected<std::vector<Demand>> demand(i64 sweep);  // of all that is pending
+  // resume --retry: final answers of these outcomes become pending again; they stay visible until the new one
+  // is there.
+  Expected<void> reopen(i64 sweep, std::span<const Outcome>);
+
+  Expected<AllocationRow> create_allocation(i64 sweep, const std::string& launcher,
+                                            const std::filesystem::path& spool_root);
+  // The first start counts: one that is taken over has started already.
+  Expected<void> allocation_started(const std::string& id, const std::string& where, i64 pid,
+                                    const Held& held);
+  // last_word_unix_ns: of one that ended unobserved; it ended then at the latest.
+  Expected<void> end_allocation(const std::string& id, const std::string& reason,
+                                std::optional<i64> last_word_unix_ns = std::nullopt);
+  // Allocated time x nodes x GPUs (or slots), over all runs of the sweep.
+  Expected<GpuSeconds> gpu_seconds(i64 sweep);
+  Expected<std::vector<AllocationRow>> open_allocations(i64 sweep);  // not ended: left by a crash
+  Expected<std::vector<AllocationRow>> allocations(i64 sweep);       // every one there was
+  // What `allocation_started` said of the latest allocation of a launcher; empty: there was none.
+  Expected<std::string> latest_hosts(const std::string& launcher);
+
+  // Committed, state posted, when it returns: append the inbox line afterwards. Needs the sweep's lease.
+  Expected<Attempt> begin_attempt(i64 sweep, const std::string& allocation, const Attempt& without_id);
+  Expected<std::vector<AttemptRow>> unfinished_attempts(const std::string& allocation);
+  Expected<std::vector<AttemptRow>> attempts(i64 sweep, const std::string& trial_id);
+
+ private:
+  StoreFile& file_;
+};
+
+}  // namespace sweep::store
