@@ -30,7 +30,7 @@ Expected<std::vector<JobFacts>> living_jobs(const std::vector<AllocationPlace>& 
   return jobs;
 }
 
-// Steps of an existing job are not listed by our names: squeue says nothing of them.
+// Steps of an existing job are not jobs: squeue does not list them by our names.
 bool is_own_job(const AllocationPlace& place) {
   const auto record = read_record(place.spool, "slurm");
   return record && *record && integer_of(**record, "standing") == 0;

@@ -1,0 +1,83 @@
+#include "orchestrator/driver/machine_check.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "orchestrator/driver/machine.h"
+#include "orchestrator/driver/rehearsal_check.h"
+#include "orchestrator/launch/capture.h"
+#include "orchestrator/store/store.h"
+#include "schema/codec.h"
+#include "schema/frame.h"
+#include "schema/version.h"
+
+namespace sweep::driver {
+namespace {
+
+constexpr double kGiB = 1 << 30;
+
+// The JSON a companion answers; a program that is missing or broken is a finding.
+nlohmann::json ask_program(const char* program, const std::vector<std::string>& arguments,
+                           std::vector<Finding>& findings) {
+  const auto answer = launch::capture(program_dir() / program, arguments);
+  const auto parsed = answer.and_then([](const std::string& text) { return parse_json(text); });
+  if (!parsed || !parsed->is_object()) {
+    findings.push_back(
+        {program, Health::kBad, parsed ? "its answer is not an object" : parsed.error().message});
+    return nlohmann::json::object();
+  }
+  const std::string version = parsed->value("version", "");
+  const bool same = version == kVersion;
+  findings.push_back({program, same ? Health::kGood : Health::kBad,
+                      same ? "version " + version
+                           : fmt::format("version {}, but this is sweep {}: build both from one source",
+                                         version, kVersion)});
+  return *parsed;
+}
+
+void check_folders(const std::filesystem::path& db, std::vector<Finding>& findings) {
+  std::error_code ec;
+  const auto shm = std::filesystem::space("/dev/shm", ec);
+  if (ec)
+    findings.push_back(
+        {"/dev/shm", Health::kBad, "missing; the shared-memory backend needs it: " + ec.message()});
+  else
+    findings.push_back(judge_space("/dev/shm", static_cast<double>(shm.available), kGiB / 2));
+  const auto folder = std::filesystem::absolute(db).parent_path();
+  const auto disk = std::filesystem::space(folder, ec);
+  if (ec)
+    findings.push_back({folder.string(), Health::kBad, ec.message()});
+  else
+    findings.push_back(judge_space(folder.string(), static_cast<double>(disk.available), kGiB));
+  if (store::on_network_filesystem(folder))
+    findings.push_back(
+        {"database", Health::kWarning,
+         folder.string() + " is on a network filesystem: no WAL; one host at a time holds the lease"});
+}
+
+// A machine that cannot rehearse can still run.
+Finding judge_rehearsal() {
+  const auto facts = rehearsal_facts(program_dir() / "sweep-rank");
+  if (const auto why = cannot_rehearse(facts, kRehearsedRanks)) return {"rehearsals", Health::kWarning, *why};
+  return {"rehearsals", Health::kGood,
+          fmt::format("`sweep run --rehearse` can run: phantom GPUs in {}", facts.phantoms.string())};
+}
+
+}  // namespace
+
+std::vector<Finding> check_this_machine(const std::filesystem::path& db) {
+  std::vector<Finding> findings;
+  const auto node = ask_program("sweep-agent", {"--probe"}, findings);
+  const auto rank = ask_program("sweep-rank", {"facts"}, findings);
+  if (rank.contains("libtorch"))
+    findings.push_back({"LibTorch", Health::kGood,
+                        fmt::format("{}, CUDA {}", text_of(rank, "libtorch"),
+                                    rank.contains("cuda") ? text_of(rank, "cuda") : "none")});
+  for (auto& finding : judge_gpus(node, rank)) findings.push_back(std::move(finding));
+  check_folders(db, findings);
+  findings.push_back(judge_rehearsal());
+  return findings;
+}
+
+}  // namespace sweep::driver
