@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -65,10 +64,7 @@ SlurmScheduler::SlurmScheduler(std::unique_ptr<Commands> commands, SlurmOptions 
 
 Expected<void> SlurmScheduler::prepare(const AllocationRequest& request) {
   const auto& container = options_.container;
-  for (const auto& program : {programs_.agent, programs_.rank})
-    if (::access(program.c_str(), X_OK) != 0 && container.runtime.empty())
-      return fail(
-          fmt::format("{} is not there or cannot be executed; build it or name another", program.string()));
+  if (container.runtime.empty()) SWEEP_TRY(check_programs(programs_));
   const auto script = slurm_script(request, options_, programs_);
   if (!script) return tl::unexpected(script.error());
   if (auto written = files::write_atomically(request.spool / "job.sh", *script); !written) return written;
