@@ -151,19 +151,19 @@ json explain_json(const report::ExplainView& view, const std::string& sweep) {
           {"events", view.events}};
 }
 
-json doctor_json(const std::vector<Finding>& findings, const SelfTestResults& here) {
+json doctor_json(const std::vector<driver::Finding>& findings, const driver::SelfTestResults& here) {
   json found = json::array(), strategies = json::array();
   bool healthy = true;
   for (const auto& each : findings) {
-    healthy = healthy && each.health != Health::kBad;
+    healthy = healthy && each.health != driver::Health::kBad;
     found.push_back({{"what", each.what}, {"health", to_string(each.health)}, {"detail", each.detail}});
   }
-  for (const Strategy& strategy : all_strategies())
-    for (std::size_t g = 0; g < kBackends; ++g) {
-      const auto own = here.find({std::string(strategy.name), kBackendNames[g]});
+  for (const auto& strategy : driver::all_strategies())
+    for (std::size_t g = 0; g < driver::kBackends; ++g) {
+      const auto own = here.find({std::string(strategy.name), driver::kBackendNames[g]});
       const bool known = own != here.end();
       strategies.push_back({{"strategy", strategy.name},
-                            {"backend", kBackendNames[g]},
+                            {"backend", driver::kBackendNames[g]},
                             {"tested", text_or_null(std::string(strategy.tested[g]))},
                             {"here", known ? json(own->second.passed ? "passed" : "failed") : json(nullptr)},
                             {"here_date", known ? json(own->second.date) : json(nullptr)}});

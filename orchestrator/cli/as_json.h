@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "orchestrator/cli/command.h"
-#include "orchestrator/cli/doctor_rules.h"
-#include "orchestrator/cli/selftest_results.h"
+#include "orchestrator/driver/doctor_rules.h"
+#include "orchestrator/driver/selftest_results.h"
 #include "orchestrator/report/tables/explain.h"
 #include "orchestrator/run/observer.h"
 
@@ -16,6 +16,6 @@ void print_document(Io&, const nlohmann::json&);
 
 Expected<nlohmann::json> status_json(const Opened&, const run::Snapshot&);
 nlohmann::json explain_json(const report::ExplainView&, const std::string& sweep);
-nlohmann::json doctor_json(const std::vector<Finding>&, const SelfTestResults& here);
+nlohmann::json doctor_json(const std::vector<driver::Finding>&, const driver::SelfTestResults& here);
 
 }  // namespace sweep::cli

@@ -8,10 +8,12 @@
 #include "base/files.h"
 #include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
-#include "orchestrator/cli/doctor_cluster.h"
-#include "orchestrator/cli/doctor_rules.h"
-#include "orchestrator/cli/rehearsal_check.h"
-#include "orchestrator/cli/selftest_results.h"
+#include "orchestrator/cli/launch_options.h"
+#include "orchestrator/cli/progress_line.h"
+#include "orchestrator/driver/cluster_check.h"
+#include "orchestrator/driver/machine.h"
+#include "orchestrator/driver/rehearsal_check.h"
+#include "orchestrator/driver/selftest_results.h"
 #include "orchestrator/launch/capture.h"
 #include "schema/codec.h"
 #include "schema/frame.h"
@@ -19,6 +21,8 @@
 
 namespace sweep::cli {
 namespace {
+
+using driver::ClusterCheckRequest, driver::Finding, driver::Health, driver::judge_space, driver::program_dir;
 
 constexpr double kGiB = 1 << 30;
 
@@ -63,15 +67,16 @@ void check_folders(const SweepSelector& where, std::vector<Finding>& findings) {
 
 // A machine that cannot rehearse can still run.
 Finding judge_rehearsal() {
-  const auto facts = rehearsal_facts(program_dir() / "sweep-rank");
-  if (const auto why = cannot_rehearse(facts, kRehearsedRanks)) return {"rehearsals", Health::kWarning, *why};
+  const auto facts = driver::rehearsal_facts(program_dir() / "sweep-rank");
+  if (const auto why = driver::cannot_rehearse(facts, driver::kRehearsedRanks))
+    return {"rehearsals", Health::kWarning, *why};
   return {"rehearsals", Health::kGood,
           fmt::format("`sweep run --rehearse` can run: phantom GPUs in {}", facts.phantoms.string())};
 }
 
 // One line each, or JSON; the exit code. `strategies`: with the table of what was tested where.
-int tell(Io& io, const std::vector<Finding>& findings, bool as_json, bool strategies) {
-  const auto here = read_selftest_results(state_folder() / "selftest.json");
+int show(Io& io, const std::vector<Finding>& findings, bool as_json, bool strategies) {
+  const auto here = driver::read_selftest_results(state_folder() / "selftest.json");
   if (!here) return refuse(io, here.error());
   const bool bad = std::any_of(findings.begin(), findings.end(),
                                [](const Finding& finding) { return finding.health == Health::kBad; });
@@ -82,21 +87,16 @@ int tell(Io& io, const std::vector<Finding>& findings, bool as_json, bool strate
   for (const auto& finding : findings)
     io.out << fmt::format("{:<8} {:<{}}  {}\n", to_string(finding.health), finding.what, width,
                           finding.detail);
-  if (strategies) io.out << "\n" << strategy_table(*here);
+  if (strategies) io.out << "\n" << driver::strategy_table(*here);
   return code;
 }
 
-int examine_cluster(Io& io, const ClusterCheckRequest& request, bool as_json) {
-  const auto section = launch_section_of(request.selftest.grid);
-  const auto choice =
-      section ? choose_launcher(*section, request.selftest.launch) : tl::unexpected(section.error());
-  if (!choice) return refuse(io, choice.error());
-  const auto findings =
-      choice->on == "ssh" ? examine_ssh(io, request, *choice) : examine_slurm(io, request, *choice);
-  return findings ? tell(io, *findings, as_json, false) : refuse(io, findings.error());
+int check_cluster(Io& io, const ClusterCheckRequest& request, bool as_json) {
+  const auto findings = driver::check_cluster(request, progress_lines(io, true));
+  return findings ? show(io, *findings, as_json, false) : refuse(io, findings.error());
 }
 
-int examine(Io& io, const SweepSelector& where, bool as_json) {
+int check_this_machine(Io& io, const SweepSelector& where, bool as_json) {
   std::vector<Finding> findings;
   const auto node = ask("sweep-agent", {"--probe"}, findings);
   const auto rank = ask("sweep-rank", {"facts"}, findings);
@@ -104,10 +104,10 @@ int examine(Io& io, const SweepSelector& where, bool as_json) {
     findings.push_back({"LibTorch", Health::kGood,
                         fmt::format("{}, CUDA {}", text_of(rank, "libtorch"),
                                     rank.contains("cuda") ? text_of(rank, "cuda") : "none")});
-  for (auto& finding : judge_gpus(node, rank)) findings.push_back(std::move(finding));
+  for (auto& finding : driver::judge_gpus(node, rank)) findings.push_back(std::move(finding));
   check_folders(where, findings);
   findings.push_back(judge_rehearsal());
-  return tell(io, findings, as_json, true);
+  return show(io, findings, as_json, true);
 }
 
 }  // namespace
@@ -128,9 +128,10 @@ void add_doctor(Registry r) {
   c->add_flag("--json", *json, "as JSON (docs/json.md)");
   c->callback([r, where, request, json] {
     r.chosen = [r, where, request, json] {
-      const bool here = request->selftest.launch.on.empty() || request->selftest.launch.on == "local";
+      const auto& on = request->selftest.launch.on;
+      const bool here = on.empty() || on == driver::launchers().front().name;
       request->selftest.db = where->db;
-      return here ? examine(r.io, *where, *json) : examine_cluster(r.io, *request, *json);
+      return here ? check_this_machine(r.io, *where, *json) : check_cluster(r.io, *request, *json);
     };
   });
 }

@@ -6,8 +6,8 @@
 #include "base/files.h"
 #include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
-#include "orchestrator/cli/holder.h"
 #include "orchestrator/cli/progress_line.h"
+#include "orchestrator/driver/holder.h"
 #include "orchestrator/run/recovery.h"
 #include "schema/spool.h"
 
@@ -63,7 +63,7 @@ int ingest(Io& io, const SweepSelector& where) {
   if (!holder) return refuse(io, holder.error());
   if (*holder)
     return refuse(io, {fmt::format("sweep {}: {}; it stores its results itself", opened->sweep.name,
-                                   standing_text(**holder))});
+                                   driver::standing_text(**holder))});
   if (const auto left = opened->store->open_allocations(opened->sweep.id); left && left->empty())
     io.err << fmt::format("nothing to store: no run of sweep {} left results behind\n", opened->sweep.name);
   ProgressLine live(io, opened->sweep.name, {}, false);

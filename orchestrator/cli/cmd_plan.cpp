@@ -9,9 +9,10 @@
 #include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/gpu_hours.h"
-#include "orchestrator/cli/planning.h"
 #include "orchestrator/cli/rehearsed_plan.h"
-#include "orchestrator/cli/show_scripts.h"
+#include "orchestrator/driver/launchers.h"
+#include "orchestrator/driver/planning.h"
+#include "orchestrator/driver/script_preview.h"
 #include "orchestrator/export/csv.h"
 #include "orchestrator/grid/site.h"
 #include "orchestrator/report/format.h"
@@ -117,16 +118,29 @@ Expected<void> list_plan(Io& io, const std::vector<PlanEntry>& entries, const Re
   return {};
 }
 
+// Scripts to out; what the scheduler answers to them to err. Nothing is submitted.
+int show_scripts(Io& io, const driver::Planned& planned, const std::string& db) {
+  const auto previews = driver::preview_scripts(planned.entries, planned.grid.launch, db);
+  if (!previews) return refuse(io, previews.error());
+  bool accepted = true;
+  for (const auto& each : *previews) {
+    io.out << each.script << '\n' << std::flush;
+    io.err << (each.accepted ? "" : "sbatch would not take it: ") << each.answer;
+    accepted = accepted && each.accepted;
+  }
+  return accepted ? kAnswered : kUnanswered;
+}
+
 int plan_grid(Io& io, const PlanOptions& o) {
-  auto planned = make_plan(o.grid, o.max_points, std::nullopt);
+  auto planned = driver::make_plan(o.grid, o.max_points, std::nullopt);
   if (!planned) return refuse(io, planned.error());
-  const auto choice = choose_launcher(planned->grid.launch, {});
+  const auto choice = driver::choose_launcher(planned->grid.launch, {});
   if (choice)
-    if (auto fits = slots_fit(*choice, {}, hardware_of(planned->entries)); !fits)
+    if (auto fits = driver::slots_fit(*choice, {}, driver::hardware_of(planned->entries)); !fits)
       return refuse(io, fits.error());
-  if (const auto lacking = choice ? hosts_short(*choice, planned->entries) : std::nullopt)
+  if (const auto lacking = choice ? choice->config->lacking_hosts(planned->entries) : std::nullopt)
     io.err << fmt::format("sweep: {}\n", *lacking);
-  if (const auto crowded = choice ? ranks_beyond_cores(*choice, planned->entries) : std::nullopt)
+  if (const auto crowded = choice ? driver::ranks_beyond_cores(*choice, planned->entries) : std::nullopt)
     io.err << fmt::format("sweep: {}\n", *crowded);
   if (o.sbatch) return show_scripts(io, *planned, o.where.db);
   auto& entries = planned->entries;
@@ -142,20 +156,21 @@ int plan_grid(Io& io, const PlanOptions& o) {
   double seconds = 0;
   for (const auto& entry : entries)
     if (entry.admitted) seconds += entry.predicted.seconds.value_or(0);
-  io.out << fmt::format("{}: {}\n", planned->grid.name, summary(*planned));
+  io.out << fmt::format("{}: {}\n", planned->grid.name, driver::summary(*planned));
   if (!planned->grid.question.empty()) io.out << report::safe_lines(planned->grid.question) << '\n';
   const auto site = grid::read_site(grid::site_files());
   if (!site) return refuse(io, site.error());
-  const auto usd = predicted_usd(entries, site->usd_per_node_hour);
+  const auto usd = driver::predicted_usd(entries, site->usd_per_node_hour);
   io.out << fmt::format("estimated total, run serially: {} and {} GPU-hours{} (crude roofline)\n",
-                        report::rough_duration(seconds), report::rough_hours(predicted_gpu_hours(entries)),
+                        report::rough_duration(seconds),
+                        report::rough_hours(driver::predicted_gpu_hours(entries)),
                         usd ? fmt::format(", {:.2f} USD", *usd) : "");
   if (usd) {
-    for (const auto& price : prices_of(entries, site->usd_per_node_hour))
+    for (const auto& price : driver::prices_of(entries, site->usd_per_node_hour))
       io.out << "price: " << price << '\n';
   }
   if (const auto held = held_hours_in(o.where.db, planned->grid.name,
-                                      smaller_limit(planned->grid.limits.gpu_hours, site->gpu_hours));
+                                      driver::smaller_limit(planned->grid.limits.gpu_hours, site->gpu_hours));
       !held.empty())
     io.out << "so far: " << held << '\n';
   io.out << rehearsed_summary(entries, *rehearsed);

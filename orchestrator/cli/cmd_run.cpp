@@ -1,30 +1,28 @@
-// sweep run, resume, stop: the main job.
+// sweep run, resume: run a grid, or what is pending of a sweep.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <ostream>
 
-#include "orchestrator/cli/as_job.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/detach.h"
-#include "orchestrator/cli/driving.h"
 #include "orchestrator/cli/gpu_hours.h"
-#include "orchestrator/cli/holder.h"
-#include "orchestrator/cli/launchers.h"
-#include "orchestrator/cli/node_judge.h"
-#include "orchestrator/cli/planning.h"
+#include "orchestrator/cli/launch_options.h"
 #include "orchestrator/cli/progress_line.h"
-#include "orchestrator/cli/rehearsal.h"
-#include "orchestrator/cli/rehearsal_check.h"
+#include "orchestrator/driver/machine.h"
+#include "orchestrator/driver/orchestrator_job.h"
+#include "orchestrator/driver/rehearsal.h"
+#include "orchestrator/driver/rehearsal_check.h"
+#include "orchestrator/driver/sweep_driver.h"
 #include "orchestrator/report/format.h"
-#include "orchestrator/run/run_sweep.h"
-#include "runtime/own_job.h"
 #include "schema/rehearsal.h"
 #include "schema/sweep_options.h"
 #include "schema/version.h"
 
 namespace sweep::cli {
 namespace {
+
+using driver::LaunchChoice, driver::LaunchRequest, driver::Planned, driver::SweepDriver;
 
 struct RunOptions {
   SweepSelector where;
@@ -34,15 +32,15 @@ struct RunOptions {
   std::vector<std::string> retry;
   std::uint64_t max_points = grid::ReadOptions{}.max_points;
   std::optional<double> gpu_hours;
-  i64 rehearse_ranks = kRehearsedRanks;
+  i64 rehearse_ranks = driver::kRehearsedRanks;
   bool rehearse = false, take_over = false, quiet = false, detach = false, yes = false;
 };
 
 void add_run_options(CLI::App& c, RunOptions& o) {
   add_db(c, o.where);
-  c.add_option("--on", o.launch.on,
-               "where to run: local, ssh or slurm; absent: what the grid's launch section names, else local")
-      ->check(CLI::IsMember({"local", "slurm", "ssh"}));
+  add_launcher_name(
+      c, o.launch.on,
+      "where to run: local, ssh or slurm; absent: what the grid's launch section names, else local");
   c.add_option("--slots", o.launch.slots,
                "CPU ranks or GPUs to use at once; 1: one trial at a time; absent: all of this machine")
       ->check(CLI::PositiveNumber);
@@ -71,8 +69,7 @@ void add_run_options(CLI::App& c, RunOptions& o) {
   c.add_flag("--yes", o.yes,
              "do not ask for confirmation, however many GPU-hours are predicted (confirm_gpu_hours)");
   c.add_flag("--quiet", o.quiet, "print no progress, only problems");
-  c.add_option("--agent", o.launch.agent, "the sweep-agent program; absent: beside sweep")->type_name("FILE");
-  c.add_option("--rank", o.launch.rank, "the sweep-rank program; absent: beside sweep")->type_name("FILE");
+  add_programs(c, o.launch);
 }
 
 // Options a sweep keeps, so that `resume` needs no grid file.
@@ -94,85 +91,44 @@ SweepOptions kept_options(const grid::Grid& grid, const std::string& on, const R
   return kept;
 }
 
-Expected<run::Settings> settings_for(const store::SweepRow& sweep, const RunOptions& o) {
-  const auto kept = sweep_options_from(sweep.options_json);
-  if (!kept) return tl::unexpected(kept.error());
-  run::Settings s;
-  s.sweep = sweep.id;
-  s.measure = kept->measure.value_or(MeasurePlan());
-  const auto job = own_job();
-  s.leave_on_signal = job && job->is_orchestrator;
-  const auto db = std::filesystem::absolute(o.where.db);
-  s.spool_root = db.string() + ".spool";
-  s.trial_seconds = kept->trial_seconds;
-  s.hang_seconds = kept->hang_seconds;
-  s.gpu_hours = o.gpu_hours ? o.gpu_hours : kept->gpu_hours;
-  s.rehearse_most = kept->rehearse_ranks;
-  if (store::on_network_filesystem(db)) s.status_file = db.string() + ".status.json";
-  return s;
-}
-
-int finish(Io& io, store::Store& store, i64 sweep, const run::RunEnd& end) {
-  if (end.end == run::End::kLeft) {
-    io.err << report::safe_text(end.why) << '\n';
-    return kInterrupted;
-  }
-  if (end.end == run::End::kInterrupted) {
+int finish(Io& io, SweepDriver& driver, const run::RunEnd& end) {
+  const auto finish = driver.finish(end);
+  if (!finish) return refuse(io, finish.error());
+  if (end.end == run::End::kInterrupted)
     io.err << report::safe_text(end.why) << "; `sweep resume` goes on from here\n";
-    return kInterrupted;
-  }
-  if (end.end != run::End::kDone) io.err << "sweep: " << report::safe_text(end.why) << '\n';
-  const auto progress = store.progress(sweep);
-  return progress ? run::exit_code_for(*progress) : refuse(io, progress.error());
+  else if (end.end == run::End::kLeft)
+    io.err << report::safe_text(end.why) << '\n';
+  else if (end.end != run::End::kDone)
+    io.err << "sweep: " << report::safe_text(end.why) << '\n';
+  return exit_code_of(*finish);
 }
 
-// Attaches to a sweep that another process runs. Absent: nothing is heard of that process any more.
-std::optional<int> attach(Io& io, store::Store& store, const store::SweepRow& sweep,
-                          const store::LeaseHolder& holder, const RunOptions& o) {
+// Watches a sweep that another process runs. Absent: no heartbeat comes from that process any more.
+std::optional<int> watch(Io& io, SweepDriver& driver, const store::LeaseHolder& holder, const RunOptions& o) {
   io.err << fmt::format("sweep {} is run by {}; watching it (interrupting stops only the watching)\n",
-                        sweep.name, holder_name(holder));
-  auto shown = varying_axes(store, sweep.id);
-  if (!shown) return refuse(io, shown.error());
-  ProgressLine live(io, sweep.name, std::move(*shown), o.quiet);
-  const auto end = run::watch(store, sweep.id, live);
-  live.close();
+                        driver.sweep().name, driver::holder_name(holder));
+  const auto live = progress_lines(io, o.quiet)(driver.store(), driver.sweep());
+  if (!live) return refuse(io, live.error());
+  const auto end = run::watch(driver.store(), driver.sweep().id, **live);
   if (!end) return refuse(io, end.error());
-  if (end->end == run::End::kInterrupted) {  // only the watching: there is nothing to resume
-    io.err << report::safe_text(end->why) << '\n';
-    return kInterrupted;
-  }
   if (end->end == run::End::kSilent) return std::nullopt;
-  return finish(io, store, sweep.id, *end);
+  if (end->end != run::End::kInterrupted) return finish(io, driver, *end);
+  io.err << report::safe_text(end->why) << '\n';  // only the watching: there is nothing to resume
+  return kInterrupted;
 }
 
-// Takes the lease, or watches whoever holds it. Absent: taken; else the exit code of this command.
-std::optional<int> take_or_watch(Io& io, store::Store& store, const store::SweepRow& sweep,
-                                 const RunOptions& o) {
+// Takes the lease, or watches the process that holds it. Absent: taken; else the exit code of this command.
+std::optional<int> take_or_watch(Io& io, SweepDriver& driver, const RunOptions& o) {
+  const auto say = [&io](const std::string& line) { io.err << line << '\n' << std::flush; };
   for (;;) {
-    const auto holder = obtain_lease(io, store, sweep, o.where, o.take_over);
+    const auto holder = driver.take_lease([&](store::Store& store, const store::SweepRow& sweep) {
+      return driver::obtain_lease(store, sweep, o.where.db, o.take_over, say);
+    });
     if (!holder) return refuse(io, holder.error());
     if (!*holder) return std::nullopt;
-    if (uncertain(*holder)) return kUnanswered;
-    if (const auto code = attach(io, store, sweep, **holder, o)) return code;
+    if (driver::uncertain(*holder)) return kUnanswered;
+    if (const auto code = watch(io, driver, **holder, o)) return code;
   }
-}
-
-// Runs what is pending; REQUIRES the lease.
-Expected<run::RunEnd> run_sweep(Io& io, store::Store& store, const store::SweepRow& sweep,
-                                const LaunchChoice& choice, const RunOptions& o) {
-  auto settings = settings_for(sweep, o);
-  if (!settings) return tl::unexpected(settings.error());
-  const auto entries = store.plan(sweep.id);
-  if (!entries) return tl::unexpected(entries.error());
-  if (!is_rehearsal(sweep.name)) settings->judge_node = node_judge(*entries);
-  const auto make = prepare_launcher(choice, o.launch, *settings);
-  if (!make) return tl::unexpected(make.error());
-  auto shown = varying_axes(store, sweep.id);
-  if (!shown) return tl::unexpected(shown.error());
-  ProgressLine live(io, sweep.name, std::move(*shown), o.quiet);
-  auto end = run::run_sweep(store, *settings, *make, live);
-  live.close();
-  return end;
 }
 
 // The words that make `resume` in a job do what was asked of this command.
@@ -192,48 +148,45 @@ std::vector<std::string> words_for_job(const LaunchChoice& choice, const RunOpti
   return out;
 }
 
-Expected<void> fits_a_job(const std::string& partition, const LaunchChoice& choice) {
-  if (choice.on == "local")
-    return fail(
-        "--as-job is for sweeps that run elsewhere: its job computes nothing, and `--on local` would run the "
-        "trials in it; say --on slurm or --on ssh");
-  const bool named = std::all_of(partition.begin(), partition.end(), [](unsigned char c) {
-    return std::isalnum(c) || c == '_' || c == '-' || c == '.' || c == ',';
-  });
-  if (named) return {};
-  return fail(fmt::format("--as-job {}: that is no name of a partition", partition));
+// Hands the sweep over to a job; REQUIRES the lease, which is released.
+int hand_over(Io& io, SweepDriver& driver, const LaunchChoice& choice, const RunOptions& o) {
+  if (auto released = driver.release_lease(); !released) return refuse(io, released.error());
+  const auto& sweep = driver.sweep().name;
+  const auto job =
+      driver::submit_orchestrator({o.as_job, driver.db(), sweep, words_for_job(choice, o)}, choice);
+  if (!job && !job.error().refused) return refuse(io, job.error().error);
+  if (!job) {
+    io.err << "sweep: " << job.error().error.message << '\n';
+    return kUnanswered;
+  }
+  if (job->was_there)
+    io.err << fmt::format("sweep {} has its Slurm job already: {} ({})\n", sweep, job->number, job->state);
+  else
+    io.err << fmt::format(
+        "sweep {} is handed to Slurm job {} in partition {}; its log goes to {}\n"
+        "`sweep status`, `sweep stop` and `sweep resume` (which watches it) work from any node\n",
+        sweep, job->number, o.as_job, job->log.string());
+  return kAnswered;
 }
 
-// Hands the sweep over to a job; REQUIRES the lease, which is given back.
-int hand_over(Io& io, store::Store& store, const store::SweepRow& sweep, const LaunchChoice& choice,
-              const RunOptions& o) {
-  if (auto released = store.release_lease(sweep.id); !released) return refuse(io, released.error());
-  return hand_to_job(io, o.as_job, o.where.db, sweep.name, choice, words_for_job(choice, o));
-}
-
-int drive(Io& io, store::Store& store, const store::SweepRow& sweep, const LaunchChoice& choice,
-          const RunOptions& o) {
-  if (!o.as_job.empty()) return hand_over(io, store, sweep, choice, o);
-  const auto end = run_sweep(io, store, sweep, choice, o);
-  if (end && end->end == run::End::kLeft) return finish(io, store, sweep.id, *end);
-  const auto released = store.release_lease(sweep.id);
-  if (!end) return refuse(io, end.error());
-  if (!released) return refuse(io, released.error());
-  return finish(io, store, sweep.id, *end);
+int drive(Io& io, SweepDriver& driver, const LaunchChoice& choice, const RunOptions& o) {
+  if (!o.as_job.empty()) return hand_over(io, driver, choice, o);
+  const auto report = driver.run(choice, o.launch, o.gpu_hours, progress_lines(io, o.quiet));
+  return report ? finish(io, driver, report->end) : refuse(io, report.error().error);
 }
 
 // What it would run on and with is possible.
 Expected<void> can_run(const std::vector<PlanEntry>& entries, const LaunchChoice& choice,
                        const RunOptions& o) {
-  if (auto fits = slots_fit(choice, o.launch, hardware_of(entries)); !fits) return fits;
-  return o.as_job.empty() ? Expected<void>() : fits_a_job(o.as_job, choice);
+  if (auto fits = driver::slots_fit(choice, o.launch, driver::hardware_of(entries)); !fits) return fits;
+  return o.as_job.empty() ? Expected<void>() : driver::fits_a_job(o.as_job, choice);
 }
 
 // And wanted.
 Expected<void> may_run(Io& io, const Planned& planned, const LaunchChoice& choice, const RunOptions& o) {
   if (auto can = can_run(planned.entries, choice, o); !can) return can;
   const auto own = o.gpu_hours ? o.gpu_hours : planned.grid.limits.gpu_hours;
-  return confirmed(io, planned, choice, smaller_limit(own, choice.gpu_hours), o.yes);
+  return confirmed(io, planned, choice, driver::smaller_limit(own, choice.gpu_hours), o.yes);
 }
 
 // What makes new results differ from those the sweep has: another build, another measuring plan.
@@ -250,59 +203,83 @@ void say_changes(Io& io, const store::SweepRow& before, const MeasurePlan* measu
                           now);
 }
 
+store::SweepRow wanted_sweep(const Planned& planned, const std::string& on, const RunOptions& o) {
+  store::SweepRow out;
+  out.name = planned.grid.name;
+  out.question = planned.grid.question;
+  if (!planned.grid.from_stream) out.grid_path = planned.grid.path.string();
+  out.grid_text = planned.grid.text;
+  out.options_json = to_text(kept_options(planned.grid, on, o));
+  return out;
+}
+
+// Stores the sweep and its plan, and shows what will run. Absent: go on; else the exit code of this command.
+std::optional<int> store_plan(Io& io, SweepDriver& driver, const Planned& planned, const LaunchChoice& choice,
+                              const RunOptions& o) {
+  const auto wanted = wanted_sweep(planned, choice.on, o);
+  if (const auto before = driver.store().find_sweep(wanted.name); before) {
+    driver.use(*before);
+    if (const auto code = take_or_watch(io, driver, o)) return *code;
+    say_changes(io, *before, &planned.grid.measure);
+  }
+  if (auto made = driver.make(wanted); !made) return refuse(io, made.error());
+  if (const auto code = take_or_watch(io, driver, o)) return *code;
+  const auto counts = driver.sync_plan(planned.entries, planned.grid.measure);
+  if (!counts) return refuse(io, counts.error());
+  io.err << fmt::format("{}: {}; on {}, results in {}\n", planned.grid.name, summary(planned), choice.on,
+                        o.where.db);
+  if (const auto crowded = driver::ranks_beyond_cores(choice, planned.entries))
+    io.err << "note: " << *crowded << '\n';
+  if (!choice.sites.empty()) io.err << fmt::format("site profile: {}\n", choice.sites);
+  if (std::ranges::none_of(planned.entries, &PlanEntry::admitted))
+    io.err << fmt::format("nothing of it can run here; `sweep plan {}` says why, rule by rule\n", o.grid);
+  if (counts->retired > 0)
+    io.err << fmt::format("{} trials are no longer in the grid and are retired\n", counts->retired);
+  return std::nullopt;
+}
+
 int run_grid(Io& io, const RunOptions& o) {
-  auto planned = make_plan(o.grid, o.max_points, std::nullopt);
+  auto planned = driver::make_plan(o.grid, o.max_points, std::nullopt);
   if (!planned) return refuse(io, planned.error());
-  if (auto named =
-          o.rehearse ? make_rehearsal(*planned, o.rehearse_ranks) : measured_name(planned->grid.name);
+  if (auto named = o.rehearse ? driver::make_rehearsal(*planned, o.rehearse_ranks)
+                              : driver::measured_name(planned->grid.name);
       !named)
     return refuse(io, named.error());
-  const auto choice = o.rehearse ? rehearsal_choice(o.launch, o.rehearse_ranks)
-                                 : choose_launcher(planned->grid.launch, o.launch);
+  const auto choice = o.rehearse ? driver::rehearsal_choice(o.launch, o.rehearse_ranks)
+                                 : driver::choose_launcher(planned->grid.launch, o.launch);
   if (!choice) return refuse(io, choice.error());
-  if (choice->on == "local") plan::prune_beyond(planned->entries, local_resources());
+  if (choice->config->uses_this_machine()) plan::prune_beyond(planned->entries, driver::local_resources());
   if (auto may = may_run(io, *planned, *choice, o); !may) return refuse(io, may.error());
   if (o.detach && planned->grid.from_stream)
     return refuse(io, {"--detach reads the grid again: save it in a file, or leave --detach out"});
   if (o.detach) return detach(io, "--detach", o.where, planned->grid.name, o.where.db + ".log", {"--yes"});
   auto store = store::Store::open(o.where.db, store::Mode::kReadWrite);
   if (!store) return refuse(io, store.error());
-  store::SweepRow wanted;
-  wanted.name = planned->grid.name;
-  wanted.question = planned->grid.question;
-  if (!planned->grid.from_stream) wanted.grid_path = planned->grid.path.string();
-  wanted.grid_text = planned->grid.text;
-  wanted.options_json = to_text(kept_options(planned->grid, choice->on, o));
-  if (const auto before = (*store)->find_sweep(wanted.name); before) {
-    if (const auto code = take_or_watch(io, **store, *before, o)) return *code;
-    say_changes(io, *before, &planned->grid.measure);
-  }
-  const auto sweep = (*store)->ensure_sweep(wanted);
-  if (!sweep) return refuse(io, sweep.error());
-  if (const auto code = take_or_watch(io, **store, *sweep, o)) return *code;
-  const auto counts = (*store)->sync_plan(sweep->id, planned->entries, planned->grid.measure);
-  if (!counts) return refuse(io, counts.error());
-  io.err << fmt::format("{}: {}; on {}, results in {}\n", planned->grid.name, summary(*planned), choice->on,
-                        o.where.db);
-  if (const auto crowded = ranks_beyond_cores(*choice, planned->entries))
-    io.err << "note: " << *crowded << '\n';
-  if (!choice->sites.empty()) io.err << fmt::format("site profile: {}\n", choice->sites);
-  if (std::none_of(planned->entries.begin(), planned->entries.end(),
-                   [](const PlanEntry& e) { return e.admitted; }))
-    io.err << fmt::format("nothing of it can run here; `sweep plan {}` says why, rule by rule\n", o.grid);
-  if (counts->retired > 0)
-    io.err << fmt::format("{} trials are no longer in the grid and are retired\n", counts->retired);
-  return drive(io, **store, *sweep, *choice, o);
+  SweepDriver driver(std::move(*store), o.where.db);
+  if (const auto code = store_plan(io, driver, *planned, *choice, o)) return *code;
+  return drive(io, driver, *choice, o);
 }
 
 // The launcher a sweep ran with, unless the command line names another.
 Expected<LaunchChoice> kept_choice(const store::SweepRow& sweep, const RunOptions& o) {
+  if (is_rehearsal(sweep.name)) return driver::rehearsal_choice(o.launch, o.rehearse_ranks);
   const auto kept = sweep_options_from(sweep.options_json);
-  if (!kept) return tl::unexpected(kept.error());
-  if (is_rehearsal(sweep.name)) return rehearsal_choice(o.launch, o.rehearse_ranks);
-  LaunchRequest request = o.launch;
-  if (request.on.empty()) request.on = kept->launcher.empty() ? "local" : kept->launcher;
-  return choose_launcher(kept->launch.empty() ? "{}" : kept->launch, request);
+  return kept ? driver::kept_launcher(*kept, o.launch) : tl::unexpected(kept.error());
+}
+
+// Outcomes of --retry. Error: a word that is none of a run.
+Expected<std::vector<Outcome>> outcomes_to_retry(const std::vector<std::string>& words) {
+  std::vector<Outcome> out;
+  for (const auto& word : words) {
+    const auto outcome = outcome_from(word);
+    if (!outcome || *outcome == Outcome::kPruned || *outcome == Outcome::kFailedUnknown)
+      return fail(
+          fmt::format("--retry {}: not an outcome of a run; one of ok, oom, hang, timeout, crash, "
+                      "invalid, node_lost, unsupported, cancelled",
+                      word));
+    out.push_back(*outcome);
+  }
+  return out;
 }
 
 int resume(Io& io, const RunOptions& o) {
@@ -314,33 +291,19 @@ int resume(Io& io, const RunOptions& o) {
   if (!entries) return refuse(io, entries.error());
   if (auto can = can_run(*entries, *choice, o); !can) return refuse(io, can.error());
   if (o.detach) return detach(io, "--detach", o.where, opened->sweep.name, o.where.db + ".log");
-  if (const auto code = take_or_watch(io, *opened->store, opened->sweep, o)) return *code;
-  std::vector<Outcome> reopened;
-  for (const auto& word : o.retry) {
-    const auto outcome = outcome_from(word);
-    if (!outcome || *outcome == Outcome::kPruned || *outcome == Outcome::kFailedUnknown)
-      return refuse(io,
-                    {fmt::format("--retry {}: not an outcome of a run; one of ok, oom, hang, timeout, crash, "
-                                 "invalid, node_lost, unsupported, cancelled",
-                                 word)});
-    reopened.push_back(*outcome);
-  }
-  if (!reopened.empty())
-    if (auto done = opened->store->reopen(opened->sweep.id, reopened); !done) return refuse(io, done.error());
-  say_changes(io, opened->sweep, nullptr);
-  return drive(io, *opened->store, opened->sweep, *choice, o);
+  SweepDriver driver(std::move(opened->store), o.where.db);
+  driver.use(std::move(opened->sweep));
+  if (const auto code = take_or_watch(io, driver, o)) return *code;
+  const auto reopened = outcomes_to_retry(o.retry);
+  if (!reopened) return refuse(io, reopened.error());
+  if (!reopened->empty())
+    if (auto done = driver.store().reopen(driver.sweep().id, *reopened); !done)
+      return refuse(io, done.error());
+  say_changes(io, driver.sweep(), nullptr);
+  return drive(io, driver, *choice, o);
 }
 
 }  // namespace
-
-Expected<run::RunEnd> run_pending(Io& io, store::Store& store, const std::string& db,
-                                  const store::SweepRow& sweep, const LaunchRequest& request, bool quiet) {
-  RunOptions o;
-  o.where.db = db, o.launch = request, o.quiet = quiet;
-  const auto choice = kept_choice(sweep, o);
-  if (!choice) return tl::unexpected(choice.error());
-  return run_sweep(io, store, sweep, *choice, o);
-}
 
 void add_run(Registry r) {
   auto* c = r.app.add_subcommand(

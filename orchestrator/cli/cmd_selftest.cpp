@@ -10,17 +10,21 @@
 #include "base/files.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/cli/command.h"
-#include "orchestrator/cli/planning.h"
-#include "orchestrator/cli/selftest.h"
-#include "orchestrator/cli/selftest_results.h"
+#include "orchestrator/cli/launch_options.h"
+#include "orchestrator/cli/progress_line.h"
+#include "orchestrator/driver/selftest.h"
+#include "orchestrator/driver/selftest_results.h"
 #include "schema/codec.h"
 #include "schema/version.h"
 
 namespace sweep::cli {
 namespace {
 
+using driver::SelfTestOutcome, driver::SelfTestTrial, driver::Stage;
+
 struct SelftestOptions {
-  SelfTestRequest request;
+  driver::SelfTestRequest request;
+  bool quiet = false;
   Stage stage;
   i64 ranks_per_node = 0;
   std::vector<std::string> only;
@@ -29,7 +33,7 @@ struct SelftestOptions {
 
 struct Row {
   SelfTestTrial trial;
-  std::optional<Found> found;
+  std::optional<SelfTestOutcome> found;
   bool good = false;
 };
 
@@ -68,9 +72,11 @@ void print_table(Io& io, const std::vector<Row>& rows, const std::string& ended)
                         "loss", "gradient", "parameter", "bytes", "traffic", "collectives", "result");
   for (const Row& row : rows) {
     const char* backend =
-        row.trial.trial ? kBackendNames[static_cast<std::size_t>(backend_of(*row.trial.trial))] : "-";
-    const Found none;
-    const Found& f = row.found ? *row.found : none;
+        row.trial.trial
+            ? driver::kBackendNames[static_cast<std::size_t>(driver::backend_of(*row.trial.trial))]
+            : "-";
+    const SelfTestOutcome none;
+    const SelfTestOutcome& f = row.found ? *row.found : none;
     const std::string why = why_of(row, ended);
     io.out << fmt::format("{:<16} {:<10} {:>8} {:>8} {:>9}  {:<8} {:<8} {:<11} {}{}\n", row.trial.strategy,
                           backend, distance(row, f.loss), distance(row, f.gradient), distance(row, f.value),
@@ -86,7 +92,7 @@ void print_json(Io& io, const std::vector<Row>& rows, const std::string& ended) 
     nlohmann::json each{
         {"strategy", row.trial.strategy}, {"result", result_of(row)}, {"why", why_of(row, ended)}};
     if (row.trial.trial) {
-      each["backend"] = kBackendNames[static_cast<std::size_t>(backend_of(*row.trial.trial))];
+      each["backend"] = driver::kBackendNames[static_cast<std::size_t>(driver::backend_of(*row.trial.trial))];
       each["trial"] = trial_id(*row.trial.trial);
     }
     if (row.found && row.found->outcome == Outcome::kOk)
@@ -104,12 +110,13 @@ void print_json(Io& io, const std::vector<Row>& rows, const std::string& ended) 
   io.out << dump({{"version", kVersion}, {"build", kBuild}, {"strategies", std::move(list)}}) << "\n";
 }
 
-SelfTestResults selftest_results_of(const std::vector<Row>& rows) {
-  SelfTestResults out;
+driver::SelfTestResults selftest_results_of(const std::vector<Row>& rows) {
+  driver::SelfTestResults out;
   const std::string today = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
   for (const Row& row : rows)
     if (row.found)
-      out[{row.trial.strategy, kBackendNames[static_cast<std::size_t>(backend_of(*row.trial.trial))]}] = {
+      out[{row.trial.strategy,
+           driver::kBackendNames[static_cast<std::size_t>(driver::backend_of(*row.trial.trial))]}] = {
           today, row.good, row.found->hosts, std::string(kVersion) + " " + kBuild};
   return out;
 }
@@ -124,7 +131,7 @@ Expected<std::vector<SelfTestTrial>> wanted_trials(const SelftestOptions& o) {
     return fail("--backend shm is for CPU ranks of one node; gloo and nccl go across nodes");
   std::vector<SelfTestTrial> out;
   std::vector<std::string> names;
-  for (auto& selftest : selftest_trials(stage)) {
+  for (auto& selftest : driver::selftest_trials(stage)) {
     names.push_back(selftest.strategy);
     if (o.only.empty() || std::find(o.only.begin(), o.only.end(), selftest.strategy) != o.only.end())
       out.push_back(std::move(selftest));
@@ -143,22 +150,23 @@ int selftest(Io& io, SelftestOptions o) {
   for (const auto& selftest : *wanted)
     if (selftest.trial) trials.push_back(*selftest.trial);
   if (trials.empty()) return refuse(io, {"no strategy can be shown there: " + wanted->front().why});
-  const auto proved = run_selftests(io, o.request, "selftest", trials);
-  if (!proved) return refuse(io, proved.error());
+  const auto report = driver::run_selftests(o.request, "selftest", trials, progress_lines(io, o.quiet));
+  if (!report) return refuse(io, report.error());
   std::vector<Row> rows;
   bool all_good = true;
   for (auto& selftest : *wanted) {
     Row row{std::move(selftest), std::nullopt, false};
     if (row.trial.trial)
-      if (const auto found = proved->found.find(trial_id(*row.trial.trial)); found != proved->found.end())
+      if (const auto found = report->outcomes.find(trial_id(*row.trial.trial));
+          found != report->outcomes.end())
         row.found = found->second;
-    row.good = row.found && passed(*row.found, tolerance_of(*row.trial.trial));
+    row.good = row.found && driver::passed(*row.found, driver::tolerance_of(*row.trial.trial));
     all_good = all_good && (row.good || !row.trial.trial);
     rows.push_back(std::move(row));
   }
-  o.json ? print_json(io, rows, proved->why) : print_table(io, rows, proved->why);
+  o.json ? print_json(io, rows, report->why) : print_table(io, rows, report->why);
   const auto file = state_folder() / "selftest.json";
-  if (auto kept = add_selftest_results(file, selftest_results_of(rows)); !kept)
+  if (auto kept = driver::add_selftest_results(file, selftest_results_of(rows)); !kept)
     return refuse(io, kept.error());
   io.err << fmt::format("kept in {}; `sweep doctor` shows it beside the dates of the project's own tests\n",
                         file.string());
@@ -188,7 +196,7 @@ void add_selftest(Registry r) {
       ->capture_default_str();
   c->add_option("--only", o->only, "only these strategies, by name, separated by commas")->delimiter(',');
   c->add_flag("--json", o->json, "as JSON");
-  c->add_flag("--quiet", o->request.quiet, "print no progress, only the table");
+  c->add_flag("--quiet", o->quiet, "print no progress, only the table");
   c->callback([r, o] { r.chosen = [r, o] { return selftest(r.io, *o); }; });
 }
 

@@ -1,15 +1,13 @@
 // sweep simulate: how long a grid would take on a cluster, and where its node time would go.
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "orchestrator/cli/command.h"
-#include "orchestrator/cli/launchers.h"
-#include "orchestrator/cli/planning.h"
+#include "orchestrator/driver/launchers.h"
+#include "orchestrator/driver/planning.h"
+#include "orchestrator/driver/scratch_folder.h"
 #include "orchestrator/simulate/simulation.h"
-#include "schema/codec.h"
 
 namespace sweep::cli {
 namespace {
@@ -26,61 +24,28 @@ struct SimulateOptions {
 // A cluster as large as the run would hold of it.
 Expected<simulate::Assumptions> assumptions(const SimulateOptions& o, const grid::Grid& grid) {
   auto out = o.assumed;
-  LaunchRequest request;
-  request.on = "slurm";
-  const auto choice = choose_launcher(grid.launch, request);
+  const auto choice = driver::choose_script_launcher(grid.launch);
   if (!choice) return tl::unexpected(choice.error());
-  const auto slurm = parse_json(choice->settings).and_then([](const nlohmann::json& settings) {
-    return launch::slurm_options_from(settings);
-  });
-  if (!slurm) return tl::unexpected(slurm.error());
-  const auto settings = *parse_json(choice->settings);
-  const auto said = [&](const char* key, const std::optional<i64>& flag, i64 slurms, i64& into) {
-    if (flag)
-      into = *flag;
-    else if (settings.contains(key))
-      into = slurms;
-  };
-  said("max_nodes", o.nodes, slurm->max_nodes, out.nodes);
-  said("max_allocations", o.jobs, slurm->max_allocations, out.jobs);
-  said("allocation_nodes", o.job_nodes, slurm->allocation_nodes, out.job_nodes);
-  if (!out.job_s) out.job_s = slurm->time_s;
-  out.spread_s = slurm->spread_s;
+  const auto size = choice->config->cluster_size().value_or(launch::ClusterSize{});
+  out.nodes = o.nodes.value_or(size.max_nodes.value_or(out.nodes));
+  out.jobs = o.jobs.value_or(size.max_allocations.value_or(out.jobs));
+  out.job_nodes = o.job_nodes.value_or(size.allocation_nodes.value_or(out.job_nodes));
+  if (!out.job_s) out.job_s = size.time_s;
+  out.spread_s = size.spread_s;
   out.retries_crash = grid.limits.retries_crash;
   out.retries_infra = grid.limits.retries_infra;
   return out;
 }
 
-// A folder that goes with it.
-class Scratch {
- public:
-  Scratch() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "sweep-simulate-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
 int simulate_grid(Io& io, const SimulateOptions& o) {
-  const auto planned = make_plan(o.grid, o.max_points, std::nullopt);
+  const auto planned = driver::make_plan(o.grid, o.max_points, std::nullopt);
   if (!planned) return refuse(io, planned.error());
-  const Scratch scratch;
-  if (scratch.path().empty())
-    return refuse(io,
-                  {fmt::format("{}: no folder for the simulation can be made there; set TMPDIR to another",
-                               std::filesystem::temp_directory_path().string())});
+  const auto scratch = driver::ScratchFolder::make();
+  if (!scratch) return refuse(io, scratch.error());
   const auto assumed = assumptions(o, planned->grid);
   if (!assumed) return refuse(io, assumed.error());
-  const auto forecast = simulate::simulate(planned->entries, planned->grid.measure, *assumed, scratch.path());
+  const auto forecast =
+      simulate::simulate(planned->entries, planned->grid.measure, *assumed, scratch->path());
   if (!forecast) return refuse(io, forecast.error());
   io.out << (o.json ? simulate::to_json(*forecast) : simulate::to_text(*forecast));
   return forecast->end.empty() ? kAnswered : kUnanswered;

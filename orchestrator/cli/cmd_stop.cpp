@@ -1,23 +1,22 @@
 // sweep stop: asks the process that runs a sweep to stop.
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <ostream>
 
-#include "orchestrator/cli/as_job.h"
 #include "orchestrator/cli/command.h"
-#include "orchestrator/cli/holder.h"
+#include "orchestrator/driver/holder.h"
+#include "orchestrator/driver/orchestrator_job.h"
 
 namespace sweep::cli {
 namespace {
 
 // No process runs it: a job that is to run it may still wait in the queue.
 int stop_waiting(Io& io, const Opened& opened, const std::string& db) {
-  std::error_code ec;
-  if (std::filesystem::exists(db + ".spool/orchestrator.sh", ec)) {
-    const auto cancelled = cancel_waiting_job(io, db, opened.sweep.name);
-    if (!cancelled) return refuse(io, cancelled.error());
-    if (*cancelled) return kAnswered;
+  const auto job = driver::cancel_waiting_job(db, opened.sweep.name);
+  if (!job) return refuse(io, job.error());
+  if (*job) {
+    io.err << fmt::format("cancelled Slurm job {}, which was to run sweep {}\n", **job, opened.sweep.name);
+    return kAnswered;
   }
   io.err << fmt::format("sweep {} is not running\n", opened.sweep.name);
   return kAnswered;
@@ -29,20 +28,20 @@ int stop_unheard(Io& io, const Opened& opened, const store::LeaseHolder& holder,
   if (auto asked = opened.store->request_stop(opened.sweep.id, now); !asked) return refuse(io, asked.error());
   io.err << fmt::format(
       "sweep {}: {}. If it lives, it stops; what it holds `{}` takes over, and `sweep clean` ends\n",
-      opened.sweep.name, standing_text(holder), take_over_text(opened.sweep.name, db));
+      opened.sweep.name, driver::standing_text(holder), driver::take_over_text(opened.sweep.name, db));
   return kUnanswered;
 }
 
 int stop(Io& io, const SweepSelector& where, bool now) {
   auto opened = open_sweep(where, store::Mode::kReadWrite);
   if (!opened) return refuse(io, opened.error());
-  const auto holder = holder_of(*opened->store, opened->sweep.id);
+  const auto holder = driver::holder_of(*opened->store, opened->sweep.id);
   if (!holder) return refuse(io, holder.error());
   if (!*holder) return stop_waiting(io, *opened, where.db);
-  if (!is_heard(**holder)) return stop_unheard(io, *opened, **holder, where.db, now);
+  if (!driver::is_heard(**holder)) return stop_unheard(io, *opened, **holder, where.db, now);
   if (auto asked = opened->store->request_stop(opened->sweep.id, now); !asked)
     return refuse(io, asked.error());
-  io.err << fmt::format("asked {} to stop sweep {}{}\n", holder_name(**holder), opened->sweep.name,
+  io.err << fmt::format("asked {} to stop sweep {}{}\n", driver::holder_name(**holder), opened->sweep.name,
                         now ? " at once" : " after the attempts it has handed out");
   return kAnswered;
 }

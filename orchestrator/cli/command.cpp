@@ -57,10 +57,4 @@ std::vector<std::string> split_list(const std::string& list) {
   return words;
 }
 
-std::filesystem::path program_dir() {
-  std::error_code ec;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", ec);
-  return ec ? std::filesystem::current_path() : self.parent_path();
-}
-
 }  // namespace sweep::cli

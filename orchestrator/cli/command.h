@@ -36,7 +36,7 @@ struct Io {
   bool out_is_terminal = false;
   bool err_is_terminal = false;
   int width = 100;             // columns of the terminal, or what a pipe gets
-  std::istream* in = nullptr;  // where somebody can be asked: a terminal; null: nobody
+  std::istream* in = nullptr;  // a terminal, where a person can be asked; null: there is none
 };
 
 using Action = std::function<int()>;
@@ -99,8 +99,5 @@ Expected<void> write_output(Io&, const std::string& path, const std::string& byt
 
 // "a,b , c" -> {"a","b","c"}
 std::vector<std::string> split_list(const std::string&);
-
-// The folder this program lies in: its companions sweep-agent and sweep-rank lie there too.
-std::filesystem::path program_dir();
 
 }  // namespace sweep::cli

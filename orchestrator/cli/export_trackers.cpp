@@ -154,7 +154,7 @@ class Connection {
  public:
   Connection(Io& io, const ExportOptions& o) : io_(io), o_(o), printer_(io) {}
 
-  Expected<RetryingClient> courier(const std::string& base, exports::Credentials credentials) {
+  Expected<RetryingClient> client(const std::string& base, exports::Credentials credentials) {
     if (exports::sends_in_the_clear(base) && !credentials.authorization.empty())
       printer_.note(fmt::format("note: the key travels unencrypted to {}", base));
     auto http = exports::Http::make({o_.ca, o_.timeout_s, [this] { return interrupts_.asked(); }},
@@ -230,9 +230,9 @@ int export_wandb(Io& io, const ExportOptions& o) {
       exports::wandb_credentials({exports::process_environment(), o.key_file}, exports::host_of(*base));
   if (!key) return refuse(io, key.error());
   Connection connection(io, o);
-  auto courier = connection.courier(*base, std::move(*key));
-  if (!courier) return refuse(io, courier.error());
-  exports::WandbOnline tracker(target, std::move(*courier));
+  auto client = connection.client(*base, std::move(*key));
+  if (!client) return refuse(io, client.error());
+  exports::WandbOnline tracker(target, std::move(*client));
   return connection.carry(tracker, *trials);
 }
 
@@ -278,10 +278,10 @@ int export_mlflow(Io& io, const ExportOptions& o) {
       exports::mlflow_credentials({exports::process_environment(), o.key_file}, exports::host_of(*base));
   if (!key) return refuse(io, key.error());
   Connection connection(io, o);
-  auto courier = connection.courier(*base, std::move(*key));
-  if (!courier) return refuse(io, courier.error());
+  auto client = connection.client(*base, std::move(*key));
+  if (!client) return refuse(io, client.error());
   exports::Mlflow tracker({*base, first_of(o.experiment, "MLFLOW_EXPERIMENT_NAME", "sweep"), user_name()},
-                          std::move(*courier), connection.note());
+                          std::move(*client), connection.note());
   return connection.carry(tracker, *trials);
 }
 

@@ -3,26 +3,18 @@
 #include <fmt/format.h>
 
 #include <istream>
-#include <nlohmann/json.hpp>
 #include <ostream>
-
-#include "schema/codec.h"
 
 namespace sweep::cli {
 
-std::optional<double> smaller_limit(std::optional<double> one, std::optional<double> other) {
-  if (!one || !other) return one ? one : other;
-  return std::min(*one, *other);
-}
-
-Expected<void> confirmed(Io& io, const Planned& planned, const LaunchChoice& choice,
+Expected<void> confirmed(Io& io, const driver::Planned& planned, const driver::LaunchChoice& choice,
                          std::optional<double> bound, bool yes) {
-  const auto settings = parse_json(choice.settings);
-  const double limit = settings ? settings->value("confirm_gpu_hours", 0.0) : 0.0;
-  const double predicted = predicted_gpu_hours(planned.entries);
+  const double limit = choice.config->confirm_gpu_hours();
+  const double predicted = driver::predicted_gpu_hours(planned.entries);
   if (yes || limit <= 0 || predicted <= limit || (bound && *bound <= limit)) return {};
   const auto why = fmt::format(
-      "this is predicted to take {:.3g} GPU-hours, and more than {:.3g} want a yes (confirm_gpu_hours)",
+      "this is predicted to take {:.3g} GPU-hours, and more than {:.3g} need confirmation "
+      "(confirm_gpu_hours)",
       predicted, limit);
   if (io.in == nullptr)
     return fail(fmt::format("{}; say --yes, or end it at {:.3g} with --gpu-hours", why, limit));

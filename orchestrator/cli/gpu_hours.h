@@ -1,20 +1,17 @@
-// GPU-hours: the yes that a plan of many of them wants, and what a sweep has held so far. It bounds nothing itself: the
-// run loop does.
+// GPU-hours: the confirmation that an expensive plan needs, and what a sweep has held so far. The run loop enforces the limits.
 #pragma once
 #include <optional>
 #include <string>
 
-#include "orchestrator/cli/launchers.h"
-#include "orchestrator/cli/planning.h"
+#include "orchestrator/cli/command.h"
+#include "orchestrator/driver/launchers.h"
+#include "orchestrator/driver/planning.h"
 
 namespace sweep::cli {
 
-// The smaller one of those that are set.
-std::optional<double> smaller_limit(std::optional<double> one, std::optional<double> other);
-
-// Above what the site or the grid wants confirmed, a yes is needed: `yes`, or one typed on a terminal. What `bound` ends
-// before counts no further.
-Expected<void> confirmed(Io&, const Planned&, const LaunchChoice&, std::optional<double> bound, bool yes);
+// A plan above the launcher's confirm_gpu_hours needs `yes`, or the answer y on a terminal; not if `bound` ends the run before.
+Expected<void> confirmed(Io&, const driver::Planned&, const driver::LaunchChoice&,
+                         std::optional<double> bound, bool yes);
 
 // "0.5 of 2 GPU-hours held, all runs together"; empty: nothing was held yet.
 Expected<std::string> held_hours(store::Store&, const store::SweepRow&, std::optional<double> limit);

@@ -86,6 +86,16 @@ void ProgressLine::close() {
   clear_line();
   if (!quiet_ && last_ && (io_.err_is_terminal || unsaid_))
     io_.err << report::status_line(status_view(sweep_, *last_, shown_)) << std::flush;
+  last_.reset();
+}
+
+driver::MakeObserver progress_lines(Io& io, bool quiet) {
+  return [&io, quiet](store::Store& store,
+                      const store::SweepRow& sweep) -> Expected<std::unique_ptr<run::Observer>> {
+    auto shown = varying_axes(store, sweep.id);
+    if (!shown) return tl::unexpected(shown.error());
+    return std::make_unique<ProgressLine>(io, sweep.name, std::move(*shown), quiet);
+  };
 }
 
 }  // namespace sweep::cli

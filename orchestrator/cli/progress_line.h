@@ -1,4 +1,4 @@
-// Live: the progress of a run on standard error: one line that redraws on a terminal, plain lines otherwise.
+// ProgressLine: the progress of a run on standard error: one line that redraws on a terminal, plain lines otherwise.
 #pragma once
 #include <chrono>
 #include <span>
@@ -6,13 +6,14 @@
 #include <vector>
 
 #include "orchestrator/cli/command.h"
+#include "orchestrator/driver/observer.h"
 #include "orchestrator/report/fields.h"
 #include "orchestrator/report/tables/status.h"
 #include "orchestrator/run/observer.h"
 
 namespace sweep::cli {
 
-// The picture of a snapshot; `shown`: the axes that name the best configuration.
+// The view of a snapshot; `shown`: the axes that name the best configuration.
 report::StatusView status_view(const std::string& sweep, const run::Snapshot&,
                                std::span<const report::Field> shown);
 
@@ -21,10 +22,13 @@ class ProgressLine : public run::Observer {
   // `shown`: the axes that vary in the sweep.
   ProgressLine(Io& io, std::string sweep, std::vector<report::Field> shown, bool quiet)
       : io_(io), sweep_(std::move(sweep)), shown_(std::move(shown)), quiet_(quiet) {}
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+  ~ProgressLine() override { close(); }
   void on_note(const std::string& sentence) override;
   void on_result(const PlanEntry&, const Result&) override;
   void on_snapshot(const run::Snapshot&) override;
-  void close();  // the last picture, on a line of its own
+  void close();  // the last snapshot, on a line of its own
 
  private:
   void clear_line();
@@ -36,6 +40,9 @@ class ProgressLine : public run::Observer {
   std::chrono::steady_clock::time_point said_{};
   std::string line_;  // said then
 };
+
+// Gives each run a progress line.
+driver::MakeObserver progress_lines(Io&, bool quiet);
 
 // The axes that vary among the plan's trials.
 Expected<std::vector<report::Field>> varying_axes(store::Store&, i64 sweep);

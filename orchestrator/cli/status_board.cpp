@@ -7,8 +7,8 @@
 #include <ostream>
 
 #include "orchestrator/cli/gpu_hours.h"
-#include "orchestrator/cli/holder.h"
 #include "orchestrator/cli/progress_line.h"
+#include "orchestrator/driver/holder.h"
 #include "orchestrator/grid/site.h"
 #include "schema/sweep_options.h"
 
@@ -97,14 +97,14 @@ Expected<std::vector<AllocationStatus>> allocation_statuses(store::Store& store,
 std::optional<double> gpu_hour_limit(const store::SweepRow& sweep) {
   const auto kept = sweep_options_from(sweep.options_json);
   const auto site = grid::read_site(grid::site_files());
-  return smaller_limit(kept ? kept->gpu_hours : std::nullopt, site ? site->gpu_hours : std::nullopt);
+  return driver::smaller_limit(kept ? kept->gpu_hours : std::nullopt, site ? site->gpu_hours : std::nullopt);
 }
 
 Expected<void> add_details(report::StatusView& view, store::Store& store, const store::SweepRow& sweep,
                            i64 running, const std::vector<report::Field>& shown) {
-  const auto holder = holder_of(store, sweep.id);
+  const auto holder = driver::holder_of(store, sweep.id);
   if (!holder) return tl::unexpected(holder.error());
-  if (*holder) view.now.push_back(standing_text(**holder));
+  if (*holder) view.now.push_back(driver::standing_text(**holder));
   if (!*holder && running > 0)
     view.now.push_back("not running: the last run died unexpectedly; `sweep resume` continues it");
   if (auto added = add_allocations(view, store, sweep.id, shown); !added) return added;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "orchestrator/launch/programs.h"
@@ -13,6 +14,9 @@
 namespace sweep::launch {
 
 enum class Health { kGood, kWarning, kBad };
+constexpr std::string_view to_string(Health health) {
+  return health == Health::kGood ? "ok" : health == Health::kWarning ? "warning" : "bad";
+}
 
 struct Finding {
   std::string what;

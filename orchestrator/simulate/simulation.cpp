@@ -2,49 +2,35 @@
 
 #include <fmt/format.h>
 
-#include "orchestrator/run/run_sweep.h"
+#include "base/expected.h"
+#include "orchestrator/driver/sweep_driver.h"
 #include "orchestrator/simulate/sim_launcher.h"
 #include "schema/sweep_options.h"
 
 namespace sweep::simulate {
 namespace {
 
-class Quiet final : public run::Observer {
- public:
-  void on_note(const std::string&) override {}
-  void on_result(const PlanEntry&, const Result&) override {}
-  void on_snapshot(const run::Snapshot&) override {}
-};
-
-struct Book {
-  std::unique_ptr<store::Store> store;
-  i64 sweep = 0;
-};
-
-Expected<Book> open_book(const std::filesystem::path& scratch, std::span<const PlanEntry> plan,
-                         const Assumptions& assumed, const MeasurePlan& measure) {
-  store::StoreDependencies seams;
-  seams.durable = false;
-  auto opened = store::Store::open(scratch / "simulation.db", store::Mode::kReadWrite, std::move(seams));
-  if (!opened) return tl::unexpected(opened.error());
+// A database of its own, with a sweep that holds the plan; this process has its lease.
+Expected<driver::SweepDriver> stored_plan(const std::filesystem::path& scratch,
+                                          std::span<const PlanEntry> plan, const Assumptions& assumed,
+                                          const MeasurePlan& measure) {
+  store::StoreDependencies dependencies;
+  dependencies.durable = false;
+  auto driver = driver::SweepDriver::open(scratch / "simulation.db", std::move(dependencies));
+  if (!driver) return driver;
   store::SweepRow row;
   row.name = "simulation";
   SweepOptions options;
   options.retries_crash = assumed.retries_crash, options.retries_infra = assumed.retries_infra;
   row.options_json = to_text(options);
-  const auto sweep = (*opened)->ensure_sweep(row);
-  if (!sweep) return tl::unexpected(sweep.error());
-  const auto holder = (*opened)->take_lease(sweep->id);
-  if (!holder) return tl::unexpected(holder.error());
-  const auto synced = (*opened)->sync_plan(sweep->id, plan, measure);
-  if (!synced) return tl::unexpected(synced.error());
-  return Book{std::move(*opened), sweep->id};
+  SWEEP_TRY(driver->make(row));
+  SWEEP_TRY(driver->take_lease());
+  SWEEP_TRY(driver->sync_plan(plan, measure));
+  return driver;
 }
 
-run::Settings settings_of(const Assumptions& assumed, const Book& book, SimClock& clock,
-                          const std::filesystem::path& scratch) {
+run::Settings settings_of(const Assumptions& assumed, SimClock& clock, const std::filesystem::path& scratch) {
   run::Settings s;
-  s.sweep = book.sweep;
   s.measure = {0, 1, 1};  // what a rank says of its steps is not what a simulation is asked for
   s.spool_root = scratch / "spool";
   s.launcher = "simulated";
@@ -62,24 +48,23 @@ Expected<Forecast> simulate(std::span<const PlanEntry> plan, const MeasurePlan& 
   const auto began = std::chrono::steady_clock::now();
   Forecast out;
   out.assumed = assumed;
-  auto book = open_book(scratch, plan, assumed, measure);
-  if (!book) return tl::unexpected(book.error());
+  auto driver = stored_plan(scratch, plan, assumed, measure);
+  if (!driver) return tl::unexpected(driver.error());
   SimClock clock;
   SimulatedOutcomes outcomes(assumed, plan, measure);
-  Quiet quiet;
-  const auto settings = settings_of(assumed, *book, clock, scratch);
-  const auto end = run::run_sweep(
-      *book->store, settings,
+  driver::QuietObserver quiet;
+  const auto report = driver->run(
+      settings_of(assumed, clock, scratch),
       [&](boost::asio::io_context&, launch::Launcher::Sink sink) {
         return std::make_unique<SimLauncher>(clock, assumed, outcomes, out.account, std::move(sink));
       },
       quiet);
-  if (!end) return tl::unexpected(end.error());
-  const auto progress = book->store->progress(book->sweep);
+  if (!report) return tl::unexpected(report.error().error);
+  const auto progress = driver->store().progress(driver->sweep().id);
   if (!progress) return tl::unexpected(progress.error());
   out.trials = progress->total, out.pending = progress->pending + progress->running;
   out.outcomes = progress->by_outcome;
-  out.end = end->end == run::End::kDone ? "" : end->why;
+  out.end = report->end.end == run::End::kDone ? "" : report->end.why;
   out.makespan_s = clock.seconds();
   out.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   return out;

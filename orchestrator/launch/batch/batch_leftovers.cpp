@@ -22,7 +22,7 @@ Expected<std::vector<JobStatus>> living_of(const BatchQuestions& ask,
   return ask.living(names);
 }
 
-// Steps of an existing job are not listed by our names.
+// Steps of an existing job are not jobs: the scheduler does not list them by our names.
 bool is_own_job(const BatchQuestions& ask, const AllocationPlace& place) {
   const auto record = read_record(place.spool, ask.record);
   return record && *record && integer_of(**record, "standing") == 0;

@@ -1,0 +1,40 @@
+#include "orchestrator/cli/launch_options.h"
+
+#include "orchestrator/driver/registry.h"
+
+namespace sweep::cli {
+
+CLI::Option* add_launcher_name(CLI::App& c, std::string& on, const std::string& description) {
+  return c.add_option("--on", on, description)->check(CLI::IsMember(driver::launcher_names()));
+}
+
+void add_programs(CLI::App& c, driver::LaunchRequest& request) {
+  c.add_option("--agent", request.agent, "the sweep-agent program; absent: beside sweep")->type_name("FILE");
+  c.add_option("--rank", request.rank, "the sweep-rank program; absent: beside sweep")->type_name("FILE");
+}
+
+void add_selftest_options(CLI::App& c, driver::SelfTestRequest& request) {
+  add_launcher_name(c, request.launch.on,
+                    "where to run: local, ssh or slurm; absent: as `sweep run` would choose");
+  c.add_option("--grid", request.grid, "a grid file whose launch section is used")->type_name("FILE");
+  c.add_option("--jobid", request.launch.job, "use the nodes of this Slurm allocation")
+      ->check(CLI::PositiveNumber);
+  c.add_option("--start", request.launch.start, "how ranks start: zygote (forked, fast) or exec")
+      ->check(CLI::IsMember({"zygote", "exec"}))
+      ->capture_default_str();
+  add_programs(c, request.launch);
+}
+
+int exit_code_of(driver::Finish finish) {
+  switch (finish) {
+    case driver::Finish::kAnswered:
+      return kAnswered;
+    case driver::Finish::kUnanswered:
+      return kUnanswered;
+    case driver::Finish::kInterrupted:
+      break;
+  }
+  return kInterrupted;
+}
+
+}  // namespace sweep::cli

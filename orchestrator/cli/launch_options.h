@@ -1,0 +1,19 @@
+// Options of the commands that run trials, and the exit code of a run.
+#pragma once
+#include <string>
+
+#include "orchestrator/cli/command.h"
+#include "orchestrator/driver/selftest.h"
+
+namespace sweep::cli {
+
+// --on, with the names of all launchers.
+CLI::Option* add_launcher_name(CLI::App& command, std::string& on, const std::string& description);
+// --agent and --rank.
+void add_programs(CLI::App& command, driver::LaunchRequest&);
+// Where selftest and doctor run their trials.
+void add_selftest_options(CLI::App& command, driver::SelfTestRequest&);
+
+int exit_code_of(driver::Finish);
+
+}  // namespace sweep::cli

@@ -1,0 +1,161 @@
+#include "orchestrator/driver/confirmation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/expected.h"
+#include "orchestrator/driver/remeasured.h"
+#include "schema/sweep_options.h"
+
+namespace sweep::driver {
+namespace {
+
+constexpr i64 kMoreSteps = 3;    // times the sweep's own
+constexpr i64 kSpareRounds = 2;  // beyond those asked for, for allocations that were lost
+
+Expected<SweepOptions> options_of(const store::SweepRow& sweep) {
+  auto options = sweep_options_from(sweep.options_json);
+  if (!options) return fail(fmt::format("sweep '{}': {}", sweep.name, options.error().message));
+  if (options->imported)
+    return fail(fmt::format(
+        "sweep '{}' was imported: its configurations were measured elsewhere. `sweep best {} --yaml` "
+        "gives them as a grid to run here",
+        sweep.name, sweep.name));
+  return options;
+}
+
+// The sweep that holds the new results: the same options, more steps, and a link to the one it confirms.
+Expected<store::SweepRow> confirming_sweep(const store::SweepRow& sweep, const ConfirmRequest& request,
+                                           MeasurePlan& measure) {
+  auto options = options_of(sweep);
+  if (!options) return tl::unexpected(options.error());
+  measure = options->measure.value_or(MeasurePlan());
+  measure.steps = request.steps > 0 ? request.steps : kMoreSteps * measure.steps;
+  measure.repeats = std::max(request.repeats, measure.repeats);
+  options->measure = measure;
+  options->confirms = sweep.name;
+  options->gpu_hours.reset();
+  store::SweepRow out;
+  out.name = sweep.name + "-confirm";
+  out.question = fmt::format("Does the ranking of the best of sweep '{}' hold?", sweep.name);
+  out.grid_path = sweep.grid_path, out.grid_text = sweep.grid_text;
+  out.options_json = to_text(*options);
+  return out;
+}
+
+// Error: there is a sweep of that name for another purpose.
+Expected<void> check_name_is_free(store::Store& store, const store::SweepRow& wanted, const std::string& of) {
+  const auto known = store.find_sweep(wanted.name);
+  if (!known) return {};
+  const auto options = sweep_options_from(known->options_json);
+  if (options && options->confirms == of) return {};
+  return fail(
+      fmt::format("sweep '{}' is there already and confirms nothing; the results would be mixed with its own",
+                  wanted.name));
+}
+
+// Each allocation begins with another configuration, so that none is always the first or the last.
+std::vector<PlanEntry> rotated(const std::vector<PlanEntry>& plan, std::size_t round) {
+  std::vector<PlanEntry> out;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    out.push_back(plan[(i + round) % plan.size()]);
+    out.back().order = static_cast<i64>(i);
+  }
+  return out;
+}
+
+std::size_t allocations_done(const std::vector<report::Remeasured>& all) {
+  std::size_t out = 0;
+  for (const auto& each : all) out = std::max(out, each.visits.size());
+  return out;
+}
+
+bool is_enough(const std::vector<report::Remeasured>& all, i64 allocations) {
+  return std::ranges::all_of(all, [&](const report::Remeasured& each) {
+    return !each.problem.empty() || static_cast<i64>(each.visits.size()) >= allocations;
+  });
+}
+
+class Confirmation {
+ public:
+  Confirmation(SweepDriver& driver, const ConfirmRequest& request, const MakeObserver& make_observer,
+               const Say& say)
+      : driver_(driver), request_(request), make_observer_(make_observer), say_(say) {}
+
+  Expected<ConfirmReport> run(const store::SweepRow& of, const std::vector<ResultRow>& best) {
+    SWEEP_TRY(choose_sweep(of));
+    SWEEP_TRY(choose_plan(of, best));
+    for (i64 round = 0;; ++round) {
+      ConfirmReport report;
+      auto all = remeasured(driver_.store(), driver_.sweep().id, best, measure_, request_.metric);
+      if (!all) return tl::unexpected(all.error());
+      report.measured = std::move(*all);
+      if (is_enough(report.measured, request_.allocations) || round >= request_.allocations + kSpareRounds)
+        return report;
+      auto end = measure_in_one_allocation(allocations_done(report.measured));
+      if (!end) return tl::unexpected(end.error());
+      if (end->end == run::End::kDone) continue;
+      report.ended_early = std::move(*end);
+      return report;
+    }
+  }
+
+ private:
+  Expected<void> choose_sweep(const store::SweepRow& of) {
+    const auto wanted = confirming_sweep(of, request_, measure_);
+    if (!wanted) return tl::unexpected(wanted.error());
+    SWEEP_TRY(check_name_is_free(driver_.store(), *wanted, of.name));
+    return driver_.make(*wanted);
+  }
+
+  Expected<void> choose_plan(const store::SweepRow& of, const std::vector<ResultRow>& best) {
+    const auto plan = driver_.store().plan(of.id);
+    if (!plan) return tl::unexpected(plan.error());
+    for (const auto& row : best)
+      for (const auto& entry : *plan)
+        if (entry.id == row.trial_id) plan_.push_back(entry);
+    return {};
+  }
+
+  // Every configuration once.
+  Expected<run::RunEnd> measure_in_one_allocation(std::size_t round) {
+    const auto kept = sweep_options_from(driver_.sweep().options_json);
+    const auto choice = kept ? kept_launcher(*kept, request_.launch) : tl::unexpected(kept.error());
+    if (!choice) return tl::unexpected(choice.error());
+    const auto plan = rotated(plan_, round);
+    auto report = run_errand(driver_, {plan, measure_, {Outcome::kOk}}, [&](SweepDriver& own) {
+      say_(fmt::format("{}: allocation {} of {}, {} configurations, {} x {} steps each", own.sweep().name,
+                       round + 1, request_.allocations, plan.size(), measure_.repeats, measure_.steps));
+      return own.run(*choice, request_.launch, std::nullopt, make_observer_);
+    });
+    if (report) return std::move(report->end);
+    const auto& error = report.error();
+    if (error.problem != DriveProblem::kBusy) return tl::unexpected(error.error);
+    return fail(fmt::format("{}; let it end, or watch it with `sweep status {} --watch`", error.error.message,
+                            driver_.sweep().name));
+  }
+
+  SweepDriver& driver_;
+  const ConfirmRequest& request_;
+  const MakeObserver& make_observer_;
+  const Say& say_;
+  std::vector<PlanEntry> plan_;
+  MeasurePlan measure_;
+};
+
+}  // namespace
+
+Expected<store::SweepRow> confirmed_sweep(store::Store& store, store::SweepRow sweep) {
+  const auto options = sweep_options_from(sweep.options_json);
+  if (!options || options->confirms.empty()) return sweep;
+  return store.find_sweep(options->confirms);
+}
+
+Expected<ConfirmReport> confirm_best(SweepDriver& driver, const store::SweepRow& of,
+                                     const std::vector<ResultRow>& best, const ConfirmRequest& request,
+                                     const MakeObserver& make_observer, const Say& say) {
+  return Confirmation(driver, request, make_observer, say).run(of, best);
+}
+
+}  // namespace sweep::driver

@@ -1,0 +1,34 @@
+// Confirmation: the best configurations of a sweep measured again, longer, interleaved, in several allocations. The results go
+// into a sweep of their own.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "orchestrator/driver/sweep_driver.h"
+#include "orchestrator/report/statistics/confirm.h"
+
+namespace sweep::driver {
+
+struct ConfirmRequest {
+  std::string metric = "tokens_per_s_gpu";
+  i64 allocations = 3;  // in which each configuration is measured
+  i64 repeats = 3;
+  i64 steps = 0;  // timed steps of a repeat; 0: three times the sweep's own
+  LaunchRequest launch;
+};
+
+struct ConfirmReport {
+  std::vector<report::Remeasured> measured;
+  std::optional<run::RunEnd> ended_early;  // the same command goes on from there
+};
+
+// The sweep that this one confirms, by its options; a sweep that confirms none is returned as it is.
+Expected<store::SweepRow> confirmed_sweep(store::Store&, store::SweepRow);
+
+// Chooses the sweep `<name>-confirm` in the driver and measures `best` there until each has so many allocations. `say` gets a
+// line for each allocation. Error: another process runs it, or a sweep of that name has another purpose.
+Expected<ConfirmReport> confirm_best(SweepDriver&, const store::SweepRow& of,
+                                     const std::vector<ResultRow>& best, const ConfirmRequest&,
+                                     const MakeObserver&, const Say& say);
+
+}  // namespace sweep::driver

@@ -1,0 +1,190 @@
+#include "orchestrator/driver/doctor_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/found_gpu.h"
+
+namespace sweep::driver {
+namespace {
+
+using nlohmann::json;
+
+std::string text(const json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+// "13.0" -> {13, 0}; unreadable parts are 0.
+std::pair<int, int> version(const std::string& dotted) {
+  const auto dot = dotted.find('.');
+  return {std::atoi(dotted.c_str()), dot == std::string::npos ? 0 : std::atoi(dotted.c_str() + dot + 1)};
+}
+
+Finding judge_driver(const json& node, const json& rank) {
+  const std::string has = text(node, "driver_cuda"), wants = text(rank, "cuda"),
+                    driver = text(node, "driver");
+  if (has.empty() || wants.empty())
+    return {"GPU driver", Health::kWarning,
+            fmt::format("driver {}: which CUDA it supports is not known", driver)};
+  // A newer minor version of the same major one runs on an older driver (CUDA minor version compatibility).
+  if (version(has).first < version(wants).first)
+    return {"GPU driver", Health::kBad,
+            fmt::format(
+                "driver {} supports CUDA {}, this build needs CUDA {}: install a newer driver, or build with "
+                "-DSWEEP_TORCH naming a LibTorch of that CUDA",
+                driver, has, wants)};
+  return {"GPU driver", Health::kGood, fmt::format("driver {} supports CUDA {}", driver, has)};
+}
+
+std::vector<std::string> texts_of(const json& list) {
+  std::vector<std::string> out;
+  for (const json& each : list)
+    if (each.is_string()) out.push_back(each.get<std::string>());
+  return out;
+}
+
+shape::FoundGpu gpu_of(const json& gpu) {
+  shape::FoundGpu out{text(gpu, "name"), text(gpu, "compute_capability"), {}};
+  const auto bytes = gpu.find("memory_bytes");
+  if (bytes != gpu.end() && bytes->is_number_integer()) out.memory_bytes = bytes->get<i64>();
+  return out;
+}
+
+constexpr double kClockLimit = 2;         // seconds
+constexpr double kShmNeeded = 256 << 20;  // bytes
+
+Finding judge_version(const json& probe, const NodeWants& wants) {
+  const std::string has = text(probe, "version");
+  if (has == wants.version) return {wants.node + " version", Health::kGood, has};
+  return {wants.node + " version", Health::kBad,
+          fmt::format("its sweep-agent is version '{}', this is {}: install the same build there, or name no "
+                      "agent and it is copied",
+                      has, wants.version)};
+}
+
+Finding judge_path(const json& probe, const NodeWants& wants, const std::string& path, const char* wanted) {
+  const json none = json::object();
+  const json& paths = probe.contains("paths") && probe["paths"].is_object() ? probe["paths"] : none;
+  const std::string is = text(paths, path.c_str());
+  const bool folder = std::string(wanted) == "writable";
+  const std::string what = wants.node + (folder ? " folder" : " rank program");
+  if (is == wanted) return {what, Health::kGood, path};
+  const char* way =
+      !folder ? "name the program as it is called there (rank, --rank), or bring it with scripts/deploy"
+      : wants.shared
+          ? "the database must lie on a filesystem that all nodes share: name another place with --db"
+          : "name another one with directory";
+  return {what, Health::kBad,
+          fmt::format("{} is {} there, not {}: {}", path, is.empty() ? "unknown" : is, wanted, way)};
+}
+
+// How far its clock is from this machine's, beyond what the question took.
+Finding judge_clock(const json& probe, const NodeWants& wants) {
+  const auto stamp = probe.find("unix_ns");
+  const std::string what = wants.node + " clock";
+  if (stamp == probe.end() || !stamp->is_number_integer())
+    return {what, Health::kWarning, "it did not tell the time"};
+  const auto now = stamp->get<std::int64_t>();
+  const double ahead = static_cast<double>(now - wants.answered_unix_ns) * 1e-9,
+               behind = static_cast<double>(wants.asked_unix_ns - now) * 1e-9;
+  const double off = std::max({ahead, behind, 0.0});
+  if (off <= kClockLimit) return {what, Health::kGood, fmt::format("within {:.1f} s", std::max(off, 0.1))};
+  return {
+      what, Health::kBad,
+      fmt::format("{:.1f} s {} this machine's: stamps of results would be in the wrong order; let chrony or "
+                  "ntpd set it",
+                  off, ahead > 0 ? "ahead of" : "behind")};
+}
+
+std::optional<std::string> other_gpu(const shape::Hardware& declared, const json& gpus) {
+  for (const json& gpu : gpus)
+    if (auto why = shape::not_the_declared(declared, gpu_of(gpu))) return why;
+  return std::nullopt;
+}
+
+Finding judge_declared(const json& probe, const NodeWants& wants) {
+  const std::string what = wants.node + " GPUs";
+  const json none = json::array();
+  const json& gpus = probe.contains("gpus") && probe["gpus"].is_array() ? probe["gpus"] : none;
+  if (wants.hardware.empty() || wants.hardware == "cpu")
+    return {what, Health::kGood,
+            gpus.empty() ? "none" : fmt::format("{} x {}", gpus.size(), text(gpus[0], "name"))};
+  const auto declared = shape::find_hardware(wants.hardware);
+  if (!declared) return {what, Health::kBad, declared.error().message};
+  if (gpus.empty())
+    return {what, Health::kBad,
+            fmt::format(
+                "{} is declared, and no GPU answers there: look at nvidia-smi, the driver, and what the job "
+                "asks for (gres, gpus_per_node)",
+                wants.hardware)};
+  if (const auto why = other_gpu(*declared, gpus)) return {what, Health::kBad, *why};
+  if (static_cast<i64>(gpus.size()) < declared->gpus_per_node)
+    return {
+        what, Health::kWarning,
+        fmt::format("{} of {} GPUs of {} are visible", gpus.size(), declared->gpus_per_node, wants.hardware)};
+  return {what, Health::kGood, fmt::format("{} x {}", gpus.size(), text(gpus[0], "name"))};
+}
+
+}  // namespace
+
+std::vector<Finding> judge_node(const json& probe, const NodeWants& wants) {
+  std::vector<Finding> out{judge_version(probe, wants)};
+  if (out[0].health == Health::kBad) return out;  // another version's words mean what they meant to it
+  if (!wants.folder.empty()) out.push_back(judge_path(probe, wants, wants.folder, "writable"));
+  if (!wants.rank.empty()) out.push_back(judge_path(probe, wants, wants.rank, "executable"));
+  out.push_back(judge_clock(probe, wants));
+  out.push_back(judge_declared(probe, wants));
+  if (const auto shm = probe.find("shm_bytes"); shm != probe.end() && shm->is_number())
+    out.push_back(judge_space(wants.node + " /dev/shm", shm->get<double>(), kShmNeeded));
+  return out;
+}
+
+std::optional<std::string> unfit_gpus(const json& facts, const std::string& hardware, std::int64_t needed) {
+  const auto gpus = facts.find("gpus");
+  const auto declared = shape::find_hardware(hardware);
+  if (gpus == facts.end() || !gpus->is_array() || !declared || declared->gpu.empty()) return std::nullopt;
+  if (auto why = other_gpu(*declared, *gpus)) return why;
+  const auto found = static_cast<std::int64_t>(gpus->size());
+  if (found >= needed) return std::nullopt;
+  return fmt::format(
+      "trials use {} GPUs of a node ({}), and {} {} there: lower gpus_per_node in the grid, or ask for "
+      "more (nvidia-smi, gres, CUDA_VISIBLE_DEVICES)",
+      needed, hardware, found, found == 1 ? "is" : "are");
+}
+
+std::vector<Finding> judge_gpus(const json& node, const json& rank) {
+  const json none = json::array();
+  const json& gpus = node.contains("gpus") && node["gpus"].is_array() ? node["gpus"] : none;
+  if (gpus.empty()) return {{"GPUs", Health::kGood, "none: trials with hardware cpu run here"}};
+  std::vector<Finding> findings{judge_driver(node, rank)};
+  const json& archs = rank.contains("archs") && rank["archs"].is_array() ? rank["archs"] : none;
+  std::set<std::string> seen;
+  for (const json& gpu : gpus) {
+    const std::string name = text(gpu, "name"), capability = text(gpu, "compute_capability");
+    if (!seen.insert(name).second) continue;
+    if (shape::has_code_for(texts_of(archs), capability))
+      findings.push_back({name, Health::kGood, fmt::format("compute capability {}", capability)});
+    else
+      findings.push_back(
+          {name, Health::kBad,
+           fmt::format("this build has no code for compute capability {} (it has {}): its trials can be "
+                       "predicted but not run",
+                       capability.empty() ? "unknown" : capability, archs.dump())});
+  }
+  return findings;
+}
+
+Finding judge_space(const std::string& what, double free_bytes, double needed_bytes) {
+  const std::string detail = fmt::format("{:.1f} GiB free", free_bytes / (1 << 30));
+  if (free_bytes >= needed_bytes) return {what, Health::kGood, detail};
+  return {what, Health::kWarning,
+          fmt::format("{}; {:.1f} GiB are advised", detail, needed_bytes / (1 << 30))};
+}
+
+}  // namespace sweep::driver

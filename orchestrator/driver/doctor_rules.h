@@ -1,0 +1,31 @@
+// What `sweep doctor` concludes from facts: pure functions of what the companions and the machine answered.
+#pragma once
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "orchestrator/launch/finding.h"
+
+namespace sweep::driver {
+
+using launch::Finding, launch::Health, launch::NodeWants;
+
+// node: facts of `sweep-agent --probe` (gpus, driver, driver_cuda); rank: facts of `sweep-rank facts` (cuda,
+// archs). One finding for the driver, one per kind of GPU; "no GPU" is good news for CPU trials and says so.
+std::vector<Finding> judge_gpus(const nlohmann::json& node, const nlohmann::json& rank);
+
+// What the answer of a node to `sweep-agent --probe` says of it.
+std::vector<Finding> judge_node(const nlohmann::json& probe, const NodeWants&);
+
+// Why the GPUs of a node, by its facts, are not the declared hardware, or fewer than the `needed`, and what to do; absent:
+// they are, or the facts do not tell of GPUs (no NVML there): each rank then looks for itself.
+std::optional<std::string> unfit_gpus(const nlohmann::json& facts, const std::string& hardware,
+                                      std::int64_t needed);
+
+// free_bytes of /dev/shm and of the database's folder.
+Finding judge_space(const std::string& what, double free_bytes, double needed_bytes);
+
+}  // namespace sweep::driver

@@ -1,0 +1,104 @@
+#include "orchestrator/driver/leftovers.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <map>
+#include <set>
+
+#include "base/expected.h"
+#include "orchestrator/driver/holder.h"
+#include "orchestrator/driver/launchers.h"
+#include "orchestrator/launch/leftovers.h"
+#include "runtime/attempt_token.h"
+#include "schema/spool.h"
+#include "schema/sweep_options.h"
+
+namespace sweep::driver {
+namespace {
+
+template <class T>
+void append(std::vector<T>& all, std::vector<T> more) {
+  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+// The allocations of each launcher that is registered.
+Expected<std::map<std::string, std::vector<launch::AllocationPlace>>> places_by_launcher(
+    store::Store& store, i64 sweep, const std::vector<store::AllocationRow>& rows) {
+  const auto open = store.open_allocations(sweep);
+  if (!open) return tl::unexpected(open.error());
+  std::set<std::string> open_ids;
+  for (const auto& row : *open) open_ids.insert(row.id);
+  std::map<std::string, std::vector<launch::AllocationPlace>> out;
+  for (const auto& row : rows)
+    if (find_launcher(row.launcher) != nullptr)
+      out[row.launcher].push_back({row.id, row.spool, open_ids.contains(row.id)});
+  return out;
+}
+
+}  // namespace
+
+Expected<LeftoversOfRuns> LeftoversOfRuns::find(store::Store& store) {
+  LeftoversOfRuns out;
+  const auto sweeps = store.sweeps();
+  if (!sweeps) return tl::unexpected(sweeps.error());
+  for (const auto& sweep : *sweeps) {
+    const auto holder = holder_of(store, sweep.id, true);
+    if (!holder) return tl::unexpected(holder.error());
+    if (*holder)
+      out.running_.push_back({sweep.name, **holder});
+    else
+      SWEEP_TRY(out.add(store, sweep));
+  }
+  return out;
+}
+
+// Launchers are asked with the settings that the sweep has kept, and the site profiles.
+Expected<void> LeftoversOfRuns::add(store::Store& store, const store::SweepRow& sweep) {
+  const auto rows = store.allocations(sweep.id);
+  if (!rows) return tl::unexpected(rows.error());
+  for (const auto& row : *rows)
+    if (!marked_processes(allocation_key(row.id, row.spool)).empty()) with_processes_.push_back(row);
+  const auto kept = sweep_options_from(sweep.options_json);
+  if (!kept) return tl::unexpected(kept.error());
+  const auto places = places_by_launcher(store, sweep.id, *rows);
+  if (!places) return tl::unexpected(places.error());
+  for (const auto& [launcher, of_it] : *places) {
+    LaunchRequest request;
+    request.on = launcher;
+    const auto choice = choose_launcher(kept->launch, request);
+    if (!choice) return tl::unexpected(choice.error());
+    auto left = choice->config->leftovers(of_it);
+    if (!left) return tl::unexpected(left.error());
+    if (*left) elsewhere_.push_back(std::move(*left));
+  }
+  return {};
+}
+
+bool LeftoversOfRuns::any() const {
+  return !lines().empty();
+}
+
+std::vector<std::string> LeftoversOfRuns::lines() const {
+  std::vector<std::string> out;
+  for (const auto& row : with_processes_)
+    for (const auto& process : marked_processes(allocation_key(row.id, row.spool)))
+      out.push_back(fmt::format("process {}  {}  of allocation {}", process.pid, process.command, row.id));
+  for (const auto& left : elsewhere_) append(out, left->lines());
+  return out;
+}
+
+std::vector<std::string> LeftoversOfRuns::unanswered() const {
+  std::vector<std::string> out;
+  for (const auto& left : elsewhere_) append(out, left->unanswered());
+  return out;
+}
+
+std::vector<std::string> LeftoversOfRuns::end() {
+  for (const auto& row : with_processes_) launch::kill_orphans(row.spool, row.id);
+  std::vector<std::string> failed;
+  for (const auto& left : elsewhere_) append(failed, left->end());
+  return failed;
+}
+
+}  // namespace sweep::driver

@@ -1,0 +1,37 @@
+// What ended runs of a database have left: processes of this machine, jobs of schedulers, processes and folders of other hosts.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "orchestrator/launch/launch_config.h"
+#include "orchestrator/store/store.h"
+
+namespace sweep::driver {
+
+// A sweep that another process runs: nothing of it is looked at.
+struct RunningSweep {
+  std::string name;
+  store::LeaseHolder holder;
+};
+
+class LeftoversOfRuns {
+ public:
+  // Asks the launchers of all sweeps that no process runs. Error: one of them cannot be asked.
+  static Expected<LeftoversOfRuns> find(store::Store&);
+
+  const std::vector<RunningSweep>& running() const { return running_; }
+  bool any() const;
+  std::vector<std::string> lines() const;       // one for each thing that is left
+  std::vector<std::string> unanswered() const;  // "<host>: <why>" of hosts of which nothing is known
+  std::vector<std::string> end();               // ends all of it; a sentence for each that did not end
+
+ private:
+  Expected<void> add(store::Store&, const store::SweepRow&);
+
+  std::vector<RunningSweep> running_;
+  std::vector<store::AllocationRow> with_processes_;  // on this machine
+  std::vector<std::unique_ptr<launch::Leftovers>> elsewhere_;
+};
+
+}  // namespace sweep::driver

@@ -1,0 +1,114 @@
+// The trial of `sweep doctor --on`: agents connect over TCP, ranks train a tiny model over all the nodes.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "orchestrator/driver/cluster_check.h"
+#include "schema/codec.h"
+#include "schema/frame.h"
+
+namespace sweep::driver {
+namespace {
+
+constexpr i64 kMostNodes = 8;  // the tiny batch divides over no more
+
+// The strategy of the selftest that spans nodes with one rank each; every collective is run beside it.
+Expected<Trial> trial_over_nodes(const ClusterCheckRequest& request, i64 nodes) {
+  i64 spanned = 1;
+  while (spanned * 2 <= std::min(nodes, kMostNodes)) spanned *= 2;
+  Stage stage;
+  stage.hardware = request.hardware, stage.nodes = spanned, stage.ranks_per_node = 2;
+  for (const auto& selftest : selftest_trials(stage))
+    if (selftest.strategy == "dp" && selftest.trial) return *selftest.trial;
+  return fail("no trial over the nodes can be made");
+}
+
+}  // namespace
+
+std::vector<Finding> judge_node_trial(const SelfTestReport& report, const Trial& trial, i64 there,
+                                      const std::string& events) {
+  const auto found = report.outcomes.find(trial_id(trial));
+  std::vector<Finding> out;
+  if (there >= trial.nodes)
+    out.push_back({"ports", Health::kGood, fmt::format("the agents of {} nodes met", there)});
+  else
+    out.push_back(
+        {"ports", Health::kBad,
+         fmt::format(
+             "the agents of {} of {} nodes met: {}; they talk TCP on ephemeral ports of one interface: "
+             "name it with interface, and let the nodes reach each other on it",
+             there, trial.nodes, events.empty() ? report.why : events)});
+  if (found == report.outcomes.end() || found->second.outcome != Outcome::kOk) {
+    out.push_back(
+        {"loop", Health::kBad,
+         found == report.outcomes.end()
+             ? fmt::format("no answer: {}", events.empty() ? report.why : events)
+             : fmt::format("{}: {}; NCCL_DEBUG=INFO or GLOO_SOCKET_IFNAME, and the nodes' firewall, are next",
+                           to_string(found->second.outcome), found->second.reason)});
+    return out;
+  }
+  const std::string over = kBackendTitles[static_cast<std::size_t>(backend_of(trial))];
+  if (passed(found->second, tolerance_of(trial)))
+    out.push_back({"loop", Health::kGood,
+                   fmt::format("{} nodes trained equally ({}); collectives gave the right numbers",
+                               trial.nodes, over)});
+  else
+    out.push_back({"loop", Health::kBad,
+                   fmt::format("{} nodes did not compute what one does ({}): `sweep selftest` tells more",
+                               trial.nodes, over)});
+  return out;
+}
+
+namespace {
+
+Expected<std::vector<Finding>> read_findings(const std::string& db, const SelfTestReport& report,
+                                             const Trial& trial) {
+  auto store = store::Store::open(db, store::Mode::kReadOnly);
+  if (!store) return tl::unexpected(store.error());
+  const auto seen = (*store)->query("SELECT DISTINCT node, host, facts FROM environment GROUP BY node");
+  if (!seen) return tl::unexpected(seen.error());
+  const auto said = (*store)->query("SELECT text FROM event WHERE kind <> 'screen' ORDER BY id LIMIT 1");
+  if (!said) return tl::unexpected(said.error());
+  std::string first;
+  if (!said->rows.empty())
+    if (const auto* text = std::get_if<std::string>(&said->rows[0][0])) first = *text;
+  auto findings = judge_node_trial(report, trial, static_cast<i64>(seen->rows.size()), first);
+  const auto& names = report.hosts;
+  for (const auto& row : seen->rows) {
+    const auto* node = std::get_if<std::int64_t>(&row[0]);
+    const bool named = node != nullptr && static_cast<std::size_t>(*node) < names.size();
+    const auto* host = named ? &names[static_cast<std::size_t>(*node)] : std::get_if<std::string>(&row[1]);
+    const auto* text = std::get_if<std::string>(&row[2]);
+    const auto facts = text == nullptr ? tl::unexpected(Error{""}) : parse_json(*text);
+    if (host == nullptr || !facts || !facts->contains("screen")) continue;
+    const auto& screen = (*facts)["screen"];
+    const std::string slow = text_of(screen, "slow");
+    findings.push_back({*host + " speed", slow.empty() ? Health::kGood : Health::kWarning,
+                        slow.empty()
+                            ? fmt::format("{:.0f} GFLOP/s, {:.1f} GB/s", number_of(screen, "matmul_gflops"),
+                                          number_of(screen, "memory_gb_s"))
+                            : slow});
+  }
+  return findings;
+}
+
+}  // namespace
+
+Expected<std::vector<Finding>> try_nodes(const ClusterCheckRequest& request, i64 nodes,
+                                         const MakeObserver& make_observer) {
+  const auto trial = trial_over_nodes(request, nodes);
+  if (!trial) return tl::unexpected(trial.error());
+  const auto folder = std::filesystem::absolute(request.selftest.db).parent_path() /
+                      fmt::format("sweep-doctor-{}", ::getpid());
+  auto own = request.selftest;
+  own.db = (folder / "doctor.db").string();
+  own.launch.screen = "show";
+  const auto report = run_selftests(own, "doctor", {*trial}, make_observer);
+  auto findings = report ? read_findings(own.db, *report, *trial) : tl::unexpected(report.error());
+  std::error_code ec;
+  std::filesystem::remove_all(folder, ec);
+  return findings;
+}
+
+}  // namespace sweep::driver

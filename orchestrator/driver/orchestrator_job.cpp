@@ -1,0 +1,102 @@
+#include "orchestrator/driver/orchestrator_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/expected.h"
+#include "base/files.h"
+#include "orchestrator/driver/machine.h"
+#include "orchestrator/launch/commands.h"
+#include "orchestrator/launch/slurm/orchestrator_script.h"
+#include "orchestrator/launch/slurm/slurm_state.h"
+#include "schema/spool.h"
+
+namespace sweep::driver {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path orchestrator_script_file(const fs::path& db) {
+  return fs::absolute(db.string() + ".spool") / "orchestrator.sh";
+}
+
+launch::CommandResult ask_slurm(std::vector<std::string> words) {
+  launch::CommandResult answer = launch::run_alone(std::move(words), 60);
+  if (answer.timed_out) answer.err = "no answer in time";
+  return answer;
+}
+
+// The job of this name that waits or runs; absent: Slurm knows none.
+Expected<std::optional<launch::JobFacts>> living_job(const std::string& name) {
+  const auto answer = ask_slurm(launch::squeue_by_name({name}));
+  if (!answer.ok()) return fail("squeue does not answer: " + answer.err);
+  for (const auto& job : launch::read_squeue(answer.out))
+    if (launch::meaning_of(job.state).phase != launch::Phase::kEnded) return std::optional(job);
+  return std::optional<launch::JobFacts>();
+}
+
+Expected<fs::path> write_script(const launch::OrchestratorJob& job, const fs::path& db) {
+  const auto script = launch::orchestrator_script(job);
+  if (!script) return tl::unexpected(script.error());
+  const fs::path file = orchestrator_script_file(db);
+  std::error_code ec;
+  fs::create_directories(file.parent_path(), ec);
+  if (ec) return fail(fmt::format("{}: cannot be made: {}", file.parent_path().string(), ec.message()));
+  return files::write_atomically(file, *script).map([&] { return file; });
+}
+
+tl::unexpected<SubmitError> not_asked(Error error) {
+  return tl::unexpected(SubmitError{false, std::move(error)});
+}
+
+}  // namespace
+
+Expected<void> fits_a_job(const std::string& partition, const LaunchChoice& choice) {
+  if (choice.config->uses_this_machine())
+    return fail(
+        "--as-job is for sweeps that run elsewhere: its job computes nothing, and `--on local` would run the "
+        "trials in it; say --on slurm or --on ssh");
+  const bool named = std::ranges::all_of(partition, [](unsigned char c) {
+    return std::isalnum(c) || c == '_' || c == '-' || c == '.' || c == ',';
+  });
+  if (named) return {};
+  return fail(fmt::format("--as-job {}: that is no name of a partition", partition));
+}
+
+tl::expected<SubmittedJob, SubmitError> submit_orchestrator(const OrchestratorJobRequest& request,
+                                                            const LaunchChoice& choice) {
+  const fs::path db = fs::absolute(request.db);
+  launch::OrchestratorJob job{launch::orchestrator_job_name(db, request.sweep),
+                              request.partition,
+                              choice.config->orchestrator_options(),
+                              db.string() + ".log",
+                              {}};
+  const auto living = living_job(job.name);
+  if (!living) return not_asked(living.error());
+  if (*living) return SubmittedJob{(*living)->id, true, (*living)->state, {}};
+  job.words = {(program_dir() / "sweep").string(), "resume", request.sweep, "--db", db.string()};
+  job.words.insert(job.words.end(), request.words.begin(), request.words.end());
+  const auto script = write_script(job, db);
+  if (!script) return not_asked(script.error());
+  const auto answer = ask_slurm({"sbatch", "--parsable", script->string()});
+  const auto number = answer.ok() ? launch::read_sbatch(answer.out) : std::nullopt;
+  if (!number)
+    return tl::unexpected(
+        SubmitError{true, {fmt::format("sbatch did not take {}: {}", script->string(), answer.err)}});
+  return SubmittedJob{*number, false, {}, job.log};
+}
+
+Expected<std::optional<i64>> cancel_waiting_job(const fs::path& db, const std::string& sweep) {
+  std::error_code ec;
+  if (!fs::exists(orchestrator_script_file(db), ec)) return std::optional<i64>();
+  const auto job = living_job(launch::orchestrator_job_name(fs::absolute(db), sweep));
+  if (!job) return tl::unexpected(job.error());
+  if (!*job) return std::optional<i64>();
+  const auto number = std::to_string((*job)->id);
+  if (const auto answer = ask_slurm({"scancel", number}); !answer.ok())
+    return fail(fmt::format("scancel {}: {}", number, answer.err));
+  return std::optional((*job)->id);
+}
+
+}  // namespace sweep::driver

@@ -1,0 +1,42 @@
+// The orchestrator of a stored sweep as a small Slurm job, for clusters whose login nodes end what runs for long.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "orchestrator/driver/launchers.h"
+
+namespace sweep::driver {
+
+struct OrchestratorJobRequest {
+  std::string partition;
+  std::filesystem::path db;
+  std::string sweep;
+  // Further words of `sweep resume` in the job.
+  std::vector<std::string> words;
+};
+
+// Where `--as-job` hands the sweep to.
+struct SubmittedJob {
+  i64 number = 0;
+  bool was_there = false;     // a job of this sweep waits or runs already
+  std::string state;          // of one that was there, in Slurm's word
+  std::filesystem::path log;  // of a new one
+};
+
+// Error: the launcher's trials would run in the job, or that is no name of a partition.
+Expected<void> fits_a_job(const std::string& partition, const LaunchChoice&);
+
+// Why Slurm has not got the job.
+struct SubmitError {
+  bool refused = false;  // Slurm was asked and did not take the script
+  Error error;
+};
+// Submits the job that resumes the sweep, unless one of it waits or runs already. REQUIRES: no process holds the lease.
+tl::expected<SubmittedJob, SubmitError> submit_orchestrator(const OrchestratorJobRequest&,
+                                                            const LaunchChoice&);
+
+// Cancels the sweep's orchestrator while it waits in Slurm's queue: its number. Absent: there was none.
+Expected<std::optional<i64>> cancel_waiting_job(const std::filesystem::path& db, const std::string& sweep);
+
+}  // namespace sweep::driver

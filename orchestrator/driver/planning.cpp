@@ -1,0 +1,97 @@
+#include "orchestrator/driver/planning.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/report/statistics/prices.h"
+
+namespace sweep::driver {
+
+Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_points,
+                            const std::optional<plan::Resources>& here) {
+  auto read = grid::read_file(grid_file, {max_points});
+  if (!read) return tl::unexpected(read.error());
+  Planned planned{std::move(*read), {}, {}};
+  auto counts = grid::expand(planned.grid, [&](PlanEntry&& entry) {
+    planned.entries.push_back(std::move(entry));
+    return true;
+  });
+  if (!counts) return tl::unexpected(counts.error());
+  planned.counts = *counts;
+  plan::decide(planned.entries, planned.grid.measure);
+  if (here) plan::prune_beyond(planned.entries, *here);
+  return planned;
+}
+
+double predicted_gpu_hours(const std::vector<PlanEntry>& entries) {
+  double hours = 0;
+  for (const auto& entry : entries)
+    if (entry.admitted && entry.predicted.seconds)
+      hours += *entry.predicted.seconds / 3600 * static_cast<double>(entry.trial.world());
+  return hours;
+}
+
+std::optional<double> predicted_usd(const std::vector<PlanEntry>& entries,
+                                    const std::map<std::string, double>& usd_per_node_hour) {
+  std::map<std::string, double> node_hours;
+  for (const auto& entry : entries)
+    if (entry.admitted && entry.predicted.seconds)
+      node_hours[entry.trial.hardware] +=
+          *entry.predicted.seconds / 3600 * static_cast<double>(entry.trial.nodes);
+  if (node_hours.empty()) return std::nullopt;
+  double usd = 0;
+  for (const auto& [name, hours] : node_hours) {
+    const auto own = usd_per_node_hour.find(name);
+    const auto hardware = shape::find_hardware(name);
+    if (own == usd_per_node_hour.end() && (!hardware || !hardware->price)) return std::nullopt;
+    usd += hours * (own != usd_per_node_hour.end() ? own->second : hardware->price->usd_per_node_hour);
+  }
+  return usd;
+}
+
+std::vector<std::string> prices_of(const std::vector<PlanEntry>& entries,
+                                   const std::map<std::string, double>& usd_per_node_hour) {
+  std::map<std::string, double> used;
+  for (const auto& entry : entries) {
+    if (!entry.admitted || !entry.predicted.seconds) continue;
+    const std::string& name = entry.trial.hardware;
+    const auto own = usd_per_node_hour.find(name);
+    const auto hardware = shape::find_hardware(name);
+    if (own != usd_per_node_hour.end())
+      used.emplace(name, own->second);
+    else if (hardware && hardware->price)
+      used.emplace(name, hardware->price->usd_per_node_hour);
+  }
+  std::vector<std::string> out;
+  for (const auto& [name, usd] : used) out.push_back(report::price_sentence(name, usd, report::today()));
+  return out;
+}
+
+std::string summary(const Planned& planned) {
+  std::map<std::string, i64> rules;
+  i64 admitted = 0, unsupported = 0;
+  for (const auto& entry : planned.entries) {
+    if (entry.admitted)
+      ++admitted;
+    else if (entry.verdict == Outcome::kUnsupported)
+      ++unsupported;
+    else
+      ++rules[entry.rule];
+  }
+  std::string by_rule;
+  for (const auto& [rule, count] : rules)
+    by_rule += fmt::format("{}{} {}", by_rule.empty() ? " (" : ", ", rule, count);
+  if (!by_rule.empty()) by_rule += ")";
+  std::string text = fmt::format("{} trials: {} admitted, {} pruned{}", planned.entries.size(), admitted,
+                                 static_cast<i64>(planned.entries.size()) - admitted - unsupported, by_rule);
+  if (unsupported > 0) text += fmt::format(", {} unsupported", unsupported);
+  const auto dropped = planned.counts.dropped_where + planned.counts.dropped_exclude;
+  const auto listed = static_cast<std::uint64_t>(rules["where"] + rules["exclude"]);
+  if (dropped > listed) text += fmt::format("; {} more points dropped by where or exclude", dropped - listed);
+  if (planned.counts.duplicates > 0) text += fmt::format("; {} duplicates merged", planned.counts.duplicates);
+  return text;
+}
+
+}  // namespace sweep::driver

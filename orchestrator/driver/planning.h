@@ -1,0 +1,36 @@
+// From a grid file to a decided plan, and what it is predicted to cost.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "orchestrator/grid/grid.h"
+#include "orchestrator/plan/planner.h"
+
+namespace sweep::driver {
+
+struct Planned {
+  grid::Grid grid;
+  grid::ExpandCounts counts;
+  std::vector<PlanEntry> entries;  // decided, in grid order; PlanEntry::order tells the run order
+};
+
+// Reads, expands and decides. `here` adds what only this machine can tell (absent: plan for any machine).
+Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_points,
+                            const std::optional<plan::Resources>& here);
+
+// Of admitted trials, one after another; those without a prediction count nothing.
+double predicted_gpu_hours(const std::vector<PlanEntry>&);
+
+// What they cost so, in whole nodes, at these prices (by hardware), else the catalogue's; absent: some have none.
+std::optional<double> predicted_usd(const std::vector<PlanEntry>&,
+                                    const std::map<std::string, double>& usd_per_node_hour);
+// Those prices, a sentence each, with their dates.
+std::vector<std::string> prices_of(const std::vector<PlanEntry>&,
+                                   const std::map<std::string, double>& usd_per_node_hour);
+
+// A sentence: "31 trials: 28 admitted, 3 pruned (divisibility 2, memory 1); 4 points dropped by where".
+std::string summary(const Planned&);
+
+}  // namespace sweep::driver

@@ -1,0 +1,165 @@
+#include "orchestrator/driver/rehearsal.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/driver/rehearsal_check.h"
+#include "orchestrator/launch/local/local.h"
+#include "orchestrator/plan/rehearsal.h"
+#include "schema/rehearsal.h"
+
+namespace sweep::driver {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr i64 kMostGpus = 16;  // of a phantom node
+
+// What the phantom GPUs of one rehearsal share, removed with it. Its lock ends with this process: the next rehearsal removes
+// what a killed one left.
+class SharedFolder {
+ public:
+  SharedFolder() {
+    const auto prefix = fmt::format("/dev/shm/sweep-rehearsal-{}-", ::geteuid());
+    std::error_code ec;
+    for (const auto& entry : fs::directory_iterator("/dev/shm", ec))
+      if (entry.path().string().starts_with(prefix)) remove_if_not_held(entry.path());
+    std::string made = prefix + "XXXXXX";
+    if (::mkdtemp(made.data()) == nullptr) return;  // the phantoms then share files in /dev/shm itself
+    path_ = made;
+    lock_ = held(path_);
+  }
+  ~SharedFolder() {
+    std::error_code ec;
+    if (!path_.empty()) fs::remove_all(path_, ec);
+    if (lock_ >= 0) ::close(lock_);
+  }
+  SharedFolder(const SharedFolder&) = delete;
+  SharedFolder& operator=(const SharedFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  // Its descriptor; -1: another process holds it, or it is not ours.
+  static int held(const fs::path& folder) {
+    const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || ::flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+    ::close(fd);
+    return -1;
+  }
+  static void remove_if_not_held(const fs::path& folder) {
+    const int fd = held(folder);
+    if (fd < 0) return;
+    std::error_code ec;
+    fs::remove_all(folder, ec);
+    ::close(fd);
+  }
+  fs::path path_;
+  int lock_ = -1;
+};
+
+// What a process needs to find phantom GPUs of this kind instead of a driver (docs/phantom.md).
+std::vector<std::string> environment_for(const shape::Hardware& hardware, const SharedFolder& shared) {
+  const auto dir = phantom_dir();
+  // Programs that were moved find their own libraries by it.
+  const char* searched = std::getenv("LD_LIBRARY_PATH");
+  const nlohmann::json device = {{"hardware", hardware.name},
+                                 {"name", hardware.gpu},
+                                 {"gpus", kMostGpus},
+                                 {"memory_bytes", hardware.memory_bytes.value_or(0)},
+                                 {"multiprocessors", hardware.multiprocessors},
+                                 {"compute_capability", hardware.compute_capability},
+                                 {"memory_bandwidth", hardware.memory_bandwidth},
+                                 {"peak_flops", hardware.peak_flops},
+                                 {"intra_node_bandwidth", hardware.intra_node_bandwidth},
+                                 {"inter_node_bandwidth", hardware.inter_node_bandwidth}};
+  std::vector<std::string> out = {
+      "LD_PRELOAD=" + (dir / "libsweep_phantom.so").string(),
+      "LD_LIBRARY_PATH=" + dir.string() + (searched != nullptr ? fmt::format(":{}", searched) : ""),
+      fmt::format("SWEEP_PHANTOM_NODE=rehearsal-{}", ::getpid()),
+      "SWEEP_REHEARSE=1"};  // a GPU that this build has no code for may be rehearsed
+  if (!shared.path().empty()) out.push_back("SWEEP_PHANTOM_SHARED=" + shared.path().string());
+  // A description that the user gave is kept.
+  if (std::getenv("SWEEP_PHANTOM") == nullptr) out.push_back("SWEEP_PHANTOM=" + device.dump());
+  return out;
+}
+
+// Why a trial cannot be rehearsed here; absent: it can.
+std::optional<std::string> not_rehearsed(const Trial& trial, i64 most) {
+  if (trial.hardware == "cpu")
+    return "hardware: cpu has no GPU to rehearse; `sweep run` runs it on this machine";
+  const auto ranks = plan::rehearsed_ranks(trial, most);
+  if (ranks && static_cast<i64>(ranks->size()) > kMostGpus)
+    return fmt::format("a rehearsal needs a rank for each of {} pipeline stages, and has {} phantom GPUs",
+                       trial.pp, kMostGpus);
+  return std::nullopt;
+}
+
+// The launcher of rehearsals: this machine plays any number of nodes with phantom GPUs.
+class RehearsalConfig final : public launch::LaunchConfig {
+ public:
+  Expected<launch::SlotLimit> slot_limit(i64) const override { return launch::SlotLimit{}; }
+  Expected<launch::RunLimits> prepare(const launch::RunRequest&) override {
+    shared_ = std::make_unique<SharedFolder>();
+    launch::RunLimits limits;  // one trial at a time: its ranks share this machine's cores
+    limits.allocate_per_shape = true;
+    return limits;
+  }
+  std::unique_ptr<launch::Launcher> make(boost::asio::io_context& io, const launch::Programs& programs,
+                                         launch::Launcher::Sink sink) const override {
+    launch::LocalOptions options{programs.agent, programs.rank, programs.zygote};
+    for (const auto& hardware : shape::all_hardware())
+      if (!hardware.gpu.empty())
+        options.rehearsal.emplace(hardware.name, environment_for(hardware, *shared_));
+    return launch::make_local(io, std::move(options), std::move(sink));
+  }
+
+ private:
+  std::unique_ptr<SharedFolder> shared_;  // of the run that is prepared
+};
+
+}  // namespace
+
+Expected<void> make_rehearsal(Planned& planned, i64 most) {
+  planned.grid.name = rehearsal_of(planned.grid.name);
+  planned.grid.measure = kRehearsalMeasure;
+  planned.grid.limits.gpu_hours.reset();  // no GPU is held
+  bool any = false;
+  for (PlanEntry& entry : planned.entries) {
+    if (!entry.admitted) continue;
+    const auto why = not_rehearsed(entry.trial, most);
+    if (why)
+      entry.admitted = false, entry.verdict = Outcome::kPruned, entry.rule = "rehearsal", entry.reason = *why;
+    any = any || entry.admitted;
+  }
+  if (any) return {};
+  return fail(fmt::format(
+      "{}: no trial can be rehearsed: each is pruned (`sweep plan` says why) or runs on `hardware: cpu`",
+      planned.grid.path.string()));
+}
+
+Expected<void> measured_name(const std::string& sweep) {
+  if (!is_rehearsal(sweep)) return {};
+  return fail(fmt::format("name '{}': names that end in {} are for rehearsals; choose another", sweep,
+                          kRehearsalSuffix));
+}
+
+Expected<LaunchChoice> rehearsal_choice(const LaunchRequest& request, i64 ranks) {
+  const auto programs = programs_for(request);
+  if (!programs) return tl::unexpected(programs.error());
+  if (const auto why = cannot_rehearse(rehearsal_facts(programs->rank), ranks))
+    return fail("this machine cannot rehearse: " + *why);
+  LaunchChoice choice;
+  choice.on = std::string(kRehearsalLauncher);
+  choice.config = std::make_shared<RehearsalConfig>();
+  return choice;
+}
+
+}  // namespace sweep::driver

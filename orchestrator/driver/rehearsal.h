@@ -1,0 +1,24 @@
+// Rehearsals: the trials of a grid run on phantom GPUs of this machine. What they bring is kept in a sweep of its own.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "orchestrator/driver/launchers.h"
+#include "orchestrator/driver/planning.h"
+
+namespace sweep::driver {
+
+// A rehearsal measures the same thing at every step, so a few of them are enough.
+inline constexpr MeasurePlan kRehearsalMeasure{2, 2, 1};
+
+// Turns a plan into its rehearsal: the name, the measuring plan, and trials pruned that cannot be rehearsed (`hardware: cpu`,
+// too many stages). Error: no trial is left.
+Expected<void> make_rehearsal(Planned&, i64 most_ranks);
+
+// Error: the name is one that only a rehearsal may have.
+Expected<void> measured_name(const std::string& sweep);
+
+// Error: this machine cannot rehearse trials of so many ranks.
+Expected<LaunchChoice> rehearsal_choice(const LaunchRequest&, i64 ranks);
+
+}  // namespace sweep::driver

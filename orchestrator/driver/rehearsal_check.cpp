@@ -1,0 +1,79 @@
+#include "orchestrator/driver/rehearsal_check.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "orchestrator/driver/machine.h"
+#include "orchestrator/launch/capture.h"
+#include "schema/codec.h"
+#include "schema/frame.h"
+
+namespace sweep::driver {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr double kMiB = 1 << 20;
+// An estimate with a margin: LibTorch is loaded once and shared, and a rank adds some tens of MiB. Small payloads of NCCL
+// lie in /dev/shm.
+constexpr double kMemory = 512 * kMiB, kMemoryOfRank = 128 * kMiB, kShm = 64 * kMiB, kShmOfRank = 8 * kMiB;
+
+std::optional<double> memory_available() {
+  std::ifstream in("/proc/meminfo");
+  std::string key;
+  for (double kib = 0; in >> key >> kib; in.ignore(256, '\n'))
+    if (key == "MemAvailable:") return kib * 1024;
+  return std::nullopt;
+}
+
+std::optional<std::string> too_little(std::string_view what, const std::optional<double>& has, double needs,
+                                      i64 ranks, std::string_view way_out) {
+  if (!has || *has >= needs) return std::nullopt;
+  return fmt::format("{} has {:.0f} MiB free, and {} ranks need {:.0f} MiB: {}", what, *has / kMiB, ranks,
+                     needs / kMiB, way_out);
+}
+
+}  // namespace
+
+fs::path phantom_dir() {
+  return program_dir().parent_path() / "phantom";
+}
+
+RehearsalFacts rehearsal_facts(const fs::path& rank_program) {
+  RehearsalFacts out;
+  std::error_code ec;
+  out.phantoms = phantom_dir();
+  for (const char* library : {"libsweep_phantom.so", "libcuda.so.1", "libnvidia-ml.so.1"})
+    if (out.missing.empty() && !fs::exists(out.phantoms / library, ec)) out.missing = library;
+  if (out.missing.empty())  // asking loads LibTorch
+    out.rank = launch::capture(rank_program, {"facts"}).and_then([](const std::string& text) {
+      return parse_json(text);
+    });
+  if (const auto shm = fs::space("/dev/shm", ec); !ec)
+    out.shm_free_bytes = static_cast<double>(shm.available);
+  out.memory_free_bytes = memory_available();
+  return out;
+}
+
+std::optional<std::string> cannot_rehearse(const RehearsalFacts& facts, i64 ranks) {
+  if (!facts.missing.empty())
+    return fmt::format(
+        "{}: not found, so there are no phantom GPUs; build the LibTorch half with its CUDA headers "
+        "(scripts/quickstart does)",
+        (facts.phantoms / facts.missing).string());
+  if (!facts.rank) return "sweep-rank does not answer: " + facts.rank.error().message;
+  const auto& rank = *facts.rank;
+  if (!rank.is_object() || text_of(rank, "cuda").empty())
+    return "sweep-rank is built with a LibTorch without CUDA; install the CUDA wheel of torch and build with "
+           "-DSWEEP_TORCH naming it";
+  if (!flag_of(rank, "gpu_plugin"))
+    return "libsweep_cuda.so, the GPU plug-in, is not beside sweep-rank; build the target sweep_cuda";
+  const auto count = static_cast<double>(ranks);
+  if (auto why = too_little("/dev/shm", facts.shm_free_bytes, kShm + kShmOfRank * count, ranks,
+                            "free some, mount it larger (docker: --shm-size), or lower --rehearse-ranks"))
+    return why;
+  return too_little("memory", facts.memory_free_bytes, kMemory + kMemoryOfRank * count, ranks,
+                    "free some, or lower --rehearse-ranks");
+}
+
+}  // namespace sweep::driver

@@ -1,0 +1,31 @@
+// Whether this machine can rehearse: what `sweep doctor` says and `sweep run --rehearse` refuses by.
+#pragma once
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "base/expected.h"
+#include "schema/trial.h"
+
+namespace sweep::driver {
+
+inline constexpr i64 kRehearsedRanks =
+    8;  // of a trial of at most so many all are started, unless --rehearse-ranks says so
+
+// Beside the programs' folder; made with the LibTorch half.
+std::filesystem::path phantom_dir();
+
+struct RehearsalFacts {
+  std::filesystem::path phantoms;                    // the folder of the phantom libraries
+  std::string missing;                               // the first of them that is not there; empty: none
+  Expected<nlohmann::json> rank = nlohmann::json();  // what `sweep-rank facts` answers
+  std::optional<double> shm_free_bytes, memory_free_bytes;  // absent: not known
+};
+
+RehearsalFacts rehearsal_facts(const std::filesystem::path& rank_program);
+
+// Why trials of `ranks` ranks cannot be rehearsed, and what to do; absent: they can.
+std::optional<std::string> cannot_rehearse(const RehearsalFacts&, i64 ranks);
+
+}  // namespace sweep::driver

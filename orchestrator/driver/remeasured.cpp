@@ -1,0 +1,91 @@
+#include "orchestrator/driver/remeasured.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "orchestrator/metrics/quantiles.h"
+#include "orchestrator/metrics/steps.h"
+#include "orchestrator/report/fields.h"
+#include "orchestrator/report/format.h"
+
+namespace sweep::driver {
+namespace {
+
+constexpr std::array<std::string_view, 6> kPerTime = {"tokens_per_s", "tokens_per_s_gpu", "tflops_gpu", "mfu",
+                                                      "hfu",          "mt_per_hour"};
+constexpr std::array<std::string_view, 2> kTimes = {"step_ms", "cost_per_mt"};
+
+std::optional<double> value_of(const Metrics& metrics, const std::string& metric) {
+  ResultRow row;
+  row.metrics = metrics;
+  const Column* column = find_column(metric);
+  return column ? report::number(column->get(row)) : std::nullopt;
+}
+
+// The median step time of each repeat, in milliseconds.
+std::vector<double> repeat_medians(const std::vector<RankRecord>& records, i64 world) {
+  std::map<i64, std::vector<double>> steps;
+  for (const auto& step : metrics::whole_steps(records, world))
+    if (!step.warmup && step.step_ns > 0)
+      steps[step.repeat].push_back(static_cast<double>(step.step_ns) * 1e-6);
+  std::vector<double> out;
+  for (auto& [repeat, times] : steps) out.push_back(*metrics::median(std::move(times)));
+  return out;
+}
+
+// The metric as it would be with each repeat's median in place of the attempt's.
+Expected<std::vector<double>> repeat_values(store::Store& store, const store::AttemptRow& attempt,
+                                            const Metrics& metrics, const std::string& metric) {
+  const auto value = value_of(metrics, metric);
+  const auto testimony = store.testimony(attempt.id);
+  if (!testimony) return tl::unexpected(testimony.error());
+  std::vector<double> out;
+  if (!value || !metrics.step_ms || *value <= 0) return out;
+  const bool per_time = std::find(kPerTime.begin(), kPerTime.end(), metric) != kPerTime.end();
+  for (const double median : repeat_medians(testimony->records, attempt.attempt.trial.world()))
+    out.push_back(per_time ? *value * *metrics.step_ms / median : *value * median / *metrics.step_ms);
+  return out;
+}
+
+}  // namespace
+
+bool follows_from_step_time(const std::string& metric) {
+  return std::find(kPerTime.begin(), kPerTime.end(), metric) != kPerTime.end() ||
+         std::find(kTimes.begin(), kTimes.end(), metric) != kTimes.end();
+}
+
+Expected<std::vector<report::Remeasured>> remeasured(store::Store& store, i64 confirming,
+                                                     std::span<const ResultRow> best,
+                                                     const MeasurePlan& measure, const std::string& metric) {
+  const auto shown = report::varying(best);
+  std::vector<report::Remeasured> out;
+  for (const auto& row : best) {
+    report::Remeasured each;
+    each.trial_id = row.trial_id;
+    each.configuration = report::setting_text(row, shown);
+    each.before = value_of(row.metrics, metric).value_or(0);
+    const auto attempts = store.attempts(confirming, row.trial_id);
+    if (!attempts) return tl::unexpected(attempts.error());
+    for (const auto& attempt : *attempts) {
+      const auto result = store.result_of(attempt.id);
+      if (!result) return tl::unexpected(result.error());
+      if (!*result || attempt.attempt.measure != measure) continue;
+      if (is_infrastructure((*result)->outcome)) continue;
+      each.problem.clear();
+      if ((*result)->outcome != Outcome::kOk) {
+        each.problem = fmt::format("{}: {}", to_string((*result)->outcome), (*result)->reason);
+        continue;
+      }
+      auto values = repeat_values(store, attempt, (*result)->metrics, metric);
+      if (!values) return tl::unexpected(values.error());
+      each.visits.push_back({attempt.allocation, std::move(*values)});
+    }
+    out.push_back(std::move(each));
+  }
+  return out;
+}
+
+}  // namespace sweep::driver

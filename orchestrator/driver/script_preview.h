@@ -1,0 +1,20 @@
+// The batch scripts that a plan would submit first, exactly as they would be, and what the scheduler answers to each. Nothing is
+// submitted.
+#pragma once
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "orchestrator/driver/launchers.h"
+
+namespace sweep::driver {
+
+// launch: JSON of the grid's launch section. Error: settings that no run takes, or nothing of the plan fits them.
+Expected<std::vector<launch::Preview>> preview_scripts(std::span<const PlanEntry>, const std::string& launch,
+                                                       const std::filesystem::path& db);
+
+// What pending trials of this plan need, as a run counts it.
+Expected<std::vector<store::Demand>> demand_of(std::span<const PlanEntry>);
+
+}  // namespace sweep::driver

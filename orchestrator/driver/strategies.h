@@ -1,0 +1,49 @@
+// Strategies: the parallel strategies of the training step, the smallest trials that show each, and where the
+// project's own tests have passed. The one table behind `sweep selftest`, `sweep doctor` and docs/strategies.md.
+#pragma once
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schema/trial.h"
+
+namespace sweep::driver {
+
+// What a strategy sends over.
+enum class Backend { kShm, kGloo, kNcclNode, kNcclNodes };
+inline constexpr std::size_t kBackends = 4;
+inline constexpr std::array<const char*, kBackends> kBackendNames = {"shm", "gloo", "nccl", "nccl-nodes"};
+inline constexpr std::array<const char*, kBackends> kBackendTitles = {
+    "CPU, shared memory", "CPU, Gloo", "NCCL, one node", "NCCL, several nodes"};
+Backend backend_of(const Trial&);
+
+struct Strategy {
+  std::string_view name;   // of selftest's rows
+  std::string_view title;  // for people
+  // When the project's tests last passed there, an ISO date; empty: never.
+  std::array<std::string_view, kBackends> tested;
+};
+std::span<const Strategy> all_strategies();
+
+// Relative distances that a precision allows (docs/grid.md, "Model states"); fp32: 1e-5 of each.
+struct Tolerance {
+  double loss = 1e-5, gradient = 1e-5, value = 1e-5;
+};
+Tolerance tolerance_of(const Trial&);
+
+struct Stage {  // where strategies are to be shown
+  std::string hardware = "cpu", backend = "auto";
+  i64 nodes = 1, ranks_per_node = 4;
+};
+struct SelfTestTrial {
+  std::string strategy;        // its name
+  std::optional<Trial> trial;  // workload proof; absent: it cannot be shown there
+  std::string why;             // of an absent one, a sentence
+};
+// One for each strategy, in the table's order.
+std::vector<SelfTestTrial> selftest_trials(const Stage&);
+
+}  // namespace sweep::driver

@@ -1,0 +1,175 @@
+#include "orchestrator/driver/sweep_driver.h"
+
+#include <utility>
+
+#include "base/expected.h"
+#include "orchestrator/driver/node_judge.h"
+#include "runtime/own_job.h"
+#include "schema/rehearsal.h"
+#include "schema/sweep_options.h"
+
+namespace sweep::driver {
+namespace {
+
+tl::unexpected<DriveError> failed(DriveProblem problem, Error error) {
+  return tl::unexpected(DriveError{problem, std::move(error)});
+}
+
+// The launcher, with the hosts of every allocation that starts written down.
+run::MakeLauncher noting_hosts(const run::MakeLauncher& make,
+                               std::map<std::string, std::vector<std::string>>& hosts) {
+  return [&make, &hosts](boost::asio::io_context& io, launch::Launcher::Sink sink) {
+    return make(io, [&hosts, sink = std::move(sink)](const launch::Event& event) {
+      if (const auto* started = std::get_if<launch::Started>(&event)) hosts[started->id] = started->hosts;
+      sink(event);
+    });
+  };
+}
+
+}  // namespace
+
+Expected<SweepDriver> SweepDriver::open(const std::filesystem::path& db,
+                                        store::StoreDependencies dependencies) {
+  std::error_code ignored;  // opening the database says what is wrong with its folder
+  std::filesystem::create_directories(std::filesystem::absolute(db).parent_path(), ignored);
+  auto store = store::Store::open(db, store::Mode::kReadWrite, std::move(dependencies));
+  if (!store) return tl::unexpected(store.error());
+  return SweepDriver(std::move(*store), db);
+}
+
+SweepDriver::SweepDriver(std::unique_ptr<store::Store> store, std::filesystem::path db)
+    : store_(std::move(store)), db_(std::filesystem::absolute(db)) {}
+
+SweepDriver::SweepDriver(SweepDriver&& other) noexcept
+    : store_(std::move(other.store_)),
+      db_(std::move(other.db_)),
+      sweep_(std::move(other.sweep_)),
+      held_(std::exchange(other.held_, false)) {}
+
+SweepDriver::~SweepDriver() {
+  if (held_) (void)release_lease();
+}
+
+Expected<void> SweepDriver::make(const store::SweepRow& wanted) {
+  auto row = store_->ensure_sweep(wanted);
+  if (!row) return tl::unexpected(row.error());
+  use(std::move(*row));
+  return {};
+}
+
+void SweepDriver::use(store::SweepRow sweep) {
+  if (held_ && sweep.id != sweep_.id) (void)release_lease();
+  sweep_ = std::move(sweep);
+}
+
+Expected<Holder> SweepDriver::take_lease(const TakeLease& take) {
+  if (held_) return Holder();
+  auto holder = take ? take(*store_, sweep_) : store_->take_lease(sweep_.id);
+  held_ = holder && !*holder;
+  return holder;
+}
+
+Expected<void> SweepDriver::release_lease() {
+  held_ = false;
+  return store_->release_lease(sweep_.id);
+}
+
+Expected<store::SyncCounts> SweepDriver::sync_plan(std::span<const PlanEntry> entries,
+                                                   const MeasurePlan& measure) {
+  return store_->sync_plan(sweep_.id, entries, measure);
+}
+
+Expected<run::Settings> SweepDriver::settings(std::optional<double> gpu_hours) const {
+  const auto kept = sweep_options_from(sweep_.options_json);
+  if (!kept) return tl::unexpected(kept.error());
+  run::Settings s;
+  s.measure = kept->measure.value_or(MeasurePlan());
+  const auto job = own_job();
+  s.leave_on_signal = job && job->is_orchestrator;
+  s.trial_seconds = kept->trial_seconds;
+  s.hang_seconds = kept->hang_seconds;
+  s.gpu_hours = gpu_hours ? gpu_hours : kept->gpu_hours;
+  s.rehearse_most = kept->rehearse_ranks;
+  if (store::on_network_filesystem(db_)) s.status_file = db_.string() + ".status.json";
+  return s;
+}
+
+Driven<RunReport> SweepDriver::run(const LaunchChoice& choice, const LaunchRequest& request,
+                                   std::optional<double> gpu_hours, const MakeObserver& make_observer) {
+  return released(run_with(choice, request, gpu_hours, make_observer));
+}
+
+Driven<RunReport> SweepDriver::run(run::Settings settings, const run::MakeLauncher& make,
+                                   run::Observer& observer) {
+  return released(loop(settings, make, observer));
+}
+
+Driven<RunReport> SweepDriver::run_with(const LaunchChoice& choice, const LaunchRequest& request,
+                                        std::optional<double> gpu_hours, const MakeObserver& make_observer) {
+  auto s = settings(gpu_hours);
+  if (!s) return failed(DriveProblem::kDatabase, s.error());
+  const auto entries = store_->plan(sweep_.id);
+  if (!entries) return failed(DriveProblem::kDatabase, entries.error());
+  if (!is_rehearsal(sweep_.name)) s->judge_node = node_judge(*entries);
+  const auto make = prepare_launcher(choice, request, *s);
+  if (!make) return failed(DriveProblem::kLauncher, make.error());
+  const auto observer = make_observer(*store_, sweep_);
+  if (!observer) return failed(DriveProblem::kDatabase, observer.error());
+  return loop(*s, *make, **observer);
+}
+
+Driven<RunReport> SweepDriver::loop(const run::Settings& settings, const run::MakeLauncher& make,
+                                    run::Observer& observer) {
+  auto own = settings;
+  own.sweep = sweep_.id;
+  if (own.spool_root.empty()) own.spool_root = db_.string() + ".spool";
+  RunReport report;
+  auto end = run::run_sweep(*store_, own, noting_hosts(make, report.hosts), observer);
+  if (!end && store_->lease_lost(sweep_.id)) return failed(DriveProblem::kLeaseLost, end.error());
+  if (!end) return failed(DriveProblem::kRun, end.error());
+  report.end = std::move(*end);
+  return report;
+}
+
+// What was left for the next start, or taken by another process, is not ours to release.
+Driven<RunReport> SweepDriver::released(Driven<RunReport> report) {
+  const bool left = report && report->end.end == run::End::kLeft;
+  const bool lost = !report && report.error().problem == DriveProblem::kLeaseLost;
+  if (left || lost) {
+    held_ = false;
+    return report;
+  }
+  const auto done = release_lease();
+  if (report && !done) return failed(DriveProblem::kDatabase, done.error());
+  return report;
+}
+
+Expected<Finish> SweepDriver::finish(const run::RunEnd& end) {
+  if (end.end == run::End::kLeft || end.end == run::End::kInterrupted) return Finish::kInterrupted;
+  const auto progress = store_->progress(sweep_.id);
+  if (!progress) return tl::unexpected(progress.error());
+  return run::exit_code_for(*progress) == 0 ? Finish::kAnswered : Finish::kUnanswered;
+}
+
+Driven<RunReport> run_errand(SweepDriver& driver, const Errand& errand,
+                             const std::function<Driven<RunReport>(SweepDriver&)>& run) {
+  auto holder = driver.take_lease();
+  if (!holder) return failed(DriveProblem::kDatabase, holder.error());
+  if (*holder)
+    return tl::unexpected(DriveError{DriveProblem::kBusy,
+                                     {"sweep '" + driver.sweep().name + "': " + standing_text(**holder)},
+                                     std::move(*holder)});
+  const auto synced = driver.sync_plan(errand.plan, errand.measure);
+  if (!synced) return failed(DriveProblem::kDatabase, synced.error());
+  if (!errand.reopen.empty())
+    if (auto reopened = driver.store().reopen(driver.sweep().id, errand.reopen); !reopened)
+      return failed(DriveProblem::kDatabase, reopened.error());
+  return run(driver);
+}
+
+std::vector<Outcome> outcomes_of_runs() {
+  return {Outcome::kOk,      Outcome::kOom,         Outcome::kHang,     Outcome::kTimeout,  Outcome::kCrash,
+          Outcome::kInvalid, Outcome::kUnsupported, Outcome::kNodeLost, Outcome::kCancelled};
+}
+
+}  // namespace sweep::driver
