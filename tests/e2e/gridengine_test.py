@@ -43,7 +43,7 @@ class Sweep:
         self.grid.write_text(GRID.format(name=folder.name, last=63 + trials, fake=fake, step_ms=step_ms))
         environment, self.mark = processes.marked_environment()
         self.environment = {**cluster.environment, **environment, "SWEEP_SITE": str(folder / "site.yaml")}
-        (folder / "site.yaml").write_text("{}\n")
+        (folder / "site.yaml").write_text("prices: {cpu: {node_hour: 7}}\n")
 
     def start(self, *words):
         command = [*self.cluster.inside(), str(self.program), *words, "--db", str(self.db), "--rank", str(self.rank)]

@@ -144,8 +144,8 @@ Expected<std::vector<GridEngineJob>> read_qstat(std::string_view xml) {
   return out;
 }
 
-// qstat(1): d(eletion), E(rror), h(old), q(ueued), r(unning), R(estarted), s and S(uspended), t(ransfering), T(hreshold),
-// P(reempted), w(aiting), z(ombie).
+// The letters of qstat(1). E: error, R: started again, P: preempted, S and T: suspended by the queue or by its load, d: being
+// deleted, h: on hold, q and w: waits in the queue, r: runs, s: suspended, t: about to run, z: finished.
 Phase phase_of(std::string_view state) {
   if (has(state, "z")) return Phase::kEnded;
   if (has(state, "d")) return Phase::kEnding;

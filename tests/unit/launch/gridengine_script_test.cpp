@@ -34,13 +34,14 @@ class GridEngineScriptTest : public ::testing::Test {
   bool has_line(const std::string& text, const std::string& line) {
     return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
   }
-  // Runs a script whose agent is this text of shell; what gridengine.log has afterwards.
+  // Runs a script, in a process group of its own, whose agent is this text of shell; what gridengine.log has afterwards.
   std::string run(const std::string& agent, const std::string& before = "") {
     EXPECT_TRUE(files::write_atomically(programs_.agent, "#!/bin/bash\n" + agent));
     std::filesystem::permissions(programs_.agent, std::filesystem::perms::owner_all);
     EXPECT_TRUE(files::write_atomically(folder_ / "job.sh", script()));
-    const auto ran = capture("/bin/bash", {"-c", before + " bash \"$0\"; echo code $? >> \"$1\"",
-                                           folder_ / "job.sh", folder_ / "gridengine.log"});
+    const auto ran =
+        capture("/bin/bash", {"-c", before + " setsid --wait bash \"$0\"; echo code $? >> \"$1\"",
+                              folder_ / "job.sh", folder_ / "gridengine.log"});
     EXPECT_TRUE(ran) << ran.error().message;
     return files::read_from(folder_ / "gridengine.log", 0).value_or("");
   }
