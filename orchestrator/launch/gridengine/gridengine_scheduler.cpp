@@ -107,7 +107,8 @@ void GridEngineScheduler::query(const std::vector<JobKey>& jobs, const Counted& 
       if (job.number && (!there || phase_of(found->state) == Phase::kEnded)) query->to_confirm.push_back(job);
     }
     if (auto& rest = query->to_confirm; rest.size() > kMostByNumber) {  // the others' turn comes
-      std::ranges::rotate(rest, rest.begin() + static_cast<std::ptrdiff_t>(turn_++ % rest.size()));
+      std::rotate(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(turn_++ % rest.size()),
+                  rest.end());
       rest.resize(kMostByNumber);
     }
     confirm_next(query);
