@@ -80,6 +80,25 @@ inline constexpr LaunchKey kSlurmKeys[] = {
     {"extra", LaunchKind::kTexts},
     {"hardware", LaunchKind::kHardware},
 };
+
+inline constexpr LaunchKey kGridEngineKeys[] = {
+    {"queue", LaunchKind::kText},
+    {"project", LaunchKind::kText},
+    {"parallel_environment", LaunchKind::kText},
+    {"pe_slots", LaunchKind::kCount},
+    {"resources", LaunchKind::kTexts},
+    {"extra", LaunchKind::kTexts},
+    {"prologue", LaunchKind::kTexts},
+    {"screen", LaunchKind::kScreen},
+    {"time", LaunchKind::kTime},
+    {"signal_seconds", LaunchKind::kReal},
+    {"idle_seconds", LaunchKind::kReal},
+    {"max_pending_minutes", LaunchKind::kReal},
+    {"poll_seconds", LaunchKind::kReal},
+    {"confirm_gpu_hours", LaunchKind::kReal},
+    {"max_nodes", LaunchKind::kCount},
+    {"max_allocations", LaunchKind::kCount},
+};
 // Of an item of launch.ssh.hosts that is more than a name.
 inline constexpr LaunchKey kHostKeys[] = {
     {"host", LaunchKind::kText},           {"hardware", LaunchKind::kText},
@@ -100,8 +119,10 @@ struct LauncherKeys {
   // Its texts become directives of a batch script, which cannot carry quotes and control characters.
   bool directives = false;
 };
-inline constexpr LauncherKeys kLauncherKeys[] = {
-    {"local", kLocalKeys}, {"ssh", kSshKeys}, {"slurm", kSlurmKeys, true}};
+inline constexpr LauncherKeys kLauncherKeys[] = {{"local", kLocalKeys},
+                                                 {"ssh", kSshKeys},
+                                                 {"slurm", kSlurmKeys, true},
+                                                 {"gridengine", kGridEngineKeys, true}};
 
 // Null: there is no launcher of that name.
 constexpr const LauncherKeys* find_launcher_keys(std::string_view launcher) {

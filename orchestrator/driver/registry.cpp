@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "orchestrator/launch/gridengine/gridengine_config.h"
 #include "orchestrator/launch/local/local_config.h"
 #include "orchestrator/launch/slurm/slurm_config.h"
 #include "orchestrator/launch/ssh/ssh_config.h"
@@ -12,6 +13,7 @@ namespace {
 constexpr LauncherEntry kLaunchers[] = {
     {"local", launch::configure_local},
     {"slurm", launch::configure_slurm, launch::surrounding_slurm_job, true},
+    {"gridengine", launch::configure_gridengine, nullptr, true},
     {"ssh", launch::configure_ssh},
 };
 

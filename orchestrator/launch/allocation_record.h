@@ -1,5 +1,5 @@
 // Allocation record: `allocation.json` in the spool of an allocation that can outlive the process that asked for it.
-// What was asked for stands in it in one form; each launcher adds what it finds its allocation again by.
+// It has the request, in one form for all launchers, and what its launcher needs to find the allocation again.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -14,9 +14,9 @@ Expected<void> keep_record(const AllocationRequest&, std::string_view launcher, 
 // An object. Absent: there is none, or it is another launcher's. Error: it cannot be read, or is damaged.
 Expected<std::optional<nlohmann::json>> read_record(const std::filesystem::path& spool,
                                                     std::string_view launcher);
-// Whether this allocation may live on by itself, for all that is known here: its record is there.
+// Whether this allocation may still live without an orchestrator: its record is there.
 bool has_record(const std::filesystem::path& spool);
-// It is known to be over, and will not be looked for again.
+// The allocation is known to be over: no run looks for it again.
 void drop_record(const std::filesystem::path& spool);
 // What was asked for then; id, spool, incarnation and offset are the caller's.
 void restore(AllocationRequest&, const nlohmann::json& record);

@@ -1,5 +1,4 @@
-// Capture: runs a companion program for its standard output, with a bound on time and size. For questions,
-// not for work.
+// Capture: runs a companion program for its standard output, with a limit of time and size.
 #pragma once
 #include <filesystem>
 #include <string>

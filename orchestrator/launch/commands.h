@@ -1,6 +1,6 @@
-// Commands: runs Slurm's programs without a shell and without blocking the event loop, each bounded in time and in what
-// it may say, with the environment that slurm_environment.h leaves. Its destructor ends what still runs and calls nobody back. Refuses nothing: a
-// program that cannot be started is an answer too.
+// Commands: runs the programs of batch systems without a shell and without blocking the event loop. Each has a limit of time
+// and of output, and the environment that slurm_environment.h leaves. Its destructor ends what still runs and makes no further call. A program
+// that cannot be started is an answer too.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <functional>
@@ -15,8 +15,8 @@ namespace sweep::launch {
 
 struct CommandResult {
   int code = -1;           // exit code; -1: it never ran, was ended by a signal, or by the time limit
-  bool timed_out = false;  // what it did before its end is not known
-  int signal = 0;          // that ended it: nor is it then
+  bool timed_out = false;  // what it did until then is not known
+  int signal = 0;          // that ended it; what it did until then is not known
   std::string out, err;    // at most kMaxOutputBytes bytes each
   bool ok() const { return code == 0 && !timed_out; }
 };
@@ -39,10 +39,10 @@ class Commands {
   std::set<std::shared_ptr<Running>> running_;
 };
 
-// One program, waited for: for commands that have no event loop of their own.
+// Runs one program and waits for it, for callers without an event loop.
 CommandResult run_alone(std::vector<std::string> argv, double limit_s);
 
-// The last line of what a program said: where it says why it failed, or its answer behind a greeting.
+// The last line of an output: the reason of a failure, or an answer after a greeting.
 std::string last_line(std::string_view said);
 
 }  // namespace sweep::launch

@@ -1,4 +1,4 @@
-// Finds by the mark, ends, waits until nothing is found.
+// Finds processes by their mark, ends them, and waits until none is found.
 #include "orchestrator/launch/leftovers.h"
 
 #include "runtime/attempt_token.h"

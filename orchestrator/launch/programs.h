@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <string>
 
+#include "base/expected.h"
+
 namespace sweep::launch {
 
 struct Programs {
@@ -10,5 +12,8 @@ struct Programs {
   bool zygote = true;
   std::string screen{};  // as the agent's --screen; empty: no look at the nodes
 };
+
+// Error: one of them is not there or cannot be executed.
+Expected<void> check_programs(const Programs&);
 
 }  // namespace sweep::launch

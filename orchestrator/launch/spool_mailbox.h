@@ -1,5 +1,4 @@
-// SpoolMailbox: the orchestrator's ends of one spool: it writes the inbox and follows the outbox, each byte delivered
-// from the acknowledged offset on. It starts nothing and decides nothing.
+// SpoolMailbox: the orchestrator's side of one spool. It writes the inbox, and reads the outbox from the acknowledged offset on. It starts nothing and decides nothing.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -11,7 +10,7 @@
 
 namespace sweep::launch {
 
-// The agent's last line: why it ended, and in words.
+// The agent's last line: why it ended, as a cause and as text.
 struct Bye {
   spool::ByeCause cause = spool::ByeCause::kOwn;
   std::string reason;
@@ -31,7 +30,7 @@ class SpoolMailbox {
   std::uint64_t delivered() const { return delivered_; }
   // This incarnation's bye, when it is the last line of the outbox.
   std::optional<Bye> bye() const;
-  // The folder or a mailbox in it is not the one that was opened: somebody removed or replaced it.
+  // The folder or a file of the mailbox was removed or replaced since it was opened.
   bool gone() const { return inbox_ && inbox_->displaced(); }
 
  private:

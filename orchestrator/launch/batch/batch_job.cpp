@@ -176,8 +176,8 @@ void BatchJob::kill() {
   });
 }
 
-// The scheduler may be wrong: one that lost its memory takes a running job for a waiting or an ended one, and an agent
-// that stood still comes back. An agent that still lives, or starts later, finds this in its inbox.
+// The scheduler may be wrong: after it lost its state it can list a running job as waiting or ended, and an agent that was
+// stopped can go on. An agent that still lives, or starts later, finds this in its inbox.
 void BatchJob::dismiss() {
   if (dismissed_ || mail_.bye()) return;
   dismissed_ = post(spool::kFinish, {{"now", true}}).has_value();
@@ -217,7 +217,7 @@ void BatchJob::hear_farewell() {
   handle(On::kBye, {bye->reason, false, bye->cause != spool::ByeCause::kOwn});
 }
 
-// The agent is cut off with its folder, and can say nothing any more.
+// Without its folder the agent can report nothing.
 void BatchJob::look_for_folder() {
   if (ended() || state_ == State::kSubmitting || state_ == State::kCancelling) return;
   if (!mail_.gone()) return folder_gone_since_s_.reset();

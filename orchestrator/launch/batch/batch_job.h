@@ -1,7 +1,7 @@
 // BatchJob: one allocation that is a job of a batch system: its submission, what the scheduler says of it, its mailbox,
 // its end. States and transitions are in batch_state.h. It is told facts, and asks its Scheduler only to submit and to
 // cancel. A job is recognised by its name and, once known, its number (not by its time of submission: Slurm changes that
-// when it starts the job again). An answer without the job concludes nothing until the scheduler denies it twice.
+// when it starts the job again). Two answers in a row must deny the job before it counts as gone.
 #pragma once
 #include <functional>
 #include <memory>
@@ -48,7 +48,7 @@ class BatchJob : public std::enable_shared_from_this<BatchJob> {
   void learn(const std::vector<JobStatus>& of_this_name, bool denied);
   // False: another job that has the same name.
   bool is_this(const JobStatus&) const;
-  // Says nothing any more; the job lives on.
+  // No further event; the job lives on.
   void abandon();
 
   const AllocationRequest& request() const { return request_; }

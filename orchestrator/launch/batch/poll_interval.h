@@ -1,6 +1,6 @@
-// PollInterval: when Slurm may be asked. Soon after a change, then half as long again each time up to the longest pause;
-// and whatever changes, in any span no more questions than a first few and one for each kSpan of it, so that a sweep
-// of ten thousand trials is no load for a scheduler. It is told the time and asks nothing.
+// PollInterval: when the scheduler may be queried. Soon after a change, then with pauses that grow by half each time up to the
+// longest one. Whatever changes, a span of time has at most kFirst queries and one more for each kSpan seconds of it: a
+// sweep of ten thousand trials is no load for a scheduler. Its methods are given the time.
 #pragma once
 #include <algorithm>
 

@@ -2,10 +2,10 @@
 #include "orchestrator/launch/local/local.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "orchestrator/launch/held_allocations.h"
 #include "orchestrator/launch/local/local_allocation.h"
+#include "orchestrator/launch/programs.h"
 
 namespace sweep::launch {
 
@@ -32,10 +32,7 @@ class Local final : public HeldAllocations<LocalAllocation> {
       return fail(
           fmt::format("this machine is one node; allocation {} asks for {}", wanted.id, wanted.nodes));
     if (busy_with(wanted.id)) return fail(fmt::format("allocation {} is running already", wanted.id));
-    for (const auto& program : {options_.agent, options_.rank})
-      if (::access(program.c_str(), X_OK) != 0)
-        return fail(
-            fmt::format("{} is not there or cannot be executed; build it or name another", program.string()));
+    SWEEP_TRY(check_programs({options_.agent, options_.rank}));
     auto made = std::make_shared<LocalAllocation>(io_, options_, fenced(wanted), sink_);
     if (auto started = made->start(); !started) return started;
     held_[wanted.id] = std::move(made);

@@ -1,4 +1,4 @@
-// Starting, watching and hearing out the agent of this machine.
+// Starts and watches the agent of this machine, and reads its outbox to the end.
 #include "orchestrator/launch/local/local_allocation.h"
 
 #include <fcntl.h>
@@ -121,7 +121,7 @@ void LocalAllocation::watch_agent() {
 void LocalAllocation::watch_outbox() {
   if (!inotify_.is_open()) {
     const int fd = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    if (fd < 0) return;  // the poll serves
+    if (fd < 0) return;  // the timer looks instead
     ::inotify_add_watch(fd, request_.spool.c_str(), IN_MODIFY | IN_CREATE | IN_MOVED_TO);
     inotify_.assign(fd);
   }
@@ -183,7 +183,8 @@ Expected<i64> LocalAllocation::post(std::string_view kind, const nlohmann::json&
 
 void LocalAllocation::kill() {
   if (ended_ || reaped_ || pid_ <= 0) return;
-  ::kill(pid_, SIGKILL);  // its namespace dies whole; without one, its end is followed by kill_orphans
+  ::kill(pid_,
+         SIGKILL);  // with it all processes of its namespace die; without a namespace kill_orphans ends them
 }
 
 void LocalAllocation::abandon() {

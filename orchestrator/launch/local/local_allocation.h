@@ -1,6 +1,5 @@
 // LocalAllocation: one agent of this machine: its process, the writing end of its inbox, the reading end of
-// its outbox. It says what happens through `report`, from the event loop only; after an Ended it says nothing
-// more.
+// its outbox. It reports events through `report`, from the event loop only. After an Ended it reports nothing.
 #pragma once
 #include <array>
 #include <boost/asio/io_context.hpp>
@@ -26,7 +25,7 @@ class LocalAllocation : public std::enable_shared_from_this<LocalAllocation> {
   Expected<i64> post(std::string_view kind, const nlohmann::json& body);
   void acknowledge(std::uint64_t offset) { mail_.acknowledge(offset); }
   void kill();
-  void abandon();  // ends the agent and says nothing any more
+  void abandon();  // ends the agent; no further event
   bool ended() const { return ended_; }
 
  private:

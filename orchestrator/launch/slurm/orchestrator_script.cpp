@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "orchestrator/launch/batch/batch_script.h"
 #include "orchestrator/launch/slurm/slurm_script.h"
 #include "runtime/attempt_token.h"
 
@@ -38,7 +39,7 @@ Expected<std::string> orchestrator_script(const OrchestratorJob& job) {
                            "--open-mode=append", "--signal=B:USR1@120"})
     lines.emplace_back(line);
   lines.push_back(slurm_directive("output", slurm_file_name(job.log)));
-  auto head = batch_script_head(lines);
+  auto head = batch_script_head("#SBATCH", lines);
   if (!head) return head;
   std::string out = std::move(*head);
   out +=

@@ -1,6 +1,5 @@
-// SlurmScheduler: Slurm behind the Scheduler interface: sbatch (or srun, for steps of an existing job), scancel, and
-// queries in three rounds: squeue about all jobs; sacct, where there is accounting, about those that squeue does not
-// list; scontrol, one by one, about those whose number is known. Only a denial by number is a fact.
+// SlurmScheduler: Slurm behind the Scheduler interface: sbatch (or srun, for steps of an existing job), scancel, and queries
+// (slurm_query.h).
 #pragma once
 #include <map>
 #include <memory>
@@ -8,12 +7,10 @@
 #include "orchestrator/launch/batch/scheduler.h"
 #include "orchestrator/launch/commands.h"
 #include "orchestrator/launch/slurm/slurm_options.h"
+#include "orchestrator/launch/slurm/slurm_query.h"
 #include "orchestrator/launch/slurm/slurm_script.h"
-#include "orchestrator/launch/slurm/slurm_state.h"
 
 namespace sweep::launch {
-
-JobStatus status_of(const JobFacts&);
 
 class SlurmScheduler final : public Scheduler {
  public:
@@ -38,28 +35,11 @@ class SlurmScheduler final : public Scheduler {
  private:
   void submit_step(const AllocationRequest&, Submitted);
   void cancel_step(const JobKey&, std::function<void(bool worked)> done);
-  void ask(std::vector<std::string> words, Commands::Answer);
-  void query_existing_job();
-  void read_existing_job(const std::vector<JobFacts>&, const std::vector<StepFacts>&);
-  void note(const std::vector<JobFacts>&);
-  std::vector<JobKey> unlisted() const;
-  void confirm_missing();
-  void confirm_next(std::vector<JobKey> rest);
-  void failed(const CommandResult&);
-  void answered();
 
   std::unique_ptr<Commands> commands_;
   const SlurmOptions options_;
   const Programs programs_;
-  // Of the query under way.
-  std::vector<JobKey> jobs_;
-  Counted counted_;
-  Queried queried_;
-  QueryAnswer answer_;
-
-  bool no_accounting_ = false;
-  // Where the next query begins with its questions by number.
-  std::size_t turn_ = 0;
+  SlurmQueryMemory memory_;
   // Nodes by partition, when they were counted last.
   std::map<std::string, i64> idle_;
   double idle_asked_s_;

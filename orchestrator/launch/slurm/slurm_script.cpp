@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "orchestrator/launch/batch/batch_script.h"
 #include "orchestrator/launch/slurm/slurm_state.h"
 #include "runtime/attempt_token.h"
 #include "schema/agent_call.h"
@@ -57,21 +58,6 @@ std::string slurm_file_name(std::string path) {
   for (std::size_t at = 0; (at = path.find(doubled, at)) != std::string::npos; at += 2)
     path.insert(at, 1, doubled);
   return path;
-}
-
-Expected<std::string> batch_script_head(const std::vector<std::string>& directives) {
-  std::string out = "#!/bin/bash\n";
-  for (const auto& line : directives) {
-    const bool broken = std::any_of(line.begin(), line.end(), [](unsigned char c) {
-      return (c < 0x20 && c != '\t') || c == 0x7f;  // sbatch takes a tab as it is
-    });
-    if (broken)
-      return fail(fmt::format(
-          "a batch script cannot hold the control character in {}: rename that folder, file or setting",
-          dump(nlohmann::json(line))));
-    out += "#SBATCH " + line + "\n";
-  }
-  return out;
 }
 
 std::string slurm_job_name(const AllocationId& id) {
@@ -163,7 +149,7 @@ std::vector<std::string> head_agent_words(const AllocationRequest& wanted, const
 
 Expected<std::string> slurm_script(const AllocationRequest& wanted, const SlurmOptions& options,
                                    const Programs& programs) {
-  auto head = batch_script_head(slurm_directives(wanted, options));
+  auto head = batch_script_head("#SBATCH", slurm_directives(wanted, options));
   if (!head) return head;
   if (!options.container.runtime.empty() && wanted.spool.string().find_first_of(":,") != std::string::npos)
     return fail(

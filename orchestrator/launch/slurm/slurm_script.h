@@ -19,10 +19,6 @@ std::vector<std::string> slurm_directives(const AllocationRequest&, const SlurmO
 // Error: a path or setting holds a control character.
 Expected<std::string> slurm_script(const AllocationRequest&, const SlurmOptions&, const Programs&);
 
-// The first lines of a batch script. A directive is one line: a line break in it would start a line of shell, so a
-// control character anywhere is an error.
-Expected<std::string> batch_script_head(const std::vector<std::string>& directives);
-
 // Seconds of an allocation asked for so long that its agent may use.
 double usable_seconds(double asked_s, const SlurmOptions&);
 

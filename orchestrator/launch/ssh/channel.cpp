@@ -68,7 +68,7 @@ class Channel::Process : public std::enable_shared_from_this<Process> {
     closing_ = true;
     write_more();
   }
-  // Whoever else holds its output (the shared connection of ssh does) is not waited for then.
+  // Then it does not wait for other processes that hold its output open, as the shared connection of ssh does.
   void kill() {
     killed_ = true;
     if (pid_ > 0 && !reaped_) ::kill(pid_, SIGKILL);
@@ -133,12 +133,12 @@ class Channel::Process : public std::enable_shared_from_this<Process> {
     boost::asio::async_write(in_, boost::asio::buffer(unwritten_.front()),
                              [self = shared_from_this()](const boost::system::error_code& ec, std::size_t) {
                                self->writing_ = false;
-                               if (ec) return;  // it is going: `ended` follows
+                               if (ec) return;  // the process ends: `ended` follows
                                self->unwritten_.pop_front();
                                self->write_more();
                              });
   }
-  // A process descriptor wakes its waiters before the end, too: only waitpid tells.
+  // A process descriptor can become readable before the end: waitpid decides.
   void watch() {
     gone_.async_wait(Stream::wait_read, [self = shared_from_this()](const boost::system::error_code& ec) {
       if (!ec) self->reap();

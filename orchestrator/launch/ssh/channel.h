@@ -1,5 +1,5 @@
 // Channel: a child process with pipes to its standard input, output and error, served by the event loop. Its
-// destructor ends the process and calls nobody back. REQUIRES: used on the event loop only; `ended` is called
+// destructor ends the process and makes no further call. REQUIRES: used on the event loop only; `ended` is called
 // exactly once, after the last output.
 #pragma once
 #include <boost/asio/io_context.hpp>
@@ -15,7 +15,7 @@ class Channel {
  public:
   struct Ends {
     int code = -1;      // exit code; -1: ended by a signal, or never started
-    std::string words;  // the end of what it said on standard error
+    std::string words;  // the end of its standard error
   };
   using OnOutput = std::function<void(std::string_view)>;
   using OnEnded = std::function<void(const Ends&)>;

@@ -28,7 +28,7 @@ namespace {
 constexpr double kShort = 30, kCopy = 300, kStart = 60, kCleanUp = 120;  // seconds
 constexpr double kAfterSilence = 20;  // for agents that end themselves, beyond their own limit
 
-// The build's own name on a host: two builds never share a file.
+// The name of this build's agent on a host: two builds never share a file.
 std::string agent_name(const std::string& bytes) {
   const auto id = boost::uuids::name_generator_sha1(boost::uuids::ns::oid())(bytes);
   return fmt::format("sweep-agent-{}-{}", kVersion, boost::uuids::to_string(id).substr(0, 13));
@@ -80,7 +80,7 @@ Expected<void> SshAllocation::take_up(const nlohmann::json& record) {
     places_[i].agent = text_of(record["hosts"][i], "agent");
     places_[i].spool = text_of(record["hosts"][i], "spool");
   }
-  // Cut off before its agent was started: whatever was started is ended, and the next one starts afresh.
+  // It was interrupted before its agent was started: what was started is ended, and the next allocation begins anew.
   if (places_[0].spool.empty()) {
     boost::asio::post(around_.io, [self = shared_from_this()] {
       self->clean_up("the run that started it ended before its agents served", true);

@@ -37,7 +37,7 @@ class SshAllocation : public std::enable_shared_from_this<SshAllocation> {
   Expected<i64> post(std::string_view kind, const nlohmann::json& body);
   void acknowledge(std::uint64_t offset) { mail_.acknowledge(offset); }
   void kill();
-  void abandon();  // says nothing any more; the agents live on
+  void abandon();  // no further event; the agents live on
   const AllocationRequest& request() const { return request_; }
   const std::vector<SshHost>& hosts() const { return hosts_; }
   // Its hosts are free.
@@ -45,7 +45,7 @@ class SshAllocation : public std::enable_shared_from_this<SshAllocation> {
 
  private:
   struct Place {
-    std::string home;   // folder of ours on the host
+    std::string home;   // our folder on the host
     std::string agent;  // program there
     std::string spool;  // of this node
   };
@@ -61,7 +61,7 @@ class SshAllocation : public std::enable_shared_from_this<SshAllocation> {
   void one_ready();
   void attached();
   void handle(SshEvent);
-  // Its end is decided: nothing of its start or its service concerns it any more.
+  // Its end is decided: answers that belong to its start or its service are ignored.
   bool stopped() const { return state_ == SshState::kCleaningUp || ended(); }
   void start_head();
   void start_node(std::size_t node, const std::string& join);
@@ -69,7 +69,7 @@ class SshAllocation : public std::enable_shared_from_this<SshAllocation> {
   void open_bridge();
   void news();
   void give_up(const std::string& why);
-  void give_up_on(std::size_t node, const std::string& why);  // by whose fault it is lost
+  void give_up_on(std::size_t node, const std::string& why);  // this node is the reason that it is lost
   void clean_up(const std::string& reason, bool lost);
   Expected<void> keep_record() const;
   void say(const Event& event);

@@ -24,7 +24,7 @@ namespace {
 
 constexpr double kForLooking = 60, kForEnding = 120;  // seconds
 
-// `host`: as one tries it by hand.
+// `host`: the name that a person would give to ssh.
 std::string why_unanswered(const std::string& host, const SshShell::CommandResult& said) {
   if (said.timed_out) return "no answer in time";
   if (said.code == 255) return why_ssh_failed(host, said.err);
@@ -62,7 +62,7 @@ void read_answer(const std::string& said, const std::vector<RemoteNode>& all,
   }
 }
 
-// The mailbox's rest, then the folder's end; the second only when the first is safe here.
+// Copies the rest of the mailbox; removes the folder only when that copy is safe here.
 class Ending {
  public:
   Ending(boost::asio::io_context& io, SshShell& shell, const RemoteNode& node,

@@ -1,4 +1,4 @@
-// What a host's folder held of the ranks' logs, brought beside the mailbox here.
+// Copies the logs of ranks from a host's folder to the spool on this machine.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <filesystem>
@@ -7,8 +7,8 @@
 
 namespace sweep::launch {
 
-// The shell line that ends what an allocation's part on a host still runs, says its logs as such an archive, and removes
-// its folder.
+// The shell line that ends the processes of an allocation on a host, writes its logs to standard output as such an archive, and
+// removes its folder.
 std::string removal_line(const std::string& agent, const std::string& folder, const std::string& allocation);
 
 // Where the archive of a node's logs is kept until it is unpacked.

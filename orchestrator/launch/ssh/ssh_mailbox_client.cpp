@@ -97,7 +97,7 @@ void SshMailboxClient::obey(const Frame& frame) {
   if (!stopped_ && flag_of(head, "gone")) events_.gone();
 }
 
-// There is no gap, since the bridge sends from the size we told it; what a crash takes away it sends again.
+// There is no gap: the bridge sends from the size that we told it. What a crash of this machine lost, it sends again.
 void SshMailboxClient::keep(std::uint64_t offset, std::string_view bytes) {
   const auto path = spool::outbox(spool_);
   const std::uint64_t before = files::size_of(path);
@@ -116,7 +116,7 @@ void SshMailboxClient::push() {
   }
 }
 
-// ssh's own failure (255) and a bridge that was ended are tried again, anything else is final.
+// A failure of ssh itself (255) and a bridge that a signal ended are tried again. Any other code is final.
 void SshMailboxClient::ended(const Channel::Ends& ends) {
   inbox_there_.reset();
   if (ends.code > 0 && ends.code != 255 && ends.code != 3 && ends.code < 128)
@@ -156,7 +156,7 @@ void SshMailboxClient::tick() {
     channel_->write(encode({{{"beat", 1}}, {}}));
   }
   if (channel_ && inbox_there_ && now - contact_s_ > kDeadAfter)
-    channel_->kill();  // dead, and ssh does not know
+    channel_->kill();  // the connection is dead, and ssh has not noticed
   if (!channel_ && again_s_ > 0 && now >= again_s_) connect();
   arm();
 }

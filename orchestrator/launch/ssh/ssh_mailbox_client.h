@@ -1,6 +1,6 @@
-// SshMailboxClient: our end of the connection to an allocation whose spool is on another host (worker/agent/net/bridge.h). It
-// keeps a copy of the outbox here, byte for byte, brings the inbox there, and connects again when the connection
-// was lost: nothing is lost and nothing comes twice, since both files only grow and every byte has its offset.
+// SshMailboxClient: the end on this machine of the connection to an allocation whose spool is on another host
+// (worker/agent/net/bridge.h). It keeps a copy of the outbox here, byte for byte, sends the inbox there, and connects again when the
+// connection is lost. No byte is lost or comes twice: both files only grow, and every byte has its offset.
 // REQUIRES: used on the event loop only; no event after stop().
 #pragma once
 #include <boost/asio/steady_timer.hpp>
@@ -18,13 +18,13 @@ namespace sweep::launch {
 class SshMailboxClient {
  public:
   struct Events {
-    std::function<void()> attached;                      // each time
-    std::function<void()> news;                          // the copy of the outbox has grown
-    std::function<void()> gone;                          // the agent has ended, and all it said is here
+    std::function<void()> attached;  // each time
+    std::function<void()> news;      // the copy of the outbox has grown
+    std::function<void()> gone;      // the agent has ended, and the copy of its outbox is complete
     std::function<void(const std::string& why)> failed;  // for good
     std::function<void(const std::string& text)> remark;
   };
-  // give_up_s: without contact for so long it has failed for good.
+  // give_up_s: after so long without contact it reports `failed`.
   SshMailboxClient(boost::asio::io_context& io, SshShell& shell, std::string host, std::string line,
                    std::filesystem::path spool, double give_up_s, Events events);
   ~SshMailboxClient();

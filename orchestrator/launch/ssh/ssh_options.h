@@ -25,11 +25,11 @@ bool serves(const SshHost&, const std::string& hardware);
 struct SshOptions {
   std::vector<SshHost> hosts;
   std::string user;
-  i64 port = 0;                              // 0: what ssh thinks
+  i64 port = 0;                              // 0: as ssh is configured
   std::string config;                        // of ssh; empty: ~/.ssh/config and the machine's
   std::string directory = "~/.cache/sweep";  // on the hosts
-  double lease_s = 15;     // silence between agents after which each side gives the other up
-  double silence_s = 900;  // without contact for so long a host's agents end what they run, and are given up
+  double lease_s = 15;     // after so long without a message, an agent takes another one for lost
+  double silence_s = 900;  // after so long without contact, agents end their ranks, and the run loses them
 };
 
 // What follows `ssh` when a person tries the same by hand: the host, and what the grid says beside ssh's own configuration.

@@ -37,7 +37,7 @@ std::optional<std::string> explain_ssh_failure(const std::string& host, std::str
         "no login without being asked ({}): `ssh -o BatchMode=yes {} true` must work; put a key into "
         "an ssh-agent or name it with IdentityFile",
         last_line(said), host);
-  if (says(said, "UNKNOWN port 65535"))  // ssh's own word for the other end of a program
+  if (says(said, "UNKNOWN port 65535"))  // how ssh names the other end of a ProxyCommand
     return fmt::format(
         "nothing came through the jump host or the proxy command that ssh's configuration names for it: "
         "`ssh -o BatchMode=yes {} true` says why",

@@ -1,4 +1,4 @@
-// Why ssh did not reach a host, from what it said: one sentence with the way out. Pure text.
+// Why ssh did not reach a host, read from its messages: one sentence with the way out. Pure text.
 #pragma once
 #include <optional>
 #include <string>
@@ -8,7 +8,7 @@ namespace sweep::launch {
 
 // `host`: the words a person writes behind `ssh` to try the same (by_hand). Absent: the cause is not one of those known.
 std::optional<std::string> explain_ssh_failure(const std::string& host, std::string_view said);
-// The same, or else what ssh said last.
+// The same; if the cause is not known, the last line of ssh.
 std::string why_ssh_failed(const std::string& host, std::string_view said);
 
 }  // namespace sweep::launch

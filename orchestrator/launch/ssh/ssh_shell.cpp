@@ -23,9 +23,9 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr double kForMasters = 5;     // seconds to end a shared connection
-constexpr int kAnotherCommand = 126;  // as shells say it of what cannot be run
+constexpr int kAnotherCommand = 126;  // the code of shells for a program that cannot be executed
 
-// A folder of ours alone with a path that is short enough for a socket; empty: no sharing then.
+// A folder that only this user can enter, with a path short enough for a socket. Empty: the connection is not shared.
 std::string control_folder() {
   const std::string path = fmt::format("/tmp/sweep-ssh-{}", ::geteuid());
   struct stat info {};
@@ -35,7 +35,7 @@ std::string control_folder() {
   return ours ? path : std::string();
 }
 
-// A session in which our line was never read said something else, which is all there is to go by.
+// A session that never ran our line printed something else; that is the only clue.
 void without_an_answer(SshShell::CommandResult& said, const std::string& greeting) {
   said.out = greeting;
   if (said.code != 0) return;
@@ -87,7 +87,7 @@ std::vector<std::string> SshShell::options() const {
   return out;
 }
 
-// Whatever the login shell there is, /bin/sh reads the line; whatever it prints at its start, the mark follows.
+// The login shell there may be any: it starts /bin/sh for the line. It may print anything at its start: the mark comes after.
 std::vector<std::string> SshShell::words(const std::string& host, const std::string& line) const {
   std::vector<std::string> out = {"ssh", "-T"};
   for (auto& word : options()) out.push_back(std::move(word));
@@ -109,7 +109,7 @@ void SshShell::ask(const std::string& host, const std::string& line, std::string
       [this, number, answer = std::move(answer)](const Channel::Ends& ends) {
         const auto done = asking_.find(number);
         if (done == asking_.end()) return;
-        const auto kept = done->second;  // the channel calls from inside itself
+        const auto kept = done->second;  // the channel that calls us lives until we return
         kept->timer.cancel();
         kept->said.code = ends.code;
         kept->said.err = kept->too_much ? fmt::format("it says more than {} bytes", kMostKept) : ends.words;
@@ -143,7 +143,7 @@ void SshShell::drop(const std::string& host) {
   std::vector<std::string> words = options();
   words.insert(words.end(), {"-O", "exit", "--", host});
   words.insert(words.begin(), {"ssh", "-q"});
-  (void)capture("/usr/bin/env", words, kForMasters);  // no connection is as good as one that was ended
+  (void)capture("/usr/bin/env", words, kForMasters);  // a failure means that there is no connection to end
 }
 
 }  // namespace sweep::launch

@@ -1,6 +1,5 @@
-// SshShell: runs words on one host over one shared connection (ControlMaster), never asking anybody anything: host
-// keys are checked by ssh as its configuration says, and what would need an answer fails. It knows nothing of
-// allocations.
+// SshShell: runs commands on one host over one shared connection (ControlMaster). It never asks a question: ssh checks host
+// keys as its configuration says, and what would need an answer fails. It knows nothing of allocations.
 #pragma once
 #include <filesystem>
 #include <map>
@@ -28,12 +27,12 @@ class SshShell {
     std::string out, err;
   };
   using Answer = std::function<void(const CommandResult&)>;
-  // Runs a line of /bin/sh there; the answer comes from the event loop, exactly once. What it says is kept up to
-  // kMostKept bytes, beyond which it is ended; or written `into` a file as it comes.
+  // Runs a line of /bin/sh there. The answer comes from the event loop, exactly once. Its output is written `into` a file as it
+  // comes, or kept; with more than kMostKept bytes to keep, the command is ended.
   void ask(const std::string& host, const std::string& line, std::string input, double limit_s, Answer answer,
            const std::filesystem::path& into = {});
   static constexpr std::size_t kMostKept = 16u << 20;
-  // The words for a channel that stays open. Its output is read through a BannerSkipper.
+  // The command line of a channel that stays open. Its output is read through a BannerSkipper.
   std::vector<std::string> words(const std::string& host, const std::string& line) const;
   const SshOptions& settings() const { return options_; }
   // Drops the shared connection, which may be dead without knowing; the next command makes a new one.
@@ -50,7 +49,7 @@ class SshShell {
   int last_ = 0;
 };
 
-// A path on a host, whose home folder `~/` at its beginning stands for: for its shell, and once the home is known.
+// A path on a host, where `~/` at the beginning is the home folder: as its shell takes it, and with the home filled in.
 std::string remote_word(const std::string& path);
 std::string remote_path(const std::string& path, const std::string& home);
 

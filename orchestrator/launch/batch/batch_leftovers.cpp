@@ -1,0 +1,84 @@
+#include "orchestrator/launch/batch/batch_leftovers.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "orchestrator/launch/allocation_record.h"
+#include "schema/frame.h"
+
+namespace sweep::launch {
+namespace {
+
+constexpr int kLooks = 60;  // at jobs that were cancelled, one a second
+
+Expected<std::vector<JobStatus>> living_of(const BatchQuestions& ask,
+                                           const std::vector<AllocationPlace>& places) {
+  if (places.empty()) return std::vector<JobStatus>();
+  std::vector<std::string> names;
+  for (const auto& place : places) names.push_back(ask.job_name(place.id));
+  return ask.living(names);
+}
+
+// Steps of an existing job are not jobs: the scheduler does not list them by our names.
+bool is_own_job(const BatchQuestions& ask, const AllocationPlace& place) {
+  const auto record = read_record(place.spool, ask.record);
+  return record && *record && integer_of(**record, "standing") == 0;
+}
+
+class BatchLeftovers final : public Leftovers {
+ public:
+  BatchLeftovers(BatchQuestions ask, std::vector<JobStatus> jobs, std::vector<AllocationPlace> recorded)
+      : ask_(std::move(ask)), jobs_(std::move(jobs)), recorded_(std::move(recorded)) {}
+
+  std::vector<std::string> lines() const override {
+    std::vector<std::string> out;
+    for (const auto& job : jobs_)
+      out.push_back(
+          fmt::format("{} job {}  {}  {}  {}", ask_.scheduler, job.number, job.name, job.state, job.nodes));
+    return out;
+  }
+  std::vector<std::string> end() override {
+    std::vector<std::string> failed;
+    for (const auto& job : jobs_)
+      if (const auto cancelled = ask_.cancel(job.number); !cancelled)
+        failed.push_back(cancelled.error().message);
+    if (auto dropped = drop_records(); !dropped) failed.push_back(dropped.error().message);
+    return failed;
+  }
+
+ private:
+  // A cancelled job ends within seconds. A run would take it over until its record is gone.
+  Expected<void> drop_records() {
+    for (int looks = 0; looks < kLooks; ++looks) {
+      const auto living = living_of(ask_, recorded_);
+      if (!living) return tl::unexpected(living.error());
+      if (living->empty()) {
+        for (const auto& place : recorded_) drop_record(place.spool);
+        return {};
+      }
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+    }
+    return fail("some of these jobs have not ended yet");
+  }
+
+  BatchQuestions ask_;
+  std::vector<JobStatus> jobs_;
+  std::vector<AllocationPlace> recorded_;  // that a run would take over
+};
+
+}  // namespace
+
+Expected<std::unique_ptr<Leftovers>> batch_leftovers(BatchQuestions ask,
+                                                     std::span<const AllocationPlace> places) {
+  auto jobs = living_of(ask, {places.begin(), places.end()});
+  if (!jobs) return tl::unexpected(jobs.error());
+  std::vector<AllocationPlace> recorded;
+  for (const auto& place : places)
+    if (place.open && is_own_job(ask, place)) recorded.push_back(place);
+  return std::make_unique<BatchLeftovers>(std::move(ask), std::move(*jobs), std::move(recorded));
+}
+
+}  // namespace sweep::launch

@@ -1,0 +1,27 @@
+#include "orchestrator/launch/batch/batch_script.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "schema/codec.h"
+
+namespace sweep::launch {
+
+Expected<std::string> batch_script_head(std::string_view mark, const std::vector<std::string>& directives) {
+  std::string out = "#!/bin/bash\n";
+  for (const auto& line : directives) {
+    const bool broken = std::any_of(line.begin(), line.end(), [](unsigned char c) {
+      return (c < 0x20 && c != '\t') || c == 0x7f;  // schedulers take a tab as it is
+    });
+    if (broken)
+      return fail(fmt::format(
+          "a batch script cannot hold the control character in {}: rename that folder, file or setting",
+          dump(nlohmann::json(line))));
+    out += fmt::format("{} {}\n", mark, line);
+  }
+  return out;
+}
+
+}  // namespace sweep::launch

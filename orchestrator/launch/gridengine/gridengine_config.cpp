@@ -1,0 +1,139 @@
+#include "orchestrator/launch/gridengine/gridengine_config.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "orchestrator/launch/batch/batch_launcher.h"
+#include "orchestrator/launch/batch/batch_leftovers.h"
+#include "orchestrator/launch/gridengine/gridengine_options.h"
+#include "orchestrator/launch/gridengine/gridengine_scheduler.h"
+#include "orchestrator/launch/gridengine/gridengine_script.h"
+#include "orchestrator/launch/gridengine/gridengine_state.h"
+#include "orchestrator/launch/probe_answer.h"
+
+namespace sweep::launch {
+namespace {
+
+constexpr double kGridEngineLimit = 60;  // seconds
+
+Expected<std::vector<JobStatus>> living_gridengine_jobs(const std::vector<std::string>& names) {
+  const auto answer = run_alone(qstat_of_user(login_name()), kGridEngineLimit);
+  const auto listed = answer.ok() ? read_qstat(answer.out) : fail(gridengine_reason(answer.err));
+  if (!listed)
+    return fail("qstat does not answer, so nothing is known of Grid Engine jobs: " + listed.error().message);
+  std::vector<JobStatus> out;
+  for (const auto& job : *listed)
+    if (std::ranges::find(names, job.name) != names.end() && phase_of(job.state) != Phase::kEnded)
+      out.push_back(status_of(job, 0));
+  return out;
+}
+
+Expected<void> cancel_gridengine_job(i64 number) {
+  const auto answer = run_alone({"qdel", std::to_string(number)}, kGridEngineLimit);
+  if (answer.ok() || is_unknown_job(answer.out + answer.err)) return {};
+  return fail(fmt::format("qdel {}: {}", number, gridengine_reason(answer.err)));
+}
+
+// `-w v` says whether the job could run, and submits nothing.
+Expected<Preview> verify_submission(std::string script) {
+  const auto file =
+      std::filesystem::temp_directory_path() / fmt::format("sweep-test-{}.sh", static_cast<i64>(::getpid()));
+  SWEEP_TRY(files::write_atomically(file, script));
+  const auto answer = run_alone({"qsub", "-w", "v", file.string()}, kGridEngineLimit);
+  std::error_code ignored;
+  std::filesystem::remove(file, ignored);
+  return Preview{std::move(script), answer.ok(), answer.ok() ? answer.out : gridengine_reason(answer.err)};
+}
+
+class GridEngineConfig final : public LaunchConfig {
+ public:
+  GridEngineConfig(GridEngineOptions options, ClusterSize size) : options_(std::move(options)), size_(size) {}
+
+  std::string screen() const override { return options_.screen; }
+  double confirm_gpu_hours() const override { return options_.confirm_gpu_hours; }
+  Expected<SlotLimit> slot_limit(i64 requested) const override {
+    if (requested > 1)
+      return fail(
+          "a job of Grid Engine runs one trial at a time: leave --slots out, or use another launcher");
+    return SlotLimit{};
+  }
+  std::optional<std::string> lacking_hosts(std::span<const PlanEntry> entries) const override {
+    const auto wide = std::ranges::count_if(
+        entries, [](const PlanEntry& entry) { return entry.admitted && entry.trial.nodes > 1; });
+    if (wide == 0) return std::nullopt;
+    return fmt::format(
+        "{} {} several nodes, and a job of Grid Engine has one host here: run them over ssh or Slurm", wide,
+        wide == 1 ? "trial needs" : "trials need");
+  }
+  std::optional<ClusterSize> cluster_size() const override { return size_; }
+
+  Expected<RunLimits> prepare(const RunRequest& request) override {
+    SWEEP_TRY(slot_limit(request.slots));
+    RunLimits limits;
+    limits.allocate_per_shape = true;
+    limits.max_allocations = options_.max_allocations;
+    limits.max_nodes = options_.max_nodes > 0 ? options_.max_nodes : options_.max_allocations;
+    limits.allocation_nodes = 1;
+    limits.time_s = options_.time_s;
+    return limits;
+  }
+  std::unique_ptr<Launcher> make(boost::asio::io_context& io, const Programs& programs,
+                                 Launcher::Sink sink) const override {
+    return make_batch(
+        io, std::make_unique<GridEngineScheduler>(std::make_unique<Commands>(io), options_, programs),
+        options_.poll_s, std::move(sink));
+  }
+  Expected<Preview> preview(const AllocationRequest& request, const Programs& programs) const override {
+    auto script = gridengine_script(request, options_, programs);
+    if (!script) return tl::unexpected(script.error());
+    return verify_submission(std::move(*script));
+  }
+  Expected<std::vector<Finding>> check(const CheckRequest& request) const override {
+    AllocationRequest allocation;
+    allocation.id = "a0001-00000000";
+    allocation.spool = request.db.string() + ".spool/" + allocation.id;
+    allocation.hardware = request.hardware, allocation.seconds = 600;
+    const auto master = run_alone({"qstat", "-u", login_name()}, kGridEngineLimit);
+    if (!master.ok())
+      return std::vector<Finding>{
+          {"qmaster", Health::kBad,
+           fmt::format("{}: this must be a machine from which qsub works (PATH, SGE_ROOT, a submit host)",
+                       gridengine_reason(master.err))}};
+    std::vector<Finding> out{{"qmaster", Health::kGood, "answers"}};
+    const auto shown = preview(allocation, request.programs);
+    if (!shown) return tl::unexpected(shown.error());
+    out.push_back({"submission", shown->accepted ? Health::kGood : Health::kBad, first_line(shown->answer)});
+    return out;
+  }
+  i64 nodes_to_check(i64) const override { return 1; }
+  Expected<std::unique_ptr<Leftovers>> leftovers(std::span<const AllocationPlace> places) const override {
+    return batch_leftovers(
+        {"Grid Engine", "gridengine", living_gridengine_jobs, cancel_gridengine_job, gridengine_job_name},
+        places);
+  }
+
+ private:
+  GridEngineOptions options_;
+  ClusterSize size_;
+};
+
+}  // namespace
+
+Expected<std::unique_ptr<LaunchConfig>> configure_gridengine(const nlohmann::json& settings,
+                                                             i64 existing_job) {
+  if (existing_job > 0) return fail("Grid Engine has no nodes of an existing job to use: leave --jobid out");
+  auto options = gridengine_options_from(settings);
+  if (!options) return tl::unexpected(options.error());
+  ClusterSize size;
+  if (settings.contains("max_nodes")) size.max_nodes = options->max_nodes;
+  if (settings.contains("max_allocations")) size.max_allocations = options->max_allocations;
+  size.allocation_nodes = 1;
+  size.time_s = options->time_s;
+  return std::make_unique<GridEngineConfig>(std::move(*options), size);
+}
+
+}  // namespace sweep::launch

@@ -1,0 +1,10 @@
+// GridEngineConfig: the launcher `gridengine`: each allocation is one job on one host.
+#pragma once
+#include "orchestrator/launch/launch_config.h"
+
+namespace sweep::launch {
+
+Expected<std::unique_ptr<LaunchConfig>> configure_gridengine(const nlohmann::json& settings,
+                                                             i64 existing_job);
+
+}  // namespace sweep::launch

@@ -1,0 +1,53 @@
+// GridEngineScheduler: Grid Engine (SGE, Son of Grid Engine and their heirs) behind the Scheduler interface: qsub, qdel, and
+// queries in up to three rounds: qstat about all jobs of the user; of those that it does not list, or that it lists as
+// finished, qacct; and `qstat -j` about those that the accounting does not have either.
+#pragma once
+#include <memory>
+
+#include "orchestrator/launch/batch/scheduler.h"
+#include "orchestrator/launch/commands.h"
+#include "orchestrator/launch/gridengine/gridengine_options.h"
+#include "orchestrator/launch/programs.h"
+
+namespace sweep::launch {
+
+class GridEngineScheduler final : public Scheduler {
+ public:
+  GridEngineScheduler(std::unique_ptr<Commands> commands, GridEngineOptions options, Programs programs);
+
+  std::string_view name() const override { return "Grid Engine"; }
+  std::string_view record() const override { return "gridengine"; }
+  std::string job_name(const AllocationId&) const override;
+
+  Expected<void> prepare(const AllocationRequest&) override;
+  void submit(const AllocationRequest&, Submitted) override;
+  void cancel(const JobKey&, std::function<void(bool worked)> done) override;
+  void query(const std::vector<JobKey>&, const Counted&, Queried) override;
+
+  std::optional<double> longest_wait_s() const override { return options_.pending_s; }
+  std::optional<double> usable_s(const AllocationRequest&, std::optional<double> left) const override;
+
+  // Idle hosts are not counted.
+  void count_idle(const Counted&, std::function<void(bool counted)> done) override { done(false); }
+  i64 idle_nodes(const std::string&) const override { return 0; }
+
+ private:
+  struct Query;
+  using Shared = std::shared_ptr<Query>;
+  void ask(const Shared&, std::vector<std::string> words, Commands::Answer);
+  void confirm_next(const Shared&);
+  void confirm(const Shared&, const JobKey&);
+
+  std::unique_ptr<Commands> commands_;
+  const GridEngineOptions options_;
+  const Programs programs_;
+  // Where the next query begins with its questions by number.
+  std::size_t turn_ = 0;
+};
+
+// The login name that jobs of this process have.
+std::string login_name();
+// What qsub answered.
+SubmitAnswer read_gridengine_submission(const CommandResult&);
+
+}  // namespace sweep::launch

@@ -1,0 +1,18 @@
+// The batch script of one allocation of Grid Engine: directives, prologue, and the agent. Grid Engine warns a job with SIGUSR2
+// before it ends it; the script passes that on as SIGTERM, which the agent understands. Pure text.
+#pragma once
+#include <string>
+
+#include "orchestrator/launch/gridengine/gridengine_options.h"
+#include "orchestrator/launch/launcher.h"
+#include "orchestrator/launch/programs.h"
+
+namespace sweep::launch {
+
+// A job is known by this name, whatever became of its number.
+std::string gridengine_job_name(const AllocationId&);
+
+// Error: the allocation has several nodes, or a path or setting has a control character.
+Expected<std::string> gridengine_script(const AllocationRequest&, const GridEngineOptions&, const Programs&);
+
+}  // namespace sweep::launch

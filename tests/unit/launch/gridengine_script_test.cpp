@@ -1,0 +1,120 @@
+#include "orchestrator/launch/gridengine/gridengine_script.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "orchestrator/launch/capture.h"
+
+namespace sweep::launch {
+namespace {
+
+using Json = nlohmann::json;
+
+class GridEngineScriptTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char folder[] = "/tmp/sweep-gridengine-XXXXXX";
+    ASSERT_NE(::mkdtemp(folder), nullptr);
+    folder_ = folder;
+    request_.id = "a0001-0badcafe", request_.spool = folder_, request_.seconds = 600;
+    programs_ = {folder_ / "agent", "/bin/rank"};
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string script(const Json& settings = Json::object()) {
+    const auto options = gridengine_options_from(settings);
+    EXPECT_TRUE(options) << options.error().message;
+    const auto out = gridengine_script(request_, *options, programs_);
+    EXPECT_TRUE(out) << out.error().message;
+    return out.value_or("");
+  }
+  bool has_line(const std::string& text, const std::string& line) {
+    return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
+  }
+  // Runs a script, in a process group of its own, whose agent is this text of shell; what gridengine.log has afterwards.
+  std::string run(const std::string& agent, const std::string& before = "") {
+    EXPECT_TRUE(files::write_atomically(programs_.agent, "#!/bin/bash\n" + agent));
+    std::filesystem::permissions(programs_.agent, std::filesystem::perms::owner_all);
+    EXPECT_TRUE(files::write_atomically(folder_ / "job.sh", script()));
+    const auto ran =
+        capture("/bin/bash", {"-c", before + " setsid --wait bash \"$0\"; echo code $? >> \"$1\"",
+                              folder_ / "job.sh", folder_ / "gridengine.log"});
+    EXPECT_TRUE(ran) << ran.error().message;
+    return files::read_from(folder_ / "gridengine.log", 0).value_or("");
+  }
+
+  std::filesystem::path folder_;
+  AllocationRequest request_;
+  Programs programs_;
+};
+
+TEST_F(GridEngineScriptTest, DirectivesSayWhatTheSettingsAskFor) {
+  request_.avoid = {"gpu1", "$(id)"};
+  const auto text = script({{"queue", "long.q"},
+                            {"project", "p1"},
+                            {"parallel_environment", "smp"},
+                            {"pe_slots", 8},
+                            {"resources", {"gpu=4", "exclusive=true"}},
+                            {"extra", {"-m n"}}});
+  for (const char* line :
+       {"#$ -N sweep-a0001-0badcafe", "#$ -l h_rt=600", "#$ -q long.q", "#$ -P p1", "#$ -pe smp 8",
+        "#$ -l gpu=4", "#$ -l exclusive=true", "#$ -m n", "#$ -notify", "#$ -r n", "#$ -l h=!(gpu1|gpu1.*)"})
+    EXPECT_TRUE(has_line(text, line)) << line << "\n" << text;
+}
+
+TEST_F(GridEngineScriptTest, NothingIsAskedForThatTheSettingsDoNotSay) {
+  const auto text = script();
+  for (const char* option : {"#$ -q", "#$ -P", "#$ -pe"})
+    EXPECT_EQ(text.find(option), std::string::npos) << option;
+}
+
+TEST_F(GridEngineScriptTest, TheEndOfTheAgentIsTheEndOfTheJob) {
+  EXPECT_NE(run("exit 7").find("code 7"), std::string::npos);
+}
+
+// qdel and the time limit: SIGUSR2 to every process of the group.
+TEST_F(GridEngineScriptTest, AWarningOfTheSchedulerReachesTheAgentAsSigterm) {
+  const auto log =
+      run("trap 'echo asked to end; exit 5' TERM; kill -USR2 0; for i in {1..600}; do sleep 0.1; done");
+  EXPECT_NE(log.find("asked to end"), std::string::npos) << log;
+  EXPECT_NE(log.find("code 5"), std::string::npos) << log;
+}
+
+TEST_F(GridEngineScriptTest, ASecondStartDoesNothing) {
+  const auto log = run("echo the agent ran", "RESTARTED=1");
+  EXPECT_EQ(log.find("the agent ran"), std::string::npos) << log;
+  EXPECT_NE(log.find("code 0"), std::string::npos) << log;
+}
+
+TEST_F(GridEngineScriptTest, PathsArePlainTextForTheShell) {
+  request_.spool = folder_ / "a 'b' $(touch c); #";
+  std::filesystem::create_directory(request_.spool);
+  programs_.agent = "/bin/echo";
+  EXPECT_TRUE(files::write_atomically(folder_ / "job.sh", script()));
+  ASSERT_TRUE(capture("/bin/bash", {folder_ / "job.sh"}));
+  EXPECT_NE(files::read_from(request_.spool / "gridengine.log", 0)->find(request_.spool.string()),
+            std::string::npos);
+  request_.spool = "/a\n#$ -q other";
+  EXPECT_FALSE(gridengine_script(request_, {}, programs_));
+}
+
+TEST_F(GridEngineScriptTest, OneHostIsWhatAnAllocationMayHave) {
+  request_.nodes = 2;
+  EXPECT_FALSE(gridengine_script(request_, {}, programs_));
+}
+
+TEST(GridEngineOptions, RefusesWhatWouldLoseAJob) {
+  for (const Json& settings :
+       {Json{{"extra", {"-t 1-3"}}}, Json{{"extra", {"-N other"}}}, Json{{"extra", {"queue"}}},
+        Json{{"extra", {"-m n\n#$ -q x"}}}, Json{{"time", "00:00:30"}},
+        Json{{"time", "00:01:00"}, {"signal_seconds", 60.0}}, Json{{"pe_slots", 4}}})
+    EXPECT_FALSE(gridengine_options_from(settings)) << settings.dump();
+  EXPECT_EQ(gridengine_options_from({{"time", "1-02:00:00"}})->time_s, 93600);
+  EXPECT_EQ(gridengine_options_from({{"time", "02:00:00"}})->time_s, 7200);
+}
+
+}  // namespace
+}  // namespace sweep::launch
