@@ -95,7 +95,7 @@ class GridSpec {
   std::vector<Clause> where;
   std::vector<Exclusion> exclude;
   std::vector<Included> include;
-  std::optional<Workload> workload;
+  std::optional<CommandTemplates> workload;
   std::vector<Slot> own_axes;  // those that the workload declares
   bool base_only = false;  // neither grid, zip nor include: the base itself is the one point
   Place grid_place;

@@ -35,7 +35,7 @@ class WorkloadReader {
   WorkloadReader(const Document& document, const std::filesystem::path& folder)
       : document_(document), folder_(folder) {}
 
-  Expected<Workload> read(const Entry& entry) {
+  Expected<CommandTemplates> read(const Entry& entry) {
     out_.place = entry.place;
     SWEEP_TRY(need_map(document_, *entry.value, entry.place, "workload"));
     SWEEP_TRY(check_keys(document_, *entry.value, kKeys, "of workload"));
@@ -203,7 +203,7 @@ class WorkloadReader {
 
   const Document& document_;
   const std::filesystem::path& folder_;
-  Workload out_;
+  CommandTemplates out_;
 };
 
 // A value as a program reads it: words without quotes, numbers with all their digits.
@@ -229,12 +229,12 @@ std::vector<std::string> template_names(const CommandSpec& command) {
 
 }  // namespace
 
-Expected<Workload> read_workload(const Document& document, const Entry& entry,
-                                 const std::filesystem::path& folder) {
+Expected<CommandTemplates> read_workload(const Document& document, const Entry& entry,
+                                         const std::filesystem::path& folder) {
   return WorkloadReader(document, folder).read(entry);
 }
 
-Status Workload::bind(const Document& document, const Scope& scope, const MeasurePlan& measure) {
+Status CommandTemplates::bind(const Document& document, const Scope& scope, const MeasurePlan& measure) {
   const std::map<std::string_view, i64> steps{{"warmup_steps", measure.warmup_steps},
                                               {"steps", measure.steps},
                                               {"total_steps", measure.warmup_steps + measure.steps}};
@@ -259,7 +259,7 @@ Status Workload::bind(const Document& document, const Scope& scope, const Measur
   return {};
 }
 
-std::string Workload::render(const Scope& scope, const Point& point) const {
+std::string CommandTemplates::render(const Scope& scope, const Point& point) const {
   const templates::ValueOf value_of = [&](std::string_view name) -> std::optional<std::string> {
     const auto source = sources_.find(name);
     if (source == sources_.end()) return std::nullopt;

@@ -24,7 +24,7 @@ struct OwnAxis {
   Place place;
 };
 
-class Workload {
+class CommandTemplates {
  public:
   // Texts with names in braces; nothing is filled in yet.
   CommandSpec command;
@@ -50,6 +50,6 @@ class Workload {
 };
 
 // Error: unknown keys, wrong types, files that cannot be read, with their place. folder: of the grid file.
-Expected<Workload> read_workload(const Document&, const Entry&, const std::filesystem::path& folder);
+Expected<CommandTemplates> read_workload(const Document&, const Entry&, const std::filesystem::path& folder);
 
 }  // namespace sweep::grid
