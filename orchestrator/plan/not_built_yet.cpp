@@ -15,7 +15,8 @@ struct Gap {
 
 constexpr Gap kGaps[] = {
     {"packed sequences (packing)", [](const Trial& t) { return t.packing; }},
-    {"this workload", [](const Trial& t) { return t.workload != Workload::kStep && t.workload != Workload::kCommand; }},
+    {"a workload other than step",
+     [](const Trial& t) { return t.workload != Workload::kStep && t.workload != Workload::kCommand; }},
 };
 
 }  // namespace
