@@ -212,7 +212,7 @@ std::string best_yaml(std::span<const BestOfGroup> groups, const BestOptions& op
       std::ranges::any_of(won, [](const auto* each) { return !each->winner->trial.program.empty(); });
   if (commands && won.size() > 1) {
     out += "# each is a command with a grid of its own; this is the first:\n";
-    won.resize(1);
+    won.erase(won.begin() + 1, won.end());
   }
   if (won.size() == 1)
     return out + winner_notes(*won[0], options) + as_grid_yaml(*won[0]->winner, options.form);
