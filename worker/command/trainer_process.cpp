@@ -152,12 +152,13 @@ std::optional<TrainerProcess::End> TrainerProcess::wait_ms(int milliseconds) {
   int status = 0;
   rusage usage{};
   if (::wait4(pid_, &status, WNOHANG, &usage) != pid_) return std::nullopt;
-  end_.emplace();
-  if (WIFEXITED(status)) end_->exit_code = WEXITSTATUS(status);
-  if (WIFSIGNALED(status)) end_->signal = WTERMSIG(status);
+  End end;
+  if (WIFEXITED(status)) end.exit_code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
   rusage children{};
   ::getrusage(RUSAGE_CHILDREN, &children);
-  end_->peak_rss_bytes = i64{1024} * std::max(usage.ru_maxrss, children.ru_maxrss);
+  end.peak_rss_bytes = i64{1024} * std::max(usage.ru_maxrss, children.ru_maxrss);
+  end_ = end;
   return end_;
 }
 
