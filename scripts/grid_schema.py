@@ -53,7 +53,8 @@ def choice_axis(m: re.Match[str]) -> Axis:
     return Axis(m["key"], "text", default, m["unit"], m["sentence"], [word for _, word, hidden in words if not hidden], None)
 
 
-def axes() -> list[Axis]:
+def axes(of_workload: bool = False) -> list[Axis]:
+    """of_workload: with those that only the section `workload` sets."""
     out: list[Axis] = []
     for line in FIELDS.read_text().splitlines():
         if m := AXIS.match(line):
@@ -62,7 +63,7 @@ def axes() -> list[Axis]:
             out.append(choice_axis(m))
         elif line.startswith(("AXIS(", "CHOICE(")):
             raise SystemExit(f"{FIELDS}: {line}: see the forms of AXIS and CHOICE at the head of the file")
-    return [axis for axis in out if axis.key not in SET_BY_WORKLOAD]
+    return [axis for axis in out if of_workload or axis.key not in SET_BY_WORKLOAD]
 
 
 def renamed_axes() -> list[tuple[str, str]]:

@@ -75,9 +75,10 @@ Trial Walker::trial() const {
 
 std::string Walker::labels() const {
   nlohmann::json out;
-  for (const Slot slot : spec_.own_axes)
-    out[spec_.scope.at(slot).name] =
-        as_json(point_.cells[slot], spec_.scope.at(slot).type, spec_.scope.words);
+  if (spec_.workload) {
+    for (const OwnAxis& axis : spec_.workload->axes)
+      out[axis.name] = as_json(point_.cells[axis.slot], axis.type, spec_.scope.words);
+  }
   for (const Derived& derived : spec_.derived) {
     const Symbol& symbol = spec_.scope.at(derived.slot);
     if (symbol.origin != Origin::kLabel) continue;

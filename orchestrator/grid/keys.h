@@ -7,8 +7,8 @@
 namespace sweep::grid {
 
 inline constexpr std::array<std::string_view, 15> kTopKeys{
-    "name",    "question", "model",  "base",    "grid",    "zip",    "where",
-    "include", "exclude",  "derive", "repeats", "measure", "limits", "launch",  "workload"};
+    "name",    "question", "model",   "base",    "grid",   "zip",    "where",   "include",
+    "exclude", "derive",   "repeats", "measure", "limits", "launch", "workload"};
 inline constexpr std::array<std::string_view, 3> kMeasureKeys{"warmup_steps", "steps", "repeats"};
 inline constexpr std::array<std::string_view, 5> kLimitKeys{"gpu_hours", "trial_seconds", "hang_seconds",
                                                             "retries_crash", "retries_infra"};

@@ -81,19 +81,20 @@ Status Reader::workload() {
   if (entry == nullptr) return {};
   auto workload = read_workload(document_, *entry, grid_.path.parent_path());
   if (!workload) return tl::unexpected(workload.error());
-  for (const OwnAxis& axis : workload->axes) {
+  for (OwnAxis& axis : workload->axes) {
     if (spec_.scope.find(axis.name))
       return refuse(axis.place,
                     fmt::format("'{}' is a name of sweep's own; call the axis differently", axis.name));
-    spec_.own_axes.push_back(spec_.scope.add_own_axis(axis.name, axis.type));
+    axis.slot = spec_.scope.add_own_axis(axis.name, axis.type);
   }
   spec_.workload = std::move(*workload);
   return {};
 }
 
 Status Reader::own_presets() {
-  for (std::size_t i = 0; i < spec_.own_axes.size(); ++i) {
-    const auto one = values_.one(*spec_.workload->axes[i].preset, spec_.own_axes[i]);
+  if (!spec_.workload) return {};
+  for (const OwnAxis& axis : spec_.workload->axes) {
+    const auto one = values_.one(*axis.preset, axis.slot);
     if (!one) return tl::unexpected(one.error());
     set_start(*one);
   }

@@ -96,7 +96,6 @@ class GridSpec {
   std::vector<Exclusion> exclude;
   std::vector<Included> include;
   std::optional<CommandTemplates> workload;
-  std::vector<Slot> own_axes;  // those that the workload declares
   bool base_only = false;  // neither grid, zip nor include: the base itself is the one point
   Place grid_place;
   std::uint64_t points = 0;

@@ -182,7 +182,9 @@ class WorkloadReader {
           fmt::format("'{}' cannot name an axis; take lower-case letters, digits and '_'", entry.key));
     SWEEP_TRY(need_map(document_, *entry.value, entry.place, entry.key));
     SWEEP_TRY(check_keys(document_, *entry.value, kAxisKeys, fmt::format("of {}", entry.key)));
-    OwnAxis out{entry.key, Type::kInt, nullptr, entry.place};
+    OwnAxis out;
+    out.name = entry.key;
+    out.place = entry.place;
     const Node* type = entry.value->find("type");
     if (type == nullptr)
       return refuse(entry.place, fmt::format("{} has no 'type': integer, number, flag or text", entry.key));
@@ -283,8 +285,7 @@ std::string CommandTemplates::render(const Scope& scope, const Point& point) con
   for (auto& [name, value] : out.environment) value = filled(value);
   for (auto& [path, text] : out.files) text = filled(text);
   for (const OwnAxis& axis : axes) {
-    const Slot slot = scope.slot(axis.name);
-    out.axes[axis.name] = plain_text(point.cells[slot], scope.at(slot).type, scope.words);
+    out.axes[axis.name] = plain_text(point.cells[axis.slot], axis.type, scope.words);
   }
   return dump(to_json(out));
 }

@@ -22,6 +22,7 @@ struct OwnAxis {
   // Its value where the grid gives none, as written; checked like any value.
   NodePtr preset;
   Place place;
+  Slot slot = 0;
 };
 
 class CommandTemplates {

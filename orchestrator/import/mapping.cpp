@@ -140,12 +140,13 @@ class Mapper {
         return refuse(name, fmt::format("cannot become '{}', which is computed here; a claim of the file is "
                                         "'mfu_reported', a rate 'tokens_per_s_gpu'",
                                         request.field));
-      if (!target.field || target.field->role == Role::kIdentity)
+      const bool program = request.field == "program";  // of a command; its axes are the labels
+      if (!target.field || (target.field->role == Role::kIdentity && !program))
         return refuse(name,
                       fmt::format("is mapped to '{}', which is not a field{}; `sweep query \"select * from "
                                   "results limit 1\"` and docs/fields.md list them",
                                   request.field, fields_like(request.field)));
-      target.meaning = target.field->role == Role::kAxis ? Meaning::kAxis : Meaning::kMetric;
+      target.meaning = target.field->role != Role::kMetric ? Meaning::kAxis : Meaning::kMetric;
       if (auto known = unit(name, request, target); !known) return known;
     } else if (request.stated_unit && !request.unit.empty()) {
       return refuse(name, fmt::format("is mapped to '{}', which has no unit", request.field));

@@ -55,7 +55,7 @@ def family_places(name):
 
 
 def main():
-    table, rows = grid_schema.axes(), documented()
+    table, rows = grid_schema.axes(of_workload=True), documented()
     problems = [problem for axis in table for problem in problems_of(axis, rows.get(axis.key))]
     problems += [f"docs/grid.md: no axis '{key}' in schema/fields.def" for key in rows.keys() - {axis.key for axis in table}]
     for key in ORDINARY:

@@ -41,8 +41,9 @@ def problems_in(shown, text, in_store):
         begins = STATEMENT.match(content)
         if begins and not in_store:
             yield f"{shown}:{line}: SQL outside of the store: {content[:50]}"
-        if in_store and (begins or raw) and NUMBER.search(content):
-            yield f"{shown}:{line}: the number of an enumerator in SQL: {NUMBER.search(content).group(0)}"
+        number = NUMBER.search(content)
+        if in_store and (begins or raw) and number:
+            yield f"{shown}:{line}: the number of an enumerator in SQL: {number.group(0)}"
         joined = last is not None and not text[last:begin].strip()
         if in_store and joined:
             yield f"{shown}:{line}: a statement in pieces: make it one raw literal"
@@ -63,8 +64,9 @@ def main():
         problems += problems_in(shown, path.read_text(), shown.startswith("orchestrator/store/"))
     for path in sorted((sources.ROOT / "schema" / "sqlite").glob("*.sql")):
         looked_at += 1
-        if path.name not in RELEASED and NUMBER.search(path.read_text()):
-            problems.append(f"schema/sqlite/{path.name}: the number of an enumerator: {NUMBER.search(path.read_text()).group(0)}")
+        number = NUMBER.search(path.read_text())
+        if path.name not in RELEASED and number:
+            problems.append(f"schema/sqlite/{path.name}: the number of an enumerator: {number.group(0)}")
     sources.finish(problems, looked_at)
 
 

@@ -87,7 +87,8 @@ def version_1_of(db, old):
                 if c[1] not in have:
                     to.execute(f"alter table {table} add column \"{c[1]}\" {c[2]}" + (f" default {c[4]}" if c[4] else ""))
             names = ", ".join(f'"{c[1]}"' for c in columns)
-            to.execute(f"insert into {table} ({names}) select {names} from new.{table}")
+            if names:  # a later version may be without the table
+                to.execute(f"insert into {table} ({names}) select {names} from new.{table}")
         application = to.execute("pragma new.application_id").fetchone()[0]
         to.commit()
         to.execute(f"pragma application_id = {application}")
