@@ -41,6 +41,7 @@ concept AxisChoice = requires {
 
 #define AXIS(...)
 #define SWEEP_WORD(name, word, ...) std::string_view(word),
+// NOLINTNEXTLINE(bugprone-macro-parentheses): terms of one sum
 #define SWEEP_OPEN(name, word, ...) +1 __VA_OPT__(-1)
 #define CHOICE(Enum, key, def, unit, sentence, ...)                                          \
   template <>                                                                                \

@@ -45,7 +45,7 @@ constexpr FieldPlace no_column() {
 
 template <bool kStored>
 struct RecordField {
-  static constexpr bool stored = kStored;
+  static constexpr bool kIsStored = kStored;
   const char* key;
   const char* column;  // of one that is stored
   bool absent_is_empty, zero_keeps;

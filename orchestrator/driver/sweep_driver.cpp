@@ -39,7 +39,7 @@ Expected<SweepDriver> SweepDriver::open(const std::filesystem::path& db,
   return SweepDriver(std::move(*store), db);
 }
 
-SweepDriver::SweepDriver(std::unique_ptr<store::Store> store, std::filesystem::path db)
+SweepDriver::SweepDriver(std::unique_ptr<store::Store> store, const std::filesystem::path& db)
     : store_(std::move(store)), db_(std::filesystem::absolute(db)) {}
 
 SweepDriver::SweepDriver(SweepDriver&& other) noexcept
@@ -101,7 +101,7 @@ Driven<RunReport> SweepDriver::run(const LaunchChoice& choice, const LaunchReque
   return released(run_with(choice, request, gpu_hours, make_observer));
 }
 
-Driven<RunReport> SweepDriver::run(run::Settings settings, const run::MakeLauncher& make,
+Driven<RunReport> SweepDriver::run(const run::Settings& settings, const run::MakeLauncher& make,
                                    run::Observer& observer) {
   return released(loop(settings, make, observer));
 }

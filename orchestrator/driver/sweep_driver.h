@@ -53,7 +53,7 @@ class SweepDriver {
  public:
   // Makes the database and its folder where they are not there.
   static Expected<SweepDriver> open(const std::filesystem::path& db, store::StoreDependencies = {});
-  SweepDriver(std::unique_ptr<store::Store>, std::filesystem::path db);
+  SweepDriver(std::unique_ptr<store::Store>, const std::filesystem::path& db);
   SweepDriver(SweepDriver&&) noexcept;
   SweepDriver& operator=(SweepDriver&&) = delete;
   ~SweepDriver();
@@ -81,7 +81,7 @@ class SweepDriver {
   Driven<RunReport> run(const LaunchChoice&, const LaunchRequest&, std::optional<double> gpu_hours,
                         const MakeObserver&);
   // The same with settings and a launcher of the caller's.
-  Driven<RunReport> run(run::Settings, const run::MakeLauncher&, run::Observer&);
+  Driven<RunReport> run(const run::Settings&, const run::MakeLauncher&, run::Observer&);
 
   Expected<Finish> finish(const run::RunEnd&);
 

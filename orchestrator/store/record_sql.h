@@ -47,7 +47,7 @@ const std::vector<StoredField>& stored_fields() {
     std::vector<StoredField> out;
     const Record record{};
     for_each_field(record, [&](const auto& field, const auto& member) {
-      if constexpr (std::remove_cvref_t<decltype(field)>::stored)
+      if constexpr (std::remove_cvref_t<decltype(field)>::kIsStored)
         out.push_back({field.column, sql_type<decltype(member)>(), field.zero_keeps});
     });
     return out;
@@ -91,7 +91,7 @@ void read_value(const Rows&, int at, std::vector<SentTraffic>&);
 template <class Record>
 int put_fields(Statement& statement, int first, const Record& record) {
   for_each_field(record, [&](const auto& field, const auto& member) {
-    if constexpr (std::remove_cvref_t<decltype(field)>::stored) {
+    if constexpr (std::remove_cvref_t<decltype(field)>::kIsStored) {
       if constexpr (requires { member.has_value(); }) {
         if (!member && field.absent_is_empty) return statement.put(first++, "");
       }
@@ -106,7 +106,7 @@ int put_fields(Statement& statement, int first, const Record& record) {
 template <class Record>
 int read_fields(const Rows& rows, int first, Record& record) {
   for_each_field(record, [&](const auto& field, auto& member) {
-    if constexpr (std::remove_cvref_t<decltype(field)>::stored) {
+    if constexpr (std::remove_cvref_t<decltype(field)>::kIsStored) {
       const int at = first++;
       if (!rows.null(at))
         read_value(rows, at, member);

@@ -38,7 +38,7 @@ class Channel::Process : public std::enable_shared_from_this<Process> {
         on_output_(std::move(on_output)),
         on_ended_(std::move(on_ended)) {}
 
-  void start(std::vector<std::string> argv) {
+  void start(const std::vector<std::string>& argv) {
     std::array<int, 6> ends{-1, -1, -1, -1, -1, -1};
     const auto pidfd = spawn(argv, ends);
     for (const int fd : {ends[0], ends[3], ends[5]})

@@ -68,7 +68,7 @@ template <class Record>
 std::map<Text, Text> stored_values(const Record& record) {
   std::map<Text, Text> out;
   for_each_field(record, [&](const auto& field, const auto& member) {
-    if constexpr (std::remove_cvref_t<decltype(field)>::stored) {
+    if constexpr (std::remove_cvref_t<decltype(field)>::kIsStored) {
       const Text column = field.column;
       if (column != "attempt" && column != "id" && column != "rank") out[column] = shown(member);
     }
