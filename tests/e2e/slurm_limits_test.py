@@ -131,7 +131,7 @@ def started_again(sweep):
     sweep.cluster.run("scontrol", "update", f"jobid={number}", "StartTime=now+2")  # Slurm itself waits two minutes
     assert sweep.start("resume").wait(END_SECONDS) == 0
     assert sweep.outcomes() == ["ok"] * len(sweep.outcomes()), sweep.outcomes()
-    assert {job[1] for job in sweep.jobs()} == {"COMPLETED"} and len(sweep.jobs()) == 2, sweep.jobs()
+    wait(lambda: [job[1] for job in sweep.jobs()] == ["COMPLETED"] * 2, "Slurm says of both jobs that they are over")
 
 
 def shown(sweep, number):

@@ -181,10 +181,10 @@ class Channel::Process : public std::enable_shared_from_this<Process> {
   bool writing_ = false, closing_ = false, killed_ = false, reaped_ = false;
 };
 
-Channel::Channel(boost::asio::io_context& io, std::vector<std::string> argv, OnOutput on_output,
+Channel::Channel(boost::asio::io_context& io, const std::vector<std::string>& argv, OnOutput on_output,
                  OnEnded on_ended)
     : process_(std::make_shared<Process>(io, std::move(on_output), std::move(on_ended))) {
-  process_->start(std::move(argv));
+  process_->start(argv);
 }
 
 Channel::~Channel() {

@@ -21,7 +21,8 @@ class Channel {
   using OnEnded = std::function<void(const Ends&)>;
 
   // argv[0] is looked up in PATH.
-  Channel(boost::asio::io_context& io, std::vector<std::string> argv, OnOutput on_output, OnEnded on_ended);
+  Channel(boost::asio::io_context& io, const std::vector<std::string>& argv, OnOutput on_output,
+          OnEnded on_ended);
   ~Channel();
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
