@@ -81,7 +81,9 @@ void conclude(RankRecord& record, const Attempt& attempt, const TrainerReport& r
     record.consequential = error.consequential;
     return;
   }
-  const bool ended_well = program.stopped || program.end.exit_code == 0;
+  // Libraries abort in their destructors after a run that was complete: it is measured all the same.
+  const bool complete = report.has_ended() && report.last_step() >= plan.warmup_steps + plan.steps;
+  const bool ended_well = program.stopped || program.end.exit_code == 0 || (complete && program.end.signal);
   if (!ended_well) {
     say(record, Outcome::kCrash, how(program.end));
     // Another process of the node failed, and its own rank says why.

@@ -19,3 +19,4 @@ for _ in range(int(sys.argv[2]) * engine.gradient_accumulation_steps()):
     engine.step()
     if last and watch:
         watch.step_ends()
+torch.distributed.destroy_process_group()

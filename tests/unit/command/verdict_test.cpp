@@ -77,6 +77,14 @@ TEST(CommandVerdict, OfANodesCommandTheRankThatKnowsNothingIsNotTheCause) {
   EXPECT_FALSE(concluded(steps(1), with_code(1)).consequential);
 }
 
+TEST(CommandVerdict, ASignalAfterACompleteRunTakesNothingBack) {
+  ProgramEnd aborted;
+  aborted.end.signal = 6;
+  EXPECT_EQ(concluded(steps(3) + "{\"kind\":\"end\"}\n", aborted).outcome, Outcome::kOk);
+  EXPECT_EQ(concluded(steps(2) + "{\"kind\":\"end\"}\n", aborted).outcome, Outcome::kCrash);
+  EXPECT_EQ(concluded(steps(3), aborted).outcome, Outcome::kCrash);
+}
+
 TEST(CommandVerdict, PhasesFollowTheSteps) {
   const auto phase = [](const std::string& said) {
     TrainerReport report;
