@@ -14,9 +14,12 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/files.h"
 #include "runtime/rank_place.h"
+#include "schema/codec.h"
 #include "schema/spool.h"
 
 namespace sweep {
@@ -73,6 +76,15 @@ Expected<void> become_rank(const RankLaunch& launch) {
   SWEEP_TRY(follow_agent(launch.agent_pid));
   SWEEP_TRY(redirect_output(launch));
   return keep_to_place(launch);
+}
+
+Expected<Attempt> read_attempt(const RankLaunch& launch) {
+  const auto path = spool::attempt_file(launch.attempt_dir);
+  auto attempt = files::read(path)
+                     .and_then([](const std::string& bytes) { return parse_json(bytes); })
+                     .and_then([](const nlohmann::json& json) { return from_json<Attempt>(json); });
+  if (!attempt) return fail("cannot read " + path.string() + ": " + attempt.error().message);
+  return attempt;
 }
 
 i64 usable_cores() {

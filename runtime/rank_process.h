@@ -2,6 +2,7 @@
 // it.
 #pragma once
 #include "base/expected.h"
+#include "schema/attempt.h"
 #include "schema/rank_launch.h"
 #include "schema/trial.h"
 
@@ -18,6 +19,9 @@ Expected<void> redirect_output(const RankLaunch&);
 void set_process_name(i64 rank);
 // All of it, in order, for a rank that was executed: name, group, PDEATHSIG, output, place.
 Expected<void> become_rank(const RankLaunch&);
+
+// The attempt.json of its folder. Error: the path and what is wrong with it.
+Expected<Attempt> read_attempt(const RankLaunch&);
 
 i64 usable_cores();  // by this process's affinity
 // Intra-op threads of a rank: those of the trial; where a GPU's optimizer is updated on the host and the trial leaves

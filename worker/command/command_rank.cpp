@@ -32,13 +32,6 @@ constexpr double kLastLines = 0.5;  // seconds in which the other ranks report t
 constexpr std::size_t kReadAtOnce = 1u << 20;
 constexpr std::uint64_t kFreeEvery = 16u << 20;  // bytes read until their room on the disk is given back
 
-Expected<Attempt> read_attempt(const RankLaunch& launch) {
-  const auto path = spool::attempt_file(launch.attempt_dir);
-  return files::read(path)
-      .and_then([](const std::string& bytes) { return parse_json(bytes); })
-      .and_then([](const nlohmann::json& json) { return from_json<Attempt>(json); });
-}
-
 // The results file of this rank, read as it grows.
 class ResultsFile {
  public:

@@ -37,13 +37,10 @@ namespace {
 
 constexpr std::uint64_t kSeed = 20'260'101;
 
-Attempt read_attempt(const RankLaunch& launch) {
-  const auto path = spool::attempt_file(launch.attempt_dir);
-  const auto attempt = files::read(path)
-                           .and_then([](const std::string& bytes) { return parse_json(bytes); })
-                           .and_then([](const nlohmann::json& json) { return from_json<Attempt>(json); });
-  if (!attempt) throw std::runtime_error("cannot read " + path.string() + ": " + attempt.error().message);
-  return *attempt;
+Attempt attempt_or_throw(const RankLaunch& launch) {
+  auto attempt = read_attempt(launch);
+  if (!attempt) throw std::runtime_error(attempt.error().message);
+  return std::move(*attempt);
 }
 
 // Phantom GPUs strike a rank with its faults from the first call on, before a communicator tells them which rank this is.
@@ -259,7 +256,7 @@ void RankRun::screen_node() {
 
 void RankRun::run() {
   progress_.phase(Phase::kInit);
-  const Attempt attempt = read_attempt(launch_);
+  const Attempt attempt = attempt_or_throw(launch_);
   record_.attempt = attempt.id;
   tell_phantoms_the_rank(launch_.rank);
   join(attempt);
