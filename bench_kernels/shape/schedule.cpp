@@ -138,9 +138,14 @@ i64 message_number(const Pipeline& p, i64 rank, const Action& a) {
   return (a.micro * p.stages() + upper) * 2 + (forward ? 0 : 1);
 }
 
-std::vector<ActionList> make_schedule(const Pipeline& p) {
+std::vector<ActionList> computation_order(const Pipeline& p) {
   std::vector<ActionList> order;
   for (i64 rank = 0; rank < p.ranks; ++rank) order.push_back(computations(p, rank));
+  return order;
+}
+
+std::vector<ActionList> make_schedule(const Pipeline& p) {
+  std::vector<ActionList> order = computation_order(p);
   if (p.stages() == 1) return order;
   const auto spans = run_computations(p, order, Costs{});
   std::vector<std::vector<Posted>> messages(order.size());

@@ -162,10 +162,11 @@ int plan_grid(Io& io, const PlanOptions& o) {
   const auto site = grid::read_site(grid::site_files());
   if (!site) return refuse(io, site.error());
   const auto usd = driver::predicted_usd(entries, site->usd_per_node_hour);
-  io.out << fmt::format("estimated total, run serially: {} and {} GPU-hours{} (crude roofline)\n",
+  io.out << fmt::format("estimated total, run serially: {} and {} GPU-hours{}\n",
                         report::rough_duration(seconds),
                         report::rough_hours(driver::predicted_gpu_hours(entries)),
                         usd ? fmt::format(", {:.2f} USD", *usd) : "");
+  for (const auto& origin : planned->times_from) io.out << "times of " << report::safe_text(origin) << '\n';
   if (usd) {
     for (const auto& price : driver::prices_of(entries, site->usd_per_node_hour))
       io.out << "price: " << price << '\n';

@@ -8,8 +8,10 @@
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/profiles.h"
+#include "orchestrator/driver/calibration.h"
 #include "orchestrator/import/configs.h"
 #include "orchestrator/plan/fit.h"
+#include "orchestrator/plan/measured_hardware.h"
 #include "orchestrator/plan/predict.h"
 #include "orchestrator/report/format.h"
 
@@ -152,13 +154,43 @@ class Printer {
   std::string line_;
 };
 
-int predict(Io& io, const PredictCommand& o) {
+// The figures of --hardware: of the catalogue, or those that `sweep calibrate` stored under that name.
+struct Figures {
+  shape::Hardware hardware;
+  std::optional<shape::HardwareProfile> measured;
+};
+
+Expected<Figures> figures_of(const std::string& name) {
+  auto stored = driver::stored_profiles(driver::calibration_db());
+  if (!stored) return tl::unexpected<Error>(stored.error());
+  Figures out;
+  for (auto& p : *stored)
+    if (p.name == name) out.measured = std::move(p);
+  auto hardware = shape::find_hardware(out.measured ? out.measured->hardware : name);
+  if (!hardware) return tl::unexpected<Error>(hardware.error());
+  out.hardware = std::move(*hardware);
+  return out;
+}
+
+void say_figures(Io& io, const Figures& figures) {
+  if (figures.measured)
+    io.err << fmt::format("hardware figures: profile '{}', measured on {}\n",
+                          report::safe_text(figures.measured->name),
+                          report::safe_text(figures.measured->date));
+  else
+    io.err << fmt::format("hardware figures: the catalogue's of {}\n", figures.hardware.name);
+}
+
+int predict(Io& io, PredictCommand o) {
   if (o.configs.empty() && o.fit.empty())
     return refuse(io, {"give --configs FILE.csv, or --fit FILE.csv with --save NAME"});
-  const auto hardware = shape::find_hardware(o.hardware);
-  if (!hardware) return refuse(io, hardware.error());
+  auto figures = figures_of(o.hardware);
+  if (!figures) return refuse(io, figures.error());
+  shape::Hardware* const hardware = &figures->hardware;
+  o.hardware = hardware->name;
   auto profile = find_profile(o.profile);
   if (!profile) return refuse(io, profile.error());
+  if (figures->measured) plan::use_measured(*figures->measured, *hardware, *profile);
   if (!o.fit.empty()) {
     profile = fitted(o, *profile, *hardware);
     if (!profile) return refuse(io, profile.error());
@@ -173,6 +205,7 @@ int predict(Io& io, const PredictCommand& o) {
   if (o.configs.empty()) return kAnswered;
   const auto configs = read_rows(o, o.configs);
   if (!configs) return refuse(io, configs.error());
+  say_figures(io, *figures);
   Printer printer(io, *profile, *hardware);
   printer.header(configs->columns);
   for (const auto& row : configs->rows) printer.row(row);
@@ -188,7 +221,8 @@ void add_predict(Registry r) {
   c->add_option("--configs", o->configs,
                 "the configurations; its first row names the columns (docs/predict.md)")
       ->type_name("FILE.csv");
-  c->add_option("--hardware", o->hardware, "hardware catalogue name")->capture_default_str();
+  c->add_option("--hardware", o->hardware, "hardware catalogue name, or a profile of sweep calibrate")
+      ->capture_default_str();
   c->add_option("--profile", o->profile, "trainer profile: nanotron, a saved one, or a path")
       ->capture_default_str();
   c->add_option("--fit", o->fit, "fit the profile to these measured rows first")->type_name("FILE.csv");

@@ -72,6 +72,7 @@ void add_ingest(Registry);
 void add_clean(Registry);
 void add_doctor(Registry);
 void add_selftest(Registry);
+void add_calibrate(Registry);
 void add_models(Registry);
 void add_hardware(Registry);
 void add_completion(Registry);

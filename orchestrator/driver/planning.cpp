@@ -3,11 +3,34 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 
 #include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/driver/calibration.h"
 #include "orchestrator/report/statistics/prices.h"
 
 namespace sweep::driver {
+namespace {
+
+std::vector<std::string> origins_of_times(const std::vector<PlanEntry>& entries,
+                                          std::span<const shape::HardwareProfile> profiles) {
+  std::set<std::string> names;
+  for (const auto& entry : entries)
+    if (entry.admitted && entry.predicted.step_ms) names.insert(entry.trial.hardware);
+  std::vector<std::string> out;
+  for (const auto& name : names) {
+    if (const auto* p = plan::profile_for(profiles, name))
+      out.push_back(
+          fmt::format("{}: by the profile '{}', measured on {} on {}", name, p->name, p->date, p->hosts));
+    else
+      out.push_back(
+          fmt::format("{}: by the catalogue's figures; `sweep calibrate --hardware {}` measures better ones",
+                      name, name));
+  }
+  return out;
+}
+
+}  // namespace
 
 Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_points,
                             const std::optional<plan::Resources>& here) {
@@ -20,7 +43,15 @@ Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_poin
   });
   if (!counts) return tl::unexpected(counts.error());
   planned.counts = *counts;
-  plan::decide(planned.entries, planned.grid.measure);
+  auto profiles = stored_profiles(calibration_db());
+  if (!profiles) {  // a plan needs none
+    planned.times_from.push_back("hardware, by the catalogue: the stored profiles cannot be read: " +
+                                 profiles.error().message);
+    profiles = std::vector<shape::HardwareProfile>();
+  }
+  plan::decide(planned.entries, planned.grid.measure, *plan::calibrated(*profiles));
+  for (auto& origin : origins_of_times(planned.entries, *profiles))
+    planned.times_from.push_back(std::move(origin));
   if (here) plan::prune_beyond(planned.entries, *here);
   return planned;
 }

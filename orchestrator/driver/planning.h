@@ -14,9 +14,11 @@ struct Planned {
   grid::Grid grid;
   grid::ExpandCounts counts;
   std::vector<PlanEntry> entries;  // decided, in grid order; PlanEntry::order tells the run order
+  std::vector<std::string>
+      times_from{};  // a sentence for each hardware: by which figures its times are predicted
 };
 
-// Reads, expands and decides. `here` adds what only this machine can tell (absent: plan for any machine).
+// Reads, expands and decides, by the hardware profiles of calibration_db(). `here` adds what only this machine can tell (absent: plan for any machine).
 Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_points,
                             const std::optional<plan::Resources>& here);
 

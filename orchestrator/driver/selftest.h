@@ -6,19 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "orchestrator/driver/observer.h"
+#include "orchestrator/driver/built_in_run.h"
 #include "orchestrator/driver/strategies.h"
-#include "orchestrator/driver/sweep_driver.h"
 #include "schema/records.h"
 
 namespace sweep::driver {
-
-// Where and with what.
-struct SelfTestRequest {
-  LaunchRequest launch;
-  std::string grid;  // a file whose launch section is used; empty: none
-  std::string db;
-};
 
 // What all ranks of a trial reported: the largest of each distance, and every fault once.
 struct SelfTestOutcome {
@@ -41,9 +33,6 @@ struct SelfTestReport {
   std::vector<std::string>
       hosts;  // of the last allocation, by node, as its launcher names them; empty: it names none
 };
-
-// JSON of a grid file's launch section; of no file: {}.
-Expected<std::string> launch_section_of(const std::string& grid);
 
 // Everything is run anew, whatever the database knows.
 Expected<SelfTestReport> run_selftests(const SelfTestRequest&, const std::string& sweep_name,

@@ -165,8 +165,8 @@ std::optional<Cause> decide(const Attempt& attempt, const AttemptReports& t) {
   }
   if (causes.consequential) return causes.consequential;
   if (auto cause = rank_without_record(attempt, t)) return cause;
-  // Phantom kernels compute nothing, so its losses are no losses.
-  if (attempt.is_rehearsal()) return std::nullopt;
+  // A calibration trains nothing. Phantom kernels compute nothing, so a rehearsal's losses are no losses.
+  if (attempt.is_rehearsal() || attempt.trial.workload == Workload::kCalibrate) return std::nullopt;
   return check_losses(attempt, t);
 }
 

@@ -68,6 +68,7 @@ void make_layout(const Trial& t, const TrainerProfile& p, Layout& l) {
   l.sequence = real(t.seq_len), l.tokens = l.sequence * l.micro_batch / l.cp;
   l.precision = t.precision, l.is_fp32 = t.precision == Precision::kFp32, l.element = l.is_fp32 ? 4 : 2;
   l.recompute = t.recompute == Recompute::kFull;
+  l.pipeline = shape::Pipeline::of(t);
   model_numbers(t, l);
   fill_stages(t, p, l);
 }

@@ -1,10 +1,14 @@
 // The planner decides for each trial: admitted, or pruned with a rule and a sentence; and in which order they
 // run.
 #pragma once
+#include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/expected.h"
+#include "bench_kernels/shape/hardware_profile.h"
 #include "schema/attempt.h"
 #include "schema/plan_entry.h"
 
@@ -17,14 +21,18 @@ struct Resources {
   i64 host_memory_bytes = 0;
 };
 
-// A predictor of memory and time. The crude roofline is the first; a calibrated one may replace it behind
-// this seam.
+// A predictor of memory and time.
 class Predictor {
  public:
   virtual ~Predictor() = default;
   virtual Prediction predict(const Trial&, const MeasurePlan&) const = 0;
 };
+// By the catalogue's figures alone.
 const Predictor& roofline();
+// By what `sweep calibrate` measured of a trial's hardware, where there is a profile of its name; else as roofline().
+std::unique_ptr<Predictor> calibrated(std::vector<shape::HardwareProfile>);
+// The profile that plans for this hardware use: that of its name. Null: there is none, or it has no matrix products.
+const shape::HardwareProfile* profile_for(std::span<const shape::HardwareProfile>, std::string_view hardware);
 
 // Fills admitted, rule, reason, predicted and order of each entry (already-pruned entries keep their reason).
 // Order: cheapest predicted first within equal placement, so that answers come early; ties by id. Pure.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bench_kernels/shape/pipeline_time.h"
 #include "orchestrator/plan/predict.h"
 
 namespace sweep::plan {
@@ -75,6 +76,24 @@ double data_parallel_seconds(const Links& k, double parameters) {
   return l.micros * (0.5 * reduce + 2 * gather);
 }
 
+// From the first forward to the last backward. Under 1f1b the slowest stage works on every micro-batch and the others add their
+// one, which is what a walk gives; other schedules are walked.
+double pipeline_seconds(const Layout& l, const std::vector<double>& stages) {
+  double slowest = 0, all = 0;
+  for (const double s : stages) slowest = std::max(slowest, s), all += s;
+  const shape::Pipeline& p = l.pipeline;
+  constexpr i64 kMostWalked = 256;
+  const bool can_be = p.ranks <= kMostWalked && (p.chunks == 1 || p.micros % p.ranks == 0);
+  if (p.kind == Schedule::k1f1b || p.ranks == 1 || !can_be) return (l.micros - 1) * slowest + all;
+  thread_local std::vector<shape::StageSeconds> virtual_stages;
+  virtual_stages.clear();
+  for (i64 chunk = 0; chunk < p.chunks; ++chunk)
+    for (const double s : stages)
+      virtual_stages.push_back(
+          {s / 3 / static_cast<double>(p.chunks), s * 2 / 3 / static_cast<double>(p.chunks)});
+  return shape::pipeline_seconds(p, virtual_stages, 0);
+}
+
 }  // namespace
 
 void stage_times(const Layout& l, const TrainerProfile& p, const shape::Hardware& h, StageTimes& out) {
@@ -118,15 +137,17 @@ TimePrediction predict_time(const Layout& l, const StageTimes& times, const Memo
                             const TrainerProfile& p, const shape::Hardware& h) {
   const TimeParameters& t = p.time;
   const Links links{l, p, h};
-  double slowest = 0, all = 0, parameters = 0;
+  double slowest = 0, parameters = 0;
+  thread_local std::vector<double> stages;
+  stages.clear();
   for (const StageTime& s : times.of) {
-    const double both = std::pow(std::pow(s.gpu, 8) + std::pow(s.host, 8), 1.0 / 8);  // a smooth maximum
-    slowest = std::max(slowest, both), all += both;
+    stages.push_back(std::pow(std::pow(s.gpu, 8) + std::pow(s.host, 8), 1.0 / 8));  // a smooth maximum
+    slowest = std::max(slowest, stages.back());
   }
   for (const StageWork& s : l.stages) parameters = std::max(parameters, s.parameters);
   TimePrediction out;
-  // One forward, one backward: the slowest stage works on every micro-batch, the others add their one.
-  out.compute_s = l.micros * slowest, out.pipeline_s = all - slowest;
+  out.compute_s = l.micros * slowest;
+  out.pipeline_s = pipeline_seconds(l, stages) - out.compute_s;
   const double messages = l.pp > 2 ? 4 : l.pp > 1 ? 2 : 0;
   double slow = messages * t.slow_message_s * slow_share(l);
   if (l.nodes >= 64 && l.pp <= 1 && l.tp > 1) slow = t.slow_tensor_s * l.tp;

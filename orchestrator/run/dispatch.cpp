@@ -30,7 +30,7 @@ Expected<Attempt> attempt_for(const PlanEntry& entry, const Settings& settings, 
         *settings.hang_seconds;
   if (settings.trial_seconds) attempt.deadlines.total_s = *settings.trial_seconds;
   attempt.start = settings.start;
-  if (!entry.trial.program.empty()) {
+  if (entry.trial.workload == Workload::kCommand) {
     auto command = parse_json(entry.trial.program).and_then([](const nlohmann::json& json) {
       return from_json<CommandSpec>(json);
     });

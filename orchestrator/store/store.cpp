@@ -173,6 +173,7 @@ Store::Store(std::unique_ptr<StoreFile> file)
       WorkQueue(*file),
       Reports(*file),
       Answers(*file),
+      ProfileShelf(*file),
       owned_(std::move(file)) {}
 
 Store::~Store() = default;

@@ -12,6 +12,7 @@
 #include "base/time.h"
 #include "orchestrator/store/answers.h"
 #include "orchestrator/store/holder.h"
+#include "orchestrator/store/profile_shelf.h"
 #include "orchestrator/store/reports.h"
 #include "orchestrator/store/sweep_book.h"
 #include "orchestrator/store/sweep_lease.h"
@@ -37,7 +38,12 @@ struct StoreDependencies {
   std::optional<i64> most_pages;  // the file may not grow beyond; absent: what the disk holds
 };
 
-class Store final : public SweepBook, public SweepLease, public WorkQueue, public Reports, public Answers {
+class Store final : public SweepBook,
+                    public SweepLease,
+                    public WorkQueue,
+                    public Reports,
+                    public Answers,
+                    public ProfileShelf {
  public:
   static Expected<std::unique_ptr<Store>> open(const std::filesystem::path&, Mode);
   static Expected<std::unique_ptr<Store>> open(const std::filesystem::path&, Mode, StoreDependencies);

@@ -25,6 +25,7 @@
 #include "schema/codec.h"
 #include "schema/spool.h"
 #include "worker/rank/agent_store.h"
+#include "worker/rank/calibrate.h"
 #include "worker/rank/flight_door.h"
 #include "worker/rank/library_status.h"
 #include "worker/rank/measure.h"
@@ -106,8 +107,7 @@ class RankRun {
   void join(const Attempt&);
   void keep_nccl_words(const Trial&) const;
   void train(const Attempt&);
-  i64 local_rank_of(const Attempt&) const;
-  void screen_node();
+  void look_at_node(const Trial&);
   void leave_together();
   std::string part_that_failed() const;
   std::string proof_of(const Attempt&, step::TrainStep&);
@@ -134,7 +134,8 @@ void RankRun::join(const Attempt& attempt) {
   at::set_num_threads(static_cast<int>(threads_of(trial, usable_cores())));
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   generator.set_current_seed(kSeed);
-  device_.emplace(trial, local_rank_of(attempt));
+  device_.emplace(
+      trial, attempt.is_rehearsal() ? local_rank_on_phantoms(attempt, launch_.rank) : launch_.local_rank);
   processes_ = attempt.processes();
   // LibTorch connects groups of more ranks than this (128 unless it is told) through several of their ranks, and waits for them.
   // Of a rehearsal by roles they may not be there.
@@ -179,7 +180,7 @@ void RankRun::join(const Attempt& attempt) {
 // each collective, which a measured step must not pay for.
 void RankRun::keep_nccl_words(const Trial& trial) const {
   ::setenv("NCCL_DEBUG", "INFO", 0);
-  const bool measures = trial.workload == Workload::kStep;
+  const bool measures = trial.workload == Workload::kStep || trial.workload == Workload::kCalibrate;
   ::setenv("NCCL_DEBUG_SUBSYS", measures ? "INIT,GRAPH,ENV,NET,P2P,SHM" : "INIT,GRAPH,ENV,NET,P2P,SHM,TUNING",
            0);
   ::setenv("NCCL_DEBUG_FILE", spool::nccl_log(launch_.attempt_dir, launch_.rank).c_str(), 0);
@@ -188,10 +189,6 @@ void RankRun::keep_nccl_words(const Trial& trial) const {
   // before it reports an error: that would be a hang to the agent.
   ::setenv("TORCH_NCCL_DUMP_ON_TIMEOUT", "0", 0);
   ::setenv("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "0", 0);
-}
-
-i64 RankRun::local_rank_of(const Attempt& attempt) const {
-  return attempt.is_rehearsal() ? local_rank_on_phantoms(attempt, launch_.rank) : launch_.local_rank;
 }
 
 nlohmann::json RankRun::effective() const {
@@ -246,12 +243,15 @@ std::string RankRun::proof_of(const Attempt& attempt, step::TrainStep& step) {
 }
 
 // Nothing is trained: no samples, and the record says so by its outcome ok alone.
-void RankRun::screen_node() {
+void RankRun::look_at_node(const Trial& trial) {
   progress_.phase(Phase::kStep);
   nlohmann::json used = effective();
-  used["screen"] = nlohmann::json::parse(screen(*device_, (*mesh_)[shape::Dimension::kWorld]));
-  record_.effective = dump(used);
   record_.outcome = Outcome::kOk;
+  if (trial.workload == Workload::kCalibrate)
+    used["calibration"] = nlohmann::json::parse(calibrate(trial, *device_, *mesh_, progress_, record_));
+  else
+    used["screen"] = nlohmann::json::parse(screen(*device_, (*mesh_)[shape::Dimension::kWorld]));
+  record_.effective = dump(used);
 }
 
 void RankRun::run() {
@@ -263,7 +263,9 @@ void RankRun::run() {
   progress_.phase(Phase::kBuild);
   device_->begin(attempt.trial);
   record_.baseline_bytes = device_->stats().current;
-  attempt.trial.workload == Workload::kScreen ? screen_node() : train(attempt);
+  const Workload workload = attempt.trial.workload;
+  const bool trains = workload == Workload::kStep || workload == Workload::kProof;
+  trains ? train(attempt) : look_at_node(attempt.trial);
   progress_.phase(Phase::kReport);
   if (record_.outcome == Outcome::kOk) record_.phase = Phase::kDone;
   leave_together();

@@ -1,0 +1,204 @@
+// sweep calibrate: measures matrix products, memory, launches and collectives on an allocation, and keeps them as a hardware
+// profile by which `sweep plan` and `sweep predict` reckon. With --only collectives it is a network benchmark.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <ostream>
+
+#include "base/files.h"
+#include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/cli/command.h"
+#include "orchestrator/cli/launch_options.h"
+#include "orchestrator/cli/progress_line.h"
+#include "orchestrator/driver/calibration.h"
+#include "orchestrator/report/charts/bandwidth.h"
+#include "orchestrator/report/format.h"
+#include "schema/version.h"
+
+namespace sweep::cli {
+namespace {
+
+struct CalibrateCommand {
+  driver::SelfTestRequest request;
+  driver::CalibrationBed bed;
+  i64 ranks = 0;
+  std::vector<std::string> only, backends{"auto"};
+  std::optional<i64> largest_bytes;
+  std::optional<double> hang_seconds;
+  std::string name, out, heatmap;
+  bool json = false, quiet = false;
+};
+
+constexpr i64 kGpuLargestBytes = i64{256} << 20;
+
+Expected<void> complete(CalibrateCommand& o) {
+  const auto hardware = shape::find_hardware(o.bed.hardware);
+  if (!hardware) return tl::unexpected(hardware.error());
+  const bool on_cpu = hardware->gpu.empty();
+  o.bed.ranks_per_node = o.ranks > 0 ? o.ranks : on_cpu ? 2 : hardware->gpus_per_node;
+  if (!on_cpu) {
+    o.bed.precisions = {"fp32", "bf16"};
+    if (!hardware->peak_for(Precision::kBf16)) o.bed.precisions.back() = "fp16";
+    o.bed.largest_bytes = kGpuLargestBytes;
+  }
+  o.bed.largest_bytes = o.largest_bytes.value_or(o.bed.largest_bytes);
+  if (o.bed.largest_bytes < o.bed.smallest_bytes) return fail("--min-bytes is above --max-bytes");
+  const auto asked = [&](const char* part) {
+    return o.only.empty() || std::ranges::find(o.only, part) != o.only.end();
+  };
+  o.bed.machine = asked("machine"), o.bed.collectives = asked("collectives");
+  o.bed.backends.clear();
+  for (const auto& word : o.backends) {
+    o.bed.backends.push_back(*choice_from<CommBackend>(word));
+    if (o.bed.backends.back() == CommBackend::kShm && (o.bed.nodes > 1 || !on_cpu))
+      return fail("--backend shm is for CPU ranks of one node; gloo and nccl go across nodes");
+  }
+  if (driver::calibration_trials(o.bed).empty())
+    return fail("there is nothing to measure: collectives need at least two ranks (--ranks, --nodes)");
+  if (o.name.empty()) o.name = o.bed.hardware;
+  if (o.request.db.empty()) o.request.db = driver::calibration_db().string();
+  return {};
+}
+
+void print_machine(Io& io, const shape::HardwareProfile& p) {
+  if (p.matmul.empty()) return;
+  io.out << fmt::format("{:<10} {:>7} {:>7} {:>7} {:>12} {:>12}\n", "product", "m", "n", "k", "time us",
+                        "GFLOP/s");
+  for (const auto& r : p.matmul)
+    io.out << fmt::format("{:<10} {:>7} {:>7} {:>7} {:>12} {:>12}\n", report::safe_text(r.precision), r.m,
+                          r.n, r.k, report::significant(r.seconds * 1e6),
+                          report::significant(2e-9 * static_cast<double>(r.m) * static_cast<double>(r.n) *
+                                              static_cast<double>(r.k) / r.seconds));
+  io.out << "\n";
+  for (const auto& r : p.copies)
+    io.out << fmt::format("copy of {:>8}: {:>8} GB/s read and written\n", report::size_text(r.bytes / 2),
+                          report::significant(static_cast<double>(r.bytes) / r.seconds * 1e-9));
+  io.out << fmt::format("host time of a small operation: {} us\n\n", report::significant(p.launch_s * 1e6));
+}
+
+std::string per_second(double rate, const char* unit) {
+  return rate > 1e300 ? "-" : report::significant(rate * 1e-9) + " " + unit;
+}
+
+// What predictions are made of.
+void print_fits(Io& io, const shape::HardwareProfile& p) {
+  if (!p.products.empty())
+    io.out << fmt::format("{:<10} {:>12} {:>18} {:>14} {:>8}\n", "product", "overhead us", "rate", "memory",
+                          "within");
+  for (const auto& c : p.products)
+    io.out << fmt::format("{:<10} {:>12} {:>18} {:>14} {:>6.0f} %\n", report::safe_text(c.precision),
+                          report::significant(c.overhead_s * 1e6), per_second(c.flops, "GFLOP/s"),
+                          per_second(c.bandwidth, "GB/s"), 100 * c.error);
+  if (!p.links.empty())
+    io.out << fmt::format("\n{:<16} {:<8} {:>6} {:>6} {:>12} {:>14} {:>8}\n", "collective", "backend",
+                          "ranks", "nodes", "latency us", "bus bandwidth", "within");
+  for (const auto& c : p.links)
+    io.out << fmt::format("{:<16} {:<8} {:>6} {:>6} {:>12} {:>14} {:>6.0f} %\n", report::safe_text(c.kind),
+                          report::safe_text(c.backend), c.ranks, c.nodes,
+                          report::significant(c.latency_s * 1e6), per_second(c.bandwidth, "GB/s"),
+                          100 * c.error);
+}
+
+Expected<void> keep(Io& io, const CalibrateCommand& o, const shape::HardwareProfile& p) {
+  auto store = store::Store::open(o.request.db, store::Mode::kReadWrite);
+  if (!store) return tl::unexpected(store.error());
+  const std::string text = shape::to_json(p);
+  SWEEP_TRY((*store)->save_hardware_profile({p.name, p.hardware, 0, text}));
+  if (!o.out.empty()) SWEEP_TRY(write_output(io, o.out, text));
+  if (!o.heatmap.empty()) SWEEP_TRY(write_output(io, o.heatmap, report::bandwidth_svg(p)));
+  io.err << fmt::format("profile '{}' is stored in {}\n", report::safe_text(p.name),
+                        report::safe_text(o.request.db));
+  return {};
+}
+
+// A new measurement of one part leaves the other part of an earlier profile as it is.
+Expected<void> keep_other_part(const CalibrateCommand& o, shape::HardwareProfile& p) {
+  if (o.bed.machine && o.bed.collectives) return {};
+  const auto stored = driver::stored_profiles(o.request.db);
+  if (!stored) return tl::unexpected(stored.error());
+  for (const auto& before : *stored) {
+    if (before.name != o.name || before.hardware != p.hardware) continue;
+    if (!o.bed.machine) p.matmul = before.matmul, p.copies = before.copies, p.launch_s = before.launch_s;
+    if (!o.bed.collectives) p.collectives = before.collectives;
+  }
+  p.fit();
+  return {};
+}
+
+int calibrate(Io& io, CalibrateCommand o) {
+  if (auto done = complete(o); !done) return refuse(io, done.error());
+  auto report = driver::run_calibration(o.request, o.bed, o.hang_seconds, progress_lines(io, o.quiet));
+  if (!report) return refuse(io, report.error());
+  shape::HardwareProfile& p = report->profile;
+  p.name = o.name, p.build = std::string(kVersion) + " " + kBuild;
+  p.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
+  if (o.json) {
+    io.out << shape::to_json(p);
+  } else {
+    if (o.bed.machine) print_machine(io, p);
+    if (!p.collectives.empty()) io.out << report::bandwidth_table(p) << "\n";
+    print_fits(io, p);
+  }
+  for (const auto& failure : report->failures) io.err << report::safe_text(failure) << "\n";
+  if (!report->why.empty()) io.err << report::safe_text(report->why) << "\n";
+  if (!report->failures.empty() || !report->why.empty()) {
+    io.err << "no profile was stored: a measurement is missing or wrong\n";
+    return kUnanswered;
+  }
+  if (auto done = keep_other_part(o, p); !done) return refuse(io, done.error());
+  if (auto done = keep(io, o, p); !done) return refuse(io, done.error());
+  return kAnswered;
+}
+
+}  // namespace
+
+void add_calibrate(Registry r) {
+  auto* c = r.app.add_subcommand(
+      "calibrate",
+      "measure matrix products, memory and collectives of a machine or allocation; store a profile");
+  auto o = std::make_shared<CalibrateCommand>();
+  add_selftest_options(*c, o->request);
+  c->add_option("--db", o->request.db,
+                "database of the runs and profiles; absent: calibrate.db in the user's state folder")
+      ->type_name("FILE");
+  c->add_option("--hardware", o->bed.hardware, "hardware of the ranks, a name of the catalogue")
+      ->capture_default_str();
+  c->add_option("--nodes", o->bed.nodes, "nodes that the largest group spans")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str();
+  c->add_option("--ranks", o->ranks, "ranks on each node; absent: the hardware's GPUs, 2 on CPU")
+      ->check(CLI::Range(1, 1024));
+  c->add_option("--threads", o->bed.threads, "threads of a rank on CPU")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  c->add_option("--backend", o->backends,
+                "communication backends, separated by commas: auto, shm, gloo, nccl")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"auto", "shm", "gloo", "nccl"}))
+      ->capture_default_str();
+  c->add_option("--only", o->only, "only these parts, separated by commas: machine, collectives")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"machine", "collectives"}));
+  c->add_option("--min-bytes", o->bed.smallest_bytes, "smallest message")
+      ->check(CLI::Range(i64{4}, i64{1} << 40))
+      ->capture_default_str();
+  c->add_option("--max-bytes", o->largest_bytes, "largest message; absent: 16 MiB on CPU, 256 MiB on GPUs")
+      ->check(CLI::Range(i64{4}, i64{1} << 40));
+  c->add_option("--seconds", o->bed.item_s, "about how long each measurement takes")
+      ->check(CLI::Range(0.0001, 60.0))
+      ->capture_default_str();
+  c->add_option("--hang-seconds", o->hang_seconds,
+                "end an attempt after so long without progress; absent: 60 s")
+      ->check(CLI::PositiveNumber);
+  c->add_option("--name", o->name,
+                "name of the profile; absent: that of the hardware, and plans for it use it");
+  c->add_option("--out", o->out, "write the profile to this file too")->type_name("FILE.json");
+  c->add_option("--heatmap", o->heatmap, "draw the bandwidth by size and group")->type_name("FILE.svg");
+  c->add_flag("--json", o->json, "print the profile as JSON");
+  c->add_flag("--quiet", o->quiet, "print no progress, only the tables");
+  c->callback([r, o] { r.chosen = [r, o] { return calibrate(r.io, *o); }; });
+}
+
+}  // namespace sweep::cli

@@ -1,0 +1,70 @@
+#include "orchestrator/driver/built_in_run.h"
+
+#include <fmt/format.h>
+
+#include "orchestrator/grid/grid.h"
+#include "schema/codec.h"
+
+namespace sweep::driver {
+
+Expected<std::string> launch_section_of(const std::string& grid) {
+  if (grid.empty()) return std::string("{}");
+  const auto read = grid::read_file(grid);
+  if (!read) return tl::unexpected(read.error());
+  return read->launch.empty() ? "{}" : read->launch;
+}
+
+std::vector<PlanEntry> built_in_entries(const std::vector<Trial>& trials, double predicted_seconds) {
+  std::vector<PlanEntry> entries;
+  for (const Trial& trial : trials) {
+    PlanEntry entry;
+    entry.trial = trial;
+    entry.id = trial_id(trial);
+    entry.predicted.seconds = predicted_seconds;
+    entry.order = static_cast<i64>(entries.size());
+    entry.source = "built in";
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+Expected<BuiltInRun> run_built_in(const SelfTestRequest& request, const std::string& name,
+                                  std::span<const PlanEntry> entries, SweepOptions options,
+                                  const MakeObserver& make_observer) {
+  const auto section = launch_section_of(request.grid);
+  if (!section) return tl::unexpected(section.error());
+  const auto choice = choose_launcher(*section, request.launch);
+  if (!choice) return tl::unexpected(choice.error());
+  auto driver = SweepDriver::open(request.db);
+  if (!driver) return tl::unexpected(driver.error());
+  options.launcher = choice->on;
+  options.launch = *section;
+  options.retries_crash = options.retries_infra = 0;
+  store::SweepRow row;
+  row.name = name;
+  row.options_json = to_text(options);
+  SWEEP_TRY(driver->make(row));
+  auto report = run_errand(*driver, {entries, *options.measure, outcomes_of_runs()}, [&](SweepDriver& own) {
+    return own.run(*choice, request.launch, std::nullopt, make_observer);
+  });
+  if (!report && report.error().problem == DriveProblem::kBusy)
+    return fail(
+        fmt::format("the {} in {} is already under way: {}", name, request.db, report.error().error.message));
+  if (!report) return tl::unexpected(report.error().error);
+  return BuiltInRun{std::move(*driver), std::move(*report)};
+}
+
+Expected<std::string> hosts_of(store::Store& store, i64 sweep, const std::string& trial, i64 attempt) {
+  const auto attempts = store.attempts(sweep, trial);
+  if (!attempts) return tl::unexpected(attempts.error());
+  std::string names;
+  for (const auto& each : *attempts) {
+    if (each.id != attempt) continue;
+    const auto nodes = store.nodes_of(each.allocation);
+    if (!nodes) return tl::unexpected(nodes.error());
+    for (const auto& node : *nodes) names += (names.empty() ? "" : ", ") + node.host;
+  }
+  return names;
+}
+
+}  // namespace sweep::driver

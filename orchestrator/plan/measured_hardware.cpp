@@ -1,0 +1,41 @@
+#include "orchestrator/plan/measured_hardware.h"
+
+#include <cmath>
+#include <map>
+
+namespace sweep::plan {
+namespace {
+
+// By number of nodes, of the largest group there.
+std::map<i64, const shape::LinkCost*> by_nodes(const shape::HardwareProfile& p, std::string_view kind) {
+  std::map<i64, const shape::LinkCost*> out;
+  for (const auto& link : p.links) {
+    if (link.kind != kind || !std::isfinite(link.bandwidth)) continue;
+    const auto*& kept = out[link.nodes];
+    if (kept == nullptr || link.ranks > kept->ranks) kept = &link;
+  }
+  return out;
+}
+
+}  // namespace
+
+void use_measured(const shape::HardwareProfile& p, shape::Hardware& h, TrainerProfile& trainer) {
+  if (p.copy_bandwidth > 0) h.memory_bandwidth = p.copy_bandwidth;
+  for (const auto& product : p.products)
+    if (std::isfinite(product.flops)) h.peak_flops.emplace(product.precision, product.flops);
+  const auto gather = by_nodes(p, "all_gather"), reduce = by_nodes(p, "all_reduce");
+  LinkTable links;
+  for (const auto& [nodes, link] : gather) {
+    (nodes == 1 ? h.intra_node_bandwidth : h.inter_node_bandwidth) = link->bandwidth;
+    const auto same = reduce.find(nodes);
+    if (same == reduce.end()) continue;
+    links.nodes.push_back(static_cast<double>(nodes));
+    links.all_gather.push_back(link->bandwidth);
+    links.all_reduce.push_back(same->second->bandwidth);
+  }
+  if (links.nodes.empty()) return;
+  trainer.links = std::move(links);
+  trainer.hardware = h.name;
+}
+
+}  // namespace sweep::plan

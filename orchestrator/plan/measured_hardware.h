@@ -1,0 +1,13 @@
+// What `sweep calibrate` measured, as the figures by which `sweep predict` reckons. Pure.
+#pragma once
+#include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/hardware_profile.h"
+#include "orchestrator/plan/trainer_profile.h"
+
+namespace sweep::plan {
+
+// Replaces bandwidths of memory and links, and the table of collectives by number of nodes. Peaks stay the catalogue's where
+// it has one: a trainer profile's share of the peak is fitted to that. What was not measured stays.
+void use_measured(const shape::HardwareProfile&, shape::Hardware&, TrainerProfile&);
+
+}  // namespace sweep::plan

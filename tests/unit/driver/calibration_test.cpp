@@ -1,0 +1,99 @@
+// The trials of a calibration, and the profile from what ranks report.
+#include "orchestrator/driver/calibration.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "bench_kernels/shape/parallel_dims.h"
+#include "schema/codec.h"
+
+namespace sweep::driver {
+namespace {
+
+using ::testing::ElementsAre;
+
+CalibrationBed bed(i64 nodes, i64 ranks) {
+  CalibrationBed out;
+  out.nodes = nodes, out.ranks_per_node = ranks;
+  return out;
+}
+
+TEST(Calibration, GroupsFillNodesOrDivideThem) {
+  EXPECT_THAT(group_sizes(bed(1, 2)), ElementsAre(2));
+  EXPECT_THAT(group_sizes(bed(1, 8)), ElementsAre(2, 4, 8));
+  EXPECT_THAT(group_sizes(bed(4, 8)), ElementsAre(2, 4, 8, 16, 32));
+  EXPECT_THAT(group_sizes(bed(1, 6)), ElementsAre(2, 6));
+  EXPECT_THAT(group_sizes(bed(3, 4)), ElementsAre(2, 4, 12));
+  EXPECT_THAT(group_sizes(bed(2, 1)), ElementsAre(2));
+  EXPECT_TRUE(group_sizes(bed(1, 1)).empty());
+}
+
+TEST(Calibration, EachGroupAndBackendHasATrialOfItsOwnThatFillsTheNodes) {
+  CalibrationBed over = bed(2, 4);
+  over.backends = {CommBackend::kGloo, CommBackend::kAuto};
+  const auto trials = calibration_trials(over);
+  EXPECT_EQ(trials.size(), 1u + 2 * (3 + 1));
+  std::set<std::string> ids;
+  for (const Trial& t : trials) {
+    ids.insert(trial_id(t));
+    EXPECT_EQ(t.world(), 8);
+    EXPECT_EQ(t.workload, Workload::kCalibrate);
+    EXPECT_TRUE(shape::ParallelDims::make(t));
+    EXPECT_TRUE(calibration_request_from(t.program));
+  }
+  EXPECT_EQ(ids.size(), trials.size());
+  EXPECT_EQ(calibration_title(trials.front()), "machine");
+  EXPECT_EQ(calibration_title(trials.back()), "2 ranks on 2 nodes, auto");
+  over.collectives = false;
+  EXPECT_EQ(calibration_trials(over).size(), 1u);
+}
+
+RankRecord record(i64 rank, const CalibrationFindings& found) {
+  RankRecord out;
+  out.rank = rank;
+  out.effective = dump({{"backend", "gloo"}, {"calibration", nlohmann::json::parse(to_text(found))}});
+  return out;
+}
+
+TEST(Calibration, TheSlowestRankCountsAndWrongElementsAreSummed) {
+  const Trial t = calibration_trials(bed(2, 4))[3];  // all 8 ranks
+  CalibrationFindings a, b;
+  a.collectives = {{"send", 1024, 1e-5, 0}}, b.collectives = {{"send", 1024, 3e-5, 4}};
+  shape::HardwareProfile p;
+  ASSERT_TRUE(add_findings(p, t, {record(0, a), record(1, b)}));
+  ASSERT_EQ(p.collectives.size(), 1u);
+  EXPECT_EQ(p.collectives[0], (shape::CollectiveRow{"send", "gloo", 8, 2, 1024, 3e-5, 4}));
+  CalibrationFindings own;
+  own.matmul = {{"fp32", 32, 64, 64, 1e-5}}, own.copies = {{1024, 2e-6}}, own.launch_s = 1e-6;
+  const Trial machine = calibration_trials(bed(1, 2)).front();
+  ASSERT_TRUE(add_findings(p, machine, {record(0, own), record(1, own)}));
+  EXPECT_EQ(p.matmul.size(), 1u);
+  EXPECT_EQ(p.launch_s, 1e-6);
+}
+
+TEST(Calibration, ARankThatReportsWhatCannotBeIsAnError) {
+  const Trial t = calibration_trials(bed(1, 2)).front();
+  shape::HardwareProfile p;
+  RankRecord none;
+  none.effective = R"({"backend": "shm"})";
+  EXPECT_FALSE(add_findings(p, t, {none}));
+  none.effective = R"({"calibration": {"copies": [{"bytes": 8, "seconds": "x"}]}})";
+  EXPECT_FALSE(add_findings(p, t, {none}));
+}
+
+TEST(CalibrationRequest, ReadsWhatItWritesAndRefusesWhatCannotBe) {
+  CalibrationRequest r;
+  r.group = "dp", r.precisions = {"fp32"}, r.largest_bytes = 4096;
+  EXPECT_EQ(calibration_request_from(to_text(r)).value(), r);
+  for (const char* text :
+       {"", "{}", R"({"group": "pp", "smallest_bytes": 4, "largest_bytes": 4, "item_s": 1})",
+        R"({"smallest_bytes": 8, "largest_bytes": 4, "item_s": 1})",
+        R"({"smallest_bytes": 4, "largest_bytes": 4, "item_s": 0})"})
+    EXPECT_FALSE(calibration_request_from(text)) << text;
+}
+
+}  // namespace
+}  // namespace sweep::driver

@@ -1,0 +1,154 @@
+#include "worker/rank/calibrate.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "bench_kernels/comm/cuda_plugin.h"
+#include "bench_kernels/comm/time_collective.h"
+#include "schema/calibration.h"
+#include "schema/codec.h"
+
+namespace sweep::rank {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kMostCalls = 500, kBatches = 5;  // the fastest batch counts: others were disturbed
+
+struct Shape {
+  i64 m, n, k;
+};
+
+// Rows are tokens of a micro-batch, widths those of the layers: square as attention's, then up and down as the MLP's.
+std::vector<Shape> matmul_shapes(bool on_gpu) {
+  const std::vector<i64> rows = on_gpu ? std::vector<i64>{512, 4096, 16384} : std::vector<i64>{32, 256, 1024};
+  const std::vector<i64> widths =
+      on_gpu ? std::vector<i64>{512, 1024, 2048, 4096, 8192} : std::vector<i64>{64, 128, 256, 512};
+  std::vector<Shape> out;
+  for (const i64 width : widths)
+    for (const i64 m : rows) {
+      out.push_back({m, width, width});
+      out.push_back({m, 4 * width, width});
+      out.push_back({m, width, 4 * width});
+    }
+  return out;
+}
+
+class Calibration {
+ public:
+  Calibration(const CalibrationRequest& request, const Device& device, ProgressWriter& progress)
+      : request_(request), device_(device), progress_(progress) {}
+
+  void machine();
+  void group(comm::Channel&, RankRecord&);
+  CalibrationFindings findings;
+
+ private:
+  void settle() const {
+    if (device_.is_cuda()) comm::cuda_plugin()->synchronize(device_.place().index());
+  }
+  template <class Work>
+  double seconds_of(Work&& work);
+  void matmul(at::ScalarType type, const std::string& precision, const Shape& shape);
+  void copy(i64 bytes);
+  void launch();
+
+  const CalibrationRequest& request_;
+  const Device& device_;
+  ProgressWriter& progress_;
+};
+
+// A call in the fastest of some batches.
+template <class Work>
+double Calibration::seconds_of(Work&& work) {
+  progress_.begin_step();
+  const auto batch = [&](int calls) {
+    const auto from = Clock::now();
+    for (int i = 0; i < calls; ++i) work();
+    settle();
+    return std::chrono::duration<double>(Clock::now() - from).count() / calls;
+  };
+  work();
+  settle();
+  const double once = std::max(batch(1), 1e-8);
+  const int calls = static_cast<int>(std::clamp(request_.item_s / kBatches / once, 1.0, double{kMostCalls}));
+  double fastest = batch(calls);
+  for (int i = 1; i < kBatches; ++i) fastest = std::min(fastest, batch(calls));
+  return std::max(fastest, 1e-9);
+}
+
+void Calibration::matmul(at::ScalarType type, const std::string& precision, const Shape& shape) {
+  const auto options = at::TensorOptions(device_.place()).dtype(type);
+  const at::Tensor a = at::ones({shape.m, shape.k}, options), b = at::ones({shape.k, shape.n}, options);
+  at::Tensor out = at::empty({shape.m, shape.n}, options);
+  findings.matmul.push_back(
+      {precision, shape.m, shape.n, shape.k, seconds_of([&] { at::mm_out(out, a, b); })});
+}
+
+void Calibration::copy(i64 bytes) {
+  const at::Tensor from = at::ones({bytes / 4}, at::TensorOptions(device_.place()).dtype(at::kFloat));
+  at::Tensor to = at::empty_like(from);
+  findings.copies.push_back({2 * bytes, seconds_of([&] { to.copy_(from); })});
+}
+
+// Host time alone: nothing waits for the device within a batch of less than its queue holds.
+void Calibration::launch() {
+  constexpr int kCalls = 500;
+  at::Tensor few = at::zeros({64}, at::TensorOptions(device_.place()).dtype(at::kFloat));
+  progress_.begin_step();
+  for (int batch = 0; batch < kBatches; ++batch) {
+    settle();
+    const auto from = Clock::now();
+    for (int i = 0; i < kCalls; ++i) few.add_(1);
+    const double seconds = std::chrono::duration<double>(Clock::now() - from).count() / kCalls;
+    findings.launch_s = batch == 0 ? seconds : std::min(findings.launch_s, seconds);
+  }
+  settle();
+}
+
+void Calibration::machine() {
+  launch();
+  for (i64 bytes = i64{64} << 10; bytes <= (device_.is_cuda() ? i64{1} << 30 : i64{64} << 20); bytes *= 8)
+    copy(bytes);
+  for (const std::string& precision : request_.precisions) {
+    const auto type = precision == "bf16" ? at::kBFloat16 : precision == "fp16" ? at::kHalf : at::kFloat;
+    for (const Shape& shape : matmul_shapes(device_.is_cuda())) matmul(type, precision, shape);
+  }
+}
+
+void Calibration::group(comm::Channel& channel, RankRecord& record) {
+  if (channel.alone()) throw std::invalid_argument("a calibration of collectives needs a group of two ranks");
+  const auto wait = [this] { settle(); };
+  for (const comm::Kind kind : comm::kMeasuredKinds)
+    for (i64 bytes = request_.smallest_bytes; bytes <= request_.largest_bytes; bytes *= 4) {
+      progress_.begin_step();
+      const auto timing = comm::time_collective(channel, kind, bytes, device_.place(), wait, request_.item_s);
+      findings.collectives.push_back(
+          {comm::name_of(kind), timing.bytes, std::max(timing.seconds, 1e-9), timing.wrong});
+      if (timing.wrong == 0 || record.outcome == Outcome::kInvalid) continue;
+      record.outcome = Outcome::kInvalid;
+      record.message = std::to_string(timing.wrong) + " elements of a " + comm::name_of(kind) + " of " +
+                       std::to_string(timing.bytes) + " bytes over " + std::to_string(channel.size()) +
+                       " ranks are wrong";
+    }
+}
+
+}  // namespace
+
+std::string calibrate(const Trial& trial, const Device& device, const parallel::Mesh& mesh,
+                      ProgressWriter& progress, RankRecord& record) {
+  const auto request = calibration_request_from(trial.program);
+  if (!request) throw std::invalid_argument(request.error().message);
+  Calibration calibration(*request, device, progress);
+  if (request->machine) calibration.machine();
+  if (!request->group.empty())
+    calibration.group(
+        mesh[request->group == "tp" ? parallel::Dimension::kTensor : parallel::Dimension::kData], record);
+  return to_text(calibration.findings);
+}
+
+}  // namespace sweep::rank

@@ -1,0 +1,17 @@
+// Calibrate: what a rank measures of its machine, or of a group of ranks, for a hardware profile. The trial's axis `program`
+// says what (CalibrationRequest in JSON). It measures and checks; who keeps the numbers and fits them is the orchestrator.
+#pragma once
+#include <string>
+
+#include "bench_kernels/parallel/mesh.h"
+#include "runtime/progress_writer.h"
+#include "schema/records.h"
+#include "worker/rank/device.h"
+
+namespace sweep::rank {
+
+// Adds `calibration` to `effective`, a JSON object. A collective with a wrong result makes the record invalid and names the
+// first one; the others are measured nevertheless, because the peers go on.
+std::string calibrate(const Trial&, const Device&, const parallel::Mesh&, ProgressWriter&, RankRecord&);
+
+}  // namespace sweep::rank
