@@ -15,7 +15,7 @@ inline constexpr Kind kMeasuredKinds[] = {Kind::kAllReduce, Kind::kAllGather, Ki
 
 struct CollectiveTiming {
   std::int64_t bytes = 0;  // as nccl-tests count them: the whole tensor, of kSend the message
-  double seconds = 0;      // of one call on the slowest rank of the group, in the fastest of some batches
+  double seconds = 0;      // of one call on the slowest rank of the group: the mean of many, as nccl-tests
   std::int64_t wrong = 0;  // elements of this rank's result that are not what they should be
 };
 

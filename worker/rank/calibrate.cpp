@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kMostCalls = 500, kBatches = 5;  // the fastest batch counts: others were disturbed
+constexpr double kMostCalls = 5000;
 
 struct Shape {
   i64 m, n, k;
@@ -62,23 +62,20 @@ class Calibration {
   ProgressWriter& progress_;
 };
 
-// A call in the fastest of some batches.
+// The mean of as many calls as fill the time of one measurement.
 template <class Work>
 double Calibration::seconds_of(Work&& work) {
   progress_.begin_step();
-  const auto batch = [&](int calls) {
+  const auto mean_of = [&](int calls) {
     const auto from = Clock::now();
     for (int i = 0; i < calls; ++i) work();
     settle();
-    return std::chrono::duration<double>(Clock::now() - from).count() / calls;
+    return std::max(std::chrono::duration<double>(Clock::now() - from).count() / calls, 1e-9);
   };
   work();
   settle();
-  const double once = std::max(batch(1), 1e-8);
-  const int calls = static_cast<int>(std::clamp(request_.item_s / kBatches / once, 1.0, double{kMostCalls}));
-  double fastest = batch(calls);
-  for (int i = 1; i < kBatches; ++i) fastest = std::min(fastest, batch(calls));
-  return std::max(fastest, 1e-9);
+  const double once = mean_of(1);
+  return mean_of(static_cast<int>(std::clamp(request_.item_s / once, 1.0, kMostCalls)));
 }
 
 void Calibration::matmul(at::ScalarType type, const std::string& precision, const Shape& shape) {
@@ -95,18 +92,15 @@ void Calibration::copy(i64 bytes) {
   findings.copies.push_back({2 * bytes, seconds_of([&] { to.copy_(from); })});
 }
 
-// Host time alone: nothing waits for the device within a batch of less than its queue holds.
+// Host time alone: nothing waits for the device within so few calls.
 void Calibration::launch() {
-  constexpr int kCalls = 500;
+  constexpr int kCalls = 1000;
   at::Tensor few = at::zeros({64}, at::TensorOptions(device_.place()).dtype(at::kFloat));
   progress_.begin_step();
-  for (int batch = 0; batch < kBatches; ++batch) {
-    settle();
-    const auto from = Clock::now();
-    for (int i = 0; i < kCalls; ++i) few.add_(1);
-    const double seconds = std::chrono::duration<double>(Clock::now() - from).count() / kCalls;
-    findings.launch_s = batch == 0 ? seconds : std::min(findings.launch_s, seconds);
-  }
+  settle();
+  const auto from = Clock::now();
+  for (int i = 0; i < kCalls; ++i) few.add_(1);
+  findings.launch_s = std::chrono::duration<double>(Clock::now() - from).count() / kCalls;
   settle();
 }
 
