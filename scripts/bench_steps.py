@@ -1,5 +1,6 @@
 """Figures of scripts/bench about the training step on two CPU ranks: against PyTorch's DDP, FSDP2 and tensor parallelism, and the
 bubble of a pipeline; with what every figure needs: running a command, `sweep run` of a grid of one shape, the torchrun beside it."""
+import contextlib
 import json
 import os
 import pathlib
@@ -163,6 +164,37 @@ def tensor_parallel(ours, options):
     same_loss("j", ours, flags, ["--tp", str(RANKS)])
     list(compare("j", ours, options, "PyTorch parallelize_module", flags,
                  lambda shape: {"tp": RANKS, "global_batch_size": shape["micro_batch_size"]}))
+
+
+@contextlib.contextmanager
+def busy_cores(wanted):
+    """A loop that computes on each of the cores, at this process's priority."""
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(RANKS if wanted else 0)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+def beside_load(ours, options):
+    """How many times as long a step takes beside a busy loop on each core: ours over both CPU backends, and PyTorch's DDP."""
+    shape = SHAPES["small"]
+    theirs = torchrun_command(shape, shape["seq_len"])
+    batch = {"global_batch_size": RANKS * shape["micro_batch_size"]}
+    sides = {"shm": lambda: ours.value(shape, "step_ms", **batch), "gloo": lambda: ours.value(shape, "step_ms", **batch, backend="gloo"),
+             "pytorch": lambda: last_json(run(theirs))["median_ms"]}
+    times = {False: {name: [] for name in sides}, True: {name: [] for name in sides}}
+    for _ in range(options.pairs):
+        for busy in (False, True):
+            with busy_cores(busy):
+                for name, reading in in_turns(sides, 1).items():
+                    times[busy][name] += reading
+    lost = {name: statistics.median(times[True][name]) / statistics.median(times[False][name]) for name in sides}
+    emit("o", name="step time beside a busy loop on each core, over that without: ours over shared memory", value=lost["shm"],
+         unit="ratio of medians", goal=f"<= PyTorch DDP's {lost['pytorch']:.2f}", met=lost["shm"] <= lost["pytorch"], lost=lost,
+         quiet_ms=times[False], busy_ms=times[True], shape=shape, ranks=RANKS, load=os.getloadavg()[0], against=shown(theirs))
 
 
 def bubble(ours, options):

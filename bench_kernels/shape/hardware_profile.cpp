@@ -43,15 +43,24 @@ double ninth_of_ten(std::vector<double> errors) {
   return *at;
 }
 
-MatmulCost fit_products(const std::string& precision, const std::vector<const MatmulTiming*>& rows) {
+// A product that reads and writes no faster than `copy_bandwidth` would be measured wrongly: then the operations and the
+// overhead explain its time alone.
+MatmulCost fit_products(const std::string& precision, const std::vector<const MatmulTiming*>& rows,
+                        double copy_bandwidth) {
   MatmulCost cost;
   cost.precision = precision, cost.element = element_of(precision);
-  NonnegativeFit<3> fit;
+  NonnegativeFit<3> whole;
+  NonnegativeFit<2> without_memory;
   for (const auto* r : rows) {
     const double m = real(r->m), n = real(r->n), k = real(r->k);
-    fit.add({1, 2 * m * n * k, bytes_of(m, n, k, cost.element)}, r->seconds);
+    whole.add({1, 2 * m * n * k, bytes_of(m, n, k, cost.element)}, r->seconds);
+    without_memory.add({1, 2 * m * n * k}, r->seconds);
   }
-  const auto x = fit.solve();
+  auto x = whole.solve();
+  if (inverse(x[2]) < copy_bandwidth) {
+    const auto fewer = without_memory.solve();
+    x = {fewer[0], fewer[1], 0};
+  }
   cost.overhead_s = x[0], cost.flops = inverse(x[1]), cost.bandwidth = inverse(x[2]);
   std::vector<double> errors;
   for (const auto* r : rows)
@@ -116,18 +125,19 @@ double LinkCost::seconds(double bytes) const {
 }
 
 void HardwareProfile::fit() {
-  std::map<std::string, std::vector<const MatmulTiming*>> by_precision;
-  for (const auto& r : matmul) by_precision[r.precision].push_back(&r);
-  products.clear();
-  for (const auto& [precision, rows] : by_precision) products.push_back(fit_products(precision, rows));
-  std::map<std::tuple<std::string, std::string, i64, i64>, std::vector<const CollectiveRow*>> by_group;
-  for (const auto& r : collectives) by_group[{r.kind, r.backend, r.nodes, r.ranks}].push_back(&r);
-  links.clear();
-  for (const auto& [group, rows] : by_group) links.push_back(fit_link(rows));
   copy_bandwidth = 0;
   const auto largest = std::max_element(copies.begin(), copies.end(),
                                         [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
   if (largest != copies.end()) copy_bandwidth = real(largest->bytes) / largest->seconds;
+  std::map<std::string, std::vector<const MatmulTiming*>> by_precision;
+  for (const auto& r : matmul) by_precision[r.precision].push_back(&r);
+  products.clear();
+  for (const auto& [precision, rows] : by_precision)
+    products.push_back(fit_products(precision, rows, copy_bandwidth));
+  std::map<std::tuple<std::string, std::string, i64, i64>, std::vector<const CollectiveRow*>> by_group;
+  for (const auto& r : collectives) by_group[{r.kind, r.backend, r.nodes, r.ranks}].push_back(&r);
+  links.clear();
+  for (const auto& [group, rows] : by_group) links.push_back(fit_link(rows));
 }
 
 const MatmulCost* HardwareProfile::product(std::string_view precision) const {

@@ -13,7 +13,7 @@ struct StageSeconds {
 };
 
 // From the first forward to the last backward of all ranks. `stages`: of every virtual stage. A message arrives so long after
-// its computation, and keeps nobody busy. Of many micro-batches the steady state is walked once and continued, for it repeats.
+// its computation, and keeps no rank busy. Of many micro-batches the steady state is walked once and continued, for it repeats.
 // REQUIRES: as make_schedule(); stages.size() == p.stages().
 double pipeline_seconds(const Pipeline& p, std::span<const StageSeconds> stages, double message_s);
 

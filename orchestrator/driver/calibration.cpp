@@ -78,9 +78,9 @@ Expected<void> take(store::Store& store, i64 sweep, const PlanEntry& entry, Cali
   if (!*final)
     return out.failures.push_back(calibration_title(entry.trial) + ": no result"), Expected<void>();
   const auto result = store.result_of(**final);
-  const auto testimony = store.testimony(**final);
+  const auto reports = store.testimony(**final);
   if (!result) return tl::unexpected(result.error());
-  if (!testimony) return tl::unexpected(testimony.error());
+  if (!reports) return tl::unexpected(reports.error());
   const bool answered =
       *result && ((*result)->outcome == Outcome::kOk || (*result)->outcome == Outcome::kInvalid);
   if (!*result || (*result)->outcome != Outcome::kOk)
@@ -88,7 +88,7 @@ Expected<void> take(store::Store& store, i64 sweep, const PlanEntry& entry, Cali
         "{}: {}", calibration_title(entry.trial),
         *result ? fmt::format("{}: {}", to_string((*result)->outcome), (*result)->reason) : "no result"));
   if (!answered) return {};
-  if (const auto added = add_findings(out.profile, entry.trial, testimony->records); !added)
+  if (const auto added = add_findings(out.profile, entry.trial, reports->records); !added)
     out.failures.push_back(fmt::format("{}: {}", calibration_title(entry.trial), added.error().message));
   auto hosts = hosts_of(store, sweep, entry.id, **final);
   if (!hosts) return tl::unexpected(hosts.error());

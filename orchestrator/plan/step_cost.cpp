@@ -51,7 +51,6 @@ class Reckoning {
     tokens_ = real(t.micro_batch_size) * real(t.seq_len) / real(t.cp);
     hidden_ = real(m.hidden_size), width_ = real(m.heads * m.head_dim) / tp_;
     kv_width_ = real(shape::kv_heads_of_rank(t) * m.head_dim), intermediate_ = real(m.intermediate_size);
-    gates_ = m.swiglu ? 2 : 1;
   }
 
   StepCost cost();
@@ -70,6 +69,7 @@ class Reckoning {
   double wire(const char* kind, const shape::Volume& v, i64 ranks, i64 span) const {
     return v.calls > 0 ? wire(kind, real(v.calls), real(v.bytes), real(ranks), real(span)) : 0;
   }
+  double gates() const { return t_.spec.swiglu ? 2 : 1; }
   Pass attention() const;
   Pass mlp() const;
   Pass layer() const;
@@ -88,8 +88,7 @@ class Reckoning {
   const shape::Hardware& h_;
   const char* backend_;
   const shape::MatmulCost* product_;
-  double tp_ = 1, element_ = 4, tokens_ = 0, hidden_ = 0, width_ = 0, kv_width_ = 0, intermediate_ = 0,
-         gates_ = 2;
+  double tp_ = 1, element_ = 4, tokens_ = 0, hidden_ = 0, width_ = 0, kv_width_ = 0, intermediate_ = 0;
 };
 
 // By the measured copy nearest in size: caches hold small ones.
@@ -136,7 +135,7 @@ Reckoning::Pass Reckoning::mlp() const {
   const double many = t_.spec.experts > 0 ? real(t_.spec.experts) / real(t_.ep) : 1;
   const double rows =
       t_.spec.experts > 0 ? tokens_ * real(t_.spec.experts_per_token) * expert_load() / many : tokens_;
-  const Pass up = linear(rows, gates_ * intermediate_ / tp_, hidden_),
+  const Pass up = linear(rows, gates() * intermediate_ / tp_, hidden_),
              down = linear(rows, hidden_, intermediate_ / tp_);
   return {many * (up.forward + down.forward), many * (up.backward + down.backward)};
 }
@@ -145,7 +144,7 @@ Reckoning::Pass Reckoning::layer() const {
   const Pass a = attention(), m = mlp();
   const double choices = t_.spec.experts > 0 ? real(t_.spec.experts_per_token) : 1;
   const double whole =
-      4 * hidden_ / (t_.sp ? tp_ : 1) + 4 * width_ + 2 * gates_ * choices * intermediate_ / tp_;
+      4 * hidden_ / (t_.sp ? tp_ : 1) + 4 * width_ + 2 * gates() * choices * intermediate_ / tp_;
   const double moved = memory(kActivationPasses * element_ * tokens_ * whole);
   Pass out{a.forward + m.forward + moved / 3 + kForwardLaunches * p_.launch_s,
            a.backward + m.backward + moved * 2 / 3 + kBackwardLaunches * p_.launch_s};
@@ -202,9 +201,10 @@ double Reckoning::data_parallel(double parameters) const {
   const auto v = shape::state_traffic(t_, parameters);
   const double buckets =
       std::max(1.0, std::ceil(parameters * element_ / (real(t_.grad_bucket_mb) * 1024 * 1024)));
-  const double gathers =
-      t_.zero >= 3 ? real(t_.grad_accum) * 2 * real(t_.spec.layers + 2) / real(t_.pp) : buckets;
-  const double reduces = t_.zero >= 2 ? real(t_.grad_accum) * buckets : buckets;
+  // ZeRO-3 gathers each layer and both ends for themselves, before forward and backward, and reduces them so.
+  const double units = real(t_.grad_accum) * (real(t_.spec.layers) / real(t_.pp) + 2);
+  const double gathers = t_.zero < 3 ? buckets : t_.reshard_after_forward ? 2 * units : units;
+  const double reduces = t_.zero >= 3 ? units : t_.zero == 2 ? real(t_.grad_accum) * buckets : buckets;
   double out = 0;
   if (v.all_reduce > 0) out += wire("all_reduce", buckets, v.all_reduce, real(ranks), real(span));
   if (v.reduce_scatter > 0) out += wire("reduce_scatter", reduces, v.reduce_scatter, real(ranks), real(span));

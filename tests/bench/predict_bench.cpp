@@ -1,9 +1,8 @@
-// predict_bench: configurations a second on one core through the plan's predictors: GPUs by the trainer profile, GPUs and
+// predict_bench: configurations for each second of one core through the plan's predictors: GPUs by the trainer profile, GPUs and
 // processors by a hardware profile. One JSON line for each.
 #include <fmt/format.h>
 
-#include <chrono>
-#include <cstdio>
+#include <ctime>
 
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/plan/planner.h"
@@ -40,13 +39,13 @@ std::vector<Trial> trials_of(const char* hardware, i64 nodes, i64 ranks) {
 
 void measure(const char* figure, const std::vector<Trial>& trials, const plan::Predictor& predictor) {
   constexpr double kSeconds = 1;
-  const auto from = std::chrono::steady_clock::now();
+  const std::clock_t from = std::clock();
   double seconds = 0, sum = 0;
   i64 count = 0;
   while (seconds < kSeconds) {
     for (const Trial& t : trials) sum += predictor.predict(t, {}).step_ms.value_or(0);
     count += static_cast<i64>(trials.size());
-    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
+    seconds = static_cast<double>(std::clock() - from) / CLOCKS_PER_SEC;
   }
   fmt::print("{{\"figure\": \"{}\", \"trials\": {}, \"per_second\": {:.0f}, \"checksum\": {:.6g}}}\n", figure,
              trials.size(), static_cast<double>(count) / seconds, sum / static_cast<double>(count));

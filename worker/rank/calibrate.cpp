@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -18,6 +19,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kMostCalls = 5000;
+// Everything is measured so often, one round after the other: what disturbs the machine for a while is in one of them only.
+constexpr std::size_t kRounds = 3;
 
 struct Shape {
   i64 m, n, k;
@@ -131,18 +134,48 @@ void Calibration::group(comm::Channel& channel, RankRecord& record) {
     }
 }
 
+double median(std::array<double, kRounds> seconds) {
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[kRounds / 2];
+}
+
+// The rows of all rounds are the same but for their times, and for the wrong elements.
+CalibrationFindings joined(const std::array<CalibrationFindings, kRounds>& rounds) {
+  CalibrationFindings out = rounds.front();
+  const auto over_rounds = [&](auto&& seconds_in) {
+    std::array<double, kRounds> all{};
+    for (std::size_t i = 0; i < kRounds; ++i) all[i] = seconds_in(rounds[i]);
+    return median(all);
+  };
+  out.launch_s = over_rounds([](const auto& r) { return r.launch_s; });
+  for (std::size_t i = 0; i < out.matmul.size(); ++i)
+    out.matmul[i].seconds = over_rounds([i](const auto& r) { return r.matmul[i].seconds; });
+  for (std::size_t i = 0; i < out.copies.size(); ++i)
+    out.copies[i].seconds = over_rounds([i](const auto& r) { return r.copies[i].seconds; });
+  for (std::size_t i = 0; i < out.collectives.size(); ++i) {
+    out.collectives[i].seconds = over_rounds([i](const auto& r) { return r.collectives[i].seconds; });
+    for (std::size_t later = 1; later < kRounds; ++later)
+      out.collectives[i].wrong += rounds[later].collectives[i].wrong;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string calibrate(const Trial& trial, const Device& device, const parallel::Mesh& mesh,
                       ProgressWriter& progress, RankRecord& record) {
-  const auto request = calibration_request_from(trial.program);
+  auto request = calibration_request_from(trial.program);
   if (!request) throw std::invalid_argument(request.error().message);
-  Calibration calibration(*request, device, progress);
-  if (request->machine) calibration.machine();
-  if (!request->group.empty())
-    calibration.group(
-        mesh[request->group == "tp" ? parallel::Dimension::kTensor : parallel::Dimension::kData], record);
-  return to_text(calibration.findings);
+  request->item_s /= kRounds;
+  const auto group = request->group == "tp" ? parallel::Dimension::kTensor : parallel::Dimension::kData;
+  std::array<CalibrationFindings, kRounds> rounds;
+  for (CalibrationFindings& round : rounds) {
+    Calibration calibration(*request, device, progress);
+    if (request->machine) calibration.machine();
+    if (!request->group.empty()) calibration.group(mesh[group], record);
+    round = std::move(calibration.findings);
+  }
+  return to_text(joined(rounds));
 }
 
 }  // namespace sweep::rank

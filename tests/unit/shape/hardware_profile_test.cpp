@@ -52,6 +52,18 @@ TEST(HardwareProfile, AProductsRateComesBackFromItsTimes) {
   EXPECT_NEAR(p.products[0].bandwidth / 1e12, 1, 1e-6);
 }
 
+TEST(HardwareProfile, AProductIsNotSlowerInMemoryThanACopy) {
+  HardwareProfile p;
+  p.copies = {{1 << 26, (1 << 26) / 1e10}};
+  for (const i64 m : {32, 512, 4096}) {  // times that bytes explain, at a tenth of a copy's bandwidth
+    const double a = static_cast<double>(m);
+    p.matmul.push_back({"fp32", m, 64, 64, 4 * (2 * a * 64 + 64 * 64) / 1e9});
+  }
+  p.fit();
+  EXPECT_TRUE(std::isinf(p.products[0].bandwidth));
+  EXPECT_TRUE(std::isfinite(p.products[0].flops));
+}
+
 TEST(NonnegativeFit, ATermThatWouldBeNegativeIsLeftOut) {
   NonnegativeFit<2> fit;
   for (const double x : {1.0, 2.0, 4.0}) fit.add({1, x}, 3 * x - 0.5);
