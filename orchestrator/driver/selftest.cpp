@@ -32,15 +32,15 @@ Expected<std::optional<SelfTestOutcome>> outcome_of(store::Store& store, i64 swe
   if (!final) return tl::unexpected(final.error());
   if (!*final) return std::optional<SelfTestOutcome>();
   const auto result = store.result_of(**final);
-  const auto testimony = store.testimony(**final);
+  const auto reports = store.testimony(**final);
   if (!result) return tl::unexpected(result.error());
-  if (!testimony) return tl::unexpected(testimony.error());
+  if (!reports) return tl::unexpected(reports.error());
   if (!*result) return std::optional<SelfTestOutcome>();
   SelfTestOutcome found;
   found.outcome = (*result)->outcome, found.reason = (*result)->reason;
   bool first = true;
   if (found.outcome == Outcome::kOk)
-    for (const auto& record : testimony->records) add_rank(found, record, std::exchange(first, false));
+    for (const auto& record : reports->records) add_rank(found, record, std::exchange(first, false));
   auto hosts = hosts_of(store, sweep, id, **final);
   if (!hosts) return tl::unexpected(hosts.error());
   found.hosts = std::move(*hosts);
