@@ -101,11 +101,11 @@ std::string equation(Relation relation, const RankSizes& s) {
 std::string too_large(const Violation& v, const RankSizes& s, std::string_view hardware) {
   if (v.relation == Relation::kPlacement)
     return fmt::format("gpus_per_node = {} is more than the {} of {}", v.left, v.right, hardware);
+  const bool cut = v.left == std::numeric_limits<i64>::max();  // the number itself is not known then
+  const std::string left = equation(v.relation, s) + (cut ? "" : fmt::format(" = {}", v.left));
   if (v.relation == Relation::kGpusPerNode && s.node_gpus > 0)
-    return fmt::format("{} = {} is more than the {} of {}", equation(v.relation, s), v.left, v.right,
-                       hardware);
-  return fmt::format("{} is more than {}{}", equation(v.relation, s), v.right,
-                     v.relation == Relation::kWorld ? " ranks" : "");
+    return fmt::format("{} is more than the {} of {}", left, v.right, hardware);
+  return fmt::format("{} is more than {}{}", left, v.right, v.relation == Relation::kWorld ? " ranks" : "");
 }
 
 }  // namespace

@@ -148,6 +148,15 @@ TEST(RankAlgebraOfRanks, SolvedSizesSatisfyTheRelationsThatCompare) {
   EXPECT_GT(refused, 20);
 }
 
+TEST(RankAlgebraOfRanks, ASizeThatIsTooLargeIsNamedWhereItIsKnown) {
+  const RankSizes many{.dp = 2048};
+  EXPECT_EQ(sentence(solve(Relation::kGpusPerNode, many).error(), many),
+            "gpus_per_node = dp x tp x pp x cp / nodes = 2048 x 1 x 1 x 1 / 1 = 2048 is more than 1024");
+  const RankSizes endless{.dp = kMost, .tp = 4};
+  EXPECT_EQ(sentence(solve(Relation::kWorld, endless).error(), endless),
+            "world = dp x tp x pp x cp = 9223372036854775807 x 4 x 1 x 1 is more than 102400000 ranks");
+}
+
 TEST(RankAlgebraOfRanks, ParallelDimsRefuseWithTheSameSentence) {
   Trial t;
   t.nodes = 2, t.gpus_per_node = 8, t.dp = 3, t.tp = 4;
