@@ -61,8 +61,10 @@ Status ExpressionSections::add_labels() {
     }
     if (!slot) slot = in_.spec.scope.add_label(item.key);
     Derived derived{in_.spec.scope.at(*slot).name, *slot, {}, item.place};
-    if (const AxisDomain* domain = axis_domain(derived.name))
-      derived.min = domain->min, derived.max = domain->max;
+    if (const AxisDomain* domain = axis_domain(derived.name)) {
+      derived.min = domain->min;
+      derived.max = domain->max;
+    }
     in_.spec.derived.push_back(std::move(derived));
   }
   return {};

@@ -30,7 +30,8 @@ Expected<void> complete_ranks(Trial& t, const Stated& stated) {
   if (!stated.contains("dp") && stated.contains("nodes") && gpus > 0) {
     sizes.gpus_per_node = gpus;
     SWEEP_TRY(set(Relation::kDp, sizes, "; state dp", t.dp));
-    sizes.dp = t.dp, world = t.world();
+    sizes.dp = t.dp;
+    world = t.world();
   }
   if (!stated.contains("nodes")) t.nodes = gpus > 0 ? (world + gpus - 1) / gpus : 1;
   if (stated.contains("gpus_per_node")) return {};
