@@ -53,24 +53,6 @@ ActionList with_late_weights(const ActionList& order, i64 rank) {
   return out;
 }
 
-// The computations of one rank, in order.
-ActionList computations(const Pipeline& p, i64 rank) {
-  const i64 behind = p.ranks - 1 - rank;
-  switch (p.kind) {
-    case Schedule::kGpipe:
-      return one_by_one(in_order(p, Act::kForward), in_order(p, Act::kBackward), p.micros);
-    case Schedule::k1f1b:
-      return one_by_one(in_order(p, Act::kForward), in_order(p, Act::kBackward), behind);
-    case Schedule::kInterleaved:
-      return one_by_one(in_groups(p, Act::kForward), in_groups(p, Act::kBackward),
-                        p.chunks == 1 ? behind : 2 * behind + (p.chunks - 1) * p.ranks);
-    case Schedule::kZeroBubble:
-      return with_late_weights(one_by_one(in_order(p, Act::kForward), in_order(p, Act::kBackward), behind),
-                               rank);
-  }
-  return {};
-}
-
 // A message, or a computation, at its place in the order of the whole pipeline.
 struct Posted {
   double time = 0;
@@ -119,6 +101,23 @@ std::optional<Act> result_goes(const Pipeline& p, i64 rank, const Action& a) {
 }
 
 }  // namespace
+
+ActionList computations(const Pipeline& p, i64 rank) {
+  const i64 behind = p.ranks - 1 - rank;
+  switch (p.kind) {
+    case Schedule::kGpipe:
+      return one_by_one(in_order(p, Act::kForward), in_order(p, Act::kBackward), p.micros);
+    case Schedule::k1f1b:
+      return one_by_one(in_order(p, Act::kForward), in_order(p, Act::kBackward), behind);
+    case Schedule::kInterleaved:
+      return one_by_one(in_groups(p, Act::kForward), in_groups(p, Act::kBackward),
+                        p.chunks == 1 ? behind : 2 * behind + (p.chunks - 1) * p.ranks);
+    case Schedule::kZeroBubble:
+      return with_late_weights(one_by_one(in_order(p, Act::kForward), in_order(p, Act::kBackward), behind),
+                               rank);
+  }
+  return {};
+}
 
 Pipeline Pipeline::of(const Trial& t) {
   return {t.schedule, t.pp, t.grad_accum, t.vpp};

@@ -59,6 +59,8 @@ struct Pipeline {
 };
 
 using ActionList = std::vector<Action>;
+// The computations of one rank, in order.
+ActionList computations(const Pipeline&, i64 rank);
 // Of every rank. REQUIRES: chunks 1 unless interleaved on several ranks, and then micros % ranks == 0.
 std::vector<ActionList> make_schedule(const Pipeline&);
 

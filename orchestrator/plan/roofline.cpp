@@ -33,8 +33,10 @@ double cpu_flops(const Trial& t) {
 // Bytes to and from device memory in a step: weights and gradients in each micro-step's passes, saved
 // activations written and read, and the optimizer's pass over all states.
 double traffic_bytes(const Trial& t, const MemoryEstimate& m) {
-  const double micro = 2 * m.weights + 2 * m.gradients + 2 * m.activations;
-  return real(t.grad_accum) * micro + 2 * m.weights + m.gradients + 2 * m.optimizer;
+  using shape::MemoryPart;
+  const double weights = m.of(MemoryPart::kWeights), gradients = m.of(MemoryPart::kGradients);
+  const double micro = 2 * weights + 2 * gradients + 2 * m.of(MemoryPart::kActivations);
+  return real(t.grad_accum) * micro + 2 * weights + gradients + 2 * m.of(MemoryPart::kOptimizer);
 }
 
 // A ring all-reduce sends 2 (n-1)/n of its bytes from each rank; a gather or a reduce-scatter half of that.
@@ -101,7 +103,7 @@ class Roofline final : public Predictor {
     Prediction p;
     const auto objection = first_objection(t);
     if (objection && objection->rule != "precision") return p;
-    const auto h = shape::find_hardware(t.hardware);
+    const shape::Hardware* h = shape::known_hardware(t.hardware);
     const MemoryEstimate memory = estimate_memory(t);
     p.bytes = saturated(memory.total());
     if (!h->gpu.empty() && !h->peak_for(t.precision)) return p;
