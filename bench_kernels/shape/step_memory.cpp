@@ -15,36 +15,45 @@ struct Others {
   bool alone = true;  // there are none
 };
 
+// The units of a model, the same in every chunk.
+struct Units {
+  Units(const Trial& t, const StepSizes& s, const UnitWeights& w)
+      : attention(attention_memory(s, w, t.spec.rope)),
+        mlp(t.spec.experts > 0 ? experts_memory(s, w) : mlp_memory(s, w)),
+        embedding(embedding_memory(s, w)),
+        head(head_memory(s, w)),
+        layer_saved(attention.saved + mlp.saved),
+        layer_forward(attention.forward) {
+    keep_larger(layer_forward, attention.saved + mlp.forward);
+  }
+  UnitMemory attention, mlp, embedding, head;
+  PartBytes layer_saved, layer_forward;
+};
+
 // One chunk of the model on a rank: what its forward and backward of one micro-batch take beside what is there.
 class ChunkMemory {
  public:
-  ChunkMemory(const Trial& t, const StepSizes& s, const StageShare& share)
+  ChunkMemory(const Trial& t, const StepSizes& s, const Units& u, ChunkParameters parameters)
       : t_(t),
         s_(s),
-        p_(t, s, share),
-        n_(share.layers),
-        attention_(attention_memory(s, p_.weights, t.spec.rope)),
-        mlp_(t.spec.experts > 0 ? experts_memory(s, p_.weights) : mlp_memory(s, p_.weights)),
-        embedding_(embedding_memory(s, p_.weights)),
-        head_(head_memory(s, p_.weights)),
+        u_(u),
+        p_(std::move(parameters)),
+        n_(p_.layers),
         recomputes_(t.recompute == Recompute::kFull),
         every_(std::min(t.recompute_every, std::max<i64>(1, n_))) {
-    layer_saved_ = attention_.saved + mlp_.saved;
-    layer_forward_ = attention_.forward;
-    keep_larger(layer_forward_, attention_.saved + mlp_.forward);
     if (p_.copies) count_copies();
   }
 
   // From forward to backward of one micro-batch.
   PartBytes saved() const {
-    PartBytes out = p_.has_head ? head_.saved : PartBytes{};
+    PartBytes out = p_.has_head ? u_.head.saved : PartBytes{};
     if (!t_.activation_offload) out += kept(n_);
     return out;
   }
   PartBytes later() const {
-    PartBytes out = p_.has_head ? head_.later : PartBytes{};
-    return out + (attention_.later + mlp_.later).times(real(n_)) +
-           (p_.has_embedding ? embedding_.later : PartBytes{});
+    PartBytes out = p_.has_head ? u_.head.later : PartBytes{};
+    return out + (u_.attention.later + u_.mlp.later).times(real(n_)) +
+           (p_.has_embedding ? u_.embedding.later : PartBytes{});
   }
 
   PartBytes states() const;
@@ -61,7 +70,7 @@ class ChunkMemory {
  private:
   // Kept of the first layers of a micro-batch, where backward finds it.
   PartBytes kept(i64 layers) const {
-    if (!recomputes_) return layer_saved_.times(real(layers));
+    if (!recomputes_) return u_.layer_saved.times(real(layers));
     PartBytes out;
     out[MemoryPart::kActivations] = block(s_.residual()) * std::ceil(real(layers) / real(every_));
     return out;
@@ -88,12 +97,11 @@ class ChunkMemory {
 
   const Trial& t_;
   const StepSizes& s_;
+  const Units& u_;
   ChunkParameters p_;
   i64 n_;
-  UnitMemory attention_, mlp_, embedding_, head_;
   bool recomputes_;
   i64 every_;
-  PartBytes layer_saved_, layer_forward_;
   std::vector<double> copies_;  // bytes of each group's copy of the values
   bool alone_ = true;           // no other micro-batch is in flight
 };
@@ -168,12 +176,12 @@ PartBytes ChunkMemory::optimizer() const {
 }
 
 void ChunkMemory::forward(const PartBytes& others, PartBytes& most) const {
-  if (p_.has_embedding) keep_larger(most, others + embedding_.forward + buffers(copies_at(0, true)));
+  if (p_.has_embedding) keep_larger(most, others + u_.embedding.forward + buffers(copies_at(0, true)));
   const i64 ahead = p_.copies ? t_.prefetch_forward : 0;
   for (i64 l = 0; l < n_; l = std::max(l + 1, n_ - 1 - ahead))
-    keep_larger(most, others + on_device(l) + layer_forward_ + buffers(copies_at(group_of(l), true)));
+    keep_larger(most, others + on_device(l) + u_.layer_forward + buffers(copies_at(group_of(l), true)));
   if (p_.has_head)
-    keep_larger(most, others + on_device(n_) + head_.forward + buffers(copies_at(groups() - 1, true)));
+    keep_larger(most, others + on_device(n_) + u_.head.forward + buffers(copies_at(groups() - 1, true)));
 }
 
 void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientRoom& room,
@@ -183,24 +191,24 @@ void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientR
   PartBytes base = others + buffers(copies_at(group_of(l), false) + shared);
   const i64 first = recomputes_ ? l - l % every_ : l;
   base += recomputes_ ? kept(t_.activation_offload ? std::min<i64>(first, 1) : first) +
-                            layer_saved_.times(real(l - first))
+                            u_.layer_saved.times(real(l - first))
                       : on_device(l);
   if (recomputes_) {
-    PartBytes again = layer_forward_;
+    PartBytes again = u_.layer_forward;
     again[MemoryPart::kTemporary] += block(s_.residual());  // the gradient that came in
     again[MemoryPart::kBuffers] += room.at_mlp;
     keep_larger(most, base + again);
     if (first <
         l) {  // the first of those computed again: its values, and those that the last one has fetched
       const double fetched = copies_between(group_of(first), group_of(l)) - copies_at(group_of(l), false);
-      keep_larger(most, base + layer_saved_.times(-real(l - first)) + again + buffers(fetched));
+      keep_larger(most, base + u_.layer_saved.times(-real(l - first)) + again + buffers(fetched));
     }
   }
   if (s_.later)
-    base +=
-        (p_.has_head ? head_.later : PartBytes{}) + (attention_.later + mlp_.later).times(real(n_ - 1 - l));
-  keep_larger(most, base + attention_.saved + mlp_.backward + buffers(room.at_mlp));
-  keep_larger(most, base + attention_.backward + buffers(room.at_attention) + mlp_.later);
+    base += (p_.has_head ? u_.head.later : PartBytes{}) +
+            (u_.attention.later + u_.mlp.later).times(real(n_ - 1 - l));
+  keep_larger(most, base + u_.attention.saved + u_.mlp.backward + buffers(room.at_mlp));
+  keep_larger(most, base + u_.attention.backward + buffers(room.at_attention) + u_.mlp.later);
   PartBytes over = base + buffers(room.at_end);
   over[MemoryPart::kTemporary] += block(s_.residual());  // the gradient that goes on
   keep_larger(most, over);
@@ -209,13 +217,20 @@ void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientR
 void ChunkMemory::backward(const PartBytes& others, PartBytes& most) const {
   std::vector<GradientRoom> rooms = p_.rooms(t_);
   if (s_.later) rooms.assign(rooms.size(), {});
+  double last = 0;  // room while the layer after is at work
   if (p_.has_head)
-    keep_larger(most, others + on_device(n_) + head_.backward +
+    keep_larger(most, others + on_device(n_) + u_.head.backward +
                           buffers(copies_at(groups() - 1, false) + rooms.back().at_mlp));
-  for (i64 l = n_; l-- > 0;) layer_backward(l, others, rooms[static_cast<std::size_t>(group_of(l))], most);
+  for (i64 l = n_; l-- > 0;) {
+    const GradientRoom& room = rooms[static_cast<std::size_t>(group_of(l))];
+    // A layer in the middle has no more than the one after it.
+    const bool as_after = !recomputes_ && l + 2 < n_ && l > 0 && room.at_mlp <= last && room.at_end <= last;
+    last = std::max(room.at_mlp, room.at_attention);
+    if (!as_after) layer_backward(l, others, room, most);
+  }
   if (p_.has_embedding)
-    for (const double room : {rooms.front().at_mlp, rooms.front().at_end - embedding_.backward.total()})
-      keep_larger(most, others + embedding_.backward + buffers(copies_at(0, false) + room));
+    for (const double room : {rooms.front().at_mlp, rooms.front().at_end - u_.embedding.backward.total()})
+      keep_larger(most, others + u_.embedding.backward + buffers(copies_at(0, false) + room));
 }
 
 // zero_bubble: what the weight gradients of a micro-batch are made of goes group by group.
@@ -228,13 +243,13 @@ void ChunkMemory::weights(const PartBytes& others, PartBytes& most) const {
   };
   PartBytes held = later();
   if (p_.has_head) {
-    keep_larger(most, base + held + head_.weights + at(groups() - 1));
-    held += head_.later.times(-1);
+    keep_larger(most, base + held + u_.head.weights + at(groups() - 1));
+    held += u_.head.later.times(-1);
   }
-  PartBytes unit = attention_.weights;
-  keep_larger(unit, mlp_.weights);
+  PartBytes unit = u_.attention.weights;
+  keep_larger(unit, u_.mlp.weights);
   if (n_ > 0) keep_larger(most, base + held + unit + at(group_of(n_ - 1)));
-  if (p_.has_embedding) keep_larger(most, base + embedding_.later + embedding_.weights + at(0));
+  if (p_.has_embedding) keep_larger(most, base + u_.embedding.later + u_.embedding.weights + at(0));
 }
 
 PartBytes ChunkMemory::fullest(const Others& others) {
@@ -294,11 +309,14 @@ class InFlight {
   PartBytes held_;
 };
 
-PartBytes rank_memory(const Trial& t, const StepSizes& s, const std::vector<StageShare>& shares, i64 rank) {
+PartBytes rank_memory(const Trial& t, const StepSizes& s, const Units& units,
+                      const std::vector<StageShare>& shares, i64 rank) {
   Pipeline pipeline = Pipeline::of(t);
   std::vector<ChunkMemory> chunks;
+  chunks.reserve(static_cast<std::size_t>(t.vpp));
   for (i64 c = 0; c < t.vpp; ++c)
-    chunks.emplace_back(t, s, shares[static_cast<std::size_t>(pipeline.stage(rank, c))]);
+    chunks.emplace_back(t, s, units,
+                        ChunkParameters(t, s, shares[static_cast<std::size_t>(pipeline.stage(rank, c))]));
   PartBytes states, update;
   for (const auto& chunk : chunks) states += chunk.states(), keep_larger(update, chunk.optimizer());
   states[MemoryPart::kTemporary] += real(t.grad_accum) * 2 * block(8 * s.whole);  // tokens and labels
@@ -333,8 +351,10 @@ double library_workspace(const Trial& t) {
 std::vector<PartBytes> step_memory(const Trial& t, KernelPath path) {
   const StepSizes s(t, path);
   const auto shares = split_stages(t.spec, t.pp * t.vpp, t.seq_len);
+  const Units units(t, s, ChunkParameters(t, s, shares.front()).weights);
   std::vector<PartBytes> ranks;
-  for (i64 rank = 0; rank < t.pp; ++rank) ranks.push_back(rank_memory(t, s, shares, rank));
+  ranks.reserve(static_cast<std::size_t>(t.pp));
+  for (i64 rank = 0; rank < t.pp; ++rank) ranks.push_back(rank_memory(t, s, units, shares, rank));
   return ranks;
 }
 

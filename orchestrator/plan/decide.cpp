@@ -27,7 +27,8 @@ std::optional<Objection> beyond_memory(const Trial& t) {
   const auto budget = memory_budget(t, *h);
   const MemoryEstimate m = estimate_memory(t);
   if (!budget || m.states() <= *budget) return {};
-  return Objection{"memory", memory_sentence(m, *budget), Outcome::kPruned};
+  return Objection{"memory", memory_sentence(m, *budget) + "; the model states alone exceed it",
+                   Outcome::kPruned};
 }
 
 // What can never be (rules, memory) comes before what is only not built yet, so that a plan stays true as

@@ -30,8 +30,7 @@ std::string memory_sentence(const MemoryEstimate& m, double budget) {
     if (m.parts().of[i] > 0)
       parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", shape::kMemoryPartNames[i],
                            human_bytes(m.parts().of[i]));
-  return fmt::format("needs {} per rank ({}), budget {}; the model states alone exceed it",
-                     human_bytes(m.total()), parts, human_bytes(budget));
+  return fmt::format("needs {} per rank ({}), budget {}", human_bytes(m.total()), parts, human_bytes(budget));
 }
 
 }  // namespace sweep::plan
