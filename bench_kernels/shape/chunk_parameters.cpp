@@ -54,13 +54,10 @@ class Buckets {
 
 }  // namespace
 
-ChunkParameters::ChunkParameters(const Trial& t, const StepSizes& s, const StageShare& share)
-    : has_embedding(share.embedding),
-      has_head(share.head),
-      tied_here(t.spec.tie_embeddings && share.embedding && share.head),
-      tied_elsewhere(t.spec.tie_embeddings && !tied_here && (share.embedding || share.head)),
-      layers(share.layers),
-      s_(s) {
+ChunkParameters::ChunkParameters(const Trial& t, const StepSizes& s, const StageShare& share) : s_(s) {
+  has_embedding = share.embedding, has_head = share.head, layers = share.layers;
+  tied_here = t.spec.tie_embeddings && has_embedding && has_head;
+  tied_elsewhere = t.spec.tie_embeddings && !tied_here && (has_embedding || has_head);
   const StateTypes types = state_types(t);
   copies = t.zero >= 3 || types.casts() || t.offload == Offload::kParameters;
   if (t.recompute == Recompute::kFull) again_ = std::min(t.recompute_every, std::max<i64>(1, layers));

@@ -21,16 +21,18 @@ struct GradientRoom {
   double at_mlp = 0, at_attention = 0, at_end = 0;
 };
 
-class ChunkParameters {
- public:
-  ChunkParameters(const Trial&, const StepSizes&, const StageShare&);
-
+struct ChunkContents {
   UnitWeights weights;
   GroupElements embedding, layer, head;
-  bool has_embedding, has_head, tied_here;
-  bool tied_elsewhere;  // first and last stage both hold the table: a bucket of its own on each
-  i64 layers;
-  bool copies;  // the kernels read copies of the values, which come and go by group
+  i64 layers = 0;
+  bool has_embedding = false, has_head = false, tied_here = false;
+  bool tied_elsewhere = false;  // first and last stage both hold the table: a bucket of its own on each
+  bool copies = false;          // the kernels read copies of the values, which come and go by group
+};
+
+class ChunkParameters : public ChunkContents {
+ public:
+  ChunkParameters(const Trial&, const StepSizes&, const StageShare&);
 
   // Of all groups; padding included.
   GroupElements all() const;
