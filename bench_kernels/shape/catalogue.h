@@ -46,6 +46,8 @@ struct NamedModel {
 std::span<const Hardware> all_hardware();
 std::span<const NamedModel> all_models();
 Expected<Hardware> find_hardware(std::string_view name);
+// The same without a copy or a sentence; nullptr: unknown.
+const Hardware* known_hardware(std::string_view name);
 Expected<ModelSpec> find_model(std::string_view name);
 
 // The catalogue's price of this amount, now or earlier; absent: the amount is somebody's own.

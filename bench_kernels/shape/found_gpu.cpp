@@ -37,7 +37,7 @@ bool has_code_for(const std::vector<std::string>& archs, const std::string& comp
 
 bool runs_flash(const std::string& hardware) {
   constexpr int kAmpere = 8;
-  const auto known = find_hardware(hardware);
+  const Hardware* known = known_hardware(hardware);
   return !known || known->compute_capability.empty() || version(known->compute_capability).first >= kAmpere;
 }
 

@@ -207,9 +207,14 @@ std::span<const Hardware> all_hardware() {
   return hardware;
 }
 
-Expected<Hardware> find_hardware(std::string_view name) {
+const Hardware* known_hardware(std::string_view name) {
   for (const Hardware& h : all_hardware())
-    if (h.name == name) return h;
+    if (h.name == name) return &h;
+  return nullptr;
+}
+
+Expected<Hardware> find_hardware(std::string_view name) {
+  if (const Hardware* known = known_hardware(name)) return *known;
   std::vector<std::string> names;
   for (const Hardware& h : all_hardware()) names.push_back(h.name);
   const auto close = nearest(name, names);

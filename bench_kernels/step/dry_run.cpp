@@ -9,7 +9,7 @@
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/kernels/ops.h"
 #include "bench_kernels/parallel/mesh.h"
-#include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/step_memory.h"
 #include "bench_kernels/step/train_step.h"
 #include "schema/codec.h"
 
@@ -31,18 +31,9 @@ class PathScope {
   kernels::Path before_;
 };
 
-// What LibTorch's cuBLAS handle takes from the caching allocator at its first product and keeps: 4096 KiB x 8 on compute
-// capability 9.0 and 10.x, else 4096 KiB x 2 + 16 KiB x 8 (at::cuda::getChosenWorkspaceSize without
-// CUBLAS_WORKSPACE_CONFIG). Unknown hardware: the larger.
-i64 cublas_workspace(const Trial& trial) {
-  const auto hardware = shape::find_hardware(trial.hardware);
-  const std::string capability = hardware ? hardware->compute_capability : "";
-  const bool large = capability.empty() || capability == "9.0" || capability.starts_with("10.");
-  return large ? i64{4096 * 8} << 10 : i64{4096 * 2 + 16 * 8} << 10;
-}
-
 struct Peak {
   i64 bytes = 0;
+  parallel::ModelState::Bytes states;      // of all chunks
   std::vector<memory::LiveBlocks> blocks;  // where they were asked for
 };
 
@@ -60,7 +51,12 @@ Peak peak_of_rank(const Trial& trial, i64 rank, bool tensors) {
     step.run();
   }
   const i64 peak = memory::stats(c10::DeviceType::Meta).peak - before;
-  return {peak, trace ? trace->at_peak() : std::vector<memory::LiveBlocks>{}};
+  parallel::ModelState::Bytes states;
+  for (const parallel::ModelState* state : step.states()) {
+    const auto bytes = state->bytes();
+    states.weights += bytes.weights, states.gradients += bytes.gradients, states.optimizer += bytes.optimizer;
+  }
+  return {peak, states, trace ? trace->at_peak() : std::vector<memory::LiveBlocks>{}};
 }
 
 // Ranks differ by their stage of the pipeline only.
@@ -81,13 +77,23 @@ nlohmann::json listed(const std::vector<memory::LiveBlocks>& blocks) {
 }
 
 nlohmann::json answer_of(const Trial& trial, Backend backend, const std::vector<Peak>& peaks, bool tensors) {
-  const i64 workspace = backend == Backend::kCuda ? cublas_workspace(trial) : 0;
+  const i64 workspace = backend == Backend::kCuda ? static_cast<i64>(shape::library_workspace(trial)) : 0;
   std::vector<i64> bytes;
-  for (const Peak& peak : peaks) bytes.push_back(peak.bytes + workspace);
+  nlohmann::json parts = nlohmann::json::array();
+  for (const Peak& peak : peaks) {
+    bytes.push_back(peak.bytes + workspace);
+    const auto& states = peak.states;
+    parts.push_back({{"weights", states.weights},
+                     {"gradients", states.gradients},
+                     {"optimizer", states.optimizer},
+                     {"library", workspace},
+                     {"step", peak.bytes - states.weights - states.gradients - states.optimizer}});
+  }
   const auto fullest = std::max_element(bytes.begin(), bytes.end());
   nlohmann::json answer{{"trial", trial_id(trial)},
                         {"backend", backend == Backend::kCuda ? "cuda" : "cpu"},
                         {"peak_bytes", bytes},
+                        {"peak_parts", parts},
                         {"peak_rank_bytes", *fullest}};
   if (tensors) answer["peak_tensors"] = listed(peaks[static_cast<size_t>(fullest - bytes.begin())].blocks);
   return answer;

@@ -9,6 +9,7 @@
 #include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/gpu_hours.h"
+#include "orchestrator/cli/plan_memory.h"
 #include "orchestrator/driver/launchers.h"
 #include "orchestrator/driver/planning.h"
 #include "orchestrator/driver/rehearsed_plan.h"
@@ -28,7 +29,8 @@ namespace {
 struct PlanOptions {
   std::string grid;
   std::uint64_t max_points = grid::ReadOptions{}.max_points;
-  bool list = false, json = false, csv = false, sbatch = false;
+  bool list = false, json = false, csv = false, sbatch = false, dry_run = false;
+  std::string memory_of;
   SweepSelector where;
 };
 
@@ -59,6 +61,7 @@ void print_json(Io& io, const std::vector<PlanEntry>& entries, const driver::Reh
     number("predicted_bytes", entry.predicted.bytes);
     number("predicted_ms", entry.predicted.step_ms);
     number("predicted_seconds", entry.predicted.seconds);
+    j["predicted_memory"] = memory_json(entry);
     const auto found = rehearsed.find(entry.id);
     const bool there = found != rehearsed.end();
     j["rehearsed_outcome"] = there ? nlohmann::json(to_string(found->second.outcome)) : nullptr;
@@ -132,9 +135,41 @@ int show_scripts(Io& io, const driver::Planned& planned, const std::string& db) 
   return accepted ? kAnswered : kUnanswered;
 }
 
+// The sums over admitted trials: time, price and what the sweep has held so far.
+Expected<void> print_costs(Io& io, const driver::Planned& planned, const std::string& db) {
+  const auto& entries = planned.entries;
+  double seconds = 0;
+  for (const auto& entry : entries)
+    if (entry.admitted) seconds += entry.predicted.seconds.value_or(0);
+  io.out << fmt::format("{}: {}\n", planned.grid.name, driver::summary(planned));
+  if (!planned.grid.question.empty()) io.out << report::safe_lines(planned.grid.question) << '\n';
+  const auto site = grid::read_site(grid::site_files());
+  if (!site) return tl::unexpected(site.error());
+  const auto usd = driver::predicted_usd(entries, site->usd_per_node_hour);
+  io.out << fmt::format("estimated total, run serially: {} and {} GPU-hours{}\n",
+                        report::rough_duration(seconds),
+                        report::rough_hours(driver::predicted_gpu_hours(entries)),
+                        usd ? fmt::format(", {:.2f} USD", *usd) : "");
+  for (const auto& origin : planned.times_from) io.out << "times of " << report::safe_text(origin) << '\n';
+  if (usd) {
+    for (const auto& price : driver::prices_of(entries, site->usd_per_node_hour))
+      io.out << "price: " << price << '\n';
+  }
+  if (const auto held = held_hours_in(db, planned.grid.name,
+                                      driver::smaller_limit(planned.grid.limits.gpu_hours, site->gpu_hours));
+      !held.empty())
+    io.out << "so far: " << held << '\n';
+  return {};
+}
+
 int plan_grid(Io& io, const PlanOptions& o) {
   auto planned = driver::make_plan(o.grid, o.max_points, std::nullopt);
   if (!planned) return refuse(io, planned.error());
+  if (auto done = prune_memory(io, *planned, o.dry_run); !done) return refuse(io, done.error());
+  if (!o.memory_of.empty()) {
+    const auto shown = print_memory(io, *planned, o.memory_of);
+    return shown ? kAnswered : refuse(io, shown.error());
+  }
   const auto choice = driver::choose_launcher(planned->grid.launch, {});
   if (choice)
     if (auto fits = driver::slots_fit(*choice, {}, driver::hardware_of(planned->entries)); !fits)
@@ -154,28 +189,8 @@ int plan_grid(Io& io, const PlanOptions& o) {
     const auto listed = list_plan(io, entries, *rehearsed, true);
     return listed ? kAnswered : refuse(io, listed.error());
   }
-  double seconds = 0;
-  for (const auto& entry : entries)
-    if (entry.admitted) seconds += entry.predicted.seconds.value_or(0);
-  io.out << fmt::format("{}: {}\n", planned->grid.name, driver::summary(*planned));
-  if (!planned->grid.question.empty()) io.out << report::safe_lines(planned->grid.question) << '\n';
-  const auto site = grid::read_site(grid::site_files());
-  if (!site) return refuse(io, site.error());
-  const auto usd = driver::predicted_usd(entries, site->usd_per_node_hour);
-  io.out << fmt::format("estimated total, run serially: {} and {} GPU-hours{}\n",
-                        report::rough_duration(seconds),
-                        report::rough_hours(driver::predicted_gpu_hours(entries)),
-                        usd ? fmt::format(", {:.2f} USD", *usd) : "");
-  for (const auto& origin : planned->times_from) io.out << "times of " << report::safe_text(origin) << '\n';
-  if (usd) {
-    for (const auto& price : driver::prices_of(entries, site->usd_per_node_hour))
-      io.out << "price: " << price << '\n';
-  }
-  if (const auto held = held_hours_in(o.where.db, planned->grid.name,
-                                      driver::smaller_limit(planned->grid.limits.gpu_hours, site->gpu_hours));
-      !held.empty())
-    io.out << "so far: " << held << '\n';
-  io.out << rehearsed_summary(entries, *rehearsed);
+  if (auto printed = print_costs(io, *planned, o.where.db); !printed) return refuse(io, printed.error());
+  io.out << memory_summary(*planned, o.dry_run) << rehearsed_summary(entries, *rehearsed);
   print_pruned(io, entries);
   if (!o.list) return kAnswered;
   const auto listed = list_plan(io, entries, *rehearsed, false);
@@ -241,6 +256,10 @@ void add_plan(Registry r) {
   c->add_flag("--csv", o->csv, "every trial as CSV, values as stored")->excludes(json);
   c->add_flag("--sbatch", o->sbatch,
               "print the batch scripts of the first allocations, and whether sbatch would accept them");
+  c->add_flag("--dry-run", o->dry_run,
+              "measure what lies near its memory limit by a dry run of the step (needs sweep-rank)");
+  c->add_option("--memory", o->memory_of, "show one trial's memory by pipeline stage and part")
+      ->type_name("ID");
   add_db(*c, o->where);
   c->add_option("--max-points", o->max_points, "largest number of combinations before `where`")
       ->capture_default_str();

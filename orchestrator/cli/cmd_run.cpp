@@ -14,6 +14,7 @@
 #include "orchestrator/driver/rehearsal.h"
 #include "orchestrator/driver/rehearsal_check.h"
 #include "orchestrator/driver/sweep_driver.h"
+#include "orchestrator/plan/memory_pruning.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/run/retry_policy.h"
 #include "schema/rehearsal.h"
@@ -244,6 +245,8 @@ int run_grid(Io& io, const RunOptions& o) {
                               : driver::measured_name(planned->grid.name);
       !named)
     return refuse(io, named.error());
+  // A rehearsal finds out itself what fits.
+  if (!o.rehearse) plan::prune_memory(planned->entries, {planned->grid.limits.memory_margin, {}});
   const auto choice = o.rehearse ? driver::rehearsal_choice(o.launch, o.rehearse_ranks)
                                  : driver::choose_launcher(planned->grid.launch, o.launch);
   if (!choice) return refuse(io, choice.error());

@@ -7,6 +7,7 @@
 #include "orchestrator/driver/launchers.h"
 #include "orchestrator/driver/planning.h"
 #include "orchestrator/driver/scratch_folder.h"
+#include "orchestrator/plan/memory_pruning.h"
 #include "orchestrator/simulate/simulation.h"
 
 namespace sweep::cli {
@@ -38,8 +39,9 @@ Expected<simulate::Assumptions> assumptions(const SimulateOptions& o, const grid
 }
 
 int simulate_grid(Io& io, const SimulateOptions& o) {
-  const auto planned = driver::make_plan(o.grid, o.max_points, std::nullopt);
+  auto planned = driver::make_plan(o.grid, o.max_points, std::nullopt);
   if (!planned) return refuse(io, planned.error());
+  plan::prune_memory(planned->entries, {planned->grid.limits.memory_margin, {}});
   const auto scratch = driver::ScratchFolder::make();
   if (!scratch) return refuse(io, scratch.error());
   const auto assumed = assumptions(o, planned->grid);

@@ -61,6 +61,11 @@ Status read_limits(const Document& document, Grid& grid) {
     if (!hours) return tl::unexpected(hours.error());
     grid.limits.gpu_hours = *hours;
   }
+  if (const Node* node = map.find("memory_margin_percent")) {
+    const auto percent = read_real(document, *node, "memory_margin_percent", 0, 1e4);
+    if (!percent) return tl::unexpected(percent.error());
+    grid.limits.memory_margin = *percent / 100;
+  }
   SWEEP_TRY(seconds_or_auto(document, map, "trial_seconds", grid.limits.trial_seconds));
   SWEEP_TRY(seconds_or_auto(document, map, "hang_seconds", grid.limits.hang_seconds));
   SWEEP_TRY(optional_int(document, map, "retries_crash", 0, kMaxRetries, grid.limits.retries_crash));

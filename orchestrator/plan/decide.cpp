@@ -22,12 +22,15 @@ void reject(PlanEntry& e, const Objection& o) {
 }
 
 // Only a certain no: the model states, which nothing avoids, against the budget. Close calls are run.
-std::optional<Objection> beyond_memory(const Trial& t) {
-  const auto h = shape::find_hardware(t.hardware);
-  const auto budget = memory_budget(t, *h);
-  const MemoryEstimate m = estimate_memory(t);
-  if (!budget || m.states() <= *budget) return {};
-  return Objection{"memory", memory_sentence(m, *budget), Outcome::kPruned};
+std::optional<Objection> beyond_memory(const PlanEntry& e) {
+  const shape::Hardware* h = shape::known_hardware(e.trial.hardware);
+  const auto budget = h ? memory_budget(e.trial, *h) : std::nullopt;
+  // The states are a part of what is predicted.
+  if (!budget || (e.predicted.bytes && real(*e.predicted.bytes) <= *budget)) return {};
+  const MemoryEstimate m = estimate_memory(e.trial);
+  if (m.states() <= *budget) return {};
+  return Objection{"memory", memory_sentence(m, *budget) + "; the model states alone exceed it",
+                   Outcome::kPruned};
 }
 
 // What can never be (rules, memory) comes before what is only not built yet, so that a plan stays true as
@@ -39,7 +42,7 @@ void judge(PlanEntry& e, const MeasurePlan& measure, const Predictor& predictor)
   if (!has_model(e.trial)) return;  // a command that the plan knows nothing of
   e.predicted = predictor.predict(e.trial, measure);
   if (impossible) return reject(e, *impossible);
-  if (const auto o = beyond_memory(e.trial)) return reject(e, *o);
+  if (const auto o = beyond_memory(e)) return reject(e, *o);
   if (const auto o = not_built_yet(e.trial)) return reject(e, *o);
 }
 

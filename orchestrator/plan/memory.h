@@ -1,26 +1,29 @@
-// Memory: bytes the fullest rank of our own step needs, by what holds them: stage by stage, as the step's dry run counts
-// them, without the allocator's rounding.
+// Memory of a trial under our own step: bytes of the fullest rank by part (shape/step_memory.h), and what it may use.
 // REQUIRES of every function: a trial without a first_objection (rules.h).
 #pragma once
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/step_memory.h"
 #include "schema/trial.h"
 
 namespace sweep::plan {
 
-// A count in a floating-point formula.
-inline double real(i64 n) {
-  return static_cast<double>(n);
-}
+using shape::real;
 
 struct MemoryEstimate {
-  double weights = 0, gradients = 0, optimizer = 0;  // model states: a lower bound
-  double activations = 0;                            // saved for the backward, of all micro-batches in flight
-  double temporary = 0;  // the most at once beside them: logits and loss, a layer's backward, gathered copies
-  double states() const { return weights + gradients + optimizer; }
-  double total() const { return states() + activations + temporary; }
+  std::vector<shape::PartBytes> of_ranks;  // of the pipeline, each at its fullest moment
+  std::size_t fullest = 0;
+  const shape::PartBytes& parts() const { return of_ranks[fullest]; }
+  double of(shape::MemoryPart part) const { return parts()[part]; }
+  // Model states: what nothing avoids.
+  double states() const {
+    return of(shape::MemoryPart::kWeights) + of(shape::MemoryPart::kGradients) +
+           of(shape::MemoryPart::kOptimizer);
+  }
+  double total() const { return parts().total(); }
 };
 
 // Bytes of a number in weights, gradients and activations.

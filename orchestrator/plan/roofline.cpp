@@ -46,7 +46,7 @@ class Roofline final : public Predictor {
     Prediction p;
     const auto objection = first_objection(t);
     if (objection && objection->rule != "precision") return p;
-    const auto h = shape::find_hardware(t.hardware);
+    const shape::Hardware* h = shape::known_hardware(t.hardware);
     p.bytes = saturated(estimate_memory(t).total());
     if (!h->gpu.empty() && !h->peak_for(t.precision)) return p;
     const auto* measured = profile_for(profiles_, t.hardware);

@@ -71,7 +71,7 @@ def the_report_answers_and_can_be_pasted(b):
     b.sweep("report", "s", "-o", page)
     dom = browser_dom(page, b.folder)
     sections = re.findall(r'<section id="(\w+)">', dom)
-    assert sections == ["answer", "cost", "heatmap", "failures", "memory", "scaling", "batch", "time", "environment",
+    assert sections == ["answer", "cost", "heatmap", "failures", "memory", "scaling", "batch", "time", "predictions", "environment",
                         "reproduce"], sections
     assert dom.count("<svg") >= 4 and 'class="star"' in dom and 'class="oom"' in dom
     assert "Pareto front" in dom and "headroom" in dom

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -68,8 +69,12 @@ void add_layout(CLI::App& command, sweep::Trial& t) {
       ->check(CLI::IsMember({"ring", "all_to_all"}));
 }
 
-int dry_run(const std::string& backend, bool tensors) {
-  const auto done = sweep::rank::dry_run(std::cin, std::cout, backend == "cuda", tensors);
+int dry_run(const std::string& trials, const std::string& backend, bool tensors) {
+  std::ifstream file;
+  if (!trials.empty()) file.open(trials);
+  if (!file) return refuse(trials + ": cannot be read");
+  std::istream& in = trials.empty() ? std::cin : file;
+  const auto done = sweep::rank::dry_run(in, std::cout, backend == "cuda", tensors);
   return done ? 0 : refuse(done.error().message);
 }
 
@@ -111,7 +116,9 @@ int main(int argc, char** argv) {
   bool tensors = false;
   dry_run_command->add_flag("--tensors", tensors,
                             "Also print what lives at the peak of the fullest rank, by size");
-  dry_run_command->callback([&] { code = dry_run(backend, tensors); });
+  std::string trials;
+  dry_run_command->add_option("--trials", trials, "A file of trials instead of standard input");
+  dry_run_command->callback([&] { code = dry_run(trials, backend, tensors); });
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -170,6 +170,7 @@ Expected<std::string> report_html(const ReportInput& in) {
   out += section("scaling", "Scaling by nodes", parts::scaling(in));
   out += section("batch", "Batch size", parts::batches(in));
   out += section("time", "Where the time goes", parts::time_split(in));
+  out += section("predictions", "Predictions and what was measured", parts::predictions(in));
   out += section("environment", "Where it was measured", parts::environment(in));
   out += section("reproduce", "Reproduce", parts::reproduce(in));
   return page(in, out);

@@ -17,6 +17,7 @@ std::string scaling(const ReportInput&);
 std::string batches(const ReportInput&);
 std::string time_split(const ReportInput&);
 std::string failures(const ReportInput&);
+std::string predictions(const ReportInput&);
 std::string environment(const ReportInput&);
 std::string reproduce(const ReportInput&);
 

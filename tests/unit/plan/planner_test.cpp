@@ -150,52 +150,60 @@ TEST(Planner, TensorParallelismAcrossNodesIsWarnedOf) {
 
 TEST(Memory, StatesFollowTheZeroFormulas) {
   Trial t = trial("llama3-8b", "h100-sxm-80gb");
+  // A few elements of padding, so that shards are whole.
+  const auto expect_states = [&](double bytes) {
+    EXPECT_NEAR(estimate_memory(t).states(), bytes, 1e-6 * bytes);
+  };
   const double n = 8030261248.0;
-  EXPECT_DOUBLE_EQ(estimate_memory(t).states(), 8 * n);
+  expect_states(8 * n);
   t.precision = Precision::kFp32;
-  EXPECT_DOUBLE_EQ(estimate_memory(t).states(), 16 * n);
+  expect_states(16 * n);
   t.zero = 1;
-  EXPECT_DOUBLE_EQ(estimate_memory(t).states(), 8 * n + 8 * n / 8);
+  expect_states(8 * n + 8 * n / 8);
   t.zero = 2;
-  EXPECT_DOUBLE_EQ(estimate_memory(t).states(), 4 * n + 12 * n / 8);
+  expect_states(4 * n + 12 * n / 8);
   t.zero = 3;
-  EXPECT_DOUBLE_EQ(estimate_memory(t).states(), 16 * n / 8);
+  expect_states(16 * n / 8);
   t.dp_shard = 4;
-  EXPECT_DOUBLE_EQ(estimate_memory(t).states(), 16 * n / 4) << "the shard set, not all of dp";
+  expect_states(16 * n / 4);
 }
 
 TEST(Memory, RowsOfPaddingCount) {
+  using shape::MemoryPart;
   Trial t = trial("gpt2", "h100-sxm-80gb");
   t.seq_len = 1024, t.tp = 4, t.dp = 2;
   const MemoryEstimate least = estimate_memory(t);  // 50,260 rows
   t.vocab_multiple = 128;                           // 50,688 rows, of one tied table
-  EXPECT_DOUBLE_EQ(estimate_memory(t).weights - least.weights, 2 * 428.0 * 768 / 4);
-  EXPECT_DOUBLE_EQ(estimate_memory(t).temporary - least.temporary, 1024 * 428.0 * (2 + 8) / 4);
+  const MemoryEstimate more = estimate_memory(t);
+  EXPECT_NEAR(more.of(MemoryPart::kWeights) - least.of(MemoryPart::kWeights), 2 * 107.0 * 768, 512);
+  // At the loss: as computed, and twice in fp32.
+  EXPECT_NEAR(more.of(MemoryPart::kLogits) - least.of(MemoryPart::kLogits), 1024 * 107.0 * (2 + 8), 2048);
 }
 
 TEST(Memory, ActivationsGrowAsTheyMust) {
   const Trial t = trial("llama3-8b", "h100-sxm-80gb");
-  const double one = estimate_memory(t).activations;
+  const auto kept = [](const Trial& of) { return estimate_memory(of).of(shape::MemoryPart::kActivations); };
+  const double one = kept(t);
   Trial twice = t, longer = t, math = t, full = t;
   twice.micro_batch_size = 2;
   longer.seq_len = 2 * t.seq_len;
   math.attention = AttentionKind::kMath;
   full.recompute = Recompute::kFull;
-  EXPECT_DOUBLE_EQ(estimate_memory(twice).activations, 2 * one);
-  EXPECT_DOUBLE_EQ(estimate_memory(longer).activations, 2 * one);  // flash attention: linear in the length
+  EXPECT_NEAR(kept(twice), 2 * one, 1e-3 * one);
+  EXPECT_NEAR(kept(longer), 2 * one, 1e-3 * one);  // flash attention: linear in the length
   // 32 layers x 32 heads x 4096^2 pairs x 2 bytes of softmax, in place of 4 bytes of log-sum-exp per head and
   // token.
-  EXPECT_DOUBLE_EQ(estimate_memory(math).activations - one, 32.0 * 32 * 4096 * (4096 * 2 - 4));
-  EXPECT_LT(estimate_memory(full).activations, one / 4);
+  EXPECT_NEAR(kept(math) - one, 32.0 * 32 * 4096 * (4096 * 2 - 4), 0.05 * one);
+  EXPECT_LT(kept(full), one / 4);
 }
 
 TEST(Memory, SequenceParallelismDividesWhatTensorParallelismLeavesWhole) {
   Trial t = trial("llama3-8b", "h100-sxm-80gb");
   t.tp = 8, t.dp = 1;
-  const double whole = estimate_memory(t).activations;
+  const double whole = estimate_memory(t).total();
   t.sp = true;
-  const double tensors = 32 * 4 + 2;  // of hidden_size: four a layer, two in passing
-  EXPECT_DOUBLE_EQ(whole - estimate_memory(t).activations, tensors * 2 * 4096 * 4096 * 7 / 8);
+  const double tensors = 32 * 4;  // of hidden_size: four a layer; less what is gathered for a moment
+  EXPECT_NEAR(whole - estimate_memory(t).total(), tensors * 2 * 4096 * 4096 * 7 / 8, 0.1 * whole);
 }
 
 TEST(Memory, LogitsStandOnTheLastStage) {
@@ -203,9 +211,11 @@ TEST(Memory, LogitsStandOnTheLastStage) {
   t.pp = 8, t.dp = 1, t.grad_accum = t.global_batch_size = 8;
   const double logits = 4096 * 128256.0 * 10;       // of a sequence
   const MemoryEstimate first = estimate_memory(t);  // eight micro-batches in flight: the fullest
-  EXPECT_LT(first.temporary, logits);
+  EXPECT_EQ(first.fullest, 0u);
+  EXPECT_EQ(first.of(shape::MemoryPart::kLogits), 0);
+  EXPECT_NEAR(first.of_ranks.back()[shape::MemoryPart::kLogits], logits, 0.01 * logits);
   t.grad_accum = 1, t.micro_batch_size = t.global_batch_size = 8;  // one: the last stage is the fullest
-  EXPECT_GE(estimate_memory(t).temporary, 8 * logits);
+  EXPECT_EQ(estimate_memory(t).fullest, 7u);
 }
 
 TEST(Memory, ExpertsAreDividedOverTheirRanks) {
@@ -240,7 +250,7 @@ TEST(Memory, IsNearTheDryRun) {
     t.spec.layers = d.layers, t.tp = d.tp, t.dp = 8 / d.tp, t.ep = d.ep, t.zero = d.zero, t.seq_len = 1024;
     t.micro_batch_size = d.micro_batch, t.grad_accum = d.grad_accum, t.recompute = d.recompute;
     t.global_batch_size = t.dp * t.micro_batch_size * t.grad_accum;
-    EXPECT_NEAR(estimate_memory(t).total() / 1e6, d.megabytes, 0.04 * d.megabytes)
+    EXPECT_NEAR(estimate_memory(t).total() / 1e6, d.megabytes, 0.01 * d.megabytes)
         << d.model << " zero " << d.zero;
   }
 }

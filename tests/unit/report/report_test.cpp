@@ -71,7 +71,7 @@ TEST(Report, EverySectionSaysSomethingWhateverIsMissing) {
   for (const auto& rows : cases) {
     const std::string page = page_of(rows);
     for (const char* id : {"answer", "cost", "heatmap", "memory", "scaling", "batch", "time", "failures",
-                           "environment", "reproduce"}) {
+                           "predictions", "environment", "reproduce"}) {
       const auto at = page.find(std::string("<section id=\"") + id + "\"");
       ASSERT_NE(at, std::string::npos) << id << "\n" << page.substr(0, 300);
       const auto body =
@@ -107,6 +107,21 @@ TEST(Report, AnswerAndCostCompareLikeWithLike) {
   }
   for (std::size_t i = 1; i < rows.size(); i += 2) rows[i].trial.seq_len = 4096;
   EXPECT_EQ(count_of(section_of(page_of(rows), "cost"), "<h3>"), 4u) << "sequence lengths are not equal work";
+}
+
+TEST(Report, EachPredictionThatWasMeasuredStandsWithItsError) {
+  std::vector<ResultRow> rows = {full_row("near", 1), full_row("off", 2), full_row("unmeasured", 4)};
+  rows[0].metrics.predicted_bytes = (i64{1} << 30) * 102 / 100, rows[0].metrics.predicted_ms = 500;
+  rows[1].metrics.predicted_bytes = (i64{2} << 30) * 90 / 100;
+  rows[2].metrics.predicted_bytes = 1 << 30, rows[2].metrics.peak_allocated_bytes.reset();
+  const std::string part = section_of(page_of(rows), "predictions");
+  EXPECT_THAT(part, HasSubstr("+2.0 %"));
+  EXPECT_THAT(part, HasSubstr("-10.0 %"));
+  EXPECT_THAT(part, Not(HasSubstr("unmeasured")));
+  EXPECT_LT(part.find("off"), part.find("near")) << "the largest error first";
+  EXPECT_THAT(part, HasSubstr("Warning: the memory of 1 configurations"));
+  rows[1].metrics.predicted_bytes = 2ll << 30;
+  EXPECT_THAT(section_of(page_of(rows), "predictions"), Not(HasSubstr("Warning")));
 }
 
 TEST(Report, BeginsWithAnswerGainCostHeatmapAndFailures) {

@@ -1,0 +1,181 @@
+// The attention half of a block: model/attention.cpp, attention_core.cpp, ring_attention.cpp, head_exchange.cpp.
+#include "bench_kernels/shape/unit_memory.h"
+
+namespace sweep::shape {
+
+using namespace moments;
+
+namespace {
+
+class Attention {
+ public:
+  Attention(const StepSizes& s, const UnitWeights& w, bool rope) : s_(s), w_(w), rope_(rope) {
+    const double here = s.heads / (s.exchange ? s.cp : 1);  // heads of the kernel's rows
+    scores_ = here * s.seq * s.seq;
+    sequence_ = here * s.seq * s.head_dim;
+    shares_ = s.heads != s.kv_heads;
+  }
+
+  UnitMemory memory() const {
+    UnitMemory out;
+    Moments m;
+    forward(m);
+    out.saved = m.now(), out.forward = m.top();
+    Moments back;
+    back.take(kKept, out.saved.total());
+    backward(back);
+    out.backward = back.top();
+    if (!s_.later) return out;
+    out.later[kKept] = block(s_.residual()) + block(qkv()) + block(result()) +
+                       block(s_.rows_split ? s_.gathered() : s_.residual());
+    out.weights[kBuffer] =
+        block(gathered_rows(s_)) + block(staged(s_, std::max(w_.query_key_value, w_.attention_out)));
+    return out;
+  }
+
+ private:
+  double qkv() const { return s_.element * s_.whole * (s_.query + 2 * s_.key_value); }
+  double result() const { return s_.element * s_.whole * s_.query; }
+  double lse() const { return s_.sums(s_.whole * s_.heads); }
+  // One set of keys and values, as the ring passes it on.
+  double keys_values() const { return s_.element * s_.whole * 2 * s_.key_value; }
+  // Of this rank's own weights: less than qkv() where ranks share a key-value head.
+  double columns() const { return s_.query + 2 * s_.key_value / s_.kv_sharers; }
+
+  void forward(Moments& m) const {
+    m.take(kKept, s_.residual());
+    norm(s_, m);
+    const double own = s_.element * s_.whole * columns();
+    m.take(kKept, own);
+    m.moment(
+        {{kBuffer, gathered_rows(s_)}, {kPassing, factors(s_, s_.whole * s_.hidden, w_.query_key_value)}});
+    if (s_.kv_sharers > 1) {
+      m.moment({{kKept, qkv()}, {kBuffer, keys_values()}});
+      m.give(kKept, own), m.take(kKept, qkv());
+    }
+    rotate(m);
+    core(m);
+    m.moment({{kKept, s_.residual()},
+              {kBuffer, scattered_rows(s_)},
+              {kPassing, factors(s_, s_.whole * s_.query, w_.attention_out)}});
+    if (s_.selective) give_result(m);
+  }
+
+  void backward(Moments& m) const {
+    m.take(kPassing, s_.residual());  // the gradient that comes in
+    if (s_.selective) core(m);
+    m.take(kPassing, result());  // its gradient
+    m.moment({{kBuffer, gathered_rows(s_)},
+              {kPassing, factors(s_, s_.whole * s_.hidden, s_.whole * s_.query)},
+              {kBuffer, s_.later ? 0 : staged(s_, w_.attention_out)}});
+    if (s_.later) m.take(kBuffer, gathered_rows(s_));
+    core_backward(m);
+    rotate(m);
+    if (s_.kv_sharers > 1) {
+      m.take(kPassing, s_.element * s_.whole * columns());
+      m.moment(kBuffer, keys_values() * (1 + 1 / s_.kv_sharers));
+      m.give(kPassing, qkv());
+    }
+    if (!s_.later)
+      m.moment({{kBuffer, gathered_rows(s_)},
+                {kPassing, factors(s_, s_.whole * columns(), s_.whole * s_.hidden)},
+                {kBuffer, staged(s_, w_.query_key_value)}});
+    if (s_.later) m.take(kPassing, s_.residual());
+    m.moment(
+        {{kBuffer, scattered_rows(s_)}, {kPassing, factors(s_, s_.whole * columns(), w_.query_key_value)}});
+    norm_backward(s_, m);
+  }
+
+  // Rotary positions as a GPU computes them: halves of q and k in fp32.
+  void rotate(Moments& m) const {
+    if (s_.gpu && rope_)
+      m.moment(kPassing, (3 + s_.wide(2)) * s_.sums(s_.whole * (s_.query + s_.key_value) / 2));
+  }
+
+  double spread() const { return shares_ ? s_.element * sequence_ : 0; }
+
+  // qkv is there; the result and what the backward reads of the scores are kept.
+  void core(Moments& m) const {
+    if (s_.ring) return ring(m);
+    if (s_.exchange) m.moment(kBuffer, 2 * qkv());  // the exchanged one replaces it
+    m.take(kKept, result());
+    if (s_.flash) {
+      m.take(kKept, lse());
+    } else {
+      m.take(kKept, s_.batch * s_.element * scores_);
+      m.moment(kPassing, spread());
+      if (s_.gpu)
+        m.moment(kPassing, s_.seq * s_.seq + std::max(2 * s_.seq * s_.seq, s_.batch * s_.element * scores_));
+    }
+    if (!s_.exchange) return;
+    m.take(kKept, result());
+    m.moment(kBuffer, result());
+  }
+  void give_result(Moments& m) const {
+    m.give(kKept, result());
+    m.give(kKept, s_.flash ? lse() : s_.batch * s_.element * scores_);
+    if (s_.exchange) m.give(kKept, result());
+  }
+
+  // The sum over the blocks is in fp32; of later blocks this rank's late half of the queries.
+  void ring(Moments& m) const {
+    const double q = s_.whole * s_.query, half = q / 2;
+    m.take(kKept, lse());
+    m.moment({{kPassing, s_.sums(q)}, {kPassing, s_.wide(1) * s_.element * q}, {kBuffer, 2 * keys_values()}});
+    m.moment({{kPassing, s_.sums(q)},
+              {kPassing, s_.element * half + lse() / 2},
+              {kPassing, s_.gpu ? s_.sums(half) : 0},
+              {kBuffer, (s_.cp > 2 ? 2 : 1) * keys_values()}});
+    m.take(kKept, result());
+    m.moment({{kPassing, s_.wide(1) * s_.sums(q)}, {kBuffer, keys_values()}});
+  }
+
+  void core_backward(Moments& m) const {
+    if (s_.ring) return ring_backward(m);
+    if (s_.exchange) {
+      m.give(kKept, result());
+      m.moment(kBuffer, 2 * result());
+    }
+    m.take(kPassing, qkv());  // its gradient
+    if (s_.flash && s_.gpu)
+      m.moment({{kPassing, 3 * result()}, {kPassing, s_.sums(s_.whole * s_.heads * (s_.head_dim + 1))}});
+    if (!s_.flash)
+      m.moment({{kPassing, s_.element * scores_},
+                {kPassing, s_.element * sequence_},
+                {kPassing, spread()},
+                {kPassing, s_.gpu ? (2 + s_.wide(2)) * s_.sums(scores_) : 0}});
+    if (s_.exchange) m.moment(kBuffer, 2 * qkv());
+    end_core_backward(m);
+  }
+
+  void end_core_backward(Moments& m) const {
+    m.give(kPassing, result());
+    m.give(kKept, qkv());
+    if (!s_.later) m.give(kKept, result());
+    m.give(kKept, s_.flash ? lse() : s_.batch * s_.element * scores_);
+  }
+
+  void ring_backward(Moments& m) const {
+    const double rows = s_.whole * s_.heads * (s_.head_dim + 1);
+    m.take(kPassing, qkv());
+    m.moment(
+        {{kBuffer, 2 * keys_values()}, {kPassing, s_.gpu ? result() + keys_values() + s_.sums(rows) : 0}});
+    const double travelling = (s_.cp > 2 ? 4 : 2) * keys_values();
+    m.moment(
+        {{kBuffer, travelling}, {kPassing, s_.gpu ? result() / 2 + keys_values() + s_.sums(rows / 2) : 0}});
+    end_core_backward(m);
+  }
+
+  const StepSizes& s_;
+  const UnitWeights& w_;
+  bool rope_, shares_;
+  double scores_, sequence_;  // elements: of one sequence's scores, of one sequence's q
+};
+
+}  // namespace
+
+UnitMemory attention_memory(const StepSizes& s, const UnitWeights& w, bool rope) {
+  return Attention(s, w, rope).memory();
+}
+
+}  // namespace sweep::shape

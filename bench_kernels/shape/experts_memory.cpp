@@ -1,0 +1,98 @@
+// The mixture-of-experts half of a block: model/moe.cpp.
+#include "bench_kernels/shape/unit_memory.h"
+
+namespace sweep::shape {
+
+using namespace moments;
+
+namespace {
+
+class Experts {
+ public:
+  Experts(const StepSizes& s, const UnitWeights& w) : s_(s), w_(w) {}
+
+  UnitMemory memory() const {
+    UnitMemory out;
+    Moments m;
+    forward(m);
+    out.saved = m.now(), out.forward = m.top();
+    Moments back;
+    back.take(kKept, out.saved.total());
+    backward(back);
+    out.backward = back.top();
+    if (!s_.later) return out;
+    out.later[kKept] = block(s_.gathered()) + 2 * block(rows(s_.received)) + block(in()) + block(in() / 2);
+    out.weights[kBuffer] = block(staged(s_, std::max(w_.in, w_.down)));
+    return out;
+  }
+
+ private:
+  double rows(double n) const { return s_.element * n * s_.hidden; }
+  double in() const { return s_.element * s_.received * 2 * s_.width; }
+  bool travels() const { return s_.ep > 1; }
+
+  // Rows to the experts' owners, or back: what leaves is held until what arrived is in order.
+  void travel(Moments& m) const {
+    if (travels()) m.moment(kBuffer, rows(s_.received) + rows(std::max(s_.received, s_.sent)));
+  }
+
+  void forward(Moments& m) const {
+    m.take(kKept, s_.residual());
+    norm(s_, m);
+    if (s_.rows_split) m.take(kKept, s_.gathered()), m.give(kKept, s_.residual());
+    m.take(kKept, s_.sums(s_.whole * s_.experts));
+    m.moment(kPassing, s_.element * s_.whole * s_.experts);
+    m.take(kKept, 8 * s_.whole * s_.choices);
+    m.take(kKept, 4 * s_.whole * s_.choices);
+    m.take(kKept, 8 * s_.sent);
+    m.take(kKept, s_.sums(s_.experts));
+    if (travels()) {
+      m.take(kKept, 8 * s_.received);
+      m.moment({{kKept, rows(s_.sent)}, {kBuffer, 2 * rows(s_.received)}});
+    }
+    m.take(kKept, rows(s_.received));
+    m.take(kKept, in());
+    m.take(kPassing, rows(s_.received));  // the results
+    m.moment(
+        {{kPassing, in() / 2}, {kPassing, s_.gpu ? (1 + s_.wide(1)) * s_.sums(s_.received * s_.width) : 0}});
+    if (travels()) m.moment({{kKept, rows(s_.sent)}, {kBuffer, rows(s_.received)}});
+    m.give(kPassing, rows(s_.received));
+    m.take(kKept, rows(s_.sent));
+    m.moment({{kPassing, s_.gathered() + rows(s_.sent)}});
+    if (s_.tp > 1) m.moment({{kPassing, s_.gathered() + s_.residual()}, {kBuffer, scattered_rows(s_)}});
+  }
+
+  void backward(Moments& m) const {
+    m.take(kPassing, s_.residual());  // the gradient that comes in
+    m.take(kPassing, rows(s_.sent));
+    m.moment(kBuffer, gathered_rows(s_));
+    m.give(kKept, rows(s_.sent));
+    travel(m);
+    m.give(kPassing, rows(s_.sent)), m.take(kPassing, rows(s_.received));
+    m.take(kPassing, in() / 2);
+    const double factors = (4 + s_.wide(3)) * s_.sums(s_.received * s_.width);
+    m.moment(kPassing, s_.gpu ? factors : 0);
+    if (!s_.later) m.moment(kBuffer, staged(s_, std::max(w_.in, w_.down)));
+    if (s_.later) m.moment(kPassing, rows(s_.received));
+    m.give(kPassing, in() / 2);
+    m.give(kKept, in() + rows(s_.received));
+    travel(m);
+    m.give(kPassing, rows(s_.received)), m.take(kPassing, rows(s_.sent));
+    m.take(kPassing, s_.gathered());
+    m.give(kPassing, rows(s_.sent));
+    m.moment(kPassing, s_.element * s_.whole * s_.experts);
+    if (s_.tp > 1) m.moment({{kPassing, s_.residual()}, {kBuffer, scattered_rows(s_)}});
+    norm_backward(s_, m);
+  }
+
+  const StepSizes& s_;
+  const UnitWeights& w_;
+};
+
+}  // namespace
+
+UnitMemory experts_memory(const StepSizes& s, const UnitWeights& w) {
+  return Experts(s, w).memory();
+}
+
+}  // namespace sweep::shape

@@ -1,0 +1,20 @@
+// step_memory: the device memory of a trial's training step, without running it: what each rank of the pipeline holds at
+// its fullest moment, by part. It follows the step's own allocations (unit_memory.h) through the pipeline's schedule; the
+// dry run of the step is its referee. What it does not count: what an allocator reserves beyond what is allocated, and
+// what lies outside of it (a GPU's context, NCCL).
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "bench_kernels/shape/memory_parts.h"
+#include "bench_kernels/shape/step_sizes.h"
+#include "schema/trial.h"
+
+namespace sweep::shape {
+
+// Of every rank of the pipeline. REQUIRES: the trial's degrees, stages and heads divide (plan/rules.h).
+std::vector<PartBytes> step_memory(const Trial&, KernelPath);
+// What LibTorch's cuBLAS handle takes from the caching allocator at its first product and keeps.
+double library_workspace(const Trial&);
+
+}  // namespace sweep::shape

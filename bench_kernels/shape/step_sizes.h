@@ -1,0 +1,47 @@
+// StepSizes: what decides the size of the tensors of a training step on one rank, read from a trial once.
+#pragma once
+#include "bench_kernels/shape/model_states.h"
+#include "schema/trial.h"
+
+namespace sweep::shape {
+
+// A count in a floating-point formula.
+inline double real(i64 n) {
+  return static_cast<double>(n);
+}
+
+// Whose kernels run: those of a GPU are compositions of library operators with temporaries, those of a processor are
+// fused loops without.
+enum class KernelPath { kGpu, kProcessor };
+KernelPath kernel_path(const Trial&);
+// Whether the attention's scores are never in memory (FlashAttention): asked for, or taken by `auto`.
+bool attention_is_flash(const Trial&, KernelPath);
+
+struct StepSizes {
+  StepSizes(const Trial&, KernelPath);
+
+  bool gpu, flash, ring, exchange, fp8;
+  bool rows_split;  // sequence parallelism: the residual stream holds a share of the rows
+  bool rms, gated, gelu_gate;
+  bool selective, later;  // recompute selective; weight gradients are made later (zero_bubble)
+  bool staged;            // gradients are added to buffers of another type than the values'
+  double element;         // bytes of a value and of an activation
+  double gradient;        // bytes of a gradient
+  double tp, cp, ep, kv_sharers,
+      pieces;  // pieces of an exchange that are there at once, of all of them: 1, or 1/2
+  double batch, seq, local_seq;
+  double rows, whole;                                          // of the residual stream, and of a micro-batch
+  double hidden, head_dim, heads, kv_heads, query, key_value;  // of a rank: columns of q; of k (or v)
+  double width, vocabulary;                // of a rank: columns of the MLP; rows of the token table
+  double experts, local_experts, choices;  // choices: experts per token
+  double sent = 0, received = 0;           // rows to and from experts
+
+  double residual() const { return element * rows * hidden; }   // bytes of a tensor of the residual stream
+  double gathered() const { return element * whole * hidden; }  // bytes of it with all rows
+  // Temporaries in the type of sums (fp32), of so many elements.
+  double sums(double elements) const { return 4 * elements; }
+  // Copies of 16-bit operands in the type of sums are made; of fp32 operands they are the operands themselves.
+  double wide(double copies) const { return element == 4 ? 0 : copies; }
+};
+
+}  // namespace sweep::shape

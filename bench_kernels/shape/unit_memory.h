@@ -1,0 +1,44 @@
+// What the units of a model hold in memory, and for how long: the allocations of their forward and backward in order, as
+// bench_kernels/model and kernels make them. A unit that allocates otherwise must say so here: the dry run of the step is
+// compared with this (tests/parity, memory_accuracy).
+#pragma once
+#include "bench_kernels/shape/memory_parts.h"
+#include "bench_kernels/shape/step_sizes.h"
+
+namespace sweep::shape {
+
+// Elements of the weights that a rank holds of one layer, and of the ends.
+struct UnitWeights {
+  double query_key_value = 0, attention_out = 0, in = 0, down = 0, router = 0, table = 0, positions = 0;
+};
+
+struct UnitMemory {
+  PartBytes saved;     // from forward to backward, the unit's input included
+  PartBytes forward;   // at the fullest moment of the forward, what it saves included
+  PartBytes backward;  // the same of the backward, with the gradient that comes in
+  // zero_bubble: from the backward to the making of weight gradients, and at the fullest moment of that.
+  PartBytes later, weights;
+};
+UnitMemory attention_memory(const StepSizes&, const UnitWeights&, bool rope);
+UnitMemory mlp_memory(const StepSizes&, const UnitWeights&);
+UnitMemory experts_memory(const StepSizes&, const UnitWeights&);
+UnitMemory embedding_memory(const StepSizes&, const UnitWeights&);
+UnitMemory head_memory(const StepSizes&, const UnitWeights&);
+
+// Steps that several units take.
+namespace moments {
+inline constexpr MemoryPart kKept = MemoryPart::kActivations, kBuffer = MemoryPart::kBuffers,
+                            kPassing = MemoryPart::kTemporary;
+void norm(const StepSizes&, Moments&);           // h and the statistics are kept
+void norm_backward(const StepSizes&, Moments&);  // in place of h
+// Rows that tensor-parallel ranks exchange under sequence parallelism.
+double gathered_rows(const StepSizes&);
+double scattered_rows(const StepSizes&);
+// Temporaries of a product a x b on fp8 units, by the elements of its factors; 0 in other precisions.
+double factors(const StepSizes&, double left, double right, double added = 0);
+double statistics(const StepSizes&);
+// Room for a weight's gradient in the values' type, before it is added to one of another type.
+double staged(const StepSizes&, double elements);
+}  // namespace moments
+
+}  // namespace sweep::shape

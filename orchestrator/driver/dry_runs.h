@@ -1,0 +1,21 @@
+// Dry runs: the memory of trials as the training step itself asks for it, on tensors without data (`sweep-rank dry-run`).
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "schema/plan_entry.h"
+
+namespace sweep::driver {
+
+struct DryRun {
+  double bytes = 0;   // of the fullest rank
+  std::string error;  // why the step does not run it; bytes are 0 then
+};
+
+// By trial id. progress(done): after each batch. Error: sweep-rank is missing or fails.
+Expected<std::map<std::string, DryRun>> dry_runs(const std::vector<const PlanEntry*>&,
+                                                 const std::function<void(std::size_t done)>& progress);
+
+}  // namespace sweep::driver

@@ -1,0 +1,70 @@
+#include "orchestrator/plan/memory_pruning.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "orchestrator/plan/memory.h"
+#include "orchestrator/plan/rules.h"
+
+namespace sweep::plan {
+namespace {
+
+std::optional<double> limit_of(const Trial& t) {
+  if (t.workload != Workload::kStep) return std::nullopt;
+  const shape::Hardware* hardware = shape::known_hardware(t.hardware);
+  return hardware ? memory_budget(t, *hardware) : std::nullopt;
+}
+
+std::string sentence(const PlanEntry& e, double bytes, double limit, bool dry_run, double margin) {
+  if (dry_run)
+    return fmt::format("a dry run of the step needs {} on the fullest rank, the limit is {}",
+                       human_bytes(bytes), human_bytes(limit));
+  return memory_sentence(estimate_memory(e.trial), limit) +
+         fmt::format("; that is {:.0f} % above it, more than the margin of {:.0f} %",
+                     100 * (bytes / limit - 1), 100 * margin);
+}
+
+// Those that run stay in their order, before the others.
+void number_again(std::vector<PlanEntry>& entries) {
+  std::vector<PlanEntry*> order;
+  for (PlanEntry& e : entries) order.push_back(&e);
+  std::ranges::sort(order, {}, [](const PlanEntry* e) { return std::pair(!e->admitted, e->order); });
+  for (std::size_t i = 0; i < order.size(); ++i) order[i]->order = static_cast<i64>(i);
+}
+
+}  // namespace
+
+std::optional<double> share_of_limit(const PlanEntry& e) {
+  const auto limit = limit_of(e.trial);
+  if (!limit || !e.predicted.bytes) return std::nullopt;
+  return static_cast<double>(*e.predicted.bytes) / *limit;
+}
+
+void prune_memory(std::vector<PlanEntry>& entries, const MemoryPruning& pruning) {
+  for (PlanEntry& e : entries) {
+    const auto found = pruning.dry_runs.find(e.id);
+    const bool dry_run = found != pruning.dry_runs.end();
+    if (dry_run) e.predicted.bytes = static_cast<i64>(found->second);
+    if (dry_run && e.rule == "memory") e.admitted = true, e.rule.clear(), e.reason.clear();
+    const auto share = share_of_limit(e);
+    if (!e.admitted || !share || *share <= (dry_run ? 1 : 1 + pruning.margin)) continue;
+    e.admitted = false, e.verdict = Outcome::kPruned, e.rule = "memory";
+    const double bytes = static_cast<double>(*e.predicted.bytes);
+    e.reason = sentence(e, bytes, bytes / *share, dry_run, pruning.margin);
+  }
+  number_again(entries);
+}
+
+std::vector<const PlanEntry*> near_memory_limit(std::span<const PlanEntry> entries, double margin) {
+  constexpr double kMostBelow = 0.1;  // a wide margin is about what lies above
+  std::vector<const PlanEntry*> near;
+  for (const PlanEntry& e : entries) {
+    const auto share = e.admitted || e.rule == "memory" ? share_of_limit(e) : std::nullopt;
+    if (share && *share >= 1 - std::min(margin, kMostBelow) && *share <= 1 + margin) near.push_back(&e);
+  }
+  return near;
+}
+
+}  // namespace sweep::plan

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""plan_memory_test.py BIN_DIR: memory in `sweep plan`: the table of one trial, the margin, and dry runs near the limit."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BIN = pathlib.Path(sys.argv.pop(1)).resolve()
+GRID = """name: near
+model: {{name: m, family: llama, layers: 4, hidden_size: 128, heads: 4, kv_heads: 2, intermediate_size: 352, vocab_size: 512}}
+base: {{hardware: cpu, seq_len: 128, global_batch_size: 8, pp: 2, gpus_per_node: 2, memory_cap_bytes: {cap}}}
+grid: {{micro_batch_size: [1, 2, 4]}}
+limits: {{memory_margin_percent: {margin}}}
+"""
+
+
+class PlanMemory(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def sweep(self, *arguments, code=0):
+        done = subprocess.run([BIN / "sweep", *arguments], capture_output=True, text=True, cwd=self.folder.name, check=False)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done.stdout
+
+    def grid(self, cap, margin=10):
+        path = pathlib.Path(self.folder.name) / "near.yaml"
+        path.write_text(GRID.format(cap=cap, margin=margin))
+        return path
+
+    def plan(self, path, *options):
+        return [json.loads(line) for line in self.sweep("plan", path, "--json", *options).splitlines()]
+
+    def test_the_parts_add_up_to_the_prediction(self):
+        grid = self.grid(1 << 40)
+        for entry in self.plan(grid):
+            parts = entry["predicted_memory"]["parts"]
+            self.assertAlmostEqual(sum(parts.values()), entry["predicted_bytes"], delta=16)
+            self.assertEqual(entry["predicted_memory"]["limit_bytes"], 1 << 40)
+            table = self.sweep("plan", grid, "--memory", entry["id"]).splitlines()
+            self.assertEqual(len(table), 5, table)  # a sentence, the head, its line, two stages
+        self.sweep("plan", grid, "--memory", "no-such-trial", code=2)
+
+    def test_the_margin_decides_what_runs(self):
+        predicted = sorted(entry["predicted_bytes"] for entry in self.plan(self.grid(1 << 40)))
+        cap = predicted[1] // 105 * 100 // 512 * 512  # the second needs 5 % more
+        rules = {entry["predicted_bytes"]: entry.get("rule") for entry in self.plan(self.grid(cap))}
+        self.assertEqual([rules[bytes_] for bytes_ in predicted], [None, None, "memory"])
+        rules = {entry["predicted_bytes"]: entry.get("rule") for entry in self.plan(self.grid(cap, margin=1))}
+        self.assertEqual([rules[bytes_] for bytes_ in predicted], [None, "memory", "memory"])
+
+    @unittest.skipUnless((BIN / "sweep-rank").exists(), "needs sweep-rank")
+    def test_a_dry_run_decides_near_the_limit(self):
+        predicted = sorted(entry["predicted_bytes"] for entry in self.plan(self.grid(1 << 40)))
+        entries = {entry["id"]: entry for entry in self.plan(self.grid(predicted[1] // 512 * 512))}
+        asked = {entry["id"]: entry for entry in self.plan(self.grid(predicted[1] // 512 * 512), "--dry-run")}
+        near = next(trial for trial, entry in entries.items() if entry["predicted_bytes"] == predicted[1])
+        lines = json.dumps(entries[near]["trial"]) + "\n"
+        answer = subprocess.run([BIN / "sweep-rank", "dry-run"], input=lines, capture_output=True, text=True, check=True).stdout
+        measured = json.loads(answer)
+        self.assertEqual(asked[near]["predicted_bytes"], measured["peak_rank_bytes"])
+        self.assertEqual(asked[near]["admitted"], measured["peak_rank_bytes"] <= predicted[1] // 512 * 512)
+        for stage, peak in zip(measured["peak_parts"], measured["peak_bytes"], strict=True):
+            self.assertEqual(sum(stage.values()), peak)
+
+
+if __name__ == "__main__":
+    unittest.main()

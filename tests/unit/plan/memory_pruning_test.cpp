@@ -1,0 +1,73 @@
+#include "orchestrator/plan/memory_pruning.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "orchestrator/plan/memory.h"
+#include "orchestrator/plan/planner.h"
+
+namespace sweep::plan {
+namespace {
+
+using testing::HasSubstr;
+
+// A trial that needs `share` times what it may use.
+PlanEntry with_share(double share, const std::string& id) {
+  PlanEntry e;
+  e.id = id;
+  e.trial.model = "tiny-llama", e.trial.spec = *shape::find_model("tiny-llama");
+  e.trial.memory_cap_bytes = static_cast<i64>(estimate_memory(e.trial).total() / share);
+  return e;
+}
+
+std::vector<PlanEntry> decided(std::vector<PlanEntry> entries) {
+  decide(entries, {});
+  return entries;
+}
+
+TEST(MemoryPruning, WhatLiesBeyondTheMarginDoesNotRun) {
+  auto plan = decided({with_share(0.5, "a"), with_share(1.05, "b"), with_share(1.2, "c")});
+  prune_memory(plan, {0.1, {}});
+  EXPECT_TRUE(plan[0].admitted);
+  EXPECT_TRUE(plan[1].admitted) << "nearer than the margin: it runs";
+  EXPECT_FALSE(plan[2].admitted);
+  EXPECT_EQ(plan[2].rule, "memory");
+  EXPECT_EQ(plan[2].order, 2) << "after those that run";
+  EXPECT_TRUE(plan[2].predicted.bytes) << "what is pruned keeps its numbers";
+  EXPECT_THAT(plan[2].reason, HasSubstr("20 % above"));
+  auto wide = decided({with_share(1.2, "c")});
+  prune_memory(wide, {1, {}});
+  EXPECT_TRUE(wide[0].admitted);
+}
+
+TEST(MemoryPruning, ADryRunReplacesThePredictionAndHasNoMargin) {
+  auto plan = decided({with_share(0.95, "fits"), with_share(1.05, "does not"), with_share(1.05, "does")});
+  const auto limit = static_cast<double>(*plan[1].trial.memory_cap_bytes);
+  prune_memory(plan, {0, {}});
+  EXPECT_EQ(plan[2].rule, "memory");
+  prune_memory(plan, {0, {{"does not", 1.01 * limit}, {"does", 0.99 * limit}}});
+  EXPECT_TRUE(plan[0].admitted);
+  EXPECT_FALSE(plan[1].admitted);
+  EXPECT_TRUE(plan[2].admitted) << "only its prediction said no";
+  EXPECT_EQ(*plan[2].predicted.bytes, static_cast<i64>(0.99 * limit));
+}
+
+TEST(MemoryPruning, NearIsWithinTheMarginOnEitherSide) {
+  const auto plan =
+      decided({with_share(0.8, "a"), with_share(0.95, "b"), with_share(1.05, "c"), with_share(1.3, "d")});
+  std::vector<std::string> ids;
+  for (const PlanEntry* e : near_memory_limit(plan, 0.1)) ids.push_back(e->id);
+  EXPECT_THAT(ids, testing::ElementsAre("b", "c"));
+}
+
+TEST(MemoryPruning, CommandsAndUnknownLimitsAreLeftAlone) {
+  auto plan = decided({with_share(1.5, "a"), with_share(0.5, "b")});
+  plan[0].trial.workload = Workload::kCommand;
+  plan[1].trial.memory_cap_bytes.reset();  // cpu: no limit is known
+  prune_memory(plan, {0, {}});
+  EXPECT_TRUE(plan[0].admitted);
+  EXPECT_FALSE(share_of_limit(plan[1]));
+}
+
+}  // namespace
+}  // namespace sweep::plan
