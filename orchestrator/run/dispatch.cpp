@@ -37,11 +37,6 @@ Expected<Attempt> attempt_for(const PlanEntry& entry, const Settings& settings, 
     if (!command) return tl::unexpected(command.error());
     attempt.command = std::move(*command);
   }
-  if (settings.rehearse_most && attempt.command &&
-      (entry.trial.nodes > 1 || entry.trial.world() > *settings.rehearse_most))
-    return fail(
-        "trial " + entry.id +
-        " runs a command, which is rehearsed with all its ranks on one node only; leave out larger ones");
   if (settings.rehearse_most) {
     auto ranks = plan::rehearsed_ranks(entry.trial, *settings.rehearse_most);
     if (!ranks) return tl::unexpected(ranks.error());
