@@ -24,6 +24,7 @@ EXPECTED = {"none": "ok", "leave": "ok", "oom": "oom", "crash": "crash", "hang":
 FAULTS = ["none", "none", "none", "leave", "oom", "crash", "hang"]
 RUNS_WITHOUT_FAULTS = 4
 FREEZE_SECONDS = 2
+KINDS = [("kill", role) for role in ("orchestrator", "agent", "rank", "launcher", "trainer")] + [("freeze", "trainer")]
 GRID = """
 name: struck
 workload:
@@ -82,25 +83,25 @@ class Round:
             bool(database.trials(self.db))
 
     def strike(self):
-        """One fault that found a process; whether there was one."""
+        """One fault, if there is a process to strike."""
         there = targets(self.mark)
-        if not self.pack:
-            self.pack = [("kill", role) for role in ("orchestrator", "agent", "rank", "launcher", "trainer")] + [("freeze", "trainer")]
+        possible = [(what, role) for what, role in KINDS if there[role] and (there["trainer"] or role in ("orchestrator", "agent"))]
+        if not any(kind in self.pack for kind in possible):
+            self.pack = KINDS[:]  # a shuffled pack: each kind finds something before one comes again
             self.dice.shuffle(self.pack)
-        for what, role in self.pack:
-            if not there[role] or (role not in ("orchestrator", "agent") and not there["trainer"]):
-                continue
-            each = self.dice.choice(sorted(there[role], key=lambda process: process.pid))
-            self.pack.remove((what, role))
-            if what == "freeze":
-                os.kill(each.pid, signal.SIGSTOP)
-                self.frozen.append((time.monotonic() + FREEZE_SECONDS, each.pid))
-            else:
-                self.struck.add(processes.attempt_of(each))
-                os.kill(each.pid, signal.SIGKILL)
-            self.made[f"{what} {role}"] += 1
-            return True
-        return not self.pack
+        kind = next((kind for kind in self.pack if kind in possible), None)
+        if kind is None:
+            return
+        self.pack.remove(kind)
+        what, role = kind
+        each = self.dice.choice(sorted(there[role], key=lambda process: process.pid))
+        if what == "freeze":
+            os.kill(each.pid, signal.SIGSTOP)
+            self.frozen.append((time.monotonic() + FREEZE_SECONDS, each.pid))
+        else:
+            self.struck.add(processes.attempt_of(each))
+            os.kill(each.pid, signal.SIGKILL)
+        self.made[f"{what} {role}"] += 1
 
     def thaw(self, everything=False):
         for until, pid in self.frozen[:]:
@@ -152,10 +153,10 @@ class Round:
         assert len(shown) == len(FAULTS), shown
         wrong = [row for row in shown if row[0] not in excused and row[1] != EXPECTED[row[2]]]
         assert not wrong, f"(trial, outcome, fault, reason) that nothing struck: {wrong}"
-        dirty = database.rows(self.db, "select id, cause, dirt from attempt where clean = 0")
+        unclean = database.rows(self.db, "select id, cause from attempt where clean = 0")
         attempts = database.rows(self.db, "select count(*) from attempt")[0][0]
         print(f"{self.name}: {self.made.total()} faults {dict(self.made)}, {attempts} attempts for {len(shown)} trials, {len(excused)} excused, "
-              f"{len(dirty)} attempts with processes to end", flush=True)
+              f"{len(unclean)} attempts that left processes", flush=True)
 
 
 def main():

@@ -22,7 +22,7 @@ bool ran(const ResultRow& row) {
   return row.state == State::kFinished && row.outcome == Outcome::kOk;
 }
 
-// Absent: how it ended tells nothing of memory.
+// Absent: neither, by how it ended.
 std::optional<bool> fits(const ResultRow& row) {
   if (row.state != State::kFinished) return std::nullopt;
   if (row.outcome == Outcome::kOk) return true;
@@ -36,7 +36,7 @@ Fits fits_of(const ResultRow& a, const ResultRow& b) {
   return *in_a ? (*in_b ? Fits::kBoth : Fits::kOnlyA) : (*in_b ? Fits::kOnlyB : Fits::kNeither);
 }
 
-// The built-in step uses every axis. Of a command nobody can tell but by its grid: an axis counts where it was given another
+// The built-in step uses every axis. What a command uses is known from its grid alone: an axis counts where it was given another
 // value than the default. What ranks it runs on holds for every command.
 bool knows(std::span<const ResultRow> rows, const Column& axis) {
   static const std::set<std::string_view> kOfRanks = {"hardware", "nodes", "gpus_per_node", "dp", "tp",

@@ -18,7 +18,7 @@ struct TransferOptions {
       {};  // two rows equal in these are one configuration; empty: in the axes that both know
 };
 
-// What each side says of memory: it ran, or it ended as oom or was pruned for memory. Any other end says nothing.
+// By each side: it ran, or it ended as oom or was pruned for memory. kUnknown: a side ended in another way.
 enum class Fits { kBoth, kOnlyA, kOnlyB, kNeither, kUnknown };
 
 struct SharedConfiguration {

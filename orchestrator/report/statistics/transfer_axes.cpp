@@ -22,14 +22,15 @@ Members measured_with_ratio(const Transfer& all) {
   return out;
 }
 
-// Whether the fields other than the one at `at` tell its value.
+// Whether, within each cell, the fields other than the one at `at` tell its value.
 bool follows(const Members& members, const std::vector<Field>& fields, std::size_t at) {
   std::vector<Field> rest = fields;
   rest.erase(rest.begin() + std::ptrdiff_t(at));
   std::unordered_map<std::string, Value> seen;
   return std::ranges::all_of(members, [&](const SharedConfiguration* each) {
     const Value value = fields[at].of(*each->a);
-    return seen.try_emplace(key_text(*each->a, rest), value).first->second == value;
+    auto key = std::to_string(each->cell) + ' ' + key_text(*each->a, rest);
+    return seen.try_emplace(std::move(key), value).first->second == value;
   });
 }
 

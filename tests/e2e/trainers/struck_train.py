@@ -25,7 +25,7 @@ def fail(step):
         time.sleep(10_000)  # the other ranks wait in a collective
     subprocess.Popen(["setsid", "sleep", "10000"])
     for _ in range(3):
-        subprocess.Popen([sys.executable, "-c", STUBBORN], start_new_session=True)  # its child is nobody's, and it a zombie
+        subprocess.Popen([sys.executable, "-c", STUBBORN], start_new_session=True)  # the child of a fork is left alone, and the parent a zombie
 
 
 def model():
