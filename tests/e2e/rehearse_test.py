@@ -108,12 +108,12 @@ class RehearseTest(unittest.TestCase):
                                  " join plan_entry p on p.trial = t.key join rank_record k on k.attempt = p.final_attempt and k.rank = 0")
         self.assertEqual(rows, [("ok", "math")])
 
-    def rehearse_command(self, name, micros, nodes=1, gpus=2, more=()):
+    def rehearse_command(self, name, micros, nodes=1, gpus=2, text=SCRIPT):
         script, file, db = self.folder / "own.py", self.folder / "own.yaml", self.folder / name
-        script.write_text(SCRIPT)
+        script.write_text(text)
         file.write_text(COMMAND.format(python=sys.executable, script=script, module=pathlib.Path(__file__).resolve().parents[2] / "python",
                                        nodes=nodes, gpus=gpus, ranks=nodes * gpus, micros=micros))
-        return self.sweep("run", file, "--rehearse", "--db", db, *more), db
+        return self.sweep("run", file, "--rehearse", "--db", db), db
 
     def test_a_command_starts_fits_and_fails_on_phantoms(self):
         done, db = self.rehearse_command("own.db", [2, 20])
@@ -135,10 +135,9 @@ class RehearseTest(unittest.TestCase):
         self.assertEqual(done.returncode, 2, done.stderr)
 
     def test_a_command_without_phantoms_brings_no_result(self):
-        done, db = self.rehearse_command("cpu.db", [1])
-        self.assertEqual(done.returncode, 0, done.stderr)
-        (self.folder / "own.py").write_text("import sweep_trial\nfor _ in range(4): sweep_trial.step()\n")
-        self.sweep("resume", "--db", db, "--retry", "ok")
+        own = "import sweep_trial\nfor _ in range(4): sweep_trial.step()\n"
+        done, db = self.rehearse_command("cpu.db", [1], text=own)
+        self.assertEqual(done.returncode, 1, done.stderr)
         self.assertEqual(database.rows(db, "select outcome from results"), [("invalid",)])
 
     def test_a_rehearsal_is_no_measurement(self):

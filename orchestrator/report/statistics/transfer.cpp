@@ -128,7 +128,7 @@ bool stands_before(const ResultRow& row, const ResultRow& other, const Field& me
 }
 
 ModelKey model_key(std::span<const ResultRow> a, std::span<const ResultRow> b) {
-  const auto known = [](const ResultRow& row) { return !(row.trial.spec == ModelSpec{}); };
+  const auto known = [](const ResultRow& row) { return row.trial.spec.layers > 0; };
   return std::ranges::all_of(a, known) && std::ranges::all_of(b, known) ? ModelKey::kDimensions
                                                                         : ModelKey::kName;
 }
