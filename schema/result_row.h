@@ -20,6 +20,7 @@ struct ResultRow {
   Trial trial;
   Metrics metrics;
   i64 attempts = 0;
+  std::string rule;  // of the plan, by which a pruned one was not run
   std::optional<i64> finished_unix_ns;
 };
 

@@ -3,9 +3,8 @@
 
 #include <nlohmann/json.hpp>
 #include <ostream>
-#include <set>
 
-#include "orchestrator/cli/command.h"
+#include "orchestrator/cli/compare_transfer.h"
 #include "orchestrator/export/csv.h"
 #include "orchestrator/export/json.h"
 #include "orchestrator/report/format.h"
@@ -21,65 +20,11 @@ namespace {
 
 struct CompareCommand {
   std::string db = "sweep.db", a, b, fail_on;
+  std::vector<std::string> only_a, only_b;
   report::CompareOptions options;
+  TransferCommand transfer;
   bool json = false, csv = false;
 };
-
-// NAME in --db, FILE.db (its latest sweep) or FILE.db:NAME.
-SweepSelector side_of(const std::string& word, const std::string& db) {
-  std::error_code ec;
-  if (std::filesystem::is_regular_file(word, ec)) return {word, std::nullopt};
-  const auto colon = word.rfind(':');
-  if (colon != std::string::npos && std::filesystem::is_regular_file(word.substr(0, colon), ec))
-    return {word.substr(0, colon), word.substr(colon + 1)};
-  return {db, word};
-}
-
-struct Side {
-  store::SweepRow sweep;
-  std::vector<ResultRow> rows;
-  std::vector<Environment> nodes;
-};
-
-Expected<Side> read_side(const SweepSelector& where) {
-  auto opened = open_sweep(where, store::Mode::kReadOnly);
-  if (!opened) return tl::unexpected(opened.error());
-  auto rows = opened->store->results(opened->sweep.id);
-  if (!rows) return tl::unexpected(rows.error());
-  auto nodes = opened->store->environments(opened->sweep.id);
-  if (!nodes) return tl::unexpected(nodes.error());
-  return Side{std::move(opened->sweep), std::move(*rows), std::move(*nodes)};
-}
-
-// The values of one fact over all nodes of a side.
-std::set<std::string> values_of(const Side& side, const std::string& fact) {
-  std::set<std::string> out;
-  for (const Environment& node : side.nodes) {
-    if (fact == "host") out.insert(report::safe_text(node.host));
-    const auto facts = parse_json(node.facts);
-    if (facts && facts->is_object() && facts->contains(fact))
-      out.insert(report::safe_text(dump(facts->at(fact))));
-  }
-  return out;
-}
-
-// What differs between the machines and builds of the two: the first suspects.
-void say_differences(Io& io, const Side& a, const Side& b) {
-  for (const char* fact :
-       {"host", "gpus", "cpu", "driver", "driver_cuda", "nccl", "libtorch", "kernel", "version", "build"}) {
-    const auto before = values_of(a, fact), after = values_of(b, fact);
-    if (before == after) continue;
-    io.err << fmt::format("{}: {} in A, {} in B\n", fact,
-                          before.empty() ? "unknown" : fmt::format("{}", fmt::join(before, ", ")),
-                          after.empty() ? "unknown" : fmt::format("{}", fmt::join(after, ", ")));
-  }
-}
-
-// "A", "B", "A and B"; empty: both were measured.
-std::string rehearsed_sides(const Side& a, const Side& b) {
-  const bool first = is_rehearsal(a.sweep.name), second = is_rehearsal(b.sweep.name);
-  return first && second ? "A and B" : first ? "A" : second ? "B" : "";
-}
 
 // For programs. `sides`: a column that names them where one was rehearsed.
 Table comparison(const report::Comparison& found, const report::CompareOptions& options,
@@ -99,10 +44,14 @@ int compare_sweeps(Io& io, CompareCommand o) {
   }
   if (!(o.options.false_discovery_rate > 0 && o.options.false_discovery_rate < 1))
     return refuse(io, {"--fdr wants a share between 0 and 1, such as 0.05"});
-  const auto a = read_side(side_of(o.a, o.db));
+  const auto a = read_compare_side(o.a, o.db, o.only_a);
   if (!a) return refuse(io, a.error());
-  const auto b = read_side(side_of(o.b, o.db));
+  const auto b = read_compare_side(o.b, o.db, o.only_b);
   if (!b) return refuse(io, b.error());
+  if (o.transfer.wanted) {
+    o.transfer.json = o.json, o.transfer.csv = o.csv, o.transfer.options.metric = o.options.metric;
+    return print_transfer(io, *a, *b, o.transfer);
+  }
   const auto found = report::compare(a->rows, b->rows, o.options);
   if (!found) return refuse(io, found.error());
   if (found->pairs.empty() && found->unanswered == 0)
@@ -120,7 +69,7 @@ int compare_sweeps(Io& io, CompareCommand o) {
                            report::compare_text(*found, o.options, io.out_is_terminal ? io.width : 0) +
                                (sides.empty() ? "" : sides + ": " + report::rehearsed_line(true)));
   if (!written) return refuse(io, written.error());
-  say_differences(io, *a, *b);
+  print_differences(io, *a, *b);
   if (o.json || o.csv)
     io.err << fmt::format("{} configurations only in A, {} only in B, {} not measured on both sides\n",
                           found->only_a.size(), found->only_b.size(), found->unanswered);
@@ -133,8 +82,9 @@ int compare_sweeps(Io& io, CompareCommand o) {
 }  // namespace
 
 void add_compare(Registry r) {
-  auto* c =
-      r.app.add_subcommand("compare", "what got faster or slower between two sweeps, with significance");
+  auto* c = r.app.add_subcommand("compare",
+                                 "what got faster or slower between two sweeps, with significance; does the "
+                                 "order of one hold for the other");
   auto o = std::make_shared<CompareCommand>();
   c->add_option("A", o->a, "before: the name of a sweep, FILE.db (its latest) or FILE.db:NAME")->required();
   c->add_option("B", o->b, "after: likewise")->required();
@@ -149,7 +99,17 @@ void add_compare(Registry r) {
   c->add_option("--fdr", o->options.false_discovery_rate,
                 "false discovery rate of the differences called significant")
       ->capture_default_str();
-  auto* json = c->add_flag("--json", o->json, "as a JSON array of objects, values as stored");
+  for (const auto& [name, only] : {std::pair("--only-a", &o->only_a), std::pair("--only-b", &o->only_b)})
+    c->add_option(
+         name, *only,
+         "keep these values of an axis or label on that side: tp=1,8 or nodes=4..64; may be repeated")
+        ->type_name("AXIS=VALUES")
+        ->allow_extra_args(false);
+  add_transfer_options(*c, o->transfer);
+  for (const char* other : {"--fail-on-regression", "--fdr"})
+    c->get_option("--transfer")->excludes(c->get_option(other));
+  auto* json = c->add_flag("--json", o->json,
+                           "as JSON, values as stored: an array of objects, of --transfer one document");
   c->add_flag("--csv", o->csv, "as CSV, values as stored")->excludes(json);
   c->callback([r, o] { r.chosen = [r, o] { return compare_sweeps(r.io, *o); }; });
 }

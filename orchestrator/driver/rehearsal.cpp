@@ -95,6 +95,9 @@ std::vector<std::string> environment_for(const shape::Hardware& hardware, const 
 std::optional<std::string> not_rehearsed(const Trial& trial, i64 most) {
   if (trial.hardware == "cpu")
     return "hardware: cpu has no GPU to rehearse; `sweep run` runs it on this machine";
+  if (trial.workload == Workload::kCommand && trial.world() > most)
+    return fmt::format("a command is rehearsed with all its ranks: {} of them, and --rehearse-ranks is {}",
+                       trial.world(), most);
   const auto ranks = plan::rehearsed_ranks(trial, most);
   if (ranks && static_cast<i64>(ranks->size()) > kMostGpus)
     return fmt::format("a rehearsal needs a rank for each of {} pipeline stages, and has {} phantom GPUs",

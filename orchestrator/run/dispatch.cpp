@@ -29,11 +29,6 @@ Expected<Attempt> attempt_for(const PlanEntry& entry, const Settings& settings, 
   if (settings.trial_seconds) attempt.deadlines.total_s = *settings.trial_seconds;
   attempt.start = settings.start;
   if (attempt.runs_command()) SWEEP_TRY(command_from(attempt.trial.program));
-  if (settings.rehearse_most && attempt.runs_command() &&
-      (entry.trial.nodes > 1 || entry.trial.world() > *settings.rehearse_most))
-    return fail(
-        "trial " + entry.id +
-        " runs a command, which is rehearsed with all its ranks on one node only; leave out larger ones");
   if (settings.rehearse_most) {
     auto ranks = plan::rehearsed_ranks(entry.trial, *settings.rehearse_most);
     if (!ranks) return tl::unexpected(ranks.error());

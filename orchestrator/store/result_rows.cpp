@@ -41,7 +41,7 @@ std::vector<ResultRow> result_rows(Transaction& work, const Selects& selects, st
   const std::string sql = fmt::format(R"(
       SELECT s.name, t.id, CASE WHEN p.final_attempt IS NULL THEN p.reason ELSE r.reason END, r.evidence,
              p.outcome, r.oom_kind, p.attempts, r.finished_unix_ns, p.predicted_bytes, p.predicted_step_ms,
-             t.spec, p.model, p.labels, p.state, p.key, p.place, {}, {}
+             t.spec, p.model, p.labels, p.state, p.key, p.place, p.rule, {}, {}
       FROM plan_entry p
       JOIN sweep s ON s.id = p.sweep
       JOIN trial t ON t.key = p.trial
@@ -72,7 +72,8 @@ std::vector<ResultRow> result_rows(Transaction& work, const Selects& selects, st
     row.trial.spec = spec_of(specs, rows.text(10));
     rows.read(11, row.trial.model);
     rows.read(12, row.trial.labels);
-    read_metrics(rows, read_axes(rows, 16, row.trial), row.metrics);
+    rows.read(16, row.rule);
+    read_metrics(rows, read_axes(rows, 17, row.trial), row.metrics);
     if (!row.metrics.predicted_bytes) rows.read(8, row.metrics.predicted_bytes);
     if (!row.metrics.predicted_ms) rows.read(9, row.metrics.predicted_ms);
   }

@@ -18,6 +18,32 @@ model: {{family: llama, layers: 4, hidden_size: 512, heads: 8, kv_heads: 4, inte
 base: {{hardware: {hardware}, gpus_per_node: 8, seq_len: 512{precision}, global_batch_size: 16, micro_batch_size: 1}}
 grid: {grid}
 """
+COMMAND = """name: own
+workload:
+  command: [{python}, {script}, --micro, "{{micro_batch_size}}", --steps, "{{total_steps}}"]
+  env: {{PYTHONPATH: {module}}}
+base: {{hardware: v100-16gb, nodes: {nodes}, gpus_per_node: {gpus}, dp: {ranks}}}
+grid: {{micro_batch_size: {micros}}}
+measure: {{warmup_steps: 1, steps: 3}}
+"""
+# Every rank holds 1 GiB, and as many more as the micro-batch says while it computes.
+SCRIPT = """import argparse, os, torch, sweep_trial
+import torch.distributed as dist
+p = argparse.ArgumentParser(); p.add_argument("--micro", type=int); p.add_argument("--steps", type=int); o = p.parse_args()
+assert torch.cuda.device_count() == int(os.environ["LOCAL_WORLD_SIZE"]), torch.cuda.device_count()
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+dist.init_process_group("nccl")
+table = torch.nn.Embedding(64, 8, device="cuda")  # its gradient of so many tokens is CUB's work, which knows no code for a V100
+table(torch.zeros(4096, dtype=torch.long, device="cuda")).sum().backward()
+w = torch.nn.Parameter(torch.zeros(1 << 28, device="cuda"))
+optimizer = torch.optim.SGD([w], lr=0.1)
+sweep_trial.watch(None, optimizer)
+for _ in range(o.steps):
+    held = torch.empty(o.micro << 28, device="cuda")
+    dist.all_reduce(held[:1 << 20])
+    optimizer.step()
+    del held
+"""
 PEAKS = """select r.trial, k.rank, k.peak_allocated_bytes, k.peak_reserved_bytes,
  json_extract(k.effective, '$.phantom.step.launches'), json_extract(k.effective, '$.phantom.step.collectives'), r.step_ms
  from results r join trial t on t.id = r.trial join plan_entry p on p.trial = t.key join rank_record k on k.attempt = p.final_attempt
@@ -81,6 +107,38 @@ class RehearseTest(unittest.TestCase):
         rows = database.rows(db, "select r.outcome, json_extract(k.effective, '$.attention') from results r join trial t on t.id = r.trial"
                                  " join plan_entry p on p.trial = t.key join rank_record k on k.attempt = p.final_attempt and k.rank = 0")
         self.assertEqual(rows, [("ok", "math")])
+
+    def rehearse_command(self, name, micros, nodes=1, gpus=2, text=SCRIPT):
+        script, file, db = self.folder / "own.py", self.folder / "own.yaml", self.folder / name
+        script.write_text(text)
+        file.write_text(COMMAND.format(python=sys.executable, script=script, module=pathlib.Path(__file__).resolve().parents[2] / "python",
+                                       nodes=nodes, gpus=gpus, ranks=nodes * gpus, micros=micros))
+        return self.sweep("run", file, "--rehearse", "--db", db), db
+
+    def test_a_command_starts_fits_and_fails_on_phantoms(self):
+        done, db = self.rehearse_command("own.db", [2, 20])
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        rows = database.rows(db, "select micro_batch_size, outcome, oom_kind, peak_reserved_bytes >> 30, hardware from results order by 1")
+        self.assertEqual(rows, [(2, "ok", None, 3, "v100-16gb"), (20, "oom", "device", 1, "v100-16gb")])
+        counted = database.rows(db, "select json_extract(k.effective, '$.phantom.collectives.all_reduce.count') from rank_record k "
+                                    "join plan_entry p on p.final_attempt = k.attempt join results r on r.outcome = 'ok' "
+                                    "join trial t on t.id = r.trial and t.key = p.trial order by k.rank")
+        self.assertEqual(counted, [(4,), (4,)])
+
+    def test_a_command_on_several_nodes_is_rehearsed_here(self):
+        done, db = self.rehearse_command("nodes_own.db", [1], nodes=2, gpus=1)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(database.rows(db, "select nodes, outcome, reason from results"), [(2, "ok", None)])
+
+    def test_a_command_of_too_many_ranks_is_pruned(self):
+        done, _ = self.rehearse_command("many.db", [1], nodes=4, gpus=8)
+        self.assertEqual(done.returncode, 2, done.stderr)
+
+    def test_a_command_without_phantoms_brings_no_result(self):
+        own = "import sweep_trial\nfor _ in range(4): sweep_trial.step()\n"
+        done, db = self.rehearse_command("cpu.db", [1], text=own)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(database.rows(db, "select outcome from results"), [("invalid",)])
 
     def test_a_rehearsal_is_no_measurement(self):
         db = self.rehearse({"tp": [2]}, "kept.db")

@@ -19,6 +19,7 @@
 #include "runtime/rank_process.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
+#include "worker/command/phantom_place.h"
 #include "worker/command/verdict.h"
 
 namespace sweep::command {
@@ -91,7 +92,7 @@ class CommandRank {
   bool read_log();
   void describe();
 
-  const RankLaunch& launch_;
+  RankLaunch launch_;
   RankRecord& record_;
   Attempt attempt_;
   CommandSpec command_;
@@ -118,6 +119,7 @@ Expected<ProgramEnd> CommandRank::run() {
   auto attempt = read_attempt(launch_);
   if (!attempt) return tl::unexpected(attempt.error());
   attempt_ = std::move(*attempt);
+  launch_.local_rank = local_rank_of(attempt_, launch_);
   record_.attempt = attempt_.id;
   auto command = command_from(attempt_.trial.program);
   if (!command) return tl::unexpected(command.error());
@@ -221,6 +223,10 @@ void CommandRank::describe() {
                            {"report", from_log              ? "from_log"
                                       : report_.has_begun() ? "lines"
                                                             : "none"}};
+  if (const auto counted = phantom_counters(launch_)) {
+    record_.phantom = true;
+    effective["phantom"] = *counted;
+  }
   if (report_.damaged() > 0) effective["damaged_lines"] = report_.damaged();
   record_.effective = dump(effective);
 }

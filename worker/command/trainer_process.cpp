@@ -16,6 +16,7 @@
 #include "base/process.h"
 #include "base/template.h"
 #include "schema/spool.h"
+#include "worker/command/phantom_place.h"
 
 namespace sweep::command {
 namespace {
@@ -52,6 +53,7 @@ std::map<std::string, std::string> own_variables(const CommandSpec& spec, const 
       {"SWEEP_RESULTS_FILE",
        spec.per_node ? (results.parent_path() / "rank_{rank}.jsonl").string() : results.string()}};
   if (!launch.devices.empty()) out["CUDA_VISIBLE_DEVICES"] = launch.devices;
+  out.merge(phantom_variables(attempt, launch));
   if (spec.per_node) return out;
   const i64 local = local_world(attempt);
   out["RANK"] = std::to_string(launch.rank);

@@ -92,7 +92,10 @@ int current_device() {
     if (Node* node = Node::open()) node->retain_context(device);
     counters().held_bytes += description().device.context_bytes;
     counters().peak_held_bytes = std::max<std::uint64_t>(counters().peak_held_bytes, counters().held_bytes);
-    if (counters().device < 0) counters().device = device;
+    if (counters().device < 0) {
+      counters().device = device;
+      write_counters();  // that this process used a phantom is known even where it is killed later
+    }
   }
   return device;
 }
@@ -224,6 +227,8 @@ PHANTOM_API const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorNoDevice";
     case cudaErrorInvalidDevice:
       return "cudaErrorInvalidDevice";
+    case cudaErrorInvalidDeviceFunction:
+      return "cudaErrorInvalidDeviceFunction";
     case cudaErrorInvalidResourceHandle:
       return "cudaErrorInvalidResourceHandle";
     case cudaErrorNotReady:

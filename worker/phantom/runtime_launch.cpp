@@ -1,5 +1,6 @@
 // Kernels as the compiler's code and the CUDA runtime launch them: registered by name, counted, modelled,
 // never carried out.
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <unordered_map>
@@ -33,6 +34,9 @@ class KernelNames {
   std::mutex mutex_;
   std::unordered_map<const void*, KernelModel> models_;
 };
+
+// CUDA 13 compiles for 7.5 and later. CUB refuses to work with older code, which a phantom of an older GPU does not need.
+constexpr int kOldestCode = 75;
 
 thread_local struct {
   dim3 grid, block;
@@ -112,7 +116,7 @@ PHANTOM_API cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* out, const voi
   const Device& device = description().device;
   out->maxThreadsPerBlock = 1024;
   out->numRegs = 32;
-  out->binaryVersion = out->ptxVersion = device.major * 10 + device.minor;
+  out->binaryVersion = out->ptxVersion = std::max(kOldestCode, device.major * 10 + device.minor);
   out->maxDynamicSharedSizeBytes = 49152;
   return cudaSuccess;
 }

@@ -89,4 +89,33 @@ std::vector<double> benjamini_hochberg(const std::vector<double>& p) {
   return q;
 }
 
+std::vector<double> average_ranks(const std::vector<double>& values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+  std::vector<double> ranks(values.size());
+  for (std::size_t from = 0; from < order.size();) {
+    std::size_t to = from + 1;
+    while (to < order.size() && values[order[to]] == values[order[from]]) ++to;
+    for (std::size_t i = from; i < to; ++i) ranks[order[i]] = (double(from) + double(to) + 1) / 2;
+    from = to;
+  }
+  return ranks;
+}
+
+std::optional<double> spearman(const std::vector<double>& a, const std::vector<double>& b) {
+  constexpr std::size_t kFewest = 3;
+  if (a.size() != b.size() || a.size() < kFewest) return std::nullopt;
+  const auto x = average_ranks(a), y = average_ranks(b);
+  const double mean = (double(a.size()) + 1) / 2;
+  double xy = 0, xx = 0, yy = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    xy += (x[i] - mean) * (y[i] - mean);
+    xx += (x[i] - mean) * (x[i] - mean);
+    yy += (y[i] - mean) * (y[i] - mean);
+  }
+  if (xx == 0 || yy == 0) return std::nullopt;
+  return xy / std::sqrt(xx * yy);
+}
+
 }  // namespace sweep::report

@@ -1,0 +1,26 @@
+// The two sides of `sweep compare`: the results of a sweep, as people name it, and what differs between their machines.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "orchestrator/cli/command.h"
+
+namespace sweep::cli {
+
+struct CompareSide {
+  store::SweepRow sweep;
+  std::vector<ResultRow> rows;
+  std::vector<Environment> nodes;
+};
+
+// `word`: the name of a sweep in `db`, FILE.db (its latest sweep) or FILE.db:NAME. `only`: conditions of report/filter.h.
+Expected<CompareSide> read_compare_side(const std::string& word, const std::string& db,
+                                        const std::vector<std::string>& only);
+
+// What differs between the machines and builds of the two, to stderr: the first suspects.
+void print_differences(Io&, const CompareSide& a, const CompareSide& b);
+
+// "A", "B", "A and B"; empty: both were measured.
+std::string rehearsed_sides(const CompareSide& a, const CompareSide& b);
+
+}  // namespace sweep::cli

@@ -1,0 +1,94 @@
+#include "orchestrator/cli/compare_transfer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "orchestrator/cli/as_json.h"
+#include "orchestrator/export/csv.h"
+#include "orchestrator/report/charts/png.h"
+#include "orchestrator/report/charts/transfer_chart.h"
+#include "orchestrator/report/rehearsed.h"
+#include "orchestrator/report/tables/transfer_print.h"
+
+namespace sweep::cli {
+namespace {
+
+constexpr double kChartPngScale = 2;  // pixels per unit: sharp in print and on dense screens
+
+// What people call a side: its sweep, with the database's sweeps of one name told from each other by their place.
+report::TransferNames side_names(const CompareSide& a, const CompareSide& b) {
+  if (a.sweep.name != b.sweep.name) return {a.sweep.name, b.sweep.name};
+  return {a.sweep.name + " in A", b.sweep.name + " in B"};
+}
+
+Expected<void> write_chart(Io& io, const std::string& file, const std::string& svg) {
+  if (file.ends_with(".svg")) return write_output(io, file, svg);
+  const auto png = report::to_png(svg, kChartPngScale);
+  if (!png) return tl::unexpected(png.error());
+  return write_output(io, file, *png);
+}
+
+Expected<void> print_answer(Io& io, const report::Transfer& found, const TransferCommand& o,
+                            const std::string& rehearsed) {
+  if (o.csv) return exports::write_csv(io.out, report::transfer_table(found, o.options), {});
+  if (!o.json)
+    return write_output(
+        io, "",
+        report::transfer_text(found, o.options, io.out_is_terminal ? std::size_t(io.width) : 0) +
+            (rehearsed.empty() ? "" : "\n" + rehearsed + ": " + report::rehearsed_line(true)));
+  auto document = report::transfer_json(found, o.options);
+  document["rehearsed"] = rehearsed.empty() ? nlohmann::json(nullptr) : nlohmann::json(rehearsed);
+  print_document(io, document);
+  return {};
+}
+
+}  // namespace
+
+void add_transfer_options(CLI::App& command, TransferCommand& o) {
+  auto* transfer = command.add_flag(
+      "--transfer", o.wanted,
+      "how far A's order of configurations holds in B: rank correlation, what choosing by A costs, "
+      "what fits, by which axes they differ (docs/transfer.md)");
+  command
+      .add_option(
+          "--by", o.by,
+          "of --transfer: axes or labels whose values are ranked each by themselves; absent: model,nodes")
+      ->needs(transfer)
+      ->type_name("AXES");
+  command
+      .add_option("--match", o.match,
+                  "of --transfer: axes or labels in which two results must be equal to be one configuration; "
+                  "absent: all that "
+                  "both know")
+      ->needs(transfer)
+      ->type_name("AXES");
+  command.add_option("-o,--output", o.chart, "of --transfer: draw it, as FILE.svg or FILE.png")
+      ->needs(transfer)
+      ->type_name("FILE");
+}
+
+int print_transfer(Io& io, const CompareSide& a, const CompareSide& b, const TransferCommand& o) {
+  if (!o.chart.empty() && !o.chart.ends_with(".svg") && !o.chart.ends_with(".png"))
+    return refuse(io, {fmt::format("-o {}: the ending tells the form: .svg or .png", o.chart)});
+  TransferCommand command = o;
+  if (!o.by.empty()) command.options.by = split_list(o.by);
+  if (!o.match.empty()) command.options.match = split_list(o.match);
+  const auto found = report::transfer(a.rows, b.rows, command.options);
+  if (!found) return refuse(io, found.error());
+  if (const auto written = print_answer(io, *found, command, rehearsed_sides(a, b)); !written)
+    return refuse(io, written.error());
+  if (!o.chart.empty()) {
+    const auto drawn =
+        write_chart(io, o.chart, report::transfer_svg(*found, command.options, side_names(a, b)));
+    if (!drawn) return refuse(io, drawn.error());
+    io.err << fmt::format("{}: {} configurations that ran on both sides\n", o.chart,
+                          std::ranges::count_if(found->shared, &report::SharedConfiguration::measured));
+  }
+  print_differences(io, a, b);
+  return kAnswered;
+}
+
+}  // namespace sweep::cli

@@ -1,0 +1,61 @@
+#include "worker/command/phantom_place.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "worker/command/trainer_process.h"
+
+namespace sweep::command {
+namespace {
+
+class PhantomPlace : public testing::Test {
+ protected:
+  void SetUp() override {
+    ::setenv("SWEEP_PHANTOM", "{}", 1);
+    ::setenv("SWEEP_PHANTOM_NODE", "rehearsal", 1);
+    launch.attempt_dir = testing::TempDir() + "phantom_place";
+    std::filesystem::create_directories(results_file(launch, 0).parent_path());
+    attempt.trial.nodes = 2, attempt.trial.gpus_per_node = 4, attempt.trial.dp = 8;
+    attempt.rehearsed_ranks = {0, 1, 2, 3, 4, 5, 6, 7};
+    launch.rank = launch.local_rank = 5;
+  }
+  void TearDown() override {
+    ::unsetenv("SWEEP_PHANTOM"), ::unsetenv("SWEEP_PHANTOM_NODE");
+    std::filesystem::remove_all(launch.attempt_dir);
+  }
+  RankLaunch launch;
+  Attempt attempt;
+};
+
+TEST_F(PhantomPlace, RanksOfANodeSeeANodeOfTheirOwn) {
+  EXPECT_EQ(local_rank_of(attempt, launch), 1);
+  auto set = phantom_variables(attempt, launch);
+  EXPECT_EQ(set["SWEEP_PHANTOM_NODE"], "rehearsal.1");
+  EXPECT_EQ(set["SWEEP_PHANTOM_GPUS"], "4");
+  attempt.trial.nodes = 1;
+  EXPECT_FALSE(phantom_variables(attempt, launch).contains("SWEEP_PHANTOM_NODE"));
+}
+
+TEST_F(PhantomPlace, OutsideOfARehearsalNothingMovesButCounters) {
+  attempt.rehearsed_ranks.clear();
+  EXPECT_EQ(local_rank_of(attempt, launch), 5);
+  EXPECT_EQ(phantom_variables(attempt, launch).size(), 1u);  // to find out that the program ran on phantoms
+  ::unsetenv("SWEEP_PHANTOM");
+  EXPECT_TRUE(phantom_variables(attempt, launch).empty());
+}
+
+TEST_F(PhantomPlace, CountersAreThoseOfTheRank) {
+  EXPECT_FALSE(phantom_counters(launch));
+  const auto file = results_file(launch, 0).parent_path() / "phantom_5.json";
+  ASSERT_TRUE(files::write_atomically(file, "{\"rank\": 5, \"launches\": 7}\n"));
+  EXPECT_EQ((*phantom_counters(launch))["launches"], 7);
+  ASSERT_TRUE(files::write_atomically(file, "{\"rank\": 5,"));
+  EXPECT_FALSE(phantom_counters(launch));
+}
+
+}  // namespace
+}  // namespace sweep::command

@@ -1,0 +1,55 @@
+#include "worker/command/phantom_place.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "schema/codec.h"
+#include "worker/command/trainer_process.h"
+
+namespace sweep::command {
+namespace {
+
+constexpr i64 kMostGpus = 16;  // of a phantom node
+constexpr std::size_t kLongestCounters = 64u << 10;
+
+// `rank`: a number, or %r for that of the process.
+std::string counters_file(const RankLaunch& launch, std::string_view rank) {
+  return (results_file(launch, 0).parent_path() / fmt::format("phantom_{}.json", rank)).string();
+}
+
+}  // namespace
+
+bool on_phantoms() {
+  return std::getenv("SWEEP_PHANTOM") != nullptr;
+}
+
+i64 local_rank_of(const Attempt& attempt, const RankLaunch& launch) {
+  return attempt.is_rehearsal() ? launch.rank % std::max<i64>(1, attempt.trial.gpus_per_node)
+                                : launch.local_rank;
+}
+
+std::map<std::string, std::string> phantom_variables(const Attempt& attempt, const RankLaunch& launch) {
+  if (!on_phantoms()) return {};
+  std::map<std::string, std::string> out{{"SWEEP_PHANTOM_COUNTERS", counters_file(launch, "%r")}};
+  if (!attempt.is_rehearsal()) return out;
+  const i64 gpus = std::max<i64>(1, attempt.trial.gpus_per_node);
+  out["SWEEP_PHANTOM_GPUS"] = std::to_string(std::min(gpus, kMostGpus));
+  if (const char* base = std::getenv("SWEEP_PHANTOM_NODE"); base != nullptr && attempt.trial.nodes > 1)
+    out["SWEEP_PHANTOM_NODE"] = fmt::format("{}.{}", base, launch.rank / gpus);
+  return out;
+}
+
+std::optional<nlohmann::json> phantom_counters(const RankLaunch& launch) {
+  if (!on_phantoms()) return std::nullopt;
+  const auto text = files::read_from(counters_file(launch, std::to_string(launch.rank)), 0, kLongestCounters);
+  if (!text || text->empty()) return std::nullopt;
+  const auto counted = parse_json(*text);
+  return counted && counted->is_object() ? std::optional(*counted) : std::nullopt;
+}
+
+}  // namespace sweep::command

@@ -1,0 +1,26 @@
+// A rank of a command on phantom GPUs (docs/phantom.md): where a rehearsal places it, and what the phantoms counted of it.
+#pragma once
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "schema/attempt.h"
+#include "schema/rank_launch.h"
+
+namespace sweep::command {
+
+// Whether this process runs on phantom GPUs.
+bool on_phantoms();
+
+// The ranks of all nodes of a rehearsal are on this one: its place among those of its own node.
+i64 local_rank_of(const Attempt&, const RankLaunch&);
+
+// Variables of the rank's program; empty where there are no phantoms. The programs of a node see a phantom node of their
+// own, with as many GPUs as the trial has.
+std::map<std::string, std::string> phantom_variables(const Attempt&, const RankLaunch&);
+
+// What phantom GPUs counted of this rank's program; absent: it used none.
+std::optional<nlohmann::json> phantom_counters(const RankLaunch&);
+
+}  // namespace sweep::command
