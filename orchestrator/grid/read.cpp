@@ -39,6 +39,7 @@ Status Reader::run(const ReadOptions& options) {
   SWEEP_TRY(read_measure(document_, grid_));
   if (spec_.workload) SWEEP_TRY(spec_.workload->bind(document_, spec_.scope, grid_.measure));
   SWEEP_TRY(read_limits(document_, grid_));
+  SWEEP_TRY(read_strategy(document_, grid_));
   return read_launch(document_, grid_);
 }
 
