@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 #include <type_traits>
 
 #include "orchestrator/search/labels.h"
+#include "schema/codec.h"
 
 namespace sweep::search {
 namespace {
@@ -60,27 +60,22 @@ Features::Features(std::span<const Candidate> candidates) {
   add_labels(candidates);
 }
 
-// Axes of a workload, and what the grid derives.
+// Axes of a workload.
 void Features::add_labels(std::span<const Candidate> candidates) {
-  const std::size_t count = candidates.size();
-  std::set<std::string> keys;
-  std::vector<Labels> labels(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    labels[i] = labels_of(*candidates[i].trial);
-    for (const auto& [key, value] : labels[i]) keys.insert(key);
-  }
+  const auto keys = own_axes(candidates);
+  if (keys.empty()) return;
+  std::vector<Labels> labels;
+  for (const Candidate& c : candidates) labels.push_back(labels_of(*c.trial));
   for (const auto& key : keys) {
-    std::vector<double> column(count);
+    std::vector<double> column;
     Numbering numbers;
-    bool words_alone = false;
-    for (const auto& of : labels) words_alone |= !of.contains(key) || !of.at(key).is_number();
-    for (std::size_t i = 0; i < count; ++i) {
-      const nlohmann::json value = labels[i].contains(key) ? labels[i].at(key) : nlohmann::json();
-      column[i] = words_alone
-                      ? numbers.of(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))
-                      : scaled(value.get<double>());
+    const bool numeric = std::ranges::all_of(
+        labels, [&](const Labels& of) { return of.contains(key) && of.at(key).is_number(); });
+    for (const Labels& of : labels) {
+      const auto value = of.contains(key) ? of.at(key) : nlohmann::json();
+      column.push_back(numeric ? scaled(value.get<double>()) : numbers.of(dump(value)));
     }
-    add(key, std::move(column), words_alone);
+    add(key, std::move(column), !numeric);
   }
 }
 

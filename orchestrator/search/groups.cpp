@@ -13,19 +13,8 @@
 namespace sweep::search {
 namespace {
 
-// Labels that are axes of their own: with the same micro-batch they take several values. What `derive` computes takes one.
-std::set<std::string> own_axes(std::span<const Candidate> all, const Group& group) {
-  std::map<std::pair<i64, std::string>, nlohmann::json> seen;
-  std::set<std::string> out;
-  for (const std::size_t i : group)
-    for (const auto& [key, value] : labels_of(*all[i].trial))
-      if (seen.try_emplace({all[i].trial->micro_batch_size, key}, value).first->second != value)
-        out.insert(key);
-  return out;
-}
-
-std::vector<Group> by_own_axes(std::span<const Candidate> all, const Group& group) {
-  const auto axes = own_axes(all, group);
+std::vector<Group> by_labels(std::span<const Candidate> all, const Group& group,
+                             const std::set<std::string>& axes) {
   if (axes.empty()) return {group};
   std::map<std::string, Group> found;
   for (const std::size_t i : group) {
@@ -40,7 +29,8 @@ std::vector<Group> by_own_axes(std::span<const Candidate> all, const Group& grou
 
 // With the one of grad_accum and global_batch_size that the layout keeps. The command of a workload holds the micro-batch, and is left out:
 // its axes are labels.
-std::vector<Group> layouts_keeping(std::span<const Candidate> all, bool batch) {
+std::vector<Group> layouts_keeping(std::span<const Candidate> all, bool batch,
+                                   const std::set<std::string>& axes) {
   std::map<std::string, Group> found;
   for (std::size_t i = 0; i < all.size(); ++i) {
     Trial t = *all[i].trial;
@@ -50,7 +40,7 @@ std::vector<Group> layouts_keeping(std::span<const Candidate> all, bool batch) {
   }
   std::vector<Group> out;
   for (const auto& [key, group] : found)
-    for (auto& part : by_own_axes(all, group)) out.push_back(std::move(part));
+    for (auto& part : by_labels(all, group, axes)) out.push_back(std::move(part));
   return out;
 }
 
@@ -66,8 +56,9 @@ std::vector<Group> questions(std::span<const Candidate> all) {
 }
 
 std::vector<Group> layouts(std::span<const Candidate> all) {
-  auto out = layouts_keeping(all, true);
-  if (auto other = layouts_keeping(all, false); other.size() < out.size()) out = std::move(other);
+  const auto axes = own_axes(all);
+  auto out = layouts_keeping(all, true, axes);
+  if (auto other = layouts_keeping(all, false, axes); other.size() < out.size()) out = std::move(other);
   for (auto& group : out)
     std::ranges::stable_sort(group, {}, [&](std::size_t i) { return all[i].trial->micro_batch_size; });
   std::ranges::sort(out);

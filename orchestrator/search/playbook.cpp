@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "orchestrator/search/features.h"
+#include "orchestrator/search/labels.h"
 #include "orchestrator/search/strategies.h"
 
 namespace sweep::search {
@@ -122,9 +123,12 @@ class Playbook {
       if (!chosen || key(i, *axis) < key(*chosen, *axis_of_chosen)) chosen = i, axis_of_chosen = axis;
     }
     if (!chosen) return {};
-    return Step{*chosen,
-                fmt::format("step 3, tune: {} changed from the fastest so far ({:.4g} tokens/s per rank)",
-                            features_.name(*axis_of_chosen), members_[*best_].rate)};
+    const auto& name = features_.name(*axis_of_chosen);
+    return Step{
+        *chosen,
+        fmt::format("step 3, tune: {} {} instead of {}, the fastest so far ({:.4g} tokens/s per rank)", name,
+                    value_text(trial(*chosen), name), value_text(trial(*best_), name),
+                    members_[*best_].rate)};
   }
 
   bool worth(std::size_t i) const {
