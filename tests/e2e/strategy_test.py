@@ -96,11 +96,14 @@ def its_answers_are_reused(b, found):
     assert b.rows("SELECT count(*) FROM results WHERE sweep = 'again' AND outcome = 'ok'") == [(42,)]
     reused = {trial for (trial,) in b.rows("SELECT trial FROM results WHERE sweep = 'again' AND outcome = 'ok' AND attempts = 0")}
     assert reused == set(found), (reused, found)
+    done = subprocess.run([str(b.bin / "sweep"), "explain", next(iter(found)), "again", "--db", str(b.folder / "r.db")], capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert "reused from sweep found" in done.stdout, done.stdout + done.stderr
 
 
 def the_playbook_explains_itself(b):
     said = b.run(SEARCH, "book", "--strategy", "playbook", "--max-trials", "8")
-    assert "step 1, fit" in said and "step 3, tune" in said, said
+    assert "step 1, fit" in said and "step 3, tune: micro_batch_size 2 instead of 1" in said, said
     assert b.rows("SELECT count(*) FROM results WHERE sweep = 'book' AND outcome = 'ok'")[0][0] <= 8
 
 
