@@ -12,7 +12,8 @@ void for_each_option(T& o, F&& f) {
   f("retries_timeout", o.retries_timeout), f("retries_infra", o.retries_infra);
   f("trial_seconds", o.trial_seconds), f("hang_seconds", o.hang_seconds), f("gpu_hours", o.gpu_hours);
   f("slots", o.slots), f("start", o.start), f("screen", o.screen), f("rehearse_ranks", o.rehearse_ranks);
-  f("confirms", o.confirms);
+  f("confirms", o.confirms), f("strategy", o.strategy);
+  f("max_trials", o.max_trials), f("at_once", o.at_once), f("least_gain", o.least_gain);
 }
 
 bool is_stated(bool flag) {
@@ -45,6 +46,20 @@ Expected<SweepOptions> sweep_options_from(std::string_view text) {
   for_each_option(out, [&](const char* key, auto& member) { in.get(key, member); });
   if (j->is_object() && j->contains("launch")) out.launch = dump(j->at("launch"));
   return in.done(std::move(out));
+}
+
+void keep_strategy(const Strategy& strategy, SweepOptions& o) {
+  o.strategy = to_string(strategy.kind);
+  o.max_trials = strategy.max_trials, o.at_once = strategy.at_once, o.least_gain = strategy.least_gain;
+}
+
+Strategy kept_strategy(const SweepOptions& o) {
+  Strategy out;
+  out.kind = strategy_from(o.strategy).value_or(out.kind);
+  out.max_trials = o.max_trials.value_or(out.max_trials);
+  out.at_once = o.at_once.value_or(out.at_once);
+  out.least_gain = o.least_gain.value_or(out.least_gain);
+  return out;
 }
 
 }  // namespace sweep

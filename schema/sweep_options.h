@@ -7,6 +7,7 @@
 
 #include "base/expected.h"
 #include "schema/attempt.h"
+#include "schema/strategy.h"
 
 namespace sweep {
 
@@ -28,6 +29,10 @@ struct SweepOptions {
   std::optional<i64> rehearse_ranks;
   // The sweep whose ranking this one measures again.
   std::string confirms;
+  // One of kStrategyWords; what follows belongs to it. Empty: every trial is run.
+  std::string strategy;
+  std::optional<i64> max_trials, at_once;
+  std::optional<double> least_gain;
   bool operator==(const SweepOptions&) const = default;
 };
 
@@ -35,5 +40,8 @@ struct SweepOptions {
 std::string to_text(const SweepOptions&);
 // Empty text: no options. Unknown keys are ignored, wrong types refused.
 Expected<SweepOptions> sweep_options_from(std::string_view text);
+
+void keep_strategy(const Strategy&, SweepOptions&);
+Strategy kept_strategy(const SweepOptions&);
 
 }  // namespace sweep

@@ -2,12 +2,11 @@
 """predict_accuracy.py SWEEP MEASURED.csv: how good `sweep predict` is against measured rows, as the tables of docs/predict.md.
 MEASURED.csv has the columns of sweeps/data: model, nodes, dp, tp, pp, gas, mbs, zero, status, tok_s_gpu, mem_gb.
 1. Accuracy of the shipped profile. 2. Each model predicted by a profile fitted on the others. 3. Each cell (model, nodes) predicted
-by a profile fitted without it. 4. Search replayed: trials until within 5 % of the best of a cell; failed rows are trials too."""
+by a profile fitted without it. scripts/search_accuracy.py replays searches on the same rows."""
 import collections
 import csv
 import io
 import pathlib
-import random
 import statistics
 import subprocess
 import sys
@@ -112,66 +111,6 @@ def by_cell(rows):
     return out
 
 
-def trials_until_near(order, best):
-    for count, row in enumerate(order, 1):
-        if rate(row) >= 0.95 * best:
-            return count
-    return len(order)
-
-
-def number(row, *keys):
-    return tuple(int(row[k]) for k in keys)
-
-
-def random_trials(rows, best):
-    shuffled, counts, draw = list(rows), [], random.Random(1)
-    for _ in range(2000):
-        draw.shuffle(shuffled)
-        counts.append(trials_until_near(shuffled, best))
-    return statistics.median(counts)
-
-
-def tuner_order(rows):
-    """As DeepSpeed's: least model parallelism first; of each layout and ZeRO stage micro-batches from 1 on, until one fails or is slower."""
-    groups, order = collections.defaultdict(list), []
-    for row in sorted(rows, key=lambda r: number(r, "mbs")):
-        groups[number(row, "tp", "pp", "zero")].append(row)
-    for key in sorted(groups, key=lambda k: (k[0] * k[1], k)):
-        last = -1.0
-        for row in groups[key]:
-            order.append(row)
-            if rate(row) <= last:
-                break
-            last = rate(row)
-    return order
-
-
-def search(rows):
-    """Predicted order; what is predicted not to run comes last."""
-    return sorted(rows, key=lambda r: (r["fits"] == "false", -float(r["predicted_tokens_per_s_gpu"])))
-
-
-def replay(predicted_by_cell):
-    names = ("search", "random", "grid order", "lowest tp, then pp", "tuner")
-    print("| model | nodes | configurations | " + " | ".join(names) + " |\n|---" + "|---" * (len(names) + 2) + "|")
-    all_counts = collections.defaultdict(list)
-    for cell in sorted(predicted_by_cell):
-        rows = predicted_by_cell[cell]
-        best = max(map(rate, rows))
-        counts = (trials_until_near(search(rows), best), random_trials(rows, best),
-                  trials_until_near(sorted(rows, key=lambda r: number(r, "dp", "tp", "pp", "mbs", "zero")), best),
-                  trials_until_near(sorted(rows, key=lambda r: number(r, "tp", "pp", "mbs", "zero")), best),
-                  trials_until_near(tuner_order(rows), best))
-        for name, count in zip(names, counts):
-            all_counts[name, cell[1] >= 64].append(count)
-        print(f"| {cell[0]} | {cell[1]} | {len(rows)} | " + " | ".join(f"{c:g}" for c in counts) + " |")
-    for label, large in (("median (worst), up to 32 nodes", False), ("median (worst), 64 nodes", True)):
-        shown = [f"{statistics.median(all_counts[n, large]):g} ({max(all_counts[n, large]):g})" for n in names if all_counts[n, large]]
-        if shown:
-            print(f"| {label} | | | " + " | ".join(shown) + " |")
-    print()
-
-
 def main():
     sweep, measured = sys.argv[1:]
     with open(measured, newline="", encoding="utf-8") as file:
@@ -191,8 +130,6 @@ def main():
             left_out[cell] = tool.predict(inside, [r for r in rows if cell_of(r) != cell])
         print("### Each cell left out of the fit\n")
         table(left_out)
-        print("### Trials until within 5 % of a cell's best, the cell left out of the fit\n")
-        replay(left_out)
 
 
 if __name__ == "__main__":

@@ -217,6 +217,22 @@ Expected<void> add_events(report::ExplainView& view, store::Store& store, i64 sw
   return {};
 }
 
+// The answer that `run --reuse` took from another sweep.
+Expected<void> add_reused(report::ExplainView& view, store::Store& store, i64 sweep) {
+  const auto final_attempt = store.final_attempt(sweep, view.entry.id);
+  if (!final_attempt) return tl::unexpected(final_attempt.error());
+  if (!*final_attempt) return {};
+  const i64 id = **final_attempt;
+  if (std::ranges::find(view.attempts, id, &report::ExplainAttempt::id) != view.attempts.end()) return {};
+  const auto result = store.result_of(id);
+  if (!result) return tl::unexpected(result.error());
+  const auto from = store.sweep_of(id);
+  if (!from) return tl::unexpected(from.error());
+  view.final_attempt = id;
+  view.attempts.push_back({id, State::kFinished, "reused from sweep " + *from, *result});
+  return {};
+}
+
 int explain(Io& io, const SweepSelector& where, const std::string& prefix, bool as_json) {
   auto opened = open_sweep(where, store::Mode::kReadOnly);
   if (!opened) return refuse(io, opened.error());
@@ -237,6 +253,7 @@ int explain(Io& io, const SweepSelector& where, const std::string& prefix, bool 
     if (*result && !is_infrastructure((*result)->outcome)) view.final_attempt = row.id;
     view.attempts.push_back({row.id, row.state, row.allocation, *result});
   }
+  if (auto added = add_reused(view, store, opened->sweep.id); !added) return refuse(io, added.error());
   if (auto added = add_events(view, store, opened->sweep.id); !added) return refuse(io, added.error());
   if (as_json) return print_document(io, explain_json(view, opened->sweep.name)), kAnswered;
   io.out << report::explain(view, io.out_is_terminal ? io.width : 0)

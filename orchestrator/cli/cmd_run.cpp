@@ -9,6 +9,7 @@
 #include "orchestrator/cli/gpu_hours.h"
 #include "orchestrator/cli/launch_options.h"
 #include "orchestrator/cli/progress_line.h"
+#include "orchestrator/cli/run_strategy.h"
 #include "orchestrator/driver/machine.h"
 #include "orchestrator/driver/orchestrator_job.h"
 #include "orchestrator/driver/rehearsal.h"
@@ -34,6 +35,7 @@ struct RunOptions {
   std::vector<std::string> retry;
   std::uint64_t max_points = grid::ReadOptions{}.max_points;
   std::optional<double> gpu_hours;
+  StrategyFlags strategy;
   i64 rehearse_ranks = driver::kRehearsedRanks;
   bool rehearse = false, take_over = false, quiet = false, detach = false, yes = false;
 };
@@ -87,6 +89,9 @@ SweepOptions kept_options(const grid::Grid& grid, const std::string& on, const R
   if (o.launch.slots > 0) kept.slots = o.launch.slots;
   if (o.launch.start != LaunchRequest{}.start) kept.start = o.launch.start;
   kept.screen = o.launch.screen;
+  // A rehearsal asks of every trial whether it starts and fits.
+  if (const auto strategy = chosen_strategy(grid, o.strategy); strategy && !o.rehearse)
+    keep_strategy(*strategy, kept);
   if (o.rehearse) kept.rehearse_ranks = o.rehearse_ranks;
   return kept;
 }
@@ -228,6 +233,8 @@ std::optional<int> store_plan(Io& io, SweepDriver& driver, const Planned& planne
   if (!counts) return refuse(io, counts.error());
   io.err << fmt::format("{}: {}; on {}, results in {}\n", planned.grid.name, summary(planned), choice.on,
                         o.where.db);
+  if (auto begun = begin_strategy(io, driver, planned.grid, choice, o.strategy); !begun)
+    return refuse(io, begun.error());
   if (const auto crowded = driver::ranks_beyond_cores(choice, planned.entries))
     io.err << "note: " << *crowded << '\n';
   if (!choice.sites.empty()) io.err << fmt::format("site profile: {}\n", choice.sites);
@@ -238,7 +245,7 @@ std::optional<int> store_plan(Io& io, SweepDriver& driver, const Planned& planne
   return std::nullopt;
 }
 
-int run_grid(Io& io, const RunOptions& o) {
+int run_grid(Io& io, RunOptions o) {
   auto planned = driver::make_plan(o.grid, o.max_points, std::nullopt);
   if (!planned) return refuse(io, planned.error());
   if (auto named = o.rehearse ? driver::make_rehearsal(*planned, o.rehearse_ranks)
@@ -251,6 +258,11 @@ int run_grid(Io& io, const RunOptions& o) {
                                  : driver::choose_launcher(planned->grid.launch, o.launch);
   if (!choice) return refuse(io, choice.error());
   if (choice->config->uses_this_machine()) plan::prune_beyond(planned->entries, driver::local_resources());
+  if (o.strategy.usd) {
+    const auto hours = driver::gpu_hours_for(*o.strategy.usd, planned->entries, choice->usd_per_node_hour);
+    if (!hours) return refuse(io, hours.error());
+    o.gpu_hours = driver::smaller_limit(o.gpu_hours ? o.gpu_hours : planned->grid.limits.gpu_hours, *hours);
+  }
   if (auto may = may_run(io, *planned, *choice, o); !may) return refuse(io, may.error());
   if (o.detach && planned->grid.from_stream)
     return refuse(io, {"--detach reads the grid again: save it in a file, or leave --detach out"});
@@ -315,6 +327,7 @@ void add_run(Registry r) {
   add_run_options(*c, *o);
   c->add_option("--max-points", o->max_points, "largest number of combinations before `where`")
       ->capture_default_str();
+  add_strategy_options(*c, o->strategy);
   auto* rehearse =
       c->add_flag("--rehearse", o->rehearse,
                   "run the trials on phantom GPUs of this machine: do they start, do they fit, what do they "

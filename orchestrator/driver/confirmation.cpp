@@ -36,6 +36,7 @@ Expected<store::SweepRow> confirming_sweep(const store::SweepRow& sweep, const C
   options->measure = measure;
   options->confirms = sweep.name;
   options->gpu_hours.reset();
+  options->strategy.clear();  // all that it names are measured
   store::SweepRow out;
   out.name = sweep.name + "-confirm";
   out.question = fmt::format("Does the ranking of the best of sweep '{}' hold?", sweep.name);

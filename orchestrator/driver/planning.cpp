@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -80,6 +81,24 @@ std::optional<double> predicted_usd(const std::vector<PlanEntry>& entries,
     usd += hours * (own != usd_per_node_hour.end() ? own->second : hardware->price->usd_per_node_hour);
   }
   return usd;
+}
+
+Expected<double> gpu_hours_for(double usd, const std::vector<PlanEntry>& entries,
+                               const std::map<std::string, double>& usd_per_node_hour) {
+  double dearest = 0;  // of a GPU-hour
+  for (const auto& entry : entries) {
+    const auto hardware = shape::find_hardware(entry.trial.hardware);
+    if (!entry.admitted || !hardware) continue;
+    const auto own = usd_per_node_hour.find(hardware->name);
+    if (own == usd_per_node_hour.end() && !hardware->price)
+      return fail(
+          fmt::format("no price is known of {}: name one in the site profile (prices), or give --gpu-hours",
+                      hardware->name));
+    const double node = own != usd_per_node_hour.end() ? own->second : hardware->price->usd_per_node_hour;
+    dearest = std::max(dearest, node / static_cast<double>(hardware->gpus_per_node));
+  }
+  if (dearest <= 0) return fail("nothing of it would be run, so that no price is known");
+  return usd / dearest;
 }
 
 std::vector<std::string> prices_of(const std::vector<PlanEntry>& entries,

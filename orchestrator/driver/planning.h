@@ -28,6 +28,9 @@ double predicted_gpu_hours(const std::vector<PlanEntry>&);
 // What they cost so, in whole nodes, at these prices (by hardware), else the catalogue's; absent: some have none.
 std::optional<double> predicted_usd(const std::vector<PlanEntry>&,
                                     const std::map<std::string, double>& usd_per_node_hour);
+// GPU-hours that so much money buys, at the dearest price of the trials' hardware. Error: some have no price.
+Expected<double> gpu_hours_for(double usd, const std::vector<PlanEntry>&,
+                               const std::map<std::string, double>& usd_per_node_hour);
 // Those prices, a sentence each, with their dates.
 std::vector<std::string> prices_of(const std::vector<PlanEntry>&,
                                    const std::map<std::string, double>& usd_per_node_hour);

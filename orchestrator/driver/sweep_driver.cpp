@@ -88,6 +88,7 @@ Expected<run::Settings> SweepDriver::settings(std::optional<double> gpu_hours) c
   s.measure = kept->measure.value_or(MeasurePlan());
   const auto job = own_job();
   s.leave_on_signal = job && job->is_orchestrator;
+  s.strategy = kept_strategy(*kept);
   s.trial_seconds = kept->trial_seconds;
   s.hang_seconds = kept->hang_seconds;
   s.gpu_hours = gpu_hours ? gpu_hours : kept->gpu_hours;

@@ -13,6 +13,7 @@
 #include "base/expected.h"
 #include "schema/attempt.h"
 #include "schema/plan_entry.h"
+#include "schema/strategy.h"
 
 namespace sweep::grid {
 
@@ -34,7 +35,8 @@ struct Grid {
   std::string text;            // the file as read
   MeasurePlan measure;
   Limits limits;
-  std::string launch;  // JSON of the launch section, validated; empty: none
+  std::optional<Strategy> strategy;  // absent: the file states none
+  std::string launch;                // JSON of the launch section, validated; empty: none
   std::shared_ptr<const GridSpec> spec;
 };
 

@@ -134,6 +134,7 @@ Status read_sections(Reading& in, Grid& grid, const ReadOptions& options) {
   SWEEP_TRY(read_measure(in.document, grid));
   if (in.spec.workload) SWEEP_TRY(in.spec.workload->bind(in.document, in.spec.scope, grid.measure));
   SWEEP_TRY(read_limits(in.document, grid));
+  SWEEP_TRY(read_strategy(in.document, grid));
   return read_launch(in.document, grid);
 }
 

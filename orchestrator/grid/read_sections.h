@@ -1,4 +1,4 @@
-// The sections of a grid file that are no axes: measure, limits, launch.
+// The sections of a grid file that are no axes: measure, limits, strategy, launch.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <span>
@@ -12,6 +12,7 @@ namespace sweep::grid {
 
 Status read_measure(const Document&, Grid&);  // also the top-level `repeats`
 Status read_limits(const Document&, Grid&);
+Status read_strategy(const Document&, Grid&);
 Status read_launch(const Document&, Grid&);  // to JSON, every key and type checked
 
 // The names of all launchers, and these.

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <numeric>
-#include <tuple>
 
 #include "base/text.h"
 #include "orchestrator/plan/memory.h"
+#include "orchestrator/plan/order.h"
 #include "orchestrator/plan/planner.h"
 #include "orchestrator/plan/rules.h"
 
@@ -46,14 +44,6 @@ void judge(PlanEntry& e, const MeasurePlan& measure, const Predictor& predictor)
   if (const auto o = not_built_yet(e.trial)) return reject(e, *o);
 }
 
-// Admitted first; by placement, so that one allocation serves neighbours; cheapest first; ties by id.
-auto place(const PlanEntry& e) {
-  constexpr double kLast = std::numeric_limits<double>::infinity();
-  const double seconds = e.predicted.seconds.value_or(kLast);
-  return std::tuple(!e.admitted, std::string_view(e.trial.hardware), e.trial.nodes, e.trial.gpus_per_node,
-                    std::isnan(seconds) ? kLast : seconds, std::string_view(e.id));
-}
-
 std::optional<Objection> beyond_machine(const Trial& t, const Resources& r) {
   const auto no = [](std::string why) { return Objection{"resources", std::move(why), Outcome::kPruned}; };
   if (t.nodes > 1) return no(fmt::format("nodes {} > 1, and this is one machine", t.nodes));
@@ -77,11 +67,7 @@ std::optional<Objection> beyond_machine(const Trial& t, const Resources& r) {
 
 void decide(std::vector<PlanEntry>& entries, const MeasurePlan& measure, const Predictor& predictor) {
   for (PlanEntry& e : entries) judge(e, measure, predictor);
-  std::vector<std::size_t> order(entries.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return place(entries[a]) < place(entries[b]); });
-  for (std::size_t i = 0; i < order.size(); ++i) entries[order[i]].order = static_cast<i64>(i);
+  set_order(entries);
 }
 
 void prune_beyond(std::vector<PlanEntry>& entries, const Resources& resources) {

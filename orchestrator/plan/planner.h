@@ -2,6 +2,7 @@
 // run.
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,7 +36,7 @@ std::unique_ptr<Predictor> calibrated(std::vector<shape::HardwareProfile>);
 const shape::HardwareProfile* profile_for(std::span<const shape::HardwareProfile>, std::string_view hardware);
 
 // Fills admitted, rule, reason, predicted and order of each entry (already-pruned entries keep their reason).
-// Order: cheapest predicted first within equal placement, so that answers come early; ties by id. Pure.
+// Order: set_order (order.h). Pure.
 void decide(std::vector<PlanEntry>&, const MeasurePlan&, const Predictor& = roofline());
 
 // Prunes admitted trials that this machine cannot hold at all: more ranks than slots, GPUs it lacks, host
@@ -46,6 +47,9 @@ void prune_beyond(std::vector<PlanEntry>&, const Resources&);
 // Sentences on an admitted trial that runs but is probably not meant so (tp across nodes). Never a reason to
 // prune.
 std::vector<std::string> warnings(const Trial&);
+
+// Predicted peak bytes over what a rank may use; absent: one of them is not known.
+std::optional<double> memory_share(const PlanEntry&);
 
 // Deadlines for a trial from its predicted time, with floors (first steps are slow: 120 s).
 Deadlines deadlines_for(const Prediction&, const Trial&, const MeasurePlan&);

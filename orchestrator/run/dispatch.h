@@ -1,5 +1,5 @@
-// Dispatch: fills the inboxes of allocations with attempts, in the order of the plan. Each attempt is committed in the
-// store before its line is appended to the inbox.
+// Dispatch: fills the inboxes of allocations with attempts, in the order of the plan, or as the sweep's strategy
+// chooses. Each attempt is committed in the store before its line is appended to the inbox.
 #pragma once
 #include <optional>
 
@@ -27,7 +27,10 @@ Expected<Attempt> attempt_for(const PlanEntry&, const Settings&, double slowdown
 class Dispatch {
  public:
   Dispatch(const RunContext& context, Allocations& allocations)
-      : context_(context), allocations_(allocations), queue_(context.store, context.settings.sweep) {}
+      : context_(context),
+        allocations_(allocations),
+        guide_(context),
+        queue_(context.store, context.settings.sweep, guide_.chooses() ? &guide_ : nullptr) {}
 
   // Posts what fits while the run goes on. An allocation without any attempt is told to end.
   Expected<void> fill(HeldAllocation&, bool run_ends);
@@ -41,6 +44,7 @@ class Dispatch {
 
   const RunContext& context_;
   Allocations& allocations_;
+  Guide guide_;
   PendingQueue queue_;
 };
 

@@ -14,9 +14,11 @@ void LiveStatus::show_if_due() {
 void LiveStatus::show() {
   shown_ = std::chrono::steady_clock::now();
   const double elapsed_s = std::chrono::duration<double>(context_.now() - began_).count();
-  const auto snapshot = take_snapshot(context_.store, context_.settings.sweep, elapsed_s);
+  auto snapshot = take_snapshot(context_.store, context_.settings.sweep, elapsed_s);
   // The next tick tries again.
   if (!snapshot) return;
+  // How many trials a strategy will run is not known.
+  if (context_.settings.strategy.kind != StrategyKind::kGrid) snapshot->seconds_left.reset();
   context_.observer.on_snapshot(*snapshot);
   if (context_.settings.status_file) write_status_file(*context_.settings.status_file, *snapshot);
 }

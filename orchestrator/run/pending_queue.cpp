@@ -38,7 +38,30 @@ const PlanEntry* PendingQueue::look(Page& page, i64 look_ahead,
   return nullptr;
 }
 
+Expected<void> PendingQueue::ask_guide() {
+  if (chosen_) return {};
+  auto chosen = guide_->choose();
+  if (!chosen) return tl::unexpected(chosen.error());
+  chosen_ = std::move(*chosen);
+  return {};
+}
+
+Expected<void> PendingQueue::read_chosen(Page& page, const std::optional<store::Fit>& fit) {
+  SWEEP_TRY(ask_guide());
+  page = {};
+  for (const PlanEntry& entry : *chosen_) {
+    const Trial& t = entry.trial;
+    if (!fit ||
+        (t.nodes <= fit->nodes && t.hardware == fit->hardware && t.gpus_per_node <= fit->gpus_per_node))
+      page.trials.push_back(entry);
+  }
+  page.version = version_;
+  page.whole = true;
+  return {};
+}
+
 Expected<void> PendingQueue::read(Page& page, const std::optional<store::Fit>& fit) {
+  if (guide_ != nullptr) return read_chosen(page, fit);
   auto waiting = fit ? store_.pending(sweep_, kPageSize, *fit) : store_.pending(sweep_, kPageSize);
   if (!waiting) return tl::unexpected(waiting.error());
   page = {};
@@ -49,6 +72,10 @@ Expected<void> PendingQueue::read(Page& page, const std::optional<store::Fit>& f
 }
 
 Expected<std::vector<store::Demand>> PendingQueue::demand() {
+  if (guide_ != nullptr) {
+    SWEEP_TRY(ask_guide());
+    return guide_->demand(*chosen_);
+  }
   if (!demand_) {
     auto read = store_.demand(sweep_);
     if (!read) return read;
@@ -68,6 +95,7 @@ Expected<i64> PendingQueue::waiting_nodes(const std::string& hardware) {
 
 void PendingQueue::handed_out(const PlanEntry& entry) {
   for (auto& [key, page] : pages_) page.gone.insert(entry.id);
+  if (chosen_) std::erase_if(*chosen_, [&](const PlanEntry& each) { return each.id == entry.id; });
   if (!demand_) return;
   const auto group = std::ranges::find_if(*demand_, [&](const store::Demand& each) {
     return each.hardware == entry.trial.hardware && each.nodes == entry.trial.nodes;
@@ -81,6 +109,11 @@ void PendingQueue::handed_out(const PlanEntry& entry) {
 void PendingQueue::changed() {
   ++version_;
   demand_.reset();
+  chosen_.reset();
+}
+
+void PendingQueue::ended(Outcome outcome) {
+  if (guide_ != nullptr || !is_always_final(outcome)) changed();
 }
 
 }  // namespace sweep::run

@@ -11,13 +11,16 @@
 #include <unordered_set>
 #include <vector>
 
+#include "orchestrator/run/guide.h"
 #include "orchestrator/store/store.h"
 
 namespace sweep::run {
 
 class PendingQueue {
  public:
-  PendingQueue(store::Store& store, i64 sweep) : store_(store), sweep_(sweep) {}
+  // guide: it chooses what is offered; null: every waiting trial is.
+  PendingQueue(store::Store& store, i64 sweep, Guide* guide = nullptr)
+      : store_(store), sweep_(sweep), guide_(guide) {}
 
   // The first of the next `look_ahead` waiting trials that `takes` accepts; absent: none of them. Without a fit every trial
   // may be offered.
@@ -29,8 +32,10 @@ class PendingQueue {
   Expected<i64> waiting_nodes(const std::string& hardware);
 
   void handed_out(const PlanEntry&);
-  // Trials may be pending again.
+  // Trials may be pending again, or others are worth a trial.
   void changed();
+  // An attempt ended so.
+  void ended(Outcome);
 
  private:
   struct Page {
@@ -43,9 +48,14 @@ class PendingQueue {
   };
   const PlanEntry* look(Page&, i64 look_ahead, const std::function<bool(const PlanEntry&)>& takes);
   Expected<void> read(Page&, const std::optional<store::Fit>&);
+  Expected<void> read_chosen(Page&, const std::optional<store::Fit>&);
+  Expected<void> ask_guide();
 
   store::Store& store_;
   i64 sweep_;
+  Guide* guide_;
+  // By the guide, and not handed out since.
+  std::optional<std::vector<PlanEntry>> chosen_;
   i64 version_ = 0;
   std::map<std::tuple<i64, std::string, i64>, Page> pages_;
   std::optional<std::vector<store::Demand>> demand_;

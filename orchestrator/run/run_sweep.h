@@ -16,6 +16,7 @@
 #include "orchestrator/run/observer.h"
 #include "orchestrator/store/store.h"
 #include "schema/attempt.h"
+#include "schema/strategy.h"
 
 namespace sweep::run {
 
@@ -49,6 +50,8 @@ struct Settings {
   double host_cooldown_s = 10;
   // First quarantine of a host that keeps losing allocations; it doubles each time.
   double quarantine_initial_s = 300;
+  // Which trials are run, in which order.
+  Strategy strategy;
   // Bound on one attempt; absent: from the predicted time.
   std::optional<double> trial_seconds;
   // Without progress, in any phase; absent: from the predicted time.

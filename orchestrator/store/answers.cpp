@@ -142,6 +142,15 @@ Expected<std::optional<i64>> Answers::final_attempt(i64 sweep, const std::string
   return work.commit(out);
 }
 
+Expected<std::string> Answers::sweep_of(i64 attempt) {
+  Transaction work(*file_.db, Transaction::kRead);
+  auto name = work.one<std::string>(R"(
+      SELECT s.name FROM attempt a JOIN plan_entry p ON p.key = a.entry JOIN sweep s ON s.id = p.sweep
+      WHERE a.id = ?)",
+                                    attempt);
+  return work.commit(std::move(name).value_or(""));
+}
+
 Expected<std::string> Answers::find_trial(i64 sweep, std::string_view prefix) {
   const bool hex =
       std::ranges::all_of(prefix, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });

@@ -78,6 +78,8 @@ class Answers {
   Expected<std::optional<Result>> result_of(i64 attempt);
   // The attempt whose outcome is the trial's answer; absent: none yet, or the plan's decision alone.
   Expected<std::optional<i64>> final_attempt(i64 sweep, const std::string& trial_id);
+  // The sweep that an attempt was made for.
+  Expected<std::string> sweep_of(i64 attempt);
   Expected<std::string> find_trial(i64 sweep, std::string_view id_prefix);  // error: none, or several
 
   // Every node of every allocation that holds a final answer of the sweep, oldest first.

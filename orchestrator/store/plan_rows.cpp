@@ -153,6 +153,25 @@ Expected<std::vector<Demand>> WorkQueue::demand(i64 sweep) {
   return work.commit(std::move(out));
 }
 
+Expected<void> WorkQueue::rule_out(i64 sweep, std::span<const NotRun> trials) {
+  Transaction work(*file_.db, Transaction::kWrite);
+  file_.leases.guard(work, sweep);
+  const SweepRules rules = rules_of(work, sweep, file_.dependencies.decide_trial);
+  for (const NotRun& each : trials) {
+    const auto entry = work.one<i64>(R"(
+        SELECT p.key FROM plan_entry p JOIN trial t ON t.key = p.trial
+        WHERE p.sweep = ? AND t.id = ? AND p.state = State::kPending)",
+                                     sweep, each.trial_id);
+    if (!entry) continue;
+    work.run(
+        "UPDATE plan_entry SET admitted = 0, verdict = Outcome::kPruned, rule = ?, reason = ? WHERE key = ?",
+        each.rule, each.reason, *entry);
+    settle(work, *entry, rules);
+  }
+  pack(work, file_.selects, file_.dependencies.most_loose);
+  return work.commit();
+}
+
 Expected<void> WorkQueue::reopen(i64 sweep, std::span<const Outcome> outcomes) {
   Transaction work(*file_.db, Transaction::kWrite);
   file_.leases.guard(work, sweep);

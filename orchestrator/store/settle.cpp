@@ -72,8 +72,8 @@ void reopen_entries(Transaction& work, i64 sweep, std::span<const Outcome> outco
     work.run(R"(
         UPDATE plan_entry SET
           state = State::kPending,
-          reopened_after = (SELECT a.id FROM attempt a WHERE a.entry = plan_entry.key
-                            ORDER BY a.posted_unix_ns DESC, a.id DESC LIMIT 1),
+          reopened_after = COALESCE((SELECT a.id FROM attempt a WHERE a.entry = plan_entry.key
+                                     ORDER BY a.posted_unix_ns DESC, a.id DESC LIMIT 1), 0),
           final_attempt = CASE WHEN ?1 THEN NULL ELSE final_attempt END,
           outcome = CASE WHEN ?1 THEN NULL ELSE outcome END
         WHERE sweep = ?2 AND state = State::kFinished AND outcome = ?3

@@ -36,6 +36,11 @@ struct Demand {
   i64 unpredicted = 0;
 };
 
+// A pending trial that a strategy does not run.
+struct NotRun {
+  std::string trial_id, rule, reason;
+};
+
 struct GpuSeconds {
   double ended = 0, open = 0;  // of allocations that have ended; of those that have not, until now
 };
@@ -70,6 +75,15 @@ class WorkQueue {
   // Only what fits, the largest first: smaller ones fit elsewhere too.
   Expected<std::vector<PendingTrial>> pending(i64 sweep, i64 limit, const Fit&);
   Expected<std::vector<Demand>> demand(i64 sweep);  // of all that is pending
+  // These trials, where they are pending, are pruned with this rule and reason, until the plan is stored anew.
+  Expected<void> rule_out(i64 sweep, std::span<const NotRun>);
+  // Pending trials that another sweep of this database answered (ok, oom or unsupported) with the same build and measuring plan get that
+  // answer; results of the hardware "cpu" count only from `host`, unless it is empty. How many, and the sweeps they come from.
+  struct Reused {
+    i64 trials = 0;
+    std::vector<std::string> sweeps;
+  };
+  Expected<Reused> reuse(i64 sweep, const std::string& build, const std::string& host);
   // resume --retry: final answers of these outcomes become pending again; they stay visible until the new one
   // is there.
   Expected<void> reopen(i64 sweep, std::span<const Outcome>);

@@ -82,6 +82,7 @@ TEST_F(GridSchemaTest, KnowsEveryKeyTheReaderAcceptsAndNoOther) {
   EXPECT_EQ(keys(top), named(kTopKeys));
   EXPECT_EQ(keys(top.at("measure").at("properties")), named(kMeasureKeys));
   EXPECT_EQ(keys(top.at("limits").at("properties")), named(kLimitKeys));
+  EXPECT_EQ(keys(top.at("strategy").at("anyOf").at(1).at("properties")), named(kStrategyKeys));
   const Json& launch = top.at("launch").at("properties");
   std::set<std::string> launchers;
   for (const LauncherKeys& table : kLauncherKeys) {

@@ -16,6 +16,29 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
+TEST(GridRead, AStrategyIsAWordOrAMap) {
+  const auto word = read_text(kHead + "grid: {tp: [1]}\nstrategy: batch\n", "g.yaml");
+  ASSERT_TRUE(word) << word.error().message;
+  ASSERT_TRUE(word->strategy);
+  EXPECT_EQ(word->strategy->kind, StrategyKind::kBatch);
+  const auto map = read_text(
+      kHead + "grid: {tp: [1]}\nstrategy: {kind: search, max_trials: 7, least_gain: 0.02, at_once: 3}\n",
+      "g.yaml");
+  ASSERT_TRUE(map) << map.error().message;
+  EXPECT_EQ(*map->strategy, (Strategy{StrategyKind::kSearch, 7, 0.02, 3}));
+  EXPECT_FALSE(read_text(kHead + "grid: {tp: [1]}\n", "g.yaml")->strategy);
+}
+
+TEST(GridRead, AWrongStrategyIsRefusedWithItsPlace) {
+  const std::string head = kHead + "grid: {tp: [1]}\nstrategy: ";
+  EXPECT_THAT(error_of(head + "best\n"),
+              AllOf(StartsWith("g.yaml:4:11"), HasSubstr("grid, search, batch, playbook")));
+  EXPECT_THAT(error_of(head + "{max_trials: 3}\n"), HasSubstr("kind"));
+  EXPECT_THAT(error_of(head + "{kind: search, max_trials: 0}\n"), HasSubstr("max_trials"));
+  EXPECT_THAT(error_of(head + "{kind: search, most: 1}\n"), HasSubstr("'most'"));
+  EXPECT_THAT(error_of(head + "{kind: search, least_gain: 2}\n"), HasSubstr("least_gain"));
+}
+
 TEST(GridRead, AWholeFile) {
   const auto grid = read_text(R"(
 name: full

@@ -107,7 +107,7 @@ TEST(Planner, KeepsWhatTheGridHasPruned) {
   EXPECT_EQ(plan[0].reason, "dp <= 2 is false");
 }
 
-TEST(Planner, CheapestFirstWithinOnePlacementThenById) {
+TEST(Planner, BestPredictedOfEachQuestionFirstWithinOnePlacement) {
   Trial cheap = tiny(), costly = tiny(), wide = tiny(2), cheapest_wide = tiny(2);
   costly.seq_len = 4096;
   wide.seq_len = 128;
@@ -118,7 +118,7 @@ TEST(Planner, CheapestFirstWithinOnePlacementThenById) {
   decide(plan, {});
   std::vector<std::string> ids(plan.size());
   for (const PlanEntry& e : plan) ids[static_cast<std::size_t>(e.order)] = e.id;
-  EXPECT_THAT(ids, testing::ElementsAre("a", "b", "c", "e", "d", "0"));
+  EXPECT_THAT(ids, testing::ElementsAre("a", "c", "b", "e", "d", "0"));
 }
 
 TEST(Planner, PrunesBeyondThisMachine) {

@@ -1,0 +1,28 @@
+// What `sweep run` adds for strategies: options, what is said of them, and answers taken over from earlier sweeps.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "orchestrator/cli/command.h"
+#include "orchestrator/driver/sweep_driver.h"
+#include "orchestrator/grid/grid.h"
+#include "schema/strategy.h"
+
+namespace sweep::cli {
+
+struct StrategyFlags {
+  std::string kind;  // empty: the grid's
+  std::optional<i64> max_trials;
+  std::optional<double> usd;
+  bool reuse = false;
+};
+void add_strategy_options(CLI::App&, StrategyFlags&);
+
+// The command line's, else the grid's; absent: neither states one.
+std::optional<Strategy> chosen_strategy(const grid::Grid&, const StrategyFlags&);
+
+// Says which one it is, and takes over answers where that is asked for. REQUIRES the lease and a stored plan.
+Expected<void> begin_strategy(Io&, driver::SweepDriver&, const grid::Grid&, const driver::LaunchChoice&,
+                              const StrategyFlags&);
+
+}  // namespace sweep::cli

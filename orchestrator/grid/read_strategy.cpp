@@ -1,0 +1,64 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/expected.h"
+#include "orchestrator/grid/keys.h"
+#include "orchestrator/grid/read_sections.h"
+#include "orchestrator/grid/read_values.h"
+
+namespace sweep::grid {
+namespace {
+
+constexpr i64 kMostTrials = 1'000'000, kMostAtOnce = 10'000;
+
+Status read_kind(const Document& document, const Node& node, Strategy& to) {
+  const auto word = read_word(document, node, "strategy");
+  if (!word) return tl::unexpected(word.error());
+  const auto kind = strategy_from(*word);
+  if (!kind)
+    return tl::unexpected(document.error(node.place, fmt::format("strategy is '{}'; it is one of {}", *word,
+                                                                 fmt::join(kStrategyWords, ", "))));
+  to.kind = *kind;
+  return {};
+}
+
+Status read_count(const Document& document, const Node& map, std::string_view key, i64 most, i64& to) {
+  const Node* node = map.find(key);
+  if (node == nullptr) return {};
+  const auto value = read_int(document, *node, key, 1, most);
+  if (!value) return tl::unexpected(value.error());
+  to = *value;
+  return {};
+}
+
+}  // namespace
+
+// strategy: search, or {kind: search, max_trials: 10, least_gain: 0.02, at_once: 2}
+Status read_strategy(const Document& document, Grid& grid) {
+  const Entry* entry = document.root().entry("strategy");
+  if (entry == nullptr) return {};
+  Strategy out;
+  const Node& node = *entry->value;
+  if (node.is_scalar()) {
+    SWEEP_TRY(read_kind(document, node, out));
+    grid.strategy = out;
+    return {};
+  }
+  SWEEP_TRY(need_map(document, node, entry->place, "strategy"));
+  SWEEP_TRY(check_keys(document, node, kStrategyKeys, "of strategy"));
+  const Node* kind = node.find("kind");
+  if (kind == nullptr)
+    return tl::unexpected(document.error(entry->place, "strategy has no kind; write {kind: search, ...}"));
+  SWEEP_TRY(read_kind(document, *kind, out));
+  SWEEP_TRY(read_count(document, node, "max_trials", kMostTrials, out.max_trials));
+  SWEEP_TRY(read_count(document, node, "at_once", kMostAtOnce, out.at_once));
+  if (const Node* gain = node.find("least_gain")) {
+    const auto share = read_real(document, *gain, "least_gain", 0, 1);
+    if (!share) return tl::unexpected(share.error());
+    out.least_gain = *share;
+  }
+  grid.strategy = out;
+  return {};
+}
+
+}  // namespace sweep::grid

@@ -1,0 +1,58 @@
+// Candidate: what a strategy knows of one trial of the plan. Decision: what is to be done next. Both are plain values.
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "schema/plan_entry.h"
+#include "schema/strategy.h"
+
+namespace sweep::search {
+
+enum class Standing {
+  kWaiting,
+  kRunning,
+  kMeasured,
+  kOutOfMemory,
+  kFailed,  // it has an answer or gave up, and it is no rate
+};
+
+// Of what is not predicted.
+inline constexpr double kUnknownFit = 0.95;
+// Of what is predicted not to run.
+inline constexpr double kLeastFit = 0.02;
+
+struct Candidate {
+  const Trial* trial = nullptr;
+  // Tokens per second and rank; absent: nothing is predicted.
+  std::optional<double> predicted_rate{};
+  // How likely it is that it fits, by the plan's prediction.
+  double fit_chance = kUnknownFit;
+  Standing standing = Standing::kWaiting;
+  bool tried = false;     // of a failed one: a trial was spent on it
+  double rate = 0;        // of a measured one
+  i64 alloc_retries = 0;  // of a measured one
+};
+
+// A trial that the strategy never starts, and why. Rules: history, search, batch, playbook.
+struct RuledOut {
+  std::size_t candidate = 0;
+  std::string rule, reason;
+};
+
+struct Decision {
+  // To start now, in this order; never more than at_once with those that run.
+  std::vector<std::size_t> next;
+  std::vector<RuledOut> ruled_out;
+  // What was decided, for people; empty: nothing new.
+  std::vector<std::string> notes;
+};
+
+// Pure: the same candidates give the same decision, so that a sweep that was interrupted goes on as it would have.
+Decision decide(std::span<const Candidate>, const Strategy&);
+
+// How likely a need of so many bytes fits below a limit: one half at the limit, 95 % below 0.86 of it.
+double chance_to_fit(double need, double limit);
+
+}  // namespace sweep::search

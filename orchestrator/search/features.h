@@ -1,0 +1,31 @@
+// Features: the axes that differ between candidates, as numbers with a distance: a doubling of a number, or another word, is 1.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "orchestrator/search/candidate.h"
+
+namespace sweep::search {
+
+class Features {
+ public:
+  explicit Features(std::span<const Candidate>);
+  std::size_t axes() const { return is_word_.size(); }
+  const std::string& name(std::size_t axis) const { return names_[axis]; }
+  double distance(std::size_t axis, std::size_t a, std::size_t b) const {
+    const double x = values_[axis][a], y = values_[axis][b];
+    return is_word_[axis] ? (x == y ? 0 : 1) : (x > y ? x - y : y - x);
+  }
+  // Over all axes.
+  double distance(std::size_t a, std::size_t b) const;
+
+ private:
+  void add_labels(std::span<const Candidate>);
+  void add(const std::string& name, std::vector<double> values, bool is_word);
+
+  std::vector<std::string> names_;
+  std::vector<bool> is_word_;
+  std::vector<std::vector<double>> values_;  // by axis
+};
+
+}  // namespace sweep::search

@@ -1,0 +1,145 @@
+// batch: of one layout the largest micro-batch that fits, the largest before the allocator has to ask twice (the star), and the fastest.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "orchestrator/search/strategies.h"
+
+namespace sweep::search {
+namespace {
+
+// The sizes of a layout that can still tell something: what failed otherwise than for memory is left out.
+class Sizes {
+ public:
+  Sizes(std::span<const Candidate> all, const Group& layout) : all_(all) {
+    for (const std::size_t i : layout)
+      if (all[i].standing != Standing::kFailed) sizes_.push_back(i);
+  }
+
+  i64 count() const { return static_cast<i64>(sizes_.size()); }
+  std::size_t candidate(i64 at) const { return sizes_[static_cast<std::size_t>(at)]; }
+  const Candidate& of(i64 at) const { return all_[candidate(at)]; }
+  bool is(i64 at, Standing standing) const { return at >= 0 && at < count() && of(at).standing == standing; }
+  i64 tried() const {
+    i64 n = 0;
+    for (i64 at = 0; at < count(); ++at) n += !is(at, Standing::kWaiting);
+    return n;
+  }
+  bool any_runs() const {
+    for (i64 at = 0; at < count(); ++at)
+      if (is(at, Standing::kRunning)) return true;
+    return false;
+  }
+  // -1: none fits so far.
+  i64 largest_that_fits() const {
+    i64 largest = -1;
+    for (i64 at = 0; at < count(); ++at)
+      if (is(at, Standing::kMeasured)) largest = at;
+    return largest;
+  }
+  i64 smallest_too_large() const {
+    for (i64 at = 0; at < count(); ++at)
+      if (is(at, Standing::kOutOfMemory)) return at;
+    return count();
+  }
+  i64 fastest() const {
+    i64 best = -1;
+    for (i64 at = 0; at < count(); ++at)
+      if (is(at, Standing::kMeasured) && (best < 0 || of(at).rate > of(best).rate)) best = at;
+    return best;
+  }
+  // The largest without retries of the allocator; -1: none.
+  i64 star() const {
+    i64 star = -1;
+    for (i64 at = 0; at < count(); ++at)
+      if (is(at, Standing::kMeasured) && of(at).alloc_retries == 0) star = at;
+    return star;
+  }
+  i64 size(i64 at) const { return of(at).trial->micro_batch_size; }
+
+ private:
+  std::span<const Candidate> all_;
+  Group sizes_;
+};
+
+// Where the largest that fits may be, by the plan's prediction and, for a third, anywhere: the trial that halves what is open. Its cost
+// is at most log2 of the number of sizes, and 2, whatever the prediction is worth.
+std::optional<i64> bracket(const Sizes& sizes) {
+  constexpr double kAnywhere = 1.0 / 3;
+  const i64 fits = sizes.largest_that_fits(), too_large = sizes.smallest_too_large();
+  if (too_large - fits <= 1) return {};
+  const auto chance = [&](i64 at) {
+    if (at < 0) return 1.0;
+    return at < sizes.count() ? sizes.of(at).fit_chance : 0.0;
+  };
+  const auto mass = [&](i64 at) {  // that `at` is the largest that fits
+    return kAnywhere / static_cast<double>(sizes.count() + 1) +
+           (1 - kAnywhere) * std::max(0.0, chance(at) - chance(at + 1));
+  };
+  double all = 0, below = 0;
+  for (i64 at = fits; at < too_large; ++at) all += mass(at);
+  i64 best = fits + 1;
+  double nearest = 2;
+  for (i64 at = fits + 1; at < too_large; ++at) {
+    below += mass(at - 1);
+    if (std::abs(below / all - 0.5) < nearest) nearest = std::abs(below / all - 0.5), best = at;
+  }
+  return best;
+}
+
+// Above the star, below the first size with retries.
+std::optional<i64> towards_star(const Sizes& sizes) {
+  const i64 star = sizes.star();
+  i64 retries = star + 1;
+  while (retries < sizes.count() && !(sizes.is(retries, Standing::kMeasured))) ++retries;
+  if (retries >= sizes.count() || retries - star <= 1) return {};
+  return star + (retries - star) / 2;
+}
+
+// Rates rise to the fastest and fall behind it. It is mostly near the largest: steps away from there double.
+std::optional<i64> towards_fastest(const Sizes& sizes) {
+  const i64 best = sizes.fastest();
+  if (best < 0) return {};
+  if (sizes.is(best + 1, Standing::kWaiting)) return best + 1;
+  if (!sizes.is(best - 1, Standing::kWaiting)) return {};
+  i64 below = best - 1;
+  while (sizes.is(below, Standing::kWaiting)) --below;
+  const i64 step = std::max<i64>(1, sizes.largest_that_fits() - best);
+  return best - std::min(step, std::max<i64>(1, (best - below) / 2));
+}
+
+std::string answer(const Sizes& sizes) {
+  if (sizes.fastest() < 0) return fmt::format("no micro-batch of this layout fits; {} tried", sizes.tried());
+  const i64 star = sizes.star(), largest = sizes.largest_that_fits();
+  return fmt::format(
+      "not tried: {} trials show that micro_batch_size {} is the largest that fits{} and {} the fastest",
+      sizes.tried(), sizes.size(largest),
+      star >= 0 && star != largest
+          ? fmt::format(", {} the largest without allocator retries", sizes.size(star))
+          : "",
+      sizes.size(sizes.fastest()));
+}
+
+}  // namespace
+
+i64 most_batch_trials(std::span<const Candidate> all, const Group& layout) {
+  const i64 least = all[layout.front()].trial->micro_batch_size,
+            most = all[layout.back()].trial->micro_batch_size;
+  return static_cast<i64>(std::ceil(std::log2(static_cast<double>(most - least + 1)))) + 2;
+}
+
+void decide_micro_batch(std::span<const Candidate> all, const Group& layout, i64& left, Decision& decision) {
+  const Sizes sizes(all, layout);
+  if (sizes.count() == 0 || sizes.any_runs()) return;
+  auto next = bracket(sizes);
+  const bool may_refine = sizes.tried() < most_batch_trials(all, layout);
+  if (!next && may_refine) next = towards_star(sizes);
+  if (!next && may_refine) next = towards_fastest(sizes);
+  if (!next) return rule_out_rest(all, layout, "batch", answer(sizes), decision);
+  if (left <= 0) return;
+  decision.next.push_back(sizes.candidate(*next));
+  --left;
+}
+
+}  // namespace sweep::search

@@ -1,0 +1,183 @@
+// playbook: the three steps of the Ultra-Scale Playbook, one question at a time: a trial that fits, then the largest global batch, then
+// the fastest, by one change after another. https://huggingface.co/spaces/nanotron/ultrascale-playbook
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <tuple>
+
+#include "orchestrator/search/features.h"
+#include "orchestrator/search/labels.h"
+#include "orchestrator/search/strategies.h"
+
+namespace sweep::search {
+namespace {
+
+// Axes that follow from others: a neighbour may differ in them besides.
+constexpr std::array<std::string_view, 3> kFollow = {"dp", "grad_accum", "global_batch_size"};
+// What is changed first while tuning; the others follow in the order of the table.
+constexpr std::array<std::string_view, 5> kTuned = {"micro_batch_size", "tp", "zero", "pp", "recompute"};
+// Below it a neighbour is not worth a trial: of fitting, and of its predicted rate over that of the best.
+constexpr double kLeastChance = 0.2, kLeastShare = 0.7;
+
+struct Step {
+  std::size_t candidate = 0;
+  std::string why;
+};
+
+class Playbook {
+ public:
+  Playbook(std::span<const Candidate> all, const Group& group)
+      : members_(members(all, group)), features_(members_), best_(fastest()) {}
+
+  // Absent: nothing is left that the book asks for.
+  std::optional<Step> next() const {
+    if (!best_) return fit();
+    if (auto step = reach_batch()) return step;
+    return tune();
+  }
+  bool found() const { return best_.has_value(); }
+
+ private:
+  static std::vector<Candidate> members(std::span<const Candidate> all, const Group& group) {
+    std::vector<Candidate> out;
+    for (const std::size_t i : group) out.push_back(all[i]);
+    return out;
+  }
+  bool waits(std::size_t i) const { return members_[i].standing == Standing::kWaiting; }
+  const Trial& trial(std::size_t i) const { return *members_[i].trial; }
+
+  // Of the largest global batch that was measured.
+  std::optional<std::size_t> fastest() const {
+    const auto key = [&](std::size_t i) { return std::tuple(trial(i).global_batch_size, members_[i].rate); };
+    std::optional<std::size_t> best;
+    for (std::size_t i = 0; i < members_.size(); ++i)
+      if (members_[i].standing == Standing::kMeasured && (!best || key(i) > key(*best))) best = i;
+    return best;
+  }
+
+  // The least model parallelism, then the least ZeRO and recomputation, that probably fits; after a failure only what fits more surely.
+  std::optional<Step> fit() const {
+    double surer_than = 0;
+    for (const Candidate& c : members_)
+      if (c.tried && c.standing != Standing::kMeasured) surer_than = std::max(surer_than, c.fit_chance);
+    const auto key = [&](std::size_t i) {
+      const Trial& t = trial(i);
+      const Candidate& c = members_[i];
+      const bool surer = surer_than == 0 || c.fit_chance > surer_than;
+      return std::tuple(!surer, c.fit_chance<0.5, t.tp> t.gpus_per_node, t.tp * t.pp * t.cp, t.zero,
+                        t.recompute, t.micro_batch_size);
+    };
+    std::optional<std::size_t> least;
+    for (std::size_t i = 0; i < members_.size(); ++i)
+      if (waits(i) && (!least || key(i) < key(*least))) least = i;
+    if (!least) return {};
+    const Trial& t = trial(*least);
+    return Step{
+        *least,
+        fmt::format("step 1, fit: tp {} pp {} cp {} zero {} recompute {} is the least that fits with a "
+                    "chance of {:.0f} %",
+                    t.tp, t.pp, t.cp, t.zero, t.recompute, 100 * members_[*least].fit_chance)};
+  }
+
+  std::optional<Step> reach_batch() const {
+    const i64 reached = trial(*best_).global_batch_size;
+    std::optional<std::size_t> chosen;
+    const auto key = [&](std::size_t i) {
+      return std::tuple(-trial(i).global_batch_size, features_.distance(i, *best_));
+    };
+    for (std::size_t i = 0; i < members_.size(); ++i)
+      if (waits(i) && trial(i).global_batch_size > reached && members_[i].fit_chance >= kLeastChance &&
+          (!chosen || key(i) < key(*chosen)))
+        chosen = i;
+    if (!chosen) return {};
+    const Trial& t = trial(*chosen);
+    return Step{*chosen, fmt::format("step 2, global batch: from {} to {} with dp {} and grad_accum {}",
+                                     reached, t.global_batch_size, t.dp, t.grad_accum)};
+  }
+
+  // The axis in which a candidate alone differs from the best; absent: several, or none.
+  std::optional<std::size_t> only_change(std::size_t i) const {
+    std::optional<std::size_t> changed;
+    for (std::size_t axis = 0; axis < features_.axes(); ++axis) {
+      if (std::ranges::find(kFollow, features_.name(axis)) != kFollow.end()) continue;
+      if (features_.distance(axis, i, *best_) == 0) continue;
+      if (changed) return {};
+      changed = axis;
+    }
+    return changed;
+  }
+
+  std::optional<Step> tune() const {
+    std::optional<std::size_t> chosen, axis_of_chosen;
+    const auto key = [&](std::size_t i, std::size_t axis) {
+      const auto place = std::ranges::find(kTuned, features_.name(axis)) - kTuned.begin();
+      return std::tuple(place, axis, features_.distance(axis, i, *best_),
+                        -members_[i].predicted_rate.value_or(0));
+    };
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      if (!waits(i) || trial(i).global_batch_size != trial(*best_).global_batch_size) continue;
+      const auto axis = only_change(i);
+      if (!axis || !worth(i) || beyond_a_measured_one(i, *axis)) continue;
+      if (!chosen || key(i, *axis) < key(*chosen, *axis_of_chosen)) chosen = i, axis_of_chosen = axis;
+    }
+    if (!chosen) return {};
+    const auto& name = features_.name(*axis_of_chosen);
+    return Step{
+        *chosen,
+        fmt::format("step 3, tune: {} {} instead of {}, the fastest so far ({:.4g} tokens/s per rank)", name,
+                    value_text(trial(*chosen), name), value_text(trial(*best_), name),
+                    members_[*best_].rate)};
+  }
+
+  bool worth(std::size_t i) const {
+    const Candidate& c = members_[i];
+    const double predicted = c.predicted_rate.value_or(1) / members_[*best_].predicted_rate.value_or(1);
+    return c.fit_chance >= kLeastChance && predicted >= kLeastShare;
+  }
+
+  // A nearer value of the axis, on the same side, was no faster.
+  bool beyond_a_measured_one(std::size_t i, std::size_t axis) const {
+    for (std::size_t k = 0; k < members_.size(); ++k) {
+      if (k == *best_ || !members_[k].tried || only_change(k) != axis) continue;
+      const double to_best = features_.distance(axis, k, *best_), to_i = features_.distance(axis, k, i);
+      if (to_best > 0 && to_best + to_i <= features_.distance(axis, i, *best_) + 1e-9) return true;
+    }
+    return false;
+  }
+
+  std::vector<Candidate> members_;
+  Features features_;
+  std::optional<std::size_t> best_;
+};
+
+}  // namespace
+
+void decide_playbook(std::span<const Candidate> all, const Group& question, const Strategy& strategy,
+                     i64& left, Decision& decision) {
+  i64 tried = 0;
+  for (const std::size_t i : question) {
+    if (all[i].standing == Standing::kRunning) return;  // each step depends on the one before
+    tried += all[i].tried;
+  }
+  const Playbook book(all, question);
+  const auto step = book.next();
+  if (step && tried < strategy.max_trials) {
+    if (left <= 0) return;
+    --left;
+    decision.next.push_back(question[step->candidate]);
+    decision.notes.push_back("playbook: " + step->why);
+    return;
+  }
+  rule_out_rest(all, question, "playbook",
+                step ? fmt::format("not tried: max_trials {} were run", strategy.max_trials)
+                : book.found()
+                    ? fmt::format("not tried: after {} trials no single change of the fastest is left that "
+                                  "promises anything",
+                                  tried)
+                    : "not tried: nothing fits",
+                decision);
+}
+
+}  // namespace sweep::search

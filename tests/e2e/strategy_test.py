@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""strategy_test.py BIN FAKE_RANK: sweeps with a strategy over ranks that play step times and memory. `batch` finds, on 20 layouts, what the full
+grid finds, with at most log2(range) + 2 trials each; a search runs few trials, goes on after an interruption, and its answers are reused."""
+import math
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import database
+
+LARGEST = 12
+# A layout is a pair of threads and grad_bucket_mb; each has its own largest micro-batch. fake 1 plays oom.
+BATCH = f"""name: NAME
+model: tiny-llama
+base: {{hardware: cpu, seq_len: 64, grad_accum: 1}}
+grid:
+  threads: [1, 2, 3, 4]
+  grad_bucket_mb: [1, 2, 3, 4, 5]
+  micro_batch_size: {{range: [1, {LARGEST}, 1]}}
+derive:
+  most: (threads * 5 + grad_bucket_mb * 3) % {LARGEST} + 1
+  fake: min(1, max(0, micro_batch_size - most))
+  fake_step_ms: 4
+measure: {{warmup_steps: 1, steps: 2}}
+"""
+SEARCH = """name: NAME
+model: tiny-llama
+base: {hardware: cpu, seq_len: 64, global_batch_size: 64}
+grid: {micro_batch_size: {pow2: [1, 64]}, optimizer: [plain, foreach, fused], recompute: [none, full]}
+derive: {fake_step_ms: 4 + 64 // micro_batch_size, fake: 0}
+measure: {warmup_steps: 1, steps: 6}
+strategy: {kind: search, max_trials: 6}
+"""
+
+
+class Bench:
+    def __init__(self, bin_dir, fake_rank, folder):
+        self.bin, self.fake, self.folder = bin_dir, fake_rank, folder
+
+    def words(self, text, name, *more):
+        grid = self.folder / f"{name}.yaml"
+        grid.write_text(text.replace("NAME", name))
+        return list(map(str, (self.bin / "sweep", "run", grid, "--db", self.folder / "r.db", "--on", "local", "--rank", self.fake, *more)))
+
+    def run(self, text, name, *more):
+        done = subprocess.run(self.words(text, name, *more), capture_output=True, text=True, timeout=500, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    def rows(self, sql):
+        return database.rows(self.folder / "r.db", sql)
+
+
+def largest_by_layout(b, name):
+    return dict(b.rows(f"SELECT threads || '/' || grad_bucket_mb, max(micro_batch_size) FROM results WHERE sweep = '{name}' AND outcome = 'ok' GROUP BY 1"))
+
+
+def batch_finds_what_the_grid_finds(b):
+    b.run(BATCH, "whole")
+    b.run(BATCH, "few", "--strategy", "batch")
+    whole, few = largest_by_layout(b, "whole"), largest_by_layout(b, "few")
+    assert len(whole) == 20 and whole == few, (whole, few)
+    tried = b.rows("SELECT count(*) FROM results WHERE sweep = 'few' AND attempts > 0 GROUP BY threads, grad_bucket_mb")
+    assert max(count for (count,) in tried) <= math.ceil(math.log2(LARGEST)) + 2, tried
+    assert b.rows("SELECT DISTINCT rule FROM results WHERE sweep = 'few' AND outcome = 'pruned' ORDER BY 1") == [("batch",), ("history",)]
+
+
+def a_search_goes_on_after_an_interruption(b):
+    process = subprocess.Popen(b.words(SEARCH, "found"), stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 200
+    while not ((b.folder / "r.db").exists() and database.rows(b.folder / "r.db", "SELECT count(*) FROM results WHERE sweep = 'found' AND outcome = 'ok'")[0][0] >= 2):
+        assert process.poll() is None and time.monotonic() < deadline, "no two results before the end"
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)  # it may have ended by then
+    _, said = process.communicate(timeout=200)
+    assert process.returncode in (130, 0), said
+    before = dict(b.rows("SELECT trial, attempts FROM results WHERE sweep = 'found' AND outcome = 'ok'"))
+    said = b.run(SEARCH, "found")
+    assert "strategy search: at most 6 trials" in said, said
+    after = dict(b.rows("SELECT trial, attempts FROM results WHERE sweep = 'found' AND outcome = 'ok'"))
+    assert len(after) <= 6 and all(after[trial] == attempts for trial, attempts in before.items()), (before, after)
+    assert b.rows("SELECT count(*) FROM results WHERE sweep = 'found' AND outcome = 'pruned' AND rule = 'search'")[0][0] == 42 - len(after)
+    best = b.rows("SELECT max(tokens_per_s_gpu) FROM results WHERE sweep = 'found'")[0][0]
+    assert best > 0
+    return after
+
+
+def its_answers_are_reused(b, found):
+    said = b.run(SEARCH, "again", "--reuse", "--strategy", "grid")
+    assert re.search(rf"reuse: {len(found)} trials have their answers from earlier sweeps \(found\)", said), said
+    assert b.rows("SELECT count(*) FROM results WHERE sweep = 'again' AND outcome = 'ok'") == [(42,)]
+    reused = {trial for (trial,) in b.rows("SELECT trial FROM results WHERE sweep = 'again' AND outcome = 'ok' AND attempts = 0")}
+    assert reused == set(found), (reused, found)
+    done = subprocess.run([str(b.bin / "sweep"), "explain", next(iter(found)), "again", "--db", str(b.folder / "r.db")], capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert "reused from sweep found" in done.stdout, done.stdout + done.stderr
+
+
+def the_playbook_explains_itself(b):
+    said = b.run(SEARCH, "book", "--strategy", "playbook", "--max-trials", "8")
+    assert "step 1, fit" in said and "step 3, tune: micro_batch_size 2 instead of 1" in said, said
+    assert b.rows("SELECT count(*) FROM results WHERE sweep = 'book' AND outcome = 'ok'")[0][0] <= 8
+
+
+def defaults_are_suggested(b):
+    done = subprocess.run([str(b.bin / "sweep"), "suggest", "--db", str(b.folder / "r.db")], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0 and "micro_batch_size:" in done.stdout and "ran up to" in done.stdout, done.stderr + done.stdout
+
+
+def main():
+    os.environ.pop("SWEEP_DB", None)
+    with tempfile.TemporaryDirectory() as name:
+        b = Bench(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), pathlib.Path(name))
+        batch_finds_what_the_grid_finds(b)
+        found = a_search_goes_on_after_an_interruption(b)
+        its_answers_are_reused(b, found)
+        the_playbook_explains_itself(b)
+        defaults_are_suggested(b)
+
+
+if __name__ == "__main__":
+    main()

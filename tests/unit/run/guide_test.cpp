@@ -1,0 +1,120 @@
+// The run loop with a strategy: which trials it runs, which it rules out, and that it goes on where an earlier run ended.
+#include "tests/unit/run/sweep_runner_fixture.h"
+
+namespace sweep::run {
+namespace {
+
+class GuideTest : public SweepRunnerTest {
+ protected:
+  // The fake launcher's steps take 1 ms, so that the rate grows with the batch.
+  std::vector<PlanEntry> batches(i64 most) {
+    std::vector<PlanEntry> out;
+    for (i64 size = 1; size <= most; ++size) {
+      PlanEntry e;
+      e.trial.model = "tiny", e.trial.spec.layers = 1, e.trial.seq_len = 64;
+      e.trial.micro_batch_size = e.trial.global_batch_size = size;
+      e.predicted.seconds = 60, e.predicted.step_ms = 1;
+      e.id = trial_id(e.trial), e.order = size;
+      out.push_back(e);
+    }
+    return out;
+  }
+  void store_plan(const std::vector<PlanEntry>& entries) {
+    const auto counts = store_->sync_plan(sweep_, entries, MeasurePlan{});
+    ASSERT_TRUE(counts) << counts.error().message;
+  }
+  void run_all(const FakeLauncher::Script& script) {
+    const auto end = run_with([&](const Attempt& a) {
+      ran_.push_back(a.trial.micro_batch_size);
+      return script(a);
+    });
+    ASSERT_TRUE(end) << end.error().message;
+    EXPECT_EQ(end->end, End::kDone);
+  }
+  i64 ruled_out_by(const std::string& rule) {
+    const auto table =
+        store_->query("SELECT count(*) FROM results WHERE outcome = 'pruned' AND rule = '" + rule + "'");
+    EXPECT_TRUE(table) << table.error().message;
+    return table ? std::get<i64>(table->rows[0][0]) : -1;
+  }
+  std::vector<i64> ran_;
+};
+
+FakeOutcome fine(const Attempt&) {
+  return FakeOutcome::kOk;
+}
+
+TEST_F(GuideTest, ASearchRunsFewTrialsTheBestPredictedFirstAndAnswersAll) {
+  settings_.strategy.kind = StrategyKind::kSearch;
+  settings_.strategy.max_trials = 4;
+  store_plan(batches(12));
+  run_all(fine);
+  EXPECT_EQ(ran_.size(), 4u);
+  EXPECT_EQ(ran_.front(), 12);
+  EXPECT_EQ(ruled_out_by("search"), 8);
+  EXPECT_EQ(exit_code_for(*store_->progress(sweep_)), 0);
+}
+
+TEST_F(GuideTest, ASearchGoesOnWhereAnEarlierRunEnded) {
+  settings_.strategy.kind = StrategyKind::kSearch;
+  settings_.strategy.max_trials = 3;
+  store_plan(batches(12));
+  run_all(fine);
+  ASSERT_EQ(ran_.size(), 3u);
+  store_plan(batches(12));  // as `sweep run` does again
+  run_all(fine);
+  EXPECT_EQ(ran_.size(), 3u) << "nothing is repeated";
+  settings_.strategy.max_trials = 5;
+  store_plan(batches(12));
+  run_all(fine);
+  EXPECT_EQ(ran_.size(), 5u);
+  EXPECT_EQ(std::set<i64>(ran_.begin(), ran_.end()).size(), 5u);
+}
+
+TEST_F(GuideTest, TheWholeGridRunsAfterASearchWhenItIsAskedFor) {
+  settings_.strategy.kind = StrategyKind::kSearch;
+  settings_.strategy.max_trials = 3;
+  store_plan(batches(8));
+  run_all(fine);
+  settings_.strategy.kind = StrategyKind::kGrid;
+  store_plan(batches(8));
+  run_all(fine);
+  EXPECT_EQ(ran_.size(), 8u);
+  EXPECT_EQ(count(Outcome::kOk), 8);
+}
+
+TEST_F(GuideTest, BatchFindsTheLargestThatFits) {
+  settings_.strategy.kind = StrategyKind::kBatch;
+  store_plan(batches(16));
+  run_all(
+      [](const Attempt& a) { return a.trial.micro_batch_size > 11 ? FakeOutcome::kOom : FakeOutcome::kOk; });
+  EXPECT_LE(ran_.size(), 6u);
+  EXPECT_EQ(std::count(ran_.begin(), ran_.end(), 11), 1);
+  EXPECT_EQ(std::count(ran_.begin(), ran_.end(), 12), 1);
+  EXPECT_EQ(ruled_out_by("history") + ruled_out_by("batch") + static_cast<i64>(ran_.size()), 16);
+}
+
+TEST_F(GuideTest, ASearchOverAllocationsOfItsShape) {
+  settings_.strategy.kind = StrategyKind::kSearch;
+  settings_.strategy.max_trials = 3;
+  auto entries = batches(6);
+  for (auto& e : entries) {
+    e.trial.nodes = e.trial.dp = 1 + e.trial.micro_batch_size % 2;
+    e.trial.global_batch_size *= e.trial.dp;
+    e.id = trial_id(e.trial);
+  }
+  store_plan(entries);
+  const auto end = run_by_shape(
+      [&](const Attempt& a) {
+        ran_.push_back(a.trial.micro_batch_size);
+        return FakeOutcome::kOk;
+      },
+      {});
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kDone) << end->why;
+  EXPECT_EQ(ran_.size(), 3u);
+  EXPECT_EQ(ruled_out_by("search"), 3);
+}
+
+}  // namespace
+}  // namespace sweep::run
