@@ -192,7 +192,7 @@ class WorkloadReader {
     if (!word) return tl::unexpected(word.error());
     const auto known = kTypes.find(*word);
     if (known == kTypes.end())
-      return refuse(type->place, fmt::format("'{}' is no type; take integer, number, flag or text", *word));
+      return refuse(type->place, fmt::format("'{}' is not a type; use integer, number, flag or text", *word));
     out.type = known->second;
     const Entry* preset = entry.value->entry("default");
     if (preset == nullptr)
@@ -249,15 +249,15 @@ Status CommandTemplates::bind(const Document& document, const Scope& scope, cons
       auto known = scope.names();
       known.insert(known.end(), kRankNames.begin(), kRankNames.end());
       for (const auto& [each, value] : steps) known.emplace_back(each);
-      return tl::unexpected(
-          document.error(place, fmt::format("workload: {{{}}} is no axis and no name that a command knows{}",
-                                            name, suggestion(name, known))));
+      return tl::unexpected(document.error(
+          place, fmt::format("workload: {{{}}} is neither an axis nor a name that a command knows{}", name,
+                             suggestion(name, known))));
     }
   }
   for (const auto& [axis, values] : spelling)
     if (!scope.find(axis))
       return tl::unexpected(document.error(
-          place, fmt::format("spelling: '{}' is no axis{}", axis, suggestion(axis, scope.axis_names()))));
+          place, fmt::format("spelling: '{}' is not an axis{}", axis, suggestion(axis, scope.axis_names()))));
   return {};
 }
 

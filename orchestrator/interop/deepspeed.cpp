@@ -20,8 +20,10 @@ void speed_precision(const Trial& t, json& config, Gaps& open) {
       t.precision == Precision::kFp8)
     config["bf16"] = {{"enabled", true}};
   if (t.precision == Precision::kFp16)
-    config["fp16"] = {
-        {"enabled", true}, {"loss_scale", 0}, {"initial_scale_power", 16}, {"loss_scale_window", 2000}};
+    config["fp16"] = {{"enabled", true},
+                      {"loss_scale", 0},
+                      {"initial_scale_power", t.initial_scale_power},
+                      {"loss_scale_window", 2000}};
   if (t.precision == Precision::kBf16 && t.zero >= 1) {
     config["bf16"]["bf16_master_weights_and_grads"] = true;
     config["bf16"]["bf16_optimizer_states"] = true;

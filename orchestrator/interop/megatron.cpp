@@ -112,7 +112,9 @@ void megatron_sharding(const Trial& t, Flags& flags, Gaps& open) {
 void megatron_precision(const Trial& t, Flags& flags, Gaps& open) {
   if (t.precision == Precision::kFp32) return;
   if (t.precision == Precision::kFp16) {
-    flags.add("--fp16").add("--initial-loss-scale", 65536).add("--loss-scale-window", 2000);
+    flags.add("--fp16")
+        .add("--initial-loss-scale", i64{1} << t.initial_scale_power)
+        .add("--loss-scale-window", 2000);
   } else {
     flags.add("--bf16");
     if (shape::state_types(t).gradients == shape::Number::kFp32)

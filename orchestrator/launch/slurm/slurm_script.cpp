@@ -125,7 +125,7 @@ std::vector<std::string> head_agent_words(const AllocationRequest& wanted, const
                                           const Programs& programs) {
   const bool contained = !options.container.runtime.empty();
   AgentCall call = batch_agent_call(wanted, programs, options.idle_s);
-  if (contained) call.rank_program = container_wrapper_path(wanted.spool);
+  if (contained && !programs.rank.empty()) call.rank_program = container_wrapper_path(wanted.spool);
   call.bind = options.colocate;
   if (options.existing_job > 0 && options.existing_job_seconds_left)
     call.time_limit_s = std::floor(*options.existing_job_seconds_left - reserved_seconds(options));

@@ -1,6 +1,7 @@
 // Each name, unit and value as the source of the trainer has it (trainer_config.h names the sources).
 #include "orchestrator/interop/trainer_config.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
@@ -120,6 +121,16 @@ TEST(TrainerConfig, MegatronFsdpAndExperts) {
   EXPECT_THAT(megatron_config(t).unsupported_settings,
               AllOf(Contains(HasSubstr("schedule gpipe")),
                     Contains(HasSubstr("--fine-grained-activation-offloading"))));
+}
+
+TEST(TrainerConfig, TheLossScaleStartsWhereTheTrialSays) {
+  Trial t = layout();
+  t.precision = Precision::kFp16;
+  for (const i64 power : {0, 16, 32}) {
+    t.initial_scale_power = power;
+    EXPECT_THAT(megatron_config(t).text, HasSubstr(fmt::format("--initial-loss-scale {} ", i64{1} << power)));
+    EXPECT_EQ(nlohmann::json::parse(deepspeed_config(t).text)["fp16"]["initial_scale_power"], power);
+  }
 }
 
 TEST(TrainerConfig, SharedKeyValueHeadsAreMegatrons) {
