@@ -1,4 +1,11 @@
-// Keys of a launcher's section, in `launch` of a grid file and in a site profile (launch_keys.def).
+// The launchers and their settings: sections of `launch` in a grid file and of a site profile. Each launcher has its settings in
+// its own folder, orchestrator/launch/<launcher>/launch_keys.def; the build puts these files together. The grid reader and the JSON
+// Schema follow from them. After an edit: scripts/grid_schema.py. What each means: the launcher's document.
+//
+// LAUNCHER(name, directives, sentence)
+//   directives: its texts become directives of a batch script, which cannot carry quotes and control characters.
+// LAUNCH_KEY(table, key, kind, sentence)
+//   table: the launcher, or a map among its settings. The lines of a table stand together.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -54,14 +61,14 @@ constexpr const LaunchKey* find_launch_key(std::span<const LaunchKey> table, std
 }
 
 #define LAUNCH_WORDS(kind, ...) inline constexpr std::string_view kWordsOf_##kind[] = {__VA_ARGS__};
-#include "schema/launch_keys.def"
+#include "schema/launch_words.def"
 #undef LAUNCH_WORDS
 
 // The words that a setting of this kind takes; empty: any.
 constexpr std::span<const std::string_view> launch_words(LaunchKind kind) {
 #define LAUNCH_WORDS(of, ...) \
   if (kind == LaunchKind::of) return kWordsOf_##of;
-#include "schema/launch_keys.def"
+#include "schema/launch_words.def"
 #undef LAUNCH_WORDS
   return {};
 }

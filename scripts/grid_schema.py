@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """grid_schema.py [--check]: writes the axes of schema/json/grid.schema.json from schema/fields.def, and the section launch from
-schema/launch_keys.def.
+the launchers' launch_keys.def.
 
 --check writes nothing; it exits 1 if the file is out of date. The list of hardware is left as it is: a unit test compares it with
 the catalogue.
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FIELDS = ROOT / "schema" / "fields.def"
-LAUNCH_KEYS = ROOT / "schema" / "launch_keys.def"
+LAUNCH_KEYS = [*sorted((ROOT / "orchestrator" / "launch").glob("*/launch_keys.def")), ROOT / "schema" / "launch_words.def"]
 SCHEMA = ROOT / "schema" / "json" / "grid.schema.json"
 AXIS = re.compile(
     r"^AXIS\((?P<type>\w+), (?P<key>\w+), (?P<default>[^,]+), "
@@ -158,14 +158,14 @@ def closed_map(indent: str, head: dict[str, object], settings: dict[str, dict[st
 
 def launch_section(hardware: list[str]) -> str:
     """The section launch, and behind it the head of $defs with the tables that it refers to."""
-    text = LAUNCH_KEYS.read_text()
+    text = "".join(path.read_text() for path in LAUNCH_KEYS)
     words = {kind: json.loads(f"[{listed}]") for kind, listed in LAUNCH_WORDS.findall(text)}
     tables: dict[str, dict[str, dict[str, object]]] = {}
     for table, key, kind, sentence in LAUNCH_KEY.findall(text):
         tables.setdefault(table, {})[key] = {"description": sentence} | setting(kind, hardware, words)
     launchers = LAUNCHER.findall(text)
     if tables.keys() != {name for name, _ in launchers} | TABLES.keys() or text.count("\nLAUNCH_KEY(") != sum(map(len, tables.values())):
-        raise SystemExit(f"{LAUNCH_KEYS}: see the forms of its lines at the head of the file")
+        raise SystemExit("launch_keys.def of a launcher: the forms of its lines are in schema/launch_keys.h")
     sections = ",\n".join(f'        "{name}": ' + closed_map("        ", {"description": sentence, "type": ["object", "null"]}, tables[name])
                           for name, sentence in launchers)
     head = ('      "description": "where trials run",\n      "type": "object",\n      "minProperties": 1,\n'

@@ -1,4 +1,4 @@
-// The section `launch`: settings of the launchers, each checked by its kind (schema/launch_keys.def), as JSON.
+// The section `launch`: settings of the launchers, each checked by its kind (schema/launch_keys.h), as JSON.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -38,7 +38,7 @@ class Commands::Running : public std::enable_shared_from_this<Running> {
     });
   }
 
-  // Ends it; nobody is called back.
+  // Ends it; no answer follows.
   void abandon() {
     answer_ = nullptr;
     limit_.cancel();

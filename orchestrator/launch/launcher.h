@@ -26,7 +26,7 @@ namespace sweep::launch {
 
 using AllocationId = std::string;
 
-// Does what it is given, if this process may still run the sweep, and lets nobody else take the sweep over meanwhile;
+// Does what it is given, if this process may still run the sweep, and lets no other process take the sweep over meanwhile;
 // otherwise refuses. Every line of an inbox and every order to end an allocation that others can adopt goes through it.
 using Fence = std::function<Expected<void>(const std::function<Expected<void>()>&)>;
 
@@ -42,14 +42,14 @@ struct AllocationRequest {
   i64 ranks_per_node = 1;            // of the trials it is for, at most
   double seconds = 3600;             // what its trials need, the slack included; a scheduler ends it then
   std::vector<std::string> avoid{};  // hosts that get no more work
-  Fence fence{};                     // the launcher's own; empty: nobody else can run the sweep
+  Fence fence{};                     // the launcher's own; empty: no other process can run the sweep
 };
 
 struct Started {
   AllocationId id;
   std::string where;
   i64 pid = 0;                           // pid, Slurm job id
-  std::optional<double> seconds_left{};  // until it is ended; absent: nobody ends it
+  std::optional<double> seconds_left{};  // until it is ended; absent: it has no limit
   double held_s = 0;                     // so long already: of an adopted one
   std::vector<std::string> hosts{};      // by node, as `avoid` names them; empty: by the agents' own words
 };
@@ -63,7 +63,7 @@ struct Ended {
   std::string reason;  // finished, cancelled, lost, refused
   bool lost = false;
   bool preempted = false;  // preempted, cancelled from outside, out of time: what it left burns no retry
-  std::string host{};      // it was lost by this one, as `avoid` would name it; empty: nobody knows
+  std::string host{};      // it was lost by this one, as `avoid` would name it; empty: it is not known
 };
 // Worth telling people: why it waits, that the scheduler does not answer.
 struct Notice {

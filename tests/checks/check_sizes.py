@@ -29,12 +29,6 @@ CLASS_EXCEPTIONS: dict[str, tuple[int, int, str]] = {
     "orchestrator/grid/spec.h:GridSpec": (20, 15, "one member for each section of a grid file"),
     "orchestrator/grid/yaml_reader.h:YamlReader": (42, 12, "one method for each production of YAML's grammar"),
     "orchestrator/grid/yaml_source.h:YamlSource": (25, 12, "one method for each character class of YAML's grammar"),
-    "orchestrator/launch/ssh/channel.cpp:Channel::Process": (20, 17, "to be split: the child, and its two streams"),
-    "orchestrator/launch/local/local_allocation.h:LocalAllocation": (20, 13, "to be split: the agent's process, and the mailbox"),
-    "orchestrator/launch/batch/batch_job.h:BatchJob": (36, 23, "one method for each event and effect of its table of states"),
-    "orchestrator/launch/ssh/ssh_allocation.h:SshAllocation": (29, 9, "to be split: the steps of each host, and the attempt of the whole"),
-    "orchestrator/launch/ssh/ssh_mailbox_client.h:SshMailboxClient": (20, 18, "to be split: the connection, and the two files"),
-    "worker/agent/process/sandbox.cpp:Outer": (20, 13, "the descriptors that one poll() watches"),
     "worker/phantom/clock.h:Clocks": (23, 12, "one method for each kind of recorded time"),
     "worker/phantom/nccl_comm.h:Communicator": (20, 16, "to be split: its members, and its operations"),
 }

@@ -15,21 +15,18 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster
 import accounting
 import processes
 import slurm
-from slurm_test import END_SECONDS, LAUNCH, Sweep, told, wait
+from slurm_sweep import END_SECONDS, LAUNCH, Sweep, told, wait
 
 PREEMPTIONS = 4  # more than the three allocations in a row that may be lost
 OPTIONS = ["MinJobAge=2", "PreemptType=preempt/partition_prio", "PreemptMode=CANCEL",
            "PartitionName=urgent Nodes=ALL PriorityTier=10 MaxTime=INFINITE"]
 
 
-def has_result(sweep):
-    return sweep.db.exists() and sweep.rows("select name from sqlite_master where name = 'results'") and any(sweep.outcomes())
-
-
 def told_by_sacct(sweep):
     """Orchestrator and agent are gone without a last message, and squeue has forgotten the job: sacct says that it was cancelled."""
     first = sweep.start("run", str(sweep.grid))
-    wait(lambda: has_result(sweep), "one result")
+    sweep.let_pass(1)
+    wait(lambda: sweep.has_results(1), "one result")
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
     (number, _, name, *_), = sweep.jobs()
@@ -45,6 +42,7 @@ def told_by_sacct(sweep):
         assert not sweep.rows("select 1 from allocation where ended_unix_ns is not null"), "the database has no end of the allocation"
     finally:
         sweep.cluster.start_accounting()
+    sweep.open_gate()
     assert second.wait(END_SECONDS) == 0, sweep.log.read_text()
     assert sweep.outcomes() == ["ok"] * 6, sweep.outcomes()
     reason, = sweep.rows("select end_reason from allocation order by created_unix_ns")[0]
@@ -71,6 +69,8 @@ def preempted(sweep):
         wait(lambda: sweep.db.exists() and sweep.rows("select count(*) from sqlite_master where name = 'attempt'")[0][0]
              and len(sweep.rows("select 1 from attempt where started_unix_ns is not null")) == count, f"attempt {count} runs")
         sweep.cluster.run("sbatch", "-p", "urgent", "-N", "2", "--exclusive", "-o", "/dev/null", "--wrap", "sleep 1")
+        wait(lambda: len(sweep.rows("select 1 from result")) == count, f"attempt {count} was cancelled")
+    sweep.open_gate()
     assert run.wait(END_SECONDS) == 0, sweep.log.read_text()
     assert sweep.outcomes() == ["ok"], sweep.outcomes()
     verdicts = [outcome for (outcome,) in sweep.rows("select outcome from result order by attempt")]
@@ -89,11 +89,11 @@ def main():
     launch = LAUNCH.replace("max_allocations: 2", "max_allocations: 1")
     with tempfile.TemporaryDirectory(prefix="sweep-accounts-") as root, \
             slurm.Cluster(pathlib.Path(root) / "cluster", nodes=2, options=OPTIONS, with_accounting=True) as cluster:
-        for case, trials, step_ms in [(told_by_sacct, 6, 300), (takes_no_more, 2, 1), (preempted, 1, 1500)]:
+        for case, trials, gated in [(told_by_sacct, 6, True), (takes_no_more, 2, False), (preempted, 1, True)]:
             if sys.argv[3:] and case.__name__ not in sys.argv[3:]:
                 continue
             folder = pathlib.Path(root) / case.__name__.replace("_", "-")
-            with told(Sweep(bin_dir, rank, cluster, folder, trials, step_ms=step_ms, launch=launch)) as sweep:
+            with told(Sweep(bin_dir, rank, cluster, folder, trials, gated=gated, launch=launch)) as sweep:
                 case(sweep)
                 sweep.check_end()
                 print(f"{case.__name__}: {len(sweep.rows('select 1 from allocation'))} allocations, {trials} trials", flush=True)

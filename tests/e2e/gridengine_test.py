@@ -18,7 +18,7 @@ import database
 import gridengine
 import processes
 
-END_SECONDS = 240
+END_SECONDS = 600
 EXPECTED = ["ok", "oom", "crash", "crash", "unsupported", "timeout", "ok", "ok", "ok", "crash"]  # by number: fake_trial.cpp
 
 GRID = """name: {name}
@@ -28,7 +28,7 @@ base: {{hardware: cpu, gpus_per_node: 1}}
 grid: {{seq_len: {{range: [64, {last}, 1]}}}}
 derive: {{fake: "{fake}", fake_step_ms: "{step_ms}"}}
 measure: {{warmup_steps: 1, steps: 2}}
-limits: {{trial_seconds: 8}}
+limits: {{trial_seconds: {limit}}}
 launch: {{gridengine: {{queue: main.q, parallel_environment: smp, pe_slots: 2, max_allocations: 1, poll_seconds: 1, signal_seconds: 20}}}}
 """
 
@@ -40,7 +40,7 @@ class Sweep:
         self.program, self.rank, self.cluster, self.folder = bin_dir / "sweep", rank, cluster, folder
         folder.mkdir()
         self.db, self.log, self.grid = folder / "r.db", folder / "log", folder / "grid.yaml"
-        self.grid.write_text(GRID.format(name=folder.name, last=63 + trials, fake=fake, step_ms=step_ms))
+        self.grid.write_text(GRID.format(name=folder.name, last=63 + trials, fake=fake, step_ms=step_ms, limit=20 if fake != "0" else 120))
         environment, self.mark = processes.marked_environment()
         self.environment = {**cluster.environment, **environment, "SWEEP_SITE": str(folder / "site.yaml")}
         (folder / "site.yaml").write_text("prices: {cpu: {node_hour: 7}}\n")
@@ -74,7 +74,7 @@ class Sweep:
         return len([outcome for outcome in self.outcomes() if outcome]) >= count
 
     def check_end(self):
-        processes.wait_until_none(self.mark)
+        processes.wait_until_none(self.mark, 90)
         wait(lambda: not self.cluster.jobs(), f"no job is left: {self.cluster.jobs()}")
         wait(lambda: not self.cluster.of_jobs(), f"no process of a job is left: {self.cluster.of_jobs()}")
         database.check(self.db)
@@ -86,7 +86,7 @@ class Sweep:
         return f"== sweep\n{self.log.read_text(errors='replace')[-4000:]}\n{logs}{self.cluster.tell()}"
 
 
-def wait(condition, what, seconds=120):
+def wait(condition, what, seconds=300):
     return daemons.wait_for(condition, seconds, what, 0.1)
 
 

@@ -12,7 +12,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
 import slurm
-from slurm_test import END_SECONDS, LAUNCH, Sweep, orchestrators, told, wait
+from slurm_sweep import END_SECONDS, LAUNCH, Sweep, orchestrators, told, wait
 
 CANCELLED = 8  # schema/outcome.h
 OPTIONS = ["PreemptType=preempt/partition_prio", "PreemptMode=REQUEUE",
@@ -23,12 +23,14 @@ TRIALS = 14
 def handed_over(sweep):
     """The orchestrator's job, once it has two results; one allocation runs."""
     assert sweep.start("run", str(sweep.grid), "--as-job", "main").wait(END_SECONDS) == 0, sweep.log.read_text()
-    wait(lambda: len([o for o in sweep.outcomes() if o]) >= 2, "two results")
+    sweep.let_pass(2)
+    wait(lambda: sweep.has_results(2), "two results")
     (number, *_), = orchestrators(sweep)
     return number
 
 
 def nothing_lost(sweep):
+    """The sweep is done, after its gate was opened."""
     assert sweep.outcomes() == ["ok"] * TRIALS, sweep.outcomes()
     again = sweep.rows("select outcome, count(*) from result where outcome <> 0 group by outcome")
     assert not again, f"(outcome, attempts) that were not ok, {CANCELLED} is cancelled: {again}"
@@ -38,6 +40,7 @@ def nothing_lost(sweep):
 def starts_again(sweep, number):
     wait(lambda: orchestrators(sweep)[0][1] == "PENDING", f"the orchestrator waits: {orchestrators(sweep)}")
     sweep.cluster.run("scontrol", "update", f"jobid={number}", "StartTime=now+2")  # Slurm itself waits two minutes
+    sweep.open_gate()
     wait(lambda: orchestrators(sweep)[0][1] in ("COMPLETED", "FAILED"), f"the sweep ends: {sweep.cluster.jobs()}", END_SECONDS)
     nothing_lost(sweep)
 
@@ -46,6 +49,7 @@ def cancelled(sweep):
     """scancel of the job; `resume` from the head node asks Slurm, and takes over."""
     sweep.cluster.run("scancel", handed_over(sweep))
     wait(lambda: orchestrators(sweep)[0][1] == "CANCELLED", f"Slurm has ended it: {orchestrators(sweep)}")
+    sweep.open_gate()
     assert sweep.start("resume").wait(END_SECONDS) == 0, sweep.log.read_text()
     nothing_lost(sweep)
 
@@ -78,7 +82,7 @@ def main():
             for case in (cancelled, requeued, preempted):
                 if sys.argv[3:] and case.__name__ not in sys.argv[3:]:
                     continue
-                with told(Sweep(bin_dir, rank, cluster, pathlib.Path(root) / case.__name__, TRIALS, step_ms=300, launch=launch)) as sweep:
+                with told(Sweep(bin_dir, rank, cluster, pathlib.Path(root) / case.__name__, TRIALS, gated=True, launch=launch)) as sweep:
                     case(sweep)
                     sweep.check_end()
                     print(f"{track}, {case.__name__}: {TRIALS} trials, nothing lost", flush=True)

@@ -18,7 +18,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
 import slurm
-from slurm_test import END_SECONDS, Sweep, told, wait
+from slurm_sweep import END_SECONDS, Sweep, told, wait
 
 HOSTILE = "it's \"$(touch OWNED)`touch OWNED`\" 50%j back\\slash;#"
 CANCELLED = 8
@@ -43,20 +43,28 @@ def hostile_paths(sweep):
 
 
 def idle_nodes(sweep):
-    """Four idle nodes, one-node trials: several allocations, though the work is far below half an hour."""
-    sweep.run(expected_code=0)
-    began, ended = zip(*sweep.rows("select started_unix_ns, ended_unix_ns from allocation order by 1"))
-    assert len(began) >= 3, f"{len(began)} allocations"
-    assert began[2] < min(ended), "they did not run side by side"
+    """Four idle nodes, one-node trials: several allocations run side by side, though the work is far below half an hour. No trial
+    ends before they do."""
+    run = sweep.start("run", str(sweep.grid))
+    wait(lambda: sweep.has_results(0) and [job[1] for job in sweep.jobs()].count("RUNNING") >= 3, "three jobs run side by side")
+    assert sweep.has_results(0) and not sweep.has_results(1), sweep.outcomes()
+    sweep.open_gate()
+    assert run.wait(END_SECONDS) == 0
+    assert sweep.outcomes() == ["ok"] * len(sweep.outcomes()), sweep.outcomes()
 
 
 def short_limit(sweep):
-    """One minute for each job: no attempt is cut off by it."""
+    """One minute for each job, of which its agent may use 20 seconds: it starts no attempt that they would cut off, as far as it
+    can know: one that is cut off must have run for longer than every one before it in the same job."""
     sweep.run(expected_code=0)
-    cut = sweep.rows(f"select count(*) from attempt a join result r on r.attempt = a.id where r.outcome = {CANCELLED} "
-                     "and a.started_unix_ns is not null")[0][0]
-    assert cut == 0, f"{cut} attempts were cut off"
-    assert len(sweep.jobs()) >= 2, "one job sufficed: nothing was tested"
+    longest = {}
+    for allocation, outcome, seconds in sweep.rows(
+            "select a.allocation, r.outcome, (a.ended_unix_ns - a.started_unix_ns) / 1e9 from attempt a "
+            "join result r on r.attempt = a.id where a.started_unix_ns is not null order by a.started_unix_ns"):
+        before = longest.get(allocation, 0)
+        assert outcome != CANCELLED or seconds > before, f"cut off after {seconds} s, though others had taken {before} s"
+        longest[allocation] = max(before, seconds)
+    assert len(longest) >= 2, "one job sufficed: nothing was tested"
 
 
 def longer_than_partition(sweep):
@@ -77,11 +85,12 @@ def longer_than_partition(sweep):
 def folder_removed(sweep):
     """Named as the cause; the trials run again in another allocation."""
     run = sweep.start("run", str(sweep.grid))
-    wait(lambda: sweep.db.exists() and sweep.rows("select name from sqlite_master where name = 'results'")
-         and any(sweep.outcomes()), "one result")
+    sweep.let_pass(1)
+    wait(lambda: sweep.has_results(1), "one result")
     (first,) = sweep.rows("select spool from allocation where ended_unix_ns is null limit 1")[0]
     shutil.rmtree(first)
-    assert run.wait(180) == 0
+    sweep.open_gate()
+    assert run.wait(END_SECONDS) == 0
     assert sweep.outcomes() == ["ok"] * len(sweep.outcomes()), sweep.outcomes()
     reasons = [text for (text,) in sweep.rows("select end_reason from allocation")]
     assert any("was removed or replaced" in (reason or "") for reason in reasons), reasons
@@ -109,7 +118,8 @@ def killed_agents(sweep):
                 os.kill(int(process.name), signal.SIGKILL)
         except OSError:
             continue
-    assert run.wait(180) == 0
+    sweep.open_gate()
+    assert run.wait(END_SECONDS) == 0
     left = [each for (name,) in sweep.rows("select id from allocation") for each in home.glob(f"{name}-*")]
     assert not left, left
 
@@ -121,6 +131,7 @@ def started_again(sweep):
     wait(lambda: "waits: BeginTime" in sweep.log.read_text(), "the job is known")
     (number, *_), = sweep.jobs()
     first = shown(sweep, number)["SubmitTime"]
+    sweep.cluster.run("scontrol", "update", f"jobid={number}", "StartTime=now")
     wait((sweep.folder / "once").exists, "its prologue runs")
     run.kill()
     run.wait()
@@ -129,7 +140,11 @@ def started_again(sweep):
     wait(lambda: shown(sweep, number)["JobState"] == "PENDING", "it waits again")
     assert shown(sweep, number)["SubmitTime"] != first
     sweep.cluster.run("scontrol", "update", f"jobid={number}", "StartTime=now+2")  # Slurm itself waits two minutes
-    assert sweep.start("resume").wait(END_SECONDS) == 0
+    second = sweep.start("resume")
+    wait(lambda: len(sweep.jobs()) == 2, "another job is asked for")
+    other, = (job[0] for job in sweep.jobs() if job[0] != number)
+    sweep.cluster.run("scontrol", "update", f"jobid={other}", "StartTime=now")
+    assert second.wait(END_SECONDS) == 0
     assert sweep.outcomes() == ["ok"] * len(sweep.outcomes()), sweep.outcomes()
     wait(lambda: [job[1] for job in sweep.jobs()] == ["COMPLETED"] * 2, "Slurm says of both jobs that they are over")
 
@@ -150,13 +165,13 @@ def main():
     with tempfile.TemporaryDirectory(prefix="sweep-limits-") as root, \
             slurm.Cluster(pathlib.Path(root) / "cluster", nodes=4, mode=mode) as cluster:
         for case, trials, words in [(hostile_paths, 2, {"launch": one}),
-                                    (idle_nodes, 60, {"step_ms": 200, "launch": "partition: main, poll_seconds: 1"}),
+                                    (idle_nodes, 60, {"gated": True, "launch": "partition: main, poll_seconds: 1"}),
                                     (longer_than_partition, 2, {"launch": "partition: small, poll_seconds: 1"}),
-                                    (folder_removed, 8, {"step_ms": 400, "launch": one}),
+                                    (folder_removed, 8, {"gated": True, "launch": one}),
                                     (every_node_at_once, 4, {"step_ms": 100, "nodes": (4,), "launch": "partition: main, poll_seconds: 1"}),
-                                    (started_again, 4, {"step_ms": 100, "launch": one + ', extra: ["--begin=now+3"], prologue: ["mkdir once && sleep 600"]'}),
-                                    (killed_agents, 8, {"step_ms": 400, "launch": one}),
-                                    (short_limit, 24, {"step_ms": 600, "launch": one + ', time: "00:01:00", signal_seconds: 20'})]:
+                                    (started_again, 4, {"step_ms": 100, "launch": one + ', extra: ["--begin=now+1hour"], prologue: ["mkdir once && sleep 600"]'}),
+                                    (killed_agents, 8, {"gated": True, "launch": one}),
+                                    (short_limit, 14, {"step_ms": 600, "launch": one + ', time: "00:01:00", signal_seconds: 40'})]:
             if only and case.__name__ not in only:
                 continue
             parent = pathlib.Path(root) / (HOSTILE if case is hostile_paths else "plain")

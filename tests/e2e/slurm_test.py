@@ -5,7 +5,6 @@ Each scripted outcome comes back as itself; an orchestrator killed with -9 finds
 cancelled from outside or at its time limit burns no retry; and afterwards no process, no job and no drained node is left.
 SWEEP_CLUSTER_MODE=netns (root) gives every node its own network, host name and process ids. Further words choose cases.
 """
-import contextlib
 import json
 import os
 import pathlib
@@ -15,100 +14,10 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
-import daemons
-import database
-import processes
 import slurm
+from slurm_sweep import END_SECONDS, LAUNCH, Sweep, orchestrators, told, wait
 
-END_SECONDS = 120
 EXPECTED = ["ok", "oom", "crash", "crash", "unsupported", "timeout", "ok", "ok", "ok", "crash"]  # by number: fake_trial.cpp
-
-GRID = """name: {name}
-question: Does it come back from Slurm as it was scripted?
-model: {{family: llama, layers: 2, hidden_size: 64, heads: 4, kv_heads: 4, intermediate_size: 172, vocab_size: 256, tie_embeddings: false}}
-base: {{hardware: cpu, gpus_per_node: {ranks}}}
-grid: {{seq_len: {{range: [64, {last}, 1]}}, nodes: {nodes}}}
-derive: {{fake: "{fake}", fake_step_ms: "{step_ms}"}}
-measure: {{warmup_steps: 1, steps: 2}}
-limits: {{trial_seconds: 8}}
-launch: {{slurm: {{{launch}}}}}
-"""
-LAUNCH = "partition: main, max_nodes: 2, max_allocations: 2, poll_seconds: 1, signal_seconds: 20"
-
-
-class Sweep:
-    """One sweep in a folder of its own, and what must hold at its end."""
-
-    def __init__(self, bin_dir, rank, cluster, folder, trials, fake="0", step_ms=1, launch=LAUNCH, nodes=(1,), ranks=1):
-        self.sweep, self.rank, self.cluster, self.name = bin_dir / "sweep", rank, cluster, folder.name
-        self.folder, name = folder, folder.name
-        self.folder.mkdir()
-        self.db, self.log, self.grid = self.folder / "r.db", self.folder / "log", self.folder / "grid.yaml"
-        self.grid.write_text(GRID.format(name=name, last=63 + trials, fake=fake, step_ms=step_ms, launch=launch,
-                                          nodes=list(nodes), ranks=ranks))
-        environment, self.mark = processes.marked_environment()
-        self.environment = {**cluster.environment, **environment, "SLURM_CONF": cluster.environment["SLURM_CONF"],
-                            "SWEEP_SITE": str(self.folder / "site.yaml")}
-        (self.folder / "site.yaml").write_text("prices: {cpu: {node_hour: 7}}\n")
-
-    def start(self, *words):
-        with self.log.open("ab") as log:
-            return subprocess.Popen([*self.cluster.inside(), str(self.sweep), *words, "--db", str(self.db), "--rank", str(self.rank)],
-                                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment,
-                                    start_new_session=True, cwd=self.folder)
-
-    def on_a_terminal(self, answer):
-        """The exit code of a run that is asked something on a terminal."""
-        command = [*self.cluster.inside(), str(self.sweep), "run", str(self.grid), "--db", str(self.db), "--rank", str(self.rank)]
-        code, said = processes.on_a_terminal(command, answer, self.environment, self.folder, END_SECONDS)
-        with self.log.open("ab") as log:
-            log.write(said)
-        return code
-
-    def say(self, *words):
-        """What a command answers."""
-        return subprocess.run([*self.cluster.inside(), str(self.sweep), *words, "--db", str(self.db)], env=self.environment,
-                              capture_output=True, text=True, check=True, cwd=self.folder).stdout
-
-    def run(self, expected_code):
-        code = self.start("run", str(self.grid)).wait(END_SECONDS)
-        assert code == expected_code, f"exit {code}, {expected_code} expected\n{self.log.read_text()[-4000:]}"
-
-    def rows(self, sql):
-        return database.rows(self.db, sql)
-
-    def jobs(self):
-        """Numbers of the Slurm jobs that this sweep's allocations are, as Slurm tells them: id, state, name."""
-        own = {f"sweep-{name}" for (name,) in self.rows("select id from allocation")}
-        return [job for job in self.cluster.jobs() if job[2] in own]
-
-    def outcomes(self):
-        return [outcome for (outcome,) in self.rows("select outcome from results order by seq_len")]
-
-    def check_end(self):
-        processes.wait_until_none(self.mark)
-        daemons.wait_for(lambda: set(self.cluster.states().values()) == {"idle"}, 20, f"idle: {self.cluster.states()}")
-        database.check(self.db)
-        assert not self.rows("select id from allocation where ended_unix_ns is null"), "an allocation is still open"
-        assert all(job[1] not in ("RUNNING", "PENDING") for job in self.jobs()), self.jobs()
-
-    def tell(self):
-        spools = sorted(self.folder.glob("r.db.spool/*/*.log"))
-        logs = "".join(f"== {path.parent.name}/{path.name}\n{path.read_text(errors='replace')[-1500:]}\n" for path in spools)
-        return f"== sweep\n{self.log.read_text(errors='replace')[-4000:]}\n{logs}"
-
-
-@contextlib.contextmanager
-def told(sweep):
-    try:
-        yield sweep
-    except BaseException:
-        print(sweep.tell(), flush=True)
-        raise
-
-
-def wait(condition, what, seconds=60):
-    return daemons.wait_for(condition, seconds, what)
 
 
 def scripted_outcomes(sweep):
@@ -123,12 +32,13 @@ def scripted_outcomes(sweep):
 def killed_while_running(sweep):
     """kill -9 in the middle: the job runs on, and the next run takes up the same one."""
     first = sweep.start("run", str(sweep.grid))
-    wait(lambda: sweep.db.exists() and sweep.rows("select name from sqlite_master where name = 'results'")
-         and len([o for o in sweep.outcomes() if o]) >= 2, "two results")
+    sweep.let_pass(4)  # two trials of two ranks
+    wait(lambda: sweep.has_results(2), "two results")
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
     before = sweep.jobs()
     assert [job[1] for job in before] == ["RUNNING"], before
+    sweep.open_gate()
     code = sweep.start("resume").wait(END_SECONDS)
     assert code == 0, f"resume ended with {code}"
     assert sweep.outcomes() == ["ok"] * 8, sweep.outcomes()
@@ -157,10 +67,11 @@ def killed_while_waiting(sweep):
 def cancelled_from_outside(sweep):
     """scancel by a user: what ran is cancelled, not lost; another job finishes the sweep."""
     run = sweep.start("run", str(sweep.grid))
-    wait(lambda: sweep.db.exists() and sweep.rows("select name from sqlite_master where name = 'results'")
-         and any(sweep.outcomes()), "one result")
+    sweep.let_pass(1)
+    wait(lambda: sweep.has_results(1), "one result")
     for job in sweep.jobs():
         sweep.cluster.run("scancel", job[0])
+    sweep.open_gate()
     assert run.wait(END_SECONDS) == 0
     assert sweep.outcomes() == ["ok"] * 6, sweep.outcomes()
     assert len(sweep.jobs()) >= 2, sweep.jobs()
@@ -193,10 +104,11 @@ def in_a_standing_allocation(sweep):
     job = sweep.cluster.run("bash", "-c", "salloc --no-shell -N1 -J standing 2>&1").split()[-1]
     try:
         first = sweep.start("run", str(sweep.grid), "--jobid", job)
-        wait(lambda: sweep.db.exists() and sweep.rows("select name from sqlite_master where name = 'results'")
-             and any(sweep.outcomes()), "one result")
+        sweep.let_pass(1)
+        wait(lambda: sweep.has_results(1), "one result")
         os.kill(first.pid, signal.SIGKILL)
         first.wait()
+        sweep.open_gate()
         assert sweep.start("resume").wait(END_SECONDS) == 2, "which allocation it was must be said"
         assert sweep.start("resume", "--jobid", job).wait(END_SECONDS) == 0
         assert sweep.outcomes() == ["ok"] * 6, sweep.outcomes()
@@ -249,8 +161,8 @@ def asks_first(sweep):
 def cleaned_up(sweep):
     """An orchestrator that is gone for good: clean shows its job, and ends it when told."""
     first = sweep.start("run", str(sweep.grid))
-    wait(lambda: sweep.db.exists() and sweep.rows("select name from sqlite_master where name = 'results'")
-         and any(sweep.outcomes()), "one result")
+    sweep.let_pass(1)
+    wait(lambda: sweep.has_results(1), "one result")
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
     clean = [*sweep.cluster.inside(), str(sweep.sweep), "clean", "--db", str(sweep.db)]
@@ -260,6 +172,7 @@ def cleaned_up(sweep):
     assert sweep.start("resume", "--on", "local").wait(END_SECONDS) == 2, "the job may still run"
     subprocess.run([*clean, "--yes"], env=sweep.environment, capture_output=True, check=True)
     assert sweep.jobs()[0][1] == "CANCELLED", sweep.jobs()
+    sweep.open_gate()
     assert sweep.start("resume", "--on", "local").wait(END_SECONDS) == 0
     assert len(sweep.jobs()) == 1, sweep.jobs()
     assert sweep.outcomes() == ["ok"] * 6, sweep.outcomes()
@@ -279,7 +192,8 @@ def as_a_job(sweep):
 def as_a_job_requeued(sweep):
     """Slurm puts the orchestrator back into its queue: the allocation runs on, the next start takes it up, and asks for more."""
     assert sweep.start("run", str(sweep.grid), "--as-job", "main").wait(END_SECONDS) == 0, sweep.log.read_text()
-    wait(lambda: len([o for o in sweep.outcomes() if o]) >= 2, "two results")
+    sweep.let_pass(2)
+    wait(lambda: sweep.has_results(2), "two results")
     (number, *_), = orchestrators(sweep)
     before = [job[0] for job in sweep.jobs()]
     sweep.cluster.run("scontrol", "requeue", number)
@@ -292,6 +206,7 @@ def as_a_job_requeued(sweep):
     shown = sweep.say("status")
     assert "done" in shown or "ok" in shown, shown
     sweep.cluster.run("scancel", before[0])  # what comes next is asked for by the second start
+    sweep.open_gate()
     wait(lambda: orchestrators(sweep)[0][1] in ("COMPLETED", "FAILED"), f"the sweep ends: {sweep.cluster.jobs()}", END_SECONDS)
     assert sweep.outcomes() == ["ok"] * 12, (sweep.outcomes(), sweep.cluster.jobs())
     assert orchestrators(sweep)[0][1] == "COMPLETED" and len(sweep.jobs()) >= 2, sweep.cluster.jobs()
@@ -311,17 +226,14 @@ def as_a_job_stopped(sweep):
         for node in sweep.cluster.nodes:
             sweep.cluster.run("scontrol", "update", f"nodename={node}", "state=resume")
     assert sweep.start("resume", "--as-job", "main").wait(END_SECONDS) == 0
-    wait(lambda: len([o for o in sweep.outcomes() if o]) >= 2, "two results")
+    sweep.let_pass(2)
+    wait(lambda: sweep.has_results(2), "two results")
     sweep.say("stop", "--now")
     wait(lambda: all(job[1] not in ("PENDING", "RUNNING", "COMPLETING") for job in orchestrators(sweep)), "the orchestrator ended")
     assert None in sweep.outcomes(), sweep.outcomes()
+    sweep.open_gate()
     assert sweep.start("resume").wait(END_SECONDS) == 0
     assert sweep.outcomes() == ["ok"] * 12, sweep.outcomes()
-
-
-def orchestrators(sweep):
-    """Jobs that run this sweep's orchestrator, by their names."""
-    return [job for job in sweep.cluster.jobs() if job[2].startswith(f"sweep-run-{sweep.name}-")]
 
 
 def side_by_side(sweep):
@@ -341,10 +253,11 @@ def side_by_side(sweep):
 def node_powered_off(sweep):
     """A node dies with all that runs on it: one attempt is lost, what only waited is not, and other nodes finish the sweep."""
     run = sweep.start("run", str(sweep.grid))
-    wait(lambda: sweep.db.exists() and sweep.rows("select name from sqlite_master where name = 'results'")
-         and any(sweep.outcomes()), "one result")
+    sweep.let_pass(1)
+    wait(lambda: sweep.has_results(1), "one result")
     node = sweep.cluster.run("squeue", "-h", "-t", "R", "-o", "%N")
     sweep.cluster.kill_node(node)
+    sweep.open_gate()
     try:
         assert run.wait(END_SECONDS) == 0
     finally:
@@ -368,20 +281,20 @@ def main():
     with tempfile.TemporaryDirectory(prefix="sweep-slurm-") as root, \
             slurm.Cluster(pathlib.Path(root) / "cluster", nodes=2, mode=mode) as cluster:
         for case, trials, words in [(scripted_outcomes, 10, {"fake": "seq_len - 64"}),
-                                    (killed_while_running, 8, {"step_ms": 300, "launch": one_job, "ranks": 2}),
+                                    (killed_while_running, 8, {"gated": True, "launch": one_job, "ranks": 2}),
                                     (killed_while_waiting, 2, {"launch": one_job, "ranks": 2}),
-                                    (cancelled_from_outside, 6, {"step_ms": 300, "launch": one_job}),
-                                    (in_a_standing_allocation, 6, {"step_ms": 300, "launch": one_job}),
+                                    (cancelled_from_outside, 6, {"gated": True, "launch": one_job}),
+                                    (in_a_standing_allocation, 6, {"gated": True, "launch": one_job}),
                                     (in_one_of_two_nodes, 4, {"step_ms": 100, "launch": "poll_seconds: 1", "nodes": (1, 2)}),
                                     (waits_too_long, 2, {"launch": one_job + ", max_pending_minutes: 0.05"}),
                                     (asks_first, 2, {"launch": one_job + ", confirm_gpu_hours: 1e-6"}),
-                                    (cleaned_up, 6, {"step_ms": 300, "launch": one_job}),
+                                    (cleaned_up, 6, {"gated": True, "launch": one_job}),
                                     (over_two_nodes, 4, {"step_ms": 200, "launch": one_job, "nodes": (1, 2)}),
                                     (as_a_job, 2, {"launch": one_node}),
-                                    (as_a_job_requeued, 12, {"step_ms": 300, "launch": one_node}),
-                                    (as_a_job_stopped, 12, {"step_ms": 300, "launch": one_node}),
+                                    (as_a_job_requeued, 12, {"gated": True, "launch": one_node}),
+                                    (as_a_job_stopped, 12, {"gated": True, "launch": one_node}),
                                     (side_by_side, 4, {"step_ms": 400, "launch": one_job + ", colocate: true, slots: 2, prologue: ['export CUDA_VISIBLE_DEVICES=4,6']"}),
-                                    (node_powered_off, 6, {"step_ms": 400, "launch": one_job}),
+                                    (node_powered_off, 6, {"gated": True, "launch": one_job}),
                                     (out_of_time, 7, {"step_ms": 1500, "launch": short})]:
             if case is node_powered_off and not cluster.networks:
                 continue  # all nodes are this machine

@@ -132,6 +132,7 @@ class FakeTrial {
     enter(Phase::kFirstStep);
     if (attempt_.trial.workload == Workload::kScreen) record_.effective = screened();
     if (const char* words = std::getenv("SWEEP_FAKE_NCCL"); words != nullptr) leave_nccl_words(words);
+    wait_at_gate();
     steps();
     wait_for_peers();
     enter(Phase::kReport);
@@ -194,6 +195,24 @@ class FakeTrial {
     std::printf("rank %lld enters %s\n", static_cast<long long>(launch_.rank), name.c_str());
     std::fflush(stdout);
     if (script_.phase == name) misbehave();
+  }
+
+  // With SWEEP_FAKE_GATE a rank stands here, alive, until the folder of that name lets it pass: a file `open` lets all pass,
+  // any other file is a ticket for one rank, who removes it. So a test says how far its trials come, whatever the machine's speed.
+  void wait_at_gate() {
+    const char* gate = std::getenv("SWEEP_FAKE_GATE");
+    while (gate != nullptr && !passes(gate)) {
+      page_->beats++;
+      sleep_ms(5);
+    }
+  }
+
+  static bool passes(const std::filesystem::path& gate) {
+    std::error_code ec;
+    if (std::filesystem::exists(gate / "open", ec)) return true;
+    for (const auto& ticket : std::filesystem::directory_iterator(gate, ec))
+      if (::unlink(ticket.path().c_str()) == 0) return true;
+    return false;
   }
 
   void steps() {

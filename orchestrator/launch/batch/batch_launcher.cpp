@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/time.h"
+#include "orchestrator/launch/batch/batch_host.h"
 #include "orchestrator/launch/batch/batch_job.h"
 #include "orchestrator/launch/batch/poll_interval.h"
 #include "orchestrator/launch/held_allocations.h"
@@ -20,19 +21,11 @@ constexpr auto kLook = std::chrono::milliseconds(100);
 // In a row, before people are told.
 constexpr int kFailuresToTell = 3;
 
-class BatchLauncher final : public HeldAllocations<BatchJob> {
+class BatchLauncher final : public HeldAllocations<BatchJob>, public BatchHost {
  public:
   BatchLauncher(boost::asio::io_context& io, std::unique_ptr<Scheduler> scheduler, double longest_pause_s,
                 Sink sink)
-      : scheduler_(std::move(scheduler)),
-        sink_(std::move(sink)),
-        pace_(longest_pause_s),
-        context_{*scheduler_,
-                 [this](const Event& event) {
-                   if (sink_) sink_(event);
-                 },
-                 [this] { pace_.poll_soon(steady_s()); }, steady_s},
-        timer_(io) {
+      : scheduler_(std::move(scheduler)), sink_(std::move(sink)), pace_(longest_pause_s), timer_(io) {
     tick();
   }
   ~BatchLauncher() override {
@@ -43,7 +36,7 @@ class BatchLauncher final : public HeldAllocations<BatchJob> {
 
   Expected<void> request(const AllocationRequest& wanted) override {
     if (held_.contains(wanted.id)) return fail(fmt::format("allocation {} exists already", wanted.id));
-    auto job = std::make_shared<BatchJob>(context_, fenced(wanted));
+    auto job = std::make_shared<BatchJob>(*this, fenced(wanted));
     if (auto sent = job->submit(); !sent) return sent;
     held_[wanted.id] = std::move(job);
     return {};
@@ -64,7 +57,7 @@ class BatchLauncher final : public HeldAllocations<BatchJob> {
     known.spool = spool;
     known.incarnation = incarnation;
     known.outbox_offset = offset;
-    auto job = std::make_shared<BatchJob>(context_, fenced(known));
+    auto job = std::make_shared<BatchJob>(*this, fenced(known));
     const auto taken = job->take_up();
     if (!taken) return tl::unexpected(taken.error());
     if (!*taken) return std::optional<AllocationRequest>();
@@ -73,6 +66,13 @@ class BatchLauncher final : public HeldAllocations<BatchJob> {
   }
 
  private:
+  Scheduler& scheduler() override { return *scheduler_; }
+  void report(const Event& event) override {
+    if (sink_) sink_(event);
+  }
+  void poll_soon() override { pace_.poll_soon(steady_s()); }
+  double now_s() const override { return steady_s(); }
+
   void tick() {
     timer_.expires_after(kLook);
     timer_.async_wait([this](const boost::system::error_code& error) {
@@ -132,7 +132,6 @@ class BatchLauncher final : public HeldAllocations<BatchJob> {
   std::unique_ptr<Scheduler> scheduler_;
   Sink sink_;
   PollInterval pace_;
-  BatchContext context_;
   boost::asio::steady_timer timer_;
   bool querying_ = false;
   int failures_ = 0;

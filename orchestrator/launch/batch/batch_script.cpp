@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "schema/codec.h"
@@ -21,6 +22,19 @@ Expected<std::string> batch_script_head(std::string_view mark, const std::vector
           dump(nlohmann::json(line))));
     out += fmt::format("{} {}\n", mark, line);
   }
+  return out;
+}
+
+AgentCall batch_agent_call(const AllocationRequest& wanted, const Programs& programs, double idle_s) {
+  AgentCall out;
+  out.spool = wanted.spool;
+  out.allocation = wanted.id;
+  out.incarnation = wanted.incarnation;
+  out.slots = wanted.slots;
+  out.rank_program = programs.rank;
+  out.idle_limit_s = std::ceil(idle_s);
+  out.screen = programs.screen;
+  out.zygote = programs.zygote;
   return out;
 }
 

@@ -36,7 +36,7 @@ enum class BatchJobState {
   kWaitingForRoom,  // this user may have no more jobs now: it is submitted again later
   kQueued,          // the scheduler has it; it has no nodes, as far as is known
   kRunning,         // it has its nodes
-  kCancelling,      // its outcome is decided here; it is told when the scheduler has let go of the job
+  kCancelling,      // its outcome is decided here; it is told when the scheduler has released the job
   kLastWords,       // the scheduler says that it is over; its outbox may still have something
   kLeaving,         // its end was told; the scheduler may still have it, and must not start it again
   kClosed,          // nothing more to ask about

@@ -62,17 +62,9 @@ std::vector<std::string> directives_of(const AllocationRequest& wanted, const Gr
 
 std::string agent_command(const AllocationRequest& wanted, const GridEngineOptions& options,
                           const Programs& programs) {
-  AgentCall call;
-  call.spool = wanted.spool;
-  call.allocation = wanted.id;
-  call.incarnation = wanted.incarnation;
-  call.slots = wanted.slots;
-  call.rank_program = programs.rank;
-  call.idle_limit_s = std::ceil(options.idle_s);
-  call.screen = programs.screen;
-  call.zygote = programs.zygote;
   std::string out = shell_word(programs.agent.string());
-  for (const auto& word : agent_words(call)) out += " " + shell_word(word);
+  for (const auto& word : agent_words(batch_agent_call(wanted, programs, options.idle_s)))
+    out += " " + shell_word(word);
   return out;
 }
 

@@ -3,16 +3,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
-#include <sys/inotify.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
-#include <cerrno>
-#include <cstring>
 #include <vector>
 
 #include "base/files.h"
@@ -24,8 +18,6 @@
 namespace sweep::launch {
 
 namespace {
-
-constexpr auto kPoll = std::chrono::milliseconds(50);
 
 // This process's environment with these variables (NAME=value) set.
 std::vector<std::string> environment_with(const std::vector<std::string>& set) {
@@ -57,9 +49,8 @@ LocalAllocation::LocalAllocation(boost::asio::io_context& io, const LocalOptions
       options_(options),
       request_(std::move(request)),
       report_(std::move(report)),
-      pidfd_(io),
-      inotify_(io),
-      poll_(io),
+      agent_(io),
+      outbox_(io),
       mail_(request_) {}
 
 LocalAllocation::~LocalAllocation() {
@@ -68,17 +59,20 @@ LocalAllocation::~LocalAllocation() {
 
 Expected<void> LocalAllocation::start() {
   if (auto opened = mail_.open(); !opened) return opened;
-  if (auto spawned = spawn_agent(); !spawned) return spawned;
-  watch_agent();
-  watch_outbox();
-  arm();
+  if (auto started = start_agent(); !started)
+    return fail(fmt::format("the agent of this machine: {}", started.error().message));
+  agent_.on_end([self = shared_from_this()](const ProcessEnd& end) {
+    self->deliver_the_rest(end, self->mail_.delivered() + 1);
+  });
+  outbox_.start(request_.spool, [self = shared_from_this()] { self->deliver(); });
   boost::asio::post(io_, [self = shared_from_this()] {
-    self->say(Started{self->request_.id, fmt::format("pid {} on this machine", self->pid_), self->pid_});
+    const auto pid = self->agent_.pid();
+    self->report(Started{self->request_.id, fmt::format("pid {} on this machine", pid), pid});
   });
   return {};
 }
 
-Expected<void> LocalAllocation::spawn_agent() {
+Expected<void> LocalAllocation::start_agent() {
   AgentCall call;
   call.spool = request_.spool;
   call.allocation = request_.id;
@@ -97,70 +91,30 @@ Expected<void> LocalAllocation::spawn_agent() {
   set.push_back(std::string(kAttemptVariable) + "=" +
                 attempt_token(allocation_key(request_.id, request_.spool), 0));
   const auto pid = start_logged(argv, environment_with(set), spool::agent_log(request_.spool));
-  if (!pid) return fail(fmt::format("the agent of this machine: {}", pid.error().message));
-  pid_ = *pid;
-  const int fd = open_pidfd(pid_);
-  if (fd < 0) {
-    const int cause = errno;
-    abandon();
-    return fail(fmt::format("pidfd_open failed: {}; Linux 5.3 or newer is needed", std::strerror(cause)));
-  }
-  pidfd_.assign(fd);
-  return {};
-}
-
-void LocalAllocation::watch_agent() {
-  pidfd_.async_wait(pidfd_.wait_read, [self = shared_from_this()](const boost::system::error_code& error) {
-    if (error || self->ended_) return;
-    self->reaped_ = ::waitpid(self->pid_, &self->status_, WNOHANG) == self->pid_;
-    if (!self->reaped_) return self->watch_agent();
-    self->last_words(self->mail_.delivered() + 1);
-  });
-}
-
-void LocalAllocation::watch_outbox() {
-  if (!inotify_.is_open()) {
-    const int fd = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    if (fd < 0) return;  // the timer looks instead
-    ::inotify_add_watch(fd, request_.spool.c_str(), IN_MODIFY | IN_CREATE | IN_MOVED_TO);
-    inotify_.assign(fd);
-  }
-  inotify_.async_read_some(boost::asio::buffer(events_),
-                           [self = shared_from_this()](const boost::system::error_code& error, std::size_t) {
-                             if (error || self->ended_) return;
-                             self->deliver();
-                             self->watch_outbox();
-                           });
-}
-
-void LocalAllocation::arm() {
-  poll_.expires_after(kPoll);
-  poll_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-    if (error || self->ended_) return;
-    self->deliver();
-    self->arm();
-  });
+  if (!pid) return tl::unexpected(pid.error());
+  auto watched = agent_.watch(*pid);
+  if (!watched) abandon();
+  return watched;
 }
 
 void LocalAllocation::deliver() {
-  if (auto news = mail_.news()) say(*news);
+  if (ended_) return;
+  if (auto news = mail_.news()) report(*news);
 }
 
 // The agent is gone: deliver until there is nothing new, giving the receiver a turn to acknowledge in
 // between.
-void LocalAllocation::last_words(std::uint64_t before) {
+void LocalAllocation::deliver_the_rest(const ProcessEnd& end, std::uint64_t before) {
   if (ended_) return;
-  if (mail_.delivered() == before) return conclude();
+  if (mail_.delivered() == before) return conclude(end);
   const std::uint64_t now = mail_.delivered();
   deliver();
-  boost::asio::post(io_, [self = shared_from_this(), now] { self->last_words(now); });
+  boost::asio::post(io_, [self = shared_from_this(), end, now] { self->deliver_the_rest(end, now); });
 }
 
-void LocalAllocation::conclude() {
-  boost::system::error_code ignored;
-  pidfd_.close(ignored);
-  inotify_.close(ignored);
-  poll_.cancel();
+void LocalAllocation::conclude(const ProcessEnd& end) {
+  agent_.unwatch();
+  outbox_.stop();
   kill_orphans(request_.spool, request_.id);
   const auto bye = mail_.bye();
   Ended out{request_.id, bye ? bye->reason : "", !bye, false};
@@ -168,11 +122,10 @@ void LocalAllocation::conclude() {
   if (out.lost && !std::filesystem::exists(spool::outbox(request_.spool), ec))
     out.reason = fmt::format("{} was removed while its agent used it", request_.spool.string());
   else if (out.lost)
-    out.reason = WIFSIGNALED(status_)
-                     ? fmt::format("the agent was ended by signal {}", WTERMSIG(status_))
-                     : fmt::format("the agent ended with exit code {} and no last message; see {}",
-                                   WEXITSTATUS(status_), spool::agent_log(request_.spool).string());
-  say(out);
+    out.reason = end.signal > 0 ? fmt::format("the agent was ended by signal {}", end.signal)
+                                : fmt::format("the agent ended with exit code {} and no last message; see {}",
+                                              end.code, spool::agent_log(request_.spool).string());
+  report(out);
   ended_ = true;
 }
 
@@ -181,29 +134,21 @@ Expected<i64> LocalAllocation::post(std::string_view kind, const nlohmann::json&
   return mail_.post(kind, body);
 }
 
+// With the agent all processes of its namespace end; without a namespace kill_orphans ends them.
 void LocalAllocation::kill() {
-  if (ended_ || reaped_ || pid_ <= 0) return;
-  ::kill(pid_,
-         SIGKILL);  // with it all processes of its namespace die; without a namespace kill_orphans ends them
+  if (!ended_) agent_.kill();
 }
 
 void LocalAllocation::abandon() {
   report_ = nullptr;
   if (ended_) return;
   ended_ = true;
-  boost::system::error_code ignored;
-  pidfd_.close(ignored);
-  inotify_.close(ignored);
-  poll_.cancel();
-  if (pid_ <= 0) return;
-  if (!reaped_) {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, &status_, 0);
-  }
-  kill_orphans(request_.spool, request_.id);
+  outbox_.stop();
+  agent_.release();
+  if (agent_.pid() > 0) kill_orphans(request_.spool, request_.id);
 }
 
-void LocalAllocation::say(const Event& event) {
+void LocalAllocation::report(const Event& event) {
   if (report_ && !ended_) report_(event);
 }
 

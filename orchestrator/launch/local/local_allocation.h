@@ -1,15 +1,12 @@
-// LocalAllocation: one agent of this machine: its process, the writing end of its inbox, the reading end of
-// its outbox. It reports events through `report`, from the event loop only. After an Ended it reports nothing.
+// LocalAllocation: one agent of this machine: its process and its mailbox. It reports events through `report`, from the event loop only. After an Ended it reports nothing.
 #pragma once
-#include <array>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <memory>
-#include <optional>
 
 #include "orchestrator/launch/local/local.h"
+#include "orchestrator/launch/local/outbox_watch.h"
 #include "orchestrator/launch/spool_mailbox.h"
+#include "orchestrator/launch/watched_child.h"
 
 namespace sweep::launch {
 
@@ -29,26 +26,20 @@ class LocalAllocation : public std::enable_shared_from_this<LocalAllocation> {
   bool ended() const { return ended_; }
 
  private:
-  Expected<void> spawn_agent();
-  void watch_agent();
-  void watch_outbox();
-  void arm();
+  Expected<void> start_agent();
   void deliver();
-  void last_words(std::uint64_t before);
-  void conclude();
-  void say(const Event& event);
+  void deliver_the_rest(const ProcessEnd&, std::uint64_t before);
+  void conclude(const ProcessEnd&);
+  void report(const Event& event);
 
   boost::asio::io_context& io_;
   const LocalOptions options_;
   const AllocationRequest request_;
   Launcher::Sink report_;
-  boost::asio::posix::stream_descriptor pidfd_, inotify_;
-  boost::asio::steady_timer poll_;
-  std::array<char, 4096> events_{};
+  WatchedChild agent_;
+  OutboxWatch outbox_;
   SpoolMailbox mail_;
-  pid_t pid_ = 0;
-  int status_ = 0;
-  bool reaped_ = false, ended_ = false;
+  bool ended_ = false;
 };
 
 }  // namespace sweep::launch

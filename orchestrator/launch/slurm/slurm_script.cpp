@@ -124,17 +124,9 @@ double usable_seconds(double asked_s, const SlurmOptions& options) {
 std::vector<std::string> head_agent_words(const AllocationRequest& wanted, const SlurmOptions& options,
                                           const Programs& programs) {
   const bool contained = !options.container.runtime.empty();
-  AgentCall call;
-  call.spool = wanted.spool;
-  call.allocation = wanted.id;
-  call.incarnation = wanted.incarnation;
-  call.slots = wanted.slots;
-  if (!programs.rank.empty())
-    call.rank_program = contained ? container_wrapper_path(wanted.spool) : programs.rank;
-  call.idle_limit_s = std::ceil(options.idle_s);
+  AgentCall call = batch_agent_call(wanted, programs, options.idle_s);
+  if (contained && !programs.rank.empty()) call.rank_program = container_wrapper_path(wanted.spool);
   call.bind = options.colocate;
-  call.screen = programs.screen;
-  call.zygote = programs.zygote;
   if (options.existing_job > 0 && options.existing_job_seconds_left)
     call.time_limit_s = std::floor(*options.existing_job_seconds_left - reserved_seconds(options));
   if (wanted.nodes > 1) {

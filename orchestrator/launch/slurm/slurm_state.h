@@ -45,7 +45,7 @@ std::vector<StepFacts> read_steps(std::string_view answer);
 struct PartitionFacts {
   bool up = false;
   i64 nodes = 0, working = 0;         // working: they will run jobs, now or when those of others have ended
-  i64 idle = 0;                       // working, and nobody has them
+  i64 idle = 0;                       // working, and in no job
   std::string others;                 // "2 drained, 1 down*": those that do not work
   std::optional<double> longest_s{};  // of one job; absent: no limit
 };

@@ -3,32 +3,23 @@
 // agents outlive the connection and this process; a record beside the mailbox lets the next one take them over.
 // REQUIRES: used on the event loop only.
 #pragma once
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "orchestrator/launch/slurm/slurm_script.h"
 #include "orchestrator/launch/spool_mailbox.h"
+#include "orchestrator/launch/ssh/ssh_hosts.h"
 #include "orchestrator/launch/ssh/ssh_mailbox_client.h"
-#include "orchestrator/launch/ssh/ssh_shell.h"
 #include "orchestrator/launch/ssh/ssh_state.h"
 
 namespace sweep::launch {
 
-// What an allocation needs of its launcher.
-struct SshSurroundings {
-  boost::asio::io_context& io;
-  SshShell& shell;
-  SshOptions options;
-  Programs programs;
-  Launcher::Sink say;
-};
-
-class SshAllocation : public std::enable_shared_from_this<SshAllocation> {
+class SshAllocation : public std::enable_shared_from_this<SshAllocation>,
+                      private SshHostsEvents,
+                      private MailboxEvents {
  public:
   SshAllocation(SshSurroundings& around, AllocationRequest request, std::vector<SshHost> hosts);
-  ~SshAllocation();
+  ~SshAllocation() override;
 
   Expected<void> start();
   // Of an earlier process, with its record (allocation_record.h).
@@ -36,55 +27,38 @@ class SshAllocation : public std::enable_shared_from_this<SshAllocation> {
 
   Expected<i64> post(std::string_view kind, const nlohmann::json& body);
   void acknowledge(std::uint64_t offset) { mail_.acknowledge(offset); }
-  void kill();
+  void kill() { clean_up({request_.id, "killed", true}); }
   void abandon();  // no further event; the agents live on
-  const AllocationRequest& request() const { return request_; }
-  const std::vector<SshHost>& hosts() const { return hosts_; }
+  const std::vector<SshHost>& hosts() const { return hosts_.hosts(); }
   // Its hosts are free.
-  bool ended() const { return state_ == SshState::kEnded || state_ == SshState::kAbandoned; }
+  bool ended() const { return has_ended(state_); }
 
  private:
-  struct Place {
-    std::string home;   // our folder on the host
-    std::string agent;  // program there
-    std::string spool;  // of this node
-  };
-  using Then = std::function<void()>;
+  void hosts_ready() override;
+  void head_started() override;
+  void host_failed(const std::string& host, const std::string& why) override;
+  void hosts_cleaned() override;
 
-  void ask(std::size_t node, const std::string& line, std::string input, double limit_s,
-           std::function<void(const std::string& out)> answer, const char* what);
-  void prepare(std::size_t node);
-  void look_for_agent(std::size_t node);
-  void bring_agent(std::size_t node);
-  void probe(std::size_t node);
-  void probed(std::size_t node, const std::string& out);
-  void one_ready();
-  void attached();
+  void mailbox_attached() override;
+  void outbox_grew() override;
+  void agent_gone() override;
+
+  // Of the hosts and of the mailbox.
+  void failed(const std::string& why) override { clean_up({request_.id, why, true}); }
+  void notice(const std::string& text) override;
+
   void handle(SshEvent);
-  // Its end is decided: answers that belong to its start or its service are ignored.
-  bool stopped() const { return state_ == SshState::kCleaningUp || ended(); }
-  void start_head();
-  void start_node(std::size_t node, const std::string& join);
-  std::string agent_line(std::size_t node) const;
-  void open_bridge();
-  void news();
-  void give_up(const std::string& why);
-  void give_up_on(std::size_t node, const std::string& why);  // this node is the reason that it is lost
-  void clean_up(const std::string& reason, bool lost);
-  Expected<void> keep_record() const;
-  void say(const Event& event);
+  void connect();
+  void clean_up(Ended);
 
   SshSurroundings& around_;
   AllocationRequest request_;
-  std::vector<SshHost> hosts_;
-  std::vector<Place> places_;
+  SshHosts hosts_;
   SpoolMailbox mail_;
   std::unique_ptr<SshMailboxClient> bridge_;
   SshState state_ = SshState::kPreparing;
-  // Hosts that are still prepared, or cleaned up.
-  std::size_t waited_for_ = 0;
-  // The host by which it is lost.
-  std::string lost_by_;
+  // Reported when its hosts are cleaned up.
+  Ended end_;
 };
 
 }  // namespace sweep::launch

@@ -6,34 +6,28 @@
 #include <boost/asio/post.hpp>
 #include <chrono>
 
-#include "base/files.h"
 #include "base/time.h"
 #include "orchestrator/launch/ssh/ssh_refusal.h"
-#include "runtime/spool_writer.h"
 
 namespace sweep::launch {
 
 namespace {
 
 constexpr auto kBridgeTick = std::chrono::milliseconds(200);
-constexpr double kBeatEvery = 2, kDeadAfter = 20;        // seconds; a bridge beats every second
-constexpr double kFirstPause = 0.2, kLongestPause = 10;  // between two attempts to connect
-constexpr std::size_t kInboxChunk = 4u << 20;
 
 }  // namespace
 
 SshMailboxClient::SshMailboxClient(boost::asio::io_context& io, SshShell& shell, std::string host,
                                    std::string line, std::filesystem::path spool, double give_up_s,
-                                   Events events)
-    : io_(io),
-      shell_(shell),
+                                   MailboxEvents& events)
+    : shell_(shell),
       host_(std::move(host)),
       line_(std::move(line)),
-      spool_(std::move(spool)),
-      give_up_s_(give_up_s),
-      events_(std::move(events)),
+      events_(events),
+      io_(io),
       timer_(io),
-      contact_s_(steady_s()) {}
+      copy_(std::move(spool)),
+      connection_(give_up_s, steady_s()) {}
 
 SshMailboxClient::~SshMailboxClient() {
   stop();
@@ -51,11 +45,9 @@ void SshMailboxClient::stop() {
 }
 
 void SshMailboxClient::connect() {
-  reader_ = FrameReader(kLongestFrame);
-  greeting_ = {};
-  inbox_there_.reset();
-  again_s_ = 0;
-  beat_s_ = steady_s();
+  input_ = {};
+  copy_.detach();
+  connection_.connecting(steady_s());
   channel_ = std::make_unique<Channel>(
       io_, shell_.words(host_, line_), [this](std::string_view bytes) { heard(bytes); },
       [this](const Channel::Ends& ends) {
@@ -63,14 +55,14 @@ void SshMailboxClient::connect() {
           if (!stopped_) ended(ends);
         });
       });
-  channel_->write(encode({{{"attach", files::size_of(spool::outbox(spool_))}}, {}}));
+  channel_->write(encode({{{"attach", copy_.outbox_size()}}, {}}));
 }
 
 void SshMailboxClient::heard(std::string_view bytes) {
-  contact_s_ = steady_s();
-  reader_.feed(greeting_.take(bytes));
+  connection_.heard(steady_s());
+  input_.feed(bytes);
   while (!stopped_) {
-    auto frame = reader_.next();
+    auto frame = input_.next();
     if (!frame)
       return fail_for_good(fmt::format("{} sends what is no frame: {}", host_, frame.error().message));
     if (!*frame) return;
@@ -80,57 +72,54 @@ void SshMailboxClient::heard(std::string_view bytes) {
 
 void SshMailboxClient::obey(const Frame& frame) {
   const nlohmann::json& head = frame.head;
+  const auto offset = [&](const char* name) {
+    return static_cast<std::uint64_t>(std::max<i64>(integer_of(head, name), 0));
+  };
   if (head.contains("error")) return fail_for_good(fmt::format("{}: {}", host_, text_of(head, "error")));
-  if (head.contains("attached")) {
-    inbox_there_ = static_cast<std::uint64_t>(std::max<i64>(integer_of(head, "attached"), 0));
-    if (*inbox_there_ > files::size_of(spool::inbox(spool_)))
-      return fail_for_good(
-          fmt::format("the inbox on {} is longer than ours: another orchestrator writes to it", host_));
-    if (lost_) events_.remark(fmt::format("connected to {} again; going on where it broke", host_));
-    lost_ = false;
-    pause_s_ = 0;
-    push();
-    events_.attached();
-  }
-  if (head.contains("outbox"))
-    keep(static_cast<std::uint64_t>(std::max<i64>(integer_of(head, "outbox"), 0)), frame.blob);
-  if (!stopped_ && flag_of(head, "gone")) events_.gone();
+  if (head.contains("attached")) attached(offset("attached"));
+  if (!stopped_ && head.contains("outbox")) keep(offset("outbox"), frame.blob);
+  if (!stopped_ && flag_of(head, "gone")) events_.agent_gone();
 }
 
-// There is no gap: the bridge sends from the size that we told it. What a crash of this machine lost, it sends again.
+void SshMailboxClient::attached(std::uint64_t inbox_there) {
+  if (!copy_.attach(inbox_there))
+    return fail_for_good(
+        fmt::format("the inbox on {} is longer than ours: another orchestrator writes to it", host_));
+  if (lost_) events_.notice(fmt::format("connected to {} again; going on where it broke", host_));
+  lost_ = false;
+  connection_.attached();
+  push();
+  events_.mailbox_attached();
+}
+
 void SshMailboxClient::keep(std::uint64_t offset, std::string_view bytes) {
-  const auto path = spool::outbox(spool_);
-  const std::uint64_t before = files::size_of(path);
-  const auto size = spool::append_copy(path, offset, bytes, spool::Copy::kUnsynced);
-  if (!size) return fail_for_good(fmt::format("the outbox on {}: {}", host_, size.error().message));
-  if (*size == before) return;
-  events_.news();
+  const auto grew = copy_.keep(offset, bytes);
+  if (!grew) return fail_for_good(fmt::format("the outbox on {}: {}", host_, grew.error().message));
+  if (*grew) events_.outbox_grew();
 }
 
 void SshMailboxClient::push() {
-  while (channel_ && inbox_there_) {
-    const auto bytes = files::read_from(spool::inbox(spool_), *inbox_there_, kInboxChunk);
-    if (!bytes || bytes->empty()) return;
-    channel_->write(encode({{{"inbox", *inbox_there_}}, *bytes}));
-    *inbox_there_ += bytes->size();
+  while (channel_) {
+    const auto part = copy_.next_of_inbox();
+    if (!part) return;
+    channel_->write(encode({{{"inbox", part->offset}}, part->bytes}));
   }
 }
 
 // A failure of ssh itself (255) and a bridge that a signal ended are tried again. Any other code is final.
 void SshMailboxClient::ended(const Channel::Ends& ends) {
-  inbox_there_.reset();
+  copy_.detach();
   if (ends.code > 0 && ends.code != 255 && ends.code != 3 && ends.code < 128)
     return fail_for_good(
         fmt::format("the bridge on {} ended with code {}: {}", host_, ends.code, ends.words));
   if (!lost_)
-    events_.remark(
+    events_.notice(
         fmt::format("lost the connection to {}{}{}; its agents go on, connecting again", host_,
                     ends.words.empty() ? "" : ": ",
                     ends.words.empty() ? "" : why_ssh_failed(by_hand(shell_.settings(), host_), ends.words)));
   lost_ = true;
   shell_.drop(host_);
-  pause_s_ = std::clamp(pause_s_ * 2, kFirstPause, kLongestPause);
-  again_s_ = steady_s() + pause_s_;
+  connection_.lost(steady_s());
 }
 
 void SshMailboxClient::fail_for_good(const std::string& why) {
@@ -149,15 +138,11 @@ void SshMailboxClient::arm() {
 
 void SshMailboxClient::tick() {
   const double now = steady_s();
-  if (now - contact_s_ > give_up_s_)
-    return fail_for_good(fmt::format("no contact to {} for {:.0f} s", host_, give_up_s_));
-  if (channel_ && now - beat_s_ > kBeatEvery) {
-    beat_s_ = now;
-    channel_->write(encode({{{"beat", 1}}, {}}));
-  }
-  if (channel_ && inbox_there_ && now - contact_s_ > kDeadAfter)
-    channel_->kill();  // the connection is dead, and ssh has not noticed
-  if (!channel_ && again_s_ > 0 && now >= again_s_) connect();
+  if (connection_.given_up(now))
+    return fail_for_good(fmt::format("no contact to {} for {:.0f} s", host_, connection_.give_up_s()));
+  if (channel_ && connection_.beat_due(now)) channel_->write(encode({{{"beat", 1}}, {}}));
+  if (channel_ && copy_.attached() && connection_.dead(now)) channel_->kill();  // ssh has not noticed
+  if (!channel_ && connection_.reconnect_due(now)) connect();
   arm();
 }
 

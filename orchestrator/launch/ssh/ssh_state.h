@@ -26,7 +26,7 @@ enum class SshState {
   kServing,     // was connected once: Started was told
   kCleaningUp,  // processes are ended on its hosts, logs brought here, folders removed
   kEnded,       // Ended was told; its hosts are free
-  kAbandoned,   // says nothing any more; its agents live on
+  kAbandoned,   // reports nothing any more; its agents live on
 };
 inline constexpr int kSshStates = 7;
 
@@ -43,6 +43,15 @@ inline constexpr int kSshEvents = 7;
 
 // The state after the event. Absent: the pair is illegal.
 std::optional<SshState> next_state(SshState, SshEvent);
+
+// Its end was reported, or is never reported.
+constexpr bool has_ended(SshState state) {
+  return state == SshState::kEnded || state == SshState::kAbandoned;
+}
+// Its end is decided: answers that belong to its start or its service are ignored.
+constexpr bool is_over(SshState state) {
+  return state == SshState::kCleaningUp || has_ended(state);
+}
 
 std::string_view name_of(SshState);
 std::string_view name_of(SshEvent);

@@ -1,8 +1,9 @@
-// Spread: one attempt of several parts: what is passed on, who is told of trouble, and one closing word of all.
+// DistributedAttempt: one attempt of several parts: what is passed on, who is told of trouble, and one end of all.
 #include "worker/agent/node/distributed_attempt.h"
 
 #include <gtest/gtest.h>
 
+#include "schema/codec.h"
 #include "schema/spool.h"
 
 namespace sweep::agent {
@@ -10,33 +11,30 @@ namespace {
 
 using nlohmann::json;
 
-class SpreadTest : public ::testing::Test {
+class DistributedAttemptTest : public ::testing::Test {
  protected:
   struct Nodes final : AttemptNodes {
-    void send(i64 node, const Frame& frame) override { sent.emplace_back(node, frame.head); }
+    void send(i64 node, const AgentMessage& message) override { sent.emplace_back(node, message); }
     i64 clock_offset_ns(i64 node) const override { return node * 1000; }
     std::string name(i64 node) const override { return "node " + std::to_string(node); }
-    std::vector<std::pair<i64, json>> sent;
+    std::vector<std::pair<i64, AgentMessage>> sent;
   };
   struct Outbox final : RecordSink {
     void send(std::string_view kind, json body) override { written.emplace_back(kind, std::move(body)); }
     std::vector<std::pair<std::string, json>> written;
   };
-  SpreadTest() {
+  DistributedAttemptTest() {
     Placement::Placed placed;
     placed.attempt.id = 7;
     placed.attempt.trial.dp = 4;
     placed.attempt.trial.nodes = 2;
     placed.nodes = {1, 3};
     placed.slots = {{0, 1}, {0, 1}};
-    spread_ = std::make_unique<DistributedAttempt>(nodes_, outbox_, std::move(placed),
-                                                   [this](DistributedAttempt&) { ++finished_; });
-    spread_->start();
+    attempt_ = std::make_unique<DistributedAttempt>(nodes_, outbox_, std::move(placed),
+                                                    [this](DistributedAttempt&) { ++finished_; });
+    attempt_->start();
   }
-  void say(i64 node, std::string_view kind, json body) {
-    body["attempt"] = 7;
-    spread_->hear(node, {{{"kind", kind}, {"body", std::move(body)}}, ""});
-  }
+  void say(i64 node, const AgentMessage& message) { attempt_->hear(node, message); }
   void end_part(i64 node, EndCause cause, const json& evidence = nullptr, bool clean = true) {
     AttemptEnd end;
     end.attempt = 7;
@@ -45,7 +43,12 @@ class SpreadTest : public ::testing::Test {
     end.clean = clean;
     end.cleanup_failure = clean ? "" : "a survivor";
     end.ended_unix_ns = 50'000 + node;
-    say(node, spool::kAttemptEnd, sweep::to_json(end));
+    say(node, end);
+  }
+  static RankExit exit_of(i64 rank) {
+    RankExit out;
+    out.attempt = 7, out.rank = rank, out.ended_unix_ns = 9'000;
+    return out;
   }
   std::vector<json> written(std::string_view kind) const {
     std::vector<json> out;
@@ -60,54 +63,54 @@ class SpreadTest : public ::testing::Test {
   }
   std::vector<std::pair<i64, std::string>> told() const {
     std::vector<std::pair<i64, std::string>> out;
-    for (const auto& [node, head] : nodes_.sent) out.emplace_back(node, text_of(head, "kind"));
+    for (const auto& [node, message] : nodes_.sent) out.emplace_back(node, kind_of(message));
     return out;
   }
 
   Nodes nodes_;
   Outbox outbox_;
-  std::unique_ptr<DistributedAttempt> spread_;
+  std::unique_ptr<DistributedAttempt> attempt_;
   int finished_ = 0;
 };
 
-TEST_F(SpreadTest, EveryNodeHearsThatAllHaveStarted) {
+TEST_F(DistributedAttemptTest, EveryNodeHearsThatAllHaveStarted) {
   const auto before = told().size();
-  say(1, spool::kStarted, {{"pids", {11, 12}}, {"unix_ns", 5}});
+  say(1, PartStarted{7, {11, 12}, 5});
   EXPECT_EQ(told().size(), before) << "one of two";
-  say(3, spool::kStarted, {{"pids", {31, 32}}, {"unix_ns", 6}});
+  say(3, PartStarted{7, {31, 32}, 6});
   const auto all = told();
   ASSERT_EQ(all.size(), before + 2);
-  EXPECT_EQ(all[before], (std::pair<i64, std::string>(1, kAllStarted)));
-  EXPECT_EQ(all[before + 1], (std::pair<i64, std::string>(3, kAllStarted)));
+  EXPECT_EQ(all[before], (std::pair<i64, std::string>(1, "all_started")));
+  EXPECT_EQ(all[before + 1], (std::pair<i64, std::string>(3, "all_started")));
 }
 
-TEST_F(SpreadTest, EachNodeGetsItsRanksAndAllHaveToStart) {
+TEST_F(DistributedAttemptTest, EachNodeGetsItsRanksAndAllHaveToStart) {
   ASSERT_EQ(nodes_.sent.size(), 2u);
-  const auto first = part_from(nodes_.sent[0].second["body"]),
-             second = part_from(nodes_.sent[1].second["body"]);
+  const auto *first = std::get_if<NodePart>(&nodes_.sent[0].second),
+             *second = std::get_if<NodePart>(&nodes_.sent[1].second);
   ASSERT_TRUE(first && second);
   EXPECT_EQ(first->first_rank, 0);
   EXPECT_EQ(second->first_rank, 2);
   EXPECT_FALSE(first->whole);
-  say(3, spool::kStarted, {{"pids", {30, 31}}, {"unix_ns", 13'000}});
+  say(3, PartStarted{7, {30, 31}, 13'000});
   EXPECT_TRUE(written(spool::kStarted).empty());
-  say(1, spool::kStarted, {{"pids", {10, 11}}, {"unix_ns", 12'000}});
+  say(1, PartStarted{7, {10, 11}, 12'000});
   ASSERT_EQ(written(spool::kStarted).size(), 1u);
   EXPECT_EQ(written(spool::kStarted)[0]["pids"], json({10, 11, 30, 31}));
   EXPECT_EQ(written(spool::kStarted)[0]["unix_ns"], 10'000);  // node 3's stamp by the head's clock
 }
 
-TEST_F(SpreadTest, RecordsArePassedOnByTheHeadsClockAndOnlyOfOnesOwnRanks) {
-  say(3, spool::kRankExit, {{"rank", 2}, {"ended_unix_ns", 9'000}});
-  say(3, spool::kRankExit, {{"rank", 1}, {"ended_unix_ns", 9'000}});  // node 1's
-  say(2, spool::kRankExit, {{"rank", 2}, {"ended_unix_ns", 9'000}});  // takes no part
+TEST_F(DistributedAttemptTest, RecordsArePassedOnByTheHeadsClockAndOnlyOfOnesOwnRanks) {
+  say(3, exit_of(2));
+  say(3, exit_of(1));  // node 1's
+  say(2, exit_of(2));  // takes no part
   ASSERT_EQ(written(spool::kRankExit).size(), 1u);
   EXPECT_EQ(written(spool::kRankExit)[0]["ended_unix_ns"], 6'000);
 }
 
-TEST_F(SpreadTest, TroubleOfOneEndsTheOthersAndItsCauseIsTheAttempts) {
-  say(3, kTrouble, {{"cause", "hang"}});
-  EXPECT_EQ(told().back(), std::pair(i64{1}, std::string(kPeerEnded)));
+TEST_F(DistributedAttemptTest, TroubleOfOneEndsTheOthersAndItsCauseIsTheAttempts) {
+  say(3, PartTrouble{7, EndCause::kHang});
+  EXPECT_EQ(told().back(), std::pair(i64{1}, std::string("peer_ended")));
   end_part(1, EndCause::kHang, {{"why", "a peer"}, {"ranks", {{{"rank", 0}}}}});
   EXPECT_EQ(finished_, 0);
   end_part(3, EndCause::kHang, {{"why", "rank 3 made no progress"}, {"ranks", {{{"rank", 3}}}}});
@@ -118,12 +121,12 @@ TEST_F(SpreadTest, TroubleOfOneEndsTheOthersAndItsCauseIsTheAttempts) {
   EXPECT_EQ(evidence["ranks"].size(), 2u);
 }
 
-TEST_F(SpreadTest, GpuErrorsOfEveryNodeAreToldWithItsName) {
+TEST_F(DistributedAttemptTest, GpuErrorsOfEveryNodeAreToldWithItsName) {
   for (const i64 node : {1, 3}) {
     AttemptEnd end;
     end.attempt = 7, end.cause = EndCause::kDone, end.ended_unix_ns = 50'000;
     end.gpu_errors = {{"as the node says", "GPU-aa", node, 79}};
-    say(node, spool::kAttemptEnd, sweep::to_json(end));
+    say(node, end);
   }
   const auto errors = closing().gpu_errors;
   ASSERT_EQ(errors.size(), 2u);
@@ -131,60 +134,59 @@ TEST_F(SpreadTest, GpuErrorsOfEveryNodeAreToldWithItsName) {
   EXPECT_EQ(errors[1], (GpuError{"node 3", "GPU-aa", 3, 79}));
 }
 
-TEST_F(SpreadTest, ALostNodeIsWaitedForUntilItsRanksAreDeadForSure) {
-  spread_->node_lost(3, "nothing was heard");
+TEST_F(DistributedAttemptTest, ALostNodeIsWaitedForUntilItsRanksAreDeadForSure) {
+  attempt_->node_lost(3, "nothing was heard");
   end_part(1, EndCause::kNodeLost);
   EXPECT_EQ(finished_, 0);  // its ranks may still run
-  spread_->part_is_dead(3);
+  attempt_->part_is_dead(3);
   EXPECT_EQ(finished_, 1);
   EXPECT_EQ(closing().cause, EndCause::kNodeLost);
   EXPECT_EQ(json::parse(closing().evidence)["why"], "node 3 was lost: nothing was heard");
 }
 
-TEST_F(SpreadTest, AHangThatFollowedFromALostNodeIsNoHang) {
+TEST_F(DistributedAttemptTest, AHangThatFollowedFromALostNodeIsNoHang) {
   end_part(1, EndCause::kHang);
-  spread_->node_lost(3, "nothing was heard");
-  spread_->part_is_dead(3);
+  attempt_->node_lost(3, "nothing was heard");
+  attempt_->part_is_dead(3);
   EXPECT_EQ(closing().cause, EndCause::kNodeLost);
   EXPECT_EQ(json::parse(closing().evidence)["why"], "node 3 was lost: nothing was heard");
 }
 
-TEST_F(SpreadTest, ANodeLostWhileAnAttemptIsCancelledChangesNothing) {
-  spread_->end(EndCause::kCancelled, false);
+TEST_F(DistributedAttemptTest, ANodeLostWhileAnAttemptIsCancelledChangesNothing) {
+  attempt_->end(EndCause::kCancelled, false);
   end_part(1, EndCause::kCancelled);
-  spread_->node_lost(3, "nothing was heard");
-  spread_->part_is_dead(3);
+  attempt_->node_lost(3, "nothing was heard");
+  attempt_->part_is_dead(3);
   EXPECT_EQ(closing().cause, EndCause::kCancelled);
 }
 
-TEST_F(SpreadTest, AnUncleanNodeOfAnAttemptOfOneIsNamedToo) {
+TEST_F(DistributedAttemptTest, AnUncleanNodeOfAnAttemptOfOneIsNamedToo) {
   Placement::Placed placed;
   placed.attempt.id = 7;
   placed.nodes = {3};
   placed.slots = {{0}};
-  spread_ = std::make_unique<DistributedAttempt>(nodes_, outbox_, std::move(placed),
-                                                 [this](DistributedAttempt&) { ++finished_; });
-  spread_->start();
+  attempt_ = std::make_unique<DistributedAttempt>(nodes_, outbox_, std::move(placed),
+                                                  [this](DistributedAttempt&) { ++finished_; });
+  attempt_->start();
   end_part(3, EndCause::kDone, nullptr, false);
   EXPECT_EQ(closing().unclean_nodes, std::vector<i64>{3});
 }
 
-TEST_F(SpreadTest, AnUncleanNodeIsNamed) {
+TEST_F(DistributedAttemptTest, AnUncleanNodeIsNamed) {
   end_part(1, EndCause::kDone);
   end_part(3, EndCause::kDone, nullptr, false);
   EXPECT_EQ(closing().cause, EndCause::kDone);
   EXPECT_FALSE(closing().clean);
   EXPECT_EQ(closing().cleanup_failure, "node 3: a survivor");
   EXPECT_EQ(closing().unclean_nodes, std::vector<i64>{3});
-  EXPECT_EQ(spread_->unclean_nodes(), std::vector<i64>{3});
+  EXPECT_EQ(attempt_->unclean_nodes(), std::vector<i64>{3});
 }
 
-TEST_F(SpreadTest, MeaninglessWordsChangeNothing) {
-  for (const json& body : {json(1), json("x"), json::array(), json{{"rank", "zero"}}})
-    spread_->hear(1, {{{"kind", spool::kRankRecord}, {"body", body}}, ""});
-  spread_->hear(1, {{{"kind", 5}, {"body", nullptr}}, ""});
-  say(1, kStore, {{"client", -1}, {"message", json::object()}});
-  EXPECT_TRUE(outbox_.written.empty() || written(spool::kAttemptEnd).empty());
+TEST_F(DistributedAttemptTest, MessagesThatMeanNothingHereChangeNothing) {
+  say(1, RankRecord{.attempt = 7, .rank = -1});
+  say(1, Leave{"why"});
+  say(1, StoreMessage{7, i64{1} << 40, {json::object(), ""}});
+  EXPECT_TRUE(outbox_.written.empty());
   EXPECT_EQ(finished_, 0);
 }
 

@@ -47,7 +47,7 @@ class BatchJobTest : public ::testing::Test {
     char folder[] = "/tmp/sweep-slurm-XXXXXX";
     ASSERT_NE(::mkdtemp(folder), nullptr);
     request_.id = "a0001-0badcafe", request_.spool = folder, request_.seconds = 600;
-    job_ = std::make_shared<BatchJob>(context_, request_);
+    job_ = std::make_shared<BatchJob>(host_, request_);
   }
   void TearDown() override { std::filesystem::remove_all(request_.spool); }
 
@@ -108,13 +108,24 @@ class BatchJobTest : public ::testing::Test {
     return out;
   }
   SlurmScheduler slurm_{std::unique_ptr<Commands>(commands_), options(), {"/bin/true", "/bin/true", true}};
-  BatchContext context_{slurm_,
-                        [this](const Event& event) {
-                          events_.push_back(event);
-                          if (const auto* box = std::get_if<Outbox>(&event))
-                            job_->acknowledge(box->offset + box->bytes.size());
-                        },
-                        [] {}, [this] { return now_; }};
+  // The launcher of the job: its events are kept, its outbox is acknowledged at once.
+  class Host final : public BatchHost {
+   public:
+    Host(BatchJobTest& test, Scheduler& scheduler) : test_(test), scheduler_(scheduler) {}
+    Scheduler& scheduler() override { return scheduler_; }
+    void report(const Event& event) override {
+      test_.events_.push_back(event);
+      if (const auto* box = std::get_if<Outbox>(&event))
+        test_.job_->acknowledge(box->offset + box->bytes.size());
+    }
+    void poll_soon() override {}
+    double now_s() const override { return test_.now_; }
+
+   private:
+    BatchJobTest& test_;
+    Scheduler& scheduler_;
+  };
+  Host host_{*this, slurm_};
   AllocationRequest request_;
   std::shared_ptr<BatchJob> job_;
   std::optional<spool::Writer> outbox_;

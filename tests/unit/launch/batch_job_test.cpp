@@ -63,7 +63,7 @@ TEST_F(BatchJobTest, WhatIsSomebodyElsesByNowIsLeftAlone) {
   request_.fence = [&](const std::function<Expected<void>()>& act) {
     return ours ? act() : fail("replaced");
   };
-  job_ = std::make_shared<BatchJob>(context_, request_);
+  job_ = std::make_shared<BatchJob>(host_, request_);
   submit(took("17\n"));
   learn(facts("RUNNING"));
   ASSERT_TRUE(job_->post(spool::kCancel, {{"attempt", 1}}));
@@ -97,7 +97,7 @@ TEST_F(BatchJobTest, AnAdoptedJobThatSlurmPutBackAfterItsAgentSpokeIsCancelled) 
   agent_says(spool::kHello, {{"pid", 1}});
   auto known = request_;
   known.outbox_offset = std::filesystem::file_size(spool::outbox(request_.spool));
-  job_ = std::make_shared<BatchJob>(context_, known);
+  job_ = std::make_shared<BatchJob>(host_, known);
   ASSERT_TRUE(job_->take_up());
   auto again = facts("PENDING", "BeginTime");
   learn(again);
@@ -165,7 +165,7 @@ TEST_F(BatchJobTest, EndsOfNobodysFaultBurnNoRetryAndFailuresDo) {
                                          {"BOOT_FAIL", false},
                                          {"COMPLETED", false}}) {
     events_.clear();
-    job_ = std::make_shared<BatchJob>(context_, request_);
+    job_ = std::make_shared<BatchJob>(host_, request_);
     submit(took("17\n"));
     learn(facts(state));
     ASSERT_NE(ended(), nullptr) << state;
@@ -261,7 +261,7 @@ TEST_F(BatchJobTest, TheNextProcessTakesItUpWithTheSameNumber) {
   auto known = request_;
   known.outbox_offset = std::filesystem::file_size(spool::outbox(request_.spool));
   known.seconds = 0;
-  job_ = std::make_shared<BatchJob>(context_, known);
+  job_ = std::make_shared<BatchJob>(host_, known);
   const auto taken = job_->take_up();
   ASSERT_TRUE(taken && *taken);
   EXPECT_EQ(job_->key().number, 17);
@@ -277,7 +277,7 @@ TEST_F(BatchJobTest, TheNextProcessTakesItUpWithTheSameNumber) {
 
 TEST_F(BatchJobTest, OneThatWasNeverSubmittedIsNotTakenForRunning) {
   ASSERT_TRUE(job_->submit());  // the process dies before sbatch answers
-  auto again = std::make_shared<BatchJob>(context_, request_);
+  auto again = std::make_shared<BatchJob>(host_, request_);
   const auto taken = again->take_up();
   ASSERT_TRUE(taken && *taken);
   again->learn({}, true);
@@ -293,7 +293,7 @@ TEST_F(BatchJobTest, TheCauseOfAFarewellSaysWhetherItWasPreempted) {
     std::filesystem::remove_all(request_.spool);
     std::filesystem::create_directories(request_.spool);
     events_.clear(), outbox_.reset();
-    job_ = std::make_shared<BatchJob>(context_, request_);
+    job_ = std::make_shared<BatchJob>(host_, request_);
     submit(took("17\n"));
     agent_says(spool::kHello, {{"pid", 1}});
     agent_says(spool::kBye, {{"reason", reason}});
@@ -337,8 +337,8 @@ TEST_F(BatchJobTest, AStepOfAnExistingJobEndsWithItsProgram) {
   inside.existing_job = 99;
   commands_ = new ScriptedCommands(io_);
   SlurmScheduler slurm(std::unique_ptr<Commands>(commands_), inside, {"/bin/true", "/bin/true", true});
-  BatchContext context{slurm, context_.say, context_.poll_soon, context_.now_s};
-  job_ = std::make_shared<BatchJob>(context, request_);
+  Host host(*this, slurm);
+  job_ = std::make_shared<BatchJob>(host, request_);
   ASSERT_TRUE(job_->submit());
   EXPECT_EQ(job_->state(), BatchJobState::kQueued);
   EXPECT_EQ(job_->key().number, 99);

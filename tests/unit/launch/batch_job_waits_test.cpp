@@ -13,8 +13,8 @@ TEST_F(BatchJobTest, WhereTheUserMayHaveNoMoreJobsItIsSubmittedLater) {
   patient.pending_s.reset();
   commands_ = new ScriptedCommands(io_);
   SlurmScheduler slurm(std::unique_ptr<Commands>(commands_), patient, {"/bin/true", "/bin/true", true});
-  BatchContext context{slurm, context_.say, context_.poll_soon, context_.now_s};
-  job_ = std::make_shared<BatchJob>(context, request_);
+  Host host(*this, slurm);
+  job_ = std::make_shared<BatchJob>(host, request_);
   submit(refused(kNoMore));
   for (int i = 0; i < 20; ++i) job_->learn({}, true);  // nobody knows it, and that is no wonder
   settle();
@@ -48,7 +48,7 @@ TEST_F(BatchJobTest, WaitingToBeSubmittedHasTheSameLimitAndIsCancelledAtOnce) {
   EXPECT_TRUE(ended()->lost && job_->closed());
 
   events_.clear(), request_.id = "a0002-0badcafe";
-  job_ = std::make_shared<BatchJob>(context_, request_);
+  job_ = std::make_shared<BatchJob>(host_, request_);
   submit(refused(kNoMore));
   ASSERT_TRUE(job_->finish(true));
   job_->learn({}, true);
@@ -75,7 +75,7 @@ TEST_F(BatchJobTest, WaitingHasALimitAndHopelessReasonsAShorterOne) {
   EXPECT_TRUE(ended()->lost);
 
   events_.clear();
-  job_ = std::make_shared<BatchJob>(context_, request_);
+  job_ = std::make_shared<BatchJob>(host_, request_);
   submit(took("17\n"));
   learn(facts("PENDING", "PartitionConfig"));
   EXPECT_EQ(ended(), nullptr) << "it may be a moment's reason";

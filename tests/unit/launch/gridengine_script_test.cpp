@@ -75,10 +75,12 @@ TEST_F(GridEngineScriptTest, TheEndOfTheAgentIsTheEndOfTheJob) {
   EXPECT_NE(run("exit 7").find("code 7"), std::string::npos);
 }
 
-// qdel and the time limit: SIGUSR2 to every process of the group.
+// qdel and the time limit: SIGUSR2 to every process of the group, here once the script handles it (/proc says so).
 TEST_F(GridEngineScriptTest, AWarningOfTheSchedulerReachesTheAgentAsSigterm) {
   const auto log =
-      run("trap 'echo asked to end; exit 5' TERM; kill -USR2 0; for i in {1..600}; do sleep 0.1; done");
+      run("trap 'echo asked to end; exit 5' TERM\n"
+          "until (( 0x$(awk '/SigCgt/ {print $2}' /proc/$PPID/status) & 0x800 )); do sleep 0.05; done\n"
+          "kill -USR2 0; for i in {1..600}; do sleep 0.1; done");
   EXPECT_NE(log.find("asked to end"), std::string::npos) << log;
   EXPECT_NE(log.find("code 5"), std::string::npos) << log;
 }

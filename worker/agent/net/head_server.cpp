@@ -133,7 +133,7 @@ void HeadServer::let_in(const std::shared_ptr<Caller>& caller, i64 node, const F
       std::make_shared<PeerConnection>(std::move(caller->socket), lease_s_, std::move(caller->reader));
   links_[node] = link;
   link->send(answer);
-  link->start([this, node](const Frame& frame) { listener_.node_said(node, frame); },
+  link->start([this, node](const AgentMessage& message) { listener_.node_said(node, message); },
               [this, node](const std::string& why) {
                 links_.erase(node);
                 listener_.node_lost(node, why);
@@ -141,8 +141,8 @@ void HeadServer::let_in(const std::shared_ptr<Caller>& caller, i64 node, const F
   listener_.node_joined(node, hello);
 }
 
-void HeadServer::send(i64 node, const Frame& frame) {
-  if (const auto link = links_.find(node); link != links_.end()) link->second->send(frame);
+void HeadServer::send(i64 node, const AgentMessage& message) {
+  if (const auto link = links_.find(node); link != links_.end()) link->second->send(to_frame(message));
 }
 
 i64 HeadServer::clock_offset_ns(i64 node) const {

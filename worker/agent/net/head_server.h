@@ -22,7 +22,7 @@ class HeadServerListener {
  public:
   virtual ~HeadServerListener() = default;
   virtual void node_joined(i64 node, const nlohmann::json& hello) = 0;
-  virtual void node_said(i64 node, const Frame& frame) = 0;
+  virtual void node_said(i64 node, const AgentMessage& message) = 0;
   // At most once for a node; it does not come back.
   virtual void node_lost(i64 node, const std::string& why) = 0;
 };
@@ -41,7 +41,7 @@ class HeadServer {
 
   bool any_connected() const { return !links_.empty(); }
   bool joined(i64 node) const { return seen_.contains(node); }
-  void send(i64 node, const Frame&);
+  void send(i64 node, const AgentMessage&);
   i64 clock_offset_ns(i64 node) const;
   void close_all();
 

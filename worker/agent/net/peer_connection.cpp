@@ -27,8 +27,8 @@ PeerConnection::PeerConnection(boost::asio::ip::tcp::socket socket, double lease
   reader_.allow(kLongestFrame);
 }
 
-void PeerConnection::start(OnFrame on_frame, OnClosed on_closed) {
-  on_frame_ = std::move(on_frame);
+void PeerConnection::start(OnMessage on_message, OnClosed on_closed) {
+  on_message_ = std::move(on_message);
   on_closed_ = std::move(on_closed);
   lease_.begin(steady_s());
   arm();
@@ -54,7 +54,10 @@ void PeerConnection::take(std::string_view bytes) {
     auto frame = reader_.next();
     if (!frame) return lost(frame.error().message);
     if (!*frame) return;
-    if (!is_beat(**frame)) on_frame_(std::move(**frame));
+    if (is_beat(**frame)) continue;
+    const auto message = message_from(**frame);
+    if (!message) return lost("it sent what is no message: " + message.error().text);
+    on_message_(*message);
   }
 }
 

@@ -9,7 +9,7 @@
 #include <functional>
 #include <memory>
 
-#include "schema/frame.h"
+#include "schema/agent_message.h"
 #include "schema/trial.h"
 #include "worker/agent/net/peer_clock.h"
 
@@ -17,11 +17,12 @@ namespace sweep::agent {
 
 class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
  public:
-  using OnFrame = std::function<void(Frame)>;
+  using OnMessage = std::function<void(const AgentMessage&)>;
   using OnClosed = std::function<void(const std::string& why)>;
 
   PeerConnection(boost::asio::ip::tcp::socket socket, double lease_s, FrameReader reader);
-  void start(OnFrame, OnClosed);
+  // What is no message closes the connection.
+  void start(OnMessage, OnClosed);
   void send(const Frame&);
   // What was sent is still delivered, as far as the connection takes it at once.
   void close();
@@ -46,7 +47,7 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
   PeerLease lease_;
   PeerClock clock_;
   FrameReader reader_;
-  OnFrame on_frame_;
+  OnMessage on_message_;
   OnClosed on_closed_;
   std::string peer_;
   std::array<char, 65536> buffer_{};

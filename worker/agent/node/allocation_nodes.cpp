@@ -143,8 +143,8 @@ void AllocationNodes::node_lost(i64 node, const std::string& why) {
   events_->node_lost(node, why);
 }
 
-void AllocationNodes::node_said(i64 node, const Frame& frame) {
-  if (text_of(frame.head, "kind") != kLeave) return events_->said(node, frame);
+void AllocationNodes::node_said(i64 node, const AgentMessage& message) {
+  if (!std::holds_alternative<Leave>(message)) return events_->said(node, message);
   events_->node_unusable(node);  // it ends what it runs and reports that before it goes
 }
 

@@ -21,7 +21,7 @@ namespace sweep::agent {
 class NodeEvents {
  public:
   virtual ~NodeEvents() = default;
-  virtual void said(i64 node, const Frame& frame) = 0;
+  virtual void said(i64 node, const AgentMessage& message) = 0;
   // It takes no more work; what it runs goes on.
   virtual void node_unusable(i64 node) = 0;
   // Its agent is gone or out of reach.
@@ -51,7 +51,7 @@ class AllocationNodes final : public AttemptNodes, public HeadServerListener, pr
   // Names the nodes that never joined, for the reason that the agent gives when it leaves; empty: all joined.
   std::string absent() const;
 
-  void send(i64 node, const Frame& frame) override { nodes_.at(node).link->send(frame); }
+  void send(i64 node, const AgentMessage& message) override { nodes_.at(node).link->send(message); }
   i64 clock_offset_ns(i64 node) const override { return nodes_.at(node).link->clock_offset_ns(); }
   std::string name(i64 node) const override;
 
@@ -66,9 +66,9 @@ class AllocationNodes final : public AttemptNodes, public HeadServerListener, pr
     std::optional<double> dead_at_s;
   };
   void node_joined(i64 node, const nlohmann::json& hello) override;
-  void node_said(i64 node, const Frame& frame) override;
+  void node_said(i64 node, const AgentMessage& message) override;
   void node_lost(i64 node, const std::string& why) override;
-  void runner_said(const Frame& frame) override { events_->said(0, frame); }
+  void runner_said(AgentMessage message) override { events_->said(0, message); }
   void attempt_finished(i64 attempt) override;
   void stop_requested(const std::string& reason, bool at_once) override;
   Expected<void> start_peers(const nlohmann::json& where_to_join);

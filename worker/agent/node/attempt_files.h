@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/expected.h"
+#include "schema/node_part.h"
 #include "schema/progress.h"
 #include "schema/records.h"
 #include "worker/agent/evidence/watchdog.h"
-#include "worker/agent/node/node_part.h"
 
 namespace sweep::agent {
 

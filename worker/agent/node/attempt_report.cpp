@@ -88,8 +88,7 @@ void AttemptReport::set_cause(EndCause cause, nlohmann::json evidence) {
   cause_ = cause;
   evidence_ = std::move(evidence);
   // Whether a failed start is final is known later; the AttemptEnd says it then.
-  if (!part_.whole && cause != EndCause::kStartFailed)
-    sink_.send(kTrouble, {{"attempt", part_.attempt.id}, {"cause", to_string(cause)}});
+  if (!part_.whole && cause != EndCause::kStartFailed) sink_.send(PartTrouble{part_.attempt.id, cause});
 }
 
 void AttemptReport::intend(EndCause cause, nlohmann::json found) {
@@ -116,7 +115,7 @@ void AttemptReport::send_records(const RankProcesses& ranks, const AttemptFiles&
       evidence_["unreadable_records"].push_back(record.error().message);
     } else if (*record) {
       add_nccl_log(files.dir(), **record);
-      sink_.send(spool::kRankRecord, to_json(**record));
+      sink_.send(**record);
     } else if (const NcclLog log = nccl_log_of(files.dir(), each.rank); !log.empty()) {
       if (!evidence_.is_object()) evidence_ = nlohmann::json::object();
       nlohmann::json found = to_json(log);
@@ -139,7 +138,7 @@ void AttemptReport::send_exits(const RankProcesses& ranks, const AttemptResource
     out.oom_killed = each.oom_killed;
     out.ended_unix_ns = each.ended ? each.ended_unix_ns : unix_ns_now();
     if (!each.ended || has_failed(each, *resources.files)) out.log_tail = each.log->tail();
-    sink_.send(spool::kRankExit, to_json(out));
+    sink_.send(std::move(out));
   }
 }
 
@@ -182,7 +181,7 @@ void AttemptReport::send(const RankProcesses& ranks, AttemptResources& resources
   if (resources.span) resources.span->report(out);
   resources.door.reset();
   if (resources.files) resources.files->remove_rendezvous();
-  sink_.send(spool::kAttemptEnd, to_json(out));
+  sink_.send(std::move(out));
 }
 
 }  // namespace sweep::agent

@@ -11,8 +11,8 @@
 #include "worker/agent/evidence/watchdog.h"
 #include "worker/agent/net/rendezvous_server.h"
 #include "worker/agent/node/attempt_files.h"
+#include "worker/agent/node/message_sink.h"
 #include "worker/agent/node/rank_processes.h"
-#include "worker/agent/node/record_sink.h"
 
 namespace sweep::agent {
 
@@ -32,7 +32,7 @@ bool has_failed(const RankProcess&, const AttemptFiles&);
 class AttemptReport {
  public:
   // REQUIRES: both outlive it.
-  AttemptReport(RecordSink& sink, const NodePart& part) : sink_(sink), part_(part) {}
+  AttemptReport(MessageSink& sink, const NodePart& part) : sink_(sink), part_(part) {}
 
   std::optional<EndCause> cause() const { return cause_; }
   void set_cause(EndCause, nlohmann::json evidence = nullptr);
@@ -57,7 +57,7 @@ class AttemptReport {
   void send_exits(const RankProcesses&, const AttemptResources&);
   std::vector<GpuError> gpu_errors(const RankProcesses&, AttemptResources&) const;
 
-  RecordSink& sink_;
+  MessageSink& sink_;
   const NodePart& part_;
   std::optional<EndCause> cause_;
   nlohmann::json evidence_;

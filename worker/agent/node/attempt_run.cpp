@@ -101,8 +101,11 @@ Expected<void> AttemptRun::prepare() {
   ranks_.open_logs(resources_.files->dir(), attempt().log_limit_bytes);
   if (!part_.whole) {
     auto door = RendezvousServer::open(
-        context_.io, resources_.files->rendezvous() / "store",
-        [this](i64 client, Frame frame) { context_.host.ask_store(attempt().id, client, std::move(frame)); });
+        context_.io, resources_.files->rendezvous() / "store", [this](i64 client, Frame frame) {
+          // store_answer() brings the answer. Whatever else a rank sends is not passed on.
+          if (frame.head.is_object())
+            context_.host.send(StoreMessage{attempt().id, client, std::move(frame)});
+        });
     if (!door) return tl::unexpected(door.error());
     resources_.door = std::move(*door);
   }
@@ -157,11 +160,9 @@ void AttemptRun::all_answered() {
     report_.set_cause(EndCause::kStartFailed);
     return terminate();
   }
-  nlohmann::json pids = nlohmann::json::array();
-  for (const RankProcess& rank : ranks_.all()) pids.push_back(rank.outside_pid);
-  context_.host.send(
-      spool::kStarted,
-      {{"attempt", attempt().id}, {"pids", std::move(pids)}, {"unix_ns", report_.started_unix_ns()}});
+  PartStarted started{attempt().id, {}, report_.started_unix_ns()};
+  for (const RankProcess& rank : ranks_.all()) started.pids.push_back(rank.outside_pid);
+  context_.host.send(std::move(started));
   stage_ = Stage::kRunning;
   deadline_.clear();
   advance();

@@ -18,15 +18,15 @@
 #include <string>
 #include <vector>
 
+#include "schema/node_part.h"
 #include "schema/records.h"
 #include "worker/agent/evidence/node_watch.h"
 #include "worker/agent/evidence/watchdog.h"
 #include "worker/agent/net/interface.h"
 #include "worker/agent/node/attempt_report.h"
 #include "worker/agent/node/deadline.h"
-#include "worker/agent/node/node_part.h"
+#include "worker/agent/node/message_sink.h"
 #include "worker/agent/node/rank_processes.h"
-#include "worker/agent/node/record_sink.h"
 #include "worker/agent/options.h"
 #include "worker/agent/process/sandbox.h"
 #include "worker/agent/process/zygote.h"
@@ -34,10 +34,8 @@
 namespace sweep::agent {
 
 // What an attempt asks of the node that runs it.
-class AttemptHost : public RecordSink {
+class AttemptHost : public MessageSink {
  public:
-  // A rank's request to the rendezvous store; AttemptRun::store_answer() brings the answer.
-  virtual void ask_store(i64 attempt, i64 client, Frame asked) = 0;
   // No other attempt runs on the node.
   virtual bool alone() const = 0;
   // A child that belongs to no attempt.

@@ -35,7 +35,7 @@ class Dispatcher final : public NodeEvents {
   // A node had leftovers that could not be ended.
   bool node_unclean() const { return node_unclean_; }
 
-  void said(i64 node, const Frame& frame) override { running_.said(node, frame); }
+  void said(i64 node, const AgentMessage& message) override { running_.said(node, message); }
   void node_unusable(i64 node) override;
   void node_lost(i64 node, const std::string& why) override;
   void node_dead(i64 node) override { running_.node_dead(node); }

@@ -1,7 +1,6 @@
 #include "worker/agent/node/distributed_attempt.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 
@@ -31,9 +30,8 @@ DistributedAttempt::DistributedAttempt(AttemptNodes& nodes, RecordSink& sink, Pl
       placed_(std::move(placed)),
       finished_(std::move(finished)),
       store_([this](i64 client, Frame answer) {
-        order(client / kClientsPerNode, kStore,
-              {{"attempt", id()}, {"client", client % kClientsPerNode}, {"message", std::move(answer.head)}},
-              std::move(answer.blob));
+        nodes_.send(client / kClientsPerNode,
+                    StoreMessage{id(), client % kClientsPerNode, std::move(answer)});
       }) {
   const i64 each = placed_.attempt.processes() / static_cast<i64>(placed_.nodes.size());
   i64 first = 0;
@@ -48,9 +46,8 @@ DistributedAttempt::DistributedAttempt(AttemptNodes& nodes, RecordSink& sink, Pl
 
 void DistributedAttempt::start() {
   for (const auto& [node, part] : parts_)
-    order(node, kStartPart,
-          to_json(NodePart{placed_.attempt, part.first_rank, part.ranks, parts_.size() == 1, part.slots,
-                           placed_.beside}));
+    nodes_.send(node, NodePart{placed_.attempt, part.first_rank, part.ranks, parts_.size() == 1, part.slots,
+                               placed_.beside});
 }
 
 bool DistributedAttempt::runs(const PartState& part, i64 rank) const {
@@ -65,61 +62,49 @@ bool DistributedAttempt::meet(DistributedAttempt& other) {
   return met;
 }
 
-void DistributedAttempt::order(i64 node, std::string_view kind, nlohmann::json body, std::string blob) {
-  nodes_.send(node, {{{"kind", kind}, {"body", std::move(body)}}, std::move(blob)});
-}
-
-void DistributedAttempt::hear(i64 node, const Frame& frame) {
+void DistributedAttempt::hear(i64 node, const AgentMessage& message) {
   const auto part = parts_.find(node);
   if (part == parts_.end() || part->second.ended || concluded_) return;
-  const auto kind = text_of(frame.head, "kind");
-  nlohmann::json body = frame.head.value("body", nlohmann::json::object());
-  if (!body.is_object()) return;
-  if (kind == kStore) {
-    const i64 client = integer_of(body, "client");
-    if (client < 0 || client >= kClientsPerNode || !body.contains("message") || !body["message"].is_object())
-      return;
-    return store_.request(node * kClientsPerNode + client, {std::move(body["message"]), frame.blob});
-  }
-  if (kind == spool::kStarted) return heard_start(node, body);
-  if (kind == spool::kAttemptEnd) return heard_end(node, body);
-  if (kind == kTrouble) return trouble(cause_in(body), node);
-  if (kind != spool::kRankRecord && kind != spool::kRankExit) return;
-  const i64 rank = integer_of(body, "rank");
-  if (!runs(part->second, rank)) return;
-  if (const i64 stamp = integer_of(body, "ended_unix_ns");
-      stamp > 0)  // by the head's clock: the earliest is the cause
-    body["ended_unix_ns"] = stamp - nodes_.clock_offset_ns(node);
-  sink_.send(kind, std::move(body));
+  if (const auto* store = std::get_if<StoreMessage>(&message)) heard(node, *store);
+  if (const auto* started = std::get_if<PartStarted>(&message)) heard(node, *started);
+  if (const auto* end = std::get_if<AttemptEnd>(&message)) heard(node, *end);
+  if (const auto* said = std::get_if<PartTrouble>(&message)) trouble(said->cause, node);
+  if (const auto* record = std::get_if<RankRecord>(&message)) pass_on(node, spool::kRankRecord, *record);
+  if (const auto* exit = std::get_if<RankExit>(&message)) pass_on(node, spool::kRankExit, *exit);
 }
 
-void DistributedAttempt::heard_start(i64 node, const nlohmann::json& body) {
+template <class Record>
+void DistributedAttempt::pass_on(i64 node, std::string_view kind, Record record) {
+  if (!runs(parts_.at(node), record.rank)) return;
+  if (record.ended_unix_ns > 0) record.ended_unix_ns -= nodes_.clock_offset_ns(node);
+  sink_.send(kind, to_json(record));
+}
+
+void DistributedAttempt::heard(i64 node, const StoreMessage& message) {
+  if (message.client < kClientsPerNode)
+    store_.request(node * kClientsPerNode + message.client, message.frame);
+}
+
+void DistributedAttempt::heard(i64 node, const PartStarted& started) {
   PartState& part = parts_[node];
   part.started = true;
-  part.pids = body.value("pids", nlohmann::json::array());
-  part.started_unix_ns = integer_of(body, "unix_ns") - nodes_.clock_offset_ns(node);
+  part.pids = started.pids;
+  part.started_unix_ns = started.unix_ns - nodes_.clock_offset_ns(node);
   if (!std::all_of(parts_.begin(), parts_.end(), [](const auto& p) { return p.second.started; })) return;
-  nlohmann::json pids = nlohmann::json::array();
+  std::vector<i64> pids;
   i64 first = part.started_unix_ns;
   for (const auto& [each, state] : parts_) {
-    for (const auto& pid : state.pids) pids.push_back(pid);
+    pids.insert(pids.end(), state.pids.begin(), state.pids.end());
     first = std::min(first, state.started_unix_ns);
   }
   sink_.send(spool::kStarted, {{"attempt", id()}, {"pids", std::move(pids)}, {"unix_ns", first}});
   if (parts_.size() == 1) return;
-  for (const auto& [each, state] : parts_) order(each, kAllStarted, {{"attempt", id()}});
+  for (const auto& [each, state] : parts_) nodes_.send(each, AllStarted{id()});
 }
 
-void DistributedAttempt::heard_end(i64 node, const nlohmann::json& body) {
+void DistributedAttempt::heard(i64 node, AttemptEnd end) {
   PartState& part = parts_[node];
-  auto end = from_json<AttemptEnd>(body);
-  if (!end) {
-    spdlog::warn("attempt {}: the end of its part on {} cannot be read: {}", id(), nodes_.name(node),
-                 end.error().message);
-    end = AttemptEnd{};
-    end->cause = EndCause::kNodeLost;
-  }
-  part.end = std::move(*end);
+  part.end = std::move(end);
   for (GpuError& error : part.end.gpu_errors) error.host = nodes_.name(node);
   part.ended = true;
   if (!part.end.clean) unclean_.push_back(node);
@@ -132,8 +117,7 @@ void DistributedAttempt::trouble(EndCause cause, i64 from_node) {
   cause_ = cause;
   cause_node_ = from_node;
   for (const auto& [node, part] : parts_)
-    if (node != from_node && !part.ended)
-      order(node, kPeerEnded, {{"attempt", id()}, {"cause", to_string(cause)}});
+    if (node != from_node && !part.ended) nodes_.send(node, PeerEnded{id(), cause});
 }
 
 void DistributedAttempt::node_lost(i64 node, const std::string& why) {
@@ -160,8 +144,7 @@ void DistributedAttempt::part_is_dead(i64 node) {
 void DistributedAttempt::end(EndCause cause, bool at_once) {
   if (!cause_) cause_ = cause;
   for (const auto& [node, part] : parts_)
-    if (!part.ended)
-      order(node, kEndPart, {{"attempt", id()}, {"cause", to_string(cause)}, {"at_once", at_once}});
+    if (!part.ended) nodes_.send(node, EndPart{id(), cause, at_once});
 }
 
 // Evidence of the part that was in trouble first; of the others where their ranks were.

@@ -9,9 +9,8 @@
 #include <optional>
 #include <string>
 
-#include "schema/records.h"
+#include "schema/agent_message.h"
 #include "worker/agent/net/rendezvous_store.h"
-#include "worker/agent/node/node_part.h"
 #include "worker/agent/node/placement.h"
 #include "worker/agent/node/record_sink.h"
 
@@ -22,7 +21,7 @@ class AttemptNodes {
  public:
   virtual ~AttemptNodes() = default;
   // To a node, this one included.
-  virtual void send(i64 node, const Frame& frame) = 0;
+  virtual void send(i64 node, const AgentMessage& message) = 0;
   // The node's UTC clock minus this one's.
   virtual i64 clock_offset_ns(i64 node) const = 0;
   // For people.
@@ -35,7 +34,7 @@ class DistributedAttempt {
                      std::function<void(DistributedAttempt&)> finished);
 
   void start();
-  void hear(i64 node, const Frame&);
+  void hear(i64 node, const AgentMessage&);
   // The node's agent is gone or out of reach. Its ranks are taken for ended once part_is_dead() is called too.
   void node_lost(i64 node, const std::string& why);
   void part_is_dead(i64 node);
@@ -55,15 +54,18 @@ class DistributedAttempt {
     i64 first_rank = 0, ranks = 0;
     std::vector<i64> slots;
     bool started = false, ended = false;
-    nlohmann::json pids = nlohmann::json::array();
+    std::vector<i64> pids;
     i64 started_unix_ns = 0;
     AttemptEnd end;
   };
   bool runs(const PartState&, i64 rank) const;
-  void heard_start(i64 node, const nlohmann::json& body);
-  void heard_end(i64 node, const nlohmann::json& body);
+  void heard(i64 node, const PartStarted&);
+  void heard(i64 node, AttemptEnd);
+  void heard(i64 node, const StoreMessage&);
+  // A record of one of its ranks is passed on by the head's clock: the earliest end is the cause.
+  template <class Record>
+  void pass_on(i64 node, std::string_view kind, Record record);
   void trouble(EndCause cause, i64 from_node);
-  void order(i64 node, std::string_view kind, nlohmann::json body, std::string blob = {});
   void conclude();
   AttemptEnd merged();
   void add_evidence(const AttemptEnd& of, bool leading);

@@ -39,7 +39,7 @@ int NodeAgent::run(const Join& join) {
                head->here.interface);
   tell_launcher(options_.ready_fd,
                 {{"ready", true}, {"version", kVersion}, {"pid", outside_pid(inside_, ::getpid())}});
-  link_->start([this](const Frame& frame) { obey(frame); },
+  link_->start([this](const AgentMessage& message) { obey(message); },
                [this](const std::string& why) {
                  if (!leaving_.empty() && runner_.idle()) return;
                  spdlog::warn("the head agent is lost: {}", why);
@@ -51,9 +51,9 @@ int NodeAgent::run(const Join& join) {
   return code_;
 }
 
-void NodeAgent::obey(const Frame& frame) {
-  if (text_of(frame.head, "kind") == kLeave) return stop("finished", EndCause::kAgentStopping, true);
-  if (leaving_.empty() || text_of(frame.head, "kind") != kStartPart) runner_.obey(frame);
+void NodeAgent::obey(const AgentMessage& message) {
+  if (std::holds_alternative<Leave>(message)) return stop("finished", EndCause::kAgentStopping, true);
+  if (leaving_.empty() || !std::holds_alternative<NodePart>(message)) runner_.obey(message);
 }
 
 void NodeAgent::arm() {
@@ -70,7 +70,7 @@ void NodeAgent::arm() {
 void NodeAgent::stop(const std::string& reason, EndCause cause, bool at_once) {
   if (leaving_.empty()) {
     leaving_ = reason;
-    link_->send({{{"kind", kLeave}, {"body", {{"reason", reason}}}}, {}});
+    link_->send(to_frame(Leave{reason}));
   }
   runner_.end_all(cause, at_once);
   boost::asio::post(io_, [this] { leave_when_done(); });

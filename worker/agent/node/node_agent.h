@@ -17,12 +17,12 @@ class NodeAgent final : private NodeRunnerListener {
   int run(const Join& join);
 
  private:
-  void runner_said(const Frame& frame) override { link_->send(frame); }
+  void runner_said(AgentMessage message) override { link_->send(to_frame(message)); }
   void attempt_finished(i64) override { leave_when_done(); }
   void stop_requested(const std::string& reason, bool at_once) override {
     stop(reason, EndCause::kAgentStopping, at_once);
   }
-  void obey(const Frame& frame);
+  void obey(const AgentMessage& message);
   void arm();
   void stop(const std::string& reason, EndCause cause, bool at_once);
   void leave_when_done();

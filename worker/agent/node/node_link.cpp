@@ -6,7 +6,7 @@ namespace {
 class LocalNode final : public NodeLink {
  public:
   explicit LocalNode(NodeRunner& runner) : runner_(runner) {}
-  void send(const Frame& frame) override { runner_.obey(frame); }
+  void send(const AgentMessage& message) override { runner_.obey(message); }
   i64 clock_offset_ns() const override { return 0; }
   void leave() override { runner_.leave(); }
 
@@ -17,9 +17,9 @@ class LocalNode final : public NodeLink {
 class RemoteNode final : public NodeLink {
  public:
   RemoteNode(HeadServer& server, i64 node) : server_(server), node_(node) {}
-  void send(const Frame& frame) override { server_.send(node_, frame); }
+  void send(const AgentMessage& message) override { server_.send(node_, message); }
   i64 clock_offset_ns() const override { return server_.clock_offset_ns(node_); }
-  void leave() override { send({{{"kind", kLeave}, {"body", nlohmann::json::object()}}, {}}); }
+  void leave() override { send(Leave{}); }
 
  private:
   HeadServer& server_;

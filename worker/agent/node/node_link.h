@@ -10,8 +10,8 @@ namespace sweep::agent {
 class NodeLink {
  public:
   virtual ~NodeLink() = default;
-  // Frames of node_part.h. What is sent to a lost node is dropped.
-  virtual void send(const Frame& frame) = 0;
+  // What is sent to a lost node is dropped.
+  virtual void send(const AgentMessage& message) = 0;
   // The node's UTC clock minus this one's.
   virtual i64 clock_offset_ns() const = 0;
   // No more work: its ranks have ended.

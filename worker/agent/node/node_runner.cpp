@@ -30,11 +30,6 @@ NodeRunner::NodeRunner(boost::asio::io_context& io, const Options& options, cons
       rendezvous_(context_.rendezvous_root),
       signals_(io_, inside.parent_pidfd, *this) {}
 
-void NodeRunner::ask_store(i64 attempt, i64 client, Frame asked) {
-  say(kStore, {{"attempt", attempt}, {"client", client}, {"message", std::move(asked.head)}},
-      std::move(asked.blob));
-}
-
 std::optional<int> NodeRunner::claim(pid_t pid) {
   const auto found = unclaimed_.extract(pid);
   return found ? std::optional<int>(found.mapped()) : std::nullopt;
@@ -53,33 +48,23 @@ void NodeRunner::begin() {
   if (options_.zygote) zygote_.usable();  // warm before the first attempt
 }
 
-void NodeRunner::say(std::string_view kind, nlohmann::json body, std::string blob) {
-  listener_.runner_said({{{"kind", kind}, {"body", std::move(body)}}, std::move(blob)});
-}
-
-void NodeRunner::obey(const Frame& frame) {
-  const auto kind = text_of(frame.head, "kind");
-  const auto body = frame.head.find("body");
-  if (body == frame.head.end() || !body->is_object()) return;
-  if (kind == kStartPart) return start(*body);
-  const auto run = running_.find(integer_of(*body, "attempt"));
+void NodeRunner::obey(const AgentMessage& message) {
+  if (const auto* part = std::get_if<NodePart>(&message)) return start(*part);
+  const auto run = running_.find(attempt_of(message));
   if (run == running_.end()) return;  // ended meanwhile
-  if (kind == kEndPart) run->second->end(cause_in(*body), flag_of(*body, "at_once"));
-  if (kind == kPeerEnded) run->second->peer_ended(cause_in(*body));
-  if (kind == kAllStarted) run->second->peers_started();
-  if (kind == kStore && body->contains("message") && (*body)["message"].is_object())
-    run->second->store_answer(integer_of(*body, "client"), {(*body)["message"], frame.blob});
+  AttemptRun& attempt = *run->second;
+  if (const auto* end = std::get_if<EndPart>(&message)) attempt.end(end->cause, end->at_once);
+  if (const auto* peer = std::get_if<PeerEnded>(&message)) attempt.peer_ended(peer->cause);
+  if (std::holds_alternative<AllStarted>(message)) attempt.peers_started();
+  if (const auto* store = std::get_if<StoreMessage>(&message))
+    attempt.store_answer(store->client, store->frame);
 }
 
-void NodeRunner::start(const nlohmann::json& body) {
-  auto part = part_from(body);
-  const i64 id = part ? part->attempt.id : 0;
-  if (!part || running_.contains(id)) {
-    spdlog::error("a part that cannot be started: {}", part ? "it runs already" : part.error().message);
-    return;
-  }
-  auto& run = running_[id];
-  run = std::make_unique<AttemptRun>(context_, std::move(*part), [this](AttemptRun& done) {
+void NodeRunner::start(const NodePart& part) {
+  if (running_.contains(part.attempt.id))
+    return spdlog::error("attempt {} cannot be started: it runs already", part.attempt.id);
+  auto& run = running_[part.attempt.id];
+  run = std::make_unique<AttemptRun>(context_, part, [this](AttemptRun& done) {
     boost::asio::post(io_, [this, ended = done.attempt().id] {
       running_.erase(ended);
       listener_.attempt_finished(ended);

@@ -17,8 +17,8 @@ namespace sweep::agent {
 class NodeRunnerListener {
  public:
   virtual ~NodeRunnerListener() = default;
-  // {"kind", "body"}, as a node agent sends it to its head agent.
-  virtual void runner_said(const Frame& frame) = 0;
+  // For the head agent.
+  virtual void runner_said(AgentMessage message) = 0;
   // The end of its part was reported; the node is free again.
   virtual void attempt_finished(i64 attempt) = 0;
   // As SignalListener's.
@@ -33,8 +33,8 @@ class NodeRunner final : private AttemptHost, private SignalListener {
 
   // Watches signals and the orchestrator, and starts a zygote.
   void begin();
-  // start_part, end_part, peer_ended, store (node_part.h)
-  void obey(const Frame&);
+  // A message of the head agent.
+  void obey(const AgentMessage&);
   void end_all(EndCause cause, bool at_once);
   bool idle() const { return running_.empty(); }
   void reap() override;
@@ -49,10 +49,8 @@ class NodeRunner final : private AttemptHost, private SignalListener {
   void stop_requested(const std::string& reason, bool at_once) override {
     listener_.stop_requested(reason, at_once);
   }
-  void start(const nlohmann::json& body);
-  void say(std::string_view kind, nlohmann::json body, std::string blob = {});
-  void send(std::string_view kind, nlohmann::json body) override { say(kind, std::move(body)); }
-  void ask_store(i64 attempt, i64 client, Frame asked) override;
+  void start(const NodePart& part);
+  void send(AgentMessage message) override { listener_.runner_said(std::move(message)); }
   bool alone() const override { return running_.size() <= 1; }
   bool spared(pid_t pid) const override { return spared_.contains(pid); }
   std::optional<int> claim(pid_t pid) override;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/expected.h"
+#include "schema/node_part.h"
 #include "worker/agent/evidence/rank_log.h"
-#include "worker/agent/node/node_part.h"
 
 namespace sweep::agent {
 

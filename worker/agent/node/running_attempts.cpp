@@ -11,13 +11,9 @@ void RunningAttempts::start(std::unique_ptr<DistributedAttempt> attempt) {
   starting.start();
 }
 
-void RunningAttempts::said(i64 node, const Frame& frame) {
-  const auto body = frame.head.find("body");
-  if (body == frame.head.end() || !body->is_object() || !body->contains("attempt")) return;
-  const auto& id = (*body)["attempt"];
-  if (!id.is_number_integer()) return;
-  if (const auto run = running_.find(id.get<i64>()); run != running_.end())
-    run->second.attempt->hear(node, frame);
+void RunningAttempts::said(i64 node, const AgentMessage& message) {
+  if (const auto run = running_.find(attempt_of(message)); run != running_.end())
+    run->second.attempt->hear(node, message);
 }
 
 void RunningAttempts::node_lost(i64 node, const std::string& why) {

@@ -19,8 +19,8 @@ class RunningAttempts {
   // Steady clock. REQUIRES: contains(id).
   double started_s(i64 id) const { return running_.at(id).started_s; }
 
-  // A frame of an unknown attempt is dropped.
-  void said(i64 node, const Frame& frame);
+  // A message about an unknown attempt is dropped.
+  void said(i64 node, const AgentMessage& message);
   void node_lost(i64 node, const std::string& why);
   void node_dead(i64 node);
   // Whether one of this id runs.

@@ -73,6 +73,31 @@ bool readable(int fd) {
   return ::poll(&one, 1, 0) == 1;
 }
 
+// The signs of life of the inner process. Time in which this process itself did not run counts as one look.
+class BeatWatch {
+ public:
+  explicit BeatWatch(int pipe) : pipe_(pipe) {}
+
+  // False: the inner one has closed its end, so it is exiting.
+  bool read() {
+    char beats[256];
+    ssize_t got = 0;
+    while ((got = ::read(pipe_, beats, sizeof beats)) > 0) silent_s_ = 0, beaten_ = true;
+    const auto now = Clock::now();
+    const double passed = std::chrono::duration<double>(now - std::exchange(looked_, now)).count();
+    if (beaten_) silent_s_ += std::min(passed, 2 * kOuterLookMs / 1e3);
+    return got != 0;
+  }
+  double silent_s() const { return silent_s_; }
+  int pipe() const { return pipe_; }
+
+ private:
+  const int pipe_;
+  bool beaten_ = false;
+  double silent_s_ = 0;
+  Clock::time_point looked_ = Clock::now();
+};
+
 class Outer {
  public:
   Outer(const Options& options, pid_t inner, int parent_pidfd, int inner_alive)
@@ -80,7 +105,7 @@ class Outer {
         inner_(inner),
         inner_pidfd_(open_pidfd(inner)),
         parent_pidfd_(parent_pidfd),
-        inner_alive_(inner_alive) {
+        beats_(inner_alive) {
     sigset_t forwarded;
     sigemptyset(&forwarded);
     sigaddset(&forwarded, SIGTERM);
@@ -93,7 +118,7 @@ class Outer {
       pollfd watched[] = {{inner_pidfd_, POLLIN, 0},
                           {signals_, POLLIN, 0},
                           {parent_gone_ ? -1 : parent_pidfd_, POLLIN, 0},
-                          {closing_ ? -1 : inner_alive_, 0, 0}};  // its end; beats are read at each look
+                          {closing_ ? -1 : beats_.pipe(), 0, 0}};  // its end; beats are read at each look
       ::poll(watched, 4, kOuterLookMs);
       int status = 0;
       for (pid_t ended = 0; (ended = ::waitpid(-1, &status, WNOHANG)) > 0;)  // others: orphans we adopted
@@ -116,20 +141,14 @@ class Outer {
     if (!deadline_ || when < *deadline_) deadline_ = when;
   }
   // An inner process that stands still keeps its ranks running, which the other agents have given up: it is
-  // ended for it. Time in which this process itself did not run counts as one look.
+  // ended for it.
   void watch_beats() {
     if (closing_) return;
-    char beats[256];
-    ssize_t got = 0;
-    while ((got = ::read(inner_alive_, beats, sizeof beats)) > 0) silent_s_ = 0, beaten_ = true;
-    const auto now = Clock::now();
-    const double passed = std::chrono::duration<double>(now - std::exchange(looked_, now)).count();
-    if (beaten_) silent_s_ += std::min(passed, 2 * kOuterLookMs / 1e3);
-    if (got == 0) {  // its files are closed: it is exiting
+    if (!beats_.read()) {
       closing_ = true;
       set_deadline(kAfterClose);
-    } else if (silent_s_ > options_.stall_limit_s()) {
-      spdlog::error("the agent has stood still for {:.0f} s and is ended", silent_s_);
+    } else if (beats_.silent_s() > options_.stall_limit_s()) {
+      spdlog::error("the agent has stood still for {:.0f} s and is ended", beats_.silent_s());
       closing_ = true;
       set_deadline(Clock::duration::zero());
     }
@@ -162,10 +181,9 @@ class Outer {
 
   const Options& options_;
   pid_t inner_;
-  int inner_pidfd_, parent_pidfd_, inner_alive_, signals_ = -1;
-  bool parent_gone_ = false, closing_ = false, killed_ = false, beaten_ = false;
-  double silent_s_ = 0;
-  Clock::time_point looked_ = Clock::now();
+  int inner_pidfd_, parent_pidfd_, signals_ = -1;
+  BeatWatch beats_;
+  bool parent_gone_ = false, closing_ = false, killed_ = false;
   std::optional<Clock::time_point> deadline_;
 };
 

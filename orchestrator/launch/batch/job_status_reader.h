@@ -1,0 +1,39 @@
+// JobStatusReader: what a batch job concludes from the scheduler's answers: it waits, waits in vain, runs, is over, or is not
+// known. Two answers in a row must deny the job before it counts as gone.
+#pragma once
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "orchestrator/launch/batch/job_lifecycle.h"
+#include "orchestrator/launch/batch/job_mail.h"
+#include "orchestrator/launch/batch/job_submission.h"
+
+namespace sweep::launch {
+
+class JobStatusReader {
+ public:
+  JobStatusReader(std::shared_ptr<JobLifecycle> job, std::shared_ptr<JobMail> mail,
+                  std::shared_ptr<JobSubmission> submission)
+      : job_(std::move(job)), mail_(std::move(mail)), submission_(std::move(submission)) {}
+
+  // As BatchJob::learn.
+  void learn(const std::vector<JobStatus>& of_this_name, bool denied);
+  bool is_this(const JobStatus&) const;
+
+ private:
+  void apply(const JobStatus&);
+  void waits(const JobStatus&);
+  void over(const JobStatus&);
+  bool hopeless_for_long(const JobStatus&);
+
+  std::shared_ptr<JobLifecycle> job_;
+  std::shared_ptr<JobMail> mail_;
+  std::shared_ptr<JobSubmission> submission_;
+  // Answers in a row that knew no such job.
+  int denied_ = 0;
+  // It cannot start, for the reason that the scheduler gives.
+  std::optional<double> hopeless_since_s_;
+};
+
+}  // namespace sweep::launch

@@ -1,0 +1,254 @@
+#include "orchestrator/launch/ssh/ssh_hosts.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <boost/asio/post.hpp>
+#include <boost/uuid/name_generator_sha1.hpp>
+#include <boost/uuid/uuid_io.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "orchestrator/launch/allocation_record.h"
+#include "orchestrator/launch/commands.h"
+#include "orchestrator/launch/ssh/ssh_logs.h"
+#include "orchestrator/launch/ssh/ssh_refusal.h"
+#include "runtime/attempt_token.h"
+#include "schema/agent_call.h"
+#include "schema/codec.h"
+#include "schema/frame.h"
+#include "schema/version.h"
+
+namespace sweep::launch {
+
+namespace {
+
+constexpr double kShort = 30, kCopy = 300, kStart = 60, kCleanUp = 120;  // seconds
+
+// The name of this build's agent on a host: two builds never share a file.
+std::string agent_name(const std::string& bytes) {
+  const auto id = boost::uuids::name_generator_sha1(boost::uuids::ns::oid())(bytes);
+  return fmt::format("sweep-agent-{}-{}", kVersion, boost::uuids::to_string(id).substr(0, 13));
+}
+
+// The folder's name on the hosts: this allocation of this database of this machine.
+std::string spool_name(const AllocationRequest& request) {
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  return allocation_key(request.id, fmt::format("/{}{}", host, request.spool.string()));
+}
+
+// Empty: every trial runs a command.
+std::string rank_on(const SshHost& host, const Programs& programs) {
+  return programs.rank.empty() || host.rank.empty() ? programs.rank.string() : host.rank;
+}
+
+std::string probe_line(const std::string& agent, const std::string& rank) {
+  const std::string probe = shell_word(agent) + " --probe";
+  if (rank.empty()) return probe;
+  return fmt::format(
+      "{} && {{ [ -x {} ] || {{ echo {} >&2; exit 7; }}; }}", probe, shell_word(rank),
+      shell_word(fmt::format("{} is not there or cannot be executed: bring it (scripts/deploy), "
+                             "or name its path with rank",
+                             rank)));
+}
+
+}  // namespace
+
+SshHosts::SshHosts(SshSurroundings& around, const AllocationRequest& request, std::vector<SshHost> hosts)
+    : around_(around), request_(request), hosts_(std::move(hosts)), places_(hosts_.size()) {}
+
+void SshHosts::report_to(SshHostsEvents& events, std::weak_ptr<void> owner) {
+  events_ = &events;
+  owner_ = std::move(owner);
+}
+
+Expected<void> SshHosts::keep_record() const {
+  nlohmann::json hosts = nlohmann::json::array();
+  for (std::size_t i = 0; i < hosts_.size(); ++i)
+    hosts.push_back({{"host", hosts_[i].name}, {"agent", places_[i].agent}, {"spool", places_[i].spool}});
+  return launch::keep_record(request_, "ssh", {{"hosts", std::move(hosts)}});
+}
+
+bool SshHosts::take_up(const nlohmann::json& record) {
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    places_[i].agent = text_of(record["hosts"][i], "agent");
+    places_[i].spool = text_of(record["hosts"][i], "spool");
+  }
+  return !places_[0].spool.empty();
+}
+
+std::string SshHosts::bridge_line() const {
+  return fmt::format("exec {} bridge --spool {}", shell_word(places_[0].agent), shell_word(places_[0].spool));
+}
+
+void SshHosts::prepare() {
+  waited_for_ = hosts_.size();
+  for (std::size_t node = 0; node < hosts_.size(); ++node) make_folder(node);
+}
+
+void SshHosts::ask(std::size_t node, const std::string& line, std::string input, double limit_s,
+                   OnAnswer answer, const char* what) {
+  around_.shell.ask(
+      hosts_[node].name, line, std::move(input), limit_s,
+      [this, owner = owner_.lock(), node, what,
+       answer = std::move(answer)](const SshShell::CommandResult& said) {
+        if (stopped_) return;
+        if (said.code == 0) return answer(said.out);
+        const std::string& host = hosts_[node].name;
+        if (said.code == 255)
+          return events_->host_failed(host, why_ssh_failed(by_hand(around_.options, host), said.err));
+        events_->host_failed(host,
+                             fmt::format("{}: {}", what,
+                                         said.timed_out ? "no answer in time"
+                                                        : last_line(said.err.empty() ? said.out : said.err)));
+      });
+}
+
+void SshHosts::make_folder(std::size_t node) {
+  ask(
+      node,
+      fmt::format("umask 077 && mkdir -p {0} && cd {0} && mkdir -p bin spool && echo \"$HOME\" && pwd -P",
+                  remote_word(around_.options.directory)),
+      "", kShort,
+      [this, node](const std::string& out) {
+        Place& place = places_[node];
+        SshHost& host = hosts_[node];
+        const auto home = out.substr(0, out.find('\n'));
+        host.agent = remote_path(host.agent, home);
+        host.rank = remote_path(host.rank, home);
+        place.home = last_line(out);
+        place.spool = fmt::format("{}/spool/{}/n{}", place.home, spool_name(request_), node);
+        place.agent = host.agent;
+        place.agent.empty() ? look_for_agent(node) : probe(node);
+      },
+      "its folder cannot be made (name another one with directory)");
+}
+
+void SshHosts::look_for_agent(std::size_t node) {
+  const auto bytes = files::read(around_.programs.agent, std::size_t{1} << 30);
+  if (!bytes) return events_->failed(bytes.error().message);
+  places_[node].agent = fmt::format("{}/bin/{}", places_[node].home, agent_name(*bytes));
+  ask(
+      node,
+      fmt::format("if [ -x {0} ]; then echo here; else echo absent; fi", shell_word(places_[node].agent)), "",
+      kShort,
+      [this, node](const std::string& out) { last_line(out) == "here" ? probe(node) : bring_agent(node); },
+      "it cannot be asked for the agent");
+}
+
+void SshHosts::bring_agent(std::size_t node) {
+  auto bytes = files::read(around_.programs.agent, std::size_t{1} << 30);
+  if (!bytes) return events_->failed(bytes.error().message);
+  // Two hosts may be one machine, or share a home: whoever renames last puts the same bytes there, and process numbers
+  // of two machines may be equal.
+  const std::string line = fmt::format(
+      "umask 077; t={0}.{2}.$$; cat > \"$t\" && {{ [ \"$(wc -c < \"$t\")\" -eq {1} ] || {{ echo 'it arrived "
+      "in "
+      "part' >&2; false; }}; }} && chmod 700 \"$t\" && mv -f \"$t\" {0} || {{ rm -f \"$t\"; exit 1; }}",
+      shell_word(places_[node].agent), bytes->size(), shell_word(fmt::format("{}.{}", request_.id, node)));
+  ask(
+      node, line, std::move(*bytes), kCopy, [this, node](const std::string&) { probe(node); },
+      "the agent cannot be copied there");
+}
+
+void SshHosts::probe(std::size_t node) {
+  ask(
+      node, probe_line(places_[node].agent, rank_on(hosts_[node], around_.programs)), "", kShort,
+      [this, node](const std::string& out) { probed(node, out); },
+      "it cannot run trials (`sweep doctor --on ssh` tells more)");
+}
+
+void SshHosts::probed(std::size_t node, const std::string& out) {
+  const auto facts = parse_json(last_line(out));
+  const std::string version = facts && facts->is_object() ? text_of(*facts, "version") : "";
+  if (version != kVersion)
+    return events_->host_failed(
+        hosts_[node].name,
+        fmt::format("{} is version '{}', this is sweep {}: install the same one there, or name none "
+                    "and it is copied",
+                    places_[node].agent, version, kVersion));
+  if (--waited_for_ == 0) events_->hosts_ready();
+}
+
+std::string SshHosts::agent_line(std::size_t node) const {
+  const Place& place = places_[node];
+  const SshHost& host = hosts_[node];
+  AgentCall call;
+  call.detach = true;
+  call.join = node > 0;
+  call.spool = place.spool;
+  call.allocation = request_.id;
+  call.incarnation = request_.incarnation;
+  call.slots = request_.slots;
+  call.rank_program = rank_on(host, around_.programs);
+  call.lease_s = around_.options.lease_s;
+  call.zygote = around_.programs.zygote;
+  call.bind = request_.slots > 1;
+  call.interface = host.interface;
+  if (node == 0) {
+    call.nodes = static_cast<i64>(hosts_.size());
+    call.contact_limit_s = around_.options.silence_s;
+    call.screen = around_.programs.screen;
+    if (hosts_.size() > 1) call.peers = "launcher";
+  }
+  std::string out =
+      fmt::format("umask 077 && mkdir -p {} && exec {}", shell_word(place.spool), shell_word(place.agent));
+  for (const auto& word : agent_words(call)) out += " " + shell_word(word);
+  return out;
+}
+
+void SshHosts::start() {
+  ask(
+      0, agent_line(0), "", kStart,
+      [this](const std::string& out) {
+        const auto ready = parse_json(last_line(out));
+        if (!ready || !flag_of(*ready, "ready")) return events_->host_failed(hosts_[0].name, last_line(out));
+        for (std::size_t node = 1; node < hosts_.size(); ++node) join(node, *ready);
+        events_->head_started();
+      },
+      "the head agent does not start");
+}
+
+// The token goes from one agent's standard output to the others' standard input, and nowhere else.
+void SshHosts::join(std::size_t node, const nlohmann::json& ready) {
+  const auto line = dump({{"address", text_of(ready, "address")},
+                          {"port", integer_of(ready, "port")},
+                          {"token", text_of(ready, "token")},
+                          {"node", node}});
+  ask(
+      node, agent_line(node), line + "\n", kStart, [](const std::string&) {},
+      "its agent does not join the head agent");
+}
+
+// Ends what may be left on every host, brings the ranks' logs here, and removes the folders there.
+void SshHosts::clean_up() {
+  stop();
+  waited_for_ = 1;
+  for (std::size_t node = 0; node < hosts_.size(); ++node) {
+    const Place& place = places_[node];
+    if (place.agent.empty() || place.spool.empty()) continue;
+    ++waited_for_;
+    const auto archive = logs_archive(request_.spool, node);
+    around_.shell.ask(
+        hosts_[node].name, removal_line(place.agent, place.spool, request_.id), "", kCleanUp,
+        [this, owner = owner_.lock(), node, archive](const SshShell::CommandResult& said) {
+          if (abandoned_) return;
+          if (said.code != 0)
+            events_->notice(
+                fmt::format("{} could not be cleaned up ({}); its agents end by themselves after {:.0f} s "
+                            "without contact",
+                            hosts_[node].name, last_line(said.err), around_.options.silence_s));
+          unpack_logs(around_.io, archive, request_.spool, node, [this, owner] { one_cleaned(); });
+        },
+        archive);
+  }
+  boost::asio::post(around_.io, [this, owner = owner_.lock()] { one_cleaned(); });
+}
+
+void SshHosts::one_cleaned() {
+  if (--waited_for_ == 0 && !abandoned_) events_->hosts_cleaned();
+}
+
+}  // namespace sweep::launch

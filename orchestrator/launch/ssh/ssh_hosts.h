@@ -1,0 +1,90 @@
+// SshHosts: the hosts of one allocation and the steps on each: its folder is made, the agent is brought there and probed, the head
+// agent and the node agents are started, and at the end what is left is removed and the logs are brought here. It decides
+// nothing. REQUIRES: used on the event loop only.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "orchestrator/launch/launcher.h"
+#include "orchestrator/launch/programs.h"
+#include "orchestrator/launch/ssh/ssh_shell.h"
+
+namespace sweep::launch {
+
+// What an allocation needs of its launcher.
+struct SshSurroundings {
+  boost::asio::io_context& io;
+  SshShell& shell;
+  SshOptions options;
+  Programs programs;
+  Launcher::Sink say;
+};
+
+// What SshHosts reports.
+class SshHostsEvents {
+ public:
+  virtual ~SshHostsEvents() = default;
+  virtual void hosts_ready() = 0;
+  virtual void head_started() = 0;
+  // This host is the reason that the allocation is lost.
+  virtual void host_failed(const std::string& host, const std::string& why) = 0;
+  // The allocation is lost for a reason on this machine.
+  virtual void failed(const std::string& why) = 0;
+  virtual void notice(const std::string& text) = 0;
+  virtual void hosts_cleaned() = 0;
+};
+
+class SshHosts {
+ public:
+  SshHosts(SshSurroundings& around, const AllocationRequest& request, std::vector<SshHost> hosts);
+
+  // `owner` is kept until what was begun has been answered; it reports to `events`, which lives as long.
+  void report_to(SshHostsEvents& events, std::weak_ptr<void> owner);
+  void prepare();
+  void start();     // after hosts_ready()
+  void clean_up();  // hosts_cleaned() follows
+  // Answers to prepare() and start() are ignored from now on.
+  void stop() { stopped_ = true; }
+  // Nothing is reported from now on; what was begun goes on.
+  void abandon() { stopped_ = abandoned_ = true; }
+
+  const std::vector<SshHost>& hosts() const { return hosts_; }
+  Expected<void> keep_record() const;
+  // From the record of an earlier process. False: it was interrupted before its agent was started.
+  bool take_up(const nlohmann::json& record);
+  // The shell line on the head's host that serves its mailbox.
+  std::string bridge_line() const;
+
+ private:
+  struct Place {
+    std::string home;   // our folder on the host
+    std::string agent;  // program there
+    std::string spool;  // of this node
+  };
+  using OnAnswer = std::function<void(const std::string& out)>;
+
+  void ask(std::size_t node, const std::string& line, std::string input, double limit_s, OnAnswer answer,
+           const char* what);
+  void make_folder(std::size_t node);
+  void look_for_agent(std::size_t node);
+  void bring_agent(std::size_t node);
+  void probe(std::size_t node);
+  void probed(std::size_t node, const std::string& out);
+  std::string agent_line(std::size_t node) const;
+  void join(std::size_t node, const nlohmann::json& ready);
+  void one_cleaned();
+
+  SshSurroundings& around_;
+  const AllocationRequest& request_;
+  std::vector<SshHost> hosts_;
+  std::vector<Place> places_;
+  SshHostsEvents* events_ = nullptr;
+  std::weak_ptr<void> owner_;
+  // Hosts that are still prepared, or cleaned up.
+  std::size_t waited_for_ = 0;
+  bool stopped_ = false, abandoned_ = false;
+};
+
+}  // namespace sweep::launch
