@@ -27,11 +27,11 @@ int terminal_width() {
 }
 
 void add_commands(Registry registry) {
-  for (const auto add :
-       {add_run,    add_resume,   add_plan,    add_explain,  add_simulate,   add_status,  add_stop,
-        add_clean,  add_best,     add_heatmap, add_table,    add_report,     add_compare, add_query,
-        add_export, add_import,   add_merge,   add_confirm,  add_serve,      add_logs,    add_ingest,
-        add_doctor, add_selftest, add_models,  add_hardware, add_completion, add_manual,  add_predict})
+  for (const auto add : {add_run,      add_resume,     add_plan,   add_explain, add_simulate, add_status,
+                         add_stop,     add_clean,      add_best,   add_heatmap, add_table,    add_report,
+                         add_compare,  add_query,      add_export, add_import,  add_merge,    add_confirm,
+                         add_serve,    add_logs,       add_ingest, add_doctor,  add_selftest, add_models,
+                         add_hardware, add_completion, add_manual, add_predict, add_init,     add_wrap})
     add(registry);
 }
 

@@ -5,15 +5,19 @@
 #include <map>
 
 #include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/interop/recipes.h"
 #include "orchestrator/report/statistics/prices.h"
 
 namespace sweep::driver {
 
 Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_points,
                             const std::optional<plan::Resources>& here) {
-  auto read = grid::read_file(grid_file, {max_points});
-  if (!read) return tl::unexpected(read.error());
-  Planned planned{std::move(*read), {}, {}};
+  auto read = grid::read_file(grid_file, {max_points, interop::built_in_recipes()});
+  return read ? plan_of(std::move(*read), here) : tl::unexpected(read.error());
+}
+
+Expected<Planned> plan_of(grid::Grid grid, const std::optional<plan::Resources>& here) {
+  Planned planned{std::move(grid), {}, {}};
   auto counts = grid::expand(planned.grid, [&](PlanEntry&& entry) {
     planned.entries.push_back(std::move(entry));
     return true;

@@ -21,7 +21,7 @@ Status Reader::run(const ReadOptions& options) {
   SWEEP_TRY(check_keys(document_, root_, kTopKeys, "of a grid file"));
   SWEEP_TRY(header());
   defaults();
-  SWEEP_TRY(workload());
+  SWEEP_TRY(workload(options));
   SWEEP_TRY(add_labels());
   SWEEP_TRY(own_presets());
   SWEEP_TRY(model());
@@ -37,7 +37,7 @@ Status Reader::run(const ReadOptions& options) {
   SWEEP_TRY(exclude());
   SWEEP_TRY(order_included());
   SWEEP_TRY(read_measure(document_, grid_));
-  if (spec_.workload) SWEEP_TRY(spec_.workload->bind(document_, spec_.scope, grid_.measure));
+  if (spec_.workload) SWEEP_TRY(spec_.workload->bind(spec_.scope, grid_.measure));
   SWEEP_TRY(read_limits(document_, grid_));
   return read_launch(document_, grid_);
 }
@@ -76,24 +76,25 @@ void Reader::defaults() {
   });
 }
 
-Status Reader::workload() {
+Status Reader::workload(const ReadOptions& options) {
   const Entry* entry = section("workload");
   if (entry == nullptr) return {};
-  auto workload = read_workload(document_, *entry, grid_.path.parent_path());
+  auto workload = read_workload(document_, *entry, grid_.path.parent_path(), options.recipes);
   if (!workload) return tl::unexpected(workload.error());
   for (OwnAxis& axis : workload->axes) {
     if (spec_.scope.find(axis.name))
-      return refuse(axis.place,
-                    fmt::format("'{}' is a name of sweep's own; call the axis differently", axis.name));
+      return tl::unexpected(axis.document->error(
+          axis.place, fmt::format("'{}' is a name of sweep's own; call the axis differently", axis.name)));
     axis.slot = spec_.scope.add_own_axis(axis.name, axis.type);
+    spec_.scope.set_values(axis.slot, axis.values);
   }
-  spec_.workload = std::move(*workload);
+  spec_.workload.emplace(std::move(*workload));
   return {};
 }
 
 Status Reader::own_presets() {
   if (!spec_.workload) return {};
-  for (const OwnAxis& axis : spec_.workload->axes) {
+  for (const OwnAxis& axis : spec_.workload->axes()) {
     const auto one = values_.one(*axis.preset, axis.slot);
     if (!one) return tl::unexpected(one.error());
     set_start(*one);

@@ -47,7 +47,7 @@ class Reader {
   }
 
   // The command that trials run instead of the step, and the axes that it brings.
-  Status workload();
+  Status workload(const ReadOptions&);
   Status own_presets();
   // Names that `derive` sets, before anything refers to them.
   Status add_labels();

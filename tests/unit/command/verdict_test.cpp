@@ -97,5 +97,28 @@ TEST(CommandVerdict, PhasesFollowTheSteps) {
   EXPECT_EQ(phase(steps(3) + "{\"kind\":\"end\"}\n"), Phase::kReport);
 }
 
+// torchrun ends with a code of its own when one of its processes was aborted after a complete run.
+TEST(CommandVerdict, ALaunchersExitAfterACompleteRunTakesNoMeasurementBack) {
+  Attempt per_node = attempt();
+  per_node.command.emplace().per_node = true;
+  const auto outcome = [&](const std::string& said, const ProgramEnd& end) {
+    TrainerReport report;
+    report.feed(said);
+    RankRecord record;
+    conclude(record, per_node, report, end);
+    return record.outcome;
+  };
+  const std::string end_line = "{\"kind\":\"end\"}\n";
+  for (const bool own : {true, false}) {
+    ProgramEnd code = with_code(1), aborted;
+    aborted.end.signal = 6;
+    code.own = aborted.own = own;
+    EXPECT_EQ(outcome(steps(3) + end_line, code), Outcome::kOk) << own;
+    EXPECT_EQ(outcome(steps(3) + end_line, aborted), Outcome::kOk) << own;
+    EXPECT_EQ(outcome(steps(2) + end_line, code), Outcome::kCrash) << own;
+    EXPECT_EQ(outcome(steps(3), aborted), Outcome::kCrash) << own;
+  }
+}
+
 }  // namespace
 }  // namespace sweep::command

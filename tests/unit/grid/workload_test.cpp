@@ -86,7 +86,7 @@ TEST(GridWorkload, WhatIsWrongIsRefusedWithItsPlace) {
            Case{with("  folder: .\n"), "g.yaml:2:1:"},
            Case{with("  command: []\n"), "g.yaml:3:12:"},
            Case{with("  command: train.py\n"), "g.yaml:3:12:"},
-           Case{with("  command: [\"{nowhere}\"]\n"), "g.yaml:2:1:"},
+           Case{with("  command: [\"{nowhere}\"]\n"), "g.yaml:3:13:"},
            Case{with("  command: [\"{\"]\n"), "g.yaml:3:13:"},
            Case{with("  command: [a]\n  shell: true\n"), "g.yaml:4:3:"},
            Case{with("  command: [a]\n  files: {../x: y}\n"), "g.yaml:4:11:"},
