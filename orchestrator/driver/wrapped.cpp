@@ -16,7 +16,7 @@
 namespace sweep::driver {
 namespace {
 
-constexpr i64 kMostSteps = 1000;  // of a run whose end nobody names: further ones are not kept
+constexpr i64 kMostSteps = 1000;  // of a run of unknown length: further ones are not kept
 
 std::string word_of(const std::string& text) {
   std::string out;
@@ -92,6 +92,10 @@ Expected<WrapReport> run_wrapped(const WrapRequest& request, const MakeObserver&
   if (!entry.admitted) return fail(fmt::format("it cannot run here: {}", entry.reason));
   LaunchRequest launch = request.launch;
   launch.on = "local";
+  // No rank of sweep's own is started: the agent alone is enough.
+  const auto own_rank = program_dir() / "sweep-rank";
+  if (launch.rank.empty() && !std::filesystem::exists(own_rank))
+    launch.rank = launch.agent.empty() ? (program_dir() / "sweep-agent").string() : launch.agent;
   const auto choice = choose_launcher("", launch);
   if (!choice) return tl::unexpected(choice.error());
   auto driver = SweepDriver::open(request.db);

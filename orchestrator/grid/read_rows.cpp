@@ -14,10 +14,6 @@ namespace {
 constexpr std::array<std::string_view, 3> kCaseKeys{"when", "value", "of"};
 constexpr std::array<std::string_view, 3> kSentenceKeys{"when", "why", "of"};
 
-tl::unexpected<Error> refuse(const DocumentPtr& document, Place at, std::string_view message) {
-  return tl::unexpected(document->error(at, message));
-}
-
 // A scalar of a bearable length.
 Status check_text(const DocumentPtr& document, const Node& node, std::string_view what) {
   if (!node.is_scalar())
@@ -80,6 +76,10 @@ Expected<RowText> read_row(const DocumentPtr& document, const Entry& entry) {
 }
 
 }  // namespace
+
+tl::unexpected<Error> refuse(const DocumentPtr& document, Place at, std::string_view message) {
+  return tl::unexpected(document->error(at, message));
+}
 
 Expected<TableText> read_table(const DocumentPtr& document, const Entry& entry) {
   SWEEP_TRY(need_map(*document, *entry.value, entry.place, entry.key));

@@ -8,24 +8,14 @@
 #include "base/input_file.h"
 #include "base/template.h"
 #include "orchestrator/grid/keys.h"
+#include "orchestrator/grid/own_axes.h"
 #include "orchestrator/grid/read_values.h"
 
 namespace sweep::grid {
 namespace {
 
-constexpr std::size_t kMostAxes = 64;
 constexpr int kMostRecipes = 4;  // one laid over another
-constexpr std::array<std::string_view, 4> kAxisKeys{"type", "default", "unit", "values"};
 constexpr std::array<std::string_view, 3> kFileKeys{"from", "format", "set"};
-
-const std::map<std::string_view, Type> kTypes{
-    {"integer", Type::kInt}, {"number", Type::kReal}, {"flag", Type::kBool}, {"text", Type::kText}};
-
-bool is_axis_name(std::string_view name) {
-  const auto fits = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
-  return !name.empty() && name.size() <= 64 && name[0] >= 'a' && name[0] <= 'z' &&
-         std::ranges::all_of(name, fits);
-}
 
 bool is_path(std::string_view recipe) {
   return recipe.starts_with("./") || recipe.starts_with("../") || recipe.starts_with("/") ||
@@ -83,7 +73,9 @@ class WorkloadReader {
     auto document = Document::parse(std::string(text), shown_as.string());
     if (!document) return tl::unexpected(document.error());
     const auto kept = std::make_shared<const Document>(std::move(*document));
-    return WorkloadReader(kept, folder, recipes_, depth_ + 1, out_).read(kept->root(), {}, kRecipeKeys);
+    SWEEP_TRY(WorkloadReader(kept, folder, recipes_, depth_ + 1, out_).read(kept->root(), {}, kRecipeKeys));
+    out_.first_grid.clear();  // it names the recipe below, not the one that is laid over it
+    return {};
   }
 
   Status read_part(const Entry& part) {
@@ -99,7 +91,7 @@ class WorkloadReader {
     if (part.key == "files") return files(part);
     if (part.key == "processes") return processes(*part.value);
     if (part.key == "spelling") return spelling(part);
-    if (part.key == "axes") return axes(part);
+    if (part.key == "axes") return read_own_axes(document_, part, out_.axes);
     if (part.key == "stop_after_steps") return flag(part, out_.stop_after_steps);
     return part.key == "recipe" ? Status{} : text_part(part);
   }
@@ -254,69 +246,6 @@ class WorkloadReader {
         if (!text) return tl::unexpected(text.error());
         out_.spelling[axis.key][value.key] = std::move(*text);
       }
-    }
-    return {};
-  }
-
-  Status axes(const Entry& part) {
-    SWEEP_TRY(need_map(*document_, *part.value, part.place, "axes"));
-    if (part.value->entries.size() + out_.axes.size() > kMostAxes)
-      return refuse(part.place, fmt::format("at most {} axes can be declared", kMostAxes));
-    for (const Entry& each : part.value->entries) SWEEP_TRY(axis(each));
-    return {};
-  }
-
-  Status axis(const Entry& entry) {
-    if (!is_axis_name(entry.key))
-      return refuse(entry.place,
-                    fmt::format("'{}' is no name of an axis: lower-case letters, digits and _", entry.key));
-    SWEEP_TRY(need_map(*document_, *entry.value, entry.place, entry.key));
-    SWEEP_TRY(check_keys(*document_, *entry.value, kAxisKeys, fmt::format("of {}", entry.key)));
-    OwnAxis out;
-    out.name = entry.key;
-    out.place = entry.place;
-    out.document = document_;
-    SWEEP_TRY(axis_type(entry, out));
-    const Entry* preset = entry.value->entry("default");
-    if (preset == nullptr)
-      return refuse(entry.place,
-                    fmt::format("{} has no 'default': its value where the grid gives none", entry.key));
-    out.preset = preset->value;
-    if (const Node* unit = entry.value->find("unit")) {
-      auto word = read_word(*document_, *unit, "unit", 32);
-      if (!word) return tl::unexpected(word.error());
-      out.unit = std::move(*word);
-    }
-    SWEEP_TRY(axis_values(entry, out));
-    std::erase_if(out_.axes, [&](const OwnAxis& other) { return other.name == out.name; });
-    out_.axes.push_back(std::move(out));
-    return {};
-  }
-
-  Status axis_type(const Entry& entry, OwnAxis& out) const {
-    const Node* type = entry.value->find("type");
-    if (type == nullptr)
-      return refuse(entry.place, fmt::format("{} has no 'type': integer, number, flag or text", entry.key));
-    const auto word = read_word(*document_, *type, "type");
-    if (!word) return tl::unexpected(word.error());
-    const auto known = kTypes.find(*word);
-    if (known == kTypes.end())
-      return refuse(type->place, fmt::format("'{}' is no type; take integer, number, flag or text", *word));
-    out.type = known->second;
-    return {};
-  }
-
-  Status axis_values(const Entry& entry, OwnAxis& out) const {
-    const Entry* values = entry.value->entry("values");
-    if (values == nullptr) return {};
-    SWEEP_TRY(need_list(*document_, *values->value, "values"));
-    if (out.type != Type::kText)
-      return refuse(values->place,
-                    fmt::format("{} is no text; 'values' lists the words of a text", entry.key));
-    for (const NodePtr& item : values->value->items) {
-      auto word = read_word(*document_, *item, "values");
-      if (!word) return tl::unexpected(word.error());
-      out.values.push_back(std::move(*word));
     }
     return {};
   }

@@ -9,25 +9,12 @@
 #include <vector>
 
 #include "orchestrator/grid/config_text.h"
+#include "orchestrator/grid/own_axes.h"
 #include "orchestrator/grid/recipes.h"
 #include "orchestrator/grid/rows.h"
 #include "schema/command_spec.h"
 
 namespace sweep::grid {
-
-// An axis that the grid itself declares. It is one more column of the results, and part of the trial's id.
-struct OwnAxis {
-  std::string name;
-  Type type = Type::kInt;
-  // Its value where the grid gives none, as written; checked like any value.
-  NodePtr preset;
-  // Words that it may take; empty: any.
-  std::vector<std::string> values;
-  std::string unit;
-  Place place;
-  DocumentPtr document;
-  Slot slot = 0;
-};
 
 // A file of a command: a template, or settings laid over a tree.
 struct FileText {

@@ -1,4 +1,4 @@
-// A first grid for a trainer that somebody has: from a recipe, from a command line that works, or from a configuration file.
+// A first grid for a trainer that a user has: from a recipe, from a command line that works, or from a configuration file.
 #pragma once
 #include <filesystem>
 #include <span>

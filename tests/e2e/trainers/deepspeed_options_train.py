@@ -1,4 +1,4 @@
-"""deepspeed_options_train.py --deepspeed_config FILE --steps N, as DeepSpeed's own tutorial has it; no word of sweep."""
+"""deepspeed_options_train.py --deepspeed_config FILE --steps N, as DeepSpeed's own tutorial has it; without sweep."""
 import argparse
 
 import deepspeed

@@ -1,4 +1,4 @@
-"""Options as LightningCLI names them (without jsonargparse, which it needs), no word of sweep."""
+"""Options as LightningCLI names them (without jsonargparse, which it needs), without sweep."""
 import argparse
 import os
 
