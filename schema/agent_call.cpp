@@ -22,7 +22,7 @@ std::vector<std::string> agent_words(const AgentCall& call) {
   add("--allocation", call.allocation);
   add("--incarnation", std::to_string(call.incarnation));
   add("--slots", std::to_string(call.slots));
-  add("--rank-program", call.rank_program);
+  if (!call.rank_program.empty()) add("--rank-program", call.rank_program);
   if (call.parent_pid > 0) add("--parent-pid", std::to_string(call.parent_pid));
   seconds("--idle-limit", call.idle_limit_s);
   seconds("--contact-limit", call.contact_limit_s);

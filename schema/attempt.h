@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "schema/command_spec.h"
 #include "schema/trial.h"
 
 namespace sweep {
@@ -44,10 +43,10 @@ struct Attempt {
   // Of a rehearsal on phantom GPUs: the ranks that are started, ascending, all of them on one node. Empty: a real
   // run, which starts every rank.
   std::vector<i64> rehearsed_ranks{};
-  // Of the workload `command`: the program that trains, instead of the built-in step.
-  std::optional<CommandSpec> command{};
   bool operator==(const Attempt&) const = default;
 
+  // Of the workload `command`: its ranks run trial.program (command_from()) instead of the built-in step.
+  bool runs_command() const { return !trial.program.empty(); }
   bool is_rehearsal() const { return !rehearsed_ranks.empty(); }
   i64 nodes_needed() const { return is_rehearsal() ? 1 : std::max<i64>(trial.nodes, 1); }
   // Ranks that are started, on all nodes together.

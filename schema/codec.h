@@ -7,6 +7,7 @@
 
 #include "base/expected.h"
 #include "schema/attempt.h"
+#include "schema/command_spec.h"
 #include "schema/metrics.h"
 #include "schema/plan_entry.h"
 #include "schema/records.h"

@@ -132,8 +132,7 @@ json to_json(const Attempt& a) {
           {"start", a.start},
           {"usd_per_node_hour", value(a.usd_per_node_hour)},
           {"predicted_s", value(a.predicted_s)},
-          {"rehearsed_ranks", a.rehearsed_ranks},
-          {"command", value(a.command)}};
+          {"rehearsed_ranks", a.rehearsed_ranks}};
 }
 
 template <>
@@ -143,7 +142,12 @@ Expected<Attempt> from_json<Attempt>(const json& j) {
   in.get("id", a.id).get("trial_id", a.trial_id).get("trial", a.trial).get("measure", a.measure);
   in.get("deadlines", a.deadlines).get("log_limit_bytes", a.log_limit_bytes).get("start", a.start);
   in.get("usd_per_node_hour", a.usd_per_node_hour).get("rehearsed_ranks", a.rehearsed_ranks);
-  in.get("predicted_s", a.predicted_s).get("command", a.command);
+  in.get("predicted_s", a.predicted_s);
+  // Former spools hold the command beside the trial.
+  std::optional<CommandSpec> command;
+  in.get("command", command);
+  if (command && a.trial.program.empty()) a.trial.program = dump(to_json(*command));
+  if (a.runs_command()) SWEEP_TRY(command_from(a.trial.program));
   return in.done(std::move(a));
 }
 

@@ -76,7 +76,7 @@ Expected<void> read_member(CommandSpec& out, const std::string& key, const json&
     out.folder = std::move(*folder);
     return {};
   }
-  if (key != "argv") return fail(fmt::format("'{}' is no part of a command", key));
+  if (key != "argv") return fail(fmt::format("'{}' is not a key of a command", key));
   if (!value.is_array()) return fail("argv: a list is expected");
   for (const json& each : value) {
     auto word = text_from(each, "argv");
@@ -90,7 +90,7 @@ Expected<void> read_member(CommandSpec& out, const std::string& key, const json&
 
 std::string why_not_a_file(std::string_view path) {
   if (path.empty() || path.front() == '/' || path.back() == '/')
-    return fmt::format("files: '{}' is no relative path of a file", path);
+    return fmt::format("files: '{}' is not a relative path of a file", path);
   for (std::size_t at = 0; at <= path.size();) {
     const std::size_t end = std::min(path.find('/', at), path.size());
     const auto part = path.substr(at, end - at);
@@ -114,6 +114,12 @@ json to_json(const CommandSpec& spec) {
   add("log_patterns", spec.log_patterns, !spec.log_patterns.empty());
   add("axes", spec.axes, !spec.axes.empty());
   return out;
+}
+
+Expected<CommandSpec> command_from(std::string_view program) {
+  const auto value = parse_json(program);
+  if (!value) return tl::unexpected(value.error());
+  return from_json<CommandSpec>(*value);
 }
 
 template <>

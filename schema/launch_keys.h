@@ -1,7 +1,6 @@
-// Keys of a launcher's section, in `launch` of a grid file and in a site profile: one table for each launcher. The grid reader
-// accepts these and no others, and the JSON Schema of grids is tested against them. What each means: docs of the launcher.
+// Keys of a launcher's section, in `launch` of a grid file and in a site profile (launch_keys.def).
 #pragma once
-#include <array>
+#include <cstddef>
 #include <span>
 #include <string_view>
 
@@ -9,6 +8,7 @@ namespace sweep {
 
 enum class LaunchKind {
   kText,
+  kPath,  // a longer text
   kCount,
   kReal,
   kSpan,  // seconds, one at least
@@ -16,102 +16,55 @@ enum class LaunchKind {
   kFlag,
   kTexts,
   kTime,
-  kHardware,
-  kAsks,
-  kContainer,
-  kHosts,
-  kScreen
+  kScreen,
+  kRuntime,
+  kHosts,      // a list; of maps: table host
+  kHardware,   // a map by catalogue name: table hardware
+  kAsks,       // table head
+  kContainer,  // table container
 };
 
 struct LaunchKey {
-  std::string_view key;
+  std::string_view table, key;
   LaunchKind kind;
+  std::string_view sentence;
 };
 
-inline constexpr LaunchKey kLocalKeys[] = {
-    {"slots", LaunchKind::kCount},
-    {"screen", LaunchKind::kScreen},
+inline constexpr LaunchKey kLaunchKeys[] = {
+#define LAUNCH_KEY(table, key, kind, sentence) {#table, #key, LaunchKind::kind, sentence},
+#include "schema/launch_keys.def"
+#undef LAUNCH_KEY
 };
 
-inline constexpr LaunchKey kSshKeys[] = {
-    {"hosts", LaunchKind::kHosts},        {"screen", LaunchKind::kScreen},
-    {"user", LaunchKind::kText},          {"port", LaunchKind::kPort},
-    {"interface", LaunchKind::kText},     {"directory", LaunchKind::kText},
-    {"slots", LaunchKind::kCount},        {"agent", LaunchKind::kText},
-    {"rank", LaunchKind::kText},          {"config", LaunchKind::kText},
-    {"lease_seconds", LaunchKind::kSpan}, {"silence_seconds", LaunchKind::kSpan},
-};
+// The keys of one table; empty: there is no such table.
+constexpr std::span<const LaunchKey> launch_keys(std::string_view table) {
+  const std::span<const LaunchKey> all = kLaunchKeys;
+  std::size_t begin = 0;
+  while (begin < all.size() && all[begin].table != table) ++begin;
+  std::size_t end = begin;
+  while (end < all.size() && all[end].table == table) ++end;
+  return all.subspan(begin, end - begin);
+}
 
-inline constexpr LaunchKey kSlurmKeys[] = {
-    {"screen", LaunchKind::kScreen},
-    {"partition", LaunchKind::kText},
-    {"account", LaunchKind::kText},
-    {"qos", LaunchKind::kText},
-    {"constraint", LaunchKind::kText},
-    {"reservation", LaunchKind::kText},
-    {"nodelist", LaunchKind::kText},
-    {"exclude", LaunchKind::kText},
-    {"gres", LaunchKind::kText},
-    {"licenses", LaunchKind::kText},
-    {"switches", LaunchKind::kText},
-    {"wckey", LaunchKind::kText},
-    {"mem", LaunchKind::kText},
-    {"gpus_per_node", LaunchKind::kText},
-    {"cpus_per_task", LaunchKind::kCount},
-    {"nice", LaunchKind::kCount},
-    {"exclusive", LaunchKind::kFlag},
-    {"colocate", LaunchKind::kFlag},
-    {"slots", LaunchKind::kCount},
-    {"head", LaunchKind::kAsks},
-    {"prologue", LaunchKind::kTexts},
-    {"container", LaunchKind::kContainer},
-    {"interface", LaunchKind::kText},
-    {"signal_seconds", LaunchKind::kReal},
-    {"idle_seconds", LaunchKind::kReal},
-    {"lease_seconds", LaunchKind::kSpan},
-    {"max_pending_minutes", LaunchKind::kReal},
-    {"poll_seconds", LaunchKind::kReal},
-    {"confirm_gpu_hours", LaunchKind::kReal},
-    {"max_nodes", LaunchKind::kCount},
-    {"max_allocations", LaunchKind::kCount},
-    {"allocation_nodes", LaunchKind::kCount},
-    {"spread_seconds", LaunchKind::kReal},
-    {"time", LaunchKind::kTime},
-    {"extra", LaunchKind::kTexts},
-    {"hardware", LaunchKind::kHardware},
-};
+// Null: the table has no such key.
+constexpr const LaunchKey* find_launch_key(std::span<const LaunchKey> table, std::string_view key) {
+  for (const LaunchKey& each : table)
+    if (each.key == key) return &each;
+  return nullptr;
+}
 
-inline constexpr LaunchKey kGridEngineKeys[] = {
-    {"queue", LaunchKind::kText},
-    {"project", LaunchKind::kText},
-    {"parallel_environment", LaunchKind::kText},
-    {"pe_slots", LaunchKind::kCount},
-    {"resources", LaunchKind::kTexts},
-    {"extra", LaunchKind::kTexts},
-    {"prologue", LaunchKind::kTexts},
-    {"screen", LaunchKind::kScreen},
-    {"time", LaunchKind::kTime},
-    {"signal_seconds", LaunchKind::kReal},
-    {"idle_seconds", LaunchKind::kReal},
-    {"max_pending_minutes", LaunchKind::kReal},
-    {"poll_seconds", LaunchKind::kReal},
-    {"confirm_gpu_hours", LaunchKind::kReal},
-    {"max_nodes", LaunchKind::kCount},
-    {"max_allocations", LaunchKind::kCount},
-};
-// Of an item of launch.ssh.hosts that is more than a name.
-inline constexpr LaunchKey kHostKeys[] = {
-    {"host", LaunchKind::kText},           {"hardware", LaunchKind::kText},
-    {"slots", LaunchKind::kCount},         {"memory_gib", LaunchKind::kReal},
-    {"price_per_hour", LaunchKind::kReal}, {"interface", LaunchKind::kText},
-    {"agent", LaunchKind::kText},          {"rank", LaunchKind::kText},
-};
-// Of launch.slurm.hardware.<catalogue name>: what to ask Slurm for to get it.
-inline constexpr std::array<std::string_view, 8> kHardwareKeys{
-    "partition", "account", "qos", "constraint", "reservation", "gres", "gpus_per_node", "mem"};
-// Of launch.slurm.head: what the first node needs instead.
-inline constexpr std::array<std::string_view, 4> kHeadKeys{"partition", "constraint", "mem", "gres"};
-inline constexpr std::array<std::string_view, 3> kContainerKeys{"runtime", "image", "arguments"};
+#define LAUNCH_WORDS(kind, ...) inline constexpr std::string_view kWordsOf_##kind[] = {__VA_ARGS__};
+#include "schema/launch_keys.def"
+#undef LAUNCH_WORDS
+
+// The words that a setting of this kind takes; empty: any.
+constexpr std::span<const std::string_view> launch_words(LaunchKind kind) {
+#define LAUNCH_WORDS(of, ...) \
+  if (kind == LaunchKind::of) return kWordsOf_##of;
+#include "schema/launch_keys.def"
+#undef LAUNCH_WORDS
+  return {};
+}
 
 struct LauncherKeys {
   std::string_view launcher;
@@ -119,10 +72,11 @@ struct LauncherKeys {
   // Its texts become directives of a batch script, which cannot carry quotes and control characters.
   bool directives = false;
 };
-inline constexpr LauncherKeys kLauncherKeys[] = {{"local", kLocalKeys},
-                                                 {"ssh", kSshKeys},
-                                                 {"slurm", kSlurmKeys, true},
-                                                 {"gridengine", kGridEngineKeys, true}};
+inline constexpr LauncherKeys kLauncherKeys[] = {
+#define LAUNCHER(name, directives, sentence) {#name, launch_keys(#name), directives},
+#include "schema/launch_keys.def"
+#undef LAUNCHER
+};
 
 // Null: there is no launcher of that name.
 constexpr const LauncherKeys* find_launcher_keys(std::string_view launcher) {

@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
 """Adds up the reports of one test run (ctest's JUnit files and notes.tsv) into `N passed, N failed, N skipped`.
 
-Skips and failures are named with their reasons. Exit code 1 when anything failed or nothing passed.
+Skips and failures are named with their reasons. Exit code 1 when anything failed or nothing passed. A report NAME-again.xml holds
+the second run, alone, of tests that NAME.xml says failed: one that passed then is named as unstable and counts as passed.
+
+`count_tests.py --failed REPORT` prints the names of the failed tests of one report that are worth a second run alone: none whose output
+has a sanitizer's report, which is a fault however rarely it shows.
 """
 import pathlib
 import re
@@ -13,6 +17,12 @@ def message_of(case, element):
     """The `message` of an element of a test case; empty where there is none."""
     found = case.find(element)
     return "" if found is None else found.get("message") or ""
+
+
+def failure_reason(case):
+    """What ctest says, and the end of what the test printed: where a script's traceback is."""
+    lines = [line for line in (case.findtext("system-out") or "").splitlines() if line.strip()][-12:]
+    return "\n    ".join([message_of(case, "failure") or "failed", *lines])
 
 
 def skip_reason(case):
@@ -59,7 +69,7 @@ def read_junit(path):
         elif status == "run":
             yield "passed", name, ""
         elif status == "fail":
-            yield "failed", name, message_of(case, "failure") or "failed"
+            yield "failed", name, failure_reason(case)
         elif status == "notrun" and "SKIP_" in message_of(case, "skipped"):
             yield "skipped", name, skip_reason(case)
         else:  # not built, disabled: a test without a result has not passed
@@ -72,16 +82,40 @@ def read_notes(path):
         yield status, name, reason
 
 
+def failed_in(path):
+    """The test cases of a report that ran and failed."""
+    return [case for case in ElementTree.parse(path).getroot().iter("testcase") if case.get("status") == "fail"]
+
+
+def worth_a_second_run(path):
+    found = re.compile(r"(Address|Leak|Thread|Memory|UndefinedBehavior)Sanitizer|runtime error: ")
+    return [case.get("name") for case in failed_in(path) if not found.search(case.findtext("system-out") or "")]
+
+
+def read_with_second_run(path):
+    """As read_junit; what failed in `path` and passed in its second run is `unstable`."""
+    again = path.with_name(f"{path.stem}-again.xml")
+    passed = {case.get("name") for case in ElementTree.parse(again).getroot().iter("testcase")
+              if case.get("status") == "run"} if again.exists() else set()
+    second = {f"{path.stem}: {name}" for name in passed & {case.get("name") for case in failed_in(path)}}
+    for status, name, reason in read_junit(path):
+        yield ("unstable", name, f"passed alone after: {reason}") if status == "failed" and name in second else (status, name, reason)
+
+
 def main():
+    if sys.argv[1] == "--failed":
+        print("\n".join(worth_a_second_run(pathlib.Path(sys.argv[2]))))
+        return 0
     reports = pathlib.Path(sys.argv[1])
     results = []
     for path in sorted(reports.glob("*.xml")):
-        results += read_junit(path)
+        if not path.stem.endswith("-again"):
+            results += read_with_second_run(path)
     if (reports / "notes.tsv").exists():
         results += read_notes(reports / "notes.tsv")
     count = {"passed": 0, "failed": 0, "skipped": 0}
     for status, name, reason in results:
-        count[status] += 1
+        count["passed" if status == "unstable" else status] += 1
         if status != "passed":
             print(f"{status}: {name}: {reason}")
     print(f"{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")

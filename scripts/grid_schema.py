@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""grid_schema.py [--check]: writes the axes of schema/json/grid.schema.json from schema/fields.def.
+"""grid_schema.py [--check]: writes the axes of schema/json/grid.schema.json from schema/fields.def, and the section launch from
+schema/launch_keys.def.
 
 --check writes nothing; it exits 1 if the file is out of date. The list of hardware is left as it is: a unit test compares it with
 the catalogue.
@@ -12,6 +13,7 @@ from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FIELDS = ROOT / "schema" / "fields.def"
+LAUNCH_KEYS = ROOT / "schema" / "launch_keys.def"
 SCHEMA = ROOT / "schema" / "json" / "grid.schema.json"
 AXIS = re.compile(
     r"^AXIS\((?P<type>\w+), (?P<key>\w+), (?P<default>[^,]+), "
@@ -21,6 +23,26 @@ CHOICE = re.compile(r'^CHOICE\(\w+, (?P<key>\w+), (?P<default>\w+), "(?P<unit>[^
 WORD = re.compile(r'\((\w+), "(\w+)"(, hidden)?\)')
 RENAMED = re.compile(r"^RENAMED_AXIS\((\w+), (\w+)\)$", re.MULTILINE)
 SHIFT = re.compile(r"(?:std::int64_t\{)?(\d+)\}? << (\d+)")
+LAUNCHER = re.compile(r'^LAUNCHER\((\w+), (?:true|false), "([^"]*)"\)$', re.MULTILINE)
+LAUNCH_KEY = re.compile(r'^LAUNCH_KEY\((\w+), (\w+), (\w+), "([^"]*)"\)$', re.MULTILINE)
+LAUNCH_WORDS = re.compile(r"^LAUNCH_WORDS\((\w+), (.*)\)$", re.MULTILINE)
+TEXT: dict[str, object] = {"type": "string", "minLength": 1}
+# What a setting of each kind (schema/launch_keys.h) looks like; those with words and those that are maps are made below.
+KINDS: dict[str, dict[str, object]] = {
+    "kText": TEXT,
+    "kPath": TEXT,
+    "kTime": TEXT,
+    "kCount": {"type": "integer", "minimum": 1},
+    "kPort": {"type": "integer", "minimum": 1, "maximum": 65535},
+    "kReal": {"type": "number", "minimum": 0},
+    "kSpan": {"type": "number", "minimum": 1},
+    "kFlag": {"type": "boolean"},
+    "kTexts": {"type": "array", "minItems": 1, "items": TEXT},
+}
+# Tables that are no launcher: what must be given.
+TABLES: dict[str, list[str]] = {"host": ["host"], "hardware": [], "head": [], "container": ["image"]}
+LAUNCH = '    "launch": {\n'
+DEFS = '  "$defs": {\n'
 ONE = '    "one": {\n      "type": "object",\n      "minProperties": 1,\n      "additionalProperties": false,\n      "properties": {\n'
 MANY = ONE.replace('"one"', '"many"')
 MODEL = '        "model": {'
@@ -112,8 +134,50 @@ def former(section: str) -> list[str]:
             for before, key in renamed_axes()]
 
 
+def ref(table: str) -> dict[str, object]:
+    return {"$ref": f"#/$defs/launch_{table}"}
+
+
+def setting(kind: str, hardware: list[str], words: dict[str, list[str]]) -> dict[str, object]:
+    """The schema of one setting of a launcher."""
+    if kind == "kHosts":
+        return {"type": "array", "minItems": 1, "items": {"anyOf": [TEXT, ref("host")]}}
+    if kind == "kHardware":
+        return {"type": "object", "minProperties": 1, "additionalProperties": False, "properties": {name: ref("hardware") for name in hardware}}
+    if kind in ("kAsks", "kContainer"):
+        return ref({"kAsks": "head", "kContainer": "container"}[kind])
+    return {"enum": words[kind]} if kind in words else KINDS[kind]
+
+
+def closed_map(indent: str, head: dict[str, object], settings: dict[str, dict[str, object]]) -> str:
+    """A map of these settings and no others, a line each."""
+    lines = [f'{indent}  "{key}": {json.dumps(value)},\n' for key, value in (head | {"additionalProperties": False}).items()]
+    inner = ",\n".join(f'{indent}    "{key}": {json.dumps(value)}' for key, value in settings.items())
+    return "{\n" + "".join(lines) + f'{indent}  "properties": {{\n{inner}\n{indent}  }}\n{indent}}}'
+
+
+def launch_section(hardware: list[str]) -> str:
+    """The section launch, and behind it the head of $defs with the tables that it refers to."""
+    text = LAUNCH_KEYS.read_text()
+    words = {kind: json.loads(f"[{listed}]") for kind, listed in LAUNCH_WORDS.findall(text)}
+    tables: dict[str, dict[str, dict[str, object]]] = {}
+    for table, key, kind, sentence in LAUNCH_KEY.findall(text):
+        tables.setdefault(table, {})[key] = {"description": sentence} | setting(kind, hardware, words)
+    launchers = LAUNCHER.findall(text)
+    if tables.keys() != {name for name, _ in launchers} | TABLES.keys() or text.count("\nLAUNCH_KEY(") != sum(map(len, tables.values())):
+        raise SystemExit(f"{LAUNCH_KEYS}: see the forms of its lines at the head of the file")
+    sections = ",\n".join(f'        "{name}": ' + closed_map("        ", {"description": sentence, "type": ["object", "null"]}, tables[name])
+                          for name, sentence in launchers)
+    head = ('      "description": "where trials run",\n      "type": "object",\n      "minProperties": 1,\n'
+            '      "additionalProperties": false,\n      "properties": {\n')
+    defs = "".join(f'    "launch_{name}": ' + closed_map("    ", {"type": "object", "minProperties": 1} | ({"required": must} if must else {}), tables[name])
+                   + ",\n" for name, must in TABLES.items())
+    return f"{LAUNCH}{head}{sections}\n      }}\n    }}\n  }},\n{DEFS}{defs}"
+
+
 def renewed(text: str) -> str:
     hardware = json.loads(text)["$defs"]["one"]["properties"]["hardware"]["enum"]
+    text = text[:text.index(LAUNCH)] + launch_section(hardware) + text[text.index(ONE):]
     text = replaced(text, ONE, [line_of(axis.key, one(axis, hardware)) for axis in axes()] + former("one"))
     return replaced(text, MANY, [line_of(axis.key, many(axis)) for axis in axes()] + former("many"))
 

@@ -5,7 +5,7 @@
 // The norm is over the whole model: each rank adds the squares of the parts it holds, every element divided by
 // the number of ranks that hold it. A norm that is not finite means that a gradient is not: under fp16 the step
 // is skipped everywhere and the scale halved; it doubles after kPatience good steps (Micikevicius et al. 2018,
-// section 3.2; constants as PyTorch's GradScaler).
+// section 3.2; constants as PyTorch's GradScaler). The trial says where the scale starts.
 #pragma once
 #include <optional>
 #include <vector>
@@ -17,7 +17,7 @@ namespace sweep::parallel {
 class StepGuard {
  public:
   static constexpr std::int64_t kPatience = 2000;
-  static constexpr double kFirstScale = 65536, kLargestNorm = 1;
+  static constexpr double kLargestNorm = 1;
 
   StepGuard(const Trial&, const Mesh&, at::Device, std::int64_t patience = kPatience);
 

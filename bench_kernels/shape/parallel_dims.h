@@ -1,5 +1,5 @@
-// ParallelDims: the rank algebra, in one place. world = dp x tp x pp x cp; ep divides dp x cp (experts fold
-// into it); a ZeRO shard set spans dp_shard x cp ranks. An error prints the equation.
+// ParallelDims: where each rank stands and whom it communicates with. The sizes follow the rank algebra (rank_algebra.h); experts
+// fold into dp x cp, and a ZeRO shard set spans dp_shard x cp ranks.
 //
 // Ranks are numbered with tp fastest, then cp, dp and pp, so that a tensor-parallel group is contiguous and
 // stays inside a node (Narayanan et al. 2021, arXiv 2104.04473, section 3).
@@ -42,7 +42,7 @@ struct ParallelDims {
   i64 dp_shard = 1;    // divides dp
   i64 kv_sharers = 1;  // tensor-parallel ranks to a key-value head; divides tp
   i64 world() const { return dp * tp * pp * cp; }
-  // nodes x ranks_per_node must equal the product; the error spells both sides with their numbers.
+  // Error: the equation of the rank algebra that the trial breaks, with its numbers.
   static Expected<ParallelDims> make(const Trial&);
 
   // REQUIRES: 0 <= rank < world().

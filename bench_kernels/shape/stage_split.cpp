@@ -76,7 +76,8 @@ std::optional<std::string> pipeline_objection(const Trial& t) {
 std::optional<std::string> recompute_objection(const Trial& t) {
   if (t.schedule == Schedule::kZeroBubble && t.recompute != Recompute::kNone)
     return fmt::format(
-        "schedule zero_bubble with recompute {}: weight gradients put off keep what recomputation would drop",
+        "schedule zero_bubble with recompute {}: weight gradients that are put off need what recomputation "
+        "drops",
         t.recompute);
   if (t.recompute_every == 1) return std::nullopt;
   if (t.recompute != Recompute::kFull)

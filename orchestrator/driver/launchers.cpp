@@ -65,6 +65,15 @@ std::optional<launch::KnownGpus> gpus_of_node(const launch::LaunchConfig& config
   return launch::KnownGpus{known->gpus_per_node, "the catalogue; `gres` says what a node of yours has"};
 }
 
+Expected<void> are_there(const launch::Programs& programs) {
+  for (const auto& program : {programs.agent, programs.rank})
+    if (!program.empty() && !fs::exists(program))
+      return fail(
+          fmt::format("{}: not found; build it (scripts/quickstart does) or name it with --agent and --rank",
+                      program.string()));
+  return {};
+}
+
 }  // namespace
 
 Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchRequest& request) {
@@ -112,12 +121,14 @@ launch::Programs program_paths(const LaunchRequest& request) {
 
 Expected<launch::Programs> programs_for(const LaunchRequest& request) {
   auto out = program_paths(request);
-  for (const auto& program : {out.agent, out.rank})
-    if (!fs::exists(program))
-      return fail(
-          fmt::format("{}: not found; build it (scripts/quickstart does) or name it with --agent and --rank",
-                      program.string()));
+  SWEEP_TRY(are_there(out));
   return out;
+}
+
+bool has_built_in_steps(std::span<const PlanEntry> entries) {
+  return std::ranges::any_of(entries, [](const PlanEntry& entry) {
+    return entry.admitted && entry.trial.workload != Workload::kCommand;
+  });
 }
 
 Expected<void> slots_fit(const LaunchChoice& choice, const LaunchRequest& request,
@@ -161,13 +172,15 @@ run::Bounds bounds_of(const launch::RunLimits& limits) {
 }
 
 Expected<run::MakeLauncher> prepare_launcher(const LaunchChoice& choice, const LaunchRequest& request,
-                                             run::Settings& s) {
-  auto programs = programs_for(request);
-  if (!programs) return tl::unexpected(programs.error());
-  programs->screen = request.screen.empty() ? choice.config->screen() : request.screen;
+                                             std::span<const PlanEntry> entries, run::Settings& s) {
+  auto programs = program_paths(request);
+  programs.screen = request.screen.empty() ? choice.config->screen() : request.screen;
+  if (programs.screen.empty() && !has_built_in_steps(entries)) programs.rank.clear();
+  programs.zygote = programs.zygote && !programs.rank.empty();
+  SWEEP_TRY(are_there(programs));
   const auto limits = choice.config->prepare({request.slots, own_slots()});
   if (!limits) return tl::unexpected(limits.error());
-  s.exclude_slow_hosts = programs->screen == "leave_out";
+  s.exclude_slow_hosts = programs.screen == "leave_out";
   s.launcher = choice.on;
   s.start = request.start;
   s.usd_per_node_hour = choice.usd_per_node_hour;
@@ -176,10 +189,10 @@ Expected<run::MakeLauncher> prepare_launcher(const LaunchChoice& choice, const L
   s.allocate_per_shape = limits->allocate_per_shape;
   s.slots = limits->slots;
   s.bounds = bounds_of(*limits);
-  return run::MakeLauncher([config = choice.config, programs = *programs](boost::asio::io_context& io,
-                                                                          launch::Launcher::Sink sink) {
-    return config->make(io, programs, std::move(sink));
-  });
+  return run::MakeLauncher(
+      [config = choice.config, programs](boost::asio::io_context& io, launch::Launcher::Sink sink) {
+        return config->make(io, programs, std::move(sink));
+      });
 }
 
 std::optional<double> smaller_limit(std::optional<double> one, std::optional<double> other) {

@@ -50,13 +50,16 @@ std::optional<std::string> ranks_beyond_cores(const LaunchChoice&, std::span<con
 launch::Programs program_paths(const LaunchRequest&);
 // Error: one is missing.
 Expected<launch::Programs> programs_for(const LaunchRequest&);
+// The built-in step runs in some trial; only then sweep-rank is needed (and where nodes are screened).
+bool has_built_in_steps(std::span<const PlanEntry>);
 
 // The limits of a launcher as the run loop takes them.
 run::Bounds bounds_of(const launch::RunLimits&);
 
 // Sets what the launcher decides of the settings and gives its maker. Errors: programs that are missing, settings that no
 // launcher takes.
-Expected<run::MakeLauncher> prepare_launcher(const LaunchChoice&, const LaunchRequest&, run::Settings&);
+Expected<run::MakeLauncher> prepare_launcher(const LaunchChoice&, const LaunchRequest&,
+                                             std::span<const PlanEntry>, run::Settings&);
 
 // The smaller one of those that are set.
 std::optional<double> smaller_limit(std::optional<double> one, std::optional<double> other);

@@ -113,7 +113,7 @@ Driven<RunReport> SweepDriver::run_with(const LaunchChoice& choice, const Launch
   const auto entries = store_->plan(sweep_.id);
   if (!entries) return failed(DriveProblem::kDatabase, entries.error());
   if (!is_rehearsal(sweep_.name)) s->judge_node = node_judge(*entries);
-  const auto make = prepare_launcher(choice, request, *s);
+  const auto make = prepare_launcher(choice, request, *entries, *s);
   if (!make) return failed(DriveProblem::kLauncher, make.error());
   const auto observer = make_observer(*store_, sweep_);
   if (!observer) return failed(DriveProblem::kDatabase, observer.error());

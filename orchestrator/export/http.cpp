@@ -155,38 +155,59 @@ tl::expected<Reply, WireError> Http::send(const Request& request) {
   return reply;
 }
 
+namespace {
+
+// An address as libcurl reads it. A part is empty where it is absent, or where the text is no address.
+struct Address {
+  explicit Address(std::string_view text) : handle(curl_url()) {
+    valid = handle && curl_url_set(handle, CURLUPART_URL, std::string(text).c_str(), 0) == CURLUE_OK;
+  }
+  ~Address() { curl_url_cleanup(handle); }
+  Address(const Address&) = delete;
+  Address& operator=(const Address&) = delete;
+
+  std::string part(CURLUPart which) const {
+    char* text = nullptr;
+    if (!valid || curl_url_get(handle, which, &text, 0) != CURLUE_OK) return "";
+    std::string out = text;
+    curl_free(text);
+    return out;
+  }
+
+  CURLU* handle;
+  bool valid;
+};
+
+}  // namespace
+
 Expected<std::string> checked_base(std::string_view url, std::string_view named_by) {
   std::string base(url);
   while (base.ends_with('/')) base.pop_back();
-  const auto scheme = base.find("://");
-  const bool known =
-      scheme != std::string::npos && (base.starts_with("https://") || base.starts_with("http://"));
-  const std::string rest = known ? base.substr(scheme + 3) : "";
-  const std::string authority = rest.substr(0, rest.find('/'));
-  if (authority.find('@') != std::string::npos)
+  const Address address(base);
+  const bool unreadable = !address.valid && base.find('@') != std::string::npos;  // may hold a password
+  if (unreadable || !address.part(CURLUPART_USER).empty() || !address.part(CURLUPART_PASSWORD).empty())
     return fail(
         fmt::format("{}: an address with a user or password in it; keys come from the environment or a file "
                     "(docs/exports.md)",
                     named_by));
+  const std::string scheme = address.part(CURLUPART_SCHEME);
   const bool odd =
       std::any_of(base.begin(), base.end(), [](unsigned char c) { return c <= ' ' || c == 127; });
-  if (authority.empty() || odd || base.find_first_of("?#") != std::string::npos)
+  if ((scheme != "https" && scheme != "http") || odd || base.find_first_of("?#") != std::string::npos)
     return fail(
         fmt::format("{}: '{}' is not an address; https://HOST[:PORT][/PATH] is expected", named_by, url));
   return base;
 }
 
 std::string host_of(std::string_view base) {
-  const auto start = base.find("://");
-  std::string_view host = base.substr(start == std::string_view::npos ? 0 : start + 3);
-  host = host.substr(0, host.find('/'));
-  if (host.starts_with('[')) return std::string(host.substr(1, host.find(']') - 1));
-  return std::string(host.substr(0, host.find(':')));
+  const std::string host = Address(base).part(CURLUPART_HOST);
+  return host.starts_with('[') ? host.substr(1, host.size() - 2) : host;
 }
 
 bool sends_in_the_clear(std::string_view base) {
   const std::string host = host_of(base);
-  return base.starts_with("http://") && host != "localhost" && host != "::1" && !host.starts_with("127.");
+  return Address(base).part(CURLUPART_SCHEME) == "http" && host != "localhost" && host != "::1" &&
+         !host.starts_with("127.");
 }
 
 std::string escaped_for_url(std::string_view text) {

@@ -37,7 +37,7 @@ class Compiler : private CodeWriter {
     if (!whole) return tl::unexpected(whole.error());
     if (token().kind != Token::Kind::kEnd) {
       return fail_at(token().span.begin,
-                     fmt::format("'{}' was not expected here; an operator or the end was", shown(token())));
+                     fmt::format("an operator or the end was expected here, not '{}'", shown(token())));
     }
     code.type = whole->type;
     for (const Instruction& op : code.ops) {
@@ -167,7 +167,7 @@ class Compiler : private CodeWriter {
       code.constants[code.ops[word.code].arg].i = scope_.words.id(current);
       return {};
     }
-    return fail_at(word.span.begin, fmt::format("'{}' is no value of {}{}", *word.word, name.symbol->name,
+    return fail_at(word.span.begin, fmt::format("'{}' is not a value of {}{}", *word.word, name.symbol->name,
                                                 suggestion(*word.word, values)));
   }
 
@@ -284,7 +284,7 @@ class Compiler : private CodeWriter {
         return token().is("(") ? call(t) : name(t);
       case Token::Kind::kSign:
         if (t.text == "(") return parentheses(t);
-        return fail_at(t.span.begin, fmt::format("'{}' was not expected here; a value was", t.text));
+        return fail_at(t.span.begin, fmt::format("a value was expected here, not '{}'", t.text));
       case Token::Kind::kEnd:
         break;
     }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <set>
 
+#include "bench_kernels/shape/rank_algebra.h"
 #include "orchestrator/grid/expression.h"
 #include "orchestrator/grid/lexer.h"
 
@@ -227,15 +228,6 @@ std::string value_text(Cell cell, Type type, const Words& words) {
   return "";
 }
 
-std::string quotient_text(i64 a, i64 b) {
-  const double q = static_cast<double>(a) / static_cast<double>(b);
-  for (int digits = 2; digits < 12; ++digits) {
-    std::string text = fmt::format("{:.{}f}", q, digits);
-    if (text.find_last_not_of('0') != text.find('.')) return text;
-  }
-  return fmt::format("{}", q);
-}
-
 std::string with_values(const Code& code, Span span, const Scope& scope, const Point& point) {
   std::string out;
   const auto tokens = lex(code.text);
@@ -284,7 +276,7 @@ std::string explain(const Failure& failure, const Code& code, const Scope& scope
   switch (failure.trouble) {
     case EvalError::kNotWhole:
       return fmt::format("{} = {} = {} is not whole", part, with_values(code, span, scope, point),
-                         quotient_text(failure.a.i, failure.b.i));
+                         shape::quotient_text(failure.a.i, failure.b.i));
     case EvalError::kDivisionByZero:
       return fmt::format("{} = {} divides by zero", part, with_values(code, span, scope, point));
     case EvalError::kAbsent:

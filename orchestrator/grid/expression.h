@@ -118,6 +118,5 @@ std::string values_read(const Code&, const Scope&, const Point&);
 // A sentence without full stop: "global_batch_size / 6 = 256 / 6 = 42.67 is not whole".
 std::string explain(const Failure&, const Code&, const Scope&, const Point&);
 std::string value_text(Cell, Type, const Words&);
-std::string quotient_text(i64 a, i64 b);  // shortest decimal that does not look whole
 
 }  // namespace sweep::grid

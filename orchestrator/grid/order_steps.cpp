@@ -6,6 +6,7 @@
 namespace sweep::grid {
 namespace {
 
+using shape::Relation;
 using ProvidedAxes = std::vector<bool>;
 
 std::vector<Step> rank_steps(const AlgebraSlots& s, const ProvidedAxes& given, bool any_cpu) {
@@ -13,27 +14,27 @@ std::vector<Step> rank_steps(const AlgebraSlots& s, const ProvidedAxes& given, b
   std::vector<Slot> ranks{s.hardware};
   if (given[s.dp] || any_cpu) ranks.insert(ranks.end(), {s.nodes, s.tp, s.pp, s.cp});
   if (given[s.dp]) ranks.push_back(s.dp);
-  if (!given[s.gpus_per_node]) steps.push_back({Step::Kind::kGpusPerNode, 0, ranks, s.gpus_per_node});
+  if (!given[s.gpus_per_node]) steps.push_back({Relation::kGpusPerNode, 0, ranks, s.gpus_per_node});
   if (!given[s.dp]) {
-    steps.push_back({Step::Kind::kDp, 0, {s.hardware, s.nodes, s.gpus_per_node, s.tp, s.pp, s.cp}, s.dp});
+    steps.push_back({Relation::kDp, 0, {s.hardware, s.nodes, s.gpus_per_node, s.tp, s.pp, s.cp}, s.dp});
   }
   if (given[s.gpus_per_node]) {
     steps.push_back(
-        {Step::Kind::kCheckRanks, 0, {s.hardware, s.nodes, s.gpus_per_node, s.dp, s.tp, s.pp, s.cp}, {}});
+        {Relation::kPlacement, 0, {s.hardware, s.nodes, s.gpus_per_node, s.dp, s.tp, s.pp, s.cp}, {}});
   }
-  steps.push_back({Step::Kind::kWorld, 0, {s.dp, s.tp, s.pp, s.cp}, s.world});
-  if (given[s.ep]) steps.push_back({Step::Kind::kCheckExperts, 0, {s.dp, s.cp, s.ep}, {}});
+  steps.push_back({Relation::kWorld, 0, {s.dp, s.tp, s.pp, s.cp}, s.world});
+  if (given[s.ep]) steps.push_back({Relation::kExperts, 0, {s.dp, s.cp, s.ep}, {}});
   return steps;
 }
 
 Step batch_step(const AlgebraSlots& s, const ProvidedAxes& given) {
   if (!given[s.global_batch_size]) {
-    return {Step::Kind::kGlobalBatch, 0, {s.dp, s.micro_batch_size, s.grad_accum}, s.global_batch_size};
+    return {Relation::kGlobalBatch, 0, {s.dp, s.micro_batch_size, s.grad_accum}, s.global_batch_size};
   }
   if (!given[s.grad_accum]) {
-    return {Step::Kind::kGradAccum, 0, {s.dp, s.micro_batch_size, s.global_batch_size}, s.grad_accum};
+    return {Relation::kGradAccum, 0, {s.dp, s.micro_batch_size, s.global_batch_size}, s.grad_accum};
   }
-  return {Step::Kind::kCheckBatch, 0, {s.dp, s.micro_batch_size, s.grad_accum, s.global_batch_size}, {}};
+  return {Relation::kBatch, 0, {s.dp, s.micro_batch_size, s.grad_accum, s.global_batch_size}, {}};
 }
 
 // Depth first: what a step reads comes before it.
@@ -77,7 +78,7 @@ class Sorter {
     for (auto it = begin; it != path_.end(); ++it) {
       if (it != begin) cycle_.path += " -> ";
       cycle_.path += spec_.scope.at(*steps_[*it].writes).name;
-      if (steps_[*it].kind == Step::Kind::kDerived) cycle_.derived = steps_[*it].derived;
+      if (!steps_[*it].relation) cycle_.derived = steps_[*it].derived;
     }
     return false;
   }
@@ -99,8 +100,7 @@ tl::expected<Program, Cycle> order_steps(const GridSpec& spec, const ProvidedAxe
   std::vector<Step> steps = rank_steps(slots, given, any_cpu);
   steps.push_back(batch_step(slots, given));
   for (std::size_t i = 0; i < spec.derived.size(); ++i) {
-    steps.push_back(
-        {Step::Kind::kDerived, static_cast<std::uint16_t>(i), derived_reads[i], spec.derived[i].slot});
+    steps.push_back({std::nullopt, static_cast<std::uint16_t>(i), derived_reads[i], spec.derived[i].slot});
   }
   return Sorter(spec, std::move(steps)).run();
 }

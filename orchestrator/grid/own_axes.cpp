@@ -33,7 +33,7 @@ Status axis_type(const DocumentPtr& document, const Entry& entry, OwnAxis& out) 
   const auto known = kTypes.find(*word);
   if (known == kTypes.end())
     return refuse(document, type->place,
-                  fmt::format("'{}' is no type; take integer, number, flag or text", *word));
+                  fmt::format("'{}' is not a type; use integer, number, flag or text", *word));
   out.type = known->second;
   return {};
 }

@@ -3,6 +3,7 @@
 
 #include "base/expected.h"
 #include "base/input_file.h"
+#include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/grid/keys.h"
 #include "orchestrator/grid/read_sections.h"
 #include "orchestrator/grid/reader.h"
@@ -15,149 +16,139 @@ bool is_name_char(char c, bool first) {
          (!first && (c == '.' || c == '_' || c == '-'));
 }
 
-}  // namespace
-
-Status Reader::run(const ReadOptions& options) {
-  SWEEP_TRY(check_keys(document_, root_, kTopKeys, "of a grid file"));
-  SWEEP_TRY(header());
-  defaults();
-  SWEEP_TRY(workload(options));
-  SWEEP_TRY(add_labels());
-  SWEEP_TRY(own_presets());
-  SWEEP_TRY(model());
-  SWEEP_TRY(base());
-  SWEEP_TRY(axes());
-  SWEEP_TRY(zips());
-  SWEEP_TRY(count_points(options));
-  for (const Derived& derived : spec_.derived) spec_.given[derived.slot] = true;
-  SWEEP_TRY(included());
-  name_models();
-  SWEEP_TRY(derive());
-  SWEEP_TRY(where());
-  SWEEP_TRY(exclude());
-  SWEEP_TRY(order_included());
-  SWEEP_TRY(read_measure(document_, grid_));
-  if (spec_.workload) SWEEP_TRY(spec_.workload->bind(spec_.scope, grid_.measure));
-  SWEEP_TRY(read_limits(document_, grid_));
-  return read_launch(document_, grid_);
-}
-
-tl::unexpected<Error> Reader::refuse(Place at, std::string_view message) const {
-  return tl::unexpected(document_.error(at, message));
-}
-
-Status Reader::header() {
-  const Entry* name = section("name");
-  if (name == nullptr) return refuse({}, "'name' is missing; give the sweep a name, as in 'name: llama-8b'");
-  const auto text = read_word(document_, *name->value, "name", 100);
+// name and question.
+Status read_header(const Reading& in, Grid& grid) {
+  const Entry* name = in.section("name");
+  if (name == nullptr)
+    return in.refuse({}, "'name' is missing; give the sweep a name, as in 'name: llama-8b'");
+  const auto text = read_word(in.document, *name->value, "name", 100);
   if (!text) return tl::unexpected(text.error());
   for (std::size_t i = 0; i < text->size(); ++i) {
     if (!is_name_char((*text)[i], i == 0))
-      return refuse(name->value->place,
-                    "name takes letters, digits, '.', '_' and '-', and starts with a letter or digit");
+      return in.refuse(name->value->place,
+                       "name takes letters, digits, '.', '_' and '-', and starts with a letter or digit");
   }
-  grid_.name = *text;
-  if (const Entry* question = section("question")) {
-    const auto words = read_word(document_, *question->value, "question", 4096);
+  grid.name = *text;
+  if (const Entry* question = in.section("question")) {
+    const auto words = read_word(in.document, *question->value, "question", 4096);
     if (!words) return tl::unexpected(words.error());
-    grid_.question = *words;
+    grid.question = *words;
   }
   return {};
 }
 
-void Reader::defaults() {
-  spec_.start.cells.assign(spec_.scope.size(), Cell{0});
-  spec_.start.held.assign(spec_.scope.size(), Presence::kValue);
+template <class T>
+void set_default(GridSpec& spec, Slot slot, const T& value) {
+  Cell& cell = spec.start.cells[slot];
+  if constexpr (AxisChoice<T>) {
+    cell.i = spec.scope.words.id(to_string(value));
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    cell.i = spec.scope.words.id(value);
+  } else if constexpr (std::is_same_v<T, double>) {
+    cell.r = value;
+  } else if constexpr (std::is_same_v<T, std::optional<i64>>) {
+    cell.i = value.value_or(0);
+    if (!value) spec.start.held[slot] = Presence::kAbsent;
+  } else {
+    cell.i = value;
+  }
+}
+
+// Every slot at its default; none given.
+void set_defaults(GridSpec& spec) {
+  spec.start.cells.assign(spec.scope.size(), Cell{0});
+  spec.start.held.assign(spec.scope.size(), Presence::kValue);
   Trial trial;
   Slot slot = 0;
-  for_each_axis(trial, [&](const FieldInfo&, const auto& preset, auto&) {
-    set_default(slot, preset);
-    ++slot;
-  });
+  for_each_axis(trial,
+                [&](const FieldInfo&, const auto& preset, auto&) { set_default(spec, slot++, preset); });
 }
 
-Status Reader::workload(const ReadOptions& options) {
-  const Entry* entry = section("workload");
+// The command that trials run instead of the step, and the axes that it brings.
+Status read_command(Reading& in, const Grid& grid, const BuiltInRecipes& recipes) {
+  const Entry* entry = in.section("workload");
   if (entry == nullptr) return {};
-  auto workload = read_workload(document_, *entry, grid_.path.parent_path(), options.recipes);
+  auto workload = read_workload(in.document, *entry, grid.path.parent_path(), recipes);
   if (!workload) return tl::unexpected(workload.error());
   for (OwnAxis& axis : workload->axes) {
-    if (spec_.scope.find(axis.name))
-      return tl::unexpected(axis.document->error(
-          axis.place, fmt::format("'{}' is a name of sweep's own; call the axis differently", axis.name)));
-    axis.slot = spec_.scope.add_own_axis(axis.name, axis.type);
-    spec_.scope.set_values(axis.slot, axis.values);
+    if (in.spec.scope.find(axis.name))
+      return refuse(
+          axis.document, axis.place,
+          fmt::format("sweep itself uses the name '{}'; choose another one for the axis", axis.name));
+    axis.slot = in.spec.scope.add_own_axis(axis.name, axis.type);
+    in.spec.scope.set_values(axis.slot, axis.values);
   }
-  spec_.workload.emplace(std::move(*workload));
+  in.spec.workload.emplace(std::move(*workload));
   return {};
 }
 
-Status Reader::own_presets() {
-  if (!spec_.workload) return {};
-  for (const OwnAxis& axis : spec_.workload->axes()) {
-    const auto one = values_.one(*axis.preset, axis.slot);
+// Room for the names that the grid added.
+void grow(GridSpec& spec) {
+  spec.start.cells.resize(spec.scope.size(), Cell{0});
+  spec.start.held.resize(spec.scope.size(), Presence::kValue);
+  spec.given.assign(spec.scope.size(), false);
+}
+
+// The defaults of the axes that the command brings.
+Status read_own_defaults(Reading& in) {
+  if (!in.spec.workload) return {};
+  for (const OwnAxis& axis : in.spec.workload->axes()) {
+    const auto one = in.values.one(*axis.preset, axis.slot);
     if (!one) return tl::unexpected(one.error());
-    set_start(*one);
+    set_start(in.spec, *one);
   }
   return {};
 }
 
-Status Reader::grow() {
-  spec_.start.cells.resize(spec_.scope.size(), Cell{0});
-  spec_.start.held.resize(spec_.scope.size(), Presence::kValue);
-  spec_.given.assign(spec_.scope.size(), false);
-  return {};
-}
-
-Status Reader::claim(Slot slot, const Entry& entry, std::string_view section) {
-  const std::string& name = spec_.scope.at(slot).name;
-  for (const Derived& derived : spec_.derived) {
-    if (derived.slot == slot)
-      return refuse(entry.place, fmt::format("'{}' is also set by derive at line {}; keep one of them", name,
-                                             derived.place.line));
+// Now that every model and hardware is known: what expressions may compare with, and the catalogue's GPUs per node.
+void name_models(GridSpec& spec) {
+  std::vector<std::string> labels;
+  for (const ModelEntry& entry : spec.models) labels.push_back(spec.scope.words.at(entry.word));
+  spec.scope.set_values(spec.scope.slot("model"), std::move(labels));
+  for (const auto& hardware : shape::all_hardware()) {
+    const auto word = static_cast<std::size_t>(spec.scope.words.id(hardware.name));
+    if (spec.gpus_per_node.size() <= word) spec.gpus_per_node.resize(word + 1, 0);
+    spec.gpus_per_node[word] = hardware.gpu.empty() ? 0 : static_cast<std::int32_t>(hardware.gpus_per_node);
   }
-  if (spec_.given[slot])
-    return refuse(entry.place,
-                  fmt::format("'{}' is given twice: here under {}, and under {}; keep one of them", name,
-                              section, homes_[slot]));
-  spec_.given[slot] = true;
-  homes_[slot] = std::string(section);
-  return {};
 }
 
-void Reader::set_start(const Dimension& one) {
+Status read_sections(Reading& in, Grid& grid, const ReadOptions& options) {
+  AxisSections axes(in);
+  ExpressionSections expressions(in);
+  PointSections points(in);
+  SWEEP_TRY(check_keys(in.document, in.document.root(), kTopKeys, "of a grid file"));
+  SWEEP_TRY(read_header(in, grid));
+  set_defaults(in.spec);
+  SWEEP_TRY(read_command(in, grid, options.recipes));
+  SWEEP_TRY(expressions.add_labels());
+  grow(in.spec);
+  SWEEP_TRY(read_own_defaults(in));
+  SWEEP_TRY(axes.read(options));
+  for (const Derived& derived : in.spec.derived) in.spec.given[derived.slot] = true;
+  SWEEP_TRY(points.included());
+  name_models(in.spec);
+  SWEEP_TRY(expressions.derive());
+  SWEEP_TRY(expressions.where());
+  SWEEP_TRY(points.exclude());
+  SWEEP_TRY(expressions.order_included());
+  SWEEP_TRY(axes.need_model());
+  SWEEP_TRY(read_measure(in.document, grid));
+  if (in.spec.workload) SWEEP_TRY(in.spec.workload->bind(in.spec.scope, grid.measure));
+  SWEEP_TRY(read_limits(in.document, grid));
+  return read_launch(in.document, grid);
+}
+
+}  // namespace
+
+tl::unexpected<Error> Reading::refuse(Place at, std::string_view message) const {
+  return tl::unexpected(document.error(at, message));
+}
+
+void set_start(GridSpec& spec, const Dimension& one) {
   for (std::size_t i = 0; i < one.slots.size(); ++i) {
-    spec_.start.cells[one.slots[i]] = one.cells[i];
-    spec_.start.held[one.slots[i]] = one.held[i];
+    spec.start.cells[one.slots[i]] = one.cells[i];
+    spec.start.held[one.slots[i]] = one.held[i];
   }
-}
-
-Status Reader::model() {
-  const Entry* entry = section("model");
-  const Slot slot = spec_.scope.slot("model");
-  // A command may know its model alone.
-  if (spec_.workload) spec_.start.cells[slot].i = spec_.scope.words.id("command");
-  if (entry == nullptr) return {};
-  const auto one = values_.one(*entry->value, slot);
-  if (!one) return tl::unexpected(one.error());
-  SWEEP_TRY(claim(slot, *entry, "model"));
-  set_start(*one);
-  return {};
-}
-
-Status Reader::base() {
-  const Entry* entry = section("base");
-  if (entry == nullptr) return {};
-  SWEEP_TRY(need_map(document_, *entry->value, entry->place, "base"));
-  for (const Entry& item : entry->value->entries) {
-    const auto slot = values_.axis(item, "of base");
-    if (!slot) return tl::unexpected(slot.error());
-    const auto one = values_.one(*item.value, *slot);
-    if (!one) return tl::unexpected(one.error());
-    SWEEP_TRY(claim(*slot, item, "base"));
-    set_start(*one);
-  }
-  return {};
 }
 
 Expected<Grid> read_text(std::string_view yaml, const std::filesystem::path& shown_as,
@@ -168,7 +159,8 @@ Expected<Grid> read_text(std::string_view yaml, const std::filesystem::path& sho
   grid.path = shown_as;
   grid.text = std::string(yaml);
   auto spec = std::make_shared<GridSpec>();
-  SWEEP_TRY(Reader(*document, grid, *spec).run(options));
+  Reading in{*document, *spec, ValueReader(*document, *spec, grid.path.parent_path())};
+  SWEEP_TRY(read_sections(in, grid, options));
   grid.spec = std::move(spec);
   return grid;
 }

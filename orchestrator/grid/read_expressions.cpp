@@ -1,4 +1,4 @@
-// The sections of expressions: derive and where.
+// The sections of expressions: derive and where; and the order of the steps that a point takes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,117 +21,152 @@ bool is_label(std::string_view name) {
                      [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
 }
 
+// A point of the grid may be on hardware without GPUs.
+bool main_has_cpu(const GridSpec& spec) {
+  const Slot hardware = spec.scope.slot("hardware");
+  for (const Dimension& d : spec.dimensions) {
+    const auto at = std::find(d.slots.begin(), d.slots.end(), hardware);
+    if (at == d.slots.end()) continue;
+    for (std::size_t row = 0; row < d.count; ++row) {
+      if (spec.catalogue_gpus(
+              d.cells[row * d.slots.size() + static_cast<std::size_t>(at - d.slots.begin())].i) == 0)
+        return true;
+    }
+    return false;
+  }
+  return spec.catalogue_gpus(spec.start.cells[hardware].i) == 0;
+}
+
 }  // namespace
 
-Status Reader::add_labels() {
-  const Entry* entry = section("derive");
-  if (entry == nullptr) return grow();
-  SWEEP_TRY(need_map(document_, *entry->value, entry->place, "derive"));
+Status ExpressionSections::add_labels() {
+  const Entry* entry = in_.section("derive");
+  if (entry == nullptr) return {};
+  SWEEP_TRY(need_map(in_.document, *entry->value, entry->place, "derive"));
   if (entry->value->entries.size() > kMaxClauses)
-    return refuse(entry->place, fmt::format("derive has more than {} entries", kMaxClauses));
+    return in_.refuse(entry->place, fmt::format("derive has more than {} entries", kMaxClauses));
   for (const Entry& item : entry->value->entries) {
-    auto slot = spec_.scope.find(item.key);
-    if (slot && (*slot >= spec_.scope.axis_count() || spec_.scope.at(*slot).type == Type::kText)) {
-      return refuse(
+    auto slot = in_.spec.scope.find(item.key);
+    if (slot && (*slot >= in_.spec.scope.axis_count() || in_.spec.scope.at(*slot).type == Type::kText)) {
+      return in_.refuse(
           item.place,
           fmt::format("derive cannot set '{}'; it sets axes that are numbers or flags, and new names",
                       item.key));
     }
     if (!slot && (!is_label(item.key) || std::find(kReservedNames.begin(), kReservedNames.end(), item.key) !=
                                              kReservedNames.end())) {
-      return refuse(item.place, fmt::format("'{}' cannot name a derived value; take lower-case letters, "
-                                            "digits and '_', and no word of the expressions",
-                                            item.key));
+      return in_.refuse(item.place, fmt::format("'{}' cannot name a derived value; take lower-case letters, "
+                                                "digits and '_', and no word of the expressions",
+                                                item.key));
     }
-    if (!slot) slot = spec_.scope.add_label(item.key);
-    Derived derived{spec_.scope.at(*slot).name, *slot, {}, item.place};
-    if (const AxisDomain* domain = axis_domain(derived.name))
-      derived.min = domain->min, derived.max = domain->max;
-    spec_.derived.push_back(std::move(derived));
-  }
-  return grow();
-}
-
-tl::unexpected<Error> Reader::refuse_expression(const Node& node, const ExpressionError& error) const {
-  return refuse(document_.place_in(node, error.at),
-                fmt::format("{} (in \"{}\")", error.message,
-                            node.text.size() <= 200 ? node.text
-                                                    : node.text.substr(0, error.at < 200 ? 200 : 0) + "..."));
-}
-
-Status Reader::derive() {
-  const Entry* entry = section("derive");
-  std::vector<std::vector<Slot>> reads(spec_.derived.size());
-  for (std::size_t i = 0; i < spec_.derived.size(); ++i) {
-    const Node& node = *entry->value->entries[i].value;
-    if (!node.is_scalar())
-      return refuse(node.place,
-                    fmt::format("{} takes an expression, not {}", spec_.derived[i].name, node.kind_name()));
-    for (const std::string& name : names_in(node.text)) {
-      if (const auto slot = spec_.scope.find(name)) reads[i].push_back(*slot);
+    if (!slot) slot = in_.spec.scope.add_label(item.key);
+    Derived derived{in_.spec.scope.at(*slot).name, *slot, {}, item.place};
+    if (const AxisDomain* domain = axis_domain(derived.name)) {
+      derived.min = domain->min;
+      derived.max = domain->max;
     }
-  }
-  auto program = order_steps(spec_, spec_.given, main_has_cpu(), reads);
-  if (!program) return refuse_cycle(program.error());
-  spec_.program = std::move(*program);
-  for (const Step& step : spec_.program) {
-    if (step.kind == Step::Kind::kDerived)
-      SWEEP_TRY(compile_derived(spec_.derived[step.derived], *entry->value->entries[step.derived].value));
+    in_.spec.derived.push_back(std::move(derived));
   }
   return {};
 }
 
-tl::unexpected<Error> Reader::refuse_cycle(const Cycle& cycle) const {
-  return refuse(spec_.derived[cycle.derived].place,
-                fmt::format("derive goes in a circle: {}; give one of them a value", cycle.path));
+tl::unexpected<Error> ExpressionSections::refuse_expression(const Node& node,
+                                                            const ExpressionError& error) const {
+  return in_.refuse(
+      in_.document.place_in(node, error.at),
+      fmt::format(
+          "{} (in \"{}\")", error.message,
+          node.text.size() <= 200 ? node.text : node.text.substr(0, error.at < 200 ? 200 : 0) + "..."));
 }
 
-Status Reader::compile_derived(Derived& derived, const Node& node) {
-  auto code = compile(node.text, spec_.scope);
+Status ExpressionSections::derive() {
+  const Entry* entry = in_.section("derive");
+  std::vector<std::vector<Slot>> reads(in_.spec.derived.size());
+  for (std::size_t i = 0; i < in_.spec.derived.size(); ++i) {
+    const Node& node = *entry->value->entries[i].value;
+    if (!node.is_scalar())
+      return in_.refuse(node.place, fmt::format("{} takes an expression, not {}", in_.spec.derived[i].name,
+                                                node.kind_name()));
+    for (const std::string& name : names_in(node.text)) {
+      if (const auto slot = in_.spec.scope.find(name)) reads[i].push_back(*slot);
+    }
+  }
+  auto program = order_steps(in_.spec, in_.spec.given, main_has_cpu(in_.spec), reads);
+  if (!program) return refuse_cycle(program.error());
+  in_.spec.program = std::move(*program);
+  for (const Step& step : in_.spec.program) {
+    if (!step.relation)
+      SWEEP_TRY(compile_derived(in_.spec.derived[step.derived], *entry->value->entries[step.derived].value));
+  }
+  return {};
+}
+
+tl::unexpected<Error> ExpressionSections::refuse_cycle(const Cycle& cycle) const {
+  return in_.refuse(in_.spec.derived[cycle.derived].place,
+                    fmt::format("derive has a cycle: {}; give one of them a value", cycle.path));
+}
+
+Status ExpressionSections::compile_derived(Derived& derived, const Node& node) {
+  auto code = compile(node.text, in_.spec.scope);
   if (!code) return refuse_expression(node, code.error());
   SWEEP_TRY(check_reads(*code, node));
-  const Symbol& symbol = spec_.scope.at(derived.slot);
+  const Symbol& symbol = in_.spec.scope.at(derived.slot);
   if (symbol.origin == Origin::kLabel) {
-    spec_.scope.set_type(derived.slot, code->type);
+    in_.spec.scope.set_type(derived.slot, code->type);
   } else if (symbol.type != code->type) {
-    return refuse(node.place, fmt::format("{} is {}, but the expression gives {}{}", derived.name,
-                                          type_name(symbol.type), type_name(code->type),
-                                          code->type == Type::kReal ? "; use floor() or ceil()" : ""));
+    return in_.refuse(node.place, fmt::format("{} is {}, but the expression gives {}{}", derived.name,
+                                              type_name(symbol.type), type_name(code->type),
+                                              code->type == Type::kReal ? "; use floor() or ceil()" : ""));
   }
   derived.code = std::move(*code);
   return {};
 }
 
-Status Reader::check_reads(const Code& code, const Node& node) const {
+Status ExpressionSections::check_reads(const Code& code, const Node& node) const {
   for (const Slot slot : code.reads) {
-    if (!spec_.scope.at(slot).optional || spec_.given[slot]) continue;
-    const std::size_t at = code.text.find(spec_.scope.at(slot).name);
-    return refuse(
-        document_.place_in(node, at),
+    if (!in_.spec.scope.at(slot).optional || in_.spec.given[slot]) continue;
+    const std::size_t at = code.text.find(in_.spec.scope.at(slot).name);
+    return in_.refuse(
+        in_.document.place_in(node, at),
         fmt::format("'{0}' has no value in this grid; set it under base, as in 'base: {{{0}: 1000000}}'",
-                    spec_.scope.at(slot).name));
+                    in_.spec.scope.at(slot).name));
   }
   return {};
 }
 
-Status Reader::where() {
-  const Entry* entry = section("where");
+Status ExpressionSections::where() {
+  const Entry* entry = in_.section("where");
   if (entry == nullptr) return {};
-  SWEEP_TRY(need_list(document_, *entry->value, "where"));
+  SWEEP_TRY(need_list(in_.document, *entry->value, "where"));
   if (entry->value->items.size() > kMaxClauses)
-    return refuse(entry->place, fmt::format("where has more than {} clauses", kMaxClauses));
+    return in_.refuse(entry->place, fmt::format("where has more than {} clauses", kMaxClauses));
   for (const NodePtr& item : entry->value->items) {
     if (!item->is_scalar())
-      return refuse(item->place, fmt::format("a clause of where is an expression, not {}; write it in quotes",
-                                             item->kind_name()));
-    auto code = compile(item->text, spec_.scope);
+      return in_.refuse(
+          item->place,
+          fmt::format("a clause of where is an expression, not {}; write it in quotes", item->kind_name()));
+    auto code = compile(item->text, in_.spec.scope);
     if (!code) return refuse_expression(*item, code.error());
     if (code->type != Type::kBool)
-      return refuse(document_.place_in(*item, 0),
-                    fmt::format("\"{}\" is {}, not a condition; compare it with something", item->text,
-                                type_name(code->type)));
+      return in_.refuse(in_.document.place_in(*item, 0),
+                        fmt::format("\"{}\" is {}, not a condition; compare it with something", item->text,
+                                    type_name(code->type)));
     SWEEP_TRY(check_reads(*code, *item));
-    spec_.where.push_back({std::move(*code), document_.place_in(*item, 0)});
+    in_.spec.where.push_back({std::move(*code), in_.document.place_in(*item, 0)});
+  }
+  return {};
+}
+
+Status ExpressionSections::order_included() {
+  std::vector<std::vector<Slot>> reads;
+  for (const Derived& derived : in_.spec.derived) reads.push_back(derived.code.reads);
+  const Slot hardware = in_.spec.scope.slot("hardware");
+  for (Included& point : in_.spec.include) {
+    i64 word = in_.spec.start.cells[hardware].i;
+    for (const auto& [slot, cell] : point.cells) word = slot == hardware ? cell.i : word;
+    auto program = order_steps(in_.spec, point.given, in_.spec.catalogue_gpus(word) == 0, reads);
+    if (!program) return refuse_cycle(program.error());
+    point.program = std::move(*program);
   }
   return {};
 }

@@ -8,45 +8,45 @@
 
 namespace sweep::grid {
 
-Status Reader::included() {
-  const Entry* entry = section("include");
+Status PointSections::included() {
+  const Entry* entry = in_.section("include");
   if (entry == nullptr) return {};
-  SWEEP_TRY(need_list(document_, *entry->value, "include"));
-  if (spec_.dimensions.empty() && entry->value->items.empty())
-    return refuse(entry->place, "there is neither a grid nor an include; nothing to run");
+  SWEEP_TRY(need_list(in_.document, *entry->value, "include"));
+  if (in_.spec.dimensions.empty() && entry->value->items.empty())
+    return in_.refuse(entry->place, "there is neither a grid nor an include; nothing to run");
   if (entry->value->items.size() > kMaxItems)
-    return refuse(entry->place, fmt::format("include has more than {} items", kMaxItems));
+    return in_.refuse(entry->place, fmt::format("include has more than {} items", kMaxItems));
   for (const NodePtr& item : entry->value->items) {
-    SWEEP_TRY(need_map(document_, *item, item->place, "an item of include"));
+    SWEEP_TRY(need_map(in_.document, *item, item->place, "an item of include"));
     Included point;
     point.place = item->place;
     point.given = base_given();
     for (const Entry& axis : item->entries) SWEEP_TRY(include_axis(axis, point));
-    if (!spec_.workload && !point.given[spec_.scope.slot("model")])
-      return refuse(item->place, "this point has no model; add 'model: NAME' to it or to the file");
-    spec_.include.push_back(std::move(point));
+    if (!in_.spec.workload && !point.given[in_.spec.scope.slot("model")])
+      return in_.refuse(item->place, "this point has no model; add 'model: NAME' to it or to the file");
+    in_.spec.include.push_back(std::move(point));
   }
   return {};
 }
 
-std::vector<bool> Reader::base_given() const {
-  std::vector<bool> given = spec_.given;
-  for (const Dimension& d : spec_.dimensions) {
+std::vector<bool> PointSections::base_given() const {
+  std::vector<bool> given = in_.spec.given;
+  for (const Dimension& d : in_.spec.dimensions) {
     for (const Slot slot : d.slots) given[slot] = false;
   }
   return given;
 }
 
-Status Reader::include_axis(const Entry& axis, Included& point) {
-  const auto slot = values_.axis(axis, "of include");
+Status PointSections::include_axis(const Entry& axis, Included& point) {
+  const auto slot = in_.values.axis(axis, "of include");
   if (!slot) return tl::unexpected(slot.error());
-  for (const Derived& derived : spec_.derived) {
+  for (const Derived& derived : in_.spec.derived) {
     if (derived.slot == *slot)
-      return refuse(axis.place,
-                    fmt::format("'{}' is set by derive at line {}; an included point cannot set it", axis.key,
-                                derived.place.line));
+      return in_.refuse(axis.place,
+                        fmt::format("'{}' is set by derive at line {}; an included point cannot set it",
+                                    axis.key, derived.place.line));
   }
-  const auto one = values_.one(*axis.value, *slot);
+  const auto one = in_.values.one(*axis.value, *slot);
   if (!one) return tl::unexpected(one.error());
   point.given[*slot] = true;
   for (std::size_t i = 0; i < one->slots.size(); ++i) {
@@ -56,14 +56,14 @@ Status Reader::include_axis(const Entry& axis, Included& point) {
   return {};
 }
 
-Status Reader::exclude() {
-  const Entry* entry = section("exclude");
+Status PointSections::exclude() {
+  const Entry* entry = in_.section("exclude");
   if (entry == nullptr) return {};
-  SWEEP_TRY(need_list(document_, *entry->value, "exclude"));
+  SWEEP_TRY(need_list(in_.document, *entry->value, "exclude"));
   if (entry->value->items.size() > kMaxItems)
-    return refuse(entry->place, fmt::format("exclude has more than {} items", kMaxItems));
+    return in_.refuse(entry->place, fmt::format("exclude has more than {} items", kMaxItems));
   for (const NodePtr& item : entry->value->items) {
-    SWEEP_TRY(need_map(document_, *item, item->place, "an item of exclude"));
+    SWEEP_TRY(need_map(in_.document, *item, item->place, "an item of exclude"));
     Exclusion exclusion;
     exclusion.place = item->place;
     for (const Entry& axis : item->entries) {
@@ -72,18 +72,18 @@ Status Reader::exclude() {
       exclusion.text += fmt::format("{}{}", exclusion.text.empty() ? "" : ", ", axis.key);
       exclusion.matches.push_back(std::move(*match));
     }
-    spec_.exclude.push_back(std::move(exclusion));
+    in_.spec.exclude.push_back(std::move(exclusion));
   }
   return {};
 }
 
-Expected<Exclusion::Match> Reader::exclude_axis(const Entry& axis) {
-  const auto slot = values_.axis(axis, "of exclude");
+Expected<Exclusion::Match> PointSections::exclude_axis(const Entry& axis) {
+  const auto slot = in_.values.axis(axis, "of exclude");
   if (!slot) return tl::unexpected(slot.error());
-  const Symbol& symbol = spec_.scope.at(*slot);
+  const Symbol& symbol = in_.spec.scope.at(*slot);
   Exclusion::Match match{*slot, {}, false};
   if (symbol.origin == Origin::kModel) return exclude_models(axis, match);
-  const auto values = values_.many(*axis.value, *slot);
+  const auto values = in_.values.many(*axis.value, *slot);
   if (!values) return tl::unexpected(values.error());
   for (std::size_t i = 0; i < values->count; ++i) {
     if (values->held[i] == Presence::kValue) match.any_of.push_back(values->cells[i]);
@@ -92,38 +92,20 @@ Expected<Exclusion::Match> Reader::exclude_axis(const Entry& axis) {
   return match;
 }
 
-Expected<Exclusion::Match> Reader::exclude_models(const Entry& axis, Exclusion::Match match) {
-  const auto& labels = spec_.scope.at(match.slot).values;
+Expected<Exclusion::Match> PointSections::exclude_models(const Entry& axis, Exclusion::Match match) {
+  const auto& labels = in_.spec.scope.at(match.slot).values;
   std::vector<const Node*> nodes;
   for (const NodePtr& item : axis.value->items) nodes.push_back(item.get());
   if (!axis.value->is_list()) nodes.push_back(axis.value.get());
   for (const Node* node : nodes) {
-    const auto label = read_word(document_, *node, "model");
+    const auto label = read_word(in_.document, *node, "model");
     if (!label) return tl::unexpected(label.error());
     if (std::find(labels.begin(), labels.end(), *label) == labels.end())
-      return refuse(node->place,
-                    fmt::format("'{}' is no model of this grid{}", *label, suggestion(*label, labels)));
-    match.any_of.push_back({spec_.scope.words.id(*label)});
+      return in_.refuse(
+          node->place, fmt::format("'{}' is not a model of this grid{}", *label, suggestion(*label, labels)));
+    match.any_of.push_back({in_.spec.scope.words.id(*label)});
   }
   return match;
-}
-
-Status Reader::order_included() {
-  std::vector<std::vector<Slot>> reads;
-  for (const Derived& derived : spec_.derived) reads.push_back(derived.code.reads);
-  const Slot hardware = spec_.scope.slot("hardware");
-  for (Included& point : spec_.include) {
-    i64 word = spec_.start.cells[hardware].i;
-    for (const auto& [slot, cell] : point.cells) word = slot == hardware ? cell.i : word;
-    auto program = order_steps(spec_, point.given, spec_.catalogue_gpus(word) == 0, reads);
-    if (!program) return refuse_cycle(program.error());
-    point.program = std::move(*program);
-  }
-  if (!spec_.workload && (!spec_.dimensions.empty() || spec_.base_only) &&
-      !spec_.given[spec_.scope.slot("model")]) {
-    return refuse({}, "'model' is missing; name one, as in 'model: llama3-8b', or list several under grid");
-  }
-  return {};
 }
 
 }  // namespace sweep::grid

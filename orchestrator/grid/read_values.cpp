@@ -48,18 +48,17 @@ Expected<Slot> ValueReader::axis(const Entry& entry, std::string_view section) c
   }
   if (slot && spec_.scope.is_axis(*slot)) return *slot;
   if (slot && spec_.scope.at(*slot).origin == Origin::kDimension) {
-    return tl::unexpected(document_.error(
-        entry.place,
-        fmt::format(
-            "'{}' is a dimension of the model, no axis; list models with their dimensions under grid: model",
-            entry.key)));
+    return tl::unexpected(
+        document_.error(entry.place, fmt::format("'{}' is a dimension of the model, not an axis; list models "
+                                                 "with their dimensions under grid: model",
+                                                 entry.key)));
   }
   if (slot && spec_.scope.at(*slot).origin == Origin::kWorld) {
     return tl::unexpected(document_.error(
         entry.place, "'world' follows from dp x tp x pp x cp; give those, or use it in where"));
   }
   return tl::unexpected(
-      document_.error(entry.place, fmt::format("'{}' is no axis {}{}", entry.key, section,
+      document_.error(entry.place, fmt::format("'{}' is not an axis {}{}", entry.key, section,
                                                suggestion(entry.key, spec_.scope.axis_names()))));
 }
 
@@ -94,7 +93,7 @@ Expected<Dimension> ValueReader::many(const Node& node, Slot slot) {
                                   symbol.name)));
     if (symbol.type != Type::kInt)
       return tl::unexpected(document_.error(
-          node.place, fmt::format("{} holds no whole numbers; list its values", symbol.name)));
+          node.place, fmt::format("{} does not take whole numbers; list its values", symbol.name)));
     SWEEP_TRY(node.entries[0].key == "pow2" ? append_pow2(node, slot, out) : append_range(node, slot, out));
   } else {
     SWEEP_TRY(append(node, slot, out));
@@ -117,8 +116,8 @@ Expected<std::pair<i64, i64>> ValueReader::bounds(const Entry& entry, Slot slot,
   if (!last) return tl::unexpected(last.error());
   if (*first > *last) {
     return tl::unexpected(document_.error(
-        list.place, fmt::format("{} runs from {} to {} and holds nothing; the smaller comes first", entry.key,
-                                *first, *last)));
+        list.place,
+        fmt::format("{} from {} to {} is empty; write the smaller number first", entry.key, *first, *last)));
   }
   return std::pair(*first, *last);
 }
@@ -199,9 +198,9 @@ Expected<Cell> ValueReader::cell(const Node& node, Slot slot) {
     *value = current_word(symbol.name, *value);
     if (!symbol.values.empty() &&
         std::find(symbol.values.begin(), symbol.values.end(), *value) == symbol.values.end()) {
-      return tl::unexpected(document_.error(
-          node.place,
-          fmt::format("'{}' is no value of {}{}", *value, symbol.name, suggestion(*value, symbol.values))));
+      return tl::unexpected(
+          document_.error(node.place, fmt::format("'{}' is not a value of {}{}", *value, symbol.name,
+                                                  suggestion(*value, symbol.values))));
     }
     out.i = spec_.scope.words.id(*value);
   }

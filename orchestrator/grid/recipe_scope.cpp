@@ -1,5 +1,7 @@
 #include "orchestrator/grid/recipe_scope.h"
 
+#include <algorithm>
+
 #include "bench_kernels/shape/family.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/splits.h"
@@ -40,6 +42,7 @@ RecipeScope::RecipeScope(const Scope& of_grid, const MeasurePlan& measure, const
   add(Type::kText, {"gradient_type"}, {"precision", "grad_dtype"});
   add(Type::kInt, {"gradient_bytes"}, {"precision", "grad_dtype"});
   add(Type::kInt, {"shard_ranks"}, {"dp_shard"});
+  add(Type::kInt, {"initial_loss_scale"}, {"initial_scale_power"});
   add(Type::kInt, {"warmup_steps", "steps", "total_steps"}, {});
   if (!script.empty()) add(Type::kText, {"script"}, {});
   for (const shape::Family* family : shape::all_families()) scope_.words.id(family->name);
@@ -96,6 +99,7 @@ Point RecipeScope::point_of(Point point, const Trial& t) const {
   const auto gradients = shape::state_types(t).gradients;
   set(point, "gradient_bytes", {shape::bytes_of(gradients)});
   set(point, "shard_ranks", {t.dp_shard.value_or(t.dp)});
+  set(point, "initial_loss_scale", {i64{1} << std::clamp<i64>(t.initial_scale_power, 0, 62)});
   set(point, "rope_theta", real(m.rope_theta)), set(point, "norm_eps", real(m.norm_eps));
   set(point, "router_aux_coef", real(m.router_aux_coef));
   if (m.rope_scaling) set(point, "rope_factor", real(m.rope_scaling->factor));

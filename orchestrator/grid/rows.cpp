@@ -38,7 +38,7 @@ Expected<std::vector<std::string>> RowBinder::names_of(std::string_view text) co
     if (scope_.find(name) || is_rank_name(name)) continue;
     auto known = scope_.names();
     known.insert(known.end(), kRankNames.begin(), kRankNames.end());
-    return fail(fmt::format("workload: {{{}}} is no axis and no name that a command knows{}", name,
+    return fail(fmt::format("workload: {{{}}} is neither an axis nor a name that a command knows{}", name,
                             suggestion(name, known)));
   }
   return names;
@@ -74,7 +74,7 @@ Status RowBinder::add_axes(const CaseText& from, const std::set<Slot>& read, Cas
     const auto slot = scope_.find(name);
     if (!slot)
       return refuse(from, from.place,
-                    fmt::format("of: '{}' is no axis{}", name, suggestion(name, scope_.axis_names())));
+                    fmt::format("of: '{}' is not an axis{}", name, suggestion(name, scope_.axis_names())));
     to.of.push_back(*slot);
   }
   return {};

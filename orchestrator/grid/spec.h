@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bench_kernels/shape/rank_algebra.h"
 #include "orchestrator/grid/document.h"
 #include "orchestrator/grid/expression.h"
 #include "orchestrator/grid/grid.h"
@@ -36,23 +37,12 @@ struct Derived {
   i64 min = 0, max = 0;  // of a whole-number axis; equal: a label or a flag, anything goes
 };
 
-// One thing that follows from others: the rank and batch algebra (design: rank algebra), or a `derive` entry.
+// One thing that follows from others: a relation of the rank algebra, or a `derive` entry.
 struct Step {
-  enum class Kind : std::uint8_t {
-    kGpusPerNode,
-    kDp,
-    kWorld,
-    kGradAccum,
-    kGlobalBatch,
-    kDerived,
-    kCheckRanks,
-    kCheckExperts,
-    kCheckBatch
-  };
-  Kind kind = Kind::kWorld;
-  std::uint16_t derived = 0;  // index of a kDerived
+  std::optional<shape::Relation> relation;  // absent: entry `derived` of derive
+  std::uint16_t derived = 0;
   std::vector<Slot> reads;
-  std::optional<Slot> writes;  // a check writes nothing
+  std::optional<Slot> writes;  // a relation that compares writes nothing
 };
 
 using Program = std::vector<Step>;  // in an order in which every step finds what it reads

@@ -95,7 +95,7 @@ Status CommandTemplates::bind(const Scope& scope, const MeasurePlan& measure) {
     if (!scope.find(axis))
       return tl::unexpected(text_.document->error(
           text_.place,
-          fmt::format("spelling: '{}' is no axis{}", axis, suggestion(axis, scope.axis_names()))));
+          fmt::format("spelling: '{}' is not an axis{}", axis, suggestion(axis, scope.axis_names()))));
   return {};
 }
 

@@ -81,7 +81,7 @@ bool YamlReader::end_of_node() {
     return invalid(source_.mark(),
                    "a second ': ' in one value; put the key on a line of its own, or the text in quotes");
   return invalid(source_.mark(),
-                 "text behind a value that has ended; put the whole value in quotes, or "
+                 "text after the end of a value; put the whole value in quotes, or "
                  "separate the values with commas in [ ]");
 }
 
@@ -220,7 +220,7 @@ bool YamlReader::block_map_key(int column) {
     return false;
   source_.skip_blanks();
   if (!at_block_colon() || source_.mark().line != token.start.line)
-    return invalid(token.start, "no ': ' behind this key; write 'key: value' on one line");
+    return invalid(token.start, "no ': ' after this key; write 'key: value' on one line");
   return key_length(token) && tree(tree_.key(token));
 }
 

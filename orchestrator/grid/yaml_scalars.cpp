@@ -41,7 +41,7 @@ bool YamlReader::anchor_name(std::string& out) {
   while (!source_.white(0) && !YamlSource::is_flow_indicator(source_.peek())) source_.take();
   out = std::string(source_.from(start.at + 1));
   if (out.empty())
-    return invalid(start, "a name is missing behind this; put the text in quotes if it is text");
+    return invalid(start, "a name is missing after this; put the text in quotes if it is text");
   return source_.white(0) || YamlSource::is_flow_indicator(source_.peek());
 }
 
@@ -118,7 +118,7 @@ bool YamlReader::double_quoted_escape(int n, std::string& text) {
     const char digit = source_.peek();
     const auto value = std::string_view("0123456789abcdefABCDEF").find(digit);
     if (digit == '\0' || value == std::string_view::npos)
-      return invalid(start, fmt::format("'\\{}' needs {} hexadecimal digits behind it", c, digits));
+      return invalid(start, fmt::format("'\\{}' needs {} hexadecimal digits after it", c, digits));
     code = code << 4 | static_cast<std::uint32_t>(value < 16 ? value : value - 6);
     source_.take();
   }
@@ -127,7 +127,7 @@ bool YamlReader::double_quoted_escape(int n, std::string& text) {
                    "no such escape in double quotes; write '\\\\' for a backslash, or use single quotes");
   if (digits == 0) code = static_cast<std::uint32_t>(escaped(c));
   if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
-    return invalid(start, "this escape is no character of Unicode");
+    return invalid(start, "this escape is not a character of Unicode");
   append_utf8(text, code);
   return true;
 }

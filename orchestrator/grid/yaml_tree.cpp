@@ -89,7 +89,7 @@ bool YamlTree::attach(NodePtr node, const Mark& at) {
   frame.node->weight += node->weight;  // each is at most kMaxYamlNodes: no overflow
   if (frame.node->weight > kMaxYamlNodes)
     return refuse(YamlProblem::Kind::kUnsupported, at,
-                  fmt::format("more than {} values once aliases are spelt out; use ranges, or fewer aliases",
+                  fmt::format("more than {} values once aliases are expanded; use ranges, or fewer aliases",
                               kMaxYamlNodes));
   if (!frame.pending) {
     frame.node->items.push_back(std::move(node));

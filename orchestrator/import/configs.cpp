@@ -7,6 +7,7 @@
 #include <map>
 
 #include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/rank_algebra.h"
 #include "orchestrator/import/cells.h"
 #include "orchestrator/import/layout.h"
 #include "schema/columns.h"
@@ -15,7 +16,6 @@ namespace sweep::imports {
 namespace {
 
 constexpr std::size_t kMostConfigs = 10'000'000;
-constexpr double kMostGpus = 1e7;
 
 enum class Holds { kKept, kModel, kSpec, kAxis, kGpus, kStatus, kMemory, kRate };
 
@@ -130,7 +130,7 @@ class ConfigReader {
         stated_.insert(t.axis->key);
         return read_axis(*t.axis, 1, cell, out.trial);
       case Holds::kGpus:
-        return keep_number(cell, 1, kMostGpus, gpus_);
+        return keep_number(cell, 1, shape::kMaxWorld, gpus_);
       case Holds::kStatus: {
         const auto outcome = read_outcome(cell);
         if (!outcome) return tl::unexpected<Error>(outcome.error());
@@ -175,12 +175,11 @@ class ConfigReader {
   Expected<void> finish(Trial& t) {
     if (const auto done = find_spec(t); !done) return done;
     if (!stated_.contains("sp")) t.sp = t.tp > 1;
-    const double product = double(t.tp) * double(t.pp) * double(t.cp) * double(t.dp);
-    if (!(product >= 1 && product <= kMostGpus))
-      return fail(fmt::format("dp x tp x pp x cp = {} x {} x {} x {} is not a number of GPUs up to {:.0f}",
-                              t.dp, t.tp, t.pp, t.cp, kMostGpus));
-    if (t.micro_batch_size < 1 || t.grad_accum < 1 || t.seq_len < 1 || t.nodes < 1)
-      return fail("micro_batch_size, grad_accum, seq_len and nodes must be at least 1");
+    if (t.micro_batch_size < 1 || t.grad_accum < 1 || t.seq_len < 1)
+      return fail("micro_batch_size, grad_accum and seq_len must be at least 1");
+    const auto sizes = shape::RankSizes::of(t);
+    for (const auto relation : {shape::Relation::kPositive, shape::Relation::kWorld})
+      if (const auto solved = solve(relation, sizes); !solved) return fail(sentence(solved.error(), sizes));
     if (const auto done = complete_dp(t); !done) return done;
     if (const auto done = complete(t, stated_); !done) return done;
     if (t.gpus_per_node > gpus_per_node_ && !stated_.contains("gpus_per_node"))

@@ -1,13 +1,12 @@
 #include "orchestrator/import/layout.h"
 
-#include <fmt/format.h>
-
 #include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/rank_algebra.h"
 
 namespace sweep::imports {
 namespace {
 
-constexpr double kMostRanks = 1e8;
+using shape::Relation;
 
 i64 gpus_of(const Trial& t, const Stated& stated) {
   if (stated.contains("gpus_per_node")) return t.gpus_per_node;
@@ -15,58 +14,50 @@ i64 gpus_of(const Trial& t, const Stated& stated) {
   return hardware && !hardware->gpu.empty() ? hardware->gpus_per_node : 0;  // 0: not known
 }
 
-Expected<void> complete_ranks(Trial& t, const Stated& stated) {
-  const double product = double(t.dp) * double(t.tp) * double(t.pp) * double(t.cp);
-  if (product > kMostRanks)
-    return fail(fmt::format("dp x tp x pp x cp = {} x {} x {} x {} are more ranks than any machine has", t.dp,
-                            t.tp, t.pp, t.cp));
-  const i64 gpus = gpus_of(t, stated), split = t.tp * t.pp * t.cp;
-  if (!stated.contains("dp") && stated.contains("nodes") && gpus > 0) {
-    const i64 ranks = t.nodes * gpus;
-    if (ranks % split != 0)
-      return fail(fmt::format("dp = nodes x gpus_per_node / (tp x pp x cp) = {} / {} is not whole; state dp",
-                              ranks, split));
-    t.dp = ranks / split;
-  }
-  const i64 world = t.world();
-  if (!stated.contains("nodes")) t.nodes = gpus > 0 ? (world + gpus - 1) / gpus : 1;
-  if (stated.contains("gpus_per_node")) return {};
-  if (world % t.nodes != 0)
-    return fail(
-        fmt::format("dp x tp x pp x cp = {} ranks do not share {} nodes evenly; correct them, or state "
-                    "gpus_per_node",
-                    world, t.nodes));
-  t.gpus_per_node = world / t.nodes;
+// Sets `to` to what the relation gives; else the equation, and which column would settle it.
+Expected<void> set(Relation relation, const shape::RankSizes& sizes, std::string_view way_out, i64& to) {
+  const auto solved = solve(relation, sizes);
+  if (!solved) return fail(sentence(solved.error(), sizes).append(way_out));
+  to = *solved;
   return {};
 }
 
-Expected<void> complete_batch(Trial& t, const Stated& stated) {
-  const i64 micro = t.dp * t.micro_batch_size;
-  if (!stated.contains("grad_accum") && stated.contains("global_batch_size")) {
-    if (t.global_batch_size % micro != 0)
-      return fail(
-          fmt::format("grad_accum = global_batch_size / (dp x micro_batch_size) = {} / ({} x {}) is not "
-                      "whole; state grad_accum",
-                      t.global_batch_size, t.dp, t.micro_batch_size));
-    t.grad_accum = t.global_batch_size / micro;
+Expected<void> complete_ranks(Trial& t, const Stated& stated) {
+  auto sizes = shape::RankSizes::of(t);
+  i64 world = 0;
+  SWEEP_TRY(set(Relation::kWorld, sizes, "", world));
+  const i64 gpus = gpus_of(t, stated);
+  if (!stated.contains("dp") && stated.contains("nodes") && gpus > 0) {
+    sizes.gpus_per_node = gpus;
+    SWEEP_TRY(set(Relation::kDp, sizes, "; state dp", t.dp));
+    sizes.dp = t.dp;
+    world = t.world();
   }
-  if (stated.contains("global_batch_size")) return {};
-  if (double(micro) * double(t.grad_accum) > 1e9)
-    return fail(fmt::format("dp x micro_batch_size x grad_accum = {} x {} x {} is beyond any batch", t.dp,
-                            t.micro_batch_size, t.grad_accum));
-  t.global_batch_size = micro * t.grad_accum;
-  return {};
+  if (!stated.contains("nodes")) t.nodes = gpus > 0 ? (world + gpus - 1) / gpus : 1;
+  if (stated.contains("gpus_per_node")) return {};
+  sizes.nodes = t.nodes;
+  return set(Relation::kGpusPerNode, sizes, "; correct them, or state nodes and gpus_per_node",
+             t.gpus_per_node);
+}
+
+Expected<void> complete_batch(Trial& t, const Stated& stated) {
+  const auto sizes = shape::RankSizes::of(t);
+  if (stated.contains("global_batch_size")) {
+    if (stated.contains("grad_accum")) return {};
+    return set(Relation::kGradAccum, sizes, "; state grad_accum", t.grad_accum);
+  }
+  return set(Relation::kGlobalBatch, sizes, "", t.global_batch_size);
 }
 
 }  // namespace
 
 Expected<void> complete(Trial& t, const Stated& stated) {
-  if (auto done = complete_ranks(t, stated); !done) return done;
+  SWEEP_TRY(complete_ranks(t, stated));
   return complete_batch(t, stated);
 }
 
 bool batch_multiplies_out(const Trial& t) {
-  return double(t.dp) * double(t.micro_batch_size) * double(t.grad_accum) == double(t.global_batch_size);
+  return solve(Relation::kBatch, shape::RankSizes::of(t)).has_value();
 }
 
 }  // namespace sweep::imports

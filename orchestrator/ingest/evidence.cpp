@@ -134,18 +134,25 @@ AgentReason agent_reason(const AttemptEnd& end) {
 std::optional<Cause> check_losses(const Attempt& attempt, const AttemptReports& t) {
   Losses losses;
   if (auto bad = gather(t, attempt.trial.world(), losses)) return bad;
-  // A program of the user's own need not report its steps.
-  if (losses.empty() && attempt.trial.workload == Workload::kCommand) return std::nullopt;
-  if (losses.empty())
-    return Cause{Outcome::kInvalid,
-                 {},
-                 0,
-                 Phase::kStep,
-                 "every rank reported ok, but no step was recorded",
-                 {},
-                 {},
-                 false,
-                 {}};
+  const bool command = attempt.trial.workload == Workload::kCommand;
+  if (losses.empty()) {
+    Cause none{Outcome::kInvalid,
+               {},
+               0,
+               Phase::kStep,
+               "every rank reported ok, but no step was recorded",
+               {},
+               {},
+               false,
+               {}};
+    if (command)
+      none.what =
+          "the program ended with code 0 and reported no step: call sweep_trial.watch(model, optimizer) in "
+          "it, or describe "
+          "its log with `log_patterns` (docs/trainers.md)";
+    return none;
+  }
+  if (command) return std::nullopt;  // its batches differ from step to step, and so may the loss
   // Of the first repeat only: later ones continue from its weights, and a loss near zero varies by more than its size.
   const auto& steps = losses.begin()->second;
   const double tolerance = attempt.trial.precision == Precision::kFp32 ? 1e-3 : 1e-2;

@@ -7,7 +7,7 @@ namespace sweep::launch {
 
 Expected<void> check_programs(const Programs& programs) {
   for (const auto& program : {programs.agent, programs.rank})
-    if (::access(program.c_str(), X_OK) != 0)
+    if (!program.empty() && ::access(program.c_str(), X_OK) != 0)
       return fail(
           fmt::format("{} is not there or cannot be executed; build it or name another", program.string()));
   return {};

@@ -8,7 +8,8 @@
 namespace sweep::launch {
 
 struct Programs {
-  std::filesystem::path agent, rank;  // absolute, at the same path on every node
+  // Absolute, at the same path on every node. rank: empty where every trial runs a command.
+  std::filesystem::path agent, rank;
   bool zygote = true;
   std::string screen{};  // as the agent's --screen; empty: no look at the nodes
 };

@@ -10,10 +10,14 @@ namespace {
 
 void model_numbers(const Trial& t, Layout& l) {
   const ModelSpec& m = t.spec;
-  l.hidden = real(m.hidden_size), l.heads = real(m.heads), l.kv_heads = real(m.kv_heads),
+  l.hidden = real(m.hidden_size);
+  l.heads = real(m.heads);
+  l.kv_heads = real(m.kv_heads);
   l.width = real(m.heads * m.head_dim);
-  l.kv_width = real(m.kv_heads * m.head_dim), l.intermediate = real(m.intermediate_size);
-  l.vocab = real(m.vocab_size), l.tied = m.tie_embeddings;
+  l.kv_width = real(m.kv_heads * m.head_dim);
+  l.intermediate = real(m.intermediate_size);
+  l.vocab = real(m.vocab_size);
+  l.tied = m.tie_embeddings;
   const double attention = l.hidden * (2 * l.width + 2 * l.kv_width);
   const double mlp = (m.swiglu ? 3 : 2) * l.hidden * l.intermediate;
   l.top_k = m.experts > 0 ? real(m.experts_per_token) : 1;
@@ -62,11 +66,21 @@ void fill_stages(const Trial& t, const TrainerProfile& p, Layout& l) {
 }  // namespace
 
 void make_layout(const Trial& t, const TrainerProfile& p, Layout& l) {
-  l.nodes = real(t.nodes), l.gpus_per_node = real(t.gpus_per_node);
-  l.dp = real(t.dp), l.tp = real(t.tp), l.pp = real(t.pp), l.cp = real(t.cp), l.ep = real(t.ep);
-  l.zero = real(t.zero), l.micros = real(t.grad_accum), l.micro_batch = real(t.micro_batch_size);
-  l.sequence = real(t.seq_len), l.tokens = l.sequence * l.micro_batch / l.cp;
-  l.precision = t.precision, l.is_fp32 = t.precision == Precision::kFp32, l.element = l.is_fp32 ? 4 : 2;
+  l.nodes = real(t.nodes);
+  l.gpus_per_node = real(t.gpus_per_node);
+  l.dp = real(t.dp);
+  l.tp = real(t.tp);
+  l.pp = real(t.pp);
+  l.cp = real(t.cp);
+  l.ep = real(t.ep);
+  l.zero = real(t.zero);
+  l.micros = real(t.grad_accum);
+  l.micro_batch = real(t.micro_batch_size);
+  l.sequence = real(t.seq_len);
+  l.tokens = l.sequence * l.micro_batch / l.cp;
+  l.precision = t.precision;
+  l.is_fp32 = t.precision == Precision::kFp32;
+  l.element = l.is_fp32 ? 4 : 2;
   l.recompute = t.recompute == Recompute::kFull;
   model_numbers(t, l);
   fill_stages(t, p, l);

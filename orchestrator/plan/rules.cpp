@@ -7,7 +7,7 @@
 
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/found_gpu.h"
-#include "bench_kernels/shape/parallel_dims.h"
+#include "bench_kernels/shape/rank_algebra.h"
 #include "bench_kernels/shape/splits.h"
 #include "bench_kernels/shape/stage_split.h"
 #include "schema/axis_domain.h"
@@ -45,19 +45,17 @@ Verdict hardware(const Trial& t) {
 }
 
 Verdict rank_algebra(const Trial& t) {
-  if (const auto dims = shape::ParallelDims::make(t); !dims)
-    return pruned("rank_algebra", dims.error().message);
+  const auto sizes = shape::RankSizes::of(t);
+  if (const auto violation = shape::broken_by_ranks(sizes))
+    return pruned("rank_algebra", sentence(*violation, sizes));
   return {};
 }
 
 Verdict global_batch(const Trial& t) {
-  i64 sequences = 0;
-  if (!__builtin_mul_overflow(t.dp, t.micro_batch_size, &sequences) &&
-      !__builtin_mul_overflow(sequences, t.grad_accum, &sequences) && sequences == t.global_batch_size)
-    return {};
-  return pruned("divisibility",
-                fmt::format("dp {} x micro_batch_size {} x grad_accum {} is not global_batch_size {}", t.dp,
-                            t.micro_batch_size, t.grad_accum, t.global_batch_size));
+  const auto sizes = shape::RankSizes::of(t);
+  if (const auto same = solve(shape::Relation::kBatch, sizes); !same)
+    return pruned("divisibility", sentence(same.error(), sizes));
+  return {};
 }
 
 Verdict splits(const Trial& t) {

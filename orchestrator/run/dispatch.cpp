@@ -1,11 +1,9 @@
 #include "orchestrator/run/dispatch.h"
 
-#include <nlohmann/json.hpp>
-
 #include "orchestrator/plan/planner.h"
 #include "orchestrator/plan/rehearsal.h"
 #include "orchestrator/run/acquisition.h"
-#include "schema/codec.h"
+#include "schema/command_spec.h"
 
 namespace sweep::run {
 
@@ -30,14 +28,8 @@ Expected<Attempt> attempt_for(const PlanEntry& entry, const Settings& settings, 
         *settings.hang_seconds;
   if (settings.trial_seconds) attempt.deadlines.total_s = *settings.trial_seconds;
   attempt.start = settings.start;
-  if (!entry.trial.program.empty()) {
-    auto command = parse_json(entry.trial.program).and_then([](const nlohmann::json& json) {
-      return from_json<CommandSpec>(json);
-    });
-    if (!command) return tl::unexpected(command.error());
-    attempt.command = std::move(*command);
-  }
-  if (settings.rehearse_most && attempt.command &&
+  if (attempt.runs_command()) SWEEP_TRY(command_from(attempt.trial.program));
+  if (settings.rehearse_most && attempt.runs_command() &&
       (entry.trial.nodes > 1 || entry.trial.world() > *settings.rehearse_most))
     return fail(
         "trial " + entry.id +

@@ -40,6 +40,16 @@ EXPECTED = ["1 of fuzz", "skipped: run: cases A.Disk: needs two disks", "failed:
             "failed: run: cut: ", " after 1 of 4 cases", "skipped: run: by_code: no such device", "skipped: run: by_text: needs two disks",
             "failed: fuzz.x: 1 of fuzz", "failed: run: not_built", "failed: run: off", "failed: run: slow",
             "9 passed, 7 failed, 3 skipped"]
+# A second run of what failed: `once` passes then, `always` fails again, and a sanitizer's report is not tried again.
+SECOND_PROJECT = """cmake_minimum_required(VERSION 3.25)
+project(second NONE)
+enable_testing()
+add_test(NAME once COMMAND sh -c "test -e ran || { touch ran; exit 1; }")
+add_test(NAME always COMMAND ${CMAKE_COMMAND} -E false)
+add_test(NAME fault COMMAND sh -c "echo ERROR: AddressSanitizer: heap-use-after-free; exit 1")
+"""
+SECOND_EXPECTED = ["unstable: waits: once: passed alone after: ", "failed: waits: always: ", "failed: waits: fault: ",
+                   "1 passed, 2 failed, 0 skipped"]
 
 CPP = """namespace a {
 int table[] = {1,
@@ -66,8 +76,32 @@ def summary(cmake, ctest, folder):
     return subprocess.run([sys.executable, sources.ROOT / "scripts" / "count_tests.py", reports], capture_output=True, text=True)
 
 
+def second_run(cmake, ctest, folder):
+    """Names worth a second run, and the summary after it."""
+    (folder / "CMakeLists.txt").write_text(SECOND_PROJECT)
+    reports, count = folder / "reports", [sys.executable, sources.ROOT / "scripts" / "count_tests.py"]
+    reports.mkdir()
+    subprocess.run([cmake, "-S", folder, "-B", folder / "b"], check=True, capture_output=True)
+    subprocess.run([ctest, "--test-dir", folder / "b", "--output-junit", reports / "waits.xml"], capture_output=True)
+    names = subprocess.run([*count, "--failed", reports / "waits.xml"], capture_output=True, text=True).stdout.split()
+    subprocess.run([ctest, "--test-dir", folder / "b", "-R", f"^({'|'.join(names)})$", "--output-junit", reports / "waits-again.xml"],
+                   capture_output=True)
+    return names, subprocess.run([*count, reports], capture_output=True, text=True)
+
+
+def check_second_run(cmake, ctest):
+    with tempfile.TemporaryDirectory(prefix="sweep-counting-") as folder:
+        names, done = second_run(cmake, ctest, pathlib.Path(folder))
+    problems = [f"the summary lacks '{line}':\n{done.stdout}{done.stderr}" for line in SECOND_EXPECTED if line not in done.stdout]
+    if sorted(names) != ["always", "once"]:
+        problems.append(f"worth a second run: {names}")
+    if done.returncode != 1:
+        problems.append(f"exit code {done.returncode} after a second run with failures")
+    return problems
+
+
 def main():
-    problems = []
+    problems = check_second_run(sys.argv[1], sys.argv[2])
     with tempfile.TemporaryDirectory(prefix="sweep-counting-") as folder:
         done = summary(sys.argv[1], sys.argv[2], pathlib.Path(folder))
     problems += [f"the summary lacks '{line}':\n{done.stdout}{done.stderr}" for line in EXPECTED if line not in done.stdout]
@@ -76,7 +110,7 @@ def main():
     found = list(check_sizes.cpp_functions(CPP))
     if found != [("f", 4), ("main", 1)]:
         problems.append(f"the size check read {found}")
-    sources.finish(problems, len(EXPECTED) + 2)
+    sources.finish(problems, len(EXPECTED) + len(SECOND_EXPECTED) + 4)
 
 
 if __name__ == "__main__":

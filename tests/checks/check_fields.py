@@ -16,6 +16,8 @@ ROW = re.compile(r"^\| (`\w+`(?:, `\w+`)*) \| ([^|]+) \| (.+) \|$", re.MULTILINE
 WRITTEN = {"schema/fields.def", "docs/grid.md"}
 MADE = {"schema/json/grid.schema.json", "docs/fields.md"}
 CONSUMERS = ("bench_kernels", "worker", "tests", "orchestrator/plan", "orchestrator/interop")
+EXAMPLE = "initial_scale_power"  # of CONTRIBUTING.md, "Example: an axis"
+LISTED = re.compile(r"^\| `([\w./]+)` \| (\d+) \| ", re.MULTILINE)
 ORDINARY = ("hot_percent", "capacity_percent", "vocab_multiple", "prefetch_forward", "prefetch_backward")
 
 
@@ -46,6 +48,23 @@ def places_of(key):
             if not name.startswith((*CONSUMERS, "docs/adr", "CHANGELOG")) and word.search(path.read_text(errors="replace"))}
 
 
+def example_problems():
+    """CONTRIBUTING's list of the files that name the example, with the lines of each, is what the sources hold."""
+    section = (sources.ROOT / "CONTRIBUTING.md").read_text().partition("### Example: an axis")[2].partition("\n## ")[0]
+    listed = {path: int(lines) for path, lines in LISTED.findall(section)}
+    word = re.compile(rf"\b{EXAMPLE}\b")
+    found = {}
+    for path in sources.files():
+        shown = path.relative_to(sources.ROOT).as_posix()
+        if shown.startswith(("docs/adr/", "tests/checks/")) or shown in ("CHANGELOG.md", "CONTRIBUTING.md"):
+            continue
+        if lines := sum(bool(word.search(line)) for line in path.read_text(errors="replace").splitlines()):
+            found[shown] = lines
+    for path in sorted(listed.keys() | found.keys()):
+        if listed.get(path) != found.get(path):
+            yield f"CONTRIBUTING.md, Example: an axis: {path} has {found.get(path, 0)} lines with {EXAMPLE}, {listed.get(path, 0)} listed"
+
+
 def family_places(name):
     """Sources of the program that name a model family."""
     word = re.compile(rf"\b(?:k?{name.capitalize()}|{name})\b")
@@ -61,6 +80,7 @@ def main():
     for key in ORDINARY:
         if (places := places_of(key)) != WRITTEN | MADE:
             problems.append(f"axis {key} stands in {sorted(places)}, not in {sorted(WRITTEN | MADE)}: other places follow the table")
+    problems += example_problems()
     # CONTRIBUTING's example of a family: its file, its line, and its models in the catalogue.
     shape = "bench_kernels/shape/"
     if (places := family_places("gemma")) != {shape + "families/gemma.cpp", shape + "families.cpp", shape + "models.cpp"}:

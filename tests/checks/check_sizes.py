@@ -26,7 +26,6 @@ CLASS_EXCEPTIONS: dict[str, tuple[int, int, str]] = {
     "bench_kernels/comm/shm_segment.h:ShmSegment": (20, 15, "to be split: the mapping, and the protocol of its slots"),
     "bench_kernels/model/parameters.h:Parameters": (24, 12, "to be split: names and shapes, and storage"),
     "orchestrator/grid/compile.cpp:Compiler": (29, 12, "one method for each construct of a grid's expressions"),
-    "orchestrator/grid/reader.h:Reader": (36, 12, "to be split by the sections of a grid file"),
     "orchestrator/grid/spec.h:GridSpec": (20, 15, "one member for each section of a grid file"),
     "orchestrator/grid/yaml_reader.h:YamlReader": (42, 12, "one method for each production of YAML's grammar"),
     "orchestrator/grid/yaml_source.h:YamlSource": (25, 12, "one method for each character class of YAML's grammar"),

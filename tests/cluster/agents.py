@@ -47,7 +47,8 @@ def attempt(number, ranks=1, nodes=1, script=None, deadlines=None):
 class Agents:
     def __init__(self, folder, bin_dir, nodes=2, options=(), lease=5.0, rank="fake_rank", slots=1):
         self.folder, self.bin, self.nodes = pathlib.Path(folder), pathlib.Path(bin_dir), nodes
-        self.rank, self.lease, self.options, self.slots = self.bin / rank, lease, list(options), slots
+        self.rank = ["--rank-program", self.bin / rank] if rank else []
+        self.lease, self.options, self.slots = lease, list(options), slots
         self.environment = {**os.environ, MARK: str(self.folder)}
         self.environment.pop("SSH_CONNECTION", None)
         self.processes, self.seq, self.read = [], 0, 0
@@ -60,7 +61,7 @@ class Agents:
     def _start(self, node, words, **streams):
         log = open(self.spool(node) / "agent.log", "ab")
         command = [self.bin / "sweep-agent", "run", "--spool", self.spool(node), "--allocation", "a-1", "--incarnation", "1",
-                   "--slots", self.slots, "--rank-program", self.rank, "--lease", str(self.lease), *self.options, *words]
+                   "--slots", self.slots, *self.rank, "--lease", str(self.lease), *self.options, *words]
         process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=log,
                                    env=self.environment, start_new_session=True, **streams)
         log.close()

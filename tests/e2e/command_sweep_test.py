@@ -68,6 +68,24 @@ class CommandSweepTest(unittest.TestCase):
     def results(self):
         return json.loads(self.sweep("export", "json", "--db", "r.db"))
 
+    def test_a_sweep_of_commands_starts_no_rank_program(self):
+        (self.folder / "grid.yaml").write_text(GRID.replace("PYTHON", json.dumps(sys.executable)).replace("fault: [none, oom]", "fault: [none]"))
+        rank, started = self.folder / "rank", self.folder / "started"
+        rank.write_text(f"#!/bin/sh\necho started >>'{started}'\n")
+        rank.chmod(0o755)
+        self.sweep("run", "grid.yaml", "--db", "r.db", "--rank", rank)
+        self.assertEqual([row["outcome"] for row in self.results()], ["ok"] * 4)
+        self.assertFalse(started.exists(), "neither a rank nor a zygote")
+
+    def test_a_sweep_of_commands_needs_no_rank_program(self):
+        (self.folder / "grid.yaml").write_text(GRID.replace("PYTHON", json.dumps(sys.executable)).replace("fault: [none, oom]", "fault: [none]"))
+        for name in ("sweep", "sweep-agent"):
+            shutil.copy(BIN / name, self.folder)
+        done = subprocess.run([str(self.folder / "sweep"), "run", "grid.yaml", "--db", "r.db"], capture_output=True, text=True, timeout=300,
+                              cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([row["outcome"] for row in self.results()], ["ok"] * 4)
+
     def test_a_sweep_of_an_own_program(self):
         self.assertIn("6 admitted", self.sweep("plan", "grid.yaml"))
         self.sweep("run", "grid.yaml", "--db", "r.db", "--rank", RANK)

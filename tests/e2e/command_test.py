@@ -213,6 +213,16 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(json.loads(record["effective"])["damaged_lines"], 9)
         it.finish()
 
+    def test_an_agent_without_a_rank_program_runs_commands_alone(self):
+        it = self.agents(rank=None)
+        end, records, _ = self.run_trainer(it)
+        self.assertEqual((end["cause"], records[0]["outcome"]), ("done", "ok"))
+        self.assertFalse([words for words in agents.marked(it.folder).values() if "zygote" in words])
+        self.posted += 1
+        it.post("attempt", agents.attempt(self.posted))
+        self.assertEqual(it.end_of(self.posted)["cause"], "start_failed")
+        it.finish()
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

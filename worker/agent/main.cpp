@@ -74,8 +74,8 @@ sweep::Expected<int> serve(Options& options, const Arguments& asked, char** argv
 int run(Arguments& asked, char** argv) {
   Options& options = asked.options;
   options.spool = std::filesystem::absolute(options.spool);
-  options.rank_program = std::filesystem::absolute(options.rank_program);
-  options.zygote = !asked.no_zygote;
+  if (!options.rank_program.empty()) options.rank_program = std::filesystem::absolute(options.rank_program);
+  options.zygote = !asked.no_zygote && !options.rank_program.empty();
   options.pid_namespace = !asked.no_namespace;
   set_up_log();
   const auto code = serve(options, asked, argv);
@@ -95,7 +95,8 @@ void add_options(CLI::App& app, Arguments& a) {
   app.add_option("--slots", o.slots, "ranks that may run at once on a node")
       ->required()
       ->check(CLI::PositiveNumber);
-  app.add_option("--rank-program", o.rank_program, "sweep-rank")->required()->check(CLI::ExistingFile);
+  app.add_option("--rank-program", o.rank_program, "sweep-rank; not given: every trial runs a command")
+      ->check(CLI::ExistingFile);
   app.add_option("--parent-pid", o.parent_pid, "the orchestrator: the agent ends when it does");
   app.add_option("--nodes", o.nodes, "nodes of the allocation")->check(CLI::Range(1, 65536));
   app.add_option("--peers", o.peers, "who starts the agents of the other nodes")

@@ -37,7 +37,7 @@ struct Options {
   i64 incarnation = 1;
   // Ranks that may run at once on a node; one attempt alone may exceed it.
   i64 slots = 1;
-  // Absolute.
+  // Absolute; empty: every trial runs a command.
   std::filesystem::path rank_program;
   // The orchestrator: the agent ends when it does; 0: it is not watched.
   pid_t parent_pid = 0;

@@ -79,7 +79,7 @@ class CommandRank {
 
  private:
   Expected<Meeting> meet();
-  bool starts_the_program() const { return !attempt_.command->per_node || launch_.local_rank == 0; }
+  bool starts_the_program() const { return !command_.per_node || launch_.local_rank == 0; }
   i64 node() const { return launch_.rank / std::max<i64>(1, attempt_.trial.gpus_per_node); }
   ProgramEnd follow();
   std::optional<TrainerProcess::End> program_end(int wait_ms);
@@ -95,6 +95,7 @@ class CommandRank {
   const RankLaunch& launch_;
   RankRecord& record_;
   Attempt attempt_;
+  CommandSpec command_;
   ProgressWriter progress_;
   ResultsFile results_;
   TrainerReport report_;
@@ -119,11 +120,13 @@ Expected<ProgramEnd> CommandRank::run() {
   if (!attempt) return tl::unexpected(attempt.error());
   attempt_ = std::move(*attempt);
   record_.attempt = attempt_.id;
-  if (!attempt_.command) return fail("the attempt has no command");
+  auto command = command_from(attempt_.trial.program);
+  if (!command) return tl::unexpected(command.error());
+  command_ = std::move(*command);
   const auto meeting = meet();
   if (!meeting) return tl::unexpected(meeting.error());
   if (starts_the_program()) {
-    const auto prepared = prepare(*attempt_.command, attempt_, launch_, *meeting);
+    const auto prepared = prepare(command_, attempt_, launch_, *meeting);
     if (!prepared) return tl::unexpected(prepared.error());
     auto started = TrainerProcess::start(*prepared);
     if (!started) return tl::unexpected(started.error());
@@ -150,6 +153,7 @@ std::optional<TrainerProcess::End> CommandRank::program_end(int wait_ms) {
 ProgramEnd CommandRank::follow() {
   ProgramEnd out;
   out.own = program_.has_value();
+  out.launches_others = command_.per_node;
   std::optional<double> leaves_by;
   while (true) {
     const auto ended = program_end(kLookMs);
@@ -158,7 +162,7 @@ ProgramEnd CommandRank::follow() {
       out.end = *ended;
       break;
     }
-    const bool enough = attempt_.command->stop_after_steps && has_all_steps();
+    const bool enough = command_.stop_after_steps && has_all_steps();
     if (!leaves_by && (report_.error() || enough))
       leaves_by = steady_s() + (enough ? kLastLines : kLeaveWithin);
     if (!leaves_by || steady_s() < *leaves_by) continue;
@@ -170,7 +174,7 @@ ProgramEnd CommandRank::follow() {
     out.end = program_->wait_ms(-1).value_or(TrainerProcess::End{});
     look();
   }
-  if (program_ && attempt_.command->per_node) {
+  if (program_ && command_.per_node) {
     const int code = out.stopped ? 0 : out.end.exit_code.value_or(-out.end.signal.value_or(0));
     (void)files::write_atomically(node_end_file(launch_, node()), std::to_string(code) + "\n");
   }
@@ -203,8 +207,8 @@ bool CommandRank::log_has_grown() {
 
 // The log is read once, at the end: of a rank that reported no step itself.
 bool CommandRank::read_log() {
-  if (attempt_.command->log_patterns.empty() || report_.last_step() > 0) return false;
-  const auto patterns = LogPatterns::compile(attempt_.command->log_patterns);
+  if (command_.log_patterns.empty() || report_.last_step() > 0) return false;
+  const auto patterns = LogPatterns::compile(command_.log_patterns);
   const auto log = files::read_from(spool::rank_log(launch_.attempt_dir, launch_.rank), 0,
                                     static_cast<std::size_t>(attempt_.log_limit_bytes));
   if (!patterns || !log) return false;
@@ -216,7 +220,7 @@ bool CommandRank::read_log() {
 void CommandRank::describe() {
   const bool from_log = read_log();
   nlohmann::json effective{{"backend", nullptr},
-                           {"command", attempt_.command->argv.front()},
+                           {"command", command_.argv.front()},
                            {"report", from_log              ? "from_log"
                                       : report_.has_begun() ? "lines"
                                                             : "none"}};

@@ -23,7 +23,6 @@ class Local final : public HeldAllocations<LocalAllocation> {
   Local(boost::asio::io_context& io, LocalOptions options, Sink sink)
       : io_(io), options_(std::move(options)), sink_(std::move(sink)) {
     if (options_.agent.empty()) options_.agent = beside_this_program("sweep-agent");
-    if (options_.rank.empty()) options_.rank = beside_this_program("sweep-rank");
   }
   ~Local() override { abandon_all(); }
 

@@ -12,7 +12,7 @@ namespace sweep::launch {
 
 struct LocalOptions {
   std::filesystem::path agent;  // sweep-agent; empty: beside this program
-  std::filesystem::path rank;   // sweep-rank (or a fake one in tests); empty: beside this program
+  std::filesystem::path rank;   // sweep-rank (or a fake one in tests); empty: every trial runs a command
   bool allow_zygote = true;
   std::string screen{};         // as the agent's --screen; empty: no look at the node
   bool allow_namespace = true;  // a PID namespace for the agent where the system allows it

@@ -129,7 +129,8 @@ std::vector<std::string> head_agent_words(const AllocationRequest& wanted, const
   call.allocation = wanted.id;
   call.incarnation = wanted.incarnation;
   call.slots = wanted.slots;
-  call.rank_program = contained ? container_wrapper_path(wanted.spool) : programs.rank;
+  if (!programs.rank.empty())
+    call.rank_program = contained ? container_wrapper_path(wanted.spool) : programs.rank;
   call.idle_limit_s = std::ceil(options.idle_s);
   call.bind = options.colocate;
   call.screen = programs.screen;

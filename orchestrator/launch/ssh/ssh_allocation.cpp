@@ -41,6 +41,21 @@ std::string spool_name(const AllocationRequest& request) {
   return allocation_key(request.id, fmt::format("/{}{}", host, request.spool.string()));
 }
 
+// Empty: every trial runs a command.
+std::string rank_on(const SshHost& host, const Programs& programs) {
+  return programs.rank.empty() || host.rank.empty() ? programs.rank.string() : host.rank;
+}
+
+std::string probe_line(const std::string& agent, const std::string& rank) {
+  const std::string probe = shell_word(agent) + " --probe";
+  if (rank.empty()) return probe;
+  return fmt::format(
+      "{} && {{ [ -x {} ] || {{ echo {} >&2; exit 7; }}; }}", probe, shell_word(rank),
+      shell_word(fmt::format("{} is not there or cannot be executed: bring it (scripts/deploy), "
+                             "or name its path with rank",
+                             rank)));
+}
+
 }  // namespace
 
 SshAllocation::SshAllocation(SshSurroundings& around, AllocationRequest request, std::vector<SshHost> hosts)
@@ -158,16 +173,9 @@ void SshAllocation::bring_agent(std::size_t node) {
 }
 
 void SshAllocation::probe(std::size_t node) {
-  const auto rank = hosts_[node].rank.empty() ? around_.programs.rank.string() : hosts_[node].rank;
   ask(
-      node,
-      fmt::format(
-          "{} --probe && {{ [ -x {} ] || {{ echo {} >&2; exit 7; }}; }}", shell_word(places_[node].agent),
-          shell_word(rank),
-          shell_word(fmt::format("no rank program there at {}: bring it (scripts/deploy), or say where "
-                                 "it is with rank",
-                                 rank))),
-      "", kShort, [this, node](const std::string& out) { probed(node, out); },
+      node, probe_line(places_[node].agent, rank_on(hosts_[node], around_.programs)), "", kShort,
+      [this, node](const std::string& out) { probed(node, out); },
       "it cannot run trials (`sweep doctor --on ssh` tells more)");
 }
 
@@ -199,7 +207,7 @@ std::string SshAllocation::agent_line(std::size_t node) const {
   call.allocation = request_.id;
   call.incarnation = request_.incarnation;
   call.slots = request_.slots;
-  call.rank_program = host.rank.empty() ? around_.programs.rank.string() : host.rank;
+  call.rank_program = rank_on(host, around_.programs);
   call.lease_s = around_.options.lease_s;
   call.zygote = around_.programs.zygote;
   call.bind = request_.slots > 1;

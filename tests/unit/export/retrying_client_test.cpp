@@ -109,15 +109,20 @@ TEST(RetryingClient, ServersWordsAreUnpackedAndCut) {
 TEST(Address, OnlyWholeHttpAddressesWithoutSecretsAreTaken) {
   EXPECT_EQ(checked_base("https://h.example:8080/mlflow//", "--uri").value(),
             "https://h.example:8080/mlflow");
-  for (const char* bad :
-       {"", "h.example", "ftp://h", "https://", "http://a b", "https://h?x=1", "https://h#f", "http://h\n"})
+  for (const char* bad : {"", "h.example", "ftp://h", "https://", "http://a b", "https://h?x=1",
+                          "https://h#f", "http://h\n", "http://h:99999", "http://[::1"})
     EXPECT_FALSE(checked_base(bad, "--uri")) << bad;
-  const auto refused = checked_base("https://me:hunter2@h", "--uri");
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message.find("hunter2"), std::string::npos);
+  for (const char* secret :
+       {"https://me:hunter2@h", "https://me:hunter2@h:99999", "https://a:hunter2@b@c d"}) {
+    const auto refused = checked_base(secret, "--uri");
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().message.find("hunter2"), std::string::npos);
+  }
+  EXPECT_TRUE(checked_base("https://h/team@home", "--uri"));
   EXPECT_EQ(host_of("https://h.example:8080/x"), "h.example");
   EXPECT_EQ(host_of("http://[::1]:5000"), "::1");
   EXPECT_TRUE(sends_in_the_clear("http://h.example"));
+  EXPECT_TRUE(sends_in_the_clear("HTTP://h.example"));
   EXPECT_FALSE(sends_in_the_clear("http://127.0.0.1:5000"));
   EXPECT_FALSE(sends_in_the_clear("https://h.example"));
 }

@@ -125,7 +125,7 @@ TEST_F(ExpressionTest, ErrorsPointIntoTheTextAndSayWhatWouldBeRight) {
   EXPECT_THAT(value_of("!packing"), HasSubstr("write 'not'"));
   EXPECT_THAT(value_of("tp +"), HasSubstr("at 4: the expression ends"));
   EXPECT_THAT(value_of("(tp"), HasSubstr("')' was expected"));
-  EXPECT_THAT(value_of("tp 8"), HasSubstr("at 3: '8' was not expected"));
+  EXPECT_THAT(value_of("tp 8"), HasSubstr("at 3: an operator or the end was expected"));
   EXPECT_THAT(value_of(""), HasSubstr("empty"));
   EXPECT_THAT(value_of("min(tp)"), HasSubstr("two values or more"));
   EXPECT_THAT(value_of("mim(tp, 2)"), HasSubstr("did you mean 'min'?"));

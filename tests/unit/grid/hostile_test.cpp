@@ -48,7 +48,7 @@ TEST(GridHostile, AliasesThatExplode) {
     for (int k = 0; k < 10; ++k) text += (k ? ", *a" : "*a") + std::to_string(i - 1);
     text += "]\n";
   }
-  EXPECT_THAT(error_of(text), AllOf(StartsWith("g.yaml:"), HasSubstr("once aliases are spelt out")));
+  EXPECT_THAT(error_of(text), AllOf(StartsWith("g.yaml:"), HasSubstr("once aliases are expanded")));
   EXPECT_THAT(error_of("name: &a [*a]\n"),
               AllOf(StartsWith("g.yaml:1:"), HasSubstr("inside its own anchor")));
 }

@@ -91,9 +91,10 @@ TEST_F(GridSchemaTest, KnowsEveryKeyTheReaderAcceptsAndNoOther) {
     EXPECT_EQ(keys(launch.at(name).at("properties")), known) << name;
   }
   EXPECT_EQ(keys(launch), launchers);
-  for (const auto& [name, ask] :
-       launch.at("slurm").at("properties").at("hardware").at("properties").items()) {
-    EXPECT_EQ(keys(ask.at("properties")), named(kHardwareKeys)) << name;
+  for (const char* table : {"host", "hardware", "head", "container"}) {
+    std::set<std::string> known;
+    for (const LaunchKey& key : launch_keys(table)) known.emplace(key.key);
+    EXPECT_EQ(keys(schema_.at("$defs").at(std::string("launch_") + table).at("properties")), known) << table;
   }
   std::set<std::string> model;
   for (const Json& form : schema_.at("$defs").at("model").at("anyOf")) {

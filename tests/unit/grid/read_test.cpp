@@ -137,8 +137,8 @@ TEST(GridRead, HostsAreNamesEachOnce) {
   };
   EXPECT_THAT(with("[a, b, {host: a}]"),
               AllOf(StartsWith("g.yaml:6:26: a is named twice, first in line 6"), HasSubstr("slots")));
-  EXPECT_THAT(with("[-oProxyCommand=x]"), HasSubstr("no name of a host"));
-  EXPECT_THAT(with("['a b']"), HasSubstr("no name of a host"));
+  EXPECT_THAT(with("[-oProxyCommand=x]"), HasSubstr("not the name of a host"));
+  EXPECT_THAT(with("['a b']"), HasSubstr("not the name of a host"));
   EXPECT_THAT(with("[a]\n    port: 65536"), HasSubstr("from 1 to 65535"));
   EXPECT_THAT(with("[a]\n    lease_seconds: 0"), StartsWith("g.yaml:7:20: lease_seconds is '0'"));
   EXPECT_THAT(with("[a]\n    silence_seconds: 0.5"), HasSubstr("silence_seconds is '0.5'"));
@@ -148,7 +148,7 @@ TEST(GridRead, FormsThatHoldNothingOrTooMuch) {
   EXPECT_THAT(error_of(kHead + "grid: {}\n"), HasSubstr("grid is empty"));
   EXPECT_THAT(error_of(kHead), HasSubstr("'grid' is missing"));
   EXPECT_THAT(error_of(kHead + "grid: {tp: []}\n"), HasSubstr("tp has no values"));
-  EXPECT_THAT(error_of(kHead + "grid: {tp: {pow2: [8, 1]}}\n"), HasSubstr("holds nothing"));
+  EXPECT_THAT(error_of(kHead + "grid: {tp: {pow2: [8, 1]}}\n"), HasSubstr("is empty"));
   EXPECT_THAT(error_of(kHead + "grid: {tp: {pow2: [1, 12]}}\n"), HasSubstr("12 is not a power of two"));
   EXPECT_THAT(error_of(kHead + "grid: {tp: {range: [1, 8]}}\n"), HasSubstr("[first, last, step]"));
   EXPECT_THAT(error_of(kHead + "grid: {tp: {range: [1, 8, 0]}}\n"), HasSubstr("step"));
@@ -182,10 +182,10 @@ TEST(GridRead, AnAxisHasOneHome) {
 TEST(GridRead, DeriveRefusesCyclesByName) {
   const std::string head = kHead + "grid: {pp: [1]}\n";
   EXPECT_THAT(error_of(head + "derive: {a: b + 1, b: c, c: a}\n"),
-              HasSubstr("in a circle: a -> b -> c -> a"));
+              HasSubstr("has a cycle: a -> b -> c -> a"));
   EXPECT_THAT(error_of(head + "derive: {a: a}\n"), HasSubstr("a -> a"));
   EXPECT_THAT(error_of(head + "derive:\n  tp: world\n"),
-              AllOf(StartsWith("g.yaml:5:3: "), HasSubstr("in a circle"), HasSubstr("tp")));
+              AllOf(StartsWith("g.yaml:5:3: "), HasSubstr("has a cycle"), HasSubstr("tp")));
   EXPECT_THAT(error_of(head + "derive: {precision: 1}\n"), HasSubstr("cannot set 'precision'"));
   EXPECT_THAT(error_of(head + "derive: {layers: 1}\n"), HasSubstr("cannot set 'layers'"));
   EXPECT_THAT(error_of(head + "derive: {and: 1}\n"), HasSubstr("cannot name"));

@@ -147,7 +147,8 @@ TEST(Import, TheLayoutIsCompletedByTheRankAlgebra) {
   const Trial& t = only(read).entry.trial;
   EXPECT_EQ(std::tuple(t.dp, t.gpus_per_node, t.grad_accum), std::tuple(4, 8, 32));
   EXPECT_THAT(refusal_of("model,nodes,tp,mbs,tok_s_gpu\nm,1,3,2,5\n"),
-              HasSubstr("f.csv:2: dp = nodes x gpus_per_node / (tp x pp x cp) = 8 / 3 is not whole"));
+              HasSubstr("f.csv:2: dp = nodes x gpus_per_node / (tp x pp x cp) = 1 x 8 / (3 x 1 x 1) = 2.67 "
+                        "is not whole; state dp"));
   EXPECT_THAT(refusal_of("model,dp,mbs,gbs,tok_s_gpu\nm,8,3,256,5\n"),
               HasSubstr("grad_accum = global_batch_size"));
 }
@@ -178,8 +179,8 @@ TEST(Import, BadRowsNameFileLineColumnAndCause) {
       {"1B,1,8,1,1,16,2,256,0,ok,1,inf,1", "'inf' is not a number"},
       {"1B,1,8,1,1,16,2,256,0,great,1,1,1", "f.csv:3: 'great' is not a known outcome"},
       {",1,8,1,1,16,2,256,0,ok,1,1,1", "f.csv:3: the row names no model"},
-      {"1B,3,8,1,1,16,2,256,0,ok,1,1,1", "do not share 3 nodes evenly"},
-      {"1B,1,1000000,1000000,1000000,1,1,1,0,ok,1,1,1", "more ranks than any machine has"},
+      {"1B,3,8,1,1,16,2,256,0,ok,1,1,1", "= 8 x 1 x 1 x 1 / 3 = 2.67 is not whole"},
+      {"1B,1,1000000,1000000,1000000,1,1,1,0,ok,1,1,1", "is more than 102400000 ranks"},
       {"1B,1,8,1,1,16,99999999999999999999,256,0,ok,1,1,1", "is not a whole number"},
   };
   for (const auto& [text, sentence] : cases)

@@ -272,6 +272,15 @@ TEST_F(JudgeTest, TheLossOfTheFirstRepeatAloneIsJudged) {
   EXPECT_EQ(verdict().outcome, Outcome::kInvalid);
 }
 
+TEST_F(JudgeTest, TheLossOfACommandMayRiseForItsBatchesDiffer) {
+  for (auto& [rank, record] : t_.records) record.samples.back().loss = 9;
+  EXPECT_EQ(verdict().outcome, Outcome::kInvalid);
+  attempt_.trial.workload = Workload::kCommand;
+  EXPECT_EQ(verdict().outcome, Outcome::kOk);
+  t_.records[1].samples.back().loss = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(verdict().outcome, Outcome::kInvalid);
+}
+
 TEST_F(JudgeTest, TheLossIsJudgedOverAllRanks) {
   t_.records[0].samples.back().loss = 5.05;  // its share of the batch alone rose
   EXPECT_EQ(verdict().outcome, Outcome::kOk);

@@ -1,6 +1,7 @@
 // Each name, unit and value as the source of the trainer has it (each recipe names its source).
 #include "orchestrator/interop/trainer_config.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
@@ -122,6 +123,18 @@ TEST(TrainerConfig, MegatronFsdpAndExperts) {
   EXPECT_THAT(trainer_config(t, "Megatron-LM").unsupported_settings,
               AllOf(Contains(HasSubstr("schedule gpipe")),
                     Contains(HasSubstr("--fine-grained-activation-offloading"))));
+}
+
+TEST(TrainerConfig, TheLossScaleStartsWhereTheTrialSays) {
+  Trial t = layout();
+  t.precision = Precision::kFp16;
+  for (const i64 power : {0, 16, 32}) {
+    t.initial_scale_power = power;
+    EXPECT_THAT(trainer_config(t, "Megatron-LM").text,
+                HasSubstr(fmt::format("--initial-loss-scale {} ", i64{1} << power)));
+    EXPECT_EQ(nlohmann::json::parse(trainer_config(t, "DeepSpeed").text)["fp16"]["initial_scale_power"],
+              power);
+  }
 }
 
 TEST(TrainerConfig, SharedKeyValueHeadsAreMegatrons) {

@@ -86,5 +86,18 @@ TEST(StepGuard, HalvesTheScaleOnInfinityAndDoublesItAfterGoodSteps) {
   EXPECT_EQ(guard.loss_scale(), 32768);
 }
 
+TEST(StepGuard, TheScaleStartsAtTwoToTheTrialsPower) {
+  for (const std::int64_t power : {0, 4, 16, 32}) {
+    Trial t = tiny(Precision::kFp16);
+    t.initial_scale_power = power;
+    Rig rig(t);
+    StepGuard guard(t, rig.mesh, at::kCPU);
+    EXPECT_EQ(guard.loss_scale(), std::ldexp(1, static_cast<int>(power)));
+    rig.fill(INFINITY);
+    EXPECT_FALSE(guard.judge({&rig.state}));
+    EXPECT_EQ(guard.loss_scale(), std::ldexp(1, std::max(0, static_cast<int>(power) - 1))) << "1 at least";
+  }
+}
+
 }  // namespace
 }  // namespace sweep::parallel

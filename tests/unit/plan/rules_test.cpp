@@ -136,15 +136,16 @@ TEST(Rules, RankAlgebraAndBatchPrintTheEquation) {
   Trial t = base();
   t.dp = 4;
   EXPECT_EQ(first_objection(t)->rule, "rank_algebra");
-  EXPECT_THAT(first_objection(t)->reason, HasSubstr("= 4 ranks, but nodes 1 x gpus_per_node 8 = 8"));
+  EXPECT_THAT(first_objection(t)->reason,
+              HasSubstr("nodes x gpus_per_node = 1 x 8 = 8, but dp x tp x pp x cp = 4 x 1 x 1 x 1 = 4"));
   t = base();
   t.global_batch_size = 9;
   EXPECT_EQ(first_objection(t)->rule, "divisibility");
   EXPECT_THAT(first_objection(t)->reason,
-              HasSubstr("dp 8 x micro_batch_size 1 x grad_accum 1 is not global_batch_size 9"));
+              HasSubstr("dp x micro_batch_size x grad_accum = 8 x 1 x 1 = 8, but global_batch_size = 9"));
   t = base();
   t.ep = 3;
-  EXPECT_THAT(first_objection(t)->reason, HasSubstr("ep 3 does not divide"));
+  EXPECT_THAT(first_objection(t)->reason, HasSubstr("dp x cp / ep = 8 x 1 / 3"));
 }
 
 TEST(Rules, HugeNumbersAreOutOfRangeNotOverflow) {

@@ -22,6 +22,12 @@ TEST(AgentCall, SaysOnlyWhatIsAsked) {
             "run|--spool|/s p|--allocation|a1|--incarnation|1|--slots|1|--rank-program|/bin/rank");
 }
 
+TEST(AgentCall, WithoutARankProgramItNamesNone) {
+  AgentCall call = small();
+  call.rank_program.clear();
+  EXPECT_EQ(said(call), "run|--spool|/s p|--allocation|a1|--incarnation|1|--slots|1");
+}
+
 TEST(AgentCall, AHeadAgentTellsOfItsNodes) {
   AgentCall call = small();
   call.nodes = 4, call.peers = "slurm", call.lease_s = 15, call.idle_limit_s = 300, call.interface = "ib0";

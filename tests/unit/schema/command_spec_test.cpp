@@ -28,12 +28,38 @@ TEST(CommandSpec, ComesBackFromItsJson) {
   EXPECT_EQ(from_json<CommandSpec>(to_json(small)).value(), small);
 }
 
-TEST(CommandSpec, TravelsWithAnAttempt) {
+TEST(CommandSpec, TravelsInTheTrialOfAnAttemptAlone) {
   Attempt attempt;
-  attempt.command = every_member();
-  EXPECT_EQ(from_json<Attempt>(to_json(attempt)).value(), attempt);
-  attempt.command.reset();
-  EXPECT_EQ(from_json<Attempt>(to_json(attempt)).value(), attempt);
+  attempt.trial.workload = Workload::kCommand;
+  attempt.trial.program = dump(to_json(every_member()));
+  const auto line = to_json(attempt);
+  EXPECT_FALSE(line.contains("command"));
+  const auto read = from_json<Attempt>(line);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, attempt);
+  EXPECT_TRUE(read->runs_command());
+  EXPECT_EQ(command_from(read->trial.program).value(), every_member());
+  EXPECT_FALSE(from_json<Attempt>(to_json(Attempt{})).value().runs_command());
+}
+
+TEST(CommandSpec, OfAFormerSpoolStandsBesideTheTrial) {
+  Attempt attempt;
+  attempt.trial.workload = Workload::kCommand;
+  auto line = to_json(attempt);
+  line["command"] = nullptr;
+  EXPECT_EQ(from_json<Attempt>(line).value(), attempt);
+  line["command"] = to_json(every_member());
+  EXPECT_EQ(command_from(from_json<Attempt>(line).value().trial.program).value(), every_member());
+  line["command"] = {{"argv", nlohmann::json::array()}};
+  EXPECT_FALSE(from_json<Attempt>(line));
+}
+
+TEST(CommandSpec, AnAttemptWhoseProgramIsNoCommandIsRefused) {
+  Attempt attempt;
+  for (const char* program : {"train.py", R"({"argv": []})"}) {
+    attempt.trial.program = program;
+    EXPECT_FALSE(from_json<Attempt>(to_json(attempt))) << program;
+  }
 }
 
 TEST(CommandSpec, WhatCannotBeIsRefused) {

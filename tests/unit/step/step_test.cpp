@@ -63,6 +63,22 @@ TEST(TrainStep, TheTimedLearningRateMovesAWeightByAHundredThousandthAtMost) {
     EXPECT_LE((tensor.value - before[i++]).abs().max().item<double>(), 1.2e-5) << tensor.name;
 }
 
+// A scale that fp16 gradients cannot hold costs the first steps: they are skipped until it has been halved often enough.
+TEST(TrainStep, TheInitialScalePowerDecidesWhichStepsCount) {
+  Trial t = small();
+  t.precision = Precision::kFp16;
+  for (const i64 power : {4, 16}) {
+    t.initial_scale_power = power;
+    const auto times = TrainStep(t, at::kCPU, alone(), nullptr).run();
+    EXPECT_FALSE(times.skipped) << power;
+    EXPECT_EQ(times.loss_scale, std::ldexp(1, static_cast<int>(power)));
+  }
+  t.initial_scale_power = 32;
+  const auto times = TrainStep(t, at::kCPU, alone(), nullptr).run();
+  EXPECT_TRUE(times.skipped);
+  EXPECT_EQ(times.loss_scale, std::ldexp(1, 31));
+}
+
 TEST(TrainStep, LossFallsWithEveryOptimizerAttentionAndPrecision) {
   for (const AdamWKind optimizer : {AdamWKind::kPlain, AdamWKind::kForeach, AdamWKind::kFused}) {
     for (const AttentionKind attention : {AttentionKind::kMath, AttentionKind::kFlash}) {

@@ -84,12 +84,14 @@ void AttemptRun::start() {
     stage_ = Stage::kSweeping;
     return deadline_.set(kSweepLimit);
   }
-  const bool by_zygote = context_.options.zygote && !attempt().command && attempt().start != "exec" &&
+  const bool by_zygote = context_.options.zygote && !attempt().runs_command() && attempt().start != "exec" &&
                          !restart_.zygote_failed && context_.zygote.usable();
   for (std::size_t i = 0; i < ranks_.all().size() && starting(); ++i) launch(i, by_zygote);
 }
 
 Expected<void> AttemptRun::prepare() {
+  if (!attempt().runs_command() && context_.options.rank_program.empty())
+    return fail("the trial runs the built-in step, and the agent was started without --rank-program");
   const bool on_gpu = attempt().trial.hardware != "cpu";
   if (part_.beside && on_gpu)
     if (const auto why = context_.node.without_gpu(part_.slots); !why.empty()) return fail(why);
@@ -121,7 +123,7 @@ void AttemptRun::launch(std::size_t index, bool by_zygote) {
   }
   Spawn command;
   const std::string text = dump(to_json(wanted));
-  if (attempt().command)
+  if (attempt().runs_command())
     command.argv = {std::filesystem::read_symlink("/proc/self/exe"), "command", "--launch", text};
   else
     command.argv = {context_.options.rank_program, "run", "--launch", text};
