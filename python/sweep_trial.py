@@ -304,6 +304,7 @@ def _tokens_in(args, kwargs):
 
 
 _manual = None
+_any = None  # the watch of an unknown script; it stands down where the script reports itself
 
 
 def watch(model=None, optimizer=None, tokens=None):
@@ -312,6 +313,7 @@ def watch(model=None, optimizer=None, tokens=None):
     to = report()
     if to is None:
         return None
+    _stand_down()
     each = Watch(to, tokens)
     if model is not None:
         model.register_forward_pre_hook(
@@ -330,6 +332,7 @@ def step(tokens=None, loss=None):
     if to is None:
         return
     if _manual is None:
+        _stand_down()
         _manual = Watch(to)
     _manual.tokens = tokens
     _manual.loss_value = loss
@@ -343,21 +346,58 @@ def phase(name):
         to.line("phase", now=True, phase=name)
 
 
+class AnyWatch:
+    """Reports the steps of the first optimizer that steps in this process, and the time in the first model that trains, whatever
+    script makes them. The model is looked for by a hook on all modules, which goes once it is found."""
+
+    def __init__(self, to):
+        from torch.nn.modules.module import register_module_forward_pre_hook
+        from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+        self.watch, self.optimizer = Watch(to), None
+        self.hooks = [register_optimizer_step_pre_hook(lambda it, *_: self._step(it, self.watch.optimizer_begins)),
+                      register_optimizer_step_post_hook(lambda it, *_: self._step(it, self.watch.step_ends))]
+        self.search = register_module_forward_pre_hook(self._first_model)
+
+    def _step(self, optimizer, event):
+        if self.optimizer is None:
+            self.optimizer = optimizer
+        if self.optimizer is optimizer:
+            event()
+
+    def _first_model(self, module, args):
+        import torch
+        if not (module.training and torch.is_grad_enabled() and any(each.requires_grad for each in module.parameters())):
+            return
+        self.search.remove()
+        self.hooks += [module.register_forward_pre_hook(self._forward_begins, with_kwargs=True),
+                       module.register_forward_hook(lambda module, *_: self.watch.forward_ends() if module.training else None)]
+        self.watch.forward_begins(args)
+
+    def _forward_begins(self, module, args, kwargs):
+        if module.training:
+            self.watch.forward_begins(args, kwargs)
+
+    def stand_down(self):
+        self.search.remove()
+        for hook in self.hooks:
+            hook.remove()
+        self.hooks = []
+
+
+def _stand_down():
+    """The script reports its steps itself: two reports of the same steps would be nonsense."""
+    global _any
+    if _any is not None:
+        _any.stand_down()
+        _any = None
+
+
 def watch_any_optimizer():
     """Reports the steps of the first optimizer that steps in this process, whatever script makes it."""
+    global _any
     to = report()
-    if to is None:
-        return
-    from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
-    each, first = Watch(to), []
-
-    def is_first(optimizer):
-        if not first:
-            first.append(optimizer)
-        return first[0] is optimizer
-
-    register_optimizer_step_pre_hook(lambda optimizer, *_: each.optimizer_begins() if is_first(optimizer) else None)
-    register_optimizer_step_post_hook(lambda optimizer, *_: each.step_ends() if is_first(optimizer) else None)
+    if to is not None and _any is None:
+        _any = AnyWatch(to)
 
 
 def huggingface_callback():

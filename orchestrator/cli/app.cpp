@@ -32,7 +32,7 @@ void add_commands(Registry registry) {
         add_clean,     add_best,     add_heatmap, add_table,    add_report,     add_compare, add_query,
         add_export,    add_import,   add_merge,   add_confirm,  add_serve,      add_logs,    add_ingest,
         add_doctor,    add_selftest, add_models,  add_hardware, add_completion, add_manual,  add_predict,
-        add_calibrate, add_replay,   add_suggest, add_choose})
+        add_calibrate, add_replay,   add_suggest, add_choose,   add_init,       add_wrap})
     add(registry);
 }
 

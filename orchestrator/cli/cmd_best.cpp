@@ -49,12 +49,10 @@ int print_forms(Io& io, std::string_view tool, std::span<const report::BestOfGro
                      won)});
   for (const auto& group : groups) {
     if (!group.winner) continue;
-    for (const interop::TrainerConfig& form : interop::trainer_configs(group.winner->trial)) {
-      if (form.trainer != tool) continue;
-      io.out << form.text;
-      for (const std::string& sentence : form.unsupported_settings)
-        io.err << "not covered: " << sentence << "\n";
-    }
+    const auto form = interop::trainer_config(group.winner->trial, tool);
+    io.out << form.text;
+    for (const std::string& sentence : form.unsupported_settings)
+      io.err << "not covered: " << sentence << "\n";
   }
   return kAnswered;
 }
@@ -110,8 +108,7 @@ void add_best(Registry r) {
   auto* json = c->add_flag("--json", o->json, "as JSON");
   auto* yaml = c->add_flag("--yaml", o->yaml, "as a grid file: one point per group")->excludes(json);
   c->add_option("--for", o->tool, "as another trainer takes it")
-      ->transform(CLI::IsMember(
-          std::vector<std::string>(interop::kTrainers.begin(), interop::kTrainers.end()), CLI::ignore_case))
+      ->transform(CLI::IsMember(interop::trainers(), CLI::ignore_case))
       ->excludes(json)
       ->excludes(yaml);
   c->callback([r, o] { r.chosen = [r, o] { return best(r.io, *o); }; });

@@ -9,6 +9,7 @@
 #include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/gpu_hours.h"
+#include "orchestrator/cli/plan_command.h"
 #include "orchestrator/cli/plan_memory.h"
 #include "orchestrator/driver/launchers.h"
 #include "orchestrator/driver/planning.h"
@@ -192,6 +193,7 @@ int plan_grid(Io& io, const PlanOptions& o) {
   if (auto printed = print_costs(io, *planned, o.where.db); !printed) return refuse(io, printed.error());
   io.out << memory_summary(*planned, o.dry_run) << rehearsed_summary(entries, *rehearsed);
   print_pruned(io, entries);
+  io.out << first_command(entries);
   if (!o.list) return kAnswered;
   const auto listed = list_plan(io, entries, *rehearsed, false);
   return listed ? kAnswered : refuse(io, listed.error());

@@ -80,6 +80,8 @@ void add_models(Registry);
 void add_hardware(Registry);
 void add_completion(Registry);
 void add_manual(Registry);
+void add_init(Registry);
+void add_wrap(Registry);
 
 // Prints the sentence and gives its exit code: bad input, or a full disk.
 int refuse(Io&, const Error&);

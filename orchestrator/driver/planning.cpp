@@ -8,6 +8,7 @@
 
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/driver/calibration.h"
+#include "orchestrator/interop/recipes.h"
 #include "orchestrator/report/statistics/prices.h"
 
 namespace sweep::driver {
@@ -35,9 +36,12 @@ std::vector<std::string> origins_of_times(const std::vector<PlanEntry>& entries,
 
 Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_points,
                             const std::optional<plan::Resources>& here) {
-  auto read = grid::read_file(grid_file, {max_points});
-  if (!read) return tl::unexpected(read.error());
-  Planned planned{std::move(*read), {}, {}};
+  auto read = grid::read_file(grid_file, {max_points, interop::built_in_recipes()});
+  return read ? plan_of(std::move(*read), here) : tl::unexpected(read.error());
+}
+
+Expected<Planned> plan_of(grid::Grid grid, const std::optional<plan::Resources>& here) {
+  Planned planned{std::move(grid), {}, {}};
   auto counts = grid::expand(planned.grid, [&](PlanEntry&& entry) {
     planned.entries.push_back(std::move(entry));
     return true;

@@ -22,6 +22,9 @@ struct Planned {
 Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_points,
                             const std::optional<plan::Resources>& here);
 
+// The same of a grid that was read.
+Expected<Planned> plan_of(grid::Grid, const std::optional<plan::Resources>& here);
+
 // Of admitted trials, one after another; those without a prediction count nothing.
 double predicted_gpu_hours(const std::vector<PlanEntry>&);
 

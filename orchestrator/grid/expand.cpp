@@ -52,7 +52,7 @@ nlohmann::json as_json(Cell cell, Type type, const Words& words) {
 }  // namespace
 
 // Of a pruned point, what did not come out whole is 0 (no axis takes 0 there).
-Trial Walker::trial() const {
+Trial Walker::trial(std::string& unsupported) const {
   Trial trial;
   const Words& words = spec_.scope.words;
   Slot slot = 0;
@@ -68,7 +68,10 @@ Trial Walker::trial() const {
   trial.labels = labels();
   if (spec_.workload) {
     trial.workload = Workload::kCommand;
-    trial.program = spec_.workload->render(spec_.scope, point_);
+    const auto rendered = spec_.workload->render(spec_.scope, point_, trial, setup_.given);
+    trial.program = dump(to_json(rendered.command));
+    for (const std::string& sentence : rendered.unsupported)
+      unsupported += (unsupported.empty() ? "" : "; ") + sentence;
   }
   return trial;
 }
@@ -76,7 +79,7 @@ Trial Walker::trial() const {
 std::string Walker::labels() const {
   nlohmann::json out;
   if (spec_.workload) {
-    for (const OwnAxis& axis : spec_.workload->axes)
+    for (const OwnAxis& axis : spec_.workload->axes())
       out[axis.name] = as_json(point_.cells[axis.slot], axis.type, spec_.scope.words);
   }
   for (const Derived& derived : spec_.derived) {

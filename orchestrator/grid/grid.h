@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/expected.h"
+#include "orchestrator/grid/recipes.h"
 #include "schema/attempt.h"
 #include "schema/plan_entry.h"
 #include "schema/strategy.h"
@@ -42,6 +43,7 @@ struct Grid {
 
 struct ReadOptions {
   std::uint64_t max_points = 100'000'000;  // before `where`
+  BuiltInRecipes recipes = {};             // that a workload may name
 };
 
 // A file, or a stream: "-", /dev/stdin, a pipe.

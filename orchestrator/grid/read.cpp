@@ -65,19 +65,20 @@ void set_defaults(GridSpec& spec) {
 }
 
 // The command that trials run instead of the step, and the axes that it brings.
-Status read_command(Reading& in, const Grid& grid) {
+Status read_command(Reading& in, const Grid& grid, const BuiltInRecipes& recipes) {
   const Entry* entry = in.section("workload");
   if (entry == nullptr) return {};
-  auto workload = read_workload(in.document, *entry, grid.path.parent_path());
+  auto workload = read_workload(in.document, *entry, grid.path.parent_path(), recipes);
   if (!workload) return tl::unexpected(workload.error());
   for (OwnAxis& axis : workload->axes) {
     if (in.spec.scope.find(axis.name))
-      return in.refuse(
-          axis.place,
+      return refuse(
+          axis.document, axis.place,
           fmt::format("sweep itself uses the name '{}'; choose another one for the axis", axis.name));
     axis.slot = in.spec.scope.add_own_axis(axis.name, axis.type);
+    in.spec.scope.set_values(axis.slot, axis.values);
   }
-  in.spec.workload = std::move(*workload);
+  in.spec.workload.emplace(std::move(*workload));
   return {};
 }
 
@@ -91,7 +92,7 @@ void grow(GridSpec& spec) {
 // The defaults of the axes that the command brings.
 Status read_own_defaults(Reading& in) {
   if (!in.spec.workload) return {};
-  for (const OwnAxis& axis : in.spec.workload->axes) {
+  for (const OwnAxis& axis : in.spec.workload->axes()) {
     const auto one = in.values.one(*axis.preset, axis.slot);
     if (!one) return tl::unexpected(one.error());
     set_start(in.spec, *one);
@@ -118,7 +119,7 @@ Status read_sections(Reading& in, Grid& grid, const ReadOptions& options) {
   SWEEP_TRY(check_keys(in.document, in.document.root(), kTopKeys, "of a grid file"));
   SWEEP_TRY(read_header(in, grid));
   set_defaults(in.spec);
-  SWEEP_TRY(read_command(in, grid));
+  SWEEP_TRY(read_command(in, grid, options.recipes));
   SWEEP_TRY(expressions.add_labels());
   grow(in.spec);
   SWEEP_TRY(read_own_defaults(in));
@@ -132,7 +133,7 @@ Status read_sections(Reading& in, Grid& grid, const ReadOptions& options) {
   SWEEP_TRY(expressions.order_included());
   SWEEP_TRY(axes.need_model());
   SWEEP_TRY(read_measure(in.document, grid));
-  if (in.spec.workload) SWEEP_TRY(in.spec.workload->bind(in.document, in.spec.scope, grid.measure));
+  if (in.spec.workload) SWEEP_TRY(in.spec.workload->bind(in.spec.scope, grid.measure));
   SWEEP_TRY(read_limits(in.document, grid));
   SWEEP_TRY(read_strategy(in.document, grid));
   return read_launch(in.document, grid);

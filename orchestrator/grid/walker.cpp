@@ -160,7 +160,8 @@ const Exclusion* Walker::excluded() const {
 // Counts and hands on a trial not seen before. A listed drop that is a trial already seen is neither.
 Walker::Flow Walker::emit(bool admitted, Reason reason, std::uint64_t& count) {
   PlanEntry entry;
-  entry.trial = trial();
+  std::string unsupported;
+  entry.trial = trial(unsupported);
   entry.id = trial_id(entry.trial);
   const bool is_drop = reason.rule == "where" || reason.rule == "exclude";
   if (!expansion_.seen.insert(std::stoull(entry.id, nullptr, 16)).second) {
@@ -168,9 +169,14 @@ Walker::Flow Walker::emit(bool admitted, Reason reason, std::uint64_t& count) {
     return Flow::kGoOn;
   }
   ++count;
-  entry.admitted = admitted;
+  entry.admitted = admitted && unsupported.empty();
   entry.rule = std::move(reason.rule);
   entry.reason = std::move(reason.sentence);
+  if (admitted && !unsupported.empty()) {
+    entry.verdict = Outcome::kUnsupported;
+    entry.rule = "unsupported";
+    entry.reason = std::move(unsupported);
+  }
   entry.source = fmt::format("{}:{}", expansion_.grid.path.string(), setup_.source.line);
   return expansion_.sink(std::move(entry)) ? Flow::kGoOn : Flow::kStop;
 }

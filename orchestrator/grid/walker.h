@@ -54,7 +54,8 @@ class Walker {
   Reason why_dropped(int clause) const;
   Reason why_excluded(const Exclusion&) const;
   Reason why_pruned() const;
-  Trial trial() const;
+  // unsupported: why the program of the workload cannot run it; empty: it can.
+  Trial trial(std::string& unsupported) const;
   std::string labels() const;
   std::string at(Place) const;
 

@@ -1,56 +1,58 @@
-// The section `workload` of a grid: a program of the user's own that trains, as templates over the axes, and axes that
-// only this program knows.
+// The section `workload` of a grid, checked: a program of the user's own that trains, as templates over the axes, and axes
+// that only this program knows.
 #pragma once
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "orchestrator/grid/document.h"
-#include "orchestrator/grid/expression.h"
-#include "orchestrator/grid/scope.h"
+#include "orchestrator/grid/recipe_scope.h"
+#include "orchestrator/grid/workload_text.h"
 #include "schema/attempt.h"
-#include "schema/command_spec.h"
 
 namespace sweep::grid {
 
-// An axis that the grid itself declares. It is one more column of the results, and part of the trial's id.
-struct OwnAxis {
-  std::string name;
-  Type type = Type::kInt;
-  // Its value where the grid gives none, as written; checked like any value.
-  NodePtr preset;
-  Place place;
-  Slot slot = 0;
-};
-
 class CommandTemplates {
  public:
-  // Texts with names in braces; nothing is filled in yet.
-  CommandSpec command;
-  std::vector<OwnAxis> axes;
-  // Axis -> value -> what the program calls it. A value that is not listed keeps its own spelling.
-  std::map<std::string, std::map<std::string, std::string, std::less<>>, std::less<>> spelling;
-  Place place;
+  explicit CommandTemplates(WorkloadText text) : text_(std::move(text)) {}
+  const WorkloadText& text() const { return text_; }
+  std::vector<OwnAxis>& axes() { return text_.axes; }
+  const std::vector<OwnAxis>& axes() const { return text_.axes; }
 
-  // Checks that every name in a template is an axis, a derived value, a number of steps or a rank's name. Call it once
-  // the scope is complete.
-  Status bind(const Document&, const Scope&, const MeasurePlan&);
-  // The command of one point, as JSON of a CommandSpec: the names that only ranks know are left in. An argument that
-  // becomes empty is left out.
-  std::string render(const Scope&, const Point&) const;
+  // Checks that every name in a template is an axis, a derived value, a number of steps or a rank's name. Call it once the
+  // scope is complete.
+  Status bind(const Scope&, const MeasurePlan&);
+
+  struct Rendered {
+    // Names that only ranks know are left in. An argument that becomes empty is left out.
+    CommandSpec command;
+    // The flags alone, as they stand in the command: name, and the value where there is one.
+    std::vector<std::pair<std::string, std::optional<std::string>>> flags;
+    // Why the program cannot run this trial; and what it does otherwise than the trial says.
+    std::vector<std::string> unsupported, notes;
+  };
+  // given: the slots that the grid sets; what the grid does not set is left to the program.
+  Rendered render(const Scope&, const Point&, const Trial&, const std::vector<bool>& given) const;
+  // Of a trial that comes from no grid: every axis is given; what concerns the sweep alone (numbers of
+  // steps, where output goes) is left out.
+  Rendered render(const Trial&) const;
 
  private:
-  // A name of the templates: a slot of the point, or a number that is the same for all trials.
-  struct Source {
-    std::optional<Slot> slot;
-    std::string text;
+  struct BoundFile {
+    std::string path;
+    std::vector<Row> settings;
   };
-  std::map<std::string, Source, std::less<>> sources_;
-};
+  Status bind_words(const RowBinder&) const;
+  Status bind_files(RowBinder&);
+  Status check_command() const;
+  Rendered rendered(RowValues&) const;
+  std::string file_text(const RowValues&, const FileText&, const std::vector<Row>& settings) const;
 
-// Error: unknown keys, wrong types, files that cannot be read, with their place. folder: of the grid file.
-Expected<CommandTemplates> read_workload(const Document&, const Entry&, const std::filesystem::path& folder);
+  WorkloadText text_;
+  std::optional<RecipeScope> scope_;
+  std::vector<Row> derived_, environment_, flags_;
+  std::map<std::string, std::vector<Row>> settings_;  // of each file
+  std::vector<Case> unsupported_, notes_;
+};
 
 }  // namespace sweep::grid

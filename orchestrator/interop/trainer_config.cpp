@@ -1,25 +1,77 @@
 #include "orchestrator/interop/trainer_config.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "base/template.h"
 #include "base/utf8.h"
 #include "bench_kernels/shape/family.h"
-#include "bench_kernels/shape/model_states.h"
-#include "bench_kernels/shape/splits.h"
-#include "orchestrator/interop/writer_parts.h"
+#include "orchestrator/grid/workload.h"
+#include "orchestrator/interop/recipes.h"
 
 namespace sweep::interop {
+namespace {
 
-std::string torchrun(const Trial& t) {
-  return fmt::format(
-      "torchrun --nnodes {} --nproc-per-node {} --rdzv-backend c10d --rdzv-endpoint \"$MASTER_ADDR:29500\"",
-      t.nodes, t.gpus_per_node);
+// A recipe that says what a trial is to the trainer; the others leave that to the script.
+struct Writer {
+  std::string trainer;
+  grid::CommandTemplates templates;
+};
+
+const std::vector<Writer>& writers() {
+  static const std::vector<Writer> all = [] {
+    std::vector<Writer> out;
+    for (const RecipeText& recipe : recipe_texts()) {
+      auto text = grid::read_recipe(recipe.yaml, "recipe " + std::string(recipe.name), built_in_recipes());
+      if (!text || (text->flags.empty() && text->files.empty())) continue;  // a test reads every recipe
+      if (text->script.empty()) text->script = "train.py";
+      std::string trainer = text->trainer;
+      grid::CommandTemplates templates(std::move(*text));
+      if (templates.bind(grid::Scope(), MeasurePlan()))
+        out.push_back({std::move(trainer), std::move(templates)});
+    }
+    return out;
+  }();
+  return all;
 }
 
-i64 bucket_elements(const Trial& t) {
-  return t.grad_bucket_mb * (i64{1} << 20) / shape::bytes_of(shape::state_types(t).gradients);
+// What a rank fills in: each node runs the line, and its job sets the variables.
+std::optional<std::string> pasted_name(std::string_view name) {
+  static const std::map<std::string_view, const char*> names{
+      {"master_addr", "\"$MASTER_ADDR\""}, {"master_port", "29500"}, {"node", "$NODE_RANK"}, {"files", "."}};
+  const auto found = names.find(name);
+  return found == names.end() ? std::string(name) : std::string(found->second);
 }
 
-void note_common_gaps(const Trial& t, Gaps& open) {
-  if (t.packing) open.emplace_back("packing is a matter of the data loader");
+std::string pasted(const std::string& text) {
+  return templates::finish(text, pasted_name).value_or(text);
+}
+
+// Flags, one per line with continuation, so that a diff of two configurations reads well. Numbers of steps and where output
+// goes are the sweep's own.
+std::string command_line(const grid::CommandTemplates::Rendered& rendered) {
+  std::string out;
+  for (const auto& [name, value] : rendered.command.environment) out += name + "=" + pasted(value) + " ";
+  const auto& words = rendered.command.argv;
+  std::size_t of_flags = 0;
+  for (const auto& [flag, value] : rendered.flags) of_flags += value ? 2 : 1;
+  for (std::size_t i = 0; i + of_flags < words.size(); ++i) {
+    if (words[i] == "-m" && i + 1 < words.size() && words[i + 1] == "sweep_trial") {
+      ++i;
+      continue;
+    }
+    out += (out.empty() || out.back() == ' ' ? "" : " ") + pasted(words[i]);
+  }
+  for (const auto& [flag, value] : rendered.flags)
+    out += " \\\n  " + flag + (value ? " " + pasted(*value) : "");
+  return out + "\n";
+}
+
+// What was measured otherwise than any trainer does it.
+void note_common_gaps(const Trial& t, std::vector<std::string>& open) {
   if (t.memory_cap_bytes)
     open.push_back(fmt::format("the cap of {} bytes on device memory", *t.memory_cap_bytes));
   if (t.backend != CommBackend::kAuto && t.backend != CommBackend::kNccl)
@@ -34,18 +86,35 @@ void note_common_gaps(const Trial& t, Gaps& open) {
     open.push_back(fmt::format("routing with {} % of the choices on hot experts", t.hot_percent));
 }
 
-bool vocabulary_padded(const Trial& t) {
-  return shape::padded_vocab(t) != t.spec.vocab_size;
+TrainerConfig config_of(const Writer& writer, const Trial& trial) {
+  Trial shown = trial;
+  shown.model = safe_text(trial.model);
+  const auto rendered = writer.templates.render(shown);
+  const auto file = rendered.command.files.find(writer.templates.text().paste);
+  TrainerConfig out{writer.trainer, "", rendered.unsupported};
+  out.text = file == rendered.command.files.end() ? command_line(rendered) : pasted(file->second);
+  out.unsupported_settings.insert(out.unsupported_settings.end(), rendered.notes.begin(),
+                                  rendered.notes.end());
+  note_common_gaps(trial, out.unsupported_settings);
+  return out;
 }
 
-bool dimensions_known(const Trial& t, Gaps& open) {
-  if (t.spec.layers > 0) return true;
-  open.push_back(fmt::format("the dimensions of '{}': the import did not give them", safe_text(t.model)));
-  return false;
+}  // namespace
+
+std::vector<std::string> trainers() {
+  std::vector<std::string> out;
+  for (const Writer& writer : writers()) out.push_back(writer.trainer);
+  return out;
 }
 
-std::vector<TrainerConfig> trainer_configs(const Trial& t) {
-  return {torchtitan_config(t), megatron_config(t), nanotron_config(t), deepspeed_config(t)};
+std::vector<TrainerConfig> trainer_configs(const Trial& trial) {
+  std::vector<TrainerConfig> out;
+  for (const Writer& writer : writers()) out.push_back(config_of(writer, trial));
+  return out;
+}
+
+TrainerConfig trainer_config(const Trial& trial, std::string_view trainer) {
+  return config_of(*std::ranges::find(writers(), trainer, &Writer::trainer), trial);
 }
 
 }  // namespace sweep::interop

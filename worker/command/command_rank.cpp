@@ -61,7 +61,8 @@ class ResultsFile {
   std::uint64_t offset_ = 0, freed_ = 0;
 };
 
-// One process a node: the rank that started it leaves a file when it has ended, for the node's other ranks.
+// One process a node: the rank that started it leaves a file when it has ended, for the node's other ranks: its exit code, or
+// its signal as a negative number.
 fs::path node_end_file(const RankLaunch& launch, i64 node) {
   return fs::path(launch.rendezvous_dir) / fmt::format("command_{}.ended", node);
 }
@@ -146,13 +147,15 @@ std::optional<TrainerProcess::End> CommandRank::program_end(int wait_ms) {
   const auto said = files::read_from(node_end_file(launch_, node()), 0, 64);
   if (!said || said->empty()) return std::nullopt;
   TrainerProcess::End end;
-  end.exit_code = std::atoi(said->c_str());
+  const int code = std::atoi(said->c_str());
+  (code < 0 ? end.signal : end.exit_code) = std::abs(code);
   return end;
 }
 
 ProgramEnd CommandRank::follow() {
   ProgramEnd out;
   out.own = program_.has_value();
+  out.launches_others = command_.per_node;
   std::optional<double> leaves_by;
   while (true) {
     const auto ended = program_end(kLookMs);
@@ -174,7 +177,7 @@ ProgramEnd CommandRank::follow() {
     look();
   }
   if (program_ && command_.per_node) {
-    const int code = out.stopped ? 0 : out.end.exit_code.value_or(128 + out.end.signal.value_or(0));
+    const int code = out.stopped ? 0 : out.end.exit_code.value_or(-out.end.signal.value_or(0));
     (void)files::write_atomically(node_end_file(launch_, node()), std::to_string(code) + "\n");
   }
   return out;
@@ -262,7 +265,8 @@ int run_command_rank(const RankLaunch& launch) {
     record.outcome = Outcome::kCrash;
     record.phase = Phase::kInit;
     record.message = end.error().message;
-  } else if (end->end.signal && !end->stopped && !end->lingered && record.outcome == Outcome::kCrash) {
+  } else if (end->own && end->end.signal && !end->stopped && !end->lingered &&
+             record.outcome == Outcome::kCrash) {
     end_as(*end->end.signal);
   }
   return leave_record(launch, record, rank.progress());

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "base/template.h"
 #include "schema/spool.h"
 #include "worker/command/phantom_place.h"
+#include "worker/command/report_module.h"
 
 namespace sweep::command {
 namespace {
@@ -62,6 +64,20 @@ std::map<std::string, std::string> own_variables(const CommandSpec& spec, const 
   out["LOCAL_WORLD_SIZE"] = std::to_string(local);
   out["GROUP_RANK"] = std::to_string(launch.rank / local);
   return out;
+}
+
+// `import sweep_trial` works in every Python program: its folder goes before what PYTHONPATH says.
+Expected<void> provide_report_module(const RankLaunch& launch,
+                                     std::map<std::string, std::string>& environment) {
+  const fs::path folder = fs::path(launch.attempt_dir) / "python";
+  std::error_code ec;
+  fs::create_directories(folder, ec);
+  SWEEP_TRY(files::write_atomically(folder / "sweep_trial.py", report_module()));
+  const char* own = std::getenv("PYTHONPATH");
+  const auto set = environment.find("PYTHONPATH");
+  const std::string rest = set != environment.end() ? set->second : own != nullptr ? own : "";
+  environment["PYTHONPATH"] = folder.string() + (rest.empty() ? "" : ":" + rest);
+  return {};
 }
 
 Expected<void> write_files(const std::map<std::string, std::string>& wanted, const RankLaunch& launch,
@@ -119,6 +135,7 @@ Expected<Prepared> prepare(const CommandSpec& spec, const Attempt& attempt, cons
   }
   for (auto& [name, value] : own_variables(spec, attempt, launch, meeting)) out.environment[name] = value;
   SWEEP_TRY(write_files(spec.files, launch, value_of));
+  SWEEP_TRY(provide_report_module(launch, out.environment));
   out.folder = spec.folder.empty() ? files_folder(launch).string() : spec.folder;
   if (!fs::is_directory(out.folder)) return fail(fmt::format("the folder {} is not there", out.folder));
   return out;

@@ -12,6 +12,8 @@ struct ProgramEnd {
   TrainerProcess::End end;
   // Its process is this rank's own child; else the node's first rank started it.
   bool own = true;
+  // It starts the processes of its node itself.
+  bool launches_others = false;
   // It was ended on purpose, after the steps of the trial.
   bool stopped = false;
   // It reported an error and was ended because it did not leave by itself.

@@ -97,5 +97,23 @@ TEST(CommandVerdict, PhasesFollowTheSteps) {
   EXPECT_EQ(phase(steps(3) + "{\"kind\":\"end\"}\n"), Phase::kReport);
 }
 
+// torchrun ends with a code of its own when one of its processes was aborted after a complete run.
+TEST(CommandVerdict, ALaunchersExitAfterACompleteRunTakesNoMeasurementBack) {
+  const auto outcome = [](const std::string& said, ProgramEnd end) {
+    end.launches_others = true;
+    return concluded(said, end).outcome;
+  };
+  const std::string end_line = "{\"kind\":\"end\"}\n";
+  for (const bool own : {true, false}) {
+    ProgramEnd code = with_code(1), aborted;
+    aborted.end.signal = 6;
+    code.own = aborted.own = own;
+    EXPECT_EQ(outcome(steps(3) + end_line, code), Outcome::kOk) << own;
+    EXPECT_EQ(outcome(steps(3) + end_line, aborted), Outcome::kOk) << own;
+    EXPECT_EQ(outcome(steps(2) + end_line, code), Outcome::kCrash) << own;
+    EXPECT_EQ(outcome(steps(3), aborted), Outcome::kCrash) << own;
+  }
+}
+
 }  // namespace
 }  // namespace sweep::command

@@ -1,0 +1,50 @@
+#include "orchestrator/cli/plan_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/template.h"
+#include "orchestrator/report/format.h"
+#include "schema/codec.h"
+#include "schema/command_spec.h"
+
+namespace sweep::cli {
+namespace {
+
+bool is_plain(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         std::string_view("-_./:=,+@%{}").find(c) != std::string_view::npos;
+}
+
+// As a shell would take it; names that only a rank knows stay in braces.
+std::string shown(const std::string& word) {
+  const auto same = [](std::string_view name) { return std::optional("{" + std::string(name) + "}"); };
+  const std::string text = templates::finish(word, same).value_or(word);
+  if (!text.empty() && std::ranges::all_of(text, is_plain)) return text;
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+}  // namespace
+
+std::string first_command(const std::vector<PlanEntry>& entries) {
+  const PlanEntry* first = nullptr;
+  for (const PlanEntry& entry : entries)
+    if (entry.admitted && !entry.trial.program.empty() && (first == nullptr || entry.order < first->order))
+      first = &entry;
+  if (first == nullptr) return {};
+  const auto json = parse_json(first->trial.program);
+  const auto spec = json ? from_json<CommandSpec>(*json) : tl::unexpected(json.error());
+  if (!spec) return {};
+  std::string out = fmt::format("the first trial, {}, runs:\n ", first->id);
+  for (const auto& [name, value] : spec->environment) out += " " + name + "=" + shown(value);
+  for (const std::string& word : spec->argv) out += " " + shown(word);
+  for (const auto& [path, text] : spec->files)
+    out += fmt::format("\n  with {{files}}/{} of {} bytes", path, text.size());
+  return report::safe_lines(out) + "\n";
+}
+
+}  // namespace sweep::cli

@@ -1,0 +1,13 @@
+// The command line that a trial of a workload runs, for people.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "schema/plan_entry.h"
+
+namespace sweep::cli {
+
+// Of the first admitted trial in the run order, with its id; empty: no trial runs a command.
+std::string first_command(const std::vector<PlanEntry>&);
+
+}  // namespace sweep::cli

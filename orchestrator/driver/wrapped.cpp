@@ -1,0 +1,113 @@
+#include "orchestrator/driver/wrapped.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/process.h"
+#include "orchestrator/driver/machine.h"
+#include "orchestrator/driver/planning.h"
+#include "orchestrator/driver/sweep_driver.h"
+#include "schema/codec.h"
+#include "schema/spool.h"
+#include "schema/sweep_options.h"
+
+namespace sweep::driver {
+namespace {
+
+constexpr i64 kMostSteps = 1000;  // of a run of unknown length: further ones are not kept
+
+std::string word_of(const std::string& text) {
+  std::string out;
+  for (const char c : text) out.append(c == '{' || c == '}' ? 2 : 1, c);
+  return nlohmann::json(out).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// Its last word that looks like a script, else its program.
+std::string name_of(const std::vector<std::string>& words) {
+  std::filesystem::path best = words.front();
+  for (const std::string& word : words)
+    if (word.ends_with(".py") || word.ends_with(".sh")) best = word;
+  std::string out = "wrap-";
+  for (const char c : best.stem().string()) out += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '-';
+  return out.substr(0, 60);
+}
+
+// As a grid, so that what a grid refuses is refused, and `best --yaml` and a later edit start from one.
+std::string grid_of(const WrapRequest& request) {
+  std::string words;
+  for (const std::string& word : request.words) words += (words.empty() ? "" : ", ") + word_of(word);
+  std::string out = fmt::format("name: {}\nworkload:\n  command: [{}]\n  processes: {}\n",
+                                request.name.empty() ? name_of(request.words) : request.name, words,
+                                request.processes == 1 ? "per_node" : "per_rank");
+  out += fmt::format("base: {{hardware: {}, gpus_per_node: {}}}\nmeasure: {{warmup_steps: 0, steps: {}}}\n",
+                     nlohmann::json(request.hardware).dump(), request.processes, kMostSteps);
+  out += "limits: {retries_crash: 0, retries_infra: 0";
+  if (request.hang_seconds) out += fmt::format(", hang_seconds: {}", *request.hang_seconds);
+  if (request.trial_seconds) out += fmt::format(", trial_seconds: {}", *request.trial_seconds);
+  return out + "}\n";
+}
+
+store::SweepRow sweep_row(const Planned& planned) {
+  SweepOptions options;
+  options.launcher = "local";
+  options.launch = "{}";
+  options.measure = planned.grid.measure;
+  options.retries_crash = options.retries_hang = options.retries_timeout = options.retries_infra = 0;
+  options.hang_seconds = planned.grid.limits.hang_seconds;
+  options.trial_seconds = planned.grid.limits.trial_seconds;
+  store::SweepRow out;
+  out.name = planned.grid.name;
+  out.question = "One run of a command (sweep wrap)";
+  out.grid_text = planned.grid.text;
+  out.options_json = to_text(options);
+  return out;
+}
+
+// Of the last attempt.
+Expected<void> add_result(SweepDriver& driver, WrapReport& out) {
+  const auto attempts = driver.store().attempts(driver.sweep().id, out.trial);
+  if (!attempts) return tl::unexpected(attempts.error());
+  if (attempts->empty()) return {};
+  const auto& last = attempts->back();
+  auto result = driver.store().result_of(last.id);
+  if (!result) return tl::unexpected(result.error());
+  out.result = std::move(*result);
+  const auto root = std::filesystem::absolute(driver.db()).string() + ".spool";
+  out.log = spool::rank_log(spool::attempt_dir(std::filesystem::path(root) / last.allocation, last.id), 0);
+  return {};
+}
+
+}  // namespace
+
+Expected<WrapReport> run_wrapped(const WrapRequest& request, const MakeObserver& make_observer) {
+  if (request.words.empty())
+    return fail("there is no command; say it after --, as in `sweep wrap -- python train.py`");
+  auto grid = grid::read_text(grid_of(request), "wrap");
+  if (!grid) return tl::unexpected(grid.error());
+  auto planned = plan_of(std::move(*grid), local_resources());
+  if (!planned) return tl::unexpected(planned.error());
+  const PlanEntry& entry = planned->entries.front();
+  if (!entry.admitted) return fail(fmt::format("it cannot run here: {}", entry.reason));
+  LaunchRequest launch = request.launch;
+  launch.on = "local";
+  // No rank of sweep's own is started: the agent alone is enough.
+  const auto own_rank = program_dir() / "sweep-rank";
+  if (launch.rank.empty() && !std::filesystem::exists(own_rank))
+    launch.rank = launch.agent.empty() ? (program_dir() / "sweep-agent").string() : launch.agent;
+  const auto choice = choose_launcher("", launch);
+  if (!choice) return tl::unexpected(choice.error());
+  auto driver = SweepDriver::open(request.db);
+  if (!driver) return tl::unexpected(driver.error());
+  SWEEP_TRY(driver->make(sweep_row(*planned)));
+  const auto run =
+      run_errand(*driver, {planned->entries, planned->grid.measure, outcomes_of_runs()},
+                 [&](SweepDriver& own) { return own.run(*choice, launch, std::nullopt, make_observer); });
+  if (!run) return tl::unexpected(run.error().error);
+  WrapReport out{planned->grid.name, entry.id, run->end, std::nullopt, {}};
+  SWEEP_TRY(add_result(*driver, out));
+  return out;
+}
+
+}  // namespace sweep::driver

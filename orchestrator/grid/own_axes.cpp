@@ -1,0 +1,96 @@
+#include "orchestrator/grid/own_axes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "orchestrator/grid/read_values.h"
+
+namespace sweep::grid {
+namespace {
+
+constexpr std::size_t kMostAxes = 64;
+constexpr std::array<std::string_view, 4> kAxisKeys{"type", "default", "unit", "values"};
+
+const std::map<std::string_view, Type> kTypes{
+    {"integer", Type::kInt}, {"number", Type::kReal}, {"flag", Type::kBool}, {"text", Type::kText}};
+
+bool is_axis_name(std::string_view name) {
+  const auto fits = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  return !name.empty() && name.size() <= 64 && name[0] >= 'a' && name[0] <= 'z' &&
+         std::ranges::all_of(name, fits);
+}
+
+Status axis_type(const DocumentPtr& document, const Entry& entry, OwnAxis& out) {
+  const Node* type = entry.value->find("type");
+  if (type == nullptr)
+    return refuse(document, entry.place,
+                  fmt::format("{} has no 'type': integer, number, flag or text", entry.key));
+  const auto word = read_word(*document, *type, "type");
+  if (!word) return tl::unexpected(word.error());
+  const auto known = kTypes.find(*word);
+  if (known == kTypes.end())
+    return refuse(document, type->place,
+                  fmt::format("'{}' is not a type; use integer, number, flag or text", *word));
+  out.type = known->second;
+  return {};
+}
+
+Status axis_values(const DocumentPtr& document, const Entry& entry, OwnAxis& out) {
+  const Entry* values = entry.value->entry("values");
+  if (values == nullptr) return {};
+  SWEEP_TRY(need_list(*document, *values->value, "values"));
+  if (out.type != Type::kText)
+    return refuse(document, values->place,
+                  fmt::format("{} is no text; 'values' lists the words of a text", entry.key));
+  for (const NodePtr& item : values->value->items) {
+    auto word = read_word(*document, *item, "values");
+    if (!word) return tl::unexpected(word.error());
+    out.values.push_back(std::move(*word));
+  }
+  return {};
+}
+
+Expected<OwnAxis> own_axis(const DocumentPtr& document, const Entry& entry) {
+  if (!is_axis_name(entry.key))
+    return refuse(document, entry.place,
+                  fmt::format("'{}' is no name of an axis: lower-case letters, digits and _", entry.key));
+  SWEEP_TRY(need_map(*document, *entry.value, entry.place, entry.key));
+  SWEEP_TRY(check_keys(*document, *entry.value, kAxisKeys, fmt::format("of {}", entry.key)));
+  OwnAxis out;
+  out.name = entry.key;
+  out.place = entry.place;
+  out.document = document;
+  SWEEP_TRY(axis_type(document, entry, out));
+  const Entry* preset = entry.value->entry("default");
+  if (preset == nullptr)
+    return refuse(document, entry.place,
+                  fmt::format("{} has no 'default': its value where the grid gives none", entry.key));
+  out.preset = preset->value;
+  if (const Node* unit = entry.value->find("unit")) {
+    auto word = read_word(*document, *unit, "unit", 32);
+    if (!word) return tl::unexpected(word.error());
+    out.unit = std::move(*word);
+  }
+  SWEEP_TRY(axis_values(document, entry, out));
+  return out;
+}
+
+}  // namespace
+
+Status read_own_axes(const DocumentPtr& document, const Entry& part, std::vector<OwnAxis>& axes) {
+  SWEEP_TRY(need_map(*document, *part.value, part.place, "axes"));
+  if (part.value->entries.size() + axes.size() > kMostAxes)
+    return refuse(document, part.place, fmt::format("at most {} axes can be declared", kMostAxes));
+  for (const Entry& each : part.value->entries) {
+    auto one = own_axis(document, each);
+    if (!one) return tl::unexpected(one.error());
+    std::erase_if(axes, [&](const OwnAxis& other) { return other.name == one->name; });
+    axes.push_back(std::move(*one));
+  }
+  return {};
+}
+
+}  // namespace sweep::grid

@@ -1,0 +1,13 @@
+# Turns <name>/recipe.yaml files into one .cpp with the recipes that are built in. Called with -DFOLDER=dir -DOUTPUT=file.
+file(GLOB SOURCES ${FOLDER}/*/recipe.yaml)
+list(SORT SOURCES)
+set(text "// Made from orchestrator/interop/*/recipe.yaml by embed_recipes.cmake.\n#include \"orchestrator/interop/recipes.h\"\n\n")
+string(APPEND text "namespace sweep::interop {\nnamespace {\nconstexpr RecipeText kRecipes[] = {\n")
+foreach(source IN LISTS SOURCES)
+  get_filename_component(folder ${source} DIRECTORY)
+  get_filename_component(name ${folder} NAME)
+  file(READ ${source} yaml)
+  string(APPEND text "    {\"${name}\", R\"recipe(${yaml})recipe\"},\n")
+endforeach()
+string(APPEND text "};\n}  // namespace\n\nstd::span<const RecipeText> recipe_texts() { return kRecipes; }\n}  // namespace sweep::interop\n")
+file(WRITE ${OUTPUT} "${text}")

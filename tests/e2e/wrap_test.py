@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""wrap_test.py BIN_DIR RANK_PROGRAM: `sweep wrap` and `sweep init` as a user types them. The programs need no PyTorch; RANK_PROGRAM is never
+started."""
+import contextlib
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import database
+from processes import wait_for
+
+BIN, RANK = pathlib.Path(sys.argv.pop(1)).resolve(), pathlib.Path(sys.argv.pop(1)).resolve()
+
+# It imports the module that the agent brings along.
+TRAINER = """
+import os, sys, time
+import sweep_trial
+mode = sys.argv[1]
+for i in range(6):
+    time.sleep(0.02)
+    if i == 3 and mode == "oom": raise MemoryError("no more")
+    if i == 3 and mode == "crash": sys.exit(7)
+    if i == 3 and mode == "hang":
+        open("hangs", "w").write(str(os.getpid()))
+        time.sleep(10_000)
+    sweep_trial.step(tokens=100)
+"""
+
+
+def working_in(folder):
+    """Processes whose working folder this is: the program may have a pid of its own namespace."""
+    out = []
+    for each in pathlib.Path("/proc").glob("[0-9]*/cwd"):
+        with contextlib.suppress(OSError):
+            if each.readlink() == folder:
+                out.append(int(each.parent.name))
+    return out
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="sweep-wrap-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        (self.folder / "train.py").write_text(TRAINER)
+
+    def words(self, *words):
+        return [str(BIN / "sweep"), *map(str, words)]
+
+    def sweep(self, *words, code=0):
+        done = subprocess.run(self.words(*words), capture_output=True, text=True, timeout=300, cwd=self.folder)
+        self.assertEqual(done.returncode, code, f"{words}: {done.stdout}\n{done.stderr}")
+        return done.stdout
+
+
+class WrapTest(Folder):
+    def wrap(self, *words, options=(), code=0):
+        return self.sweep("wrap", "--rank", RANK, *options, "--", sys.executable, "train.py", *words, code=code)
+
+    def rows(self, sql):
+        return database.rows(self.folder / "sweep.db", sql)
+
+    def test_ok_and_again(self):
+        said = self.wrap("ok")
+        log = next(line for line in said.splitlines() if line.startswith("log: "))[5:]
+        self.assertTrue(pathlib.Path(log).exists(), said)
+        self.wrap("ok")
+        self.assertEqual(self.rows("SELECT count(*), count(DISTINCT entry) FROM attempt"), [(2, 1)])
+        rows = json.loads(self.sweep("export", "json"))
+        self.assertEqual([row["outcome"] for row in rows], ["ok"])
+        self.assertGreaterEqual(rows[0]["step_ms"], 20)
+
+    def test_how_it_fails(self):
+        for mode, options, outcome in (("crash", (), "crash"), ("oom", (), "oom"), ("hang", ("--hang-seconds", "2"), "hang")):
+            with self.subTest(mode):
+                self.wrap(mode, options=options, code=1)
+                rows = [row for row in json.loads(self.sweep("export", "json")) if row["outcome"] != "pruned"]
+                self.assertEqual(rows[-1]["outcome"], outcome)
+
+    def test_several_processes(self):
+        (self.folder / "ranks.py").write_text("import os; open('rank' + os.environ['RANK'] + 'of' + os.environ['WORLD_SIZE'], 'w')\n")
+        self.sweep("wrap", "--rank", RANK, "--processes", 2, "--", sys.executable, "ranks.py")  # it reports nothing: ok
+        self.assertEqual(sorted(each.name for each in self.folder.glob("rank?of?")), ["rank0of2", "rank1of2"])
+
+    def test_a_program_that_is_not_there(self):
+        self.sweep("wrap", "--rank", RANK, "--", "/nowhere/program", code=1)
+
+    def test_an_interrupt_ends_everything(self):
+        running = subprocess.Popen(self.words("wrap", "--rank", RANK, "--", sys.executable, "train.py", "hang"), cwd=self.folder,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        mark = self.folder / "hangs"
+        wait_for(lambda: mark.exists() and mark.read_text(), 120, "the program runs")
+        self.assertGreater(len(working_in(self.folder)), 1)
+        running.send_signal(signal.SIGINT)
+        self.assertEqual(running.wait(timeout=120), 130)
+        wait_for(lambda: not working_in(self.folder), 60, "nothing is left")
+
+
+class InitTest(Folder):
+    def init(self, *words):
+        self.sweep("init", "--force", *words)
+        text = (self.folder / "grid.yaml").read_text()
+        self.assertNotIn("0 admitted", self.sweep("plan", "grid.yaml"), text)
+        return text
+
+    def test_every_recipe(self):
+        for recipe in ("torchrun", "huggingface", "lightning", "deepspeed", "torchtitan", "megatron", "nanotron"):
+            self.init(recipe)
+
+    def test_a_command_line(self):
+        text = self.init("--", "torchrun", "--nproc_per_node", "2", "train.py", "--lr", "3e-4", "--batch=8", "--name", "{x}")
+        self.assertIn("micro_batch_size: [8, 16]", text)
+        self.assertIn("gpus_per_node: 2", text)
+        self.assertIn("train.py --lr 0.0003 --batch=8 --name {x}", self.sweep("plan", "grid.yaml"))
+        self.init("--", "accelerate", "launch", "--num_processes", "2", "train.py", "--per_device_train_batch_size", "4")
+        self.init("--", "python", "train.py", "--seed", "42", "--dp", "3")
+
+    def test_a_configuration_file(self):
+        (self.folder / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 4, "zero_optimization": {"stage": 2}}')
+        text = self.init("ds.json")
+        self.assertIn("zero: 2", text)
+        self.assertIn("micro_batch_size: [4, 8]", text)
+        (self.folder / "t.toml").write_text("[training]\nlocal_batch_size = 2 # sequences\nseq_len = 2048\n")
+        self.assertIn("seq_len: 2048", self.init("t.toml"))
+
+    def test_what_is_there_stays(self):
+        (self.folder / "grid.yaml").write_text("mine")
+        self.sweep("init", "torchrun", code=2)
+        self.assertEqual((self.folder / "grid.yaml").read_text(), "mine")
+        self.sweep("init", "nowhere", code=2)
+
+    def test_a_recipe_of_ones_own(self):
+        (self.folder / "mine.yaml").write_text(
+            "recipe: torchrun\ntrainer: mine\nscript: train.py\n"
+            "flags:\n  --width: {value: \"{width}\"}\n  --recompute: {when: recompute == \"full\"}\n"
+            "axes: {width: {type: integer, default: 4, unit: rows}}\n"
+            "unsupported: [{when: tp > 1, why: \"tp {tp}\"}]\n")
+        (self.folder / "g.yaml").write_text("name: g\nworkload: ./mine.yaml\nbase: {recompute: full}\ngrid: {width: [1, 2], tp: [1, 2]}\n")
+        said = self.sweep("plan", "g.yaml")
+        self.assertIn("2 unsupported", said)
+        self.assertRegex(said, "train.py --width [12] --recompute")
+        self.assertIn("recipe: ./mine.yaml", self.init("mine.yaml"))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
