@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "bench_kernels/shape/nonnegative_fit.h"
+#include "bench_kernels/shape/step_sizes.h"
 #include "schema/codec.h"
 #include "schema/frame.h"
 
@@ -29,10 +30,6 @@ double element_of(std::string_view precision) {
 
 double bytes_of(double m, double n, double k, double element) {
   return element * (m * k + k * n + m * n);
-}
-
-double real(i64 x) {
-  return static_cast<double>(x);
 }
 
 // The share within which nine of ten rows lie.
