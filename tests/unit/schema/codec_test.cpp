@@ -160,8 +160,8 @@ TEST(SweepOptions, TheStoredTextIsThatOfEarlierVersions) {
 }
 
 TEST(SweepOptions, ReadWhatWasWritten) {
-  SweepOptions all{true, "b", "ssh", "{}", MeasurePlan(), 1,      2, 3,      4,
-                   5.5,  6.5, 7.5,   8,    "exec",        "show", 9, "first"};
+  SweepOptions all{true, "b",    "ssh",  "{}", MeasurePlan(), 1,        2,  3, 4,  5.5, 6.5, 7.5,
+                   8,    "exec", "show", 9,    "first",       "search", 12, 2, 0.5};
   const auto back = sweep_options_from(to_text(all));
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(*back, all);
