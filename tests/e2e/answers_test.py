@@ -130,7 +130,7 @@ def sweeps_without_answers_say_so(b):
     for name in ("oom", "pending", "one", "none"):
         page = b.folder / f"{name}.html"
         b.sweep("report", name, "-o", page)
-        assert page.read_text().count("<section") == 10
+        assert page.read_text().count("<section") == 11
         for kind in ("cost", "batch", "scaling", "max-batch"):
             b.sweep("table", kind, name)
         b.sweep("best", name)
