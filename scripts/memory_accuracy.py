@@ -64,7 +64,7 @@ def point(draw):
 def planned(bin_dir, points):
     """What `sweep plan --json` says of them: those that the step runs, whatever memory they take."""
     named = []
-    models = {}
+    models: dict[str, dict] = {}
     for one in points:
         key = json.dumps(one["model"], sort_keys=True)
         models.setdefault(key, {"name": f"m{len(models)}", **one["model"]})
@@ -84,7 +84,7 @@ def planned(bin_dir, points):
 def sampled(bin_dir, count, seed):
     """As many plan entries as asked for; each batch is drawn from the same sequence, so that a seed repeats."""
     draw = random.Random(seed)
-    found = {}
+    found: dict[str, dict] = {}
     while len(found) < count:
         for entry in planned(bin_dir, [point(draw) for _ in range(200)]):
             found.setdefault(entry["id"], entry)

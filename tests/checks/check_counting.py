@@ -79,7 +79,7 @@ def summary(cmake, ctest, folder):
 def second_run(cmake, ctest, folder):
     """Names worth a second run, and the summary after it."""
     (folder / "CMakeLists.txt").write_text(SECOND_PROJECT)
-    reports, count = folder / "reports", [sys.executable, sources.ROOT / "scripts" / "count_tests.py"]
+    reports, count = folder / "reports", [sys.executable, str(sources.ROOT / "scripts" / "count_tests.py")]
     reports.mkdir()
     subprocess.run([cmake, "-S", folder, "-B", folder / "b"], check=True, capture_output=True)
     subprocess.run([ctest, "--test-dir", folder / "b", "--output-junit", reports / "waits.xml"], capture_output=True)
