@@ -2,6 +2,7 @@
 """command_test.py BIN_DIR: trials whose step is another program: started, watched, ended and recorded by a real agent."""
 import json
 import pathlib
+import shutil
 import signal
 import sys
 import tempfile
@@ -47,8 +48,8 @@ class CommandTest(unittest.TestCase):
         self.script.write_text(TRAINER)
         self.posted = 0
 
-    def agents(self, nodes=1, slots=2, **options):
-        made = agents.Agents(pathlib.Path(self.folder.name) / "spools", BIN, nodes, slots=slots, **options)
+    def agents(self, nodes=1, slots=2, bin_dir=BIN, **options):
+        made = agents.Agents(pathlib.Path(self.folder.name) / "spools", bin_dir, nodes, slots=slots, **options)
         made.environment["MODULE"] = str(MODULE)
         self.addCleanup(made.stop)
         return made.start()
@@ -221,6 +222,17 @@ class CommandTest(unittest.TestCase):
         self.posted += 1
         it.post("attempt", agents.attempt(self.posted))
         self.assertEqual(it.end_of(self.posted)["cause"], "start_failed")
+        it.finish()
+
+    def test_an_agent_whose_program_was_replaced_still_runs_commands(self):
+        """As after a build or an upgrade during a sweep."""
+        copied = pathlib.Path(self.folder.name) / "bin"
+        copied.mkdir()
+        shutil.copy2(BIN / "sweep-agent", copied)
+        it = self.agents(bin_dir=copied, rank=None)
+        (copied / "sweep-agent").unlink()
+        end, records, _ = self.run_trainer(it)
+        self.assertEqual((end["cause"], records[0]["outcome"]), ("done", "ok"))
         it.finish()
 
 

@@ -126,7 +126,8 @@ void AttemptRun::launch(std::size_t index, bool by_zygote) {
   }
   Spawn command;
   const std::string text = dump(to_json(wanted));
-  if (attempt().runs_command())
+  command.own_program = attempt().runs_command();
+  if (command.own_program)
     command.argv = {std::filesystem::read_symlink("/proc/self/exe"), "command", "--launch", text};
   else
     command.argv = {context_.options.rank_program, "run", "--launch", text};

@@ -32,6 +32,7 @@ std::vector<std::string> environment(const std::string& token) {
 Expected<pid_t> spawn(const Spawn& wanted) {
   using Group = ChildProgram::Group;
   ChildProgram child{wanted.argv};
+  if (wanted.own_program) child.program = "/proc/self/exe";
   child.environment = environment(wanted.token);
   child.in = wanted.input;
   child.extra = wanted.channel;

@@ -10,8 +10,10 @@
 namespace sweep::agent {
 
 struct Spawn {
-  // argv[0]: absolute path of the program.
+  // argv[0]: absolute path of the program, unless `own_program`.
   std::vector<std::string> argv;
+  // Runs the agent's own program, also when its file was replaced or removed since the agent started; argv[0] is only a name then.
+  bool own_program = false;
   // Value of SWEEP_ATTEMPT (runtime/attempt_token.h); empty: not set.
   std::string token;
   // Becomes standard input; -1: the agent's.
