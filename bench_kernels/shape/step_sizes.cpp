@@ -1,5 +1,7 @@
 #include "bench_kernels/shape/step_sizes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -52,6 +54,18 @@ bool attention_is_flash(const Trial& t, KernelPath path) {
   if (t.attention != AttentionKind::kAuto) return t.attention == AttentionKind::kFlash;
   // The library's kernel on GPUs takes half precisions only, and GPUs from Ampere on.
   return path == KernelPath::kProcessor || (t.precision != Precision::kFp32 && runs_flash(t.hardware));
+}
+
+std::optional<std::string> attention_objection(const Trial& t, KernelPath path) {
+  if (path == KernelPath::kGpu && t.attention == AttentionKind::kFlash && t.precision == Precision::kFp32)
+    return "attention flash on GPUs needs a precision of 16 bits or fewer, not fp32; take math or auto";
+  if (t.cp > 1 && t.cp_comm_type == CpCommType::kRing && !attention_is_flash(t, path))
+    return fmt::format(
+        "cp {} in a ring needs flash attention, which GPUs run in precisions of 16 bits or fewer from "
+        "compute "
+        "capability 8.0 on; take such a precision, or cp_comm_type all_to_all",
+        t.cp);
+  return std::nullopt;
 }
 
 StepSizes::StepSizes(const Trial& t, KernelPath path) {

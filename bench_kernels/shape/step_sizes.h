@@ -1,5 +1,8 @@
 // StepSizes: what decides the size of the tensors of a training step on one rank, read from a trial once.
 #pragma once
+#include <optional>
+#include <string>
+
 #include "bench_kernels/shape/model_states.h"
 #include "schema/trial.h"
 
@@ -16,6 +19,9 @@ enum class KernelPath { kGpu, kProcessor };
 KernelPath kernel_path(const Trial&);
 // Whether the attention's scores are never in memory (FlashAttention): asked for, or taken by `auto`.
 bool attention_is_flash(const Trial&, KernelPath);
+// Why no attention runs this trial: one that is asked for needs a half precision, or a ring needs flash attention. The plan and
+// the step ask it.
+std::optional<std::string> attention_objection(const Trial&, KernelPath);
 
 struct StepSizes {
   StepSizes(const Trial&, KernelPath);

@@ -9,10 +9,10 @@
 
 #include "bench_kernels/parallel/pipeline.h"
 #include "bench_kernels/parallel/step_guard.h"
-#include "bench_kernels/shape/found_gpu.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/splits.h"
 #include "bench_kernels/shape/stage_split.h"
+#include "bench_kernels/shape/step_sizes.h"
 #include "bench_kernels/step/part_clock.h"
 
 namespace sweep::step {
@@ -35,13 +35,8 @@ c10::DeviceType stands_for(at::Device device) {
   return kernels::path() == kernels::Path::kPlain ? c10::DeviceType::CUDA : c10::DeviceType::CPU;
 }
 
-model::Attention attention_of(const Trial& t, c10::DeviceType device) {
-  if (t.attention == AttentionKind::kMath) return model::Attention::kMath;
-  // The library's flash kernel on CUDA takes half precisions only, and GPUs from Ampere on; auto falls back.
-  const bool takes = t.precision != Precision::kFp32 && shape::runs_flash(t.hardware);
-  if (t.attention == AttentionKind::kAuto && device == c10::DeviceType::CUDA && !takes)
-    return model::Attention::kMath;
-  return model::Attention::kFlash;
+shape::KernelPath path_on(c10::DeviceType device) {
+  return device == c10::DeviceType::CUDA ? shape::KernelPath::kGpu : shape::KernelPath::kProcessor;
 }
 
 model::Options model_options(const Trial& t, at::Device device, const Given& given,
@@ -50,7 +45,8 @@ model::Options model_options(const Trial& t, at::Device device, const Given& giv
   options.device = device;
   options.type = parallel::compute_type(t);
   options.fp8 = t.precision == Precision::kFp8;
-  options.attention = attention_of(t, stands_for(device));
+  const bool flash = shape::attention_is_flash(t, path_on(stands_for(device)));
+  options.attention = flash ? model::Attention::kFlash : model::Attention::kMath;
   options.seq_len = t.seq_len;
   options.vocab_multiple = t.vocab_multiple;
   options.seed = kSeed;
@@ -95,17 +91,7 @@ std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
   if (t.precision == Precision::kFp8 && device != c10::DeviceType::CUDA)
     return "precision = fp8 needs a GPU with fp8 units: there are no fp8 matmuls on a processor; use "
            "bf16_master.";
-  if (t.attention == AttentionKind::kFlash && device == c10::DeviceType::CUDA &&
-      t.precision == Precision::kFp32) {
-    return "flash attention on CUDA needs precision = bf16; use attention = math or auto for fp32.";
-  }
-  if (t.cp > 1 && t.cp_comm_type == CpCommType::kRing &&
-      attention_of(t, device) != model::Attention::kFlash) {
-    return "cp = " + std::to_string(t.cp) +
-           " in a ring needs flash attention, which CUDA has for precision = bf16 from compute capability "
-           "8.0 on; use that, or cp_comm_type = "
-           "all_to_all.";
-  }
+  if (const auto sentence = shape::attention_objection(t, path_on(device))) return *sentence + ".";
   return std::nullopt;
 }
 

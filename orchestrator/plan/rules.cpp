@@ -4,12 +4,14 @@
 
 #include <array>
 #include <type_traits>
+#include <utility>
 
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/found_gpu.h"
 #include "bench_kernels/shape/rank_algebra.h"
 #include "bench_kernels/shape/splits.h"
 #include "bench_kernels/shape/stage_split.h"
+#include "bench_kernels/shape/step_sizes.h"
 #include "schema/axis_domain.h"
 
 namespace sweep::plan {
@@ -106,6 +108,8 @@ Verdict precision(const Trial& t) {
 }
 
 Verdict attention(const Trial& t) {
+  if (auto sentence = shape::attention_objection(t, shape::kernel_path(t)))
+    return Objection{"attention", std::move(*sentence), Outcome::kUnsupported};
   if (t.attention != AttentionKind::kFlash || shape::runs_flash(t.hardware)) return {};
   return Objection{"attention",
                    fmt::format("attention flash needs compute capability 8.0, {} has {}; take math or auto",

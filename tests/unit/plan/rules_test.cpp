@@ -111,6 +111,19 @@ INSTANTIATE_TEST_SUITE_P(
              "attention", "v100-16gb has 7.0", Outcome::kUnsupported},
         Case{"flash_on_a100", [](Trial& t) { t.hardware = "a100-80gb", t.attention = AttentionKind::kFlash; },
              nullptr, ""},
+        Case{"flash_in_fp32",
+             [](Trial& t) { t.precision = Precision::kFp32, t.attention = AttentionKind::kFlash; },
+             "attention", "not fp32", Outcome::kUnsupported},
+        Case{"auto_in_fp32", [](Trial& t) { t.precision = Precision::kFp32; }, nullptr, ""},
+        Case{"ring_in_fp32",
+             [](Trial& t) { t.cp = 2, t.cp_comm_type = CpCommType::kRing, t.precision = Precision::kFp32; },
+             "attention", "needs flash attention", Outcome::kUnsupported},
+        Case{"ring_on_cpu_in_fp32",
+             [](Trial& t) {
+               t.hardware = "cpu", t.cp = 2, t.cp_comm_type = CpCommType::kRing;
+               t.precision = Precision::kFp32;
+             },
+             nullptr, ""},
         Case{"flash_on_cpu", [](Trial& t) { t.hardware = "cpu", t.attention = AttentionKind::kFlash; },
              nullptr, ""},
         Case{"fp8_on_cpu", [](Trial& t) { t.hardware = "cpu", t.precision = Precision::kFp8; }, "precision",
