@@ -27,7 +27,8 @@ inline tl::unexpected<Error> fail(std::string message) {
 
 }  // namespace sweep
 
-// Returns the error of an Expected<void>, or of an Expected whose value is not needed, from the function it stands in.
+// Returns the error of an Expected<void>, or of an Expected whose value is not needed, from the function it
+// stands in.
 #define SWEEP_TRY(...)                                        \
   do {                                                        \
     if (auto sweep_try_ = (__VA_ARGS__); !sweep_try_)         \

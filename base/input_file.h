@@ -1,5 +1,5 @@
-// A text that a user names for reading: a file, or a stream such as standard input or <(program). Bounded; what cannot
-// be read is said with its cause and a way out.
+// A text that a user names for reading: a file, or a stream such as standard input or <(program). Bounded;
+// what cannot be read is said with its cause and a way out.
 #pragma once
 #include <cstddef>
 #include <filesystem>

@@ -1,6 +1,6 @@
-// Process: the one way to start another program, and what is needed around it: find it on PATH, wait for it, hear of its
-// end. A child inherits no descriptor but those that it is given, no signal mask, and no signal that this process
-// ignores or handles. No shell is in between.
+// Process: the one way to start another program, and what is needed around it: find it on PATH, wait for it,
+// hear of its end. A child inherits no descriptor but those that it is given, no signal mask, and no signal
+// that this process ignores or handles. No shell is in between.
 #pragma once
 #include <signal.h>
 #include <sys/types.h>
@@ -54,8 +54,8 @@ ProcessEnd wait_for(pid_t child);
 // A descriptor that becomes readable when the process ends. -1: errno says why.
 int open_pidfd(pid_t process);
 
-// Holds every signal of this thread back while it lives. For a fork: until the child has reset its handlers, they would
-// act on what both processes share.
+// Holds every signal of this thread back while it lives. For a fork: until the child has reset its handlers,
+// they would act on what both processes share.
 class SignalsHeld {
  public:
   SignalsHeld();

@@ -1,5 +1,5 @@
-// Text with names in braces, as command lines and files of a grid's command use it: "--lr {lr}". A brace that is meant
-// is doubled: "{{" and "}}".
+// Text with names in braces, as command lines and files of a grid's command use it: "--lr {lr}". A brace that
+// is meant is doubled: "{{" and "}}".
 #pragma once
 #include <functional>
 #include <optional>
@@ -11,13 +11,14 @@
 
 namespace sweep::templates {
 
-// What stands between braces, in order; a name that comes twice is listed twice. Error: a brace without its partner,
-// or a name with anything but letters, digits and underscores.
+// What stands between braces, in order; a name that comes twice is listed twice. Error: a brace without its
+// partner, or a name with anything but letters, digits and underscores.
 Expected<std::vector<std::string>> names_in(std::string_view text);
 
 // The value of a name; none: the name stays as it is, for a later call.
 using ValueOf = std::function<std::optional<std::string>(std::string_view name)>;
-// Puts values in the place of names, and leaves a template: a brace in a value is doubled, doubled braces stay.
+// Puts values in the place of names, and leaves a template: a brace in a value is doubled, doubled braces
+// stay.
 Expected<std::string> fill(std::string_view text, const ValueOf&);
 // As fill(), and the end of it: doubled braces become single ones. Error: a name without a value.
 Expected<std::string> finish(std::string_view text, const ValueOf&);

@@ -7,7 +7,8 @@ namespace sweep {
 
 // "0.5 KiB", "12.0 MiB", "79.2 GiB".
 std::string human_bytes(double bytes);
-// A word as a POSIX shell reads it back unchanged. Plain words stay as they are; others come in single quotes.
+// A word as a POSIX shell reads it back unchanged. Plain words stay as they are; others come in single
+// quotes.
 std::string shell_word(std::string_view word);
 
 }  // namespace sweep

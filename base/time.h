@@ -1,5 +1,5 @@
-// The two clocks: the steady one measures spans, the system's one stamps records (UTC). Code that tests drive by hand
-// takes a clock instead (orchestrator/run/clock.h).
+// The two clocks: the steady one measures spans, the system's one stamps records (UTC). Code that tests drive
+// by hand takes a clock instead (orchestrator/run/clock.h).
 #pragma once
 #include <chrono>
 

@@ -3,8 +3,8 @@
 //
 //   SWEEP_ATTEMPT=<key>/<attempt id, 20 digits>
 //
-// The key is the allocation and a hash of its spool, so that two databases on one machine never touch each other's
-// processes.
+// The key is the allocation and a hash of its spool, so that two databases on one machine never touch each
+// other's processes.
 //
 // The launcher marks the agent and the agent marks its zygote with attempt 0. The id has a fixed width so
 // that a rank forked by the zygote rewrites it in place: /proc/PID/environ shows the bytes the process was
@@ -41,8 +41,8 @@ struct MarkedProcess {
 // Every live process of this key that the caller may see and signal, itself left out. all_nodes: of every
 // node_key() of it too.
 std::vector<MarkedProcess> marked_processes(std::string_view key, bool all_nodes = false);
-// Ends them with SIGKILL until none is found, at most `rounds` times 10 ms (a process in uninterruptible sleep
-// is not waited for any longer), and removes rendezvous folders of any incarnation. How many it ended.
+// Ends them with SIGKILL until none is found, at most `rounds` times 10 ms (a process in uninterruptible
+// sleep is not waited for any longer), and removes rendezvous folders of any incarnation. How many it ended.
 i64 end_marked_processes(std::string_view key, bool all_nodes, int rounds = 100);
 
 // /dev/shm/sweep-<uid>/<key>-<incarnation>: rendezvous folders of an allocation's attempts.

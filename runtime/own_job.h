@@ -1,5 +1,5 @@
-// OwnJob: the Slurm job that this process is part of, as its environment says. A shell of salloc on a login node is part
-// of none: its processes outlive the allocation.
+// OwnJob: the Slurm job that this process is part of, as its environment says. A shell of salloc on a login
+// node is part of none: its processes outlive the allocation.
 #pragma once
 #include <optional>
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace sweep {
 
-// JOB@CLUSTER, set by the script of `sweep run --as-job`, which hides Slurm's own variables from what it starts.
+// JOB@CLUSTER, set by the script of `sweep run --as-job`, which hides Slurm's own variables from what it
+// starts.
 inline constexpr const char* kOrchestratorJobVariable = "SWEEP_ORCHESTRATOR_JOB";
 
 struct OwnJob {

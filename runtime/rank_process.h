@@ -24,8 +24,8 @@ Expected<void> become_rank(const RankLaunch&);
 Expected<Attempt> read_attempt(const RankLaunch&);
 
 i64 usable_cores();  // by this process's affinity
-// Intra-op threads of a rank: those of the trial; where a GPU's optimizer is updated on the host and the trial leaves
-// them at 1, this rank's share of the cores.
+// Intra-op threads of a rank: those of the trial; where a GPU's optimizer is updated on the host and the
+// trial leaves them at 1, this rank's share of the cores.
 i64 threads_of(const Trial&, i64 cores);
 
 i64 age_ns();               // since the kernel started this process; resolution of a clock tick (10 ms)

@@ -1,5 +1,5 @@
-// The spool's files on disk: the appending writer of a mailbox, and copies made piece by piece (schema/spool.h has
-// paths and framing).
+// The spool's files on disk: the appending writer of a mailbox, and copies made piece by piece
+// (schema/spool.h has paths and framing).
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -19,9 +19,9 @@ class Writer {
   Writer(Writer&&) noexcept;
   Writer& operator=(Writer&&) noexcept;
   ~Writer();
-  // Appends one line. If that fails, the partial line is cut off again. If it cannot be cut off, the next append first
-  // writes a newline, so that the partial line damages no other. If the file has become shorter than what was written,
-  // append fails: a reader that waits behind the old end would miss the line.
+  // Appends one line. If that fails, the partial line is cut off again. If it cannot be cut off, the next
+  // append first writes a newline, so that the partial line damages no other. If the file has become shorter
+  // than what was written, append fails: a reader that waits behind the old end would miss the line.
   Expected<i64> append(std::string_view kind, const nlohmann::json& body);  // its sequence number
   // The path no longer leads to this file, or the file was cut: no reader sees what is written.
   bool displaced() const;
@@ -36,9 +36,9 @@ class Writer {
   bool torn_ = false;      // the file ends in a part of a line
 };
 
-// Appends to a copy the bytes that the original has at offset, and returns the copy's new size. Bytes that the copy has
-// already are skipped, so a piece may come twice; a gap is an error. Only the owner may read a new file. Use kSynced
-// where the pieces cannot be requested again.
+// Appends to a copy the bytes that the original has at offset, and returns the copy's new size. Bytes that
+// the copy has already are skipped, so a piece may come twice; a gap is an error. Only the owner may read a
+// new file. Use kSynced where the pieces cannot be requested again.
 enum class Copy { kSynced, kUnsynced };
 Expected<std::uint64_t> append_copy(const fs::path& file, std::uint64_t offset, std::string_view bytes, Copy);
 

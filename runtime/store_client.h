@@ -1,6 +1,6 @@
 // StoreClient: a rank's end of the rendezvous store of an attempt that spans nodes. The map itself is held by
-// the head agent; a rank speaks to the agent of its own node over a Unix socket, frame by frame (frame.h), one
-// request and one answer at a time, so that no rank opens a port or looks up a name for it.
+// the head agent; a rank speaks to the agent of its own node over a Unix socket, frame by frame (frame.h),
+// one request and one answer at a time, so that no rank opens a port or looks up a name for it.
 //
 //   request {"id": n, "op": "...", "keys": [..]} and a blob      answer {"id": n, ...} and a blob
 //     set  key, blob: value                            {}
@@ -13,7 +13,8 @@
 //     delete key                                       {"value": how many were removed}
 //     count                                            {"value": number of keys}
 //   a refusal is {"id": n, "error": sentence}
-// REQUIRES: one thread at a time. A request that timed out leaves the client usable: its late answer is dropped.
+// REQUIRES: one thread at a time. A request that timed out leaves the client usable: its late answer is
+// dropped.
 #pragma once
 #include <chrono>
 #include <filesystem>

@@ -1,6 +1,7 @@
-// AgentMessage: what the head agent of an allocation and the agents of its other nodes say to each other, as structs with one
-// codec. A message is a frame {"kind", "body"}; agent_message.def lists the kinds. Agents of one allocation have the same
-// version, so what cannot be read is damage: it is refused with the reason, and nothing is guessed.
+// AgentMessage: what the head agent of an allocation and the agents of its other nodes say to each other, as
+// structs with one codec. A message is a frame {"kind", "body"}; agent_message.def lists the kinds. Agents of
+// one allocation have the same version, so what cannot be read is damage: it is refused with the reason, and
+// nothing is guessed.
 #pragma once
 #include <string>
 #include <string_view>

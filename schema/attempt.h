@@ -40,8 +40,8 @@ struct Attempt {
   std::optional<double> usd_per_node_hour{};
   // Seconds the whole attempt is expected to take, at the pace so far.
   std::optional<double> predicted_s{};
-  // Of a rehearsal on phantom GPUs: the ranks that are started, ascending, all of them on one node. Empty: a real
-  // run, which starts every rank.
+  // Of a rehearsal on phantom GPUs: the ranks that are started, ascending, all of them on one node. Empty: a
+  // real run, which starts every rank.
   std::vector<i64> rehearsed_ranks{};
   bool operator==(const Attempt&) const = default;
 

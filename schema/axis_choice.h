@@ -1,4 +1,5 @@
-// The enums of the axes that take one of a list of words (CHOICE of fields.def), and the one codec between word and value.
+// The enums of the axes that take one of a list of words (CHOICE of fields.def), and the one codec between
+// word and value.
 #pragma once
 #include <fmt/core.h>
 
@@ -31,7 +32,8 @@ namespace sweep {
 #undef AXIS
 #undef SWEEP_ENUMERATOR
 
-// Of each enum: the key of its axis, its words in the order of the enumerators, and how many of them a grid may ask for.
+// Of each enum: the key of its axis, its words in the order of the enumerators, and how many of them a grid
+// may ask for.
 template <class Enum>
 struct ChoiceWords;
 template <class T>

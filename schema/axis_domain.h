@@ -1,5 +1,5 @@
-// AxisDomain: the values that an axis may take. fields.def gives them; the grid reader, the plan's rules, imports,
-// completion, the JSON Schema and the documents follow it.
+// AxisDomain: the values that an axis may take. fields.def gives them; the grid reader, the plan's rules,
+// imports, completion, the JSON Schema and the documents follow it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -61,8 +61,8 @@ constexpr const AxisDomain* axis_domain(std::string_view key) {
   return nullptr;
 }
 
-// Whole-number axes that start at 1. A Trial holds 0 there when the grid pruned it before the value was resolved;
-// everything people read (database, tables, pages) has NULL.
+// Whole-number axes that start at 1. A Trial holds 0 there when the grid pruned it before the value was
+// resolved; everything people read (database, tables, pages) has NULL.
 constexpr bool zero_is_unresolved(std::string_view key) {
   const AxisDomain* d = axis_domain(key);
   return d && d->words.empty() && d->min >= 1;

@@ -1,5 +1,5 @@
-// The spellings of an axis and of its words: the current one, and the stored one that trial ids hash and that databases
-// and spools hold. They differ where fields.def says that something was renamed.
+// The spellings of an axis and of its words: the current one, and the stored one that trial ids hash and that
+// databases and spools hold. They differ where fields.def says that something was renamed.
 #pragma once
 #include <string_view>
 

@@ -1,5 +1,6 @@
-// CalibrationRequest: what the ranks of one calibration attempt measure. It travels in the axis `program` of a trial whose
-// workload is `calibrate`. What they found travels back as JSON (CalibrationFindings) in the record's `effective`.
+// CalibrationRequest: what the ranks of one calibration attempt measure. It travels in the axis `program` of
+// a trial whose workload is `calibrate`. What they found travels back as JSON (CalibrationFindings) in the
+// record's `effective`.
 #pragma once
 #include <string>
 #include <string_view>

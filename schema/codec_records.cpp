@@ -52,7 +52,8 @@ Expected<T> read(const json& j, std::string_view what) {
   return in.done(std::move(object));
 }
 
-// Agents of before the field wrote the nodes into the text only: "node 1 (its name): what was left; node 3 (...".
+// Agents of before the field wrote the nodes into the text only: "node 1 (its name): what was left; node 3
+// (...".
 std::vector<i64> nodes_named_in(std::string_view text) {
   constexpr std::string_view kNode = "node ";
   std::vector<i64> out;

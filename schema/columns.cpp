@@ -50,7 +50,8 @@ Column identity(std::string_view key, std::string_view type, std::string_view se
   return {key, type, "", sentence, Role::kIdentity, get, {}};
 }
 
-// A command's text is no parameter that tables and heatmaps compare: the axes in it have columns of their own.
+// A command's text is no parameter that tables and heatmaps compare: the axes in it have columns of their
+// own.
 constexpr Role role_of(std::string_view key) {
   return key == "program" ? Role::kIdentity : Role::kAxis;
 }

@@ -1,5 +1,5 @@
-// CommandSpec: what a trial of the workload `command` runs. The orchestrator fills the grid's templates with the trial's
-// axes; the names that only a rank knows (kRankNames) are filled where the command is started.
+// CommandSpec: what a trial of the workload `command` runs. The orchestrator fills the grid's templates with
+// the trial's axes; the names that only a rank knows (kRankNames) are filled where the command is started.
 #pragma once
 #include <array>
 #include <map>
@@ -25,20 +25,22 @@ struct CommandSpec {
   bool per_node = false;
   // The trainer goes on after the steps of the trial: its processes are ended then.
   bool stop_after_steps = false;
-  // Metric -> regular expression whose first group is the number, for trainers that report nothing themselves.
+  // Metric -> regular expression whose first group is the number, for trainers that report nothing
+  // themselves.
   std::map<std::string, std::string> log_patterns;
-  // Values of the axes that the grid declares, whether or not a template names them: they are part of the trial's id.
+  // Values of the axes that the grid declares, whether or not a template names them: they are part of the
+  // trial's id.
   std::map<std::string, std::string> axes;
   bool operator==(const CommandSpec&) const = default;
 };
 
-// Filled where the command starts: files (the folder of its files), rank, local_rank, node, world, local_world,
-// master_addr, master_port.
+// Filled where the command starts: files (the folder of its files), rank, local_rank, node, world,
+// local_world, master_addr, master_port.
 inline constexpr std::array<std::string_view, 8> kRankNames{
     "files", "rank", "local_rank", "node", "world", "local_world", "master_addr", "master_port"};
 
-// Reading it (from_json, codec.h) refuses wrong types, unknown keys, no program, a file outside of the folder, a variable
-// that sweep sets itself.
+// Reading it (from_json, codec.h) refuses wrong types, unknown keys, no program, a file outside of the
+// folder, a variable that sweep sets itself.
 nlohmann::json to_json(const CommandSpec&);
 // Of a trial's axis `program`.
 Expected<CommandSpec> command_from(std::string_view program);

@@ -1,6 +1,6 @@
-// Frame: one message of a stream between two processes (agents, a rank and its agent, a bridge): a JSON object
-// and, where bytes travel that are no text, a blob. It owns the layout and refuses what is larger than the
-// reader allows before a byte of it is kept.
+// Frame: one message of a stream between two processes (agents, a rank and its agent, a bridge): a JSON
+// object and, where bytes travel that are no text, a blob. It owns the layout and refuses what is larger than
+// the reader allows before a byte of it is kept.
 //
 //   4 bytes  length of the JSON text, big-endian
 //   4 bytes  length of the blob, big-endian

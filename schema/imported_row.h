@@ -1,5 +1,5 @@
-// ImportedRow: one measurement that somebody brought: its configuration with the place it came from, and how it
-// ended. Without a result it was pruned: never run.
+// ImportedRow: one measurement that somebody brought: its configuration with the place it came from, and how
+// it ended. Without a result it was pruned: never run.
 #pragma once
 #include <optional>
 

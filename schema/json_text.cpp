@@ -1,5 +1,5 @@
-// Bounded JSON parsing and safe dumping. The text is read by Boost.JSON's event parser, several times as fast as
-// nlohmann's own: outbox lines are most of what a sweep reads.
+// Bounded JSON parsing and safe dumping. The text is read by Boost.JSON's event parser, several times as fast
+// as nlohmann's own: outbox lines are most of what a sweep reads.
 #include <fmt/format.h>
 
 #include <boost/json/basic_parser_impl.hpp>

@@ -1,6 +1,7 @@
-// The launchers and their settings: sections of `launch` in a grid file and of a site profile. Each launcher has its settings in
-// its own folder, orchestrator/launch/<launcher>/launch_keys.def; the build puts these files together. The grid reader and the JSON
-// Schema follow from them. After an edit: scripts/grid_schema.py. What each means: the launcher's document.
+// The launchers and their settings: sections of `launch` in a grid file and of a site profile. Each launcher
+// has its settings in its own folder, orchestrator/launch/<launcher>/launch_keys.def; the build puts these
+// files together. The grid reader and the JSON Schema follow from them. After an edit:
+// scripts/grid_schema.py. What each means: the launcher's document.
 //
 // LAUNCHER(name, directives, sentence)
 //   directives: its texts become directives of a batch script, which cannot carry quotes and control characters.

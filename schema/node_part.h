@@ -1,5 +1,5 @@
-// NodePart: what one node runs of an attempt: consecutive ranks, the whole attempt where it has one node. It travels
-// from the head agent to a node agent (agent_message.h).
+// NodePart: what one node runs of an attempt: consecutive ranks, the whole attempt where it has one node. It
+// travels from the head agent to a node agent (agent_message.h).
 #pragma once
 #include <vector>
 

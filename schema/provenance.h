@@ -1,4 +1,5 @@
-// Provenance: where and with what a result was measured, as the machines testified; absent parts were not told.
+// Provenance: where and with what a result was measured, as the machines testified; absent parts were not
+// told.
 #pragma once
 #include <string>
 #include <vector>

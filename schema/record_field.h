@@ -1,5 +1,5 @@
-// RecordField: how one field of a record is named in JSON, and the column in which the database keeps it. The lists of
-// fields are in schema/records.def.
+// RecordField: how one field of a record is named in JSON, and the column in which the database keeps it. The
+// lists of fields are in schema/records.def.
 #pragma once
 #include <concepts>
 #include <type_traits>

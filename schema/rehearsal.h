@@ -1,5 +1,6 @@
-// A rehearsal runs a sweep's trials on phantom GPUs (docs/phantom.md). Its bytes come from the real allocator, its times
-// from a model, so its results are kept apart from measurements: in a sweep of their own, whose name says it.
+// A rehearsal runs a sweep's trials on phantom GPUs (docs/phantom.md). Its bytes come from the real
+// allocator, its times from a model, so its results are kept apart from measurements: in a sweep of their
+// own, whose name says it.
 #pragma once
 #include <string>
 #include <string_view>

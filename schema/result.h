@@ -1,5 +1,5 @@
-// Result: the outcome of an attempt over all that was reported of it, with its metrics. Its members, with their meaning,
-// are in schema/records.def.
+// Result: the outcome of an attempt over all that was reported of it, with its metrics. Its members, with
+// their meaning, are in schema/records.def.
 #pragma once
 #include <string>
 

@@ -1,6 +1,6 @@
-// ResultColumns: some columns of many results, each column in one piece, for answers that look at every result but at few
-// of its values. A CodedColumn holds each distinct value once. It names rows by their plan entry; whoever needs one in
-// full asks for it.
+// ResultColumns: some columns of many results, each column in one piece, for answers that look at every
+// result but at few of its values. A CodedColumn holds each distinct value once. It names rows by their plan
+// entry; whoever needs one in full asks for it.
 #pragma once
 #include <cmath>
 #include <cstdint>

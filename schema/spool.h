@@ -72,7 +72,8 @@ inline constexpr std::string_view kRankExit = "rank_exit";      // body: RankExi
 inline constexpr std::string_view kAttemptEnd = "attempt_end";  // body: AttemptEnd
 inline constexpr std::string_view kBye = "bye";                 // body: {"reason"}
 
-// Reasons of a bye that say more than words: the scheduler (or a person) ended the allocation, or its time was up.
+// Reasons of a bye that say more than words: the scheduler (or a person) ended the allocation, or its time
+// was up.
 inline constexpr std::string_view kByeSignal = "signal", kByeTimeLimit = "time limit";
 enum class ByeCause {
   kOwn,  // the agent's own: no work left, told to finish, something lost

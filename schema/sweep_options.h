@@ -1,5 +1,5 @@
-// The options that a sweep keeps in the database, so that it can be resumed without its grid file. One codec: the
-// column sweep.options_json is written and read here only.
+// The options that a sweep keeps in the database, so that it can be resumed without its grid file. One codec:
+// the column sweep.options_json is written and read here only.
 #pragma once
 #include <optional>
 #include <string>

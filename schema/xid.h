@@ -1,5 +1,5 @@
-// Xid: the number by which NVIDIA's driver reports an error of a GPU. Which numbers mean that the GPU itself failed follows
-// NVIDIA's "XID Errors" catalogue.
+// Xid: the number by which NVIDIA's driver reports an error of a GPU. Which numbers mean that the GPU itself
+// failed follows NVIDIA's "XID Errors" catalogue.
 #pragma once
 #include <cstdint>
 #include <string_view>

@@ -84,9 +84,10 @@ class Channel {
                      std::vector<std::int64_t> out_splits = {});
   Pending send(const at::Tensor& tensor, int to, int tag = 0);
   Pending recv(const at::Tensor& tensor, int from, int tag = 0);
-  // Every rank sends `mine` to the one `stride` after it and receives `theirs` from the one `stride` before it, as members
-  // of a ring; all call it together. Where a backend can, both are one operation; else neighbours in a ring take turns in
-  // who sends first: a backend that runs a rank's messages one after another would wait in a circle.
+  // Every rank sends `mine` to the one `stride` after it and receives `theirs` from the one `stride` before
+  // it, as members of a ring; all call it together. Where a backend can, both are one operation; else
+  // neighbours in a ring take turns in who sends first: a backend that runs a rank's messages one after
+  // another would wait in a circle.
   Exchange shift(const at::Tensor& mine, const at::Tensor& theirs, int stride = 1, int tag = 0);
   void barrier();
   // Ends the operations of all ranks in this group with an error.

@@ -3,8 +3,8 @@
 // them; nothing here knows what is sent.
 //
 // Names (axis `backend`): shm, this program's own, for ranks of one machine (shm_backend.h); gloo,
-// LibTorch's, as a cross-check, across machines, and for ranks that share a GPU, which NCCL refuses; nccl, through the GPU plug-in (cuda_plugin.h); fake,
-// which sends nothing (dry runs of one rank).
+// LibTorch's, as a cross-check, across machines, and for ranks that share a GPU, which NCCL refuses; nccl,
+// through the GPU plug-in (cuda_plugin.h); fake, which sends nothing (dry runs of one rank).
 #pragma once
 #include <c10/util/intrusive_ptr.h>
 
@@ -21,19 +21,19 @@ namespace sweep::comm {
 using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
 
 struct GroupOptions {
-  // Of ranks on several nodes: how they find each other, and this node's address for the others. Null: one node,
-  // files in the directory serve.
+  // Of ranks on several nodes: how they find each other, and this node's address for the others. Null: one
+  // node, files in the directory serve.
   c10::intrusive_ptr<c10d::Store> rendezvous;
   std::string address;
   std::string directory;              // on memory, shared by the ranks, empty of earlier groups of this name
   std::string name = "world";         // tells groups in one directory apart
   std::string label = "world";        // what people call it: its dimension
   std::vector<std::int64_t> members;  // its ranks, as the world counts them
-  // NCCL: split the group from this one. REQUIRES: every rank of the parent makes a group now, of members that no other
-  // rank's group has. Null: the members make it alone.
+  // NCCL: split the group from this one. REQUIRES: every rank of the parent makes a group now, of members
+  // that no other rank's group has. Null: the members make it alone.
   BackendPtr parent;
-  // Of a rehearsal that starts one rank for each role, and not this one's peers: phantom NCCL takes them for mirrors of
-  // it, on so many nodes. 0: the members are there.
+  // Of a rehearsal that starts one rank for each role, and not this one's peers: phantom NCCL takes them for
+  // mirrors of it, on so many nodes. 0: the members are there.
   int mirrored_on_nodes = 0;
   int device = 0;  // of this rank's GPU
   int rank = 0;
@@ -42,15 +42,15 @@ struct GroupOptions {
   std::chrono::milliseconds timeout{600'000};  // of joining, and of each collective without its own
 };
 
-// What the trial's `backend` axis means on this device: "auto" is nccl on CUDA; on the CPU it is shm within a node
-// and gloo across nodes.
+// What the trial's `backend` axis means on this device: "auto" is nccl on CUDA; on the CPU it is shm within a
+// node and gloo across nodes.
 CommBackend resolved_backend(const Trial&, bool on_cuda);
 // Joins the group; returns once every rank has. Throws c10::DistError when a peer is lost or late,
 // c10::NotImplementedError for a backend this build or machine does not have.
 BackendPtr make_backend(CommBackend resolved, const GroupOptions&);
 
-// Where the ranks of this group find each other; `backend` keeps several backends of one name apart. Inline: the GPU
-// plug-in links no room.
+// Where the ranks of this group find each other; `backend` keeps several backends of one name apart. Inline:
+// the GPU plug-in links no room.
 inline c10::intrusive_ptr<c10d::Store> group_store(const GroupOptions& options, const std::string& backend) {
   const std::string name = backend + "_" + options.name;
   if (options.rendezvous) return c10::make_intrusive<c10d::PrefixStore>(name, options.rendezvous);
@@ -60,9 +60,9 @@ inline c10::intrusive_ptr<c10d::Store> group_store(const GroupOptions& options, 
 BackendPtr make_shm(const GroupOptions&);
 BackendPtr make_gloo(const GroupOptions&);
 BackendPtr make_nccl(const GroupOptions&);
-// A backend of host memory made to serve device tensors: what is sent is copied to the host first, what arrives
-// is copied to the device in wait(). Slow, and right wherever the backend is: Gloo's own CUDA support lacks most
-// collectives.
+// A backend of host memory made to serve device tensors: what is sent is copied to the host first, what
+// arrives is copied to the device in wait(). Slow, and right wherever the backend is: Gloo's own CUDA support
+// lacks most collectives.
 BackendPtr make_staged(BackendPtr);
 // One rank of a group of any size, alone: every collective succeeds at once and leaves its buffers as they
 // are.

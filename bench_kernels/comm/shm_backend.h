@@ -6,8 +6,8 @@
 // isCompleted() and wait() moves all operations on as far as the peers allow. With one thread per rank on as
 // many cores, a helper thread would take from backward exactly the cycles it hides; being moved on at each
 // bucket hides the waiting for slower peers, which is what can be hidden. A Work keeps its tensors until it
-// is waited for, so peaks of memory do not depend on timing. wait() moves the thread's other groups on too: a peer
-// may wait for mail of theirs before it comes to what is waited for here.
+// is waited for, so peaks of memory do not depend on timing. wait() moves the thread's other groups on too: a
+// peer may wait for mail of theirs before it comes to what is waited for here.
 //
 // REQUIRES: all calls on one thread; contiguous CPU tensors; the same order of collectives on every rank;
 // send and recv between a pair match in order (a tag that differs is an error).

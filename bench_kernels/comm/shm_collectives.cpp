@@ -1,4 +1,5 @@
-// The collectives of a ShmBackend: what each copies in, reduces and copies out. How they move on is in shm_backend.cpp.
+// The collectives of a ShmBackend: what each copies in, reduces and copies out. How they move on is in
+// shm_backend.cpp.
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -67,8 +68,8 @@ void reduce_at_once(ShmOperation& operation, const ShmSegment& segment, std::byt
   };
 }
 
-// Large: each rank reduces its share, where it stands in its own tensor, and shows the result in rank 0's area. Only
-// what the others reduce is copied in, and only what they reduced is copied out.
+// Large: each rank reduces its share, where it stands in its own tensor, and shows the result in rank 0's
+// area. Only what the others reduce is copied in, and only what they reduced is copied out.
 void reduce_by_shares(ShmOperation& operation, const ShmSegment& segment, std::byte* data, size_t bytes,
                       c10::ScalarType type, c10d::ReduceOp::RedOpType op) {
   const size_t piece = segment.piece_bytes(), width = c10::elementSize(type);

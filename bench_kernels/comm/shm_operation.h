@@ -1,5 +1,5 @@
-// ShmOperation: one collective or one message under way in a ShmBackend: how its bytes enter and leave the ring, and how far
-// it is. It owns its tensors until it is waited for.
+// ShmOperation: one collective or one message under way in a ShmBackend: how its bytes enter and leave the
+// ring, and how far it is. It owns its tensors until it is waited for.
 #pragma once
 #include <ATen/core/Tensor.h>
 

@@ -17,7 +17,8 @@ double since(Clock::time_point from) {
   return std::chrono::duration<double>(Clock::now() - from).count();
 }
 
-// The buffers of one collective, and what they must hold before and after it. Rank r's element i is i mod 13 + r + 1.
+// The buffers of one collective, and what they must hold before and after it. Rank r's element i is i mod 13
+// + r + 1.
 class Exercise {
  public:
   Exercise(Channel& group, Kind kind, std::int64_t bytes, c10::Device device)

@@ -4,10 +4,10 @@
 //
 // Blocks allocated inside a ScratchScope are tagged scratch (casts around a matmul, kernel work space): they
 // are neither counted nor capped, because the device this stands for would not hold them. Blocks allocated
-// inside a HostScope stand for (pinned) host memory: offloaded state. They are counted apart and never capped.
-// So are all blocks of other threads once count_this_thread_only() was called.
-// Blocks of at most 16 bytes are scratch too: the library wraps each number of an expression (x.mul_(0.5)) in a
-// CPU tensor, whatever the device.
+// inside a HostScope stand for (pinned) host memory: offloaded state. They are counted apart and never
+// capped. So are all blocks of other threads once count_this_thread_only() was called.
+// Blocks of at most 16 bytes are scratch too: the library wraps each number of an expression (x.mul_(0.5)) in
+// a CPU tensor, whatever the device.
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <c10/core/DeviceType.h>
@@ -46,16 +46,16 @@ void start_clean(c10::DeviceType);
 // copies on threads of its own, and no GPU would hold those copies at a moment of that thread's choosing.
 void count_this_thread_only();
 
-// Device blocks of one size that lived at the highest point of a trace. Lasting: allocated before the last mark()
-// ahead of that point.
+// Device blocks of one size that lived at the highest point of a trace. Lasting: allocated before the last
+// mark() ahead of that point.
 struct LiveBlocks {
   std::int64_t bytes = 0;
   std::int64_t count = 0;
   bool lasting = false;
 };
 
-// RAII: keeps what is allocated and freed on the device type while it lives. REQUIRES: one thread allocates there, and
-// one trace at a time.
+// RAII: keeps what is allocated and freed on the device type while it lives. REQUIRES: one thread allocates
+// there, and one trace at a time.
 class BlockTrace {
  public:
   explicit BlockTrace(c10::DeviceType);
@@ -101,8 +101,8 @@ class HostMemoryRefused : public std::bad_alloc {
 };
 
 // An uninitialised tensor of that size and type in host memory, for what is offloaded from `of`'s device: on
-// CUDA pinned, so that copies run beside the computation (throws HostMemoryRefused where the driver has no more); on
-// CPU and meta a block tagged host.
+// CUDA pinned, so that copies run beside the computation (throws HostMemoryRefused where the driver has no
+// more); on CPU and meta a block tagged host.
 at::Tensor empty_on_host(at::IntArrayRef sizes, const at::TensorOptions& of);
 
 }  // namespace sweep::memory

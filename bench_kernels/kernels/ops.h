@@ -90,8 +90,8 @@ void attention_backward(const at::Tensor& dout, const at::Tensor& qkv, const Att
 // The first entry of the share of the vocabulary that is held; absent: all of it is.
 using FirstEntry = std::optional<std::int64_t>;
 
-// Tokens [B * S]; one whose entry is not held has a row of zeros. places (int64 [S]; undefined: 0, 1, ...) are
-// the positions of a sequence's tokens.
+// Tokens [B * S]; one whose entry is not held has a row of zeros. places (int64 [S]; undefined: 0, 1, ...)
+// are the positions of a sequence's tokens.
 struct Tokens {
   at::Tensor ids;
   std::int64_t seq = 0;
@@ -102,14 +102,14 @@ struct Tokens {
 void embed(const at::Tensor& table, const at::Tensor& positions, const Tokens&, const at::Tensor& out);
 void embed_backward(const at::Tensor& dout, const Tokens&, const GradOut& dtable, const GradOut& dpositions);
 
-// Logits below are [T, entries]; their rows may lie further apart (columns of padding between them are not touched).
-// Sum over rows of the negative log-likelihood, as a double scalar tensor on the CPU or the device's type;
-// lse [T]. total[0] grows by it.
+// Logits below are [T, entries]; their rows may lie further apart (columns of padding between them are not
+// touched). Sum over rows of the negative log-likelihood, as a double scalar tensor on the CPU or the
+// device's type; lse [T]. total[0] grows by it.
 void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
                    const at::Tensor& total);
-// The same over a vocabulary in shares, whose logits begin at entry `first` here, in three steps: each share's
-// lse and picked (the label's logit, 0 where it is elsewhere) [T]; the shares' largest lse is to be found
-// between the first two, and the sums [2, T] over the shares between the last two.
+// The same over a vocabulary in shares, whose logits begin at entry `first` here, in three steps: each
+// share's lse and picked (the label's logit, 0 where it is elsewhere) [T]; the shares' largest lse is to be
+// found between the first two, and the sums [2, T] over the shares between the last two.
 void cross_entropy_share(const at::Tensor& logits, const at::Tensor& labels, std::int64_t first,
                          const at::Tensor& lse, const at::Tensor& picked);
 void cross_entropy_weigh(const at::Tensor& lse, const at::Tensor& largest, const at::Tensor& sums);
@@ -122,12 +122,14 @@ void cross_entropy_backward(const at::Tensor& logits, const at::Tensor& labels, 
 // total[0] (float64) grows by weight times the sum of the squares of a flat tensor.
 void add_squares(const at::Tensor& flat, double weight, const at::Tensor& total);
 
-// Which elements of a whole tensor a filled one [rows, n] is: row r is n elements from first + r * columns on.
+// Which elements of a whole tensor a filled one [rows, n] is: row r is n elements from first + r * columns
+// on.
 struct Region {
   std::int64_t first = 0, columns = 0;
 };
-// Fills rows (which may lie apart) with what the region's elements are for the key: uniform in [-bound, bound], the same
-// bits wherever they are drawn. A GPU draws its own, in pieces of 32 MiB; for host memory beside it `on` draws them.
+// Fills rows (which may lie apart) with what the region's elements are for the key: uniform in [-bound,
+// bound], the same bits wherever they are drawn. A GPU draws its own, in pieces of 32 MiB; for host memory
+// beside it `on` draws them.
 void fill_uniform(const at::Tensor& out, std::uint64_t key, double bound, const Region&, at::Device on);
 
 // The accumulation type of a stored type: float, or double for double.

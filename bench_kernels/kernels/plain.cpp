@@ -218,7 +218,8 @@ void add_squares(const at::Tensor& flat, double weight, const at::Tensor& total)
 
 namespace {
 
-// The counter hash of rows_impl.h in whole numbers of 64 bits, of which 32 count: of index becomes 24 random bits.
+// The counter hash of rows_impl.h in whole numbers of 64 bits, of which 32 count: of index becomes 24 random
+// bits.
 void hash_counters(at::Tensor& index, std::uint64_t key) {
   constexpr std::int64_t kLow = 0xffffffff;
   const at::Tensor high = at::bitwise_right_shift(index, 32).mul_(std::int64_t{0x9e3779b9});

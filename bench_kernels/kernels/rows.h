@@ -68,7 +68,8 @@ struct RowKernels {
   void (*gelu)(const T* in, T* out, Index begin, Index end, Index n);
   void (*gelu_backward)(T* in, T* grad, Index begin, Index end, Index n);
   // lse[row] = log sum exp(logits),
-  // picked[row] (may be null) the logit of the label, 0 where it is not here; returns the sum of lse - picked.
+  // picked[row] (may be null) the logit of the label, 0 where it is not here; returns the sum of lse -
+  // picked.
   double (*cross_entropy)(LogitRows<T> logits, const Index* labels, A* lse, A* picked, Index begin,
                           Index end);
   // logits become (exp(logits - lse) - onehot) * scale.

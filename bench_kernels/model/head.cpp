@@ -64,7 +64,8 @@ class Head final : public Unit {
     return padding_ > 0 ? logits.narrow(1, 0, logits.size(1) - padding_) : logits;
   }
 
-  // Over the vocabulary's shares: their largest log-sum-exp, then their weights and the label's logit, summed.
+  // Over the vocabulary's shares: their largest log-sum-exp, then their weights and the label's logit,
+  // summed.
   void cross_entropy(const MicroBatch& micro, const HeadSaved& s) const {
     const at::Tensor logits = entries(s.logits);
     if (layout().tp() == 1) return kernels::cross_entropy(logits, micro.labels, s.lse, micro.total);

@@ -1,7 +1,7 @@
-// HostStore: tensors that wait in host memory between forward and backward. It owns the copies under way; when a
-// device tensor goes does not depend on how fast the copies are, so that peaks of memory are the same
-// everywhere. On an accelerator copies run on a stream of their own, from and to pinned memory; on CPU the host
-// blocks are tagged (counting_allocator.h).
+// HostStore: tensors that wait in host memory between forward and backward. It owns the copies under way;
+// when a device tensor goes does not depend on how fast the copies are, so that peaks of memory are the same
+// everywhere. On an accelerator copies run on a stream of their own, from and to pinned memory; on CPU the
+// host blocks are tagged (counting_allocator.h).
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <c10/core/Event.h>
@@ -30,8 +30,8 @@ class HostStore {
     std::vector<at::Tensor> host;  // the copies, until they have arrived
     std::optional<c10::Event> arrived;
   };
-  // Starts the way to the host; undefined tensors are left out. The given tensors become undefined; the device
-  // copies go at the next send() or settle().
+  // Starts the way to the host; undefined tensors are left out. The given tensors become undefined; the
+  // device copies go at the next send() or settle().
   Parcel send(const std::vector<at::Tensor*>&);
   // The last parcel sent has left the device.
   void settle();

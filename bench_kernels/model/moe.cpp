@@ -1,7 +1,7 @@
-// The mixture-of-experts half of a block (Mixtral): norm, router, top-k experts, weighted sum, residual. Under
-// expert parallelism a rank owns experts / ep of them: rows travel to their experts and back by all-to-all,
-// twice in forward and twice in backward. Under tensor parallelism every rank of the group routes all rows and
-// holds a share of each expert, split as a dense MLP is; the router is on each of them.
+// The mixture-of-experts half of a block (Mixtral): norm, router, top-k experts, weighted sum, residual.
+// Under expert parallelism a rank owns experts / ep of them: rows travel to their experts and back by
+// all-to-all, twice in forward and twice in backward. Under tensor parallelism every rank of the group routes
+// all rows and holds a share of each expert, split as a dense MLP is; the router is on each of them.
 #include "bench_kernels/kernels/moe.h"
 
 #include <ATen/ATen.h>

@@ -119,8 +119,8 @@ void Parameters::fill_from_source(const Bucket& bucket, const at::Tensor& flat, 
   if (!whole) at::Tensor(flat).copy_(all.narrow(0, first, flat.numel()));
 }
 
-// A run of the rank's share, from its element `first` on. The share is rows of `held` elements, each of the ranges of a
-// row of the whole tensor; split by rows it is one such row, of runs of whole rows.
+// A run of the rank's share, from its element `first` on. The share is rows of `held` elements, each of the
+// ranges of a row of the whole tensor; split by rows it is one such row, of runs of whole rows.
 void Parameters::draw(const Part& part, std::int64_t columns, std::int64_t first, const at::Tensor& run,
                       at::Device device) const {
   const Slice& slice = part.slice;

@@ -27,8 +27,8 @@ struct Slice {
 };
 
 // Over which ranks a gradient must be summed beyond the data-parallel group: kPartial over the tensor group
-// (norms under sequence parallelism, each rank's from its share of the rows), kTied over first and last stage. kExpert: over the ranks that hold the
-// same experts instead of the data-parallel group.
+// (norms under sequence parallelism, each rank's from its share of the rows), kTied over first and last
+// stage. kExpert: over the ranks that hold the same experts instead of the data-parallel group.
 enum class Role { kDense, kPartial, kTied, kExpert };
 
 class Parameters {
@@ -66,8 +66,8 @@ class Parameters {
 
   // Writes the initial values of this rank's share of a tensor (without its padding).
   using Source = std::function<void(const Part&, const at::Tensor& share)>;
-  // source: where initial values come from; empty: drawn from the seed. filled: told after each tensor that has its
-  // initial values.
+  // source: where initial values come from; empty: drawn from the seed. filled: told after each tensor that
+  // has its initial values.
   explicit Parameters(std::uint64_t seed, Source source = nullptr, std::function<void()> filled = nullptr)
       : seed_(seed), source_(std::move(source)), filled_(std::move(filled)) {}
   Parameters(const Parameters&) = delete;
@@ -86,8 +86,8 @@ class Parameters {
     std::int64_t bucket_bytes = 0;  // a bucket is closed before it would grow larger (one stack alone may be)
     bool within_groups = false;     // a bucket never spans two groups
     std::int64_t multiple = 1;      // bucket sizes are multiples of this many elements
-    // Told of each bucket in turn, in the place of filling it: it may fill, copy or free the values before the
-    // next bucket's are allocated.
+    // Told of each bucket in turn, in the place of filling it: it may fill, copy or free the values before
+    // the next bucket's are allocated.
     std::function<void(const Bucket&)> place = nullptr;
   };
   // Assigns stacks to buckets, last group first (the order in which backward completes them), allocates the
@@ -97,8 +97,8 @@ class Parameters {
   const std::vector<Stack>& stacks() const { return stacks_; }
   std::vector<Bucket>& buckets() { return buckets_; }
   const std::vector<Bucket>& buckets() const { return buckets_; }
-  // Writes the initial values of a bucket's elements from `first` on into a flat tensor (of any floating type), drawn
-  // on the bucket's device.
+  // Writes the initial values of a bucket's elements from `first` on into a flat tensor (of any floating
+  // type), drawn on the bucket's device.
   void fill(const Bucket&, const at::Tensor& flat, std::int64_t first = 0) const;
 
   // Buckets whose values a group reads, ascending. After layout().
@@ -106,7 +106,8 @@ class Parameters {
 
   // Values of a whole stack, [rows, columns] or [rows].
   const at::Tensor& operator[](Id id) const { return values_[id]; }
-  // The view of a stack (or of one of its parts, without its padding) in any flat tensor of its bucket's size.
+  // The view of a stack (or of one of its parts, without its padding) in any flat tensor of its bucket's
+  // size.
   at::Tensor view(Id id, const at::Tensor& flat) const;
   at::Tensor view(Id id, std::size_t part, const at::Tensor& flat) const;
 

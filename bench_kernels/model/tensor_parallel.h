@@ -20,8 +20,8 @@ namespace sweep::model {
 class WholeRows {
  public:
   WholeRows(const Layout&, const at::Tensor& local, bool in_pieces = true);
-  // f(rows, begin) for blocks that together are all rows; `begin` is where a block's rows stand. May be called
-  // again.
+  // f(rows, begin) for blocks that together are all rows; `begin` is where a block's rows stand. May be
+  // called again.
   template <class F>
   void each(F&& f) {
     for (Piece& piece : pieces_) {
@@ -38,15 +38,15 @@ class WholeRows {
   std::vector<Piece> pieces_;
 };
 
-// compute(begin, to) writes this rank's part of the rows from `begin` on into `to`; out becomes their sum over
-// the group: all rows, or under sequence parallelism this rank's.
+// compute(begin, to) writes this rank's part of the rows from `begin` on into `to`; out becomes their sum
+// over the group: all rows, or under sequence parallelism this rank's.
 using PartialRows = std::function<void(std::int64_t begin, const at::Tensor& to)>;
 void sum_rows(const Layout&, const at::Tensor& out, const PartialRows& compute, bool in_pieces = true);
 
 // out [whole rows, this rank's outputs] = whole rows of h @ weight + bias.
 void column_forward(const StageContext&, const Linear&, const at::Tensor& h, const at::Tensor& out);
-// dout as out above, h this rank's rows of the input: the gradient of h, in h itself unless the weights' part is
-// still to come.
+// dout as out above, h this rank's rows of the input: the gradient of h, in h itself unless the weights' part
+// is still to come.
 at::Tensor column_backward(const StageContext&, const Linear&, const at::Tensor& dout, const at::Tensor& h);
 // out [this rank's rows] = in [whole rows, this rank's inputs] @ weight + bias + residual.
 void row_forward(const StageContext&, const Linear&, const at::Tensor& in, const at::Tensor& residual,

@@ -1,7 +1,7 @@
-// Unit: a differentiable piece of a model on one rank: the embedding, half a block, the head. Its forward saves
-// what its backward, written by hand, needs; parameter gradients go straight where they belong. A unit with
-// peers (Layout) sends inside its forward and backward. It owns no tensors between the two calls: what it
-// saved belongs to the caller, who may drop it and call forward again.
+// Unit: a differentiable piece of a model on one rank: the embedding, half a block, the head. Its forward
+// saves what its backward, written by hand, needs; parameter gradients go straight where they belong. A unit
+// with peers (Layout) sends inside its forward and backward. It owns no tensors between the two calls: what
+// it saved belongs to the caller, who may drop it and call forward again.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -54,8 +54,8 @@ struct MicroBatch {
   at::Tensor total;           // float64 [1] on the device: grows by the sum of the tokens' losses
 };
 
-// Work that writes parameters' gradients, put off: what a backward that is split in two leaves for its second part
-// (Qi et al. 2024, arXiv 2401.10241). Each piece keeps the tensors it reads, and is done once, in order.
+// Work that writes parameters' gradients, put off: what a backward that is split in two leaves for its second
+// part (Qi et al. 2024, arXiv 2401.10241). Each piece keeps the tensors it reads, and is done once, in order.
 using LaterWork = std::vector<std::function<void()>>;
 
 // What all units of a stage share. cos and sin: [positions of this rank, head_dim / 2].

@@ -11,8 +11,8 @@
 
 namespace sweep::optim {
 
-// Fixed for every trial. The learning rate is small: a step costs the same, and a model of any size without warm-up
-// does not diverge in the few steps that are timed.
+// Fixed for every trial. The learning rate is small: a step costs the same, and a model of any size without
+// warm-up does not diverge in the few steps that are timed.
 struct AdamWOptions {
   double lr = 1e-5, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
 };

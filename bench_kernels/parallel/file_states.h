@@ -1,6 +1,6 @@
-// FileStates: the optimizer state of every bucket in a file (offload disk): the fp32 master where there is one,
-// and both moments, one after the other. It owns the file and brings one bucket at a time into host memory; on
-// meta tensors there are the buffers and no file.
+// FileStates: the optimizer state of every bucket in a file (offload disk): the fp32 master where there is
+// one, and both moments, one after the other. It owns the file and brings one bucket at a time into host
+// memory; on meta tensors there are the buffers and no file.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -13,8 +13,8 @@ namespace sweep::parallel {
 
 class FileStates {
  public:
-  // parts: the weights of each bucket that this rank updates. masters: in fp32, in host memory; undefined ones:
-  // the optimizer updates a copy of the weights themselves.
+  // parts: the weights of each bucket that this rank updates. masters: in fp32, in host memory; undefined
+  // ones: the optimizer updates a copy of the weights themselves.
   FileStates(std::vector<at::Tensor> parts, const std::vector<at::Tensor>& masters, AdamWKind,
              optim::AdamWOptions);
 

@@ -1,11 +1,12 @@
 // Gradients: room for every bucket's gradients, and how they become this rank's part of the average over the
-// data-parallel ranks. It owns the buffers and the reductions under way; it knows nothing of values or updates.
+// data-parallel ranks. It owns the buffers and the reductions under way; it knows nothing of values or
+// updates.
 //
 // Buckets leave in their order as soon as backward has completed them. At ZeRO 0 and 1 the buffers stay and
 // the reduction is that of the step's last backward. At ZeRO 2 and 3 a bucket has room for one backward only:
 // each micro-step reduce-scatters into the shard, and on top of it (as DeepSpeed's stage 2 does), one bucket
-// under way at a time, so that the peak does not depend on timing. What sums beyond the average (BucketPeers::
-// sums) and copies of shards are left for finish(), on the shard.
+// under way at a time, so that the peak does not depend on timing. What sums beyond the average
+// (BucketPeers:: sums) and copies of shards are left for finish(), on the shard.
 #pragma once
 #include <functional>
 #include <optional>

@@ -39,8 +39,8 @@ class Mesh {
   // What this rank sent since reset_traffic(), over all channels.
   comm::Traffic traffic() const;
   void reset_traffic();
-  // The same by strategy: dp (with what ZeRO shards over), tp (with shared key-value heads), pp (with tied ends), cp,
-  // ep, world; those of one rank are left out.
+  // The same by strategy: dp (with what ZeRO shards over), tp (with shared key-value heads), pp (with tied
+  // ends), cp, ep, world; those of one rank are left out.
   std::vector<SentTraffic> sent() const;
   // Ends every operation of every group with an error, so that no peer waits for this rank.
   void abort();

@@ -60,7 +60,8 @@ double ModelState::copies_of(const Parameters::Stack& stack, const Parameters::P
   const model::Slice& slice = part.slice;
   if (slice.whole == 0) return copies * size(Dimension::kTensor);
   const std::int64_t held = slice.dimension == 1 ? stack.columns : part.rows;
-  // Rounded down: padding makes the shares of a token table a little more than the whole, never twice as much.
+  // Rounded down: padding makes the shares of a token table a little more than the whole, never twice as
+  // much.
   return copies * static_cast<double>(mesh_[Dimension::kTensor].size() * held / slice.whole);
 }
 

@@ -3,8 +3,8 @@
 // data-parallel group, and the update. It composes Values, Gradients and OptimizerState; it knows nothing of
 // what is computed with the values.
 //
-// One step: begin_step(); per micro-batch forward, then begin_backward(last) and backward; finish_gradients();
-// update(). Every rank of a group makes the same calls in the same order.
+// One step: begin_step(); per micro-batch forward, then begin_backward(last) and backward;
+// finish_gradients(); update(). Every rank of a group makes the same calls in the same order.
 #pragma once
 #include <vector>
 

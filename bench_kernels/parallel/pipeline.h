@@ -1,10 +1,11 @@
-// Pipeline: the stages that one rank holds, run as the schedule's list of actions says (shape/schedule.h). It owns
-// stages, their states, the micro-batches in flight and the messages under way. One rank without peers is a
-// pipeline of one stage: there is no other way through a step. It knows nothing of batches and of time; whoever
-// does watches.
+// Pipeline: the stages that one rank holds, run as the schedule's list of actions says (shape/schedule.h). It
+// owns stages, their states, the micro-batches in flight and the messages under way. One rank without peers
+// is a pipeline of one stage: there is no other way through a step. It knows nothing of batches and of time;
+// whoever does watches.
 //
-// Every buffer comes and goes at a fixed place of the list, never when a peer happens to be ready: a receive's is
-// there from its post to the end of its chunk's backward, a send's until the rank's next send to the same peer.
+// Every buffer comes and goes at a fixed place of the list, never when a peer happens to be ready: a
+// receive's is there from its post to the end of its chunk's backward, a send's until the rank's next send to
+// the same peer.
 #pragma once
 #include <functional>
 #include <map>
@@ -21,7 +22,8 @@ namespace sweep::parallel {
 
 class Pipeline {
  public:
-  // The mesh must outlive the pipeline. micros: how many of the trial's micro-batches run (fewer in a dry run).
+  // The mesh must outlive the pipeline. micros: how many of the trial's micro-batches run (fewer in a dry
+  // run).
   Pipeline(const Trial&, const model::Options&, const Mesh&, i64 micros, optim::AdamWOptions = {});
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;

@@ -1,6 +1,6 @@
 // ScratchFile: room for tensors on disk, for the length of its owner's life. The file has no name once it is
-// open, so that nothing is left behind however the process ends; all its bytes are reserved at once, so that a
-// full disk is an error before the first step.
+// open, so that nothing is left behind however the process ends; all its bytes are reserved at once, so that
+// a full disk is an error before the first step.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,6 @@
-// StatePlan: what a trial asks of the model states, as the parts of ModelState need it: types, what is divided,
-// what comes and goes, what is kept outside the device; and per bucket the channels its numbers travel on.
+// StatePlan: what a trial asks of the model states, as the parts of ModelState need it: types, what is
+// divided, what comes and goes, what is kept outside the device; and per bucket the channels its numbers
+// travel on.
 #pragma once
 #include <c10/core/ScalarType.h>
 

@@ -1,11 +1,11 @@
-// StepGuard: what happens to a step's gradients before the update: the loss scale of fp16 and the agreement of
-// all ranks whether the step counts, and clipping to a global norm. It owns the scale; gradients belong to
+// StepGuard: what happens to a step's gradients before the update: the loss scale of fp16 and the agreement
+// of all ranks whether the step counts, and clipping to a global norm. It owns the scale; gradients belong to
 // others.
 //
-// The norm is over the whole model: each rank adds the squares of the parts it holds, every element divided by
-// the number of ranks that hold it. A norm that is not finite means that a gradient is not: under fp16 the step
-// is skipped everywhere and the scale halved; it doubles after kPatience good steps (Micikevicius et al. 2018,
-// section 3.2; constants as PyTorch's GradScaler). The trial says where the scale starts.
+// The norm is over the whole model: each rank adds the squares of the parts it holds, every element divided
+// by the number of ranks that hold it. A norm that is not finite means that a gradient is not: under fp16 the
+// step is skipped everywhere and the scale halved; it doubles after kPatience good steps (Micikevicius et al.
+// 2018, section 3.2; constants as PyTorch's GradScaler). The trial says where the scale starts.
 #pragma once
 #include <optional>
 #include <vector>

@@ -1,4 +1,5 @@
-// The attention half of a block: model/attention.cpp, attention_core.cpp, ring_attention.cpp, head_exchange.cpp.
+// The attention half of a block: model/attention.cpp, attention_core.cpp, ring_attention.cpp,
+// head_exchange.cpp.
 #include "bench_kernels/shape/unit_memory.h"
 
 namespace sweep::shape {

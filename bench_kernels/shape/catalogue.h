@@ -32,8 +32,8 @@ struct Hardware {
   std::vector<Price> earlier_prices;         // the oldest first
   std::string compute_capability;            // "9.0"; empty for cpu
   i64 multiprocessors = 0;                   // of a GPU; 0 for cpu
-  // Dense peak for a training precision (fp32, bf16, fp16, fp8, and forms of one such as bf16_master); absent: the
-  // hardware has no such units.
+  // Dense peak for a training precision (fp32, bf16, fp16, fp8, and forms of one such as bf16_master);
+  // absent: the hardware has no such units.
   std::optional<double> peak_for(Precision) const;
 };
 

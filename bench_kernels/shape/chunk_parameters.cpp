@@ -151,7 +151,8 @@ double ChunkParameters::room_left(const Trial& t) const {
   return s_.gradient * under_way_ * last;
 }
 
-// A group's buckets leave when its backward is over; the last of them is under way while the next group works.
+// A group's buckets leave when its backward is over; the last of them is under way while the next group
+// works.
 std::vector<GradientRoom> ChunkParameters::rooms_of_groups() const {
   std::vector<GradientRoom> rooms;
   const auto of = [&](const GroupElements& group, double times, double held, const GroupElements* after) {

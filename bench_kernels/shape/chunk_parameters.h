@@ -1,5 +1,6 @@
-// ChunkParameters: how many numbers of a chunk of the model a rank holds, by group (embedding, a layer, head) and role;
-// and the room that whole gradients take where they are sharded (ZeRO 2 and 3), as backward goes through the groups.
+// ChunkParameters: how many numbers of a chunk of the model a rank holds, by group (embedding, a layer, head)
+// and role; and the room that whole gradients take where they are sharded (ZeRO 2 and 3), as backward goes
+// through the groups.
 #pragma once
 #include <vector>
 
@@ -9,7 +10,8 @@
 
 namespace sweep::shape {
 
-// kPartial, kExpert: other ranks share them than the rest, so they lie in buckets of their own (model/parameters.h).
+// kPartial, kExpert: other ranks share them than the rest, so they lie in buckets of their own
+// (model/parameters.h).
 struct GroupElements {
   double dense = 0, partial = 0, experts = 0;
   double all() const { return dense + partial + experts; }
@@ -46,7 +48,8 @@ class ChunkParameters : public ChunkContents {
   double padded(double elements) const;
   GroupElements padded(GroupElements) const;
   void count_layer(const Trial&);
-  // The first layer of those that are computed again together with layer l: room is made for all of them then.
+  // The first layer of those that are computed again together with layer l: room is made for all of them
+  // then.
   i64 first_of(i64 l) const { return l - l % again_; }
   std::vector<GradientRoom> rooms_of_groups() const;
   std::vector<GradientRoom> rooms_of_buckets() const;

@@ -1,6 +1,6 @@
-// ConfigReader: the members of a Hugging Face config.json, and what the readers of several families share. Absent keys take the
-// defaults of the family's configuration class in the transformers package; sizes that define the model must be there.
-// Dropout is not read: the step has none.
+// ConfigReader: the members of a Hugging Face config.json, and what the readers of several families share.
+// Absent keys take the defaults of the family's configuration class in the transformers package; sizes that
+// define the model must be there. Dropout is not read: the step has none.
 #pragma once
 #include <fmt/format.h>
 
@@ -79,8 +79,8 @@ class ConfigReader {
 
 // Text of a file in a message.
 std::string clipped(const std::string&);
-// What decoders with rotary positions and a gated MLP share. `kv_heads`: their number where the file does not say it; 0: as many
-// as heads.
+// What decoders with rotary positions and a gated MLP share. `kv_heads`: their number where the file does not
+// say it; 0: as many as heads.
 void read_decoder(ConfigReader&, ModelSpec&, i64 kv_heads, double norm_eps);
 // `supported`: the words of `key` that mean the family's activation; the first is the default.
 void read_activation(ConfigReader&, const ModelSpec&, const char* key,

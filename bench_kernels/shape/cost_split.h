@@ -1,7 +1,8 @@
-// The split of a model into pipeline stages by the cost of its blocks, as nanotron makes it: blocks in order (embedding,
-// layers, final norm, head, cast, loss); a stage is full once the cost so far reaches its share of the total. Only
-// layers and the head cost something. (Where both are equal its code of January 2025 adds one layer more; memory measured on
-// the Ultra-Scale Playbook's cluster says that it did not.) A stage may stay empty, and the loss may stand on another stage than the head.
+// The split of a model into pipeline stages by the cost of its blocks, as nanotron makes it: blocks in order
+// (embedding, layers, final norm, head, cast, loss); a stage is full once the cost so far reaches its share
+// of the total. Only layers and the head cost something. (Where both are equal its code of January 2025 adds
+// one layer more; memory measured on the Ultra-Scale Playbook's cluster says that it did not.) A stage may
+// stay empty, and the loss may stand on another stage than the head.
 #pragma once
 #include <vector>
 

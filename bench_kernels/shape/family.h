@@ -1,5 +1,5 @@
-// Family: what all models of one kind share: how transformers calls it, what its config.json says, and how its blocks are
-// built. families/NAME.cpp holds one; families.cpp lists them.
+// Family: what all models of one kind share: how transformers calls it, what its config.json says, and how
+// its blocks are built. families/NAME.cpp holds one; families.cpp lists them.
 #pragma once
 #include <span>
 #include <string>

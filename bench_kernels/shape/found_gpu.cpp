@@ -17,7 +17,8 @@ std::pair<int, int> version(const std::string& dotted) {
 // Drivers keep a few per cent, and catalogues round; products of one architecture differ by more than that.
 constexpr double kMemoryTolerance = 0.12;
 
-// Another hardware of the catalogue whose driver calls it so: products of one architecture and memory differ in speed.
+// Another hardware of the catalogue whose driver calls it so: products of one architecture and memory differ
+// in speed.
 const Hardware* known_as(const Hardware& declared, const std::string& name) {
   if (name.empty()) return nullptr;
   const auto all = all_hardware();

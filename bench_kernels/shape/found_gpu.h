@@ -1,5 +1,6 @@
-// FoundGpu: a GPU that is really there, as its driver describes it, held against the one that a grid declares and against
-// the GPUs that a build has code for. Pure; used where a node is judged before a run and by each rank before its trial.
+// FoundGpu: a GPU that is really there, as its driver describes it, held against the one that a grid declares
+// and against the GPUs that a build has code for. Pure; used where a node is judged before a run and by each
+// rank before its trial.
 #pragma once
 #include <optional>
 #include <string>
@@ -18,8 +19,9 @@ struct FoundGpu {
 // Code for X.y runs on X.z, z >= y (binary compatibility within a major version).
 bool has_code_for(const std::vector<std::string>& archs, const std::string& compute_capability);
 
-// Whether the library's FlashAttention-2 runs on a catalogue's hardware: it is written for compute capability 8.0 and above (Dao 2023,
-// arXiv 2307.08691; its README). CPU ranks compute it by other code; of hardware that is not known, nothing is excluded.
+// Whether the library's FlashAttention-2 runs on a catalogue's hardware: it is written for compute capability
+// 8.0 and above (Dao 2023, arXiv 2307.08691; its README). CPU ranks compute it by other code; of hardware
+// that is not known, nothing is excluded.
 bool runs_flash(const std::string& hardware);
 
 // Why it is not the declared hardware, with what is there and what to do; absent: it may be.

@@ -11,15 +11,16 @@
 namespace sweep::shape {
 namespace {
 
-// Prices are list prices, Linux, on demand. A date is the day on which somebody read the price and published it: of
-// 2026-11-09 the table of github.com/datareceipts/data-receipts (109-gpu-pricing), of 2026-08-06 the offers listed in
-// github.com/dstackai/dstack pull request 4110, of 2026-01-21 the copy of instances.vantage.sh in
-// github.com/tsaol/aws-gpu (data/). Earlier dates are those on which AWS announced an instance with its price.
+// Prices are list prices, Linux, on demand. A date is the day on which somebody read the price and published
+// it: of 2026-11-09 the table of github.com/datareceipts/data-receipts (109-gpu-pricing), of 2026-08-06 the
+// offers listed in github.com/dstackai/dstack pull request 4110, of 2026-01-21 the copy of
+// instances.vantage.sh in github.com/tsaol/aws-gpu (data/). Earlier dates are those on which AWS announced an
+// instance with its price.
 constexpr double kTera = 1e12, kGiga = 1e9;
 constexpr i64 kMiB = i64{1} << 20;
 
-// Multiprocessors: NVIDIA's architecture white papers (GV100, GA100, GA102, AD104, GH100); of the A10G what the driver
-// reports.
+// Multiprocessors: NVIDIA's architecture white papers (GV100, GA100, GA102, AD104, GH100); of the A10G what
+// the driver reports.
 Hardware gpu(const char* name, const char* driver_name, i64 memory_mib, double memory_gb_s,
              const char* capability, i64 multiprocessors) {
   Hardware h;

@@ -40,8 +40,8 @@ double ninth_of_ten(std::vector<double> errors) {
   return *at;
 }
 
-// A product that reads and writes no faster than `copy_bandwidth` would be measured wrongly: then the operations and the
-// overhead explain its time alone.
+// A product that reads and writes no faster than `copy_bandwidth` would be measured wrongly: then the
+// operations and the overhead explain its time alone.
 MatmulCost fit_products(const std::string& precision, const std::vector<const MatmulTiming*>& rows,
                         double copy_bandwidth) {
   MatmulCost cost;

@@ -1,5 +1,5 @@
-// HardwareProfile: what `sweep calibrate` measured of one kind of hardware, and the few numbers fitted to it by which the
-// plan predicts. It is pure arithmetic and JSON; who measures and who stores it is elsewhere.
+// HardwareProfile: what `sweep calibrate` measured of one kind of hardware, and the few numbers fitted to it
+// by which the plan predicts. It is pure arithmetic and JSON; who measures and who stores it is elsewhere.
 #pragma once
 #include <optional>
 #include <string>
@@ -21,8 +21,8 @@ struct CollectiveRow {
   bool operator==(const CollectiveRow&) const = default;
 };
 
-// As nccl-tests define them (PERFORMANCE.md): bytes over time; and that times what the links carry for each byte, so that
-// kinds and group sizes compare with the speed of a link.
+// As nccl-tests define them (PERFORMANCE.md): bytes over time; and that times what the links carry for each
+// byte, so that kinds and group sizes compare with the speed of a link.
 double algorithm_bandwidth(const CollectiveRow&);
 double bus_factor(std::string_view kind, i64 ranks);
 double bus_bandwidth(const CollectiveRow&);

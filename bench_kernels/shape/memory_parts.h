@@ -1,5 +1,5 @@
-// MemoryParts: bytes of one rank by what holds them; and Moments, which follows them through a stretch of a step and
-// remembers the fullest moment. Pure; allocates nothing.
+// MemoryParts: bytes of one rank by what holds them; and Moments, which follows them through a stretch of a
+// step and remembers the fullest moment. Pure; allocates nothing.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -9,8 +9,8 @@
 
 namespace sweep::shape {
 
-// kBuffers: gathered or cast copies of values, whole gradients on their way to shards, rows of other ranks, messages.
-// kLibrary: what the libraries take from the allocator and keep (cuBLAS's workspace).
+// kBuffers: gathered or cast copies of values, whole gradients on their way to shards, rows of other ranks,
+// messages. kLibrary: what the libraries take from the allocator and keep (cuBLAS's workspace).
 enum class MemoryPart {
   kWeights,
   kGradients,

@@ -61,8 +61,8 @@ struct StateTraffic {
 };
 // REQUIRES: recompute_every 1 where parameters are resharded (longer stretches gather some blocks again).
 StateTraffic state_traffic(const Trial&, double elements, double shared = 0);
-// The same for numbers of this rank's experts, which dp x cp / ep ranks hold: sharded over all of them at every
-// stage.
+// The same for numbers of this rank's experts, which dp x cp / ep ranks hold: sharded over all of them at
+// every stage.
 StateTraffic expert_state_traffic(const Trial&, double elements);
 
 }  // namespace sweep::shape

@@ -1,5 +1,5 @@
-// NonnegativeFit: the linear combination of N terms, each with a factor of 0 or more, that comes nearest to measured times by
-// their relative error. By trying every set of terms: N is 2 or 3.
+// NonnegativeFit: the linear combination of N terms, each with a factor of 0 or more, that comes nearest to
+// measured times by their relative error. By trying every set of terms: N is 2 or 3.
 #pragma once
 #include <array>
 #include <cmath>
@@ -47,8 +47,8 @@ class NonnegativeFit {
     return sum;
   }
 
-  // Normal equations over the terms of the set; columns are scaled, for their sizes differ by many powers of ten. Absent:
-  // they have no solution, or one with a negative factor.
+  // Normal equations over the terms of the set; columns are scaled, for their sizes differ by many powers of
+  // ten. Absent: they have no solution, or one with a negative factor.
   std::optional<Terms> solve(unsigned set) const {
     std::vector<std::size_t> of;
     for (std::size_t i = 0; i < N; ++i)

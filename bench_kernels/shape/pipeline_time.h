@@ -1,5 +1,5 @@
-// The time of one step's pipeline by walking the computations of its schedule: stages may differ, messages take time. Bubbles
-// are what the walk leaves idle; no formula of them is used. Pure.
+// The time of one step's pipeline by walking the computations of its schedule: stages may differ, messages
+// take time. Bubbles are what the walk leaves idle; no formula of them is used. Pure.
 #pragma once
 #include <span>
 
@@ -12,9 +12,9 @@ struct StageSeconds {
   double forward = 0, backward = 0;
 };
 
-// From the first forward to the last backward of all ranks. `stages`: of every virtual stage. A message arrives so long after
-// its computation, and keeps no rank busy. Of many micro-batches the steady state is walked once and continued, for it repeats.
-// REQUIRES: as make_schedule(); stages.size() == p.stages().
+// From the first forward to the last backward of all ranks. `stages`: of every virtual stage. A message
+// arrives so long after its computation, and keeps no rank busy. Of many micro-batches the steady state is
+// walked once and continued, for it repeats. REQUIRES: as make_schedule(); stages.size() == p.stages().
 double pipeline_seconds(const Pipeline& p, std::span<const StageSeconds> stages, double message_s);
 
 }  // namespace sweep::shape

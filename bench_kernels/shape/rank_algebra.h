@@ -1,7 +1,9 @@
-// The rank algebra: the equations between the sizes of a trial, in one place. Grids, imports, the plan and the ranks ask it.
+// The rank algebra: the equations between the sizes of a trial, in one place. Grids, imports, the plan and
+// the ranks ask it.
 //   dp x tp x pp x cp = nodes x gpus_per_node           ep divides dp x cp, dp_shard divides dp
 //   dp x micro_batch_size x grad_accum = global_batch_size
-// solve() gives one side of a relation from the other, or says how the relation is broken. It never overflows.
+// solve() gives one side of a relation from the other, or says how the relation is broken. It never
+// overflows.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -59,8 +61,8 @@ tl::expected<i64, Violation> solve(Relation, const RankSizes&);
 // The first that the ranks break: kPositive, kWorld, kPlacement, kExperts, kShards.
 std::optional<Violation> broken_by_ranks(const RankSizes&);
 
-// The equation with its numbers: "dp = nodes x gpus_per_node / (tp x pp x cp) = 1 x 8 / (3 x 1 x 1) = 2.67 is not whole".
-// hardware: whose node has node_gpus GPUs.
+// The equation with its numbers: "dp = nodes x gpus_per_node / (tp x pp x cp) = 1 x 8 / (3 x 1 x 1) = 2.67 is
+// not whole". hardware: whose node has node_gpus GPUs.
 std::string sentence(const Violation&, const RankSizes&, std::string_view hardware = "the hardware");
 
 // The shortest decimal that does not look whole. REQUIRES: b does not divide a.

@@ -39,8 +39,8 @@ ActionList in_order(const Pipeline& p, Act act) {
   return list;
 }
 
-// Weight parts run `rank` backwards late and fill what would be waiting: the later the stage, the more of them
-// are put off; no rank holds more micro-batches than 1f1b's first.
+// Weight parts run `rank` backwards late and fill what would be waiting: the later the stage, the more of
+// them are put off; no rank holds more micro-batches than 1f1b's first.
 ActionList with_late_weights(const ActionList& order, i64 rank) {
   ActionList out;
   i64 backwards = 0, weights = 0;

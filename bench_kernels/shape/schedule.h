@@ -1,14 +1,15 @@
-// Schedule: what each rank of a pipeline does in one step, in order: forward and backward of its chunks' micro-
-// batches, and the messages between them. Pure arithmetic: it is executed elsewhere, as it is.
+// Schedule: what each rank of a pipeline does in one step, in order: forward and backward of its chunks'
+// micro- batches, and the messages between them. Pure arithmetic: it is executed elsewhere, as it is.
 //
 // A pipeline of p ranks with v chunks a rank has p x v virtual stages; chunk c of rank r is stage c x p + r.
 // Schedules: gpipe, all forward then all backward (Huang et al. 2019, GPipe); 1f1b (Narayanan et al. 2019,
 // PipeDream-Flush); interleaved, 1f1b over v chunks (Narayanan et al. 2021, arXiv 2104.04473, section 2.2);
 // zero_bubble, ZB-H1: backward in an input and a weight part (Qi et al. 2024, arXiv 2401.10241, section 3).
 //
-// Messages are put in one order over the whole pipeline, that of a run with forward 1 and backward 2, and every
-// rank posts its sends and receives in that order. So they cannot wait for each other in a circle, whatever the
-// transport: also where both directions of a pair share one queue and a send waits for its receive.
+// Messages are put in one order over the whole pipeline, that of a run with forward 1 and backward 2, and
+// every rank posts its sends and receives in that order. So they cannot wait for each other in a circle,
+// whatever the transport: also where both directions of a pair share one queue and a send waits for its
+// receive.
 #pragma once
 #include <string>
 #include <vector>
@@ -17,11 +18,11 @@
 
 namespace sweep::shape {
 
-// kBackward computes the gradient of the input (and, unless the schedule splits it, those of the weights, which
-// are kBackwardWeight then). A send posts the result of the chunk's forward (backward) to the next (previous)
-// stage; a receive posts the buffer for the input of the chunk's forward (backward). None of the four waits:
-// a forward or backward waits for its own receive; a send's buffer is free when the rank's next send to the
-// same peer is posted, or at the end.
+// kBackward computes the gradient of the input (and, unless the schedule splits it, those of the weights,
+// which are kBackwardWeight then). A send posts the result of the chunk's forward (backward) to the next
+// (previous) stage; a receive posts the buffer for the input of the chunk's forward (backward). None of the
+// four waits: a forward or backward waits for its own receive; a send's buffer is free when the rank's next
+// send to the same peer is posted, or at the end.
 enum class Act {
   kForward,
   kBackward,

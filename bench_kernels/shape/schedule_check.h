@@ -1,5 +1,5 @@
-// The simulation of a pipeline schedule: when each computation runs, whether anything waits for ever, how many
-// micro-batches are in flight, and how much of the time is bubble. Pure.
+// The simulation of a pipeline schedule: when each computation runs, whether anything waits for ever, how
+// many micro-batches are in flight, and how much of the time is bubble. Pure.
 #pragma once
 #include "base/expected.h"
 #include "bench_kernels/shape/schedule.h"
@@ -29,13 +29,14 @@ struct ScheduleReport {
   // Of each rank: the most micro-batches (of a chunk, each) between the start of their forward and the end of
   // their (weight) backward.
   std::vector<i64> in_flight;
-  // Waiting over all ranks' time: (p - 1) / (m v + p - 1) for 1f1b, and interleaved with forward : backward 1 : 2.
+  // Waiting over all ranks' time: (p - 1) / (m v + p - 1) for 1f1b, and interleaved with forward : backward 1
+  // : 2.
   double bubble = 0;
 };
 
 // Runs all ranks' lists as they are, with the strictest transport: posts to one peer form one queue, and a
-// message passes when it is at the front at both ends. An error says what is wrong: a rank that waits for ever,
-// ends of a queue that differ, a computation that is missing, twice or before what it needs.
+// message passes when it is at the front at both ends. An error says what is wrong: a rank that waits for
+// ever, ends of a queue that differ, a computation that is missing, twice or before what it needs.
 Expected<ScheduleReport> check_schedule(const Pipeline&, const std::vector<ActionList>&, const Costs& = {});
 
 // (p - 1) / (m v + p - 1), the bubble's share of the pipeline's time (for zero_bubble its third).

@@ -1,7 +1,7 @@
 // Split traffic: the bytes that one rank sends in one step for tensor, context and expert parallelism and for
-// tied embeddings, in closed form (Channel counts the same in the step; tests compare). Payloads count (n-1)/n
-// of the whole tensor, an all-reduce twice that. Of a pipeline's rank: what its own layers and ends send.
-// Data parallelism and ZeRO: model_states.h; activations between stages: stage_split.h.
+// tied embeddings, in closed form (Channel counts the same in the step; tests compare). Payloads count
+// (n-1)/n of the whole tensor, an all-reduce twice that. Of a pipeline's rank: what its own layers and ends
+// send. Data parallelism and ZeRO: model_states.h; activations between stages: stage_split.h.
 #pragma once
 #include "schema/trial.h"
 
@@ -25,12 +25,12 @@ struct Volume {
 struct TensorTraffic {
   Volume all_reduce, all_gather, reduce_scatter;
 };
-// REQUIRES: tp > 1; gradients and buckets at their defaults (grad_dtype auto, norms of a chunk in one bucket).
-// Pieces of an overlapped exchange count as one call.
+// REQUIRES: tp > 1; gradients and buckets at their defaults (grad_dtype auto, norms of a chunk in one
+// bucket). Pieces of an overlapped exchange count as one call.
 TensorTraffic tensor_traffic(const Trial&, i64 pipeline_rank = 0);
 
-// Where ranks share a key-value head (tp > kv_heads): per layer and micro-batch the head's k and v are gathered
-// from its ranks' pieces, once more by recompute full, and their gradients are summed and scattered.
+// Where ranks share a key-value head (tp > kv_heads): per layer and micro-batch the head's k and v are
+// gathered from its ranks' pieces, once more by recompute full, and their gradients are summed and scattered.
 struct KeyValueTraffic {
   Volume all_gather, reduce_scatter;
 };
@@ -48,17 +48,17 @@ ContextTraffic context_traffic(const Trial&, i64 pipeline_rank = 0);
 
 // Per expert layer and micro-batch rows go to their experts and back, forward and backward: four all-to-alls
 // (Lepikhin et al. 2020, GShard, section 3.2; Rajbhandari et al. 2022, DeepSpeed-MoE, section 5.2), six with
-// full recomputation. Learned routing asks the peers' counts before each dispatch. `load`: the auxiliary loss's
-// mean of the experts' shares over all data-parallel ranks (also where ep is 1).
+// full recomputation. Learned routing asks the peers' counts before each dispatch. `load`: the auxiliary
+// loss's mean of the experts' shares over all data-parallel ranks (also where ep is 1).
 struct ExpertTraffic {
   Volume all_to_all, counts, load;
 };
-// REQUIRES: experts > 0. The bytes of all_to_all are those of an even choice without capacity: routing balanced,
-// and experts divide the choices of each rank's positions.
+// REQUIRES: experts > 0. The bytes of all_to_all are those of an even choice without capacity: routing
+// balanced, and experts divide the choices of each rank's positions.
 ExpertTraffic expert_traffic(const Trial&, i64 pipeline_rank = 0);
 
-// The table of tied embeddings that first and last stage both hold: the sum of its two gradients, once a step.
-// Rows of padding count: they are sent. REQUIRES: the ranks of the optimizer divide it without padding.
+// The table of tied embeddings that first and last stage both hold: the sum of its two gradients, once a
+// step. Rows of padding count: they are sent. REQUIRES: the ranks of the optimizer divide it without padding.
 Volume tied_traffic(const Trial&, i64 pipeline_rank);
 
 }  // namespace sweep::shape

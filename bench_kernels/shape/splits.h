@@ -8,7 +8,8 @@
 
 namespace sweep::shape {
 
-// Tensor-parallel ranks whose queries read the same key-value head: tp / kv_heads where that is more than one.
+// Tensor-parallel ranks whose queries read the same key-value head: tp / kv_heads where that is more than
+// one.
 i64 kv_sharers(const Trial&);
 // Key-value heads that a rank attends with: kv_heads / tp, or the one it shares.
 i64 kv_heads_of_rank(const Trial&);

@@ -1,5 +1,5 @@
-// The split of a model into pipeline stages: which layers each virtual stage computes. Contiguous, balanced by
-// cost, at least one layer each; the embedding is on the first stage and the head on the last. Pure.
+// The split of a model into pipeline stages: which layers each virtual stage computes. Contiguous, balanced
+// by cost, at least one layer each; the embedding is on the first stage and the head on the last. Pure.
 #pragma once
 #include <optional>
 #include <string>
@@ -15,14 +15,14 @@ struct StageShare {
   bool embedding = false, head = false;
 };
 
-// The slowest stage sets the pace, so the most expensive one is as cheap as it can be: layers go one by one to
-// the stage that multiplies least per token (its layers with their attention, and the head); of equals to the
-// one with fewer parameters (the embedding counts here), then to the latest, which holds the fewest
+// The slowest stage sets the pace, so the most expensive one is as cheap as it can be: layers go one by one
+// to the stage that multiplies least per token (its layers with their attention, and the head); of equals to
+// the one with fewer parameters (the embedding counts here), then to the latest, which holds the fewest
 // micro-batches. REQUIRES: 1 <= stages <= layers.
 std::vector<StageShare> split_stages(const ModelSpec&, i64 stages, i64 seq_len);
 
-// Why the trial's pipeline (pp, vpp, schedule, grad_accum), or its recomputation, cannot be: a sentence with the
-// numbers.
+// Why the trial's pipeline (pp, vpp, schedule, grad_accum), or its recomputation, cannot be: a sentence with
+// the numbers.
 std::optional<std::string> pipeline_objection(const Trial&);
 std::optional<std::string> recompute_objection(const Trial&);
 
@@ -31,7 +31,8 @@ i64 most_layers_of_a_rank(const Trial&);
 
 // What a rank of the pipeline sends in one step: of each chunk and micro-batch the activations to the next
 // stage and their gradient to the previous one, [micro_batch_size x seq_len / cp, hidden_size] each; under
-// sequence parallelism a tensor-parallel rank holds, and sends, its share of the rows (Korthikanti et al. 2022).
+// sequence parallelism a tensor-parallel rank holds, and sends, its share of the rows (Korthikanti et al.
+// 2022).
 struct PipelineTraffic {
   i64 sends = 0, receives = 0, bytes = 0;
 };

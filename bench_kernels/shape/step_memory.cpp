@@ -30,7 +30,8 @@ struct Units {
   PartBytes layer_saved, layer_forward;
 };
 
-// One chunk of the model on a rank: what its forward and backward of one micro-batch take beside what is there.
+// One chunk of the model on a rank: what its forward and backward of one micro-batch take beside what is
+// there.
 class ChunkMemory {
  public:
   ChunkMemory(const Trial& t, const StepSizes& s, const Units& u, ChunkParameters parameters)
@@ -261,7 +262,8 @@ PartBytes ChunkMemory::fullest(const Others& others) {
   return most;
 }
 
-// What is there while a micro-batch of one chunk is at work: others that are in flight, and what other chunks keep.
+// What is there while a micro-batch of one chunk is at work: others that are in flight, and what other chunks
+// keep.
 class InFlight {
  public:
   explicit InFlight(const std::vector<ChunkMemory>& chunks)
@@ -339,8 +341,8 @@ PartBytes rank_memory(const Trial& t, const StepSizes& s, const Units& units,
 
 }  // namespace
 
-// 4096 KiB x 8 on compute capability 9.0 and 10.x, else 4096 KiB x 2 + 16 KiB x 8 (at::cuda::getChosenWorkspaceSize
-// without CUBLAS_WORKSPACE_CONFIG). Unknown hardware: the larger.
+// 4096 KiB x 8 on compute capability 9.0 and 10.x, else 4096 KiB x 2 + 16 KiB x 8
+// (at::cuda::getChosenWorkspaceSize without CUBLAS_WORKSPACE_CONFIG). Unknown hardware: the larger.
 double library_workspace(const Trial& t) {
   const Hardware* hardware = known_hardware(t.hardware);
   const std::string capability = hardware ? hardware->compute_capability : "";

@@ -1,7 +1,7 @@
-// step_memory: the device memory of a trial's training step, without running it: what each rank of the pipeline holds at
-// its fullest moment, by part. It follows the step's own allocations (unit_memory.h) through the pipeline's schedule; the
-// dry run of the step is its referee. What it does not count: what an allocator reserves beyond what is allocated, and
-// what lies outside of it (a GPU's context, NCCL).
+// step_memory: the device memory of a trial's training step, without running it: what each rank of the
+// pipeline holds at its fullest moment, by part. It follows the step's own allocations (unit_memory.h)
+// through the pipeline's schedule; the dry run of the step is its referee. What it does not count: what an
+// allocator reserves beyond what is allocated, and what lies outside of it (a GPU's context, NCCL).
 #pragma once
 #include <optional>
 #include <vector>

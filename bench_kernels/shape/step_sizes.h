@@ -13,14 +13,14 @@ inline double real(i64 n) {
   return static_cast<double>(n);
 }
 
-// Whose kernels run: those of a GPU are compositions of library operators with temporaries, those of a processor are
-// fused loops without.
+// Whose kernels run: those of a GPU are compositions of library operators with temporaries, those of a
+// processor are fused loops without.
 enum class KernelPath { kGpu, kProcessor };
 KernelPath kernel_path(const Trial&);
 // Whether the attention's scores are never in memory (FlashAttention): asked for, or taken by `auto`.
 bool attention_is_flash(const Trial&, KernelPath);
-// Why no attention runs this trial: one that is asked for needs a half precision, or a ring needs flash attention. The plan and
-// the step ask it.
+// Why no attention runs this trial: one that is asked for needs a half precision, or a ring needs flash
+// attention. The plan and the step ask it.
 std::optional<std::string> attention_objection(const Trial&, KernelPath);
 
 struct StepSizes {
@@ -46,7 +46,8 @@ struct StepSizes {
   double gathered() const { return element * whole * hidden; }  // bytes of it with all rows
   // Temporaries in the type of sums (fp32), of so many elements.
   double sums(double elements) const { return 4 * elements; }
-  // Copies of 16-bit operands in the type of sums are made; of fp32 operands they are the operands themselves.
+  // Copies of 16-bit operands in the type of sums are made; of fp32 operands they are the operands
+  // themselves.
   double wide(double copies) const { return element == 4 ? 0 : copies; }
 };
 

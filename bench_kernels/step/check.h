@@ -13,8 +13,8 @@ namespace sweep::step {
 // lists; inputs are all but the last token, labels all but the first. layout: a trial whose degrees and
 // strategies are taken; model, batch and lengths are the files'. Computed in fp32 on the CPU. Returns one
 // line of JSON:
-// {"loss": mean cross-entropy, "grad_norms": {tensor name as in the safetensors file: Euclidean norm}}, of the
-// whole tensors whatever the layout. REQUIRES for more than one rank: see comm/forked_ranks.h.
+// {"loss": mean cross-entropy, "grad_norms": {tensor name as in the safetensors file: Euclidean norm}}, of
+// the whole tensors whatever the layout. REQUIRES for more than one rank: see comm/forked_ranks.h.
 Expected<std::string> check(const std::filesystem::path& checkpoint_dir,
                             const std::filesystem::path& tokens_json, const Trial& layout = {});
 

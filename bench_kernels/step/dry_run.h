@@ -10,15 +10,16 @@ namespace sweep::step {
 
 enum class Backend { kCpu, kCuda };  // whose kernels' allocations are counted
 
-// Runs two steps of each distinct rank of the trial (one per stage of the pipeline; only as many micro-batches
-// as show the peak) and returns one line of JSON:
+// Runs two steps of each distinct rank of the trial (one per stage of the pipeline; only as many
+// micro-batches as show the peak) and returns one line of JSON:
 // {"trial": id, "backend": "cpu" | "cuda", "peak_bytes": [per stage], "peak_parts": [{"weights", "gradients", "optimizer",
-// "library", "step"} per stage], "peak_rank_bytes": the largest peak}. Parts of a stage add up to its peak; `step` is what
-// the step itself allocates: activations, logits, buffers and temporaries. With
-// cpu the peak is that of the CPU run to the byte (shm backend); with cuda it counts what LibTorch's allocator is asked
-// for, cuBLAS's workspace included, in blocks of 512 bytes (a block that it does not split may be up to 1 MiB larger). Installs the counting allocator for meta
-// tensors. With `tensors` also "peak_tensors": [{"bytes", "count", "lasting"}], the blocks that live at the peak of the
-// fullest stage by their size; lasting: from before the step.
+// "library", "step"} per stage], "peak_rank_bytes": the largest peak}. Parts of a stage add up to its peak;
+// `step` is what the step itself allocates: activations, logits, buffers and temporaries. With
+// cpu the peak is that of the CPU run to the byte (shm backend); with cuda it counts what LibTorch's
+// allocator is asked for, cuBLAS's workspace included, in blocks of 512 bytes (a block that it does not split
+// may be up to 1 MiB larger). Installs the counting allocator for meta tensors. With `tensors` also
+// "peak_tensors": [{"bytes", "count", "lasting"}], the blocks that live at the peak of the fullest stage by
+// their size; lasting: from before the step.
 Expected<std::string> dry_run_line(const Trial&, Backend, bool tensors = false);
 
 }  // namespace sweep::step

@@ -99,7 +99,8 @@ void compare(const ProofInput& in, json& out) {
   out.update({{"loss", loss}, {"gradient", gradient}, {"value", value}, {"worst", worst}});
 }
 
-// What lasts from step to step, of all chunks, against the ZeRO formulas (of experts: per parameter of all ranks').
+// What lasts from step to step, of all chunks, against the ZeRO formulas (of experts: per parameter of all
+// ranks').
 Sentences state_faults(const ProofInput& in) {
   Sentences faults;
   const auto formula = shape::state_bytes(in.trial), of_expert = shape::expert_state_bytes(in.trial);

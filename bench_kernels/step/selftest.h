@@ -1,5 +1,6 @@
-// Proof: what a step laid out over its ranks computes and costs, against the plain step of one rank and against
-// the closed forms: the table of `sweep selftest`. It measures distances and finds faults; it judges no tolerance.
+// Proof: what a step laid out over its ranks computes and costs, against the plain step of one rank and
+// against the closed forms: the table of `sweep selftest`. It measures distances and finds faults; it judges
+// no tolerance.
 #pragma once
 #include <string>
 #include <utility>
@@ -9,8 +10,8 @@
 
 namespace sweep::step {
 
-// A tiny gradient's update is a coin toss with the usual epsilon; with this one parameters can be compared. The learning
-// rate is large enough that an update shows.
+// A tiny gradient's update is a coin toss with the usual epsilon; with this one parameters can be compared.
+// The learning rate is large enough that an update shows.
 inline constexpr optim::AdamWOptions kProofOptimizer{.lr = 1e-3, .eps = 1e-3};
 
 struct ProofInput {
@@ -22,10 +23,10 @@ struct ProofInput {
   i64 peak_bytes = 0;                          // of this rank's device over them, its baseline taken off
 };
 
-// Runs one more step, the same model and global batch on this rank alone, and every collective. Returns a JSON
-// object: loss, gradient, value (largest relative distances: of a step, and of this rank's shares of tensors),
-// worst (the tensor of the largest gradient distance), peak_bytes, dry_bytes, exact (those two must be equal),
-// sent_bytes, and lists of sentences: bytes, traffic, collectives. A collective of all ranks.
+// Runs one more step, the same model and global batch on this rank alone, and every collective. Returns a
+// JSON object: loss, gradient, value (largest relative distances: of a step, and of this rank's shares of
+// tensors), worst (the tensor of the largest gradient distance), peak_bytes, dry_bytes, exact (those two must
+// be equal), sent_bytes, and lists of sentences: bytes, traffic, collectives. A collective of all ranks.
 std::string prove(const ProofInput&);
 
 }  // namespace sweep::step

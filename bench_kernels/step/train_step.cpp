@@ -122,7 +122,8 @@ struct TrainStep::Impl {
       part->state.watch_waits([this](bool begins) { wait_of_zero(begins); });
   }
 
-  // What ZeRO waits for within forward, backward and the update. The end of the averaging is timed as a whole.
+  // What ZeRO waits for within forward, backward and the update. The end of the averaging is timed as a
+  // whole.
   void wait_of_zero(bool begins) {
     if (!times_waits) return;
     if (begins)
@@ -174,7 +175,8 @@ void TrainStep::Impl::watch(parallel::Pipeline::Moment moment, shape::Act act) {
 }
 
 // Forward and backward are computation; a wait for another stage is neither. Backward ends when its gradients
-// are averaged; what of that comes after its last computation is exposed communication, and so are ZeRO's waits before.
+// are averaged; what of that comes after its last computation is exposed communication, and so are ZeRO's
+// waits before.
 StepTimes TrainStep::Impl::times(const Marks& at) const {
   StepTimes times;
   std::int64_t waited = 0;

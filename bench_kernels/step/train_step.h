@@ -23,8 +23,8 @@ namespace sweep::step {
 // Spans of the steady clock (on CUDA: of the device's stream, by events) over all micro-steps.
 struct StepTimes {
   std::int64_t step_ns = 0, forward_ns = 0, backward_ns = 0, optimizer_ns = 0;
-  // Waited for: gradients on their way, and other stages of a pipeline (that wait is in step_ns only, else in no
-  // part). Absent for one rank.
+  // Waited for: gradients on their way, and other stages of a pipeline (that wait is in step_ns only, else in
+  // no part). Absent for one rank.
   std::optional<std::int64_t> exposed_comm_ns;
   // Mean over this rank's tokens of the step, before the update; 0 with tokens 0 on a rank without the head.
   double loss = 0;
@@ -47,8 +47,8 @@ struct Given {
 
 class TrainStep {
  public:
-  // The mesh must outlive the step. on_part is told at each change of part and, while this makes the weights, after
-  // each tensor (kNone), from the calling thread. Throws
+  // The mesh must outlive the step. on_part is told at each change of part and, while this makes the weights,
+  // after each tensor (kNone), from the calling thread. Throws
   // std::invalid_argument with the sentence of unsupported().
   TrainStep(const Trial&, at::Device, const parallel::Mesh&, std::function<void(Part)> on_part,
             optim::AdamWOptions = {}, const Given& = {});

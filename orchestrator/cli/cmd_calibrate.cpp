@@ -1,5 +1,6 @@
-// sweep calibrate: measures matrix products, memory, launches and collectives on an allocation, and keeps them as a hardware
-// profile by which `sweep plan` and `sweep predict` reckon. With --only collectives it is a network benchmark.
+// sweep calibrate: measures matrix products, memory, launches and collectives on an allocation, and keeps
+// them as a hardware profile by which `sweep plan` and `sweep predict` reckon. With --only collectives it is
+// a network benchmark.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-// sweep choose: which machines for a training run, by predicted rates and prices: the cheapest that meets a deadline, the fastest within a
-// budget.
+// sweep choose: which machines for a training run, by predicted rates and prices: the cheapest that meets a
+// deadline, the fastest within a budget.
 #include <fmt/format.h>
 
 #include <algorithm>

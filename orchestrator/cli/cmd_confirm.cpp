@@ -1,4 +1,5 @@
-// sweep confirm: the best configurations of a sweep measured again, longer, interleaved, in several allocations.
+// sweep confirm: the best configurations of a sweep measured again, longer, interleaved, in several
+// allocations.
 #include <fmt/format.h>
 
 #include <ostream>

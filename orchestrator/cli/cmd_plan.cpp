@@ -199,7 +199,8 @@ int plan_grid(Io& io, const PlanOptions& o) {
   return listed ? kAnswered : refuse(io, listed.error());
 }
 
-// What the sweep's events say of its attempts; and, while it has no answer, of hosts that are out and of what waits.
+// What the sweep's events say of its attempts; and, while it has no answer, of hosts that are out and of what
+// waits.
 Expected<void> add_events(report::ExplainView& view, store::Store& store, i64 sweep) {
   constexpr i64 kLookBack = 1000, kShown = 10;
   const bool waits = view.entry.admitted && !view.final_attempt;

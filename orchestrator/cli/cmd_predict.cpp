@@ -1,4 +1,5 @@
-// sweep predict: memory and time of configurations from CSV, without a GPU; and profiles fitted to measured rows.
+// sweep predict: memory and time of configurations from CSV, without a GPU; and profiles fitted to measured
+// rows.
 #include <fmt/format.h>
 
 #include <cmath>

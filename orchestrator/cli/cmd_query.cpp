@@ -43,8 +43,8 @@ class AskOnInterrupt {
   void (*before_)(int);
 };
 
-// SQLite asks between steps whether to go on. One step may run for minutes, as printf('%.*c', 1e9, 'x') does: then the
-// process, which only reads, ends.
+// SQLite asks between steps whether to go on. One step may run for minutes, as printf('%.*c', 1e9, 'x') does:
+// then the process, which only reads, ends.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;

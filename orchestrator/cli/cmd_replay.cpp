@@ -1,4 +1,5 @@
-// sweep replay: the trials that a strategy would have run of configurations that are measured already, in its order.
+// sweep replay: the trials that a strategy would have run of configurations that are measured already, in its
+// order.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// sweep selftest: every strategy of the training step against the plain step of one rank and the formulas, on the
-// user's own machines, through the ordinary run loop.
+// sweep selftest: every strategy of the training step against the plain step of one rank and the formulas, on
+// the user's own machines, through the ordinary run loop.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 

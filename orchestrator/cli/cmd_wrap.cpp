@@ -15,7 +15,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A sweep has no use for a trial that reported no step (invalid); a single run that ended with code 0 did what it should.
+// A sweep has no use for a trial that reported no step (invalid); a single run that ended with code 0 did
+// what it should.
 bool ended_well(const Result& result) {
   return result.outcome == Outcome::kOk ||
          (result.outcome == Outcome::kInvalid && !result.metrics.timed_steps && !result.metrics.step_ms);

@@ -1,4 +1,5 @@
-// The two sides of `sweep compare`: the results of a sweep, as people name it, and what differs between their machines.
+// The two sides of `sweep compare`: the results of a sweep, as people name it, and what differs between their
+// machines.
 #pragma once
 #include <string>
 #include <vector>
@@ -13,7 +14,8 @@ struct CompareSide {
   std::vector<Environment> nodes;
 };
 
-// `word`: the name of a sweep in `db`, FILE.db (its latest sweep) or FILE.db:NAME. `only`: conditions of report/filter.h.
+// `word`: the name of a sweep in `db`, FILE.db (its latest sweep) or FILE.db:NAME. `only`: conditions of
+// report/filter.h.
 Expected<CompareSide> read_compare_side(const std::string& word, const std::string& db,
                                         const std::vector<std::string>& only);
 

@@ -8,8 +8,9 @@
 
 namespace sweep::cli {
 
-// Starts the command line of this process less `flag` and with `more`, its words going to `log`, and waits until a process
-// holds the lease of the sweep (its name) or the process has ended. The exit code of this command.
+// Starts the command line of this process less `flag` and with `more`, its words going to `log`, and waits
+// until a process holds the lease of the sweep (its name) or the process has ended. The exit code of this
+// command.
 int detach(Io&, const std::string& flag, const SweepSelector& db, const std::string& sweep,
            const std::filesystem::path& log, const std::vector<std::string>& more = {});
 

@@ -1,4 +1,5 @@
-// GPU-hours: the confirmation that an expensive plan needs, and what a sweep has held so far. The run loop enforces the limits.
+// GPU-hours: the confirmation that an expensive plan needs, and what a sweep has held so far. The run loop
+// enforces the limits.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,7 +10,8 @@
 
 namespace sweep::cli {
 
-// A plan above the launcher's confirm_gpu_hours needs `yes`, or the answer y on a terminal; not if `bound` ends the run before.
+// A plan above the launcher's confirm_gpu_hours needs `yes`, or the answer y on a terminal; not if `bound`
+// ends the run before.
 Expected<void> confirmed(Io&, const driver::Planned&, const driver::LaunchChoice&,
                          std::optional<double> bound, bool yes);
 

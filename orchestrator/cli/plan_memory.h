@@ -1,5 +1,5 @@
-// What `sweep plan` and `sweep run` say and decide about memory: pruning by the grid's margin, dry runs of what lies near
-// the limit, and one trial's memory by pipeline stage and part.
+// What `sweep plan` and `sweep run` say and decide about memory: pruning by the grid's margin, dry runs of
+// what lies near the limit, and one trial's memory by pipeline stage and part.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -9,9 +9,11 @@
 
 namespace sweep::cli {
 
-// Prunes by memory; with dry_run what lies within the margin is asked of the step first (progress goes to err).
+// Prunes by memory; with dry_run what lies within the margin is asked of the step first (progress goes to
+// err).
 Expected<void> prune_memory(Io&, driver::Planned&, bool dry_run);
-// "memory: as sweep's own step allocates it ...": which profile, margin, and how many lie near the limit; empty: no limit.
+// "memory: as sweep's own step allocates it ...": which profile, margin, and how many lie near the limit;
+// empty: no limit.
 std::string memory_summary(const driver::Planned&, bool dry_run);
 // A table of the trial whose id begins so.
 Expected<void> print_memory(Io&, const driver::Planned&, const std::string& id);

@@ -1,4 +1,5 @@
-// ProgressLine: the progress of a run on standard error: one line that redraws on a terminal, plain lines otherwise.
+// ProgressLine: the progress of a run on standard error: one line that redraws on a terminal, plain lines
+// otherwise.
 #pragma once
 #include <chrono>
 #include <span>

@@ -1,4 +1,5 @@
-// What `sweep run` adds for strategies: options, what is said of them, and answers taken over from earlier sweeps.
+// What `sweep run` adds for strategies: options, what is said of them, and answers taken over from earlier
+// sweeps.
 #pragma once
 #include <optional>
 #include <string>

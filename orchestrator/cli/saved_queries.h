@@ -1,5 +1,5 @@
-// Saved query: SQL with a name: those the program brings, and the user's own files NAME.sql in one folder, which come
-// first. It refuses names that are no plain words, so that a name is never a path.
+// Saved query: SQL with a name: those the program brings, and the user's own files NAME.sql in one folder,
+// which come first. It refuses names that are no plain words, so that a name is never a path.
 #pragma once
 #include <filesystem>
 #include <optional>

@@ -1,5 +1,5 @@
-// StandardOutput: what commands write their data to. It remembers the first error of the descriptor and takes the rest
-// without writing it, so that a command runs to its end and one place, run(), tells the error.
+// StandardOutput: what commands write their data to. It remembers the first error of the descriptor and takes
+// the rest without writing it, so that a command runs to its end and one place, run(), tells the error.
 #pragma once
 #include <array>
 #include <ostream>
@@ -24,8 +24,8 @@ class StandardOutput : public std::streambuf {
   std::array<char, 1 << 16> buffer_;
 };
 
-// Opens /dev/null for each of the descriptors 0 to 2 that is closed, so that no file of ours gets its number. Writing to
-// a standard output that was closed still fails.
+// Opens /dev/null for each of the descriptors 0 to 2 that is closed, so that no file of ours gets its number.
+// Writing to a standard output that was closed still fails.
 void fill_closed_descriptors();
 
 }  // namespace sweep::cli

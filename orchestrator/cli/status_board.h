@@ -1,5 +1,5 @@
-// Board: all that is known of a running sweep on standard output: drawn over itself on a terminal, one plain line for each
-// change otherwise.
+// Board: all that is known of a running sweep on standard output: drawn over itself on a terminal, one plain
+// line for each change otherwise.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,8 +11,8 @@
 
 namespace sweep::cli {
 
-// Adds to a picture what the database tells beyond counts: who runs the sweep, its allocations with their nodes, the
-// trials under way, the last events. `shown`: the axes that vary.
+// Adds to a picture what the database tells beyond counts: who runs the sweep, its allocations with their
+// nodes, the trials under way, the last events. `shown`: the axes that vary.
 Expected<void> add_details(report::StatusView&, store::Store&, const store::SweepRow&, i64 running,
                            const std::vector<report::Field>& shown);
 

@@ -1,5 +1,5 @@
-// BuiltInRun: a sweep of trials that a command makes itself (selftest, doctor, calibrate), run through the ordinary run loop,
-// agents and ranks. It knows nothing of what the ranks report.
+// BuiltInRun: a sweep of trials that a command makes itself (selftest, doctor, calibrate), run through the
+// ordinary run loop, agents and ranks. It knows nothing of what the ranks report.
 #pragma once
 #include <string>
 #include <vector>
@@ -27,8 +27,8 @@ struct BuiltInRun {
   SweepDriver driver;
   RunReport report;
 };
-// Everything is run anew, whatever the database knows, and nothing is retried. The options' launcher is filled in.
-// REQUIRES: options.measure.
+// Everything is run anew, whatever the database knows, and nothing is retried. The options' launcher is
+// filled in. REQUIRES: options.measure.
 Expected<BuiltInRun> run_built_in(const SelfTestRequest&, const std::string& sweep_name,
                                   std::span<const PlanEntry>, SweepOptions, const MakeObserver&);
 

@@ -1,6 +1,7 @@
-// Calibration: the trials by which `sweep calibrate` measures machines and networks, their run through the ordinary loop, and
-// the hardware profile from what the ranks report. One attempt measures each rank by itself; one more measures each size of
-// group and backend, so that a collective that hangs or fails costs only its own attempt.
+// Calibration: the trials by which `sweep calibrate` measures machines and networks, their run through the
+// ordinary loop, and the hardware profile from what the ranks report. One attempt measures each rank by
+// itself; one more measures each size of group and backend, so that a collective that hangs or fails costs
+// only its own attempt.
 #pragma once
 #include <optional>
 #include <string>
@@ -23,14 +24,15 @@ struct CalibrationBed {
   double item_s = 0.05;
 };
 
-// Sizes of the groups of neighbours: powers of two that divide a node's ranks or are whole nodes, and all ranks.
+// Sizes of the groups of neighbours: powers of two that divide a node's ranks or are whole nodes, and all
+// ranks.
 std::vector<i64> group_sizes(const CalibrationBed&);
 std::vector<Trial> calibration_trials(const CalibrationBed&);
 // "machine", or "4 ranks on 2 nodes, gloo".
 std::string calibration_title(const Trial&);
 
-// Adds what the ranks of one attempt report. Of a measurement that several ranks made the slowest counts. Error: a rank
-// reports what cannot be.
+// Adds what the ranks of one attempt report. Of a measurement that several ranks made the slowest counts.
+// Error: a rank reports what cannot be.
 Expected<void> add_findings(shape::HardwareProfile&, const Trial&, const std::vector<RankRecord>&);
 
 struct CalibrationReport {

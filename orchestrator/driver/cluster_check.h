@@ -1,5 +1,6 @@
-// The check of a cluster by `sweep doctor --on`: what a run there would rely on, asked in the order in which it would fail:
-// reachability, versions, paths, clocks, GPUs, then one small trial over the nodes through the ordinary launcher.
+// The check of a cluster by `sweep doctor --on`: what a run there would rely on, asked in the order in which
+// it would fail: reachability, versions, paths, clocks, GPUs, then one small trial over the nodes through the
+// ordinary launcher.
 #pragma once
 #include <string>
 #include <vector>
@@ -21,7 +22,8 @@ Expected<std::vector<Finding>> check_cluster(const ClusterCheckRequest&, const M
 // Ports and the trial over the nodes. Nothing is left of its database.
 Expected<std::vector<Finding>> try_nodes(const ClusterCheckRequest&, i64 nodes, const MakeObserver&);
 
-// What the trial over the nodes shows. there: nodes whose agents connected; events: the first thing that went wrong, or empty.
+// What the trial over the nodes shows. there: nodes whose agents connected; events: the first thing that went
+// wrong, or empty.
 std::vector<Finding> judge_node_trial(const SelfTestReport&, const Trial&, i64 there,
                                       const std::string& events);
 

@@ -1,5 +1,5 @@
-// Confirmation: the best configurations of a sweep measured again, longer, interleaved, in several allocations. The results go
-// into a sweep of their own.
+// Confirmation: the best configurations of a sweep measured again, longer, interleaved, in several
+// allocations. The results go into a sweep of their own.
 #pragma once
 #include <string>
 #include <vector>
@@ -25,8 +25,9 @@ struct ConfirmReport {
 // The sweep that this one confirms, by its options; a sweep that confirms none is returned as it is.
 Expected<store::SweepRow> confirmed_sweep(store::Store&, store::SweepRow);
 
-// Chooses the sweep `<name>-confirm` in the driver and measures `best` there until each has so many allocations. `say` gets a
-// line for each allocation. Error: another process runs it, or a sweep of that name has another purpose.
+// Chooses the sweep `<name>-confirm` in the driver and measures `best` there until each has so many
+// allocations. `say` gets a line for each allocation. Error: another process runs it, or a sweep of that name
+// has another purpose.
 Expected<ConfirmReport> confirm_best(SweepDriver&, const store::SweepRow& of,
                                      const std::vector<ResultRow>& best, const ConfirmRequest&,
                                      const MakeObserver&, const Say& say);

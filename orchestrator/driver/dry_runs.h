@@ -1,4 +1,5 @@
-// Dry runs: the memory of trials as the training step itself asks for it, on tensors without data (`sweep-rank dry-run`).
+// Dry runs: the memory of trials as the training step itself asks for it, on tensors without data
+// (`sweep-rank dry-run`).
 #pragma once
 #include <functional>
 #include <map>

@@ -1,5 +1,5 @@
-// Holder: who runs a sweep. Where no heartbeat comes from it, Slurm is asked about its job. The sentences about it are here too:
-// all commands share them.
+// Holder: who runs a sweep. Where no heartbeat comes from it, Slurm is asked about its job. The sentences
+// about it are here too: all commands share them.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -14,12 +14,12 @@ using Holder = std::optional<store::LeaseHolder>;
 // Shows people one line.
 using Say = std::function<void(const std::string& line)>;
 
-// The holder, unless it is known to be gone. Slurm is asked about one that sends no heartbeat; patient: and such a one is
-// watched for store::kQuietSeconds.
+// The holder, unless it is known to be gone. Slurm is asked about one that sends no heartbeat; patient: and
+// such a one is watched for store::kQuietSeconds.
 Expected<Holder> holder_of(store::Store&, i64 sweep, bool patient = false);
 
-// Takes the lease, as Store::take_lease. A holder that sends no heartbeat is watched until it is known to live, known to be
-// gone, or uncertain; `say` gets what was found and, uncertain, what to type.
+// Takes the lease, as Store::take_lease. A holder that sends no heartbeat is watched until it is known to
+// live, known to be gone, or uncertain; `say` gets what was found and, uncertain, what to type.
 Expected<Holder> obtain_lease(store::Store&, const store::SweepRow&, const std::filesystem::path& db,
                               bool take_over, const Say& say);
 // A person must decide.

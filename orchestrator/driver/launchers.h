@@ -1,5 +1,5 @@
-// Launchers: which one a run uses and with what settings: grid, site profiles and the command line brought together. The only
-// place that makes one.
+// Launchers: which one a run uses and with what settings: grid, site profiles and the command line brought
+// together. The only place that makes one.
 #pragma once
 #include <map>
 #include <memory>
@@ -32,18 +32,20 @@ struct LaunchChoice {
   i64 existing_job = 0;                             // the job whose nodes are used; 0: new ones
 };
 
-// `launch`: the grid's section, or what a sweep has kept of it. Error: a section, profile or setting that no launcher takes.
+// `launch`: the grid's section, or what a sweep has kept of it. Error: a section, profile or setting that no
+// launcher takes.
 Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchRequest&);
 // The launcher that a sweep has kept, unless the request names another. Rehearsals: rehearsal_choice().
 Expected<LaunchChoice> kept_launcher(const SweepOptions&, const LaunchRequest&);
 // A launcher that submits scripts: the one that the section names, else the first one that does.
 Expected<LaunchChoice> choose_script_launcher(const std::string& launch);
 
-// Trials side by side need a GPU for each slot: refuses more slots than nodes of these kinds of hardware have GPUs, as
-// far as that is known before a node is seen. On CPU slots are free.
+// Trials side by side need a GPU for each slot: refuses more slots than nodes of these kinds of hardware have
+// GPUs, as far as that is known before a node is seen. On CPU slots are free.
 Expected<void> slots_fit(const LaunchChoice&, const LaunchRequest&, const std::set<std::string>& hardware);
 
-// A warning: trials have more CPU ranks than this machine has cores, so what they measure is the waiting for a core.
+// A warning: trials have more CPU ranks than this machine has cores, so what they measure is the waiting for
+// a core.
 std::optional<std::string> ranks_beyond_cores(const LaunchChoice&, std::span<const PlanEntry>);
 
 // The paths of the programs that a run starts; they need not be there.
@@ -56,8 +58,8 @@ bool has_built_in_steps(std::span<const PlanEntry>);
 // The limits of a launcher as the run loop takes them.
 run::Bounds bounds_of(const launch::RunLimits&);
 
-// Sets what the launcher decides of the settings and gives its maker. Errors: programs that are missing, settings that no
-// launcher takes.
+// Sets what the launcher decides of the settings and gives its maker. Errors: programs that are missing,
+// settings that no launcher takes.
 Expected<run::MakeLauncher> prepare_launcher(const LaunchChoice&, const LaunchRequest&,
                                              std::span<const PlanEntry>, run::Settings&);
 

@@ -1,4 +1,5 @@
-// What ended runs of a database have left: processes of this machine, jobs of schedulers, processes and folders of other hosts.
+// What ended runs of a database have left: processes of this machine, jobs of schedulers, processes and
+// folders of other hosts.
 #pragma once
 #include <memory>
 #include <string>

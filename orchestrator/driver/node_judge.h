@@ -1,4 +1,5 @@
-// Before the first trial of a node, a run compares the GPUs of the node with the hardware that the trials declare.
+// Before the first trial of a node, a run compares the GPUs of the node with the hardware that the trials
+// declare.
 #pragma once
 #include <vector>
 

@@ -1,4 +1,5 @@
-// The orchestrator of a stored sweep as a small Slurm job, for clusters whose login nodes end what runs for long.
+// The orchestrator of a stored sweep as a small Slurm job, for clusters whose login nodes end what runs for
+// long.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -32,7 +33,8 @@ struct SubmitError {
   bool refused = false;  // Slurm was asked and did not take the script
   Error error;
 };
-// Submits the job that resumes the sweep, unless one of it waits or runs already. REQUIRES: no process holds the lease.
+// Submits the job that resumes the sweep, unless one of it waits or runs already. REQUIRES: no process holds
+// the lease.
 tl::expected<SubmittedJob, SubmitError> submit_orchestrator(const OrchestratorJobRequest&,
                                                             const LaunchChoice&);
 

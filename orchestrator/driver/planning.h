@@ -18,7 +18,8 @@ struct Planned {
       times_from{};  // a sentence for each hardware: by which figures its times are predicted
 };
 
-// Reads, expands and decides, by the hardware profiles of calibration_db(). `here` adds what only this machine can tell (absent: plan for any machine).
+// Reads, expands and decides, by the hardware profiles of calibration_db(). `here` adds what only this
+// machine can tell (absent: plan for any machine).
 Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_points,
                             const std::optional<plan::Resources>& here);
 
@@ -28,7 +29,8 @@ Expected<Planned> plan_of(grid::Grid, const std::optional<plan::Resources>& here
 // Of admitted trials, one after another; those without a prediction count nothing.
 double predicted_gpu_hours(const std::vector<PlanEntry>&);
 
-// What they cost so, in whole nodes, at these prices (by hardware), else the catalogue's; absent: some have none.
+// What they cost so, in whole nodes, at these prices (by hardware), else the catalogue's; absent: some have
+// none.
 std::optional<double> predicted_usd(const std::vector<PlanEntry>&,
                                     const std::map<std::string, double>& usd_per_node_hour);
 // GPU-hours that so much money buys, at the dearest price of the trials' hardware. Error: some have no price.

@@ -23,8 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 constexpr i64 kMostGpus = 16;  // of a phantom node
 
-// What the phantom GPUs of one rehearsal share, removed with it. Its lock ends with this process: the next rehearsal removes
-// what a killed one left.
+// What the phantom GPUs of one rehearsal share, removed with it. Its lock ends with this process: the next
+// rehearsal removes what a killed one left.
 class SharedFolder {
  public:
   SharedFolder() {

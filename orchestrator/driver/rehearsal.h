@@ -1,4 +1,5 @@
-// Rehearsals: the trials of a grid run on phantom GPUs of this machine. Their results are kept in a sweep of their own.
+// Rehearsals: the trials of a grid run on phantom GPUs of this machine. Their results are kept in a sweep of
+// their own.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,8 +12,8 @@ namespace sweep::driver {
 // A rehearsal measures the same thing at every step, so a few of them are enough.
 inline constexpr MeasurePlan kRehearsalMeasure{2, 2, 1};
 
-// Turns a plan into its rehearsal: the name, the measuring plan, and trials pruned that cannot be rehearsed (`hardware: cpu`,
-// too many stages). Error: no trial is left.
+// Turns a plan into its rehearsal: the name, the measuring plan, and trials pruned that cannot be rehearsed
+// (`hardware: cpu`, too many stages). Error: no trial is left.
 Expected<void> make_rehearsal(Planned&, i64 most_ranks);
 
 // Error: the name is one that only a rehearsal may have.

@@ -14,8 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr double kMiB = 1 << 20;
-// An estimate with a margin: LibTorch is loaded once and shared, and a rank adds some tens of MiB. Small payloads of NCCL
-// lie in /dev/shm.
+// An estimate with a margin: LibTorch is loaded once and shared, and a rank adds some tens of MiB. Small
+// payloads of NCCL lie in /dev/shm.
 constexpr double kMemory = 512 * kMiB, kMemoryOfRank = 128 * kMiB, kShm = 64 * kMiB, kShmOfRank = 8 * kMiB;
 
 std::optional<double> memory_available() {

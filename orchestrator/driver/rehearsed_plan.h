@@ -1,4 +1,5 @@
-// What the rehearsals in a database found for the configurations of a plan; `sweep plan` shows it beside the predictions.
+// What the rehearsals in a database found for the configurations of a plan; `sweep plan` shows it beside the
+// predictions.
 #pragma once
 #include <map>
 #include <optional>
@@ -18,7 +19,8 @@ using RehearsedTrials = std::map<std::string, Rehearsed, std::less<>>;  // by tr
 // Of all rehearsals in the database, the newest of a trial; empty where there is no such file.
 Expected<RehearsedTrials> rehearsed_in(const std::string& db);
 
-// The columns rehearsed_outcome, rehearsed_allocated_bytes and rehearsed_reserved_bytes; `table` has the ids under `trial`.
+// The columns rehearsed_outcome, rehearsed_allocated_bytes and rehearsed_reserved_bytes; `table` has the ids
+// under `trial`.
 void add_rehearsed(Table& table, const RehearsedTrials&);
 
 }  // namespace sweep::driver

@@ -1,5 +1,5 @@
-// The batch scripts that a plan would submit first, exactly as they would be, and what the scheduler answers to each. Nothing is
-// submitted.
+// The batch scripts that a plan would submit first, exactly as they would be, and what the scheduler answers
+// to each. Nothing is submitted.
 #pragma once
 #include <filesystem>
 #include <span>
@@ -10,7 +10,8 @@
 
 namespace sweep::driver {
 
-// launch: JSON of the grid's launch section. Error: settings that no run takes, or nothing of the plan fits them.
+// launch: JSON of the grid's launch section. Error: settings that no run takes, or nothing of the plan fits
+// them.
 Expected<std::vector<launch::Preview>> preview_scripts(std::span<const PlanEntry>, const std::string& launch,
                                                        const std::filesystem::path& db);
 

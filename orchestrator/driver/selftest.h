@@ -1,5 +1,5 @@
-// Selftest: runs the trials of a small built-in grid through the ordinary run loop, agents and ranks, and reads what the ranks
-// report of them. For commands that test the machine instead of measuring it.
+// Selftest: runs the trials of a small built-in grid through the ordinary run loop, agents and ranks, and
+// reads what the ranks report of them. For commands that test the machine instead of measuring it.
 #pragma once
 #include <map>
 #include <optional>

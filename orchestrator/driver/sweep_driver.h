@@ -1,6 +1,7 @@
-// SweepDriver: one sweep of one database that this process runs. It opens the database, takes the lease, stores the plan, runs
-// what is pending and releases the lease; its destructor releases a lease that is still held. It prints nothing.
-// REQUIRES: a sweep was chosen, by make() or use(), before anything but store() and db() is called.
+// SweepDriver: one sweep of one database that this process runs. It opens the database, takes the lease,
+// stores the plan, runs what is pending and releases the lease; its destructor releases a lease that is still
+// held. It prints nothing. REQUIRES: a sweep was chosen, by make() or use(), before anything but store() and
+// db() is called.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -38,7 +39,8 @@ using Driven = tl::expected<T, DriveError>;
 // How a run ended.
 struct RunReport {
   run::RunEnd end;
-  // Of each allocation that started in this run: its hosts by node, as the launcher names them; empty: it names none.
+  // Of each allocation that started in this run: its hosts by node, as the launcher names them; empty: it
+  // names none.
   std::map<std::string, std::vector<std::string>> hosts;
 };
 
@@ -68,16 +70,17 @@ class SweepDriver {
   void use(store::SweepRow sweep);
 
   using TakeLease = std::function<Expected<Holder>(store::Store&, const store::SweepRow&)>;
-  // Absent: taken, or held already. Else the holder. `take` decides what to do about a holder that does not answer;
-  // without it the answer is the database's own.
+  // Absent: taken, or held already. Else the holder. `take` decides what to do about a holder that does not
+  // answer; without it the answer is the database's own.
   Expected<Holder> take_lease(const TakeLease& take = {});
   bool holds_lease() const { return held_; }
   Expected<void> release_lease();
 
   // REQUIRES the lease, from here on.
   Expected<store::SyncCounts> sync_plan(std::span<const PlanEntry>, const MeasurePlan&);
-  // Runs what is pending, by the options that the sweep has kept, and releases the lease; it keeps the lease where the next
-  // start of this Slurm job goes on (run::End::kLeft). gpu_hours: instead of the limit that the sweep has kept.
+  // Runs what is pending, by the options that the sweep has kept, and releases the lease; it keeps the lease
+  // where the next start of this Slurm job goes on (run::End::kLeft). gpu_hours: instead of the limit that
+  // the sweep has kept.
   Driven<RunReport> run(const LaunchChoice&, const LaunchRequest&, std::optional<double> gpu_hours,
                         const MakeObserver&);
   // The same with settings and a launcher of the caller's.

@@ -28,7 +28,8 @@ struct WrapReport {
   std::filesystem::path log;  // of rank 0
 };
 
-// Error: no such program or hardware, more processes than this machine has slots for, a database that cannot be written.
+// Error: no such program or hardware, more processes than this machine has slots for, a database that cannot
+// be written.
 Expected<WrapReport> run_wrapped(const WrapRequest&, const MakeObserver&);
 
 }  // namespace sweep::driver

@@ -1,5 +1,5 @@
-// Interrupts: Ctrl-C and SIGTERM as a flag. While an object of this class lives, the two signals do not end the
-// process: transfers and pauses check the flag. REQUIRES: made before any thread is started.
+// Interrupts: Ctrl-C and SIGTERM as a flag. While an object of this class lives, the two signals do not end
+// the process: transfers and pauses check the flag. REQUIRES: made before any thread is started.
 #pragma once
 #include <csignal>
 

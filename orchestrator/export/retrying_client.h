@@ -42,7 +42,8 @@ struct Surroundings {
 class RetryingClient {
  public:
   using WorthAgain = bool (*)(long status);
-  // Looks whether a request whose answer was lost has been carried out; a reply: it was, and this is its answer.
+  // Looks whether a request whose answer was lost has been carried out; a reply: it was, and this is its
+  // answer.
   using Look = std::function<Delivered<std::optional<Reply>>()>;
 
   RetryingClient(Surroundings around, RetryPolicy patience)

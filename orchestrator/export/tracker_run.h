@@ -1,6 +1,6 @@
-// TrackerRun: one finished trial as experiment trackers take it: parameters, final numbers, a history by step,
-// and how it ended. What was not measured is not in it. The same result gives the same run, id included, on
-// every machine.
+// TrackerRun: one finished trial as experiment trackers take it: parameters, final numbers, a history by
+// step, and how it ended. What was not measured is not in it. The same result gives the same run, id
+// included, on every machine.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -41,7 +41,8 @@ struct StepValues {
   std::vector<std::pair<std::string, double>> values;
 };
 
-// A row with a result. The steps have no stamps of their own: they are reckoned back from when the trial ended.
+// A row with a result. The steps have no stamps of their own: they are reckoned back from when the trial
+// ended.
 TrackerRun tracker_run(const ResultRow&, std::vector<StepValues> steps, const std::string& name,
                        const std::string& question);
 

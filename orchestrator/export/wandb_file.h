@@ -11,8 +11,8 @@ namespace sweep::exports {
 // The file's bytes; the same run gives the same bytes.
 std::string wandb_file(const TrackerRun&, const std::string& entity, const std::string& project);
 
-// WandbOffline: DIR/offline-run-<UTC time>-<id>/run-<id>.wandb for each run. A file that `wandb sync` has sent
-// already is never rewritten: it would be sent twice.
+// WandbOffline: DIR/offline-run-<UTC time>-<id>/run-<id>.wandb for each run. A file that `wandb sync` has
+// sent already is never rewritten: it would be sent twice.
 class WandbOffline {
  public:
   WandbOffline(std::filesystem::path dir, std::string entity, std::string project)

@@ -1,5 +1,5 @@
-// The steps of a Program over a Point: the relations of the rank algebra between its axes, and `derive`. What does not come out
-// whole has no value.
+// The steps of a Program over a Point: the relations of the rank algebra between its axes, and `derive`. What
+// does not come out whole has no value.
 #include <fmt/format.h>
 
 #include "orchestrator/grid/spec.h"
@@ -26,7 +26,8 @@ shape::RankSizes sizes_of(const AlgebraSlots& s, const Point& p, i64 node_gpus) 
           .node_gpus = node_gpus};
 }
 
-// Without `dp` in the grid the GPUs of a node are all used, and dp follows; without GPUs dp is 1, and the ranks of a node follow.
+// Without `dp` in the grid the GPUs of a node are all used, and dp follows; without GPUs dp is 1, and the
+// ranks of a node follow.
 Solved solve(Relation relation, shape::RankSizes& sizes, const AlgebraSlots& s,
              const std::vector<bool>& given) {
   if (relation == Relation::kGpusPerNode && !given[s.dp]) {

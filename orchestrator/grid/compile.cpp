@@ -157,8 +157,8 @@ class Compiler : private CodeWriter {
     return {};
   }
 
-  // `precision == "bf61"` can never hold: refuse it rather than drop every point. A word that was renamed is compared as
-  // what it is called now.
+  // `precision == "bf61"` can never hold: refuse it rather than drop every point. A word that was renamed is
+  // compared as what it is called now.
   tl::expected<void, ExpressionError> known_word(const Operand& name, const Operand& word) {
     if (name.symbol == nullptr || !word.word || name.symbol->values.empty()) return {};
     const auto& values = name.symbol->values;

@@ -1,4 +1,5 @@
-// Configuration files that are written setting by setting: JSON, or YAML in blocks. Values keep the type that they look like.
+// Configuration files that are written setting by setting: JSON, or YAML in blocks. Values keep the type that
+// they look like.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>

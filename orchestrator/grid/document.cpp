@@ -7,8 +7,8 @@
 namespace sweep::grid {
 namespace {
 
-// Byte of the first thing that is not UTF-8 or that YAML does not allow in a text (RFC 3629, table 3-7 of Unicode;
-// YAML 1.2.2, 5.1: control characters and noncharacters); npos: none.
+// Byte of the first thing that is not UTF-8 or that YAML does not allow in a text (RFC 3629, table 3-7 of
+// Unicode; YAML 1.2.2, 5.1: control characters and noncharacters); npos: none.
 std::size_t first_bad_byte(std::string_view s) {
   for (std::size_t i = 0; i < s.size();) {
     const auto byte = [&](std::size_t k) { return k < s.size() ? static_cast<unsigned char>(s[k]) : 0u; };

@@ -100,7 +100,8 @@ Status read_own_defaults(Reading& in) {
   return {};
 }
 
-// Now that every model and hardware is known: what expressions may compare with, and the catalogue's GPUs per node.
+// Now that every model and hardware is known: what expressions may compare with, and the catalogue's GPUs per
+// node.
 void name_models(GridSpec& spec) {
   std::vector<std::string> labels;
   for (const ModelEntry& entry : spec.models) labels.push_back(spec.scope.words.at(entry.word));

@@ -182,7 +182,8 @@ class LaunchReader {
     return out;
   }
 
-  // ssh would take it for an option or for no name at all; and one host twice would serve two allocations at once.
+  // ssh would take it for an option or for no name at all; and one host twice would serve two allocations at
+  // once.
   Status check_host_name(const Node& node, const std::string& name,
                          std::map<std::string, Place>& seen) const {
     if (name[0] == '-' || name.find_first_of(" \t\r\n") != std::string::npos)

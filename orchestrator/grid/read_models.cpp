@@ -147,7 +147,8 @@ Expected<ModelEntry> ValueReader::model_from_map(const Node& node) {
   return ModelEntry{spec_.scope.words.id(label.empty() ? label_of(*spec) : label), *spec};
 }
 
-// The model that a map starts from. What follows from other dimensions there follows from the changed ones too.
+// The model that a map starts from. What follows from other dimensions there follows from the changed ones
+// too.
 Expected<ValueReader::Start> ValueReader::start_of(const Node& node) {
   const Node *base = node.find("base"), *file = node.find("config_json");
   if (base != nullptr && file != nullptr)

@@ -1,5 +1,6 @@
-// The readers of a grid file's sections. Together they make one pass over a Document into a GridSpec in which everything is known to
-// be right; each refuses what is wrong with its place. read.cpp calls them in the order that their REQUIRES ask for. Used once.
+// The readers of a grid file's sections. Together they make one pass over a Document into a GridSpec in which
+// everything is known to be right; each refuses what is wrong with its place. read.cpp calls them in the
+// order that their REQUIRES ask for. Used once.
 #pragma once
 #include <map>
 
@@ -23,7 +24,8 @@ struct Reading {
 // Sets what each point starts from.
 void set_start(GridSpec&, const Dimension& one);
 
-// model, base, grid and zip: the values of the axes. Each axis has one home: one of these sections, or derive.
+// model, base, grid and zip: the values of the axes. Each axis has one home: one of these sections, or
+// derive.
 class AxisSections {
  public:
   explicit AxisSections(Reading& in) : in_(in) {}
@@ -51,7 +53,8 @@ class ExpressionSections {
   explicit ExpressionSections(Reading& in) : in_(in) {}
   // Names that `derive` sets, before anything refers to them.
   Status add_labels();
-  // Orders first, then compiles in that order, so that a name's type is known where it is used. REQUIRES: all axes are read.
+  // Orders first, then compiles in that order, so that a name's type is known where it is used. REQUIRES: all
+  // axes are read.
   Status derive();
   Status where();
   // REQUIRES: derive(), PointSections::included().

@@ -1,5 +1,5 @@
-// The names that rows of a workload may use beside those of the grid: what a model is made of, the numbers of steps, and
-// what follows from a trial's layout. A name that the grid has keeps the grid's meaning.
+// The names that rows of a workload may use beside those of the grid: what a model is made of, the numbers of
+// steps, and what follows from a trial's layout. A name that the grid has keeps the grid's meaning.
 #pragma once
 #include <initializer_list>
 #include <map>
@@ -33,7 +33,8 @@ class RecipeScope {
   Point constants_;
 };
 
-// A trial that comes from no grid: the cells of its axes, its model and the model's dimensions. Words of it are added to the scope.
+// A trial that comes from no grid: the cells of its axes, its model and the model's dimensions. Words of it
+// are added to the scope.
 Point point_of(const Trial&, Scope&);
 
 }  // namespace sweep::grid

@@ -1,5 +1,6 @@
-// Rows: tables of a workload whose values depend on the trial. A row has a key (a flag, a variable, a path in a file) and
-// cases; the first case that holds gives its value. Reading refuses unknown names and wrong types with their place.
+// Rows: tables of a workload whose values depend on the trial. A row has a key (a flag, a variable, a path in
+// a file) and cases; the first case that holds gives its value. Reading refuses unknown names and wrong types
+// with their place.
 #pragma once
 #include <map>
 #include <memory>
@@ -38,7 +39,8 @@ struct RowText {
 };
 using TableText = std::vector<RowText>;
 
-// {key: TEXT, key: {when: CONDITION, value: TEXT, of: [AXES]}, key: [CASES]}; a key with null is a row that never holds.
+// {key: TEXT, key: {when: CONDITION, value: TEXT, of: [AXES]}, key: [CASES]}; a key with null is a row that
+// never holds.
 Expected<TableText> read_table(const DocumentPtr&, const Entry&);
 // [{when: CONDITION, why: TEXT, of: [AXES]}]: sentences.
 Expected<std::vector<CaseText>> read_sentences(const DocumentPtr&, const Entry&);
@@ -89,8 +91,8 @@ class RowBinder {
 // The rows of one trial.
 class RowValues {
  public:
-  // given: the slots that the grid sets; null: all count as given, and rows about how the sweep runs the program are left
-  // out. The point has a cell for each slot of the scope.
+  // given: the slots that the grid sets; null: all count as given, and rows about how the sweep runs the
+  // program are left out. The point has a cell for each slot of the scope.
   RowValues(const Scope& scope, Point point, const std::vector<bool>* given)
       : scope_(scope), point_(std::move(point)), given_(given) {}
   using Spelling = std::map<std::string, std::map<std::string, std::string, std::less<>>, std::less<>>;
@@ -100,7 +102,8 @@ class RowValues {
   bool holds(const Case&) const;
   // The first case that holds, and its text; none: the row is left out.
   const Case* chosen(const Row&) const;
-  // A template with all values in their places; rank names stay in it. None: it names what has no value in this trial.
+  // A template with all values in their places; rank names stay in it. None: it names what has no value in
+  // this trial.
   std::optional<std::string> filled(std::string_view text) const;
   // As filled(), a name without a value is empty.
   std::string lenient(std::string_view text) const;

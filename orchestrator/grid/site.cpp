@@ -30,7 +30,8 @@ Status read_site_limits(const Document& document, Site& site) {
   return {};
 }
 
-// prices: {h100-sxm-80gb: {node_hour: 25}, a100-80gb: {gpu_hour: 1.8}}. A GPU's price is for all of its node's.
+// prices: {h100-sxm-80gb: {node_hour: 25}, a100-80gb: {gpu_hour: 1.8}}. A GPU's price is for all of its
+// node's.
 Status read_prices(const Document& document, Site& site) {
   const Entry* entry = document.root().entry("prices");
   if (entry == nullptr) return {};

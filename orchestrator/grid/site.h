@@ -1,6 +1,6 @@
 // Site: what a cluster's people set once (/etc/sweep/site.yaml) and a user on top of it
-// (~/.config/sweep/site.yaml), so that grid files can be shared. The same keys as `launch` of a grid; a grid's
-// own word wins.
+// (~/.config/sweep/site.yaml), so that grid files can be shared. The same keys as `launch` of a grid; a
+// grid's own word wins.
 #pragma once
 #include <filesystem>
 #include <map>

@@ -1,5 +1,5 @@
-// The section `workload` of a grid, checked: a program of the user's own that trains, as templates over the axes, and axes
-// that only this program knows.
+// The section `workload` of a grid, checked: a program of the user's own that trains, as templates over the
+// axes, and axes that only this program knows.
 #pragma once
 #include <map>
 #include <optional>
@@ -19,8 +19,8 @@ class CommandTemplates {
   std::vector<OwnAxis>& axes() { return text_.axes; }
   const std::vector<OwnAxis>& axes() const { return text_.axes; }
 
-  // Checks that every name in a template is an axis, a derived value, a number of steps or a rank's name. Call it once the
-  // scope is complete.
+  // Checks that every name in a template is an axis, a derived value, a number of steps or a rank's name.
+  // Call it once the scope is complete.
   Status bind(const Scope&, const MeasurePlan&);
 
   struct Rendered {

@@ -1,6 +1,7 @@
-// YAML 1.2 as a grid file uses it: one document of maps with words as keys, lists and scalars, in block and flow
-// style, with anchors and aliases. Reads by the specification and refuses the rest: what is not YAML (kInvalid), and
-// what is YAML but has no use here (kUnsupported): tags, directives, further documents, `?` and keys that are no words.
+// YAML 1.2 as a grid file uses it: one document of maps with words as keys, lists and scalars, in block and
+// flow style, with anchors and aliases. Reads by the specification and refuses the rest: what is not YAML
+// (kInvalid), and what is YAML but has no use here (kUnsupported): tags, directives, further documents, `?`
+// and keys that are no words.
 #pragma once
 #include <cstddef>
 #include <string>

@@ -1,5 +1,5 @@
-// YamlReader: recursive descent over the text, one function per production of the specification that is read. Depth is
-// bounded by the tree. Indentations are in spaces; n is the parent's (-1 at the top).
+// YamlReader: recursive descent over the text, one function per production of the specification that is read.
+// Depth is bounded by the tree. Indentations are in spaces; n is the parent's (-1 at the top).
 #pragma once
 #include <string>
 #include <string_view>

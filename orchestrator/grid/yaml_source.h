@@ -1,4 +1,5 @@
-// YamlSource: the text of a YAML file with a cursor that knows its line, and the questions that readers of every part ask.
+// YamlSource: the text of a YAML file with a cursor that knows its line, and the questions that readers of
+// every part ask.
 #pragma once
 #include <algorithm>
 #include <cstddef>

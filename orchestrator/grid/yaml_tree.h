@@ -1,5 +1,5 @@
-// YamlTree: builds the tree of nodes from what the reader meets, in order. Refuses repeated keys, aliases that explode
-// or stand inside their own anchor, and too deep nesting.
+// YamlTree: builds the tree of nodes from what the reader meets, in order. Refuses repeated keys, aliases
+// that explode or stand inside their own anchor, and too deep nesting.
 #pragma once
 #include <map>
 #include <optional>

@@ -1,5 +1,6 @@
-// Configurations from CSV: rows that say what would run, for prediction; measured rows may say how it went. Dimensions of
-// the model come from the catalogue or from the row's own columns. Columns that mean nothing here are kept as they are.
+// Configurations from CSV: rows that say what would run, for prediction; measured rows may say how it went.
+// Dimensions of the model come from the catalogue or from the row's own columns. Columns that mean nothing
+// here are kept as they are.
 #pragma once
 #include <optional>
 #include <string>

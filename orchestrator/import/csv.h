@@ -1,5 +1,5 @@
-// CsvReader: the rows of one CSV text (RFC 4180: commas, fields quoted with ", line ends LF or CRLF), each with
-// the line it begins on. Home of libcsv. It refuses text that is not UTF-8, broken quoting and oversized
+// CsvReader: the rows of one CSV text (RFC 4180: commas, fields quoted with ", line ends LF or CRLF), each
+// with the line it begins on. Home of libcsv. It refuses text that is not UTF-8, broken quoting and oversized
 // rows. What a column means is decided elsewhere.
 #pragma once
 #include <deque>

@@ -1,5 +1,5 @@
-// Layout: the parts of a configuration that follow from those a file states, by the rank algebra: the data-parallel degree,
-// nodes, gradient accumulation, global batch. What is stated is never changed.
+// Layout: the parts of a configuration that follow from those a file states, by the rank algebra: the
+// data-parallel degree, nodes, gradient accumulation, global batch. What is stated is never changed.
 #pragma once
 #include <set>
 #include <string>

@@ -1,6 +1,6 @@
-// Mapping: what each column of a file means and in which unit, decided from its header, the requests of --map and
-// the names this tool and the known files use. It refuses a column it cannot place, two columns for one field,
-// and a number without a stated unit.
+// Mapping: what each column of a file means and in which unit, decided from its header, the requests of --map
+// and the names this tool and the known files use. It refuses a column it cannot place, two columns for one
+// field, and a number without a stated unit.
 #pragma once
 #include <span>
 #include <string>

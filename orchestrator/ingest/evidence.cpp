@@ -153,7 +153,8 @@ std::optional<Cause> check_losses(const Attempt& attempt, const AttemptReports& 
     return none;
   }
   if (command) return std::nullopt;  // its batches differ from step to step, and so may the loss
-  // Of the first repeat only: later ones continue from its weights, and a loss near zero varies by more than its size.
+  // Of the first repeat only: later ones continue from its weights, and a loss near zero varies by more than
+  // its size.
   const auto& steps = losses.begin()->second;
   const double tolerance = attempt.trial.precision == Precision::kFp32 ? 1e-3 : 1e-2;
   const double first = steps.begin()->second.mean(), last = steps.rbegin()->second.mean();

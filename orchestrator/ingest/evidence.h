@@ -25,8 +25,8 @@ std::string describe_record(const RankRecord&);
 std::string describe_exit(const RankExit&);
 std::string sentence(const Cause&);
 
-// What an agent's evidence names: why it ended the attempt, the rank, and that rank's phase. Where ranks' flight
-// recorders show who waits for whom, that comes first. Each may be missing.
+// What an agent's evidence names: why it ended the attempt, the rank, and that rank's phase. Where ranks'
+// flight recorders show who waits for whom, that comes first. Each may be missing.
 struct AgentReason {
   std::string why;
   std::optional<i64> rank;
@@ -42,8 +42,9 @@ std::string describe_gpu_error(const GpuError&);
 // 0.4 %).
 std::optional<Cause> check_losses(const Attempt&, const AttemptReports&);
 
-// JSON object, stored with the result: cause, cause_rank, phase, testimonies (numbers of records and exits), log_tail of the
-// cause, dirt (what was left behind), and where each rank was: in hang, or for a crash in ranks.
+// JSON object, stored with the result: cause, cause_rank, phase, testimonies (numbers of records and exits),
+// log_tail of the cause, dirt (what was left behind), and where each rank was: in hang, or for a crash in
+// ranks.
 std::string evidence(const AttemptReports&, const Result&);
 
 }  // namespace sweep::ingest

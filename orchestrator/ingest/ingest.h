@@ -1,4 +1,5 @@
-// Spool bytes -> records -> outcome. It knows no SQLite. Records may come twice or out of order; the outcome is the same.
+// Spool bytes -> records -> outcome. It knows no SQLite. Records may come twice or out of order; the outcome
+// is the same.
 #pragma once
 #include <map>
 #include <optional>
@@ -45,8 +46,8 @@ struct Batch {
 // Untrusted bytes: bad lines become damage, never an exception.
 Batch read(std::string_view outbox_bytes);
 
-// The result of an attempt whose `end` is there; judge.cpp lists the rules. ok needs an ok record of every rank, and a finite
-// loss that does not rise while the same batch repeats.
+// The result of an attempt whose `end` is there; judge.cpp lists the rules. ok needs an ok record of every
+// rank, and a finite loss that does not rise while the same batch repeats.
 Result judge(const Attempt&, const AttemptReports&);
 
 }  // namespace sweep::ingest

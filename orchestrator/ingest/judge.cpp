@@ -1,5 +1,6 @@
 // clang-format off
-// What ranks and agent reported of an attempt -> its outcome, from typed records only. The first rule that applies decides:
+// What ranks and agent reported of an attempt -> its outcome, from typed records only. The first rule that
+// applies decides:
 //
 //  1. The agent lost a node: node_lost. What ranks of other nodes report follows from that.
 //  2. The agent ended the attempt on purpose (cancelled, agent_stopping), or had no time to start it (no_time): cancelled,
@@ -76,8 +77,8 @@ Causes find_causes(const AttemptReports& t, i64 world) {
     if (rank < 0 || rank >= world) continue;
     const auto record = t.records.find(rank);
     const bool reported = record != t.records.end();
-    // A record of failure counts more than the exit, unless the record only follows from the end of a peer and the
-    // kernel ended the process for memory.
+    // A record of failure counts more than the exit, unless the record only follows from the end of a peer
+    // and the kernel ended the process for memory.
     if (reported && record->second.outcome != Outcome::kOk &&
         !(record->second.consequential && exit.oom_killed))
       continue;
@@ -121,7 +122,8 @@ const GpuError* deciding_gpu_error(const AttemptEnd& end, std::optional<i64> ran
   return find([&](const GpuError& e) { return rank && e.rank == rank; });
 }
 
-// A GPU that failed is the machine's fault, whatever the ranks reported. What a program did to its GPU explains a crash.
+// A GPU that failed is the machine's fault, whatever the ranks reported. What a program did to its GPU
+// explains a crash.
 void consider_gpu_errors(Cause& cause, const AttemptReports& t) {
   if (cause.outcome != Outcome::kCrash && cause.outcome != Outcome::kHang &&
       cause.outcome != Outcome::kTimeout)

@@ -1,4 +1,5 @@
-// Outbox bytes -> typed messages. Every line is read by itself: one that cannot be read becomes a sentence of damage.
+// Outbox bytes -> typed messages. Every line is read by itself: one that cannot be read becomes a sentence of
+// damage.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

@@ -148,8 +148,8 @@ class Picture {
     }
   }
 
-  // A rank that did not answer explains more than one that works on. An operation that all have entered explains more
-  // than a rank that waits itself.
+  // A rank that did not answer explains more than one that works on. An operation that all have entered
+  // explains more than a rank that waits itself.
   static constexpr int kAllHaveEntered = 2;
   int weight_of(i64 rank) const { return silent_.contains(rank) ? 4 : !waits_.contains(rank) ? 3 : 1; }
 

@@ -1,5 +1,5 @@
-// Standstill: which rank waits for which among ranks that hang, from the flight recorders that the agent read (its evidence,
-// "ranks"). Pure; its input is not trusted. Private to ingest/.
+// Standstill: which rank waits for which among ranks that hang, from the flight recorders that the agent read
+// (its evidence, "ranks"). Pure; its input is not trusted. Private to ingest/.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <optional>

@@ -193,7 +193,8 @@ std::map<std::string, std::string> axes_of(const grid::WorkloadText& recipe, con
   return out;
 }
 
-// What a recipe knows of `values` (flag or path -> value) becomes axes; whole numbers alone, and no sum of others.
+// What a recipe knows of `values` (flag or path -> value) becomes axes; whole numbers alone, and no sum of
+// others.
 void take_axes(Draft& draft, const std::map<std::string, std::string>& known,
                const std::map<std::string, std::string>& values) {
   for (const auto& [key, axis] : known) {

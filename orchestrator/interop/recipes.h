@@ -1,5 +1,5 @@
-// The recipes that are built in: one folder each, with its recipe.yaml, in the language of a user's own recipe
-// (docs/trainers.md#recipes).
+// The recipes that are built in: one folder each, with its recipe.yaml, in the language of a user's own
+// recipe (docs/trainers.md#recipes).
 #pragma once
 #include <span>
 #include <string_view>

@@ -50,8 +50,8 @@ std::string pasted(const std::string& text) {
   return templates::finish(text, pasted_name).value_or(text);
 }
 
-// Flags, one per line with continuation, so that a diff of two configurations reads well. Numbers of steps and where output
-// goes are the sweep's own.
+// Flags, one per line with continuation, so that a diff of two configurations reads well. Numbers of steps
+// and where output goes are the sweep's own.
 std::string command_line(const grid::CommandTemplates::Rendered& rendered) {
   std::string out;
   for (const auto& [name, value] : rendered.command.environment) out += name + "=" + pasted(value) + " ";

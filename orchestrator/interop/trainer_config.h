@@ -1,5 +1,6 @@
-// A trial written as the configuration of another trainer: its recipe (recipes.h), filled with the trial. Settings that the
-// other trainer does not have are listed, never dropped silently. What each recipe was checked with stands in its file.
+// A trial written as the configuration of another trainer: its recipe (recipes.h), filled with the trial.
+// Settings that the other trainer does not have are listed, never dropped silently. What each recipe was
+// checked with stands in its file.
 #pragma once
 #include <string>
 #include <string_view>

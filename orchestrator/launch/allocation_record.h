@@ -1,5 +1,6 @@
-// Allocation record: `allocation.json` in the spool of an allocation that can outlive the process that asked for it.
-// It has the request, in one form for all launchers, and what its launcher needs to find the allocation again.
+// Allocation record: `allocation.json` in the spool of an allocation that can outlive the process that asked
+// for it. It has the request, in one form for all launchers, and what its launcher needs to find the
+// allocation again.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <optional>

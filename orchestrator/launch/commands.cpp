@@ -47,7 +47,8 @@ class Commands::Running : public std::enable_shared_from_this<Running> {
   }
 
  private:
-  // A group of its own: a terminal's Ctrl-C is for `sweep` alone, and the time limit ends what it started, too.
+  // A group of its own: a terminal's Ctrl-C is for `sweep` alone, and the time limit ends what it started,
+  // too.
   Expected<void> spawn(std::vector<std::string> argv) {
     int out[2], err[2];
     if (::pipe2(out, O_CLOEXEC) != 0) return fail(argv[0] + ": " + std::strerror(errno));

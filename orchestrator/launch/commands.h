@@ -1,6 +1,6 @@
-// Commands: runs the programs of batch systems without a shell and without blocking the event loop. Each has a limit of time
-// and of output, and the environment that slurm_environment.h leaves. Its destructor ends what still runs and makes no further call. A program
-// that cannot be started is an answer too.
+// Commands: runs the programs of batch systems without a shell and without blocking the event loop. Each has
+// a limit of time and of output, and the environment that slurm_environment.h leaves. Its destructor ends
+// what still runs and makes no further call. A program that cannot be started is an answer too.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <functional>

@@ -24,8 +24,8 @@ struct Finding {
   std::string detail;  // of a warning or worse: the cause and the way out
 };
 
-// What a node must be to the sweep: from its `sweep-agent --probe PATH...`, asked between two instants of this machine's
-// clock. Empty texts are not asked for.
+// What a node must be to the sweep: from its `sweep-agent --probe PATH...`, asked between two instants of
+// this machine's clock. Empty texts are not asked for.
 struct NodeWants {
   std::string node;      // as it was asked, for people
   std::string version;   // of this program

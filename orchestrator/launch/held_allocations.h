@@ -1,7 +1,8 @@
-// HeldAllocations: the part of a launcher that is the same for all of them: it finds an allocation by its id, posts into its
-// inbox, acknowledges its outbox, asks it to finish, ends it. It owns the map. Its launcher obtains allocations and removes them. An `Each` has post(), acknowledge(), kill() and abandon(); a finish() of its own if
-// more belongs to it than an inbox line. REQUIRES: the launcher's destructor calls abandon_all(), while what its
-// allocations use still lives.
+// HeldAllocations: the part of a launcher that is the same for all of them: it finds an allocation by its id,
+// posts into its inbox, acknowledges its outbox, asks it to finish, ends it. It owns the map. Its launcher
+// obtains allocations and removes them. An `Each` has post(), acknowledge(), kill() and abandon(); a finish()
+// of its own if more belongs to it than an inbox line. REQUIRES: the launcher's destructor calls
+// abandon_all(), while what its allocations use still lives.
 #pragma once
 #include <fmt/format.h>
 
@@ -41,7 +42,8 @@ class HeldAllocations : public Launcher {
  protected:
   using Map = std::map<AllocationId, std::shared_ptr<Each>>;
 
-  // Null: there is none. The allocation lives while the pointer is used, even if an event removes it from the map.
+  // Null: there is none. The allocation lives while the pointer is used, even if an event removes it from the
+  // map.
   std::shared_ptr<Each> find(const AllocationId& id) const {
     const auto known = held_.find(id);
     return known == held_.end() ? nullptr : known->second;

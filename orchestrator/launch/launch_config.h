@@ -1,6 +1,7 @@
-// LaunchConfig: one way to obtain allocations (this machine, hosts over ssh, a batch system), with its settings parsed once. It
-// makes the Launcher of a run, and answers what plan, doctor and clean ask. A new launcher implements this and Launcher
-// (launcher.h) in a folder of this room, and gets one line in orchestrator/driver/registry.cpp.
+// LaunchConfig: one way to obtain allocations (this machine, hosts over ssh, a batch system), with its
+// settings parsed once. It makes the Launcher of a run, and answers what plan, doctor and clean ask. A new
+// launcher implements this and Launcher (launcher.h) in a folder of this room, and gets one line in
+// orchestrator/driver/registry.cpp.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -30,7 +31,8 @@ struct RunRequest {
 
 // What a run may ask its launcher for.
 struct RunLimits {
-  // Allocations by what trials need of nodes and hardware; else one allocation of this machine takes them all.
+  // Allocations by what trials need of nodes and hardware; else one allocation of this machine takes them
+  // all.
   bool allocate_per_shape = false;
   i64 slots = 1;            // CPU ranks or GPUs of a node at once; 1: every trial has its nodes to itself
   i64 max_nodes = 0;        // held at once, all allocations together; 0: what the largest trial needs
@@ -125,7 +127,8 @@ class LaunchConfig {
   virtual Expected<std::vector<Finding>> check(const CheckRequest&) const;
   // Of the trial that doctor runs over the nodes.
   virtual i64 nodes_to_check(i64 requested) const { return requested; }
-  // Of these allocations of this launcher; none: it leaves nothing but processes of this machine. Error: it is not known.
+  // Of these allocations of this launcher; none: it leaves nothing but processes of this machine. Error: it
+  // is not known.
   virtual Expected<std::unique_ptr<Leftovers>> leftovers(std::span<const AllocationPlace>) const {
     return std::unique_ptr<Leftovers>();
   }

@@ -26,8 +26,9 @@ namespace sweep::launch {
 
 using AllocationId = std::string;
 
-// Does what it is given, if this process may still run the sweep, and lets no other process take the sweep over meanwhile;
-// otherwise refuses. Every line of an inbox and every order to end an allocation that others can adopt goes through it.
+// Does what it is given, if this process may still run the sweep, and lets no other process take the sweep
+// over meanwhile; otherwise refuses. Every line of an inbox and every order to end an allocation that others
+// can adopt goes through it.
 using Fence = std::function<Expected<void>(const std::function<Expected<void>()>&)>;
 
 struct AllocationRequest {
@@ -98,16 +99,16 @@ class Launcher {
     (void)hardware, (void)avoid;
     return std::nullopt;
   }
-  // Nodes of a scheduler that stand idle for trials of this hardware, beyond what has been asked for already; 0: none,
-  // or it is not known.
+  // Nodes of a scheduler that stand idle for trials of this hardware, beyond what has been asked for already;
+  // 0: none, or it is not known.
   virtual i64 idle_nodes(const std::string& hardware) const {
     (void)hardware;
     return 0;
   }
   virtual Expected<i64> post_attempt(const AllocationId&,
                                      const Attempt&) = 0;  // the inbox line's sequence number
-  // Ends one attempt. The run loop ends attempts only with their allocation, by finish(); tests of the agent use this for
-  // spool::kCancel.
+  // Ends one attempt. The run loop ends attempts only with their allocation, by finish(); tests of the agent
+  // use this for spool::kCancel.
   virtual Expected<void> post_cancel(const AllocationId&, i64 attempt) = 0;
   virtual Expected<void> finish(const AllocationId&,
                                 bool now) = 0;  // no more attempts; now: end the running ones

@@ -1,4 +1,5 @@
-// SpoolMailbox: the orchestrator's side of one spool. It writes the inbox, and reads the outbox from the acknowledged offset on. It starts nothing and decides nothing.
+// SpoolMailbox: the orchestrator's side of one spool. It writes the inbox, and reads the outbox from the
+// acknowledged offset on. It starts nothing and decides nothing.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <optional>

@@ -1,4 +1,5 @@
-// WatchedChild: a child process whose end the event loop reports. It starts nothing. REQUIRES: used on the event loop only.
+// WatchedChild: a child process whose end the event loop reports. It starts nothing. REQUIRES: used on the
+// event loop only.
 #pragma once
 #include <sys/types.h>
 
@@ -15,9 +16,11 @@ class WatchedChild {
  public:
   explicit WatchedChild(boost::asio::io_context& io) : gone_(io) {}
 
-  // Watches this child from now on. Error: its end could not be noticed; it is ended, and nothing is left of it.
+  // Watches this child from now on. Error: its end could not be noticed; it is ended, and nothing is left of
+  // it.
   Expected<void> watch(pid_t child);
-  // Called once when the child has ended; never after release() or unwatch(). `ended` keeps this object alive.
+  // Called once when the child has ended; never after release() or unwatch(). `ended` keeps this object
+  // alive.
   void on_end(std::function<void(const ProcessEnd&)> ended);
   void kill();     // `ended` follows
   void release();  // ends it and waits for it; `ended` does not follow

@@ -53,8 +53,8 @@ std::optional<double> mfu_fwd_bwd(const Trial& t, const Steps& steps, double pea
   return ratio(2 * 3 * tokens * parameters, *ms / 1e3 * peak);
 }
 
-// Everything that follows from tokens per second, the configuration and the catalogues. A model whose dimensions
-// are not known has no FLOPs.
+// Everything that follows from tokens per second, the configuration and the catalogues. A model whose
+// dimensions are not known has no FLOPs.
 void follow_rate(Metrics& m, const Trial& t) {
   const auto hardware = shape::find_hardware(t.hardware);
   const auto peak = hardware ? hardware->peak_for(t.precision) : std::nullopt;
@@ -80,8 +80,8 @@ std::optional<double> tokens_per_s(const Trial& t, double step_ms) {
   return ratio(real(t.global_batch_size) * real(t.seq_len), step_ms / 1e3);
 }
 
-// Tokens of a command's step: what its ranks reported, of which those of a tensor-parallel or pipeline group are the
-// same ones. Without a report only a grid with a model says what the batch axes mean to the program.
+// Tokens of a command's step: what its ranks reported, of which those of a tensor-parallel or pipeline group
+// are the same ones. Without a report only a grid with a model says what the batch axes mean to the program.
 std::optional<double> command_tokens(const Trial& t, std::span<const RankRecord> records) {
   double tokens = 0;
   for (const RankRecord& r : records)
@@ -208,7 +208,8 @@ void forget_zero_losses(Metrics& m) {
     if (*loss == 0) loss->reset();
 }
 
-// Of rehearsed trials only. Their load follows from the modelled clocks of all ranks: for the agent's samples they are too short.
+// Of rehearsed trials only. Their load follows from the modelled clocks of all ranks: for the agent's samples
+// they are too short.
 void counted(Metrics& m, std::span<const RankRecord> records) {
   double busy = 0;
   i64 ranks = 0;

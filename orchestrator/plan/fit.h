@@ -1,5 +1,6 @@
-// Fit: the parameters of a trainer profile from measured rows, by robust least squares (soft L1: one row that is far off
-// counts little). Facts stay; the memory limit moves so that at most 1 of 200 rows that ran is predicted as not runnable.
+// Fit: the parameters of a trainer profile from measured rows, by robust least squares (soft L1: one row that
+// is far off counts little). Facts stay; the memory limit moves so that at most 1 of 200 rows that ran is
+// predicted as not runnable.
 #pragma once
 #include <span>
 

@@ -6,8 +6,9 @@
 
 namespace sweep::plan {
 
-// Replaces bandwidths of memory and links, and the table of collectives by number of nodes. Peaks stay the catalogue's where
-// it has one: a trainer profile's share of the peak is fitted to that. What was not measured stays.
+// Replaces bandwidths of memory and links, and the table of collectives by number of nodes. Peaks stay the
+// catalogue's where it has one: a trainer profile's share of the peak is fitted to that. What was not
+// measured stays.
 void use_measured(const shape::HardwareProfile&, shape::Hardware&, TrainerProfile&);
 
 }  // namespace sweep::plan

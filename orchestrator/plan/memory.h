@@ -1,5 +1,5 @@
-// Memory of a trial under our own step: bytes of the fullest rank by part (shape/step_memory.h), and what it may use.
-// REQUIRES of every function: a trial without a first_objection (rules.h).
+// Memory of a trial under our own step: bytes of the fullest rank by part (shape/step_memory.h), and what it
+// may use. REQUIRES of every function: a trial without a first_objection (rules.h).
 #pragma once
 #include <optional>
 #include <string>

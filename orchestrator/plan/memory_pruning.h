@@ -1,5 +1,6 @@
-// Pruning by predicted memory: what would need more than a trial may use, by more than a margin, does not run. What is
-// nearer to the limit runs, or is asked of the step itself first (a dry run), whose answer has no margin.
+// Pruning by predicted memory: what would need more than a trial may use, by more than a margin, does not
+// run. What is nearer to the limit runs, or is asked of the step itself first (a dry run), whose answer has
+// no margin.
 #pragma once
 #include <map>
 #include <optional>
@@ -18,10 +19,12 @@ struct MemoryPruning {
   double margin = 0.1;
   std::map<std::string, double> dry_runs;  // bytes by trial id: in the place of the prediction
 };
-// Prunes admitted trials (rule `memory`); a dry run's answer replaces `predicted`, and brings back what only this pruned.
+// Prunes admitted trials (rule `memory`); a dry run's answer replaces `predicted`, and brings back what only
+// this pruned.
 void prune_memory(std::vector<PlanEntry>&, const MemoryPruning&);
 
-// Admitted or not, what lies above its limit by the margin at most, or below it by that (and at most a tenth).
+// Admitted or not, what lies above its limit by the margin at most, or below it by that (and at most a
+// tenth).
 std::vector<const PlanEntry*> near_memory_limit(std::span<const PlanEntry>, double margin);
 
 }  // namespace sweep::plan

@@ -6,8 +6,8 @@
 
 namespace sweep::plan {
 
-// Sets PlanEntry::order: admitted first; by placement, so that one allocation serves neighbours; within it the best predicted rate of
-// each model and sequence length first, then the second best of each; ties by id.
+// Sets PlanEntry::order: admitted first; by placement, so that one allocation serves neighbours; within it
+// the best predicted rate of each model and sequence length first, then the second best of each; ties by id.
 void set_order(std::vector<PlanEntry>&);
 
 }  // namespace sweep::plan

@@ -30,9 +30,11 @@ class Predictor {
 };
 // By the catalogue's figures alone.
 const Predictor& roofline();
-// By what `sweep calibrate` measured of a trial's hardware, where there is a profile of its name; else as roofline().
+// By what `sweep calibrate` measured of a trial's hardware, where there is a profile of its name; else as
+// roofline().
 std::unique_ptr<Predictor> calibrated(std::vector<shape::HardwareProfile>);
-// The profile that plans for this hardware use: that of its name. Null: there is none, or it has no matrix products.
+// The profile that plans for this hardware use: that of its name. Null: there is none, or it has no matrix
+// products.
 const shape::HardwareProfile* profile_for(std::span<const shape::HardwareProfile>, std::string_view hardware);
 
 // Fills admitted, rule, reason, predicted and order of each entry (already-pruned entries keep their reason).

@@ -21,7 +21,8 @@ double later_slowest(const StageTimes& times) {
   return slowest;
 }
 
-// The share of whole-sequence tensors that wait for the communication stream: where the host runs ahead of the GPU.
+// The share of whole-sequence tensors that wait for the communication stream: where the host runs ahead of
+// the GPU.
 double held_share(const Layout& l, const StageTimes& times, const MemoryParameters& m) {
   if (l.tp <= 1) return 0;
   if (l.pp <= 1) return chance(12 * (m.held_until - std::log(times.layer_gpu / times.layer_host)));
@@ -71,8 +72,8 @@ MemoryParts parts_of(const Layout& l, const StageWork& s, const TrainerProfile& 
   return out;
 }
 
-// What the allocator cannot do without when it has given back what it can. The three shares belong to the limit: they
-// were chosen with it, by the measured rows that ran and those that failed.
+// What the allocator cannot do without when it has given back what it can. The three shares belong to the
+// limit: they were chosen with it, by the measured rows that ran and those that failed.
 double needed(const Layout& l, const MemoryParts& parts, const ProfileFacts& f) {
   const double whole = l.tp > 1 ? l.tokens * l.hidden * l.element : 0;
   return parts.live() - (1 - f.need_logits) * parts.logits + f.need_whole * whole + f.need_held * parts.held;

@@ -7,8 +7,8 @@
 namespace sweep::plan {
 namespace {
 
-// Tensor-parallel collectives of a layer with its sequence divided: 4 forward, 6 backward, where what was gathered
-// forward is gathered again.
+// Tensor-parallel collectives of a layer with its sequence divided: 4 forward, 6 backward, where what was
+// gathered forward is gathered again.
 constexpr double kCollectives = 10;
 // Bytes the optimizer reads and writes per parameter.
 constexpr double kOptimizerTraffic = 30;
@@ -76,8 +76,8 @@ double data_parallel_seconds(const Links& k, double parameters) {
   return l.micros * (0.5 * reduce + 2 * gather);
 }
 
-// From the first forward to the last backward. Under 1f1b the slowest stage works on every micro-batch and the others add their
-// one, which is what a walk gives; other schedules are walked.
+// From the first forward to the last backward. Under 1f1b the slowest stage works on every micro-batch and
+// the others add their one, which is what a walk gives; other schedules are walked.
 double pipeline_seconds(const Layout& l, const std::vector<double>& stages) {
   double slowest = 0, all = 0;
   for (const double s : stages) slowest = std::max(slowest, s), all += s;

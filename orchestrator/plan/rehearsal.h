@@ -9,9 +9,10 @@
 
 namespace sweep::plan {
 
-// Every rank of a trial of at most `most` ranks. Of a larger one a rank for each role: the pipeline stages. Ranks that
-// differ only in their place in the other groups do the same work on shards of the same size; phantom NCCL takes
-// them for mirrors of the one that runs. Ascending. Error: the degrees of the trial do not make a world.
+// Every rank of a trial of at most `most` ranks. Of a larger one a rank for each role: the pipeline stages.
+// Ranks that differ only in their place in the other groups do the same work on shards of the same size;
+// phantom NCCL takes them for mirrors of the one that runs. Ascending. Error: the degrees of the trial do not
+// make a world.
 Expected<std::vector<i64>> rehearsed_ranks(const Trial&, i64 most);
 
 }  // namespace sweep::plan

@@ -15,8 +15,8 @@ struct Objection {
   Outcome verdict = Outcome::kPruned;
 };
 
-// The first rule the trial breaks: range, hardware, rank_algebra, divisibility, pipeline, recompute, zero, positions,
-// precision.
+// The first rule the trial breaks: range, hardware, rank_algebra, divisibility, pipeline, recompute, zero,
+// positions, precision.
 // Of a command only what any program must keep to; with a model the model's rules too.
 std::optional<Objection> first_objection(const Trial&);
 // False of a command whose grid names no model: nothing is known of its memory and time.

@@ -14,10 +14,11 @@
 namespace sweep::plan {
 namespace {
 
-// Small operations that a layer launches forward and backward, of head and loss, and of the optimizer for each tensor:
-// counted in the step's code. Those of a fused optimizer go over all tensors at once.
+// Small operations that a layer launches forward and backward, of head and loss, and of the optimizer for
+// each tensor: counted in the step's code. Those of a fused optimizer go over all tensors at once.
 constexpr double kForwardLaunches = 14, kBackwardLaunches = 30, kHeadLaunches = 20, kLayerTensors = 9;
-// Passes over the activations that a layer keeps: each is written forward, read backward, and its gradient written.
+// Passes over the activations that a layer keeps: each is written forward, read backward, and its gradient
+// written.
 constexpr double kActivationPasses = 3;
 // Bytes of a logit at the loss and its gradient, in fp32 and in the type of the products.
 constexpr double kLogitPasses = 6;
@@ -102,7 +103,8 @@ double Reckoning::memory(double bytes) const {
   return bytes / bandwidth;
 }
 
-// `bytes` are those on the wire, as the bus bandwidth counts them; `span`: ranks from the group's first to its last.
+// `bytes` are those on the wire, as the bus bandwidth counts them; `span`: ranks from the group's first to
+// its last.
 double Reckoning::wire(const char* kind, double calls, double bytes, double ranks, double span) const {
   if (ranks <= 1) return 0;
   const double nodes = std::max(1.0, span / real(t_.gpus_per_node));
@@ -119,8 +121,8 @@ Reckoning::Pass Reckoning::attention() const {
   return {in.forward + inner + out.forward, in.backward + 2.5 * inner + out.backward};
 }
 
-// Rows of the busiest rank's experts over an even share (routing.cpp: hot experts are the first eighth), bounded by the
-// capacity. Of the ranks of a step the slowest counts.
+// Rows of the busiest rank's experts over an even share (routing.cpp: hot experts are the first eighth),
+// bounded by the capacity. Of the ranks of a step the slowest counts.
 double Reckoning::expert_load() const {
   if (t_.routing != Routing::kSkewed || t_.ep <= 1) return 1;
   const double experts = real(t_.spec.experts), own = experts / real(t_.ep);

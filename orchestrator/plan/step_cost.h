@@ -1,5 +1,5 @@
-// The time of one step of our own on hardware of which a profile says what products, memory, launches and collectives cost
-// (`sweep calibrate` measures it; where it has not, the catalogue's figures make one). Pure.
+// The time of one step of our own on hardware of which a profile says what products, memory, launches and
+// collectives cost (`sweep calibrate` measures it; where it has not, the catalogue's figures make one). Pure.
 #pragma once
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/hardware_profile.h"

@@ -1,5 +1,6 @@
-// TrainerProfile: what a training program keeps in memory and what its steps cost, beyond what the configuration says.
-// Each number has a meaning; `sweep predict --fit` fits them to measured rows. JSON is its form on disk.
+// TrainerProfile: what a training program keeps in memory and what its steps cost, beyond what the
+// configuration says. Each number has a meaning; `sweep predict --fit` fits them to measured rows. JSON is
+// its form on disk.
 #pragma once
 #include <span>
 #include <string>
@@ -90,8 +91,9 @@ std::span<const Parameter<TimeParameters>> time_parameters();
 
 // nanotron of January 2025 on nodes of 8 H100.
 const TrainerProfile& nanotron_profile();
-// Our own step, for the plan's times: hardware as nanotron's, launches by C++ (measured on phantom GPUs: 3 to 8 ms for four
-// layers), no overlap of tensor parallelism, none of that cluster's effects without a known cause.
+// Our own step, for the plan's times: hardware as nanotron's, launches by C++ (measured on phantom GPUs: 3 to
+// 8 ms for four layers), no overlap of tensor parallelism, none of that cluster's effects without a known
+// cause.
 const TrainerProfile& step_profile();
 
 std::string to_json(const TrainerProfile&);

@@ -45,8 +45,8 @@ std::vector<Field> varying(const ResultColumns&);  // of columns that hold every
 // Those that differ between the rows that ended ok: what tells answers apart.
 std::vector<Field> varying_among_ok(std::span<const ResultRow> rows);
 
-// The distinct values of a field, ascending (numbers by value, text in natural order, NULL last), and each row's
-// place among them.
+// The distinct values of a field, ascending (numbers by value, text in natural order, NULL last), and each
+// row's place among them.
 struct Indexed {
   std::vector<Value> keys;
   std::vector<std::size_t> of;

@@ -1,5 +1,5 @@
-// Names: what people call an axis or a metric on a page: "tokens/s per GPU" for tokens_per_s_gpu. Commands, files and SQL
-// keep the identifiers.
+// Names: what people call an axis or a metric on a page: "tokens/s per GPU" for tokens_per_s_gpu. Commands,
+// files and SQL keep the identifiers.
 #pragma once
 #include <span>
 #include <string>
@@ -22,8 +22,8 @@ class Names {
   bool on_cpu_;
 };
 
-// Long labels of one axis, made short without hiding where they differ: what all of them begin or end with is left
-// out. Labels stay whole where that would make two of them equal.
+// Long labels of one axis, made short without hiding where they differ: what all of them begin or end with is
+// left out. Labels stay whole where that would make two of them equal.
 std::vector<std::string> shortened(std::vector<std::string> labels, std::size_t columns);
 
 }  // namespace sweep::report

@@ -53,8 +53,8 @@ std::optional<launch::Room> Acquisition::room_for(const store::Demand& group) co
   return room;
 }
 
-// A host of one hardware helps no trial of another: each hardware is requested by itself, within its free hosts. Where a
-// scheduler finds the nodes, one request may serve all.
+// A host of one hardware helps no trial of another: each hardware is requested by itself, within its free
+// hosts. Where a scheduler finds the nodes, one request may serve all.
 Expected<void> Acquisition::request_for(const std::vector<RoomForGroup>& groups) {
   const Settings& settings = context_.settings;
   std::map<std::string, std::vector<store::Demand>> kinds;

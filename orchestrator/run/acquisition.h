@@ -1,5 +1,5 @@
-// Acquisition: which allocations are requested and which requests are withdrawn, by the trials that wait, the hosts that
-// can be used and the bounds of the run.
+// Acquisition: which allocations are requested and which requests are withdrawn, by the trials that wait, the
+// hosts that can be used and the bounds of the run.
 #pragma once
 #include <optional>
 #include <string>
@@ -11,7 +11,8 @@
 
 namespace sweep::run {
 
-// Trials that need the same, and the hosts that are given by name for them; no room: a scheduler finds the nodes.
+// Trials that need the same, and the hosts that are given by name for them; no room: a scheduler finds the
+// nodes.
 struct RoomForGroup {
   store::Demand group;
   std::optional<launch::Room> room;

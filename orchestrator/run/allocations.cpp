@@ -104,7 +104,8 @@ HeldAllocation Allocations::take(const std::string& id) {
   return ended;
 }
 
-// One of an earlier run that ended before this run saw it start has held its nodes until its agent's last record.
+// One of an earlier run that ended before this run saw it start has held its nodes until its agent's last
+// record.
 Expected<void> Allocations::close(const HeldAllocation& ended, const std::string& reason) {
   const auto& request = ended.request;
   if (ended.since || !ended.adopted) return context_.store.end_allocation(request.id, reason);

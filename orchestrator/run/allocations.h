@@ -1,6 +1,6 @@
-// Allocations: those that a run has requested or adopted, until they end. It requests them, tells them to end, records
-// their start and end in the store, and counts the GPU time that they held. What is requested and what runs in them is
-// decided elsewhere.
+// Allocations: those that a run has requested or adopted, until they end. It requests them, tells them to
+// end, records their start and end in the store, and counts the GPU time that they held. What is requested
+// and what runs in them is decided elsewhere.
 #pragma once
 #include <map>
 #include <string>

@@ -49,7 +49,8 @@ struct Room {
   i64 nodes, places, idle;
 };
 
-// Allocations of their own for the trials of a group while nodes stand idle: each begins, and is given back, by itself.
+// Allocations of their own for the trials of a group while nodes stand idle: each begins, and is given back,
+// by itself.
 void spread_over_idle(const store::Demand& group, std::vector<Capacity>& held, Room& room,
                       const Bounds& bounds, std::vector<Wanted>& out) {
   const double work = seconds_of(group) * static_cast<double>(group.nodes);

@@ -1,5 +1,5 @@
-// Demand: which allocations the pending trials are worth, by what they need, what is held, and the bounds. Pure: it uses neither
-// the store nor a launcher.
+// Demand: which allocations the pending trials are worth, by what they need, what is held, and the bounds.
+// Pure: it uses neither the store nor a launcher.
 #pragma once
 #include <algorithm>
 #include <optional>
@@ -24,8 +24,9 @@ struct Bounds {
   i64 most_nodes_each = 0;
   // An allocation takes whatever max_nodes leaves: those nodes are held anyway.
   bool all_nodes = false;
-  // Nodes that are idle now. A further allocation is requested while there are spread_s predicted seconds of work for each
-  // node that the group has, up to what is idle. Without max_nodes, max_allocations of the largest trial's nodes.
+  // Nodes that are idle now. A further allocation is requested while there are spread_s predicted seconds of
+  // work for each node that the group has, up to what is idle. Without max_nodes, max_allocations of the
+  // largest trial's nodes.
   i64 idle_nodes = 0;
   // 0: idle nodes make no difference.
   double spread_s = 10;
@@ -68,7 +69,8 @@ struct Wanted {
 std::vector<Wanted> allocations_wanted(const std::vector<store::Demand>&, std::vector<Capacity> held,
                                        const Bounds&);
 
-// How long an allocation should last: long enough to be worth its wait in the queue, short enough to start soon.
+// How long an allocation should last: long enough to be worth its wait in the queue, short enough to start
+// soon.
 double target_seconds(const Bounds&);
 
 // Why nothing of this can ever be requested; absent: something can.

@@ -1,5 +1,5 @@
-// Dispatch: fills the inboxes of allocations with attempts, in the order of the plan, or as the sweep's strategy
-// chooses. Each attempt is committed in the store before its line is appended to the inbox.
+// Dispatch: fills the inboxes of allocations with attempts, in the order of the plan, or as the sweep's
+// strategy chooses. Each attempt is committed in the store before its line is appended to the inbox.
 #pragma once
 #include <optional>
 
@@ -8,8 +8,8 @@
 
 namespace sweep::run {
 
-// Whether one more attempt goes into an inbox. queued: nodes of the attempts in it, running ones included. width: nodes
-// that can be busy. ahead: attempts to keep queued beyond those.
+// Whether one more attempt goes into an inbox. queued: nodes of the attempts in it, running ones included.
+// width: nodes that can be busy. ahead: attempts to keep queued beyond those.
 enum class Fill {
   kYes,
   kNo,
@@ -17,8 +17,8 @@ enum class Fill {
   kItsShare,
 };
 Fill choose_fill(i64 queued, i64 width, i64 ahead, bool only_allocation);
-// No node is idle while trials queue elsewhere. work: nodes of all trials that wait or are queued, width of all
-// allocations that can take them.
+// No node is idle while trials queue elsewhere. work: nodes of all trials that wait or are queued, width of
+// all allocations that can take them.
 bool within_share(i64 queued, i64 width, i64 work, i64 all_width);
 
 // What the agent gets for a trial; its number comes from the store.

@@ -1,6 +1,6 @@
-// ExcludedHosts: the hosts that are not requested now, and until when. A host that was lost once waits for a moment, as an
-// sshd that restarts is back in seconds; one in quarantine waits longer each time, or until the end of the run. Its
-// times come from its caller.
+// ExcludedHosts: the hosts that are not requested now, and until when. A host that was lost once waits for a
+// moment, as an sshd that restarts is back in seconds; one in quarantine waits longer each time, or until the
+// end of the run. Its times come from its caller.
 #pragma once
 #include <map>
 #include <string>

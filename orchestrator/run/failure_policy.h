@@ -1,5 +1,6 @@
-// Failure policy: what a lost allocation, or one whose agent cancels trials by itself, means for the run. Pure: plain
-// facts in, typed decisions out. SweepRunner carries them out; docs/outcomes.md states them for users.
+// Failure policy: what a lost allocation, or one whose agent cancels trials by itself, means for the run.
+// Pure: plain facts in, typed decisions out. SweepRunner carries them out; docs/outcomes.md states them for
+// users.
 #pragma once
 #include <optional>
 
@@ -55,8 +56,8 @@ enum class AfterCancel {
   // The agent is leaving and cancels whatever it gets: it gets no more work, and that counts as a loss.
   kReturned,
 };
-// asked: the run or the allocation ends. cause: by the agent; absent: it stated none. results: attempts that ended in the
-// allocation before.
+// asked: the run or the allocation ends. cause: by the agent; absent: it stated none. results: attempts that
+// ended in the allocation before.
 AfterCancel decide_cancelled(bool asked, std::optional<EndCause> cause, i64 results);
 
 // What an attempt comes to that its allocation left unfinished. One that had not started uses up no retry.

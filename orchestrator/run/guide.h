@@ -1,5 +1,6 @@
-// Guide: which trials a strategy starts next, decided anew from the database each time, so that a run that was interrupted goes on as it
-// would have. Trials that the strategy never starts are pruned in the store. The decision itself is search::decide().
+// Guide: which trials a strategy starts next, decided anew from the database each time, so that a run that
+// was interrupted goes on as it would have. Trials that the strategy never starts are pruned in the store.
+// The decision itself is search::decide().
 #pragma once
 #include <map>
 #include <string>

@@ -1,5 +1,5 @@
-// HeldAllocation: one allocation as the run loop sees it: what was requested, what runs in it, how long it lasts.
-// It knows neither store nor launcher.
+// HeldAllocation: one allocation as the run loop sees it: what was requested, what runs in it, how long it
+// lasts. It knows neither store nor launcher.
 #pragma once
 #include <optional>
 
@@ -19,7 +19,8 @@ struct HeldAllocation {
   // An earlier run requested it, and it held its nodes for so long then.
   bool adopted = false;
   double held_before_s = 0;
-  // Attempts that ended here in this run, but for cancelled ones; node-seconds that the plan predicted for them.
+  // Attempts that ended here in this run, but for cancelled ones; node-seconds that the plan predicted for
+  // them.
   i64 results = 0;
   double predicted_s = 0;
   // By node; from its launcher, else from its agents.
@@ -41,8 +42,9 @@ struct HeldAllocation {
 
   // How many attempts it keeps busy at once, in nodes (in slots where trials share a node).
   i64 width() const { return request.nodes * request.slots; }
-  // Attempts to keep in the inbox beyond those at work: as many as end, at the rate so far, until the run loop has
-  // heard of it and the next ones have arrived; at least `least`. Short trials that end together all find a next one.
+  // Attempts to keep in the inbox beyond those at work: as many as end, at the rate so far, until the run
+  // loop has heard of it and the next ones have arrived; at least `least`. Short trials that end together all
+  // find a next one.
   i64 ahead(Clock::Point now, i64 least) const;
   // How long its trials take compared with their prediction.
   SlowdownEstimate slowdown(Clock::Point now) const;
@@ -53,8 +55,8 @@ struct HeldAllocation {
   double seconds_left(Clock::Point now, double otherwise) const;
   // Started, and more than 90 s before its time limit (Slurm may signal up to a minute early).
   bool had_time(Clock::Point now) const;
-  // Whether an attempt that takes its predicted time `slowdown` times over is likely to end before the allocation
-  // does. What would not fit a fresh allocation either is let in while most of the time is left.
+  // Whether an attempt that takes its predicted time `slowdown` times over is likely to end before the
+  // allocation does. What would not fit a fresh allocation either is let in while most of the time is left.
   bool has_time_for(const PlanEntry&, Clock::Point now, double slowdown) const;
 };
 

@@ -1,5 +1,6 @@
-// InFlightAttempts: the attempts of an allocation that have not ended, with what was reported of each. It turns outbox
-// bytes into one batch for the store, and decides the result of each attempt whose end was reported.
+// InFlightAttempts: the attempts of an allocation that have not ended, with what was reported of each. It
+// turns outbox bytes into one batch for the store, and decides the result of each attempt whose end was
+// reported.
 #pragma once
 #include <map>
 #include <string>
@@ -62,11 +63,12 @@ class InFlightAttempts {
   double seconds_ = 0;
 };
 
-// How a node was slower than the others when its agent measured it before the first trial; empty: it was not, or was not
-// measured.
+// How a node was slower than the others when its agent measured it before the first trial; empty: it was not,
+// or was not measured.
 std::string slow_in_screen(const NodeRecord&);
 
-// The outcome with its metrics: all of them for `ok`, those of memory for the others (a failed attempt has no speed).
+// The outcome with its metrics: all of them for `ok`, those of memory for the others (a failed attempt has no
+// speed).
 Result result_of(const InFlightAttempt&);
 
 }  // namespace sweep::run

@@ -1,5 +1,5 @@
-// LiveStatus: shows people how far the sweep is, at most twice a second: counting and ranking cost more than storing a
-// result.
+// LiveStatus: shows people how far the sweep is, at most twice a second: counting and ranking cost more than
+// storing a result.
 #pragma once
 #include <chrono>
 

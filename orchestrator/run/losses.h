@@ -1,5 +1,5 @@
-// Losses: counts the allocations that were lost, excludes the hosts that lost them, and ends the run when too many were
-// lost in a row. Its rules are in failure_policy.h.
+// Losses: counts the allocations that were lost, excludes the hosts that lost them, and ends the run when too
+// many were lost in a row. Its rules are in failure_policy.h.
 #pragma once
 #include <optional>
 

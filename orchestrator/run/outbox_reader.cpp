@@ -22,8 +22,9 @@ Expected<OutboxReader::Effects> OutboxReader::take_in(HeldAllocation& held, cons
   return effects;
 }
 
-// A node that is not what the trials declare ends the run before its first trial: each would end as unsupported, or as a
-// result under another hardware's name. The head agent's record comes last, when the others have joined.
+// A node that is not what the trials declare ends the run before its first trial: each would end as
+// unsupported, or as a result under another hardware's name. The head agent's record comes last, when the
+// others have joined.
 Expected<void> OutboxReader::on_node(HeldAllocation& held, const NodeRecord& node, bool run_ends,
                                      Effects& effects) {
   const Settings& settings = context_.settings;

@@ -1,6 +1,6 @@
-// OutboxReader: takes in what an allocation's agent wrote. One transaction stores the records and the results of a chunk of
-// its outbox, with the read offset; then the launcher may forget those bytes. It says what follows for the allocation and
-// for the run, and does neither.
+// OutboxReader: takes in what an allocation's agent wrote. One transaction stores the records and the results
+// of a chunk of its outbox, with the read offset; then the launcher may forget those bytes. It says what
+// follows for the allocation and for the run, and does neither.
 #pragma once
 #include <optional>
 #include <string>

@@ -1,6 +1,6 @@
-// PendingQueue: the trials that wait, read from the store one page at a time for each kind of allocation, because each such
-// query reads and sorts all of them. It never offers a trial that was handed out. One that became pending again is offered at
-// the latest when nothing else is left. The order is the store's.
+// PendingQueue: the trials that wait, read from the store one page at a time for each kind of allocation,
+// because each such query reads and sorts all of them. It never offers a trial that was handed out. One that
+// became pending again is offered at the latest when nothing else is left. The order is the store's.
 #pragma once
 #include <deque>
 #include <functional>
@@ -22,8 +22,8 @@ class PendingQueue {
   PendingQueue(store::Store& store, i64 sweep, Guide* guide = nullptr)
       : store_(store), sweep_(sweep), guide_(guide) {}
 
-  // The first of the next `look_ahead` waiting trials that `takes` accepts; absent: none of them. Without a fit every trial
-  // may be offered.
+  // The first of the next `look_ahead` waiting trials that `takes` accepts; absent: none of them. Without a
+  // fit every trial may be offered.
   Expected<std::optional<PlanEntry>> next(const std::optional<store::Fit>&, i64 look_ahead,
                                           const std::function<bool(const PlanEntry&)>& takes);
   // What waits, by what it needs.

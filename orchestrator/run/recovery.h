@@ -1,5 +1,6 @@
-// Recovery: allocations that a crashed orchestrator left open are adopted where they can live on. The others are ended,
-// their outboxes stored and closed, so that every attempt has exactly one outcome before new work starts.
+// Recovery: allocations that a crashed orchestrator left open are adopted where they can live on. The others
+// are ended, their outboxes stored and closed, so that every attempt has exactly one outcome before new work
+// starts.
 #pragma once
 #include <vector>
 
@@ -11,8 +12,8 @@
 
 namespace sweep::run {
 
-// Which launcher may adopt running allocations. Without one, all are closed; with `leave`, those that may still run are
-// stored as far as they have come, and stay open.
+// Which launcher may adopt running allocations. Without one, all are closed; with `leave`, those that may
+// still run are stored as far as they have come, and stay open.
 struct Adopter {
   launch::Launcher* launcher = nullptr;
   // As its allocations name it in the database.

@@ -1,6 +1,6 @@
-// Retry policy: whether a trial is run again, and which of its attempts is the final one. Pure: the history of a trial
-// and the options of its sweep in, a decision out. The store calls it in the transaction that stores a result.
-// docs/outcomes.md states the rules for users.
+// Retry policy: whether a trial is run again, and which of its attempts is the final one. Pure: the history
+// of a trial and the options of its sweep in, a decision out. The store calls it in the transaction that
+// stores a result. docs/outcomes.md states the rules for users.
 #pragma once
 #include <filesystem>
 #include <memory>

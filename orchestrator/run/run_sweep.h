@@ -1,6 +1,7 @@
-// run_sweep: runs a sweep to its end. It keeps a few attempts queued in the inbox of each allocation, ingests the results,
-// retries what may be retried, and ends when every trial has a final state, or with the reason why not. It owns no
-// database and no process: Store and Launcher do. REQUIRES: the caller holds the sweep's lease.
+// run_sweep: runs a sweep to its end. It keeps a few attempts queued in the inbox of each allocation, ingests
+// the results, retries what may be retried, and ends when every trial has a final state, or with the reason
+// why not. It owns no database and no process: Store and Launcher do. REQUIRES: the caller holds the sweep's
+// lease.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -20,8 +21,9 @@
 
 namespace sweep::run {
 
-// Why a node is not the hardware that the sweep's trials declare, by its agent's record; absent: it may be. hardware: of its
-// allocation, empty for any. gpus: the most that a trial of the allocation uses of a node; 0: not known.
+// Why a node is not the hardware that the sweep's trials declare, by its agent's record; absent: it may be.
+// hardware: of its allocation, empty for any. gpus: the most that a trial of the allocation uses of a node;
+// 0: not known.
 using JudgeNode =
     std::function<std::optional<std::string>(const NodeRecord&, const std::string& hardware, i64 gpus)>;
 
@@ -35,7 +37,8 @@ struct Settings {
   std::string start = "zygote";
   // CPU ranks or GPUs of a node that are busy at once; 1: every trial has its nodes to itself.
   i64 slots = 1;
-  // Allocations by the nodes and the hardware that trials need; else one allocation of this machine takes them all.
+  // Allocations by the nodes and the hardware that trials need; else one allocation of this machine takes
+  // them all.
   bool allocate_per_shape = false;
   Bounds bounds;
   // Attempts in the inbox beyond one for each slot; more where trials are short.
@@ -58,8 +61,8 @@ struct Settings {
   std::optional<double> hang_seconds;
   // Bound on allocated time x GPUs (or slots), over all runs of the sweep.
   std::optional<double> gpu_hours;
-  // A rehearsal on phantom GPUs: every rank of a trial of at most so many is started, of larger ones one for each
-  // role. Absent: a real run.
+  // A rehearsal on phantom GPUs: every rank of a trial of at most so many is started, of larger ones one for
+  // each role. Absent: a real run.
   std::optional<i64> rehearse_most;
   // Called before an allocation's first trial; empty: nodes are not judged.
   JudgeNode judge_node{};

@@ -198,8 +198,8 @@ void SweepRunner::leave() {
   io_.stop();
 }
 
-// After a failure to store: the rest of the outboxes is taken in and the allocations are closed as far as that works.
-// What stays open in the database is closed by the next run.
+// After a failure to store: the rest of the outboxes is taken in and the allocations are closed as far as
+// that works. What stays open in the database is closed by the next run.
 void SweepRunner::close_after_failure() {
   if (auto closed = recover(context_.store, context_.settings.sweep, context_.observer); !closed)
     context_.observer.on_note("the allocation stays open, the next run closes it: " + closed.error().message);

@@ -1,4 +1,5 @@
-// SweepRunner: the run loop behind run_sweep(), private to run/. It passes each event to the part that knows what to do:
+// SweepRunner: the run loop behind run_sweep(), private to run/. It passes each event to the part that knows
+// what to do:
 //
 //   Acquisition    which allocations are requested, which requests are withdrawn
 //   Allocations    those that are held, from request to end

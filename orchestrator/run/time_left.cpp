@@ -37,8 +37,8 @@ Fit fit_of(const std::vector<store::Workload::Done>& done) {
   return {0, p > 0 ? t / p : 1, fit.mean};  // in proportion
 }
 
-// Nodes that an allocation kept busy on average, between its first start and its last end; a longer pause between two
-// trials was a loss, not its pace.
+// Nodes that an allocation kept busy on average, between its first start and its last end; a longer pause
+// between two trials was a loss, not its pace.
 double busy_nodes(std::vector<store::Workload::Done> of) {
   constexpr double kPause = 2;
   std::ranges::sort(of, {}, &store::Workload::Done::started_s);

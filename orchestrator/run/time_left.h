@@ -1,5 +1,5 @@
-// TimeLeft: how long what is left to run will take, from what is to do, how long trials took against their predictions,
-// and how many nodes work at once. Pure: the one figure that `run`, `status` and watchers show.
+// TimeLeft: how long what is left to run will take, from what is to do, how long trials took against their
+// predictions, and how many nodes work at once. Pure: the one figure that `run`, `status` and watchers show.
 #pragma once
 #include <optional>
 

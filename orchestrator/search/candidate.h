@@ -1,4 +1,5 @@
-// Candidate: what a strategy knows of one trial of the plan. Decision: what is to be done next. Both are plain values.
+// Candidate: what a strategy knows of one trial of the plan. Decision: what is to be done next. Both are
+// plain values.
 #pragma once
 #include <optional>
 #include <span>
@@ -49,7 +50,8 @@ struct Decision {
   std::vector<std::string> notes;
 };
 
-// Pure: the same candidates give the same decision, so that a sweep that was interrupted goes on as it would have.
+// Pure: the same candidates give the same decision, so that a sweep that was interrupted goes on as it would
+// have.
 Decision decide(std::span<const Candidate>, const Strategy&);
 
 // How likely a need of so many bytes fits below a limit: one half at the limit, 95 % below 0.86 of it.

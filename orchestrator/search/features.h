@@ -1,4 +1,5 @@
-// Features: the axes that differ between candidates, as numbers with a distance: a doubling of a number, or another word, is 1.
+// Features: the axes that differ between candidates, as numbers with a distance: a doubling of a number, or
+// another word, is 1.
 #pragma once
 #include <span>
 #include <vector>

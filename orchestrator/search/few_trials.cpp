@@ -1,4 +1,5 @@
-// search: the trial that promises most, by the prediction corrected with what was measured so far; until little is promised.
+// search: the trial that promises most, by the prediction corrected with what was measured so far; until
+// little is promised.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,7 +40,8 @@ class Search {
   const Candidate& at(std::size_t i) const { return group_[i]; }
   std::size_t size() const { return group_.size(); }
 
-  // Share that this trial is expected to gain over the best one so far; without one: how it compares with the others.
+  // Share that this trial is expected to gain over the best one so far; without one: how it compares with the
+  // others.
   double promise(std::size_t i) const {
     if (!best_) return std::exp(predicted(i) - most_predicted()) * chance(i);
     const Estimate e = model_->at(i);

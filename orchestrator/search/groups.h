@@ -11,7 +11,8 @@ using Group = std::vector<std::size_t>;
 // Same model, hardware and sequence length: `best` names one winner of each.
 std::vector<Group> questions(std::span<const Candidate>);
 
-// Same but for micro_batch_size and what follows from it (grad_accum or global_batch_size), the smallest micro-batch first.
+// Same but for micro_batch_size and what follows from it (grad_accum or global_batch_size), the smallest
+// micro-batch first.
 std::vector<Group> layouts(std::span<const Candidate>);
 
 // What larger micro-batches of a layout than one that ran out of memory come to: out of memory too.

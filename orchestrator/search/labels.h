@@ -12,7 +12,8 @@ namespace sweep::search {
 using Labels = std::map<std::string, nlohmann::json>;
 Labels labels_of(const Trial&);
 
-// Labels that are axes of their own: they take several values where all else is the same. What `derive` computes takes one.
+// Labels that are axes of their own: they take several values where all else is the same. What `derive`
+// computes takes one.
 std::set<std::string> own_axes(std::span<const Candidate>);
 
 // The value of an axis, or of a label, as text.

@@ -1,4 +1,5 @@
-// batch: of one layout the largest micro-batch that fits, the largest before the allocator has to ask twice (the star), and the fastest.
+// batch: of one layout the largest micro-batch that fits, the largest before the allocator has to ask twice
+// (the star), and the fastest.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -63,8 +64,9 @@ class Sizes {
   Group sizes_;
 };
 
-// Where the largest that fits may be, by the plan's prediction and, for a third, anywhere: the trial that halves what is open. Its cost
-// is at most log2 of the number of sizes, and 2, whatever the prediction is worth.
+// Where the largest that fits may be, by the plan's prediction and, for a third, anywhere: the trial that
+// halves what is open. Its cost is at most log2 of the number of sizes, and 2, whatever the prediction is
+// worth.
 std::optional<i64> bracket(const Sizes& sizes) {
   constexpr double kAnywhere = 1.0 / 3;
   const i64 fits = sizes.largest_that_fits(), too_large = sizes.smallest_too_large();

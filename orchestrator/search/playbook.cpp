@@ -1,5 +1,6 @@
-// playbook: the three steps of the Ultra-Scale Playbook, one question at a time: a trial that fits, then the largest global batch, then
-// the fastest, by one change after another. https://huggingface.co/spaces/nanotron/ultrascale-playbook
+// playbook: the three steps of the Ultra-Scale Playbook, one question at a time: a trial that fits, then the
+// largest global batch, then the fastest, by one change after another.
+// https://huggingface.co/spaces/nanotron/ultrascale-playbook
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -57,7 +58,8 @@ class Playbook {
     return best;
   }
 
-  // The least model parallelism, then the least ZeRO and recomputation, that probably fits; after a failure only what fits more surely.
+  // The least model parallelism, then the least ZeRO and recomputation, that probably fits; after a failure
+  // only what fits more surely.
   std::optional<Step> fit() const {
     double surer_than = 0;
     for (const Candidate& c : members_)

@@ -1,6 +1,7 @@
-// ResidualModel: by which factor measured rates differ from predicted ones, learned from the trials so far. It is a Gaussian process
-// over log(measured / predicted): one unknown factor common to all, a part for each axis, and a part for their combination. One number is
-// fitted: how far predictions are off within a group (its prior: a factor of 1.5).
+// ResidualModel: by which factor measured rates differ from predicted ones, learned from the trials so far.
+// It is a Gaussian process over log(measured / predicted): one unknown factor common to all, a part for each
+// axis, and a part for their combination. One number is fitted: how far predictions are off within a group
+// (its prior: a factor of 1.5).
 #pragma once
 #include <vector>
 

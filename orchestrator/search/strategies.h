@@ -1,4 +1,5 @@
-// The strategies behind decide(), one function each. `left`: how many trials may start now. A function starts none that it rules out.
+// The strategies behind decide(), one function each. `left`: how many trials may start now. A function starts
+// none that it rules out.
 #pragma once
 #include "orchestrator/search/groups.h"
 

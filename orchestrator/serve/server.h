@@ -1,5 +1,6 @@
-// Server: a few documents over HTTP on this machine's loopback address, for clients that know the token in the
-// address. It owns sockets and no data. It refuses methods other than GET and HEAD, foreign Host names, long headers and idle clients.
+// Server: a few documents over HTTP on this machine's loopback address, for clients that know the token in
+// the address. It owns sockets and no data. It refuses methods other than GET and HEAD, foreign Host names,
+// long headers and idle clients.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <chrono>
@@ -18,8 +19,8 @@ struct Document {
   std::shared_ptr<const std::string> body;  // shared by the answers under way
   std::string version;                      // another one for another body
 };
-// The document behind the token and a slash ("" is the first page). An empty body: there is none of this name. Errors are
-// answered as 500 with the sentence.
+// The document behind the token and a slash ("" is the first page). An empty body: there is none of this
+// name. Errors are answered as 500 with the sentence.
 using Site = std::function<Expected<Document>(std::string_view name)>;
 
 struct Limits {
@@ -44,7 +45,8 @@ Expected<void> serve_until_signal(int port, const Site&,
 
 // Whether two texts are the same, in a time that does not tell where they differ.
 bool same_secret(std::string_view, std::string_view);
-// Whether a Host header names this machine's loopback: a page of another name that resolves to it does not pass.
+// Whether a Host header names this machine's loopback: a page of another name that resolves to it does not
+// pass.
 bool names_loopback(std::string_view host);
 
 }  // namespace sweep::serve

@@ -1,4 +1,5 @@
-// Session: one connection, answered request after request until it closes, is idle for too long or fails. Private to serve/.
+// Session: one connection, answered request after request until it closes, is idle for too long or fails.
+// Private to serve/.
 #pragma once
 #include <boost/asio/ip/tcp.hpp>
 #include <functional>

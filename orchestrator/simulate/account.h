@@ -1,5 +1,5 @@
-// Account: where the node time of a simulation went. It owns sums of node-seconds and counts; it draws nothing
-// and decides nothing.
+// Account: where the node time of a simulation went. It owns sums of node-seconds and counts; it draws
+// nothing and decides nothing.
 #pragma once
 #include <string>
 #include <utility>

@@ -17,7 +17,8 @@ struct Assumptions {
   std::optional<double> job_s;  // the longest an allocation may last
   double queue_s = 300;         // mean wait for an allocation (exponential), before nodes are looked for
   double agents_s = 10;         // from an allocation's begin until its agents are ready
-  // 419 unexpected interruptions of 2,048 nodes in 54 days (Llama Team 2024, "The Llama 3 Herd of Models", 3.3.4).
+  // 419 unexpected interruptions of 2,048 nodes in 54 days (Llama Team 2024, "The Llama 3 Herd of Models",
+  // 3.3.4).
   double node_mtbf_h = 6336;
   double repair_h = 4;            // a broken node is away so long
   double preempted_per_h = 0.01;  // of each allocation

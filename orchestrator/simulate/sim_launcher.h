@@ -1,6 +1,6 @@
 // SimLauncher: a Launcher whose cluster, agents and ranks are simulated. It owns the nodes, the queue and the
-// allocations of the simulation and writes the outbox lines that real agents would; nothing leaves the process.
-// REQUIRES: a run loop on the same SimClock.
+// allocations of the simulation and writes the outbox lines that real agents would; nothing leaves the
+// process. REQUIRES: a run loop on the same SimClock.
 #pragma once
 #include <deque>
 #include <map>

@@ -1,5 +1,5 @@
-// SimOutbox: the outbox of one simulated allocation: the lines that its agents and ranks would write, and how many bytes of them the
-// run loop has acknowledged.
+// SimOutbox: the outbox of one simulated allocation: the lines that its agents and ranks would write, and how
+// many bytes of them the run loop has acknowledged.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>

@@ -1,5 +1,5 @@
-// Simulated outcomes: the random choices of a simulation. How long an attempt takes and how it ends depend only on the seed and on the
-// order of the calls.
+// Simulated outcomes: the random choices of a simulation. How long an attempt takes and how it ends depend
+// only on the seed and on the order of the calls.
 #pragma once
 #include <map>
 #include <random>

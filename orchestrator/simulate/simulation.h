@@ -1,5 +1,5 @@
-// Simulation: a plan that the real run loop runs on a simulated clock and cluster. It predicts how long a sweep
-// would take and where its node time would go. It owns a temporary database.
+// Simulation: a plan that the real run loop runs on a simulated clock and cluster. It predicts how long a
+// sweep would take and where its node time would go. It owns a temporary database.
 #pragma once
 #include <filesystem>
 #include <span>

@@ -23,7 +23,8 @@ double number_of(const ColumnValue& word) {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
-// Calls each(kept rows, the packed column or nothing where every value is the default) for every block, in order.
+// Calls each(kept rows, the packed column or nothing where every value is the default) for every block, in
+// order.
 template <class Each>
 void for_each_block(Transaction& work, i64 sweep, std::string_view name, const std::vector<KeptRows>& blocks,
                     const Each& each) {

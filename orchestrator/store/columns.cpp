@@ -155,8 +155,9 @@ bool add_columns(Transaction& work, const char* table, const std::vector<Column>
   return added;
 }
 
-// Files of versions before unresolved axes were NULL hold 0 there, in columns that refuse NULL. Such a column is made
-// anew. The trigger that marks packed rows as out of date is off meanwhile: it is asked for the changed rows alone.
+// Files of versions before unresolved axes were NULL hold 0 there, in columns that refuse NULL. Such a column
+// is made anew. The trigger that marks packed rows as out of date is off meanwhile: it is asked for the
+// changed rows alone.
 bool let_unresolved_be_null(Transaction& work) {
   std::vector<const Column*> strict;
   for (const auto& column : axis_columns()) {

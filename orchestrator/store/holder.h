@@ -32,7 +32,8 @@ enum class LeaseStatus {
 };
 
 Beat beat_of(double silent_s);
-// watched: the lease was looked at for kQuietSeconds here and no heartbeat came, whatever the clocks of two hosts say.
+// watched: the lease was looked at for kQuietSeconds here and no heartbeat came, whatever the clocks of two
+// hosts say.
 LeaseStatus lease_status_of(Process, JobWord, Beat, bool watched);
 
 struct LeaseHolder {

@@ -50,8 +50,8 @@ class Known {
 };
 
 // While it lives, commits are not synced. After a power cut the file is as it was before them, read offset
-// included, and the outbox, which its writer syncs, is read again; any other commit syncs the log with what was
-// written there before. Without a log (network filesystems) every commit is synced as ever.
+// included, and the outbox, which its writer syncs, is read again; any other commit syncs the log with what
+// was written there before. Without a log (network filesystems) every commit is synced as ever.
 class Unsynced {
  public:
   Unsynced(Db& db, bool as_ever) : db_(as_ever ? nullptr : &db) { set("NORMAL"); }

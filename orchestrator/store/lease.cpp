@@ -68,9 +68,9 @@ std::optional<LeaseHolder> Leases::read(Transaction& work, i64 sweep) {
   return holder;
 }
 
-// The process table knows the processes of this host and boot. A boot that is over, on a filesystem of this machine
-// alone, took its processes along. Of another host, and of a container that shares the kernel but not the process
-// table, nothing is seen.
+// The process table knows the processes of this host and boot. A boot that is over, on a filesystem of this
+// machine alone, took its processes along. Of another host, and of a container that shares the kernel but not
+// the process table, nothing is seen.
 Process Leases::process_of(const LeaseHolder& holder) const {
   const LeaseHolder& self = *seams_.self;
   if (holder.boot_id == self.boot_id && holder.host == self.host)
@@ -80,8 +80,8 @@ Process Leases::process_of(const LeaseHolder& holder) const {
   return holder.host == self.host ? Process::kRebooted : Process::kOutOfSight;
 }
 
-// Heartbeats that come while we look are timed by our own clock. Until one comes, the wall clocks of two hosts speak,
-// which may differ or jump either way, and how long we have looked.
+// Heartbeats that come while we look are timed by our own clock. Until one comes, the wall clocks of two
+// hosts speak, which may differ or jump either way, and how long we have looked.
 void Leases::judge(LeaseHolder& holder, i64 sweep, const Claim& claim) {
   const double now = seams_.steady_s();
   auto [at, first] = looks_.try_emplace(sweep, Look{holder.token, holder.beats, now, false});

@@ -1,5 +1,5 @@
-// Joining other databases: each is copied into a private temporary database (gone with this process, however it ends),
-// upgraded there if need be, and merged in one transaction.
+// Joining other databases: each is copied into a private temporary database (gone with this process, however
+// it ends), upgraded there if need be, and merged in one transaction.
 #include <fmt/format.h>
 
 #include "base/expected.h"
@@ -36,8 +36,8 @@ Expected<void> attach_copy(Db& into, const fs::path& file, const std::string& sc
   return copy_pages(**from, into, schema.c_str());
 }
 
-// Sweeps of the other file that a living process runs. It is asked about on the file itself: a lease's holder may be on
-// a host that shares its filesystem.
+// Sweeps of the other file that a living process runs. It is asked about on the file itself: a lease's holder
+// may be on a host that shares its filesystem.
 Expected<void> refuse_running(const fs::path& file, const StoreDependencies& seams) {
   auto db = open_for_reading(file, seams.busy_timeout_ms);
   if (!db) return tl::unexpected<Error>(db.error());

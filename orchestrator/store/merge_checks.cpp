@@ -51,7 +51,8 @@ void refuse_unknown_columns(Transaction& work, const std::string& from, const st
   }
 }
 
-// Whether the options of a sweep say that it was imported. An empty text and one that is not JSON state no option.
+// Whether the options of a sweep say that it was imported. An empty text and one that is not JSON state no
+// option.
 std::string imported(const char* sweep) {
   return fmt::format(R"(
       CASE WHEN json_valid({0}.options_json)

@@ -16,8 +16,8 @@ constexpr std::string_view kSameEntry = R"(
     JOIN {from}.trial ft ON ft.key = p.trial
     JOIN main.trial t ON t.id = ft.id)";
 
-// Each attempt of a database with what names it in every database: allocation, trial, and its place among that
-// allocation's attempts of the trial. They follow each other, so only the last one can lack a result.
+// Each attempt of a database with what names it in every database: allocation, trial, and its place among
+// that allocation's attempts of the trial. They follow each other, so only the last one can lack a result.
 constexpr std::string_view kIdentities = R"(
     SELECT a.id AS id, a.allocation AS allocation, t.id AS trial, r.outcome AS outcome,
            row_number() OVER (PARTITION BY a.allocation, a.entry ORDER BY a.id) AS place
@@ -127,8 +127,8 @@ class Merge {
                fmt::arg("columns", joined(columns_of(work_, from_, "environment"), ""))));
   }
 
-  // Which attempt there is which one here. `kind`: new, known, or replaced (known here by its allocation's failure
-  // alone, with a measured outcome there).
+  // Which attempt there is which one here. `kind`: new, known, or replaced (known here by its allocation's
+  // failure alone, with a measured outcome there).
   void map_attempts() {
     work_.run(R"(
         CREATE TEMP TABLE merge_map(there INTEGER PRIMARY KEY, here INTEGER NOT NULL, kind TEXT NOT NULL))");

@@ -1,5 +1,5 @@
-// Merging one database into another: the statements, run inside the receiving database's transaction with the other one
-// attached. They take nothing that the receiving one says otherwise.
+// Merging one database into another: the statements, run inside the receiving database's transaction with the
+// other one attached. They take nothing that the receiving one says otherwise.
 #pragma once
 #include <string>
 #include <vector>

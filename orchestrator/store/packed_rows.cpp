@@ -1,5 +1,5 @@
-// Keeping the packed columns: once enough entries are loose, the blocks they belong to are written anew, in the
-// transaction that made them loose.
+// Keeping the packed columns: once enough entries are loose, the blocks they belong to are written anew, in
+// the transaction that made them loose.
 #include "orchestrator/store/packed_rows.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// ProfileShelf: the hardware profiles of a database, as text. It keeps the latest under each name and reads none of them.
+// ProfileShelf: the hardware profiles of a database, as text. It keeps the latest under each name and reads
+// none of them.
 #pragma once
 #include <string>
 #include <vector>

@@ -31,7 +31,8 @@ int authorize(void*, int action, const char* first, const char* second, const ch
   }
 }
 
-// Nothing but reading; nothing that takes the machine's memory in one value; no SQL that a damaged file brings along.
+// Nothing but reading; nothing that takes the machine's memory in one value; no SQL that a damaged file
+// brings along.
 void harden(sqlite3* db) {
   constexpr int kLongestPattern = 1000, kLongestValue = 16 << 20, kDeepest = 200, kMostVmSteps = 1 << 20;
   sqlite3_limit(db, SQLITE_LIMIT_LENGTH, kLongestValue);
@@ -88,8 +89,8 @@ class Watched {
   sqlite3* db_;
 };
 
-// Values for :name, @name and $name; a number is bound as one. A parameter without a value is an error, and so is a
-// value without a parameter.
+// Values for :name, @name and $name; a number is bound as one. A parameter without a value is an error, and
+// so is a value without a parameter.
 Expected<void> bind(sqlite3_stmt* statement, const QueryOptions& options) {
   for (int i = 1; i <= sqlite3_bind_parameter_count(statement); ++i) {
     const char* name = sqlite3_bind_parameter_name(statement, i);

@@ -1,5 +1,5 @@
-// What follows for SQL from the list of a record's fields (schema/records.def, stored_rows.h): lists of columns,
-// statements, binding and reading. All in the order of the list.
+// What follows for SQL from the list of a record's fields (schema/records.def, stored_rows.h): lists of
+// columns, statements, binding and reading. All in the order of the list.
 #pragma once
 #include <cmath>
 #include <initializer_list>
@@ -22,7 +22,8 @@ struct StoredField {
   bool zero_keeps;
 };
 
-// The columns that each table of an open database has. A file of an earlier version that is only read may lack some.
+// The columns that each table of an open database has. A file of an earlier version that is only read may
+// lack some.
 using TableColumns = std::map<std::string, std::set<std::string>, std::less<>>;
 
 std::set<std::string> columns_in(Transaction&, std::string_view table);
@@ -101,8 +102,8 @@ int put_fields(Statement& statement, int first, const Record& record) {
   return first;
 }
 
-// Reads the fields from column `first` on; returns the column after the last one. NULL leaves a member as it is; a
-// double becomes NaN, because a number that is not finite is stored as NULL.
+// Reads the fields from column `first` on; returns the column after the last one. NULL leaves a member as it
+// is; a double becomes NaN, because a number that is not finite is stored as NULL.
 template <class Record>
 int read_fields(const Rows& rows, int first, Record& record) {
   for_each_field(record, [&](const auto& field, auto& member) {

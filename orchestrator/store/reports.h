@@ -38,9 +38,9 @@ class Reports {
   explicit Reports(StoreFile& file) : file_(file) {}
 
   // Idempotent: a batch whose new_offset is not beyond the stored one changes nothing. Records of attempts
-  // that are not the allocation's, or of ranks out of 0..world-1, are left out and noted as an event. Survives
-  // the death of this process at once, and a power cut from the next begin_attempt or end_allocation on: keep
-  // the outbox until then.
+  // that are not the allocation's, or of ranks out of 0..world-1, are left out and noted as an event.
+  // Survives the death of this process at once, and a power cut from the next begin_attempt or end_allocation
+  // on: keep the outbox until then.
   Expected<void> ingest(const IngestBatch&);
   // An outcome without reports: node_lost, cancelled. Changes nothing when the attempt has one by reports.
   Expected<void> finish_attempt(const Result&);

@@ -1,5 +1,5 @@
-// Settling a trial: its attempts are read, the sweep's rules decide its state and its final attempt, and both are
-// written, in the transaction of the caller.
+// Settling a trial: its attempts are read, the sweep's rules decide its state and its final attempt, and both
+// are written, in the transaction of the caller.
 #pragma once
 #include <span>
 

@@ -28,9 +28,9 @@ StoreDependencies with_defaults(StoreDependencies seams) {
 }
 
 // On a network filesystem the write-ahead log is not safe; see filesystem.cpp. Every commit is synced: an
-// inbox line must never outlive the row it stands for. The indices behind `best` scatter each batch over hundreds
-// of pages, so the log is copied into the file after 8192 pages (32 MiB), not after SQLite's 1000. What need not be
-// durable is nobody else's either: its file stays locked and its journal in memory.
+// inbox line must never outlive the row it stands for. The indices behind `best` scatter each batch over
+// hundreds of pages, so the log is copied into the file after 8192 pages (32 MiB), not after SQLite's 1000.
+// What need not be durable is nobody else's either: its file stays locked and its journal in memory.
 Expected<void> configure(Db& db, bool network, bool durable) {
   if (auto done =
           db.execute("PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA synchronous = FULL; "
@@ -94,8 +94,8 @@ Expected<std::unique_ptr<Db>> open_file(const fs::path& path, const fs::path& sh
   return db;
 }
 
-// A new database gets its name once it is complete, so that others meet it whole or not at all, and a full disk leaves
-// nothing. Whoever names it first has made it.
+// A new database gets its name once it is complete, so that others meet it whole or not at all, and a full
+// disk leaves nothing. Whoever names it first has made it.
 Expected<void> create(const fs::path& path, const StoreDependencies& seams, bool network) {
   const fs::path unfinished = fmt::format("{}.new-{}", path.string(), ::getpid());
   std::error_code error, ignored;
@@ -223,7 +223,8 @@ Expected<SweepRow> SweepBook::find_sweep(const std::optional<std::string>& name)
       fmt::format("database '{}' holds no sweep '{}'; it holds: {}", file_.db->path().string(), *name, list));
 }
 
-// Who runs a sweep gives up what it holds rather than lose a result: other people's locks are worth a long wait.
+// Who runs a sweep gives up what it holds rather than lose a result: other people's locks are worth a long
+// wait.
 constexpr int kHoldersPatience = 12;
 
 Expected<std::optional<LeaseHolder>> SweepLease::take_lease(i64 sweep, const Claim& claim) {

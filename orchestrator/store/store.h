@@ -1,7 +1,8 @@
 // Store: every result in one SQLite file. One writer per sweep, holding its lease; any number of readers.
 // Migrations go forward only: an older file is upgraded after a backup, a newer one is refused.
 // REQUIRES: one thread at a time. Each writing call is one transaction: after an error nothing of it was
-// stored. Who needs one subject of it takes a reference to that: SweepBook&, SweepLease&, WorkQueue&, Reports&, Answers&.
+// stored. Who needs one subject of it takes a reference to that: SweepBook&, SweepLease&, WorkQueue&,
+// Reports&, Answers&.
 #pragma once
 #include <filesystem>
 #include <functional>

@@ -1,4 +1,5 @@
-// The fields of the rows that only the database has: for_each_field() of each, as records.h does it for records.
+// The fields of the rows that only the database has: for_each_field() of each, as records.h does it for
+// records.
 #pragma once
 #include <optional>
 #include <string>

@@ -58,14 +58,14 @@ class SweepBook {
   Expected<SyncCounts> sync_plan(i64 sweep, std::span<const PlanEntry>, const MeasurePlan&);
   Expected<std::vector<PlanEntry>> plan(i64 sweep);
 
-  // Results that were measured elsewhere, into the sweep of this name, which is made if need be; one that was run
-  // here takes none. One transaction. Again the same rows change nothing; rows of a configuration whose earlier
-  // results are the same only add what is new. Nothing is retired.
+  // Results that were measured elsewhere, into the sweep of this name, which is made if need be; one that was
+  // run here takes none. One transaction. Again the same rows change nothing; rows of a configuration whose
+  // earlier results are the same only add what is new. Nothing is retired.
   Expected<ImportCounts> import_rows(const SweepRow&, std::span<const ImportedRow>);
-  // Joins other databases into this one, all of them in one transaction: sweeps by name, trials by id, attempts by
-  // allocation, trial and place among that allocation's attempts of the trial, so that the same file again changes
-  // nothing. What this database says of a sweep or a plan stands. The other files are only read (an older one is
-  // upgraded as a private copy); a sweep that is being run, here or there, is refused.
+  // Joins other databases into this one, all of them in one transaction: sweeps by name, trials by id,
+  // attempts by allocation, trial and place among that allocation's attempts of the trial, so that the same
+  // file again changes nothing. What this database says of a sweep or a plan stands. The other files are only
+  // read (an older one is upgraded as a private copy); a sweep that is being run, here or there, is refused.
   Expected<std::vector<MergeCounts>> merge(std::span<const std::filesystem::path>);
 
   Expected<void> add_event(i64 sweep, const std::string& kind, const std::string& text);

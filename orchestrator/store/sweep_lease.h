@@ -14,10 +14,10 @@ class SweepLease {
  public:
   explicit SweepLease(StoreFile& file) : file_(file) {}
 
-  // The holder that keeps us from the lease; absent: taken. A holder that is known to be gone is taken over (holder.h),
-  // a silent one only when the claim says so and it was watched. Every writing call on a sweep fails once this store's
-  // lease on it was lost, or while another holds it. Taking the lease makes trials whose only answer is node_lost or
-  // cancelled pending again, and withdraws an old stop request.
+  // The holder that keeps us from the lease; absent: taken. A holder that is known to be gone is taken over
+  // (holder.h), a silent one only when the claim says so and it was watched. Every writing call on a sweep
+  // fails once this store's lease on it was lost, or while another holds it. Taking the lease makes trials
+  // whose only answer is node_lost or cancelled pending again, and withdraws an old stop request.
   Expected<std::optional<LeaseHolder>> take_lease(i64 sweep, const Claim& claim);
   Expected<std::optional<LeaseHolder>> take_lease(i64 sweep) { return take_lease(sweep, Claim{}); }
   // Absent: none, or its holder is gone.
@@ -25,7 +25,8 @@ class SweepLease {
   Expected<std::optional<LeaseHolder>> lease(i64 sweep) { return lease(sweep, Claim{}); }
   // Another process has taken the lease that this store held.
   bool lease_lost(i64 sweep) const;
-  // Does `act` while nobody can take the lease from us; refuses without the lease. `act` must not use the store.
+  // Does `act` while nobody can take the lease from us; refuses without the lease. `act` must not use the
+  // store.
   Expected<void> while_held(i64 sweep, const std::function<Expected<void>()>& act);
   Expected<void> beat(i64 sweep);  // error: the lease was lost
   Expected<void> release_lease(i64 sweep);

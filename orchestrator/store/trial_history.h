@@ -1,5 +1,6 @@
-// What the rules of a sweep see of a trial, and what they decide. The store reads the one and writes the other in the
-// transaction that changes the trial; it decides nothing of it (orchestrator/run/retry_policy.h does).
+// What the rules of a sweep see of a trial, and what they decide. The store reads the one and writes the
+// other in the transaction that changes the trial; it decides nothing of it (orchestrator/run/retry_policy.h
+// does).
 #pragma once
 #include <functional>
 #include <optional>

@@ -44,8 +44,8 @@ i64 ensure_trial(Transaction& work, const PlanEntry& entry) {
   return work.one<i64>("SELECT key FROM trial WHERE id = ?", entry.id).value_or(0);
 }
 
-// A trial that is new in its sweep gets the state and the outcome of the plan's decision; those of one that is known
-// are for settle() to say.
+// A trial that is new in its sweep gets the state and the outcome of the plan's decision; those of one that
+// is known are for settle() to say.
 void write_entry(Transaction& work, i64 sweep, i64 trial, const PlanEntry& entry) {
   static const auto& fields = stored_fields<PlanEntry>();
   static const std::string sql =

@@ -17,8 +17,8 @@ struct Migration {
 std::span<const Migration> migrations();
 
 std::string not_ours(const std::filesystem::path&);  // the sentence that refuses a stranger's database
-// Refuses what is no sweep database, or a newer one. Returns the file's version; 0: a database without a table, which
-// only a new one may be.
+// Refuses what is no sweep database, or a newer one. Returns the file's version; 0: a database without a
+// table, which only a new one may be.
 Expected<i64> check_identity(Db&, std::span<const Migration>);
 // An older file is copied to `<file>.v<N>.bak` first; all steps run in one transaction. A new file starts
 // from nothing.

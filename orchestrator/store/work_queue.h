@@ -70,15 +70,18 @@ class WorkQueue {
  public:
   explicit WorkQueue(StoreFile& file) : file_(file) {}
 
-  // Admitted trials that are not under way and have no final answer by StoreDependencies::decide_trial, in plan order.
+  // Admitted trials that are not under way and have no final answer by StoreDependencies::decide_trial, in
+  // plan order.
   Expected<std::vector<PendingTrial>> pending(i64 sweep, i64 limit);
   // Only what fits, the largest first: smaller ones fit elsewhere too.
   Expected<std::vector<PendingTrial>> pending(i64 sweep, i64 limit, const Fit&);
   Expected<std::vector<Demand>> demand(i64 sweep);  // of all that is pending
-  // These trials, where they are pending, are pruned with this rule and reason, until the plan is stored anew.
+  // These trials, where they are pending, are pruned with this rule and reason, until the plan is stored
+  // anew.
   Expected<void> rule_out(i64 sweep, std::span<const NotRun>);
-  // Pending trials that another sweep of this database answered (ok, oom or unsupported) with the same build and measuring plan get that
-  // answer; results of the hardware "cpu" count only from `host`, unless it is empty. How many, and the sweeps they come from.
+  // Pending trials that another sweep of this database answered (ok, oom or unsupported) with the same build
+  // and measuring plan get that answer; results of the hardware "cpu" count only from `host`, unless it is
+  // empty. How many, and the sweeps they come from.
   struct Reused {
     i64 trials = 0;
     std::vector<std::string> sweeps;

@@ -1,5 +1,5 @@
-// predict_bench: configurations for each second of one core through the plan's predictors: GPUs by the trainer profile, GPUs and
-// processors by a hardware profile. One JSON line for each.
+// predict_bench: configurations for each second of one core through the plan's predictors: GPUs by the
+// trainer profile, GPUs and processors by a hardware profile. One JSON line for each.
 #include <fmt/format.h>
 
 #include <ctime>
@@ -13,7 +13,8 @@ namespace {
 
 using namespace sweep;
 
-// Every layout of the nodes' ranks over tp, pp and dp, with micro-batches, ZeRO stages, recomputation and schedules.
+// Every layout of the nodes' ranks over tp, pp and dp, with micro-batches, ZeRO stages, recomputation and
+// schedules.
 std::vector<Trial> trials_of(const char* hardware, i64 nodes, i64 ranks) {
   std::vector<Trial> out;
   for (const char* model : {"llama3-8b", "gpt2", "mixtral-8x7b"})

@@ -1,5 +1,5 @@
-// A trainer's report, cut at a place that the first byte chooses: no crash, no memory without bound, and the same whether
-// it comes in one piece or in two.
+// A trainer's report, cut at a place that the first byte chooses: no crash, no memory without bound, and the
+// same whether it comes in one piece or in two.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

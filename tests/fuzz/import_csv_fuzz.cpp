@@ -1,4 +1,5 @@
-// Any bytes as a CSV of measurements: refused with a sentence that names the file, or rows that are whole trials.
+// Any bytes as a CSV of measurements: refused with a sentence that names the file, or rows that are whole
+// trials.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Any bytes as a stream of frames between two agents: what is a message is written again and read again, and stays the same.
+// Any bytes as a stream of frames between two agents: what is a message is written again and read again, and
+// stays the same.
 #include <string>
 
 #include "schema/agent_message.h"

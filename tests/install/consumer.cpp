@@ -1,4 +1,5 @@
-// Prints the id of a trial: proof that headers, table of fields and library of an installed sweep fit together.
+// Prints the id of a trial: proof that headers, table of fields and library of an installed sweep fit
+// together.
 #include <cstdio>
 
 #include "schema/codec.h"

@@ -135,7 +135,8 @@ TEST(DryRun, OnBehalfOfCudaRunsThePlainCompositions) {
   }
 }
 
-// 32 MiB on Hopper and Blackwell data-centre GPUs, 8.125 MiB on others: as seen in the allocator's statistics.
+// 32 MiB on Hopper and Blackwell data-centre GPUs, 8.125 MiB on others: as seen in the allocator's
+// statistics.
 TEST(DryRun, OnBehalfOfCudaCountsTheWorkspaceOfCublas) {
   Trial t = llama();
   t.precision = Precision::kBf16;

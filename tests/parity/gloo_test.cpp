@@ -73,8 +73,8 @@ TEST(GlooParity, Experts) {
                                          [](Trial& t) { mixtral(t), t.routing = Routing::kSkewed; }));
 }
 
-// The lower precisions have their distance from fp32 over shared memory too (model_state_test.cpp): here the two
-// backends, whose sums are in another order, against each other.
+// The lower precisions have their distance from fp32 over shared memory too (model_state_test.cpp): here the
+// two backends, whose sums are in another order, against each other.
 TEST(GlooParity, LowerPrecisionsAreThoseOfSharedMemory) {
   for (const Precision precision :
        {Precision::kBf16, Precision::kBf16Master, Precision::kBf16Mixed, Precision::kFp16}) {

@@ -19,7 +19,8 @@ struct WholeRun {
   std::map<std::string, WholeTensor> tensors;
   std::vector<std::string> faults;  // a rank that failed, copies of one tensor that differ, holes
 };
-// backend: shm or gloo. AdamW runs with eps 1e-3, so that parameters can be compared. Ranks that hold copies of a tensor must hold the same numbers (relative 1e-6).
+// backend: shm or gloo. AdamW runs with eps 1e-3, so that parameters can be compared. Ranks that hold copies
+// of a tensor must hold the same numbers (relative 1e-6).
 WholeRun run_layout(const Trial&, int steps);
 
 // The largest relative distances |a - b| / |b| over steps and tensors; a gradient below 1e-7 of the global

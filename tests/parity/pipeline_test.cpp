@@ -1,5 +1,5 @@
-// Pipeline parallelism against one rank: loss, gradients and parameters; bytes on the wire against the formula;
-// the peak of every stage against the dry run.
+// Pipeline parallelism against one rank: loss, gradients and parameters; bytes on the wire against the
+// formula; the peak of every stage against the dry run.
 #include <gtest/gtest.h>
 
 #include <cstdio>

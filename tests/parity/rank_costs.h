@@ -1,5 +1,5 @@
-// What a step costs each rank of a trial: messages, bytes on the wire and the peak of device memory, of a real
-// run on CPU; and the peaks that the dry run predicts.
+// What a step costs each rank of a trial: messages, bytes on the wire and the peak of device memory, of a
+// real run on CPU; and the peaks that the dry run predicts.
 #pragma once
 #include <vector>
 

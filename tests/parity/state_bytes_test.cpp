@@ -1,5 +1,5 @@
-// Bytes of the model states: the dry run against the CPU run on every rank, what lasts against the formulas of
-// bench_kernels/shape, and bytes sent against theirs.
+// Bytes of the model states: the dry run against the CPU run on every rank, what lasts against the formulas
+// of bench_kernels/shape, and bytes sent against theirs.
 #include <gtest/gtest.h>
 
 #include <ostream>

@@ -1,6 +1,6 @@
-// The backward in two parts of schedule zero_bubble, alone and with every other strategy, against one rank; its bytes
-// on the wire against the formula, and the peak of every stage, what waits for the weights' part included, against
-// the dry run.
+// The backward in two parts of schedule zero_bubble, alone and with every other strategy, against one rank;
+// its bytes on the wire against the formula, and the peak of every stage, what waits for the weights' part
+// included, against the dry run.
 #include <gtest/gtest.h>
 
 #include "bench_kernels/shape/stage_split.h"

@@ -1,5 +1,5 @@
-// SWEEP_WITHOUT_DESCRIPTORS: whether a test may take every file descriptor away. Not under UBSan, which looks at the memory
-// of an object through a pipe of its own and takes a refusal for a bad object.
+// SWEEP_WITHOUT_DESCRIPTORS: whether a test may take every file descriptor away. Not under UBSan, which looks
+// at the memory of an object through a pipe of its own and takes a refusal for a bad object.
 #pragma once
 
 #define SWEEP_WITHOUT_DESCRIPTORS 1

@@ -19,7 +19,8 @@
 
 namespace sweep::testing {
 
-// Hosts given by name, as over ssh; an allocation takes the first free ones, and one with a dead one is lost by it.
+// Hosts given by name, as over ssh; an allocation takes the first free ones, and one with a dead one is lost
+// by it.
 struct NamedHosts {
   std::vector<std::pair<std::string, std::string>> all;  // name, hardware
   std::set<std::string> dead;

@@ -1,5 +1,6 @@
-// fake_nvml: a libnvidia-ml that a test describes in FAKE_NVML: a word for each GPU, "UUID:UTILISATION[:PID...]", or "denied"
-// for one that this process may not use. fake_nvml_xid() reports an Xid of one.
+// fake_nvml: a libnvidia-ml that a test describes in FAKE_NVML: a word for each GPU,
+// "UUID:UTILISATION[:PID...]", or "denied" for one that this process may not use. fake_nvml_xid() reports an
+// Xid of one.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>

@@ -197,8 +197,9 @@ class FakeTrial {
     if (script_.phase == name) misbehave();
   }
 
-  // With SWEEP_FAKE_GATE a rank stands here, alive, until the folder of that name lets it pass: a file `open` lets all pass,
-  // any other file is a ticket for one rank, who removes it. So a test says how far its trials come, whatever the machine's speed.
+  // With SWEEP_FAKE_GATE a rank stands here, alive, until the folder of that name lets it pass: a file `open`
+  // lets all pass, any other file is a ticket for one rank, who removes it. So a test says how far its trials
+  // come, whatever the machine's speed.
   void wait_at_gate() {
     const char* gate = std::getenv("SWEEP_FAKE_GATE");
     while (gate != nullptr && !passes(gate)) {

@@ -1,7 +1,8 @@
-// Makes a results database for tests, through the store: result_db OUT.db SWEEP QUESTION ROWS.jsonl [FACTS.json]
-// A line: {"trial": {...}, "outcome": "ok", "reason": "", "evidence": "", "metrics": {...}, "effective": {...}}; the
-// outcome "pending" leaves a trial without a result, "pruned" and "unsupported" are the plan's word. Keys are those of
-// schema/codec.h. FACTS.json: the facts of the one node. A database that is there gets one more sweep.
+// Makes a results database for tests, through the store: result_db OUT.db SWEEP QUESTION ROWS.jsonl
+// [FACTS.json] A line: {"trial": {...}, "outcome": "ok", "reason": "", "evidence": "", "metrics": {...},
+// "effective": {...}}; the outcome "pending" leaves a trial without a result, "pruned" and "unsupported" are
+// the plan's word. Keys are those of schema/codec.h. FACTS.json: the facts of the one node. A database that
+// is there gets one more sweep.
 #include <sqlite3.h>
 
 #include <fstream>

@@ -1,6 +1,7 @@
-// shared_folder FOLDER MOUNTPOINT: a folder as a network filesystem shows it to one host: attributes and names are cached for
-// seconds, data is not, locks hold between all hosts that have the folder mounted so, and whoever gets a lock sees the file as
-// it is. In the foreground, until it is unmounted. Stopped with SIGSTOP it is a server that does not answer.
+// shared_folder FOLDER MOUNTPOINT: a folder as a network filesystem shows it to one host: attributes and
+// names are cached for seconds, data is not, locks hold between all hosts that have the folder mounted so,
+// and whoever gets a lock sees the file as it is. In the foreground, until it is unmounted. Stopped with
+// SIGSTOP it is a server that does not answer.
 #define FUSE_USE_VERSION 31
 #include <dirent.h>
 #include <fcntl.h>

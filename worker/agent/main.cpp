@@ -1,5 +1,5 @@
-// sweep-agent: serves an allocation, or one node of it, until it is told to finish. Started by a launcher or by
-// another agent, not by hand.
+// sweep-agent: serves an allocation, or one node of it, until it is told to finish. Started by a launcher or
+// by another agent, not by hand.
 #include <fcntl.h>
 #include <signal.h>
 #include <spdlog/sinks/stdout_sinks.h>

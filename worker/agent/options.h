@@ -66,8 +66,9 @@ struct Options {
   // One line of JSON is written there once the agent serves; -1: nowhere.
   int ready_fd = -1;
 
-  // Seconds without a beat of the agent's event loop after which the outer process ends it. The head agent has taken a
-  // node agent for lost by then; a head agent may wait for a slow file system, and no other reports its attempts.
+  // Seconds without a beat of the agent's event loop after which the outer process ends it. The head agent
+  // has taken a node agent for lost by then; a head agent may wait for a slow file system, and no other
+  // reports its attempts.
   double stall_limit_s() const { return node > 0 ? lease_s : std::max(60.0, 4 * lease_s); }
   // The mark of this node's processes (schema/attempt_token.h).
   std::string key() const { return node_key(allocation_key(allocation, spool), node); }

@@ -61,8 +61,8 @@ class ResultsFile {
   std::uint64_t offset_ = 0, freed_ = 0;
 };
 
-// One process a node: the rank that started it leaves a file when it has ended, for the node's other ranks: its exit code, or
-// its signal as a negative number.
+// One process a node: the rank that started it leaves a file when it has ended, for the node's other ranks:
+// its exit code, or its signal as a negative number.
 fs::path node_end_file(const RankLaunch& launch, i64 node) {
   return fs::path(launch.rendezvous_dir) / fmt::format("command_{}.ended", node);
 }
@@ -188,8 +188,8 @@ void CommandRank::look() {
   show_progress();
 }
 
-// Steps and lines of the report are progress. Until its first step the log's growth is too: downloads, compilers and
-// data sets take their time there. A trainer that reports nothing is judged by its log alone.
+// Steps and lines of the report are progress. Until its first step the log's growth is too: downloads,
+// compilers and data sets take their time there. A trainer that reports nothing is judged by its log alone.
 void CommandRank::show_progress() {
   const Phase phase = phase_of(report_, attempt_.measure);
   if (phase != progress_.current()) progress_.phase(phase);

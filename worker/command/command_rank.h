@@ -1,13 +1,14 @@
-// A rank whose training step is another program: it starts the program (one process for each rank, or one for each
-// node), follows what it reports and how it ends, and leaves the same record as any rank. The agent watches and ends it
-// like any rank: the program is its child and carries the attempt's mark.
+// A rank whose training step is another program: it starts the program (one process for each rank, or one for
+// each node), follows what it reports and how it ends, and leaves the same record as any rank. The agent
+// watches and ends it like any rank: the program is its child and carries the attempt's mark.
 #pragma once
 #include "schema/rank_launch.h"
 
 namespace sweep::command {
 
-// `sweep-agent command --launch JSON`. The exit code: 0 once the record is written, whatever the outcome. Where the program
-// was killed by a signal, this process ends by the same signal, so that the agent can tell an OOM kill.
+// `sweep-agent command --launch JSON`. The exit code: 0 once the record is written, whatever the outcome.
+// Where the program was killed by a signal, this process ends by the same signal, so that the agent can tell
+// an OOM kill.
 int run_command_rank(const RankLaunch&);
 
 }  // namespace sweep::command

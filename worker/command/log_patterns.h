@@ -1,5 +1,5 @@
-// Numbers from the log of a trainer that reports nothing itself: regular expressions whose first group is a number. They
-// give times and losses of steps, never an outcome.
+// Numbers from the log of a trainer that reports nothing itself: regular expressions whose first group is a
+// number. They give times and losses of steps, never an outcome.
 #pragma once
 #include <array>
 #include <map>
@@ -13,8 +13,8 @@
 
 namespace sweep::command {
 
-// What a pattern may read: step (its number), step_ms, step_s (a step's time, in milliseconds or seconds), loss, tokens (of
-// a step), reserved_gib (peak of the allocator).
+// What a pattern may read: step (its number), step_ms, step_s (a step's time, in milliseconds or seconds),
+// loss, tokens (of a step), reserved_gib (peak of the allocator).
 inline constexpr std::array<std::string_view, 6> kLogNumbers{"step", "step_ms", "step_s",
                                                              "loss", "tokens",  "reserved_gib"};
 
@@ -26,8 +26,8 @@ class LogPatterns {
   LogPatterns& operator=(LogPatterns&&) noexcept;
   ~LogPatterns();
 
-  // A line with a step's time is a step; without a number of its own it follows the last one. Lines longer than
-  // kLongestLogLine are passed over.
+  // A line with a step's time is a step; without a number of its own it follows the last one. Lines longer
+  // than kLongestLogLine are passed over.
   struct Found {
     std::vector<TrainerStep> steps;
     std::optional<i64> peak_reserved_bytes;

@@ -1,5 +1,5 @@
-// Where the processes of a command meet (MASTER_ADDR and MASTER_PORT). Rank 0 reserves a free port on its node and tells
-// the others: by a file where all are on one node, else by the attempt's rendezvous store.
+// Where the processes of a command meet (MASTER_ADDR and MASTER_PORT). Rank 0 reserves a free port on its
+// node and tells the others: by a file where all are on one node, else by the attempt's rendezvous store.
 #pragma once
 #include <chrono>
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace sweep::command {
 
-// Keeps a port from being given to anybody else. A socket is bound to it and never listens: with SO_REUSEADDR on both
-// sides the trainer may bind and listen, while the kernel gives the port to no outgoing connection.
+// Keeps a port from being given to anybody else. A socket is bound to it and never listens: with SO_REUSEADDR
+// on both sides the trainer may bind and listen, while the kernel gives the port to no outgoing connection.
 class ReservedPort {
  public:
   static Expected<ReservedPort> reserve();

@@ -1,4 +1,5 @@
-// A rank of a command on phantom GPUs (docs/phantom.md): where a rehearsal places it, and what the phantoms counted of it.
+// A rank of a command on phantom GPUs (docs/phantom.md): where a rehearsal places it, and what the phantoms
+// counted of it.
 #pragma once
 #include <map>
 #include <nlohmann/json_fwd.hpp>
@@ -16,8 +17,8 @@ bool on_phantoms();
 // The ranks of all nodes of a rehearsal are on this one: its place among those of its own node.
 i64 local_rank_of(const Attempt&, const RankLaunch&);
 
-// Variables of the rank's program; empty where there are no phantoms. The programs of a node see a phantom node of their
-// own, with as many GPUs as the trial has.
+// Variables of the rank's program; empty where there are no phantoms. The programs of a node see a phantom
+// node of their own, with as many GPUs as the trial has.
 std::map<std::string, std::string> phantom_variables(const Attempt&, const RankLaunch&);
 
 // What phantom GPUs counted of this rank's program; absent: it used none.

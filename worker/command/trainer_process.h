@@ -25,8 +25,8 @@ struct Prepared {
   std::map<std::string, std::string> environment;  // set on top of this process's own
   std::string folder;
 };
-// Fills the rank's names in, and writes the files of a rank that starts its node's command. Error: a name without a
-// value, a file that cannot be written, a folder that is not there.
+// Fills the rank's names in, and writes the files of a rank that starts its node's command. Error: a name
+// without a value, a file that cannot be written, a folder that is not there.
 Expected<Prepared> prepare(const CommandSpec&, const Attempt&, const RankLaunch&, const Meeting&);
 
 class TrainerProcess {

@@ -14,7 +14,8 @@ constexpr double kLongestMs = 1e12;
 constexpr std::size_t kLongestMessage = 4000;
 constexpr i64 kVersion = 1;
 
-// Reads optional members of one line; a member of the wrong type or out of range makes the whole line damaged.
+// Reads optional members of one line; a member of the wrong type or out of range makes the whole line
+// damaged.
 class Members {
  public:
   explicit Members(const json& line) : line_(line) {}
@@ -162,7 +163,8 @@ bool TrainerReport::understand(std::string_view text) {
   return in.fine() && add_step(step);
 }
 
-// Steps count upwards; a trainer that starts over, or two writers in one file, would make nonsense of the medians.
+// Steps count upwards; a trainer that starts over, or two writers in one file, would make nonsense of the
+// medians.
 bool TrainerReport::add_step(TrainerStep step) {
   if (step.number <= last_step_ || step.number > kMostSteps) return false;
   begun_ = true;

@@ -1,6 +1,6 @@
-// TrainerReport: what a trainer says about itself, line by line (docs/trainers.md). Each line is a JSON object; what it
-// does not say stays absent. Nothing in it is trusted: a line that is no such object, too long, of wrong types or out of
-// order is counted as damaged and skipped.
+// TrainerReport: what a trainer says about itself, line by line (docs/trainers.md). Each line is a JSON
+// object; what it does not say stays absent. Nothing in it is trusted: a line that is no such object, too
+// long, of wrong types or out of order is counted as damaged and skipped.
 #pragma once
 #include <optional>
 #include <string>

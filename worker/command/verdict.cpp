@@ -81,8 +81,8 @@ void conclude(RankRecord& record, const Attempt& attempt, const TrainerReport& r
     record.consequential = error.consequential;
     return;
   }
-  // Libraries abort in their destructors after a run that was complete: it is measured all the same. A launcher of several
-  // processes tells of such a signal by an exit code of its own.
+  // Libraries abort in their destructors after a run that was complete: it is measured all the same. A
+  // launcher of several processes tells of such a signal by an exit code of its own.
   const bool complete = report.has_ended() && report.last_step() >= plan.warmup_steps + plan.steps;
   const bool ended_well = program.stopped || program.end.exit_code == 0 ||
                           (complete && (program.end.signal || program.launches_others));

@@ -1,5 +1,5 @@
-// BusyTime: how long a device was busy: the length of the union of intervals, in whatever order they come. Streams of one
-// device end their work out of order, and the sum must be the same in every run.
+// BusyTime: how long a device was busy: the length of the union of intervals, in whatever order they come.
+// Streams of one device end their work out of order, and the sum must be the same in every run.
 #pragma once
 #include <cstdint>
 #include <iterator>

@@ -1,5 +1,5 @@
-// The driver's memory: virtual addresses and physical memory apart, as the allocator's expandable segments use
-// them. A mapping has its own content: two mappings of one handle do not share it.
+// The driver's memory: virtual addresses and physical memory apart, as the allocator's expandable segments
+// use them. A mapping has its own content: two mappings of one handle do not share it.
 #include <cuda.h>
 #include <sys/mman.h>
 

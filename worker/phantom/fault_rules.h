@@ -1,5 +1,5 @@
-// The faults that SWEEP_PHANTOM_FAULTS asks for, "KIND[:KEY=NUMBER]...[;KIND...]" (docs/phantom.md, "Faults"): what they are, and the
-// reading of that text. It keeps no state.
+// The faults that SWEEP_PHANTOM_FAULTS asks for, "KIND[:KEY=NUMBER]...[;KIND...]" (docs/phantom.md,
+// "Faults"): what they are, and the reading of that text. It keeps no state.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -31,7 +31,8 @@ struct FaultRule {
   std::uint64_t code = 79;
 };
 
-// Throws std::runtime_error with the reason: a kind or key that there is none of, or a number that the key cannot have.
+// Throws std::runtime_error with the reason: a kind or key that there is none of, or a number that the key
+// cannot have.
 std::deque<FaultRule> fault_rules(std::string_view text);
 
 }  // namespace sweep::phantom

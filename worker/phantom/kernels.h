@@ -25,7 +25,8 @@ class KernelModel {
   bool causal_ = false;
 };
 
-// FLOPs on the tensor cores, in waves of tiles over the multiprocessors, or the traffic where that takes longer.
+// FLOPs on the tensor cores, in waves of tiles over the multiprocessors, or the traffic where that takes
+// longer.
 struct Product {
   double m = 0, n = 0, k = 0, batch = 1;
   double bytes = 2;  // of an element

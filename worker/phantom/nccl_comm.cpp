@@ -31,7 +31,8 @@ bool reduces(Kind kind) {
   return kind == Kind::kAllReduce || kind == Kind::kReduce || kind == Kind::kReduceScatter;
 }
 
-// Of the link, by the group's nodes; between two entries (each twice the nodes of the last) on a straight line.
+// Of the link, by the group's nodes; between two entries (each twice the nodes of the last) on a straight
+// line.
 double share(const std::vector<double>& shares, int nodes) {
   const double at = std::log2(static_cast<double>(std::max(nodes, 1)));
   const auto below = std::min(static_cast<std::size_t>(at), shares.size() - 1);
@@ -43,8 +44,8 @@ std::atomic<int> mirror_on_nodes{0};
 
 }  // namespace
 
-// A rehearsal by roles says here that the communicators made next are of mirrors, on so many nodes; 0: of ranks that
-// come.
+// A rehearsal by roles says here that the communicators made next are of mirrors, on so many nodes; 0: of
+// ranks that come.
 PHANTOM_API void sweep_phantom_mirror(int nodes) {
   mirror_on_nodes = nodes;
 }

@@ -1,5 +1,5 @@
-// Communicator: one rank's side of a communicator, and the operations on it as meetings of a stream. Its state
-// is under the clocks' lock.
+// Communicator: one rank's side of a communicator, and the operations on it as meetings of a stream. Its
+// state is under the clocks' lock.
 #pragma once
 #include <nccl.h>
 

@@ -90,7 +90,8 @@ bool Part::all_have_come() {
   return all;
 }
 
-// Every peer came when this rank did, with the same bytes; so did the other end of a message, which carries none.
+// Every peer came when this rank did, with the same bytes; so did the other end of a message, which carries
+// none.
 void Part::collective_of_mirrors(Ns ready) {
   const bool message = operation.kind == Kind::kSend || operation.kind == Kind::kRecv;
   const std::size_t bytes = payload_of(operation, comm->ranks);

@@ -83,8 +83,9 @@ std::string uuid_text(int device) {
   return out;
 }
 
-// The clock at which the multiprocessors reach the fp32 peak of the description: each has 64 units where it is of compute
-// capability 7 or 8.0, else 128, and a unit does two operations a cycle. 0: the description has no such peak.
+// The clock at which the multiprocessors reach the fp32 peak of the description: each has 64 units where it
+// is of compute capability 7 or 8.0, else 128, and a unit does two operations a cycle. 0: the description has
+// no such peak.
 unsigned sm_clock_mhz() {
   const Device& d = description().device;
   const auto peak = d.peak_flops.find("fp32");

@@ -1,5 +1,6 @@
-// Pinned host memory. A large piece has addresses but no content of its own: all of it shows the same few megabytes, so that
-// the offloaded states of a rehearsal need no memory of this machine. Small pieces are true memory.
+// Pinned host memory. A large piece has addresses but no content of its own: all of it shows the same few
+// megabytes, so that the offloaded states of a rehearsal need no memory of this machine. Small pieces are
+// true memory.
 #pragma once
 #include <cstddef>
 

@@ -35,7 +35,8 @@ class KernelNames {
   std::unordered_map<const void*, KernelModel> models_;
 };
 
-// CUDA 13 compiles for 7.5 and later. CUB refuses to work with older code, which a phantom of an older GPU does not need.
+// CUDA 13 compiles for 7.5 and later. CUB refuses to work with older code, which a phantom of an older GPU
+// does not need.
 constexpr int kOldestCode = 75;
 
 thread_local struct {

@@ -1,5 +1,5 @@
-// Shared files of this user's phantoms, in /dev/shm. A file that no process has open any more is left over, and
-// whoever opens one of its kind removes it.
+// Shared files of this user's phantoms, in /dev/shm. A file that no process has open any more is left over,
+// and whoever opens one of its kind removes it.
 #pragma once
 #include <cstddef>
 #include <string>

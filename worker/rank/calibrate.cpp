@@ -19,14 +19,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kMostCalls = 5000;
-// Everything is measured so often, one round after the other: what disturbs the machine for a while is in one of them only.
+// Everything is measured so often, one round after the other: what disturbs the machine for a while is in one
+// of them only.
 constexpr std::size_t kRounds = 3;
 
 struct Shape {
   i64 m, n, k;
 };
 
-// Rows are tokens of a micro-batch, widths those of the layers: square as attention's, then up and down as the MLP's.
+// Rows are tokens of a micro-batch, widths those of the layers: square as attention's, then up and down as
+// the MLP's.
 std::vector<Shape> matmul_shapes(bool on_gpu) {
   const std::vector<i64> rows = on_gpu ? std::vector<i64>{512, 4096, 16384} : std::vector<i64>{32, 256, 1024};
   const std::vector<i64> widths =

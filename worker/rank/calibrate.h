@@ -1,5 +1,6 @@
-// Calibrate: what a rank measures of its machine, or of a group of ranks, for a hardware profile. The trial's axis `program`
-// says what (CalibrationRequest in JSON). It measures and checks; who keeps the numbers and fits them is the orchestrator.
+// Calibrate: what a rank measures of its machine, or of a group of ranks, for a hardware profile. The trial's
+// axis `program` says what (CalibrationRequest in JSON). It measures and checks; who keeps the numbers and
+// fits them is the orchestrator.
 #pragma once
 #include <string>
 
@@ -10,8 +11,8 @@
 
 namespace sweep::rank {
 
-// Adds `calibration` to `effective`, a JSON object. A collective with a wrong result makes the record invalid and names the
-// first one; the others are measured nevertheless, because the peers go on.
+// Adds `calibration` to `effective`, a JSON object. A collective with a wrong result makes the record invalid
+// and names the first one; the others are measured nevertheless, because the peers go on.
 std::string calibrate(const Trial&, const Device&, const parallel::Mesh&, ProgressWriter&, RankRecord&);
 
 }  // namespace sweep::rank

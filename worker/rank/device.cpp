@@ -24,8 +24,8 @@ bool rehearses() {
   return std::getenv("SWEEP_REHEARSE") != nullptr;
 }
 
-// Results of a GPU under another one's name would be compared with the wrong peak and price; kernels that the build lacks
-// would fail in the middle of a step. Memory of a phantom GPU is what the experiment says.
+// Results of a GPU under another one's name would be compared with the wrong peak and price; kernels that the
+// build lacks would fail in the middle of a step. Memory of a phantom GPU is what the experiment says.
 void refuse_other_gpu(const std::string& hardware, const comm::CudaDevice& gpu) {
   const bool phantom = std::getenv("SWEEP_PHANTOM") != nullptr;
   std::optional<i64> memory;

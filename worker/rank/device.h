@@ -20,8 +20,8 @@ struct DeviceStats {
 
 class Device {
  public:
-  // The CPU for hardware "cpu", else GPU number local_rank; with backend gloo ranks share what GPUs there are. Throws c10::NotImplementedError where that GPU is
-  // not there.
+  // The CPU for hardware "cpu", else GPU number local_rank; with backend gloo ranks share what GPUs there
+  // are. Throws c10::NotImplementedError where that GPU is not there.
   Device(const Trial&, i64 local_rank);
   c10::Device place() const { return place_; }
   bool is_cuda() const { return place_.is_cuda(); }

@@ -1,6 +1,6 @@
-// FlightDoor: answers the agent's request for NCCL's flight recorder while the rank itself may hang in a collective or in
-// the driver. It owns a pipe and a thread that waits at it; each byte is answered with a file (spool.h). It knows nothing
-// of what the recorder says.
+// FlightDoor: answers the agent's request for NCCL's flight recorder while the rank itself may hang in a
+// collective or in the driver. It owns a pipe and a thread that waits at it; each byte is answered with a
+// file (spool.h). It knows nothing of what the recorder says.
 #pragma once
 #include <string>
 #include <thread>

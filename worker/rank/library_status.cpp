@@ -24,7 +24,8 @@ LibraryStatus last_library_status() {
 
 extern "C" {
 
-// at::cuda::blas::_cublasGetErrorEnum(cublasStatus_t), which LibTorch calls for a status that is not a success.
+// at::cuda::blas::_cublasGetErrorEnum(cublasStatus_t), which LibTorch calls for a status that is not a
+// success.
 __attribute__((visibility("default"))) const char* _ZN2at4cuda4blas19_cublasGetErrorEnumE14cublasStatus_t(
     int status) {
   sweep::rank::last.cublas = status;

@@ -1,11 +1,13 @@
-// The status codes with which cuBLAS and NCCL last failed on this thread. LibTorch turns both into exceptions that carry
-// text only; to name the code in that text it calls one function of each library, by a dynamic symbol. The program exports
-// the same symbols, so that it sees the code, notes it, and lets the library's own function answer.
+// The status codes with which cuBLAS and NCCL last failed on this thread. LibTorch turns both into exceptions
+// that carry text only; to name the code in that text it calls one function of each library, by a dynamic
+// symbol. The program exports the same symbols, so that it sees the code, notes it, and lets the library's
+// own function answer.
 #pragma once
 
 namespace sweep::rank {
 
-// cublasStatus_t and ncclResult_t; 0: neither failed. Kept as numbers: the program is built without CUDA's headers.
+// cublasStatus_t and ncclResult_t; 0: neither failed. Kept as numbers: the program is built without CUDA's
+// headers.
 struct LibraryStatus {
   int cublas = 0, nccl = 0;
 };

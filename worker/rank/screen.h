@@ -1,5 +1,5 @@
-// Screen: what a node can do, in some hundred milliseconds before its first trial: matmul, memory bandwidth, and
-// transport to the ranks of other nodes. It measures this rank and judges nobody.
+// Screen: what a node can do, in some hundred milliseconds before its first trial: matmul, memory bandwidth,
+// and transport to the ranks of other nodes. It measures this rank and judges nobody.
 #pragma once
 #include <string>
 
@@ -8,7 +8,8 @@
 
 namespace sweep::rank {
 
-// JSON object: matmul_gflops, memory_gb_s, links: a list of [rank it came from, GB/s]. A collective of all ranks.
+// JSON object: matmul_gflops, memory_gb_s, links: a list of [rank it came from, GB/s]. A collective of all
+// ranks.
 std::string screen(const Device&, comm::Channel& world);
 
 }  // namespace sweep::rank

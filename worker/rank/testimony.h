@@ -1,5 +1,5 @@
-// From an exception to the outcome a rank testifies: the only place that does. Decided by types and codes, never by
-// message.
+// From an exception to the outcome a rank testifies: the only place that does. Decided by types and codes,
+// never by message.
 #pragma once
 #include <optional>
 
@@ -18,8 +18,8 @@ struct FailureFacts {
   bool memory_scarce() const;  // less is free than a library needs to begin its work
 };
 
-// REQUIRES: called inside a catch block. Sets outcome, oom_kind, oom_asked_bytes (where the exception carries it),
-// consequential and message of the record from the exception being handled:
+// REQUIRES: called inside a catch block. Sets outcome, oom_kind, oom_asked_bytes (where the exception carries
+// it), consequential and message of the record from the exception being handled:
 //   c10::OutOfMemoryError       oom (device)
 //   memory::HostMemoryRefused, std::bad_alloc   oom (host)
 //   c10::AcceleratorError       oom (device) for the driver's code of a refused allocation, else crash

@@ -1,5 +1,6 @@
-// An exception that a thread of LibTorch does not catch: NCCL's watchdog reports an asynchronous error so, while the rank
-// waits for a kernel that never ends. It must not end the process before the rank's record is written.
+// An exception that a thread of LibTorch does not catch: NCCL's watchdog reports an asynchronous error so,
+// while the rank waits for a kernel that never ends. It must not end the process before the rank's record is
+// written.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -8,7 +9,8 @@ namespace sweep::rank {
 
 class UncaughtExceptions {
  public:
-  // While this lives, such an exception calls `end` inside a catch block, and the process exits with its answer.
+  // While this lives, such an exception calls `end` inside a catch block, and the process exits with its
+  // answer.
   explicit UncaughtExceptions(std::function<int()> end);
   ~UncaughtExceptions();
   UncaughtExceptions(const UncaughtExceptions&) = delete;

@@ -24,8 +24,8 @@ int device_count() {
 }
 std::atomic<std::int64_t> last_asked{0};
 
-// LibTorch makes the caching allocator's devices at its lazy CUDA initialisation. Before that, each statistic, cap
-// and observer of the allocator is refused or lost, so it comes first.
+// LibTorch makes the caching allocator's devices at its lazy CUDA initialisation. Before that, each
+// statistic, cap and observer of the allocator is refused or lost, so it comes first.
 void set_device(int device) {
   static std::once_flag observed;
   std::call_once(observed, [] {
@@ -65,8 +65,8 @@ class Mirrored {
 };
 
 // Bound to its device and connected at once, so that NCCL's memory is there before the model is built and no
-// communicator is made in the middle of a step. Groups that every rank of the world makes at the same time are split
-// from the world's communicator, and share its resources.
+// communicator is made in the middle of a step. Groups that every rank of the world makes at the same time
+// are split from the world's communicator, and share its resources.
 BackendPtr make_nccl_group(const GroupOptions& options) {
   using Nccl = c10d::ProcessGroupNCCL;
   const c10::Device device(c10::kCUDA, static_cast<c10::DeviceIndex>(options.device));

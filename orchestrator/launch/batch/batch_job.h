@@ -1,6 +1,7 @@
-// BatchJob: one allocation that is a job of a batch system. States and transitions are in batch_state.h. It is told facts, and
-// asks its Scheduler only to submit and to cancel. Its parts: the state and its consequences (JobLifecycle), the way into the
-// queue (JobSubmission), its mailbox (JobMail), and what the scheduler says of it (JobStatusReader).
+// BatchJob: one allocation that is a job of a batch system. States and transitions are in batch_state.h. It
+// is told facts, and asks its Scheduler only to submit and to cancel. Its parts: the state and its
+// consequences (JobLifecycle), the way into the queue (JobSubmission), its mailbox (JobMail), and what the
+// scheduler says of it (JobStatusReader).
 #pragma once
 #include <memory>
 #include <string>
@@ -27,8 +28,8 @@ class BatchJob {
   void kill() { life_->cancel(); }
   // Reads the outbox and reports what is new.
   void look() { mail_->look(); }
-  // One query was answered: every job of this name; `denied`: the scheduler was asked for its number and knows none
-  // such (or, without a number, was asked everywhere by name).
+  // One query was answered: every job of this name; `denied`: the scheduler was asked for its number and
+  // knows none such (or, without a number, was asked everywhere by name).
   void learn(const std::vector<JobStatus>& of_this_name, bool denied) { status_.learn(of_this_name, denied); }
   // False: another job that has the same name.
   bool is_this(const JobStatus& status) const { return status_.is_this(status); }

@@ -1,5 +1,5 @@
-// BatchLauncher: the launcher over any Scheduler: every allocation is a BatchJob. One query about all of them, at a rate
-// that decays while nothing changes; a query that fails concludes nothing.
+// BatchLauncher: the launcher over any Scheduler: every allocation is a BatchJob. One query about all of
+// them, at a rate that decays while nothing changes; a query that fails concludes nothing.
 #pragma once
 #include <memory>
 

@@ -1,6 +1,6 @@
 // The states of a batch job, whatever the scheduler, and the events that move it from one to the next. Pure.
-// Empty cells are illegal: the job never raises such an event in such a state. Ended is told to the run loop on the way
-// into kLeaving or kClosed, once, and never after kAbandoned.
+// Empty cells are illegal: the job never raises such an event in such a state. Ended is told to the run loop
+// on the way into kLeaving or kClosed, once, and never after kAbandoned.
 //
 // clang-format off
 //

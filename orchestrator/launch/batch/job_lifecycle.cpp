@@ -46,8 +46,8 @@ void JobLifecycle::cancel() {
   });
 }
 
-// The scheduler may be wrong: after it lost its state it can list a running job as waiting or ended, and an agent that was
-// stopped can go on. An agent that still lives, or starts later, finds this in its inbox.
+// The scheduler may be wrong: after it lost its state it can list a running job as waiting or ended, and an
+// agent that was stopped can go on. An agent that still lives, or starts later, finds this in its inbox.
 void JobLifecycle::dismiss() {
   if (dismissed_ || mail_.bye()) return;
   dismissed_ = post(spool::kFinish, {{"now", true}}).has_value();

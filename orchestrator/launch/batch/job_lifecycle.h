@@ -1,6 +1,6 @@
-// JobLifecycle: the state of one batch job (batch_state.h) and what follows from a change of it: its end is reported once, its
-// agent is told to end, the job is cancelled. It has the job's request, identity and mailbox. What the scheduler and the agent
-// say is read by JobStatusReader, JobSubmission and JobMail.
+// JobLifecycle: the state of one batch job (batch_state.h) and what follows from a change of it: its end is
+// reported once, its agent is told to end, the job is cancelled. It has the job's request, identity and
+// mailbox. What the scheduler and the agent say is read by JobStatusReader, JobSubmission and JobMail.
 #pragma once
 #include <memory>
 #include <optional>
@@ -18,8 +18,8 @@ struct BatchOutcome {
   bool lost = false, preempted = false;
 };
 
-// A job is recognised by its name and, once known, its number (not by its time of submission: Slurm changes that when it starts
-// the job again).
+// A job is recognised by its name and, once known, its number (not by its time of submission: Slurm changes
+// that when it starts the job again).
 struct JobIdentity {
   std::optional<i64> number{};
   bool adopted = false;  // an earlier process submitted it
@@ -39,7 +39,8 @@ class JobLifecycle : public std::enable_shared_from_this<JobLifecycle> {
 
   // Every change of state is made here.
   void handle(BatchJobEvent, BatchOutcome = {});
-  // Its end is reported when the scheduler has released the job: a run that ends then must leave no job in the queue.
+  // Its end is reported when the scheduler has released the job: a run that ends then must leave no job in
+  // the queue.
   void give_up(BatchOutcome);
   // Without a number it is cancelled as soon as that is known.
   void cancel();

@@ -1,5 +1,5 @@
-// JobMail: reads the outbox of a batch job: reports that its agent has started, and what is new; notices its agent's last
-// message, and that its folder is gone.
+// JobMail: reads the outbox of a batch job: reports that its agent has started, and what is new; notices its
+// agent's last message, and that its folder is gone.
 #pragma once
 #include <memory>
 #include <optional>
@@ -14,7 +14,8 @@ class JobMail {
 
   // Reads the outbox and reports what is new.
   void look();
-  // While a submission is under way nothing is concluded: its answer comes soon, and this is called again then.
+  // While a submission is under way nothing is concluded: its answer comes soon, and this is called again
+  // then.
   void look_for_last_message();
   bool agent_spoke() const { return agent_spoke_; }
   std::optional<double> last_message_at_s() const { return last_message_at_s_; }

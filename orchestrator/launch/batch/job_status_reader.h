@@ -1,5 +1,5 @@
-// JobStatusReader: what a batch job concludes from the scheduler's answers: it waits, waits in vain, runs, is over, or is not
-// known. Two answers in a row must deny the job before it counts as gone.
+// JobStatusReader: what a batch job concludes from the scheduler's answers: it waits, waits in vain, runs, is
+// over, or is not known. Two answers in a row must deny the job before it counts as gone.
 #pragma once
 #include <memory>
 #include <optional>

@@ -1,6 +1,6 @@
-// JobSubmission: brings one job into the scheduler's queue: submits it, looks for it by name when the answer is not clear, waits
-// while the user may have no more jobs, takes over the job of an earlier process. A job is never submitted while another of its
-// name may exist.
+// JobSubmission: brings one job into the scheduler's queue: submits it, looks for it by name when the answer
+// is not clear, waits while the user may have no more jobs, takes over the job of an earlier process. A job
+// is never submitted while another of its name may exist.
 #pragma once
 #include <memory>
 #include <optional>

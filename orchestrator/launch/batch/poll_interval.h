@@ -1,6 +1,7 @@
-// PollInterval: when the scheduler may be queried. Soon after a change, then with pauses that grow by half each time up to the
-// longest one. Whatever changes, a span of time has at most kFirst queries and one more for each kSpan seconds of it: a
-// sweep of ten thousand trials is no load for a scheduler. Its methods are given the time.
+// PollInterval: when the scheduler may be queried. Soon after a change, then with pauses that grow by half
+// each time up to the longest one. Whatever changes, a span of time has at most kFirst queries and one more
+// for each kSpan seconds of it: a sweep of ten thousand trials is no load for a scheduler. Its methods are
+// given the time.
 #pragma once
 #include <algorithm>
 

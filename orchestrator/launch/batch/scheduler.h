@@ -1,6 +1,6 @@
-// Scheduler: what a batch job needs of a batch system: submit, cancel, query, and to read its answers. Slurm is one
-// (slurm_scheduler.h). It keeps no job: states and decisions are BatchJob's. REQUIRES: answers come from the event loop,
-// never from inside a call, and none after the destructor returned.
+// Scheduler: what a batch job needs of a batch system: submit, cancel, query, and to read its answers. Slurm
+// is one (slurm_scheduler.h). It keeps no job: states and decisions are BatchJob's. REQUIRES: answers come
+// from the event loop, never from inside a call, and none after the destructor returned.
 #pragma once
 #include <functional>
 #include <map>
@@ -84,7 +84,8 @@ class Scheduler {
   virtual std::optional<i64> existing_job() const { return std::nullopt; }
   // The longest that a job may wait in the queue.
   virtual std::optional<double> longest_wait_s() const { return std::nullopt; }
-  // How long the agent may use an allocation that the scheduler gives `left` seconds more. Absent: without limit.
+  // How long the agent may use an allocation that the scheduler gives `left` seconds more. Absent: without
+  // limit.
   virtual std::optional<double> usable_s(const AllocationRequest&, std::optional<double> left) const = 0;
 
   // Counts the idle nodes, if it is time to; `done`: whether they were counted.

@@ -1,5 +1,6 @@
-// GridEngineOptions: what `launch.gridengine` of a grid file and `gridengine` of a site profile ask of Grid Engine. The grid
-// reader has checked the kinds of the values, and that a text has no quote, backslash or control character.
+// GridEngineOptions: what `launch.gridengine` of a grid file and `gridengine` of a site profile ask of Grid
+// Engine. The grid reader has checked the kinds of the values, and that a text has no quote, backslash or
+// control character.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <optional>

@@ -1,6 +1,7 @@
-// GridEngineScheduler: Grid Engine (SGE, Son of Grid Engine and their heirs) behind the Scheduler interface: qsub, qdel, and
-// queries in up to three rounds: qstat about all jobs of the user; of those that it does not list, or that it lists as
-// finished, qacct; and `qstat -j` about those that the accounting does not have either.
+// GridEngineScheduler: Grid Engine (SGE, Son of Grid Engine and their heirs) behind the Scheduler interface:
+// qsub, qdel, and queries in up to three rounds: qstat about all jobs of the user; of those that it does not
+// list, or that it lists as finished, qacct; and `qstat -j` about those that the accounting does not have
+// either.
 #pragma once
 #include <memory>
 

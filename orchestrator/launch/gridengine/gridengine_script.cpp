@@ -13,8 +13,8 @@
 namespace sweep::launch {
 namespace {
 
-// The agent ignores SIGUSR1 and SIGUSR2, which Grid Engine sends to the whole process group; this shell waits for it and
-// turns the warning into SIGTERM. `wait` returns early when a signal comes.
+// The agent ignores SIGUSR1 and SIGUSR2, which Grid Engine sends to the whole process group; this shell waits
+// for it and turns the warning into SIGTERM. `wait` returns early when a signal comes.
 constexpr const char* kWaitForAgent = R"(agent=$!
 trap 'kill -TERM "$agent" 2>/dev/null' USR2
 wait "$agent"

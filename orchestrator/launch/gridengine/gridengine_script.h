@@ -1,5 +1,6 @@
-// The batch script of one allocation of Grid Engine: directives, prologue, and the agent. Grid Engine warns a job with SIGUSR2
-// before it ends it; the script passes that on as SIGTERM, which the agent understands. Pure text.
+// The batch script of one allocation of Grid Engine: directives, prologue, and the agent. Grid Engine warns a
+// job with SIGUSR2 before it ends it; the script passes that on as SIGTERM, which the agent understands. Pure
+// text.
 #pragma once
 #include <string>
 

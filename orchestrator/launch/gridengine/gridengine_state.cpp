@@ -29,7 +29,8 @@ std::string unescaped(std::string_view text) {
   return out;
 }
 
-// Text of the first element whose tag begins like this ("<state", `<hard_request name="h_rt"`); empty: there is none.
+// Text of the first element whose tag begins like this ("<state", `<hard_request name="h_rt"`); empty: there
+// is none.
 std::string text_of_element(std::string_view xml, std::string_view tag) {
   for (auto at = xml.find(tag); at != std::string_view::npos; at = xml.find(tag, at + 1)) {
     const char next = at + tag.size() < xml.size() ? xml[at + tag.size()] : '\0';
@@ -144,8 +145,9 @@ Expected<std::vector<GridEngineJob>> read_qstat(std::string_view xml) {
   return out;
 }
 
-// The letters of qstat(1). E: error, R: started again, P: preempted, S and T: suspended by the queue or by its load, d: being
-// deleted, h: on hold, q and w: waits in the queue, r: runs, s: suspended, t: about to run, z: finished.
+// The letters of qstat(1). E: error, R: started again, P: preempted, S and T: suspended by the queue or by
+// its load, d: being deleted, h: on hold, q and w: waits in the queue, r: runs, s: suspended, t: about to
+// run, z: finished.
 Phase phase_of(std::string_view state) {
   if (has(state, "z")) return Phase::kEnded;
   if (has(state, "d")) return Phase::kEnding;

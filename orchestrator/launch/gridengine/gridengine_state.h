@@ -1,5 +1,5 @@
-// What Grid Engine says of jobs: the XML of qstat and the lines of qacct, read into facts; every combination of state letters
-// mapped to a phase, and every end to a blame. Pure. What cannot be read is no fact.
+// What Grid Engine says of jobs: the XML of qstat and the lines of qacct, read into facts; every combination
+// of state letters mapped to a phase, and every end to a blame. Pure. What cannot be read is no fact.
 #pragma once
 #include <optional>
 #include <string>

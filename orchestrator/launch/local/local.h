@@ -16,8 +16,8 @@ struct LocalOptions {
   bool allow_zygote = true;
   std::string screen{};         // as the agent's --screen; empty: no look at the node
   bool allow_namespace = true;  // a PID namespace for the agent where the system allows it
-  // A rehearsal: what the agent's environment gets (NAME=value), by the hardware that an allocation is for. This
-  // machine then stands for any number of nodes. Empty: a real run.
+  // A rehearsal: what the agent's environment gets (NAME=value), by the hardware that an allocation is for.
+  // This machine then stands for any number of nodes. Empty: a real run.
   std::map<std::string, std::vector<std::string>> rehearsal{};
 };
 // The agent is a child of the calling process, started in a session of its own. The destructor ends every

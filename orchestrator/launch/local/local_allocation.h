@@ -1,4 +1,5 @@
-// LocalAllocation: one agent of this machine: its process and its mailbox. It reports events through `report`, from the event loop only. After an Ended it reports nothing.
+// LocalAllocation: one agent of this machine: its process and its mailbox. It reports events through
+// `report`, from the event loop only. After an Ended it reports nothing.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <memory>

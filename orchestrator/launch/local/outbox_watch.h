@@ -1,5 +1,5 @@
-// OutboxWatch: calls when a file of a spool may have grown: on a change of its folder, and every 50 ms where the file system
-// reports none. REQUIRES: used on the event loop only.
+// OutboxWatch: calls when a file of a spool may have grown: on a change of its folder, and every 50 ms where
+// the file system reports none. REQUIRES: used on the event loop only.
 #pragma once
 #include <array>
 #include <boost/asio/io_context.hpp>

@@ -10,9 +10,9 @@
 namespace sweep::launch {
 namespace {
 
-// The variable tells the orchestrator which job it is: any signal then ends it alone, since proctrack/linuxproc signals
-// every process of a job. Where the signal reaches only this script, SIGKILL does the same. Nothing of this job's own
-// surroundings may reach the jobs it submits.
+// The variable tells the orchestrator which job it is: any signal then ends it alone, since
+// proctrack/linuxproc signals every process of a job. Where the signal reaches only this script, SIGKILL does
+// the same. Nothing of this job's own surroundings may reach the jobs it submits.
 constexpr const char* kLife = R"(
 job=$SLURM_JOB_ID again=
 [ "${SLURM_RESTART_COUNT:-0}" -eq 0 ] || again=--take-over

@@ -1,5 +1,6 @@
-// The batch script of an orchestrator that is itself a small Slurm job: it takes up a sweep that is stored already, goes
-// with a signal and comes again when Slurm starts it once more; what it holds meanwhile lives on. Pure text.
+// The batch script of an orchestrator that is itself a small Slurm job: it takes up a sweep that is stored
+// already, goes with a signal and comes again when Slurm starts it once more; what it holds meanwhile lives
+// on. Pure text.
 #pragma once
 #include <filesystem>
 #include <map>

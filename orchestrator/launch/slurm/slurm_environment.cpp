@@ -11,7 +11,8 @@
 namespace sweep::launch {
 namespace {
 
-// The commands' own, and those of a job that this process may be part of (sbatch(1), squeue(1), ...: ENVIRONMENT).
+// The commands' own, and those of a job that this process may be part of (sbatch(1), squeue(1), ...:
+// ENVIRONMENT).
 constexpr std::array<std::string_view, 10> kTheirs{
     "SLURM_",    "SLURMD_", "SBATCH_", "SQUEUE_", "SCANCEL_",
     "SCONTROL_", "SACCT_",  "SINFO_",  "SRUN_",   kOrchestratorJobVariable};

@@ -135,7 +135,8 @@ Expected<SlurmOptions> slurm_options_from(const Json& section) {
   return out;
 }
 
-// Slurm looks at time limits every half minute (PERIODIC_TIMEOUT of slurmctld) and signals what is due by the next look.
+// Slurm looks at time limits every half minute (PERIODIC_TIMEOUT of slurmctld) and signals what is due by the
+// next look.
 constexpr double kSignalEarly = 30;
 
 i64 signal_before_end(const SlurmOptions& options) {

@@ -1,6 +1,7 @@
-// SlurmQuery: one question about several jobs, put to Slurm in rounds. squeue is asked about all of them; sacct, where there is
-// accounting, about those that squeue does not list; scontrol, one by one, about those whose number is known. Only a denial by
-// number is a fact. Steps of an existing job are looked for in squeue alone. The object lives until its answer is given.
+// SlurmQuery: one question about several jobs, put to Slurm in rounds. squeue is asked about all of them;
+// sacct, where there is accounting, about those that squeue does not list; scontrol, one by one, about those
+// whose number is known. Only a denial by number is a fact. Steps of an existing job are looked for in squeue
+// alone. The object lives until its answer is given.
 #pragma once
 #include <memory>
 

@@ -1,5 +1,5 @@
-// SlurmScheduler: Slurm behind the Scheduler interface: sbatch (or srun, for steps of an existing job), scancel, and queries
-// (slurm_query.h).
+// SlurmScheduler: Slurm behind the Scheduler interface: sbatch (or srun, for steps of an existing job),
+// scancel, and queries (slurm_query.h).
 #pragma once
 #include <map>
 #include <memory>

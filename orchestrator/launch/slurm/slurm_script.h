@@ -30,7 +30,8 @@ std::string container_wrapper(const SlurmContainer&, const std::filesystem::path
                               const std::filesystem::path& spool);
 std::filesystem::path container_wrapper_path(const std::filesystem::path& spool);
 
-// One directive, quoted the way sbatch reads it; and a file name in which sbatch would expand %j and its like.
+// One directive, quoted the way sbatch reads it; and a file name in which sbatch would expand %j and its
+// like.
 std::string slurm_directive(const std::string& name, const std::string& value);
 std::string slurm_file_name(std::string path);
 

@@ -51,7 +51,8 @@ constexpr std::array<std::string_view, 9> kWorkingNodes{"idle",        "mixed", 
                                                         "completing",  "planned",      "reserved",
                                                         "powering_up", "powered_down", "powering_down"};
 
-// A word may end in a sign: "*" says that the node does not answer, the others that it will come or is promised.
+// A word may end in a sign: "*" says that the node does not answer, the others that it will come or is
+// promised.
 bool is_working_node(std::string_view state) {
   if (state.ends_with('*')) return false;
   while (!state.empty() && std::string_view("~#!%$@^-+").find(state.back()) != std::string_view::npos)
@@ -305,7 +306,8 @@ std::optional<double> slurm_seconds(std::string_view text) {
     if (parts[i] > 59) return std::nullopt;
   if (with_days && parts[0] > 23) return std::nullopt;
   parts.resize(3, 0);
-  // Without days one part is minutes and two are minutes:seconds; with days they are hours[:minutes[:seconds]].
+  // Without days one part is minutes and two are minutes:seconds; with days they are
+  // hours[:minutes[:seconds]].
   const auto given = static_cast<std::size_t>(std::count(text.begin(), text.end(), ':')) + 1;
   if (with_days || given == 3) return days * 86400 + parts[0] * 3600 + parts[1] * 60 + parts[2];
   return parts[0] * 60 + parts[1];
@@ -317,8 +319,9 @@ std::string slurm_time(double seconds) {
   return fmt::format("{}-{:02}:{:02}:00", minutes / 1440, minutes / 60 % 24, minutes % 60);
 }
 
-// A job stays in the queue for good where it is beyond a limit on one job or node (QOSMaxWallDurationPerJobLimit,
-// AssocMaxNodePerJobLimit, ...) or below a least size; limits on all jobs of a user or account (QOSMaxJobsPerUserLimit) pass.
+// A job stays in the queue for good where it is beyond a limit on one job or node
+// (QOSMaxWallDurationPerJobLimit, AssocMaxNodePerJobLimit, ...) or below a least size; limits on all jobs of
+// a user or account (QOSMaxJobsPerUserLimit) pass.
 bool is_hopeless(std::string_view reason) {
   const auto says = [&](std::string_view part) { return reason.find(part) != std::string_view::npos; };
   return says("PerJob") || says("PerNode") || reason.starts_with("QOSMin") ||
@@ -326,7 +329,8 @@ bool is_hopeless(std::string_view reason) {
                      [&](std::string_view known) { return reason.starts_with(known); });
 }
 
-// slurm.schedmd.com/resource_limits.html: AssocMaxSubmitJobLimit, QOSMaxSubmitJobPerUserLimit, AssocGrpSubmitJobsLimit, ...
+// slurm.schedmd.com/resource_limits.html: AssocMaxSubmitJobLimit, QOSMaxSubmitJobPerUserLimit,
+// AssocGrpSubmitJobsLimit, ...
 bool takes_no_more(std::string_view error) {
   const auto at = error.find("SubmitJob");
   return (at != std::string_view::npos && error.find("Limit", at) != std::string_view::npos) ||

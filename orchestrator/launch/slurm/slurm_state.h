@@ -25,7 +25,8 @@ struct JobFacts {
   std::optional<double> seconds_left;  // until its time limit
 };
 
-// The arguments that make squeue (sacct) say what read_squeue (read_sacct) understands, for exactly these names.
+// The arguments that make squeue (sacct) say what read_squeue (read_sacct) understands, for exactly these
+// names.
 std::vector<std::string> squeue_by_name(const std::vector<std::string>& names);
 std::vector<std::string> sacct_by_name(const std::vector<std::string>& names);
 std::optional<i64> read_sbatch(std::string_view answer);  // of `sbatch --parsable`: the job's number

@@ -1,5 +1,5 @@
-// BannerSkipper: passes on what comes after the mark that our shell line prints first. Start files on the host (.bashrc) may
-// print text before it. That text is kept for error messages and is part of no answer.
+// BannerSkipper: passes on what comes after the mark that our shell line prints first. Start files on the
+// host (.bashrc) may print text before it. That text is kept for error messages and is part of no answer.
 #pragma once
 #include <string>
 #include <string_view>

@@ -83,7 +83,8 @@ class Channel::Process : public std::enable_shared_from_this<Process> {
 
   void write(std::string bytes) { in_.write(std::move(bytes), shared_from_this()); }
   void close_input() { in_.close_after(shared_from_this()); }
-  // Then it does not wait for other processes that hold its output open, as the shared connection of ssh does.
+  // Then it does not wait for other processes that hold its output open, as the shared connection of ssh
+  // does.
   void kill() {
     killed_ = true;
     child_.kill();
@@ -133,7 +134,8 @@ class Channel::Process : public std::enable_shared_from_this<Process> {
     ends_.words.append(bytes);
     if (ends_.words.size() > kWordsKept) ends_.words.erase(0, ends_.words.size() - kWordsKept);
   }
-  // Output and the process are over. Standard error is not waited for: a process in the background may hold it.
+  // Output and the process are over. Standard error is not waited for: a process in the background may hold
+  // it.
   void one_less() {
     if (--open_ == 0) conclude();
   }

@@ -1,6 +1,6 @@
 // Channel: a child process with pipes to its standard input, output and error, served by the event loop. Its
-// destructor ends the process and makes no further call. REQUIRES: used on the event loop only; `ended` is called
-// exactly once, after the last output.
+// destructor ends the process and makes no further call. REQUIRES: used on the event loop only; `ended` is
+// called exactly once, after the last output.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <functional>

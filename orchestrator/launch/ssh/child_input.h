@@ -1,4 +1,5 @@
-// ChildInput: writes to the standard input of a child process, in order, without waiting. REQUIRES: used on the event loop only.
+// ChildInput: writes to the standard input of a child process, in order, without waiting. REQUIRES: used on
+// the event loop only.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>

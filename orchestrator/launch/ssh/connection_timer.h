@@ -1,5 +1,5 @@
-// ConnectionTimer: when a connection that may break is tried again, is dead, needs a sign of life, or is given up. Pure: the
-// caller gives the time, in seconds of the steady clock.
+// ConnectionTimer: when a connection that may break is tried again, is dead, needs a sign of life, or is
+// given up. Pure: the caller gives the time, in seconds of the steady clock.
 #pragma once
 #include <algorithm>
 #include <optional>

@@ -29,7 +29,8 @@ std::uint64_t MailboxCopy::outbox_size() const {
   return files::size_of(spool::outbox(spool_));
 }
 
-// There is no gap: the bridge sends from the size that we told it. What a crash of this machine lost, it sends again.
+// There is no gap: the bridge sends from the size that we told it. What a crash of this machine lost, it
+// sends again.
 Expected<bool> MailboxCopy::keep(std::uint64_t offset, std::string_view bytes) {
   const std::uint64_t before = outbox_size();
   return spool::append_copy(spool::outbox(spool_), offset, bytes, spool::Copy::kUnsynced)

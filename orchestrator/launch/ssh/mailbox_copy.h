@@ -1,5 +1,6 @@
-// MailboxCopy: the two files of a mailbox whose other end is on another host: the inbox is sent there from where it ends there,
-// the outbox is copied here byte for byte. No byte is lost or comes twice: both files only grow, and every byte has its offset.
+// MailboxCopy: the two files of a mailbox whose other end is on another host: the inbox is sent there from
+// where it ends there, the outbox is copied here byte for byte. No byte is lost or comes twice: both files
+// only grow, and every byte has its offset.
 #pragma once
 #include <cstdint>
 #include <filesystem>

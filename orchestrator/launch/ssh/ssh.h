@@ -1,5 +1,5 @@
-// The SSH launcher: every allocation is a set of hosts, each used by one allocation at a time. Allocations outlive
-// this process; the next one adopts them.
+// The SSH launcher: every allocation is a set of hosts, each used by one allocation at a time. Allocations
+// outlive this process; the next one adopts them.
 #pragma once
 #include <memory>
 

@@ -1,7 +1,7 @@
-// SshAllocation: one allocation on hosts reached by ssh: it brings the agent there where it is missing, starts the
-// head agent and the node agents, carries the mailbox, and cleans up. States and transitions are in ssh_state.h. The
-// agents outlive the connection and this process; a record beside the mailbox lets the next one take them over.
-// REQUIRES: used on the event loop only.
+// SshAllocation: one allocation on hosts reached by ssh: it brings the agent there where it is missing,
+// starts the head agent and the node agents, carries the mailbox, and cleans up. States and transitions are
+// in ssh_state.h. The agents outlive the connection and this process; a record beside the mailbox lets the
+// next one take them over. REQUIRES: used on the event loop only.
 #pragma once
 #include <memory>
 #include <string>

@@ -1,4 +1,5 @@
-// What `sweep doctor --on ssh` asks every host: is it reached, does its agent run, and what does the agent see there.
+// What `sweep doctor --on ssh` asks every host: is it reached, does its agent run, and what does the agent
+// see there.
 #include <fmt/format.h>
 
 #include <boost/asio/io_context.hpp>

@@ -141,8 +141,8 @@ void SshHosts::look_for_agent(std::size_t node) {
 void SshHosts::bring_agent(std::size_t node) {
   auto bytes = files::read(around_.programs.agent, std::size_t{1} << 30);
   if (!bytes) return events_->failed(bytes.error().message);
-  // Two hosts may be one machine, or share a home: whoever renames last puts the same bytes there, and process numbers
-  // of two machines may be equal.
+  // Two hosts may be one machine, or share a home: whoever renames last puts the same bytes there, and
+  // process numbers of two machines may be equal.
   const std::string line = fmt::format(
       "umask 077; t={0}.{2}.$$; cat > \"$t\" && {{ [ \"$(wc -c < \"$t\")\" -eq {1} ] || {{ echo 'it arrived "
       "in "

@@ -1,6 +1,6 @@
-// SshHosts: the hosts of one allocation and the steps on each: its folder is made, the agent is brought there and probed, the head
-// agent and the node agents are started, and at the end what is left is removed and the logs are brought here. It decides
-// nothing. REQUIRES: used on the event loop only.
+// SshHosts: the hosts of one allocation and the steps on each: its folder is made, the agent is brought there
+// and probed, the head agent and the node agents are started, and at the end what is left is removed and the
+// logs are brought here. It decides nothing. REQUIRES: used on the event loop only.
 #pragma once
 #include <functional>
 #include <memory>

@@ -31,7 +31,8 @@ std::string why_unanswered(const std::string& host, const SshShell::CommandResul
   return last_line(said.err.empty() ? said.out : said.err);
 }
 
-// A script of /bin/sh that says for each part, by its number here: "folder N", and a line of JSON for each process.
+// A script of /bin/sh that says for each part, by its number here: "folder N", and a line of JSON for each
+// process.
 std::string looking_script(const std::vector<RemoteNode>& all, const std::vector<std::size_t>& here) {
   std::string out;
   for (const std::size_t i : here)

@@ -1,5 +1,6 @@
-// What allocations over ssh have left on their hosts after their orchestrator is gone: processes, found by their mark, and
-// the folder. Lists it and ends it. What the ranks had written by then is copied to this machine first.
+// What allocations over ssh have left on their hosts after their orchestrator is gone: processes, found by
+// their mark, and the folder. Lists it and ends it. What the ranks had written by then is copied to this
+// machine first.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -28,8 +29,8 @@ struct FarHosts {
 std::vector<RemoteNode> far_nodes(const std::filesystem::path& spool, const std::string& allocation);
 // Asks every host once, all at the same time.
 FarHosts find_far(const SshOptions&, const std::vector<RemoteNode>&);
-// Ends the processes, copies the rest of the outbox and the logs into the spool here, removes the folders. Its value is what did
-// not work, "<host>: <why>"; on those hosts nothing is removed.
+// Ends the processes, copies the rest of the outbox and the logs into the spool here, removes the folders.
+// Its value is what did not work, "<host>: <why>"; on those hosts nothing is removed.
 std::vector<std::string> end_far(const SshOptions&, const std::vector<RemoteLeftovers>&);
 
 }  // namespace sweep::launch

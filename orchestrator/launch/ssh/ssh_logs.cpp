@@ -24,7 +24,8 @@ bool is_real_folder(const fs::path& path) {
   return fs::is_directory(fs::symlink_status(path, ec));
 }
 
-// A link in an archive could lead what is unpacked next to anywhere: files are moved out of a folder of their own.
+// A link in an archive could lead what is unpacked next to anywhere: files are moved out of a folder of their
+// own.
 void take_files(const fs::path& from, const fs::path& spool, const std::string& log) {
   std::error_code ec;
   if (is_plain_file(from / "agent.log")) fs::rename(from / "agent.log", spool / log, ec);

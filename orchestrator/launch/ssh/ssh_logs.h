@@ -7,16 +7,16 @@
 
 namespace sweep::launch {
 
-// The shell line that ends the processes of an allocation on a host, writes its logs to standard output as such an archive, and
-// removes its folder.
+// The shell line that ends the processes of an allocation on a host, writes its logs to standard output as
+// such an archive, and removes its folder.
 std::string removal_line(const std::string& agent, const std::string& folder, const std::string& allocation);
 
 // Where the archive of a node's logs is kept until it is unpacked.
 std::filesystem::path logs_archive(const std::filesystem::path& spool, std::size_t node);
 
-// Unpacks a tar archive, made by another machine, of `attempts` and `agent.log` (agent.n<node>.log for a node agent's)
-// into the spool: plain files under the names that a spool has, nothing else of it. The archive is removed. `done` is
-// called once, whether it worked or not: logs are evidence, no results.
+// Unpacks a tar archive, made by another machine, of `attempts` and `agent.log` (agent.n<node>.log for a node
+// agent's) into the spool: plain files under the names that a spool has, nothing else of it. The archive is
+// removed. `done` is called once, whether it worked or not: logs are evidence, no results.
 void unpack_logs(boost::asio::io_context& io, const std::filesystem::path& archive,
                  const std::filesystem::path& spool, std::size_t node, std::function<void()> done);
 

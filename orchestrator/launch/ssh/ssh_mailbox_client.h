@@ -1,6 +1,6 @@
 // SshMailboxClient: the end on this machine of the connection to an allocation whose spool is on another host
-// (worker/agent/net/bridge.h). It carries the mailbox (MailboxCopy) and connects again when the connection is lost.
-// REQUIRES: used on the event loop only; no event after stop().
+// (worker/agent/net/bridge.h). It carries the mailbox (MailboxCopy) and connects again when the connection is
+// lost. REQUIRES: used on the event loop only; no event after stop().
 #pragma once
 #include <boost/asio/steady_timer.hpp>
 #include <memory>

@@ -32,7 +32,8 @@ struct SshOptions {
   double silence_s = 900;  // after so long without contact, agents end their ranks, and the run loses them
 };
 
-// What follows `ssh` when a person tries the same by hand: the host, and what the grid says beside ssh's own configuration.
+// What follows `ssh` when a person tries the same by hand: the host, and what the grid says beside ssh's own
+// configuration.
 std::string by_hand(const SshOptions&, const std::string& host);
 
 // Of the JSON of a grid's section (validated by the grid room).

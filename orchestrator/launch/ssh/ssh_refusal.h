@@ -6,7 +6,8 @@
 
 namespace sweep::launch {
 
-// `host`: the words a person writes behind `ssh` to try the same (by_hand). Absent: the cause is not one of those known.
+// `host`: the words a person writes behind `ssh` to try the same (by_hand). Absent: the cause is not one of
+// those known.
 std::optional<std::string> explain_ssh_failure(const std::string& host, std::string_view said);
 // The same; if the cause is not known, the last line of ssh.
 std::string why_ssh_failed(const std::string& host, std::string_view said);

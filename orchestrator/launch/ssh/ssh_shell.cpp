@@ -25,7 +25,8 @@ namespace fs = std::filesystem;
 constexpr double kForMasters = 5;     // seconds to end a shared connection
 constexpr int kAnotherCommand = 126;  // the code of shells for a program that cannot be executed
 
-// A folder that only this user can enter, with a path short enough for a socket. Empty: the connection is not shared.
+// A folder that only this user can enter, with a path short enough for a socket. Empty: the connection is not
+// shared.
 std::string control_folder() {
   const std::string path = fmt::format("/tmp/sweep-ssh-{}", ::geteuid());
   struct stat info {};
@@ -87,7 +88,8 @@ std::vector<std::string> SshShell::options() const {
   return out;
 }
 
-// The login shell there may be any: it starts /bin/sh for the line. It may print anything at its start: the mark comes after.
+// The login shell there may be any: it starts /bin/sh for the line. It may print anything at its start: the
+// mark comes after.
 std::vector<std::string> SshShell::words(const std::string& host, const std::string& line) const {
   std::vector<std::string> out = {"ssh", "-T"};
   for (auto& word : options()) out.push_back(std::move(word));

@@ -1,5 +1,6 @@
-// SshShell: runs commands on one host over one shared connection (ControlMaster). It never asks a question: ssh checks host
-// keys as its configuration says, and what would need an answer fails. It knows nothing of allocations.
+// SshShell: runs commands on one host over one shared connection (ControlMaster). It never asks a question:
+// ssh checks host keys as its configuration says, and what would need an answer fails. It knows nothing of
+// allocations.
 #pragma once
 #include <filesystem>
 #include <map>
@@ -27,8 +28,8 @@ class SshShell {
     std::string out, err;
   };
   using Answer = std::function<void(const CommandResult&)>;
-  // Runs a line of /bin/sh there. The answer comes from the event loop, exactly once. Its output is written `into` a file as it
-  // comes, or kept; with more than kMostKept bytes to keep, the command is ended.
+  // Runs a line of /bin/sh there. The answer comes from the event loop, exactly once. Its output is written
+  // `into` a file as it comes, or kept; with more than kMostKept bytes to keep, the command is ended.
   void ask(const std::string& host, const std::string& line, std::string input, double limit_s, Answer answer,
            const std::filesystem::path& into = {});
   static constexpr std::size_t kMostKept = 16u << 20;
@@ -49,7 +50,8 @@ class SshShell {
   int last_ = 0;
 };
 
-// A path on a host, where `~/` at the beginning is the home folder: as its shell takes it, and with the home filled in.
+// A path on a host, where `~/` at the beginning is the home folder: as its shell takes it, and with the home
+// filled in.
 std::string remote_word(const std::string& path);
 std::string remote_path(const std::string& path, const std::string& home);
 

@@ -1,6 +1,6 @@
-// Chart: one small chart as inline SVG: lines and points over two axes, or stacked bars. The colours differ for every
-// kind of colour blindness (Okabe and Ito 2008), and each series has its own mark and dash, for print without colour.
-// Without points the chart says that there are none.
+// Chart: one small chart as inline SVG: lines and points over two axes, or stacked bars. The colours differ
+// for every kind of colour blindness (Okabe and Ito 2008), and each series has its own mark and dash, for
+// print without colour. Without points the chart says that there are none.
 #pragma once
 #include <optional>
 #include <string>

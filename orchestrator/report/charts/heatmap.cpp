@@ -22,7 +22,8 @@ bool follows(const Field& field) {
   return names.contains(field.name());
 }
 
-// Unless axes are chosen: the two axes with most values, so that a cell hides as few configurations as possible.
+// Unless axes are chosen: the two axes with most values, so that a cell hides as few configurations as
+// possible.
 Expected<std::vector<Field>> chosen_axes(std::span<const ResultRow> rows, const HeatmapOptions& options,
                                          const std::vector<Field>& varying) {
   std::vector<Field> out;

@@ -1,6 +1,6 @@
-// Heatmap: the best configuration of every cell over two axes, why a cell has none, and how many configurations
-// each cell holds. Drawn as SVG here, and as one self-contained HTML page that computes
-// the same cells again under filters.
+// Heatmap: the best configuration of every cell over two axes, why a cell has none, and how many
+// configurations each cell holds. Drawn as SVG here, and as one self-contained HTML page that computes the
+// same cells again under filters.
 #pragma once
 #include <optional>
 #include <span>
@@ -51,12 +51,13 @@ struct HeatmapOptions {
   std::string value = "tokens_per_s_gpu";  // shown
   std::string objective = {};              // decides which is best; empty: value
   std::string title = {}, question = {};
-  // Axes whose values the user chose: cells may mix those that are left. Other axes of kKeptApart are fixed to one
-  // value each where they vary and are neither rows nor columns.
+  // Axes whose values the user chose: cells may mix those that are left. Other axes of kKeptApart are fixed
+  // to one value each where they vary and are neither rows nor columns.
   std::vector<std::string> chosen = {};
 };
 
-// What makes results comparable: a cell holds one model, hardware and sequence length unless the user asks for a mix.
+// What makes results comparable: a cell holds one model, hardware and sequence length unless the user asks
+// for a mix.
 inline constexpr std::string_view kKeptApart[] = {"model", "hardware", "seq_len"};
 
 // An axis that is fixed to one of its values.
@@ -93,9 +94,9 @@ struct Heatmap {
 // Error: unknown names, rows and cols the same, or a grid of more than 10,000 cells. Pointers are into rows.
 Expected<Heatmap> heatmap(std::span<const ResultRow>, const HeatmapOptions&);
 
-// The axes under a cell's value, line by line: what must not be mixed and the cluster's size, parallelism, batch and
-// ZeRO, the rest. Rows, columns and what does not vary are left out; of the first and the last line, so is what the
-// shown configurations agree on.
+// The axes under a cell's value, line by line: what must not be mixed and the cluster's size, parallelism,
+// batch and ZeRO, the rest. Rows, columns and what does not vary are left out; of the first and the last
+// line, so is what the shown configurations agree on.
 using CellLines = std::vector<std::vector<Field>>;
 inline constexpr std::size_t kCellLines = 4;
 CellLines cell_lines(const Heatmap&);

@@ -18,8 +18,9 @@ struct Paint {
 };
 Paint paint(double share);  // 0: dark end, 1: bright end
 
-// Which colours the values of a picture take. Of many magnitudes the scale is logarithmic. Else, where outliers (beyond
-// the whiskers of a box plot, 1.5 interquartile ranges) would take the colours from the rest, they share the end colours.
+// Which colours the values of a picture take. Of many magnitudes the scale is logarithmic. Else, where
+// outliers (beyond the whiskers of a box plot, 1.5 interquartile ranges) would take the colours from the
+// rest, they share the end colours.
 inline constexpr double kLogRatio = 1000;
 struct Colours {
   double low = 0, high = 0;                        // the ends of the scale

@@ -1,5 +1,5 @@
-// Png: one of our own SVG pictures as PNG bytes, drawn by librsvg. Home of librsvg; it is loaded when first asked
-// for, so that a program that draws nothing starts without it and one without librsvg still runs.
+// Png: one of our own SVG pictures as PNG bytes, drawn by librsvg. Home of librsvg; it is loaded when first
+// asked for, so that a program that draws nothing starts without it and one without librsvg still runs.
 #pragma once
 #include <string>
 

@@ -1,5 +1,5 @@
-// The picture of a Transfer: each shared configuration by its value in A and in B, as shares of the best of its cell. On the
-// diagonal both agree; a star is what A would choose.
+// The picture of a Transfer: each shared configuration by its value in A and in B, as shares of the best of
+// its cell. On the diagonal both agree; a star is what A would choose.
 #pragma once
 #include "orchestrator/report/statistics/transfer.h"
 

@@ -1,4 +1,5 @@
-// The texts that pages carry: style sheets and scripts, each script with the hash by which a page's policy lets it run.
+// The texts that pages carry: style sheets and scripts, each script with the hash by which a page's policy
+// lets it run.
 #pragma once
 #include <string>
 #include <string_view>

@@ -204,8 +204,8 @@ std::string whole_page(const Heatmap& map, std::span<const ResultRow> rows, bool
   std::string out =
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-  // The page may not load or send anything and runs its own two scripts alone, whatever a result says; a live one asks
-  // its own server alone.
+  // The page may not load or send anything and runs its own two scripts alone, whatever a result says; a live
+  // one asks its own server alone.
   out += fmt::format(
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
       "script-src {} {}; base-uri 'none'; form-action 'none'{}\">\n",

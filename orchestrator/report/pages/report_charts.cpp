@@ -125,8 +125,8 @@ double best_rate(const BatchCurve& curve) {
   return out;
 }
 
-// The parts of a step that were measured; communication is taken out of backward, which it is a part of, and ZeRO's out of
-// forward and the update where backward was shorter.
+// The parts of a step that were measured; communication is taken out of backward, which it is a part of, and
+// ZeRO's out of forward and the update where backward was shorter.
 struct Parts {
   std::vector<std::string> names = {"forward",   "backward", "communication waited for",
                                     "optimizer", "bubble",   "other"};

@@ -1,6 +1,6 @@
-// Report: one self-contained HTML page that answers a sweep's question: the best configuration and its gain, its cost, the
-// heatmap, what failed, where memory, batch and node count end it, where it was measured, how to repeat it. No network; one
-// script, which copies; it reads and prints without it.
+// Report: one self-contained HTML page that answers a sweep's question: the best configuration and its gain,
+// its cost, the heatmap, what failed, where memory, batch and node count end it, where it was measured, how
+// to repeat it. No network; one script, which copies; it reads and prints without it.
 #pragma once
 #include <functional>
 #include <optional>

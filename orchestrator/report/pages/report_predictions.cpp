@@ -12,7 +12,8 @@
 namespace sweep::report::parts {
 namespace {
 
-// What docs/predict.md states of the built-in step's memory: none of its 4,728 configurations lies further off.
+// What docs/predict.md states of the built-in step's memory: none of its 4,728 configurations lies further
+// off.
 constexpr double kMostBelow = 0.08, kMostAbove = 0.15;
 
 struct Checked {

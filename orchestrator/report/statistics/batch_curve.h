@@ -26,8 +26,8 @@ struct BatchCurve {
   std::string why_no_star;
 };
 
-// The axes and labels that tell one setting from another: all that vary, but for the batch's own (micro-batch,
-// accumulation, global batch).
+// The axes and labels that tell one setting from another: all that vary, but for the batch's own
+// (micro-batch, accumulation, global batch).
 std::vector<Field> setting_fields(std::span<const ResultRow> rows);
 
 // One curve per distinct setting, in natural order; settings of which nothing was run are left out.

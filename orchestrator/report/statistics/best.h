@@ -25,7 +25,8 @@ struct GridForm {
 // How the sweep measured, of the options it keeps; absent: it does not say.
 std::optional<MeasurePlan> measure_of(const std::string& options_json);
 
-// What makes results comparable, to group by: the model, and hardware and sequence length where they are among `differ`.
+// What makes results comparable, to group by: the model, and hardware and sequence length where they are
+// among `differ`.
 std::vector<std::string> comparable_groups(std::span<const Field> differ);
 
 struct BestOptions {
@@ -58,8 +59,8 @@ struct BestOfGroup {
 // Groups in natural order of their keys. Error: an unknown name, or a headroom outside [0, 1).
 Expected<std::vector<BestOfGroup>> best(std::span<const ResultRow> rows, const BestOptions&);
 
-// The same from columns of the results, so that a hundred thousand of them take milliseconds; only the winners are read
-// in full, by their entries.
+// The same from columns of the results, so that a hundred thousand of them take milliseconds; only the
+// winners are read in full, by their entries.
 using ReadRows = std::function<Expected<std::vector<ResultRow>>(std::span<const i64> entries)>;
 Expected<std::vector<BestOfGroup>> best(const ResultColumns&, const BestOptions&, const ReadRows&);
 // What that needs of them, and with the axes also what varying() and the table below need.

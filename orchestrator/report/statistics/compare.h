@@ -1,5 +1,5 @@
-// Comparison: the configurations that two sweeps have in common, what changed in one metric, and which changes are
-// more than noise when that many are looked at.
+// Comparison: the configurations that two sweeps have in common, what changed in one metric, and which
+// changes are more than noise when that many are looked at.
 #pragma once
 #include <optional>
 #include <span>
@@ -48,7 +48,8 @@ struct Comparison {
   bool exact = false;  // a metric without noise: every difference is real
 };
 
-// Matched by trial id: the same configuration whatever the sweep, database or labels. Error: an unknown metric.
+// Matched by trial id: the same configuration whatever the sweep, database or labels. Error: an unknown
+// metric.
 Expected<Comparison> compare(std::span<const ResultRow> a, std::span<const ResultRow> b,
                              const CompareOptions&);
 

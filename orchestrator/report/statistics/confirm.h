@@ -1,5 +1,5 @@
-// Confirmation: whether the order of a few configurations holds when each was measured again in several allocations.
-// Pure statistics over values that follow from step times; docs/confirm.md has the formulas.
+// Confirmation: whether the order of a few configurations holds when each was measured again in several
+// allocations. Pure statistics over values that follow from step times; docs/confirm.md has the formulas.
 #pragma once
 #include <optional>
 #include <string>
@@ -49,7 +49,8 @@ Versus versus(const Remeasured& one, const Remeasured& leader, bool larger_is_be
 // The two-sided 95 % quantile of Student's t.
 double student_t95(std::size_t degrees_of_freedom);
 
-// The table and the sentence below it. `all`: in the order before, the leader first. `metric`: of the table of fields.
+// The table and the sentence below it. `all`: in the order before, the leader first. `metric`: of the table
+// of fields.
 struct Confirmed {
   std::string text;
   bool holds = true;  // no configuration is clearly ahead of the leader, and the leader was measured

@@ -9,7 +9,8 @@
 
 namespace sweep::report {
 
-// Every condition must hold. Error: an unknown name, or a condition that no row fulfils; it tells the values there are.
+// Every condition must hold. Error: an unknown name, or a condition that no row fulfils; it tells the values
+// there are.
 Expected<std::vector<ResultRow>> keep_only(std::vector<ResultRow> rows,
                                            std::span<const std::string> conditions);
 

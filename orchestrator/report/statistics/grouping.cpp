@@ -10,7 +10,8 @@
 namespace sweep::report {
 namespace {
 
-// Numbers pairs (a, b) with b < width in order of their first appearance. Few possible pairs are looked up in a table.
+// Numbers pairs (a, b) with b < width in order of their first appearance. Few possible pairs are looked up in
+// a table.
 class Pairs {
  public:
   Pairs(std::size_t firsts, std::size_t width) : width_(width) {

@@ -1,4 +1,5 @@
-// Grouping: which rows of some columns belong together under axes, labels or metrics, in natural order of their keys.
+// Grouping: which rows of some columns belong together under axes, labels or metrics, in natural order of
+// their keys.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -33,9 +33,9 @@ struct StepTime {
 };
 std::optional<Interval> interval_of(FollowsStep, double value, const StepTime&);
 
-// 95 % interval of after / before - 1 from an interval of each, by the method of variance estimates recovery (Zou and
-// Donner 2008) on the logarithms, and the two-sided p-value at which it would just touch 0. Absent unless every end is
-// above 0 and contains its value.
+// 95 % interval of after / before - 1 from an interval of each, by the method of variance estimates recovery
+// (Zou and Donner 2008) on the logarithms, and the two-sided p-value at which it would just touch 0. Absent
+// unless every end is above 0 and contains its value.
 struct RatioChange {
   Interval share;
   double p = 1;
@@ -43,14 +43,14 @@ struct RatioChange {
 std::optional<RatioChange> ratio_change(double before, const Interval& of_before, double after,
                                         const Interval& of_after);
 
-// Adjusted p-values in the order given (Benjamini and Hochberg 1995): calling those at most r significant keeps the
-// expected share of false ones among them at r.
+// Adjusted p-values in the order given (Benjamini and Hochberg 1995): calling those at most r significant
+// keeps the expected share of false ones among them at r.
 std::vector<double> benjamini_hochberg(const std::vector<double>& p);
 
 // From 1, the smallest value first; equal values share the mean of their ranks.
 std::vector<double> average_ranks(const std::vector<double>& values);
-// Rank correlation of two lists of the same length (Spearman 1904; Pearson's coefficient of the average ranks). Absent for
-// fewer than three pairs, or where one list is constant.
+// Rank correlation of two lists of the same length (Spearman 1904; Pearson's coefficient of the average
+// ranks). Absent for fewer than three pairs, or where one list is constant.
 std::optional<double> spearman(const std::vector<double>& a, const std::vector<double>& b);
 
 }  // namespace sweep::report

@@ -36,8 +36,8 @@ Fits fits_of(const ResultRow& a, const ResultRow& b) {
   return *in_a ? (*in_b ? Fits::kBoth : Fits::kOnlyA) : (*in_b ? Fits::kOnlyB : Fits::kNeither);
 }
 
-// The built-in step uses every axis. What a command uses is known from its grid alone: an axis counts where it was given another
-// value than the default. What ranks it runs on holds for every command.
+// The built-in step uses every axis. What a command uses is known from its grid alone: an axis counts where
+// it was given another value than the default. What ranks it runs on holds for every command.
 bool knows(std::span<const ResultRow> rows, const Column& axis) {
   static const std::set<std::string_view> kOfRanks = {"hardware", "nodes", "gpus_per_node", "dp", "tp",
                                                       "pp",       "cp"};

@@ -1,5 +1,5 @@
-// Transfer: how far the order of configurations under one workload (A) holds under another (B): rank correlation, what
-// choosing by A costs in B, agreement on what fits, and the axes by which the two differ.
+// Transfer: how far the order of configurations under one workload (A) holds under another (B): rank
+// correlation, what choosing by A costs in B, agreement on what fits, and the axes by which the two differ.
 #pragma once
 #include <array>
 #include <optional>
@@ -64,15 +64,16 @@ struct Transfer {
   i64 alone_a = 0, alone_b = 0;             // configurations that the other side lacks
 };
 
-// The rows must outlive the answer. Error: an unknown name, or no configuration in common; it names the axes that differ.
+// The rows must outlive the answer. Error: an unknown name, or no configuration in common; it names the axes
+// that differ.
 Expected<Transfer> transfer(std::span<const ResultRow> a, std::span<const ResultRow> b,
                             const TransferOptions&);
 
 // Fills in Transfer::axes.
 void attribute_to_axes(Transfer&, const TransferOptions&);
 
-// Values as one text: equal where people would call the values equal. Models are their dimensions, whatever they are called,
-// or their names, for imports that have no dimensions.
+// Values as one text: equal where people would call the values equal. Models are their dimensions, whatever
+// they are called, or their names, for imports that have no dimensions.
 enum class ModelKey { kDimensions, kName };
 std::string key_text(const ResultRow&, std::span<const Field>, ModelKey = ModelKey::kDimensions);
 

@@ -34,7 +34,8 @@ bool follows(const Members& members, const std::vector<Field>& fields, std::size
   });
 }
 
-// The axes that vary within cells, without those that the rank algebra or a derived name makes follow from the others.
+// The axes that vary within cells, without those that the rank algebra or a derived name makes follow from
+// the others.
 std::vector<Field> free_axes(const Transfer& all, const Members& members) {
   std::vector<Field> out;
   for (const Field& field : all.match) {

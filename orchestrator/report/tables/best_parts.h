@@ -1,4 +1,5 @@
-// What best_print.cpp and best_yaml.cpp share: a group's name, and the comments above a winner's configuration.
+// What best_print.cpp and best_yaml.cpp share: a group's name, and the comments above a winner's
+// configuration.
 #pragma once
 #include <string>
 

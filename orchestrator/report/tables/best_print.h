@@ -16,7 +16,8 @@ std::string best_text(std::span<const Field> differ, std::span<const BestOfGroup
 // A grid file with exactly this configuration: `name`, `model` (catalogue name, else its dimensions) and
 // `base`.
 std::string as_grid_yaml(const ResultRow&, const GridForm& = {});
-// All winners as one grid file: alone a base, several its `include`, each under comments that say what it won.
+// All winners as one grid file: alone a base, several its `include`, each under comments that say what it
+// won.
 std::string best_yaml(std::span<const BestOfGroup>, const BestOptions&);
 // As one JSON array.
 std::string best_json(std::span<const BestOfGroup>, const BestOptions&);

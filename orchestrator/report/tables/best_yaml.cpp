@@ -49,8 +49,8 @@ std::string yaml_value(const Value& value, std::string_view type) {
   return "null";
 }
 
-// Catalogue name when the dimensions are the catalogue's; else a one-line map of the keys that grid files accept, with a
-// remark when those do not say all of the model.
+// Catalogue name when the dimensions are the catalogue's; else a one-line map of the keys that grid files
+// accept, with a remark when those do not say all of the model.
 std::string model_yaml(const Trial& trial) {
   const ModelSpec& m = trial.spec;
   const auto known = shape::find_model(trial.model);

@@ -155,7 +155,8 @@ void add_ranks(Lines& lines, nlohmann::json& evidence) {
     }
     of->erase("ranks");
   }
-  // The agent describes the end of every attempt there. Of one that did not hang, the description is the reason above.
+  // The agent describes the end of every attempt there. Of one that did not hang, the description is the
+  // reason above.
   if (auto description = evidence.find("hang");
       !ended_by_silence(evidence) && description != evidence.end() && description->is_object()) {
     description->erase("why");

@@ -1,5 +1,6 @@
-// Measured: how a result was measured, as sentences: our step or an import, on which nodes, by which devices and
-// clocks, over which transport, in how many steps. It prints what ranks reported, and names what they did not report.
+// Measured: how a result was measured, as sentences: our step or an import, on which nodes, by which devices
+// and clocks, over which transport, in how many steps. It prints what ranks reported, and names what they did
+// not report.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>

@@ -51,7 +51,8 @@ void push_values(std::vector<Value>& line, const ResultRow& row,
   for (const std::string_view name : names) line.push_back(find_column(name)->get(row));
 }
 
-// LLMForge: per model and context length, each batch with million tokens per hour, MFU and dollars per million.
+// LLMForge: per model and context length, each batch with million tokens per hour, MFU and dollars per
+// million.
 struct Priced {
   const ResultRow* best = nullptr;   // ok with a rate
   const ResultRow* other = nullptr;  // else how it ended

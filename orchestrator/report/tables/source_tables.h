@@ -1,6 +1,6 @@
-// Source table: the tables in which published benchmarks print their results, made from a sweep's rows: tokens
-// per hour and dollar by context and batch, the batch table with its star, the best by node count, the largest
-// batch of each sharding method. docs/tables.md says whose they are.
+// Source table: the tables in which published benchmarks print their results, made from a sweep's rows:
+// tokens per hour and dollar by context and batch, the batch table with its star, the best by node count, the
+// largest batch of each sharding method. docs/tables.md says whose they are.
 #pragma once
 #include <optional>
 #include <span>

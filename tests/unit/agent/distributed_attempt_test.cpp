@@ -1,4 +1,5 @@
-// DistributedAttempt: one attempt of several parts: what is passed on, who is told of trouble, and one end of all.
+// DistributedAttempt: one attempt of several parts: what is passed on, who is told of trouble, and one end of
+// all.
 #include "worker/agent/node/distributed_attempt.h"
 
 #include <gtest/gtest.h>

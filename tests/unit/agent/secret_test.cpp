@@ -1,4 +1,5 @@
-// The token and its proofs: only who knows it answers right, and no answer serves twice or the other way round.
+// The token and its proofs: only who knows it answers right, and no answer serves twice or the other way
+// round.
 #include "worker/agent/net/secret.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The best of each group from the columns of a database is the best of its rows, and both are what ranking them one by
-// one says.
+// The best of each group from the columns of a database is the best of its rows, and both are what ranking
+// them one by one says.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -48,7 +48,8 @@ std::string name_of(c10::ScalarType type) {
 }
 
 const std::vector<c10::ScalarType> kTypes{at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kLong};
-// One element; below and above the one-round limit; several pieces and a ragged end; for one type more than the whole ring.
+// One element; below and above the one-round limit; several pieces and a ragged end; for one type more than
+// the whole ring.
 const std::vector<std::int64_t> kSizes{1, 1000, 5001, 150'001};
 std::vector<std::int64_t> sizes_for(c10::ScalarType type) {
   auto sizes = kSizes;
@@ -180,7 +181,8 @@ INSTANTIATE_TEST_SUITE_P(Backends, Collectives,
 TEST(ShmBackend, SumsBf16InFp32AndRoundsOnce) {
   const auto statuses = run_ranks(4, [](const GroupOptions& options) {
     const BackendPtr backend = make_shm(options);
-    // 256 + 1 is lost in bf16 (8 bits), so summing in bf16 would give 256; in fp32 it is 259, rounded once to 260.
+    // 256 + 1 is lost in bf16 (8 bits), so summing in bf16 would give 256; in fp32 it is 259, rounded once to
+    // 260.
     std::vector<at::Tensor> tensors{at::full({5000}, options.rank == 0 ? 256 : 1, at::kBFloat16)};
     wait(*backend->allreduce(tensors));
     require(at::equal(tensors[0], at::full({5000}, 260, at::kBFloat16)), "sum of bf16");
@@ -212,7 +214,8 @@ std::string thrown_by(const std::function<void()>& body) {
 
 using Clock = std::chrono::steady_clock;
 
-// Rank 0 waits in one group for what rank 1 sends only once it has all of rank 0's message in the other group.
+// Rank 0 waits in one group for what rank 1 sends only once it has all of rank 0's message in the other
+// group.
 TEST(ShmBackend, AWaitMovesTheOtherGroupsOn) {
   const auto statuses = run_ranks(2, [](const GroupOptions& options) {
     GroupOptions of_other = options;

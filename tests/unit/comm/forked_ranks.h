@@ -1,5 +1,5 @@
-// Runs a function as the ranks of a group, one forked process each. The parent computes nothing with LibTorch, so the children
-// may.
+// Runs a function as the ranks of a group, one forked process each. The parent computes nothing with
+// LibTorch, so the children may.
 #pragma once
 #include <sys/wait.h>
 #include <unistd.h>

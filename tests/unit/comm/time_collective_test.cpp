@@ -1,4 +1,5 @@
-// The measured collectives give the right numbers over real ranks, and a backend that moves nothing is found out.
+// The measured collectives give the right numbers over real ranks, and a backend that moves nothing is found
+// out.
 #include "bench_kernels/comm/time_collective.h"
 
 #include <gmock/gmock.h>

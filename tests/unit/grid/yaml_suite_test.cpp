@@ -1,5 +1,6 @@
-// The whole yaml-test-suite (tests/unit/grid/yaml_suite): what it marks invalid is refused with its place, what lies in
-// the subset of grid files is read as its events say, and the rest is refused as what has no use here.
+// The whole yaml-test-suite (tests/unit/grid/yaml_suite): what it marks invalid is refused with its place,
+// what lies in the subset of grid files is read as its events say, and the rest is refused as what has no use
+// here.
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -24,7 +24,8 @@ class Standstill : public ::testing::Test {
   AttemptReports t_;
 };
 
-// Ranks 0 to 2 wait in an all-reduce that rank 3 has not begun; the agent, which sees hosts run ahead, named rank 0.
+// Ranks 0 to 2 wait in an all-reduce that rank 3 has not begun; the agent, which sees hosts run ahead, named
+// rank 0.
 TEST_F(Standstill, OfAHangTheRankThatDidNotComeIsNamed) {
   nlohmann::json ranks = nlohmann::json::array();
   for (i64 rank = 0; rank < 4; ++rank) {

@@ -1,5 +1,5 @@
-// The recipes that are built in, as a grid uses them: command lines of a dozen layouts each, what is unsupported, and that an
-// axis that the grid does not give is left to the trainer.
+// The recipes that are built in, as a grid uses them: command lines of a dozen layouts each, what is
+// unsupported, and that an axis that the grid does not give is left to the trainer.
 #include "orchestrator/interop/recipes.h"
 
 #include <gmock/gmock.h>

@@ -57,7 +57,8 @@ TEST_F(BatchJobTest, AnEmptyAnswerConcludesNothingUntilSlurmDeniesTheJobTwice) {
   EXPECT_TRUE(ended()->lost);
 }
 
-// Another process runs the sweep now: Slurm's word on the job gives no reason to tell its agent anything, nor to cancel it.
+// Another process runs the sweep now: Slurm's word on the job gives no reason to tell its agent anything, nor
+// to cancel it.
 TEST_F(BatchJobTest, WhatIsSomebodyElsesByNowIsLeftAlone) {
   bool ours = true;
   request_.fence = [&](const std::function<Expected<void>()>& act) {

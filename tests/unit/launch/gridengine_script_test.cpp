@@ -34,7 +34,8 @@ class GridEngineScriptTest : public ::testing::Test {
   bool has_line(const std::string& text, const std::string& line) {
     return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
   }
-  // Runs a script, in a process group of its own, whose agent is this text of shell; what gridengine.log has afterwards.
+  // Runs a script, in a process group of its own, whose agent is this text of shell; what gridengine.log has
+  // afterwards.
   std::string run(const std::string& agent, const std::string& before = "") {
     EXPECT_TRUE(files::write_atomically(programs_.agent, "#!/bin/bash\n" + agent));
     std::filesystem::permissions(programs_.agent, std::filesystem::perms::owner_all);
@@ -75,7 +76,8 @@ TEST_F(GridEngineScriptTest, TheEndOfTheAgentIsTheEndOfTheJob) {
   EXPECT_NE(run("exit 7").find("code 7"), std::string::npos);
 }
 
-// qdel and the time limit: SIGUSR2 to every process of the group, here once the script handles it (/proc says so).
+// qdel and the time limit: SIGUSR2 to every process of the group, here once the script handles it (/proc says
+// so).
 TEST_F(GridEngineScriptTest, AWarningOfTheSchedulerReachesTheAgentAsSigterm) {
   const auto log =
       run("trap 'echo asked to end; exit 5' TERM\n"

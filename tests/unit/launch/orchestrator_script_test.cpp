@@ -1,4 +1,5 @@
-// The script of an orchestrator that is a job: its directives, what reaches its shell, and that a shell understands it.
+// The script of an orchestrator that is a job: its directives, what reaches its shell, and that a shell
+// understands it.
 #include "orchestrator/launch/slurm/orchestrator_script.h"
 
 #include <gmock/gmock.h>

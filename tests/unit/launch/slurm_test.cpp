@@ -155,7 +155,8 @@ TEST_F(SlurmTest, ANumberThatWasGivenToAnotherJobIsADenial) {
   EXPECT_TRUE(std::get<Ended>(events_.back()).lost);
 }
 
-// Slurm gives a job that it starts again a later time of submission. `sweep-a1` of number 1 is ours all the same.
+// Slurm gives a job that it starts again a later time of submission. `sweep-a1` of number 1 is ours all the
+// same.
 TEST_F(SlurmTest, AJobThatSlurmStartedAgainIsTheSameOne) {
   int shown = 0;
   play(

@@ -1,5 +1,5 @@
-// The LLMForge guide's table for one p4de.24xlarge, recomputed from its own throughput, and docs/llmforge.md, which prints
-// both. The figures are transcribed in tests/golden/llmforge_p4de.csv.
+// The LLMForge guide's table for one p4de.24xlarge, recomputed from its own throughput, and docs/llmforge.md,
+// which prints both. The figures are transcribed in tests/golden/llmforge_p4de.csv.
 #include <gtest/gtest.h>
 
 #include <algorithm>

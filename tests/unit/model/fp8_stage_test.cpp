@@ -1,5 +1,5 @@
-// A whole model with the products of its blocks on fp8 units (as the library computes them on CPU), beside the same
-// model without.
+// A whole model with the products of its blocks on fp8 units (as the library computes them on CPU), beside
+// the same model without.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 

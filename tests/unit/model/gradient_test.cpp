@@ -90,8 +90,8 @@ class Reference {
                   0.5 * u * (1 + (std::sqrt(2 / M_PI) * (u + 0.044715 * u.pow(3))).tanh()));
   }
 
-  // Every expert on every token, weighed by the normalised top-k probabilities; the load-balancing loss on the
-  // side.
+  // Every expert on every token, weighed by the normalised top-k probabilities; the load-balancing loss on
+  // the side.
   at::Tensor moe(const std::string& block, const at::Tensor& x) {
     const at::Tensor flat = x.flatten(0, 1), name_of_router = w_.at(block + "block_sparse_moe.gate.weight");
     const at::Tensor probs = flat.matmul(name_of_router.t()).softmax(-1);

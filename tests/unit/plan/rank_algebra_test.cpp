@@ -1,4 +1,5 @@
-// Grids, imports, the plan and the ranks answer alike, because they ask one rank algebra (bench_kernels/shape/rank_algebra.h).
+// Grids, imports, the plan and the ranks answer alike, because they ask one rank algebra
+// (bench_kernels/shape/rank_algebra.h).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -82,7 +83,8 @@ TEST(RankAlgebraOfAllUsers, WhatTheGridRefusesThePlanAndTheRanksRefuseAlike) {
   EXPECT_LT(refused, static_cast<i64>(entries.size()));
 }
 
-// The limits of derived sizes are those of the axes: nothing is derived that the plan's rule `range` then refuses.
+// The limits of derived sizes are those of the axes: nothing is derived that the plan's rule `range` then
+// refuses.
 TEST(RankAlgebraOfAllUsers, DerivedSizesKeepTheRangesOfTheirAxes) {
   const auto entries =
       expanded("name: t\nmodel: gpt2\ngrid: {nodes: [1, 2000, 100000], gpus_per_node: [1, 1024]}\n");

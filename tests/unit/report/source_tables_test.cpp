@@ -12,7 +12,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// The first table of Lightning's minGPT FSDP benchmark (4 x V100-16): batch, MB, usage and its deviation, TFLOP/s, ms.
+// The first table of Lightning's minGPT FSDP benchmark (4 x V100-16): batch, MB, usage and its deviation,
+// TFLOP/s, ms.
 struct Published {
   i64 batch, megabytes;
   double usage, deviation, tflops, ms;

@@ -1,4 +1,5 @@
-// The run loop with a strategy: which trials it runs, which it rules out, and that it goes on where an earlier run ended.
+// The run loop with a strategy: which trials it runs, which it rules out, and that it goes on where an
+// earlier run ended.
 #include "tests/unit/run/sweep_runner_fixture.h"
 
 namespace sweep::run {

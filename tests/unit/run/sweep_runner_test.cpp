@@ -130,7 +130,8 @@ TEST_F(SweepRunnerTest, AnInboxThatCannotBeWrittenEndsTheRunAndKeepsTheTrialsPen
 
 TEST_F(SweepRunnerTest, TheLimitOfGpuHoursCountsEarlierRunsToo) {
   plan(3);
-  // An earlier run held two nodes of eight GPUs for half an hour, and another allocation ended without an orchestrator.
+  // An earlier run held two nodes of eight GPUs for half an hour, and another allocation ended without an
+  // orchestrator.
   const auto earlier = store_->create_allocation(sweep_, "fake", dir_ / "spool");
   ASSERT_TRUE(earlier && store_->allocation_started(earlier->id, "there", 1, {2, 8, 1800}));
   ASSERT_TRUE(store_->end_allocation(earlier->id, "finished"));

@@ -33,7 +33,8 @@ TEST(TimeLeft, FollowsThePaceOfWhatHasEnded) {
   EXPECT_NEAR(seconds_left(work).value(), 30 * 2.21, 0.3 * 66);
 }
 
-// Found by chaos: "about 34 min left" where 4 min were, since the time of the losses counted as the pace of trials.
+// Found by chaos: "about 34 min left" where 4 min were, since the time of the losses counted as the pace of
+// trials.
 TEST(TimeLeft, WhatWasLostDoesNotSlowWhatIsLeft) {
   Workload work = to_do(100, 0.35);
   ran(work, "a1", 3, 0.35, 2.2, 0);

@@ -104,7 +104,8 @@ TEST_F(SpoolFile, NothingIsAppendedToAFileThatSomebodyCut) {
   EXPECT_FALSE(next->displaced());
 }
 
-// Where the file cannot be shortened (append-only, a server that fails), its torn line must not swallow the next one.
+// Where the file cannot be shortened (append-only, a server that fails), its torn line must not swallow the
+// next one.
 TEST_F(SpoolFile, ATornLineThatCannotBeCutOffTakesNoOtherWithIt) {
   const int fd = ::memfd_create("spool", MFD_ALLOW_SEALING);
   ASSERT_GE(fd, 0);

@@ -1,4 +1,5 @@
-// Messages between agents: every one comes back as it was, and what cannot be read is refused with the kind of fault.
+// Messages between agents: every one comes back as it was, and what cannot be read is refused with the kind
+// of fault.
 #include "schema/agent_message.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// What the server answers, over real sockets: the token, the methods, the Host, long headers, silence, many connections.
+// What the server answers, over real sockets: the token, the methods, the Host, long headers, silence, many
+// connections.
 #include "orchestrator/serve/server.h"
 
 #include <gmock/gmock.h>

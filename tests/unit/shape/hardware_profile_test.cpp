@@ -15,7 +15,8 @@ CollectiveRow row(const char* kind, i64 ranks, i64 bytes, double seconds) {
   return {kind, "nccl", ranks, 1, bytes, seconds, 0};
 }
 
-// nccl-tests, doc/PERFORMANCE.md: all-reduce 2 (n-1)/n, all-gather, reduce-scatter and all-to-all (n-1)/n, point to point 1.
+// nccl-tests, doc/PERFORMANCE.md: all-reduce 2 (n-1)/n, all-gather, reduce-scatter and all-to-all (n-1)/n,
+// point to point 1.
 TEST(HardwareProfile, BandwidthsAreThoseOfNcclTests) {
   const CollectiveRow r = row("all_reduce", 8, 8'000'000, 1e-3);
   EXPECT_DOUBLE_EQ(algorithm_bandwidth(r), 8e9);

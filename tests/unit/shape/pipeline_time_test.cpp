@@ -1,4 +1,5 @@
-// The walked time of a pipeline against the published formulas, against a walk of every micro-batch, and by hand.
+// The walked time of a pipeline against the published formulas, against a walk of every micro-batch, and by
+// hand.
 #include "bench_kernels/shape/pipeline_time.h"
 
 #include <gtest/gtest.h>

@@ -119,7 +119,8 @@ TEST(RankAlgebraOfRanks, NamesTheSizeBelowOne) {
   EXPECT_EQ(violation->left, -4);
 }
 
-// What solve() gives satisfies the relations that compare, over all small sizes; what it refuses, no size satisfies.
+// What solve() gives satisfies the relations that compare, over all small sizes; what it refuses, no size
+// satisfies.
 TEST(RankAlgebraOfRanks, SolvedSizesSatisfyTheRelationsThatCompare) {
   i64 solved = 0, refused = 0;
   RankSizes s{.gpus_per_node = 4, .global_batch_size = 12};

@@ -63,7 +63,8 @@ TEST(TrainStep, TheTimedLearningRateMovesAWeightByAHundredThousandthAtMost) {
     EXPECT_LE((tensor.value - before[i++]).abs().max().item<double>(), 1.2e-5) << tensor.name;
 }
 
-// A scale that fp16 gradients cannot hold costs the first steps: they are skipped until it has been halved often enough.
+// A scale that fp16 gradients cannot hold costs the first steps: they are skipped until it has been halved
+// often enough.
 TEST(TrainStep, TheInitialScalePowerDecidesWhichStepsCount) {
   Trial t = small();
   t.precision = Precision::kFp16;

@@ -13,8 +13,8 @@ constexpr auto kAll = std::array{Process::kAlive, Process::kGone, Process::kRebo
 constexpr auto kWords = std::array{JobWord::kUnknown, JobWord::kAlive, JobWord::kOver, JobWord::kLost};
 constexpr auto kBeats = std::array{Beat::kRecent, Beat::kQuiet, Beat::kSilent};
 
-// H: held, U: uncertain, F: free. Of a holder that was watched, by what Slurm says (rows, as kWords) and how long ago its
-// last heartbeat was (columns, as kBeats).
+// H: held, U: uncertain, F: free. Of a holder that was watched, by what Slurm says (rows, as kWords) and how
+// long ago its last heartbeat was (columns, as kBeats).
 struct Case {
   Process process;
   std::array<const char*, 4> watched, unwatched;

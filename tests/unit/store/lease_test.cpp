@@ -249,7 +249,8 @@ TEST_F(LeaseTest, AHolderWhoseJobIsOverIsTakenOverOnceItIsQuiet) {
   EXPECT_FALSE(must(second->take_lease(sweep_, claim)));
 }
 
-// The node failed, Slurm says; if its process lives and goes on, it writes nothing and tells no agent anything.
+// The node failed, Slurm says; if its process lives and goes on, it writes nothing and tells no agent
+// anything.
 TEST_F(LeaseTest, OneWhoseJobWasLostIsTakenOverWhenSilentAndDoesNothingWhenItWakes) {
   auto first = as("n1", 1, true, "", 77), second = as("n2", 2, true);
   must(first->take_lease(sweep_));

@@ -1,5 +1,5 @@
-// Every stored field of every record comes back as it was written, with a value of its own: through ingest, merge and
-// import, and where the file lacks its column.
+// Every stored field of every record comes back as it was written, with a value of its own: through ingest,
+// merge and import, and where the file lacks its column.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -159,7 +159,8 @@ TEST_F(Records, EveryFieldOfAnImportedResultIsStored) {
   EXPECT_EQ(stored_values(*stored), stored_values(result_));
 }
 
-// A field that is new in schema/records.def: older files lack its column. Nothing else has to be written for it.
+// A field that is new in schema/records.def: older files lack its column. Nothing else has to be written for
+// it.
 TEST_F(Records, AFileWithoutTheColumnOfAFieldIsReadAndGetsTheColumn) {
   store_.reset();
   sql("ALTER TABLE rank_record DROP COLUMN expert_load; ALTER TABLE step_sample DROP COLUMN loss;"

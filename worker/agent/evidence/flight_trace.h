@@ -1,5 +1,6 @@
-// FlightTrace: what NCCL's flight recorder (LibTorch's, as JSON) says of one rank: per group how many collectives it has
-// begun and finished, and the first one that it waits in. Pure; any bytes are read, and what is not understood is left out.
+// FlightTrace: what NCCL's flight recorder (LibTorch's, as JSON) says of one rank: per group how many
+// collectives it has begun and finished, and the first one that it waits in. Pure; any bytes are read, and
+// what is not understood is left out.
 #pragma once
 #include <map>
 #include <nlohmann/json_fwd.hpp>

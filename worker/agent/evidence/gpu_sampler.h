@@ -1,6 +1,6 @@
-// GpuSampler: load, power and clock of an attempt's GPUs while its ranks measure. It asks NVML on a thread of its own: some
-// drivers take milliseconds for an answer, and the agent's event loop must not wait for them. It owns that thread and the
-// samples; NVML must outlive it.
+// GpuSampler: load, power and clock of an attempt's GPUs while its ranks measure. It asks NVML on a thread of
+// its own: some drivers take milliseconds for an answer, and the agent's event loop must not wait for them.
+// It owns that thread and the samples; NVML must outlive it.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -28,7 +28,8 @@ class GpuSampler {
   GpuSampler(const GpuSampler&) = delete;
   GpuSampler& operator=(const GpuSampler&) = delete;
 
-  // Samples are taken once the ranks have measured for a whole pause, and only if they still do when NVML has answered.
+  // Samples are taken once the ranks have measured for a whole pause, and only if they still do when NVML has
+  // answered.
   void measuring(bool);
   Samples samples() const;
 

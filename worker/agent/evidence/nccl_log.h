@@ -1,5 +1,6 @@
-// NcclLog: what NCCL's own words (NCCL_DEBUG=INFO) say of an attempt: over which transports its ranks talk, with which
-// algorithms and how many channels. Pure text; any bytes are read, and what is not understood is left out.
+// NcclLog: what NCCL's own words (NCCL_DEBUG=INFO) say of an attempt: over which transports its ranks talk,
+// with which algorithms and how many channels. Pure text; any bytes are read, and what is not understood is
+// left out.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <optional>

@@ -1,5 +1,5 @@
-// NodeWatch: what the agent observes of its node beside what ranks report: OOM kills of the kernel, the load while measuring, GPU
-// memory that an ended rank still holds. It owns counters and NVML, never a process.
+// NodeWatch: what the agent observes of its node beside what ranks report: OOM kills of the kernel, the load
+// while measuring, GPU memory that an ended rank still holds. It owns counters and NVML, never a process.
 #pragma once
 #include <sys/types.h>
 
@@ -24,19 +24,19 @@ class NodeWatch {
   // What is observed during one attempt.
   class Span {
    public:
-    // on_gpu: the load is that of the slots' GPUs, and not known where NVML does not know them; else the ranks' own
-    // of the processor.
+    // on_gpu: the load is that of the slots' GPUs, and not known where NVML does not know them; else the
+    // ranks' own of the processor.
     Span(NodeWatch& node, const std::vector<i64>& slots, bool on_gpu);
     // Called at every look; samples are taken only between two looks that both saw every rank measuring.
     void sample(const std::vector<pid_t>& pids, bool measuring);
     // Whether the kernel names it, or counted an OOM kill since the span began.
     bool oom_killed(i64 outside_pid);
     i64 oom_kills() const;
-    // A GPU that still holds memory of one of these processes, which have ended; empty: none does. Other processes are
-    // not looked at.
+    // A GPU that still holds memory of one of these processes, which have ended; empty: none does. Other
+    // processes are not looked at.
     std::string still_on_gpu(const std::vector<i64>& pids) const;
-    // Errors that the driver has reported for these GPUs since the span began or this was asked last. The rank is that of the
-    // slot that the GPU is of: its place among them.
+    // Errors that the driver has reported for these GPUs since the span began or this was asked last. The
+    // rank is that of the slot that the GPU is of: its place among them.
     std::vector<GpuError> gpu_errors();
     // Sets util_mean, util_sd, power_mean_w, sm_clock_mhz and throttle.
     void report(AttemptEnd& end) const;
@@ -69,8 +69,8 @@ class NodeWatch {
   OomWatch oom_;
 };
 
-// The cores of one slot of several, of those this process may use: numbers with commas; empty: there are fewer
-// cores than slots, and no slot has any alone.
+// The cores of one slot of several, of those this process may use: numbers with commas; empty: there are
+// fewer cores than slots, and no slot has any alone.
 std::string cores_of_slot(i64 slot, i64 slots);
 
 }  // namespace sweep::agent

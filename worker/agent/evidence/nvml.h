@@ -17,9 +17,11 @@ class Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  // The GPUs that this process may use, in the order of their PCI addresses: as CUDA numbers them for the ranks.
+  // The GPUs that this process may use, in the order of their PCI addresses: as CUDA numbers them for the
+  // ranks.
   int count() const { return static_cast<int>(devices_.size()); }
-  // The one that CUDA_VISIBLE_DEVICES names: by number, or by the beginning of its UUID. None: no such GPU, or several.
+  // The one that CUDA_VISIBLE_DEVICES names: by number, or by the beginning of its UUID. None: no such GPU,
+  // or several.
   std::optional<int> named(const std::string& name) const;
   // "GPU-..."; empty: unknown.
   std::string uuid(int gpu) const;

@@ -1,9 +1,10 @@
 // RankLog: keeps one rank's log file within its limit while the rank appends to it, and reads its end.
 //
-// The rank writes the file; the agent only reads its size. Past the limit the agent punches a hole between the first and the last
-// half of the limit. Appends of the rank are not disturbed, and nothing at either end is lost. When the rank has ended, the
-// file is rewritten: head, one line with how much was cut, tail. On a filesystem without holes the file is cut back to its
-// head and the tail is written behind it; bytes that the rank writes at that moment may be lost.
+// The rank writes the file; the agent only reads its size. Past the limit the agent punches a hole between
+// the first and the last half of the limit. Appends of the rank are not disturbed, and nothing at either end
+// is lost. When the rank has ended, the file is rewritten: head, one line with how much was cut, tail. On a
+// filesystem without holes the file is cut back to its head and the tail is written behind it; bytes that the
+// rank writes at that moment may be lost.
 #pragma once
 #include <filesystem>
 #include <string>

@@ -1,5 +1,6 @@
-// Watchdog: decides from heartbeats alone whether an attempt hangs. Pure: its caller tells it what was seen and when; it knows no
-// process, file or clock. Time without a look (a paused machine, a stopped agent) counts as one look at most.
+// Watchdog: decides from heartbeats alone whether an attempt hangs. Pure: its caller tells it what was seen
+// and when; it knows no process, file or clock. Time without a look (a paused machine, a stopped agent)
+// counts as one look at most.
 #pragma once
 #include <optional>
 #include <string>
@@ -36,8 +37,9 @@ class Watchdog {
   Watchdog(const Deadlines& deadlines, std::vector<i64> names);
   // Named 0 to ranks - 1.
   Watchdog(const Deadlines& deadlines, i64 ranks);
-  // REQUIRES: one heartbeat per rank; now_s never goes back. Of several ranks past their deadline it names one that waits for
-  // no other. If all of them wait, it names one that is silent for half its time and waits for no other: they wait for it.
+  // REQUIRES: one heartbeat per rank; now_s never goes back. Of several ranks past their deadline it names
+  // one that waits for no other. If all of them wait, it names one that is silent for half its time and waits
+  // for no other: they wait for it.
   std::optional<Finding> look(const std::vector<Heartbeat>& seen, double now_s);
   // The silence so far does not count: the rank that the others wait for has not begun.
   void excuse();

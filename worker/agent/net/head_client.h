@@ -1,5 +1,5 @@
-// HeadClient: how a node agent gets to its head agent: it connects, checks that the head knows the secret too, and
-// proves its own knowledge. Blocking and bounded in time; done before the event loop starts.
+// HeadClient: how a node agent gets to its head agent: it connects, checks that the head knows the secret
+// too, and proves its own knowledge. Blocking and bounded in time; done before the event loop starts.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <memory>

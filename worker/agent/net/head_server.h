@@ -1,7 +1,8 @@
-// HeadServer: the head agent's side of the connections to its node agents. It listens on an ephemeral port of the
-// stated address, accepts a caller that proves the secret and names a node that is expected and has not joined yet, and
-// refuses every other: a wrong proof, an oversized or meaningless frame, a connection that sends nothing in time.
-// A refusal is logged once for each address and cause, and affects no other connection. REQUIRES: used on the event loop only.
+// HeadServer: the head agent's side of the connections to its node agents. It listens on an ephemeral port of
+// the stated address, accepts a caller that proves the secret and names a node that is expected and has not
+// joined yet, and refuses every other: a wrong proof, an oversized or meaningless frame, a connection that
+// sends nothing in time. A refusal is logged once for each address and cause, and affects no other
+// connection. REQUIRES: used on the event loop only.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>

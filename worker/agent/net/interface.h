@@ -10,8 +10,8 @@ struct Endpoint {
   std::string address, interface;
 };
 
-// `wanted`: an interface's name, an address of this machine, or empty: the address by which the launcher's ssh
-// connection came in, else the first interface that is up and no loopback, else the loopback.
+// `wanted`: an interface's name, an address of this machine, or empty: the address by which the launcher's
+// ssh connection came in, else the first interface that is up and no loopback, else the loopback.
 Expected<Endpoint> choose_endpoint(const std::string& wanted);
 // The interface that has this address; empty: none.
 std::string interface_of(const std::string& address);

@@ -1,6 +1,6 @@
-// PeerConnection: one proven connection between a node agent and its head agent. It carries frames in order, sends beats,
-// and keeps the lease: a connection that is silent for the lease time is lost, whatever TCP reports. REQUIRES: used on the
-// event loop; `closed` is called at most once, and never by close().
+// PeerConnection: one proven connection between a node agent and its head agent. It carries frames in order,
+// sends beats, and keeps the lease: a connection that is silent for the lease time is lost, whatever TCP
+// reports. REQUIRES: used on the event loop; `closed` is called at most once, and never by close().
 #pragma once
 #include <array>
 #include <boost/asio/ip/tcp.hpp>

@@ -1,5 +1,6 @@
-// RendezvousServer: the Unix socket through which the ranks of one attempt on this node reach the store (store_client.h).
-// It carries frames; what they mean is the head agent's. REQUIRES: used on the event loop; the folder is private.
+// RendezvousServer: the Unix socket through which the ranks of one attempt on this node reach the store
+// (store_client.h). It carries frames; what they mean is the head agent's. REQUIRES: used on the event loop;
+// the folder is private.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>

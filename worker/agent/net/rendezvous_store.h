@@ -1,6 +1,6 @@
-// RendezvousStore: the keys and values by which the ranks of one attempt find each other (schema/store_client.h). Pure:
-// it is told requests and answers them, some of them later; it knows no socket. A map of an attempt that has
-// ended is thrown away whole.
+// RendezvousStore: the keys and values by which the ranks of one attempt find each other
+// (schema/store_client.h). Pure: it is told requests and answers them, some of them later; it knows no
+// socket. A map of an attempt that has ended is thrown away whole.
 #pragma once
 #include <functional>
 #include <map>
@@ -14,7 +14,8 @@ namespace sweep::agent {
 
 class RendezvousStore {
  public:
-  // To the client that asked; may be called from within request(), for this client and for others that waited.
+  // To the client that asked; may be called from within request(), for this client and for others that
+  // waited.
   using Answer = std::function<void(i64 client, Frame)>;
   explicit RendezvousStore(Answer answer, std::size_t max_bytes = 64u << 20)
       : answer_(std::move(answer)), max_bytes_(max_bytes) {}

@@ -1,7 +1,8 @@
-// Secret: the random token that every connection between the agents of an allocation must prove, and the proof:
-// each side sends a fresh challenge and answers the other's with an HMAC-SHA256 of both, so that the token itself
-// never travels over the network and an old proof is worth nothing. The head agent makes it; it is handed over
-// on standard input only, never in arguments, environment, scripts, logs or files. Home of libsodium.
+// Secret: the random token that every connection between the agents of an allocation must prove, and the
+// proof: each side sends a fresh challenge and answers the other's with an HMAC-SHA256 of both, so that the
+// token itself never travels over the network and an old proof is worth nothing. The head agent makes it; it
+// is handed over on standard input only, never in arguments, environment, scripts, logs or files. Home of
+// libsodium.
 #pragma once
 #include <array>
 #include <optional>

@@ -1,6 +1,6 @@
-// Agent: serves an allocation from its first node. It joins the parts (nodes, inbox, dispatcher, limits) and moves
-// through the states of agent_state.h. It ends with its orchestrator, on a signal, or when it is told to finish. It
-// never computes.
+// Agent: serves an allocation from its first node. It joins the parts (nodes, inbox, dispatcher, limits) and
+// moves through the states of agent_state.h. It ends with its orchestrator, on a signal, or when it is told
+// to finish. It never computes.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>

@@ -13,7 +13,8 @@ class AgentControl {
   virtual void nodes_ready() = 0;
   // The orchestrator sends nothing more: leave when no attempt waits.
   virtual void finish() = 0;
-  // End everything and leave. reason: for people. at_once: without grace periods, and without waiting for the disk.
+  // End everything and leave. reason: for people. at_once: without grace periods, and without waiting for the
+  // disk.
   virtual void stop(const std::string& reason, EndCause cause, bool at_once) = 0;
   // The next attempt needs more nodes than can be used.
   virtual void too_few_nodes() = 0;

@@ -29,8 +29,8 @@ std::optional<std::string> AgentLimits::exceeded(const Activity& activity, doubl
   return std::nullopt;
 }
 
-// A bridge touches a file while an orchestrator is at its other end. Who relies on that sets a limit: after it, the
-// orchestrator no longer counts on this allocation.
+// A bridge touches a file while an orchestrator is at its other end. Who relies on that sets a limit: after
+// it, the orchestrator no longer counts on this allocation.
 bool AgentLimits::orchestrator_silent(double now_s) {
   if (options_.contact_limit_s <= 0) return false;
   std::error_code ec;

@@ -1,5 +1,6 @@
-// AgentLimits: when an agent leaves without being told to: its orchestrator is silent, it has no work, or its time is
-// over; when its mailbox is gone; and when it stops waiting for a full disk. It decides; the agent acts.
+// AgentLimits: when an agent leaves without being told to: its orchestrator is silent, it has no work, or its
+// time is over; when its mailbox is gone; and when it stops waiting for a full disk. It decides; the agent
+// acts.
 #pragma once
 #include <filesystem>
 #include <optional>

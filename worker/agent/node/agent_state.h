@@ -1,5 +1,5 @@
-// AgentState: what the agent of an allocation is doing, and which event moves it on. AgentLife keeps the state of one
-// agent, and why it leaves. Pure.
+// AgentState: what the agent of an allocation is doing, and which event moves it on. AgentLife keeps the
+// state of one agent, and why it leaves. Pure.
 #pragma once
 #include <string>
 

@@ -1,6 +1,6 @@
-// AllocationNodes: the nodes of an allocation as its agent sees them: it starts the other nodes' agents where that is its
-// task, waits until they have joined, passes on what nodes say, and notices when one is lost. REQUIRES: used on the
-// event loop only, and open() before anything else.
+// AllocationNodes: the nodes of an allocation as its agent sees them: it starts the other nodes' agents where
+// that is its task, waits until they have joined, passes on what nodes say, and notices when one is lost.
+// REQUIRES: used on the event loop only, and open() before anything else.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -35,7 +35,8 @@ class AllocationNodes final : public AttemptNodes, public HeadServerListener, pr
   AllocationNodes(boost::asio::io_context& io, const Options& options, const SandboxInfo& inside,
                   RecordSink& outbox, AgentControl& control);
 
-  // Probes this node, listens for the others, tells the launcher that the agent is ready, and starts the others.
+  // Probes this node, listens for the others, tells the launcher that the agent is ready, and starts the
+  // others.
   Expected<void> open(NodeEvents& events);
   // While nodes join: whether that is over.
   void check_joined();

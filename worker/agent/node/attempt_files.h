@@ -1,6 +1,6 @@
-// AttemptFiles: the folder of one attempt in the spool, with the files of this node's ranks in it, and its rendezvous
-// folder in memory. It makes them before ranks start, maps the heartbeat pages, reads the records, and removes the
-// rendezvous folder when it is destroyed.
+// AttemptFiles: the folder of one attempt in the spool, with the files of this node's ranks in it, and its
+// rendezvous folder in memory. It makes them before ranks start, maps the heartbeat pages, reads the records,
+// and removes the rendezvous folder when it is destroyed.
 #pragma once
 #include <filesystem>
 #include <memory>

@@ -1,5 +1,6 @@
-// AttemptReport: what the agent reports of this node's part of an attempt: why it ended, with evidence, the records of its
-// ranks, how their processes ended, and the AttemptEnd. The first cause that is set is the cause.
+// AttemptReport: what the agent reports of this node's part of an attempt: why it ended, with evidence, the
+// records of its ranks, how their processes ended, and the AttemptEnd. The first cause that is set is the
+// cause.
 #pragma once
 #include <memory>
 #include <nlohmann/json.hpp>

@@ -263,8 +263,8 @@ void AttemptRun::await_records() {
   deadline_.set(kRecordsWithin);
 }
 
-// Ranks that stand still are asked for their flight recorders and get a moment to answer. Without such ranks it goes on
-// at once.
+// Ranks that stand still are asked for their flight recorders and get a moment to answer. Without such ranks
+// it goes on at once.
 void AttemptRun::ask_ranks(EndCause cause, nlohmann::json found) {
   report_.intend(cause, std::move(found));
   stage_ = Stage::kAsking;
@@ -309,8 +309,8 @@ void AttemptRun::store_answer(i64 client, const Frame& answer) {
   if (resources_.door) resources_.door->answer(client, answer);
 }
 
-// SIGKILL to the group and to whatever else carries the attempt's mark, until nothing is left or the limit is reached.
-// Then the end is reported, or the attempt starts again.
+// SIGKILL to the group and to whatever else carries the attempt's mark, until nothing is left or the limit is
+// reached. Then the end is reported, or the attempt starts again.
 void AttemptRun::sweep() {
   ranks_.kill();
   const auto left = kill_leftovers(context_, attempt().id);

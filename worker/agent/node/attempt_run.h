@@ -1,7 +1,7 @@
-// AttemptRun: this node's part of one attempt, from its folder to its AttemptEnd: starts the ranks, watches them, gives
-// the peers of a failed rank time to write their records, ends what does not end, checks that nothing is left, and
-// sends the records. It never computes. REQUIRES: used on the event loop only; `finished` is called exactly once, and must
-// not destroy the AttemptRun.
+// AttemptRun: this node's part of one attempt, from its folder to its AttemptEnd: starts the ranks, watches
+// them, gives the peers of a failed rank time to write their records, ends what does not end, checks that
+// nothing is left, and sends the records. It never computes. REQUIRES: used on the event loop only;
+// `finished` is called exactly once, and must not destroy the AttemptRun.
 //
 // clang-format off
 //
@@ -61,8 +61,8 @@ struct AttemptContext {
   Endpoint here;
 };
 
-// Ends every process with the attempt's mark, and where it is alone on the node every other child that belongs to nothing.
-// Those that it found, for people; empty: nothing is left.
+// Ends every process with the attempt's mark, and where it is alone on the node every other child that
+// belongs to nothing. Those that it found, for people; empty: nothing is left.
 std::vector<std::string> kill_leftovers(const AttemptContext&, i64 attempt);
 
 class AttemptRun {

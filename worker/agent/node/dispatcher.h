@@ -1,5 +1,5 @@
-// Dispatcher: starts the attempts that wait on nodes that are free, in order, and answers for those that it cannot
-// start. REQUIRES: used on the event loop only.
+// Dispatcher: starts the attempts that wait on nodes that are free, in order, and answers for those that it
+// cannot start. REQUIRES: used on the event loop only.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <string>

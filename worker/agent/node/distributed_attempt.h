@@ -1,7 +1,7 @@
-// DistributedAttempt: one attempt as the head agent sees it: the parts that its nodes run. It passes records and exits
-// on, tells the other parts when one has failed, and merges the ends of all parts into one AttemptEnd. It knows no
-// socket and no process. REQUIRES: `finished` is called once, from the event loop; the DistributedAttempt must not be
-// destroyed inside that call.
+// DistributedAttempt: one attempt as the head agent sees it: the parts that its nodes run. It passes records
+// and exits on, tells the other parts when one has failed, and merges the ends of all parts into one
+// AttemptEnd. It knows no socket and no process. REQUIRES: `finished` is called once, from the event loop;
+// the DistributedAttempt must not be destroyed inside that call.
 #pragma once
 #include <functional>
 #include <map>
@@ -35,7 +35,8 @@ class DistributedAttempt {
 
   void start();
   void hear(i64 node, const AgentMessage&);
-  // The node's agent is gone or out of reach. Its ranks are taken for ended once part_is_dead() is called too.
+  // The node's agent is gone or out of reach. Its ranks are taken for ended once part_is_dead() is called
+  // too.
   void node_lost(i64 node, const std::string& why);
   void part_is_dead(i64 node);
   void end(EndCause cause, bool at_once);

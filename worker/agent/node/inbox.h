@@ -1,5 +1,6 @@
-// Inbox: reads what the orchestrator asks for and hands it to the dispatcher and the agent. It looks when the file
-// changes, and when it is told to (a network filesystem reports no change). REQUIRES: used on the event loop only.
+// Inbox: reads what the orchestrator asks for and hands it to the dispatcher and the agent. It looks when the
+// file changes, and when it is told to (a network filesystem reports no change). REQUIRES: used on the event
+// loop only.
 #pragma once
 #include <array>
 #include <boost/asio/io_context.hpp>

@@ -1,4 +1,5 @@
-// MessageSink: where a node's messages about an attempt go: to the head agent, over a connection where that is another node's.
+// MessageSink: where a node's messages about an attempt go: to the head agent, over a connection where that
+// is another node's.
 #pragma once
 #include "schema/agent_message.h"
 

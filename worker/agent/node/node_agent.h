@@ -1,5 +1,6 @@
-// NodeAgent: an agent that serves one node of an allocation for its head agent. Orders and reports use one connection. When the
-// head agent is gone, or silent for the lease time, it ends its ranks and itself. It has no mailbox.
+// NodeAgent: an agent that serves one node of an allocation for its head agent. Orders and reports use one
+// connection. When the head agent is gone, or silent for the lease time, it ends its ranks and itself. It has
+// no mailbox.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>

@@ -1,6 +1,6 @@
-// NodeRunner: what an agent of either kind does on its own node: it keeps the zygote and the node's watch, runs parts
-// of attempts, reaps children and handles signals. It reports to a listener and knows neither mailbox nor network.
-// REQUIRES: used on the event loop only.
+// NodeRunner: what an agent of either kind does on its own node: it keeps the zygote and the node's watch,
+// runs parts of attempts, reaps children and handles signals. It reports to a listener and knows neither
+// mailbox nor network. REQUIRES: used on the event loop only.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <functional>

@@ -1,5 +1,5 @@
-// NodeScreening: measures the nodes before the first trial, by one attempt of the agent's own over all of them, and
-// shows or leaves out those that stand out (Options::screen).
+// NodeScreening: measures the nodes before the first trial, by one attempt of the agent's own over all of
+// them, and shows or leaves out those that stand out (Options::screen).
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <functional>

@@ -1,7 +1,7 @@
-// Placement: attempts waiting for nodes, first in first out. An attempt of several nodes takes whole, disjoint
-// nodes; one of a single node shares it with others while their ranks fit into its slots; no slot is held twice. One
-// that needs more than all slots of a node has it alone. No attempt overtakes another, so a large one is never
-// starved. Pure bookkeeping.
+// Placement: attempts waiting for nodes, first in first out. An attempt of several nodes takes whole,
+// disjoint nodes; one of a single node shares it with others while their ranks fit into its slots; no slot is
+// held twice. One that needs more than all slots of a node has it alone. No attempt overtakes another, so a
+// large one is never starved. Pure bookkeeping.
 #pragma once
 #include <deque>
 #include <optional>

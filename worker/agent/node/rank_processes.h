@@ -1,5 +1,6 @@
-// RankProcesses: the processes of this node's ranks of one attempt, and the process group that they share. It signals them,
-// asks them for their flight recorders, and keeps how each ended. It starts none and decides nothing.
+// RankProcesses: the processes of this node's ranks of one attempt, and the process group that they share. It
+// signals them, asks them for their flight recorders, and keeps how each ended. It starts none and decides
+// nothing.
 #pragma once
 #include <sys/types.h>
 

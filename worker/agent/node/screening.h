@@ -1,5 +1,6 @@
-// Screening: measures an allocation's nodes before its first trial. It makes the attempt whose ranks measure (matmul,
-// memory bandwidth, transport between nodes) and decides from their records which nodes stand out. Pure.
+// Screening: measures an allocation's nodes before its first trial. It makes the attempt whose ranks measure
+// (matmul, memory bandwidth, transport between nodes) and decides from their records which nodes stand out.
+// Pure.
 #pragma once
 #include <map>
 #include <nlohmann/json.hpp>
@@ -25,8 +26,8 @@ struct NodeScreen {
   std::string slow;
 };
 // records: of the ranks, by rank; `nodes` in rank order; `facts`: of node_probe, by node (ECC errors, Xids).
-// A node stands out below 70 % of the median node's matmul or memory bandwidth, below half of its transport, or with
-// uncorrected memory errors or Xids. Nodes without an answer are absent.
+// A node stands out below 70 % of the median node's matmul or memory bandwidth, below half of its transport,
+// or with uncorrected memory errors or Xids. Nodes without an answer are absent.
 std::map<i64, NodeScreen> judge_screen(const std::map<i64, RankRecord>& records,
                                        const std::vector<i64>& nodes,
                                        const std::map<i64, nlohmann::json>& facts);

@@ -1,5 +1,6 @@
-// TimeLimit: whether an attempt is likely to end before the allocation does. It knows the end, what the plan predicted
-// of each attempt and how long attempts took so far; it starts and ends nothing. Pure: the caller tells the time.
+// TimeLimit: whether an attempt is likely to end before the allocation does. It knows the end, what the plan
+// predicted of each attempt and how long attempts took so far; it starts and ends nothing. Pure: the caller
+// tells the time.
 #pragma once
 #include <optional>
 

@@ -1,5 +1,5 @@
-// What an agent does to its own process before it serves: the mark by which it is found, the lock that says it
-// lives, and leaving the connection that started it.
+// What an agent does to its own process before it serves: the mark by which it is found, the lock that says
+// it lives, and leaving the connection that started it.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -9,8 +9,9 @@
 
 namespace sweep::agent {
 
-// Executes this program again with the mark of schema/attempt_token.h in its environment, where it is not there
-// yet: /proc shows what a process was started with. The join line, read already, is handed on through a pipe.
+// Executes this program again with the mark of schema/attempt_token.h in its environment, where it is not
+// there yet: /proc shows what a process was started with. The join line, read already, is handed on through a
+// pipe.
 Expected<void> mark_self(const Options&, const std::optional<Join>&, char** argv);
 
 // Locks spool::agent_lock() for as long as this process and its children by fork live. An agent that is just

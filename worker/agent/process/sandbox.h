@@ -1,9 +1,9 @@
 // Sandbox: splits the agent in two processes, so that nothing of an allocation outlives it. The outer one
-// only watches: it forwards signals, ends the inner one when the orchestrator is gone or when it hangs, and cleans up
-// after it. The inner one is the agent. Where the system allows it (root, or an unprivileged user namespace) the
-// inner one is the init of a new PID namespace: the kernel ends all of it when either of the two is killed.
-// Where it does not, ranks die by PDEATHSIG and the outer one, a subreaper too, ends what carries the
-// allocation's mark (schema/attempt_token.h).
+// only watches: it forwards signals, ends the inner one when the orchestrator is gone or when it hangs, and
+// cleans up after it. The inner one is the agent. Where the system allows it (root, or an unprivileged user
+// namespace) the inner one is the init of a new PID namespace: the kernel ends all of it when either of the
+// two is killed. Where it does not, ranks die by PDEATHSIG and the outer one, a subreaper too, ends what
+// carries the allocation's mark (schema/attempt_token.h).
 #pragma once
 #include <string>
 

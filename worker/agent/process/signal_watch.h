@@ -1,5 +1,5 @@
-// SignalWatch: tells its listener of signals to the agent and of its orchestrator's end. REQUIRES: used on the event
-// loop only.
+// SignalWatch: tells its listener of signals to the agent and of its orchestrator's end. REQUIRES: used on
+// the event loop only.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -13,7 +13,8 @@ class SignalListener {
   virtual ~SignalListener() = default;
   // SIGCHLD: some children have ended.
   virtual void reap() = 0;
-  // SIGTERM, SIGINT, or the orchestrator's end. at_once: the orchestrator is gone, or this is the second signal.
+  // SIGTERM, SIGINT, or the orchestrator's end. at_once: the orchestrator is gone, or this is the second
+  // signal.
   virtual void stop_requested(const std::string& reason, bool at_once) = 0;
 };
 

@@ -12,7 +12,8 @@ namespace sweep::agent {
 struct Spawn {
   // argv[0]: absolute path of the program, unless `own_program`.
   std::vector<std::string> argv;
-  // Runs the agent's own program, also when its file was replaced or removed since the agent started; argv[0] is only a name then.
+  // Runs the agent's own program, also when its file was replaced or removed since the agent started; argv[0]
+  // is only a name then.
   bool own_program = false;
   // Value of SWEEP_ATTEMPT (runtime/attempt_token.h); empty: not set.
   std::string token;
@@ -29,8 +30,8 @@ struct Spawn {
 // Forks and executes; an exec that fails is an error that says why.
 Expected<pid_t> spawn(const Spawn&);
 
-// A child that only sleeps, ignores SIGTERM and leads a new process group. Until it is reaped, its group exists and no other
-// process has the number of the group.
+// A child that only sleeps, ignores SIGTERM and leads a new process group. Until it is reaped, its group
+// exists and no other process has the number of the group.
 Expected<pid_t> spawn_anchor();
 
 }  // namespace sweep::agent

@@ -9,8 +9,8 @@
 
 namespace sweep::agent {
 
-// Starts srun with one task on each node but the first. where_to_join (address, port, token) goes to every task's
-// standard input. The child is srun: it ends with the last task.
+// Starts srun with one task on each node but the first. where_to_join (address, port, token) goes to every
+// task's standard input. The child is srun: it ends with the last task.
 Expected<pid_t> start_srun_step(const Options& options, const nlohmann::json& where_to_join);
 
 }  // namespace sweep::agent

@@ -1,6 +1,7 @@
-// Zygote: a loaded rank program that forks ranks on request (schema/rank_launch.h). It owns the process and its channel and
-// starts it again when it dies. After three deaths in a row without a rank, usable() is false, and ranks are executed
-// instead. REQUIRES: used on the event loop only; its owner reports its death by exited().
+// Zygote: a loaded rank program that forks ranks on request (schema/rank_launch.h). It owns the process and
+// its channel and starts it again when it dies. After three deaths in a row without a rank, usable() is
+// false, and ranks are executed instead. REQUIRES: used on the event loop only; its owner reports its death
+// by exited().
 #pragma once
 #include <array>
 #include <boost/asio/io_context.hpp>

@@ -1,1 +1,2 @@
-// libcuda.so.1 and libnvidia-ml.so.1 hold nothing themselves: their functions are those of libsweep_phantom.so.
+// libcuda.so.1 and libnvidia-ml.so.1 hold nothing themselves: their functions are those of
+// libsweep_phantom.so.
