@@ -1,6 +1,6 @@
 // LaunchConfig: one way to obtain allocations (this machine, hosts over ssh, a batch system), with its
-// settings parsed once. It makes the Launcher of a run, and answers what plan, doctor and clean ask. A new
-// launcher implements this and Launcher (launcher.h) in a folder of this room, and gets one line in
+// settings parsed once. It makes the Launcher of a run, and answers what plan, doctor and clean ask.
+// A new launcher implements this and Launcher (launcher.h) in a folder of this room, and gets one line in
 // orchestrator/driver/registry.cpp.
 #pragma once
 #include <filesystem>
