@@ -1,4 +1,4 @@
-// JSON of what is testified: records with their samples, exits, ends, nodes, results; and how a rank is
+// JSON of what ranks and agents report: records with their samples, exits, ends, nodes, results; and how a rank is
 // launched.
 #include <charconv>
 

@@ -1,4 +1,4 @@
-// Provenance: where and with what a result was measured, as the machines testified; absent parts were not
+// Provenance: where and with what a result was measured, as the machines reported it; absent parts were not
 // told.
 #pragma once
 #include <string>

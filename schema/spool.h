@@ -8,7 +8,7 @@
 //   <spool>/agent.lock                locked as long as the agent lives; agent.lock.<node>: of a node agent
 //   <spool>/contact                   touched by a bridge while an orchestrator is at its other end
 //   <spool>/attempts/<id>/attempt.json        what a rank reads
-//   <spool>/attempts/<id>/rank_00000.json     a rank's own testimony
+//   <spool>/attempts/<id>/rank_00000.json     a rank's own record
 //   <spool>/attempts/<id>/rank_00000.log      its stdout and stderr
 //   <spool>/attempts/<id>/rank_00000.progress its heartbeat page (progress.h)
 //   <spool>/attempts/<id>/rank_00000.nccl     NCCL's own words (NCCL_DEBUG_FILE)

@@ -70,9 +70,9 @@ class Finished {
     if (!attempt) return tl::unexpected(attempt.error());
     std::vector<metrics::WholeStep> steps;
     if (*attempt) {
-      const auto testimony = opened_.store->testimony(**attempt);
-      if (!testimony) return tl::unexpected(testimony.error());
-      steps = metrics::whole_steps(testimony->records, row.trial.world());
+      const auto stored = opened_.store->records_of(**attempt);
+      if (!stored) return tl::unexpected(stored.error());
+      steps = metrics::whole_steps(stored->records, row.trial.world());
     }
     return exports::tracker_run(row, history_of(steps), name, opened_.sweep.question);
   }

@@ -78,7 +78,7 @@ Expected<void> take(store::Store& store, i64 sweep, const PlanEntry& entry, Cali
   if (!*final)
     return out.failures.push_back(calibration_title(entry.trial) + ": no result"), Expected<void>();
   const auto result = store.result_of(**final);
-  const auto reports = store.testimony(**final);
+  const auto reports = store.records_of(**final);
   if (!result) return tl::unexpected(result.error());
   if (!reports) return tl::unexpected(reports.error());
   const bool answered =

@@ -40,12 +40,12 @@ std::vector<double> repeat_medians(const std::vector<RankRecord>& records, i64 w
 Expected<std::vector<double>> repeat_values(store::Store& store, const store::AttemptRow& attempt,
                                             const Metrics& metrics, const std::string& metric) {
   const auto value = value_of(metrics, metric);
-  const auto testimony = store.testimony(attempt.id);
-  if (!testimony) return tl::unexpected(testimony.error());
+  const auto stored = store.records_of(attempt.id);
+  if (!stored) return tl::unexpected(stored.error());
   std::vector<double> out;
   if (!value || !metrics.step_ms || *value <= 0) return out;
   const bool per_time = std::find(kPerTime.begin(), kPerTime.end(), metric) != kPerTime.end();
-  for (const double median : repeat_medians(testimony->records, attempt.attempt.trial.world()))
+  for (const double median : repeat_medians(stored->records, attempt.attempt.trial.world()))
     out.push_back(per_time ? *value * *metrics.step_ms / median : *value * median / *metrics.step_ms);
   return out;
 }

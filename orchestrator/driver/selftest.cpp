@@ -32,7 +32,7 @@ Expected<std::optional<SelfTestOutcome>> outcome_of(store::Store& store, i64 swe
   if (!final) return tl::unexpected(final.error());
   if (!*final) return std::optional<SelfTestOutcome>();
   const auto result = store.result_of(**final);
-  const auto reports = store.testimony(**final);
+  const auto reports = store.records_of(**final);
   if (!result) return tl::unexpected(result.error());
   if (!reports) return tl::unexpected(reports.error());
   if (!*result) return std::optional<SelfTestOutcome>();

@@ -46,7 +46,7 @@ PlanEntry entry_of(const store::AttemptRow& row) {
 
 // What was stored of an attempt before the crash; the rest of the outbox adds to it.
 Expected<ingest::AttemptReports> known_of(store::Store& store, i64 attempt) {
-  auto stored = store.testimony(attempt);
+  auto stored = store.records_of(attempt);
   if (!stored) return tl::unexpected(stored.error());
   ingest::AttemptReports known;
   for (auto& record : stored->records) known.records[record.rank] = std::move(record);

@@ -1,4 +1,4 @@
-// Applying a stretch of an outbox, or a verdict without testimony, in one transaction.
+// Applying a stretch of an outbox, or a verdict without records, in one transaction.
 #include <fmt/format.h>
 
 #include <limits>
@@ -15,7 +15,7 @@
 namespace sweep::store {
 namespace {
 
-// Which attempts an allocation may testify about, and how many ranks they have.
+// Which attempts an allocation may report on, and how many ranks they have.
 class Known {
  public:
   Known(Transaction& work, const std::string& allocation) : work_(work), allocation_(allocation) {}
@@ -147,11 +147,11 @@ Expected<void> Reports::finish_attempt(const Result& result) {
   return work.commit();
 }
 
-Expected<StoredTestimony> Reports::testimony(i64 attempt) {
+Expected<StoredRecords> Reports::records_of(i64 attempt) {
   Transaction work(*file_.db, Transaction::kRead);
-  StoredTestimony out{read_records(work, file_.selects.columns, attempt),
-                      read_exits(work, file_.selects.columns, attempt),
-                      read_end(work, file_.selects.columns, attempt)};
+  StoredRecords out{read_records(work, file_.selects.columns, attempt),
+                    read_exits(work, file_.selects.columns, attempt),
+                    read_end(work, file_.selects.columns, attempt)};
   return work.commit(std::move(out));
 }
 

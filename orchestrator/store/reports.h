@@ -27,7 +27,7 @@ struct IngestBatch {
 };
 
 // All that was reported of one attempt and stored so far: its outcome is decided from it after a crash.
-struct StoredTestimony {
+struct StoredRecords {
   std::vector<RankRecord> records;  // by rank, samples included
   std::vector<RankExit> exits;      // by rank
   std::optional<AttemptEnd> end;
@@ -44,7 +44,7 @@ class Reports {
   Expected<void> ingest(const IngestBatch&);
   // An outcome without reports: node_lost, cancelled. Changes nothing when the attempt has one by reports.
   Expected<void> finish_attempt(const Result&);
-  Expected<StoredTestimony> testimony(i64 attempt);
+  Expected<StoredRecords> records_of(i64 attempt);
   // What the nodes of an allocation reported of themselves, by their numbers.
   Expected<std::vector<NodeRecord>> nodes_of(const std::string& allocation);
   // Each node number that any allocation had, once.

@@ -36,7 +36,7 @@ struct ImportCounts {
 // What a merge brought; all zero but for `known` and `unfinished`: it changed nothing.
 struct MergeCounts {
   i64 sweeps = 0, trials = 0, attempts = 0, events = 0;  // new here
-  i64 replaced = 0;                // answered only by the machine's fault here, by testimony there
+  i64 replaced = 0;                // answered only by the machine's fault here, by records there
   i64 known = 0;                   // attempts that were here already
   i64 unfinished = 0;              // attempts without a verdict there: left out
   std::vector<std::string> notes;  // what of the other file does not agree with this one

@@ -28,7 +28,7 @@ i64 dry_run_peak(const Trial& trial) {
   return nlohmann::json::parse(output.out).at("peak_rank_bytes").get<i64>();
 }
 
-TEST(RankRecords, TestifyEveryStepAndWhatWasUsed) {
+TEST(RankRecords, HaveEveryStepAndWhatWasUsed) {
   const auto records = run_by_exec(small_attempt(2));
   for (const auto& record : records) {
     EXPECT_EQ(record.outcome, Outcome::kOk) << record.message;

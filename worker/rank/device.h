@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "schema/trial.h"
-#include "worker/rank/testimony.h"
+#include "worker/rank/exception_record.h"
 
 namespace sweep::rank {
 

@@ -26,11 +26,11 @@
 #include "schema/spool.h"
 #include "worker/rank/agent_store.h"
 #include "worker/rank/calibrate.h"
+#include "worker/rank/exception_record.h"
 #include "worker/rank/flight_door.h"
 #include "worker/rank/library_status.h"
 #include "worker/rank/measure.h"
 #include "worker/rank/screen.h"
-#include "worker/rank/testimony.h"
 #include "worker/rank/uncaught.h"
 
 namespace sweep::rank {
@@ -96,7 +96,7 @@ class RankRun {
         progress_(spool::rank_progress(launch.attempt_dir, launch.rank).string()) {}
 
   void run();
-  void testify_failure(const FailureFacts&);
+  void record_failure(const FailureFacts&);
   FailureFacts facts();
   void report_usage();
   void tell_peers();
@@ -301,10 +301,10 @@ FailureFacts RankRun::facts() {
 }
 
 // Inside the catch block: the stamp first, so that those of peers are later.
-void RankRun::testify_failure(const FailureFacts& facts) {
+void RankRun::record_failure(const FailureFacts& facts) {
   record_.ended_unix_ns = unix_ns_now();
   record_.phase = progress_.current();
-  testify_exception(record_, facts);
+  record_exception(record_, facts);
   if (record_.outcome != Outcome::kOom) return;
   record_.part = part_that_failed();
   if (record_.oom_kind == OomKind::kDevice && !record_.oom_asked_bytes && at_failure_)
@@ -378,7 +378,7 @@ int run_rank(const RankLaunch& launch) {
   UncaughtExceptions uncaught([&] {
     FailureFacts facts;  // the device is not asked: it might not answer
     facts.status = last_library_status();
-    run.testify_failure(facts);
+    run.record_failure(facts);
     return leave_record(launch, record, run, /*failed=*/true);
   });
   bool failed = false;
@@ -388,7 +388,7 @@ int run_rank(const RankLaunch& launch) {
   } catch (...) {
     uncaught.claim();
     failed = true;
-    run.testify_failure(run.facts());
+    run.record_failure(run.facts());
   }
   const int code = leave_record(launch, record, run, failed);
   if (!run.on_gpu()) return code;

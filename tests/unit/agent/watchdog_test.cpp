@@ -129,7 +129,7 @@ TEST(Watchdog, TotalIsATimeoutWhateverTheProgress) {
   EXPECT_EQ(found->verdict, Watchdog::Verdict::kTimeout);
 }
 
-TEST(Watchdog, TestifiedButNotExitedLingers) {
+TEST(Watchdog, RecordedButNotExitedLingers) {
   Watchdog dog(kDeadlines, 1);
   Watchdog::Finding found{};
   ASSERT_TRUE(first_finding(dog, ranks({Phase::kDone}), 50, &found));

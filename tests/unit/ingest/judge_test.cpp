@@ -152,7 +152,7 @@ TEST_F(JudgeTest, AMissingRankIsACrash) {
   EXPECT_EQ(verdict().rank, 2);
 }
 
-TEST_F(JudgeTest, NoTestimonyAtAllIsACrash) {
+TEST_F(JudgeTest, NoRecordAtAllIsACrash) {
   t_.records.clear();
   t_.exits.clear();
   EXPECT_EQ(verdict().outcome, Outcome::kCrash);
@@ -307,7 +307,7 @@ TEST_F(JudgeTest, RanksOutOfTheWorldAreIgnored) {
   EXPECT_EQ(verdict().outcome, Outcome::kOk);
 }
 
-TEST_F(JudgeTest, TheOrderInWhichTestimonyArrivesDoesNotMatter) {
+TEST_F(JudgeTest, TheOrderInWhichRecordsArriveDoesNotMatter) {
   failed(2, Outcome::kOom, 20);
   silent(1, 10).signal = SIGBUS;
   const Result before = verdict();

@@ -28,7 +28,7 @@ INSTANTIATE_TEST_SUITE_P(
       return std::get<0>(info.param) + (std::get<1>(info.param) ? "" : "_without_namespace");
     });
 
-TEST_P(Outcomes, OkRanksTestifyExitAndLeaveNothing) {
+TEST_P(Outcomes, OkRanksLeaveARecordExitAndLeaveNothingElse) {
   run_one(scripted(3, {{"outcome", "ok"}}));
   const auto records = records_of(7);
   ASSERT_EQ(records.size(), 3u);
@@ -78,7 +78,7 @@ TEST_P(Outcomes, ExitCodeAndInvalidUtf8OfTheLogSurvive) {
             std::string::npos);
 }
 
-TEST_P(Outcomes, ExceptionIsTestifiedByTheRank) {
+TEST_P(Outcomes, ExceptionIsInTheRecordOfTheRank) {
   run_one(scripted(2, {{"outcome", "exception"}, {"rank", 1}}));
   ASSERT_EQ(records_of(7).size(), 1u);
   EXPECT_EQ(records_of(7)[0].message, "std::runtime_error: scripted");
@@ -150,7 +150,7 @@ TEST_P(Outcomes, LossThatIsNotFiniteTravels) {
   EXPECT_EQ(records_of(7)[0].outcome, Outcome::kInvalid);
 }
 
-TEST_P(Outcomes, RankThatTestifiedAndDoesNotExitIsEndedAsDone) {
+TEST_P(Outcomes, RankThatWroteItsRecordAndDoesNotExitIsEndedAsDone) {
   Attempt wanted = scripted(1, {{"outcome", "record_then_hang"}});
   wanted.deadlines.step_s = 0.4;
   run_one(wanted);

@@ -40,7 +40,7 @@ TEST_F(IngestRowsTest, ASecondCopyOfARecordReplacesTheFirst) {
   EXPECT_EQ(count("step_sample"), 2);
 }
 
-TEST_F(IngestRowsTest, TestimonyComesBackAsItWas) {
+TEST_F(IngestRowsTest, RecordsComeBackAsTheyWere) {
   start(1);
   const Attempt attempt = begin(plan_[0]);
   IngestBatch batch;
@@ -60,7 +60,7 @@ TEST_F(IngestRowsTest, TestimonyComesBackAsItWas) {
   batch.rank_records = {told}, batch.rank_exits = {exit}, batch.ends = {end};
   must(store_->ingest(batch));
   store_ = open();
-  const StoredTestimony got = must(store_->testimony(attempt.id));
+  const StoredRecords got = must(store_->records_of(attempt.id));
   ASSERT_EQ(got.records.size(), 1u);
   EXPECT_EQ(dump(to_json(got.records[0])), dump(to_json(told)));
   ASSERT_EQ(got.exits.size(), 1u);
@@ -111,7 +111,7 @@ TEST_F(IngestRowsTest, AbsurdNumbersAreStoredOrRefusedButNeverWrong) {
   EXPECT_FALSE(store_->ingest(batch));
   batch.new_offset = 7;
   must(store_->ingest(batch));
-  const auto got = must(store_->testimony(attempt.id)).records.at(0);
+  const auto got = must(store_->records_of(attempt.id)).records.at(0);
   EXPECT_EQ(got.peak_allocated_bytes, wild.peak_allocated_bytes);
   EXPECT_EQ(got.message, wild.message);
   EXPECT_TRUE(std::isnan(got.samples[0].loss));

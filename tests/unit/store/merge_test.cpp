@@ -177,7 +177,7 @@ TEST_F(Merge, AnAttemptWithoutVerdictIsLeftOutAndComesWhenItHasOne) {
   EXPECT_EQ(std::tuple(second.attempts, second.known, second.unfinished), std::tuple(1, 1, 0));
 }
 
-TEST_F(Merge, ALostVerdictGivesWayToTestimony) {
+TEST_F(Merge, ALostVerdictGivesWayToRecords) {
   const auto a = database("a.db", 1, {{0, Outcome::kNodeLost, 0}});
   merge(a);
   path_ = a;

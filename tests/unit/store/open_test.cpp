@@ -312,7 +312,7 @@ TEST_F(OpenTest, AFullDiskStoresNothingOfTheBatchAndSaysWhatToDo) {
   EXPECT_TRUE(stored.error().disk_full) << stored.error().message;
   EXPECT_NE(stored.error().message.find(path_.string()), std::string::npos);
   EXPECT_EQ(must(store_->open_allocations(sweep_)).at(0).offset, 0u);
-  EXPECT_TRUE(must(store_->testimony(attempt.id)).records.empty());
+  EXPECT_TRUE(must(store_->records_of(attempt.id)).records.empty());
   batch.rank_records = {record(attempt, 0, 2)};
   EXPECT_TRUE(store_->ingest(batch)) << "smaller ones still fit";
 }
@@ -334,7 +334,7 @@ TEST_F(OpenTest, AFileSizeLimitStoresNothingOfTheBatchAndSaysWhatToDo) {
     batch.rank_records = {record(attempt, 0, 50000)};
     const std::string message = message_of(store->ingest(batch));
     const bool clear = message.find("nothing of this step was stored") != std::string::npos;
-    const bool whole = must(store->testimony(attempt.id)).records.empty();
+    const bool whole = must(store->records_of(attempt.id)).records.empty();
     ::_exit((clear ? 0 : 1) + (whole ? 0 : 2));
   }
   int status = 0;

@@ -102,7 +102,7 @@ class Records : public StoreTest {
   }
   void expect_all(Store& store, i64 sweep) {
     const auto attempt = must(store.attempts(sweep, plan_[0].id)).at(0);
-    const auto said = must(store.testimony(attempt.id));
+    const auto said = must(store.records_of(attempt.id));
     ASSERT_EQ(said.records.size(), 1u);
     EXPECT_EQ(stored_values(said.records[0]), stored_values(record_));
     EXPECT_EQ(said.records[0].samples, record_.samples);
@@ -166,7 +166,7 @@ TEST_F(Records, AFileWithoutTheColumnOfAFieldIsReadAndGetsTheColumn) {
   sql("ALTER TABLE rank_record DROP COLUMN expert_load; ALTER TABLE step_sample DROP COLUMN loss;"
       "ALTER TABLE attempt DROP COLUMN throttle");
   const i64 attempt = record_.attempt;
-  auto said = must(open(quick(), Mode::kReadOnly)->testimony(attempt));
+  auto said = must(open(quick(), Mode::kReadOnly)->records_of(attempt));
   EXPECT_EQ(said.records.at(0).expert_load, std::nullopt);
   EXPECT_EQ(said.records[0].loss_scale, record_.loss_scale);
   EXPECT_TRUE(std::isnan(said.records[0].samples.at(0).loss));

@@ -1,4 +1,4 @@
-// A store in a folder of its own, with a sweep, a plan and helpers that make testimony.
+// A store in a folder of its own, with a sweep, a plan and helpers that make records.
 #pragma once
 #include <gtest/gtest.h>
 #include <sqlite3.h>

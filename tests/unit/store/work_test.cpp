@@ -242,7 +242,7 @@ TEST_F(WorkTest, UnfinishedAttemptsComeBackWholeAfterACrash) {
   EXPECT_EQ(must(store_->open_allocations(sweep_))[0].id, allocation_);
 }
 
-TEST_F(WorkTest, TheLastWordOfAnAttemptIsItsTestimony) {
+TEST_F(WorkTest, TheLastReportOfAnAttemptIsItsRecords) {
   start(1);
   const i64 attempt = finish(plan_[0], Outcome::kOom);
   Result late;
@@ -251,7 +251,7 @@ TEST_F(WorkTest, TheLastWordOfAnAttemptIsItsTestimony) {
   EXPECT_EQ(must(store_->result_of(attempt))->outcome, Outcome::kOom);
 }
 
-TEST_F(WorkTest, TestimonyReplacesAVerdictWithoutTestimony) {
+TEST_F(WorkTest, RecordsReplaceAVerdictWithoutRecords) {
   start(1);
   const Attempt attempt = begin(plan_[0]);
   must(store_->finish_attempt(verdict(attempt, Outcome::kNodeLost)));

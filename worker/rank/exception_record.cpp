@@ -1,4 +1,4 @@
-#include "worker/rank/testimony.h"
+#include "worker/rank/exception_record.h"
 
 #include <c10/util/Exception.h>
 
@@ -43,7 +43,7 @@ bool FailureFacts::memory_scarce() const {
   return on_gpu && driver_answers && free_bytes < kLibraryNeeds;
 }
 
-void testify_exception(RankRecord& record, const FailureFacts& facts) {
+void record_exception(RankRecord& record, const FailureFacts& facts) {
   try {
     throw;
   } catch (const c10::OutOfMemoryError& error) {

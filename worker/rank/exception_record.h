@@ -1,4 +1,4 @@
-// From an exception to the outcome a rank testifies: the only place that does. Decided by types and codes,
+// From an exception to the outcome that a rank records: the only place that does. Decided by types and codes,
 // never by message.
 #pragma once
 #include <optional>
@@ -28,6 +28,6 @@ struct FailureFacts {
 //                               wrongly or its GPU is broken; else crash, consequential: a peer ended, aborted or is late
 //   any other c10::Error        oom (device) where cuBLAS had no memory, else crash
 //   anything else               crash
-void testify_exception(RankRecord&, const FailureFacts& = {});
+void record_exception(RankRecord&, const FailureFacts& = {});
 
 }  // namespace sweep::rank
