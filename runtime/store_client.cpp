@@ -120,10 +120,10 @@ Expected<i64> StoreClient::add(const std::string& key, i64 amount, Timeout timeo
 }
 
 Expected<std::string> StoreClient::compare_set(const std::string& key, std::string_view expected,
-                                               std::string_view wished, Timeout timeout) {
+                                               std::string_view desired, Timeout timeout) {
   Frame request{{{"op", "compare_set"}, {"keys", {key}}, {"expected", expected.size()}},
                 std::string(expected)};
-  request.blob += wished;
+  request.blob += desired;
   return ask(std::move(request), timeout).map([&](Frame f) {
     return f.head.contains("absent") ? std::string(expected) : std::move(f.blob);
   });

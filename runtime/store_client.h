@@ -8,7 +8,7 @@
 //     wait keys: answered once all are there           {}
 //     check keys                                       {"value": 0 or 1}
 //     add  key, "amount"                               {"value": the sum}
-//     compare_set key, "expected": bytes of the blob that are the expected value, the rest is the wished one
+//     compare_set key, "expected": bytes of the blob that are the expected value, the rest is the desired value
 //                                                      {}, blob: the value there is now; {"absent": true}
 //     delete key                                       {"value": how many were removed}
 //     count                                            {"value": number of keys}
@@ -40,10 +40,10 @@ class StoreClient {
   Expected<void> wait(const std::vector<std::string>& keys, Timeout);
   Expected<bool> check(const std::vector<std::string>& keys, Timeout);
   Expected<i64> add(const std::string& key, i64 amount, Timeout);
-  // The value that is there afterwards; an absent key takes `wished` only when `expected` is empty, else
+  // The value that is there afterwards; an absent key takes `desired` only when `expected` is empty, else
   // `expected` is returned.
   Expected<std::string> compare_set(const std::string& key, std::string_view expected,
-                                    std::string_view wished, Timeout);
+                                    std::string_view desired, Timeout);
   Expected<bool> remove(const std::string& key, Timeout);
   Expected<i64> count(Timeout);
 

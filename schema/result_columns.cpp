@@ -21,11 +21,11 @@ std::uint32_t CodedColumn::code_of(const Value& value) {
   return it->second;
 }
 
-ResultColumns ResultColumns::empty(const ColumnSelection& wish) {
+ResultColumns ResultColumns::empty(const ColumnSelection& selection) {
   ResultColumns out;
-  for (const auto& name : wish.coded)
+  for (const auto& name : selection.coded)
     if (find_column(name)) out.coded[name];
-  for (const auto& name : wish.numbers)
+  for (const auto& name : selection.numbers)
     if (find_column(name)) out.numbers[name];
   return out;
 }

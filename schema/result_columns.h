@@ -41,7 +41,7 @@ struct ResultColumns {
   std::vector<std::shared_ptr<const std::string>> held;             // what `trial` points into
 
   std::size_t size() const { return entry.size(); }
-  // Every wished column, empty; a wish that is no column is left out.
+  // Every selected column, empty; a name that is no column is left out.
   static ResultColumns empty(const ColumnSelection&);
   void append(std::span<const ResultRow>, std::span<const i64> entries);
 };

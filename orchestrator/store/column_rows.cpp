@@ -108,8 +108,8 @@ void append_ids(ResultColumns& out, const KeptRows& block, std::string_view byte
 
 }  // namespace
 
-Expected<ResultColumns> Answers::result_columns(i64 sweep, const ColumnSelection& wish) {
-  ResultColumns out = ResultColumns::empty(wish);
+Expected<ResultColumns> Answers::result_columns(i64 sweep, const ColumnSelection& selection) {
+  ResultColumns out = ResultColumns::empty(selection);
   Transaction work(*file_.db, Transaction::kRead);
   if (!work.one<i64>("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'packed'")) {
     std::vector<i64> entries;  // a file of version 1, opened for reading

@@ -53,7 +53,7 @@ struct LeaseHolder {
   bool heartbeats = false;  // they come while this process looks
 };
 
-// What somebody who wants a lease knows or wishes beyond what the store sees.
+// What one who wants a lease knows or asks for beyond what the store sees.
 struct Claim {
   bool take_over = false;  // a person says that a silent holder is gone
   JobWord job = JobWord::kUnknown;

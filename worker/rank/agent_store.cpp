@@ -39,10 +39,10 @@ void AgentStore::set(const std::string& key, const std::vector<uint8_t>& value) 
 }
 
 std::vector<uint8_t> AgentStore::compareSet(const std::string& key, const std::vector<uint8_t>& expected,
-                                            const std::vector<uint8_t>& wished) {
+                                            const std::vector<uint8_t>& desired) {
   const std::lock_guard lock(mutex_);
-  return bytes_of_text(
-      value_or_throw(client_.compare_set(key, text_of_bytes(expected), text_of_bytes(wished), getTimeout())));
+  return bytes_of_text(value_or_throw(
+      client_.compare_set(key, text_of_bytes(expected), text_of_bytes(desired), getTimeout())));
 }
 
 std::vector<uint8_t> AgentStore::get(const std::string& key) {

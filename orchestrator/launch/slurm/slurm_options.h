@@ -54,7 +54,7 @@ struct SlurmOptions {
 // Of the merged JSON of site profiles and grid (each validated by the grid room).
 Expected<SlurmOptions> slurm_options_from(const nlohmann::json& section);
 
-// What is asked for a kind of hardware: the general wishes, overridden by its own.
+// What is asked for a kind of hardware: the general settings, overridden by its own.
 std::map<std::string, std::string> sbatch_options_for(const std::string& hardware, const SlurmOptions&);
 
 // Slurm's signal is asked for so many seconds before the end; it comes up to half a minute earlier.

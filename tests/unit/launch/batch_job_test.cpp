@@ -23,7 +23,7 @@ TEST_F(BatchJobTest, AFolderThatIsTakenAwayIsNamedAsTheCause) {
   EXPECT_NE(ended()->reason.find("removed or replaced"), std::string::npos) << ended()->reason;
 }
 
-TEST_F(BatchJobTest, StartsWhenItsAgentSpeaksAndEndsWithItsFarewell) {
+TEST_F(BatchJobTest, StartsWhenItsAgentSpeaksAndEndsWithItsLastMessage) {
   submit(took("17\n"));
   learn(facts("PENDING", "Resources"));
   EXPECT_EQ(count<Started>(), 0);
@@ -109,7 +109,7 @@ TEST_F(BatchJobTest, AnAdoptedJobThatSlurmPutBackAfterItsAgentSpokeIsCancelled) 
   EXPECT_TRUE(ended()->preempted);
 }
 
-TEST_F(BatchJobTest, AJobPutBackAfterItsAgentsFarewellIsCancelled) {
+TEST_F(BatchJobTest, AJobPutBackAfterItsAgentsLastMessageIsCancelled) {
   submit(took("17\n"));
   learn(facts("RUNNING"));
   agent_says(spool::kHello, {{"pid", 1}});
@@ -225,7 +225,7 @@ TEST_F(BatchJobTest, AnAgentOnANodeThatSlurmGaveUpIsTold) {
   EXPECT_EQ(dismissals(), 1);
 }
 
-TEST_F(BatchJobTest, AnAgentThatSaidItsFarewellIsNotTold) {
+TEST_F(BatchJobTest, AnAgentThatSentItsLastMessageIsNotTold) {
   submit(took("17\n"));
   learn(facts("RUNNING"));
   agent_says(spool::kHello, {{"pid", 1}});
@@ -288,7 +288,7 @@ TEST_F(BatchJobTest, OneThatWasNeverSubmittedIsNotTakenForRunning) {
   EXPECT_EQ(asked("sbatch"), 1) << "a later process submits nothing in its place";
 }
 
-TEST_F(BatchJobTest, TheCauseOfAFarewellSaysWhetherItWasPreempted) {
+TEST_F(BatchJobTest, TheCauseInALastMessageSaysWhetherItWasPreempted) {
   for (const auto& [reason, preempted] :
        {std::pair{"signal", true}, {"time limit", true}, {"finished", false}, {"a signal of hope", false}}) {
     std::filesystem::remove_all(request_.spool);
@@ -305,7 +305,7 @@ TEST_F(BatchJobTest, TheCauseOfAFarewellSaysWhetherItWasPreempted) {
   }
 }
 
-TEST_F(BatchJobTest, AFarewellBeforeSbatchAnsweredIsTakenInWhenItHas) {
+TEST_F(BatchJobTest, ALastMessageBeforeSbatchAnsweredIsTakenInWhenItHas) {
   commands_->sbatch.push_back(took("17\n"));
   ASSERT_TRUE(job_->submit());
   agent_says(spool::kHello, {{"pid", 1}});

@@ -1,4 +1,4 @@
-// Files that are not as one would wish: older, newer, foreign, damaged, locked, read-only, full disks.
+// Files that are not as they should be: older, newer, foreign, damaged, locked, read-only, full disks.
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/resource.h>

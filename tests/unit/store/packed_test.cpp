@@ -76,9 +76,9 @@ class PackedRows : public StoreTest {
     return out;
   }
   Rows from_columns(i64 sweep) {
-    ColumnSelection wish;
-    for (const auto& column : columns()) wish.coded.emplace_back(column.key);
-    const ResultColumns read = must(store_->result_columns(sweep, wish));
+    ColumnSelection selection;
+    for (const auto& column : columns()) selection.coded.emplace_back(column.key);
+    const ResultColumns read = must(store_->result_columns(sweep, selection));
     Rows out;
     for (const auto& column : columns())
       for (std::size_t row = 0; row < read.size(); ++row)
