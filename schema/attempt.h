@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "schema/outcome.h"
 #include "schema/trial.h"
 
 namespace sweep {
@@ -35,7 +36,7 @@ struct Attempt {
   MeasurePlan measure;
   Deadlines deadlines;
   i64 log_limit_bytes = 16 << 20;  // per rank
-  std::string start = "zygote";    // zygote | exec
+  RankStart start = RankStart::kZygote;
   // What the site says a node costs; absent: the catalogue's price.
   std::optional<double> usd_per_node_hour{};
   // Seconds the whole attempt is expected to take, at the pace so far.

@@ -129,7 +129,7 @@ json to_json(const Attempt& a) {
           {"measure", to_json(a.measure)},
           {"deadlines", to_json(a.deadlines)},
           {"log_limit_bytes", a.log_limit_bytes},
-          {"start", a.start},
+          {"start", to_string(a.start)},
           {"usd_per_node_hour", value(a.usd_per_node_hour)},
           {"predicted_s", value(a.predicted_s)},
           {"rehearsed_ranks", a.rehearsed_ranks}};

@@ -120,6 +120,8 @@ class Reader {
       return read_name(j, phase_from, out);
     } else if constexpr (std::is_same_v<T, Transport>) {
       return read_name(j, transport_from, out);
+    } else if constexpr (std::is_same_v<T, RankStart>) {
+      return read_name(j, rank_start_from, out);
     } else if constexpr (std::is_same_v<T, EndCause>) {
       return read_name(j, end_cause_from, out);
     } else if constexpr (AxisChoice<T>) {

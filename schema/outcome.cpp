@@ -32,6 +32,7 @@ constexpr Names<EndCause, 9> kEndCauses{{{EndCause::kDone, "done"},
                                          {EndCause::kNoTime, "no_time"}}};
 constexpr Names<Transport, 2> kTransports{
     {{Transport::kSockets, "sockets"}, {Transport::kInfiniBand, "infiniband"}}};
+constexpr Names<RankStart, 2> kRankStarts{{{RankStart::kZygote, "zygote"}, {RankStart::kExec, "exec"}}};
 constexpr Names<State, 5> kStates{{{State::kPending, "pending"},
                                    {State::kPosted, "posted"},
                                    {State::kRunning, "running"},
@@ -69,6 +70,9 @@ std::string_view to_string(EndCause c) {
 std::string_view to_string(Transport t) {
   return name_of(kTransports, t);
 }
+std::string_view to_string(RankStart s) {
+  return name_of(kRankStarts, s);
+}
 std::optional<Outcome> outcome_from(std::string_view word) {
   return value_of(kOutcomes, word);
 }
@@ -80,6 +84,9 @@ std::optional<EndCause> end_cause_from(std::string_view word) {
 }
 std::optional<Transport> transport_from(std::string_view word) {
   return value_of(kTransports, word);
+}
+std::optional<RankStart> rank_start_from(std::string_view word) {
+  return value_of(kRankStarts, word);
 }
 
 bool is_infrastructure(Outcome o) {

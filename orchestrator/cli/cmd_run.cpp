@@ -49,9 +49,7 @@ void add_run_options(CLI::App& c, RunOptions& o) {
   c.add_option("--jobid", o.launch.job,
                "use the nodes of this Slurm allocation instead of asking for new ones")
       ->check(CLI::PositiveNumber);
-  c.add_option("--start", o.launch.start, "how ranks start: zygote (forked, fast) or exec")
-      ->check(CLI::IsMember({"zygote", "exec"}))
-      ->capture_default_str();
+  add_rank_start(c, o.launch);
   c.add_option(
        "--screen", o.launch.screen,
        "check the nodes before the first trial: show slow or faulty ones, or leave_out: use the others only")
@@ -87,7 +85,7 @@ SweepOptions kept_options(const grid::Grid& grid, const std::string& on, const R
   kept.hang_seconds = grid.limits.hang_seconds;
   kept.gpu_hours = o.gpu_hours ? o.gpu_hours : grid.limits.gpu_hours;
   if (o.launch.slots > 0) kept.slots = o.launch.slots;
-  if (o.launch.start != LaunchRequest{}.start) kept.start = o.launch.start;
+  if (o.launch.start != LaunchRequest{}.start) kept.start = to_string(o.launch.start);
   kept.screen = o.launch.screen;
   // A rehearsal asks of every trial whether it starts and fits.
   if (const auto strategy = chosen_strategy(grid, o.strategy); strategy && !o.rehearse)
@@ -138,7 +136,8 @@ std::optional<int> take_or_watch(Io& io, SweepDriver& driver, const RunOptions& 
 
 // The words that make `resume` in a job do what was asked of this command.
 std::vector<std::string> words_for_job(const LaunchChoice& choice, const RunOptions& o) {
-  std::vector<std::string> out{"--on", choice.on, "--start", o.launch.start, "--quiet"};
+  std::vector<std::string> out{"--on", choice.on, "--start", std::string(to_string(o.launch.start)),
+                               "--quiet"};
   const auto add = [&out](const char* name, const std::string& value) {
     if (!value.empty() && value != "0") out.insert(out.end(), {name, value});
   };

@@ -13,14 +13,20 @@ void add_programs(CLI::App& c, driver::LaunchRequest& request) {
   c.add_option("--rank", request.rank, "the sweep-rank program; absent: beside sweep")->type_name("FILE");
 }
 
+void add_rank_start(CLI::App& c, driver::LaunchRequest& request) {
+  c.add_option_function<std::string>(
+       "--start", [&request](const std::string& word) { request.start = rank_start_from(word).value(); },
+       "how ranks start: zygote (forked, fast) or exec")
+      ->check(CLI::IsMember({"zygote", "exec"}))
+      ->default_str("zygote");
+}
+
 void add_selftest_options(CLI::App& c, driver::SelfTestRequest& request) {
   add_launcher_name(c, request.launch.on, "where to run; absent: as `sweep run` would choose");
   c.add_option("--grid", request.grid, "a grid file whose launch section is used")->type_name("FILE");
   c.add_option("--jobid", request.launch.job, "use the nodes of this Slurm allocation")
       ->check(CLI::PositiveNumber);
-  c.add_option("--start", request.launch.start, "how ranks start: zygote (forked, fast) or exec")
-      ->check(CLI::IsMember({"zygote", "exec"}))
-      ->capture_default_str();
+  add_rank_start(c, request.launch);
   add_programs(c, request.launch);
 }
 

@@ -11,6 +11,8 @@ namespace sweep::cli {
 CLI::Option* add_launcher_name(CLI::App& command, std::string& on, const std::string& description);
 // --agent and --rank.
 void add_programs(CLI::App& command, driver::LaunchRequest&);
+// --start.
+void add_rank_start(CLI::App& command, driver::LaunchRequest&);
 // Where selftest and doctor run their trials.
 void add_selftest_options(CLI::App& command, driver::SelfTestRequest&);
 

@@ -116,7 +116,7 @@ Expected<LaunchChoice> choose_script_launcher(const std::string& launch) {
 launch::Programs program_paths(const LaunchRequest& request) {
   return {request.agent.empty() ? program_dir() / "sweep-agent" : fs::absolute(request.agent),
           request.rank.empty() ? program_dir() / "sweep-rank" : fs::absolute(request.rank),
-          request.start == "zygote"};
+          request.start == RankStart::kZygote};
 }
 
 Expected<launch::Programs> programs_for(const LaunchRequest& request) {

@@ -17,7 +17,7 @@ namespace sweep::driver {
 struct LaunchRequest {
   std::string on;           // empty: what the grid names, the job this process runs in, else local
   std::string agent, rank;  // programs; empty: beside sweep
-  std::string start = "zygote";
+  RankStart start = RankStart::kZygote;
   std::string screen;  // show or leave_out; empty: what the launch section says
   i64 slots = 0;       // 0: what the launcher has
   i64 job = 0;  // a job whose nodes are used instead of new ones; 0: none, or the one this process runs in

@@ -34,7 +34,7 @@ struct Settings {
   std::filesystem::path spool_root;
   std::string launcher = "local";
   // How ranks are started: "zygote" or "exec".
-  std::string start = "zygote";
+  RankStart start = RankStart::kZygote;
   // CPU ranks or GPUs of a node that are busy at once; 1: every trial has its nodes to itself.
   i64 slots = 1;
   // Allocations by the nodes and the hardware that trials need; else one allocation of this machine takes

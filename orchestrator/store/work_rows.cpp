@@ -18,7 +18,7 @@ std::string request_json(const Attempt& attempt) {
   return dump({{"measure", to_json(attempt.measure)},
                {"deadlines", to_json(attempt.deadlines)},
                {"log_limit_bytes", attempt.log_limit_bytes},
-               {"start", attempt.start},
+               {"start", to_string(attempt.start)},
                {"usd_per_node_hour", to_json(attempt)["usd_per_node_hour"]},
                {"rehearsed_ranks", attempt.rehearsed_ranks}});
 }
@@ -30,7 +30,7 @@ void read_request(std::string_view json, Attempt& attempt) {
     attempt.measure = read->measure;
     attempt.deadlines = read->deadlines;
     attempt.log_limit_bytes = read->log_limit_bytes;
-    attempt.start = std::move(read->start);
+    attempt.start = read->start;
     attempt.usd_per_node_hour = read->usd_per_node_hour;
     attempt.rehearsed_ranks = std::move(read->rehearsed_ranks);
   }

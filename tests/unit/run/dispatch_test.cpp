@@ -29,13 +29,13 @@ TEST(Dispatch, AnAttemptCarriesTheSettingsOfTheRun) {
   entry.predicted.seconds = 10;
   entry.trial.hardware = "h100";
   Settings settings;
-  settings.start = "exec";
+  settings.start = RankStart::kExec;
   settings.hang_seconds = 7, settings.trial_seconds = 70;
   settings.usd_per_node_hour = {{"h100", 20}, {"cpu", 1}};
   const auto attempt = attempt_for(entry, settings, 3);
   ASSERT_TRUE(attempt);
   EXPECT_EQ(attempt->trial_id, "t");
-  EXPECT_EQ(attempt->start, "exec");
+  EXPECT_EQ(attempt->start, RankStart::kExec);
   EXPECT_EQ(attempt->deadlines.step_s, 7);
   EXPECT_EQ(attempt->deadlines.total_s, 70);
   EXPECT_EQ(attempt->predicted_s, 30) << "trials take three times as long as predicted";

@@ -231,7 +231,7 @@ TEST_F(WorkTest, UnfinishedAttemptsComeBackWholeAfterACrash) {
   start(1);
   Attempt wanted;
   wanted.trial_id = plan_[0].id, wanted.trial = plan_[0].trial;
-  wanted.measure.steps = 77, wanted.deadlines.step_s = 3.25, wanted.start = "exec";
+  wanted.measure.steps = 77, wanted.deadlines.step_s = 3.25, wanted.start = RankStart::kExec;
   const Attempt begun = must(store_->begin_attempt(sweep_, allocation_, wanted));
   store_ = open();
   const auto left = must(store_->unfinished_attempts(allocation_));

@@ -84,7 +84,7 @@ Attempt screen_attempt(i64 nodes, i64 gpus_per_node, bool zygote) {
   trial.spec.head_dim = 8, trial.spec.intermediate_size = 32, trial.spec.vocab_size = 32, trial.seq_len = 8;
   attempt.measure = {0, 1, 1};
   attempt.deadlines = {120, 60, 60, 180, 3};
-  attempt.start = zygote ? "zygote" : "exec";
+  attempt.start = zygote ? RankStart::kZygote : RankStart::kExec;
   return attempt;
 }
 
