@@ -79,7 +79,7 @@ class TrainersTest(unittest.TestCase):
         end, records = self.run_command(["-m", "sweep_trial", script])
         self.assertEqual(end["cause"], "done")
         for record in records.values():
-            self.assertEqual((record["outcome"], record["samples"]["step"]), ("ok", [1, 2, 3]))
+            self.assertEqual((record["outcome"], record["samples"]["step"]), ("ok", [0, 1, 2, 3]))
 
     def test_a_rank_that_sleeps_in_a_collective_is_a_hang(self):
         end, _ = self.run_command([SCRIPTS / "torch_train.py", "ddp", STEPS, "--fault", "hang"], deadlines={"step_s": 3})
