@@ -303,6 +303,21 @@ def _tokens_in(args, kwargs):
     return 0
 
 
+def _before_step(args, kwargs, begins):
+    """Calls `begins` where the optimizer's own part begins: now, or, where it is given a closure, when that has computed forward and
+    backward. A hook's answer: changed arguments, or None."""
+    closure = args[1] if len(args) > 1 else kwargs.get("closure")
+    if closure is None:
+        begins()
+        return None
+
+    def computed():
+        out = closure()
+        begins()
+        return out
+    return ((args[0], computed, *args[2:]), kwargs) if len(args) > 1 else (args, {**kwargs, "closure": computed})
+
+
 _manual = None
 _any = None  # the watch of an unknown script; it stands down where the script reports itself
 
@@ -320,7 +335,7 @@ def watch(model=None, optimizer=None, tokens=None):
             lambda module, args, kwargs: each.forward_begins(args, kwargs) if module.training else None, with_kwargs=True)
         model.register_forward_hook(lambda module, args, output: each.forward_ends() if module.training else None)
     if optimizer is not None:
-        optimizer.register_step_pre_hook(lambda *_: each.optimizer_begins())
+        optimizer.register_step_pre_hook(lambda _, args, kwargs: _before_step(args, kwargs, each.optimizer_begins))
         optimizer.register_step_post_hook(lambda *_: each.step_ends())
     return each
 
@@ -354,15 +369,17 @@ class AnyWatch:
         from torch.nn.modules.module import register_module_forward_pre_hook
         from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
         self.watch, self.optimizer = Watch(to), None
-        self.hooks = [register_optimizer_step_pre_hook(lambda it, *_: self._step(it, self.watch.optimizer_begins)),
-                      register_optimizer_step_post_hook(lambda it, *_: self._step(it, self.watch.step_ends))]
+        self.hooks = [register_optimizer_step_pre_hook(self._before_step), register_optimizer_step_post_hook(self._after_step)]
         self.search = register_module_forward_pre_hook(self._first_model)
 
-    def _step(self, optimizer, event):
+    def _before_step(self, optimizer, args, kwargs):
         if self.optimizer is None:
             self.optimizer = optimizer
+        return _before_step(args, kwargs, self.watch.optimizer_begins) if self.optimizer is optimizer else None
+
+    def _after_step(self, optimizer, *_):
         if self.optimizer is optimizer:
-            event()
+            self.watch.step_ends()
 
     def _first_model(self, module, args):
         import torch
