@@ -84,8 +84,9 @@ void AttemptRun::start() {
     stage_ = Stage::kSweeping;
     return deadline_.set(kSweepLimit);
   }
-  const bool by_zygote = context_.options.zygote && !attempt().runs_command() && attempt().start == RankStart::kZygote &&
-                         !restart_.zygote_failed && context_.zygote.usable();
+  const bool by_zygote = context_.options.zygote && !attempt().runs_command() &&
+                         attempt().start == RankStart::kZygote && !restart_.zygote_failed &&
+                         context_.zygote.usable();
   for (std::size_t i = 0; i < ranks_.all().size() && starting(); ++i) launch(i, by_zygote);
 }
 
