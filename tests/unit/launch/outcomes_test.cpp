@@ -10,7 +10,7 @@ namespace {
 using nlohmann::json;
 
 // start form, PID namespace
-class Outcomes : public LocalFixture, public ::testing::WithParamInterface<std::tuple<std::string, bool>> {
+class Outcomes : public LocalFixture, public ::testing::WithParamInterface<std::tuple<RankStart, bool>> {
  protected:
   void SetUp() override {
     LocalFixture::SetUp();
@@ -22,11 +22,13 @@ class Outcomes : public LocalFixture, public ::testing::WithParamInterface<std::
     return out;
   }
 };
-INSTANTIATE_TEST_SUITE_P(
-    Start, Outcomes, ::testing::Combine(::testing::Values("zygote", "exec"), ::testing::Values(true, false)),
-    [](const auto& info) {
-      return std::get<0>(info.param) + (std::get<1>(info.param) ? "" : "_without_namespace");
-    });
+INSTANTIATE_TEST_SUITE_P(Start, Outcomes,
+                         ::testing::Combine(::testing::Values(RankStart::kZygote, RankStart::kExec),
+                                            ::testing::Values(true, false)),
+                         [](const auto& info) {
+                           return std::string(to_string(std::get<0>(info.param))) +
+                                  (std::get<1>(info.param) ? "" : "_without_namespace");
+                         });
 
 TEST_P(Outcomes, OkRanksLeaveARecordExitAndLeaveNothingElse) {
   run_one(scripted(3, {{"outcome", "ok"}}));
