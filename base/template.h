@@ -11,7 +11,7 @@
 
 namespace sweep::templates {
 
-// What stands between braces, in order; a name that comes twice is listed twice. Error: a brace without its
+// The names in braces, in order; a name that comes twice is listed twice. Error: a brace without its
 // partner, or a name with anything but letters, digits and underscores.
 Expected<std::vector<std::string>> names_in(std::string_view text);
 

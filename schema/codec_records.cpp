@@ -1,5 +1,5 @@
-// JSON of what ranks and agents report: records with their samples, exits, ends, nodes, results; and how a rank is
-// launched.
+// JSON of what ranks and agents report: records with their samples, exits, ends, nodes, results; and how a
+// rank is launched.
 #include <charconv>
 
 #include "schema/json_fields.h"

@@ -47,7 +47,8 @@ enum class EndCause {
 // How NCCL's data goes between nodes.
 enum class Transport { kSockets = 0, kInfiniBand = 1 };
 
-// How a rank's process is made: forked from a process that has loaded its libraries already, or executed anew.
+// How a rank's process is made: forked from a process that has loaded its libraries already, or executed
+// anew.
 enum class RankStart { kZygote = 0, kExec = 1 };
 
 std::string_view to_string(Outcome);

@@ -18,14 +18,7 @@ class Attention {
   }
 
   UnitMemory memory() const {
-    UnitMemory out;
-    Moments m;
-    forward(m);
-    out.saved = m.now(), out.forward = m.top();
-    Moments back;
-    back.take(kKept, out.saved.total());
-    backward(back);
-    out.backward = back.top();
+    UnitMemory out = of_passes([this](Moments& m) { forward(m); }, [this](Moments& m) { backward(m); });
     if (!s_.later) return out;
     out.later[kKept] = block(s_.residual()) + block(qkv()) + block(result()) +
                        block(s_.rows_split ? s_.gathered() : s_.residual());

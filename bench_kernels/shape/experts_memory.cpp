@@ -12,14 +12,7 @@ class Experts {
   Experts(const StepSizes& s, const UnitWeights& w) : s_(s), w_(w) {}
 
   UnitMemory memory() const {
-    UnitMemory out;
-    Moments m;
-    forward(m);
-    out.saved = m.now(), out.forward = m.top();
-    Moments back;
-    back.take(kKept, out.saved.total());
-    backward(back);
-    out.backward = back.top();
+    UnitMemory out = of_passes([this](Moments& m) { forward(m); }, [this](Moments& m) { backward(m); });
     if (!s_.later) return out;
     out.later[kKept] = block(s_.gathered()) + 2 * block(rows(s_.received)) + block(in()) + block(in() / 2);
     out.weights[kBuffer] = block(staged(s_, std::max(w_.in, w_.down)));

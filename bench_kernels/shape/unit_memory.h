@@ -29,6 +29,20 @@ UnitMemory head_memory(const StepSizes&, const UnitWeights&);
 namespace moments {
 inline constexpr MemoryPart kKept = MemoryPart::kActivations, kBuffer = MemoryPart::kBuffers,
                             kPassing = MemoryPart::kTemporary;
+// A unit's forward pass, then its backward beside what the forward saved: each is called with the moments to
+// fill.
+template <class Forward, class Backward>
+UnitMemory of_passes(const Forward& forward, const Backward& backward) {
+  UnitMemory out;
+  Moments m;
+  forward(m);
+  out.saved = m.now(), out.forward = m.top();
+  Moments back;
+  back.take(kKept, out.saved.total());
+  backward(back);
+  out.backward = back.top();
+  return out;
+}
 void norm(const StepSizes&, Moments&);           // h and the statistics are kept
 void norm_backward(const StepSizes&, Moments&);  // in place of h
 // Rows that tensor-parallel ranks exchange under sequence parallelism.

@@ -1,4 +1,4 @@
-// Results that somebody brought: one transaction, and again the same rows change nothing.
+// Imported results: one transaction; the same rows once more change nothing.
 #include <fmt/format.h>
 
 #include <random>

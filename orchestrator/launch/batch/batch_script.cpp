@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "orchestrator/launch/allocation_call.h"
 #include "schema/codec.h"
 
 namespace sweep::launch {
@@ -26,11 +27,7 @@ Expected<std::string> batch_script_head(std::string_view mark, const std::vector
 }
 
 AgentCall batch_agent_call(const AllocationRequest& wanted, const Programs& programs, double idle_s) {
-  AgentCall out;
-  out.spool = wanted.spool;
-  out.allocation = wanted.id;
-  out.incarnation = wanted.incarnation;
-  out.slots = wanted.slots;
+  AgentCall out = call_for(wanted);
   out.rank_program = programs.rank;
   out.idle_limit_s = std::ceil(idle_s);
   out.screen = programs.screen;

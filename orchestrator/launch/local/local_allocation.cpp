@@ -11,9 +11,9 @@
 
 #include "base/files.h"
 #include "base/process.h"
+#include "orchestrator/launch/allocation_call.h"
 #include "orchestrator/launch/leftovers.h"
 #include "runtime/attempt_token.h"
-#include "schema/agent_call.h"
 
 namespace sweep::launch {
 
@@ -73,11 +73,7 @@ Expected<void> LocalAllocation::start() {
 }
 
 Expected<void> LocalAllocation::start_agent() {
-  AgentCall call;
-  call.spool = request_.spool;
-  call.allocation = request_.id;
-  call.incarnation = request_.incarnation;
-  call.slots = request_.slots;
+  AgentCall call = call_for(request_);
   call.rank_program = options_.rank;
   call.parent_pid = ::getpid();
   call.screen = options_.screen;

@@ -10,12 +10,12 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "orchestrator/launch/allocation_call.h"
 #include "orchestrator/launch/allocation_record.h"
 #include "orchestrator/launch/commands.h"
 #include "orchestrator/launch/ssh/ssh_logs.h"
 #include "orchestrator/launch/ssh/ssh_refusal.h"
 #include "runtime/attempt_token.h"
-#include "schema/agent_call.h"
 #include "schema/codec.h"
 #include "schema/frame.h"
 #include "schema/version.h"
@@ -175,13 +175,10 @@ void SshHosts::probed(std::size_t node, const std::string& out) {
 std::string SshHosts::agent_line(std::size_t node) const {
   const Place& place = places_[node];
   const SshHost& host = hosts_[node];
-  AgentCall call;
+  AgentCall call = call_for(request_);
+  call.spool = place.spool;  // on the host, not here
   call.detach = true;
   call.join = node > 0;
-  call.spool = place.spool;
-  call.allocation = request_.id;
-  call.incarnation = request_.incarnation;
-  call.slots = request_.slots;
   call.rank_program = rank_on(host, around_.programs);
   call.lease_s = around_.options.lease_s;
   call.zygote = around_.programs.zygote;
