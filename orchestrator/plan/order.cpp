@@ -37,7 +37,7 @@ void set_order(std::vector<PlanEntry>& entries) {
   std::vector<std::size_t> order(entries.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto rate_key = [&](std::size_t i) {
-    return std::tuple(question(entries[i]), seconds_per_token(entries[i]), std::string_view(entries[i].id));
+    return std::tuple(question(entries[i]), seconds_per_token(entries[i]), i);
   };
   std::ranges::sort(order, {}, rate_key);
   std::vector<std::size_t> rank(entries.size());
@@ -46,7 +46,7 @@ void set_order(std::vector<PlanEntry>& entries) {
       rank[order[i]] = rank[order[i - 1]] + 1;
   std::ranges::sort(order, {}, [&](std::size_t i) {
     const PlanEntry& e = entries[i];
-    return std::tuple(placement(e), rank[i], e.predicted.seconds.value_or(kLast), std::string_view(e.id));
+    return std::tuple(placement(e), rank[i], e.predicted.seconds.value_or(kLast), i);
   });
   for (std::size_t i = 0; i < order.size(); ++i) entries[order[i]].order = static_cast<i64>(i);
 }
