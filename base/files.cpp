@@ -17,8 +17,8 @@ Descriptor::~Descriptor() {
 }
 
 tl::unexpected<Error> file_error(std::string_view what, const std::filesystem::path& path, int error) {
-  return tl::unexpected(
-      Error{fmt::format("{}: {}: {}", path.string(), what, std::strerror(error)), is_disk_full(error)});
+  return tl::unexpected(Error{fmt::format("{}: {}: {}", path.string(), what, std::strerror(error)),
+                              is_disk_full(error) ? codes::kDiskFull : ErrorCode(), path.string()});
 }
 
 bool write_all(int fd, std::string_view bytes) {

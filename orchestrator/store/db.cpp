@@ -103,7 +103,7 @@ Expected<i64> Db::pragma(const std::string& name) {
 Error Db::explain(int code) const {
   const int system = handle_ ? sqlite3_system_errno(handle_) : 0;
   const bool full = (code & 0xff) == SQLITE_FULL || ((code & 0xff) == SQLITE_IOERR && is_disk_full(system));
-  return {sentence(code, system), full};
+  return {sentence(code, system), full ? codes::kDiskFull : ErrorCode(), path_.string()};
 }
 
 std::string Db::sentence(int code, int system) const {

@@ -20,9 +20,9 @@ Expected<void> back_up(Db& db, i64 version) {
     copy->reset();
     std::filesystem::remove(unfinished, ignored);
     return tl::unexpected(
-        Error{fmt::format("the backup before the upgrade of '{}' failed, so it was not upgraded: {}",
-                          db.path().string(), copied.error().message),
-              copied.error().disk_full});
+        retold(copied.error(),
+               fmt::format("the backup before the upgrade of '{}' failed, so it was not upgraded: {}",
+                           db.path().string(), copied.error().message)));
   }
   copy->reset();
   std::error_code error;
@@ -36,9 +36,8 @@ void migrate(Transaction& work, std::span<const Migration> steps, i64 from) {
   for (const auto& step : steps) {
     if (step.version <= from || work.failed()) continue;
     if (auto done = work.db().execute(std::string(step.sql)); !done)
-      work.refuse(Error{fmt::format("upgrade to version {} failed, the file is unchanged: {}", step.version,
-                                    done.error().message),
-                        done.error().disk_full});
+      work.refuse(retold(done.error(), fmt::format("upgrade to version {} failed, the file is unchanged: {}",
+                                                   step.version, done.error().message)));
   }
   if (work.failed()) return;
   auto marked = work.db().execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",

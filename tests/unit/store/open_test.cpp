@@ -309,8 +309,8 @@ TEST_F(OpenTest, AFullDiskStoresNothingOfTheBatchAndSaysWhatToDo) {
   batch.rank_records = {record(attempt, 0, 20000), record(attempt, 1, 2)};
   const auto stored = store_->ingest(batch);
   ASSERT_FALSE(stored);
-  EXPECT_TRUE(stored.error().disk_full) << stored.error().message;
-  EXPECT_NE(stored.error().message.find(path_.string()), std::string::npos);
+  EXPECT_EQ(stored.error().code, codes::kDiskFull) << stored.error().message;
+  EXPECT_EQ(stored.error().subject, path_.string());
   EXPECT_EQ(must(store_->open_allocations(sweep_)).at(0).offset, 0u);
   EXPECT_TRUE(must(store_->records_of(attempt.id)).records.empty());
   batch.rank_records = {record(attempt, 0, 2)};
