@@ -45,7 +45,7 @@ Expected<InputFile> read_input(const std::filesystem::path& path, std::size_t ma
   const auto refuse = [&](const Error& why) {
     return fail(why.code, path.string(), fmt::format("{}: {}", path.string(), why.message));
   };
-  // Without waiting, so that a device or a pipe that is not taken holds nobody up.
+  // Without waiting, so that a device or a pipe that is refused does not block.
   const int flags = O_RDONLY | O_CLOEXEC | (streams == Streams::kRefused ? O_NONBLOCK : 0);
   const Descriptor in(standard ? STDIN_FILENO : ::open(path.c_str(), flags));
   struct stat info {};

@@ -13,6 +13,10 @@
 namespace sweep::grid {
 namespace {
 
+tl::unexpected<ExpressionError> fail_at(std::size_t at, Fault fault, std::string message) {
+  return tl::unexpected(ExpressionError{at, std::move(message), fault.code, std::string(fault.subject)});
+}
+
 class Compiler : private CodeWriter {
  public:
   Compiler(std::string_view text, Scope& scope, std::vector<Token> tokens)
@@ -48,9 +52,6 @@ class Compiler : private CodeWriter {
   }
   std::string shown(Span s) const { return code.text.substr(s.begin, s.end - s.begin); }
   std::uint32_t last_end() const { return at_ == 0 ? 0 : tokens_[at_ - 1].span.end; }
-  static tl::unexpected<ExpressionError> fail_at(std::size_t at, Fault fault, std::string message) {
-    return tl::unexpected(ExpressionError{at, std::move(message), fault.code, std::string(fault.subject)});
-  }
 
   tl::unexpected<ExpressionError> fail_here(Fault fault, std::string message) const {
     return fail_at(token().span.begin, fault, std::move(message));

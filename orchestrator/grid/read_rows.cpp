@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<std::string_view, 3> kCaseKeys{"when", "value", "of"};
 constexpr std::array<std::string_view, 3> kSentenceKeys{"when", "why", "of"};
 
-// A scalar of a bearable length.
+// A scalar that is not too long.
 Status check_text(const DocumentPtr& document, const Node& node, std::string_view what) {
   if (!node.is_scalar())
     return refuse(document, node.place, {codes::kWrongType, what},

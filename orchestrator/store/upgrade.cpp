@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "orchestrator/store/columns.h"
+#include "orchestrator/store/error_codes.h"
 
 namespace sweep::store {
 namespace {
@@ -60,13 +61,16 @@ Expected<i64> check_identity(Db& db, std::span<const Migration> steps) {
   const auto schema = db.pragma("schema_version");
   if (!schema) return schema;
   if (*application == 0 && *version == 0 && *schema == 0) return 0;
-  if (*application != kApplicationId) return fail(not_ours(db.path()));
+  if (*application != kApplicationId)
+    return fail(codes::kNotADatabase, db.path().string(), not_ours(db.path()));
   const i64 ours = steps.back().version;
   if (*version > ours)
-    return fail(fmt::format(
-        "database '{}' has version {}, this sweep knows versions up to {}; use the newer sweep that "
-        "wrote it, or another file with --db",
-        db.path().string(), *version, ours));
+    return fail(
+        codes::kNewerVersion, db.path().string(),
+        fmt::format(
+            "database '{}' has version {}, this sweep knows versions up to {}; use the newer sweep that "
+            "wrote it, or another file with --db",
+            db.path().string(), *version, ours));
   return version;
 }
 

@@ -15,7 +15,7 @@ from daemons import wait_for  # noqa: E402
 
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 SCRIPTS = HERE / "trainers"
-STEPS = 6  # one for warm-up, three timed, and some that nobody asked for
+STEPS = 6  # one for warm-up, three timed, and some more
 FAULTS = {"startup_s": 120, "first_step_s": 120, "step_s": 90, "total_s": 300}
 
 

@@ -13,7 +13,7 @@ enum class Phase {
 };
 enum class Blame {
   kNone,     // it ended as it should
-  kNobody,   // preempted, cancelled, out of time: this counts as no retry of its trials
+  kExternal,  // preempted, cancelled, out of time: its trials use up no retry
   kMachine,  // nodes failed, memory ran out, its script failed
 };
 

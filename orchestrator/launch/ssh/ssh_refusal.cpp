@@ -24,7 +24,7 @@ std::optional<std::string> explain_ssh_failure(const std::string& host, std::str
     const auto where = line_with(said, "Offending ");
     return fmt::format(
         "its host key is not the one that is known{}{}. If the host was set up anew, take the old key away "
-        "(ssh-keygen -R, as `ssh {}` says) and log in once by hand; if not, somebody else may answer there",
+        "(ssh-keygen -R, as `ssh {}` says) and log in once by hand; if not, another machine may answer there",
         where.empty() ? "" : ": ", where, host);
   }
   if (says(said, "Host key verification failed") || says(said, "host key is known"))

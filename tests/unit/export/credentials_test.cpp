@@ -85,7 +85,7 @@ TEST_F(CredentialsTest, MlflowTakesPasswordsThenTokensThenNothing) {
   EXPECT_EQ(mlflow_credentials(sources_, "h")->authorization, "Basic " + base64("me:pass word"));
 }
 
-TEST_F(CredentialsTest, EveryFormOfTheKeyIsCutOutOfATextFromElsewhere) {
+TEST_F(CredentialsTest, EveryFormOfTheKeyIsRemovedFromServerMessages) {
   variables_["WANDB_API_KEY"] = kKey;
   const auto key = wandb_credentials(sources_, "h");
   const std::string text = key->redacted("you sent " + key->authorization + " with " + kKey + kKey);

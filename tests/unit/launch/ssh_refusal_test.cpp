@@ -18,12 +18,12 @@ TEST(SshRefusal, AChangedHostKeyIsNamedWithItsPlace) {
                      "Offending ED25519 key in /home/me/.ssh/known_hosts:3\r\n"
                      "Host key verification failed.\r\n");
   EXPECT_THAT(why, AllOf(HasSubstr("/home/me/.ssh/known_hosts:3"), HasSubstr("ssh-keygen -R"),
-                         HasSubstr("somebody else")));
+                         HasSubstr("another machine")));
   EXPECT_EQ(why.find('\n'), std::string::npos);
   EXPECT_EQ(why.find('\r'), std::string::npos);
 }
 
-TEST(SshRefusal, AnUnknownKeyAndAClosedDoorHaveAWayOut) {
+TEST(SshRefusal, AnUnknownHostKeyAndARefusedLoginNameTheWayOut) {
   EXPECT_THAT(why_ssh_failed("gpu1",
                              "No ED25519 host key is known for gpu1 and you have requested strict checking.\n"
                              "Host key verification failed.\n"),
@@ -32,7 +32,7 @@ TEST(SshRefusal, AnUnknownKeyAndAClosedDoorHaveAWayOut) {
               AllOf(HasSubstr("(publickey)"), HasSubstr("BatchMode=yes gpu1 true")));
 }
 
-TEST(SshRefusal, AJumpHostThatLetsNobodyThroughIsNamedAsSuch) {
+TEST(SshRefusal, AJumpHostThatRefusesForwardingIsNamed) {
   EXPECT_THAT(why_ssh_failed("-F /me/config gpu1",
                              "kex_exchange_identification: Connection closed by remote host\r\n"
                              "Connection closed by UNKNOWN port 65535\r\n"),

@@ -90,7 +90,7 @@ TEST_F(SpoolFile, FullDiskKeepsNothingOfTheLine) {
   EXPECT_EQ(*w->append(kAttempt, {{"n", 2}}), 2);
 }
 
-TEST_F(SpoolFile, NothingIsAppendedToAFileThatSomebodyCut) {
+TEST_F(SpoolFile, NothingIsAppendedToATruncatedFile) {
   auto w = Writer::open(file_, "a1", 1);
   ASSERT_TRUE(w && w->append(kAttempt, {{"n", 1}}) && w->append(kAttempt, {{"n", 2}}));
   EXPECT_FALSE(w->displaced());
@@ -98,7 +98,7 @@ TEST_F(SpoolFile, NothingIsAppendedToAFileThatSomebodyCut) {
   EXPECT_TRUE(w->displaced());
   const auto refused = w->append(kAttempt, {{"n", 3}});
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("somebody cut it"), std::string::npos) << refused.error().message;
+  EXPECT_NE(refused.error().message.find("another process cut it"), std::string::npos) << refused.error().message;
   auto next = Writer::open(file_, "a1", 2);  // what is left of it is a file like any other
   ASSERT_TRUE(next && next->append(kAttempt, {{"n", 4}}));
   EXPECT_FALSE(next->displaced());
