@@ -1,4 +1,4 @@
-// Codes of files and folders that cannot be used; the subject is the path.
+// Codes of files and folders that cannot be used; the subject is the path. And of templates.
 #pragma once
 #include "base/expected.h"
 
@@ -11,5 +11,6 @@ inline constexpr ErrorCode kIsDirectory{"file.is_directory"};
 inline constexpr ErrorCode kNotAFile{"file.not_a_file"};  // a device or a pipe
 inline constexpr ErrorCode kFileTooLarge{"file.too_large"};
 inline constexpr ErrorCode kUnreadable{"file.unreadable"};
+inline constexpr ErrorCode kBadTemplate{"template.bad_name"};  // {..} with something else than a known name
 
 }  // namespace sweep::codes

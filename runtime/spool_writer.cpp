@@ -48,7 +48,8 @@ Expected<i64> Writer::append(std::string_view kind, const nlohmann::json& body) 
   const std::string bytes = (torn_ ? "\n" : "") + frame(allocation_, incarnation_, seq_ + 1, kind, body);
   const off_t before = ::lseek(fd_, 0, SEEK_END);
   if (before >= 0 && static_cast<std::uint64_t>(before) < end_)
-    return fail(fmt::format("{}: another process cut it to {} bytes, of {} that were written", path_, before, end_));
+    return fail(
+        fmt::format("{}: another process cut it to {} bytes, of {} that were written", path_, before, end_));
   if (!write_all(fd_, bytes) || ::fdatasync(fd_) != 0) {
     const int error = errno;
     if (before >= 0 && ::ftruncate(fd_, before) != 0) {

@@ -38,7 +38,7 @@ enum class FakeOutcome {
   kOk,
   kOom,
   kCrash,
-  kUnclean,     // ends badly and leaves a process behind
+  kUnclean,   // ends badly and leaves a process behind
   kHold,      // never answers
   kGiveBack,  // cancelled by an agent that is leaving
   kLoseAllocation,

@@ -10,8 +10,6 @@
 namespace sweep::grid {
 namespace {
 
-using testing::HasSubstr;
-
 const std::string kH100 = kHead + "base: {hardware: h100-sxm-80gb";
 
 TEST(GridExpand, ProductInFileOrderFirstAxisOutermost) {
@@ -298,8 +296,7 @@ TEST(GridExpand, OverflowOfAnExpressionIsAnError) {
   ASSERT_TRUE(grid);
   const auto counts = expand(*grid, [](PlanEntry&&) { return true; });
   ASSERT_FALSE(counts);
-  EXPECT_THAT(counts.error(),
-              AllOf(At(4, 9), IsError(codes::kOverflow, "seq_len * seq_len * seq_len > 1")));
+  EXPECT_THAT(counts.error(), AllOf(At(4, 9), IsError(codes::kOverflow, "seq_len * seq_len * seq_len > 1")));
 }
 
 TEST(GridExpand, DegreesWhoseProductIsHugePrune) {

@@ -4,12 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/error_matchers.h"
-#include "/tmp/rec.h"
 
 namespace sweep::grid {
 namespace {
-
-using testing::HasSubstr;
 
 // tp 8, pp 3, nodes 2, global_batch_size 256, precision bf16, packing true; everything else 1.
 class ExpressionTest : public testing::Test {
@@ -135,8 +132,10 @@ TEST_F(ExpressionTest, OverflowIsSaidNotWrapped) {
 }
 
 TEST_F(ExpressionTest, ErrorsHaveACodeAndAPlaceInTheText) {
-  EXPECT_THAT(error_of("tp <= gpus_per_nod"), AllOf(At(1, 7), IsError(codes::kUnknownName, "gpus_per_nod"), Suggests("gpus_per_node")));
-  EXPECT_THAT(error_of("tp == 8 and precision == \"bf166\""), AllOf(At(1, 26), IsError(codes::kUnknownValue, "bf166"), Suggests("bf16")));
+  EXPECT_THAT(error_of("tp <= gpus_per_nod"),
+              AllOf(At(1, 7), IsError(codes::kUnknownName, "gpus_per_nod"), Suggests("gpus_per_node")));
+  EXPECT_THAT(error_of("tp == 8 and precision == \"bf166\""),
+              AllOf(At(1, 26), IsError(codes::kUnknownValue, "bf166"), Suggests("bf16")));
   EXPECT_THAT(error_of("tp = 8"), AllOf(At(1, 4), IsError(codes::kSyntax, "=")));
   EXPECT_THAT(error_of("tp > 1 && pp > 1"), AllOf(At(1, 8), IsError(codes::kSyntax, "&&")));
   EXPECT_THAT(error_of("tp > 1 || pp > 1"), AllOf(At(1, 8), IsError(codes::kSyntax, "||")));
@@ -147,17 +146,20 @@ TEST_F(ExpressionTest, ErrorsHaveACodeAndAPlaceInTheText) {
   EXPECT_THAT(error_of("tp 8"), AllOf(At(1, 4), IsError(codes::kSyntax, "8")));
   EXPECT_THAT(error_of(""), AllOf(At(1, 1), IsError(codes::kEmpty)));
   EXPECT_THAT(error_of("min(tp)"), AllOf(At(1, 1), IsError(codes::kBadForm, "min")));
-  EXPECT_THAT(error_of("mim(tp, 2)"), AllOf(At(1, 1), IsError(codes::kUnknownFunction, "mim"), Suggests("min")));
+  EXPECT_THAT(error_of("mim(tp, 2)"),
+              AllOf(At(1, 1), IsError(codes::kUnknownFunction, "mim"), Suggests("min")));
   EXPECT_THAT(error_of("'abc"), AllOf(At(1, 1), IsError(codes::kNotClosed)));
   EXPECT_THAT(error_of("12ab"), AllOf(At(1, 1), IsError(codes::kBadNumber, "12ab")));
-  EXPECT_THAT(error_of("99999999999999999999"), AllOf(At(1, 1), IsError(codes::kBadNumber, "99999999999999999999")));
+  EXPECT_THAT(error_of("99999999999999999999"),
+              AllOf(At(1, 1), IsError(codes::kBadNumber, "99999999999999999999")));
   EXPECT_THAT(error_of("1e999"), AllOf(At(1, 1), IsError(codes::kBadNumber, "1e999")));
   EXPECT_THAT(error_of("tp \xC3\xA9"), AllOf(At(1, 4), IsError(codes::kSyntax)));
 }
 
 TEST_F(ExpressionTest, TypesAreCheckedWhereTheyMeet) {
   EXPECT_THAT(error_of("tp == \"8\""), AllOf(At(1, 1), IsError(codes::kTypeMismatch, "tp == \"8\"")));
-  EXPECT_THAT(error_of("precision < \"z\""), AllOf(At(1, 1), IsError(codes::kTypeMismatch, "precision < \"z\"")));
+  EXPECT_THAT(error_of("precision < \"z\""),
+              AllOf(At(1, 1), IsError(codes::kTypeMismatch, "precision < \"z\"")));
   EXPECT_THAT(error_of("tp and pp"), AllOf(At(1, 1), IsError(codes::kTypeMismatch, "tp")));
   EXPECT_THAT(error_of("not tp"), AllOf(At(1, 5), IsError(codes::kTypeMismatch, "tp")));
   EXPECT_THAT(error_of("packing + 1"), AllOf(At(1, 1), IsError(codes::kTypeMismatch, "packing")));
@@ -168,7 +170,8 @@ TEST_F(ExpressionTest, TypesAreCheckedWhereTheyMeet) {
 TEST_F(ExpressionTest, DeepAndLongTextsAreRefused) {
   const std::string deep(kMaxDepth, '(');
   EXPECT_EQ(value_of(deep + "1" + std::string(kMaxDepth, ')')), "1");
-  EXPECT_THAT(error_of(deep + "(1)" + std::string(kMaxDepth, ')')), AllOf(At(1, 66), IsError(codes::kTooDeep)));
+  EXPECT_THAT(error_of(deep + "(1)" + std::string(kMaxDepth, ')')),
+              AllOf(At(1, 66), IsError(codes::kTooDeep)));
   EXPECT_THAT(error_of(std::string(2000, '-') + "1"), AllOf(At(1, 66), IsError(codes::kTooDeep)));
   EXPECT_THAT(error_of(std::string(kMaxExpressionBytes + 1, ' ')), AllOf(At(1, 1), IsError(codes::kTooLong)));
   std::string chain = "true";  // each item of a list evaluates what stands before `in` again

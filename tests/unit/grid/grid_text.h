@@ -8,7 +8,6 @@
 #include "orchestrator/grid/error_codes.h"
 #include "orchestrator/grid/grid.h"
 #include "tests/support/error_matchers.h"
-#include "/tmp/rec.h"
 
 namespace sweep::grid {
 

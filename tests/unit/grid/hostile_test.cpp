@@ -8,8 +8,6 @@ namespace sweep::grid {
 namespace {
 
 using testing::AllOf;
-using testing::HasSubstr;
-using testing::StartsWith;
 
 const char* const kTwelveDigits =
     "grid:\n  dp: {range: [1, 1000, 1]}\n  tp: {range: [1, 1000, 1]}\n  pp: {range: [1, 1000, 1]}\n  cp: "
@@ -17,7 +15,8 @@ const char* const kTwelveDigits =
 
 TEST(GridHostile, AGridOfTenToTheTwelve) {
   EXPECT_THAT(error_of(kHead + kTwelveDigits), AllOf(At(3, 1), IsError(codes::kTooManyPoints, "grid")));
-  EXPECT_THAT(error_of(kHead + "grid:\n  dp: {range: [1, 1000, 1]}\n  tp: [1, 2]\n", {.max_points = 1000}), AllOf(At(3, 1), IsError(codes::kTooManyPoints, "grid")));
+  EXPECT_THAT(error_of(kHead + "grid:\n  dp: {range: [1, 1000, 1]}\n  tp: [1, 2]\n", {.max_points = 1000}),
+              AllOf(At(3, 1), IsError(codes::kTooManyPoints, "grid")));
 }
 
 TEST(GridHostile, AGridThatIsAllowedIsCountedNotBuilt) {
@@ -54,7 +53,8 @@ TEST(GridHostile, AliasesThatDoNotExplodeAreFine) {
 }
 
 TEST(GridHostile, DeepNesting) {
-  EXPECT_THAT(error_of("name: " + std::string(100, '[') + std::string(100, ']') + "\n"), AllOf(At(1, 38), IsError(codes::kTooDeep)));
+  EXPECT_THAT(error_of("name: " + std::string(100, '[') + std::string(100, ']') + "\n"),
+              AllOf(At(1, 38), IsError(codes::kTooDeep)));
   EXPECT_THAT(error_of(std::string(200'000, '[')), AllOf(At(1, 33), IsError(codes::kTooDeep)));
   EXPECT_THAT(error_of(std::string(200'000, '{')), AllOf(At(1, 33), IsError(codes::kTooDeep)));
   std::string block;
@@ -73,8 +73,11 @@ TEST(GridHostile, BytesThatAreNotText) {
 }
 
 TEST(GridHostile, AQuoteThatIsNeverClosedIsNamedWhereItOpens) {
-  EXPECT_THAT(error_of(kHead + "grid: {seq_len: [64]}\nquestion: \"abc\nwhere: [seq_len > 100]\n"), AllOf(At(5, 1), IsError(codes::kNotClosed)));  // the first line that cannot be inside the quotes
-  EXPECT_THAT(error_of(kHead + "grid: {seq_len: [64]}\nquestion: 'abc\n"), AllOf(At(4, 11), IsError(codes::kNotClosed)));
+  EXPECT_THAT(
+      error_of(kHead + "grid: {seq_len: [64]}\nquestion: \"abc\nwhere: [seq_len > 100]\n"),
+      AllOf(At(5, 1), IsError(codes::kNotClosed)));  // the first line that cannot be inside the quotes
+  EXPECT_THAT(error_of(kHead + "grid: {seq_len: [64]}\nquestion: 'abc\n"),
+              AllOf(At(4, 11), IsError(codes::kNotClosed)));
   EXPECT_THAT(error_of(kHead + "grid: {seq_len: [64, \n"), AllOf(At(3, 17), IsError(codes::kNotClosed)));
 }
 
@@ -102,7 +105,8 @@ TEST(GridHostile, LinesMayEndAsOnOtherSystems) {
 
 TEST(GridHostile, RepeatedKeys) {
   EXPECT_THAT(error_of(kHead + "name: u\n"), AllOf(At(3, 1), IsError(codes::kRepeatedKey, "name")));
-  EXPECT_THAT(error_of(kHead + "grid: {tp: [1], pp: [1], tp: [2]}\n"), AllOf(At(3, 26), IsError(codes::kRepeatedKey, "tp")));
+  EXPECT_THAT(error_of(kHead + "grid: {tp: [1], pp: [1], tp: [2]}\n"),
+              AllOf(At(3, 26), IsError(codes::kRepeatedKey, "tp")));
 }
 
 TEST(GridHostile, NotAGridAtAll) {

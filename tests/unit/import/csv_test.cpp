@@ -1,17 +1,16 @@
 #include "orchestrator/import/csv.h"
 
 #include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include "bench_kernels/shape/error_codes.h"
 #include "orchestrator/import/error_codes.h"
 #include "tests/support/error_matchers.h"
-#include "/tmp/rec.h"
-#include <gtest/gtest.h>
 
 namespace sweep::imports {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 // Every row, or the sentence of the first error as the only cell of the last one.
 std::vector<CsvRow> rows_of(std::string_view text) {
@@ -78,13 +77,16 @@ TEST(Csv, WhatIsNoTextIsRefusedWithTheWayOut) {
   EXPECT_THAT(error_of(std::string_view("a,b\n1,\0\n", 8)), AllOf(At(2), IsError(codes::kNotText)));
   EXPECT_THAT(error_of("a\nM\xfcnchen\n"), AllOf(At(2), IsError(codes::kNotText)));
   EXPECT_THAT(error_of("\xff\xfe"
-                       "a"), AllOf(At(1), IsError(codes::kNotText)));
+                       "a"),
+              AllOf(At(1), IsError(codes::kNotText)));
   EXPECT_EQ(rows_of("name\nGröße 模型 🙂\n")[1].cells[0], "Größe 模型 🙂");
 }
 
 TEST(Csv, RowsThatAreTooLargeAreRefused) {
-  EXPECT_THAT(error_of("a\n" + std::string(kMostCells + 1, ',') + "\n"), AllOf(At(2), IsError(codes::kTooLong)));
-  EXPECT_THAT(error_of("a\n" + std::string(kMostCellBytes + 1, 'x') + "\n"), AllOf(At(2), IsError(codes::kTooLong)));
+  EXPECT_THAT(error_of("a\n" + std::string(kMostCells + 1, ',') + "\n"),
+              AllOf(At(2), IsError(codes::kTooLong)));
+  EXPECT_THAT(error_of("a\n" + std::string(kMostCellBytes + 1, 'x') + "\n"),
+              AllOf(At(2), IsError(codes::kTooLong)));
   std::string endless = "a\n\"";
   for (int i = 0; i < 40; ++i) endless += std::string(100'000, 'x') + "\n";
   EXPECT_THAT(error_of(endless), AllOf(At(2), IsError(codes::kTooLong)));

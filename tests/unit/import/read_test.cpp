@@ -1,15 +1,14 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
-#include "bench_kernels/shape/error_codes.h"
-#include "orchestrator/import/error_codes.h"
-#include "tests/support/error_matchers.h"
-#include "/tmp/rec.h"
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <iterator>
 
+#include "bench_kernels/shape/error_codes.h"
+#include "orchestrator/import/error_codes.h"
 #include "orchestrator/import/import.h"
+#include "tests/support/error_matchers.h"
 
 namespace sweep::imports {
 namespace {
@@ -71,7 +70,8 @@ TEST(Import, FormerNamesOfAxesAndWordsAreRead) {
   EXPECT_EQ(only(former).entry.id, only(now).entry.id);
   EXPECT_TRUE(only(now).entry.trial.grad_clip);
   EXPECT_EQ(only(now).entry.trial.schedule, Schedule::kGpipe);
-  EXPECT_THAT(refusal_of("model,clip,grad_clip,tok_s_gpu\n8B,true,true,7290\n"), AllOf(At(1), IsError(codes::kRepeated, "grad_clip")));
+  EXPECT_THAT(refusal_of("model,clip,grad_clip,tok_s_gpu\n8B,true,true,7290\n"),
+              AllOf(At(1), IsError(codes::kRepeated, "grad_clip")));
 }
 
 TEST(Import, ARowBecomesATrialWithItsClaims) {
@@ -112,7 +112,8 @@ TEST(Import, FailedIsUnknownAndKeepsNoRates) {
 
 TEST(Import, ARateOfNothingInARowThatEndedOkIsRefused) {
   const std::string head = "model,micro_batch_size,tokens_per_s_gpu,outcome\n";
-  EXPECT_THAT(refusal_of(head + "llama3-8b,1,0,ok\n"), AllOf(At(2), IsError(codes::kOutOfRange, "tokens_per_s_gpu")));
+  EXPECT_THAT(refusal_of(head + "llama3-8b,1,0,ok\n"),
+              AllOf(At(2), IsError(codes::kOutOfRange, "tokens_per_s_gpu")));
   EXPECT_TRUE(imports::read(head + "llama3-8b,1,,ok\n", with()));
   EXPECT_TRUE(imports::read(head + "llama3-8b,1,0,oom\n", with()));
 }
@@ -149,8 +150,10 @@ TEST(Import, TheLayoutIsCompletedByTheRankAlgebra) {
   const Imported read = must("model,nodes,tp,mbs,gbs,tok_s_gpu\nm,2,4,2,256,5\n");
   const Trial& t = only(read).entry.trial;
   EXPECT_EQ(std::tuple(t.dp, t.gpus_per_node, t.grad_accum), std::tuple(4, 8, 32));
-  EXPECT_THAT(refusal_of("model,nodes,tp,mbs,tok_s_gpu\nm,1,3,2,5\n"), AllOf(At(2), IsError(shape::codes::kNotWhole, "dp")));
-  EXPECT_THAT(refusal_of("model,dp,mbs,gbs,tok_s_gpu\nm,8,3,256,5\n"), AllOf(At(2), IsError(shape::codes::kNotWhole, "grad_accum")));
+  EXPECT_THAT(refusal_of("model,nodes,tp,mbs,tok_s_gpu\nm,1,3,2,5\n"),
+              AllOf(At(2), IsError(shape::codes::kNotWhole, "dp")));
+  EXPECT_THAT(refusal_of("model,dp,mbs,gbs,tok_s_gpu\nm,8,3,256,5\n"),
+              AllOf(At(2), IsError(shape::codes::kNotWhole, "grad_accum")));
 }
 
 TEST(Import, RowsWithoutAnAnswerAreLeftOut) {
@@ -186,7 +189,8 @@ TEST(Import, BadRowsAreRefusedWithFileLineColumnAndCode) {
       {"1B,1,8,1,1,16,99999999999999999999,256,0,ok,1,1,1", codes::kNotWhole, "mbs"},
   };
   for (const auto& [text, code, subject] : cases)
-    EXPECT_THAT(refusal_of(std::string(kPlaybook) + good + text + "\n", with({}, {})), AllOf(At(3), IsError(code, subject)))
+    EXPECT_THAT(refusal_of(std::string(kPlaybook) + good + text + "\n", with({}, {})),
+                AllOf(At(3), IsError(code, subject)))
         << text;
 }
 
@@ -212,7 +216,8 @@ TEST(Import, BadHeadersAndOptionsAreRefusedByCode) {
   EXPECT_THAT(refusal_of("model;nodes\n1B;1\n"), AllOf(At(1), IsError(codes::kSeparator)));
   EXPECT_THAT(refusal_of("model,model\n"), AllOf(At(1), IsError(codes::kRepeated, "model")));
   EXPECT_THAT(refusal_of("model,gas,grad_accum\n"), AllOf(At(1), IsError(codes::kRepeated, "grad_accum")));
-  EXPECT_THAT(refusal_of("model,micro_batch_sise\n"), AllOf(At(1), IsError(codes::kUnknownField, "micro_batch_sise"), Suggests("micro_batch_size")));
+  EXPECT_THAT(refusal_of("model,micro_batch_sise\n"),
+              AllOf(At(1), IsError(codes::kUnknownField, "micro_batch_sise"), Suggests("micro_batch_size")));
   EXPECT_THAT(refusal_of("model,,mbs\n"), AllOf(At(1), IsError(codes::kNoName)));
   EXPECT_THAT(refusal_of("model,mbs,t\n", with({"t=step_ms"})), AllOf(At(1), IsError(codes::kUnit, "t")));
   EXPECT_THAT(refusal_of("model,mbs,t\n", with({"t=step_ms:GB"})), AllOf(At(1), IsError(codes::kUnit, "t")));
@@ -220,7 +225,8 @@ TEST(Import, BadHeadersAndOptionsAreRefusedByCode) {
   EXPECT_THAT(refusal_of("model,mbs,t\n", with({"u=step_ms:s"})), IsError(codes::kNoSuchColumn, "u"));
   EXPECT_THAT(refusal_of("model,mbs,t\n", with({"t"})), IsError(codes::kBadOption, "--map"));
   EXPECT_THAT(refusal_of("mbs,tok_s_gpu\n"), AllOf(At(1), IsError(codes::kMissing, "model")));
-  EXPECT_THAT(refusal_of("model,mbs,tok_s_gpu\n", with({}, {})), AllOf(At(1), IsError(codes::kMissing, "hardware")));
+  EXPECT_THAT(refusal_of("model,mbs,tok_s_gpu\n", with({}, {})),
+              AllOf(At(1), IsError(codes::kMissing, "hardware")));
   EXPECT_THAT(refusal_of("model,mbs\n", with({}, {"mbs=3"})), IsError(codes::kUnknownField, "mbs"));
   EXPECT_THAT(refusal_of("model,mbs\n", with({}, {"precision=int3"})), IsError(codes::kUnknownValue, "int3"));
   EXPECT_THAT(refusal_of("model,mbs,seq_len\n"), IsError(codes::kRepeated, "seq_len"));

@@ -98,7 +98,8 @@ TEST_F(SpoolFile, NothingIsAppendedToATruncatedFile) {
   EXPECT_TRUE(w->displaced());
   const auto refused = w->append(kAttempt, {{"n", 3}});
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("another process cut it"), std::string::npos) << refused.error().message;
+  EXPECT_NE(refused.error().message.find("another process cut it"), std::string::npos)
+      << refused.error().message;
   auto next = Writer::open(file_, "a1", 2);  // what is left of it is a file like any other
   ASSERT_TRUE(next && next->append(kAttempt, {{"n", 4}}));
   EXPECT_FALSE(next->displaced());

@@ -1,17 +1,15 @@
 #include "bench_kernels/shape/catalogue.h"
 
 #include <gmock/gmock.h>
-#include "bench_kernels/shape/error_codes.h"
-#include "tests/support/error_matchers.h"
-#include "/tmp/rec.h"
 #include <gtest/gtest.h>
 
 #include <set>
 
+#include "bench_kernels/shape/error_codes.h"
+#include "tests/support/error_matchers.h"
+
 namespace sweep::shape {
 namespace {
-
-using testing::HasSubstr;
 
 TEST(Catalogue, NamesAreUniqueAndEveryModelNamesItsSource) {
   std::set<std::string> names;
@@ -25,9 +23,10 @@ TEST(Catalogue, NamesAreUniqueAndEveryModelNamesItsSource) {
 }
 
 TEST(Catalogue, UnknownNamesSuggestTheNearest) {
-  EXPECT_THAT(find_model("lama3-8b").error(), AllOf(IsError(codes::kUnknownModel, "lama3-8b"), Suggests("llama3-8b")));
-  EXPECT_THAT(find_hardware("h100-smx-80gb").error(), AllOf(IsError(codes::kUnknownHardware, "h100-smx-80gb"), Suggests("h100-sxm-80gb")));
-  EXPECT_THAT(find_hardware("a potato").error(), IsError(codes::kUnknownHardware, "a potato"));
+  EXPECT_THAT(find_model("lama3-8b").error(),
+              AllOf(IsError(codes::kUnknownModel, "lama3-8b"), Suggests("llama3-8b")));
+  EXPECT_THAT(find_hardware("h100-smx-80gb").error(),
+              AllOf(IsError(codes::kUnknownHardware, "h100-smx-80gb"), Suggests("h100-sxm-80gb")));
   EXPECT_THAT(find_hardware("a potato").error(), IsError(codes::kUnknownHardware, "a potato"));
 }
 

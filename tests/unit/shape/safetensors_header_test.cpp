@@ -5,12 +5,9 @@
 
 #include "bench_kernels/shape/error_codes.h"
 #include "tests/support/error_matchers.h"
-#include "/tmp/rec.h"
 
 namespace sweep::shape {
 namespace {
-
-using ::testing::HasSubstr;
 
 std::string file_of(const std::string& json, std::size_t data_bytes = 0) {
   std::string bytes;
@@ -64,28 +61,39 @@ TEST(SafetensorsHeader, OverlapHoleAndOutOfFileAreRefused) {
 }
 
 TEST(SafetensorsHeader, SizeMustMatchShapeAndDtype) {
-  EXPECT_THAT(refusal(file_of("{" + tensor("a", "F32", "[2]", 0, 4) + "}", 4)), IsError(codes::kWrongSize, "a"));
-  EXPECT_THAT(refusal(file_of("{" + tensor("a", "F31", "[1]", 0, 4) + "}", 4)), IsError(codes::kUnknownDtype, "a"));
-  EXPECT_THAT(refusal(file_of("{" + tensor("a", "F32", "[4294967296,4294967296]", 0, 0) + "}")), IsError(codes::kWrongSize, "a"));
-  EXPECT_THAT(refusal(file_of("{" + tensor("a", "U8", "[0]", 4, 0) + "}", 4)), IsError(codes::kWrongSize, "a"));
+  EXPECT_THAT(refusal(file_of("{" + tensor("a", "F32", "[2]", 0, 4) + "}", 4)),
+              IsError(codes::kWrongSize, "a"));
+  EXPECT_THAT(refusal(file_of("{" + tensor("a", "F31", "[1]", 0, 4) + "}", 4)),
+              IsError(codes::kUnknownDtype, "a"));
+  EXPECT_THAT(refusal(file_of("{" + tensor("a", "F32", "[4294967296,4294967296]", 0, 0) + "}")),
+              IsError(codes::kWrongSize, "a"));
+  EXPECT_THAT(refusal(file_of("{" + tensor("a", "U8", "[0]", 4, 0) + "}", 4)),
+              IsError(codes::kWrongSize, "a"));
 }
 
 TEST(SafetensorsHeader, DuplicatesAreRefused) {
   const std::string one = tensor("a", "U8", "[0]", 0, 0);
   EXPECT_THAT(refusal(file_of("{" + one + "," + one + "}")), IsError(codes::kRepeated, "a"));
-  EXPECT_THAT(refusal(file_of(R"({"a":{"dtype":"U8","dtype":"U8","shape":[0],"data_offsets":[0,0]}})")), IsError(codes::kRepeated, "a"));
+  EXPECT_THAT(refusal(file_of(R"({"a":{"dtype":"U8","dtype":"U8","shape":[0],"data_offsets":[0,0]}})")),
+              IsError(codes::kRepeated, "a"));
 }
 
 TEST(SafetensorsHeader, WrongTypesAndMissingKeysNameTheTensor) {
   EXPECT_THAT(refusal(file_of(R"({"a":{"dtype":"U8","shape":[0]}})")), IsError(codes::kBadHeader, "a"));
-  EXPECT_THAT(refusal(file_of(R"({"a":{"dtype":"U8","shape":[-1],"data_offsets":[0,0]}})")), IsError(codes::kBadHeader, "a"));
-  EXPECT_THAT(refusal(file_of(R"({"a":{"dtype":"U8","shape":[0.5],"data_offsets":[0,0]}})")), IsError(codes::kBadHeader, "a"));
-  EXPECT_THAT(refusal(file_of(R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0,0]}})")), IsError(codes::kBadHeader, "a"));
-  EXPECT_THAT(refusal(file_of(R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0]}})")), IsError(codes::kBadHeader, "a"));
-  EXPECT_THAT(refusal(file_of(R"({"a":{"dtype":8,"shape":[0],"data_offsets":[0,0]}})")), IsError(codes::kBadHeader, "a"));
+  EXPECT_THAT(refusal(file_of(R"({"a":{"dtype":"U8","shape":[-1],"data_offsets":[0,0]}})")),
+              IsError(codes::kBadHeader, "a"));
+  EXPECT_THAT(refusal(file_of(R"({"a":{"dtype":"U8","shape":[0.5],"data_offsets":[0,0]}})")),
+              IsError(codes::kBadHeader, "a"));
+  EXPECT_THAT(refusal(file_of(R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0,0]}})")),
+              IsError(codes::kBadHeader, "a"));
+  EXPECT_THAT(refusal(file_of(R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0]}})")),
+              IsError(codes::kBadHeader, "a"));
+  EXPECT_THAT(refusal(file_of(R"({"a":{"dtype":8,"shape":[0],"data_offsets":[0,0]}})")),
+              IsError(codes::kBadHeader, "a"));
   EXPECT_THAT(refusal(file_of(R"({"a":[1]})")), IsError(codes::kBadHeader, "a"));
   EXPECT_THAT(refusal(file_of(R"({"a":1})")), IsError(codes::kBadHeader, "a"));
-  EXPECT_THAT(refusal(file_of(R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0],"more":1}})")), IsError(codes::kBadHeader, "a"));
+  EXPECT_THAT(refusal(file_of(R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0],"more":1}})")),
+              IsError(codes::kBadHeader, "a"));
   EXPECT_THAT(refusal(file_of(R"([])")), IsError(codes::kBadHeader));
 }
 
