@@ -10,7 +10,8 @@ NAME = re.compile(r"(?:[a-z]+\.)?[a-z][a-z0-9_]*")
 
 def main():
     texts = {path: path.read_text() for path in sources.files(".h", ".cpp") if "tests" not in path.relative_to(sources.ROOT).parts}
-    problems, seen = [], {}
+    problems: list[str] = []
+    seen: dict[str, str] = {}
     for path, text in texts.items():
         for constant, name in DEFINITION.findall(text):
             where = f"{path.relative_to(sources.ROOT)}: {constant}"
