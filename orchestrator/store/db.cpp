@@ -112,6 +112,8 @@ ErrorCode code_of(int sqlite) {
     case SQLITE_PERM:
     case SQLITE_CANTOPEN:
       return codes::kNotWritable;
+    case SQLITE_IOERR:
+      return codes::kIoError;
     case SQLITE_NOTADB:
       return codes::kNotADatabase;
     case SQLITE_CORRUPT:

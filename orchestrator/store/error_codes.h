@@ -10,6 +10,7 @@ inline constexpr ErrorCode kNoDatabase{"store.no_database"};  // there is no suc
 inline constexpr ErrorCode kNotADatabase{"store.not_a_database"};
 inline constexpr ErrorCode kNewerVersion{"store.newer_version"};
 inline constexpr ErrorCode kDamaged{"store.damaged"};
+inline constexpr ErrorCode kIoError{"store.io_error"};
 inline constexpr ErrorCode kLocked{"store.locked"};
 inline constexpr ErrorCode kNotWritable{"store.not_writable"};
 inline constexpr ErrorCode kUnknownWord{"store.unknown_word"};  // a value of an axis, of a later version

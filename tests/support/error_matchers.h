@@ -15,29 +15,29 @@ inline void PrintTo(const ErrorCode& code, std::ostream* out) {
 }
 
 inline void PrintTo(const Error& error, std::ostream* out) {
-  *out << testing::PrintToString(error.code) << " of '" << error.subject << "' at " << error.file << ':'
+  *out << ::testing::PrintToString(error.code) << " of '" << error.subject << "' at " << error.file << ':'
        << error.line << ':' << error.column << " (" << error.message << ')';
 }
 
-inline testing::Matcher<const Error&> IsError(ErrorCode code) {
-  return testing::Field("code", &Error::code, code);
+inline ::testing::Matcher<const Error&> IsError(ErrorCode code) {
+  return ::testing::Field("code", &Error::code, code);
 }
 
-inline testing::Matcher<const Error&> IsError(ErrorCode code, const std::string& subject) {
-  return testing::AllOf(IsError(code), testing::Field("subject", &Error::subject, subject));
+inline ::testing::Matcher<const Error&> IsError(ErrorCode code, const std::string& subject) {
+  return ::testing::AllOf(IsError(code), ::testing::Field("subject", &Error::subject, subject));
 }
 
-inline testing::Matcher<const Error&> At(int line) {
-  return testing::Field("line", &Error::line, line);
+inline ::testing::Matcher<const Error&> At(int line) {
+  return ::testing::Field("line", &Error::line, line);
 }
 
-inline testing::Matcher<const Error&> At(int line, int column) {
-  return testing::AllOf(At(line), testing::Field("column", &Error::column, column));
+inline ::testing::Matcher<const Error&> At(int line, int column) {
+  return ::testing::AllOf(At(line), ::testing::Field("column", &Error::column, column));
 }
 
 // "did you mean 'word'?"
-inline testing::Matcher<const Error&> Suggests(const std::string& word) {
-  return testing::Field("message", &Error::message, testing::HasSubstr("did you mean '" + word + "'?"));
+inline ::testing::Matcher<const Error&> Suggests(const std::string& word) {
+  return ::testing::Field("message", &Error::message, ::testing::HasSubstr("did you mean '" + word + "'?"));
 }
 
 // "g.yaml:3:1:", as messages begin.

@@ -116,7 +116,9 @@ TEST(GridWorkload, WhatIsWrongIsRefusedWithItsPlace) {
     const Error error = error_of(text);
     EXPECT_EQ(place_of(error), place) << text << error.message;
     EXPECT_THAT(error, IsError(code)) << text;
-    if (!subject.empty()) EXPECT_EQ(error.subject, subject);
+    if (!subject.empty()) {
+      EXPECT_EQ(error.subject, subject) << text;
+    }
   }
 }
 
