@@ -21,7 +21,7 @@ REPO = pathlib.Path(__file__).resolve().parent.parent
 PARSERS = REPO / "scripts" / "recipe_parsers.py"
 # --no-rope-fusion: Transformer Engine is not needed to parse.
 MEGATRON = ["--mock-data", "--tokenizer-type", "NullTokenizer", "--vocab-size", "128256", "--no-rope-fusion"]
-WORKLOADS = {
+WORKLOADS: dict[str, dict] = {
     "torchtitan": {}, "megatron": {"arguments": MEGATRON},
     "nanotron": {"files": {"config.yaml": {"from": "base.yaml"}}}, "huggingface": {"script": "train.py"},
     "lightning": {"script": "train.py"}, "deepspeed": {"script": "train.py"},
@@ -31,18 +31,20 @@ WORKLOADS = {
 def planned(sweep, recipe, count, seed):
     """Plan entries of random configurations that the recipe can express, and how many it cannot."""
     draw = random.Random(seed)
-    found, refused = {}, collections.Counter()
+    found: dict[str, dict] = {}
+    refused: collections.Counter = collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
         here = pathlib.Path(folder)
         (here / "base.yaml").write_text((REPO / "examples/nanotron/base.yaml").read_text())
         for _ in range(40):
             points = [memory_accuracy.point(draw) for _ in range(200)]
-            models, rows = {}, []
+            models: dict[str, str] = {}
+            rows: list[dict] = []
             for point in points:
                 name = models.setdefault(json.dumps(point["model"], sort_keys=True), f"m{len(models)}")
                 rows.append({**{key: value for key, value in point.items() if key != "model"}, "hardware": "h100-sxm-80gb", "model": name})
             grid = {"name": "recipes", "workload": {"recipe": recipe, **WORKLOADS[recipe]}, "measure": {"warmup_steps": 1, "steps": 2},
-                    "grid": {"model": [{"name": name, **json.loads(text)} for text, name in models.items()]}, "where": ["tp > 1"],
+                    "grid": {"model": [dict(json.loads(text), name=name) for text, name in models.items()]}, "where": ["tp > 1"],
                     "include": rows}
             (here / "grid.yaml").write_text(json.dumps(grid))
             done = subprocess.run([sweep, "plan", "grid.yaml", "--json"], capture_output=True, text=True, check=False, cwd=here)

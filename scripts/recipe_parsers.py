@@ -18,7 +18,7 @@ def megatron(folder):
     if folder:
         sys.path.insert(0, folder)
     if not hasattr(typing, "override"):  # before Python 3.12
-        typing.override = lambda method: method
+        setattr(typing, "override", lambda method: method)  # noqa: B010 (no attribute that a type checker knows)
     from megatron.training import arguments
     arguments.get_device_arch_version = lambda: 9  # of a GPU, which is not needed to parse
 
@@ -43,7 +43,7 @@ def nanotron(folder):
     if "datasets" not in sys.modules:  # only a class of paths is needed of it
         for name in ("datasets", "datasets.download", "datasets.download.streaming_download_manager"):
             sys.modules[name] = types.ModuleType(name)
-        sys.modules[name].xPath = pathlib.PosixPath
+        vars(sys.modules[name])["xPath"] = pathlib.PosixPath
     for name in ("flash_attn", "flash_attn.flash_attn_interface", "flash_attn.layers", "flash_attn.layers.rotary"):
         sys.modules[name] = unittest.mock.MagicMock(__version__="2.6.3", __spec__=None)  # its kernels are not needed to parse
     from nanotron.config import get_config_from_file
