@@ -132,7 +132,10 @@ class RehearsalConfig final : public launch::LaunchConfig {
 
 Expected<void> make_rehearsal(Planned& planned, i64 most) {
   planned.grid.name = rehearsal_of(planned.grid.name);
-  planned.grid.measure = kRehearsalMeasure;
+  // How many steps a command makes is written in its words.
+  const bool command = std::ranges::any_of(
+      planned.entries, [](const PlanEntry& entry) { return entry.trial.workload == Workload::kCommand; });
+  if (!command) planned.grid.measure = kRehearsalMeasure;
   planned.grid.limits.gpu_hours.reset();  // no GPU is held
   bool any = false;
   for (PlanEntry& entry : planned.entries) {

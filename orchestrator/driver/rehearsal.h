@@ -9,7 +9,7 @@
 
 namespace sweep::driver {
 
-// A rehearsal measures the same thing at every step, so a few of them are enough.
+// A rehearsal measures the same thing at every step, so a few of them are enough. Commands keep the grid's plan.
 inline constexpr MeasurePlan kRehearsalMeasure{2, 2, 1};
 
 // Turns a plan into its rehearsal: the name, the measuring plan, and trials pruned that cannot be rehearsed

@@ -143,7 +143,8 @@ TEST(Recipes, Megatron) {
   };
   check("megatron", layouts);
   check("megatron",
-        std::array{Layout{"dp: 1", "--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336", ""}},
+        std::array{Layout{"dp: 1", "--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336", ""},
+                   Layout{"pp: 3", "", "32 layers over 3 stages"}},
         "model: llama3-8b\n");
   EXPECT_EQ(planned("megatron", "tp: 2").command.environment.at("CUDA_DEVICE_MAX_CONNECTIONS"), "1");
   EXPECT_TRUE(planned("megatron", "tp: 2, dp: 2, zero: 2").command.environment.empty());
@@ -153,7 +154,7 @@ TEST(Recipes, DeepSpeed) {
   const Layout layouts[] = {
       {"dp: 2, zero: 1", "\"stage\": 1", ""},
       {"dp: 2, zero: 2, grad_bucket_mb: 1", "\"reduce_bucket_size\": 262144", ""},
-      {"dp: 4, zero: 3, dp_shard: 2", "\"mics_shard_size\": 2", ""},
+      {"dp: 4, zero: 3, dp_shard: 2", "", "hybrid sharding"},
       {"dp: 4, zero: 2, dp_shard: 2", "", "hybrid sharding"},
       {"dp: 2, micro_batch_size: 3, grad_accum: 2", "\"train_batch_size\": 12,\n", ""},
       {"dp: 2, zero: 3, offload: parameters", "\"offload_param\"", ""},

@@ -1,0 +1,1 @@
+"""nanotron imports it and calls it in generation only."""

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""nanotron_table.py DB: what nanotron reserves on phantom H100s beside what the Ultra-Scale Playbook's authors charted on real ones.
+
+DB holds the rehearsal of examples/nanotron/grid.yaml; the chart is sweeps/data/playbook_h100_1B_8B.csv. nanotron's benchmark writes the
+reserved peak of rank 0, in GiB; so rank 0 is compared, and the fullest rank stands beside it. Prints Markdown."""
+import argparse
+import collections
+import csv
+import pathlib
+import sqlite3
+import statistics
+
+CHART = pathlib.Path(__file__).resolve().parent.parent / "sweeps/data/playbook_h100_1B_8B.csv"
+NUMBERS = ("dp", "tp", "pp", "zero", "mbs")
+REHEARSED = """select r.model, r.dp, r.tp, r.pp, r.zero, r.micro_batch_size, r.grad_accum, r.outcome,
+ (select k.peak_reserved_bytes from rank_record k where k.attempt = p.final_attempt and k.rank = 0), r.peak_reserved_bytes, r.peak_allocated_bytes
+ from results r join trial t on t.id = r.trial join plan_entry p on p.trial = t.key
+ where r.outcome in ('ok', 'oom', 'crash', 'hang')"""
+
+
+def charted():
+    """Rows of one node by model and layout; two differ in their micro-steps only."""
+    rows = collections.defaultdict(list)
+    with open(CHART, newline="") as file:
+        for row in csv.DictReader(file):
+            if row["nodes"] == "1":
+                rows[f"playbook-{row['model'].lower()}", *(int(row[name]) for name in NUMBERS)].append(row)
+    return rows
+
+
+def matching(rows, grad_accum):
+    """The charted row with these micro-steps; rehearsals make at most as many as charted."""
+    return min(rows, key=lambda row: (int(row["gas"]) < grad_accum, int(row["gas"])))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("db", type=pathlib.Path)
+    chart = charted()
+    with sqlite3.connect(parser.parse_args().db) as connection:
+        rehearsed = sorted(connection.execute(REHEARSED))
+    print("| model | dp | tp | pp | ZeRO | sequences | charted, GiB | rank 0, GiB | difference | fullest rank, GiB | allocated, GiB |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    errors, agreed, seen = [], 0, 0
+    for model, dp, tp, pp, zero, mbs, gas, outcome, first, fullest, allocated in rehearsed:
+        rows = chart.get((model, dp, tp, pp, zero, mbs))
+        if not rows:
+            continue
+        row = matching(rows, gas)
+        seen += 1
+        agreed += (row["status"] == "ok") == (outcome == "ok")
+        head = f"| {model[9:].upper()} | {dp} | {tp} | {pp} | {zero} | {mbs} | {row['mem_gb'] or row['status']} |"
+        if outcome != "ok":
+            print(f"{head} {outcome} | | | |")
+            continue
+        first, fullest, allocated = (bytes_ / 2**30 for bytes_ in (first, fullest, allocated))
+        error = first / float(row["mem_gb"]) - 1 if row["mem_gb"] else None
+        errors += [error] if error is not None else []
+        print(f"{head} {first:.1f} | {'' if error is None else f'{error:+.1%}'} | {fullest:.1f} | {allocated:.1f} |")
+    if errors:
+        sizes = [abs(error) for error in errors]
+        print(f"\n{len(errors)} that ran on both: mean deviation {statistics.mean(sizes):.1%}, median {statistics.median(sizes):.1%}, "
+              f"{sum(size <= 0.05 for size in sizes)} within 5 %, {min(errors):+.1%} to {max(errors):+.1%}. "
+              f"Whether it runs: {agreed} of {seen} as charted.")
+
+
+if __name__ == "__main__":
+    main()
