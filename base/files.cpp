@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/error_codes.h"
+
 namespace sweep {
 
 Descriptor::~Descriptor() {
@@ -17,8 +19,8 @@ Descriptor::~Descriptor() {
 }
 
 tl::unexpected<Error> file_error(std::string_view what, const std::filesystem::path& path, int error) {
-  return tl::unexpected(
-      Error{fmt::format("{}: {}: {}", path.string(), what, std::strerror(error)), is_disk_full(error)});
+  return tl::unexpected(Error{fmt::format("{}: {}: {}", path.string(), what, std::strerror(error)),
+                              is_disk_full(error) ? codes::kDiskFull : ErrorCode(), path.string()});
 }
 
 bool write_all(int fd, std::string_view bytes) {
@@ -61,12 +63,15 @@ Expected<std::string> read_from(const std::filesystem::path& file, std::uint64_t
 Expected<std::string> read(const std::filesystem::path& path, std::size_t max_bytes) {
   std::error_code ec;
   const auto status = std::filesystem::status(path, ec);
-  if (!std::filesystem::exists(status)) return fail(fmt::format("{}: no such file", path.string()));
+  if (!std::filesystem::exists(status))
+    return fail(codes::kNoSuchFile, path.string(), fmt::format("{}: no such file", path.string()));
   if (std::filesystem::is_directory(status))
-    return fail(fmt::format("{}: is a folder, a file is expected", path.string()));
+    return fail(codes::kIsDirectory, path.string(),
+                fmt::format("{}: is a folder, a file is expected", path.string()));
   auto bytes = read_from(path, 0, max_bytes + 1);
   if (bytes && bytes->size() > max_bytes)
-    return fail(fmt::format("{}: longer than the {} bytes allowed", path.string(), max_bytes));
+    return fail(codes::kFileTooLarge, path.string(),
+                fmt::format("{}: longer than the {} bytes allowed", path.string(), max_bytes));
   return bytes;
 }
 

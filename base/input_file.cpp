@@ -9,24 +9,26 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/error_codes.h"
 #include "base/files.h"
 
 namespace sweep {
 namespace {
 
-std::string why_not(int error) {
+// Why a file cannot be read, without its name.
+Error why_not(int error) {
   switch (error) {
     case ENOENT:
-      return "there is no such file; check the path";
+      return {"there is no such file; check the path", codes::kNoSuchFile};
     case ELOOP:
-      return "its symbolic links lead in a circle; repair or remove the link";
+      return {"its symbolic links lead in a circle; repair or remove the link", codes::kLinkLoop};
     case EACCES:
     case EPERM:
-      return "this user may not read it; check its permissions";
+      return {"this user may not read it; check its permissions", codes::kNoPermission};
     case ENOTDIR:
-      return "a part of the path is a file, not a directory; check the path";
+      return {"a part of the path is a file, not a directory; check the path", codes::kNoSuchFile};
     default:
-      return fmt::format("cannot be read: {}", std::strerror(error));
+      return {fmt::format("cannot be read: {}", std::strerror(error)), codes::kUnreadable};
   }
 }
 
@@ -40,18 +42,20 @@ std::string shown(const std::filesystem::path& path, bool stream) {
 
 Expected<InputFile> read_input(const std::filesystem::path& path, std::size_t max_bytes, Streams streams) {
   const bool standard = path == "-" && streams == Streams::kTaken;
-  const auto refuse = [&](const std::string& why) { return fail(fmt::format("{}: {}", path.string(), why)); };
-  // Without waiting, so that a device or a pipe that is not taken holds nobody up.
+  const auto refuse = [&](const Error& why) {
+    return fail(why.code, path.string(), fmt::format("{}: {}", path.string(), why.message));
+  };
+  // Without waiting, so that a device or a pipe that is refused does not block.
   const int flags = O_RDONLY | O_CLOEXEC | (streams == Streams::kRefused ? O_NONBLOCK : 0);
   const Descriptor in(standard ? STDIN_FILENO : ::open(path.c_str(), flags));
   struct stat info {};
   if (in.get() < 0 || ::fstat(in.get(), &info) != 0) return refuse(why_not(errno));
-  if (S_ISDIR(info.st_mode)) return refuse("is a directory; name a file in it");
+  if (S_ISDIR(info.st_mode)) return refuse({"is a directory; name a file in it", codes::kIsDirectory});
   const bool stream = standard || !S_ISREG(info.st_mode);
   const bool device = S_ISBLK(info.st_mode) ||
                       (S_ISCHR(info.st_mode) && !standard && path != "/dev/stdin" && ::isatty(in.get()) == 0);
   if (device || (stream && streams == Streams::kRefused))
-    return refuse("is a device or a pipe, not a file; name a file");
+    return refuse({"is a device or a pipe, not a file; name a file", codes::kNotAFile});
   InputFile out{std::string(), shown(path, stream), stream || path == "/dev/stdin"};
   while (out.bytes.size() <= max_bytes) {
     char buffer[1 << 16];
@@ -61,7 +65,8 @@ Expected<InputFile> read_input(const std::filesystem::path& path, std::size_t ma
     if (got == 0) return out;
     out.bytes.append(buffer, static_cast<std::size_t>(got));
   }
-  return refuse(fmt::format("larger than {} bytes, the most that is read", max_bytes));
+  return refuse(
+      {fmt::format("larger than {} bytes, the most that is read", max_bytes), codes::kFileTooLarge});
 }
 
 }  // namespace sweep

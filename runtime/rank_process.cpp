@@ -45,7 +45,7 @@ Expected<void> follow_agent(i64 agent_pid) {
   const auto deadline = std::chrono::steady_clock::now() + kAdoption;
   while (getppid() != agent && std::chrono::steady_clock::now() < deadline) sched_yield();
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return failed("cannot set PDEATHSIG");
-  // The agent may have died before the line above: then nobody would ever end this process.
+  // The agent may have died before the line above: then nothing would ever end this process.
   if (getppid() == agent) return {};
   return fail("the agent (pid " + std::to_string(agent_pid) +
               ") is not the parent of this rank; its parent is pid " + std::to_string(getppid()));

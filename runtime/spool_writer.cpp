@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "runtime/error_codes.h"
 #include "schema/spool.h"
 
 namespace sweep::spool {
@@ -18,7 +19,8 @@ Expected<std::uint64_t> append_copy(const fs::path& file, std::uint64_t offset, 
                                     Copy how) {
   const std::uint64_t size = files::size_of(file);
   if (offset > size)
-    return fail(fmt::format("{}: bytes {} to {} of it are missing", file.string(), size, offset));
+    return fail(codes::kMissingBytes, file.string(),
+                fmt::format("{}: bytes {} to {} of it are missing", file.string(), size, offset));
   bytes.remove_prefix(std::min<std::size_t>(bytes.size(), size - offset));
   if (bytes.empty()) return size;
   const Descriptor out(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
@@ -48,7 +50,9 @@ Expected<i64> Writer::append(std::string_view kind, const nlohmann::json& body) 
   const std::string bytes = (torn_ ? "\n" : "") + frame(allocation_, incarnation_, seq_ + 1, kind, body);
   const off_t before = ::lseek(fd_, 0, SEEK_END);
   if (before >= 0 && static_cast<std::uint64_t>(before) < end_)
-    return fail(fmt::format("{}: somebody cut it to {} bytes, of {} that were written", path_, before, end_));
+    return fail(
+        codes::kCutByOthers, path_,
+        fmt::format("{}: another process cut it to {} bytes, of {} that were written", path_, before, end_));
   if (!write_all(fd_, bytes) || ::fdatasync(fd_) != 0) {
     const int error = errno;
     if (before >= 0 && ::ftruncate(fd_, before) != 0) {

@@ -13,7 +13,7 @@ struct AgentCall {
   std::string spool, allocation, rank_program;
   i64 incarnation = 1;
   i64 slots = 1;
-  i64 parent_pid = 0;  // whose end is the agent's; 0: nobody's
+  i64 parent_pid = 0;  // the agent ends when this process ends; 0: none
   i64 nodes = 1;
   std::string peers;      // who starts the other nodes' agents; empty: there are none, or this is one
   std::string interface;  // empty: chosen

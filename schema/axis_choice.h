@@ -67,7 +67,7 @@ template <AxisChoice Enum>
 constexpr std::string_view stored_word(Enum value) {
   return stored_word(ChoiceWords<Enum>::kKey, to_string(value));
 }
-// Of either spelling; absent: no word of this axis.
+// Of either spelling; absent: not a value of this axis.
 template <AxisChoice Enum>
 constexpr std::optional<Enum> choice_from(std::string_view word) {
   const std::string_view current = current_word(ChoiceWords<Enum>::kKey, word);

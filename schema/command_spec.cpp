@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "schema/codec.h"
+#include "schema/error_codes.h"
 
 namespace sweep {
 namespace {
@@ -43,9 +44,9 @@ Expected<void> check(const CommandSpec& spec) {
     if (const auto why = why_not_a_file(path); !why.empty()) return fail(why);
   for (const auto& [name, value] : spec.environment) {
     if (name.empty() || name.find('=') != std::string::npos)
-      return fail(fmt::format("env: '{}' is no name of a variable", name));
+      return fail(codes::kBadVariable, name, fmt::format("env: '{}' is no name of a variable", name));
     if (std::ranges::find(kOwnVariables, name) != kOwnVariables.end())
-      return fail(fmt::format("env: {} is set by sweep for each rank", name));
+      return fail(codes::kBadVariable, name, fmt::format("env: {} is set by sweep for each rank", name));
   }
   if (!spec.folder.empty() && spec.folder.front() != '/')
     return fail(fmt::format("folder: '{}' is no absolute path", spec.folder));

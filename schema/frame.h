@@ -25,7 +25,7 @@ inline constexpr std::size_t kLongestFrame = 80u << 20;  // above the longest li
 
 std::string encode(const Frame&);
 
-// Members of what somebody else sent. Absent, or of another type: empty, 0, false.
+// Members of a message from another process. Absent, or of another type: empty, 0, false.
 std::string text_of(const nlohmann::json& object, const char* name);
 i64 integer_of(const nlohmann::json& object, const char* name);
 double number_of(const nlohmann::json& object, const char* name);

@@ -1,4 +1,4 @@
-// ImportedRow: one measurement that somebody brought: its configuration with the place it came from, and how
+// ImportedRow: one measurement made elsewhere: its configuration with the place it came from, and how
 // it ended. Without a result it was pruned: never run.
 #pragma once
 #include <optional>

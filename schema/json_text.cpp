@@ -15,7 +15,7 @@ namespace sweep {
 namespace {
 
 using nlohmann::json;
-using ErrorCode = boost::json::error_code;
+using JsonError = boost::json::error_code;
 using Text = boost::json::string_view;
 
 // Events -> tree. Of a key that comes twice the last value stands. Names and signatures are Boost.JSON's.
@@ -25,31 +25,31 @@ struct Builder {
   static constexpr std::size_t max_key_size = std::size_t(-1), max_string_size = std::size_t(-1);
   // NOLINTEND(readability-identifier-naming)
 
-  bool on_document_begin(ErrorCode&) { return true; }
-  bool on_document_end(ErrorCode&) { return true; }
-  bool on_object_begin(ErrorCode&) { return open(json::object()); }
-  bool on_object_end(std::size_t, ErrorCode&) { return close(); }
-  bool on_array_begin(ErrorCode&) { return open(json::array()); }
-  bool on_array_end(std::size_t, ErrorCode&) { return close(); }
-  bool on_key_part(Text part, std::size_t, ErrorCode&) { return keep(part); }
-  bool on_key(Text last, std::size_t, ErrorCode&) {
+  bool on_document_begin(JsonError&) { return true; }
+  bool on_document_end(JsonError&) { return true; }
+  bool on_object_begin(JsonError&) { return open(json::object()); }
+  bool on_object_end(std::size_t, JsonError&) { return close(); }
+  bool on_array_begin(JsonError&) { return open(json::array()); }
+  bool on_array_end(std::size_t, JsonError&) { return close(); }
+  bool on_key_part(Text part, std::size_t, JsonError&) { return keep(part); }
+  bool on_key(Text last, std::size_t, JsonError&) {
     auto& members = open_.back()->get_ref<json::object_t&>();
     member_ = &members.emplace_hint(members.end(), whole(last), nullptr)->second;
     return true;
   }
-  bool on_string_part(Text part, std::size_t, ErrorCode&) { return keep(part); }
-  bool on_string(Text last, std::size_t, ErrorCode&) { return add(whole(last)); }
-  bool on_number_part(Text part, ErrorCode&) { return keep(part); }
-  bool on_int64(std::int64_t v, Text, ErrorCode&) {
+  bool on_string_part(Text part, std::size_t, JsonError&) { return keep(part); }
+  bool on_string(Text last, std::size_t, JsonError&) { return add(whole(last)); }
+  bool on_number_part(Text part, JsonError&) { return keep(part); }
+  bool on_int64(std::int64_t v, Text, JsonError&) {
     parts_.clear();
     return v < 0 ? add(v) : add(static_cast<std::uint64_t>(v));
   }
-  bool on_uint64(std::uint64_t v, Text, ErrorCode&) {
+  bool on_uint64(std::uint64_t v, Text, JsonError&) {
     parts_.clear();
     return add(v);
   }
   // The parser's own value may be off by a unit in the last place; ours is the nearest double.
-  bool on_double(double, Text last, ErrorCode& error) {
+  bool on_double(double, Text last, JsonError& error) {
     const std::string text = whole(last);
     double v = 0;
     if (std::from_chars(text.data(), text.data() + text.size(), v).ec != std::errc())
@@ -57,10 +57,10 @@ struct Builder {
     if (!std::isfinite(v)) error = boost::json::error::exponent_overflow;
     return std::isfinite(v) && add(v);
   }
-  bool on_bool(bool v, ErrorCode&) { return add(v); }
-  bool on_null(ErrorCode&) { return add(nullptr); }
-  bool on_comment_part(Text, ErrorCode&) { return true; }
-  bool on_comment(Text, ErrorCode&) { return true; }
+  bool on_bool(bool v, JsonError&) { return add(v); }
+  bool on_null(JsonError&) { return add(nullptr); }
+  bool on_comment_part(Text, JsonError&) { return true; }
+  bool on_comment(Text, JsonError&) { return true; }
 
   json root;
 
@@ -110,7 +110,7 @@ Expected<json> parse_json(std::string_view bytes, std::size_t max_bytes, int max
   boost::json::parse_options options;
   options.max_depth = static_cast<std::size_t>(max_depth);
   boost::json::basic_parser<Builder> parser(options);
-  ErrorCode error;
+  JsonError error;
   const std::size_t read = parser.write_some(false, bytes.data(), bytes.size(), error);
   if (error == boost::json::error::too_deep)
     return fail(fmt::format("JSON is nested deeper than {} levels", max_depth));

@@ -15,6 +15,26 @@ constexpr boost::uuids::uuid kNamespace{
     {0x6b, 0x1f, 0x52, 0x0e, 0x27, 0x9d, 0x4c, 0x11, 0x9a, 0x60, 0x3d, 0x75, 0x8e, 0xc2, 0x04, 0xb7}};
 constexpr char kHex[] = "0123456789abcdef";
 
+nlohmann::json changed_dimensions(const ModelSpec& spec) {
+  static const nlohmann::json plain = to_json(ModelSpec{});
+  const nlohmann::json all = to_json(spec);
+  nlohmann::json changed = nlohmann::json::object();
+  for (const auto& [key, dimension] : all.items())
+    if (dimension != plain.at(key)) changed[key] = dimension;
+  return changed;
+}
+
+// Neighbours in a grid mostly share a model: the last one's answer is kept, which is an eighth of a plan's time.
+const nlohmann::json& model_of(const ModelSpec& spec) {
+  thread_local ModelSpec last;
+  thread_local nlohmann::json of_last = changed_dimensions(last);
+  if (spec != last) {
+    of_last = changed_dimensions(spec);
+    last = spec;
+  }
+  return of_last;
+}
+
 }  // namespace
 
 std::string canonical(const Trial& t) {
@@ -22,12 +42,7 @@ std::string canonical(const Trial& t) {
   for_each_axis(t, [&](const FieldInfo& info, const auto& frozen, const auto& member) {
     if (member != frozen) changed[info.stored] = fields::stored_value(member);
   });
-  static const nlohmann::json plain = to_json(ModelSpec{});
-  const nlohmann::json spec = to_json(t.spec);
-  nlohmann::json model = nlohmann::json::object();
-  for (const auto& [key, dimension] : spec.items())
-    if (dimension != plain.at(key)) model[key] = dimension;
-  changed["model"] = std::move(model);
+  changed["model"] = model_of(t.spec);
   return dump(changed);
 }
 

@@ -35,7 +35,7 @@ void pause_briefly() {
 }  // namespace
 
 struct alignas(64) ShmSegment::Head {
-  std::atomic<std::uint32_t> aborted_by;  // rank + 1; 0: nobody
+  std::atomic<std::uint32_t> aborted_by;  // rank + 1; 0: none
 };
 
 ShmSegment::ShmSegment(const std::string& path, int rank, int world, std::chrono::milliseconds timeout)
@@ -152,8 +152,8 @@ void ShmSegment::check_peers(const WaitsFor& waits_for) const {
 }
 
 void ShmSegment::abort() {
-  std::uint32_t nobody = 0;
-  head_->aborted_by.compare_exchange_strong(nobody, static_cast<std::uint32_t>(rank_) + 1);
+  std::uint32_t none = 0;
+  head_->aborted_by.compare_exchange_strong(none, static_cast<std::uint32_t>(rank_) + 1);
 }
 
 }  // namespace sweep::comm

@@ -92,7 +92,7 @@ void Stage::bring_back(std::size_t b, Tape& tape) {
   if (b > 0) host_.fetch(tape.blocks[b - 1].parcel);
 }
 
-// Runs the layers from the kept input to block b again; nobody counts what they meet twice.
+// Runs the layers from the kept input to block b again; nothing is counted a second time.
 void Stage::recompute(const MicroBatch& micro, std::size_t b, Tape& tape) {
   RoutingLoad* const load = std::exchange(shared_.load, nullptr);
   const std::size_t first = start_of(b);

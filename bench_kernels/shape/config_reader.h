@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/integers.h"
+#include "bench_kernels/shape/error_codes.h"
 #include "schema/codec.h"
 #include "schema/model_spec.h"
 
@@ -55,17 +56,18 @@ class ConfigReader {
   }
   i64 required(const char* key) {
     const auto value = integer(key);
-    if (!value) refuse(fmt::format("it has no '{}'", key));
+    if (!value) refuse(codes::kMissingKey, key, fmt::format("it has no '{}'", key));
     return value.value_or(0);
   }
-  void refuse(std::string why) {
-    if (error_.empty()) error_ = std::move(why);
+  void refuse(ErrorCode code, std::string_view key, std::string why) {
+    if (!error_) error_ = Error{std::move(why), code, std::string(key)};
   }
-  const std::string& error() const { return error_; }
+  const std::optional<Error>& error() const { return error_; }  // the first
 
  private:
   std::nullopt_t wrong(const char* key, const char* wanted) {
-    refuse(fmt::format("'{}' is {}, not {}", key, short_text(object_.at(key)), wanted));
+    refuse(codes::kWrongType, key,
+           fmt::format("'{}' is {}, not {}", key, short_text(object_.at(key)), wanted));
     return std::nullopt;
   }
   static std::string short_text(const nlohmann::json& j) {
@@ -74,7 +76,7 @@ class ConfigReader {
     return text;
   }
   const nlohmann::json& object_;
-  std::string error_;
+  std::optional<Error> error_;
 };
 
 // Text of a file in a message.

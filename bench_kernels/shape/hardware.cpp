@@ -7,11 +7,12 @@
 #include <charconv>
 
 #include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/error_codes.h"
 
 namespace sweep::shape {
 namespace {
 
-// Prices are list prices, Linux, on demand. A date is the day on which somebody read the price and published
+// Prices are list prices, Linux, on demand. A date is the day on which the price was read and published
 // it: of 2026-11-09 the table of github.com/datareceipts/data-receipts (109-gpu-pricing), of 2026-08-06 the
 // offers listed in github.com/dstackai/dstack pull request 4110, of 2026-01-21 the copy of
 // instances.vantage.sh in github.com/tsaol/aws-gpu (data/). Earlier dates are those on which AWS announced an
@@ -219,7 +220,8 @@ Expected<Hardware> find_hardware(std::string_view name) {
   std::vector<std::string> names;
   for (const Hardware& h : all_hardware()) names.push_back(h.name);
   const auto close = nearest(name, names);
-  return fail(fmt::format("unknown hardware '{}'{}; known: {}", name,
+  return fail(codes::kUnknownHardware, name,
+              fmt::format("unknown hardware '{}'{}; known: {}", name,
                           close ? fmt::format(" (did you mean '{}'?)", *close) : "", fmt::join(names, ", ")));
 }
 

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/error_codes.h"
 
 namespace sweep::shape {
 namespace {
@@ -156,6 +157,7 @@ Expected<ModelSpec> find_model(std::string_view name) {
   for (const NamedModel& m : all_models()) names.push_back(m.name);
   const auto close = nearest(name, names);
   return fail(
+      codes::kUnknownModel, name,
       fmt::format("unknown model '{}'{}; known: {}. Another model: {{config_json: PATH}} or its dimensions",
                   name, close ? fmt::format(" (did you mean '{}'?)", *close) : "", fmt::join(names, ", ")));
 }

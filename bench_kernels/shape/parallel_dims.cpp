@@ -8,7 +8,7 @@
 namespace sweep::shape {
 Expected<ParallelDims> ParallelDims::make(const Trial& t) {
   const RankSizes sizes = RankSizes::of(t);
-  if (const auto violation = broken_by_ranks(sizes)) return fail(sentence(*violation, sizes));
+  if (const auto violation = broken_by_ranks(sizes)) return tl::unexpected(error_of(*violation, sizes));
   return ParallelDims{t.dp, t.tp, t.pp, t.cp, t.ep, sizes.dp_shard, shape::kv_sharers(t)};
 }
 

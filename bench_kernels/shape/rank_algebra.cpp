@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <initializer_list>
 #include <limits>
 #include <utility>
+
+#include "bench_kernels/shape/error_codes.h"
 
 namespace sweep::shape {
 namespace {
@@ -28,6 +31,14 @@ i64 placed(const RankSizes& s) {
 }
 i64 sequences(const RankSizes& s) {
   return product({s.dp, s.micro_batch_size, s.grad_accum});
+}
+
+// What the relation gives or, of one that compares, what is usually wrong.
+std::string_view size_of(Relation relation) {
+  constexpr std::array<std::string_view, 10> kSizes{
+      "gpus_per_node", "dp", "world",    "grad_accum",       "global_batch_size", "",
+      "nodes",         "ep", "dp_shard", "global_batch_size"};
+  return kSizes[static_cast<std::size_t>(relation)];
 }
 
 tl::unexpected<Violation> broken(Relation relation, Fault fault, i64 left, i64 right) {
@@ -173,6 +184,12 @@ std::string sentence(const Violation& v, const RankSizes& s, std::string_view ha
   const std::string left = fmt::format("{} = {}, but ", equation(v.relation, s), v.left);
   if (v.relation == Relation::kBatch) return left + fmt::format("global_batch_size = {}", v.right);
   return left + fmt::format("dp x tp x pp x cp = {} x {} x {} x {} = {}", s.dp, s.tp, s.pp, s.cp, v.right);
+}
+
+Error error_of(const Violation& v, const RankSizes& s) {
+  constexpr std::array kCodes{codes::kBelowOne, codes::kNotWhole, codes::kTooLarge, codes::kUnequal};
+  const std::string_view subject = v.fault == Fault::kBelowOne ? v.size : size_of(v.relation);
+  return {sentence(v, s), kCodes[static_cast<std::size_t>(v.fault)], std::string(subject)};
 }
 
 std::string quotient_text(i64 a, i64 b) {

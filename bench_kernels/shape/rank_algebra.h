@@ -11,6 +11,7 @@
 #include <string_view>
 #include <tl/expected.hpp>
 
+#include "base/expected.h"
 #include "schema/axis_domain.h"
 #include "schema/trial.h"
 
@@ -64,6 +65,9 @@ std::optional<Violation> broken_by_ranks(const RankSizes&);
 // The equation with its numbers: "dp = nodes x gpus_per_node / (tp x pp x cp) = 1 x 8 / (3 x 1 x 1) = 2.67 is
 // not whole". hardware: whose node has node_gpus GPUs.
 std::string sentence(const Violation&, const RankSizes&, std::string_view hardware = "the hardware");
+
+// The same as an error: its code, and the size that the relation gives or that is wrong.
+Error error_of(const Violation&, const RankSizes&);
 
 // The shortest decimal that does not look whole. REQUIRES: b does not divide a.
 std::string quotient_text(i64 a, i64 b);

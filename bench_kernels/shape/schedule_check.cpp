@@ -9,6 +9,8 @@
 #include <optional>
 #include <set>
 
+#include "bench_kernels/shape/error_codes.h"
+
 namespace sweep::shape {
 namespace {
 
@@ -79,7 +81,7 @@ class Machine {
   bool compute(i64 rank, const Action&);
   bool pass_messages();
   std::optional<double> input_of(i64 rank, const Action&) const;
-  std::string order_fault(i64 rank, const Action&) const;
+  std::optional<Error> order_fault(i64 rank, const Action&) const;
   Expected<ScheduleReport> report() const;
 
   const Pipeline& p_;
@@ -87,26 +89,33 @@ class Machine {
   const Costs& costs_;
   std::vector<Rank> ranks_;
   std::map<i64, double> passed_;  // message -> when both ends had posted it
-  std::string fault_;
+  std::optional<Error> fault_;
 };
 
-std::string Machine::order_fault(i64 rank, const Action& a) const {
+std::optional<Error> Machine::order_fault(i64 rank, const Action& a) const {
   const Rank& r = ranks_[static_cast<std::size_t>(rank)];
-  if (a.chunk < 0 || a.chunk >= p_.chunks || a.micro < 0 || a.micro >= p_.micros) return "does not exist";
-  if (r.done.contains({a.act, a.chunk, a.micro})) return "comes twice";
+  if (a.chunk < 0 || a.chunk >= p_.chunks || a.micro < 0 || a.micro >= p_.micros)
+    return Error{"does not exist", codes::kUnknownAction};
+  if (r.done.contains({a.act, a.chunk, a.micro})) return Error{"comes twice", codes::kActionTwice};
   const auto needs = [&](Act act) { return !r.done.contains({act, a.chunk, a.micro}); };
-  if (a.act == Act::kBackward && needs(Act::kForward)) return "comes before its forward";
-  if (a.act == Act::kBackwardWeight && needs(Act::kBackward)) return "comes before its backward";
-  if (a.act == Act::kSendForward && needs(Act::kForward)) return "comes before its forward";
-  if (a.act == Act::kSendBackward && needs(Act::kBackward)) return "comes before its backward";
+  if (a.act == Act::kBackward && needs(Act::kForward))
+    return Error{"comes before its forward", codes::kActionMissing};
+  if (a.act == Act::kBackwardWeight && needs(Act::kBackward))
+    return Error{"comes before its backward", codes::kActionMissing};
+  if (a.act == Act::kSendForward && needs(Act::kForward))
+    return Error{"comes before its forward", codes::kActionMissing};
+  if (a.act == Act::kSendBackward && needs(Act::kBackward))
+    return Error{"comes before its backward", codes::kActionMissing};
   const i64 stage = p_.stage(rank, a.chunk);
-  if (a.act == Act::kForward && stage > 0 && needs(Act::kRecvForward)) return "has no receive";
+  if (a.act == Act::kForward && stage > 0 && needs(Act::kRecvForward))
+    return Error{"has no receive", codes::kNoReceive};
   if (a.act == Act::kBackward && stage + 1 < p_.stages() && needs(Act::kRecvBackward))
-    return "has no receive";
+    return Error{"has no receive", codes::kNoReceive};
   const bool inward = a.act == Act::kRecvForward || a.act == Act::kSendBackward;
   const bool outward = a.act == Act::kSendForward || a.act == Act::kRecvBackward;
-  if ((inward && stage == 0) || (outward && stage + 1 == p_.stages())) return "has no peer";
-  return {};
+  if ((inward && stage == 0) || (outward && stage + 1 == p_.stages()))
+    return Error{"has no peer", codes::kNoPeer};
+  return std::nullopt;
 }
 
 bool Machine::post(i64 rank, const Action& a) {
@@ -156,8 +165,8 @@ bool Machine::advance(i64 rank) {
   bool moved = false;
   while (r.next < list.size()) {
     const Action& a = list[r.next];
-    if (const std::string why = order_fault(rank, a); !why.empty()) {
-      fault_ = described(rank, a) + " " + why;
+    if (const auto why = order_fault(rank, a)) {
+      fault_ = retold(*why, described(rank, a) + " " + why->message);
       return false;
     }
     if (computes(a.act) ? !compute(rank, a) : !post(rank, a)) return moved;
@@ -176,7 +185,8 @@ bool Machine::pass_messages() {
       auto& other = ranks_[static_cast<std::size_t>(b)].posts.to[static_cast<i64>(a)];
       while (!queue.empty() && !other.empty()) {
         if (queue.front().first != other.front().first) {
-          fault_ = fmt::format("ranks {} and {} post their messages in different orders", a, b);
+          fault_ = Error{fmt::format("ranks {} and {} post their messages in different orders", a, b),
+                         codes::kMessageOrder};
           return false;
         }
         passed_[queue.front().first] = std::max(queue.front().second, other.front().second);
@@ -199,12 +209,14 @@ Expected<ScheduleReport> Machine::report() const {
           r.done.begin(), r.done.end(), [&](const auto& done) { return std::get<0>(done) == act; }));
       const bool wanted = act != Act::kBackwardWeight || splits_backward(p_.kind);
       if (found != (wanted ? count : 0))
-        return fail(fmt::format("rank {} has {} of {} {} computations", &r - ranks_.data(), found,
+        return fail(codes::kActionMissing, name_of(act),
+                    fmt::format("rank {} has {} of {} {} computations", &r - ranks_.data(), found,
                                 wanted ? count : 0, name_of(act)));
     }
     for (const auto& [peer, queue] : r.posts.to)
       if (!queue.empty())
-        return fail(fmt::format("a message between ranks {} and {} never passes", &r - ranks_.data(), peer));
+        return fail(codes::kDeadlock, "",
+                    fmt::format("a message between ranks {} and {} never passes", &r - ranks_.data(), peer));
     out.makespan = std::max(out.makespan, r.clock);
     out.in_flight.push_back(r.peak);
     busy += r.busy;
@@ -217,14 +229,15 @@ Expected<ScheduleReport> Machine::report() const {
 Expected<ScheduleReport> Machine::run() {
   for (bool moved = true; moved;) {
     moved = false;
-    for (std::size_t rank = 0; rank < ranks_.size() && fault_.empty(); ++rank)
+    for (std::size_t rank = 0; rank < ranks_.size() && !fault_; ++rank)
       moved = advance(static_cast<i64>(rank)) || moved;
-    if (fault_.empty()) moved = pass_messages() || moved;
-    if (!fault_.empty()) return fail(fault_);
+    if (!fault_) moved = pass_messages() || moved;
+    if (fault_) return tl::unexpected(*fault_);
   }
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
     if (ranks_[rank].next < lists_[rank].size())
-      return fail(described(static_cast<i64>(rank), lists_[rank][ranks_[rank].next]) + " waits for ever");
+      return fail(codes::kDeadlock, "",
+                  described(static_cast<i64>(rank), lists_[rank][ranks_[rank].next]) + " waits for ever");
   return report();
 }
 
@@ -258,7 +271,8 @@ std::vector<std::vector<Span>> run_computations(const Pipeline& p,
 Expected<ScheduleReport> check_schedule(const Pipeline& p, const std::vector<ActionList>& lists,
                                         const Costs& costs) {
   if (static_cast<i64>(lists.size()) != p.ranks)
-    return fail(fmt::format("{} lists of actions for {} ranks", lists.size(), p.ranks));
+    return fail(codes::kListCount, "",
+                fmt::format("{} lists of actions for {} ranks", lists.size(), p.ranks));
   return Machine(p, lists, costs).run();
 }
 

@@ -93,6 +93,19 @@ int best(Io& io, const BestCommand& o) {
   return kAnswered;
 }
 
+// The names come from the recipes, which take as long to read as the rest of the program's start: only what shows or
+// checks them does.
+class KnownTrainer : public CLI::Validator {
+ public:
+  KnownTrainer() {
+    desc_function_ = [] { return choices().get_description(); };
+    func_ = [](std::string& input) { return choices()(input); };
+  }
+
+ private:
+  static CLI::Validator choices() { return CLI::IsMember(interop::trainers(), CLI::ignore_case); }
+};
+
 }  // namespace
 
 void add_best(Registry r) {
@@ -108,7 +121,7 @@ void add_best(Registry r) {
   auto* json = c->add_flag("--json", o->json, "as JSON");
   auto* yaml = c->add_flag("--yaml", o->yaml, "as a grid file: one point per group")->excludes(json);
   c->add_option("--for", o->tool, "as another trainer takes it")
-      ->transform(CLI::IsMember(interop::trainers(), CLI::ignore_case))
+      ->transform(KnownTrainer())
       ->excludes(json)
       ->excludes(yaml);
   c->callback([r, o] { r.chosen = [r, o] { return best(r.io, *o); }; });

@@ -13,7 +13,7 @@ namespace sweep::cli {
 
 int refuse(Io& io, const Error& error) {
   io.err << "sweep: " << report::safe_lines(error.message) << '\n';
-  return error.disk_full ? kExitDiskFull : kBadInput;
+  return error.code == codes::kDiskFull ? kExitDiskFull : kBadInput;
 }
 
 void add_db(CLI::App& command, SweepSelector& where) {

@@ -20,7 +20,7 @@ struct SavedQuery {
 std::filesystem::path query_folder();
 
 std::vector<SavedQuery> saved_queries(const std::filesystem::path& folder);  // sorted by name
-// Letters, digits, - and _ only: never a whole SELECT, so a word of this form names a saved query.
+// Letters, digits, - and _ only: never a whole SELECT, so an argument of this form names a saved query.
 bool is_query_name(std::string_view);
 Expected<SavedQuery> find_query(const std::filesystem::path& folder, const std::string& name);
 

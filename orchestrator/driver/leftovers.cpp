@@ -95,9 +95,11 @@ std::vector<std::string> LeftoversOfRuns::unanswered() const {
 }
 
 std::vector<std::string> LeftoversOfRuns::end() {
-  for (const auto& row : with_processes_) launch::kill_orphans(row.spool, row.id);
   std::vector<std::string> failed;
   for (const auto& left : elsewhere_) append(failed, left->end());
+  // Last: an agent of a job on this machine ends its ranks itself when the job is cancelled. Killed before that, it would
+  // leave a failed job.
+  for (const auto& row : with_processes_) launch::kill_orphans(row.spool, row.id);
   return failed;
 }
 

@@ -59,7 +59,8 @@ void check_folders(const std::filesystem::path& db, std::vector<Finding>& findin
 // A machine that cannot rehearse can still run.
 Finding judge_rehearsal() {
   const auto facts = rehearsal_facts(program_dir() / "sweep-rank");
-  if (const auto why = cannot_rehearse(facts, kRehearsedRanks)) return {"rehearsals", Health::kWarning, *why};
+  if (const auto why = cannot_rehearse(facts, kRehearsedRanks))
+    return {"rehearsals", Health::kWarning, why->message};
   return {"rehearsals", Health::kGood,
           fmt::format("`sweep run --rehearse` can run: phantom GPUs in {}", facts.phantoms.string())};
 }

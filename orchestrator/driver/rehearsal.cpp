@@ -158,7 +158,7 @@ Expected<LaunchChoice> rehearsal_choice(const LaunchRequest& request, i64 ranks)
   const auto programs = programs_for(request);
   if (!programs) return tl::unexpected(programs.error());
   if (const auto why = cannot_rehearse(rehearsal_facts(programs->rank), ranks))
-    return fail("this machine cannot rehearse: " + *why);
+    return tl::unexpected(retold(*why, "this machine cannot rehearse: " + why->message));
   LaunchChoice choice;
   choice.on = std::string(kRehearsalLauncher);
   choice.config = std::make_shared<RehearsalConfig>();

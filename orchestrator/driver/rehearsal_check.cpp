@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "orchestrator/driver/error_codes.h"
 #include "orchestrator/driver/machine.h"
 #include "orchestrator/launch/capture.h"
 #include "schema/codec.h"
@@ -26,11 +27,12 @@ std::optional<double> memory_available() {
   return std::nullopt;
 }
 
-std::optional<std::string> too_little(std::string_view what, const std::optional<double>& has, double needs,
-                                      i64 ranks, std::string_view way_out) {
+std::optional<Error> too_little(std::string_view what, const std::optional<double>& has, double needs,
+                                i64 ranks, std::string_view way_out) {
   if (!has || *has >= needs) return std::nullopt;
-  return fmt::format("{} has {:.0f} MiB free, and {} ranks need {:.0f} MiB: {}", what, *has / kMiB, ranks,
-                     needs / kMiB, way_out);
+  return Error{fmt::format("{} has {:.0f} MiB free, and {} ranks need {:.0f} MiB: {}", what, *has / kMiB,
+                           ranks, needs / kMiB, way_out),
+               codes::kTooLittle, std::string(what)};
 }
 
 }  // namespace
@@ -55,19 +57,24 @@ RehearsalFacts rehearsal_facts(const fs::path& rank_program) {
   return out;
 }
 
-std::optional<std::string> cannot_rehearse(const RehearsalFacts& facts, i64 ranks) {
-  if (!facts.missing.empty())
-    return fmt::format(
-        "{}: not found, so there are no phantom GPUs; build the LibTorch half with its CUDA headers "
-        "(scripts/quickstart does)",
-        (facts.phantoms / facts.missing).string());
-  if (!facts.rank) return "sweep-rank does not answer: " + facts.rank.error().message;
+std::optional<Error> cannot_rehearse(const RehearsalFacts& facts, i64 ranks) {
+  if (const std::string file = (facts.phantoms / facts.missing).string(); !facts.missing.empty())
+    return Error{
+        file +
+            ": not found, so there are no phantom GPUs; build the LibTorch half with its CUDA headers "
+            "(scripts/quickstart does)",
+        codes::kNoPhantoms, file};
+  if (!facts.rank)
+    return Error{"sweep-rank does not answer: " + facts.rank.error().message, codes::kNoRank, "sweep-rank"};
   const auto& rank = *facts.rank;
   if (!rank.is_object() || text_of(rank, "cuda").empty())
-    return "sweep-rank is built with a LibTorch without CUDA; install the CUDA wheel of torch and build with "
-           "-DSWEEP_TORCH naming it";
+    return Error{
+        "sweep-rank is built with a LibTorch without CUDA; install the CUDA wheel of torch and build with "
+        "-DSWEEP_TORCH naming it",
+        codes::kNoCuda};
   if (!flag_of(rank, "gpu_plugin"))
-    return "libsweep_cuda.so, the GPU plug-in, is not beside sweep-rank; build the target sweep_cuda";
+    return Error{"libsweep_cuda.so, the GPU plug-in, is not beside sweep-rank; build the target sweep_cuda",
+                 codes::kNoPlugin};
   const auto count = static_cast<double>(ranks);
   if (auto why = too_little("/dev/shm", facts.shm_free_bytes, kShm + kShmOfRank * count, ranks,
                             "free some, mount it larger (docker: --shm-size), or lower --rehearse-ranks"))

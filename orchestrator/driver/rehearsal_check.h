@@ -26,6 +26,6 @@ struct RehearsalFacts {
 RehearsalFacts rehearsal_facts(const std::filesystem::path& rank_program);
 
 // Why trials of `ranks` ranks cannot be rehearsed, and what to do; absent: they can.
-std::optional<std::string> cannot_rehearse(const RehearsalFacts&, i64 ranks);
+std::optional<Error> cannot_rehearse(const RehearsalFacts&, i64 ranks);
 
 }  // namespace sweep::driver

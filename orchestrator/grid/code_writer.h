@@ -1,7 +1,9 @@
 // CodeWriter: appends instructions to a Code, each with the part of the text it computes; and the operators
-// it knows.
+// and operands it knows.
 #pragma once
 #include <cstddef>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -22,6 +24,19 @@ inline constexpr Arithmetic kTerms[] = {{"*", Op::kMul, Op::kMulR},
 inline constexpr Arithmetic kComparisons[] = {{"==", Op::kEq, Op::kEqR}, {"!=", Op::kNe, Op::kNeR},
                                               {"<", Op::kLt, Op::kLtR},  {"<=", Op::kLe, Op::kLeR},
                                               {">", Op::kGt, Op::kGtR},  {">=", Op::kGe, Op::kGeR}};
+
+struct Operand {
+  Type type = Type::kInt;
+  Span span;
+  std::size_t code = 0;             // its first instruction
+  const Symbol* symbol = nullptr;   // when it is a bare name
+  std::optional<std::string> word;  // when it is a quoted word
+};
+using Parsed = tl::expected<Operand, ExpressionError>;
+
+inline bool is_number(Type type) {
+  return type == Type::kInt || type == Type::kReal;
+}
 
 // One more level of nesting for its lifetime; not ok beyond kMaxDepth.
 struct Deeper {

@@ -13,17 +13,8 @@
 namespace sweep::grid {
 namespace {
 
-struct Operand {
-  Type type = Type::kInt;
-  Span span;
-  std::size_t code = 0;             // its first instruction
-  const Symbol* symbol = nullptr;   // when it is a bare name
-  std::optional<std::string> word;  // when it is a quoted word
-};
-using Parsed = tl::expected<Operand, ExpressionError>;
-
-bool is_number(Type type) {
-  return type == Type::kInt || type == Type::kReal;
+tl::unexpected<ExpressionError> fail_at(std::size_t at, Fault fault, std::string message) {
+  return tl::unexpected(ExpressionError{at, std::move(message), fault.code, std::string(fault.subject)});
 }
 
 class Compiler : private CodeWriter {
@@ -32,12 +23,12 @@ class Compiler : private CodeWriter {
       : CodeWriter(std::string(text)), scope_(scope), tokens_(std::move(tokens)) {}
 
   tl::expected<Code, ExpressionError> run() {
-    if (token().kind == Token::Kind::kEnd) return fail_at(0, "the expression is empty");
+    if (token().kind == Token::Kind::kEnd) return fail_at(0, {codes::kEmpty, ""}, "the expression is empty");
     const Parsed whole = any();
     if (!whole) return tl::unexpected(whole.error());
     if (token().kind != Token::Kind::kEnd) {
-      return fail_at(token().span.begin,
-                     fmt::format("an operator or the end was expected here, not '{}'", shown(token())));
+      return fail_here({codes::kSyntax, shown(token())},
+                       fmt::format("an operator or the end was expected here, not '{}'", shown(token())));
     }
     code.type = whole->type;
     for (const Instruction& op : code.ops) {
@@ -61,14 +52,15 @@ class Compiler : private CodeWriter {
   }
   std::string shown(Span s) const { return code.text.substr(s.begin, s.end - s.begin); }
   std::uint32_t last_end() const { return at_ == 0 ? 0 : tokens_[at_ - 1].span.end; }
-  static tl::unexpected<ExpressionError> fail_at(std::size_t at, std::string message) {
-    return tl::unexpected(ExpressionError{at, std::move(message)});
+
+  tl::unexpected<ExpressionError> fail_here(Fault fault, std::string message) const {
+    return fail_at(token().span.begin, fault, std::move(message));
   }
 
   tl::expected<void, ExpressionError> room() const {
     if (code.ops.size() <= kMaxOps) return {};
-    return fail_at(token().span.begin,
-                   fmt::format("the expression needs more than {} steps; split it", kMaxOps));
+    return fail_here({codes::kTooLong, ""},
+                     fmt::format("the expression needs more than {} steps; split it", kMaxOps));
   }
 
   Parsed any() { return logic("or", Op::kJumpIfTrue); }
@@ -145,12 +137,14 @@ class Compiler : private CodeWriter {
       return {};
     }
     if (a.type != b.type) {
-      return fail_at(span.begin, fmt::format("'{}' compares {} with {}", shown(span), type_name(a.type),
-                                             type_name(b.type)));
+      return fail_at(
+          span.begin, {codes::kTypeMismatch, shown(span)},
+          fmt::format("'{}' compares {} with {}", shown(span), type_name(a.type), type_name(b.type)));
     }
     if (!equality)
-      return fail_at(span.begin, fmt::format("'{}': only == and != compare {}", shown(span),
-                                             a.type == Type::kText ? "words" : "true and false"));
+      return fail_at(span.begin, {codes::kTypeMismatch, shown(span)},
+                     fmt::format("'{}': only == and != compare {}", shown(span),
+                                 a.type == Type::kText ? "words" : "true and false"));
     SWEEP_TRY(known_word(a, b));
     SWEEP_TRY(known_word(b, a));
     emit(row.whole, span);
@@ -167,16 +161,17 @@ class Compiler : private CodeWriter {
       code.constants[code.ops[word.code].arg].i = scope_.words.id(current);
       return {};
     }
-    return fail_at(word.span.begin, fmt::format("'{}' is not a value of {}{}", *word.word, name.symbol->name,
-                                                suggestion(*word.word, values)));
+    return fail_at(word.span.begin, {codes::kUnknownValue, *word.word},
+                   fmt::format("'{}' is not a value of {}{}", *word.word, name.symbol->name,
+                               suggestion(*word.word, values)));
   }
 
   Parsed membership(const Operand& left) {
     const bool negated = take_if("not");
     if (!take_if("in"))
-      return fail_at(token().span.begin,
-                     "'not' stands here without 'in'; write 'x not in [a, b]' or 'not (x)'");
-    if (!take_if("[")) return fail_at(token().span.begin, "a list follows 'in'; write it as [1, 2, 4]");
+      return fail_here({codes::kSyntax, "not"},
+                       "'not' stands here without 'in'; write 'x not in [a, b]' or 'not (x)'");
+    if (!take_if("[")) return fail_here({codes::kSyntax, "in"}, "a list follows 'in'; write it as [1, 2, 4]");
     const std::size_t left_end = code.ops.size();
     std::vector<std::size_t> jumps;
     for (bool first = true;; first = false) {
@@ -192,7 +187,7 @@ class Compiler : private CodeWriter {
       if (auto ok = compare(item, *value, kComparisons[0]); !ok) return tl::unexpected(ok.error());
       SWEEP_TRY(room());
       if (take_if("]")) break;
-      if (!take_if(",")) return fail_at(token().span.begin, "',' or ']' was expected in the list");
+      if (!take_if(",")) return fail_here({codes::kSyntax, ""}, "',' or ']' was expected in the list");
     }
     for (const std::size_t j : jumps) land(j);
     const Span span{left.span.begin, last_end()};
@@ -237,7 +232,7 @@ class Compiler : private CodeWriter {
     if (!is_number(b.type)) return needs(b, Type::kReal, row.sign);
     Type type = to_common(a, b);
     if (row.whole == row.real && type == Type::kReal) {
-      return fail_at(span.begin,
+      return fail_at(span.begin, {codes::kTypeMismatch, shown(span)},
                      fmt::format("'{}': {} takes whole numbers; use floor(a / b)", shown(span), row.sign));
     }
     Op op = type == Type::kReal ? row.real : row.whole;
@@ -284,11 +279,12 @@ class Compiler : private CodeWriter {
         return token().is("(") ? call(t) : name(t);
       case Token::Kind::kSign:
         if (t.text == "(") return parentheses(t);
-        return fail_at(t.span.begin, fmt::format("a value was expected here, not '{}'", t.text));
+        return fail_at(t.span.begin, {codes::kSyntax, t.text},
+                       fmt::format("a value was expected here, not '{}'", t.text));
       case Token::Kind::kEnd:
         break;
     }
-    return fail_at(t.span.begin, "the expression ends where a value was expected");
+    return fail_at(t.span.begin, {codes::kSyntax, ""}, "the expression ends where a value was expected");
   }
 
   Parsed parentheses(const Token& open) {
@@ -296,7 +292,7 @@ class Compiler : private CodeWriter {
     if (!deeper.ok) return too_deep();
     Parsed inner = any();
     if (!inner) return inner;
-    if (!take_if(")")) return fail_at(token().span.begin, "')' was expected here");
+    if (!take_if(")")) return fail_here({codes::kNotClosed, "("}, "')' was expected here");
     inner->span = {open.span.begin, last_end()};
     return inner;
   }
@@ -309,7 +305,7 @@ class Compiler : private CodeWriter {
     }
     const auto slot = scope_.find(t.text);
     if (!slot) {
-      return fail_at(t.span.begin,
+      return fail_at(t.span.begin, {codes::kUnknownName, t.text},
                      fmt::format("'{}' is not a name known here{}{}", t.text,
                                  suggestion(t.text, scope_.names()), "; a word is written in quotes"));
     }
@@ -320,8 +316,9 @@ class Compiler : private CodeWriter {
   Parsed call(const Token& t) {
     if (t.text == "min" || t.text == "max") return extremum(t);
     if (t.text == "ceil" || t.text == "floor") return rounding(t);
-    return fail_at(t.span.begin, fmt::format("'{}' is not a function{}", t.text,
-                                             suggestion(t.text, {"min", "max", "ceil", "floor"})));
+    return fail_at(
+        t.span.begin, {codes::kUnknownFunction, t.text},
+        fmt::format("'{}' is not a function{}", t.text, suggestion(t.text, {"min", "max", "ceil", "floor"})));
   }
 
   Parsed extremum(const Token& t) {
@@ -343,8 +340,10 @@ class Compiler : private CodeWriter {
       SWEEP_TRY(room());
     }
     if (!left) return left;
-    if (count < 2) return fail_at(t.span.begin, fmt::format("{} takes two values or more", t.text));
-    if (!take_if(")")) return fail_at(token().span.begin, "',' or ')' was expected here");
+    if (count < 2)
+      return fail_at(t.span.begin, {codes::kBadForm, t.text},
+                     fmt::format("{} takes two values or more", t.text));
+    if (!take_if(")")) return fail_here({codes::kNotClosed, "("}, "',' or ')' was expected here");
     left->span = {t.span.begin, last_end()};
     left->symbol = nullptr;
     return left;
@@ -359,7 +358,7 @@ class Compiler : private CodeWriter {
     rational_ = outer;
     if (!inner) return inner;
     if (!is_number(inner->type)) return needs(*inner, Type::kReal, t.text);
-    if (!take_if(")")) return fail_at(token().span.begin, "')' was expected here");
+    if (!take_if(")")) return fail_here({codes::kNotClosed, "("}, "')' was expected here");
     const Span span{t.span.begin, last_end()};
     if (code.ops.back().op == Op::kDivReal) {  // the last instruction is the root
       code.ops.back().op = t.text == "ceil" ? Op::kCeilDiv : Op::kFloorDiv;  // exact on 64 bits
@@ -371,13 +370,13 @@ class Compiler : private CodeWriter {
   }
 
   tl::unexpected<ExpressionError> needs(const Operand& operand, Type type, std::string_view by) const {
-    return fail_at(operand.span.begin,
+    return fail_at(operand.span.begin, {codes::kTypeMismatch, shown(operand.span)},
                    fmt::format("'{}' is {}; '{}' takes {}", shown(operand.span), type_name(operand.type), by,
                                type == Type::kBool ? "true or false" : "numbers"));
   }
   tl::unexpected<ExpressionError> too_deep() const {
-    return fail_at(token().span.begin,
-                   fmt::format("nested deeper than {} levels; split the expression", kMaxDepth));
+    return fail_here({codes::kTooDeep, ""},
+                     fmt::format("nested deeper than {} levels; split the expression", kMaxDepth));
   }
 
   Scope& scope_;

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/expected.h"
+#include "orchestrator/grid/error_codes.h"
 
 namespace sweep::grid {
 
@@ -58,7 +58,7 @@ class Document {
   const Node& root() const { return *root_; }
   const std::string& text() const { return text_; }
   // "file:line:column: message"
-  Error error(Place at, std::string_view message) const;
+  Error error(Place at, Fault fault, std::string_view message) const;
   // Where byte `index` of a scalar's value stands in the file (quotes, escapes and folded lines counted).
   Place place_in(const Node& scalar, std::size_t index) const;
 

@@ -99,6 +99,15 @@ std::string Walker::at(Place place) const {
   return fmt::format("{}:{}:{}", expansion_.grid.path.string(), place.line, place.column);
 }
 
+Error Walker::overflow(Place place, const std::string& subject, const std::string& why) const {
+  return Error{fmt::format("{}: {}; keep it smaller", at(place), why),
+               codes::kOverflow,
+               subject,
+               expansion_.grid.path.string(),
+               place.line,
+               place.column};
+}
+
 Reason Walker::why_dropped(int clause) const {
   const Clause& c = spec_.where[static_cast<std::size_t>(clause)];
   return {"where", fmt::format("excluded by where: {} (`{}`, {})", values_read(c.code, spec_.scope, point_),

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/expected.h"
+#include "orchestrator/grid/error_codes.h"
 #include "orchestrator/grid/scope.h"
 
 namespace sweep::grid {
@@ -92,6 +92,8 @@ struct Code {
 struct ExpressionError {
   std::size_t at = 0;  // byte of the text
   std::string message;
+  ErrorCode code = {};
+  std::string subject = {};  // the name, word or sign that is wrong
 };
 
 // New words of the text are added to scope.words.

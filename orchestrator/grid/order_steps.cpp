@@ -44,7 +44,7 @@ class Sorter {
       : spec_(spec),
         steps_(std::move(steps)),
         seen_(steps_.size(), Seen::kNo),
-        writer_(spec.scope.size(), kNobody) {
+        writer_(spec.scope.size(), kNoWriter) {
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       if (steps_[i].writes) writer_[*steps_[i].writes] = i;
     }
@@ -58,7 +58,7 @@ class Sorter {
 
  private:
   enum class Seen : std::uint8_t { kNo, kOpen, kDone };
-  static constexpr std::size_t kNobody = static_cast<std::size_t>(-1);
+  static constexpr std::size_t kNoWriter = static_cast<std::size_t>(-1);
 
   bool visit(std::size_t i) {
     if (seen_[i] == Seen::kDone) return true;
@@ -66,7 +66,7 @@ class Sorter {
     if (seen_[i] == Seen::kOpen) return name_cycle(i);
     seen_[i] = Seen::kOpen;
     for (const Slot slot : steps_[i].reads) {
-      if (writer_[slot] != kNobody && !visit(writer_[slot])) return false;
+      if (writer_[slot] != kNoWriter && !visit(writer_[slot])) return false;
     }
     seen_[i] = Seen::kDone;
     path_.pop_back();

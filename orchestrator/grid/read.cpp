@@ -20,12 +20,13 @@ bool is_name_char(char c, bool first) {
 Status read_header(const Reading& in, Grid& grid) {
   const Entry* name = in.section("name");
   if (name == nullptr)
-    return in.refuse({}, "'name' is missing; give the sweep a name, as in 'name: llama-8b'");
+    return in.refuse({}, {codes::kMissing, "name"},
+                     "'name' is missing; give the sweep a name, as in 'name: llama-8b'");
   const auto text = read_word(in.document, *name->value, "name", 100);
   if (!text) return tl::unexpected(text.error());
   for (std::size_t i = 0; i < text->size(); ++i) {
     if (!is_name_char((*text)[i], i == 0))
-      return in.refuse(name->value->place,
+      return in.refuse(name->value->place, {codes::kBadName, "name"},
                        "name takes letters, digits, '.', '_' and '-', and starts with a letter or digit");
   }
   grid.name = *text;
@@ -73,7 +74,7 @@ Status read_command(Reading& in, const Grid& grid, const BuiltInRecipes& recipes
   for (OwnAxis& axis : workload->axes) {
     if (in.spec.scope.find(axis.name))
       return refuse(
-          axis.document, axis.place,
+          axis.document, axis.place, {codes::kNameTaken, axis.name},
           fmt::format("sweep itself uses the name '{}'; choose another one for the axis", axis.name));
     axis.slot = in.spec.scope.add_own_axis(axis.name, axis.type);
     in.spec.scope.set_values(axis.slot, axis.values);
@@ -142,8 +143,8 @@ Status read_sections(Reading& in, Grid& grid, const ReadOptions& options) {
 
 }  // namespace
 
-tl::unexpected<Error> Reading::refuse(Place at, std::string_view message) const {
-  return tl::unexpected(document.error(at, message));
+tl::unexpected<Error> Reading::refuse(Place at, Fault fault, std::string_view message) const {
+  return tl::unexpected(document.error(at, fault, message));
 }
 
 void set_start(GridSpec& spec, const Dimension& one) {

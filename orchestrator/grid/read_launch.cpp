@@ -50,7 +50,7 @@ class LaunchReader {
       auto read = value(entry, find_launch_key(keys, entry.key)->kind);
       if (!read) return read;
       if (directives && read->is_string() && !fits_a_directive(read->get<std::string>()))
-        return refuse(entry.value->place,
+        return refuse(entry.value->place, {codes::kBadForm, entry.key},
                       fmt::format("{} holds a quote, a backslash or a control character, which a directive "
                                   "of a batch script cannot carry; leave it out",
                                   entry.key));
@@ -60,8 +60,8 @@ class LaunchReader {
   }
 
  private:
-  tl::unexpected<Error> refuse(Place at, std::string_view message) const {
-    return tl::unexpected(document_.error(at, message));
+  tl::unexpected<Error> refuse(Place at, Fault fault, std::string_view message) const {
+    return tl::unexpected(document_.error(at, fault, message));
   }
 
   template <class T>
@@ -108,13 +108,13 @@ class LaunchReader {
     if (!word) return tl::unexpected(word.error());
     if (kind == LaunchKind::kTime && !is_slurm_time(*word))
       return refuse(
-          entry.value->place,
+          entry.value->place, {codes::kBadForm, "time"},
           fmt::format(
               "time is '{}'; write it as \"HH:MM:SS\" or \"D-HH:MM:SS\", minutes and seconds below 60",
               *word));
     const auto words = launch_words(kind);
     if (!words.empty() && std::ranges::find(words, *word) == words.end())
-      return refuse(entry.value->place,
+      return refuse(entry.value->place, {codes::kUnknownValue, *word},
                     fmt::format("{} is '{}'; use one of {}", entry.key, *word, fmt::join(words, ", ")));
     return Json(*word);
   }
@@ -127,7 +127,9 @@ class LaunchReader {
       if (!word) return tl::unexpected(word.error());
       out.push_back(*word);
     }
-    if (out.empty()) return refuse(node.place, fmt::format("{} is empty; fill it or remove it", what));
+    if (out.empty())
+      return refuse(node.place, {codes::kEmpty, what},
+                    fmt::format("{} is empty; fill it or remove it", what));
     return out;
   }
 
@@ -137,7 +139,7 @@ class LaunchReader {
     Json out = Json::object();
     for (const Entry& entry : section.value->entries) {
       if (const auto known = shape::find_hardware(entry.key); !known)
-        return refuse(entry.place, known.error().message);
+        return refuse(entry.place, known.error(), known.error().message);
       auto asks = table(*entry.value, entry.place, entry.key, launch_keys("hardware"), true);
       if (!asks) return asks;
       out[entry.key] = std::move(*asks);
@@ -149,7 +151,8 @@ class LaunchReader {
   Expected<Json> container(const Entry& entry) const {
     auto out = table(*entry.value, entry.place, entry.key, launch_keys("container"), false);
     if (out && !out->contains("image"))
-      return refuse(entry.place, "container has no image; name the file or address it starts from");
+      return refuse(entry.place, {codes::kMissing, "image"},
+                    "container has no image; name the file or address it starts from");
     return out;
   }
 
@@ -167,7 +170,7 @@ class LaunchReader {
                                 (alone ? *host : (*host)["host"]).get<std::string>(), seen));
       out.push_back(std::move(*host));
     }
-    if (out.empty()) return refuse(node.place, "hosts is empty; name at least one");
+    if (out.empty()) return refuse(node.place, {codes::kEmpty, "hosts"}, "hosts is empty; name at least one");
     return out;
   }
 
@@ -175,10 +178,11 @@ class LaunchReader {
   Expected<Json> host(const Node& item) const {
     auto out = table(item, item.place, "a host", launch_keys("host"), false);
     if (!out) return out;
-    if (!out->contains("host")) return refuse(item.place, "a host needs its name: {host: NAME}");
+    if (!out->contains("host"))
+      return refuse(item.place, {codes::kMissing, "host"}, "a host needs its name: {host: NAME}");
     if (!out->contains("hardware")) return out;
     if (const auto known = shape::find_hardware((*out)["hardware"].get<std::string>()); !known)
-      return refuse(item.find("hardware")->place, known.error().message);
+      return refuse(item.find("hardware")->place, known.error(), known.error().message);
     return out;
   }
 
@@ -188,13 +192,13 @@ class LaunchReader {
                          std::map<std::string, Place>& seen) const {
     if (name[0] == '-' || name.find_first_of(" \t\r\n") != std::string::npos)
       return refuse(
-          node.place,
+          node.place, {codes::kBadName, name},
           fmt::format("'{}' is not the name of a host; write an alias, a name or an address, as ssh "
                       "takes it",
                       name));
     const auto [first, is_new] = seen.emplace(name, node.place);
     if (is_new) return {};
-    return refuse(node.place,
+    return refuse(node.place, {codes::kGivenTwice, name},
                   fmt::format("{} is named twice, first in line {}; for trials side by side on one host "
                               "give it slots: {{host: {}, slots: 2}}",
                               name, first->second.line, name));

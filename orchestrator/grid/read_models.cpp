@@ -39,25 +39,27 @@ Status ValueReader::remember(const ModelEntry& entry, Place at) {
     if (known.word == entry.word && known.spec == entry.spec) return {};
     if (known.word == entry.word)
       return tl::unexpected(document_.error(
-          at, fmt::format("two models are called '{}' but differ; give each its own name", label)));
+          at, {codes::kNameTaken, label},
+          fmt::format("two models are called '{}' but differ; give each its own name", label)));
     if (known.spec == entry.spec) {
       return tl::unexpected(document_.error(
-          at, fmt::format(
-                  "the models '{}' and '{}' have the same dimensions, so their trials are the same; keep one",
-                  spec_.scope.words.at(known.word), label)));
+          at, {codes::kSameModel, label},
+          fmt::format(
+              "the models '{}' and '{}' have the same dimensions, so their trials are the same; keep one",
+              spec_.scope.words.at(known.word), label)));
     }
   }
   for (const auto& named : shape::all_models()) {
     if (named.name == label && named.spec != entry.spec) {
       return tl::unexpected(document_.error(
-          at,
+          at, {codes::kNameTaken, label},
           fmt::format("'{}' is a model of the catalogue with other dimensions; give this one its own name",
                       label)));
     }
   }
   if (spec_.models.size() >= kMaxModels) {
-    return tl::unexpected(
-        document_.error(at, fmt::format("more than {} models; split the grid", kMaxModels)));
+    return tl::unexpected(document_.error(at, {codes::kTooMany, "model"},
+                                          fmt::format("more than {} models; split the grid", kMaxModels)));
   }
   spec_.models.push_back(entry);
   return {};
@@ -87,7 +89,7 @@ Expected<ModelEntry> ValueReader::named_model(const std::string& name, Place at)
   const auto spec = shape::find_model(name);
   if (!spec)
     return tl::unexpected(document_.error(
-        at,
+        at, spec.error(),
         fmt::format("{}{}{}", spec.error().message, own.empty() ? "" : ". Own models of this grid: ", own)));
   return ModelEntry{spec_.scope.words.id(name), *spec};
 }
@@ -135,14 +137,15 @@ Expected<ModelEntry> ValueReader::model_from_map(const Node& node) {
       continue;
     }
     if (entry.key == "family" && start->given)
-      return tl::unexpected(
-          document_.error(entry.place, "the family comes from the model that is changed; remove it"));
+      return tl::unexpected(document_.error(entry.place, {codes::kConflict, "family"},
+                                            "the family comes from the model that is changed; remove it"));
     SWEEP_TRY(set_dimension(entry, m));
     changes += fmt::format("-{}-{}", entry.key, entry.value->text);
   }
   const auto spec = shape::completed(m);
   if (!spec)
-    return tl::unexpected(document_.error(node.place, fmt::format("model: {}", spec.error().message)));
+    return tl::unexpected(
+        document_.error(node.place, spec.error(), fmt::format("model: {}", spec.error().message)));
   if (label.empty() && !start->label.empty()) label = start->label + changes;
   return ModelEntry{spec_.scope.words.id(label.empty() ? label_of(*spec) : label), *spec};
 }
@@ -152,8 +155,8 @@ Expected<ModelEntry> ValueReader::model_from_map(const Node& node) {
 Expected<ValueReader::Start> ValueReader::start_of(const Node& node) {
   const Node *base = node.find("base"), *file = node.find("config_json");
   if (base != nullptr && file != nullptr)
-    return tl::unexpected(
-        document_.error(node.place, "a model starts from base or from config_json; keep one of them"));
+    return tl::unexpected(document_.error(node.place, {codes::kConflict, "base"},
+                                          "a model starts from base or from config_json; keep one of them"));
   Start start;
   start.given = base != nullptr || file != nullptr;
   if (base != nullptr) {
@@ -185,10 +188,12 @@ Expected<ModelSpec> ValueReader::config(const std::filesystem::path& path, Place
   const auto text = read_input(path, kMaxConfigBytes, Streams::kRefused);
   if (!text)
     return tl::unexpected(document_.error(
-        at, fmt::format("config_json: {} (the path is relative to the grid file)", text.error().message)));
+        at, text.error(),
+        fmt::format("config_json: {} (the path is relative to the grid file)", text.error().message)));
   const auto spec = shape::model_from_config_json(text->bytes);
   if (!spec)
-    return tl::unexpected(document_.error(at, fmt::format("{}: {}", path.string(), spec.error().message)));
+    return tl::unexpected(
+        document_.error(at, spec.error(), fmt::format("{}: {}", path.string(), spec.error().message)));
   read_[path] = *spec;
   return spec;
 }

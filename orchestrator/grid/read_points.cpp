@@ -13,9 +13,11 @@ Status PointSections::included() {
   if (entry == nullptr) return {};
   SWEEP_TRY(need_list(in_.document, *entry->value, "include"));
   if (in_.spec.dimensions.empty() && entry->value->items.empty())
-    return in_.refuse(entry->place, "there is neither a grid nor an include; nothing to run");
+    return in_.refuse(entry->place, {codes::kMissing, "grid"},
+                      "there is neither a grid nor an include; nothing to run");
   if (entry->value->items.size() > kMaxItems)
-    return in_.refuse(entry->place, fmt::format("include has more than {} items", kMaxItems));
+    return in_.refuse(entry->place, {codes::kTooMany, "include"},
+                      fmt::format("include has more than {} items", kMaxItems));
   for (const NodePtr& item : entry->value->items) {
     SWEEP_TRY(need_map(in_.document, *item, item->place, "an item of include"));
     Included point;
@@ -23,7 +25,8 @@ Status PointSections::included() {
     point.given = base_given();
     for (const Entry& axis : item->entries) SWEEP_TRY(include_axis(axis, point));
     if (!in_.spec.workload && !point.given[in_.spec.scope.slot("model")])
-      return in_.refuse(item->place, "this point has no model; add 'model: NAME' to it or to the file");
+      return in_.refuse(item->place, {codes::kMissing, "model"},
+                        "this point has no model; add 'model: NAME' to it or to the file");
     in_.spec.include.push_back(std::move(point));
   }
   return {};
@@ -42,7 +45,7 @@ Status PointSections::include_axis(const Entry& axis, Included& point) {
   if (!slot) return tl::unexpected(slot.error());
   for (const Derived& derived : in_.spec.derived) {
     if (derived.slot == *slot)
-      return in_.refuse(axis.place,
+      return in_.refuse(axis.place, {codes::kNotSettable, axis.key},
                         fmt::format("'{}' is set by derive at line {}; an included point cannot set it",
                                     axis.key, derived.place.line));
   }
@@ -61,7 +64,8 @@ Status PointSections::exclude() {
   if (entry == nullptr) return {};
   SWEEP_TRY(need_list(in_.document, *entry->value, "exclude"));
   if (entry->value->items.size() > kMaxItems)
-    return in_.refuse(entry->place, fmt::format("exclude has more than {} items", kMaxItems));
+    return in_.refuse(entry->place, {codes::kTooMany, "exclude"},
+                      fmt::format("exclude has more than {} items", kMaxItems));
   for (const NodePtr& item : entry->value->items) {
     SWEEP_TRY(need_map(in_.document, *item, item->place, "an item of exclude"));
     Exclusion exclusion;
@@ -102,7 +106,8 @@ Expected<Exclusion::Match> PointSections::exclude_models(const Entry& axis, Excl
     if (!label) return tl::unexpected(label.error());
     if (std::find(labels.begin(), labels.end(), *label) == labels.end())
       return in_.refuse(
-          node->place, fmt::format("'{}' is not a model of this grid{}", *label, suggestion(*label, labels)));
+          node->place, {codes::kUnknownModel, *label},
+          fmt::format("'{}' is not a model of this grid{}", *label, suggestion(*label, labels)));
     match.any_of.push_back({in_.spec.scope.words.id(*label)});
   }
   return match;

@@ -14,12 +14,14 @@ namespace {
 constexpr std::array<std::string_view, 3> kCaseKeys{"when", "value", "of"};
 constexpr std::array<std::string_view, 3> kSentenceKeys{"when", "why", "of"};
 
-// A scalar of a bearable length.
+// A scalar that is not too long.
 Status check_text(const DocumentPtr& document, const Node& node, std::string_view what) {
   if (!node.is_scalar())
-    return refuse(document, node.place, fmt::format("{} takes a text, not {}", what, node.kind_name()));
+    return refuse(document, node.place, {codes::kWrongType, what},
+                  fmt::format("{} takes a text, not {}", what, node.kind_name()));
   if (node.text.size() > kLongestText)
-    return refuse(document, node.place, fmt::format("{} is longer than {} bytes", what, kLongestText));
+    return refuse(document, node.place, {codes::kTooLong, what},
+                  fmt::format("{} is longer than {} bytes", what, kLongestText));
   return {};
 }
 
@@ -60,7 +62,8 @@ Expected<RowText> read_row(const DocumentPtr& document, const Entry& entry) {
   }
   const std::vector<NodePtr> cases = node.is_list() ? node.items : std::vector<NodePtr>{entry.value};
   if (cases.size() > kMaxCases)
-    return refuse(document, entry.place, fmt::format("{} has more than {} cases", entry.key, kMaxCases));
+    return refuse(document, entry.place, {codes::kTooMany, entry.key},
+                  fmt::format("{} has more than {} cases", entry.key, kMaxCases));
   for (const NodePtr& each : cases) {
     if (each->is_scalar()) {
       SWEEP_TRY(check_text(document, *each, entry.key));
@@ -77,14 +80,15 @@ Expected<RowText> read_row(const DocumentPtr& document, const Entry& entry) {
 
 }  // namespace
 
-tl::unexpected<Error> refuse(const DocumentPtr& document, Place at, std::string_view message) {
-  return tl::unexpected(document->error(at, message));
+tl::unexpected<Error> refuse(const DocumentPtr& document, Place at, Fault fault, std::string_view message) {
+  return tl::unexpected(document->error(at, fault, message));
 }
 
 Expected<TableText> read_table(const DocumentPtr& document, const Entry& entry) {
   SWEEP_TRY(need_map(*document, *entry.value, entry.place, entry.key));
   if (entry.value->entries.size() > kMaxRows)
-    return refuse(document, entry.place, fmt::format("{} has more than {} rows", entry.key, kMaxRows));
+    return refuse(document, entry.place, {codes::kTooMany, entry.key},
+                  fmt::format("{} has more than {} rows", entry.key, kMaxRows));
   TableText out;
   for (const Entry& each : entry.value->entries) {
     auto row = read_row(document, each);
@@ -97,14 +101,15 @@ Expected<TableText> read_table(const DocumentPtr& document, const Entry& entry) 
 Expected<std::vector<CaseText>> read_sentences(const DocumentPtr& document, const Entry& entry) {
   SWEEP_TRY(need_list(*document, *entry.value, entry.key));
   if (entry.value->items.size() > kMaxRows)
-    return refuse(document, entry.place, fmt::format("{} has more than {} rows", entry.key, kMaxRows));
+    return refuse(document, entry.place, {codes::kTooMany, entry.key},
+                  fmt::format("{} has more than {} rows", entry.key, kMaxRows));
   std::vector<CaseText> out;
   for (const NodePtr& item : entry.value->items) {
     SWEEP_TRY(need_map(*document, *item, item->place, entry.key));
     auto one = read_case(document, *item, item->place, entry.key, kSentenceKeys);
     if (!one) return tl::unexpected(one.error());
     if (!one->value)
-      return refuse(document, item->place,
+      return refuse(document, item->place, {codes::kMissing, "why"},
                     fmt::format("{} has a case without 'why'; say it in a sentence", entry.key));
     out.push_back(std::move(*one));
   }

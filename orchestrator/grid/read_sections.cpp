@@ -31,8 +31,8 @@ Status read_measure(const Document& document, Grid& grid) {
   SWEEP_TRY(check_keys(document, map, kMeasureKeys, "of measure"));
   if (const Node* twice = map.find("repeats");
       twice != nullptr && document.root().entry("repeats") != nullptr) {
-    return tl::unexpected(
-        document.error(twice->place, "repeats is also given at the top of the file; keep one of them"));
+    return tl::unexpected(document.error(twice->place, {codes::kGivenTwice, "repeats"},
+                                         "repeats is also given at the top of the file; keep one of them"));
   }
   SWEEP_TRY(optional_int(document, map, "warmup_steps", 0, kMaxSteps, grid.measure.warmup_steps));
   SWEEP_TRY(optional_int(document, map, "steps", 1, kMaxSteps, grid.measure.steps));
@@ -45,7 +45,7 @@ Status seconds_or_auto(const Document& document, const Node& map, std::string_vi
   const Node* node = map.find(key);
   if (node == nullptr || (node->is_scalar() && node->text == "auto")) return {};
   const auto seconds = read_real(document, *node, key, 1e-3, 1e7);
-  if (!seconds) return tl::unexpected(Error{seconds.error().message + ", or auto"});
+  if (!seconds) return tl::unexpected(retold(seconds.error(), seconds.error().message + ", or auto"));
   out = *seconds;
   return {};
 }

@@ -16,8 +16,9 @@ Status read_kind(const Document& document, const Node& node, Strategy& to) {
   if (!word) return tl::unexpected(word.error());
   const auto kind = strategy_from(*word);
   if (!kind)
-    return tl::unexpected(document.error(node.place, fmt::format("strategy is '{}'; it is one of {}", *word,
-                                                                 fmt::join(kStrategyWords, ", "))));
+    return tl::unexpected(document.error(
+        node.place, {codes::kUnknownValue, *word},
+        fmt::format("strategy is '{}'; it is one of {}", *word, fmt::join(kStrategyWords, ", "))));
   to.kind = *kind;
   return {};
 }
@@ -48,7 +49,8 @@ Status read_strategy(const Document& document, Grid& grid) {
   SWEEP_TRY(check_keys(document, node, kStrategyKeys, "of strategy"));
   const Node* kind = node.find("kind");
   if (kind == nullptr)
-    return tl::unexpected(document.error(entry->place, "strategy has no kind; write {kind: search, ...}"));
+    return tl::unexpected(document.error(entry->place, {codes::kMissing, "kind"},
+                                         "strategy has no kind; write {kind: search, ...}"));
   SWEEP_TRY(read_kind(document, *kind, out));
   SWEEP_TRY(read_count(document, node, "max_trials", kMostTrials, out.max_trials));
   SWEEP_TRY(read_count(document, node, "at_once", kMostAtOnce, out.at_once));

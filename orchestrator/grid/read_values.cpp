@@ -44,22 +44,25 @@ Expected<Slot> ValueReader::axis(const Entry& entry, std::string_view section) c
   const auto slot = spec_.scope.find(entry.key);
   if (entry.key == "workload" || entry.key == "program") {
     return tl::unexpected(
-        document_.error(entry.place, fmt::format("'{}' is set by the grid's section 'workload'", entry.key)));
+        document_.error(entry.place, {codes::kNotSettable, entry.key},
+                        fmt::format("'{}' is set by the grid's section 'workload'", entry.key)));
   }
   if (slot && spec_.scope.is_axis(*slot)) return *slot;
   if (slot && spec_.scope.at(*slot).origin == Origin::kDimension) {
     return tl::unexpected(
-        document_.error(entry.place, fmt::format("'{}' is a dimension of the model, not an axis; list models "
-                                                 "with their dimensions under grid: model",
-                                                 entry.key)));
+        document_.error(entry.place, {codes::kNotSettable, entry.key},
+                        fmt::format("'{}' is a dimension of the model, not an axis; list models "
+                                    "with their dimensions under grid: model",
+                                    entry.key)));
   }
   if (slot && spec_.scope.at(*slot).origin == Origin::kWorld) {
-    return tl::unexpected(document_.error(
-        entry.place, "'world' follows from dp x tp x pp x cp; give those, or use it in where"));
+    return tl::unexpected(
+        document_.error(entry.place, {codes::kNotSettable, entry.key},
+                        "'world' follows from dp x tp x pp x cp; give those, or use it in where"));
   }
-  return tl::unexpected(
-      document_.error(entry.place, fmt::format("'{}' is not an axis {}{}", entry.key, section,
-                                               suggestion(entry.key, spec_.scope.axis_names()))));
+  return tl::unexpected(document_.error(entry.place, {codes::kUnknownAxis, entry.key},
+                                        fmt::format("'{}' is not an axis {}{}", entry.key, section,
+                                                    suggestion(entry.key, spec_.scope.axis_names()))));
 }
 
 Expected<Dimension> ValueReader::one(const Node& node, Slot slot) {
@@ -67,9 +70,10 @@ Expected<Dimension> ValueReader::one(const Node& node, Slot slot) {
   const std::string& name = spec_.scope.at(slot).name;
   const bool model = spec_.scope.at(slot).origin == Origin::kModel;
   if (node.is_list() || (node.is_map() && !model)) {
-    return tl::unexpected(document_.error(
-        node.place, fmt::format("{} takes a single value here, not {}; several values belong under grid",
-                                name, node.kind_name())));
+    return tl::unexpected(
+        document_.error(node.place, {codes::kWrongType, name},
+                        fmt::format("{} takes a single value here, not {}; several values belong under grid",
+                                    name, node.kind_name())));
   }
   SWEEP_TRY(append(node, slot, out));
   return out;
@@ -81,19 +85,21 @@ Expected<Dimension> ValueReader::many(const Node& node, Slot slot) {
   const bool forms = node.is_map() && symbol.origin != Origin::kModel;
   if (node.is_list()) {
     if (node.items.empty())
-      return tl::unexpected(
-          document_.error(node.place, fmt::format("{} has no values; list at least one", symbol.name)));
+      return tl::unexpected(document_.error(node.place, {codes::kEmpty, symbol.name},
+                                            fmt::format("{} has no values; list at least one", symbol.name)));
     for (const NodePtr& item : node.items) SWEEP_TRY(append(*item, slot, out));
   } else if (forms) {
     SWEEP_TRY(check_keys(document_, node, std::array<std::string_view, 2>{"pow2", "range"},
                          fmt::format("of {}", symbol.name)));
     if (node.entries.size() != 1)
       return tl::unexpected(document_.error(
-          node.place, fmt::format("{} takes one form: a list, {{pow2: [a, b]}} or {{range: [a, b, step]}}",
-                                  symbol.name)));
+          node.place, {codes::kBadForm, symbol.name},
+          fmt::format("{} takes one form: a list, {{pow2: [a, b]}} or {{range: [a, b, step]}}",
+                      symbol.name)));
     if (symbol.type != Type::kInt)
-      return tl::unexpected(document_.error(
-          node.place, fmt::format("{} does not take whole numbers; list its values", symbol.name)));
+      return tl::unexpected(
+          document_.error(node.place, {codes::kWrongType, symbol.name},
+                          fmt::format("{} does not take whole numbers; list its values", symbol.name)));
     SWEEP_TRY(node.entries[0].key == "pow2" ? append_pow2(node, slot, out) : append_range(node, slot, out));
   } else {
     SWEEP_TRY(append(node, slot, out));
@@ -106,8 +112,9 @@ Expected<std::pair<i64, i64>> ValueReader::bounds(const Entry& entry, Slot slot,
   const Node& list = *entry.value;
   if (!list.is_list() || list.items.size() != numbers) {
     return tl::unexpected(document_.error(
-        list.place, fmt::format("{} takes {}", entry.key,
-                                numbers == 2 ? "[first, last], both powers of two" : "[first, last, step]")));
+        list.place, {codes::kBadForm, entry.key},
+        fmt::format("{} takes {}", entry.key,
+                    numbers == 2 ? "[first, last], both powers of two" : "[first, last, step]")));
   }
   const auto [min, max] = range_of(symbol);
   const auto first = read_int(document_, *list.items[0], symbol.name, min, max);
@@ -116,7 +123,7 @@ Expected<std::pair<i64, i64>> ValueReader::bounds(const Entry& entry, Slot slot,
   if (!last) return tl::unexpected(last.error());
   if (*first > *last) {
     return tl::unexpected(document_.error(
-        list.place,
+        list.place, {codes::kEmptyRange, entry.key},
         fmt::format("{} from {} to {} is empty; write the smaller number first", entry.key, *first, *last)));
   }
   return std::pair(*first, *last);
@@ -129,7 +136,7 @@ Status ValueReader::append_pow2(const Node& node, Slot slot, Dimension& out) {
   for (const i64 end : {first, last}) {
     if (end >= 1 && std::has_single_bit(static_cast<std::uint64_t>(end))) continue;
     return tl::unexpected(
-        document_.error(node.entries[0].value->place,
+        document_.error(node.entries[0].value->place, {codes::kNotAPowerOfTwo, fmt::format("{}", end)},
                         fmt::format("pow2: {} is not a power of two; take 1, 2, 4, 8, ...", end)));
   }
   out.slots = {slot};
@@ -148,7 +155,7 @@ Status ValueReader::append_range(const Node& node, Slot slot, Dimension& out) {
   if (!step) return tl::unexpected(step.error());
   if (static_cast<std::uint64_t>((last - first) / *step) >= kMaxAxisValues) {
     return tl::unexpected(
-        document_.error(node.entries[0].value->place,
+        document_.error(node.entries[0].value->place, {codes::kTooMany, spec_.scope.at(slot).name},
                         fmt::format("range gives {} values; at most {} an axis, take a larger step",
                                     (last - first) / *step + 1, kMaxAxisValues)));
   }
@@ -198,9 +205,9 @@ Expected<Cell> ValueReader::cell(const Node& node, Slot slot) {
     *value = current_word(symbol.name, *value);
     if (!symbol.values.empty() &&
         std::find(symbol.values.begin(), symbol.values.end(), *value) == symbol.values.end()) {
-      return tl::unexpected(
-          document_.error(node.place, fmt::format("'{}' is not a value of {}{}", *value, symbol.name,
-                                                  suggestion(*value, symbol.values))));
+      return tl::unexpected(document_.error(node.place, {codes::kUnknownValue, *value},
+                                            fmt::format("'{}' is not a value of {}{}", *value, symbol.name,
+                                                        suggestion(*value, symbol.values))));
     }
     out.i = spec_.scope.words.id(*value);
   }

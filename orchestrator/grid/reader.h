@@ -18,7 +18,7 @@ struct Reading {
   ValueReader values;
 
   const Entry* section(std::string_view key) const { return document.root().entry(key); }
-  tl::unexpected<Error> refuse(Place at, std::string_view message) const;
+  tl::unexpected<Error> refuse(Place at, Fault fault, std::string_view message) const;
 };
 
 // Sets what each point starts from.

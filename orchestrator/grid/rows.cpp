@@ -10,8 +10,8 @@
 namespace sweep::grid {
 namespace {
 
-tl::unexpected<Error> refuse(const CaseText& at, Place place, std::string_view message) {
-  return tl::unexpected(at.document->error(place, message));
+tl::unexpected<Error> refuse(const CaseText& at, Place place, Fault fault, std::string_view message) {
+  return tl::unexpected(at.document->error(place, fault, message));
 }
 
 bool may_be_derived(std::string_view name) {
@@ -38,7 +38,8 @@ Expected<std::vector<std::string>> RowBinder::names_of(std::string_view text) co
     if (scope_.find(name) || is_rank_name(name)) continue;
     auto known = scope_.names();
     known.insert(known.end(), kRankNames.begin(), kRankNames.end());
-    return fail(fmt::format("workload: {{{}}} is neither an axis nor a name that a command knows{}", name,
+    return fail(codes::kUnknownName, name,
+                fmt::format("workload: {{{}}} is neither an axis nor a name that a command knows{}", name,
                             suggestion(name, known)));
   }
   return names;
@@ -47,7 +48,7 @@ Expected<std::vector<std::string>> RowBinder::names_of(std::string_view text) co
 Expected<Code> RowBinder::compiled(const CaseText& at, const Node& node) {
   auto code = compile(node.text, scope_);
   if (code) return std::move(*code);
-  return refuse(at, at.document->place_in(node, code.error().at),
+  return refuse(at, at.document->place_in(node, code.error().at), {code.error().code, code.error().subject},
                 fmt::format("{} (in \"{}\")", code.error().message, node.text.substr(0, 200)));
 }
 
@@ -73,7 +74,7 @@ Status RowBinder::add_axes(const CaseText& from, const std::set<Slot>& read, Cas
   for (const std::string& name : *from.of) {
     const auto slot = scope_.find(name);
     if (!slot)
-      return refuse(from, from.place,
+      return refuse(from, from.place, {codes::kUnknownAxis, name},
                     fmt::format("of: '{}' is not an axis{}", name, suggestion(name, scope_.axis_names())));
     to.of.push_back(*slot);
   }
@@ -87,7 +88,7 @@ Expected<Case> RowBinder::bind(const CaseText& from) {
     auto code = compiled(from, *from.when);
     if (!code) return tl::unexpected(code.error());
     if (code->type != Type::kBool)
-      return refuse(from, from.when->place,
+      return refuse(from, from.when->place, {codes::kNotACondition, from.when->text},
                     fmt::format("\"{}\" is {}, not a condition; compare it with something", from.when->text,
                                 type_name(code->type)));
     for (const Slot slot : code->reads) trace(slot, in_when);
@@ -95,7 +96,7 @@ Expected<Case> RowBinder::bind(const CaseText& from) {
   }
   if (from.value) {
     const auto names = names_of(from.value->text);
-    if (!names) return refuse(from, from.value->place, names.error().message);
+    if (!names) return refuse(from, from.value->place, names.error(), names.error().message);
     for (const std::string& name : *names)
       if (const auto slot = scope_.find(name)) trace(*slot, in_value);
     out.text = from.value->text;
@@ -131,19 +132,22 @@ Expected<std::vector<Row>> RowBinder::derived(const TableText& from) {
     const CaseText& first = row.cases.front();
     if (!may_be_derived(row.key) || is_rank_name(row.key))
       return refuse(
-          first, first.place,
+          first, first.place, {codes::kBadName, row.key},
           fmt::format("'{}' cannot name a derived value; take lower-case letters, digits and '_'", row.key));
     if (scope_.find(row.key))
-      return refuse(first, first.place, fmt::format("'{}' is a name already; derive another one", row.key));
+      return refuse(first, first.place, {codes::kNameTaken, row.key},
+                    fmt::format("'{}' is a name already; derive another one", row.key));
     Row made{row.key, {}, 0};
     std::set<Slot> reads;
     std::optional<Type> type;
     for (const CaseText& each : row.cases) {
-      if (!each.value) return refuse(each, each.place, fmt::format("{} has a case without a value", row.key));
+      if (!each.value)
+        return refuse(each, each.place, {codes::kMissing, "value"},
+                      fmt::format("{} has a case without a value", row.key));
       auto value = compiled(each, *each.value);
       if (!value) return tl::unexpected(value.error());
       if (type && *type != value->type)
-        return refuse(each, each.value->place,
+        return refuse(each, each.value->place, {codes::kTypeMismatch, row.key},
                       fmt::format("{} is {} here, and {} in the case before", row.key, type_name(value->type),
                                   type_name(*type)));
       type = value->type;

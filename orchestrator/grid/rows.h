@@ -18,7 +18,7 @@ namespace sweep::grid {
 using DocumentPtr = std::shared_ptr<const Document>;
 
 // "file:line:column: message"
-tl::unexpected<Error> refuse(const DocumentPtr&, Place, std::string_view message);
+tl::unexpected<Error> refuse(const DocumentPtr&, Place, Fault, std::string_view message);
 
 inline constexpr std::size_t kMaxRows = 1000;  // of a table
 inline constexpr std::size_t kMaxCases = 100;  // of a row

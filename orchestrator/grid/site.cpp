@@ -38,13 +38,14 @@ Status read_prices(const Document& document, Site& site) {
   SWEEP_TRY(need_map(document, *entry->value, entry->place, "prices"));
   for (const Entry& each : entry->value->entries) {
     const auto hardware = shape::find_hardware(each.key);
-    if (!hardware) return tl::unexpected(document.error(each.place, hardware.error().message));
+    if (!hardware)
+      return tl::unexpected(document.error(each.place, hardware.error(), hardware.error().message));
     SWEEP_TRY(need_map(document, *each.value, each.place, each.key));
     SWEEP_TRY(check_keys(document, *each.value, kPriceKeys, "of a price"));
     const Node *node = each.value->find("node_hour"), *gpu = each.value->find("gpu_hour");
     if ((node == nullptr) == (gpu == nullptr))
-      return tl::unexpected(
-          document.error(each.place, "a price is given as node_hour or as gpu_hour, in USD"));
+      return tl::unexpected(document.error(each.place, {codes::kConflict, "node_hour"},
+                                           "a price is given as node_hour or as gpu_hour, in USD"));
     const auto usd = read_real(document, node != nullptr ? *node : *gpu, "a price", 1e-6, 1e6);
     if (!usd) return tl::unexpected(usd.error());
     site.usd_per_node_hour[each.key] =

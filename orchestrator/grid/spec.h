@@ -76,7 +76,7 @@ class GridSpec {
  public:
   Scope scope;
   std::vector<ModelEntry> models;
-  std::vector<std::int32_t> gpus_per_node;  // by word of a hardware name; 0: cpu or no hardware
+  std::vector<std::int32_t> gpus_per_node;  // by the number of a hardware name; 0: cpu or no hardware
   Point start;                              // defaults and `base`
   std::vector<bool> given;                  // slots set by base, grid, zip or derive (by size of the scope)
   std::vector<Dimension> dimensions;        // outermost first

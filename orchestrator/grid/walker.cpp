@@ -94,8 +94,7 @@ bool Walker::run_steps(Stage& stage) {
     stage.troubles += step_failed_[i] ? 1 : 0;
     if (result == StepResult::kOverflow) {
       const Derived& d = spec_.derived[step.derived];
-      error_ = Error{fmt::format("{}: {}: {}; keep it smaller", at(d.place), d.name,
-                                 explain(failure, d.code, spec_.scope, point_))};
+      error_ = overflow(d.place, d.name, d.name + ": " + explain(failure, d.code, spec_.scope, point_));
       return false;
     }
   }
@@ -114,8 +113,8 @@ bool Walker::run_clauses(Stage& stage, int& dropped) {
       return true;
     }
     if (!known && clause_failures_[i].trouble == EvalError::kOverflow) {
-      error_ = Error{fmt::format("{}: {}; keep it smaller", at(clause.place),
-                                 explain(clause_failures_[i], clause.code, spec_.scope, point_))};
+      error_ = overflow(clause.place, clause.code.text,
+                        explain(clause_failures_[i], clause.code, spec_.scope, point_));
       return false;
     }
   }

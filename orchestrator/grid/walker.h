@@ -58,6 +58,7 @@ class Walker {
   Trial trial(std::string& unsupported) const;
   std::string labels() const;
   std::string at(Place) const;
+  Error overflow(Place, const std::string& subject, const std::string& why) const;
 
   Expansion& expansion_;
   const GridSpec& spec_;

@@ -11,8 +11,8 @@
 namespace sweep::grid {
 namespace {
 
-tl::unexpected<Error> refuse(const PlacedText& at, std::string_view message) {
-  return tl::unexpected(at.document->error(at.place, message));
+tl::unexpected<Error> refuse(const PlacedText& at, Fault fault, std::string_view message) {
+  return tl::unexpected(at.document->error(at.place, fault, message));
 }
 
 std::string doubled(const std::string& text) {
@@ -40,9 +40,9 @@ Status CommandTemplates::bind_words(const RowBinder& binder) const {
       if (const auto names = binder.names_of(word.text); !names) {
         if (text_.script.empty() && word.text.find("{script}") != std::string::npos)
           return tl::unexpected(text_.document->error(
-              text_.place,
+              text_.place, {codes::kMissing, "script"},
               "this recipe runs a script of yours; name it, as in {recipe: torchrun, script: train.py}"));
-        return refuse(word, names.error().message);
+        return refuse(word, names.error(), names.error().message);
       }
     }
   }
@@ -53,7 +53,8 @@ Status CommandTemplates::bind_files(RowBinder& binder) {
   for (const auto& [path, file] : text_.files) {
     if (!file.of_settings) {
       if (const auto names = binder.names_of(file.text); !names)
-        return tl::unexpected(text_.document->error(text_.place, path + ": " + names.error().message));
+        return tl::unexpected(
+            text_.document->error(text_.place, names.error(), path + ": " + names.error().message));
       continue;
     }
     auto rows = binder.table(file.settings);
@@ -69,7 +70,8 @@ Status CommandTemplates::check_command() const {
   for (const PlacedText& word : text_.command) spec.argv.push_back(word.text);
   for (const RowText& variable : text_.environment) spec.environment[variable.key] = "";
   const auto checked = from_json<CommandSpec>(to_json(spec));
-  if (!checked) return tl::unexpected(text_.document->error(text_.place, checked.error().message));
+  if (!checked)
+    return tl::unexpected(text_.document->error(text_.place, checked.error(), checked.error().message));
   return {};
 }
 
@@ -94,7 +96,7 @@ Status CommandTemplates::bind(const Scope& scope, const MeasurePlan& measure) {
   for (const auto& [axis, values] : text_.spelling)
     if (!scope.find(axis))
       return tl::unexpected(text_.document->error(
-          text_.place,
+          text_.place, {codes::kUnknownAxis, axis},
           fmt::format("spelling: '{}' is not an axis{}", axis, suggestion(axis, scope.axis_names()))));
   return {};
 }

@@ -45,26 +45,28 @@ class WorkloadReader {
   }
 
  private:
-  tl::unexpected<Error> refuse(Place at, std::string_view message) const {
-    return tl::unexpected(document_->error(at, message));
+  tl::unexpected<Error> refuse(Place at, Fault fault, std::string_view message) const {
+    return tl::unexpected(document_->error(at, fault, message));
   }
 
   Status recipe(const Node& node) {
     const auto name = read_word(*document_, node, "recipe", 4096);
     if (!name) return tl::unexpected(name.error());
     if (depth_ >= kMostRecipes)
-      return refuse(node.place, fmt::format("recipe '{}': more than {} recipes lie over one another", *name,
-                                            kMostRecipes));
+      return refuse(
+          node.place, {codes::kTooMany, *name},
+          fmt::format("recipe '{}': more than {} recipes lie over one another", *name, kMostRecipes));
     if (is_path(*name)) {
       const auto path = folder_ / *name;
       const auto file = read_input(path, kMaxFileBytes, Streams::kRefused);
-      if (!file) return refuse(node.place, file.error().message);
+      if (!file) return refuse(node.place, file.error(), file.error().message);
       return nested(file->bytes, path.lexically_normal(), path.parent_path());
     }
     const auto text = recipes_.find ? recipes_.find(*name) : std::nullopt;
     if (!text)
-      return refuse(node.place, fmt::format("'{}' is no recipe{}; a recipe of your own is a file: ./{}.yaml",
-                                            *name, suggestion(*name, recipes_.names), *name));
+      return refuse(node.place, {codes::kUnknownRecipe, *name},
+                    fmt::format("'{}' is no recipe{}; a recipe of your own is a file: ./{}.yaml", *name,
+                                suggestion(*name, recipes_.names), *name));
     return nested(*text, "recipe " + *name, folder_);
   }
 
@@ -117,9 +119,11 @@ class WorkloadReader {
   // A word or a number as it is written; it may be empty.
   Expected<std::string> plain(const Node& node, std::string_view what) const {
     if (!node.is_scalar())
-      return refuse(node.place, fmt::format("{} takes a text, not {}", what, node.kind_name()));
+      return refuse(node.place, {codes::kWrongType, what},
+                    fmt::format("{} takes a text, not {}", what, node.kind_name()));
     if (node.text.size() > kLongestText)
-      return refuse(node.place, fmt::format("{} is longer than {} bytes", what, kLongestText));
+      return refuse(node.place, {codes::kTooLong, what},
+                    fmt::format("{} is longer than {} bytes", what, kLongestText));
     return node.text;
   }
 
@@ -128,7 +132,7 @@ class WorkloadReader {
     auto text = plain(node, what);
     if (!text) return text;
     if (const auto names = templates::names_in(*text); !names)
-      return refuse(node.place, names.error().message);
+      return refuse(node.place, names.error(), names.error().message);
     return text;
   }
 
@@ -141,7 +145,8 @@ class WorkloadReader {
       to.push_back({std::move(*word), document_, item->place});
     }
     if (part.key == "command" && to.empty())
-      return refuse(part.value->place, "command is empty; list the program and its arguments");
+      return refuse(part.value->place, {codes::kEmpty, "command"},
+                    "command is empty; list the program and its arguments");
     return {};
   }
 
@@ -172,7 +177,8 @@ class WorkloadReader {
   Status files(const Entry& part) {
     SWEEP_TRY(need_map(*document_, *part.value, part.place, "files"));
     for (const Entry& each : part.value->entries) {
-      if (const auto why = why_not_a_file(each.key); !why.empty()) return refuse(each.place, why);
+      if (const auto why = why_not_a_file(each.key); !why.empty())
+        return refuse(each.place, {codes::kNotAFile, each.key}, why);
       SWEEP_TRY(file(each, out_.files[each.key]));
     }
     return {};
@@ -192,7 +198,8 @@ class WorkloadReader {
     const Entry* set = each.value->entry("set");
     const bool of_settings = to.of_settings || set != nullptr;
     if (from == nullptr && set == nullptr)
-      return refuse(each.place, fmt::format("{} has neither 'from' nor 'set'", each.key));
+      return refuse(each.place, {codes::kMissing, "set"},
+                    fmt::format("{} has neither 'from' nor 'set'", each.key));
     if (!of_settings) to = {};
     to.of_settings = of_settings;
     if (from != nullptr) SWEEP_TRY(from_file(*from, to));
@@ -206,7 +213,8 @@ class WorkloadReader {
     const auto word = read_word(*document_, *named, "format");
     if (!word) return tl::unexpected(word.error());
     if (*word != "json" && *word != "yaml")
-      return refuse(named->place, fmt::format("format is json or yaml, not '{}'", *word));
+      return refuse(named->place, {codes::kUnknownValue, *word},
+                    fmt::format("format is json or yaml, not '{}'", *word));
     to.format = *word == "yaml" ? ConfigFormat::kYaml : ConfigFormat::kJson;
     return {};
   }
@@ -215,7 +223,7 @@ class WorkloadReader {
     const auto path = read_word(*document_, from, "from", 4096);
     if (!path) return tl::unexpected(path.error());
     auto text = files::read(folder_ / *path, kLongestText);
-    if (!text) return refuse(from.place, text.error().message);
+    if (!text) return refuse(from.place, text.error(), text.error().message);
     if (to.of_settings) {
       const auto tree = Document::parse(std::move(*text), (folder_ / *path).string());
       if (!tree) return tl::unexpected(tree.error());
@@ -223,7 +231,7 @@ class WorkloadReader {
       return {};
     }
     if (const auto names = templates::names_in(*text); !names)
-      return refuse(from.place, fmt::format("{}: {}", *path, names.error().message));
+      return refuse(from.place, names.error(), fmt::format("{}: {}", *path, names.error().message));
     to.text = std::move(*text);
     return {};
   }
@@ -232,7 +240,8 @@ class WorkloadReader {
     const auto word = read_word(*document_, node, "processes");
     if (!word) return tl::unexpected(word.error());
     if (*word != "per_rank" && *word != "per_node")
-      return refuse(node.place, fmt::format("processes is per_rank or per_node, not '{}'", *word));
+      return refuse(node.place, {codes::kUnknownValue, *word},
+                    fmt::format("processes is per_rank or per_node, not '{}'", *word));
     out_.per_node = *word == "per_node";
     return {};
   }
@@ -260,7 +269,8 @@ class WorkloadReader {
 Status check_whole(const WorkloadText& text) {
   if (text.command.empty())
     return tl::unexpected(text.document->error(
-        text.place, "workload has no 'command'; list the program and its arguments, or name a recipe"));
+        text.place, {codes::kMissing, "command"},
+        "workload has no 'command'; list the program and its arguments, or name a recipe"));
   return {};
 }
 

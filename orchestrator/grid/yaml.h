@@ -16,6 +16,8 @@ struct YamlProblem {
   Kind kind = Kind::kInvalid;
   std::size_t offset = 0;  // byte of the text
   std::string message;     // cause and way out
+  ErrorCode code = codes::kInvalidYaml;
+  std::string subject = {};  // the key or the name of the alias
 };
 
 // `text` is UTF-8 without control characters; its line breaks are '\n'. No document at all: a null pointer.

@@ -19,9 +19,18 @@ tl::expected<NodePtr, YamlProblem> YamlReader::run() {
   return tree_.root();
 }
 
-bool YamlReader::refuse(Kind kind, const Mark& at, std::string message) {
-  problem_ = {kind, at.at, std::move(message)};
+bool YamlReader::invalid(const Mark& at, std::string message, ErrorCode code) {
+  problem_ = {Kind::kInvalid, at.at, std::move(message), code};
   return false;
+}
+
+bool YamlReader::unsupported(const Mark& at, std::string message) {
+  problem_ = {Kind::kUnsupported, at.at, std::move(message), codes::kUnusedYaml};
+  return false;
+}
+
+bool YamlReader::tab_indents(const Mark& at) {
+  return invalid(at, "a tab in the indentation; YAML indents with spaces only", codes::kIndentation);
 }
 
 bool YamlReader::tree(bool done) {
@@ -50,8 +59,7 @@ bool YamlReader::document_end() {
   if (source_.end()) return true;
   if (ended || source_.at_marker("---"))
     return unsupported(source_.mark(), "a second document starts here; a grid file holds one");
-  if (source_.column() != source_.indentation())
-    return invalid(source_.mark(), "a tab in the indentation; YAML indents with spaces only");
+  if (source_.column() != source_.indentation()) return tab_indents(source_.mark());
   return invalid(source_.mark(),
                  "this line belongs to nothing above it; align it with the keys it stands beside, and close "
                  "what is open above");
@@ -121,14 +129,13 @@ bool YamlReader::block_content(const Context& context, bool fresh, const std::st
   if (at_dash()) {
     if (!may_begin || !own.empty())
       return invalid(source_.mark(), "a list with '-' begins on a line of its own, or is written [a, b]");
-    if (!spaces_only) return invalid(start, "a tab in the indentation; YAML indents with spaces only");
+    if (!spaces_only) return tab_indents(start);
     return block_list(source_.mark(), outer);
   }
   if (may_begin && !spaces_only) {
     const Mark here = source_.mark();
     if (!block_value(context, false, start, outer, own)) {
-      if (source_.line_start() == here.line_start && at_block_colon())
-        return invalid(start, "a tab in the indentation; YAML indents with spaces only");
+      if (source_.line_start() == here.line_start && at_block_colon()) return tab_indents(start);
       return false;
     }
     return true;
@@ -176,7 +183,7 @@ bool YamlReader::block_value(const Context& context, bool map_may_begin, const M
 
 bool YamlReader::key_length(const YamlToken& token) {
   return source_.at() - token.start.at <= kMaxKeyBytes ||
-         invalid(token.start, fmt::format("a key has at most {} bytes", kMaxKeyBytes));
+         invalid(token.start, fmt::format("a key has at most {} bytes", kMaxKeyBytes), codes::kTooLong);
 }
 
 // The cursor is at the ':' of the first key.
@@ -194,12 +201,12 @@ bool YamlReader::block_map(const Mark& start, const std::string& anchor, const Y
 }
 
 bool YamlReader::aligned(int column) {
-  if (source_.column() != source_.indentation())
-    return invalid(source_.mark(), "a tab in the indentation; YAML indents with spaces only");
+  if (source_.column() != source_.indentation()) return tab_indents(source_.mark());
   return source_.column() == column ||
          invalid(source_.mark(),
                  fmt::format("indented by {} where the lines it belongs to are indented by {}; align them",
-                             source_.column(), column));
+                             source_.column(), column),
+                 codes::kIndentation);
 }
 
 bool YamlReader::block_map_key(int column) {

@@ -95,8 +95,7 @@ bool YamlReader::block_lines(int n, int indent, const BlockHeader& header, std::
   const Mark stopped = source_.mark();
   source_.skip_blanks();
   const bool tabs = source_.indentation() != source_.column() && source_.indentation() <= n;
-  if (tabs && source_.at_break() && source_.column() > 0)
-    return invalid(stopped, "a tab in the indentation; YAML indents with spaces only");
+  if (tabs && source_.at_break() && source_.column() > 0) return tab_indents(stopped);
   source_.back_to(stopped);
   return true;
 }

@@ -11,12 +11,14 @@ bool YamlReader::flow_space(int n) {
   if (!skip_lines()) return false;
   if (source_.end() || source_.mark().line == line) return true;
   if (source_.at_marker())
-    return invalid(source_.mark(), "a document ends here inside an open '[' or '{'; close it first");
+    return invalid(source_.mark(), "a document ends here inside an open '[' or '{'; close it first",
+                   codes::kNotClosed);
   return source_.indentation() > n ||
          invalid(source_.mark(),
                  fmt::format(
                      "a line inside [ ] or {{ }} needs at least {} spaces before it, its closing bracket too",
-                     n + 1));
+                     n + 1),
+                 codes::kIndentation);
 }
 
 bool YamlReader::flow_collection(int n, const std::string& anchor) {
@@ -33,7 +35,8 @@ bool YamlReader::flow_collection(int n, const std::string& anchor) {
       due = false;
     }
     if (source_.end())
-      return invalid(start, fmt::format("this '{}' is never closed; add the '{}'", open, close));
+      return invalid(start, fmt::format("this '{}' is never closed; add the '{}'", open, close),
+                     codes::kNotClosed);
     if (source_.peek() == close) break;
     if (due) return invalid(source_.mark(), fmt::format("a ',' or the '{}' is missing here", close));
     if (source_.peek() == ',') return invalid(source_.mark(), "a value is missing before this ','");

@@ -23,11 +23,9 @@ class YamlReader {
     bool list_here = false;  // value of a block map: a list may stand at the map's own column
   };
 
-  bool refuse(Kind kind, const Mark& at, std::string message);
-  bool invalid(const Mark& at, std::string message) { return refuse(Kind::kInvalid, at, std::move(message)); }
-  bool unsupported(const Mark& at, std::string message) {
-    return refuse(Kind::kUnsupported, at, std::move(message));
-  }
+  bool invalid(const Mark& at, std::string message, ErrorCode code = codes::kInvalidYaml);
+  bool unsupported(const Mark& at, std::string message);
+  bool tab_indents(const Mark& at);
   bool tree(bool done);  // passes on what the tree refused
 
   bool document();

@@ -58,7 +58,8 @@ bool YamlReader::quoted(int n, YamlToken& out) {
   std::size_t kept = 0;  // what a line break behind it does not trim
   while (true) {
     if (source_.end())
-      return invalid(open, fmt::format("this quote is never closed; close it with {}, or remove it", quote));
+      return invalid(open, fmt::format("this quote is never closed; close it with {}, or remove it", quote),
+                     codes::kNotClosed);
     const char c = source_.peek();
     if (c == '\n') {
       trim_end(out.text, kept);
@@ -87,8 +88,10 @@ bool YamlReader::fold(int n, const Mark& open, std::string& out) {
     source_.take();
     ++breaks;
     if (source_.at_marker())
-      return invalid(open, fmt::format("this quote is not closed before the document ends in line {}",
-                                       source_.mark().line));
+      return invalid(
+          open,
+          fmt::format("this quote is not closed before the document ends in line {}", source_.mark().line),
+          codes::kNotClosed);
     source_.skip_blanks();
   }
   if (source_.end()) return true;  // the caller says that the quote is open
@@ -96,7 +99,8 @@ bool YamlReader::fold(int n, const Mark& open, std::string& out) {
     return invalid(source_.mark(),
                    fmt::format("this line is still inside the quotes opened in line {}: close them there, or "
                                "indent it by {} or more",
-                               open.line, n + 1));
+                               open.line, n + 1),
+                   codes::kNotClosed);
   out += breaks == 1 ? std::string(1, ' ') : std::string(static_cast<std::size_t>(breaks - 1), '\n');
   return true;
 }

@@ -10,10 +10,10 @@ bool YamlTree::add(const YamlToken& token) {
     return attach(found->second, token.start);
   for (const Frame& frame : frames_) {
     if (frame.anchor == token.text)
-      return refuse(YamlProblem::Kind::kUnsupported, token.start,
+      return refuse(YamlProblem::Kind::kUnsupported, token.start, codes::kBadAlias, token.text,
                     "an alias stands inside its own anchor; spell the values out");
   }
-  return refuse(YamlProblem::Kind::kInvalid, token.start,
+  return refuse(YamlProblem::Kind::kInvalid, token.start, codes::kBadAlias, token.text,
                 fmt::format("the alias '*{0}' has no anchor before it; write '&{0}' where it is first used",
                             token.text));
 }
@@ -24,7 +24,7 @@ bool YamlTree::add_null(const Mark& at, const std::string& anchor) {
 
 bool YamlTree::open(Node::Kind kind, const Mark& at, const std::string& anchor) {
   if (frames_.size() >= kMaxNesting)
-    return refuse(YamlProblem::Kind::kUnsupported, at,
+    return refuse(YamlProblem::Kind::kUnsupported, at, codes::kTooDeep, "",
                   fmt::format("nested deeper than {} levels; a grid file needs fewer than 10", kMaxNesting));
   if (!anchor.empty()) anchors_.erase(anchor);  // it means this node from here on, which is not complete
   frames_.push_back({leaf(kind, at), at, anchor, std::nullopt, {}});
@@ -39,12 +39,12 @@ bool YamlTree::close() {
 
 bool YamlTree::key(const YamlToken& token) {
   if (token.kind == YamlToken::Kind::kAlias)
-    return refuse(YamlProblem::Kind::kUnsupported, token.start,
+    return refuse(YamlProblem::Kind::kUnsupported, token.start, codes::kBadAlias, token.text,
                   "an alias cannot be a key; write the key out");
   Frame& frame = frames_.back();
   if (const auto [first, fresh] = frame.lines.emplace(token.text, token.start.line); !fresh)
     return refuse(
-        YamlProblem::Kind::kInvalid, token.start,
+        YamlProblem::Kind::kInvalid, token.start, codes::kRepeatedKey, token.text,
         fmt::format("the key '{}' is already given at line {}; keep one of them", token.text, first->second));
   if (!token.anchor.empty()) anchors_[token.anchor] = scalar(token);
   frame.pending = Entry{token.text, YamlSource::place_of(token.start), nullptr};
@@ -69,8 +69,9 @@ std::shared_ptr<Node> YamlTree::scalar(const YamlToken& token) {
   return node;
 }
 
-bool YamlTree::refuse(YamlProblem::Kind kind, const Mark& at, std::string message) {
-  problem_ = {kind, at.at, std::move(message)};
+bool YamlTree::refuse(YamlProblem::Kind kind, const Mark& at, ErrorCode code, const std::string& subject,
+                      std::string message) {
+  problem_ = {kind, at.at, std::move(message), code, subject};
   return false;
 }
 
@@ -88,7 +89,7 @@ bool YamlTree::attach(NodePtr node, const Mark& at) {
   Frame& frame = frames_.back();
   frame.node->weight += node->weight;  // each is at most kMaxYamlNodes: no overflow
   if (frame.node->weight > kMaxYamlNodes)
-    return refuse(YamlProblem::Kind::kUnsupported, at,
+    return refuse(YamlProblem::Kind::kUnsupported, at, codes::kTooMany, "",
                   fmt::format("more than {} values once aliases are expanded; use ranges, or fewer aliases",
                               kMaxYamlNodes));
   if (!frame.pending) {

@@ -45,7 +45,8 @@ class YamlTree {
 
   static std::shared_ptr<Node> leaf(Node::Kind kind, const Mark& at);
   static std::shared_ptr<Node> scalar(const YamlToken& token);
-  bool refuse(YamlProblem::Kind kind, const Mark& at, std::string message);
+  bool refuse(YamlProblem::Kind kind, const Mark& at, ErrorCode code, const std::string& subject,
+              std::string message);
   bool finish(std::shared_ptr<Node> node, const Mark& at, const std::string& anchor);
   bool attach(NodePtr node, const Mark& at);
 

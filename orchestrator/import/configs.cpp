@@ -9,6 +9,7 @@
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/rank_algebra.h"
 #include "orchestrator/import/cells.h"
+#include "orchestrator/import/error_codes.h"
 #include "orchestrator/import/layout.h"
 #include "schema/columns.h"
 
@@ -86,9 +87,12 @@ class ConfigReader {
       models_[label] = *shape::find_model(name);
     for (const auto& text : o_.models) {
       const auto equals = text.find('=');
-      if (equals == std::string::npos) return fail(fmt::format("--model {}: write LABEL=NAME", text));
+      if (equals == std::string::npos)
+        return fail(codes::kBadOption, "--model", fmt::format("--model {}: write LABEL=NAME", text));
       const auto spec = shape::find_model(text.substr(equals + 1));
-      if (!spec) return fail(fmt::format("--model {}: {}", text, spec.error().message));
+      if (!spec)
+        return tl::unexpected(
+            retold(spec.error(), fmt::format("--model {}: {}", text, spec.error().message)));
       models_[text.substr(0, equals)] = *spec;
     }
     const auto hardware = shape::find_hardware(o_.hardware);
@@ -98,20 +102,21 @@ class ConfigReader {
   }
 
   Expected<ConfigRow> row(CsvRow cells) {
-    const std::string where = place(o_.shown_as, cells.line);
+    const auto wrong = [&](const Error& cause) { return fail_at(o_.shown_as, cells.line, cause); };
     if (cells.cells.size() != targets_.size())
-      return fail(
-          fmt::format("{}{} fields, where the header names {}; a field that holds a comma needs quotes",
-                      where, cells.cells.size(), targets_.size()));
+      return wrong(
+          {fmt::format("{} fields, where the header names {}; a field that holds a comma needs quotes",
+                       cells.cells.size(), targets_.size()),
+           codes::kFieldCount});
     ConfigRow out;
     out.trial = base_, stated_.clear(), own_ = {}, gpus_ = 0;
     for (std::size_t i = 0; i < targets_.size(); ++i) {
       const auto cell = trimmed(cells.cells[i]);
       if (says_nothing(cell)) continue;
       if (const auto done = read(targets_[i], cell, out); !done)
-        return fail(fmt::format("{}column '{}': {}", where, targets_[i].name, done.error().message));
+        return wrong(in_column(targets_[i].name, done.error()));
     }
-    if (const auto done = finish(out.trial); !done) return fail(where + done.error().message);
+    if (const auto done = finish(out.trial); !done) return wrong(done.error());
     out.row = std::move(cells);
     return out;
   }
@@ -150,7 +155,7 @@ class ConfigReader {
     if (!number) return tl::unexpected<Error>(number.error());
     out = *number * factor;
     if (out >= 0 && out <= most) return {};
-    return fail(fmt::format("'{}' is outside 0 .. {}", cell, most / factor));
+    return fail(codes::kOutOfRange, cell, fmt::format("'{}' is outside 0 .. {}", cell, most / factor));
   }
 
   Expected<void> dimension(const ConfigColumn& t, std::string_view cell) {
@@ -158,7 +163,8 @@ class ConfigReader {
     if (t.number) {
       double value = 0;
       if (const auto done = keep_number(cell, 1, 1e9, value); !done) return done;
-      if (value != std::floor(value)) return fail(fmt::format("'{}' is not a whole number", cell));
+      if (value != std::floor(value))
+        return fail(codes::kNotWhole, cell, fmt::format("'{}' is not a whole number", cell));
       own_.spec.*t.number = static_cast<i64>(value);
       return {};
     }
@@ -169,21 +175,24 @@ class ConfigReader {
     }
     own_.spec.tie_embeddings = word == "true" || word == "1" || word == "yes";
     if (own_.spec.tie_embeddings || word == "false" || word == "0" || word == "no") return {};
-    return fail(fmt::format("'{}' is neither true nor false", cell));
+    return fail(codes::kUnknownValue, cell, fmt::format("'{}' is neither true nor false", cell));
   }
 
   Expected<void> finish(Trial& t) {
     if (const auto done = find_spec(t); !done) return done;
     if (!stated_.contains("sp")) t.sp = t.tp > 1;
     if (t.micro_batch_size < 1 || t.grad_accum < 1 || t.seq_len < 1)
-      return fail("micro_batch_size, grad_accum and seq_len must be at least 1");
+      return fail(codes::kOutOfRange, "micro_batch_size",
+                  "micro_batch_size, grad_accum and seq_len must be at least 1");
     const auto sizes = shape::RankSizes::of(t);
     for (const auto relation : {shape::Relation::kPositive, shape::Relation::kWorld})
-      if (const auto solved = solve(relation, sizes); !solved) return fail(sentence(solved.error(), sizes));
+      if (const auto solved = solve(relation, sizes); !solved)
+        return tl::unexpected(error_of(solved.error(), sizes));
     if (const auto done = complete_dp(t); !done) return done;
     if (const auto done = complete(t, stated_); !done) return done;
     if (t.gpus_per_node > gpus_per_node_ && !stated_.contains("gpus_per_node"))
-      return fail(fmt::format("column 'nodes': {} nodes of {} GPUs do not hold {} ranks", t.nodes,
+      return fail(codes::kUnequal, "nodes",
+                  fmt::format("column 'nodes': {} nodes of {} GPUs do not hold {} ranks", t.nodes,
                               gpus_per_node_, t.world()));
     return {};
   }
@@ -193,28 +202,31 @@ class ConfigReader {
     const i64 gpus = static_cast<i64>(gpus_), split = t.tp * t.pp * t.cp;
     if (!stated_.contains("dp")) {
       if (gpus % split != 0)
-        return fail(fmt::format("column 'gpus': {} are not divisible by tp x pp x cp = {}", gpus, split));
+        return fail(codes::kUnequal, "gpus",
+                    fmt::format("column 'gpus': {} are not divisible by tp x pp x cp = {}", gpus, split));
       t.dp = gpus / split, stated_.insert("dp");
     }
     if (t.world() == gpus) return {};
-    return fail(fmt::format("column 'gpus': {}, and dp x tp x pp x cp = {}", gpus, t.world()));
+    return fail(codes::kUnequal, "gpus",
+                fmt::format("column 'gpus': {}, and dp x tp x pp x cp = {}", gpus, t.world()));
   }
 
   Expected<void> find_spec(Trial& t) {
     if (own_.stated && own_.spec.layers > 0) {
       const auto spec = shape::completed(own_.spec);
-      if (!spec) return fail("the model: " + spec.error().message);
+      if (!spec) return tl::unexpected(retold(spec.error(), "the model: " + spec.error().message));
       t.spec = *spec;
       return {};
     }
     if (t.model.empty())
-      return fail("the row names no model: fill the column 'model', or layers, hidden_size, heads, ...");
+      return fail(codes::kMissing, "model",
+                  "the row names no model: fill the column 'model', or layers, hidden_size, heads, ...");
     if (const auto known = models_.find(t.model); known != models_.end()) {
       t.spec = known->second;
       return {};
     }
     const auto spec = shape::find_model(t.model);
-    if (!spec) return fail("column 'model': " + spec.error().message);
+    if (!spec) return tl::unexpected(in_column("model", spec.error()));
     models_[t.model] = t.spec = *spec;
     return {};
   }
@@ -242,7 +254,8 @@ Expected<Configs> read_configs(std::string_view text, const ConfigOptions& optio
   auto header = csv->next();
   if (!header) return tl::unexpected<Error>(header.error());
   if (!*header)
-    return fail(fmt::format("{}: the file is empty; its first row names the columns", options.shown_as));
+    return fail(codes::kEmptyFile, "",
+                fmt::format("{}: the file is empty; its first row names the columns", options.shown_as));
   Configs out;
   for (auto& name : (*header)->cells) name = std::string(trimmed(name));
   out.columns = (*header)->cells;
@@ -253,7 +266,8 @@ Expected<Configs> read_configs(std::string_view text, const ConfigOptions& optio
     if (!row) return tl::unexpected<Error>(row.error());
     if (!*row) break;
     if (out.rows.size() >= kMostConfigs)
-      return fail(fmt::format("{}: more than {} rows; split the file", options.shown_as, kMostConfigs));
+      return fail(codes::kTooLong, "",
+                  fmt::format("{}: more than {} rows; split the file", options.shown_as, kMostConfigs));
     auto read = reader.row(std::move(**row));
     if (!read) return tl::unexpected<Error>(read.error());
     out.rows.push_back(std::move(*read));

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/expected.h"
+#include "orchestrator/import/error_codes.h"
 
 namespace sweep::imports {
 namespace {
@@ -37,11 +38,12 @@ Expected<void> check_text(std::string_view text, const std::string& shown_as) {
   for (std::size_t i = 0; i < text.size();) {
     const std::size_t length = text[i] == '\0' ? 0 : sequence(text.substr(i));
     if (length == 0) {
-      return fail(fmt::format("{}{} (byte {:#04x}); save it as UTF-8, for example with `iconv -t UTF-8`",
-                              place(shown_as, line),
-                              text[i] == '\0' ? "the file holds a NUL byte, as UTF-16 and binary files do"
-                                              : "the text is not UTF-8",
-                              static_cast<unsigned char>(text[i])));
+      return fail_at(shown_as, line,
+                     {fmt::format("{} (byte {:#04x}); save it as UTF-8, for example with `iconv -t UTF-8`",
+                                  text[i] == '\0' ? "the file holds a NUL byte, as UTF-16 and binary files do"
+                                                  : "the text is not UTF-8",
+                                  static_cast<unsigned char>(text[i])),
+                      codes::kNotText});
     }
     line += text[i] == '\n';
     i += length;
@@ -87,6 +89,17 @@ std::string place(const std::string& shown_as, std::size_t line) {
   return fmt::format("{}:{}: ", shown_as, line);
 }
 
+tl::unexpected<Error> fail_at(const std::string& shown_as, std::size_t line, const Error& cause) {
+  Error error = retold(cause, place(shown_as, line) + cause.message);
+  error.file = shown_as;
+  error.line = static_cast<int>(line);
+  return tl::unexpected(std::move(error));
+}
+
+Error in_column(const std::string& column, const Error& cause) {
+  return {fmt::format("column '{}': {}", column, cause.message), cause.code, column};
+}
+
 CsvReader::CsvReader(std::string_view text, std::string shown_as)
     : rest_(text), shown_as_(std::move(shown_as)), parser_(std::make_unique<Parser>()) {}
 CsvReader::CsvReader(CsvReader&&) noexcept = default;
@@ -101,15 +114,16 @@ Expected<CsvReader> CsvReader::open(std::string_view text, std::string shown_as)
 // One line of the file, so that libcsv's callbacks happen on a known line.
 Expected<void> CsvReader::feed() {
   Parser& p = *parser_;
-  const auto stop = [&](std::size_t line, const std::string& cause) {
+  const auto stop = [&](std::size_t line, ErrorCode code, const std::string& cause) {
     p.finished = true;
-    return fail(place(shown_as_, line) + cause);
+    return fail_at(shown_as_, line, {cause, code});
   };
   if (rest_.empty()) {
     p.finished = true;
     if (csv_fini(&p.state, Parser::on_cell, Parser::on_row, &p) != 0)
-      return stop(p.row.line, "a quoted field that begins in this row is never closed; end it with \"");
-    return p.refused.empty() ? Expected<void>{} : stop(p.row.line, p.refused);
+      return stop(p.row.line, codes::kBadQuote,
+                  "a quoted field that begins in this row is never closed; end it with \"");
+    return p.refused.empty() ? Expected<void>{} : stop(p.row.line, codes::kTooLong, p.refused);
   }
   const std::string_view chunk = rest_.substr(0, std::min(rest_.find('\n'), rest_.size() - 1) + 1);
   ++p.line;
@@ -118,16 +132,18 @@ Expected<void> CsvReader::feed() {
   const std::size_t read =
       csv_parse(&p.state, chunk.data(), chunk.size(), Parser::on_cell, Parser::on_row, &p);
   if (read != chunk.size()) {
-    if (csv_error(&p.state) != CSV_EPARSE) return stop(p.line, csv_strerror(csv_error(&p.state)));
-    return stop(p.line,
+    if (csv_error(&p.state) != CSV_EPARSE)
+      return stop(p.line, codes::kTooLong, csv_strerror(csv_error(&p.state)));
+    return stop(p.line, codes::kBadQuote,
                 fmt::format("a quote where none may stand, at byte {} of the line; write a field that "
                             "holds quotes as \"...\", each quote in it twice",
                             read));
   }
-  if (!p.refused.empty()) return stop(p.row.line, p.refused);
+  if (!p.refused.empty()) return stop(p.row.line, codes::kTooLong, p.refused);
   if (csv_get_buffer_size(&p.state) > 2 * kMostCellBytes && p.state.entry_pos > kMostCellBytes)
-    return stop(p.row.line, fmt::format("a field of this row has more than {} bytes; is a quote missing?",
-                                        kMostCellBytes));
+    return stop(
+        p.row.line, codes::kTooLong,
+        fmt::format("a field of this row has more than {} bytes; is a quote missing?", kMostCellBytes));
   rest_.remove_prefix(chunk.size());
   return {};
 }

@@ -45,5 +45,9 @@ class CsvReader {
 
 // "results.csv:12: " before the cause of an error.
 std::string place(const std::string& shown_as, std::size_t line);
+// The error with its place, before the cause and as fields.
+tl::unexpected<Error> fail_at(const std::string& shown_as, std::size_t line, const Error& cause);
+// The error of a cell, told as one of its column.
+Error in_column(const std::string& column, const Error& cause);
 
 }  // namespace sweep::imports

@@ -17,7 +17,10 @@ i64 gpus_of(const Trial& t, const Stated& stated) {
 // Sets `to` to what the relation gives; else the equation, and which column would settle it.
 Expected<void> set(Relation relation, const shape::RankSizes& sizes, std::string_view way_out, i64& to) {
   const auto solved = solve(relation, sizes);
-  if (!solved) return fail(sentence(solved.error(), sizes).append(way_out));
+  if (!solved) {
+    const Error error = error_of(solved.error(), sizes);
+    return tl::unexpected(retold(error, error.message + std::string(way_out)));
+  }
   to = *solved;
   return {};
 }

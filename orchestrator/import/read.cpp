@@ -9,6 +9,7 @@
 
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/import/cells.h"
+#include "orchestrator/import/error_codes.h"
 #include "orchestrator/import/import.h"
 #include "orchestrator/import/layout.h"
 #include "orchestrator/import/mapping.h"
@@ -39,7 +40,8 @@ Expected<std::pair<std::string, std::string>> split_assignment(std::string_view 
                                                                const std::string& text) {
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
-    return fail(fmt::format("{} {}: write two words with = between them, as {} {}", flag, text, flag,
+    return fail(codes::kBadOption, flag,
+                fmt::format("{} {}: write two words with = between them, as {} {}", flag, text, flag,
                             flag == "--set" ? "seq_len=4096" : "8B=llama3-8b"));
   return std::pair(text.substr(0, equals), text.substr(equals + 1));
 }
@@ -47,10 +49,13 @@ Expected<std::pair<std::string, std::string>> split_assignment(std::string_view 
 Expected<ModelSpec> spec_from(const std::string& name) {
   if (!name.ends_with(".json")) return shape::find_model(name);
   std::ifstream in(name, std::ios::binary);
-  if (!in) return fail(fmt::format("{}: it cannot be read; name a Hugging Face config.json", name));
+  if (!in)
+    return fail(codes::kBadOption, name,
+                fmt::format("{}: it cannot be read; name a Hugging Face config.json", name));
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   auto spec = shape::model_from_config_json(text);
-  return spec ? spec : fail(fmt::format("{}: {}", name, spec.error().message));
+  return spec ? spec
+              : tl::unexpected(retold(spec.error(), fmt::format("{}: {}", name, spec.error().message)));
 }
 
 class Importer {
@@ -67,22 +72,24 @@ class Importer {
     if (is_known) assume(known);
     for (const std::string_view needed : {"model", "hardware", "seq_len", "precision", "micro_batch_size"})
       if (!mapping_.has(needed) && !stated_.contains(needed))
-        return fail(
-            fmt::format("{}nothing says {}; map a column to it with --map, or give --set {}=VALUE for "
-                        "every row",
-                        place(o_.shown_as, 1), needed, needed));
+        return fail_at(o_.shown_as, 1,
+                       {fmt::format("nothing says {}; map a column to it with --map, or give --set {}=VALUE "
+                                    "for every row",
+                                    needed, needed),
+                        codes::kMissing, std::string(needed)});
     return {};
   }
 
   Expected<void> add(const CsvRow& row) {
-    const auto wrong = [&](const std::string& cause) { return fail(place(o_.shown_as, row.line) + cause); };
+    const auto wrong = [&](const Error& cause) { return fail_at(o_.shown_as, row.line, cause); };
     if (row.cells.size() != mapping_.targets.size())
       return wrong(
-          fmt::format("{} fields, where the header names {}; a field that holds a comma needs quotes",
-                      row.cells.size(), mapping_.targets.size()));
+          {fmt::format("{} fields, where the header names {}; a field that holds a comma needs quotes",
+                       row.cells.size(), mapping_.targets.size()),
+           codes::kFieldCount});
     if (out_.rows.size() >= kMostRows)
-      return wrong(fmt::format("more than {} rows; split the file", kMostRows));
-    if (const auto done = read_row(row); !done) return wrong(done.error().message);
+      return wrong({fmt::format("more than {} rows; split the file", kMostRows), codes::kTooLong});
+    if (const auto done = read_row(row); !done) return wrong(done.error());
     return {};
   }
 
@@ -127,7 +134,9 @@ class Importer {
       const auto assignment = split_assignment("--model", text);
       if (!assignment) return tl::unexpected<Error>(assignment.error());
       auto spec = spec_from(assignment->second);
-      if (!spec) return fail(fmt::format("--model {}: {}", text, spec.error().message));
+      if (!spec)
+        return tl::unexpected(
+            retold(spec.error(), fmt::format("--model {}: {}", text, spec.error().message)));
       specs_[assignment->first] = *spec;
     }
     return {};
@@ -136,9 +145,11 @@ class Importer {
   Expected<void> set(std::string_view key, std::string_view value, const std::string& who) {
     const Column* axis = find_column(key);
     if (!axis || axis->role != Role::kAxis)
-      return fail(fmt::format("{}: '{}' is not an axis; docs/fields.md lists them", who, key));
+      return fail(codes::kUnknownField, key,
+                  fmt::format("{}: '{}' is not an axis; docs/fields.md lists them", who, key));
     if (mapping_.has(key))
       return fail(
+          codes::kRepeated, key,
           fmt::format("{}: the file has a column for {}; leave that out with --map 'COLUMN=-', or drop the "
                       "--set",
                       who, key));
@@ -148,7 +159,8 @@ class Importer {
       return {};
     }
     const auto done = read_axis(*axis, 1, value, base_);
-    return done ? done : fail(fmt::format("{}: {}", who, done.error().message));
+    return done ? done
+                : tl::unexpected(retold(done.error(), fmt::format("{}: {}", who, done.error().message)));
   }
 
   void assume(const KnownFile& known) {
@@ -171,8 +183,8 @@ class Importer {
     draft.trial = base_, draft.stated = stated_;
     for (std::size_t i = 0; i < row.cells.size(); ++i)
       if (auto done = read_cell(mapping_.targets[i], trimmed(row.cells[i]), draft); !done)
-        return fail(fmt::format("column '{}': {}", mapping_.targets[i].column, done.error().message));
-    if (draft.trial.model.empty()) return fail("the row names no model");
+        return tl::unexpected(in_column(mapping_.targets[i].column, done.error()));
+    if (draft.trial.model.empty()) return fail(codes::kMissing, "model", "the row names no model");
     draft.trial.spec = spec_of(draft.trial.model);
     if (auto done = complete(draft.trial, draft.stated); !done) return done;
     note_hardware(draft.trial.hardware);
@@ -218,11 +230,13 @@ class Importer {
   // `sweep export csv` writes 0 or 1; other programs may write a word.
   static Expected<void> refuse_rehearsed(std::string_view cell) {
     if (cell == "0" || cell == "false" || cell == "False") return {};
-    return fail(fmt::format(
-        "'{}': the row was rehearsed on phantom GPUs, so its times are modelled and not measured; remove "
-        "such "
-        "rows from the file (`sweep merge` copies a rehearsal between databases and keeps it apart)",
-        cell));
+    return fail(
+        codes::kRehearsed, cell,
+        fmt::format(
+            "'{}': the row was rehearsed on phantom GPUs, so its times are modelled and not measured; remove "
+            "such "
+            "rows from the file (`sweep merge` copies a rehearsal between databases and keeps it apart)",
+            cell));
   }
 
   static Expected<void> read_label(const std::string& name, std::string_view cell, Draft& draft) {
@@ -239,7 +253,7 @@ class Importer {
   static Expected<void> read_labels(std::string_view cell, Draft& draft) {
     const auto parsed = parse_json(cell, kMostCellBytes, 4);
     if (!parsed || !parsed->is_object())
-      return fail("labels are a JSON object, as `sweep export csv` writes them");
+      return fail(codes::kNotJson, "labels", "labels are a JSON object, as `sweep export csv` writes them");
     draft.labels.update(*parsed);
     return {};
   }
@@ -277,10 +291,12 @@ class Importer {
         {"step_ms", &m.step_ms}};
     for (const auto& [name, value] : rates)
       if (*value && **value <= 0)
-        return fail(fmt::format(
-            "{} is {} in a row that ended ok; leave the cell empty where it was not measured, or say "
-            "how the row ended",
-            name, **value));
+        return fail(
+            codes::kOutOfRange, name,
+            fmt::format(
+                "{} is {} in a row that ended ok; leave the cell empty where it was not measured, or say "
+                "how the row ended",
+                name, **value));
     return {};
   }
 
@@ -355,7 +371,8 @@ Expected<Imported> read(std::string_view text, const Options& options) {
   auto header = reader->next();
   if (!header) return tl::unexpected<Error>(header.error());
   if (!*header)
-    return fail(fmt::format("{}: the file is empty; its first row names the columns", options.shown_as));
+    return fail(codes::kEmptyFile, "",
+                fmt::format("{}: the file is empty; its first row names the columns", options.shown_as));
   for (auto& name : (*header)->cells) name = std::string(trimmed(name));
   auto mapping = map_columns(**header, options.map, options.leave_rest, options.shown_as);
   if (!mapping) return tl::unexpected<Error>(mapping.error());

@@ -6,6 +6,8 @@
 #include <iterator>
 #include <string>
 
+#include "orchestrator/import/error_codes.h"
+
 namespace sweep::imports {
 namespace {
 
@@ -53,7 +55,8 @@ Expected<double> factor_to(std::string_view field_unit, std::string_view stated)
   if (stated == field_unit) return 1.0;
   for (const Unit& unit : kUnits)
     if (unit.field == field_unit && unit.name == stated) return unit.factor;
-  return fail(fmt::format("'{}' is not a unit for it; there are: {}", stated, units_for(field_unit)));
+  return fail(codes::kUnit, stated,
+              fmt::format("'{}' is not a unit for it; there are: {}", stated, units_for(field_unit)));
 }
 
 bool is_ambiguous(std::string_view field_unit) {

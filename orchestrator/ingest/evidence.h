@@ -43,7 +43,7 @@ std::string describe_gpu_error(const GpuError&);
 std::optional<Cause> check_losses(const Attempt&, const AttemptReports&);
 
 // JSON object, stored with the result: cause, cause_rank, phase, testimonies (numbers of records and exits),
-// log_tail of the cause, dirt (the stored name of: why the node was not clean), and where each rank was: in
+// log_tail of the cause, why the node was not clean, and where each rank was: in
 // hang, or for a crash in ranks.
 std::string evidence(const AttemptReports&, const Result&);
 

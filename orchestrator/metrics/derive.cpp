@@ -229,7 +229,7 @@ void counted(Metrics& m, std::span<const RankRecord> records) {
   m.util_sd.reset();
 }
 
-// A GPU's load is the agent's word alone: that of the processor says nothing about it.
+// A GPU's load comes from the agent alone: the load of the processor is no measure of it.
 void utilisation(Metrics& m, const Trial& t, std::span<const RankRecord> records, const AttemptEnd* end) {
   if (end) {
     m.util_mean = finite(end->util_mean);

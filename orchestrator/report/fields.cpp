@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/report/error_codes.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/statistics/grouping.h"
 #include "schema/labels.h"
@@ -91,6 +92,7 @@ Expected<Field> Field::among(std::string_view name, const std::map<std::string, 
   for (const auto& [label, unit] : labels) known.push_back(label);
   for (const Column& c : columns()) known.emplace_back(c.key);
   return fail(
+      codes::kUnknownField, name,
       fmt::format("There is no axis, label or metric '{}'{}", safe_text(name), suggestion(name, known)));
 }
 
@@ -108,7 +110,8 @@ Expected<Field> resolve_metric(std::string_view name) {
   for (const Column& c : columns()) {
     if (c.role == Role::kMetric && c.type != "text") known.emplace_back(c.key);
   }
-  return fail(fmt::format("'{}' is not a metric with numbers{}", safe_text(name), suggestion(name, known)));
+  return fail(codes::kNotAMetric, name,
+              fmt::format("'{}' is not a metric with numbers{}", safe_text(name), suggestion(name, known)));
 }
 
 bool lower_is_better(std::string_view metric) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/expected.h"
+#include "orchestrator/store/error_codes.h"
 #include "orchestrator/store/result_rows.h"
 #include "orchestrator/store/store_file.h"
 #include "orchestrator/store/trial_rows.h"
@@ -155,9 +156,11 @@ Expected<std::string> Answers::find_trial(i64 sweep, std::string_view prefix) {
   const bool hex =
       std::ranges::all_of(prefix, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
   if (prefix.empty() || !hex)
-    return fail(fmt::format(
-        "'{}' is no trial id: ids are hexadecimal digits (0-9, a-f), as `sweep plan --list` shows them",
-        prefix));
+    return fail(
+        codes::kBadTrialId, prefix,
+        fmt::format(
+            "'{}' is no trial id: ids are hexadecimal digits (0-9, a-f), as `sweep plan --list` shows them",
+            prefix));
   constexpr i64 kShown = 5;
   Transaction work(*file_.db, Transaction::kRead);
   std::vector<std::string> found;
@@ -171,12 +174,14 @@ Expected<std::string> Answers::find_trial(i64 sweep, std::string_view prefix) {
   }
   SWEEP_TRY(work.commit());
   if (found.empty())
-    return fail(fmt::format("no trial of this sweep has an id that begins with '{}'", prefix));
+    return fail(codes::kUnknownTrial, prefix,
+                fmt::format("no trial of this sweep has an id that begins with '{}'", prefix));
   if (found.size() == 1) return found.front();
   std::string list;
   for (std::size_t i = 0; i < std::min<std::size_t>(found.size(), kShown); ++i)
     list += (i ? ", " : "") + found[i];
-  return fail(fmt::format("several trials have ids that begin with '{}': {}{}; give more digits", prefix,
+  return fail(codes::kAmbiguousTrial, prefix,
+              fmt::format("several trials have ids that begin with '{}': {}{}; give more digits", prefix,
                           list, found.size() > kShown ? ", ..." : ""));
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "orchestrator/store/error_codes.h"
 #include "orchestrator/store/record_sql.h"
 
 namespace sweep::store {
@@ -9,7 +10,8 @@ namespace sweep::store {
 std::optional<i64> sweep_of_allocation(Transaction& work, const std::string& id) {
   const auto sweep = work.one<i64>("SELECT sweep FROM allocation WHERE id = ?", id);
   if (!sweep)
-    work.refuse(fmt::format("database '{}' knows no allocation '{}'", work.db().path().string(), id));
+    work.refuse(Error{fmt::format("database '{}' knows no allocation '{}'", work.db().path().string(), id),
+                      codes::kUnknownAllocation, id});
   return sweep;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "orchestrator/store/columns.h"
+#include "orchestrator/store/error_codes.h"
 #include "orchestrator/store/store_file.h"
 
 namespace sweep::store {
@@ -14,7 +15,8 @@ Expected<std::vector<ResultRow>> Answers::best(i64 sweep, const std::string& met
   if (!is_metric(metric)) {
     std::string list;
     for (const auto& column : metric_columns()) list += (list.empty() ? "" : ", ") + column.name;
-    return fail(fmt::format("'{}' is no metric; the metrics are: {}", metric, list));
+    return fail(codes::kUnknownMetric, metric,
+                fmt::format("'{}' is no metric; the metrics are: {}", metric, list));
   }
   const auto columns = result_columns(sweep, {{"outcome"}, {metric}});
   if (!columns) return tl::unexpected<Error>(columns.error());

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "orchestrator/store/error_codes.h"
 #include "orchestrator/store/packed_column.h"
 #include "orchestrator/store/result_rows.h"
 #include "orchestrator/store/store_file.h"
@@ -39,7 +40,8 @@ void for_each_block(Transaction& work, i64 sweep, std::string_view name, const s
     }
     const std::string_view bytes = rows.blob(1);
     const auto packed = PackedColumn::parse(bytes);
-    if (!packed || packed->size() != block.size) return work.refuse(std::string(kPackedDamaged));
+    if (!packed || packed->size() != block.size)
+      return work.refuse(Error{std::string(kPackedDamaged), codes::kDamaged});
     each(block, &*packed, bytes);
   }
 }
@@ -58,7 +60,7 @@ std::vector<KeptRows> kept_rows(Transaction& work, i64 sweep, std::vector<i64>& 
   while (rows.next()) {
     const auto packed = PackedColumn::parse(rows.blob(1));
     if (!packed) {
-      work.refuse(std::string(kPackedDamaged));
+      work.refuse(Error{std::string(kPackedDamaged), codes::kDamaged});
       break;
     }
     KeptRows& block = out.emplace_back(KeptRows{rows.get<i64>(0), packed->size(), {}});

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "orchestrator/store/enumerators.h"
+#include "orchestrator/store/error_codes.h"
 #include "orchestrator/store/stored_rows.h"
 #include "schema/axis_domain.h"
 #include "schema/rehearsal.h"
@@ -305,9 +306,10 @@ int read_axes(const Rows& rows, int column, Trial& trial) {
       const std::string_view word = rows.text(column++);
       const auto choice = choice_from<T>(word);
       if (!choice)
-        return rows.refuse(
+        return rows.refuse(Error{
             fmt::format("{} is '{}' in the database, and this version knows {}; a later version wrote it",
-                        info.key, word, fmt::join(ChoiceWords<T>::kWords, ", ")));
+                        info.key, word, fmt::join(ChoiceWords<T>::kWords, ", ")),
+            codes::kUnknownWord, std::string(word)});
       member = *choice;
     } else {
       rows.read(column++, member);

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "orchestrator/store/enumerators.h"
+#include "orchestrator/store/error_codes.h"
 
 namespace sweep::store {
 namespace {
@@ -100,10 +101,32 @@ Expected<i64> Db::pragma(const std::string& name) {
   return sqlite3_column_int64(raw, 0);
 }
 
+namespace {
+
+ErrorCode code_of(int sqlite) {
+  switch (sqlite & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return codes::kLocked;
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_CANTOPEN:
+      return codes::kNotWritable;
+    case SQLITE_NOTADB:
+      return codes::kNotADatabase;
+    case SQLITE_CORRUPT:
+      return codes::kDamaged;
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
 Error Db::explain(int code) const {
   const int system = handle_ ? sqlite3_system_errno(handle_) : 0;
   const bool full = (code & 0xff) == SQLITE_FULL || ((code & 0xff) == SQLITE_IOERR && is_disk_full(system));
-  return {sentence(code, system), full};
+  return {sentence(code, system), full ? codes::kDiskFull : code_of(code), path_.string()};
 }
 
 std::string Db::sentence(int code, int system) const {
@@ -164,8 +187,8 @@ std::string_view Rows::text(int c) const {
   return {bytes, static_cast<std::size_t>(sqlite3_column_bytes(statement_->handle(), c))};
 }
 
-void Rows::refuse(std::string sentence) const {
-  work_.refuse(std::move(sentence));
+void Rows::refuse(Error error) const {
+  work_.refuse(std::move(error));
 }
 
 std::string_view Rows::blob(int c) const {

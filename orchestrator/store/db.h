@@ -143,7 +143,7 @@ class Rows {
   // Valid until the next call of next().
   std::string_view text(int c) const;
   // Ends the transaction with this sentence: the row holds what no version before this one wrote.
-  void refuse(std::string sentence) const;
+  void refuse(Error) const;
   // Bytes as they are; valid until the next call of next().
   std::string_view blob(int c) const;
   sqlite3_stmt* handle() const { return statement_->handle(); }

@@ -8,7 +8,7 @@ namespace sweep::store {
 
 inline constexpr double kBeatEverySeconds = 5;      // a holder's heartbeats
 inline constexpr double kQuietSeconds = 15;         // three of them
-inline constexpr double kLeaseSilenceSeconds = 60;  // without a heartbeat: the lease is in doubt
+inline constexpr double kLeaseSilenceSeconds = 60;  // without a heartbeat: the holder may be dead
 
 // The holder's process, as this host sees it.
 enum class Process {
@@ -22,7 +22,7 @@ enum class JobWord {
   kUnknown,  // it is part of none, or Slurm does not answer
   kAlive,    // the job runs, or ends just now
   kOver,     // the job has ended, and Slurm has seen its processes end
-  kLost,     // the job is over, but nobody saw its processes end: its node failed, or Slurm has forgotten it
+  kLost,  // the job is over, but its processes were not seen to end: its node failed, or Slurm has forgotten it
 };
 enum class Beat { kRecent, kQuiet, kSilent };
 enum class LeaseStatus {

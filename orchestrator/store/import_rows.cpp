@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "orchestrator/store/attempt_rows.h"
+#include "orchestrator/store/error_codes.h"
 #include "orchestrator/store/packed_rows.h"
 #include "orchestrator/store/report_rows.h"
 #include "orchestrator/store/settle.h"
@@ -28,8 +29,10 @@ i64 brought_sweep(Transaction& work, const SweepRow& wanted, i64 now) {
   const auto options = work.one<std::string>("SELECT options_json FROM sweep WHERE name = ?", wanted.name);
   const auto found = options ? sweep_options_from(*options) : SweepOptions();
   if (options && !(found && found->imported))
-    work.refuse(fmt::format(
-        "sweep '{}' was run here, so nothing is imported into it; name another with --sweep", wanted.name));
+    work.refuse(Error{
+        fmt::format("sweep '{}' was run here, so nothing is imported into it; name another with --sweep",
+                    wanted.name),
+        codes::kRunHere, wanted.name});
   if (!options) {
     SweepRow row = wanted;
     row.grid_text.clear();

@@ -9,6 +9,7 @@
 #include <random>
 #include <sstream>
 
+#include "orchestrator/store/error_codes.h"
 #include "orchestrator/store/record_sql.h"
 #include "orchestrator/store/stored_rows.h"
 #include "runtime/own_job.h"
@@ -153,22 +154,25 @@ void Leases::guard(Transaction& work, i64 sweep) {
     if (row && row->token == mine->second) return;
     if (work.failed()) return;  // it could not be read
     lost_.insert(sweep);
-    return work.refuse(
+    return work.refuse(Error{
         fmt::format("the lease on this sweep in '{}' was lost{}; nothing was written. Only the holder may "
                     "go on: end this run",
-                    work.db().path().string(), row ? " to " + describe(*row) : ""));
+                    work.db().path().string(), row ? " to " + describe(*row) : ""),
+        codes::kLeaseLost, work.db().path().string()});
   }
   if (const auto row = holder(work, sweep))
     work.refuse(
-        fmt::format("this sweep in '{}' is held by {}, last heard of {:.0f} s ago; stop that run first "
-                    "(`sweep stop`), or look at it "
-                    "with `sweep status`",
-                    work.db().path().string(), describe(*row), row->silent_s));
+        Error{fmt::format("this sweep in '{}' is held by {}, last heard of {:.0f} s ago; stop that run first "
+                          "(`sweep stop`), or look at it "
+                          "with `sweep status`",
+                          work.db().path().string(), describe(*row), row->silent_s),
+              codes::kHeld, work.db().path().string()});
 }
 
 void Leases::require(Transaction& work, i64 sweep) {
   if (!tokens_.contains(sweep))
-    return work.refuse("no attempt may begin before this process has taken the sweep's lease");
+    return work.refuse(
+        Error{"no attempt may begin before this process has taken the sweep's lease", codes::kNoLease});
   guard(work, sweep);
 }
 

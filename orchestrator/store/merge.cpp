@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/expected.h"
+#include "orchestrator/store/error_codes.h"
 #include "orchestrator/store/merge_rows.h"
 #include "orchestrator/store/store_file.h"
 #include "orchestrator/store/upgrade.h"
@@ -50,10 +51,12 @@ Expected<void> refuse_running(const fs::path& file, const StoreDependencies& sea
   }
   for (const auto& [id, name] : sweeps)
     if (const auto holder = leases.holder(work, id))
-      work.refuse(fmt::format(
-          "sweep '{}' of '{}' is being run by process {} on host '{}'; let it end, or stop it with "
-          "`sweep stop {} --db {}`, then merge",
-          name, file.string(), holder->pid, holder->host, name, file.string()));
+      work.refuse(
+          Error{fmt::format(
+                    "sweep '{}' of '{}' is being run by process {} on host '{}'; let it end, or stop it with "
+                    "`sweep stop {} --db {}`, then merge",
+                    name, file.string(), holder->pid, holder->host, name, file.string()),
+                codes::kHeld, name});
   return work.commit();
 }
 
@@ -64,9 +67,11 @@ Expected<void> check_files(const fs::path& into, std::span<const fs::path> files
   for (const auto& file : files) {
     std::error_code ignored;
     if (!fs::is_regular_file(file, ignored))
-      return fail(fmt::format("there is no database '{}' to merge", file.string()));
+      return fail(codes::kNoDatabase, file.string(),
+                  fmt::format("there is no database '{}' to merge", file.string()));
     if (fs::equivalent(file, into, ignored))
-      return fail(fmt::format("'{}' is the database that is merged into; name another one", file.string()));
+      return fail(codes::kSameFile, file.string(),
+                  fmt::format("'{}' is the database that is merged into; name another one", file.string()));
   }
   return {};
 }

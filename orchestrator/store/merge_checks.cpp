@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "orchestrator/store/columns.h"
+#include "orchestrator/store/error_codes.h"
 #include "orchestrator/store/merge_columns.h"
 #include "orchestrator/store/merge_rows.h"
 
@@ -32,10 +33,10 @@ Names copied(Transaction& work, const std::string& from, const char* table,
 
 namespace {
 
-void refuse_if(Transaction& work, const std::string& sql, std::string_view sentence,
-               const std::string& shown) {
+void refuse_if(Transaction& work, const std::string& sql, std::string_view sentence, const std::string& shown,
+               ErrorCode code = {}) {
   const auto found = work.one<std::string>(sql);
-  if (found) work.refuse(fmt::format(fmt::runtime(sentence), shown, *found));
+  if (found) work.refuse(Error{fmt::format(fmt::runtime(sentence), shown, *found), code, *found});
 }
 
 void refuse_unknown_columns(Transaction& work, const std::string& from, const std::string& shown) {
@@ -44,10 +45,11 @@ void refuse_unknown_columns(Transaction& work, const std::string& from, const st
     const Names here = columns_of(work, "main", table);
     for (const auto& name : columns_of(work, from, table))
       if (std::ranges::find(here, name) == here.end())
-        work.refuse(fmt::format(
-            "'{}' has a column '{}' in its table '{}' that this sweep does not know; merge with the newer "
-            "sweep that wrote it",
-            shown, name, table));
+        work.refuse(Error{fmt::format("'{}' has a column '{}' in its table '{}' that this sweep does not "
+                                      "know; merge with the newer "
+                                      "sweep that wrote it",
+                                      shown, name, table),
+                          codes::kUnknownColumn, name});
   }
 }
 
@@ -93,7 +95,7 @@ void check_mergeable(Transaction& work, const std::string& from, const std::stri
                   differs),
       "trial '{1}' of '{0}' is another configuration than the trial with the same id here; the file was "
       "altered by hand",
-      shown);
+      shown, codes::kOtherTrial);
 }
 
 }  // namespace sweep::store

@@ -7,6 +7,7 @@
 
 #include "base/expected.h"
 #include "base/time.h"
+#include "orchestrator/store/error_codes.h"
 #include "orchestrator/store/settle.h"
 #include "orchestrator/store/store_file.h"
 #include "orchestrator/store/sweep_rows.h"
@@ -30,7 +31,7 @@ StoreDependencies with_defaults(StoreDependencies seams) {
 // On a network filesystem the write-ahead log is not safe; see filesystem.cpp. Every commit is synced: an
 // inbox line must never outlive the row it stands for. The indices behind `best` scatter each batch over
 // hundreds of pages, so the log is copied into the file after 8192 pages (32 MiB), not after SQLite's 1000.
-// What need not be durable is nobody else's either: its file stays locked and its journal in memory.
+// What need not be durable has no other readers: its file stays locked and its journal in memory.
 Expected<void> configure(Db& db, bool network, bool durable) {
   if (auto done =
           db.execute("PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA synchronous = FULL; "
@@ -50,6 +51,7 @@ Expected<void> check_path(const fs::path& path, bool may_be_absent) {
   const auto kind = fs::status(path, error).type();
   const auto refuse = [&](const char* what) {
     return fail(
+        codes::kNotADatabase, path.string(),
         fmt::format("'{}' is {}, not a database; name a database file with --db", path.string(), what));
   };
   switch (kind) {
@@ -58,8 +60,10 @@ Expected<void> check_path(const fs::path& path, bool may_be_absent) {
       return {};
     case fs::file_type::not_found:
       if (may_be_absent) return {};
-      return fail(fmt::format(
-          "there is no database '{}'; `sweep run` makes one, or name another file with --db", path.string()));
+      return fail(
+          codes::kNoDatabase, path.string(),
+          fmt::format("there is no database '{}'; `sweep run` makes one, or name another file with --db",
+                      path.string()));
     case fs::file_type::directory:
       return refuse("a folder");
     case fs::file_type::fifo:
@@ -87,7 +91,8 @@ Expected<std::unique_ptr<Db>> open_file(const fs::path& path, const fs::path& sh
   const auto identity =
       check_identity(**db, migrations());  // before anything is written into a stranger's file
   if (!identity) return tl::unexpected<Error>(identity.error());
-  if (found == Found::kExisting && *identity == 0) return fail(not_ours(path));
+  if (found == Found::kExisting && *identity == 0)
+    return fail(codes::kNotADatabase, path.string(), not_ours(path));
   SWEEP_TRY(configure(**db, network, seams.durable));
   if (seams.most_pages) SWEEP_TRY((*db)->pragma(fmt::format("max_page_count = {}", *seams.most_pages)));
   SWEEP_TRY(bring_up_to_date(**db, migrations()));
@@ -123,7 +128,7 @@ Expected<std::unique_ptr<Db>> open_read_only(const fs::path& path, const StoreDe
   if (!db) return db;
   const auto version = check_identity(**db, migrations());
   if (!version) return tl::unexpected<Error>(version.error());
-  if (*version == 0) return fail(not_ours(path));
+  if (*version == 0) return fail(codes::kNotADatabase, path.string(), not_ours(path));
   return db;
 }
 
@@ -206,13 +211,15 @@ Expected<SweepRow> SweepBook::find_sweep(const std::optional<std::string>& name)
   if (!all) return tl::unexpected<Error>(all.error());
   if (all->empty())
     return fail(
+        codes::kUnknownSweep, "",
         fmt::format("database '{}' holds no sweep; `sweep run GRID` makes one", file_.db->path().string()));
   // Without a name: the latest one that was measured. A rehearsal is taken only by its name.
   const auto measured =
       std::find_if(all->rbegin(), all->rend(), [](const SweepRow& row) { return !is_rehearsal(row.name); });
   if (!name && measured != all->rend()) return *measured;
   if (!name)
-    return fail(fmt::format("database '{}' holds rehearsals only; name one, for example '{}'",
+    return fail(codes::kUnknownSweep, "",
+                fmt::format("database '{}' holds rehearsals only; name one, for example '{}'",
                             file_.db->path().string(), all->back().name));
   std::string list;
   for (const auto& row : *all) {
@@ -220,6 +227,7 @@ Expected<SweepRow> SweepBook::find_sweep(const std::optional<std::string>& name)
     list += (list.empty() ? "" : ", ") + row.name;
   }
   return fail(
+      codes::kUnknownSweep, *name,
       fmt::format("database '{}' holds no sweep '{}'; it holds: {}", file_.db->path().string(), *name, list));
 }
 

@@ -1,4 +1,4 @@
-// Store: every result in one SQLite file. One writer per sweep, holding its lease; any number of readers.
+// Store: every result in one SQLite file. One writer per sweep, which has its lease; any number of readers.
 // Migrations go forward only: an older file is upgraded after a backup, a newer one is refused.
 // REQUIRES: one thread at a time. Each writing call is one transaction: after an error nothing of it was
 // stored. Who needs one subject of it takes a reference to that: SweepBook&, SweepLease&, WorkQueue&,
@@ -35,7 +35,7 @@ struct StoreDependencies {
   DecideTrial decide_trial;         // needed by who stores results; empty: such calls are refused
   int busy_timeout_ms = 10000;      // twelve times as long for who holds a lease
   i64 most_loose = 1000;            // entries outside the packed columns; more of them are packed
-  bool durable = true;  // false: a simulation's: it need not outlive a crash, and nobody else opens it
+  bool durable = true;  // false: a simulation's: it may be lost in a crash, and no other process opens it
   std::optional<i64> most_pages;  // the file may not grow beyond; absent: what the disk holds
 };
 

@@ -13,7 +13,7 @@ namespace sweep::store {
 // A connection that cannot write, whatever the SQL.
 Expected<std::unique_ptr<Db>> open_for_reading(const std::filesystem::path&, int busy_timeout_ms);
 
-// An answer of progress(), good while nobody has written since.
+// An answer of progress(), valid until the next write.
 struct CountedProgress {
   i64 sweep = 0, others = 0, own = 0;  // what SQLite counts of writes by other connections and by this one
   Progress progress;

@@ -25,7 +25,7 @@ class SweepLease {
   Expected<std::optional<LeaseHolder>> lease(i64 sweep) { return lease(sweep, Claim{}); }
   // Another process has taken the lease that this store held.
   bool lease_lost(i64 sweep) const;
-  // Does `act` while nobody can take the lease from us; refuses without the lease. `act` must not use the
+  // Does `act` while no other process can take the lease; refuses without the lease. `act` must not use the
   // store.
   Expected<void> while_held(i64 sweep, const std::function<Expected<void>()>& act);
   Expected<void> beat(i64 sweep);  // error: the lease was lost

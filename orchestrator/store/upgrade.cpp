@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "orchestrator/store/columns.h"
+#include "orchestrator/store/error_codes.h"
 
 namespace sweep::store {
 namespace {
@@ -20,9 +21,9 @@ Expected<void> back_up(Db& db, i64 version) {
     copy->reset();
     std::filesystem::remove(unfinished, ignored);
     return tl::unexpected(
-        Error{fmt::format("the backup before the upgrade of '{}' failed, so it was not upgraded: {}",
-                          db.path().string(), copied.error().message),
-              copied.error().disk_full});
+        retold(copied.error(),
+               fmt::format("the backup before the upgrade of '{}' failed, so it was not upgraded: {}",
+                           db.path().string(), copied.error().message)));
   }
   copy->reset();
   std::error_code error;
@@ -36,9 +37,8 @@ void migrate(Transaction& work, std::span<const Migration> steps, i64 from) {
   for (const auto& step : steps) {
     if (step.version <= from || work.failed()) continue;
     if (auto done = work.db().execute(std::string(step.sql)); !done)
-      work.refuse(Error{fmt::format("upgrade to version {} failed, the file is unchanged: {}", step.version,
-                                    done.error().message),
-                        done.error().disk_full});
+      work.refuse(retold(done.error(), fmt::format("upgrade to version {} failed, the file is unchanged: {}",
+                                                   step.version, done.error().message)));
   }
   if (work.failed()) return;
   auto marked = work.db().execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
@@ -61,13 +61,16 @@ Expected<i64> check_identity(Db& db, std::span<const Migration> steps) {
   const auto schema = db.pragma("schema_version");
   if (!schema) return schema;
   if (*application == 0 && *version == 0 && *schema == 0) return 0;
-  if (*application != kApplicationId) return fail(not_ours(db.path()));
+  if (*application != kApplicationId)
+    return fail(codes::kNotADatabase, db.path().string(), not_ours(db.path()));
   const i64 ours = steps.back().version;
   if (*version > ours)
-    return fail(fmt::format(
-        "database '{}' has version {}, this sweep knows versions up to {}; use the newer sweep that "
-        "wrote it, or another file with --db",
-        db.path().string(), *version, ours));
+    return fail(
+        codes::kNewerVersion, db.path().string(),
+        fmt::format(
+            "database '{}' has version {}, this sweep knows versions up to {}; use the newer sweep that "
+            "wrote it, or another file with --db",
+            db.path().string(), *version, ours));
   return version;
 }
 

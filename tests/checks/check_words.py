@@ -11,6 +11,7 @@ import sys
 import sources
 
 TABLE = sources.ROOT / "tests" / "checks" / "private_words.json"
+SPLIT = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")  # the words of an identifier: kTwoWords, TwoWords
 SUFFIXES = (".h", ".cpp", ".cu", ".py", ".md", ".sql", ".def", ".yaml", ".js")
 # Old records, what was published under an old name, and this table.
 LEFT_OUT = ("docs/measurements/", "tests/golden/", "tests/unit/grid/yaml_suite/", "CHANGELOG.md", "tests/checks/check_words.py",
@@ -21,7 +22,7 @@ def looked_at():
     for path in sources.files(*SUFFIXES):
         name = path.relative_to(sources.ROOT).as_posix()
         if not name.startswith(LEFT_OUT):
-            yield name, path.read_text(errors="replace").lower()
+            yield name, SPLIT.sub("_", path.read_text(errors="replace")).lower()
 
 
 def places_of(word, texts):

@@ -130,7 +130,7 @@ def an_interrupted_one_goes_on(b):
 def refusals_say_the_way_out(b):
     assert "step time" in b.sweep("confirm", "--db", b.db, "--metric", "peak_allocated_bytes", code=2).stderr
     assert "3" in b.sweep("confirm", "--db", b.db, "--allocations", "2", code=2).stderr
-    assert "holds" in b.sweep("confirm", "nobody", "--db", b.db, code=2).stderr
+    assert "holds" in b.sweep("confirm", "no-such-sweep", "--db", b.db, code=2).stderr
 
 
 def results_are_joined(b):

@@ -90,6 +90,12 @@ class Sweep:
             found.setdefault(length, []).append((attempt, None if outcome is None else OUTCOMES[outcome]))
         return found
 
+    def ends_of_attempts(self, length):
+        """How each attempt of one trial ended, in words: for a failed check's message."""
+        return self.rows("select a.id, a.allocation, a.cause, r.reason, r.phase, a.dirt from attempt a join plan_entry p on "
+                         "p.key = a.entry join trial t on t.key = p.trial left join result r on r.attempt = a.id "
+                         f"where t.seq_len = {length} order by a.id")
+
     # --- what must hold
 
     def check_answers(self, forgiven=()):

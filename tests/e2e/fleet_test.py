@@ -48,7 +48,8 @@ def play(own, sweep):
     tries = {length: len(each) for length, each in sweep.attempts().items()}
     wrong = {(length, script): tries[length] for length, script, _ in sweep.trials
              if tries[length] != (2 if fleet_sweep.EXPECTED[script] == "crash" else 1)}
-    assert not wrong, f"trials with another number of attempts than 2 for a crash and 1 for the rest: {wrong}"
+    assert not wrong, (f"trials with another number of attempts than 2 for a crash and 1 for the rest: {wrong}: "
+                       f"{[each for length, _ in wrong for each in sweep.ends_of_attempts(length)]}")
     sweep.check_nodes()
     in_the_way = own.settle()
     assert not in_the_way, f"nodes that are not idle again: {in_the_way}"

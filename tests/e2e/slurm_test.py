@@ -172,6 +172,8 @@ def cleaned_up(sweep):
     assert sweep.start("resume", "--on", "local").wait(END_SECONDS) == 2, "the job may still run"
     subprocess.run([*clean, "--yes"], env=sweep.environment, capture_output=True, check=True)
     assert sweep.jobs()[0][1] == "CANCELLED", sweep.jobs()
+    outbox, = sweep.folder.glob("r.db.spool/*/outbox.jsonl")
+    assert b'"kind":"bye"' in outbox.read_bytes(), "the agent was killed; it ends its ranks itself when its job is cancelled"
     sweep.open_gate()
     assert sweep.start("resume", "--on", "local").wait(END_SECONDS) == 0
     assert len(sweep.jobs()) == 1, sweep.jobs()

@@ -146,7 +146,7 @@ class SshTest(unittest.TestCase):
         spool = next(pathlib.Path(f"{self.db(path)}.spool").iterdir())
         far = json.loads((spool / "allocation.json").read_text())["hosts"][0]["spool"]
         agents.wait_for(lambda: b'"kind":"attempt_end"' in (pathlib.Path(far) / "outbox.jsonl").read_bytes()[
-            (spool / "outbox.jsonl").stat().st_size:], 60, "an attempt ended that nobody here knows of")
+            (spool / "outbox.jsonl").stat().st_size:], 60, "an attempt ended that this host has no record of")
         self.assertIn("may still run", self.finish(self.sweep("ingest", "--db", self.db(path)), 0))
         elsewhere = self.sweep("resume", "--on", "local", "--db", self.db(path), "--rank", BIN / "fake_rank")
         self.assertIn("`sweep clean` shows it", self.finish(elsewhere, 2))

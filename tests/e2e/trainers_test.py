@@ -15,7 +15,7 @@ from daemons import wait_for  # noqa: E402
 
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 SCRIPTS = HERE / "trainers"
-STEPS = 6  # one for warm-up, three timed, and some that nobody asked for
+STEPS = 6  # one for warm-up, three timed, and some more
 LIMITS = {"startup_s": 600, "first_step_s": 600, "step_s": 120, "total_s": 1500}  # a start takes a minute on a busy machine
 
 

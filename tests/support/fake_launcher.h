@@ -38,7 +38,7 @@ enum class FakeOutcome {
   kOk,
   kOom,
   kCrash,
-  kDirty,     // ends badly and leaves a process behind
+  kUnclean,   // ends badly and leaves a process behind
   kHold,      // never answers
   kGiveBack,  // cancelled by an agent that is leaving
   kLoseAllocation,
@@ -176,8 +176,8 @@ class FakeLauncher : public launch::Launcher {
     AttemptEnd last;
     last.attempt = attempt.id;
     last.cause = planned == FakeOutcome::kOk ? EndCause::kDone : EndCause::kRankFailed;
-    last.clean = planned != FakeOutcome::kDirty;
-    if (planned == FakeOutcome::kDirty) last.cleanup_failure = "process 7 survived SIGKILL";
+    last.clean = planned != FakeOutcome::kUnclean;
+    if (planned == FakeOutcome::kUnclean) last.cleanup_failure = "process 7 survived SIGKILL";
     say(held, spool::kRankRecord, to_json(record));
     for (i64 rank = 0; rank < attempt.trial.world(); ++rank) {
       record.rank = exit.rank = rank;

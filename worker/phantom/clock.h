@@ -33,7 +33,7 @@ class Meeting {
   virtual void issue() = 0;  // it takes its place in the order of its communicator
   // Called from when its stream has come to it at `ready`, until it answers when it ended.
   virtual std::optional<Ns> poll(Ns ready) = 0;
-  virtual Ns least() const = 0;  // its duration where nobody is late
+  virtual Ns least() const = 0;  // its duration where no rank is late
   virtual std::shared_ptr<Meeting> again() const = 0;
 };
 

@@ -11,7 +11,7 @@ struct Grid {
   double count() const { return static_cast<double>(x) * y * z; }
 };
 
-// What the registered name of a kernel says about its cost; threads x bytes where it says nothing.
+// What the registered name of a kernel says about its cost; threads x bytes where the name has no sizes.
 class KernelModel {
  public:
   KernelModel() = default;

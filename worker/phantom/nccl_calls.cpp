@@ -54,7 +54,7 @@ ncclResult_t call(ncclComm_t comm, cudaStream_t handle, const void* from, void* 
   part.from = from;
   part.to = to;
   part.operation = operation;
-  // A communicator that is still being made says nothing of its nodes yet: as those of one node.
+  // The nodes of a communicator that is still being made are not known yet: as on one node.
   part.lasts = collective_time(*part.comm, operation);
   const auto kind = static_cast<std::size_t>(operation.kind);
   ++counters().collectives[kind];

@@ -21,7 +21,7 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // Of ranks whose peers are not there: each peer is taken for a mirror of this one, so nobody is waited for.
+  // Of ranks whose peers are not there: each peer is assumed to do what this one does, so there is no waiting.
   bool mirrored() const { return segment == nullptr; }
   bool complete() const { return mirrored() || segment->complete(); }
   int nodes() const { return mirrored() ? mirror_nodes : segment->nodes(); }
@@ -46,7 +46,7 @@ class Communicator {
 };
 using CommunicatorPtr = std::shared_ptr<Communicator>;
 
-// One call on a communicator. `lasts`: where nobody is late.
+// One call on a communicator. `lasts`: its duration where no rank is late.
 struct Part {
   CommunicatorPtr comm;
   const void* from = nullptr;

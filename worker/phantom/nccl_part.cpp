@@ -1,4 +1,4 @@
-// How the operations meet: each rank writes its word and looks for the others'.
+// How the operations meet: each rank writes its entry and looks for the entries of the others.
 #include <algorithm>
 #include <cstring>
 

@@ -271,7 +271,7 @@ void RankRun::run() {
   leave_together();
 }
 
-// Nobody leaves while a peer still reads from it. Over the store where groups are NCCL's: a collective of all ranks would
+// No rank leaves while a peer still reads from it. Over the store where groups are NCCL's: a collective of all ranks would
 // take memory and time of the GPU for nothing but this.
 void RankRun::leave_together() {
   comm::Channel& world = (*mesh_)[shape::Dimension::kWorld];
@@ -328,7 +328,7 @@ void RankRun::report_usage() {
   record_.ooms = stats.ooms;
 }
 
-// A GPU whose plug-in cannot be loaded serves nobody, but is no reason to refuse trials on the CPU: a trial that needs it
+// A GPU whose plug-in cannot be loaded is of no use, but is no reason to refuse trials on the CPU: a trial that needs it
 // says so itself.
 bool gpu_here() {
   try {

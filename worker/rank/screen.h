@@ -1,5 +1,5 @@
 // Screen: what a node can do, in some hundred milliseconds before its first trial: matmul, memory bandwidth,
-// and transport to the ranks of other nodes. It measures this rank and judges nobody.
+// and transport to the ranks of other nodes. It measures this rank and judges none.
 #pragma once
 #include <string>
 

@@ -12,9 +12,9 @@ enum class Phase {
   kUnknown,  // a state that this version does not know: nothing is concluded from it
 };
 enum class Blame {
-  kNone,     // it ended as it should
-  kNobody,   // preempted, cancelled, out of time: this counts as no retry of its trials
-  kMachine,  // nodes failed, memory ran out, its script failed
+  kNone,      // it ended as it should
+  kExternal,  // preempted, cancelled, out of time: its trials use up no retry
+  kMachine,   // nodes failed, memory ran out, its script failed
 };
 
 }  // namespace sweep::launch

@@ -69,13 +69,13 @@ void JobStatusReader::over(const JobStatus& status) {
   job_->handle(On::kSeenOver);
   if (job_->state() != State::kLastWords) return;
   job_->host().poll_soon();
-  const bool cancelled = job_->cancel_wanted() && status.blame == Blame::kNobody;
+  const bool cancelled = job_->cancel_wanted() && status.blame == Blame::kExternal;
   const bool may_still_speak = mail_->agent_spoke() || job_->identity().adopted;
   if (!cancelled && may_still_speak && job_->host().now_s() - *seen.over_since_s < kLastWords) return;
   job_->handle(On::kLastWordsOver,
                {fmt::format("{} ended without its agent's last message: {}{}", job_->title(), status.state,
                             status.reason.empty() ? "" : " (" + status.reason + ")"),
-                status.blame != Blame::kNobody, status.blame == Blame::kNobody});
+                status.blame != Blame::kExternal, status.blame == Blame::kExternal});
 }
 
 // A reason for which waiting does not help may be given for a moment only, while the scheduler starts.

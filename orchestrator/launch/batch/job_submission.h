@@ -23,7 +23,7 @@ class JobSubmission : public std::enable_shared_from_this<JobSubmission> {
   void accept(i64 number);
   // In kWaitingForRoom, after each query: whether it is time to submit again.
   void look_for_room();
-  // The scheduler has no such job: one in doubt is submitted again, one that was known is over.
+  // The scheduler has no such job: one that may not have been submitted is submitted again, one that was known is over.
   void denied();
 
  private:

@@ -90,7 +90,7 @@ std::string reason_of_state(const GridEngineJob& job) {
 // accounting(5), "failed": how the job failed before or after its script ran.
 Blame blame_of_end(i64 failed, i64 exit_status) {
   constexpr i64 kLimitEnforced = 37, kEndedBySignal = 100;
-  if (failed == kLimitEnforced || failed == kEndedBySignal) return Blame::kNobody;
+  if (failed == kLimitEnforced || failed == kEndedBySignal) return Blame::kExternal;
   return failed == 0 && exit_status == 0 ? Blame::kNone : Blame::kMachine;
 }
 
@@ -161,7 +161,7 @@ JobStatus status_of(const GridEngineJob& job, double now_unix_s) {
   out.number = job.number;
   out.name = job.name;
   out.phase = phase_of(job.state);
-  out.blame = out.phase == Phase::kEnded ? Blame::kNobody : Blame::kNone;  // the accounting may know more
+  out.blame = out.phase == Phase::kEnded ? Blame::kExternal : Blame::kNone;  // the accounting may know more
   out.state = job.state;
   out.reason = reason_of_state(job);
   out.wait = wait_of_state(job.state);

@@ -63,7 +63,7 @@ std::string slurm_time(double seconds);
 
 // A reason that will not pass by waiting: the request fits no node, no limit, or is held.
 bool is_hopeless(std::string_view pending_reason);
-// What sbatch says when the controller could not be asked rather than said no: the submission is in doubt.
+// What sbatch says when the controller could not be asked rather than refused: the job may have been submitted or not.
 bool is_in_doubt(std::string_view error);
 // Or that this user (account, QOS) has as many jobs as he may: one more will be taken when some have ended.
 bool takes_no_more(std::string_view error);

@@ -19,29 +19,43 @@ std::string_view line_with(std::string_view said, std::string_view what) {
 
 }  // namespace
 
-std::optional<std::string> explain_ssh_failure(const std::string& host, std::string_view said) {
-  if (says(said, "IDENTIFICATION HAS CHANGED")) {
-    const auto where = line_with(said, "Offending ");
-    return fmt::format(
-        "its host key is not the one that is known{}{}. If the host was set up anew, take the old key away "
-        "(ssh-keygen -R, as `ssh {}` says) and log in once by hand; if not, somebody else may answer there",
-        where.empty() ? "" : ": ", where, host);
-  }
+SshRefusal ssh_refusal_of(std::string_view said) {
+  if (says(said, "IDENTIFICATION HAS CHANGED")) return SshRefusal::kHostKeyChanged;
   if (says(said, "Host key verification failed") || says(said, "host key is known"))
-    return fmt::format(
-        "its host key is not known: log in once by hand (`ssh {}`) and compare it, or have it added to "
-        "known_hosts",
-        host);
-  if (says(said, "Permission denied"))
-    return fmt::format(
-        "no login without being asked ({}): `ssh -o BatchMode=yes {} true` must work; put a key into "
-        "an ssh-agent or name it with IdentityFile",
-        last_line(said), host);
-  if (says(said, "UNKNOWN port 65535"))  // how ssh names the other end of a ProxyCommand
-    return fmt::format(
-        "nothing came through the jump host or the proxy command that ssh's configuration names for it: "
-        "`ssh -o BatchMode=yes {} true` says why",
-        host);
+    return SshRefusal::kHostKeyUnknown;
+  if (says(said, "Permission denied")) return SshRefusal::kLoginRefused;
+  // How ssh names the other end of a ProxyCommand.
+  return says(said, "UNKNOWN port 65535") ? SshRefusal::kNoWayThroughProxy : SshRefusal::kOther;
+}
+
+std::optional<std::string> explain_ssh_failure(const std::string& host, std::string_view said) {
+  switch (ssh_refusal_of(said)) {
+    case SshRefusal::kHostKeyChanged: {
+      const auto where = line_with(said, "Offending ");
+      return fmt::format(
+          "its host key is not the one that is known{}{}. If the host was set up anew, take the old key away "
+          "(ssh-keygen -R, as `ssh {}` says) and log in once by hand; if not, another machine may answer "
+          "there",
+          where.empty() ? "" : ": ", where, host);
+    }
+    case SshRefusal::kHostKeyUnknown:
+      return fmt::format(
+          "its host key is not known: log in once by hand (`ssh {}`) and compare it, or have it added to "
+          "known_hosts",
+          host);
+    case SshRefusal::kLoginRefused:
+      return fmt::format(
+          "no login without being asked ({}): `ssh -o BatchMode=yes {} true` must work; put a key into "
+          "an ssh-agent or name it with IdentityFile",
+          last_line(said), host);
+    case SshRefusal::kNoWayThroughProxy:
+      return fmt::format(
+          "nothing came through the jump host or the proxy command that ssh's configuration names for it: "
+          "`ssh -o BatchMode=yes {} true` says why",
+          host);
+    case SshRefusal::kOther:
+      break;
+  }
   return std::nullopt;
 }
 

@@ -203,7 +203,7 @@ CellOutcome cell_outcome_of(const ResultRow& row) {
 }
 
 std::string_view to_string(CellOutcome outcome) {
-  static constexpr std::string_view kNames[kFates] = {"ok", "oom", "pruned", "failed", "pending"};
+  static constexpr std::string_view kNames[kCellOutcomes] = {"ok", "oom", "pruned", "failed", "pending"};
   return kNames[std::size_t(outcome)];
 }
 
@@ -271,7 +271,7 @@ Table cells_table(const Heatmap& map) {
   Table table;
   const CellLines lines = cell_lines(map);
   table.columns = {map.rows.name(), map.cols.name(), "state", map.value.name()};
-  for (std::size_t f = 0; f < kFates; ++f) table.columns.emplace_back(to_string(CellOutcome(f)));
+  for (std::size_t f = 0; f < kCellOutcomes; ++f) table.columns.emplace_back(to_string(CellOutcome(f)));
   for (const char* name : {"trial", "layout"}) table.columns.emplace_back(name);
   for (std::size_t r = 0; r < map.row_keys.size(); ++r) {
     for (std::size_t c = 0; c < map.col_keys.size(); ++c) {

@@ -22,7 +22,7 @@ enum class CellOutcome {
   kFailed,
   kPending
 };  // kPruned: unsupported too; kPending: no answer yet
-inline constexpr std::size_t kFates = 5;
+inline constexpr std::size_t kCellOutcomes = 5;
 CellOutcome cell_outcome_of(const ResultRow&);
 std::string_view to_string(CellOutcome);
 
@@ -42,7 +42,7 @@ struct Cell {
   CellState state = CellState::kEmpty;
   const ResultRow* best = nullptr;    // of kMeasured
   std::optional<double> value, goal;  // of the best: what is shown, and what decided
-  i64 count[kFates] = {};
+  i64 count[kCellOutcomes] = {};
   i64 total() const;
 };
 
@@ -87,7 +87,7 @@ struct Heatmap {
   std::optional<double> low, high;                                   // of the measured cells
   std::optional<std::size_t> best;                                   // the best cell
   std::vector<std::optional<std::size_t>> best_of_row, best_of_col;  // likewise; absent: nothing measured
-  i64 count[kFates] = {};
+  i64 count[kCellOutcomes] = {};
   const Cell& at(std::size_t row, std::size_t col) const { return cells[row * col_keys.size() + col]; }
 };
 

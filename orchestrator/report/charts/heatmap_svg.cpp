@@ -25,7 +25,7 @@ constexpr std::string_view kDark = "#16202a", kFaint = "#4d565f";
 // Of a cell where none ended ok: "2 OOM · 1 pruned".
 std::string counts_of(const Cell& c) {
   std::string parts;
-  for (std::size_t f = 1; f < kFates; ++f) {
+  for (std::size_t f = 1; f < kCellOutcomes; ++f) {
     if (c.count[f] > 0)
       parts += fmt::format("{}{} {}", parts.empty() ? "" : " · ", c.count[f],
                            CellOutcome(f) == CellOutcome::kOom       ? "OOM"
@@ -140,7 +140,7 @@ class Drawing {
     for (const auto& price : prices_shown(map_)) said_.push_back("Price of " + price + ".");
     std::string counts;
     i64 total = 0;
-    for (std::size_t f = 0; f < kFates; ++f) {
+    for (std::size_t f = 0; f < kCellOutcomes; ++f) {
       total += map_.count[f];
       if (map_.count[f] > 0)
         counts +=

@@ -12,7 +12,7 @@ const take = (text) => {
   cellOutcome = Uint8Array.from(D.cell_outcome, Number);
 };
 take(document.getElementById("data").textContent);
-const FATES = ["ok", "OOM", "pruned", "failed", "not run yet"];
+const OUTCOMES = ["ok", "OOM", "pruned", "failed", "not run yet"];
 const STATES = ["", "oom", "pruned", "failed", "pending"];
 const WORDS = { oom: "OOM", pruned: "pruned", failed: "failed", pending: "not run yet", mixed: "none succeeded", unmeasured: "not measured", empty: "–" };
 

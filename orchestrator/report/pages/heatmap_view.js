@@ -149,7 +149,7 @@ const lines = (i) => view.lines.map((line) => line.filter((a) => a.values[a.of[i
   .map((a) => { const v = a.values[a.of[i]]; return a.short !== a.key ? a.short + v : a.key === "model" || a.key === "hardware" ? v : `${a.key}=${v}`; })
   .join(" ")).filter((s) => s);
 const unitOf = (s) => (s.unit ? " " + s.unit : "");
-const countText = (count) => count.map((n, f) => (n ? `${n} ${FATES[f]}` : "")).filter((s) => s).join(", ");
+const countText = (count) => count.map((n, f) => (n ? `${n} ${OUTCOMES[f]}` : "")).filter((s) => s).join(", ");
 const shownKeys = (axis) => (axis === view.R ? view.rows : axis === view.C ? view.cols : axis.values.map((_, i) => i).filter((i) => !S.off[axis.key]?.has(i)));
 const cellKey = (r, c) => view.R.values[r] + SEP + view.C.values[c];
 

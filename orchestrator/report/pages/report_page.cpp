@@ -109,10 +109,10 @@ std::string html_table(Table table, const Names& names) {
 namespace {
 
 std::string counts_line(const ReportInput& in) {
-  i64 count[kFates] = {};
+  i64 count[kCellOutcomes] = {};
   for (const ResultRow& row : in.rows) ++count[std::size_t(cell_outcome_of(row))];
   std::string parts;
-  for (std::size_t f = 0; f < kFates; ++f) {
+  for (std::size_t f = 0; f < kCellOutcomes; ++f) {
     if (count[f] > 0)
       parts +=
           fmt::format("{}{} {}", parts.empty() ? "" : ", ", count[f],

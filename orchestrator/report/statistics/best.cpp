@@ -10,6 +10,7 @@
 
 #include "base/expected.h"
 #include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/report/error_codes.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/statistics/grouping.h"
 
@@ -157,7 +158,8 @@ std::optional<std::uint32_t> finish(BestOfGroup& out, const std::vector<std::uin
 Expected<void> check(const BestOptions& options) {
   SWEEP_TRY(resolve_metric(options.metric));
   if (options.headroom && !(*options.headroom >= 0 && *options.headroom < 1)) {
-    return fail(fmt::format("A headroom of {} is not a fraction of memory; give one from 0 to below 1.",
+    return fail(codes::kOutOfRange, "headroom",
+                fmt::format("A headroom of {} is not a fraction of memory; give one from 0 to below 1.",
                             *options.headroom));
   }
   return {};
@@ -260,6 +262,7 @@ Expected<double> parse_share(std::string_view text, std::string_view what) {
   if (percent) value /= 100;
   if (!read || value < 0 || value >= 1) {
     return fail(
+        codes::kOutOfRange, text,
         fmt::format("'{}' is no {}: give a share from 0 to below 1, as 5% or 0.05.", safe_text(text), what));
   }
   return value;

@@ -11,7 +11,7 @@
 namespace sweep::report {
 namespace {
 
-constexpr std::size_t kLabel = 11;  // columns of the word at the left
+constexpr std::size_t kLabel = 11;  // columns of the label at the left
 constexpr std::size_t kEvidenceLines = 20, kStackLines = 30;
 
 class Lines {

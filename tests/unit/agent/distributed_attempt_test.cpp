@@ -122,7 +122,7 @@ TEST_F(DistributedAttemptTest, TroubleOfOneEndsTheOthersAndItsCauseIsTheAttempts
   EXPECT_EQ(evidence["ranks"].size(), 2u);
 }
 
-TEST_F(DistributedAttemptTest, GpuErrorsOfEveryNodeAreToldWithItsName) {
+TEST_F(DistributedAttemptTest, GpuErrorsOfEveryNodeAreReportedWithItsName) {
   for (const i64 node : {1, 3}) {
     AttemptEnd end;
     end.attempt = 7, end.cause = EndCause::kDone, end.ended_unix_ns = 50'000;
@@ -183,7 +183,7 @@ TEST_F(DistributedAttemptTest, AnUncleanNodeIsNamed) {
   EXPECT_EQ(attempt_->unclean_nodes(), std::vector<i64>{3});
 }
 
-TEST_F(DistributedAttemptTest, MessagesThatMeanNothingHereChangeNothing) {
+TEST_F(DistributedAttemptTest, UnexpectedMessagesAreIgnored) {
   say(1, RankRecord{.attempt = 7, .rank = -1});
   say(1, Leave{"why"});
   say(1, StoreMessage{7, i64{1} << 40, {json::object(), ""}});

@@ -22,7 +22,7 @@ namespace {
 TEST(OomWatch, RecognisesTheKernelsOwnSentences) {
   EXPECT_EQ(oom_victim("6,339,51,-;Out of memory: Killed process 4711 (sweep-rank) total-vm:1kB"), 4711);
   EXPECT_EQ(oom_victim("3,1,2,-;Memory cgroup out of memory: Killed process 12 (a) total-vm:3kB"), 12);
-  EXPECT_EQ(oom_victim("6,1,2,-;somebody said: Killed process 12 (a), Out of memory"), 0);
+  EXPECT_EQ(oom_victim("6,1,2,-;a user wrote: Killed process 12 (a), Out of memory"), 0);
   EXPECT_EQ(oom_victim("6,1,2,-;usb 1-1: new device"), 0);
 }
 

@@ -1,4 +1,4 @@
-// Placement: what runs beside what on which nodes, and that nobody overtakes.
+// Placement: what runs beside what on which nodes, and that the order of arrival is kept.
 #include "worker/agent/node/placement.h"
 
 #include <gmock/gmock.h>
@@ -45,7 +45,7 @@ TEST(Placement, NoSlotIsHeldTwice) {
   EXPECT_THAT(placement.take()->slots, ElementsAre(ElementsAre(0, 3)));
 }
 
-TEST(Placement, WhoHasTheNodeAloneHasNobodyBeside) {
+TEST(Placement, AnExclusiveAttemptRunsAloneOnItsNode) {
   Placement shared(2, 4), whole(1, 1);
   shared.push(attempt(1, 4));
   shared.push(attempt(2, 4, 2));

@@ -16,7 +16,7 @@ namespace sweep::agent {
 namespace {
 
 // flock() asks for no more than an open file: whoever may read the lock could keep an agent from starting.
-TEST(Process, NobodyElseCanHoldTheLock) {
+TEST(Process, OtherUsersCannotTakeTheLock) {
   char folder[] = "/tmp/sweep-lock-XXXXXX";
   ASSERT_NE(::mkdtemp(folder), nullptr);
   const mode_t before = ::umask(0);

@@ -1,4 +1,4 @@
-// A rank's log within its limit: head and tail kept while somebody writes.
+// A rank's log within its limit: head and tail kept while a rank writes.
 #include "worker/agent/evidence/rank_log.h"
 
 #include <gtest/gtest.h>

@@ -36,7 +36,7 @@ TEST(TimeLimit, WhatTookLongerThanPredictedCountsForTheNext) {
   EXPECT_GE(minute.estimate(asked(0.3)), 2.3);
 }
 
-TEST(TimeLimit, AnAttemptThatNobodyPredictedTakesAsLongAsTheLongestBefore) {
+TEST(TimeLimit, WithoutAPredictionTheLongestAttemptSoFarCounts) {
   TimeLimit minute(60, 0);
   EXPECT_TRUE(minute.allows(asked(std::nullopt), 55));
   minute.ended(asked(std::nullopt), 12);

@@ -68,7 +68,7 @@ TEST(Watchdog, RankThatEndedIsNotWatched) {
   EXPECT_EQ(found.rank, 1);
 }
 
-TEST(Watchdog, NamesTheRankThatWaitsForNobodyBeforeThoseThatWaitForIt) {
+TEST(Watchdog, NamesTheRankThatBlocksTheOthersFirst) {
   Watchdog dog(kDeadlines, 3);
   auto seen = ranks({Phase::kStep, Phase::kStep, Phase::kStep});
   for (const int waiting : {0, 2})
@@ -110,7 +110,7 @@ TEST(Watchdog, NamesTheRankThatIsSilentLongest) {
   EXPECT_EQ(found->rank, 1);
 }
 
-TEST(Watchdog, TimeInWhichNobodyLookedIsNotAHang) {
+TEST(Watchdog, TimeWithoutChecksIsNotCountedAsAHang) {
   Watchdog dog(kDeadlines, 1);
   const auto seen = ranks({Phase::kStep});
   EXPECT_FALSE(dog.look(seen, 0));

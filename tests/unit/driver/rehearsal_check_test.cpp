@@ -1,7 +1,11 @@
 // Whether a machine can rehearse, by its facts.
 #include "orchestrator/driver/rehearsal_check.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "orchestrator/driver/error_codes.h"
+#include "tests/support/error_matchers.h"
 
 namespace sweep::driver {
 namespace {
@@ -21,23 +25,23 @@ TEST(RehearsalCheck, AMachineWithEverythingCan) {
 TEST(RehearsalCheck, NamesTheFirstThingThatIsMissing) {
   auto facts = able();
   facts.missing = "libcuda.so.1";
-  EXPECT_NE(cannot_rehearse(facts, 8)->find("/opt/phantom/libcuda.so.1"), std::string::npos);
+  EXPECT_THAT(*cannot_rehearse(facts, 8), IsError(codes::kNoPhantoms, "/opt/phantom/libcuda.so.1"));
   facts = able(), facts.rank = fail("no such program");
-  EXPECT_NE(cannot_rehearse(facts, 8)->find("no such program"), std::string::npos);
+  EXPECT_THAT(*cannot_rehearse(facts, 8), IsError(codes::kNoRank));
   facts = able(), (*facts.rank)["cuda"] = "";
-  EXPECT_NE(cannot_rehearse(facts, 8)->find("SWEEP_TORCH"), std::string::npos);
+  EXPECT_THAT(*cannot_rehearse(facts, 8), IsError(codes::kNoCuda));
   facts = able(), (*facts.rank)["gpu_plugin"] = false;
-  EXPECT_NE(cannot_rehearse(facts, 8)->find("libsweep_cuda.so"), std::string::npos);
+  EXPECT_THAT(*cannot_rehearse(facts, 8), IsError(codes::kNoPlugin));
 }
 
 TEST(RehearsalCheck, SpaceIsCountedByRanks) {
   auto facts = able();
   facts.shm_free_bytes = 100 << 20;
   EXPECT_FALSE(cannot_rehearse(facts, 4));
-  EXPECT_NE(cannot_rehearse(facts, 16)->find("/dev/shm"), std::string::npos);
+  EXPECT_THAT(*cannot_rehearse(facts, 16), IsError(codes::kTooLittle, "/dev/shm"));
   facts = able(), facts.memory_free_bytes = 1100 << 20;
   EXPECT_FALSE(cannot_rehearse(facts, 4));
-  EXPECT_NE(cannot_rehearse(facts, 8)->find("--rehearse-ranks"), std::string::npos);
+  EXPECT_THAT(*cannot_rehearse(facts, 8), IsError(codes::kTooLittle, "memory"));
   facts.memory_free_bytes.reset();
   EXPECT_FALSE(cannot_rehearse(facts, 8)) << "what is not known refuses nothing";
 }

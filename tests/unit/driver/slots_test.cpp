@@ -47,7 +47,7 @@ TEST(Slots, MoreRanksThanCoresAreWarnedOfOnThisMachineOnly) {
   EXPECT_FALSE(ranks_beyond_cores(configured("local", "{}"), std::vector{entry}).has_value());
 }
 
-TEST(Slots, WhatSlurmIsAskedForStandsBeforeTheCatalogue) {
+TEST(Slots, GpusRequestedFromSlurmWinOverTheCatalogue) {
   for (const char* gpus : {R"_("gres": "gpu:h100:4(S:0-1)")_", R"_("gres": "tmp:20,gpu:4")_",
                            R"_("gpus_per_node": "h100:4")_", R"_("gpus_per_node": "4")_",
                            R"_("gres": "gpu:1", "hardware": {"h100-sxm-80gb": {"gres": "gpu:4"}})_"}) {

@@ -1,10 +1,15 @@
 #include "orchestrator/export/credentials.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <map>
+
+#include "base/error_codes.h"
+#include "orchestrator/export/error_codes.h"
+#include "tests/support/error_matchers.h"
 
 namespace sweep::exports {
 namespace {
@@ -53,7 +58,7 @@ TEST_F(CredentialsTest, AFileOthersMayReadIsRefusedWithTheCommandThatMendsIt) {
   for (const auto mode : {fs::perms::group_read, fs::perms::others_read, fs::perms::group_write}) {
     file("machine h login user password " + kKey, mode | fs::perms::owner_read | fs::perms::owner_write);
     const std::string message = said(wandb_credentials(sources_, "h"));
-    EXPECT_NE(message.find("chmod 600 " + file_.string()), std::string::npos) << message;
+    EXPECT_THAT(error_in(wandb_credentials(sources_, "h")), IsError(codes::kKeyNotPrivate, file_.string()));
     EXPECT_EQ(message.find(kKey), std::string::npos);
   }
   EXPECT_TRUE(mlflow_credentials(sources_, "unmentioned"))
@@ -61,7 +66,7 @@ TEST_F(CredentialsTest, AFileOthersMayReadIsRefusedWithTheCommandThatMendsIt) {
 }
 
 TEST_F(CredentialsTest, WhatIsNoKeyIsRefusedWithoutShowingIt) {
-  EXPECT_NE(said(wandb_credentials(sources_, "h")).find("WANDB_API_KEY"), std::string::npos);
+  EXPECT_THAT(error_in(wandb_credentials(sources_, "h")), IsError(codes::kNoKey, "h"));
   for (const std::string& bad : {std::string("short"), kKey + "\r\nX-Other: 1", kKey + " "}) {
     variables_["WANDB_API_KEY"] = bad;
     const std::string message = said(wandb_credentials(sources_, "h"));
@@ -70,7 +75,8 @@ TEST_F(CredentialsTest, WhatIsNoKeyIsRefusedWithoutShowingIt) {
   }
   sources_.key_file = "/nowhere/keys";
   variables_.clear();
-  EXPECT_NE(said(wandb_credentials(sources_, "h")).find("no such file"), std::string::npos);
+  EXPECT_THAT(error_in(wandb_credentials(sources_, "h")),
+              IsError(sweep::codes::kNoSuchFile, "/nowhere/keys"));
 }
 
 TEST_F(CredentialsTest, MlflowTakesPasswordsThenTokensThenNothing) {
@@ -80,12 +86,12 @@ TEST_F(CredentialsTest, MlflowTakesPasswordsThenTokensThenNothing) {
   variables_["MLFLOW_TRACKING_TOKEN"] = "abc";
   EXPECT_EQ(mlflow_credentials(sources_, "h")->authorization, "Bearer abc");
   variables_["MLFLOW_TRACKING_USERNAME"] = "me";
-  EXPECT_NE(said(mlflow_credentials(sources_, "h")).find("belong together"), std::string::npos);
+  EXPECT_THAT(error_in(mlflow_credentials(sources_, "h")), IsError(codes::kHalfALogin, "h"));
   variables_["MLFLOW_TRACKING_PASSWORD"] = "pass word";
   EXPECT_EQ(mlflow_credentials(sources_, "h")->authorization, "Basic " + base64("me:pass word"));
 }
 
-TEST_F(CredentialsTest, EveryFormOfTheKeyIsCutOutOfATextFromElsewhere) {
+TEST_F(CredentialsTest, EveryFormOfTheKeyIsRemovedFromServerMessages) {
   variables_["WANDB_API_KEY"] = kKey;
   const auto key = wandb_credentials(sources_, "h");
   const std::string text = key->redacted("you sent " + key->authorization + " with " + kKey + kKey);

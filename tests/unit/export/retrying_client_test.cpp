@@ -64,7 +64,7 @@ TEST(RetryingClient, AnAnswerThatIsFinalIsHandedOutAtOnce) {
   EXPECT_TRUE(world.pauses.empty());
 }
 
-TEST(RetryingClient, GivesUpAfterItsTriesAndSoonerWhereNobodyIs) {
+TEST(RetryingClient, GivesUpAfterItsTriesAndSoonerWithoutAServer) {
   World busy_world, empty_world, wrong_world;
   busy_world.script.assign(50, Reply{500, "<html><b>oops</b></html>", {}});
   empty_world.script.assign(50, broken(WireError::kUnreachable));

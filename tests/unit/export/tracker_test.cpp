@@ -210,7 +210,7 @@ class DeliverTest : public ::testing::Test {
   std::vector<ResultRow> rows_{row_of("aa"), row_of("bb")};
 };
 
-TEST_F(DeliverTest, NothingIsGivenTwiceAndChangesAreGivenOnce) {
+TEST_F(DeliverTest, EachResultAndEachChangeIsDeliveredOnce) {
   Shelf shelf;
   EXPECT_EQ(go(shelf).sent, 2);
   EXPECT_EQ(go(shelf).unchanged, 2);
@@ -232,7 +232,7 @@ TEST_F(DeliverTest, ARefusedRunIsTriedAgainNextTime) {
   EXPECT_EQ(done.unchanged, 1);
 }
 
-TEST_F(DeliverTest, AServerThatRefusesEverythingIsNotAskedForever) {
+TEST_F(DeliverTest, AServerThatRefusesEverythingIsGivenUp) {
   Shelf shelf;
   shelf.refuses = "aa";
   rows_.assign(50, row_of("aa"));

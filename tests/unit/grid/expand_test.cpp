@@ -10,8 +10,6 @@
 namespace sweep::grid {
 namespace {
 
-using testing::HasSubstr;
-
 const std::string kH100 = kHead + "base: {hardware: h100-sxm-80gb";
 
 TEST(GridExpand, ProductInFileOrderFirstAxisOutermost) {
@@ -67,9 +65,9 @@ TEST(GridExpand, FormerNamesOfAxesAndWordsGiveTheSameTrials) {
 
 TEST(GridExpand, AnAxisUnderBothOfItsNamesIsGivenTwice) {
   EXPECT_THAT(error_of(kHead + "base: {clip: true}\ngrid: {grad_clip: [true, false]}\n"),
-              HasSubstr("g.yaml:4:"));
+              AllOf(At(4, 8), IsError(codes::kGivenTwice, "grad_clip")));
   EXPECT_THAT(error_of(kHead + "base: {clip: true}\nderive: {grad_clip: 'dp > 1'}\n"),
-              HasSubstr("g.yaml:3:"));
+              AllOf(At(3, 8), IsError(codes::kGivenTwice, "grad_clip")));
 }
 
 TEST(GridExpand, DeriveSetsAnAxisByEitherName) {
@@ -298,9 +296,7 @@ TEST(GridExpand, OverflowOfAnExpressionIsAnError) {
   ASSERT_TRUE(grid);
   const auto counts = expand(*grid, [](PlanEntry&&) { return true; });
   ASSERT_FALSE(counts);
-  EXPECT_THAT(counts.error().message,
-              testing::StartsWith("g.yaml:4:9: seq_len * seq_len * seq_len = 100000000 * "));
-  EXPECT_THAT(counts.error().message, HasSubstr("too large for 64 bits"));
+  EXPECT_THAT(counts.error(), AllOf(At(4, 9), IsError(codes::kOverflow, "seq_len * seq_len * seq_len > 1")));
 }
 
 TEST(GridExpand, DegreesWhoseProductIsHugePrune) {

@@ -5,17 +5,17 @@
 #include <string>
 #include <vector>
 
+#include "orchestrator/grid/error_codes.h"
 #include "orchestrator/grid/grid.h"
+#include "tests/support/error_matchers.h"
 
 namespace sweep::grid {
 
 inline const std::string kHead = "name: t\nmodel: llama3-8b\n";
 
-// The error of a text that must be refused; "" (and a failure) if it is not.
-inline std::string error_of(const std::string& text, const ReadOptions& options = {}) {
-  const auto grid = read_text(text, "g.yaml", options);
-  EXPECT_FALSE(grid) << text;
-  return grid ? "" : grid.error().message;
+// The error of a text that must be refused.
+inline Error error_of(const std::string& text, const ReadOptions& options = {}) {
+  return error_in(read_text(text, "g.yaml", options));
 }
 
 struct Expanded {

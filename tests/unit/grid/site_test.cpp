@@ -1,11 +1,16 @@
 #include "orchestrator/grid/site.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "bench_kernels/shape/error_codes.h"
+#include "orchestrator/grid/error_codes.h"
+#include "tests/support/error_matchers.h"
 
 namespace sweep::grid {
 namespace {
@@ -27,7 +32,7 @@ class SiteTest : public testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(SiteTest, TheUsersWordStandsBeforeTheClustersAndTheGridsBeforeBoth) {
+TEST_F(SiteTest, TheGridWinsOverTheUsersProfileAndThatOverTheClusters) {
   const auto cluster =
       file("cluster.yaml",
            "slurm: {partition: gpu, account: all, prologue: [module load cuda], exclusive: false}\n"
@@ -45,7 +50,7 @@ TEST_F(SiteTest, TheUsersWordStandsBeforeTheClustersAndTheGridsBeforeBoth) {
   EXPECT_EQ(Json::parse(launch_settings(site->launch, "", "ssh")), Json::object());
 }
 
-TEST_F(SiteTest, PricesAreOfNodesAndTheUsersStandBeforeTheClusters) {
+TEST_F(SiteTest, PricesArePerNodeAndTheUsersWinOverTheClusters) {
   const auto cluster =
       file("cluster.yaml", "prices: {h100-sxm-80gb: {node_hour: 30}, a100-80gb: {gpu_hour: 1.5}}\n");
   const auto user = file("user.yaml", "prices: {h100-sxm-80gb: {gpu_hour: 2}}\n");
@@ -63,28 +68,34 @@ TEST_F(SiteTest, NoProfileIsNoSettings) {
 }
 
 TEST_F(SiteTest, MistakesAreNamedWithTheirPlace) {
-  for (const auto& [text, said] :
-       {std::pair{"slurm: {partion: gpu}\n", ":1:9: "},
-        {"slurn: {partition: gpu}\n", ":1:1: "},
-        {"slurm: {container: {runtime: apptainer}}\n", "image"},
-        {"slurm: {time: \"99:99:99\"}\n", ":1:"},
-        {"slurm: {partition: 'a\"b'}\n", ":1:"},
-        {"slurm: {account: \"a\\nb\"}\n", ":1:"},
-        {"slurm: {head: {mem: 'a\\b'}}\n", ":1:"},
-        {"slurm: {head: {qos: high}}\n", "qos"},
-        {"slurm: {exclusive: maybe}\n", "exclusive"},
-        {"limits: {gpu_hours: -1}\n", "gpu_hours"},
-        {"prices: {h100: {node_hour: 30}}\n", ":1:10: "},
-        {"prices: {h100-sxm-80gb: 30}\n", "map"},
-        {"prices: {h100-sxm-80gb: {}}\n", "is empty"},
-        {"prices: {h100-sxm-80gb: {node_hour: 30, gpu_hour: 4}}\n", "or as gpu_hour"},
-        {"prices: {h100-sxm-80gb: {node_hour: 0}}\n", "a price"},
-        {"[1, 2]\n", ":1:1: "},
-        {"", ":1:1: "}}) {
-    const auto site = read_site({file("bad.yaml", text)});
-    ASSERT_FALSE(site) << text;
-    EXPECT_NE(site.error().message.find("bad.yaml"), std::string::npos) << site.error().message;
-    EXPECT_NE(site.error().message.find(said), std::string::npos) << site.error().message;
+  struct Refusal {
+    const char* text;
+    int column;
+    ErrorCode code;
+    const char* subject;
+  };
+  for (const auto& [text, column, code, subject] : std::initializer_list<Refusal>{
+           {"slurm: {partion: gpu}\n", 9, codes::kUnknownKey, "partion"},
+           {"slurn: {partition: gpu}\n", 1, codes::kUnknownKey, "slurn"},
+           {"slurm: {container: {runtime: apptainer}}\n", 9, codes::kMissing, "image"},
+           {"slurm: {time: \"99:99:99\"}\n", 15, codes::kBadForm, "time"},
+           {"slurm: {partition: 'a\"b'}\n", 20, codes::kBadForm, "partition"},
+           {"slurm: {account: \"a\\nb\"}\n", 18, codes::kBadForm, "account"},
+           {"slurm: {head: {mem: 'a\\b'}}\n", 21, codes::kBadForm, "mem"},
+           {"slurm: {head: {qos: high}}\n", 16, codes::kUnknownKey, "qos"},
+           {"slurm: {exclusive: maybe}\n", 20, codes::kWrongType, "exclusive"},
+           {"limits: {gpu_hours: -1}\n", 21, codes::kOutOfRange, "gpu_hours"},
+           {"prices: {h100: {node_hour: 30}}\n", 10, shape::codes::kUnknownHardware, "h100"},
+           {"prices: {h100-sxm-80gb: 30}\n", 10, codes::kWrongType, "h100-sxm-80gb"},
+           {"prices: {h100-sxm-80gb: {}}\n", 10, codes::kEmpty, "h100-sxm-80gb"},
+           {"prices: {h100-sxm-80gb: {node_hour: 30, gpu_hour: 4}}\n", 10, codes::kConflict, "node_hour"},
+           {"prices: {h100-sxm-80gb: {node_hour: 0}}\n", 37, codes::kOutOfRange, "a price"},
+           {"[1, 2]\n", 1, codes::kWrongType, ""},
+           {"", 1, codes::kWrongType, ""},
+       }) {
+    const Error error = error_in(read_site({file("bad.yaml", text)}));
+    EXPECT_TRUE(error.file.ends_with("bad.yaml")) << error.file;
+    EXPECT_THAT(error, testing::AllOf(At(1, column), IsError(code, subject))) << text;
   }
 }
 

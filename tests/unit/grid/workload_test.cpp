@@ -4,11 +4,20 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/error_codes.h"
 #include "grid_text.h"
 #include "schema/codec.h"
+#include "schema/error_codes.h"
 
 namespace sweep::grid {
 namespace {
+
+// A text that is refused at a place ("g.yaml:3:1:") with a code and a subject.
+struct Refusal {
+  std::string text, place;
+  ErrorCode code;
+  std::string subject;
+};
 
 // A grid of a command, with further lines.
 std::string with(const std::string& workload, const std::string& rest = "base: {dp: 1}\n") {
@@ -88,30 +97,36 @@ TEST(GridWorkload, TheSameCommandIsTheSameTrial) {
 }
 
 TEST(GridWorkload, WhatIsWrongIsRefusedWithItsPlace) {
-  struct Case {
-    std::string text, place;
-  };
-  for (const Case& each : {
-           Case{with("  folder: .\n"), "g.yaml:2:1:"},
-           Case{with("  command: []\n"), "g.yaml:3:12:"},
-           Case{with("  command: train.py\n"), "g.yaml:3:12:"},
-           Case{with("  command: [\"{nowhere}\"]\n"), "g.yaml:3:13:"},
-           Case{with("  command: [\"{\"]\n"), "g.yaml:3:13:"},
-           Case{with("  command: [a]\n  shell: true\n"), "g.yaml:4:3:"},
-           Case{with("  command: [a]\n  files: {../x: y}\n"), "g.yaml:4:11:"},
-           Case{with("  command: [a]\n  files: {x: {from: nowhere.json}}\n"), "g.yaml:4:21:"},
-           Case{with("  command: [a]\n  processes: many\n"), "g.yaml:4:14:"},
-           Case{with("  command: [a]\n  axes: {tp: {type: integer, default: 1}}\n"), "g.yaml:4:10:"},
-           Case{with("  command: [a]\n  axes: {lr: {type: real, default: 1}}\n"), "g.yaml:4:21:"},
-           Case{with("  command: [a]\n  axes: {lr: {type: number}}\n"), "g.yaml:4:10:"},
-           Case{with("  command: [a]\n  axes: {lr: {type: integer, default: 0.5}}\n"), "g.yaml:4:39:"},
-           Case{with("  command: [a]\n", "grid: {lr: [1]}\n"), "g.yaml:4:8:"},
-           Case{with("  command: [a]\n", "base: {program: x}\n"), "g.yaml:4:8:"},
-           Case{kHead + "base: {workload: command}\n", "g.yaml:3:8:"},
-           Case{with("  command: [a]\n  spelling: {nowhere: {a: b}}\n"), "g.yaml:2:1:"},
-       })
-    EXPECT_EQ(error_of(each.text).substr(0, each.place.size()), each.place)
-        << each.text << error_of(each.text);
+  for (const auto& [text, place, code, subject] : std::initializer_list<Refusal>{
+           {with("  folder: .\n"), "g.yaml:2:1:", codes::kMissing, "command"},
+           {with("  command: []\n"), "g.yaml:3:12:", codes::kEmpty, "command"},
+           {with("  command: train.py\n"), "g.yaml:3:12:", codes::kWrongType, "command"},
+           {with("  command: [\"{nowhere}\"]\n"), "g.yaml:3:13:", codes::kUnknownName, "nowhere"},
+           {with("  command: [\"{\"]\n"), "g.yaml:3:13:", sweep::codes::kBadTemplate, ""},
+           {with("  command: [a]\n  shell: true\n"), "g.yaml:4:3:", codes::kUnknownKey, "shell"},
+           {with("  command: [a]\n  files: {../x: y}\n"), "g.yaml:4:11:", codes::kNotAFile, "../x"},
+           {with("  command: [a]\n  files: {x: {from: nowhere.json}}\n"),
+            "g.yaml:4:21:", sweep::codes::kNoSuchFile, ""},
+           {with("  command: [a]\n  processes: many\n"), "g.yaml:4:14:", codes::kUnknownValue, "many"},
+           {with("  command: [a]\n  axes: {tp: {type: integer, default: 1}}\n"),
+            "g.yaml:4:10:", codes::kNameTaken, "tp"},
+           {with("  command: [a]\n  axes: {lr: {type: real, default: 1}}\n"),
+            "g.yaml:4:21:", codes::kUnknownValue, "real"},
+           {with("  command: [a]\n  axes: {lr: {type: number}}\n"), "g.yaml:4:10:", codes::kMissing,
+            "default"},
+           {with("  command: [a]\n  axes: {lr: {type: integer, default: 0.5}}\n"),
+            "g.yaml:4:39:", codes::kWrongType, "lr"},
+           {with("  command: [a]\n", "grid: {lr: [1]}\n"), "g.yaml:4:8:", codes::kUnknownAxis, "lr"},
+           {with("  command: [a]\n", "base: {program: x}\n"), "g.yaml:4:8:", codes::kNotSettable, "program"},
+           {kHead + "base: {workload: command}\n", "g.yaml:3:8:", codes::kNotSettable, "workload"},
+           {with("  command: [a]\n  spelling: {nowhere: {a: b}}\n"), "g.yaml:2:1:", codes::kUnknownAxis,
+            "nowhere"},
+       }) {
+    const Error error = error_of(text);
+    EXPECT_EQ(place_of(error), place) << text << error.message;
+    EXPECT_THAT(error, IsError(code)) << text;
+    if (!subject.empty()) EXPECT_EQ(error.subject, subject);
+  }
 }
 
 TEST(GridWorkload, RowsTakeTheFirstCaseThatHolds) {
@@ -158,28 +173,31 @@ TEST(GridWorkload, AShellRunsThePrologueAndAContainerTheCommand) {
 
 TEST(GridWorkload, HostileTablesAreRefusedWithTheirPlace) {
   const std::string head = "  command: [a]\n";
-  for (const auto& [text, place] : std::initializer_list<std::pair<std::string, std::string>>{
-           {"  flags: [a]\n", "g.yaml:4:3:"},
-           {"  flags: {--x: {when: \"tp >\", value: a}}\n", "g.yaml:4:28:"},
-           {"  flags: {--x: {when: tp, value: a}}\n", "g.yaml:4:23:"},
-           {"  flags: {--x: {values: a}}\n", "g.yaml:4:17:"},
-           {"  flags: {--x: \"{nowhere}\"}\n", "g.yaml:4:16:"},
-           {"  flags: {--x: {value: a, of: [nowhere]}}\n", "g.yaml:4:16:"},
-           {"  derive: {tp: 1}\n", "g.yaml:4:16:"},
-           {"  derive: {x: y, y: 1}\n", "g.yaml:4:15:"},
-           {"  derive: {x: [{when: true, value: 1}, \"true\"]}\n", "g.yaml:4:40:"},
-           {"  unsupported: [{when: true}]\n", "g.yaml:4:17:"},
-           {"  unsupported: {a: b}\n", "g.yaml:4:16:"},
-           {"  files: {a: {set: {x: \"{nowhere}\"}}}\n", "g.yaml:4:24:"},
-           {"  files: {a: {set: {x: 1}, format: xml}}\n", "g.yaml:4:36:"},
-           {"  env: {RANK: 1}\n", "g.yaml:2:1:"},
-           {"  axes: {a: {type: integer, default: 1, values: [x]}}\n", "g.yaml:4:41:"},
-           {"  axes: {a: {type: text, default: z, values: [x]}}\n", "g.yaml:4:35:"},
-           {"  recipe: nowhere\n", "g.yaml:4:11:"},
-           {"  recipe: ./nowhere.yaml\n", "g.yaml:4:11:"},
+  for (const auto& [text, place, code, subject] : std::initializer_list<Refusal>{
+           {"  flags: [a]\n", "g.yaml:4:3:", codes::kWrongType, "flags"},
+           {"  flags: {--x: {when: \"tp >\", value: a}}\n", "g.yaml:4:28:", codes::kSyntax, ""},
+           {"  flags: {--x: {when: tp, value: a}}\n", "g.yaml:4:23:", codes::kNotACondition, "tp"},
+           {"  flags: {--x: {values: a}}\n", "g.yaml:4:17:", codes::kUnknownKey, "values"},
+           {"  flags: {--x: \"{nowhere}\"}\n", "g.yaml:4:16:", codes::kUnknownName, "nowhere"},
+           {"  flags: {--x: {value: a, of: [nowhere]}}\n", "g.yaml:4:16:", codes::kUnknownAxis, "nowhere"},
+           {"  derive: {tp: 1}\n", "g.yaml:4:16:", codes::kNameTaken, "tp"},
+           {"  derive: {x: y, y: 1}\n", "g.yaml:4:15:", codes::kUnknownName, "y"},
+           {"  derive: {x: [{when: true, value: 1}, \"true\"]}\n", "g.yaml:4:40:", codes::kTypeMismatch, "x"},
+           {"  unsupported: [{when: true}]\n", "g.yaml:4:17:", codes::kMissing, "why"},
+           {"  unsupported: {a: b}\n", "g.yaml:4:16:", codes::kWrongType, "unsupported"},
+           {"  files: {a: {set: {x: \"{nowhere}\"}}}\n", "g.yaml:4:24:", codes::kUnknownName, "nowhere"},
+           {"  files: {a: {set: {x: 1}, format: xml}}\n", "g.yaml:4:36:", codes::kUnknownValue, "xml"},
+           {"  env: {RANK: 1}\n", "g.yaml:2:1:", sweep::codes::kBadVariable, "RANK"},
+           {"  axes: {a: {type: integer, default: 1, values: [x]}}\n", "g.yaml:4:41:", codes::kConflict,
+            "values"},
+           {"  axes: {a: {type: text, default: z, values: [x]}}\n", "g.yaml:4:35:", codes::kUnknownValue,
+            "z"},
+           {"  recipe: nowhere\n", "g.yaml:4:11:", codes::kUnknownRecipe, "nowhere"},
+           {"  recipe: ./nowhere.yaml\n", "g.yaml:4:11:", sweep::codes::kNoSuchFile, "./nowhere.yaml"},
        }) {
-    const auto error = error_of(with(head + text));
-    EXPECT_EQ(error.substr(0, place.size()), place) << text << error;
+    const Error error = error_of(with(head + text));
+    EXPECT_EQ(place_of(error), place) << text << error.message;
+    EXPECT_THAT(error, IsError(code, subject)) << text;
   }
 }
 
@@ -201,10 +219,13 @@ TEST(GridWorkload, RecipesLieOverOneAnotherAndErrorsNameTheirFile) {
   ASSERT_TRUE(expand(
       *high, [&](PlanEntry&& entry) { return argv = command_of(entry).argv, true; }, 0));
   EXPECT_EQ(argv, (std::vector<std::string>{"low", "s.py", "--a", "3"}));
-  for (const auto& [name, place] : std::initializer_list<std::pair<std::string, std::string>>{
-           {"wrong", "recipe wrong:2:14:"}, {"circle", "recipe circle:1:9:"}, {"low", "g.yaml:2:1:"}}) {
-    const auto error = error_of("name: t\nworkload: " + name + "\nbase: {dp: 1}\n", options);
-    EXPECT_EQ(error.substr(0, place.size()), place) << error;
+  for (const auto& [name, place, code, subject] :
+       std::initializer_list<Refusal>{{"wrong", "recipe wrong:2:14:", codes::kUnknownName, "nowhere"},
+                                      {"circle", "recipe circle:1:9:", codes::kTooMany, "circle"},
+                                      {"low", "g.yaml:2:1:", codes::kMissing, "script"}}) {
+    const Error error = error_of("name: t\nworkload: " + name + "\nbase: {dp: 1}\n", options);
+    EXPECT_EQ(place_of(error), place) << error.message;
+    EXPECT_THAT(error, IsError(code, subject));
   }
 }
 

@@ -5,7 +5,10 @@
 #include <fstream>
 #include <iterator>
 
+#include "bench_kernels/shape/error_codes.h"
+#include "orchestrator/import/error_codes.h"
 #include "orchestrator/import/import.h"
+#include "tests/support/error_matchers.h"
 
 namespace sweep::imports {
 namespace {
@@ -27,9 +30,8 @@ Imported must(std::string_view text, const Options& options = with()) {
   if (!read) throw std::runtime_error(read.error().message);
   return std::move(*read);
 }
-std::string refusal_of(std::string_view text, const Options& options = with()) {
-  const auto read = imports::read(text, options);
-  return read ? "(no error)" : read.error().message;
+Error refusal_of(std::string_view text, const Options& options = with()) {
+  return error_in(imports::read(text, options));
 }
 std::string playbook(std::string_view row) {
   return std::string(kPlaybook) + std::string(row) + "\n";
@@ -68,7 +70,8 @@ TEST(Import, FormerNamesOfAxesAndWordsAreRead) {
   EXPECT_EQ(only(former).entry.id, only(now).entry.id);
   EXPECT_TRUE(only(now).entry.trial.grad_clip);
   EXPECT_EQ(only(now).entry.trial.schedule, Schedule::kGpipe);
-  EXPECT_THAT(refusal_of("model,clip,grad_clip,tok_s_gpu\n8B,true,true,7290\n"), HasSubstr("grad_clip"));
+  EXPECT_THAT(refusal_of("model,clip,grad_clip,tok_s_gpu\n8B,true,true,7290\n"),
+              AllOf(At(1), IsError(codes::kRepeated, "grad_clip")));
 }
 
 TEST(Import, ARowBecomesATrialWithItsClaims) {
@@ -109,7 +112,8 @@ TEST(Import, FailedIsUnknownAndKeepsNoRates) {
 
 TEST(Import, ARateOfNothingInARowThatEndedOkIsRefused) {
   const std::string head = "model,micro_batch_size,tokens_per_s_gpu,outcome\n";
-  EXPECT_THAT(refusal_of(head + "llama3-8b,1,0,ok\n"), testing::StartsWith("f.csv:2: "));
+  EXPECT_THAT(refusal_of(head + "llama3-8b,1,0,ok\n"),
+              AllOf(At(2), IsError(codes::kOutOfRange, "tokens_per_s_gpu")));
   EXPECT_TRUE(imports::read(head + "llama3-8b,1,,ok\n", with()));
   EXPECT_TRUE(imports::read(head + "llama3-8b,1,0,oom\n", with()));
 }
@@ -147,10 +151,9 @@ TEST(Import, TheLayoutIsCompletedByTheRankAlgebra) {
   const Trial& t = only(read).entry.trial;
   EXPECT_EQ(std::tuple(t.dp, t.gpus_per_node, t.grad_accum), std::tuple(4, 8, 32));
   EXPECT_THAT(refusal_of("model,nodes,tp,mbs,tok_s_gpu\nm,1,3,2,5\n"),
-              HasSubstr("f.csv:2: dp = nodes x gpus_per_node / (tp x pp x cp) = 1 x 8 / (3 x 1 x 1) = 2.67 "
-                        "is not whole; state dp"));
+              AllOf(At(2), IsError(shape::codes::kNotWhole, "dp")));
   EXPECT_THAT(refusal_of("model,dp,mbs,gbs,tok_s_gpu\nm,8,3,256,5\n"),
-              HasSubstr("grad_accum = global_batch_size"));
+              AllOf(At(2), IsError(shape::codes::kNotWhole, "grad_accum")));
 }
 
 TEST(Import, RowsWithoutAnAnswerAreLeftOut) {
@@ -163,28 +166,31 @@ TEST(Import, RowsWithoutAnAnswerAreLeftOut) {
 }
 
 struct Bad {
-  const char *text, *sentence;
+  const char* text;
+  ErrorCode code;
+  const char* subject;
 };
 
-TEST(Import, BadRowsNameFileLineColumnAndCause) {
+TEST(Import, BadRowsAreRefusedWithFileLineColumnAndCode) {
   const std::string good = "1B,1,8,1,1,16,2,256,0,ok,39.2,40150,50.2\n";
   const Bad cases[] = {
-      {"1B,1,8", "f.csv:3: 3 fields, where the header names 13"},
-      {"1B,1,x,1,1,16,2,256,0,ok,1,1,1", "f.csv:3: column 'dp': 'x' is not a number"},
-      {"1B,1,0,1,1,16,2,256,0,ok,1,1,1", "f.csv:3: column 'dp': '0' is outside 1 .. 1000000"},
-      {"1B,1,8,1,1,16,2,256,7,ok,1,1,1", "f.csv:3: column 'zero': '7' is outside 0 .. 3"},
-      {"1B,1,8,1,1,16,2.5,256,0,ok,1,1,1", "f.csv:3: column 'mbs': '2.5' is not a whole number"},
-      {"1B,1,8,1,1,16,2,256,0,ok,1,\"40,150\",1", "without separators of thousands"},
-      {"1B,1,8,1,1,16,2,256,0,ok,1,-1,1", "f.csv:3: column 'tok_s_gpu': '-1' is negative"},
-      {"1B,1,8,1,1,16,2,256,0,ok,1,inf,1", "'inf' is not a number"},
-      {"1B,1,8,1,1,16,2,256,0,great,1,1,1", "f.csv:3: 'great' is not a known outcome"},
-      {",1,8,1,1,16,2,256,0,ok,1,1,1", "f.csv:3: the row names no model"},
-      {"1B,3,8,1,1,16,2,256,0,ok,1,1,1", "= 8 x 1 x 1 x 1 / 3 = 2.67 is not whole"},
-      {"1B,1,1000000,1000000,1000000,1,1,1,0,ok,1,1,1", "is more than 102400000 ranks"},
-      {"1B,1,8,1,1,16,99999999999999999999,256,0,ok,1,1,1", "is not a whole number"},
+      {"1B,1,8", codes::kFieldCount, ""},
+      {"1B,1,x,1,1,16,2,256,0,ok,1,1,1", codes::kNotANumber, "dp"},
+      {"1B,1,0,1,1,16,2,256,0,ok,1,1,1", codes::kOutOfRange, "dp"},
+      {"1B,1,8,1,1,16,2,256,7,ok,1,1,1", codes::kOutOfRange, "zero"},
+      {"1B,1,8,1,1,16,2.5,256,0,ok,1,1,1", codes::kNotWhole, "mbs"},
+      {"1B,1,8,1,1,16,2,256,0,ok,1,\"40,150\",1", codes::kNotANumber, "tok_s_gpu"},
+      {"1B,1,8,1,1,16,2,256,0,ok,1,-1,1", codes::kOutOfRange, "tok_s_gpu"},
+      {"1B,1,8,1,1,16,2,256,0,ok,1,inf,1", codes::kNotANumber, "tok_s_gpu"},
+      {"1B,1,8,1,1,16,2,256,0,great,1,1,1", codes::kUnknownValue, "great"},
+      {",1,8,1,1,16,2,256,0,ok,1,1,1", codes::kMissing, "model"},
+      {"1B,3,8,1,1,16,2,256,0,ok,1,1,1", shape::codes::kNotWhole, "gpus_per_node"},
+      {"1B,1,1000000,1000000,1000000,1,1,1,0,ok,1,1,1", shape::codes::kTooLarge, "world"},
+      {"1B,1,8,1,1,16,99999999999999999999,256,0,ok,1,1,1", codes::kNotWhole, "mbs"},
   };
-  for (const auto& [text, sentence] : cases)
-    EXPECT_THAT(refusal_of(std::string(kPlaybook) + good + text + "\n", with({}, {})), HasSubstr(sentence))
+  for (const auto& [text, code, subject] : cases)
+    EXPECT_THAT(refusal_of(std::string(kPlaybook) + good + text + "\n", with({}, {})),
+                AllOf(At(3), IsError(code, subject)))
         << text;
 }
 
@@ -198,37 +204,35 @@ TEST(Import, RehearsedRowsAreRefusedWhateverTheFlags) {
   EXPECT_TRUE(read(file("0", "false"), with()));
   EXPECT_TRUE(read(file("", "0"), with()));
   for (const char* cell : {"1", "true", "B", "yes"})
-    EXPECT_THAT(refusal_of(file("0", cell), with()),
-                HasSubstr(fmt::format("f.csv:3: column 'Rehearsed': '{}'", cell)));
+    EXPECT_THAT(refusal_of(file("0", cell), with()), AllOf(At(3), IsError(codes::kRehearsed, "Rehearsed")));
   EXPECT_FALSE(read(file("1", "0"), with({"Rehearsed=-"})));
   Options rest = with();
   rest.leave_rest = true;
   EXPECT_FALSE(read(file("1", "0"), rest));
 }
 
-TEST(Import, BadHeadersAndWishesSayTheWayOut) {
-  EXPECT_THAT(refusal_of(""), HasSubstr("f.csv: the file is empty"));
-  EXPECT_THAT(refusal_of("model;nodes\n1B;1\n"), HasSubstr("not separated by commas"));
-  EXPECT_THAT(refusal_of("model,model\n"), HasSubstr("f.csv:1: column 'model' is there twice"));
-  EXPECT_THAT(refusal_of("model,gas,grad_accum\n"), HasSubstr("are both 'grad_accum'"));
-  EXPECT_THAT(refusal_of("model,micro_batch_sise\n"), HasSubstr("did you mean 'micro_batch_size'?"));
-  EXPECT_THAT(refusal_of("model,,mbs\n"), HasSubstr("has no name"));
-  EXPECT_THAT(refusal_of("model,mbs,t\n", with({"t=step_ms"})), HasSubstr("without a unit"));
-  EXPECT_THAT(refusal_of("model,mbs,t\n", with({"t=step_ms:GB"})),
-              HasSubstr("'GB' is not a unit for it; there are: ms"));
-  EXPECT_THAT(refusal_of("model,mbs,t\n", with({"t=mfu:%"})), HasSubstr("mfu_reported"));
-  EXPECT_THAT(refusal_of("model,mbs,t\n", with({"u=step_ms:s"})),
-              HasSubstr("has no column 'u'; it has: model, mbs, t"));
-  EXPECT_THAT(refusal_of("model,mbs,t\n", with({"t"})), HasSubstr("COLUMN=FIELD"));
-  EXPECT_THAT(refusal_of("mbs,tok_s_gpu\n"), HasSubstr("nothing says model"));
-  EXPECT_THAT(refusal_of("model,mbs,tok_s_gpu\n", with({}, {})), HasSubstr("nothing says hardware"));
-  EXPECT_THAT(refusal_of("model,mbs\n", with({}, {"mbs=3"})), HasSubstr("'mbs' is not an axis"));
-  EXPECT_THAT(refusal_of("model,mbs\n", with({}, {"precision=int3"})),
-              HasSubstr("there are: fp32, fp16, bf16"));
-  EXPECT_THAT(refusal_of("model,mbs,seq_len\n"), HasSubstr("the file has a column for seq_len"));
+TEST(Import, BadHeadersAndOptionsAreRefusedByCode) {
+  EXPECT_THAT(refusal_of(""), IsError(codes::kEmptyFile));
+  EXPECT_THAT(refusal_of("model;nodes\n1B;1\n"), AllOf(At(1), IsError(codes::kSeparator)));
+  EXPECT_THAT(refusal_of("model,model\n"), AllOf(At(1), IsError(codes::kRepeated, "model")));
+  EXPECT_THAT(refusal_of("model,gas,grad_accum\n"), AllOf(At(1), IsError(codes::kRepeated, "grad_accum")));
+  EXPECT_THAT(refusal_of("model,micro_batch_sise\n"),
+              AllOf(At(1), IsError(codes::kUnknownField, "micro_batch_sise"), Suggests("micro_batch_size")));
+  EXPECT_THAT(refusal_of("model,,mbs\n"), AllOf(At(1), IsError(codes::kNoName)));
+  EXPECT_THAT(refusal_of("model,mbs,t\n", with({"t=step_ms"})), AllOf(At(1), IsError(codes::kUnit, "t")));
+  EXPECT_THAT(refusal_of("model,mbs,t\n", with({"t=step_ms:GB"})), AllOf(At(1), IsError(codes::kUnit, "t")));
+  EXPECT_THAT(refusal_of("model,mbs,t\n", with({"t=mfu:%"})), AllOf(At(1), IsError(codes::kComputed, "t")));
+  EXPECT_THAT(refusal_of("model,mbs,t\n", with({"u=step_ms:s"})), IsError(codes::kNoSuchColumn, "u"));
+  EXPECT_THAT(refusal_of("model,mbs,t\n", with({"t"})), IsError(codes::kBadOption, "--map"));
+  EXPECT_THAT(refusal_of("mbs,tok_s_gpu\n"), AllOf(At(1), IsError(codes::kMissing, "model")));
+  EXPECT_THAT(refusal_of("model,mbs,tok_s_gpu\n", with({}, {})),
+              AllOf(At(1), IsError(codes::kMissing, "hardware")));
+  EXPECT_THAT(refusal_of("model,mbs\n", with({}, {"mbs=3"})), IsError(codes::kUnknownField, "mbs"));
+  EXPECT_THAT(refusal_of("model,mbs\n", with({}, {"precision=int3"})), IsError(codes::kUnknownValue, "int3"));
+  EXPECT_THAT(refusal_of("model,mbs,seq_len\n"), IsError(codes::kRepeated, "seq_len"));
   Options options = with();
   options.models = {"a=no-such-model"};
-  EXPECT_THAT(refusal_of("model,mbs\n", options), HasSubstr("--model a=no-such-model"));
+  EXPECT_THAT(refusal_of("model,mbs\n", options), IsError(shape::codes::kUnknownModel, "no-such-model"));
 }
 
 TEST(Import, OtherColumnsCanBeLeftOutAtOnce) {

@@ -91,14 +91,14 @@ TEST_F(JudgeTest, TheEarliestFailureIsTheCause) {
             "rank 2 ran out of device memory (asked for 96.0 MiB): said rank 2 (in phase first_step)");
 }
 
-TEST_F(JudgeTest, PeersThatSufferFromTheCauseAreNotTheCause) {
+TEST_F(JudgeTest, ConsequencesOnOtherRanksAreNotTheCause) {
   failed(0, Outcome::kCrash, 10, true);  // a clock that is ahead, or a peer that noticed first
   failed(1, Outcome::kOom, 20);
   EXPECT_EQ(verdict().outcome, Outcome::kOom);
   EXPECT_EQ(verdict().rank, 1);
 }
 
-TEST_F(JudgeTest, OnlyConsequencesLeaveTheEarliestOfThem) {
+TEST_F(JudgeTest, AmongConsequencesAloneTheEarliestIsTheCause) {
   failed(0, Outcome::kCrash, 20, true);
   failed(1, Outcome::kCrash, 10, true);
   const Result r = verdict();
@@ -220,7 +220,7 @@ TEST_F(JudgeTest, ARankThatRanOutOfMemoryExplainsItsPeersHang) {
   EXPECT_EQ(verdict().outcome, Outcome::kHang);
 }
 
-TEST_F(JudgeTest, CancelledWinsOverWhatRanksSayWhileDying) {
+TEST_F(JudgeTest, CancelledWinsOverErrorsOfRanksThatAreBeingEnded) {
   failed(1, Outcome::kOom, 5);
   end(EndCause::kCancelled);
   EXPECT_EQ(verdict().outcome, Outcome::kCancelled);
@@ -364,7 +364,7 @@ TEST_F(JudgeTest, AGpuThatFailedIsTheMachinesFault) {
   EXPECT_EQ(evidence()["gpu_errors"].size(), 1u);
 }
 
-TEST_F(JudgeTest, AHangOfAGpuThatFailedIsTheMachinesFault) {
+TEST_F(JudgeTest, AHangAfterAGpuErrorIsAnInfrastructureFailure) {
   end(EndCause::kHang,
       R"({"why": "rank 0 made no progress", "rank": 0, "ranks": [{"rank": 0, "phase": "step"}]})");
   t_.end->gpu_errors = {{"n1", "GPU-aa", std::nullopt, 95}};
@@ -372,7 +372,7 @@ TEST_F(JudgeTest, AHangOfAGpuThatFailedIsTheMachinesFault) {
   EXPECT_EQ(verdict().rank, 0);
 }
 
-TEST_F(JudgeTest, AnXidOfTheProgramsDoingExplainsItsCrash) {
+TEST_F(JudgeTest, AnXidCausedByTheProgramExplainsItsCrash) {
   failed(2, Outcome::kCrash, 10);
   t_.end->gpu_errors = {{"n1", "GPU-aa", 1, 13}, {"n1", "GPU-bb", 2, 31}};
   const Result r = verdict();
@@ -382,7 +382,7 @@ TEST_F(JudgeTest, AnXidOfTheProgramsDoingExplainsItsCrash) {
   EXPECT_EQ(r.reason.find("GPU-aa"), std::string::npos) << r.reason;
 }
 
-TEST_F(JudgeTest, WhatEndedForAnotherReasonStaysThatWhateverItsGpuReported) {
+TEST_F(JudgeTest, AGpuErrorDoesNotChangeAnUnrelatedOutcome) {
   failed(2, Outcome::kOom, 10).oom_kind = OomKind::kDevice;
   t_.end->gpu_errors = {{"n1", "GPU-aa", 2, 48}};
   EXPECT_EQ(verdict().outcome, Outcome::kOom);

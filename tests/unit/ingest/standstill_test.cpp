@@ -44,7 +44,7 @@ TEST_F(Standstill, OfAHangTheRankThatDidNotComeIsNamed) {
 }
 
 // A host that hangs inside the call: its event was never recorded, which LibTorch takes for a finished one.
-TEST_F(Standstill, ARankThatCalledAnOperationAndIsNotInItIsNamed) {
+TEST_F(Standstill, ARankThatLeftTheOperationEarlyIsNamed) {
   nlohmann::json ranks = nlohmann::json::array();
   for (i64 rank = 0; rank < 3; ++rank) {
     nlohmann::json group{{"name", "a"}, {"group", "dp"}, {"ranks", "0-2"},
@@ -58,7 +58,7 @@ TEST_F(Standstill, ARankThatCalledAnOperationAndIsNotInItIsNamed) {
   EXPECT_THAT(verdict().reason, HasSubstr("ranks 0, 2 wait in all_reduce 12 of group dp; rank 1 called it"));
 }
 
-TEST_F(Standstill, ARankThatDoesNotAnswerExplainsThoseThatWait) {
+TEST_F(Standstill, ARankThatDoesNotAnswerIsTheCauseOfTheWait) {
   const auto group = [](i64 begun, const char* name, const char* ranks, bool waits) {
     nlohmann::json out{
         {"name", name}, {"group", name}, {"ranks", ranks}, {"begun", begun}, {"last", "all_gather"}};
@@ -91,7 +91,7 @@ TEST_F(Standstill, WhereAllHaveComeNoRankIsBlamedForIt) {
 }
 
 // A kernel of rank 3 or 2 hangs; ranks 0 and 1 only wait for the stages behind them.
-TEST_F(Standstill, OfAMessageThatBothEndsHaveComeToNoRankIsBlamed) {
+TEST_F(Standstill, AMessageThatBothEndsEnteredNamesNoRank) {
   const auto waits = [](i64 rank, const char* operation, i64 number, i64 peer) {
     return nlohmann::json{{"rank", rank},
                           {"phase", "step"},

@@ -25,7 +25,7 @@ class AllocationRecord : public ::testing::Test {
   AllocationRequest request_;
 };
 
-TEST_F(AllocationRecord, GivesBackWhatWasAskedForAndWhatTheLauncherAdded) {
+TEST_F(AllocationRecord, RoundTripsTheRequestAndWhatTheLauncherAdded) {
   request_.nodes = 3, request_.slots = 2, request_.gpus = 8, request_.ranks_per_node = 4;
   request_.hardware = "h100-sxm-80gb", request_.seconds = 77.5;
   ASSERT_TRUE(keep_record(request_, "slurm", {{"job", 12}}));

@@ -5,7 +5,7 @@
 namespace sweep::launch {
 namespace {
 
-TEST_F(BatchJobTest, AFolderThatIsTakenAwayIsNamedAsTheCause) {
+TEST_F(BatchJobTest, ARemovedFolderIsNamedAsTheCause) {
   submit(took("17\n"));
   agent_says(spool::kHello, {{"pid", 1}});
   learn(facts("RUNNING"));
@@ -42,7 +42,7 @@ TEST_F(BatchJobTest, StartsWhenItsAgentSpeaksAndEndsWithItsLastMessage) {
   EXPECT_EQ(count<Ended>(), 1);
 }
 
-TEST_F(BatchJobTest, AnEmptyAnswerConcludesNothingUntilSlurmDeniesTheJobTwice) {
+TEST_F(BatchJobTest, AnEmptyAnswerIsIgnoredUntilSlurmReportsTheJobGoneTwice) {
   submit(took("17\n"));
   learn(facts("RUNNING"));
   for (int i = 0; i < 50; ++i) job_->learn({}, false);
@@ -59,7 +59,7 @@ TEST_F(BatchJobTest, AnEmptyAnswerConcludesNothingUntilSlurmDeniesTheJobTwice) {
 
 // Another process runs the sweep now: Slurm's word on the job gives no reason to tell its agent anything, nor
 // to cancel it.
-TEST_F(BatchJobTest, WhatIsSomebodyElsesByNowIsLeftAlone) {
+TEST_F(BatchJobTest, AJobNumberThatWasReusedIsNotCancelled) {
   bool ours = true;
   request_.fence = [&](const std::function<Expected<void>()>& act) {
     return ours ? act() : fail("replaced");
@@ -92,7 +92,7 @@ TEST_F(BatchJobTest, AReusedNumberIsNotOurs) {
   EXPECT_EQ(ended(), nullptr);
 }
 
-TEST_F(BatchJobTest, AnAdoptedJobThatSlurmPutBackAfterItsAgentSpokeIsCancelled) {
+TEST_F(BatchJobTest, AnAdoptedJobThatIsRequeuedAfterItsAgentStartedIsCancelled) {
   submit(took("17\n"));
   learn(facts("RUNNING"));
   agent_says(spool::kHello, {{"pid", 1}});
@@ -109,7 +109,7 @@ TEST_F(BatchJobTest, AnAdoptedJobThatSlurmPutBackAfterItsAgentSpokeIsCancelled) 
   EXPECT_TRUE(ended()->preempted);
 }
 
-TEST_F(BatchJobTest, AJobPutBackAfterItsAgentsLastMessageIsCancelled) {
+TEST_F(BatchJobTest, AJobRequeuedAfterItsAgentsLastMessageIsCancelled) {
   submit(took("17\n"));
   learn(facts("RUNNING"));
   agent_says(spool::kHello, {{"pid", 1}});
@@ -123,7 +123,7 @@ TEST_F(BatchJobTest, AJobPutBackAfterItsAgentsLastMessageIsCancelled) {
   EXPECT_TRUE(job_->closed());
 }
 
-TEST_F(BatchJobTest, ASubmissionInDoubtIsLookedForBeforeItIsRepeated) {
+TEST_F(BatchJobTest, AnUnconfirmedSubmissionIsLookedUpBeforeItIsRepeated) {
   CommandResult late;
   late.timed_out = true;
   submit(late);
@@ -133,7 +133,7 @@ TEST_F(BatchJobTest, ASubmissionInDoubtIsLookedForBeforeItIsRepeated) {
   EXPECT_EQ(asked("sbatch"), 1) << "it was found: nothing is repeated";
 }
 
-TEST_F(BatchJobTest, ASubmissionThatNeverArrivedIsRepeatedAfterTwoDenials) {
+TEST_F(BatchJobTest, ASubmissionIsRepeatedAfterSlurmDoesNotKnowTheJobTwice) {
   submit(refused(
       "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)"));
   commands_->sbatch.push_back(took("18\n"));
@@ -158,7 +158,7 @@ TEST_F(BatchJobTest, ARefusalIsSaidAndNotRepeated) {
   EXPECT_EQ(asked("sbatch"), 1);
 }
 
-TEST_F(BatchJobTest, EndsOfNobodysFaultBurnNoRetryAndFailuresDo) {
+TEST_F(BatchJobTest, PreemptionsUseNoRetryAndFailuresDo) {
   for (const auto& [state, preempted] : {std::pair{"PREEMPTED", true},
                                          {"TIMEOUT", true},
                                          {"NODE_FAIL", false},
@@ -176,7 +176,7 @@ TEST_F(BatchJobTest, EndsOfNobodysFaultBurnNoRetryAndFailuresDo) {
   }
 }
 
-TEST_F(BatchJobTest, ASharedFileSystemGetsTimeToShowTheLastWords) {
+TEST_F(BatchJobTest, ASlowSharedFileSystemGetsTimeToShowTheLastMessage) {
   submit(took("17\n"));
   learn(facts("RUNNING"));
   agent_says(spool::kHello, {{"pid", 1}});
@@ -187,7 +187,7 @@ TEST_F(BatchJobTest, ASharedFileSystemGetsTimeToShowTheLastWords) {
   EXPECT_FALSE(ended()->lost);
 }
 
-TEST_F(BatchJobTest, AJobPutBackIntoTheQueueIsCancelledAndBurnsNoRetry) {
+TEST_F(BatchJobTest, ARequeuedJobIsCancelledAndUsesNoRetry) {
   submit(took("17\n"));
   learn(facts("RUNNING"));
   agent_says(spool::kHello, {{"pid", 1}});
@@ -234,7 +234,7 @@ TEST_F(BatchJobTest, AnAgentThatSentItsLastMessageIsNotTold) {
   EXPECT_EQ(dismissals(), 0);
 }
 
-TEST_F(BatchJobTest, SuspendedAndUnknownStatesConcludeNothing) {
+TEST_F(BatchJobTest, SuspendedAndUnknownStatesChangeNothing) {
   submit(took("17\n"));
   for (const char* state : {"SUSPENDED", "QUANTUM_FLUX", "COMPLETING", "CONFIGURING"}) learn(facts(state));
   EXPECT_EQ(ended(), nullptr);
@@ -254,7 +254,7 @@ TEST_F(BatchJobTest, CancelledWhileItsSubmissionIsUnderWay) {
   EXPECT_TRUE(ended()->preempted);
 }
 
-TEST_F(BatchJobTest, TheNextProcessTakesItUpWithTheSameNumber) {
+TEST_F(BatchJobTest, TheNextProcessAdoptsTheJobByItsNumber) {
   submit(took("17\n"));
   learn(facts("RUNNING"));
   agent_says(spool::kHello, {{"pid", 1}});
@@ -276,7 +276,7 @@ TEST_F(BatchJobTest, TheNextProcessTakesItUpWithTheSameNumber) {
   EXPECT_EQ(asked("sbatch"), 1);
 }
 
-TEST_F(BatchJobTest, OneThatWasNeverSubmittedIsNotTakenForRunning) {
+TEST_F(BatchJobTest, AJobThatWasNeverSubmittedDoesNotCountAsRunning) {
   ASSERT_TRUE(job_->submit());  // the process dies before sbatch answers
   auto again = std::make_shared<BatchJob>(host_, request_);
   const auto taken = again->take_up();
@@ -305,7 +305,7 @@ TEST_F(BatchJobTest, TheCauseInALastMessageSaysWhetherItWasPreempted) {
   }
 }
 
-TEST_F(BatchJobTest, ALastMessageBeforeSbatchAnsweredIsTakenInWhenItHas) {
+TEST_F(BatchJobTest, ALastMessageBeforeTheAnswerOfSbatchIsReadAfterIt) {
   commands_->sbatch.push_back(took("17\n"));
   ASSERT_TRUE(job_->submit());
   agent_says(spool::kHello, {{"pid", 1}});

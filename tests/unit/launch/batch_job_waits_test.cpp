@@ -16,7 +16,7 @@ TEST_F(BatchJobTest, WhereTheUserMayHaveNoMoreJobsItIsSubmittedLater) {
   Host host(*this, slurm);
   job_ = std::make_shared<BatchJob>(host, request_);
   submit(refused(kNoMore));
-  for (int i = 0; i < 20; ++i) job_->learn({}, true);  // nobody knows it, and that is no wonder
+  for (int i = 0; i < 20; ++i) job_->learn({}, true);  // unknown to the scheduler, as it was never submitted
   settle();
   EXPECT_EQ(ended(), nullptr);
   EXPECT_EQ(asked("sbatch"), 1);
@@ -57,7 +57,7 @@ TEST_F(BatchJobTest, WaitingToBeSubmittedHasTheSameLimitAndIsCancelledAtOnce) {
   EXPECT_EQ(asked("scancel"), 0);
 }
 
-TEST_F(BatchJobTest, WaitingHasALimitAndHopelessReasonsAShorterOne) {
+TEST_F(BatchJobTest, WaitingHasALimitWhichIsShorterForHopelessReasons) {
   submit(took("17\n"));
   learn(facts("PENDING", "Resources"));
   now_ += 599;
@@ -87,7 +87,7 @@ TEST_F(BatchJobTest, WaitingHasALimitAndHopelessReasonsAShorterOne) {
   EXPECT_NE(ended()->reason.find("PartitionConfig"), std::string::npos);
 }
 
-TEST_F(BatchJobTest, AFolderThatGoesWhileItWaitsToBeSubmittedEndsIt) {
+TEST_F(BatchJobTest, AFolderRemovedBeforeTheSubmissionEndsTheJob) {
   submit(refused(kNoMore));
   EXPECT_EQ(job_->state(), BatchJobState::kWaitingForRoom);
   std::filesystem::remove_all(request_.spool);

@@ -94,7 +94,7 @@ TEST(Commands, VariablesThatChangeWhatSlurmDoesAreTakenAway) {
   EXPECT_NE(said.out.find("PATH="), std::string::npos);
 }
 
-TEST(Commands, TheDestructorEndsWhatRunsAndCallsNobody) {
+TEST(Commands, TheDestructorEndsCommandsWithoutCallbacks) {
   boost::asio::io_context io;
   int answers = 0;
   {

@@ -89,7 +89,7 @@ TEST_F(GridEngineSchedulerTest, AnUnlistedJobIsLookedForInTheAccounting) {
   const auto answer = query({{"n", 3}});
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->jobs.at("n").at(0).phase, Phase::kEnded);
-  EXPECT_EQ(answer->jobs.at("n").at(0).blame, Blame::kNobody);
+  EXPECT_EQ(answer->jobs.at("n").at(0).blame, Blame::kExternal);
   EXPECT_TRUE(answer->denied.empty());
 }
 
@@ -113,7 +113,7 @@ TEST_F(GridEngineSchedulerTest, AFinishedJobThatTheAccountingDoesNotHaveYetIsOve
   const auto answer = query({{"n", 3}});
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->jobs.at("n").at(0).phase, Phase::kEnded);
-  EXPECT_EQ(answer->jobs.at("n").at(0).blame, Blame::kNobody);
+  EXPECT_EQ(answer->jobs.at("n").at(0).blame, Blame::kExternal);
 }
 
 TEST_F(GridEngineSchedulerTest, AJobThatIsGoneAlreadyIsCancelled) {

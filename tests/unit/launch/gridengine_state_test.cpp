@@ -111,8 +111,8 @@ TEST(GridEngineState, BlameOfEachEnd) {
   };
   EXPECT_EQ(blame("0", "0"), Blame::kNone);
   EXPECT_EQ(blame("0", "1"), Blame::kMachine);
-  EXPECT_EQ(blame("37  : qmaster enforced h_rt, h_cpu, or h_vmem limit", "3"), Blame::kNobody);
-  EXPECT_EQ(blame("100 : assumedly after job", "137"), Blame::kNobody);
+  EXPECT_EQ(blame("37  : qmaster enforced h_rt, h_cpu, or h_vmem limit", "3"), Blame::kExternal);
+  EXPECT_EQ(blame("100 : assumedly after job", "137"), Blame::kExternal);
   EXPECT_EQ(blame("26  : opening input/output file", "0"), Blame::kMachine);
 }
 

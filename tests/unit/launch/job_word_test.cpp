@@ -36,13 +36,13 @@ TEST(JobWord, ItLivesUntilSlurmHasCleanedUp) {
     EXPECT_EQ(in_state(state), JobEnd::kAlive) << state;
 }
 
-TEST(JobWord, NobodySawTheProcessesEndOnAFailedNodeOrInTheQueue) {
+TEST(JobWord, OnAFailedNodeOrInTheQueueTheEndOfProcessesIsUnknown) {
   for (const char* state : {"NODE_FAIL", "BOOT_FAIL", "PENDING", "REQUEUED"})
     EXPECT_EQ(in_state(state), JobEnd::kLost) << state;
   EXPECT_EQ(asked(answer(1, "", "slurm_load_jobs error: Invalid job id specified")), JobEnd::kLost);
 }
 
-TEST(JobWord, NothingFollowsFromSilenceAnotherClusterOrAnUnknownState) {
+TEST(JobWord, SilenceAnotherClusterAndUnknownStatesChangeNothing) {
   EXPECT_EQ(in_state("NEVER_HEARD_OF"), JobEnd::kUnknown);
   EXPECT_EQ(in_state("COMPLETED", 13), JobEnd::kUnknown);
   EXPECT_EQ(asked(answer(1, "", "Unable to contact slurm controller")), JobEnd::kUnknown);

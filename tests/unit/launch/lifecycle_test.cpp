@@ -1,4 +1,4 @@
-// The allocation's life: queueing, cancelling, finishing, and every process killed by somebody else.
+// The allocation's life: queueing, cancelling, finishing, and every process killed from outside.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -241,7 +241,7 @@ TEST_P(Lifecycle, KillByTheLauncherLeavesNothing) {
   EXPECT_TRUE(nothing_left());
 }
 
-TEST_P(Lifecycle, DestructorEndsWhatRunsAndSaysNothingMore) {
+TEST_P(Lifecycle, DestructorEndsProcessesWithoutFurtherMessages) {
   begin();
   start_hanging(1, 2);
   launcher_.reset();

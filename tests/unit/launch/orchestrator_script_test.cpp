@@ -43,7 +43,7 @@ TEST(OrchestratorScript, OneNameForEachSweepOfEachDatabase) {
 }
 
 // Started, started again, and told to go: as Slurm does it, without Slurm.
-TEST(OrchestratorScript, PassesItsSurroundingsToNobodyAndTakesOverWhenStartedAgain) {
+TEST(OrchestratorScript, DoesNotExportItsEnvironmentAndTakesOverWhenRequeued) {
   char folder[] = "/tmp/sweep-orchestrator-XXXXXX";
   ASSERT_NE(::mkdtemp(folder), nullptr);
   const std::filesystem::path here = folder;

@@ -17,7 +17,7 @@ TEST(BannerSkipper, WhatComesBeforeTheMarkIsKeptApart) {
   EXPECT_EQ(greeting.take(kMarked), kMarked) << "the answer may say anything";
 }
 
-TEST(BannerSkipper, TheMarkMayComeInPiecesAndBehindALineWithoutAnEnd) {
+TEST(BannerSkipper, TheMarkMayArriveInPiecesAndAfterAnUnfinishedLine) {
   const std::string whole = "no end of line" + kMarked + std::string("\0\1frame", 7);
   BannerSkipper greeting;
   std::string after;

@@ -26,7 +26,7 @@ TEST(SlurmEnvironment, QuestionsAreAskedWithoutFiltersAndAnsweredInUtc) {
   EXPECT_EQ(around, (Set{"HOME=/h", "TZ=UTC", "SLURM_CONF=/c", "SLURM_CLUSTERS=big"}));
 }
 
-TEST(SlurmEnvironment, TheScriptsWordsStandAndWhatItLeavesOpenIsTheShells) {
+TEST(SlurmEnvironment, SettingsOfTheScriptWinOverTheEnvironment) {
   const std::string script = ::testing::TempDir() + "slurm_environment_test.sh";
   std::ofstream(script) << "#!/bin/bash\n#SBATCH --partition=gpu\n#SBATCH --time=00:10:00\nexec true\n";
   const Set around =

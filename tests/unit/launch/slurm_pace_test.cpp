@@ -63,7 +63,7 @@ TEST(PollInterval, AtMostOneQuestionInFiveSecondsWhateverChanges) {
   }
 }
 
-TEST(PollInterval, AShorterLongestPauseIsTheUsersWish) {
+TEST(PollInterval, TheUserMaySetAShorterLongestPause) {
   const auto asked = asked_within(600, 1, 1, kRestless);
   EXPECT_GT(asked.size(), 500u);
   EXPECT_LE(most_in(asked, 600), PollInterval::kFirst + 600 + 1);

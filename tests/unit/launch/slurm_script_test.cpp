@@ -115,7 +115,7 @@ TEST(SlurmScript, WhatCouldEndADirectiveIsRefused) {
   }
 }
 
-TEST(SlurmScript, ANodesWordForItselfCannotBecomeADirectiveOrACommand) {
+TEST(SlurmScript, AHostNameCannotBecomeADirectiveOrACommand) {
   auto wanted = request();
   wanted.avoid = {"n1\"\ntouch /tmp/owned\n#", "n2.cluster-a", "n3,n[4-9]", ""};
   const auto script = script_of(wanted, options("{}"), {"/bin/agent", "/bin/rank", true});
@@ -142,7 +142,7 @@ class RunScript : public ::testing::Test {
     fs::permissions(file, fs::perms::owner_all);
     return file;
   }
-  // The words that reach the agent, and "dirty" where anything else came to be.
+  // The words that reach the agent, and "not empty" where the script created anything else.
   std::vector<std::string> run(const std::string& script) {
     EXPECT_TRUE(files::write_atomically(home_ / "job.sh", script));
     const auto said =
@@ -152,7 +152,7 @@ class RunScript : public ::testing::Test {
     const auto words = files::read(home_ / "words").value_or("");
     for (std::size_t at = 0, end; (end = words.find('\0', at)) != std::string::npos; at = end + 1)
       out.push_back(words.substr(at, end - at));
-    if (!fs::is_empty(home_ / "cwd")) out.emplace_back("dirty");
+    if (!fs::is_empty(home_ / "cwd")) out.emplace_back("not empty");
     return out;
   }
   fs::path home_;

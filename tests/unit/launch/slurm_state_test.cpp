@@ -48,7 +48,7 @@ TEST(SlurmState, SacctAndScontrol) {
       "17|CANCELLED by 1000|n[1-2]|sweep-a0001-0badcafe|None\n"
       "18|OUT_OF_ME+|n1|sweep-a0002-0badcafe|None\n");
   ASSERT_EQ(old.size(), 2u);
-  EXPECT_EQ(meaning_of(old[0].state).blame, Blame::kNobody);
+  EXPECT_EQ(meaning_of(old[0].state).blame, Blame::kExternal);
   EXPECT_EQ(meaning_of(old[1].state).blame, Blame::kMachine);
   const auto one = read_scontrol(
       "JobId=17 JobName=sweep-a0001-0badcafe UserId=root(0) JobState=NODE_FAIL Reason=NodeDown "
@@ -79,12 +79,12 @@ TEST(SlurmState, EveryStateHasAMeaning) {
                                {"COMPLETING", Phase::kEnding, Blame::kNone},
                                {"STAGE_OUT", Phase::kEnding, Blame::kNone},
                                {"COMPLETED", Phase::kEnded, Blame::kNone},
-                               {"CANCELLED", Phase::kEnded, Blame::kNobody},
-                               {"CANCELLED by 0", Phase::kEnded, Blame::kNobody},
-                               {"DEADLINE", Phase::kEnded, Blame::kNobody},
-                               {"PREEMPTED", Phase::kEnded, Blame::kNobody},
-                               {"REVOKED", Phase::kEnded, Blame::kNobody},
-                               {"TIMEOUT", Phase::kEnded, Blame::kNobody},
+                               {"CANCELLED", Phase::kEnded, Blame::kExternal},
+                               {"CANCELLED by 0", Phase::kEnded, Blame::kExternal},
+                               {"DEADLINE", Phase::kEnded, Blame::kExternal},
+                               {"PREEMPTED", Phase::kEnded, Blame::kExternal},
+                               {"REVOKED", Phase::kEnded, Blame::kExternal},
+                               {"TIMEOUT", Phase::kEnded, Blame::kExternal},
                                {"BOOT_FAIL", Phase::kEnded, Blame::kMachine},
                                {"FAILED", Phase::kEnded, Blame::kMachine},
                                {"NODE_FAIL", Phase::kEnded, Blame::kMachine},
@@ -97,7 +97,7 @@ TEST(SlurmState, EveryStateHasAMeaning) {
   }
 }
 
-TEST(SlurmState, NodesThatWorkAreCountedThoughAnotherJobIsPromisedThem) {
+TEST(SlurmState, NodesInAReservationOfAnotherJobStillCountAsWorking) {
   const auto facts = read_sinfo("up|2|planned\nup|1|idle\nup|4|mixed-\nup|8|idle~\nup|16|allocated\n");
   EXPECT_TRUE(facts.up);
   EXPECT_EQ(facts.nodes, 31);
@@ -141,7 +141,7 @@ TEST(SlurmState, TimesAreReadAndWritten) {
   EXPECT_EQ(slurm_time(90000), "1-01:00:00");
 }
 
-TEST(SlurmState, SubmissionsThatWereTakenRefusedOrAreInDoubt) {
+TEST(SlurmState, SubmissionsAreAcceptedRefusedOrUnconfirmed) {
   EXPECT_EQ(read_sbatch("17\n"), 17);
   EXPECT_EQ(read_sbatch("sbatch: the site says hello\n17;cluster\n"), 17);
   EXPECT_FALSE(read_sbatch("Submitted\n"));
@@ -175,7 +175,7 @@ TEST(SlurmState, ALimitOnAUsersJobsIsNoRefusalForGood) {
   EXPECT_EQ(sbatch_refusal(""), "");
 }
 
-TEST(SlurmState, AStrangersJobOfTheSameNameIsNotAskedFor) {
+TEST(SlurmState, AJobOfAnotherUserWithTheSameNameIsIgnored) {
   const auto mine = "--user=" + std::to_string(::geteuid());
   for (const auto& words : {squeue_by_name({"sweep-a"}), sacct_by_name({"sweep-a"})})
     EXPECT_NE(std::find(words.begin(), words.end(), mine), words.end());

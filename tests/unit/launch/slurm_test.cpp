@@ -103,7 +103,7 @@ TEST_F(SlurmTest, OneQuestionIsAboutAllJobs) {
   EXPECT_EQ(ended(), 0);
 }
 
-TEST_F(SlurmTest, FailingAnswersConcludeNothingAndAreSaidOnce) {
+TEST_F(SlurmTest, FailedQueriesChangeNothingAndAreReportedOnce) {
   play(
       [](const std::vector<std::string>& argv) {
         return argv[0] == "sbatch" ? fine("1\n")
@@ -115,7 +115,7 @@ TEST_F(SlurmTest, FailingAnswersConcludeNothingAndAreSaidOnce) {
   EXPECT_NE(std::get<Notice>(events_[0]).text.find("nothing is concluded"), std::string::npos);
 }
 
-TEST_F(SlurmTest, AJobThatSqueueForgotIsLookedUpInTheAccounts) {
+TEST_F(SlurmTest, AJobThatSqueueNoLongerListsIsLookedUpInTheAccounting) {
   play(
       [](const std::vector<std::string>& argv) {
         if (argv[0] == "sbatch") return fine("1\n");
@@ -127,7 +127,7 @@ TEST_F(SlurmTest, AJobThatSqueueForgotIsLookedUpInTheAccounts) {
   EXPECT_EQ(asked_["scontrol"], 0);
 }
 
-TEST_F(SlurmTest, WithoutAccountsItIsOverWhenTheControllerDeniesItsNumberTwice) {
+TEST_F(SlurmTest, WithoutAccountingAJobIsOverOnceTheControllerDoesNotKnowItTwice) {
   play(
       [](const std::vector<std::string>& argv) {
         if (argv[0] == "sbatch") return fine("1\n");
@@ -141,7 +141,7 @@ TEST_F(SlurmTest, WithoutAccountsItIsOverWhenTheControllerDeniesItsNumberTwice) 
   EXPECT_EQ(asked_["scontrol"], 2);
 }
 
-TEST_F(SlurmTest, ANumberThatWasGivenToAnotherJobIsADenial) {
+TEST_F(SlurmTest, ANumberThatNowBelongsToAnotherJobMeansOursIsGone) {
   play(
       [](const std::vector<std::string>& argv) {
         if (argv[0] == "sbatch") return fine("1\n");
@@ -173,7 +173,7 @@ TEST_F(SlurmTest, AJobThatSlurmStartedAgainIsTheSameOne) {
   EXPECT_NE(std::get<Ended>(events_.back()).reason.find("NODE_FAIL"), std::string::npos);
 }
 
-TEST_F(SlurmTest, ASubmissionThatASignalEndedIsLookedForByItsName) {
+TEST_F(SlurmTest, AnInterruptedSubmissionIsLookedUpByItsName) {
   play(
       [](const std::vector<std::string>& argv) {
         CommandResult killed;
@@ -185,7 +185,7 @@ TEST_F(SlurmTest, ASubmissionThatASignalEndedIsLookedForByItsName) {
   EXPECT_EQ(asked_["sbatch"], 1);
 }
 
-TEST_F(SlurmTest, AStrangersJobOfOurNameHidesNoDenial) {
+TEST_F(SlurmTest, AJobOfAnotherUserWithOurNameDoesNotHideThatOursIsGone) {
   play(
       [](const std::vector<std::string>& argv) {
         if (argv[0] == "sbatch") return fine("1\n");

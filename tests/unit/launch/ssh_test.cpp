@@ -1,4 +1,4 @@
-// The SSH launcher with a program in ssh's place that runs the line here, or reaches nobody.
+// The SSH launcher with a program in ssh's place that runs the line here, or reaches no host.
 #include "orchestrator/launch/ssh/ssh.h"
 
 #include <gtest/gtest.h>
@@ -104,7 +104,7 @@ TEST_F(SshTest, HostsAreNamedAsTheyWereGiven) {
   EXPECT_EQ(ended_->host, "");
 }
 
-TEST_F(SshTest, AHostThatTalksTooMuchIsLostAndFillsNoMemory) {
+TEST_F(SshTest, AHostWithEndlessOutputIsLostAndUsesLittleMemory) {
   std::ofstream(home_ / "ssh") << "#!/bin/sh\necho '"
                                << BannerSkipper::kMark.substr(0, BannerSkipper::kMark.size() - 1)
                                << "'\nexec head -c 200000000 /dev/zero\n";

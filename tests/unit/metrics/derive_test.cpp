@@ -162,7 +162,7 @@ TEST(Derive, CostEqualsTheLlmForgeTable) {
   }
 }
 
-TEST(Derive, TheSitesPriceStandsBeforeTheCataloguesAndIsKept) {
+TEST(Derive, TheSitesPriceWinsOverTheCataloguesAndIsKept) {
   const Trial t = gpu_trial("llama3-8b", "a100-80gb");
   const Metrics catalogue = derive(t, eight_ranks(500), nullptr),
                 site = derive(t, eight_ranks(500), nullptr, 10);

@@ -5,7 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "orchestrator/report/error_codes.h"
 #include "orchestrator/report/tables/best_print.h"
+#include "tests/support/error_matchers.h"
 #include "tests/unit/report/rows.h"
 
 namespace sweep::report {
@@ -113,9 +115,10 @@ TEST(Best, ReadsHeadroom) {
 
 TEST(Best, UnknownNamesAreRefusedWithTheNearest) {
   const std::vector<ResultRow> rows = {ok_row("a", 1, 1)};
-  EXPECT_THAT(best(rows, {.metric = "tokens_per_s_gpus"}).error().message,
-              HasSubstr("did you mean 'tokens_per_s_gpu'?"));
-  EXPECT_THAT(best(rows, {.group_by = {"node"}}).error().message, HasSubstr("'nodes'"));
+  EXPECT_THAT(best(rows, {.metric = "tokens_per_s_gpus"}).error(),
+              AllOf(IsError(codes::kNotAMetric, "tokens_per_s_gpus"), Suggests("tokens_per_s_gpu")));
+  EXPECT_THAT(best(rows, {.group_by = {"node"}}).error(),
+              AllOf(IsError(codes::kUnknownField, "node"), Suggests("nodes")));
   EXPECT_FALSE(best(rows, {.metric = "throttle"}));
 }
 

@@ -156,7 +156,7 @@ TEST(Heatmap, AxisValuesAreInTheOrderOfNumbers) {
   EXPECT_EQ(map.row_keys, (std::vector<Value>{Value{i64{2}}, Value{i64{16}}, Value{i64{128}}}));
 }
 
-TEST(Heatmap, WithoutAWishTheAxesWithMostValuesAreTaken) {
+TEST(Heatmap, ByDefaultTheAxesWithMostValuesAreTaken) {
   std::vector<ResultRow> rows;
   for (i64 i = 0; i < 6; ++i) {
     rows.push_back(with_zero(ok_row(std::to_string(i), i, 1), i % 3));

@@ -95,7 +95,7 @@ TEST(Status, PrunedTrialsAreNoneToRun) {
   EXPECT_EQ(status_bar(view, 0).substr(0, 34), "[--------------------]   0 %  0/28");
 }
 
-TEST(Status, CountsGiveWayBeforeTheBestConfigurationIsCut) {
+TEST(Status, CountsAreShortenedBeforeTheBestConfiguration) {
   const std::string bar = status_bar(half_way(), 99);
   EXPECT_THAT(bar, HasSubstr("(DP8 TP2)"));
   EXPECT_LE(bar.size(), 99u);

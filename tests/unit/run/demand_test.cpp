@@ -30,7 +30,7 @@ TEST(Demand, LongWorkGoesSideBySideUpToTheBounds) {
   EXPECT_EQ(few.at(0).nodes, 4) << "no more places than trials";
 }
 
-TEST(Demand, WhereNobodyWaitsInAQueueAHostIsWorthLittleWork) {
+TEST(Demand, WithoutAQueueAHostIsAcquiredForLittleWork) {
   Bounds hosts{4, 4, {}};
   hosts.min_work_per_node_s = 10;
   EXPECT_EQ(allocations_wanted({group(1, 12, 3)}, {}, hosts).at(0).nodes, 4) << "36 s of work, 10 s each";
@@ -113,7 +113,7 @@ TEST(Demand, EveryHardwareItsOwn) {
   EXPECT_NE(wanted[0].hardware, wanted[1].hardware);
 }
 
-TEST(Demand, TrialsNobodyPredictedStillGetTime) {
+TEST(Demand, TrialsWithoutAPredictionStillGetTime) {
   store::Demand unknown = group(1, 4, 0);
   unknown.unpredicted = 4;
   const auto wanted = allocations_wanted({unknown}, {}, {1, 1, {}});
@@ -121,7 +121,7 @@ TEST(Demand, TrialsNobodyPredictedStillGetTime) {
   EXPECT_GE(wanted[0].seconds, 300 + 4 * 120);
 }
 
-TEST(SlowdownEstimate, IsWhatWasHeldOverWhatWasForetold) {
+TEST(SlowdownEstimate, IsActualTimeOverPredictedTime) {
   EXPECT_EQ((SlowdownEstimate{60, 1}.factor()), 1) << "start-up is no measure";
   EXPECT_EQ((SlowdownEstimate{3600, 360}.factor()), 10);
   EXPECT_EQ((SlowdownEstimate{3600, 7200}.factor()), 1) << "faster than predicted asks for no less";
@@ -131,7 +131,7 @@ TEST(SlowdownEstimate, IsWhatWasHeldOverWhatWasForetold) {
   EXPECT_EQ(all.factor(), 2);
 }
 
-TEST(SlowdownEstimate, ATrialIsForetoldInNodeSecondsAndNeverAsNothing) {
+TEST(SlowdownEstimate, PredictsNodeSecondsAndNeverZero) {
   PlanEntry entry;
   entry.trial.nodes = 4;
   entry.predicted.seconds = 30;

@@ -15,7 +15,7 @@ AttemptEnd unclean(const std::string& cleanup_failure) {
   return end;
 }
 
-TEST(Quarantine, AHostThatCannotBeCleanedIsOutAtOnceAndSaidOnce) {
+TEST(Quarantine, AHostThatCannotBeCleanedIsExcludedAtOnceAndReportedOnce) {
   Quarantine q;
   const auto said = q.unclean({{0, "n1"}}, unclean("survived SIGKILL: a.out (pid 9, state D)"));
   ASSERT_EQ(said.size(), 1u);
@@ -25,7 +25,7 @@ TEST(Quarantine, AHostThatCannotBeCleanedIsOutAtOnceAndSaidOnce) {
   EXPECT_EQ(q.hosts(), Names{"n1"});
 }
 
-TEST(Quarantine, OfSeveralHostsThoseOfTheUncleanNodesWhateverTheText) {
+TEST(Quarantine, OfSeveralHostsThoseWithUncleanNodesAreExcluded) {
   const Hosts hosts = {{0, "n1"}, {1, "n2"}, {11, "n3"}};
   for (const char* text : {"", "node 0 (n1): GPU 0 holds 9 bytes", "host n3 is not clean", "somewhere"}) {
     Quarantine q;
@@ -37,7 +37,7 @@ TEST(Quarantine, OfSeveralHostsThoseOfTheUncleanNodesWhateverTheText) {
   }
 }
 
-TEST(Quarantine, AllocationsLostOnAHostCountAtTheSecondAndNobodyIsGuessedAmongSeveral) {
+TEST(Quarantine, ASecondLossExcludesAHostButNotWhereSeveralMayBeTheCause) {
   Quarantine q;
   EXPECT_TRUE(q.lost({{0, "n1"}, {1, "n2"}}, "gone").empty());
   EXPECT_TRUE(q.lost({{0, "n1"}, {1, "n2"}}, "gone").empty());
@@ -49,7 +49,7 @@ TEST(Quarantine, AllocationsLostOnAHostCountAtTheSecondAndNobodyIsGuessedAmongSe
   EXPECT_EQ(q.hosts(), Names{"n1"});
 }
 
-TEST(Quarantine, OneThatLostAllocationsIsReleasedAndInAgainAtTheNextLoss) {
+TEST(Quarantine, AHostReleasedFromQuarantineReturnsAtItsNextLoss) {
   Quarantine q;
   EXPECT_FALSE(q.release("n1")) << "it is not out";
   EXPECT_TRUE(q.lost({{0, "n1"}}, "no answer").empty());

@@ -58,7 +58,7 @@ TEST(RetryPolicy, NothingOfAnImportedSweepIsTriedAgain) {
     EXPECT_EQ(decide_trial(tried({outcome}), options), finished(1, outcome));
 }
 
-TEST(RetryPolicy, ALostNodeShowsNothingUntilItsTriesAreUsedUp) {
+TEST(RetryPolicy, ALostNodeIsNoResultUntilItsTriesAreUsedUp) {
   using enum Outcome;
   EXPECT_EQ(decided(tried({kNodeLost, kNodeLost, kNodeLost})), again(std::nullopt, std::nullopt));
   EXPECT_EQ(decided(tried({kNodeLost, kNodeLost, kNodeLost, kNodeLost})), finished(4, kNodeLost));
@@ -88,7 +88,7 @@ TEST(RetryPolicy, AReopenedTrialShowsItsOldResultAndHasFreshTries) {
   EXPECT_EQ(decided(trial), again(2, Outcome::kCrash));
 }
 
-TEST(RetryPolicy, ThePlansDecisionHoldsWhereNothingWasMeasured) {
+TEST(RetryPolicy, WithoutAMeasurementThePlansDecisionStays) {
   TrialHistory pruned = tried({});
   pruned.admitted = false;
   EXPECT_EQ(decided(pruned), (TrialDecision{State::kFinished, std::nullopt, Outcome::kPruned}));

@@ -4,7 +4,7 @@
 namespace sweep::run {
 namespace {
 
-TEST_F(SweepRunnerTest, ADeadHostIsAskedForTwiceAndWhatFitsTheOthersGoesOn) {
+TEST_F(SweepRunnerTest, ADeadHostIsTriedTwiceAndTheOtherHostsGoOn) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}, {"c", "cpu"}}, {"b"}, {}};
   plan(8, {1, 2, 1, 3, 2, 1, 3, 1});
   settings_.host_cooldown_s = 0;
@@ -55,7 +55,7 @@ TEST_F(SweepRunnerTest, NodesThatAreTheDeclaredOnesGetTheirTrialsOnceTheyAreKnow
   EXPECT_EQ(count(Outcome::kOk), 6);
 }
 
-TEST_F(SweepRunnerTest, AHostThatIsOutIsAskedForAgainLaterAndWorksOnceItIsBack) {
+TEST_F(SweepRunnerTest, AnExcludedHostIsTriedAgainLater) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"b"}, {}};
   plan(40);
   settings_.host_cooldown_s = settings_.quarantine_initial_s = 0;
@@ -96,7 +96,7 @@ TEST_F(SweepRunnerTest, AHostThatFailedCoolsDownWhileOthersWork) {
   EXPECT_EQ(named_.asked, (std::vector<std::vector<std::string>>{{"a"}, {"b"}}));
 }
 
-TEST_F(SweepRunnerTest, WithNothingElseToDoAHostThatCoolsDownIsWaitedFor) {
+TEST_F(SweepRunnerTest, WithNoOtherWorkTheRunWaitsForACoolingHost) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {"a"}, {}};
   plan(1, {2});
   settings_.host_cooldown_s = 0.1;
@@ -128,7 +128,7 @@ TEST_F(SweepRunnerTest, WithNoHostLeftTheTrialsArePendingAndThatIsSaid) {
   EXPECT_EQ(store_->progress(sweep_)->pending, 2);
 }
 
-TEST_F(SweepRunnerTest, HostsOfAnotherHardwareAreNoneForATrial) {
+TEST_F(SweepRunnerTest, HostsWithOtherHardwareDoNotRunATrial) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}, {"g", "h100-sxm-80gb"}}, {}, {}, {}};
   const std::string gpu = "h100-sxm-80gb";
   plan(5, {1, 2, 1, 2, 1}, {"cpu", "cpu", gpu, gpu, "cpu"});
@@ -147,7 +147,7 @@ TEST_F(SweepRunnerTest, AHostIsAvoidedByTheNameItWasGivenBy) {
   bool left_processes = false;
   const auto end = run_by_shape(
       [&](const Attempt&) {
-        return std::exchange(left_processes, true) ? FakeOutcome::kOk : FakeOutcome::kDirty;
+        return std::exchange(left_processes, true) ? FakeOutcome::kOk : FakeOutcome::kUnclean;
       },
       {1, 1, {}});
   ASSERT_TRUE(end) << end.error().message;

@@ -83,7 +83,7 @@ TEST_F(SweepRunnerTest, TheCircuitBreakerStaysShutWhereMostAllocationsWork) {
   EXPECT_EQ(events("allocation_lost").size(), 3u);
 }
 
-TEST_F(SweepRunnerTest, AnAllocationThatGivesItsWorkBackGetsNoMore) {
+TEST_F(SweepRunnerTest, AnAllocationThatReleasesItsTrialsGetsNoMore) {
   plan(12);
   i64 given_back = 0;
   const auto end = run_by_shape(
@@ -104,7 +104,7 @@ TEST_F(SweepRunnerTest, AnAllocationThatGivesItsWorkBackGetsNoMore) {
       << said[0];
 }
 
-TEST_F(SweepRunnerTest, AllocationsThatGiveEverythingBackOpenTheCircuitBreaker) {
+TEST_F(SweepRunnerTest, AllocationsThatReleaseAllTheirTrialsOpenTheCircuitBreaker) {
   plan(4);
   i64 given_back = 0;
   const auto end = run_by_shape(
@@ -150,7 +150,7 @@ TEST_F(SweepRunnerTest, TheLimitOfGpuHoursCountsEarlierRunsToo) {
   EXPECT_EQ(count(Outcome::kOk), 3);
 }
 
-TEST_F(SweepRunnerTest, AnAllocationThatAKilledRunLeftCountsUntilItsLastWord) {
+TEST_F(SweepRunnerTest, AnAllocationOfAKilledRunCountsUntilItsLastMessage) {
   plan(1);
   const auto left = store_->create_allocation(sweep_, "fake", dir_ / "spool");
   ASSERT_TRUE(left && store_->allocation_started(left->id, "there", 1, {1, 8, 7200}));
@@ -219,7 +219,7 @@ TEST_F(SweepRunnerTest, NoAllocationTakesMoreThanItsPartOfWhatIsLeft) {
   for (const auto& [where, trials] : taken) EXPECT_EQ(trials, 2) << where;
 }
 
-TEST_F(SweepRunnerTest, WhatMayNeverBeAskedForIsSaidAndStaysPending) {
+TEST_F(SweepRunnerTest, TrialsThatNoAllocationMayRunAreReportedAndStayPending) {
   plan(2, {8, 8});
   const auto end = run_by_shape([](const Attempt&) { return FakeOutcome::kOk; }, {4, 3, {}});
   ASSERT_TRUE(end) << end.error().message;
@@ -228,7 +228,7 @@ TEST_F(SweepRunnerTest, WhatMayNeverBeAskedForIsSaidAndStaysPending) {
   EXPECT_EQ(store_->progress(sweep_)->pending, 2);
 }
 
-TEST_F(SweepRunnerTest, APreemptedTrialBurnsNoRetry) {
+TEST_F(SweepRunnerTest, APreemptedTrialUsesNoRetry) {
   plan(1);
   int preempted = 0;
   const auto end = run_by_shape(

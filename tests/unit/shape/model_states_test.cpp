@@ -88,7 +88,7 @@ TEST(StateTraffic, OfExpertsIsAmongTheRanksThatHoldThem) {
   EXPECT_EQ(expert_state_traffic(t, 1000).reduce_scatter, 3 * 2000.0);
   EXPECT_EQ(expert_state_traffic(t, 1000).all_reduce, 0);
   t.ep = 4, t.zero = 3;
-  EXPECT_EQ(expert_state_traffic(t, 1000).total(), 0) << "nobody else holds them";
+  EXPECT_EQ(expert_state_traffic(t, 1000).total(), 0) << "no other rank has them";
 }
 
 TEST(StateTypes, WhatDoesNotGoTogetherHasAReason) {

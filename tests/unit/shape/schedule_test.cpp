@@ -2,11 +2,14 @@
 // messages match, and time and memory are what the papers say.
 #include "bench_kernels/shape/schedule.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "bench_kernels/shape/error_codes.h"
 #include "bench_kernels/shape/schedule_check.h"
+#include "tests/support/error_matchers.h"
 
 namespace sweep::shape {
 namespace {
@@ -91,26 +94,23 @@ TEST(ScheduleCheck, NamesWhatIsWrong) {
     auto lists = good;
     change(lists);
     const auto report = check_schedule(p, lists);
-    return report ? std::string("none") : report.error().message;
+    return report ? Error() : report.error();
   };
   const auto find = [](ActionList& list, Act act, i64 micro) {
     return std::find(list.begin(), list.end(), Action{act, 0, micro});
   };
-  EXPECT_EQ(fault([](auto&) {}), "none");
-  EXPECT_NE(fault([&](auto& l) { l[1].erase(find(l[1], Act::kSendBackward, 1)); }).find("different orders"),
-            std::string::npos);
-  EXPECT_NE(fault([&](auto& l) { l[1].erase(find(l[1], Act::kSendBackward, 2)); }).find("waits for ever"),
-            std::string::npos);
-  EXPECT_NE(fault([&](auto& l) { l[1].erase(find(l[1], Act::kRecvForward, 0)); }).find("has no receive"),
-            std::string::npos);
-  EXPECT_NE(fault([&](auto& l) { l[0].erase(find(l[0], Act::kForward, 2)); }).find("before its forward"),
-            std::string::npos);
-  EXPECT_NE(fault([&](auto& l) {
-              l[0].push_back({Act::kForward, 0, 0});
-            }).find("comes twice"),
-            std::string::npos);
-  EXPECT_NE(fault([&](auto& l) { l[1].pop_back(); }).find("waits for ever"), std::string::npos);
-  EXPECT_NE(fault([&](auto& l) { l.pop_back(); }).find("1 lists"), std::string::npos);
+  EXPECT_THAT(fault([](auto&) {}), IsError(ErrorCode()));
+  EXPECT_THAT(fault([&](auto& l) { l[1].erase(find(l[1], Act::kSendBackward, 1)); }),
+              IsError(codes::kMessageOrder));
+  EXPECT_THAT(fault([&](auto& l) { l[1].erase(find(l[1], Act::kSendBackward, 2)); }),
+              IsError(codes::kDeadlock));
+  EXPECT_THAT(fault([&](auto& l) { l[1].erase(find(l[1], Act::kRecvForward, 0)); }),
+              IsError(codes::kNoReceive));
+  EXPECT_THAT(fault([&](auto& l) { l[0].erase(find(l[0], Act::kForward, 2)); }),
+              IsError(codes::kActionMissing));
+  EXPECT_THAT(fault([&](auto& l) { l[0].push_back({Act::kForward, 0, 0}); }), IsError(codes::kActionTwice));
+  EXPECT_THAT(fault([&](auto& l) { l[1].pop_back(); }), IsError(codes::kDeadlock));
+  EXPECT_THAT(fault([&](auto& l) { l.pop_back(); }), IsError(codes::kListCount));
 }
 
 TEST(ScheduleCheck, SeesACircleOfReceives) {

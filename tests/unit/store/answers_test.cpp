@@ -69,11 +69,11 @@ TEST_F(AnswersTest, AnswersFollowRetries) {
   EXPECT_TRUE(best().empty());
 }
 
-TEST_F(AnswersTest, AWrongMetricListsTheRightOnes) {
+TEST_F(AnswersTest, AnUnknownMetricIsRefused) {
   start(1);
-  EXPECT_THAT(message_of(store_->best(sweep_, "mfuu", true, 1)), HasSubstr("tokens_per_s"));
-  EXPECT_THAT(message_of(store_->best(sweep_, "1); DROP TABLE result; --", true, 1)),
-              HasSubstr("is no metric"));
+  EXPECT_THAT(error_in(store_->best(sweep_, "mfuu", true, 1)), IsError(codes::kUnknownMetric, "mfuu"));
+  EXPECT_THAT(error_in(store_->best(sweep_, "1); DROP TABLE result; --", true, 1)),
+              IsError(codes::kUnknownMetric));
 }
 
 TEST_F(AnswersTest, TheViewNamesEveryAxisAndMetric) {
@@ -113,7 +113,7 @@ TEST_F(AnswersTest, RenamedAxesAreStoredAsBeforeAndShownByTheirNames) {
 TEST_F(AnswersTest, AWordOfALaterVersionIsRefusedByItsName) {
   start(1);
   sql("UPDATE trial SET precision = 'fp4'");
-  EXPECT_THAT(message_of(store_->results(sweep_)), AllOf(HasSubstr("precision"), HasSubstr("fp4")));
+  EXPECT_THAT(error_in(store_->results(sweep_)), IsError(codes::kUnknownWord, "fp4"));
 }
 
 TEST_F(AnswersTest, QueriesMayReadAndNothingElse) {
@@ -138,9 +138,9 @@ TEST_F(AnswersTest, SqlErrorsPointAtThePlace) {
   const std::string message = message_of(store_->query("SELECT trial,\n  mfuu FROM results"));
   EXPECT_THAT(message, HasSubstr("no such column: mfuu"));
   EXPECT_THAT(message, HasSubstr("  mfuu FROM results\n    ^"));
-  EXPECT_THAT(message_of(store_->query("SELECT 1; SELECT 2")), HasSubstr("one SQL statement"));
-  EXPECT_THAT(message_of(store_->query("  ")), HasSubstr("empty"));
-  EXPECT_THAT(message_of(store_->query("DELETE FROM result")), HasSubstr("only reading"));
+  EXPECT_THAT(error_in(store_->query("SELECT 1; SELECT 2")), IsError(codes::kBadSql));
+  EXPECT_THAT(error_in(store_->query("  ")), IsError(codes::kBadSql));
+  EXPECT_THAT(error_in(store_->query("DELETE FROM result")), IsError(codes::kBadSql));
 }
 
 TEST_F(AnswersTest, TheViewSaysWhereATrialIsAlsoInAFileOfAnEarlierVersion) {

@@ -86,7 +86,7 @@ TEST_F(IngestRowsTest, RecordsOfUnknownAttemptsAndRanksAreLeftOutAndNoted) {
   EXPECT_EQ(std::get<std::string>(events.rows[0][1]), "stray_records");
 }
 
-TEST_F(IngestRowsTest, AnAllocationMayNotSpeakForAnothersAttempts) {
+TEST_F(IngestRowsTest, AnAllocationCannotReportAttemptsOfAnother) {
   start(1);
   const Attempt attempt = begin(plan_[0]);
   const auto other = must(store_->create_allocation(sweep_, "local", dir_));
@@ -121,7 +121,7 @@ TEST_F(IngestRowsTest, AnUnknownAllocationIsAnError) {
   start(1);
   IngestBatch batch;
   batch.allocation = "nowhere", batch.new_offset = 5;
-  EXPECT_NE(message_of(store_->ingest(batch)).find("knows no allocation 'nowhere'"), std::string::npos);
+  EXPECT_THAT(error_in(store_->ingest(batch)), IsError(codes::kUnknownAllocation, "nowhere"));
 }
 
 TEST_F(IngestRowsTest, AStartMakesATrialRunning) {

@@ -26,8 +26,8 @@ std::string slurp(const fs::path& file) {
 
 class OpenTest : public StoreTest {
  protected:
-  std::string refusal(Mode mode = Mode::kReadWrite, StoreDependencies seams = quick()) {
-    return message_of(Store::open(path_, mode, std::move(seams)));
+  Error refusal(Mode mode = Mode::kReadWrite, StoreDependencies seams = quick()) {
+    return error_in(Store::open(path_, mode, std::move(seams)));
   }
   void spill(const std::string& bytes) { std::ofstream(path_, std::ios::binary) << bytes; }
   i64 pragma(const std::string& name) {
@@ -71,21 +71,18 @@ TEST_F(OpenTest, ALocalFilesystemIsNotTakenForANetworkOne) {
   EXPECT_FALSE(on_network_filesystem(dir_ / "not" / "yet.db"));
 }
 
-TEST_F(OpenTest, ANewerFileIsRefusedNamingBothVersions) {
+TEST_F(OpenTest, ANewerFileIsRefused) {
   open();
   sql("PRAGMA user_version = 99");
   for (const Mode mode : {Mode::kReadWrite, Mode::kReadOnly}) {
-    const std::string message = refusal(mode);
-    EXPECT_NE(message.find("version 99"), std::string::npos) << message;
-    EXPECT_NE(message.find(fmt::format("up to {}", migrations().back().version)), std::string::npos)
-        << message;
+    EXPECT_THAT(refusal(mode), IsError(codes::kNewerVersion, path_.string()));
   }
 }
 
 TEST_F(OpenTest, AForeignDatabaseIsRefusedAndLeftAlone) {
   sql("CREATE TABLE mine(a)");
   const std::string before = slurp(path_);
-  EXPECT_NE(refusal().find("not one of sweep's"), std::string::npos);
+  EXPECT_THAT(refusal(), IsError(codes::kNotADatabase, path_.string()));
   EXPECT_EQ(slurp(path_), before);
 }
 
@@ -218,19 +215,19 @@ TEST_F(OpenTest, WhatAllocationsOfEarlierVersionsHeldIsNotKnownAfterTheUpgrade) 
 
 TEST_F(OpenTest, AFolderIsNoDatabase) {
   path_ = dir_;
-  EXPECT_NE(refusal().find("is a folder"), std::string::npos);
+  EXPECT_THAT(refusal(), IsError(codes::kNotADatabase, path_.string()));
 }
 
 TEST_F(OpenTest, ReadingWhatIsNotThereNamesTheWayOut) {
-  EXPECT_NE(refusal(Mode::kReadOnly).find("there is no database"), std::string::npos);
+  EXPECT_THAT(refusal(Mode::kReadOnly), IsError(codes::kNoDatabase, path_.string()));
   EXPECT_FALSE(fs::exists(path_));
   path_ = dir_ / "no" / "folder" / "x.db";
-  EXPECT_NE(refusal().find("check that the folder exists"), std::string::npos);
+  EXPECT_THAT(refusal(), IsError(codes::kNotWritable, path_.string()));
 }
 
 TEST_F(OpenTest, BytesThatAreNoDatabaseAreRefused) {
   spill("step,mfu\n1,0.5\n" + std::string(5000, 'x'));
-  EXPECT_NE(refusal().find("is not a SQLite database"), std::string::npos);
+  EXPECT_THAT(refusal(), IsError(codes::kNotADatabase, path_.string()));
 }
 
 TEST_F(OpenTest, ADamagedFileIsAnErrorNeverACrash) {
@@ -269,9 +266,7 @@ TEST_F(OpenTest, AReadOnlyFileIsRefusedForWritingAndReadFromAReadOnlyFolder) {
           ::setuid(65534))
         ::_exit(3);
     }
-    const std::string message = refusal();
-    const bool refused = message.find("Permission denied") != std::string::npos ||
-                         message.find("could not be opened") != std::string::npos;
+    const bool refused = refusal().code == codes::kNotWritable;
     auto reader = Store::open(path_, Mode::kReadOnly, quick());
     const bool read = reader && (*reader)->plan(sweep_) && (*reader)->query("SELECT count(*) FROM results");
     ::_exit((refused ? 0 : 1) + (read ? 0 : 2));
@@ -286,9 +281,7 @@ TEST_F(OpenTest, ALockedFileIsAClearErrorAfterTheTimeout) {
   start(1);
   auto other = must(Db::open(path_.string(), SQLITE_OPEN_READWRITE, 1000, path_));
   must(other->execute("BEGIN IMMEDIATE"));
-  const std::string message = message_of(store_->beat(sweep_));
-  EXPECT_NE(message.find("stayed locked"), std::string::npos) << message;
-  EXPECT_NE(message.find(path_.string()), std::string::npos);
+  EXPECT_THAT(error_in(store_->beat(sweep_)), IsError(codes::kLocked, path_.string()));
   EXPECT_TRUE(store_->progress(sweep_)) << "readers go on";
   must(other->execute("ROLLBACK"));
   EXPECT_TRUE(store_->beat(sweep_));
@@ -309,8 +302,8 @@ TEST_F(OpenTest, AFullDiskStoresNothingOfTheBatchAndSaysWhatToDo) {
   batch.rank_records = {record(attempt, 0, 20000), record(attempt, 1, 2)};
   const auto stored = store_->ingest(batch);
   ASSERT_FALSE(stored);
-  EXPECT_TRUE(stored.error().disk_full) << stored.error().message;
-  EXPECT_NE(stored.error().message.find(path_.string()), std::string::npos);
+  EXPECT_EQ(stored.error().code, codes::kDiskFull) << stored.error().message;
+  EXPECT_EQ(stored.error().subject, path_.string());
   EXPECT_EQ(must(store_->open_allocations(sweep_)).at(0).offset, 0u);
   EXPECT_TRUE(must(store_->records_of(attempt.id)).records.empty());
   batch.rank_records = {record(attempt, 0, 2)};
@@ -332,8 +325,7 @@ TEST_F(OpenTest, AFileSizeLimitStoresNothingOfTheBatchAndSaysWhatToDo) {
     IngestBatch batch;
     batch.allocation = allocation_, batch.new_offset = 77;
     batch.rank_records = {record(attempt, 0, 50000)};
-    const std::string message = message_of(store->ingest(batch));
-    const bool clear = message.find("nothing of this step was stored") != std::string::npos;
+    const bool clear = error_in(store->ingest(batch)).code == codes::kDiskFull;
     const bool whole = must(store->records_of(attempt.id)).records.empty();
     ::_exit((clear ? 0 : 1) + (whole ? 0 : 2));
   }

@@ -15,7 +15,6 @@
 namespace sweep::store {
 namespace {
 
-using ::testing::HasSubstr;
 using Text = std::string;
 
 std::vector<Value> unpacked(const PackedColumn& column) {
@@ -204,7 +203,7 @@ TEST_F(PackedRows, RowsAreReadInFullByTheirEntry) {
   EXPECT_EQ(rows[1].trial_id, read.trial[2]);
 }
 
-TEST_F(PackedRows, APlanThatChangesAgainBeforeItIsPackedIsTaken) {
+TEST_F(PackedRows, AChangedPlanIsStoredBeforeItIsPacked) {
   start(3);
   for (i64 round = 1; round <= 3; ++round) {
     for (auto& each : plan_) each.order += round;
@@ -236,12 +235,12 @@ TEST_F(PackedRows, AxesThatWereRenamedArePackedUnderTheirStoredNames) {
   expect_same(sweep);
 }
 
-TEST_F(PackedRows, DamageIsASentence) {
+TEST_F(PackedRows, DamageIsAnErrorWithACode) {
   store_ = open(seams_);
   const i64 sweep = bring(8);
   sql("UPDATE packed SET data = x'0102' WHERE name = 'model'");
-  EXPECT_THAT(message_of(store_->result_columns(sweep, {.coded = {"model"}, .numbers = {}})),
-              HasSubstr("packed columns of the database are damaged"));
+  EXPECT_THAT(error_in(store_->result_columns(sweep, {.coded = {"model"}, .numbers = {}})),
+              IsError(codes::kDamaged));
   sql("DELETE FROM packed; INSERT OR IGNORE INTO loose SELECT key FROM plan_entry");
   expect_same(sweep);
 }

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "orchestrator/run/retry_policy.h"
+#include "orchestrator/store/error_codes.h"
 #include "orchestrator/store/store.h"
 #include "schema/codec.h"
+#include "tests/support/error_matchers.h"
 
 namespace sweep::store {
 

@@ -1,0 +1,55 @@
+// What is wrong, with what, and where: matchers of an Error. They look at its fields; only
+// Suggests looks at its message.
+#pragma once
+#include <gmock/gmock.h>
+
+#include <ostream>
+#include <string>
+
+#include "base/expected.h"
+
+namespace sweep {
+
+inline void PrintTo(const ErrorCode& code, std::ostream* out) {
+  *out << (code == ErrorCode() ? "no code" : code.name());
+}
+
+inline void PrintTo(const Error& error, std::ostream* out) {
+  *out << testing::PrintToString(error.code) << " of '" << error.subject << "' at " << error.file << ':'
+       << error.line << ':' << error.column << " (" << error.message << ')';
+}
+
+inline testing::Matcher<const Error&> IsError(ErrorCode code) {
+  return testing::Field("code", &Error::code, code);
+}
+
+inline testing::Matcher<const Error&> IsError(ErrorCode code, const std::string& subject) {
+  return testing::AllOf(IsError(code), testing::Field("subject", &Error::subject, subject));
+}
+
+inline testing::Matcher<const Error&> At(int line) {
+  return testing::Field("line", &Error::line, line);
+}
+
+inline testing::Matcher<const Error&> At(int line, int column) {
+  return testing::AllOf(At(line), testing::Field("column", &Error::column, column));
+}
+
+// "did you mean 'word'?"
+inline testing::Matcher<const Error&> Suggests(const std::string& word) {
+  return testing::Field("message", &Error::message, testing::HasSubstr("did you mean '" + word + "'?"));
+}
+
+// "g.yaml:3:1:", as messages begin.
+inline std::string place_of(const Error& error) {
+  return error.file + ':' + std::to_string(error.line) + ':' + std::to_string(error.column) + ':';
+}
+
+// The error of a call that must fail; an empty one (and a failure) if it does not.
+template <class Result>
+Error error_in(const Result& result) {
+  EXPECT_FALSE(result);
+  return result ? Error() : result.error();
+}
+
+}  // namespace sweep
