@@ -181,7 +181,7 @@ def _answer_requests(pipe, results):
         os.replace(path + ".part", path)
 
     while True:
-        with open(pipe, "rb", buffering=0) as asked:  # waits until somebody asks
+        with open(pipe, "rb", buffering=0) as asked:  # waits until the rank's agent asks
             while asked.read(1):
                 with contextlib.suppress(Exception):
                     write(".stacks", _stacks())
