@@ -1,6 +1,5 @@
 #include "orchestrator/report/tables/stacks.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -25,7 +24,7 @@ json evidence(json cause_rank) {
 
 TEST(Stacks, AreThoseOfTheRankThatDecides) {
   EXPECT_EQ(deciding_stacks(evidence(1))->rank, "1");
-  EXPECT_THAT(deciding_stacks(evidence(1))->text, testing::HasSubstr("sleep (train.py:34)"));
+  EXPECT_EQ(deciding_stacks(evidence(1))->text, "Thread 2: \"MainThread\"\n    sleep (train.py:34)\n");
   EXPECT_EQ(deciding_stacks(evidence(nullptr))->rank, "0");
   EXPECT_EQ(deciding_stacks(evidence(7))->rank, "0");
 }
@@ -45,7 +44,7 @@ TEST(Stacks, ExplainShowsThemLineByLine) {
   attempt.result->outcome = Outcome::kHang;
   attempt.result->evidence = evidence(1).dump();
   view.attempts.push_back(attempt);
-  EXPECT_THAT(explain(view, 0), testing::HasSubstr("sleep (train.py:34)\n"));
+  EXPECT_NE(explain(view, 0).find("sleep (train.py:34)\n"), std::string::npos);
 }
 
 }  // namespace
