@@ -18,10 +18,12 @@ import runpy
 import sys
 import threading
 import time
+import traceback
 import typing
 
 VERSION = 1
 RESULTS_VARIABLE = "SWEEP_RESULTS_FILE"  # a path; {rank} in it becomes the rank, in five digits
+STACKS_VARIABLE = "SWEEP_STACKS_PIPE"  # a pipe; {rank} in it becomes the rank; each byte asks where this process is
 FLUSH_SECONDS = 0.05  # lines wait at most so long for the next write, which keeps the cost of short steps low
 LONGEST_MESSAGE = 2000
 
@@ -102,7 +104,7 @@ class Report:
 def describe(error):
     """The fields of an error line: outcome by the exception's type, never by its message."""
     out = {"outcome": "crash", "type": f"{type(error).__module__}.{type(error).__qualname__}",
-           "message": str(error)[:LONGEST_MESSAGE]}
+           "message": str(error)[:LONGEST_MESSAGE], "unix_ns": time.time_ns()}
     torch = sys.modules.get("torch")
     if isinstance(error, MemoryError):
         return {**out, "outcome": "oom", "oom": "host"}
@@ -147,6 +149,51 @@ def _settle():
             _cuda_settled["retries"] = cuda.memory_stats().get("num_alloc_retries", 0)
 
 
+def _stacks():
+    """Where each thread is, the main one first, its innermost call first, as `py-spy dump` shows it."""
+    names = {each.ident: each.name for each in threading.enumerate()}
+    main, out = threading.main_thread().ident, []
+    for thread, frame in sorted(sys._current_frames().items(), key=lambda item: item[0] != main):
+        if thread == threading.get_ident() or names.get(thread) == "sweep_trial":
+            continue
+        out.append(f'Thread {thread}: "{names.get(thread, "?")}"')
+        out += [f"    {each.f_code.co_name} ({each.f_code.co_filename}:{line})" for each, line in traceback.walk_stack(frame)]
+    return "\n".join(out) + "\n"
+
+
+def _flight_trace():
+    """PyTorch's flight recorder as JSON; an empty object where it has none."""
+    distributed = sys.modules.get("torch._C._distributed_c10d") or getattr(getattr(sys.modules.get("torch"), "_C", None), "_distributed_c10d", None)
+    for name in ("_dump_nccl_trace_json", "_dump_fr_trace_json"):
+        with contextlib.suppress(Exception):
+            text = getattr(distributed, name)()
+            if json.loads(text).get("entries"):
+                return text.decode() if isinstance(text, bytes) else text
+    return "{}"
+
+
+def _answer_requests(pipe, results):
+    """Writes stacks and flight recorder beside the results, the recorder last, whenever a byte comes through the pipe."""
+    def write(suffix, text):
+        path = os.path.splitext(results)[0] + suffix
+        with open(path + ".part", "w") as file:
+            file.write(text)
+        os.replace(path + ".part", path)
+
+    while True:
+        with open(pipe, "rb", buffering=0) as asked:  # waits until the rank's agent asks
+            while asked.read(1):
+                with contextlib.suppress(Exception):
+                    write(".stacks", _stacks())
+                    write(".flight", _flight_trace())
+
+
+def _answer_where(results):
+    pipe = os.environ.get(STACKS_VARIABLE, "").replace("{rank}", str(rank()))
+    if pipe and os.path.exists(pipe):
+        threading.Thread(target=_answer_requests, args=(pipe, results), name="sweep_trial", daemon=True).start()
+
+
 _report = None
 _opened = False
 
@@ -158,7 +205,9 @@ def report():
         _opened = True
         path = os.environ.get(RESULTS_VARIABLE)
         if path:
-            _report = Report(path.replace("{rank}", f"{rank():05d}"))
+            path = path.replace("{rank}", f"{rank():05d}")
+            _report = Report(path)
+            _answer_where(path)
             _report.line("hello", now=True, rank=rank(), pid=os.getpid())
             _hook_exit(_report)
     return _report

@@ -51,6 +51,9 @@ fs::path nccl_log(const fs::path& dir, i64 rank) {
 fs::path flight_trace(const fs::path& dir, i64 rank) {
   return dir / fmt::format("rank_{:05}.flight", rank);
 }
+fs::path rank_stacks(const fs::path& dir, i64 rank) {
+  return dir / fmt::format("rank_{:05}.stacks", rank);
+}
 fs::path flight_request(const fs::path& dir, i64 rank) {
   return dir / fmt::format("flight_{:05}", rank);
 }

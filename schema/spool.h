@@ -13,6 +13,7 @@
 //   <spool>/attempts/<id>/rank_00000.progress its heartbeat page (progress.h)
 //   <spool>/attempts/<id>/rank_00000.nccl     NCCL's own words (NCCL_DEBUG_FILE)
 //   <spool>/attempts/<id>/rank_00000.flight   its flight recorder as JSON, asked for when the attempt hung
+//   <spool>/attempts/<id>/rank_00000.stacks   where its threads were then, as text; written before the recorder
 //
 // A line is  <crc32 as 8 hex digits> <space> <JSON object> \n  where the object holds
 // {"allocation","incarnation","seq", "kind","body"} and the checksum is over the JSON bytes. Every file has
@@ -47,6 +48,7 @@ fs::path rank_log(const fs::path& attempt_dir, i64 rank);
 fs::path rank_progress(const fs::path& attempt_dir, i64 rank);
 fs::path nccl_log(const fs::path& attempt_dir, i64 rank);
 fs::path flight_trace(const fs::path& attempt_dir, i64 rank);
+fs::path rank_stacks(const fs::path& attempt_dir, i64 rank);
 fs::path flight_request(const fs::path& rendezvous_dir,
                         i64 rank);  // a pipe: a byte asks the rank for its trace
 

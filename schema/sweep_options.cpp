@@ -10,7 +10,8 @@ void for_each_option(T& o, F&& f) {
   f("imported", o.imported), f("build", o.build), f("launcher", o.launcher), f("measure", o.measure);
   f("retries_crash", o.retries_crash), f("retries_hang", o.retries_hang);
   f("retries_timeout", o.retries_timeout), f("retries_infra", o.retries_infra);
-  f("trial_seconds", o.trial_seconds), f("hang_seconds", o.hang_seconds), f("gpu_hours", o.gpu_hours);
+  f("trial_seconds", o.trial_seconds), f("hang_seconds", o.hang_seconds);
+  f("start_seconds", o.start_seconds), f("gpu_hours", o.gpu_hours);
   f("slots", o.slots), f("start", o.start), f("screen", o.screen), f("rehearse_ranks", o.rehearse_ranks);
   f("confirms", o.confirms), f("strategy", o.strategy);
   f("max_trials", o.max_trials), f("at_once", o.at_once), f("least_gain", o.least_gain);

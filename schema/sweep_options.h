@@ -22,7 +22,7 @@ struct SweepOptions {
   std::string launch;
   std::optional<MeasurePlan> measure;
   std::optional<i64> retries_crash, retries_hang, retries_timeout, retries_infra;
-  std::optional<double> trial_seconds, hang_seconds, gpu_hours;
+  std::optional<double> trial_seconds, hang_seconds, start_seconds, gpu_hours;
   std::optional<i64> slots;
   std::string start, screen;
   // Of a rehearsal: the most ranks of a trial.

@@ -83,6 +83,7 @@ SweepOptions kept_options(const grid::Grid& grid, const std::string& on, const R
   kept.retries_infra = grid.limits.retries_infra;
   kept.trial_seconds = grid.limits.trial_seconds;
   kept.hang_seconds = grid.limits.hang_seconds;
+  kept.start_seconds = grid.limits.start_seconds;
   kept.gpu_hours = o.gpu_hours ? o.gpu_hours : grid.limits.gpu_hours;
   if (o.launch.slots > 0) kept.slots = o.launch.slots;
   if (o.launch.start != LaunchRequest{}.start) kept.start = to_string(o.launch.start);

@@ -73,6 +73,10 @@ void add_wrap(Registry r) {
       ->capture_default_str();
   c->add_option("--hang-seconds", o->hang_seconds, "without progress for so long it is a hang")
       ->check(CLI::PositiveNumber);
+  c->add_option(
+       "--start-seconds", o->start_seconds,
+       "the same before the first step is done: imports, downloads, compilers; absent: --hang-seconds")
+      ->check(CLI::PositiveNumber);
   c->add_option("--timeout-seconds", o->trial_seconds, "end it after so long, as a timeout")
       ->check(CLI::PositiveNumber);
   c->add_flag("--quiet", *quiet, "print no progress, only the outcome");

@@ -91,6 +91,7 @@ Expected<run::Settings> SweepDriver::settings(std::optional<double> gpu_hours) c
   s.strategy = kept_strategy(*kept);
   s.trial_seconds = kept->trial_seconds;
   s.hang_seconds = kept->hang_seconds;
+  s.start_seconds = kept->start_seconds;
   s.gpu_hours = gpu_hours ? gpu_hours : kept->gpu_hours;
   s.rehearse_most = kept->rehearse_ranks;
   if (store::on_network_filesystem(db_)) s.status_file = db_.string() + ".status.json";

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "base/process.h"
 #include "orchestrator/driver/machine.h"
 #include "orchestrator/driver/planning.h"
 #include "orchestrator/driver/sweep_driver.h"
+#include "orchestrator/interop/known_options.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
 #include "schema/sweep_options.h"
@@ -34,17 +36,42 @@ std::string name_of(const std::vector<std::string>& words) {
   return out.substr(0, 60);
 }
 
+bool is_launcher(const std::vector<std::string>& words) {
+  const std::string program = std::filesystem::path(words.front()).filename();
+  return program == "torchrun" || program == "accelerate" || program == "deepspeed" ||
+         std::ranges::find(words, "torch.distributed.run") != words.end() ||
+         std::ranges::find(words, "torch.distributed.launch") != words.end();
+}
+
+// How many ranks the command starts on this node, by its launcher's options; 1: they do not say.
+i64 ranks_of(const std::vector<std::string>& words) {
+  if (!is_launcher(words)) return 1;
+  for (std::size_t i = 1; i < words.size() && !words[i].ends_with(".py"); ++i) {
+    const auto equals = words[i].find('=');
+    const auto named = interop::rank_name_of_option(words[i].substr(0, equals));
+    if (!words[i].starts_with("--") || (named != "gpus_per_node" && named != "world")) continue;
+    const std::string value = equals != std::string::npos ? words[i].substr(equals + 1)
+                              : i + 1 < words.size()      ? words[i + 1]
+                                                          : "";
+    i64 ranks = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), ranks);
+    if (error == std::errc() && end == value.data() + value.size() && ranks > 0) return ranks;
+  }
+  return 1;
+}
+
 // As a grid, so that what a grid refuses is refused, and `best --yaml` and a later edit start from one.
-std::string grid_of(const WrapRequest& request) {
+std::string grid_of(const WrapRequest& request, i64 ranks) {
   std::string words;
   for (const std::string& word : request.words) words += (words.empty() ? "" : ", ") + word_of(word);
   std::string out = fmt::format("name: {}\nworkload:\n  command: [{}]\n  processes: {}\n",
                                 request.name.empty() ? name_of(request.words) : request.name, words,
                                 request.processes == 1 ? "per_node" : "per_rank");
   out += fmt::format("base: {{hardware: {}, gpus_per_node: {}}}\nmeasure: {{warmup_steps: 0, steps: {}}}\n",
-                     nlohmann::json(request.hardware).dump(), request.processes, kMostSteps);
+                     nlohmann::json(request.hardware).dump(), ranks, kMostSteps);
   out += "limits: {retries_crash: 0, retries_infra: 0";
   if (request.hang_seconds) out += fmt::format(", hang_seconds: {}", *request.hang_seconds);
+  if (request.start_seconds) out += fmt::format(", start_seconds: {}", *request.start_seconds);
   if (request.trial_seconds) out += fmt::format(", trial_seconds: {}", *request.trial_seconds);
   return out + "}\n";
 }
@@ -56,6 +83,7 @@ store::SweepRow sweep_row(const Planned& planned) {
   options.measure = planned.grid.measure;
   options.retries_crash = options.retries_hang = options.retries_timeout = options.retries_infra = 0;
   options.hang_seconds = planned.grid.limits.hang_seconds;
+  options.start_seconds = planned.grid.limits.start_seconds;
   options.trial_seconds = planned.grid.limits.trial_seconds;
   store::SweepRow out;
   out.name = planned.grid.name;
@@ -79,14 +107,26 @@ Expected<void> add_result(SweepDriver& driver, WrapReport& out) {
   return {};
 }
 
+Expected<Planned> plan_with(const WrapRequest& request, i64 ranks) {
+  auto grid = grid::read_text(grid_of(request, ranks), "wrap");
+  if (!grid) return tl::unexpected(grid.error());
+  return plan_of(std::move(*grid), local_resources());
+}
+
+// A launcher may start more ranks than this machine has slots for: the first one is followed then.
+Expected<Planned> plan_wrapped(const WrapRequest& request) {
+  if (request.processes > 1) return plan_with(request, request.processes);
+  const i64 ranks = ranks_of(request.words);
+  auto planned = plan_with(request, ranks);
+  return ranks == 1 || (planned && planned->entries.front().admitted) ? planned : plan_with(request, 1);
+}
+
 }  // namespace
 
 Expected<WrapReport> run_wrapped(const WrapRequest& request, const MakeObserver& make_observer) {
   if (request.words.empty())
     return fail("there is no command; say it after --, as in `sweep wrap -- python train.py`");
-  auto grid = grid::read_text(grid_of(request), "wrap");
-  if (!grid) return tl::unexpected(grid.error());
-  auto planned = plan_of(std::move(*grid), local_resources());
+  auto planned = plan_wrapped(request);
   if (!planned) return tl::unexpected(planned.error());
   const PlanEntry& entry = planned->entries.front();
   if (!entry.admitted) return fail(fmt::format("it cannot run here: {}", entry.reason));

@@ -16,7 +16,7 @@ struct WrapRequest {
   std::string name;                // of the sweep; empty: made from the command
   std::string db = "sweep.db", hardware = "cpu";
   i64 processes = 1;  // more than one: started by the agent, with the variables that torchrun sets
-  std::optional<double> hang_seconds, trial_seconds;
+  std::optional<double> hang_seconds, start_seconds, trial_seconds;
   LaunchRequest launch;
 };
 

@@ -10,6 +10,7 @@
 #include "orchestrator/export/text.h"
 #include "schema/codec.h"
 #include "schema/columns.h"
+#include "schema/labels.h"
 #include "schema/rehearsal.h"
 
 namespace sweep::exports {
@@ -37,7 +38,7 @@ void add_columns(const ResultRow& row, TrackerRun& run) {
   const auto labels = parse_json(row.trial.labels.empty() ? "{}" : row.trial.labels);
   if (!labels || !labels->is_object()) return;
   for (const auto& [key, value] : labels->items())
-    run.params.emplace_back("label/" + valid_utf8(key), Json(value));
+    if (key != kLabelUnits) run.params.emplace_back("label/" + valid_utf8(key), Json(value));
 }
 
 void add_history(std::vector<StepValues> steps, TrackerRun& run) {

@@ -6,6 +6,7 @@
 
 #include "orchestrator/grid/walker.h"
 #include "schema/codec.h"
+#include "schema/labels.h"
 
 namespace sweep::grid {
 namespace {
@@ -81,6 +82,8 @@ std::string Walker::labels() const {
   if (spec_.workload) {
     for (const OwnAxis& axis : spec_.workload->axes())
       out[axis.name] = as_json(point_.cells[axis.slot], axis.type, spec_.scope.words);
+    for (const OwnAxis& axis : spec_.workload->axes())
+      if (!axis.unit.empty()) out[std::string(kLabelUnits)][axis.name] = axis.unit;
   }
   for (const Derived& derived : spec_.derived) {
     const Symbol& symbol = spec_.scope.at(derived.slot);

@@ -22,6 +22,7 @@ struct Limits {
   std::optional<double> gpu_hours;
   std::optional<double> trial_seconds;  // absent: auto
   std::optional<double> hang_seconds;   // absent: auto
+  std::optional<double> start_seconds;  // before the first step is done; absent: hang_seconds
   i64 retries_crash = 1;                // further tries after a crash
   i64 retries_infra = 3;                // further tries after node_lost
   double memory_margin = 0.1;  // predicted memory above the limit by more than this share does not run

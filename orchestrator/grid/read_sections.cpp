@@ -68,6 +68,7 @@ Status read_limits(const Document& document, Grid& grid) {
   }
   SWEEP_TRY(seconds_or_auto(document, map, "trial_seconds", grid.limits.trial_seconds));
   SWEEP_TRY(seconds_or_auto(document, map, "hang_seconds", grid.limits.hang_seconds));
+  SWEEP_TRY(seconds_or_auto(document, map, "start_seconds", grid.limits.start_seconds));
   SWEEP_TRY(optional_int(document, map, "retries_crash", 0, kMaxRetries, grid.limits.retries_crash));
   return optional_int(document, map, "retries_infra", 0, kMaxRetries, grid.limits.retries_infra);
 }

@@ -46,7 +46,7 @@ bool is_integer(const std::string& text) {
 struct Draft {
   std::string name, from, recipe, script;
   std::vector<std::string> command, arguments;
-  bool per_node = false;
+  bool per_node = false, stops = false;      // stops: it is told how many steps to take
   std::string more;                          // further lines of the workload
   std::map<std::string, std::string> axes;   // sweep's own: name -> value
   std::map<std::string, std::string> own;    // of the program alone
@@ -111,6 +111,7 @@ void add_option(Draft& draft, std::vector<std::string>& to, const std::string& o
     if (positive && *rank == "world") draft.ranks["gpus_per_node"] = value;
   } else if (const auto axis = axis_of_option(option); axis && (positive || (*axis == "zero" && number))) {
     shown = fmt::format("{{{}}}", *axis);
+    draft.stops = draft.stops || *axis == "total_steps";
     if (*axis != "total_steps") draft.axes[std::string(*axis)] = value;
   } else if (number && (!is_integer(value) || (*number > -kLargest && *number < kLargest))) {
     std::string name = axis_name_from(option);
@@ -156,6 +157,15 @@ std::string grid_name(const std::string& from) {
     out += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '-';
   return out.empty() || std::isalnum(static_cast<unsigned char>(out[0])) == 0 ? "my-trainer"
                                                                               : out.substr(0, 60);
+}
+
+// A program that is told no number of steps would train to its end in every trial.
+std::string finished(Draft& draft) {
+  if (!draft.stops)
+    draft.more =
+        "  stop_after_steps: true   # none of its options is a number of steps that is known: it is ended "
+        "after those of a trial\n";
+  return draft.text();
 }
 
 // Where the script stands among torchrun's words: after its own options.
@@ -276,7 +286,7 @@ Expected<std::string> first_grid_of_command(std::span<const std::string> words) 
     draft.script = rest[*script];
     draft.name = grid_name(draft.script);
     add_words(draft, rest.subspan(*script + 1), draft.arguments);
-    return draft.text();
+    return finished(draft);
   }
   draft.ranks.clear(), draft.own.clear();
   draft.command.push_back(template_of(words.front()));
@@ -286,7 +296,7 @@ Expected<std::string> first_grid_of_command(std::span<const std::string> words) 
   if (python && !is_option(rest.front())) draft.name = grid_name(rest.front());
   add_words(draft, rest, draft.command);
   draft.per_node = !python || std::ranges::find(rest, "torch.distributed.run") != rest.end();
-  return draft.text();
+  return finished(draft);
 }
 
 bool is_config_file(const std::filesystem::path& file) {

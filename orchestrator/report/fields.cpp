@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
@@ -12,6 +13,7 @@
 #include "orchestrator/report/error_codes.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/statistics/grouping.h"
+#include "schema/labels.h"
 
 namespace sweep::report {
 namespace {
@@ -31,20 +33,29 @@ Value value_of(const nlohmann::json& v) {
   return {};
 }
 
-void add_names(std::set<std::string>& names, const ResultRow& row) {
+// Name -> unit; empty: it has none.
+using LabelUnits = std::map<std::string, std::string>;
+
+void add_names(LabelUnits& names, const ResultRow& row) {
   if (row.trial.labels.empty()) return;
   const auto labels = labels_of(row);
-  for (const auto& item : labels.items()) names.insert(item.key());
+  for (const auto& item : labels.items())
+    if (item.key() != kLabelUnits) names.try_emplace(item.key());
+  const auto units = labels.find(kLabelUnits);
+  if (units == labels.end() || !units->is_object()) return;
+  for (const auto& item : units->items())
+    if (const auto name = names.find(item.key()); name != names.end() && item.value().is_string())
+      name->second = item.value().get<std::string>();
 }
 
-std::set<std::string> label_names(std::span<const ResultRow> rows) {
-  std::set<std::string> names;
+LabelUnits label_names(std::span<const ResultRow> rows) {
+  LabelUnits names;
   for (const ResultRow& row : rows) add_names(names, row);
   return names;
 }
 
-std::set<std::string> label_names(const ResultColumns& columns) {
-  std::set<std::string> names;
+LabelUnits label_names(const ResultColumns& columns) {
+  LabelUnits names;
   const auto labels = columns.coded.find("labels");
   if (labels == columns.coded.end()) return names;
   ResultRow row;
@@ -74,9 +85,11 @@ Expected<Field> Field::resolve(std::string_view name, const ResultColumns& colum
   return among(name, label_names(columns));
 }
 
-Expected<Field> Field::among(std::string_view name, const std::set<std::string>& labels) {
-  if (labels.contains(std::string(name))) return Field(std::string(name));
-  std::vector<std::string> known(labels.begin(), labels.end());
+Expected<Field> Field::among(std::string_view name, const std::map<std::string, std::string>& labels) {
+  if (const auto label = labels.find(std::string(name)); label != labels.end())
+    return Field(label->first, label->second);
+  std::vector<std::string> known;
+  for (const auto& [label, unit] : labels) known.push_back(label);
   for (const Column& c : columns()) known.emplace_back(c.key);
   return fail(
       codes::kUnknownField, name,
@@ -140,7 +153,7 @@ std::vector<Field> varying(std::span<const ResultRow> rows) {
   for (const Column& column : columns()) {
     if (column.role == Role::kAxis && differs(Field(column))) out.emplace_back(column);
   }
-  for (const std::string& name : label_names(rows)) {
+  for (const auto& [name, unit] : label_names(rows)) {
     if (find_column(name)) continue;
     const auto field = Field::resolve(name, rows);
     if (field && differs(*field)) out.push_back(*field);
@@ -154,7 +167,7 @@ std::vector<Field> varying(const ResultColumns& columns) {
     if (column.role == Role::kAxis && columns.coded.find(column.key)->second.values.size() > 1)
       out.emplace_back(column);
   }
-  for (const std::string& name : label_names(columns)) {
+  for (const auto& [name, unit] : label_names(columns)) {
     if (find_column(name)) continue;
     const auto field = Field::resolve(name, columns);
     if (field && coded_values(columns, *field).values.size() > 1) out.push_back(*field);

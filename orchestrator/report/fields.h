@@ -1,7 +1,7 @@
 // Field: a name people use for a value of a row (a column of schema/columns.h, or a label of the grid's
 // `derive:`), resolved once. It also knows which way a metric is better.
 #pragma once
-#include <set>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,15 +22,16 @@ class Field {
   explicit Field(const Column& column) : name_(column.key), column_(&column) {}
 
   const std::string& name() const { return name_; }
-  std::string_view unit() const { return column_ ? column_->unit : std::string_view{}; }
+  std::string_view unit() const { return column_ ? column_->unit : std::string_view(label_unit_); }
   bool is_metric() const { return column_ != nullptr && column_->role == Role::kMetric; }
   bool is_label() const { return column_ == nullptr; }
   Value of(const ResultRow&) const;
 
  private:
-  static Expected<Field> among(std::string_view name, const std::set<std::string>& labels);
-  explicit Field(std::string label) : name_(std::move(label)) {}
-  std::string name_;
+  // labels: name -> unit.
+  static Expected<Field> among(std::string_view name, const std::map<std::string, std::string>& labels);
+  Field(std::string label, std::string unit) : name_(std::move(label)), label_unit_(std::move(unit)) {}
+  std::string name_, label_unit_;
   const Column* column_ = nullptr;  // absent: a label
 };
 

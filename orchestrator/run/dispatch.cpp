@@ -1,5 +1,7 @@
 #include "orchestrator/run/dispatch.h"
 
+#include <algorithm>
+
 #include "orchestrator/plan/planner.h"
 #include "orchestrator/plan/rehearsal.h"
 #include "orchestrator/run/acquisition.h"
@@ -26,6 +28,11 @@ Expected<Attempt> attempt_for(const PlanEntry& entry, const Settings& settings, 
   if (settings.hang_seconds)
     attempt.deadlines.startup_s = attempt.deadlines.first_step_s = attempt.deadlines.step_s =
         *settings.hang_seconds;
+  if (settings.start_seconds) {
+    Deadlines& d = attempt.deadlines;
+    d.total_s += std::max(0.0, 2 * *settings.start_seconds - d.startup_s - d.first_step_s);
+    d.startup_s = d.first_step_s = *settings.start_seconds;
+  }
   if (settings.trial_seconds) attempt.deadlines.total_s = *settings.trial_seconds;
   attempt.start = settings.start;
   if (attempt.runs_command()) SWEEP_TRY(command_from(attempt.trial.program));

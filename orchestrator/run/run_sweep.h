@@ -59,6 +59,8 @@ struct Settings {
   std::optional<double> trial_seconds;
   // Without progress, in any phase; absent: from the predicted time.
   std::optional<double> hang_seconds;
+  // The same before the first step is done; absent: hang_seconds.
+  std::optional<double> start_seconds;
   // Bound on allocated time x GPUs (or slots), over all runs of the sweep.
   std::optional<double> gpu_hours;
   // A rehearsal on phantom GPUs: every rank of a trial of at most so many is started, of larger ones one for

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""command_chaos_test.py BIN RANK [--faults N] [--seed N] [--hang-seconds N]: sweeps of real trainers (torchrun with DDP, Lightning) whose processes are
-killed and stopped: trainers, launchers, ranks, agents, the orchestrator. Some trials fail by themselves: out of memory, a crash, a
-hang in a collective, children left in other sessions. In the end every trial has one final result, those that nothing struck have
-the outcome of their script, and no process is left. The seed repeats the choices; the instants depend on the machine. RANK is never started."""
+"""command_chaos_test.py BIN RANK [--faults N] [--seed N] [--trainers A,B] [--trials N]: sweeps of real trainers whose processes are killed and
+stopped: trainers, launchers, ranks, agents, the orchestrator. Some trials fail by themselves: out of memory, a crash, a hang in a
+collective, children left in other sessions. In the end every trial has one final result, that of its script unless its last attempt was
+struck, and no process is left. The seed repeats the choices; the instants depend on the machine. RANK is never started."""
 import argparse
 import collections
+import contextlib
 import json
 import os
 import pathlib
@@ -21,7 +22,9 @@ import processes
 HERE = pathlib.Path(__file__).resolve().parent
 SCRIPT = HERE / "trainers" / "struck_train.py"
 EXPECTED = {"none": "ok", "leave": "ok", "oom": "oom", "crash": "crash", "hang": "hang"}
-FAULTS = ["none", "none", "none", "leave", "oom", "crash", "hang"]
+FAULTS = ["hang", "crash", "oom", "leave", "none"]  # one of each; further trials take turns at the last three
+LEAST_HANG_SECONDS, MOST_HANG_SECONDS, START_SECONDS = 15, 120, 900
+MOST_PAUSE = 15  # seconds between two faults, on average and at most
 RUNS_WITHOUT_FAULTS = 4
 FREEZE_SECONDS = 2
 KINDS = [("kill", role) for role in ("orchestrator", "agent", "rank", "launcher", "trainer")] + [("freeze", "trainer")]
@@ -37,12 +40,30 @@ workload:
 base: {{hardware: cpu, gpus_per_node: 2, dp: 2}}
 zip: [{{fault: {faults}, number: {numbers}}}]
 measure: {{warmup_steps: 1, steps: 5}}
-limits: {{retries_crash: 3, retries_infra: 10, hang_seconds: {hang}}}
+limits: {{retries_crash: 2, retries_infra: 50, hang_seconds: {hang}, start_seconds: {start}}}
 launch: {{local: {{slots: 2}}}}
 """
 TORCHRUN = ["-m", "torch.distributed.run", "--nproc-per-node", "{local_world}", "--master-addr", "{master_addr}", "--master-port", "{master_port}"]
-TRAINERS = {"torchrun": ("per_node", [sys.executable, *TORCHRUN, str(SCRIPT), "ddp", "{total_steps}", "{fault}"]),
-            "lightning": ("per_rank", [sys.executable, str(SCRIPT), "lightning", "{total_steps}", "{fault}"])}
+LAUNCHERS = {"torchrun": ("per_node", TORCHRUN, "ddp"), "fsdp2": ("per_node", TORCHRUN, "fsdp2"),
+             **{mode: ("per_rank", [], mode) for mode in ("lightning", "huggingface", "deepspeed")}}
+
+
+def trainer(name):
+    """How its processes are started, and the command."""
+    processes_of, launcher, mode = LAUNCHERS[name]
+    return processes_of, [sys.executable, *launcher, str(SCRIPT), mode, "{total_steps}", "{fault}", "{number}"]
+
+
+def faults_of(trials):
+    """What each of so many trials does."""
+    return (FAULTS + FAULTS[2:] * trials)[:trials]
+
+
+def seconds_of_a_start():
+    """How long PyTorch takes to start here and now: on a machine with other work to do it is ten times what it is alone."""
+    begun = time.monotonic()
+    subprocess.run([sys.executable, "-c", "import torch"], check=True)
+    return time.monotonic() - begun
 
 
 def targets(mark):
@@ -65,11 +86,13 @@ class Round:
         self.dice, self.name, self.folder, self.bin, self.rank = dice, name, pathlib.Path(folder), args.bin, args.rank
         self.environment, self.mark = processes.marked_environment()
         self.environment["PYTHONPATH"] = os.pathsep.join([str(HERE.parents[1] / "python"), os.environ.get("PYTHONPATH", "")])
-        faults = FAULTS[:]
-        dice.shuffle(faults)
-        way, command = TRAINERS[name]
-        (self.folder / "grid.yaml").write_text(GRID.format(command=json.dumps(command), processes=way, faults=json.dumps(faults),
-                                                           numbers=list(range(len(faults))), hang=args.hang_seconds))
+        self.faults, self.start_seconds = faults_of(args.trials), args.start_seconds
+        dice.shuffle(self.faults)
+        way, command = trainer(name)
+        self.has_launcher = way == "per_node"
+        (self.folder / "grid.yaml").write_text(GRID.format(
+            command=json.dumps(command), processes=way, faults=json.dumps(self.faults), numbers=list(range(args.trials)),
+            hang=args.hang_seconds, start=START_SECONDS))
         self.db, self.made, self.struck, self.frozen, self.pack = self.folder / "r.db", collections.Counter(), set(), [], []
 
     def start(self):
@@ -83,15 +106,14 @@ class Round:
             bool(database.trials(self.db))
 
     def strike(self):
-        """One fault, if there is a process to strike."""
+        """One fault; False: there is no process to strike yet."""
         there = targets(self.mark)
-        possible = [(what, role) for what, role in KINDS if there[role] and (there["trainer"] or role in ("orchestrator", "agent"))]
-        if not any(kind in self.pack for kind in possible):
-            self.pack = KINDS[:]  # a shuffled pack: each kind finds something before one comes again
-            self.dice.shuffle(self.pack)
-        kind = next((kind for kind in self.pack if kind in possible), None)
+        if not self.pack:
+            self.pack = [kind for kind in KINDS if self.has_launcher or kind[1] != "launcher"]
+            self.dice.shuffle(self.pack)  # each kind finds something before one comes again, or trainers would never come to a step
+        kind = next((kind for kind in self.pack if there[kind[1]] and (there["trainer"] or kind[1] in ("orchestrator", "agent"))), None)
         if kind is None:
-            return
+            return False
         self.pack.remove(kind)
         what, role = kind
         each = self.dice.choice(sorted(there[role], key=lambda process: process.pid))
@@ -102,6 +124,7 @@ class Round:
             self.struck.add(processes.attempt_of(each))
             os.kill(each.pid, signal.SIGKILL)
         self.made[f"{what} {role}"] += 1
+        return True
 
     def thaw(self, everything=False):
         for until, pid in self.frozen[:]:
@@ -112,17 +135,18 @@ class Round:
                 except ProcessLookupError:
                     continue
 
+    def pause(self):
+        """Until the next fault: about as long as a trainer takes to start, so that trials come to their steps in between."""
+        return min(self.start_seconds, MOST_PAUSE) * self.dice.uniform(0.5, 2)
+
     def run_once(self, budget):
-        process, next_strike = self.start(), time.monotonic() + self.dice.uniform(1, 5)
+        process, next_strike = self.start(), time.monotonic() + self.pause()
         try:
             while process.poll() is None:
                 self.thaw()
                 if self.made.total() < budget and time.monotonic() >= next_strike:
-                    try:
-                        self.strike()
-                    except ProcessLookupError:
-                        pass  # it ended just now
-                    next_strike = time.monotonic() + self.dice.uniform(1, 5)
+                    with contextlib.suppress(ProcessLookupError):  # it ended just now
+                        next_strike = time.monotonic() + (self.pause() if self.strike() else 0.5)
                 time.sleep(0.05)
         finally:
             self.thaw(everything=True)
@@ -146,16 +170,15 @@ class Round:
 
     def check(self):
         database.check(self.db)
-        excused = {trial for attempt, trial in database.rows(
-            self.db, "select a.id, t.id from attempt a join plan_entry p on p.key = a.entry join trial t on t.key = p.trial")
-            if attempt in self.struck}
+        last = database.rows(self.db, "select p.final_attempt, t.id from plan_entry p join trial t on t.key = p.trial")
+        excused = {trial for attempt, trial in last if attempt in self.struck}
         shown = database.rows(self.db, "select trial, outcome, json_extract(labels, '$.fault'), reason from results")
-        assert len(shown) == len(FAULTS), shown
+        assert len(shown) == len(self.faults), shown
         wrong = [row for row in shown if row[0] not in excused and row[1] != EXPECTED[row[2]]]
-        assert not wrong, f"(trial, outcome, fault, reason) that nothing struck: {wrong}"
+        assert not wrong, f"(trial, outcome, fault, reason) whose last attempt nothing struck: {wrong}"
         unclean = database.rows(self.db, "select id, cause from attempt where clean = 0")
         attempts = database.rows(self.db, "select count(*) from attempt")[0][0]
-        print(f"{self.name}: {self.made.total()} faults {dict(self.made)}, {attempts} attempts for {len(shown)} trials, {len(excused)} excused, "
+        print(f"{self.name}: {self.made.total()} faults {dict(self.made)}, {attempts} attempts for {len(shown)} trials, {len(excused)} struck in the last attempt, "
               f"{len(unclean)} attempts that left processes", flush=True)
 
 
@@ -165,16 +188,22 @@ def main():
     parser.add_argument("rank", type=lambda p: pathlib.Path(p).resolve())
     parser.add_argument("--faults", type=int, default=10)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
-    parser.add_argument("--hang-seconds", type=int, default=120)
+    parser.add_argument("--trainers", type=lambda text: text.split(","), default=["lightning", "torchrun"], help=", ".join(LAUNCHERS))
+    parser.add_argument("--trials", type=int, default=len(FAULTS))
     args = parser.parse_args()
-    print(f"--faults {args.faults} --seed {args.seed}", flush=True)
+    # A step takes a fraction of a start; a hang is noticed by the deadline of steps, and what comes before the first has its own.
+    args.start_seconds = seconds_of_a_start()
+    args.hang_seconds = min(max(LEAST_HANG_SECONDS, round(2 * args.start_seconds)), MOST_HANG_SECONDS)
+    print(f"--faults {args.faults} --seed {args.seed}; a step may take {args.hang_seconds} s", flush=True)
     dice, made, number = random.Random(args.seed), collections.Counter(), 0
+    share = -(-args.faults // len(args.trainers))
     while made.total() < args.faults:
-        name = sorted(TRAINERS)[number % len(TRAINERS)]
+        name = args.trainers[number % len(args.trainers)]
         number += 1
-        left = args.faults - made.total()
+        begun = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="sweep-struck-") as folder:
-            made.update(Round(args, dice, name, folder).play(min(left, -(-args.faults // 2)) if number == 1 else left))
+            made.update(Round(args, dice, name, folder).play(min(args.faults - made.total(), share)))
+        print(f"{name}: {time.monotonic() - begun:.0f} s", flush=True)
     print(f"{made.total()} faults: {dict(sorted(made.items()))}")
     return 0
 

@@ -48,6 +48,23 @@ launch: {local: {slots: 2}}
 """
 
 
+# As torchrun: it starts the ranks, and when one ended it ends the others and then itself. Rank 1 runs out of memory; only when its process
+# is gone rank 0 notices that a peer is lost, and says so at once.
+LAUNCHER = """
+import os, subprocess, sys
+import sweep_trial
+if "RANK" not in os.environ:
+    one = subprocess.Popen([sys.executable, *sys.argv], env=dict(os.environ, RANK="1"))
+    one.wait()
+    zero = subprocess.Popen([sys.executable, *sys.argv], env=dict(os.environ, RANK="0"))
+    zero.wait()
+    sys.exit(1)
+for _ in range(3):
+    sweep_trial.step(tokens=1)
+raise MemoryError("too much") if os.environ["RANK"] == "1" else RuntimeError("a peer is gone")
+"""
+
+
 class CommandSweepTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="sweep-own-")
@@ -108,6 +125,15 @@ class CommandSweepTest(unittest.TestCase):
         planned = json.loads(self.sweep("plan", "best.yaml", "--json"))
         self.assertIn(planned["id"], [row["trial"] for row in rows if row["outcome"] == "ok"])
         self.assertIn("2.5", self.sweep("table", "batch", "--db", "r.db"))
+
+    def test_of_a_launchers_ranks_the_first_to_fail_is_the_cause(self):
+        (self.folder / "launcher.py").write_text(LAUNCHER)
+        (self.folder / "grid.yaml").write_text(
+            f"name: own\nworkload: {{command: [{json.dumps(sys.executable)}, launcher.py], processes: per_node}}\n"
+            "base: {hardware: cpu, gpus_per_node: 2, dp: 2}\nmeasure: {warmup_steps: 1, steps: 4}\n"
+            "limits: {retries_crash: 0}\nlaunch: {local: {slots: 2}}\n")
+        self.sweep("run", "grid.yaml", "--db", "r.db", "--rank", RANK)
+        self.assertEqual((self.results()[0]["outcome"], database.rows(self.folder / "r.db", "select rank from result")), ("oom", [(1,)]))
 
     def test_killed_and_resumed(self):
         first = subprocess.Popen(self.words("run", "grid.yaml", "--db", "r.db", "--rank", RANK), cwd=self.folder,

@@ -39,6 +39,12 @@ for i in range(steps):
     sweep_trial.step(tokens=100, loss=float(10 - i))
 """
 
+LAUNCHER = """
+import os, subprocess, sys
+ranks = [subprocess.Popen([sys.executable, *sys.argv[1:]], env=dict(os.environ, RANK=str(r), WORLD_SIZE='2')) for r in range(2)]
+sys.exit(max(abs(each.wait()) for each in ranks))
+"""
+
 
 class CommandTest(unittest.TestCase):
     def setUp(self):
@@ -146,13 +152,9 @@ class CommandTest(unittest.TestCase):
     def test_one_process_a_node(self):
         """As torchrun: the node's command starts the others, each reports as its own rank."""
         it = self.agents()
-        launcher = ("import os, subprocess, sys\n"
-                    "ranks = [subprocess.Popen([sys.executable, *sys.argv[1:]], env=dict(os.environ, RANK=str(r), WORLD_SIZE='2'))"
-                    " for r in range(2)]\n"
-                    "sys.exit(max(abs(each.wait()) for each in ranks))\n")
         for mode, outcome in (("ok", "ok"), ("oom", "oom")):
             with self.subTest(mode):
-                number = self.post(it, [sys.executable, "-c", launcher, self.script, mode, "6"], per_node=True,
+                number = self.post(it, [sys.executable, "-c", LAUNCHER, self.script, mode, "6"], per_node=True,
                                    env={"WRONG": "1"})
                 it.end_of(number, 60)
                 records = {line["body"]["rank"]: line["body"] for line in it.lines("rank_record")
@@ -160,6 +162,41 @@ class CommandTest(unittest.TestCase):
                 self.assertEqual(records[1]["outcome"], outcome, records)
                 if mode == "ok":
                     self.assertEqual([len(each["samples"]["step"]) for each in records.values()], [3, 3])
+        it.finish()
+
+    def hung(self, it, words=(), **command):
+        """The evidence of an attempt whose rank 1 sleeps in its fourth step: by rank."""
+        number = self.post(it, [sys.executable, *words, self.script, "hang", "6"], deadlines={"startup_s": 60, "first_step_s": 60, "step_s": 1},
+                           **{**command, "env": {"WRONG": "1", **command.get("env", {})}})
+        end = it.end_of(number, 120)
+        self.assertEqual((end["cause"], end["clean"]), ("hang", True), end)
+        return {each["rank"]: each for each in json.loads(end["evidence"])["ranks"]}
+
+    def test_a_hang_shows_where_each_rank_stands(self):
+        """By the module that trainers report with."""
+        it = self.agents()
+        ranks = self.hung(it)
+        self.assertRegex(ranks[1]["stacks"], r'"MainThread"\n +<module> \(.*train.py:\d+\)')
+        self.assertIn("stacks", self.hung(it, ["-c", LAUNCHER], per_node=True)[1], "of a launcher's process too")
+        it.finish()
+
+    def py_spy(self, text):
+        folder = pathlib.Path(self.folder.name) / "tools"
+        folder.mkdir(exist_ok=True)
+        (folder / "py-spy").write_text(f"#!/bin/sh\n{text}\n")
+        (folder / "py-spy").chmod(0o755)
+        return f"{folder}:/usr/bin:/bin"
+
+    def test_a_hang_shows_what_py_spy_says(self):
+        """It is looked for on the command's PATH, and may fail or last as it likes."""
+        it = self.agents()
+        path = self.py_spy('echo "$@" on `tr "\\0" " " </proc/$4/cmdline`')
+        ranks = self.hung(it, env={"PATH": path})
+        self.assertRegex(ranks[1]["stacks"], r"^dump --nonblocking --pid \d+ on .*train.py hang 6")
+        for failing in ("exit 1", "exec sleep 1000"):
+            with self.subTest(failing):
+                ranks = self.hung(it, env={"PATH": self.py_spy(failing)})
+                self.assertIn("MainThread", ranks[1]["stacks"], "the module's own instead")
         it.finish()
 
     def test_an_endless_trainer_is_stopped_after_its_steps(self):

@@ -53,24 +53,24 @@ class RecipesTest(unittest.TestCase):
             "workload:\n  recipe: torchrun\n  script: SCRIPTS/torch_train.py\n"
             "  arguments: [\"{mode}\", \"{total_steps}\", --micro-batch, \"{micro_batch_size}\", --seq, \"{seq_len}\"]\n"
             "  axes: {mode: {type: text, default: ddp, values: [ddp, fsdp2]}}\n"
-            "grid: {mode: [ddp, fsdp2], micro_batch_size: [1, 2], seq_len: [32]}\n")
-        self.assert_measured(rows, 4, logs, lambda row: 2 * row["micro_batch_size"] * 32)
+            "zip: [{mode: [ddp, fsdp2], micro_batch_size: [1, 2]}]\ngrid: {seq_len: [32]}\n")
+        self.assert_measured(rows, 2, logs, lambda row: 2 * row["micro_batch_size"] * 32)
 
     @needs("transformers", "accelerate")
     def test_huggingface(self):
         rows, everything, logs = self.run_grid(
             "workload: {recipe: huggingface, script: SCRIPTS/hf_options_train.py}\n"
-            "grid: {micro_batch_size: [1, 2], grad_accum: [2], recompute: [none, selective, full]}\n")
-        self.assert_measured(rows, 4, logs, lambda row: 2 * row["micro_batch_size"] * 2 * 32)
-        self.assertEqual(sum(row["outcome"] == "unsupported" for row in everything), 2)
+            "grid: {grad_accum: [2]}\nzip: [{micro_batch_size: [1, 2, 1], recompute: [none, full, selective]}]\n")
+        self.assert_measured(rows, 2, logs, lambda row: 2 * row["micro_batch_size"] * 2 * 32)
+        self.assertEqual(sum(row["outcome"] == "unsupported" for row in everything), 1)
 
     @needs("lightning")
     def test_lightning(self):
         rows, _, logs = self.run_grid(
             "workload:\n  recipe: lightning\n  script: SCRIPTS/lightning_options_train.py\n"
             "  arguments: [--data.batch_size, \"{micro_batch_size}\"]\n"
-            "grid: {micro_batch_size: [1, 2], grad_accum: [1, 2]}\n")
-        self.assert_measured(rows, 4, logs, lambda row: 2 * row["micro_batch_size"] * row["grad_accum"] * 32)
+            "zip: [{micro_batch_size: [1, 2], grad_accum: [2, 1]}]\n")
+        self.assert_measured(rows, 2, logs, lambda row: 2 * row["micro_batch_size"] * row["grad_accum"] * 32)
 
     @needs("deepspeed")
     def test_deepspeed(self):
@@ -81,8 +81,8 @@ class RecipesTest(unittest.TestCase):
         rows, _, logs = self.run_grid(
             "workload:\n  recipe: deepspeed\n  script: SCRIPTS/deepspeed_options_train.py\n"
             f"  arguments: [--steps, \"{{total_steps}}\"]\n  files: {{ds.json: {{from: {settings.name}}}}}\n"
-            "grid: {zero: [1, 2, 3], micro_batch_size: [2], grad_accum: [1, 2]}\n")
-        self.assertEqual([row["outcome"] for row in rows], ["ok"] * 6, logs)
+            "grid: {micro_batch_size: [2]}\nzip: [{zero: [1, 2, 3], grad_accum: [1, 2, 1]}]\n")
+        self.assertEqual([row["outcome"] for row in rows], ["ok"] * 3, logs)
         for row in rows:
             self.assertGreater(row["step_ms"], 0)
 

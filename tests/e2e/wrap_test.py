@@ -89,6 +89,19 @@ class WrapTest(Folder):
     def test_a_program_that_is_not_there(self):
         self.sweep("wrap", "--rank", RANK, "--", "/nowhere/program", code=1)
 
+    def test_every_rank_of_a_launcher_is_followed(self):
+        launcher = self.folder / "torchrun"
+        launcher.write_text(f"#!{sys.executable}\nimport os, subprocess, sys\nfor rank in ('0', '1'):\n"
+                            "    if subprocess.run([sys.executable, *sys.argv[2:]], env=dict(os.environ, RANK=rank)).returncode: sys.exit(1)\n")
+        launcher.chmod(0o755)
+        (self.folder / "first_only.py").write_text("import os, runpy, sys\nsys.argv[1] = sys.argv[1] if os.environ['RANK'] == '1' else 'ok'\n"
+                                                   "runpy.run_path('train.py', run_name='__main__')\n")
+        for mode, code, outcome in (("ok", 0, "ok"), ("oom", 1, "oom")):
+            self.sweep("wrap", "--db", f"{mode}.db", "--rank", RANK, "--", launcher, "--nproc_per_node=2", "first_only.py", mode, code=code)
+            (row,) = json.loads(self.sweep("export", "json", "--db", f"{mode}.db"))
+            self.assertEqual((row["outcome"], row["gpus_per_node"]), (outcome, 2), row)
+        self.sweep("wrap", "--db", "many.db", "--rank", RANK, "--", launcher, "--nproc_per_node=4096", "first_only.py", "ok")
+
     def test_an_interrupt_ends_everything(self):
         running = subprocess.Popen(self.words("wrap", "--rank", RANK, "--", sys.executable, "train.py", "hang"), cwd=self.folder,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -116,6 +129,8 @@ class InitTest(Folder):
         self.assertIn("micro_batch_size: [8, 16]", text)
         self.assertIn("gpus_per_node: 2", text)
         self.assertIn("train.py --lr 0.0003 --batch=8 --name {x}", self.sweep("plan", "grid.yaml"))
+        self.assertIn("stop_after_steps: true", text, "nothing tells the script when to stop")
+        self.assertNotIn("stop_after_steps", self.init("--", "torchrun", "--nproc_per_node", "2", "train.py", "--max_steps", "1000"))
         self.init("--", "accelerate", "launch", "--num_processes", "2", "train.py", "--per_device_train_batch_size", "4")
         self.init("--", "python", "train.py", "--seed", "42", "--dp", "3")
 

@@ -20,6 +20,7 @@
 #include "schema/codec.h"
 #include "schema/spool.h"
 #include "worker/command/phantom_place.h"
+#include "worker/command/trainer_stacks.h"
 #include "worker/command/verdict.h"
 
 namespace sweep::command {
@@ -73,7 +74,8 @@ class CommandRank {
       : launch_(launch),
         record_(record),
         progress_(spool::rank_progress(launch.attempt_dir, launch.rank).string()),
-        results_(results_file(launch, launch.rank)) {}
+        results_(results_file(launch, launch.rank)),
+        stacks_(launch) {}
 
   Expected<ProgramEnd> run();
   ProgressWriter& progress() { return progress_; }
@@ -102,7 +104,11 @@ class CommandRank {
   TrainerReport report_;
   std::optional<ReservedPort> port_;
   std::optional<TrainerProcess> program_;
-  i64 steps_shown_ = 0, lines_shown_ = 0, log_size_ = 0;
+  std::optional<i64> error_seen_unix_ns_;
+  TrainerStacks stacks_;
+  struct {
+    i64 steps = 0, lines = 0, log_size = 0;
+  } shown_;
 };
 
 Expected<Meeting> CommandRank::meet() {
@@ -136,6 +142,9 @@ Expected<ProgramEnd> CommandRank::run() {
   }
   const ProgramEnd end = follow();
   conclude(record_, attempt_, report_, end);
+  if (error_seen_unix_ns_)
+    record_.ended_unix_ns =
+        failed_at(*report_.error(), *error_seen_unix_ns_ - age_ns(), *error_seen_unix_ns_);
   describe();
   return end;
 }
@@ -160,6 +169,7 @@ ProgramEnd CommandRank::follow() {
   while (true) {
     const auto ended = program_end(kLookMs);
     look();
+    stacks_.answer_requests();
     if (ended) {
       out.end = *ended;
       break;
@@ -185,6 +195,7 @@ ProgramEnd CommandRank::follow() {
 
 void CommandRank::look() {
   results_.read_into(report_);
+  if (report_.error() && !error_seen_unix_ns_) error_seen_unix_ns_ = unix_ns_now();
   show_progress();
 }
 
@@ -195,16 +206,16 @@ void CommandRank::show_progress() {
   if (phase != progress_.current()) progress_.phase(phase);
   if (report_.last_step() > attempt_.measure.warmup_steps && !record_.startup_ns)
     record_.startup_ns = age_ns();
-  for (; steps_shown_ < static_cast<i64>(report_.steps().size()); ++steps_shown_) progress_.begin_step();
+  for (; shown_.steps < static_cast<i64>(report_.steps().size()); ++shown_.steps) progress_.begin_step();
   const bool grown = log_has_grown();
-  const bool spoke = report_.lines() != std::exchange(lines_shown_, report_.lines());
+  const bool spoke = report_.lines() != std::exchange(shown_.lines, report_.lines());
   if (spoke || (grown && report_.last_step() == 0)) progress_.part(Part::kNone);
 }
 
 bool CommandRank::log_has_grown() {
   struct stat log {};
   if (::fstat(STDOUT_FILENO, &log) != 0) return false;
-  return log.st_size != std::exchange(log_size_, static_cast<i64>(log.st_size));
+  return log.st_size != std::exchange(shown_.log_size, static_cast<i64>(log.st_size));
 }
 
 // The log is read once, at the end: of a rank that reported no step itself.

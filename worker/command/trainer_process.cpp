@@ -19,6 +19,7 @@
 #include "schema/spool.h"
 #include "worker/command/phantom_place.h"
 #include "worker/command/report_module.h"
+#include "worker/command/trainer_stacks.h"
 
 namespace sweep::command {
 namespace {
@@ -53,7 +54,9 @@ std::map<std::string, std::string> own_variables(const CommandSpec& spec, const 
       {"SWEEP_WARMUP_STEPS", std::to_string(attempt.measure.warmup_steps)},
       {"SWEEP_STEPS", std::to_string(attempt.measure.steps)},
       {"SWEEP_RESULTS_FILE",
-       spec.per_node ? (results.parent_path() / "rank_{rank}.jsonl").string() : results.string()}};
+       spec.per_node ? (results.parent_path() / "rank_{rank}.jsonl").string() : results.string()},
+      {"SWEEP_STACKS_PIPE",
+       stacks_pipe(launch, spec.per_node ? "{rank}" : std::to_string(launch.rank)).string()}};
   if (!launch.devices.empty()) out["CUDA_VISIBLE_DEVICES"] = launch.devices;
   out.merge(phantom_variables(attempt, launch));
   if (spec.per_node) return out;

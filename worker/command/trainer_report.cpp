@@ -78,6 +78,7 @@ std::optional<TrainerError> error_from(Members& in) {
   if (out.outcome == Outcome::kOom) out.oom_kind = oom_kind_from(in.text("oom"));
   if (out.outcome == Outcome::kOom && !out.oom_kind) return std::nullopt;
   in.count("asked_bytes", out.asked_bytes);
+  in.count("unix_ns", out.unix_ns);
   out.part = in.text("part").substr(0, 40);
   const std::string type = in.text("type"), message = in.text("message");
   out.message =

@@ -21,6 +21,8 @@ struct TrainerError {
   std::string part;     // of an oom: build, forward, backward, optimizer, communication
   std::string message;  // "type: text"
   bool consequential = false;
+  // When it happened, by the trainer's clock; absent: it did not say.
+  std::optional<i64> unix_ns;
 };
 
 struct TrainerStep {

@@ -102,6 +102,11 @@ void conclude(RankRecord& record, const Attempt& attempt, const TrainerReport& r
   record.phase = Phase::kDone;
 }
 
+i64 failed_at(const TrainerError& error, i64 began_unix_ns, i64 read_unix_ns) {
+  const i64 said = error.unix_ns.value_or(read_unix_ns);
+  return said >= began_unix_ns && said <= read_unix_ns ? said : read_unix_ns;
+}
+
 void add_from_log(RankRecord& record, const Attempt& attempt, const LogPatterns::Found& found) {
   record.samples = samples_of(found.steps, attempt.measure);
   if (!record.peak_reserved_bytes) record.peak_reserved_bytes = found.peak_reserved_bytes;

@@ -24,6 +24,10 @@ struct ProgramEnd {
 void conclude(RankRecord&, const Attempt&, const TrainerReport&, const ProgramEnd&);
 // Of a trainer that reported no step: the steps and the memory that its log's patterns found.
 void add_from_log(RankRecord&, const Attempt&, const LogPatterns::Found&);
+// When a rank failed: as its trainer says, but neither before the rank began nor after the line was read. A
+// launcher ends the other ranks, and then itself, before all of their lines are read; the first to fail is the
+// cause.
+i64 failed_at(const TrainerError&, i64 began_unix_ns, i64 read_unix_ns);
 // The phase a trainer is in, by what it reported.
 Phase phase_of(const TrainerReport&, const MeasurePlan&);
 

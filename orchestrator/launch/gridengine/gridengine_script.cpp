@@ -13,10 +13,17 @@
 namespace sweep::launch {
 namespace {
 
-// The agent ignores SIGUSR1 and SIGUSR2, which Grid Engine sends to the whole process group; this shell waits
-// for it and turns the warning into SIGTERM. `wait` returns early when a signal comes.
+// Grid Engine sends SIGUSR1 and SIGUSR2 to the whole process group. This shell turns the warning (SIGUSR2) into
+// SIGTERM for the agent, also where it came before the agent was started.
+constexpr const char* kWarnings = R"(agent=
+warned=
+warn() { if [ -n "$agent" ]; then kill -TERM "$agent" 2>/dev/null; else warned=1; fi; }
+trap '' USR1
+trap warn USR2
+)";
+// `wait` returns early when a signal comes.
 constexpr const char* kWaitForAgent = R"(agent=$!
-trap 'kill -TERM "$agent" 2>/dev/null' USR2
+if [ -n "$warned" ]; then kill -TERM "$agent" 2>/dev/null; fi
 wait "$agent"
 code=$?
 while kill -0 "$agent" 2>/dev/null; do
@@ -101,9 +108,9 @@ Expected<std::string> gridengine_script(const AllocationRequest& wanted, const G
   for (const auto& line : options.prologue) out += line + "\n";
   const std::string mark = attempt_token(allocation_key(wanted.id, wanted.spool), 0);
   out += fmt::format("export {}={}\n", kAttemptVariable, shell_word(mark));
-  out += "trap '' USR1 USR2\n";
-  // The prologue takes of the job's time, too.
-  out += fmt::format("{} {} \"$(({} - SECONDS))\" &\n", command, kTimeLimitOption,
+  out += kWarnings;
+  // The prologue takes of the job's time, too. The agent ignores both signals.
+  out += fmt::format("(trap '' USR2; exec {} {} \"$(({} - SECONDS))\") &\n", command, kTimeLimitOption,
                      static_cast<i64>(wanted.seconds - options.signal_s));
   return out + kWaitForAgent;
 }

@@ -11,6 +11,7 @@
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/pages/report_parts.h"
 #include "orchestrator/report/tables/measured.h"
+#include "orchestrator/report/tables/stacks.h"
 #include "schema/codec.h"
 #include "schema/sweep_options.h"
 
@@ -48,8 +49,12 @@ std::string failure_row(const ReportInput& in, const std::string& outcome, const
   std::string evidence;
   if (!row.evidence.empty()) {
     const std::string text = indented(row.evidence);
+    const auto stacks = deciding_stacks(parse_json(row.evidence).value_or(nullptr));
+    if (stacks)
+      evidence = fmt::format("<details><summary>stacks of rank {}</summary>{}</details>",
+                             escape_xml(stacks->rank), block(stacks->text.substr(0, kEvidenceBytes)));
     const bool cut = text.size() > kEvidenceBytes;
-    evidence = fmt::format(
+    evidence += fmt::format(
         "<details><summary>evidence</summary>{}{}</details>", block(text.substr(0, kEvidenceBytes)),
         cut ? paragraph(fmt::format("cut; `sweep explain {} --db {}` has the whole", row.trial_id, in.db))
             : "");

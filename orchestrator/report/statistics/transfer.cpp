@@ -12,6 +12,7 @@
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/statistics/statistics.h"
 #include "schema/codec.h"
+#include "schema/labels.h"
 
 namespace sweep::report {
 namespace {
@@ -56,7 +57,7 @@ std::set<std::string> labels_of(std::span<const ResultRow> rows) {
     const auto labels = parse_json(text.empty() ? "{}" : text);
     if (!labels || !labels->is_object()) continue;
     for (const auto& item : labels->items())
-      if (!find_column(item.key())) out.insert(item.key());
+      if (!find_column(item.key()) && item.key() != kLabelUnits) out.insert(item.key());
   }
   return out;
 }

@@ -6,12 +6,13 @@
 
 #include "orchestrator/report/fields.h"
 #include "orchestrator/report/format.h"
+#include "orchestrator/report/tables/stacks.h"
 
 namespace sweep::report {
 namespace {
 
 constexpr std::size_t kLabel = 11;  // columns of the label at the left
-constexpr std::size_t kEvidenceLines = 20;
+constexpr std::size_t kEvidenceLines = 20, kStackLines = 30;
 
 class Lines {
  public:
@@ -136,6 +137,19 @@ std::string rank_line(const nlohmann::json& rank) {
   return out;
 }
 
+void add_stacks(Lines& lines, const nlohmann::json& evidence) {
+  const auto stacks = deciding_stacks(evidence);
+  if (!stacks) return;
+  std::string_view text = stacks->text;
+  for (std::size_t printed = 0; !text.empty(); ++printed) {
+    if (printed == kStackLines) return lines.add("", "... (`--json` has them all)");
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string of = printed == 0 ? fmt::format("rank {}: ", stacks->rank) : "";
+    lines.wrapped(printed == 0 ? "stacks" : "", of + std::string(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
 // Without a cause the agent recorded nothing but where a hang was.
 bool ended_by_silence(const nlohmann::json& evidence) {
   const auto cause = evidence.find("cause");
@@ -171,6 +185,7 @@ void add_evidence(Lines& lines, const std::string& evidence) {
   auto json = nlohmann::json::parse(evidence, nullptr, false);
   if (!json.is_object()) return lines.wrapped("evidence", evidence);
   std::size_t printed = 0;
+  add_stacks(lines, json);
   add_ranks(lines, json);
   for (const auto& [key, value] : json.items()) {
     std::string text = value.is_string()

@@ -1,4 +1,4 @@
-// NCCL's flight recorder as LibTorch 2.11 writes it (JSON), shortened from a rank of two.
+// PyTorch's flight recorder as LibTorch 2.11 writes it (JSON), shortened from a rank of two.
 #include "worker/agent/evidence/flight_trace.h"
 
 #include <gtest/gtest.h>
@@ -49,6 +49,33 @@ TEST(FlightTrace, IsToldInFewWords) {
   EXPECT_EQ(told[0]["peer"], 3);
   EXPECT_EQ(told[1]["ranks"], "0-3");
   EXPECT_EQ(told[1]["number"], 47);
+}
+
+// As PyTorch 2.11 writes it: its group has no name, and no operation a state.
+TEST(FlightTrace, OfGlooWhatIsNotOverIsWaitedFor) {
+  const auto trace =
+      read_flight_trace(R"({"pg_config": {"": {"desc": "", "name": "", "ranks": "[0, 1]"}}, "entries": [
+    {"process_group": ["0", "default_pg"], "collective_seq_id": 2, "profiling_name": "gloo:all_reduce",
+     "is_p2p": false, "retired": true, "state": "scheduled"},
+    {"process_group": ["0", "default_pg"], "collective_seq_id": 3, "profiling_name": "gloo:all_reduce",
+     "is_p2p": false, "retired": false, "state": "scheduled"}]})");
+  ASSERT_EQ(trace.groups.size(), 1u);
+  const auto& group = trace.groups.at("0");
+  EXPECT_EQ(group.label, "default_pg");
+  EXPECT_EQ(group.ranks, (std::vector<i64>{0, 1}));
+  EXPECT_EQ(group.done, 2);
+  ASSERT_TRUE(group.waits);
+  EXPECT_EQ(group.waits->number, 3);
+  EXPECT_EQ(group.waits->operation, "all_reduce");
+}
+
+TEST(FlightTrace, OfSeveralGroupsOfGlooTheMembersAreUnknown) {
+  const auto trace = read_flight_trace(R"({"pg_config": {"": {"name": "", "ranks": "[0, 1]"}}, "entries": [
+    {"process_group": ["0", "dp"], "collective_seq_id": 1, "retired": true},
+    {"process_group": ["1", "tp"], "collective_seq_id": 4, "retired": false}]})");
+  ASSERT_EQ(trace.groups.size(), 2u);
+  for (const auto& [name, group] : trace.groups) EXPECT_TRUE(group.ranks.empty()) << name;
+  EXPECT_TRUE(trace.groups.at("1").waits);
 }
 
 TEST(FlightTrace, OfAnythingElseNothingIsRead) {

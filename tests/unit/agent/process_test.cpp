@@ -1,10 +1,16 @@
 #include "worker/agent/process/process.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <filesystem>
+
+#include "base/process.h"
 #include "schema/spool.h"
+#include "worker/agent/process/srun_step.h"
 
 namespace sweep::agent {
 namespace {
@@ -22,6 +28,29 @@ TEST(Process, OtherUsersCannotTakeTheLock) {
   ASSERT_EQ(::stat(spool::agent_lock(folder).c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
   EXPECT_TRUE(agent_lives(folder));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Process, PeersGetTheProgramThatRunsAlthoughItsFileWasReplaced) {
+  char folder[] = "/tmp/sweep-peers-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder), nullptr);
+  const auto program = std::filesystem::path(folder) / "agent",
+             spool = std::filesystem::path(folder) / "spool";
+  std::filesystem::create_directory(spool);
+  std::filesystem::copy_file("/bin/sleep", program);
+  const auto bytes = std::filesystem::file_size(program);
+  const auto pid = start_program({{program.string(), "100"}});
+  ASSERT_TRUE(pid) << pid.error().message;
+  const auto self = std::filesystem::path("/proc") / std::to_string(*pid) / "exe";
+  EXPECT_EQ(program_for_peers(self, spool).value_or(""), program);
+  std::filesystem::remove(program);
+  const auto copy = program_for_peers(self, spool);
+  ASSERT_TRUE(copy) << copy.error().message;
+  EXPECT_EQ(copy->parent_path(), spool);
+  EXPECT_EQ(std::filesystem::file_size(*copy), bytes);
+  EXPECT_EQ(::access(copy->c_str(), X_OK), 0);
+  ::kill(*pid, SIGKILL);
+  (void)wait_for(*pid);
   std::filesystem::remove_all(folder);
 }
 

@@ -63,6 +63,17 @@ TEST(CommandVerdict, TheTrainersOwnErrorCountsMoreThanItsExitCode) {
   }
 }
 
+TEST(CommandVerdict, TheTimeOfAFailureIsTheTrainersWhereItCanBe) {
+  TrainerError error;
+  EXPECT_EQ(failed_at(error, 100, 200), 200);
+  error.unix_ns = 150;
+  EXPECT_EQ(failed_at(error, 100, 200), 150);
+  for (const i64 impossible : {i64{0}, i64{99}, i64{201}}) {
+    error.unix_ns = impossible;
+    EXPECT_EQ(failed_at(error, 100, 200), 200) << impossible;
+  }
+}
+
 TEST(CommandVerdict, AnErrorAfterWeStoppedItIsOurOwnDoing) {
   ProgramEnd end;
   end.end.signal = 9;

@@ -57,7 +57,7 @@ include: [{nodes: 4, tp: 2}]
 derive: {half: tp // 2}
 repeats: 3
 measure: {warmup_steps: 1, steps: 5}
-limits: {gpu_hours: 1.5, trial_seconds: 30, hang_seconds: 45.5, retries_crash: 0, retries_infra: 2}
+limits: {gpu_hours: 1.5, trial_seconds: 30, hang_seconds: 45.5, start_seconds: 300, retries_crash: 0, retries_infra: 2}
 launch: {slurm: {partition: gpu, time: "02:00:00", extra: ["--exclusive"], hardware: {h100-sxm-80gb: {partition: h}}}, local: {slots: 2}}
 )",
                               "g.yaml");
@@ -69,6 +69,7 @@ launch: {slurm: {partition: gpu, time: "02:00:00", extra: ["--exclusive"], hardw
   EXPECT_EQ(grid->limits.gpu_hours, 1.5);
   EXPECT_EQ(grid->limits.trial_seconds, 30);
   EXPECT_EQ(grid->limits.hang_seconds, 45.5);
+  EXPECT_EQ(grid->limits.start_seconds, 300);
   EXPECT_EQ(grid->limits.retries_crash, 0);
   EXPECT_EQ(grid->limits.retries_infra, 2);
   EXPECT_EQ(

@@ -62,6 +62,15 @@ TEST(GridWorkload, OwnAxesAreLabelsAndPartOfTheId) {
   EXPECT_EQ(labels, (nlohmann::json{{"lr", 0.25}, {"compile", false}, {"mode", "graph"}, {"chunks", -1}}));
 }
 
+TEST(GridWorkload, TheUnitOfAnOwnAxisIsKeptBesideTheLabelsAndChangesNoId) {
+  const std::string before = "  command: [train]\n  axes: {pause: {type: integer, default: 1";
+  const auto plain = expanded(with(before + "}}\n", "grid: {pause: [2]}\n"));
+  const auto with_unit = expanded(with(before + ", unit: ms}}\n", "grid: {pause: [2]}\n"));
+  EXPECT_EQ(nlohmann::json::parse(with_unit.admitted().front().trial.labels),
+            (nlohmann::json{{"pause", 2}, {"@units", {{"pause", "ms"}}}}));
+  EXPECT_EQ(with_unit.admitted().front().id, plain.admitted().front().id);
+}
+
 TEST(GridWorkload, ExpressionsReadOwnAxes) {
   const auto out =
       expanded(with("  command: [train, \"{double}\"]\n  axes: {width: {type: integer, default: 1}}\n",

@@ -37,9 +37,12 @@ class GridEngineScriptTest : public ::testing::Test {
   // Runs a script, in a process group of its own, whose agent is this text of shell; what gridengine.log has
   // afterwards.
   std::string run(const std::string& agent, const std::string& before = "") {
+    return run_script(script(), agent, before);
+  }
+  std::string run_script(const std::string& text, const std::string& agent, const std::string& before = "") {
     EXPECT_TRUE(files::write_atomically(programs_.agent, "#!/bin/bash\n" + agent));
     std::filesystem::permissions(programs_.agent, std::filesystem::perms::owner_all);
-    EXPECT_TRUE(files::write_atomically(folder_ / "job.sh", script()));
+    EXPECT_TRUE(files::write_atomically(folder_ / "job.sh", text));
     const auto ran =
         capture("/bin/bash", {"-c", before + " setsid --wait bash \"$0\"; echo code $? >> \"$1\"",
                               folder_ / "job.sh", folder_ / "gridengine.log"});
@@ -85,6 +88,17 @@ TEST_F(GridEngineScriptTest, AWarningOfTheSchedulerReachesTheAgentAsSigterm) {
           "kill -USR2 0; for i in {1..600}; do sleep 0.1; done");
   EXPECT_NE(log.find("asked to end"), std::string::npos) << log;
   EXPECT_NE(log.find("code 5"), std::string::npos) << log;
+}
+
+TEST_F(GridEngineScriptTest, AWarningBeforeTheAgentIsThereReachesItToo) {
+  std::string text = script();
+  const auto start = text.rfind('\n', text.find(programs_.agent.string() + " "));
+  ASSERT_NE(start, std::string::npos);
+  text.insert(start + 1, "kill -USR2 $$\n");
+  const auto log =
+      run_script(text, "trap 'exit 5' TERM; for i in {1..600}; do sleep 0.1; done; echo never asked");
+  EXPECT_EQ(log.find("never asked"), std::string::npos) << log;
+  EXPECT_NE(log.find("code "), std::string::npos) << log;
 }
 
 TEST_F(GridEngineScriptTest, ASecondStartDoesNothing) {

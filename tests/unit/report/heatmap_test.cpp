@@ -28,6 +28,23 @@ Heatmap tp_by_zero(std::span<const ResultRow> rows, std::string value = "tokens_
       .value();
 }
 
+TEST(Heatmap, AnAxisOfTheGridsOwnShowsItsUnit) {
+  std::vector<ResultRow> rows = {ok_row("a", 1, 10), ok_row("b", 2, 20)};
+  rows[0].trial.labels = R"({"pause":1,"@units":{"pause":"ms"}})";
+  rows[1].trial.labels = R"({"pause":2,"@units":{"pause":"ms"}})";
+  const auto map = heatmap(rows, {.rows = "tp",
+                                  .cols = "pause",
+                                  .value = "tokens_per_s_gpu",
+                                  .objective = "",
+                                  .title = "",
+                                  .question = ""});
+  ASSERT_TRUE(map) << map.error().message;
+  EXPECT_THAT(to_svg(*map), HasSubstr("pause [ms]"));
+  const auto differ = varying(rows);
+  ASSERT_EQ(differ.size(), 2u) << "the units are no label";
+  EXPECT_EQ(differ[1].name(), "pause");
+}
+
 TEST(Heatmap, TellsEveryStateApart) {
   ResultRow pending = ok_row("p", 32, 1), unmeasured = ok_row("u", 64, 1);
   pending.state = State::kPending;

@@ -37,10 +37,23 @@ TEST(Dispatch, AnAttemptCarriesTheSettingsOfTheRun) {
   EXPECT_EQ(attempt->trial_id, "t");
   EXPECT_EQ(attempt->start, RankStart::kExec);
   EXPECT_EQ(attempt->deadlines.step_s, 7);
+  EXPECT_EQ(attempt->deadlines.startup_s, 7);
   EXPECT_EQ(attempt->deadlines.total_s, 70);
   EXPECT_EQ(attempt->predicted_s, 30) << "trials take three times as long as predicted";
   EXPECT_EQ(attempt->usd_per_node_hour, 20);
   EXPECT_TRUE(attempt->rehearsed_ranks.empty());
+}
+
+TEST(Dispatch, WhatComesBeforeTheFirstStepMayHaveADeadlineOfItsOwn) {
+  PlanEntry entry;
+  Settings settings;
+  settings.hang_seconds = 7, settings.start_seconds = 300;
+  const auto attempt = attempt_for(entry, settings, 1);
+  ASSERT_TRUE(attempt);
+  EXPECT_EQ(attempt->deadlines.startup_s, 300);
+  EXPECT_EQ(attempt->deadlines.first_step_s, 300);
+  EXPECT_GT(attempt->deadlines.total_s, 600) << "a long start is no timeout";
+  EXPECT_EQ(attempt->deadlines.step_s, 7);
 }
 
 TEST(Acquisition, TellsWhichTrialsHaveTooFewHosts) {

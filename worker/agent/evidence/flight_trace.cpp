@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "schema/codec.h"
 
@@ -39,6 +40,20 @@ std::vector<i64> numbers_in(std::string_view list) {
   return out;
 }
 
+// The name of an entry's group.
+std::optional<std::string> group_of(const json& entry) {
+  if (!entry.is_object()) return std::nullopt;
+  const auto name = entry.find("process_group");
+  if (name == entry.end() || !name->is_array() || name->empty() || !(*name)[0].is_string())
+    return std::nullopt;
+  return (*name)[0].get<std::string>().substr(0, kLongestLabel);
+}
+
+bool flag(const json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_boolean() && it->get<bool>();
+}
+
 void read_members(const json& all, FlightTrace& trace) {
   const auto configs = all.find("pg_config");
   if (configs == all.end() || !configs->is_object()) return;
@@ -52,9 +67,10 @@ void read_members(const json& all, FlightTrace& trace) {
   }
 }
 
-// "nccl:_all_gather_base" -> all_gather; "nccl:recv 1<-0" -> recv, from the member 0 of the group.
+// "nccl:_all_gather_base" -> all_gather; "nccl:recv 1<-0" -> recv, from the member 0 of the group;
+// "gloo:all_reduce" -> all_reduce.
 FlightTrace::Waiting waiting(const std::string& profiled, i64 place, const std::vector<i64>& ranks) {
-  FlightTrace::Waiting out{place, profiled.starts_with("nccl:") ? profiled.substr(5) : profiled, {}};
+  FlightTrace::Waiting out{place, profiled.substr(profiled.find(':') + 1), {}};
   if (out.operation.starts_with('_')) out.operation.erase(0, 1);
   if (out.operation.ends_with("_base")) out.operation.resize(out.operation.size() - 5);
   const auto blank = out.operation.find(' ');
@@ -67,18 +83,31 @@ FlightTrace::Waiting waiting(const std::string& profiled, i64 place, const std::
   return out;
 }
 
+// Gloo describes one group, without a name; what was recorded has the group's name. Which of several groups it
+// describes is not known.
+void name_the_only_group(const json& entries, FlightTrace& trace) {
+  const auto nameless = trace.groups.find("");
+  if (nameless == trace.groups.end() || trace.groups.size() > 1) return;
+  std::set<std::string> names;
+  for (const json& entry : entries)
+    if (const auto name = group_of(entry); name && names.size() < kMostGroups) names.insert(*name);
+  FlightTrace::Group group = std::move(nameless->second);
+  trace.groups.clear();
+  if (names.size() != 1) group.ranks.clear();
+  for (const std::string& name : names) trace.groups.emplace(name, group);
+}
+
 void add_entry(const json& entry, FlightTrace& trace) {
-  if (!entry.is_object()) return;
-  const auto name = entry.find("process_group");
-  if (name == entry.end() || !name->is_array() || name->empty() || !(*name)[0].is_string()) return;
-  const auto found = trace.groups.find((*name)[0].get<std::string>().substr(0, kLongestLabel));
+  const auto of = group_of(entry);
+  const auto found = of ? trace.groups.find(*of) : trace.groups.end();
   if (found == trace.groups.end()) return;
+  const auto name = entry.find("process_group");
   FlightTrace::Group& group = found->second;
   if (group.label.empty() && name->size() > 1 && (*name)[1].is_string())
     group.label = (*name)[1].get<std::string>().substr(0, kLongestLabel);
-  const bool done = text(entry, "state") == "completed";
-  const auto kind = entry.find("is_p2p");
-  const bool message = kind != entry.end() && kind->is_boolean() && kind->get<bool>();
+  // Of Gloo the recorder only knows that an operation is over.
+  const bool done = text(entry, "state") == "completed" || flag(entry, "retired");
+  const bool message = flag(entry, "is_p2p");
   const i64 place = number(entry, message ? "op_id" : "collective_seq_id");
   const auto named = waiting(text(entry, "profiling_name"), place, group.ranks);
   if (!message && place >= group.begun) group.begun = place, group.last = named.operation;
@@ -95,6 +124,7 @@ FlightTrace read_flight_trace(std::string_view bytes) {
   read_members(*all, trace);
   const auto entries = all->find("entries");
   if (entries == all->end() || !entries->is_array()) return trace;
+  name_the_only_group(*entries, trace);
   for (const auto& entry : *entries) add_entry(entry, trace);
   return trace;
 }

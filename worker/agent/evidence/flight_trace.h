@@ -1,4 +1,4 @@
-// FlightTrace: what NCCL's flight recorder (LibTorch's, as JSON) says of one rank: per group how many
+// FlightTrace: what PyTorch's flight recorder (of NCCL or Gloo, as JSON) says of one rank: per group how many
 // collectives it has begun and finished, and the first one that it waits in. Pure; any bytes are read, and
 // what is not understood is left out.
 #pragma once

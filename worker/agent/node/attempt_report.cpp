@@ -4,9 +4,12 @@
 #include <spdlog/spdlog.h>
 #include <sys/wait.h>
 
+#include <algorithm>
+
 #include "base/files.h"
 #include "base/time.h"
 #include "schema/codec.h"
+#include "schema/command_spec.h"
 #include "schema/spool.h"
 #include "schema/xid.h"
 #include "worker/agent/evidence/flight_trace.h"
@@ -18,6 +21,8 @@ namespace {
 
 constexpr std::size_t kMostNcclBytes = 8u << 20;
 constexpr std::size_t kMostFlightBytes = 32u << 20;
+// Of one rank, and of all of an attempt: evidence is read up to a megabyte.
+constexpr std::size_t kMostStackBytes = 12u << 10, kAllStackBytes = 384u << 10;
 
 // What NCCL wrote beside a rank's log.
 NcclLog nccl_log_of(const std::filesystem::path& dir, i64 rank) {
@@ -47,6 +52,13 @@ nlohmann::json flight_of(const std::filesystem::path& dir, i64 rank) {
   return to_json(read_flight_trace(bytes ? *bytes : ""));
 }
 
+// Where the threads of a command's rank were. Null: it was not asked, or could not say.
+nlohmann::json stacks_of(const std::filesystem::path& dir, i64 rank, i64 ranks) {
+  const std::size_t most = kAllStackBytes / static_cast<std::size_t>(std::max<i64>(ranks, 1));
+  const auto text = files::read_from(spool::rank_stacks(dir, rank), 0, std::min(kMostStackBytes, most));
+  return text && !text->empty() ? nlohmann::json(*text) : nlohmann::json();
+}
+
 }  // namespace
 
 nlohmann::json rank_evidence(const RankProcesses& ranks, const AttemptResources& resources,
@@ -69,6 +81,10 @@ nlohmann::json rank_evidence(const RankProcesses& ranks, const AttemptResources&
     if (!seen.awaited.none()) rank["waits_for"] = seen.awaited.text();
     if (!each.ended) rank["where"] = where_it_is(each.pid);
     if (each.asked) rank["flight"] = flight_of(resources.files->dir(), each.rank);
+    if (each.asked)
+      if (auto stacks = stacks_of(resources.files->dir(), each.rank, std::ssize(ranks.all()));
+          !stacks.is_null())
+        rank["stacks"] = std::move(stacks);
     out["ranks"].push_back(std::move(rank));
     ++index;
   }
@@ -126,6 +142,8 @@ void AttemptReport::send_records(const RankProcesses& ranks, const AttemptFiles&
 }
 
 void AttemptReport::send_exits(const RankProcesses& ranks, const AttemptResources& resources) {
+  const auto command = command_from(part_.attempt.trial.program);
+  const bool one_log = part_.attempt.runs_command() && command && command->per_node;
   for (const RankProcess& each : ranks.all()) {
     if (each.pid == 0) continue;
     RankExit out;
@@ -137,7 +155,9 @@ void AttemptReport::send_exits(const RankProcesses& ranks, const AttemptResource
     out.killed_by_agent = each.killed_by_agent;
     out.oom_killed = each.oom_killed;
     out.ended_unix_ns = each.ended ? each.ended_unix_ns : unix_ns_now();
-    if (!each.ended || has_failed(each, *resources.files)) out.log_tail = each.log->tail();
+    // What a launcher's ranks write is in the log of the rank that started it.
+    const RankProcess& writer = one_log ? ranks.all().front() : each;
+    if (!each.ended || has_failed(each, *resources.files)) out.log_tail = writer.log->tail();
     sink_.send(std::move(out));
   }
 }

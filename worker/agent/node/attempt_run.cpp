@@ -26,8 +26,8 @@ constexpr auto kSweepTick = std::chrono::milliseconds(5);
 constexpr double kHungGrace = 1.0;
 // Seconds that the peers of a failed rank have for writing their records.
 constexpr double kRecordsWithin = 1.0;
-// Seconds that ranks have for writing their flight recorders.
-constexpr double kAnswerLimit = 2.0;
+// Seconds that ranks have for writing their flight recorders; those of a command ask other programs.
+constexpr double kAnswerLimit = 2.0, kCommandAnswerLimit = 12.0;
 // Seconds after SIGKILL until a survivor makes the node unclean.
 constexpr double kSweepLimit = 5.0;
 
@@ -269,7 +269,7 @@ void AttemptRun::await_records() {
 void AttemptRun::ask_ranks(EndCause cause, nlohmann::json found) {
   report_.intend(cause, std::move(found));
   stage_ = Stage::kAsking;
-  deadline_.set(kAnswerLimit);
+  deadline_.set(attempt().runs_command() ? kCommandAnswerLimit : kAnswerLimit);
   if (!resources_.files) return give_up();
   ranks_.ask_for_flights(resources_.files->rendezvous());
   if (ranks_.flights_written(resources_.files->dir())) give_up();

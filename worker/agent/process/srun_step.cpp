@@ -1,6 +1,7 @@
 #include "worker/agent/process/srun_step.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -50,14 +51,29 @@ AgentCall call_of_node_agents(const Options& options) {
 
 }  // namespace
 
+Expected<fs::path> program_for_peers(const fs::path& self, const fs::path& spool) {
+  std::error_code ec;
+  const fs::path path = fs::read_symlink(self, ec);
+  if (!ec && fs::exists(path)) return path;
+  const fs::path copy = spool / "sweep-agent";
+  fs::copy_file(self, copy, fs::copy_options::overwrite_existing, ec);
+  if (!ec) fs::permissions(copy, fs::perms::owner_all, ec);
+  if (ec)
+    return fail(
+        fmt::format("{}: a copy of the agent's program cannot be made: {}", copy.string(), ec.message()));
+  return copy;
+}
+
 Expected<pid_t> start_srun_step(const Options& options, const nlohmann::json& where_to_join) {
+  const auto program = program_for_peers("/proc/self/exe", options.spool);
+  if (!program) return tl::unexpected(program.error());
   const auto srun = find_program("srun");
   if (!srun) return fail("srun is not on PATH: the agents of the other nodes cannot be started");
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail("no pipe for srun");
   Spawn step;
   step.argv = srun_words(srun->string(), options.nodes - 1);
-  step.argv.push_back(fs::read_symlink("/proc/self/exe").string());
+  step.argv.push_back(program->string());
   for (auto& word : agent_words(call_of_node_agents(options))) step.argv.push_back(std::move(word));
   step.input = ends[0];
   const auto pid = spawn(step);
