@@ -54,7 +54,7 @@ struct ProfileFacts {
   double reported_unit = 1.073741824;  // device bytes in what it reports as a byte: its GB are GiB
   bool warmup_needs_micros = true;     // 1f1b refuses grad_accum < pp - 1
   bool tied_zero0_hangs = true;        // tied embeddings, zero 0, 1 < dp < 32, a pipeline over several nodes
-  double need_share = 0.83111;         // of the GPU's memory: more live bytes than that end in out of memory
+  double need_share = 0.834793;        // of the GPU's memory: more live bytes than that end in out of memory
   double need_logits = 0.86;           // of the logits, that are needed when the rest is at its most
   double need_whole = 4.2;             // whole-sequence tensors that are needed with tp
   double need_held = 0.2;              // of the held tensors, that cannot be waited for
