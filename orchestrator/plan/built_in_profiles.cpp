@@ -7,7 +7,7 @@
 namespace sweep::plan {
 namespace {
 
-// Of a program whose times nobody has measured: hardware as nanotron's, without that cluster's effects.
+// Of a program whose times are not measured: hardware as nanotron's, without that cluster's effects.
 TrainerProfile plain_times(const char* name, const char* source) {
   TrainerProfile p = nanotron_profile();
   p.name = name, p.source = source;
