@@ -31,6 +31,7 @@ TrainerProfile eager(const char* name, const char* source) {
   ProfileFacts& f = p.facts;
   f.eager = f.whole_logits = true;
   f.hidden_saved = 8, f.intermediate_saved = 4, f.logit_bytes = 12;
+  f.update_bytes = 4;  // AdamW's default is foreach: a root for each of its fp32 second moments
   f.need_share = f.reserved_share = 0.95;
   p.memory = {};
   p.memory.base_gib = p.memory.gradient_copies = p.memory.fragmentation = p.memory.gather_buffers =
@@ -55,12 +56,12 @@ TrainerProfile transformers() {
 
 // minGPT of 2022 under Lightning's FSDP, mixed precision, on V100: its GELU is written out and keeps six wide
 // tensors; scores are kept as the fp32 softmax, its dropout and 16-bit copies, 11 bytes; cross entropy from
-// 16-bit logits; PyTorch before 2.0 zeroed gradients and kept them.
+// 16-bit logits; PyTorch before 2.0 zeroed gradients and kept them, and its AdamW was not foreach.
 TrainerProfile lightning() {
   TrainerProfile p = eager("lightning", "Lightning's tables of GPT-2 on four V100, 2022");
   ProfileFacts& f = p.facts;
   f.hidden_saved = 13, f.intermediate_saved = 6, f.score_bytes = 11, f.logit_bytes = 6;
-  f.keeps_gradients = true;
+  f.keeps_gradients = true, f.update_bytes = 0;
   f.reported_unit = 1.048576;  // nvidia-smi prints MiB, the tables call them MB
   f.need_share = 1;
   f.reserved_share = 0.93;   // the largest figure of the tables
