@@ -67,6 +67,12 @@ def rate(row):
     return float(row["tok_s_gpu"]) if row["status"] == "ok" else 0.0
 
 
+def inside(row):
+    """whether the measured rate lies within the stated factor of the predicted one"""
+    factor = float(row["uncertainty_time_factor"])
+    return 1 / factor <= float(row["predicted_tokens_per_s_gpu"]) / rate(row) <= factor
+
+
 def figures(rows):
     """of predicted rows: ran, failed, refused of each, memory error, order, time error"""
     ran, failed = [r for r in rows if r["status"] == "ok"], [r for r in rows if r["status"] != "ok"]
@@ -76,14 +82,16 @@ def figures(rows):
         "ran": len(ran), "failed": len(failed),
         "refused_ran": sum(r["fits"] == "false" for r in ran), "refused_failed": sum(r["fits"] == "false" for r in failed),
         "unsure": sum(r["sure"] == "no" for r in rows),
+        "inside_memory": statistics.mean(off <= float(r["uncertainty_bytes"]) for off, r in zip(memory, ran)),
+        "inside_time": statistics.mean(inside(r) for r in ran),
         "memory": statistics.mean(memory), "memory_median": statistics.median(memory), "time_median": statistics.median(times),
         "order": spearman([float(r["predicted_tokens_per_s_gpu"]) for r in ran], [rate(r) for r in ran]),
     }
 
 
 def table(predicted_by_cell):
-    print("| model | nodes | ran | failed | ran, predicted not to | failed, predicted | memory error, mean (median) | rate error, median | Spearman |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("| model | nodes | ran | failed | ran, predicted not to | failed, predicted | memory error, mean (median) | rate error, median | Spearman | in the band: memory, rate |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     whole, orders = [], []
     for cell in sorted(predicted_by_cell):
         rows = predicted_by_cell[cell]
@@ -101,7 +109,8 @@ def table(predicted_by_cell):
 def line(model, nodes, f):
     caught = f"{100 * f['refused_failed'] / f['failed']:.1f} %" if f["failed"] else "-"
     print(f"| {model} | {nodes} | {f['ran']} | {f['failed']} | {f['refused_ran']} ({100 * f['refused_ran'] / f['ran']:.1f} %) | {caught} | "
-          f"{100 * f['memory']:.1f} % ({100 * f['memory_median']:.1f} %) | {100 * f['time_median']:.0f} % | {f['order']:.2f} |")
+          f"{100 * f['memory']:.1f} % ({100 * f['memory_median']:.1f} %) | {100 * f['time_median']:.0f} % | {f['order']:.2f} | "
+          f"{100 * f['inside_memory']:.0f} %, {100 * f['inside_time']:.0f} % |")
 
 
 def by_cell(rows):

@@ -96,9 +96,9 @@ struct Answer {
   std::string reason;
 };
 
-Answer answer_of(const plan::Layout& layout, const plan::MemoryPrediction& m, const plan::TrainerProfile& p) {
-  if (const auto refused = plan::refusal(layout, p))
-    return {false, true, refused->rule + ": " + refused->reason};
+Answer answer_of(const plan::TrialPrediction& predicted, const plan::TrainerProfile& p) {
+  if (const auto& refused = predicted.refusal) return {false, true, refused->rule + ": " + refused->reason};
+  const auto& m = predicted.memory;
   if (m.limit <= 0) return {true, false, "the memory of the hardware is not known"};
   constexpr double kGiB = 1024.0 * 1024 * 1024;
   Answer a;
@@ -124,11 +124,10 @@ class Printer {
   }
 
   void row(const imports::ConfigRow& row) {
-    plan::make_layout(row.trial, p_, layout_);
-    plan::stage_times(layout_, p_, h_, times_);
-    const auto m = plan::predict_memory(layout_, times_, p_, h_);
-    const auto t = plan::predict_time(layout_, times_, m, p_, h_);
-    const Answer a = answer_of(layout_, m, p_);
+    plan::predict_trial(row.trial, p_, h_, predicted_);
+    const auto& m = predicted_.memory;
+    const auto& t = predicted_.time;
+    const Answer a = answer_of(predicted_, p_);
     line_.clear();
     for (const auto& cell : row.row.cells) line_ += csv_cell(cell) + ",";
     auto out = std::back_inserter(line_);
@@ -142,7 +141,9 @@ class Printer {
     for (const double s :
          {t.compute_s, t.pipeline_s, t.slow_messages_s, t.retry_s, t.data_parallel_s, t.optimizer_s})
       fmt::format_to(out, ",{:.6g}", s);
-    fmt::format_to(out, ",{:.3f},{:.3f}\n", p_.memory_error, std::exp(p_.time_error));
+    const auto& layout = predicted_.layout;
+    fmt::format_to(out, ",{:.3f},{:.3f}\n", p_.error.*plan::memory_kind(layout),
+                   std::exp(p_.error.*plan::time_kind(layout)));
     io_.out << line_;
   }
 
@@ -150,8 +151,7 @@ class Printer {
   Io& io_;
   const plan::TrainerProfile& p_;
   const shape::Hardware& h_;
-  plan::Layout layout_;
-  plan::StageTimes times_;
+  plan::TrialPrediction predicted_;
   std::string line_;
 };
 
@@ -224,7 +224,8 @@ void add_predict(Registry r) {
       ->type_name("FILE.csv");
   c->add_option("--hardware", o->hardware, "hardware catalogue name, or a profile of sweep calibrate")
       ->capture_default_str();
-  c->add_option("--profile", o->profile, "trainer profile: nanotron, a saved one, or a path")
+  c->add_option("--profile", o->profile,
+                "trainer profile: " + plan::built_in_profiles() + ", a saved one, or a path")
       ->capture_default_str();
   c->add_option("--fit", o->fit, "fit the profile to these measured rows first")->type_name("FILE.csv");
   c->add_option("--save", o->save, "save the profile under this name, or as this path that ends in .json")

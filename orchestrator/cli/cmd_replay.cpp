@@ -36,20 +36,17 @@ using Cells = std::map<std::tuple<std::string, i64, i64, i64>, Cell>;
 Cells cells_of(const imports::Configs& configs, const plan::TrainerProfile& profile,
                const shape::Hardware& hardware) {
   Cells out;
-  plan::Layout layout;
-  plan::StageTimes times;
+  plan::TrialPrediction predicted;
   for (std::size_t i = 0; i < configs.rows.size(); ++i) {
     const auto& row = configs.rows[i];
     const Trial& t = row.trial;
     Cell& cell = out[{t.model, t.nodes, t.gpus_per_node, t.seq_len}];
-    plan::make_layout(t, profile, layout);
-    plan::stage_times(layout, profile, hardware, times);
-    const auto memory = plan::predict_memory(layout, times, profile, hardware);
+    plan::predict_trial(t, profile, hardware, predicted);
+    const auto& memory = predicted.memory;
     search::Candidate c;
     c.trial = &t;
-    c.predicted_rate = plan::predict_time(layout, times, memory, profile, hardware).tokens_per_s_gpu;
-    c.fit_chance =
-        plan::refusal(layout, profile) ? search::kLeastFit : search::chance_to_fit(memory.need, memory.limit);
+    c.predicted_rate = predicted.time.tokens_per_s_gpu;
+    c.fit_chance = predicted.refusal ? search::kLeastFit : search::chance_to_fit(memory.need, memory.limit);
     cell.rows.push_back(i);
     cell.before.push_back(c);
     const bool ran = row.tokens_per_s_gpu > 0 && row.outcome.value_or(Outcome::kOk) == Outcome::kOk;

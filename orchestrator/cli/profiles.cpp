@@ -26,14 +26,14 @@ Expected<std::filesystem::path> profile_path(const std::string& name) {
 }  // namespace
 
 Expected<plan::TrainerProfile> find_profile(const std::string& name) {
-  if (name == plan::nanotron_profile().name) return plan::nanotron_profile();
+  if (const auto* built_in = plan::built_in_profile(name)) return *built_in;
   const auto path = profile_path(name);
   if (!path) return tl::unexpected<Error>(path.error());
   if (!std::filesystem::exists(*path))
     return fail(fmt::format(
-        "profile '{}' is neither built in (nanotron) nor saved as {}; `sweep predict --fit FILE.csv --save "
-        "NAME` makes one",
-        name, path->string()));
+        "profile '{}' is neither built in ({}) nor saved as {}; `sweep predict --fit FILE.csv --save NAME` "
+        "makes one",
+        name, plan::built_in_profiles(), path->string()));
   const auto file = read_input(*path, kMostProfileBytes, Streams::kRefused);
   if (!file) return tl::unexpected<Error>(file.error());
   auto profile = plan::profile_from_json(file->bytes);
@@ -42,7 +42,7 @@ Expected<plan::TrainerProfile> find_profile(const std::string& name) {
 }
 
 Expected<std::filesystem::path> save_profile(const std::string& name, plan::TrainerProfile profile) {
-  if (name == plan::nanotron_profile().name)
+  if (plan::built_in_profile(name) != nullptr)
     return fail(fmt::format("profile '{}' is built in; choose another name", name));
   const auto path = profile_path(name);
   if (!path) return path;

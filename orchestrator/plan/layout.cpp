@@ -82,6 +82,8 @@ void make_layout(const Trial& t, const TrainerProfile& p, Layout& l) {
   l.is_fp32 = t.precision == Precision::kFp32;
   l.element = l.is_fp32 ? 4 : 2;
   l.recompute = t.recompute == Recompute::kFull;
+  l.casts = shape::state_types(t).casts();
+  l.states = shape::state_bytes(t);
   l.pipeline = shape::Pipeline::of(t);
   model_numbers(t, l);
   fill_stages(t, p, l);

@@ -4,6 +4,7 @@
 
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/cost_split.h"
+#include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/schedule.h"
 #include "orchestrator/plan/trainer_profile.h"
 #include "schema/trial.h"
@@ -25,6 +26,8 @@ struct Layout {
   double top_k = 1;
   Precision precision = Precision::kFp32;
   bool tied = false, recompute = false, is_fp32 = false;
+  bool casts = false;        // weights are kept in another type than the one that computes
+  shape::StateBytes states;  // per parameter and rank, as the precision wants them
   shape::Pipeline pipeline;
   std::vector<StageWork> stages;
   const StageWork& first() const { return stages.front(); }

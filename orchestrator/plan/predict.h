@@ -11,8 +11,9 @@ namespace sweep::plan {
 // Bytes of one rank of a stage, by what holds them.
 struct MemoryParts {
   double base = 0, weights = 0, gradients = 0, optimizer = 0, gradient_copies = 0, activations = 0,
-         fragmentation = 0, logits = 0, gather_buffers = 0;
-  double held = 0;  // freed by the program, not yet by the communication stream
+         fragmentation = 0, logits = 0;
+  double gather_buffers = 0;  // gathered sequences and weights
+  double held = 0;            // freed by the program, not yet by the communication stream
   double live() const { return weights + gradients + optimizer + activations + logits; }
   double reserved() const { return live() + base + gradient_copies + fragmentation + gather_buffers + held; }
 };
@@ -50,11 +51,28 @@ TimePrediction predict_time(const Layout&, const StageTimes&, const MemoryPredic
 
 // How probable it is that pipeline messages are slow: seen on this cluster, its cause is unknown.
 double slow_share(const Layout&);
+// Whether each layer's collectives are slow to start without a pipeline, as they are with one over several
+// nodes: seen on this cluster, its cause is unknown.
+bool slow_collectives(const Layout&);
 
 // Why the trainer cannot run it, whatever the memory.
 struct Refusal {
   std::string rule, reason;
 };
 std::optional<Refusal> refusal(const Layout&, const TrainerProfile&);
+
+// All of it for one trial; under a profile that follows the step, its rules and its allocations. Reuses the
+// memory of `out`.
+struct TrialPrediction {
+  Layout layout;
+  StageTimes times;
+  std::optional<Refusal> refusal;
+  MemoryPrediction memory;
+  TimePrediction time;
+};
+void predict_trial(const Trial&, const TrainerProfile&, const shape::Hardware&, TrialPrediction& out);
+// Which of the profile's errors holds for such a layout.
+double Uncertainty::*memory_kind(const Layout&);
+double Uncertainty::*time_kind(const Layout&);
 
 }  // namespace sweep::plan

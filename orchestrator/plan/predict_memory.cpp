@@ -24,7 +24,7 @@ double later_slowest(const StageTimes& times) {
 // The share of whole-sequence tensors that wait for the communication stream: where the host runs ahead of
 // the GPU.
 double held_share(const Layout& l, const StageTimes& times, const MemoryParameters& m) {
-  if (l.tp <= 1) return 0;
+  if (l.tp <= 1 || slow_collectives(l)) return 0;
   if (l.pp <= 1) return chance(12 * (m.held_until - std::log(times.layer_gpu / times.layer_host)));
   const StageTime first = times.of.front();
   const double pace = std::max(first.gpu, first.host), later = later_slowest(times);
@@ -44,26 +44,45 @@ PerToken saved_bytes(const Layout& l, const ProfileFacts& f) {
   const double attention = l.element * (2 * l.width + 2 * l.kv_width) / l.tp;
   PerToken out;
   out.activations = (f.hidden_saved - 4) * hidden + attention +
-                    f.intermediate_saved * l.element * l.intermediate * l.top_k / l.tp + statistics;
+                    f.intermediate_saved * l.element * l.intermediate * l.top_k / l.tp + statistics +
+                    f.score_bytes * l.sequence * l.heads / l.tp;
   out.kept = l.recompute ? hidden : out.activations;
   return out;
 }
 
-MemoryParts parts_of(const Layout& l, const StageWork& s, const TrainerProfile& p, double held) {
-  const ProfileFacts& f = p.facts;
-  const MemoryParameters& m = p.memory;
+// Bytes per parameter on one rank.
+shape::StateBytes states_of(const Layout& l, const ProfileFacts& f) {
   const double sharers = l.dp * l.cp;
-  const PerToken token = saved_bytes(l, f);
+  if (f.eager) {
+    shape::StateBytes out = l.states;
+    if (l.zero == 2) out.weights /= sharers;  // FSDP2 shards what it keeps gathered
+    return out;
+  }
+  return {(l.is_fp32 ? 4 : f.weight_bytes) / (l.zero >= 3 ? sharers : 1),
+          (l.is_fp32 ? 4 : f.gradient_bytes) / (l.zero >= 2 ? sharers : 1),
+          (l.is_fp32 ? 8 : f.optimizer_bytes) / (l.zero >= 1 ? sharers : 1)};
+}
+
+MemoryParts states_and_activations(const Layout& l, const StageWork& s, const TrainerProfile& p) {
+  const ProfileFacts& f = p.facts;
+  const shape::StateBytes states = states_of(l, f);
   MemoryParts out;
-  out.base = m.base_gib * kGiB;
-  out.weights = (l.is_fp32 ? 4 : f.weight_bytes) * s.parameters / (l.zero >= 3 ? sharers : 1);
-  out.gradients = (l.is_fp32 ? 4 : f.gradient_bytes) * s.parameters / (l.zero >= 2 ? sharers : 1);
-  out.optimizer = (l.is_fp32 ? 8 : f.optimizer_bytes) * s.parameters / (l.zero >= 1 ? sharers : 1);
-  out.gradient_copies = m.gradient_copies * f.weight_bytes * s.parameters / (l.zero >= 3 ? sharers : 1);
-  out.activations = l.tokens * s.layers * s.in_flight * token.kept;
-  if (l.recompute && s.layers > 0) out.activations += l.tokens * token.activations;
+  out.base = p.memory.base_gib * kGiB;
+  out.weights = states.weights * s.parameters;
+  out.gradients = states.gradients * s.parameters;
+  out.optimizer = states.optimizer * s.parameters;
+  out.activations = l.tokens * s.layers * s.in_flight * saved_bytes(l, f).kept;
+  out.logits = s.loss ? f.logit_bytes * l.tokens * l.vocab / (f.whole_logits ? 1 : l.tp) : 0;
+  return out;
+}
+
+MemoryParts parts_of(const Layout& l, const StageWork& s, const TrainerProfile& p, double held) {
+  const MemoryParameters& m = p.memory;
+  MemoryParts out = states_and_activations(l, s, p);
+  out.gradient_copies =
+      m.gradient_copies * p.facts.weight_bytes * s.parameters / (l.zero >= 3 ? l.dp * l.cp : 1);
+  if (l.recompute && s.layers > 0) out.activations += l.tokens * saved_bytes(l, p.facts).activations;
   out.fragmentation = m.fragmentation * out.activations * (1 - 1 / s.in_flight);
-  out.logits = s.loss ? f.logit_bytes * l.tokens * l.vocab / l.tp : 0;
   if (l.tp <= 1) return out;
   const double whole = l.tokens * l.hidden * l.element;
   out.gather_buffers = m.gather_buffers * whole;
@@ -72,9 +91,50 @@ MemoryParts parts_of(const Layout& l, const StageWork& s, const TrainerProfile& 
   return out;
 }
 
+// Weights that compute, where what is kept is sharded or of another type: of the unit at work, `ahead`
+// fetched before it; all of a stage where FSDP2 keeps them until the backward (ZeRO 2), or as autocast does.
+double gathered_weights(const Layout& l, const StageWork& s, bool at_loss, double ahead) {
+  if (l.zero < 2 || l.dp * l.cp <= 1) return l.casts ? l.element * s.parameters : 0;
+  if (l.zero < 3) return l.element * s.parameters;
+  const double layer = l.layer_parameters / l.tp, table = l.vocab * l.hidden / l.tp;
+  return l.element * (at_loss && s.loss ? table : (1 + ahead) * layer);
+}
+
+// Eager PyTorch at the fullest of four moments of a step: the loss's backward, the last layer's, the end of
+// the backward, the update.
+MemoryParts eager_parts(const Layout& l, const StageWork& s, const TrainerProfile& p) {
+  const ProfileFacts& f = p.facts;
+  const double hidden = l.tokens * l.element * l.hidden / l.tp, token = saved_bytes(l, f).activations;
+  const MemoryParts whole = states_and_activations(l, s, p);
+  const double gradients = whole.gradients;
+  MemoryParts loss = whole;
+  loss.gradients = l.micros > 1 || f.keeps_gradients ? gradients : 0;
+  if (s.loss) loss.activations += 2 * hidden;  // the last norm's input and result
+  loss.gather_buffers = gathered_weights(l, s, true, 0);
+  MemoryParts layer = whole;
+  layer.logits = 0, layer.gradients = loss.gradients;
+  // Gradients of the MLP's three wide tensors and of the residual stream; of a layer's weights, on their way.
+  const double passing = l.tokens * 3 * l.element * l.intermediate * l.top_k / l.tp + 2 * hidden;
+  const double under_way = l.zero >= 2 ? (l.casts ? 4 : l.element) * l.layer_parameters / l.tp : 0;
+  layer.activations += passing + (l.recompute ? l.tokens * token : 0);
+  layer.gather_buffers = gathered_weights(l, s, false, 1) + under_way;
+  MemoryParts end = layer;
+  end.gradients = gradients;
+  end.activations = l.tokens * token * std::max(1.0, s.in_flight - 1) + passing;
+  MemoryParts update = whole;
+  update.gradients = gradients, update.activations = update.logits = 0;
+  update.gather_buffers = f.update_bytes * s.parameters * l.states.optimizer / 8;
+  MemoryParts most = loss;
+  for (const MemoryParts& moment : {layer, end, update})
+    if (moment.reserved() > most.reserved()) most = moment;
+  most.fragmentation = p.memory.fragmentation * (most.activations + most.logits);
+  return most;
+}
+
 // What the allocator cannot do without when it has given back what it can. The three shares belong to the
 // limit: they were chosen with it, by the measured rows that ran and those that failed.
 double needed(const Layout& l, const MemoryParts& parts, const ProfileFacts& f) {
+  if (f.eager) return parts.reserved() - parts.fragmentation;
   const double whole = l.tp > 1 ? l.tokens * l.hidden * l.element : 0;
   return parts.live() - (1 - f.need_logits) * parts.logits + f.need_whole * whole + f.need_held * parts.held;
 }
@@ -83,11 +143,12 @@ double needed(const Layout& l, const MemoryParts& parts, const ProfileFacts& f) 
 
 MemoryPrediction predict_memory(const Layout& l, const StageTimes& times, const TrainerProfile& p,
                                 const shape::Hardware& h) {
-  const double held = held_share(l, times, p.memory);
+  const bool eager = p.facts.eager;
+  const double held = eager ? 0 : held_share(l, times, p.memory);
   MemoryPrediction out;
   double most = -1;
   for (std::size_t i = 0; i < l.stages.size(); ++i) {
-    const MemoryParts parts = parts_of(l, l.stages[i], p, held);
+    const MemoryParts parts = eager ? eager_parts(l, l.stages[i], p) : parts_of(l, l.stages[i], p, held);
     const double reserved = parts.reserved();
     out.need = std::max(out.need, needed(l, parts, p.facts));
     if (i == 0 || (!p.facts.reports_first_stage && reserved > most)) out.parts = parts;

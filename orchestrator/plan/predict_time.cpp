@@ -109,9 +109,8 @@ void stage_times(const Layout& l, const TrainerProfile& p, const shape::Hardware
   const double again = l.recompute ? 4.0 / 3 : 1;
   out.layer_gpu = again * (products / flops + 3 * l.element * saved * l.tokens / memory) +
                   tensor_seconds(links) + context_seconds(links) + expert_seconds(links);
-  const bool far_pipeline = l.pp > 1 && l.nodes > 1;
-  out.layer_host =
-      again * t.layer_launch_s + (far_pipeline ? t.hop_launch_s * std::pow(l.tp, t.hop_power) : 0);
+  const bool slow_start = (l.pp > 1 && l.nodes > 1) || slow_collectives(l);
+  out.layer_host = again * t.layer_launch_s + (slow_start ? t.hop_launch_s * std::pow(l.tp, t.hop_power) : 0);
   const double logits = l.tokens * l.vocab / l.tp;
   const double head = 6 * logits * l.hidden / flops + 24 * logits / memory;
   out.of.clear();
@@ -130,7 +129,15 @@ double slow_share(const Layout& l) {
   }
   if (l.nodes < kSome) return 0;
   if (l.dp >= 32) return 0.5;
-  return l.micro_batch > 1 ? 0.1 : 0;
+  return l.micro_batch > 1 ? 0.2 : 0;
+}
+
+bool slow_collectives(const Layout& l) {
+  constexpr double kWide = 8, kManyNodes = 64, kManyReplicas = 32, kSomeNodes = 4, kFewReplicas = 4,
+                   kLongBatch = 16;
+  if (l.pp > 1 || l.tp < kWide) return false;
+  if (l.nodes >= kManyNodes) return l.dp >= kManyReplicas;
+  return l.nodes >= kSomeNodes && l.dp >= 2 && l.dp <= kFewReplicas && l.micro_batch >= kLongBatch;
 }
 
 TimePrediction predict_time(const Layout& l, const StageTimes& times, const MemoryPrediction& memory,
@@ -149,8 +156,7 @@ TimePrediction predict_time(const Layout& l, const StageTimes& times, const Memo
   out.compute_s = l.micros * slowest;
   out.pipeline_s = pipeline_seconds(l, stages) - out.compute_s;
   const double messages = l.pp > 2 ? 4 : l.pp > 1 ? 2 : 0;
-  double slow = messages * t.slow_message_s * slow_share(l);
-  if (l.nodes >= 64 && l.pp <= 1 && l.tp > 1) slow = t.slow_tensor_s * l.tp;
+  const double slow = messages * t.slow_message_s * slow_share(l);
   out.slow_messages_s = slow * (l.micros + (l.pp - 1) / 2);
   if (memory.limit > 0) {
     const double share = memory.wanted * p.facts.need_share / memory.limit;

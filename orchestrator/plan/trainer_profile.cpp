@@ -42,15 +42,13 @@ constexpr std::array kTime{
     Parameter<T>{"stage_launch_s", &T::stage_launch_s,
                  "host time of a micro-batch on a stage, beyond its layers"},
     Parameter<T>{"hop_launch_s", &T::hop_launch_s,
-                 "more host time of a layer under tp, pipeline over several nodes"},
+                 "more host time of a layer under tp, where collectives start slowly"},
     Parameter<T>{"hop_power", &T::hop_power, "its growth with tp"},
     Parameter<T>{"near_latency_s", &T::near_latency_s, "of a tp collective inside a node"},
     Parameter<T>{"near_share", &T::near_share, "of the link inside a node; above 1: overlapped"},
     Parameter<T>{"far_latency_s", &T::far_latency_s, "of a tp collective per node it spans"},
     Parameter<T>{"far_share", &T::far_share, "of the measured bandwidth across nodes; above 1: overlapped"},
     Parameter<T>{"slow_message_s", &T::slow_message_s, "of a pipeline message on the slow path"},
-    Parameter<T>{"slow_tensor_s", &T::slow_tensor_s,
-                 "per tp degree and micro-batch from 64 nodes on, no pipeline"},
     Parameter<T>{"data_parallel_share", &T::data_parallel_share,
                  "time of data-parallel collectives over what bandwidth says"},
     Parameter<T>{"optimizer_share", &T::optimizer_share,
@@ -72,11 +70,25 @@ constexpr std::array kFacts{Parameter<F>{"weight_bytes", &F::weight_bytes, ""},
                             Parameter<F>{"reserved_share", &F::reserved_share, ""},
                             Parameter<F>{"retry_share", &F::retry_share, ""}};
 
-constexpr std::array<std::pair<const char*, bool F::*>, 4> kSwitches{{
+// Profiles saved by earlier versions lack these.
+constexpr std::array kLaterFacts{Parameter<F>{"score_bytes", &F::score_bytes, ""},
+                                 Parameter<F>{"update_bytes", &F::update_bytes, ""}};
+
+using U = Uncertainty;
+constexpr std::array kErrors{Parameter<U>{"memory", &U::memory, ""},
+                             Parameter<U>{"memory_tensor", &U::memory_tensor, ""},
+                             Parameter<U>{"time", &U::time, ""}, Parameter<U>{"time_far", &U::time_far, ""},
+                             Parameter<U>{"time_many", &U::time_many, ""}};
+
+constexpr std::array<std::pair<const char*, bool F::*>, 8> kSwitches{{
     {"splits_by_cost", &F::splits_by_cost},
     {"reports_first_stage", &F::reports_first_stage},
     {"warmup_needs_micros", &F::warmup_needs_micros},
     {"tied_zero0_hangs", &F::tied_zero0_hangs},
+    {"follows_step", &F::follows_step},
+    {"eager", &F::eager},
+    {"whole_logits", &F::whole_logits},
+    {"keeps_gradients", &F::keeps_gradients},
 }};
 
 template <class S, class Table>
@@ -134,6 +146,16 @@ Expected<void> read_links(const Json& whole, LinkTable& links) {
   return {};
 }
 
+// Earlier versions saved one figure for memory and one for time.
+Expected<void> read_errors(const Json& whole, Uncertainty& error) {
+  if (whole.contains("error")) return read_numbers(whole, "error", error, kErrors);
+  const auto memory = number(whole, "memory_error"), time = number(whole, "time_error");
+  if (!memory || !time) return fail("the object 'error' is missing");
+  error.memory = error.memory_tensor = *memory;
+  error.time = error.time_far = error.time_many = *time;
+  return {};
+}
+
 Expected<void> read_all(const Json& whole, TrainerProfile& p) {
   const auto words = [&](const char* key, std::string& text) {
     if (whole.contains(key) && whole[key].is_string()) text = whole[key].template get<std::string>();
@@ -145,9 +167,9 @@ Expected<void> read_all(const Json& whole, TrainerProfile& p) {
   for (const auto& [key, member] : kSwitches)
     if (whole["facts"].contains(key) && whole["facts"][key].is_boolean())
       p.facts.*member = whole["facts"][key];
-  const auto memory_error = number(whole, "memory_error"), time_error = number(whole, "time_error");
-  if (!memory_error || !time_error) return fail("'memory_error' or 'time_error' is missing");
-  p.memory_error = *memory_error, p.time_error = *time_error;
+  for (const auto& fact : kLaterFacts)
+    if (const auto value = number(whole["facts"], fact.name)) p.facts.*(fact.member) = *value;
+  if (auto done = read_errors(whole, p.error); !done) return done;
   return read_links(whole, p.links);
 }
 
@@ -181,21 +203,6 @@ const TrainerProfile& nanotron_profile() {
   return profile;
 }
 
-const TrainerProfile& step_profile() {
-  static const TrainerProfile profile = [] {
-    TrainerProfile p = nanotron_profile();
-    p.name = "sweep", p.source = "chosen, not fitted";
-    p.facts.splits_by_cost = p.facts.reports_first_stage = p.facts.warmup_needs_micros =
-        p.facts.tied_zero0_hangs = false;
-    p.time.layer_launch_s = 1.2e-3, p.time.stage_launch_s = 1e-3, p.time.hop_launch_s = 0;
-    p.time.near_share = p.time.far_share = 1;
-    p.time.slow_message_s = p.time.slow_tensor_s = 0;
-    p.time.data_parallel_share = p.time.optimizer_share = 1.3;
-    return p;
-  }();
-  return profile;
-}
-
 std::string to_json(const TrainerProfile& p) {
   Json out;
   out["name"] = p.name, out["hardware"] = p.hardware, out["source"] = p.source;
@@ -203,7 +210,8 @@ std::string to_json(const TrainerProfile& p) {
   out["time"] = numbers_of(p.time, kTime);
   out["facts"] = numbers_of(p.facts, kFacts);
   for (const auto& [key, member] : kSwitches) out["facts"][key] = p.facts.*member;
-  out["memory_error"] = p.memory_error, out["time_error"] = p.time_error;
+  for (const auto& fact : kLaterFacts) out["facts"][fact.name] = p.facts.*(fact.member);
+  out["error"] = numbers_of(p.error, kErrors);
   out["links"] = {
       {"nodes", p.links.nodes}, {"all_reduce", p.links.all_reduce}, {"all_gather", p.links.all_gather}};
   return out.dump(2) + "\n";

@@ -38,18 +38,41 @@ def spearman(a, b):
     return sum((x - middle) * (y - middle) for x, y in zip(a, b)) / sum((x - middle) ** 2 for x in a)
 
 
-def check_accuracy(table):
+def check_accuracy(table, caught=0.89):
     ran = [r for r in table if r["status"] == "ok"]
     failed = [r for r in table if r["status"] == "failed"]
     assert sum(r["fits"] == "false" for r in ran) <= 0.005 * len(ran)
-    assert sum(r["fits"] == "false" for r in failed) >= 0.89 * len(failed)
+    assert sum(r["fits"] == "false" for r in failed) >= caught * len(failed)
     assert all(r["reason"] for r in table if r["fits"] == "false")
     errors = [abs(float(r["predicted_bytes"]) / 1e9 / float(r["mem_gb"]) - 1) for r in ran]
-    assert sum(errors) / len(errors) < 0.08, sum(errors) / len(errors)
+    assert sum(errors) / len(errors) < 0.066, sum(errors) / len(errors)
     for cell in {(r["model"], r["nodes"]) for r in ran}:
         inside = [r for r in ran if (r["model"], r["nodes"]) == cell]
         order = spearman([float(r["predicted_tokens_per_s_gpu"]) for r in inside], [float(r["tok_s_gpu"]) for r in inside])
         assert order > 0.85, (cell, order)
+
+
+def check_bands(table):
+    """Of rows that the fit has seen, nine of ten and more lie within what is stated; the band says something."""
+    ran = [r for r in table if r["status"] == "ok"]
+    near = [abs(float(r["predicted_bytes"]) / 1e9 / float(r["mem_gb"]) - 1) <= float(r["uncertainty_bytes"]) for r in ran]
+    assert 0.88 <= sum(near) / len(near) <= 0.95, sum(near) / len(near)
+    factors = [(float(r["predicted_tokens_per_s_gpu"]) / float(r["tok_s_gpu"]), float(r["uncertainty_time_factor"])) for r in ran]
+    near = [1 / factor <= off <= factor for off, factor in factors]
+    assert 0.88 <= sum(near) / len(near) <= 0.95, sum(near) / len(near)
+
+
+def check_built_in(folder):
+    """Another trainer's memory: PyTorch's FSDP2 tracker says 41.5 GB for 8B, 8 ranks, bf16_mixed, one sequence of 4096."""
+    path = folder / "eager.csv"
+    path.write_text("model,gpus,zero,precision,mbs,gas\nllama3-8b,8,3,bf16_mixed,1,1\n", encoding="utf-8")
+    peaks = {}
+    for profile in ("fsdp2", "transformers", "sweep"):
+        peaks[profile] = float(rows(predict(folder, "--configs", path, "--profile", profile))[0]["peak_bytes"]) / 1e9
+    assert abs(peaks["fsdp2"] / 41.5 - 1) < 0.05 and peaks["transformers"] > 1.08 * peaks["fsdp2"] and peaks["sweep"] < peaks["fsdp2"], peaks
+    path.write_text("model,gpus,pp,gas\nllama3-8b,64,64,64\n", encoding="utf-8")
+    refused = rows(predict(folder, "--configs", path, "--profile", "sweep"))[0]
+    assert refused["fits"] == "false" and refused["reason"], refused
 
 
 def check_parts(table):
@@ -69,10 +92,12 @@ def main():
         assert [{k: r[k] for k in given[0]} for r in table] == given, "the rows come back as they are"
         check_accuracy(table)
         check_parts(table)
+        check_bands(table)
+        check_built_in(folder)
 
         saved = predict(folder, "--fit", DATA, "--save", "mine")
         assert (folder / "config/sweep/profiles/mine.json").exists(), saved.stderr
-        check_accuracy(rows(predict(folder, "--configs", DATA, "--profile", "mine")))
+        check_accuracy(rows(predict(folder, "--configs", DATA, "--profile", "mine")), caught=0.87)
         predict(folder, "--configs", DATA, "--profile", "none", code=2)
         predict(folder, "--fit", DATA, "--save", "nanotron", code=2)
         predict(folder, code=2)

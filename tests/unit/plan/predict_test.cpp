@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "orchestrator/plan/fit.h"
+#include "orchestrator/plan/memory.h"
 
 namespace sweep::plan {
 namespace {
@@ -128,6 +129,118 @@ TEST(Refusal, NamesItsRule) {
   EXPECT_EQ(rule(trial("playbook-8b", 2, 4, 2, 2, 64, 1, 0)), "");
 }
 
+TEST(SlowCollectives, HoldNoTensorsAndCostHostTime) {
+  const auto few = predicted(trial("playbook-1b", 4, 2, 16, 1, 4, 32, 0));
+  const auto one = predicted(trial("playbook-1b", 2, 1, 16, 1, 8, 32, 0));
+  EXPECT_EQ(few.memory.parts.held, 0);
+  EXPECT_GT(one.memory.parts.held, 10e9);
+  EXPECT_GT(few.times.layer_host, 5 * one.times.layer_host);
+  EXPECT_NEAR(few.memory.reserved / 1.073741824e9, 25.3, 0.1 * 25.3);  // measured
+  EXPECT_NEAR(one.memory.reserved / 1.073741824e9, 48.8, 0.1 * 48.8);
+}
+
+Trial eager_trial(const char* model, i64 dp, Precision precision, i64 micro_batch, i64 micros = 1,
+                  Recompute recompute = Recompute::kNone) {
+  Trial t = trial(model, std::max<i64>(1, dp / 8), dp, 1, 1, micros, micro_batch, 3);
+  t.gpus_per_node = std::min<i64>(8, dp);
+  t.precision = precision, t.recompute = recompute;
+  return t;
+}
+
+double peak_gb(const Trial& t, const TrainerProfile& p) {
+  TrialPrediction out;
+  predict_trial(t, p, *shape::find_hardware(t.hardware), out);
+  EXPECT_FALSE(out.refusal);
+  return out.memory.wanted / 1e9;
+}
+
+TEST(Fsdp2Profile, IsWithinFivePercentOfTheTracker) {
+  const auto near = [](double gb, const Trial& t, const TrainerProfile& p = fsdp2_profile()) {
+    EXPECT_NEAR(peak_gb(t, p) / gb, 1, 0.05) << gb;
+  };
+  const auto full = Recompute::kFull;
+  const auto mixed = Precision::kBf16Mixed, half = Precision::kBf16;
+  // Those that chose the profile's facts.
+  near(41.50, eager_trial("llama3-8b", 8, mixed, 1));
+  near(69.90, eager_trial("llama3-8b", 8, mixed, 2));
+  near(20.54, eager_trial("llama3-8b", 8, mixed, 1, 1, full));
+  near(27.99, eager_trial("llama3-8b", 8, mixed, 2, 1, full));
+  near(45.51, eager_trial("llama3-8b", 8, mixed, 1, 2));
+  near(35.48, eager_trial("llama3-8b", 8, half, 1));
+  near(19.80, eager_trial("llama3.2-1b", 1, half, 1));
+  near(56.96, eager_trial("llama3.2-1b", 1, half, 4));
+  near(33.29, eager_trial("llama3.2-1b", 1, Precision::kFp32, 1));
+  // Measured later.
+  near(32.16, eager_trial("llama2-7b", 8, mixed, 1));
+  near(21.23, eager_trial("llama2-7b", 8, mixed, 4, 1, full));
+  near(8.79, eager_trial("llama2-7b", 8, half, 1, 1, full));
+  near(7.01, eager_trial("mistral-7b", 16, half, 1, 4, full));
+  near(30.55, eager_trial("playbook-1b", 4, mixed, 2));
+  near(53.73, eager_trial("llama3.2-1b", 64, mixed, 8, 1, full));
+  Trial kept = eager_trial("playbook-1b", 8, mixed, 1);
+  kept.zero = 2;
+  near(17.63, kept);
+  // The review's own, extrapolated from fewer layers.
+  Trial tensor = trial("llama3-8b", 1, 1, 4, 1, 1, 1, 0);
+  tensor.gpus_per_node = 4, tensor.sp = true;
+  near(24.20, tensor);
+}
+
+TEST(LightningProfile, PublishedTablesComeOut) {
+  const auto gpt2 = [](i64 layers, i64 batch, Recompute recompute) {
+    Trial t = eager_trial("gpt2-xl", 4, Precision::kFp16, batch, 1, recompute);
+    t.spec.layers = layers, t.spec.tie_embeddings = false;
+    t.hardware = "v100-16gb", t.seq_len = 128;
+    TrialPrediction out;
+    predict_trial(t, lightning_profile(), *shape::find_hardware(t.hardware), out);
+    return out.memory;
+  };
+  const auto near = [&](double mib, i64 layers, i64 batch, Recompute recompute) {
+    const auto m = gpt2(layers, batch, recompute);
+    EXPECT_LE(m.need, m.limit);
+    EXPECT_NEAR(m.reserved / 1024 / 1024 / mib, 1, 0.1) << layers << " layers, batch " << batch;
+  };
+  const auto none = Recompute::kNone, full = Recompute::kFull;
+  near(9028, 48, 1, none), near(10510, 48, 2, none), near(12488, 48, 4, none), near(14736, 48, 7, none);
+  near(14992, 48, 8, none);
+  const auto nine = gpt2(48, 9, none);
+  EXPECT_GT(nine.need, nine.limit);
+  near(8458, 48, 8, full), near(8604, 48, 16, full), near(10188, 48, 32, full), near(11490, 48, 64, full);
+  near(14340, 96, 8, full), near(14984, 96, 16, full), near(14992, 96, 32, full);
+}
+
+TEST(StepProfile, PredictsWhatThePlanDoes) {
+  Trial t = trial("llama3-8b", 1, 2, 2, 2, 4, 1, 1);
+  t.global_batch_size = 8;
+  TrialPrediction out;
+  predict_trial(t, step_profile(), *shape::find_hardware(t.hardware), out);
+  ASSERT_FALSE(out.refusal) << out.refusal->reason;
+  EXPECT_DOUBLE_EQ(out.memory.wanted, estimate_memory(t).total());
+  EXPECT_DOUBLE_EQ(out.memory.parts.reserved(), out.memory.wanted);
+  t.tp = 3;
+  predict_trial(t, step_profile(), *shape::find_hardware(t.hardware), out);
+  EXPECT_TRUE(out.refusal);
+}
+
+TEST(Profile, IsFoundByItsName) {
+  for (const char* name : {"nanotron", "sweep", "fsdp2", "transformers", "lightning"}) {
+    const auto* p = built_in_profile(name);
+    ASSERT_NE(p, nullptr) << name;
+    EXPECT_EQ(to_json(*profile_from_json(to_json(*p))), to_json(*p));
+  }
+  EXPECT_EQ(built_in_profile("unknown"), nullptr);
+}
+
+TEST(Profile, OfAnEarlierVersionIsRead) {
+  std::string text = to_json(nanotron_profile());
+  const auto from = text.find("\"error\""), to = text.find("\"links\"");
+  text.replace(from, to - from, R"("memory_error": 0.2, "time_error": 0.7, )");
+  const auto read = profile_from_json(text);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->error.memory_tensor, 0.2);
+  EXPECT_EQ(read->error.time_many, 0.7);
+}
+
 TEST(Profile, SurvivesItsJson) {
   const auto read = profile_from_json(to_json(nanotron_profile()));
   ASSERT_TRUE(read) << read.error().message;
@@ -166,7 +279,7 @@ TEST(Fit, FindsTheParametersThatMadeTheRows) {
   EXPECT_NEAR(fitted->time.matmul_share, 0.4, 0.03);
   EXPECT_NEAR(fitted->time.layer_launch_s, 6e-3, 2e-4);
   EXPECT_NEAR(fitted->memory.gradient_copies, 2, 0.1);
-  EXPECT_LT(fitted->time_error, 0.05);
+  EXPECT_LT(fitted->error.time, 0.05);
 }
 
 TEST(Fit, RefusesAHandfulOfRows) {
