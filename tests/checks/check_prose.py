@@ -27,6 +27,7 @@ RENDERED = {
     "tests/unit/report/confirm_test.cpp": "a table of the terminal",
     "tests/unit/report/heatmap_test.cpp": "a page, a picture and a table",
     "tests/unit/report/report_test.cpp": "a page",
+    "tests/unit/report/stacks_test.cpp": "stacks of ranks as `explain` shows them",
     "tests/unit/report/text_test.cpp": "tables of the terminal",
     "tests/unit/report/source_tables_test.cpp": "tables of the terminal",
     "tests/unit/report/transfer_test.cpp": "a table and a picture",
