@@ -19,7 +19,7 @@
 namespace sweep::grid {
 
 struct Limits {
-  std::optional<double> gpu_hours;
+  std::optional<double> gpu_hours, usd;
   std::optional<double> trial_seconds;  // absent: auto
   std::optional<double> hang_seconds;   // absent: auto
   i64 retries_crash = 1;                // further tries after a crash
@@ -37,6 +37,7 @@ struct Grid {
   MeasurePlan measure;
   Limits limits;
   std::optional<Strategy> strategy;  // absent: the file states none
+  bool auto_micro_batch = false;     // `micro_batch_size: auto`
   std::string launch;                // JSON of the launch section, validated; empty: none
   std::shared_ptr<const GridSpec> spec;
 };
