@@ -73,9 +73,11 @@ Expected<void> Dispatch::fill(HeldAllocation& held, bool run_ends) {
 
 Expected<bool> Dispatch::wants_more(const HeldAllocation& held) {
   const i64 queued = held.attempts.nodes();
-  // An attempt is posted with the bound of the best so far: one that waits in an inbox would have an old one.
-  const i64 ahead =
-      context_.settings.measure.early_stop ? 0 : held.ahead(context_.now(), context_.settings.ahead);
+  // What waits in an inbox has the bound of an earlier best, and can no longer be ruled out.
+  const Settings& settings = context_.settings;
+  const bool learns =
+      settings.measure.early_stop || (settings.strategy.runs_all() && settings.strategy.uses_history());
+  const i64 ahead = learns ? 0 : held.ahead(context_.now(), settings.ahead);
   const auto chosen = choose_fill(queued, held.width(), ahead, allocations_.all().size() == 1);
   if (chosen != Fill::kItsShare) return chosen == Fill::kYes;
   const auto waiting = queue_.waiting_nodes(held.request.hardware);
