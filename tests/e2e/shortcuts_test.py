@@ -16,7 +16,7 @@ AUTO = """name: NAME
 model: tiny-llama
 base: {hardware: cpu, seq_len: 64, micro_batch_size: {auto: [1, 64]}}
 grid: {threads: [1, 2], grad_bucket_mb: [1, 2]}
-derive: {fake: min(1, max(0, micro_batch_size - 20 * grad_bucket_mb)), fake_step_ms: 2}
+derive: {fake: "min(1, max(0, micro_batch_size - 20 * grad_bucket_mb))", fake_step_ms: 2}
 measure: {warmup_steps: 1, steps: 2}
 """
 EARLY = """name: NAME
@@ -30,7 +30,7 @@ OOM = """name: NAME
 model: tiny-llama
 base: {hardware: cpu, seq_len: 64}
 grid: {threads: [1, 2], micro_batch_size: {range: [1, 12, 1]}}
-derive: {fake: min(1, max(0, micro_batch_size - 5)), fake_step_ms: 2}
+derive: {fake: "min(1, max(0, micro_batch_size - 5))", fake_step_ms: 2}
 measure: {warmup_steps: 1, steps: 2}
 strategy: {kind: grid, history: true}
 """
