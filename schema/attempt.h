@@ -15,6 +15,8 @@ struct MeasurePlan {
   i64 warmup_steps = 3;
   i64 steps = 10;
   i64 repeats = 1;
+  // A trial ends before its last step once it is clearly slower than the best so far.
+  bool early_stop = false;
   bool operator==(const MeasurePlan&) const = default;
 };
 
@@ -41,6 +43,9 @@ struct Attempt {
   std::optional<double> usd_per_node_hour{};
   // Seconds the whole attempt is expected to take, at the pace so far.
   std::optional<double> predicted_s{};
+  // With early_stop: the step time that the best trial so far allows. A trial ends once the confidence interval
+  // of its median step time lies above it. Absent: it runs to its last step.
+  std::optional<double> stop_above_ms{};
   // Of a rehearsal on phantom GPUs: the ranks that are started, ascending, all of them on one node. Empty: a
   // real run, which starts every rank.
   std::vector<i64> rehearsed_ranks{};

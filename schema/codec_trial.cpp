@@ -97,6 +97,8 @@ Expected<Trial> from_json<Trial>(const json& j) {
 json to_json(const MeasurePlan& m) {
   json j;
   for_each_measure(m, [&](const char* key, const auto& member) { j[key] = value(member); });
+  // Left out where it is off: measuring plans are compared as text.
+  if (m.early_stop) j["early_stop"] = true;
   return j;
 }
 
@@ -105,6 +107,7 @@ Expected<MeasurePlan> from_json<MeasurePlan>(const json& j) {
   MeasurePlan m;
   Reader in(j, "measure");
   for_each_measure(m, [&](const char* key, auto& member) { in.get(key, member); });
+  in.get("early_stop", m.early_stop);
   return in.done(m);
 }
 
@@ -132,6 +135,7 @@ json to_json(const Attempt& a) {
           {"start", to_string(a.start)},
           {"usd_per_node_hour", value(a.usd_per_node_hour)},
           {"predicted_s", value(a.predicted_s)},
+          {"stop_above_ms", value(a.stop_above_ms)},
           {"rehearsed_ranks", a.rehearsed_ranks}};
 }
 
@@ -142,7 +146,7 @@ Expected<Attempt> from_json<Attempt>(const json& j) {
   in.get("id", a.id).get("trial_id", a.trial_id).get("trial", a.trial).get("measure", a.measure);
   in.get("deadlines", a.deadlines).get("log_limit_bytes", a.log_limit_bytes).get("start", a.start);
   in.get("usd_per_node_hour", a.usd_per_node_hour).get("rehearsed_ranks", a.rehearsed_ranks);
-  in.get("predicted_s", a.predicted_s);
+  in.get("predicted_s", a.predicted_s).get("stop_above_ms", a.stop_above_ms);
   // Former spools hold the command beside the trial.
   std::optional<CommandSpec> command;
   in.get("command", command);

@@ -32,6 +32,23 @@ struct Strategy {
   double least_gain = 0.01;
   // Trials that may run before the results of the others are known.
   i64 at_once = 1;
+  // The grid says `micro_batch_size: auto`: of each layout only the sizes are run that show the largest that
+  // fits and the fastest.
+  bool auto_micro_batch = false;
+  // What an out-of-memory trial says of larger micro-batches of its layout is believed. Absent: unless every
+  // trial is run.
+  std::optional<bool> history{};
+  // A trial with recomputation is not run where the same without it fits. Absent: by strategies that ask for
+  // the best trial alone.
+  std::optional<bool> skip_recompute{};
+  // Share of the trials pruned for memory, by history or by the strategy that are run anyway.
+  double audit = 0;
+  // Every trial of the plan is run, unless history says how it ends.
+  bool runs_all() const { return kind == StrategyKind::kGrid && !auto_micro_batch; }
+  bool uses_history() const { return history.value_or(!runs_all()); }
+  bool skips_recompute() const {
+    return skip_recompute.value_or(kind == StrategyKind::kSearch || kind == StrategyKind::kPlaybook);
+  }
   bool operator==(const Strategy&) const = default;
 };
 

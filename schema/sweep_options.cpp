@@ -15,6 +15,8 @@ void for_each_option(T& o, F&& f) {
   f("slots", o.slots), f("start", o.start), f("screen", o.screen), f("rehearse_ranks", o.rehearse_ranks);
   f("confirms", o.confirms), f("strategy", o.strategy);
   f("max_trials", o.max_trials), f("at_once", o.at_once), f("least_gain", o.least_gain);
+  f("auto_micro_batch", o.auto_micro_batch), f("history", o.history);
+  f("skip_recompute", o.skip_recompute), f("audit", o.audit);
 }
 
 bool is_stated(bool flag) {
@@ -52,6 +54,9 @@ Expected<SweepOptions> sweep_options_from(std::string_view text) {
 void keep_strategy(const Strategy& strategy, SweepOptions& o) {
   o.strategy = to_string(strategy.kind);
   o.max_trials = strategy.max_trials, o.at_once = strategy.at_once, o.least_gain = strategy.least_gain;
+  o.auto_micro_batch = strategy.auto_micro_batch;
+  o.history = strategy.history, o.skip_recompute = strategy.skip_recompute;
+  if (strategy.audit > 0) o.audit = strategy.audit;
 }
 
 Strategy kept_strategy(const SweepOptions& o) {
@@ -60,6 +65,9 @@ Strategy kept_strategy(const SweepOptions& o) {
   out.max_trials = o.max_trials.value_or(out.max_trials);
   out.at_once = o.at_once.value_or(out.at_once);
   out.least_gain = o.least_gain.value_or(out.least_gain);
+  out.auto_micro_batch = o.auto_micro_batch;
+  out.history = o.history, out.skip_recompute = o.skip_recompute;
+  out.audit = o.audit.value_or(out.audit);
   return out;
 }
 

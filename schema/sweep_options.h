@@ -32,7 +32,9 @@ struct SweepOptions {
   // One of kStrategyWords; what follows belongs to it. Empty: every trial is run.
   std::string strategy;
   std::optional<i64> max_trials, at_once;
-  std::optional<double> least_gain;
+  std::optional<double> least_gain, audit;
+  bool auto_micro_batch = false;
+  std::optional<bool> history, skip_recompute;
   bool operator==(const SweepOptions&) const = default;
 };
 

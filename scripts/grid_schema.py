@@ -97,6 +97,15 @@ def described(axis: Axis) -> str:
     return axis.sentence + (f" ({axis.unit})" if axis.unit else "")
 
 
+# The axis whose values a run may find itself: under base and grid (the reader refuses it elsewhere).
+AUTO_AXIS = "micro_batch_size"
+AUTO: list[object] = [
+    {"const": "auto"},
+    {"type": "object", "additionalProperties": False, "required": ["auto"],
+     "properties": {"auto": {"type": "array", "minItems": 2, "maxItems": 2, "items": {"type": "integer", "minimum": 1}}}},
+]
+
+
 def one(axis: Axis, hardware: list[str]) -> dict[str, object]:
     """The schema of one value."""
     out: dict[str, object] = {"description": described(axis)}
@@ -106,6 +115,8 @@ def one(axis: Axis, hardware: list[str]) -> dict[str, object]:
         out["type"] = "boolean"
     else:
         out["enum"] = axis.values or hardware
+    if axis.key == AUTO_AXIS:
+        return {"description": out.pop("description"), "anyOf": [out, *AUTO]}
     return out
 
 

@@ -61,15 +61,17 @@ double rank_zero_bytes(const Trial& t) {
 }
 
 void print(Io& io, const std::vector<Option>& options, i64 show) {
-  io.out
-      << "hardware             nodes   dp  tp  pp  cp zero  mbs   days        usd  tokens/s  model in fp32\n";
+  io.out << "hardware             nodes   dp  tp  pp  cp zero  mbs recompute   days        usd  tokens/s  "
+            "model in "
+            "fp32\n";
   for (const Option& o : options) {
     if (show-- <= 0) return;
     const Trial& t = o.entry->trial;
-    io.out << fmt::format("{:20} {:5} {:4} {:3} {:3} {:3} {:4} {:4} {:6.1f} {:>10} {:9.3g} {:9.1f} GiB\n",
-                          t.hardware, t.nodes, t.dp, t.tp, t.pp, t.cp, t.zero, t.micro_batch_size,
-                          o.hours / kHoursOfDay, o.usd ? fmt::format("{:.0f}", *o.usd) : "-", o.rate,
-                          rank_zero_bytes(t) / kGibibyte);
+    io.out << fmt::format(
+        "{:20} {:5} {:4} {:3} {:3} {:3} {:4} {:4} {:9} {:6.1f} {:>10} {:9.3g} {:9.1f} GiB\n", t.hardware,
+        t.nodes, t.dp, t.tp, t.pp, t.cp, t.zero, t.micro_batch_size, to_string(t.recompute),
+        o.hours / kHoursOfDay, o.usd ? fmt::format("{:.0f}", *o.usd) : "-", o.rate,
+        rank_zero_bytes(t) / kGibibyte);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "orchestrator/cli/gpu_hours.h"
 #include "orchestrator/cli/plan_command.h"
 #include "orchestrator/cli/plan_memory.h"
+#include "orchestrator/cli/run_strategy.h"
 #include "orchestrator/driver/launchers.h"
 #include "orchestrator/driver/planning.h"
 #include "orchestrator/driver/rehearsed_plan.h"
@@ -146,6 +147,12 @@ Expected<void> print_costs(Io& io, const driver::Planned& planned, const std::st
   if (!planned.grid.question.empty()) io.out << report::safe_lines(planned.grid.question) << '\n';
   const auto site = grid::read_site(grid::site_files());
   if (!site) return tl::unexpected(site.error());
+  if (const auto strategy = chosen_strategy(planned.grid, {}); strategy && !strategy->runs_all()) {
+    const auto most = most_run(entries, *strategy);
+    io.out << fmt::format("strategy {}: {}; of them at most {} run, for at most {} GPU-hours\n",
+                          to_string(strategy->kind), strategy_sentence(*strategy), most.trials,
+                          report::rough_hours(most.cost));
+  }
   const auto usd = driver::predicted_usd(entries, site->usd_per_node_hour);
   io.out << fmt::format("estimated total, run serially: {} and {} GPU-hours{}\n",
                         report::rough_duration(seconds),

@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "orchestrator/cli/command.h"
+#include "orchestrator/cli/shortcuts.h"
 #include "orchestrator/interop/trainer_config.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/pages/report_page.h"
@@ -52,6 +53,9 @@ int write_report(Io& io, const ReportCommand& o) {
                    .substr(0, 16);
   in.rows = *rows;
   in.environments = std::move(*environments);
+  auto short_cut = shortcuts(*opened->store, opened->sweep.id);
+  if (!short_cut) return refuse(io, short_cut.error());
+  in.shortcuts = std::move(*short_cut);
   in.provenance_of = [&](const ResultRow& row) -> std::optional<Provenance> {
     auto found = opened->store->provenance(opened->sweep.id, std::vector<std::string>{row.trial_id});
     if (!found || found->empty()) return std::nullopt;

@@ -191,7 +191,10 @@ Expected<void> can_run(const std::vector<PlanEntry>& entries, const LaunchChoice
 Expected<void> may_run(Io& io, const Planned& planned, const LaunchChoice& choice, const RunOptions& o) {
   if (auto can = can_run(planned.entries, choice, o); !can) return can;
   const auto own = o.gpu_hours ? o.gpu_hours : planned.grid.limits.gpu_hours;
-  return confirmed(io, planned, choice, driver::smaller_limit(own, choice.gpu_hours), o.yes);
+  const auto strategy =
+      o.rehearse ? Strategy() : chosen_strategy(planned.grid, o.strategy).value_or(Strategy());
+  return confirmed(io, most_run(planned.entries, strategy), choice,
+                   driver::smaller_limit(own, choice.gpu_hours), o.yes);
 }
 
 // What makes new results differ from those the sweep has: another build, another measuring plan.
@@ -253,13 +256,15 @@ int run_grid(Io& io, RunOptions o) {
       !named)
     return refuse(io, named.error());
   // A rehearsal finds out itself what fits.
-  if (!o.rehearse) plan::prune_memory(planned->entries, {planned->grid.limits.memory_margin, {}});
+  const auto strategy = chosen_strategy(planned->grid, o.strategy).value_or(Strategy());
+  if (!o.rehearse)
+    plan::prune_memory(planned->entries, {planned->grid.limits.memory_margin, {}, strategy.audit});
   const auto choice = o.rehearse ? driver::rehearsal_choice(o.launch, o.rehearse_ranks)
                                  : driver::choose_launcher(planned->grid.launch, o.launch);
   if (!choice) return refuse(io, choice.error());
   if (choice->config->uses_this_machine()) plan::prune_beyond(planned->entries, driver::local_resources());
-  if (o.strategy.usd) {
-    const auto hours = driver::gpu_hours_for(*o.strategy.usd, planned->entries, choice->usd_per_node_hour);
+  if (const auto usd = o.strategy.usd ? o.strategy.usd : planned->grid.limits.usd; usd && !o.rehearse) {
+    const auto hours = driver::gpu_hours_for(*usd, planned->entries, choice->usd_per_node_hour);
     if (!hours) return refuse(io, hours.error());
     o.gpu_hours = driver::smaller_limit(o.gpu_hours ? o.gpu_hours : planned->grid.limits.gpu_hours, *hours);
   }

@@ -7,6 +7,7 @@
 #include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/progress_line.h"
+#include "orchestrator/cli/run_strategy.h"
 #include "orchestrator/cli/status_board.h"
 #include "orchestrator/report/rehearsed.h"
 #include "orchestrator/run/run_sweep.h"
@@ -29,8 +30,11 @@ int status(Io& io, const SweepSelector& where, bool watch, bool as_json) {
   auto shown = varying_axes(*opened->store, opened->sweep.id);
   if (!shown) return refuse(io, shown.error());
   if (watch) return watch_it(io, *opened, std::move(*shown));
-  const auto shot = run::take_snapshot(*opened->store, opened->sweep.id, 0);
+  auto shot = run::take_snapshot(*opened->store, opened->sweep.id, 0);
   if (!shot) return refuse(io, shot.error());
+  const auto left = seconds_left(*opened->store, opened->sweep, *shot);
+  if (!left) return refuse(io, left.error());
+  shot->seconds_left = *left;
   if (as_json) {
     const auto document = status_json(*opened, *shot);
     if (!document) return refuse(io, document.error());

@@ -7,15 +7,15 @@
 
 namespace sweep::cli {
 
-Expected<void> confirmed(Io& io, const driver::Planned& planned, const driver::LaunchChoice& choice,
+Expected<void> confirmed(Io& io, const search::Most& most, const driver::LaunchChoice& choice,
                          std::optional<double> bound, bool yes) {
   const double limit = choice.config->confirm_gpu_hours();
-  const double predicted = driver::predicted_gpu_hours(planned.entries);
+  const double predicted = most.cost;
   if (yes || limit <= 0 || predicted <= limit || (bound && *bound <= limit)) return {};
   const auto why = fmt::format(
-      "this is predicted to take {:.3g} GPU-hours, and more than {:.3g} need confirmation "
+      "{} are predicted to take {:.3g} GPU-hours, and more than {:.3g} need confirmation "
       "(confirm_gpu_hours)",
-      predicted, limit);
+      most.trials == 1 ? "1 trial" : fmt::format("{} trials", most.trials), predicted, limit);
   if (io.in == nullptr)
     return fail(fmt::format("{}; say --yes, or end it at {:.3g} with --gpu-hours", why, limit));
   io.err << why << ". Go on? [y/N] " << std::flush;

@@ -6,14 +6,14 @@
 
 #include "orchestrator/cli/command.h"
 #include "orchestrator/driver/launchers.h"
-#include "orchestrator/driver/planning.h"
+#include "orchestrator/search/candidate.h"
 
 namespace sweep::cli {
 
-// A plan above the launcher's confirm_gpu_hours needs `yes`, or the answer y on a terminal; not if `bound`
+// Trials that take more than the launcher's confirm_gpu_hours need `yes`, or the answer y on a terminal; not if `bound`
 // ends the run before.
-Expected<void> confirmed(Io&, const driver::Planned&, const driver::LaunchChoice&,
-                         std::optional<double> bound, bool yes);
+Expected<void> confirmed(Io&, const search::Most&, const driver::LaunchChoice&, std::optional<double> bound,
+                         bool yes);
 
 // "0.5 of 2 GPU-hours held, all runs together"; empty: nothing was held yet.
 Expected<std::string> held_hours(store::Store&, const store::SweepRow&, std::optional<double> limit);

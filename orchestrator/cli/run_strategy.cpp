@@ -3,23 +3,28 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <ostream>
 
 #include "orchestrator/driver/machine.h"
+#include "orchestrator/plan/planner.h"
 #include "orchestrator/report/format.h"
+#include "orchestrator/report/statistics/best.h"
+#include "schema/sweep_options.h"
 #include "schema/version.h"
 
 namespace sweep::cli {
-namespace {
 
-std::string sentence(const Strategy& s) {
-  if (s.kind == StrategyKind::kBatch)
+std::string strategy_sentence(const Strategy& s) {
+  if (s.kind == StrategyKind::kBatch || s.kind == StrategyKind::kGrid)
     return "the largest and the fastest micro-batch of each layout, by bisection";
   auto out = fmt::format("at most {} trials of each model, hardware and sequence length", s.max_trials);
   if (s.kind == StrategyKind::kSearch)
     out += fmt::format("; it ends when less than {:.2g} % is left to gain", 100 * s.least_gain);
   return out;
 }
+
+namespace {
 
 Expected<void> take_over_answers(Io& io, driver::SweepDriver& driver, const driver::LaunchChoice& choice) {
   const std::string host = choice.config->uses_this_machine() ? driver::this_host() : "";
@@ -45,6 +50,15 @@ void add_strategy_options(CLI::App& c, StrategyFlags& o) {
   c.add_option("--max-trials", o.max_trials,
                "of search and playbook: the most trials of each model, hardware and sequence length")
       ->check(CLI::PositiveNumber);
+  c.add_option(
+       "--audit", o.audit,
+       "run this share of the trials that are pruned for memory, by history or by the strategy all the "
+       "same, to see how often pruning is wrong (2%)")
+      ->type_name("SHARE")
+      ->check([](const std::string& text) {
+        const auto share = report::parse_share(text, "share of an audit");
+        return share ? std::string() : share.error().message;
+      });
   c.add_option("--usd", o.usd,
                "start nothing more when this much is spent, at the dearest price of the sweep's hardware; a "
                "bound like "
@@ -57,18 +71,48 @@ void add_strategy_options(CLI::App& c, StrategyFlags& o) {
 }
 
 std::optional<Strategy> chosen_strategy(const grid::Grid& grid, const StrategyFlags& o) {
-  if (!grid.strategy && o.kind.empty() && !o.max_trials) return std::nullopt;
+  if (!grid.strategy && !grid.auto_micro_batch && o.kind.empty() && !o.max_trials && o.audit.empty())
+    return std::nullopt;
   Strategy out = grid.strategy.value_or(Strategy());
   if (!o.kind.empty()) out.kind = *strategy_from(o.kind);
   if (o.max_trials) out.max_trials = *o.max_trials;
+  out.auto_micro_batch = grid.auto_micro_batch;
+  if (!o.audit.empty()) out.audit = report::parse_share(o.audit, "share of an audit").value_or(0);
   return out;
+}
+
+search::Most most_run(const std::vector<PlanEntry>& entries, const Strategy& strategy) {
+  std::vector<search::Candidate> candidates;
+  std::vector<double> gpu_hours;
+  for (const PlanEntry& entry : entries) {
+    if (!entry.admitted) continue;
+    candidates.push_back(search::candidate_of(entry, plan::memory_share(entry)));
+    gpu_hours.push_back(entry.predicted.seconds.value_or(0) / 3600 *
+                        static_cast<double>(entry.trial.world()));
+  }
+  return search::most_trials(candidates, strategy, gpu_hours);
+}
+
+Expected<std::optional<double>> seconds_left(store::Store& store, const store::SweepRow& sweep,
+                                             const run::Snapshot& shot) {
+  const auto kept = sweep_options_from(sweep.options_json);
+  const Strategy strategy = kept ? kept_strategy(*kept) : Strategy();
+  if (strategy.runs_all() || !shot.seconds_left || shot.counts.pending == 0) return shot.seconds_left;
+  const auto plan = store.plan(sweep.id);
+  if (!plan) return tl::unexpected(plan.error());
+  i64 ended = 0;
+  for (const auto& [outcome, count] : shot.counts.by_outcome)
+    ended += outcome == Outcome::kPruned || outcome == Outcome::kUnsupported ? 0 : count;
+  const i64 waiting = shot.counts.pending + shot.counts.running;
+  const i64 left = std::clamp<i64>(most_run(*plan, strategy).trials - ended, 0, waiting);
+  return std::optional(*shot.seconds_left * static_cast<double>(left) / static_cast<double>(waiting));
 }
 
 Expected<void> begin_strategy(Io& io, driver::SweepDriver& driver, const grid::Grid& grid,
                               const driver::LaunchChoice& choice, const StrategyFlags& o) {
   const auto strategy = chosen_strategy(grid, o);
-  if (strategy && strategy->kind != StrategyKind::kGrid)
-    io.err << "strategy " << to_string(strategy->kind) << ": " << sentence(*strategy) << '\n';
+  if (strategy && !strategy->runs_all())
+    io.err << "strategy " << to_string(strategy->kind) << ": " << strategy_sentence(*strategy) << '\n';
   return o.reuse ? take_over_answers(io, driver, choice) : Expected<void>();
 }
 

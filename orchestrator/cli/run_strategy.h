@@ -7,6 +7,7 @@
 #include "orchestrator/cli/command.h"
 #include "orchestrator/driver/sweep_driver.h"
 #include "orchestrator/grid/grid.h"
+#include "orchestrator/search/candidate.h"
 #include "schema/strategy.h"
 
 namespace sweep::cli {
@@ -15,12 +16,21 @@ struct StrategyFlags {
   std::string kind;  // empty: the grid's
   std::optional<i64> max_trials;
   std::optional<double> usd;
+  std::string audit;  // a share; empty: none
   bool reuse = false;
 };
 void add_strategy_options(CLI::App&, StrategyFlags&);
 
 // The command line's, else the grid's; absent: neither states one.
 std::optional<Strategy> chosen_strategy(const grid::Grid&, const StrategyFlags&);
+
+// What it runs, for people.
+std::string strategy_sentence(const Strategy&);
+// Of the admitted trials the most that this strategy runs, and their GPU-hours; absent: what the grid states.
+search::Most most_run(const std::vector<PlanEntry>&, const Strategy&);
+
+// What is left of a sweep by its strategy: Snapshot::seconds_left counts every trial that waits.
+Expected<std::optional<double>> seconds_left(store::Store&, const store::SweepRow&, const run::Snapshot&);
 
 // Says which one it is, and takes over answers where that is asked for. REQUIRES the lease and a stored plan.
 Expected<void> begin_strategy(Io&, driver::SweepDriver&, const grid::Grid&, const driver::LaunchChoice&,

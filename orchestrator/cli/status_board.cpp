@@ -8,6 +8,8 @@
 
 #include "orchestrator/cli/gpu_hours.h"
 #include "orchestrator/cli/progress_line.h"
+#include "orchestrator/cli/run_strategy.h"
+#include "orchestrator/cli/shortcuts.h"
 #include "orchestrator/driver/holder.h"
 #include "orchestrator/grid/site.h"
 #include "schema/sweep_options.h"
@@ -106,6 +108,9 @@ Expected<void> add_details(report::StatusView& view, store::Store& store, const 
   auto held = held_hours(store, sweep, gpu_hour_limit(sweep));
   if (!held) return tl::unexpected(held.error());
   view.gpu_hours = std::move(*held);
+  auto short_cut = shortcuts(store, sweep.id);
+  if (!short_cut) return tl::unexpected(short_cut.error());
+  view.shortcuts = std::move(*short_cut);
   const auto events = store.events(sweep.id, kEvents);
   if (!events) return tl::unexpected(events.error());
   for (const auto& row : events->rows)
@@ -116,6 +121,7 @@ Expected<void> add_details(report::StatusView& view, store::Store& store, const 
 
 void StatusBoard::on_snapshot(const run::Snapshot& shot) {
   auto view = status_view(sweep_.name, shot, shown_);
+  if (const auto left_s = seconds_left(store_, sweep_, shot)) view.left_s = *left_s;
   if (!io_.out_is_terminal) {
     view.elapsed_s.reset(), view.left_s.reset();  // a line says what changed, not that time goes by
     const std::string line = report::status_line(view);

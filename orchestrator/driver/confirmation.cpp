@@ -33,10 +33,13 @@ Expected<store::SweepRow> confirming_sweep(const store::SweepRow& sweep, const C
   measure = options->measure.value_or(MeasurePlan());
   measure.steps = request.steps > 0 ? request.steps : kMoreSteps * measure.steps;
   measure.repeats = std::max(request.repeats, measure.repeats);
+  measure.early_stop = false;
   options->measure = measure;
   options->confirms = sweep.name;
   options->gpu_hours.reset();
-  options->strategy.clear();  // all that it names are measured
+  // All that it names are measured, to the last step.
+  options->strategy.clear();
+  options->auto_micro_batch = false, options->history = false, options->audit.reset();
   store::SweepRow out;
   out.name = sweep.name + "-confirm";
   out.question = fmt::format("Does the ranking of the best of sweep '{}' hold?", sweep.name);

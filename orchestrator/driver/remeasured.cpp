@@ -6,7 +6,7 @@
 #include <array>
 #include <map>
 
-#include "orchestrator/metrics/quantiles.h"
+#include "base/quantiles.h"
 #include "orchestrator/metrics/steps.h"
 #include "orchestrator/report/fields.h"
 #include "orchestrator/report/format.h"
@@ -32,7 +32,7 @@ std::vector<double> repeat_medians(const std::vector<RankRecord>& records, i64 w
     if (!step.warmup && step.step_ns > 0)
       steps[step.repeat].push_back(static_cast<double>(step.step_ns) * 1e-6);
   std::vector<double> out;
-  for (auto& [repeat, times] : steps) out.push_back(*metrics::median(std::move(times)));
+  for (auto& [repeat, times] : steps) out.push_back(*median(std::move(times)));
   return out;
 }
 

@@ -19,7 +19,7 @@
 namespace sweep::grid {
 
 struct Limits {
-  std::optional<double> gpu_hours;
+  std::optional<double> gpu_hours, usd;
   std::optional<double> trial_seconds;  // absent: auto
   std::optional<double> hang_seconds;   // absent: auto
   std::optional<double> start_seconds;  // before the first step is done; absent: hang_seconds
@@ -38,6 +38,7 @@ struct Grid {
   MeasurePlan measure;
   Limits limits;
   std::optional<Strategy> strategy;  // absent: the file states none
+  bool auto_micro_batch = false;     // `micro_batch_size: auto`
   std::string launch;                // JSON of the launch section, validated; empty: none
   std::shared_ptr<const GridSpec> spec;
 };

@@ -9,11 +9,13 @@ namespace sweep::grid {
 inline constexpr std::array<std::string_view, 16> kTopKeys{
     "name",    "question", "model",   "base",    "grid",   "zip",    "where",    "include",
     "exclude", "derive",   "repeats", "measure", "limits", "launch", "workload", "strategy"};
-inline constexpr std::array<std::string_view, 3> kMeasureKeys{"warmup_steps", "steps", "repeats"};
-inline constexpr std::array<std::string_view, 7> kLimitKeys{
-    "gpu_hours",     "trial_seconds", "hang_seconds",         "start_seconds",
-    "retries_crash", "retries_infra", "memory_margin_percent"};
-inline constexpr std::array<std::string_view, 4> kStrategyKeys{"kind", "max_trials", "least_gain", "at_once"};
+inline constexpr std::array<std::string_view, 4> kMeasureKeys{"warmup_steps", "steps", "repeats",
+                                                              "early_stop"};
+inline constexpr std::array<std::string_view, 8> kLimitKeys{
+    "gpu_hours",     "usd",           "trial_seconds", "hang_seconds",
+    "start_seconds", "retries_crash", "retries_infra", "memory_margin_percent"};
+inline constexpr std::array<std::string_view, 6> kStrategyKeys{"kind",    "max_trials", "least_gain",
+                                                               "at_once", "history",    "skip_recompute"};
 inline constexpr std::array<std::string_view, 2> kValueForms{"pow2", "range"};
 inline constexpr std::array<std::string_view, 15> kModelKeys{
     "base",        "config_json",   "name",           "family",   "layers",

@@ -1,6 +1,8 @@
 // Reading a grid file, section by section, into a GridSpec in which everything is known to be right.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/expected.h"
 #include "base/input_file.h"
 #include "bench_kernels/shape/catalogue.h"
@@ -164,6 +166,7 @@ Expected<Grid> read_text(std::string_view yaml, const std::filesystem::path& sho
   auto spec = std::make_shared<GridSpec>();
   Reading in{*document, *spec, ValueReader(*document, *spec, grid.path.parent_path())};
   SWEEP_TRY(read_sections(in, grid, options));
+  grid.auto_micro_batch = std::ranges::any_of(spec->dimensions, &Dimension::automatic);
   grid.spec = std::move(spec);
   return grid;
 }

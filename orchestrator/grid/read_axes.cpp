@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/expected.h"
+#include "orchestrator/grid/auto_sizes.h"
 #include "orchestrator/grid/reader.h"
 
 namespace sweep::grid {
@@ -59,6 +60,11 @@ Status AxisSections::base() {
   for (const Entry& item : entry->value->entries) {
     const auto slot = in_.values.axis(item, "of base");
     if (!slot) return tl::unexpected(slot.error());
+    if (is_auto_sizes(item, *slot)) {
+      SWEEP_TRY(claim(*slot, item, "base"));
+      SWEEP_TRY(add_auto_sizes(item, *slot));
+      continue;
+    }
     const auto one = in_.values.one(*item.value, *slot);
     if (!one) return tl::unexpected(one.error());
     SWEEP_TRY(claim(*slot, item, "base"));
@@ -67,9 +73,26 @@ Status AxisSections::base() {
   return {};
 }
 
+bool AxisSections::is_auto_sizes(const Entry& item, Slot slot) const {
+  return slot == in_.spec.scope.slot("micro_batch_size") && is_auto(*item.value);
+}
+
+Status AxisSections::add_auto_sizes(const Entry& item, Slot slot) {
+  auto sizes = auto_sizes(in_.document, *item.value, slot);
+  if (!sizes) return tl::unexpected(sizes.error());
+  in_.spec.dimensions.push_back(std::move(*sizes));
+  in_.spec.grid_place = item.place;
+  return {};
+}
+
 Expected<Dimension> AxisSections::axis(const Entry& item, std::string_view section) {
   const auto slot = in_.values.axis(item, fmt::format("of {}", section));
   if (!slot) return tl::unexpected(slot.error());
+  if (is_auto_sizes(item, *slot))
+    return in_.refuse(
+        item.place,
+        "micro_batch_size: auto stands under grid or base; it does not move together with other "
+        "axes of a zip group");
   SWEEP_TRY(claim(*slot, item, section));
   return in_.values.many(*item.value, *slot);
 }
@@ -86,6 +109,12 @@ Status AxisSections::axes() {
   in_.spec.grid_place = entry->place;
   SWEEP_TRY(need_map(in_.document, *entry->value, entry->place, "grid"));
   for (const Entry& item : entry->value->entries) {
+    const auto slot = in_.values.axis(item, "of grid");
+    if (slot && is_auto_sizes(item, *slot)) {
+      SWEEP_TRY(claim(*slot, item, "grid"));
+      SWEEP_TRY(add_auto_sizes(item, *slot));
+      continue;
+    }
     auto dimension = axis(item, "grid");
     if (!dimension) return tl::unexpected(dimension.error());
     in_.spec.dimensions.push_back(std::move(*dimension));

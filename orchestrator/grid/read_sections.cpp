@@ -36,6 +36,11 @@ Status read_measure(const Document& document, Grid& grid) {
   }
   SWEEP_TRY(optional_int(document, map, "warmup_steps", 0, kMaxSteps, grid.measure.warmup_steps));
   SWEEP_TRY(optional_int(document, map, "steps", 1, kMaxSteps, grid.measure.steps));
+  if (const Node* node = map.find("early_stop")) {
+    const auto flag = read_flag(document, *node, "early_stop");
+    if (!flag) return tl::unexpected(flag.error());
+    grid.measure.early_stop = *flag;
+  }
   return optional_int(document, map, "repeats", 1, kMaxRepeats, grid.measure.repeats);
 }
 
@@ -60,6 +65,11 @@ Status read_limits(const Document& document, Grid& grid) {
     const auto hours = read_real(document, *node, "gpu_hours", 1e-6, 1e9);
     if (!hours) return tl::unexpected(hours.error());
     grid.limits.gpu_hours = *hours;
+  }
+  if (const Node* node = map.find("usd")) {
+    const auto usd = read_real(document, *node, "usd", 1e-6, 1e12);
+    if (!usd) return tl::unexpected(usd.error());
+    grid.limits.usd = *usd;
   }
   if (const Node* node = map.find("memory_margin_percent")) {
     const auto percent = read_real(document, *node, "memory_margin_percent", 0, 1e4);

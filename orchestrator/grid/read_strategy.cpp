@@ -32,6 +32,14 @@ Status read_count(const Document& document, const Node& map, std::string_view ke
   return {};
 }
 
+Expected<std::optional<bool>> optional_flag(const Document& document, const Node& map, std::string_view key) {
+  const Node* node = map.find(key);
+  if (node == nullptr) return std::optional<bool>();
+  const auto flag = read_flag(document, *node, key);
+  if (!flag) return tl::unexpected(flag.error());
+  return std::optional(*flag);
+}
+
 }  // namespace
 
 // strategy: search, or {kind: search, max_trials: 10, least_gain: 0.02, at_once: 2}
@@ -59,6 +67,12 @@ Status read_strategy(const Document& document, Grid& grid) {
     if (!share) return tl::unexpected(share.error());
     out.least_gain = *share;
   }
+  const auto history = optional_flag(document, node, "history");
+  if (!history) return tl::unexpected(history.error());
+  out.history = *history;
+  const auto skip = optional_flag(document, node, "skip_recompute");
+  if (!skip) return tl::unexpected(skip.error());
+  out.skip_recompute = *skip;
   grid.strategy = out;
   return {};
 }

@@ -41,6 +41,8 @@ class AxisSections {
   Status count_points(const ReadOptions& options);
   Status claim(Slot slot, const Entry& entry, std::string_view section);
   Expected<Dimension> axis(const Entry& item, std::string_view section);
+  bool is_auto_sizes(const Entry& item, Slot slot) const;
+  Status add_auto_sizes(const Entry& item, Slot slot);
   std::string factors() const;
 
   Reading& in_;

@@ -22,6 +22,7 @@ struct Dimension {
   std::vector<Cell> cells;  // positions x slots
   std::vector<Presence> held;
   std::size_t count = 0;
+  bool automatic = false;  // micro-batch sizes from which a run chooses
 };
 
 struct ModelEntry {

@@ -138,8 +138,20 @@ Walker::Flow Walker::leaf(int dropped) {
     expansion_.list_dropped -= listed;
     return flow;
   }
-  if (stages_.back().troubles > 0) return emit(false, why_pruned(), expansion_.counts.pruned);
+  if (stages_.back().troubles > 0) {
+    auto why = why_pruned();
+    return is_spare_size(why) ? Flow::kGoOn : emit(false, std::move(why), expansion_.counts.pruned);
+  }
   return emit(true, {}, expansion_.counts.admitted);
+}
+
+// A size of `micro_batch_size: auto` that does not divide the batch was asked for by no one; the smallest one
+// says why a layout has none at all.
+bool Walker::is_spare_size(const Reason& why) const {
+  if (why.rule != "divisibility") return false;
+  const auto sizes = std::ranges::find_if(setup_.dimensions, &Dimension::automatic);
+  return sizes != setup_.dimensions.end() &&
+         point_.cells[slots_.micro_batch_size].i != sizes->cells.front().i;
 }
 
 const Exclusion* Walker::excluded() const {

@@ -50,6 +50,7 @@ class Walker {
   bool run_clauses(Stage&, int& dropped);
   Flow leaf(int dropped);
   const Exclusion* excluded() const;
+  bool is_spare_size(const Reason&) const;
   Flow emit(bool admitted, Reason reason, std::uint64_t& count);
   Reason why_dropped(int clause) const;
   Reason why_excluded(const Exclusion&) const;

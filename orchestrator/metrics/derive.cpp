@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/quantiles.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/count.h"
 #include "orchestrator/metrics/counted.h"
-#include "orchestrator/metrics/quantiles.h"
 #include "orchestrator/metrics/steps.h"
 
 namespace sweep::metrics {

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "orchestrator/plan/memory.h"
 #include "orchestrator/plan/rules.h"
+#include "schema/audit.h"
 
 namespace sweep::plan {
 namespace {
@@ -54,6 +55,8 @@ void prune_memory(std::vector<PlanEntry>& entries, const MemoryPruning& pruning)
     const double bytes = static_cast<double>(*e.predicted.bytes);
     e.reason = sentence(e, bytes, bytes / *share, dry_run, pruning.margin);
   }
+  for (PlanEntry& e : entries)
+    if (!e.admitted && e.rule == "memory" && is_in_audit(e.id, pruning.audit)) e.admitted = true;
   number_again(entries);
 }
 

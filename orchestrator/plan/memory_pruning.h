@@ -18,6 +18,7 @@ std::optional<double> share_of_limit(const PlanEntry&);
 struct MemoryPruning {
   double margin = 0.1;
   std::map<std::string, double> dry_runs;  // bytes by trial id: in the place of the prediction
+  double audit = 0;  // share of what the rule prunes that stays admitted (schema/audit.h)
 };
 // Prunes admitted trials (rule `memory`); a dry run's answer replaces `predicted`, and brings back what only
 // this pruned.

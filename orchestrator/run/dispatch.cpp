@@ -47,6 +47,16 @@ Expected<Attempt> attempt_for(const PlanEntry& entry, const Settings& settings, 
   return attempt;
 }
 
+Expected<void> Dispatch::learn(const FinishedAttempt& finished) {
+  const Result& result = finished.result;
+  leaders_.add(finished.in_flight.attempt.trial, result.outcome, result.metrics);
+  queue_.ended(result.outcome);
+  const auto ruled_out = history_.ended(result.trial_id, result.outcome, result.oom_kind);
+  if (!ruled_out) return tl::unexpected(ruled_out.error());
+  queue_.withdraw(*ruled_out);
+  return {};
+}
+
 Expected<void> Dispatch::fill_all(bool run_ends) {
   for (const auto& id : allocations_.ids())
     if (HeldAllocation* held = allocations_.find(id)) SWEEP_TRY(fill(*held, run_ends));
@@ -70,8 +80,12 @@ Expected<void> Dispatch::fill(HeldAllocation& held, bool run_ends) {
 
 Expected<bool> Dispatch::wants_more(const HeldAllocation& held) {
   const i64 queued = held.attempts.nodes();
-  const auto chosen = choose_fill(queued, held.width(), held.ahead(context_.now(), context_.settings.ahead),
-                                  allocations_.all().size() == 1);
+  // What waits in an inbox has the bound of an earlier best, and can no longer be ruled out.
+  const Settings& settings = context_.settings;
+  const bool learns =
+      settings.measure.early_stop || (settings.strategy.runs_all() && settings.strategy.uses_history());
+  const i64 ahead = learns ? 0 : held.ahead(context_.now(), settings.ahead);
+  const auto chosen = choose_fill(queued, held.width(), ahead, allocations_.all().size() == 1);
   if (chosen != Fill::kItsShare) return chosen == Fill::kYes;
   const auto waiting = queue_.waiting_nodes(held.request.hardware);
   if (!waiting) return tl::unexpected(waiting.error());
@@ -100,8 +114,11 @@ Expected<bool> Dispatch::post_next(HeldAllocation& held) {
 }
 
 Expected<void> Dispatch::post(HeldAllocation& held, const PlanEntry& entry, double slowdown) {
-  const auto wanted = attempt_for(entry, context_.settings, slowdown);
+  auto wanted = attempt_for(entry, context_.settings, slowdown);
   if (!wanted) return tl::unexpected(wanted.error());
+  const auto bound = leaders_.bound_for(entry.trial);
+  if (!bound) return tl::unexpected(bound.error());
+  wanted->stop_above_ms = *bound;
   auto attempt = context_.store.begin_attempt(context_.settings.sweep, held.request.id, *wanted);
   if (!attempt) return tl::unexpected(attempt.error());
   queue_.handed_out(entry);

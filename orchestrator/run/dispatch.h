@@ -4,6 +4,8 @@
 #include <optional>
 
 #include "orchestrator/run/allocations.h"
+#include "orchestrator/run/leaders.h"
+#include "orchestrator/run/memory_history.h"
 #include "orchestrator/run/pending_queue.h"
 
 namespace sweep::run {
@@ -30,8 +32,14 @@ class Dispatch {
       : context_(context),
         allocations_(allocations),
         guide_(context),
+        leaders_(context),
+        history_(context),
         queue_(context.store, context.settings.sweep, guide_.chooses() ? &guide_ : nullptr) {}
 
+  // Before the first trial: what the results that are there already say of those that wait.
+  Expected<void> begin() { return history_.begin(); }
+  // What a result says of the trials that wait.
+  Expected<void> learn(const FinishedAttempt&);
   // Posts what fits while the run goes on. An allocation without any attempt is told to end.
   Expected<void> fill(HeldAllocation&, bool run_ends);
   Expected<void> fill_all(bool run_ends);
@@ -45,6 +53,8 @@ class Dispatch {
   const RunContext& context_;
   Allocations& allocations_;
   Guide guide_;
+  Leaders leaders_;
+  MemoryHistory history_;
   PendingQueue queue_;
 };
 

@@ -5,21 +5,11 @@
 #include <algorithm>
 
 #include "orchestrator/plan/planner.h"
+#include "orchestrator/run/ruled_out.h"
+#include "schema/audit.h"
 
 namespace sweep::run {
 namespace {
-
-std::optional<double> predicted_rate(const PlanEntry& entry) {
-  if (!entry.predicted.step_ms || *entry.predicted.step_ms <= 0) return {};
-  const Trial& t = entry.trial;
-  const double tokens = static_cast<double>(t.global_batch_size) * static_cast<double>(t.seq_len);
-  return 1e3 * tokens / *entry.predicted.step_ms / static_cast<double>(t.world());
-}
-
-double fit_chance(const PlanEntry& entry) {
-  const auto share = plan::memory_share(entry);
-  return share ? search::chance_to_fit(*share, 1) : search::kUnknownFit;
-}
 
 // By tokens per second and rank; of a program that reports step times alone, by steps per second.
 double rate_of(const Metrics& m) {
@@ -54,19 +44,23 @@ Expected<std::vector<search::Candidate>> Guide::candidates() {
   if (!rows) return tl::unexpected(rows.error());
   std::vector<search::Candidate> out(plan_.size());
   for (std::size_t i = 0; i < plan_.size(); ++i) {
-    out[i].trial = &plan_[i].trial;
-    out[i].predicted_rate = predicted_rate(plan_[i]);
-    out[i].fit_chance = fit_chance(plan_[i]);
+    out[i] = search::candidate_of(plan_[i], plan::memory_share(plan_[i]));
     out[i].standing = search::Standing::kFailed;
   }
   waiting_ = 0;
+  audited_.clear();
   for (const ResultRow& row : *rows) {
     const auto place = places_.find(row.trial_id);
     if (place == places_.end()) continue;
+    if (is_audited(plan_[place->second])) {
+      if (row.state == State::kPending) audited_.push_back(place->second);
+      continue;
+    }
     search::Candidate& c = out[place->second];
     c.standing = standing_of(row);
     c.rate = c.standing == search::Standing::kMeasured ? rate_of(row.metrics) : 0;
     c.alloc_retries = row.metrics.alloc_retries.value_or(0);
+    c.host_oom = row.oom_kind == OomKind::kHost;
     c.tried = row.attempts > 0;
     waiting_ += c.standing == search::Standing::kWaiting;
   }
@@ -76,19 +70,21 @@ Expected<std::vector<search::Candidate>> Guide::candidates() {
 Expected<void> Guide::rule_out(const std::vector<search::RuledOut>& trials) {
   if (trials.empty()) return {};
   std::vector<store::NotRun> rows;
-  std::map<std::string, i64> reasons;
   for (const auto& each : trials) {
-    rows.push_back({plan_[each.candidate].id, each.rule, each.reason});
-    ++reasons[each.rule + ": " + each.reason];
+    PlanEntry& entry = plan_[each.candidate];
+    rows.push_back(
+        {entry.id, each.rule, each.reason, is_in_audit(entry.id, context_.settings.strategy.audit)});
+    if (!rows.back().audited) continue;
+    entry.rule = each.rule;
+    audited_.push_back(each.candidate);
   }
-  SWEEP_TRY(context_.store.rule_out(context_.settings.sweep, rows));
   waiting_ -= static_cast<i64>(rows.size());
-  for (const auto& [reason, count] : reasons)
-    SWEEP_TRY(context_.note(
-        "strategy", fmt::format("{} {} not run; {}", count, count == 1 ? "trial is" : "trials are", reason)));
-  return {};
+  const auto gone = store_ruled_out(context_, rows);
+  return gone ? Expected<void>() : tl::unexpected(gone.error());
 }
 
+// What is run only to see whether it was pruned rightly waits until the strategy has decided everything: it
+// must not change what is decided.
 Expected<std::vector<PlanEntry>> Guide::choose() {
   const auto known = candidates();
   if (!known) return tl::unexpected(known.error());
@@ -101,6 +97,8 @@ Expected<std::vector<PlanEntry>> Guide::choose() {
   }
   std::vector<PlanEntry> out;
   for (const std::size_t i : decision.next) out.push_back(plan_[i]);
+  if (waiting_ == 0)
+    for (const std::size_t i : audited_) out.push_back(plan_[i]);
   return out;
 }
 

@@ -15,7 +15,7 @@ class Guide {
  public:
   explicit Guide(const RunContext& context) : context_(context) {}
   // False: every trial is run, in the plan's order.
-  bool chooses() const { return context_.settings.strategy.kind != StrategyKind::kGrid; }
+  bool chooses() const { return !context_.settings.strategy.runs_all(); }
   // To start now, the best first; those that run are not among them.
   Expected<std::vector<PlanEntry>> choose();
   // Of the chosen ones, with the time that the rest of the search may take.
@@ -29,7 +29,8 @@ class Guide {
   const RunContext& context_;
   std::vector<PlanEntry> plan_;  // admitted when the run began
   std::map<std::string, std::size_t, std::less<>> places_;
-  i64 waiting_ = 0;
+  std::vector<std::size_t> audited_;  // that wait, and are run to check their pruning
+  i64 waiting_ = 0;                   // the others
   std::string told_;
 };
 

@@ -36,6 +36,13 @@ std::string slow_in_screen(const NodeRecord& node) {
 
 namespace {
 
+// Steps that were planned and not run because those that were run show the trial above its bound.
+std::optional<i64> steps_saved(const Attempt& attempt, const Metrics& m) {
+  if (!attempt.stop_above_ms || !m.step_ms_ci_low || *m.step_ms_ci_low <= *attempt.stop_above_ms) return {};
+  const i64 saved = attempt.measure.steps * attempt.measure.repeats - m.timed_steps.value_or(0);
+  return saved > 0 ? std::optional(saved) : std::nullopt;
+}
+
 // Why an attempt has no result although every rank reported ok; absent: it has one.
 std::optional<std::string> disbelieved(const Attempt& attempt, const std::vector<RankRecord>& records,
                                        const Metrics& derived) {
@@ -68,6 +75,7 @@ Result result_of(const InFlightAttempt& ended) {
     result.reason = *why;
   }
   result.metrics = result.outcome == Outcome::kOk ? derived : memory_only(derived);
+  if (result.outcome == Outcome::kOk) result.metrics.steps_saved = steps_saved(ended.attempt, derived);
   result.metrics.oom_asked_bytes = asked;
   result.metrics.oom_part = part;
   result.metrics.predicted_bytes = ended.entry.predicted.bytes;

@@ -18,7 +18,7 @@ void LiveStatus::show() {
   // The next tick tries again.
   if (!snapshot) return;
   // How many trials a strategy will run is not known.
-  if (context_.settings.strategy.kind != StrategyKind::kGrid) snapshot->seconds_left.reset();
+  if (!context_.settings.strategy.runs_all()) snapshot->seconds_left.reset();
   context_.observer.on_snapshot(*snapshot);
   if (context_.settings.status_file) write_status_file(*context_.settings.status_file, *snapshot);
 }

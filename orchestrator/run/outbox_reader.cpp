@@ -51,7 +51,7 @@ Expected<void> OutboxReader::on_slow(const std::string& host, const NodeRecord& 
 
 Expected<void> OutboxReader::on_finished(HeldAllocation& held, const FinishedAttempt& finished, bool run_ends,
                                          Effects& effects) {
-  queue_.ended(finished.result.outcome);
+  SWEEP_TRY(dispatch_.learn(finished));
   context_.observer.on_result(finished.in_flight.entry, finished.result);
   effects.finished = true;
   if (finished.result.outcome == Outcome::kCancelled) return on_cancelled(held, finished, run_ends, effects);

@@ -5,17 +5,17 @@
 #include <optional>
 #include <string>
 
+#include "orchestrator/run/dispatch.h"
 #include "orchestrator/run/excluded_hosts.h"
 #include "orchestrator/run/held_allocation.h"
-#include "orchestrator/run/pending_queue.h"
 #include "orchestrator/run/run_context.h"
 
 namespace sweep::run {
 
 class OutboxReader {
  public:
-  OutboxReader(const RunContext& context, PendingQueue& queue, ExcludedHosts& hosts)
-      : context_(context), queue_(queue), hosts_(hosts) {}
+  OutboxReader(const RunContext& context, Dispatch& dispatch, ExcludedHosts& hosts)
+      : context_(context), dispatch_(dispatch), hosts_(hosts) {}
 
   struct Effects {
     // Attempts ended; at least one of them was not cancelled.
@@ -39,7 +39,7 @@ class OutboxReader {
   Expected<void> note_quarantine(const std::vector<std::string>& sentences);
 
   const RunContext& context_;
-  PendingQueue& queue_;
+  Dispatch& dispatch_;
   ExcludedHosts& hosts_;
 };
 

@@ -18,6 +18,8 @@ Expected<std::optional<PlanEntry>> PendingQueue::next(const std::optional<store:
       fit ? std::tuple(fit->nodes, fit->hardware, fit->gpus_per_node) : std::tuple(i64{0}, "", i64{0});
   if (!pages_.contains(key) && pages_.size() >= kMostPages) pages_.clear();
   Page& page = pages_[key];
+  // What a guide chose before the last result may be ruled out by now.
+  if (guide_ != nullptr && page.version != version_) SWEEP_TRY(read(page, fit));
   for (;;) {
     if (const PlanEntry* found = look(page, look_ahead, takes)) return std::optional(*found);
     const bool more_unread = page.trials.empty() && !page.whole;
@@ -104,6 +106,12 @@ void PendingQueue::handed_out(const PlanEntry& entry) {
   group->unpredicted -= !entry.predicted.seconds;
   group->predicted_s = std::max(0.0, group->predicted_s - entry.predicted.seconds.value_or(0));
   if (--group->trials <= 0) demand_->erase(group);
+}
+
+void PendingQueue::withdraw(const std::vector<std::string>& ids) {
+  if (ids.empty()) return;
+  for (auto& [key, page] : pages_) page.gone.insert(ids.begin(), ids.end());
+  demand_.reset();
 }
 
 void PendingQueue::changed() {

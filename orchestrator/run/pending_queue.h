@@ -32,6 +32,8 @@ class PendingQueue {
   Expected<i64> waiting_nodes(const std::string& hardware);
 
   void handed_out(const PlanEntry&);
+  // Trials that are not run after all.
+  void withdraw(const std::vector<std::string>& ids);
   // Trials may be pending again, or others are worth a trial.
   void changed();
   // An attempt ended so.

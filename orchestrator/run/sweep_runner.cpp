@@ -26,7 +26,7 @@ SweepRunner::SweepRunner(store::Store& store, const Settings& settings, const Ma
       losses_(context_),
       dispatch_(context_, allocations_),
       acquisition_(context_, allocations_, dispatch_.queue(), losses_.hosts()),
-      outbox_reader_(context_, dispatch_.queue(), losses_.hosts()),
+      outbox_reader_(context_, dispatch_, losses_.hosts()),
       status_(context_) {
   launcher_->use_fence([&store, sweep = settings.sweep](const std::function<Expected<void>()>& act) {
     return store.while_held(sweep, act);
@@ -35,6 +35,7 @@ SweepRunner::SweepRunner(store::Store& store, const Settings& settings, const Ma
 
 Expected<RunEnd> SweepRunner::run() {
   SWEEP_TRY(allocations_.adopt_earlier());
+  SWEEP_TRY(dispatch_.begin());
   wait_for_signal();
   wait_for_tick();
   check_gpu_hours();

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "schema/plan_entry.h"
@@ -26,17 +27,23 @@ inline constexpr double kLeastFit = 0.02;
 
 struct Candidate {
   const Trial* trial = nullptr;
+  std::string_view id{};
   // Tokens per second and rank; absent: nothing is predicted.
   std::optional<double> predicted_rate{};
+  std::optional<i64> predicted_bytes{};
   // How likely it is that it fits, by the plan's prediction.
   double fit_chance = kUnknownFit;
   Standing standing = Standing::kWaiting;
   bool tried = false;     // of a failed one: a trial was spent on it
+  bool host_oom = false;  // it was the host's memory, which others use too
   double rate = 0;        // of a measured one
   i64 alloc_retries = 0;  // of a measured one
 };
 
-// A trial that the strategy never starts, and why. Rules: history, search, batch, playbook.
+// What a plan says of a trial, and nothing is known yet of its run.
+Candidate candidate_of(const PlanEntry&, std::optional<double> memory_share);
+
+// A trial that the strategy never starts, and why. Rules: history, recompute, search, batch, playbook.
 struct RuledOut {
   std::size_t candidate = 0;
   std::string rule, reason;
@@ -53,6 +60,14 @@ struct Decision {
 // Pure: the same candidates give the same decision, so that a sweep that was interrupted goes on as it would
 // have.
 Decision decide(std::span<const Candidate>, const Strategy&);
+
+// The most trials that a strategy starts of these, most of them unknown yet. All of them where it runs all.
+struct Most {
+  i64 trials = 0;
+  // Of the most expensive so many of each group that it decides on, by `cost` of a candidate's place.
+  double cost = 0;
+};
+Most most_trials(std::span<const Candidate>, const Strategy&, std::span<const double> cost);
 
 // How likely a need of so many bytes fits below a limit: one half at the limit, 95 % below 0.86 of it.
 double chance_to_fit(double need, double limit);

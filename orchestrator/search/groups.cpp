@@ -1,7 +1,5 @@
 #include "orchestrator/search/groups.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -62,23 +60,6 @@ std::vector<Group> layouts(std::span<const Candidate> all) {
   for (auto& group : out)
     std::ranges::stable_sort(group, {}, [&](std::size_t i) { return all[i].trial->micro_batch_size; });
   std::ranges::sort(out);
-  return out;
-}
-
-std::vector<RuledOut> ruled_out_by_memory(std::span<const Candidate> all, const std::vector<Group>& layouts) {
-  std::vector<RuledOut> out;
-  for (const Group& layout : layouts) {
-    std::optional<i64> beyond;
-    for (const std::size_t i : layout) {
-      const i64 size = all[i].trial->micro_batch_size;
-      if (beyond && size > *beyond && all[i].standing == Standing::kWaiting)
-        out.push_back(
-            {i, "history",
-             fmt::format("the same layout ran out of memory with micro_batch_size {}; this one has {}",
-                         *beyond, size)});
-      if (!beyond && all[i].standing == Standing::kOutOfMemory) beyond = size;
-    }
-  }
   return out;
 }
 

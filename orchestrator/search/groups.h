@@ -15,9 +15,6 @@ std::vector<Group> questions(std::span<const Candidate>);
 // micro-batch first.
 std::vector<Group> layouts(std::span<const Candidate>);
 
-// What larger micro-batches of a layout than one that ran out of memory come to: out of memory too.
-std::vector<RuledOut> ruled_out_by_memory(std::span<const Candidate>, const std::vector<Group>& layouts);
-
 // The waiting ones of a group, each with the same reason.
 void rule_out_rest(std::span<const Candidate>, const Group&, const std::string& rule,
                    const std::string& reason, Decision&);

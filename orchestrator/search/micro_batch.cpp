@@ -64,6 +64,33 @@ class Sizes {
   Group sizes_;
 };
 
+// Sizes given as `auto`, of which no prediction says what fits: they double from the smallest.
+bool doubles(std::span<const Candidate> all, const Group& layout, const Strategy& strategy) {
+  return strategy.auto_micro_batch &&
+         std::ranges::all_of(layout, [&](std::size_t i) { return all[i].fit_chance == kUnknownFit; });
+}
+
+// Two larger sizes were hardly faster than this one: larger ones still are not worth a trial.
+bool saturates(const Sizes& sizes) {
+  constexpr double kHardly = 0.98;
+  if (sizes.fastest() < 0) return false;
+  const double enough = kHardly * sizes.of(sizes.fastest()).rate;
+  i64 beyond = -1;  // measured sizes above the smallest that is fast enough
+  for (i64 at = 0; at < sizes.count(); ++at)
+    if (sizes.is(at, Standing::kMeasured) && (beyond >= 0 || sizes.of(at).rate >= enough)) ++beyond;
+  return beyond >= 2;
+}
+
+// The next size at least twice as large as the largest that fits so far, or the last one.
+std::optional<i64> doubled(const Sizes& sizes) {
+  const i64 fits = sizes.largest_that_fits();
+  if (fits < 0) return 0;
+  if (fits + 1 >= sizes.count()) return {};
+  i64 next = fits + 1;
+  while (next + 1 < sizes.count() && sizes.size(next) < 2 * sizes.size(fits)) ++next;
+  return next;
+}
+
 // Where the largest that fits may be, by the plan's prediction and, for a third, anywhere: the trial that
 // halves what is open. Its cost is at most log2 of the number of sizes, and 2, whatever the prediction is
 // worth.
@@ -111,12 +138,12 @@ std::optional<i64> towards_fastest(const Sizes& sizes) {
   return best - std::min(step, std::max<i64>(1, (best - below) / 2));
 }
 
-std::string answer(const Sizes& sizes) {
+std::string answer(const Sizes& sizes, bool saturated) {
   if (sizes.fastest() < 0) return fmt::format("no micro-batch of this layout fits; {} tried", sizes.tried());
   const i64 star = sizes.star(), largest = sizes.largest_that_fits();
   return fmt::format(
-      "not tried: {} trials show that micro_batch_size {} is the largest that fits{} and {} the fastest",
-      sizes.tried(), sizes.size(largest),
+      "not tried: {} trials show that micro_batch_size {} is the largest that {}{} and {} the fastest",
+      sizes.tried(), sizes.size(largest), saturated ? "is worth a trial" : "fits",
       star >= 0 && star != largest
           ? fmt::format(", {} the largest without allocator retries", sizes.size(star))
           : "",
@@ -125,20 +152,24 @@ std::string answer(const Sizes& sizes) {
 
 }  // namespace
 
-i64 most_batch_trials(std::span<const Candidate> all, const Group& layout) {
+i64 most_batch_trials(std::span<const Candidate> all, const Group& layout, const Strategy& strategy) {
   const i64 least = all[layout.front()].trial->micro_batch_size,
             most = all[layout.back()].trial->micro_batch_size;
-  return static_cast<i64>(std::ceil(std::log2(static_cast<double>(most - least + 1)))) + 2;
+  const auto doublings = static_cast<i64>(std::ceil(std::log2(static_cast<double>(most - least + 1))));
+  return (doubles(all, layout, strategy) ? 2 * doublings : doublings) + 2;
 }
 
-void decide_micro_batch(std::span<const Candidate> all, const Group& layout, i64& left, Decision& decision) {
+void decide_micro_batch(std::span<const Candidate> all, const Group& layout, const Strategy& strategy,
+                        i64& left, Decision& decision) {
   const Sizes sizes(all, layout);
   if (sizes.count() == 0 || sizes.any_runs()) return;
-  auto next = bracket(sizes);
-  const bool may_refine = sizes.tried() < most_batch_trials(all, layout);
+  const bool doubling = doubles(all, layout, strategy) && sizes.smallest_too_large() == sizes.count();
+  const bool saturated = doubling && saturates(sizes);
+  auto next = saturated ? std::optional<i64>() : doubling ? doubled(sizes) : bracket(sizes);
+  const bool may_refine = sizes.tried() < most_batch_trials(all, layout, strategy);
   if (!next && may_refine) next = towards_star(sizes);
   if (!next && may_refine) next = towards_fastest(sizes);
-  if (!next) return rule_out_rest(all, layout, "batch", answer(sizes), decision);
+  if (!next) return rule_out_rest(all, layout, "batch", answer(sizes, saturated), decision);
   if (left <= 0) return;
   decision.next.push_back(sizes.candidate(*next));
   --left;

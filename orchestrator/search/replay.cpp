@@ -19,7 +19,7 @@ std::vector<std::size_t> best_predicted_first(std::span<const Candidate> all) {
 
 std::vector<std::size_t> replay(std::span<const Candidate> all, std::span<const Candidate> answers,
                                 const Strategy& strategy) {
-  if (strategy.kind == StrategyKind::kGrid) return best_predicted_first(all);
+  if (strategy.runs_all()) return best_predicted_first(all);
   std::vector<Candidate> now(all.begin(), all.end());
   std::vector<std::size_t> order;
   for (;;) {

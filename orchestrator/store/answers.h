@@ -58,12 +58,26 @@ struct QueryOptions {
 };
 inline constexpr std::string_view kStopped = "stopped before the answer was complete";
 
+// What a sweep did not measure to the end, and how often leaving it out was wrong.
+struct Shortcuts {
+  i64 stopped_early = 0;
+  double seconds_saved = 0;
+  // Trials that a rule prunes and that were run all the same (schema/audit.h): how many of them fit, and how
+  // many are faster than the best of the trials that no rule prunes.
+  struct Audited {
+    std::string rule;
+    i64 trials = 0, fit = 0, faster = 0;
+  };
+  std::vector<Audited> audited;
+};
+
 class Answers {
  public:
   explicit Answers(StoreFile& file) : file_(file) {}
 
   Expected<Progress> progress(i64 sweep);
   Expected<Workload> workload(i64 sweep);
+  Expected<Shortcuts> shortcuts(i64 sweep);
   // Differs from the answer before when anybody has written since.
   Expected<i64> version();
 

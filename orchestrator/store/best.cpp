@@ -10,6 +10,9 @@
 
 namespace sweep::store {
 
+// A metric that only trials have that were stopped early: they are never the best.
+constexpr const char* kStoppedEarly = "steps_saved";
+
 Expected<std::vector<ResultRow>> Answers::best(i64 sweep, const std::string& metric, bool larger_is_better,
                                                i64 limit) {
   if (!is_metric(metric)) {
@@ -18,14 +21,15 @@ Expected<std::vector<ResultRow>> Answers::best(i64 sweep, const std::string& met
     return fail(codes::kUnknownMetric, metric,
                 fmt::format("'{}' is no metric; the metrics are: {}", metric, list));
   }
-  const auto columns = result_columns(sweep, {{"outcome"}, {metric}});
+  const auto columns = result_columns(sweep, {{"outcome"}, {metric, kStoppedEarly}});
   if (!columns) return tl::unexpected<Error>(columns.error());
   const CodedColumn& outcomes = columns->coded.at("outcome");
   const std::vector<double>& values = columns->numbers.at(metric);
+  const std::vector<double>& saved = columns->numbers.at(kStoppedEarly);
   const Value ok = std::string(to_string(Outcome::kOk));
   std::vector<std::size_t> ranked;
   for (std::size_t row = 0; row < columns->size(); ++row)
-    if (!std::isnan(values[row]) && outcomes.at(row) == ok) ranked.push_back(row);
+    if (!std::isnan(values[row]) && outcomes.at(row) == ok && std::isnan(saved[row])) ranked.push_back(row);
   // Of equal values, the trial that the plan added first.
   const auto before = [&](std::size_t a, std::size_t b) {
     if (values[a] != values[b]) return larger_is_better ? values[a] > values[b] : values[a] < values[b];

@@ -41,6 +41,7 @@ class Merge {
     attempts();
     copy_children();
     settle_entries();
+    reused_answers();
     events();
     if (counts_.sweeps + counts_.trials + counts_.attempts + counts_.replaced + counts_.events > 0) say(now);
     work_.run("DROP TABLE temp.merge_map");
@@ -234,6 +235,20 @@ class Merge {
       }
       settle(work_, key, rules);
     }
+  }
+
+  // New entries that were answered there by an attempt of another sweep (WorkQueue::reuse).
+  void reused_answers() {
+    change(sql(R"(
+        UPDATE main.plan_entry AS h SET state = State::kFinished, outcome = o.outcome, final_attempt = o.here
+        FROM (SELECT s.id AS sweep, t.key AS trial, p.outcome AS outcome, m.here AS here
+              FROM {from}.plan_entry p {same_entry}
+              JOIN {from}.attempt a ON a.id = p.final_attempt AND a.entry <> p.key
+              JOIN temp.merge_map m ON m.there = a.id
+              WHERE p.state = State::kFinished) o
+        WHERE h.sweep = o.sweep AND h.trial = o.trial AND h.key > ? AND h.attempts = 0)",
+               fmt::arg("same_entry", sql(kSameEntry))),
+           last_entry_);
   }
 
   void events() {

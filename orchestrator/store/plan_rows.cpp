@@ -153,7 +153,8 @@ Expected<std::vector<Demand>> WorkQueue::demand(i64 sweep) {
   return work.commit(std::move(out));
 }
 
-Expected<void> WorkQueue::rule_out(i64 sweep, std::span<const NotRun> trials) {
+Expected<std::vector<std::string>> WorkQueue::rule_out(i64 sweep, std::span<const NotRun> trials) {
+  std::vector<std::string> out;
   Transaction work(*file_.db, Transaction::kWrite);
   file_.leases.guard(work, sweep);
   const SweepRules rules = rules_of(work, sweep, file_.dependencies.decide_trial);
@@ -163,13 +164,14 @@ Expected<void> WorkQueue::rule_out(i64 sweep, std::span<const NotRun> trials) {
         WHERE p.sweep = ? AND t.id = ? AND p.state = State::kPending)",
                                      sweep, each.trial_id);
     if (!entry) continue;
-    work.run(
-        "UPDATE plan_entry SET admitted = 0, verdict = Outcome::kPruned, rule = ?, reason = ? WHERE key = ?",
-        each.rule, each.reason, *entry);
+    work.run(R"(
+        UPDATE plan_entry SET admitted = ?, verdict = Outcome::kPruned, rule = ?, reason = ? WHERE key = ?)",
+             each.audited, each.rule, each.reason, *entry);
     settle(work, *entry, rules);
+    out.push_back(each.trial_id);
   }
   pack(work, file_.selects, file_.dependencies.most_loose);
-  return work.commit();
+  return work.commit(std::move(out));
 }
 
 Expected<void> WorkQueue::reopen(i64 sweep, std::span<const Outcome> outcomes) {

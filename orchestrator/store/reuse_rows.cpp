@@ -24,9 +24,10 @@ Expected<WorkQueue::Reused> WorkQueue::reuse(i64 sweep, const std::string& build
         JOIN plan_entry q ON q.trial = p.trial AND q.sweep <> p.sweep
         JOIN sweep s ON s.id = q.sweep
         JOIN attempt r ON r.id = q.final_attempt
+        LEFT JOIN result v ON v.attempt = r.id
         WHERE p.sweep = ?1 AND p.state = State::kPending AND q.state = State::kFinished
           AND q.outcome IN (Outcome::kOk, Outcome::kOom, Outcome::kUnsupported)
-          AND s.measure_json = own.measure_json AND json_extract(NULLIF(s.options_json, ''), '$.build') = ?2
+          AND v.steps_saved IS NULL AND s.measure_json = own.measure_json AND json_extract(NULLIF(s.options_json, ''), '$.build') = ?2
           AND json_extract(NULLIF(s.options_json, ''), '$.rehearse_ranks') IS json_extract(NULLIF(own.options_json, ''), '$.rehearse_ranks')
           AND (t.hardware <> 'cpu' OR ?3 = ''
                OR EXISTS (SELECT 1 FROM environment e WHERE e.allocation = r.allocation AND e.host = ?3))

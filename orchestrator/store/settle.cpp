@@ -50,21 +50,40 @@ void settle(Transaction& work, i64 key, const SweepRules& rules) {
         "this database was opened without the rules that decide whether a trial is tried again");
   TrialHistory trial;
   i64 reopened_after = 0;
+  bool reused = false;
   {
-    auto rows =
-        work.rows("SELECT reopened_after, state, admitted, verdict FROM plan_entry WHERE key = ?", key);
+    auto rows = work.rows(R"(
+        SELECT reopened_after, state, admitted, verdict, final_attempt IS NOT NULL
+        FROM plan_entry WHERE key = ?)",
+                          key);
     if (!rows.next()) return;
+    reused = rows.get<State>(1) == State::kFinished && rows.get<bool>(4);
     reopened_after = rows.get<i64>(0);
     trial.retired = rows.get<State>(1) == State::kRetired;
     trial.admitted = rows.get<bool>(2);
     trial.plan_outcome = rows.get<Outcome>(3);
   }
   trial.attempts = attempts_of(work, key, reopened_after);
+  // Answered by an attempt of another sweep: the answer stands until the trial is reopened.
+  if (reused && trial.attempts.empty()) return;
   const TrialDecision decision = rules.decide(trial, rules.options);
   work.run("UPDATE plan_entry SET state = ?, outcome = ?, final_attempt = ?, attempts = ? WHERE key = ?",
            decision.state, decision.outcome, decision.final_attempt, static_cast<i64>(trial.attempts.size()),
            key);
 }
+
+namespace {
+
+// Pruned trials that were never run, by a rule that stands on results of this outcome.
+void reopen_conclusions(Transaction& work, i64 sweep, Outcome outcome) {
+  if (outcome != Outcome::kOom && outcome != Outcome::kOk) return;
+  work.run(R"(
+      UPDATE plan_entry SET state = State::kPending, outcome = NULL, admitted = 1, rule = '', reason = ''
+      WHERE sweep = ? AND admitted = 0 AND attempts = 0 AND final_attempt IS NULL AND rule = ?)",
+           sweep, outcome == Outcome::kOom ? "history" : "recompute");
+}
+
+}  // namespace
 
 // An outcome of the machine's making is forgotten at once; any other one is shown until the new one is there.
 void reopen_entries(Transaction& work, i64 sweep, std::span<const Outcome> outcomes) {
@@ -79,6 +98,7 @@ void reopen_entries(Transaction& work, i64 sweep, std::span<const Outcome> outco
         WHERE sweep = ?2 AND state = State::kFinished AND outcome = ?3
           AND final_attempt IS NOT NULL AND admitted = 1)",
              is_infrastructure(outcome), sweep, outcome);
+  for (const Outcome outcome : outcomes) reopen_conclusions(work, sweep, outcome);
 }
 
 }  // namespace sweep::store

@@ -36,9 +36,10 @@ struct Demand {
   i64 unpredicted = 0;
 };
 
-// A pending trial that a strategy does not run.
+// A pending trial that a strategy does not run, or only to check that (schema/audit.h).
 struct NotRun {
   std::string trial_id, rule, reason;
+  bool audited = false;
 };
 
 struct GpuSeconds {
@@ -77,10 +78,10 @@ class WorkQueue {
   Expected<std::vector<PendingTrial>> pending(i64 sweep, i64 limit, const Fit&);
   Expected<std::vector<Demand>> demand(i64 sweep);  // of all that is pending
   // These trials, where they are pending, are pruned with this rule and reason, until the plan is stored
-  // anew.
-  Expected<void> rule_out(i64 sweep, std::span<const NotRun>);
+  // anew; audited ones stay pending with them. The ids of those that were pending.
+  Expected<std::vector<std::string>> rule_out(i64 sweep, std::span<const NotRun>);
   // Pending trials that another sweep of this database answered (ok, oom or unsupported) with the same build
-  // and measuring plan get that answer; results of the hardware "cpu" count only from `host`, unless it is
+  // and measuring plan get that answer, unless it was stopped early; results of the hardware "cpu" count only from `host`, unless it is
   // empty. How many, and the sweeps they come from.
   struct Reused {
     i64 trials = 0;
@@ -88,7 +89,8 @@ class WorkQueue {
   };
   Expected<Reused> reuse(i64 sweep, const std::string& build, const std::string& host);
   // resume --retry: final answers of these outcomes become pending again; they stay visible until the new one
-  // is there.
+  // is there. What was concluded from them is open again too: the rule `history` stands on trials that ran out
+  // of memory, `recompute` on those that ended ok.
   Expected<void> reopen(i64 sweep, std::span<const Outcome>);
 
   Expected<AllocationRow> create_allocation(i64 sweep, const std::string& launcher,

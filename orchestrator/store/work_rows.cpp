@@ -20,6 +20,7 @@ std::string request_json(const Attempt& attempt) {
                {"log_limit_bytes", attempt.log_limit_bytes},
                {"start", to_string(attempt.start)},
                {"usd_per_node_hour", to_json(attempt)["usd_per_node_hour"]},
+               {"stop_above_ms", to_json(attempt)["stop_above_ms"]},
                {"rehearsed_ranks", attempt.rehearsed_ranks}});
 }
 
@@ -32,6 +33,7 @@ void read_request(std::string_view json, Attempt& attempt) {
     attempt.log_limit_bytes = read->log_limit_bytes;
     attempt.start = read->start;
     attempt.usd_per_node_hour = read->usd_per_node_hour;
+    attempt.stop_above_ms = read->stop_above_ms;
     attempt.rehearsed_ranks = std::move(read->rehearsed_ranks);
   }
 }

@@ -22,6 +22,7 @@
 
 #include "base/files.h"
 #include "base/time.h"
+#include "runtime/early_stop.h"
 #include "runtime/store_client.h"
 #include "schema/codec.h"
 #include "schema/progress.h"
@@ -219,7 +220,8 @@ class FakeTrial {
 
   void steps() {
     const i64 count = attempt_.measure.warmup_steps + attempt_.measure.steps;
-    for (i64 done = 0; done < count * attempt_.measure.repeats; ++done) {
+    EarlyStop early(launch_.world == 1 ? attempt_.stop_above_ms : std::nullopt);
+    for (i64 done = 0; done < count * attempt_.measure.repeats && !early.is_clear(); ++done) {
       const i64 i = done % count;
       const bool warmup = i < attempt_.measure.warmup_steps;
       page_->step = static_cast<std::uint64_t>(done + 1);
@@ -235,6 +237,7 @@ class FakeTrial {
       sample.tokens = attempt_.trial.seq_len * attempt_.trial.micro_batch_size;
       sample.loss = script_.outcome == "nan_loss" ? std::nan("") : 10.0 - 0.1 * static_cast<double>(i);
       record_.samples.push_back(sample);
+      if (!warmup) early.add(sample.step_ns);
     }
     if (script_.outcome == "nan_loss") {
       write_record(Outcome::kInvalid, "the loss is not finite");

@@ -14,6 +14,7 @@
 
 #include "base/files.h"
 #include "base/time.h"
+#include "runtime/early_stop.h"
 #include "runtime/progress_writer.h"
 #include "runtime/rank_place.h"
 #include "runtime/rank_process.h"
@@ -68,6 +69,33 @@ fs::path node_end_file(const RankLaunch& launch, i64 node) {
   return fs::path(launch.rendezvous_dir) / fmt::format("command_{}.ended", node);
 }
 
+// Whether the attempt ends early, for ranks that share a folder: rank 0 judges its own steps and leaves a file,
+// by which the others stop too.
+class EarlyEnd {
+ public:
+  void begin(const Attempt& attempt, const RankLaunch& launch) {
+    if (attempt.trial.nodes == 1) stop_ = EarlyStop(attempt.stop_above_ms);
+    warmup_ = attempt.measure.warmup_steps, decides_ = launch.rank == 0;
+    file_ = fs::path(launch.rendezvous_dir) / "stop_early";
+  }
+  // Once true it stays so.
+  bool is_due(const std::vector<TrainerStep>& steps) {
+    if (!stop_.in_force()) return false;
+    if (!decides_) return fs::exists(file_);
+    for (; judged_ < steps.size(); ++judged_)
+      if (steps[judged_].ms && steps[judged_].number > warmup_)
+        stop_.add(static_cast<i64>(*steps[judged_].ms * 1e6));
+    return stop_.is_clear() && files::write_atomically(file_, "").has_value();
+  }
+
+ private:
+  EarlyStop stop_{std::nullopt};
+  i64 warmup_ = 0;
+  bool decides_ = false;
+  fs::path file_;
+  std::size_t judged_ = 0;
+};
+
 class CommandRank {
  public:
   CommandRank(const RankLaunch& launch, RankRecord& record)
@@ -106,8 +134,10 @@ class CommandRank {
   std::optional<TrainerProcess> program_;
   std::optional<i64> error_seen_unix_ns_;
   TrainerStacks stacks_;
+  EarlyEnd early_end_;
+  // What the heartbeat page has shown so far.
   struct {
-    i64 steps = 0, lines = 0, log_size = 0;
+    i64 steps = 0, lines = 0, log_bytes = 0;
   } shown_;
 };
 
@@ -128,6 +158,7 @@ Expected<ProgramEnd> CommandRank::run() {
   attempt_ = std::move(*attempt);
   launch_.local_rank = local_rank_of(attempt_, launch_);
   record_.attempt = attempt_.id;
+  early_end_.begin(attempt_, launch_);
   auto command = command_from(attempt_.trial.program);
   if (!command) return tl::unexpected(command.error());
   command_ = std::move(*command);
@@ -174,7 +205,7 @@ ProgramEnd CommandRank::follow() {
       out.end = *ended;
       break;
     }
-    const bool enough = command_.stop_after_steps && has_all_steps();
+    const bool enough = (command_.stop_after_steps && has_all_steps()) || early_end_.is_due(report_.steps());
     if (!leaves_by && (report_.error() || enough))
       leaves_by = steady_s() + (enough ? kLastLines : kLeaveWithin);
     if (!leaves_by || steady_s() < *leaves_by) continue;
@@ -215,7 +246,7 @@ void CommandRank::show_progress() {
 bool CommandRank::log_has_grown() {
   struct stat log {};
   if (::fstat(STDOUT_FILENO, &log) != 0) return false;
-  return log.st_size != std::exchange(shown_.log_size, static_cast<i64>(log.st_size));
+  return log.st_size != std::exchange(shown_.log_bytes, static_cast<i64>(log.st_size));
 }
 
 // The log is read once, at the end: of a rank that reported no step itself.

@@ -58,14 +58,15 @@ class Findings {
 
 }  // namespace
 
-void measure(const MeasurePlan& plan, const RunStep& run_step, const Device& device, ProgressWriter& progress,
-             RankRecord& record) {
+void measure(const MeasurePlan& plan, const RunStep& run_step, StopTogether& stop, const Device& device,
+             ProgressWriter& progress, RankRecord& record) {
   Usage usage;
   Findings findings;
   i64 timed_retries = 0;
   i64 retries = device.stats().retries;
-  for (i64 repeat = 0; repeat < plan.repeats; ++repeat) {
-    for (i64 step = 0; step < plan.warmup_steps + plan.steps; ++step) {
+  bool ends = false;
+  for (i64 repeat = 0; repeat < plan.repeats && !ends; ++repeat) {
+    for (i64 step = 0; step < plan.warmup_steps + plan.steps && !ends; ++step) {
       const bool warmup = step < plan.warmup_steps;
       const bool first = repeat == 0 && step == 0;
       progress.phase(first ? Phase::kFirstStep : warmup ? Phase::kWarmup : Phase::kStep);
@@ -85,6 +86,7 @@ void measure(const MeasurePlan& plan, const RunStep& run_step, const Device& dev
       if (!warmup) timed_retries += sample.alloc_retries;
       check_loss(sample, record);
       record.samples.push_back(sample);
+      ends = stop.after(sample);
     }
   }
   findings.tell(record);

@@ -222,7 +222,8 @@ void RankRun::train(const Attempt& attempt) {
     if (!before.empty()) last_step = difference(before, counted());
     return times;
   };
-  measure(attempt.measure, run_step, *device_, progress_, record_);
+  StopTogether stop(attempt, launch_.rank, meeting_);
+  measure(attempt.measure, run_step, stop, *device_, progress_, record_);
   record_.sent = mesh_->sent();
   if (last_step.is_object()) {
     used["phantom"] = counted();

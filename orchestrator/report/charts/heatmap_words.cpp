@@ -72,6 +72,10 @@ std::vector<std::string> cell_text(const ResultRow& row, const CellLines& lines)
     }
     if (!text.empty()) out.push_back(std::move(text));
   }
+  if (row.metrics.steps_saved) {
+    if (out.empty()) out.emplace_back();
+    out.back() += out.back().empty() ? "stopped early" : ", stopped early";
+  }
   return out;
 }
 

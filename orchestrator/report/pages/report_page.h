@@ -24,6 +24,7 @@ struct ReportInput {
   std::string db;  // as the command that made the report named it
   std::string made_at, version;
   std::span<const ResultRow> rows;
+  std::vector<std::string> shortcuts;  // trials stopped early, audits of pruning: one sentence each
   std::vector<Environment> environments;
   std::function<std::optional<Provenance>(const ResultRow&)> provenance_of;     // asked for a few rows
   std::function<std::vector<ForeignConfig>(const ResultRow&)> foreign_configs;  // asked for the winners

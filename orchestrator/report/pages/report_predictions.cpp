@@ -1,5 +1,6 @@
 // The report's check of the plan: each prediction that a measurement followed, with its error.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -39,12 +40,13 @@ std::vector<Checked> checked(std::span<const ResultRow> rows) {
   return out;
 }
 
+// What a command keeps in memory is its own: nothing is stated of it.
 bool drifts(const Checked& c) {
-  return c.memory && (*c.memory < -kMostBelow || *c.memory > kMostAbove);
+  return c.row->trial.workload == Workload::kStep && c.memory &&
+         (*c.memory < -kMostBelow || *c.memory > kMostAbove);
 }
 
 std::string median_of(std::vector<double> errors) {
-  if (errors.empty()) return "none";
   for (double& e : errors) e = std::abs(e);
   const auto middle = errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2);
   std::nth_element(errors.begin(), middle, errors.end());
@@ -77,16 +79,21 @@ Table table_of(const std::vector<Checked>& all, std::span<const Field> differ) {
 }  // namespace
 
 std::string predictions(const ReportInput& in) {
+  std::string out;
+  for (const std::string& sentence : in.shortcuts) out += paragraph(sentence + ".");
   const auto all = checked(in.rows);
-  if (all.empty()) return paragraph("No prediction was followed by a measurement.");
+  if (all.empty()) return out + paragraph("No prediction was followed by a measurement.");
   std::vector<double> memory, time;
   for (const Checked& c : all) {
     if (c.memory) memory.push_back(*c.memory);
     if (c.time) time.push_back(*c.time);
   }
-  std::string out =
-      paragraph(fmt::format("Median error of {} predictions of memory: {}; of {} of step time: {}.",
-                            memory.size(), median_of(memory), time.size(), median_of(time)));
+  std::vector<std::string> errors;
+  if (!memory.empty())
+    errors.push_back(fmt::format("of {} predictions of memory: {}", memory.size(), median_of(memory)));
+  if (!time.empty())
+    errors.push_back(fmt::format("of {} predictions of step time: {}", time.size(), median_of(time)));
+  out += paragraph(fmt::format("Median error {}.", fmt::join(errors, "; ")));
   if (const auto count = std::ranges::count_if(all, drifts); count > 0)
     out +=
         paragraph(fmt::format("Warning: the memory of {} configurations is further off than stated (more "

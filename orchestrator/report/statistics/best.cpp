@@ -77,7 +77,8 @@ class Admission {
         outcome_(coded(columns, "outcome")),
         finished_(where_equal(state_, to_string(State::kFinished))),
         ok_(where_equal(outcome_, to_string(Outcome::kOk))),
-        value_(numbers(columns, options.metric)) {
+        value_(numbers(columns, options.metric)),
+        saved_(numbers(columns, "steps_saved")) {
     if (!options.headroom) return;
     full_ = 1 - *options.headroom;
     peak_ = numbers(columns, "peak_allocated_bytes");
@@ -88,6 +89,7 @@ class Admission {
     if (!finished_[state_.of[row]]) return ++group.not_run, false;
     if (!ok_[outcome_.of[row]]) return ++group.not_ok, false;
     if (std::isnan(value_[row])) return ++group.not_measured, false;
+    if (!std::isnan(saved_[row])) return ++group.stopped_early, false;
     if (memory_.empty()) return true;
     if (std::isnan(memory_[row]) || std::isnan(peak_[row])) return ++group.unknown_headroom, false;
     return peak_[row] <= full_ * memory_[row] || (++group.too_full, false);
@@ -96,7 +98,7 @@ class Admission {
  private:
   const CodedColumn &state_, &outcome_;
   std::vector<char> finished_, ok_;
-  std::span<const double> value_, peak_;
+  std::span<const double> value_, saved_, peak_;
   std::vector<double> memory_;
   double full_ = 1;
 };
@@ -111,6 +113,7 @@ std::string why_none(const BestOfGroup& g) {
                     g.unknown_headroom));
   }
   if (g.not_measured > 0) parts.push_back(fmt::format("{} without this metric", g.not_measured));
+  if (g.stopped_early > 0) parts.push_back(fmt::format("{} that were stopped early", g.stopped_early));
   if (g.not_ok > 0) parts.push_back(fmt::format("{} that did not end ok", g.not_ok));
   if (g.not_run > 0) parts.push_back(fmt::format("{} not run yet", g.not_run));
   return fmt::format("nothing to rank: {}", fmt::join(parts, ", "));
@@ -185,7 +188,7 @@ std::optional<i64> device_memory(const ResultRow& row) {
 ColumnSelection best_columns(const BestOptions& options) {
   ColumnSelection out;
   out.coded = {"state", "outcome"};
-  out.numbers = {options.metric, "step_ms", "step_ms_ci_low", "step_ms_ci_high"};
+  out.numbers = {options.metric, "step_ms", "step_ms_ci_low", "step_ms_ci_high", "steps_saved"};
   for (const std::string& name : options.group_by) out.coded.push_back(find_column(name) ? name : "labels");
   if (!options.headroom) return out;
   out.coded.insert(out.coded.end(), {"hardware", "memory_cap_bytes"});

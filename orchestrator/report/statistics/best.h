@@ -51,6 +51,7 @@ struct BestOfGroup {
   i64 without_interval = 0;      // ranked, but neither tied nor slower: they, or the winner, have no interval
   std::optional<double> median;  // of the metric over the ranked rows
   i64 ranked = 0, not_run = 0, not_ok = 0, not_measured = 0;
+  i64 stopped_early = 0;     // left out: they ended when they were clearly slower than the best so far
   i64 too_full = 0;          // left out: less headroom than asked
   i64 unknown_headroom = 0;  // left out: peak or device memory not known
   std::string why_none;

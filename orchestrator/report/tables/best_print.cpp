@@ -104,6 +104,9 @@ std::string winner_notes(const BestOfGroup& group, const BestOptions& options) {
   out += "\n";
   out += trust_notes(group);
   if (options.rehearsed) out += "# " + rehearsed_line(true);
+  if (group.stopped_early > 0)
+    out += fmt::format("# left out: {} stopped early, clearly slower than the best so far\n",
+                       group.stopped_early);
   if (group.too_full > 0)
     out += fmt::format("# left out: {} with less headroom than asked\n", group.too_full);
   if (group.unknown_headroom > 0)
@@ -187,6 +190,7 @@ std::string best_json(std::span<const BestOfGroup> groups, const BestOptions& op
                             {"not_run", group.not_run},
                             {"not_ok", group.not_ok},
                             {"not_measured", group.not_measured},
+                            {"stopped_early", group.stopped_early},
                             {"too_full", group.too_full},
                             {"unknown_headroom", group.unknown_headroom}};
     entry["rehearsed"] = options.rehearsed;

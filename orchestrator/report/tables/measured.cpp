@@ -105,6 +105,10 @@ std::vector<std::string> measured_lines(const ResultRow& row, const Provenance* 
   if (const i64 beside = row.metrics.neighbours.value_or(0); beside > 0)
     out.push_back(fmt::format("beside {} other trial{} on the same node{}: its times are disturbed", beside,
                               beside == 1 ? "" : "s", row.trial.nodes == 1 ? "" : "s"));
+  if (row.metrics.steps_saved)
+    out.push_back(fmt::format("stopped early, clearly slower than the best so far: {} of {} steps were timed",
+                              row.metrics.timed_steps.value_or(0),
+                              row.metrics.timed_steps.value_or(0) + *row.metrics.steps_saved));
   return out;
 }
 

@@ -150,6 +150,7 @@ std::string status_block(const StatusView& view, std::size_t width) {
                                     : fmt::format("  trial {}", safe_text(view.best->trial_id))));
   }
   if (!view.gpu_hours.empty()) lines.push_back("used     " + view.gpu_hours);
+  list(lines, "saved", view.shortcuts);
   list(lines, "now", view.now);
   list(lines, "held", view.held);
   list(lines, "events", view.events);

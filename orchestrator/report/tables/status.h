@@ -23,10 +23,11 @@ struct StatusView {
     std::string trial_id;
   };
   std::optional<Best> best;
-  std::string gpu_hours;            // held so far, of what limit; empty: nothing was
-  std::vector<std::string> now;     // what runs: one short line each
-  std::vector<std::string> held;    // allocations with their nodes: one short line each
-  std::vector<std::string> events;  // the last ones, oldest first
+  std::string gpu_hours;               // held so far, of what limit; empty: nothing was
+  std::vector<std::string> shortcuts;  // trials stopped early, audits of pruning: one sentence each
+  std::vector<std::string> now;        // what runs: one short line each
+  std::vector<std::string> held;       // allocations with their nodes: one short line each
+  std::vector<std::string> events;     // the last ones, oldest first
 };
 
 struct StatusCounts {

@@ -52,6 +52,13 @@ TEST(MemoryPruning, ADryRunReplacesThePredictionAndHasNoMargin) {
   EXPECT_EQ(*plan[2].predicted.bytes, static_cast<i64>(0.99 * limit));
 }
 
+TEST(MemoryPruning, AnAuditedTrialRunsAndKeepsItsRule) {
+  auto plan = decided({with_share(1.2, "a")});
+  prune_memory(plan, {0.1, {}, 0.999999});
+  EXPECT_TRUE(plan[0].admitted);
+  EXPECT_EQ(plan[0].rule, "memory");
+}
+
 TEST(MemoryPruning, NearIsWithinTheMarginOnEitherSide) {
   const auto plan =
       decided({with_share(0.8, "a"), with_share(0.95, "b"), with_share(1.05, "c"), with_share(1.3, "d")});

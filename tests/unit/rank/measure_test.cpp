@@ -12,8 +12,12 @@ class Measure : public ::testing::Test {
  protected:
   Measure() : device_(Trial{}, 0), progress_("") { record_.outcome = Outcome::kOk; }
 
-  void run(const MeasurePlan& plan, const RunStep& step) { measure(plan, step, device_, progress_, record_); }
+  void run(const MeasurePlan& plan, const RunStep& step) {
+    StopTogether stop(attempt_, 0, {});
+    measure(plan, step, stop, device_, progress_, record_);
+  }
 
+  Attempt attempt_;
   Device device_;
   ProgressWriter progress_;
   RankRecord record_;
@@ -42,6 +46,13 @@ TEST_F(Measure, ALossThatIsNotFiniteIsInvalidButTheStepsGoOnBecauseThePeersDo) {
   EXPECT_EQ(record_.outcome, Outcome::kInvalid);
   EXPECT_EQ(record_.samples.size(), 4u);
   EXPECT_NE(record_.message.find("step 1"), std::string::npos) << record_.message;
+}
+
+TEST_F(Measure, EndsOnceItIsClearlySlowerThanItsBound) {
+  attempt_.stop_above_ms = 5e-6;  // steps take 10 ns
+  run({2, 30, 1}, [] { return step_with(1); });
+  EXPECT_EQ(record_.samples.size(), 8u) << "warm-up, and the six steps that an interval takes";
+  EXPECT_EQ(record_.outcome, Outcome::kOk);
 }
 
 TEST_F(Measure, KeepsTheSamplesFromBeforeAFailure) {

@@ -95,6 +95,101 @@ TEST_F(GuideTest, BatchFindsTheLargestThatFits) {
   EXPECT_EQ(ruled_out_by("history") + ruled_out_by("batch") + static_cast<i64>(ran_.size()), 16);
 }
 
+FakeOutcome fits_to_four(const Attempt& a) {
+  return a.trial.micro_batch_size > 4 ? FakeOutcome::kOom : FakeOutcome::kOk;
+}
+
+TEST_F(GuideTest, AGridRunsNothingThatMustRunOutOfMemory) {
+  settings_.strategy.history = true;
+  settings_.ahead = 0;
+  store_plan(batches(12));
+  run_all(fits_to_four);
+  EXPECT_EQ(count(Outcome::kOk), 4);
+  EXPECT_EQ(ruled_out_by("history"), 12 - static_cast<i64>(ran_.size()));
+  EXPECT_LT(ran_.size(), 12u);
+  const auto table =
+      store_->query("SELECT count(*) FROM results WHERE rule = 'history' AND predicted_ms IS NULL");
+  EXPECT_EQ(std::get<i64>(table->rows[0][0]), 0) << "their predictions stay";
+  EXPECT_EQ(exit_code_for(*store_->progress(sweep_)), 0);
+}
+
+TEST_F(GuideTest, AGridRunsEveryTrialUnlessHistoryIsAskedFor) {
+  settings_.ahead = 0;
+  store_plan(batches(12));
+  run_all(fits_to_four);
+  EXPECT_EQ(ran_.size(), 12u);
+}
+
+TEST_F(GuideTest, AResumedGridConcludesFromTheResultsThatAreThere) {
+  settings_.strategy.history = true;
+  store_plan(batches(5));
+  run_all(fits_to_four);
+  ASSERT_EQ(count(Outcome::kOom), 1);
+  store_plan(batches(12));
+  run_all(fits_to_four);
+  EXPECT_EQ(ran_.size(), 5u) << "nothing more is run";
+  EXPECT_EQ(ruled_out_by("history"), 7);
+}
+
+TEST_F(GuideTest, AnOomThatIsRetriedAndPassesRulesOutNothing) {
+  settings_.strategy.history = true;
+  settings_.ahead = 0;
+  store_plan(batches(8));
+  run_all(fits_to_four);
+  ASSERT_GT(ruled_out_by("history"), 0);
+  const Outcome oom[] = {Outcome::kOom};
+  ASSERT_TRUE(store_->reopen(sweep_, oom));
+  run_all(fine);
+  EXPECT_EQ(count(Outcome::kOk), 8);
+  EXPECT_EQ(ruled_out_by("history"), 0);
+}
+
+TEST_F(GuideTest, AnAuditRunsWhatWasPrunedAndChangesNothingElse) {
+  settings_.strategy.kind = StrategyKind::kSearch;
+  settings_.strategy.max_trials = 3;
+  store_plan(batches(12));
+  run_all(fine);
+  const auto searched = ran_;
+  ran_.clear();
+  store_plan(batches(12));
+  settings_.strategy.audit = 0.999999;
+  run_all(fine);
+  EXPECT_EQ(ran_.size(), 9u) << "all that the search left out";
+  const auto table = store_->query("SELECT count(*) FROM results WHERE rule = 'search' AND outcome = 'ok'");
+  EXPECT_EQ(std::get<i64>(table->rows[0][0]), 9);
+  for (const i64 size : searched) EXPECT_EQ(std::count(ran_.begin(), ran_.end(), size), 0);
+}
+
+TEST_F(GuideTest, TwoAllocationsAtOnceConcludeTheSame) {
+  settings_.strategy.history = true;
+  auto entries = batches(12);
+  for (auto& e : entries) e.predicted.seconds = 3600;
+  store_plan(entries);
+  Bounds bounds;
+  bounds.max_allocations = 2, bounds.max_nodes = 2, bounds.min_work_per_node_s = 60;
+  const auto end = run_by_shape(
+      [&](const Attempt& a) {
+        ran_.push_back(a.trial.micro_batch_size);
+        return fits_to_four(a);
+      },
+      bounds);
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kDone) << end->why;
+  EXPECT_EQ(count(Outcome::kOk), 4);
+  EXPECT_EQ(ruled_out_by("history") + static_cast<i64>(ran_.size()), 12);
+}
+
+TEST_F(GuideTest, AnAutomaticMicroBatchTriesFewSizesOfEachLayout) {
+  settings_.strategy.auto_micro_batch = true;
+  store_plan(batches(64));
+  run_all(
+      [](const Attempt& a) { return a.trial.micro_batch_size > 20 ? FakeOutcome::kOom : FakeOutcome::kOk; });
+  EXPECT_LE(ran_.size(), 14u);
+  EXPECT_EQ(ran_.front(), 1);
+  EXPECT_EQ(std::count(ran_.begin(), ran_.end(), 20), 1);
+  EXPECT_EQ(exit_code_for(*store_->progress(sweep_)), 0);
+}
+
 TEST_F(GuideTest, ASearchOverAllocationsOfItsShape) {
   settings_.strategy.kind = StrategyKind::kSearch;
   settings_.strategy.max_trials = 3;

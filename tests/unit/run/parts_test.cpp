@@ -28,7 +28,7 @@ class PartsTest : public SweepRunnerTest {
     context_.emplace(RunContext{*store_, settings_, observer_, *launcher_});
     allocations_.emplace(*context_);
     losses_.emplace(*context_);
-    queue_.emplace(*store_, sweep_);
+    dispatch_.emplace(*context_, *allocations_);
   }
   HeldAllocation& request(i64 nodes = 1) {
     Wanted wanted;
@@ -49,7 +49,7 @@ class PartsTest : public SweepRunnerTest {
   OutboxReader::Effects take_in(HeldAllocation& held, std::string_view kind, nlohmann::json body,
                                 bool run_ends = false) {
     const auto bytes = spool::frame({held.request.id, 1, ++lines_, std::string(kind), std::move(body)});
-    OutboxReader reader(*context_, *queue_, losses_->hosts());
+    OutboxReader reader(*context_, *dispatch_, losses_->hosts());
     const auto effects = reader.take_in(held, {held.request.id, offset_, bytes}, run_ends);
     EXPECT_TRUE(effects) << effects.error().message;
     offset_ += bytes.size();
@@ -66,7 +66,7 @@ class PartsTest : public SweepRunnerTest {
   std::optional<RunContext> context_;
   std::optional<Allocations> allocations_;
   std::optional<Losses> losses_;
-  std::optional<PendingQueue> queue_;
+  std::optional<Dispatch> dispatch_;
   i64 lines_ = 0;
   std::uint64_t offset_ = 0;
 };
@@ -153,7 +153,7 @@ TEST_F(PartsTest, WhatAnAllocationLeftUnfinishedIsPendingAgain) {
   plan(1);
   HeldAllocation& held = request();
   const Attempt attempt = posted(held);
-  OutboxReader reader(*context_, *queue_, losses_->hosts());
+  OutboxReader reader(*context_, *dispatch_, losses_->hosts());
   ASSERT_TRUE(reader.close_unfinished(held, {held.request.id, "gone", true}, false));
   EXPECT_EQ(held.attempts.size(), 0u);
   EXPECT_EQ(store_->result_of(attempt.id)->value().outcome, Outcome::kCancelled) << "its ranks never started";

@@ -160,8 +160,32 @@ TEST(SweepOptions, TheStoredTextIsThatOfEarlierVersions) {
 }
 
 TEST(SweepOptions, ReadWhatWasWritten) {
-  SweepOptions all{true, "b",    "ssh",  "{}", MeasurePlan(), 1,        2,  3, 4,  5.5, 6.5, 7.5,
-                   8,    "exec", "show", 9,    "first",       "search", 12, 2, 0.5};
+  const SweepOptions all{.imported = true,
+                         .build = "b",
+                         .launcher = "ssh",
+                         .launch = "{}",
+                         .measure = MeasurePlan(),
+                         .retries_crash = 1,
+                         .retries_hang = 2,
+                         .retries_timeout = 3,
+                         .retries_infra = 4,
+                         .trial_seconds = 5.5,
+                         .hang_seconds = 6.5,
+                         .start_seconds = 7.5,
+                         .gpu_hours = 8.5,
+                         .slots = 9,
+                         .start = "exec",
+                         .screen = "show",
+                         .rehearse_ranks = 10,
+                         .confirms = "first",
+                         .strategy = "search",
+                         .max_trials = 12,
+                         .at_once = 2,
+                         .least_gain = 0.5,
+                         .audit = 0.02,
+                         .auto_micro_batch = true,
+                         .history = true,
+                         .skip_recompute = false};
   const auto back = sweep_options_from(to_text(all));
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(*back, all);

@@ -172,8 +172,8 @@ TEST(Batch, FindsWhatTheFullGridFinds) {
           chance_to_fit(double(size), double(largest) * (1 + 0.04 * double(number % 7 - 3)));
     }
     const auto order = replay(w.all, w.answers, s);
-    EXPECT_LE(static_cast<i64>(order.size()), most_batch_trials(w.all, layouts(w.all).front()));
-    EXPECT_EQ(most_batch_trials(w.all, layouts(w.all).front()), 7);
+    EXPECT_LE(static_cast<i64>(order.size()), most_batch_trials(w.all, layouts(w.all).front(), Strategy{}));
+    EXPECT_EQ(most_batch_trials(w.all, layouts(w.all).front(), Strategy{}), 7);
     EXPECT_THAT(order, testing::Contains(static_cast<std::size_t>(largest - 1))) << number;
     EXPECT_THAT(order, testing::Contains(static_cast<std::size_t>(fastest - 1))) << number;
   }

@@ -1,9 +1,9 @@
-#include "orchestrator/metrics/quantiles.h"
+#include "base/quantiles.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace sweep::metrics {
+namespace sweep {
 namespace {
 
 // The largest k with 2 P(Binomial(n, 1/2) < k) <= 0.05: the interval is from the k-th smallest to the k-th
@@ -48,4 +48,4 @@ std::optional<std::pair<double, double>> median_interval(std::vector<double> v) 
   return std::pair(v[k - 1], v[v.size() - k]);
 }
 
-}  // namespace sweep::metrics
+}  // namespace sweep

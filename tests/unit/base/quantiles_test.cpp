@@ -1,10 +1,10 @@
-#include "orchestrator/metrics/quantiles.h"
+#include "base/quantiles.h"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 
-namespace sweep::metrics {
+namespace sweep {
 namespace {
 
 std::vector<double> up_to(int n) {
@@ -47,4 +47,4 @@ TEST(Quantiles, ExactAndApproximateIntervalMeet) {
 }
 
 }  // namespace
-}  // namespace sweep::metrics
+}  // namespace sweep

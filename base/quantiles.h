@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-namespace sweep::metrics {
+namespace sweep {
 
 std::optional<double> median(std::vector<double>);
 // Linear interpolation between the two neighbours (type 7 of Hyndman and Fan 1996, the default of NumPy and
@@ -16,4 +16,4 @@ std::optional<double> interquartile_range(const std::vector<double>&);
 // assumption on the distribution. Nothing below six values, where no such interval exists.
 std::optional<std::pair<double, double>> median_interval(std::vector<double>);
 
-}  // namespace sweep::metrics
+}  // namespace sweep

@@ -1,0 +1,24 @@
+#include "schema/audit.h"
+
+#include <algorithm>
+
+namespace sweep {
+
+bool is_fit_rule(std::string_view rule) {
+  return std::ranges::find(kFitRules, rule) != kFitRules.end();
+}
+
+bool is_rank_rule(std::string_view rule) {
+  return std::ranges::find(kRankRules, rule) != kRankRules.end();
+}
+
+// FNV-1a and a finalizer (MurmurHash3's): ids are hashes themselves, and neighbouring grids share them.
+bool is_in_audit(std::string_view trial_id, double share) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : trial_id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  hash ^= hash >> 33, hash *= 0xff51afd7ed558ccd, hash ^= hash >> 33;
+  constexpr double kAll = 18446744073709551616.0;  // 2^64
+  return static_cast<double>(hash) < share * kAll;
+}
+
+}  // namespace sweep

@@ -1,0 +1,55 @@
+// What a grid says of searches: automatic micro-batch sizes, early stops, limits, what results rule out.
+#include <gmock/gmock.h>
+
+#include "grid_text.h"
+
+namespace sweep::grid {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(GridSearch, AutomaticMicroBatchSizes) {
+  const auto sizes = [](const std::string& text) {
+    std::vector<i64> out;
+    for (const PlanEntry& entry : expanded(kHead + text).admitted())
+      out.push_back(entry.trial.micro_batch_size);
+    return out;
+  };
+  const auto all = sizes("grid: {micro_batch_size: auto}\n");
+  EXPECT_EQ(all.size(), 64u);
+  EXPECT_EQ(all.back(), 1024);
+  EXPECT_EQ(sizes("base: {micro_batch_size: {auto: [3, 19]}}\ngrid: {tp: [1]}\n"),
+            (std::vector<i64>{3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19}));
+  EXPECT_EQ(sizes("base: {micro_batch_size: auto, global_batch_size: 24, hardware: cpu}\n"),
+            (std::vector<i64>{1, 2, 3, 4, 6, 8, 12, 24}))
+      << "those that divide the batch; the others are not listed";
+  EXPECT_TRUE(read_text(kHead + "grid: {micro_batch_size: auto}\n", "g.yaml")->auto_micro_batch);
+  EXPECT_FALSE(read_text(kHead + "grid: {micro_batch_size: [1]}\n", "g.yaml")->auto_micro_batch);
+}
+
+TEST(GridSearch, WrongAutomaticMicroBatchSizesAreRefusedWithTheirPlace) {
+  const auto refused = [](const std::string& text) { return error_of(kHead + text); };
+  EXPECT_THAT(refused("grid: {micro_batch_size: {auto: [8, 2]}}\n"),
+              HasSubstr("g.yaml:3:33: auto from 8 to 2"));
+  EXPECT_THAT(refused("grid: {micro_batch_size: {auto: 8}}\n"),
+              HasSubstr("g.yaml:3:33: auto takes [first, last]"));
+  EXPECT_THAT(refused("zip: [{micro_batch_size: auto, tp: [1, 2]}]\n"),
+              HasSubstr("g.yaml:3:8: micro_batch_size: auto"));
+  EXPECT_THAT(refused("grid: {tp: auto}\n"), HasSubstr("g.yaml:3:12"));
+  EXPECT_THAT(refused("grid: {micro_batch_size: [auto, 4]}\n"), HasSubstr("g.yaml:3:27"));
+}
+
+TEST(GridSearch, MeasureAndLimitsOfSearches) {
+  const auto grid = read_text(kHead +
+                                  "grid: {tp: [1]}\nmeasure: {early_stop: true}\nlimits: {usd: 12.5}\n"
+                                  "strategy: {kind: grid, history: false, skip_recompute: true}\n",
+                              "g.yaml");
+  ASSERT_TRUE(grid) << grid.error().message;
+  EXPECT_TRUE(grid->measure.early_stop);
+  EXPECT_EQ(grid->limits.usd, 12.5);
+  EXPECT_EQ(grid->strategy->history, false);
+  EXPECT_EQ(grid->strategy->skip_recompute, true);
+}
+
+}  // namespace
+}  // namespace sweep::grid

@@ -1,0 +1,106 @@
+// What trials that have ended say of others.
+#include "orchestrator/search/history.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "schema/codec.h"
+
+namespace sweep::search {
+namespace {
+
+using testing::HasSubstr;
+
+class History : public ::testing::Test {
+ protected:
+  Candidate& add(i64 size, i64 accumulation, Standing standing = Standing::kWaiting) {
+    Trial t;
+    t.model = "m", t.micro_batch_size = size, t.grad_accum = accumulation;
+    t.global_batch_size = size * accumulation;
+    return add(t, standing);
+  }
+  Candidate& add(const Trial& t, Standing standing = Standing::kWaiting) {
+    trials_.push_back(t);
+    ids_.push_back(trial_id(t));
+    Candidate c;
+    c.trial = &trials_.back(), c.id = ids_.back(), c.standing = standing;
+    all.push_back(c);
+    return all.back();
+  }
+  std::vector<RuledOut> concluded(bool skip_recompute = false) const {
+    return ruled_out_by_history(all, layouts(all), {true, skip_recompute});
+  }
+  std::vector<Candidate> all;
+
+ private:
+  std::deque<Trial> trials_;
+  std::deque<std::string> ids_;
+};
+
+TEST_F(History, AnOomRulesOutLargerMicroBatchesOfItsLayoutAndIsNamed) {
+  add(2, 1), add(4, 1, Standing::kOutOfMemory), add(8, 1);
+  Trial other = *all[2].trial;
+  other.tp = 2;
+  add(other);
+  const auto out = concluded();
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_EQ(out[0].candidate, 2u);
+  EXPECT_EQ(out[0].rule, "history");
+  EXPECT_THAT(out[0].reason, HasSubstr(std::string(all[1].id)));
+  EXPECT_EQ(ruled_out_by(all[1], all, {}).size(), 1u) << "the same from that one alone";
+}
+
+TEST_F(History, WithTheSameGlobalBatchASingleMicroStepMayNeedLess) {
+  add(2, 8, Standing::kOutOfMemory), add(4, 4), add(16, 1);
+  const auto out = concluded();
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_EQ(out[0].candidate, 1u);
+}
+
+TEST_F(History, WhatIsPredictedToNeedLessIsNotRuledOut) {
+  add(2, 1, Standing::kOutOfMemory).predicted_bytes = 100;
+  add(4, 1).predicted_bytes = 90;
+  EXPECT_TRUE(concluded().empty());
+  all[1].predicted_bytes = 110;
+  EXPECT_EQ(concluded().size(), 1u);
+}
+
+TEST_F(History, TheMemoryOfTheHostIsSharedAndSaysNothing) {
+  add(2, 1, Standing::kOutOfMemory).host_oom = true;
+  add(4, 1);
+  EXPECT_TRUE(concluded().empty());
+}
+
+TEST_F(History, OfACommandEveryLabelMustBeEqual) {
+  Trial t;
+  t.model = "command", t.workload = Workload::kCommand, t.program = "1", t.labels = R"({"lr":1})";
+  add(t, Standing::kOutOfMemory);
+  t.micro_batch_size = t.global_batch_size = 2, t.program = "2";
+  add(t);
+  t.labels = R"({"lr":2})", t.program = "3";
+  add(t);
+  const auto out = ruled_out_by(all[0], all, {});
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_EQ(out[0].candidate, 1u);
+}
+
+TEST_F(History, WhatFitsWithoutRecomputationIsNotRunWithIt) {
+  add(2, 1, Standing::kMeasured);
+  Trial with = *all[0].trial;
+  with.recompute = Recompute::kFull, with.recompute_every = 2;
+  add(with);
+  with.micro_batch_size = with.global_batch_size = 4;
+  add(with);
+  EXPECT_TRUE(concluded(false).empty()) << "only where it is asked for";
+  const auto out = concluded(true);
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_EQ(out[0].candidate, 1u);
+  EXPECT_EQ(out[0].rule, "recompute");
+  EXPECT_THAT(out[0].reason, HasSubstr(std::string(all[0].id)));
+  EXPECT_EQ(ruled_out_by(all[0], all, {true, true}).size(), 1u);
+}
+
+}  // namespace
+}  // namespace sweep::search
