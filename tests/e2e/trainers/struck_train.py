@@ -73,7 +73,7 @@ def train_torch():
 def train_deepspeed():
     import deepspeed
 
-    deepspeed.comm.torch.build_shm_op = lambda: None  # compiled under a lock that stays when its owner is killed: all later runs wait for it
+    sys.modules["deepspeed.comm.torch"].build_shm_op = lambda: None  # compiled under a lock that stays when its owner is killed: all later runs wait for it
     deepspeed.init_distributed("gloo")
     net = model()
     settings = {"train_micro_batch_size_per_gpu": MICRO_BATCH, "zero_optimization": {"stage": ZERO_STAGE},
