@@ -35,7 +35,7 @@ def planned(sweep, recipe, count, seed):
     refused: collections.Counter = collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
         here = pathlib.Path(folder)
-        (here / "base.yaml").write_text((REPO / "examples/nanotron/base.yaml").read_text())
+        (here / "base.yaml").write_text((REPO / "examples/nanotron/base.yaml").read_text().replace("is_llama_config: true, ", ""))  # the recipe says which
         for _ in range(40):
             points = [memory_accuracy.point(draw) for _ in range(200)]
             models: dict[str, str] = {}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""nanotron_table.py DB: what nanotron reserves on phantom H100s beside what the Ultra-Scale Playbook's authors charted on real ones.
+"""nanotron_table.py DB [--sweep NAME]: what nanotron reserves on phantom H100s beside what the Ultra-Scale Playbook's authors charted on real ones.
 
 DB holds the rehearsal of examples/nanotron/grid.yaml; the chart is sweeps/data/playbook_h100_1B_8B.csv. nanotron's benchmark writes the
 reserved peak of rank 0, in GiB; so rank 0 is compared, and the fullest rank stands beside it. Prints Markdown."""
@@ -15,7 +15,7 @@ NUMBERS = ("dp", "tp", "pp", "zero", "mbs")
 REHEARSED = """select r.model, r.dp, r.tp, r.pp, r.zero, r.micro_batch_size, r.grad_accum, r.outcome,
  (select k.peak_reserved_bytes from rank_record k where k.attempt = p.final_attempt and k.rank = 0), r.peak_reserved_bytes, r.peak_allocated_bytes
  from results r join trial t on t.id = r.trial join plan_entry p on p.trial = t.key
- where r.outcome in ('ok', 'oom', 'crash', 'hang')"""
+ where r.sweep = ? and r.outcome in ('ok', 'oom', 'crash', 'hang')"""
 
 
 def charted():
@@ -36,9 +36,11 @@ def matching(rows, grad_accum):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("db", type=pathlib.Path)
+    parser.add_argument("--sweep", default="nanotron-playbook.rehearsal")
+    given = parser.parse_args()
     chart = charted()
-    with sqlite3.connect(parser.parse_args().db) as connection:
-        rehearsed = sorted(connection.execute(REHEARSED))
+    with sqlite3.connect(given.db) as connection:
+        rehearsed = sorted(connection.execute(REHEARSED, (given.sweep,)))
     print("| model | dp | tp | pp | ZeRO | sequences | charted, GiB | rank 0, GiB | difference | fullest rank, GiB | allocated, GiB |")
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     errors, agreed, seen = [], 0, 0

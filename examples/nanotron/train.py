@@ -2,13 +2,15 @@
 
     NANOTRON=/path/to/nanotron torchrun --nproc-per-node 8 -m sweep_trial train.py --config-file config.yaml
 
-The trainer is nanotron's own. Five things are mended here, none of them changes what a training step allocates:
+The trainer is nanotron's own. Six things are mended here, none of them changes what a training step allocates:
 an import that PyTorch has moved; the package datasets, of which it only needs a class of paths; flash-attn's functions, which are stood in for by flash_attn/ beside this file; the resets of the
 allocator's peaks, of which only the first one is kept; and the descriptions that pipeline stages send before each tensor. nanotron
-compares and adds their numbers by GPU kernels, which phantom GPUs do not compute (docs/phantom.md); here the host does."""
+compares and adds their numbers by GPU kernels, which phantom GPUs do not compute (docs/phantom.md); here the host does. For the same
+reason objects that ranks exchange are padded to one size: PyTorch looks for the largest one by kernels."""
 import argparse
 import os
 import pathlib
+import pickle
 import sys
 import types
 
@@ -49,6 +51,13 @@ def description(self, from_rank, tag):
     return p2p.P2PTensorMetaData.from_metadata(numbers, second.tolist())
 
 
+def padded(thing, device, _):
+    """distributed_c10d._object_to_tensor; unpickling stops at the end of the object."""
+    data = pickle.dumps(thing)
+    data += bytes(-len(data) % 16384)
+    return torch.frombuffer(bytearray(data), dtype=torch.uint8).to(device), torch.tensor([len(data)], device=device)
+
+
 def forget_peaks_once(logger):
     """nanotron forgets the allocator's peaks twice in each of the first five steps; the first time, the model has been built."""
     if not forget_peaks_once.done:
@@ -59,6 +68,7 @@ def forget_peaks_once(logger):
 forget_peaks_once.done = False
 p2p.P2P._send_meta, p2p.P2P._recv_meta = describe, description
 nanotron.trainer.log_memory = forget_peaks_once
+torch.distributed.distributed_c10d._object_to_tensor = padded
 
 
 def main():
