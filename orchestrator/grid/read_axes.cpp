@@ -90,7 +90,7 @@ Expected<Dimension> AxisSections::axis(const Entry& item, std::string_view secti
   if (!slot) return tl::unexpected(slot.error());
   if (is_auto_sizes(item, *slot))
     return in_.refuse(
-        item.place,
+        item.place, {codes::kConflict, item.key},
         "micro_batch_size: auto stands under grid or base; it does not move together with other "
         "axes of a zip group");
   SWEEP_TRY(claim(*slot, item, section));
