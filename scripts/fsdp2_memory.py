@@ -13,15 +13,16 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+from typing import Any
 
 SIZES = {"llama3-8b": (128256, 4096, 14336, 32, 32, 8, False), "llama3.2-1b": (128256, 2048, 8192, 16, 32, 8, True),
          "llama2-7b": (32000, 4096, 11008, 32, 32, 32, False), "playbook-1b": (131072, 2048, 8192, 16, 32, 32, True),
          "mistral-7b": (32000, 4096, 14336, 32, 32, 8, False)}
-USUAL = {"model": "llama3-8b", "dp": 8, "zero": 3, "precision": "bf16_mixed", "micro_batch_size": 1, "grad_accum": 1, "recompute": "none",
+USUAL: dict[str, Any] = {"model": "llama3-8b", "dp": 8, "zero": 3, "precision": "bf16_mixed", "micro_batch_size": 1, "grad_accum": 1, "recompute": "none",
          "seq_len": 4096, "profile": "fsdp2"}
 # The first CHOSEN_BY rows chose the facts of the profile `fsdp2`. The others were measured after that.
 CHOSEN_BY = 9
-ROWS = [{}, {"micro_batch_size": 2}, {"recompute": "full"}, {"micro_batch_size": 2, "recompute": "full"}, {"grad_accum": 2}, {"precision": "bf16"},
+ROWS: list[dict[str, Any]] = [{}, {"micro_batch_size": 2}, {"recompute": "full"}, {"micro_batch_size": 2, "recompute": "full"}, {"grad_accum": 2}, {"precision": "bf16"},
         {"model": "llama3.2-1b", "dp": 1, "precision": "bf16"}, {"model": "llama3.2-1b", "dp": 1, "precision": "bf16", "micro_batch_size": 4},
         {"model": "llama3.2-1b", "dp": 1, "precision": "fp32"},
         {"model": "llama2-7b"}, {"model": "llama2-7b", "micro_batch_size": 4, "seq_len": 2048, "dp": 16},
@@ -35,7 +36,7 @@ ROWS = [{}, {"micro_batch_size": 2}, {"recompute": "full"}, {"micro_batch_size":
 
 
 def fused_norm(torch):
-    class Norm(torch.autograd.Function):
+    class Norm(torch.autograd.Function):  # type: ignore[name-defined]
         @staticmethod
         def forward(ctx, rows, weight):
             ctx.save_for_backward(rows, weight, rows.new_empty((*rows.shape[:-1], 1), dtype=torch.float32))
@@ -45,7 +46,7 @@ def fused_norm(torch):
         def backward(ctx, grad):
             return torch.empty_like(grad), torch.empty_like(ctx.saved_tensors[1])
 
-    class Module(torch.nn.Module):
+    class Module(torch.nn.Module):  # type: ignore[name-defined]
         def __init__(self, hidden, eps):
             super().__init__()
             self.weight, self.variance_epsilon = torch.nn.Parameter(torch.ones(hidden)), eps

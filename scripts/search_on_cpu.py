@@ -14,10 +14,11 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from typing import Any
 
 NEAR = 0.97
 MODEL = "{family: llama, layers: 2, hidden_size: 128, heads: 4, kv_heads: 4, intermediate_size: 344, vocab_size: 1024, tie_embeddings: false}"
-AXES = {"micro_batch_size": [1, 2, 4, 8, 16, 32], "recompute": ["none", "full"], "precision": ["fp32", "bf16", "bf16_mixed"],
+AXES: dict[str, list[Any]] = {"micro_batch_size": [1, 2, 4, 8, 16, 32], "recompute": ["none", "full"], "precision": ["fp32", "bf16", "bf16_mixed"],
         "optimizer": ["plain", "foreach", "fused"], "attention": ["math", "flash"]}
 GRID = """name: NAME
 model: MODEL
@@ -58,7 +59,7 @@ class Bench:
             rows = db.execute(f"SELECT {', '.join('t.' + axis for axis in AXES)}, r.tokens_per_s_gpu FROM result r JOIN attempt a ON a.id = r.attempt "
                               "JOIN plan_entry p ON p.key = a.entry JOIN trial t ON t.key = p.trial JOIN sweep s ON s.id = p.sweep "
                               "WHERE s.name = ? AND r.outcome = 0 AND r.tokens_per_s_gpu IS NOT NULL", (sweep,)).fetchall()
-        found = {}
+        found: dict[tuple[Any, ...], list[float]] = {}
         for *configuration, rate in rows:
             found.setdefault(tuple(configuration), []).append(rate)
         return {configuration: statistics.median(rates) for configuration, rates in found.items()}

@@ -132,12 +132,12 @@ class CommandRank {
   TrainerReport report_;
   std::optional<ReservedPort> port_;
   std::optional<TrainerProcess> program_;
-  std::optional<i64> error_seen_unix_ns_;
   TrainerStacks stacks_;
   EarlyEnd early_end_;
-  // What the heartbeat page has shown so far.
+  // What the heartbeat page has shown so far, and when the trainer's first error was seen.
   struct {
     i64 steps = 0, lines = 0, log_bytes = 0;
+    std::optional<i64> error_unix_ns;
   } shown_;
 };
 
@@ -173,9 +173,9 @@ Expected<ProgramEnd> CommandRank::run() {
   }
   const ProgramEnd end = follow();
   conclude(record_, attempt_, report_, end);
-  if (error_seen_unix_ns_)
+  if (shown_.error_unix_ns)
     record_.ended_unix_ns =
-        failed_at(*report_.error(), *error_seen_unix_ns_ - age_ns(), *error_seen_unix_ns_);
+        failed_at(*report_.error(), *shown_.error_unix_ns - age_ns(), *shown_.error_unix_ns);
   describe();
   return end;
 }
@@ -226,7 +226,7 @@ ProgramEnd CommandRank::follow() {
 
 void CommandRank::look() {
   results_.read_into(report_);
-  if (report_.error() && !error_seen_unix_ns_) error_seen_unix_ns_ = unix_ns_now();
+  if (report_.error() && !shown_.error_unix_ns) shown_.error_unix_ns = unix_ns_now();
   show_progress();
 }
 
