@@ -36,7 +36,7 @@ ROWS: list[dict[str, Any]] = [{}, {"micro_batch_size": 2}, {"recompute": "full"}
 
 
 def fused_norm(torch):
-    class Norm(torch.autograd.Function):  # type: ignore[name-defined]
+    class Norm(torch.autograd.Function):  # type: ignore[name-defined,unused-ignore]
         @staticmethod
         def forward(ctx, rows, weight):
             ctx.save_for_backward(rows, weight, rows.new_empty((*rows.shape[:-1], 1), dtype=torch.float32))
@@ -46,7 +46,7 @@ def fused_norm(torch):
         def backward(ctx, grad):
             return torch.empty_like(grad), torch.empty_like(ctx.saved_tensors[1])
 
-    class Module(torch.nn.Module):  # type: ignore[name-defined]
+    class Module(torch.nn.Module):  # type: ignore[name-defined,unused-ignore]
         def __init__(self, hidden, eps):
             super().__init__()
             self.weight, self.variance_epsilon = torch.nn.Parameter(torch.ones(hidden)), eps

@@ -1,12 +1,15 @@
 """deepspeed_options_train.py --deepspeed_config FILE --steps N, as DeepSpeed's own tutorial has it; without sweep."""
 import argparse
 import sys
+from typing import Any
 
 import deepspeed
 import torch
 
 torch.set_num_threads(1)
-sys.modules["deepspeed.comm.torch"].build_shm_op = lambda: None  # compiled under a lock that stays when its owner is killed: all later runs wait for it
+# Compiled under a lock that stays when its owner is killed: all later runs wait for it.
+operators: Any = sys.modules["deepspeed.comm.torch"]
+operators.build_shm_op = lambda: None
 parser = argparse.ArgumentParser()
 parser.add_argument("--steps", type=int, default=4)
 parser = deepspeed.add_config_arguments(parser)

@@ -1,12 +1,15 @@
 """A tiny language model trained by DeepSpeed: deepspeed_train.py CONFIG STEPS"""
 import sys
+from typing import Any
 
 import deepspeed
 import sweep_trial
 import torch
 
 torch.set_num_threads(1)
-sys.modules["deepspeed.comm.torch"].build_shm_op = lambda: None  # compiled under a lock that stays when its owner is killed: all later runs wait for it
+# Compiled under a lock that stays when its owner is killed: all later runs wait for it.
+operators: Any = sys.modules["deepspeed.comm.torch"]
+operators.build_shm_op = lambda: None
 deepspeed.init_distributed("gloo")
 model = torch.nn.Sequential(torch.nn.Embedding(128, 64), torch.nn.Linear(64, 64), torch.nn.Linear(64, 128))
 engine, *_ = deepspeed.initialize(model=model, config=sys.argv[1], model_parameters=model.parameters())
