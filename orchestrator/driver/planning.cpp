@@ -10,6 +10,7 @@
 #include "orchestrator/driver/calibration.h"
 #include "orchestrator/interop/recipes.h"
 #include "orchestrator/report/statistics/prices.h"
+#include "orchestrator/search/history.h"
 
 namespace sweep::driver {
 namespace {
@@ -55,6 +56,9 @@ Expected<Planned> plan_of(grid::Grid grid, const std::optional<plan::Resources>&
     profiles = std::vector<shape::HardwareProfile>();
   }
   plan::decide(planned.entries, planned.grid.measure, *plan::calibrated(*profiles));
+  if (const auto& strategy = planned.grid.strategy;
+      strategy && strategy->runs_all() && strategy->uses_history())
+    search::smaller_first(planned.entries);
   for (auto& origin : origins_of_times(planned.entries, *profiles))
     planned.times_from.push_back(std::move(origin));
   if (here) plan::prune_beyond(planned.entries, *here);

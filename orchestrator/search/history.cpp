@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace sweep::search {
@@ -112,6 +113,22 @@ std::vector<RuledOut> ruled_out_by_history(std::span<const Candidate> all, const
         gone[i] = true, out.push_back(by_recompute(all[each->second], i));
   }
   return out;
+}
+
+void smaller_first(std::span<PlanEntry> entries) {
+  std::vector<PlanEntry*> admitted;
+  std::vector<Candidate> all;
+  for (PlanEntry& entry : entries) {
+    if (!entry.admitted) continue;
+    admitted.push_back(&entry);
+    all.push_back(candidate_of(entry, {}));
+  }
+  for (const Group& layout : layouts(all)) {
+    std::vector<i64> places;
+    for (const std::size_t i : layout) places.push_back(admitted[i]->order);
+    std::ranges::sort(places);
+    for (std::size_t n = 0; n < layout.size(); ++n) admitted[layout[n]]->order = places[n];
+  }
 }
 
 }  // namespace sweep::search

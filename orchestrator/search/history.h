@@ -21,4 +21,8 @@ std::vector<RuledOut> ruled_out_by(const Candidate& ended, std::span<const Candi
 std::vector<RuledOut> ruled_out_by_history(std::span<const Candidate>, const std::vector<Group>& layouts,
                                            Conclusions);
 
+// For a grid that concludes by memory: the places that a layout's trials have in the order go to its smaller micro-batches
+// first, so that one trial that runs out of memory is all that a layout costs.
+void smaller_first(std::span<PlanEntry>);
+
 }  // namespace sweep::search

@@ -102,5 +102,20 @@ TEST_F(History, WhatFitsWithoutRecomputationIsNotRunWithIt) {
   EXPECT_EQ(ruled_out_by(all[0], all, {true, true}).size(), 1u);
 }
 
+TEST(SmallerFirst, WithinTheLayoutsPlacesOfTheOrder) {
+  std::vector<PlanEntry> entries;
+  const auto add = [&](i64 size, i64 tp, bool admitted = true) {
+    PlanEntry e;
+    e.trial.model = "m", e.trial.micro_batch_size = e.trial.global_batch_size = size, e.trial.tp = tp;
+    e.id = trial_id(e.trial), e.admitted = admitted, e.order = static_cast<i64>(entries.size());
+    entries.push_back(std::move(e));
+  };
+  add(8, 1), add(4, 2), add(4, 1), add(2, 1, false), add(1, 1), add(1, 2);
+  smaller_first(entries);
+  std::vector<i64> order;
+  for (const PlanEntry& e : entries) order.push_back(e.order);
+  EXPECT_THAT(order, testing::ElementsAre(4, 5, 2, 3, 0, 1));
+}
+
 }  // namespace
 }  // namespace sweep::search
