@@ -16,10 +16,9 @@ std::string trials(i64 count) {
 std::string audited(const store::Shortcuts::Audited& of) {
   const bool fits = is_fit_rule(of.rule);
   const i64 wrong = fits ? of.fit : of.faster;
-  return fmt::format("rule {}: {} that it pruned {} run all the same; it was wrong for {} ({:.0f} %): {}",
-                     of.rule, trials(of.trials), of.trials == 1 ? "was" : "were", wrong,
-                     100 * static_cast<double>(wrong) / static_cast<double>(of.trials),
-                     fits ? "they fit" : "they are faster than the best");
+  return fmt::format("rule {}: {} pruned by it ran as an audit; {} of them {} ({:.0f} % wrong)", of.rule,
+                     trials(of.trials), wrong, fits ? "fit" : "are faster than the best",
+                     100 * static_cast<double>(wrong) / static_cast<double>(of.trials));
 }
 
 }  // namespace

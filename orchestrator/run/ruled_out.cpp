@@ -26,9 +26,8 @@ Expected<std::vector<std::string>> store_ruled_out(const RunContext& context,
     SWEEP_TRY(context.note(
         "strategy", fmt::format("{} {} not run; {}", count, count == 1 ? "trial is" : "trials are", reason)));
   if (audited > 0)
-    SWEEP_TRY(context.note("strategy", fmt::format("{} of the trials so pruned {} run all the same, to audit "
-                                                   "the pruning",
-                                                   audited, audited == 1 ? "is" : "are")));
+    SWEEP_TRY(context.note("strategy", fmt::format("{} of the pruned trials {} all the same, as an audit",
+                                                   audited, audited == 1 ? "runs" : "run")));
   return out;
 }
 

@@ -105,7 +105,7 @@ def an_audit_says_how_often_pruning_was_wrong(b):
     audited = b.rows("SELECT outcome, count(*) FROM results WHERE sweep = 'audit' AND rule = 'history' AND attempts > 0 GROUP BY 1")
     assert [outcome for outcome, _ in audited] == ["oom"], audited
     said = b.sweep("status", "audit", "--db", b.db)
-    assert re.search(rf"rule history: {audited[0][1]} trials that it pruned were run all the same; it was wrong for 0 \(0 %\)", said), said
+    assert re.search(rf"rule history: {audited[0][1]} trials pruned by it ran as an audit; 0 of them fit \(0 % wrong\)", said), said
     b.sweep("run", b.folder / "audit.yaml", "--audit", "150%", code=2)
 
 
