@@ -35,6 +35,10 @@ struct Hardware {
   // Dense peak for a training precision (fp32, bf16, fp16, fp8, and forms of one such as bf16_master);
   // absent: the hardware has no such units.
   std::optional<double> peak_for(Precision) const;
+  // Bus bandwidth in bytes/s of an all-reduce, all-gather or reduce-scatter of `ranks` over `nodes`: a ring leaves
+  // each node once, by the NICs of all its ranks there, which is why nccl-tests' busbw over nodes of 8 x 50 GB/s is
+  // near 400 GB/s (https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md).
+  double ring_bandwidth(double ranks, double nodes) const;
 };
 
 struct NamedModel {

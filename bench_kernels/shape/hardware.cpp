@@ -4,6 +4,7 @@
 // else one 400 Gbit/s port per GPU.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "bench_kernels/shape/catalogue.h"
@@ -178,6 +179,11 @@ std::vector<Hardware> build_hardware() {
 }
 
 }  // namespace
+
+double Hardware::ring_bandwidth(double ranks, double nodes) const {
+  if (nodes <= 1) return intra_node_bandwidth;
+  return std::min(intra_node_bandwidth, inter_node_bandwidth * std::max(1.0, ranks / nodes));
+}
 
 std::optional<double> Hardware::peak_for(Precision precision) const {
   const std::string_view word = to_string(precision);

@@ -1,5 +1,6 @@
 #include "orchestrator/plan/measured_hardware.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -26,7 +27,11 @@ void use_measured(const shape::HardwareProfile& p, shape::Hardware& h, TrainerPr
   const auto gather = by_nodes(p, "all_gather"), reduce = by_nodes(p, "all_reduce");
   LinkTable links;
   for (const auto& [nodes, link] : gather) {
-    (nodes == 1 ? h.intra_node_bandwidth : h.inter_node_bandwidth) = link->bandwidth;
+    const double ranks_of_a_node = static_cast<double>(std::max<i64>(1, link->ranks / nodes));
+    if (nodes == 1)
+      h.intra_node_bandwidth = link->bandwidth;
+    else
+      h.inter_node_bandwidth = link->bandwidth / ranks_of_a_node;  // each GPU's part of it (ring_bandwidth)
     const auto same = reduce.find(nodes);
     if (same == reduce.end()) continue;
     links.nodes.push_back(static_cast<double>(nodes));

@@ -30,11 +30,11 @@ struct Links {
   const shape::Hardware& h;
   bool measured() const { return !p.links.nodes.empty() && p.hardware == h.name; }
   double plain(double nodes) const { return nodes <= 1 ? h.intra_node_bandwidth : h.inter_node_bandwidth; }
-  double all_gather(double nodes) const {
-    return measured() ? bandwidth(p.links.nodes, p.links.all_gather, nodes) : plain(nodes);
+  double all_gather(double ranks, double nodes) const {
+    return measured() ? bandwidth(p.links.nodes, p.links.all_gather, nodes) : h.ring_bandwidth(ranks, nodes);
   }
-  double all_reduce(double nodes) const {
-    return measured() ? bandwidth(p.links.nodes, p.links.all_reduce, nodes) : plain(nodes);
+  double all_reduce(double ranks, double nodes) const {
+    return measured() ? bandwidth(p.links.nodes, p.links.all_reduce, nodes) : h.ring_bandwidth(ranks, nodes);
   }
 };
 
@@ -45,7 +45,7 @@ double tensor_seconds(const Links& k) {
   const double bytes = l.tokens * l.hidden * l.element * (l.tp - 1) / l.tp;
   const double span = l.tp / l.gpus_per_node;
   if (span <= 1) return kCollectives * (t.near_latency_s + bytes / (k.h.intra_node_bandwidth * t.near_share));
-  return kCollectives * (t.far_latency_s * span + bytes / (k.all_gather(span) * t.far_share));
+  return kCollectives * (t.far_latency_s * span + bytes / (k.all_gather(l.tp, span) * t.far_share));
 }
 
 // Keys and values around the ring of cp, forward, and with their gradients backward.
@@ -69,8 +69,8 @@ double data_parallel_seconds(const Links& k, double parameters) {
   if (l.dp * l.cp <= 1) return 0;
   const ProfileFacts& f = k.p.facts;
   const double span = std::clamp(l.dp * l.cp * l.tp / l.gpus_per_node, 1.0, std::max(1.0, l.nodes));
-  const double reduce = f.gradient_bytes * parameters / k.all_reduce(span);
-  const double gather = f.weight_bytes * parameters / k.all_gather(span);
+  const double reduce = f.gradient_bytes * parameters / k.all_reduce(l.dp * l.cp, span);
+  const double gather = f.weight_bytes * parameters / k.all_gather(l.dp * l.cp, span);
   if (l.zero < 1) return reduce;
   if (l.zero < 3) return 0.5 * reduce + gather;
   return l.micros * (0.5 * reduce + 2 * gather);

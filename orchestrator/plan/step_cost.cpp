@@ -111,7 +111,9 @@ double Reckoning::wire(const char* kind, double calls, double bytes, double rank
   if (const auto* link = p_.link(kind, backend_, std::min(ranks, span), nodes))
     return calls * link->latency_s + bytes / link->bandwidth;
   constexpr double kLatency = 20e-6;
-  return calls * kLatency + bytes / (nodes <= 1 ? h_.intra_node_bandwidth : h_.inter_node_bandwidth);
+  const std::string_view what = kind;
+  const bool ring = what == "all_reduce" || what == "all_gather" || what == "reduce_scatter";
+  return calls * kLatency + bytes / h_.ring_bandwidth(ring ? ranks : 1, nodes);
 }
 
 Reckoning::Pass Reckoning::attention() const {

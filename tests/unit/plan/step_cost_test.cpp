@@ -131,7 +131,8 @@ TEST(MeasuredHardware, GivesPredictItsBandwidthsByNumberOfNodes) {
   use_measured(p, h, trainer);
   EXPECT_EQ(h.memory_bandwidth, 2e12);
   EXPECT_EQ(h.intra_node_bandwidth, 300e9);
-  EXPECT_EQ(h.inter_node_bandwidth, 150e9);
+  EXPECT_EQ(h.inter_node_bandwidth, 150e9 / 8) << "each GPU has an eighth of what the ring had";
+  EXPECT_EQ(h.ring_bandwidth(16, 2), 150e9);
   EXPECT_EQ(h.peak_flops.at("bf16"), peak);
   EXPECT_EQ(trainer.links.nodes, (std::vector<double>{1, 2}));
   EXPECT_EQ(trainer.links.all_reduce, (std::vector<double>{400e9, 200e9}));

@@ -30,6 +30,13 @@ TEST(Catalogue, UnknownNamesSuggestTheNearest) {
   EXPECT_THAT(find_hardware("a potato").error(), IsError(codes::kUnknownHardware, "a potato"));
 }
 
+TEST(Catalogue, ARingLeavesANodeByTheNicsOfAllItsRanksThere) {
+  const Hardware h = find_hardware("h100-sxm-80gb").value();
+  EXPECT_EQ(h.ring_bandwidth(8, 1), h.intra_node_bandwidth);
+  EXPECT_EQ(h.ring_bandwidth(16, 2), 8 * h.inter_node_bandwidth);
+  EXPECT_EQ(h.ring_bandwidth(4, 4), h.inter_node_bandwidth) << "one rank of the group on each node";
+}
+
 TEST(Catalogue, PeaksAreDenseNotSparse) {
   EXPECT_DOUBLE_EQ(*find_hardware("a100-80gb")->peak_for(Precision::kBf16), 312e12);
   EXPECT_DOUBLE_EQ(*find_hardware("h100-sxm-80gb")->peak_for(Precision::kBf16), 989.4e12);
