@@ -34,7 +34,7 @@ workload:
   files:
     settings.json: '{{"milliseconds": {pause}, "tokens": {micro_batch_size}, "fault": "{fault}"}}'
   axes:
-    pause: {type: number, default: 10}
+    pause: {type: number, default: 10, unit: ms}
     fault: {type: text, default: none}
 base: {hardware: cpu}
 grid:
@@ -124,6 +124,8 @@ class CommandSweepTest(unittest.TestCase):
         (self.folder / "best.yaml").write_text(best)
         planned = json.loads(self.sweep("plan", "best.yaml", "--json"))
         self.assertIn(planned["id"], [row["trial"] for row in rows if row["outcome"] == "ok"])
+        self.assertIn('"pause":{"default":2.5,"type":"number","unit":"ms"}', best)
+        self.assertIn('"fault":{"default":"none","type":"text"}', best)
         self.assertIn("2.5", self.sweep("table", "batch", "--db", "r.db"))
 
     def test_of_a_launchers_ranks_the_first_to_fail_is_the_cause(self):

@@ -10,6 +10,7 @@
 #include "orchestrator/report/tables/best_parts.h"
 #include "orchestrator/report/tables/best_print.h"
 #include "schema/codec.h"
+#include "schema/labels.h"
 #include "schema/sweep_options.h"
 
 namespace sweep::report {
@@ -160,6 +161,21 @@ std::string points_yaml(std::span<const BestOfGroup> groups, const BestOptions& 
   return out;
 }
 
+const char* type_of_axis(const nlohmann::json& value) {
+  if (value.is_boolean()) return "flag";
+  if (value.is_number_integer()) return "integer";
+  return value.is_number() ? "number" : "text";
+}
+
+// An axis of the grid's own; its labels say of which type a value was, and its unit.
+nlohmann::json own_axis(const nlohmann::json& labels, const std::string& name, const nlohmann::json& text) {
+  const nlohmann::json value = labels.value(name, text);
+  nlohmann::json out{{"type", type_of_axis(value)}, {"default", value}};
+  const nlohmann::json units = labels.value(std::string(kLabelUnits), nlohmann::json::object());
+  if (units.contains(name)) out["unit"] = units[name];
+  return out;
+}
+
 // The section `workload` of a grid that runs this trial's command again. JSON is YAML too.
 std::string workload_yaml(const ResultRow& row) {
   nlohmann::json in = nlohmann::json::parse(row.trial.program, nullptr, false);
@@ -168,9 +184,10 @@ std::string workload_yaml(const ResultRow& row) {
                      {"processes", in.value("per_node", false) ? "per_node" : "per_rank"}};
   for (const char* key : {"env", "files", "folder", "stop_after_steps", "log_patterns"})
     if (in.contains(key)) out[key] = in[key];
+  nlohmann::json labels = nlohmann::json::parse(row.trial.labels, nullptr, false);
+  if (!labels.is_object()) labels = nlohmann::json::object();
   if (in.contains("axes"))
-    for (const auto& [name, value] : in["axes"].items())
-      out["axes"][name] = {{"type", "text"}, {"default", value}};
+    for (const auto& [name, value] : in["axes"].items()) out["axes"][name] = own_axis(labels, name, value);
   return "workload: " + out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
