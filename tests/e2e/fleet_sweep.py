@@ -92,7 +92,7 @@ class Sweep:
 
     def ends_of_attempts(self, length):
         """How each attempt of one trial ended, in words: for a failed check's message."""
-        return self.rows("select a.id, a.allocation, a.cause, r.reason, r.phase, a.dirt from attempt a join plan_entry p on "
+        return self.rows("select a.id, a.allocation, a.cause, r.reason, r.phase, a.clean from attempt a join plan_entry p on "
                          "p.key = a.entry join trial t on t.key = p.trial left join result r on r.attempt = a.id "
                          f"where t.seq_len = {length} order by a.id")
 

@@ -49,11 +49,12 @@ struct Candidate {
   pid_t parent = 0;
 };
 
+// `environment` begins with a zero byte, as each of its variables does then.
 std::optional<std::string> variable(const std::string& environment, std::string_view name) {
   const std::string wanted = '\0' + std::string(name) + '=';
-  const auto at = ('\0' + environment).find(wanted);
+  const auto at = environment.find(wanted);
   if (at == std::string::npos) return std::nullopt;
-  return std::string(environment.c_str() + at + wanted.size() - 1);
+  return std::string(environment.c_str() + at + wanted.size());
 }
 
 pid_t parent_of(const std::string& pid) {
@@ -67,7 +68,7 @@ std::optional<Candidate> candidate(const std::string& pid, const std::string& to
   std::error_code ec;
   const std::string program = fs::read_symlink("/proc/" + pid + "/exe", ec).filename();
   if (!program.starts_with("python")) return std::nullopt;
-  const std::string environment = files::read_proc("/proc/" + pid + "/environ", kMostEnvironment);
+  const std::string environment = '\0' + files::read_proc("/proc/" + pid + "/environ", kMostEnvironment);
   if (variable(environment, kAttemptVariable) != token ||
       variable(environment, "RANK") != std::to_string(rank))
     return std::nullopt;
