@@ -35,10 +35,14 @@ def matching(rows, grad_accum):
     return min(rows, key=lambda row: (int(row["gas"]) < grad_accum, int(row["gas"])))
 
 
-def stage_of(reason, pp):
-    """The pipeline stage of the rank that a reason names first; nothing where there is one stage."""
+KNOWN = {"Number of microbatches": "refused: fewer micro-steps than stages - 1", "unhandled cuda error": "oom of NCCL"}
+
+
+def how_it_failed(outcome, reason, pp):
+    """What nanotron says where it crashed, else the outcome, with the pipeline stage of the rank that failed first."""
     rank = re.search(r"rank (\d+)", reason or "")
-    return f", stage {int(rank.group(1)) // (8 // pp)}" if rank and pp > 1 else ""
+    said = next((meaning for words, meaning in KNOWN.items() if words in (reason or "")), outcome)
+    return said + (f", stage {int(rank.group(1)) // (8 // pp)}" if rank and pp > 1 and "oom" in said else "")
 
 
 def main():
@@ -54,7 +58,7 @@ def main():
     rehearsed = [found[key] for key in sorted(found)]
     print("| model | dp | tp | pp | ZeRO | sequences | charted, GiB | rank 0, GiB | difference | fullest rank, GiB | allocated, GiB |")
     print("|---|---|---|---|---|---|---|---|---|---|---|")
-    errors, agreed, seen = [], 0, 0
+    errors, agreed, seen, failed = [], 0, 0, collections.Counter()
     for model, dp, tp, pp, zero, mbs, gas, outcome, first, fullest, allocated, reason in rehearsed:
         rows = chart.get((model, dp, tp, pp, zero, mbs))
         if not rows:
@@ -64,7 +68,8 @@ def main():
         agreed += (row["status"] == "ok") == (outcome == "ok")
         head = f"| {model[9:].upper()} | {dp} | {tp} | {pp} | {zero} | {mbs} | {row['mem_gb'] or row['status']} |"
         if outcome != "ok":
-            print(f"{head} {outcome}{stage_of(reason, pp)} | | | |")
+            failed[how_it_failed(outcome, reason, pp)] += 1
+            print(f"{head} {how_it_failed(outcome, reason, pp)} | | | |")
             continue
         first, fullest, allocated = (bytes_ / 2**30 for bytes_ in (first, fullest, allocated))
         error = first / float(row["mem_gb"]) - 1 if row["mem_gb"] else None
@@ -75,6 +80,8 @@ def main():
         print(f"\n{len(errors)} that ran on both: mean deviation {statistics.mean(sizes):.1%}, median {statistics.median(sizes):.1%}, "
               f"{sum(size <= 0.05 for size in sizes)} within 5 %, {min(errors):+.1%} to {max(errors):+.1%}. "
               f"Whether it runs: {agreed} of {seen} as charted.")
+    if failed:
+        print("Failed here: " + ", ".join(f"{count} {how}" for how, count in failed.most_common()) + ".")
 
 
 if __name__ == "__main__":
