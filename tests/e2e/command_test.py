@@ -251,6 +251,43 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(json.loads(record["effective"])["damaged_lines"], 9)
         it.finish()
 
+    def test_endless_output(self):
+        """A line of a gigabyte, and lines without end beside it: the log stays within its limit, and the steps are counted."""
+        it = self.agents(slots=1)
+        write = ("import os, sys\nsys.path.insert(0, os.environ['MODULE'])\nimport sweep_trial\nsweep_trial.step()\n"
+                 "piece = b'x' * (1 << 24)\n"
+                 "for each in range(64): os.write(1, piece)\n"
+                 "for each in range(200): os.write(1, b'\\nstep 9 took 1 s' * 100000)\n"
+                 "for each in range(4): sweep_trial.step()\n")
+        script = self.script.with_name("endless.py")
+        script.write_text(write)
+        number = self.post(it, [sys.executable, script], ranks=1, log_patterns={"step": "step ([0-9]+)", "step_s": "took ([0-9.]+)"})
+        self.assertEqual(it.end_of(number, 300)["cause"], "done")
+        record = next(line["body"] for line in it.lines("rank_record") if line["body"]["attempt"] == number)
+        self.assertEqual((record["outcome"], json.loads(record["effective"])["report"]), ("ok", "lines"))
+        logs = list(it.folder.rglob("*.log"))
+        self.assertTrue(logs)
+        for log in logs:
+            self.assertLess(log.stat().st_blocks * 512, 64 << 20, log)
+        it.finish()
+
+    def test_words_of_a_command_reach_no_shell(self):
+        """Substitutions, quotes, separators and options in words, names of files and variables: the program gets them as they are."""
+        it = self.agents(slots=1)
+        hostile = ["$(touch pwned)", "`touch pwned`", "; touch pwned #", "' ; touch pwned ; '", '" && touch pwned', "| touch pwned", "\n touch pwned",
+                   "--spool=/", "${HOME}", "%s%n", "../../pwned", "\u202e\U0001f600"]
+        script = self.script.with_name("words.py")
+        script.write_text("import json, os, sys\nsys.path.insert(0, os.environ['MODULE'])\nimport sweep_trial\n"
+                          "json.dump([sys.argv[1:], os.environ['HOSTILE']], open(os.environ['SAID'], 'w'))\nsweep_trial.step(), sweep_trial.step()\n")
+        said = self.script.with_name("said.json")
+        words = [word.replace("{", "{{").replace("}", "}}") for word in hostile]
+        number = self.post(it, [sys.executable, script, *words], ranks=1, folder=self.folder.name,
+                           env={"HOSTILE": "$(touch pwned)", "SAID": str(said)})
+        self.assertEqual(it.end_of(number)["cause"], "done")
+        self.assertEqual(json.loads(said.read_text()), [hostile, "$(touch pwned)"])
+        self.assertFalse(list(pathlib.Path(self.folder.name).rglob("pwned*")))
+        it.finish()
+
     def test_an_agent_without_a_rank_program_runs_commands_alone(self):
         it = self.agents(rank=None)
         end, records, _ = self.run_trainer(it)
