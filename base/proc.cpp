@@ -15,8 +15,8 @@ std::string path_of(std::string_view pid, std::string_view file) {
   return "/proc/" + std::string(pid) + '/' + std::string(file);
 }
 
-// The next word of `text`, which it takes away with the space behind it.
-std::string_view next_word(std::string_view& text) {
+// The next field of `text`, which it takes away with the space behind it.
+std::string_view next_field(std::string_view& text) {
   const std::string_view word = text.substr(0, text.find(' '));
   text.remove_prefix(std::min(text.size(), word.size() + 1));
   return word;
@@ -37,7 +37,7 @@ std::optional<Stat> read_stat(std::string_view text) {
   text.remove_prefix(name_end + 2);
   Stat out;
   for (int field = kState; field <= kStart; ++field) {
-    const std::string_view word = next_word(text);
+    const std::string_view word = next_field(text);
     if (word.empty()) return std::nullopt;
     if (field == kState) out.state = word[0];
     if (field == kParent && !read_number(word, out.parent)) return std::nullopt;

@@ -88,8 +88,7 @@ SweepOptions kept_options(const grid::Grid& grid, const std::string& on, const R
   if (o.launch.slots > 0) kept.slots = o.launch.slots;
   if (o.launch.start != LaunchRequest{}.start) kept.start = to_string(o.launch.start);
   kept.screen = o.launch.screen;
-  if (const auto strategy = chosen_strategy(grid, o.strategy))
-    keep_strategy(*strategy, kept);
+  if (const auto strategy = chosen_strategy(grid, o.strategy)) keep_strategy(*strategy, kept);
   if (o.rehearse) kept.rehearse_ranks = o.rehearse_ranks;
   return kept;
 }
