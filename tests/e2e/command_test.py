@@ -60,9 +60,9 @@ class CommandTest(unittest.TestCase):
         self.addCleanup(made.stop)
         return made.start()
 
-    def post(self, it, argv, ranks=2, nodes=1, deadlines=None, **command):
+    def post(self, it, argv, ranks=2, nodes=1, deadlines=None, attempt=None, **command):
         self.posted += 1
-        body = agents.attempt(self.posted, ranks=ranks, nodes=nodes, deadlines=deadlines)
+        body = {**agents.attempt(self.posted, ranks=ranks, nodes=nodes, deadlines=deadlines), **(attempt or {})}
         body["trial"].update(workload="command", gpus_per_node=ranks // nodes)
         body["command"] = {"argv": [str(word) for word in argv], **command}
         it.post("attempt", body)
@@ -220,6 +220,21 @@ class CommandTest(unittest.TestCase):
         end, records, _ = self.run_trainer(it, ranks=2, nodes=2)
         self.assertEqual((end["cause"], sorted(records)), ("done", [0, 1]))
         it.finish()
+
+    def stops_early(self, nodes):
+        bounded = {"stop_above_ms": 1.0, "measure": {"warmup_steps": 1, "steps": 3000, "repeats": 1}}  # steps take 20 ms and more
+        it = self.agents(nodes=nodes, slots=2 // nodes)
+        end, records, _ = self.run_trainer(it, steps=3000, ranks=2, nodes=nodes, attempt=bounded)
+        self.assertEqual((end["cause"], [records[rank]["outcome"] for rank in (0, 1)]), ("done", ["ok", "ok"]), records)
+        timed = [len(records[rank]["samples"]["step"]) for rank in (0, 1)]
+        self.assertTrue(all(6 <= each < 2999 for each in timed), timed)
+        it.finish()
+
+    def test_a_command_that_is_clearly_slow_stops_early(self):
+        self.stops_early(nodes=1)
+
+    def test_a_command_on_two_nodes_stops_early(self):
+        self.stops_early(nodes=2)
 
     def test_commands_that_cannot_start(self):
         it = self.agents(slots=1)
