@@ -117,7 +117,7 @@ def replaced_program(sweep):
     sweep.sweep = programs / "sweep"
     (sweep.folder / "train.py").write_text(TRAINER)
     # exec as a function of the job's script: it starts the agent from an open file whose name is gone.
-    started = 'exec() { builtin exec 9<"$1"; rm "$1"; builtin exec /proc/self/fd/9 "${@:2}"; }'
+    started = 'exec() { { rm "$1"; builtin exec /proc/self/fd/9 "${@:2}"; } 9<"$1"; }'
     sweep.grid.write_text(json.dumps({
         "name": sweep.name, "workload": {"command": [sys.executable, "train.py"]}, "base": {"hardware": "cpu", "nodes": 2, "dp": 2},
         "grid": {"seq_len": [64, 65]}, "measure": {"warmup_steps": 1, "steps": 3}, "limits": {"trial_seconds": 120},

@@ -10,13 +10,14 @@
 #include "orchestrator/report/pages/report_parts.h"
 #include "orchestrator/report/statistics/batch_curve.h"
 #include "orchestrator/report/statistics/transfer.h"
+#include "schema/rehearsal.h"
 
 namespace sweep::report::parts {
 namespace {
 
-constexpr std::string_view kCompared[] = {"peak_reserved_bytes",   "peak_allocated_bytes",
-                                          "memory_reported_bytes", "step_ms",
-                                          "tokens_per_s_gpu",      "mfu"};
+constexpr std::string_view kBytes[] = {"peak_reserved_bytes", "peak_allocated_bytes",
+                                       "memory_reported_bytes"};
+constexpr std::string_view kTimes[] = {"step_ms", "tokens_per_s_gpu", "mfu"};
 
 // Trials at the largest batch before cudaMalloc retries or an out-of-memory error.
 std::set<std::string> starred(std::span<const ResultRow> rows) {
@@ -75,22 +76,29 @@ Expected<std::string> beside(const ReportInput& in) {
   if (!found) return tl::unexpected(found.error());
   std::vector<ResultRow> shared;
   for (const auto& each : found->shared) shared.push_back(*each.a);
-  const auto differ = varying(shared);
+  auto differ = varying(shared);
+  std::erase_if(differ, [&](const Field& field) {
+    return std::ranges::none_of(found->match, [&](const Field& each) { return each.name() == field.name(); });
+  });
   const auto here = starred(in.rows), there = starred(in.beside_rows);
   Table table;
   table.columns = {"configuration", "outcome here", "outcome there"};
   for (const auto& each : found->shared)
     table.rows.push_back({name_of(*each.a, differ), end_of(*each.a, here), end_of(*each.b, there)});
   const Names names(in.rows);
-  for (const std::string_view metric : kCompared)
-    add_metric(table, *found, Field(*find_column(metric)), names);
+  for (const std::string_view metric : kBytes) add_metric(table, *found, Field(*find_column(metric)), names);
+  const bool modelled = is_rehearsal(in.sweep) || is_rehearsal(in.beside);
+  for (const std::string_view metric : kTimes)
+    if (!modelled) add_metric(table, *found, Field(*find_column(metric)), names);
   std::string out = paragraph(fmt::format(
       "Here: {}. There: {}. {} configurations are in both; {} are only here, {} only there.",
       safe_text(in.sweep), safe_text(in.beside), found->shared.size(), found->alone_a, found->alone_b));
-  return out + html_table(table, names) +
-         "<p class=\"small\">★ the largest batch before cudaMalloc retries or an out-of-memory error. Only "
-         "what ended ok "
-         "has figures.</p>\n";
+  out += html_table(table, names);
+  return out + fmt::format(
+                   "<p class=\"small\">★ the largest batch before cudaMalloc retries or an out-of-memory "
+                   "error. Only "
+                   "what ended ok has figures.{}</p>\n",
+                   modelled ? " Times of a rehearsal are modelled: they are left out." : "");
 }
 
 }  // namespace sweep::report::parts
