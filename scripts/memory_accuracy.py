@@ -61,19 +61,23 @@ def point(draw):
     return {"model": model, **p}
 
 
-def planned(bin_dir, points):
-    """What `sweep plan --json` says of them: those that the step runs, whatever memory they take."""
+def grid_of(points):
+    """A grid of these points alone."""
     named = []
     models: dict[str, dict] = {}
     for one in points:
         key = json.dumps(one["model"], sort_keys=True)
         models.setdefault(key, {"name": f"m{len(models)}", **one["model"]})
         named.append({**one, "model": models[key]["name"]})
-    grid = {"name": "memory", "measure": {"warmup_steps": 1, "steps": 1}, "grid": {"model": list(models.values())}, "where": ["tp > 1"],
+    return {"name": "memory", "measure": {"warmup_steps": 1, "steps": 1}, "grid": {"model": list(models.values())}, "where": ["tp > 1"],
             "include": named}
+
+
+def planned(bin_dir, points):
+    """What `sweep plan --json` says of them: those that the step runs, whatever memory they take."""
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "grid.yaml"
-        file.write_text(json.dumps(grid))
+        file.write_text(json.dumps(grid_of(points)))
         done = subprocess.run([bin_dir / "sweep", "plan", file, "--json"], capture_output=True, text=True, check=False, cwd=folder)
     if done.returncode != 0:
         sys.exit(done.stderr)
