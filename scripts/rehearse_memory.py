@@ -61,7 +61,7 @@ def random_grid(bin_dir, file, count, seed):
     draw, kept = random.Random(seed), []
     while len(kept) < count:
         points = [one for one in (point(draw) for _ in range(200))
-                  if one["hardware"] != "cpu" and one["dp"] * one["tp"] * one["pp"] * one["cp"] <= MOST_RANKS]
+                  if one["hardware"] != "cpu" and one["offload"] == "none" and one["dp"] * one["tp"] * one["pp"] * one["cp"] <= MOST_RANKS]
         write_by_lines(file, grid_of(points))
         fitting = [entry for entry in planned(bin_dir, file)
                    if entry["admitted"] and entry["predicted_bytes"] < ROOM * entry["predicted_memory"]["limit_bytes"]]
@@ -75,27 +75,31 @@ def write_by_lines(file, grid):
     file.write_text(json.dumps(grid)[:-1] + f', "include": [\n{points}\n]}}')
 
 
+def distribution(name, errors, within):
+    errors = sorted(errors)
+    near = sum(abs(value) <= within for value in errors)
+    print(f"{name}: {near} of {len(errors)} within {within:.0%}; median {statistics.median(errors):+.2%}, {errors[0]:+.2%} to {errors[-1]:+.2%}")
+
+
 def compare_reserved(bin_dir, file, found):
-    """What the plan says the allocator reserves, and what it reserved."""
-    rows, failed = [], []
-    for entry in planned(bin_dir, file):
-        if not entry["admitted"]:
-            continue
-        outcome, allocated, reserved, part = found.get(entry["id"], ("missing", None, None, None))
-        if outcome == "ok":
-            rows.append((entry["predicted_memory"]["reserved_bytes"] / reserved - 1, entry, allocated, reserved))
-        else:
-            failed.append((outcome, part, entry))
-    rows.sort(key=lambda row: row[0])
-    off = [row[0] for row in rows]
-    within = sum(abs(value) <= 0.05 for value in off)
-    print(f"{len(off)} compared, {within} within 5 %; median {statistics.median(off):+.2%}, {off[0]:+.2%} to {off[-1]:+.2%}; not ok: {len(failed)}")
-    for value, entry, allocated, reserved in rows:
-        if abs(value) > 0.05:
-            print(f"{value:+8.2%}  allocated {allocated / 1e6:.0f} MB ({entry['predicted_bytes'] / allocated - 1:+.2%}), reserved {reserved / 1e6:.0f} MB  "
+    """Allocated bytes by the plan, reserved bytes by the dry run, beside those of the allocator."""
+    admitted = [entry for entry in planned(bin_dir, file) if entry["admitted"]]
+    ran = [entry for entry in admitted if found.get(entry["id"], (None,))[0] == "ok"]
+    told = predicted(bin_dir, ran)
+    rows = []
+    for entry in ran:
+        _, allocated, reserved, _ = found[entry["id"]]
+        rows.append((max(told[entry["id"]]["reserved_bytes"]) / reserved - 1, entry["predicted_bytes"] / allocated - 1, allocated, reserved, entry))
+    distribution("allocated, plan", [row[1] for row in rows], 0.03)
+    distribution("reserved, dry run", [row[0] for row in rows], 0.05)
+    for off, _, allocated, reserved, entry in sorted(rows, key=lambda row: row[0]):
+        if abs(off) > 0.05:
+            print(f"{off:+8.2%}  allocated {allocated / 1e6:.0f} MB, reserved {reserved / 1e6:.0f} MB  "
                   f"{entry['trial']['spec']['family']} {entry['trial']['spec']['layers']} layers  {differing(entry['trial'])}")
-    for outcome, part, entry in failed:
-        print(outcome, part or "", differing(entry["trial"]))
+    for entry in admitted:
+        if entry not in ran:
+            outcome = found.get(entry["id"], ("not run",))
+            print(outcome[0], outcome[-1] or "", differing(entry["trial"]))
 
 
 def results_of(db):

@@ -3,11 +3,11 @@
 namespace sweep::memory {
 namespace {
 
-constexpr std::int64_t kGranule = 512, kMiB = 1 << 20;
-constexpr std::int64_t kMostSmall = kMiB, kSmallSegment = 2 * kMiB;
-constexpr std::int64_t kLargeFrom = 10 * kMiB, kSharedSegment = 20 * kMiB, kSegmentStep = 2 * kMiB;
+constexpr std::int64_t kSmallestBlock = 512, kOneMiB = 1 << 20;
+constexpr std::int64_t kMostSmall = kOneMiB, kSmallSegment = 2 * kOneMiB;
+constexpr std::int64_t kLargeFrom = 10 * kOneMiB, kSharedSegment = 20 * kOneMiB, kSegmentStep = 2 * kOneMiB;
 
-std::int64_t rounded(std::int64_t bytes, std::int64_t step) {
+std::int64_t in_steps(std::int64_t bytes, std::int64_t step) {
   return (bytes + step - 1) / step * step;
 }
 
@@ -25,7 +25,7 @@ CachingModel::Block* CachingModel::new_block(Block b) {
 }
 
 CachingModel::Block* CachingModel::new_segment(std::int64_t bytes, bool small) {
-  std::int64_t size = rounded(bytes, kSegmentStep);
+  std::int64_t size = in_steps(bytes, kSegmentStep);
   if (small)
     size = kSmallSegment;
   else if (bytes < kLargeFrom)
@@ -38,7 +38,7 @@ CachingModel::Block* CachingModel::new_segment(std::int64_t bytes, bool small) {
 
 void CachingModel::split(Block* block, std::int64_t bytes) {
   const std::int64_t rest = block->bytes - bytes;
-  if (block->small ? rest < kGranule : rest <= kMostSmall) return;
+  if (block->small ? rest < kSmallestBlock : rest <= kMostSmall) return;
   Block* behind = new_block({rest, block->address + bytes, block->small, true, block, block->after});
   if (behind->after != nullptr) behind->after->before = behind;
   block->after = behind;
@@ -47,7 +47,7 @@ void CachingModel::split(Block* block, std::int64_t bytes) {
 }
 
 void CachingModel::allocate(const void* id, std::int64_t bytes) {
-  const std::int64_t needed = rounded(bytes, kGranule);
+  const std::int64_t needed = in_steps(bytes, kSmallestBlock);
   const bool small = needed <= kMostSmall;
   Block wanted{needed, -1, small};
   Free& free = pool(small);
