@@ -57,13 +57,12 @@ TEST_F(Standstill, WhereTheMembersAreUnknownThoseThatUsedTheGroupAreLookedAt) {
   };
   said();
   EXPECT_EQ(verdict().rank, 1);
-  EXPECT_THAT(verdict().reason, HasSubstr("rank 1 has not entered it"));
   ranks[1]["flight"] = nullptr;
   said();
   EXPECT_EQ(verdict().rank, 1) << "it did not answer";
   ranks.erase(1);
   said();
-  EXPECT_THAT(verdict().reason, HasSubstr("every rank that used the group has entered it"));
+  EXPECT_EQ(verdict().rank, 0) << "every rank that used the group has entered it";
 }
 
 // A host that hangs inside the call: its event was never recorded, which LibTorch takes for a finished one.
