@@ -52,9 +52,7 @@ TEST_F(Standstill, WhereTheMembersAreUnknownThoseThatUsedTheGroupAreLookedAt) {
     if (rank == 0) group["waits_in"] = "all_reduce", group["number"] = 13;
     ranks.push_back({{"rank", rank}, {"flight", nlohmann::json::array({group})}});
   }
-  const auto said = [&] {
-    end(EndCause::kHang, nlohmann::json{{"why", "w"}, {"rank", 0}, {"ranks", ranks}}.dump());
-  };
+  const auto said = [&] { end(EndCause::kHang, nlohmann::json{{"why", "w"}, {"ranks", ranks}}.dump()); };
   said();
   EXPECT_EQ(verdict().rank, 1);
   ranks[1]["flight"] = nullptr;
@@ -62,7 +60,7 @@ TEST_F(Standstill, WhereTheMembersAreUnknownThoseThatUsedTheGroupAreLookedAt) {
   EXPECT_EQ(verdict().rank, 1) << "it did not answer";
   ranks.erase(1);
   said();
-  EXPECT_EQ(verdict().rank, 0) << "every rank that used the group has entered it";
+  EXPECT_FALSE(verdict().rank) << "nothing is known of another rank";
 }
 
 // A host that hangs inside the call: its event was never recorded, which LibTorch takes for a finished one.
