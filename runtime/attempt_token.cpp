@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <chrono>
@@ -15,6 +16,7 @@
 #include <thread>
 
 #include "base/files.h"
+#include "base/proc.h"
 
 namespace sweep {
 
@@ -79,21 +81,20 @@ void mark_this_process(i64 attempt) {
 }
 
 std::vector<MarkedProcess> marked_processes(std::string_view key, bool all_nodes) {
-  const std::string wanted = fmt::format("{}={}", kAttemptVariable, key);
   const std::size_t depth = namespace_pids(files::read_proc("/proc/self/status", 1 << 14)).size();
   std::vector<MarkedProcess> out;
   std::error_code ec;
   for (const auto& entry : fs::directory_iterator("/proc", ec)) {
     const std::string name = entry.path().filename();
     if (name.empty() || !std::isdigit(static_cast<unsigned char>(name[0]))) continue;
-    const std::string environment = '\0' + files::read_proc("/proc/" + name + "/environ", 1 << 20);
-    const std::size_t at = environment.find('\0' + wanted);
-    if (at == std::string::npos) continue;
+    const auto environment = proc::Environment::of(name);
+    std::string_view token = environment.value(kAttemptVariable).value_or("");
+    if (!token.starts_with(key)) continue;
+    token.remove_prefix(key.size());
+    if (all_nodes && token.starts_with('+')) token.remove_prefix(std::min(token.find('/'), token.size()));
+    if (!token.starts_with('/')) continue;  // another key that begins alike
     MarkedProcess found;
-    const char* digits = environment.c_str() + at + 1 + wanted.size();
-    if (all_nodes && *digits == '+') digits += std::strcspn(digits, "/");
-    if (*digits++ != '/') continue;  // another key that begins alike
-    std::from_chars(digits, digits + std::strlen(digits), found.attempt);
+    std::from_chars(token.data() + 1, token.data() + token.size(), found.attempt);
     const std::string status = files::read_proc("/proc/" + name + "/status", 1 << 14);
     const auto pids = namespace_pids(status);
     if (depth == 0 || pids.size() < depth) continue;  // ended meanwhile, or outside our namespace

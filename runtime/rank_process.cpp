@@ -15,9 +15,9 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/files.h"
+#include "base/proc.h"
 #include "runtime/rank_place.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
@@ -101,20 +101,12 @@ i64 threads_of(const Trial& trial, i64 cores) {
 }
 
 i64 age_ns() {
-  std::ifstream file("/proc/self/stat");
-  std::string line;
-  std::getline(file, line);
-  const auto after_name = line.rfind(')');  // the name may hold spaces
-  if (after_name == std::string::npos) return 0;
-  std::istringstream fields(line.substr(after_name + 2));
-  std::string skipped;
-  for (int field = 3; field < 22; ++field) fields >> skipped;
-  i64 start_ticks = 0;
-  fields >> start_ticks;
+  const auto stat = proc::stat_of("self");
+  if (!stat) return 0;
   timespec now{};
   clock_gettime(CLOCK_BOOTTIME, &now);
   const i64 tick_ns = 1'000'000'000 / sysconf(_SC_CLK_TCK);
-  return i64{now.tv_sec} * 1'000'000'000 + now.tv_nsec - start_ticks * tick_ns;
+  return i64{now.tv_sec} * 1'000'000'000 + now.tv_nsec - stat->start_ticks * tick_ns;
 }
 
 i64 cpu_ns() {

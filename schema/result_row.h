@@ -1,6 +1,7 @@
 // ResultRow: one trial of a sweep with its final answer, as the public view `results` shows it; the one row
 // type that tables, heatmaps and exports read. Value and Table: the answer to a person's own SQL.
 #pragma once
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -28,6 +29,8 @@ using Value = std::variant<std::monostate, i64, double, std::string>;  // monost
 struct Table {
   std::vector<std::string> columns;
   std::vector<std::vector<Value>> rows;
+  // Column -> unit, of those that schema/columns.h does not know: a grid's own axes.
+  std::map<std::string, std::string> units = {};
 };
 
 }  // namespace sweep

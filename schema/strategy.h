@@ -46,6 +46,8 @@ struct Strategy {
   // Every trial of the plan is run, unless history says how it ends.
   bool runs_all() const { return kind == StrategyKind::kGrid && !auto_micro_batch; }
   bool uses_history() const { return history.value_or(!runs_all()); }
+  // Each trial that runs out of memory may rule out others, so smaller micro-batches run first, one at a time.
+  bool is_grid_with_history() const { return runs_all() && uses_history(); }
   bool skips_recompute() const {
     return skip_recompute.value_or(kind == StrategyKind::kSearch || kind == StrategyKind::kPlaybook);
   }

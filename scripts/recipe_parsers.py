@@ -77,7 +77,11 @@ def torchtitan(folder):
 
 
 def huggingface(folder):
-    from transformers import HfArgumentParser, TrainingArguments
+    """HfArgumentParser and the checks of TrainingArguments, as on a GPU that knows bf16."""
+    from transformers import HfArgumentParser, TrainingArguments, training_args
+    training_args.is_torch_bf16_gpu_available = lambda: True
+    # What it imports at its first use is imported here: each trial is parsed in a process of its own.
+    HfArgumentParser(TrainingArguments).parse_args_into_dataclasses(["--output_dir", "/tmp", "--use_cpu", "True"], look_for_args_file=False)
 
     def read(words, trial, files):
         settings, = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses(words[words.index("train.py") + 1:],

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "orchestrator/cli/shortcuts.h"
 #include "orchestrator/cli/status_board.h"
 #include "schema/codec.h"
 #include "schema/columns.h"
@@ -88,6 +89,8 @@ Expected<json> status_json(const Opened& opened, const run::Snapshot& shot) {
   if (!seconds) return tl::unexpected(seconds.error());
   const auto seen = store.events(opened.sweep.id, kListedEvents);
   if (!seen) return tl::unexpected(seen.error());
+  auto document = shortcuts_json(store, opened.sweep.id);
+  if (!document) return document;
   json run_by = nullptr, allocations = json::array(), running = json::array(), events = json::array();
   if (*holder)
     run_by = {{"host", (*holder)->host},
@@ -103,25 +106,26 @@ Expected<json> status_json(const Opened& opened, const run::Snapshot& shot) {
   }
   for (const auto& row : seen->rows) events.push_back(event_json(row));
   const auto& counts = shot.counts;
-  return json{{"sweep", opened.sweep.name},
-              {"rehearsed", is_rehearsal(opened.sweep.name)},
-              {"question", text_or_null(opened.sweep.question)},
-              {"grid", text_or_null(opened.sweep.grid_path)},
-              {"created", utc_time(opened.sweep.created_unix_ns)},
-              {"total", counts.total},
-              {"pending", counts.pending},
-              {"running", counts.running},
-              {"retired", counts.retired},
-              {"outcomes", outcomes_json(counts)},
-              {"predicted_seconds_left", or_null(shot.seconds_left)},
-              {"best", best_json(shot.best)},
-              {"run_by", run_by},
-              {"allocations", allocations},
-              {"attempts_running", running},
-              {"gpu_hours",
-               {{"held", (seconds->ended + seconds->open) / kSecondsInHour},
-                {"limit", or_null(gpu_hour_limit(opened.sweep))}}},
-              {"events", events}};
+  document->update({{"sweep", opened.sweep.name},
+                    {"rehearsed", is_rehearsal(opened.sweep.name)},
+                    {"question", text_or_null(opened.sweep.question)},
+                    {"grid", text_or_null(opened.sweep.grid_path)},
+                    {"created", utc_time(opened.sweep.created_unix_ns)},
+                    {"total", counts.total},
+                    {"pending", counts.pending},
+                    {"running", counts.running},
+                    {"retired", counts.retired},
+                    {"outcomes", outcomes_json(counts)},
+                    {"predicted_seconds_left", or_null(shot.seconds_left)},
+                    {"best", best_json(shot.best)},
+                    {"run_by", run_by},
+                    {"allocations", allocations},
+                    {"attempts_running", running},
+                    {"gpu_hours",
+                     {{"held", (seconds->ended + seconds->open) / kSecondsInHour},
+                      {"limit", or_null(gpu_hour_limit(opened.sweep))}}},
+                    {"events", events}});
+  return document;
 }
 
 json explain_json(const report::ExplainView& view, const std::string& sweep) {

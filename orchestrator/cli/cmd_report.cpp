@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "orchestrator/cli/command.h"
+#include "orchestrator/cli/compare_sides.h"
 #include "orchestrator/cli/shortcuts.h"
 #include "orchestrator/interop/trainer_config.h"
 #include "orchestrator/report/format.h"
@@ -20,7 +21,7 @@ namespace {
 
 struct ReportCommand {
   SweepSelector where;
-  std::string output, headroom = "5%";
+  std::string output, headroom = "5%", beside, match;
   report::ReportInput input;
 };
 
@@ -62,6 +63,14 @@ int write_report(Io& io, const ReportCommand& o) {
     return std::move(found->front());
   };
   in.foreign_configs = foreign_configs;
+  CompareSide other;
+  if (!o.beside.empty()) {
+    auto side = read_compare_side(o.beside, o.where.db, {});
+    if (!side) return refuse(io, side.error());
+    other = std::move(*side);
+    in.beside = other.sweep.name, in.beside_rows = other.rows;
+    if (!o.match.empty()) in.beside_match = split_list(o.match);
+  }
   const auto page = report::report_html(in);
   if (!page) return refuse(io, page.error());
   if (const auto written = write_output(io, o.output, *page); !written) return refuse(io, written.error());
@@ -87,6 +96,15 @@ void add_report(Registry r) {
                 "axis of the heatmap's rows; absent: the axis with most values");
   c->add_option("--cols", o->input.heatmap_cols,
                 "axis of its columns; absent: the axis with the second most");
+  auto* beside = c->add_option("--beside", o->beside,
+                               "another sweep, as `compare` names it (an import of published figures): a "
+                               "table of the configurations that both have");
+  c->add_option("--match", o->match,
+                "of --beside: axes or labels in which two results must be equal to be one configuration; "
+                "absent: all that "
+                "both know")
+      ->needs(beside)
+      ->type_name("AXES");
   c->add_option("-o,--output", o->output, "FILE.html")->required();
   c->callback([r, o] { r.chosen = [r, o] { return write_report(r.io, *o); }; });
 }

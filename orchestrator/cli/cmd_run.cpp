@@ -88,9 +88,7 @@ SweepOptions kept_options(const grid::Grid& grid, const std::string& on, const R
   if (o.launch.slots > 0) kept.slots = o.launch.slots;
   if (o.launch.start != LaunchRequest{}.start) kept.start = to_string(o.launch.start);
   kept.screen = o.launch.screen;
-  // A rehearsal asks of every trial whether it starts and fits.
-  if (const auto strategy = chosen_strategy(grid, o.strategy); strategy && !o.rehearse)
-    keep_strategy(*strategy, kept);
+  if (const auto strategy = chosen_strategy(grid, o.strategy)) keep_strategy(*strategy, kept);
   if (o.rehearse) kept.rehearse_ranks = o.rehearse_ranks;
   return kept;
 }
@@ -191,8 +189,7 @@ Expected<void> can_run(const std::vector<PlanEntry>& entries, const LaunchChoice
 Expected<void> may_run(Io& io, const Planned& planned, const LaunchChoice& choice, const RunOptions& o) {
   if (auto can = can_run(planned.entries, choice, o); !can) return can;
   const auto own = o.gpu_hours ? o.gpu_hours : planned.grid.limits.gpu_hours;
-  const auto strategy =
-      o.rehearse ? Strategy() : chosen_strategy(planned.grid, o.strategy).value_or(Strategy());
+  const auto strategy = chosen_strategy(planned.grid, o.strategy).value_or(Strategy());
   return confirmed(io, most_run(planned.entries, strategy), choice,
                    driver::smaller_limit(own, choice.gpu_hours), o.yes);
 }
@@ -251,14 +248,14 @@ std::optional<int> store_plan(Io& io, SweepDriver& driver, const Planned& planne
 int run_grid(Io& io, RunOptions o) {
   auto planned = driver::make_plan(o.grid, o.max_points, std::nullopt);
   if (!planned) return refuse(io, planned.error());
+  o.strategy.rehearses = o.rehearse;
   if (auto named = o.rehearse ? driver::make_rehearsal(*planned, o.rehearse_ranks)
                               : driver::measured_name(planned->grid.name);
       !named)
     return refuse(io, named.error());
   // A rehearsal finds out itself what fits.
-  const auto strategy = chosen_strategy(planned->grid, o.strategy).value_or(Strategy());
-  if (!o.rehearse)
-    plan::prune_memory(planned->entries, {planned->grid.limits.memory_margin, {}, strategy.audit});
+  const double audit = chosen_strategy(planned->grid, o.strategy).value_or(Strategy()).audit;
+  if (!o.rehearse) plan::prune_memory(planned->entries, {planned->grid.limits.memory_margin, {}, audit});
   const auto choice = o.rehearse ? driver::rehearsal_choice(o.launch, o.rehearse_ranks)
                                  : driver::choose_launcher(planned->grid.launch, o.launch);
   if (!choice) return refuse(io, choice.error());

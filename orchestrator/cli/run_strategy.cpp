@@ -77,6 +77,14 @@ std::optional<Strategy> chosen_strategy(const grid::Grid& grid, const StrategyFl
   if (!o.kind.empty()) out.kind = *strategy_from(o.kind);
   if (o.max_trials) out.max_trials = *o.max_trials;
   out.auto_micro_batch = grid.auto_micro_batch;
+  if (o.rehearses) {
+    if (!out.auto_micro_batch && out.kind != StrategyKind::kBatch) return std::nullopt;
+    Strategy sizes;
+    sizes.kind = out.auto_micro_batch ? StrategyKind::kGrid : StrategyKind::kBatch;
+    sizes.auto_micro_batch = out.auto_micro_batch;
+    sizes.at_once = out.at_once, sizes.history = sizes.skip_recompute = false;
+    return sizes;
+  }
   if (!o.audit.empty()) out.audit = report::parse_share(o.audit, "share of an audit").value_or(0);
   return out;
 }

@@ -18,10 +18,12 @@ struct StrategyFlags {
   std::optional<double> usd;
   std::string audit;  // a share; empty: none
   bool reuse = false;
+  bool rehearses = false;  // on phantom GPUs
 };
 void add_strategy_options(CLI::App&, StrategyFlags&);
 
-// The command line's, else the grid's; absent: neither states one.
+// The command line's, else the grid's; absent: neither states one. A rehearsal asks of every trial whether it
+// starts and fits, unless micro-batch sizes are looked for (`auto`, or `batch`): those it looks for too.
 std::optional<Strategy> chosen_strategy(const grid::Grid&, const StrategyFlags&);
 
 // What it runs, for people.

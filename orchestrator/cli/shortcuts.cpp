@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "orchestrator/report/format.h"
 #include "schema/audit.h"
 
@@ -13,12 +15,18 @@ std::string trials(i64 count) {
 }
 
 // A rule on memory is wrong for a trial that fits, the others for one that is faster than the best.
+i64 wrong(const store::Shortcuts::Audited& of) {
+  return is_fit_rule(of.rule) ? of.fit : of.faster;
+}
+
 std::string audited(const store::Shortcuts::Audited& of) {
-  const bool fits = is_fit_rule(of.rule);
-  const i64 wrong = fits ? of.fit : of.faster;
   return fmt::format("rule {}: {} pruned by it ran as an audit; {} of them {} ({:.0f} % wrong)", of.rule,
-                     trials(of.trials), wrong, fits ? "fit" : "are faster than the best",
-                     100 * static_cast<double>(wrong) / static_cast<double>(of.trials));
+                     trials(of.trials), wrong(of), is_fit_rule(of.rule) ? "fit" : "are faster than the best",
+                     100 * static_cast<double>(wrong(of)) / static_cast<double>(of.trials));
+}
+
+bool is_judged(const store::Shortcuts::Audited& of) {
+  return is_fit_rule(of.rule) || is_rank_rule(of.rule);
 }
 
 }  // namespace
@@ -31,8 +39,20 @@ Expected<std::vector<std::string>> shortcuts(store::Store& store, i64 sweep) {
     out.push_back(fmt::format("{} stopped early, clearly slower than the best so far; this saved {}",
                               trials(found->stopped_early), report::rough_duration(found->seconds_saved)));
   for (const auto& each : found->audited)
-    if (is_fit_rule(each.rule) || is_rank_rule(each.rule)) out.push_back(audited(each));
+    if (is_judged(each)) out.push_back(audited(each));
   return out;
+}
+
+Expected<nlohmann::json> shortcuts_json(store::Store& store, i64 sweep) {
+  const auto found = store.shortcuts(sweep);
+  if (!found) return tl::unexpected(found.error());
+  auto rules = nlohmann::json::array();
+  for (const auto& each : found->audited)
+    if (is_judged(each))
+      rules.push_back({{"rule", each.rule}, {"trials", each.trials}, {"wrong", wrong(each)}});
+  return nlohmann::json{
+      {"stopped_early", {{"trials", found->stopped_early}, {"seconds_saved", found->seconds_saved}}},
+      {"audited", rules}};
 }
 
 }  // namespace sweep::cli

@@ -56,8 +56,7 @@ Expected<Planned> plan_of(grid::Grid grid, const std::optional<plan::Resources>&
     profiles = std::vector<shape::HardwareProfile>();
   }
   plan::decide(planned.entries, planned.grid.measure, *plan::calibrated(*profiles));
-  if (const auto& strategy = planned.grid.strategy;
-      strategy && strategy->runs_all() && strategy->uses_history())
+  if (const auto& strategy = planned.grid.strategy; strategy && strategy->is_grid_with_history())
     search::smaller_first(planned.entries);
   for (auto& origin : origins_of_times(planned.entries, *profiles))
     planned.times_from.push_back(std::move(origin));

@@ -251,6 +251,10 @@ std::string layout(const ResultRow& row, std::span<const Field> shown) {
   return out;
 }
 
+std::string unit_of_label(const Field& field) {
+  return field.is_label() && !field.unit().empty() ? " " + safe_text(field.unit()) : "";
+}
+
 std::string setting_text(const ResultRow& row, std::span<const Field> shown) {
   std::string out = layout(row, shown);
   const auto has = [&](std::string_view name) {
@@ -262,7 +266,8 @@ std::string setting_text(const ResultRow& row, std::span<const Field> shown) {
     if (short_name(field.name()) != field.name()) continue;  // layout() has said it
     const Value value = field.of(row);
     if (value.index() != 0)
-      out += fmt::format("{}{}={}", out.empty() ? "" : " ", safe_text(field.name()), show(value));
+      out += fmt::format("{}{}={}{}", out.empty() ? "" : " ", safe_text(field.name()), show(value),
+                         unit_of_label(field));
   }
   return out;
 }

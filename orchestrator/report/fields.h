@@ -59,6 +59,8 @@ Indexed index_of(std::span<const ResultRow* const> rows, const Field& field);
 std::string layout(const ResultRow&, std::span<const Field> shown);
 // What tells this row apart, in short: "TP2 ZeRO1 recompute=full"; empty for no fields.
 std::string setting_text(const ResultRow&, std::span<const Field> shown);
+std::string unit_of_label(
+    const Field&);  // " ms" behind the value of a grid's own axis; built-in names say theirs
 std::string_view short_name(std::string_view axis);  // DP, TP, GAS, ...; the axis itself where it has none
 
 }  // namespace sweep::report

@@ -82,8 +82,7 @@ Expected<bool> Dispatch::wants_more(const HeldAllocation& held) {
   const i64 queued = held.attempts.nodes();
   // What waits in an inbox has the bound of an earlier best, and can no longer be ruled out.
   const Settings& settings = context_.settings;
-  const bool learns =
-      settings.measure.early_stop || (settings.strategy.runs_all() && settings.strategy.uses_history());
+  const bool learns = settings.measure.early_stop || settings.strategy.is_grid_with_history();
   const i64 ahead = learns ? 0 : held.ahead(context_.now(), settings.ahead);
   const auto chosen = choose_fill(queued, held.width(), ahead, allocations_.all().size() == 1);
   if (chosen != Fill::kItsShare) return chosen == Fill::kYes;

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <fstream>
 #include <random>
-#include <sstream>
 
+#include "base/proc.h"
 #include "orchestrator/store/error_codes.h"
 #include "orchestrator/store/record_sql.h"
 #include "orchestrator/store/stored_rows.h"
@@ -29,18 +29,9 @@ std::string describe(const LeaseHolder& holder) {
 }  // namespace
 
 std::optional<i64> living_pid_start(i64 pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string line;
-  if (!std::getline(file, line)) return std::nullopt;
-  const auto after_name = line.rfind(')');  // the name may hold spaces and brackets
-  if (after_name == std::string::npos) return std::nullopt;
-  std::istringstream fields(line.substr(after_name + 1));
-  std::string field;
-  for (int number = 3; fields >> field; ++number) {
-    if (number == 3 && (field == "Z" || field == "X")) return std::nullopt;
-    if (number == 22) return std::stoll(field);
-  }
-  return std::nullopt;
+  const auto stat = proc::stat_of(std::to_string(pid));
+  if (!stat || stat->state == 'Z' || stat->state == 'X') return std::nullopt;
+  return stat->start_ticks;
 }
 
 LeaseHolder this_process() {

@@ -60,9 +60,9 @@ class CommandTest(unittest.TestCase):
         self.addCleanup(made.stop)
         return made.start()
 
-    def post(self, it, argv, ranks=2, nodes=1, deadlines=None, **command):
+    def post(self, it, argv, ranks=2, nodes=1, deadlines=None, attempt=None, **command):
         self.posted += 1
-        body = agents.attempt(self.posted, ranks=ranks, nodes=nodes, deadlines=deadlines)
+        body = {**agents.attempt(self.posted, ranks=ranks, nodes=nodes, deadlines=deadlines), **(attempt or {})}
         body["trial"].update(workload="command", gpus_per_node=ranks // nodes)
         body["command"] = {"argv": [str(word) for word in argv], **command}
         it.post("attempt", body)
@@ -221,6 +221,21 @@ class CommandTest(unittest.TestCase):
         self.assertEqual((end["cause"], sorted(records)), ("done", [0, 1]))
         it.finish()
 
+    def stops_early(self, nodes):
+        bounded = {"stop_above_ms": 1.0, "measure": {"warmup_steps": 1, "steps": 3000, "repeats": 1}}  # steps take 20 ms and more
+        it = self.agents(nodes=nodes, slots=2 // nodes)
+        end, records, _ = self.run_trainer(it, steps=3000, ranks=2, nodes=nodes, attempt=bounded)
+        self.assertEqual((end["cause"], [records[rank]["outcome"] for rank in (0, 1)]), ("done", ["ok", "ok"]), records)
+        timed = [len(records[rank]["samples"]["step"]) for rank in (0, 1)]
+        self.assertTrue(all(6 <= each < 2999 for each in timed), timed)
+        it.finish()
+
+    def test_a_command_that_is_clearly_slow_stops_early(self):
+        self.stops_early(nodes=1)
+
+    def test_a_command_on_two_nodes_stops_early(self):
+        self.stops_early(nodes=2)
+
     def test_commands_that_cannot_start(self):
         it = self.agents(slots=1)
         for argv, more in ((["/nowhere/train"], {}), ([sys.executable, "-c", "", "{seed}"], {}),
@@ -249,6 +264,43 @@ class CommandTest(unittest.TestCase):
         self.assertEqual((record["outcome"], record["samples"]["step"], record["samples"]["step_ns"]),
                          ("ok", [0, 1, 2, 3], [5e6, 5e6, 5e6, 6e6]))
         self.assertEqual(json.loads(record["effective"])["damaged_lines"], 9)
+        it.finish()
+
+    def test_endless_output(self):
+        """A line of a gigabyte, and lines without end beside it: the log stays within its limit, and the steps are counted."""
+        it = self.agents(slots=1)
+        write = ("import os, sys\nsys.path.insert(0, os.environ['MODULE'])\nimport sweep_trial\nsweep_trial.step()\n"
+                 "piece = b'x' * (1 << 24)\n"
+                 "for each in range(64): os.write(1, piece)\n"
+                 "for each in range(200): os.write(1, b'\\nstep 9 took 1 s' * 100000)\n"
+                 "for each in range(4): sweep_trial.step()\n")
+        script = self.script.with_name("endless.py")
+        script.write_text(write)
+        number = self.post(it, [sys.executable, script], ranks=1, log_patterns={"step": "step ([0-9]+)", "step_s": "took ([0-9.]+)"})
+        self.assertEqual(it.end_of(number, 300)["cause"], "done")
+        record = next(line["body"] for line in it.lines("rank_record") if line["body"]["attempt"] == number)
+        self.assertEqual((record["outcome"], json.loads(record["effective"])["report"]), ("ok", "lines"))
+        logs = list(it.folder.rglob("*.log"))
+        self.assertTrue(logs)
+        for log in logs:
+            self.assertLess(log.stat().st_blocks * 512, 64 << 20, log)
+        it.finish()
+
+    def test_words_of_a_command_reach_no_shell(self):
+        """Substitutions, quotes, separators and options in words, names of files and variables: the program gets them as they are."""
+        it = self.agents(slots=1)
+        hostile = ["$(touch pwned)", "`touch pwned`", "; touch pwned #", "' ; touch pwned ; '", '" && touch pwned', "| touch pwned", "\n touch pwned",
+                   "--spool=/", "${HOME}", "%s%n", "../../pwned", "\u202e\U0001f600"]
+        script = self.script.with_name("words.py")
+        script.write_text("import json, os, sys\nsys.path.insert(0, os.environ['MODULE'])\nimport sweep_trial\n"
+                          "json.dump([sys.argv[1:], os.environ['HOSTILE']], open(os.environ['SAID'], 'w'))\nsweep_trial.step(), sweep_trial.step()\n")
+        said = self.script.with_name("said.json")
+        words = [word.replace("{", "{{").replace("}", "}}") for word in hostile]
+        number = self.post(it, [sys.executable, script, *words], ranks=1, folder=self.folder.name,
+                           env={"HOSTILE": "$(touch pwned)", "SAID": str(said)})
+        self.assertEqual(it.end_of(number)["cause"], "done")
+        self.assertEqual(json.loads(said.read_text()), [hostile, "$(touch pwned)"])
+        self.assertFalse(list(pathlib.Path(self.folder.name).rglob("pwned*")))
         it.finish()
 
     def test_an_agent_without_a_rank_program_runs_commands_alone(self):

@@ -140,6 +140,21 @@ class RehearseTest(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertEqual(database.rows(db, "select outcome from results"), [("invalid",)])
 
+    def test_micro_batch_sizes_are_looked_for(self):
+        """`auto`: the sizes around the largest that fits are rehearsed, the others not."""
+        file = self.folder / "auto.yaml"
+        file.write_text("name: auto\nmodel: llama3.2-1b\nmeasure: {warmup_steps: 1, steps: 1}\n"
+                        "base: {hardware: h100-sxm-80gb, seq_len: 2048, precision: bf16, micro_batch_size: {auto: [1, 64]}}\n"
+                        "grid: {recompute: [none]}\n")
+        done = self.sweep("run", file, "--rehearse", "--db", self.folder / "auto.db")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        rows = database.rows(self.folder / "auto.db", "select micro_batch_size, outcome from results where attempts > 0 order by 1")
+        fits, too_large = [size for size, end in rows if end == "ok"], [size for size, end in rows if end == "oom"]
+        self.assertEqual(len(fits) + len(too_large), len(rows), rows)
+        self.assertTrue(fits and too_large and max(fits) < min(too_large) and len(rows) <= 7, rows)
+        left, = database.rows(self.folder / "auto.db", "select count(*) from results where rule = 'batch'")[0]
+        self.assertEqual(left + len(rows), 32)
+
     def test_a_rehearsal_is_no_measurement(self):
         db = self.rehearse({"tp": [2]}, "kept.db")
         self.assertEqual(database.rows(db, "select distinct sweep from results"), [("layouts.rehearsal",)])

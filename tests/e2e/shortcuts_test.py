@@ -56,6 +56,9 @@ class Bench:
     def rows(self, sql):
         return database.rows(self.db, sql)
 
+    def audited(self, name):
+        return json.loads(self.sweep("status", name, "--db", self.db, "--json"))["audited"]
+
 
 def sizes_are_found(b):
     said = b.sweep("plan", b.grid(AUTO, "auto"), "--db", b.db)
@@ -79,6 +82,10 @@ def slow_trials_stop_early(b, text=EARLY):
     assert best in json.dumps(answer), answer
     said = b.sweep("status", "early", "--db", b.db)
     assert re.search(rf"^saved +{len(stopped)} trials? stopped early", said, re.M), said
+    figures = json.loads(b.sweep("status", "early", "--db", b.db, "--json"))
+    saved = b.rows("SELECT sum(steps_saved * step_ms) / 1e3 FROM results WHERE sweep = 'early'")[0][0]
+    assert figures["stopped_early"]["trials"] == len(stopped) and figures["audited"] == [], figures
+    assert math.isclose(figures["stopped_early"]["seconds_saved"], saved, rel_tol=0.01), (figures["stopped_early"], saved)
     page = b.folder / "early.html"
     b.sweep("report", "early", "--db", b.db, "-o", page)
     assert "stopped early" in page.read_text()
@@ -106,7 +113,19 @@ def an_audit_says_how_often_pruning_was_wrong(b):
     assert [outcome for outcome, _ in audited] == ["oom"], audited
     said = b.sweep("status", "audit", "--db", b.db)
     assert re.search(rf"rule history: {audited[0][1]} trials pruned by it ran as an audit; 0 of them fit \(0 % wrong\)", said), said
+    assert b.audited("audit") == [{"rule": "history", "trials": audited[0][1], "wrong": 0}]
     b.sweep("run", b.folder / "audit.yaml", "--audit", "150%", code=2)
+
+
+def an_audit_finds_wrong_pruning(b):
+    only_six = OOM.replace("min(1, max(0, micro_batch_size - 5))", "max(0, 1 - max(micro_batch_size - 6, 6 - micro_batch_size))")
+    b.run(only_six, "wrong", "--audit", "99%")
+    ran = b.rows("SELECT micro_batch_size, outcome FROM results WHERE sweep = 'wrong' AND rule = 'history' AND attempts > 0")
+    assert ran and all(size > 6 and outcome == "ok" for size, outcome in ran), ran
+    assert b.audited("wrong") == [{"rule": "history", "trials": len(ran), "wrong": len(ran)}]
+    page = b.folder / "wrong.html"
+    b.sweep("report", "wrong", "--db", b.db, "-o", page)
+    assert f"{len(ran)} of them fit (100 % wrong)" in page.read_text()
 
 
 def money_is_a_limit(b):
@@ -157,6 +176,7 @@ def main():
         slow_trials_stop_early(b)
         what_must_run_out_of_memory_is_not_run(b)
         an_audit_says_how_often_pruning_was_wrong(b)
+        an_audit_finds_wrong_pruning(b)
         money_is_a_limit(b)
         machines_are_chosen_by_price_and_time(b)
 

@@ -8,6 +8,7 @@ SWEEP_CLUSTER_MODE=netns (root) gives every node its own network, host name and 
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,14 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
 import slurm
 from slurm_sweep import END_SECONDS, LAUNCH, Sweep, orchestrators, told, wait
+
+# A trainer of a user's own: it reports its steps by hand.
+TRAINER = """
+import os, sweep_trial
+for _ in range(4):
+    sweep_trial.step(tokens=1)
+assert os.environ["WORLD_SIZE"] == "2"
+"""
 
 EXPECTED = ["ok", "oom", "crash", "crash", "unsupported", "timeout", "ok", "ok", "ok", "crash"]  # by number: fake_trial.cpp
 
@@ -97,6 +106,27 @@ def over_two_nodes(sweep):
     beside = [1 for one, other in zip(spans, spans[1:]) if other[0] < one[1]]
     assert beside, f"nothing ran side by side: {spans}"
     assert all(one[1] <= other[0] for one, other in zip(spans, spans[1:]) if 2 in (one[2], other[2])), spans
+
+
+def replaced_program(sweep):
+    """The agent's file is gone by the time the agent starts its peers, as after an upgrade: a command still runs on both nodes."""
+    programs = sweep.folder / "bin"
+    programs.mkdir()
+    for name in ("sweep", "sweep-agent"):
+        shutil.copy2(sweep.sweep.with_name(name), programs)
+    sweep.sweep = programs / "sweep"
+    (sweep.folder / "train.py").write_text(TRAINER)
+    # exec as a function of the job's script: it starts the agent from an open file whose name is gone.
+    started = 'exec() { { rm "$1"; builtin exec /proc/self/fd/9 "${@:2}"; } 9<"$1"; }'
+    sweep.grid.write_text(json.dumps({
+        "name": sweep.name, "workload": {"command": [sys.executable, "train.py"]}, "base": {"hardware": "cpu", "nodes": 2, "dp": 2},
+        "grid": {"seq_len": [64, 65]}, "measure": {"warmup_steps": 1, "steps": 3}, "limits": {"trial_seconds": 120},
+        "launch": {"slurm": {"partition": "main", "max_nodes": 2, "max_allocations": 1, "poll_seconds": 1, "prologue": [started]}}}))
+    sweep.run(expected_code=0)
+    assert sweep.outcomes() == ["ok"] * 2 and len(sweep.jobs()) == 1, (sweep.outcomes(), sweep.jobs())
+    assert not (programs / "sweep-agent").exists(), "the file was there"
+    ranks = sweep.rows("select attempt, count(*) from rank_record group by attempt")
+    assert [count for _, count in ranks] == [2, 2], ranks
 
 
 def in_a_standing_allocation(sweep):
@@ -292,6 +322,7 @@ def main():
                                     (asks_first, 2, {"launch": one_job + ", confirm_gpu_hours: 1e-6"}),
                                     (cleaned_up, 6, {"gated": True, "launch": one_job}),
                                     (over_two_nodes, 4, {"step_ms": 200, "launch": one_job, "nodes": (1, 2)}),
+                                    (replaced_program, 2, {}),
                                     (as_a_job, 2, {"launch": one_node}),
                                     (as_a_job_requeued, 12, {"gated": True, "launch": one_node}),
                                     (as_a_job_stopped, 12, {"gated": True, "launch": one_node}),

@@ -152,6 +152,20 @@ class PhantomTest(unittest.TestCase):
         self.assertAlmostEqual(answers[0]["large_ms"], size * 2 * 2 / 3 / (450e9 * 0.969) * 1e3, delta=0.05)
         self.assertEqual(self.counters(2)["collectives"]["all_to_all"]["count"], 1)
 
+    def test_objects_of_any_size_arrive(self):
+        answers, _ = self.run_case("objects", ranks=2)
+        for rank, got in enumerate(answers):
+            self.assertEqual(got, {"gathered": [0, 100], "root": [0, 1] if rank == 0 else [], "broadcast": [[2, 3], 300, 7],
+                                   "part": 50 * (rank + 1), "sent": [[4, 5], 200]})
+
+    def test_small_whole_numbers_are_computed(self):
+        (got,), _ = self.run_case("whole_numbers")
+        self.assertEqual(got, {
+            "add": list(range(1, 11)), "strided": [2 * x - (x + 1) for x in range(0, 10, 2)], "in_place": [4, 1, 4, 1],
+            "compare": [x > 7 for x in range(10)], "cat": [8, 9, 0, 1], "sum": 45, "max": [[4, 9], [4, 4]], "mask": [0, 3, 6, 9],
+            "float": [0, 0.5, 1], "cast": [0, 1, 2], "count": [4, 3, 3], "widest": 9, "large": False, "kept": 0,
+            "captured": list(range(10))})
+
     def test_hang_is_real_and_recorded(self):
         dump = self.folder / "trace"
         absent, waits = (lambda p: (p[1], p[0]))(self.start(

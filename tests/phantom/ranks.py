@@ -133,6 +133,53 @@ def collectives():
     return out
 
 
+def objects():
+    """Objects of different sizes by every call that exchanges them: PyTorch finds their sizes on the device."""
+    join(device_id=torch.device("cuda", RANK))
+    mine = {"rank": RANK, "filler": "x" * 100 * RANK}
+    gathered = [None] * WORLD
+    dist.all_gather_object(gathered, mine)
+    at_root = [None] * WORLD if RANK == 0 else None
+    dist.gather_object(mine, at_root)
+    from_root = [{"shape": (2, 3)}, "y" * 300, 7] if RANK == 0 else [None] * 3
+    dist.broadcast_object_list(from_root)
+    part = [None]
+    dist.scatter_object_list(part, ["z" * 50 * (rank + 1) for rank in range(WORLD)] if RANK == 0 else None)
+    sent = [(4, 5), "w" * 200] if RANK == 0 else [None] * 2
+    if RANK == 0:
+        dist.send_object_list(sent, 1)
+    else:
+        dist.recv_object_list(sent, 0)
+    dist.destroy_process_group()
+    return {"gathered": [len(each["filler"]) for each in gathered], "root": [each["rank"] for each in at_root or []],
+            "broadcast": [from_root[0]["shape"], len(from_root[1]), from_root[2]], "part": len(part[0]), "sent": [sent[0], len(sent[1])]}
+
+
+def whole_numbers():
+    """Operators on small whole numbers have their values, and cost what they cost without; those on floats compute nothing."""
+    x = torch.arange(10, device="cuda")
+    ones = torch.ones(4, dtype=torch.int32, device="cuda")
+    ones[::2] += 3
+    weights = torch.nn.Embedding(10, 4, device="cuda")
+    weights(x).sum().backward()
+    held = torch.cuda.memory_allocated()
+    large = torch.arange(1 << 20, device="cuda")  # 8 MiB: more than is computed
+    out = {"add": (x + 1).tolist(), "strided": (x[::2] * 2 - x[1::2]).tolist(), "in_place": ones.tolist(), "compare": (x > 7).tolist(),
+           "cat": torch.cat([x[8:], x[:2]]).tolist(), "sum": x.sum().item(), "max": [each.tolist() for each in x.view(2, 5).max(dim=1)],
+           "mask": x[x % 3 == 0].tolist(), "float": (x[:3] / 2).tolist(), "cast": x[:3].to(torch.float32).tolist(),
+           "count": torch.bincount(x % 3).tolist(), "widest": max([torch.tensor([size], device="cuda") for size in (3, 9, 4)]).item()}
+    out["large"] = large.sum().item() == sum(range(1 << 20))
+    del large
+    out["kept"] = torch.cuda.memory_allocated() - held
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        x.add_(1)
+    graph.replay()
+    torch.cuda.synchronize()
+    out["captured"] = x.tolist()  # a captured operator is not computed
+    return out
+
+
 def hang():
     """Rank 1 leaves the second all-reduce out; the real watchdog ends rank 0."""
     join(seconds=4)

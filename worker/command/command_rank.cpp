@@ -14,12 +14,12 @@
 
 #include "base/files.h"
 #include "base/time.h"
-#include "runtime/early_stop.h"
 #include "runtime/progress_writer.h"
 #include "runtime/rank_place.h"
 #include "runtime/rank_process.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
+#include "worker/command/early_end.h"
 #include "worker/command/phantom_place.h"
 #include "worker/command/trainer_stacks.h"
 #include "worker/command/verdict.h"
@@ -69,33 +69,6 @@ fs::path node_end_file(const RankLaunch& launch, i64 node) {
   return fs::path(launch.rendezvous_dir) / fmt::format("command_{}.ended", node);
 }
 
-// Whether the attempt ends early, for ranks that share a folder: rank 0 judges its own steps and leaves a file,
-// by which the others stop too.
-class EarlyEnd {
- public:
-  void begin(const Attempt& attempt, const RankLaunch& launch) {
-    if (attempt.trial.nodes == 1) stop_ = EarlyStop(attempt.stop_above_ms);
-    warmup_ = attempt.measure.warmup_steps, decides_ = launch.rank == 0;
-    file_ = fs::path(launch.rendezvous_dir) / "stop_early";
-  }
-  // Once true it stays so.
-  bool is_due(const std::vector<TrainerStep>& steps) {
-    if (!stop_.in_force()) return false;
-    if (!decides_) return fs::exists(file_);
-    for (; judged_ < steps.size(); ++judged_)
-      if (steps[judged_].ms && steps[judged_].number > warmup_)
-        stop_.add(static_cast<i64>(*steps[judged_].ms * 1e6));
-    return stop_.is_clear() && files::write_atomically(file_, "").has_value();
-  }
-
- private:
-  EarlyStop stop_{std::nullopt};
-  i64 warmup_ = 0;
-  bool decides_ = false;
-  fs::path file_;
-  std::size_t judged_ = 0;
-};
-
 class CommandRank {
  public:
   CommandRank(const RankLaunch& launch, RankRecord& record)
@@ -133,7 +106,7 @@ class CommandRank {
   std::optional<ReservedPort> port_;
   std::optional<TrainerProcess> program_;
   TrainerStacks stacks_;
-  EarlyEnd early_end_;
+  std::optional<EarlyEnd> early_end_;
   // What the heartbeat page has shown so far, and when the trainer's first error was seen.
   struct {
     i64 steps = 0, lines = 0, log_bytes = 0;
@@ -158,7 +131,7 @@ Expected<ProgramEnd> CommandRank::run() {
   attempt_ = std::move(*attempt);
   launch_.local_rank = local_rank_of(attempt_, launch_);
   record_.attempt = attempt_.id;
-  early_end_.begin(attempt_, launch_);
+  early_end_.emplace(attempt_, launch_);
   auto command = command_from(attempt_.trial.program);
   if (!command) return tl::unexpected(command.error());
   command_ = std::move(*command);
@@ -203,13 +176,18 @@ ProgramEnd CommandRank::follow() {
     stacks_.answer_requests();
     if (ended) {
       out.end = *ended;
+      if (!leaves_by && ended->exit_code != 0) out.stopped = early_end_->is_due(report_.steps(), true);
       break;
     }
-    const bool enough = (command_.stop_after_steps && has_all_steps()) || early_end_.is_due(report_.steps());
+    if (!leaves_by && early_end_->is_due(report_.steps())) {
+      out.stopped = true;
+      leaves_by = steady_s() + early_end_->settle_s();
+    }
+    const bool enough = command_.stop_after_steps && has_all_steps();
     if (!leaves_by && (report_.error() || enough))
       leaves_by = steady_s() + (enough ? kLastLines : kLeaveWithin);
     if (!leaves_by || steady_s() < *leaves_by) continue;
-    (enough ? out.stopped : out.lingered) = true;
+    if (!out.stopped) (enough ? out.stopped : out.lingered) = true;
     break;
   }
   if (program_ && !out.end.exit_code && !out.end.signal) {

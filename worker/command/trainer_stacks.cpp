@@ -14,6 +14,7 @@
 #include <map>
 #include <thread>
 
+#include "base/proc.h"
 #include "base/process.h"
 #include "base/time.h"
 #include "runtime/attempt_token.h"
@@ -26,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kDumpWithin = 5, kModuleWithin = 3;  // seconds
-constexpr std::size_t kMostStackBytes = 64u << 10, kMostTraceBytes = 32u << 20, kMostEnvironment = 1u << 20;
+constexpr std::size_t kMostStackBytes = 64u << 10, kMostTraceBytes = 32u << 20;
 constexpr auto kAnswerLook = std::chrono::milliseconds(20);
 constexpr const char* kPySpy = "py-spy";
 
@@ -49,34 +50,18 @@ struct Candidate {
   pid_t parent = 0;
 };
 
-// `environment` begins with a zero byte, as each of its variables does then.
-std::optional<std::string> variable(const std::string& environment, std::string_view name) {
-  const std::string wanted = '\0' + std::string(name) + '=';
-  const auto at = environment.find(wanted);
-  if (at == std::string::npos) return std::nullopt;
-  return std::string(environment.c_str() + at + wanted.size());
-}
-
-pid_t parent_of(const std::string& pid) {
-  const std::string stat = files::read_proc("/proc/" + pid + "/stat");
-  const auto name_end = stat.rfind(')');
-  return name_end == std::string::npos || name_end + 4 > stat.size() ? 0
-                                                                     : std::atoi(stat.c_str() + name_end + 4);
-}
-
 std::optional<Candidate> candidate(const std::string& pid, const std::string& token, i64 rank) {
   std::error_code ec;
   const std::string program = fs::read_symlink("/proc/" + pid + "/exe", ec).filename();
   if (!program.starts_with("python")) return std::nullopt;
-  const std::string environment = '\0' + files::read_proc("/proc/" + pid + "/environ", kMostEnvironment);
-  if (variable(environment, kAttemptVariable) != token ||
-      variable(environment, "RANK") != std::to_string(rank))
+  const auto environment = proc::Environment::of(pid);
+  if (environment.value(kAttemptVariable) != token || environment.value("RANK") != std::to_string(rank))
     return std::nullopt;
   Candidate out;
   out.process.pid = std::atoi(pid.c_str());
-  out.process.path = variable(environment, "PATH").value_or("");
+  out.process.path = environment.value("PATH").value_or("");
   out.process.program = files::read_proc("/proc/" + pid + "/cmdline").c_str();
-  out.parent = parent_of(pid);
+  if (const auto stat = proc::stat_of(pid)) out.parent = stat->parent;
   return out;
 }
 

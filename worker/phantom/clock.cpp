@@ -236,9 +236,9 @@ void Clocks::synchronize_device(int device) {
   work(description().profile.sync_host);
 }
 
-void Clocks::wait_until(const std::function<bool()>& met) {
+bool Clocks::wait_until(const std::function<bool()>& met, int limit_ms) {
   auto held = lock();
-  wait_real(held, met, -1);
+  return wait_real(held, met, limit_ms);
 }
 
 bool Clocks::times(const MarkPtr& from, const MarkPtr& to, Ns& elapsed) {

@@ -77,8 +77,8 @@ class Clocks {
   void wait_for(const MarkPtr& mark);
   void synchronize(Stream& stream);
   void synchronize_device(int device);
-  // Waits, with the lock given up between, until the other processes have made it true.
-  void wait_until(const std::function<bool()>& met);
+  // Waits, with the lock given up between, until the other processes have made it true; whether they have.
+  bool wait_until(const std::function<bool()>& met, int limit_ms = -1);
   bool times(const MarkPtr& from, const MarkPtr& to, Ns& elapsed);
   std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
   void progress(std::unique_lock<std::mutex>& lock);

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "worker/phantom/node.h"
+#include "worker/phantom/python.h"
 #include "worker/phantom/runtime.h"
 
 using namespace sweep::phantom;
@@ -85,6 +86,7 @@ void fill_limits(cudaDeviceProp& p) {
 }  // namespace
 
 PHANTOM_API cudaError_t cudaGetDeviceCount(int* count) {
+  teach_python();  // PyTorch asks before anything else
   *count = Runtime::get().visible();
   return *count > 0 ? cudaSuccess : result(cudaErrorNoDevice);
 }

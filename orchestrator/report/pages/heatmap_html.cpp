@@ -116,9 +116,9 @@ class Page {
       const bool numbers = std::none_of(index.keys.begin(), index.keys.end(), [](const Value& v) {
         return std::holds_alternative<std::string>(v);
       });
-      put("{{\"key\":{},\"name\":{},\"unit\":{},\"short\":{},\"number\":{},", json_string(field.name()),
-          json_string(map_.names.of(field)), json_string(field.unit()), json_string(short_name(field.name())),
-          numbers);
+      put("{{\"key\":{},\"name\":{},\"unit\":{},\"after\":{},\"short\":{},\"number\":{},",
+          json_string(field.name()), json_string(map_.names.of(field)), json_string(field.unit()),
+          json_string(unit_of_label(field)), json_string(short_name(field.name())), numbers);
       list("values", index.keys, [&](const Value& value) {
         out_ += json_string(value.index() == 0 ? std::string(kNotResolved) : show(value));
       });

@@ -146,7 +146,7 @@ const cellLines = () => {
   });
 };
 const lines = (i) => view.lines.map((line) => line.filter((a) => a.values[a.of[i]] !== D.unresolved)
-  .map((a) => { const v = a.values[a.of[i]]; return a.short !== a.key ? a.short + v : a.key === "model" || a.key === "hardware" ? v : `${a.key}=${v}`; })
+  .map((a) => { const v = a.values[a.of[i]]; return a.short !== a.key ? a.short + v : a.key === "model" || a.key === "hardware" ? v : `${a.key}=${v}${a.after}`; })
   .join(" ")).filter((s) => s);
 const unitOf = (s) => (s.unit ? " " + s.unit : "");
 const countText = (count) => count.map((n, f) => (n ? `${n} ${OUTCOMES[f]}` : "")).filter((s) => s).join(", ");

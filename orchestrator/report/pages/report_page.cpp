@@ -86,8 +86,9 @@ std::string html_table(Table table, const Names& names) {
     const bool wide =
         table.columns[c] == "layout" || table.columns[c] == "configuration" || table.columns[c] == "setting";
     how.push_back(id ? " class=\"id\"" : numbers ? " class=\"n\"" : wide ? " class=\"conf\"" : "");
-    const std::string head =
-        column ? names.with_unit(Field(*column), {1, cells.units[c], false}) : names.of(table.columns[c]);
+    const std::string head = column ? names.with_unit(Field(*column), {1, cells.units[c], false})
+                             : table.units.contains(table.columns[c]) ? cells.heads[c]
+                                                                      : names.of(table.columns[c]);
     out += fmt::format("<th{}>{}</th>", how.back(), escape_xml(head));
   }
   out += "</tr>\n";
@@ -171,6 +172,11 @@ Expected<std::string> report_html(const ReportInput& in) {
   out += section("batch", "Batch size", parts::batches(in));
   out += section("time", "Where the time goes", parts::time_split(in));
   out += section("predictions", "Predictions and what was measured", parts::predictions(in));
+  if (!in.beside.empty()) {
+    const auto other = parts::beside(in);
+    if (!other) return tl::unexpected(other.error());
+    out += section("beside", "Beside another sweep", *other);
+  }
   out += section("environment", "Where it was measured", parts::environment(in));
   out += section("reproduce", "Reproduce", parts::reproduce(in));
   return page(in, out);

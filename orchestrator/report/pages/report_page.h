@@ -31,9 +31,13 @@ struct ReportInput {
   std::string metric = "tokens_per_s_gpu";
   double headroom = 0.05;  // share of device memory to stay free: the line of the memory chart
   std::string heatmap_rows, heatmap_cols;  // empty: chosen
+  std::string beside;                      // another sweep to show beside this one; empty: none
+  std::span<const ResultRow> beside_rows;
+  std::vector<std::string>
+      beside_match;  // axes that make two results one configuration; empty: all both know
 };
 
-// Error: an unknown metric or axis.
+// Error: an unknown metric or axis, or nothing in common with the sweep beside.
 Expected<std::string> report_html(const ReportInput&);
 
 }  // namespace sweep::report

@@ -18,6 +18,7 @@ std::string batches(const ReportInput&);
 std::string time_split(const ReportInput&);
 std::string failures(const ReportInput&);
 std::string predictions(const ReportInput&);
+Expected<std::string> beside(const ReportInput&);
 std::string environment(const ReportInput&);
 std::string reproduce(const ReportInput&);
 

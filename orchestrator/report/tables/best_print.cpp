@@ -138,7 +138,11 @@ Table best_table(std::span<const Field> differ, std::span<const BestOfGroup> gro
   std::vector<std::string> metrics = {options.metric, "step_ms", "mfu", "peak_allocated_bytes"};
   Table table;
   table.columns = options.group_by;
-  for (const Field& field : shown) table.columns.push_back(field.name());
+  for (const Field& field : shown) add_head(table, field);
+  for (const std::string& axis : options.group_by)
+    if (const auto field = Field::resolve(axis, winners);
+        field && field->is_label() && !field->unit().empty())
+      table.units[axis] = field->unit();
   std::vector<Field> values;
   for (const std::string& name : metrics) {
     if (std::find(table.columns.begin(), table.columns.end(), name) != table.columns.end()) continue;

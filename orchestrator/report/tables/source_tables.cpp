@@ -140,7 +140,7 @@ SourceTableAnswer batch_table(std::span<const ResultRow> rows) {
   const auto setting = setting_fields(rows);
   const std::string_view memory = memory_column(rows);
   SourceTableAnswer out;
-  for (const Field& field : setting) out.table.columns.push_back(field.name());
+  for (const Field& field : setting) add_head(out.table, field);
   push_columns(out.table, {"micro_batch_size", "star", memory, "util_mean", "util_sd", "tflops_gpu",
                            "step_ms", "tokens_per_s_gpu", "alloc_retries", "limit", "trial"});
   std::map<std::string, std::size_t> unstarred;
@@ -307,6 +307,7 @@ Table for_people(const Table& table) {
                     sd = at("util_sd");
   const std::size_t scaling = at("scaling");
   Table out;
+  out.units = table.units;
   for (std::size_t c = 0; c < none; ++c) {
     if (c != star && c != sd)
       out.columns.push_back(c == mean ? "usage [%]" : c == scaling ? "scaling [%]" : table.columns[c]);

@@ -51,6 +51,12 @@ std::string title_of(const std::string& key, const Column* column, const Scale& 
   return fmt::format("{} [{}]", name, scale.unit);
 }
 
+// A column that columns.h does not know, with the unit that the table has for it: "pause [ms]".
+std::string title_with(const Table& table, const std::string& key) {
+  const auto unit = table.units.find(key);
+  return safe_text(unit == table.units.end() ? key : fmt::format("{} [{}]", key, unit->second));
+}
+
 Sheet sheet_of(const Table& table, bool humanize) {
   Sheet sheet;
   for (const std::string& key : table.columns) sheet.heads.push_back({safe_text(key), true, 0, ""});
@@ -60,6 +66,8 @@ Sheet sheet_of(const Table& table, bool humanize) {
     const Scale scale = column ? scale_for(column->unit, largest(table, c)) : Scale{};
     if (column)
       sheet.heads[c].title = title_of(table.columns[c], column, scale), sheet.heads[c].unit = scale.unit;
+    else if (humanize)
+      sheet.heads[c].title = title_with(table, table.columns[c]);
     sheet.heads[c].width = display_width(sheet.heads[c].title);
     for (std::size_t r = 0; r < table.rows.size(); ++r) {
       const Value& value = table.rows[r][c];
@@ -135,7 +143,7 @@ std::string text_of(Sheet sheet, std::size_t width) {
 
 void add_column(Table& table, std::span<const ResultRow> rows, const Field& field) {
   if (std::find(table.columns.begin(), table.columns.end(), field.name()) != table.columns.end()) return;
-  table.columns.push_back(field.name());
+  add_head(table, field);
   for (std::size_t r = 0; r < table.rows.size(); ++r) table.rows[r].push_back(field.of(rows[r]));
 }
 
@@ -171,6 +179,11 @@ Expected<Table> select(std::span<const ResultRow> rows, const TableOptions& opti
   const Field reason(*find_column("reason"));
   if (options.outcome && any_value(rows, reason)) add_column(table, rows, reason);
   return table;
+}
+
+void add_head(Table& table, const Field& field) {
+  table.columns.push_back(field.name());
+  if (field.is_label() && !field.unit().empty()) table.units[field.name()] = field.unit();
 }
 
 std::string to_text(const Table& table, std::size_t width) {

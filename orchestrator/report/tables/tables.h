@@ -39,4 +39,7 @@ struct ShownTable {
 };
 ShownTable shown_cells(const Table&);
 
+// Adds a column's name, and the unit where it is a grid's own axis.
+void add_head(Table&, const Field&);
+
 }  // namespace sweep::report

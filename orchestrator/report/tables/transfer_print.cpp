@@ -54,7 +54,7 @@ std::string cost_text(const Transfer& found, const TransferCell& cell) {
 
 Table cells_text(const Transfer& found, std::span<const Field> shown) {
   Table out;
-  for (const Field& field : found.by) out.columns.push_back(field.name());
+  for (const Field& field : found.by) add_head(out, field);
   for (const char* name : {"shared", "measured", "Spearman", "choosing by A costs", "a median one costs",
                            "B / A", "best by A", "best in B"})
     out.columns.emplace_back(name);
@@ -113,7 +113,7 @@ std::string furthest_text(const Transfer& found, std::span<const Field> shown, s
   if (far.size() > kFurthest) far.resize(kFurthest);
   if (far.empty()) return "";
   Table table;
-  for (const Field& field : found.by) table.columns.push_back(field.name());
+  for (const Field& field : found.by) add_head(table, field);
   for (const char* name : {"rank in A", "rank in B", "configuration"}) table.columns.emplace_back(name);
   for (const auto* each : far) {
     auto& line = table.rows.emplace_back(found.cells[each->cell].key);

@@ -124,6 +124,30 @@ TEST(Report, EachPredictionThatWasMeasuredStandsWithItsError) {
   EXPECT_THAT(section_of(page_of(rows), "predictions"), Not(HasSubstr("Warning")));
 }
 
+TEST(Report, AnotherSweepStandsBesideThisOne) {
+  std::vector<ResultRow> rows, published;
+  for (const i64 batch : {7, 8, 9}) {
+    for (auto* side : {&rows, &published}) {
+      ResultRow& row = side->emplace_back(ok_row(std::to_string(batch), 1, 100));
+      row.trial.micro_batch_size = batch;
+      row.metrics.peak_reserved_bytes = (side == &rows ? 102 : 100) * (batch << 20);
+      row.metrics.alloc_retries = batch > 7;
+    }
+  }
+  published[2].outcome = Outcome::kOom;
+  ReportInput in;
+  in.sweep = "ours", in.rows = rows, in.beside = "published", in.beside_rows = published;
+  const auto page = report_html(in);
+  ASSERT_TRUE(page) << page.error().message;
+  const std::string part = section_of(*page, "beside");
+  EXPECT_EQ(count_of(part, "ok ★"), 2u) << part;
+  EXPECT_EQ(count_of(part, "+2.0 %"), 2u) << "the one that ran out of memory has no figures: " << part;
+  EXPECT_EQ(count_of(part, "<td>oom</td>"), 1u) << part;
+  EXPECT_EQ(count_of(page_of(rows), "<section id=\"beside\""), 0u);
+  for (ResultRow& row : published) row.trial.micro_batch_size += 100;
+  EXPECT_FALSE(report_html(in)) << "nothing in common";
+}
+
 TEST(Report, BeginsWithAnswerGainCostHeatmapAndFailures) {
   const std::vector<ResultRow> rows = {ok_row("a", 1, 100), ok_row("b", 2, 300), ok_row("c", 4, 200),
                                        bad_row("d", 8, Outcome::kOom, "full")};

@@ -1,10 +1,14 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <sstream>
 
 #include "orchestrator/report/format.h"
+#include "orchestrator/report/statistics/best.h"
+#include "orchestrator/report/tables/best_print.h"
 #include "orchestrator/report/tables/explain.h"
+#include "orchestrator/report/tables/source_tables.h"
 #include "orchestrator/report/tables/status.h"
 #include "orchestrator/report/tables/tables.h"
 #include "tests/unit/report/rows.h"
@@ -26,6 +30,31 @@ TEST(Tables, ShowOnlyWhatVaries) {
             "aa      1  ok            81.0                        12.3k  -\n"
             "bb     16  ok             101                        9.88k  -\n"
             "cc      2  oom              -                            -  rank 3: out of memory\n");
+}
+
+// Three results whose grid has an axis of its own, in ms.
+std::vector<ResultRow> with_own_axis() {
+  std::vector<ResultRow> rows = {ok_row("aa", 1, 100), ok_row("bb", 1, 300), ok_row("cc", 1, 200)};
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    rows[i].trial.labels = fmt::format(R"({{"pause":{},"@units":{{"pause":"ms"}}}})", i + 1);
+  return rows;
+}
+
+TEST(Tables, AnAxisOfTheGridsOwnShowsItsUnit) {
+  const auto rows = with_own_axis();
+  EXPECT_THAT(to_text(*select(rows)), HasSubstr("pause [ms]"));
+  EXPECT_THAT(to_markdown(*select(rows)), HasSubstr("pause \\[ms]"));
+  EXPECT_EQ(setting_text(rows[1], varying(rows)), "pause=2 ms");
+  BestOptions options;
+  options.group_by = {"pause"};
+  EXPECT_THAT(to_text(best_table(varying(rows), *best(rows, options), options)), HasSubstr("pause [ms]"));
+  options.group_by = {"tp"};
+  EXPECT_THAT(to_text(best_table(varying(rows), *best(rows, options), options)), HasSubstr("pause [ms]"));
+  for (const SourceTable kind : {SourceTable::kBatch, SourceTable::kMaxBatch}) {
+    const auto text = to_text(for_people(source_table(kind, rows).table));
+    EXPECT_TRUE(text.find("pause [ms]") != std::string::npos || text.find("pause=2 ms") != std::string::npos)
+        << text;
+  }
 }
 
 TEST(Tables, NarrowTerminalsCutTextFirstAndNameWhatIsLeftOut) {

@@ -1,0 +1,68 @@
+#include "base/proc.h"
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
+#include "base/files.h"
+
+namespace sweep::proc {
+namespace {
+
+constexpr std::size_t kMostEnvironment = 1 << 20;
+
+std::string path_of(std::string_view pid, std::string_view file) {
+  return "/proc/" + std::string(pid) + '/' + std::string(file);
+}
+
+// The next field of `text`, which it takes away with the space behind it.
+std::string_view next_field(std::string_view& text) {
+  const std::string_view word = text.substr(0, text.find(' '));
+  text.remove_prefix(std::min(text.size(), word.size() + 1));
+  return word;
+}
+
+template <typename Number>
+bool read_number(std::string_view word, Number& out) {
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), out);
+  return error == std::errc() && end == word.data() + word.size();
+}
+
+}  // namespace
+
+std::optional<Stat> read_stat(std::string_view text) {
+  constexpr int kState = 3, kParent = 4, kStart = 22;
+  const auto name_end = text.rfind(')');  // the name may hold spaces and brackets
+  if (name_end == std::string_view::npos || name_end + 2 > text.size()) return std::nullopt;
+  text.remove_prefix(name_end + 2);
+  Stat out;
+  for (int field = kState; field <= kStart; ++field) {
+    const std::string_view word = next_field(text);
+    if (word.empty()) return std::nullopt;
+    if (field == kState) out.state = word[0];
+    if (field == kParent && !read_number(word, out.parent)) return std::nullopt;
+    if (field == kStart && !read_number(word, out.start_ticks)) return std::nullopt;
+  }
+  return out;
+}
+
+std::optional<Stat> stat_of(std::string_view pid) {
+  return read_stat(files::read_proc(path_of(pid, "stat")));
+}
+
+Environment::Environment(std::string_view text) : text_(1, '\0') {
+  text_ += text;
+}
+
+Environment Environment::of(std::string_view pid) {
+  return Environment(files::read_proc(path_of(pid, "environ"), kMostEnvironment));
+}
+
+std::optional<std::string_view> Environment::value(std::string_view name) const {
+  const std::string wanted = '\0' + std::string(name) + '=';
+  const auto at = text_.find(wanted);
+  if (at == std::string::npos) return std::nullopt;
+  return std::string_view(text_.c_str() + at + wanted.size());
+}
+
+}  // namespace sweep::proc

@@ -1,0 +1,36 @@
+// What /proc says of a process. `pid` is a folder of /proc: a number, or "self". A process that ends meanwhile
+// is as one that was never there.
+#pragma once
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/integers.h"
+
+namespace sweep::proc {
+
+// Fields of /proc/PID/stat (proc_pid_stat(5)).
+struct Stat {
+  char state = '?';  // 'Z': a zombie, 'X': dead
+  pid_t parent = 0;
+  i64 start_ticks = 0;  // since boot, of sysconf(_SC_CLK_TCK) a second
+};
+std::optional<Stat> stat_of(std::string_view pid);
+// Of the text of that file. Absent: it is not as proc_pid_stat(5) says.
+std::optional<Stat> read_stat(std::string_view text);
+
+// The environment a process was started with. Variables that it may not show to us are absent.
+class Environment {
+ public:
+  static Environment of(std::string_view pid);
+  // text: NAME=VALUE, each with a zero byte behind it.
+  explicit Environment(std::string_view text);
+  std::optional<std::string_view> value(std::string_view name) const;
+
+ private:
+  std::string text_;  // with a zero byte before each variable too
+};
+
+}  // namespace sweep::proc
