@@ -58,7 +58,8 @@ ROOM = 0.97  # of the limit: what needs more may end out of memory
 
 def random_grid(bin_dir, file, count, seed):
     """A grid of as many configurations on GPUs as asked for that the plan admits and that fit."""
-    draw, kept = random.Random(seed), []
+    draw = random.Random(seed)
+    kept: list[dict] = []
     while len(kept) < count:
         points = [one for one in (point(draw) for _ in range(200))
                   if one["hardware"] != "cpu" and one["offload"] == "none" and one["dp"] * one["tp"] * one["pp"] * one["cp"] <= MOST_RANKS]
