@@ -61,19 +61,23 @@ def point(draw):
     return {"model": model, **p}
 
 
-def planned(bin_dir, points):
-    """What `sweep plan --json` says of them: those that the step runs, whatever memory they take."""
+def grid_of(points):
+    """A grid of these points alone."""
     named = []
     models: dict[str, dict] = {}
     for one in points:
         key = json.dumps(one["model"], sort_keys=True)
         models.setdefault(key, {"name": f"m{len(models)}", **one["model"]})
         named.append({**one, "model": models[key]["name"]})
-    grid = {"name": "memory", "measure": {"warmup_steps": 1, "steps": 1}, "grid": {"model": list(models.values())}, "where": ["tp > 1"],
+    return {"name": "memory", "measure": {"warmup_steps": 1, "steps": 1}, "grid": {"model": list(models.values())}, "where": ["tp > 1"],
             "include": named}
+
+
+def planned(bin_dir, points):
+    """What `sweep plan --json` says of them: those that the step runs, whatever memory they take."""
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "grid.yaml"
-        file.write_text(json.dumps(grid))
+        file.write_text(json.dumps(grid_of(points)))
         done = subprocess.run([bin_dir / "sweep", "plan", file, "--json"], capture_output=True, text=True, check=False, cwd=folder)
     if done.returncode != 0:
         sys.exit(done.stderr)
@@ -134,7 +138,11 @@ def main():
     rows.sort(key=lambda row: row[0])
     errors = [row[0] for row in rows]
     share = sum(abs(e) <= options.within for e in errors) / len(errors)
-    print(f"{len(rows)} configurations ({len(entries) - len(rows)} refused by the step): {share:.1%} within {options.within:.0%}, median "
+    refused = [entry for entry in entries if "peak_rank_bytes" not in answers[entry["id"]]]
+    print(f"the step refuses {len(refused)}, of {sum(entry['admitted'] for entry in entries)} that the plan admits {sum(entry['admitted'] for entry in refused)}")
+    for entry in refused:
+        print(f"  {'admitted' if entry['admitted'] else 'pruned by ' + entry['rule']}: {answers[entry['id']]['error']}")
+    print(f"{len(rows)} configurations: {share:.1%} within {options.within:.0%}, median "
           f"{statistics.median(errors):+.2%}, lowest {errors[0]:+.2%}, highest {errors[-1]:+.2%}")
     for error, entry, answer in rows[:options.worst] + rows[len(rows) - options.worst:]:
         print(f"{error:+8.2%}  {answer['peak_rank_bytes'] / 1e6:9.1f} MB  {entry['trial']['spec']['family']} {entry['trial']['spec']['layers']} layers  "

@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "bench_kernels/kernels/caching_model.h"
+
 namespace sweep::memory {
 
 std::size_t BlockEvents::end_of_peak() const {
@@ -35,6 +37,18 @@ std::vector<LiveBlocks> BlockEvents::at_peak() const {
   std::sort(listed.begin(), listed.end(),
             [](const LiveBlocks& a, const LiveBlocks& b) { return a.bytes * a.count > b.bytes * b.count; });
   return listed;
+}
+
+std::int64_t BlockEvents::reserved(std::int64_t first) const {
+  const std::size_t begins = marks_.empty() ? 0 : marks_.front();
+  CachingModel model;
+  for (std::size_t i = 0; i < events_.size(); ++i) {
+    if (i == begins && first > 0) model.allocate(nullptr, first);
+    const auto [block, bytes] = events_[i];
+    model.free(block);
+    if (bytes > 0) model.allocate(block, bytes);
+  }
+  return model.reserved();
 }
 
 }  // namespace sweep::memory

@@ -13,6 +13,8 @@ class BlockEvents {
   void freed(const void* block) { events_.push_back({block, 0}); }
   void mark() { marks_.push_back(events_.size()); }
   std::vector<LiveBlocks> at_peak() const;
+  // What a caching allocator has reserved in the end, with `first` bytes more from the first mark on.
+  std::int64_t reserved(std::int64_t first) const;
 
  private:
   struct Event {

@@ -189,6 +189,10 @@ std::vector<LiveBlocks> BlockTrace::at_peak() const {
   return allocator_of(type_).counters.trace->at_peak();
 }
 
+std::int64_t BlockTrace::reserved(std::int64_t library) const {
+  return allocator_of(type_).counters.trace->reserved(library);
+}
+
 ScratchScope::ScratchScope() {
   ++scratch_depth;
 }

@@ -65,6 +65,9 @@ class BlockTrace {
 
   void mark();                              // a step begins
   std::vector<LiveBlocks> at_peak() const;  // largest total first
+  // What CUDA's caching allocator would have reserved for all of it (caching_model.h), and for `library` bytes
+  // that a library takes at its first use, in the first step.
+  std::int64_t reserved(std::int64_t library) const;
 
  private:
   c10::DeviceType type_;

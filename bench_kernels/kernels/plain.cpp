@@ -211,7 +211,9 @@ void cross_entropy_backward(const at::Tensor& logits, const at::Tensor& labels, 
 }
 
 void add_squares(const at::Tensor& flat, double weight, const at::Tensor& total) {
-  const at::Tensor norm = at::linalg_vector_norm(flat, 2, std::nullopt, false, at::kDouble);
+  // In float64 a GPU would first make a float64 copy of all of it.
+  const auto type = flat.is_cpu() ? at::kDouble : at::kFloat;
+  const at::Tensor norm = at::linalg_vector_norm(flat, 2, std::nullopt, false, type).to(at::kDouble);
   at::Tensor sum = total;
   sum.add_(norm.square(), weight);
 }

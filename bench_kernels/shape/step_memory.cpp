@@ -266,25 +266,27 @@ PartBytes ChunkMemory::fullest(const Others& others) {
 // keep.
 class InFlight {
  public:
-  explicit InFlight(const std::vector<ChunkMemory>& chunks)
-      : chunks_(chunks), seen_(chunks.size()), most_(chunks.size()) {
-    for (std::size_t c = 0; c < chunks.size(); ++c)
+  explicit InFlight(const std::vector<ChunkMemory>& chunks) : seen_(chunks.size()), most_(chunks.size()) {
+    for (std::size_t c = 0; c < chunks.size(); ++c) {
       seen_[c].saved = chunks[c].saved(), seen_[c].later = chunks[c].later();
+      seen_[c].if_waits = chunks[c].idle(true, false).total();
+      seen_[c].if_reduces = chunks[c].idle(false, true).total();
+    }
   }
   std::vector<Others> run(const ActionList& actions, bool late) {
     for (const Action& action : actions) {
       const auto c = static_cast<std::size_t>(action.chunk);
       Seen& seen = seen_[c];
       if (action.act == Act::kForward) {
-        note(c, most_[c].forward);
+        note(c, seen.forward, most_[c].forward);
         held_ += seen.saved, ++seen.micros;
       } else if (action.act == Act::kBackward) {
         held_ += seen.saved.times(-1), --seen.micros;
-        note(c, most_[c].backward);
+        note(c, seen.backward, most_[c].backward);
         if (late) held_ += seen.later;
       } else {
         held_ += seen.later.times(-1);
-        note(c, most_[c].weights);
+        note(c, seen.weights, most_[c].weights);
       }
       seen.reduces = action.act != Act::kForward;
     }
@@ -294,18 +296,23 @@ class InFlight {
  private:
   struct Seen {
     PartBytes saved, later;
+    double if_waits = 0, if_reduces = 0;            // buffers while another chunk is at work
+    double forward = 0, backward = 0, weights = 0;  // the most beside each of its actions
     i64 micros = 0;
     bool reduces = false;  // its last gradients are under way
   };
-  void note(std::size_t at_work, PartBytes& most) {
-    PartBytes there = held_;
-    for (std::size_t c = 0; c < chunks_.size(); ++c)
-      if (c != at_work) there += chunks_[c].idle(seen_[c].micros > 0, seen_[c].reduces);
+  void note(std::size_t at_work, double& most_bytes, PartBytes& most) {
+    double idle = 0;
+    for (std::size_t c = 0; c < seen_.size(); ++c)
+      if (c != at_work)
+        idle += (seen_[c].micros > 0 ? seen_[c].if_waits : 0) + (seen_[c].reduces ? seen_[c].if_reduces : 0);
     if (seen_[at_work].micros > 0) most_[at_work].alone = false;
-    keep_larger(most, there);
+    const double bytes = held_.total() + idle;
+    if (bytes <= most_bytes) return;
+    most_bytes = bytes, most = held_;
+    most[MemoryPart::kBuffers] += idle;
   }
 
-  const std::vector<ChunkMemory>& chunks_;
   std::vector<Seen> seen_;
   std::vector<Others> most_;
   PartBytes held_;

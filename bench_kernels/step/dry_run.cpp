@@ -32,22 +32,21 @@ class PathScope {
 };
 
 struct Peak {
-  i64 bytes = 0;
+  i64 bytes = 0, reserved = 0;
   parallel::ModelState::Bytes states;      // of all chunks
   std::vector<memory::LiveBlocks> blocks;  // where they were asked for
 };
 
-Peak peak_of_rank(const Trial& trial, i64 rank, bool tensors) {
+Peak peak_of_rank(const Trial& trial, i64 rank, i64 workspace, bool tensors) {
   const i64 before = memory::stats(c10::DeviceType::Meta).current;
   memory::reset_peak(c10::DeviceType::Meta);
   const auto dims = shape::ParallelDims::make(trial);
   TORCH_CHECK(dims.has_value(), dims.error().message);
   const parallel::Mesh mesh = parallel::pretend(*dims, rank);
-  std::optional<memory::BlockTrace> trace;
-  if (tensors) trace.emplace(c10::DeviceType::Meta);
+  memory::BlockTrace trace(c10::DeviceType::Meta);
   TrainStep step(trial, at::kMeta, mesh, nullptr);
   for (int i = 0; i < 2; ++i) {
-    if (trace) trace->mark();
+    trace.mark();
     step.run();
   }
   const i64 peak = memory::stats(c10::DeviceType::Meta).peak - before;
@@ -56,15 +55,16 @@ Peak peak_of_rank(const Trial& trial, i64 rank, bool tensors) {
     const auto bytes = state->bytes();
     states.weights += bytes.weights, states.gradients += bytes.gradients, states.optimizer += bytes.optimizer;
   }
-  return {peak, states, trace ? trace->at_peak() : std::vector<memory::LiveBlocks>{}};
+  return {peak, trace.reserved(workspace), states,
+          tensors ? trace.at_peak() : std::vector<memory::LiveBlocks>{}};
 }
 
 // Ranks differ by their stage of the pipeline only.
-std::vector<Peak> peaks_of_stages(const Trial& trial, bool tensors) {
+std::vector<Peak> peaks_of_stages(const Trial& trial, i64 workspace, bool tensors) {
   std::vector<Peak> peaks;
   for (i64 stage = 0; stage < trial.pp; ++stage) {
     const shape::ParallelDims dims{trial.dp, trial.tp, trial.pp, trial.cp, trial.ep, trial.dp};
-    peaks.push_back(peak_of_rank(trial, dims.rank_at({0, 0, 0, stage}), tensors));
+    peaks.push_back(peak_of_rank(trial, dims.rank_at({0, 0, 0, stage}), workspace, tensors));
   }
   return peaks;
 }
@@ -76,12 +76,14 @@ nlohmann::json listed(const std::vector<memory::LiveBlocks>& blocks) {
   return list;
 }
 
-nlohmann::json answer_of(const Trial& trial, Backend backend, const std::vector<Peak>& peaks, bool tensors) {
-  const i64 workspace = backend == Backend::kCuda ? static_cast<i64>(shape::library_workspace(trial)) : 0;
-  std::vector<i64> bytes;
+nlohmann::json answer_of(const Trial& trial, Backend backend, bool tensors) {
+  const bool cuda = backend == Backend::kCuda;
+  const i64 workspace = cuda ? static_cast<i64>(shape::library_workspace(trial)) : 0;
+  const std::vector<Peak> peaks = peaks_of_stages(trial, workspace, tensors);
+  std::vector<i64> bytes, reserved;
   nlohmann::json parts = nlohmann::json::array();
   for (const Peak& peak : peaks) {
-    bytes.push_back(peak.bytes + workspace);
+    bytes.push_back(peak.bytes + workspace), reserved.push_back(peak.reserved);
     const auto& states = peak.states;
     parts.push_back({{"weights", states.weights},
                      {"gradients", states.gradients},
@@ -91,10 +93,11 @@ nlohmann::json answer_of(const Trial& trial, Backend backend, const std::vector<
   }
   const auto fullest = std::max_element(bytes.begin(), bytes.end());
   nlohmann::json answer{{"trial", trial_id(trial)},
-                        {"backend", backend == Backend::kCuda ? "cuda" : "cpu"},
+                        {"backend", cuda ? "cuda" : "cpu"},
                         {"peak_bytes", bytes},
                         {"peak_parts", parts},
                         {"peak_rank_bytes", *fullest}};
+  if (cuda) answer["reserved_bytes"] = reserved;
   if (tensors) answer["peak_tensors"] = listed(peaks[static_cast<size_t>(fullest - bytes.begin())].blocks);
   return answer;
 }
@@ -107,7 +110,7 @@ Expected<std::string> dry_run_line(const Trial& trial, Backend backend, bool ten
   const PathScope path(backend);
   memory::install(c10::DeviceType::Meta);
   try {
-    return dump(answer_of(trial, backend, peaks_of_stages(trial, tensors), tensors));
+    return dump(answer_of(trial, backend, tensors));
   } catch (const c10::Error& e) {
     return fail(std::string("the dry run failed: ") + e.what_without_backtrace());
   }

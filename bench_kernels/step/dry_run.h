@@ -14,7 +14,8 @@ enum class Backend { kCpu, kCuda };  // whose kernels' allocations are counted
 // micro-batches as show the peak) and returns one line of JSON:
 // {"trial": id, "backend": "cpu" | "cuda", "peak_bytes": [per stage], "peak_parts": [{"weights", "gradients", "optimizer",
 // "library", "step"} per stage], "peak_rank_bytes": the largest peak}. Parts of a stage add up to its peak;
-// `step` is what the step itself allocates: activations, logits, buffers and temporaries. With
+// `step` is what the step itself allocates: activations, logits, buffers and temporaries. With cuda also
+// "reserved_bytes": [per stage], what a caching allocator reserves for the same blocks in the same order. With
 // cpu the peak is that of the CPU run to the byte (shm backend); with cuda it counts what LibTorch's
 // allocator is asked for, cuBLAS's workspace included, in blocks of 512 bytes (a block that it does not split
 // may be up to 1 MiB larger). Installs the counting allocator for meta tensors. With `tensors` also

@@ -25,6 +25,7 @@ struct ConfigColumn {
   std::string name;                  // of the column in the file
   const Column* axis = nullptr;      // of kAxis
   i64 ModelSpec::*number = nullptr;  // of kSpec, where it is a number
+  std::string_view number_name;      // its dimension
   double factor = 1;                 // of kMemory: bytes in one
 };
 
@@ -58,11 +59,11 @@ const std::map<std::string_view, i64 ModelSpec::*>& dimensions() {
 ConfigColumn target_of(const std::string& name) {
   std::string key = lower_case(name);
   if (const auto other = aliases().find(key); other != aliases().end()) key = other->second;
-  ConfigColumn t{Holds::kKept, name, nullptr, nullptr, 1};
+  ConfigColumn t{Holds::kKept, name, nullptr, nullptr, {}, 1};
   if (key == "model") return t.kind = Holds::kModel, t;
   if (key == "family" || key == "tie_embeddings") return t.kind = Holds::kSpec, t;
   if (const auto d = dimensions().find(key); d != dimensions().end())
-    return t.kind = Holds::kSpec, t.number = d->second, t;
+    return t.kind = Holds::kSpec, t.number = d->second, t.number_name = d->first, t;
   if (key == "gpus") return t.kind = Holds::kGpus, t;
   if (key == "status" || key == "outcome") return t.kind = Holds::kStatus, t;
   if (key == "mem_gb") return t.kind = Holds::kMemory, t.factor = 1e9, t;
@@ -159,22 +160,21 @@ class ConfigReader {
   }
 
   Expected<void> dimension(const ConfigColumn& t, std::string_view cell) {
-    own_.stated = true;
     if (t.number) {
       double value = 0;
       if (const auto done = keep_number(cell, 1, 1e9, value); !done) return done;
       if (value != std::floor(value))
         return fail(codes::kNotWhole, cell, fmt::format("'{}' is not a whole number", cell));
-      own_.spec.*t.number = static_cast<i64>(value);
+      own_.numbers[t.number_name] = {t.number, static_cast<i64>(value)};
       return {};
     }
     const std::string word = lower_case(cell);
     if (lower_case(t.name) == "family") {
-      own_.spec.family = word;
+      own_.family = word;
       return {};
     }
-    own_.spec.tie_embeddings = word == "true" || word == "1" || word == "yes";
-    if (own_.spec.tie_embeddings || word == "false" || word == "0" || word == "no") return {};
+    own_.ties = word == "true" || word == "1" || word == "yes";
+    if (*own_.ties || word == "false" || word == "0" || word == "no") return {};
     return fail(codes::kUnknownValue, cell, fmt::format("'{}' is neither true nor false", cell));
   }
 
@@ -211,29 +211,48 @@ class ConfigReader {
                 fmt::format("column 'gpus': {}, and dp x tp x pp x cp = {}", gpus, t.world()));
   }
 
+  // The model of that name: a label's, or the catalogue's.
+  Expected<ModelSpec> named(const std::string& name) {
+    if (const auto known = models_.find(name); known != models_.end()) return known->second;
+    auto spec = shape::find_model(name);
+    if (spec) models_[name] = *spec;
+    return spec;
+  }
+
   Expected<void> find_spec(Trial& t) {
-    if (own_.stated && own_.spec.layers > 0) {
-      const auto spec = shape::completed(own_.spec);
-      if (!spec) return tl::unexpected(retold(spec.error(), "the model: " + spec.error().message));
-      t.spec = *spec;
-      return {};
-    }
-    if (t.model.empty())
+    if (t.model.empty() && !own_.numbers.contains("layers"))
       return fail(codes::kMissing, "model",
                   "the row names no model: fill the column 'model', or layers, hidden_size, heads, ...");
-    if (const auto known = models_.find(t.model); known != models_.end()) {
-      t.spec = known->second;
+    auto base = t.model.empty() ? Expected<ModelSpec>(ModelSpec{}) : named(t.model);
+    if (!base && !own_.numbers.contains("layers")) return tl::unexpected(in_column("model", base.error()));
+    if (base && own_.empty()) {
+      t.spec = *base;
       return {};
     }
-    const auto spec = shape::find_model(t.model);
-    if (!spec) return tl::unexpected(in_column("model", spec.error()));
-    models_[t.model] = t.spec = *spec;
+    const auto spec = shape::completed(own_.over(base.value_or(ModelSpec{})));
+    if (!spec)
+      return tl::unexpected(
+          retold(spec.error(), (base ? "the model: " : "a model of the row's own: ") + spec.error().message));
+    t.spec = *spec;
     return {};
   }
 
+  // What a row says of its model.
   struct Own {
-    ModelSpec spec;
-    bool stated = false;
+    std::map<std::string_view, std::pair<i64 ModelSpec::*, i64>> numbers;  // by dimension
+    std::optional<std::string> family;
+    std::optional<bool> ties;
+    bool empty() const { return numbers.empty() && !family && !ties; }
+    // The named model with the row's dimensions; of another family nothing but these holds. What follows from
+    // a dimension that the row changes is derived again.
+    ModelSpec over(ModelSpec m) const {
+      if (family && *family != m.family) m = ModelSpec{}, m.family = *family;
+      if (numbers.contains("hidden_size") || numbers.contains("heads")) m.head_dim = 0;
+      if (numbers.contains("heads") && m.kv_heads == m.heads) m.kv_heads = 0;
+      for (const auto& [name, dimension] : numbers) m.*(dimension.first) = dimension.second;
+      if (ties) m.tie_embeddings = *ties;
+      return m;
+    }
   };
 
   const ConfigOptions& o_;

@@ -114,7 +114,7 @@ class Picture {
   void add(i64 rank, const json& group) {
     if (!group.is_object()) return;
     const std::string name = word_of(group, "name");
-    members_[name] = expanded(word_of(group, "ranks"));
+    members_[name].merge(expanded(word_of(group, "ranks")));
     views_[name][rank] = {number_of(group, "begun").value_or(0), word_of(group, "last")};
     const std::string operation = word_of(group, "waits_in");
     if (operation.empty()) return;
@@ -139,9 +139,18 @@ class Picture {
     waits.other_end = fmt::format("rank {} in {} {}", peer, matching, theirs->second.second);
   }
 
+  // Gloo does not tell who is in a group: those that used it, and perhaps those that did not answer.
+  std::set<i64> members_of(const std::string& group) const {
+    std::set<i64> out = members_.at(group);
+    if (!out.empty()) return out;
+    for (const auto& [rank, view] : views_.at(group)) out.insert(rank);
+    for (const auto& [rank, last] : silent_) out.insert(rank);
+    return out;
+  }
+
   void find_missing(const Operation& operation, Waits& waits) const {
     const auto& views = views_.at(operation.group);
-    for (const i64 member : members_.at(operation.group)) {
+    for (const i64 member : members_of(operation.group)) {
       const auto view = views.find(member);
       const bool elsewhere = view != views.end() && !waits.waiting.contains(member);
       if (elsewhere || silent_.contains(member)) waits.missing.insert(member);
@@ -166,7 +175,9 @@ class Picture {
                                   operation.number, operation.label);
     if (!waits.other_end.empty())
       return out + ", " + waits.other_end + "; both have entered it, and it does not end";
-    if (!rank) return out + "; every rank of the group has entered it, and it does not end";
+    if (!rank)
+      return out + fmt::format("; every rank {} has entered it, and it does not end",
+                               members_.at(operation.group).empty() ? "that used the group" : "of the group");
     if (const auto silent = silent_.find(*rank); silent != silent_.end()) {
       out += fmt::format("; rank {} does not report where it is", *rank);
       return silent->second.empty() ? out

@@ -12,7 +12,7 @@ TrainerProfile plain_times(const char* name, const char* source) {
   TrainerProfile p = nanotron_profile();
   p.name = name, p.source = source;
   ProfileFacts& f = p.facts;
-  f.splits_by_cost = f.reports_first_stage = f.warmup_needs_micros = f.tied_zero0_hangs = false;
+  f.joint_qkv = f.splits_by_cost = f.reports_first_stage = f.warmup_needs_micros = f.tied_zero0_hangs = false;
   f.reported_unit = 1;
   TimeParameters& t = p.time;
   t.layer_launch_s = 1.2e-3, t.stage_launch_s = 1e-3, t.hop_launch_s = 0;

@@ -21,18 +21,36 @@ double later_slowest(const StageTimes& times) {
   return slowest;
 }
 
-// The share of whole-sequence tensors that wait for the communication stream: where the host runs ahead of
-// the GPU.
-double held_share(const Layout& l, const StageTimes& times, const MemoryParameters& m) {
-  if (l.tp <= 1 || slow_collectives(l)) return 0;
-  if (l.pp <= 1) return chance(12 * (m.held_until - std::log(times.layer_gpu / times.layer_host)));
-  const StageTime first = times.of.front();
-  const double pace = std::max(first.gpu, first.host), later = later_slowest(times);
-  const double lead = std::log(std::max(pace, later) / first.host);
-  const double odds = m.held_offset + m.held_per_lead * lead + m.held_per_stages * std::log(l.pp) +
-                      m.held_per_tp * std::log(l.tp) + m.held_per_balance * std::log(later / pace);
-  return chance(odds) * (1 - slow_share(l));
-}
+// Whole-sequence tensors that were freed and wait for the communication stream. Without a pipeline: those of
+// a micro-batch's forward and of the backward before it. On a pipeline's stage: those of the forwards that fill
+// it, where the GPU waits for slower later stages; and, while it is full, those of a forward and a backward
+// where the GPU is slower than the host. Slow messages let the GPU catch up.
+class HeldTensors {
+ public:
+  HeldTensors(const Layout& l, const StageTimes& times, const MemoryParameters& m) : l_(l), m_(m) {
+    if (l.tp <= 1 || slow_collectives(l)) return;
+    const double behind = std::log(times.layer_gpu / times.layer_host);
+    if (l.pp <= 1) {
+      full_ = chance(kSteep * (m.held_until - behind)) * (l.micros > 1 ? 4 : 2);
+      return;
+    }
+    const StageTime first = times.of.front();
+    const double balance = std::log(later_slowest(times) / std::max(first.gpu, first.host));
+    filling_ = 2 * chance(m.held_offset + m.held_per_tp * std::log(l.tp) + m.held_per_balance * balance);
+    full_ = l.micros > l.pp ? 4 * chance(kSteep * (behind - m.held_from)) : 0;
+    fast_ = 1 - slow_share(l);
+  }
+  double of(const StageWork& s) const {
+    const double filling = std::min(filling_ * s.layers * s.in_flight, m_.held_filling);
+    return fast_ * std::min(filling + full_ * s.layers, m_.held_most);
+  }
+
+ private:
+  static constexpr double kSteep = 15;
+  const Layout& l_;
+  const MemoryParameters& m_;
+  double filling_ = 0, full_ = 0, fast_ = 1;  // per layer of a stage; share without slow messages
+};
 
 struct PerToken {
   double activations = 0, kept = 0;  // bytes of a layer in flight; the same where it is computed again
@@ -42,8 +60,10 @@ PerToken saved_bytes(const Layout& l, const ProfileFacts& f) {
   const double statistics = 4 * l.heads / l.tp;
   // q, k, v and the output of attention are four of the tensors of hidden_size; k and v have their own width.
   const double attention = l.element * (2 * l.width + 2 * l.kv_width) / l.tp;
+  // One tensor holds q, k and v; what is saved of it keeps all of it.
+  const double joint = f.joint_qkv && l.heads == l.kv_heads ? 2 * l.element * l.kv_width / l.tp : 0;
   PerToken out;
-  out.activations = (f.hidden_saved - 4) * hidden + attention +
+  out.activations = (f.hidden_saved - 4) * hidden + attention + joint +
                     f.intermediate_saved * l.element * l.intermediate * l.top_k / l.tp + statistics +
                     f.score_bytes * l.sequence * l.heads / l.tp;
   out.kept = l.recompute ? hidden : out.activations;
@@ -76,18 +96,31 @@ MemoryParts states_and_activations(const Layout& l, const StageWork& s, const Tr
   return out;
 }
 
-MemoryParts parts_of(const Layout& l, const StageWork& s, const TrainerProfile& p, double held) {
+// DDP's buckets, which nanotron has without ZeRO: a set of 16-bit gradients.
+double bucket_bytes(const Layout& l, const StageWork& s, const ProfileFacts& f) {
+  return l.zero < 1 && l.dp * l.cp > 1 ? f.weight_bytes * s.parameters : 0;
+}
+
+// 16-bit gradients beside the fp32 ones: buckets; those that find no freed block; and with ZeRO what the
+// reduce-scatter of fp32 gradients copies.
+double gradient_copies(const Layout& l, const StageWork& s, const TrainerProfile& p) {
+  const double ranks = l.dp * l.cp;
+  const double own = s.parameters / (l.zero >= 3 ? ranks : 1);
+  const double scattered = l.zero >= 1 && ranks > 1 ? p.facts.gradient_bytes * (1 + 1 / ranks) : 0;
+  return bucket_bytes(l, s, p.facts) +
+         own * (p.memory.gradient_copies * p.facts.weight_bytes + p.memory.scatter_copies * scattered);
+}
+
+MemoryParts parts_of(const Layout& l, const StageWork& s, const TrainerProfile& p, const HeldTensors& held) {
   const MemoryParameters& m = p.memory;
   MemoryParts out = states_and_activations(l, s, p);
-  out.gradient_copies =
-      m.gradient_copies * p.facts.weight_bytes * s.parameters / (l.zero >= 3 ? l.dp * l.cp : 1);
+  out.gradient_copies = gradient_copies(l, s, p);
   if (l.recompute && s.layers > 0) out.activations += l.tokens * saved_bytes(l, p.facts).activations;
   out.fragmentation = m.fragmentation * out.activations * (1 - 1 / s.in_flight);
   if (l.tp <= 1) return out;
   const double whole = l.tokens * l.hidden * l.element;
   out.gather_buffers = m.gather_buffers * whole;
-  const double of_stage = l.pp > 1 ? 2 * s.layers * s.in_flight : (l.micros > 1 ? 4 : 2) * s.layers;
-  out.held = whole * held * std::min(of_stage, m.held_most);
+  out.held = whole * held.of(s);
   return out;
 }
 
@@ -133,10 +166,11 @@ MemoryParts eager_parts(const Layout& l, const StageWork& s, const TrainerProfil
 
 // What the allocator cannot do without when it has given back what it can. The three shares belong to the
 // limit: they were chosen with it, by the measured rows that ran and those that failed.
-double needed(const Layout& l, const MemoryParts& parts, const ProfileFacts& f) {
+double needed(const Layout& l, const StageWork& s, const MemoryParts& parts, const ProfileFacts& f) {
   if (f.eager) return parts.reserved() - parts.fragmentation;
   const double whole = l.tp > 1 ? l.tokens * l.hidden * l.element : 0;
-  return parts.live() - (1 - f.need_logits) * parts.logits + f.need_whole * whole + f.need_held * parts.held;
+  return parts.live() + bucket_bytes(l, s, f) - (1 - f.need_logits) * parts.logits + f.need_whole * whole +
+         f.need_held * parts.held;
 }
 
 }  // namespace
@@ -144,13 +178,13 @@ double needed(const Layout& l, const MemoryParts& parts, const ProfileFacts& f) 
 MemoryPrediction predict_memory(const Layout& l, const StageTimes& times, const TrainerProfile& p,
                                 const shape::Hardware& h) {
   const bool eager = p.facts.eager;
-  const double held = eager ? 0 : held_share(l, times, p.memory);
+  const HeldTensors held(l, times, p.memory);
   MemoryPrediction out;
   double most = -1;
   for (std::size_t i = 0; i < l.stages.size(); ++i) {
     const MemoryParts parts = eager ? eager_parts(l, l.stages[i], p) : parts_of(l, l.stages[i], p, held);
     const double reserved = parts.reserved();
-    out.need = std::max(out.need, needed(l, parts, p.facts));
+    out.need = std::max(out.need, needed(l, l.stages[i], parts, p.facts));
     if (i == 0 || (!p.facts.reports_first_stage && reserved > most)) out.parts = parts;
     if (reserved > most) most = reserved, out.fullest_stage = static_cast<i64>(i);
   }

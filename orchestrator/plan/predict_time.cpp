@@ -120,15 +120,15 @@ void stage_times(const Layout& l, const TrainerProfile& p, const shape::Hardware
 }
 
 double slow_share(const Layout& l) {
-  constexpr double kManyMicros = 16, kManyReplicas = 4, kAll = 64, kSome = 32;
+  constexpr double kManyMicros = 16, kManyReplicas = 4, kAll = 64, kSome = 32, kMostReplicas = 128;
   if (l.pp <= 1 || l.nodes < 2) return 0;
   if (l.nodes >= kAll) return 1;
   if (l.zero < 1) {
     const bool enough = l.dp >= kManyReplicas || (l.dp >= 2 && l.nodes >= 8);
-    return enough && l.micros >= kManyMicros ? 1 : 0;
+    return enough && l.dp < kSome && l.micros >= kManyMicros ? 1 : 0;
   }
   if (l.nodes < kSome) return 0;
-  if (l.dp >= 32) return 0.5;
+  if (l.dp >= kSome) return l.dp < kMostReplicas ? 1 : 0;
   return l.micro_batch > 1 ? 0.2 : 0;
 }
 

@@ -17,16 +17,18 @@ using F = ProfileFacts;
 constexpr std::array kMemory{
     Parameter<M>{"base_gib", &M::base_gib, "GiB that no configuration changes"},
     Parameter<M>{"gradient_copies", &M::gradient_copies,
-                 "16-bit gradients beside the 32-bit ones, in sets of them"},
+                 "16-bit gradients that find no freed block, in sets of them"},
+    Parameter<M>{"scatter_copies", &M::scatter_copies,
+                 "ZeRO: share of the reduce-scatter's copies that finds no freed block"},
     Parameter<M>{"fragmentation", &M::fragmentation,
                  "share of the activations lost between micro-batches in flight"},
     Parameter<M>{"gather_buffers", &M::gather_buffers, "whole-sequence tensors a tensor-parallel rank keeps"},
     Parameter<M>{"held_most", &M::held_most,
                  "whole-sequence tensors that wait for the communication stream, at most"},
-    Parameter<M>{"held_offset", &M::held_offset, "pipeline: log-odds that they wait"},
-    Parameter<M>{"held_per_lead", &M::held_per_lead,
-                 "change with ln(time of the slowest stage / host time of the first)"},
-    Parameter<M>{"held_per_stages", &M::held_per_stages, "change with ln(pp)"},
+    Parameter<M>{"held_filling", &M::held_filling, "of them while a pipeline fills, at most"},
+    Parameter<M>{"held_from", &M::held_from,
+                 "full pipeline: ln(GPU / host time of a layer) from which they wait"},
+    Parameter<M>{"held_offset", &M::held_offset, "while a pipeline fills: log-odds that they wait"},
     Parameter<M>{"held_per_tp", &M::held_per_tp, "change with ln(tp)"},
     Parameter<M>{"held_per_balance", &M::held_per_balance,
                  "change with ln(slowest later stage / first stage)"},
@@ -80,7 +82,8 @@ constexpr std::array kErrors{Parameter<U>{"memory", &U::memory, ""},
                              Parameter<U>{"time", &U::time, ""}, Parameter<U>{"time_far", &U::time_far, ""},
                              Parameter<U>{"time_many", &U::time_many, ""}};
 
-constexpr std::array<std::pair<const char*, bool F::*>, 8> kSwitches{{
+constexpr std::array<std::pair<const char*, bool F::*>, 9> kSwitches{{
+    {"joint_qkv", &F::joint_qkv},
     {"splits_by_cost", &F::splits_by_cost},
     {"reports_first_stage", &F::reports_first_stage},
     {"warmup_needs_micros", &F::warmup_needs_micros},
@@ -112,7 +115,9 @@ Expected<void> read_numbers(const Json& whole, const char* section, S& values, c
     return fail(fmt::format("the object '{}' is missing", section));
   for (const auto& p : table) {
     const auto value = number(*from, p.name);
-    if (!value) return fail(fmt::format("{}: {}", section, value.error().message));
+    if (!value)
+      return fail(fmt::format("{}: {}; a profile that an earlier version saved is fitted again with --fit",
+                              section, value.error().message));
     values.*(p.member) = *value;
   }
   return {};

@@ -1,10 +1,12 @@
-// predict_bench: configurations for each second of one core through the plan's predictors: GPUs by the
-// trainer profile, GPUs and processors by a hardware profile. One JSON line for each.
+// predict_bench: configurations for each second of one core through the plan's rules and memory model alone,
+// and through its predictors of memory and time: GPUs by the trainer profile, GPUs and processors by a hardware
+// profile. One JSON line for each.
 #include <fmt/format.h>
 
 #include <ctime>
 
 #include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/plan/memory.h"
 #include "orchestrator/plan/planner.h"
 #include "orchestrator/plan/rules.h"
 #include "orchestrator/plan/step_cost.h"
@@ -38,13 +40,13 @@ std::vector<Trial> trials_of(const char* hardware, i64 nodes, i64 ranks) {
   return out;
 }
 
-void measure(const char* figure, const std::vector<Trial>& trials, const plan::Predictor& predictor) {
+void measure(const char* figure, const std::vector<Trial>& trials, const auto& value_of) {
   constexpr double kSeconds = 1;
   const std::clock_t from = std::clock();
   double seconds = 0, sum = 0;
   i64 count = 0;
   while (seconds < kSeconds) {
-    for (const Trial& t : trials) sum += predictor.predict(t, {}).step_ms.value_or(0);
+    for (const Trial& t : trials) sum += value_of(t);
     count += static_cast<i64>(trials.size());
     seconds = static_cast<double>(std::clock() - from) / CLOCKS_PER_SEC;
   }
@@ -58,7 +60,14 @@ int main() {
   const auto gpus = trials_of("h100-sxm-80gb", 8, 8), cpus = trials_of("cpu", 1, 8);
   const shape::Hardware h100 = shape::find_hardware("h100-sxm-80gb").value();
   shape::HardwareProfile profile = plan::catalogue_profile(h100);
-  measure("gpu_by_trainer_profile", gpus, plan::roofline());
-  measure("gpu_by_hardware_profile", gpus, *plan::calibrated({profile}));
-  measure("cpu", cpus, plan::roofline());
+  measure("rules_and_memory", gpus, [](const Trial& t) {
+    return plan::first_objection(t) ? 0 : plan::estimate_memory(t).total() * 1e-9;
+  });
+  const auto by = [](const plan::Predictor& predictor) {
+    return [&predictor](const Trial& t) { return predictor.predict(t, {}).step_ms.value_or(0); };
+  };
+  measure("gpu_by_trainer_profile", gpus, by(plan::roofline()));
+  const auto calibrated = plan::calibrated({profile});
+  measure("gpu_by_hardware_profile", gpus, by(*calibrated));
+  measure("cpu", cpus, by(plan::roofline()));
 }

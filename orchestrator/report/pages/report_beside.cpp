@@ -67,12 +67,26 @@ void add_metric(Table& table, const Transfer& found, const Field& metric, const 
   }
 }
 
+// Each setting's batches stand below one another, ascending.
+void by_setting_and_batch(std::vector<SharedConfiguration>& shared, std::span<const Field> differ) {
+  const auto less = [&](const SharedConfiguration& a, const SharedConfiguration& b) {
+    const auto batch = [](const SharedConfiguration& each) { return each.a->trial.micro_batch_size; };
+    for (const Field& field : differ) {
+      if (field.name() == "micro_batch_size" || field.name() == "global_batch_size") continue;
+      const Value x = field.of(*a.a), y = field.of(*b.a);
+      if (x != y) return value_less(x, y);
+    }
+    return batch(a) < batch(b);
+  };
+  std::ranges::stable_sort(shared, less);
+}
+
 }  // namespace
 
 Expected<std::string> beside(const ReportInput& in) {
   TransferOptions options;
   options.metric = in.metric, options.match = in.beside_match;
-  const auto found = transfer(in.rows, in.beside_rows, options);
+  auto found = transfer(in.rows, in.beside_rows, options);
   if (!found) return tl::unexpected(found.error());
   std::vector<ResultRow> shared;
   for (const auto& each : found->shared) shared.push_back(*each.a);
@@ -80,6 +94,7 @@ Expected<std::string> beside(const ReportInput& in) {
   std::erase_if(differ, [&](const Field& field) {
     return std::ranges::none_of(found->match, [&](const Field& each) { return each.name() == field.name(); });
   });
+  by_setting_and_batch(found->shared, differ);
   const auto here = starred(in.rows), there = starred(in.beside_rows);
   Table table;
   table.columns = {"configuration", "outcome here", "outcome there"};

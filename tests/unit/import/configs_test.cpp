@@ -9,6 +9,13 @@ Expected<Configs> read(const std::string& text) {
   return read_configs(text, {"f.csv", "h100-sxm-80gb", {}});
 }
 
+void expect_refused(const std::string& text, const std::vector<std::string>& words) {
+  const auto c = read(text);
+  ASSERT_FALSE(c) << text;
+  for (const auto& word : words)
+    EXPECT_NE(c.error().message.find(word), std::string::npos) << c.error().message;
+}
+
 TEST(Configs, WhatIsNotStatedHasSensibleDefaults) {
   const auto c = read("model,nodes,tp\nllama3-8b,2,4\n");
   ASSERT_TRUE(c) << c.error().message;
@@ -36,6 +43,29 @@ TEST(Configs, DimensionsOfTheRowAreTheModel) {
   EXPECT_EQ(t.grad_accum, 8);
 }
 
+TEST(Configs, DimensionsThatARowLeavesOutAreThoseOfTheNamedModel) {
+  const auto c = read(
+      "model,nodes,layers,hidden_size,heads,kv_heads,tie_embeddings\n"
+      "llama3-8b,1,16,,,,\nllama3-8b,1,,2048,,,true\n1B,1,,,16,,\nllama3-8b,1,,,,,\n");
+  ASSERT_TRUE(c) << c.error().message;
+  const auto spec = [&](std::size_t row) { return c->rows.at(row).trial.spec; };
+  EXPECT_EQ(spec(0).layers, 16);
+  EXPECT_EQ(spec(0).hidden_size, 4096);
+  EXPECT_EQ(spec(0).kv_heads, 8);
+  EXPECT_EQ(spec(1).layers, 32);
+  EXPECT_EQ(spec(1).head_dim, 64);  // 2048 / 32: follows the row's dimensions
+  EXPECT_TRUE(spec(1).tie_embeddings);
+  EXPECT_EQ(spec(2).kv_heads, 16);  // as many as heads in the named model
+  EXPECT_EQ(spec(3).layers, 32);
+}
+
+TEST(Configs, OfAnotherFamilyTheRowSaysAllDimensions) {
+  const auto c = read("model,family,layers,hidden_size,heads,vocab_size\nllama3-8b,gpt2,4,64,4,100\n");
+  ASSERT_TRUE(c) << c.error().message;
+  EXPECT_EQ(c->rows.at(0).trial.spec.intermediate_size, 256);
+  expect_refused("model,family,layers\nllama3-8b,gpt2,4\n", {"f.csv:2", "hidden_size"});
+}
+
 TEST(Configs, MeasuredCellsAreRead) {
   const auto c =
       read("model,nodes,dp,status,tok_s_gpu,mem_gb,note\n1B,1,8,ok,100,50.2,\"a, b\"\n1B,1,8,failed,,,\n");
@@ -45,13 +75,6 @@ TEST(Configs, MeasuredCellsAreRead) {
   EXPECT_DOUBLE_EQ(c->rows[0].tokens_per_s_gpu, 100);
   EXPECT_EQ(c->rows[0].row.cells.at(6), "a, b");
   EXPECT_NE(c->rows[1].outcome, Outcome::kOk);
-}
-
-void expect_refused(const std::string& text, const std::vector<std::string>& words) {
-  const auto c = read(text);
-  ASSERT_FALSE(c) << text;
-  for (const auto& word : words)
-    EXPECT_NE(c.error().message.find(word), std::string::npos) << c.error().message;
 }
 
 TEST(Configs, ABadRowIsNamedByFileLineAndColumn) {

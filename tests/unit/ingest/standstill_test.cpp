@@ -43,6 +43,26 @@ TEST_F(Standstill, OfAHangTheRankThatDidNotComeIsNamed) {
   EXPECT_THAT(r.reason, HasSubstr("ranks 0-2 wait in all_reduce 47 of group dp; rank 3 has not entered it"));
 }
 
+// DeepSpeed's own group under Gloo, whose members the recorder does not tell: rank 1 slept, and rank 0 was blamed.
+TEST_F(Standstill, WhereTheMembersAreUnknownThoseThatUsedTheGroupAreLookedAt) {
+  nlohmann::json ranks = nlohmann::json::array();
+  for (i64 rank = 0; rank < 2; ++rank) {
+    nlohmann::json group{
+        {"name", "1"}, {"group", "1"}, {"ranks", ""}, {"begun", 13 - rank}, {"last", "all_reduce"}};
+    if (rank == 0) group["waits_in"] = "all_reduce", group["number"] = 13;
+    ranks.push_back({{"rank", rank}, {"flight", nlohmann::json::array({group})}});
+  }
+  const auto said = [&] { end(EndCause::kHang, nlohmann::json{{"why", "w"}, {"ranks", ranks}}.dump()); };
+  said();
+  EXPECT_EQ(verdict().rank, 1);
+  ranks[1]["flight"] = nullptr;
+  said();
+  EXPECT_EQ(verdict().rank, 1) << "it did not answer";
+  ranks.erase(1);
+  said();
+  EXPECT_FALSE(verdict().rank) << "nothing is known of another rank";
+}
+
 // A host that hangs inside the call: its event was never recorded, which LibTorch takes for a finished one.
 TEST_F(Standstill, ARankThatLeftTheOperationEarlyIsNamed) {
   nlohmann::json ranks = nlohmann::json::array();

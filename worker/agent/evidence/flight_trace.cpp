@@ -15,6 +15,8 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kMostBytes = 32u << 20, kMostGroups = 64, kMostMembers = 8192, kLongestLabel = 80;
+constexpr std::string_view kNotNamed =
+    "undefined";  // PyTorch's word for a group that the program gave no name
 
 std::string text(const json& object, const char* key) {
   const auto it = object.find(key);
@@ -103,7 +105,7 @@ void add_entry(const json& entry, FlightTrace& trace) {
   if (found == trace.groups.end()) return;
   const auto name = entry.find("process_group");
   FlightTrace::Group& group = found->second;
-  if (group.label.empty() && name->size() > 1 && (*name)[1].is_string())
+  if (group.label.empty() && name->size() > 1 && (*name)[1].is_string() && (*name)[1] != kNotNamed)
     group.label = (*name)[1].get<std::string>().substr(0, kLongestLabel);
   // Of Gloo the recorder only knows that an operation is over.
   const bool done = text(entry, "state") == "completed" || flag(entry, "retired");

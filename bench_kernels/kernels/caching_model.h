@@ -1,0 +1,46 @@
+// CachingModel: what CUDA's caching allocator reserves for a sequence of allocations, counted without a GPU.
+// Segments of 2 MiB for blocks of at most 1 MiB, of 20 MiB for blocks below 10 MiB, else of the block's size
+// in steps of 2 MiB; the best fitting free block is split; neighbours that are free become one. Segments are
+// never given back. One stream; pure.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+namespace sweep::memory {
+
+class CachingModel {
+ public:
+  void allocate(const void* id, std::int64_t bytes);
+  void free(const void* id);  // of an id that was not allocated: nothing
+  std::int64_t reserved() const { return reserved_; }
+
+ private:
+  struct Block {
+    std::int64_t bytes, address;
+    bool small = false, is_free = true;
+    Block *before = nullptr, *after = nullptr;  // of the same segment
+  };
+  struct BySize {
+    bool operator()(const Block* a, const Block* b) const {
+      return a->bytes != b->bytes ? a->bytes < b->bytes : a->address < b->address;
+    }
+  };
+  using Free = std::set<Block*, BySize>;
+
+  Free& pool(bool small) { return small ? small_ : large_; }
+  Block* new_block(Block);
+  Block* new_segment(std::int64_t bytes, bool small);
+  void split(Block*, std::int64_t bytes);
+  void join(Block* into, Block* gone);  // gone lies behind
+
+  Free small_, large_;
+  std::unordered_map<const void*, Block*> live_;
+  std::vector<std::unique_ptr<Block>> blocks_;
+  std::vector<Block*> unused_;
+  std::int64_t reserved_ = 0, next_address_ = 0;
+};
+
+}  // namespace sweep::memory
