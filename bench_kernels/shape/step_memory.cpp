@@ -346,6 +346,19 @@ PartBytes rank_memory(const Trial& t, const StepSizes& s, const Units& units,
   return most;
 }
 
+// Than the rank before it: neither is the first or the last, and they compute as many layers in each chunk. All
+// schedules but zero_bubble, which puts weight gradients off, have as many micro-batches in flight on the
+// earlier one.
+bool holds_no_more(const Trial& t, const std::vector<StageShare>& shares, i64 rank) {
+  if (rank < 2 || rank + 1 >= t.pp) return false;
+  const Pipeline pipeline = Pipeline::of(t);
+  for (i64 c = 0; c < t.vpp; ++c)
+    if (shares[static_cast<std::size_t>(pipeline.stage(rank, c))].layers !=
+        shares[static_cast<std::size_t>(pipeline.stage(rank - 1, c))].layers)
+      return false;
+  return true;
+}
+
 }  // namespace
 
 // 4096 KiB x 8 on compute capability 9.0 and 10.x, else 4096 KiB x 2 + 16 KiB x 8
@@ -357,13 +370,16 @@ double library_workspace(const Trial& t) {
   return 1024 * (large ? 4096.0 * 8 : 4096.0 * 2 + 16 * 8);
 }
 
-std::vector<PartBytes> step_memory(const Trial& t, KernelPath path) {
+std::vector<PartBytes> step_memory(const Trial& t, KernelPath path, Ranks which) {
   const StepSizes s(t, path);
   const auto shares = split_stages(t.spec, t.pp * t.vpp, t.seq_len);
   const Units units(t, s, ChunkParameters(t, s, shares.front()).weights);
   std::vector<PartBytes> ranks;
   ranks.reserve(static_cast<std::size_t>(t.pp));
-  for (i64 rank = 0; rank < t.pp; ++rank) ranks.push_back(rank_memory(t, s, units, shares, rank));
+  for (i64 rank = 0; rank < t.pp; ++rank) {
+    const bool skipped = which == Ranks::kFullest && !s.later && holds_no_more(t, shares, rank);
+    ranks.push_back(skipped ? PartBytes{} : rank_memory(t, s, units, shares, rank));
+  }
   return ranks;
 }
 

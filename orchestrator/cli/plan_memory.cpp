@@ -78,7 +78,7 @@ Expected<void> print_memory(Io& io, const driver::Planned& planned, const std::s
     return fail(fmt::format("several trials begin with '{}'; give more of the id", id));
   if (!has_memory(*entry))
     return fail(fmt::format("trial {} has no prediction: {}", entry->id, report::safe_text(entry->reason)));
-  const auto estimate = plan::estimate_memory(entry->trial);
+  const auto estimate = plan::estimate_memory(entry->trial, shape::Ranks::kAll);
   Table table{{"stage"}, {}};
   for (const char* part : shape::kMemoryPartNames) table.columns.emplace_back(part);
   table.columns.emplace_back("total");

@@ -10,8 +10,8 @@ double element_bytes(Precision precision) {
   return 2;
 }
 
-MemoryEstimate estimate_memory(const Trial& t) {
-  MemoryEstimate out{shape::step_memory(t, shape::kernel_path(t)), 0};
+MemoryEstimate estimate_memory(const Trial& t, shape::Ranks ranks) {
+  MemoryEstimate out{shape::step_memory(t, shape::kernel_path(t), ranks), 0};
   for (std::size_t rank = 1; rank < out.of_ranks.size(); ++rank)
     if (out.of_ranks[rank].total() > out.total()) out.fullest = rank;
   return out;

@@ -14,7 +14,7 @@ namespace sweep::plan {
 using shape::real;
 
 struct MemoryEstimate {
-  std::vector<shape::PartBytes> of_ranks;  // of the pipeline, each at its fullest moment
+  std::vector<shape::PartBytes> of_ranks;  // of the pipeline, each at its fullest moment; zero: not asked for
   std::size_t fullest = 0;
   const shape::PartBytes& parts() const { return of_ranks[fullest]; }
   double of(shape::MemoryPart part) const { return parts()[part]; }
@@ -28,7 +28,7 @@ struct MemoryEstimate {
 
 // Bytes of a number in weights, gradients and activations.
 double element_bytes(Precision);
-MemoryEstimate estimate_memory(const Trial&);
+MemoryEstimate estimate_memory(const Trial&, shape::Ranks = shape::Ranks::kFullest);
 // What a rank may use: the trial's cap, else 95 % of the GPU's memory (context, communication buffers);
 // absent: unknown.
 std::optional<double> memory_budget(const Trial&, const shape::Hardware&);

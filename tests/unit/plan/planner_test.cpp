@@ -6,6 +6,7 @@
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/count.h"
 #include "orchestrator/plan/memory.h"
+#include "orchestrator/plan/rules.h"
 
 namespace sweep::plan {
 namespace {
@@ -216,6 +217,30 @@ TEST(Memory, LogitsStandOnTheLastStage) {
   EXPECT_NEAR(first.of_ranks.back()[shape::MemoryPart::kLogits], logits, 0.01 * logits);
   t.grad_accum = 1, t.micro_batch_size = t.global_batch_size = 8;  // one: the last stage is the fullest
   EXPECT_EQ(estimate_memory(t).fullest, 7u);
+}
+
+// Ranks that hold no more than an earlier one are left out, and the fullest is found all the same.
+TEST(Memory, TheFullestRankIsThatOfAllRanks) {
+  i64 compared = 0;
+  for (const char* model : {"llama3-8b", "gpt2-large", "mixtral-8x7b"})
+    for (const Schedule schedule :
+         {Schedule::kGpipe, Schedule::k1f1b, Schedule::kInterleaved, Schedule::kZeroBubble})
+      for (const i64 pp : {2, 4, 6, 8})
+        for (const i64 micros : {1, 3, 8, 24})
+          for (const i64 zero : {0, 3})
+            for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
+              Trial t = trial(model, "h100-sxm-80gb");
+              t.pp = pp, t.dp = 2, t.zero = zero, t.recompute = recompute, t.schedule = schedule;
+              t.gpus_per_node = 2 * pp, t.vpp = schedule == Schedule::kInterleaved ? 2 : 1;
+              t.grad_accum = micros, t.global_batch_size = 2 * micros, t.reshard_after_forward = micros > 3;
+              if (first_objection(t)) continue;
+              const MemoryEstimate all = estimate_memory(t, shape::Ranks::kAll), found = estimate_memory(t);
+              EXPECT_EQ(found.fullest, all.fullest)
+                  << t.model << " pp " << pp << ", " << micros << " micro-steps";
+              EXPECT_EQ(found.total(), all.total());
+              ++compared;
+            }
+  EXPECT_GT(compared, 200);
 }
 
 TEST(Memory, ExpertsAreDividedOverTheirRanks) {
