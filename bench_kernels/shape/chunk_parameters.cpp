@@ -78,6 +78,7 @@ void ChunkParameters::count_layer(const Trial& t) {
   const ModelSpec& m = t.spec;
   const double norm = s_.hidden, query_columns = s_.query + 2 * s_.key_value / s_.kv_sharers;
   const int norms = s_.rows_split ? kPartial : kDense;
+  layer_stacks_.reserve(12);
   const auto add = [&](double elements, int role) {
     if (elements <= 0) return;
     layer_stacks_.emplace_back(elements, role);
@@ -180,42 +181,45 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_groups() const {
 }
 
 std::vector<GradientRoom> ChunkParameters::rooms_of_buckets() const {
-  using Numbers = std::vector<std::size_t>;
   Buckets buckets(bucket_bytes_ / s_.element, under_way_, experts_under_way_);
-  std::vector<Numbers> groups;  // the buckets of each one's stacks, in the order of backward
+  // The buckets of each group's stacks, in the order of backward; those of group g begin at begins[g].
+  std::vector<std::size_t> numbers, begins;
+  const std::size_t count = static_cast<std::size_t>(layers) + has_embedding + has_head;
+  numbers.reserve(static_cast<std::size_t>(layers) * layer_stacks_.size() + 6), begins.reserve(count + 1);
+  const auto add = [&](double elements, int role) { numbers.push_back(buckets.add(elements, role)); };
   const int table = tied_elsewhere ? kTied : kDense, norms = s_.rows_split ? kPartial : kDense;
   if (has_head) {
-    groups.emplace_back();
-    if (!tied_here) groups.back().push_back(buckets.add(weights.table, table));
-    for (int i = 0; i < (s_.rms ? 1 : 2); ++i) groups.back().push_back(buckets.add(s_.hidden, norms));
+    begins.push_back(numbers.size());
+    if (!tied_here) add(weights.table, table);
+    for (int i = 0; i < (s_.rms ? 1 : 2); ++i) add(s_.hidden, norms);
   }
   for (i64 l = 0; l < layers; ++l) {
-    groups.emplace_back();
-    for (const auto& [elements, role] : layer_stacks_) groups.back().push_back(buckets.add(elements, role));
+    begins.push_back(numbers.size());
+    for (const auto& [elements, role] : layer_stacks_) add(elements, role);
   }
   if (has_embedding) {
-    groups.emplace_back();
-    if (weights.positions > 0) groups.back().push_back(buckets.add(weights.positions, kDense));
-    groups.back().push_back(buckets.add(weights.table, table));
-    if (tied_here) buckets.make_room(groups.back().back());
+    begins.push_back(numbers.size());
+    if (weights.positions > 0) add(weights.positions, kDense);
+    add(weights.table, table);
+    if (tied_here) buckets.make_room(numbers.back());
   }
-  std::vector<GradientRoom> rooms;
-  for (std::size_t g = 0; g < groups.size(); ++g) {
+  begins.push_back(numbers.size());
+  std::vector<GradientRoom> rooms(count);
+  std::size_t roomy = 0;  // stacks whose buckets have been given room
+  for (std::size_t g = 0; g < count; ++g) {
     const i64 layer = layers - 1 - (static_cast<i64>(g) - has_head);
     const bool ends = layer < 0 || layer >= layers;
-    const std::size_t middle = ends ? groups[g].size() : mlp_stacks_;
+    const std::size_t middle = ends ? begins[g + 1] : begins[g] + mlp_stacks_;
     const std::size_t with = ends ? g : g + static_cast<std::size_t>(layer - first_of(layer));
-    for (std::size_t other = g; other <= with; ++other)
-      for (const std::size_t b : groups[other]) buckets.make_room(b);
-    GradientRoom room;
+    for (; roomy < begins[with + 1]; ++roomy) buckets.make_room(numbers[roomy]);
+    GradientRoom& room = rooms[count - 1 - g];
     room.at_mlp = s_.gradient * buckets.room();
-    for (std::size_t i = 0; i < middle; ++i) buckets.complete(groups[g][i]);
+    for (std::size_t i = begins[g]; i < middle; ++i) buckets.complete(numbers[i]);
     room.at_attention = s_.gradient * buckets.room();
-    for (std::size_t i = middle; i < groups[g].size(); ++i) buckets.complete(groups[g][i]);
+    for (std::size_t i = middle; i < begins[g + 1]; ++i) buckets.complete(numbers[i]);
     room.at_end = s_.gradient * buckets.room();
-    rooms.push_back(room);
   }
-  return {rooms.rbegin(), rooms.rend()};
+  return rooms;
 }
 
 }  // namespace sweep::shape

@@ -29,11 +29,7 @@ struct PartBytes {
   std::array<double, kMemoryParts> of{};
   double& operator[](MemoryPart part) { return of[static_cast<std::size_t>(part)]; }
   double operator[](MemoryPart part) const { return of[static_cast<std::size_t>(part)]; }
-  double total() const {
-    double sum = 0;
-    for (const double bytes : of) sum += bytes;
-    return sum;
-  }
+  double total() const { return ((of[0] + of[1]) + (of[2] + of[3])) + ((of[4] + of[5]) + (of[6] + of[7])); }
   PartBytes& operator+=(const PartBytes& other) {
     for (std::size_t i = 0; i < kMemoryParts; ++i) of[i] += other.of[i];
     return *this;

@@ -13,6 +13,7 @@ namespace {
 // One forward then one backward after `warmup` forwards, until both lists are done.
 ActionList one_by_one(const ActionList& forward, const ActionList& backward, i64 warmup) {
   ActionList order;
+  order.reserve(forward.size() + backward.size());
   const std::size_t ahead = std::min(static_cast<std::size_t>(warmup), forward.size());
   order.insert(order.end(), forward.begin(), forward.begin() + static_cast<std::ptrdiff_t>(ahead));
   for (std::size_t i = 0; i < backward.size(); ++i) {
@@ -25,16 +26,17 @@ ActionList one_by_one(const ActionList& forward, const ActionList& backward, i64
 // Micro-batches go in groups of `ranks` through all chunks of a rank, the chunks of backward from the last.
 ActionList in_groups(const Pipeline& p, Act act) {
   ActionList list;
-  for (i64 k = 0; k < p.micros * p.chunks; ++k) {
-    const i64 turn = k / p.ranks % p.chunks;
-    const i64 chunk = act == Act::kForward ? turn : p.chunks - 1 - turn;
-    list.push_back({act, chunk, k / (p.ranks * p.chunks) * p.ranks + k % p.ranks});
-  }
+  list.reserve(static_cast<std::size_t>(p.micros * p.chunks));
+  for (i64 first = 0; first < p.micros; first += p.ranks)
+    for (i64 turn = 0; turn < p.chunks; ++turn)
+      for (i64 micro = first; micro < first + p.ranks; ++micro)
+        list.push_back({act, act == Act::kForward ? turn : p.chunks - 1 - turn, micro});
   return list;
 }
 
 ActionList in_order(const Pipeline& p, Act act) {
   ActionList list;
+  list.reserve(static_cast<std::size_t>(p.micros));
   for (i64 micro = 0; micro < p.micros; ++micro) list.push_back({act, 0, micro});
   return list;
 }
@@ -43,6 +45,7 @@ ActionList in_order(const Pipeline& p, Act act) {
 // them are put off; no rank holds more micro-batches than 1f1b's first.
 ActionList with_late_weights(const ActionList& order, i64 rank) {
   ActionList out;
+  out.reserve(2 * order.size());
   i64 backwards = 0, weights = 0;
   for (const Action& action : order) {
     out.push_back(action);

@@ -31,6 +31,7 @@ i64 activation_width(const Trial& t) {
 }  // namespace
 
 std::vector<StageShare> split_stages(const ModelSpec& spec, i64 stages, i64 seq_len) {
+  if (stages == 1) return {StageShare{0, spec.layers, true, true}};
   const Cost layer = layer_cost(spec, seq_len);
   ModelSpec none = spec;
   none.layers = 0;
