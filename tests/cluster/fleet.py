@@ -18,7 +18,7 @@ import sshd
 
 GPUS = 8
 SERVICES = {"slurmd", "slurmctld", "munged", "sshd", "sh", "sleep", "unshare", "nsenter"}  # of a node itself
-DISK_MIB = 192
+DISK_MIB = 512  # four logs of 64 MiB at once, and those that are kept: a full disk is a fault of its own (fill_disk)
 
 
 def signal_all(pids, number):
