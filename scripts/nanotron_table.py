@@ -11,6 +11,7 @@ import pathlib
 import re
 import sqlite3
 import statistics
+from typing import Any
 
 CHART = pathlib.Path(__file__).resolve().parent.parent / "sweeps/data/playbook_h100_1B_8B.csv"
 NUMBERS = ("dp", "tp", "pp", "zero", "mbs")
@@ -51,14 +52,15 @@ def main():
     parser.add_argument("--sweep", default="nanotron-playbook.rehearsal")
     given = parser.parse_args()
     chart = charted()
-    found = {}
+    found: dict[tuple[Any, ...], tuple[Any, ...]] = {}
     for db in given.db:
         with sqlite3.connect(db) as connection:
             found |= {row[:7]: row for row in connection.execute(REHEARSED, (given.sweep,))}
     rehearsed = [found[key] for key in sorted(found)]
     print("| model | dp | tp | pp | ZeRO | sequences | charted, GiB | rank 0, GiB | difference | fullest rank, GiB | allocated, GiB |")
     print("|---|---|---|---|---|---|---|---|---|---|---|")
-    errors, agreed, seen, failed = [], 0, 0, collections.Counter()
+    errors, agreed, seen = [], 0, 0
+    failed: collections.Counter[str] = collections.Counter()
     for model, dp, tp, pp, zero, mbs, gas, outcome, first, fullest, allocated, reason in rehearsed:
         rows = chart.get((model, dp, tp, pp, zero, mbs))
         if not rows:
