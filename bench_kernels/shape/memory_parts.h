@@ -29,7 +29,11 @@ struct PartBytes {
   std::array<double, kMemoryParts> of{};
   double& operator[](MemoryPart part) { return of[static_cast<std::size_t>(part)]; }
   double operator[](MemoryPart part) const { return of[static_cast<std::size_t>(part)]; }
-  double total() const { return ((of[0] + of[1]) + (of[2] + of[3])) + ((of[4] + of[5]) + (of[6] + of[7])); }
+  // In pairs: the sum is taken often, and a chain of eight additions is what it would wait for.
+  double total() const {
+    static_assert(kMemoryParts == 8);
+    return ((of[0] + of[1]) + (of[2] + of[3])) + ((of[4] + of[5]) + (of[6] + of[7]));
+  }
   PartBytes& operator+=(const PartBytes& other) {
     for (std::size_t i = 0; i < kMemoryParts; ++i) of[i] += other.of[i];
     return *this;

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "base/files.h"
+#include "base/time.h"
 
 namespace sweep::command {
 namespace {

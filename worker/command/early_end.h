@@ -7,7 +7,6 @@
 #include <optional>
 #include <vector>
 
-#include "base/time.h"
 #include "runtime/early_stop.h"
 #include "runtime/store_client.h"
 #include "schema/attempt.h"
