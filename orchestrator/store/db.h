@@ -81,6 +81,7 @@ class Db {
 
   // How long others' locks are waited for from now on.
   void wait_for_locks(int timeout_ms);
+  int lock_patience_ms() const { return busy_timeout_ms_; }
 
   sqlite3* handle() const { return handle_; }
   const std::filesystem::path& path() const { return path_; }

@@ -12,6 +12,7 @@ inline constexpr ErrorCode kNewerVersion{"store.newer_version"};
 inline constexpr ErrorCode kDamaged{"store.damaged"};
 inline constexpr ErrorCode kIoError{"store.io_error"};
 inline constexpr ErrorCode kLocked{"store.locked"};
+inline constexpr ErrorCode kLogNotFolded{"store.log_not_folded"};  // a copy of the file alone lacks results
 inline constexpr ErrorCode kNotWritable{"store.not_writable"};
 inline constexpr ErrorCode kUnknownWord{"store.unknown_word"};  // a value of an axis, of a later version
 inline constexpr ErrorCode kUnknownColumn{"store.unknown_column"};

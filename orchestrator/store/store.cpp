@@ -12,6 +12,7 @@
 #include "orchestrator/store/store_file.h"
 #include "orchestrator/store/sweep_rows.h"
 #include "orchestrator/store/upgrade.h"
+#include "orchestrator/store/write_ahead_log.h"
 #include "schema/rehearsal.h"
 
 namespace sweep::store {
@@ -24,6 +25,8 @@ StoreDependencies with_defaults(StoreDependencies seams) {
   if (!seams.now_unix_ns) seams.now_unix_ns = unix_ns_now;
   if (!seams.steady_s) seams.steady_s = steady_s;
   if (!seams.living_pid_start) seams.living_pid_start = living_pid_start;
+  if (!seams.warn)
+    seams.warn = [](const std::string& sentence) { fmt::print(stderr, "sweep: {}\n", sentence); };
   if (!seams.self) seams.self = this_process();
   return seams;
 }
@@ -182,6 +185,17 @@ Store::Store(std::unique_ptr<StoreFile> file)
       owned_(std::move(file)) {}
 
 Store::~Store() = default;
+
+StoreFile::~StoreFile() {
+  query_db.reset();
+  if (sqlite3_db_readonly(db->handle(), "main") == 0) {
+    if (const auto folded = fold_log(*db); !folded) dependencies.warn(folded.error().message);
+    return;
+  }
+  const fs::path path = db->path();
+  db.reset();
+  fold_abandoned_log(path);
+}
 
 Expected<SweepRow> SweepBook::ensure_sweep(const SweepRow& wanted) {
   if (wanted.name.empty()) return fail("a sweep needs a name");

@@ -36,6 +36,8 @@ struct StoreDependencies {
   int busy_timeout_ms = 10000;      // twelve times as long for who holds a lease
   i64 most_loose = 1000;            // entries outside the packed columns; more of them are packed
   bool durable = true;  // false: a simulation's: it may be lost in a crash, and no other process opens it
+  // A sentence for people where nobody waits for an error; empty: standard error.
+  std::function<void(const std::string&)> warn;
   std::optional<i64> most_pages;  // the file may not grow beyond; absent: what the disk holds
 };
 

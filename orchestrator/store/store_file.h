@@ -20,6 +20,8 @@ struct CountedProgress {
 };
 
 struct StoreFile {
+  // What was stored is in the file itself then, as far as other processes let it.
+  ~StoreFile();
   std::unique_ptr<Db> db;
   StoreDependencies dependencies;
   bool network = false;  // on a network filesystem

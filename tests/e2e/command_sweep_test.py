@@ -148,6 +148,29 @@ class CommandSweepTest(unittest.TestCase):
         self.sweep("resume", "--db", "r.db", "--take-over", "--rank", RANK)
         self.assertEqual(database.rows(database_file, "SELECT count(*) FROM plan_entry WHERE state <> 3"), [(0,)])
 
+    def test_a_copy_of_the_file_alone_holds_every_result_though_readers_are_attached(self):
+        readers = []
+        run = subprocess.Popen(self.words("run", "grid.yaml", "--db", "r.db", "--rank", RANK), cwd=self.folder,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            wait_for(lambda: subprocess.run(self.words("status", "--db", "r.db"), cwd=self.folder, check=False,
+                                            capture_output=True).returncode == 0, 60, "the sweep is there")
+            for words in (("serve",), ("status", "--watch")):
+                readers.append(subprocess.Popen(self.words(*words, "--db", "r.db"), cwd=self.folder, stdout=subprocess.PIPE,
+                                                stderr=subprocess.DEVNULL, text=True))
+                self.assertTrue(readers[-1].stdout.readline(), words)
+            said = run.communicate(timeout=300)[1]
+            self.assertEqual(run.returncode, 0, said)
+            (self.folder / "elsewhere").mkdir()
+            shutil.copy(self.folder / "r.db", self.folder / "elsewhere")
+            rows = json.loads(self.sweep("export", "json", "--db", "elsewhere/r.db"))
+            self.assertEqual(sorted(row["outcome"] for row in rows if row["outcome"] != "pruned"), ["ok"] * 4 + ["oom"] * 2)
+        finally:
+            for reader in readers:
+                reader.send_signal(signal.SIGINT)
+                reader.communicate(timeout=60)
+        self.assertEqual([file.name for file in self.folder.glob("r.db-*")], [], "the last reader leaves one file")
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

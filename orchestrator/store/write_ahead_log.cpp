@@ -1,0 +1,38 @@
+#include "orchestrator/store/write_ahead_log.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "orchestrator/store/error_codes.h"
+
+namespace sweep::store {
+namespace {
+
+constexpr int kFoldPatienceMs = 5000;
+
+}  // namespace
+
+Expected<void> fold_log(Db& db) {
+  db.wait_for_locks(std::min(db.lock_patience_ms(), kFoldPatienceMs));
+  const int code =
+      sqlite3_wal_checkpoint_v2(db.handle(), "main", SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+  if (code == SQLITE_OK) return {};
+  const auto file = db.path().string();
+  const bool busy = (code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED;
+  return fail(
+      codes::kLogNotFolded, file,
+      fmt::format("what was stored last is in '{}-wal', not yet in '{}' ({}); nothing is lost, but keep "
+                  "the two files together: the next sweep command that can joins them",
+                  file, file, busy ? "another process reads the file" : db.explain(code).message));
+}
+
+void fold_abandoned_log(const std::filesystem::path& database) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(database.string() + "-wal", ignored)) return;
+  // SQLite folds the log when the last connection is closed, if that one may write and has used the file.
+  if (auto db = Db::open(database.string(), SQLITE_OPEN_READWRITE, 0, database))
+    (void)(*db)->pragma("schema_version");
+}
+
+}  // namespace sweep::store
