@@ -48,6 +48,8 @@ std::string silence_text(const LeaseHolder& holder) {
   if (holder.job == store::JobWord::kAlive) known = "; Slurm says that its job runs";
   if (holder.process == store::Process::kRebooted)
     known += fmt::format("; {} was started anew since", holder.host);
+  if (holder.process == store::Process::kOtherMachine)
+    known += "; it ran on another machine, and the database's disk belongs to this one";
   return fmt::format("nothing was heard of {} since {} ({:.0f} s){}", holder_name(holder),
                      time_text(holder.heartbeat_unix_ns), holder.silent_s, known);
 }
@@ -76,7 +78,7 @@ class Obtaining {
  private:
   bool known_gone(const LeaseHolder& holder) const {
     return claim_.job == store::JobWord::kOver || claim_.job == store::JobWord::kLost ||
-           holder.process == store::Process::kRebooted;
+           holder.process == store::Process::kRebooted || holder.process == store::Process::kOtherMachine;
   }
   void learn(LeaseHolder& holder) {
     asked_ = std::chrono::steady_clock::now();

@@ -53,7 +53,8 @@ void check_folders(const std::filesystem::path& db, std::vector<Finding>& findin
   if (store::on_network_filesystem(folder))
     findings.push_back(
         {"database", Health::kWarning,
-         folder.string() + " is on a network filesystem: no WAL; one host at a time holds the lease"});
+         folder.string() +
+             " is on a filesystem that hosts may share: no WAL; one host at a time holds the lease"});
 }
 
 // A machine that cannot rehearse can still run.

@@ -11,7 +11,7 @@ LeaseStatus lease_status_of(Process process, JobWord job, Beat beat, bool watche
   if (process == Process::kAlive) return LeaseStatus::kHeld;
   if (process == Process::kGone) return LeaseStatus::kFree;
   const bool over = process == Process::kRebooted || job == JobWord::kOver;
-  const bool lost = job == JobWord::kLost && beat == Beat::kSilent;
+  const bool lost = (job == JobWord::kLost || process == Process::kOtherMachine) && beat == Beat::kSilent;
   if (watched && beat != Beat::kRecent && (over || lost)) return LeaseStatus::kFree;
   return beat == Beat::kSilent ? LeaseStatus::kUncertain : LeaseStatus::kHeld;
 }

@@ -15,6 +15,9 @@ enum class Process {
   kAlive,
   kGone,
   kRebooted,  // another boot id under the same host name, on a network filesystem: two hosts may share a name
+  // Another boot id on a filesystem of one machine: the disk came here from there, or it is shared in a way that
+  // nobody knows of.
+  kOtherMachine,
   kOutOfSight,
 };
 // Slurm's word on the job that the holder is part of.
@@ -41,6 +44,7 @@ struct LeaseHolder {
   i64 pid = 0, pid_start = 0, heartbeat_unix_ns = 0;
   i64 slurm_job = 0;  // that it is part of; 0: none
   std::string slurm_cluster{};
+  i64 pid_namespace = 0;  // in which its pid counts; 0: not known
   // What is known of it now.
   std::string token{};
   i64 beats = 0;

@@ -1,14 +1,17 @@
 #include "orchestrator/store/lease.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <fstream>
 #include <random>
 
 #include "base/proc.h"
+#include "base/time.h"
 #include "orchestrator/store/error_codes.h"
 #include "orchestrator/store/record_sql.h"
 #include "orchestrator/store/stored_rows.h"
@@ -41,12 +44,20 @@ LeaseHolder this_process() {
   self.host = host;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> self.boot_id;
   self.pid = ::getpid();
+  struct stat table {};
+  if (::stat("/proc/self/ns/pid", &table) == 0) self.pid_namespace = static_cast<i64>(table.st_ino);
   self.pid_start = living_pid_start(self.pid).value_or(0);
   if (auto job = own_job()) {
     self.slurm_job = job->id;
     self.slurm_cluster = std::move(job->cluster);
   }
   return self;
+}
+
+i64 boot_unix_ns() {
+  timespec up{};
+  ::clock_gettime(CLOCK_BOOTTIME, &up);
+  return unix_ns_now() - (static_cast<i64>(up.tv_sec) * 1'000'000'000 + up.tv_nsec);
 }
 
 std::optional<LeaseHolder> Leases::read(Transaction& work, i64 sweep) {
@@ -60,16 +71,21 @@ std::optional<LeaseHolder> Leases::read(Transaction& work, i64 sweep) {
   return holder;
 }
 
-// The process table knows the processes of this host and boot. A boot that is over, on a filesystem of this
-// machine alone, took its processes along. Of another host, and of a container that shares the kernel but not
-// the process table, nothing is seen.
+// The process table knows the processes of this boot, host and PID namespace: of a container that shares the
+// kernel nothing is seen. On a filesystem of this machine alone, a holder of this name that was last heard before
+// the machine was started went with the boot before. One that was heard since, or has another name, may be a
+// virtual machine that shares the disk: its heartbeats decide.
 Process Leases::process_of(const LeaseHolder& holder) const {
   const LeaseHolder& self = *seams_.self;
-  if (holder.boot_id == self.boot_id && holder.host == self.host)
+  const bool same_name = holder.host == self.host;
+  if (holder.boot_id == self.boot_id) {
+    const bool same_table = holder.pid_namespace == 0 || holder.pid_namespace == self.pid_namespace;
+    if (!same_name || !same_table) return Process::kOutOfSight;
     return seams_.living_pid_start(holder.pid) == holder.pid_start ? Process::kAlive : Process::kGone;
-  if (holder.boot_id == self.boot_id) return Process::kOutOfSight;
-  if (!network_) return Process::kGone;
-  return holder.host == self.host ? Process::kRebooted : Process::kOutOfSight;
+  }
+  if (network_) return same_name ? Process::kRebooted : Process::kOutOfSight;
+  return same_name && holder.heartbeat_unix_ns < seams_.boot_unix_ns() ? Process::kGone
+                                                                       : Process::kOtherMachine;
 }
 
 // Heartbeats that come while we look are timed by our own clock. Until one comes, the wall clocks of two

@@ -8,10 +8,13 @@
 
 namespace sweep::store {
 
-// This process: host, boot id, pid and its start time, and the Slurm job that it is part of.
+// This process: host, boot id, pid with its namespace and start time, and the Slurm job that it is part of.
 LeaseHolder this_process();
 // Field 22 of /proc/PID/stat; absent when the process is gone or only a zombie is left of it.
 std::optional<i64> living_pid_start(i64 pid);
+
+// When this machine was started, by its wall clock as it is now.
+i64 boot_unix_ns();
 
 class Leases {
  public:

@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 StoreDependencies with_defaults(StoreDependencies seams) {
   if (!seams.network_filesystem) seams.network_filesystem = on_network_filesystem;
   if (!seams.now_unix_ns) seams.now_unix_ns = unix_ns_now;
+  if (!seams.boot_unix_ns) seams.boot_unix_ns = boot_unix_ns;
   if (!seams.steady_s) seams.steady_s = steady_s;
   if (!seams.living_pid_start) seams.living_pid_start = living_pid_start;
   if (!seams.warn)

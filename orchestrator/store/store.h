@@ -27,8 +27,9 @@ enum class Mode { kReadWrite, kReadOnly };
 // The outside world as the store sees it; empty members are the real thing. Tests replace them.
 struct StoreDependencies {
   std::function<bool(const std::filesystem::path&)> network_filesystem;
-  std::function<i64()> now_unix_ns;  // wall clock
-  std::function<double()> steady_s;  // never jumps
+  std::function<i64()> now_unix_ns;   // wall clock
+  std::function<double()> steady_s;   // never jumps
+  std::function<i64()> boot_unix_ns;  // when this machine was started, by the wall clock
   std::function<std::optional<i64>(i64 pid)>
       living_pid_start;             // start time of a living process (clock ticks after boot)
   std::optional<LeaseHolder> self;  // who takes leases
@@ -59,7 +60,8 @@ class Store final : public SweepBook,
   std::unique_ptr<StoreFile> owned_;
 };
 
-// True on NFS, CIFS, Lustre, GPFS, BeeGFS, ...: WAL is not safe there (statfs).
+// False on what only this machine can mount (ext4, xfs, tmpfs, ...). All others count as shared between hosts,
+// known ones (NFS, Lustre, GPFS) and unknown: WAL is not safe there.
 bool on_network_filesystem(const std::filesystem::path&);
 
 }  // namespace sweep::store

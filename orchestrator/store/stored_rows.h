@@ -72,6 +72,7 @@ void for_each_field(R& row, F&& f) {
   SWEEP_FIELD(heartbeat_unix_ns);
   SWEEP_FIELD(slurm_job);
   SWEEP_FIELD(slurm_cluster);
+  SWEEP_FIELD(pid_namespace);
 }
 
 // What the plan says of a trial of one sweep. The trial itself is in its own table.

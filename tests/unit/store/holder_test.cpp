@@ -9,7 +9,8 @@
 namespace sweep::store {
 namespace {
 
-constexpr auto kAll = std::array{Process::kAlive, Process::kGone, Process::kRebooted, Process::kOutOfSight};
+constexpr auto kAll = std::array{Process::kAlive, Process::kGone, Process::kRebooted, Process::kOtherMachine,
+                                 Process::kOutOfSight};
 constexpr auto kWords = std::array{JobWord::kUnknown, JobWord::kAlive, JobWord::kOver, JobWord::kLost};
 constexpr auto kBeats = std::array{Beat::kRecent, Beat::kQuiet, Beat::kSilent};
 
@@ -23,6 +24,7 @@ constexpr std::array kTable{
     Case{Process::kAlive, {"HHH", "HHH", "HHH", "HHH"}, {"HHH", "HHH", "HHH", "HHH"}},
     Case{Process::kGone, {"FFF", "FFF", "FFF", "FFF"}, {"FFF", "FFF", "FFF", "FFF"}},
     Case{Process::kRebooted, {"HFF", "HFF", "HFF", "HFF"}, {"HHU", "HHU", "HHU", "HHU"}},
+    Case{Process::kOtherMachine, {"HHF", "HHF", "HFF", "HHF"}, {"HHU", "HHU", "HHU", "HHU"}},
     Case{Process::kOutOfSight, {"HHU", "HHU", "HFF", "HHF"}, {"HHU", "HHU", "HHU", "HHU"}},
 };
 

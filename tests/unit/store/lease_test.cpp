@@ -1,6 +1,7 @@
 // Who may run a sweep: this host, other hosts, dead holders, clocks that jump.
 #include "orchestrator/store/lease.h"
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,6 +30,8 @@ class LeaseTest : public StoreTest {
     seams.network_filesystem = [network](const fs::path&) { return network; };
     seams.now_unix_ns = [this] { return now_; };
     seams.steady_s = [this] { return steady_; };
+    seams.boot_unix_ns = [this] { return booted_; };
+    if (namespace_ > 0) seams.self->pid_namespace = namespace_;
     seams.living_pid_start = [this](i64 asked) -> std::optional<i64> {
       return alive_.contains(asked) ? std::optional<i64>(alive_[asked]) : std::nullopt;
     };
@@ -44,6 +47,8 @@ class LeaseTest : public StoreTest {
   }
   i64 now_ = 1'000'000 * kSecond;
   double steady_ = 100;
+  i64 booted_ = now_ - 3600 * kSecond;  // the host of the store that looks
+  i64 namespace_ = 0;                   // of the store that is opened next
   std::map<i64, i64> alive_{{1, 1001}, {2, 1002}};
 };
 
@@ -127,7 +132,45 @@ TEST_F(LeaseTest, APidUsedAgainIsNotTheHolder) {
 TEST_F(LeaseTest, AHolderFromBeforeTheRebootIsDeadOnALocalDisk) {
   auto first = as("n1", 1, false, "old-boot"), second = as("n1", 2, false, "new-boot");
   must(first->take_lease(sweep_));
+  pass(2);
+  booted_ = now_ - kSecond;
   EXPECT_FALSE(must(second->take_lease(sweep_)));
+}
+
+// Another boot id that was heard since this machine was started is another machine: virtual machines may share a
+// disk that looks local, and a name.
+TEST_F(LeaseTest, ALivingHolderWithAnotherBootKeepsItsLeaseOnALocalDiskToo) {
+  for (const char* host : {"n1", "n2"}) {
+    auto first = as("n1", 1, false, "boot-a"), second = as(host, 2, false, "boot-b");
+    must(first->take_lease(sweep_));
+    for (int i = 0; i < 4; ++i) {
+      const auto holder = must(second->take_lease(sweep_, kTakeOver));
+      ASSERT_TRUE(holder) << host;
+      EXPECT_EQ(holder->process, Process::kOtherMachine);
+      pass(20);
+      must(first->beat(sweep_));
+    }
+    must(second->take_lease(sweep_));
+    pass(61);
+    EXPECT_FALSE(must(second->take_lease(sweep_))) << host << ": its heartbeat has aged";
+    must(second->release_lease(sweep_));
+  }
+}
+
+TEST_F(LeaseTest, AnotherPidNamespaceIsJudgedByItsHeartbeat) {
+  namespace_ = 4026531836;
+  auto first = as("n1", 1, false);
+  namespace_ = 4026532300;
+  auto second = as("n1", 2, false);
+  must(first->take_lease(sweep_));
+  alive_.erase(1);  // as the second one sees it
+  const auto holder = must(second->take_lease(sweep_, kTakeOver));
+  ASSERT_TRUE(holder);
+  EXPECT_EQ(holder->process, Process::kOutOfSight);
+  EXPECT_EQ(holder->pid_namespace, 4026531836);
+  pass(61);
+  EXPECT_EQ(must(second->take_lease(sweep_))->standing, LeaseStatus::kUncertain);
+  EXPECT_FALSE(must(second->take_lease(sweep_, kTakeOver)));
 }
 
 TEST_F(LeaseTest, AHolderThatLostTheLeaseCanWriteNothing) {
@@ -317,6 +360,13 @@ TEST_F(LeaseTest, AContainerThatSharesTheKernelIsJudgedByItsHeartbeat) {
   must(first->take_lease(sweep_));
   alive_.erase(1);  // its pids mean nothing here
   EXPECT_TRUE(must(second->take_lease(sweep_)));
+}
+
+TEST(ProcessTable, ThisProcessSaysInWhichNamespaceItsPidCounts) {
+  struct stat table {};
+  ASSERT_EQ(::stat("/proc/self/ns/pid", &table), 0);
+  EXPECT_EQ(this_process().pid_namespace, static_cast<i64>(table.st_ino));
+  EXPECT_LT(boot_unix_ns(), unix_ns_now());
 }
 
 TEST(ProcessTable, AZombieIsNotAlive) {

@@ -69,6 +69,11 @@ TEST_F(OpenTest, ANetworkFilesystemGetsARollbackJournal) {
 
 TEST_F(OpenTest, ALocalFilesystemIsNotTakenForANetworkOne) {
   EXPECT_FALSE(on_network_filesystem(dir_ / "not" / "yet.db"));
+  EXPECT_FALSE(on_network_filesystem("/dev/shm/not_yet.db"));
+}
+
+TEST_F(OpenTest, AFilesystemThatNobodyListedCountsAsShared) {
+  EXPECT_TRUE(on_network_filesystem("/proc/not_yet.db"));
 }
 
 TEST_F(OpenTest, ANewerFileIsRefused) {
