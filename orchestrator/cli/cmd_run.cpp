@@ -105,13 +105,13 @@ int finish(Io& io, SweepDriver& driver, const run::RunEnd& end) {
   return exit_code_of(*finish);
 }
 
-// Watches a sweep that another process runs. Absent: no heartbeat comes from that process any more.
+// Watches a sweep that another process runs. Absent: that process is gone, or no heartbeat comes from it.
 std::optional<int> watch(Io& io, SweepDriver& driver, const store::LeaseHolder& holder, const RunOptions& o) {
   io.err << fmt::format("sweep {} is run by {}; watching it (interrupting stops only the watching)\n",
                         driver.sweep().name, driver::holder_name(holder));
   const auto live = progress_lines(io, o.quiet)(driver.store(), driver.sweep());
   if (!live) return refuse(io, live.error());
-  const auto end = run::watch(driver.store(), driver.sweep().id, **live);
+  const auto end = run::watch(driver.store(), driver.sweep().id, **live, driver::job_word_on);
   if (!end) return refuse(io, end.error());
   if (end->end == run::End::kSilent) return std::nullopt;
   if (end->end != run::End::kInterrupted) return finish(io, driver, *end);

@@ -9,6 +9,7 @@
 #include "orchestrator/cli/progress_line.h"
 #include "orchestrator/cli/run_strategy.h"
 #include "orchestrator/cli/status_board.h"
+#include "orchestrator/driver/holder.h"
 #include "orchestrator/report/rehearsed.h"
 #include "orchestrator/run/run_sweep.h"
 #include "schema/rehearsal.h"
@@ -19,7 +20,7 @@ namespace {
 int watch_it(Io& io, Opened& opened, std::vector<report::Field> shown) {
   std::signal(SIGPIPE, SIG_DFL);  // `| head` ends it; it writes no file
   StatusBoard board(io, *opened.store, opened.sweep, std::move(shown));
-  const auto end = run::watch(*opened.store, opened.sweep.id, board);
+  const auto end = run::watch(*opened.store, opened.sweep.id, board, driver::job_word_on);
   if (!end) return refuse(io, end.error());
   return end->end == run::End::kInterrupted ? kInterrupted : kAnswered;
 }

@@ -18,23 +18,6 @@ constexpr auto kLookEvery = std::chrono::milliseconds(200);  // at the lease
 constexpr auto kAskSlurmEvery = std::chrono::seconds(5);
 using store::Beat, store::Claim, store::LeaseHolder, store::LeaseStatus;
 
-store::JobWord word_on(const LeaseHolder& holder) {
-  const auto word = launch::end_of_job(
-      holder.slurm_job, holder.slurm_cluster,
-      [](std::vector<std::string> words) { return launch::run_alone(std::move(words), kSlurmLimit); });
-  switch (word) {
-    case launch::JobEnd::kAlive:
-      return store::JobWord::kAlive;
-    case launch::JobEnd::kOver:
-      return store::JobWord::kOver;
-    case launch::JobEnd::kLost:
-      return store::JobWord::kLost;
-    case launch::JobEnd::kUnknown:
-      break;
-  }
-  return store::JobWord::kUnknown;
-}
-
 std::string time_text(i64 unix_ns) {
   return fmt::format("{:%Y-%m-%d %H:%M:%S} UTC",
                      fmt::gmtime(static_cast<std::time_t>(unix_ns / 1'000'000'000)));
@@ -57,8 +40,14 @@ std::string silence_text(const LeaseHolder& holder) {
 // One attempt after another to take a lease whose holder is not heard.
 class Obtaining {
  public:
-  Obtaining(store::Store& store, const store::SweepRow& sweep, std::string db, bool take_over, const Say& say)
-      : say_(say), store_(store), sweep_(sweep), db_(std::move(db)), claim_{.take_over = take_over} {}
+  Obtaining(store::Store& store, const store::SweepRow& sweep, std::string db, bool take_over, const Say& say,
+            const run::AskJob& ask)
+      : say_(say),
+        ask_(ask),
+        store_(store),
+        sweep_(sweep),
+        db_(std::move(db)),
+        claim_{.take_over = take_over} {}
 
   Expected<Holder> run() {
     auto holder = store_.take_lease(sweep_.id, claim_);
@@ -66,6 +55,7 @@ class Obtaining {
     learn(**holder);
     if (!worth_a_look(**holder)) return holder;
     say_first(**holder);
+    holder = store_.take_lease(sweep_.id, claim_);  // with what Slurm says
     while (holder && *holder && !settled(**holder)) {
       std::this_thread::sleep_for(kLookEvery);
       if (std::chrono::steady_clock::now() - asked_ >= kAskSlurmEvery) learn(**holder);
@@ -83,7 +73,7 @@ class Obtaining {
   void learn(LeaseHolder& holder) {
     asked_ = std::chrono::steady_clock::now();
     if (holder.process == store::Process::kAlive) return;
-    claim_.job = word_on(holder), claim_.job_of = holder.token;
+    claim_.job = ask_(holder), claim_.job_of = holder.token;
     holder.job = claim_.job;
   }
   bool worth_a_look(const LeaseHolder& holder) const {
@@ -114,6 +104,7 @@ class Obtaining {
   }
 
   const Say& say_;
+  const run::AskJob& ask_;
   store::Store& store_;
   const store::SweepRow& sweep_;
   std::string db_;
@@ -123,10 +114,27 @@ class Obtaining {
 
 }  // namespace
 
+store::JobWord job_word_on(const LeaseHolder& holder) {
+  const auto word = launch::end_of_job(
+      holder.slurm_job, holder.slurm_cluster,
+      [](std::vector<std::string> words) { return launch::run_alone(std::move(words), kSlurmLimit); });
+  switch (word) {
+    case launch::JobEnd::kAlive:
+      return store::JobWord::kAlive;
+    case launch::JobEnd::kOver:
+      return store::JobWord::kOver;
+    case launch::JobEnd::kLost:
+      return store::JobWord::kLost;
+    case launch::JobEnd::kUnknown:
+      break;
+  }
+  return store::JobWord::kUnknown;
+}
+
 Expected<Holder> holder_of(store::Store& store, i64 sweep, bool patient) {
   auto holder = store.lease(sweep);
   if (!holder || !*holder || (*holder)->beat == Beat::kRecent) return holder;
-  const Claim known{.job = word_on(**holder), .job_of = (*holder)->token};
+  const Claim known{.job = job_word_on(**holder), .job_of = (*holder)->token};
   holder = store.lease(sweep, known);
   while (patient && holder && *holder && !(*holder)->watched && !(*holder)->heartbeats) {
     std::this_thread::sleep_for(kLookEvery);
@@ -136,8 +144,9 @@ Expected<Holder> holder_of(store::Store& store, i64 sweep, bool patient) {
 }
 
 Expected<Holder> obtain_lease(store::Store& store, const store::SweepRow& sweep,
-                              const std::filesystem::path& db, bool take_over, const Say& say) {
-  return Obtaining(store, sweep, db.string(), take_over, say).run();
+                              const std::filesystem::path& db, bool take_over, const Say& say,
+                              const run::AskJob& ask) {
+  return Obtaining(store, sweep, db.string(), take_over, say, ask).run();
 }
 
 std::string holder_name(const LeaseHolder& holder) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "orchestrator/run/run_sweep.h"
 #include "orchestrator/store/store.h"
 
 namespace sweep::driver {
@@ -14,6 +15,9 @@ using Holder = std::optional<store::LeaseHolder>;
 // Shows people one line.
 using Say = std::function<void(const std::string& line)>;
 
+// What Slurm says of the job that a holder is part of.
+store::JobWord job_word_on(const store::LeaseHolder&);
+
 // The holder, unless it is known to be gone. Slurm is asked about one that sends no heartbeat; patient: and
 // such a one is watched for store::kQuietSeconds.
 Expected<Holder> holder_of(store::Store&, i64 sweep, bool patient = false);
@@ -21,7 +25,7 @@ Expected<Holder> holder_of(store::Store&, i64 sweep, bool patient = false);
 // Takes the lease, as Store::take_lease. A holder that sends no heartbeat is watched until it is known to
 // live, known to be gone, or uncertain; `say` gets what was found and, uncertain, what to type.
 Expected<Holder> obtain_lease(store::Store&, const store::SweepRow&, const std::filesystem::path& db,
-                              bool take_over, const Say& say);
+                              bool take_over, const Say& say, const run::AskJob& ask = job_word_on);
 // A person must decide.
 inline bool uncertain(const Holder& holder) {
   return holder && holder->standing == store::LeaseStatus::kUncertain;

@@ -88,7 +88,7 @@ enum class End {
   kBroken,
   // A signal that ends this process alone; nothing was written since.
   kLeft,
-  // Of watch(): the process that runs the sweep is silent.
+  // Of watch(): the process that runs the sweep is gone without releasing it, or silent.
   kSilent,
 };
 
@@ -102,8 +102,12 @@ using MakeLauncher =
 
 Expected<RunEnd> run_sweep(store::Store&, const Settings&, const MakeLauncher&, Observer&);
 
-// Follows a sweep that another process runs, until it ends or a signal asks to stop watching.
-Expected<RunEnd> watch(store::Store&, i64 sweep, Observer&);
+// What the scheduler says of the job that a holder is part of.
+using AskJob = std::function<store::JobWord(const store::LeaseHolder&)>;
+
+// Follows a sweep that another process runs, until it ends or a signal asks to stop watching. `ask` is called
+// now and then while no heartbeat comes from a holder that is part of a job.
+Expected<RunEnd> watch(store::Store&, i64 sweep, Observer&, const AskJob& ask);
 
 // The snapshot `status`, `run` and `watch` show.
 Expected<Snapshot> take_snapshot(store::Store&, i64 sweep, double elapsed_s);

@@ -42,10 +42,17 @@ void write_status_file(const std::filesystem::path& path, const Snapshot& shot) 
 
 namespace {
 
+constexpr double kAskEvery = 5;  // seconds
+
 class Watch {
  public:
-  Watch(store::Store& store, i64 sweep, Observer& observer)
-      : store_(store), sweep_(sweep), observer_(observer), signals_(io_, SIGINT, SIGTERM), timer_(io_) {}
+  Watch(store::Store& store, i64 sweep, Observer& observer, const AskJob& ask)
+      : store_(store),
+        sweep_(sweep),
+        observer_(observer),
+        ask_(ask),
+        signals_(io_, SIGINT, SIGTERM),
+        timer_(io_) {}
 
   Expected<RunEnd> run() {
     signals_.async_wait([this](const boost::system::error_code& error, int) {
@@ -62,10 +69,11 @@ class Watch {
  private:
   void look() {
     if (auto shot = take_snapshot(store_, sweep_, elapsed_s())) observer_.on_snapshot(*shot);
-    const auto holder = store_.lease(sweep_);
-    if (!holder) error_ = holder.error();
-    if (!holder || !holder->has_value()) return io_.stop();
-    if ((*holder)->standing == store::LeaseStatus::kUncertain) {
+    const auto held = holder();
+    if (!held) error_ = held.error();
+    if (!held) return io_.stop();
+    if (!*held) return on_free();
+    if ((**held).standing == store::LeaseStatus::kUncertain) {
       end_ = RunEnd{End::kSilent, "nothing is heard of the process that runs it"};
       return io_.stop();
     }
@@ -74,6 +82,22 @@ class Watch {
       if (!error) look();
     });
   }
+  // The scheduler knows of a job's end before its silence is long enough.
+  Expected<std::optional<store::LeaseHolder>> holder() {
+    auto out = store_.lease(sweep_, known_);
+    const bool unheard = out && *out && (*out)->slurm_job > 0 && (*out)->beat != store::Beat::kRecent;
+    if (!unheard || elapsed_s() < ask_again_s_) return out;
+    known_ = {.job = ask_(**out), .job_of = (*out)->token};
+    ask_again_s_ = elapsed_s() + kAskEvery;
+    return store_.lease(sweep_, known_);
+  }
+  // Released: the run has ended. Else its process is gone, and the sweep can be taken over.
+  void on_free() {
+    const auto leased = store_.is_leased(sweep_);
+    if (!leased) error_ = leased.error();
+    if (leased && *leased) end_ = RunEnd{End::kSilent, "the process that ran it is gone"};
+    io_.stop();
+  }
   double elapsed_s() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
   }
@@ -81,6 +105,9 @@ class Watch {
   store::Store& store_;
   i64 sweep_;
   Observer& observer_;
+  const AskJob& ask_;
+  store::Claim known_;
+  double ask_again_s_ = 0;
   boost::asio::io_context io_;
   boost::asio::signal_set signals_;
   boost::asio::steady_timer timer_;
@@ -91,8 +118,8 @@ class Watch {
 
 }  // namespace
 
-Expected<RunEnd> watch(store::Store& store, i64 sweep, Observer& observer) {
-  return Watch(store, sweep, observer).run();
+Expected<RunEnd> watch(store::Store& store, i64 sweep, Observer& observer, const AskJob& ask) {
+  return Watch(store, sweep, observer, ask).run();
 }
 
 }  // namespace sweep::run

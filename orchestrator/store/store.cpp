@@ -276,6 +276,12 @@ Expected<std::optional<LeaseHolder>> SweepLease::lease(i64 sweep, const Claim& k
   return work.commit(std::move(holder));
 }
 
+Expected<bool> SweepLease::is_leased(i64 sweep) {
+  Transaction work(*file_.db, Transaction::kRead);
+  const auto found = work.one<i64>("SELECT 1 FROM lease WHERE sweep = ?", sweep);
+  return work.commit(found.has_value());
+}
+
 // Whoever wants the lease writes, and so waits for the end of this transaction.
 Expected<void> SweepLease::while_held(i64 sweep, const std::function<Expected<void>()>& act) {
   Transaction work(*file_.db, Transaction::kWrite);

@@ -23,6 +23,8 @@ class SweepLease {
   // Absent: none, or its holder is gone.
   Expected<std::optional<LeaseHolder>> lease(i64 sweep, const Claim& known);
   Expected<std::optional<LeaseHolder>> lease(i64 sweep) { return lease(sweep, Claim{}); }
+  // Whether a lease is there that nobody released, by a holder that lives or one that is gone.
+  Expected<bool> is_leased(i64 sweep);
   // Another process has taken the lease that this store held.
   bool lease_lost(i64 sweep) const;
   // Does `act` while no other process can take the lease; refuses without the lease. `act` must not use the
