@@ -151,7 +151,7 @@ void SweepRunner::on_tick() {
   if (++ticks_ % kTicksToBeat == 0 && !check(context_.store.beat(sweep))) return;
   const auto stop = context_.store.stop_requested(sweep);
   if (!stop) return fail_with(stop.error());
-  if (stop->has_value() && !ending_.end) end_with(End::kStopped, "asked to stop by `sweep stop`", **stop);
+  if (stop->has_value()) on_stop_request(**stop);
   check_gpu_hours();
   if (context_.settings.allocate_per_shape && ticks_ % kTicksToAcquire == 0) {
     if (!check(acquisition_.release_unwanted())) return;
@@ -159,6 +159,11 @@ void SweepRunner::on_tick() {
     acquire();
   }
   status_.show_if_due();
+}
+
+// One that asks for more than what goes on (`sweep stop`, then `sweep stop --now`) is heard too.
+void SweepRunner::on_stop_request(bool now) {
+  if (!ending_.end || (now && !ending_.now)) end_with(End::kStopped, "asked to stop by `sweep stop`", now);
 }
 
 void SweepRunner::check_gpu_hours() {
@@ -176,8 +181,9 @@ void SweepRunner::check_gpu_hours() {
 
 void SweepRunner::end_with(End end, std::string why, bool now) {
   if (!ending_.end) ending_.end = RunEnd{end, std::move(why)};
+  ending_.now = ending_.now || now;
   if (allocations_.empty()) return io_.stop();
-  allocations_.finish_all(now);
+  allocations_.finish_all(ending_.now);
 }
 
 bool SweepRunner::check(const Expected<void>& answer) {

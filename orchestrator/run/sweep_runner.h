@@ -38,6 +38,8 @@ class SweepRunner {
     // Another process runs the sweep from now on: nothing more is requested, told or stored.
     bool left = false;
     int signals_seen = 0;
+    // Running attempts are ended too.
+    bool now = false;
     bool begun() const { return end || error || left; }
   };
 
@@ -52,8 +54,9 @@ class SweepRunner {
   void on_signal();
   void wait_for_tick();
   void on_tick();
+  void on_stop_request(bool now);
   void check_gpu_hours();
-  // Ends all allocations; the first reason is kept. now: running attempts are ended too.
+  // Ends all allocations; the first reason is kept, and what ends at once is not slowed down.
   void end_with(End, std::string why, bool now);
   void fail_with(const Error&);
   bool check(const Expected<void>&);
