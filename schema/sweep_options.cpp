@@ -11,7 +11,7 @@ void for_each_option(T& o, F&& f) {
   f("retries_crash", o.retries_crash), f("retries_hang", o.retries_hang);
   f("retries_timeout", o.retries_timeout), f("retries_infra", o.retries_infra);
   f("trial_seconds", o.trial_seconds), f("hang_seconds", o.hang_seconds);
-  f("start_seconds", o.start_seconds), f("gpu_hours", o.gpu_hours);
+  f("start_seconds", o.start_seconds), f("gpu_hours", o.gpu_hours), f("usd", o.usd);
   f("slots", o.slots), f("start", o.start), f("screen", o.screen), f("rehearse_ranks", o.rehearse_ranks);
   f("confirms", o.confirms), f("strategy", o.strategy);
   f("max_trials", o.max_trials), f("at_once", o.at_once), f("least_gain", o.least_gain);

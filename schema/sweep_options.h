@@ -23,6 +23,8 @@ struct SweepOptions {
   std::optional<MeasurePlan> measure;
   std::optional<i64> retries_crash, retries_hang, retries_timeout, retries_infra;
   std::optional<double> trial_seconds, hang_seconds, start_seconds, gpu_hours;
+  // What `gpu_hours` was asked for in; absent: in GPU-hours.
+  std::optional<double> usd;
   std::optional<i64> slots;
   std::string start, screen;
   // Of a rehearsal: the most ranks of a trial.

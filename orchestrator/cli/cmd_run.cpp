@@ -35,6 +35,7 @@ struct RunOptions {
   std::vector<std::string> retry;
   std::uint64_t max_points = grid::ReadOptions{}.max_points;
   std::optional<double> gpu_hours;
+  std::optional<double> usd;  // that gpu_hours stands for
   StrategyFlags strategy;
   i64 rehearse_ranks = driver::kRehearsedRanks;
   bool rehearse = false, take_over = false, quiet = false, detach = false, yes = false;
@@ -85,6 +86,7 @@ SweepOptions kept_options(const grid::Grid& grid, const std::string& on, const R
   kept.hang_seconds = grid.limits.hang_seconds;
   kept.start_seconds = grid.limits.start_seconds;
   kept.gpu_hours = o.gpu_hours ? o.gpu_hours : grid.limits.gpu_hours;
+  kept.usd = o.usd;
   if (o.launch.slots > 0) kept.slots = o.launch.slots;
   if (o.launch.start != LaunchRequest{}.start) kept.start = to_string(o.launch.start);
   kept.screen = o.launch.screen;
@@ -264,6 +266,7 @@ int run_grid(Io& io, RunOptions o) {
     const auto hours = driver::gpu_hours_for(*usd, planned->entries, choice->usd_per_node_hour);
     if (!hours) return refuse(io, hours.error());
     o.gpu_hours = driver::smaller_limit(o.gpu_hours ? o.gpu_hours : planned->grid.limits.gpu_hours, *hours);
+    if (o.gpu_hours == *hours) o.usd = *usd;
   }
   if (auto may = may_run(io, *planned, *choice, o); !may) return refuse(io, may.error());
   if (o.detach && planned->grid.from_stream)

@@ -93,6 +93,7 @@ Expected<run::Settings> SweepDriver::settings(std::optional<double> gpu_hours) c
   s.hang_seconds = kept->hang_seconds;
   s.start_seconds = kept->start_seconds;
   s.gpu_hours = gpu_hours ? gpu_hours : kept->gpu_hours;
+  if (s.gpu_hours == kept->gpu_hours) s.usd = kept->usd;
   s.rehearse_most = kept->rehearse_ranks;
   if (store::on_network_filesystem(db_)) s.status_file = db_.string() + ".status.json";
   return s;

@@ -63,6 +63,8 @@ struct Settings {
   std::optional<double> start_seconds;
   // Bound on allocated time x GPUs (or slots), over all runs of the sweep.
   std::optional<double> gpu_hours;
+  // The money that it stands for; absent: it was asked for in GPU-hours.
+  std::optional<double> usd;
   // A rehearsal on phantom GPUs: every rank of a trial of at most so many is started, of larger ones one for
   // each role. Absent: a real run.
   std::optional<i64> rehearse_most;

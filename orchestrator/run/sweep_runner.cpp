@@ -15,6 +15,18 @@ constexpr i64 kTicksToAcquire = 6;
 // Ticks from one heartbeat to the next: store::kBeatEverySeconds.
 constexpr i64 kTicksToBeat = 10;
 static_assert(kTick * kTicksToBeat == std::chrono::duration<double>(store::kBeatEverySeconds));
+
+// In the unit in which the limit was given.
+std::string limit_sentence(double gpu_hours, std::optional<double> usd, double used) {
+  if (!usd)
+    return fmt::format(
+        "the limit of {} GPU-hours is used up: all runs of this sweep held {:.3g}; --gpu-hours raises it",
+        gpu_hours, used);
+  return fmt::format(
+      "the limit of {} USD is used up: all runs of this sweep held {:.3g} GPU-hours, at most {:.3g} USD; "
+      "`sweep run GRID --usd` raises it",
+      *usd, used, *usd * used / gpu_hours);
+}
 }  // namespace
 
 SweepRunner::SweepRunner(store::Store& store, const Settings& settings, const MakeLauncher& make,
@@ -172,11 +184,7 @@ void SweepRunner::check_gpu_hours() {
   constexpr double kSecondsPerHour = 3600;
   const double used = allocations_.gpu_seconds() / kSecondsPerHour;
   if (used < *limit) return;
-  end_with(End::kStopped,
-           fmt::format("the limit of {} GPU-hours is used up: all runs of this sweep held {:.3g}; "
-                       "--gpu-hours raises it",
-                       *limit, used),
-           false);
+  end_with(End::kStopped, limit_sentence(*limit, context_.settings.usd, used), false);
 }
 
 void SweepRunner::end_with(End end, std::string why, bool now) {

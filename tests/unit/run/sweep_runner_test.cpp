@@ -143,6 +143,14 @@ TEST_F(SweepRunnerTest, TheLimitOfGpuHoursCountsEarlierRunsToo) {
   EXPECT_TRUE(requests_.empty()) << "nothing is asked for";
   EXPECT_EQ(store_->progress(sweep_)->pending, 3);
 
+  settings_.usd = 79;
+  end = run_with([](const Attempt&) { return FakeOutcome::kOk; });
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_NE(end->why.find("79 USD"), std::string::npos) << end->why;
+  EXPECT_NE(end->why.find("at most 80 USD"), std::string::npos) << end->why;
+  EXPECT_NE(end->why.find("--usd"), std::string::npos) << end->why;
+  EXPECT_EQ(end->why.find("--gpu-hours"), std::string::npos) << end->why;
+
   settings_.gpu_hours = 8.1;
   end = run_with([](const Attempt&) { return FakeOutcome::kOk; });
   ASSERT_TRUE(end) << end.error().message;
