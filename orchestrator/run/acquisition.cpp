@@ -113,7 +113,11 @@ Expected<void> Acquisition::release_unwanted() {
     const auto waiting =
         queue_.next(fit_of(*held, context_.settings), 1, [](const PlanEntry&) { return true; });
     if (!waiting) return tl::unexpected(waiting.error());
-    if (!*waiting) allocations_.finish(*held, false);
+    if (*waiting) continue;
+    SWEEP_TRY(context_.note(
+        "allocation_released",
+        fmt::format("allocation {} is given back before it starts: no trial waits for it", id)));
+    allocations_.finish(*held, false);
   }
   return {};
 }

@@ -102,13 +102,16 @@ void SweepRunner::on_ended(const launch::Ended& ended) {
   if (allocations_.empty()) close_after_failure();
 }
 
+// One that was told to end and leaves no attempt behind was not lost, even if its scheduler calls it cancelled.
 Expected<void> SweepRunner::settle(HeldAllocation& held, const launch::Ended& ended) {
   const bool unfinished = held.attempts.size() > 0 || held.state == AllocationState::kReturning;
+  const bool gone = ended.lost || unfinished || (ended.preempted && !held.ends());
+  const bool given_back = held.ends() && !gone && !held.since;
   held.apply(AllocationEvent::kEnded);
   if (unfinished) dispatch_.queue().changed();
   SWEEP_TRY(outbox_reader_.close_unfinished(held, ended, ending_.begun()));
-  SWEEP_TRY(allocations_.close(held, ended.reason));
-  if (ending_.begun() || !(ended.lost || unfinished || ended.preempted)) return {};
+  SWEEP_TRY(allocations_.close(held, given_back ? "given back before it started" : ended.reason));
+  if (ending_.begun() || !gone) return {};
   const auto broken = losses_.lost(held, ended, allocations_.at_work());
   if (!broken) return tl::unexpected(broken.error());
   if (*broken) end_with(End::kBroken, **broken, false);

@@ -83,8 +83,14 @@ class FakeLauncher : public launch::Launcher {
     return ++seq_;
   }
   Expected<void> post_cancel(const launch::AllocationId&, i64) override { return {}; }
-  Expected<void> finish(const launch::AllocationId& id, bool) override {
-    if (told_seen != nullptr) told_seen->push_back("finish");
+  Expected<void> finish(const launch::AllocationId& id, bool now) override {
+    if (told_seen != nullptr) told_seen->push_back(now ? "finish now" : "finish");
+    if (when_told) when_told();
+    if (waits_for_attempts && !now) return {};
+    if (queued_.contains(id)) {
+      boost::asio::post(io_, [this, id] { end(held_[id], "CANCELLED", false, true); });
+      return {};
+    }
     boost::asio::post(io_, [this, id] { end(held_[id], "finished", false, false); });
     return {};
   }
@@ -101,6 +107,9 @@ class FakeLauncher : public launch::Launcher {
   std::map<std::string, launch::AllocationId>* where_seen = nullptr;  // trial -> allocation
   std::vector<std::string>* told_seen = nullptr;                      // that an allocation is to end
   std::map<launch::AllocationId, launch::AllocationRequest> adoptable;
+  std::function<void()> when_told;
+  std::function<bool(const launch::AllocationRequest&)> stays_queued;  // it never starts
+  bool waits_for_attempts = false;  // of which each allocation has one: one that is to end goes on
   NamedHosts* named = nullptr;
   std::optional<double> seconds_left;  // of each allocation, when it starts
 
@@ -150,6 +159,7 @@ class FakeLauncher : public launch::Launcher {
   void begin(const launch::AllocationRequest& r) {
     if (named != nullptr) return begin_named(r);
     held_[r.id] = {r.id, {}, 0, 0, 0, true};
+    if (stays_queued && stays_queued(r)) return void(queued_.insert(r.id));
     boost::asio::post(io_, [this, id = r.id] { sink_(launch::Started{id, "fake", 1, seconds_left}); });
   }
 
@@ -222,6 +232,7 @@ class FakeLauncher : public launch::Launcher {
   Script script_;
   std::size_t chunk_;
   std::map<launch::AllocationId, Held> held_;
+  std::set<launch::AllocationId> queued_;
   i64 seq_ = 0;
 };
 

@@ -28,6 +28,8 @@ class BatchJob {
   void kill() { life_->cancel(); }
   // Reads the outbox and reports what is new.
   void look() { mail_->look(); }
+  // A query begins, which learn() answers.
+  void asked() { status_.asked(); }
   // One query was answered: every job of this name; `denied`: the scheduler was asked for its number and
   // knows none such (or, without a number, was asked everywhere by name).
   void learn(const std::vector<JobStatus>& of_this_name, bool denied) { status_.learn(of_this_name, denied); }

@@ -88,7 +88,10 @@ class BatchLauncher final : public HeldAllocations<BatchJob>, public BatchHost {
   void query() {
     querying_ = true;
     std::vector<JobKey> keys;
-    for (const auto& [id, job] : held_) keys.push_back(job->key());
+    for (const auto& [id, job] : held_) {
+      keys.push_back(job->key());
+      job->asked();
+    }
     scheduler_->query(keys, counted(), [this](const Expected<QueryAnswer>& answer) {
       answer ? answered(*answer) : failed(answer.error().message);
     });

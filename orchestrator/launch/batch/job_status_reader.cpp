@@ -93,9 +93,11 @@ bool JobStatusReader::hopeless_for_long(const JobStatus& status) {
 void JobStatusReader::waits(const JobStatus& status) {
   if (job_->state() == State::kCancelling) return;
   const auto title = job_->title();
-  if (job_->mail().delivered() > 0)  // its agent ran before: a second start would find a mailbox in use
+  if (spoke_when_asked_)  // its agent ran before: a second start would find a mailbox in use
     return job_->give_up(
         {fmt::format("{} was put back into the queue ({})", title, status.state), false, true});
+  if (job_->mail().delivered() > 0)
+    return job_->host().poll_soon();  // this answer may be older than the start
   if (status.wait != JobStatus::Wait::kUsual) job_->remark(fmt::format("{} waits: {}", title, status.reason));
   if (hopeless_for_long(status))
     job_->give_up({fmt::format("{} cannot start: {}", title, status.reason), true, false});

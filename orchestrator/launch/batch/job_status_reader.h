@@ -17,7 +17,8 @@ class JobStatusReader {
                   std::shared_ptr<JobSubmission> submission)
       : job_(std::move(job)), mail_(std::move(mail)), submission_(std::move(submission)) {}
 
-  // As BatchJob::learn.
+  // As BatchJob::asked and learn.
+  void asked() { spoke_when_asked_ = job_->mail().delivered() > 0; }
   void learn(const std::vector<JobStatus>& of_this_name, bool denied);
   bool is_this(const JobStatus&) const;
 
@@ -30,6 +31,8 @@ class JobStatusReader {
   std::shared_ptr<JobLifecycle> job_;
   std::shared_ptr<JobMail> mail_;
   std::shared_ptr<JobSubmission> submission_;
+  // When the question was put that is answered next: its agent had been heard.
+  bool spoke_when_asked_ = false;
   // Answers in a row that knew no such job.
   int denied_ = 0;
   // It cannot start, for the reason that the scheduler gives.

@@ -67,6 +67,7 @@ class BatchJobTest : public ::testing::Test {
     return out;
   }
   void learn(const JobFacts& one) {
+    job_->asked();
     job_->learn({status_of(one)}, false);
     settle();
   }

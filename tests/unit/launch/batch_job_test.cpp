@@ -200,6 +200,19 @@ TEST_F(BatchJobTest, ARequeuedJobIsCancelledAndUsesNoRetry) {
   EXPECT_NE(ended()->reason.find("put back into the queue"), std::string::npos) << ended()->reason;
 }
 
+// A slow answer says that the job waits although its agent was heard meanwhile.
+TEST_F(BatchJobTest, AnAnswerThatIsOlderThanTheStartEndsNoJob) {
+  submit(took("17\n"));
+  job_->asked();
+  agent_says(spool::kHello, {{"pid", 1}});
+  job_->learn({status_of(facts("PENDING", "Priority"))}, false);
+  settle();
+  EXPECT_EQ(asked("scancel"), 0);
+  EXPECT_EQ(dismissals(), 0);
+  learn(facts("RUNNING"));
+  EXPECT_EQ(job_->state(), BatchJobState::kRunning);
+}
+
 TEST_F(BatchJobTest, AnAgentThatMayOutliveItsJobIsTold) {
   submit(took("17\n"));
   learn(facts("RUNNING"));

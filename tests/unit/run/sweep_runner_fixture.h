@@ -97,6 +97,8 @@ class SweepRunnerTest : public ::testing::Test {
           auto made = std::make_unique<FakeLauncher>(io, std::move(sink), std::move(script), chunk);
           made->requests_seen = &requests_, made->where_seen = &where_, made->told_seen = &told_;
           made->adoptable = adoptable_, made->seconds_left = seconds_left_;
+          made->waits_for_attempts = waits_for_attempts_, made->when_told = when_told_;
+          made->stays_queued = stays_queued_;
           if (!named_.all.empty()) made->named = &named_;
           return made;
         },
@@ -117,6 +119,9 @@ class SweepRunnerTest : public ::testing::Test {
   Settings settings_;
   std::map<launch::AllocationId, launch::AllocationRequest> adoptable_;
   testing::NamedHosts named_;
+  bool waits_for_attempts_ = false;  // as FakeLauncher
+  std::function<void()> when_told_;
+  std::function<bool(const launch::AllocationRequest&)> stays_queued_;
   std::optional<double> seconds_left_;                 // of an allocation when it starts
   std::vector<launch::AllocationRequest> requests_;    // of the last run
   std::vector<std::string> told_;                      // that an allocation is to end, of the last run
