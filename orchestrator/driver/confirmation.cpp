@@ -30,21 +30,14 @@ Expected<store::SweepRow> confirming_sweep(const store::SweepRow& sweep, const C
                                            MeasurePlan& measure) {
   auto options = options_of(sweep);
   if (!options) return tl::unexpected(options.error());
-  measure = options->measure.value_or(MeasurePlan());
-  measure.steps = request.steps > 0 ? request.steps : kMoreSteps * measure.steps;
-  measure.repeats = std::max(request.repeats, measure.repeats);
-  measure.early_stop = false;
-  options->measure = measure;
-  options->confirms = sweep.name;
-  options->gpu_hours.reset();
-  // All that it names are measured, to the last step.
-  options->strategy.clear();
-  options->auto_micro_batch = false, options->history = false, options->audit.reset();
+  auto own = confirming_options(std::move(*options), request);
+  own.confirms = sweep.name;
+  measure = *own.measure;
   store::SweepRow out;
   out.name = sweep.name + "-confirm";
   out.question = fmt::format("Does the ranking of the best of sweep '{}' hold?", sweep.name);
   out.grid_path = sweep.grid_path, out.grid_text = sweep.grid_text;
-  out.options_json = to_text(*options);
+  out.options_json = to_text(own);
   return out;
 }
 
@@ -149,6 +142,22 @@ class Confirmation {
 };
 
 }  // namespace
+
+SweepOptions confirming_options(SweepOptions options, const ConfirmRequest& request) {
+  const MeasurePlan before = options.measure.value_or(MeasurePlan());
+  MeasurePlan measure = before;
+  measure.steps = request.steps > 0 ? request.steps : kMoreSteps * before.steps;
+  measure.repeats = std::max(request.repeats, before.repeats);
+  measure.early_stop = false;
+  options.measure = measure;
+  const double longer = static_cast<double>(measure.repeats * measure.steps) /
+                        static_cast<double>(std::max<i64>(1, before.repeats * before.steps));
+  if (options.trial_seconds) *options.trial_seconds *= std::max(1.0, longer);
+  options.gpu_hours.reset(), options.usd.reset();
+  options.strategy.clear();
+  options.auto_micro_batch = false, options.history = false, options.audit.reset();
+  return options;
+}
 
 Expected<store::SweepRow> confirmed_sweep(store::Store& store, store::SweepRow sweep) {
   const auto options = sweep_options_from(sweep.options_json);

@@ -6,6 +6,7 @@
 
 #include "orchestrator/driver/sweep_driver.h"
 #include "orchestrator/report/statistics/confirm.h"
+#include "schema/sweep_options.h"
 
 namespace sweep::driver {
 
@@ -21,6 +22,10 @@ struct ConfirmReport {
   std::vector<report::Remeasured> measured;
   std::optional<run::RunEnd> ended_early;  // the same command goes on from there
 };
+
+// What a sweep with these options keeps where its best are measured again: all that is named is measured, to the
+// last step, and a bound on an attempt grows with its steps.
+SweepOptions confirming_options(SweepOptions of, const ConfirmRequest&);
 
 // The sweep that this one confirms, by its options; a sweep that confirms none is returned as it is.
 Expected<store::SweepRow> confirmed_sweep(store::Store&, store::SweepRow);
