@@ -105,8 +105,6 @@ class WorkQueue {
   Expected<GpuSeconds> gpu_seconds(i64 sweep);
   Expected<std::vector<AllocationRow>> open_allocations(i64 sweep);  // not ended: left by a crash
   Expected<std::vector<AllocationRow>> allocations(i64 sweep);       // every one there was
-  // What `allocation_started` said of the latest allocation of a launcher; empty: there was none.
-  Expected<std::string> latest_hosts(const std::string& launcher);
 
   // Committed, state posted, when it returns: append the inbox line afterwards. Needs the sweep's lease.
   Expected<Attempt> begin_attempt(i64 sweep, const std::string& allocation, const Attempt& without_id);

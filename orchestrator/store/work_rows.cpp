@@ -146,13 +146,6 @@ Expected<std::vector<AllocationRow>> WorkQueue::allocations(i64 sweep) {
   return work.commit(std::move(out));
 }
 
-Expected<std::string> WorkQueue::latest_hosts(const std::string& launcher) {
-  Transaction work(*file_.db, Transaction::kRead);
-  auto hosts = work.one<std::string>(
-      "SELECT whereabouts FROM allocation WHERE launcher = ? ORDER BY id DESC LIMIT 1", launcher);
-  return work.commit(std::move(hosts).value_or(""));
-}
-
 Expected<Attempt> WorkQueue::begin_attempt(i64 sweep, const std::string& allocation, const Attempt& wanted) {
   Transaction work(*file_.db, Transaction::kWrite);
   file_.leases.require(work, sweep);
