@@ -5,6 +5,7 @@
 
 #include "orchestrator/cli/shortcuts.h"
 #include "orchestrator/cli/status_board.h"
+#include "orchestrator/run/recovery.h"
 #include "schema/codec.h"
 #include "schema/columns.h"
 #include "schema/rehearsal.h"
@@ -85,7 +86,7 @@ Expected<json> status_json(const Opened& opened, const run::Snapshot& shot) {
   if (!holder) return tl::unexpected(holder.error());
   const auto open = allocation_statuses(store, opened.sweep.id);
   if (!open) return tl::unexpected(open.error());
-  const auto seconds = store.gpu_seconds(opened.sweep.id);
+  const auto seconds = run::gpu_seconds_held(store, opened.sweep.id);
   if (!seconds) return tl::unexpected(seconds.error());
   const auto seen = store.events(opened.sweep.id, kListedEvents);
   if (!seen) return tl::unexpected(seen.error());

@@ -1,6 +1,7 @@
 // sweep clean: shows what ended runs of this database have left, and ends it when asked.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ostream>
 
 #include "orchestrator/cli/command.h"
@@ -23,7 +24,8 @@ void show(Io& io, const driver::LeftoversOfRuns& found, const std::string& db) {
         "{}: what is left there is not known; agents there end by themselves once they were without "
         "contact for silence_seconds\n",
         host);
-  if (!found.any() && found.unanswered().empty()) io.err << "nothing is left\n";
+  if (!found.any() && found.unanswered().empty())
+    io.err << (found.running().empty() ? "nothing is left\n" : "nothing else is left\n");
 }
 
 int clean(Io& io, const SweepSelector& where, bool yes) {
@@ -34,7 +36,10 @@ int clean(Io& io, const SweepSelector& where, bool yes) {
   auto found = driver::LeftoversOfRuns::find(**store);
   if (!found) return refuse(io, found.error());
   const bool any = found->any();
-  const int answer = found->unanswered().empty() ? kAnswered : kUnanswered;
+  const bool all_known =
+      found->unanswered().empty() &&
+      std::ranges::all_of(found->running(), driver::is_heard, &driver::RunningSweep::holder);
+  const int answer = all_known ? kAnswered : kUnanswered;
   show(io, *found, where.db);
   if (!yes) {
     if (any) io.err << "--yes ends these; `sweep resume` takes Slurm jobs and agents on hosts over instead\n";

@@ -5,6 +5,8 @@
 #include <istream>
 #include <ostream>
 
+#include "orchestrator/run/recovery.h"
+
 namespace sweep::cli {
 
 Expected<void> confirmed(Io& io, const search::Most& most, const driver::LaunchChoice& choice,
@@ -28,7 +30,7 @@ Expected<void> confirmed(Io& io, const search::Most& most, const driver::LaunchC
 Expected<std::string> held_hours(store::Store& store, const store::SweepRow& sweep,
                                  std::optional<double> limit) {
   constexpr double kSecondsInHour = 3600;
-  const auto held = store.gpu_seconds(sweep.id);
+  const auto held = run::gpu_seconds_held(store, sweep.id);
   if (!held) return tl::unexpected(held.error());
   const double hours = (held->ended + held->open) / kSecondsInHour;
   if (hours <= 0) return std::string();

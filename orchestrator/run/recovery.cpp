@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -144,6 +145,23 @@ i64 last_word_unix_ns(const std::filesystem::path& spool) {
   struct stat found {};
   if (::stat(spool::outbox(spool).c_str(), &found) != 0) return 0;
   return i64{found.st_mtim.tv_sec} * 1'000'000'000 + found.st_mtim.tv_nsec;
+}
+
+Expected<store::GpuSeconds> gpu_seconds_held(store::Store& store, i64 sweep) {
+  const auto holder = store.lease(sweep);
+  if (!holder) return tl::unexpected(holder.error());
+  auto held = store.gpu_seconds(sweep);
+  const bool heard =
+      *holder && ((*holder)->process == store::Process::kAlive || (*holder)->beat != store::Beat::kSilent);
+  if (!held || heard) return held;
+  const auto rows = store.open_allocations(sweep);
+  if (!rows) return tl::unexpected(rows.error());
+  held->open = 0;
+  for (const auto& row : *rows) {
+    const double silent_s = static_cast<double>(unix_ns_now() - last_word_unix_ns(row.spool)) * 1e-9;
+    held->open += std::clamp(row.held_s - silent_s, 0.0, row.held_s) * static_cast<double>(row.gpus);
+  }
+  return held;
 }
 
 Result abandoned(const Attempt& attempt, Outcome outcome, const std::string& reason) {

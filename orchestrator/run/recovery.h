@@ -25,6 +25,10 @@ Expected<std::vector<HeldAllocation>> recover(store::Store&, i64 sweep, Observer
 // When an allocation's agent last wrote to its outbox; 0: never.
 i64 last_word_unix_ns(const std::filesystem::path& spool);
 
+// What the allocations of a sweep have held, as people are told. Where no run is heard, those that were left open
+// count until their agents' last message, as they will once they are closed.
+Expected<store::GpuSeconds> gpu_seconds_held(store::Store&, i64 sweep);
+
 // The result of an attempt that reported none.
 Result abandoned(const Attempt&, Outcome, const std::string& reason);
 

@@ -59,6 +59,7 @@ struct AllocationRow {
   std::uint64_t offset = 0;
   bool ended = false;
   i64 pid = 0;
+  i64 gpus = 0;       // GPUs, or slots, of all its nodes; 0: it has not started
   double held_s = 0;  // since it started, by the clocks of those who wrote it down; 0: it has not
 };
 // What an allocation holds from its start on.

@@ -50,6 +50,7 @@ AllocationRow allocation_row(StoredAllocation&& stored, i64 now) {
   row.offset = static_cast<std::uint64_t>(stored.read_offset);
   row.ended = stored.ended_unix_ns.has_value();
   row.pid = stored.pid;
+  row.gpus = stored.nodes.value_or(0) * stored.gpus.value_or(0);
   if (stored.started_unix_ns)
     row.held_s =
         static_cast<double>(std::max<i64>(0, stored.ended_unix_ns.value_or(now) - *stored.started_unix_ns)) /

@@ -166,6 +166,10 @@ TEST_F(SweepRunnerTest, AnAllocationOfAKilledRunCountsUntilItsLastMessage) {
   std::ofstream(spool::outbox(left->spool)) << "";
   std::filesystem::last_write_time(spool::outbox(left->spool),
                                    std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  EXPECT_NEAR(gpu_seconds_held(*store_, sweep_)->open, 7200 * 8, 60) << "a run that is heard may hold it";
+  ASSERT_TRUE(store_->release_lease(sweep_));
+  EXPECT_NEAR(gpu_seconds_held(*store_, sweep_)->open, 3600 * 8, 60);
+  ASSERT_FALSE(store_->take_lease(sweep_)->has_value());
   settings_.launcher = "fake";
   const auto end = run_with([](const Attempt&) { return FakeOutcome::kOk; });
   ASSERT_TRUE(end) << end.error().message;
