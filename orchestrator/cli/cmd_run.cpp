@@ -18,6 +18,7 @@
 #include "orchestrator/plan/memory_pruning.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/run/retry_policy.h"
+#include "runtime/own_job.h"
 #include "schema/rehearsal.h"
 #include "schema/sweep_options.h"
 #include "schema/version.h"
@@ -174,9 +175,20 @@ int hand_over(Io& io, SweepDriver& driver, const LaunchChoice& choice, const Run
   return kAnswered;
 }
 
+// The sweep may have a job in the queue that was to go on with it: Slurm puts one back that it preempted.
+void cancel_needless_job(Io& io, const SweepDriver& driver) {
+  const auto own = own_job();
+  if (own && own->is_orchestrator) return;
+  const auto job = driver::cancel_waiting_job(driver.db(), driver.sweep().name);
+  if (job && *job)
+    io.err << fmt::format("cancelled Slurm job {}, which was to go on with sweep {}: it is finished\n", **job,
+                          driver.sweep().name);
+}
+
 int drive(Io& io, SweepDriver& driver, const LaunchChoice& choice, const RunOptions& o) {
   if (!o.as_job.empty()) return hand_over(io, driver, choice, o);
   const auto report = driver.run(choice, o.launch, o.gpu_hours, progress_lines(io, o.quiet));
+  if (report && report->end.end == run::End::kDone) cancel_needless_job(io, driver);
   return report ? finish(io, driver, report->end) : refuse(io, report.error().error);
 }
 

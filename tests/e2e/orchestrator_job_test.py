@@ -54,6 +54,29 @@ def cancelled(sweep):
     nothing_lost(sweep)
 
 
+def cancelled_while_watched(sweep):
+    """A `resume` that watches asks Slurm by itself, and takes over."""
+    number = handed_over(sweep)
+    watcher = sweep.start("resume")
+    wait(lambda: "watching it" in sweep.log.read_text(), "it watches")
+    sweep.cluster.run("scancel", number)
+    wait(lambda: orchestrators(sweep)[0][1] == "CANCELLED", f"Slurm has ended it: {orchestrators(sweep)}")
+    sweep.open_gate()
+    assert watcher.wait(END_SECONDS) == 0, sweep.log.read_text()
+    nothing_lost(sweep)
+
+
+def finished_elsewhere(sweep):
+    """The job waits in the queue when a `resume` has finished the sweep: it is cancelled."""
+    number = handed_over(sweep)
+    sweep.cluster.run("scontrol", "requeuehold", number)
+    wait(lambda: orchestrators(sweep)[0][1] == "PENDING", f"the orchestrator waits: {orchestrators(sweep)}")
+    sweep.open_gate()
+    assert sweep.start("resume").wait(END_SECONDS) == 0, sweep.log.read_text()
+    wait(lambda: orchestrators(sweep)[0][1] == "CANCELLED", f"nothing waits any more: {orchestrators(sweep)}")
+    nothing_lost(sweep)
+
+
 def requeued(sweep):
     number = handed_over(sweep)
     sweep.cluster.run("scontrol", "requeue", number)
@@ -79,7 +102,7 @@ def main():
     for track in tracks:
         with tempfile.TemporaryDirectory(prefix="sweep-asjob-") as root, \
                 slurm.Cluster(pathlib.Path(root) / "cluster", nodes=2, mode=mode, options=OPTIONS, track=track) as cluster:
-            for case in (cancelled, requeued, preempted):
+            for case in (cancelled, cancelled_while_watched, finished_elsewhere, requeued, preempted):
                 if sys.argv[3:] and case.__name__ not in sys.argv[3:]:
                     continue
                 with told(Sweep(bin_dir, rank, cluster, pathlib.Path(root) / case.__name__, TRIALS, gated=True, launch=launch)) as sweep:
