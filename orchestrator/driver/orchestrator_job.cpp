@@ -7,6 +7,7 @@
 #include "base/expected.h"
 #include "base/files.h"
 #include "orchestrator/driver/machine.h"
+#include "orchestrator/driver/spool_root.h"
 #include "orchestrator/launch/commands.h"
 #include "orchestrator/launch/slurm/orchestrator_script.h"
 #include "orchestrator/launch/slurm/slurm_state.h"
@@ -40,9 +41,7 @@ Expected<fs::path> write_script(const launch::OrchestratorJob& job, const fs::pa
   const auto script = launch::orchestrator_script(job);
   if (!script) return tl::unexpected(script.error());
   const fs::path file = orchestrator_script_file(db);
-  std::error_code ec;
-  fs::create_directories(file.parent_path(), ec);
-  if (ec) return fail(fmt::format("{}: cannot be made: {}", file.parent_path().string(), ec.message()));
+  SWEEP_TRY(prepare_spool_root(file.parent_path(), db));
   return files::write_atomically(file, *script).map([&] { return file; });
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/expected.h"
 #include "orchestrator/driver/node_judge.h"
+#include "orchestrator/driver/spool_root.h"
 #include "orchestrator/run/retry_policy.h"
 #include "runtime/own_job.h"
 #include "schema/rehearsal.h"
@@ -128,6 +129,8 @@ Driven<RunReport> SweepDriver::loop(const run::Settings& settings, const run::Ma
   auto own = settings;
   own.sweep = sweep_.id;
   if (own.spool_root.empty()) own.spool_root = db_.string() + ".spool";
+  if (auto safe = prepare_spool_root(own.spool_root, db_); !safe)
+    return failed(DriveProblem::kRun, safe.error());
   RunReport report;
   auto end = run::run_sweep(*store_, own, noting_hosts(make, report.hosts), observer);
   if (!end && store_->lease_lost(sweep_.id)) return failed(DriveProblem::kLeaseLost, end.error());

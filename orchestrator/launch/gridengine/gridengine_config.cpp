@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "orchestrator/launch/batch/batch_launcher.h"
 #include "orchestrator/launch/batch/batch_leftovers.h"
+#include "orchestrator/launch/batch/script_file.h"
 #include "orchestrator/launch/gridengine/gridengine_options.h"
 #include "orchestrator/launch/gridengine/gridengine_scheduler.h"
 #include "orchestrator/launch/gridengine/gridengine_script.h"
@@ -40,12 +41,9 @@ Expected<void> cancel_gridengine_job(i64 number) {
 
 // `-w v` says whether the job could run, and submits nothing.
 Expected<Preview> verify_submission(std::string script) {
-  const auto file =
-      std::filesystem::temp_directory_path() / fmt::format("sweep-test-{}.sh", static_cast<i64>(::getpid()));
-  SWEEP_TRY(files::write_atomically(file, script));
-  const auto answer = run_alone({"qsub", "-w", "v", file.string()}, kGridEngineLimit);
-  std::error_code ignored;
-  std::filesystem::remove(file, ignored);
+  const auto file = ScriptFile::make(script);
+  if (!file) return tl::unexpected(file.error());
+  const auto answer = run_alone({"qsub", "-w", "v", file->path()}, kGridEngineLimit);
   return Preview{std::move(script), answer.ok(), answer.ok() ? answer.out : gridengine_reason(answer.err)};
 }
 

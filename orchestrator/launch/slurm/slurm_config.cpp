@@ -10,6 +10,7 @@
 
 #include "base/expected.h"
 #include "base/files.h"
+#include "orchestrator/launch/batch/script_file.h"
 #include "orchestrator/launch/commands.h"
 #include "orchestrator/launch/slurm/slurm.h"
 #include "orchestrator/launch/slurm/slurm_leftovers.h"
@@ -169,12 +170,9 @@ Expected<void> read_partitions(SlurmOptions& options) {
 }
 
 Expected<Preview> test_submission(std::string script) {
-  const auto file =
-      std::filesystem::temp_directory_path() / fmt::format("sweep-test-{}.sh", static_cast<i64>(::getpid()));
-  SWEEP_TRY(files::write_atomically(file, script));
-  const auto answer = run_alone({"sbatch", "--test-only", file.string()}, kQuestionLimit);
-  std::error_code ignored;
-  std::filesystem::remove(file, ignored);
+  const auto file = ScriptFile::make(script);
+  if (!file) return tl::unexpected(file.error());
+  const auto answer = run_alone({"sbatch", "--test-only", file->path()}, kQuestionLimit);
   return Preview{std::move(script), answer.ok(), answer.err + answer.out};
 }
 
