@@ -89,6 +89,7 @@ int checked(Io& io, const StandardOutput& output, int code) {
 
 int run(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // beyond `ulimit -f` a write fails then, as on a full disk
   fill_closed_descriptors();
   StandardOutput output(STDOUT_FILENO);
   std::ostream out(&output);

@@ -21,6 +21,27 @@ std::string why_not_writable(const std::filesystem::path& file, const char* othe
   return otherwise;
 }
 
+// The ways in which SQLite cannot open a file, which it calls by one name.
+std::string why_not_openable(const std::filesystem::path& file, const std::string& cause) {
+  constexpr std::size_t kLongestPath = 512, kLongestSuffix = 8;  // SQLite's unix VFS, "-journal"
+  std::error_code ignored;
+  const auto whole = std::filesystem::absolute(file, ignored);
+  const auto folder = whole.parent_path();
+  if (whole.string().size() + kLongestSuffix > kLongestPath)
+    return fmt::format("its path has {} bytes, and SQLite takes at most {}; use a shorter one",
+                       whole.string().size(), kLongestPath - kLongestSuffix);
+  if (!std::filesystem::is_directory(folder, ignored))
+    return fmt::format("there is no folder '{}'; make it, or name another file with --db", folder.string());
+  if (std::filesystem::exists(whole.string() + "-wal", ignored) && ::access(folder.c_str(), W_OK) != 0)
+    return fmt::format(
+        "{}: its folder cannot be written, which SQLite needs to read '{}-wal'; copy both files to a folder "
+        "of "
+        "your own",
+        std::strerror(errno), file.string());
+  return fmt::format("{}; check that you may read it and write in its folder",
+                     why_not_writable(file, cause.c_str()));
+}
+
 }  // namespace
 
 void Statement::put(int at, double v) {
@@ -159,9 +180,7 @@ std::string Db::sentence(int code, int system) const {
           "--db",
           file, why_not_writable(path_, detail));
     case SQLITE_CANTOPEN:
-      return fmt::format(
-          "{} could not be opened ({}); check that the folder exists and that you may write in it", file,
-          cause);
+      return fmt::format("{} could not be opened: {}", file, why_not_openable(path_, cause));
     case SQLITE_NOTADB:
       return fmt::format(
           "'{}' is not a SQLite database, or its first page is damaged; name another file with --db",

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import pathlib
 import re
+import resource
 import shutil
 import socket
 import sqlite3
@@ -130,8 +131,33 @@ def a_file_of_a_version_to_come_is_refused(b):
     assert b.db.read_bytes() == before
 
 
+def a_file_size_limit_is_a_full_disk(b):
+    """As under `ulimit -f`: the signal that would end the program is not what people see."""
+    b.make("s", [row(n, 1000 + n) for n in (1, 2)])
+    into = b.folder / "into.db"
+    done = subprocess.run([b.bin / "sweep", "merge", into, b.db], capture_output=True, text=True, timeout=120, check=False,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000)))
+    assert done.returncode == 4, done
+    assert not into.exists()
+
+
+def clean_leaves_a_silent_holder_alone_and_says_so_by_its_exit_code(b):
+    """It may hold allocations: that nothing is left is not known."""
+    b.make("s", [row(n, 1000 + n) for n in (1, 2)])
+    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    with contextlib.closing(sqlite3.connect(b.db)) as db, db:
+        db.execute("delete from lease")
+        db.execute("insert into lease(sweep, host, boot_id, pid, pid_start, token, beats, heartbeat_unix_ns) select id, 'elsewhere', ?, 1, 1, "
+                   "'t', 1, 1 from sweep", (boot,))
+    b.sweep("clean", code=1)
+    with contextlib.closing(sqlite3.connect(b.db)) as db, db:
+        db.execute("delete from lease")
+    b.sweep("clean")
+
+
 CASES = [the_sqlite3_shell_opens_it_unchanged, datasette_opens_it_unchanged, a_file_of_version_1_is_merged_and_upgraded,
-         a_file_of_a_version_to_come_is_refused]
+         a_file_of_a_version_to_come_is_refused, a_file_size_limit_is_a_full_disk,
+         clean_leaves_a_silent_holder_alone_and_says_so_by_its_exit_code]
 
 if __name__ == "__main__":
     for case in CASES:

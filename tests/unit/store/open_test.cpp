@@ -218,6 +218,25 @@ TEST_F(OpenTest, WhatAllocationsOfEarlierVersionsHeldIsNotKnownAfterTheUpgrade) 
       0u);
 }
 
+TEST_F(OpenTest, APathThatIsTooLongForSqliteIsNamedAsTheReason) {
+  auto folder = dir_;
+  while (folder.string().size() < 500) folder /= std::string(100, 'x');
+  fs::create_directories(folder);
+  path_ = folder / "t.db";
+  const auto error = refusal();
+  EXPECT_EQ(error.code, codes::kNotWritable);
+  EXPECT_NE(error.message.find(fmt::format("{} bytes", path_.string().size())), std::string::npos)
+      << error.message;
+}
+
+TEST_F(OpenTest, AFolderThatIsMissingIsNamedAsTheReason) {
+  path_ = dir_ / "missing" / "t.db";
+  const auto error = refusal();
+  EXPECT_EQ(error.code, codes::kNotWritable);
+  EXPECT_NE(error.message.find(fmt::format("no folder '{}'", (dir_ / "missing").string())), std::string::npos)
+      << error.message;
+}
+
 TEST_F(OpenTest, AFolderIsNoDatabase) {
   path_ = dir_;
   EXPECT_THAT(refusal(), IsError(codes::kNotADatabase, path_.string()));
