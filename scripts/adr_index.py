@@ -18,8 +18,7 @@ SECTIONS = ["## Context", "## Decision", "## Consequences"]
 HEAD = """# Decision records
 
 One file per decision. `scripts/adr_index.py` writes this list; `checks.adr` compares it with the files.
-To add one: copy the form of a recent record, take the next number, and run the script. A decision that changes gets a new
-record; the old one's status becomes `superseded by` with a link to the new one.
+To add one: copy the form of a recent record, take the next number, and run the script. Smaller choices are lines of [why](../why.md).
 
 | number | decision | date | status |
 |---|---|---|---|

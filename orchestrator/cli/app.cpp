@@ -26,14 +26,35 @@ int terminal_width() {
   return 100;
 }
 
+// The commands in the order and under the headings of `sweep --help`.
+struct CommandGroup {
+  const char* heading;
+  std::vector<void (*)(Registry)> add;
+};
+std::vector<CommandGroup> command_groups() {
+  return {
+      {"Before you run",
+       {add_init, add_plan, add_predict, add_simulate, add_choose, add_suggest, add_replay}},
+      {"Run",
+       {add_run, add_wrap, add_status, add_stop, add_resume, add_confirm, add_logs, add_ingest, add_clean}},
+      {"Answers",
+       {add_best, add_heatmap, add_report, add_table, add_compare, add_explain, add_query, add_serve}},
+      {"Exchange", {add_export, add_import, add_merge}},
+      {"Machines", {add_doctor, add_selftest, add_calibrate, add_models, add_hardware}},
+      {"This program", {add_completion, add_manual}}};
+}
+
+std::vector<CLI::App*> all_commands(CLI::App& app) {
+  return app.get_subcommands([](CLI::App*) { return true; });
+}
+
 void add_commands(Registry registry) {
-  for (const auto add :
-       {add_run,       add_resume,   add_plan,    add_explain,  add_simulate,   add_status,  add_stop,
-        add_clean,     add_best,     add_heatmap, add_table,    add_report,     add_compare, add_query,
-        add_export,    add_import,   add_merge,   add_confirm,  add_serve,      add_logs,    add_ingest,
-        add_doctor,    add_selftest, add_models,  add_hardware, add_completion, add_manual,  add_predict,
-        add_calibrate, add_replay,   add_suggest, add_choose,   add_init,       add_wrap})
-    add(registry);
+  std::size_t done = 0;
+  for (const auto& group : command_groups()) {
+    for (const auto add : group.add) add(registry);
+    const auto commands = all_commands(registry.app);
+    for (; done < commands.size(); ++done) commands[done]->group(group.heading);
+  }
 }
 
 // A first word that is no command, with the nearest one.
@@ -56,20 +77,22 @@ std::string footer() {
 
 int parse_and_do(Io& io, int argc, char** argv) {
   CLI::App app("Benchmark sweeps of distributed training configurations.", "sweep");
-  app.footer(footer());
   app.set_version_flag("--version", std::string(kVersion) + " (" + kBuild + ")");
   app.require_subcommand(1);
   Action chosen;
+  app.footer("`sweep --help` lists the exit codes.");  // each command takes it over
   add_commands({app, io, chosen});
+  app.footer(footer());
   if (const auto unknown = unknown_command(app, argc, argv)) return refuse(io, *unknown);
   try {
     app.parse(argc, argv);
     return chosen ? chosen() : kBadInput;
   } catch (const CLI::ParseError& e) {
     std::ostringstream words;
-    const int code = app.exit(e, io.out, words);
-    io.err << report::safe_lines(words.str());
-    return code == 0 ? kAnswered : kBadInput;
+    if (app.exit(e, io.out, words) == 0) return kAnswered;
+    const auto given = app.get_subcommands();
+    return refuse(io, {fmt::format("{}; `sweep {}--help` shows what can be given", e.what(),
+                                   given.empty() ? "" : given.front()->get_name() + " ")});
   } catch (const std::exception& e) {
     return refuse(io, {std::string("internal fault: ") + e.what()});
   }

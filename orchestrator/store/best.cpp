@@ -1,5 +1,4 @@
-// The best trials of a sweep, from two columns of all results: see docs/adr/0117-one-way-to-best.md for the
-// figures.
+// The best trials of a sweep, from two columns of all results.
 #include <fmt/format.h>
 
 #include <algorithm>

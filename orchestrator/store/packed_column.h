@@ -1,7 +1,7 @@
 // PackedColumn: the values of one column of a block of results as the database holds them, and reading them
 // back without making a string of each. Refuses bytes that are not whole. They are kept because rows of
 // eighty columns take about ten microseconds each: the best of 100,000 trials takes 6 ms from two packed
-// columns (docs/adr/0117-one-way-to-best.md).
+// columns.
 // Form, little-endian: u32 count; then 'd' u32 words, each 0 (NULL) | 1 i64 | 2 f64 | 3 u32 length, bytes; u8 width (0, 1,
 // 2, 4), count codes of that width | 'i' count i64, the smallest one standing for NULL | 'r' count f64, NaN for NULL.
 #pragma once

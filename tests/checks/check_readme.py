@@ -4,7 +4,7 @@
 In a ```console block every line that starts with "$ " is a command; the lines below it are what it prints, and each must
 be among what it really prints, in this order. Figures differ from machine to machine: a number stands for any number, but counts of
 trials and of outcomes must be those shown; "..." stands for whatever follows, on its line or in lines of its own. "# exit N" behind
-a command states its exit code, else it must be 0. Commands of one document run in order in one scratch folder that holds
+a command states its exit code, else it must be 0. The first ```yaml block of README.md is its grid.yaml. Commands of one document run in order in one scratch folder that holds
 sweeps/, scripts/ and examples/ of the repository, with BIN on the PATH. Other blocks (```sh) are not run: they install, or need a cluster.
 """
 import os
@@ -16,8 +16,9 @@ import tempfile
 
 import sources
 
-DOCUMENTS = ["README.md", "docs/grid.md", "docs/import.md", "docs/heatmap.md", "docs/predict.md", "CONTRIBUTING.md",
+DOCUMENTS = ["README.md", "docs/tutorial.md", "docs/grid.md", "docs/import.md", "docs/heatmap.md", "docs/predict.md", "CONTRIBUTING.md",
              "examples/zero/README.md", "examples/recompute/README.md", "examples/scaling/README.md"]
+GRID = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -74,7 +75,10 @@ def main():
             folder = pathlib.Path(name)
             for linked in ("sweeps", "scripts", "examples"):
                 (folder / linked).symlink_to(sources.ROOT / linked)
-            for command, expected, shown in commands_of((sources.ROOT / document).read_text()):
+            text = (sources.ROOT / document).read_text()
+            if document == "README.md":
+                (folder / "grid.yaml").write_text(GRID.findall(text)[0])
+            for command, expected, shown in commands_of(text):
                 looked_at += 1
                 done = run(command, folder, sys.argv[1])
                 if done.returncode != expected:
