@@ -12,7 +12,9 @@ TEST_F(EndingTest, AStrongerStopRaisesTheOneThatGoesOn) {
   waits_for_attempts_ = true;
   std::size_t told = 0;
   when_told_ = [&] {
-    if (++told == 1) EXPECT_TRUE(store_->request_stop(sweep_, true));
+    if (++told == 1) {
+      EXPECT_TRUE(store_->request_stop(sweep_, true));
+    }
   };
   const auto end = run_with([&](const Attempt&) {
     EXPECT_TRUE(store_->request_stop(sweep_, false));
@@ -26,7 +28,7 @@ TEST_F(EndingTest, AStrongerStopRaisesTheOneThatGoesOn) {
 TEST_F(EndingTest, AStopAtOnceIsHeardAfterTheLimitOfGpuHours) {
   plan(4);
   waits_for_attempts_ = true;
-  settings_.gpu_hours = 1e-9;
+  settings_.gpu_hours = 1e-9, settings_.launcher = "fake";
   when_told_ = [&] { EXPECT_TRUE(store_->request_stop(sweep_, true)); };
   const auto left = store_->create_allocation(sweep_, "fake", dir_ / "spool");
   ASSERT_TRUE(left && store_->allocation_started(left->id, "there", 1, {1, 1, 60}));
