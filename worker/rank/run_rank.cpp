@@ -101,6 +101,7 @@ class RankRun {
   void report_usage();
   void tell_peers();
   bool on_gpu() const { return device_ && device_->is_cuda(); }
+  bool knows_its_attempt() const { return knows_its_attempt_; }
   ProgressWriter& progress() { return progress_; }
 
  private:
@@ -118,6 +119,7 @@ class RankRun {
   ProgressWriter progress_;
   std::optional<Device> device_;
   std::optional<DeviceStats> at_failure_;
+  bool knows_its_attempt_ = false;
   i64 processes_ = 0;           // ranks that are started
   comm::GroupOptions meeting_;  // how this rank's groups find each other
   std::optional<FlightDoor> flight_door_;
@@ -259,6 +261,7 @@ void RankRun::run() {
   progress_.phase(Phase::kInit);
   const Attempt attempt = attempt_or_throw(launch_);
   record_.attempt = attempt.id;
+  knows_its_attempt_ = true;
   tell_phantoms_the_rank(launch_.rank);
   join(attempt);
   progress_.phase(Phase::kBuild);
@@ -361,7 +364,8 @@ int leave_record(const RankLaunch& launch, const RankRecord& record, RankRun& ru
   if (record.outcome != Outcome::kOk) std::fprintf(stderr, "sweep-rank: %s\n", record.message.c_str());
   if (!written) std::fprintf(stderr, "sweep-rank: %s\n", written.error().message.c_str());
   run.progress().phase(Phase::kDone);
-  return written ? 0 : 1;
+  if (!written) return 1;
+  return run.knows_its_attempt() ? 0 : kNoAttempt;
 }
 
 }  // namespace
@@ -374,6 +378,7 @@ void prepare_process() {
 
 int run_rank(const RankLaunch& launch) {
   RankRecord record;
+  record.attempt = spool::attempt_of(launch.attempt_dir);
   record.rank = launch.rank;
   RankRun run(launch, record);
   UncaughtExceptions uncaught([&] {

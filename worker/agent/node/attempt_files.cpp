@@ -11,6 +11,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/error_codes.h"
 #include "base/files.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
@@ -66,7 +67,9 @@ Expected<AttemptFiles> AttemptFiles::make(const fs::path& spool, const fs::path&
   std::error_code ec;
   fs::create_directories(out.dir_, ec);
   if (ec) return fail(fmt::format("{}: {}", out.dir_.string(), ec.message()));
-  const auto written = files::write_atomically(spool::attempt_file(out.dir_), dump(sweep::to_json(attempt)));
+  // Agents of other nodes may share the folder: each writes a file of its own, which nobody replaces.
+  out.attempt_file_ = spool::attempt_file(out.dir_, part.rank(0));
+  const auto written = files::write_atomically(out.attempt_file_, dump(sweep::to_json(attempt)));
   if (!written) return tl::unexpected(written.error());
   for (i64 index = 0; index < part.ranks; ++index) {
     const i64 rank = part.rank(index);
@@ -108,9 +111,8 @@ Heartbeat AttemptFiles::heartbeat(i64 index) const {
 
 Expected<std::optional<RankRecord>> AttemptFiles::record(i64 rank) const {
   const fs::path path = spool::rank_record(dir_, rank);
-  std::error_code ec;
-  if (!fs::exists(path, ec)) return std::nullopt;
   const auto bytes = files::read(path, kMaxRecord);
+  if (!bytes && bytes.error().code == codes::kNoSuchFile) return std::nullopt;
   const auto parsed = bytes ? parse_json(*bytes, kMaxRecord) : tl::unexpected(bytes.error());
   auto record = parsed ? from_json<RankRecord>(*parsed) : tl::unexpected(parsed.error());
   if (!record) return fail(fmt::format("{}: {}", path.string(), record.error().message));
