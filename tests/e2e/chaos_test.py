@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""chaos_test.py BIN FAKE_RANK slurm|ssh [--faults N] [--seed N] [--only REGEX] [--job-share P] [--unwatched]: random faults over sweeps on four nodes. Whatever is
+"""chaos_test.py BIN FAKE_RANK slurm|ssh [--faults N] [--seed N] [--only REGEX] [--job-share P] [--unwatched] [--folder F]: random faults over sweeps on four nodes. Whatever is
 killed, frozen, cut off, filled up, cancelled or drained: in the end every trial has exactly one final result, nothing ran
 again after one, trials that no fault struck have the verdict of their script, and nothing is left on any node.
 
@@ -48,6 +48,7 @@ class Round:
                                        retries=50)
         self.strikes = chaos_faults.Strikes(own, dice)
         self.strikes.sweep = self.sweep
+        self.sweep.while_locked = self.strikes.give_back
         self.strikes.host = dice.choice(own.hosts) if own.hosts else None
         self.faults = {name: fault for name, fault in chaos_faults.faults_of(own).items() if re.search(args.only, name)}
         self.job_share, self.unwatched = args.job_share, args.unwatched
@@ -210,6 +211,8 @@ def main():
     parser.add_argument("--only", metavar="REGEX", default="", help="faults whose name it finds")
     parser.add_argument("--job-share", type=float, default=AS_JOB, help="of the orchestrator's lives that are a Slurm job")
     parser.add_argument("--unwatched", action="store_true", help="no second orchestrator takes over from one that is a job while Slurm has it")
+    parser.add_argument("--folder", choices=fleet.FOLDERS, default="plain", help="that holds the database and the spools: late has a rename with a gap, "
+                        "unlisted is a filesystem that is on no list; login hosts then have boot ids of their own")
     parser.add_argument("--keep", action="store_true", help="wait at a failure, with everything as it is")
     parser.add_argument(ordinary_user.WORD, action="store_true", help="where root runs it: all nodes are then this machine")
     args = parser.parse_args()
@@ -224,7 +227,7 @@ def main():
         return 77
     print(f"{args.kind}: --faults {args.faults} --seed {args.seed}", flush=True)
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix=f"sweep-chaos-{args.kind}-") as folder, make(folder) as own:
+    with tempfile.TemporaryDirectory(prefix=f"sweep-chaos-{args.kind}-") as folder, make(folder, shows=args.folder, bin_dir=args.bin) as own:
         total = play_all(own, args, random.Random(args.seed))
     print(f"{total.total()} faults in {time.monotonic() - began:.0f} s: {dict(sorted(total.items()))}")
     return 0

@@ -19,6 +19,7 @@ EXPECTED = dict(SCRIPTS)
 OUTCOMES = ["ok", "oom", "hang", "timeout", "crash", "invalid", "node_lost", "unsupported", "cancelled"]  # schema/outcome.h
 AGAIN = {"crash", "node_lost", "cancelled"}  # what may be followed by another attempt
 RETRIES_CRASH, RETRIES_INFRA = 1, 3          # the defaults of a grid
+LOCKED_READS = 20  # five seconds each
 REAL_RANKS = 2  # of a node, at most: each loads LibTorch
 
 
@@ -30,10 +31,14 @@ class Sweep:
         self.trials = [(64 + i, script, nodes) for i, (script, nodes) in enumerate(trials)]
         self.folder = fleet.folder / name
         self.folder.mkdir(mode=0o755)
-        self.db, self.log, self.grid = self.folder / "r.db", self.folder / "log", self.folder / "grid.yaml"
+        self.log, self.grid = self.folder / "log", self.folder / "grid.yaml"
         (fleet.disk / name).mkdir()
-        pathlib.Path(f"{self.db}.spool").symlink_to(fleet.disk / name)
-        self.environment = {**fleet.environment, "SWEEP_SITE": str(self.folder / "no-site.yaml"), "OMP_NUM_THREADS": "1"}
+        self.db = (self.folder if fleet.shows == "plain" else fleet.disk / name) / "r.db"
+        if fleet.shows == "plain":
+            pathlib.Path(f"{self.db}.spool").symlink_to(fleet.disk / name)
+        self.while_locked = lambda: None
+        preloaded = {"LD_PRELOAD": str(self.program.parent / "libunlisted_filesystem.so")} if fleet.shows == "unlisted" else {}
+        self.environment = {**fleet.environment, **preloaded, "SWEEP_SITE": str(self.folder / "no-site.yaml"), "OMP_NUM_THREADS": "1"}
         self.grid.write_text(json.dumps({  # YAML knows JSON
             "name": name,
             "model": {"family": "llama", "layers": 2, "hidden_size": 64, "heads": 4, "kv_heads": 4, "intermediate_size": 172,
@@ -66,6 +71,14 @@ class Sweep:
     # --- what the database says
 
     def rows(self, sql):
+        """Who stopped while he wrote keeps readers out of a database without a write-ahead log: he is to go on."""
+        for _ in range(LOCKED_READS):
+            try:
+                return database.rows(self.db, sql)
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error):
+                    raise
+            self.while_locked()
         return database.rows(self.db, sql)
 
     def planned(self):
@@ -75,7 +88,8 @@ class Sweep:
             return False
 
     def unfinished(self):
-        return database.unfinished(self.db) if self.planned() else [None]
+        return sorted(self.rows(f"select key from plan_entry where state not in ({database.FINISHED}, {database.RETIRED})")) \
+            if self.planned() else [None]
 
     def results(self):
         """seq_len -> final outcome."""
