@@ -18,10 +18,12 @@ import slurm
 import sshd
 
 GPUS = 8
-SERVICES = {"slurmd", "slurmctld", "munged", "sshd", "sh", "sleep", "unshare", "nsenter"}  # of a node itself
-# How the disk shows itself: as it is; with a rename that is not atomic, through FUSE; as a filesystem that is on no list.
+SERVICES = {"slurmd", "slurmctld", "munged", "sshd", "sh", "sleep", "unshare", "nsenter", "shared_folder", "umount",
+            "mountpoint"}  # of a node itself
+# How the disk shows itself: as it is; with a rename that is not atomic, mounted by each node itself through FUSE; as a filesystem that is
+# on no list, to login hosts with kernels of their own, and with the database on it too.
 FOLDERS = ["plain", "late", "unlisted"]
-RENAME_GAP_MS = 20
+RENAME_GAP_MS = 150
 DISK_MIB = 512  # four logs of 64 MiB at once, and those that are kept: a full disk is a fault of its own (fill_disk)
 
 
@@ -61,7 +63,11 @@ class Fleet:
         """The disk, seen through a folder whose rename leaves a gap."""
         behind, self.disk = self.disk, self.folder / "late"
         self.disk.mkdir(mode=0o755)
-        self.server = subprocess.Popen([self.bin / "shared_folder", behind, self.disk, str(RENAME_GAP_MS)])
+        words = [str(self.bin / "shared_folder"), str(behind), str(self.disk), str(RENAME_GAP_MS)]
+        self.server = subprocess.Popen(words)
+        if self.isolated:  # each node mounts it itself: one host's kernel orders what is done through one mount
+            self.cluster.networks.prepare = (f"umount --lazy {self.disk} && {{ {' '.join(words)} & }} && "
+                                             f"until mountpoint -q {self.disk}; do sleep 0.05; done")
         daemons.wait_for(lambda: os.path.ismount(self.disk), 20, "the folder is mounted")
 
     def stop(self):
@@ -88,7 +94,7 @@ class Fleet:
         """The beginning of a command line of a login host; none of them by name: of this machine."""
         if host is None:
             return self.cluster.inside()
-        if self.shows == "plain":
+        if self.shows != "unlisted":
             return [*self.cluster.inside(), "unshare", "--uts", "--", "sh", "-c", 'hostname "$1" && shift && exec "$@"', "sh", host]
         boot = self.folder / f"{host}.boot"  # machines of their own, which share no kernel
         if not boot.exists():
@@ -99,7 +105,7 @@ class Fleet:
     # --- who is there
 
     def roles(self):
-        """role -> pids of what a sweep is made of: sweep, head, node, bridge, zygote, rank."""
+        """role -> pids of what a sweep is made of: sweep, head, node, bridge, zygote, rank, trainer."""
         found = {}
         for pid, words in agents.marked(self.mark).items():
             role = role_of(pid, words)
@@ -322,8 +328,12 @@ def role_of(pid, words):
     program = name_of(words)
     if program == "sweep":
         return "sweep"
+    if program.startswith("sweep-agent") and "command" in words:
+        return "rank"
     if program.startswith("sweep-agent"):
         return "bridge" if "bridge" in words else "node" if "--join" in words else "head"
+    if any(word.endswith("/fleet_train.py") for word in words):
+        return "trainer"
     if program not in ("fake_rank", "sweep-rank"):
         return None
     return "zygote" if "zygote" in words and attempt_of(pid)[1] == 0 else "rank"

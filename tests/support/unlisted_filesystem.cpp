@@ -1,4 +1,4 @@
-// Preloaded, it gives every filesystem a number that no list has, as a shared one does that nobody has thought of.
+// Preloaded, it gives every filesystem a number that no list has, as a shared one does that no one has thought of.
 #include <dlfcn.h>
 #include <sys/vfs.h>
 
