@@ -35,16 +35,6 @@ std::string tail(const std::string& text) {
   return text.size() <= kLogTailBytes ? text : "..." + text.substr(text.size() - kLogTailBytes);
 }
 
-// The last line of a log that says something.
-std::string last_line(std::string_view log) {
-  const auto end = log.find_last_not_of(" \t\r\n");
-  if (end == std::string_view::npos) return {};
-  log = log.substr(0, end + 1);
-  const auto begin = log.find_last_of("\r\n");
-  const auto line = begin == std::string_view::npos ? log : log.substr(begin + 1);
-  return safe_text(bounded(std::string(line), kLastLineBytes));
-}
-
 std::string signal_name(int signal) {
   const char* name = ::sigabbrev_np(signal);
   return name ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
@@ -93,6 +83,15 @@ std::string describe_record(const RankRecord& r) {
     what = r.consequential ? "lost its peers" : "failed";
   if (!r.message.empty()) what += ": " + bounded(r.message, kMessageBytes);
   return what;
+}
+
+std::string last_line(std::string_view log) {
+  const auto end = log.find_last_not_of(" \t\r\n");
+  if (end == std::string_view::npos) return {};
+  log = log.substr(0, end + 1);
+  const auto begin = log.find_last_of("\r\n");
+  const auto line = begin == std::string_view::npos ? log : log.substr(begin + 1);
+  return safe_text(bounded(std::string(line), kLastLineBytes));
 }
 
 std::string describe_exit(const RankExit& e) {

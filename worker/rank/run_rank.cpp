@@ -38,12 +38,6 @@ namespace {
 
 constexpr std::uint64_t kSeed = 20'260'101;
 
-Attempt attempt_or_throw(const RankLaunch& launch) {
-  auto attempt = read_attempt(launch);
-  if (!attempt) throw std::runtime_error(attempt.error().message);
-  return std::move(*attempt);
-}
-
 // Phantom GPUs strike a rank with its faults from the first call on, before a communicator tells them which rank this is.
 void tell_phantoms_the_rank(i64 rank) {
   if (std::getenv("SWEEP_PHANTOM") != nullptr)
@@ -101,7 +95,6 @@ class RankRun {
   void report_usage();
   void tell_peers();
   bool on_gpu() const { return device_ && device_->is_cuda(); }
-  bool knows_its_attempt() const { return knows_its_attempt_; }
   ProgressWriter& progress() { return progress_; }
 
  private:
@@ -119,7 +112,6 @@ class RankRun {
   ProgressWriter progress_;
   std::optional<Device> device_;
   std::optional<DeviceStats> at_failure_;
-  bool knows_its_attempt_ = false;
   i64 processes_ = 0;           // ranks that are started
   comm::GroupOptions meeting_;  // how this rank's groups find each other
   std::optional<FlightDoor> flight_door_;
@@ -259,9 +251,10 @@ void RankRun::look_at_node(const Trial& trial) {
 
 void RankRun::run() {
   progress_.phase(Phase::kInit);
-  const Attempt attempt = attempt_or_throw(launch_);
+  const auto read = read_attempt(launch_);
+  if (!read) throw std::runtime_error(read.error().message);
+  const Attempt& attempt = *read;
   record_.attempt = attempt.id;
-  knows_its_attempt_ = true;
   tell_phantoms_the_rank(launch_.rank);
   join(attempt);
   progress_.phase(Phase::kBuild);
@@ -356,16 +349,17 @@ void warm_up() {
 }
 
 // Exit code of the process.
-int leave_record(const RankLaunch& launch, const RankRecord& record, RankRun& run, bool failed) {
+int leave_record(const RankLaunch& launch, RankRecord& record, RankRun& run, bool failed) {
   run.report_usage();
+  const bool knows_its_attempt = record.attempt != 0;
+  if (!knows_its_attempt) record.attempt = spool::attempt_of(launch.attempt_dir);
   const auto path = spool::rank_record(launch.attempt_dir, launch.rank);
   const auto written = files::write_atomically(path, dump(to_json(record)));
   if (failed) run.tell_peers();
   if (record.outcome != Outcome::kOk) std::fprintf(stderr, "sweep-rank: %s\n", record.message.c_str());
   if (!written) std::fprintf(stderr, "sweep-rank: %s\n", written.error().message.c_str());
   run.progress().phase(Phase::kDone);
-  if (!written) return 1;
-  return run.knows_its_attempt() ? 0 : kNoAttempt;
+  return written ? (knows_its_attempt ? 0 : kNoAttempt) : 1;
 }
 
 }  // namespace
@@ -378,7 +372,6 @@ void prepare_process() {
 
 int run_rank(const RankLaunch& launch) {
   RankRecord record;
-  record.attempt = spool::attempt_of(launch.attempt_dir);
   record.rank = launch.rank;
   RankRun run(launch, record);
   UncaughtExceptions uncaught([&] {

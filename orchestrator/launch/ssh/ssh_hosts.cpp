@@ -198,14 +198,10 @@ std::string SshHosts::agent_line(std::size_t node) const {
   return out;
 }
 
-void SshHosts::order_agent(std::size_t node, std::string input, OnAnswer answer, const char* what) {
-  places_[node].starting = true;
-  ask(node, agent_line(node), std::move(input), kStart, std::move(answer), what);
-}
-
 void SshHosts::start() {
-  order_agent(
-      0, "",
+  places_[0].starting = true;
+  ask(
+      0, agent_line(0), "", kStart,
       [this](const std::string& out) {
         const auto ready = parse_json(last_line(out));
         if (!ready || !flag_of(*ready, "ready")) return events_->host_failed(hosts_[0].name, last_line(out));
@@ -221,8 +217,10 @@ void SshHosts::join(std::size_t node, const nlohmann::json& ready) {
                           {"port", integer_of(ready, "port")},
                           {"token", text_of(ready, "token")},
                           {"node", node}});
-  order_agent(
-      node, line + "\n", [](const std::string&) {}, "its agent does not join the head agent");
+  places_[node].starting = true;
+  ask(
+      node, agent_line(node), line + "\n", kStart, [](const std::string&) {},
+      "its agent does not join the head agent");
 }
 
 // Ends what may be left on every host, brings the ranks' logs here, and removes the folders there.

@@ -76,7 +76,6 @@ class SshHosts {
   void probed(std::size_t node, const std::string& out);
   std::string agent_line(std::size_t node) const;
   void join(std::size_t node, const nlohmann::json& ready);
-  void order_agent(std::size_t node, std::string input, OnAnswer answer, const char* what);
   void remove(std::size_t node);
   void one_cleaned();
 

@@ -331,24 +331,6 @@ TEST_F(JudgeTest, EvidenceHoldsTheCausesLogTailBoundedAndAsText) {
   EXPECT_THAT(j["log_tail"].get<std::string>(), HasSubstr("the end"));
 }
 
-TEST_F(JudgeTest, OfARankWithoutARecordTheLastLineOfItsLogIsTold) {
-  RankExit& e = silent(1, 10);
-  e.exit_code = 0;
-  e.log_tail = "starting\nrank: the index \x1b[31mhas no room\r\n \n";
-  end(EndCause::kRankFailed);
-  EXPECT_EQ(verdict().outcome, Outcome::kCrash);
-  EXPECT_THAT(verdict().reason, HasSubstr("the index"));
-  EXPECT_THAT(verdict().reason, HasSubstr("has no room"));
-  EXPECT_THAT(verdict().reason, Not(HasSubstr("starting")));
-  EXPECT_THAT(verdict().reason, Not(HasSubstr("\x1b")));
-}
-
-TEST_F(JudgeTest, RecordsThatTheAgentCouldNotReadAreInTheEvidence) {
-  silent(1, 10).exit_code = 0;
-  end(EndCause::kRankFailed, R"({"unreadable_records": ["it speaks of attempt 0"]})");
-  EXPECT_EQ(evidence()["unreadable_records"], nlohmann::json({"it speaks of attempt 0"}));
-}
-
 TEST_F(JudgeTest, AnOomSaysWhatWasGoingOn) {
   RankRecord& record = failed(1, Outcome::kOom, 5);
   record.oom_kind = OomKind::kDevice, record.part = "backward", record.oom_asked_bytes = 1 << 20;
