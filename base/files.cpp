@@ -65,7 +65,7 @@ Expected<std::string> read_open(const Descriptor& in, const std::filesystem::pat
   return bytes;
 }
 
-constexpr auto kLookAgain = std::chrono::milliseconds(5);
+constexpr auto kLookAgain = std::chrono::milliseconds(5), kAnotherWrites = std::chrono::milliseconds(1000);
 
 }  // namespace
 
@@ -143,6 +143,19 @@ Expected<void> write_atomically(const std::filesystem::path& path, std::string_v
       ::open(path.has_parent_path() ? path.parent_path().c_str() : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() >= 0) ::fsync(folder.get());
   return {};
+}
+
+Expected<void> write_once(const std::filesystem::path& path, std::string_view bytes) {
+  const Descriptor out(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (out.get() >= 0 && write_all(out.get(), bytes)) return {};
+  if (out.get() >= 0 || errno != EEXIST) return file_error("cannot be written", path);
+  const auto until = std::chrono::steady_clock::now() + kAnotherWrites;
+  while (std::chrono::steady_clock::now() < until) {
+    const auto there = read(path);
+    if (there && *there == bytes) return {};
+    std::this_thread::sleep_for(kLookAgain);
+  }
+  return write_atomically(path, bytes);
 }
 
 }  // namespace files

@@ -1,7 +1,9 @@
 #include "base/files.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <climits>
@@ -104,6 +106,23 @@ TEST_F(ReadExisting, WhatDoesNotComeIsAnErrorAndWhatIsNoFileIsOneAtOnce) {
   EXPECT_EQ(files::read_existing(folder_ / "none", std::chrono::milliseconds(20)).error().code,
             codes::kNoSuchFile);
   EXPECT_EQ(files::read_existing(folder_).error().code, codes::kIsDirectory);
+}
+
+TEST(WriteOnce, AFileThatOthersReadIsNotReplacedByTheSame) {
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / ("write_once_" + std::to_string(::getpid()));
+  ASSERT_TRUE(files::write_once(file, "module"));
+  const int reader = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_TRUE(files::write_once(file, "module"));
+  struct stat before {
+  }, after{};
+  ASSERT_EQ(::fstat(reader, &before), 0);
+  ASSERT_EQ(::stat(file.c_str(), &after), 0);
+  EXPECT_EQ(before.st_ino, after.st_ino);
+  ASSERT_TRUE(files::write_once(file, "another"));
+  EXPECT_EQ(*files::read(file), "another");
+  ::close(reader);
+  std::filesystem::remove(file);
 }
 
 TEST(ReadFile, AFileThatVanishesIsAnErrorAndNotEmpty) {

@@ -25,12 +25,13 @@ namespace {
 
 constexpr std::size_t kMaxRecord = 32u << 20;
 
-Expected<fs::path> make_rendezvous(const fs::path& root, const fs::path& attempt_dir, i64 id) {
+Expected<fs::path> make_rendezvous(const fs::path& root, const fs::path& attempt_dir, i64 id,
+                                   i64 first_rank) {
   std::error_code ec;
   const fs::path wanted = root / std::to_string(id);
   fs::remove_all(wanted, ec);
   if (private_folder(root.parent_path()) && private_folder(root) && private_folder(wanted)) return wanted;
-  const fs::path beside = attempt_dir / "rendezvous";
+  const fs::path beside = attempt_dir / fmt::format("rendezvous_{:05}", first_rank);  // of this node
   fs::remove_all(beside, ec);
   if (private_folder(beside)) return beside;
   return fail(fmt::format("neither {} nor {} can be made: {}", wanted.string(), beside.string(),
@@ -67,7 +68,7 @@ Expected<AttemptFiles> AttemptFiles::make(const fs::path& spool, const fs::path&
   std::error_code ec;
   fs::create_directories(out.dir_, ec);
   if (ec) return fail(fmt::format("{}: {}", out.dir_.string(), ec.message()));
-  // Agents of other nodes may share the folder: each writes a file of its own, which nobody replaces.
+  // Agents of other nodes may share the folder: each writes a file of its own, which no other replaces.
   out.attempt_file_ = spool::attempt_file(out.dir_, part.rank(0));
   const auto written = files::write_atomically(out.attempt_file_, dump(sweep::to_json(attempt)));
   if (!written) return tl::unexpected(written.error());
@@ -78,7 +79,7 @@ Expected<AttemptFiles> AttemptFiles::make(const fs::path& spool, const fs::path&
     if (!page) return tl::unexpected(page.error());
     out.pages_.emplace_back(*page);
   }
-  auto rendezvous = make_rendezvous(rendezvous_root, out.dir_, attempt.id);
+  auto rendezvous = make_rendezvous(rendezvous_root, out.dir_, attempt.id, part.rank(0));
   if (!rendezvous) return tl::unexpected(rendezvous.error());
   out.rendezvous_ = std::move(*rendezvous);
   return out;
