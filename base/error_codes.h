@@ -11,6 +11,7 @@ inline constexpr ErrorCode kIsDirectory{"file.is_directory"};
 inline constexpr ErrorCode kNotAFile{"file.not_a_file"};  // a device or a pipe
 inline constexpr ErrorCode kFileTooLarge{"file.too_large"};
 inline constexpr ErrorCode kUnreadable{"file.unreadable"};
+inline constexpr ErrorCode kStale{"file.stale"};  // replaced on a network file system while it was open
 inline constexpr ErrorCode kBadTemplate{"template.bad_name"};  // {..} with something else than a known name
 
 }  // namespace sweep::codes

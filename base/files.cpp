@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "base/error_codes.h"
 
@@ -20,7 +21,10 @@ Descriptor::~Descriptor() {
 
 tl::unexpected<Error> file_error(std::string_view what, const std::filesystem::path& path, int error) {
   return tl::unexpected(Error{fmt::format("{}: {}: {}", path.string(), what, std::strerror(error)),
-                              is_disk_full(error) ? codes::kDiskFull : ErrorCode(), path.string()});
+                              is_disk_full(error) ? codes::kDiskFull
+                              : error == ESTALE   ? codes::kStale
+                                                  : ErrorCode(),
+                              path.string()});
 }
 
 bool write_all(int fd, std::string_view bytes) {
@@ -35,15 +39,16 @@ bool write_all(int fd, std::string_view bytes) {
 
 namespace files {
 
-Expected<std::string> read_from(const std::filesystem::path& file, std::uint64_t offset,
+namespace {
+
+// The bytes of an open file from offset on.
+Expected<std::string> read_open(const Descriptor& in, const std::filesystem::path& file, std::uint64_t offset,
                                 std::size_t max_bytes) {
-  const Descriptor in(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (in.get() < 0) {
-    if (errno == ENOENT) return std::string();
-    return file_error("cannot be read", file);
-  }
   struct stat info {};
   if (::fstat(in.get(), &info) != 0) return file_error("cannot be read", file);
+  if (S_ISDIR(info.st_mode))
+    return fail(codes::kIsDirectory, file.string(),
+                fmt::format("{}: is a folder, a file is expected", file.string()));
   const auto size = static_cast<std::uint64_t>(info.st_size);
   if (size <= offset) return std::string();
   std::string bytes(std::min<std::uint64_t>(size - offset, max_bytes), '\0');
@@ -60,19 +65,40 @@ Expected<std::string> read_from(const std::filesystem::path& file, std::uint64_t
   return bytes;
 }
 
+constexpr auto kLookAgain = std::chrono::milliseconds(5), kAnotherWrites = std::chrono::milliseconds(1000);
+
+}  // namespace
+
+Expected<std::string> read_from(const std::filesystem::path& file, std::uint64_t offset,
+                                std::size_t max_bytes) {
+  const Descriptor in(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (in.get() >= 0) return read_open(in, file, offset, max_bytes);
+  if (errno == ENOENT) return std::string();
+  return file_error("cannot be read", file);
+}
+
 Expected<std::string> read(const std::filesystem::path& path, std::size_t max_bytes) {
-  std::error_code ec;
-  const auto status = std::filesystem::status(path, ec);
-  if (!std::filesystem::exists(status))
+  const Descriptor in(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (in.get() < 0 && (errno == ENOENT || errno == ENOTDIR))
     return fail(codes::kNoSuchFile, path.string(), fmt::format("{}: no such file", path.string()));
-  if (std::filesystem::is_directory(status))
-    return fail(codes::kIsDirectory, path.string(),
-                fmt::format("{}: is a folder, a file is expected", path.string()));
-  auto bytes = read_from(path, 0, max_bytes + 1);
+  if (in.get() < 0) return file_error("cannot be read", path);
+  auto bytes = read_open(in, path, 0, max_bytes + 1);
   if (bytes && bytes->size() > max_bytes)
     return fail(codes::kFileTooLarge, path.string(),
                 fmt::format("{}: longer than the {} bytes allowed", path.string(), max_bytes));
   return bytes;
+}
+
+Expected<std::string> read_existing(const std::filesystem::path& path, std::chrono::milliseconds within) {
+  const auto until = std::chrono::steady_clock::now() + within;
+  while (true) {
+    auto bytes = read(path);
+    const bool there = bytes
+                           ? !bytes->empty()
+                           : bytes.error().code != codes::kNoSuchFile && bytes.error().code != codes::kStale;
+    if (there || std::chrono::steady_clock::now() >= until) return bytes;
+    std::this_thread::sleep_for(kLookAgain);
+  }
 }
 
 std::string read_proc(const std::string& path, std::size_t max_bytes) {
@@ -117,6 +143,19 @@ Expected<void> write_atomically(const std::filesystem::path& path, std::string_v
       ::open(path.has_parent_path() ? path.parent_path().c_str() : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() >= 0) ::fsync(folder.get());
   return {};
+}
+
+Expected<void> write_once(const std::filesystem::path& path, std::string_view bytes) {
+  const Descriptor out(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (out.get() >= 0 && write_all(out.get(), bytes)) return {};
+  if (out.get() >= 0 || errno != EEXIST) return file_error("cannot be written", path);
+  const auto until = std::chrono::steady_clock::now() + kAnotherWrites;
+  while (std::chrono::steady_clock::now() < until) {
+    const auto there = read(path);
+    if (there && *there == bytes) return {};
+    std::this_thread::sleep_for(kLookAgain);
+  }
+  return write_atomically(path, bytes);
 }
 
 }  // namespace files

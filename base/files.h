@@ -1,6 +1,7 @@
 // Reading and replacing whole files, and the folders of this user.
 #pragma once
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -37,11 +38,18 @@ Expected<std::string> read_from(const std::filesystem::path& file, std::uint64_t
                                 std::size_t max_bytes = kMaxBytes);
 // Error: the file is absent, a folder, unreadable or longer than max_bytes.
 Expected<std::string> read(const std::filesystem::path& path, std::size_t max_bytes = kMaxBytes);
+// Reads a file that is known to be there. While it is absent, empty or stale it is read again, at most for so
+// long: a shared file system may show a new or renamed file late.
+Expected<std::string> read_existing(const std::filesystem::path& path,
+                                    std::chrono::milliseconds within = std::chrono::seconds(5));
 // A file of /proc or /sys, which reports no size: read until its end, at most max_bytes; empty: unreadable.
 std::string read_proc(const std::string& path, std::size_t max_bytes = 1u << 14);
 std::uint64_t size_of(const std::filesystem::path& file);  // 0: absent
 // Writes bytes to a temporary file beside path, syncs it, renames it over path and syncs the folder.
 Expected<void> write_atomically(const std::filesystem::path& path, std::string_view bytes);
+// For a file that several processes write, each with the same bytes, and that others already read: the first one
+// writes it, and the others wait until it is whole. A file that stays another one is replaced.
+Expected<void> write_once(const std::filesystem::path& path, std::string_view bytes);
 
 }  // namespace files
 

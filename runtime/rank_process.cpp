@@ -79,11 +79,10 @@ Expected<void> become_rank(const RankLaunch& launch) {
 }
 
 Expected<Attempt> read_attempt(const RankLaunch& launch) {
-  const auto path = spool::attempt_file(launch.attempt_dir);
-  auto attempt = files::read(path)
+  auto attempt = files::read_existing(launch.attempt_file)
                      .and_then([](const std::string& bytes) { return parse_json(bytes); })
                      .and_then([](const nlohmann::json& json) { return from_json<Attempt>(json); });
-  if (!attempt) return fail("cannot read " + path.string() + ": " + attempt.error().message);
+  if (!attempt) return fail("cannot read " + launch.attempt_file + ": " + attempt.error().message);
   return attempt;
 }
 

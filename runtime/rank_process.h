@@ -20,7 +20,7 @@ void set_process_name(i64 rank);
 // All of it, in order, for a rank that was executed: name, group, PDEATHSIG, output, place.
 Expected<void> become_rank(const RankLaunch&);
 
-// The attempt.json of its folder. Error: the path and what is wrong with it.
+// Of its attempt_file. Error: the path and what is wrong with it.
 Expected<Attempt> read_attempt(const RankLaunch&);
 
 i64 usable_cores();  // by this process's affinity

@@ -18,7 +18,8 @@ void for_each_field(L& l, F&& f) {
   const auto each = [&](const char* key, auto& member) {
     f(record_field<false>(key, field_places::no_column()), member);
   };
-  each("attempt_dir", l.attempt_dir), each("rendezvous_dir", l.rendezvous_dir), each("rank", l.rank);
+  each("attempt_dir", l.attempt_dir), each("attempt_file", l.attempt_file);
+  each("rendezvous_dir", l.rendezvous_dir), each("rank", l.rank);
   each("local_rank", l.local_rank), each("world", l.world), each("agent_pid", l.agent_pid);
   each("pgid", l.pgid), each("store", l.store), each("address", l.address);
   each("interface", l.interface), each("devices", l.devices), each("cores", l.cores);

@@ -12,7 +12,8 @@
 // Either way the rank: leads or joins process group `pgid` (0: it becomes leader of a new one), sets
 // PDEATHSIG to SIGKILL after the last fork and checks that the agent is still alive, appends stdout and
 // stderr to its log file, maps its progress page (created by the agent, sizeof(ProgressPage) zero bytes),
-// runs, writes its RankRecord, exits 0 when the record is written, whatever the outcome.
+// runs, writes its RankRecord, exits 0 when the record is written, whatever the outcome. A rank that cannot
+// read its attempt exits with kNoAttempt.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -22,8 +23,11 @@
 
 namespace sweep {
 
+inline constexpr int kNoAttempt = 2;
+
 struct RankLaunch {
-  std::string attempt_dir;     // absolute; attempt.json, logs, records, progress pages (spool.h)
+  std::string attempt_dir;     // absolute; logs, records, progress pages (spool.h)
+  std::string attempt_file;    // absolute; the Attempt, written by this node's agent alone
   std::string rendezvous_dir;  // absolute, on memory (/dev/shm/...), made and removed by the agent;
                                // FileStore, shm segments
   i64 rank = 0;

@@ -33,8 +33,8 @@ fs::path attempt_dir(const fs::path& spool, i64 attempt) {
 i64 attempt_of(const fs::path& dir) {
   return std::atoll(dir.filename().c_str());
 }
-fs::path attempt_file(const fs::path& attempt_dir) {
-  return attempt_dir / "attempt.json";
+fs::path attempt_file(const fs::path& dir, i64 first_rank_of_node) {
+  return dir / fmt::format("attempt_{:05}.json", first_rank_of_node);
 }
 fs::path rank_record(const fs::path& dir, i64 rank) {
   return dir / fmt::format("rank_{:05}.json", rank);

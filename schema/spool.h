@@ -7,7 +7,7 @@
 //   <spool>/agent.log                 the agent's own log
 //   <spool>/agent.lock                locked as long as the agent lives; agent.lock.<node>: of a node agent
 //   <spool>/contact                   touched by a bridge while an orchestrator is at its other end
-//   <spool>/attempts/<id>/attempt.json        what a rank reads
+//   <spool>/attempts/<id>/attempt_00000.json  what ranks read: one for each node, by the first rank there
 //   <spool>/attempts/<id>/rank_00000.json     a rank's own record
 //   <spool>/attempts/<id>/rank_00000.log      its stdout and stderr
 //   <spool>/attempts/<id>/rank_00000.progress its heartbeat page (progress.h)
@@ -42,7 +42,7 @@ fs::path agent_lock(const fs::path& spool, i64 node = 0);
 fs::path contact(const fs::path& spool);
 fs::path attempt_dir(const fs::path& spool, i64 attempt);
 i64 attempt_of(const fs::path& attempt_dir);  // the id in the folder's name; 0: none
-fs::path attempt_file(const fs::path& attempt_dir);
+fs::path attempt_file(const fs::path& attempt_dir, i64 first_rank_of_node = 0);
 fs::path rank_record(const fs::path& attempt_dir, i64 rank);
 fs::path rank_log(const fs::path& attempt_dir, i64 rank);
 fs::path rank_progress(const fs::path& attempt_dir, i64 rank);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "orchestrator/ingest/standstill.h"
 #include "schema/codec.h"
 #include "schema/xid.h"
@@ -20,6 +21,7 @@ using nlohmann::json;
 constexpr std::size_t kLogTailBytes = 8192;
 constexpr std::size_t kMessageBytes = 2000;
 constexpr std::size_t kLongestPart = 40;
+constexpr std::size_t kLastLineBytes = 400;
 constexpr std::size_t kNameBytes = 200;
 constexpr std::size_t kHangBytes = 1u << 20;
 // In nats: rounding moves a loss of any size by so much.
@@ -83,11 +85,24 @@ std::string describe_record(const RankRecord& r) {
   return what;
 }
 
+std::string last_line(std::string_view log) {
+  const auto end = log.find_last_not_of(" \t\r\n");
+  if (end == std::string_view::npos) return {};
+  log = log.substr(0, end + 1);
+  const auto begin = log.find_last_of("\r\n");
+  const auto line = begin == std::string_view::npos ? log : log.substr(begin + 1);
+  return safe_text(bounded(std::string(line), kLastLineBytes));
+}
+
 std::string describe_exit(const RankExit& e) {
   if (e.oom_killed) return "was killed by the kernel or cgroup for host memory";
-  if (e.signal) return fmt::format("was ended by {} and left no record", signal_name(*e.signal));
-  if (e.exit_code) return fmt::format("exited with code {} and left no record", *e.exit_code);
-  return "ended and left no record";
+  std::string how = "ended";
+  if (e.signal)
+    how = fmt::format("was ended by {}", signal_name(*e.signal));
+  else if (e.exit_code)
+    how = fmt::format("exited with code {}", *e.exit_code);
+  const std::string words = last_line(e.log_tail);
+  return how + " and left no record" + (words.empty() ? "" : "; its log ends with: " + words);
 }
 
 std::string describe_gpu_error(const GpuError& error) {
@@ -172,6 +187,8 @@ std::string evidence(const AttemptReports& t, const Result& result) {
     if (!t.end->clean) out["dirt"] = bounded(t.end->cleanup_failure, kMessageBytes);
     for (const GpuError& error : t.end->gpu_errors) out["gpu_errors"].push_back(describe_gpu_error(error));
     auto word = parse_json(t.end->evidence, kHangBytes);
+    if (word && word->is_object() && word->contains("unreadable_records"))
+      out["unreadable_records"] = (*word)["unreadable_records"];
     if (t.end->cause != EndCause::kRankFailed) {
       if (word && !word->is_null()) out["hang"] = std::move(*word);
     } else if (word && word->is_object() && word->contains("ranks") && result.outcome == Outcome::kCrash) {

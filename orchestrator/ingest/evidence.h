@@ -22,6 +22,8 @@ struct Cause {
 };
 
 std::string describe_record(const RankRecord&);
+// The last line of a log that says something, on one line and safe to print.
+std::string last_line(std::string_view log);
 std::string describe_exit(const RankExit&);
 std::string sentence(const Cause&);
 

@@ -176,7 +176,7 @@ class Sweeps:
 
     def predicted_bytes(self, row, backend="cuda"):
         """The highest peak over the ranks, by the dry run of the very configuration that the attempt ran."""
-        attempt = pathlib.Path(row["spool"]) / "attempts" / str(row["attempt"]) / "attempt.json"
+        attempt = pathlib.Path(row["spool"]) / "attempts" / str(row["attempt"]) / "attempt_00000.json"
         trial = json.dumps(json.loads(attempt.read_text())["trial"])
         said = subprocess.run([str(self.machine.bin / "sweep-rank"), "dry-run", "--backend", backend], input=trial + "\n",
                               env=self.environment, capture_output=True, text=True, timeout=120)

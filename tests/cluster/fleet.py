@@ -10,6 +10,7 @@ import pathlib
 import signal
 import subprocess
 import time
+import uuid
 
 import agents
 import daemons
@@ -17,7 +18,12 @@ import slurm
 import sshd
 
 GPUS = 8
-SERVICES = {"slurmd", "slurmctld", "munged", "sshd", "sh", "sleep", "unshare", "nsenter"}  # of a node itself
+SERVICES = {"slurmd", "slurmctld", "munged", "sshd", "sh", "sleep", "unshare", "nsenter", "shared_folder", "umount",
+            "mountpoint"}  # of a node itself
+# How the disk shows itself: as it is; with a rename that is not atomic, mounted by each node itself through FUSE; as a filesystem that is
+# on no list, to login hosts with kernels of their own, and with the database on it too.
+FOLDERS = ["plain", "late", "unlisted"]
+RENAME_GAP_MS = 150
 DISK_MIB = 512  # four logs of 64 MiB at once, and those that are kept: a full disk is a fault of its own (fill_disk)
 
 
@@ -32,30 +38,47 @@ def signal_all(pids, number):
 
 
 class Fleet:
-    """Owns the folder, the small disk in it that the spools lie on, and the cluster; `kind` is its name for `--on`."""
+    """Owns the folder, the small disk in it that the spools lie on, and the cluster; `kind` is its name for `--on`. `bin_dir` is where
+    what shows the disk in another way lies (FOLDERS)."""
 
     kind = ""
     can: set[str] = set()
 
-    def __init__(self, folder, cluster, mark):
+    def __init__(self, folder, cluster, mark, shows="plain", bin_dir=None):
         self.folder, self.cluster, self.mark = pathlib.Path(folder), cluster, str(mark)
         self.isolated = cluster.networks is not None
-        self.disk = self.folder / "disk"
+        self.disk, self.shows, self.bin, self.server = self.folder / "disk", shows, bin_dir, None
         self.hosts = ["login-a", "login-b"] if self.isolated else []  # where an orchestrator can run: names of their own
 
     def start(self):
         self.disk.mkdir(mode=0o755)
         if self.isolated:  # before the nodes are made: they see the mounts of that moment
             subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "sweep-test", self.disk], check=True)
+        if self.shows == "late":
+            self.serve()
         self.cluster.start()
         return self
+
+    def serve(self):
+        """The disk, seen through a folder whose rename leaves a gap."""
+        behind, self.disk = self.disk, self.folder / "late"
+        self.disk.mkdir(mode=0o755)
+        words = [str(self.bin / "shared_folder"), str(behind), str(self.disk), str(RENAME_GAP_MS)]
+        self.server = subprocess.Popen(words)
+        if self.isolated:  # each node mounts it itself: one host's kernel orders what is done through one mount
+            self.cluster.networks.prepare = (f"umount --lazy {self.disk} && {{ {' '.join(words)} & }} && "
+                                             f"until mountpoint -q {self.disk}; do sleep 0.05; done")
+        daemons.wait_for(lambda: os.path.ismount(self.disk), 20, "the folder is mounted")
 
     def stop(self):
         self.thaw()
         self.cluster.stop()
         daemons.kill_marked(self.mark)
-        if self.isolated:
+        if self.server:
             subprocess.run(["umount", "--lazy", self.disk], check=False)
+            self.server.wait()
+        if self.isolated:
+            subprocess.run(["umount", "--lazy", self.folder / "disk"], check=False)
 
     def __enter__(self):
         try:
@@ -71,12 +94,18 @@ class Fleet:
         """The beginning of a command line of a login host; none of them by name: of this machine."""
         if host is None:
             return self.cluster.inside()
-        return [*self.cluster.inside(), "unshare", "--uts", "--", "sh", "-c", 'hostname "$1" && shift && exec "$@"', "sh", host]
+        if self.shows != "unlisted":
+            return [*self.cluster.inside(), "unshare", "--uts", "--", "sh", "-c", 'hostname "$1" && shift && exec "$@"', "sh", host]
+        boot = self.folder / f"{host}.boot"  # machines of their own, which share no kernel
+        if not boot.exists():
+            boot.write_text(f"{uuid.uuid4()}\n")
+        setup = 'hostname "$1" && mount --bind "$2" /proc/sys/kernel/random/boot_id && shift 2 && exec "$@"'
+        return [*self.cluster.inside(), "unshare", "--uts", "--mount", "--", "sh", "-c", setup, "sh", host, str(boot)]
 
     # --- who is there
 
     def roles(self):
-        """role -> pids of what a sweep is made of: sweep, head, node, bridge, zygote, rank."""
+        """role -> pids of what a sweep is made of: sweep, head, node, bridge, zygote, rank, trainer."""
         found = {}
         for pid, words in agents.marked(self.mark).items():
             role = role_of(pid, words)
@@ -140,12 +169,12 @@ class Fleet:
 class SlurmFleet(Fleet):
     kind = "slurm"
 
-    def __init__(self, folder, nodes=4, most=2, track=None):
+    def __init__(self, folder, nodes=4, most=2, track=None, **how):
         mode = "netns" if os.geteuid() == 0 else "plain"
         options = ["PreemptType=preempt/partition_prio", "PreemptMode=REQUEUE"]
         cluster = slurm.Cluster(pathlib.Path(folder) / "slurm", nodes=nodes, gpus=GPUS, mode=mode, services=1, track=track,
                                 options=[*options, "PartitionName=urgent Nodes=ALL PriorityTier=10 PreemptMode=OFF"])
-        super().__init__(folder, cluster, cluster.folder)
+        super().__init__(folder, cluster, cluster.folder, **how)
         self.nodes, self.service_node = cluster.nodes[:nodes], cluster.nodes[nodes]
         self.environment, self.most = cluster.environment, most
         self.can = {"slurmd", "slurmctld", "link", "power", "disk", "hosts"} if self.isolated else set()
@@ -237,14 +266,14 @@ class SlurmFleet(Fleet):
 class SshFleet(Fleet):
     kind = "ssh"
 
-    def __init__(self, folder, nodes=4):
+    def __init__(self, folder, nodes=4, **how):
         folder = pathlib.Path(folder)
         folder.chmod(0o711)
         mark = folder / "sshd"
         self.environment = {**os.environ, daemons.MARK: str(mark)}
         mode = "netns" if os.geteuid() == 0 else "plain"
         cluster = sshd.Cluster(mark, nodes, self.environment, {daemons.MARK: mark}, mode)
-        super().__init__(folder, cluster, mark)
+        super().__init__(folder, cluster, mark, **how)
         self.nodes = cluster.hosts
         self.can = {"sshd", "link", "power", "disk", "hosts"} if self.isolated else {"sshd"}
 
@@ -299,8 +328,12 @@ def role_of(pid, words):
     program = name_of(words)
     if program == "sweep":
         return "sweep"
+    if program.startswith("sweep-agent") and "command" in words:
+        return "rank"
     if program.startswith("sweep-agent"):
         return "bridge" if "bridge" in words else "node" if "--join" in words else "head"
+    if any(word.endswith("/fleet_train.py") for word in words):
+        return "trainer"
     if program not in ("fake_rank", "sweep-rank"):
         return None
     return "zygote" if "zygote" in words and attempt_of(pid)[1] == 0 else "rank"

@@ -12,6 +12,7 @@ def ip(*words, namespace=None):
 class Networks:
     def __init__(self, stem, nodes):
         self.head, self.nodes = f"{stem}head", list(nodes)
+        self.prepare = ":"  # what a node does in a shell, in its own mounts, before its service starts
 
     def address(self, node):
         return f"10.98.0.{11 + self.nodes.index(node)}"
@@ -66,6 +67,6 @@ class Networks:
     def machine(self, name, hosts):
         """A node of its own: network, host name, process ids (killed whole with the outer process), its view of /etc/hosts;
         its one service is started again whenever it ends."""
-        setup = 'hostname "$1" && mount --bind "$2" /etc/hosts && shift 2 && while :; do "$@"; sleep 0.2; done'
+        setup = f'hostname "$1" && mount --bind "$2" /etc/hosts && {self.prepare} && shift 2 && ' + 'while :; do "$@"; sleep 0.2; done'
         return [*self.inside(name), "unshare", "--uts", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc",
                 "--", "sh", "-c", setup, "sh", name, str(hosts)]

@@ -218,6 +218,8 @@ EVERYWHERE = {
     "freeze zygote for good": (None, freeze_role("zygote", FOREVER)),
     "kill rank": (None, kill_role("rank", True)), "freeze rank": (None, freeze_role("rank", 2, True)),
     "freeze rank for good": (None, freeze_role("rank", FOREVER, True)),
+    "kill trainer": ("commands", kill_role("trainer", True)), "freeze trainer": ("commands", freeze_role("trainer", 2, True)),
+    "freeze trainer for good": ("commands", freeze_role("trainer", FOREVER, True)),
     "resume elsewhere": ("hosts", resume_elsewhere), "login host lost": ("hosts", host_lost), "robbed": ("hosts", robbed),
     "link down": ("link", link_down), "power off": ("power", power_off), "disk full": ("disk", disk_full),
 }

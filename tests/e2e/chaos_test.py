@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""chaos_test.py BIN FAKE_RANK slurm|ssh [--faults N] [--seed N] [--only REGEX] [--job-share P] [--unwatched]: random faults over sweeps on four nodes. Whatever is
+"""chaos_test.py BIN FAKE_RANK slurm|ssh [--faults N] [--seed N] [--only REGEX] [--job-share P] [--unwatched] [--folder F] [--commands] [--nodes N]: random faults over sweeps on four nodes. Whatever is
 killed, frozen, cut off, filled up, cancelled or drained: in the end every trial has exactly one final result, nothing ran
 again after one, trials that no fault struck have the verdict of their script, and nothing is left on any node.
 
@@ -32,6 +32,7 @@ TEND_SECONDS = 20       # so long without anything new, and an administrator loo
 QUIET_RESUMES = 6       # undisturbed runs that must be enough
 CHANGE_OF_HOST = 0.3    # of the lives of an orchestrator that begin on any host; else on the one before
 AS_JOB = 0.6            # that are a job, on Slurm (--job-share); the first one of every second sweep is
+PLAYED_BY_TRAINERS = {"ok", "oom", "crash_exit", "hang", "hang_ignore_sigterm", "double_fork", "crash_signal"}
 MIX = {"ok": 22, "oom": 3, "crash_exit": 2, "unsupported": 1, "hang": 1, "hang_ignore_sigterm": 1, "double_fork": 3,
        "bare_daemon": 3, "huge_log": 2, "crash_signal": 1}
 
@@ -40,14 +41,15 @@ class Round:
     """One sweep in a database of its own, struck until it is finished or the faults are used up."""
 
     def __init__(self, own, args, dice, number):
-        scripts = [script for script, count in MIX.items() for _ in range(count)]
+        scripts = [script for script, count in MIX.items() for _ in range(count) if not args.commands or script in PLAYED_BY_TRAINERS]
         dice.shuffle(scripts)
-        trials = [(script, dice.choice([1, 1, 2, 2, 3, 4])) for script in scripts]
+        trials = [(script, dice.choice([nodes for nodes in (1, 1, 2, 2, 3, 4) if nodes <= len(own.nodes)])) for script in scripts]
         self.own, self.dice, self.number = own, dice, number
         self.sweep = fleet_sweep.Sweep(own, args.bin, args.rank, f"chaos{number}", trials, step_ms=150, hang_seconds=12,
-                                       retries=50)
+                                       retries=50, command=["per_rank", "per_node"][number % 2] if args.commands else None)
         self.strikes = chaos_faults.Strikes(own, dice)
         self.strikes.sweep = self.sweep
+        self.sweep.while_locked = self.strikes.give_back
         self.strikes.host = dice.choice(own.hosts) if own.hosts else None
         self.faults = {name: fault for name, fault in chaos_faults.faults_of(own).items() if re.search(args.only, name)}
         self.job_share, self.unwatched = args.job_share, args.unwatched
@@ -210,6 +212,10 @@ def main():
     parser.add_argument("--only", metavar="REGEX", default="", help="faults whose name it finds")
     parser.add_argument("--job-share", type=float, default=AS_JOB, help="of the orchestrator's lives that are a Slurm job")
     parser.add_argument("--unwatched", action="store_true", help="no second orchestrator takes over from one that is a job while Slurm has it")
+    parser.add_argument("--folder", choices=fleet.FOLDERS, default="plain", help="that holds the spools: late has a rename with a gap, unlisted is a "
+                        "filesystem on no list, that holds the database too, and login hosts have boot ids of their own")
+    parser.add_argument("--commands", action="store_true", help="trials are programs (trainers/fleet_train.py), one process a rank or a launcher a node")
+    parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--keep", action="store_true", help="wait at a failure, with everything as it is")
     parser.add_argument(ordinary_user.WORD, action="store_true", help="where root runs it: all nodes are then this machine")
     args = parser.parse_args()
@@ -224,7 +230,8 @@ def main():
         return 77
     print(f"{args.kind}: --faults {args.faults} --seed {args.seed}", flush=True)
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix=f"sweep-chaos-{args.kind}-") as folder, make(folder) as own:
+    with tempfile.TemporaryDirectory(prefix=f"sweep-chaos-{args.kind}-") as folder, make(folder, nodes=args.nodes, shows=args.folder, bin_dir=args.bin) as own:
+        own.can |= {"commands"} if args.commands else set()
         total = play_all(own, args, random.Random(args.seed))
     print(f"{total.total()} faults in {time.monotonic() - began:.0f} s: {dict(sorted(total.items()))}")
     return 0

@@ -6,6 +6,7 @@ import os
 import pathlib
 import sqlite3
 import subprocess
+import sys
 
 import daemons
 import database
@@ -19,31 +20,45 @@ EXPECTED = dict(SCRIPTS)
 OUTCOMES = ["ok", "oom", "hang", "timeout", "crash", "invalid", "node_lost", "unsupported", "cancelled"]  # schema/outcome.h
 AGAIN = {"crash", "node_lost", "cancelled"}  # what may be followed by another attempt
 RETRIES_CRASH, RETRIES_INFRA = 1, 3          # the defaults of a grid
+TRAINER = pathlib.Path(__file__).resolve().parent / "trainers" / "fleet_train.py"
+LOCKED_READS = 20  # five seconds each
 REAL_RANKS = 2  # of a node, at most: each loads LibTorch
 
 
 class Sweep:
-    """trials: (name of the script, nodes) each; the last rank of a trial is the one that misbehaves."""
+    """trials: (name of the script, nodes) each; the last rank of a trial is the one that misbehaves. `command`: trials are processes of
+    trainers/fleet_train.py, per_rank or per_node."""
 
-    def __init__(self, fleet, bin_dir, rank, name, trials, ranks_per_node=2, step_ms=1, hang_seconds=5, retries=RETRIES_INFRA):
+    def __init__(self, fleet, bin_dir, rank, name, trials, ranks_per_node=2, step_ms=1, hang_seconds=5, retries=RETRIES_INFRA,
+                 command=None):
         self.fleet, self.program, self.rank, self.name = fleet, pathlib.Path(bin_dir) / "sweep", rank, name
         self.trials = [(64 + i, script, nodes) for i, (script, nodes) in enumerate(trials)]
         self.folder = fleet.folder / name
         self.folder.mkdir(mode=0o755)
-        self.db, self.log, self.grid = self.folder / "r.db", self.folder / "log", self.folder / "grid.yaml"
+        self.log, self.grid = self.folder / "log", self.folder / "grid.yaml"
         (fleet.disk / name).mkdir()
-        pathlib.Path(f"{self.db}.spool").symlink_to(fleet.disk / name)
-        self.environment = {**fleet.environment, "SWEEP_SITE": str(self.folder / "no-site.yaml"), "OMP_NUM_THREADS": "1"}
+        self.db = (fleet.disk / name if fleet.shows == "unlisted" else self.folder) / "r.db"
+        if fleet.shows != "unlisted":
+            pathlib.Path(f"{self.db}.spool").symlink_to(fleet.disk / name)
+        self.while_locked = lambda: None
+        preloaded = {"LD_PRELOAD": str(self.program.parent / "libunlisted_filesystem.so")} if fleet.shows == "unlisted" else {}
+        self.environment = {**fleet.environment, **preloaded, "SWEEP_SITE": str(self.folder / "no-site.yaml"), "OMP_NUM_THREADS": "1"}
+        commands = {"workload": {
+            "command": [sys.executable, str(TRAINER), "{script}", "{total_steps}", str(step_ms), "{node}"], "processes": command, "folder": str(self.folder),
+            "env": {"SWEEP_WORLD": "{world}", "SWEEP_LOCAL_WORLD": "{local_world}"},
+            "axes": {"script": {"type": "text", "default": "ok"}}}}
+        labels = {"fake": "micro_batch_size - 1", "fake_rank": "nodes * gpus_per_node - 1", "fake_step_ms": str(step_ms)}
         self.grid.write_text(json.dumps({  # YAML knows JSON
-            "name": name,
+            "name": name, **(commands if command else {}),
             "model": {"family": "llama", "layers": 2, "hidden_size": 64, "heads": 4, "kv_heads": 4, "intermediate_size": 172,
                       "vocab_size": 256, "tie_embeddings": False},
             "base": {"hardware": "cpu"},
             "zip": [{"seq_len": [length for length, _, _ in self.trials], "nodes": [nodes for _, _, nodes in self.trials],
                      "gpus_per_node": [min(ranks_per_node, REAL_RANKS if script == "real" else ranks_per_node)
                                        for _, script, _ in self.trials],
-                     "micro_batch_size": [NUMBER[script] + 1 for _, script, _ in self.trials]}],
-            "derive": {"fake": "micro_batch_size - 1", "fake_rank": "nodes * gpus_per_node - 1", "fake_step_ms": str(step_ms)},
+                     "micro_batch_size": [NUMBER[script] + 1 for _, script, _ in self.trials],
+                     **({"script": [script for _, script, _ in self.trials]} if command else {})}],
+            **({} if command else {"derive": labels}),
             "measure": {"warmup_steps": 1, "steps": 2},
             "limits": {"trial_seconds": 120, "hang_seconds": hang_seconds, "retries_infra": retries},
             "launch": fleet.launch()}, indent=1))
@@ -66,6 +81,14 @@ class Sweep:
     # --- what the database says
 
     def rows(self, sql):
+        """Who stopped while he wrote keeps readers out of a database without a write-ahead log: he is to go on."""
+        for _ in range(LOCKED_READS):
+            try:
+                return database.rows(self.db, sql)
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error):
+                    raise
+            self.while_locked()
         return database.rows(self.db, sql)
 
     def planned(self):
@@ -75,7 +98,8 @@ class Sweep:
             return False
 
     def unfinished(self):
-        return database.unfinished(self.db) if self.planned() else [None]
+        return sorted(self.rows(f"select key from plan_entry where state not in ({database.FINISHED}, {database.RETIRED})")) \
+            if self.planned() else [None]
 
     def results(self):
         """seq_len -> final outcome."""

@@ -99,7 +99,7 @@ class Attempt:
     """One that runs: its case, its pages and its ranks."""
     def __init__(self, folder, mark):
         self.folder, self.number, self.mark = folder, int(folder.name), mark
-        self.trial = json.loads((folder / "attempt.json").read_text())["trial"]
+        self.trial = json.loads((folder / "attempt_00000.json").read_text())["trial"]
         pages = [folder / f"rank_{rank:05d}.progress" for rank in range(2)]
         processes.wait_for(lambda: all(p.exists() and p.stat().st_size >= 96 for p in pages), 20, f"the pages of {folder}")
         self.pages = [RankPage(page) for page in pages]
@@ -177,7 +177,7 @@ class Round:
     def next_attempt(self, run, seen):
         assert run.poll() is None, f"sweep ended with {run.returncode}"
         for folder in (self.db.parent / (self.db.name + ".spool")).glob("*/attempts/*"):
-            if int(folder.name) not in seen and (folder / "attempt.json").exists():
+            if int(folder.name) not in seen and (folder / "attempt_00000.json").exists():
                 return Attempt(folder, self.mark)
         return None
 

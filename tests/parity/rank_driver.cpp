@@ -81,6 +81,7 @@ AttemptFiles::AttemptFiles(const Attempt& attempt)
 RankLaunch AttemptFiles::launch(i64 rank) const {
   RankLaunch launch;
   launch.attempt_dir = spool_.path();
+  launch.attempt_file = spool::attempt_file(spool_.path());
   launch.rendezvous_dir = rendezvous_.path();
   launch.rank = launch.local_rank = rank;
   launch.world = attempt_.trial.world();

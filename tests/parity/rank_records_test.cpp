@@ -183,12 +183,12 @@ TEST(RankRecords, WhatIsNotBuiltIsUnsupportedWithItsSentence) {
 TEST(RankRecords, ATornAttemptFileIsACrashThatNamesTheFile) {
   const AttemptFiles files(small_attempt(1));
   const RankLaunch launch = files.launch(0);
-  std::filesystem::resize_file(launch.attempt_dir + "/attempt.json", 40);
-  EXPECT_EQ(wait_for(start_by_exec(launch)), 0);
+  std::filesystem::resize_file(launch.attempt_file, 40);
+  EXPECT_EQ(wait_for(start_by_exec(launch)), kNoAttempt);
   const auto record = files.record(0);
   ASSERT_TRUE(record);
   EXPECT_EQ(record->outcome, Outcome::kCrash);
-  EXPECT_THAT(record->message, HasSubstr("attempt.json"));
+  EXPECT_THAT(record->message, HasSubstr(launch.attempt_file));
 }
 
 TEST(Zygote, AnswersNonsenseWithAnErrorAndGoesOn) {

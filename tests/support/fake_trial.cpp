@@ -357,7 +357,7 @@ class FakeTrial {
 int run_trial(const RankLaunch& launch) {
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
-  const auto bytes = files::read(spool::attempt_file(launch.attempt_dir));
+  const auto bytes = files::read_existing(launch.attempt_file);
   const auto parsed = bytes ? parse_json(*bytes) : tl::unexpected(bytes.error());
   auto attempt = parsed ? from_json<Attempt>(*parsed) : tl::unexpected(parsed.error());
   if (!attempt) {

@@ -1,7 +1,8 @@
-// shared_folder FOLDER MOUNTPOINT: a folder as a network filesystem shows it to one host: attributes and
+// shared_folder FOLDER MOUNTPOINT [MILLISECONDS]: a folder as a network filesystem shows it to one host: attributes and
 // names are cached for seconds, data is not, locks hold between all hosts that have the folder mounted so,
 // and whoever gets a lock sees the file as it is. In the foreground, until it is unmounted. Stopped with
-// SIGSTOP it is a server that does not answer.
+// SIGSTOP it is a server that does not answer. With MILLISECONDS, a file that another one replaces is not
+// there for so long: its rename is not atomic.
 #define FUSE_USE_VERSION 31
 #include <dirent.h>
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 namespace {
@@ -18,6 +20,7 @@ namespace {
 constexpr double kAttributesFor = 3, kNamesFor = 1;  // seconds
 
 std::string root;
+useconds_t rename_gap = 0;
 
 std::string at(const char* path) {
   return root + path;
@@ -32,7 +35,7 @@ int descriptor(const fuse_file_info* file) {
 void* begin(fuse_conn_info*, fuse_config* config) {
   config->attr_timeout = kAttributesFor;
   config->entry_timeout = kNamesFor;
-  config->direct_io = 1;
+  config->direct_io = rename_gap == 0;  // it keeps heartbeat pages from being mapped
   return nullptr;
 }
 int get_attributes(const char* path, struct stat* out, fuse_file_info* file) {
@@ -57,7 +60,10 @@ int make_symlink(const char* target, const char* path) {
   return answer(::symlink(target, at(path).c_str()));
 }
 int rename_to(const char* from, const char* to, unsigned int flags) {
-  return flags ? -EINVAL : answer(::rename(at(from).c_str(), at(to).c_str()));
+  if (flags) return -EINVAL;
+  if (rename_gap > 0 && ::access(at(from).c_str(), F_OK) == 0 && ::unlink(at(to).c_str()) == 0)
+    ::usleep(rename_gap);
+  return answer(::rename(at(from).c_str(), at(to).c_str()));
 }
 int change_mode(const char* path, mode_t mode, fuse_file_info*) {
   return answer(::chmod(at(path).c_str(), mode));
@@ -121,8 +127,10 @@ int lock(const char* path, fuse_file_info* file, int command, struct flock* want
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return std::fprintf(stderr, "shared_folder FOLDER MOUNTPOINT\n"), 2;
+  if (argc != 3 && argc != 4)
+    return std::fprintf(stderr, "shared_folder FOLDER MOUNTPOINT [MILLISECONDS]\n"), 2;
   root = argv[1];
+  if (argc == 4) rename_gap = static_cast<useconds_t>(1000 * std::atoi(argv[3]));
   fuse_operations does{};
   does.init = begin, does.getattr = get_attributes, does.readlink = read_link, does.mkdir = make_folder;
   does.unlink = remove_file, does.rmdir = remove_folder, does.symlink = make_symlink, does.rename = rename_to;

@@ -79,6 +79,7 @@ class CommandRank {
         stacks_(launch) {}
 
   Expected<ProgramEnd> run();
+  bool knows_its_attempt() const { return attempt_.id != 0; }
   ProgressWriter& progress() { return progress_; }
 
  private:
@@ -278,6 +279,7 @@ int leave_record(const RankLaunch& launch, RankRecord& record, ProgressWriter& p
 
 int run_command_rank(const RankLaunch& launch) {
   RankRecord record;
+  record.attempt = spool::attempt_of(launch.attempt_dir);
   record.rank = launch.rank;
   CommandRank rank(launch, record);
   const auto end = rank.run();
@@ -289,7 +291,8 @@ int run_command_rank(const RankLaunch& launch) {
              record.outcome == Outcome::kCrash) {
     end_as(*end->end.signal);
   }
-  return leave_record(launch, record, rank.progress());
+  const int code = leave_record(launch, record, rank.progress());
+  return code == 0 && !rank.knows_its_attempt() ? kNoAttempt : code;
 }
 
 }  // namespace sweep::command

@@ -6,7 +6,7 @@
 
 namespace sweep::command {
 
-// `sweep-agent command --launch JSON`. The exit code: 0 once the record is written, whatever the outcome.
+// `sweep-agent command --launch JSON`. The exit code is that of schema/rank_launch.h.
 // Where the program was killed by a signal, this process ends by the same signal, so that the agent can tell
 // an OOM kill.
 int run_command_rank(const RankLaunch&);

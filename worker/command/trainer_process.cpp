@@ -75,7 +75,7 @@ Expected<void> provide_report_module(const RankLaunch& launch,
   const fs::path folder = fs::path(launch.attempt_dir) / "python";
   std::error_code ec;
   fs::create_directories(folder, ec);
-  SWEEP_TRY(files::write_atomically(folder / "sweep_trial.py", report_module()));
+  SWEEP_TRY(files::write_once(folder / "sweep_trial.py", report_module()));
   const char* own = std::getenv("PYTHONPATH");
   const auto set = environment.find("PYTHONPATH");
   const std::string rest = set != environment.end() ? set->second : own != nullptr ? own : "";
@@ -93,7 +93,7 @@ Expected<void> write_files(const std::map<std::string, std::string>& wanted, con
     if (!filled) return fail(fmt::format("file {}: {}", path, filled.error().message));
     const fs::path file = files_folder(launch) / path;
     fs::create_directories(file.parent_path(), ec);
-    SWEEP_TRY(files::write_atomically(file, *filled));
+    SWEEP_TRY(files::write_once(file, *filled));
   }
   return {};
 }

@@ -38,12 +38,6 @@ namespace {
 
 constexpr std::uint64_t kSeed = 20'260'101;
 
-Attempt attempt_or_throw(const RankLaunch& launch) {
-  auto attempt = read_attempt(launch);
-  if (!attempt) throw std::runtime_error(attempt.error().message);
-  return std::move(*attempt);
-}
-
 // Phantom GPUs strike a rank with its faults from the first call on, before a communicator tells them which rank this is.
 void tell_phantoms_the_rank(i64 rank) {
   if (std::getenv("SWEEP_PHANTOM") != nullptr)
@@ -257,7 +251,9 @@ void RankRun::look_at_node(const Trial& trial) {
 
 void RankRun::run() {
   progress_.phase(Phase::kInit);
-  const Attempt attempt = attempt_or_throw(launch_);
+  const auto read = read_attempt(launch_);
+  if (!read) throw std::runtime_error(read.error().message);
+  const Attempt& attempt = *read;
   record_.attempt = attempt.id;
   tell_phantoms_the_rank(launch_.rank);
   join(attempt);
@@ -353,15 +349,17 @@ void warm_up() {
 }
 
 // Exit code of the process.
-int leave_record(const RankLaunch& launch, const RankRecord& record, RankRun& run, bool failed) {
+int leave_record(const RankLaunch& launch, RankRecord& record, RankRun& run, bool failed) {
   run.report_usage();
+  const bool knows_its_attempt = record.attempt != 0;
+  if (!knows_its_attempt) record.attempt = spool::attempt_of(launch.attempt_dir);
   const auto path = spool::rank_record(launch.attempt_dir, launch.rank);
   const auto written = files::write_atomically(path, dump(to_json(record)));
   if (failed) run.tell_peers();
   if (record.outcome != Outcome::kOk) std::fprintf(stderr, "sweep-rank: %s\n", record.message.c_str());
   if (!written) std::fprintf(stderr, "sweep-rank: %s\n", written.error().message.c_str());
   run.progress().phase(Phase::kDone);
-  return written ? 0 : 1;
+  return written ? (knows_its_attempt ? 0 : kNoAttempt) : 1;
 }
 
 }  // namespace

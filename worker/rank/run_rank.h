@@ -1,4 +1,4 @@
-// One rank of one attempt, from attempt.json to its record. It owns the device, the group and the step for
+// One rank of one attempt, from its attempt file to its record. It owns the device, the group and the step for
 // that long; how the process came to be (exec or zygote) does not matter to it.
 #pragma once
 #include "schema/rank_launch.h"
@@ -9,7 +9,7 @@ namespace sweep::rank {
 // the GPU plug-in where there is a GPU, and on a machine without one a tiny step, so that later ranks find
 // everything touched.
 void prepare_process();
-// Returns the exit code: 0 when the record was written, whatever the outcome. REQUIRES: prepare_process() was
+// Returns the exit code of schema/rank_launch.h. REQUIRES: prepare_process() was
 // called here or in the process this one was forked from.
 int run_rank(const RankLaunch&);
 

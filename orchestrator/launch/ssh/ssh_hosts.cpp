@@ -94,6 +94,8 @@ void SshHosts::ask(std::size_t node, const std::string& line, std::string input,
       hosts_[node].name, line, std::move(input), limit_s,
       [this, owner = owner_.lock(), node, what,
        answer = std::move(answer)](const SshShell::CommandResult& said) {
+        places_[node].starting = false;
+        if (places_[node].removal_due) return remove(node);
         if (stopped_) return;
         if (said.code == 0) return answer(said.out);
         const std::string& host = hosts_[node].name;
@@ -197,6 +199,7 @@ std::string SshHosts::agent_line(std::size_t node) const {
 }
 
 void SshHosts::start() {
+  places_[0].starting = true;
   ask(
       0, agent_line(0), "", kStart,
       [this](const std::string& out) {
@@ -214,6 +217,7 @@ void SshHosts::join(std::size_t node, const nlohmann::json& ready) {
                           {"port", integer_of(ready, "port")},
                           {"token", text_of(ready, "token")},
                           {"node", node}});
+  places_[node].starting = true;
   ask(
       node, agent_line(node), line + "\n", kStart, [](const std::string&) {},
       "its agent does not join the head agent");
@@ -224,24 +228,32 @@ void SshHosts::clean_up() {
   stop();
   waited_for_ = 1;
   for (std::size_t node = 0; node < hosts_.size(); ++node) {
-    const Place& place = places_[node];
+    Place& place = places_[node];
     if (place.agent.empty() || place.spool.empty()) continue;
     ++waited_for_;
-    const auto archive = logs_archive(request_.spool, node);
-    around_.shell.ask(
-        hosts_[node].name, removal_line(place.agent, place.spool, request_.id), "", kCleanUp,
-        [this, owner = owner_.lock(), node, archive](const SshShell::CommandResult& said) {
-          if (abandoned_) return;
-          if (said.code != 0)
-            events_->notice(
-                fmt::format("{} could not be cleaned up ({}); its agents end by themselves after {:.0f} s "
-                            "without contact",
-                            hosts_[node].name, last_line(said.err), around_.options.silence_s));
-          unpack_logs(around_.io, archive, request_.spool, node, [this, owner] { one_cleaned(); });
-        },
-        archive);
+    place.starting ? void(place.removal_due = true) : remove(node);
   }
   boost::asio::post(around_.io, [this, owner = owner_.lock()] { one_cleaned(); });
+}
+
+void SshHosts::remove(std::size_t node) {
+  const Place& place = places_[node];
+  places_[node].removal_due = false;
+  if (abandoned_) return;
+  const auto archive = logs_archive(request_.spool, node);
+  around_.shell.ask(
+      hosts_[node].name, removal_line(place.agent, place.spool, request_.id), "", kCleanUp,
+      [this, owner = owner_.lock(), node, archive](const SshShell::CommandResult& said) {
+        if (abandoned_) return;
+        if (said.code != 0)
+          events_->notice(
+              fmt::format("{} could not be cleaned up ({}); agents there end by themselves after {:.0f} s "
+                          "without contact, and {} stays until `sweep clean --yes` removes it",
+                          hosts_[node].name, said.timed_out ? "no answer in time" : last_line(said.err),
+                          around_.options.silence_s, places_[node].spool));
+        unpack_logs(around_.io, archive, request_.spool, node, [this, owner] { one_cleaned(); });
+      },
+      archive);
 }
 
 void SshHosts::one_cleaned() {

@@ -59,9 +59,11 @@ class SshHosts {
 
  private:
   struct Place {
-    std::string home;   // our folder on the host
-    std::string agent;  // program there
-    std::string spool;  // of this node
+    std::string home;          // our folder on the host
+    std::string agent;         // program there
+    std::string spool;         // of this node
+    bool starting = false;     // its agent was ordered there, and no answer came yet
+    bool removal_due = false;  // once that answer is there: the order makes the folder
   };
   using OnAnswer = std::function<void(const std::string& out)>;
 
@@ -74,6 +76,7 @@ class SshHosts {
   void probed(std::size_t node, const std::string& out);
   std::string agent_line(std::size_t node) const;
   void join(std::size_t node, const nlohmann::json& ready);
+  void remove(std::size_t node);
   void one_cleaned();
 
   SshSurroundings& around_;

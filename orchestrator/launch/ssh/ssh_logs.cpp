@@ -46,8 +46,8 @@ void take_files(const fs::path& from, const fs::path& spool, const std::string& 
 std::string removal_line(const std::string& agent, const std::string& folder, const std::string& allocation) {
   return fmt::format(
       "{1} end --spool {0} --allocation {2} >/dev/null; cd {0} 2>/dev/null || exit 0; tar -cf - "
-      "--exclude='*.progress' attempts agent.log 2>/dev/null; cd / && rm -rf {0} && rmdir \"$(dirname "
-      "{0})\" 2>/dev/null; exit 0",
+      "--exclude='*.progress' attempts agent.log 2>/dev/null; cd / && rm -rf {0} && {{ rmdir \"$(dirname "
+      "{0})\" 2>/dev/null; exit 0; }}; exit 5",
       shell_word(folder), shell_word(agent), shell_word(allocation));
 }
 

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <type_traits>
+
 #include "schema/codec.h"
 #include "schema/spool.h"
 
@@ -120,6 +123,57 @@ TEST_F(DistributedAttemptTest, TroubleOfOneEndsTheOthersAndItsCauseIsTheAttempts
   const auto evidence = json::parse(closing().evidence);
   EXPECT_EQ(evidence["why"], "rank 3 made no progress");
   EXPECT_EQ(evidence["ranks"].size(), 2u);
+}
+
+// Of each type something that is no default.
+template <class T>
+void fill(T& member, i64 of) {
+  if constexpr (std::is_same_v<T, std::string>)
+    member = R"({"why":"something"})";
+  else if constexpr (std::is_same_v<T, bool>)
+    member = false;
+  else if constexpr (std::is_same_v<T, EndCause>)
+    member = EndCause::kRankFailed;
+  else if constexpr (std::is_same_v<T, std::vector<GpuError>>)
+    member = {{"host", "GPU-aa", of, 79}};
+  else if constexpr (std::is_same_v<T, std::vector<i64>>)
+    member = {of};
+  else
+    member = 90'000 + of;
+}
+
+TEST_F(DistributedAttemptTest, NoFieldOfThePartsEndsIsLostInTheWholes) {
+  Placement::Placed other;
+  other.nodes = {1}, other.slots = {{0}};
+  DistributedAttempt beside(nodes_, outbox_, std::move(other), [](DistributedAttempt&) {});
+  attempt_->meet(beside);
+  const AttemptEnd none;
+  for (const i64 node : {1, 3}) {
+    AttemptEnd end;
+    for_each_field(end, [&](const auto&, auto& member) { fill(member, node); });
+    end.attempt = 7;
+    say(node, end);
+  }
+  const json whole = to_json(closing()), empty = to_json(AttemptEnd());
+  for_each_field(none, [&](const auto& field, const auto&) {
+    ASSERT_TRUE(whole.contains(field.key)) << field.key;
+    EXPECT_NE(whole[field.key], empty.value(field.key, json())) << field.key;
+  });
+}
+
+TEST_F(DistributedAttemptTest, MeasurementsOfTheNodesAreJoinedByTheRuleOfEach) {
+  AttemptEnd end;
+  end.attempt = 7;
+  end.util_mean = 80, end.util_sd = 3, end.power_mean_w = 300, end.throttle = "sw_power_cap+hw_slowdown";
+  say(1, end);
+  end.util_mean = 90, end.util_sd = 4, end.power_mean_w.reset(),
+  end.throttle = "hw_slowdown+sw_thermal_slowdown";
+  say(3, end);
+  EXPECT_EQ(closing().util_mean, 85);
+  EXPECT_DOUBLE_EQ(*closing().util_sd, std::sqrt(12.5));
+  EXPECT_EQ(closing().power_mean_w, 300);
+  EXPECT_FALSE(closing().sm_clock_mhz);
+  EXPECT_EQ(closing().throttle, "sw_power_cap+hw_slowdown+sw_thermal_slowdown");
 }
 
 TEST_F(DistributedAttemptTest, GpuErrorsOfEveryNodeAreReportedWithItsName) {

@@ -1,10 +1,17 @@
 #include "base/files.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <climits>
 #include <cstdlib>
+#include <future>
 #include <optional>
+
+#include "base/error_codes.h"
 
 namespace sweep {
 namespace {
@@ -66,6 +73,62 @@ TEST(ReadFile, AnAbsentFileAFolderAndALongFileAreErrors) {
   EXPECT_EQ(files::size_of(file), 5U);
   std::filesystem::remove(file);
   EXPECT_EQ(files::size_of(file), 0U);
+}
+
+// A folder of one test, removed with it.
+class ReadExisting : public ::testing::Test {
+ protected:
+  ReadExisting() { std::filesystem::create_directory(folder_); }
+  ~ReadExisting() override { std::filesystem::remove_all(folder_); }
+  // Waits until something happened in the folder.
+  void await(std::uint32_t events) const {
+    const int watch = ::inotify_init1(IN_CLOEXEC);
+    ASSERT_GE(::inotify_add_watch(watch, folder_.c_str(), events), 0);
+    char event[sizeof(inotify_event) + NAME_MAX + 1];
+    EXPECT_GT(::read(watch, event, sizeof event), 0);
+    ::close(watch);
+  }
+  const std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / ("read_existing_" + std::to_string(::getpid()));
+};
+
+TEST_F(ReadExisting, AFileThatIsStillEmptyIsReadAgain) {
+  const auto file = folder_ / "attempt";
+  ASSERT_TRUE(files::write_atomically(file, ""));
+  auto reader =
+      std::async(std::launch::async, [&] { return files::read_existing(file, std::chrono::minutes(1)); });
+  await(IN_CLOSE_NOWRITE);  // it has seen the empty one
+  ASSERT_TRUE(files::write_atomically(file, "all of it"));
+  EXPECT_EQ(*reader.get(), "all of it");
+}
+
+TEST_F(ReadExisting, WhatDoesNotComeIsAnErrorAndWhatIsNoFileIsOneAtOnce) {
+  EXPECT_EQ(files::read_existing(folder_ / "none", std::chrono::milliseconds(20)).error().code,
+            codes::kNoSuchFile);
+  EXPECT_EQ(files::read_existing(folder_).error().code, codes::kIsDirectory);
+}
+
+TEST(WriteOnce, AFileThatOthersReadIsNotReplacedByTheSame) {
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / ("write_once_" + std::to_string(::getpid()));
+  ASSERT_TRUE(files::write_once(file, "module"));
+  const int reader = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_TRUE(files::write_once(file, "module"));
+  struct stat before {
+  }, after{};
+  ASSERT_EQ(::fstat(reader, &before), 0);
+  ASSERT_EQ(::stat(file.c_str(), &after), 0);
+  EXPECT_EQ(before.st_ino, after.st_ino);
+  ASSERT_TRUE(files::write_once(file, "another"));
+  EXPECT_EQ(*files::read(file), "another");
+  ::close(reader);
+  std::filesystem::remove(file);
+}
+
+TEST(ReadFile, AFileThatVanishesIsAnErrorAndNotEmpty) {
+  EXPECT_EQ(files::read("/no/such/file").error().code, codes::kNoSuchFile);
+  EXPECT_EQ(files::read("/proc/self/cmdline/none").error().code, codes::kNoSuchFile);
+  EXPECT_EQ(*files::read_from("/no/such/file", 0), "");
 }
 
 }  // namespace

@@ -45,6 +45,7 @@ class SshTest : public ::testing::Test {
     launcher_ = make_ssh(io_, options, {bin / "sweep-agent", bin / "fake_rank"}, [this](const Event& event) {
       if (const auto* started = std::get_if<Started>(&event)) started_ = *started;
       if (const auto* ended = std::get_if<Ended>(&event)) ended_ = *ended;
+      if (const auto* notice = std::get_if<Notice>(&event)) notices_.push_back(notice->text);
     });
   }
   Expected<void> request(i64 nodes, std::vector<std::string> avoid = {}) {
@@ -73,6 +74,7 @@ class SshTest : public ::testing::Test {
   std::unique_ptr<Launcher> launcher_;
   std::optional<Started> started_;
   std::optional<Ended> ended_;
+  std::vector<std::string> notices_;
 };
 
 TEST_F(SshTest, AnAllocationIsLostByTheHostThatCannotBeReached) {
@@ -102,6 +104,44 @@ TEST_F(SshTest, HostsAreNamedAsTheyWereGiven) {
   ASSERT_TRUE(run_until([&] { return ended_.has_value(); }));
   EXPECT_EQ(ended_->reason, "finished");
   EXPECT_EQ(ended_->host, "");
+}
+
+// The order to start an agent makes its folder, and may arrive after another host has failed.
+TEST_F(SshTest, ALateOrderToStartLeavesNoFolder) {
+  const std::string gate = home_ / "gate", joined = home_ / "joined";
+  std::string script = kSshHere;
+  script.insert(script.find("case $2 in dead"),
+                "case \"$2 $3\" in\n"
+                "'slow '*--join*) until [ -e " +
+                    gate +
+                    " ]; do sleep 0.01; done; /bin/sh -c \"$3\"; code=$?\n"
+                    "  touch " +
+                    joined +
+                    "; exit $code ;;\n"
+                    "'fails '*--join*) echo refused >&2; exit 3 ;;\n"
+                    "'fails '*' end --spool '*) /bin/sh -c \"$3\"; touch " +
+                    gate +
+                    "; exit 0 ;;\n"
+                    "esac\n");
+  std::ofstream(home_ / "ssh") << script;
+  begin({"here", "slow", "fails"});
+  ASSERT_TRUE(request(3));
+  ASSERT_TRUE(run_until([&] { return ended_ && std::filesystem::exists(joined); }));
+  EXPECT_TRUE(ended_->lost);
+  EXPECT_EQ(ended_->host, "fails");
+  EXPECT_TRUE(std::filesystem::is_empty(home_ / "far" / "spool"));
+}
+
+TEST_F(SshTest, AFolderThatCannotBeRemovedIsSaid) {
+  std::string script = kSshHere;
+  script.insert(script.find("case $2 in dead"), "case $3 in *' end --spool '*) exit 5 ;; esac\n");
+  std::ofstream(home_ / "ssh") << script;
+  begin({"here"});
+  ASSERT_TRUE(request(1));
+  ASSERT_TRUE(run_until([&] { return started_ || ended_; }));
+  ASSERT_TRUE(launcher_->finish("a0001", false));
+  ASSERT_TRUE(run_until([&] { return ended_.has_value(); }));
+  EXPECT_EQ(notices_.size(), 1u);
 }
 
 TEST_F(SshTest, AHostWithEndlessOutputIsLostAndUsesLittleMemory) {

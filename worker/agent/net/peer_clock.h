@@ -33,20 +33,24 @@ class PeerClock {
  public:
   // The other's UTC clock minus ours; 0: not measured yet.
   i64 offset_ns() const { return offset_ns_; }
-  // A message of ours was sent, answered with the other's time, and the answer arrived. The quickest round
-  // trip tells most. All after 1970; numbers that cannot be such times are ignored.
-  void answered(i64 sent_ns, i64 theirs_ns, i64 now_ns) {
-    if (sent_ns <= 0 || sent_ns > now_ns || theirs_ns <= 0) return;
-    const i64 trip = std::max<i64>(now_ns - sent_ns, 1);
-    if (best_trip_ns_ != 0 && trip > best_trip_ns_) return;
+  // The answer to a message of ours arrived just now: when we sent it by our steady clock, the other's UTC time
+  // in it, and now by both of our clocks. The quickest round trip of the last minute tells most: a clock that was
+  // set counts after that. Numbers that cannot be such times are ignored.
+  void answered(i64 sent_steady_ns, i64 theirs_ns, i64 now_steady_ns, i64 now_unix_ns) {
+    if (sent_steady_ns <= 0 || sent_steady_ns > now_steady_ns || theirs_ns <= 0) return;
+    const i64 trip = std::max<i64>(now_steady_ns - sent_steady_ns, 1);
+    const bool best_is_recent = best_trip_ns_ != 0 && now_steady_ns - best_at_ns_ < kTrustedNs;
+    if (best_is_recent && trip > best_trip_ns_) return;
     best_trip_ns_ = trip;
-    offset_ns_ = theirs_ns - (sent_ns + trip / 2);
+    best_at_ns_ = now_steady_ns;
+    offset_ns_ = theirs_ns - (now_unix_ns - trip / 2);
   }
 
  private:
+  static constexpr i64 kTrustedNs = 60'000'000'000;
   i64 offset_ns_ = 0;
   // 0: none yet.
-  i64 best_trip_ns_ = 0;
+  i64 best_trip_ns_ = 0, best_at_ns_ = 0;
 };
 
 }  // namespace sweep::agent

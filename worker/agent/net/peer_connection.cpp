@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/write.hpp>
+#include <chrono>
 
 #include "base/time.h"
 
@@ -12,6 +13,12 @@ namespace sweep::agent {
 namespace {
 
 constexpr std::size_t kMostUnwritten = 512u << 20;
+
+i64 steady_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 }  // namespace
 
@@ -61,14 +68,15 @@ void PeerConnection::take(std::string_view bytes) {
   }
 }
 
-// A beat {"beat": our clock} is answered by {"echo": the same, "clock": theirs}.
+// A beat {"beat": our steady clock} is answered by {"echo": the same, "clock": their UTC}.
 bool PeerConnection::is_beat(const Frame& frame) {
   if (frame.head.contains("beat")) {
     send({{{"echo", integer_of(frame.head, "beat")}, {"clock", unix_ns_now()}}, {}});
     return true;
   }
   if (!frame.head.contains("echo")) return false;
-  clock_.answered(integer_of(frame.head, "echo"), integer_of(frame.head, "clock"), unix_ns_now());
+  clock_.answered(integer_of(frame.head, "echo"), integer_of(frame.head, "clock"), steady_ns(),
+                  unix_ns_now());
   return true;
 }
 
@@ -103,7 +111,7 @@ void PeerConnection::arm() {
     if (error || !self->open()) return;
     if (self->lease_.look(steady_s()))
       return self->lost(fmt::format("nothing was heard for the lease of {:.1f} s", self->lease_.seconds()));
-    self->send({{{"beat", unix_ns_now()}}, {}});
+    self->send({{{"beat", steady_ns()}}, {}});
     if (self->open()) self->arm();
   });
 }

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/error_codes.h"
 #include "base/files.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
@@ -24,12 +25,13 @@ namespace {
 
 constexpr std::size_t kMaxRecord = 32u << 20;
 
-Expected<fs::path> make_rendezvous(const fs::path& root, const fs::path& attempt_dir, i64 id) {
+Expected<fs::path> make_rendezvous(const fs::path& root, const fs::path& attempt_dir, i64 id,
+                                   i64 first_rank) {
   std::error_code ec;
   const fs::path wanted = root / std::to_string(id);
   fs::remove_all(wanted, ec);
   if (private_folder(root.parent_path()) && private_folder(root) && private_folder(wanted)) return wanted;
-  const fs::path beside = attempt_dir / "rendezvous";
+  const fs::path beside = attempt_dir / fmt::format("rendezvous_{:05}", first_rank);  // of this node
   fs::remove_all(beside, ec);
   if (private_folder(beside)) return beside;
   return fail(fmt::format("neither {} nor {} can be made: {}", wanted.string(), beside.string(),
@@ -66,7 +68,9 @@ Expected<AttemptFiles> AttemptFiles::make(const fs::path& spool, const fs::path&
   std::error_code ec;
   fs::create_directories(out.dir_, ec);
   if (ec) return fail(fmt::format("{}: {}", out.dir_.string(), ec.message()));
-  const auto written = files::write_atomically(spool::attempt_file(out.dir_), dump(sweep::to_json(attempt)));
+  // Agents of other nodes may share the folder: each writes a file of its own, which no other replaces.
+  out.attempt_file_ = spool::attempt_file(out.dir_, part.rank(0));
+  const auto written = files::write_atomically(out.attempt_file_, dump(sweep::to_json(attempt)));
   if (!written) return tl::unexpected(written.error());
   for (i64 index = 0; index < part.ranks; ++index) {
     const i64 rank = part.rank(index);
@@ -75,7 +79,7 @@ Expected<AttemptFiles> AttemptFiles::make(const fs::path& spool, const fs::path&
     if (!page) return tl::unexpected(page.error());
     out.pages_.emplace_back(*page);
   }
-  auto rendezvous = make_rendezvous(rendezvous_root, out.dir_, attempt.id);
+  auto rendezvous = make_rendezvous(rendezvous_root, out.dir_, attempt.id, part.rank(0));
   if (!rendezvous) return tl::unexpected(rendezvous.error());
   out.rendezvous_ = std::move(*rendezvous);
   return out;
@@ -108,9 +112,8 @@ Heartbeat AttemptFiles::heartbeat(i64 index) const {
 
 Expected<std::optional<RankRecord>> AttemptFiles::record(i64 rank) const {
   const fs::path path = spool::rank_record(dir_, rank);
-  std::error_code ec;
-  if (!fs::exists(path, ec)) return std::nullopt;
   const auto bytes = files::read(path, kMaxRecord);
+  if (!bytes && bytes.error().code == codes::kNoSuchFile) return std::nullopt;
   const auto parsed = bytes ? parse_json(*bytes, kMaxRecord) : tl::unexpected(bytes.error());
   auto record = parsed ? from_json<RankRecord>(*parsed) : tl::unexpected(parsed.error());
   if (!record) return fail(fmt::format("{}: {}", path.string(), record.error().message));

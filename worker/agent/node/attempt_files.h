@@ -26,6 +26,7 @@ class AttemptFiles {
   ~AttemptFiles();
 
   const std::filesystem::path& dir() const { return dir_; }
+  const std::filesystem::path& attempt_file() const { return attempt_file_; }
   const std::filesystem::path& rendezvous() const { return rendezvous_; }
   // Of this node's ranks, counted from 0.
   Heartbeat heartbeat(i64 index) const;
@@ -39,7 +40,7 @@ class AttemptFiles {
     void operator()(ProgressPage* page) const;
   };
   i64 id_ = 0;
-  std::filesystem::path dir_, rendezvous_;
+  std::filesystem::path dir_, attempt_file_, rendezvous_;
   std::vector<std::unique_ptr<ProgressPage, Unmap>> pages_;
 };
 

@@ -42,6 +42,7 @@ RankLaunch launch_of(const AttemptContext& context, const NodePart& part, const 
                      std::size_t index) {
   RankLaunch out;
   out.attempt_dir = resources.files->dir();
+  out.attempt_file = resources.files->attempt_file();
   out.rendezvous_dir = resources.files->rendezvous();
   out.rank = part.rank(static_cast<i64>(index));
   out.local_rank = static_cast<i64>(index);

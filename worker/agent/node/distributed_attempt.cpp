@@ -7,19 +7,13 @@
 #include "base/time.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
+#include "worker/agent/node/merged_end.h"
 
 namespace sweep::agent {
 namespace {
 
 // A client of the store: a rank's connection on one node.
 constexpr i64 kClientsPerNode = i64{1} << 32;
-
-// The mean over all ranks of what each part measured over its own.
-void add_mean(std::optional<double>& sum, double& weight, const std::optional<double>& part, double ranks) {
-  if (!part) return;
-  sum = sum.value_or(0) + *part * ranks;
-  weight += ranks;
-}
 
 }  // namespace
 
@@ -106,8 +100,14 @@ void DistributedAttempt::heard(i64 node, AttemptEnd end) {
   PartState& part = parts_[node];
   part.end = std::move(end);
   for (GpuError& error : part.end.gpu_errors) error.host = nodes_.name(node);
+  for (i64* stamp : {&part.end.started_unix_ns, &part.end.ended_unix_ns})
+    if (*stamp > 0) *stamp -= nodes_.clock_offset_ns(node);
+  if (part.started_unix_ns > 0) part.end.started_unix_ns = part.started_unix_ns;
   part.ended = true;
-  if (!part.end.clean) unclean_.push_back(node);
+  if (!part.end.clean) {
+    unclean_.push_back(node);
+    part.end.cleanup_failure = fmt::format("{}: {}", nodes_.name(node), part.end.cleanup_failure);
+  }
   if (part.end.cause != EndCause::kDone) trouble(part.end.cause, node);
   conclude();
 }
@@ -159,31 +159,19 @@ void DistributedAttempt::add_evidence(const AttemptEnd& of, bool leading) {
     for (const auto& rank : said["ranks"]) evidence_["ranks"].push_back(rank);
 }
 
-// One end of the parts' several ones, by the head's clock.
+// One end of the parts' several ones.
 AttemptEnd DistributedAttempt::merged() {
-  AttemptEnd out;
-  double util = 0, power = 0, clock = 0;
+  std::vector<PartEnd> parts;
   for (const i64 node : placed_.nodes) {
     const PartState& part = parts_[node];
-    const auto ranks = static_cast<double>(part.ranks);
-    if (part.started_unix_ns > 0 && (out.started_unix_ns == 0 || part.started_unix_ns < out.started_unix_ns))
-      out.started_unix_ns = part.started_unix_ns;
-    out.ended_unix_ns = std::max(out.ended_unix_ns, part.end.ended_unix_ns - nodes_.clock_offset_ns(node));
-    if (!part.end.clean)
-      out.cleanup_failure += fmt::format("{}{}: {}", out.cleanup_failure.empty() ? "" : "; ",
-                                         nodes_.name(node), part.end.cleanup_failure);
-    out.clean = out.clean && part.end.clean;
-    add_mean(out.util_mean, util, part.end.util_mean, ranks);
-    add_mean(out.power_mean_w, power, part.end.power_mean_w, ranks);
-    add_mean(out.sm_clock_mhz, clock, part.end.sm_clock_mhz, ranks);
-    if (out.throttle.empty()) out.throttle = part.end.throttle;
-    out.gpu_errors.insert(out.gpu_errors.end(), part.end.gpu_errors.begin(), part.end.gpu_errors.end());
-    add_evidence(part.end, node == cause_node_);
+    parts.push_back({&part.end, part.ranks});
+    if (parts_.size() > 1) add_evidence(part.end, node == cause_node_);
   }
-  if (out.util_mean) *out.util_mean /= util;
-  if (out.power_mean_w) *out.power_mean_w /= power;
-  if (out.sm_clock_mhz) *out.sm_clock_mhz /= clock;
-  if (!evidence_.is_null()) out.evidence = dump(evidence_);
+  AttemptEnd out = merged_end(parts);
+  if (parts.size() == 1)
+    out.evidence = parts.front().end->evidence;
+  else if (!evidence_.is_null())
+    out.evidence = dump(evidence_);
   return out;
 }
 
@@ -193,9 +181,7 @@ void DistributedAttempt::conclude() {
   };
   if (concluded_ || !all([](const PartState& part) { return part.ended; })) return;
   concluded_ = true;
-  AttemptEnd out = parts_.size() > 1 ? merged() : parts_.begin()->second.end;
-  if (parts_.size() == 1 && !out.clean)
-    out.cleanup_failure = fmt::format("{}: {}", nodes_.name(parts_.begin()->first), out.cleanup_failure);
+  AttemptEnd out = merged();
   out.attempt = id();
   out.neighbours = neighbours_;
   out.unclean_nodes = unclean_;

@@ -78,18 +78,14 @@ void Zygote::received(std::size_t bytes) {
     return send_next();
   }
   if (!in_flight_ || asked_.empty()) return;
-  const Answer answer = std::move(asked_.front().answer);
-  asked_.pop_front();
-  in_flight_ = false;
   if (object && message->contains("pid") && (*message)["pid"].is_number_integer()) {
     deaths_ = 0;
-    answer((*message)["pid"].get<pid_t>());
+    answer_front((*message)["pid"].get<pid_t>());
   } else if (object && message->contains("error") && (*message)["error"].is_string()) {
-    answer(fail("the zygote reports: " + (*message)["error"].get<std::string>()));
+    answer_front(fail("the zygote reports: " + (*message)["error"].get<std::string>()));
   } else {
-    answer(fail("the zygote's answer is neither a pid nor an error"));
+    answer_front(fail("the zygote's answer is neither a pid nor an error"));
   }
-  send_next();
 }
 
 void Zygote::withdraw(i64 owner) {
@@ -113,11 +109,29 @@ void Zygote::start(const RankLaunch& launch, i64 owner, Answer answer) {
 
 void Zygote::send_next() {
   if (!ready_ || in_flight_ || asked_.empty() || !channel_.is_open()) return;
-  in_flight_ = true;
   const std::string& bytes = asked_.front().bytes;
-  if (::send(channel_.native_handle(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-    spdlog::warn("the zygote does not take a request: {}",
-                 std::strerror(errno));  // it died: exited() will follow
+  const auto sent = ::send(channel_.native_handle(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  const int error = sent < 0 ? errno : 0;
+  if (error == EAGAIN || error == EINTR || error == ENOBUFS || error == ENOMEM) return send_when_writable();
+  in_flight_ = true;
+  if (error == EMSGSIZE) return answer_front(fail("the request is too long for the zygote's channel"));
+  if (error != 0)  // it died: exited() will follow
+    spdlog::warn("the zygote does not take a request: {}", std::strerror(error));
+}
+
+void Zygote::send_when_writable() {
+  channel_.async_wait(boost::asio::posix::stream_descriptor::wait_write,
+                      [this, life = life_](const boost::system::error_code& error) {
+                        if (!error && life == life_) send_next();
+                      });
+}
+
+void Zygote::answer_front(const Expected<pid_t>& pid) {
+  const Answer answer = std::move(asked_.front().answer);
+  asked_.pop_front();
+  in_flight_ = false;
+  answer(pid);
+  send_next();
 }
 
 bool Zygote::exited(pid_t pid) {

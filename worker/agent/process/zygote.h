@@ -41,6 +41,8 @@ class Zygote {
   void receive();
   void received(std::size_t bytes);
   void send_next();
+  void send_when_writable();
+  void answer_front(const Expected<pid_t>& pid);
   void fail_all(const std::string& why);
 
   boost::asio::io_context& io_;

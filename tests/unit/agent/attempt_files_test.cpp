@@ -1,0 +1,62 @@
+// The files of an attempt whose nodes share one folder.
+#include "worker/agent/node/attempt_files.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "schema/codec.h"
+
+namespace sweep::agent {
+namespace {
+
+ino_t inode_of(const std::filesystem::path& file) {
+  struct stat info {};
+  EXPECT_EQ(::stat(file.c_str(), &info), 0) << file;
+  return info.st_ino;
+}
+
+class AttemptFilesTest : public ::testing::Test {
+ protected:
+  AttemptFilesTest() {
+    std::filesystem::create_directory(folder_);
+    part_.attempt.id = 7;
+    part_.attempt.trial.dp = 4, part_.attempt.trial.nodes = 2, part_.attempt.trial.gpus_per_node = 2;
+    part_.ranks = 2, part_.whole = false;
+  }
+  ~AttemptFilesTest() override { std::filesystem::remove_all(folder_); }
+  // As the agent of that node makes them.
+  AttemptFiles files_of(i64 node) {
+    part_.first_rank = 2 * node;
+    auto made = AttemptFiles::make(folder_, folder_ / ("memory" + std::to_string(node)) / "own", part_);
+    EXPECT_TRUE(made) << made.error().message;
+    return std::move(*made);
+  }
+  const std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / ("attempt_files_" + std::to_string(::getpid()));
+  NodePart part_;
+};
+
+TEST_F(AttemptFilesTest, NoNodeReplacesWhatTheRanksOfAnotherRead) {
+  const AttemptFiles first = files_of(0);
+  const ino_t before = inode_of(first.attempt_file());
+  const AttemptFiles second = files_of(1);
+  EXPECT_EQ(first.dir(), second.dir());
+  EXPECT_EQ(inode_of(first.attempt_file()), before);
+  for (const AttemptFiles* each : {&first, &second}) {
+    const auto text = files::read(each->attempt_file());
+    ASSERT_TRUE(text) << text.error().message;
+    EXPECT_EQ(from_json<Attempt>(*parse_json(*text))->id, 7);
+  }
+}
+
+TEST_F(AttemptFilesTest, ARankThatWroteNothingHasNoRecord) {
+  const AttemptFiles files = files_of(0);
+  const auto record = files.record(1);
+  ASSERT_TRUE(record) << record.error().message;
+  EXPECT_FALSE(*record);
+}
+
+}  // namespace
+}  // namespace sweep::agent
