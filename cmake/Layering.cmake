@@ -36,6 +36,7 @@ set(SWEEP_ROOMS base schema runtime shape grid search plan metrics report intero
 # The one home of each outside library: target -> rooms that may link it.
 set(SWEEP_HOME_SQLite::SQLite3 store)
 set(SWEEP_HOME_libcsv import)
+set(SWEEP_HOME_yaml-cpp grid)
 set(SWEEP_HOME_CURL::libcurl export)
 set(SWEEP_HOME_PkgConfig::libsodium agent)
 set(SWEEP_HOME_sweep_torch comm model kernels optim parallel step rank phantom)

@@ -14,3 +14,7 @@ add_library(sweep_spdlog INTERFACE)
 target_compile_definitions(sweep_spdlog INTERFACE SPDLOG_FMT_EXTERNAL)
 target_link_libraries(sweep_spdlog INTERFACE sweep_fmt)
 add_library(spdlog::spdlog ALIAS sweep_spdlog)
+
+find_library(SWEEP_YAML_CPP yaml-cpp REQUIRED)  # the archive; Debian's CMake target names the shared library
+add_library(yaml-cpp STATIC IMPORTED GLOBAL)
+set_target_properties(yaml-cpp PROPERTIES IMPORTED_LOCATION ${SWEEP_YAML_CPP})
