@@ -1,15 +1,16 @@
 #include "schema/audit.h"
 
-#include <algorithm>
+#include "schema/strategy.h"
 
 namespace sweep {
 
 bool is_fit_rule(std::string_view rule) {
-  return std::ranges::find(kFitRules, rule) != kFitRules.end();
+  return rule == kMemoryRule || rule == kHistoryRule;
 }
 
 bool is_rank_rule(std::string_view rule) {
-  return std::ranges::find(kRankRules, rule) != kRankRules.end();
+  const auto kind = strategy_from(rule);
+  return rule == kRecomputeRule || (kind && info_of(*kind).scope != StrategyScope::kEveryTrial);
 }
 
 // FNV-1a and a finalizer (MurmurHash3's): ids are hashes themselves, and neighbouring grids share them.

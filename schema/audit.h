@@ -1,7 +1,6 @@
 // Audit: a share of the trials that a rule prunes is run all the same, to see how often the rule is wrong
 // (`sweep run --audit`). Such a trial is admitted and keeps the rule and the reason of its pruning.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -11,8 +10,9 @@ namespace sweep {
 
 // Rules that conclude that a trial does not fit; and those that conclude that it is not the best. The other
 // rules say that a trial cannot be expressed, or was not asked for: nothing of them is audited.
-inline constexpr std::array<std::string_view, 2> kFitRules = {"memory", "history"};
-inline constexpr std::array<std::string_view, 4> kRankRules = {"recompute", "search", "batch", "playbook"};
+// kHistoryRule and kRecomputeRule stand on results; a strategy's rule is its word (schema/strategies.def).
+inline constexpr std::string_view kMemoryRule = "memory", kHistoryRule = "history",
+                                  kRecomputeRule = "recompute";
 bool is_fit_rule(std::string_view);
 bool is_rank_rule(std::string_view);
 

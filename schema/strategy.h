@@ -1,28 +1,46 @@
 // Strategy: in which order the trials of a sweep run, and when enough of them have been run.
 #pragma once
-#include <array>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/integers.h"
 
 namespace sweep {
 
 enum class StrategyKind {
-  kGrid,      // every trial, the best predicted first
-  kSearch,    // few trials: predictions, corrected after each result, choose the next one
-  kBatch,     // of each layout the largest and the fastest micro-batch, by bisection
-  kPlaybook,  // fit in memory, reach the global batch, tune throughput
+#define STRATEGY(name, ...) name,
+#include "schema/strategies.def"
+#undef STRATEGY
 };
-inline constexpr std::array<std::string_view, 4> kStrategyWords = {"grid", "search", "batch", "playbook"};
+
+// What a strategy decides on by itself: nothing, since every trial is run; trials that differ by their
+// micro-batch alone; or trials of one model, hardware and sequence length, of which it looks for the best.
+enum class StrategyScope { kEveryTrial, kLayout, kQuestion };
+
+struct StrategyInfo {
+  std::string_view word;
+  StrategyScope scope;
+  std::string_view sentence, bounds;  // for people: schema/strategies.def
+};
+// In the order of StrategyKind.
+inline constexpr StrategyInfo kStrategies[] = {
+#define STRATEGY(name, word, scope, sentence, bounds) {#word, StrategyScope::scope, sentence, bounds},
+#include "schema/strategies.def"
+#undef STRATEGY
+};
+constexpr const StrategyInfo& info_of(StrategyKind kind) {
+  return kStrategies[static_cast<std::size_t>(kind)];
+}
 constexpr std::string_view to_string(StrategyKind kind) {
-  return kStrategyWords[static_cast<std::size_t>(kind)];
+  return info_of(kind).word;
 }
-constexpr std::optional<StrategyKind> strategy_from(std::string_view word) {
-  for (std::size_t i = 0; i < kStrategyWords.size(); ++i)
-    if (kStrategyWords[i] == word) return static_cast<StrategyKind>(i);
-  return std::nullopt;
-}
+// Absent: no strategy has this word.
+std::optional<StrategyKind> strategy_from(std::string_view word);
+std::vector<std::string> strategy_words();
+// "grid: every trial, ...; search: ..."
+std::string strategy_sentences();
 
 struct Strategy {
   StrategyKind kind = StrategyKind::kGrid;
@@ -44,13 +62,15 @@ struct Strategy {
   // Share of the trials pruned for memory, by history or by the strategy that are run anyway.
   double audit = 0;
   // Every trial of the plan is run, unless history says how it ends.
-  bool runs_all() const { return kind == StrategyKind::kGrid && !auto_micro_batch; }
+  bool runs_all() const { return scope() == StrategyScope::kEveryTrial; }
+  StrategyScope scope() const {
+    const auto own = info_of(kind).scope;
+    return own == StrategyScope::kEveryTrial && auto_micro_batch ? StrategyScope::kLayout : own;
+  }
   bool uses_history() const { return history.value_or(!runs_all()); }
   // Each trial that runs out of memory may rule out others, so smaller micro-batches run first, one at a time.
   bool is_grid_with_history() const { return runs_all() && uses_history(); }
-  bool skips_recompute() const {
-    return skip_recompute.value_or(kind == StrategyKind::kSearch || kind == StrategyKind::kPlaybook);
-  }
+  bool skips_recompute() const { return skip_recompute.value_or(scope() == StrategyScope::kQuestion); }
   bool operator==(const Strategy&) const = default;
 };
 

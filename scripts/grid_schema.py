@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""grid_schema.py [--check]: writes the axes of schema/json/grid.schema.json from schema/fields.def, and the section launch from
-the launchers' launch_keys.def.
+"""grid_schema.py [--check]: writes the axes of schema/json/grid.schema.json from schema/fields.def, the section launch from
+the launchers' launch_keys.def, and the strategies' words, also to status.schema.json, from schema/strategies.def.
 
---check writes nothing; it exits 1 if the file is out of date. The list of hardware is left as it is: a unit test compares it with
+--check writes nothing; it exits 1 if a file is out of date. The list of hardware is left as it is: a unit test compares it with
 the catalogue.
 """
 import json
@@ -14,7 +14,9 @@ from typing import NamedTuple
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FIELDS = ROOT / "schema" / "fields.def"
 LAUNCH_KEYS = [*sorted((ROOT / "orchestrator" / "launch").glob("*/launch_keys.def")), ROOT / "schema" / "launch_words.def"]
+STRATEGIES = ROOT / "schema" / "strategies.def"
 SCHEMA = ROOT / "schema" / "json" / "grid.schema.json"
+STATUS = ROOT / "schema" / "json" / "status.schema.json"
 AXIS = re.compile(
     r"^AXIS\((?P<type>\w+), (?P<key>\w+), (?P<default>[^,]+), "
     r'(?P<form>any|range)\((?P<arguments>.*?)\), "(?P<unit>[^"]*)", "(?P<sentence>[^"]*)"\)$'
@@ -23,6 +25,10 @@ CHOICE = re.compile(r'^CHOICE\(\w+, (?P<key>\w+), (?P<default>\w+), "(?P<unit>[^
 WORD = re.compile(r'\((\w+), "(\w+)"(, hidden)?\)')
 RENAMED = re.compile(r"^RENAMED_AXIS\((\w+), (\w+)\)$", re.MULTILINE)
 SHIFT = re.compile(r"(?:std::int64_t\{)?(\d+)\}? << (\d+)")
+STRATEGY = re.compile(r'^STRATEGY\(\w+, (\w+), (\w+), "([^"]*)", "[^"]*"\)$', re.MULTILINE)
+STRATEGY_WORD = re.compile(r'(?<=        )\{"enum": \["grid".*\]\}')
+STRATEGY_KIND = re.compile(r'(?<="kind": )\{"description": "grid: .*\]\}')
+AUDITED_RULES = re.compile(r'("rule": \{\s*"enum": )\[[^]]*\]')
 LAUNCHER = re.compile(r'^LAUNCHER\((\w+), (?:true|false), "([^"]*)"\)$', re.MULTILINE)
 LAUNCH_KEY = re.compile(r'^LAUNCH_KEY\((\w+), (\w+), (\w+), "([^"]*)"\)$', re.MULTILINE)
 LAUNCH_WORDS = re.compile(r"^LAUNCH_WORDS\((\w+), (.*)\)$", re.MULTILINE)
@@ -186,7 +192,24 @@ def launch_section(hardware: list[str]) -> str:
     return f"{LAUNCH}{head}{sections}\n      }}\n    }}\n  }},\n{DEFS}{defs}"
 
 
+def with_strategies(text: str) -> str:
+    found = STRATEGY.findall(STRATEGIES.read_text())
+    words = {"enum": [word for word, _, _ in found]}
+    described = {"description": "; ".join(f"{word}: {sentence}" for word, _, sentence in found)} | words
+    text = STRATEGY_WORD.sub(lambda _: json.dumps(words), text)
+    return STRATEGY_KIND.sub(lambda _: json.dumps(described), text)
+
+
+def renewed_status(text: str) -> str:
+    """With the rules that an audit counts: those of memory and results, and the strategies' words."""
+    rules = ["memory", "history", "recompute"]
+    rules += [word for word, scope, _ in STRATEGY.findall(STRATEGIES.read_text()) if scope != "kEveryTrial"]
+    lines = ",\n".join(f'              "{rule}"' for rule in rules)
+    return AUDITED_RULES.sub(lambda m: f"{m[1]}[\n{lines}\n            ]", text)
+
+
 def renewed(text: str) -> str:
+    text = with_strategies(text)
     hardware = json.loads(text)["$defs"]["one"]["properties"]["hardware"]["enum"]
     text = text[:text.index(LAUNCH)] + launch_section(hardware) + text[text.index(ONE):]
     text = replaced(text, ONE, [line_of(axis.key, one(axis, hardware)) for axis in axes()] + former("one"))
@@ -194,11 +217,13 @@ def renewed(text: str) -> str:
 
 
 def main() -> None:
-    text = SCHEMA.read_text()
-    new = renewed(text)
-    if sys.argv[1:] == ["--check"]:
-        raise SystemExit(0 if new == text else "schema/json/grid.schema.json is out of date: run scripts/grid_schema.py")
-    SCHEMA.write_text(new)
+    for path, renew in ((SCHEMA, renewed), (STATUS, renewed_status)):
+        text = path.read_text()
+        new = renew(text)
+        if sys.argv[1:] != ["--check"]:
+            path.write_text(new)
+        elif new != text:
+            raise SystemExit(f"schema/json/{path.name} is out of date: run scripts/grid_schema.py")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "orchestrator/cli/command.h"
+#include "orchestrator/cli/run_strategy.h"
 #include "orchestrator/driver/launchers.h"
 #include "orchestrator/driver/planning.h"
 #include "orchestrator/driver/scratch_folder.h"
@@ -35,6 +36,7 @@ Expected<simulate::Assumptions> assumptions(const SimulateOptions& o, const grid
   out.spread_s = size.spread_s;
   out.retries_crash = grid.limits.retries_crash;
   out.retries_infra = grid.limits.retries_infra;
+  out.strategy = chosen_strategy(grid, {}).value_or(Strategy());
   return out;
 }
 

@@ -16,12 +16,8 @@
 namespace sweep::cli {
 
 std::string strategy_sentence(const Strategy& s) {
-  if (s.kind == StrategyKind::kBatch || s.kind == StrategyKind::kGrid)
-    return "the largest and the fastest micro-batch of each layout, by bisection";
-  auto out = fmt::format("at most {} trials of each model, hardware and sequence length", s.max_trials);
-  if (s.kind == StrategyKind::kSearch)
-    out += fmt::format("; it ends when less than {:.2g} % is left to gain", 100 * s.least_gain);
-  return out;
+  return fmt::format(fmt::runtime(info_of(s.kind).bounds), fmt::arg("max_trials", s.max_trials),
+                     fmt::arg("least_gain", 100 * s.least_gain));
 }
 
 namespace {
@@ -41,12 +37,9 @@ Expected<void> take_over_answers(Io& io, driver::SweepDriver& driver, const driv
 }  // namespace
 
 void add_strategy_options(CLI::App& c, StrategyFlags& o) {
-  c.add_option(
-       "--strategy", o.kind,
-       "grid: every trial, best predicted first; search: few trials, each chosen by the results so far; "
-       "batch: the largest and the fastest micro-batch of each layout; playbook: fit in memory, reach the "
-       "global batch, tune (docs/search.md); absent: the grid's, else grid")
-      ->check(CLI::IsMember({"grid", "search", "batch", "playbook"}));
+  c.add_option("--strategy", o.kind,
+               strategy_sentences() + " (docs/search.md); absent: the grid's, else grid")
+      ->check(CLI::IsMember(strategy_words()));
   c.add_option("--max-trials", o.max_trials,
                "of search and playbook: the most trials of each model, hardware and sequence length")
       ->check(CLI::PositiveNumber);
@@ -78,9 +71,9 @@ std::optional<Strategy> chosen_strategy(const grid::Grid& grid, const StrategyFl
   if (o.max_trials) out.max_trials = *o.max_trials;
   out.auto_micro_batch = grid.auto_micro_batch;
   if (o.rehearses) {
-    if (!out.auto_micro_batch && out.kind != StrategyKind::kBatch) return std::nullopt;
+    if (!out.auto_micro_batch && out.scope() != StrategyScope::kLayout) return std::nullopt;
     Strategy sizes;
-    sizes.kind = out.auto_micro_batch ? StrategyKind::kGrid : StrategyKind::kBatch;
+    if (!out.auto_micro_batch) sizes.kind = out.kind;
     sizes.auto_micro_batch = out.auto_micro_batch;
     sizes.at_once = out.at_once, sizes.history = sizes.skip_recompute = false;
     return sizes;

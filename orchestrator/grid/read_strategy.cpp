@@ -18,7 +18,7 @@ Status read_kind(const Document& document, const Node& node, Strategy& to) {
   if (!kind)
     return tl::unexpected(document.error(
         node.place, {codes::kUnknownValue, *word},
-        fmt::format("strategy is '{}'; it is one of {}", *word, fmt::join(kStrategyWords, ", "))));
+        fmt::format("strategy is '{}'; it is one of {}", *word, fmt::join(strategy_words(), ", "))));
   to.kind = *kind;
   return {};
 }

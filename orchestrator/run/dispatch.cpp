@@ -51,7 +51,11 @@ Expected<void> Dispatch::learn(const FinishedAttempt& finished) {
   const Result& result = finished.result;
   leaders_.add(finished.in_flight.attempt.trial, result.outcome, result.metrics);
   queue_.ended(result.outcome);
-  const auto ruled_out = history_.ended(result.trial_id, result.outcome, result.oom_kind);
+  return changed(result.trial_id);
+}
+
+Expected<void> Dispatch::changed(const std::string& trial_id) {
+  const auto ruled_out = guide_.finished(trial_id);
   if (!ruled_out) return tl::unexpected(ruled_out.error());
   queue_.withdraw(*ruled_out);
   return {};
@@ -121,6 +125,7 @@ Expected<void> Dispatch::post(HeldAllocation& held, const PlanEntry& entry, doub
   auto attempt = context_.store.begin_attempt(context_.settings.sweep, held.request.id, *wanted);
   if (!attempt) return tl::unexpected(attempt.error());
   queue_.handed_out(entry);
+  guide_.started(entry.id);
   held.attempts.add(*attempt, entry);
   const auto posted = context_.launcher.post_attempt(held.request.id, *attempt);
   if (!posted) return tl::unexpected(posted.error());

@@ -5,7 +5,6 @@
 
 #include "orchestrator/run/allocations.h"
 #include "orchestrator/run/leaders.h"
-#include "orchestrator/run/memory_history.h"
 #include "orchestrator/run/pending_queue.h"
 
 namespace sweep::run {
@@ -33,13 +32,14 @@ class Dispatch {
         allocations_(allocations),
         guide_(context),
         leaders_(context),
-        history_(context),
         queue_(context.store, context.settings.sweep, guide_.chooses() ? &guide_ : nullptr) {}
 
   // Before the first trial: what the results that are there already say of those that wait.
-  Expected<void> begin() { return history_.begin(); }
+  Expected<void> begin() { return guide_.begin(); }
   // What a result says of the trials that wait.
   Expected<void> learn(const FinishedAttempt&);
+  // The store has a new answer for a trial, or it waits again.
+  Expected<void> changed(const std::string& trial_id);
   // Posts what fits while the run goes on. An allocation without any attempt is told to end.
   Expected<void> fill(HeldAllocation&, bool run_ends);
   Expected<void> fill_all(bool run_ends);
@@ -54,7 +54,6 @@ class Dispatch {
   Allocations& allocations_;
   Guide guide_;
   Leaders leaders_;
-  MemoryHistory history_;
   PendingQueue queue_;
 };
 

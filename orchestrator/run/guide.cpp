@@ -17,9 +17,9 @@ double rate_of(const Metrics& m) {
   return m.step_ms && *m.step_ms > 0 ? 1e3 / *m.step_ms : 0;
 }
 
-search::Standing standing_of(const ResultRow& row) {
-  if (row.state == State::kPending) return search::Standing::kWaiting;
-  if (row.state != State::kFinished) return search::Standing::kRunning;
+search::Standing standing_of(State state, const ResultRow& row) {
+  if (state == State::kPending) return search::Standing::kWaiting;
+  if (state != State::kFinished) return search::Standing::kRunning;
   if (row.outcome == Outcome::kOom) return search::Standing::kOutOfMemory;
   return row.outcome == Outcome::kOk && rate_of(row.metrics) > 0 ? search::Standing::kMeasured
                                                                  : search::Standing::kFailed;
@@ -27,48 +27,70 @@ search::Standing standing_of(const ResultRow& row) {
 
 }  // namespace
 
-Expected<void> Guide::read_plan() {
-  if (!plan_.empty()) return {};
-  auto all = context_.store.plan(context_.settings.sweep);
-  if (!all) return tl::unexpected(all.error());
-  for (PlanEntry& entry : *all) {
-    places_[entry.id] = plan_.size();
-    plan_.push_back(std::move(entry));
-  }
-  return {};
+bool Guide::learns() const {
+  const Strategy& strategy = context_.settings.strategy;
+  return chooses() ||
+         (!context_.settings.rehearse_most && (strategy.uses_history() || strategy.skips_recompute()));
 }
 
-Expected<std::vector<search::Candidate>> Guide::candidates() {
-  SWEEP_TRY(read_plan());
+Expected<void> Guide::begin() {
+  if (!learns()) return {};
+  auto plan = context_.store.plan(context_.settings.sweep);
+  if (!plan) return tl::unexpected(plan.error());
+  plan_ = std::move(*plan);
   const auto rows = context_.store.results(context_.settings.sweep);
   if (!rows) return tl::unexpected(rows.error());
-  std::vector<search::Candidate> out(plan_.size());
-  for (std::size_t i = 0; i < plan_.size(); ++i) {
-    out[i] = search::candidate_of(plan_[i], plan::memory_share(plan_[i]));
-    out[i].standing = search::Standing::kFailed;
+  std::vector<search::Candidate> candidates;
+  for (const PlanEntry& entry : plan_) {
+    places_[entry.id] = candidates.size();
+    candidates.push_back(search::candidate_of(entry, plan::memory_share(entry)));
+    candidates.back().standing = search::Standing::kFailed;
   }
-  waiting_ = 0;
-  audited_.clear();
   for (const ResultRow& row : *rows) {
     const auto place = places_.find(row.trial_id);
     if (place == places_.end()) continue;
-    if (is_audited(plan_[place->second])) {
-      if (row.state == State::kPending) audited_.push_back(place->second);
-      continue;
-    }
-    search::Candidate& c = out[place->second];
-    c.standing = standing_of(row);
-    c.rate = c.standing == search::Standing::kMeasured ? rate_of(row.metrics) : 0;
-    c.alloc_retries = row.metrics.alloc_retries.value_or(0);
-    c.host_oom = row.oom_kind == OomKind::kHost;
-    c.tried = row.attempts > 0;
-    waiting_ += c.standing == search::Standing::kWaiting;
+    if (const auto known = known_of(row, place->second))
+      static_cast<search::Known&>(candidates[place->second]) = *known;
   }
+  learner_.emplace(std::move(candidates), context_.settings.strategy);
+  if (chooses()) return {};
+  const auto gone = rule_out(learner_->next().ruled_out);
+  return gone ? Expected<void>() : tl::unexpected(gone.error());
+}
+
+// Absent: the learner is not told.
+std::optional<search::Known> Guide::known_of(const ResultRow& row, std::size_t place) {
+  apart_.erase(place);
+  const bool audited = is_audited(plan_[place]);
+  const State state = row.again.value_or(row.state);
+  if ((audited || row.again) && state == State::kPending) apart_.insert(place);
+  if (audited || row.again) return {};
+  search::Known out;
+  out.standing = standing_of(state, row);
+  out.rate = out.standing == search::Standing::kMeasured ? rate_of(row.metrics) : 0;
+  out.alloc_retries = row.metrics.alloc_retries.value_or(0);
+  out.host_oom = row.oom_kind == OomKind::kHost;
+  out.tried = row.attempts > 0;
   return out;
 }
 
-Expected<void> Guide::rule_out(const std::vector<search::RuledOut>& trials) {
-  if (trials.empty()) return {};
+void Guide::started(const std::string& trial_id) {
+  const auto place = places_.find(trial_id);
+  if (place == places_.end() || apart_.erase(place->second) > 0) return;
+  learner_->started(place->second);
+}
+
+Expected<std::vector<std::string>> Guide::finished(const std::string& trial_id) {
+  const auto place = places_.find(trial_id);
+  if (place == places_.end()) return std::vector<std::string>();
+  const auto row = context_.store.result(context_.settings.sweep, trial_id);
+  if (!row) return tl::unexpected(row.error());
+  if (const auto known = *row ? known_of(**row, place->second) : std::nullopt)
+    learner_->finished(place->second, *known);
+  return chooses() ? std::vector<std::string>() : rule_out(learner_->next().ruled_out);
+}
+
+Expected<std::vector<std::string>> Guide::rule_out(const std::vector<search::RuledOut>& trials) {
   std::vector<store::NotRun> rows;
   for (const auto& each : trials) {
     PlanEntry& entry = plan_[each.candidate];
@@ -76,20 +98,16 @@ Expected<void> Guide::rule_out(const std::vector<search::RuledOut>& trials) {
         {entry.id, each.rule, each.reason, is_in_audit(entry.id, context_.settings.strategy.audit)});
     if (!rows.back().audited) continue;
     entry.rule = each.rule;
-    audited_.push_back(each.candidate);
+    apart_.insert(each.candidate);
   }
-  waiting_ -= static_cast<i64>(rows.size());
-  const auto gone = store_ruled_out(context_, rows);
-  return gone ? Expected<void>() : tl::unexpected(gone.error());
+  return store_ruled_out(context_, rows);
 }
 
 // What is run only to see whether it was pruned rightly waits until the strategy has decided everything: it
 // must not change what is decided.
 Expected<std::vector<PlanEntry>> Guide::choose() {
-  const auto known = candidates();
-  if (!known) return tl::unexpected(known.error());
-  const auto decision = search::decide(*known, context_.settings.strategy);
-  SWEEP_TRY(rule_out(decision.ruled_out));
+  const auto decision = learner_->next();
+  if (const auto gone = rule_out(decision.ruled_out); !gone) return tl::unexpected(gone.error());
   for (const auto& note : decision.notes) {
     if (note == told_) continue;
     SWEEP_TRY(context_.note("strategy", note));
@@ -97,13 +115,14 @@ Expected<std::vector<PlanEntry>> Guide::choose() {
   }
   std::vector<PlanEntry> out;
   for (const std::size_t i : decision.next) out.push_back(plan_[i]);
-  if (waiting_ == 0)
-    for (const std::size_t i : audited_) out.push_back(plan_[i]);
+  if (learner_->waiting() == 0)
+    for (const std::size_t i : apart_) out.push_back(plan_[i]);
   return out;
 }
 
 std::vector<store::Demand> Guide::demand(const std::vector<PlanEntry>& chosen) const {
-  const double further = static_cast<double>(std::min(waiting_, context_.settings.strategy.max_trials));
+  const double further =
+      static_cast<double>(std::min(learner_->waiting(), context_.settings.strategy.max_trials));
   std::vector<store::Demand> out;
   for (const PlanEntry& entry : chosen) {
     auto group = std::ranges::find_if(out, [&](const store::Demand& each) {

@@ -1,36 +1,45 @@
-// Guide: which trials a strategy starts next, decided anew from the database each time, so that a run that
-// was interrupted goes on as it would have. Trials that the strategy never starts are pruned in the store.
-// The decision itself is search::decide().
+// Guide: tells search::Learner what the store says of a sweep's trials, once when the run begins and of each
+// trial that ended; and prunes in the store what the learner rules out. Nothing else of a search is kept, so
+// that a run that was interrupted goes on as it would have.
 #pragma once
-#include <map>
+#include <optional>
+#include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "orchestrator/run/run_context.h"
-#include "orchestrator/search/candidate.h"
+#include "orchestrator/search/learner.h"
 
 namespace sweep::run {
 
 class Guide {
  public:
   explicit Guide(const RunContext& context) : context_(context) {}
-  // False: every trial is run, in the plan's order.
+  // False: every trial is run, in the plan's order, but for those that results rule out.
   bool chooses() const { return !context_.settings.strategy.runs_all(); }
-  // To start now, the best first; those that run are not among them.
+  // Before anything else: what the results that are there already say.
+  Expected<void> begin();
+  void started(const std::string& trial_id);
+  // An attempt ended: what the store now says of its trial. Of a sweep that runs every trial the ids that this
+  // rules out.
+  Expected<std::vector<std::string>> finished(const std::string& trial_id);
+  // To start now, the best first; those that run are not among them. REQUIRES chooses().
   Expected<std::vector<PlanEntry>> choose();
   // Of the chosen ones, with the time that the rest of the search may take.
   std::vector<store::Demand> demand(const std::vector<PlanEntry>& chosen) const;
 
  private:
-  Expected<void> read_plan();
-  Expected<std::vector<search::Candidate>> candidates();
-  Expected<void> rule_out(const std::vector<search::RuledOut>&);
+  bool learns() const;
+  std::optional<search::Known> known_of(const ResultRow&, std::size_t place);
+  Expected<std::vector<std::string>> rule_out(const std::vector<search::RuledOut>&);
 
   const RunContext& context_;
-  std::vector<PlanEntry> plan_;  // admitted when the run began
-  std::map<std::string, std::size_t, std::less<>> places_;
-  std::vector<std::size_t> audited_;  // that wait, and are run to check their pruning
-  i64 waiting_ = 0;                   // the others
+  std::vector<PlanEntry> plan_;  // when the run began
+  std::unordered_map<std::string, std::size_t> places_;
+  std::optional<search::Learner> learner_;
+  // That wait and are run whatever the strategy decides: to check their pruning, or because a person asks.
+  std::set<std::size_t> apart_;
   std::string told_;
 };
 

@@ -91,6 +91,7 @@ Expected<void> OutboxReader::close_unfinished(HeldAllocation& held, const launch
   for (const InFlightAttempt& each : held.attempts.abandon()) {
     const auto outcome = outcome_of_unfinished(run_ends, ended.preempted, each.started);
     SWEEP_TRY(context_.store.finish_attempt(abandoned(each.attempt, outcome, ended.reason)));
+    SWEEP_TRY(dispatch_.changed(each.attempt.trial_id));
   }
   return {};
 }

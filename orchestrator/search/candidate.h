@@ -25,14 +25,8 @@ inline constexpr double kUnknownFit = 0.95;
 // Of what is predicted not to run.
 inline constexpr double kLeastFit = 0.02;
 
-struct Candidate {
-  const Trial* trial = nullptr;
-  std::string_view id{};
-  // Tokens per second and rank; absent: nothing is predicted.
-  std::optional<double> predicted_rate{};
-  std::optional<i64> predicted_bytes{};
-  // How likely it is that it fits, by the plan's prediction.
-  double fit_chance = kUnknownFit;
+// What is known of a trial's run.
+struct Known {
   Standing standing = Standing::kWaiting;
   bool tried = false;     // of a failed one: a trial was spent on it
   bool host_oom = false;  // it was the host's memory, which others use too
@@ -40,10 +34,21 @@ struct Candidate {
   i64 alloc_retries = 0;  // of a measured one
 };
 
+struct Candidate : Known {
+  const Trial* trial = nullptr;
+  std::string_view id{};
+  // Tokens per second and rank; absent: nothing is predicted.
+  std::optional<double> predicted_rate{};
+  std::optional<i64> predicted_bytes{};
+  // How likely it is that it fits, by the plan's prediction.
+  double fit_chance = kUnknownFit;
+};
+
 // What a plan says of a trial, and nothing is known yet of its run.
 Candidate candidate_of(const PlanEntry&, std::optional<double> memory_share);
 
-// A trial that the strategy never starts, and why. Rules: history, recompute, search, batch, playbook.
+// A trial that the strategy never starts, and why. The rule is kHistoryRule, kRecomputeRule or the strategy's
+// word.
 struct RuledOut {
   std::size_t candidate = 0;
   std::string rule, reason;
@@ -56,10 +61,6 @@ struct Decision {
   // What was decided, for people; empty: nothing new.
   std::vector<std::string> notes;
 };
-
-// Pure: the same candidates give the same decision, so that a sweep that was interrupted goes on as it would
-// have.
-Decision decide(std::span<const Candidate>, const Strategy&);
 
 // The most trials that a strategy starts of these, most of them unknown yet. All of them where it runs all.
 struct Most {

@@ -28,8 +28,10 @@ double scaled(double value) {
 
 }  // namespace
 
-Features::Features(std::span<const Candidate> candidates) {
-  if (candidates.empty()) return;
+Features::Features(std::span<const Candidate> all, const Group& group) : size_(group.size()) {
+  if (group.empty()) return;
+  std::vector<Candidate> candidates;
+  for (const std::size_t i : group) candidates.push_back(all[i]);
   const std::size_t count = candidates.size();
   std::vector<std::string> names;
   for_each_axis(*candidates.front().trial,

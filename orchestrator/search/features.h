@@ -1,16 +1,17 @@
 // Features: the axes that differ between candidates, as numbers with a distance: a doubling of a number, or
 // another word, is 1.
 #pragma once
-#include <span>
 #include <vector>
 
-#include "orchestrator/search/candidate.h"
+#include "orchestrator/search/groups.h"
 
 namespace sweep::search {
 
 class Features {
  public:
-  explicit Features(std::span<const Candidate>);
+  // Of a group, by place in it.
+  Features(std::span<const Candidate>, const Group&);
+  std::size_t size() const { return size_; }
   std::size_t axes() const { return is_word_.size(); }
   const std::string& name(std::size_t axis) const { return names_[axis]; }
   double distance(std::size_t axis, std::size_t a, std::size_t b) const {
@@ -24,6 +25,7 @@ class Features {
   void add_labels(std::span<const Candidate>);
   void add(const std::string& name, std::vector<double> values, bool is_word);
 
+  std::size_t size_ = 0;
   std::vector<std::string> names_;
   std::vector<bool> is_word_;
   std::vector<std::vector<double>> values_;  // by axis

@@ -6,137 +6,203 @@
 #include <cmath>
 #include <numbers>
 
+#include "orchestrator/search/chooser.h"
 #include "orchestrator/search/residual_model.h"
-#include "orchestrator/search/strategies.h"
 
 namespace sweep::search {
 namespace {
 
-// Measured trials before a small promise ends the search.
+// Measured trials before a small promise ends the search; without predictions so many and twice the axes.
 constexpr i64 kLeastMeasured = 5;
 
-// Of one group: which of its trials is worth a trial.
-class Search {
+// A number that looks random, the same each time (splitmix64).
+std::uint64_t scrambled(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9, x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+class FewTrials final : public Chooser {
  public:
-  Search(std::span<const Candidate> all, const Group& group)
-      : features_(members(all, group)), group_(members_) {
-    std::vector<Observation> seen;
-    for (std::size_t i = 0; i < group_.size(); ++i) {
-      const Candidate& c = group_[i];
-      if (c.standing == Standing::kMeasured && c.rate > 0) {
-        seen.push_back({i, std::log(c.rate) - predicted(i)});
-        best_ = std::max(best_.value_or(-1e300), std::log(c.rate));
-      }
-    }
-    believe(std::move(seen));
-  }
-
-  // That a trial was spent on, or is being.
-  i64 tried() const {
-    return std::ranges::count_if(
-        group_, [](const Candidate& c) { return c.tried || c.standing == Standing::kRunning; });
-  }
-  i64 measured() const { return std::ranges::count(group_, Standing::kMeasured, &Candidate::standing); }
-  const Candidate& at(std::size_t i) const { return group_[i]; }
-  std::size_t size() const { return group_.size(); }
-
-  // Share that this trial is expected to gain over the best one so far; without one: how it compares with the
-  // others.
-  double promise(std::size_t i) const {
-    if (!best_) return std::exp(predicted(i) - most_predicted()) * chance(i);
-    const Estimate e = model_->at(i);
-    if (e.deviation <= 0) return 0;
-    const double mean = predicted(i) + e.mean, z = (mean - *best_) / e.deviation;
-    const double density = std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
-    const double below = std::erfc(-z / std::numbers::sqrt2) / 2;
-    return e.deviation * (z * below + density) * chance(i);
-  }
-
-  // As if this trial had been measured with the rate that is expected of it.
-  void start(std::size_t i) {
-    group_[i].standing = Standing::kRunning;
-    believe(seen_);
-  }
+  FewTrials(std::span<const Candidate> all, const Group& group, const Strategy& strategy)
+      : all_(all),
+        group_(group),
+        strategy_(strategy),
+        features_(all, group),
+        likeness_(features_),
+        predicted_(
+            std::ranges::any_of(group, [&](std::size_t i) { return all[i].predicted_rate.has_value(); })) {}
+  void decide(i64& left, Decision&) override;
 
  private:
-  const std::vector<Candidate>& members(std::span<const Candidate> all, const Group& group) {
-    for (const std::size_t i : group) members_.push_back(all[i]);
-    return members_;
+  struct Choice {
+    std::size_t member = 0;
+    double promise = 0;
+  };
+  const Candidate& at(std::size_t member) const { return all_[group_[member]]; }
+  bool waits(std::size_t member) const {
+    return at(member).standing == Standing::kWaiting && !std::ranges::binary_search(running_, member);
   }
-  double predicted(std::size_t i) const {
-    return std::log(std::max(group_[i].predicted_rate.value_or(1), 1e-9));
+  void read();
+  void start(std::size_t member);
+  std::optional<Choice> most_promising();
+  std::optional<Choice> least_tried() const;
+  std::optional<Choice> chosen();
+  std::string why_enough(double most) const;
+  double predicted(std::size_t member) const {
+    return predicted_ ? std::log(std::max(at(member).predicted_rate.value_or(1), 1e-9)) : level_;
   }
-  double most_predicted() const {
-    double most = -1e300;
-    for (std::size_t i = 0; i < group_.size(); ++i)
-      if (group_[i].standing == Standing::kWaiting) most = std::max(most, predicted(i));
-    return most;
-  }
+  double chance(std::size_t member) const;
+  double gain(double predicted, const Estimate&) const;
 
-  // The plan's chance, corrected by how near trials ended.
-  double chance(std::size_t i) const {
-    double weight = 1, sum = group_[i].fit_chance;
-    for (std::size_t k = 0; k < group_.size(); ++k) {
-      const Candidate& c = group_[k];
-      const bool ran = c.standing == Standing::kMeasured;
-      if (!ran && c.standing != Standing::kOutOfMemory && !(c.standing == Standing::kFailed && c.tried))
-        continue;
-      const double near = std::exp(-features_.distance(i, k));
-      weight += near, sum += ran ? near : 0;
-    }
-    return sum / weight;
-  }
-
-  void believe(std::vector<Observation> seen) {
-    seen_ = std::move(seen);
-    model_.emplace(features_, seen_);
-    auto believed = seen_;
-    for (std::size_t i = 0; i < group_.size(); ++i)
-      if (group_[i].standing == Standing::kRunning) believed.push_back({i, model_->at(i).mean});
-    if (believed.size() > seen_.size()) model_.emplace(features_, std::move(believed));
-  }
-
-  std::vector<Candidate> members_;
+  std::span<const Candidate> all_;
+  const Group& group_;
+  const Strategy& strategy_;
   Features features_;
-  std::vector<Candidate>& group_;
+  Likeness likeness_;
+  bool predicted_;  // of any of them
+  // Of the decision that is being made, by place in the group.
   std::vector<Observation> seen_;
+  std::vector<std::size_t> running_;
+  std::vector<std::pair<const Likeness::Column*, bool>> ended_;  // with whether it was measured
+  std::vector<std::size_t> tried_;                               // that a trial was spent on, or is being
+  // Without predictions: the mean of what was measured, as a logarithm.
+  double level_ = 0;
   std::optional<double> best_;
-  std::optional<ResidualModel> model_;
 };
 
-}  // namespace
+void FewTrials::read() {
+  seen_.clear(), running_.clear(), ended_.clear(), tried_.clear(), best_.reset();
+  for (std::size_t i = 0; i < group_.size(); ++i) {
+    const Candidate& c = at(i);
+    const bool runs = c.standing == Standing::kRunning;
+    if (c.tried || runs) tried_.push_back(i);
+    if (runs) running_.push_back(i);
+    const bool measured = c.standing == Standing::kMeasured;
+    if (measured || c.standing == Standing::kOutOfMemory || (c.standing == Standing::kFailed && c.tried))
+      ended_.emplace_back(&likeness_.with(i), measured);
+    if (!measured || c.rate <= 0) continue;
+    seen_.push_back({i, std::log(c.rate)});
+    best_ = std::max(best_.value_or(-1e300), std::log(c.rate));
+  }
+  level_ = 0;
+  for (const Observation& each : seen_) level_ += each.residual / static_cast<double>(seen_.size());
+  for (Observation& each : seen_) each.residual -= predicted(each.candidate);
+}
 
-void decide_few_trials(std::span<const Candidate> all, const Group& question, const Strategy& strategy,
-                       i64& left, Decision& decision) {
-  Search search(all, question);
-  const i64 running =
-      std::ranges::count_if(question, [&](std::size_t i) { return all[i].standing == Standing::kRunning; });
-  for (bool none_runs = running == 0;; none_runs = false) {
-    std::optional<std::size_t> chosen;
-    double most = 0;
-    for (std::size_t i = 0; i < search.size(); ++i) {
-      if (search.at(i).standing != Standing::kWaiting) continue;
-      const double promise = search.promise(i);
-      if (!chosen || promise > most) chosen = i, most = promise;
+void FewTrials::start(std::size_t member) {
+  if (!at(member).tried) tried_.push_back(member);
+  running_.insert(std::ranges::upper_bound(running_, member), member);
+}
+
+// The plan's chance, corrected by how near trials ended.
+double FewTrials::chance(std::size_t member) const {
+  double weight = 1, sum = at(member).fit_chance;
+  for (const auto& [column, measured] : ended_) {
+    const double near = column->near[member];
+    weight += near, sum += measured ? near : 0;
+  }
+  return sum / weight;
+}
+
+// By the share that each is expected to gain over the best one so far; without one: by how it compares with
+// the others. What runs counts as measured with the rate that is expected of it.
+std::optional<FewTrials::Choice> FewTrials::most_promising() {
+  std::vector<std::size_t> waiting;
+  for (std::size_t i = 0; i < group_.size(); ++i)
+    if (waits(i)) waiting.push_back(i);
+  std::optional<Choice> out;
+  const auto consider = [&](std::size_t member, double promise) {
+    if (!out || promise > out->promise) out = Choice{member, promise};
+  };
+  if (!best_) {
+    double most = -1e300;
+    for (const std::size_t i : waiting) most = std::max(most, predicted(i));
+    for (const std::size_t i : waiting) consider(i, std::exp(predicted(i) - most) * chance(i));
+    return out;
+  }
+  ResidualModel model(likeness_, seen_);
+  if (!running_.empty()) {
+    auto expected = seen_;
+    const auto of_running = model.at(running_);
+    for (std::size_t k = 0; k < running_.size(); ++k) expected.push_back({running_[k], of_running[k].mean});
+    model = ResidualModel(likeness_, std::move(expected));
+  }
+  const auto estimates = model.at(waiting);
+  for (std::size_t k = 0; k < waiting.size(); ++k)
+    consider(waiting[k], gain(predicted(waiting[k]), estimates[k]) * chance(waiting[k]));
+  return out;
+}
+
+// What is expected of it beyond the best one so far.
+double FewTrials::gain(double predicted, const Estimate& e) const {
+  if (e.deviation <= 0) return 0;
+  const double mean = predicted + e.mean, z = (mean - *best_) / e.deviation;
+  const double density = std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
+  const double below = std::erfc(-z / std::numbers::sqrt2) / 2;
+  return e.deviation * (z * below + density);
+}
+
+// Until every value of every axis was tried: the one whose values were tried least, so that a few trials show
+// what each axis does; of equals one as if drawn.
+std::optional<FewTrials::Choice> FewTrials::least_tried() const {
+  std::optional<Choice> out;
+  bool all_tried = true;
+  for (std::size_t i = 0; i < group_.size(); ++i) {
+    if (!waits(i)) continue;
+    double promise = 1e-9 * static_cast<double>(scrambled(i) >> 40);
+    for (std::size_t axis = 0; axis < features_.axes(); ++axis) {
+      const auto as_this = [&](std::size_t k) { return features_.distance(axis, i, k) == 0; };
+      const auto count = std::ranges::count_if(tried_, as_this);
+      promise += 1.0 / static_cast<double>(1 + count);
+      all_tried = all_tried && count > 0;
     }
-    if (!chosen) return;
-    std::string why;
-    if (search.tried() >= strategy.max_trials)
-      why = fmt::format("not tried: max_trials {} were run", strategy.max_trials);
-    else if (search.measured() >= kLeastMeasured && most < strategy.least_gain)
-      why = fmt::format(
-          "not tried: after {} trials the best of what was left promised a gain of {:.2g} %, below "
-          "least_gain {:.2g} %",
-          search.tried(), 100 * most, 100 * strategy.least_gain);
-    if (!why.empty()) {
-      if (none_runs) rule_out_rest(all, question, "search", why, decision);
+    if (!out || promise > out->promise) out = Choice{i, promise};
+  }
+  return all_tried ? std::nullopt : out;
+}
+
+// Without predictions the first trials are spread, in half of the trials at most.
+std::optional<FewTrials::Choice> FewTrials::chosen() {
+  if (!predicted_ && 2 * static_cast<i64>(tried_.size()) < strategy_.max_trials)
+    if (const auto spread = least_tried()) return spread;
+  return most_promising();
+}
+
+std::string FewTrials::why_enough(double most) const {
+  if (static_cast<i64>(tried_.size()) >= strategy_.max_trials)
+    return fmt::format("not tried: max_trials {} were run", strategy_.max_trials);
+  const i64 measured =
+      std::ranges::count(group_, Standing::kMeasured, [&](std::size_t i) { return all_[i].standing; });
+  const i64 least = kLeastMeasured + (predicted_ ? 0 : 2 * static_cast<i64>(features_.axes()));
+  if (measured < least || most >= strategy_.least_gain) return {};
+  return fmt::format(
+      "not tried: after {} trials the best of what was left promised a gain of {:.2g} %, below "
+      "least_gain {:.2g} %",
+      tried_.size(), 100 * most, 100 * strategy_.least_gain);
+}
+
+void FewTrials::decide(i64& left, Decision& decision) {
+  read();
+  for (bool none_runs = running_.empty(); left > 0 || none_runs; none_runs = false) {
+    const auto best = chosen();
+    if (!best) return;
+    if (const auto why = why_enough(best->promise); !why.empty()) {
+      if (none_runs) rule_out_rest(all_, group_, to_string(StrategyKind::kSearch), why, decision);
       return;
     }
     if (left <= 0) return;
-    decision.next.push_back(question[*chosen]);
+    decision.next.push_back(group_[best->member]);
     --left;
-    search.start(*chosen);
+    start(best->member);
   }
+}
+
+}  // namespace
+
+std::unique_ptr<Chooser> make_search(std::span<const Candidate> all, const Group& group,
+                                     const Strategy& strategy) {
+  return std::make_unique<FewTrials>(all, group, strategy);
 }
 
 }  // namespace sweep::search

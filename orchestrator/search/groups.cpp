@@ -63,10 +63,10 @@ std::vector<Group> layouts(std::span<const Candidate> all) {
   return out;
 }
 
-void rule_out_rest(std::span<const Candidate> all, const Group& group, const std::string& rule,
+void rule_out_rest(std::span<const Candidate> all, const Group& group, std::string_view rule,
                    const std::string& reason, Decision& decision) {
   for (const std::size_t i : group)
-    if (all[i].standing == Standing::kWaiting) decision.ruled_out.push_back({i, rule, reason});
+    if (all[i].standing == Standing::kWaiting) decision.ruled_out.push_back({i, std::string(rule), reason});
 }
 
 }  // namespace sweep::search

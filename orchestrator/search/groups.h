@@ -16,7 +16,7 @@ std::vector<Group> questions(std::span<const Candidate>);
 std::vector<Group> layouts(std::span<const Candidate>);
 
 // The waiting ones of a group, each with the same reason.
-void rule_out_rest(std::span<const Candidate>, const Group&, const std::string& rule,
-                   const std::string& reason, Decision&);
+void rule_out_rest(std::span<const Candidate>, const Group&, std::string_view rule, const std::string& reason,
+                   Decision&);
 
 }  // namespace sweep::search

@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "schema/audit.h"
+#include "schema/codec.h"
+
 namespace sweep::search {
 namespace {
 
 // The few axes that differ most often: a comparison of whole trials is dear.
-bool alike(const Trial& a, const Trial& b) {
+bool same_shape(const Trial& a, const Trial& b) {
   return a.model == b.model && a.seq_len == b.seq_len && a.tp == b.tp && a.pp == b.pp && a.dp == b.dp &&
          a.cp == b.cp && a.zero == b.zero && a.precision == b.precision && a.nodes == b.nodes;
 }
@@ -34,15 +37,16 @@ Trial without_recompute(const Trial& t) {
   return out;
 }
 
-RuledOut by_memory(const Candidate& oom, std::size_t larger, i64 size) {
+RuledOut by_memory(const Candidate& oom, std::size_t larger, const Candidate& c) {
   return {
-      larger, "history",
+      larger, std::string(kHistoryRule),
       fmt::format("trial {} of the same layout ran out of memory with micro_batch_size {}; this one has {}",
-                  oom.id, oom.trial->micro_batch_size, size)};
+                  oom.id, oom.trial->micro_batch_size, c.trial->micro_batch_size)};
 }
 
-RuledOut by_recompute(const Candidate& fits, std::size_t with) {
-  return {with, "recompute", fmt::format("trial {} is the same without recomputation, and it fits", fits.id)};
+RuledOut by_recompute(const Candidate& fits, std::size_t with, const Candidate&) {
+  return {with, std::string(kRecomputeRule),
+          fmt::format("trial {} is the same without recomputation, and it fits", fits.id)};
 }
 
 }  // namespace
@@ -52,7 +56,7 @@ RuledOut by_recompute(const Candidate& fits, std::size_t with) {
 // predicted, it must not shrink.
 bool out_of_memory_too(const Candidate& oom, const Candidate& larger) {
   const Trial &a = *oom.trial, &b = *larger.trial;
-  if (oom.host_oom || b.micro_batch_size <= a.micro_batch_size || !alike(a, b)) return false;
+  if (oom.host_oom || b.micro_batch_size <= a.micro_batch_size || !same_shape(a, b)) return false;
   const bool same_steps = a.grad_accum == b.grad_accum;
   const bool same_batch =
       a.global_batch_size == b.global_batch_size && (a.grad_accum > 1) == (b.grad_accum > 1);
@@ -65,53 +69,39 @@ bool out_of_memory_too(const Candidate& oom, const Candidate& larger) {
 bool only_recomputes(const Candidate& fits, const Candidate& with) {
   const Trial &a = *fits.trial, &b = *with.trial;
   return a.recompute == Recompute::kNone && b.recompute != Recompute::kNone &&
-         a.micro_batch_size == b.micro_batch_size && alike(a, b) &&
+         a.micro_batch_size == b.micro_batch_size && same_shape(a, b) &&
          without_recompute(a) == without_recompute(b);
 }
 
-std::vector<RuledOut> ruled_out_by(const Candidate& ended, std::span<const Candidate> all, Conclusions draw) {
-  std::vector<RuledOut> out;
-  const bool oom = draw.memory && ended.standing == Standing::kOutOfMemory;
-  const bool fits = draw.recompute && ended.standing == Standing::kMeasured;
-  if (!oom && !fits) return out;
+History::History(std::span<const Candidate> all, Conclusions draw)
+    : batches_(draw.memory ? alike(all, without_batch) : Alike()),
+      recomputations_(draw.recompute ? alike(all, without_recompute) : Alike()) {}
+
+History::Alike History::alike(std::span<const Candidate> all, Trial (*without)(const Trial&)) {
+  Alike out;
+  std::unordered_map<std::string, std::size_t> found;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (all[i].standing != Standing::kWaiting) continue;
-    if (oom && out_of_memory_too(ended, all[i]))
-      out.push_back(by_memory(ended, i, all[i].trial->micro_batch_size));
-    else if (fits && only_recomputes(ended, all[i]))
-      out.push_back(by_recompute(ended, i));
+    const std::size_t group = found.try_emplace(trial_id(without(*all[i].trial)), found.size()).first->second;
+    if (group == out.groups.size()) out.groups.emplace_back();
+    out.groups[group].push_back(i), out.group_of.push_back(group);
   }
   return out;
 }
 
-std::vector<RuledOut> ruled_out_by_history(std::span<const Candidate> all, const std::vector<Group>& layouts,
-                                           Conclusions draw) {
+std::vector<RuledOut> History::concluded_from(std::span<const Candidate> all, std::size_t candidate) const {
   std::vector<RuledOut> out;
-  std::vector<bool> gone(all.size());
-  for (const Group& layout : layouts) {
-    for (const std::size_t oom : layout) {
-      if (!draw.memory || all[oom].standing != Standing::kOutOfMemory) continue;
-      for (const std::size_t i : layout) {
-        if (gone[i] || all[i].standing != Standing::kWaiting || !out_of_memory_too(all[oom], all[i]))
-          continue;
-        gone[i] = true;
-        out.push_back(by_memory(all[oom], i, all[i].trial->micro_batch_size));
-      }
+  const auto conclude = [&](const Alike& among, Standing ended, auto rules_out, auto as_ruled_out) {
+    const bool waits = all[candidate].standing == Standing::kWaiting;
+    if (among.groups.empty() || (!waits && all[candidate].standing != ended)) return;
+    for (const std::size_t other : among.groups[among.group_of[candidate]]) {
+      const auto [from, to] = waits ? std::pair(other, candidate) : std::pair(candidate, other);
+      if (all[from].standing == ended && all[to].standing == Standing::kWaiting &&
+          rules_out(all[from], all[to]) && (out.empty() || out.back().candidate != to))
+        out.push_back(as_ruled_out(all[from], to, all[to]));
     }
-  }
-  if (!draw.recompute) return out;
-  std::unordered_multimap<std::string, std::size_t> fits;
-  for (std::size_t i = 0; i < all.size(); ++i)
-    if (all[i].standing == Standing::kMeasured && all[i].trial->recompute == Recompute::kNone)
-      fits.emplace(trial_id(without_recompute(*all[i].trial)), i);
-  for (std::size_t i = 0; i < all.size() && !fits.empty(); ++i) {
-    if (gone[i] || all[i].standing != Standing::kWaiting || all[i].trial->recompute == Recompute::kNone)
-      continue;
-    const auto [from, to] = fits.equal_range(trial_id(without_recompute(*all[i].trial)));
-    for (auto each = from; each != to && !gone[i]; ++each)
-      if (only_recomputes(all[each->second], all[i]))
-        gone[i] = true, out.push_back(by_recompute(all[each->second], i));
-  }
+  };
+  conclude(batches_, Standing::kOutOfMemory, out_of_memory_too, by_memory);
+  conclude(recomputations_, Standing::kMeasured, only_recomputes, by_recompute);
   return out;
 }
 

@@ -15,11 +15,24 @@ bool only_recomputes(const Candidate& fits, const Candidate& with);
 struct Conclusions {
   bool memory = true, recompute = false;
 };
-// The waiting candidates that one that has ended rules out; the reason names it.
-std::vector<RuledOut> ruled_out_by(const Candidate& ended, std::span<const Candidate>, Conclusions);
-// The same by all that have ended. REQUIRES: the layouts of these candidates.
-std::vector<RuledOut> ruled_out_by_history(std::span<const Candidate>, const std::vector<Group>& layouts,
-                                           Conclusions);
+
+class History {
+ public:
+  History(std::span<const Candidate>, Conclusions);
+  // What follows from the standing of this one: the waiting ones that it rules out, or itself. Each reason
+  // names the trial that ended. REQUIRES the candidates that it was made of, with any standing.
+  std::vector<RuledOut> concluded_from(std::span<const Candidate>, std::size_t candidate) const;
+
+ private:
+  // Candidates that differ by their batch alone, or by recomputation alone; by candidate, empty: not asked for.
+  struct Alike {
+    std::vector<Group> groups;
+    std::vector<std::size_t> group_of;
+  };
+  static Alike alike(std::span<const Candidate>, Trial (*without)(const Trial&));
+
+  Alike batches_, recomputations_;
+};
 
 // For a grid that concludes by memory: the places that a layout's trials have in the order go to its smaller micro-batches
 // first, so that one trial that runs out of memory is all that a layout costs.

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "orchestrator/search/strategies.h"
+#include "orchestrator/search/chooser.h"
 
 namespace sweep::search {
 namespace {
@@ -123,7 +123,9 @@ std::optional<i64> towards_star(const Sizes& sizes) {
   i64 retries = star + 1;
   while (retries < sizes.count() && !(sizes.is(retries, Standing::kMeasured))) ++retries;
   if (retries >= sizes.count() || retries - star <= 1) return {};
-  return star + (retries - star) / 2;
+  const i64 between = star + (retries - star) / 2;
+  return sizes.is(between, Standing::kWaiting) ? std::optional(between)
+                                               : std::nullopt;  // else it ran out of memory
 }
 
 // Rates rise to the fastest and fall behind it. It is mostly near the largest: steps away from there double.
@@ -150,6 +152,34 @@ std::string answer(const Sizes& sizes, bool saturated) {
       sizes.size(sizes.fastest()));
 }
 
+class MicroBatches final : public Chooser {
+ public:
+  MicroBatches(std::span<const Candidate> all, const Group& layout, const Strategy& strategy)
+      : all_(all), layout_(layout), strategy_(strategy) {}
+  void decide(i64& left, Decision&) override;
+
+ private:
+  std::span<const Candidate> all_;
+  const Group& layout_;
+  const Strategy& strategy_;
+};
+
+void MicroBatches::decide(i64& left, Decision& decision) {
+  const Sizes sizes(all_, layout_);
+  if (sizes.count() == 0 || sizes.any_runs()) return;
+  const bool doubling = doubles(all_, layout_, strategy_) && sizes.smallest_too_large() == sizes.count();
+  const bool saturated = doubling && saturates(sizes);
+  auto next = saturated ? std::optional<i64>() : doubling ? doubled(sizes) : bracket(sizes);
+  const bool may_refine = sizes.tried() < most_batch_trials(all_, layout_, strategy_);
+  if (!next && may_refine) next = towards_star(sizes);
+  if (!next && may_refine) next = towards_fastest(sizes);
+  if (!next)
+    return rule_out_rest(all_, layout_, to_string(StrategyKind::kBatch), answer(sizes, saturated), decision);
+  if (left <= 0) return;
+  decision.next.push_back(sizes.candidate(*next));
+  --left;
+}
+
 }  // namespace
 
 i64 most_batch_trials(std::span<const Candidate> all, const Group& layout, const Strategy& strategy) {
@@ -159,20 +189,14 @@ i64 most_batch_trials(std::span<const Candidate> all, const Group& layout, const
   return (doubles(all, layout, strategy) ? 2 * doublings : doublings) + 2;
 }
 
-void decide_micro_batch(std::span<const Candidate> all, const Group& layout, const Strategy& strategy,
-                        i64& left, Decision& decision) {
-  const Sizes sizes(all, layout);
-  if (sizes.count() == 0 || sizes.any_runs()) return;
-  const bool doubling = doubles(all, layout, strategy) && sizes.smallest_too_large() == sizes.count();
-  const bool saturated = doubling && saturates(sizes);
-  auto next = saturated ? std::optional<i64>() : doubling ? doubled(sizes) : bracket(sizes);
-  const bool may_refine = sizes.tried() < most_batch_trials(all, layout, strategy);
-  if (!next && may_refine) next = towards_star(sizes);
-  if (!next && may_refine) next = towards_fastest(sizes);
-  if (!next) return rule_out_rest(all, layout, "batch", answer(sizes, saturated), decision);
-  if (left <= 0) return;
-  decision.next.push_back(sizes.candidate(*next));
-  --left;
+std::unique_ptr<Chooser> make_batch(std::span<const Candidate> all, const Group& layout,
+                                    const Strategy& strategy) {
+  return std::make_unique<MicroBatches>(all, layout, strategy);
+}
+// A grid chooses nothing but sizes given as `auto`.
+std::unique_ptr<Chooser> make_grid(std::span<const Candidate> all, const Group& layout,
+                                   const Strategy& strategy) {
+  return make_batch(all, layout, strategy);
 }
 
 }  // namespace sweep::search

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <tuple>
 
+#include "orchestrator/search/chooser.h"
 #include "orchestrator/search/features.h"
 #include "orchestrator/search/labels.h"
-#include "orchestrator/search/strategies.h"
 
 namespace sweep::search {
 namespace {
@@ -27,10 +27,16 @@ struct Step {
   std::string why;
 };
 
-class Playbook {
+class Playbook final : public Chooser {
  public:
-  Playbook(std::span<const Candidate> all, const Group& group)
-      : members_(members(all, group)), features_(members_), best_(fastest()) {}
+  Playbook(std::span<const Candidate> all, const Group& group, const Strategy& strategy)
+      : all_(all), group_(group), strategy_(strategy), features_(all, group) {}
+  void decide(i64& left, Decision&) override;
+
+ private:
+  const Candidate& at(std::size_t i) const { return all_[group_[i]]; }
+  bool waits(std::size_t i) const { return at(i).standing == Standing::kWaiting; }
+  const Trial& trial(std::size_t i) const { return *at(i).trial; }
 
   // Absent: nothing is left that the book asks for.
   std::optional<Step> next() const {
@@ -38,23 +44,13 @@ class Playbook {
     if (auto step = reach_batch()) return step;
     return tune();
   }
-  bool found() const { return best_.has_value(); }
-
- private:
-  static std::vector<Candidate> members(std::span<const Candidate> all, const Group& group) {
-    std::vector<Candidate> out;
-    for (const std::size_t i : group) out.push_back(all[i]);
-    return out;
-  }
-  bool waits(std::size_t i) const { return members_[i].standing == Standing::kWaiting; }
-  const Trial& trial(std::size_t i) const { return *members_[i].trial; }
 
   // Of the largest global batch that was measured.
   std::optional<std::size_t> fastest() const {
-    const auto key = [&](std::size_t i) { return std::tuple(trial(i).global_batch_size, members_[i].rate); };
+    const auto key = [&](std::size_t i) { return std::tuple(trial(i).global_batch_size, at(i).rate); };
     std::optional<std::size_t> best;
-    for (std::size_t i = 0; i < members_.size(); ++i)
-      if (members_[i].standing == Standing::kMeasured && (!best || key(i) > key(*best))) best = i;
+    for (std::size_t i = 0; i < group_.size(); ++i)
+      if (at(i).standing == Standing::kMeasured && (!best || key(i) > key(*best))) best = i;
     return best;
   }
 
@@ -62,17 +58,17 @@ class Playbook {
   // only what fits more surely.
   std::optional<Step> fit() const {
     double surer_than = 0;
-    for (const Candidate& c : members_)
-      if (c.tried && c.standing != Standing::kMeasured) surer_than = std::max(surer_than, c.fit_chance);
+    for (const std::size_t i : tried_)
+      if (at(i).standing != Standing::kMeasured) surer_than = std::max(surer_than, at(i).fit_chance);
     const auto key = [&](std::size_t i) {
       const Trial& t = trial(i);
-      const Candidate& c = members_[i];
+      const Candidate& c = at(i);
       const bool surer = surer_than == 0 || c.fit_chance > surer_than;
       return std::tuple(!surer, c.fit_chance<0.5, t.tp> t.gpus_per_node, t.tp * t.pp * t.cp, t.zero,
                         t.recompute, t.micro_batch_size);
     };
     std::optional<std::size_t> least;
-    for (std::size_t i = 0; i < members_.size(); ++i)
+    for (std::size_t i = 0; i < group_.size(); ++i)
       if (waits(i) && (!least || key(i) < key(*least))) least = i;
     if (!least) return {};
     const Trial& t = trial(*least);
@@ -80,7 +76,7 @@ class Playbook {
         *least,
         fmt::format("step 1, fit: tp {} pp {} cp {} zero {} recompute {} is the least that fits with a "
                     "chance of {:.0f} %",
-                    t.tp, t.pp, t.cp, t.zero, t.recompute, 100 * members_[*least].fit_chance)};
+                    t.tp, t.pp, t.cp, t.zero, t.recompute, 100 * at(*least).fit_chance)};
   }
 
   std::optional<Step> reach_batch() const {
@@ -89,8 +85,8 @@ class Playbook {
     const auto key = [&](std::size_t i) {
       return std::tuple(-trial(i).global_batch_size, features_.distance(i, *best_));
     };
-    for (std::size_t i = 0; i < members_.size(); ++i)
-      if (waits(i) && trial(i).global_batch_size > reached && members_[i].fit_chance >= kLeastChance &&
+    for (std::size_t i = 0; i < group_.size(); ++i)
+      if (waits(i) && trial(i).global_batch_size > reached && at(i).fit_chance >= kLeastChance &&
           (!chosen || key(i) < key(*chosen)))
         chosen = i;
     if (!chosen) return {};
@@ -115,10 +111,9 @@ class Playbook {
     std::optional<std::size_t> chosen, axis_of_chosen;
     const auto key = [&](std::size_t i, std::size_t axis) {
       const auto place = std::ranges::find(kTuned, features_.name(axis)) - kTuned.begin();
-      return std::tuple(place, axis, features_.distance(axis, i, *best_),
-                        -members_[i].predicted_rate.value_or(0));
+      return std::tuple(place, axis, features_.distance(axis, i, *best_), -at(i).predicted_rate.value_or(0));
     };
-    for (std::size_t i = 0; i < members_.size(); ++i) {
+    for (std::size_t i = 0; i < group_.size(); ++i) {
       if (!waits(i) || trial(i).global_batch_size != trial(*best_).global_batch_size) continue;
       const auto axis = only_change(i);
       if (!axis || !worth(i) || beyond_a_measured_one(i, *axis)) continue;
@@ -129,57 +124,64 @@ class Playbook {
     return Step{
         *chosen,
         fmt::format("step 3, tune: {} {} instead of {}, the fastest so far ({:.4g} tokens/s per rank)", name,
-                    value_text(trial(*chosen), name), value_text(trial(*best_), name),
-                    members_[*best_].rate)};
+                    value_text(trial(*chosen), name), value_text(trial(*best_), name), at(*best_).rate)};
   }
 
   bool worth(std::size_t i) const {
-    const Candidate& c = members_[i];
-    const double predicted = c.predicted_rate.value_or(1) / members_[*best_].predicted_rate.value_or(1);
+    const Candidate& c = at(i);
+    const double predicted = c.predicted_rate.value_or(1) / at(*best_).predicted_rate.value_or(1);
     return c.fit_chance >= kLeastChance && predicted >= kLeastShare;
   }
 
   // A nearer value of the axis, on the same side, was no faster.
   bool beyond_a_measured_one(std::size_t i, std::size_t axis) const {
-    for (std::size_t k = 0; k < members_.size(); ++k) {
-      if (k == *best_ || !members_[k].tried || only_change(k) != axis) continue;
+    for (const std::size_t k : tried_) {
+      if (k == *best_ || only_change(k) != axis) continue;
       const double to_best = features_.distance(axis, k, *best_), to_i = features_.distance(axis, k, i);
       if (to_best > 0 && to_best + to_i <= features_.distance(axis, i, *best_) + 1e-9) return true;
     }
     return false;
   }
 
-  std::vector<Candidate> members_;
+  std::span<const Candidate> all_;
+  const Group& group_;
+  const Strategy& strategy_;
   Features features_;
+  // Of the decision that is being made, by place in the group.
+  std::vector<std::size_t> tried_;
   std::optional<std::size_t> best_;
 };
 
-}  // namespace
-
-void decide_playbook(std::span<const Candidate> all, const Group& question, const Strategy& strategy,
-                     i64& left, Decision& decision) {
-  i64 tried = 0;
-  for (const std::size_t i : question) {
-    if (all[i].standing == Standing::kRunning) return;  // each step depends on the one before
-    tried += all[i].tried;
+void Playbook::decide(i64& left, Decision& decision) {
+  tried_.clear();
+  for (std::size_t i = 0; i < group_.size(); ++i) {
+    if (at(i).standing == Standing::kRunning) return;  // each step depends on the one before
+    if (at(i).tried) tried_.push_back(i);
   }
-  const Playbook book(all, question);
-  const auto step = book.next();
-  if (step && tried < strategy.max_trials) {
+  best_ = fastest();
+  const auto step = next();
+  if (step && static_cast<i64>(tried_.size()) < strategy_.max_trials) {
     if (left <= 0) return;
     --left;
-    decision.next.push_back(question[step->candidate]);
+    decision.next.push_back(group_[step->candidate]);
     decision.notes.push_back("playbook: " + step->why);
     return;
   }
-  rule_out_rest(all, question, "playbook",
-                step ? fmt::format("not tried: max_trials {} were run", strategy.max_trials)
-                : book.found()
+  rule_out_rest(all_, group_, to_string(StrategyKind::kPlaybook),
+                step ? fmt::format("not tried: max_trials {} were run", strategy_.max_trials)
+                : best_
                     ? fmt::format("not tried: after {} trials no single change of the fastest is left that "
                                   "promises anything",
-                                  tried)
+                                  tried_.size())
                     : "not tried: nothing fits",
                 decision);
+}
+
+}  // namespace
+
+std::unique_ptr<Chooser> make_playbook(std::span<const Candidate> all, const Group& group,
+                                       const Strategy& strategy) {
+  return std::make_unique<Playbook>(all, group, strategy);
 }
 
 }  // namespace sweep::search

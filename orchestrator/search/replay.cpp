@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "orchestrator/search/learner.h"
+
 namespace sweep::search {
 namespace {
 
@@ -20,17 +22,17 @@ std::vector<std::size_t> best_predicted_first(std::span<const Candidate> all) {
 std::vector<std::size_t> replay(std::span<const Candidate> all, std::span<const Candidate> answers,
                                 const Strategy& strategy) {
   if (strategy.runs_all()) return best_predicted_first(all);
-  std::vector<Candidate> now(all.begin(), all.end());
+  Learner learner({all.begin(), all.end()}, strategy);
   std::vector<std::size_t> order;
   for (;;) {
-    const Decision decision = decide(now, strategy);
-    for (const RuledOut& out : decision.ruled_out) now[out.candidate].standing = Standing::kFailed;
-    for (const std::size_t i : decision.next) {
-      now[i].standing = answers[i].standing, now[i].rate = answers[i].rate;
-      now[i].alloc_retries = answers[i].alloc_retries, now[i].tried = true;
+    const auto next = learner.next().next;
+    if (next.empty()) return order;
+    for (const std::size_t i : next) {
+      Known answer = answers[i];
+      answer.tried = true;
+      learner.finished(i, answer);
       order.push_back(i);
     }
-    if (decision.next.empty()) return order;
   }
 }
 

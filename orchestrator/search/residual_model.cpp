@@ -1,5 +1,6 @@
 #include "orchestrator/search/residual_model.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace sweep::search {
@@ -11,12 +12,12 @@ constexpr double kCommon = 1.5;  // of the logarithm of the common factor: nothi
 constexpr double kNoise = 0.1;
 constexpr double kLikelySpread = 0.4, kSpreadWidth = 0.7;
 constexpr double kSpreads[] = {0.12, 0.25, 0.5, 1.0};
-constexpr double kReach = 4;  // doublings or other words after which a combination says little of another
 
 }  // namespace
 
-ResidualModel::ResidualModel(const Features& features, std::vector<Observation> seen)
-    : features_(features), seen_(std::move(seen)) {
+ResidualModel::ResidualModel(Likeness& likeness, std::vector<Observation> seen)
+    : seen_(std::move(seen)), self_(likeness.self()) {
+  for (const Observation& each : seen_) columns_.push_back(&likeness.with(each.candidate));
   double best = 0, likeliest = 0;
   for (const double spread : kSpreads) {
     const double off = std::log(spread / kLikelySpread) / kSpreadWidth;
@@ -26,14 +27,8 @@ ResidualModel::ResidualModel(const Features& features, std::vector<Observation> 
   (void)factorize(best);
 }
 
-double ResidualModel::covariance(std::size_t a, std::size_t b) const {
-  double alone = 0, sum = 0;
-  for (std::size_t axis = 0; axis < features_.axes(); ++axis) {
-    const double d = features_.distance(axis, a, b);
-    alone += std::exp(-d / 2), sum += d;
-  }
-  if (features_.axes() > 0) alone /= static_cast<double>(features_.axes());
-  return kCommon * kCommon + spread_ * spread_ * (alone + std::exp(-sum / kReach));
+double ResidualModel::covariance(std::size_t candidate, std::size_t observation) const {
+  return kCommon * kCommon + spread_ * spread_ * columns_[observation]->prior[candidate];
 }
 
 double ResidualModel::factorize(double spread) {
@@ -43,7 +38,7 @@ double ResidualModel::factorize(double spread) {
   double likely = 0;
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t j = 0; j <= i; ++j) {
-      double sum = covariance(seen_[i].candidate, seen_[j].candidate) + (i == j ? kNoise * kNoise : 0);
+      double sum = covariance(seen_[i].candidate, j) + (i == j ? kNoise * kNoise : 0);
       for (std::size_t k = 0; k < j; ++k) sum -= lower_[i * n + k] * lower_[j * n + k];
       lower_[i * n + j] = i == j ? std::sqrt(std::max(sum, 1e-12)) : sum / lower_[j * n + j];
     }
@@ -59,20 +54,31 @@ double ResidualModel::factorize(double spread) {
   return likely;
 }
 
-Estimate ResidualModel::at(std::size_t candidate) const {
+// A block of candidates at a time, innermost: each of its sums is independent of the others, and all of them
+// stay in the cache.
+std::vector<Estimate> ResidualModel::at(std::span<const std::size_t> candidates) const {
+  constexpr std::size_t kBlock = 256;
   const std::size_t n = seen_.size();
-  Estimate out;
-  double variance = covariance(candidate, candidate);
-  std::vector<double> forward(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    const double c = covariance(candidate, seen_[i].candidate);
-    out.mean += c * weights_[i];
-    forward[i] = c;
-    for (std::size_t k = 0; k < i; ++k) forward[i] -= lower_[i * n + k] * forward[k];
-    forward[i] /= lower_[i * n + i];
-    variance -= forward[i] * forward[i];
+  std::vector<Estimate> out(candidates.size());
+  std::vector<double> forward(n * kBlock), variance(kBlock);
+  for (std::size_t begin = 0; begin < candidates.size(); begin += kBlock) {
+    const std::size_t count = std::min(kBlock, candidates.size() - begin);
+    variance.assign(kBlock, kCommon * kCommon + spread_ * spread_ * self_);
+    for (std::size_t i = 0; i < n; ++i) {
+      double* row = &forward[i * kBlock];
+      for (std::size_t j = 0; j < count; ++j) {
+        row[j] = covariance(candidates[begin + j], i);
+        out[begin + j].mean += row[j] * weights_[i];
+      }
+      for (std::size_t k = 0; k < i; ++k) {
+        const double factor = lower_[i * n + k];
+        const double* before = &forward[k * kBlock];
+        for (std::size_t j = 0; j < count; ++j) row[j] -= factor * before[j];
+      }
+      for (std::size_t j = 0; j < count; ++j) row[j] /= lower_[i * n + i], variance[j] -= row[j] * row[j];
+    }
+    for (std::size_t j = 0; j < count; ++j) out[begin + j].deviation = std::sqrt(std::max(variance[j], 0.0));
   }
-  out.deviation = std::sqrt(std::max(variance, 0.0));
   return out;
 }
 

@@ -3,9 +3,10 @@
 // axis, and a part for their combination. One number is fitted: how far predictions are off within a group
 // (its prior: a factor of 1.5).
 #pragma once
+#include <span>
 #include <vector>
 
-#include "orchestrator/search/features.h"
+#include "orchestrator/search/likeness.h"
 
 namespace sweep::search {
 
@@ -19,17 +20,17 @@ struct Estimate {
 
 class ResidualModel {
  public:
-  ResidualModel(const Features&, std::vector<Observation>);
-  Estimate at(std::size_t candidate) const;
+  ResidualModel(Likeness&, std::vector<Observation>);
+  std::vector<Estimate> at(std::span<const std::size_t> candidates) const;
 
  private:
-  double covariance(std::size_t a, std::size_t b) const;
+  double covariance(std::size_t candidate, std::size_t observation) const;
   // The logarithm of how likely the observations are, with this spread.
   double factorize(double spread);
 
-  const Features& features_;
   std::vector<Observation> seen_;
-  double spread_ = 0;
+  std::vector<const Likeness::Column*> columns_;  // of those seen
+  double self_ = 0, spread_ = 0;
   std::vector<double> lower_, weights_;  // Cholesky factor by rows; covariance^-1 x residuals
 };
 

@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <optional>
 
+#include "schema/strategy.h"
 #include "schema/trial.h"
 
 namespace sweep::simulate {
 
 struct Assumptions {
+  Strategy strategy;            // which trials run
   i64 nodes = 512;              // that the sweep may hold at once
   i64 spares = 10;              // further nodes, which stand in for broken ones
   i64 jobs = 16;                // allocations at once

@@ -38,6 +38,7 @@ run::Settings settings_of(const Assumptions& assumed, SimClock& clock, const std
   s.bounds = {assumed.nodes, assumed.jobs, assumed.job_s, assumed.job_nodes};
   s.bounds.spread_s = assumed.spread_s;
   s.clock = &clock;
+  s.strategy = assumed.strategy;
   return s;
 }
 

@@ -110,6 +110,16 @@ Expected<std::vector<ResultRow>> Answers::results(i64 sweep) {
   return work.commit(std::move(out));
 }
 
+Expected<std::optional<ResultRow>> Answers::result(i64 sweep, const std::string& trial_id) {
+  Transaction work(*file_.db, Transaction::kRead);
+  const auto entry = work.one<i64>(
+      "SELECT p.key FROM plan_entry p JOIN trial t ON t.key = p.trial WHERE p.sweep = ? AND t.id = ?", sweep,
+      trial_id);
+  std::optional<ResultRow> out;
+  for (auto& row : result_rows(work, file_.selects, "p.key = ?", {entry.value_or(0)})) out = std::move(row);
+  return work.commit(std::move(out));
+}
+
 Expected<std::optional<Result>> Answers::result_of(i64 attempt) {
   Transaction work(*file_.db, Transaction::kRead);
   std::optional<Result> out;

@@ -82,6 +82,8 @@ class Answers {
   Expected<i64> version();
 
   Expected<std::vector<ResultRow>> results(i64 sweep);  // every trial of the plan, in its order
+  // One of them; absent: it is not in the plan.
+  Expected<std::optional<ResultRow>> result(i64 sweep, const std::string& trial_id);
   // Columns of every trial of the plan, in no promised order; what results() would say of them.
   Expected<ResultColumns> result_columns(i64 sweep, const ColumnSelection&);
   // Rows in full, by `entry` of the columns, in that order.

@@ -66,6 +66,7 @@ std::vector<ResultRow> result_rows(Transaction& work, const Selects& selects, st
       rows.read(13, row.state);  // no answer yet: where it is
     else
       rows.read(4, row.outcome);
+    if (const auto state = rows.get<State>(13); !rows.null(4) && state != State::kFinished) row.again = state;
     rows.read(5, row.oom_kind);
     rows.read(6, row.attempts);
     rows.read(7, row.finished_unix_ns);

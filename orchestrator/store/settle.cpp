@@ -2,6 +2,8 @@
 
 #include <span>
 
+#include "schema/audit.h"
+
 namespace sweep::store {
 namespace {
 
@@ -80,7 +82,7 @@ void reopen_conclusions(Transaction& work, i64 sweep, Outcome outcome) {
   work.run(R"(
       UPDATE plan_entry SET state = State::kPending, outcome = NULL, admitted = 1, rule = '', reason = ''
       WHERE sweep = ? AND admitted = 0 AND attempts = 0 AND final_attempt IS NULL AND rule = ?)",
-           sweep, outcome == Outcome::kOom ? "history" : "recompute");
+           sweep, outcome == Outcome::kOom ? kHistoryRule : kRecomputeRule);
 }
 
 }  // namespace

@@ -190,6 +190,22 @@ TEST_F(GuideTest, AnAutomaticMicroBatchTriesFewSizesOfEachLayout) {
   EXPECT_EQ(exit_code_for(*store_->progress(sweep_)), 0);
 }
 
+TEST_F(GuideTest, WhatIsToRunAgainRunsBesideASearchThatHasDecided) {
+  settings_.strategy.kind = StrategyKind::kSearch;
+  settings_.strategy.max_trials = 4;
+  store_plan(batches(12));
+  run_all(
+      [](const Attempt& a) { return a.trial.micro_batch_size == 12 ? FakeOutcome::kOom : FakeOutcome::kOk; });
+  ASSERT_EQ(count(Outcome::kOom), 1);
+  const auto before = ran_.size();
+  const Outcome oom[] = {Outcome::kOom};
+  ASSERT_TRUE(store_->reopen(sweep_, oom));
+  run_all(fine);
+  EXPECT_EQ(ran_.size(), before + 1);
+  EXPECT_EQ(ran_.back(), 12);
+  EXPECT_EQ(count(Outcome::kOom), 0);
+}
+
 TEST_F(GuideTest, ASearchOverAllocationsOfItsShape) {
   settings_.strategy.kind = StrategyKind::kSearch;
   settings_.strategy.max_trials = 3;

@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-class History : public ::testing::Test {
+class HistoryTest : public ::testing::Test {
  protected:
   Candidate& add(i64 size, i64 accumulation, Standing standing = Standing::kWaiting) {
     Trial t;
@@ -30,7 +30,12 @@ class History : public ::testing::Test {
     return all.back();
   }
   std::vector<RuledOut> concluded(bool skip_recompute = false) const {
-    return ruled_out_by_history(all, layouts(all), {true, skip_recompute});
+    const History history(all, {true, skip_recompute});
+    std::vector<RuledOut> out;
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (all[i].standing != Standing::kWaiting)
+        std::ranges::move(history.concluded_from(all, i), std::back_inserter(out));
+    return out;
   }
   std::vector<Candidate> all;
 
@@ -39,7 +44,7 @@ class History : public ::testing::Test {
   std::deque<std::string> ids_;
 };
 
-TEST_F(History, AnOomRulesOutLargerMicroBatchesOfItsLayoutAndIsNamed) {
+TEST_F(HistoryTest, AnOomRulesOutLargerMicroBatchesOfItsLayoutAndIsNamed) {
   add(2, 1), add(4, 1, Standing::kOutOfMemory), add(8, 1);
   Trial other = *all[2].trial;
   other.tp = 2;
@@ -49,17 +54,17 @@ TEST_F(History, AnOomRulesOutLargerMicroBatchesOfItsLayoutAndIsNamed) {
   EXPECT_EQ(out[0].candidate, 2u);
   EXPECT_EQ(out[0].rule, "history");
   EXPECT_THAT(out[0].reason, HasSubstr(std::string(all[1].id)));
-  EXPECT_EQ(ruled_out_by(all[1], all, {}).size(), 1u) << "the same from that one alone";
+  EXPECT_EQ(History(all, {}).concluded_from(all, 2).size(), 1u) << "the same when that one waits again";
 }
 
-TEST_F(History, WithTheSameGlobalBatchASingleMicroStepMayNeedLess) {
+TEST_F(HistoryTest, WithTheSameGlobalBatchASingleMicroStepMayNeedLess) {
   add(2, 8, Standing::kOutOfMemory), add(4, 4), add(16, 1);
   const auto out = concluded();
   ASSERT_EQ(out.size(), 1u);
   EXPECT_EQ(out[0].candidate, 1u);
 }
 
-TEST_F(History, WhatIsPredictedToNeedLessIsNotRuledOut) {
+TEST_F(HistoryTest, WhatIsPredictedToNeedLessIsNotRuledOut) {
   add(2, 1, Standing::kOutOfMemory).predicted_bytes = 100;
   add(4, 1).predicted_bytes = 90;
   EXPECT_TRUE(concluded().empty());
@@ -67,13 +72,13 @@ TEST_F(History, WhatIsPredictedToNeedLessIsNotRuledOut) {
   EXPECT_EQ(concluded().size(), 1u);
 }
 
-TEST_F(History, TheMemoryOfTheHostIsSharedAndSaysNothing) {
+TEST_F(HistoryTest, TheMemoryOfTheHostIsSharedAndSaysNothing) {
   add(2, 1, Standing::kOutOfMemory).host_oom = true;
   add(4, 1);
   EXPECT_TRUE(concluded().empty());
 }
 
-TEST_F(History, OfACommandEveryLabelMustBeEqual) {
+TEST_F(HistoryTest, OfACommandEveryLabelMustBeEqual) {
   Trial t;
   t.model = "command", t.workload = Workload::kCommand, t.program = "1", t.labels = R"({"lr":1})";
   add(t, Standing::kOutOfMemory);
@@ -81,12 +86,12 @@ TEST_F(History, OfACommandEveryLabelMustBeEqual) {
   add(t);
   t.labels = R"({"lr":2})", t.program = "3";
   add(t);
-  const auto out = ruled_out_by(all[0], all, {});
+  const auto out = concluded();
   ASSERT_EQ(out.size(), 1u);
   EXPECT_EQ(out[0].candidate, 1u);
 }
 
-TEST_F(History, WhatFitsWithoutRecomputationIsNotRunWithIt) {
+TEST_F(HistoryTest, WhatFitsWithoutRecomputationIsNotRunWithIt) {
   add(2, 1, Standing::kMeasured);
   Trial with = *all[0].trial;
   with.recompute = Recompute::kFull, with.recompute_every = 2;
@@ -99,7 +104,7 @@ TEST_F(History, WhatFitsWithoutRecomputationIsNotRunWithIt) {
   EXPECT_EQ(out[0].candidate, 1u);
   EXPECT_EQ(out[0].rule, "recompute");
   EXPECT_THAT(out[0].reason, HasSubstr(std::string(all[0].id)));
-  EXPECT_EQ(ruled_out_by(all[0], all, {true, true}).size(), 1u);
+  EXPECT_EQ(History(all, {true, true}).concluded_from(all, 1).size(), 1u);
 }
 
 TEST(SmallerFirst, WithinTheLayoutsPlacesOfTheOrder) {

@@ -4,9 +4,8 @@
 #include <cmath>
 #include <deque>
 
-#include "orchestrator/search/groups.h"
+#include "orchestrator/search/learner.h"
 #include "orchestrator/search/replay.h"
-#include "orchestrator/search/strategies.h"
 
 namespace sweep::search {
 namespace {
@@ -35,6 +34,10 @@ Trial layout(i64 tp, i64 size) {
   Trial t;
   t.model = "m", t.tp = tp, t.micro_batch_size = size, t.grad_accum = 64 / size;
   return t;
+}
+
+Decision decide(const std::vector<Candidate>& all, const Strategy& strategy) {
+  return Learner(all, strategy).next();
 }
 
 Strategy searching() {
