@@ -94,8 +94,8 @@ void add_replay(Registry r) {
                 "measured rows, with the columns of `predict --fit` (docs/search.md)")
       ->required()
       ->type_name("FILE.csv");
-  c->add_option("--strategy", o->strategy, "grid, search or batch")
-      ->check(CLI::IsMember({"grid", "search", "batch"}))
+  c->add_option("--strategy", o->strategy, fmt::format("one of: {}", fmt::join(kStrategyWords, ", ")))
+      ->check(CLI::IsMember(std::vector<std::string>(kStrategyWords.begin(), kStrategyWords.end())))
       ->capture_default_str();
   c->add_option("--profile", o->profile, "trainer profile: nanotron, a saved one, or a path")
       ->capture_default_str();
