@@ -139,7 +139,7 @@ class Playbook {
     return c.fit_chance >= kLeastChance && predicted >= kLeastShare;
   }
 
-  // A nearer value of the axis, on the same side, was no faster.
+  // True if a value closer to the current best was already tried in this direction and was not faster.
   bool beyond_a_measured_one(std::size_t i, std::size_t axis) const {
     for (std::size_t k = 0; k < members_.size(); ++k) {
       if (k == *best_ || !members_[k].tried || only_change(k) != axis) continue;
