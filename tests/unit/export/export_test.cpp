@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <charconv>
 #include <fstream>
 #include <iterator>
@@ -144,7 +145,7 @@ TEST(Csv, LinesEndAsTheReaderExpects) {
   const std::string rfc = csv({sample()}), unix_text = csv({sample()}, {.line_end = "\n"});
   EXPECT_TRUE(rfc.ends_with("\r\n"));
   EXPECT_TRUE(unix_text.ends_with("\n"));
-  EXPECT_EQ(unix_text.find('\r'), std::string::npos);
+  EXPECT_EQ(std::ranges::count(unix_text, '\r'), 0);
 }
 
 TEST(Csv, InvalidUtf8BecomesTheReplacementCharacter) {
