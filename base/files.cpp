@@ -127,7 +127,7 @@ Expected<void> write_atomically(const std::filesystem::path& path, std::string_v
   const std::filesystem::path temporary = fmt::format("{}.tmp.{}.{:016x}", path.string(), ::getpid(), unique);
   {
     const Descriptor out(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (out.get() < 0) return file_error("cannot be written", temporary);
+    if (out.get() < 0) return file_error("cannot be written", path);
     if (!write_all(out.get(), bytes) || ::fsync(out.get()) != 0) {
       const int error = errno;
       ::unlink(temporary.c_str());

@@ -81,14 +81,17 @@ void add_axes(std::vector<Column>& out) {
 }
 
 void add_metrics(std::vector<Column>& out) {
-#define METRIC(type, key, unit, sentence)                                    \
+#define METRIC(type, key, unit, better, title, sentence)                     \
   out.push_back({#key,                                                       \
                  #type,                                                      \
                  unit,                                                       \
                  sentence,                                                   \
                  Role::kMetric,                                              \
                  [](const ResultRow& r) { return value_of(r.metrics.key); }, \
-                 {}});
+                 {},                                                         \
+                 #key,                                                       \
+                 Better::better,                                             \
+                 title});
 #include "schema/fields.def"
 #undef METRIC
 }

@@ -9,6 +9,8 @@
 namespace sweep {
 
 enum class Role { kIdentity, kAxis, kMetric };
+// Which values of a metric are better; kNone: neither, so nothing ranks by it.
+enum class Better { kNone, kHigher, kLower };
 
 struct Column {
   std::string_view key, type, unit, sentence;
@@ -17,6 +19,8 @@ struct Column {
       const ResultRow&);  // NULL (monostate) for not measured and for non-finite numbers; a flag is 0 or 1
   Value default_value;    // of an axis: the frozen default; else NULL
   std::string_view stored = key;  // the key that databases use (axis_names.h)
+  Better better = Better::kNone;  // of a metric
+  std::string_view title = {};    // of a metric: how pages call it; empty: by its key
 };
 
 std::span<const Column> columns();

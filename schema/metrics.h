@@ -5,7 +5,7 @@
 namespace sweep {
 
 struct Metrics {
-#define METRIC(type, key, unit, sentence) std::optional<type> key;
+#define METRIC(type, key, unit, better, title, sentence) std::optional<type> key;
 #include "schema/fields.def"
 #undef METRIC
   bool operator==(const Metrics&) const = default;
@@ -14,7 +14,7 @@ struct Metrics {
 // Calls f(const FieldInfo&, std::optional<T>& member) for each metric of the table, in table order.
 template <class MetricsRef, class F>
 void for_each_metric(MetricsRef& m, F&& f) {
-#define METRIC(type, key, unit, sentence)                     \
+#define METRIC(type, key, unit, better, title, sentence)      \
   {                                                           \
     static const FieldInfo info{#key, #type, unit, sentence}; \
     f(info, m.key);                                           \

@@ -24,7 +24,7 @@ nlohmann::json changed_dimensions(const ModelSpec& spec) {
   return changed;
 }
 
-// Neighbours in a grid mostly share a model: the last one's answer is kept, which is an eighth of a plan's time.
+// Caches the last model, as neighbours in a grid mostly share one. This makes planning 12 % faster.
 const nlohmann::json& model_of(const ModelSpec& spec) {
   thread_local ModelSpec last;
   thread_local nlohmann::json of_last = changed_dimensions(last);

@@ -32,7 +32,7 @@ Counts count_forced(const Counts& experts, std::int64_t number) {
   return counts;
 }
 
-// What a capacity leaves of the counts, for `tokens` tokens.
+// Clamps each expert's token count to its capacity, for `tokens` tokens.
 Counts limited(Counts counts, const ModelSpec& m, const Options& o, std::int64_t tokens) {
   if (o.capacity_percent == 0) return counts;
   const std::int64_t even = tokens * m.experts_per_token * o.capacity_percent;

@@ -41,7 +41,7 @@ void links(Hardware& h, double intra_gb_s, double inter_gb_s) {
   h.inter_node_bandwidth = inter_gb_s * kGiga;
 }
 
-// The latest price is the one used; those before it tell what older results were reckoned with.
+// Only the latest price is used. Earlier ones document the cost of older results.
 void price(Hardware& h, double usd, const char* source, const char* date) {
   if (h.price) h.earlier_prices.push_back(*h.price);
   h.price = Price{usd, source, date};
@@ -221,11 +221,25 @@ const Hardware* known_hardware(std::string_view name) {
   return nullptr;
 }
 
+namespace {
+
+// A name of the same device before one that is nearer by its letters: "a100-sxm-80gb" means an A100.
+std::optional<std::string> meant_hardware(std::string_view name, std::vector<std::string> names) {
+  const auto device = [](std::string_view full) { return full.substr(0, full.find('-')); };
+  std::vector<std::string> same;
+  for (const std::string& known : names)
+    if (device(known) == device(name)) same.push_back(known);
+  if (same.size() == 1) return same.front();
+  return nearest(name, same.empty() ? names : same);
+}
+
+}  // namespace
+
 Expected<Hardware> find_hardware(std::string_view name) {
   if (const Hardware* known = known_hardware(name)) return *known;
   std::vector<std::string> names;
   for (const Hardware& h : all_hardware()) names.push_back(h.name);
-  const auto close = nearest(name, names);
+  const auto close = meant_hardware(name, names);
   return fail(codes::kUnknownHardware, name,
               fmt::format("unknown hardware '{}'{}; known: {}", name,
                           close ? fmt::format(" (did you mean '{}'?)", *close) : "", fmt::join(names, ", ")));

@@ -23,7 +23,7 @@ struct StateTypes {
   Number gradients = Number::kFp32;  // accumulated and reduced in
   Number moments = Number::kFp32;
   bool master = false;  // fp32 values beside the weights
-  // Values that last are not what the kernels read: a copy is made for each use.
+  // True if weights are stored in another type than kernels read, so each use makes a copy.
   bool casts() const { return compute != weights; }
 };
 StateTypes state_types(const Trial&);

@@ -25,7 +25,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates) {
-  constexpr std::size_t kLongest = 64;  // longer words are no slip of the pen, and cost quadratic time
+  constexpr std::size_t kLongest = 64;  // longer words are not typos; edit distance is quadratic
   if (word.empty() || word.size() > kLongest) return std::nullopt;
   const std::size_t limit = std::max<std::size_t>(1, word.size() / 3);
   std::optional<std::string> best;

@@ -44,7 +44,7 @@ struct StepSizes {
 
   double residual() const { return element * rows * hidden; }   // bytes of a tensor of the residual stream
   double gathered() const { return element * whole * hidden; }  // bytes of it with all rows
-  // Temporaries in the type of sums (fp32), of so many elements.
+  // Number of fp32 temporary elements.
   double sums(double elements) const { return 4 * elements; }
   // Copies of 16-bit operands in the type of sums are made; of fp32 operands they are the operands
   // themselves.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "base/text.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/count.h"
 #include "orchestrator/cli/command.h"
@@ -90,9 +91,11 @@ int choose(Io& io, const ChooseCommand& o) {
   if (o.days) std::erase_if(options, [&](const Option& each) { return each.hours > *o.days * kHoursOfDay; });
   if (o.usd) std::erase_if(options, [&](const Option& each) { return !each.usd || *each.usd > *o.usd; });
   if (options.empty()) {
-    io.err << fmt::format("sweep: none meets that; the fastest takes {:.1f} days{}\n",
-                          fastest.hours / kHoursOfDay,
-                          fastest.usd ? fmt::format(" and {:.0f} USD", *fastest.usd) : "");
+    io.err << fmt::format(
+        "sweep: no configuration finishes {:g} tokens{}{}; the fastest (predicted) takes {:.1f} days{}\n",
+        o.tokens, o.days ? fmt::format(" in {:g} days", *o.days) : "",
+        o.usd ? fmt::format(" for {:.0f} USD", *o.usd) : "", fastest.hours / kHoursOfDay,
+        fastest.usd ? fmt::format(" and {:.0f} USD", *fastest.usd) : "");
     return kUnanswered;
   }
   // A budget alone asks for the fastest, all else for the cheapest.
@@ -102,9 +105,9 @@ int choose(Io& io, const ChooseCommand& o) {
                    : std::pair(each.usd.value_or(1e300), each.hours);
   });
   io.err << fmt::format(
-      "{} configurations are predicted to fit and meet that; {} first. Predicted, not measured: run the "
+      "{} predicted to fit and meet that; {} first. Predicted, not measured: run the "
       "first ones\n",
-      options.size(), by_time ? "the fastest" : "the cheapest");
+      counted(i64(options.size()), "configuration"), by_time ? "the fastest" : "the cheapest");
   print(io, options, o.show);
   return kAnswered;
 }

@@ -52,12 +52,16 @@ int compare_sweeps(Io& io, CompareCommand o) {
     o.transfer.json = o.json, o.transfer.csv = o.csv, o.transfer.options.metric = o.options.metric;
     return print_transfer(io, *a, *b, o.transfer);
   }
+  if (is_same_sweep(*a, *b))
+    io.err << "A and B are the same sweep: each configuration is compared with itself\n";
   const auto found = report::compare(a->rows, b->rows, o.options);
   if (!found) return refuse(io, found.error());
   if (found->pairs.empty() && found->unanswered == 0)
-    return refuse(io, {fmt::format("'{}' and '{}' have no configuration in common ({} and {} configurations)",
-                                   report::safe_text(a->sweep.name), report::safe_text(b->sweep.name),
-                                   a->rows.size(), b->rows.size())});
+    return refuse(
+        io, {fmt::format("'{}' and '{}' have no configuration in common ({} and {} rows); `sweep compare A B "
+                         "--transfer` says in which axes they differ and compares across these",
+                         report::safe_text(a->sweep.name), report::safe_text(b->sweep.name), a->rows.size(),
+                         b->rows.size())});
   const auto sides = rehearsed_sides(*a, *b);
   Expected<void> written;
   if (o.json)

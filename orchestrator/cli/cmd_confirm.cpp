@@ -49,7 +49,7 @@ int confirm(Io& io, const ConfirmCommand& o) {
   if (*holder)
     return refuse(io, {fmt::format("sweep '{}': {}; its best are not known yet", sweep->name,
                                    driver::standing_text(**holder))});
-  const auto best = opened->store->best(sweep->id, metric, !report::lower_is_better(metric), o.top);
+  const auto best = opened->store->best(sweep->id, metric, o.top);
   if (!best) return refuse(io, best.error());
   if (best->empty()) {
     io.err << fmt::format("sweep '{}' has no ok result with {}: there is nothing to confirm\n", sweep->name,

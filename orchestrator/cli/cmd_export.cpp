@@ -19,7 +19,7 @@ int export_benchmark(Io& io, const ExportOptions& o, const std::vector<ResultRow
   if (o.format == "bencher") {
     text = exports::bencher_json(named);
   } else {
-    const auto metric = report::resolve_metric(o.metric);
+    const auto metric = report::resolve_ranked(o.metric);
     if (!metric) return refuse(io, metric.error());
     text = exports::github_benchmark_json(named, *find_column(metric->name()));
     io.err << fmt::format(

@@ -58,8 +58,10 @@ int draw(Io& io, const HeatmapCommand& o) {
                         map->row_keys.size(), map->col_keys.size(), map->value.name());
   if (const auto text = report::slices_text(*map); !text.empty()) {
     io.err << fmt::format(
-        "cells are of {} alone, for they would not compare; --only {}=VALUES chooses, several mix{}\n", text,
-        map->slices.front().axis.name(), ending == ".html" ? ", and so does the page" : "");
+        "only {} is drawn: other values do not compare with it; --only {}=VALUE chooses another{}, several "
+        "values mix "
+        "them\n",
+        text, map->slices.front().axis.name(), ending == ".html" ? " (the page can, too)" : "");
   }
   io.err << report::rehearsed_line(map->rehearsed);
   if (const auto text = report::mix_warning(*map); !text.empty()) io.err << text << "\n";

@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "base/input_file.h"
+#include "base/text.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/import/import.h"
 #include "orchestrator/metrics/derive.h"
@@ -16,6 +17,7 @@ namespace {
 struct ImportCommand {
   std::string file, db = "sweep.db", sweep, question, hardware;
   imports::Options options;
+  bool replace = false;
 };
 
 constexpr std::size_t kMostBytes = std::size_t{2} << 30;
@@ -80,17 +82,23 @@ int import_file(Io& io, const ImportCommand& o) {
   sweep.grid_path = o.file;
   auto store = run::open_store(o.db, store::Mode::kReadWrite);
   if (!store) return refuse(io, store.error());
-  const auto counts = (*store)->import_rows(sweep, read->rows);
+  const auto earlier = o.replace         ? store::Earlier::kReplace
+                       : file->is_stream ? store::Earlier::kKeep  // its lines have no name
+                                         : store::Earlier::kRefuse;
+  const auto counts = (*store)->import_rows(sweep, read->rows, earlier);
   if (!counts) return refuse(io, counts.error());
   for (const auto& note : read->notes) io.err << report::safe_text(note) << '\n';
   if (read->left_out > 0) io.err << fmt::format("{} rows without an answer are left out\n", read->left_out);
   if (counts->repeated > 0)
-    io.err << fmt::format("{} configurations are there more than once: all are kept, the last one counts\n",
-                          counts->repeated);
-  io.err << fmt::format(
-      "{}: sweep '{}' in {}: {} configurations ({}), {} results new, {} known; mfu computed for {}\n",
-      report::safe_text(file->shown_as), report::safe_text(sweep.name), report::safe_text(o.db),
-      counts->trials, by_outcome(read->rows), counts->added, counts->known, with_mfu);
+    io.err << fmt::format("more than one row: {}; all are kept, the last one counts\n",
+                          counted(counts->repeated, "configuration"));
+  if (counts->replaced > 0)
+    io.err << fmt::format("replaced: {} of an earlier import of these lines\n",
+                          counted(counts->replaced, "configuration"));
+  io.err << fmt::format("{}: sweep '{}' in {}: {} ({}), {} results new, {} known; mfu computed for {}\n",
+                        report::safe_text(file->shown_as), report::safe_text(sweep.name),
+                        report::safe_text(o.db), counted(counts->trials, "configuration"),
+                        by_outcome(read->rows), counts->added, counts->known, with_mfu);
   return kAnswered;
 }
 
@@ -121,6 +129,8 @@ void add_import(Registry r) {
       ->type_name("LABEL=NAME")
       ->allow_extra_args(false);
   c->add_flag("--leave-rest", o->options.leave_rest, "ignore every column that is not a known field");
+  c->add_flag("--replace", o->replace,
+              "retire what an earlier import read from the same lines, as after a corrected flag");
   c->callback([r, o] { r.chosen = [r, o] { return import_file(r.io, *o); }; });
 }
 

@@ -44,9 +44,7 @@ int merge_files(Io& io, const MergeCommand& o) {
 void add_merge(Registry r) {
   auto* c = r.app.add_subcommand("merge", "join the results of other databases into one");
   auto o = std::make_shared<MergeCommand>();
-  c->add_option("INTO", o->into, "the database that grows; made when it is not there")
-      ->required()
-      ->type_name("INTO.db");
+  c->add_option("INTO", o->into, "the target database; created if missing")->required()->type_name("INTO.db");
   c->add_option("FROM", o->from, "the databases whose results it takes; they are only read")
       ->required()
       ->type_name("FROM.db");

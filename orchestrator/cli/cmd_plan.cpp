@@ -211,26 +211,26 @@ int plan_grid(Io& io, const PlanOptions& o) {
 Expected<void> add_events(report::ExplainView& view, store::Store& store, i64 sweep) {
   constexpr i64 kLookBack = 1000, kShown = 10;
   const bool waits = view.entry.admitted && !view.final_attempt;
-  const auto concerns = [&](const std::string& kind, const std::string& text) {
+  const auto concerns = [&](const std::string& kind, const Value& about) {
     if (waits && (kind == "quarantine" || kind == "pending")) return true;
-    return std::any_of(view.attempts.begin(), view.attempts.end(), [&](const auto& attempt) {
-      return text.starts_with(fmt::format("attempt {}:", attempt.id)) ||
-             text.starts_with(fmt::format("attempt {} ", attempt.id));
-    });
+    return std::ranges::any_of(view.attempts,
+                               [&](const auto& attempt) { return about == Value{attempt.id}; });
   };
   const auto events = store.events(sweep, kLookBack);
   if (!events) return tl::unexpected(events.error());
   for (const auto& row : events->rows)
-    if (const auto& text = std::get<std::string>(row[2]); concerns(std::get<std::string>(row[1]), text))
-      view.events.push_back(fmt::format("{}  {}", std::get<std::string>(row[0]), text));
+    if (concerns(std::get<std::string>(row[1]), row[3]))
+      view.events.push_back(
+          fmt::format("{}  {}", std::get<std::string>(row[0]), std::get<std::string>(row[2])));
   if (view.events.size() > kShown) view.events.erase(view.events.begin(), view.events.end() - kShown);
   return {};
 }
 
-// The answer that `run --reuse` took from another sweep.
-Expected<void> add_reused(report::ExplainView& view, store::Store& store, i64 sweep) {
+// The attempt behind the answer, which `run --reuse` may have taken from another sweep.
+Expected<void> add_final(report::ExplainView& view, store::Store& store, i64 sweep) {
   const auto final_attempt = store.final_attempt(sweep, view.entry.id);
   if (!final_attempt) return tl::unexpected(final_attempt.error());
+  view.final_attempt = *final_attempt;
   if (!*final_attempt) return {};
   const i64 id = **final_attempt;
   if (std::ranges::find(view.attempts, id, &report::ExplainAttempt::id) != view.attempts.end()) return {};
@@ -238,7 +238,6 @@ Expected<void> add_reused(report::ExplainView& view, store::Store& store, i64 sw
   if (!result) return tl::unexpected(result.error());
   const auto from = store.sweep_of(id);
   if (!from) return tl::unexpected(from.error());
-  view.final_attempt = id;
   view.attempts.push_back({id, State::kFinished, "reused from sweep " + *from, *result});
   return {};
 }
@@ -260,10 +259,9 @@ int explain(Io& io, const SweepSelector& where, const std::string& prefix, bool 
   for (const auto& row : *attempts) {
     const auto result = store.result_of(row.id);
     if (!result) return refuse(io, result.error());
-    if (*result && !is_infrastructure((*result)->outcome)) view.final_attempt = row.id;
     view.attempts.push_back({row.id, row.state, row.allocation, *result});
   }
-  if (auto added = add_reused(view, store, opened->sweep.id); !added) return refuse(io, added.error());
+  if (auto added = add_final(view, store, opened->sweep.id); !added) return refuse(io, added.error());
   if (auto added = add_events(view, store, opened->sweep.id); !added) return refuse(io, added.error());
   if (as_json) return print_document(io, explain_json(view, opened->sweep.name)), kAnswered;
   io.out << report::explain(view, io.out_is_terminal ? io.width : 0)

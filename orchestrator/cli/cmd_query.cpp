@@ -136,7 +136,7 @@ int query(Io& io, const QueryCommand& o) {
   if (o.json)
     written = exports::write_json(io.out, *table);
   else if (o.csv)
-    written = exports::write_csv(io.out, *table, {true});
+    written = exports::write_csv(io.out, *table, {.raw_text = true, .line_end = "\n"});
   else
     written = write_output(io, "", report::to_text_raw(*table, io.out_is_terminal ? io.width : 0));
   return written ? kAnswered : refuse(io, written.error());

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <ostream>
 
+#include "base/text.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/compare_sides.h"
 #include "orchestrator/cli/shortcuts.h"
@@ -74,7 +75,7 @@ int write_report(Io& io, const ReportCommand& o) {
   const auto page = report::report_html(in);
   if (!page) return refuse(io, page.error());
   if (const auto written = write_output(io, o.output, *page); !written) return refuse(io, written.error());
-  io.err << fmt::format("{}: {} configurations of {}\n", o.output, rows->size(),
+  io.err << fmt::format("{}: {} of {}\n", o.output, counted(i64(rows->size()), "configuration"),
                         report::safe_text(opened->sweep.name))
          << report::rehearsed_line(is_rehearsal(opened->sweep.name));
   return kAnswered;

@@ -61,7 +61,7 @@ void add_run_options(CLI::App& c, RunOptions& o) {
                "the sweep together)")
       ->check(CLI::PositiveNumber);
   c.add_flag("--take-over", o.take_over,
-             "take the sweep over from a run that is silent; only when you know that it is gone");
+             "continue a sweep whose run no longer responds; use only if that process is dead");
   auto* detach = c.add_flag("--detach", o.detach,
                             "run in the background, without this terminal; the log goes to FILE.db.log");
   c.add_option("--as-job", o.as_job,
@@ -253,7 +253,8 @@ std::optional<int> store_plan(Io& io, SweepDriver& driver, const Planned& planne
     io.err << "note: " << *crowded << '\n';
   if (!choice.sites.empty()) io.err << fmt::format("site profile: {}\n", choice.sites);
   if (std::ranges::none_of(planned.entries, &PlanEntry::admitted))
-    io.err << fmt::format("nothing of it can run here; `sweep plan {}` says why, rule by rule\n", o.grid);
+    io.err << fmt::format(
+        "no trial of this grid can run here; `sweep plan {}` lists the rule that excludes each\n", o.grid);
   if (counts->retired > 0)
     io.err << fmt::format("{} trials are no longer in the grid and are retired\n", counts->retired);
   return std::nullopt;

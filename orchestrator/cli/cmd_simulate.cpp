@@ -19,7 +19,7 @@ struct SimulateOptions {
   std::uint64_t max_points = grid::ReadOptions{}.max_points;
   bool json = false;
   simulate::Assumptions assumed;
-  // Flags that were given; what was not is what the grid and the site say of Slurm.
+  // Flags override the Slurm settings of the grid and the site.
   std::optional<i64> nodes, jobs, job_nodes;
 };
 

@@ -21,8 +21,9 @@ struct ExitCode {
   const char* meaning;
 };
 inline constexpr ExitCode kExitCodes[] = {
-    {kAnswered, "done; every trial has an answer"},
-    {kUnanswered, "done; some trial has no answer, or a check failed"},
+    {kAnswered, "finished; every trial has an answer"},
+    {kUnanswered,
+     "finished, but some trials have no answer (crash, hang, timeout, invalid), or a check failed"},
     {kBadInput, "wrong input, or something cannot be read or written"},
     {kRegression, "compare --fail-on-regression found a regression"},
     {kExitDiskFull, "the disk is full, or the quota used up; free space and run the command again"},

@@ -40,7 +40,8 @@ std::set<std::string> values_of(const CompareSide& side, const std::string& fact
 
 Expected<CompareSide> read_compare_side(const std::string& word, const std::string& db,
                                         const std::vector<std::string>& only) {
-  auto opened = open_sweep(side_of(word, db), store::Mode::kReadOnly);
+  const SweepSelector from = side_of(word, db);
+  auto opened = open_sweep(from, store::Mode::kReadOnly);
   if (!opened) return tl::unexpected(opened.error());
   auto rows = opened->store->results(opened->sweep.id);
   if (!rows) return tl::unexpected(rows.error());
@@ -48,7 +49,13 @@ Expected<CompareSide> read_compare_side(const std::string& word, const std::stri
   if (!kept) return tl::unexpected(kept.error());
   auto nodes = opened->store->environments(opened->sweep.id);
   if (!nodes) return tl::unexpected(nodes.error());
-  return CompareSide{std::move(opened->sweep), std::move(*kept), std::move(*nodes)};
+  std::error_code ec;
+  return CompareSide{std::filesystem::weakly_canonical(from.db, ec), std::move(opened->sweep),
+                     std::move(*kept), std::move(*nodes)};
+}
+
+bool is_same_sweep(const CompareSide& a, const CompareSide& b) {
+  return a.file == b.file && a.sweep.id == b.sweep.id;
 }
 
 void print_differences(Io& io, const CompareSide& a, const CompareSide& b) {

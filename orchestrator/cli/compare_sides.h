@@ -9,6 +9,7 @@
 namespace sweep::cli {
 
 struct CompareSide {
+  std::filesystem::path file;
   store::SweepRow sweep;
   std::vector<ResultRow> rows;
   std::vector<Environment> nodes;
@@ -18,6 +19,8 @@ struct CompareSide {
 // report/filter.h.
 Expected<CompareSide> read_compare_side(const std::string& word, const std::string& db,
                                         const std::vector<std::string>& only);
+
+bool is_same_sweep(const CompareSide& a, const CompareSide& b);
 
 // What differs between the machines and builds of the two, to stderr: the first suspects.
 void print_differences(Io&, const CompareSide& a, const CompareSide& b);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "base/text.h"
 #include "orchestrator/cli/as_json.h"
 #include "orchestrator/export/csv.h"
 #include "orchestrator/report/charts/png.h"
@@ -85,8 +86,10 @@ int print_transfer(Io& io, const CompareSide& a, const CompareSide& b, const Tra
     const auto drawn =
         write_chart(io, o.chart, report::transfer_svg(*found, command.options, side_names(a, b)));
     if (!drawn) return refuse(io, drawn.error());
-    io.err << fmt::format("{}: {} configurations that ran on both sides\n", o.chart,
-                          std::ranges::count_if(found->shared, &report::SharedConfiguration::measured));
+    io.err << fmt::format(
+        "{}: {} that ran on both sides\n", o.chart,
+        counted(std::ranges::count_if(found->shared, &report::SharedConfiguration::measured),
+                "configuration"));
   }
   print_differences(io, a, b);
   return kAnswered;

@@ -34,7 +34,7 @@ Expected<std::string> held_hours(store::Store& store, const store::SweepRow& swe
   if (!held) return tl::unexpected(held.error());
   const double hours = (held->ended + held->open) / kSecondsInHour;
   if (hours <= 0) return std::string();
-  return fmt::format("{:.3g}{} GPU-hours held, all runs together", hours,
+  return fmt::format("{:.3g}{} GPU-hours (on a CPU: slot-hours), all runs together", hours,
                      limit ? fmt::format(" of {:.6g}", *limit) : "");
 }
 

@@ -15,7 +15,7 @@ namespace sweep::cli {
 Expected<void> confirmed(Io&, const search::Most&, const driver::LaunchChoice&, std::optional<double> bound,
                          bool yes);
 
-// "0.5 of 2 GPU-hours held, all runs together"; empty: nothing was held yet.
+// "0.5 of 2 GPU-hours (on a CPU: slot-hours), all runs together"; empty: nothing was held yet.
 Expected<std::string> held_hours(store::Store&, const store::SweepRow&, std::optional<double> limit);
 
 // The same of the sweep of this name in this database; empty where there is none.

@@ -65,8 +65,7 @@ std::string memory_summary(const driver::Planned& planned, bool dry_run) {
                                : near > 0 ? " (--dry-run measures them)"
                                           : "";
   return fmt::format(
-      "memory: profile sweep (the built-in step); pruned above the limit by more than {:g} %; near the "
-      "limit: {}{}\n",
+      "memory: model of the built-in step; more than {:g} % over the limit is pruned; close to it: {}{}\n",
       100 * margin, near, measured);
 }
 

@@ -45,15 +45,16 @@ void add_strategy_options(CLI::App& c, StrategyFlags& o) {
       ->check(CLI::PositiveNumber);
   c.add_option(
        "--audit", o.audit,
-       "run this share of the trials that are pruned for memory, by history or by the strategy all the "
-       "same, to see how often pruning is wrong (2%)")
+       "also run this share of the trials pruned for memory, by history or by the strategy, to measure how "
+       "often pruning is wrong (2%)")
       ->type_name("SHARE")
       ->check([](const std::string& text) {
         const auto share = report::parse_share(text, "share of an audit");
         return share ? std::string() : share.error().message;
       });
   c.add_option("--usd", o.usd,
-               "start nothing more when this much is spent, at the dearest price of the sweep's hardware; a "
+               "start nothing more when this much is spent, computed with the most expensive hardware of the "
+               "sweep; a "
                "bound like "
                "--gpu-hours")
       ->check(CLI::PositiveNumber);

@@ -26,9 +26,9 @@ std::vector<std::string> origins_of_times(const std::vector<PlanEntry>& entries,
       out.push_back(
           fmt::format("{}: by the profile '{}', measured on {} on {}", name, p->name, p->date, p->hosts));
     else
-      out.push_back(
-          fmt::format("{}: by the catalogue's figures; `sweep calibrate --hardware {}` measures better ones",
-                      name, name));
+      out.push_back(fmt::format(
+          "{}: predicted from catalogue figures; `sweep calibrate --hardware {}` measures better ones", name,
+          name));
   }
   return out;
 }

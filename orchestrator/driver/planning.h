@@ -33,7 +33,7 @@ double predicted_gpu_hours(const std::vector<PlanEntry>&);
 // none.
 std::optional<double> predicted_usd(const std::vector<PlanEntry>&,
                                     const std::map<std::string, double>& usd_per_node_hour);
-// GPU-hours that so much money buys, at the dearest price of the trials' hardware. Error: some have no price.
+// GPU-hours that this budget buys, computed with the most expensive hardware of the trials. Error: some have no price.
 Expected<double> gpu_hours_for(double usd, const std::vector<PlanEntry>&,
                                const std::map<std::string, double>& usd_per_node_hour);
 // Those prices, a sentence each, with their dates.

@@ -39,8 +39,10 @@ Expected<SelfTestResults> read_selftest_results(const fs::path& file) {
                             file.string()));
   for (const auto& each : (*parsed)["proofs"]) {
     if (!each.is_object()) continue;
-    out[{text_of(each, "strategy"), text_of(each, "backend")}] = {
-        text_of(each, "date"), flag_of(each, "passed"), text_of(each, "where"), text_of(each, "build")};
+    std::string strategy = text_of(each, "strategy");
+    if (strategy == "pp_afab") strategy = "pp_gpipe";  // as older files call it
+    out[{std::move(strategy), text_of(each, "backend")}] = {text_of(each, "date"), flag_of(each, "passed"),
+                                                            text_of(each, "where"), text_of(each, "build")};
   }
   return out;
 }
@@ -68,7 +70,7 @@ std::string strategy_table(const SelfTestResults& here) {
   for (std::size_t g = 0; g < kBackends; ++g) rows[0][g + 1] = kBackendTitles[g];
   for (const Strategy& strategy : all_strategies()) {
     auto& row = rows.emplace_back();
-    row[0] = strategy.title;
+    row[0] = fmt::format("{:<14}  {}", strategy.name, strategy.title);
     for (std::size_t g = 0; g < kBackends; ++g) row[g + 1] = cell(strategy, g, here);
   }
   std::array<std::size_t, kBackends + 1> widths{};

@@ -21,7 +21,7 @@ constexpr Strategy kStrategies[] = {
     {"tp_sp", "tensor and sequence", kCpuOnly},
     {"tp_overlap", "tensor and sequence, overlapped", kCpuOnly},
     {"tp_kv", "tensor, TP > KV heads", kCpuSince22},
-    {"pp_afab", "pipeline: gpipe", kCpuOnly},
+    {"pp_gpipe", "pipeline: gpipe", kCpuOnly},
     {"pp_1f1b", "pipeline: 1f1b", kCpuOnly},
     {"pp_interleaved", "pipeline: interleaved", kCpuOnly},
     {"pp_zero_bubble", "pipeline: zero_bubble", kCpuSince22},

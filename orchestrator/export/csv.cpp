@@ -1,30 +1,24 @@
 #include "orchestrator/export/csv.h"
 
-#include <cstring>
 #include <ostream>
 
+#include "base/formula_guard.h"
 #include "orchestrator/export/text.h"
 #include "schema/columns.h"
 
 namespace sweep::exports {
 namespace {
 
-bool looks_like_formula(std::string_view s) {
-  if (s.empty() || std::strchr("=+-@\t\r", s.front()) == nullptr) return false;
-  return !reads_as_number(s);
-}
-
 void append_text(std::string& out, std::string_view raw, const CsvOptions& options) {
-  const std::string text = valid_utf8(raw);
-  const bool guard = !options.raw_text && looks_like_formula(text);
-  const bool quote = guard || text.find_first_of(",\"\r\n") != std::string::npos ||
+  const std::string text = options.raw_text ? valid_utf8(raw) : guarded(valid_utf8(raw));
+  const bool quote = (!options.raw_text && needs_guard(text)) ||
+                     text.find_first_of(",\"\r\n") != std::string::npos ||
                      (!text.empty() && (text.front() == ' ' || text.back() == ' '));
   if (!quote) {
     out += text;
     return;
   }
   out += '"';
-  if (guard) out += '\'';
   for (const char c : text) {
     if (c == '"') out += '"';
     out += c;
@@ -41,8 +35,8 @@ void append_value(std::string& out, const Value& value, bool flag, const CsvOpti
   }
 }
 
-Expected<void> put(std::ostream& out, std::string& line) {
-  line += "\r\n";
+Expected<void> put(std::ostream& out, std::string& line, const CsvOptions& options) {
+  line += options.line_end;
   out.write(line.data(), static_cast<std::streamsize>(line.size()));
   line.clear();
   return out ? Expected<void>{} : fail(std::string(kWriteFailed));
@@ -64,7 +58,7 @@ Expected<void> write_csv(std::ostream& out, const RowSource& next, const CsvOpti
     if (!line.empty()) line += ',';
     line += c.key;
   }
-  if (auto done = put(out, line); !done) return done;
+  if (auto done = put(out, line, options); !done) return done;
   while (const ResultRow* row = next()) {
     bool first = true;
     for (const Column& c : columns()) {
@@ -72,7 +66,7 @@ Expected<void> write_csv(std::ostream& out, const RowSource& next, const CsvOpti
       first = false;
       append_value(line, c.get(*row), c.type == "flag", options);
     }
-    if (auto done = put(out, line); !done) return done;
+    if (auto done = put(out, line, options); !done) return done;
   }
   return flushed(out);
 }
@@ -83,13 +77,13 @@ Expected<void> write_csv(std::ostream& out, const Table& table, const CsvOptions
     if (c > 0) line += ',';
     append_text(line, table.columns[c], options);
   }
-  if (auto done = put(out, line); !done) return done;
+  if (auto done = put(out, line, options); !done) return done;
   for (const auto& row : table.rows) {
     for (std::size_t c = 0; c < row.size(); ++c) {
       if (c > 0) line += ',';
       append_value(line, row[c], false, options);
     }
-    if (auto done = put(out, line); !done) return done;
+    if (auto done = put(out, line, options); !done) return done;
   }
   return flushed(out);
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <iosfwd>
 #include <span>
+#include <string_view>
 
 #include "base/expected.h"
 #include "schema/result_row.h"
@@ -15,10 +16,11 @@ namespace sweep::exports {
 using RowSource = std::function<const ResultRow*()>;
 RowSource rows_of(std::span<const ResultRow>);
 
-// Text cells that a spreadsheet would run as a formula (first character = + - @ tab or return, and not a
-// number) get a leading apostrophe; `raw_text` leaves them as they are, for programs that read the file.
 struct CsvOptions {
+  // Text that a spreadsheet would run as a formula stays as it is, for programs that read the file; else it
+  // is guarded (base/formula_guard.h).
   bool raw_text = false;
+  std::string_view line_end = "\r\n";  // as RFC 4180 has it; the filters of Unix expect "\n"
 };
 
 Expected<void> write_csv(std::ostream&, const RowSource&, const CsvOptions& = {});

@@ -40,15 +40,26 @@ std::string values_of(const Column& c) {
                                : fmt::format("{}", fmt::join(domain->words, ", "));
 }
 
-std::string section(Role role, bool axes) {
-  std::string out = axes ? "| key | type | unit | default | values | meaning |\n"
-                           "| --- | --- | --- | --- | --- | --- |\n"
-                         : "| key | type | unit | meaning |\n| --- | --- | --- | --- |\n";
+std::string_view better_of(const Column& c) {
+  return c.better == Better::kNone ? "" : c.better == Better::kLower ? "lower" : "higher";
+}
+
+// The cells of one role between unit and meaning.
+std::string details_of(const Column& c) {
+  if (c.role == Role::kAxis) return fmt::format(" {} | {} |", cell(default_of(c)), values_of(c));
+  return c.role == Role::kMetric ? fmt::format(" {} |", better_of(c)) : "";
+}
+
+std::string section(Role role) {
+  std::string out = role == Role::kAxis ? "| key | type | unit | default | values | meaning |\n"
+                                          "| --- | --- | --- | --- | --- | --- |\n"
+                    : role == Role::kMetric
+                        ? "| key | type | unit | better | meaning |\n| --- | --- | --- | --- | --- |\n"
+                        : "| key | type | unit | meaning |\n| --- | --- | --- | --- |\n";
   for (const Column& c : columns()) {
     if (c.role != role) continue;
-    out += fmt::format("| `{}` | {} | {} |", c.key, type_name(c.type), cell(c.unit));
-    if (axes) out += fmt::format(" {} | {} |", cell(default_of(c)), values_of(c));
-    out += fmt::format(" {} |\n", cell(c.sentence));
+    out += fmt::format("| `{}` | {} | {} |{} {} |\n", c.key, type_name(c.type), cell(c.unit), details_of(c),
+                       cell(c.sentence));
   }
   return out;
 }
@@ -65,9 +76,11 @@ std::string fields_markdown() {
          "-1.\n\n"
          "## Axes\n\nParameters of a trial. An axis left at its default does not change the id of a "
          "trial.\n\n" +
-         section(Role::kAxis, true) + "\n## Metrics\n\nNumbers of a result.\n\n" +
-         section(Role::kMetric, false) + "\n## Other columns\n\nWhich trial it is and how it ended.\n\n" +
-         section(Role::kIdentity, false);
+         section(Role::kAxis) +
+         "\n## Metrics\n\nNumbers of a result. A metric that is neither better higher nor lower cannot be "
+         "ranked by.\n\n" +
+         section(Role::kMetric) + "\n## Other columns\n\nWhich trial it is and how it ended.\n\n" +
+         section(Role::kIdentity);
 }
 
 }  // namespace sweep::exports

@@ -13,13 +13,6 @@ std::string shortest(double value) {
   return {buffer, end};
 }
 
-bool reads_as_number(std::string_view s) {
-  if (s.starts_with('+')) s.remove_prefix(1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), value);
-  return !s.empty() && error == std::errc{} && end == s.data() + s.size() && std::isfinite(value);
-}
-
 std::string valid_utf8(std::string_view raw) {
   std::string text(raw);
   for (std::size_t at = text.find('\0'); at != std::string::npos; at = text.find('\0', at))

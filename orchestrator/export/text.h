@@ -10,7 +10,6 @@ inline constexpr std::string_view kWriteFailed =
     "incomplete.";
 
 std::string shortest(double);              // reads back to the same double; empty when not finite
-bool reads_as_number(std::string_view);    // all of it
 std::string valid_utf8(std::string_view);  // invalid bytes become U+FFFD, NUL too
 
 }  // namespace sweep::exports

@@ -17,7 +17,7 @@ Expected<double> read_number(std::string_view);
 Expected<void> read_axis(const Column& axis, double factor, std::string_view cell, Trial&);
 Expected<void> read_metric(const Column& metric, double factor, std::string_view cell, Metrics&);
 
-// How a row says that it ended. absent: it has no answer (pending, cancelled).
+// Parses the outcome column. nullopt: the trial has not finished (pending, cancelled).
 Expected<std::optional<Outcome>> read_outcome(std::string_view);
 
 }  // namespace sweep::imports

@@ -189,7 +189,7 @@ class ConfigReader {
       if (const auto solved = solve(relation, sizes); !solved)
         return tl::unexpected(error_of(solved.error(), sizes));
     if (const auto done = complete_dp(t); !done) return done;
-    if (const auto done = complete(t, stated_); !done) return done;
+    if (const auto assumed = complete(t, stated_); !assumed) return tl::unexpected(assumed.error());
     if (t.gpus_per_node > gpus_per_node_ && !stated_.contains("gpus_per_node"))
       return fail(codes::kUnequal, "nodes",
                   fmt::format("column 'nodes': {} nodes of {} GPUs do not hold {} ranks", t.nodes,

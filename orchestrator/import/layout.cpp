@@ -1,7 +1,10 @@
 #include "orchestrator/import/layout.h"
 
+#include <fmt/format.h>
+
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/rank_algebra.h"
+#include "orchestrator/import/error_codes.h"
 
 namespace sweep::imports {
 namespace {
@@ -25,7 +28,17 @@ Expected<void> set(Relation relation, const shape::RankSizes& sizes, std::string
   return {};
 }
 
-Expected<void> complete_ranks(Trial& t, const Stated& stated) {
+// Full nodes are an assumption unless the file says how many GPUs of each were used.
+std::string full_nodes(std::string_view computed, const Trial& t, i64 gpus, const Stated& stated) {
+  if (stated.contains("gpus_per_node")) return "";
+  return fmt::format(
+      "{} assumes that all {} GPUs of a node were used, as the catalogue has {}; else give --set "
+      "gpus_per_node=N",
+      computed, gpus, t.hardware);
+}
+
+Expected<std::string> complete_ranks(Trial& t, const Stated& stated) {
+  std::string assumed;
   auto sizes = shape::RankSizes::of(t);
   i64 world = 0;
   SWEEP_TRY(set(Relation::kWorld, sizes, "", world));
@@ -35,12 +48,26 @@ Expected<void> complete_ranks(Trial& t, const Stated& stated) {
     SWEEP_TRY(set(Relation::kDp, sizes, "; state dp", t.dp));
     sizes.dp = t.dp;
     world = t.world();
+    assumed = full_nodes("dp = nodes x GPUs / (tp x pp x cp)", t, gpus, stated);
+  } else if (!stated.contains("dp") && stated.contains("nodes")) {
+    return fail(
+        codes::kMissing, "dp",
+        fmt::format("nothing says how many GPUs {} nodes of '{}' have, so dp is not known; add a column "
+                    "dp, or give --set dp=N or --set gpus_per_node=N",
+                    t.nodes, t.hardware));
+  } else if (!stated.contains("dp")) {
+    assumed = "dp is taken to be 1, as no column says it; else give --set dp=N";
   }
-  if (!stated.contains("nodes")) t.nodes = gpus > 0 ? (world + gpus - 1) / gpus : 1;
-  if (stated.contains("gpus_per_node")) return {};
+  if (!stated.contains("nodes")) {
+    t.nodes = gpus > 0 ? (world + gpus - 1) / gpus : 1;
+    if (assumed.empty() && gpus > 0 && world >= gpus)
+      assumed = full_nodes("nodes = ranks / GPUs", t, gpus, stated);
+  }
+  if (stated.contains("gpus_per_node")) return assumed;
   sizes.nodes = t.nodes;
-  return set(Relation::kGpusPerNode, sizes, "; correct them, or state nodes and gpus_per_node",
-             t.gpus_per_node);
+  SWEEP_TRY(set(Relation::kGpusPerNode, sizes, "; correct them, or state nodes and gpus_per_node",
+                t.gpus_per_node));
+  return assumed;
 }
 
 Expected<void> complete_batch(Trial& t, const Stated& stated) {
@@ -54,9 +81,11 @@ Expected<void> complete_batch(Trial& t, const Stated& stated) {
 
 }  // namespace
 
-Expected<void> complete(Trial& t, const Stated& stated) {
-  SWEEP_TRY(complete_ranks(t, stated));
-  return complete_batch(t, stated);
+Expected<std::string> complete(Trial& t, const Stated& stated) {
+  auto assumed = complete_ranks(t, stated);
+  if (!assumed) return assumed;
+  SWEEP_TRY(complete_batch(t, stated));
+  return assumed;
 }
 
 bool batch_multiplies_out(const Trial& t) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/formula_guard.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/import/cells.h"
 #include "orchestrator/import/error_codes.h"
@@ -99,6 +100,8 @@ class Importer {
           fmt::format("{} rows whose dp x micro_batch_size x grad_accum is not their "
                       "global_batch_size are kept as they are",
                       crooked_));
+    for (const auto& [sentence, rows] : assumed_)
+      out_.notes.push_back(fmt::format("{} row{}: {}", rows, rows == 1 ? "" : "s", sentence));
     for (const auto& [label, spec] : specs_)
       if (!knows_dimensions(spec))
         out_.notes.push_back(
@@ -182,11 +185,13 @@ class Importer {
     Draft draft;
     draft.trial = base_, draft.stated = stated_;
     for (std::size_t i = 0; i < row.cells.size(); ++i)
-      if (auto done = read_cell(mapping_.targets[i], trimmed(row.cells[i]), draft); !done)
+      if (auto done = read_cell(mapping_.targets[i], unguarded(trimmed(row.cells[i])), draft); !done)
         return tl::unexpected(in_column(mapping_.targets[i].column, done.error()));
     if (draft.trial.model.empty()) return fail(codes::kMissing, "model", "the row names no model");
     draft.trial.spec = spec_of(draft.trial.model);
-    if (auto done = complete(draft.trial, draft.stated); !done) return done;
+    const auto assumed = complete(draft.trial, draft.stated);
+    if (!assumed) return tl::unexpected(assumed.error());
+    if (!assumed->empty()) ++assumed_[*assumed];
     note_hardware(draft.trial.hardware);
     if (!draft.labels.empty()) draft.trial.labels = dump(draft.labels);
     return finish(row, std::move(draft));
@@ -263,7 +268,7 @@ class Importer {
     if (!outcome) return tl::unexpected<Error>(outcome.error());
     if (!*outcome) return ++out_.left_out, Expected<void>{};
     if (**outcome == Outcome::kOk)
-      if (auto done = rates_are_positive(draft.metrics); !done) return done;
+      if (auto done = rates_are_possible(draft.metrics); !done) return done;
     crooked_ += !batch_multiplies_out(draft.trial);
     ImportedRow out;
     out.entry.id = trial_id(draft.trial);
@@ -283,14 +288,16 @@ class Importer {
     return {};
   }
 
-  // What ended ok took time and trained on tokens.
-  static Expected<void> rates_are_positive(const Metrics& m) {
+  // What ended ok took time and trained on tokens. Beyond `kMost` the figures that follow from a rate are no
+  // numbers any more, so they would not show that it is wrong.
+  static Expected<void> rates_are_possible(const Metrics& m) {
+    constexpr double kMost = 1e15;
     const std::pair<const char*, const std::optional<double>*> rates[] = {
         {"tokens_per_s_gpu", &m.tokens_per_s_gpu},
         {"tokens_per_s", &m.tokens_per_s},
         {"step_ms", &m.step_ms}};
     for (const auto& [name, value] : rates)
-      if (*value && **value <= 0)
+      if (*value && (**value <= 0 || **value > kMost))
         return fail(
             codes::kOutOfRange, name,
             fmt::format(
@@ -356,6 +363,7 @@ class Importer {
   std::vector<std::string> unknown_hardware_;
   std::string last_hardware_;
   i64 crooked_ = 0;
+  std::map<std::string, i64> assumed_;  // sentence -> rows
   Imported out_;
 };
 

@@ -14,6 +14,7 @@
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/statistics/grouping.h"
 #include "schema/labels.h"
+#include "schema/ranking.h"
 
 namespace sweep::report {
 namespace {
@@ -114,32 +115,20 @@ Expected<Field> resolve_metric(std::string_view name) {
               fmt::format("'{}' is not a metric with numbers{}", safe_text(name), suggestion(name, known)));
 }
 
+Expected<Field> resolve_ranked(std::string_view name) {
+  auto metric = resolve_metric(name);
+  if (metric && find_column(name)->better == Better::kNone)
+    return fail(
+        codes::kNotRanked, name,
+        fmt::format("No value of '{}' is better than another, so nothing can be ranked by it. Rank by "
+                    "one of these: {}.",
+                    name, ranked_metrics()));
+  return metric;
+}
+
 bool lower_is_better(std::string_view metric) {
-  static const std::set<std::string_view> kLower = {"step_ms",
-                                                    "step_ms_iqr",
-                                                    "step_ms_ci_low",
-                                                    "step_ms_ci_high",
-                                                    "forward_ms",
-                                                    "backward_ms",
-                                                    "optimizer_ms",
-                                                    "exposed_comm_ms",
-                                                    "bubble",
-                                                    "startup_ms",
-                                                    "cost_per_mt",
-                                                    "predicted_ms",
-                                                    "peak_allocated_bytes",
-                                                    "peak_reserved_bytes",
-                                                    "predicted_bytes",
-                                                    "alloc_retries",
-                                                    "ooms",
-                                                    "oom_asked_bytes",
-                                                    "util_sd",
-                                                    "power_mean_w",
-                                                    "host_peak_rss_bytes",
-                                                    "memory_reported_bytes",
-                                                    "loss_first",
-                                                    "loss_last"};
-  return kLower.contains(metric);
+  const Column* column = find_column(metric);
+  return column && column->better == Better::kLower;
 }
 
 std::vector<Field> varying(std::span<const ResultRow> rows) {
@@ -187,6 +176,25 @@ std::vector<Field> varying_among_ok(std::span<const ResultRow> rows) {
     return std::none_of(first, rows.end(),
                         [&](const ResultRow& r) { return ended_ok(r) && field.of(r) != value; });
   });
+  return out;
+}
+
+std::vector<Field> telling_apart(std::span<const Field> fields, std::span<const ResultRow* const> rows) {
+  std::vector<Field> out(fields.begin(), fields.end());
+  std::erase_if(out, [&](const Field& field) { return index_of(rows, field).keys.size() < 2; });
+  const auto told = [&] {
+    std::set<std::string> texts;
+    for (const ResultRow* row : rows) texts.insert(setting_text(*row, out));
+    return texts.size();
+  };
+  const std::size_t all = told();
+  for (const char* follows : {"global_batch_size", "gpus_per_node", "grad_accum"}) {
+    const auto at = std::ranges::find(out, follows, &Field::name);
+    if (at == out.end()) continue;
+    const Field field = *at;
+    const auto place = out.erase(at);
+    if (told() < all) out.insert(place, field);
+  }
   return out;
 }
 

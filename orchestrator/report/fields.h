@@ -37,7 +37,9 @@ class Field {
 
 // A metric of the table with numbers; error: names the nearest metric.
 Expected<Field> resolve_metric(std::string_view name);
-// step_ms, cost_per_mt, peak_allocated_bytes, ...: less is better.
+// A metric that has a better and a worse; error: it has none, or is no metric.
+Expected<Field> resolve_ranked(std::string_view name);
+// As schema/fields.def says of the metric.
 bool lower_is_better(std::string_view metric);
 
 // The axes and labels whose value differs between rows (model among them), in table order.
@@ -45,6 +47,10 @@ std::vector<Field> varying(std::span<const ResultRow> rows);
 std::vector<Field> varying(const ResultColumns&);  // of columns that hold every axis and `labels`, coded
 // Those that differ between the rows that ended ok: what tells answers apart.
 std::vector<Field> varying_among_ok(std::span<const ResultRow> rows);
+
+// Of `fields`, those that differ between these rows, without what follows from the others: enough to tell the
+// rows apart by.
+std::vector<Field> telling_apart(std::span<const Field> fields, std::span<const ResultRow* const> rows);
 
 // The distinct values of a field, ascending (numbers by value, text in natural order, NULL last), and each
 // row's place among them.

@@ -33,33 +33,6 @@ constexpr std::pair<std::string_view, std::string_view> kNames[] = {
     {"schedule", "pipeline schedule"},
     {"vpp", "model chunks per pipeline rank"},
     {"cp_comm_type", "context-parallel form"},
-    {"step_ms", "step time"},
-    {"forward_ms", "forward time"},
-    {"backward_ms", "backward time"},
-    {"optimizer_ms", "optimizer time"},
-    {"exposed_comm_ms", "communication waited for"},
-    {"bubble", "pipeline bubble"},
-    {"startup_ms", "startup time"},
-    {"tokens_per_s", "tokens/s, whole job"},
-    {"tokens_per_s_gpu", "tokens/s per GPU"},
-    {"tflops_gpu", "TFLOP/s per GPU"},
-    {"mfu", "MFU"},
-    {"mfu_fwd_bwd", "MFU of forward and backward"},
-    {"hfu", "HFU"},
-    {"mt_per_hour", "million tokens per hour"},
-    {"cost_per_mt", "cost per million tokens"},
-    {"usd_per_node_hour", "price per node and hour"},
-    {"price_date", "price of"},
-    {"peak_allocated_bytes", "peak memory allocated"},
-    {"peak_reserved_bytes", "peak memory reserved"},
-    {"predicted_bytes", "predicted memory"},
-    {"predicted_ms", "predicted step time"},
-    {"alloc_retries", "allocator retries"},
-    {"util_mean", "utilisation"},
-    {"util_sd", "deviation of utilisation"},
-    {"host_peak_rss_bytes", "peak host memory"},
-    {"mfu_reported", "MFU as reported"},
-    {"memory_reported_bytes", "memory as reported"},
     {"ok", "measured"},
     {"max_batch", "largest micro-batch"},
     {"scaling [%]", "scaling efficiency [%]"},
@@ -91,6 +64,7 @@ Names::Names(std::span<const ResultRow> rows)
 
 std::string Names::of(std::string_view key) const {
   std::string out(key);
+  if (const Column* column = find_column(key); column && !column->title.empty()) out = column->title;
   for (const auto& [known, name] : kNames) {
     if (known == key) out = name;
   }

@@ -56,7 +56,7 @@ struct HeldAllocation {
   // Started, and more than 90 s before its time limit (Slurm may signal up to a minute early).
   bool had_time(Clock::Point now) const;
   // Whether an attempt that takes its predicted time `slowdown` times over is likely to end before the
-  // allocation does. What would not fit a fresh allocation either is let in while most of the time is left.
+  // allocation does. A trial that is too long for any allocation is admitted if most of the time remains.
   bool has_time_for(const PlanEntry&, Clock::Point now, double slowdown) const;
 };
 

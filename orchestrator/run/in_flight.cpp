@@ -114,7 +114,7 @@ InFlightAttempts::IngestedChunk InFlightAttempts::ingest_chunk(const std::string
   ingest::Batch read = ingest::read(bytes);
   out.batch.allocation = allocation;
   out.batch.new_offset = offset + read.consumed;
-  for (auto& damage : read.damage) out.notes.push_back("damaged outbox line " + damage);
+  for (auto& damage : read.damage) out.notes.push_back({"damaged outbox line " + damage, {}});
   for (auto& message : read.messages) apply(message, out);
   for (const FinishedAttempt& each : out.finished) out.batch.results.push_back(each.result);
   return out;
@@ -146,9 +146,10 @@ void InFlightAttempts::apply_record(RankRecord& record, IngestedChunk& out) {
   if (!told_of_sockets_ && record.transport == Transport::kSockets) {
     told_of_sockets_ = true;
     out.notes.push_back(
-        fmt::format("attempt {}: NCCL sends between nodes over TCP sockets, not over InfiniBand or RoCE; "
-                    "rank_{:05}.nccl beside its log says what it found (NCCL_IB_HCA, NCCL_SOCKET_IFNAME)",
-                    record.attempt, record.rank));
+        {fmt::format("attempt {}: NCCL sends between nodes over TCP sockets, not over InfiniBand or RoCE; "
+                     "rank_{:05}.nccl beside its log says what it found (NCCL_IB_HCA, NCCL_SOCKET_IFNAME)",
+                     record.attempt, record.rank),
+         record.attempt});
   }
   out.batch.rank_records.push_back(std::move(record));
 }
@@ -160,7 +161,8 @@ void InFlightAttempts::apply_end(const AttemptEnd& end, IngestedChunk& out) {
   out.batch.ends.push_back(end);
   if (!end.clean)
     out.notes.push_back(
-        fmt::format("attempt {} left processes or GPU memory behind: {}", end.attempt, end.cleanup_failure));
+        {fmt::format("attempt {} left processes or GPU memory behind: {}", end.attempt, end.cleanup_failure),
+         end.attempt});
   FinishedAttempt finished{std::move(found->second), {}};
   attempts_.erase(found);
   count(finished.in_flight, -1);

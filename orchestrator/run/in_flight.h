@@ -36,11 +36,15 @@ class InFlightAttempts {
   // Predicted for all of them, in node-seconds.
   double seconds() const { return seconds_; }
 
+  struct Note {
+    std::string text;
+    std::optional<i64> attempt;  // that it is about
+  };
   struct IngestedChunk {
     store::IngestBatch batch;
     std::vector<FinishedAttempt> finished;
     // For people: damaged lines, nodes that were not left clean, data over TCP sockets.
-    std::vector<std::string> notes;
+    std::vector<Note> notes;
   };
   // Reads whole lines from bytes found at `offset`. Attempts whose end was reported are taken out.
   IngestedChunk ingest_chunk(const std::string& allocation, std::uint64_t offset, std::string_view bytes);

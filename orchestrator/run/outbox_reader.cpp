@@ -14,7 +14,7 @@ Expected<OutboxReader::Effects> OutboxReader::take_in(HeldAllocation& held, cons
   context_.launcher.acknowledge(outbox.id, chunk.batch.new_offset);
   Effects effects;
   for (const auto& node : chunk.batch.nodes) SWEEP_TRY(on_node(held, node, run_ends, effects));
-  for (const auto& text : chunk.notes) SWEEP_TRY(context_.note("agent", text));
+  for (const auto& [text, attempt] : chunk.notes) SWEEP_TRY(context_.note("agent", text, attempt));
   const bool ends = run_ends || effects.wrong_node.has_value();
   for (const auto& each : chunk.finished) SWEEP_TRY(on_finished(held, each, ends, effects));
   for (const auto& end : chunk.batch.ends)
@@ -72,17 +72,19 @@ Expected<void> OutboxReader::on_cancelled(HeldAllocation& held, const FinishedAt
   held.apply(AllocationEvent::kReturned);
   return context_.note("agent",
                        fmt::format("allocation {} gets no more work: its agent cancelled attempt {} ({})",
-                                   held.request.id, cancelled.in_flight.attempt.id, cancelled.result.reason));
+                                   held.request.id, cancelled.in_flight.attempt.id, cancelled.result.reason),
+                       cancelled.in_flight.attempt.id);
 }
 
 // A process could not be ended, or GPU memory is still in use: its node gets no more work.
 Expected<void> OutboxReader::on_unclean(const HeldAllocation& held, const AttemptEnd& end, Effects& effects) {
   effects.finish = effects.finish || !held.ends();
-  return note_quarantine(hosts_.unclean(held.hosts, end));
+  return note_quarantine(hosts_.unclean(held.hosts, end), end.attempt);
 }
 
-Expected<void> OutboxReader::note_quarantine(const std::vector<std::string>& sentences) {
-  for (const auto& sentence : sentences) SWEEP_TRY(context_.note("quarantine", sentence));
+Expected<void> OutboxReader::note_quarantine(const std::vector<std::string>& sentences,
+                                             std::optional<i64> attempt) {
+  for (const auto& sentence : sentences) SWEEP_TRY(context_.note("quarantine", sentence, attempt));
   return {};
 }
 

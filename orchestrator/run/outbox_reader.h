@@ -36,7 +36,7 @@ class OutboxReader {
   Expected<void> on_finished(HeldAllocation&, const FinishedAttempt&, bool run_ends, Effects&);
   Expected<void> on_cancelled(HeldAllocation&, const FinishedAttempt&, bool run_ends, Effects&);
   Expected<void> on_unclean(const HeldAllocation&, const AttemptEnd&, Effects&);
-  Expected<void> note_quarantine(const std::vector<std::string>& sentences);
+  Expected<void> note_quarantine(const std::vector<std::string>& sentences, std::optional<i64> attempt = {});
 
   const RunContext& context_;
   Dispatch& dispatch_;

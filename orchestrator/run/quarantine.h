@@ -1,6 +1,6 @@
 // Quarantine: hosts that get no more work, each with its reason. A host that could not be cleaned stays in it
 // until the end of the run. A host that lost allocations without a result enters it at the second loss, and
-// after it was released at each further one. Of an allocation with several hosts no host is blamed. It has no
+// after it was released at each further one. A loss is not attributed to a host if the allocation has several. It has no
 // clock. Names are those by which a launcher avoids hosts.
 #pragma once
 #include <map>

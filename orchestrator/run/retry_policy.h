@@ -17,7 +17,7 @@ struct RetryLimits {
   // After a lost node.
   i64 infra = 3;
 };
-// Of a sweep whose results were imported: none, because nothing of it runs here.
+// Imported sweeps get no retries: nothing of them runs here.
 RetryLimits retry_limits(const SweepOptions&);
 
 store::TrialDecision decide_trial(const store::TrialHistory&, const SweepOptions&);

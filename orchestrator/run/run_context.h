@@ -1,5 +1,6 @@
 // RunContext: what every part of the run loop works with. It owns nothing.
 #pragma once
+#include <optional>
 #include <string>
 
 #include "base/expected.h"
@@ -18,9 +19,10 @@ struct RunContext {
 
   Clock::Point now() const { return settings.clock->now(); }
   // Tells people, and keeps it as an event of the sweep.
-  Expected<void> note(const std::string& kind, const std::string& text) const {
+  Expected<void> note(const std::string& kind, const std::string& text,
+                      std::optional<i64> attempt = {}) const {
     observer.on_note(text);
-    return store.add_event(settings.sweep, kind, text);
+    return store.add_event(settings.sweep, kind, text, attempt);
   }
 };
 

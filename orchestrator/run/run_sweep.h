@@ -65,8 +65,8 @@ struct Settings {
   std::optional<double> gpu_hours;
   // The money that it stands for; absent: it was asked for in GPU-hours.
   std::optional<double> usd;
-  // A rehearsal on phantom GPUs: every rank of a trial of at most so many is started, of larger ones one for
-  // each role. Absent: a real run.
+  // A rehearsal on phantom GPUs: up to this many ranks, all are started; above it, one per role. Absent: a real
+  // run.
   std::optional<i64> rehearse_most;
   // Called before an allocation's first trial; empty: nodes are not judged.
   JudgeNode judge_node{};

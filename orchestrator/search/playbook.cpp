@@ -133,7 +133,7 @@ class Playbook final : public Chooser {
     return c.fit_chance >= kLeastChance && predicted >= kLeastShare;
   }
 
-  // A nearer value of the axis, on the same side, was no faster.
+  // True if a value closer to the current best was already tried in this direction and was not faster.
   bool beyond_a_measured_one(std::size_t i, std::size_t axis) const {
     for (const std::size_t k : tried_) {
       if (k == *best_ || only_change(k) != axis) continue;

@@ -1,4 +1,4 @@
-// What people and other rooms ask: progress, results, one trial, events.
+// Read-only queries: progress, results, one trial, events.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -198,15 +198,18 @@ Expected<std::string> Answers::find_trial(i64 sweep, std::string_view prefix) {
 Expected<Table> SweepBook::events(i64 sweep, i64 limit) {
   Transaction work(*file_.db, Transaction::kRead);
   Table out;
-  out.columns = {"time", "kind", "text"};
+  out.columns = {"time", "kind", "text", "attempt"};
   {
     auto rows = work.rows(R"(
-        SELECT strftime('%Y-%m-%dT%H:%M:%SZ', unix_ns / 1000000000, 'unixepoch'), kind, text
+        SELECT strftime('%Y-%m-%dT%H:%M:%SZ', unix_ns / 1000000000, 'unixepoch'), kind, text, attempt
         FROM event WHERE sweep = ?
         ORDER BY unix_ns DESC, id DESC LIMIT ?)",
                           sweep, limit);
-    while (rows.next())
-      out.rows.push_back({rows.get<std::string>(0), rows.get<std::string>(1), rows.get<std::string>(2)});
+    while (rows.next()) {
+      const auto attempt = rows.get<std::optional<i64>>(3);
+      out.rows.push_back({rows.get<std::string>(0), rows.get<std::string>(1), rows.get<std::string>(2),
+                          attempt ? Value{*attempt} : Value{}});
+    }
   }
   std::ranges::reverse(out.rows);
   return work.commit(std::move(out));

@@ -88,9 +88,8 @@ class Answers {
   Expected<ResultColumns> result_columns(i64 sweep, const ColumnSelection&);
   // Rows in full, by `entry` of the columns, in that order.
   Expected<std::vector<ResultRow>> results_of(std::span<const i64> entries);
-  // The best `limit` ok trials by a metric.
-  Expected<std::vector<ResultRow>> best(i64 sweep, const std::string& metric, bool larger_is_better,
-                                        i64 limit);
+  // The best `limit` ok trials by a metric, in the order of schema/ranking.h.
+  Expected<std::vector<ResultRow>> best(i64 sweep, const std::string& metric, i64 limit);
   Expected<std::optional<Result>> result_of(i64 attempt);
   // The attempt whose outcome is the trial's answer; absent: none yet, or the plan's decision alone.
   Expected<std::optional<i64>> final_attempt(i64 sweep, const std::string& trial_id);

@@ -6,20 +6,18 @@
 #include "orchestrator/store/columns.h"
 #include "orchestrator/store/error_codes.h"
 #include "orchestrator/store/store_file.h"
+#include "schema/ranking.h"
 
 namespace sweep::store {
 
 // A metric that only trials have that were stopped early: they are never the best.
 constexpr const char* kStoppedEarly = "steps_saved";
 
-Expected<std::vector<ResultRow>> Answers::best(i64 sweep, const std::string& metric, bool larger_is_better,
-                                               i64 limit) {
-  if (!is_metric(metric)) {
-    std::string list;
-    for (const auto& column : metric_columns()) list += (list.empty() ? "" : ", ") + column.name;
+Expected<std::vector<ResultRow>> Answers::best(i64 sweep, const std::string& metric, i64 limit) {
+  const sweep::Column* column = find_column(metric);
+  if (!column || column->better == Better::kNone)
     return fail(codes::kUnknownMetric, metric,
-                fmt::format("'{}' is no metric; the metrics are: {}", metric, list));
-  }
+                fmt::format("'{}' is no metric with a best; these have one: {}", metric, ranked_metrics()));
   const auto columns = result_columns(sweep, {{"outcome"}, {metric, kStoppedEarly}});
   if (!columns) return tl::unexpected<Error>(columns.error());
   const CodedColumn& outcomes = columns->coded.at("outcome");
@@ -29,10 +27,8 @@ Expected<std::vector<ResultRow>> Answers::best(i64 sweep, const std::string& met
   std::vector<std::size_t> ranked;
   for (std::size_t row = 0; row < columns->size(); ++row)
     if (!std::isnan(values[row]) && outcomes.at(row) == ok && std::isnan(saved[row])) ranked.push_back(row);
-  // Of equal values, the trial that the plan added first.
   const auto before = [&](std::size_t a, std::size_t b) {
-    if (values[a] != values[b]) return larger_is_better ? values[a] > values[b] : values[a] < values[b];
-    return columns->entry[a] < columns->entry[b];
+    return ranks_before(column->better, values[a], columns->trial[a], values[b], columns->trial[b]);
   };
   const auto count = std::min(ranked.size(), static_cast<std::size_t>(std::max<i64>(limit, 1)));
   std::partial_sort(ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(count), ranked.end(),

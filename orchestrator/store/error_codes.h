@@ -26,9 +26,10 @@ inline constexpr ErrorCode kUnknownTrial{"store.unknown_trial"};
 inline constexpr ErrorCode kAmbiguousTrial{"store.ambiguous_trial"};
 inline constexpr ErrorCode kBadTrialId{"store.bad_trial_id"};
 inline constexpr ErrorCode kUnknownAllocation{"store.unknown_allocation"};
-inline constexpr ErrorCode kRunHere{"store.run_here"};        // so nothing is imported into it
-inline constexpr ErrorCode kSameFile{"store.same_file"};      // merged into itself
-inline constexpr ErrorCode kOtherTrial{"store.other_trial"};  // one id, two configurations
+inline constexpr ErrorCode kRunHere{"store.run_here"};              // so nothing is imported into it
+inline constexpr ErrorCode kReadOtherwise{"store.read_otherwise"};  // these lines were imported before
+inline constexpr ErrorCode kSameFile{"store.same_file"};            // merged into itself
+inline constexpr ErrorCode kOtherTrial{"store.other_trial"};        // one id, two configurations
 
 // Questions.
 inline constexpr ErrorCode kUnknownMetric{"store.unknown_metric"};

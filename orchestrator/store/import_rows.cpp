@@ -3,6 +3,7 @@
 
 #include <random>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "orchestrator/store/attempt_rows.h"
 #include "orchestrator/store/error_codes.h"
@@ -105,9 +106,48 @@ std::size_t known_of(const std::vector<Result>& past, std::span<const ImportedRo
   return past.size();
 }
 
+// The entries that were read from a line of these rows, and that no row of them is any more.
+std::vector<i64> read_otherwise(Transaction& work, i64 sweep, std::span<const ImportedRow> rows) {
+  std::unordered_set<std::string_view> places, ids;
+  for (const auto& row : rows) {
+    if (!row.entry.source.empty()) places.insert(row.entry.source);
+    ids.insert(row.entry.id);
+  }
+  std::vector<i64> out;
+  auto found = work.rows(R"(
+      SELECT p.key, p.source, t.id FROM plan_entry p JOIN trial t ON t.key = p.trial
+      WHERE p.sweep = ? AND p.state <> State::kRetired)",
+                         sweep);
+  while (found.next())
+    if (places.contains(found.get<std::string>(1)) && !ids.contains(found.get<std::string>(2)))
+      out.push_back(found.get<i64>(0));
+  return out;
+}
+
+// Returns how many were retired.
+i64 clear_earlier(Transaction& work, const SweepRow& wanted, i64 sweep, std::span<const ImportedRow> rows,
+                  Earlier earlier, const SweepRules& rules) {
+  if (earlier == Earlier::kKeep) return 0;
+  const auto others = read_otherwise(work, sweep, rows);
+  if (!others.empty() && earlier == Earlier::kRefuse)
+    work.refuse(Error{
+        fmt::format(
+            "sweep '{}' holds {} configuration{} that an earlier import read from the same lines of {}, "
+            "and that are others now; --replace puts these in their place, --sweep NAME keeps both apart",
+            wanted.name, others.size(), others.size() == 1 ? "" : "s", wanted.grid_path),
+        codes::kReadOtherwise, wanted.name});
+  for (const i64 entry : others) {
+    if (work.failed()) break;
+    work.run("UPDATE plan_entry SET state = State::kRetired WHERE key = ?", entry);
+    settle(work, entry, rules);
+  }
+  return static_cast<i64>(others.size());
+}
+
 }  // namespace
 
-Expected<ImportCounts> SweepBook::import_rows(const SweepRow& wanted, std::span<const ImportedRow> rows) {
+Expected<ImportCounts> SweepBook::import_rows(const SweepRow& wanted, std::span<const ImportedRow> rows,
+                                              Earlier earlier) {
   if (wanted.name.empty()) return fail("a sweep needs a name; give one with --sweep");
   std::vector<std::vector<const ImportedRow*>> trials;
   std::unordered_map<std::string_view, std::size_t> place;
@@ -123,6 +163,7 @@ Expected<ImportCounts> SweepBook::import_rows(const SweepRow& wanted, std::span<
   const SweepRules rules = rules_of(work, sweep, file_.dependencies.decide_trial);
   ImportCounts counts;
   counts.trials = static_cast<i64>(trials.size());
+  counts.replaced = clear_earlier(work, wanted, sweep, rows, earlier, rules);
   for (const auto& same_trial : trials) {
     if (work.failed()) break;
     const PlanEntry& entry = same_trial.back()->entry;
@@ -130,6 +171,8 @@ Expected<ImportCounts> SweepBook::import_rows(const SweepRow& wanted, std::span<
     const auto key = work.one<i64>(R"(
         SELECT p.key FROM plan_entry p JOIN trial t ON t.key = p.trial WHERE p.sweep = ? AND t.id = ?)",
                                    sweep, entry.id);
+    work.run("UPDATE plan_entry SET state = State::kPending WHERE key = ? AND state = State::kRetired",
+             key.value_or(0));
     std::vector<const ImportedRow*> measured;
     for (const auto* row : same_trial)
       if (row->result) measured.push_back(row);

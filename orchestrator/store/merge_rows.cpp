@@ -253,11 +253,12 @@ class Merge {
 
   void events() {
     counts_.events = change(sql(R"(
-        INSERT INTO main.event(sweep, unix_ns, kind, text)
-        SELECT s.id, e.unix_ns, e.kind, e.text
+        INSERT INTO main.event(sweep, unix_ns, kind, text, attempt)
+        SELECT s.id, e.unix_ns, e.kind, e.text, m.here
         FROM {from}.event e
         JOIN {from}.sweep f ON f.id = e.sweep
         JOIN main.sweep s ON s.name = f.name
+        LEFT JOIN temp.merge_map m ON m.there = e.attempt
         WHERE NOT EXISTS (
           SELECT 1 FROM main.event o
           WHERE o.sweep = s.id AND o.unix_ns = e.unix_ns AND o.kind = e.kind AND o.text = e.text)

@@ -84,7 +84,7 @@ template <class T>
 void read_value(const Rows& rows, int at, T& value) {
   rows.read(at, value);
 }
-// As a JSON list. What is no such list was not written by a store, and leaves the value empty.
+// As a JSON list. If the text is not such a list (never written by a store), the value stays empty.
 void put_value(Statement&, int at, const std::vector<SentTraffic>&);
 void read_value(const Rows&, int at, std::vector<SentTraffic>&);
 

@@ -324,10 +324,11 @@ Expected<std::optional<bool>> SweepLease::stop_requested(i64 sweep) {
   return work.commit(now);
 }
 
-Expected<void> SweepBook::add_event(i64 sweep, const std::string& kind, const std::string& text) {
+Expected<void> SweepBook::add_event(i64 sweep, const std::string& kind, const std::string& text,
+                                    std::optional<i64> attempt) {
   Transaction work(*file_.db, Transaction::kWrite);
   file_.leases.refuse_if_lost(work, sweep);
-  add_event_row(work, sweep, file_.leases.now(), kind, text);
+  add_event_row(work, sweep, file_.leases.now(), kind, text, attempt);
   return work.commit();
 }
 

@@ -26,11 +26,16 @@ struct SyncCounts {
   i64 added = 0, kept = 0, retired = 0, reopened = 0, pruned = 0;
 };
 
+// What becomes of configurations that an earlier import read from a place (file and line) that says another
+// one now, as after a corrected flag: they would stand beside the corrected ones.
+enum class Earlier { kRefuse, kReplace, kKeep };
+
 struct ImportCounts {
   i64 trials = 0;    // distinct configurations of the file
   i64 added = 0;     // results that were not there yet
   i64 known = 0;     // results that were there already
   i64 repeated = 0;  // configurations measured more than once; the last one counts
+  i64 replaced = 0;  // configurations of an earlier import, retired
 };
 
 // What a merge brought; all zero but for `known` and `unfinished`: it changed nothing.
@@ -60,15 +65,19 @@ class SweepBook {
 
   // Results that were measured elsewhere, into the sweep of this name, which is made if need be; one that was
   // run here takes none. One transaction. Again the same rows change nothing; rows of a configuration whose
-  // earlier results are the same only add what is new. Nothing is retired.
-  Expected<ImportCounts> import_rows(const SweepRow&, std::span<const ImportedRow>);
+  // earlier results are the same only add what is new. Nothing is retired but what `Earlier` says.
+  Expected<ImportCounts> import_rows(const SweepRow&, std::span<const ImportedRow>,
+                                     Earlier earlier = Earlier::kRefuse);
   // Joins other databases into this one, all of them in one transaction: sweeps by name, trials by id,
   // attempts by allocation, trial and place among that allocation's attempts of the trial, so that the same
   // file again changes nothing. What this database says of a sweep or a plan stands. The other files are only
   // read (an older one is upgraded as a private copy); a sweep that is being run, here or there, is refused.
   Expected<std::vector<MergeCounts>> merge(std::span<const std::filesystem::path>);
 
-  Expected<void> add_event(i64 sweep, const std::string& kind, const std::string& text);
+  // `attempt`: the one that it is about; absent: the sweep as a whole.
+  Expected<void> add_event(i64 sweep, const std::string& kind, const std::string& text,
+                           std::optional<i64> attempt = {});
+  // The last ones, the oldest of them first: time, kind, text, attempt.
   Expected<Table> events(i64 sweep, i64 limit);
   // The text of the database's first event that is not of this kind; empty: there is none.
   Expected<std::string> first_event_but(const std::string& kind);

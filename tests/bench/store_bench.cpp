@@ -165,7 +165,7 @@ double best_ms(const fs::path& file, i64 sweep) {
   for (int i = 0; i < 11; ++i)
     times.push_back(1e3 * seconds([&] {
                       auto reader = must(store::Store::open(file, store::Mode::kReadOnly));
-                      if (must(reader->best(sweep, "tokens_per_s_gpu", true, 1)).empty())
+                      if (must(reader->best(sweep, "tokens_per_s_gpu", 1)).empty())
                         throw std::runtime_error("no best trial");
                     }));
   std::ranges::nth_element(times, times.begin() + 5);

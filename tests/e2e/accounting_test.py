@@ -55,7 +55,7 @@ def takes_no_more(sweep):
     sweep.cluster.enforce_limits(True)
     run = sweep.start("run", str(sweep.grid))
     try:
-        wait(lambda: "Slurm takes no further job of yours now (AssocMaxSubmitJobLimit;" in sweep.log.read_text(), "it says so")
+        wait(lambda: "Slurm refuses further jobs for now (AssocMaxSubmitJobLimit;" in sweep.log.read_text(), "it says so")
     finally:
         sweep.cluster.enforce_limits(False)
     assert run.wait(END_SECONDS) == 0, sweep.log.read_text()

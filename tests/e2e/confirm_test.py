@@ -88,7 +88,7 @@ def a_run_is_followed(b):
     lines, widest = shown(said)
     assert re.search(r"\x1b\[\d+F", said), "nothing was drawn in place"
     assert widest < COLUMNS and len(lines) < ROWS, (widest, lines)
-    assert lines[0].startswith("sweep") and any(line.startswith("answers") for line in lines), lines
+    assert lines[0].startswith("sweep") and any(line.startswith("outcomes") for line in lines), lines
     assert re.search(r"held +a0001-\w+ local, 1 node \(", said), said
     plain = piped.communicate(timeout=120)[0]
     assert "\x1b" not in plain and piped.returncode == 0, plain
@@ -98,7 +98,7 @@ def a_run_is_followed(b):
 def the_best_are_confirmed(b):
     common = ("--db", b.db, "--rank", b.bin / "fake_rank", "--slots", "2")
     first = b.sweep("confirm", "--top", "2", "--steps", "20", "--repeats", "2", *common)
-    assert "the ranking holds" in first.stdout or "was not overtaken" in first.stdout, first.stdout
+    assert "the ranking holds" in first.stdout or "stays first" in first.stdout, first.stdout
     assert "allocation 3 of 3" in first.stderr, first.stderr
     name = finished_sweep.NAME + "-confirm"
     attempts = b.rows(f"select a.allocation, a.entry, a.request from attempt a join allocation l on l.id = a.allocation join sweep s "
@@ -123,7 +123,7 @@ def an_interrupted_one_goes_on(b):
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=120)
     assert running.returncode == 130 and "goes on from here" in said, (running.returncode, said)
-    assert "the ranking holds" in (done := b.sweep(*common).stdout) or "was not overtaken" in done, done
+    assert "the ranking holds" in (done := b.sweep(*common).stdout) or "stays first" in done, done
     database.check(b.db)
 
 

@@ -181,7 +181,7 @@ def asks_first(sweep):
     assert sweep.on_a_terminal("y") == 0, sweep.log.read_text()
     assert sweep.outcomes() == ["ok"] * 2, sweep.outcomes()
     held, = sweep.rows("select sum((ended_unix_ns - started_unix_ns) / 1e9 * nodes * gpus) from allocation")[0]
-    assert held > 0 and " GPU-hours held, all runs together" in sweep.say("status"), sweep.say("status")
+    assert held > 0 and " GPU-hours (on a CPU: slot-hours), all runs together" in sweep.say("status"), sweep.say("status")
     sweep.grid.write_text(sweep.grid.read_text().replace("[64, 65, 1]", "[64, 66, 1]"))
     assert sweep.start("run", str(sweep.grid), "--gpu-hours", "1e-6").wait(END_SECONDS) == 1, "it needs no yes"
     assert "the limit of 1e-06 GPU-hours is used up" in sweep.log.read_text() and len(sweep.jobs()) == 1, sweep.jobs()

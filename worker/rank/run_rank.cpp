@@ -38,7 +38,7 @@ namespace {
 
 constexpr std::uint64_t kSeed = 20'260'101;
 
-// Phantom GPUs strike a rank with its faults from the first call on, before a communicator tells them which rank this is.
+// Injected faults apply from the first CUDA call, before a communicator tells the phantom GPUs which rank this is.
 void tell_phantoms_the_rank(i64 rank) {
   if (std::getenv("SWEEP_PHANTOM") != nullptr)
     ::setenv("SWEEP_PHANTOM_RANK", std::to_string(rank).c_str(), 1);

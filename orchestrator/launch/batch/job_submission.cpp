@@ -101,9 +101,8 @@ void JobSubmission::wait_for_room(const std::string& why) {
   submissions_ = 0;
   submit_again_at_s_ = job_->host().now_s() + room_pause_s_;
   room_pause_s_ = std::min(2 * room_pause_s_, kLongestRoomPause);
-  job_->remark(
-      fmt::format("{} takes no further job of yours now ({}); it is asked again, at most every {} min",
-                  job_->host().scheduler().name(), why, kLongestRoomPause / 60));
+  job_->remark(fmt::format("{} refuses further jobs for now ({}); retrying, at most every {} min",
+                           job_->host().scheduler().name(), why, kLongestRoomPause / 60));
 }
 
 void JobSubmission::look_for_room() {

@@ -20,7 +20,7 @@ class PollInterval {
     next_s_ = std::min(next_s_, now_s + kSoon);
   }
   bool due(double now_s) const { return now_s >= next_s_ && credit(now_s) >= 1; }
-  // One question is put. A round of them that has begun is ended: the next one waits the longer.
+  // Counts one query. A round in progress is completed; its extra queries are added to the next wait.
   void asked(double now_s) {
     credit_ = credit(now_s) - 1;
     as_of_s_ = now_s;

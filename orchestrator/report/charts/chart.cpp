@@ -100,7 +100,9 @@ class Plot {
     set_ends(x, chart.x), set_ends(y, chart.y);
     x_ = x, y_ = y;
     for (const auto& series : chart.series) named_ += series.name.empty() ? 0 : 1;
-    rows_ = named_ > 1 ? (named_ + kPerRow - 1) / kPerRow : 0;
+    for (const auto& series : chart.series)
+      if (kNameWidth * double(display_width(series.name)) + kMarkWidth > legend_width() / 2) per_row_ = 1;
+    rows_ = named_ > 1 ? (named_ + per_row_ - 1) / per_row_ : 0;
     height_ = chart.height + (rows_ > 0 ? 10 + double(rows_) * kLegendRow : 0);
     floor_ = chart.height - kBottom;
   }
@@ -125,7 +127,9 @@ class Plot {
   }
 
  private:
-  static constexpr std::size_t kPerRow = 2;
+  static constexpr double kNameWidth = 7.2, kMarkWidth = 42;  // a column of a name, the line before it
+
+  double legend_width() const { return chart_.width - kLeft - kRight; }
 
   static void set_ends(Ends& ends, const ChartAxis& axis) {
     if (!ends.any) return;
@@ -231,7 +235,7 @@ class Plot {
                    kText);
   }
 
-  // On paper of its own, left of a vertical line where there is room.
+  // Draws the label on a background, left of the line if it fits.
   void name_line(const ChartLine& line, const Span& sx, const Span& sy) {
     if (line.name.empty()) return;
     const double wide = 6.4 * double(display_width(line.name)) + 8;
@@ -252,16 +256,17 @@ class Plot {
     for (const ChartSeries& series : chart_.series) {
       if (!series.name.empty()) names.push_back(safe_text(series.name));
     }
-    names = shortened(std::move(names), 60);
+    const double room = legend_width() / double(per_row_) - kMarkWidth;
+    names = shortened(std::move(names), std::size_t(room / kNameWidth));
     std::size_t at = 0;
     for (std::size_t i = 0; i < chart_.series.size(); ++i) {
       const ChartSeries& series = chart_.series[i];
       if (series.name.empty()) continue;
       const std::size_t number = ink_of(i);
       const std::string_view ink = series.pale ? "#6b7785" : kInks[number % kInks.size()];
-      const double wide = (chart_.width - kLeft - kRight) / double(kPerRow);
-      const double x = kLeft + wide * double(at % kPerRow),
-                   y = chart_.height + 12 + double(at / kPerRow) * kLegendRow;
+      const double wide = legend_width() / double(per_row_);
+      const double x = kLeft + wide * double(at % per_row_),
+                   y = chart_.height + 12 + double(at / per_row_) * kLegendRow;
       if (series.line)
         fmt::format_to(
             std::back_inserter(out_),
@@ -277,21 +282,17 @@ class Plot {
   const Chart& chart_;
   Ends x_, y_;
   bool empty_ = false;
-  std::size_t named_ = 0, rows_ = 0;
+  std::size_t named_ = 0, rows_ = 0, per_row_ = 2;  // of the legend
   int said_ = 0;
   double height_ = 0, floor_ = 0;
   std::string out_;
 };
 
-std::vector<std::string> labels_of(const StackedBars& bars) {
-  std::vector<std::string> labels;
-  for (const auto& bar : bars.bars) labels.push_back(safe_text(bar.label));
-  return shortened(std::move(labels), 48);
-}
-
-double room_for(const std::vector<std::string>& labels) {
+// How wide the labels of bars are drawn.
+double room_for(const StackedBars& bars) {
   double out = 60;
-  for (const auto& label : labels) out = std::max(out, 6.2 * double(display_width(label)) + 16);
+  for (const auto& bar : bars.bars)
+    out = std::max(out, 7.2 * double(display_width(safe_text(bar.label))) + 16);
   return out;
 }
 
@@ -312,25 +313,27 @@ std::string to_svg(const Chart& chart) {
 }
 
 std::string to_svg(const StackedBars& bars) {
-  constexpr double kBar = 20, kStep = 30, kEnd = 84;
-  const auto labels = labels_of(bars);
-  const double label_width = std::min(room_for(labels), bars.width / 2);
+  constexpr double kBar = 20, kEnd = 84, kLabelLine = 16;
+  const double room = room_for(bars);
+  const bool above = room > bars.width * 0.4;  // long labels stand above their bars: none is ever cut
+  const double label_width = above ? 0 : room, step = above ? 30 + kLabelLine : 30;
   double most = 0;
   for (const auto& bar : bars.bars) {
     double sum = 0;
     for (const double part : bar.parts) sum += part;
     most = std::max(most, sum);
   }
-  std::string out =
-      open_svg(bars.width, most > 0 ? kTop + kStep * double(bars.bars.size()) + 30 : 60, bars.title);
+  std::string out = open_svg(std::max(bars.width, above ? room : 0),
+                             most > 0 ? kTop + step * double(bars.bars.size()) + 30 : 60, bars.title);
   if (!(most > 0)) return out + nothing_drawn();
   const double per = (bars.width - label_width - kEnd) / most;
   static constexpr std::array<std::string_view, 7> kFills = {"#3b6ea5", "#8fb8de", "#e0a458", "#c0504d",
                                                              "#8a6fb0", "#c9ced4", "#6b8e4e"};
   double y = kTop;
   for (const auto& bar : bars.bars) {
-    put_text(out, label_width - 8, y + 14, labels[std::size_t(&bar - bars.bars.data())],
-             fmt::format("font-size=\"11\" text-anchor=\"end\" fill=\"{}\"", kText));
+    put_text(out, above ? 0 : label_width - 8, y + 14, safe_text(bar.label),
+             fmt::format("font-size=\"11\"{} fill=\"{}\"", above ? "" : " text-anchor=\"end\"", kText));
+    if (above) y += kLabelLine;
     double x = label_width, sum = 0;
     for (std::size_t i = 0; i < bar.parts.size(); ++i) {
       const double wide = bar.parts[i] * per;
@@ -345,7 +348,7 @@ std::string to_svg(const StackedBars& bars) {
     }
     put_text(out, x + 6, y + 14, fmt::format("{} {}", significant(sum), bars.unit),
              fmt::format("font-size=\"11\" fill=\"{}\"", kSoft));
-    y += kStep;
+    y += 30;
   }
   double x = label_width;
   for (std::size_t i = 0; i < bars.names.size(); ++i) {

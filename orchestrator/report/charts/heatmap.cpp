@@ -9,6 +9,8 @@
 #include <unordered_map>
 
 #include "orchestrator/report/rehearsed.h"
+#include "orchestrator/report/statistics/statistics.h"
+#include "schema/ranking.h"
 #include "schema/rehearsal.h"
 
 namespace sweep::report {
@@ -16,14 +18,26 @@ namespace {
 
 constexpr std::size_t kMaxCells = 10'000;
 
-// Axes that mostly follow from others: no one's first choice for a picture.
+// Axes that other axes usually determine. They are not chosen by default.
 bool follows(const Field& field) {
   static const std::set<std::string_view> names = {"gpus_per_node", "grad_accum", "global_batch_size"};
   return names.contains(field.name());
 }
 
+// Each value of `first` comes with one value of `second`: together they would draw a diagonal.
+bool follows_from(std::span<const ResultRow> rows, const Field& second, const Field& first) {
+  const Indexed from = index_of(rows, first), to = index_of(rows, second);
+  std::vector<std::optional<std::size_t>> seen(from.keys.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    auto& known = seen[from.of[i]];
+    if (!known) known = to.of[i];
+    if (*known != to.of[i]) return false;
+  }
+  return true;
+}
+
 // Unless axes are chosen: the two axes with most values, so that a cell hides as few configurations as
-// possible.
+// possible. Where one axis tells all the others, its values make one row.
 Expected<std::vector<Field>> chosen_axes(std::span<const ResultRow> rows, const HeatmapOptions& options,
                                          const std::vector<Field>& varying) {
   std::vector<Field> out;
@@ -45,18 +59,15 @@ Expected<std::vector<Field>> chosen_axes(std::span<const ResultRow> rows, const 
     return std::any_of(out.begin(), out.end(), [&](const Field& o) { return o.name() == f.name(); });
   };
   for (const auto& [count, field] : spread) {
-    if (out.size() < 2 && !taken(*field)) out.push_back(*field);
+    if (out.size() < 2 && !taken(*field) && (out.empty() || !follows_from(rows, *field, out[0])))
+      out.push_back(*field);
   }
+  const bool one_row = out.size() == 1 && options.rows.empty() && options.cols.empty();
   for (const char* fallback : {"model", "nodes"}) {
     if (out.size() < 2 && !taken(Field(*find_column(fallback)))) out.emplace_back(*find_column(fallback));
   }
-  if (options.rows.empty() && !options.cols.empty()) std::swap(out[0], out[1]);
+  if (one_row || (options.rows.empty() && !options.cols.empty())) std::swap(out[0], out[1]);
   return out;
-}
-
-bool better(double a, const ResultRow& x, double b, const ResultRow& y, bool lower) {
-  if (a != b) return lower ? a < b : a > b;
-  return x.trial_id < y.trial_id;
 }
 
 CellState state_of(const Cell& cell) {
@@ -147,7 +158,7 @@ std::vector<Hidden> hidden_of(const Heatmap& map, const std::vector<const Result
 }
 
 void fill(Heatmap& map, const std::vector<const ResultRow*>& rows, const std::vector<std::size_t>& cell_of) {
-  const bool lower = lower_is_better(map.objective.name());
+  const Better better = find_column(map.objective.name())->better;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const ResultRow& row = *rows[i];
     Cell& cell = map.cells[cell_of[i]];
@@ -157,17 +168,23 @@ void fill(Heatmap& map, const std::vector<const ResultRow*>& rows, const std::ve
     if (outcome != std::size_t(CellOutcome::kOk)) continue;
     const auto value = number(map.value.of(row)), goal = number(map.objective.of(row));
     if (!value || !goal) continue;
-    if (cell.best && !better(*goal, row, *cell.goal, *cell.best, lower)) continue;
+    if (cell.best && may_be_best(row) != may_be_best(*cell.best)) {
+      if (may_be_best(*cell.best)) continue;
+    } else if (cell.best && !ranks_before(better, *goal, row.trial_id, *cell.goal, cell.best->trial_id)) {
+      continue;
+    }
     cell.best = &row, cell.value = value, cell.goal = goal;
   }
 }
 
 // Extremes, states, colours, and the best cell of all, of each row and of each column.
 void finish(Heatmap& map) {
-  const bool lower = lower_is_better(map.objective.name());
+  const Better better = find_column(map.objective.name())->better;
   const auto take = [&](std::optional<std::size_t>& best, std::size_t at) {
     const Cell &cell = map.cells[at], *before = best ? &map.cells[*best] : nullptr;
-    if (!before || better(*cell.goal, *cell.best, *before->goal, *before->best, lower)) best = at;
+    if (!before ||
+        ranks_before(better, *cell.goal, cell.best->trial_id, *before->goal, before->best->trial_id))
+      best = at;
   };
   map.best_of_row.resize(map.row_keys.size()), map.best_of_col.resize(map.col_keys.size());
   std::vector<double> values;
@@ -178,11 +195,18 @@ void finish(Heatmap& map) {
     values.push_back(*cell.value);
     map.low = std::min(map.low.value_or(*cell.value), *cell.value);
     map.high = std::max(map.high.value_or(*cell.value), *cell.value);
+    if (!may_be_best(*cell.best)) continue;
     for (auto* best :
          {&map.best, &map.best_of_row[at / map.col_keys.size()], &map.best_of_col[at % map.col_keys.size()]})
       take(*best, at);
   }
   map.colours = colours_for(std::move(values), lower_is_better(map.value.name()));
+  if (!map.best) return;
+  const auto interval = [&](const Cell& cell) { return interval_of(*cell.best, map.objective.name()); };
+  const Cell& best = map.cells[*map.best];
+  for (Cell& cell : map.cells)
+    cell.tied = cell.best && may_be_best(*cell.best) &&
+                are_tied(*best.goal, interval(best), *cell.goal, interval(cell));
 }
 
 }  // namespace
@@ -220,7 +244,7 @@ i64 Cell::total() const {
 Expected<Heatmap> heatmap(std::span<const ResultRow> rows, const HeatmapOptions& options) {
   const auto value = resolve_metric(options.value);
   if (!value) return tl::unexpected(value.error());
-  const auto objective = options.objective.empty() ? value : resolve_metric(options.objective);
+  const auto objective = resolve_ranked(options.objective.empty() ? options.value : options.objective);
   if (!objective) return tl::unexpected(objective.error());
   std::vector<Field> differ = varying(rows);
   const auto axes = chosen_axes(rows, options, differ);

@@ -40,8 +40,9 @@ std::string_view to_string(CellState);
 
 struct Cell {
   CellState state = CellState::kEmpty;
-  const ResultRow* best = nullptr;    // of kMeasured
+  const ResultRow* best = nullptr;    // of kMeasured; one that was stopped early only where no other ended ok
   std::optional<double> value, goal;  // of the best: what is shown, and what decided
+  bool tied = false;                  // no worse than the best of all, as far as can be told; of the best too
   i64 count[kCellOutcomes] = {};
   i64 total() const;
 };
@@ -84,8 +85,8 @@ struct Heatmap {
   std::vector<Slice> slices;              // those fixed; what follows is of the rows that pass
   std::vector<Hidden> hidden;             // those that differ within cells
   Colours colours;
-  std::optional<double> low, high;                                   // of the measured cells
-  std::optional<std::size_t> best;                                   // the best cell
+  std::optional<double> low, high;  // of the measured cells
+  std::optional<std::size_t> best;  // the best cell; one that was stopped early is never the best
   std::vector<std::optional<std::size_t>> best_of_row, best_of_col;  // likewise; absent: nothing measured
   i64 count[kCellOutcomes] = {};
   const Cell& at(std::size_t row, std::size_t col) const { return cells[row * col_keys.size() + col]; }
@@ -107,6 +108,8 @@ std::vector<std::string> cell_text(const ResultRow&, const CellLines&);  // with
 
 // Sentences for people: what is shown; which values were fixed; what a cell is the best over.
 std::string what_is_shown(const Heatmap&);
+bool has_winner(const Heatmap&);          // one cell is the best of all, and no other ties with it
+std::string best_words(const Heatmap&);   // how the best cells are marked; empty: nothing measured
 std::string slices_text(const Heatmap&);  // "model = 1B (of 2)"; empty: none
 std::string hidden_text(const Heatmap&);
 std::vector<std::string> prices_shown(const Heatmap&);  // where the value is in USD

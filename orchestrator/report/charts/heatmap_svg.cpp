@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/text.h"
 #include "orchestrator/report/charts/heatmap.h"
 #include "orchestrator/report/charts/palette.h"
 #include "schema/rehearsal.h"
@@ -103,8 +104,7 @@ class Drawing {
     head();
     for (std::size_t r = 0; r < map_.row_keys.size(); ++r) {
       for (std::size_t c = 0; c < map_.col_keys.size(); ++c)
-        cell(map_.at(r, c), left_ + cell_w_ * double(c), top_ + cell_h_ * double(r),
-             map_.best == r * map_.col_keys.size() + c);
+        cell(map_.at(r, c), left_ + cell_w_ * double(c), top_ + cell_h_ * double(r));
     }
     marginals();
     axis_labels();
@@ -133,7 +133,7 @@ class Drawing {
   // What stands between the title and the picture.
   void sentences() {
     if (map_.rehearsed) said_.push_back(std::string(kRehearsedNote) + ".");
-    said_.push_back(what_is_shown(map_) + (map_.low ? " ★ the best of all." : ""));
+    said_.push_back(what_is_shown(map_) + (map_.best ? " " : "") + best_words(map_));
     if (const auto text = slices_text(map_); !text.empty()) said_.push_back("Only " + text + ".");
     if (const auto text = hidden_text(map_); !text.empty()) said_.push_back(text);
     if (const auto text = mix_warning(map_); !text.empty()) said_.push_back("⚠ " + text);
@@ -148,7 +148,7 @@ class Drawing {
                         CellOutcome(f) == CellOutcome::kPending ? "not run yet" : to_string(CellOutcome(f)));
     }
     said_.push_back(fmt::format(
-        "{} configurations: {}.{}", total, counts.empty() ? "none" : counts,
+        "{}: {}.{}", counted(total, "configuration"), counts.empty() ? "none" : counts,
         map_.low ? " In a cell: the value, its configuration, and how many of the cell's ended ok." : ""));
     std::vector<std::string> lines;
     for (const auto& sentence : said_) {
@@ -205,7 +205,7 @@ class Drawing {
       text(kMargin, std::exchange(y, y + 15), line, "font-size=\"11\" fill=\"#4d565f\"");
   }
 
-  void cell(const Cell& c, double x, double y, bool best) {
+  void cell(const Cell& c, double x, double y) {
     const double w = cell_w_ - kBetween, h = cell_h_ - kBetween;
     std::string fill, ink;
     std::string_view border;
@@ -213,7 +213,10 @@ class Drawing {
       const Paint p = paint(map_.colours.share(*c.value));
       fill = p.fill;
       ink = p.light_text ? "#ffffff" : "#10161c";
-      if (best) border = "class=\"best\" stroke=\"#d1007f\" stroke-width=\"3\"";
+      if (c.tied)
+        border = has_winner(map_)
+                     ? "class=\"best\" stroke=\"#d1007f\" stroke-width=\"3\""
+                     : "class=\"tied\" stroke=\"#d1007f\" stroke-width=\"2\" stroke-dasharray=\"5 3\"";
     } else {
       const Look look = look_of(c.state);
       fill = look.fill, ink = look.ink, border = look.border;
@@ -225,7 +228,7 @@ class Drawing {
                        bold ? " font-weight=\"600\"" : "", ink));
     };
     if (!c.value) return words(c, put, h);
-    put(19, (best ? "★ " : "") + scale_(*c.value), 14, true);
+    put(19, (!c.tied ? "" : has_winner(map_) ? "★ " : "≈ ") + scale_(*c.value), 14, true);
     double dy = 32;
     for (const auto& line : cell_text(*c.best, lines_)) put(std::exchange(dy, dy + 12), line, 10, false);
     put(h - 6, fmt::format("{} of {} ok", c.count[0], c.total()), 9, false);
@@ -305,7 +308,8 @@ class Drawing {
            fmt::format("text-anchor=\"{}\" font-size=\"10\" fill=\"{}\"", kAnchor[i], kDark));
     }
     text(x, y + 42,
-         fmt::format("{}; brighter is better{}{}", map_.names.with_unit(map_.value, scale_),
+         fmt::format("{}; brighter is {}{}{}", map_.names.with_unit(map_.value, scale_),
+                     find_column(map_.value.name())->better == Better::kNone ? "more" : "better",
                      of.log ? "; logarithmic" : "", of.below || of.above ? "; outliers share an end" : ""),
          fmt::format("font-size=\"10\" fill=\"{}\"", kFaint));
     return x + w + 90;

@@ -86,6 +86,18 @@ std::string what_is_shown(const Heatmap& map) {
   return out + ".";
 }
 
+bool has_winner(const Heatmap& map) {
+  return map.best && std::ranges::count(map.cells, true, &Cell::tied) == 1;
+}
+
+std::string best_words(const Heatmap& map) {
+  if (!map.best) return "";
+  if (has_winner(map)) return "★ the best of all.";
+  return fmt::format(
+      "≈ the {} best: they cannot be distinguished (equal values, or 95 % intervals that overlap).",
+      std::ranges::count(map.cells, true, &Cell::tied));
+}
+
 std::string slices_text(const Heatmap& map) {
   std::string out;
   for (const Slice& slice : map.slices) {

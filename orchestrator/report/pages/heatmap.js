@@ -16,6 +16,8 @@ const button = (words, cls, press) => {
 };
 
 const plural = (a) => (a.key === "hardware" ? "kinds of hardware" : a.name + "s");
+const bestWords = () => (!view.tied.size ? "" : view.winner ? " ★ the best of all."
+  : ` ≈ the ${view.tied.size} best: they cannot be distinguished (equal values, or 95 % intervals that overlap).`);
 const drawSummary = () => {
   const seen = view.sums.reduce((a, b) => a + b, 0), out = [];
   if (view.many) out.push(make("p", `${view.rows.length} x ${view.cols.length} values of ${view.R.name} and ${view.C.name} are more than ${MOST_CELLS} cells; choose axes with fewer values.`));
@@ -25,7 +27,7 @@ const drawSummary = () => {
   if (mixed.length) out.push(make("p", `⚠ Cells mix ${mixed.map(([a, n]) => `${n} ${plural(a)}`).join(", ")}: their values are not of equal work.`, "warn"));
   if (view.V.unit === "USD" || view.G.unit === "USD") for (const price of D.prices) out.push(make("p", `Price of ${price}.`, price.includes("WARNING") ? "warn" : ""));
   out.push(make("p", `${seen} of ${D.n} configurations: ${countText(view.sums) || "none"}.`
-    + (view.measured ? " In a cell: the value, its configuration, and how many of the cell's configurations ended ok. ★ the best of all." : "")));
+    + (view.measured ? " In a cell: the value, its configuration, and how many of the cell's configurations ended ok." + bestWords() : "")));
   el("summary").replaceChildren(...out);
 };
 const drawKeys = () => {
@@ -175,13 +177,13 @@ const drawControls = () => {
   const pick = (label, key, list) => choice(label, key, list.map((x) => [x.key, x.name, x.key]), S[key], (chosen) => {
     const other = { rows: "cols", cols: "rows" }[key];
     if (other && chosen === S[other]) S[other] = S[key];
-    if (key === "value" && S.best === S.value) S.best = chosen;
+    if (key === "value" && S.best === S.value && metrics[chosen].ranks) S.best = chosen;
     S[key] = chosen; S.open = other ? "" : S.open;
   });
   const only = apart().map((a) => choice(a.name, "only." + a.key,
     [...a.values.map((v, i) => [i, v]), [-1, "all, mixed"]], keptOf(a), (chosen) => { S.keep[a.key] = Number(chosen); S.open = ""; }));
   const colours = choice("colours", "colours", Object.entries(COLOURS), S.colours, (chosen) => { S.colours = chosen; });
-  el("controls").replaceChildren(...only, pick("rows", "rows", D.axes), pick("columns", "cols", D.axes), pick("value", "value", D.metrics), pick("best by", "best", D.metrics), colours,
+  el("controls").replaceChildren(...only, pick("rows", "rows", D.axes), pick("columns", "cols", D.axes), pick("value", "value", D.metrics), pick("best by", "best", D.metrics.filter((m) => m.ranks)), colours,
     button("Reset", "", () => { startView(); redraw(); }), button("Save SVG", "", () => save("svg")), button("Save PNG", "", () => save("png")));
 };
 

@@ -51,8 +51,8 @@ const chartSpec = () => ({
     { name: "cells", type: "rect", from: { data: "drawn" }, encode: { update: {
       x: { scale: "x", field: "c" }, y: { scale: "y", field: "r" }, width: { signal: `cellW - ${GAP}` }, height: { signal: `cellH - ${GAP}` },
       cornerRadius: { value: 3 }, fill: [{ test: "datum.share >= 0", scale: "colour", field: "share" }, { field: "fill" }],
-      stroke: [{ test: "datum.open", value: "#16202a" }, { field: "edge" }], strokeWidth: [{ test: "datum.open || datum.here || datum.best", value: 3 }, { value: 1 }],
-      strokeDash: [{ test: "datum.state === 'pending'", value: [4, 3] }, { value: [] }], cursor: { value: "pointer" }, description: { field: "label" } } } },
+      stroke: [{ test: "datum.open", value: "#16202a" }, { field: "edge" }], strokeWidth: [{ test: "datum.open || datum.here || datum.mark === 'best'", value: 3 }, { test: "datum.mark === 'tied'", value: 2 }, { value: 1 }],
+      strokeDash: [{ test: "datum.state === 'pending'", value: [4, 3] }, { test: "datum.mark === 'tied'", value: [5, 3] }, { value: [] }], cursor: { value: "pointer" }, description: { field: "label" } } } },
     { name: "hatches", type: "path", from: { data: "drawn" }, interactive: false, encode: { update: {
       x: { scale: "x", field: "c" }, y: { scale: "y", field: "r" }, path: { field: "hatch" }, stroke: { field: "stripe" }, strokeWidth: { value: 1.6 },
       aria: { value: false } } } },
@@ -94,43 +94,49 @@ const textWidth = (() => {
   return (words, size, weight) => { pen.font = `${weight} ${size}px ${FONT}`; return pen.measureText(words).width; };
 })();
 
+// Of a cell that is the best, or cannot be told from it.
+const markOf = (at) => (view.tied.has(at) ? (view.winner ? "best" : "tied") : "");
+
 // The lines of one cell: [words, size, weight].
-const cellWords = (cell, best) => {
+const MARKS = { best: "★ ", tied: "≈ " };
+const cellWords = (cell, mark) => {
   if (cell.best >= 0)
-    return [[(best ? "★ " : "") + view.scale.show(view.V.of[cell.best]), 15, 600], ...lines(cell.best).map((l) => [l, 10.5, 400]), [`${cell.count[0]} of ${cell.total} ok`, 9, 400]];
+    return [[(MARKS[mark] ?? "") + view.scale.show(view.V.of[cell.best]), 15, 600], ...lines(cell.best).map((l) => [l, 10.5, 400]), [`${cell.count[0]} of ${cell.total} ok`, 9, 400]];
   if (!cell.total) return [[WORDS.empty, 12, 400]];
   return [[WORDS[cell.state], 12, 600], [countText(cell.count).replaceAll(", ", " · ").replace("not run yet", "to run"), 9.5, 400]];
 };
-const cellLabel = (cell, r, c, best) => {
+const cellLabel = (cell, r, c, mark) => {
   const name = `${view.R.name} ${view.R.values[r]}, ${view.C.name} ${view.C.values[c]}`;
   if (cell.best >= 0)
-    return `${name}: ${view.scale.show(view.V.of[cell.best])}${unitOf(view.scale)}; ${lines(cell.best).join(" ")}; ${countText(cell.count)}${best ? "; the best of all" : ""}`;
+    return `${name}: ${view.scale.show(view.V.of[cell.best])}${unitOf(view.scale)}; ${lines(cell.best).join(" ")}; ${countText(cell.count)}${{ best: "; the best of all", tied: "; ties with the best" }[mark] ?? ""}`;
   return `${name}: ${WORDS[cell.state]}; ${cell.total ? countText(cell.count) : "no such configuration"}`;
 };
 
 // How large cells are: what their text needs, and as much more as the page has room for; the text grows a little with them.
-const WIDEST = 420, TALLEST = 120, LARGEST = 1.35;
+// On a narrow page the text shrinks as far as it can be read, before the picture has to scroll.
+const WIDEST = 420, TALLEST = 120, LARGEST = 1.35, SMALLEST = 0.75;
 const cellSize = (all, cols, rows, labels) => {
   const widest = all.reduce((most, a) => a.words.reduce((m, [words, size, weight]) => Math.max(m, textWidth(words, size, weight)), most), 44);
   const tallest = all.reduce((most, a) => Math.max(most, a.words.length), 2);
   const needW = Math.ceil(Math.max(widest, labels.cols)) + 16, needH = 22 + LINE * (tallest - 1) + 8;
   const room = el("chart").parentElement.clientWidth - labels.rows - 24 - (cols > 1 ? MARGIN + SIDE : 0);
-  const w = Math.max(needW, Math.min(Math.floor(room / Math.max(cols, 1)), WIDEST));
+  const least = Math.max(Math.ceil(needW * SMALLEST), labels.cols + 8);
+  const w = Math.max(least, Math.min(Math.floor(room / Math.max(cols, 1)), Math.max(needW, WIDEST)));
   const h = Math.max(needH, Math.min(Math.floor((innerHeight * 0.7) / Math.max(rows, 1)), TALLEST, w * 0.6));
-  return { w, h, grown: Math.max(1, Math.min(LARGEST, w / needW, h / needH)) };
+  return { w, h, grown: Math.max(SMALLEST, Math.min(LARGEST, w / needW, h / needH)) };
 };
 
 const drawnCells = (rows, cols, here, labels) => {
   const all = rows.flatMap((r, y) => cols.map((c, x) => ({ at: r * view.width + c, r, c, x, y })));
-  for (const a of all) a.words = cellWords(view.cells[a.at], a.at === view.best);
+  for (const a of all) a.words = cellWords(view.cells[a.at], markOf(a.at));
   const { w, h, grown } = cellSize(all, cols.length, rows.length, labels), line = LINE * grown, cells = [], words = [];
   for (const { at, r, c, x, y, words: own } of all) {
-    const cell = view.cells[at], best = at === view.best;
+    const cell = view.cells[at], mark = markOf(at);
     const share = cell.best >= 0 ? view.colours.share(view.V.of[cell.best]) : -1;
     const [fill, ink, stripe] = share >= 0 ? ["", paint(share).ink, null] : LOOKS[cell.state];
     const open = S.open === cellKey(r, c), isHere = here === cellKey(r, c);
-    cells.push({ r: y, c: x, row: r, col: c, share, fill, open, here: isHere, best, edge: isHere ? "#16202a" : best ? BEST : EDGES[cell.state] ?? null,
-      hatch: hatch(cell.state, w - GAP, h - GAP), stripe, label: cellLabel(cell, r, c, best), state: cell.state });
+    cells.push({ r: y, c: x, row: r, col: c, share, fill, open, here: isHere, mark, edge: isHere ? "#16202a" : mark ? BEST : EDGES[cell.state] ?? null,
+      hatch: hatch(cell.state, w - GAP, h - GAP), stripe, label: cellLabel(cell, r, c, mark), state: cell.state });
     let dy = (h - GAP - (own.length * line + 3)) / 2 + 12 * grown;
     own.forEach(([words_, base, weight], i) => {
       const size = base * grown, wide = stripe ? textWidth(words_, size, weight) : 0;
@@ -172,7 +178,7 @@ const legend = () => {
   const mid = rank ? "" : show(log ? Math.sqrt(low * high) : (low + high) / 2);
   const how = log ? "; logarithmic" : rank ? "; colours by rank" : below || above ? "; outliers share an end" : "";
   const ends = (lower ? [highest, mid, lowest] : [lowest, mid, highest]).map((text, i) => ({ x: (RAMP / 2) * i, text, align: ["left", "center", "right"][i] }));
-  return { ends, words: `${withUnit(view.V, view.scale.unit)}; brighter is better${how}` };
+  return { ends, words: `${withUnit(view.V, view.scale.unit)}; brighter is ${view.V.ranks ? "better" : "more"}${how}` };
 };
 
 const LONGEST_ROW = 44, LONGEST_COL = 26;

@@ -2,7 +2,7 @@
 // is chosen, and the cells), heatmap_chart.js and heatmap.js.
 const SEP = "\n";  // between names in the address: no name holds a line end
 const byKey = (list) => Object.fromEntries(list.map((x) => [x.key, x]));
-let D, axes, metrics, cellOutcome;
+let D, axes, metrics, cellOutcome, stopped;
 const take = (text) => {
   D = JSON.parse(text);
   axes = byKey(D.axes);
@@ -10,6 +10,8 @@ const take = (text) => {
   for (const m of D.metrics) m.of = Float64Array.from(m.of.split(","), (s) => (s === "" ? NaN : Number(s)));
   for (const a of D.axes) a.of = Uint32Array.from(a.of);
   cellOutcome = Uint8Array.from(D.cell_outcome, Number);
+  stopped = new Set(D.stopped);
+  for (const key of ["step_low", "step_high"]) D[key] = Float64Array.from(D[key].split(","), (s) => (s === "" ? NaN : Number(s)));
 };
 take(document.getElementById("data").textContent);
 const OUTCOMES = ["ok", "OOM", "pruned", "failed", "not run yet"];

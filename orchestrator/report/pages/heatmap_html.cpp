@@ -10,6 +10,7 @@
 #include "orchestrator/report/pages/heatmap_assets.h"
 #include "orchestrator/report/rehearsed.h"
 #include "orchestrator/report/statistics/prices.h"
+#include "orchestrator/report/statistics/statistics.h"
 
 namespace sweep::report {
 namespace {
@@ -80,6 +81,7 @@ class Page {
     layouts();
     cell_outcomes();
     reasons();
+    certainty();
     list("ids", rows_, [&](const ResultRow& row) { out_ += json_string(row.trial_id); });
     out_.back() = '}';  // the comma behind the last list
     return std::move(out_);
@@ -127,6 +129,23 @@ class Page {
     });
   }
 
+  // Who may be best, and how far the ends of the step time's interval are from it; both empty: no interval.
+  void certainty() {
+    std::vector<std::size_t> stopped;
+    for (std::size_t i = 0; i < rows_.size(); ++i)
+      if (rows_[i].metrics.steps_saved) stopped.push_back(i);
+    list("stopped", stopped, [&](std::size_t i) { put("{}", i); });
+    for (const bool high : {false, true}) {
+      put("\"{}\":\"", high ? "step_high" : "step_low");
+      for (std::size_t i = 0; i < rows_.size(); ++i) {
+        if (i > 0) out_ += ',';
+        const auto interval = interval_of(rows_[i], "step_ms");
+        if (interval) put("{:.9g}", (high ? interval->high : interval->low) / *rows_[i].metrics.step_ms);
+      }
+      out_ += "\",";
+    }
+  }
+
   void metrics() {
     std::vector<Field> shown = {map_.value};
     if (map_.objective.name() != map_.value.name()) shown.push_back(map_.objective);
@@ -139,8 +158,10 @@ class Page {
       if (!there && measured) shown.push_back(field);
     }
     list("metrics", shown, [&](const Field& field) {
-      put("{{\"key\":{},\"name\":{},\"unit\":{},\"lower\":{},\"of\":\"", json_string(field.name()),
-          json_string(map_.names.of(field)), json_string(field.unit()), lower_is_better(field.name()));
+      put("{{\"key\":{},\"name\":{},\"unit\":{},\"lower\":{},\"ranks\":{},\"follows\":{},\"of\":\"",
+          json_string(field.name()), json_string(map_.names.of(field)), json_string(field.unit()),
+          lower_is_better(field.name()), find_column(field.name())->better != Better::kNone,
+          int(follows_step(field.name())));
       for (std::size_t i = 0; i < rows_.size(); ++i) {
         if (i > 0) out_ += ',';
         if (const auto value = number(field.of(rows_[i]))) put("{:.9g}", *value);

@@ -33,7 +33,7 @@ const fromAddress = () => {
   if (axes[p.get("rows")]) S.rows = p.get("rows");
   if (axes[p.get("cols")]) S.cols = p.get("cols");
   if (metrics[p.get("value")]) S.value = p.get("value");
-  if (metrics[p.get("best")]) S.best = p.get("best");
+  if (metrics[p.get("best")]?.ranks) S.best = p.get("best");
   if (COLOURS[p.get("colours")]) S.colours = p.get("colours");
   S.open = p.get("cell") || "";
   for (const a of D.axes) {
@@ -63,7 +63,24 @@ const passing = () => {
   }
   return pass;
 };
-const better = (a, i, b, j, lower) => (a !== b ? (lower ? a < b : a > b) : D.ids[i] < D.ids[j]);
+// The rules of ranking.h and statistics.h: configuration i of metric m comes before j; they tie. One that was stopped early
+// comes after those that were not, and is never the best of all.
+const ranksBefore = (m, i, j) => {
+  if (stopped.has(i) !== stopped.has(j)) return stopped.has(j);
+  const a = m.of[i], b = m.of[j];
+  return a !== b ? (m.lower ? a < b : a > b) : D.ids[i] < D.ids[j];
+};
+const FOLLOWS = { no: 0, isIt: 1, inversely: 2 };  // FollowsStep
+const interval = (m, i) => {
+  const low = D.step_low[i], high = D.step_high[i], v = m.of[i];
+  if (m.follows === FOLLOWS.no || !(low > 0)) return null;
+  return m.follows === FOLLOWS.inversely ? [v / high, v / low] : [v * low, v * high];
+};
+const tie = (m, i, j) => {
+  if (m.of[i] === m.of[j]) return true;
+  const a = interval(m, i), b = interval(m, j);
+  return a !== null && b !== null && a[0] <= b[1] && b[0] <= a[1];
+};
 
 const MOST_CELLS = 10000;  // as heatmap.cpp
 let view = null;
@@ -107,7 +124,7 @@ const countCells = () => {
     const c = cells[R.of[i] * width + C.of[i]];
     ++c.count[cellOutcome[i]]; ++c.total;
     if (cellOutcome[i] !== 0 || Number.isNaN(V.of[i]) || Number.isNaN(G.of[i])) continue;
-    if (c.best < 0 || better(G.of[i], i, G.of[c.best], c.best, G.lower)) c.best = i;
+    if (c.best < 0 || ranksBefore(G, i, c.best)) c.best = i;
   }
 };
 const compute = () => {
@@ -116,17 +133,21 @@ const compute = () => {
   const cells = Array.from({ length: many ? 0 : R.values.length * width }, () => ({ best: -1, count: [0, 0, 0, 0, 0], total: 0 }));
   view = { R, C, V, G, pass, rows, cols, cells, many, width, sums: [0, 0, 0, 0, 0], best: -1, rowBest: new Map(), colBest: new Map() };
   countCells();
-  const first = (at, before) => before === undefined || before < 0 || better(G.of[cells[at].best], cells[at].best, G.of[cells[before].best], cells[before].best, G.lower);
+  const first = (at, before) => before === undefined || before < 0 || ranksBefore(G, cells[at].best, cells[before].best);
   const values = [];
   cells.forEach((c, at) => {
     c.state = stateOf(c);
     if (c.best < 0) return;
     values.push(V.of[c.best]);
+    if (stopped.has(c.best)) return;
     const r = Math.floor(at / width), k = at % width;
     if (first(at, view.best)) view.best = at;
     if (first(at, view.rowBest.get(r))) view.rowBest.set(r, at);
     if (first(at, view.colBest.get(k))) view.colBest.set(k, at);
   });
+  view.tied = new Set();
+  if (view.best >= 0) cells.forEach((c, at) => { if (c.best >= 0 && !stopped.has(c.best) && tie(G, cells[view.best].best, c.best)) view.tied.add(at); });
+  view.winner = view.tied.size === 1;
   view.measured = values.length > 0;
   view.scale = scaleFor(V.unit, values.reduce((most, v) => Math.max(most, Math.abs(v)), 0));
   view.colours = coloursFor(values, V.lower, S.colours);
@@ -147,7 +168,7 @@ const cellLines = () => {
 };
 const lines = (i) => view.lines.map((line) => line.filter((a) => a.values[a.of[i]] !== D.unresolved)
   .map((a) => { const v = a.values[a.of[i]]; return a.short !== a.key ? a.short + v : a.key === "model" || a.key === "hardware" ? v : `${a.key}=${v}${a.after}`; })
-  .join(" ")).filter((s) => s);
+  .join(" ")).filter((s) => s).concat(stopped.has(i) ? ["stopped early"] : []);
 const unitOf = (s) => (s.unit ? " " + s.unit : "");
 const countText = (count) => count.map((n, f) => (n ? `${n} ${OUTCOMES[f]}` : "")).filter((s) => s).join(", ");
 const shownKeys = (axis) => (axis === view.R ? view.rows : axis === view.C ? view.cols : axis.values.map((_, i) => i).filter((i) => !S.off[axis.key]?.has(i)));
@@ -158,5 +179,5 @@ const members = (r, c) => {
   const out = [];
   for (let i = 0; i < D.n; ++i) if (view.pass[i] && view.R.of[i] === r && view.C.of[i] === c) out.push(i);
   const rank = (i) => (cellOutcome[i] === 0 && !Number.isNaN(view.G.of[i]) ? 0 : 1 + cellOutcome[i]);
-  return out.sort((i, j) => rank(i) - rank(j) || (rank(i) === 0 ? (better(view.G.of[i], i, view.G.of[j], j, view.G.lower) ? -1 : 1) : i - j));
+  return out.sort((i, j) => rank(i) - rank(j) || (rank(i) === 0 ? (ranksBefore(view.G, i, j) ? -1 : 1) : i - j));
 };

@@ -10,6 +10,7 @@
 #include "orchestrator/report/statistics/prices.h"
 #include "orchestrator/report/tables/best_print.h"
 #include "orchestrator/report/tables/measured.h"
+#include "schema/ranking.h"
 
 namespace sweep::report::parts {
 namespace {
@@ -42,10 +43,10 @@ std::string facts_of(const ResultRow& row, const Names& names) {
   return fmt::format("<ul class=\"facts\">{}</ul>\n", out);
 }
 
-std::string certainty(const BestOfGroup& group, const std::string& metric) {
+std::string certainty(const BestOfGroup& group, const BestOptions& options) {
   std::string out;
   if (group.interval) {
-    const Scale scale = scale_for(find_column(metric)->unit, group.value);
+    const Scale scale = scale_for(find_column(options.metric)->unit, group.value);
     out = fmt::format("95 % interval {} to {} {}. ", scale(group.interval->low), scale(group.interval->high),
                       scale.unit);
   }
@@ -53,13 +54,14 @@ std::string certainty(const BestOfGroup& group, const std::string& metric) {
     std::string names;
     for (std::size_t i = 0; i < std::min<std::size_t>(5, group.ties.size()); ++i)
       names += (i ? ", " : "") + safe_text(group.ties[i]);
-    return out +
-           fmt::format(
-               "Tied with {} more: their 95 % intervals overlap, so any of them may be the best ({}{}).",
-               group.ties.size(), names, group.ties.size() > 5 ? ", ..." : "");
+    return out + fmt::format("Tied with {} more: {}, so any of them may be the best ({}{}).",
+                             group.ties.size(),
+                             group.interval ? "their 95 % intervals overlap" : "they have the same value",
+                             names, group.ties.size() > 5 ? ", ..." : "");
   }
   if (group.ranked < 2) return out + "The only configuration measured.";
-  if (!group.interval) return out + "Ties unknown: fewer than 6 timed steps, so no confidence interval.";
+  if (!group.interval)
+    return out + fmt::format("Ties unknown: {}.", to_string(why_no_interval(group, options)));
   return out + "Ahead of every other by more than the 95 % intervals.";
 }
 
@@ -96,7 +98,7 @@ std::string one_answer(const ReportInput& in, const BestOfGroup& group, const Be
       escape_xml(name_of(row, differ)), escape_xml(row.trial_id), group.ranked,
       escape_xml(names.of(in.metric)));
   out += gain(in, group, options, differ);
-  out += facts_of(row, names) + paragraph(certainty(group, in.metric));
+  out += facts_of(row, names) + paragraph(certainty(group, options));
   const auto from = in.provenance_of ? in.provenance_of(row) : std::nullopt;
   std::string measured;
   for (const auto& line : measured_lines(row, from ? &*from : nullptr))
@@ -114,14 +116,13 @@ constexpr Pick kPicks[] = {
     {"fastest job", "tokens_per_s"}, {"fastest per GPU", "tokens_per_s_gpu"}, {"cheapest", "cost_per_mt"}};
 
 const ResultRow* pick(std::span<const ResultRow* const> rows, const std::string& metric) {
-  const Field field(*find_column(metric));
-  const bool lower = lower_is_better(metric);
+  const Column& column = *find_column(metric);
   const ResultRow* out = nullptr;
   double best = 0;
   for (const ResultRow* row : rows) {
-    if (cell_outcome_of(*row) != CellOutcome::kOk) continue;
-    const auto value = number(field.of(*row));
-    if (!value || (out && (lower ? *value >= best : *value <= best))) continue;
+    if (!may_be_best(*row)) continue;
+    const auto value = number(column.get(*row));
+    if (!value || (out && !ranks_before(column.better, *value, row->trial_id, best, out->trial_id))) continue;
     out = row, best = *value;
   }
   return out;

@@ -105,9 +105,9 @@ Expected<std::string> beside(const ReportInput& in) {
   const bool modelled = is_rehearsal(in.sweep) || is_rehearsal(in.beside);
   for (const std::string_view metric : kTimes)
     if (!modelled) add_metric(table, *found, Field(*find_column(metric)), names);
-  std::string out = paragraph(fmt::format(
-      "Here: {}. There: {}. {} configurations are in both; {} are only here, {} only there.",
-      safe_text(in.sweep), safe_text(in.beside), found->shared.size(), found->alone_a, found->alone_b));
+  std::string out = paragraph(fmt::format("Here: {}. There: {}. In both: {}; only here: {}, only there: {}.",
+                                          safe_text(in.sweep), safe_text(in.beside), found->shared.size(),
+                                          found->alone_a, found->alone_b));
   out += html_table(table, names);
   return out + fmt::format(
                    "<p class=\"small\">★ the largest batch before cudaMalloc retries or an out-of-memory "

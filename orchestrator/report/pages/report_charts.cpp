@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "base/text.h"
 #include "orchestrator/report/charts/chart.h"
 #include "orchestrator/report/charts/heatmap.h"
 #include "orchestrator/report/format.h"
@@ -250,11 +251,14 @@ std::string batches(const ReportInput& in) {
   }
   floor *= 0.85;
   chart.y = {.name = "tokens/s per rank (not from 0)", .low = floor, .suffix = true};
+  std::vector<const ResultRow*> drawn_rows;
+  for (std::size_t i = 0; i < std::min(kCurves, curves.size()); ++i)
+    drawn_rows.push_back(curves[i].points.front().row);
+  const auto differ = telling_apart(setting, drawn_rows);
   std::set<double> ticks;
   std::map<std::string, int> unstarred;
   for (std::size_t i = 0; i < std::min(kCurves, curves.size()); ++i) {
-    chart.series.push_back(
-        curve_series(curves[i], name_of(*curves[i].points.front().row, setting), floor, i));
+    chart.series.push_back(curve_series(curves[i], name_of(*curves[i].points.front().row, differ), floor, i));
     for (const auto& point : curves[i].points) ticks.insert(double(point.batch));
     if (!curves[i].star) ++unstarred[curves[i].why_no_star];
   }
@@ -265,16 +269,18 @@ std::string batches(const ReportInput& in) {
   if (curves.size() > kCurves)
     text += fmt::format(" The {} settings with the highest rate, of {}; `sweep table batch` has all.",
                         kCurves, curves.size());
-  for (const auto& [why, count] : unstarred) text += fmt::format(" No star on {} of them: {}.", count, why);
+  for (const auto& [why, count] : unstarred)
+    text += fmt::format(" {} without a ★: {}.", counted(count, "setting"), why);
   return out + fmt::format("<p class=\"small\">{}</p>\n", escape_xml(text));
 }
 
 std::string time_split(const ReportInput& in) {
-  const auto differ = varying_among_ok(in.rows);
   const Parts parts;
+  const auto rows = rows_for_split(in);
+  const auto differ = telling_apart(varying_among_ok(in.rows), rows);
   StackedBars bars{.title = "Where the time of a step goes", .unit = "ms", .names = parts.names, .bars = {}};
   bool waited = false;
-  for (const ResultRow* row : rows_for_split(in)) {
+  for (const ResultRow* row : rows) {
     if (auto bar = parts.of(*row, name_of(*row, differ))) bars.bars.push_back(std::move(*bar));
     waited |= row->metrics.exposed_comm_ms.has_value();
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/expected.h"
+#include "base/text.h"
 #include "orchestrator/report/charts/heatmap.h"
 #include "orchestrator/report/fields.h"
 #include "orchestrator/report/format.h"
@@ -119,8 +120,8 @@ std::string counts_line(const ReportInput& in) {
           fmt::format("{}{} {}", parts.empty() ? "" : ", ", count[f],
                       CellOutcome(f) == CellOutcome::kPending ? "not run yet" : to_string(CellOutcome(f)));
   }
-  return fmt::format("{} configurations{}{}. Made {} by sweep {}.", in.rows.size(), parts.empty() ? "" : ": ",
-                     parts, in.made_at, in.version);
+  return fmt::format("{}{}{}. Made {} by sweep {}.", counted(std::int64_t(in.rows.size()), "configuration"),
+                     parts.empty() ? "" : ": ", parts, in.made_at, in.version);
 }
 
 std::string section(std::string_view id, std::string_view title, const std::string& body) {
@@ -149,7 +150,7 @@ std::string page(const ReportInput& in, const std::string& sections) {
 }  // namespace
 
 Expected<std::string> report_html(const ReportInput& in) {
-  SWEEP_TRY(resolve_metric(in.metric));
+  SWEEP_TRY(resolve_ranked(in.metric));
   for (const std::string& axis : {in.heatmap_rows, in.heatmap_cols}) {
     if (axis.empty()) continue;
     SWEEP_TRY(Field::resolve(axis, in.rows));

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "orchestrator/report/charts/heatmap.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/pages/report_parts.h"
 
@@ -20,6 +21,7 @@ constexpr double kMostBelow = 0.08, kMostAbove = 0.15;
 struct Checked {
   const ResultRow* row = nullptr;
   std::optional<double> memory, time;  // predicted over measured, less 1
+  bool ran_out = false;                // its peak is what it reached before: no measurement of what it needs
 };
 
 template <class T>
@@ -32,10 +34,16 @@ std::vector<Checked> checked(std::span<const ResultRow> rows) {
   std::vector<Checked> out;
   for (const ResultRow& row : rows) {
     const auto& m = row.metrics;
-    Checked c{&row, error_of(m.predicted_bytes, m.peak_allocated_bytes), error_of(m.predicted_ms, m.step_ms)};
-    if (c.memory || c.time) out.push_back(c);
+    Checked c;
+    c.row = &row;
+    const auto outcome = cell_outcome_of(row);
+    if (outcome == CellOutcome::kOk)
+      c.memory = error_of(m.predicted_bytes, m.peak_allocated_bytes),
+      c.time = error_of(m.predicted_ms, m.step_ms);
+    c.ran_out = outcome == CellOutcome::kOom && m.predicted_bytes && m.peak_allocated_bytes;
+    if (c.memory || c.time || c.ran_out) out.push_back(c);
   }
-  const auto off = [](const Checked& c) { return -std::abs(c.memory.value_or(0)); };
+  const auto off = [](const Checked& c) { return std::pair(c.ran_out, -std::abs(c.memory.value_or(0))); };
   std::ranges::stable_sort(out, {}, off);
   return out;
 }
@@ -69,9 +77,12 @@ Table table_of(const std::vector<Checked>& all, std::span<const Field> differ) {
   };
   for (const Checked& c : all) {
     const auto& m = c.row->metrics;
-    table.rows.push_back({name_of(*c.row, differ), c.row->trial_id, bytes(m.predicted_bytes),
-                          bytes(m.peak_allocated_bytes), percent(c.memory), ms(m.predicted_ms), ms(m.step_ms),
-                          percent(c.time)});
+    table.rows.push_back(
+        {name_of(*c.row, differ), c.row->trial_id, bytes(m.predicted_bytes),
+         c.ran_out
+             ? Value{fmt::format("≥ {} (ran out)", human_bytes(static_cast<double>(*m.peak_allocated_bytes)))}
+             : bytes(m.peak_allocated_bytes),
+         percent(c.memory), ms(m.predicted_ms), ms(m.step_ms), percent(c.time)});
   }
   return table;
 }
@@ -93,13 +104,18 @@ std::string predictions(const ReportInput& in) {
     errors.push_back(fmt::format("of {} predictions of memory: {}", memory.size(), median_of(memory)));
   if (!time.empty())
     errors.push_back(fmt::format("of {} predictions of step time: {}", time.size(), median_of(time)));
-  out += paragraph(fmt::format("Median error {}.", fmt::join(errors, "; ")));
+  if (!errors.empty()) out += paragraph(fmt::format("Median error {}.", fmt::join(errors, "; ")));
+  if (const auto count = std::ranges::count(all, true, &Checked::ran_out); count > 0)
+    out += paragraph(
+        fmt::format("{} configuration{} ran out of memory: what they had reached (≥) is a lower bound of "
+                    "what they need, and counts as no error of a prediction.",
+                    count, count == 1 ? "" : "s"));
   if (const auto count = std::ranges::count_if(all, drifts); count > 0)
     out +=
-        paragraph(fmt::format("Warning: the memory of {} configurations is further off than stated (more "
+        paragraph(fmt::format("Warning: the memory of {} configuration{} is further off than stated (more "
                               "than {:.0f} % below or {:.0f} % above what was "
                               "measured). `sweep plan GRID --memory TRIAL` shows the parts of a prediction.",
-                              count, 100 * kMostBelow, 100 * kMostAbove));
+                              count, count == 1 ? "" : "s", 100 * kMostBelow, 100 * kMostAbove));
   return out +
          fmt::format("<details{}><summary>each of them</summary><div class=\"wide\">{}</div></details>\n",
                      all.size() <= 20 ? " open" : "",

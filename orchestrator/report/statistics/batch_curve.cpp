@@ -55,7 +55,7 @@ void find_star(BatchCurve& curve) {
     curve.why_no_star = "cudaMalloc retries were not measured";
   else if (!curve.retries_from && !curve.oom_at)
     curve.why_no_star =
-        "no limit seen: the largest batch tried had neither retries nor an out-of-memory error";
+        "no limit was reached: even the largest batch had neither retries nor an out-of-memory error";
   else if (!before)
     curve.why_no_star = "already the smallest batch tried had retries or ran out of memory";
   else

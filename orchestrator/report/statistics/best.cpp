@@ -13,6 +13,7 @@
 #include "orchestrator/report/error_codes.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/statistics/grouping.h"
+#include "schema/ranking.h"
 
 namespace sweep::report {
 namespace {
@@ -24,14 +25,13 @@ struct Measured {
   std::span<const double> value, step, low, high;
   std::span<const std::string_view> id;
   FollowsStep how;
-  bool lower;
+  Better better;
 
   std::optional<Interval> interval(std::uint32_t row) const {
     return interval_of(how, value[row], {step[row], low[row], high[row]});
   }
   bool before(std::uint32_t a, std::uint32_t b) const {
-    if (value[a] != value[b]) return lower ? value[a] < value[b] : value[a] > value[b];
-    return id[a] < id[b];
+    return ranks_before(better, value[a], id[a], value[b], id[b]);
   }
 };
 
@@ -77,6 +77,8 @@ class Admission {
         outcome_(coded(columns, "outcome")),
         finished_(where_equal(state_, to_string(State::kFinished))),
         ok_(where_equal(outcome_, to_string(Outcome::kOk))),
+        pruned_(where_equal(outcome_, to_string(Outcome::kPruned))),
+        unsupported_(where_equal(outcome_, to_string(Outcome::kUnsupported))),
         value_(numbers(columns, options.metric)),
         saved_(numbers(columns, "steps_saved")) {
     if (!options.headroom) return;
@@ -87,7 +89,9 @@ class Admission {
 
   bool admits(std::size_t row, BestOfGroup& group) const {
     if (!finished_[state_.of[row]]) return ++group.not_run, false;
-    if (!ok_[outcome_.of[row]]) return ++group.not_ok, false;
+    const std::uint32_t outcome = outcome_.of[row];
+    if (pruned_[outcome] || unsupported_[outcome]) return ++group.pruned, false;
+    if (!ok_[outcome]) return ++group.not_ok, false;
     if (std::isnan(value_[row])) return ++group.not_measured, false;
     if (!std::isnan(saved_[row])) return ++group.stopped_early, false;
     if (memory_.empty()) return true;
@@ -97,7 +101,7 @@ class Admission {
 
  private:
   const CodedColumn &state_, &outcome_;
-  std::vector<char> finished_, ok_;
+  std::vector<char> finished_, ok_, pruned_, unsupported_;
   std::span<const double> value_, saved_, peak_;
   std::vector<double> memory_;
   double full_ = 1;
@@ -115,6 +119,7 @@ std::string why_none(const BestOfGroup& g) {
   if (g.not_measured > 0) parts.push_back(fmt::format("{} without this metric", g.not_measured));
   if (g.stopped_early > 0) parts.push_back(fmt::format("{} that were stopped early", g.stopped_early));
   if (g.not_ok > 0) parts.push_back(fmt::format("{} that did not end ok", g.not_ok));
+  if (g.pruned > 0) parts.push_back(fmt::format("{} pruned", g.pruned));
   if (g.not_run > 0) parts.push_back(fmt::format("{} not run yet", g.not_run));
   return fmt::format("nothing to rank: {}", fmt::join(parts, ", "));
 }
@@ -144,22 +149,21 @@ std::optional<std::uint32_t> finish(BestOfGroup& out, const std::vector<std::uin
   values.reserve(ranked.size());
   for (const std::uint32_t row : ranked) values.push_back(of.value[row]);
   out.median = median(std::move(values));
-  std::vector<std::uint32_t> ties, others;
+  std::vector<std::uint32_t> tied, others;
   for (const std::uint32_t row : ranked) {
     if (row == winner) continue;
     const auto interval = of.interval(row);
-    const bool tie =
-        of.value[row] == out.value || (out.interval && interval && out.interval->overlaps(*interval));
-    if (!tie && (!out.interval || !interval)) ++out.without_interval;
-    (tie ? ties : others).push_back(row);
+    const bool ties = are_tied(out.value, out.interval, of.value[row], interval);
+    if (!ties && (!out.interval || !interval)) ++out.without_interval;
+    (ties ? tied : others).push_back(row);
   }
-  out.ties = ids_of(of, ties, ties.size());
+  out.ties = ids_of(of, tied, tied.size());
   out.runners_up = ids_of(of, others, options.runners_up);
   return winner;
 }
 
 Expected<void> check(const BestOptions& options) {
-  SWEEP_TRY(resolve_metric(options.metric));
+  SWEEP_TRY(resolve_ranked(options.metric));
   if (options.headroom && !(*options.headroom >= 0 && *options.headroom < 1)) {
     return fail(codes::kOutOfRange, "headroom",
                 fmt::format("A headroom of {} is not a fraction of memory; give one from 0 to below 1.",
@@ -177,6 +181,25 @@ std::vector<std::string> comparable_groups(std::span<const Field> differ) {
       out.emplace_back(name);
   }
   return out;
+}
+
+bool is_all_pruned(const BestOfGroup& g) {
+  const i64 others =
+      g.ranked + g.not_run + g.not_ok + g.not_measured + g.stopped_early + g.too_full + g.unknown_headroom;
+  return g.pruned > 0 && others == 0;
+}
+
+NoInterval why_no_interval(const BestOfGroup& group, const BestOptions& options) {
+  if (follows_step(options.metric) == FollowsStep::kNot) return NoInterval::kMetric;
+  if (options.rehearsed) return NoInterval::kModelled;
+  return group.winner->metrics.timed_steps ? NoInterval::kFewSteps : NoInterval::kImported;
+}
+
+std::string_view to_string(NoInterval why) {
+  static constexpr std::string_view kSentences[] = {
+      "this metric has no confidence interval", "modelled times have no spread",
+      "imported results carry no step samples", "fewer than 6 timed steps give no confidence interval"};
+  return kSentences[std::size_t(why)];
 }
 
 std::optional<i64> device_memory(const ResultRow& row) {
@@ -228,7 +251,7 @@ Expected<std::vector<BestOfGroup>> best(const ResultColumns& columns, const Best
                           .high = numbers(columns, "step_ms_ci_high"),
                           .id = columns.trial,
                           .how = follows_step(options.metric),
-                          .lower = lower_is_better(options.metric)};
+                          .better = find_column(options.metric)->better};
   std::vector<i64> entries;
   std::vector<std::size_t> won;
   for (std::size_t i = 0; i < out.size(); ++i) {

@@ -51,11 +51,20 @@ struct BestOfGroup {
   i64 without_interval = 0;      // ranked, but neither tied nor slower: they, or the winner, have no interval
   std::optional<double> median;  // of the metric over the ranked rows
   i64 ranked = 0, not_run = 0, not_ok = 0, not_measured = 0;
+  i64 pruned = 0;            // the plan never ran them
   i64 stopped_early = 0;     // left out: they ended when they were clearly slower than the best so far
   i64 too_full = 0;          // left out: less headroom than asked
   i64 unknown_headroom = 0;  // left out: peak or device memory not known
   std::string why_none;
 };
+
+// Every configuration of the group is pruned: there never was anything to rank.
+bool is_all_pruned(const BestOfGroup&);
+// Why a winner has no interval: the metric does not follow from the step time, the times are modelled, the
+// result was imported without its steps, or too few steps were timed.
+enum class NoInterval { kMetric, kModelled, kImported, kFewSteps };
+NoInterval why_no_interval(const BestOfGroup&, const BestOptions&);
+std::string_view to_string(NoInterval);  // as the end of a sentence
 
 // Groups in natural order of their keys. Error: an unknown name, or a headroom outside [0, 1).
 Expected<std::vector<BestOfGroup>> best(std::span<const ResultRow> rows, const BestOptions&);

@@ -76,7 +76,7 @@ std::string_view to_string(Change change) {
 
 Expected<Comparison> compare(std::span<const ResultRow> a, std::span<const ResultRow> b,
                              const CompareOptions& options) {
-  const auto metric = resolve_metric(options.metric);
+  const auto metric = resolve_ranked(options.metric);
   if (!metric) return tl::unexpected(metric.error());
   Comparison out;
   out.exact = is_exact(options.metric);

@@ -98,17 +98,22 @@ std::string verdict_on(const std::vector<Remeasured>& all, const std::vector<Ran
                        safe_text(all.front().problem));
   if (count(RankingStatus::kAhead) > 0)
     return fmt::format(
-        "the ranking does not hold: {} of {} are ahead of trial {}, by intervals that leave 0 out",
+        "the ranking does not hold: {} of {} are ahead of trial {} (95 % intervals of the differences "
+        "exclude 0)",
         count(RankingStatus::kAhead), all.size() - 1, first);
   if (count(RankingStatus::kTied) > 0)
     return fmt::format(
-        "trial {} was not overtaken, and {} of {} are tied with it: their 95 % intervals hold 0", first,
-        count(RankingStatus::kTied), all.size() - 1);
+        "trial {} stays first; {} of the {} others cannot be distinguished from it: the 95 % intervals of "
+        "the "
+        "differences "
+        "include 0",
+        first, count(RankingStatus::kTied), all.size() - 1);
   if (count(RankingStatus::kUnknown) > 0)
-    return fmt::format("trial {} was not overtaken; {} of {} could not be compared with it", first,
+    return fmt::format("trial {} stays first; {} of the {} others could not be compared with it", first,
                        count(RankingStatus::kUnknown), all.size() - 1);
   if (all.size() == 1) return fmt::format("trial {} is the only one that was measured", first);
-  return fmt::format("the ranking holds: trial {} is first, by intervals that leave 0 out", first);
+  return fmt::format("the ranking holds: trial {} is first (95 % intervals of the differences exclude 0)",
+                     first);
 }
 
 }  // namespace

@@ -54,6 +54,10 @@ std::optional<Interval> interval_of(const ResultRow& row, std::string_view metri
       {m.step_ms.value_or(kNone), m.step_ms_ci_low.value_or(kNone), m.step_ms_ci_high.value_or(kNone)});
 }
 
+bool are_tied(double a, const std::optional<Interval>& of_a, double b, const std::optional<Interval>& of_b) {
+  return a == b || (of_a && of_b && of_a->overlaps(*of_b));
+}
+
 std::optional<RatioChange> ratio_change(double before, const Interval& of_before, double after,
                                         const Interval& of_after) {
   const auto sound = [](double value, const Interval& i) {

@@ -20,6 +20,10 @@ struct Interval {
   bool overlaps(const Interval& other) const { return low <= other.high && other.low <= high; }
 };
 
+// Whether two results cannot be distinguished: equal values, or intervals that overlap. The one rule of every
+// answer that names a best.
+bool are_tied(double a, const std::optional<Interval>& of_a, double b, const std::optional<Interval>& of_b);
+
 // The 95 % interval of a metric of this row: of step_ms as measured; of rates (tokens/s, MFU, ...) and costs,
 // which are proportional to 1/step_ms and step_ms, carried over. Absent when the step time has none, or for
 // any other metric.

@@ -13,6 +13,7 @@
 #include "orchestrator/report/statistics/statistics.h"
 #include "schema/codec.h"
 #include "schema/labels.h"
+#include "schema/ranking.h"
 
 namespace sweep::report {
 namespace {
@@ -125,7 +126,7 @@ bool stands_before(const ResultRow& row, const ResultRow& other, const Field& me
   if (!ran(row)) return fits(row).has_value() && !fits(other).has_value();
   const auto value = number(metric.of(row)), than = number(metric.of(other));
   if (!value || !than) return value.has_value() && !than;
-  return lower_is_better(metric.name()) ? *value < *than : *value > *than;
+  return ranks_before(find_column(metric.name())->better, *value, row.trial_id, *than, other.trial_id);
 }
 
 ModelKey model_key(std::span<const ResultRow> a, std::span<const ResultRow> b) {
@@ -219,17 +220,22 @@ void weigh_choice(const Transfer& all, TransferCell& cell, std::span<const std::
 
 void fill_cell(Transfer& all, std::size_t number, const std::string& metric) {
   TransferCell& cell = all.cells[number];
-  const bool lower = lower_is_better(metric);
+  const Better direction = find_column(metric)->better;
+  const bool lower = direction == Better::kLower;
   std::vector<std::size_t> measured;
   std::vector<double> a, b, ratios;
-  const auto better = [&](double value, double than) { return lower ? value < than : value > than; };
   for (std::size_t i = 0; i < all.shared.size(); ++i) {
     const auto& each = all.shared[i];
     if (each.cell != number) continue;
     ++cell.shared;
-    if (each.value_a && (!cell.choice || better(*each.value_a, *all.shared[*cell.choice].value_a)))
+    const auto* choice = cell.choice ? &all.shared[*cell.choice] : nullptr;
+    const auto* best = cell.best ? &all.shared[*cell.best] : nullptr;
+    if (each.value_a && (!choice || ranks_before(direction, *each.value_a, each.a->trial_id, *choice->value_a,
+                                                 choice->a->trial_id)))
       cell.choice = i;
-    if (each.value_b && (!cell.best || better(*each.value_b, *all.shared[*cell.best].value_b))) cell.best = i;
+    if (each.value_b && (!best || ranks_before(direction, *each.value_b, each.b->trial_id, *best->value_b,
+                                               best->b->trial_id)))
+      cell.best = i;
     if (!each.measured()) continue;
     measured.push_back(i);
     a.push_back(lower ? *each.value_a : -*each.value_a), b.push_back(lower ? *each.value_b : -*each.value_b);
@@ -262,7 +268,7 @@ std::string key_text(const ResultRow& row, std::span<const Field> fields, ModelK
 
 Expected<Transfer> transfer(std::span<const ResultRow> a, std::span<const ResultRow> b,
                             const TransferOptions& options) {
-  const auto metric = resolve_metric(options.metric);
+  const auto metric = resolve_ranked(options.metric);
   if (!metric) return tl::unexpected(metric.error());
   Transfer out;
   if (auto chosen = choose_axes(out, a, b, options); !chosen) return tl::unexpected(chosen.error());

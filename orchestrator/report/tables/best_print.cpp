@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <ranges>
 
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/rehearsed.h"
@@ -13,12 +14,13 @@
 #include "orchestrator/report/tables/measured.h"
 #include "orchestrator/report/tables/tables.h"
 #include "schema/codec.h"
+#include "schema/ranking.h"
 
 namespace sweep::report {
 namespace {
 
 constexpr std::size_t kPastedGroups = 4;  // more groups: only the overall best is spelt out
-constexpr std::size_t kNamedTies = 5;
+constexpr std::size_t kNamedTies = 5, kNamedGroups = 5;
 
 nlohmann::json json_of(const Value& value, std::string_view type) {
   if (type == "flag" && std::holds_alternative<i64>(value)) return std::get<i64>(value) != 0;
@@ -53,19 +55,20 @@ std::string value_text(const BestOfGroup& group, const BestOptions& options) {
 }
 
 // How far the first place can be trusted: who ties with it, and what could not be told.
-std::string trust_notes(const BestOfGroup& group) {
+std::string trust_notes(const BestOfGroup& group, const BestOptions& options) {
   std::string out;
   if (!group.ties.empty()) {
     std::vector<std::string> names;
     for (const std::string& id : group.ties) {
       if (names.size() < kNamedTies) names.push_back(safe_text(id));
     }
-    out += fmt::format("# TIED with {} more (95 % intervals overlap; any of them may be the best): {}{}\n",
-                       group.ties.size(), fmt::join(names, ", "),
+    out += fmt::format("# TIED with {} more ({}; any of them may be the best): {}{}\n", group.ties.size(),
+                       group.interval ? "95 % intervals overlap" : "the same value", fmt::join(names, ", "),
                        group.ties.size() > names.size() ? ", ..." : "");
   }
   if (group.ranked > 1 && !group.interval)
-    out += "# ties unknown: no confidence interval (fewer than 6 timed steps, or a metric without one)\n";
+    out += fmt::format("# {} unknown: {}\n", group.ties.empty() ? "ties" : "other ties",
+                       to_string(why_no_interval(group, options)));
   else if (group.without_interval > 0)
     out += fmt::format("# {} more have no confidence interval: whether they tie is unknown\n",
                        group.without_interval);
@@ -75,10 +78,12 @@ std::string trust_notes(const BestOfGroup& group) {
 }
 
 const BestOfGroup* overall_best(std::span<const BestOfGroup> groups, const BestOptions& options) {
-  const bool lower = lower_is_better(options.metric);
+  const Better better = find_column(options.metric)->better;
   const BestOfGroup* out = nullptr;
   for (const auto& group : groups) {
-    if (group.winner && (!out || (lower ? group.value < out->value : group.value > out->value))) out = &group;
+    if (group.winner && (!out || ranks_before(better, group.value, group.winner->trial_id, out->value,
+                                              out->winner->trial_id)))
+      out = &group;
   }
   return out;
 }
@@ -102,7 +107,7 @@ std::string winner_notes(const BestOfGroup& group, const BestOptions& options) {
                        significant(lower ? *group.median / group.value : group.value / *group.median));
   }
   out += "\n";
-  out += trust_notes(group);
+  out += trust_notes(group, options);
   if (options.rehearsed) out += "# " + rehearsed_line(true);
   if (group.stopped_early > 0)
     out += fmt::format("# left out: {} stopped early, clearly slower than the best so far\n",
@@ -172,11 +177,21 @@ std::string best_text(std::span<const Field> differ, std::span<const BestOfGroup
   std::string out = to_text(best_table(differ, groups, options), width) + rehearsed_line(options.rehearsed);
   const BestOfGroup* overall = overall_best(groups, options);
   const bool all = groups.size() <= kPastedGroups;
+  std::vector<std::string> pruned;
   for (const auto& group : groups) {
-    if (!group.winner) out += fmt::format("\n{}: {}\n", group_name(group, options), group.why_none);
+    if (is_all_pruned(group))
+      pruned.push_back(group_name(group, options));
+    else if (!group.winner)
+      out += fmt::format("\n{}: {}\n", group_name(group, options), group.why_none);
     if (group.winner && (all || &group == overall))
       out += fmt::format("\n{}{}", winner_notes(group, options), as_grid_yaml(*group.winner, options.form));
   }
+  if (!pruned.empty())
+    out += fmt::format(
+        "\nNo result for {} group{}: all their configurations are pruned (`sweep plan` says why): {}{}\n",
+        pruned.size(), pruned.size() == 1 ? "" : "s",
+        fmt::join(pruned | std::views::take(kNamedGroups), "; "),
+        pruned.size() > kNamedGroups ? "; ..." : "");
   if (!all)
     out += fmt::format("\nThe best of all {} groups is above; --yaml prints the configuration of each.\n",
                        groups.size());
@@ -193,6 +208,7 @@ std::string best_json(std::span<const BestOfGroup> groups, const BestOptions& op
                             {"ranked", group.ranked},
                             {"not_run", group.not_run},
                             {"not_ok", group.not_ok},
+                            {"pruned", group.pruned},
                             {"not_measured", group.not_measured},
                             {"stopped_early", group.stopped_early},
                             {"too_full", group.too_full},

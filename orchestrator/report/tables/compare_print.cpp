@@ -4,8 +4,10 @@
 
 #include <array>
 
+#include "base/text.h"
 #include "orchestrator/report/fields.h"
 #include "orchestrator/report/format.h"
+#include "orchestrator/report/names.h"
 #include "orchestrator/report/statistics/compare.h"
 #include "orchestrator/report/tables/tables.h"
 
@@ -53,8 +55,12 @@ std::string summary(const Comparison& found, const CompareOptions& options) {
     if (count[i] > 0)
       parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", count[i], to_string(Change(i)));
   }
-  std::string out = fmt::format("{} matching configurations by {}: {}\n", found.pairs.size(), options.metric,
-                                parts.empty() ? "none ok on both sides" : parts);
+  const bool alike = count[std::size_t(Change::kUnclear)] == i64(found.pairs.size()) && !found.pairs.empty();
+  std::string out = fmt::format("{} compared by {}: {}\n", counted(i64(found.pairs.size()), "configuration"),
+                                Names({}).of(options.metric),
+                                alike           ? "no significant difference"
+                                : parts.empty() ? "none ok on both sides"
+                                                : parts);
   if (found.exact)
     out += "This metric has no noise: every difference counts.\n";
   else

@@ -97,7 +97,8 @@ std::string sent_by(const Metrics& m) {
   return parts.empty() ? "" : fmt::format("a rank sends in a step: {}", fmt::join(parts, ", "));
 }
 
-void add_metrics(Lines& lines, const Metrics& metrics) {
+// The peak of an attempt that did not end ok is what it had reached: nothing to hold a prediction against.
+void add_metrics(Lines& lines, const Metrics& metrics, bool ended_ok) {
   static constexpr std::string_view kShown[] = {"step_ms", "tokens_per_s_gpu", "mfu", "peak_allocated_bytes",
                                                 "cost_per_mt"};
   ResultRow row;
@@ -110,7 +111,7 @@ void add_metrics(Lines& lines, const Metrics& metrics) {
     const Scale scale = scale_for(c->unit, *value);
     parts.push_back(fmt::format("{} {}{}{}", key, scale(*value), scale.unit.empty() ? "" : " ", scale.unit));
   }
-  if (metrics.peak_allocated_bytes && metrics.predicted_bytes && *metrics.predicted_bytes > 0) {
+  if (ended_ok && metrics.peak_allocated_bytes && metrics.predicted_bytes && *metrics.predicted_bytes > 0) {
     const double ratio =
         static_cast<double>(*metrics.peak_allocated_bytes) / static_cast<double>(*metrics.predicted_bytes);
     parts.push_back(fmt::format("peak {} of the prediction", significant(ratio)));
@@ -179,24 +180,43 @@ void add_ranks(Lines& lines, nlohmann::json& evidence) {
   if (printed > kEvidenceLines) lines.add("", fmt::format("... and {} more", printed - kEvidenceLines));
 }
 
-// The evidence, one member per line; long texts (log tails) with their own lines, bounded.
-void add_evidence(Lines& lines, const std::string& evidence) {
+std::string plain_text(const nlohmann::json& value) {
+  return value.is_string() ? value.get<std::string>()
+                           : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// A member of the evidence as a sentence; empty: the lines above say it already. What has no sentence here is
+// shown by its key.
+std::string sentence_of(const std::string& key, const nlohmann::json& value, const std::string& rank,
+                        i64 world) {
+  if (key == "phase" || key == "cause_rank") return "";
+  if (value.is_object() && value.contains("records") && value.contains("exits"))
+    return fmt::format("{} of {} ranks left a record, {} an exit status", plain_text(value["records"]), world,
+                       plain_text(value["exits"]));
+  if (key == "cause") return "the agent reported: " + plain_text(value);
+  if (key == "exit_code") return fmt::format("{} exited with code {}", rank, plain_text(value));
+  if (key == "signal") return fmt::format("{} was ended by {}", rank, plain_text(value));
+  if (key == "log_tail") return fmt::format("the log of {} ends:\n{}", rank, plain_text(value));
+  return safe_text(key) + ": " + plain_text(value);
+}
+
+// The evidence, a sentence for each member; long texts (log tails) with their own lines, bounded.
+void add_evidence(Lines& lines, const std::string& evidence, i64 world) {
   if (evidence.empty()) return;
   auto json = nlohmann::json::parse(evidence, nullptr, false);
   if (!json.is_object()) return lines.wrapped("evidence", evidence);
   std::size_t printed = 0;
   add_stacks(lines, json);
   add_ranks(lines, json);
+  const std::string rank = json.contains("cause_rank") ? "rank " + plain_text(json["cause_rank"]) : "a rank";
   for (const auto& [key, value] : json.items()) {
-    std::string text = value.is_string()
-                           ? value.get<std::string>()
-                           : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    std::string text = sentence_of(key, value, rank, world);
     while (!text.empty() && text.back() == '\n') text.pop_back();
+    if (text.empty()) continue;
     std::string label = printed == 0 ? "evidence" : "";
     for (std::size_t from = 0; from <= text.size() && printed < kEvidenceLines; ++printed) {
       const std::size_t end = std::min(text.find('\n', from), text.size());
-      const std::string prefix = from == 0 ? safe_text(key) + ": " : "  ";
-      lines.wrapped(label, prefix + text.substr(from, end - from));
+      lines.wrapped(label, (from == 0 ? "" : "  ") + text.substr(from, end - from));
       label = "";
       from = end + 1;
     }
@@ -214,18 +234,18 @@ void add_gpu_errors(Lines& lines, const std::string& evidence) {
       lines.wrapped("", safe_text(error.get<std::string>()));
 }
 
-void add_attempt(Lines& lines, const ExplainAttempt& a, bool is_final) {
+void add_attempt(Lines& lines, const ExplainAttempt& a, bool is_final, i64 world) {
   std::string head = fmt::format("{}: ", a.id);
   head += a.result ? outcome_of(*a.result) + (is_final ? " (final)" : "") : std::string(to_string(a.state));
   if (!a.where.empty()) head += fmt::format("  {}", safe_text(a.where));
   lines.add("attempt", head);
   if (!a.result) return;
   if (!a.result->reason.empty()) lines.wrapped("", a.result->reason);
-  add_metrics(lines, a.result->metrics);
+  add_metrics(lines, a.result->metrics, a.result->outcome == Outcome::kOk);
   if (a.result->outcome == Outcome::kOk)
     add_gpu_errors(lines, a.result->evidence);
   else
-    add_evidence(lines, a.result->evidence);
+    add_evidence(lines, a.result->evidence, world);
 }
 
 }  // namespace
@@ -242,7 +262,8 @@ std::string explain(const ExplainView& view, std::size_t width) {
     lines.wrapped("plan", fmt::format("{} by {}: {}", to_string(entry.verdict), entry.rule, entry.reason));
   }
   if (const std::string text = predicted(entry.predicted); !text.empty()) lines.wrapped("predicted", text);
-  for (const auto& attempt : view.attempts) add_attempt(lines, attempt, view.final_attempt == attempt.id);
+  for (const auto& attempt : view.attempts)
+    add_attempt(lines, attempt, view.final_attempt == attempt.id, entry.trial.world());
   if (entry.admitted && view.attempts.empty()) lines.add("result", "not run yet");
   for (std::size_t i = 0; i < view.events.size(); ++i) lines.wrapped(i == 0 ? "events" : "", view.events[i]);
   return lines.take();

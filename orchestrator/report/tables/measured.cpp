@@ -8,6 +8,7 @@
 #include "orchestrator/report/format.h"
 #include "schema/codec.h"
 #include "schema/columns.h"
+#include "schema/rehearsal.h"
 
 namespace sweep::report {
 namespace {
@@ -85,6 +86,7 @@ std::string devices_of(const Environment& node) {
 }
 
 std::vector<std::string> measured_lines(const ResultRow& row, const Provenance* from) {
+  if (is_rehearsal(row.sweep)) return {"nothing: times are modelled on phantom GPUs (docs/rehearsal.md)"};
   std::vector<std::string> out = {what_ran(row, from)};
   if (is_import(row, from)) return out;
   const Environment* node = from && !from->nodes.empty() ? &from->nodes.front() : nullptr;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/text.h"
 #include "orchestrator/report/charts/heatmap.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/statistics/batch_curve.h"
@@ -161,7 +162,7 @@ SourceTableAnswer batch_table(std::span<const ResultRow> rows) {
   }
   out.notes.emplace_back("★ the largest batch before cudaMalloc retries or an out-of-memory error.");
   for (const auto& [why, count] : unstarred)
-    out.notes.push_back(fmt::format("No star in {} setting{}: {}.", count, count == 1 ? "" : "s", why));
+    out.notes.push_back(fmt::format("{} without a ★: {}.", counted(count, "setting"), why));
   return out;
 }
 

@@ -139,7 +139,7 @@ std::string status_block(const StatusView& view, std::size_t width) {
     if (count > 0)
       outcomes += fmt::format("{}{} {}", outcomes.empty() ? "" : ", ", count, to_string(outcome));
   }
-  if (!outcomes.empty()) lines.push_back("answers  " + outcomes);
+  if (!outcomes.empty()) lines.push_back("outcomes " + outcomes);
   lines.push_back(fmt::format("to do    {} pending, {} running", view.pending, view.running));
   if (view.elapsed_s) lines.push_back(fmt::format("elapsed  {}", duration(*view.elapsed_s)));
   if (view.left_s && counts(view).done() < to_run(view)) lines.push_back("left     " + left(*view.left_s));

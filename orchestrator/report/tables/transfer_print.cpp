@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/tables/tables.h"
 
@@ -55,7 +56,7 @@ std::string cost_text(const Transfer& found, const TransferCell& cell) {
 Table cells_text(const Transfer& found, std::span<const Field> shown) {
   Table out;
   for (const Field& field : found.by) add_head(out, field);
-  for (const char* name : {"shared", "measured", "Spearman", "choosing by A costs", "a median one costs",
+  for (const char* name : {"shared", "measured", "Spearman", "choosing by A costs", "random choice costs",
                            "B / A", "best by A", "best in B"})
     out.columns.emplace_back(name);
   const auto setting = [&](const std::optional<std::size_t>& at) {
@@ -82,7 +83,8 @@ std::string fits_text(const Transfer& found) {
   table.rows = {{std::string("in A"), count(Fits::kBoth), count(Fits::kOnlyA)},
                 {std::string("not in A"), count(Fits::kOnlyB), count(Fits::kNeither)}};
   const i64 agreed = count(Fits::kBoth) + count(Fits::kNeither);
-  std::string out = fmt::format("\nThey agree on what fits in {} of {} configurations", agreed, known);
+  std::string out =
+      fmt::format("\nThey agree on what fits in {} of {}", agreed, counted(known, "configuration"));
   if (count(Fits::kUnknown) > 0)
     out += fmt::format("; {} ended otherwise or have not run", count(Fits::kUnknown));
   return out + "\n" + to_text(table);

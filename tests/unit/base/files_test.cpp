@@ -68,6 +68,8 @@ TEST(ReadFile, AnAbsentFileAFolderAndALongFileAreErrors) {
   const std::filesystem::path file =
       std::filesystem::temp_directory_path() / ("files_test_" + std::to_string(::getpid()));
   ASSERT_TRUE(files::write_atomically(file, "12345"));
+  const auto refused = files::write_atomically("/no/such/x.html", "1");
+  EXPECT_TRUE(refused.error().message.starts_with("/no/such/x.html:")) << refused.error().message;
   EXPECT_FALSE(files::read(file, 4));
   EXPECT_EQ(*files::read(file, 5), "12345");
   EXPECT_EQ(files::size_of(file), 5U);

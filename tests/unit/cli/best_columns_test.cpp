@@ -80,7 +80,7 @@ void check_group(const report::BestOfGroup& group, const std::vector<ResultRow>&
   std::vector<report::Field> keys;
   for (const auto& name : options.group_by) keys.push_back(*report::Field::resolve(name, rows));
   std::vector<std::pair<double, const ResultRow*>> ranked;
-  i64 not_run = 0, not_ok = 0, not_measured = 0, too_full = 0, unknown = 0;
+  i64 not_run = 0, pruned = 0, not_ok = 0, not_measured = 0, too_full = 0, unknown = 0;
   for (const ResultRow& row : rows) {
     if (!is_in(group, row, keys)) continue;
     const auto value = report::number(metric.of(row));
@@ -88,6 +88,8 @@ void check_group(const report::BestOfGroup& group, const std::vector<ResultRow>&
     const auto peak = row.metrics.peak_allocated_bytes;
     if (row.state != State::kFinished)
       ++not_run;
+    else if (row.outcome == Outcome::kPruned)
+      ++pruned;
     else if (row.outcome != Outcome::kOk)
       ++not_ok;
     else if (!value)
@@ -99,9 +101,9 @@ void check_group(const report::BestOfGroup& group, const std::vector<ResultRow>&
     else
       ranked.emplace_back(lower ? *value : -*value, &row);
   }
-  EXPECT_EQ(
-      std::tuple(group.not_run, group.not_ok, group.not_measured, group.too_full, group.unknown_headroom),
-      std::tuple(not_run, not_ok, not_measured, too_full, unknown));
+  EXPECT_EQ(std::tuple(group.not_run, group.pruned, group.not_ok, group.not_measured, group.too_full,
+                       group.unknown_headroom),
+            std::tuple(not_run, pruned, not_ok, not_measured, too_full, unknown));
   ASSERT_EQ(group.ranked, i64(ranked.size()));
   ASSERT_EQ(group.winner.has_value(), !ranked.empty());
   if (ranked.empty()) return;

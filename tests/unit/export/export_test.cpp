@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <charconv>
 #include <fstream>
 #include <iterator>
@@ -82,7 +83,7 @@ TEST(Csv, HasEveryColumnOfTheTableInItsOrder) {
   std::size_t fields = 0;
 #define AXIS(type, key, def, domain, unit, sentence) ++fields;
 #define CHOICE(...) ++fields;
-#define METRIC(type, key, unit, sentence) ++fields;
+#define METRIC(...) ++fields;
 #include "schema/fields.def"
 #undef AXIS
 #undef CHOICE
@@ -130,13 +131,21 @@ TEST(Csv, HostileTextStaysInItsField) {
 
 TEST(Csv, FormulasAreDefusedAndNumbersAreNot) {
   ResultRow row = sample();
-  for (const std::string formula : {"=HYPERLINK(\"x\")", "+cmd|' /C calc'!A0", "@SUM(1)", "-2+3", "\t=1"}) {
+  for (const std::string formula :
+       {"=HYPERLINK(\"x\")", "+cmd|' /C calc'!A0", "@SUM(1)", "-2+3", "\t=1", "'=1"}) {
     row.reason = formula;
     EXPECT_EQ(field(csv({row}), "reason"), "'" + formula);
     EXPECT_EQ(field(csv({row}, {.raw_text = true}), "reason"), formula);
   }
   row.reason = "-1.5e3";
   EXPECT_EQ(field(csv({row}), "reason"), "-1.5e3");
+}
+
+TEST(Csv, LinesEndAsTheReaderExpects) {
+  const std::string rfc = csv({sample()}), unix_text = csv({sample()}, {.line_end = "\n"});
+  EXPECT_TRUE(rfc.ends_with("\r\n"));
+  EXPECT_TRUE(unix_text.ends_with("\n"));
+  EXPECT_EQ(std::ranges::count(unix_text, '\r'), 0);
 }
 
 TEST(Csv, InvalidUtf8BecomesTheReplacementCharacter) {

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/formula_guard.h"
 #include "bench_kernels/shape/error_codes.h"
 #include "orchestrator/import/error_codes.h"
 #include "orchestrator/import/import.h"
@@ -154,6 +155,39 @@ TEST(Import, TheLayoutIsCompletedByTheRankAlgebra) {
               AllOf(At(2), IsError(shape::codes::kNotWhole, "dp")));
   EXPECT_THAT(refusal_of("model,dp,mbs,gbs,tok_s_gpu\nm,8,3,256,5\n"),
               AllOf(At(2), IsError(shape::codes::kNotWhole, "grad_accum")));
+}
+
+// One file must not become eight times as fast by the spelling of its hardware.
+TEST(Import, WhatIsAssumedOfTheNodesIsSaidAndRefusedWhereNothingTells) {
+  const std::string text = "model,nodes,tp,mbs,tok_s_gpu\nm,1,4,2,5\nm,1,2,2,5\n";
+  const auto assumes = [](const Imported& read) {
+    return std::ranges::count_if(read.notes, [](const auto& note) { return note.starts_with("2 rows: dp"); });
+  };
+  EXPECT_EQ(assumes(must(text)), 1) << "full nodes of 8";
+  const std::vector<std::string> unknown = {"hardware=A100", "seq_len=4096", "precision=bf16"};
+  EXPECT_THAT(refusal_of(text, with({}, unknown)), AllOf(At(2), IsError(codes::kMissing, "dp")));
+  auto stated = unknown;
+  stated.push_back("gpus_per_node=4");
+  const Imported read = must(text, with({}, stated));
+  EXPECT_EQ(read.rows[0].entry.trial.dp, 1);
+  EXPECT_EQ(read.rows[1].entry.trial.dp, 2);
+  EXPECT_EQ(assumes(read), 0) << "the file and its flags say it all";
+  EXPECT_EQ(assumes(must("model,mbs,tok_s_gpu\nm,2,5\nm,4,5\n")), 1) << "one replica";
+}
+
+TEST(Import, ARateThatNoMachineHasIsRefused) {
+  for (const char* column : {"tok_s_gpu", "tok_s"})
+    EXPECT_EQ(refusal_of(fmt::format("model,mbs,{}\nm,2,1e308\n", column)).code, codes::kOutOfRange);
+  EXPECT_THAT(refusal_of("model,mbs,t\nm,2,1e308\n", with({"t=step_ms:ms"})),
+              AllOf(At(2), IsError(codes::kOutOfRange, "step_ms")));
+}
+
+// What `sweep export csv` guards against spreadsheets comes back as it was.
+TEST(Import, TextBehindAnApostropheIsWhatWasExported) {
+  for (const std::string name : {"--x", "+a", "=1+1", "@b", "'=c", "''-d", "'plain"}) {
+    const Imported read = must(fmt::format("model,mbs,tok_s_gpu\n{},2,5\n", guarded(name)));
+    EXPECT_EQ(only(read).entry.trial.model, name);
+  }
 }
 
 TEST(Import, RowsWithoutAnAnswerAreLeftOut) {

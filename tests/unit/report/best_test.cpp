@@ -60,6 +60,32 @@ TEST(Best, OverlappingIntervalsAreTies) {
               HasSubstr("TIED with 1 more (95 % intervals overlap; any of them may be the best): a"));
 }
 
+TEST(Best, KnowsWhyTiesAreUnknown) {
+  std::vector<ResultRow> rows = {ok_row("a", 1, 100), ok_row("b", 2, 100), ok_row("c", 4, 50)};
+  for (ResultRow& row : rows) row.metrics.step_ms_ci_low = row.metrics.step_ms_ci_high = std::nullopt;
+  const auto why = [&](const BestOptions& with) { return why_no_interval(best(rows, with)->front(), with); };
+  EXPECT_EQ(why({}), NoInterval::kImported);
+  for (ResultRow& row : rows) row.metrics.timed_steps = 3, row.metrics.peak_allocated_bytes = 1;
+  EXPECT_EQ(why({}), NoInterval::kFewSteps);
+  EXPECT_EQ(why({.rehearsed = true}), NoInterval::kModelled);
+  EXPECT_EQ(why({.metric = "peak_allocated_bytes"}), NoInterval::kMetric);
+}
+
+TEST(Best, GroupsThatThePlanPrunedAreCountedApart) {
+  const std::vector<ResultRow> rows = {ok_row("a", 1, 100), bad_row("b", 1, Outcome::kPruned, "where"),
+                                       bad_row("c", 2, Outcome::kPruned, "where"),
+                                       bad_row("d", 4, Outcome::kPruned, "where"),
+                                       bad_row("e", 4, Outcome::kOom, "")};
+  const BestOptions options{.group_by = {"tp"}};
+  const auto groups = *best(rows, options);
+  ASSERT_EQ(groups.size(), 3u);
+  EXPECT_EQ(std::tuple(groups[0].pruned, groups[1].pruned, groups[2].pruned), std::tuple(1, 1, 1));
+  EXPECT_EQ(groups[2].not_ok, 1);
+  EXPECT_FALSE(is_all_pruned(groups[0]));
+  EXPECT_TRUE(is_all_pruned(groups[1]));
+  EXPECT_FALSE(is_all_pruned(groups[2]));
+}
+
 TEST(Best, EqualValuesAreBrokenByIdSoThatTheAnswerIsStable) {
   const std::vector<ResultRow> rows = {ok_row("z", 1, 100), ok_row("a", 2, 100)};
   EXPECT_EQ(best(rows, {})->front().winner->trial_id, "a");

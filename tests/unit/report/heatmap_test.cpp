@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "orchestrator/report/statistics/best.h"
 #include "tests/unit/report/rows.h"
 
 namespace sweep::report {
@@ -225,6 +226,52 @@ TEST(HeatmapHtml, HoldsEveryConfigurationInCompactColumns) {
   EXPECT_EQ(data["metrics"][0]["of"], "10,20,");
   EXPECT_EQ(data["cell_outcome"], "001");
   EXPECT_EQ(data["ids"], nlohmann::json({"a", "b", "c"}));
+}
+
+// What `best` cannot tell apart has no star here either.
+TEST(Heatmap, CellsThatTieWithTheBestAreMarkedAndNoneIsTheWinner) {
+  const std::vector<ResultRow> rows = {ok_row("a", 1, 100, 0.02), ok_row("b", 2, 101, 0.02),
+                                       ok_row("c", 4, 50, 0.02)};
+  const auto map = tp_by_zero(rows);
+  EXPECT_FALSE(has_winner(map));
+  EXPECT_TRUE(map.at(0, 0).tied);
+  EXPECT_TRUE(map.at(1, 0).tied);
+  EXPECT_FALSE(map.at(2, 0).tied);
+  EXPECT_EQ(best(rows, {})->front().ties.size(), 1u) << "the same rule";
+  const std::string svg = to_svg(map);
+  EXPECT_THAT(svg, HasSubstr("class=\"tied\""));
+  EXPECT_THAT(svg, Not(HasSubstr("★")));
+  EXPECT_THAT(svg, Not(HasSubstr("class=\"best\"")));
+  const auto data = data_of(to_html(map, rows));
+  EXPECT_EQ(data["step_low"], "0.98,0.98,0.98");
+  EXPECT_EQ(data["step_high"], "1.02,1.02,1.02");
+  EXPECT_EQ(data["metrics"][0]["follows"], int(FollowsStep::kInversely));
+  EXPECT_TRUE(has_winner(tp_by_zero(std::vector{rows[0], rows[2]})));
+}
+
+TEST(Heatmap, ATrialThatWasStoppedEarlyIsShownWhereNoOtherIsAndIsNeverTheBest) {
+  std::vector<ResultRow> rows = {ok_row("a", 1, 900), ok_row("b", 1, 100), ok_row("c", 2, 800),
+                                 ok_row("d", 4, 90)};
+  rows[0].metrics.steps_saved = rows[2].metrics.steps_saved = 5;
+  const auto map = tp_by_zero(rows);
+  EXPECT_EQ(map.at(0, 0).best->trial_id, "b");
+  EXPECT_EQ(map.at(1, 0).best->trial_id, "c");
+  ASSERT_TRUE(map.best);
+  EXPECT_EQ(map.cells[*map.best].best->trial_id, "b");
+  EXPECT_EQ(map.best_of_row[1], std::nullopt);
+  EXPECT_EQ(data_of(to_html(map, rows))["stopped"], nlohmann::json({0, 2}));
+}
+
+// The global batch follows from the micro-batch: together they would draw a diagonal.
+TEST(Heatmap, ASweepOfOneAxisIsOneRow) {
+  std::vector<ResultRow> rows = {ok_row("a", 1, 1), ok_row("b", 1, 2), ok_row("c", 1, 3)};
+  for (std::size_t i = 0; i < 3; ++i)
+    rows[i].trial.micro_batch_size = i64{1} << i, rows[i].trial.global_batch_size = i64{8} << i;
+  const auto map = *heatmap(rows, {});
+  EXPECT_EQ(std::tuple(map.rows.name(), map.cols.name()), std::tuple("model", "micro_batch_size"));
+  EXPECT_EQ(map.cells.size(), 3u);
+  rows.push_back(ok_row("d", 2, 4));
+  EXPECT_EQ(heatmap(rows, {})->cells.size(), 6u) << "tp by micro_batch_size";
 }
 
 TEST(HeatmapSvg, DrawsValuesCountsAndLegend) {

@@ -119,9 +119,47 @@ TEST(Report, EachPredictionThatWasMeasuredStandsWithItsError) {
   EXPECT_THAT(part, HasSubstr("-10.0 %"));
   EXPECT_THAT(part, Not(HasSubstr("unmeasured")));
   EXPECT_LT(part.find("off"), part.find("near")) << "the largest error first";
-  EXPECT_THAT(part, HasSubstr("Warning: the memory of 1 configurations"));
+  EXPECT_THAT(part, HasSubstr("Warning: the memory of 1 configuration is"));
   rows[1].metrics.predicted_bytes = 2ll << 30;
   EXPECT_THAT(section_of(page_of(rows), "predictions"), Not(HasSubstr("Warning")));
+}
+
+// What a trial had reached when it ran out is less than it needs: the prediction was right.
+TEST(Report, APeakOfATrialThatRanOutIsALowerBoundAndNoError) {
+  std::vector<ResultRow> rows = {full_row("fits", 1), full_row("ran_out", 2)};
+  rows[0].metrics.predicted_bytes = *rows[0].metrics.peak_allocated_bytes;
+  rows[1].outcome = Outcome::kOom;
+  rows[1].metrics.peak_allocated_bytes = i64{77} << 30, rows[1].metrics.predicted_bytes = i64{116} << 30;
+  const std::string part = section_of(page_of(rows), "predictions");
+  EXPECT_THAT(part, Not(HasSubstr("Warning")));
+  EXPECT_THAT(part, HasSubstr("of 1 predictions of memory: 0.0 %"));
+  EXPECT_THAT(part, HasSubstr("≥ 77"));
+  EXPECT_EQ(count_of(part, "(ran out)"), 1u);
+  EXPECT_THAT(part, Not(HasSubstr("+50")));
+}
+
+// Labels of bars hold what differs between the bars, all of it.
+TEST(Report, LabelsOfTheTimeSplitTellTheBarsApartAndAreNotCut) {
+  std::vector<ResultRow> rows = {full_row("a", 1), full_row("b", 1), full_row("c", 1)};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i].trial.micro_batch_size = i64{1} << i, rows[i].trial.global_batch_size = i64{8} << i;
+    rows[i].metrics.forward_ms = 1, rows[i].metrics.backward_ms = 2;
+  }
+  rows.push_back(bad_row("other", 2, Outcome::kOom, ""));
+  rows.back().trial.model = "a-model-that-no-bar-is-of-and-whose-name-is-long";
+  const std::string part = section_of(page_of(rows), "time");
+  for (const char* label : {">MBS1<", ">MBS2<", ">MBS4<"}) EXPECT_EQ(count_of(part, label), 1u) << part;
+  EXPECT_EQ(count_of(part, "…"), 0u);
+}
+
+TEST(Charts, LongLabelsStandAboveTheirBars) {
+  StackedBars bars{.title = "t", .unit = "ms", .names = {"forward"}, .bars = {}};
+  const std::string one = std::string(90, 'a') + "1", two = std::string(90, 'a') + "2";
+  bars.bars = {{one, {1}}, {two, {2}}};
+  const std::string svg = to_svg(bars);
+  EXPECT_THAT(svg, HasSubstr(">" + one + "<"));
+  EXPECT_THAT(svg, HasSubstr(">" + two + "<"));
+  EXPECT_THAT(svg, Not(HasSubstr("text-anchor=\"end\"")));
 }
 
 TEST(Report, AnotherSweepStandsBesideThisOne) {

@@ -63,7 +63,7 @@ TEST(BatchTable, LightningsStarIsTheLargestBatchBeforeRetries) {
 
 TEST(BatchTable, NoStarWithoutALimitOrWithoutACount) {
   std::vector<ResultRow> rows = {batch_row(1), batch_row(2)};
-  EXPECT_THAT(batch_curves(rows, {})[0].why_no_star, HasSubstr("no limit seen"));
+  EXPECT_THAT(batch_curves(rows, {})[0].why_no_star, HasSubstr("no limit was reached"));
   rows.push_back(batch_row(4, Outcome::kOom));
   EXPECT_EQ(batch_curves(rows, {})[0].star, 1u);
   rows[1].metrics.alloc_retries.reset();

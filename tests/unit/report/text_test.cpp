@@ -145,7 +145,7 @@ TEST(Status, Block) {
   EXPECT_EQ(status_block(view, 60),
             "sweep    llama-8b\n"
             "done     [#################-------------] 58 %  27 of 46\n"
-            "answers  24 ok, 2 oom, 1 crash, 4 pruned\n"
+            "outcomes 24 ok, 2 oom, 1 crash, 4 pruned\n"
             "to do    15 pending, 4 running\n"
             "elapsed  1 min 40 s\n"
             "left     about 3 min 20 s\n"
@@ -197,6 +197,23 @@ TEST(Explain, EventsThatConcernATrialStandAtItsEnd) {
       << text;
 }
 
+TEST(BestText, TiesAreKnownOrUnknownAndNeverBoth) {
+  std::vector<ResultRow> rows = {ok_row("a", 1, 100), ok_row("b", 2, 100), ok_row("c", 4, 50)};
+  for (ResultRow& row : rows) row.metrics.step_ms_ci_low = row.metrics.step_ms_ci_high = std::nullopt;
+  const std::string text = best_text(varying(rows), *best(rows, {}), {}, 0);
+  EXPECT_THAT(text, HasSubstr("TIED with 1 more (the same value"));
+  EXPECT_THAT(text, HasSubstr("# other ties unknown"));
+  EXPECT_THAT(text, Not(HasSubstr("# ties unknown")));
+}
+
+TEST(BestText, GroupsThatThePlanPrunedShareOneLine) {
+  const std::vector<ResultRow> rows = {ok_row("a", 1, 100), bad_row("c", 2, Outcome::kPruned, "where")};
+  const BestOptions options{.group_by = {"tp"}};
+  const std::string text = best_text(varying(rows), *best(rows, options), options, 0);
+  EXPECT_THAT(text, HasSubstr("No result for 1 group"));
+  EXPECT_THAT(text, Not(HasSubstr("tp=2: nothing to rank")));
+}
+
 TEST(Explain, AnAttemptShowsItsCauseAndEvidence) {
   ExplainView view;
   view.entry.id = "a90d";
@@ -217,7 +234,8 @@ TEST(Explain, AnAttemptShowsItsCauseAndEvidence) {
             "attempt    1: oom (device), first at rank 5, in warmup (final)  spool/a90d/1\n"
             "           rank 5 on n1, earliest of 8 records\n"
             "evidence   asked_bytes: 1024\n"
-            "           log_tail: line one\n"
+            "           the log of a rank ends:\n"
+            "             line one\n"
             "             line  [31mtwo\n"
             "attempt    2: running\n");
 }

@@ -27,6 +27,8 @@ TEST(Catalogue, UnknownNamesSuggestTheNearest) {
               AllOf(IsError(codes::kUnknownModel, "lama3-8b"), Suggests("llama3-8b")));
   EXPECT_THAT(find_hardware("h100-smx-80gb").error(),
               AllOf(IsError(codes::kUnknownHardware, "h100-smx-80gb"), Suggests("h100-sxm-80gb")));
+  EXPECT_THAT(find_hardware("a100-sxm-80gb").error(), Suggests("a100-80gb"))
+      << "another form of the same GPU";
   EXPECT_THAT(find_hardware("a potato").error(), IsError(codes::kUnknownHardware, "a potato"));
 }
 

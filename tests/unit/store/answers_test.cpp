@@ -1,6 +1,7 @@
 // best, query and the public view.
 #include <gmock/gmock.h>
 
+#include "schema/ranking.h"
 #include "store_fixture.h"
 
 namespace sweep::store {
@@ -16,10 +17,9 @@ class AnswersTest : public StoreTest {
     plan_.push_back(one);
     must(store_->sync_plan(sweep_, plan_, {}));
   }
-  std::vector<std::string> best(const std::string& metric = "tokens_per_s", bool larger = true,
-                                i64 limit = 1) {
+  std::vector<std::string> best(const std::string& metric = "tokens_per_s", i64 limit = 1) {
     std::vector<std::string> out;
-    for (const auto& row : must(store_->best(sweep_, metric, larger, limit))) out.push_back(row.trial_id);
+    for (const auto& row : must(store_->best(sweep_, metric, limit))) out.push_back(row.trial_id);
     return out;
   }
 };
@@ -29,15 +29,16 @@ TEST_F(AnswersTest, TheBestAreThoseOfARankingOfAllRows) {
   for (i64 i = 1; i <= 12; ++i) add(entry(i, i % 2 ? "a" : "bb", 1 + i % 3));
   for (std::size_t i = 0; i < plan_.size(); ++i) finish(plan_[i], Outcome::kOk, double((i * 7) % 12));
   auto rows = must(store_->results(sweep_));
-  for (const bool larger : {true, false}) {
-    std::ranges::stable_sort(rows, [larger](const ResultRow& a, const ResultRow& b) {
-      const double x = a.metrics.tokens_per_s.value(), y = b.metrics.tokens_per_s.value();
-      return larger ? x > y : x < y;
+  for (const char* metric : {"tokens_per_s", "step_ms"}) {
+    const Column& column = *find_column(metric);
+    std::ranges::sort(rows, [&](const ResultRow& a, const ResultRow& b) {
+      return ranks_before(column.better, std::get<double>(column.get(a)), a.trial_id,
+                          std::get<double>(column.get(b)), b.trial_id);
     });
     for (const std::size_t limit : {std::size_t{1}, std::size_t{2}, std::size_t{5}, std::size_t{100}}) {
       std::vector<std::string> expected;
       for (std::size_t i = 0; i < std::min(limit, rows.size()); ++i) expected.push_back(rows[i].trial_id);
-      EXPECT_EQ(best("tokens_per_s", larger, static_cast<i64>(limit)), expected);
+      EXPECT_EQ(best(metric, static_cast<i64>(limit)), expected);
     }
   }
 }
@@ -48,7 +49,7 @@ TEST_F(AnswersTest, OnlyOkTrialsWithTheMetricAreRanked) {
   finish(plan_[1], Outcome::kInvalid, 50);
   finish(plan_[2], Outcome::kOk);
   finish(plan_[3], Outcome::kOk, 4);
-  EXPECT_EQ(best("tokens_per_s", true, 10), (std::vector<std::string>{plan_[0].id, plan_[3].id}));
+  EXPECT_EQ(best("tokens_per_s", 10), (std::vector<std::string>{plan_[0].id, plan_[3].id}));
 }
 
 TEST_F(AnswersTest, TheFinalAttemptIsTheOneBehindTheAnswer) {
@@ -71,9 +72,10 @@ TEST_F(AnswersTest, AnswersFollowRetries) {
 
 TEST_F(AnswersTest, AnUnknownMetricIsRefused) {
   start(1);
-  EXPECT_THAT(error_in(store_->best(sweep_, "mfuu", true, 1)), IsError(codes::kUnknownMetric, "mfuu"));
-  EXPECT_THAT(error_in(store_->best(sweep_, "1); DROP TABLE result; --", true, 1)),
-              IsError(codes::kUnknownMetric));
+  EXPECT_THAT(error_in(store_->best(sweep_, "mfuu", 1)), IsError(codes::kUnknownMetric, "mfuu"));
+  EXPECT_THAT(error_in(store_->best(sweep_, "1); DROP TABLE result; --", 1)), IsError(codes::kUnknownMetric));
+  EXPECT_THAT(error_in(store_->best(sweep_, "peak_rank", 1)), IsError(codes::kUnknownMetric, "peak_rank"))
+      << "no value of it is better";
 }
 
 TEST_F(AnswersTest, TheViewNamesEveryAxisAndMetric) {

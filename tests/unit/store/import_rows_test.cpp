@@ -35,7 +35,7 @@ TEST_F(ImportRows, AreAnsweredAsAnyOtherResult) {
       bring({row(1, Outcome::kOk, 10), row(2, Outcome::kOk, 30), row(4, Outcome::kFailedUnknown)});
   EXPECT_EQ(std::tuple(counts.trials, counts.added, counts.known), std::tuple(3, 3, 0));
   const i64 sweep = must(store_->find_sweep("brought")).id;
-  const auto best = must(store_->best(sweep, "tokens_per_s_gpu", true, 1));
+  const auto best = must(store_->best(sweep, "tokens_per_s_gpu", 1));
   ASSERT_EQ(best.size(), 1u);
   EXPECT_EQ(best[0].trial.micro_batch_size, 2);
   EXPECT_EQ(must(store_->results(sweep)).back().reason, "f.csv says so");
@@ -62,6 +62,26 @@ TEST_F(ImportRows, AGrownFileAddsWhatIsNew) {
   EXPECT_EQ(must(store_->results(1))[0].metrics.tokens_per_s_gpu, 12);
   bring({row(2, Outcome::kOk, 5)});
   EXPECT_EQ(must(store_->results(1)).size(), 2u) << "a part of the file retires nothing";
+}
+
+// The same lines, read with a corrected flag, are other configurations.
+TEST_F(ImportRows, LinesThatAreReadOtherwiseNowAreRefusedOrReplaced) {
+  const auto at = [](i64 line, i64 size, double tokens) {
+    ImportedRow out = row(size, Outcome::kOk, tokens);
+    out.entry.source = fmt::format("f.csv:{}", line);
+    return out;
+  };
+  bring({at(2, 1, 10), at(3, 2, 99)});
+  const std::vector corrected = {at(2, 4, 10), at(3, 8, 9)};
+  EXPECT_THAT(error_in(store_->import_rows(brought_, corrected)), IsError(codes::kReadOtherwise, "brought"));
+  EXPECT_EQ(must(store_->results(1)).size(), 2u) << "nothing has changed";
+  EXPECT_EQ(must(store_->import_rows(brought_, corrected, Earlier::kReplace)).replaced, 2);
+  EXPECT_EQ(must(store_->results(1)).size(), 2u);
+  EXPECT_EQ(must(store_->best(1, "tokens_per_s_gpu", 1))[0].trial.micro_batch_size, 4);
+  EXPECT_EQ(must(store_->import_rows(brought_, std::vector{at(2, 1, 10)}, Earlier::kKeep)).known, 1);
+  EXPECT_EQ(must(store_->results(1)).size(), 3u) << "what was retired is taken back";
+  bring({at(2, 1, 10), at(3, 4, 10), at(4, 8, 9)});
+  EXPECT_EQ(must(store_->results(1)).size(), 3u) << "a line that moved is no other configuration";
 }
 
 TEST_F(ImportRows, PrunedOnesHaveNoAttempt) {

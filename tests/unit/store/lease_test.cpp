@@ -342,6 +342,7 @@ TEST_F(LeaseTest, AFileOfTheVersionBeforeSaysOfNoJob) {
   sql(R"(ALTER TABLE lease DROP COLUMN slurm_job;
          ALTER TABLE lease DROP COLUMN slurm_cluster;
          DROP TABLE hardware_profile;
+         ALTER TABLE event DROP COLUMN attempt;
          CREATE TABLE ranking_group(id INTEGER PRIMARY KEY);
          ALTER TABLE result ADD COLUMN ranking INTEGER;
          PRAGMA user_version = 4)");

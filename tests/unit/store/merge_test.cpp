@@ -43,8 +43,10 @@ class Merge : public StoreTest {
     EXPECT_FALSE(must(store_->take_lease(sweep_)).has_value());
     allocation_ = must(store_->create_allocation(sweep_, "local", dir_)).id;
     offset_ = 0;
-    for (const auto& run : runs) finish(plan_[static_cast<std::size_t>(run.trial)], run.outcome, run.tokens);
-    must(store_->add_event(sweep_, "agent", "a word from " + file));
+    std::optional<i64> last;
+    for (const auto& run : runs)
+      last = finish(plan_[static_cast<std::size_t>(run.trial)], run.outcome, run.tokens);
+    must(store_->add_event(sweep_, "agent", "a word from " + file, last));
     must(store_->end_allocation(allocation_, "done"));
     must(store_->release_lease(sweep_));
     store_.reset();
@@ -109,10 +111,14 @@ TEST_F(Merge, BringsSweepsTrialsResultsSamplesAndEvents) {
   EXPECT_EQ(count("rank_record"), 6);
   EXPECT_EQ(count("step_sample"), 12);
   EXPECT_EQ(count("event WHERE kind = 'agent'"), 2);
+  EXPECT_EQ(count("event e JOIN attempt a ON a.id = e.attempt JOIN plan_entry p ON p.key = a.entry "
+                  "WHERE e.kind = 'agent' AND p.sweep = e.sweep"),
+            2)
+      << "an event goes with its attempt, whatever number that has here";
   EXPECT_EQ(count("event WHERE kind = 'merged'"), 2);
   const i64 sweep = must(store_->find_sweep("s")).id;
   EXPECT_EQ(must(store_->progress(sweep)).pending, 1) << "trials without a result stay pending";
-  const auto best = must(store_->best(sweep, "tokens_per_s", true, 1));
+  const auto best = must(store_->best(sweep, "tokens_per_s", 1));
   ASSERT_EQ(best.size(), 1u);
   EXPECT_EQ(best[0].trial_id, plan_[0].id);
   EXPECT_EQ(best[0].metrics.tokens_per_s, 10);

@@ -144,10 +144,23 @@ TEST_F(OpenTest, TheFirstReleasesDatabaseStillOpensWithAllItHolds) {
   EXPECT_EQ(rows[1].outcome, Outcome::kOom);
   EXPECT_EQ(rows[2].outcome, Outcome::kPruned);
   EXPECT_EQ(must(store_->pending(sweep, 9)).size(), 1u);
-  const auto best = must(store_->best(sweep, "tokens_per_s", true, 1));
+  const auto best = must(store_->best(sweep, "tokens_per_s", 1));
   ASSERT_EQ(best.size(), 1u);
   EXPECT_EQ(best[0].trial_id, rows[0].trial_id);
   must(store_->query("SELECT threads, throttle FROM results"));
+}
+
+// Before version 8 the attempt stood in an event's text alone.
+TEST_F(OpenTest, AnOldEventIsGivenTheAttemptThatItNames) {
+  sql(slurp(fs::path(SWEEP_SOURCE_DIR) / "tests/golden/store_v1.sql"));
+  sql("INSERT INTO event(sweep, unix_ns, kind, text) VALUES "
+      "(1, 1, 'agent', 'attempt 2: over sockets'), (1, 2, 'agent', 'attempt 99 of no one'), "
+      "(1, 3, 'agent', 'attempted'), (1, 4, 'agent', 'attempt 1 left processes')");
+  store_ = open();
+  const Table events = must(store_->events(must(store_->find_sweep("golden")).id, 10));
+  std::vector<Value> attempts;
+  for (const auto& row : events.rows) attempts.push_back(row[3]);
+  EXPECT_EQ(attempts, (std::vector<Value>{i64{2}, Value(), Value(), i64{1}, Value()}));
 }
 
 // The grid prunes a configuration before its dp or grad_accum is known; the trial then carries 0 there.

@@ -11,7 +11,7 @@ class ProfileShelfTest : public StoreTest {
   void before_profiles() {
     store_ = open();
     store_.reset();
-    sql("DROP TABLE hardware_profile; PRAGMA user_version = 6");
+    sql("DROP TABLE hardware_profile; ALTER TABLE event DROP COLUMN attempt; PRAGMA user_version = 6");
   }
 };
 

@@ -85,7 +85,7 @@ TEST_F(StrategyRowsTest, ATrialThatWasStoppedEarlyIsNoAnswerForAnotherSweep) {
   finish(plan_[0], Outcome::kOk, 10);
   sql("UPDATE result SET steps_saved = 4");
   EXPECT_EQ(must(store_->reuse(another(R"({"build":"1"})"), "1", "")).trials, 0);
-  EXPECT_TRUE(must(store_->best(sweep_, "tokens_per_s", true, 1)).empty()) << "and it is never the best";
+  EXPECT_TRUE(must(store_->best(sweep_, "tokens_per_s", 1)).empty()) << "and it is never the best";
 }
 
 TEST_F(StrategyRowsTest, AnAuditedTrialKeepsTheRuleAndIsRun) {

@@ -182,13 +182,13 @@ TEST_F(WorkTest, AnEditedGridRetiresAndTakesBackWithoutLosingResults) {
   EXPECT_EQ(counts.retired, 1);
   EXPECT_EQ(counts.kept, 2);
   EXPECT_EQ(column("trial").size(), 2u);
-  EXPECT_TRUE(must(store_->best(sweep_, "tokens_per_s", true, 1)).empty()) << "a retired trial is not ranked";
+  EXPECT_TRUE(must(store_->best(sweep_, "tokens_per_s", 1)).empty()) << "a retired trial is not ranked";
   EXPECT_EQ(must(store_->progress(sweep_)).retired, 1);
   counts = must(store_->sync_plan(sweep_, plan_, {}));
   EXPECT_EQ(counts.reopened, 1);
   EXPECT_EQ(counts.retired, 0);
   EXPECT_EQ(column("outcome"), (std::vector<Value>{Text("ok"), kNull, kNull}));
-  EXPECT_EQ(must(store_->best(sweep_, "tokens_per_s", true, 1)).size(), 1u);
+  EXPECT_EQ(must(store_->best(sweep_, "tokens_per_s", 1)).size(), 1u);
 }
 
 TEST_F(WorkTest, AMeasuredTrialKeepsItsResultWhenThePlanPrunesIt) {
@@ -281,6 +281,17 @@ TEST_F(WorkTest, TrialsAreFoundByThePrefixOfTheirId) {
   EXPECT_THAT(error_in(store_->find_trial(sweep_, "zz")), IsError(codes::kBadTrialId, "zz"));
   EXPECT_THAT(error_in(store_->find_trial(sweep_, "")), IsError(codes::kBadTrialId, ""));
   EXPECT_THAT(error_in(store_->find_trial(sweep_, plan_[3].id + "0")), IsError(codes::kUnknownTrial));
+}
+
+TEST_F(WorkTest, AnEventNamesTheAttemptItIsAbout) {
+  start(1);
+  const i64 attempt = finish(plan_[0], Outcome::kOk, 5);
+  must(store_->add_event(sweep_, "agent", "worded in any way", attempt));
+  must(store_->add_event(sweep_, "pending", "of the sweep"));
+  const Table events = must(store_->events(sweep_, 10));
+  ASSERT_EQ(events.rows.size(), 2u);
+  EXPECT_EQ(events.rows[0][3], Value(attempt));
+  EXPECT_EQ(events.rows[1][3], Value());
 }
 
 TEST_F(WorkTest, AChangedMeasuringPlanIsAnEvent) {

@@ -80,10 +80,8 @@ std::string NodeWatch::without_gpu(const std::vector<i64>& slots) const {
   const auto gpus = visible_gpus(nvml_ ? nvml_->count() : 0).size();
   const i64 last = slots.empty() ? 0 : *std::max_element(slots.begin(), slots.end());
   if (gpus == 0 || last < static_cast<i64>(gpus)) return {};
-  return fmt::format(
-      "trials side by side were to have slot {} of this node, which has {} GPUs: a slot needs one of its "
-      "own; make `slots` {} or fewer",
-      last + 1, gpus, gpus);
+  return fmt::format("slot {} needs a GPU of its own, but this node has only {}; make `slots` {} or fewer",
+                     last + 1, gpus, gpus);
 }
 
 std::string cores_of_slot(i64 slot, i64 slots) {

@@ -39,8 +39,8 @@ void Dispatcher::send_not_started(i64 attempt, EndCause cause, const std::string
 
 void Dispatcher::send_cancelled(i64 attempt, EndCause cause) {
   send_not_started(attempt, cause,
-                   life_.leaves() ? "not started: its agent is ending: " + life_.reason()
-                                  : "cancelled before it was started");
+                   life_.leaves() ? "cancelled before it started: its agent is ending: " + life_.reason()
+                                  : "cancelled before it started");
 }
 
 // What cannot end before the allocation does is not started here: it stays pending, and another allocation

@@ -148,7 +148,7 @@ class Outer {
       closing_ = true;
       set_deadline(kAfterClose);
     } else if (beats_.silent_s() > options_.stall_limit_s()) {
-      spdlog::error("the agent has stood still for {:.0f} s and is ended", beats_.silent_s());
+      spdlog::error("the agent made no progress for {:.0f} s; terminating it", beats_.silent_s());
       closing_ = true;
       set_deadline(Clock::duration::zero());
     }

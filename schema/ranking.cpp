@@ -1,0 +1,21 @@
+#include "schema/ranking.h"
+
+namespace sweep {
+
+bool may_be_best(const ResultRow& row) {
+  return row.state == State::kFinished && row.outcome == Outcome::kOk && !row.metrics.steps_saved;
+}
+
+bool ranks_before(Better better, double value, std::string_view id, double other, std::string_view other_id) {
+  if (value != other) return better == Better::kLower ? value < other : value > other;
+  return id < other_id;
+}
+
+std::string ranked_metrics() {
+  std::string out;
+  for (const Column& c : columns())
+    if (c.better != Better::kNone) out.append(out.empty() ? "" : ", ").append(c.key);
+  return out;
+}
+
+}  // namespace sweep

@@ -1,0 +1,60 @@
+// sweep compare, best and replay as people type them.
+#include <gtest/gtest.h>
+
+#include "schema/strategy.h"
+#include "tests/unit/cli/command_fixture.h"
+
+namespace sweep::cli {
+namespace {
+
+class Commands : public CommandTest {};
+
+TEST_F(Commands, CompareSaysThatBothSidesAreOneSweep) {
+  start(2);
+  for (const auto& entry : plan_) finish(entry, Outcome::kOk, 5);
+  const std::vector<std::string> same = {"compare", "s", path_.string() + ":s", "--metric", "tokens_per_s"};
+  const Answer said = ask(add_compare, same);
+  EXPECT_EQ(said.code, kAnswered);
+  EXPECT_NE(said.err, "") << "both sides are one sweep: it says so";
+}
+
+TEST_F(Commands, BestRefusesAMetricThatNothingIsBetterBy) {
+  start(1);
+  finish(plan_[0], Outcome::kOk, 5);
+  EXPECT_EQ(ask(add_best, {"best", "--metric", "peak_rank"}).code, kBadInput);
+  EXPECT_EQ(ask(add_best, {"best", "--metric", "tokens_per_s"}).code, kAnswered);
+}
+
+TEST_F(Commands, QueryEndsLinesForOtherPrograms) {
+  start(1);
+  const Answer said = ask(add_query, {"query", "select trial from results", "--csv"});
+  EXPECT_EQ(said.out, "trial\n" + plan_[0].id + "\n");
+}
+
+TEST_F(Commands, ReplayTakesEveryStrategy) {
+  const std::string measured = file("m.csv", "model,nodes,dp,tp,pp,mbs,gas,tok_s_gpu\n1B,1,8,1,1,1,4,100\n");
+  for (const std::string_view word : kStrategyWords) {
+    const Answer said = answer_of(add_replay, {"replay", measured, "--strategy", std::string(word)});
+    EXPECT_EQ(said.code, kAnswered) << word << said.err;
+  }
+}
+
+TEST_F(Commands, AnImportAgainWithACorrectedFlagIsRefusedOrReplaces) {
+  const std::string csv = file("my.csv", "model,mbs,dp,tok_s_gpu\na,1,8,10\na,2,8,20\n");
+  std::vector<std::string> words = {"import", csv, "--set", "seq_len=4096", "--set", "precision=bf16"};
+  auto with = [&](const char* hardware) {
+    auto out = words;
+    out.insert(out.end(), {"--hardware", hardware});
+    return out;
+  };
+  EXPECT_EQ(ask(add_import, with("h100-sxm-80gb")).code, kAnswered);
+  EXPECT_EQ(ask(add_import, with("h100-sxm-80gb")).code, kAnswered) << "the same again";
+  EXPECT_EQ(ask(add_import, with("a100-80gb")).code, kBadInput);
+  words.emplace_back("--replace");
+  EXPECT_EQ(ask(add_import, with("a100-80gb")).code, kAnswered);
+  EXPECT_EQ(ask(add_query, {"query", "select hardware from results group by 1", "--csv"}).out,
+            "hardware\na100-80gb\n");
+}
+
+}  // namespace
+}  // namespace sweep::cli

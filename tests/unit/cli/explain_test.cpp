@@ -1,0 +1,39 @@
+// sweep explain: which attempt is the answer, and which events are of it.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/unit/cli/command_fixture.h"
+
+namespace sweep::cli {
+namespace {
+
+using store::must;
+
+class Explain : public CommandTest {
+ protected:
+  nlohmann::json explained(const PlanEntry& entry) {
+    return nlohmann::json::parse(ask(add_explain, {"explain", entry.id, "--json"}).out);
+  }
+};
+
+TEST_F(Explain, TheAnswerIsTheAttemptThatTheStoreCallsFinalEvenANodeLost) {
+  start(1, R"({"retries_infra":0})");
+  finish(plan_[0], Outcome::kNodeLost);
+  ASSERT_TRUE(must(store_->final_attempt(sweep_, plan_[0].id))) << "no retry is left";
+  EXPECT_EQ(explained(plan_[0])["attempts"][0]["final"], true);
+}
+
+TEST_F(Explain, EventsBelongToTheAttemptThatTheyNameInWhateverWords) {
+  start(2);
+  const i64 mine = finish(plan_[0], Outcome::kOom), other = finish(plan_[1], Outcome::kOk, 5);
+  must(store_->add_event(sweep_, "agent", "its node was left unclean", mine));
+  must(store_->add_event(sweep_, "agent", "another trial's", other));
+  must(store_->add_event(sweep_, "agent", fmt::format("attempt {}: named, but not meant", mine)));
+  const auto events = explained(plan_[0])["events"];
+  ASSERT_EQ(events.size(), 1u) << events;
+  EXPECT_TRUE(events[0].get<std::string>().ends_with("its node was left unclean"));
+}
+
+}  // namespace
+}  // namespace sweep::cli
