@@ -36,8 +36,8 @@ std::vector<exports::StepValues> history_of(const std::vector<metrics::WholeStep
     if (s.backward_ns > 0) values.emplace_back("steps/backward_ms", ms(s.backward_ns));
     if (s.optimizer_ns > 0) values.emplace_back("steps/optimizer_ms", ms(s.optimizer_ns));
     if (s.exposed_comm_ns) values.emplace_back("steps/exposed_comm_ms", ms(*s.exposed_comm_ns));
-    values.emplace_back("steps/tokens", static_cast<double>(s.tokens));
-    values.emplace_back("steps/loss", s.loss);
+    if (s.tokens > 0) values.emplace_back("steps/tokens", static_cast<double>(s.tokens));
+    if (s.loss) values.emplace_back("steps/loss", *s.loss);
     values.emplace_back("steps/alloc_retries", static_cast<double>(s.alloc_retries));
     values.emplace_back("steps/warmup", s.warmup ? 1.0 : 0.0);
     values.emplace_back("steps/repeat", static_cast<double>(s.repeat));
@@ -72,7 +72,7 @@ class Finished {
     if (*attempt) {
       const auto stored = opened_.store->records_of(**attempt);
       if (!stored) return tl::unexpected(stored.error());
-      steps = metrics::whole_steps(stored->records, row.trial.world());
+      steps = metrics::whole_steps(stored->records, metrics::ranks_needed(row.trial, row.trial.world()));
     }
     return exports::tracker_run(row, history_of(steps), name, opened_.sweep.question);
   }

@@ -10,6 +10,7 @@
 #include "orchestrator/grid/keys.h"
 #include "orchestrator/grid/own_axes.h"
 #include "orchestrator/grid/read_values.h"
+#include "schema/log_numbers.h"
 
 namespace sweep::grid {
 namespace {
@@ -166,9 +167,12 @@ class WorkloadReader {
 
   Status log_patterns(const Entry& part) {
     SWEEP_TRY(need_map(*document_, *part.value, part.place, part.key));
+    SWEEP_TRY(check_keys(*document_, *part.value, kLogNumbers, "of log_patterns"));
     for (const Entry& each : part.value->entries) {
       auto text = plain(*each.value, each.key);  // no template: braces count repetitions there
       if (!text) return tl::unexpected(text.error());
+      if (const auto why = why_no_log_pattern(each.key, *text); !why.empty())
+        return refuse(each.value->place, {codes::kBadForm, each.key}, why);
       out_.log_patterns[each.key] = std::move(*text);
     }
     return {};

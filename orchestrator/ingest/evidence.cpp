@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "base/utf8.h"
+#include "orchestrator/ingest/program_facts.h"
 #include "orchestrator/ingest/standstill.h"
 #include "schema/codec.h"
 #include "schema/xid.h"
@@ -63,6 +64,14 @@ std::optional<Cause> gather(const AttemptReports& t, i64 world, Losses& losses) 
     }
   }
   return std::nullopt;
+}
+
+Cause invalid(std::string what) {
+  return {Outcome::kInvalid, {}, 0, Phase::kStep, std::move(what), {}, {}, false, {}};
+}
+
+bool is_command(const Attempt& attempt) {
+  return attempt.trial.workload == Workload::kCommand;
 }
 
 }  // namespace
@@ -149,37 +158,29 @@ AgentReason agent_reason(const AttemptEnd& end) {
 std::optional<Cause> check_losses(const Attempt& attempt, const AttemptReports& t) {
   Losses losses;
   if (auto bad = gather(t, attempt.trial.world(), losses)) return bad;
-  const bool command = attempt.trial.workload == Workload::kCommand;
-  if (losses.empty()) {
-    Cause none{Outcome::kInvalid,
-               {},
-               0,
-               Phase::kStep,
-               "every rank reported ok, but no step was recorded",
-               {},
-               {},
-               false,
-               {}};
-    if (command)
-      none.what =
-          "the program ended with code 0 and reported no step: call sweep_trial.watch(model, optimizer) in "
-          "it, or describe "
-          "its log with `log_patterns` (docs/trainers.md)";
-    return none;
+  if (is_command(attempt)) {  // its batches differ from step to step, and so may the loss
+    const ProgramFacts facts = program_facts(attempt, t);
+    return facts.timed_ranks > 0 ? std::nullopt : std::optional(invalid(without_timings(attempt, facts)));
   }
-  if (command) return std::nullopt;  // its batches differ from step to step, and so may the loss
+  if (losses.empty()) return invalid("every rank reported ok, but no step was recorded");
   // Of the first repeat only: later ones continue from its weights, and a loss near zero varies by more than
   // its size.
   const auto& steps = losses.begin()->second;
   const double tolerance = attempt.trial.precision == Precision::kFp32 ? 1e-3 : 1e-2;
   const double first = steps.begin()->second.mean(), last = steps.rbegin()->second.mean();
   if (last <= first + std::max(kLeastRise, tolerance * std::abs(first))) return std::nullopt;
-  Cause cause{Outcome::kInvalid, {}, 0, Phase::kStep, "", {}, {}, false, {}};
-  cause.what = fmt::format("the loss rose from {:.6g} to {:.6g} although the batch repeats", first, last);
-  return cause;
+  return invalid(fmt::format("the loss rose from {:.6g} to {:.6g} although the batch repeats", first, last));
 }
 
-std::string evidence(const AttemptReports& t, const Result& result) {
+std::optional<Cause> check_rehearsal(const Attempt& attempt, const AttemptReports& t) {
+  const bool phantoms = std::ranges::any_of(t.records, [](const auto& each) { return each.second.phantom; });
+  if (!is_command(attempt) || !phantoms) return std::nullopt;
+  const ProgramFacts facts = program_facts(attempt, t);
+  if (facts.memory || facts.timed_ranks > 0) return std::nullopt;
+  return invalid(without_timings(attempt, facts));
+}
+
+std::string evidence(const Attempt& attempt, const AttemptReports& t, const Result& result) {
   json out = {{"testimonies", {{"records", t.records.size()}, {"exits", t.exits.size()}}},
               {"phase", result.phase ? to_string(*result.phase) : ""}};
   if (t.end) {
@@ -196,12 +197,14 @@ std::string evidence(const AttemptReports& t, const Result& result) {
       out["ranks"] = std::move((*word)["ranks"]);
     }
   }
+  if (is_command(attempt)) out.update(program_evidence(attempt, t, result));
   if (!result.rank) return dump(out);
   out["cause_rank"] = *result.rank;
   if (const auto exit = t.exits.find(*result.rank); exit != t.exits.end()) {
     if (!exit->second.log_tail.empty()) out["log_tail"] = tail(exit->second.log_tail);
     if (exit->second.signal) out["signal"] = signal_name(*exit->second.signal);
-    if (exit->second.exit_code) out["exit_code"] = *exit->second.exit_code;
+    // A rank that left a record of its failure may have ended in order.
+    if (exit->second.exit_code.value_or(0) != 0) out["exit_code"] = *exit->second.exit_code;
   }
   return dump(out);
 }

@@ -41,12 +41,14 @@ std::string describe_gpu_error(const GpuError&);
 
 // Every step trains on the same batch, so the loss must fall. Absent: it does. The mean over ranks of a
 // repeat's last step may exceed that of its first by 0.1 % in fp32 and 1 % in bf16 (whose mantissa resolves
-// 0.4 %).
+// 0.4 %). A command's loss must be finite, and some rank must have reported a timed step.
 std::optional<Cause> check_losses(const Attempt&, const AttemptReports&);
+// Of a rehearsal, whose losses are none: a command must have reported its memory, or a timed step.
+std::optional<Cause> check_rehearsal(const Attempt&, const AttemptReports&);
 
 // JSON object, stored with the result: cause, cause_rank, phase, testimonies (numbers of records and exits),
 // log_tail of the cause, why the node was not clean, and where each rank was: in
-// hang, or for a crash in ranks.
-std::string evidence(const AttemptReports&, const Result&);
+// hang, or for a crash in ranks. Of a command also what program_evidence says.
+std::string evidence(const Attempt&, const AttemptReports&, const Result&);
 
 }  // namespace sweep::ingest

@@ -12,7 +12,8 @@
 //  5. The ranks could not be started: crash, in phase start, so that it is tried again as a crash is.
 //  6. The earliest failure that follows from the end of another rank: crash.
 //  7. A rank reported nothing: crash.
-//  8. No step was recorded, or a loss is not finite or rises by more than the tolerance: invalid.
+//  8. No step was recorded, or a loss is not finite or rises by more than the tolerance: invalid. Of a command: no rank
+//     reported a timed step (in a rehearsal neither that nor its memory), or a loss is not finite.
 //
 // A crash, hang or timeout on a GPU whose hardware failed is a lost node.
 // clang-format on
@@ -25,6 +26,7 @@
 
 #include "orchestrator/ingest/evidence.h"
 #include "orchestrator/ingest/ingest.h"
+#include "orchestrator/ingest/program_facts.h"
 #include "schema/codec.h"
 #include "schema/xid.h"
 
@@ -167,9 +169,18 @@ std::optional<Cause> decide(const Attempt& attempt, const AttemptReports& t) {
   }
   if (causes.consequential) return causes.consequential;
   if (auto cause = rank_without_record(attempt, t)) return cause;
-  // A calibration trains nothing. Phantom kernels compute nothing, so a rehearsal's losses are no losses.
-  if (attempt.is_rehearsal() || attempt.trial.workload == Workload::kCalibrate) return std::nullopt;
-  return check_losses(attempt, t);
+  if (attempt.trial.workload == Workload::kCalibrate) return std::nullopt;  // it trains nothing
+  // Phantom kernels compute nothing, so a rehearsal's losses are no losses.
+  return attempt.is_rehearsal() ? check_rehearsal(attempt, t) : check_losses(attempt, t);
+}
+
+// Text decides nothing: it says how the end would be told.
+void hint_at_memory(Cause& cause, const Attempt& attempt, const AttemptReports& t) {
+  const bool crash = cause.outcome == Outcome::kCrash && attempt.trial.workload == Workload::kCommand;
+  if (!crash || !cause.rank || !log_speaks_of_memory(t, *cause.rank)) return;
+  cause.what +=
+      "; its log speaks of memory, but no outcome is decided from text: a script that is started with "
+      "`-m sweep_trial` reports such an end as oom";
 }
 
 i64 finished(const AttemptReports& t) {
@@ -197,6 +208,7 @@ Result judge(const Attempt& attempt, const AttemptReports& t) {
     result.phase = Phase::kDone;
   } else {
     if (t.end) consider_gpu_errors(*cause, t);
+    hint_at_memory(*cause, attempt, t);
     result.outcome = cause->outcome;
     result.oom_kind = cause->oom_kind;
     result.rank = cause->rank;
@@ -205,7 +217,7 @@ Result judge(const Attempt& attempt, const AttemptReports& t) {
     result.metrics.oom_asked_bytes = cause->asked_bytes;
     if (!cause->part.empty()) result.metrics.oom_part = cause->part;
   }
-  result.evidence = evidence(t, result);
+  result.evidence = evidence(attempt, t, result);
   return result;
 }
 

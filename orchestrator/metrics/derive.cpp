@@ -12,6 +12,8 @@
 #include "bench_kernels/shape/count.h"
 #include "orchestrator/metrics/counted.h"
 #include "orchestrator/metrics/steps.h"
+#include "schema/codec.h"
+#include "schema/frame.h"
 
 namespace sweep::metrics {
 namespace {
@@ -80,13 +82,28 @@ std::optional<double> tokens_per_s(const Trial& t, double step_ms) {
   return ratio(real(t.global_batch_size) * real(t.seq_len), step_ms / 1e3);
 }
 
+// Of a trainer that reports nothing itself.
+bool is_from_log(const RankRecord& record) {
+  if (record.effective.find("from_log") == std::string::npos) return false;  // parsing is slower than looking
+  const auto used = parse_json(record.effective);
+  return used && used->is_object() && text_of(*used, "report") == "from_log";
+}
+
 // Tokens of a command's step: what its ranks reported, of which those of a tensor-parallel or pipeline group
-// are the same ones. Without a report only a grid with a model says what the batch axes mean to the program.
-std::optional<double> command_tokens(const Trial& t, std::span<const RankRecord> records) {
+// are the same ones. Ranks with a silent log have as many as those whose log tells them; a trainer that reports
+// by itself on some ranks only leaves the tokens of the others unknown. Then only a grid with a model says what
+// the batch axes mean to the program.
+std::optional<double> command_tokens(const Trial& t, std::span<const RankRecord> records, i64 processes) {
   double tokens = 0;
-  for (const RankRecord& r : records)
-    if (!r.samples.empty()) tokens += real(r.samples.back().tokens);
-  if (tokens > 0) return tokens / (real(t.tp) * real(t.pp));
+  i64 ranks = 0;
+  bool logged = true;
+  for (const RankRecord& r : records) {
+    if (r.samples.empty() || r.samples.back().tokens <= 0) continue;
+    tokens += real(r.samples.back().tokens), ++ranks;
+    logged = logged && is_from_log(r);
+  }
+  if (ranks > 0 && (logged || ranks >= processes))
+    return tokens / real(ranks) * real(std::max(ranks, processes)) / (real(t.tp) * real(t.pp));
   if (t.spec.layers < 1) return std::nullopt;
   return real(t.global_batch_size) * real(t.seq_len);
 }
@@ -104,9 +121,10 @@ std::optional<double> bubble(const Trial& t, std::span<const RankRecord> records
   return ratio(waited, all);
 }
 
-void rates(Metrics& m, const Trial& t, const Steps& steps, std::span<const RankRecord> records) {
+void rates(Metrics& m, const Trial& t, const Steps& steps, std::span<const RankRecord> records,
+           i64 processes) {
   if (m.step_ms && t.workload == Workload::kCommand) {
-    const auto tokens = command_tokens(t, records);
+    const auto tokens = command_tokens(t, records, processes);
     if (tokens) m.tokens_per_s = ratio(*tokens, *m.step_ms / 1e3);
   } else if (m.step_ms && t.world() >= 1) {
     m.tokens_per_s = tokens_per_s(t, *m.step_ms);
@@ -177,35 +195,11 @@ void steps_said(Metrics& m, std::span<const RankRecord> records) {
   }
 }
 
-// Mean loss of one step over the tokens of all ranks that saw it.
-std::optional<double> loss_of(std::span<const RankRecord> records, std::pair<i64, i64> step) {
-  double sum = 0, tokens = 0;
-  for (const RankRecord& r : records)
-    for (const StepSample& s : r.samples)
-      if (std::pair(s.repeat, s.step) == step && s.tokens > 0) {
-        sum += s.loss * real(s.tokens);
-        tokens += real(s.tokens);
-      }
-  return ratio(sum, tokens);
-}
-
 void losses(Metrics& m, std::span<const RankRecord> records) {
-  std::optional<std::pair<i64, i64>> first, last;
-  for (const RankRecord& r : records)
-    for (const StepSample& s : r.samples) {
-      const std::pair key(s.repeat, s.step);
-      if (!first || key < *first) first = key;
-      if (!last || key > *last) last = key;
-    }
-  if (!first) return;
-  m.loss_first = loss_of(records, *first);
-  m.loss_last = loss_of(records, *last);
-}
-
-// A trainer that says no loss leaves zeros.
-void forget_zero_losses(Metrics& m) {
-  for (auto* loss : {&m.loss_first, &m.loss_last})
-    if (*loss == 0) loss->reset();
+  const auto steps = whole_steps(records, 1);
+  if (steps.empty()) return;
+  m.loss_first = finite(steps.front().loss);
+  m.loss_last = finite(steps.back().loss);
 }
 
 // Of rehearsed trials only. Their load follows from the modelled clocks of all ranks: for the agent's samples
@@ -257,13 +251,14 @@ Metrics derive(const Trial& t, std::span<const RankRecord> records, const Attemp
   Metrics m;
   m.usd_per_node_hour = usd_per_node_hour;
   m.formula_version = kFormulaVersion;
-  const Steps steps = timed_steps(records, ranks.value_or(t.world()));
+  const i64 processes = ranks.value_or(t.world());
+  const Steps steps = timed_steps(records, ranks_needed(t, processes));
   times(m, steps);
+  if (m.timed_steps) m.ranks_reported = ranks_with_timed_steps(records);
   m.bubble = bubble(t, records);
-  rates(m, t, steps, records);
+  rates(m, t, steps, records, processes);
   memory(m, records);
   losses(m, records);
-  if (t.workload == Workload::kCommand) forget_zero_losses(m);
   sent(m, records);
   steps_said(m, records);
   utilisation(m, t, records, end);

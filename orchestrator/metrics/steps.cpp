@@ -8,10 +8,17 @@
 namespace sweep::metrics {
 namespace {
 
-// A step as far as its ranks have been added. The loss is a sum until all are there.
+struct Mean {
+  double sum = 0, weight = 0;
+  void add(double value, double by) { sum += value * by, weight += by; }
+  std::optional<double> value() const { return weight > 0 ? std::optional(sum / weight) : std::nullopt; }
+};
+
+// A step as far as its ranks have been added.
 struct Gathering {
   std::set<i64> ranks;
   bool comm_everywhere = true;
+  Mean loss_by_tokens, loss_by_ranks;
   WholeStep whole;
 
   void add(i64 rank, const StepSample& s) {
@@ -28,12 +35,15 @@ struct Gathering {
     whole.exposed_comm_ns = std::max(whole.exposed_comm_ns.value_or(0), s.exposed_comm_ns.value_or(0));
     whole.tokens += s.tokens;
     whole.alloc_retries += s.alloc_retries;
-    whole.loss += s.loss * static_cast<double>(s.tokens);
+    if (s.loss != 0)
+      (s.tokens > 0 ? loss_by_tokens : loss_by_ranks)
+          .add(s.loss, std::max(1.0, static_cast<double>(s.tokens)));
   }
 
   WholeStep done() const {
     WholeStep out = whole;
-    if (out.tokens > 0) out.loss /= static_cast<double>(out.tokens);
+    out.loss = loss_by_tokens.value();
+    if (!out.loss) out.loss = loss_by_ranks.value();
     if (!comm_everywhere) out.exposed_comm_ns.reset();
     return out;
   }
@@ -48,20 +58,24 @@ void append(std::vector<double>& column, bool& complete, i64 ns, bool measured) 
 
 }  // namespace
 
-std::vector<WholeStep> whole_steps(std::span<const RankRecord> records, i64 world) {
+i64 ranks_needed(const Trial& t, i64 processes) {
+  return t.workload == Workload::kCommand ? 1 : processes;
+}
+
+std::vector<WholeStep> whole_steps(std::span<const RankRecord> records, i64 needed) {
   std::map<std::pair<i64, i64>, Gathering> by_step;  // (repeat, step)
   for (const RankRecord& r : records)
     for (const StepSample& s : r.samples) by_step[{s.repeat, s.step}].add(r.rank, s);
   std::vector<WholeStep> out;
   for (const auto& [key, s] : by_step)
-    if (static_cast<i64>(s.ranks.size()) == world) out.push_back(s.done());
+    if (static_cast<i64>(s.ranks.size()) >= needed) out.push_back(s.done());
   return out;
 }
 
-Steps timed_steps(std::span<const RankRecord> records, i64 world) {
+Steps timed_steps(std::span<const RankRecord> records, i64 needed) {
   Steps out;
   bool step = true, forward = true, backward = true, both = true, optimizer = true, comm = true;
-  for (const WholeStep& s : whole_steps(records, world)) {
+  for (const WholeStep& s : whole_steps(records, needed)) {
     if (s.warmup || s.step_ns <= 0) continue;
     append(out.step, step, s.step_ns, true);
     append(out.forward, forward, s.forward_ns, s.forward_ns > 0);
@@ -71,6 +85,12 @@ Steps timed_steps(std::span<const RankRecord> records, i64 world) {
     append(out.exposed_comm, comm, s.exposed_comm_ns.value_or(0), s.exposed_comm_ns.has_value());
   }
   return out;
+}
+
+i64 ranks_with_timed_steps(std::span<const RankRecord> records) {
+  return std::ranges::count_if(records, [](const RankRecord& r) {
+    return std::ranges::any_of(r.samples, [](const StepSample& s) { return !s.warmup && s.step_ns > 0; });
+  });
 }
 
 }  // namespace sweep::metrics

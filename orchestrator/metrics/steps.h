@@ -8,24 +8,30 @@
 
 namespace sweep::metrics {
 
-// One step that every rank reported: times are the maximum over ranks, tokens and retries their sum, the loss
-// the mean over tokens. Absent communication: some rank could not separate it.
+// One step: times are the maximum over the ranks that reported it, tokens and retries their sum, the loss the
+// mean over tokens, or over ranks where none says its tokens. Absent communication: some rank could not separate
+// it. Absent loss: no rank told one.
 struct WholeStep {
   i64 repeat = 0, step = 0;
   bool warmup = false;
   i64 step_ns = 0, forward_ns = 0, backward_ns = 0, forward_backward_ns = 0, optimizer_ns = 0;
   std::optional<i64> exposed_comm_ns;
   i64 tokens = 0, alloc_retries = 0;
-  double loss = 0;
+  std::optional<double> loss;
 };
-// By repeat and step; warm-up included and marked. Steps that some of the `world` ranks lack are left out.
-std::vector<WholeStep> whole_steps(std::span<const RankRecord>, i64 world);
+// Of `processes` ranks, how many must have reported a step so that it counts: all of them; one, where the step is
+// a user's program: of most trainers one rank alone prints its steps.
+i64 ranks_needed(const Trial&, i64 processes);
+// By repeat and step; warm-up included and marked. Steps that fewer ranks than `needed` reported are left out.
+std::vector<WholeStep> whole_steps(std::span<const RankRecord>, i64 needed);
 
-// Milliseconds; one value per timed step that every one of the `world` ranks reported, with a step time above
-// 0. A part that some step lacks (0 nanoseconds, or no separable communication) has an empty column.
+// Milliseconds; one value per timed step that enough ranks reported, with a step time above 0. A part that some
+// step lacks (0 nanoseconds, or no separable communication) has an empty column.
 struct Steps {
   std::vector<double> step, forward, backward, forward_backward, optimizer, exposed_comm;
 };
-Steps timed_steps(std::span<const RankRecord>, i64 world);
+Steps timed_steps(std::span<const RankRecord>, i64 needed);
+// How many ranks reported a timed step.
+i64 ranks_with_timed_steps(std::span<const RankRecord>);
 
 }  // namespace sweep::metrics

@@ -65,6 +65,58 @@ raise MemoryError("too much") if os.environ["RANK"] == "1" else RuntimeError("a 
 """
 
 
+# As torchrun, of which rank 1 is killed without a word. Rank 0 waits for it, as for a peer in a collective, and reports at once that it is lost.
+KILLED = """
+import fcntl, os, signal, subprocess, sys, time
+import sweep_trial
+if "RANK" not in os.environ:
+    ranks = [subprocess.Popen([sys.executable, *sys.argv], env=dict(os.environ, RANK=str(rank))) for rank in (0, 1)]
+    sys.exit(max(abs(each.wait()) for each in ranks))
+for _ in range(40):
+    time.sleep(0.02)
+    sweep_trial.step(tokens=1)
+with open("peer", "w") as peer:
+    if os.environ["RANK"] == "1":
+        fcntl.flock(peer, fcntl.LOCK_EX)
+        os.mkfifo("ready")
+        open("ready", "w").close()
+        os.kill(os.getpid(), signal.SIGKILL)
+    while not os.path.exists("ready"): pass
+    open("ready").close()
+    fcntl.flock(peer, fcntl.LOCK_EX)
+    raise RuntimeError("Connection reset by peer")
+"""
+
+# Trainers that only print; of two ranks the first one alone, but where all is written by what they start.
+PRINTS = """
+import json, os, sys
+mode, steps = sys.argv[1], int(sys.argv[2])
+if os.environ["RANK"] == "0":
+    if mode == "bar":
+        for i in range(1, steps + 1): sys.stderr.write(f"\\r{i:3}%|##  | {i}/{steps} [00:01<00:01,  50.00it/s]")
+    if mode == "lines":
+        for i in range(1, steps + 1): print(f"step {i} | 20.0 ms | loss {9 - i}")
+    if mode == "few": print("step 1 | 20.0 ms | loss 3")
+    if mode == "mean": print(json.dumps({"step_ms": 20.0}))
+    if mode == "nan":
+        with open(os.environ["SWEEP_RESULTS_FILE"], "w") as out: out.write(json.dumps({"kind": "step", "step": 1, "loss": float("nan")}) + "\\n")
+    if mode == "memory": sys.exit("torch.OutOfMemoryError: CUDA out of memory.")
+"""
+PRINTS_GRID = """
+name: own
+workload:
+  command: [PYTHON, prints.py, "{mode}", "{total_steps}"]
+  log_patterns: {step: '(?:^step | )([0-9]+)(?:/[0-9]+ \\[| \\|)', step_ms: '([0-9.]+) ms', steps_per_s: '([0-9.]+)it/s', loss: 'loss ([0-9.]+)',
+                 mean_step_ms: '"step_ms": ([0-9.]+)'}
+  axes: {mode: {type: text, default: lines}}
+base: {hardware: cpu, dp: 2}
+grid: {mode: [lines, bar, mean, few, nan, silent, memory]}
+measure: {warmup_steps: 1, steps: 4}
+limits: {retries_crash: 0}
+launch: {local: {slots: 2}}
+"""
+
+
 class CommandSweepTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="sweep-own-")
@@ -136,6 +188,31 @@ class CommandSweepTest(unittest.TestCase):
             "limits: {retries_crash: 0}\nlaunch: {local: {slots: 2}}\n")
         self.sweep("run", "grid.yaml", "--db", "r.db", "--rank", RANK)
         self.assertEqual((self.results()[0]["outcome"], database.rows(self.folder / "r.db", "select rank from result")), ("oom", [(1,)]))
+
+    def test_of_a_launchers_ranks_the_one_that_was_killed_is_the_cause(self):
+        (self.folder / "launcher.py").write_text(KILLED)
+        (self.folder / "grid.yaml").write_text(
+            f"name: own\nworkload: {{command: [{json.dumps(sys.executable)}, launcher.py], processes: per_node}}\n"
+            "base: {hardware: cpu, gpus_per_node: 2, dp: 2}\nmeasure: {warmup_steps: 1, steps: 4}\n"
+            "limits: {retries_crash: 0}\nlaunch: {local: {slots: 2}}\n")
+        self.sweep("run", "grid.yaml", "--db", "r.db", "--rank", RANK, code=1)
+        self.assertEqual((self.results()[0]["outcome"], database.rows(self.folder / "r.db", "select rank, phase from result")),
+                         ("crash", [(1, "step")]))
+
+    def test_what_a_program_that_only_prints_ends_as(self):
+        """A figure, or no `ok`."""
+        (self.folder / "prints.py").write_text(PRINTS)
+        (self.folder / "grid.yaml").write_text(PRINTS_GRID.replace("PYTHON", json.dumps(sys.executable)))
+        self.sweep("run", "grid.yaml", "--db", "r.db", "--rank", RANK, code=1)
+        rows = {row["labels"]["mode"]: row for row in self.results()}
+        self.assertEqual({mode: (row["outcome"], row["step_ms"], row["timed_steps"], row["ranks_reported"]) for mode, row in rows.items()},
+                         {"lines": ("ok", 20.0, 4, 1), "bar": ("ok", 20.0, 4, 1), "mean": ("ok", 20.0, 1, 1), "few": ("invalid", None, None, None),
+                          "nan": ("invalid", None, None, None), "silent": ("invalid", None, None, None), "memory": ("crash", None, None, None)})
+        self.assertEqual((rows["lines"]["loss_first"], rows["lines"]["loss_last"], rows["bar"]["loss_last"]), (8.0, 4.0, None))
+        self.assertIn("-m sweep_trial", rows["memory"]["reason"])
+        self.assertIn("1 lines of its report were damaged", rows["nan"]["reason"])
+        crash = database.rows(self.folder / "r.db", "select evidence from result where rank = 0")
+        self.assertEqual(json.loads(crash[0][0])["exit_code"], 1)
 
     def test_killed_and_resumed(self):
         first = subprocess.Popen(self.words("run", "grid.yaml", "--db", "r.db", "--rank", RANK), cwd=self.folder,

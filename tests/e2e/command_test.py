@@ -215,6 +215,30 @@ class CommandTest(unittest.TestCase):
                          ("ok", [1.5e9, 2.5e9, 3.5e9, 4.5e9], "from_log"))
         it.finish()
 
+    def test_a_log_is_read_as_it_grows(self):
+        """Its steps end an endless program. The silent rank ends too, and is no hang meanwhile."""
+        it = self.agents()
+        program = "[ $RANK = 0 ] || exec sleep 1000; i=0; while :; do i=$((i+1)); echo step $i took 0.01 s; sleep 0.2; done"
+        number = self.post(it, ["bash", "-c", program], stop_after_steps=True, deadlines={"startup_s": 1, "step_s": 10},
+                           attempt={"measure": {"warmup_steps": 1, "steps": 12, "repeats": 1}},
+                           log_patterns={"step": "step ([0-9]+)", "step_s": "took ([0-9.]+)"})
+        end = it.end_of(number, 60)
+        records = {line["body"]["rank"]: line["body"] for line in it.lines("rank_record") if line["body"]["attempt"] == number}
+        self.assertEqual((end["cause"], end["clean"], [records[rank]["outcome"] for rank in (0, 1)]), ("done", True, ["ok", "ok"]), records)
+        self.assertEqual((records[0]["samples"]["step"], records[1]["samples"]), (list(range(13)), {}))
+        it.finish()
+
+    def test_a_complete_run_that_does_not_exit_is_ended(self):
+        it = self.agents(slots=1)
+        script = self.script.with_name("lingers.py")
+        script.write_text("import os, sys, time\nsys.path.insert(0, os.environ['MODULE'])\nimport sweep_trial\n"
+                          "for each in range(6): sweep_trial.step(), time.sleep(0.01)\nsweep_trial.report().end()\ntime.sleep(1000)\n")
+        number = self.post(it, [sys.executable, script], ranks=1, deadlines={"step_s": 2})
+        end = it.end_of(number, 60)
+        record = next(line["body"] for line in it.lines("rank_record") if line["body"]["attempt"] == number)
+        self.assertEqual((end["cause"], end["clean"], record["outcome"], record["samples"]["step"]), ("done", True, "ok", [1, 2, 3]))
+        it.finish()
+
     def test_two_nodes(self):
         it = self.agents(nodes=2, slots=1)
         end, records, _ = self.run_trainer(it, ranks=2, nodes=2)
@@ -284,6 +308,16 @@ class CommandTest(unittest.TestCase):
         self.assertTrue(logs)
         for log in logs:
             self.assertLess(log.stat().st_blocks * 512, 64 << 20, log)
+        it.finish()
+
+    def test_steps_behind_a_line_of_a_gigabyte(self):
+        it = self.agents(slots=1)
+        write = ("import os\npiece = b'x' * (1 << 24)\nfor each in range(64): os.write(1, piece)\n"
+                 "for each in range(1, 5): os.write(1, b'\\nstep %d took 1 s' % each)\n")
+        number = self.post(it, [sys.executable, "-c", write], ranks=1, log_patterns={"step": "step ([0-9]+)", "step_s": "took ([0-9.]+)"})
+        self.assertEqual(it.end_of(number, 300)["cause"], "done")
+        record = next(line["body"] for line in it.lines("rank_record") if line["body"]["attempt"] == number)
+        self.assertEqual((record["outcome"], record["samples"]["step"]), ("ok", [0, 1, 2, 3]))
         it.finish()
 
     def test_words_of_a_command_reach_no_shell(self):

@@ -1,16 +1,16 @@
 #include "worker/command/command_rank.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <thread>
+#include <utility>
 
 #include "base/files.h"
 #include "base/time.h"
@@ -21,6 +21,8 @@
 #include "schema/spool.h"
 #include "worker/command/early_end.h"
 #include "worker/command/phantom_place.h"
+#include "worker/command/rank_process_watch.h"
+#include "worker/command/trainer_output.h"
 #include "worker/command/trainer_stacks.h"
 #include "worker/command/verdict.h"
 
@@ -31,37 +33,10 @@ namespace fs = std::filesystem;
 
 constexpr int kLookMs = 100;        // how often the report and the log are looked at
 constexpr double kLeaveWithin = 5;  // seconds a trainer has to leave after it reported an error
-constexpr double kLastLines = 0.5;  // seconds in which the other ranks report the last step
-constexpr std::size_t kReadAtOnce = 1u << 20;
-constexpr std::uint64_t kFreeEvery = 16u << 20;  // bytes read until their room on the disk is given back
-
-// The results file of this rank, read as it grows.
-class ResultsFile {
- public:
-  explicit ResultsFile(fs::path path) : path_(std::move(path)) {}
-
-  void read_into(TrainerReport& report) {
-    while (true) {
-      const auto bytes = files::read_from(path_, offset_, kReadAtOnce);
-      if (!bytes || bytes->empty()) return;
-      report.feed(*bytes);
-      offset_ += bytes->size();
-      if (offset_ - freed_ >= kFreeEvery) free_what_was_read();
-    }
-  }
-
- private:
-  // A hole keeps the offsets of writers and of this reader; file systems without holes keep the bytes.
-  void free_what_was_read() {
-    const Descriptor file(::open(path_.c_str(), O_WRONLY | O_CLOEXEC));
-    if (file.get() >= 0)
-      ::fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(offset_));
-    freed_ = offset_;
-  }
-
-  fs::path path_;
-  std::uint64_t offset_ = 0, freed_ = 0;
-};
+// Seconds, and share of a step's deadline, that a trainer has to leave after it reported all of its steps and its
+// end: before the agent would call its silence a hang.
+constexpr double kExitWithin = 60, kExitShare = 0.75;
+constexpr int kMostLastLooks = 60;  // at what the program left unread
 
 // One process a node: the rank that started it leaves a file when it has ended, for the node's other ranks:
 // its exit code, or its signal as a negative number.
@@ -75,7 +50,7 @@ class CommandRank {
       : launch_(launch),
         record_(record),
         progress_(spool::rank_progress(launch.attempt_dir, launch.rank).string()),
-        results_(results_file(launch, launch.rank)),
+        process_(launch.rank),
         stacks_(launch) {}
 
   Expected<ProgramEnd> run();
@@ -86,32 +61,45 @@ class CommandRank {
   Expected<Meeting> meet();
   bool starts_the_program() const { return !command_.per_node || launch_.local_rank == 0; }
   i64 node() const { return launch_.rank / std::max<i64>(1, attempt_.trial.gpus_per_node); }
+  // Of a node's command: the rank that starts it, and writes its log.
+  i64 starting_rank() const { return command_.per_node ? launch_.rank - launch_.local_rank : launch_.rank; }
+  Expected<void> prepare_to_follow();
   ProgramEnd follow();
   std::optional<TrainerProcess::End> program_end(int wait_ms);
-  void look();
+  void wait_for_an_end(int wait_ms) const;
+  // What the rank waits for once it ends the program, or no longer waits for its end.
+  enum class Leaving { kStopped, kComplete, kLingers };
+  void consider_leaving(double now_s);
+  bool was_stopped(const TrainerProcess::End&);
+  void end_the_program(ProgramEnd&);
+  bool look();
   void show_progress();
-  bool log_has_grown();
-  bool has_all_steps() const {
-    return report_.last_step() > attempt_.measure.warmup_steps + attempt_.measure.steps;
-  }
-  bool read_log();
   void describe();
+  const TrainerReport& report() const { return output_->report(); }
 
   RankLaunch launch_;
   RankRecord& record_;
   Attempt attempt_;
   CommandSpec command_;
   ProgressWriter progress_;
-  ResultsFile results_;
-  TrainerReport report_;
+  RankProcessWatch process_;
+  std::optional<TrainerOutput> output_;
   std::optional<ReservedPort> port_;
   std::optional<TrainerProcess> program_;
   TrainerStacks stacks_;
-  std::optional<EarlyEnd> early_end_;
-  // What the heartbeat page has shown so far, and when the trainer's first error was seen.
+  // Told by ranks, of this rank's attempt: that it ends early; that some rank reports steps.
+  struct Told {
+    EarlyEnd early_end;
+    Announcement steps_begun;
+  };
+  std::optional<Told> told_;
+  // What the heartbeat page has shown so far, when the trainer's first error was seen, and until when the trainer
+  // may go on.
   struct {
-    i64 steps = 0, lines = 0, log_bytes = 0;
+    i64 steps = 0, lines = 0;
+    bool process_is_gone = false;
     std::optional<i64> error_unix_ns;
+    std::optional<std::pair<double, Leaving>> leaves_by;
   } shown_;
 };
 
@@ -132,10 +120,10 @@ Expected<ProgramEnd> CommandRank::run() {
   attempt_ = std::move(*attempt);
   launch_.local_rank = local_rank_of(attempt_, launch_);
   record_.attempt = attempt_.id;
-  early_end_.emplace(attempt_, launch_);
   auto command = command_from(attempt_.trial.program);
   if (!command) return tl::unexpected(command.error());
   command_ = std::move(*command);
+  SWEEP_TRY(prepare_to_follow());
   const auto meeting = meet();
   if (!meeting) return tl::unexpected(meeting.error());
   if (starts_the_program()) {
@@ -146,18 +134,38 @@ Expected<ProgramEnd> CommandRank::run() {
     program_.emplace(std::move(*started));
   }
   const ProgramEnd end = follow();
-  conclude(record_, attempt_, report_, end);
+  conclude(record_, attempt_, report(), end);
   if (shown_.error_unix_ns)
     record_.ended_unix_ns =
-        failed_at(*report_.error(), *shown_.error_unix_ns - age_ns(), *shown_.error_unix_ns);
+        failed_at(*report().error(), *shown_.error_unix_ns - age_ns(), *shown_.error_unix_ns);
   describe();
   return end;
 }
 
+Expected<void> CommandRank::prepare_to_follow() {
+  told_.emplace(
+      Told{EarlyEnd(attempt_, launch_, command_.stop_after_steps), Announcement(launch_, "steps_begun")});
+  auto output = TrainerOutput::open(results_file(launch_, launch_.rank),
+                                    spool::rank_log(launch_.attempt_dir, starting_rank()), command_,
+                                    starts_the_program());
+  if (!output) return tl::unexpected(output.error());
+  output_.emplace(std::move(*output));
+  return {};
+}
+
+// Of the program, or of the launcher's process that reports as this rank.
+void CommandRank::wait_for_an_end(int wait_ms) const {
+  const bool gone = shown_.process_is_gone;
+  std::array<pollfd, 2> ends{pollfd{program_ ? program_->handle() : -1, POLLIN, 0},
+                             pollfd{gone ? -1 : process_.handle(), POLLIN, 0}};
+  ::poll(ends.data(), ends.size(), wait_ms);
+}
+
 // None: it still runs.
 std::optional<TrainerProcess::End> CommandRank::program_end(int wait_ms) {
-  if (program_) return program_->wait_ms(wait_ms);
-  std::this_thread::sleep_for(std::chrono::milliseconds(wait_ms));
+  wait_for_an_end(wait_ms);
+  if (process_.ended_unix_ns()) shown_.process_is_gone = true;
+  if (program_) return program_->wait_ms(0);
   const auto said = files::read_from(node_end_file(launch_, node()), 0, 64);
   if (!said || said->empty()) return std::nullopt;
   TrainerProcess::End end;
@@ -166,92 +174,96 @@ std::optional<TrainerProcess::End> CommandRank::program_end(int wait_ms) {
   return end;
 }
 
+void CommandRank::consider_leaving(double now_s) {
+  EarlyEnd& early = told_->early_end;
+  if (shown_.leaves_by && shown_.leaves_by->second != Leaving::kComplete) return;
+  if (early.is_due(report().steps()))
+    shown_.leaves_by.emplace(now_s + early.settle_s(), Leaving::kStopped);
+  else if (report().error())
+    shown_.leaves_by.emplace(now_s + kLeaveWithin, Leaving::kLingers);
+  else if (!shown_.leaves_by && is_complete(report(), attempt_.measure))
+    shown_.leaves_by.emplace(now_s + std::min(kExitWithin, kExitShare * attempt_.deadlines.step_s),
+                             Leaving::kComplete);
+}
+
+// A trainer may end by itself, or fail because its peers were ended, before it is ended.
+bool CommandRank::was_stopped(const TrainerProcess::End& end) {
+  if (shown_.leaves_by && shown_.leaves_by->second == Leaving::kStopped) return true;
+  const bool failed = shown_.leaves_by && shown_.leaves_by->second == Leaving::kLingers;
+  return !failed && end.exit_code != 0 && told_->early_end.is_due(report().steps(), true);
+}
+
 ProgramEnd CommandRank::follow() {
   ProgramEnd out;
   out.own = program_.has_value();
   out.launches_others = command_.per_node;
-  std::optional<double> leaves_by;
+  bool read_all = true;
   while (true) {
-    const auto ended = program_end(kLookMs);
-    look();
+    const auto ended = program_end(read_all ? kLookMs : 0);
+    read_all = look();
     stacks_.answer_requests();
     if (ended) {
       out.end = *ended;
-      if (!leaves_by && ended->exit_code != 0) out.stopped = early_end_->is_due(report_.steps(), true);
+      out.stopped = was_stopped(*ended);
       break;
     }
-    if (!leaves_by && early_end_->is_due(report_.steps())) {
-      out.stopped = true;
-      leaves_by = steady_s() + early_end_->settle_s();
-    }
-    const bool enough = command_.stop_after_steps && has_all_steps();
-    if (!leaves_by && (report_.error() || enough))
-      leaves_by = steady_s() + (enough ? kLastLines : kLeaveWithin);
-    if (!leaves_by || steady_s() < *leaves_by) continue;
-    if (!out.stopped) (enough ? out.stopped : out.lingered) = true;
+    consider_leaving(steady_s());
+    if (!shown_.leaves_by || steady_s() < shown_.leaves_by->first) continue;
+    out.lingered = shown_.leaves_by->second == Leaving::kLingers;
+    out.stopped = !out.lingered;
     break;
   }
-  if (program_ && !out.end.exit_code && !out.end.signal) {
-    program_->send(SIGKILL);
-    out.end = program_->wait_ms(-1).value_or(TrainerProcess::End{});
-    look();
-  }
-  if (program_ && command_.per_node) {
-    const int code = out.stopped ? 0 : out.end.exit_code.value_or(-out.end.signal.value_or(0));
-    (void)files::write_atomically(node_end_file(launch_, node()), std::to_string(code) + "\n");
-  }
+  end_the_program(out);
   return out;
 }
 
-void CommandRank::look() {
-  results_.read_into(report_);
-  if (report_.error() && !shown_.error_unix_ns) shown_.error_unix_ns = unix_ns_now();
+void CommandRank::end_the_program(ProgramEnd& out) {
+  if (program_ && !out.end.exit_code && !out.end.signal) {
+    program_->send(SIGKILL);
+    out.end = program_->wait_ms(-1).value_or(TrainerProcess::End{});
+  }
+  for (int i = 0; i < kMostLastLooks && !look(); ++i) progress_.part(Part::kNone);
+  output_->finish();
+  const bool spoke = report().has_ended() || report().error();
+  if (!spoke && !out.stopped && !out.end.signal) out.vanished_unix_ns = process_.ended_unix_ns();
+  if (!program_ || !command_.per_node) return;
+  const int code = out.stopped ? 0 : out.end.exit_code.value_or(-out.end.signal.value_or(0));
+  (void)files::write_atomically(node_end_file(launch_, node()), std::to_string(code) + "\n");
+}
+
+// False: there is more to read.
+bool CommandRank::look() {
+  const bool all = output_->look();
+  if (command_.per_node) process_.follow(report());
+  if (report().error() && !shown_.error_unix_ns) shown_.error_unix_ns = unix_ns_now();
   show_progress();
+  return all;
 }
 
-// Steps and lines of the report are progress. Until its first step the log's growth is too: downloads,
-// compilers and data sets take their time there. A trainer that reports nothing is judged by its log alone.
+// Steps and lines of the report are progress. Until its first step the growth of its program's log is too:
+// downloads, compilers and data sets take their time there. A silent rank is judged by that log
+// alone, until another rank reports steps: from then on that one shows whether they make progress.
 void CommandRank::show_progress() {
-  const Phase phase = phase_of(report_, attempt_.measure);
+  const Phase phase = phase_of(report(), attempt_.measure);
   if (phase != progress_.current()) progress_.phase(phase);
-  if (report_.last_step() > attempt_.measure.warmup_steps && !record_.startup_ns)
+  if (report().last_step() > attempt_.measure.warmup_steps && !record_.startup_ns)
     record_.startup_ns = age_ns();
-  for (; shown_.steps < static_cast<i64>(report_.steps().size()); ++shown_.steps) progress_.begin_step();
-  const bool grown = log_has_grown();
-  const bool spoke = report_.lines() != std::exchange(shown_.lines, report_.lines());
-  if (spoke || (grown && report_.last_step() == 0)) progress_.part(Part::kNone);
-}
-
-bool CommandRank::log_has_grown() {
-  struct stat log {};
-  if (::fstat(STDOUT_FILENO, &log) != 0) return false;
-  return log.st_size != std::exchange(shown_.log_bytes, static_cast<i64>(log.st_size));
-}
-
-// The log is read once, at the end: of a rank that reported no step itself.
-bool CommandRank::read_log() {
-  if (command_.log_patterns.empty() || report_.last_step() > 0) return false;
-  const auto patterns = LogPatterns::compile(command_.log_patterns);
-  const auto log = files::read_from(spool::rank_log(launch_.attempt_dir, launch_.rank), 0,
-                                    static_cast<std::size_t>(attempt_.log_limit_bytes));
-  if (!patterns || !log) return false;
-  const auto found = patterns->read(*log);
-  add_from_log(record_, attempt_, found);
-  return !found.steps.empty();
+  for (; shown_.steps < static_cast<i64>(report().steps().size()); ++shown_.steps) progress_.begin_step();
+  const bool grown = output_->log_has_grown();
+  const bool spoke = report().lines() != std::exchange(shown_.lines, report().lines());
+  const bool silent = report().last_step() == 0;
+  if (launch_.world > 1 && !silent) told_->steps_begun.tell();
+  const bool others = launch_.world > 1 && silent && !report().has_begun() && told_->steps_begun.is_told();
+  if (spoke || (grown && silent) || others) progress_.part(Part::kNone);
 }
 
 void CommandRank::describe() {
-  const bool from_log = read_log();
-  nlohmann::json effective{{"backend", nullptr},
-                           {"command", command_.argv.front()},
-                           {"report", from_log              ? "from_log"
-                                      : report_.has_begun() ? "lines"
-                                                            : "none"}};
+  nlohmann::json effective{{"backend", nullptr}, {"command", command_.argv.front()}};
+  output_->describe(effective);
   if (const auto counted = phantom_counters(launch_)) {
     record_.phantom = true;
     effective["phantom"] = *counted;
   }
-  if (report_.damaged() > 0) effective["damaged_lines"] = report_.damaged();
   record_.effective = dump(effective);
 }
 
@@ -291,8 +303,11 @@ int run_command_rank(const RankLaunch& launch) {
              record.outcome == Outcome::kCrash) {
     end_as(*end->end.signal);
   }
-  const int code = leave_record(launch, record, rank.progress());
-  return code == 0 && !rank.knows_its_attempt() ? kNoAttempt : code;
+  const int left = leave_record(launch, record, rank.progress());
+  if (left == 0 && !rank.knows_its_attempt()) return kNoAttempt;
+  // The code of the process is that of the program, which evidence shows of a rank that failed.
+  const bool failed = end && record.outcome != Outcome::kOk;
+  return left == 0 && failed ? end->end.exit_code.value_or(0) : left;
 }
 
 }  // namespace sweep::command

@@ -1,17 +1,18 @@
 #include "worker/command/log_patterns.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <boost/regex.hpp>
 #include <charconv>
 #include <cmath>
+#include <utility>
+
+#include "schema/log_numbers.h"
 
 namespace sweep::command {
 namespace {
 
 constexpr double kGib = 1024.0 * 1024 * 1024;
+constexpr double kLongestStepMs = 1e12;
 
 // "1,234.5" and "1234.5"; none: no finite number.
 std::optional<double> number_from(std::string text) {
@@ -25,29 +26,41 @@ std::optional<double> number_from(std::string text) {
 }  // namespace
 
 struct LogPatterns::Compiled {
-  std::map<std::string, boost::regex, std::less<>> of;
+  struct Pattern {
+    boost::regex expression;
+    i64 found = 0;
+  };
+  std::map<std::string, Pattern, std::less<>> of;
 
   // Boost gives up on a line whose search explodes; such a line holds no number.
-  std::optional<double> find(std::string_view name, std::string_view line) const {
+  std::optional<double> find(std::string_view name, std::string_view line) {
     const auto pattern = of.find(name);
     if (pattern == of.end()) return std::nullopt;
     try {
       boost::match_results<std::string_view::const_iterator> match;
-      if (!boost::regex_search(line.begin(), line.end(), match, pattern->second)) return std::nullopt;
-      return number_from(match[1].str());
+      if (!boost::regex_search(line.begin(), line.end(), match, pattern->second.expression))
+        return std::nullopt;
+      const auto number = number_from(match[1].str());
+      if (number) ++pattern->second.found;
+      return number;
     } catch (const std::runtime_error&) {
       return std::nullopt;
     }
   }
 
-  std::optional<double> milliseconds(std::string_view line) const {
-    if (const auto ms = find("step_ms", line)) return ms;
-    const auto seconds = find("step_s", line);
-    return seconds ? std::optional(*seconds * 1e3) : std::nullopt;
+  // A time of a step in milliseconds: as milliseconds, seconds, or steps per second.
+  std::optional<double> milliseconds(std::string_view line, const char* ms, const char* s, const char* rate) {
+    auto found = find(ms, line);
+    if (!found)
+      if (const auto seconds = find(s, line)) found = *seconds * 1e3;
+    if (!found)
+      if (const auto per_s = find(rate, line); per_s && *per_s > 0) found = 1e3 / *per_s;
+    return found && *found >= 0 && *found <= kLongestStepMs ? found : std::nullopt;
   }
 };
 
-LogPatterns::LogPatterns(std::unique_ptr<Compiled> compiled) : compiled_(std::move(compiled)) {}
+LogPatterns::LogPatterns(std::unique_ptr<Compiled> compiled)
+    : compiled_(std::move(compiled)), cutter_(kLongestLogLine, true) {}
 LogPatterns::LogPatterns(LogPatterns&&) noexcept = default;
 LogPatterns& LogPatterns::operator=(LogPatterns&&) noexcept = default;
 LogPatterns::~LogPatterns() = default;
@@ -55,46 +68,60 @@ LogPatterns::~LogPatterns() = default;
 Expected<LogPatterns> LogPatterns::compile(const std::map<std::string, std::string>& wanted) {
   auto compiled = std::make_unique<Compiled>();
   for (const auto& [name, text] : wanted) {
-    if (std::ranges::find(kLogNumbers, name) == kLogNumbers.end())
-      return fail(fmt::format("log_patterns: '{}' is none of {}", name, fmt::join(kLogNumbers, ", ")));
-    try {
-      compiled->of.emplace(name, boost::regex(text));
-    } catch (const boost::regex_error& error) {
-      return fail(
-          fmt::format("log_patterns: {}: '{}' is no regular expression: {}", name, text, error.what()));
-    }
-    if (compiled->of.at(name).mark_count() < 1)
-      return fail(fmt::format("log_patterns: {}: '{}' has no group around the number", name, text));
+    if (const auto why = why_no_log_pattern(name, text); !why.empty()) return fail(why);
+    compiled->of.emplace(name, Compiled::Pattern{boost::regex(text)});
   }
   return LogPatterns(std::move(compiled));
 }
 
-LogPatterns::Found LogPatterns::read(std::string_view log) const {
-  Found out;
-  i64 last = 0;
-  while (!log.empty()) {
-    const std::size_t end = std::min(log.find('\n'), log.size());
-    const std::string_view line = log.substr(0, end);
-    log.remove_prefix(std::min(end + 1, log.size()));
-    if (line.size() > kLongestLogLine) continue;
-    if (const auto gib = compiled_->find("reserved_gib", line); gib && *gib >= 0 && *gib < 1e6)
-      out.peak_reserved_bytes =
-          std::max(out.peak_reserved_bytes.value_or(0), static_cast<i64>(std::llround(*gib * kGib)));
-    const auto ms = compiled_->milliseconds(line);
-    if (!ms || *ms < 0) continue;
-    TrainerStep step;
-    const auto number = compiled_->find("step", line);
-    step.number = number && *number >= 1 && *number <= static_cast<double>(kMostSteps)
-                      ? static_cast<i64>(*number)
-                      : last + 1;
-    if (step.number <= last || step.number > kMostSteps) continue;
-    last = step.number;
-    step.ms = ms;
-    step.loss = compiled_->find("loss", line);
-    if (const auto tokens = compiled_->find("tokens", line); tokens && *tokens >= 0 && *tokens < 1e15)
-      step.tokens = static_cast<i64>(*tokens);
-    out.steps.push_back(step);
-  }
+void LogPatterns::feed(std::string_view bytes) {
+  cutter_.feed(bytes, [this](std::optional<std::string_view> text) { line(text.value_or("")); });
+}
+
+void LogPatterns::finish() {
+  cutter_.finish([this](std::optional<std::string_view> text) { line(text.value_or("")); });
+}
+
+void LogPatterns::line(std::string_view text) {
+  ++lines_;
+  if (text.empty() || text.find('\0') != std::string_view::npos) return;
+  if (const auto gib = compiled_->find("reserved_gib", text); gib && *gib >= 0 && *gib < 1e6)
+    peak_reserved_bytes_ =
+        std::max(peak_reserved_bytes_.value_or(0), static_cast<i64>(std::llround(*gib * kGib)));
+  if (const auto ms = compiled_->milliseconds(text, "step_ms", "step_s", "steps_per_s")) add_step(*ms, text);
+  const auto mean = compiled_->milliseconds(text, "mean_step_ms", "mean_step_s", "mean_steps_per_s");
+  if (!mean) return;
+  summary_.emplace();
+  summary_->ms = mean;
+  add_details(*summary_, text);
+}
+
+void LogPatterns::add_details(TrainerStep& step, std::string_view text) {
+  step.loss = compiled_->find("loss", text);
+  if (const auto tokens = compiled_->find("tokens", text); tokens && *tokens >= 0 && *tokens < 1e15)
+    step.tokens = static_cast<i64>(*tokens);
+}
+
+void LogPatterns::add_step(double ms, std::string_view text) {
+  TrainerStep step;
+  const auto number = compiled_->find("step", text);
+  step.number = number && *number >= 1 && *number <= static_cast<double>(kMostSteps)
+                    ? static_cast<i64>(*number)
+                    : last_ + 1;
+  if (step.number <= last_ || step.number > kMostSteps) return;
+  last_ = step.number;
+  step.ms = ms;
+  add_details(step, text);
+  steps_.push_back(step);
+}
+
+std::vector<TrainerStep> LogPatterns::take_steps() {
+  return std::exchange(steps_, {});
+}
+
+std::map<std::string, i64> LogPatterns::matches() const {
+  std::map<std::string, i64> out;
+  for (const auto& [name, pattern] : compiled_->of) out.emplace(name, pattern.found);
   return out;
 }
 

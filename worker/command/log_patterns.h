@@ -1,7 +1,7 @@
-// Numbers from the log of a trainer that reports nothing itself: regular expressions whose first group is a
-// number. They give times and losses of steps, never an outcome.
+// LogPatterns: numbers from the log of a trainer that reports nothing itself, read as the log grows: regular
+// expressions whose first group is a number (schema/log_numbers.h). They give times and losses of steps, never an
+// outcome.
 #pragma once
-#include <array>
 #include <map>
 #include <memory>
 #include <string>
@@ -9,14 +9,12 @@
 #include <vector>
 
 #include "base/expected.h"
+#include "worker/command/line_cutter.h"
 #include "worker/command/trainer_report.h"
 
 namespace sweep::command {
 
-// What a pattern may read: step (its number), step_ms, step_s (a step's time, in milliseconds or seconds),
-// loss, tokens (of a step), reserved_gib (peak of the allocator).
-inline constexpr std::array<std::string_view, 6> kLogNumbers{"step", "step_ms", "step_s",
-                                                             "loss", "tokens",  "reserved_gib"};
+inline constexpr std::size_t kLongestLogLine = 8u << 10;
 
 class LogPatterns {
  public:
@@ -26,19 +24,37 @@ class LogPatterns {
   LogPatterns& operator=(LogPatterns&&) noexcept;
   ~LogPatterns();
 
-  // A line with a step's time is a step; without a number of its own it follows the last one. Lines longer
-  // than kLongestLogLine are passed over.
-  struct Found {
-    std::vector<TrainerStep> steps;
-    std::optional<i64> peak_reserved_bytes;
-  };
-  Found read(std::string_view log) const;
+  // The next bytes of the log, cut anywhere. Lines end at '\n' or '\r'. A line with a step's time is a step; without
+  // a number of its own it follows the last one. Lines longer than kLongestLogLine, and those with NUL bytes (a
+  // hole was read), are passed over.
+  void feed(std::string_view bytes);
+  // Some bytes of the log are missing here.
+  void gap() { cutter_.drop(); }
+  // The log has ended; its last line may have no end.
+  void finish();
+
+  // The steps that were found since the last call.
+  std::vector<TrainerStep> take_steps();
+  // One number of the whole run, as the log said it last: the mean time of a step, with tokens and loss of its line.
+  const std::optional<TrainerStep>& summary() const { return summary_; }
+  const std::optional<i64>& peak_reserved_bytes() const { return peak_reserved_bytes_; }
+  i64 lines() const { return lines_; }
+  // Pattern -> lines in which it found a number.
+  std::map<std::string, i64> matches() const;
 
  private:
   struct Compiled;
   explicit LogPatterns(std::unique_ptr<Compiled>);
+  void line(std::string_view text);
+  void add_step(double ms, std::string_view text);
+  void add_details(TrainerStep&, std::string_view text);
+
   std::unique_ptr<Compiled> compiled_;
+  LineCutter cutter_;
+  std::vector<TrainerStep> steps_;
+  i64 last_ = 0, lines_ = 0;
+  std::optional<TrainerStep> summary_;
+  std::optional<i64> peak_reserved_bytes_;
 };
-inline constexpr std::size_t kLongestLogLine = 8u << 10;
 
 }  // namespace sweep::command

@@ -38,6 +38,8 @@ class TrainerProcess {
   ~TrainerProcess();  // ends it with SIGKILL if it still runs
 
   pid_t pid() const { return pid_; }
+  // Readable once it has ended.
+  int handle() const { return handle_; }
   struct End {
     std::optional<int> exit_code, signal;
     i64 peak_rss_bytes = 0;  // of it and of the children it waited for, the largest

@@ -14,9 +14,11 @@ constexpr double kLongestMs = 1e12;
 constexpr std::size_t kLongestMessage = 4000;
 constexpr i64 kVersion = 1;
 
+}  // namespace
+
 // Reads optional members of one line; a member of the wrong type or out of range makes the whole line
 // damaged.
-class Members {
+class TrainerReport::Members {
  public:
   explicit Members(const json& line) : line_(line) {}
 
@@ -64,11 +66,15 @@ class Members {
   bool bad_ = false;
 };
 
+namespace {
+
 bool is_step_phase(std::string_view name) {
   return name == "init" || name == "build" || name == "first_step" || name == "report";
 }
 
-std::optional<TrainerError> error_from(Members& in) {
+}  // namespace
+
+std::optional<TrainerError> TrainerReport::error_from(Members& in) {
   TrainerError out;
   const auto outcome = outcome_from(in.text("outcome"));
   if (!outcome) return std::nullopt;
@@ -87,28 +93,29 @@ std::optional<TrainerError> error_from(Members& in) {
   return in.fine() ? std::optional(std::move(out)) : std::nullopt;
 }
 
-}  // namespace
-
 void TrainerReport::feed(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const std::size_t end = bytes.find('\n');
-    const std::string_view piece = bytes.substr(0, end);
-    if (!skipping_ && rest_.size() + piece.size() > kLongestLine) {
-      skipping_ = true;
-      rest_.clear();
-    }
-    if (!skipping_) rest_ += piece;
-    if (end == std::string_view::npos) return;
-    if (skipping_) {
-      ++lines_;
-      ++damaged_;
-    } else {
-      line(rest_);
-    }
-    rest_.clear();
-    skipping_ = false;
-    bytes.remove_prefix(end + 1);
-  }
+  cutter_.feed(bytes, [this](std::optional<std::string_view> text) {
+    if (text) return line(*text);
+    ++lines_;
+    ++damaged_;
+  });
+}
+
+void TrainerReport::add_logged(TrainerStep step) {
+  if (last_step_ > 0 && !log_.steps) return;
+  log_.steps = add_step(step) || log_.steps;
+}
+
+void TrainerReport::set_logged_run(std::optional<TrainerStep> mean_step,
+                                   std::optional<i64> peak_reserved_bytes) {
+  log_.mean_step = mean_step;
+  log_.peak_reserved_bytes = peak_reserved_bytes;
+}
+
+TrainerReport::Memory TrainerReport::memory() const {
+  Memory out = memory_;
+  if (!out.peak_reserved_bytes) out.peak_reserved_bytes = log_.peak_reserved_bytes;
+  return out;
 }
 
 void TrainerReport::line(std::string_view text) {
@@ -121,11 +128,19 @@ bool TrainerReport::understand(std::string_view text) {
   const auto parsed = parse_json(text);
   if (!parsed || !parsed->is_object()) return false;
   Members in(*parsed);
-  std::optional<i64> version, number;
+  std::optional<i64> version;
   in.count("v", version);
   const std::string kind = in.text("kind");
   if (!in.fine() || version.value_or(kVersion) != kVersion) return false;
-  if (kind == "hello") return begun_ = true;
+  if (kind == "hello") {
+    Identity said;
+    in.count("pid", said.pid);
+    in.count("world", said.world);
+    if (!in.fine()) return false;
+    if (said.pid) identity_.pid = said.pid;
+    if (said.world) identity_.world = said.world;
+    return begun_ = true;
+  }
   if (kind == "end") return begun_ = ended_ = true;
   if (kind == "phase") {
     const std::string name = in.text("phase");
@@ -147,10 +162,15 @@ bool TrainerReport::understand(std::string_view text) {
   if (kind == "error") {
     auto error = error_from(in);
     if (!error) return false;
+    error->after_end = ended_;
     if (!error_) error_ = std::move(error);  // what follows the first error is its consequence
     return begun_ = true;
   }
-  if (kind != "step") return false;
+  return kind == "step" && understand_step(in);
+}
+
+bool TrainerReport::understand_step(Members& in) {
+  std::optional<i64> number;
   TrainerStep step;
   in.count("step", number);
   in.milliseconds("ms", step.ms);
@@ -161,14 +181,15 @@ bool TrainerReport::understand(std::string_view text) {
   in.count("tokens", step.tokens);
   in.count("alloc_retries", step.alloc_retries);
   step.number = number.value_or(0);
-  return in.fine() && add_step(step);
+  if (!in.fine()) return false;
+  if (log_.steps) steps_.clear(), last_step_ = 0, log_.steps = false;
+  return add_step(step) && (begun_ = true);
 }
 
 // Steps count upwards; a trainer that starts over, or two writers in one file, would make nonsense of the
 // medians.
 bool TrainerReport::add_step(TrainerStep step) {
   if (step.number <= last_step_ || step.number > kMostSteps) return false;
-  begun_ = true;
   last_step_ = step.number;
   steps_.push_back(step);
   return true;

@@ -12,28 +12,31 @@ i64 nanoseconds(const std::optional<double>& ms) {
   return ms ? static_cast<i64>(std::llround(*ms * 1e6)) : 0;
 }
 
-// A step whose length the trainer does not know is no sample.
-std::vector<StepSample> samples_of(const std::vector<TrainerStep>& steps, const MeasurePlan& plan) {
-  std::vector<StepSample> out;
-  for (const TrainerStep& step : steps) {
-    if (!step.ms || step.number > plan.warmup_steps + plan.steps) continue;
-    StepSample sample;
-    sample.step = step.number - 1;
-    sample.warmup = step.number <= plan.warmup_steps;
-    sample.step_ns = nanoseconds(step.ms);
-    sample.forward_ns = nanoseconds(step.forward_ms);
-    sample.backward_ns = nanoseconds(step.backward_ms);
-    sample.optimizer_ns = nanoseconds(step.optimizer_ms);
-    sample.tokens = step.tokens.value_or(0);
-    sample.loss = step.loss.value_or(0);  // as of the parts: 0 is not reported
-    sample.alloc_retries = step.alloc_retries.value_or(0);
-    out.push_back(sample);
-  }
-  return out;
+StepSample sample_of(const TrainerStep& step, const MeasurePlan& plan) {
+  StepSample sample;
+  sample.step = step.number - 1;
+  sample.warmup = step.number <= plan.warmup_steps;
+  sample.step_ns = nanoseconds(step.ms);
+  sample.forward_ns = nanoseconds(step.forward_ms);
+  sample.backward_ns = nanoseconds(step.backward_ms);
+  sample.optimizer_ns = nanoseconds(step.optimizer_ms);
+  sample.tokens = step.tokens.value_or(0);
+  sample.loss = step.loss.value_or(0);  // as of the parts: 0 is not reported
+  sample.alloc_retries = step.alloc_retries.value_or(0);
+  return sample;
 }
 
-bool has_timed_step(const std::vector<StepSample>& samples) {
-  return !samples.empty() && !samples.back().warmup;
+// A step whose length the trainer does not know is no sample. Where the log tells only the mean of the run, that
+// is one timed step.
+std::vector<StepSample> samples_of(const TrainerReport& report, const MeasurePlan& plan) {
+  std::vector<StepSample> out;
+  for (const TrainerStep& step : report.steps())
+    if (step.ms && step.number <= plan.warmup_steps + plan.steps) out.push_back(sample_of(step, plan));
+  if (auto mean = report.mean_step(); mean && (out.empty() || out.back().warmup)) {
+    mean->number = plan.warmup_steps + 1;
+    out.push_back(sample_of(*mean, plan));
+  }
+  return out;
 }
 
 void say(RankRecord& record, Outcome outcome, std::string message) {
@@ -46,14 +49,33 @@ std::string how(const TrainerProcess::End& end) {
   return fmt::format("the command ended with exit code {}", end.exit_code.value_or(-1));
 }
 
+// A rank of a launcher whose process ended without a word failed by itself, at that time. Where no process did, or
+// this rank's spoke, another process of the node failed, and its own rank says why.
+void blame(RankRecord& record, const ProgramEnd& program) {
+  if (!program.vanished_unix_ns) {
+    say(record, Outcome::kCrash, how(program.end));
+    record.consequential = !program.own;
+    return;
+  }
+  say(record, Outcome::kCrash,
+      fmt::format(
+          "its process was gone before its launcher was, and had reported no error: it was killed, or left "
+          "without Python's clean-up ({})",
+          how(program.end)));
+  record.ended_unix_ns = *program.vanished_unix_ns;
+}
+
 }  // namespace
 
 Phase phase_of(const TrainerReport& report, const MeasurePlan& plan) {
-  if (report.has_ended() || report.error()) return Phase::kReport;
+  if (report.error() ? report.error()->after_end : report.has_ended()) return Phase::kReport;
   const i64 done = report.last_step();
-  if (report.phase() == Phase::kReport) return Phase::kReport;
-  if (done == 0) return report.phase();
+  if (done == 0 || report.phase() == Phase::kReport) return report.phase();
   return done < plan.warmup_steps ? Phase::kWarmup : Phase::kStep;
+}
+
+bool is_complete(const TrainerReport& report, const MeasurePlan& plan) {
+  return report.has_ended() && report.last_step() >= plan.warmup_steps + plan.steps;
 }
 
 void conclude(RankRecord& record, const Attempt& attempt, const TrainerReport& report,
@@ -61,11 +83,12 @@ void conclude(RankRecord& record, const Attempt& attempt, const TrainerReport& r
   const MeasurePlan& plan = attempt.measure;
   record.phase = phase_of(report, plan);
   record.step = std::max<i64>(report.last_step() - 1, 0);
-  record.samples = samples_of(report.steps(), plan);
-  record.peak_allocated_bytes = report.memory().peak_allocated_bytes;
-  record.peak_reserved_bytes = report.memory().peak_reserved_bytes;
-  record.alloc_retries = report.memory().alloc_retries;
-  record.ooms = report.memory().ooms;
+  record.samples = samples_of(report, plan);
+  const TrainerReport::Memory memory = report.memory();
+  record.peak_allocated_bytes = memory.peak_allocated_bytes;
+  record.peak_reserved_bytes = memory.peak_reserved_bytes;
+  record.alloc_retries = memory.alloc_retries;
+  record.ooms = memory.ooms;
   // The allocator's retries since warm-up; a trainer that counts them step by step says so itself.
   const bool counted =
       std::ranges::any_of(report.steps(), [](const TrainerStep& s) { return s.alloc_retries.has_value(); });
@@ -83,21 +106,13 @@ void conclude(RankRecord& record, const Attempt& attempt, const TrainerReport& r
   }
   // Libraries abort in their destructors after a run that was complete: it is measured all the same. A
   // launcher of several processes tells of such a signal by an exit code of its own.
-  const bool complete = report.has_ended() && report.last_step() >= plan.warmup_steps + plan.steps;
   const bool ended_well = program.stopped || program.end.exit_code == 0 ||
-                          (complete && (program.end.signal || program.launches_others));
-  if (!ended_well) {
-    say(record, Outcome::kCrash, how(program.end));
-    // Another process of the node failed, and its own rank says why.
-    record.consequential = !program.own;
-    return;
-  }
-  if (report.last_step() > 0 && !has_timed_step(record.samples))
-    return say(record, Outcome::kCrash,
-               fmt::format(
-                   "the command ended after {} steps; {} for warm-up and {} timed ones were asked for: raise "
-                   "its own number of steps",
-                   report.last_step(), plan.warmup_steps, plan.steps));
+                          (is_complete(report, plan) && (program.end.signal || program.launches_others));
+  if (!ended_well) return blame(record, program);
+  if (const auto world = report.identity().world; world && *world != attempt.trial.world())
+    return say(record, Outcome::kInvalid,
+               fmt::format("the program ran as {} process{}, and the trial has {} ranks", *world,
+                           *world == 1 ? "" : "es", attempt.trial.world()));
   record.outcome = Outcome::kOk;
   record.phase = Phase::kDone;
 }
@@ -105,11 +120,6 @@ void conclude(RankRecord& record, const Attempt& attempt, const TrainerReport& r
 i64 failed_at(const TrainerError& error, i64 began_unix_ns, i64 read_unix_ns) {
   const i64 said = error.unix_ns.value_or(read_unix_ns);
   return said >= began_unix_ns && said <= read_unix_ns ? said : read_unix_ns;
-}
-
-void add_from_log(RankRecord& record, const Attempt& attempt, const LogPatterns::Found& found) {
-  record.samples = samples_of(found.steps, attempt.measure);
-  if (!record.peak_reserved_bytes) record.peak_reserved_bytes = found.peak_reserved_bytes;
 }
 
 }  // namespace sweep::command

@@ -30,9 +30,10 @@ void check_loss(const StepSample& sample, RankRecord& record) {
 
 // Wall and processor time of the timed steps, over all repeats.
 struct Usage {
-  i64 wall_ns = 0, cpu_ns = 0;
-  void add(i64 wall, i64 cpu) {
-    wall_ns += wall;
+  double wall_s = 0;
+  i64 cpu_ns = 0;
+  void add(double wall, i64 cpu) {
+    wall_s += wall;
     cpu_ns += cpu;
   }
 };
@@ -73,9 +74,10 @@ void measure(const MeasurePlan& plan, const RunStep& run_step, StopTogether& sto
       progress.begin_step();
       record.step = step;
       if (!warmup && !record.startup_ns) record.startup_ns = age_ns();
-      const i64 wall_before = unix_ns_now(), cpu_before = cpu_ns();
+      const double wall_before_s = steady_s();
+      const i64 cpu_before = cpu_ns();
       const step::StepTimes times = run_step();
-      if (!warmup) usage.add(unix_ns_now() - wall_before, cpu_ns() - cpu_before);
+      if (!warmup) usage.add(steady_s() - wall_before_s, cpu_ns() - cpu_before);
       if (!warmup) findings.add(times);
       StepSample sample = sample_of(times);
       sample.repeat = repeat;
@@ -91,8 +93,7 @@ void measure(const MeasurePlan& plan, const RunStep& run_step, StopTogether& sto
   }
   findings.tell(record);
   record.alloc_retries = timed_retries;
-  if (usage.wall_ns > 0)
-    record.cpu_percent = 100.0 * static_cast<double>(usage.cpu_ns) / static_cast<double>(usage.wall_ns);
+  if (usage.wall_s > 0) record.cpu_percent = 100.0 * static_cast<double>(usage.cpu_ns) / (1e9 * usage.wall_s);
 }
 
 }  // namespace sweep::rank

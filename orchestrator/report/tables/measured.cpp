@@ -107,6 +107,9 @@ std::vector<std::string> measured_lines(const ResultRow& row, const Provenance* 
   if (const i64 beside = row.metrics.neighbours.value_or(0); beside > 0)
     out.push_back(fmt::format("beside {} other trial{} on the same node{}: its times are disturbed", beside,
                               beside == 1 ? "" : "s", row.trial.nodes == 1 ? "" : "s"));
+  if (const auto reported = row.metrics.ranks_reported; reported && *reported < row.trial.world())
+    out.push_back(
+        fmt::format("{} of {} ranks reported steps: the step time is theirs", *reported, row.trial.world()));
   if (row.metrics.steps_saved)
     out.push_back(fmt::format("stopped early, clearly slower than the best so far: {} of {} steps were timed",
                               row.metrics.timed_steps.value_or(0),

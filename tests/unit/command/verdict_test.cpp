@@ -49,9 +49,70 @@ TEST(CommandVerdict, ATrainerThatReportsNothingIsJudgedByItsExit) {
   EXPECT_EQ(concluded("", with_code(3)).outcome, Outcome::kCrash);
 }
 
-TEST(CommandVerdict, TooFewStepsAreNoMeasurement) {
-  EXPECT_EQ(concluded(steps(1), with_code(0)).outcome, Outcome::kCrash);
-  EXPECT_EQ(concluded(steps(2), with_code(0)).outcome, Outcome::kOk);
+// Whether some rank timed a step is seen by ingest, which has the records of all of them.
+TEST(CommandVerdict, TooFewStepsAreNoCrash) {
+  const auto record =
+      concluded(steps(1) + R"({"kind":"memory","peak_reserved_bytes":7})" + "\n", with_code(0));
+  EXPECT_EQ(record.outcome, Outcome::kOk);
+  ASSERT_EQ(record.samples.size(), 1u);
+  EXPECT_TRUE(record.samples[0].warmup);
+  EXPECT_EQ(record.peak_reserved_bytes, 7);
+}
+
+TEST(CommandVerdict, AProgramOfOtherRanksThanTheTrialsIsInvalid) {
+  const auto outcome = [](int world) {
+    return concluded(steps(3) + R"({"kind":"hello","world":)" + std::to_string(world) + "}\n", with_code(0))
+        .outcome;
+  };
+  EXPECT_EQ(outcome(1), Outcome::kOk);
+  EXPECT_EQ(outcome(2), Outcome::kInvalid);
+}
+
+TEST(CommandVerdict, ALogsMeanIsOneTimedStep) {
+  TrainerReport report;
+  TrainerStep mean;
+  mean.ms = 61.5;
+  report.set_logged_run(mean, i64{9});
+  EXPECT_TRUE(report.is_from_log());
+  RankRecord record;
+  conclude(record, attempt(), report, with_code(0));
+  ASSERT_EQ(record.samples.size(), 1u);
+  EXPECT_FALSE(record.samples[0].warmup);
+  EXPECT_EQ(record.samples[0].step_ns, 61'500'000);
+  EXPECT_EQ(record.peak_reserved_bytes, 9);
+}
+
+TEST(CommandVerdict, ReportedStepsReplaceThoseOfTheLog) {
+  TrainerReport report;
+  TrainerStep logged;
+  for (logged.number = 1, logged.ms = 9; logged.number <= 3; ++logged.number) report.add_logged(logged);
+  EXPECT_TRUE(report.is_from_log());
+  EXPECT_EQ(report.last_step(), 3);
+  report.feed(steps(1));
+  logged.number = 8;
+  report.add_logged(logged);
+  EXPECT_FALSE(report.is_from_log());
+  EXPECT_EQ(report.last_step(), 1);
+}
+
+TEST(CommandVerdict, AnErrorHasThePhaseItHappenedIn) {
+  const std::string oom = R"({"kind":"error","outcome":"oom","oom":"device"})"
+                          "\n",
+                    end = "{\"kind\":\"end\"}\n";
+  EXPECT_EQ(concluded(steps(2) + oom + end, with_code(1)).phase, Phase::kStep);
+  EXPECT_EQ(concluded(oom, with_code(1)).phase, Phase::kInit);
+  EXPECT_EQ(concluded(steps(3) + end + oom, with_code(1)).phase, Phase::kReport);
+}
+
+// A launcher ends with a code of its own; which of its processes was killed only their end shows.
+TEST(CommandVerdict, ARankWhoseProcessVanishedFailedByItself) {
+  ProgramEnd end = with_code(1);
+  end.own = false, end.launches_others = true, end.vanished_unix_ns = 77;
+  const auto record = concluded(steps(1), end);
+  EXPECT_EQ(record.outcome, Outcome::kCrash);
+  EXPECT_FALSE(record.consequential);
+  EXPECT_EQ(record.ended_unix_ns, 77);
+  EXPECT_EQ(record.phase, Phase::kStep);
 }
 
 TEST(CommandVerdict, TheTrainersOwnErrorCountsMoreThanItsExitCode) {

@@ -100,6 +100,11 @@ TEST(GridWorkload, WhatIsWrongIsRefusedWithItsPlace) {
   for (const auto& [text, place, code, subject] : std::initializer_list<Refusal>{
            {with("  folder: .\n"), "g.yaml:2:1:", codes::kMissing, "command"},
            {with("  command: []\n"), "g.yaml:3:12:", codes::kEmpty, "command"},
+           {with("  command: [a]\n  log_patterns: {step: '((('}\n"), "g.yaml:4:24:", codes::kBadForm, "step"},
+           {with("  command: [a]\n  log_patterns: {step: '[0-9]+'}\n"), "g.yaml:4:24:", codes::kBadForm,
+            "step"},
+           {with("  command: [a]\n  log_patterns: {steps: '([0-9]+)'}\n"), "g.yaml:4:18:", codes::kUnknownKey,
+            "steps"},
            {with("  command: train.py\n"), "g.yaml:3:12:", codes::kWrongType, "command"},
            {with("  command: [\"{nowhere}\"]\n"), "g.yaml:3:13:", codes::kUnknownName, "nowhere"},
            {with("  command: [\"{\"]\n"), "g.yaml:3:13:", sweep::codes::kBadTemplate, ""},

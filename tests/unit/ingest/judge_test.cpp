@@ -34,7 +34,8 @@ class JudgeTest : public ::testing::Test {
     r.attempt = 7, r.rank = rank, r.outcome = Outcome::kOk, r.phase = Phase::kDone, r.ended_unix_ns = kNow;
     for (i64 step = 0; step < 3; ++step) {
       StepSample s;
-      s.step = step, s.warmup = step == 0, s.loss = 5.0 - 0.1 * static_cast<double>(step);
+      s.step = step, s.warmup = step == 0, s.step_ns = 4'000'000;
+      s.loss = 5.0 - 0.1 * static_cast<double>(step);
       r.samples.push_back(s);
     }
     RankExit e;

@@ -285,7 +285,7 @@ TEST(Derive, ARankWithoutTheHeadHasNoLoss) {
   records[0].samples[0].loss = 0, records[0].samples[0].tokens = 0;
   records[1].samples[0].loss = 4;
   EXPECT_DOUBLE_EQ(*derive(cpu_trial(2), records, nullptr).loss_first, 4);
-  EXPECT_DOUBLE_EQ(whole_steps(records, 2).at(0).loss, 4);
+  EXPECT_DOUBLE_EQ(*whole_steps(records, 2).at(0).loss, 4);
 }
 
 TEST(Derive, LossIsWeightedByTokens) {

@@ -36,7 +36,7 @@ TEST(WholeSteps, TimesAreTheSlowestRanksAndTokensAreSummed) {
   EXPECT_EQ(steps[1].exposed_comm_ns, 40);
   EXPECT_EQ(steps[1].tokens, 200);
   EXPECT_EQ(steps[1].alloc_retries, 2);
-  EXPECT_DOUBLE_EQ(steps[0].loss, 3);
+  EXPECT_DOUBLE_EQ(*steps[0].loss, 3);
 }
 
 TEST(WholeSteps, AStepThatARankLacksIsLeftOutAndRepeatsAreKeptApart) {
@@ -56,7 +56,7 @@ TEST(WholeSteps, WhatOneRankCannotSeparateIsAbsentAndNanStays) {
   const auto steps = whole_steps(std::vector{record_of(0, {step_of(0, 1, 8, 1)}), record_of(1, {blind})}, 2);
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_FALSE(steps[0].exposed_comm_ns);
-  EXPECT_TRUE(std::isnan(steps[0].loss));
+  EXPECT_TRUE(std::isnan(*steps[0].loss));
 }
 
 }  // namespace

@@ -1,0 +1,132 @@
+#include "orchestrator/ingest/program_facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "schema/codec.h"
+#include "schema/frame.h"
+#include "schema/log_numbers.h"
+
+namespace sweep::ingest {
+namespace {
+
+using nlohmann::json;
+
+constexpr i64 kMostCounted = i64{1} << 50;  // of one rank, so that sums stay in range
+
+// 0: it is not there, or no count.
+i64 count_in(const json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number_integer()) return 0;
+  return std::clamp<i64>(found->get<i64>(), 0, kMostCounted);
+}
+
+void add_log(ProgramFacts& facts, const json& log) {
+  facts.patterns = true;
+  facts.log_lines += count_in(log, "lines");
+  facts.unread_bytes += count_in(log, "unread_bytes");
+  const auto matches = log.find("matches");
+  if (matches == log.end() || !matches->is_object()) return;
+  for (const std::string_view name : kLogNumbers)
+    if (const std::string key(name); matches->contains(key))
+      facts.matches[key] += count_in(*matches, key.c_str());
+}
+
+bool has_timed_step(const RankRecord& record) {
+  return std::ranges::any_of(record.samples, [](const StepSample& s) { return !s.warmup && s.step_ns > 0; });
+}
+
+bool is_silent(const RankRecord& record) {
+  const auto used = parse_json(record.effective);
+  if (!used || !used->is_object()) return false;
+  const std::string report = text_of(*used, "report");
+  return report == "none" || report == "from_log";
+}
+
+std::string of_the_log(const ProgramFacts& facts) {
+  std::string found;
+  for (const auto& [name, lines] : facts.matches)
+    found += fmt::format("{}{} in {}", found.empty() ? "" : ", ", name, lines);
+  std::string out = fmt::format(
+      "`log_patterns` found no time of a step in {} lines of its log (lines with a number: {}): a step is a "
+      "line "
+      "in which step_ms, step_s or steps_per_s matches; for one number of the whole run there are "
+      "mean_step_ms, "
+      "mean_step_s and mean_steps_per_s (docs/trainers.md)",
+      facts.log_lines, found);
+  if (facts.unread_bytes > 0)
+    out += fmt::format("; {} bytes of the log were cut before they were read", facts.unread_bytes);
+  return out;
+}
+
+}  // namespace
+
+ProgramFacts program_facts(const Attempt& attempt, const AttemptReports& t) {
+  ProgramFacts out;
+  for (const auto& [rank, record] : t.records) {
+    if (!attempt.starts(rank)) continue;
+    out.timed_ranks += has_timed_step(record) ? 1 : 0;
+    out.memory = out.memory || record.peak_allocated_bytes || record.peak_reserved_bytes;
+    const auto used = parse_json(record.effective);
+    if (!used || !used->is_object()) continue;
+    out.steps = std::max(out.steps, count_in(*used, "steps"));
+    out.damaged_lines += count_in(*used, "damaged_lines");
+    if (const auto log = used->find("log"); log != used->end() && log->is_object()) add_log(out, *log);
+  }
+  return out;
+}
+
+bool log_speaks_of_memory(const AttemptReports& t, i64 rank) {
+  const auto record = t.records.find(rank);
+  const auto exit = t.exits.find(rank);
+  if (exit == t.exits.end() || (record != t.records.end() && !is_silent(record->second))) return false;
+  const std::string& log = exit->second.log_tail;
+  return log.find("OutOfMemoryError") != std::string::npos || log.find("out of memory") != std::string::npos;
+}
+
+std::string without_timings(const Attempt& attempt, const ProgramFacts& facts) {
+  const MeasurePlan& plan = attempt.measure;
+  std::string out = "the program ended with code 0";
+  if (facts.steps > 0)
+    out += fmt::format(
+        " after {} steps, and none of them was timed: {} for warm-up and {} timed ones were asked for. Raise "
+        "its own "
+        "number of steps, or lower `measure` (optimizer steps that a trainer skips are no steps)",
+        facts.steps, plan.warmup_steps, plan.steps);
+  else if (facts.patterns)
+    out += "; " + of_the_log(facts);
+  else
+    out +=
+        " and reported no step: call sweep_trial.watch(model, optimizer) in it, start it with `-m "
+        "sweep_trial`, or "
+        "describe its log with `log_patterns` (docs/trainers.md)";
+  if (facts.damaged_lines > 0)
+    out += fmt::format("; {} lines of its report were damaged and skipped: each must be one JSON object",
+                       facts.damaged_lines);
+  return out;
+}
+
+json program_evidence(const Attempt& attempt, const AttemptReports& t, const Result& result) {
+  json out = json::object();
+  const bool ok = result.outcome == Outcome::kOk;
+  if (!ok && result.outcome != Outcome::kInvalid) {
+    if (result.rank && log_speaks_of_memory(t, *result.rank)) out["log_speaks_of_memory"] = true;
+    return out;
+  }
+  const ProgramFacts facts = program_facts(attempt, t);
+  if (facts.timed_ranks == attempt.processes()) return out;
+  if (facts.timed_ranks > 0) {
+    out["steps_are_of"] = fmt::format("{} of {} ranks", facts.timed_ranks, attempt.processes());
+    return out;
+  }
+  if (ok) out["no_timings"] = without_timings(attempt, facts);
+  out["found"] = {{"steps", facts.steps}, {"damaged_lines", facts.damaged_lines}};
+  if (facts.patterns)
+    out["found"].update(
+        {{"log_lines", facts.log_lines}, {"unread_bytes", facts.unread_bytes}, {"matches", facts.matches}});
+  return out;
+}
+
+}  // namespace sweep::ingest

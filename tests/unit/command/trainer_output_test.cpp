@@ -1,0 +1,92 @@
+// A log that grows while it is read, and of which the agent cuts bytes out.
+#include "worker/command/trainer_output.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace sweep::command {
+namespace {
+
+class TrainerOutputTest : public ::testing::Test {
+ protected:
+  TrainerOutput open(bool finds_steps = true) {
+    CommandSpec spec;
+    spec.log_patterns = {{"step_ms", "took ([0-9.]+)"}};
+    return std::move(TrainerOutput::open(results_, log_, spec, finds_steps).value());
+  }
+  static void append(const std::filesystem::path& file, const std::string& text) {
+    std::ofstream(file, std::ios::app | std::ios::binary) << text;
+  }
+
+  void SetUp() override {
+    char folder[] = "/tmp/sweep_trainer_output_XXXXXX";
+    ASSERT_NE(::mkdtemp(folder), nullptr);
+    folder_ = folder;
+    results_ = folder_ / "results", log_ = folder_ / "log";
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::filesystem::path folder_, results_, log_;
+};
+
+TEST_F(TrainerOutputTest, StepsAreFoundAsTheyAppear) {
+  TrainerOutput output = open();
+  EXPECT_TRUE(output.look());
+  EXPECT_FALSE(output.log_has_grown());
+  append(log_, "took 1\ntoo");
+  EXPECT_TRUE(output.look());
+  EXPECT_TRUE(output.log_has_grown());
+  EXPECT_EQ(output.report().last_step(), 1);
+  append(log_, "k 2\ntook 3");
+  output.look();
+  EXPECT_EQ(output.report().last_step(), 2);
+  output.finish();
+  EXPECT_EQ(output.report().last_step(), 3);
+  nlohmann::json used;
+  output.describe(used);
+  EXPECT_EQ(used, (nlohmann::json{{"report", "from_log"},
+                                  {"steps", 3},
+                                  {"log", {{"lines", 3}, {"matches", {{"step_ms", 3}}}}}}));
+}
+
+TEST_F(TrainerOutputTest, WhatWasCutOutIsPassedOver) {
+  TrainerOutput output = open();
+  append(log_, "took 1\n");
+  output.look();
+  append(log_, std::string(1 << 20, 'x') + "took 7");
+  ASSERT_EQ(::truncate(log_.c_str(), 3 << 20), 0);  // a hole behind it
+  append(log_, " and the rest of a line\ntook 2\n");
+  output.look();
+  output.finish();
+  EXPECT_EQ(output.report().last_step(), 2);
+  EXPECT_EQ(output.report().steps().back().ms, 2);
+}
+
+TEST_F(TrainerOutputTest, ALogThatWasMadeShorterIsReadFromItsEnd) {
+  TrainerOutput output = open();
+  append(log_, "took 1\n" + std::string(5000, 'x'));
+  output.look();
+  ASSERT_EQ(::truncate(log_.c_str(), 4000), 0);
+  output.look();
+  append(log_, "\ntook 2\n");
+  output.look();
+  EXPECT_EQ(output.report().last_step(), 2);
+}
+
+TEST_F(TrainerOutputTest, ALogOfAnotherRanksProcessOnlyGrows) {
+  TrainerOutput output = open(false);
+  append(log_, "took 1\n");
+  output.look();
+  EXPECT_TRUE(output.log_has_grown());
+  EXPECT_EQ(output.report().last_step(), 0);
+  append(results_, "{\"kind\":\"step\",\"step\":1,\"ms\":4}\n");
+  output.look();
+  EXPECT_EQ(output.report().last_step(), 1);
+}
+
+}  // namespace
+}  // namespace sweep::command
