@@ -1,6 +1,7 @@
 #include "orchestrator/store/db.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -144,10 +145,20 @@ ErrorCode code_of(int sqlite) {
   }
 }
 
+// SQLite does not keep the errno of a write that failed within a statement: a limit on the size of files is then
+// the likely cause, where there is one.
+int size_limit_of(int code) {
+  rlimit limit{};
+  const bool writes = code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_SHMSIZE;
+  const bool limited = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return writes && limited ? EFBIG : 0;
+}
+
 }  // namespace
 
 Error Db::explain(int code) const {
-  const int system = handle_ ? sqlite3_system_errno(handle_) : 0;
+  const int told = handle_ ? sqlite3_system_errno(handle_) : 0;
+  const int system = told != 0 ? told : size_limit_of(code);
   const bool full = (code & 0xff) == SQLITE_FULL || ((code & 0xff) == SQLITE_IOERR && is_disk_full(system));
   return {sentence(code, system), full ? codes::kDiskFull : code_of(code), path_.string()};
 }

@@ -139,10 +139,11 @@ TEST_F(SweepDriverTest, ALeaseThatAnotherProcessTookIsTypedAndNotReleased) {
   auto driver = open();
   ASSERT_TRUE(driver.take_lease());
   ASSERT_TRUE(driver.sync_plan(plan(1), {0, 2, 1}));
-  store::LeaseHolder other;
-  other.pid = 1, other.host = "other", other.boot_id = "another boot, which took the first holder along";
+  store::LeaseHolder other = driver.store().lease(driver.sweep().id).value().value();
+  other.pid = 1, other.boot_id = "the boot after, which took the first holder along";
   store::StoreDependencies dependencies;
   dependencies.self = other;
+  dependencies.boot_unix_ns = [] { return unix_ns_now(); };
   auto second = SweepDriver::open(driver.db(), std::move(dependencies));
   ASSERT_TRUE(second) << second.error().message;
   second->use(driver.sweep());
