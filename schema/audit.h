@@ -10,7 +10,7 @@ namespace sweep {
 
 // Rules that conclude that a trial does not fit; and those that conclude that it is not the best. The other
 // rules say that a trial cannot be expressed, or was not asked for: nothing of them is audited.
-// kHistoryRule and kRecomputeRule stand on results; a strategy's rule is its word (schema/strategies.def).
+// kHistoryRule and kRecomputeRule stand on results; a strategy's rule is its name (schema/strategies.def).
 inline constexpr std::string_view kMemoryRule = "memory", kHistoryRule = "history",
                                   kRecomputeRule = "recompute";
 bool is_fit_rule(std::string_view);

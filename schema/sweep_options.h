@@ -31,7 +31,7 @@ struct SweepOptions {
   std::optional<i64> rehearse_ranks;
   // The sweep whose ranking this one measures again.
   std::string confirms;
-  // A word of schema/strategies.def; what follows belongs to it. Empty: every trial is run.
+  // One of schema/strategies.def; what follows belongs to it. Empty: every trial is run.
   std::string strategy;
   std::optional<i64> max_trials, at_once;
   std::optional<double> least_gain, audit;
