@@ -118,7 +118,8 @@ def two_ranks(check):
     base = {**check.base(1024), "gpus_per_node": ranks, "backend": backend, "global_batch_size": 4 * ranks}
     # Gloo's sums are real, on phantoms too, and this may be a small machine.
     dimensions = grids.TINY if check.machine.phantom else grids.SMALL
-    text = grids.grid_of("ranks", dimensions, base, grids.ALONE + grids.STRATEGIES, "{warmup_steps: 2, steps: 4}")
+    points = grids.ALONE + grids.STRATEGIES + grids.longer_pipelines(ranks)
+    text = grids.grid_of("ranks", dimensions, base, points, "{warmup_steps: 2, steps: 4}")
     alone = {}
 
     def each(row):
