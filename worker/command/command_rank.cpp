@@ -249,6 +249,7 @@ void CommandRank::describe() {
   if (const auto counted = phantom_counters(launch_)) {
     record_.phantom = true;
     effective["phantom"] = *counted;
+    explain_on_phantoms(record_, *counted);
   }
   if (report_.damaged() > 0) effective["damaged_lines"] = report_.damaged();
   record_.effective = dump(effective);
