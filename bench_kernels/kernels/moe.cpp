@@ -68,7 +68,7 @@ void order_choices(const at::Tensor& experts, const std::vector<std::int64_t>& c
   const Work work(experts);
   if (!work) return;
   const at::Tensor sorted = std::get<1>(experts.flatten().sort(/*stable=*/true, 0, false));
-  if (chosen == kept) {
+  if (order.numel() == sorted.numel()) {  // all are kept
     at::Tensor(order).copy_(sorted);
     return;
   }
