@@ -63,16 +63,19 @@ std::vector<std::int64_t> count_choices(const at::Tensor& experts, std::int64_t 
   return {data, data + count};
 }
 
-void order_choices(const at::Tensor& experts, const std::vector<std::int64_t>& kept,
-                   const at::Tensor& order) {
+void order_choices(const at::Tensor& experts, const std::vector<std::int64_t>& chosen,
+                   const std::vector<std::int64_t>& kept, const at::Tensor& order) {
   const Work work(experts);
   if (!work) return;
   const at::Tensor sorted = std::get<1>(experts.flatten().sort(/*stable=*/true, 0, false));
-  const auto all = count_choices(experts, static_cast<std::int64_t>(kept.size()));
+  if (order.numel() == sorted.numel()) {  // all are kept
+    at::Tensor(order).copy_(sorted);
+    return;
+  }
   std::int64_t from = 0, to = 0;
   for (std::size_t e = 0; e < kept.size(); ++e) {
     order.narrow(0, to, kept[e]).copy_(sorted.narrow(0, from, kept[e]));
-    from += all[e];
+    from += chosen[e];
     to += kept[e];
   }
 }

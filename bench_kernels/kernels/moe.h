@@ -22,11 +22,12 @@ void router_weights(const at::Tensor& probs, const at::Tensor& experts, const at
 void router_backward(const at::Tensor& probs, const at::Tensor& experts, const at::Tensor& weights,
                      const at::Tensor& dweights, const at::Tensor& dprobs, const at::Tensor& dlogits);
 
-// How many choices each expert has. REQUIRES: no meta tensor.
+// How many choices each expert has; waits for the device. REQUIRES: no meta tensor.
 std::vector<std::int64_t> count_choices(const at::Tensor& experts, std::int64_t count);
-// order [n]: the choices sorted by expert, within an expert by token, of each expert only the first
-// kept[expert]; n is the sum of kept.
-void order_choices(const at::Tensor& experts, const std::vector<std::int64_t>& kept, const at::Tensor& order);
+// order [n]: the choices sorted by expert, within an expert by token, of each expert's chosen[expert] only the
+// first kept[expert]; n is the sum of kept. The caller has both counts, so the device is not waited for.
+void order_choices(const at::Tensor& experts, const std::vector<std::int64_t>& chosen,
+                   const std::vector<std::int64_t>& kept, const at::Tensor& order);
 
 // to[i] = from[index[i] / divisor].
 void gather_rows(const at::Tensor& from, const at::Tensor& index, std::int64_t divisor, const at::Tensor& to);

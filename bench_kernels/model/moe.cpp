@@ -149,7 +149,7 @@ class MoeUnit final : public Unit {
     s.weights = at::empty({tokens, k}, exact);
     kernels::router_weights(s.probs, s.experts, s.weights);
     s.order = at::empty({s.dispatch.sent()}, s.experts.options());
-    kernels::order_choices(s.experts, s.dispatch.kept, s.order);
+    kernels::order_choices(s.experts, s.dispatch.chosen, s.dispatch.kept, s.order);
     note_load(s, tokens);
     if (spec().router_aux_coef > 0) global_load(s, tokens);
   }
@@ -168,11 +168,9 @@ class MoeUnit final : public Unit {
   // micro-batch on every data-parallel rank: experts x f x mean probability, per layer.
   void global_load(MoeSaved& s, std::int64_t tokens) const {
     s.load = at::empty({spec().experts}, s.probs.options());
-    if (!s.load.is_meta()) {
-      auto counts = kernels::count_choices(s.experts, spec().experts);
-      s.load.copy_(at::from_blob(counts.data(), {spec().experts}, at::kLong))
+    if (!s.load.is_meta())
+      s.load.copy_(at::from_blob(s.dispatch.chosen.data(), {spec().experts}, at::kLong), kReadAtOnce)
           .div_(static_cast<double>(tokens));
-    }
     layout().data->all_reduce(s.load, comm::Channel::Op::kAverage).wait();
   }
 
@@ -206,7 +204,8 @@ class MoeUnit final : public Unit {
       s.major = at::empty({s.dispatch.received()}, s.order.options());
       auto major = s.dispatch.expert_major();
       if (!s.major.is_meta())
-        s.major.copy_(at::from_blob(major.data(), {static_cast<std::int64_t>(major.size())}, at::kLong));
+        s.major.copy_(at::from_blob(major.data(), {static_cast<std::int64_t>(major.size())}, at::kLong),
+                      kReadAtOnce);
     }
     s.rows = to_experts(s, std::move(rows));
   }

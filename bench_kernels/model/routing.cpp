@@ -64,7 +64,7 @@ std::vector<Counts> asked(const StageContext& s, const Counts& kept) {
   const at::Tensor mine = at::empty({s.spec.experts}, options),
                    all = at::empty({ep, s.spec.experts}, options);
   Counts values = kept;
-  at::Tensor(mine).copy_(at::from_blob(values.data(), {s.spec.experts}, at::kLong));
+  at::Tensor(mine).copy_(at::from_blob(values.data(), {s.spec.experts}, at::kLong), kReadAtOnce);
   s.layout.expert->all_gather(mine, all.view({-1})).wait();
   const at::Tensor owned = all.narrow(1, s.layout.expert->rank() * local, local).to(at::kCPU).contiguous();
   const auto* data = owned.const_data_ptr<std::int64_t>();
@@ -148,14 +148,17 @@ Dispatch route(const StageContext& s, const at::Tensor& probs, const at::Tensor&
   Dispatch d;
   if (learned) {
     kernels::choose_experts(probs, experts);
-    d.kept = limited(kernels::count_choices(experts, s.spec.experts), s.spec, s.options, tokens);
+    d.chosen = kernels::count_choices(experts, s.spec.experts);
+    d.kept = limited(d.chosen, s.spec, s.options, tokens);
     d.incoming = asked(s, d.kept);
     return d;
   }
   const auto positions = local_positions(s.options.seq_len, s.layout.context->rank(), s.layout.cp());
   Counts forced = forced_experts(s.spec, s.options, positions, batch);
-  if (!experts.is_meta()) at::Tensor(experts).copy_(at::from_blob(forced.data(), experts.sizes(), at::kLong));
-  d.kept = limited(count_forced(forced, s.spec.experts), s.spec, s.options, tokens);
+  if (!experts.is_meta())
+    at::Tensor(experts).copy_(at::from_blob(forced.data(), experts.sizes(), at::kLong), kReadAtOnce);
+  d.chosen = count_forced(forced, s.spec.experts);
+  d.kept = limited(d.chosen, s.spec, s.options, tokens);
   d.incoming = foreseen(s, batch, tokens);
   return d;
 }

@@ -12,9 +12,14 @@
 
 namespace sweep::model {
 
+// non_blocking of a copy from pageable host memory to a GPU: CUDA reads the source before the call returns, so
+// that it may go, and the host need not wait for the device.
+inline constexpr bool kReadAtOnce = true;
+
 // Rows a rank sends and receives in one dispatch. An expert's owner is expert / (experts / ep).
 struct Dispatch {
-  std::vector<std::int64_t> kept;  // [experts]: choices of this rank's tokens that are served
+  std::vector<std::int64_t> chosen;                 // [experts]: choices of this rank's tokens
+  std::vector<std::int64_t> kept;                   // [experts]: those of them that are served
   std::vector<std::vector<std::int64_t>> incoming;  // [ep][local experts]: rows from each peer
   std::int64_t sent() const;
   std::int64_t received() const;

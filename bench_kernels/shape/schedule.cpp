@@ -1,7 +1,6 @@
 #include "bench_kernels/shape/schedule.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <tuple>
 
@@ -67,25 +66,18 @@ bool earlier(const Posted& a, const Posted& b) {
   return std::tie(a.time, a.number) < std::tie(b.time, b.number);
 }
 
-// Receives are posted one computation before the one that needs them (so that data arrive beside it), as far
-// as the order of messages with the same peer allows.
-ActionList with_messages(const Pipeline& p, i64 rank, const std::vector<Span>& spans,
-                         std::vector<Posted> messages) {
+// All messages in one order, whichever their peers. A send is posted as soon as its result is there; its
+// receive before the computation that the other end runs at that time, so that the sender need not wait.
+ActionList with_messages(const std::vector<Span>& spans, std::vector<Posted> messages) {
   std::sort(messages.begin(), messages.end(), earlier);
   std::vector<ActionList> before(spans.size() + 1);  // messages before each computation, and at the end
-  std::map<i64, std::size_t> last;                   // with each peer
+  std::size_t place = 0;
   for (const Posted& m : messages) {
-    std::size_t place = 0;
-    if (sends(m.action.act)) {
-      while (place < spans.size() && spans[place].start < m.time) ++place;
-    } else {
-      const Act user = m.action.act == Act::kRecvForward ? Act::kForward : Act::kBackward;
-      while (spans[place].action != Action{user, m.action.chunk, m.action.micro}) ++place;
-      place = place > 0 ? place - 1 : 0;
-    }
-    std::size_t& least = last[peer_of(p, rank, m.action)];
-    least = std::max(least, place);
-    before[least].push_back(m.action);
+    const auto next = std::partition_point(spans.begin(), spans.end(),
+                                           [&](const Span& span) { return span.start < m.time; });
+    const auto starts = static_cast<std::size_t>(next - spans.begin());
+    place = std::max(place, sends(m.action.act) || starts == 0 ? starts : starts - 1);
+    before[place].push_back(m.action);
   }
   ActionList out;
   for (std::size_t i = 0; i <= spans.size(); ++i) {
@@ -144,7 +136,9 @@ std::vector<ActionList> make_schedule(const Pipeline& p) {
   std::vector<ActionList> order;
   for (i64 rank = 0; rank < p.ranks; ++rank) order.push_back(computations(p, rank));
   if (p.stages() == 1) return order;
-  const auto spans = run_computations(p, order, Costs{});
+  // Whole numbers for each chunk: messages of the same time must compare as equal.
+  const auto chunks = static_cast<double>(p.chunks);
+  const auto spans = run_computations(p, order, Costs{chunks, 2 * chunks, chunks});
   std::vector<std::vector<Posted>> messages(order.size());
   for (i64 rank = 0; rank < p.ranks; ++rank) {
     for (const Span& span : spans[static_cast<std::size_t>(rank)]) {
@@ -163,7 +157,7 @@ std::vector<ActionList> make_schedule(const Pipeline& p) {
   }
   std::vector<ActionList> schedule;
   for (std::size_t rank = 0; rank < order.size(); ++rank)
-    schedule.push_back(with_messages(p, static_cast<i64>(rank), spans[rank], std::move(messages[rank])));
+    schedule.push_back(with_messages(spans[rank], std::move(messages[rank])));
   return schedule;
 }
 

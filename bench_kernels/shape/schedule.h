@@ -7,9 +7,9 @@
 // zero_bubble, ZB-H1: backward in an input and a weight part (Qi et al. 2024, arXiv 2401.10241, section 3).
 //
 // Messages are put in one order over the whole pipeline, that of a run with forward 1 and backward 2, and
-// every rank posts its sends and receives in that order. So they cannot wait for each other in a circle,
-// whatever the transport: also where both directions of a pair share one queue and a send waits for its
-// receive.
+// every rank posts its sends and receives in that order, whichever their peers. So they cannot wait for each
+// other in a circle, even where all messages of a rank share one queue and a send waits for its receive: NCCL
+// runs the sends and receives of a communicator one after another on its stream.
 #pragma once
 #include <string>
 #include <vector>

@@ -54,9 +54,10 @@ class Ends {
   std::vector<std::optional<double>> at_;
 };
 
-// The posts of one rank, as the strictest transport takes them: per peer one queue, both directions.
-struct Posts {
-  std::map<i64, std::deque<std::pair<i64, double>>> to;  // peer -> message number and time of posting
+// A message as one of its ends has posted it.
+struct Post {
+  i64 peer = 0, number = 0;
+  double time = 0;
 };
 
 // All ranks at once, each at its place in its list.
@@ -74,12 +75,13 @@ class Machine {
     i64 held = 0, peak = 0;
     std::set<std::tuple<Act, i64, i64>> done;
     std::map<i64, i64> unsent;  // peer -> number of the last send posted to it
-    Posts posts;
+    std::deque<Post> posts;     // that have not passed, in the order of posting
+    double last_pass = 0;
   };
   bool advance(i64 rank);
   bool post(i64 rank, const Action&);
   bool compute(i64 rank, const Action&);
-  bool pass_messages();
+  bool pass_front(i64 rank);
   std::optional<double> input_of(i64 rank, const Action&) const;
   std::optional<Error> order_fault(i64 rank, const Action&) const;
   Expected<ScheduleReport> report() const;
@@ -130,7 +132,7 @@ bool Machine::post(i64 rank, const Action& a) {
     }
     r.unsent[peer] = number;
   }
-  r.posts.to[peer].emplace_back(number, r.clock);
+  r.posts.push_back({peer, number, r.clock});
   return true;
 }
 
@@ -177,26 +179,26 @@ bool Machine::advance(i64 rank) {
   return moved;
 }
 
-bool Machine::pass_messages() {
-  bool moved = false;
-  for (std::size_t a = 0; a < ranks_.size(); ++a) {
-    for (auto& [b, queue] : ranks_[a].posts.to) {
-      if (b < static_cast<i64>(a)) continue;
-      auto& other = ranks_[static_cast<std::size_t>(b)].posts.to[static_cast<i64>(a)];
-      while (!queue.empty() && !other.empty()) {
-        if (queue.front().first != other.front().first) {
-          fault_ = Error{fmt::format("ranks {} and {} post their messages in different orders", a, b),
-                         codes::kMessageOrder};
-          return false;
-        }
-        passed_[queue.front().first] = std::max(queue.front().second, other.front().second);
-        queue.pop_front();
-        other.pop_front();
-        moved = true;
-      }
-    }
+// The first message that the rank waits for, if it is also the first at its other end.
+bool Machine::pass_front(i64 rank) {
+  Rank& mine = ranks_[static_cast<std::size_t>(rank)];
+  if (mine.posts.empty()) return false;
+  const Post post = mine.posts.front();
+  Rank& other = ranks_[static_cast<std::size_t>(post.peer)];
+  const auto theirs = std::find_if(other.posts.begin(), other.posts.end(),
+                                   [&](const Post& their) { return their.peer == rank; });
+  if (theirs == other.posts.end()) return false;
+  if (theirs->number != post.number) {
+    fault_ = Error{fmt::format("ranks {} and {} post their messages in different orders", rank, post.peer),
+                   codes::kMessageOrder};
+    return false;
   }
-  return moved;
+  if (theirs != other.posts.begin()) return false;
+  const double time = std::max({post.time, theirs->time, mine.last_pass, other.last_pass});
+  passed_[post.number] = mine.last_pass = other.last_pass = time;
+  mine.posts.pop_front();
+  other.posts.pop_front();
+  return true;
 }
 
 Expected<ScheduleReport> Machine::report() const {
@@ -213,10 +215,10 @@ Expected<ScheduleReport> Machine::report() const {
                     fmt::format("rank {} has {} of {} {} computations", &r - ranks_.data(), found,
                                 wanted ? count : 0, name_of(act)));
     }
-    for (const auto& [peer, queue] : r.posts.to)
-      if (!queue.empty())
-        return fail(codes::kDeadlock, "",
-                    fmt::format("a message between ranks {} and {} never passes", &r - ranks_.data(), peer));
+    if (!r.posts.empty())
+      return fail(codes::kDeadlock, "",
+                  fmt::format("a message between ranks {} and {} never passes", &r - ranks_.data(),
+                              r.posts.front().peer));
     out.makespan = std::max(out.makespan, r.clock);
     out.in_flight.push_back(r.peak);
     busy += r.busy;
@@ -231,7 +233,8 @@ Expected<ScheduleReport> Machine::run() {
     moved = false;
     for (std::size_t rank = 0; rank < ranks_.size() && !fault_; ++rank)
       moved = advance(static_cast<i64>(rank)) || moved;
-    if (!fault_) moved = pass_messages() || moved;
+    for (std::size_t rank = 0; rank < ranks_.size() && !fault_; ++rank)
+      while (!fault_ && pass_front(static_cast<i64>(rank))) moved = true;
     if (fault_) return tl::unexpected(*fault_);
   }
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank)

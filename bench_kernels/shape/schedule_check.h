@@ -34,8 +34,10 @@ struct ScheduleReport {
   double bubble = 0;
 };
 
-// Runs all ranks' lists as they are, with the strictest transport: posts to one peer form one queue, and a
-// message passes when it is at the front at both ends. An error says what is wrong: a rank that waits for
+// Runs all ranks' lists as they are, with the strictest transport: all posts of a rank, whichever their peer
+// and direction, form one queue, and a message passes when it is at the front at both ends. That is what NCCL
+// does with sends and receives of one communicator, which run one after another on its stream. A message
+// itself takes no time. An error says what is wrong: a rank that waits for
 // ever, ends of a queue that differ, a computation that is missing, twice or before what it needs.
 Expected<ScheduleReport> check_schedule(const Pipeline&, const std::vector<ActionList>&, const Costs& = {});
 

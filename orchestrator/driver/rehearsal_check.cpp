@@ -60,9 +60,11 @@ RehearsalFacts rehearsal_facts(const fs::path& rank_program) {
 std::optional<Error> cannot_rehearse(const RehearsalFacts& facts, i64 ranks) {
   if (const std::string file = (facts.phantoms / facts.missing).string(); !facts.missing.empty())
     return Error{
-        file +
-            ": not found, so there are no phantom GPUs; build the LibTorch half with its CUDA headers "
-            "(scripts/quickstart does)",
+        fmt::format(
+            "{}: not found, so there are no phantom GPUs; build them: scripts/quickstart, or ninja -C {} "
+            "sweep_cuda sweep_phantom_cuda sweep_phantom_nvidia-ml; they need the headers of a CUDA wheel of "
+            "torch",
+            file, facts.phantoms.parent_path().string()),
         codes::kNoPhantoms, file};
   if (!facts.rank)
     return Error{"sweep-rank does not answer: " + facts.rank.error().message, codes::kNoRank, "sweep-rank"};

@@ -26,23 +26,31 @@ STRATEGIES = [dict(), dict(zero=1), dict(zero=2), dict(zero=3), dict(tp=2), dict
 # Beside every strategy the same model and batch on one rank, in the precisions that the strategies have.
 ALONE = [dict(ranks=1), dict(ranks=1, precision="bf16"), dict(ranks=1, experts=True), dict(ranks=1, one_kv_head=True)]
 
+def longer_pipelines(ranks):
+    """Where there are as many ranks: neighbours of a pipeline's rank are two from 3 ranks on, and NCCL has one queue for both."""
+    points = [dict(pp=pp, schedule="interleaved", vpp=2, deep=True) for pp in (3, 4) if ranks % pp == 0]
+    return [dict(ranks=1, deep=True), *points] if points else []
+
+
 DEFAULTS = dict(precision="fp32", attention="auto", optimizer="fused", recompute="none", recompute_every=1, zero=0, tp=1, pp=1, cp=1,
                 ep=1, vpp=1, offload="none", activation_offload="false", grad_clip="false", sp="false", tp_overlap="false", schedule="1f1b",
                 cp_comm_type="ring", routing="balanced", micro_batch_size=1)
 AXES = [*DEFAULTS, "global_batch_size", "seq_len"]
 
 
-def model_of(dimensions, experts, one_kv_head):
+def model_of(dimensions, experts, one_kv_head, deep):
     family = dict(name="experts", family="mixtral", experts=4, experts_per_token=2) if experts else dict(name="dense", family="llama")
     if one_kv_head:  # less than tp: its pieces are gathered
         family, dimensions = {**family, "name": "one-kv-head"}, {**dimensions, "kv_heads": 1}
+    if deep:  # for 3 and 4 stages of two chunks
+        family, dimensions = {**family, "name": "deep"}, {**dimensions, "layers": 12}
     return "{" + ", ".join(f"{key}: {value}" for key, value in {**family, **dimensions}.items()) + "}"
 
 
 def grid_of(name, dimensions, base, points, measure="{warmup_steps: 3, steps: 10}", limits="{retries_crash: 0}"):
     """One trial a point: axes that a point leaves out are those of `base`, else at their defaults."""
     points = [dict(point) for point in points]
-    models = [model_of(dimensions, point.pop("experts", False), point.pop("one_kv_head", False)) for point in points]
+    models = [model_of(dimensions, point.pop("experts", False), point.pop("one_kv_head", False), point.pop("deep", False)) for point in points]
     keys = [key for key in AXES if any(key in point for point in points)]
     columns = {key: [point.get(key, base.get(key, DEFAULTS.get(key))) for point in points] for key in keys}
     columns["gpus_per_node"] = [point.pop("ranks", base["gpus_per_node"]) for point in points]

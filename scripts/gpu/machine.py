@@ -114,7 +114,7 @@ class Machine:
         well, said = self.answer(self.bin / "sweep-rank", "facts")
         yield "sweep-rank", well, "answers" if well else said, libraries
         plugin = self.bin / "libsweep_cuda.so"
-        yield "plug-in", plugin.exists(), str(plugin), "build the LibTorch half with CUDA's headers (scripts/quickstart)"
+        yield "plug-in", plugin.exists(), str(plugin), "build it: scripts/quickstart, or ninja -C build/release sweep_cuda"
         phantoms = self.build / "phantom" / "libsweep_phantom.so"
         yield "phantoms", phantoms.exists(), str(phantoms), "build sweep_phantom_cuda and sweep_phantom_nvidia-ml"
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB

@@ -12,6 +12,10 @@ from runs import axes, change
 MFU_GOAL = 0.5
 LOSS_TOLERANCE = {"fp32": 1e-4}  # of a loss against another device's; what is rounded to 8 or 11 bits is coarser
 LOW_PRECISION = 1e-2
+# Of the loss's fall over the timed steps. The loss itself hardly tells of the backward: 30 steps take 0.3 % (bf16) to 2.5 % off it.
+# Paths on the CPU that round differently agree within 0.4 % of the fall in bf16, 0.1 % in the other precisions.
+FALL_TOLERANCE = {"fp32": 1e-2}
+FALL_LOW_PRECISION = 3e-2
 LAYOUT_TOLERANCE = 1e-3  # products run in other orders on each layout
 RESERVED_TOLERANCE = 0.05
 UNSPLIT_BYTES = 32 << 20  # what the allocator's blocks hold beyond what was asked for: much only where the model is small
@@ -43,6 +47,17 @@ class Check:
             return None
         off = change(row["loss_last"], other["loss_last"])
         return off is not None and abs(off) <= bound
+
+
+def trains_alike(row, other):
+    """Whether a row's loss, and what its training steps took off it, are those of another device. A backward that gives zeros
+    takes nothing off."""
+    off, precision = change(row["loss_last"], other["loss_last"]), row["precision"]
+    if off is None or row["loss_first"] is None or other["loss_first"] is None:
+        return False
+    fall, wanted = row["loss_first"] - row["loss_last"], other["loss_first"] - other["loss_last"]
+    return (wanted > 0 and abs(off) <= LOSS_TOLERANCE.get(precision, LOW_PRECISION)
+            and abs(fall - wanted) <= FALL_TOLERANCE.get(precision, FALL_LOW_PRECISION) * wanted)
 
 
 def one_trial(check):
@@ -89,8 +104,8 @@ def phantom_bytes(check):
 
 
 def parity(check):
-    """Loss after training steps: GPU against CPU ranks, same weights and batches."""
-    how = "{warmup_steps: 2, steps: 6}"
+    """Loss and its fall over training steps: GPU against CPU ranks, same weights and batches."""
+    how = "{warmup_steps: 2, steps: 30}"
     base = check.base(128, global_batch_size=4)
 
     def key(row):
@@ -104,7 +119,7 @@ def parity(check):
         if row["outcome"] != "ok" or other is None or other["outcome"] != "ok":
             met = row["outcome"] == "ok" and other is not None and other["outcome"] == "unsupported"
             return check.record.row(met, **outcome_of(row), cpu_outcome=other and other["outcome"])
-        met = check.losses_agree(row, other, LOSS_TOLERANCE.get(row["precision"], LOW_PRECISION))
+        met = None if check.machine.phantom else trains_alike(row, other)
         check.record.row(met, **outcome_of(row), cpu_outcome="ok", loss=row["loss_last"], cpu_loss=other["loss_last"],
                          loss_error=change(row["loss_last"], other["loss_last"]), fall=row["loss_first"] - row["loss_last"],
                          cpu_fall=other["loss_first"] - other["loss_last"])
@@ -118,7 +133,8 @@ def two_ranks(check):
     base = {**check.base(1024), "gpus_per_node": ranks, "backend": backend, "global_batch_size": 4 * ranks}
     # Gloo's sums are real, on phantoms too, and this may be a small machine.
     dimensions = grids.TINY if check.machine.phantom else grids.SMALL
-    text = grids.grid_of("ranks", dimensions, base, grids.ALONE + grids.STRATEGIES, "{warmup_steps: 2, steps: 4}")
+    points = grids.ALONE + grids.STRATEGIES + grids.longer_pipelines(ranks)
+    text = grids.grid_of("ranks", dimensions, base, points, "{warmup_steps: 2, steps: 4}")
     alone = {}
 
     def each(row):
@@ -154,9 +170,12 @@ def pytorch(check, compiled):
 
 
 def against_pytorch(check):
-    """This step, then FSDP2 eager and compiled, then this step again: what the machine did meanwhile shows in the two."""
+    """This step, then FSDP2 eager and compiled, then this step again: what the machine did meanwhile shows in the two. The ratio
+    flatters this step: on one GPU FSDP2's gathers and casts of each layer do nothing that is needed."""
     base = check.base(2048, global_batch_size=2, precision="bf16_mixed", micro_batch_size=2)
     text = grids.grid_of("fsdp2", grids.LLAMA_1B, base, [dict()], "{warmup_steps: 5, steps: 20}")
+    check.record.note("over_sweep flatters sweep: on one GPU FSDP2 gathers and casts each layer for nothing; plain compiled blocks"
+                      " with autocast would be faster")
     ours = []
 
     def each(row):

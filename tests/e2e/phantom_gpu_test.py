@@ -25,7 +25,7 @@ measure: {{warmup_steps: 1, steps: {steps}}}
 limits: {{hang_seconds: {hang}, retries_crash: 0, retries_infra: 0}}
 """
 COLUMNS = ("trial", "outcome", "oom_kind", "phase", "oom_part", "oom_asked_bytes", "ooms", "cause_rank", "reason", "util_mean", "sm_clock_mhz", "exposed_comm_ms",
-           "step_ms", "step_launches", "step_host_syncs", "step_host_ms", "pinned_bytes", "peak_allocated_bytes")
+           "step_ms", "step_launches", "step_host_syncs", "step_host_ms", "pinned_bytes", "peak_allocated_bytes", "peak_reserved_bytes")
 # Another program on GPU 0: when it is told, it takes 2 GiB there, says so and waits for its end.
 STRANGER = """import ctypes, sys
 cuda = ctypes.CDLL(None)
@@ -165,10 +165,13 @@ class PhantomGpuTest(unittest.TestCase):
         self.assertEqual(trial["cause_rank"], 1)
 
     def test_out_of_memory_in_nccl(self):
-        """G7, G14: the communicator is made before the model."""
-        trial = self.only("{gpus_per_node: [2]}", device={"memory_bytes": 700 << 20, "nccl_bytes": 300 << 20})
-        self.assert_oom(trial, "communication")
-        self.assertEqual(trial["phase"], "init")
+        """G7: NCCL takes its memory with the first operation."""
+        whole = self.only("{gpus_per_node: [2]}")
+        (self.folder / "grid.db").unlink()
+        room = (500 + 150 << 20) + whole["peak_reserved_bytes"]  # the context, the model, and half of what NCCL asks for
+        trial = self.only("{gpus_per_node: [2]}", device={"memory_bytes": room, "nccl_bytes": 300 << 20})
+        self.assertEqual((trial["outcome"], trial["oom_kind"]), ("oom", "device"), trial)
+        self.assertNotEqual(trial["phase"], "init", trial)
 
     def test_a_hang_names_the_rank_that_did_not_come(self):
         """G4"""

@@ -44,6 +44,12 @@ for _ in range(o.steps):
     optimizer.step()
     del held
 """
+# The quickstart's own function with a ninja that builds nothing and says what it is asked for.
+QUICKSTART_TARGETS = """source <(sed -n '/^build_programs()/,/^}/p' "$1")
+build=$2
+compile_jobs() { echo 1; }
+ninja() { case " $* " in *" -t query "*) command ninja "$@" ;; *) echo "$@" ;; esac; }
+build_programs"""
 PEAKS = """select r.trial, k.rank, k.peak_allocated_bytes, k.peak_reserved_bytes,
  json_extract(k.effective, '$.phantom.step.launches'), json_extract(k.effective, '$.phantom.step.collectives'), r.step_ms
  from results r join trial t on t.id = r.trial join plan_entry p on p.trial = t.key join rank_record k on k.attempt = p.final_attempt
@@ -129,6 +135,28 @@ class RehearseTest(unittest.TestCase):
         done, db = self.rehearse_command("nodes_own.db", [1], nodes=2, gpus=1)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(database.rows(db, "select nodes, outcome, reason from results"), [(2, "ok", None)])
+
+    def test_what_phantoms_do_not_answer_is_unsupported(self):
+        text = SCRIPT.split("dist.init_process_group")[0] + "sweep_trial.step()\n{}\n"
+        lstm = "torch.nn.LSTM(8, 8, num_layers=2, dropout=0.5).cuda()(torch.zeros(4, 2, 8, device='cuda'))"
+        done, db = self.rehearse_command("lstm.db", [1], gpus=1, text=text.format(lstm))
+        self.assertIn(done.returncode, (0, 1), done.stdout + done.stderr)
+        (outcome, reason), = database.rows(db, "select outcome, reason from results")
+        self.assertEqual(outcome, "unsupported", reason)
+        self.assertRegex(reason, "phantom GPUs do not answer cudnn[A-Z]")
+        self.assertEqual(database.rows(db, "select count(*) from attempt"), [(1,)])  # not tried again
+
+    def test_a_check_of_a_loss_is_told_what_phantoms_compute(self):
+        check = SCRIPT.split("dist.init_process_group")[0] + "sweep_trial.step()\nassert 1 / torch.ones(1 << 16, device='cuda').sum().item() < 2\n"
+        done, db = self.rehearse_command("finite.db", [1], gpus=1, text=check)
+        (outcome, reason), = database.rows(db, "select outcome, reason from results")
+        self.assertEqual(outcome, "crash", reason)
+        self.assertIn("phantom GPUs compute no floats", reason)
+
+    def test_the_quickstart_builds_what_a_rehearsal_needs(self):
+        root = pathlib.Path(__file__).resolve().parents[2]
+        asked = subprocess.run(["bash", "-c", QUICKSTART_TARGETS, "bash", root / "scripts" / "quickstart", BIN.parent], capture_output=True, text=True)
+        self.assertLessEqual({"sweep_cuda", "sweep_phantom_cuda", "sweep_phantom_nvidia-ml"}, set(asked.stderr.split()), asked)
 
     def test_a_command_of_too_many_ranks_is_pruned(self):
         done, _ = self.rehearse_command("many.db", [1], nodes=4, gpus=8)

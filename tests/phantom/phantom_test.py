@@ -120,6 +120,11 @@ class PhantomTest(unittest.TestCase):
         self.assertEqual(got["used"], 500 << 20)
         self.assertEqual(self.nvml(), (0, 0))
 
+    def test_a_forked_child_asks_nvml(self):
+        (got,), err = self.run_case("forked")
+        self.assertEqual(got["child"], {"answers": [0, 0, 0], "used": GIB + (500 << 20)}, err)
+        self.assertEqual(got["used"], GIB + (500 << 20))  # what the child asked took nothing from its parent
+
     def test_files_of_the_dead_are_removed(self):
         self.start("use")[0].wait(SECONDS)
         mine = pathlib.Path(f"/dev/shm/sweep-phantom-{os.getuid()}-node-{self.node}")
@@ -208,6 +213,11 @@ class PhantomTest(unittest.TestCase):
     def test_attention_of_every_backend_answers(self):
         (got,), err = self.run_case("attention")
         self.assertEqual(got["shape"], [2, 16, 1024, 128], err)
+
+    def test_attention_of_few_queries_takes_its_products_time(self):
+        (got,), err = self.run_case("few_queries")
+        products = 4 * 28 * 256**2 * 128 / (989.4e12 * 0.55) * 1e3
+        self.assertLess(got["ms"], max(10 * products, 0.05), err)  # beside it a few launches
 
     def start_each(self, case, faults):
         """Two ranks per fault, each pair on a node of its own, all at once: most of them wait for a timeout."""

@@ -1,5 +1,6 @@
 """ranks.py CASE: what one process of a case of phantom_test.py does. It prints one JSON object. RANK, WORLD_SIZE and
 PHANTOM_RENDEZVOUS (a file) as phantom_test.py gives them."""
+import ctypes
 import datetime
 import json
 import os
@@ -60,6 +61,23 @@ def hold():
 def use():
     free, total = torch.cuda.mem_get_info()
     return {"used": total - free}
+
+
+def forked():
+    """What a forked child, which uses no GPU itself, and its parent are told by NVML while the parent holds 1 GiB."""
+    block = torch.empty(GIB, dtype=torch.uint8, device="cuda")
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        nvml = ctypes.CDLL("libnvidia-ml.so.1")
+        device, memory = ctypes.c_void_p(), (ctypes.c_ulonglong * 3)()
+        answers = [nvml.nvmlInit_v2(), nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device)), nvml.nvmlDeviceGetMemoryInfo(device, memory)]
+        os.write(write, json.dumps({"answers": answers, "used": memory[2]}).encode())
+        os._exit(0)
+    told = json.loads(os.read(read, 4096))
+    os.waitpid(child, 0)
+    free, total = torch.cuda.mem_get_info()
+    return {"child": told, "used": total - free, "held": block.numel()}
 
 
 def clock():
@@ -266,6 +284,18 @@ def attention():
     out.sum().backward()
     torch.cuda.synchronize()
     return {"shape": list(q.grad.shape)}
+
+
+def few_queries():
+    """FlashAttention of 256 queries and keys: LibTorch splits the keys over blocks, and a second kernel adds them up."""
+    q = torch.empty(1, 28, 256, 128, dtype=torch.bfloat16, device="cuda")
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.FLASH_ATTENTION):
+        begin.record()
+        torch.nn.functional.scaled_dot_product_attention(q, q, q)
+        end.record()
+    torch.cuda.synchronize()
+    return {"ms": begin.elapsed_time(end)}
 
 
 if __name__ == "__main__":

@@ -263,6 +263,7 @@ void CommandRank::describe() {
   if (const auto counted = phantom_counters(launch_)) {
     record_.phantom = true;
     effective["phantom"] = *counted;
+    explain_on_phantoms(record_, *counted);
   }
   record_.effective = dump(effective);
 }

@@ -52,4 +52,19 @@ std::optional<nlohmann::json> phantom_counters(const RankLaunch& launch) {
   return counted && counted->is_object() ? std::optional(*counted) : std::nullopt;
 }
 
+void explain_on_phantoms(RankRecord& record, const nlohmann::json& counted) {
+  if (record.outcome != Outcome::kCrash || record.consequential) return;
+  const auto lacking = counted.find("not_answered");
+  if (lacking != counted.end() && lacking->is_string()) {
+    record.outcome = Outcome::kUnsupported;
+    record.message =
+        fmt::format("phantom GPUs do not answer {}: {}", lacking->get<std::string>(), record.message);
+    return;
+  }
+  record.message +=
+      "; phantom GPUs compute no floats (a check of a loss or of a gradient fails there) and answer no "
+      "cuFFT, "
+      "cuSPARSE or cuSOLVER";
+}
+
 }  // namespace sweep::command

@@ -8,6 +8,7 @@
 
 #include "schema/attempt.h"
 #include "schema/rank_launch.h"
+#include "schema/records.h"
 
 namespace sweep::command {
 
@@ -23,5 +24,9 @@ std::map<std::string, std::string> phantom_variables(const Attempt&, const RankL
 
 // What phantom GPUs counted of this rank's program; absent: it used none.
 std::optional<nlohmann::json> phantom_counters(const RankLaunch&);
+
+// A crash on phantom GPUs, by what they counted of the program: a call that they do not answer makes it
+// unsupported, which no retry changes; any other is told with what phantoms do not compute.
+void explain_on_phantoms(RankRecord&, const nlohmann::json& counted);
 
 }  // namespace sweep::command

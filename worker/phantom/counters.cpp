@@ -81,6 +81,11 @@ void add_all(Text& out) {
   member("device_ns", c.device_ns);
   member("host_work_ns", c.host_work_ns);
   member("busy_ns", c.busy_ns);
+  if (const char* name = c.not_answered) {
+    out.add(", \"not_answered\": \"");
+    out.add(name);
+    out.add("\"");
+  }
   out.add(", \"collectives\": {");
   for (std::size_t k = 0; k < kNames.size(); ++k) {
     if (c.collectives[k] == 0) continue;
@@ -144,6 +149,11 @@ int rank_of_process() {
   for (const char* name : {"SWEEP_PHANTOM_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"})
     if (const char* rank = std::getenv(name)) return std::atoi(rank);
   return counters().rank;
+}
+
+void refuse(const char* name) {
+  say_lacking(name);
+  if (counters().not_answered.exchange(name) == nullptr) write_counters();  // the program may abort
 }
 
 void write_counters() {

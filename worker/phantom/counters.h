@@ -30,10 +30,14 @@ struct Counters {
   std::atomic<std::int64_t> host_work_ns, busy_ns;  // host time of the calls alone; time the GPU had work
   std::atomic<std::uint64_t> held_bytes, peak_held_bytes;  // device memory of this process, contexts too
   std::atomic<int> rank, device;                           // -1: not known
+  std::atomic<const char*> not_answered;                   // the last call that was refused; null: none
 };
 
 Counters& counters();
 int rank_of_process();
+
+// Says and remembers that a call is refused because phantom GPUs do not answer it. `name` is a literal.
+void refuse(const char* name);
 
 // Writes the file; only calls that a signal handler may make.
 void write_counters();

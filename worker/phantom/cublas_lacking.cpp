@@ -1,10 +1,10 @@
 // The rest of cuBLAS that LibTorch imports (linear algebra, complex numbers): refused by name.
-#include "worker/phantom/description.h"
+#include "worker/phantom/counters.h"
 #include "worker/phantom/export.h"
 
 #define PHANTOM_LACKS(name)                      \
   PHANTOM_API int name(...) {                    \
-    sweep::phantom::say_lacking(#name);          \
+    sweep::phantom::refuse(#name);               \
     return 15; /* CUBLAS_STATUS_NOT_SUPPORTED */ \
   }
 #define PHANTOM_LACKS_OF_EACH_TYPE(before, after) \

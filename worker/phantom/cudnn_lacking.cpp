@@ -1,10 +1,10 @@
 // What else LibTorch imports of cuDNN and a handle would be needed for: refused by name.
-#include "worker/phantom/description.h"
+#include "worker/phantom/counters.h"
 #include "worker/phantom/export.h"
 
 #define PHANTOM_CUDNN_LACKS(name)                 \
   PHANTOM_API int name(...) {                     \
-    sweep::phantom::say_lacking(#name);           \
+    sweep::phantom::refuse(#name);                \
     return 3000; /* CUDNN_STATUS_NOT_SUPPORTED */ \
   }
 

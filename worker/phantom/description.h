@@ -21,7 +21,7 @@ struct Device {
       {"fp32", 67e12}, {"tf32", 494.7e12}, {"fp16", 989.4e12}, {"bf16", 989.4e12}, {"fp8", 1978.9e12}};
   double intra_node_bandwidth = 450e9, inter_node_bandwidth = 50e9;  // one direction of one GPU
   std::uint64_t context_bytes = 500ull << 20;                        // held by each process that uses it
-  std::uint64_t nccl_bytes = 160ull << 20;                           // held by each communicator of a rank
+  std::uint64_t nccl_bytes = 160ull << 20;  // held by a communicator from its first operation on
 };
 
 // The model's constants. What each means: docs/phantom.md, "Time".

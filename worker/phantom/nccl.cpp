@@ -6,6 +6,7 @@
 #include <random>
 
 #include "worker/phantom/bell.h"
+#include "worker/phantom/counters.h"
 #include "worker/phantom/faults.h"
 #include "worker/phantom/nccl_calls.h"
 #include "worker/phantom/runtime.h"
@@ -100,7 +101,7 @@ PHANTOM_API ncclResult_t ncclCommInitRankScalable(ncclComm_t* comm, int ranks, i
 }
 
 PHANTOM_API ncclResult_t ncclCommInitAll(ncclComm_t*, int, const int*) {
-  say_lacking("ncclCommInitAll");
+  refuse("ncclCommInitAll");
   return ncclInvalidUsage;
 }
 
@@ -240,7 +241,7 @@ PHANTOM_API ncclResult_t ncclCommWindowDeregister(ncclComm_t, ncclWindow_t) {
 
 // Communication out of kernels: kernels do nothing.
 PHANTOM_API int ncclDevCommCreate(...) {
-  say_lacking("ncclDevCommCreate");
+  refuse("ncclDevCommCreate");
   return ncclInvalidUsage;
 }
 

@@ -51,6 +51,7 @@ ncclResult_t call(ncclComm_t comm, cudaStream_t handle, const void* from, void* 
   Part part;
   part.comm = comm_of(comm);
   if (operation.root < 0 || operation.root >= part.comm->ranks) return ncclInvalidArgument;
+  if (!part.comm->connect()) return ncclUnhandledCudaError;
   part.from = from;
   part.to = to;
   part.operation = operation;

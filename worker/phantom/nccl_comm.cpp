@@ -108,8 +108,7 @@ ncclResult_t Communicator::make(CommunicatorPtr& out, const std::string& name, i
   if (node == nullptr) return ncclUnhandledCudaError;
   const bool refused = Faults::get().strikes(Fault::kNcclOom, device) != nullptr;
   if (refused) node->fill(device);  // who asks for the reason finds a device that is full
-  if (refused || !node->charge(device, ranks > 1 ? description().device.nccl_bytes : 0))
-    return ncclUnhandledCudaError;
+  if (refused || !node->charge(device, 0)) return ncclUnhandledCudaError;
   CommunicatorPtr made(new Communicator);
   made->name = name;
   made->ranks = ranks;
@@ -119,10 +118,10 @@ ncclResult_t Communicator::make(CommunicatorPtr& out, const std::string& name, i
   if (made->mirror_nodes == 0) made->segment = Segment::join(name, ranks, rank, device);
   if (!made->segment && made->mirror_nodes == 0) return ncclSystemError;
   const auto n = static_cast<std::size_t>(ranks);
-  made->sent.resize(n);
-  made->sends_done.resize(n);
-  made->received.resize(n);
-  made->receives_done.resize(n);
+  for (auto* messages : {&made->sends, &made->receives}) {
+    messages->begun.resize(n);
+    messages->done.resize(n);
+  }
   out = made;
   Clocks::get().watch();
   if (!blocking && !made->complete()) return ncclInProgress;
@@ -130,8 +129,15 @@ ncclResult_t Communicator::make(CommunicatorPtr& out, const std::string& name, i
   return ncclSuccess;
 }
 
+bool Communicator::connect() {
+  if (ranks == 1 || connected_.exchange(true)) return true;
+  Node* node = Node::open();
+  connected_ = node != nullptr && node->charge(device, description().device.nccl_bytes);
+  return connected_;
+}
+
 Communicator::~Communicator() {
-  if (Node* node = Node::open(); node != nullptr && ranks > 1)
+  if (Node* node = Node::open(); node != nullptr && connected_)
     node->release(device, description().device.nccl_bytes);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <nccl.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -32,17 +33,23 @@ class Communicator {
   int ranks = 1, rank = 0, device = 0;
   bool aborted = false;
   std::uint64_t issued = 0, done = 0;  // collectives
-  std::vector<std::uint64_t> sent, sends_done, received, receives_done;
+  struct Messages {
+    std::vector<std::uint64_t> begun, done;  // with each peer
+  } sends, receives;
   std::uint64_t splits = 0;
   std::vector<double> scalars;  // of the reductions made by ncclRedOpCreatePreMulSum
   ncclResult_t own_error = ncclSuccess;
 
+  // Takes NCCL's memory with the first operation, as NCCL connects to its peers then (NCCL_RUNTIME_CONNECT);
+  // false where the device has no room.
+  bool connect();
   ncclResult_t error() const;
   // All ranks are told that two of them do not agree.
   void disagree(const std::string& what, int other, const Operation& mine, const Operation& theirs);
 
  private:
   Communicator() = default;
+  std::atomic<bool> connected_ = false;
 };
 using CommunicatorPtr = std::shared_ptr<Communicator>;
 

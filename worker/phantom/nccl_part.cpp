@@ -15,8 +15,8 @@ bool agree(const Operation& a, const Operation& b) {
 
 void Part::issue() {
   const auto peer = static_cast<std::size_t>(operation.root);
-  number = operation.kind == Kind::kSend   ? comm->sent[peer]++
-           : operation.kind == Kind::kRecv ? comm->received[peer]++
+  number = operation.kind == Kind::kSend   ? comm->sends.begun[peer]++
+           : operation.kind == Kind::kRecv ? comm->receives.begun[peer]++
                                            : comm->issued++;
 }
 
@@ -142,7 +142,7 @@ void Part::deliver(const std::vector<const std::byte*>& all) {
 // receiver, as NCCL's sends do.
 void Part::send(Ns ready) {
   const auto peer = static_cast<std::size_t>(operation.root);
-  if (comm->sends_done[peer] != number) return;
+  if (comm->sends.done[peer] != number) return;
   Lane& lane = comm->segment->lane(comm->rank, operation.root);
   const std::size_t bytes = operation.count * size_of(operation.type);
   Place& message = lane.messages[number % kLane];
@@ -165,12 +165,12 @@ void Part::send(Ns ready) {
       return;  // the receiver tells
     end = std::max(ready, post.ready) + lasts;
   }
-  comm->sends_done[peer] = number + 1;
+  comm->sends.done[peer] = number + 1;
 }
 
 void Part::receive(Ns ready) {
   const auto peer = static_cast<std::size_t>(operation.root);
-  if (comm->receives_done[peer] != number) return;
+  if (comm->receives.done[peer] != number) return;
   Lane& lane = comm->segment->lane(operation.root, comm->rank);
   if (!posted) {
     Post& post = lane.posts[number % 2];
@@ -189,7 +189,7 @@ void Part::receive(Ns ready) {
   const std::size_t bytes = operation.count * size_of(operation.type);
   if (bytes <= kPayload && bytes > 0) std::memcpy(to, message.payload, bytes);
   end = std::max(ready, message.ready) + std::max(lasts, message.lasts);
-  comm->receives_done[peer] = number + 1;
+  comm->receives.done[peer] = number + 1;
   lane.taken = number + 1;
   comm->segment->ring(operation.root);
 }

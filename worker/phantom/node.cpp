@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <fstream>
 #include <sstream>
 
@@ -12,11 +13,11 @@
 namespace sweep::phantom {
 namespace {
 
-// Holds the file's lock, that of all processes of the node.
+// Holds the file's lock, that of all processes of the node, where it can be had.
 class FileLock {
  public:
   explicit FileLock(int fd) : fd_(fd) {
-    while (::flock(fd_, LOCK_EX) != 0) {
+    while (::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
     }
   }
   ~FileLock() { ::flock(fd_, LOCK_UN); }
@@ -59,10 +60,11 @@ Node* Node::open() {
   return node;
 }
 
+// Where the kernel cannot be asked, it does.
 bool Node::lives(int entry) const {
   if (entry == entry_) return true;
   auto range = byte_of(entry, F_WRLCK);
-  return ::fcntl(fd_, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
+  return ::fcntl(fd_, F_OFD_GETLK, &range) != 0 || range.l_type != F_UNLCK;
 }
 
 void Node::drop_the_dead() {
@@ -145,7 +147,9 @@ void Node::raise_xid(int device, std::uint64_t code) {
 }
 
 void Node::after_fork_in_child() {
-  ::close(fd_);  // else the entry would live as long as this child
+  const int of_parent = fd_;
+  fd_ = reopened(of_parent);
+  ::close(of_parent);  // else the entry would live as long as this child
   entry_ = -1;
 }
 

@@ -128,12 +128,12 @@ PHANTOM_API cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* no
 
 PHANTOM_API cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t, cudaGraphNode_t*, cudaGraphEdgeData*,
                                                      std::size_t* count) {
-  say_lacking("cudaGraphNodeGetDependencies");
+  refuse("cudaGraphNodeGetDependencies");
   *count = 0;
   return cudaSuccess;
 }
 
 PHANTOM_API cudaError_t cudaGraphDebugDotPrint(cudaGraph_t, const char*, unsigned) {
-  say_lacking("cudaGraphDebugDotPrint");
+  refuse("cudaGraphDebugDotPrint");
   return result(cudaErrorNotSupported);
 }

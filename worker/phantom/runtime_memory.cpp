@@ -199,12 +199,12 @@ PHANTOM_API cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* out, con
 
 // Handles to another process's memory: not offered, and LibTorch is told so.
 PHANTOM_API cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t*, void*) {
-  say_lacking("cudaIpcGetMemHandle");
+  refuse("cudaIpcGetMemHandle");
   return result(cudaErrorNotSupported);
 }
 
 PHANTOM_API cudaError_t cudaIpcOpenMemHandle(void**, cudaIpcMemHandle_t, unsigned) {
-  say_lacking("cudaIpcOpenMemHandle");
+  refuse("cudaIpcOpenMemHandle");
   return result(cudaErrorNotSupported);
 }
 
@@ -213,12 +213,12 @@ PHANTOM_API cudaError_t cudaIpcCloseMemHandle(void*) {
 }
 
 PHANTOM_API cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t*, cudaEvent_t) {
-  say_lacking("cudaIpcGetEventHandle");
+  refuse("cudaIpcGetEventHandle");
   return result(cudaErrorNotSupported);
 }
 
 PHANTOM_API cudaError_t cudaIpcOpenEventHandle(cudaEvent_t*, cudaIpcEventHandle_t) {
-  say_lacking("cudaIpcOpenEventHandle");
+  refuse("cudaIpcOpenEventHandle");
   return result(cudaErrorNotSupported);
 }
 

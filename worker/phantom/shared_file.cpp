@@ -51,6 +51,13 @@ SharedFile open_shared(const std::string& path, std::size_t bytes) {
   return out;
 }
 
+int reopened(int fd) {
+  const int own = ::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_RDWR | O_CLOEXEC);
+  auto range = held_byte(F_RDLCK);
+  if (own >= 0) (void)::fcntl(own, F_OFD_SETLK, &range);
+  return own;
+}
+
 void remove_left_over(const std::string& kind) {
   const std::string prefix = shared_prefix() + kind;
   const std::string folder = prefix.substr(0, prefix.rfind('/') + 1);

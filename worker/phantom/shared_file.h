@@ -15,6 +15,9 @@ struct SharedFile {
 };
 SharedFile open_shared(const std::string& path, std::size_t bytes);
 
+// The same file for a forked child: its locks are its own, not shared with its parent. -1: it cannot be had.
+int reopened(int fd);
+
 // Removes what is left over of the files whose names go on with `kind`.
 void remove_left_over(const std::string& kind);
 

@@ -84,9 +84,9 @@ double Calibration::seconds_of(Work&& work) {
 }
 
 void Calibration::matmul(at::ScalarType type, const std::string& precision, const Shape& shape) {
-  const auto options = at::TensorOptions(device_.place()).dtype(type);
-  const at::Tensor a = at::ones({shape.m, shape.k}, options), b = at::ones({shape.k, shape.n}, options);
-  at::Tensor out = at::empty({shape.m, shape.n}, options);
+  const at::Tensor a = device_.random_matrix(shape.m, shape.k, type),
+                   b = device_.random_matrix(shape.k, shape.n, type);
+  at::Tensor out = at::empty({shape.m, shape.n}, a.options());
   findings.matmul.push_back(
       {precision, shape.m, shape.n, shape.k, seconds_of([&] { at::mm_out(out, a, b); })});
 }

@@ -1,5 +1,6 @@
 #include "worker/rank/device.h"
 
+#include <ATen/ATen.h>
 #include <c10/util/Exception.h>
 
 #include <cstdlib>
@@ -9,6 +10,7 @@
 
 #include "bench_kernels/comm/cuda_plugin.h"
 #include "bench_kernels/kernels/counting_allocator.h"
+#include "bench_kernels/kernels/ops.h"
 #include "bench_kernels/shape/found_gpu.h"
 
 namespace sweep::rank {
@@ -67,6 +69,13 @@ void Device::begin(const Trial& trial) const {
   const auto* cuda = comm::cuda_plugin();
   if (trial.memory_cap_bytes) cuda->set_cap(place_.index(), *trial.memory_cap_bytes);
   cuda->reset_peak(place_.index());
+}
+
+at::Tensor Device::random_matrix(i64 rows, i64 columns, at::ScalarType type) const {
+  constexpr std::uint64_t kKey = 20261123;
+  const at::Tensor out = at::empty({rows, columns}, at::TensorOptions(place_).dtype(type));
+  kernels::fill_uniform(out, kKey, 1, {0, columns}, place_);
+  return out;
 }
 
 FailureFacts Device::facts() const {

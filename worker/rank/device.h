@@ -2,6 +2,7 @@
 // allocator's statistics on CUDA, the counting allocator's on the CPU. It owns the process's choice and its
 // cap; there is one per process.
 #pragma once
+#include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
 #include <optional>
@@ -28,6 +29,9 @@ class Device {
   // Forgets the peak and sets the trial's cap on what is allocated from now on.
   void begin(const Trial&) const;
   DeviceStats stats() const;
+  // Random values, the same at every call, to time products with: a GPU multiplies constants faster, since they
+  // draw less power.
+  at::Tensor random_matrix(i64 rows, i64 columns, at::ScalarType type) const;
   FailureFacts facts() const;  // asked after something failed; never throws
 
  private:

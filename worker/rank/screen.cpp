@@ -38,7 +38,7 @@ double best_seconds(const Device& device, Work&& work) {
 double matmul_gflops(const Device& device) {
   const i64 n = device.is_cuda() ? 4096 : 384;
   const auto type = device.is_cuda() ? at::kBFloat16 : at::kFloat;
-  const at::Tensor a = at::ones({n, n}, at::TensorOptions(device.place()).dtype(type));
+  const at::Tensor a = device.random_matrix(n, n, type);
   at::Tensor out = at::empty_like(a);
   const double seconds = best_seconds(device, [&] { at::mm_out(out, a, a); });
   return 2.0 * static_cast<double>(n * n * n) / seconds * 1e-9;

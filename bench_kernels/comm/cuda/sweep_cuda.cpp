@@ -64,9 +64,10 @@ class Mirrored {
   Tell tell_;
 };
 
-// Bound to its device and connected at once, so that NCCL's memory is there before the model is built and no
-// communicator is made in the middle of a step. Groups that every rank of the world makes at the same time
-// are split from the world's communicator, and share its resources.
+// Bound to its device and made at once, so that no communicator is made in the middle of a step. Most of
+// NCCL's memory comes later: it connects to its peers with the first operation of each kind. Groups that every
+// rank of the world makes at the same time are split from the world's communicator, which is quicker; each has
+// resources of its own.
 BackendPtr make_nccl_group(const GroupOptions& options) {
   using Nccl = c10d::ProcessGroupNCCL;
   const c10::Device device(c10::kCUDA, static_cast<c10::DeviceIndex>(options.device));
@@ -79,7 +80,6 @@ BackendPtr make_nccl_group(const GroupOptions& options) {
   if (const auto parent = c10::dynamic_intrusive_pointer_cast<Nccl>(options.parent)) {
     nccl_options->split_from = parent;
     nccl_options->split_color = static_cast<int>(options.members.front());
-    nccl_options->config.splitShare = 1;
   }
   const Mirrored mirrored(options.mirrored_on_nodes);
   auto group = c10::make_intrusive<Nccl>(store, options.rank, options.world, std::move(nccl_options));

@@ -57,5 +57,21 @@ TEST_F(PhantomPlace, CountersAreThoseOfTheRank) {
   EXPECT_FALSE(phantom_counters(launch));
 }
 
+TEST(ExplainOnPhantoms, ACallThatIsNotAnsweredIsUnsupported) {
+  RankRecord record;
+  record.outcome = Outcome::kCrash, record.message = "cuDNN error: CUDNN_STATUS_NOT_SUPPORTED";
+  RankRecord other = record, peer = record, well;
+  well.outcome = Outcome::kOk, peer.consequential = true;
+  const nlohmann::json counted{{"launches", 7}, {"not_answered", "cudnnSetDropoutDescriptor"}};
+  for (RankRecord* each : {&record, &peer, &well}) explain_on_phantoms(*each, counted);
+  EXPECT_EQ(record.outcome, Outcome::kUnsupported);
+  EXPECT_EQ(peer.outcome, Outcome::kCrash);
+  EXPECT_EQ(well.outcome, Outcome::kOk);
+  const std::string before = other.message;
+  explain_on_phantoms(other, {{"launches", 7}});
+  EXPECT_EQ(other.outcome, Outcome::kCrash);
+  EXPECT_NE(other.message, before);  // it says what phantoms do not compute
+}
+
 }  // namespace
 }  // namespace sweep::command

@@ -14,13 +14,13 @@
 namespace sweep::shape {
 namespace {
 
-std::vector<Pipeline> pipelines() {
+std::vector<Pipeline> pipelines(i64 most_micros = 16) {
   std::vector<Pipeline> all;
-  for (const i64 p : {1, 2, 3, 4, 5, 8}) {
-    for (i64 m = 1; m <= 20; ++m) {
+  for (i64 p = 1; p <= 8; ++p) {
+    for (i64 m = 1; m <= most_micros; ++m) {
       for (const auto kind : {Schedule::kGpipe, Schedule::k1f1b, Schedule::kZeroBubble})
         all.push_back({kind, p, m, 1});
-      for (const i64 v : {1, 2, 3, 5})
+      for (i64 v = 1; v <= 4; ++v)
         if (m % p == 0 && (p > 1 || v == 1)) all.push_back({Schedule::kInterleaved, p, m, v});
     }
   }
@@ -32,13 +32,11 @@ std::string described(const Pipeline& p) {
          std::to_string(p.micros) + " v " + std::to_string(p.chunks);
 }
 
-TEST(Schedule, NeverWaitsForEverWhateverTheComputationsCost) {
-  for (const Pipeline& p : pipelines()) {
-    const auto schedule = make_schedule(p);
-    for (const Costs& costs : {Costs{}, Costs{1, 1, 0.5}, Costs{3, 1, 0.1}, Costs{0.1, 4, 3}}) {
-      const auto report = check_schedule(p, schedule, costs);
-      ASSERT_TRUE(report) << described(p) << ": " << report.error().message;
-    }
+// Whether ranks wait for ever depends on the order of the lists only, not on what the computations cost.
+TEST(Schedule, NeverWaitsForEver) {
+  for (const Pipeline& p : pipelines(32)) {
+    const auto report = check_schedule(p, make_schedule(p));
+    ASSERT_TRUE(report) << described(p) << ": " << report.error().message;
   }
 }
 
@@ -123,6 +121,24 @@ TEST(ScheduleCheck, SeesACircleOfReceives) {
       {Act::kRecvForward, 0, 0}, {Act::kForward, 0, 0}, {Act::kBackward, 0, 0}, {Act::kSendBackward, 0, 0}};
   const auto report = check_schedule(p, lists);
   ASSERT_FALSE(report);
+}
+
+// Each pair of ranks agrees on the order of its messages, and still all three wait: NCCL has one queue a rank.
+TEST(ScheduleCheck, SeesACircleThroughSeveralPeers) {
+  const Pipeline p{Schedule::kInterleaved, 3, 3, 2};
+  auto lists = make_schedule(p);
+  ASSERT_TRUE(check_schedule(p, lists));
+  const auto find = [](ActionList& list, Act act, i64 chunk) {
+    return std::find(list.begin(), list.end(), Action{act, chunk, 0});
+  };
+  // Each waits for the rank above it before it serves the one below it.
+  auto& first = lists[0];
+  const Action from_last = *find(first, Act::kRecvForward, 1);
+  first.erase(find(first, Act::kRecvForward, 1));
+  first.insert(find(first, Act::kSendForward, 0), from_last);
+  const auto report = check_schedule(p, lists);
+  ASSERT_FALSE(report);
+  EXPECT_THAT(report.error(), IsError(codes::kDeadlock));
 }
 
 }  // namespace
