@@ -216,16 +216,22 @@ class CommandTest(unittest.TestCase):
         it.finish()
 
     def test_a_log_is_read_as_it_grows(self):
+        self.ends_by_its_log(nodes=1)
+
+    def test_a_log_of_one_node_ends_the_others_ranks(self):
+        self.ends_by_its_log(nodes=2)
+
+    def ends_by_its_log(self, nodes):
         """Its steps end an endless program. The silent rank ends too, and is no hang meanwhile."""
-        it = self.agents()
+        it = self.agents(nodes=nodes, slots=2 // nodes)
         program = "[ $RANK = 0 ] || exec sleep 1000; i=0; while :; do i=$((i+1)); echo step $i took 0.01 s; sleep 0.2; done"
-        number = self.post(it, ["bash", "-c", program], stop_after_steps=True, deadlines={"startup_s": 1, "step_s": 10},
-                           attempt={"measure": {"warmup_steps": 1, "steps": 12, "repeats": 1}},
+        number = self.post(it, ["bash", "-c", program], stop_after_steps=True, nodes=nodes, deadlines={"startup_s": 2, "step_s": 10},
+                           attempt={"measure": {"warmup_steps": 1, "steps": 14, "repeats": 1}},
                            log_patterns={"step": "step ([0-9]+)", "step_s": "took ([0-9.]+)"})
         end = it.end_of(number, 60)
         records = {line["body"]["rank"]: line["body"] for line in it.lines("rank_record") if line["body"]["attempt"] == number}
         self.assertEqual((end["cause"], end["clean"], [records[rank]["outcome"] for rank in (0, 1)]), ("done", True, ["ok", "ok"]), records)
-        self.assertEqual((records[0]["samples"]["step"], records[1]["samples"]), (list(range(13)), {}))
+        self.assertEqual([records[rank]["samples"]["step"] for rank in (0, 1)], [list(range(15)), []])
         it.finish()
 
     def test_a_complete_run_that_does_not_exit_is_ended(self):

@@ -37,7 +37,7 @@ StoreClient* Announcement::store(bool at_once) {
 bool Announcement::tell() {
   if (told_) return true;
   if (carries_) {
-    StoreClient* to = store(false);
+    StoreClient* to = store(!failed_);
     if (to == nullptr) return false;
     if (!to->set(key_, "1", kAnswerWithin)) return not_answered();
   }
@@ -45,6 +45,7 @@ bool Announcement::tell() {
 }
 
 bool Announcement::not_answered() {
+  failed_ = true;
   next_s_ = steady_s() + kAskAgain;
   return false;
 }

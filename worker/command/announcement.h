@@ -31,7 +31,7 @@ class Announcement {
   std::string address_, key_;
   std::filesystem::path file_;
   bool carries_;  // to and from other nodes
-  bool told_ = false;
+  bool told_ = false, failed_ = false;
   std::optional<StoreClient> store_;
   bool connected_ = false;
   double next_s_ = 0;

@@ -71,6 +71,7 @@ class CommandRank {
   enum class Leaving { kStopped, kComplete, kLingers };
   void consider_leaving(double now_s);
   bool was_stopped(const TrainerProcess::End&);
+  bool node_is_complete();
   void end_the_program(ProgramEnd&);
   bool look();
   void show_progress();
@@ -97,7 +98,7 @@ class CommandRank {
   // may go on.
   struct {
     i64 steps = 0, lines = 0;
-    bool process_is_gone = false;
+    bool process_is_gone = false, complete = false;
     std::optional<i64> error_unix_ns;
     std::optional<std::pair<double, Leaving>> leaves_by;
   } shown_;
@@ -174,6 +175,24 @@ std::optional<TrainerProcess::End> CommandRank::program_end(int wait_ms) {
   return end;
 }
 
+// Of this rank, which is complete, and of those ranks of its node that report too. Until they are, this one makes
+// progress: if one of them hangs, that one is the cause.
+bool CommandRank::node_is_complete() {
+  const auto marker = [this](i64 rank) {
+    return fs::path(launch_.rendezvous_dir) / fmt::format("command_{}.complete", rank);
+  };
+  if (!std::exchange(shown_.complete, true)) (void)files::write_atomically(marker(launch_.rank), "");
+  const i64 first = launch_.rank - launch_.local_rank;
+  const i64 end = std::min(launch_.world, first + std::max<i64>(1, attempt_.trial.gpus_per_node));
+  for (i64 rank = first; rank < end; ++rank) {
+    std::error_code ec;
+    if (fs::exists(marker(rank), ec) || files::size_of(results_file(launch_, rank)) == 0) continue;
+    progress_.part(Part::kNone);
+    return false;
+  }
+  return true;
+}
+
 void CommandRank::consider_leaving(double now_s) {
   EarlyEnd& early = told_->early_end;
   if (shown_.leaves_by && shown_.leaves_by->second != Leaving::kComplete) return;
@@ -181,7 +200,7 @@ void CommandRank::consider_leaving(double now_s) {
     shown_.leaves_by.emplace(now_s + early.settle_s(), Leaving::kStopped);
   else if (report().error())
     shown_.leaves_by.emplace(now_s + kLeaveWithin, Leaving::kLingers);
-  else if (!shown_.leaves_by && is_complete(report(), attempt_.measure))
+  else if (!shown_.leaves_by && is_complete(report(), attempt_.measure) && node_is_complete())
     shown_.leaves_by.emplace(now_s + std::min(kExitWithin, kExitShare * attempt_.deadlines.step_s),
                              Leaving::kComplete);
 }
