@@ -27,8 +27,6 @@ CLASS_EXCEPTIONS: dict[str, tuple[int, int, str]] = {
     "bench_kernels/model/parameters.h:Parameters": (24, 12, "to be split: names and shapes, and storage"),
     "orchestrator/grid/compile.cpp:Compiler": (29, 12, "one method for each construct of a grid's expressions"),
     "orchestrator/grid/spec.h:GridSpec": (20, 15, "one member for each section of a grid file"),
-    "orchestrator/grid/yaml_reader.h:YamlReader": (42, 12, "one method for each production of YAML's grammar"),
-    "orchestrator/grid/yaml_source.h:YamlSource": (25, 12, "one method for each character class of YAML's grammar"),
     "worker/phantom/clock.h:Clocks": (23, 12, "one method for each kind of recorded time"),
     "worker/phantom/nccl_comm.h:Communicator": (20, 16, "to be split: its members, and its operations"),
 }

@@ -98,6 +98,7 @@ TEST(GridYaml, WhatIsLeftIsReadAsItStands) {
       {"a: [b: 1, {c: 2}, \"d\": 3, [e]]\n", "{a: [{b: 1}, {c: 2}, {d: 3}, [e]]}"},
       {"a: &x {b: \"8\"}\nc: *x\n&y d: &z e\nf: [*y, *z]\n",
        "{a: {b: \"8\"}, c: {b: \"8\"}, d: e, f: [d, e]}"},
+      {"a: &x\n  b: &x c\nd: *x\n", "{a: {b: c}, d: c}"},  // the last anchor of that name before it
       {"a: &x\n  b: 1\nc: &y\n- *x\n", "{a: {b: 1}, c: [{b: 1}]}"},
       {"a: b\n  c\n\n  d # e\nf: 'it''s\n  g'\n", "{a: b c\nd, f: \"it's g\"}"},
       {"a: \"x \\\n  y\\n\\x41\\u00e9 \\\" \\t\"\n", "{a: \"x y\nA\u00e9 \" \t\"}"},
