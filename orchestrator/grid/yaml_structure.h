@@ -16,7 +16,7 @@ class YamlStructure {
 
   // Up to the node that comes next; `anchored`: it has an anchor.
   void to_node(bool anchored);
-  // The same for nothing, or for a word that means nothing: its place, and the word.
+  // The same for nothing, or for `null` as it is written: its place and text.
   std::pair<YamlMark, std::string_view> to_null(bool anchored);
   YamlMark open(Style style);  // at its start; gives that
   void close();

@@ -113,7 +113,7 @@ std::string line_feeds(const std::string& text) {
   return std::regex_replace(text, std::regex("\r\n?"), "\n");
 }
 
-// What a reader makes of a case, as answers.tsv says it.
+// What a reader makes of a case, as answers.txt says it.
 std::string judged(const Json& each, bool taken, const Json& root) {
   if (!taken) return "refused";
   if (each.contains("error")) return "taken";
@@ -156,7 +156,7 @@ std::string judged_of_layer(const Json& each, const std::string& text) {
 }
 
 TEST(YamlSuite, EachCaseIsReadAsTheTableSays) {
-  std::ifstream in(SWEEP_SOURCE_DIR "/tests/unit/grid/yaml_suite/answers.tsv");
+  std::ifstream in(SWEEP_SOURCE_DIR "/tests/unit/grid/yaml_suite/answers.txt");
   std::string row, id, valid, before, alone, layered;
   ASSERT_TRUE(std::getline(in, row)) << "the heading";
   int rows = 0;
