@@ -2,11 +2,13 @@
 // first argument) with four axes and predictions; 40 trials are run, one after another.
 //   begin_ms   groups and features of the plan, once
 //   gap_ms     from a result to the next trial to start: median and largest of 40
+//   gap_cpu_ms processor time of the same, on average: what counts where other work runs beside it
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -58,6 +60,7 @@ int main(int argc, char** argv) {
   std::optional<search::Learner> learner;
   const double begin = milliseconds([&] { learner.emplace(candidates, strategy); });
   std::vector<double> gaps;
+  const std::clock_t cpu = std::clock();
   auto next = learner->next().next;
   while (!next.empty()) {
     search::Known known;
@@ -69,10 +72,12 @@ int main(int argc, char** argv) {
       next = learner->next().next;
     }));
   }
+  const double cpu_ms = 1e3 * static_cast<double>(std::clock() - cpu) / CLOCKS_PER_SEC;
   std::ranges::sort(gaps);
   const nlohmann::json out{{"trials", count},
                            {"tried", gaps.size()},
                            {"begin_ms", begin},
+                           {"gap_cpu_ms", cpu_ms / static_cast<double>(gaps.size())},
                            {"gap_ms", {{"median", gaps[gaps.size() / 2]}, {"largest", gaps.back()}}}};
   std::puts(out.dump().c_str());
 }
