@@ -74,6 +74,18 @@ class WrapTest(Folder):
         self.assertEqual([row["outcome"] for row in rows], ["ok"])
         self.assertGreaterEqual(rows[0]["step_ms"], 20)
 
+    def test_runs_with_other_arguments_stay_beside_each_other(self):
+        self.wrap("ok", "--lr", "1")
+        self.wrap("crash", code=1)
+        self.wrap("ok", "--lr", "2")
+        self.wrap("ok", "--lr", "1")
+        rows = json.loads(self.sweep("export", "json"))
+        self.assertEqual(sorted((row["labels"]["command_line"].split(" ", 2)[2], row["outcome"]) for row in rows),
+                         [("crash", "crash"), ("ok --lr 1", "ok"), ("ok --lr 2", "ok")])
+        self.assertEqual(self.rows("SELECT count(*) FROM attempt"), [(4,)], "what was run before is not run again")
+        for row in rows:
+            self.sweep("explain", row["trial"])
+
     def test_how_it_fails(self):
         for mode, options, outcome in (("crash", (), "crash"), ("oom", (), "oom"), ("hang", ("--hang-seconds", "2"), "hang")):
             with self.subTest(mode):
@@ -83,7 +95,9 @@ class WrapTest(Folder):
 
     def test_several_processes(self):
         (self.folder / "ranks.py").write_text("import os; open('rank' + os.environ['RANK'] + 'of' + os.environ['WORLD_SIZE'], 'w')\n")
-        self.sweep("wrap", "--rank", RANK, "--processes", 2, "--", sys.executable, "ranks.py")  # it reports nothing: ok
+        said = self.sweep("wrap", "--rank", RANK, "--processes", 2, "--", sys.executable, "ranks.py", code=1)
+        self.assertIn("wrap-ranks: invalid in ", said, "it reports nothing")
+        self.assertEqual([row["outcome"] for row in json.loads(self.sweep("export", "json"))], ["invalid"])
         self.assertEqual(sorted(each.name for each in self.folder.glob("rank?of?")), ["rank0of2", "rank1of2"])
 
     def test_a_program_that_is_not_there(self):
