@@ -145,8 +145,20 @@ class InitTest(Folder):
         self.assertIn("train.py --lr 0.0003 --batch=8 --name {x}", self.sweep("plan", "grid.yaml"))
         self.assertIn("stop_after_steps: true", text, "nothing tells the script when to stop")
         self.assertNotIn("stop_after_steps", self.init("--", "torchrun", "--nproc_per_node", "2", "train.py", "--max_steps", "1000"))
-        self.init("--", "accelerate", "launch", "--num_processes", "2", "train.py", "--per_device_train_batch_size", "4")
         self.init("--", "python", "train.py", "--seed", "42", "--dp", "3")
+        self.assertIn("micro_batch_size: [4, 8]", self.init("--", "python", "train.py", "--mbs", "4"))
+
+    def test_launchers_get_the_module_before_the_script(self):
+        for line, module in (("accelerate launch --multi_gpu --num_processes 2 train.py --per_device_train_batch_size 4", "-m"),
+                             ("deepspeed --num_gpus 2 train.py --deepspeed ds.json", "--module")):
+            text = self.init("--", *line.split())
+            self.assertIn(f'"{module}", "sweep_trial", "train.py"', text)
+            self.assertIn("name: train\n", text)
+        self.assertNotIn("sweep_trial", self.init("--", "accelerate", "launch", "-m", "mine.train"))
+
+    def test_no_axis_is_written_that_the_program_does_not_get(self):
+        text = self.init("--", "python", "train.py", "--lr", "0.1")
+        self.assertEqual([line for line in text.splitlines() if "micro_batch_size" in line and not line.startswith("#")], [])
 
     def test_a_configuration_file(self):
         (self.folder / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 4, "zero_optimization": {"stage": 2}}')
