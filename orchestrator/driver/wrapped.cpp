@@ -27,7 +27,7 @@ std::string word_of(const std::string& text) {
   return nlohmann::json(out).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// The command line as a word of an expression: a label, by which the runs of one sweep are told apart.
+// The command line in quotes, as an expression has it: a label that distinguishes the runs of one sweep.
 std::string label_of(const std::vector<std::string>& words) {
   constexpr std::size_t kLongest = 1000;
   std::string out;
