@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """sweep_trial_test.py: what python/sweep_trial.py writes of scripts that it is told nothing of, in their processes and in their children's."""
+import importlib.util
 import json
 import os
 import pathlib
@@ -8,15 +9,12 @@ import sys
 import tempfile
 import types
 import unittest
+import unittest.mock
+from typing import ClassVar
 
 MODULE = pathlib.Path(__file__).resolve().parents[2] / "python"
 sys.path.insert(0, str(MODULE))
 import sweep_trial  # noqa: E402
-
-try:
-    import torch
-except ImportError:
-    sys.exit(77)
 
 STEPS = """
 import sys, torch
@@ -136,7 +134,7 @@ for overflow in (True, False, True):
 
 class Event:
     """Of a stream; one that was recorded while the stream was captured is never reached."""
-    captured = []
+    captured: ClassVar[list] = []
 
     def __init__(self, **_):
         self.at = None
@@ -174,9 +172,9 @@ class CaptureTest(Lines):
     def test_nothing_is_recorded_in_a_capture(self):
         said = []
         to = types.SimpleNamespace(line=lambda kind, **fields: said.append({"kind": kind, **fields}), add=lambda _: None, flush=lambda: None)
-        before = sys.modules["torch"]
-        sys.modules["torch"] = types.SimpleNamespace(cuda=Cuda)
-        self.addCleanup(sys.modules.__setitem__, "torch", before)
+        patched = unittest.mock.patch.dict(sys.modules, torch=types.SimpleNamespace(cuda=Cuda))
+        patched.start()
+        self.addCleanup(patched.stop)
         watch = sweep_trial.Watch(to)
         for Cuda.capturing in (True, False, False):
             watch.forward_begins()
@@ -190,4 +188,6 @@ class CaptureTest(Lines):
 
 
 if __name__ == "__main__":
+    if importlib.util.find_spec("torch") is None:
+        sys.exit(77)
     unittest.main(verbosity=2)
