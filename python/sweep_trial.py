@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import collections
 import contextlib
+import functools
 import json
 import os
 import runpy
@@ -26,10 +27,15 @@ RESULTS_VARIABLE = "SWEEP_RESULTS_FILE"  # a path; {rank} in it becomes the rank
 STACKS_VARIABLE = "SWEEP_STACKS_PIPE"  # a pipe; {rank} in it becomes the rank; each byte asks where this process is
 FLUSH_SECONDS = 0.05  # lines wait at most so long for the next write, which keeps the cost of short steps low
 LONGEST_MESSAGE = 2000
+_NOT_NUMBERS = (float("inf"), float("-inf"))  # JSON has none, nor NaN
 
 
 def rank():
-    """The rank of this process, as torchrun, accelerate, deepspeed and sweep set it; 0 where none did."""
+    """The rank of this process: of its process group, else as torchrun, accelerate, deepspeed and sweep set it; 0 where none did."""
+    with contextlib.suppress(Exception):  # torch.distributed may be half imported
+        distributed = sys.modules.get("torch.distributed")
+        if distributed is not None and distributed.is_initialized():
+            return distributed.get_rank()
     return int(os.environ.get("RANK") or 0)
 
 
@@ -44,10 +50,10 @@ class Report:
         threading.Thread(target=self._flush_late_lines, name="sweep_trial", daemon=True).start()
 
     def line(self, kind, now=False, **fields):
-        """One line; fields that are None are left out. now: written at once, else within FLUSH_SECONDS."""
+        """One line; fields that are None or no number (a loss may become NaN) are left out. now: written at once, else within FLUSH_SECONDS."""
         if os.getpid() != self._pid:  # a forked data loader worker is not the trainer
             return
-        said = {"v": VERSION, "kind": kind, **{key: value for key, value in fields.items() if value is not None}}
+        said = {"v": VERSION, "kind": kind, **{key: value for key, value in fields.items() if value is not None and value not in _NOT_NUMBERS and value == value}}
         with self._lock:
             self._waiting.append(json.dumps(said, separators=(",", ":")))
             if now or time.monotonic() - self._written >= FLUSH_SECONDS:
@@ -204,7 +210,7 @@ def report():
     if not _opened:
         _opened = True
         path = os.environ.get(RESULTS_VARIABLE)
-        if path:
+        if path and not ("{rank}" not in path and rank() != int(os.environ.get("RANK") or 0)):  # a child's rank has no file of its own
             path = path.replace("{rank}", f"{rank():05d}")
             _report = Report(path)
             _answer_where(path)
@@ -232,8 +238,11 @@ class Marks:
         self.torch = sys.modules.get("torch")
 
     def now(self):
+        """None while a CUDA graph is captured: an event of a capture is never reached, and what is captured does not run."""
         if self.cuda is None:
             return time.perf_counter_ns()
+        if self.cuda.is_current_stream_capturing():
+            return None
         event = self.torch.cuda.Event(enable_timing=True)
         event.record()
         return event
@@ -275,6 +284,8 @@ class Watch:
         if self.steps == 0 and not self.forwards:
             self.to.line("phase", now=True, phase="first_step")
         mark = self._mark()
+        if mark is None:
+            return
         if self.begun is None and self.steps == 0:
             self.begun = mark
         self.forwards.append([mark, None])
@@ -282,14 +293,17 @@ class Watch:
             self.seen_tokens += _tokens_in(args, kwargs or {})
 
     def forward_ends(self):
-        if self.forwards:
-            self.forwards[-1][1] = self._mark()
+        mark = self._mark()
+        if mark is not None and self.forwards:
+            self.forwards[-1][1] = mark
 
     def optimizer_begins(self):
         self.optimizer_begun = self._mark()
 
     def step_ends(self):
         mark = self._mark()
+        if mark is None:
+            return
         self.pending.append(Step(self.steps + 1, self.marks, self.begun, list(self.forwards), self.optimizer_begun, mark,
                                  self.tokens() if callable(self.tokens) else self.tokens or self.seen_tokens or None,
                                  self.loss_value))
@@ -367,6 +381,43 @@ def _before_step(args, kwargs, begins):
     return ((args[0], computed, *args[2:]), kwargs) if len(args) > 1 else (args, {**kwargs, "closure": computed})
 
 
+_followed: list = []  # (watch of the moment, whether a step of this optimizer is its step)
+
+
+def _note_skips(owner, name):
+    """Mixed precision leaves the optimizer alone where gradients are not finite, so that its hooks say nothing. The step was made all
+    the same: owner.name(optimizer) or, of a DeepSpeed engine, its own optimizer's, is counted."""
+    original = getattr(owner, name)
+    if hasattr(original, "of_sweep_trial"):
+        return
+
+    @functools.wraps(original)
+    def step(self, *args, **kwargs):
+        before = [(watch(), watch().steps, is_its) for watch, is_its in _followed]
+        out = original(self, *args, **kwargs)
+        optimizer = args[0] if owner.__name__ == "GradScaler" and args else getattr(self, "basic_optimizer", None)
+        for each, steps, is_its in before:
+            if each.steps == steps and is_its(optimizer):
+                each.step_ends()
+        return out
+    step.of_sweep_trial = True
+    setattr(owner, name, step)
+
+
+def _follow(watch, is_its):
+    _followed.append((watch, is_its))
+    _follow_skips()
+
+
+def _follow_skips():
+    amp = getattr(sys.modules.get("torch"), "amp", None)
+    if hasattr(amp, "GradScaler"):
+        _note_skips(amp.GradScaler, "step")
+    engine = getattr(sys.modules.get("deepspeed.runtime.engine"), "DeepSpeedEngine", None)
+    if hasattr(engine, "_take_model_step"):
+        _note_skips(engine, "_take_model_step")
+
+
 _manual = None
 _any = None  # the watch of an unknown script; it stands down where the script reports itself
 
@@ -386,6 +437,7 @@ def watch(model=None, optimizer=None, tokens=None):
     if optimizer is not None:
         optimizer.register_step_pre_hook(lambda _, args, kwargs: _before_step(args, kwargs, each.optimizer_begins))
         optimizer.register_step_post_hook(lambda *_: each.step_ends())
+        _follow(lambda: each, lambda stepped: stepped is optimizer)
     return each
 
 
@@ -410,21 +462,51 @@ def phase(name):
         to.line("phase", now=True, phase=name)
 
 
+class LateReport:
+    """The report of a process that may train nothing, as most children do: it is opened by the first step."""
+
+    def __init__(self):
+        self.watches = []
+
+    def add(self, watch):
+        self.watches.append(watch)
+
+    def line(self, kind, now=False, **fields):
+        to = report() if _opened or kind == "step" else None
+        if to is None:
+            return
+        for each in self.watches:
+            to.add(each)
+        self.watches = []
+        to.line(kind, now, **fields)
+
+    def flush(self):
+        if _report is not None:
+            _report.flush()
+
+
 class AnyWatch:
     """Reports the steps of the first optimizer that steps in this process, and the time in the first model that trains, whatever
     script makes them. The model is looked for by a hook on all modules, which goes once it is found."""
 
-    def __init__(self, to):
+    def __init__(self):
         from torch.nn.modules.module import register_module_forward_pre_hook
         from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
-        self.watch, self.optimizer = Watch(to), None
+        self.start_over()
+        _follow(lambda: self.watch, self._is_its)
         self.hooks = [register_optimizer_step_pre_hook(self._before_step), register_optimizer_step_post_hook(self._after_step)]
         self.search = register_module_forward_pre_hook(self._first_model)
 
-    def _before_step(self, optimizer, args, kwargs):
+    def start_over(self):
+        self.watch, self.optimizer = Watch(LateReport()), None
+
+    def _is_its(self, optimizer):
         if self.optimizer is None:
             self.optimizer = optimizer
-        return _before_step(args, kwargs, self.watch.optimizer_begins) if self.optimizer is optimizer else None
+        return bool(self.hooks) and self.optimizer is optimizer
+
+    def _before_step(self, optimizer, args, kwargs):
+        return _before_step(args, kwargs, self.watch.optimizer_begins) if self._is_its(optimizer) else None
 
     def _after_step(self, optimizer, *_):
         if self.optimizer is optimizer:
@@ -435,6 +517,7 @@ class AnyWatch:
         if not (module.training and torch.is_grad_enabled() and any(each.requires_grad for each in module.parameters())):
             return
         self.search.remove()
+        _follow_skips()  # DeepSpeed is imported by now
         self.hooks += [module.register_forward_pre_hook(self._forward_begins, with_kwargs=True),
                        module.register_forward_hook(lambda module, *_: self.watch.forward_ends() if module.training else None)]
         self.watch.forward_begins(args)
@@ -461,9 +544,103 @@ def _stand_down():
 def watch_any_optimizer():
     """Reports the steps of the first optimizer that steps in this process, whatever script makes it."""
     global _any
-    to = report()
-    if to is not None and _any is None:
-        _any = AnyWatch(to)
+    if os.environ.get(RESULTS_VARIABLE) and _any is None:
+        _any = AnyWatch()
+        os.register_at_fork(after_in_child=_start_over)
+
+
+def _start_over():
+    """In a forked child: it is another rank, or no trainer at all."""
+    global _report, _opened
+    _report, _opened = None, False
+    if _any is not None:
+        _any.start_over()
+
+
+CHILDREN = '''"""Python runs this in each child of `python -m sweep_trial`: once it imports PyTorch's optimizers, their steps are reported."""
+import os
+import sys
+
+
+class _Finder(object):
+    def find_spec(self, name, path=None, target=None):
+        if name != "torch.optim.optimizer":
+            return None
+        sys.meta_path.remove(self)
+        import importlib.util
+        spec = importlib.util.find_spec(name)
+        load = spec.loader.exec_module
+
+        def exec_module(module):
+            load(module)
+            try:
+                import sweep_trial
+                sweep_trial.watch_child()
+            except Exception:
+                pass
+        spec.loader.exec_module = exec_module
+        return spec
+
+
+def _run_hidden():
+    """The sitecustomize that this one hides."""
+    here, this = os.path.dirname(os.path.abspath(__file__)), sys.modules.pop("sitecustomize", None)
+    before = list(sys.path)
+    sys.path[:] = [each for each in before if os.path.abspath(each) != here]
+    try:
+        import sitecustomize
+    except ImportError:
+        pass
+    sys.path[:] = before + [each for each in sys.path if each not in before]
+    sys.modules.setdefault("sitecustomize", this)
+
+
+if os.environ.get("SWEEP_RESULTS_FILE"):
+    sys.meta_path.insert(0, _Finder())
+_run_hidden()
+'''
+
+
+def _watch_children(results):
+    """Children by multiprocessing or by a launcher in the script (Lightning) may be ranks too: they find a sitecustomize."""
+    folder = os.path.join(os.path.dirname(os.path.abspath(results)), "children")
+    with contextlib.suppress(OSError):
+        os.makedirs(folder, exist_ok=True)
+        part = os.path.join(folder, f"sitecustomize.{os.getpid()}")
+        with open(part, "w") as file:
+            file.write(CHILDREN)
+        os.replace(part, os.path.join(folder, "sitecustomize.py"))
+        rest = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each and each != folder]
+        os.environ["PYTHONPATH"] = os.pathsep.join([folder, *rest])
+    _say_how_processes_end()
+
+
+def _say_how_processes_end():
+    """multiprocessing prints a child's exception itself, and a forked child runs no exit handlers."""
+    from multiprocessing.process import BaseProcess
+    run = BaseProcess.run
+    if hasattr(run, "of_sweep_trial"):
+        return
+
+    @functools.wraps(run)
+    def said(self):
+        try:
+            run(self)
+        except BaseException as error:
+            left = isinstance(error, SystemExit)
+            if _report is not None and not (left and error.code in (None, 0)):
+                _report.error(error.__context__ if left and error.__context__ is not None else error)
+            raise
+        if _report is not None:
+            _report.end()
+    said.of_sweep_trial = True
+    BaseProcess.run = said
+
+
+def watch_child():
+    """What sitecustomize calls in a child of `python -m sweep_trial` that imports PyTorch."""
+    _say_how_processes_end()
+    watch_any_optimizer()
 
 
 def huggingface_callback():
@@ -523,6 +700,7 @@ def main(words):
         return 0 if words else 2
     to = report()
     if to is not None:
+        _watch_children(os.environ[RESULTS_VARIABLE])
         with contextlib.suppress(ImportError):
             watch_any_optimizer()
     sys.path[0] = os.getcwd() if words[0] == "-m" else os.path.dirname(os.path.abspath(words[0]))

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "schema/axis_domain.h"
+#include "schema/labels.h"
 #include "schema/rehearsal.h"
 
 namespace sweep {
@@ -45,6 +46,12 @@ Value text_or_null(const std::string& v) {
   return v.empty() ? Value{} : Value{v};
 }
 
+// Whether the trial has a value of this axis: a program of a workload has not heard of all.
+bool known(const ResultRow& row, std::string_view axis) {
+  if (row.trial.workload != Workload::kCommand || axis == "workload" || axis == "program") return true;
+  return knows_axis(row.trial.labels, axis);
+}
+
 Column identity(std::string_view key, std::string_view type, std::string_view sentence,
                 Value (*get)(const ResultRow&)) {
   return {key, type, "", sentence, Role::kIdentity, get, {}};
@@ -64,17 +71,19 @@ void add_axes(std::vector<Column>& out) {
                  Role::kAxis,
                  [](const ResultRow& r) { return Value{r.trial.model}; },
                  {}});
-#define AXIS(type, key, def, domain, unit, sentence)                                                     \
-  {                                                                                                      \
-    static const type default_value = def;                                                               \
-    out.push_back({#key, #type, unit, sentence, role_of(#key),                                           \
-                   [](const ResultRow& r) { return axis_value<zero_is_unresolved(#key)>(r.trial.key); }, \
-                   value_of(default_value), stored_key(#key)});                                          \
+#define AXIS(type, key, def, domain, unit, sentence)                                                      \
+  {                                                                                                       \
+    static const type default_value = def;                                                                \
+    out.push_back({#key, #type, unit, sentence, role_of(#key),                                            \
+                   [](const ResultRow& r) {                                                               \
+                     return known(r, #key) ? axis_value<zero_is_unresolved(#key)>(r.trial.key) : Value{}; \
+                   },                                                                                     \
+                   value_of(default_value), stored_key(#key)});                                           \
   }
-#define CHOICE(Enum, key, def, unit, sentence, ...)                                             \
-  out.push_back({#key, "text", unit, sentence, Role::kAxis,                                     \
-                 [](const ResultRow& r) { return value_of(r.trial.key); }, value_of(Enum::def), \
-                 stored_key(#key)});
+#define CHOICE(Enum, key, def, unit, sentence, ...)                                                   \
+  out.push_back({#key, "text", unit, sentence, Role::kAxis,                                           \
+                 [](const ResultRow& r) { return known(r, #key) ? value_of(r.trial.key) : Value{}; }, \
+                 value_of(Enum::def), stored_key(#key)});
 #include "schema/fields.def"
 #undef CHOICE
 #undef AXIS

@@ -43,7 +43,7 @@ def planned(sweep, recipe, count, seed):
             for point in points:
                 name = models.setdefault(json.dumps(point["model"], sort_keys=True), f"m{len(models)}")
                 rows.append({**{key: value for key, value in point.items() if key != "model"}, "hardware": "h100-sxm-80gb", "model": name})
-            grid = {"name": "recipes", "workload": {"recipe": recipe, **WORKLOADS[recipe]}, "measure": {"warmup_steps": 1, "steps": 2},
+            grid = {"name": "recipes", "workload": {"recipe": recipe, "env": {"MODEL": "{model}"}, **WORKLOADS[recipe]}, "measure": {"warmup_steps": 1, "steps": 2},
                     "grid": {"model": [dict(json.loads(text), name=name) for text, name in models.items()]}, "where": ["tp > 1"],
                     "include": rows}
             (here / "grid.yaml").write_text(json.dumps(grid))

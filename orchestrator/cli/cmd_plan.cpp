@@ -137,12 +137,25 @@ int show_scripts(Io& io, const driver::Planned& planned, const std::string& db) 
   return accepted ? kAnswered : kUnanswered;
 }
 
+std::string total_line(const std::vector<PlanEntry>& entries, std::optional<double> usd) {
+  double seconds = 0;
+  i64 known = 0, unknown = 0;
+  for (const auto& entry : entries) {
+    if (!entry.admitted) continue;
+    ++(entry.predicted.seconds ? known : unknown);
+    seconds += entry.predicted.seconds.value_or(0);
+  }
+  if (known == 0 && unknown > 0)
+    return "estimated total: not known before the first result; nothing predicts this program's time\n";
+  return fmt::format(
+      "estimated total, run serially: {} and {} GPU-hours{}{}\n", report::rough_duration(seconds),
+      report::rough_hours(driver::predicted_gpu_hours(entries)), usd ? fmt::format(", {:.2f} USD", *usd) : "",
+      unknown > 0 ? fmt::format("; {} trials more, whose time nothing predicts", unknown) : "");
+}
+
 // The sums over admitted trials: time, price and what the sweep has held so far.
 Expected<void> print_costs(Io& io, const driver::Planned& planned, const std::string& db) {
   const auto& entries = planned.entries;
-  double seconds = 0;
-  for (const auto& entry : entries)
-    if (entry.admitted) seconds += entry.predicted.seconds.value_or(0);
   io.out << fmt::format("{}: {}\n", planned.grid.name, driver::summary(planned));
   if (!planned.grid.question.empty()) io.out << report::safe_lines(planned.grid.question) << '\n';
   const auto site = grid::read_site(grid::site_files());
@@ -154,10 +167,7 @@ Expected<void> print_costs(Io& io, const driver::Planned& planned, const std::st
                           report::rough_hours(most.cost));
   }
   const auto usd = driver::predicted_usd(entries, site->usd_per_node_hour);
-  io.out << fmt::format("estimated total, run serially: {} and {} GPU-hours{}\n",
-                        report::rough_duration(seconds),
-                        report::rough_hours(driver::predicted_gpu_hours(entries)),
-                        usd ? fmt::format(", {:.2f} USD", *usd) : "");
+  io.out << total_line(entries, usd);
   for (const auto& origin : planned.times_from) io.out << "times of " << report::safe_text(origin) << '\n';
   if (usd) {
     for (const auto& price : driver::prices_of(entries, site->usd_per_node_hour))
@@ -255,7 +265,7 @@ int explain(Io& io, const SweepSelector& where, const std::string& prefix, bool 
   if (entry == plan->end()) return refuse(io, {fmt::format("trial {} is not in the plan", *id)});
   const auto attempts = store.attempts(opened->sweep.id, *id);
   if (!attempts) return refuse(io, attempts.error());
-  report::ExplainView view{*entry, {}, std::nullopt, {}};
+  report::ExplainView view{*entry, {}, std::nullopt, {}, command_of(*entry)};
   for (const auto& row : *attempts) {
     const auto result = store.result_of(row.id);
     if (!result) return refuse(io, result.error());

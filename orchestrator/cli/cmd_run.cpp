@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "base/text.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/detach.h"
 #include "orchestrator/cli/gpu_hours.h"
@@ -96,6 +97,16 @@ SweepOptions kept_options(const grid::Grid& grid, const std::string& on, const R
   return kept;
 }
 
+// A rehearsal is found by its name, unless it is all that the database holds.
+void say_how_to_ask(Io& io, SweepDriver& driver) {
+  if (!is_rehearsal(driver.sweep().name)) return;
+  const bool usual = driver.db() == std::filesystem::absolute("sweep.db");
+  const std::string of = driver.sweep().name + (usual ? "" : " --db " + shell_word(driver.db().string()));
+  io.err << report::safe_text(
+                fmt::format("next: `sweep best {0}`, `sweep heatmap {0}`, `sweep status {0}`", of))
+         << '\n';
+}
+
 int finish(Io& io, SweepDriver& driver, const run::RunEnd& end) {
   const auto finish = driver.finish(end);
   if (!finish) return refuse(io, finish.error());
@@ -105,6 +116,7 @@ int finish(Io& io, SweepDriver& driver, const run::RunEnd& end) {
     io.err << report::safe_text(end.why) << '\n';
   else if (end.end != run::End::kDone)
     io.err << "sweep: " << report::safe_text(end.why) << '\n';
+  if (end.end == run::End::kDone) say_how_to_ask(io, driver);
   return exit_code_of(*finish);
 }
 

@@ -15,19 +15,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A sweep has no use for a trial that reported no step (invalid); a single run that ended with code 0 did
-// what it should.
-bool ended_well(const Result& result) {
-  return result.outcome == Outcome::kOk ||
-         (result.outcome == Outcome::kInvalid && !result.metrics.timed_steps && !result.metrics.step_ms);
-}
-
 // "ok in 12.3 s; 40 steps of 51.2 ms".
 std::string sentence_of(const driver::WrapReport& report, double seconds) {
   if (!report.result) return fmt::format("interrupted after {:.1f} s", seconds);
   const Result& result = *report.result;
-  std::string out =
-      fmt::format("{} in {:.1f} s", ended_well(result) ? "ok" : to_string(result.outcome), seconds);
+  std::string out = fmt::format("{} in {:.1f} s", to_string(result.outcome), seconds);
   if (result.metrics.step_ms)
     out += fmt::format("; {} steps of {:.4g} ms", result.metrics.timed_steps.value_or(0),
                        *result.metrics.step_ms);
@@ -49,7 +41,7 @@ int wrap(Io& io, const driver::WrapRequest& request, bool quiet) {
     io.out << report::safe_text(fmt::format("more: sweep explain {} --db {}", report->trial, request.db))
            << '\n';
   if (report->end.end == run::End::kInterrupted) return kInterrupted;
-  return report->result && ended_well(*report->result) ? kAnswered : kUnanswered;
+  return report->result && report->result->outcome == Outcome::kOk ? kAnswered : kUnanswered;
 }
 
 }  // namespace

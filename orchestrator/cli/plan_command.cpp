@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/template.h"
 #include "orchestrator/report/format.h"
-#include "schema/codec.h"
 #include "schema/command_spec.h"
 
 namespace sweep::cli {
@@ -30,21 +28,26 @@ std::string shown(const std::string& word) {
 
 }  // namespace
 
+std::string command_of(const PlanEntry& entry) {
+  const auto spec = command_from(entry.trial.program);
+  if (!spec) return {};
+  std::string out;
+  for (const auto& [name, value] : spec->environment) out += " " + name + "=" + shown(value);
+  for (const std::string& word : spec->argv) out += " " + shown(word);
+  for (const auto& [path, text] : spec->files)
+    out += fmt::format("\n  with {{files}}/{} of {} bytes", path, text.size());
+  return out.empty() ? out : out.substr(1);
+}
+
 std::string first_command(const std::vector<PlanEntry>& entries) {
   const PlanEntry* first = nullptr;
   for (const PlanEntry& entry : entries)
     if (entry.admitted && !entry.trial.program.empty() && (first == nullptr || entry.order < first->order))
       first = &entry;
   if (first == nullptr) return {};
-  const auto json = parse_json(first->trial.program);
-  const auto spec = json ? from_json<CommandSpec>(*json) : tl::unexpected(json.error());
-  if (!spec) return {};
-  std::string out = fmt::format("the first trial, {}, runs:\n ", first->id);
-  for (const auto& [name, value] : spec->environment) out += " " + name + "=" + shown(value);
-  for (const std::string& word : spec->argv) out += " " + shown(word);
-  for (const auto& [path, text] : spec->files)
-    out += fmt::format("\n  with {{files}}/{} of {} bytes", path, text.size());
-  return report::safe_lines(out) + "\n";
+  const std::string command = command_of(*first);
+  if (command.empty()) return {};
+  return report::safe_lines(fmt::format("the first trial, {}, runs:\n  {}", first->id, command)) + "\n";
 }
 
 }  // namespace sweep::cli

@@ -131,6 +131,13 @@ bool has_built_in_steps(std::span<const PlanEntry> entries) {
   });
 }
 
+// A program starts as many threads as it likes: beside another one on the same cores its times say little.
+bool runs_commands_on_cores(std::span<const PlanEntry> entries) {
+  return std::ranges::any_of(entries, [](const PlanEntry& entry) {
+    return entry.admitted && entry.trial.workload == Workload::kCommand && entry.trial.hardware == "cpu";
+  });
+}
+
 Expected<void> slots_fit(const LaunchChoice& choice, const LaunchRequest& request,
                          const std::set<std::string>& hardware) {
   const auto limit = choice.config->slot_limit(request.slots);
@@ -178,7 +185,8 @@ Expected<run::MakeLauncher> prepare_launcher(const LaunchChoice& choice, const L
   if (programs.screen.empty() && !has_built_in_steps(entries)) programs.rank.clear();
   programs.zygote = programs.zygote && !programs.rank.empty();
   SWEEP_TRY(are_there(programs));
-  const auto limits = choice.config->prepare({request.slots, own_slots()});
+  const auto limits =
+      choice.config->prepare({request.slots, runs_commands_on_cores(entries) ? 1 : own_slots()});
   if (!limits) return tl::unexpected(limits.error());
   s.exclude_slow_hosts = programs.screen == "leave_out";
   s.launcher = choice.on;

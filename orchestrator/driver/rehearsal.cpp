@@ -96,8 +96,9 @@ std::optional<std::string> not_rehearsed(const Trial& trial, i64 most) {
   if (trial.hardware == "cpu")
     return "hardware: cpu has no GPU to rehearse; `sweep run` runs it on this machine";
   if (trial.workload == Workload::kCommand && trial.world() > most)
-    return fmt::format("a command is rehearsed with all its ranks: {} of them, and --rehearse-ranks is {}",
-                       trial.world(), most);
+    return fmt::format(
+        "a command is rehearsed with all its ranks: it has {}, and --rehearse-ranks is {}{}", trial.world(),
+        most, trial.world() > kMostGpus ? fmt::format(" ({} at most); make it smaller", kMostGpus) : "");
   const auto ranks = plan::rehearsed_ranks(trial, most);
   if (ranks && static_cast<i64>(ranks->size()) > kMostGpus)
     return fmt::format("a rehearsal needs a rank for each of {} pipeline stages, and has {} phantom GPUs",
@@ -138,17 +139,18 @@ Expected<void> make_rehearsal(Planned& planned, i64 most) {
   if (!command) planned.grid.measure = kRehearsalMeasure;
   planned.grid.limits.gpu_hours.reset();  // no GPU is held
   bool any = false;
+  std::string first;  // why the first admitted one is not rehearsed
   for (PlanEntry& entry : planned.entries) {
     if (!entry.admitted) continue;
     const auto why = not_rehearsed(entry.trial, most);
     if (why)
       entry.admitted = false, entry.verdict = Outcome::kPruned, entry.rule = "rehearsal", entry.reason = *why;
     any = any || entry.admitted;
+    if (why && first.empty()) first = fmt::format("trial {}: {}", entry.id, *why);
   }
   if (any) return {};
-  return fail(fmt::format(
-      "{}: no trial can be rehearsed: each is pruned (`sweep plan` says why) or runs on `hardware: cpu`",
-      planned.grid.path.string()));
+  return fail(fmt::format("{}: no trial can be rehearsed: {}", planned.grid.path.string(),
+                          first.empty() ? "each is pruned; `sweep plan` says why" : first));
 }
 
 Expected<void> measured_name(const std::string& sweep) {

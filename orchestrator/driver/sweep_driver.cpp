@@ -1,5 +1,7 @@
 #include "orchestrator/driver/sweep_driver.h"
 
+#include <limits>
+#include <set>
 #include <utility>
 
 #include "base/expected.h"
@@ -26,6 +28,35 @@ run::MakeLauncher noting_hosts(const run::MakeLauncher& make,
       sink(event);
     });
   };
+}
+
+// What the plan holds already and has its answer, then the new entries.
+Expected<std::vector<PlanEntry>> added_plan(store::Store& store, i64 sweep,
+                                            std::span<const PlanEntry> added) {
+  auto out = store.plan(sweep);
+  if (!out) return out;
+  const auto pending = store.pending(sweep, std::numeric_limits<i64>::max());
+  if (!pending) return tl::unexpected(pending.error());
+  std::set<std::string> gone;
+  for (const auto& each : *pending) gone.insert(each.entry.id);
+  for (const PlanEntry& each : added) gone.insert(each.id);
+  std::erase_if(*out, [&](const PlanEntry& each) { return gone.contains(each.id); });
+  out->insert(out->end(), added.begin(), added.end());
+  return out;
+}
+
+Expected<void> prepare(SweepDriver& driver, const Errand& errand) {
+  store::Store& store = driver.store();
+  const i64 sweep = driver.sweep().id;
+  if (!errand.adds) {
+    SWEEP_TRY(driver.sync_plan(errand.plan, errand.measure));
+    return errand.reopen.empty() ? Expected<void>() : store.reopen(sweep, errand.reopen);
+  }
+  const auto plan = added_plan(store, sweep, errand.plan);
+  if (!plan) return tl::unexpected(plan.error());
+  SWEEP_TRY(driver.sync_plan(*plan, errand.measure));
+  for (const PlanEntry& each : errand.plan) SWEEP_TRY(store.reopen(sweep, errand.reopen, each.id));
+  return {};
 }
 
 }  // namespace
@@ -167,11 +198,8 @@ Driven<RunReport> run_errand(SweepDriver& driver, const Errand& errand,
     return tl::unexpected(DriveError{DriveProblem::kBusy,
                                      {"sweep '" + driver.sweep().name + "': " + standing_text(**holder)},
                                      std::move(*holder)});
-  const auto synced = driver.sync_plan(errand.plan, errand.measure);
-  if (!synced) return failed(DriveProblem::kDatabase, synced.error());
-  if (!errand.reopen.empty())
-    if (auto reopened = driver.store().reopen(driver.sweep().id, errand.reopen); !reopened)
-      return failed(DriveProblem::kDatabase, reopened.error());
+  if (const auto ready = prepare(driver, errand); !ready)
+    return failed(DriveProblem::kDatabase, ready.error());
   return run(driver);
 }
 

@@ -106,6 +106,8 @@ struct Errand {
   std::span<const PlanEntry> plan;
   MeasurePlan measure;
   std::vector<Outcome> reopen{};  // trials with these outcomes are run again
+  // The plan is added to what is there: earlier trials that have an answer stay in it and are not run again.
+  bool adds = false;
 };
 // Takes the lease, stores the plan, reopens, and runs by `run`. kBusy: another process holds the lease.
 Driven<RunReport> run_errand(SweepDriver&, const Errand&,

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/process.h"
+#include "base/utf8.h"
 #include "orchestrator/driver/machine.h"
 #include "orchestrator/driver/planning.h"
 #include "orchestrator/driver/sweep_driver.h"
@@ -24,6 +25,16 @@ std::string word_of(const std::string& text) {
   std::string out;
   for (const char c : text) out.append(c == '{' || c == '}' ? 2 : 1, c);
   return nlohmann::json(out).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// The command line in quotes, as an expression has it: a label that distinguishes the runs of one sweep.
+std::string label_of(const std::vector<std::string>& words) {
+  constexpr std::size_t kLongest = 1000;
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : " ") + word;
+  out = safe_text(out.substr(0, kLongest));
+  std::ranges::replace(out, '"', '\'');
+  return nlohmann::json('"' + out + '"').dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 // Its last word that looks like a script, else its program.
@@ -67,6 +78,7 @@ std::string grid_of(const WrapRequest& request, i64 ranks) {
   std::string out = fmt::format("name: {}\nworkload:\n  command: [{}]\n  processes: {}\n",
                                 request.name.empty() ? name_of(request.words) : request.name, words,
                                 request.processes == 1 ? "per_node" : "per_rank");
+  out += fmt::format("derive: {{command_line: {}}}\n", label_of(request.words));
   out += fmt::format("base: {{hardware: {}, gpus_per_node: {}}}\nmeasure: {{warmup_steps: 0, steps: {}}}\n",
                      nlohmann::json(request.hardware).dump(), ranks, kMostSteps);
   out += "limits: {retries_crash: 0, retries_infra: 0";
@@ -142,7 +154,7 @@ Expected<WrapReport> run_wrapped(const WrapRequest& request, const MakeObserver&
   if (!driver) return tl::unexpected(driver.error());
   SWEEP_TRY(driver->make(sweep_row(*planned)));
   const auto run =
-      run_errand(*driver, {planned->entries, planned->grid.measure, outcomes_of_runs()},
+      run_errand(*driver, {planned->entries, planned->grid.measure, outcomes_of_runs(), true},
                  [&](SweepDriver& own) { return own.run(*choice, launch, std::nullopt, make_observer); });
   if (!run) return tl::unexpected(run.error().error);
   WrapReport out{planned->grid.name, entry.id, run->end, std::nullopt, {}};

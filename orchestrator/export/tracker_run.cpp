@@ -38,7 +38,7 @@ void add_columns(const ResultRow& row, TrackerRun& run) {
   const auto labels = parse_json(row.trial.labels.empty() ? "{}" : row.trial.labels);
   if (!labels || !labels->is_object()) return;
   for (const auto& [key, value] : labels->items())
-    if (key != kLabelUnits) run.params.emplace_back("label/" + valid_utf8(key), Json(value));
+    if (is_label_name(key)) run.params.emplace_back("label/" + valid_utf8(key), Json(value));
 }
 
 void add_history(std::vector<StepValues> steps, TrackerRun& run) {

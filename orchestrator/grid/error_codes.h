@@ -39,6 +39,7 @@ inline constexpr ErrorCode kBadName{"grid.bad_name"};
 inline constexpr ErrorCode kNameTaken{"grid.name_taken"};
 inline constexpr ErrorCode kGivenTwice{"grid.given_twice"};
 inline constexpr ErrorCode kConflict{"grid.conflict"};         // two keys of which one may stand
+inline constexpr ErrorCode kUnusedAxis{"grid.unused_axis"};    // its values reach no program
 inline constexpr ErrorCode kNotSettable{"grid.not_settable"};  // follows from something else
 
 // Values.

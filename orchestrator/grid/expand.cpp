@@ -80,6 +80,7 @@ Trial Walker::trial(std::string& unsupported) const {
 std::string Walker::labels() const {
   nlohmann::json out;
   if (spec_.workload) {
+    out[std::string(kLabelAxes)] = spec_.workload->known();
     for (const OwnAxis& axis : spec_.workload->axes())
       out[axis.name] = as_json(point_.cells[axis.slot], axis.type, spec_.scope.words);
     for (const OwnAxis& axis : spec_.workload->axes())

@@ -85,6 +85,11 @@ Status read_command(Reading& in, const Grid& grid, const BuiltInRecipes& recipes
   return {};
 }
 
+std::string variable_of(std::string name) {
+  std::ranges::transform(name, name.begin(), [](char c) { return c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c; });
+  return name;
+}
+
 // Room for the names that the grid added.
 void grow(GridSpec& spec) {
   spec.start.cells.resize(spec.scope.size(), Cell{0});
@@ -116,6 +121,20 @@ void name_models(GridSpec& spec) {
   }
 }
 
+// Values that the program never gets would run it again as another trial.
+Status all_in_use(Reading& in) {
+  in.spec.workload->know(known_axes(in.spec));
+  const Dimension* unused = unused_dimension(in.spec);
+  if (unused == nullptr) return {};
+  const std::string& name = in.spec.scope.at(unused->slots.front()).name;
+  return in.refuse(
+      unused->place, {codes::kUnusedAxis, name},
+      fmt::format("'{0}' has {1} values, and the program gets none of them: neither its command nor its "
+                  "variables and files name it, so the same program would run {1} times. Name it, as in "
+                  "`command: [..., --{0}, \"{{{0}}}\"]` or `env: {{{2}: \"{{{0}}}\"}}`, or remove it",
+                  name, unused->count, variable_of(name)));
+}
+
 Status read_sections(Reading& in, Grid& grid, const ReadOptions& options) {
   AxisSections axes(in);
   ExpressionSections expressions(in);
@@ -138,6 +157,7 @@ Status read_sections(Reading& in, Grid& grid, const ReadOptions& options) {
   SWEEP_TRY(axes.need_model());
   SWEEP_TRY(read_measure(in.document, grid));
   if (in.spec.workload) SWEEP_TRY(in.spec.workload->bind(in.spec.scope, grid.measure));
+  if (in.spec.workload) SWEEP_TRY(all_in_use(in));
   SWEEP_TRY(read_limits(in.document, grid));
   SWEEP_TRY(read_strategy(in.document, grid));
   return read_launch(in.document, grid);

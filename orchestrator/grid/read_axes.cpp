@@ -80,6 +80,7 @@ bool AxisSections::is_auto_sizes(const Entry& item, Slot slot) const {
 Status AxisSections::add_auto_sizes(const Entry& item, Slot slot) {
   auto sizes = auto_sizes(in_.document, *item.value, slot);
   if (!sizes) return tl::unexpected(sizes.error());
+  sizes->place = item.place;
   in_.spec.dimensions.push_back(std::move(*sizes));
   in_.spec.grid_place = item.place;
   return {};
@@ -94,7 +95,9 @@ Expected<Dimension> AxisSections::axis(const Entry& item, std::string_view secti
         "micro_batch_size: auto stands under grid or base; it does not move together with other "
         "axes of a zip group");
   SWEEP_TRY(claim(*slot, item, section));
-  return in_.values.many(*item.value, *slot);
+  auto values = in_.values.many(*item.value, *slot);
+  if (values) values->place = item.place;
+  return values;
 }
 
 Status AxisSections::axes() {
@@ -149,6 +152,7 @@ Status AxisSections::zips() {
         join(all, *dimension);
       }
     }
+    all.place = group->entries.front().place;
     in_.spec.dimensions.push_back(std::move(all));
   }
   return {};

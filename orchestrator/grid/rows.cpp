@@ -45,6 +45,14 @@ Expected<std::vector<std::string>> RowBinder::names_of(std::string_view text) co
   return names;
 }
 
+Expected<std::vector<std::string>> RowBinder::use(std::string_view text) {
+  auto names = names_of(text);
+  if (!names) return names;
+  for (const std::string& name : *names)
+    if (const auto slot = scope_.find(name)) trace(*slot, used_);
+  return names;
+}
+
 Expected<Code> RowBinder::compiled(const CaseText& at, const Node& node) {
   auto code = compile(node.text, scope_);
   if (code) return std::move(*code);
@@ -101,6 +109,8 @@ Expected<Case> RowBinder::bind(const CaseText& from) {
       if (const auto slot = scope_.find(name)) trace(*slot, in_value);
     out.text = from.value->text;
   }
+  used_.insert(in_when.begin(), in_when.end());
+  used_.insert(in_value.begin(), in_value.end());
   SWEEP_TRY(add_axes(from, in_value.empty() ? in_when : in_value, out));
   return out;
 }
@@ -127,6 +137,7 @@ Expected<std::vector<Case>> RowBinder::sentences(const std::vector<CaseText>& fr
 
 Expected<std::vector<Row>> RowBinder::derived(const TableText& from) {
   std::vector<Row> out;
+  const std::set<Slot> before = used_;  // a derived value is in use where another row reads it
   for (const RowText& row : from) {
     if (row.cases.empty()) continue;
     const CaseText& first = row.cases.front();
@@ -167,6 +178,7 @@ Expected<std::vector<Row>> RowBinder::derived(const TableText& from) {
     reads_[made.slot] = std::move(reads);
     out.push_back(std::move(made));
   }
+  used_ = before;
   return out;
 }
 

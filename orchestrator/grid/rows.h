@@ -77,6 +77,10 @@ class RowBinder {
   Expected<std::vector<Case>> sentences(const std::vector<CaseText>&);
   // The names in a template: each must be known. Error: the message alone.
   Expected<std::vector<std::string>> names_of(std::string_view text) const;
+  // The same of a text that no condition decides: the axes in it are in use.
+  Expected<std::vector<std::string>> use(std::string_view text);
+  // The slots that rows, sentences and texts read so far; of a derived name the axes behind it.
+  const std::set<Slot>& used() const { return used_; }
 
  private:
   Expected<Case> bind(const CaseText&);
@@ -86,6 +90,7 @@ class RowBinder {
 
   Scope& scope_;
   std::map<Slot, std::set<Slot>> reads_;
+  std::set<Slot> used_;
 };
 
 // The rows of one trial.

@@ -23,6 +23,7 @@ struct Dimension {
   std::vector<Presence> held;
   std::size_t count = 0;
   bool automatic = false;  // micro-batch sizes from which a run chooses
+  Place place{};           // in the file
 };
 
 struct ModelEntry {
@@ -112,6 +113,16 @@ struct Cycle {
 };
 tl::expected<Program, Cycle> order_steps(const GridSpec&, const std::vector<bool>& given, bool any_cpu,
                                          const std::vector<std::vector<Slot>>& derived_reads);
+
+// Of a grid with a workload: the slots whose values change what the program gets, in its words, variables and
+// files or in how many processes it has; also by way of `derive`, of the algebra or of `where`. REQUIRES: the
+// workload is bound.
+std::vector<bool> used_slots(const GridSpec&);
+// Names of the axes that are in use, are given by the grid, place the trial, or follow from such, with a space
+// before and after each.
+std::string known_axes(const GridSpec&);
+// The first dimension with several values of which none is in use; null: there is none.
+const Dimension* unused_dimension(const GridSpec&);
 
 // Runs one step; false: it has no value (then its slot is kFailed). Overflow of an expression is an error of
 // the grid.

@@ -34,10 +34,10 @@ std::vector<std::string> sentences_of(const RowValues& values, const std::vector
 
 }  // namespace
 
-Status CommandTemplates::bind_words(const RowBinder& binder) const {
+Status CommandTemplates::bind_words(RowBinder& binder) const {
   for (const auto* words : {&text_.container, &text_.command, &text_.arguments}) {
     for (const PlacedText& word : *words) {
-      if (const auto names = binder.names_of(word.text); !names) {
+      if (const auto names = binder.use(word.text); !names) {
         if (text_.script.empty() && word.text.find("{script}") != std::string::npos)
           return tl::unexpected(text_.document->error(
               text_.place, {codes::kMissing, "script"},
@@ -52,7 +52,7 @@ Status CommandTemplates::bind_words(const RowBinder& binder) const {
 Status CommandTemplates::bind_files(RowBinder& binder) {
   for (const auto& [path, file] : text_.files) {
     if (!file.of_settings) {
-      if (const auto names = binder.names_of(file.text); !names)
+      if (const auto names = binder.use(file.text); !names)
         return tl::unexpected(
             text_.document->error(text_.place, names.error(), path + ": " + names.error().message));
       continue;
@@ -91,8 +91,9 @@ Status CommandTemplates::bind(const Scope& scope, const MeasurePlan& measure) {
     for (Case& one : variable.cases) one.of_any = true;  // set whatever the grid gives
   SWEEP_TRY(put(binder.table(text_.flags), flags_));
   SWEEP_TRY(put(binder.sentences(text_.unsupported), unsupported_));
-  SWEEP_TRY(put(binder.sentences(text_.notes), notes_));
   SWEEP_TRY(bind_files(binder));
+  used_ = binder.used();
+  SWEEP_TRY(put(binder.sentences(text_.notes), notes_));
   for (const auto& [axis, values] : text_.spelling)
     if (!scope.find(axis))
       return tl::unexpected(text_.document->error(

@@ -3,6 +3,7 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,11 @@ class CommandTemplates {
   // Checks that every name in a template is an axis, a derived value, a number of steps or a rank's name.
   // Call it once the scope is complete.
   Status bind(const Scope&, const MeasurePlan&);
+  // The slots whose values reach the program: in its words, variables, files and flags.
+  const std::set<Slot>& used() const { return used_; }
+  // The axes that the program knows, as the labels of its trials have them (schema/labels.h).
+  void know(std::string axes) { known_ = std::move(axes); }
+  const std::string& known() const { return known_; }
 
   struct Rendered {
     // Names that only ranks know are left in. An argument that becomes empty is left out.
@@ -42,7 +48,7 @@ class CommandTemplates {
     std::string path;
     std::vector<Row> settings;
   };
-  Status bind_words(const RowBinder&) const;
+  Status bind_words(RowBinder&) const;
   Status bind_files(RowBinder&);
   Status check_command() const;
   Rendered rendered(RowValues&) const;
@@ -53,6 +59,8 @@ class CommandTemplates {
   std::vector<Row> derived_, environment_, flags_;
   std::map<std::string, std::vector<Row>> settings_;  // of each file
   std::vector<Case> unsupported_, notes_;
+  std::set<Slot> used_;
+  std::string known_;
 };
 
 }  // namespace sweep::grid

@@ -62,9 +62,8 @@ std::string list_of(const std::vector<std::string>& words) {
 }
 
 // Values to try first: twice a batch, and what is there.
-std::string first_values(const std::string& axis, const std::string& value) {
-  const auto number = number_from(value);
-  if (axis == "micro_batch_size" && number)
+std::string first_values(const std::string& value) {
+  if (const auto number = number_from(value))
     return fmt::format("[{}, {}]", value, static_cast<i64>(*number) * 2);
   return fmt::format("[{}]", value);
 }
@@ -88,13 +87,13 @@ std::string Draft::text() const {
   for (const auto& [axis, value] : ranks) out += fmt::format("  {}: {}\n", axis, value);
   for (const auto& [axis, value] : axes)
     if (axis != "micro_batch_size") out += fmt::format("  {}: {}\n", axis, value);
-  out += "grid:                   # each combination is a trial\n";
   const auto batch = axes.find("micro_batch_size");
-  if (batch != axes.end())
-    out += fmt::format("  micro_batch_size: {}\n", first_values(batch->first, batch->second));
-  else
-    out += "  micro_batch_size: [1]\n";
-  for (const auto& [axis, value] : own) out += fmt::format("  # {}: [{}]\n", axis, value);
+  const bool swept = batch != axes.end();
+  out += fmt::format("{}grid:                   # each combination is a trial\n", swept ? "" : "# ");
+  if (swept) out += fmt::format("  micro_batch_size: {}\n", first_values(batch->second));
+  for (const auto& [axis, value] : own)
+    out += fmt::format("{}{}: [{}]\n", swept ? "  # " : "#   ", axis, value);
+  if (!swept && own.empty()) out += "#   micro_batch_size: [1, 2]\n";
   out += "measure: {warmup_steps: 2, steps: 6}\n# limits: {hang_seconds: 300}\n";
   return out;
 }
@@ -272,6 +271,22 @@ Expected<std::string> first_grid_of_recipe(const std::string& recipe) {
   return draft.text();
 }
 
+// The words of accelerate or deepspeed, with sweep_trial before the script: it reports steps, memory and OOM.
+void add_launcher_words(Draft& draft, std::span<const std::string> words, const std::string& module_option) {
+  const auto script = static_cast<std::size_t>(
+      std::ranges::find_if(words, [](const std::string& word) { return word.ends_with(".py"); }) -
+      words.begin());
+  const auto options = words.first(script);
+  const bool other = std::ranges::any_of(options, [](const std::string& word) {
+    return word == "-m" || word == "--module" || word == "--no_python";
+  });
+  if (script == words.size() || other) return add_words(draft, words, draft.command);
+  draft.name = grid_name(words[script]);
+  add_words(draft, options, draft.command);
+  draft.command.insert(draft.command.end(), {module_option, "sweep_trial", template_of(words[script])});
+  add_words(draft, words.subspan(script + 1), draft.command);
+}
+
 Expected<std::string> first_grid_of_command(std::span<const std::string> words) {
   if (words.empty())
     return fail("there is no command; say it after --, as in `sweep init -- torchrun train.py`");
@@ -294,7 +309,10 @@ Expected<std::string> first_grid_of_command(std::span<const std::string> words) 
   if (python)
     draft.command.insert(draft.command.end(), {"-m", "sweep_trial"});  // reports steps, memory and OOM
   if (python && !is_option(rest.front())) draft.name = grid_name(rest.front());
-  add_words(draft, rest, draft.command);
+  if (program == "accelerate" || program == "deepspeed")
+    add_launcher_words(draft, rest, program == "accelerate" ? "-m" : "--module");
+  else
+    add_words(draft, rest, draft.command);
   draft.per_node = !python || std::ranges::find(rest, "torch.distributed.run") != rest.end();
   return finished(draft);
 }

@@ -12,6 +12,7 @@ const Names kAxes{
     {"batch", "micro_batch_size"},
     {"batch_size", "micro_batch_size"},
     {"bs", "micro_batch_size"},
+    {"mbs", "micro_batch_size"},
     {"micro_batch", "micro_batch_size"},
     {"micro_batch_size", "micro_batch_size"},
     {"per_device_train_batch_size", "micro_batch_size"},

@@ -41,7 +41,7 @@ void add_names(LabelUnits& names, const ResultRow& row) {
   if (row.trial.labels.empty()) return;
   const auto labels = labels_of(row);
   for (const auto& item : labels.items())
-    if (item.key() != kLabelUnits) names.try_emplace(item.key());
+    if (is_label_name(item.key())) names.try_emplace(item.key());
   const auto units = labels.find(kLabelUnits);
   if (units == labels.end() || !units->is_object()) return;
   for (const auto& item : units->items())

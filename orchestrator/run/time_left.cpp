@@ -67,6 +67,10 @@ double width_of(const store::Workload& work) {
 }  // namespace
 
 std::optional<double> seconds_left(const store::Workload& work) {
+  const bool unknown = work.done.empty() && std::ranges::any_of(work.to_do, [](const auto& group) {
+                         return group.unpredicted > 0;
+                       });
+  if (unknown) return std::nullopt;  // nothing says how long a program takes that has not ended yet
   const Fit fit = fit_of(work.done);
   double node_s = 0, at_once = 0, longest = 0;
   for (const auto& group : work.to_do) {

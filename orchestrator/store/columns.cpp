@@ -109,9 +109,21 @@ std::string metric_expression(const std::string& name) {
   return "r." + sql_name(name);
 }
 
+// NULL where the program of a workload knows no such axis (schema/labels.h).
+std::string known_value(const std::string& value, std::string_view key) {
+  static constexpr std::string_view kAlways[] = {"workload", "program", "hardware", "nodes", "gpus_per_node",
+                                                 "dp",       "tp",      "pp",       "cp",    "ep"};
+  if (std::ranges::find(kAlways, key) != std::end(kAlways)) return value;
+  return fmt::format(
+      "CASE WHEN substr(p.labels, 1, 9) <> '{{\"@axes\":' OR instr(json_extract(p.labels, '$.\"@axes\"'), ' "
+      "{} ') "
+      "THEN {} END",
+      key, value);
+}
+
 std::string axis_in_view(const Column& axis) {
-  const std::string value = axis_value_sql(axis.name);
   const std::string_view key = current_key(axis.name);
+  const std::string value = known_value(axis_value_sql(axis.name), key);
   return value == "t." + sql_name(key) ? value : value + " AS " + sql_name(key);
 }
 

@@ -174,10 +174,11 @@ Expected<std::vector<std::string>> WorkQueue::rule_out(i64 sweep, std::span<cons
   return work.commit(std::move(out));
 }
 
-Expected<void> WorkQueue::reopen(i64 sweep, std::span<const Outcome> outcomes) {
+Expected<void> WorkQueue::reopen(i64 sweep, std::span<const Outcome> outcomes,
+                                 const std::optional<std::string>& trial) {
   Transaction work(*file_.db, Transaction::kWrite);
   file_.leases.guard(work, sweep);
-  reopen_entries(work, sweep, outcomes);
+  reopen_entries(work, sweep, outcomes, trial);
   pack(work, file_.selects, file_.dependencies.most_loose);
   return work.commit();
 }

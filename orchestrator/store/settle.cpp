@@ -88,7 +88,8 @@ void reopen_conclusions(Transaction& work, i64 sweep, Outcome outcome) {
 }  // namespace
 
 // An outcome of the machine's making is forgotten at once; any other one is shown until the new one is there.
-void reopen_entries(Transaction& work, i64 sweep, std::span<const Outcome> outcomes) {
+void reopen_entries(Transaction& work, i64 sweep, std::span<const Outcome> outcomes,
+                    const std::optional<std::string>& trial) {
   for (const Outcome outcome : outcomes)
     work.run(R"(
         UPDATE plan_entry SET
@@ -98,8 +99,10 @@ void reopen_entries(Transaction& work, i64 sweep, std::span<const Outcome> outco
           final_attempt = CASE WHEN ?1 THEN NULL ELSE final_attempt END,
           outcome = CASE WHEN ?1 THEN NULL ELSE outcome END
         WHERE sweep = ?2 AND state = State::kFinished AND outcome = ?3
-          AND final_attempt IS NOT NULL AND admitted = 1)",
-             is_infrastructure(outcome), sweep, outcome);
+          AND final_attempt IS NOT NULL AND admitted = 1
+          AND (?4 IS NULL OR trial = (SELECT t.key FROM trial t WHERE t.id = ?4)))",
+             is_infrastructure(outcome), sweep, outcome, trial);
+  if (trial) return;
   for (const Outcome outcome : outcomes) reopen_conclusions(work, sweep, outcome);
 }
 

@@ -18,8 +18,9 @@ SweepRules rules_of(Transaction&, i64 sweep, const DecideTrial&);
 // Recomputes state, outcome and final attempt of one plan entry from its attempts. Idempotent. Refuses rules
 // that decide nothing.
 void settle(Transaction&, i64 entry, const SweepRules&);
-// Entries with these final outcomes are pending again, with fresh retries.
-void reopen_entries(Transaction&, i64 sweep, std::span<const Outcome>);
+// Entries with these final outcomes are pending again, with fresh retries. trial: this one alone.
+void reopen_entries(Transaction&, i64 sweep, std::span<const Outcome>,
+                    const std::optional<std::string>& trial = {});
 // Ended attempts of an entry since it was last reopened.
 struct Tries {
   // By what ended them: the trial itself, or the machine.

@@ -232,6 +232,7 @@ Expected<SweepRow> SweepBook::find_sweep(const std::optional<std::string>& name)
   const auto measured =
       std::find_if(all->rbegin(), all->rend(), [](const SweepRow& row) { return !is_rehearsal(row.name); });
   if (!name && measured != all->rend()) return *measured;
+  if (!name && all->size() == 1) return all->front();  // it is meant
   if (!name)
     return fail(codes::kUnknownSweep, "",
                 fmt::format("database '{}' holds rehearsals only; name one, for example '{}'",

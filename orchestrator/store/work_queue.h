@@ -91,8 +91,8 @@ class WorkQueue {
   Expected<Reused> reuse(i64 sweep, const std::string& build, const std::string& host);
   // resume --retry: final answers of these outcomes become pending again; they stay visible until the new one
   // is there. What was concluded from them is open again too: the rule `history` stands on trials that ran out
-  // of memory, `recompute` on those that ended ok.
-  Expected<void> reopen(i64 sweep, std::span<const Outcome>);
+  // of memory, `recompute` on those that ended ok. trial: its answer alone, and nothing that was concluded.
+  Expected<void> reopen(i64 sweep, std::span<const Outcome>, const std::optional<std::string>& trial = {});
 
   Expected<AllocationRow> create_allocation(i64 sweep, const std::string& launcher,
                                             const std::filesystem::path& spool_root);

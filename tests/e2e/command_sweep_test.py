@@ -171,6 +171,13 @@ class CommandSweepTest(unittest.TestCase):
                 self.assertAlmostEqual(row["tokens_per_s"], row["dp"] * 1000 / row["step_ms"], delta=1)
                 self.assertIsNone(row["forward_ms"])
                 self.assertIsNone(row["mfu"])
+        told = self.sweep("explain", rows[0]["trial"], "--db", "r.db")
+        self.assertIn(f"pause={rows[0]['labels']['pause']}", told)
+        self.assertRegex(told, r"(?m)^command +.*train.py")
+        # Axes that the program never got are not known; its id is made of all of them.
+        self.assertEqual([(row["optimizer"], row["seq_len"], row["precision"], row["global_batch_size"], row["micro_batch_size"])
+                          for row in rows], [(None, None, None, None, 1)] * 6)
+        self.assertEqual(database.rows(self.folder / "r.db", "select distinct optimizer, threads, hardware from results"), [(None, None, "cpu")])
         # The grid of the best trial is the same trial.
         best = self.sweep("best", "--db", "r.db", "--yaml")
         (self.folder / "best.yaml").write_text(best)
@@ -179,6 +186,12 @@ class CommandSweepTest(unittest.TestCase):
         self.assertIn('"pause":{"default":2.5,"type":"number","unit":"ms"}', best)
         self.assertIn('"fault":{"default":"none","type":"text"}', best)
         self.assertIn("2.5", self.sweep("table", "batch", "--db", "r.db"))
+
+    def test_on_the_cpu_one_trial_runs_at_a_time_unless_slots_are_asked_for(self):
+        (self.folder / "grid.yaml").write_text(GRID.replace("PYTHON", json.dumps(sys.executable)).replace("fault: [none, oom]", "fault: [none]")
+                                               .replace("launch: {local: {slots: 2}}\n", ""))
+        self.sweep("run", "grid.yaml", "--db", "r.db", "--rank", RANK)
+        self.assertEqual(database.rows(self.folder / "r.db", "select distinct outcome, coalesce(neighbours, 0) from results"), [("ok", 0)])
 
     def test_of_a_launchers_ranks_the_first_to_fail_is_the_cause(self):
         (self.folder / "launcher.py").write_text(LAUNCHER)

@@ -70,6 +70,21 @@ class RehearsedAnswersTest(unittest.TestCase):
         self.assertIn(mark, texts[0])
         self.assertNotIn(mark, texts[1])
 
+    def test_one_that_is_alone_in_its_database_is_meant(self):
+        self.db = self.folder / "alone.db"
+        self.make("layouts.rehearsal", [{"trial": self.plan[0]["trial"], "outcome": "ok", "reason": "", "metrics": METRICS, "effective": {}}])
+        for words in (["best"], ["status"], ["table", "batch"], ["explain", self.plan[0]["id"]]):
+            self.assertIn(NOTE, self.out(*words, "--db", self.db))
+
+    def test_a_command_of_too_many_ranks_is_refused_with_its_reason(self):
+        self.grid.write_text("name: many\nworkload: {command: [train]}\nbase: {hardware: h100-sxm-80gb, gpus_per_node: 8, nodes: 8}\n")
+        plan = self.run_sweep("plan", self.grid)
+        self.assertIn("not known before the first result", plan.stdout)
+        done = self.run_sweep("run", self.grid, "--rehearse", "--db", self.folder / "many.db")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("it has 64, and --rehearse-ranks is", done.stderr)
+        self.assertNotIn("sweep plan", done.stderr)
+
     def test_text_for_people(self):
         trial = self.plan[0]["id"]
         for words in (["best", "SWEEP"], ["best", "SWEEP", "--yaml"], ["best", "SWEEP", "--by", "zero,tp"], ["status", "SWEEP"],

@@ -74,6 +74,18 @@ class WrapTest(Folder):
         self.assertEqual([row["outcome"] for row in rows], ["ok"])
         self.assertGreaterEqual(rows[0]["step_ms"], 20)
 
+    def test_runs_with_other_arguments_stay_beside_each_other(self):
+        self.wrap("ok", "--lr", "1")
+        self.wrap("crash", code=1)
+        self.wrap("ok", "--lr", "2")
+        self.wrap("ok", "--lr", "1")
+        rows = json.loads(self.sweep("export", "json"))
+        self.assertEqual(sorted((row["labels"]["command_line"].split(" ", 2)[2], row["outcome"]) for row in rows),
+                         [("crash", "crash"), ("ok --lr 1", "ok"), ("ok --lr 2", "ok")])
+        self.assertEqual(self.rows("SELECT count(*) FROM attempt"), [(4,)], "what was run before is not run again")
+        for row in rows:
+            self.sweep("explain", row["trial"])
+
     def test_how_it_fails(self):
         for mode, options, outcome in (("crash", (), "crash"), ("oom", (), "oom"), ("hang", ("--hang-seconds", "2"), "hang")):
             with self.subTest(mode):
@@ -83,7 +95,9 @@ class WrapTest(Folder):
 
     def test_several_processes(self):
         (self.folder / "ranks.py").write_text("import os; open('rank' + os.environ['RANK'] + 'of' + os.environ['WORLD_SIZE'], 'w')\n")
-        self.sweep("wrap", "--rank", RANK, "--processes", 2, "--", sys.executable, "ranks.py")  # it reports nothing: ok
+        said = self.sweep("wrap", "--rank", RANK, "--processes", 2, "--", sys.executable, "ranks.py", code=1)
+        self.assertIn("wrap-ranks: invalid in ", said, "it reports nothing")
+        self.assertEqual([row["outcome"] for row in json.loads(self.sweep("export", "json"))], ["invalid"])
         self.assertEqual(sorted(each.name for each in self.folder.glob("rank?of?")), ["rank0of2", "rank1of2"])
 
     def test_a_program_that_is_not_there(self):
@@ -131,8 +145,20 @@ class InitTest(Folder):
         self.assertIn("train.py --lr 0.0003 --batch=8 --name {x}", self.sweep("plan", "grid.yaml"))
         self.assertIn("stop_after_steps: true", text, "nothing tells the script when to stop")
         self.assertNotIn("stop_after_steps", self.init("--", "torchrun", "--nproc_per_node", "2", "train.py", "--max_steps", "1000"))
-        self.init("--", "accelerate", "launch", "--num_processes", "2", "train.py", "--per_device_train_batch_size", "4")
         self.init("--", "python", "train.py", "--seed", "42", "--dp", "3")
+        self.assertIn("micro_batch_size: [4, 8]", self.init("--", "python", "train.py", "--mbs", "4"))
+
+    def test_launchers_get_the_module_before_the_script(self):
+        for line, module in (("accelerate launch --multi_gpu --num_processes 2 train.py --per_device_train_batch_size 4", "-m"),
+                             ("deepspeed --num_gpus 2 train.py --deepspeed ds.json", "--module")):
+            text = self.init("--", *line.split())
+            self.assertIn(f'"{module}", "sweep_trial", "train.py"', text)
+            self.assertIn("name: train\n", text)
+        self.assertNotIn("sweep_trial", self.init("--", "accelerate", "launch", "-m", "mine.train"))
+
+    def test_no_axis_is_written_that_the_program_does_not_get(self):
+        text = self.init("--", "python", "train.py", "--lr", "0.1")
+        self.assertEqual([line for line in text.splitlines() if "micro_batch_size" in line and not line.startswith("#")], [])
 
     def test_a_configuration_file(self):
         (self.folder / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 4, "zero_optimization": {"stage": 2}}')

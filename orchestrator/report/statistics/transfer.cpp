@@ -48,7 +48,10 @@ bool knows(std::span<const ResultRow> rows, const Column& axis) {
       rows, [](const ResultRow& row) { return row.trial.workload == Workload::kCommand; });
   if (!commands || kOfRanks.contains(axis.key)) return true;
   const Value unset = axis.key == "model" ? Value{std::string()} : axis.default_value;
-  return std::ranges::any_of(rows, [&](const ResultRow& row) { return axis.get(row) != unset; });
+  return std::ranges::any_of(rows, [&](const ResultRow& row) {
+    const Value value = axis.get(row);
+    return value.index() != 0 && value != unset;
+  });
 }
 
 std::set<std::string> labels_of(std::span<const ResultRow> rows) {
@@ -58,7 +61,7 @@ std::set<std::string> labels_of(std::span<const ResultRow> rows) {
     const auto labels = parse_json(text.empty() ? "{}" : text);
     if (!labels || !labels->is_object()) continue;
     for (const auto& item : labels->items())
-      if (!find_column(item.key()) && item.key() != kLabelUnits) out.insert(item.key());
+      if (!find_column(item.key()) && is_label_name(item.key())) out.insert(item.key());
   }
   return out;
 }

@@ -7,6 +7,7 @@
 #include "orchestrator/report/fields.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/tables/stacks.h"
+#include "schema/labels.h"
 
 namespace sweep::report {
 namespace {
@@ -46,10 +47,16 @@ std::string configuration(const Trial& trial) {
   ResultRow row;
   row.trial = trial;
   std::string out = fmt::format("model={}", safe_text(trial.model));
+  auto labels = nlohmann::json::parse(trial.labels, nullptr, false);
+  if (!labels.is_object()) labels = nlohmann::json::object();
+  for (const auto& [name, value] : labels.items())  // a grid's own axes, and what it derives
+    if (is_label_name(name))
+      out += fmt::format(" {}={}", safe_text(name),
+                         safe_text(value.is_string() ? value.get<std::string>() : value.dump()));
   for (const Column& c : columns()) {
     if (c.role != Role::kAxis || c.key == "model") continue;
     const Value value = c.get(row);
-    if (value == c.default_value) continue;
+    if (value.index() == 0 || value == c.default_value) continue;
     out += fmt::format(" {}={}", c.key,
                        c.type == "flag" ? (std::get<i64>(value) != 0 ? "true" : "false") : show(value));
   }
@@ -256,6 +263,12 @@ std::string explain(const ExplainView& view, std::size_t width) {
   lines.add("trial", fmt::format("{}{}{}", safe_text(entry.id), entry.source.empty() ? "" : "  from ",
                                  safe_text(entry.source)));
   lines.wrapped("", configuration(entry.trial));
+  std::string_view command = view.command;
+  for (bool first = true; !command.empty(); first = false) {
+    const std::size_t end = std::min(command.find('\n'), command.size());
+    lines.wrapped(first ? "command" : "", command.substr(0, end));
+    command.remove_prefix(std::min(end + 1, command.size()));
+  }
   if (entry.admitted) {
     lines.add("plan", fmt::format("admitted, number {} in the run order", entry.order + 1));
   } else {

@@ -22,6 +22,7 @@ struct ExplainView {
   std::vector<ExplainAttempt> attempts;  // in the order they were made
   std::optional<i64> final_attempt;      // the one whose result counts; absent: none
   std::vector<std::string> events;       // of the sweep that concern it
+  std::string command = {};              // of a workload: what it runs; lines
 };
 
 std::string explain(const ExplainView&, std::size_t width = 0);

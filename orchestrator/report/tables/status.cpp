@@ -63,6 +63,8 @@ std::vector<std::string> time_and_best(const StatusView& view) {
   std::vector<std::string> parts;
   const bool finished = counts(view).done() >= to_run(view);
   if (!finished && view.left_s) parts.push_back(left(*view.left_s) + " left");
+  if (!finished && !view.left_s && counts(view).ok == 0)
+    parts.emplace_back("time left not known before the first result");
   if (finished && view.elapsed_s) parts.push_back(fmt::format("took {}", duration(*view.elapsed_s)));
   if (view.best) parts.push_back(fmt::format("best {}", best_part(*view.best)));
   return parts;

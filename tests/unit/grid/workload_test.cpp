@@ -7,6 +7,7 @@
 #include "base/error_codes.h"
 #include "grid_text.h"
 #include "schema/codec.h"
+#include "schema/columns.h"
 #include "schema/error_codes.h"
 
 namespace sweep::grid {
@@ -51,14 +52,16 @@ TEST(GridWorkload, AxesFillTheTemplatesAndRankNamesStay) {
 
 TEST(GridWorkload, OwnAxesAreLabelsAndPartOfTheId) {
   const std::string axes =
-      "  command: [train]\n  axes:\n    lr: {type: number, default: 0.1}\n    compile: {type: flag, default: "
+      "  command: [train, \"{lr}\", \"{mode}\"]\n  axes:\n    lr: {type: number, default: 0.1}\n    compile: "
+      "{type: flag, default: "
       "false}\n"
       "    mode: {type: text, default: eager}\n    chunks: {type: integer, default: -1}\n";
   const auto out = expanded(with(axes, "grid: {lr: [0.1, 0.25], mode: [eager, graph], chunks: [-1]}\n"));
   std::set<std::string> ids;
   for (const PlanEntry& entry : out.admitted()) ids.insert(entry.id);
-  EXPECT_EQ(ids.size(), 4u);  // although no template names them
-  const auto labels = nlohmann::json::parse(out.admitted()[3].trial.labels);
+  EXPECT_EQ(ids.size(), 4u);
+  auto labels = nlohmann::json::parse(out.admitted()[3].trial.labels);
+  labels.erase("@axes");
   EXPECT_EQ(labels, (nlohmann::json{{"lr", 0.25}, {"compile", false}, {"mode", "graph"}, {"chunks", -1}}));
 }
 
@@ -66,8 +69,9 @@ TEST(GridWorkload, TheUnitOfAnOwnAxisIsKeptBesideTheLabelsAndChangesNoId) {
   const std::string before = "  command: [train]\n  axes: {pause: {type: integer, default: 1";
   const auto plain = expanded(with(before + "}}\n", "grid: {pause: [2]}\n"));
   const auto with_unit = expanded(with(before + ", unit: ms}}\n", "grid: {pause: [2]}\n"));
-  EXPECT_EQ(nlohmann::json::parse(with_unit.admitted().front().trial.labels),
-            (nlohmann::json{{"pause", 2}, {"@units", {{"pause", "ms"}}}}));
+  auto labels = nlohmann::json::parse(with_unit.admitted().front().trial.labels);
+  labels.erase("@axes");
+  EXPECT_EQ(labels, (nlohmann::json{{"pause", 2}, {"@units", {{"pause", "ms"}}}}));
   EXPECT_EQ(with_unit.admitted().front().id, plain.admitted().front().id);
 }
 
@@ -77,6 +81,69 @@ TEST(GridWorkload, ExpressionsReadOwnAxes) {
                     "grid: {width: [1, 2, 3]}\nderive: {double: width * 2}\nwhere: [width < 3]\n"));
   ASSERT_EQ(out.admitted().size(), 2u);
   EXPECT_EQ(command_of(out.admitted()[1]).argv.back(), "4");
+}
+
+// The values of an axis must reach the program: in its words, or in what follows from them.
+TEST(GridWorkload, AnAxisWithSeveralValuesThatReachNoProgramIsRefused) {
+  const std::string own = "  command: [a]\n  axes: {lr: {type: number, default: 1}}\n";
+  for (const auto& [text, place, code, subject] : std::initializer_list<Refusal>{
+           {with("  command: [a]\n", "grid:\n  dp: [1, 2]\n  micro_batch_size: [1, 2, 4]\n"),
+            "g.yaml:6:3:", codes::kUnusedAxis, "micro_batch_size"},
+           {with("  command: [a]\n", "grid: {micro_batch_size: auto}\nbase: {global_batch_size: 8}\n"),
+            "g.yaml:4:8:", codes::kUnusedAxis, "micro_batch_size"},
+           {with(own, "grid: {lr: [1, 2]}\n"), "g.yaml:5:8:", codes::kUnusedAxis, "lr"},
+           {with("  command: [a]\n  derive: {twice: zero * 2}\n", "grid: {zero: [0, 1]}\n"),
+            "g.yaml:5:8:", codes::kUnusedAxis, "zero"},
+           {with("  command: [a]\n", "grid: {zero: [0, 1]}\nderive: {twice: zero * 2}\n"),
+            "g.yaml:4:8:", codes::kUnusedAxis, "zero"},
+           {with("  command: [a]\n", "zip: [{zero: [0, 1], seq_len: [64, 128]}]\n"),
+            "g.yaml:4:8:", codes::kUnusedAxis, "zero"},
+           {with("  command: [a]\n", "base: {nodes: 1, gpus_per_node: 4}\ngrid: {tp: [1, 2]}\n"),
+            "g.yaml:5:8:", codes::kUnusedAxis, "tp"},
+       }) {
+    const Error error = error_of(text);
+    EXPECT_EQ(place_of(error), place) << text << error.message;
+    EXPECT_THAT(error, IsError(code, subject)) << text;
+  }
+}
+
+TEST(GridWorkload, WhatTheProgramKnowsOfItsTrialIsInTheLabelsAndNotInTheId) {
+  const auto out =
+      expanded(with("  command: [a, \"{zero}\"]\n",
+                    "base: {seq_len: 64}\ngrid: {dp: [2], zero: [0, 1], micro_batch_size: [4]}\n"));
+  const Trial trial = out.admitted().front().trial;
+  EXPECT_EQ(trial.labels,
+            R"({"@axes":" hardware nodes gpus_per_node dp tp pp cp ep zero micro_batch_size seq_len "})");
+  ResultRow row;
+  row.trial = trial;
+  EXPECT_EQ(find_column("seq_len")->get(row), Value{i64{64}});
+  for (const char* axis :
+       {"optimizer", "precision", "grad_accum", "global_batch_size", "threads", "schedule"})
+    EXPECT_EQ(find_column(axis)->get(row), Value{}) << axis;
+  row.trial.labels.clear();
+  EXPECT_EQ(trial_id(row.trial), out.admitted().front().id);
+  EXPECT_EQ(find_column("grad_accum")->get(row), Value{i64{1}}) << "of a database of an earlier version";
+}
+
+TEST(GridWorkload, AnAxisIsReadByWayOfWhatFollowsFromIt) {
+  const std::string words = "  command: [a, \"{doubled}\"]\n";
+  for (const std::string& text :
+       {with("  command: [a]\n", "grid: {dp: [1, 2]}\n"),
+        with("  command: [a]\n", "grid: {hardware: [cpu, h100-sxm-80gb], tp: [1, 2]}\n"),
+        with("  command: [a, \"{dp}\"]\n", "base: {nodes: 1, gpus_per_node: 4}\ngrid: {tp: [1, 2]}\n"),
+        with("  command: [a, \"{grad_accum}\"]\n",
+             "base: {global_batch_size: 8}\ngrid: {micro_batch_size: [1, 2]}\n"),
+        with(words, "grid: {zero: [0, 1]}\nderive: {doubled: zero * 2}\n"),
+        with(words + "  derive: {doubled: zero * 2}\n", "grid: {zero: [0, 1]}\n"),
+        with("  command: [a]\n  env: {STAGE: \"{zero}\"}\n", "grid: {zero: [0, 1]}\n"),
+        with("  command: [a]\n  files: {x: \"{zero}\"}\n", "grid: {zero: [0, 1]}\n"),
+        with("  command: [a]\n  files: {x.json: {set: {y: \"{zero}\"}}}\n", "grid: {zero: [0, 1]}\n"),
+        with("  command: [a]\n  flags: {--shard: {when: zero == 1}}\n", "grid: {zero: [0, 1]}\n"),
+        with("  command: [a, \"{zero}\"]\n", "zip: [{zero: [0, 1], seq_len: [64, 128]}]\n"),
+        with("  command: [a, \"{layers}\"]\n", "grid: {model: [llama3-8b, playbook-1b], dp: [1]}\n"),
+        with("  command: [a, \"{zero}\"]\n",
+             "grid: {zero: [0, 1], tp: [1, 2]}\nbase: {gpus_per_node: 2}\nwhere: [tp == zero + 1]\n")})
+    EXPECT_GE(expanded(text).admitted().size(), 2u) << text;
 }
 
 TEST(GridWorkload, SpellingChangesWordsAndEmptyArgumentsGo) {

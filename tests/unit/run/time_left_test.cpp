@@ -69,6 +69,15 @@ TEST(TimeLeft, StartingCostsTheSameForSmallAndLargeTrials) {
   EXPECT_NEAR(seconds_left(work).value(), 20 * (2 + 33), 0.3 * 700);
 }
 
+TEST(TimeLeft, NotKnownBeforeTheFirstResultOfWhatNothingPredicts) {
+  Workload work = to_do(3, 0);
+  work.to_do.front().unpredicted = 3;
+  EXPECT_FALSE(seconds_left(work).has_value());
+  ran(work, "a1", 1, 0, 7);
+  work.done.front().predicted_s.reset();
+  EXPECT_NEAR(seconds_left(work).value(), 21, 1e-9);
+}
+
 TEST(TimeLeft, NeverLessThanTheLongestOne) {
   Workload work = to_do(2, 100);
   work.open = {{"a1", 64}};

@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""sweep_trial_test.py: what python/sweep_trial.py writes of scripts that it is told nothing of, in their processes and in their children's."""
+import importlib.util
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+import unittest.mock
+from typing import ClassVar
+
+MODULE = pathlib.Path(__file__).resolve().parents[2] / "python"
+sys.path.insert(0, str(MODULE))
+import sweep_trial  # noqa: E402
+
+STEPS = """
+import sys, torch
+def train(rank=0, world=1, store="", fails=-1):
+    import torch.distributed as dist
+    if world > 1:
+        dist.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=world)
+    model = torch.nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(model.parameters(), lr=.1)
+    for i in range(4):
+        model(torch.ones(2, 8)).sum().backward()
+        optimizer.step()
+        if i == 2 and rank == fails: raise ValueError("a fault")
+"""
+SPAWN = STEPS + """
+if __name__ == "__main__":
+    torch.multiprocessing.start_processes(train, (2, sys.argv[2], int(sys.argv[3])), nprocs=2, start_method=sys.argv[1])
+"""
+# As Lightning starts its other ranks: the script again, without the module before it.
+AGAIN = STEPS + """
+import os, subprocess
+if __name__ == "__main__":
+    own = int(os.environ.get("LOCAL_RANK", "0"))
+    other = own or subprocess.Popen([sys.executable, *sys.argv], env=dict(os.environ, LOCAL_RANK="1"))
+    train(own, 2, sys.argv[1])
+    if not own: sys.exit(other.wait())
+"""
+SCALER = STEPS + """
+model = torch.nn.Linear(8, 8)
+optimizer, scaler = torch.optim.SGD(model.parameters(), lr=.1), torch.amp.GradScaler("cpu")
+for i in range(4):
+    scaler.scale(model(torch.full((2, 8), float("inf") if i in (0, 2) else 1.)).sum()).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    optimizer.zero_grad()
+"""
+# Children that import PyTorch and train nothing, and one that has a sitecustomize of its own.
+BYSTANDERS = STEPS + """
+import os, pathlib, subprocess
+hidden = pathlib.Path(sys.argv[1]); hidden.mkdir()
+(hidden / "sitecustomize.py").write_text("import sys; sys.hidden = True")
+more = dict(os.environ, RANK="1", PYTHONPATH=os.environ["PYTHONPATH"] + os.pathsep + str(hidden))
+subprocess.run([sys.executable, "-c", "import sys, torch; assert sys.hidden; torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), 1)"], check=True, env=more)
+train()
+"""
+
+
+class Lines(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="sweep-trial-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def run_script(self, text, *words, code=0):
+        script = self.folder / "script.py"
+        script.write_text(text)
+        clean = {key: value for key, value in os.environ.items() if key not in ("RANK", "LOCAL_RANK", "WORLD_SIZE")}
+        done = subprocess.run([sys.executable, "-m", "sweep_trial", script, *map(str, words)], capture_output=True, text=True, timeout=300,
+                              env={**clean, "SWEEP_RESULTS_FILE": str(self.folder / "rank_{rank}.jsonl"), "OMP_NUM_THREADS": "1",
+                                   "PYTHONPATH": str(MODULE)})
+        self.assertEqual(done.returncode != 0, code != 0, done.stderr)
+        return {int(each.stem[5:]): [json.loads(line) for line in each.read_text().splitlines()] for each in self.folder.glob("rank_*.jsonl")}
+
+    def steps(self, lines):
+        return [line["step"] for line in lines if line["kind"] == "step"]
+
+
+class ChildrenTest(Lines):
+    def test_every_process_that_multiprocessing_starts_is_a_rank(self):
+        for method in ("spawn", "fork"):
+            with self.subTest(method):
+                ranks = self.run_script(SPAWN, method, self.folder / f"store-{method}", -1)
+                self.assertEqual(sorted(ranks), [0, 1])
+                self.assertEqual([self.steps(ranks[rank]) for rank in ranks], [[1, 2, 3, 4]] * 2)
+                self.assertEqual([[line["kind"] for line in ranks[rank]][-1] for rank in ranks], ["end", "end"])
+                for each in self.folder.glob("rank_*"):
+                    each.unlink()
+
+    def test_the_error_of_a_child_is_its_own_ranks(self):
+        ranks = self.run_script(SPAWN, "spawn", self.folder / "store", 1, code=1)
+        (error,) = [line for line in ranks[1] if line["kind"] == "error"]
+        self.assertEqual((error["outcome"], error["type"], error["message"]), ("crash", "builtins.ValueError", "a fault"))
+        self.assertNotIn("end", [line["kind"] for line in ranks[1]])
+
+    def test_a_script_that_starts_itself_again(self):
+        ranks = self.run_script(AGAIN, self.folder / "store")
+        self.assertEqual([self.steps(ranks[rank]) for rank in (0, 1)], [[1, 2, 3, 4]] * 2)
+
+    def test_children_that_train_nothing_say_nothing(self):
+        ranks = self.run_script(BYSTANDERS, self.folder / "hidden")
+        self.assertEqual(list(ranks), [0])
+        self.assertEqual(self.steps(ranks[0]), [1, 2, 3, 4])
+
+
+class SkippedStepsTest(Lines):
+    def test_a_step_whose_gradients_are_not_finite_counts(self):
+        self.assertEqual(self.steps(self.run_script(SCALER)[0]), [1, 2, 3, 4])
+
+    def test_the_same_of_deepspeed(self):
+        ranks = self.run_script(STEPS + """
+import types
+class DeepSpeedEngine:
+    def __init__(self, model, optimizer): self.model, self.basic_optimizer = model, optimizer
+    def _take_model_step(self, overflow):
+        if not overflow: self.basic_optimizer.step()
+module = types.ModuleType("deepspeed.runtime.engine")
+module.DeepSpeedEngine = DeepSpeedEngine
+sys.modules["deepspeed.runtime.engine"] = module
+model = torch.nn.Linear(8, 8)
+engine = DeepSpeedEngine(model, torch.optim.SGD(model.parameters(), lr=.1))
+for overflow in (True, False, True):
+    model(torch.ones(2, 8)).sum().backward()
+    engine._take_model_step(overflow)
+""")
+        self.assertEqual(self.steps(ranks[0]), [1, 2, 3])
+
+
+class Event:
+    """Of a stream; one that was recorded while the stream was captured is never reached."""
+    captured: ClassVar[list] = []
+
+    def __init__(self, **_):
+        self.at = None
+
+    def record(self):
+        Event.captured += [self] if Cuda.capturing else []
+
+    def query(self):
+        return True
+
+    def synchronize(self):
+        assert self not in Event.captured, "it waits for ever"
+
+    def elapsed_time(self, _):
+        return 1.0
+
+
+class Cuda:
+    capturing, Event = False, Event
+
+    @staticmethod
+    def is_initialized():
+        return True
+
+    @staticmethod
+    def is_current_stream_capturing():
+        return Cuda.capturing
+
+    @staticmethod
+    def memory_stats():
+        return {}
+
+
+class CaptureTest(Lines):
+    def test_nothing_is_recorded_in_a_capture(self):
+        said = []
+        to = types.SimpleNamespace(line=lambda kind, **fields: said.append({"kind": kind, **fields}), add=lambda _: None, flush=lambda: None)
+        patched = unittest.mock.patch.dict(sys.modules, torch=types.SimpleNamespace(cuda=Cuda))
+        patched.start()
+        self.addCleanup(patched.stop)
+        watch = sweep_trial.Watch(to)
+        for Cuda.capturing in (True, False, False):
+            watch.forward_begins()
+            watch.forward_ends()
+            watch.optimizer_begins()
+            watch.step_ends()
+        watch.close()
+        self.assertEqual(Event.captured, [])
+        self.assertEqual(self.steps(said), [1, 2])
+        self.assertEqual([line["forward_ms"] for line in said if line["kind"] == "step"], [1.0, 1.0])
+
+
+if __name__ == "__main__":
+    if importlib.util.find_spec("torch") is None:
+        sys.exit(77)
+    unittest.main(verbosity=2)
