@@ -22,7 +22,7 @@ COMMAND = """name: own
 workload:
   command: [{python}, {script}, --micro, "{{micro_batch_size}}", --steps, "{{total_steps}}"]
   env: {{PYTHONPATH: {module}}}
-base: {{hardware: v100-16gb, nodes: {nodes}, gpus_per_node: {gpus}, dp: {ranks}}}
+base: {{hardware: {hardware}, nodes: {nodes}, gpus_per_node: {gpus}, dp: {ranks}}}
 grid: {{micro_batch_size: {micros}}}
 measure: {{warmup_steps: 1, steps: 1}}
 """
@@ -114,11 +114,11 @@ class RehearseTest(unittest.TestCase):
                                  " join plan_entry p on p.trial = t.key join rank_record k on k.attempt = p.final_attempt and k.rank = 0")
         self.assertEqual(rows, [("ok", "math")])
 
-    def rehearse_command(self, name, micros, nodes=1, gpus=2, text=SCRIPT):
+    def rehearse_command(self, name, micros, nodes=1, gpus=2, text=SCRIPT, hardware="v100-16gb"):
         script, file, db = self.folder / "own.py", self.folder / "own.yaml", self.folder / name
         script.write_text(text)
         file.write_text(COMMAND.format(python=sys.executable, script=script, module=pathlib.Path(__file__).resolve().parents[2] / "python",
-                                       nodes=nodes, gpus=gpus, ranks=nodes * gpus, micros=micros))
+                                       nodes=nodes, gpus=gpus, ranks=nodes * gpus, micros=micros, hardware=hardware))
         return self.sweep("run", file, "--rehearse", "--db", db), db
 
     def test_a_command_starts_fits_and_fails_on_phantoms(self):
@@ -139,7 +139,7 @@ class RehearseTest(unittest.TestCase):
     def test_what_phantoms_do_not_answer_is_unsupported(self):
         text = SCRIPT.split("dist.init_process_group")[0] + "sweep_trial.step()\n{}\n"
         lstm = "torch.nn.LSTM(8, 8, num_layers=2, dropout=0.5).cuda()(torch.zeros(4, 2, 8, device='cuda'))"
-        done, db = self.rehearse_command("lstm.db", [1], gpus=1, text=text.format(lstm))
+        done, db = self.rehearse_command("lstm.db", [1], gpus=1, text=text.format(lstm), hardware="h100-sxm-80gb")
         self.assertIn(done.returncode, (0, 1), done.stdout + done.stderr)
         (outcome, reason), = database.rows(db, "select outcome, reason from results")
         self.assertEqual(outcome, "unsupported", reason)
