@@ -59,7 +59,8 @@ Expected<std::vector<Field>> chosen_axes(std::span<const ResultRow> rows, const 
     return std::any_of(out.begin(), out.end(), [&](const Field& o) { return o.name() == f.name(); });
   };
   for (const auto& [count, field] : spread) {
-    if (out.size() < 2 && !taken(*field) && (out.empty() || !follows_from(rows, *field, out[0])))
+    if (out.size() < 2 && !taken(*field) &&
+        (out.empty() || !follows(*field) || !follows_from(rows, *field, out[0])))
       out.push_back(*field);
   }
   const bool one_row = out.size() == 1 && options.rows.empty() && options.cols.empty();

@@ -69,7 +69,7 @@ TEST(Confirm, TheSentenceFollowsTheStandings) {
   EXPECT_THAT(confirmed({leader, measured("b", {{90}, {91}, {90}})}, "tokens_per_s").text,
               HasSubstr("the ranking holds: trial a"));
   const auto tied = confirmed({leader, measured("b", {{101}, {100}, {100}})}, "tokens_per_s");
-  EXPECT_THAT(tied.text, HasSubstr("1 of 1 are tied"));
+  EXPECT_THAT(tied.text, HasSubstr("1 of the 1 others cannot be distinguished"));
   EXPECT_TRUE(tied.holds);
   const auto overtaken = confirmed({leader, measured("b", {{110}, {111}, {110}})}, "tokens_per_s");
   EXPECT_THAT(overtaken.text, HasSubstr("does not hold"));
