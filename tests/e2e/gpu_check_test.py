@@ -13,7 +13,9 @@ sys.path.insert(0, str(SCRIPTS / "gpu"))
 import steps  # noqa: E402  (found by the line above)
 
 loader = importlib.machinery.SourceFileLoader("gpu_check", str(SCRIPTS / "gpu_check"))
-gpu_check = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+spec = importlib.util.spec_from_loader(loader.name, loader)
+assert spec
+gpu_check = importlib.util.module_from_spec(spec)
 loader.exec_module(gpu_check)
 
 # Measured on the CPU: the model, batches and steps of `parity`.
