@@ -29,7 +29,7 @@ TEST_F(AnswersTest, TheBestAreThoseOfARankingOfAllRows) {
   for (i64 i = 1; i <= 12; ++i) add(entry(i, i % 2 ? "a" : "bb", 1 + i % 3));
   for (std::size_t i = 0; i < plan_.size(); ++i) finish(plan_[i], Outcome::kOk, double((i * 7) % 12));
   auto rows = must(store_->results(sweep_));
-  for (const char* metric : {"tokens_per_s"}) {
+  for (const char* metric : {"tokens_per_s", "startup_ms"}) {
     const Column& column = *find_column(metric);
     std::ranges::sort(rows, [&](const ResultRow& a, const ResultRow& b) {
       return ranks_before(column.better, std::get<double>(column.get(a)), a.trial_id,
