@@ -33,8 +33,8 @@ TEST_F(Commands, QueryEndsLinesForOtherPrograms) {
 
 TEST_F(Commands, ReplayTakesEveryStrategy) {
   const std::string measured = file("m.csv", "model,nodes,dp,tp,pp,mbs,gas,tok_s_gpu\n1B,1,8,1,1,1,4,100\n");
-  for (const std::string_view word : kStrategyWords) {
-    const Answer said = answer_of(add_replay, {"replay", measured, "--strategy", std::string(word)});
+  for (const std::string& word : strategy_words()) {
+    const Answer said = answer_of(add_replay, {"replay", measured, "--strategy", word});
     EXPECT_EQ(said.code, kAnswered) << word << said.err;
   }
 }

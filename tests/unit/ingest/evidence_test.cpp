@@ -27,7 +27,7 @@ TEST(Evidence, RecordsThatTheAgentCouldNotReadAreKept) {
   reports.end = AttemptEnd();
   reports.end->cause = EndCause::kRankFailed;
   reports.end->evidence = R"({"unreadable_records": ["of attempt 0"]})";
-  const auto kept = nlohmann::json::parse(evidence(reports, Result()));
+  const auto kept = nlohmann::json::parse(evidence(Attempt(), reports, Result()));
   EXPECT_EQ(kept["unreadable_records"], nlohmann::json({"of attempt 0"}));
 }
 
