@@ -173,6 +173,7 @@ TEST(SweepOptions, ReadWhatWasWritten) {
                          .hang_seconds = 6.5,
                          .start_seconds = 7.5,
                          .gpu_hours = 8.5,
+                         .usd = 8.75,
                          .slots = 9,
                          .start = "exec",
                          .screen = "show",
