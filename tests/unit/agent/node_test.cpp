@@ -68,7 +68,7 @@ TEST(NodeWatch, ASlotBeyondTheGpusThatAreThereIsRefused) {
   EXPECT_EQ(watch.without_gpu({0, 1}), "");
   const auto why = watch.without_gpu({1, 2});
   ::unsetenv("CUDA_VISIBLE_DEVICES");
-  EXPECT_NE(why.find("slot 3 of this node, which has 2 GPUs"), std::string::npos) << why;
+  EXPECT_NE(why.find("slot 3 needs a GPU of its own, but this node has only 2"), std::string::npos) << why;
 }
 
 TEST(NodeWatch, UtilisationOfABusyProcessIsSampledOnlyWhileMeasuring) {
