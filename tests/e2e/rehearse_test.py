@@ -188,7 +188,10 @@ class RehearseTest(unittest.TestCase):
         self.assertEqual(database.rows(db, "select distinct sweep from results"), [("layouts.rehearsal",)])
         for command in (["best"], ["heatmap", "--rows", "tp", "--cols", "dp", "-o", self.folder / "h.html"],
                         ["report", "-o", self.folder / "r.html"], ["export", "csv"]):
-            self.assertEqual(self.sweep(*command, "--db", db).returncode, 2, command)
+            done = self.sweep(*command, "--db", db)  # the only sweep of the file
+            self.assertEqual(done.returncode, 0, command)
+            shown = done.stdout + done.stderr + "".join(page.read_text() for page in self.folder.glob("?.html"))
+            self.assertRegex(shown.lower(), "rehears", command)
         named = self.sweep("best", "layouts.rehearsal", "--db", db)
         self.assertEqual(named.returncode, 0, named.stderr)
         self.assertIn("layouts.rehearsal", self.sweep("export", "csv", "layouts.rehearsal", "--db", db).stdout)

@@ -75,7 +75,7 @@ class Zoo(unittest.TestCase):
 class PlainTest(Zoo):
     def test_one_process(self):
         want = {"silent": "invalid", "ignores_sigterm": "hang", "segv": "crash", "daemon": "ok", "reexec": "ok", "slow_start": "ok",
-                "reads_stdin": "crash", "exit_137": "crash", "kills_itself": "crash", "memory_error": "oom", "few_steps": "crash",
+                "reads_stdin": "crash", "exit_137": "crash", "kills_itself": "crash", "memory_error": "oom", "few_steps": "invalid",
                 "nan_loss": "ok", "nan_in_json": "invalid", "slow_exit": "ok", "starts_itself_with_an_empty_environment": "ok"}
         rows = self.results(list(want))
         self.assertEqual(self.outcomes(rows), want, {case: row["reason"] for case, row in rows.items()})
