@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <ranges>
+#include <span>
 
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/rehearsed.h"
@@ -190,7 +190,7 @@ std::string best_text(std::span<const Field> differ, std::span<const BestOfGroup
     out += fmt::format(
         "\nNo result for {} group{}: all their configurations are pruned (`sweep plan` says why): {}{}\n",
         pruned.size(), pruned.size() == 1 ? "" : "s",
-        fmt::join(pruned | std::views::take(kNamedGroups), "; "),
+        fmt::join(std::span(pruned).first(std::min(pruned.size(), kNamedGroups)), "; "),
         pruned.size() > kNamedGroups ? "; ..." : "");
   if (!all)
     out += fmt::format("\nThe best of all {} groups is above; --yaml prints the configuration of each.\n",
