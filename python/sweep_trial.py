@@ -15,6 +15,7 @@ import contextlib
 import functools
 import json
 import os
+import re
 import runpy
 import sys
 import threading
@@ -107,6 +108,25 @@ class Report:
         self.line(kind, now=True, **fields)
 
 
+def _out_of_memory(error):
+    """Where in the step, by the outermost of PyTorch's functions, and how many bytes were asked for: PyTorch tells these in its message alone."""
+    out = {}
+    for frame in traceback.extract_tb(error.__traceback__):
+        folder = frame.filename.replace(os.sep, "/")
+        if "/torch/optim/" in folder:
+            out["part"] = "optimizer"
+        elif frame.name == "backward" and ("/torch/_tensor.py" in folder or "/torch/autograd/" in folder):
+            out["part"] = "backward"
+        elif "/torch/nn/modules/module.py" in folder and frame.name.endswith("call_impl"):
+            out["part"] = "forward"
+        if out:
+            break
+    asked = re.search(r"Tried to allocate ([0-9.]+) (bytes|KiB|MiB|GiB)", str(error))
+    if asked:
+        out["asked_bytes"] = round(float(asked[1]) * 1024 ** ("bytes", "KiB", "MiB", "GiB").index(asked[2]))
+    return out
+
+
 def describe(error):
     """The fields of an error line: outcome by the exception's type, never by its message."""
     out = {"outcome": "crash", "type": f"{type(error).__module__}.{type(error).__qualname__}",
@@ -117,7 +137,7 @@ def describe(error):
     if torch is None:
         return out
     if isinstance(error, torch.OutOfMemoryError if hasattr(torch, "OutOfMemoryError") else torch.cuda.OutOfMemoryError):
-        return {**out, "outcome": "oom", "oom": "device"}
+        return {**out, "outcome": "oom", "oom": "device", **_out_of_memory(error)}
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and isinstance(error, getattr(distributed, "DistError", ())):
         out["consequential"] = True  # a peer ended first

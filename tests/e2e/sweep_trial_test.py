@@ -109,6 +109,44 @@ class ChildrenTest(Lines):
         self.assertEqual(self.steps(ranks[0]), [1, 2, 3, 4])
 
 
+# Runs out of memory in the part of the step that is its argument.
+NO_ROOM = """
+import sys, torch
+def no_room():
+    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1.50 GiB. GPU 0 has a total capacity of ...")
+class Tight(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        if sys.argv[1] == "forward": no_room()
+        return x * 2
+    @staticmethod
+    def backward(ctx, g):
+        if sys.argv[1] == "backward": no_room()
+        return g
+class Model(torch.nn.Linear):
+    def forward(self, x):
+        return Tight.apply(super().forward(x))
+class Optimizer(torch.optim.SGD):
+    def step(self, closure=None):
+        super().step(closure)
+        if sys.argv[1] == "optimizer": no_room()
+model = Model(8, 8)
+optimizer = Optimizer(model.parameters(), lr=.1)
+for _ in range(2):
+    model(torch.ones(2, 8)).sum().backward()
+    optimizer.step()
+"""
+
+
+class OutOfMemoryTest(Lines):
+    def test_the_part_of_the_step_and_the_bytes_are_told(self):
+        for part in ("forward", "backward", "optimizer"):
+            with self.subTest(part):
+                error = self.run_script(NO_ROOM, part, code=1)[0][-1]  # runs of a script append to one file
+                self.assertEqual((error["kind"], error["oom"], error["part"], error["asked_bytes"]),
+                                 ("error", "device", part, 3 * 2**29))
+
+
 class SkippedStepsTest(Lines):
     def test_a_step_whose_gradients_are_not_finite_counts(self):
         self.assertEqual(self.steps(self.run_script(SCALER)[0]), [1, 2, 3, 4])
