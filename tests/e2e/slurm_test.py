@@ -119,7 +119,7 @@ def replaced_program(sweep):
     # exec as a function of the job's script: it starts the agent from an open file whose name is gone.
     started = 'exec() { { rm "$1"; builtin exec /proc/self/fd/9 "${@:2}"; } 9<"$1"; }'
     sweep.grid.write_text(json.dumps({
-        "name": sweep.name, "workload": {"command": [sys.executable, "train.py"]}, "base": {"hardware": "cpu", "nodes": 2, "dp": 2},
+        "name": sweep.name, "workload": {"command": [sys.executable, "train.py", "{seq_len}"]}, "base": {"hardware": "cpu", "nodes": 2, "dp": 2},
         "grid": {"seq_len": [64, 65]}, "measure": {"warmup_steps": 1, "steps": 3}, "limits": {"trial_seconds": 120},
         "launch": {"slurm": {"partition": "main", "max_nodes": 2, "max_allocations": 1, "poll_seconds": 1, "prologue": [started]}}}))
     sweep.run(expected_code=0)
