@@ -1,6 +1,7 @@
 #include "bench_kernels/shape/schedule.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <tuple>
 
@@ -66,17 +67,28 @@ bool earlier(const Posted& a, const Posted& b) {
   return std::tie(a.time, a.number) < std::tie(b.time, b.number);
 }
 
-// All messages in one order, whichever their peers. A send is posted as soon as its result is there; its
-// receive before the computation that the other end runs at that time, so that the sender need not wait.
-ActionList with_messages(const std::vector<Span>& spans, std::vector<Posted> messages) {
+// Where in the list of a rank a message is posted: a send as soon as its result is there. With one chunk a
+// receive comes one computation before the one that needs it, in the order of the messages with its peer: ranks
+// need not run at the planned pace then, and no circle can close, since each peer is a neighbour in the line. With
+// several chunks the line is a ring: all messages keep one order, whichever their peers, and a receive comes
+// before the computation that the other end runs at that time.
+ActionList with_messages(const Pipeline& p, i64 rank, const std::vector<Span>& spans,
+                         std::vector<Posted> messages) {
   std::sort(messages.begin(), messages.end(), earlier);
   std::vector<ActionList> before(spans.size() + 1);  // messages before each computation, and at the end
-  std::size_t place = 0;
+  const bool ring = p.chunks > 1;
+  std::map<i64, std::size_t> last;  // place of the last message with each peer; in a ring, of all
   for (const Posted& m : messages) {
-    const auto next = std::partition_point(spans.begin(), spans.end(),
-                                           [&](const Span& span) { return span.start < m.time; });
-    const auto starts = static_cast<std::size_t>(next - spans.begin());
-    place = std::max(place, sends(m.action.act) || starts == 0 ? starts : starts - 1);
+    const Act user = m.action.act == Act::kRecvForward ? Act::kForward : Act::kBackward;
+    const auto next = sends(m.action.act) || ring
+                          ? std::partition_point(spans.begin(), spans.end(),
+                                                 [&](const Span& span) { return span.start < m.time; })
+                          : std::find_if(spans.begin(), spans.end(), [&](const Span& span) {
+                              return span.action == Action{user, m.action.chunk, m.action.micro};
+                            });
+    const auto needed = static_cast<std::size_t>(next - spans.begin());
+    std::size_t& place = last[ring ? 0 : peer_of(p, rank, m.action)];
+    place = std::max(place, sends(m.action.act) || needed == 0 ? needed : needed - 1);
     before[place].push_back(m.action);
   }
   ActionList out;
@@ -157,7 +169,7 @@ std::vector<ActionList> make_schedule(const Pipeline& p) {
   }
   std::vector<ActionList> schedule;
   for (std::size_t rank = 0; rank < order.size(); ++rank)
-    schedule.push_back(with_messages(spans[rank], std::move(messages[rank])));
+    schedule.push_back(with_messages(p, static_cast<i64>(rank), spans[rank], std::move(messages[rank])));
   return schedule;
 }
 

@@ -6,10 +6,11 @@
 // PipeDream-Flush); interleaved, 1f1b over v chunks (Narayanan et al. 2021, arXiv 2104.04473, section 2.2);
 // zero_bubble, ZB-H1: backward in an input and a weight part (Qi et al. 2024, arXiv 2401.10241, section 3).
 //
-// Messages are put in one order over the whole pipeline, that of a run with forward 1 and backward 2, and
-// every rank posts its sends and receives in that order, whichever their peers. So they cannot wait for each
-// other in a circle, even where all messages of a rank share one queue and a send waits for its receive: NCCL
-// runs the sends and receives of a communicator one after another on its stream.
+// Messages are put in one order over the whole pipeline, that of a run with forward 1 and backward 2. Each rank
+// posts those with one peer in that order; with several chunks, where the pipeline is a ring, those with all its
+// peers. So they never wait for each other in a circle, even where all messages of a rank share one queue and a
+// send waits for its receive: NCCL runs the sends and receives of a communicator one after another on its stream
+// (schedule_check.h simulates that).
 #pragma once
 #include <string>
 #include <vector>
