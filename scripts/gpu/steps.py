@@ -103,6 +103,11 @@ def phantom_bytes(check):
         check.on_gpu(name, grid, each)
 
 
+def fall_of(row):
+    """How far the loss fell; None where none was computed, as on phantoms."""
+    return None if row["loss_first"] is None or row["loss_last"] is None else row["loss_first"] - row["loss_last"]
+
+
 def parity(check):
     """Loss and its fall over training steps: GPU against CPU ranks, same weights and batches."""
     how = "{warmup_steps: 2, steps: 30}"
@@ -121,8 +126,7 @@ def parity(check):
             return check.record.row(met, **outcome_of(row), cpu_outcome=other and other["outcome"])
         met = None if check.machine.phantom else trains_alike(row, other)
         check.record.row(met, **outcome_of(row), cpu_outcome="ok", loss=row["loss_last"], cpu_loss=other["loss_last"],
-                         loss_error=change(row["loss_last"], other["loss_last"]), fall=row["loss_first"] - row["loss_last"],
-                         cpu_fall=other["loss_first"] - other["loss_last"])
+                         loss_error=change(row["loss_last"], other["loss_last"]), fall=fall_of(row), cpu_fall=fall_of(other))
     check.on_gpu("parity", grids.grid_of("parity", grids.TINY, base, grids.PARITY, how), each)
 
 

@@ -64,13 +64,13 @@ def the_table_above_names_every_command(b):
     assert sorted(listed) == sorted(PRINTS), f"differing: {set(listed) ^ set(PRINTS)}"
 
 
-def help_manual_and_readme_name_the_same_exit_codes(b):
+def help_manual_and_documents_name_the_same_exit_codes(b):
     codes = {"0", "1", "2", "3", "4", "130"}
-    readme = (pathlib.Path(__file__).resolve().parents[2] / "README.md").read_text()
+    commands = (pathlib.Path(__file__).resolve().parents[2] / "docs/commands.md").read_text()
     manual = b.sweep("manual").stdout.split(".SH EXIT STATUS")[1]
-    assert set(re.findall(r"(?m)^ +(\d+)  \w", b.sweep("run", "--help").stdout)) == codes
+    assert set(re.findall(r"(?m)^ +(\d+)  \w", b.sweep("--help").stdout)) == codes
     assert set(re.findall(r"(?m)^\.B (\d+)$", manual)) == codes
-    assert set(re.findall(r"(?m)^\| `(\d+)` \|", readme)) == codes
+    assert set(re.findall(r"(?m)^\| `(\d+)` \|", commands)) == codes
 
 
 def each_document_follows_its_schema(b):
@@ -196,7 +196,7 @@ def a_read_only_file_system_is_named(b):
         assert b.sweep("status", "--db", disk / "r.db").returncode == 0
 
 
-CASES = [the_table_above_names_every_command, help_manual_and_readme_name_the_same_exit_codes, each_document_follows_its_schema,
+CASES = [the_table_above_names_every_command, help_manual_and_documents_name_the_same_exit_codes, each_document_follows_its_schema,
          what_cannot_be_printed_is_an_error,
          a_closed_standard_output_is_an_error_and_no_file_gets_its_number, a_reader_that_leaves_is_no_error,
          what_is_no_database_is_refused_and_left_alone, a_full_disk_has_an_exit_code_of_its_own_and_leaves_no_half_database,

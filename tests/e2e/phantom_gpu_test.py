@@ -88,7 +88,7 @@ class PhantomGpuTest(unittest.TestCase):
 
     def test_out_of_memory_in_the_allocator(self):
         """G7: part, phase and size."""
-        trial = self.only("{gpus_per_node: [2]}", device={"memory_bytes": 1200 << 20})
+        trial = self.only("{gpus_per_node: [2]}", device={"memory_bytes": 1040 << 20})
         self.assertEqual((trial["outcome"], trial["oom_kind"]), ("oom", "device"), trial)
         self.assertIn(trial["oom_part"], ("build", "forward", "backward", "optimizer"), trial)
         self.assertGreater(trial["oom_asked_bytes"], 0)

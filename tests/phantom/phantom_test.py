@@ -217,7 +217,7 @@ class PhantomTest(unittest.TestCase):
     def test_attention_of_few_queries_takes_its_products_time(self):
         (got,), err = self.run_case("few_queries")
         products = 4 * 28 * 256**2 * 128 / (989.4e12 * 0.55) * 1e3
-        self.assertLess(got["ms"], max(10 * products, 0.05), err)  # beside it a few launches
+        self.assertLess(got["ms"], max(10 * products, 1), err)  # beside it a few launches, which a busy host spreads; 12.6 by the wrong kernel
 
     def start_each(self, case, faults):
         """Two ranks per fault, each pair on a node of its own, all at once: most of them wait for a timeout."""

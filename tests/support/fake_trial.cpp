@@ -235,7 +235,7 @@ class FakeTrial {
       sample.warmup = warmup;
       sample.step_ns = (std::chrono::steady_clock::now() - from).count();
       sample.tokens = attempt_.trial.seq_len * attempt_.trial.micro_batch_size;
-      sample.loss = script_.outcome == "nan_loss" ? std::nan("") : 10.0 - 0.1 * static_cast<double>(i);
+      sample.loss = script_.outcome == "nan_loss" ? std::nan("") : 20.0 - 0.1 * static_cast<double>(i);
       record_.samples.push_back(sample);
       if (!warmup) early.add(sample.step_ns);
     }
