@@ -184,7 +184,9 @@ TEST(RankRecords, ATornAttemptFileIsACrashThatNamesTheFile) {
   const AttemptFiles files(small_attempt(1));
   const RankLaunch launch = files.launch(0);
   std::filesystem::resize_file(launch.attempt_file, 40);
-  EXPECT_EQ(wait_for(start_by_exec(launch)), kNoAttempt);
+  const int status = wait_for(start_by_exec(launch));
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), kNoAttempt);
   const auto record = files.record(0);
   ASSERT_TRUE(record);
   EXPECT_EQ(record->outcome, Outcome::kCrash);
