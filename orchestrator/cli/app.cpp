@@ -80,7 +80,7 @@ int parse_and_do(Io& io, int argc, char** argv) {
   app.set_version_flag("--version", std::string(kVersion) + " (" + kBuild + ")");
   app.require_subcommand(1);
   Action chosen;
-  app.footer("`sweep --help` lists the exit codes.");  // each command takes it over
+  app.footer("The help of `sweep` itself lists the exit codes.");  // each command takes it over
   add_commands({app, io, chosen});
   app.footer(footer());
   if (const auto unknown = unknown_command(app, argc, argv)) return refuse(io, *unknown);
