@@ -15,7 +15,7 @@ constexpr auto kAnswerWithin = std::chrono::seconds(10);
 
 }  // namespace
 
-Announcement::Announcement(const RankLaunch& launch, std::string name)
+Announcement::Announcement(const RankLaunch& launch, const std::string& name)
     : address_(launch.store),
       key_("command/" + name),
       file_(std::filesystem::path(launch.rendezvous_dir) / name),

@@ -14,7 +14,7 @@ namespace sweep::command {
 class Announcement {
  public:
   // launch: with the rank's place on its node (local_rank).
-  Announcement(const RankLaunch&, std::string name);
+  Announcement(const RankLaunch&, const std::string& name);
 
   // False: it could not be told.
   bool tell();

@@ -78,6 +78,7 @@ constexpr auto kLatest = [](const Stamps& parts) {
 
 // The rule of each field of AttemptEnd: one without a line here does not compile.
 namespace rule {
+// NOLINTBEGIN(readability-identifier-naming): the names are those of the fields, which the table below spells.
 constexpr auto attempt = kSetByTheHead;
 constexpr auto cause = kSetByTheHead;
 constexpr auto evidence = kSetByTheHead;
@@ -93,6 +94,7 @@ constexpr auto gpu_errors = kEachOf;
 constexpr auto neighbours = kSetByTheHead;
 constexpr auto started_unix_ns = kEarliest;
 constexpr auto ended_unix_ns = kLatest;
+// NOLINTEND(readability-identifier-naming)
 }  // namespace rule
 
 template <class T>
