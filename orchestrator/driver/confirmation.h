@@ -23,7 +23,7 @@ struct ConfirmReport {
   std::optional<run::RunEnd> ended_early;  // the same command goes on from there
 };
 
-// What a sweep with these options keeps where its best are measured again: all that is named is measured, to the
+// The options for measuring the best of a sweep with these options again: all that is named is measured, to the
 // last step, and a bound on an attempt grows with its steps.
 SweepOptions confirming_options(SweepOptions of, const ConfirmRequest&);
 

@@ -15,7 +15,7 @@ using Holder = std::optional<store::LeaseHolder>;
 // Shows people one line.
 using Say = std::function<void(const std::string& line)>;
 
-// What Slurm says of the job that a holder is part of.
+// Asks Slurm whether the job that a holder is part of still runs.
 store::JobWord job_word_on(const store::LeaseHolder&);
 
 // The holder, unless it is known to be gone. Slurm is asked about one that sends no heartbeat; patient: and

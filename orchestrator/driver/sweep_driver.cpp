@@ -30,7 +30,7 @@ run::MakeLauncher noting_hosts(const run::MakeLauncher& make,
   };
 }
 
-// What the plan holds already and has its answer, then the new entries.
+// Joins the entries of the plan that have an answer already and the new ones.
 Expected<std::vector<PlanEntry>> added_plan(store::Store& store, i64 sweep,
                                             std::span<const PlanEntry> added) {
   auto out = store.plan(sweep);

@@ -17,7 +17,7 @@ bool spread(Used& used, const Slots& slots) {
   return true;
 }
 
-// What a slot in use is computed from.
+// Finds the slots that a slot in use is computed from.
 bool spread_back(Used& used, const Step& step) {
   if (!step.writes || !used[*step.writes]) return false;
   std::vector<Slot> all = step.reads;

@@ -12,7 +12,7 @@
 namespace sweep::grid {
 namespace {
 
-// What an error of yaml-cpp means in a grid file, and the way out.
+// Says what an error of yaml-cpp means in a grid file, and the way out.
 std::string said(const std::string& error) {
   static const std::pair<std::string_view, const char*> kCures[] = {
       {YAML::ErrorMsg::MAP_VALUE,

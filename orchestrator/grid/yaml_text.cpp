@@ -92,7 +92,7 @@ std::string_view YamlText::skip_name() {
   return from(start + 1);
 }
 
-// What is before the cursor on its line, blanks aside, is nothing or a sign.
+// True if the last character before the cursor on its line, blanks aside, is a sign, or if there is none.
 bool YamlText::value_begins() const {
   const std::string_view line = from(mark().line_start);
   const auto last = line.find_last_not_of(" \t");
