@@ -17,7 +17,7 @@ bool spread(Used& used, const Slots& slots) {
   return true;
 }
 
-// Finds the slots that a slot in use is computed from.
+// Marks the slots that a slot in use is computed from as in use.
 bool spread_back(Used& used, const Step& step) {
   if (!step.writes || !used[*step.writes]) return false;
   std::vector<Slot> all = step.reads;
