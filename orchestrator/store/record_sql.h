@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "orchestrator/store/db.h"
+#include "schema/codec.h"
 #include "schema/record_field.h"
 #include "schema/records.h"
 
@@ -83,6 +84,15 @@ void put_value(Statement& statement, int at, const T& value) {
 template <class T>
 void read_value(const Rows& rows, int at, T& value) {
   rows.read(at, value);
+}
+// A record is stored as JSON text. Text that is no such record (never written by a store) leaves the value empty.
+template <Recorded T>
+void put_value(Statement& statement, int at, const T& record) {
+  statement.put_copy(at, to_text(record));
+}
+template <Recorded T>
+void read_value(const Rows& rows, int at, T& record) {
+  if (auto found = from_text<T>(rows.text(at))) record = std::move(*found);
 }
 // As a JSON list. If the text is not such a list (never written by a store), the value stays empty.
 void put_value(Statement&, int at, const std::vector<SentTraffic>&);

@@ -3,7 +3,6 @@
 // given back once it was read.
 #pragma once
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 
 #include "base/expected.h"
@@ -37,7 +36,7 @@ class TrainerOutput {
 
   const TrainerReport& report() const { return report_; }
   // Where the steps came from, and what the log holds: for the record's `effective`.
-  void describe(nlohmann::json& effective) const;
+  void describe(EffectiveSettings& effective) const;
 
  private:
   TrainerOutput() = default;
