@@ -12,7 +12,8 @@
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/profiles.h"
 #include "orchestrator/import/configs.h"
-#include "orchestrator/plan/predict.h"
+#include "orchestrator/plan/rules.h"
+#include "orchestrator/predict/predict.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/search/replay.h"
 
@@ -33,15 +34,15 @@ struct Cell {
 // By model, nodes, GPUs of a node, sequence length.
 using Cells = std::map<std::tuple<std::string, i64, i64, i64>, Cell>;
 
-Cells cells_of(const imports::Configs& configs, const plan::TrainerProfile& profile,
+Cells cells_of(const imports::Configs& configs, const predict::TrainerProfile& profile,
                const shape::Hardware& hardware) {
   Cells out;
-  plan::TrialPrediction predicted;
+  predict::TrialPrediction predicted;
   for (std::size_t i = 0; i < configs.rows.size(); ++i) {
     const auto& row = configs.rows[i];
     const Trial& t = row.trial;
     Cell& cell = out[{t.model, t.nodes, t.gpus_per_node, t.seq_len}];
-    plan::predict_trial(t, profile, hardware, predicted);
+    predict::predict_trial(t, profile, hardware, plan::step_refusal, predicted);
     const auto& memory = predicted.memory;
     search::Candidate c;
     c.trial = &t;

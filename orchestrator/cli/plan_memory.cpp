@@ -8,9 +8,9 @@
 
 #include "base/text.h"
 #include "orchestrator/driver/dry_runs.h"
-#include "orchestrator/plan/memory.h"
 #include "orchestrator/plan/memory_pruning.h"
 #include "orchestrator/plan/rules.h"
+#include "orchestrator/predict/memory.h"
 #include "orchestrator/report/format.h"
 #include "orchestrator/report/tables/tables.h"
 
@@ -39,7 +39,7 @@ bool has_memory(const PlanEntry& e) {
 
 std::optional<double> limit_of(const Trial& t) {
   const shape::Hardware* hardware = shape::known_hardware(t.hardware);
-  return hardware ? plan::memory_budget(t, *hardware) : std::nullopt;
+  return hardware ? predict::memory_budget(t, *hardware) : std::nullopt;
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ Expected<void> print_memory(Io& io, const driver::Planned& planned, const std::s
     return fail(fmt::format("several trials begin with '{}'; give more of the id", id));
   if (!has_memory(*entry))
     return fail(fmt::format("trial {} has no prediction: {}", entry->id, report::safe_text(entry->reason)));
-  const auto estimate = plan::estimate_memory(entry->trial, shape::Ranks::kAll);
+  const auto estimate = predict::estimate_memory(entry->trial, shape::Ranks::kAll);
   Table table{{"stage"}, {}};
   for (const char* part : shape::kMemoryPartNames) table.columns.emplace_back(part);
   table.columns.emplace_back("total");
@@ -98,7 +98,7 @@ Expected<void> print_memory(Io& io, const driver::Planned& planned, const std::s
 
 nlohmann::json memory_json(const PlanEntry& e) {
   if (!has_memory(e) || e.trial.workload != Workload::kStep) return nullptr;
-  const auto estimate = plan::estimate_memory(e.trial);
+  const auto estimate = predict::estimate_memory(e.trial);
   const auto limit = limit_of(e.trial);
   nlohmann::json parts = nlohmann::json::object();
   for (std::size_t i = 0; i < shape::kMemoryParts; ++i)

@@ -9,7 +9,7 @@
 
 #include "base/expected.h"
 
-namespace sweep::plan {
+namespace sweep::predict {
 
 struct MemoryParameters {
   double base_gib = 0.16918;
@@ -126,4 +126,4 @@ std::string to_json(const TrainerProfile&);
 // Error: no JSON, an unknown or missing parameter, a number that is not finite.
 Expected<TrainerProfile> profile_from_json(std::string_view text);
 
-}  // namespace sweep::plan
+}  // namespace sweep::predict

@@ -1,11 +1,12 @@
-#include "orchestrator/plan/predict.h"
+#include "orchestrator/predict/predict.h"
 
 #include <gtest/gtest.h>
 
-#include "orchestrator/plan/fit.h"
-#include "orchestrator/plan/memory.h"
+#include "orchestrator/plan/rules.h"
+#include "orchestrator/predict/fit.h"
+#include "orchestrator/predict/memory.h"
 
-namespace sweep::plan {
+namespace sweep::predict {
 namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
@@ -182,7 +183,7 @@ Trial eager_trial(const char* model, i64 dp, Precision precision, i64 micro_batc
 
 double peak_gb(const Trial& t, const TrainerProfile& p) {
   TrialPrediction out;
-  predict_trial(t, p, *shape::find_hardware(t.hardware), out);
+  predict_trial(t, p, *shape::find_hardware(t.hardware), plan::step_refusal, out);
   EXPECT_FALSE(out.refusal);
   return out.memory.wanted / 1e9;
 }
@@ -225,7 +226,7 @@ TEST(LightningProfile, PublishedTablesComeOut) {
     t.spec.layers = layers, t.spec.tie_embeddings = false;
     t.hardware = "v100-16gb", t.seq_len = 128;
     TrialPrediction out;
-    predict_trial(t, lightning_profile(), *shape::find_hardware(t.hardware), out);
+    predict_trial(t, lightning_profile(), *shape::find_hardware(t.hardware), plan::step_refusal, out);
     return out.memory;
   };
   const auto near = [&](double mib, i64 layers, i64 batch, Recompute recompute) {
@@ -246,12 +247,12 @@ TEST(StepProfile, PredictsWhatThePlanDoes) {
   Trial t = trial("llama3-8b", 1, 2, 2, 2, 4, 1, 1);
   t.global_batch_size = 8;
   TrialPrediction out;
-  predict_trial(t, step_profile(), *shape::find_hardware(t.hardware), out);
+  predict_trial(t, step_profile(), *shape::find_hardware(t.hardware), plan::step_refusal, out);
   ASSERT_FALSE(out.refusal) << out.refusal->reason;
   EXPECT_DOUBLE_EQ(out.memory.wanted, estimate_memory(t).total());
   EXPECT_DOUBLE_EQ(out.memory.parts.reserved(), out.memory.wanted);
   t.tp = 3;
-  predict_trial(t, step_profile(), *shape::find_hardware(t.hardware), out);
+  predict_trial(t, step_profile(), *shape::find_hardware(t.hardware), plan::step_refusal, out);
   EXPECT_TRUE(out.refusal);
 }
 
@@ -321,4 +322,4 @@ TEST(Fit, RefusesAHandfulOfRows) {
 }
 
 }  // namespace
-}  // namespace sweep::plan
+}  // namespace sweep::predict

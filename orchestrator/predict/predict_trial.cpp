@@ -1,8 +1,7 @@
-#include "orchestrator/plan/memory.h"
-#include "orchestrator/plan/predict.h"
-#include "orchestrator/plan/rules.h"
+#include "orchestrator/predict/memory.h"
+#include "orchestrator/predict/predict.h"
 
-namespace sweep::plan {
+namespace sweep::predict {
 namespace {
 
 using Part = shape::MemoryPart;
@@ -29,18 +28,16 @@ MemoryPrediction memory_of_step(const Trial& t, const TrainerProfile& p, const s
 
 }  // namespace
 
-void predict_trial(const Trial& t, const TrainerProfile& p, const shape::Hardware& h, TrialPrediction& out) {
+void predict_trial(const Trial& t, const TrainerProfile& p, const shape::Hardware& h, StepRules step_rules,
+                   TrialPrediction& out) {
   make_layout(t, p, out.layout);
   stage_times(out.layout, p, h, out.times);
   if (!p.facts.follows_step) {
     out.refusal = refusal(out.layout, p);
     out.memory = predict_memory(out.layout, out.times, p, h);
-  } else if (const auto objection = first_objection(t)) {
-    out.refusal = Refusal{objection->rule, objection->reason};
-    out.memory = {};
   } else {
-    out.refusal.reset();
-    out.memory = memory_of_step(t, p, h);
+    out.refusal = step_rules(t);
+    out.memory = out.refusal ? MemoryPrediction{} : memory_of_step(t, p, h);
   }
   out.time = predict_time(out.layout, out.times, out.memory, p, h);
 }
@@ -55,4 +52,4 @@ double Uncertainty::*time_kind(const Layout& l) {
   return l.nodes < kMany ? &Uncertainty::time_far : &Uncertainty::time_many;
 }
 
-}  // namespace sweep::plan
+}  // namespace sweep::predict

@@ -2,9 +2,9 @@
 #include <cmath>
 
 #include "bench_kernels/shape/pipeline_time.h"
-#include "orchestrator/plan/predict.h"
+#include "orchestrator/predict/predict.h"
 
-namespace sweep::plan {
+namespace sweep::predict {
 namespace {
 
 // Tensor-parallel collectives of a layer with its sequence divided: 4 forward, 6 backward, where what was
@@ -171,4 +171,4 @@ TimePrediction predict_time(const Layout& l, const StageTimes& times, const Memo
   return out;
 }
 
-}  // namespace sweep::plan
+}  // namespace sweep::predict

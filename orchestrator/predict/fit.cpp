@@ -1,14 +1,14 @@
-#include "orchestrator/plan/fit.h"
+#include "orchestrator/predict/fit.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "orchestrator/plan/least_squares.h"
-#include "orchestrator/plan/predict.h"
+#include "orchestrator/predict/least_squares.h"
+#include "orchestrator/predict/predict.h"
 
-namespace sweep::plan {
+namespace sweep::predict {
 namespace {
 
 constexpr std::size_t kFewestRows = 30;
@@ -147,4 +147,4 @@ Expected<TrainerProfile> fit_profile(const TrainerProfile& start, std::span<cons
   return Fitter(start, rows, h).run();
 }
 
-}  // namespace sweep::plan
+}  // namespace sweep::predict

@@ -6,10 +6,10 @@
 #include "bench_kernels/shape/cost_split.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/schedule.h"
-#include "orchestrator/plan/trainer_profile.h"
+#include "orchestrator/predict/trainer_profile.h"
 #include "schema/trial.h"
 
-namespace sweep::plan {
+namespace sweep::predict {
 
 struct StageWork {
   double layers = 0, parameters = 0, in_flight = 1;  // parameters of one tensor-parallel rank
@@ -36,4 +36,4 @@ struct Layout {
 // REQUIRES: degrees >= 1 and a completed model. Reuses the memory of `out`.
 void make_layout(const Trial&, const TrainerProfile&, Layout& out);
 
-}  // namespace sweep::plan
+}  // namespace sweep::predict

@@ -5,7 +5,7 @@
 #include "bench_kernels/shape/hardware_profile.h"
 #include "schema/trial.h"
 
-namespace sweep::plan {
+namespace sweep::predict {
 
 // Parts of step_s. What communication hides behind computing is not counted.
 struct StepCost {
@@ -21,4 +21,4 @@ StepCost step_cost(const Trial&, const shape::HardwareProfile&, const shape::Har
 // A profile of the catalogue's figures: its peaks and bandwidths, at shares that training reaches.
 shape::HardwareProfile catalogue_profile(const shape::Hardware&);
 
-}  // namespace sweep::plan
+}  // namespace sweep::predict

@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-namespace sweep::plan {
+namespace sweep::predict {
 
 using Vector = std::vector<double>;
 // Residuals of all rows at x.
@@ -12,4 +12,4 @@ using Residuals = std::function<void(const Vector& x, Vector& out)>;
 // The x near `start` with the least loss; residuals beyond `scale` count linearly.
 Vector least_squares(const Residuals&, Vector start, double scale, int most_rounds);
 
-}  // namespace sweep::plan
+}  // namespace sweep::predict

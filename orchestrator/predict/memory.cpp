@@ -1,10 +1,10 @@
-#include "orchestrator/plan/memory.h"
+#include "orchestrator/predict/memory.h"
 
 #include <fmt/format.h>
 
 #include "base/text.h"
 
-namespace sweep::plan {
+namespace sweep::predict {
 double element_bytes(Precision precision) {
   if (precision == Precision::kFp32) return 4;
   return 2;
@@ -33,4 +33,4 @@ std::string memory_sentence(const MemoryEstimate& m, double budget) {
   return fmt::format("needs {} per rank ({}), budget {}", human_bytes(m.total()), parts, human_bytes(budget));
 }
 
-}  // namespace sweep::plan
+}  // namespace sweep::predict

@@ -1,4 +1,4 @@
-#include "orchestrator/plan/step_cost.h"
+#include "orchestrator/predict/step_cost.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,9 +9,9 @@
 #include "bench_kernels/shape/split_traffic.h"
 #include "bench_kernels/shape/splits.h"
 #include "bench_kernels/shape/stage_split.h"
-#include "orchestrator/plan/memory.h"
+#include "orchestrator/predict/memory.h"
 
-namespace sweep::plan {
+namespace sweep::predict {
 namespace {
 
 // Small operations that a layer launches forward and backward, of head and loss, and of the optimizer for
@@ -303,4 +303,4 @@ shape::HardwareProfile catalogue_profile(const shape::Hardware& h) {
   return p;
 }
 
-}  // namespace sweep::plan
+}  // namespace sweep::predict

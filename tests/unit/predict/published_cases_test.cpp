@@ -2,14 +2,15 @@
 #include <gtest/gtest.h>
 
 #include "bench_kernels/shape/catalogue.h"
-#include "orchestrator/plan/predict.h"
+#include "orchestrator/plan/rules.h"
+#include "orchestrator/predict/predict.h"
 
-namespace sweep::plan {
+namespace sweep::predict {
 namespace {
 
 MemoryPrediction memory_of(const Trial& t, const TrainerProfile& p) {
   TrialPrediction out;
-  predict_trial(t, p, *shape::find_hardware(t.hardware), out);
+  predict_trial(t, p, *shape::find_hardware(t.hardware), plan::step_refusal, out);
   EXPECT_FALSE(out.refusal);
   return out.memory;
 }
@@ -79,4 +80,4 @@ TEST(PublishedCases, LightningsStarIsAtSeven) {
 }
 
 }  // namespace
-}  // namespace sweep::plan
+}  // namespace sweep::predict

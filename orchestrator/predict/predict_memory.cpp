@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "orchestrator/plan/predict.h"
+#include "orchestrator/predict/predict.h"
 
-namespace sweep::plan {
+namespace sweep::predict {
 namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
@@ -221,4 +221,4 @@ std::optional<Refusal> refusal(const Layout& l, const TrainerProfile& p) {
   return std::nullopt;
 }
 
-}  // namespace sweep::plan
+}  // namespace sweep::predict

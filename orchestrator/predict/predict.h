@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "orchestrator/plan/layout.h"
+#include "orchestrator/predict/layout.h"
 
-namespace sweep::plan {
+namespace sweep::predict {
 
 // Bytes of one rank of a stage, by what holds them.
 struct MemoryParts {
@@ -61,6 +61,9 @@ struct Refusal {
 };
 std::optional<Refusal> refusal(const Layout&, const TrainerProfile&);
 
+// What makes a trial impossible for our own step; the plan has these rules (plan/rules.h).
+using StepRules = std::optional<Refusal> (*)(const Trial&);
+
 // All of it for one trial; under a profile that follows the step, its rules and its allocations. Reuses the
 // memory of `out`.
 struct TrialPrediction {
@@ -70,9 +73,10 @@ struct TrialPrediction {
   MemoryPrediction memory;
   TimePrediction time;
 };
-void predict_trial(const Trial&, const TrainerProfile&, const shape::Hardware&, TrialPrediction& out);
+void predict_trial(const Trial&, const TrainerProfile&, const shape::Hardware&, StepRules,
+                   TrialPrediction& out);
 // Which of the profile's errors holds for such a layout.
 double Uncertainty::*memory_kind(const Layout&);
 double Uncertainty::*time_kind(const Layout&);
 
-}  // namespace sweep::plan
+}  // namespace sweep::predict

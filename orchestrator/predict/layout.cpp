@@ -1,11 +1,11 @@
-#include "orchestrator/plan/layout.h"
+#include "orchestrator/predict/layout.h"
 
 #include <algorithm>
 
 #include "bench_kernels/shape/stage_split.h"
-#include "orchestrator/plan/memory.h"
+#include "orchestrator/predict/memory.h"
 
-namespace sweep::plan {
+namespace sweep::predict {
 namespace {
 
 void model_numbers(const Trial& t, Layout& l) {
@@ -89,4 +89,4 @@ void make_layout(const Trial& t, const TrainerProfile& p, Layout& l) {
   fill_stages(t, p, l);
 }
 
-}  // namespace sweep::plan
+}  // namespace sweep::predict

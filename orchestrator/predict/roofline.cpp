@@ -5,13 +5,12 @@
 #include <cmath>
 #include <limits>
 
-#include "orchestrator/plan/memory.h"
-#include "orchestrator/plan/planner.h"
-#include "orchestrator/plan/predict.h"
-#include "orchestrator/plan/rules.h"
-#include "orchestrator/plan/step_cost.h"
+#include "orchestrator/predict/memory.h"
+#include "orchestrator/predict/predict.h"
+#include "orchestrator/predict/predictor.h"
+#include "orchestrator/predict/step_cost.h"
 
-namespace sweep::plan {
+namespace sweep::predict {
 namespace {
 
 // Start-up until the first step: a forked CPU rank, a GPU rank with context and communicators.
@@ -41,11 +40,8 @@ class Roofline final : public Predictor {
  public:
   explicit Roofline(std::vector<shape::HardwareProfile> profiles) : profiles_(std::move(profiles)) {}
 
-  // An impossible trial (rules.h) gets no prediction, but for a missing precision: its bytes are still known.
   Prediction predict(const Trial& t, const MeasurePlan& plan) const override {
     Prediction p;
-    const auto objection = first_objection(t);
-    if (objection && objection->rule != "precision") return p;
     const shape::Hardware* h = shape::known_hardware(t.hardware);
     p.bytes = saturated(estimate_memory(t).total());
     if (!h->gpu.empty() && !h->peak_for(t.precision)) return p;
@@ -80,4 +76,4 @@ const shape::HardwareProfile* profile_for(std::span<const shape::HardwareProfile
   return nullptr;
 }
 
-}  // namespace sweep::plan
+}  // namespace sweep::predict

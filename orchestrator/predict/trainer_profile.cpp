@@ -1,4 +1,4 @@
-#include "orchestrator/plan/trainer_profile.h"
+#include "orchestrator/predict/trainer_profile.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-namespace sweep::plan {
+namespace sweep::predict {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -230,4 +230,4 @@ Expected<TrainerProfile> profile_from_json(std::string_view text) {
   return p;
 }
 
-}  // namespace sweep::plan
+}  // namespace sweep::predict

@@ -9,7 +9,7 @@
 #include "bench_kernels/shape/step_memory.h"
 #include "schema/trial.h"
 
-namespace sweep::plan {
+namespace sweep::predict {
 
 using shape::real;
 
@@ -35,4 +35,4 @@ std::optional<double> memory_budget(const Trial&, const shape::Hardware&);
 // "needs 93.4 GiB per rank (weights 31.2 GiB, ...), budget 76.0 GiB"
 std::string memory_sentence(const MemoryEstimate&, double budget);
 
-}  // namespace sweep::plan
+}  // namespace sweep::predict

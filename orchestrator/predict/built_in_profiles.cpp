@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <array>
 
-#include "orchestrator/plan/trainer_profile.h"
+#include "orchestrator/predict/trainer_profile.h"
 
-namespace sweep::plan {
+namespace sweep::predict {
 namespace {
 
 // Of a program whose times are not measured: hardware as nanotron's, without that cluster's effects.
@@ -109,4 +109,4 @@ std::string built_in_profiles() {
   return out;
 }
 
-}  // namespace sweep::plan
+}  // namespace sweep::predict

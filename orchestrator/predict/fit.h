@@ -4,10 +4,10 @@
 #pragma once
 #include <span>
 
-#include "orchestrator/plan/layout.h"
-#include "orchestrator/plan/trainer_profile.h"
+#include "orchestrator/predict/layout.h"
+#include "orchestrator/predict/trainer_profile.h"
 
-namespace sweep::plan {
+namespace sweep::predict {
 
 struct MeasuredRow {
   Layout layout;
@@ -20,4 +20,4 @@ struct MeasuredRow {
 Expected<TrainerProfile> fit_profile(const TrainerProfile& start, std::span<const MeasuredRow>,
                                      const shape::Hardware&);
 
-}  // namespace sweep::plan
+}  // namespace sweep::predict

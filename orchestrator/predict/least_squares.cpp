@@ -1,10 +1,10 @@
-#include "orchestrator/plan/least_squares.h"
+#include "orchestrator/predict/least_squares.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-namespace sweep::plan {
+namespace sweep::predict {
 namespace {
 
 double loss(const Vector& residuals, double scale) {
@@ -92,4 +92,4 @@ Vector least_squares(const Residuals& f, Vector x, double scale, int most_rounds
   return x;
 }
 
-}  // namespace sweep::plan
+}  // namespace sweep::predict

@@ -1,10 +1,10 @@
-#include "orchestrator/plan/measured_hardware.h"
+#include "orchestrator/predict/measured_hardware.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 
-namespace sweep::plan {
+namespace sweep::predict {
 namespace {
 
 // By number of nodes, of the largest group there.
@@ -43,4 +43,4 @@ void use_measured(const shape::HardwareProfile& p, shape::Hardware& h, TrainerPr
   trainer.hardware = h.name;
 }
 
-}  // namespace sweep::plan
+}  // namespace sweep::predict

@@ -1,12 +1,12 @@
 // Step costs from a hardware profile: what each axis adds, and that a profile decides.
-#include "orchestrator/plan/step_cost.h"
+#include "orchestrator/predict/step_cost.h"
 
 #include <gtest/gtest.h>
 
-#include "orchestrator/plan/measured_hardware.h"
-#include "orchestrator/plan/planner.h"
+#include "orchestrator/predict/measured_hardware.h"
+#include "orchestrator/predict/predictor.h"
 
-namespace sweep::plan {
+namespace sweep::predict {
 namespace {
 
 shape::Hardware cpu() {
@@ -139,4 +139,4 @@ TEST(MeasuredHardware, GivesPredictItsBandwidthsByNumberOfNodes) {
 }
 
 }  // namespace
-}  // namespace sweep::plan
+}  // namespace sweep::predict
