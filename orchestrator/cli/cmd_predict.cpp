@@ -7,6 +7,7 @@
 
 #include "base/input_file.h"
 #include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/answers/format.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/profiles.h"
 #include "orchestrator/driver/calibration.h"
@@ -15,7 +16,6 @@
 #include "orchestrator/predict/fit.h"
 #include "orchestrator/predict/measured_hardware.h"
 #include "orchestrator/predict/predict.h"
-#include "orchestrator/report/format.h"
 
 namespace sweep::cli {
 namespace {
@@ -177,8 +177,8 @@ Expected<Figures> figures_of(const std::string& name) {
 void say_figures(Io& io, const Figures& figures) {
   if (figures.measured)
     io.err << fmt::format("hardware figures: profile '{}', measured on {}\n",
-                          report::safe_text(figures.measured->name),
-                          report::safe_text(figures.measured->date));
+                          answers::safe_text(figures.measured->name),
+                          answers::safe_text(figures.measured->date));
   else
     io.err << fmt::format("hardware figures: the catalogue's of {}\n", figures.hardware.name);
 }
@@ -201,8 +201,8 @@ int predict(Io& io, PredictCommand o) {
   if (!o.save.empty()) {
     const auto path = save_profile(o.save, *profile);
     if (!path) return refuse(io, path.error());
-    io.err << fmt::format("profile '{}' is saved as {}\n", report::safe_text(o.save),
-                          report::safe_text(path->string()));
+    io.err << fmt::format("profile '{}' is saved as {}\n", answers::safe_text(o.save),
+                          answers::safe_text(path->string()));
   }
   if (o.configs.empty()) return kAnswered;
   const auto configs = read_rows(o, o.configs);

@@ -9,12 +9,12 @@
 
 #include "base/input_file.h"
 #include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/answers/format.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/profiles.h"
 #include "orchestrator/import/configs.h"
 #include "orchestrator/plan/rules.h"
 #include "orchestrator/predict/predict.h"
-#include "orchestrator/report/format.h"
 #include "orchestrator/search/replay.h"
 
 namespace sweep::cli {
@@ -77,7 +77,7 @@ int replay(Io& io, const ReplayCommand& o) {
     for (const auto& answer : cell.answers) best = std::max(best, answer.rate);
     i64 number = 0;
     for (const std::size_t i : search::replay(cell.before, cell.answers, strategy))
-      io.out << fmt::format("{},{},{},{},{},{:.6g},{:.6g},{:.4f}\n", report::safe_text(std::get<0>(key)),
+      io.out << fmt::format("{},{},{},{},{},{:.6g},{:.6g},{:.4f}\n", answers::safe_text(std::get<0>(key)),
                             std::get<1>(key), std::get<3>(key), ++number, cell.rows[i] + 2,
                             *cell.before[i].predicted_rate, cell.answers[i].rate,
                             best > 0 ? cell.answers[i].rate / best : 0);

@@ -7,9 +7,9 @@
 #include <set>
 
 #include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/answers/statistics/prices.h"
 #include "orchestrator/driver/calibration.h"
 #include "orchestrator/interop/recipes.h"
-#include "orchestrator/report/statistics/prices.h"
 #include "orchestrator/search/history.h"
 
 namespace sweep::driver {
@@ -122,7 +122,7 @@ std::vector<std::string> prices_of(const std::vector<PlanEntry>& entries,
       used.emplace(name, hardware->price->usd_per_node_hour);
   }
   std::vector<std::string> out;
-  for (const auto& [name, usd] : used) out.push_back(report::price_sentence(name, usd, report::today()));
+  for (const auto& [name, usd] : used) out.push_back(answers::price_sentence(name, usd, answers::today()));
   return out;
 }
 
