@@ -65,8 +65,8 @@ class BlockTrace {
 
   void mark();                              // a step begins
   std::vector<LiveBlocks> at_peak() const;  // largest total first
-  // What CUDA's caching allocator would have reserved for all of it (caching_model.h), and for `library` bytes
-  // that a library takes at its first use, in the first step.
+  // The bytes that CUDA's caching allocator would have reserved for all of it (caching_model.h), and for
+  // `library` bytes that a library takes at its first use, in the first step.
   std::int64_t reserved(std::int64_t library) const;
 
  private:
@@ -83,7 +83,7 @@ class ScratchScope {
   ScratchScope& operator=(const ScratchScope&) = delete;
 };
 
-// As ScratchScope, tagging blocks as host memory; a ScratchScope inside wins.
+// Tags blocks as host memory, the way ScratchScope tags scratch; a ScratchScope inside wins.
 class HostScope {
  public:
   HostScope();

@@ -18,7 +18,7 @@ enum class Path { kFused, kPlain };
 void set_path(Path);
 Path path();
 
-// Where a parameter's gradient goes: into `grad` (allocated, same shape), on top of what is there when `add`.
+// The destination of a parameter's gradient: `grad` (allocated, same shape), added to its content if `add`.
 struct GradOut {
   at::Tensor grad;
   bool add = false;
@@ -72,7 +72,7 @@ void activation_backward(Activation, const at::Tensor& in, const at::Tensor& gra
 struct AttentionShape {
   std::int64_t batch = 0, seq = 0, heads = 0, kv_heads = 0, head_dim = 0;
   bool flash = true;
-  std::optional<std::int64_t> window;  // of keys a query sees, itself included; absent: all before it
+  std::optional<std::int64_t> window;  // number of keys a query sees, itself included; nullopt: all before it
 };
 struct AttentionState {
   at::Tensor out;    // [B * S, heads * head_dim]

@@ -13,7 +13,7 @@ namespace sweep::shape {
 struct FoundGpu {
   std::string name;
   std::string compute_capability;   // "9.0"; empty: unknown
-  std::optional<i64> memory_bytes;  // absent: unknown, or not to be compared
+  std::optional<i64> memory_bytes;  // nullopt: unknown, or not to be compared
 };
 
 // Code for X.y runs on X.z, z >= y (binary compatibility within a major version).

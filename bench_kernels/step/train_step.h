@@ -66,7 +66,7 @@ class TrainStep {
     at::Tensor value, gradient;
   };
   std::vector<Tensor> tensors();
-  // Of each chunk of the model this rank holds; and of the first one.
+  // The states of each chunk of the model that this rank holds; and the state of the first one.
   std::vector<const parallel::ModelState*> states() const;
   const parallel::ModelState& state() const { return *states().front(); }
   std::string effective() const;  // JSON object: attention, optimizer, precision, device
