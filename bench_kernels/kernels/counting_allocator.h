@@ -35,7 +35,7 @@ struct Stats {
 
 Stats stats(c10::DeviceType);
 void reset_peak(c10::DeviceType);
-// Bytes that live device blocks may take together; absent: no cap.
+// Bytes that live device blocks may take together; nullopt: no cap.
 void set_cap(c10::DeviceType, std::optional<std::int64_t>);
 // Forgets everything counted so far: blocks that live now stay uncounted, also when they are freed later; no
 // cap. What a forked rank calls first (its parent's blocks are not its own), and a rank started by exec after

@@ -87,7 +87,7 @@ AttentionState attention(const at::Tensor& qkv, const AttentionShape&, const at:
 void attention_backward(const at::Tensor& dout, const at::Tensor& qkv, const AttentionShape&,
                         const AttentionState&, const at::Tensor& dqkv);
 
-// The first entry of the share of the vocabulary that is held; absent: all of it is.
+// The first entry of the share of the vocabulary that is held; nullopt: all of it is.
 using FirstEntry = std::optional<std::int64_t>;
 
 // Tokens [B * S]; one whose entry is not held has a row of zeros. places (int64 [S]; undefined: 0, 1, ...)

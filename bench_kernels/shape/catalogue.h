@@ -54,7 +54,7 @@ Expected<Hardware> find_hardware(std::string_view name);
 const Hardware* known_hardware(std::string_view name);
 Expected<ModelSpec> find_model(std::string_view name);
 
-// The catalogue's price of this amount, now or earlier; absent: no list has this amount.
+// The catalogue's price of this amount, now or earlier; nullopt: no list has this amount.
 std::optional<Price> published_price(std::string_view hardware, double usd_per_node_hour);
 // Compares ISO dates by the day; `today` may be a longer ISO time.
 bool older_than_a_year(const Price&, std::string_view today);
