@@ -23,7 +23,7 @@ enum class Merge {
   kLatest,
 };
 
-// Where a field is kept. A null name: as the member is called.
+// The place of a field. A null name means the member's name.
 struct FieldPlace {
   bool stored = true;
   const char* column = nullptr;
@@ -78,7 +78,7 @@ struct RecordField {
   static constexpr bool kIsStored = kStored;
   static constexpr Merge kMerge = kRule;
   const char* key;
-  const char* column;  // of one that is stored
+  const char* column;  // column of a stored field
   bool absent_is_empty, zero_keeps, only_given;
 };
 

@@ -1,5 +1,5 @@
-// What ranks and agents report about an attempt, raw measurements only; and the outcome that follows from them. The
-// members, with their meaning, are in schema/records.def.
+// Records: the reports of ranks and agents about an attempt, which are raw measurements, and the result that follows
+// from them. The members, with their meaning, are in schema/records.def.
 #pragma once
 #include <map>
 #include <optional>

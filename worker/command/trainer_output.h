@@ -35,7 +35,7 @@ class TrainerOutput {
   bool log_has_grown();
 
   const TrainerReport& report() const { return report_; }
-  // Where the steps came from, and what the log holds: for the record's `effective`.
+  // Adds where the steps came from and what the log holds.
   void describe(EffectiveSettings& effective) const;
 
  private:

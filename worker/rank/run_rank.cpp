@@ -61,7 +61,7 @@ int mirrored_on_nodes(const Attempt& attempt, const std::vector<i64>& members) {
   return static_cast<int>(nodes.size());
 }
 
-// What a step cost, from the phantom GPUs' counters before and after it.
+// The cost of a step: the phantom GPUs' counters after it less those before it.
 PhantomCounts difference(const PhantomCounts& before, const PhantomCounts& after) {
   PhantomCounts out;
   for_each_member(Of<PhantomCounts>(), [&](const auto&, auto member) {
@@ -131,7 +131,7 @@ void RankRun::join(const Attempt& attempt) {
       trial, attempt.is_rehearsal() ? local_rank_on_phantoms(attempt, launch_.rank) : launch_.local_rank);
   processes_ = attempt.processes();
   // LibTorch connects groups of more ranks than this (128 unless it is told) through several of their ranks, and waits for them.
-  // Of a rehearsal by roles they may not be there.
+  // In a rehearsal by roles they may not be there.
   if (processes_ < launch_.world)
     ::setenv("TORCH_NCCL_RANKS_PER_ROOT", std::to_string(launch_.world).c_str(), 1);
   comm::GroupOptions& options = meeting_;

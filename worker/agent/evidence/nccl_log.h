@@ -9,7 +9,7 @@
 namespace sweep::agent {
 
 NcclLog read_nccl_log(std::string_view text);
-// It says nothing of what went between ranks.
+// True if it names no way between ranks, and no warning.
 bool is_empty(const NcclLog&);
 
 }  // namespace sweep::agent
