@@ -44,6 +44,20 @@ struct IsAsked : std::false_type {};
 template <class T>
 struct IsAsked<Asked<T>> : std::true_type {};
 
+// How the words of an enum are read.
+template <class T>
+inline constexpr std::nullptr_t kLookup = nullptr;
+template <>
+inline constexpr auto kLookup<Outcome> = outcome_from;
+template <>
+inline constexpr auto kLookup<OomKind> = oom_kind_from;
+template <>
+inline constexpr auto kLookup<Phase> = phase_from;
+template <>
+inline constexpr auto kLookup<RankStart> = rank_start_from;
+template <>
+inline constexpr auto kLookup<EndCause> = end_cause_from;
+
 // Samples as columns. Reading refuses columns of different lengths and more than kMostSamples rows.
 inline constexpr std::size_t kMostSamples = std::size_t{1} << 20;
 json columns(const std::vector<StepSample>&);
@@ -53,8 +67,7 @@ template <class T>
 json value(const T& v) {
   if constexpr (IsOptional<T>::value) {
     return v ? value(*v) : json(nullptr);
-  } else if constexpr (std::is_same_v<T, Outcome> || std::is_same_v<T, OomKind> || std::is_same_v<T, Phase> ||
-                       std::is_same_v<T, EndCause> || AxisChoice<T>) {
+  } else if constexpr (!std::is_null_pointer_v<decltype(kLookup<T>)> || AxisChoice<T>) {
     return std::string(to_string(v));
   } else if constexpr (std::is_same_v<T, double>) {
     return std::isfinite(v) ? json(v) : json(nullptr);
@@ -136,16 +149,8 @@ class Reader {
       if (!j.is_string()) return false;
       out = j.template get<std::string>();
       return true;
-    } else if constexpr (std::is_same_v<T, Outcome>) {
-      return read_name(j, outcome_from, out);
-    } else if constexpr (std::is_same_v<T, OomKind>) {
-      return read_name(j, oom_kind_from, out);
-    } else if constexpr (std::is_same_v<T, Phase>) {
-      return read_name(j, phase_from, out);
-    } else if constexpr (std::is_same_v<T, RankStart>) {
-      return read_name(j, rank_start_from, out);
-    } else if constexpr (std::is_same_v<T, EndCause>) {
-      return read_name(j, end_cause_from, out);
+    } else if constexpr (!std::is_null_pointer_v<decltype(kLookup<T>)>) {
+      return read_name(j, kLookup<T>, out);
     } else if constexpr (AxisChoice<T>) {
       return read_name(j, choice_from<T>, out);
     } else if constexpr (std::is_same_v<T, std::vector<StepSample>>) {
