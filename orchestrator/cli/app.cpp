@@ -66,7 +66,29 @@ std::optional<Error> unknown_command(const CLI::App& app, int argc, char** argv)
   if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return std::nullopt;
   const auto close = shape::nearest(argv[1], names);
   return Error{fmt::format("'{}' is not a command{}; `sweep --help` lists them", argv[1],
-                           close ? fmt::format("; did you mean '{}'?", *close) : "")};
+                           close ? fmt::format("; did you mean '{}'?", *close) : ""),
+               ErrorKind::kUnknownName, argv[1]};
+}
+
+bool has_json(int argc, char** argv) {
+  const std::vector<std::string_view> words(argv + std::min(argc, 1), argv + argc);
+  const auto own = std::find(words.begin(), words.end(), "--");  // what follows is another program's
+  return std::find(words.begin(), own, "--json") != own;
+}
+
+ErrorKind kind_of(const CLI::ParseError& error) {
+  switch (static_cast<CLI::ExitCodes>(error.get_exit_code())) {
+    case CLI::ExitCodes::ExtrasError:
+      return ErrorKind::kUnknownName;
+    case CLI::ExitCodes::RequiredError:
+    case CLI::ExitCodes::RequiresError:
+    case CLI::ExitCodes::ArgumentMismatch:
+      return ErrorKind::kMissing;
+    case CLI::ExitCodes::ExcludesError:
+      return ErrorKind::kConflict;
+    default:
+      return ErrorKind::kInvalidValue;
+  }
 }
 
 std::string footer() {
@@ -92,7 +114,8 @@ int parse_and_do(Io& io, int argc, char** argv) {
     if (app.exit(e, io.out, words) == 0) return kAnswered;
     const auto given = app.get_subcommands();
     return refuse(io, {fmt::format("{}; `sweep {}--help` shows what can be given", e.what(),
-                                   given.empty() ? "" : given.front()->get_name() + " ")});
+                                   given.empty() ? "" : given.front()->get_name() + " "),
+                       kind_of(e)});
   } catch (const std::exception& e) {
     return refuse(io, {std::string("internal fault: ") + e.what()});
   }
@@ -104,7 +127,8 @@ int checked(Io& io, const StandardOutput& output, int code) {
   if (output.error() == 0 || output.error() == EPIPE) return code;
   const int told =
       refuse(io, {fmt::format("standard output cannot be written ({}); what was to be printed is incomplete",
-                              std::strerror(output.error()))});
+                              std::strerror(output.error())),
+                  ErrorKind::kUnwritable});
   return code == kExitDiskFull || code == kInterrupted ? code : told;
 }
 
@@ -117,6 +141,7 @@ int run(int argc, char** argv) {
   StandardOutput output(STDOUT_FILENO);
   std::ostream out(&output);
   Io io{out, std::cerr, ::isatty(STDOUT_FILENO) == 1, ::isatty(STDERR_FILENO) == 1, terminal_width()};
+  io.json = has_json(argc, argv);
   if (io.out_is_terminal) out << std::unitbuf;
   std::ostream* const before = std::cerr.tie(&out);  // on one terminal both keep their order
   if (::isatty(STDIN_FILENO) == 1 && io.err_is_terminal) io.in = &std::cin;

@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/expected.h"
 #include "orchestrator/report/charts/heatmap.h"
-#include "orchestrator/report/error_codes.h"
 #include "orchestrator/report/statistics/best.h"
 #include "orchestrator/report/statistics/compare.h"
 #include "orchestrator/report/statistics/transfer.h"
@@ -73,7 +73,7 @@ TEST(Direction, AMetricThatHasNoneIsNotRanked) {
     ++none;
     const std::string key(metric->key);
     const auto rows = less_and_more(*metric);
-    const auto refused = IsError(codes::kNotRanked, key);
+    const auto refused = IsError(ErrorKind::kInvalidValue, key);
     EXPECT_THAT(error_in(best(rows, {.metric = key})), refused);
     EXPECT_THAT(error_in(heatmap(rows, {.value = key})), refused);
     EXPECT_THAT(error_in(compare(rows, rows, {.metric = key})), refused);
