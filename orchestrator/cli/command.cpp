@@ -5,8 +5,8 @@
 #include <ostream>
 
 #include "base/files.h"
+#include "orchestrator/answers/format.h"
 #include "orchestrator/cli/as_json.h"
-#include "orchestrator/report/format.h"
 #include "orchestrator/run/retry_policy.h"
 #include "schema/spool.h"
 
@@ -16,7 +16,7 @@ int refuse(Io& io, const Error& error) {
   if (io.json)
     print_error(io, error);
   else
-    io.err << "sweep: " << report::safe_lines(error.message) << '\n';
+    io.err << "sweep: " << answers::safe_lines(error.message) << '\n';
   return error.kind == ErrorKind::kDiskFull ? kExitDiskFull : kBadInput;
 }
 

@@ -109,7 +109,7 @@ def an_error_is_an_object_where_json_was_asked_for(b):
             (["best", "--metric", "tokens_s", *DB], {"kind": "invalid_value", "subject": "tokens_s"}),
             (["status", "--db", nothing], {"kind": "not_found", "subject": str(nothing)}),
             (["status", "no-such-sweep", *DB], {"kind": "not_found", "subject": "no-such-sweep"}),
-            (["query", *DB], {"kind": "missing"}), (["best", "--no-such-option", *DB], {"kind": "unknown_name"}),
+            (["query", *DB], {"kind": "failed"}), (["best", "--no-such-option", *DB], {"kind": "unknown_name"}),
             (["bets"], {"kind": "unknown_name", "subject": "bets"})]:
         done = b.sweep(*words, "--json")
         error = json.loads(done.stderr.splitlines()[-1])["error"]
