@@ -35,7 +35,7 @@ struct TrackerRun {
   std::string record;  // the whole row as JSON, for people to download
 };
 
-// What a step gives to the history, times in nanoseconds.
+// The values of a step for the history, times in nanoseconds.
 struct StepValues {
   i64 step_ns = 0;
   std::vector<std::pair<std::string, double>> values;

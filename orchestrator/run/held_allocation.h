@@ -23,7 +23,7 @@ struct HeldAllocation {
   // them.
   i64 results = 0;
   double predicted_s = 0;
-  // By node; from its launcher, else from its agents.
+  // Host names by node; from its launcher, else from its agents.
   Hosts hosts;
   // Since when its nodes are held; when its scheduler ends it; seconds between the two.
   std::optional<Clock::Point> since, until;

@@ -37,7 +37,7 @@ Expected<void> ingest_rest(store::Store& store, const store::AllocationRow& row,
 
 using Plan = std::map<std::string, PlanEntry>;
 
-// Of a trial that is no longer in the plan.
+// The entry of a trial that is no longer in the plan.
 PlanEntry entry_of(const store::AttemptRow& row) {
   PlanEntry entry;
   entry.id = row.trial_id;
@@ -45,7 +45,7 @@ PlanEntry entry_of(const store::AttemptRow& row) {
   return entry;
 }
 
-// What was stored of an attempt before the crash; the rest of the outbox adds to it.
+// The records of an attempt that were stored before the crash; the rest of the outbox adds to them.
 Expected<ingest::AttemptReports> known_of(store::Store& store, i64 attempt) {
   auto stored = store.records_of(attempt);
   if (!stored) return tl::unexpected(stored.error());
@@ -87,7 +87,7 @@ Expected<void> close(store::Store& store, const store::AllocationRow& row, const
   return store.end_allocation(row.id, "left behind by an earlier run", last_word_unix_ns(row.spool));
 }
 
-// Of one that may still run: what comes later is taken in by the run that adopts it.
+// Ingests an allocation that may still run: the run that adopts it ingests what comes later.
 Expected<void> take_in(store::Store& store, const store::AllocationRow& row, const Plan& plan,
                        Observer& observer) {
   auto attempts = unfinished_of(store, row, plan);

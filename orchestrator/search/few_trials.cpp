@@ -60,12 +60,13 @@ class FewTrials final : public Chooser {
   const Strategy& strategy_;
   Features features_;
   Likeness likeness_;
-  bool predicted_;  // of any of them
-  // Of the decision that is being made, by place in the group.
+  bool predicted_;  // any of them is predicted
+  // State of the decision that is being made; the index is the place in the group.
   std::vector<Observation> seen_;
   std::vector<std::size_t> running_;
   std::vector<std::pair<const Likeness::Column*, bool>> ended_;  // with whether it was measured
-  std::vector<std::size_t> tried_;                               // that a trial was spent on, or is being
+  // Those that a trial was spent on, or is being.
+  std::vector<std::size_t> tried_;
   // Without predictions: the mean of what was measured, as a logarithm.
   double level_ = 0;
   std::optional<double> best_;
@@ -105,8 +106,8 @@ double FewTrials::chance(std::size_t member) const {
   return sum / weight;
 }
 
-// By the share that each is expected to gain over the best one so far; without one: by how it compares with
-// the others. What runs counts as measured with the rate that is expected of it.
+// The trial with the largest expected gain over the best one so far; without one, the best predicted; both
+// times the chance to fit. Running trials count as measured, with the rate that is expected of them.
 std::optional<FewTrials::Choice> FewTrials::most_promising() {
   std::vector<std::size_t> waiting;
   for (std::size_t i = 0; i < group_.size(); ++i)
@@ -134,7 +135,7 @@ std::optional<FewTrials::Choice> FewTrials::most_promising() {
   return out;
 }
 
-// What is expected of it beyond the best one so far.
+// The expected gain over the best one so far.
 double FewTrials::gain(double predicted, const Estimate& e) const {
   if (e.deviation <= 0) return 0;
   const double mean = predicted + e.mean, z = (mean - *best_) / e.deviation;
