@@ -92,7 +92,7 @@ std::optional<double> predicted_usd(const std::vector<PlanEntry>& entries,
 
 Expected<double> gpu_hours_for(double usd, const std::vector<PlanEntry>& entries,
                                const std::map<std::string, double>& usd_per_node_hour) {
-  double dearest = 0;  // of a GPU-hour
+  double dearest = 0;  // highest price of a GPU-hour
   for (const auto& entry : entries) {
     const auto hardware = shape::find_hardware(entry.trial.hardware);
     if (!entry.admitted || !hardware) continue;

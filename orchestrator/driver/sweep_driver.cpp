@@ -170,7 +170,7 @@ Driven<RunReport> SweepDriver::loop(const run::Settings& settings, const run::Ma
   return report;
 }
 
-// What was left for the next start, or taken by another process, is not ours to release.
+// Releases the lease, unless the sweep was left for the next start or taken by another process.
 Driven<RunReport> SweepDriver::released(Driven<RunReport> report) {
   const bool left = report && report->end.end == run::End::kLeft;
   const bool lost = !report && report.error().problem == DriveProblem::kLeaseLost;
