@@ -103,7 +103,7 @@ class SweepDriver {
 };
 
 // One run from the lease to its release; if another process holds the lease, it is not watched.
-struct Errand {
+struct LeasedRun {
   std::span<const PlanEntry> plan;
   MeasurePlan measure;
   std::vector<Outcome> reopen{};  // trials with these outcomes are run again
@@ -111,8 +111,8 @@ struct Errand {
   bool adds = false;
 };
 // Takes the lease, stores the plan, reopens, and runs by `run`. kBusy: another process holds the lease.
-Driven<RunReport> run_errand(SweepDriver&, const Errand&,
-                             const std::function<Driven<RunReport>(SweepDriver&)>& run);
+Driven<RunReport> run_with_lease(SweepDriver&, const LeasedRun&,
+                                 const std::function<Driven<RunReport>(SweepDriver&)>& run);
 
 // Every outcome that a trial can be run again for.
 std::vector<Outcome> outcomes_of_runs();

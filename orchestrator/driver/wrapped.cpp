@@ -154,8 +154,8 @@ Expected<WrapReport> run_wrapped(const WrapRequest& request, const MakeObserver&
   if (!driver) return tl::unexpected(driver.error());
   SWEEP_TRY(driver->make(sweep_row(*planned)));
   const auto run =
-      run_errand(*driver, {planned->entries, planned->grid.measure, outcomes_of_runs(), true},
-                 [&](SweepDriver& own) { return own.run(*choice, launch, std::nullopt, make_observer); });
+      run_with_lease(*driver, {planned->entries, planned->grid.measure, outcomes_of_runs(), true},
+                     [&](SweepDriver& own) { return own.run(*choice, launch, std::nullopt, make_observer); });
   if (!run) return tl::unexpected(run.error().error);
   WrapReport out{planned->grid.name, entry.id, run->end, std::nullopt, {}};
   SWEEP_TRY(add_result(*driver, out));

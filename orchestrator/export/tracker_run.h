@@ -41,7 +41,7 @@ struct StepValues {
   std::vector<std::pair<std::string, double>> values;
 };
 
-// A row with a result. The steps have no stamps of their own: they are reckoned back from when the trial
+// A row with a result. The steps have no stamps of their own: they are computed back from when the trial
 // ended.
 TrackerRun tracker_run(const ResultRow&, std::vector<StepValues> steps, const std::string& name,
                        const std::string& question);

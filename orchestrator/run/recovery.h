@@ -23,7 +23,7 @@ struct Adopter {
 Expected<std::vector<HeldAllocation>> recover(store::Store&, i64 sweep, Observer&, const Adopter& by = {});
 
 // When an allocation's agent last wrote to its outbox; 0: never.
-i64 last_word_unix_ns(const std::filesystem::path& spool);
+i64 last_message_unix_ns(const std::filesystem::path& spool);
 
 // GPU time that the allocations of a sweep have held, for messages. If no run sends heartbeats, allocations
 // that were left open count until their agents' last message, as they will once they are closed.

@@ -1,5 +1,5 @@
-// search: the trial that promises most, by the prediction corrected with what was measured so far; until
-// little is promised.
+// search: the trial with the highest expected gain, by the prediction corrected with what was measured so
+// far; until little gain is expected.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace sweep::search {
 namespace {
 
-// Measured trials before a small promise ends the search; without predictions so many and twice the axes.
+// Measured trials before a small score ends the search; without predictions so many and twice the axes.
 constexpr i64 kLeastMeasured = 5;
 
 // A number that looks random, the same each time (splitmix64).
@@ -37,7 +37,7 @@ class FewTrials final : public Chooser {
  private:
   struct Choice {
     std::size_t member = 0;
-    double promise = 0;
+    double score = 0;
   };
   const Candidate& at(std::size_t member) const { return all_[group_[member]]; }
   bool waits(std::size_t member) const {
@@ -113,8 +113,8 @@ std::optional<FewTrials::Choice> FewTrials::most_promising() {
   for (std::size_t i = 0; i < group_.size(); ++i)
     if (waits(i)) waiting.push_back(i);
   std::optional<Choice> out;
-  const auto consider = [&](std::size_t member, double promise) {
-    if (!out || promise > out->promise) out = Choice{member, promise};
+  const auto consider = [&](std::size_t member, double score) {
+    if (!out || score > out->score) out = Choice{member, score};
   };
   if (!best_) {
     double most = -1e300;
@@ -151,14 +151,14 @@ std::optional<FewTrials::Choice> FewTrials::least_tried() const {
   bool all_tried = true;
   for (std::size_t i = 0; i < group_.size(); ++i) {
     if (!waits(i)) continue;
-    double promise = 1e-9 * static_cast<double>(scrambled(i) >> 40);
+    double score = 1e-9 * static_cast<double>(scrambled(i) >> 40);
     for (std::size_t axis = 0; axis < features_.axes(); ++axis) {
       const auto as_this = [&](std::size_t k) { return features_.distance(axis, i, k) == 0; };
       const auto count = std::ranges::count_if(tried_, as_this);
-      promise += 1.0 / static_cast<double>(1 + count);
+      score += 1.0 / static_cast<double>(1 + count);
       all_tried = all_tried && count > 0;
     }
-    if (!out || promise > out->promise) out = Choice{i, promise};
+    if (!out || score > out->score) out = Choice{i, score};
   }
   return all_tried ? std::nullopt : out;
 }
@@ -188,7 +188,7 @@ void FewTrials::decide(i64& left, Decision& decision) {
   for (bool none_runs = running_.empty(); left > 0 || none_runs; none_runs = false) {
     const auto best = chosen();
     if (!best) return;
-    if (const auto why = why_enough(best->promise); !why.empty()) {
+    if (const auto why = why_enough(best->score); !why.empty()) {
       if (none_runs) rule_out_rest(all_, group_, to_string(StrategyKind::kSearch), why, decision);
       return;
     }

@@ -61,7 +61,7 @@ struct LeaseHolder {
 struct Claim {
   bool take_over = false;  // a person says that a silent holder is gone
   JobWord job = JobWord::kUnknown;
-  std::string job_of{};  // the token of the lease that `job` speaks of
+  std::string job_of{};  // the token of the lease that `job` is about
 };
 
 }  // namespace sweep::store

@@ -99,10 +99,10 @@ class WorkQueue {
   // The first start counts: one that is taken over has started already.
   Expected<void> allocation_started(const std::string& id, const std::string& where, i64 pid,
                                     const Held& held);
-  // last_word_unix_ns: the last time we heard from it. For an allocation whose end was not observed, this is its latest
+  // last_message_unix_ns: the last time we heard from it. For an allocation whose end was not observed, this is its latest
   // possible end.
   Expected<void> end_allocation(const std::string& id, const std::string& reason,
-                                std::optional<i64> last_word_unix_ns = std::nullopt);
+                                std::optional<i64> last_message_unix_ns = std::nullopt);
   // Allocated time x nodes x GPUs (or slots), over all runs of the sweep.
   Expected<GpuSeconds> gpu_seconds(i64 sweep);
   Expected<std::vector<AllocationRow>> open_allocations(i64 sweep);  // not ended: left by a crash
