@@ -13,7 +13,7 @@ tl::unexpected<Error> refuse(const Document& document, const Node& node, Fault f
   return tl::unexpected(document.error(node.place, fault, message));
 }
 
-// What stands there, cut short for messages.
+// The text of a node, cut short for messages.
 std::string shown(const Node& node) {
   if (!node.is_scalar()) return std::string(node.kind_name());
   if (node.text.size() <= 60) return fmt::format("'{}'", node.text);

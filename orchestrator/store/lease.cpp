@@ -72,9 +72,9 @@ std::optional<LeaseHolder> Leases::read(Transaction& work, i64 sweep) {
 }
 
 // The process table knows the processes of this boot, host and PID namespace: of a container that shares the
-// kernel nothing is seen. On a filesystem of this machine alone, a holder of this name that was last heard before
-// the machine was started went with the boot before. One that was heard since, or has another name, may be a
-// virtual machine that shares the disk: its heartbeats decide.
+// kernel nothing is seen. On a filesystem of this machine alone, a holder of this name whose last heartbeat
+// is older than the machine's start ended with the boot before. One that sent a heartbeat since, or has
+// another name, may be a virtual machine that shares the disk: its heartbeats decide.
 Process Leases::process_of(const LeaseHolder& holder) const {
   const LeaseHolder& self = *seams_.self;
   const bool same_name = holder.host == self.host;

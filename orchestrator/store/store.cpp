@@ -34,7 +34,7 @@ StoreDependencies with_defaults(StoreDependencies seams) {
 // On a network filesystem the write-ahead log is not safe; see filesystem.cpp. Every commit is synced: an
 // inbox line must never outlive the row it stands for. The indices behind `best` scatter each batch over
 // hundreds of pages, so the log is copied into the file after 8192 pages (32 MiB), not after SQLite's 1000.
-// What need not be durable has no other readers: its file stays locked and its journal in memory.
+// A file that need not be durable has no other readers: it stays locked, with its journal in memory.
 Expected<void> configure(Db& db, bool network, bool durable) {
   if (auto done =
           db.execute("PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA synchronous = FULL; "
@@ -48,7 +48,7 @@ Expected<void> configure(Db& db, bool network, bool durable) {
                             : "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 8192");
 }
 
-// What is at the path, before SQLite opens it: opening a FIFO would wait for a writer for ever.
+// Checks what is at the path before SQLite opens it: opening a FIFO would wait for a writer for ever.
 Expected<void> check_path(const fs::path& path, bool may_be_absent) {
   std::error_code error;
   const auto kind = fs::status(path, error).type();
@@ -110,7 +110,7 @@ Expected<void> create(const fs::path& path, const StoreDependencies& seams, bool
   for (const char* part : {"", "-wal", "-shm", "-journal"}) fs::remove(unfinished.string() + part, ignored);
   auto db = open_file(unfinished, path, Found::kNew, seams, network);
   const auto made = db ? Expected<void>() : tl::unexpected(db.error());
-  if (db) db->reset();  // what its log holds goes into the file
+  if (db) db->reset();  // moves its log into the file
   if (made) fs::create_hard_link(unfinished, path, error);
   const bool no_links = error && error != std::errc::file_exists;
   if (no_links && !fs::exists(path, ignored)) fs::rename(unfinished, path, error);
