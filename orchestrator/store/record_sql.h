@@ -1,5 +1,5 @@
-// What follows for SQL from the list of a record's fields (schema/records.def, stored_rows.h): lists of
-// columns, statements, binding and reading. All in the order of the list.
+// Derives SQL from the list of a record's fields (schema/records.def, stored_rows.h): lists of columns,
+// statements, binding and reading, all in the order of the list.
 #pragma once
 #include <cmath>
 #include <initializer_list>
@@ -19,7 +19,7 @@ namespace sweep::store {
 
 struct StoredField {
   std::string column;
-  const char* type;  // as SQLite's strict tables know it
+  const char* type;  // its type in SQLite's strict tables
   bool zero_keeps;
 };
 
