@@ -26,7 +26,7 @@ struct Error {
   std::string message;       // a full sentence: file, line, cause and the way out where they are known
   ErrorCode code = {};       // decisions and tests compare this, never the message
   std::string subject = {};  // the key, axis, value or path that is wrong; empty: no single one
-  std::string file = {};     // where it stands, if a text is wrong
+  std::string file = {};     // place of the error, if a text is wrong
   int line = 0, column = 0;  // counted from 1; 0: not in a text
 };
 

@@ -14,8 +14,8 @@ bool is_word(std::string_view name) {
   return !name.empty() && std::ranges::all_of(name, of_word);
 }
 
-// What templates consist of. Listener: plain(text), brace('{' or '}') for a doubled one, name(text) ->
-// Expected<void>.
+// Reports the parts of a template in order. Listener: plain(text), brace('{' or '}') for a doubled one,
+// name(text) -> Expected<void>.
 template <class Listener>
 Expected<void> walk(std::string_view text, Listener&& listener) {
   for (std::size_t at = 0; at < text.size();) {

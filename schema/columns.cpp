@@ -34,7 +34,7 @@ template <class T>
 Value value_of(const std::optional<T>& v) {
   return v ? value_of(*v) : Value{};
 }
-// Of an axis: NULL where it was never resolved.
+// The value of an axis: NULL if it was never resolved.
 template <bool kZeroIsUnresolved, class T>
 Value axis_value(const T& v) {
   if constexpr (kZeroIsUnresolved && std::is_same_v<T, i64>) {

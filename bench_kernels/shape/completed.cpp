@@ -1,5 +1,5 @@
-// What a family implies, and the ranges every model must keep. The bounds leave all parameter counts below
-// 2^62.
+// Fills in what a family implies, and checks the ranges that every model must keep. The bounds leave all
+// parameter counts below 2^62.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ Expected<void> imply_family(ModelSpec& m) {
   m.rmsnorm = family.rms_norm, m.swiglu = family.gated_mlp, m.rope = family.rotary;
   m.attention_bias = family.attention_bias, m.linear_bias = family.linear_bias;
   if (m.kv_heads == 0) m.kv_heads = m.heads;
-  if (family.experts && m.experts == 0) m.experts = 8;  // as MixtralConfig
+  if (family.experts && m.experts == 0) m.experts = 8;  // MixtralConfig's default
   if (family.experts && m.experts_per_token == 0) m.experts_per_token = 2;
   if (!family.experts && (m.experts != 0 || m.experts_per_token != 0 || m.router_aux_coef != 0))
     return fail(codes::kNoExperts, m.family,

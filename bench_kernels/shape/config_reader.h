@@ -81,8 +81,8 @@ class ConfigReader {
 
 // Text of a file in a message.
 std::string clipped(const std::string&);
-// What decoders with rotary positions and a gated MLP share. `kv_heads`: their number where the file does not
-// say it; 0: as many as heads.
+// Reads what decoders with rotary positions and a gated MLP share. `kv_heads` is their number if the file
+// does not say it; 0: as many as heads.
 void read_decoder(ConfigReader&, ModelSpec&, i64 kv_heads, double norm_eps);
 // `supported`: the words of `key` that mean the family's activation; the first is the default.
 void read_activation(ConfigReader&, const ModelSpec&, const char* key,

@@ -33,7 +33,7 @@ i64 sequences(const RankSizes& s) {
   return product({s.dp, s.micro_batch_size, s.grad_accum});
 }
 
-// What the relation gives or, of one that compares, what is usually wrong.
+// Names the size that the relation gives or, if it compares, the one that is usually wrong.
 std::string_view size_of(Relation relation) {
   constexpr std::array<std::string_view, 10> kSizes{
       "gpus_per_node", "dp", "world",    "grad_accum",       "global_batch_size", "",

@@ -75,7 +75,7 @@ class Machine {
     i64 held = 0, peak = 0;
     std::set<std::tuple<Act, i64, i64>> done;
     std::map<i64, i64> unsent;  // peer -> number of the last send posted to it
-    std::deque<Post> posts;     // that have not passed, in the order of posting
+    std::deque<Post> posts;     // posts that have not passed, in the order of posting
     double last_pass = 0;
   };
   bool advance(i64 rank);

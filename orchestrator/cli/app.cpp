@@ -12,9 +12,9 @@
 #include <sstream>
 
 #include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/answers/format.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/standard_output.h"
-#include "orchestrator/report/format.h"
 #include "schema/version.h"
 
 namespace sweep::cli {

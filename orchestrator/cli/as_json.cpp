@@ -129,7 +129,7 @@ Expected<json> status_json(const Opened& opened, const run::Snapshot& shot) {
   return document;
 }
 
-json explain_json(const report::ExplainView& view, const std::string& sweep) {
+json explain_json(const answers::ExplainView& view, const std::string& sweep) {
   const PlanEntry& entry = view.entry;
   json attempts = json::array();
   for (const auto& each : view.attempts)

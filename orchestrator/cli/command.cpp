@@ -5,14 +5,14 @@
 #include <ostream>
 
 #include "base/files.h"
-#include "orchestrator/report/format.h"
+#include "orchestrator/answers/format.h"
 #include "orchestrator/run/retry_policy.h"
 #include "schema/spool.h"
 
 namespace sweep::cli {
 
 int refuse(Io& io, const Error& error) {
-  io.err << "sweep: " << report::safe_lines(error.message) << '\n';
+  io.err << "sweep: " << answers::safe_lines(error.message) << '\n';
   return error.code == codes::kDiskFull ? kExitDiskFull : kBadInput;
 }
 

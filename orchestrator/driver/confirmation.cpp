@@ -62,14 +62,14 @@ std::vector<PlanEntry> rotated(const std::vector<PlanEntry>& plan, std::size_t r
   return out;
 }
 
-std::size_t allocations_done(const std::vector<report::Remeasured>& all) {
+std::size_t allocations_done(const std::vector<answers::Remeasured>& all) {
   std::size_t out = 0;
   for (const auto& each : all) out = std::max(out, each.visits.size());
   return out;
 }
 
-bool is_enough(const std::vector<report::Remeasured>& all, i64 allocations) {
-  return std::ranges::all_of(all, [&](const report::Remeasured& each) {
+bool is_enough(const std::vector<answers::Remeasured>& all, i64 allocations) {
+  return std::ranges::all_of(all, [&](const answers::Remeasured& each) {
     return !each.problem.empty() || static_cast<i64>(each.visits.size()) >= allocations;
   });
 }

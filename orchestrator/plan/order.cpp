@@ -7,9 +7,9 @@
 #include <tuple>
 
 #include "bench_kernels/shape/catalogue.h"
-#include "orchestrator/plan/memory.h"
 #include "orchestrator/plan/planner.h"
 #include "orchestrator/plan/rules.h"
+#include "orchestrator/predict/memory.h"
 
 namespace sweep::plan {
 namespace {
@@ -54,9 +54,9 @@ void set_order(std::vector<PlanEntry>& entries) {
 std::optional<double> memory_share(const PlanEntry& entry) {
   const auto hardware = shape::find_hardware(entry.trial.hardware);
   if (!entry.predicted.bytes || !hardware || first_objection(entry.trial)) return {};
-  const auto budget = memory_budget(entry.trial, *hardware);
+  const auto budget = predict::memory_budget(entry.trial, *hardware);
   if (!budget || *budget <= 0) return {};
-  return real(*entry.predicted.bytes) / *budget;
+  return shape::real(*entry.predicted.bytes) / *budget;
 }
 
 }  // namespace sweep::plan

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "orchestrator/predict/predict.h"
 #include "schema/outcome.h"
 #include "schema/trial.h"
 
@@ -19,6 +20,8 @@ struct Objection {
 // positions, precision.
 // Of a command only what any program must keep to; with a model the model's rules too.
 std::optional<Objection> first_objection(const Trial&);
+// The same, as a prediction under the profile of our own step asks for it.
+std::optional<predict::Refusal> step_refusal(const Trial&);
 // False of a command whose grid names no model: nothing is known of its memory and time.
 bool has_model(const Trial&);
 

@@ -11,7 +11,7 @@ import sources
 # What is added to the build, and the sentence that must refuse it.
 CASES = [
     ("store->grid", "forbidden arrow: room 'store' links room 'grid'"),
-    ("report->SQLite::SQLite3", "outside library 'SQLite::SQLite3' has its home in 'store', not in 'report'"),
+    ("answers->SQLite::SQLite3", "outside library 'SQLite::SQLite3' has its home in 'store', not in 'answers'"),
 ]
 
 

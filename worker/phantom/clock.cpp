@@ -13,7 +13,7 @@
 namespace sweep::phantom {
 namespace {
 
-// Of this thread: it has added work, or is one of autograd's, which ask before their first.
+// True if this thread has added work, or is one of autograd's, which ask before their first work.
 thread_local bool adds_work = [] {
   char name[16] = {};
   ::prctl(PR_GET_NAME, name);

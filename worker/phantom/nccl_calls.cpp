@@ -14,7 +14,7 @@ namespace {
 
 struct Group {
   int depth = 0;
-  std::vector<std::pair<Stream*, std::vector<Part>>> parts;  // by stream, in the order they came
+  std::vector<std::pair<Stream*, std::vector<Part>>> parts;  // grouped by stream, in the order they came
 };
 thread_local Group group;
 
@@ -29,7 +29,7 @@ void end_group() {
   for (auto& [stream, parts] : std::exchange(group.parts, {})) put(*stream, std::move(parts));
 }
 
-// What instructions make of this operation.
+// Applies the injected faults to this operation.
 void strike(Part& part) {
   Faults& faults = Faults::get();
   if (!faults.any()) return;

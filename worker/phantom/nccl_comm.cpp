@@ -31,8 +31,8 @@ bool reduces(Kind kind) {
   return kind == Kind::kAllReduce || kind == Kind::kReduce || kind == Kind::kReduceScatter;
 }
 
-// Of the link, by the group's nodes; between two entries (each twice the nodes of the last) on a straight
-// line.
+// The share of the link's bandwidth for a group on so many nodes. Between two entries (each has twice the
+// nodes of the last) it is interpolated linearly.
 double share(const std::vector<double>& shares, int nodes) {
   const double at = std::log2(static_cast<double>(std::max(nodes, 1)));
   const auto below = std::min(static_cast<std::size_t>(at), shares.size() - 1);

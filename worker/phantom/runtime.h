@@ -30,8 +30,8 @@ class Runtime {
 };
 
 int current_ordinal();
-int current_device();          // of the node; makes the context on it
-bool has_context(int device);  // of the node
+int current_device();          // its number on the node; makes the context on it
+bool has_context(int device);  // `device` is its number on the node
 bool set_current(int ordinal);
 cudaError_t result(cudaError_t error);  // remembered for cudaGetLastError, where it is one
 Stream& stream_of(cudaStream_t stream);
@@ -47,6 +47,6 @@ cudaError_t run_kernel(Stream& stream, Ns lasts);
 Ns kernel_time(double threads);
 Ns copy_time(std::size_t bytes, cudaMemcpyKind kind);
 constexpr std::size_t kMovedBytes = 64
-                                    << 10;  // what is at most really moved; contents of more stay as they are
+                                    << 10;  // the most that is really moved; larger contents stay as they are
 
 }  // namespace sweep::phantom

@@ -11,7 +11,7 @@ void read_gpt2(ConfigReader& r, ModelSpec& m) {
   m.hidden_size = r.required("n_embd");
   m.heads = r.required("n_head");
   m.max_positions = r.integer("n_positions").value_or(1024);
-  m.intermediate_size = r.integer("n_inner").value_or(0);  // absent or null: 4 x n_embd
+  m.intermediate_size = r.integer("n_inner").value_or(0);  // a missing or null key means 4 x n_embd
   m.tie_embeddings = r.flag("tie_word_embeddings").value_or(true);
   m.norm_eps = r.number("layer_norm_epsilon").value_or(1e-5);
   read_activation(r, m, "activation_function", {"gelu_new", "gelu_pytorch_tanh"});

@@ -45,8 +45,8 @@ class GridEngineSchedulerTest : public ::testing::Test {
   Expected<QueryAnswer> query(std::vector<JobKey> keys) {
     std::optional<Expected<QueryAnswer>> out;
     commands_->asked.clear();
-    scheduler_.query(
-        keys, [this] { ++counted_; }, [&](const Expected<QueryAnswer>& answer) { out = answer; });
+    boost::asio::co_spawn(io_, scheduler_.query(keys, [this] { ++counted_; }),
+                          [&](std::exception_ptr, Expected<QueryAnswer> answer) { out = std::move(answer); });
     io_.restart();
     io_.run();
     EXPECT_TRUE(out) << "no answer";

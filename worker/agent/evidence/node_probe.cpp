@@ -97,7 +97,7 @@ NodeRecord probe_node(const Nvml* nvml) {
   if (const auto model = first_value("/proc/cpuinfo", "model name"); !model.empty()) facts["cpu"] = model;
   if (const auto mhz = first_value("/proc/cpuinfo", "cpu MHz"); !mhz.empty())
     facts["clocks"] = {{"cpu_mhz", mhz}};
-  facts["cores"] = std::thread::hardware_concurrency();  // those this process may use
+  facts["cores"] = std::thread::hardware_concurrency();  // the cores that this process may use
   const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
   if (pages > 0 && page > 0) facts["memory_bytes"] = static_cast<std::int64_t>(pages) * page;
   if (const auto boot = whole("/proc/sys/kernel/random/boot_id"); !boot.empty()) facts["boot_id"] = boot;

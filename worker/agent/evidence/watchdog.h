@@ -11,7 +11,7 @@
 
 namespace sweep::agent {
 
-// What one look at a rank's heartbeat page saw.
+// The content of a rank's heartbeat page at one look.
 struct Heartbeat {
   // False: its process has ended, so it is watched no more.
   bool alive = true;

@@ -31,7 +31,7 @@ Expected<fs::path> make_rendezvous(const fs::path& root, const fs::path& attempt
   const fs::path wanted = root / std::to_string(id);
   fs::remove_all(wanted, ec);
   if (private_folder(root.parent_path()) && private_folder(root) && private_folder(wanted)) return wanted;
-  const fs::path beside = attempt_dir / fmt::format("rendezvous_{:05}", first_rank);  // of this node
+  const fs::path beside = attempt_dir / fmt::format("rendezvous_{:05}", first_rank);  // this node's own
   fs::remove_all(beside, ec);
   if (private_folder(beside)) return beside;
   return fail(fmt::format("neither {} nor {} can be made: {}", wanted.string(), beside.string(),
@@ -74,7 +74,7 @@ Expected<AttemptFiles> AttemptFiles::make(const fs::path& spool, const fs::path&
   if (!written) return tl::unexpected(written.error());
   for (i64 index = 0; index < part.ranks; ++index) {
     const i64 rank = part.rank(index);
-    fs::remove(spool::rank_record(out.dir_, rank), ec);  // of an earlier incarnation
+    fs::remove(spool::rank_record(out.dir_, rank), ec);  // the record of an earlier start
     const auto page = make_page(spool::rank_progress(out.dir_, rank));
     if (!page) return tl::unexpected(page.error());
     out.pages_.emplace_back(*page);

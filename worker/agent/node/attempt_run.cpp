@@ -37,7 +37,7 @@ std::vector<i64> ranks_of(const NodePart& part) {
   return out;
 }
 
-// What a rank is told when it starts.
+// The launch message of a rank.
 RankLaunch launch_of(const AttemptContext& context, const NodePart& part, const AttemptResources& resources,
                      std::size_t index) {
   RankLaunch out;
