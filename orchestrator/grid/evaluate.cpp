@@ -160,17 +160,10 @@ bool evaluate(const Expression& e, const Point& point, Cell& value, Failure& fai
 }
 
 std::string value_text(Cell cell, Type type, const Words& words) {
-  switch (type) {
-    case Type::kInt:
-      return fmt::format("{}", cell.i);
-    case Type::kReal:
-      return fmt::format("{:.6g}", cell.r);
-    case Type::kBool:
-      return cell.i != 0 ? "true" : "false";
-    case Type::kText:
-      return fmt::format("\"{}\"", words.at(cell.i));
-  }
-  return "";
+  if (type == Type::kInt) return fmt::format("{}", cell.i);
+  if (type == Type::kReal) return fmt::format("{:.6g}", cell.r);
+  if (type == Type::kBool) return cell.i != 0 ? "true" : "false";
+  return fmt::format("\"{}\"", words.at(cell.i));
 }
 
 std::string with_values(const Expression& e, Span span, const Scope& scope, const Point& point) {
