@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "orchestrator/grid/error_codes.h"
+#include "base/expected.h"
 #include "orchestrator/grid/scope.h"
 
 namespace sweep::grid {
@@ -64,7 +64,7 @@ struct Expression {
 struct ExpressionError {
   std::size_t at = 0;  // byte of the text
   std::string message;
-  ErrorCode code = {};
+  ErrorKind kind = ErrorKind::kFailed;
   std::string subject = {};  // the name, word or sign that is wrong
 };
 
@@ -86,7 +86,7 @@ bool evaluate(const Expression&, const Point&, Cell& value, Failure& failure);
 
 // The part of the text with every name replaced by its value: "256 / (3 * 2)".
 std::string with_values(const Expression&, Span, const Scope&, const Point&);
-// What the expression reads: "tp is 2, optimizer is plain".
+// The values that the expression reads: "tp is 2, optimizer is plain".
 std::string values_read(const Expression&, const Scope&, const Point&);
 // A sentence without full stop: "global_batch_size / 6 = 256 / 6 = 42.67 is not whole".
 std::string explain(const Failure&, const Expression&, const Scope&, const Point&);

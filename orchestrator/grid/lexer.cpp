@@ -47,8 +47,8 @@ class Lexer {
   bool here(std::string_view any_of) const {
     return at_ < text_.size() && any_of.find(text_[at_]) != std::string_view::npos;
   }
-  bool refuse(Fault fault, std::string message) {
-    error_ = {at_, std::move(message), fault.code, std::string(fault.subject)};
+  bool refuse(std::string_view subject, std::string message) {
+    error_ = {at_, std::move(message), ErrorKind::kInvalidValue, std::string(subject)};
     return false;
   }
 
@@ -72,10 +72,9 @@ class Lexer {
     const auto got = token.kind == Token::Kind::kInt ? std::from_chars(digits.data(), last, token.number.i)
                                                      : std::from_chars(digits.data(), last, token.number.r);
     if (got.ec == std::errc::result_out_of_range)
-      return refuse({codes::kBadNumber, digits}, fmt::format("the number {} is too large", digits));
+      return refuse(digits, fmt::format("the number {} is too large", digits));
     if (got.ec != std::errc{} || got.ptr != last)
-      return refuse({codes::kBadNumber, digits},
-                    fmt::format("'{}' is not a number; write it as 12 or 1.5", digits));
+      return refuse(digits, fmt::format("'{}' is not a number; write it as 12 or 1.5", digits));
     at_ = end;
     return true;
   }
@@ -92,7 +91,7 @@ class Lexer {
   bool word(Token& token) {
     const std::size_t end = text_.find(text_[at_], at_ + 1);
     if (end == std::string_view::npos)
-      return refuse({codes::kNotClosed, ""}, fmt::format("the quote {} is not closed", text_[at_]));
+      return refuse("", fmt::format("the quote {} is not closed", text_[at_]));
     token.text = std::string(text_.substr(at_ + 1, end - at_ - 1));
     token.kind = Token::Kind::kText;
     at_ = end + 1;
@@ -102,18 +101,16 @@ class Lexer {
   bool sign(Token& token) {
     const std::string_view rest = text_.substr(at_);
     if (rest.starts_with("=") && !rest.starts_with("=="))
-      return refuse({codes::kSyntax, "="}, "'=' sets nothing here; write '==' to compare");
+      return refuse("=", "'=' sets nothing here; write '==' to compare");
     for (const Foreign& each : kForeign) {
       if (rest.starts_with(each.sign) && !rest.starts_with("!="))
-        return refuse({codes::kSyntax, each.sign},
-                      fmt::format("'{}' is not known here; {}", each.sign, each.way_out));
+        return refuse(each.sign, fmt::format("'{}' is not known here; {}", each.sign, each.way_out));
     }
     const auto found = std::ranges::find_if(kSigns, [&](auto each) { return rest.starts_with(each); });
     if (found == std::end(kSigns)) {
       const bool ascii = static_cast<unsigned char>(rest[0]) < 0x80;
-      return refuse({codes::kSyntax, ""},
-                    fmt::format("'{}' means nothing in an expression",
-                                ascii ? rest.substr(0, 1) : "a character outside ASCII"));
+      return refuse("", fmt::format("'{}' means nothing in an expression",
+                                    ascii ? rest.substr(0, 1) : "a character outside ASCII"));
     }
     token.kind = Token::Kind::kSign;
     token.text = std::string(*found);
@@ -132,7 +129,7 @@ tl::expected<std::vector<Token>, ExpressionError> lex(std::string_view text) {
   if (text.size() > kMaxExpressionBytes) {
     return tl::unexpected(ExpressionError{
         0, fmt::format("the expression has {} bytes; at most {}, split it", text.size(), kMaxExpressionBytes),
-        codes::kTooLong});
+        ErrorKind::kInvalidValue});
   }
   return Lexer(text).run();
 }

@@ -46,10 +46,10 @@ class Parser {
   }
 
   tl::expected<Expression, ExpressionError> run() {
-    if (tokens_.size() == 1) fail(0, {codes::kEmpty, ""}, "the expression is empty");
+    if (tokens_.size() == 1) fail(0, "", "the expression is empty");
     disjunction();
     if (token().kind != Token::Kind::kEnd)
-      fail_here({codes::kSyntax, shown(token().span)},
+      fail_here(shown(token().span),
                 fmt::format("an operator or the end was expected here, not '{}'", shown(token().span)));
     if (error_) return tl::unexpected(*error_);
     for (const Node& node : tree_.nodes) {
@@ -74,23 +74,24 @@ class Parser {
   std::string shown(Span s) const { return tree_.text.substr(s.begin, s.end - s.begin); }
   Span since(Span begin) const { return {begin.begin, at_ == 0 ? 0 : tokens_[at_ - 1].span.end}; }
 
-  Operand fail(std::size_t at, Fault fault, std::string message) {
-    if (!error_) error_ = {at, std::move(message), fault.code, std::string(fault.subject)};
+  Operand fail(std::size_t at, std::string_view subject, std::string message,
+               ErrorKind kind = ErrorKind::kInvalidValue) {
+    if (!error_) error_ = {at, std::move(message), kind, std::string(subject)};
     at_ = tokens_.size() - 1;
     return add({});
   }
-  Operand fail_here(Fault fault, std::string message) {
-    return fail(token().span.begin, fault, std::move(message));
+  Operand fail_here(std::string_view subject, std::string message) {
+    return fail(token().span.begin, subject, std::move(message));
   }
   void needs(const Operand& operand, Type type, std::string_view by) {
     if (type == Type::kBool ? operand.type == type : is_number(operand.type)) return;
     const std::string text = shown(operand.span);
-    fail(operand.span.begin, {codes::kTypeMismatch, text},
+    fail(operand.span.begin, text,
          fmt::format("'{}' is {}; '{}' takes {}", text, type_name(operand.type), by,
                      type == Type::kBool ? "true or false" : "numbers"));
   }
   void mismatch(Span span, std::string_view why) {
-    fail(span.begin, {codes::kTypeMismatch, shown(span)}, fmt::format("'{}'{}", shown(span), why));
+    fail(span.begin, shown(span), fmt::format("'{}'{}", shown(span), why));
   }
 
   Operand add(const Node& node) {
@@ -104,8 +105,7 @@ class Parser {
   // One more level of nesting.
   Operand nested(Rule rule) {
     if (depth_ == kMaxDepth)
-      return fail_here({codes::kTooDeep, ""},
-                       fmt::format("nested deeper than {} levels; split the expression", kMaxDepth));
+      return fail_here("", fmt::format("nested deeper than {} levels; split the expression", kMaxDepth));
     ++depth_;
     const Operand inner = (this->*rule)();
     --depth_;
@@ -165,13 +165,12 @@ class Parser {
   Operand membership(const Operand& left) {
     const bool negated = take_if("not");
     if (!take_if("in"))
-      return fail_here({codes::kSyntax, "not"},
-                       "'not' stands here without 'in'; write 'x not in [a, b]' or 'not (x)'");
-    if (!take_if("[")) return fail_here({codes::kSyntax, "in"}, "a list follows 'in'; write it as [1, 2, 4]");
+      return fail_here("not", "'not' stands here without 'in'; write 'x not in [a, b]' or 'not (x)'");
+    if (!take_if("[")) return fail_here("in", "a list follows 'in'; write it as [1, 2, 4]");
     Operand last = left;
     do last = link(Op::kIn, last, left, sum());
     while (take_if(","));
-    if (!take_if("]")) fail_here({codes::kSyntax, ""}, "',' or ']' was expected in the list");
+    if (!take_if("]")) fail_here("", "',' or ']' was expected in the list");
     last.span = since(left.span);
     return negated ? add(Op::kNot, Type::kBool, last.span, last) : last;
   }
@@ -203,7 +202,7 @@ class Parser {
     const std::string text = shown({constant.span.begin + 1, constant.span.end - 1});  // without quotes
     const std::string current(current_word(symbol.name, text));
     if (std::ranges::find(symbol.values, current) == symbol.values.end())
-      fail(word.span.begin, {codes::kUnknownValue, text},
+      fail(word.span.begin, text,
            fmt::format("'{}' is not a value of {}{}", text, symbol.name, suggestion(text, symbol.values)));
     tree_.nodes[word.node].value.i = scope_.words.id(current);
   }
@@ -212,17 +211,16 @@ class Parser {
 
   Operand primary() {
     const Token t = token();
-    if (t.kind == Token::Kind::kEnd)
-      return fail_here({codes::kSyntax, ""}, "the expression ends where a value was expected");
+    if (t.kind == Token::Kind::kEnd) return fail_here("", "the expression ends where a value was expected");
     if (t.kind == Token::Kind::kSign && t.text != "(")
-      return fail_here({codes::kSyntax, t.text}, fmt::format("a value was expected here, not '{}'", t.text));
+      return fail_here(t.text, fmt::format("a value was expected here, not '{}'", t.text));
     ++at_;
     if (t.kind == Token::Kind::kInt) return constant(Type::kInt, t.number, t.span);
     if (t.kind == Token::Kind::kReal) return constant(Type::kReal, t.number, t.span);
     if (t.kind == Token::Kind::kText) return constant(Type::kText, {scope_.words.id(t.text)}, t.span);
     if (t.kind == Token::Kind::kName) return take_if("(") ? call(t) : name(t);
     Operand inner = nested(&Parser::disjunction);
-    if (!take_if(")")) fail_here({codes::kNotClosed, "("}, "')' was expected here");
+    if (!take_if(")")) fail_here("(", "')' was expected here");
     inner.span = since(t.span);
     return inner;
   }
@@ -231,9 +229,10 @@ class Parser {
     if (t.text == "true" || t.text == "false") return constant(Type::kBool, {t.text == "true"}, t.span);
     if (const auto slot = scope_.find(t.text))
       return add({Op::kSlot, scope_.at(*slot).type, t.span, {*slot}});
-    return fail(t.span.begin, {codes::kUnknownName, t.text},
+    return fail(t.span.begin, t.text,
                 fmt::format("'{}' is not a name known here{}{}", t.text, suggestion(t.text, scope_.names()),
-                            "; a word is written in quotes"));
+                            "; a word is written in quotes"),
+                ErrorKind::kUnknownName);
   }
 
   Operand call(const Token& t) {
@@ -242,18 +241,18 @@ class Parser {
     if (t.text == "ceil") return rounding(t, Op::kCeil, Op::kCeilDiv);
     if (t.text == "floor") return rounding(t, Op::kFloor, Op::kFloorDiv);
     return fail(
-        t.span.begin, {codes::kUnknownFunction, t.text},
-        fmt::format("'{}' is not a function{}", t.text, suggestion(t.text, {"min", "max", "ceil", "floor"})));
+        t.span.begin, t.text,
+        fmt::format("'{}' is not a function{}", t.text, suggestion(t.text, {"min", "max", "ceil", "floor"})),
+        ErrorKind::kUnknownName);
   }
 
   Operand extremum(const Token& t, const Operator& by) {
     Operand left = nested(&Parser::sum);
     needs(left, by.takes, by.sign);
-    if (!token().is(","))
-      fail(t.span.begin, {codes::kBadForm, t.text}, fmt::format("{} takes two values or more", t.text));
+    if (!token().is(",")) fail(t.span.begin, t.text, fmt::format("{} takes two values or more", t.text));
     left.span.begin = t.span.begin;
     while (take_if(",")) left = apply(by, left, nested(&Parser::sum));
-    if (!take_if(")")) fail_here({codes::kNotClosed, "("}, "',' or ')' was expected here");
+    if (!take_if(")")) fail_here("(", "',' or ')' was expected here");
     left.span = since(t.span);
     return left;
   }
@@ -264,7 +263,7 @@ class Parser {
     const Operand inner = nested(&Parser::sum);
     rational_ = outer;
     needs(inner, Type::kReal, t.text);
-    if (!take_if(")")) fail_here({codes::kNotClosed, "("}, "')' was expected here");
+    if (!take_if(")")) fail_here("(", "')' was expected here");
     const Span span = since(t.span);
     Node& root = tree_.nodes[inner.node];
     if (root.op == Op::kDivide && root.of_left == Type::kInt && root.of_right == Type::kInt) {

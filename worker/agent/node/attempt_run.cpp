@@ -197,7 +197,7 @@ void AttemptRun::watch() {
   resources_.span->sample(pids, measuring);
   const auto found = watchdog_.look(seen, steady_s());
   // A node that starts late has a deadline of its own for that.
-  if (!peers_started_) watchdog_.excuse();
+  if (!peers_started_) watchdog_.reset_idle();
   if (!found || stage_ != Stage::kRunning) return;
   // A dead child explains more than a silent one.
   context_.host.reap();
@@ -209,7 +209,7 @@ void AttemptRun::watch() {
       return ask_ranks(EndCause::kHang, std::move(why));
     case Watchdog::Verdict::kTimeout:
       return ask_ranks(EndCause::kTimeout, std::move(why));
-    case Watchdog::Verdict::kLingers:
+    case Watchdog::Verdict::kDoesNotExit:
       return ask_ranks(EndCause::kDone, std::move(why));
   }
 }
