@@ -13,7 +13,7 @@
 
 namespace sweep::plan {
 
-// What the machine or allocation offers; the planner prunes what cannot run there.
+// The resources of the machine or allocation; the planner prunes what cannot run there.
 struct Resources {
   i64 cpu_slots = 1;  // CPU ranks at once on this machine
   i64 gpus = 0;       // GPUs of this machine

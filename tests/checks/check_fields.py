@@ -16,7 +16,7 @@ ROW = re.compile(r"^\| (`\w+`(?:, `\w+`)*) \| ([^|]+) \| (.+) \|$", re.MULTILINE
 WRITTEN = {"schema/fields.def", "docs/grid.md"}
 MADE = {"schema/json/grid.schema.json", "docs/fields.md"}
 CONSUMERS = ("bench_kernels", "worker", "tests", "orchestrator/plan", "orchestrator/predict", "orchestrator/interop")
-EXAMPLE = "initial_scale_power"  # of CONTRIBUTING.md, "Example: an axis"
+EXAMPLE = "initial_scale_power"  # the axis of CONTRIBUTING.md, "Example: an axis"
 LISTED = re.compile(r"^\| `([\w./]+)` \| (\d+) \| ", re.MULTILINE)
 ORDINARY = ("hot_percent", "capacity_percent", "vocab_multiple", "prefetch_forward", "prefetch_backward")
 

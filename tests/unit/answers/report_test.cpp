@@ -124,7 +124,7 @@ TEST(Report, EachPredictionThatWasMeasuredStandsWithItsError) {
   EXPECT_THAT(section_of(page_of(rows), "predictions"), Not(HasSubstr("Warning")));
 }
 
-// What a trial had reached when it ran out is less than it needs: the prediction was right.
+// The peak of a trial that ran out is less than it needs: the prediction was right.
 TEST(Report, APeakOfATrialThatRanOutIsALowerBoundAndNoError) {
   std::vector<ResultRow> rows = {full_row("fits", 1), full_row("ran_out", 2)};
   rows[0].metrics.predicted_bytes = *rows[0].metrics.peak_allocated_bytes;

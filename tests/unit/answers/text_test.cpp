@@ -115,7 +115,7 @@ TEST(Status, Bar) {
   EXPECT_EQ(status_bar(half_way(), 40), "[###---]  58 %  27/46  24 ok  2 oom  1 …");
 }
 
-// What is pruned was never to run: nothing is done of a sweep that has not begun.
+// Pruned trials were never to run: nothing is done of a sweep that has not begun.
 TEST(Status, PrunedTrialsAreNoneToRun) {
   StatusView view;
   view.sweep = "q", view.total = 64, view.pending = 28, view.left_s = 0.9;

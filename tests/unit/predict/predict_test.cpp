@@ -76,7 +76,8 @@ TEST(PredictMemory, ReplicasWithoutZeroHaveASetOf16BitGradients) {
   const auto of = [](i64 nodes, i64 dp, i64 zero) {
     return predicted(trial("playbook-8b", nodes, dp, 1, 16, 128, 1, zero)).memory;
   };
-  EXPECT_NEAR((of(4, 2, 0).reserved - of(2, 1, 0).reserved) / kGiB, 62.8 - 60.4, 0.15);  // as charted
+  // The charted difference.
+  EXPECT_NEAR((of(4, 2, 0).reserved - of(2, 1, 0).reserved) / kGiB, 62.8 - 60.4, 0.15);
   EXPECT_NEAR(of(4, 2, 0).need - of(2, 1, 0).need, of(2, 1, 0).parts.weights, 1e6);
 }
 
@@ -108,7 +109,7 @@ TEST(PredictMemory, RecomputationKeepsTheInputsOfLayers) {
 }
 
 TEST(PredictMemory, MeasuredRowsComeOut) {
-  // Of the Ultra-Scale Playbook, GB as charted.
+  // Rows of the Ultra-Scale Playbook, with the charted GB.
   const auto near = [](const Trial& t, double gb) {
     EXPECT_NEAR(predicted(t).memory.reserved / built_in("nanotron").facts.reported_unit / 1e9, gb, 0.08 * gb);
   };
@@ -190,7 +191,7 @@ TEST(Fsdp2Profile, IsWithinFivePercentOfTheTracker) {
   };
   const auto full = Recompute::kFull;
   const auto mixed = Precision::kBf16Mixed, half = Precision::kBf16;
-  // Those that chose the profile's facts.
+  // The rows from which the profile's facts were chosen.
   near(41.50, eager_trial("llama3-8b", 8, mixed, 1));
   near(69.90, eager_trial("llama3-8b", 8, mixed, 2));
   near(20.54, eager_trial("llama3-8b", 8, mixed, 1, 1, full));

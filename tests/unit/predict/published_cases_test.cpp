@@ -74,7 +74,7 @@ TEST(PublishedCases, LightningsStarIsAtSeven) {
   const auto retries = [&](i64 batch) {
     t.micro_batch_size = batch;
     const auto m = memory_of(t, *built_in_profile("lightning"));
-    return m.wanted > m.reserved;  // what would be reserved beyond what the device has
+    return m.wanted > m.reserved;  // it would reserve more than the device has
   };
   EXPECT_FALSE(retries(7));
   EXPECT_TRUE(retries(8));
