@@ -13,6 +13,8 @@ namespace sweep::cli {
 
 // One line for each key, then a line end.
 void print_document(Io&, const nlohmann::json&);
+// One line on standard error: the kind, the message, and of the rest what is known.
+void print_error(Io&, const Error&);
 
 Expected<nlohmann::json> status_json(const Opened&, const run::Snapshot&);
 nlohmann::json explain_json(const answers::ExplainView&, const std::string& sweep);

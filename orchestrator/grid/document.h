@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "orchestrator/grid/error_codes.h"
+#include "orchestrator/grid/fault.h"
 
 namespace sweep::grid {
 

@@ -102,7 +102,7 @@ std::string Walker::at(Place place) const {
 
 Error Walker::overflow(Place place, const std::string& subject, const std::string& why) const {
   return Error{fmt::format("{}: {}; keep it smaller", at(place), why),
-               codes::kOverflow,
+               ErrorKind::kInvalidValue,
                subject,
                expansion_.grid.path.string(),
                place.line,

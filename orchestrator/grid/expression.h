@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "orchestrator/grid/error_codes.h"
+#include "orchestrator/grid/fault.h"
 #include "orchestrator/grid/scope.h"
 
 namespace sweep::grid {
@@ -92,7 +92,7 @@ struct Code {
 struct ExpressionError {
   std::size_t at = 0;  // byte of the text
   std::string message;
-  ErrorCode code = {};
+  ErrorKind kind = ErrorKind::kFailed;
   std::string subject = {};  // the name, word or sign that is wrong
 };
 

@@ -31,7 +31,7 @@ Status read_measure(const Document& document, Grid& grid) {
   SWEEP_TRY(check_keys(document, map, kMeasureKeys, "of measure"));
   if (const Node* twice = map.find("repeats");
       twice != nullptr && document.root().entry("repeats") != nullptr) {
-    return tl::unexpected(document.error(twice->place, {codes::kGivenTwice, "repeats"},
+    return tl::unexpected(document.error(twice->place, {ErrorKind::kConflict, "repeats"},
                                          "repeats is also given at the top of the file; keep one of them"));
   }
   SWEEP_TRY(optional_int(document, map, "warmup_steps", 0, kMaxSteps, grid.measure.warmup_steps));

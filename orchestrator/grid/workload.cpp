@@ -40,7 +40,7 @@ Status CommandTemplates::bind_words(RowBinder& binder) const {
       if (const auto names = binder.use(word.text); !names) {
         if (text_.script.empty() && word.text.find("{script}") != std::string::npos)
           return tl::unexpected(text_.document->error(
-              text_.place, {codes::kMissing, "script"},
+              text_.place, {ErrorKind::kMissing, "script"},
               "this recipe runs a script of yours; name it, as in {recipe: torchrun, script: train.py}"));
         return refuse(word, names.error(), names.error().message);
       }
@@ -97,7 +97,7 @@ Status CommandTemplates::bind(const Scope& scope, const MeasurePlan& measure) {
   for (const auto& [axis, values] : text_.spelling)
     if (!scope.find(axis))
       return tl::unexpected(text_.document->error(
-          text_.place, {codes::kUnknownAxis, axis},
+          text_.place, {ErrorKind::kUnknownName, axis},
           fmt::format("spelling: '{}' is not an axis{}", axis, suggestion(axis, scope.axis_names()))));
   return {};
 }

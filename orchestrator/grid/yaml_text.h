@@ -15,9 +15,9 @@ struct YamlRefusal {
   YamlProblem problem;
 
   [[noreturn]] static void invalid(const YamlMark& at, std::string message,
-                                   ErrorCode code = codes::kInvalidYaml, std::string subject = {});
+                                   ErrorKind error = ErrorKind::kInvalidValue, std::string subject = {});
   [[noreturn]] static void unsupported(const YamlMark& at, std::string message,
-                                       ErrorCode code = codes::kUnusedYaml, std::string subject = {});
+                                       ErrorKind error = ErrorKind::kUnsupported, std::string subject = {});
   [[noreturn]] static void tab_indents(const YamlMark& at);
   [[noreturn]] static void too_deep(const YamlMark& at);
   [[noreturn]] static void misread(const YamlMark& at);  // yaml-cpp and the text disagree

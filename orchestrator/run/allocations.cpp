@@ -53,7 +53,7 @@ Expected<void> Allocations::request(const Wanted& wanted, std::vector<std::strin
   const auto asked =
       ec ? Expected<void>(tl::unexpected(
                Error{fmt::format("{}: the spool folder cannot be made: {}", row->spool, ec.message()),
-                     is_disk_full(ec.value()) ? codes::kDiskFull : ErrorCode(), row->spool}))
+                     is_disk_full(ec.value()) ? ErrorKind::kDiskFull : ErrorKind::kFailed, row->spool}))
          : context_.launcher.request(held.request);
   if (asked) return {};
   held_.erase(row->id);

@@ -10,9 +10,9 @@
 #include <fstream>
 #include <random>
 
+#include "base/expected.h"
 #include "base/proc.h"
 #include "base/time.h"
-#include "orchestrator/store/error_codes.h"
 #include "orchestrator/store/record_sql.h"
 #include "orchestrator/store/stored_rows.h"
 #include "runtime/own_job.h"
@@ -165,7 +165,7 @@ void Leases::guard(Transaction& work, i64 sweep) {
         fmt::format("the lease on this sweep in '{}' was lost{}; nothing was written. Only the holder may "
                     "go on: end this run",
                     work.db().path().string(), row ? " to " + describe(*row) : ""),
-        codes::kLeaseLost, work.db().path().string()});
+        ErrorKind::kBusy, work.db().path().string()});
   }
   if (const auto row = holder(work, sweep))
     work.refuse(
@@ -173,13 +173,13 @@ void Leases::guard(Transaction& work, i64 sweep) {
                           "(`sweep stop`), or look at it "
                           "with `sweep status`",
                           work.db().path().string(), describe(*row), row->silent_s),
-              codes::kHeld, work.db().path().string()});
+              ErrorKind::kBusy, work.db().path().string()});
 }
 
 void Leases::require(Transaction& work, i64 sweep) {
   if (!tokens_.contains(sweep))
     return work.refuse(
-        Error{"no attempt may begin before this process has taken the sweep's lease", codes::kNoLease});
+        Error{"no attempt may begin before this process has taken the sweep's lease", ErrorKind::kRefused});
   guard(work, sweep);
 }
 

@@ -185,7 +185,7 @@ TEST_F(LeaseTest, AHolderThatLostTheLeaseCanWriteNothing) {
   wanted.trial_id = plan_[0].id, wanted.trial = plan_[0].trial;
   IngestBatch batch;
   batch.allocation = allocation_, batch.new_offset = 5;
-  EXPECT_THAT(error_in(first->beat(sweep_)), IsError(codes::kLeaseLost));
+  EXPECT_THAT(error_in(first->beat(sweep_)), IsError(ErrorKind::kBusy));
   EXPECT_FALSE(first->begin_attempt(sweep_, allocation_, wanted));
   EXPECT_FALSE(first->ingest(batch));
   EXPECT_FALSE(first->sync_plan(sweep_, plan_, {}));
@@ -204,7 +204,7 @@ TEST_F(LeaseTest, NoAttemptBeginsWithoutALease) {
   must(store_->release_lease(sweep_));
   Attempt wanted;
   wanted.trial_id = plan_[0].id, wanted.trial = plan_[0].trial;
-  EXPECT_THAT(error_in(store_->begin_attempt(sweep_, allocation_, wanted)), IsError(codes::kNoLease));
+  EXPECT_THAT(error_in(store_->begin_attempt(sweep_, allocation_, wanted)), IsError(ErrorKind::kRefused));
 }
 
 TEST_F(LeaseTest, AWatcherMayAskToStopAndChangesNothingElse) {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/expected.h"
 #include "orchestrator/run/retry_policy.h"
-#include "orchestrator/store/error_codes.h"
 #include "orchestrator/store/store.h"
 #include "schema/codec.h"
 #include "tests/support/error_matchers.h"
