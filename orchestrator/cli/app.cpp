@@ -96,7 +96,7 @@ std::string footer() {
   return out + "Start here: sweep plan GRID, then sweep run GRID, then sweep best.";
 }
 
-// What the command could not write changes its exit code, unless that names a greater fault.
+// A failure to write changes the exit code, unless that names a greater fault.
 int checked(Io& io, const StandardOutput& output, int code) {
   io.out.flush();
   if (output.error() == 0 || output.error() == EPIPE) return code;

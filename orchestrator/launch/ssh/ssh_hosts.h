@@ -14,7 +14,7 @@
 
 namespace sweep::launch {
 
-// What an allocation needs of its launcher.
+// The services of the launcher that an allocation needs.
 struct SshSurroundings {
   boost::asio::io_context& io;
   SshShell& shell;
@@ -23,7 +23,7 @@ struct SshSurroundings {
   Launcher::Sink say;
 };
 
-// What SshHosts reports.
+// The reports of SshHosts.
 class SshHostsEvents {
  public:
   virtual ~SshHostsEvents() = default;
@@ -62,7 +62,7 @@ class SshHosts {
   struct Place {
     std::string home;          // our folder on the host
     std::string agent;         // program there
-    std::string spool;         // of this node
+    std::string spool;         // spool of this node
     bool starting = false;     // its agent was ordered there, and no answer came yet
     bool removal_due = false;  // once that answer is there: the order makes the folder
   };
