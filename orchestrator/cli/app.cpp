@@ -71,7 +71,7 @@ std::optional<Error> unknown_command(const CLI::App& app, std::span<const std::s
 }
 
 bool has_json(std::span<const std::string> words) {
-  const auto own = std::ranges::find(words, "--");  // what follows is another program's
+  const auto own = std::ranges::find(words, "--");  // words after it are another program's
   return std::find(words.begin(), own, "--json") != own;
 }
 

@@ -76,7 +76,8 @@ class SshHosts {
   awaitable<void> start_head(Owner);
   awaitable<void> join(Owner, std::size_t node, nlohmann::json ready);
   awaitable<void> remove(Owner, std::size_t node);
-  // What the line prints. Absent: it failed, which is reported as `what`, or the answer does not matter any more.
+  // Returns what the line prints. nullopt: it failed, which is reported as `what`, or the answer does not
+  // matter any more.
   awaitable<std::optional<std::string>> ask(std::size_t node, std::string line, std::string input,
                                             double limit_s, const char* what);
   std::string agent_line(std::size_t node) const;
