@@ -21,7 +21,7 @@ namespace sweep::grid {
 struct Limits {
   std::optional<double> gpu_hours, usd;
   std::optional<double> trial_seconds;  // nullopt: auto
-  std::optional<double> hang_seconds;   // absent: auto
+  std::optional<double> hang_seconds;   // nullopt: auto
   std::optional<double> start_seconds;  // before the first step is done; nullopt: hang_seconds
   i64 retries_crash = 1;                // further tries after a crash
   i64 retries_infra = 3;                // further tries after node_lost
