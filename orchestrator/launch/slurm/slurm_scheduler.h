@@ -26,7 +26,9 @@ class SlurmScheduler final : public Scheduler {
   void query(const std::vector<JobKey>&, const Counted&, Queried) override;
 
   std::optional<i64> existing_job() const override;
-  std::optional<double> longest_wait_s() const override { return options_.pending_s; }
+  std::optional<double> longest_wait_s() const override {
+    return pending_limit_s(options_.max_pending_minutes);
+  }
   std::optional<double> usable_s(const AllocationRequest&, std::optional<double> left) const override;
 
   void count_idle(const Counted&, std::function<void(bool counted)> done) override;

@@ -42,12 +42,13 @@ TEST_F(SiteTest, TheGridWinsOverTheUsersProfileAndThatOverTheClusters) {
   ASSERT_TRUE(site) << site.error().message;
   EXPECT_EQ(site->files.size(), 2u);
   EXPECT_EQ(site->gpu_hours, 100);
-  const auto settings = Json::parse(
-      launch_settings(site->launch, R"({"slurm": {"partition": "h100"}, "local": {"slots": 3}})", "slurm"));
-  EXPECT_EQ(settings,
-            Json::parse(R"({"partition": "h100", "account": "mine", "prologue": ["module load cuda"],
-                                      "exclusive": false, "max_pending_minutes": 2.5})"));
-  EXPECT_EQ(Json::parse(launch_settings(site->launch, "", "ssh")), Json::object());
+  LaunchSettings grid;
+  grid.slurm.emplace().partition = "h100";
+  grid.local.emplace().slots = 3;
+  EXPECT_EQ(
+      to_json(merged(site->launch, grid)),
+      Json::parse(R"({"slurm": {"partition": "h100", "account": "mine", "prologue": ["module load cuda"],
+                                      "exclusive": false, "max_pending_minutes": 2.5}, "local": {"slots": 3}})"));
 }
 
 TEST_F(SiteTest, PricesArePerNodeAndTheUsersWinOverTheClusters) {
@@ -63,7 +64,7 @@ TEST_F(SiteTest, PricesArePerNodeAndTheUsersWinOverTheClusters) {
 TEST_F(SiteTest, NoProfileIsNoSettings) {
   const auto site = read_site({folder_ / "absent.yaml"});
   ASSERT_TRUE(site) << site.error().message;
-  EXPECT_EQ(site->launch, "{}");
+  EXPECT_EQ(site->launch, LaunchSettings());
   EXPECT_FALSE(site->gpu_hours);
 }
 
@@ -83,6 +84,24 @@ TEST_F(SiteTest, MistakesAreNamedWithTheirPlace) {
            {"slurm: {account: \"a\\nb\"}\n", 18, codes::kBadForm, "account"},
            {"slurm: {head: {mem: 'a\\b'}}\n", 21, codes::kBadForm, "mem"},
            {"slurm: {head: {qos: high}}\n", 16, codes::kUnknownKey, "qos"},
+           {"slurm: {time: \"00:00:59\"}\n", 15, codes::kBadForm, "time"},
+           {"slurm: {interface: \"a\\nb\"}\n", 20, codes::kBadForm, "interface"},
+           {"slurm: {hardware: {cpu: {gres: 'a\"b'}}}\n", 32, codes::kBadForm, "gres"},
+           {"slurm: {hardware: {gpu9: {gres: a}}}\n", 20, shape::codes::kUnknownHardware, "gpu9"},
+           {"slurm: {container: {runtime: docker, image: x}}\n", 30, codes::kUnknownValue, "docker"},
+           {"slurm: {prologue: [\"a\\nb\"]}\n", 20, codes::kBadForm, "prologue"},
+           {"slurm: {prologue: []}\n", 19, codes::kEmpty, "prologue"},
+           {"slurm: {extra: [uid=0]}\n", 17, codes::kBadForm, "uid=0"},
+           {"slurm: {extra: [--mail-type=END, --array=0-3]}\n", 34, codes::kUnknownValue, "--array"},
+           {"slurm: {extra: [--job-name=mine]}\n", 17, codes::kUnknownValue, "--job-name"},
+           {"slurm: {extra: [--clusters=other]}\n", 17, codes::kUnknownValue, "--clusters"},
+           {"slurm: {extra: [--wait]}\n", 17, codes::kUnknownValue, "--wait"},
+           {"gridengine: {extra: [\"-t 1-3\"]}\n", 22, codes::kUnknownValue, "-t"},
+           {"gridengine: {extra: [\"-N other\"]}\n", 22, codes::kUnknownValue, "-N"},
+           {"gridengine: {extra: [queue]}\n", 22, codes::kBadForm, "queue"},
+           {"gridengine: {extra: [\"-m n\\n#$ -q x\"]}\n", 22, codes::kBadForm, "extra"},
+           {"gridengine: {time: \"00:00:30\"}\n", 20, codes::kBadForm, "time"},
+           {"ssh: {hosts: [{slots: 2}]}\n", 15, codes::kMissing, "host"},
            {"slurm: {exclusive: maybe}\n", 20, codes::kWrongType, "exclusive"},
            {"limits: {gpu_hours: -1}\n", 21, codes::kOutOfRange, "gpu_hours"},
            {"prices: {h100: {node_hour: 30}}\n", 10, shape::codes::kUnknownHardware, "h100"},
@@ -97,6 +116,12 @@ TEST_F(SiteTest, MistakesAreNamedWithTheirPlace) {
     EXPECT_TRUE(error.file.ends_with("bad.yaml")) << error.file;
     EXPECT_THAT(error, testing::AllOf(At(1, column), IsError(code, subject))) << text;
   }
+}
+
+TEST_F(SiteTest, OptionsThatOnlyBeginLikeOneOfOursAreTaken) {
+  const auto site = read_site({file("site.yaml", "slurm: {extra: [--wait-all-nodes=1, --mail-type=END]}\n")});
+  ASSERT_TRUE(site) << site.error().message;
+  EXPECT_EQ(*site->launch.slurm->extra, (std::vector<std::string>{"--wait-all-nodes=1", "--mail-type=END"}));
 }
 
 TEST_F(SiteTest, OneFileByEnvironment) {
